@@ -33,6 +33,14 @@ type Adapter interface {
 	SuspendPatch(job Object, suspend bool) map[string]any
 }
 
+// RemainsKeeper is an Adapter whose operator may keep what has the pods of an ended job until somebody deletes it.
+type RemainsKeeper interface {
+	Adapter
+	// Keeps returns why the operator does not delete the object of Kind.Remains of the ended job, and what helps;
+	// empty if it does.
+	Keeps(job Object) string
+}
+
 // QueuingPatcher is implemented by adapters of kinds whose own status can show
 // that a job is queued.
 type QueuingPatcher interface {

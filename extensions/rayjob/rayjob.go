@@ -19,10 +19,17 @@ import (
 	"kube-queue.dev/kube-queue/extensions/ray"
 )
 
-type adapter struct{}
+type adapter struct {
+	// shutsDown is whether a released job gets shutdownAfterJobFinishes if its owner has not set it.
+	shutsDown bool
+}
 
 // New returns the adapter.
 func New() framework.Adapter { return adapter{} }
+
+// ShuttingDown returns an adapter that has the operator delete the clusters of ended jobs that would keep them, and
+// with them the quota.
+func ShuttingDown() framework.Adapter { return adapter{shutsDown: true} }
 
 func (adapter) Kind() framework.Kind {
 	kind := ray.Kind("rayjob", "RayJob", "rayjobs")
@@ -55,12 +62,12 @@ func (adapter) Kind() framework.Kind {
 
 func (adapter) New() framework.Object { return &rayv1.RayJob{} }
 
-func (adapter) Pods(object framework.Object) (framework.Pods, error) {
+func (a adapter) Pods(object framework.Object) (framework.Pods, error) {
 	job, isJob := object.(*rayv1.RayJob)
 	if !isJob {
 		return framework.Pods{}, nil
 	}
-	if err := check(job); err != nil {
+	if err := a.check(job); err != nil {
 		return framework.Pods{}, err
 	}
 	pod, sidecars, err := submitter(&job.Spec)
@@ -80,7 +87,7 @@ func (adapter) Pods(object framework.Object) (framework.Pods, error) {
 }
 
 // check returns an error if the job can never run.
-func check(job *rayv1.RayJob) error {
+func (a adapter) check(job *rayv1.RayJob) error {
 	spec, status := &job.Spec, &job.Status
 	switch {
 	case refused(status) && spec.Suspend:
@@ -91,7 +98,7 @@ func check(job *rayv1.RayJob) error {
 		return errors.New("spec.rayClusterSpec is missing; set it to the cluster of the job")
 	case spec.RayClusterSpec.Suspend != nil && *spec.RayClusterSpec.Suspend:
 		return errors.New("spec.rayClusterSpec.suspend is true, so the cluster of the job can never start; remove the field, and use spec.suspend to hold the job")
-	case job.Annotations[wellknown.ShutdownAnnotation] == "false" && spec.TTLSecondsAfterFinished > 0:
+	case job.Annotations[wellknown.ShutdownAnnotation] == "false" && spec.TTLSecondsAfterFinished > 0 && !a.setsShutdown(job):
 		return fmt.Errorf("spec.ttlSecondsAfterFinished requires spec.shutdownAfterJobFinishes, which was not set when the job was created, so the Ray operator rejects the job; "+
 			"remove annotation %s to set it, or set spec.ttlSecondsAfterFinished to 0", wellknown.ShutdownAnnotation)
 	}
@@ -135,7 +142,22 @@ func (adapter) Templates(object framework.Object) []*corev1.PodTemplateSpec {
 	return templates
 }
 
-func (adapter) SuspendPatch(object framework.Object, suspend bool) map[string]any {
+// setsShutdown reports whether the job keeps the shutdownAfterJobFinishes that its hold has set. One with a
+// deletionStrategy deletes what its owner wants.
+func (a adapter) setsShutdown(job *rayv1.RayJob) bool {
+	return a.shutsDown && job.Spec.DeletionStrategy == nil
+}
+
+// Keeps returns why the operator does not delete the cluster of the ended job.
+func (adapter) Keeps(object framework.Object) string {
+	job, isJob := object.(*rayv1.RayJob)
+	if !isJob || job.Spec.ShutdownAfterJobFinishes || job.Spec.DeletionStrategy != nil {
+		return ""
+	}
+	return "the RayJob does not set spec.shutdownAfterJobFinishes; delete the RayCluster if you no longer need it, and set the field in the next RayJob"
+}
+
+func (a adapter) SuspendPatch(object framework.Object, suspend bool) map[string]any {
 	spec := map[string]any{"suspend": suspend}
 	patch := map[string]any{"spec": spec}
 	job, isJob := object.(*rayv1.RayJob)
@@ -148,7 +170,7 @@ func (adapter) SuspendPatch(object framework.Object, suspend bool) map[string]an
 		spec["shutdownAfterJobFinishes"] = true
 		patch["metadata"] = annotation("false")
 	case !suspend && noted:
-		if note == "false" {
+		if note == "false" && !a.setsShutdown(job) {
 			spec["shutdownAfterJobFinishes"] = false
 		}
 		patch["metadata"] = annotation(nil)

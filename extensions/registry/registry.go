@@ -98,6 +98,17 @@ type Kinds struct {
 	Others []framework.Adapter
 }
 
+// Replace puts an adapter in the place of that of the same kind.
+func (k *Kinds) Replace(by framework.Adapter) {
+	for _, list := range [...][]framework.Adapter{k.Enabled, k.Annotated, k.Others} {
+		for i, adapter := range list {
+			if adapter.Kind().Name == by.Kind().Name {
+				list[i] = by
+			}
+		}
+	}
+}
+
 // Split returns the kinds of two lists of names, and those that are in neither. A kind in both
 // lists is enabled.
 func Split(enabled, annotated string) (Kinds, error) {

@@ -2,6 +2,7 @@ package frameworks
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -143,6 +144,9 @@ func keepsItsCluster(t *testing.T, l *harness.Env, name string) {
 		t.Error("the release left shutdownAfterJobFinishes, which the manifest has not")
 	}
 	l.WaitForReason("RayJob", name, "PodsRemain")
+	if event := l.WaitForEvent(name, "QuotaKept"); event.Type != "Warning" || !strings.Contains(event.Message, "shutdownAfterJobFinishes") {
+		t.Errorf("the event is %s %s", event.Type, event.Message)
+	}
 	clusters := l.RayClustersOf(name)
 	if len(clusters) != 1 {
 		t.Fatalf("it has the clusters %v, want one", clusters)

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/extensions/rayjob"
 	"kube-queue.dev/kube-queue/extensions/registry"
 	"kube-queue.dev/kube-queue/pkg/program"
 	"kube-queue.dev/kube-queue/pkg/program/devices"
@@ -28,6 +29,8 @@ type Options struct {
 	Devices devices.Settings
 	// Webhook are the settings of the webhooks.
 	Webhook webhook.Settings
+	// ShutDownRayClusters is whether the RayClusters of ended RayJobs are deleted that would remain.
+	ShutDownRayClusters bool
 	// Additional is what pods request in addition to their templates.
 	Additional requests.Additional
 
@@ -51,10 +54,13 @@ func (o *Options) declare(set *settings.Set) {
 		fs.StringVar(&o.annotated, "annotation-extensions", o.annotated,
 			"Comma-separated list of the kinds of job of which only jobs with the annotation "+wellknown.SuspendAnnotation+" are queued, and not those that are"+
 				" only created suspended; empty for none. A kind in --enabled-extensions too is queued as there.")
+		fs.BoolVar(&o.ShutDownRayClusters, "shut-down-ray-clusters", o.ShutDownRayClusters,
+			"Whether a RayJob whose owner sets neither shutdownAfterJobFinishes nor deletionStrategy is released with shutdownAfterJobFinishes, so that its RayCluster does not keep its quota after it has ended.")
 		fs.IntVar(&o.Workers, "workers", o.Workers, "Maximum number of jobs of one kind that are reconciled concurrently.")
 	},
 		settings.Setting{Flag: "enabled-extensions", Field: "enabledExtensions", Form: settings.List, Check: o.checkEnabled},
 		settings.Setting{Flag: "annotation-extensions", Field: "annotationExtensions", Form: settings.List, Check: o.checkEnabled},
+		settings.Setting{Flag: "shut-down-ray-clusters", Field: "shutDownRayClusters", Check: o.checkEnabled},
 		settings.Setting{Flag: "workers", Field: "workers", Check: o.checkWorkers})
 	set.Group("Pods", func(fs *pflag.FlagSet) {
 		fs.StringVar(&o.additional, "additional-resources", o.additional,
@@ -75,6 +81,9 @@ func (o *Options) checkEnabled() error {
 	kinds, err := registry.Split(o.enabled, o.annotated)
 	if err != nil {
 		return err
+	}
+	if o.ShutDownRayClusters {
+		kinds.Replace(rayjob.ShuttingDown())
 	}
 	o.Kinds = kinds
 	return nil
@@ -100,5 +109,5 @@ func (o *Options) checkWorkers() error {
 }
 
 func (o *Options) inForce() []any {
-	return []any{"enabledExtensions", registry.NamesOf(o.Kinds.Enabled), "annotationExtensions", registry.NamesOf(o.Kinds.Annotated), "workers", o.Workers, "additionalResources", o.additional, "deviceClasses", o.Devices.Classes, "deviceTypes", o.Devices.Types, "webhook", o.Webhook.Address}
+	return []any{"enabledExtensions", registry.NamesOf(o.Kinds.Enabled), "annotationExtensions", registry.NamesOf(o.Kinds.Annotated), "shutDownRayClusters", o.ShutDownRayClusters, "workers", o.Workers, "additionalResources", o.additional, "deviceClasses", o.Devices.Classes, "deviceTypes", o.Devices.Types, "webhook", o.Webhook.Address}
 }

@@ -18,6 +18,7 @@ func TestEachSettingIsSetByItsFlagAndItsField(t *testing.T) {
 			settingstest.Row{Flag: "annotation-extensions", Field: "annotationExtensions", Values: []string{"job", "workflow,job"}},
 			settingstest.Row{Flag: "webhook-bind-address", Field: "webhook.bindAddress", Values: []string{":9443", "127.0.0.1:1"}},
 			settingstest.Row{Flag: "webhook-manage-certificate", Field: "webhook.manageCertificate", Values: []string{"false"}},
+			settingstest.Row{Flag: "shut-down-ray-clusters", Field: "shutDownRayClusters", Values: []string{"true", "false"}},
 			settingstest.Row{Flag: "workers", Field: "workers", Values: []string{"1", "9"}},
 			settingstest.Row{Flag: "additional-resources", Field: "additionalResources", Values: []string{"a:",
 				"team-a:requests.cpu=100m:requests.memory=128Mi:limits.memory=1Gi,team-b:requests.example.com/gpu=1,*:requests.cpu=0.5"}},

@@ -54,7 +54,7 @@ func (r *reconciler) act(ctx context.Context, o *observation, action decision.Ac
 	case decision.MarkPodsReady:
 		return r.patchUnitStatus(ctx, o, lifecycle.PodsReady(o.unit, metav1.NewTime(o.now)))
 	case decision.MarkRemains:
-		return r.patchUnitStatus(ctx, o, lifecycle.Remains(o.unit, false, o.state.Remains))
+		return r.markRemains(ctx, o)
 	case decision.MarkFinished:
 		return r.finish(ctx, o)
 	}
@@ -67,6 +67,14 @@ func running(o *observation) lifecycle.Status {
 		return lifecycle.RunningAndReady(o.unit, metav1.NewTime(o.now))
 	}
 	return lifecycle.Running(o.unit)
+}
+
+func (r *reconciler) markRemains(ctx context.Context, o *observation) error {
+	if err := r.patchUnitStatus(ctx, o, lifecycle.Remains(o.unit, false, o.state.Remains)); err != nil {
+		return err
+	}
+	r.recordKept(o)
+	return nil
 }
 
 func (r *reconciler) finish(ctx context.Context, o *observation) error {

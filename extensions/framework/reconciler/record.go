@@ -15,6 +15,7 @@ import (
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
 	"kube-queue.dev/kube-queue/pkg/events"
 	"kube-queue.dev/kube-queue/pkg/lifecycle"
@@ -82,6 +83,18 @@ func (r *reconciler) recordReleased(o *observation) {
 		}
 	}
 	r.events.Write(r.event(o, corev1.EventTypeNormal, wellknown.EventReleased, message, decision.Attempt(o.unit)))
+}
+
+// recordKept reports once that an ended job keeps its quota until somebody deletes what is left of it.
+func (r *reconciler) recordKept(o *observation) {
+	keeper, is := r.adapter.(framework.RemainsKeeper)
+	if !is {
+		return
+	}
+	if why := keeper.Keeps(o.job); why != "" {
+		r.events.Write(r.event(o, corev1.EventTypeWarning, wellknown.EventQuotaKept, fmt.Sprintf(
+			"The job has ended, but %s still exists and keeps the quota until it is deleted: %s", o.state.Remains, why), decision.Attempt(o.unit)))
+	}
 }
 
 // recordNotAnnotated reports once for each release which pods lack annotations of admission checks.

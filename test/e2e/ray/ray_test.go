@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/test/clustertest"
 	"kube-queue.dev/kube-queue/test/harness"
 )
@@ -189,6 +190,38 @@ func TestRayJobsAreEvictedAndRunAgainWhilePrioritiesAndQuotasChange(t *testing.T
 	t.Logf("evictions: %v", evictions)
 	if evictions["Preempted"] == 0 || evictions["Reclaimed"] == 0 {
 		t.Errorf("the evictions are %v: the test proves little", evictions)
+	}
+	l.ExpectFree()
+}
+
+// A RayJob without shutdownAfterJobFinishes keeps its cluster and its quota after it has ended. The event says so, and
+// with the setting of the administrator it does not.
+func TestTheClusterOfAnEndedRayJobKeepsItsQuotaUnlessItIsShutDown(t *testing.T) {
+	l := suite.Env(t, "ended")
+	_, extensions := suite.Both(t, "rayjob")
+	l.TreeOf(`{name: ended, namespaces: [ended], max: {cpu: "2"}}`)
+	create := func(name string) {
+		l.Apply(strings.Replace(rayJob(name, "ended", 1, 0, time.Second), "  shutdownAfterJobFinishes: true\n", "", 1))
+	}
+	create("keeps")
+	l.WaitForReason("RayJob", "keeps", wellknown.ReasonPodsRemain)
+	event := l.WaitForEvent("keeps", "QuotaKept")
+	clusters := l.RayClustersOf("keeps")
+	if len(clusters) != 1 || event.Type != "Warning" || !strings.Contains(event.Message, clusters[0]) {
+		t.Fatalf("its clusters are %v, and the event is %s %s", clusters, event.Type, event.Message)
+	}
+	extensions.Stop()
+	suite.Program(t, harness.Extensions, "--enabled-extensions=rayjob", "--shut-down-ray-clusters").Start()
+	create("shuts-down")
+	l.WaitForReason("RayJob", "shuts-down", wellknown.ReasonQuotaExceeded)
+	harness.Must(t, l.Dynamic.Resource(harness.RayClusters).Namespace(l.Namespace).Delete(t.Context(), clusters[0], metav1.DeleteOptions{}))
+	l.WaitForPhase("RayJob", "keeps", v1alpha1.PhaseSucceeded)
+	l.WaitForPhase("RayJob", "shuts-down", v1alpha1.PhaseSucceeded)
+	if left := l.RayClustersOf("shuts-down"); len(left) > 0 || len(l.Events("shuts-down", "QuotaKept")) > 0 {
+		t.Errorf("its clusters are %v", left)
+	}
+	if got := len(l.Events("keeps", "QuotaKept")); got != 1 {
+		t.Errorf("%d events QuotaKept were written, want one", got)
 	}
 	l.ExpectFree()
 }

@@ -32,6 +32,8 @@ const (
 	EventMinCountIgnored EventReason = "MinCountIgnored"
 	// EventNoRequests means that the pods of the job request nothing, so that nothing is charged for it.
 	EventNoRequests EventReason = "NoRequests"
+	// EventQuotaKept means that the job has ended and keeps its quota until somebody deletes what is left of it.
+	EventQuotaKept EventReason = "QuotaKept"
 	// EventReleaseRefused means that the API server refuses to unsuspend an admitted job.
 	EventReleaseRefused EventReason = "ReleaseRefused"
 	// EventSuspendRefused means that the API server refuses to suspend a job.
