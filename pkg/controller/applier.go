@@ -123,7 +123,7 @@ func (a *applier) try(ctx context.Context, w *scheduler.Write, namespace, name s
 	defer cancel()
 	var conditions []metav1.Condition
 	switch w.Kind {
-	case scheduler.Evict, scheduler.MarkOverQuota, scheduler.ClearOverQuota:
+	case scheduler.Evict, scheduler.MarkOverQuota, scheduler.ClearOverQuota, scheduler.MarkUnscheduled, scheduler.ClearUnscheduled:
 		unit, err := a.units.Get(ctx, namespace, name)
 		if err != nil {
 			return "", err
@@ -170,6 +170,8 @@ func statusPatch(w *scheduler.Write, now metav1.MicroTime, conditions []metav1.C
 		status = lifecycle.Evicted(conditions, w.Reason, w.Message, w.EvictedFor, now)
 	case scheduler.MarkOverQuota, scheduler.ClearOverQuota:
 		status = lifecycle.OverQuota(conditions, w.Kind == scheduler.MarkOverQuota, w.Reason, w.Message, now)
+	case scheduler.MarkUnscheduled, scheduler.ClearUnscheduled:
+		status = lifecycle.Unscheduled(conditions, w.Message, now)
 	case scheduler.Explain:
 		status = lifecycle.Explained(at, w.Reason, w.Message)
 	default:

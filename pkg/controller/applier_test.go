@@ -120,6 +120,31 @@ func TestOverQuotaIsAConditionAndNothingElse(t *testing.T) {
 	}
 }
 
+func TestUnscheduledPodsAreAConditionAndNothingElse(t *testing.T) {
+	now := metav1.NewMicroTime(time.Unix(200, 0))
+	ready := metav1.Condition{Type: wellknown.ConditionPodsReady, Status: metav1.ConditionTrue, Reason: "Ready"}
+	shows := metav1.Condition{Type: wellknown.ConditionPodsScheduled, Status: metav1.ConditionFalse, Reason: string(wellknown.ReasonPodsUnschedulable),
+		Message: "m", LastTransitionTime: metav1.NewTime(now.Time)}
+	for kind, want := range map[scheduler.Kind][]metav1.Condition{scheduler.MarkUnscheduled: {ready, shows}, scheduler.ClearUnscheduled: {ready}} {
+		w := scheduler.Write{Kind: kind, Key: "a/b", Reason: wellknown.ReasonPodsUnschedulable, Message: "m", Queue: "q", Quota: "root"}
+		has := []metav1.Condition{ready}
+		if kind == scheduler.ClearUnscheduled {
+			has, w.Message = append(has, shows), ""
+		}
+		patch, err := statusPatch(&w, now, has)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var fields struct{ Status map[string][]metav1.Condition }
+		if err := yaml.Unmarshal(patch, &fields); err != nil {
+			t.Fatal(err)
+		}
+		if got := fields.Status["conditions"]; len(fields.Status) != 1 || !equality.Semantic.DeepEqual(got, want) {
+			t.Errorf("%v writes %s", kind, patch)
+		}
+	}
+}
+
 func TestAWriteThatIsUnderWayIsNotCalledOffWhenTheProgramIsToEnd(t *testing.T) {
 	came, answer := make(chan struct{}), make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

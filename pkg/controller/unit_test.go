@@ -142,6 +142,25 @@ func TestWhatEndsARunIsReadFromTheUnit(t *testing.T) {
 	}
 }
 
+func TestAUnitThatShowsUnscheduledPodsIsReadWithThem(t *testing.T) {
+	for phase, want := range map[schedulingv1alpha1.QueueUnitPhase]bool{"Running": true, "Dequeued": true, "Enqueued": false} {
+		compact, err := compactor{keepNothing}.compact(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
+			u.Status.Phase = phase
+			u.Status.Conditions = []metav1.Condition{{Type: wellknown.ConditionPodsScheduled, Status: metav1.ConditionFalse, Reason: "PodsUnschedulable", Message: "m"}}
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		u, err := newTestReader(resources.NewNames()).read(compact.(*schedulingv1alpha1.QueueUnit))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if u.Unscheduled != want {
+			t.Errorf("phase %s: Unscheduled is %t", phase, u.Unscheduled)
+		}
+	}
+}
+
 func TestAUnitThatShowsOverQuotaIsReadWithIt(t *testing.T) {
 	for _, c := range []struct {
 		phase  schedulingv1alpha1.QueueUnitPhase

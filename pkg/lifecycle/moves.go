@@ -50,6 +50,8 @@ const (
 	AcceptChange     Name = "AcceptChange"
 	MarkOverQuota    Name = "MarkOverQuota"
 	ClearOverQuota   Name = "ClearOverQuota"
+	MarkUnscheduled  Name = "MarkUnscheduled"
+	ClearUnscheduled Name = "ClearUnscheduled"
 	LeaveQueue       Name = "LeaveQueue"
 	Collect          Name = "Collect"
 	DeleteOrphan     Name = "DeleteOrphan"
@@ -167,6 +169,9 @@ func Moves() []Move {
 		{MarkOverQuota, From{Phases: holding}, To{Also: "OverQuota=True"}, Controller,
 			"the pods of the job request more than was admitted, and a limit of the quota has been exceeded for 10 s"},
 		{ClearOverQuota, From{Phases: holding}, To{Also: "OverQuota=False"}, Controller, "one of both is no longer true"},
+		{MarkUnscheduled, From{Phases: phases(dequeued, running)}, To{Also: "PodsScheduled=False"}, Controller,
+			"the scheduler has found no node for pods of the released job for 5 s, or says something else after 30 s"},
+		{ClearUnscheduled, From{Phases: holding}, To{Also: "no PodsScheduled"}, Controller, "all pods have a node, or are gone"},
 		{LeaveQueue, From{Phases: phases(enqueued, backoff, reserved, dequeued)}, To{Gone: true}, Extensions,
 			"the job left the queue, or is being deleted; Dequeued: before its release"},
 		{Collect, From{Phases: all}, To{Gone: true}, Collector, "the job is gone"},

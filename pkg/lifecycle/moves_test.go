@@ -183,6 +183,12 @@ func TestEachStatusMakesItsMoveFromWhereverThatBegins(t *testing.T) {
 		ClearOverQuota: {func(u *v1alpha1.QueueUnit) Status {
 			return OverQuota(u.Status.Conditions, false, wellknown.ReasonWithinLimits, "m", micro)
 		}},
+		MarkUnscheduled: {func(u *v1alpha1.QueueUnit) Status {
+			return Unscheduled(u.Status.Conditions, "m", micro)
+		}},
+		ClearUnscheduled: {func(u *v1alpha1.QueueUnit) Status {
+			return Unscheduled(u.Status.Conditions, "", micro)
+		}},
 		AcceptChange: {func(u *v1alpha1.QueueUnit) Status { return ChangeAccepted(u, now) }},
 	}
 	for _, m := range Moves() {

@@ -95,7 +95,7 @@ func Finished(unit *v1alpha1.QueueUnit, succeeded bool, reason, message string, 
 	if !conditionReason.MatchString(reason) {
 		reason = string(why)
 	}
-	conditions := with(slices.DeleteFunc(slices.Clone(unit.Status.Conditions), isOverQuota), metav1.Condition{
+	conditions := with(slices.DeleteFunc(slices.Clone(unit.Status.Conditions), isOfPods), metav1.Condition{
 		Type: wellknown.ConditionFinished, Status: metav1.ConditionTrue, Reason: reason, Message: Shorten(message), LastTransitionTime: now,
 	})
 	status := Status{"phase": phase, "conditions": conditions}
@@ -131,6 +131,24 @@ func OverQuota(conditions []metav1.Condition, over bool, reason wellknown.Reason
 	shows := condition(wellknown.ConditionOverQuota, status, string(reason), now)
 	shows.Message = Shorten(message)
 	return Status{"conditions": with(conditions, shows)}
+}
+
+// Unscheduled reports that the scheduler finds no node for pods of a unit, or no longer if the message is empty.
+// Conditions are all conditions of the unit.
+func Unscheduled(conditions []metav1.Condition, message string, now metav1.MicroTime) Status {
+	if message == "" {
+		return Status{"conditions": slices.DeleteFunc(slices.Clone(conditions), func(c metav1.Condition) bool {
+			return isRetired(c) || c.Type == wellknown.ConditionPodsScheduled
+		})}
+	}
+	shows := condition(wellknown.ConditionPodsScheduled, metav1.ConditionFalse, string(wellknown.ReasonPodsUnschedulable), now)
+	shows.Message = Shorten(message)
+	return Status{"conditions": with(conditions, shows)}
+}
+
+// IsUnscheduled reports whether the unit has the condition PodsScheduled with status False.
+func IsUnscheduled(unit *v1alpha1.QueueUnit) bool {
+	return apimeta.IsStatusConditionFalse(unit.Status.Conditions, wellknown.ConditionPodsScheduled)
 }
 
 // IsOverQuota reports whether the unit has the condition OverQuota with status True.
@@ -220,8 +238,10 @@ func isRetired(c metav1.Condition) bool {
 	return c.Type == wellknown.ConditionQuotaReserved || c.Type == wellknown.ConditionAdmitted
 }
 
-// isOverQuota reports whether the condition describes the pods of a job that has not ended.
-func isOverQuota(c metav1.Condition) bool { return c.Type == wellknown.ConditionOverQuota }
+// isOfPods reports whether the condition describes the pods of a job that has not ended.
+func isOfPods(c metav1.Condition) bool {
+	return c.Type == wellknown.ConditionOverQuota || c.Type == wellknown.ConditionPodsScheduled
+}
 
 // withoutRetired adds the removal of retired conditions to a status that changes no condition, if
 // the unit has any.

@@ -2,6 +2,7 @@ package pods
 
 import (
 	"fmt"
+	"maps"
 )
 
 // View reads a Ledger.
@@ -53,7 +54,7 @@ func (o *object) owner() string {
 }
 
 func (o *object) asPod(namespace string) Pod {
-	return Pod{Namespace: namespace, UID: o.id, Owner: o.owner(), Requests: o.pod.requests, Terminating: o.pod.terminating, Stray: o.pod.stray}
+	return Pod{Namespace: namespace, UID: o.id, Owner: o.owner(), Requests: o.pod.requests, Terminating: o.pod.terminating, Stray: o.pod.stray, Unschedulable: o.pod.unschedulable}
 }
 
 // Audit recomputes what the pods of each holder request from the pods, and returns an error for each
@@ -82,7 +83,7 @@ func (l *Ledger) Audit() (broken []error) {
 		if want == nil {
 			want = &sum{}
 		}
-		if have.pods != want.pods || !have.all.vector().Equal(want.all.vector()) || !have.lasting.vector().Equal(want.lasting.vector()) {
+		if have.pods != want.pods || have.live != want.live || !maps.Equal(have.unschedulable, want.unschedulable) || !have.all.vector().Equal(want.all.vector()) || !have.lasting.vector().Equal(want.lasting.vector()) {
 			broken = append(broken, fmt.Errorf("holder %s/%s: %d pods are counted with requests %v, but there are %d with %v",
 				h.Namespace, h.UID, have.pods, have.all.vector(), want.pods, want.all.vector()))
 		}
@@ -100,5 +101,5 @@ func (l *Ledger) Audit() (broken []error) {
 
 // Same reports whether nothing differs that counts.
 func (p *Pod) Same(other *Pod) bool {
-	return p.Owner == other.Owner && p.Terminating == other.Terminating && p.Stray == other.Stray && p.Requests.Equal(other.Requests)
+	return p.Owner == other.Owner && p.Terminating == other.Terminating && p.Stray == other.Stray && p.Unschedulable == other.Unschedulable && p.Requests.Equal(other.Requests)
 }

@@ -32,6 +32,8 @@ type Pod struct {
 	Terminating bool
 	// Stray is whether the pod counts for its namespace while it has no holder.
 	Stray bool
+	// Unschedulable is why the scheduler finds no node for the pod; empty if it has one, or was not tried.
+	Unschedulable string
 }
 
 // Holder identifies a holder, or the strays of a namespace if UID is empty.
@@ -59,7 +61,7 @@ func (l *Ledger) Pod(p Pod) {
 	}
 	n.count(pod, pod.holder, nil)
 	pod.seen = true
-	pod.pod = &podFacts{requests: p.Requests, terminating: p.Terminating, stray: p.Stray}
+	pod.pod = &podFacts{requests: p.Requests, terminating: p.Terminating, stray: p.Stray, unschedulable: p.Unschedulable}
 	n.attach(pod, p.Owner)
 	n.count(pod, pod.nearestHolder(), pod.pod)
 }
@@ -156,6 +158,23 @@ func (l *Ledger) Requested(h Holder) resources.Vector {
 		return nil
 	}
 	return s.all.vector()
+}
+
+// Unschedulable returns for how many pods of the holder the scheduler finds no node, of how many, and the message that
+// most of these have. Pods that are being deleted do not count.
+func (l *Ledger) Unschedulable(h Holder) (unschedulable, of int, message string) {
+	s := l.sumOf(h)
+	if s == nil {
+		return 0, 0, ""
+	}
+	most := 0
+	for text, n := range s.unschedulable {
+		if n > most || n == most && text < message {
+			most, message = n, text
+		}
+		unschedulable += n
+	}
+	return unschedulable, s.live, message
 }
 
 // Lasting is like Requested, but without the pods that are being deleted.

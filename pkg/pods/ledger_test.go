@@ -74,6 +74,30 @@ func (w *world) requested(holder string, lasting bool) map[resources.ID]int64 {
 	return sum
 }
 
+// unschedulable compares for how many pods of a holder there is no node.
+func (w *world) unschedulable(t *rapid.T, holder string, l *Ledger) {
+	n, of, messages := 0, 0, map[string]int{}
+	for id, o := range w.objects {
+		if o.pod == nil || o.pod.Terminating || w.holderOf(id) != holder || holder == "" && !o.pod.Stray {
+			continue
+		}
+		of++
+		if o.pod.Unschedulable != "" {
+			n++
+			messages[o.pod.Unschedulable]++
+		}
+	}
+	gotN, gotOf, message := l.Unschedulable(Holder{ns, holder})
+	if gotN != n || gotOf != of || (message == "") != (n == 0) {
+		t.Fatalf("%d of %d pods of %q cannot be scheduled: %q, want %d of %d", gotN, gotOf, holder, message, n, of)
+	}
+	for other, count := range messages {
+		if count > messages[message] {
+			t.Fatalf("%q is said by %d pods of %q, and %q by %d", message, messages[message], holder, other, count)
+		}
+	}
+}
+
 func (w *world) object(id string) *thing {
 	if w.objects[id] == nil {
 		w.objects[id] = new(thing)
@@ -83,6 +107,7 @@ func (w *world) object(id string) *thing {
 
 func drawPod(t *rapid.T, uid, owner string) Pod {
 	p := Pod{Namespace: ns, UID: uid, Owner: owner, Terminating: rapid.Bool().Draw(t, "terminating"), Stray: rapid.Bool().Draw(t, "stray")}
+	p.Unschedulable = rapid.SampledFrom([]string{"", "", "no cpu", "no gpu"}).Draw(t, "unschedulable")
 	for id := range resources.ID(3) {
 		if rapid.Bool().Draw(t, "requests") {
 			p.Requests = append(p.Requests, resources.Amount{ID: id, Value: rapid.Int64Range(1, 5).Draw(t, "value")})
@@ -158,6 +183,7 @@ func TestPropertyEachPodCountsForItsNearestHolder(t *testing.T) {
 				clear(before)
 				for _, holder := range append(slices.Sorted(maps.Keys(w.holders)), "") {
 					before[holder] = l.Requested(Holder{ns, holder})
+					w.unschedulable(t, holder, l)
 				}
 			},
 		})

@@ -37,6 +37,7 @@ type object struct {
 type podFacts struct {
 	requests           resources.Vector
 	terminating, stray bool
+	unschedulable      string
 }
 
 func (n *namespace) object(id string) *object {

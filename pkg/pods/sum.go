@@ -10,6 +10,10 @@ import (
 type sum struct {
 	pods         int
 	all, lasting amounts
+	// live is the number of pods that are not being deleted. unschedulable is the number of those for which the
+	// scheduler finds no node, by its message; nil if there are none.
+	live          int
+	unschedulable map[string]int
 }
 
 // include adds a pod, or subtracts it.
@@ -20,8 +24,26 @@ func (s *sum) include(pod *podFacts, plus bool) {
 		s.pods--
 	}
 	s.all.add(pod.requests, plus)
-	if !pod.terminating {
-		s.lasting.add(pod.requests, plus)
+	if pod.terminating {
+		return
+	}
+	s.lasting.add(pod.requests, plus)
+	change := -1
+	if plus {
+		change = 1
+	}
+	s.live += change
+	if pod.unschedulable == "" {
+		return
+	}
+	if s.unschedulable == nil {
+		s.unschedulable = map[string]int{}
+	}
+	if s.unschedulable[pod.unschedulable] += change; s.unschedulable[pod.unschedulable] == 0 {
+		delete(s.unschedulable, pod.unschedulable)
+	}
+	if len(s.unschedulable) == 0 {
+		s.unschedulable = nil
 	}
 }
 

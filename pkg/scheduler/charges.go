@@ -90,6 +90,7 @@ func (s *Scheduler) chargePods() {
 		case len(h.units) > 0:
 			u := h.units[0]
 			s.chargeUnit(u)
+			s.seeScheduling(u)
 			if s.mayRequeue(u) {
 				s.outbox.want(u, Requeue)
 			}

@@ -107,6 +107,8 @@ type Facts struct {
 	// OverQuota is whether the unit shows that its pods exceed what was admitted while a limit of its
 	// quota is exceeded.
 	OverQuota bool
+	// Unscheduled is whether the unit shows that the scheduler finds no node for its pods.
+	Unscheduled bool
 }
 
 // Namespace returns the namespace of the unit.
@@ -250,10 +252,14 @@ const (
 	ClearOverQuota
 	// Reserve charges the unit and has its admission checks run. Dequeue follows when they are ready.
 	Reserve
+	// MarkUnscheduled reports that the scheduler finds no node for pods of the unit. ClearUnscheduled reports that
+	// this is over.
+	MarkUnscheduled
+	ClearUnscheduled
 )
 
 func (k Kind) String() string {
-	return [...]string{"", "Dequeue", "Explain", "Requeue", "Evict", "MarkOverQuota", "ClearOverQuota", "Reserve"}[k]
+	return [...]string{"", "Dequeue", "Explain", "Requeue", "Evict", "MarkOverQuota", "ClearOverQuota", "Reserve", "MarkUnscheduled", "ClearUnscheduled"}[k]
 }
 
 // writesPlace reports whether the write sets queue, quota, reason and message of the unit. The others

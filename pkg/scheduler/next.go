@@ -31,6 +31,7 @@ func (s *Scheduler) Next(now time.Time) (Plan, time.Time) {
 	clear(s.growing)
 	s.growing = s.growing[:0]
 	s.watchLimits(now)
+	s.watchScheduling(now)
 	plan := s.outbox.plan(now, s.compose)
 	return plan, s.wakeTime()
 }
@@ -292,12 +293,14 @@ func (s *Scheduler) compose(u *unit, kind Kind, now time.Time) (Write, bool) {
 		s.explainer.show(u, refusal.Cause(), now)
 	case MarkOverQuota, ClearOverQuota:
 		return w, s.composeOverQuota(u, &w)
+	case MarkUnscheduled, ClearUnscheduled:
+		return w, s.composeUnscheduled(u, &w, now)
 	}
 	return w, true
 }
 
 func (s *Scheduler) wakeTime() time.Time {
-	at := earliest(earliest(s.timers.next(), s.explainer.next()), earliest(s.over.checkAt, s.nextClaim())).time()
+	at := earliest(earliest(s.timers.next(), s.explainer.next()), earliest(earliest(s.over.checkAt, s.unscheduled.checkAt), s.nextClaim())).time()
 	if s.waitIndex.Len() > 0 && (at.IsZero() || s.flushAt.Before(at)) {
 		at = s.flushAt
 	}

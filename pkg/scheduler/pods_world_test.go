@@ -173,7 +173,13 @@ func (w *world) podActions(actions map[string]func(*rapid.T), pick func(string) 
 			return
 		}
 		w.version++
-		w.pod(pods.Pod{Namespace: u.Namespace(), UID: fmt.Sprint("pod-", w.version), Owner: u.Owner, Requests: requests(t)})
+		w.pod(pods.Pod{Namespace: u.Namespace(), UID: fmt.Sprint("pod-", w.version), Owner: u.Owner, Requests: requests(t),
+			Unschedulable: rapid.SampledFrom([]string{"", "", "no cpu", "no gpu"}).Draw(t, "unschedulable")})
+	}
+	actions["a pod gets a node"] = func(t *rapid.T) {
+		p := pickPod(t)
+		p.Unschedulable = ""
+		w.pod(p)
 	}
 	actions["a notebook is created"] = func(t *rapid.T) {
 		w.version++

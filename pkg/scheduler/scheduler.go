@@ -90,6 +90,8 @@ type Scheduler struct {
 	explainer explainer
 	timers    timers
 	over      overQuota
+	// unscheduled watches the units with pods for which the scheduler finds no node.
+	unscheduled unscheduled
 
 	flushAt          time.Time
 	flushes, rescued int
@@ -156,6 +158,7 @@ func New(opts Options) *Scheduler {
 		claims:        newClaims(opts),
 		explainer:     newExplainer(),
 		over:          newOverQuota(),
+		unscheduled:   newUnscheduled(),
 		isFreed:       map[quota.Space]bool{},
 		missing:       &quota.Refusal{Reason: wellknown.ReasonNoQuota, Sentence: "kube-queue-controller has not read the quota yet; if this persists, check its log"},
 	}
@@ -235,6 +238,7 @@ func (s *Scheduler) forget(u *unit, now time.Time) {
 	delete(s.timers.checks, u)
 	delete(s.over.shown, u)
 	delete(s.explainer.history, u)
+	s.unscheduled.forget(u)
 	s.over.touch()
 	delete(s.units, u.key())
 }
@@ -259,14 +263,14 @@ func (e Written) apply(s *Scheduler, now time.Time) {
 		switch kind {
 		case Dequeue:
 			u.Phase, u.unadmitted = Dequeued, false
-			u.dequeuedAt, u.Evicted, u.Stopped = instantOf(e.DequeuedAt), false, false
+			u.dequeuedAt, u.Evicted, u.Stopped, u.Unscheduled = instantOf(e.DequeuedAt), false, false, false
 			u.AwaitsPods = e.AwaitsPods
 			u.Attempts++
 		case Reserve:
 			u.Phase, u.unadmitted, u.Evicted, u.Stopped = Reserved, false, false, false
 			u.reserved(&e)
 		case Requeue:
-			u.Phase, u.unadmitted, u.Evicted, u.Stopped, u.OverQuota = Waiting, false, false, false, false
+			u.Phase, u.unadmitted, u.Evicted, u.Stopped, u.OverQuota, u.Unscheduled = Waiting, false, false, false, false, false
 			u.AwaitsPods = false
 			u.Requeues, u.requeueAt = e.Requeue.Count, instantOf(e.Requeue.Until)
 			u.forgetChecks(&e)
@@ -274,6 +278,8 @@ func (e Written) apply(s *Scheduler, now time.Time) {
 			u.Evicted = true
 		case MarkOverQuota, ClearOverQuota:
 			u.OverQuota = kind == MarkOverQuota
+		case MarkUnscheduled, ClearUnscheduled:
+			u.Unscheduled = kind == MarkUnscheduled
 		}
 	}
 	s.settle(u, now)

@@ -32,6 +32,7 @@ func (s *Scheduler) settle(u *unit, now time.Time) {
 		delete(s.over.shown, u)
 	}
 	s.over.touch()
+	s.seeScheduling(u)
 	if queued {
 		s.enter(u, now)
 	}

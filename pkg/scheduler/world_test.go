@@ -404,7 +404,7 @@ func (w *world) land(i int) {
 			}
 			u.Phase, u.Attempts, u.DequeuedAt = scheduler.Dequeued, s.Attempt, w.now
 			granted(u, s.Grant.Count)
-			u.Evicted, u.Stopped, u.OverQuota, u.AwaitsPods = false, false, false, s.AwaitsPods
+			u.Evicted, u.Stopped, u.OverQuota, u.AwaitsPods, u.Unscheduled = false, false, false, s.AwaitsPods, false
 		case scheduler.Reserve:
 			w.reserve(u, &s)
 		case scheduler.Requeue:
@@ -413,6 +413,7 @@ func (w *world) land(i int) {
 			}
 			w.forgetChecks(u, &s)
 			u.Phase, u.Evicted, u.Stopped, u.OverQuota, u.Eviction = scheduler.Waiting, false, false, false, scheduler.Eviction{}
+			u.Unscheduled = false
 			u.AwaitsPods = false
 			granted(u, 0)
 			u.Requeues, u.RequeueAt = s.Requeue.Count, s.Requeue.Until
@@ -430,6 +431,11 @@ func (w *world) land(i int) {
 				w.t.Fatalf("unit %s is marked over quota in phase %d, marked %t", u.Key, u.Phase, u.OverQuota)
 			}
 			u.OverQuota = true
+		case scheduler.MarkUnscheduled, scheduler.ClearUnscheduled:
+			if !holds(u) || s.Kind == scheduler.ClearUnscheduled && !u.Unscheduled {
+				w.t.Fatalf("unit %s: %s in phase %d, marked %t", u.Key, s.Kind, u.Phase, u.Unscheduled)
+			}
+			u.Unscheduled = s.Kind == scheduler.MarkUnscheduled
 		case scheduler.ClearOverQuota:
 			if !u.OverQuota {
 				w.t.Fatalf("unit %s is cleared without being marked", u.Key)

@@ -637,6 +637,19 @@ func TestWriteBudget(t *testing.T) {
 				p.unit.patchStatus(controller, "status.reason", "MaxJobs")
 			}
 		}, breaks: []string{"job-budget"}},
+		{name: "two more when its pods have no node for a while", act: func(s *script) {
+			full(s, 0, 3*time.Second, func(p *play) {
+				p.unit.patchStatus(controller, "status.conditions", []any{map[string]any{"type": "PodsScheduled", "status": "False", "message": "no node"}})
+				p.unit.patchStatus(controller, "status.conditions", []any{})
+			})
+		}},
+		{name: "but not to say the same twice", act: func(s *script) {
+			full(s, 0, 3*time.Second, func(p *play) {
+				for _, reason := range []string{"PodsUnschedulable", "Another"} {
+					p.unit.patchStatus(controller, "status.conditions", []any{map[string]any{"type": "PodsScheduled", "status": "False", "message": "no node", "reason": reason}})
+				}
+			})
+		}, breaks: []string{"job-budget"}},
 		{name: "two more when it is over quota for a while", act: func(s *script) {
 			full(s, 0, 3*time.Second, func(p *play) {
 				for _, status := range []string{"True", "False"} {

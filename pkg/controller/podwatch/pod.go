@@ -1,8 +1,11 @@
 package podwatch
 
 import (
+	"cmp"
 	"reflect"
+	"strings"
 	"time"
+	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,6 +47,9 @@ type pod struct {
 	goneAt time.Time
 	ended  backend.PodUse
 	stray  bool
+	// unschedulable is why the scheduler finds no node for the pod; the zero Handle if it does not say so. Pods that
+	// wait for the same share it.
+	unschedulable unique.Handle[string]
 }
 
 // DeepCopyObject returns the pod itself, because nothing changes it.
@@ -53,11 +59,35 @@ func (w *Watch) slimPod(p *corev1.Pod) *pod {
 	over := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 	slim := &pod{slim: slimOf(p), use: w.rules.Weigh(p, over)}
 	slim.stray = w.counts(p, slim.orphan)
+	if message := unschedulable(p); message != "" {
+		slim.unschedulable = unique.Make(message)
+	}
 	if p.DeletionTimestamp != nil && p.DeletionGracePeriodSeconds != nil && !over {
 		slim.goneAt = p.DeletionTimestamp.Add(time.Duration(*p.DeletionGracePeriodSeconds) * time.Second)
 		slim.ended = w.rules.Weigh(p, true)
 	}
 	return slim
+}
+
+// maxUnschedulable is the length in bytes of the longest message of the scheduler that is stored.
+const maxUnschedulable = 512
+
+// unschedulable returns why the scheduler finds no node for the pod; empty if it does not say so.
+func unschedulable(p *corev1.Pod) string {
+	if p.Spec.NodeName != "" {
+		return ""
+	}
+	for i := range p.Status.Conditions {
+		c := &p.Status.Conditions[i]
+		if c.Type != corev1.PodScheduled || c.Status != corev1.ConditionFalse || c.Reason != corev1.PodReasonUnschedulable {
+			continue
+		}
+		if len(c.Message) > maxUnschedulable {
+			return strings.ToValidUTF8(c.Message[:maxUnschedulable], "") + "..."
+		}
+		return cmp.Or(c.Message, "the scheduler gives no reason")
+	}
+	return ""
 }
 
 // counts reports whether the pod counts for its namespace while it belongs to no unit.
@@ -84,7 +114,7 @@ func isNodeService(p *corev1.Pod) bool {
 
 // samePod reports whether two versions of a pod count the same.
 func samePod(a, b *pod) bool {
-	return sameOwner(&a.slim, &b.slim) && a.stray == b.stray && a.goneAt.Equal(b.goneAt) &&
+	return sameOwner(&a.slim, &b.slim) && a.stray == b.stray && a.unschedulable == b.unschedulable && a.goneAt.Equal(b.goneAt) &&
 		reflect.DeepEqual(a.use, b.use) && reflect.DeepEqual(a.ended, b.ended)
 }
 
@@ -112,8 +142,12 @@ func (w *Watch) current(seen *pod) pods.Pod {
 	if !seen.goneAt.IsZero() && !w.clock.Now().Before(seen.goneAt) {
 		use = seen.ended
 	}
+	message := ""
+	if seen.unschedulable != (unique.Handle[string]{}) {
+		message = seen.unschedulable.Value()
+	}
 	return pods.Pod{Namespace: seen.Namespace, UID: string(seen.UID), Owner: seen.owner,
-		Requests: w.rules.Requests(use), Terminating: !seen.goneAt.IsZero(), Stray: seen.stray}
+		Requests: w.rules.Requests(use), Terminating: !seen.goneAt.IsZero(), Stray: seen.stray, Unschedulable: message}
 }
 
 // podEnded is called when the grace period of a pod that is being deleted is over.

@@ -311,6 +311,39 @@ func TestAPodOfAJobSetThatLostItsTrainJobIsFoundByTheNameOfTheJobSet(t *testing.
 	d.uses("set", 1)
 }
 
+func TestWhyAPodHasNoNode(t *testing.T) {
+	d := newDesk(t, backend.Orphans)
+	condition := func(status corev1.ConditionStatus, reason, message string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "of another condition"},
+				{Type: corev1.PodScheduled, Status: status, Reason: reason, Message: message}}
+		}
+	}
+	onNode := func(p *corev1.Pod) { p.Spec.NodeName = "n" }
+	none := d.pod(`resourceVersion: "1"`)
+	for _, test := range []struct {
+		name    string
+		changes []func(*corev1.Pod)
+		want    string
+	}{
+		{"it was not tried", nil, ""},
+		{"no node fits", []func(*corev1.Pod){condition("False", "Unschedulable", "0/5 nodes are available")}, "0/5 nodes are available"},
+		{"a gate holds it", []func(*corev1.Pod){condition("False", "SchedulingGated", "gated")}, ""},
+		{"it has a node", []func(*corev1.Pod){condition("True", "", "")}, ""},
+		{"it has got one just now", []func(*corev1.Pod){condition("False", "Unschedulable", "0/5 nodes are available"), onNode}, ""},
+		{"without a reason", []func(*corev1.Pod){condition("False", "Unschedulable", "")}, "the scheduler gives no reason"},
+		{"a long message", []func(*corev1.Pod){condition("False", "Unschedulable", strings.Repeat("x", 5000))}, strings.Repeat("x", maxUnschedulable) + "..."},
+	} {
+		p := d.pod(`resourceVersion: "2"`, test.changes...)
+		if got := d.current(p).Unschedulable; got != test.want {
+			t.Errorf("%s: it says %q, want %q", test.name, got, test.want)
+		}
+		if same := samePod(none, p); same != (test.want == "") {
+			t.Errorf("%s: it counts the same: %v", test.name, same)
+		}
+	}
+}
+
 func TestWhichPodsWithoutAUnitCount(t *testing.T) {
 	for _, c := range []struct {
 		name, metadata     string

@@ -31,6 +31,7 @@ type account struct {
 	checked    int // writes for its admission checks: reservations, messages and returns
 	podsReady  int // writes of the condition PodsReady that change nothing else
 	overQuota  int // changes of the condition OverQuota
+	placing    int // changes of the condition PodsScheduled
 	swept      int // explicit deletes of its unit, which the garbage collector would delete too
 	nodes      int // events that show what an autoscaler reports
 	warnings   map[string]bool
@@ -181,6 +182,8 @@ func purpose(c *Change) string {
 		return "phase " + now.Phase
 	case now != nil && was != nil && now.Evicted != was.Evicted:
 		return "evicted"
+	case now != nil && was != nil && now.unscheduled != was.unscheduled:
+		return "unscheduled pods"
 	case now != nil && was != nil && now.OverQuota != was.OverQuota:
 		return "over quota"
 	case now != nil && was != nil && now.PodsReady && !was.PodsReady:
@@ -237,6 +240,9 @@ func (a *account) followUnit(c *Change) {
 	}
 	if now.PodsReady && !was.PodsReady && now.Phase == was.Phase && now.Holds() {
 		a.podsReady++
+	}
+	if now.unscheduled != was.unscheduled && now.Holds() && now.Phase == was.Phase {
+		a.placing++
 	}
 	if now.OverQuota != was.OverQuota && now.Holds() {
 		a.overQuota++

@@ -100,7 +100,7 @@ func (b *Book) Settle(a *account, w *World) {
 		a.Budget++ // an event says at once that the job waits for its checks
 	}
 	a.Budget += min(a.nodes, a.checked) // each with a write of the check
-	a.Budget += min(a.afterwards, 1) + a.checked + min(a.podsReady, 1) + a.overQuota + len(a.warnings)
+	a.Budget += min(a.afterwards, 1) + a.checked + min(a.podsReady, 1) + a.overQuota + a.placing + len(a.warnings)
 	if a.warnings["ControllerDown"] {
 		a.Budget++ // the next event says what is true afterwards
 	}

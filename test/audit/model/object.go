@@ -118,9 +118,10 @@ func (o *object) truth(path string) bool {
 func (o *object) has(path string) bool { return o.get(path) != nil }
 
 type condition struct {
-	Type   string `json:"type"`
-	Status string `json:"status"`
-	Reason string `json:"reason"`
+	Type    string `json:"type"`
+	Status  string `json:"status"`
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
 }
 
 func (o *object) conditions() []condition {

@@ -36,6 +36,7 @@ type UnitFacts struct {
 	EvictedReason        string
 	PodsReady            bool     // whether it shows that all pods of its job were ready
 	OverQuota            bool     // whether it shows that its pods exceed what was admitted
+	unscheduled          uint64   // digest of what it shows about pods without a node; 0 if nothing
 	Unready              []string // the admission checks that are not Ready
 }
 
@@ -174,6 +175,8 @@ func parseUnit(d *decoder, kind string, m *meta, raw json.RawMessage) (any, erro
 			u.PodsReady = c.Status == "True"
 		case overQuota:
 			u.OverQuota = c.Status == "True"
+		case "PodsScheduled":
+			u.unscheduled = digest(c.Message)
 		}
 	}
 	for _, c := range o.Status.AdmissionChecks {

@@ -1,17 +1,24 @@
 package silence
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// inTime is how long the last event of a job may ask for what somebody has done.
+// inTime is how long the last event of a job may request what somebody has done.
 const inTime = 2 * time.Second
 
 // fixedInTime changes what holds a job, and proves that its last event follows each time, and that this costs one
@@ -55,6 +62,8 @@ func fixedInTime(t *testing.T, l *harness.Env) {
 	if len(events) != 1 || events[0].Count != int32(len(steps)+1) {
 		t.Errorf("%d events were written, the first %d times, want one, %d times", len(events), events[0].Count, len(steps)+1)
 	}
+	l.Delete(harness.Jobs, name)
+	l.Delete(harness.Jobs, "uses")
 }
 
 // lastSays waits until the last event of the job has the type and contains the text.
@@ -72,4 +81,34 @@ func lastSays(t *testing.T, l *harness.Env, name, kind, text string, until time.
 	if late := time.Since(until); late > 0 {
 		t.Errorf("the event %q came %v too late", text, late)
 	}
+}
+
+// withoutNode proves that the unit of a released job says that its pods have no node, and no longer when they have one.
+func withoutNode(t *testing.T, l *harness.Env) {
+	const name, label = "no-node", "silence"
+	l.Apply(strings.Replace(held{spec: "parallelism: 2, completions: 2,"}.job(name), "restartPolicy: Never,", "restartPolicy: Never, nodeSelector: {"+label+": here},", 1))
+	l.WaitForPhase("Job", name, v1alpha1.PhaseDequeued, v1alpha1.PhaseRunning)
+	shows := func() *metav1.Condition {
+		return apimeta.FindStatusCondition(l.WaitForUnit("Job", name).Status.Conditions, wellknown.ConditionPodsScheduled)
+	}
+	harness.Eventually(t, time.Minute, "the unit says that the pods have no node", func() (bool, string) {
+		c := shows()
+		return c != nil && c.Status == metav1.ConditionFalse && strings.HasPrefix(c.Message, "2 of 2 pods cannot be scheduled: 0/"), fmt.Sprint(c)
+	})
+	nodes := l.Kube.CoreV1().Nodes()
+	all, err := nodes.List(t.Context(), metav1.ListOptions{})
+	harness.Must(t, err)
+	node := all.Items[0].Name
+	patch := func(value string) {
+		_, err := nodes.Patch(context.Background(), node, types.MergePatchType, []byte(`{"metadata":{"labels":{"`+label+`":`+value+`}}}`), metav1.PatchOptions{})
+		harness.Must(t, err)
+	}
+	patch(`"here"`)
+	t.Cleanup(func() { patch("null") })
+	l.WaitForPhase("Job", name, v1alpha1.PhaseRunning)
+	harness.Eventually(t, time.Minute, "the unit no longer says so", func() (bool, string) {
+		c := shows()
+		return c == nil, fmt.Sprint(c)
+	})
+	l.Delete(harness.Jobs, name)
 }

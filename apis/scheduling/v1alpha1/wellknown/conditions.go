@@ -14,6 +14,9 @@ const (
 	// request more of the resource than was admitted. Of an ElasticQuotaTree it is true while a
 	// limit of any node is exceeded. In both cases only after 10 seconds.
 	ConditionOverQuota = "OverQuota"
+	// ConditionPodsScheduled is false while the scheduler finds no node for pods of a released job. A unit of
+	// whose pods this is not so does not have the condition.
+	ConditionPodsScheduled = "PodsScheduled"
 	// ConditionRejected is true while an admission check rejects the spec of the unit with the
 	// observed generation. The unit is not tried until its spec changes.
 	ConditionRejected = "Rejected"

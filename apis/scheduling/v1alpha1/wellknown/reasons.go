@@ -88,6 +88,9 @@ const (
 // job, or an object that has pods, still exists and keeps the quota.
 const ReasonPodsRemain Reason = "PodsRemain"
 
+// ReasonPodsUnschedulable is the reason of the condition PodsScheduled.
+const ReasonPodsUnschedulable Reason = "PodsUnschedulable"
+
 // Reasons of the condition OverQuota.
 const (
 	// ReasonLimitExceeded, with status True, means that a limit is exceeded.

@@ -1,0 +1,128 @@
+package scheduler
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+)
+
+const (
+	// UnscheduledAfter is how long the scheduler must find no node for pods of a unit before the unit shows it.
+	UnscheduledAfter = 5 * time.Second
+	// UnscheduledInterval is the shortest time between two messages of a unit about its pods.
+	UnscheduledInterval = 30 * time.Second
+)
+
+// unscheduled watches the units that hold quota and have pods for which the scheduler finds no node. They are few most
+// of the time.
+type unscheduled struct {
+	// units are those units, and those that show it.
+	units map[*unit]*unscheduledUnit
+	// checkAt is when to compare what they show with their pods; 0 for never.
+	checkAt instant
+}
+
+// unscheduledUnit is what is known of such a unit.
+type unscheduledUnit struct {
+	// since is since when it has such pods; 0 if it is not known yet.
+	since instant
+	// message is what the unit shows, since at; empty if nothing, or if it was written before the start.
+	message string
+	at      instant
+}
+
+func newUnscheduled() unscheduled { return unscheduled{units: map[*unit]*unscheduledUnit{}} }
+
+func (w *unscheduled) forget(u *unit) { delete(w.units, u) }
+
+// seeScheduling requests a comparison if the unit has such pods, had some, or shows it.
+func (s *Scheduler) seeScheduling(u *unit) {
+	w := &s.unscheduled
+	if w.units[u] == nil {
+		if !u.Unscheduled && s.unscheduledMessage(u) == "" {
+			return
+		}
+		w.units[u] = &unscheduledUnit{}
+	}
+	w.checkAt = 1 // in the next round
+}
+
+// unscheduledMessage returns what the unit must show about its pods; empty for nothing.
+func (s *Scheduler) unscheduledMessage(u *unit) string {
+	if u.holder == nil || u.holder.units[0] != u || u.Phase != Dequeued && u.Phase != Running || u.Over || u.Evicted || u.Stopped {
+		return ""
+	}
+	n, of, message := s.pods.Unschedulable(u.holder.Holder)
+	switch {
+	case n == 0:
+		return ""
+	case n == 1 && of == 1:
+		return fmt.Sprintf("the pod cannot be scheduled: %s", message)
+	default:
+		return fmt.Sprintf("%d of %d pods cannot be scheduled: %s", n, of, message)
+	}
+}
+
+// watchScheduling requests the writes with which units show that the scheduler finds no node for their pods.
+func (s *Scheduler) watchScheduling(now time.Time) {
+	w, at := &s.unscheduled, instantOf(now)
+	if w.checkAt == 0 || at < w.checkAt {
+		return
+	}
+	w.checkAt = 0
+	var marked []*unit
+	for u, known := range w.units {
+		message := s.unscheduledMessage(u)
+		switch {
+		case u.Evicted || u.Stopped: // the requeue removes it
+			delete(w.units, u)
+		case message == "" && u.Unscheduled && u.Phase.holdsQuota():
+			known.since = 0
+			marked = append(marked, u)
+		case message == "":
+			delete(w.units, u)
+		case known.since == 0:
+			known.since = at
+			w.checkAt = earliest(w.checkAt, at.plus(UnscheduledAfter))
+		case u.Unscheduled && known.message == "": // written before the start
+			known.message, known.at = message, at
+		case u.Unscheduled && known.message == message:
+		default:
+			due := known.since.plus(UnscheduledAfter)
+			if u.Unscheduled {
+				due = known.at.plus(UnscheduledInterval)
+			}
+			if at < due {
+				w.checkAt = earliest(w.checkAt, due)
+			} else {
+				marked = append(marked, u)
+			}
+		}
+	}
+	slices.SortFunc(marked, func(a, b *unit) int { return cmp.Compare(a.key(), b.key()) })
+	for _, u := range marked {
+		if u.write.wanted != 0 || u.write.seq != 0 {
+			w.checkAt = earliest(w.checkAt, at.plus(overQuotaInterval)) // after the other write
+			continue
+		}
+		kind := ClearUnscheduled
+		if s.unscheduledMessage(u) != "" {
+			kind = MarkUnscheduled
+		}
+		s.outbox.want(u, kind)
+	}
+}
+
+// composeUnscheduled completes a write of MarkUnscheduled or ClearUnscheduled. It returns false if it is not needed.
+func (s *Scheduler) composeUnscheduled(u *unit, w *Write, now time.Time) bool {
+	known := s.unscheduled.units[u]
+	if w.Kind == ClearUnscheduled || known == nil {
+		return u.Unscheduled && w.Kind == ClearUnscheduled
+	}
+	w.Reason, w.Message = wellknown.ReasonPodsUnschedulable, s.unscheduledMessage(u)
+	known.message, known.at = w.Message, instantOf(now)
+	return w.Message != ""
+}

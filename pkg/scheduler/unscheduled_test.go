@@ -1,0 +1,110 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"kube-queue.dev/kube-queue/pkg/pods"
+	"kube-queue.dev/kube-queue/pkg/resources"
+	"kube-queue.dev/kube-queue/pkg/scheduler"
+)
+
+// placed has the pods of a/job change: for each, why the scheduler finds no node; empty if it has one.
+func placed(w *world, messages ...string) {
+	for i, message := range messages {
+		w.pod(pods.Pod{Namespace: "a", UID: fmt.Sprint("pod-", i), Owner: w.units["a/job"].Owner,
+			Requests: resources.Vector{}.With(w.names.ID("cpu"), 1000), Unschedulable: message})
+	}
+}
+
+func releasedJob(t *testing.T) *world {
+	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
+	w.submit("a/job", cpu("4"))
+	w.settle()
+	expectReleased(t, w, "a/job")
+	return w
+}
+
+func TestAReleasedUnitWhosePodsCannotBeScheduledSaysSoAfter5Seconds(t *testing.T) {
+	w := releasedJob(t)
+	expect := func(marks, clears int, says string) {
+		t.Helper()
+		found := w.writes("a/job", scheduler.MarkUnscheduled)
+		if len(found) != marks || len(w.writes("a/job", scheduler.ClearUnscheduled)) != clears {
+			t.Fatalf("it was marked by %+v and cleared by %+v, want %d and %d", found, w.writes("a/job", scheduler.ClearUnscheduled), marks, clears)
+		}
+		if marks > 0 && found[marks-1].Message != says {
+			t.Fatalf("it says %q, want %q", found[marks-1].Message, says)
+		}
+	}
+	placed(w, "", "no cpu", "no cpu", "no gpu")
+	w.after(scheduler.UnscheduledAfter - time.Millisecond)
+	expect(0, 0, "")
+	w.after(time.Millisecond)
+	expect(1, 0, "3 of 4 pods cannot be scheduled: no cpu")
+
+	// What changes all the time is written each 30 s.
+	for i := range 29 {
+		placed(w, "", "", fmt.Sprint("message ", i), "")
+		w.after(time.Second)
+	}
+	expect(1, 0, "3 of 4 pods cannot be scheduled: no cpu")
+	w.after(time.Second)
+	expect(2, 0, "1 of 4 pods cannot be scheduled: message 28")
+	placed(w, "", "", "", "")
+	w.after(time.Millisecond)
+	expect(2, 1, "1 of 4 pods cannot be scheduled: message 28")
+	w.after(time.Hour)
+	expect(2, 1, "1 of 4 pods cannot be scheduled: message 28")
+	if w.units["a/job"].Unscheduled {
+		t.Error("it still shows it")
+	}
+}
+
+func TestPodsThatAreScheduledSoonCostNoWrite(t *testing.T) {
+	w := releasedJob(t)
+	for range 20 {
+		placed(w, "no cpu")
+		w.after(scheduler.UnscheduledAfter - time.Second)
+		placed(w, "")
+		w.after(time.Second)
+	}
+	if found := w.writes("a/job", scheduler.MarkUnscheduled); found != nil {
+		t.Errorf("it was marked by %+v", found)
+	}
+}
+
+func TestTheNextProcessKnowsThatAUnitShowsUnscheduledPods(t *testing.T) {
+	w := releasedJob(t)
+	placed(w, "no cpu")
+	w.after(time.Minute)
+	w.restart()
+	w.after(time.Minute)
+	if found := w.writes("a/job", scheduler.MarkUnscheduled); len(found) != 1 || found[0].Message != "the pod cannot be scheduled: no cpu" {
+		t.Errorf("it was marked by %+v, want one write", found)
+	}
+	placed(w, "no gpu")
+	w.after(scheduler.UnscheduledInterval)
+	if found := w.writes("a/job", scheduler.MarkUnscheduled); len(found) != 2 || !strings.HasSuffix(found[1].Message, "no gpu") {
+		t.Errorf("it was marked by %+v, want another write", found)
+	}
+	w.restart()
+	w.podGone("pod-0")
+	w.after(time.Second)
+	if found := w.writes("a/job", scheduler.ClearUnscheduled); len(found) != 1 {
+		t.Errorf("it was cleared by %+v, want one write", found)
+	}
+}
+
+func TestAUnitThatIsEvictedSaysNothingAboutItsPods(t *testing.T) {
+	w := releasedJob(t)
+	placed(w, "no cpu")
+	w.after(time.Second)
+	w.write("a/job", deactivate)
+	w.after(time.Minute)
+	if found := w.writes("a/job", scheduler.MarkUnscheduled); found != nil {
+		t.Errorf("it was marked by %+v", found)
+	}
+}
