@@ -77,7 +77,7 @@ type Group interface {
 	Spaces(c *Charge, visit func(Space))
 }
 
-// Verifier is a group that can tell whether a cause for which it refused a demand is still true. It may refuse the
+// Verifier is a group that reports whether a cause for which it refused a demand is still true. It may refuse the
 // demand for another cause first.
 type Verifier interface {
 	Group

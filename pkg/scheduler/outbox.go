@@ -202,7 +202,7 @@ func (o *outbox) lanes() [3]lane {
 	return lanes
 }
 
-// mayExplain reports whether the number of explanations allows another one besides some that are spared.
+// mayExplain reports whether the number of explanations allows another one, so that some are spared.
 func (o *outbox) mayExplain(spare int) bool {
 	return o.mostExplaining == 0 || o.explaining < o.mostExplaining-spare
 }

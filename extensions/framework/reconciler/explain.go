@@ -133,7 +133,7 @@ func (r *reconciler) withoutUnit(ctx context.Context, o *observation, decided de
 // recordQueued keeps an event on the job while it waits. The event has the name of the
 // unit and the reason. It is written once for each wait, and after an outage of the controller that was reported.
 // It is written again when the unit waits for somebody to do something, when that is something else, and when it no
-// longer does: what the event asks for must not be done already.
+// longer does: what the event requests must not be done already.
 func (r *reconciler) recordQueued(o *observation) {
 	kind, key := corev1.EventTypeNormal, decision.Attempt(o.unit)
 	reason := o.unit.Status.Reason

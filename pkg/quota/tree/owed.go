@@ -195,8 +195,8 @@ type borrower struct {
 	amount int64
 }
 
-// borrowers returns who uses more of a resource than is guaranteed to it, besides the branch of the group, at and
-// below a node of the chain.
+// borrowers returns who uses more of a resource than is guaranteed to it at and below a node of the chain, except
+// the branch of the group.
 func (g *group) borrowers(at int, owed branchBelow, id resources.ID) (all []borrower) {
 	add := func(n *node, used resources.Sum, guarantee int64) {
 		if used.Exceeds(guarantee) {
