@@ -1,6 +1,8 @@
 package scheduler
 
 import (
+	"time"
+
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota"
 )
@@ -59,6 +61,18 @@ func (s *Scheduler) Stored() Stored {
 		stored.Reservations, stored.Reserved, stored.Watches = len(g.holders), len(g.spaces), len(g.watches)
 	}
 	return stored
+}
+
+// Outdated lists the units that show a cause that is no longer true, except one that comes and goes.
+func (s *Scheduler) Outdated(now time.Time) (keys []string) {
+	for key, u := range s.units {
+		r := u.refusal(now)
+		if r == nil || u.HeldReported && u.Held != nil || u.shows(r.Cause()) || !s.isOutdated(u, now) || s.explainer.comesAndGoes(u, r.Cause(), now) {
+			continue
+		}
+		keys = append(keys, key+" shows "+string(u.shown.last().Reason)+" and waits because of "+string(r.Reason))
+	}
+	return keys
 }
 
 // AUnit has the size of a unit.

@@ -261,6 +261,11 @@ func randomLife(t *rapid.T, policy queue.Policy) {
 		actions["forge the end of checks"] = func(*rapid.T) { w.forgeRelease(pick("unit")) }
 	}
 	t.Repeat(actions)
+	w.settle()
+	w.after(2 * time.Second)
+	if outdated := w.core.Outdated(w.now); len(outdated) > 0 && !w.without {
+		t.Fatalf("after 2 s %v", outdated)
+	}
 	for _, name := range slices.Sorted(maps.Keys(w.checks)) {
 		w.addCheck(name, 0) // a unit that is tried again and again does not come to rest
 	}
