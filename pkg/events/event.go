@@ -56,9 +56,6 @@ type Event struct {
 	Revision string
 }
 
-// revisionAnnotation contains a digest of the revision of an event.
-const revisionAnnotation = "kube-queue/revision"
-
 // digest returns a short text that distinguishes revisions; empty for none.
 func digest(revision string) string {
 	if revision == "" {
@@ -90,7 +87,7 @@ func (e Event) namespace() string {
 func (e Event) build(source Source, now metav1.Time, count int32) *corev1.Event {
 	meta := metav1.ObjectMeta{Namespace: e.namespace(), Name: e.Name()}
 	if e.Revision != "" {
-		meta.Annotations = map[string]string{revisionAnnotation: digest(e.Revision)}
+		meta.Annotations = map[string]string{wellknown.RevisionAnnotation: digest(e.Revision)}
 	}
 	return &corev1.Event{
 		ObjectMeta:          meta,

@@ -16,6 +16,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/backoff"
 	"kube-queue.dev/kube-queue/pkg/lifecycle"
 )
@@ -342,7 +343,7 @@ func (w *Writer) ensure(ctx context.Context, key types.NamespacedName, entry *en
 			// Without the right to read it, its age is unknown, so it is renewed now.
 		case err != nil:
 			return write{at: now}, err
-		case e.more == 0 && now.Before(found.LastTimestamp.Add(renewEvery)) && found.Annotations[revisionAnnotation] == digest(e.event.Revision):
+		case e.more == 0 && now.Before(found.LastTimestamp.Add(renewEvery)) && found.Annotations[wellknown.RevisionAnnotation] == digest(e.event.Revision):
 			return write{count: found.Count, at: found.LastTimestamp.Time, revision: e.event.Revision}, nil
 		default:
 			e.count = found.Count
@@ -355,7 +356,7 @@ func (w *Writer) ensure(ctx context.Context, key types.NamespacedName, entry *en
 // renew sets the count of the event, its time and its message. It returns the count.
 func (w *Writer) renew(ctx context.Context, key types.NamespacedName, event Event, count int32, now time.Time) (int32, error) {
 	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"annotations": map[string]any{revisionAnnotation: lifecycle.OrNull(digest(event.Revision))}},
+		"metadata": map[string]any{"annotations": map[string]any{wellknown.RevisionAnnotation: lifecycle.OrNull(digest(event.Revision))}},
 		"count":    count, "lastTimestamp": metav1.NewTime(now), "message": lifecycle.Shorten(event.Message), "type": event.Type,
 	})
 	if err != nil {

@@ -52,6 +52,9 @@ const (
 	ShutdownAnnotation = "kube-queue/shutdown-after-job-finishes"
 )
 
+// RevisionAnnotation, of an Event that is kept, is a digest of what it says.
+const RevisionAnnotation = "kube-queue/revision"
+
 // AfterAnnotation of a unit names the unit of an earlier job of the same namespace that was still
 // being created when the creation of this unit began. Free quota is offered to the earlier unit
 // first. The controller waits at most one second for it.
