@@ -41,7 +41,7 @@ func TestNobodyBorrowsMoreWhileAnOwnerWaits(t *testing.T) {
 	s.becomes("has-borrowed", "phase", "Dequeued")
 	s.unit("owed", `quotaName: owner, resource: {cpu: 2}`)
 	s.becomes("owed", "reason", "QuotaExceeded")
-	s.says("owed", "insufficient cpu in quota root: requested 2, used 3 of max 4")
+	s.says("owed", "insufficient cpu in quota root: requested 2, used 3 of max 4; quota root/owner is owed 2 of its min 2; borrowed by root/borrower (3)")
 	s.unit("more", `quotaName: borrower, resource: {cpu: 1}`)
 	s.becomes("more", "reason", "BorrowingPaused")
 	s.says("more", "borrowing of cpu is paused in quota root until a waiting job gets its guaranteed quota there: requested 1, used 3 and reserved 2 of max 4")
