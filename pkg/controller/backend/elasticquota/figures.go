@@ -72,7 +72,7 @@ func (s *Source) nodes(usage []quota.NodeUsage, pending map[quota.NodeID]resourc
 	for i, u := range usage {
 		shown := quota.Show(requests[i], named, most)
 		nodes[i] = quotav1beta1.ElasticQuotaNodeStatus{Path: u.Path, Jobs: int32(u.Jobs), OmittedResources: int32(shown.Omitted),
-			Used: s.list(shown.Of(u.Used)), Unqueued: s.list(shown.Of(u.Unqueued)), Borrowed: s.list(shown.Of(u.Borrowed)), Request: s.list(shown.Of(requests[i]))}
+			Min: s.list(u.Min), Max: s.list(u.Max), Used: s.list(shown.Of(u.Used)), Unqueued: s.list(shown.Of(u.Unqueued)), Borrowed: s.list(shown.Of(u.Borrowed)), Request: s.list(shown.Of(requests[i]))}
 	}
 	return nodes
 }
