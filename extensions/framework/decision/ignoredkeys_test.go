@@ -29,7 +29,7 @@ func TestAKeyThatHasNoEffectIsReportedWithTheOneThatWasMeant(t *testing.T) {
 		{annotation, "scheduling.x-k8s.io/priority-clas", "annotation scheduling.x-k8s.io/priority-clas has no effect; did you mean label or annotation scheduling.x-k8s.io/priority-class?", false},
 		{label, "scheduling.x-k8s.io/priority", "label scheduling.x-k8s.io/priority has no effect; set it as an annotation instead", false},
 		{annotation, "kube-queue/quota-name", "annotation kube-queue/quota-name has no effect; set it as a label instead", false},
-		{annotation, "kube-queue/preemptable", "annotation kube-queue/preemptable has no effect; did you mean label kube-queue/preemptible?", false},
+		{annotation, "kube-queue/preemtible", "annotation kube-queue/preemtible has no effect; did you mean label kube-queue/preemptible?", false},
 		{label, "kubequeue/quota-name", "label kubequeue/quota-name has no effect; did you mean label kube-queue/quota-name?", false},
 		{annotation, "kube-queue/mincount", "annotation kube-queue/mincount has no effect; did you mean annotation kube-queue/min-count?", false},
 

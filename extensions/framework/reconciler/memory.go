@@ -31,7 +31,7 @@ type memory struct {
 	answers map[types.UID]backoff.State
 	// faults, by the job's UID: the last invalid change of a released job.
 	faults map[types.UID]string
-	// ignored, by the job's UID: what its owner was told of keys that have no effect.
+	// ignored, by the job's UID: what an event said of keys that have no effect.
 	ignored map[types.UID]string
 	// outages, by the job's UID: the last outage of the controller that the job was notified of.
 	outages map[types.UID]noticeOf

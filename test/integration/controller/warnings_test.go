@@ -82,7 +82,10 @@ func TestATreeIsNotWarnedOfWhereTheControllerMayNotReadTheCluster(t *testing.T) 
 	role.Rules = kept
 	_, err = s.kube.RbacV1().ClusterRoles().Update(t.Context(), role, metav1.UpdateOptions{})
 	must(t, err)
-	t.Cleanup(func() { must(t, cluster.Install(context.Background())) })
+	t.Cleanup(func() {
+		must(t, s.kube.RbacV1().ClusterRoles().Delete(context.Background(), role.Name, metav1.DeleteOptions{}))
+		must(t, cluster.Install(context.Background()))
+	})
 	_, err = s.trees().Patch(t.Context(), "tree", types.MergePatchType, []byte(`{"spec": {"root": {"max": {"cpu": 4, "example.com/fpga": 1}}}}`), metav1.PatchOptions{})
 	must(t, err)
 	startController(t)

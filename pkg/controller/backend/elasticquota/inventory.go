@@ -48,8 +48,8 @@ type inventory struct {
 	nodes func(context.Context) (map[string]bool, error)
 	// namespaces returns which namespaces exist; nil if that is not known.
 	namespaces func() func(string) bool
-	// tell passes what is known, if anything is. The goroutine of run calls it.
-	tell func(tree.Cluster)
+	// report passes what is known, if anything is. The goroutine of run calls it.
+	report func(tree.Cluster)
 
 	mu sync.Mutex
 	// listed are the namespaces of the tree, and unusual the resources that it names and that only nodes can
@@ -59,8 +59,8 @@ type inventory struct {
 	fresh, moved chan struct{}
 }
 
-func newInventory(clock clock.Clock, rules requests.Rules, tell func(tree.Cluster)) *inventory {
-	return &inventory{clock: clock, types: typesOf(rules), tell: tell, fresh: make(chan struct{}, 1), moved: make(chan struct{}, 1)}
+func newInventory(clock clock.Clock, rules requests.Rules, report func(tree.Cluster)) *inventory {
+	return &inventory{clock: clock, types: typesOf(rules), report: report, fresh: make(chan struct{}, 1), moved: make(chan struct{}, 1)}
 }
 
 // typesOf returns the names of the types of devices.
@@ -119,7 +119,7 @@ func (i *inventory) start(ctx context.Context, config *rest.Config) error {
 	}
 	go informer.RunWithContext(ctx)
 	go func() {
-		if cache.WaitForCacheSync(ctx.Done(), synced) { // what the tree lists may have been asked for before
+		if cache.WaitForCacheSync(ctx.Done(), synced) { // what the tree lists may have been followed before
 			i.signal(i.moved)
 		}
 	}()
@@ -156,7 +156,7 @@ func resourcesOfNodes(ctx context.Context, kube kubernetes.Interface) (map[strin
 	return names, nil
 }
 
-// follow sets the tree whose warnings are asked for; nil if there is none.
+// follow sets the tree whose warnings are wanted; nil if there is none.
 func (i *inventory) follow(root *tree.Node) {
 	listed, unusual := map[string]bool{}, map[string]bool{}
 	if root != nil {
@@ -210,7 +210,7 @@ func (i *inventory) run(ctx context.Context) {
 	}
 }
 
-// look tells what is known now, and reports whether the tree names a resource that nodes may get later.
+// look reports what is known now, and returns whether the tree names a resource that nodes may get later.
 func (i *inventory) look(ctx context.Context) (again bool) {
 	i.mu.Lock()
 	unusual := i.unusual
@@ -223,7 +223,7 @@ func (i *inventory) look(ctx context.Context) (again bool) {
 		}
 	}
 	if known.HasNamespace != nil || known.HasResource != nil {
-		i.tell(known)
+		i.report(known)
 	}
 	return again
 }

@@ -109,16 +109,16 @@ func TestAnInvalidTreeIsNotWarnedOf(t *testing.T) {
 type asked struct {
 	*inventory
 	clock      *clocktesting.FakeClock
-	told       chan tree.Cluster
+	reported   chan tree.Cluster
 	nodes      chan map[string]bool
 	namespaces map[string]bool
 }
 
 func ask(t *testing.T) *asked {
-	a := &asked{clock: clocktesting.NewFakeClock(noon), told: make(chan tree.Cluster, 10), nodes: make(chan map[string]bool, 10), namespaces: set("team")}
+	a := &asked{clock: clocktesting.NewFakeClock(noon), reported: make(chan tree.Cluster, 10), nodes: make(chan map[string]bool, 10), namespaces: set("team")}
 	a.inventory = newInventory(a.clock, requests.Rules{Types: map[corev1.ResourceName]requests.Types{
 		"nvidia.com/gpu": {Default: "example.com/other", Names: map[string]map[string]corev1.ResourceName{"type": {"a100": "example.com/a100"}}}}},
-		func(c tree.Cluster) { a.told <- c })
+		func(c tree.Cluster) { a.reported <- c })
 	a.inventory.nodes = func(context.Context) (map[string]bool, error) {
 		select {
 		case names := <-a.nodes:
@@ -144,10 +144,10 @@ func ask(t *testing.T) *asked {
 func (a *asked) next(t *testing.T) tree.Cluster {
 	t.Helper()
 	select {
-	case c := <-a.told:
+	case c := <-a.reported:
 		return c
 	case <-time.After(30 * time.Second):
-		t.Fatal("nothing is told")
+		t.Fatal("nothing is reported")
 		return tree.Cluster{}
 	}
 }
@@ -160,8 +160,8 @@ func (a *asked) pass(t *testing.T, d time.Duration) {
 		t.Fatal("the inventory does not wait")
 	}
 	a.clock.Step(d - time.Millisecond)
-	if len(a.told) > 0 {
-		t.Errorf("something is told before %v have passed", d)
+	if len(a.reported) > 0 {
+		t.Errorf("something is reported before %v have passed", d)
 	}
 	a.clock.Step(time.Millisecond)
 }
@@ -183,7 +183,7 @@ func TestTheClusterIsLookedAtWhenTheTreeHasSettled(t *testing.T) {
 	if c := a.next(t); !c.HasNamespace("gone") {
 		t.Error("it does not know the new namespace")
 	}
-	if len(a.told) > 0 {
+	if len(a.reported) > 0 {
 		t.Error("a namespace that the tree does not list is of interest")
 	}
 }
@@ -262,7 +262,7 @@ func TestTheResourcesOfAllNodesAreReadInPages(t *testing.T) {
 		t.Errorf("%v, %v", names, err)
 	}
 	if !slices.Equal(asked, []string{"100 ", "100 after-1", "100 after-2"}) {
-		t.Errorf("asked for %q", asked)
+		t.Errorf("requested %q", asked)
 	}
 }
 
