@@ -186,9 +186,9 @@ type QueueStatus struct {
 	// headReason is why the front unit waits.
 	// +optional
 	HeadReason wellknown.Reason `json:"headReason,omitempty"`
-	// highestPriority is the greatest priority of the units that hold quota or are ready to be tried, as
-	// limited by maxPriority. Owners choose the priorities of their jobs. If unset, there is no such
-	// unit.
+	// highestPriority is the greatest priority of the unit at the front and of the units that hold quota,
+	// as limited by maxPriority. Owners choose the priorities of their jobs. If unset, there are no such
+	// units.
 	// +optional
 	HighestPriority *int32 `json:"highestPriority,omitempty"`
 }
