@@ -103,11 +103,14 @@ func (i *inventory) start(ctx context.Context, config *rest.Config) error {
 	}); err != nil {
 		return fmt.Errorf("watching namespaces: %w", err)
 	}
-	synced, err := backend.Follow(informer, func(o any) { i.see(backend.Key(o)) }, func(name string, _ any) { i.see(name) })
+	registered, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { i.see(backend.Key(o)) },
+		DeleteFunc: func(o any) { i.see(backend.Key(o)) },
+	})
 	if err != nil {
 		return fmt.Errorf("watching namespaces: %w", err)
 	}
-	names := informer.GetStore()
+	names, synced := informer.GetStore(), registered.HasSynced
 	i.namespaces = func() func(string) bool {
 		if !synced() {
 			return nil
@@ -190,7 +193,9 @@ func (i *inventory) signal(c chan struct{}) {
 
 func (i *inventory) run(ctx context.Context) {
 	var again <-chan time.Time
+	var resources map[string]bool
 	for {
+		readNodes := true
 		select {
 		case <-ctx.Done():
 			return
@@ -201,31 +206,41 @@ func (i *inventory) run(ctx context.Context) {
 			case <-i.clock.After(settleTime):
 			}
 		case <-i.moved:
+			readNodes = false
 		case <-again:
 		}
-		again = nil
-		if i.look(ctx) {
-			again = i.clock.After(askAgain)
+		i.mu.Lock()
+		unusual := i.unusual
+		i.mu.Unlock()
+		if readNodes {
+			resources, again = i.resources(ctx, unusual), nil
+			if lacksAny(resources, unusual) {
+				again = i.clock.After(askAgain)
+			}
 		}
+		i.reportWith(resources)
 	}
 }
 
-// look reports what is known now, and returns whether the tree names a resource that nodes may get later.
-func (i *inventory) look(ctx context.Context) (again bool) {
-	i.mu.Lock()
-	unusual := i.unusual
-	i.mu.Unlock()
-	known := tree.Cluster{HasNamespace: i.namespaces()}
-	if names := i.resources(ctx, unusual); names != nil {
-		known.HasResource = func(name string) bool { return names[name] }
-		for name := range unusual {
-			again = again || !names[name]
+// lacksAny returns whether any of the names is missing.
+func lacksAny(known, names map[string]bool) bool {
+	for name := range names {
+		if !known[name] {
+			return true
 		}
+	}
+	return false
+}
+
+// reportWith reports the namespaces that exist and these resources, which are nil if they are not known.
+func (i *inventory) reportWith(resources map[string]bool) {
+	known := tree.Cluster{HasNamespace: i.namespaces()}
+	if resources != nil {
+		known.HasResource = func(name string) bool { return resources[name] }
 	}
 	if known.HasNamespace != nil || known.HasResource != nil {
 		i.report(known)
 	}
-	return again
 }
 
 // resources returns the names of the resources of nodes and of those that settings define; nil if they are not known or

@@ -219,6 +219,11 @@ func TestNodesAreReadOnlyWhileAResourceIsUnusual(t *testing.T) {
 	if c := a.next(t); c.HasResource("example.com/fpga") {
 		t.Error("it knows a resource that no node has")
 	}
+	a.see("team") // which the tree does not list
+	a.signal(a.moved)
+	if c := a.next(t); c.HasResource == nil || c.HasResource("example.com/fpga") {
+		t.Error("with another namespace it forgets the resources, or reads nodes")
+	}
 	a.nodes <- set("cpu", "example.com/fpga")
 	a.pass(t, askAgain)
 	if c := a.next(t); !c.HasResource("example.com/fpga") {
@@ -226,11 +231,17 @@ func TestNodesAreReadOnlyWhileAResourceIsUnusual(t *testing.T) {
 	}
 
 	for _, none := range []map[string]bool{nil, {}} { // they may not be read, and there are none
+		a := ask(t)
 		a.nodes <- none
 		a.follow(limit("example.com/x"))
 		a.pass(t, settleTime)
 		if c := a.next(t); c.HasResource != nil {
 			t.Errorf("with nodes %v it claims to know resources", none)
+		}
+		a.nodes <- set("cpu")
+		a.pass(t, askAgain)
+		if c := a.next(t); c.HasResource == nil || c.HasResource("example.com/x") {
+			t.Errorf("after nodes %v it does not read them again", none)
 		}
 	}
 }
