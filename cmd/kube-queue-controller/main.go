@@ -3,7 +3,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 
 	corev1 "k8s.io/api/core/v1"
@@ -53,7 +52,7 @@ func run(ctx context.Context, env *program.Env, opts *options.Options) error {
 			AuditInvariants: env.Enabled(options.InvariantAudit),
 			Emit: func(about *unstructured.Unstructured, kind string, reason wellknown.EventReason, message string) {
 				writer.Write(events.Event{Object: reference(about), Type: kind, Reason: reason, Message: message,
-					Key: fmt.Sprint(about.GetGeneration())})
+					Key: controller.EventKey(about, reason, message)})
 			},
 			Metrics: counted,
 			Synced:  env.MarkReady,

@@ -208,9 +208,9 @@ func TestTheStandardInputIsATraceOrATree(t *testing.T) {
 	stdout, _ := run(t, exitClean, "--trace=-", capacity)
 	says(t, "table", stdout, "474 jobs")
 	manifest, _ := run(t, exitClean, "--trace", sample, capacity, "--print-tree")
-	open(file(t, "tree.yaml", manifest))
+	open(file(t, "tree.yaml", strings.Replace(manifest, "    max:\n", "    max:\n      memroy: 1Gi\n", 1)))
 	stdout, _ = run(t, exitClean, "--trace", sample, "--tree=-")
-	says(t, "table", stdout, "474 jobs", "Warning root: the sum of the children's max")
+	says(t, "table", stdout, "474 jobs", `Warning root: max: no known resource is called "memroy"`)
 }
 
 func TestALogOfTheStandardWorkloadFormatIsPlayed(t *testing.T) {

@@ -231,6 +231,8 @@ type Pods struct {
 	// PriorityClassName of the job's own scheduling policy. If it is empty, the first
 	// set that names a class counts: sets are in the kind's fixed order of roles.
 	PriorityClassName string
+	// PriorityClassField is the field of the job that names it, such as spec.podPriorityClassName.
+	PriorityClassField string
 	// Unsized explains to the user that the requests of the job's pods are unknown and
 	// how to declare them. Such a job is charged nothing, and the user gets a warning.
 	Unsized string

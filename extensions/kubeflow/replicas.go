@@ -28,7 +28,7 @@ func (b Base[T]) Pods(object framework.Object) (framework.Pods, error) {
 			return framework.Pods{}, err
 		}
 	}
-	pods := framework.Pods{PriorityClassName: parts.PriorityClass}
+	pods := framework.Pods{PriorityClassName: parts.PriorityClass, PriorityClassField: "spec.runPolicy.schedulingPolicy.priorityClass"}
 	for _, role := range b.Roles {
 		replicas := byRole[role.Name]
 		if replicas == nil {

@@ -122,7 +122,7 @@ func (adapter) Pods(object framework.Object) (framework.Pods, error) {
 	sets, err := spark.Pods(&app.Spec)
 	pods := framework.Pods{Sets: sets}
 	if options := app.Spec.BatchSchedulerOptions; options != nil {
-		pods.PriorityClassName = ptr.Deref(options.PriorityClassName, "")
+		pods.PriorityClassName, pods.PriorityClassField = ptr.Deref(options.PriorityClassName, ""), "spec.batchSchedulerOptions.priorityClassName"
 	}
 	return pods, err
 }

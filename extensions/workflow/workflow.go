@@ -109,7 +109,7 @@ func (adapter) Pods(object framework.Object) (framework.Pods, error) {
 	if !isWorkflow {
 		return framework.Pods{}, nil
 	}
-	pods := framework.Pods{PriorityClassName: workflow.Spec.PodPriorityClassName}
+	pods := framework.Pods{PriorityClassName: workflow.Spec.PodPriorityClassName, PriorityClassField: "spec.podPriorityClassName"}
 	text, sized := workflow.Annotations[wellknown.MinResourcesAnnotation]
 	if !sized {
 		// No pod set either: no pod is known that a quota could reject.

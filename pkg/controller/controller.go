@@ -30,6 +30,16 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
+// EventKey returns what distinguishes an event on the object from others with the same reason: the version of the
+// object. The warnings about one version of a quota tree can become more, because the cluster changes.
+func EventKey(about *unstructured.Unstructured, reason wellknown.EventReason, message string) string {
+	key := fmt.Sprint(about.GetGeneration())
+	if reason == wellknown.EventQuotaTreeWarning {
+		key += "/" + message
+	}
+	return key
+}
+
 // Config configures Run. All fields are required except Backoff, Emit, Metrics, Synced,
 // CheckInvariants and AuditInvariants.
 type Config struct {

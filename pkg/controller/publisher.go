@@ -174,15 +174,16 @@ func (p *publisher) keep(ctx context.Context, stats scheduler.QueueStats) error 
 		Policy: schedulingv1alpha1.QueuePolicy(stats.Policy), Quota: stats.Quota,
 		Pending: int32(stats.Pending), Reserved: int32(stats.Reserved),
 		Dequeued: int32(stats.Dequeued), Running: int32(stats.Running),
-		HeadReason: stats.HeadReason,
+		HeadReason: stats.HeadReason, HighestPriority: stats.HighestPriority,
 	}
-	if queue.Status == status {
+	if equality.Semantic.DeepEqual(queue.Status, status) {
 		return nil
 	}
+	// Releases up to 0.2.0 wrote the name of a unit to head. Where their CRD is still installed, it is removed.
 	patch, err := json.Marshal(map[string]any{"status": map[string]any{
 		"policy": status.Policy, "quota": status.Quota, "pending": status.Pending, "reserved": status.Reserved,
 		"dequeued": status.Dequeued, "running": status.Running,
-		"head": nil, "headReason": lifecycle.OrNull(string(status.HeadReason)),
+		"head": nil, "headReason": lifecycle.OrNull(string(status.HeadReason)), "highestPriority": status.HighestPriority,
 	}})
 	if err != nil {
 		return fmt.Errorf("queue %s: %w", stats.Name, err)
@@ -213,7 +214,7 @@ func (p *publisher) retire(ctx context.Context, name string) error {
 		}
 		return nil
 	}
-	patch := []byte(`{"status":{"policy":null,"quota":null,"pending":0,"reserved":0,"dequeued":0,"running":0,"head":null,"headReason":null}}`)
+	patch := []byte(`{"status":{"policy":null,"quota":null,"pending":0,"reserved":0,"dequeued":0,"running":0,"head":null,"headReason":null,"highestPriority":null}}`)
 	if _, err := api.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("queue %s: status: %w", name, err)
 	}

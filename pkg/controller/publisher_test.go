@@ -159,15 +159,36 @@ func TestTheHeadThatAnOlderReleaseHasWrittenIsRemoved(t *testing.T) {
 	}
 	known := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
 	if err := known.Add(&schedulingv1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-queue", Name: "team"},
-		Status: schedulingv1alpha1.QueueStatus{Quota: "root/team", Pending: 1, Head: "others/unit"}}); err != nil {
+		Status: schedulingv1alpha1.QueueStatus{Quota: "root/team"}}); err != nil {
 		t.Fatal(err)
 	}
 	p := newPublisher(client, listers.NewQueueLister(known), "kube-queue", clocktesting.NewFakeClock(time.Unix(1000, 0)))
-	if err := p.keep(t.Context(), scheduler.QueueStats{Name: "team", Quota: "root/team", Pending: 1, Waits: true}); err != nil {
+	if err := p.keep(t.Context(), scheduler.QueueStats{Name: "team", Quota: "root/team", Pending: 1, Waits: true, HighestPriority: new(int32(7))}); err != nil {
 		t.Fatal(err)
 	}
-	if len(requests) != 1 || !strings.HasPrefix(requests[0], "PATCH ") || !strings.Contains(requests[0], `"head":null`) {
-		t.Errorf("the requests are %q, want one patch that removes the head", requests)
+	if len(requests) != 1 || !strings.HasPrefix(requests[0], "PATCH ") || !strings.Contains(requests[0], `"head":null`) || !strings.Contains(requests[0], `"highestPriority":7`) {
+		t.Errorf("the requests are %q, want one patch that removes the head and shows the priority", requests)
+	}
+}
+
+func TestAnUnchangedStatusOfAQueueIsNotWrittenAgain(t *testing.T) {
+	known := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
+	if err := known.Add(&schedulingv1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-queue", Name: "team"},
+		Status: schedulingv1alpha1.QueueStatus{Quota: "root/team", Pending: 1, HighestPriority: new(int32(7))}}); err != nil {
+		t.Fatal(err)
+	}
+	client, err := versioned.NewForConfig(&rest.Config{Host: "http://127.0.0.1:1"}) // refuses everything
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newPublisher(client, listers.NewQueueLister(known), "kube-queue", clocktesting.NewFakeClock(time.Unix(1000, 0)))
+	same := scheduler.QueueStats{Name: "team", Quota: "root/team", Pending: 1, HighestPriority: new(int32(7))}
+	if err := p.keep(t.Context(), same); err != nil {
+		t.Errorf("it is written: %v", err)
+	}
+	same.HighestPriority = new(int32(8))
+	if err := p.keep(t.Context(), same); err == nil {
+		t.Error("another priority is not written")
 	}
 }
 

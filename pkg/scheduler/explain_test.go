@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -250,6 +251,28 @@ func TestTheHeadOfAStoppedQueueSaysSo(t *testing.T) {
 	if stats := w.core.ChangedQueues(w.now); len(stats) != 1 || stats[0].HeadReason != wellknown.ReasonQueueStopped {
 		t.Fatalf("%+v", stats)
 	}
+}
+
+func TestTheHighestPriorityOfAQueueIsThatOfItsUnits(t *testing.T) {
+	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
+	priority := func(p int32) func(*scheduler.Unit) { return func(u *scheduler.Unit) { u.Priority = p } }
+	expect := func(when string, want *int32) {
+		t.Helper()
+		w.settle()
+		stats := w.core.ChangedQueues(w.now)
+		if len(stats) != 1 || !reflect.DeepEqual(stats[0].HighestPriority, want) {
+			t.Fatalf("%s: %+v, want the priority %v", when, stats, want)
+		}
+	}
+	w.configure(scheduler.QueueChanged{Queue: "root"})
+	expect("without units", nil)
+	w.submit("a/1", cpu("4"), priority(-5))
+	expect("with one that holds quota", new(int32(-5)))
+	w.submit("a/2", cpu("4"), priority(3))
+	w.submit("a/3", cpu("2"), priority(2))
+	expect("with others that wait", new(int32(3)))
+	w.configure(scheduler.QueueChanged{Queue: "root", MaxPriority: scheduler.Cap{Set: true, Value: 2}})
+	expect("with a cap", new(int32(2)))
 }
 
 func TestABackoffThatIsOverIsActedUponAtOnce(t *testing.T) {

@@ -24,6 +24,9 @@ type QueueStats struct {
 	// the readers of a Queue, who may not be allowed to read units of its namespace.
 	Waits      bool
 	HeadReason wellknown.Reason
+	// HighestPriority is the greatest priority of the unit in front and of the units that hold quota, as
+	// limited by the queue; nil if there are none.
+	HighestPriority *int32
 }
 
 // ChangedQueues returns the queues whose counts may have changed since the last call, ordered by name.
@@ -52,7 +55,7 @@ func (s *Scheduler) QueueNames() []string {
 func (s *Scheduler) stats(l *queueState, now time.Time) QueueStats {
 	stats := QueueStats{Name: l.name, Quota: l.Group.Path(), Policy: l.Policy, Stopped: l.set.Stop != NotStopped,
 		Pending: l.counts[Waiting], Reserved: l.counts[Reserved],
-		Dequeued: l.counts[Dequeued], Running: l.counts[Running]}
+		Dequeued: l.counts[Dequeued], Running: l.counts[Running], HighestPriority: l.highestPriority()}
 	if front := l.Front(); front != nil {
 		stats.Waits = true
 		if r := s.units[front.Key].refusal(now); r != nil {
@@ -67,6 +70,24 @@ func (s *Scheduler) stats(l *queueState, now time.Time) QueueStats {
 		stats.HeadReason = wellknown.ReasonAdmissionCheckMissing
 	}
 	return stats
+}
+
+// highestPriority returns the greatest priority of the units that are ready to be tried or hold quota; nil if
+// there are none. Those that wait are ordered by priority, so only the first of them counts.
+func (l *queueState) highestPriority() *int32 {
+	var highest *int32
+	see := func(priority int32) {
+		if highest == nil || priority > *highest {
+			highest = &priority
+		}
+	}
+	if front := l.Front(); front != nil {
+		see(front.Priority)
+	}
+	for _, h := range l.holders {
+		see(l.priorityOf(h))
+	}
+	return highest
 }
 
 // Pending returns the sum of the demands of the queued units by node. The sum of a resource is at

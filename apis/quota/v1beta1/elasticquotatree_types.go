@@ -68,7 +68,8 @@ type ElasticQuotaNode struct {
 	// +nullable
 	// +optional
 	Max corev1.ResourceList `json:"max,omitempty"`
-	// attributes are further settings of the node, such as "kube-queue/reclaim".
+	// attributes are further settings of the node. "kube-queue/reclaim" with the value "never" keeps the jobs
+	// at and below the node from being evicted for the min of other nodes. Others have no effect.
 	// +nullable
 	// +optional
 	Attributes map[string]string `json:"attributes,omitempty"`
@@ -107,6 +108,14 @@ type ElasticQuotaNodeStatus struct {
 	// path is the path of the node from the root. Its parts are joined by "/".
 	// +required
 	Path string `json:"path"`
+	// min is what the tree in force guarantees to the node: its min or, if that is more, the sum of what
+	// its children are guaranteed. A tree with thousands of nodes shows neither min nor max here.
+	// +optional
+	Min corev1.ResourceList `json:"min,omitempty"`
+	// max is the limit of the node in the tree in force, multiplied by the oversell rate of
+	// kube-queue-controller. A resource that is not listed is unlimited.
+	// +optional
+	Max corev1.ResourceList `json:"max,omitempty"`
 	// used is the sum of what is charged at or below the node: to units that hold quota, to pods
 	// that are left of jobs, and to pods that belong to no unit, if these are charged.
 	// +optional

@@ -17,12 +17,14 @@ import (
 // +kubebuilder:resource:scope=Namespaced
 // +kubebuilder:printcolumn:name="Policy",type=string,JSONPath=`.status.policy`
 // +kubebuilder:printcolumn:name="Pending",type=integer,JSONPath=`.status.pending`
+// +kubebuilder:printcolumn:name="Reserved",type=integer,JSONPath=`.status.reserved`
 // +kubebuilder:printcolumn:name="Dequeued",type=integer,JSONPath=`.status.dequeued`
 // +kubebuilder:printcolumn:name="Running",type=integer,JSONPath=`.status.running`
 // +kubebuilder:printcolumn:name="Front-Reason",type=string,JSONPath=`.status.headReason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Stop",type=string,JSONPath=`.spec.stop`,priority=1
 // +kubebuilder:printcolumn:name="Quota",type=string,JSONPath=`.status.quota`,priority=1
+// +kubebuilder:printcolumn:name="Highest-Priority",type=integer,JSONPath=`.status.highestPriority`,priority=1
 type Queue struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -173,19 +175,20 @@ type QueueStatus struct {
 	// +kubebuilder:default=0
 	// +optional
 	Reserved int32 `json:"reserved"`
-	// dequeued is the number of units that hold quota and do not run yet.
+	// dequeued is the number of units that hold quota, whose jobs are released and do not run yet.
 	// +kubebuilder:default=0
 	// +optional
 	Dequeued int32 `json:"dequeued"`
-	// running is the number of units that hold quota and run.
+	// running is the number of units that hold quota and whose jobs run.
 	// +kubebuilder:default=0
 	// +optional
 	Running int32 `json:"running"`
-	// head is not set any more. It named the front unit, which may be of a namespace whose units the
-	// readers of the Queue must not see.
-	// +optional
-	Head string `json:"head,omitempty"`
 	// headReason is why the front unit waits.
 	// +optional
 	HeadReason wellknown.Reason `json:"headReason,omitempty"`
+	// highestPriority is the greatest priority of the unit at the front and of the units that hold quota,
+	// as limited by maxPriority. Owners choose the priorities of their jobs. If unset, there are no such
+	// units.
+	// +optional
+	HighestPriority *int32 `json:"highestPriority,omitempty"`
 }

@@ -21,9 +21,12 @@ import (
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.reason`
 // +kubebuilder:printcolumn:name="Priority",type=integer,JSONPath=`.spec.priority`
 // +kubebuilder:printcolumn:name="Kind",type=string,JSONPath=`.spec.consumerRef.kind`
+// +kubebuilder:printcolumn:name="Requests",type=string,JSONPath=`.spec.resource`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Quota",type=string,JSONPath=`.status.quota`,priority=1
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.message`,priority=1
+// +kubebuilder:selectablefield:JSONPath=`.status.queue`
+// +kubebuilder:selectablefield:JSONPath=`.status.phase`
 type QueueUnit struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -32,6 +35,7 @@ type QueueUnit struct {
 	// +required
 	Spec QueueUnitSpec `json:"spec"`
 	// status is the state of the unit.
+	// +kubebuilder:default={}
 	// +optional
 	Status QueueUnitStatus `json:"status,omitempty"`
 }
@@ -203,7 +207,8 @@ type PodSet struct {
 
 // QueueUnitStatus is the state of a unit.
 type QueueUnitStatus struct {
-	// phase is the step that the unit has reached. If unset, it is Enqueued.
+	// phase is the step that the unit has reached.
+	// +kubebuilder:default=Enqueued
 	// +optional
 	Phase QueueUnitPhase `json:"phase,omitempty"`
 	// reason is a machine-readable word for why the unit waits.

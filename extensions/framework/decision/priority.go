@@ -21,14 +21,14 @@ func priorityOf(job framework.Object, pods framework.Pods, classes PriorityClass
 		}
 		return int32(value), "", nil
 	}
-	name := className(job, pods)
+	name, source := className(job, pods)
 	if name == "" {
 		name, value, _ := classes.Default()
 		return value, name, nil
 	}
 	value, found := classes.Value(name)
 	if !found {
-		return 0, "", fmt.Errorf("PriorityClass %q does not exist; name an existing PriorityClass, or ask an administrator to create it", name)
+		return 0, "", fmt.Errorf("PriorityClass %q, which is named by %s, does not exist; name an existing PriorityClass there, or ask an administrator to create it", name, source)
 	}
 	return value, name, nil
 }
@@ -45,17 +45,21 @@ func podClass(template *corev1.PodTemplateSpec, classes PriorityClasses) string 
 	return name
 }
 
-// className returns the class that the job names, if any.
-func className(job framework.Object, pods framework.Pods) string {
-	for _, name := range []string{job.GetLabels()[wellknown.PriorityClassKey], job.GetAnnotations()[wellknown.PriorityClassKey], pods.PriorityClassName} {
-		if name != "" {
-			return name
+// className returns the class that the job names, and where it does; both are empty if it names none.
+func className(job framework.Object, pods framework.Pods) (name, source string) {
+	for _, from := range []struct{ name, source string }{
+		{job.GetLabels()[wellknown.PriorityClassKey], "label " + wellknown.PriorityClassKey},
+		{job.GetAnnotations()[wellknown.PriorityClassKey], "annotation " + wellknown.PriorityClassKey},
+		{pods.PriorityClassName, pods.PriorityClassField},
+	} {
+		if from.name != "" {
+			return from.name, from.source
 		}
 	}
 	for _, set := range pods.Sets {
 		if set.Template != nil && set.Template.Spec.PriorityClassName != "" {
-			return set.Template.Spec.PriorityClassName
+			return set.Template.Spec.PriorityClassName, fmt.Sprintf("the pod template of pod set %q", set.Name)
 		}
 	}
-	return ""
+	return "", ""
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
 	"kube-queue.dev/kube-queue/pkg/arrival"
 	"kube-queue.dev/kube-queue/pkg/lifecycle"
@@ -50,6 +51,7 @@ func newUnit(kind schema.GroupVersionKind, o *observation) *v1alpha1.QueueUnit {
 	return &v1alpha1.QueueUnit{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace:   o.key.Namespace,
+			Labels:      map[string]string{wellknown.KindLabel: kind.Kind},
 			Annotations: arrival.Annotate(o.desired.Parameters, o.after),
 			Name:        decision.UnitName(kind.Kind, o.key.Name, o.job.GetUID()),
 			OwnerReferences: []metav1.OwnerReference{{

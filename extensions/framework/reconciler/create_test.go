@@ -1,8 +1,13 @@
 package reconciler
 
 import (
+	"maps"
 	"testing"
 	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+
+	"kube-queue.dev/kube-queue/extensions/framework/decision"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -22,5 +27,12 @@ func TestSubmissionStaysInTheSecondOfCreation(t *testing.T) {
 				t.Errorf("it is %v", got)
 			}
 		})
+	}
+}
+
+func TestAUnitHasTheKindOfItsJobAsALabel(t *testing.T) {
+	unit := newUnit(batchv1.SchemeGroupVersion.WithKind("Job"), &observation{key: queuedKey, job: marked(), desired: &decision.Desired{}, now: noon})
+	if !maps.Equal(unit.Labels, map[string]string{"kube-queue/kind": "Job"}) || unit.Spec.ConsumerRef.Kind != "Job" {
+		t.Errorf("the labels are %v, and the job is %+v", unit.Labels, unit.Spec.ConsumerRef)
 	}
 }

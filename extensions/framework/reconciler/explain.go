@@ -98,6 +98,12 @@ func (r *reconciler) withoutUnit(ctx context.Context, o *observation, decided de
 			"Not queued: annotation %s is %.40q, which means \"false\"; only \"true\" queues the job", wellknown.SuspendAnnotation, value), "value")
 		return &event, 0
 	}
+	if o.state.Foreign == "" && !o.state.Marked {
+		if almost := decision.AlmostMarked(o.job); almost != "" {
+			event := r.event(o, corev1.EventTypeWarning, wellknown.EventNotQueued, "Not queued: "+almost, "key/"+almost)
+			return &event, 0
+		}
+	}
 	if o.state.Foreign == "" || !o.state.Marked && !o.state.Suspended {
 		return nil, 0
 	}

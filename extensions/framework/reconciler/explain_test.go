@@ -3,6 +3,7 @@ package reconciler
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,11 +26,11 @@ import (
 
 // spoken are the events of one job.
 type spoken struct {
-	kept     *events.Event
-	repeated []events.Event
+	kept              *events.Event
+	repeated, written []events.Event
 }
 
-func (s *spoken) Write(events.Event)    {}
+func (s *spoken) Write(e events.Event)  { s.written = append(s.written, e) }
 func (s *spoken) Repeat(e events.Event) { s.repeated = append(s.repeated, e) }
 func (s *spoken) Keep(e events.Event)   { s.kept = &e }
 func (s *spoken) Forget(types.UID)      { s.kept = nil }
@@ -91,6 +92,23 @@ func TestAJobThatIsHeldWithoutAUnitIsNotified(t *testing.T) {
 		{"one whose annotation is misspelled", func(j *batchv1.Job) { j.Annotations[wellknown.SuspendAnnotation], j.Spec.Suspend = "True", nil }, false,
 			`NotQueued Not queued: annotation scheduling.x-k8s.io/suspend is "True", which means "false"; only "true" queues the job`},
 		{"one whose annotation is misspelled, suspended", func(j *batchv1.Job) { j.Annotations[wellknown.SuspendAnnotation] = "yes" }, false, `NotQueued Not queued: annotation scheduling.x-k8s.io/suspend is "yes"`},
+		{"one whose mark has another key", func(j *batchv1.Job) {
+			j.Annotations, j.Spec.Suspend = map[string]string{"scheduling.x-k8s.io/suspended": "true"}, nil
+		}, false,
+			"NotQueued Not queued: annotation scheduling.x-k8s.io/suspended has no effect; did you mean annotation scheduling.x-k8s.io/suspend?"},
+		{"one whose mark is a label", func(j *batchv1.Job) {
+			j.Annotations, j.Spec.Suspend, j.Labels = nil, nil, map[string]string{wellknown.SuspendAnnotation: "true"}
+		}, false,
+			"NotQueued Not queued: label scheduling.x-k8s.io/suspend has no effect; set it as an annotation instead"},
+		{"a part of another job whose mark is a label", func(j *batchv1.Job) {
+			j.Annotations, j.OwnerReferences, j.Labels = nil, owned, map[string]string{wellknown.SuspendAnnotation: "true"}
+		}, false, ""},
+		{"one whose mark is a label, and that is suspended, which marks it", func(j *batchv1.Job) {
+			j.Annotations, j.Labels = nil, map[string]string{wellknown.SuspendAnnotation: "true"}
+		}, false, ""},
+		{"one with a misspelled key, that nobody queues", func(j *batchv1.Job) {
+			j.Annotations, j.Spec.Suspend = map[string]string{"kube-queue/priorty": "1"}, nil
+		}, false, ""},
 		{"one that opts out", func(j *batchv1.Job) { j.Annotations[wellknown.SuspendAnnotation] = "false" }, false, ""},
 		{"one with bypass", func(j *batchv1.Job) { j.Annotations[wellknown.BypassAnnotation] = "true" }, false, "NotQueued Not queued: annotation kube-queue/bypass"},
 		{"one with bypass that runs", func(j *batchv1.Job) { j.Annotations[wellknown.BypassAnnotation], j.Spec.Suspend = "true", nil }, false, ""},
@@ -108,6 +126,53 @@ func TestAJobThatIsHeldWithoutAUnitIsNotified(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestEachIgnoredKeyOfAQueuedJobIsReportedOnce(t *testing.T) {
+	r, said := explaining(t)
+	object := marked()
+	step := func(unit *v1alpha1.QueueUnit, want ...string) {
+		t.Helper()
+		said.written = nil
+		for range 2 {
+			o, _, err := r.decide(queuedKey, object, unit, noon)
+			if err != nil || o == nil {
+				t.Fatal(o, err)
+			}
+			r.recordIgnoredKeys(o)
+		}
+		var got []string
+		for _, e := range said.written {
+			got = append(got, string(e.Reason)+" "+e.Type+" "+e.Message)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("the events are %q, want %q", got, want)
+		}
+	}
+	step(nil)
+	object.Annotations["kube-queue/priorty"] = "7"
+	const priority = "annotation kube-queue/priorty has no effect; did you mean annotation scheduling.x-k8s.io/priority?"
+	step(nil, "KeyIgnored Warning Ignored: "+priority)
+	unit := waitingUnit(wellknown.ReasonQuotaExceeded)
+	step(unit)
+	object.Labels = map[string]string{wellknown.SuspendAnnotation: "true"}
+	step(unit, "KeyIgnored Warning Ignored: "+priority+"; label scheduling.x-k8s.io/suspend has no effect; set it as an annotation instead")
+	delete(object.Annotations, "kube-queue/priorty")
+	object.Labels = nil
+	step(unit)
+	if len(r.memory.ignored) != 0 {
+		t.Errorf("it remembers %v", r.memory.ignored)
+	}
+	object.Annotations["kube-queue/priorty"] = "7"
+	step(unit, "KeyIgnored Warning Ignored: "+priority)
+	r.memory.forgetJob(object.UID)
+	if len(r.memory.ignored) != 0 {
+		t.Errorf("of a job that is gone it remembers %v", r.memory.ignored)
+	}
+
+	// Nothing is said of a job that another queue has.
+	object.Labels = map[string]string{wellknown.KueueLabel: "q"}
+	step(nil)
 }
 
 func TestTheEventOfAJobThatLeftTheQueueSaysThatItStaysSuspended(t *testing.T) {

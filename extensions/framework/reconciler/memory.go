@@ -31,6 +31,8 @@ type memory struct {
 	answers map[types.UID]backoff.State
 	// faults, by the job's UID: the last invalid change of a released job.
 	faults map[types.UID]string
+	// ignored, by the job's UID: what an event said of keys that have no effect.
+	ignored map[types.UID]string
 	// outages, by the job's UID: the last outage of the controller that the job was notified of.
 	outages map[types.UID]noticeOf
 }
@@ -78,6 +80,7 @@ func newMemory() *memory {
 		look:     map[types.UID]time.Time{},
 		answers:  map[types.UID]backoff.State{},
 		faults:   map[types.UID]string{},
+		ignored:  map[types.UID]string{},
 		outages:  map[types.UID]noticeOf{},
 	}
 }
@@ -188,6 +191,7 @@ func (m *memory) forgetJob(job types.UID) {
 	delete(m.measured, job)
 	delete(m.answers, job)
 	delete(m.faults, job)
+	delete(m.ignored, job)
 	delete(m.outages, job)
 }
 
@@ -240,17 +244,23 @@ func (m *memory) answerIn(job types.UID, now time.Time) time.Duration {
 
 // isNewFault reports whether the invalid change is another one than before. An empty one means that there
 // is none.
-func (m *memory) isNewFault(job types.UID, fault string) bool {
+func (m *memory) isNewFault(job types.UID, fault string) bool { return m.isNew(m.faults, job, fault) }
+
+// isNewIgnored reports whether what is said of the ignored keys of the job is new. An empty text means that there are
+// none.
+func (m *memory) isNewIgnored(job types.UID, text string) bool { return m.isNew(m.ignored, job, text) }
+
+func (m *memory) isNew(known map[types.UID]string, job types.UID, text string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.faults[job] == fault {
+	if known[job] == text {
 		return false
 	}
-	if fault == "" {
-		delete(m.faults, job)
+	if text == "" {
+		delete(known, job)
 		return false
 	}
-	m.faults[job] = fault
+	known[job] = text
 	return true
 }
 

@@ -76,6 +76,7 @@ func (r *reconciler) reconcile(ctx context.Context, turn *arrival.Turn, key type
 		explained = r.explain(ctx, o, decided)
 		r.recordNotQueued(o, decided.NotQueued)
 		r.recordUnreadable(o)
+		r.recordIgnoredKeys(o)
 		r.recordOverQuota(o, now)
 	}
 	after = sooner(sooner(after, decided.After), explained)

@@ -167,6 +167,18 @@ func (r *reconciler) recordUnreadable(o *observation) {
 	}
 }
 
+// recordIgnoredKeys reports once which labels and annotations of a queued job have no effect and were probably meant to
+// have one. After a restart the event has the same name.
+func (r *reconciler) recordIgnoredKeys(o *observation) {
+	ignored := ""
+	if o.state.End == nil && o.state.Foreign == "" && (o.unit != nil || o.state.Marked) {
+		ignored = decision.IgnoredKeys(o.job)
+	}
+	if r.memory.isNewIgnored(o.job.GetUID(), ignored) {
+		r.events.Write(r.event(o, corev1.EventTypeWarning, wellknown.EventKeyIgnored, "Ignored: "+ignored, ignored))
+	}
+}
+
 // recordOverQuota reports that the job uses more than was admitted while its quota is exceeded. Each
 // time gets its own event.
 func (r *reconciler) recordOverQuota(o *observation, now time.Time) {

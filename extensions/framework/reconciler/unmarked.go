@@ -56,7 +56,7 @@ func (r *reconciler) concerns(job framework.Object) bool {
 	if annotations[wellknown.SuspendAnnotation] == "true" || annotations[wellknown.ReleasedAnnotation] != "" {
 		return true
 	}
-	if isMisspelled(annotations) {
+	if isMisspelled(annotations) || decision.AlmostMarked(job) != "" {
 		return true // its owner is notified
 	}
 	if _, labelled := job.GetLabels()[wellknown.KueueLabel]; labelled && r.kueue.isMissing() {

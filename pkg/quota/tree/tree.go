@@ -88,9 +88,9 @@ type Tree struct {
 
 // New returns the tree. The error is an *InvalidError if the tree is invalid. Warnings are about
 // settings that are allowed but rarely intended, and are returned in either case. Both are in tree
-// order. Names must be the names with which the demands are built.
+// order. Function Warnings finds more, which depend on the cluster. Names must be the names with which the demands are built.
 func New(names *resources.Names, root Node, opts Options) (t *Tree, warnings []string, err error) {
-	nodes := check(root)
+	nodes := check(root, Cluster{})
 	var faults []string
 	for _, c := range nodes {
 		faults = append(faults, c.faults...)

@@ -13,7 +13,6 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/resources"
-	"kube-queue.dev/kube-queue/pkg/spelling"
 )
 
 // maxDepth is the greatest number of nodes from the root to a leaf. It bounds the cost of a mistaken
@@ -31,38 +30,6 @@ func (e *InvalidError) Error() string {
 	return "invalid quota tree: " + strings.Join(e.Faults, "; ")
 }
 
-// commonResources are the resources whose misspelled names cause a warning. A limit of a resource that nobody
-// requests has no effect, and the resource that was meant is not limited.
-var commonResources = []string{"cpu", "memory", "ephemeral-storage", "nvidia.com/gpu", "amd.com/gpu", "habana.ai/gaudi",
-	"google.com/tpu", quota.JobsResource}
-
-// otherResources are names that are in use although they resemble another one.
-var otherResources = []string{"gpu", "tpu", "npu", "vgpu", "nvidia.com/vgpu", "amd.com/vgpu"}
-
-// meantResource returns the common resource whose name was probably misspelled; empty if none was. Of a name with
-// a domain, only one of both parts may be wrong.
-func meantResource(name string) string {
-	if slices.Contains(otherResources, name) {
-		return ""
-	}
-	domain, short, qualified := strings.Cut(name, "/")
-	if strings.HasSuffix(quota.JobsResource, "/"+name) { // its prefix is easily forgotten
-		return quota.JobsResource
-	}
-	for _, common := range commonResources {
-		commonDomain, commonShort, commonQualified := strings.Cut(common, "/")
-		switch {
-		case qualified != commonQualified, name == common:
-		case !qualified && spelling.Nearest(name, []string{common}) != "",
-			qualified && short == commonShort && spelling.Nearest(domain, []string{commonDomain}) != "",
-			qualified && short == commonShort && strings.HasPrefix(commonDomain, domain+"."),
-			qualified && domain == commonDomain && spelling.Nearest(short, []string{commonShort}) != "":
-			return common
-		}
-	}
-	return ""
-}
-
 // checkedNode is a node as written, with its parsed quantities and namespaces.
 type checkedNode struct {
 	*Node
@@ -77,6 +44,8 @@ type checkedNode struct {
 	// namespaces has no duplicates and only valid names or everyOther.
 	namespaces []string
 	children   []*checkedNode
+	// absent are the namespaces that do not exist in the cluster.
+	absent []string
 
 	faults, warnings []string
 }
@@ -91,15 +60,19 @@ func (n *checkedNode) warn(format string, args ...any) {
 
 // checker checks a tree. The faults are stored in the nodes.
 type checker struct {
-	nodes []*checkedNode
+	cluster Cluster
+	// naming is how many nodes name each resource in their min or max.
+	naming map[string]int
+	nodes  []*checkedNode
 	// The following are from nodes that were visited before: the path of a name, the name of a
 	// path, and the path of the first node that lists a namespace.
 	byName, byPath, listedBy map[string]string
 }
 
 // check checks the tree and returns its nodes in tree order.
-func check(root Node) []*checkedNode {
-	c := &checker{byName: map[string]string{}, byPath: map[string]string{}, listedBy: map[string]string{}}
+func check(root Node, cluster Cluster) []*checkedNode {
+	c := &checker{cluster: cluster, naming: map[string]int{}, byName: map[string]string{}, byPath: map[string]string{}, listedBy: map[string]string{}}
+	c.countNames(&root, 1)
 	c.visit(&root, "", 0, -1, 1)
 	for i := len(c.nodes) - 1; i >= 0; i-- { // a node comes before its children
 		c.nodes[i].guaranteeAll()
@@ -136,8 +109,8 @@ func (c *checker) visit(written *Node, above string, place, parent, depth int) *
 	for _, warning := range written.Warnings {
 		n.warn("%s", warning)
 	}
-	n.min = n.amounts("min", written.Min)
-	n.max = n.amounts("max", written.Max)
+	n.min = c.amounts(n, "min", written.Min)
+	n.max = c.amounts(n, "max", written.Max)
 	c.checkNamespaces(n)
 	if depth == maxDepth && len(written.Children) > 0 {
 		n.fault("the tree has more than %d levels; remove the levels below this node", maxDepth)
@@ -169,11 +142,11 @@ func (c *checker) checkName(n *checkedNode) {
 func parentOf(path, name string) string { return strings.TrimSuffix(path, "/"+name) }
 
 // amounts returns the quantities in base units. Quantities that cannot be read become faults.
-func (n *checkedNode) amounts(field string, list map[string]resource.Quantity) map[string]int64 {
+func (c *checker) amounts(n *checkedNode, field string, list map[string]resource.Quantity) map[string]int64 {
 	amounts := make(map[string]int64, len(list))
 	for _, name := range sortedKeys(list) {
-		if meant := meantResource(name); meant != "" {
-			n.warn("%s: no known resource is called %q, so the entry probably has no effect; did you mean %q?", field, name, meant)
+		if doubt := c.doubt(name); doubt != "" {
+			n.warn("%s: %s", field, doubt)
 		}
 		value, err := resources.LimitValue(name, list[name])
 		if err != nil {
@@ -198,6 +171,9 @@ func (c *checker) checkNamespaces(n *checkedNode) {
 			n.warn("namespace %q is listed twice; remove one entry", namespace)
 		default:
 			n.namespaces = append(n.namespaces, namespace)
+			if namespace != everyOther && c.cluster.HasNamespace != nil && !c.cluster.HasNamespace(namespace) {
+				n.absent = append(n.absent, namespace)
+			}
 			if first, listed := c.listedBy[namespace]; listed {
 				n.warn("namespace %q is also listed by %s, which gets all jobs of the namespace that do not select this node with the label %s", namespace, first, wellknown.QuotaNameLabel)
 			} else {
@@ -206,6 +182,7 @@ func (c *checker) checkNamespaces(n *checkedNode) {
 		}
 		seen[namespace] = true
 	}
+	n.warnOfAbsent()
 }
 
 // compare compares the max of a node with its min and with its children, for each resource that the
@@ -218,12 +195,10 @@ func (n *checkedNode) compare() {
 		if n.min[name] > limit {
 			n.fault("min %s %s is above max %s; lower the min or raise the max", name, format(n.min[name]), format(limit))
 		}
-		var mins, maxs resources.Sum
-		above := false
+		var mins resources.Sum
 		for _, child := range n.children {
-			mins, maxs = mins.Plus(child.min[name]), maxs.Plus(child.max[name])
+			mins = mins.Plus(child.min[name])
 			if child.max[name] > limit {
-				above = true
 				child.warn("max %s %s is above max %s of %s, so it can never be reached; lower it", name, format(child.max[name]), format(limit), n.path)
 			}
 		}
@@ -231,9 +206,6 @@ func (n *checkedNode) compare() {
 			n.fault("the sum of the children's min %s, %s (%s), is above max %s of this node; lower them or raise the max", name, format(mins.Clamp()), n.minsOf(name), format(limit))
 		} else if below := n.guaranteedBelow(name); below.Below(limit) < 0 {
 			n.warn("%s %s is guaranteed below this node, which is above max %s, so not all of it can be guaranteed at the same time; lower the min of nodes below it or raise the max", format(below.Clamp()), name, format(limit))
-		}
-		if maxs.Below(limit) < 0 && !above {
-			n.warn("the sum of the children's max %s, %s, is above max %s, so not all of them can be reached at the same time, which is normal where groups borrow", name, format(maxs.Clamp()), format(limit))
 		}
 	}
 }

@@ -82,8 +82,7 @@ func TestValidTreesWithAndWithoutWarnings(t *testing.T) {
 		{"a limit beyond all numbers", node("root", "", "memory=1e30", withMin("memory=9e18", node("a", "", "memory=1e30")), withMin("memory=2e17", node("b", "", ""))), nil},
 		{"a child's max above the parent's", node("root", "", "cpu=4", node("a", "", "cpu=5"), node("b", "", "cpu=5")),
 			[]string{"root/a: max cpu 5 is above max 4 of root, so it can never be reached; lower it", "root/b: max cpu 5 is above max 4 of root, so it can never be reached; lower it"}},
-		{"the children's max above the parent's", node("root", "", "cpu=4 memory=4Gi", node("a", "", "cpu=3 memory=2Gi"), node("b", "", "cpu=3 memory=2Gi")),
-			[]string{"root: the sum of the children's max cpu, 6, is above max 4, so not all of them can be reached at the same time, which is normal where groups borrow"}},
+		{"the children's max above the parent's", node("root", "", "cpu=4 memory=4Gi", node("a", "", "cpu=3 memory=2Gi"), node("b", "", "cpu=3 memory=2Gi")), nil},
 		{"namespaces that two nodes list", node("root", "x", "", node("a", "x y *", ""), node("b", "y *", "")),
 			[]string{
 				`root/a: namespace "x" is also listed by root, which gets all jobs of the namespace that do not select this node with the label kube-queue/quota-name`,
@@ -116,6 +115,60 @@ func TestValidTreesWithAndWithoutWarnings(t *testing.T) {
 				t.Errorf("%v, warnings\n  %s\nwant\n  %s", err, strings.Join(warnings, "\n  "), strings.Join(c.want, "\n  "))
 			}
 		})
+	}
+}
+
+func TestWarningsAboutWhatTheClusterDoesNotHave(t *testing.T) {
+	in := func(names ...string) func(string) bool {
+		return func(name string) bool { return slices.Contains(names, name) }
+	}
+	for _, c := range []struct {
+		why     string
+		root    tree.Node
+		cluster tree.Cluster
+		want    []string
+	}{
+		{"nothing is known", node("root", "a", "example.com/fpga=1"), tree.Cluster{}, nil},
+		{"a namespace", node("root", "a b *", ""), tree.Cluster{HasNamespace: in("b")},
+			[]string{`root: namespace "a" does not exist; create it, or correct or remove the entry`}},
+		{"namespaces", node("root", "", "", node("x", "a b c", "")), tree.Cluster{HasNamespace: in("b")},
+			[]string{`root/x: namespaces "a", "c" do not exist; create them, or correct or remove the entries`}},
+		{"many namespaces", node("root", "a b c d e f g h i j k l", ""), tree.Cluster{HasNamespace: in()},
+			[]string{`root: namespaces "a", "b", "c", "d", "e", "f", "g", "h", "i", "j" and 2 more do not exist; create them, or correct or remove the entries`}},
+		{"names that are no namespaces", tree.Node{Name: "root", Namespaces: []string{"Team-A"}}, tree.Cluster{HasNamespace: in()},
+			[]string{`root: "Team-A" is ignored because it is not a valid namespace name; correct or remove it`}},
+		{"a resource that one node names", node("root", "", "", node("x", "", "example.com/fpga=1")), tree.Cluster{HasResource: in("cpu")},
+			[]string{`root/x: max: no node of the cluster has resource "example.com/fpga", and no other node of the tree names it, so the entry probably has no effect; correct the name, or keep it if nodes with it are still to come`}},
+		{"a resource that resembles that of another node", node("root", "", "example.com/fpga=9", node("x", "", "example.com/fpgas=1"), node("y", "", "example.com/fpga=1")), tree.Cluster{HasResource: in("cpu")},
+			[]string{`root/x: max: no node of the cluster has resource "example.com/fpgas", and no other node of the tree names it, so the entry probably has no effect; did you mean "example.com/fpga", as in another node?`}},
+		{"a resource that one node names twice", withMin("example.com/fpga=1", node("root", "", "example.com/fpga=1")), tree.Cluster{HasResource: in()},
+			[]string{
+				`root: min: no node of the cluster has resource "example.com/fpga", and no other node of the tree names it, so the entry probably has no effect; correct the name, or keep it if nodes with it are still to come`,
+				`root: max: no node of the cluster has resource "example.com/fpga", and no other node of the tree names it, so the entry probably has no effect; correct the name, or keep it if nodes with it are still to come`,
+			}},
+		{"a resource that two nodes name", node("root", "", "example.com/fpga=9", node("x", "", "example.com/fpga=1")), tree.Cluster{HasResource: in()}, nil},
+		{"a common resource that no node has yet", node("root", "", "cpu=1 nvidia.com/gpu=1 kube-queue/max-jobs=1"), tree.Cluster{HasResource: in()}, nil},
+		{"a resource that nodes have, though it resembles a common one", node("root", "", "nvidia.com/gpus=1"), tree.Cluster{HasResource: in("nvidia.com/gpus")}, nil},
+		{"a misspelled resource in all nodes", node("root", "", "kube-queue/maxjobs=9", node("x", "", "kube-queue/maxjobs=9")), tree.Cluster{HasResource: in("cpu")},
+			[]string{
+				`root: max: no known resource is called "kube-queue/maxjobs", so the entry probably has no effect; did you mean "kube-queue/max-jobs"?`,
+				`root/x: max: no known resource is called "kube-queue/maxjobs", so the entry probably has no effect; did you mean "kube-queue/max-jobs"?`,
+			}},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			if got := tree.Warnings(c.root, c.cluster); !slices.Equal(got, c.want) {
+				t.Errorf("warnings\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(c.want, "\n  "))
+			}
+		})
+	}
+}
+
+func TestBorrowingSetUpsAreNotWarnedOf(t *testing.T) {
+	all := tree.Cluster{HasResource: func(string) bool { return true }, HasNamespace: func(string) bool { return true }}
+	root := node("root", "", "cpu=10 nvidia.com/gpu=16", withMin("cpu=5 nvidia.com/gpu=8", node("a", "a", "cpu=10 nvidia.com/gpu=16")),
+		withMin("cpu=5 nvidia.com/gpu=8", node("b", "b", "nvidia.com/gpu=12")), node("c", "c", "cpu=10"))
+	if got := tree.Warnings(root, all); got != nil {
+		t.Errorf("warnings %q", got)
 	}
 }
 

@@ -272,6 +272,7 @@ func papers(t *testing.T) *report.Paper {
 	for _, policy := range []queue.Policy{queue.RoundRobin, queue.Block} {
 		s := small()
 		s.Core = scheduler.Options{Policy: policy}
+		s.Tree.Children[0].Warnings = []string{"odd"}
 		p.Reports = append(p.Reports, of(t, s))
 	}
 	return p
@@ -292,7 +293,7 @@ func TestTheTableReportsEverythingAUserAsks(t *testing.T) {
 		words      []string
 	}{
 		{"two policies", two.String(), []string{"jobs.csv: 4 jobs of 2 tenants, submitted from 2026-01-31 08:00 within 1 h; 13 nvidia.com/gpu-hours", "7 skipped: canceled",
-			"tree.yaml", "nvidia.com/gpu 2", "RoundRobin", "Block", "sum of the children's max", "83.3 %", "1 nvidia.com/gpu-hours  root/b",
+			"tree.yaml", "nvidia.com/gpu 2", "RoundRobin", "Block", "Warning root/a: odd", "83.3 %", "1 nvidia.com/gpu-hours  root/b",
 			"1 job was never released (1 tenant: b). Reason: ExceedsMaxQuota", "can never fit in quota root/b", "To fix it, raise the max", "Not simulated: nodes"}},
 		{"one policy", one.String(), []string{"P99", "HOURS", "every max is multiplied by 1.5", "borrowing is paused"}},
 	} {

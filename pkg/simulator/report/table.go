@@ -65,11 +65,7 @@ func (p *Paper) heading(w io.Writer) {
 	if p.Preemption != nil {
 		wrap(w, "Evicted  ", "         ", p.Preemption.String(), width)
 	}
-	// A proposed tree allows borrowing on purpose, and most warnings are about borrowing.
 	for _, warning := range p.Reports[0].Warnings {
-		if p.Tree.Proposed {
-			break
-		}
 		wrap(w, "Warning  ", "         ", warning, width)
 	}
 }

@@ -5,6 +5,8 @@ import "fmt"
 // held is what a test job has in addition to its name; all are in YAML.
 type held struct {
 	annotations, labels, spec, cpu string
+	// class is the PriorityClass that the pods of a Job name.
+	class string
 	// unmarked jobs have no mark.
 	unmarked bool
 }
@@ -22,7 +24,7 @@ func (h held) metadata(name string) string {
 
 func (h held) job(name string) string {
 	return "apiVersion: batch/v1\nkind: Job\n" + h.metadata(name) + fmt.Sprintf(
-		"spec: {%s template: {spec: {restartPolicy: Never, containers: [{name: main, image: busybox, resources: {requests: {cpu: %q}}}]}}}\n", h.spec, h.orOne())
+		"spec: {%s template: {spec: {restartPolicy: Never, priorityClassName: %q, containers: [{name: main, image: busybox, resources: {requests: {cpu: %q}}}]}}}\n", h.spec, h.class, h.orOne())
 }
 
 func (h held) tfJob(name string) string {

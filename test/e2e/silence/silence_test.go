@@ -88,7 +88,17 @@ func silences() []silence {
 		{name: "its priority is no number", job: held{annotations: "scheduling.x-k8s.io/priority: urgent"}.job,
 			reason: "Queued", says: []string{"InvalidRequest", "annotation scheduling.x-k8s.io/priority must be an integer"}},
 		{name: "its PriorityClass does not exist", job: held{labels: "scheduling.x-k8s.io/priority-class: missing"}.job,
-			reason: "Queued", says: []string{"InvalidRequest", `PriorityClass "missing" does not exist`, "administrator"}},
+			reason: "Queued", says: []string{"InvalidRequest", `PriorityClass "missing", which is named by label scheduling.x-k8s.io/priority-class, does not exist`, "administrator"}},
+		{name: "its annotation has another key", job: held{unmarked: true, annotations: `scheduling.x-k8s.io/suspended: "true"`}.job,
+			reason: "NotQueued", says: []string{"annotation scheduling.x-k8s.io/suspended has no effect", "did you mean annotation scheduling.x-k8s.io/suspend?"}},
+		{name: "its mark is a label", job: held{unmarked: true, labels: `scheduling.x-k8s.io/suspend: "true"`}.job,
+			reason: "NotQueued", says: []string{"label scheduling.x-k8s.io/suspend has no effect", "set it as an annotation instead"}},
+		{name: "the mark of a TFJob is a label", job: held{unmarked: true, labels: `scheduling.x-k8s.io/suspend: "true"`}.tfJob,
+			reason: "NotQueued", says: []string{"label scheduling.x-k8s.io/suspend has no effect", "set it as an annotation instead"}},
+		{name: "its priority has another key", job: held{annotations: `kube-queue/priorty: "7"`}.job,
+			reason: "KeyIgnored", says: []string{"annotation kube-queue/priorty has no effect", "did you mean annotation scheduling.x-k8s.io/priority?"}},
+		{name: "the PriorityClass of its pods does not exist", job: held{class: "hihg"}.job,
+			reason: "Queued", says: []string{"InvalidRequest", `PriorityClass "hihg", which is named by the pod template of pod set "main", does not exist`, "administrator"}},
 		{name: "its minimum has no effect", job: held{annotations: `kube-queue/min-count: "worker=1"`, cpu: "100"}.tfJob,
 			reason: "MinCountIgnored", says: []string{"kube-queue/min-count has no effect"}},
 		{name: "its owner holds it", job: held{annotations: `scheduling.x-k8s.io/active: "false"`}.job,
@@ -210,6 +220,23 @@ func awaitWord(t *testing.T, l *harness.Env, name string, s silence, since time.
 	t.Logf("after %v %s: %s", took.Round(10*time.Millisecond), found.Reason, found.Message)
 }
 
+// oddTree expects events on a tree whose limits and namespaces have probably a wrong name.
+func oddTree(t *testing.T, l *harness.Env) {
+	l.TreeOf(`{name: odd, namespaces: [nowhere-yet], max: {nvidia.com/gpus: 1, kube-queue/maxjobs: 1, example.com/fpga: 1}}`)
+	says := []string{`root/odd: namespace "nowhere-yet" does not exist; create it`, `did you mean "nvidia.com/gpu"?`, `did you mean "kube-queue/max-jobs"?`,
+		`no node of the cluster has resource "example.com/fpga", and no other node of the tree names it`}
+	harness.Eventually(t, time.Minute, "events report the faults of the tree", func() (bool, string) {
+		all, err := l.Kube.CoreV1().Events("kube-system").List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.kind=ElasticQuotaTree,reason=QuotaTreeWarning,type=Warning"})
+		harness.Must(t, err)
+		var texts []string
+		for i := range all.Items {
+			texts = append(texts, all.Items[i].Message)
+		}
+		said := strings.Join(texts, "\n")
+		return !slices.ContainsFunc(says, func(words string) bool { return !strings.Contains(said, words) }), said
+	})
+}
+
 func TestNoJobWaitsWithoutAWord(t *testing.T) {
 	l := suite.Env(t, "silence")
 	l.Allowed = []string{"early-pod", "write-budget", "held-after-end", "growth-shown"} // jobs are marked late, and writes are refused on purpose
@@ -233,6 +260,7 @@ func TestNoJobWaitsWithoutAWord(t *testing.T) {
 		awaitWord(t, l, "no-tree", silence{reason: "Queued", says: []string{"NoQuota", "ElasticQuotaTree", "administrator"}}, began)
 		l.Delete(harness.Jobs, "no-tree")
 	})
+	t.Run("a tree names what the cluster does not have", func(t *testing.T) { oddTree(t, l.For(t)) })
 	l.TreeOf(groups()...)
 	t.Run("no group lists the namespace", func(t *testing.T) {
 		other := suite.Part(t, "elsewhere")

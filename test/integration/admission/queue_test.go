@@ -50,9 +50,9 @@ func TestColumns(t *testing.T) {
 		}
 	})
 	for resource, want := range map[string]string{
-		"qu -o wide":              "NAME QUEUE PHASE REASON PRIORITY KIND AGE QUOTA MESSAGE",
-		"qu":                      "NAME QUEUE PHASE REASON PRIORITY KIND AGE",
-		"queues":                  "NAME POLICY PENDING DEQUEUED RUNNING FRONT-REASON AGE",
+		"qu -o wide":              "NAME QUEUE PHASE REASON PRIORITY KIND REQUESTS AGE QUOTA MESSAGE",
+		"qu":                      "NAME QUEUE PHASE REASON PRIORITY KIND REQUESTS AGE",
+		"queues":                  "NAME POLICY PENDING RESERVED DEQUEUED RUNNING FRONT-REASON AGE",
 		"admissionchecks -o wide": "NAME CONTROLLER TIMEOUT AGE PARAMETERS",
 	} {
 		in := ns

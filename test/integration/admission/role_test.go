@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/test/audit"
-
 	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
@@ -64,7 +64,7 @@ func TestWithoutTheUnitPolicyEditorsMayOnlyReadUnits(t *testing.T) {
 	_, err = units.Create(t.Context(), unit("by-hand", "example.com/v1", "Thing"), metav1.CreateOptions{})
 	wantError(t, err, `cannot create resource "queueunits"`)
 	wantError(t, units.Delete(t.Context(), name, metav1.DeleteOptions{}), `cannot delete resource "queueunits"`)
-	if read, err := units.Get(t.Context(), name, metav1.GetOptions{}); err != nil || read.Status.Phase != "" {
+	if read, err := units.Get(t.Context(), name, metav1.GetOptions{}); err != nil || read.Status.Phase != v1alpha1.PhaseEnqueued {
 		t.Errorf("the unit is %+v, error %v", read, err)
 	}
 }
@@ -131,7 +131,10 @@ func TestTheProgramsMayDoWhatTheyMustAndNoMore(t *testing.T) {
 		{controller, "kube-system", "list watch", quotaTree, true},
 		{controller, "kube-system", "patch", quotaTree + "/status", true},
 		{controller, "kube-system", "get create update patch delete", quotaTree, false},
-		{controller, "", everything, "/namespaces", false},
+		{controller, "", "list watch", "/namespaces", true},
+		{controller, "", "get create update patch delete deletecollection", "/namespaces", false},
+		{controller, "", "list", "/nodes", true},
+		{controller, "", "get watch create update patch delete deletecollection", "/nodes", false},
 		{controller, "default", "create", "/events", true},
 		{controller, "default", "get list watch update patch delete", "/events", false},
 		{controller, "default", everything, "events.k8s.io/events", false},

@@ -80,7 +80,7 @@ func configure(t *testing.T, config *rest.Config) (controller.Config, *events.Wr
 		Client: client, Source: elasticquota.New(tree.Options{}, elasticquota.PodOptions{}), Rest: config, Clock: clock.RealClock{}, Namespace: clustertest.Namespace,
 		Policy: queue.RoundRobin, Workers: 4, CheckInvariants: true,
 		Emit: func(about *unstructured.Unstructured, kind string, reason wellknown.EventReason, message string) {
-			writer.Write(events.Event{Type: kind, Reason: reason, Message: message, Key: fmt.Sprint(about.GetGeneration()),
+			writer.Write(events.Event{Type: kind, Reason: reason, Message: message, Key: controller.EventKey(about, reason, message),
 				Object: corev1.ObjectReference{APIVersion: about.GetAPIVersion(), Kind: about.GetKind(),
 					Namespace: about.GetNamespace(), Name: about.GetName(), UID: about.GetUID()}})
 		},

@@ -40,7 +40,7 @@ func TestInvalidRequestsAreNeverAdmittedAndCanBeFixed(t *testing.T) {
 func TestAMissingPriorityClassIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	s := begin(t, cluster, batchJob, annotated, `{metadata: {labels: {scheduling.x-k8s.io/priority-class: comes-later}}}`)
-	s.saysInvalid(`PriorityClass "comes-later" does not exist; name an existing PriorityClass, or ask an administrator to create it`)
+	s.saysInvalid(`PriorityClass "comes-later", which is named by label scheduling.x-k8s.io/priority-class, does not exist; name an existing PriorityClass there, or ask an administrator to create it`)
 	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "comes-later"}, Value: 42}
 	_, err := s.core.SchedulingV1().PriorityClasses().Create(t.Context(), class, metav1.CreateOptions{})
 	s.must(err)

@@ -30,6 +30,9 @@ const (
 	// EventMinCountIgnored means that a minimum number of pods has no effect, because all pods of the pod
 	// set must start.
 	EventMinCountIgnored EventReason = "MinCountIgnored"
+	// EventKeyIgnored means that a label or annotation of a queued job has no effect, because its key is
+	// misspelled, or because it is a label where an annotation is meant, or the other way round.
+	EventKeyIgnored EventReason = "KeyIgnored"
 	// EventNoRequests means that the pods of the job request nothing, so that nothing is charged for it.
 	EventNoRequests EventReason = "NoRequests"
 	// EventQuotaKept means that the job has ended and keeps its quota until somebody deletes what is left of it.

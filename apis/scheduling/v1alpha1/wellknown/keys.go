@@ -1,5 +1,11 @@
 package wellknown
 
+// The prefixes of the keys on a job. Others use the first one too.
+const (
+	SchedulingPrefix = "scheduling.x-k8s.io/"
+	Prefix           = "kube-queue/"
+)
+
 // Keys on a job.
 const (
 	// SuspendAnnotation "true" is the mark with which a job opts in. A released job has "false".
@@ -59,6 +65,10 @@ const RevisionAnnotation = "kube-queue/revision"
 // being created when the creation of this unit began. Free quota is offered to the earlier unit
 // first. The controller waits at most one second for it.
 const AfterAnnotation = "kube-queue/after"
+
+// KindLabel of a unit is the kind of its job, for label selectors. It is set when the unit is created and
+// decides nothing. Units of releases up to 0.2.0 and units that are created by hand may lack it.
+const KindLabel = "kube-queue/kind"
 
 // Parameters of a ProvisioningRequest are annotations with one of these prefixes. A unit carries
 // the parameters of its job, always with ParameterPrefix, because the ProvisioningRequest is

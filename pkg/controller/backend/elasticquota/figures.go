@@ -54,6 +54,13 @@ func (s *Source) PrepareStatus(pending map[quota.NodeID]resources.Vector) func(c
 // chose.
 const unlimitedSize = 64 << 10
 
+// limitsSize is how large the part of the status may be that repeats min and max, in bytes. It is enough for 2,000
+// nodes with two resources.
+const limitsSize = 256 << 10
+
+// quantitySize is the size of a number with its punctuation, in bytes.
+const quantitySize = 24
+
 // nodes returns the status of the nodes. Of resources that no node of the tree names, it shows as many
 // for each node as fit, and counts the others.
 func (s *Source) nodes(usage []quota.NodeUsage, pending map[quota.NodeID]resources.Vector) []quotav1beta1.ElasticQuotaNodeStatus {
@@ -68,11 +75,15 @@ func (s *Source) nodes(usage []quota.NodeUsage, pending map[quota.NodeID]resourc
 	for most > 0 && s.unlimited(requests, named, most) > unlimitedSize {
 		most /= 2
 	}
+	repeats := s.limits(usage) <= limitsSize
 	nodes := make([]quotav1beta1.ElasticQuotaNodeStatus, len(usage))
 	for i, u := range usage {
+		if !repeats {
+			u.Min, u.Max = nil, nil
+		}
 		shown := quota.Show(requests[i], named, most)
 		nodes[i] = quotav1beta1.ElasticQuotaNodeStatus{Path: u.Path, Jobs: int32(u.Jobs), OmittedResources: int32(shown.Omitted),
-			Used: s.list(shown.Of(u.Used)), Unqueued: s.list(shown.Of(u.Unqueued)), Borrowed: s.list(shown.Of(u.Borrowed)), Request: s.list(shown.Of(requests[i]))}
+			Min: s.list(u.Min), Max: s.list(u.Max), Used: s.list(shown.Of(u.Used)), Unqueued: s.list(shown.Of(u.Unqueued)), Borrowed: s.list(shown.Of(u.Borrowed)), Request: s.list(shown.Of(requests[i]))}
 	}
 	return nodes
 }
@@ -80,11 +91,23 @@ func (s *Source) nodes(usage []quota.NodeUsage, pending map[quota.NodeID]resourc
 // unlimited returns how large the part of the status is at most that shows so many resources for each
 // node which no node names, in bytes.
 func (s *Source) unlimited(requests []resources.Vector, named resources.IDs, most int) int {
-	const lists, quantity = 3, 24 // used, unqueued and request; a number with its punctuation
+	const lists = 3 // used, unqueued and request
 	size := 0
 	for _, request := range requests {
 		for _, a := range quota.Show(request, named, most).Of(request).Without(named) {
-			size += lists * (len(s.names.Name(a.ID)) + quantity)
+			size += lists * (len(s.names.Name(a.ID)) + quantitySize)
+		}
+	}
+	return size
+}
+
+// limits returns how large the part of the status is at most that repeats min and max, in bytes.
+func (s *Source) limits(usage []quota.NodeUsage) (size int) {
+	for _, u := range usage {
+		for _, list := range []resources.Vector{u.Min, u.Max} {
+			for _, a := range list {
+				size += len(s.names.Name(a.ID)) + quantitySize
+			}
 		}
 	}
 	return size

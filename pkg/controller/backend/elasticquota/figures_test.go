@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -121,6 +122,42 @@ func TestTheStatusSaysWhatIsUsedBorrowedAndRequested(t *testing.T) {
 	if want := "[root jobs 1 used 3 borrowed 0 request 5 1Ki 2 root/team jobs 1 used 3 borrowed 2 request 5 0 1 root/idle jobs 0 used 0 borrowed 0 request 0 1Ki 1]"; fmt.Sprint(got) != want {
 		t.Errorf("the nodes are\n%v, want\n%s", got, want)
 	}
+}
+
+func TestTheStatusRepeatsMinAndMaxUnlessTheyAreTooLarge(t *testing.T) {
+	w := newWriting(t)
+	w.forest.set("kube-system/t", treeObject(t, "kube-system", "t", 0, 1,
+		`{name: root, max: {cpu: 4}, children: [{name: team, namespaces: [a], min: {cpu: 1500m}, max: {kube-queue/max-jobs: 3}}, {name: idle, namespaces: [b]}]}`))
+	w.shows(w.PrepareStatus(nil), 1)
+	_, status := w.last()
+	var got []string
+	for _, n := range status.Nodes {
+		got = append(got, fmt.Sprintf("%s min %v max %v", n.Path, text(n.Min), text(n.Max)))
+	}
+	if want := "[root min map[cpu:1500m] max map[cpu:4] root/team min map[cpu:1500m] max map[kube-queue/max-jobs:3] root/idle min map[] max map[]]"; fmt.Sprint(got) != want {
+		t.Errorf("the nodes are\n%v, want\n%s", got, want)
+	}
+
+	var children []string
+	for i := range 10_000 {
+		children = append(children, fmt.Sprintf(`{name: n%d, max: {cpu: 4}}`, i))
+	}
+	w.forest.set("kube-system/t", treeObject(t, "kube-system", "t", 0, 2, `{name: root, max: {cpu: 4}, children: [`+strings.Join(children, ",")+`]}`))
+	w.shows(w.PrepareStatus(nil), 2)
+	_, status = w.last()
+	for _, n := range status.Nodes {
+		if n.Min != nil || n.Max != nil {
+			t.Fatalf("node %s of a large tree has %v and %v", n.Path, n.Min, n.Max)
+		}
+	}
+}
+
+func text(list corev1.ResourceList) map[string]string {
+	texts := map[string]string{}
+	for name, q := range list {
+		texts[string(name)] = q.String()
+	}
+	return texts
 }
 
 func TestTheStatusIsWrittenOnlyWhereItDiffers(t *testing.T) {

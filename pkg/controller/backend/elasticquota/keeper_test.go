@@ -25,6 +25,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
+	"kube-queue.dev/kube-queue/pkg/requests"
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
@@ -107,6 +108,7 @@ func (c *cluster) starts() (*process, backend.Change) {
 	p.names = resources.NewNames()
 	p.forest = newForest(p.names, tree.Options{}, atNoon)
 	p.keeper = newKeeper(c.revisions(), "kube-queue", clocktesting.NewFakeClock(noon), func(err error) { p.failed = append(p.failed, err) })
+	p.inventory = newInventory(clocktesting.NewFakeClock(noon), requests.Rules{}, func(tree.Cluster) {})
 	list, err := c.revisions().List(c.Context(), metav1.ListOptions{LabelSelector: revisionSelector})
 	if err != nil {
 		c.Fatal(err)

@@ -23,6 +23,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
+	"kube-queue.dev/kube-queue/pkg/quota/tree/manifest"
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
@@ -41,6 +42,9 @@ type Source struct {
 	client dynamic.NamespaceableResourceInterface
 	forest *forest
 	keeper *keeper
+	// inventory knows the cluster. seen identifies the version of the tree that it follows.
+	inventory *inventory
+	seen      string
 }
 
 // New returns a Source whose trees have the options, and that counts pods as the other options say.
@@ -56,6 +60,9 @@ func (s *Source) Start(ctx context.Context, host backend.Host) ([]cache.Informer
 	s.names, s.client, s.forest = host.Names, client.Resource(trees), newForest(host.Names, s.opts, host.Clock.Now)
 	s.keeper = newKeeper(client.Resource(revisionResource).Namespace(host.Namespace), host.Namespace, host.Clock, func(err error) {
 		host.Take(func() backend.Change { return s.forest.notKept(err) })
+	})
+	s.inventory = newInventory(host.Clock, s.pods.Rules, func(cluster tree.Cluster) {
+		host.Take(func() backend.Change { return s.forest.know(cluster) })
 	})
 	// The client is dynamic because no schema describes a complete tree, and a tree that a typed client
 	// cannot decode would hide all others.
@@ -74,6 +81,9 @@ func (s *Source) Start(ctx context.Context, host backend.Host) ([]cache.Informer
 	recalled, err := s.watchRevisions(ctx, client, host)
 	if err != nil {
 		return nil, fmt.Errorf("watching ControllerRevisions in namespace %s: %w", host.Namespace, err)
+	}
+	if err := s.inventory.start(ctx, host.Config); err != nil {
+		return nil, err
 	}
 	go informer.RunWithContext(ctx)
 	go s.keeper.run(ctx)
@@ -114,15 +124,32 @@ func (s *Source) watchRevisions(ctx context.Context, client dynamic.Interface, h
 // set processes a tree that was added or changed, or deleted if it is nil.
 func (s *Source) set(key string, object *unstructured.Unstructured) backend.Change {
 	change := s.forest.set(key, object)
-	s.keeper.want(s.forest.wanted())
+	s.follow()
 	return change
 }
 
 // Listed selects the tree to use after all trees were listed.
 func (s *Source) Listed() backend.Change {
 	change := s.forest.start()
-	s.keeper.want(s.forest.wanted())
+	s.follow()
 	return change
+}
+
+// follow passes the tree to those who act on it.
+func (s *Source) follow() {
+	s.keeper.want(s.forest.wanted())
+	chosen := s.forest.chosen
+	if chosen == nil {
+		if s.seen != "" {
+			s.seen = ""
+			s.inventory.follow(nil)
+		}
+		return
+	}
+	if version := fmt.Sprintf("%s/%d", chosen.GetUID(), chosen.GetGeneration()); version != s.seen {
+		s.seen = version
+		s.inventory.follow(new(manifest.Root(chosen)))
+	}
 }
 
 // Report shows on the tree in use which of its limits are exceeded.

@@ -37,7 +37,7 @@ func serve(t *testing.T, events <-chan any, trees ...*unstructured.Unstructured)
 		w.Header().Set("Content-Type", "application/json")
 		query := r.URL.Query()
 		switch {
-		case r.URL.Path == "/forbidden":
+		case r.URL.Path == "/forbidden", r.URL.Path == "/api/v1/namespaces": // this controller may not watch them
 			w.WriteHeader(http.StatusForbidden)
 			write(w, map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": http.StatusForbidden})
 		case strings.HasPrefix(r.URL.Path, "/apis/apps/v1/namespaces/kube-queue/controllerrevisions"):

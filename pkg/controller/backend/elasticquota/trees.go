@@ -46,7 +46,8 @@ type forest struct {
 	// wrong with it. Both are empty if it is in force. since is when the tree became invalid.
 	problem, faults string
 	since           time.Time
-	warnings        []string
+	// warnings are those of the chosen tree.
+	warnings []string
 	// excesses are the limits of the backend that pods exceed; excessesKnown is whether they have been
 	// reported since the start.
 	excesses      []quota.Excess
@@ -152,10 +153,47 @@ func (f *forest) choose(object *unstructured.Unstructured, change *backend.Chang
 	}
 	f.backend, f.inForce, f.ended, f.damaged, f.problem, f.faults = built, inForce, false, "", "", ""
 	if len(warnings) > 0 {
-		change.Notices = append(change.Notices, warning(object, wellknown.EventQuotaTreeWarning,
-			"The tree is in force, with warnings: "+strings.Join(warnings, "; ")))
+		change.Notices = append(change.Notices, f.warn(warnings))
 	}
 	change.Quota = &backend.Quota{Backend: built}
+}
+
+// know processes what is known of the cluster. Warnings that are new are an event.
+func (f *forest) know(cluster tree.Cluster) (change backend.Change) {
+	if f.chosen == nil || f.problem != "" {
+		return change // a tree that is not in force needs no warnings
+	}
+	before := f.warnings
+	f.warnings = tree.Warnings(manifest.Root(f.chosen), f.withUse(cluster))
+	var added []string
+	for _, text := range f.warnings {
+		if !slices.Contains(before, text) {
+			added = append(added, text)
+		}
+	}
+	if len(added) > 0 {
+		change.Notices = append(change.Notices, f.warn(added))
+	}
+	return change
+}
+
+// withUse adds the resources that something uses: devices of claims, for example, are counted by a name that no node
+// has.
+func (f *forest) withUse(cluster tree.Cluster) tree.Cluster {
+	of := cluster.HasResource
+	if of == nil || f.backend == nil {
+		return cluster
+	}
+	used := f.backend.Usage()[0].Used // the root comes first
+	cluster.HasResource = func(name string) bool {
+		return of(name) || slices.ContainsFunc(used, func(a resources.Amount) bool { return f.names.Name(a.ID) == name })
+	}
+	return cluster
+}
+
+// warn returns the event with the warnings about the chosen tree.
+func (f *forest) warn(warnings []string) backend.Notice {
+	return warning(f.chosen, wellknown.EventQuotaTreeWarning, "The tree is in force, with warnings: "+strings.Join(warnings, "; "))
 }
 
 // refuse processes that the tree is invalid.

@@ -1,0 +1,163 @@
+package decision
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/pkg/spelling"
+)
+
+// place is where a key counts.
+type place string
+
+const (
+	annotation place = "annotation"
+	label      place = "label"
+	// anywhere is the place of keys that count as both, and of those that users do not set.
+	anywhere place = "label or annotation"
+)
+
+// keys are all keys with the prefixes of kube-queue that a job may have. Those that users set are suggested for
+// misspelled ones.
+var keys = map[string]struct {
+	place place
+	set   bool // by users
+}{
+	wellknown.SuspendAnnotation:        {annotation, true},
+	wellknown.PriorityAnnotation:       {annotation, true},
+	wellknown.PriorityClassKey:         {anywhere, true},
+	wellknown.ActiveAnnotation:         {annotation, true},
+	wellknown.MaxExecTimeAnnotation:    {annotation, true},
+	wellknown.PreemptibleLabel:         {label, true},
+	wellknown.QuotaNameLabel:           {label, true},
+	wellknown.MinCountAnnotation:       {annotation, true},
+	wellknown.MinResourcesAnnotation:   {annotation, true},
+	wellknown.BypassAnnotation:         {annotation, true},
+	wellknown.ManagedAnnotation:        {anywhere, false}, // on a namespace it is a label, which a template may copy
+	wellknown.NotPartOfAnnotation:      {anywhere, false},
+	wellknown.ReleasedAnnotation:       {anywhere, false},
+	wellknown.PodAnnotationsAnnotation: {anywhere, false},
+	wellknown.OriginalCountAnnotation:  {anywhere, false},
+	wellknown.AdmittedCountAnnotation:  {anywhere, false},
+	wellknown.ShutdownAnnotation:       {anywhere, false},
+	wellknown.KindLabel:                {anywhere, false},
+	wellknown.AfterAnnotation:          {anywhere, false},
+}
+
+// suggested are the keys that users set, in order.
+var suggested = func() (all []string) {
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		if keys[key].set {
+			all = append(all, key)
+		}
+	}
+	return all
+}()
+
+// prefixes of the keys of users, without the slash.
+var prefixes = []string{strings.TrimSuffix(wellknown.SchedulingPrefix, "/"), strings.TrimSuffix(wellknown.Prefix, "/")}
+
+// ignoredKey is a label or annotation that has no effect and was probably meant to have one.
+type ignoredKey struct {
+	key   string
+	place place
+	// meant is the key that was meant.
+	meant string
+}
+
+func (i ignoredKey) String() string {
+	if i.key == i.meant {
+		return fmt.Sprintf("%s %s has no effect; set it as %s instead", i.place, i.key, keys[i.meant].place.withArticle())
+	}
+	return fmt.Sprintf("%s %s has no effect; did you mean %s %s?", i.place, i.key, keys[i.meant].place, i.meant)
+}
+
+func (p place) withArticle() string {
+	if p == annotation {
+		return "an annotation"
+	}
+	return "a label"
+}
+
+// IgnoredKeys returns what to say of the labels and annotations of the job that have no effect and were probably meant
+// to have one; empty if there are none. It names at most three.
+func IgnoredKeys(job framework.Object) string {
+	const most = 3
+	var texts []string
+	for _, found := range ignoredKeys(job) {
+		if len(texts) == most {
+			break
+		}
+		texts = append(texts, found.String())
+	}
+	return strings.Join(texts, "; ")
+}
+
+// AlmostMarked returns what to say of a label or annotation that was probably meant to mark the job; empty if there is
+// none, or if the annotation that marks jobs is there.
+func AlmostMarked(job framework.Object) string {
+	if _, there := job.GetAnnotations()[wellknown.SuspendAnnotation]; there {
+		return ""
+	}
+	for _, found := range ignoredKeys(job) {
+		if found.meant == wellknown.SuspendAnnotation {
+			return found.String()
+		}
+	}
+	return ""
+}
+
+// ignoredKeys returns the ignored keys of the job, the annotations first.
+func ignoredKeys(job framework.Object) (found []ignoredKey) {
+	for _, of := range []struct {
+		place place
+		all   map[string]string
+	}{{annotation, job.GetAnnotations()}, {label, job.GetLabels()}} {
+		first := len(found)
+		for key := range of.all {
+			if meant := meantKey(key, of.place); meant != "" {
+				found = append(found, ignoredKey{key, of.place, meant})
+			}
+		}
+		slices.SortFunc(found[first:], func(a, b ignoredKey) int { return strings.Compare(a.key, b.key) })
+	}
+	return found
+}
+
+// meantKey returns the key that was meant by one that has no effect in this place; empty if it has one, or if nobody
+// knows what it means.
+func meantKey(key string, at place) string {
+	prefix, name, qualified := strings.Cut(key, "/")
+	if !qualified {
+		return ""
+	}
+	if known, there := keys[key]; there {
+		if known.place == anywhere || known.place == at {
+			return ""
+		}
+		return key
+	}
+	ours := slices.Contains(prefixes, prefix)
+	for _, other := range suggested { // the name is right, and the prefix is not
+		otherPrefix, otherName, _ := strings.Cut(other, "/")
+		if name == otherName && (ours || spelling.Nearest(prefix, []string{otherPrefix}) != "") {
+			return other
+		}
+	}
+	if !ours {
+		return ""
+	}
+	for _, same := range []bool{true, false} { // a key with the same prefix first
+		for _, other := range suggested {
+			otherPrefix, otherName, _ := strings.Cut(other, "/")
+			if (prefix == otherPrefix) == same && spelling.Nearest(name, []string{otherName}) != "" {
+				return other
+			}
+		}
+	}
+	return ""
+}
