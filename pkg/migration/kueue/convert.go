@@ -287,8 +287,13 @@ func (c *converter) quotasOf(d migration.Document, spec quotaSpec) map[pair]quot
 	return own
 }
 
+// hasWeight reports whether a weight is set that is not the default.
+func (f *fairSharing) hasWeight() bool {
+	return f != nil && f.Weight != nil && !slices.Contains([]migration.Text{"1", "1.0", "1000m"}, *f.Weight)
+}
+
 func (c *converter) findWeight(object string, sharing *fairSharing) {
-	if sharing == nil || sharing.Weight == nil || slices.Contains([]migration.Text{"1", "1.0", "1000m"}, *sharing.Weight) {
+	if !sharing.hasWeight() {
 		return
 	}
 	c.result.Find(object, "spec.fairSharing.weight", "branches share by what they are guaranteed, and there are no weights",

@@ -99,8 +99,8 @@ func (c *converter) listNamespaces() {
 			c.result.Find(l.document.Name(), "spec.stopPolicy", "a queue is stopped as a whole, with the jobs of all its namespaces",
 				fmt.Sprintf("set the annotation %s: \"false\" on the jobs of the namespace, or stop the Queue of %s", wellknown.ActiveAnnotation, n.name))
 		}
-		if spec.FairSharing != nil {
-			c.result.Find(l.document.Name(), "spec.fairSharing", "jobs of one queue are ordered by priority and submission only, not by what their namespace has used",
+		if spec.FairSharing.hasWeight() {
+			c.result.Find(l.document.Name(), "spec.fairSharing.weight", "jobs of one queue are ordered by priority and submission only, not by what their namespace has used",
 				"give the namespace a quota node of its own")
 		}
 	}

@@ -88,7 +88,15 @@ have no equal, and 2 if the input cannot be converted. Nothing is printed to the
 	cmd.Flags().StringVar(&o.from, "from", "auto", "The queue that the objects are of: kueue, ack, koord, or auto to recognize it.")
 	cmd.Flags().StringVarP(&o.output, "output", "o", "yaml", "Format of the converted objects: yaml or json.")
 	cmd.Flags().StringVar(&o.valuesFile, "values", "", "File to which values of the chart are written that correspond to the flags and variables of the other queue.")
+	complete(cmd)
 	return cmd
+}
+
+// complete adds completions of flags. Errors are about flags that do not exist.
+func complete(cmd *cobra.Command) {
+	_ = cmd.MarkFlagFilename("filename", "yaml", "yml", "json")
+	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions([]string{"auto", "kueue", "ack", "koord"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"yaml", "json"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
 func wrong(format string, args ...any) error {
