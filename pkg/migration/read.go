@@ -66,7 +66,7 @@ func objectsOf(value any, source string) ([]Document, error) {
 	}
 	items, isList := fields["items"].([]any)
 	if !strings.HasSuffix(kind, "List") || !isList && fields["items"] != nil {
-		if err := checkMetadata(fields["metadata"]); err != nil {
+		if err := CheckMetadata(fields["metadata"]); err != nil {
 			return nil, fmt.Errorf("%s: %s: %w", source, kind, err)
 		}
 		return []Document{{Source: source, Object: object}}, nil
@@ -82,9 +82,9 @@ func objectsOf(value any, source string) ([]Document, error) {
 	return documents, nil
 }
 
-// checkMetadata checks what is read without another check: a label that is no text would otherwise look as if it were
+// CheckMetadata checks what is read without another check: a label that is no text would otherwise look as if it were
 // not there.
-func checkMetadata(metadata any) error {
+func CheckMetadata(metadata any) error {
 	fields, is := metadata.(map[string]any)
 	if !is {
 		if metadata == nil {

@@ -10,6 +10,8 @@ import (
 
 func TestConvertedObjectsAreThoseOfTheGoldenFiles(t *testing.T) { migrationtest.Golden(t, ack.Convert) }
 
+func TestDamagedObjectsAreConvertedOrRefused(t *testing.T) { migrationtest.Damage(t, ack.Convert) }
+
 func controller(field string) string {
 	return `{apiVersion: apps/v1, kind: Deployment, metadata: {name: kube-queue-controller}, spec: {template: {spec: {containers: [{` + field + `}]}}}}`
 }

@@ -14,6 +14,8 @@ func TestConvertedObjectsAreThoseOfTheGoldenFiles(t *testing.T) {
 	migrationtest.Golden(t, kueue.Convert)
 }
 
+func TestDamagedObjectsAreConvertedOrRefused(t *testing.T) { migrationtest.Damage(t, kueue.Convert) }
+
 const queueOf = `{apiVersion: kueue.x-k8s.io/v1beta2, kind: ClusterQueue, metadata: {name: NAME}, spec: {cohortName: all, namespaceSelector: {}, resourceGroups: [{coveredResources: [cpu], flavors: [{name: f, resources: [{name: cpu, nominalQuota: AMOUNT}]}]}]}}`
 
 func clusterQueue(name, amount string) string {

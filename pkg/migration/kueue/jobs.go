@@ -66,7 +66,17 @@ func (c *converter) convertJobs() {
 func (c *converter) convertCronJob(d migration.Document, job *unstructured.Unstructured) {
 	c.use("job")
 	own := job.GetLabels()
-	metadata, _, _ := unstructured.NestedMap(job.Object, templatePath...)
+	metadata, _, err := unstructured.NestedMap(job.Object, templatePath...)
+	if err == nil {
+		err = migration.CheckMetadata(metadata)
+	}
+	if err != nil {
+		c.faults.Add(d, "spec.jobTemplate: %v", err)
+		return
+	}
+	if metadata == nil {
+		metadata = map[string]any{}
+	}
 	template := &unstructured.Unstructured{Object: map[string]any{"metadata": metadata}}
 	labels := template.GetLabels()
 	if labels[queueLabel] == "" {
@@ -80,7 +90,10 @@ func (c *converter) convertCronJob(d migration.Document, job *unstructured.Unstr
 	labels, annotations := c.convertKeys(d, job.GetNamespace(), labels, template.GetAnnotations())
 	migration.SetLabels(template, labels)
 	migration.SetAnnotations(template, annotations)
-	_ = unstructured.SetNestedMap(job.Object, template.Object["metadata"].(map[string]any), templatePath...)
+	if err := unstructured.SetNestedMap(job.Object, metadata, templatePath...); err != nil {
+		c.faults.Add(d, "%v", err)
+		return
+	}
 	if spec, has, _ := unstructured.NestedMap(job.Object, "spec", "jobTemplate", "spec"); has {
 		inner := map[string]any{"spec": spec}
 		c.convertSpec(d, inner)

@@ -3,13 +3,17 @@ package migrationtest
 
 import (
 	"bytes"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	"kube-queue.dev/kube-queue/pkg/migration"
@@ -94,5 +98,68 @@ func Golden(t *testing.T, convert Convert) {
 				t.Errorf("the result differs from %s; compare it, and write it with -update:\n%s", file, got)
 			}
 		})
+	}
+}
+
+// Damage converts each file of testdata again and again, each time with one value replaced by one of another type. The
+// conversion may fail, but must not panic, and an error must be a *migration.InputError.
+func Damage(t *testing.T, convert Convert) {
+	t.Helper()
+	inputs, err := filepath.Glob("testdata/*.yaml")
+	if err != nil || len(inputs) == 0 {
+		t.Fatalf("no inputs: %v", err)
+	}
+	for _, input := range inputs {
+		text, err := os.ReadFile(input)
+		if err != nil {
+			t.Fatal(err)
+		}
+		documents := Read(t, string(text))
+		for i, d := range documents {
+			damage(d.Object.Object, func(path string) {
+				defer func() {
+					if r := recover(); r != nil {
+						t.Errorf("%s: %s with another %s: %v\n%s", input, d.Name(), path, r, debug.Stack())
+					}
+				}()
+				var raw bytes.Buffer
+				if err := migration.WriteJSON(&raw, []*unstructured.Unstructured{d.Object}); err != nil {
+					t.Fatal(err)
+				}
+				read, err := migration.Read(input, &raw)
+				if err == nil {
+					_, err = convert(slices.Concat(documents[:i], read, documents[i+1:]))
+				}
+				var invalid *migration.InputError
+				if err != nil && !errors.As(err, &invalid) {
+					t.Errorf("%s: %s with another %s: %v", input, d.Name(), path, err)
+				}
+			})
+		}
+	}
+}
+
+// damage replaces each value below the object in turn, and restores it.
+func damage(value any, try func(path string)) {
+	others := []any{nil, int64(-7), true, "text", []any{"text", nil}, map[string]any{"a": map[string]any{}}}
+	switch v := value.(type) {
+	case map[string]any:
+		for key, old := range v {
+			for _, other := range others {
+				v[key] = other
+				try(key)
+			}
+			v[key] = old
+			damage(old, try)
+		}
+	case []any:
+		for i, old := range v {
+			for _, other := range others {
+				v[i] = other
+				try(fmt.Sprintf("[%d]", i))
+			}
+			v[i] = old
+			damage(old, try)
+		}
 	}
 }
