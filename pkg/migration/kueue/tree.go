@@ -280,6 +280,9 @@ func (c *converter) queueNames() map[*node]string {
 	return names
 }
 
+// defaultQueue is the LocalQueue of jobs without the label of a queue.
+const defaultQueue = "default"
+
 // stepNamespaces reports namespaces that can use several queues, and queues that no namespace can use.
 func (c *converter) stepNamespaces() {
 	uses := map[string][]*node{}
@@ -293,6 +296,9 @@ func (c *converter) stepNamespaces() {
 	}
 	for _, namespace := range slices.Sorted(maps.Keys(uses)) {
 		nodes := uses[namespace]
+		if n := c.localQueues[namespace+"/"+defaultQueue]; n != nil && slices.Contains(nodes, n) {
+			c.result.Step("Label namespace %s kube-queue/managed=true: it has a LocalQueue %q, so Kueue queues its jobs without a label, at the node %s.", namespace, defaultQueue, n.name)
+		}
 		if len(nodes) < 2 {
 			continue
 		}
