@@ -1,0 +1,32 @@
+package ack
+
+import (
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The page for users has a row for everything that the converter knows.
+func TestThePageHasEverySettingAndKey(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/migration/from-ack-kube-queue.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(text)
+	var names []string
+	for _, s := range settings() {
+		names = append(names, s.name)
+	}
+	names = slices.Concat(names, slices.Collect(maps.Keys(attributes)), slices.Collect(maps.Keys(keysOfJobs)), quotaLabels, preemptibleKeys, bookkeeping,
+		slices.Collect(maps.Keys(annotationsOfQueues)), ofTheProgram)
+	for _, name := range names {
+		switch {
+		case slices.Contains([]string{"v", "logtostderr", "zap-log-level", "block-for-test"}, name): // of logs, and of tests
+		case strings.HasPrefix(name, "available-"), strings.HasPrefix(name, "related-"), strings.HasPrefix(name, "koord-queue/"): // the page names the prefix
+		case !strings.Contains(strings.ToLower(page), strings.ToLower(name)):
+			t.Errorf("the page does not name %s", name)
+		}
+	}
+}

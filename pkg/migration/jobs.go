@@ -1,0 +1,106 @@
+package migration
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// JobKind is a kind of job that kube-queue queues.
+type JobKind struct {
+	Group, Version, Kind string
+	// Extension is its name in --enabled-extensions.
+	Extension string
+}
+
+// jobKinds are all kinds. An empty version matches each.
+var jobKinds = []JobKind{
+	{"argoproj.io", "", "Workflow", "workflow"},
+	{"batch", "", "Job", "job"},
+	{"jobset.x-k8s.io", "", "JobSet", "jobset"},
+	{"kubeflow.org", "", "JAXJob", "jaxjob"},
+	{"kubeflow.org", "v1", "MPIJob", "mpiv1"},
+	{"kubeflow.org", "v2beta1", "MPIJob", "mpiv2beta1"},
+	{"kubeflow.org", "", "PaddleJob", "paddlejob"},
+	{"kubeflow.org", "", "PyTorchJob", "pytorchjob"},
+	{"kubeflow.org", "", "TFJob", "tfjob"},
+	{"kubeflow.org", "", "XGBoostJob", "xgboostjob"},
+	{"ray.io", "", "RayCluster", "raycluster"},
+	{"ray.io", "", "RayJob", "rayjob"},
+	{"sparkoperator.k8s.io", "", "SparkApplication", "sparkapp"},
+	{"trainer.kubeflow.org", "", "TrainJob", "trainjob"},
+}
+
+// JobKinds returns all kinds that are known as jobs.
+func JobKinds() []JobKind { return slices.Clone(jobKinds) }
+
+// KindOfJob returns the kind of a job; false if kube-queue does not queue jobs of this kind.
+func KindOfJob(object *unstructured.Unstructured) (JobKind, bool) {
+	gvk := object.GroupVersionKind()
+	at := slices.IndexFunc(jobKinds, func(k JobKind) bool {
+		return k.Group == gvk.Group && k.Kind == gvk.Kind && (k.Version == "" || k.Version == gvk.Version)
+	})
+	if at < 0 {
+		return JobKind{}, false
+	}
+	return jobKinds[at], true
+}
+
+// Applicable returns a copy of a job without what the API server has added: it can be created again.
+func Applicable(object *unstructured.Unstructured) *unstructured.Unstructured {
+	job := object.DeepCopy()
+	delete(job.Object, "status")
+	for _, field := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
+		"deletionGracePeriodSeconds", "managedFields", "selfLink", "ownerReferences", "finalizers"} {
+		unstructured.RemoveNestedField(job.Object, "metadata", field)
+	}
+	annotations := job.GetAnnotations()
+	delete(annotations, "kubectl.kubernetes.io/last-applied-configuration")
+	SetAnnotations(job, annotations)
+	return job
+}
+
+// SetAnnotations sets the annotations, and removes the field if there are none.
+func SetAnnotations(object *unstructured.Unstructured, annotations map[string]string) {
+	if len(annotations) == 0 {
+		unstructured.RemoveNestedField(object.Object, "metadata", "annotations")
+		return
+	}
+	object.SetAnnotations(annotations)
+}
+
+// SetLabels sets the labels, and removes the field if there are none.
+func SetLabels(object *unstructured.Unstructured, labels map[string]string) {
+	if len(labels) == 0 {
+		unstructured.RemoveNestedField(object.Object, "metadata", "labels")
+		return
+	}
+	object.SetLabels(labels)
+}
+
+// Walk calls visit for each metadata below the field of an object, such as those of pod templates, with its path. The
+// order is that of the paths.
+func Walk(value any, path string, visit func(path string, metadata map[string]any)) {
+	switch v := value.(type) {
+	case map[string]any:
+		keys := make([]string, 0, len(v))
+		for key := range v {
+			keys = append(keys, key)
+		}
+		slices.Sort(keys)
+		for _, key := range keys {
+			below := strings.TrimPrefix(path+"."+key, ".")
+			if metadata, is := v[key].(map[string]any); is && key == "metadata" {
+				visit(below, metadata)
+				continue
+			}
+			Walk(v[key], below, visit)
+		}
+	case []any:
+		for i, element := range v {
+			Walk(element, path+"["+strconv.Itoa(i)+"]", visit)
+		}
+	}
+}

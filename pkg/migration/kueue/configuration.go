@@ -1,0 +1,152 @@
+package kueue
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"kube-queue.dev/kube-queue/pkg/migration"
+)
+
+// configGroup is the API group of the configuration of Kueue's manager.
+const configGroup = "config.kueue.x-k8s.io"
+
+// configKey is the file of the configuration in its ConfigMap.
+const configKey = "controller_manager_config.yaml"
+
+// readConfigurations converts the configurations of Kueue's manager, alone or in a ConfigMap. Other ConfigMaps are
+// skipped.
+func (c *converter) readConfigurations() {
+	for _, d := range c.configurations {
+		if d.Object.GetKind() != "ConfigMap" {
+			c.readConfiguration(d, d.Object.Object)
+			continue
+		}
+		text, has, _ := unstructured.NestedString(d.Object.Object, "data", configKey)
+		if !has {
+			continue
+		}
+		inner, err := migration.Read(d.Source+": "+configKey, strings.NewReader(text))
+		if err != nil {
+			c.faults.Add(d, "%s: %v", configKey, err)
+			continue
+		}
+		for _, document := range inner {
+			c.readConfiguration(d, document.Object.Object)
+		}
+	}
+}
+
+// ofTheManager are the fields of a configuration that concern only the program: they have no counterpart, and nothing
+// is lost.
+var ofTheManager = []string{"apiVersion", "kind", "metadata", "namespace", "health", "metrics", "webhook", "leaderElection", "controller",
+	"clientConnection", "internalCertManagement", "pprofBindAddress", "tls"}
+
+// withoutEqual are the fields of a configuration whose features have no equal, with what to do instead.
+var withoutEqual = map[string]string{
+	"fairSharing":                          "nothing: free quota goes first to the branch with the smallest share of its guarantee, without evictions for it",
+	"admissionFairSharing":                 "give each namespace a quota node of its own",
+	"multiKueue":                           "install kube-queue in each cluster",
+	"resources":                            "leave the resources out of the max of the nodes, so that they are not limited",
+	"featureGates":                         "nothing",
+	"visibility":                           "ask kube-queue why a job waits with kubectl kube-queue why",
+	"queueVisibility":                      "ask kube-queue why a job waits with kubectl kube-queue why",
+	"objectRetentionPolicies":              "nothing: a QueueUnit is deleted with its job",
+	"managedJobsNamespaceSelector":         "label the namespaces kube-queue/managed=true",
+	"workloadPriorityClassDefaulting":      "set a global default PriorityClass",
+	"quotaCheckStrategy":                   "name every resource that is limited in the max of the nodes",
+	"concurrentAdmission":                  "nothing",
+	"preemptionStrategies":                 "nothing",
+	"manageJobsWithoutQueueNameNamespaces": "label the namespaces kube-queue/managed=true",
+}
+
+func (c *converter) readConfiguration(d migration.Document, fields map[string]any) {
+	keys := make([]string, 0, len(fields))
+	for key := range fields {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	for _, key := range keys {
+		switch {
+		case slices.Contains(ofTheManager, key):
+		case key == "manageJobsWithoutQueueName":
+			if fields[key] == true {
+				c.result.Step("Label each namespace whose jobs are all queued, with or without a mark: kubectl label namespace NAME kube-queue/managed=true. Kueue does this for all namespaces (manageJobsWithoutQueueName).")
+			}
+		case key == "waitForPodsReady":
+			c.readWait(d, fields)
+		case key == "integrations":
+			c.readIntegrations(d, fields)
+		default:
+			instead := withoutEqual[key]
+			if instead == "" {
+				instead = "nothing, if the default of kube-queue suits"
+			}
+			c.result.Find(d.Name(), key, "the setting has no equal", instead)
+		}
+	}
+}
+
+func (c *converter) readWait(d migration.Document, fields map[string]any) {
+	wait, _, err := unstructured.NestedMap(fields, "waitForPodsReady")
+	if err != nil {
+		c.faults.Add(d, "%v", err)
+		return
+	}
+	if enabled, set := wait["enable"].(bool); set && !enabled {
+		return
+	}
+	c.waits = "5m" // the default of Kueue
+	if text, is := wait["timeout"].(string); is {
+		if timeout, err := time.ParseDuration(text); err != nil || timeout < time.Second {
+			c.faults.Add(d, "waitForPodsReady.timeout %q is no duration of at least 1s", text)
+		}
+		c.waits = text
+	}
+	c.waitsBlock = wait["blockAdmission"] == true
+	for _, field := range []string{"requeuingStrategy", "recoveryTimeout"} {
+		if wait[field] != nil {
+			c.result.Find(d.Name(), "waitForPodsReady."+field, "a job whose pods are not ready in time is queued again after 10 s, doubling to 15 minutes, and one pod that fails later stops no job",
+				"set the annotation scheduling.x-k8s.io/max-exec-time-seconds on jobs that must not try for long")
+		}
+	}
+}
+
+// frameworks are the names that Kueue has for kinds of jobs, with those of kube-queue.
+var frameworks = map[string]string{"batch/job": "job", "kubeflow.org/mpijob": "mpiv2beta1", "kubeflow.org/paddlejob": "paddlejob",
+	"kubeflow.org/pytorchjob": "pytorchjob", "kubeflow.org/tfjob": "tfjob", "kubeflow.org/xgboostjob": "xgboostjob", "kubeflow.org/jaxjob": "jaxjob",
+	"trainer.kubeflow.org/trainjob": "trainjob", "ray.io/rayjob": "rayjob", "ray.io/raycluster": "raycluster", "jobset.x-k8s.io/jobset": "jobset",
+	"sparkoperator.k8s.io/sparkapplication": "sparkapp"}
+
+func (c *converter) readIntegrations(d migration.Document, fields map[string]any) {
+	list, _, err := unstructured.NestedStringSlice(fields, "integrations", "frameworks")
+	if err != nil {
+		c.faults.Add(d, "%v", err)
+	}
+	for _, framework := range list {
+		if extension, known := frameworks[strings.ToLower(framework)]; known {
+			c.use(extension)
+			continue
+		}
+		c.result.Find(d.Name(), "integrations.frameworks: "+framework, "jobs of this kind are not queued", notQueued)
+	}
+	rest, _, _ := unstructured.NestedMap(fields, "integrations")
+	for _, field := range []string{"externalFrameworks", "labelKeysToCopy", "podOptions"} {
+		if rest[field] != nil {
+			c.result.Find(d.Name(), "integrations."+field, "the setting has no equal", "nothing")
+		}
+	}
+}
+
+// use remembers a kind of job to be enabled.
+func (c *converter) use(extension string) {
+	if c.kinds == nil {
+		c.kinds = map[string]bool{}
+	}
+	c.kinds[extension] = true
+}
+
+// notQueued is what to do with jobs of other kinds.
+const notQueued = "charge their pods to the quota with --count-unqueued-pods, or run them as Jobs"

@@ -1,0 +1,45 @@
+package kueue
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+func errorOf(resource string, err error) error { return fmt.Errorf("%s: %w", resource, err) }
+
+func errTooLarge(text string) error {
+	return fmt.Errorf("%q exceeds the largest amount; if it means no limit, write the amount that the cluster has", text)
+}
+
+// maxLabel is the length of the longest value of a label. The name of a quota node is one, in jobs that select it.
+const maxLabel = 63
+
+// nodeNames gives each quota node a name that is unique in the tree.
+type nodeNames map[string]bool
+
+// name returns the first of the names that is free, or the last one with a number.
+func (taken nodeNames) name(wanted ...string) string {
+	last := ""
+	for _, name := range wanted {
+		if last = shortened(name, maxLabel); !taken[last] {
+			taken[last] = true
+			return last
+		}
+	}
+	for number := 2; ; number++ {
+		suffix := "-" + strconv.Itoa(number)
+		if name := shortened(last, maxLabel-len(suffix)) + suffix; !taken[name] {
+			taken[name] = true
+			return name
+		}
+	}
+}
+
+// shortened cuts a name so that it is the value of a label.
+func shortened(name string, most int) string {
+	if len(name) <= most {
+		return name
+	}
+	return strings.TrimRight(name[:most], "-.")
+}

@@ -1,0 +1,165 @@
+// Package migrationtest compares conversions with golden files.
+package migrationtest
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"kube-queue.dev/kube-queue/pkg/migration"
+)
+
+var update = flag.Bool("update", false, "write the golden files of conversions")
+
+// Convert is a converter.
+type Convert func([]migration.Document) (*migration.Result, error)
+
+// T is a test, or a property test.
+type T interface {
+	Helper()
+	Fatal(args ...any)
+}
+
+// Read reads the objects of a text.
+func Read(t T, text string) []migration.Document {
+	t.Helper()
+	documents, err := migration.Read("input", strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return documents
+}
+
+// Text is everything that a conversion gives.
+func Text(t T, result *migration.Result) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := migration.WriteYAML(&out, result.Objects); err != nil {
+		t.Fatal(err)
+	}
+	for _, finding := range result.Findings {
+		fmt.Fprintf(&out, "# finding: %s\n", finding)
+	}
+	for _, step := range result.Steps {
+		fmt.Fprintf(&out, "# step: %s\n", step)
+	}
+	if result.Values != nil {
+		values, err := yaml.Marshal(result.Values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(values)) {
+			fmt.Fprintf(&out, "# value: %s", line)
+		}
+	}
+	return out.String()
+}
+
+// Golden converts each file NAME.yaml of testdata, and compares the result with NAME.golden. With -update it writes
+// that file.
+func Golden(t *testing.T, convert Convert) {
+	t.Helper()
+	inputs, err := filepath.Glob("testdata/*.yaml")
+	if err != nil || len(inputs) == 0 {
+		t.Fatalf("no inputs: %v", err)
+	}
+	for _, input := range inputs {
+		t.Run(strings.TrimSuffix(filepath.Base(input), ".yaml"), func(t *testing.T) {
+			text, err := os.ReadFile(input)
+			if err != nil {
+				t.Fatal(err)
+			}
+			result, err := convert(Read(t, string(text)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, file := Text(t, result), strings.TrimSuffix(input, ".yaml")+".golden"
+			if *update {
+				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got != string(want) {
+				t.Errorf("the result differs from %s; compare it, and write it with -update:\n%s", file, got)
+			}
+		})
+	}
+}
+
+// Damage converts each file of testdata again and again, each time with one value replaced by one of another type. The
+// conversion may fail, but must not panic, and an error must be a *migration.InputError.
+func Damage(t *testing.T, convert Convert) {
+	t.Helper()
+	inputs, err := filepath.Glob("testdata/*.yaml")
+	if err != nil || len(inputs) == 0 {
+		t.Fatalf("no inputs: %v", err)
+	}
+	for _, input := range inputs {
+		text, err := os.ReadFile(input)
+		if err != nil {
+			t.Fatal(err)
+		}
+		documents := Read(t, string(text))
+		for i, d := range documents {
+			damage(d.Object.Object, func(path string) {
+				defer func() {
+					if r := recover(); r != nil {
+						t.Errorf("%s: %s with another %s: %v\n%s", input, d.Name(), path, r, debug.Stack())
+					}
+				}()
+				var raw bytes.Buffer
+				if err := migration.WriteJSON(&raw, []*unstructured.Unstructured{d.Object}); err != nil {
+					t.Fatal(err)
+				}
+				read, err := migration.Read(input, &raw)
+				if err == nil {
+					_, err = convert(slices.Concat(documents[:i], read, documents[i+1:]))
+				}
+				var invalid *migration.InputError
+				if err != nil && !errors.As(err, &invalid) {
+					t.Errorf("%s: %s with another %s: %v", input, d.Name(), path, err)
+				}
+			})
+		}
+	}
+}
+
+// damage replaces each value below the object in turn, and restores it.
+func damage(value any, try func(path string)) {
+	others := []any{nil, int64(-7), []any{"text", nil}, map[string]any{"a": map[string]any{}}}
+	switch v := value.(type) {
+	case map[string]any:
+		for key, old := range v {
+			for _, other := range others {
+				v[key] = other
+				try(key)
+			}
+			v[key] = old
+			damage(old, try)
+		}
+	case []any:
+		for i, old := range v {
+			for _, other := range others {
+				v[i] = other
+				try(fmt.Sprintf("[%d]", i))
+			}
+			v[i] = old
+			damage(old, try)
+		}
+	}
+}

@@ -1,0 +1,30 @@
+package migration_test
+
+import (
+	"bytes"
+	"os"
+	"testing"
+
+	"kube-queue.dev/kube-queue/pkg/migration"
+	"kube-queue.dev/kube-queue/pkg/migration/kueue"
+	"kube-queue.dev/kube-queue/pkg/migration/migrationtest"
+	"kube-queue.dev/kube-queue/test/docs"
+)
+
+func TestTheExampleOfThePageIsConvertedAsItShows(t *testing.T) {
+	page, err := docs.ReadPage(os.DirFS("../.."), "docs/migration/from-kueue.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := kueue.Convert(migrationtest.Read(t, page.Manifests[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text bytes.Buffer
+	if err := migration.WriteYAML(&text, result.Objects); err != nil {
+		t.Fatal(err)
+	}
+	if len(result.Findings) > 0 || text.String() != page.Manifests[1] {
+		t.Errorf("findings %v, and the objects\n%s", result.Findings, text.String())
+	}
+}

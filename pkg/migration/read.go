@@ -1,0 +1,156 @@
+package migration
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	sigsjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+)
+
+// Read reads all objects of a YAML or JSON file with any number of documents. Lists are replaced by their items. The
+// name is that of the file, for messages. The error is an *InputError with all documents that cannot be read.
+func Read(name string, from io.Reader) ([]Document, error) {
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(from))
+	var read []Document
+	var faults Faults
+	for number := 1; ; number++ {
+		source := fmt.Sprintf("%s: document %d", name, number)
+		text, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			return read, faults.Error()
+		}
+		if err != nil {
+			return nil, &InputError{Faults: append(faults, fmt.Sprintf("%s: %v", source, err))}
+		}
+		// A key that is written twice is refused, because only one of its values would count.
+		raw, err := yaml.YAMLToJSONStrict(text)
+		if err != nil {
+			faults = append(faults, fmt.Sprintf("%s: invalid YAML: %v", source, err))
+			continue
+		}
+		if bytes.Equal(bytes.TrimSpace(raw), []byte("null")) {
+			continue
+		}
+		var value any
+		if err := sigsjson.UnmarshalCaseSensitivePreserveInts(raw, &value); err != nil {
+			faults = append(faults, fmt.Sprintf("%s: %v", source, err))
+			continue
+		}
+		found, err := objectsOf(value, source)
+		if err != nil {
+			faults = append(faults, err.Error())
+		}
+		read = append(read, found...)
+	}
+}
+
+// objectsOf returns the object, or the items of a list.
+func objectsOf(value any, source string) ([]Document, error) {
+	fields, is := value.(map[string]any)
+	if !is {
+		return nil, fmt.Errorf("%s: the document is no object; write one with apiVersion and kind", source)
+	}
+	object := &unstructured.Unstructured{Object: fields}
+	kind, isText := fields["kind"].(string)
+	if _, hasVersion := fields["apiVersion"].(string); !isText || kind == "" || !hasVersion {
+		return nil, fmt.Errorf("%s: the object has no apiVersion or kind; set both", source)
+	}
+	items, isList := fields["items"].([]any)
+	if !strings.HasSuffix(kind, "List") || !isList && fields["items"] != nil {
+		if err := CheckMetadata(fields["metadata"]); err != nil {
+			return nil, fmt.Errorf("%s: %s: %w", source, kind, err)
+		}
+		return []Document{{Source: source, Object: object}}, nil
+	}
+	var documents []Document
+	for i, item := range items {
+		found, err := objectsOf(item, fmt.Sprintf("%s, item %d", source, i+1))
+		if err != nil {
+			return nil, err
+		}
+		documents = append(documents, found...)
+	}
+	return documents, nil
+}
+
+// CheckMetadata checks what is read without another check: a label that is no text would otherwise look as if it were
+// not there.
+func CheckMetadata(metadata any) error {
+	fields, is := metadata.(map[string]any)
+	if !is {
+		if metadata == nil {
+			return nil
+		}
+		return errors.New("metadata is no object")
+	}
+	for _, field := range []string{"name", "namespace", "uid"} {
+		if _, is := fields[field].(string); fields[field] != nil && !is {
+			return fmt.Errorf("metadata.%s %v is no text; write it in quotes", field, fields[field])
+		}
+	}
+	for _, field := range []string{"labels", "annotations"} {
+		keys, is := fields[field].(map[string]any)
+		if fields[field] != nil && !is {
+			return fmt.Errorf("metadata.%s is no object", field)
+		}
+		for _, key := range slices.Sorted(maps.Keys(keys)) {
+			if _, is := keys[key].(string); !is {
+				return fmt.Errorf("metadata.%s: the value of %s is no text: %v; write it in quotes", field, key, keys[key])
+			}
+		}
+	}
+	return nil
+}
+
+// Decode reads the object into a type that lists the fields that are converted, and returns the paths of all other
+// fields. The fields of status and metadata are not returned.
+func Decode(d Document, into any) (unknown []string, err error) {
+	raw, err := d.Object.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	strict, err := sigsjson.UnmarshalStrict(raw, into)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range strict {
+		field, is := strings.CutPrefix(e.Error(), "unknown field ")
+		if !is {
+			return nil, e
+		}
+		field = strings.Trim(field, `"`)
+		if top, _, _ := strings.Cut(field, "."); top != "status" && top != "metadata" && top != "apiVersion" && top != "kind" {
+			unknown = append(unknown, field)
+		}
+	}
+	return unknown, nil
+}
+
+// Text is a quantity as it is written: a string or a number. It is not parsed, because a text with a monstrous
+// exponent takes very long.
+type Text string
+
+// UnmarshalJSON reads a string or a number.
+func (t *Text) UnmarshalJSON(raw []byte) error {
+	s := string(bytes.TrimSpace(raw))
+	switch {
+	case s == "null":
+		return nil
+	case strings.HasPrefix(s, `"`):
+		return sigsjson.UnmarshalCaseSensitivePreserveInts(raw, (*string)(t))
+	case strings.HasPrefix(s, "{"), strings.HasPrefix(s, "["), s == "true", s == "false":
+		return fmt.Errorf("%s is no quantity", s)
+	default:
+		*t = Text(s)
+		return nil
+	}
+}

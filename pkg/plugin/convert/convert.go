@@ -1,0 +1,276 @@
+// Package convert is the command that converts the objects of another queue into those of kube-queue. It is a thin
+// shell of pkg/migration: it reads files, and prints objects and what has no equal.
+package convert
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/yaml"
+
+	"kube-queue.dev/kube-queue/pkg/migration"
+	"kube-queue.dev/kube-queue/pkg/migration/ack"
+	"kube-queue.dev/kube-queue/pkg/migration/kueue"
+)
+
+// StatusError ends the program with a status, after everything was printed.
+type StatusError struct {
+	// Status is the exit status.
+	Status int
+	text   string
+}
+
+// Error returns what to print; empty if everything was printed.
+func (e *StatusError) Error() string { return e.text }
+
+// ExitStatus is the exit status of the program.
+func (e *StatusError) ExitStatus() int { return e.Status }
+
+// Exit statuses.
+const (
+	// StatusFindings means that the objects were converted, and that some settings have no equal.
+	StatusFindings = 1
+	// StatusInput means that nothing was converted.
+	StatusInput = 2
+)
+
+// standardInput is the file name that means it.
+const standardInput = "-"
+
+type options struct {
+	genericiooptions.IOStreams
+	files        []string
+	from, output string
+	valuesFile   string
+}
+
+// NewCommand returns the command convert. An error that it returns is a *StatusError.
+func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
+	o := &options{IOStreams: streams}
+	cmd := &cobra.Command{
+		Use:   "convert -f FILE",
+		Short: "Convert the objects of Kueue, ack-kube-queue or koord-queue",
+		Long: `Converts the objects of another queue into those of kube-queue. It connects to no cluster.
+
+From Kueue, it reads ClusterQueues, Cohorts, LocalQueues, ResourceFlavors, WorkloadPriorityClasses,
+AdmissionChecks, ProvisioningRequestConfigs, the configuration of its manager, and the manifests of
+jobs. From ack-kube-queue and koord-queue, it reads ElasticQuotaTrees, ElasticQuotas, Queues, the
+Deployments of both programs with their flags and variables, and the manifests of jobs.
+
+The standard output has the converted objects, which kubectl apply accepts. The standard error has
+what has no equal, with the reason and with what to do instead, and what is to be done by hand.
+
+The exit status is 0 if everything was converted, 1 if the objects were converted and some settings
+have no equal, and 2 if the input cannot be converted. Nothing is printed to the standard output then.`,
+		Example: `  kubectl kube-queue convert -f kueue.yaml > kube-queue.yaml
+  kubectl get clusterqueues,cohorts,localqueues -A -o yaml | kubectl kube-queue convert -f -
+  kubectl kube-queue convert -f ack/ --values values.yaml`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return wrong("unexpected argument %q; name files with -f", args[0])
+			}
+			return nil
+		},
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE:          func(*cobra.Command, []string) error { return o.run() },
+	}
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return wrong("%v", err) })
+	cmd.Flags().StringSliceVarP(&o.files, "filename", "f", nil, "Files with the objects, folders of which all .yaml, .yml and .json files are read, or - for the standard input.")
+	cmd.Flags().StringVar(&o.from, "from", "auto", "The queue that the objects are of: kueue, ack, koord, or auto to recognize it.")
+	cmd.Flags().StringVarP(&o.output, "output", "o", "yaml", "Format of the converted objects: yaml or json.")
+	cmd.Flags().StringVar(&o.valuesFile, "values", "", "File to which values of the chart are written that correspond to the flags and variables of the other queue.")
+	complete(cmd)
+	return cmd
+}
+
+// complete adds completions of flags. Errors are about flags that do not exist.
+func complete(cmd *cobra.Command) {
+	_ = cmd.MarkFlagFilename("filename", "yaml", "yml", "json")
+	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions([]string{"auto", "kueue", "ack", "koord"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"yaml", "json"}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+func wrong(format string, args ...any) error {
+	return &StatusError{Status: StatusInput, text: fmt.Sprintf(format, args...)}
+}
+
+func (o *options) run() error {
+	if len(o.files) == 0 {
+		return wrong("no file is given; name the files with -f, or -f - for the standard input")
+	}
+	if o.output != "yaml" && o.output != "json" {
+		return wrong("the output %q is unknown; set yaml or json", o.output)
+	}
+	documents, err := o.read()
+	if err != nil {
+		return wrong("%v", err)
+	}
+	convert, err := converterFor(o.from, documents)
+	if err != nil {
+		return wrong("%v", err)
+	}
+	result, err := convert(documents)
+	if err != nil {
+		return wrong("%v", err)
+	}
+	return o.print(result)
+}
+
+// read reads all files.
+func (o *options) read() ([]migration.Document, error) {
+	var documents []migration.Document
+	var faults []string
+	for _, file := range o.files {
+		names, err := expand(file)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			found, err := o.readFile(name)
+			var input *migration.InputError
+			if errors.As(err, &input) {
+				faults = append(faults, input.Faults...)
+			} else if err != nil {
+				return nil, err
+			}
+			documents = append(documents, found...)
+		}
+	}
+	if faults != nil {
+		return nil, &migration.InputError{Faults: faults}
+	}
+	if len(documents) == 0 {
+		return nil, errors.New("the input has no objects")
+	}
+	return documents, nil
+}
+
+func (o *options) readFile(name string) ([]migration.Document, error) {
+	if name == standardInput {
+		return migration.Read("standard input", o.In)
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("reading the objects: %w", err)
+	}
+	defer file.Close()
+	return migration.Read(name, file)
+}
+
+// expand returns the files of a folder, or the file.
+func expand(name string) ([]string, error) {
+	if name == standardInput {
+		return []string{name}, nil
+	}
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, fmt.Errorf("reading the objects: %w", err)
+	}
+	if !info.IsDir() {
+		return []string{name}, nil
+	}
+	var names []string
+	err = filepath.WalkDir(name, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)) {
+			names = append(names, path)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading the objects: %w", err)
+	}
+	return names, nil
+}
+
+type converter = func([]migration.Document) (*migration.Result, error)
+
+// converterFor returns the converter by its name, or the one that recognizes objects.
+func converterFor(name string, documents []migration.Document) (converter, error) {
+	switch name {
+	case "kueue":
+		return kueue.Convert, nil
+	case "ack", "koord":
+		return ack.Convert, nil
+	case "auto":
+	default:
+		return nil, fmt.Errorf("--from %q is unknown; set kueue, ack, koord or auto", name)
+	}
+	has := func(is func(*unstructured.Unstructured) bool) bool {
+		return slices.ContainsFunc(documents, func(d migration.Document) bool { return is(d.Object) })
+	}
+	switch isKueue, isAck := has(kueue.Is), has(ack.Is); {
+	case isKueue && isAck:
+		return nil, errors.New("the input has objects of Kueue and of ack-kube-queue; convert them one after the other, with --from")
+	case isKueue:
+		return kueue.Convert, nil
+	case isAck:
+		return ack.Convert, nil
+	default:
+		return nil, errors.New("the input has no object of a queue that is known; set --from kueue, ack or koord if it has")
+	}
+}
+
+// print prints the objects, and what has no equal.
+func (o *options) print(result *migration.Result) error {
+	values, err := o.values(result)
+	if err != nil {
+		return wrong("%v", err)
+	}
+	write := migration.WriteYAML
+	if o.output == "json" {
+		write = migration.WriteJSON
+	}
+	if err := write(o.Out, result.Objects); err != nil {
+		return wrong("writing the objects: %v", err)
+	}
+	if len(result.Findings) > 0 {
+		fmt.Fprintf(o.ErrOut, "Without an equal (%d):\n", len(result.Findings))
+		for _, f := range result.Findings {
+			fmt.Fprintf(o.ErrOut, "- %s: %s\n  why: %s\n  instead: %s\n", f.Object, f.Field, f.Why, f.Instead)
+		}
+	}
+	if len(result.Steps) > 0 {
+		fmt.Fprintf(o.ErrOut, "By hand (%d):\n", len(result.Steps))
+		for _, step := range result.Steps {
+			fmt.Fprintf(o.ErrOut, "- %s\n", step)
+		}
+	}
+	printValues(o.ErrOut, values)
+	if len(result.Findings) > 0 {
+		return &StatusError{Status: StatusFindings}
+	}
+	return nil
+}
+
+// values writes the values of the chart to their file, and returns them if there is none.
+func (o *options) values(result *migration.Result) ([]byte, error) {
+	if result.Values == nil && o.valuesFile == "" {
+		return nil, nil
+	}
+	text, err := yaml.Marshal(result.Values)
+	if err != nil || o.valuesFile == "" {
+		return text, err
+	}
+	if result.Values == nil {
+		text = []byte("{}\n")
+	}
+	if err := os.WriteFile(o.valuesFile, text, 0o644); err != nil {
+		return nil, fmt.Errorf("writing the values of the chart: %w", err)
+	}
+	return nil, nil
+}
+
+func printValues(to io.Writer, values []byte) {
+	if len(values) > 0 {
+		fmt.Fprintf(to, "Values of the chart:\n%s", values)
+	}
+}

@@ -1,0 +1,91 @@
+package migration
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"kube-queue.dev/kube-queue/pkg/migration"
+	"kube-queue.dev/kube-queue/pkg/simulator/quotatree"
+	"kube-queue.dev/kube-queue/test/harness"
+)
+
+// shell runs commands as a reader of the documentation does, in a folder of its own with kubectl and the plugin.
+type shell struct {
+	t        *testing.T
+	folder   string
+	programs string
+}
+
+func newShell(t *testing.T) *shell {
+	t.Helper()
+	s := &shell{t: t, folder: t.TempDir(), programs: t.TempDir()}
+	harness.Must(t, os.Symlink(suite.KubectlPath, filepath.Join(s.programs, "kubectl")))
+	program, err := os.Executable()
+	harness.Must(t, err)
+	harness.Must(t, os.Symlink(program, filepath.Join(s.programs, plugin)))
+	return s
+}
+
+// copy copies files of testdata into the folder.
+func (s *shell) copy(name string, to ...string) {
+	s.t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", name))
+	harness.Must(s.t, err)
+	target := filepath.Join(append([]string{s.folder}, to...)...)
+	harness.Must(s.t, os.MkdirAll(filepath.Dir(target), 0o755))
+	harness.Must(s.t, os.WriteFile(target, text, 0o644))
+}
+
+// run runs a command, and fails the test if it ends with another status.
+func (s *shell) run(command string, status int) (out, report string) {
+	s.t.Helper()
+	cmd := exec.CommandContext(s.t.Context(), "bash", "-c", command)
+	cmd.Dir = s.folder
+	cmd.Env = append(os.Environ(), "PATH="+s.programs+":"+os.Getenv("PATH"), "KUBECONFIG="+suite.Kubeconfig)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	got, ended := 0, &exec.ExitError{}
+	if err := cmd.Run(); errors.As(err, &ended) {
+		got = ended.ExitCode()
+	} else {
+		harness.Must(s.t, err)
+	}
+	if got != status {
+		s.t.Fatalf("%s ends with %d, want %d\n%s%s", command, got, status, stdout.String(), stderr.String())
+	}
+	return stdout.String(), stderr.String()
+}
+
+// split returns the manifests of jobs in a file of converted objects, by name, and the other objects, which are applied
+// first. Its tree must be valid for kube-queue-simulator check.
+func (s *shell) split(file string) (jobs map[string]string, others string) {
+	s.t.Helper()
+	text, err := os.ReadFile(filepath.Join(s.folder, file))
+	harness.Must(s.t, err)
+	trees, faults := quotatree.Check(bytes.NewReader(text))
+	if len(faults) > 0 || len(trees) != 1 || len(trees[0].Errors) > 0 {
+		s.t.Errorf("the simulator finds %v and %v", faults, trees)
+	}
+	documents, err := migration.Read(file, bytes.NewReader(text))
+	harness.Must(s.t, err)
+	jobs = map[string]string{}
+	var rest []*unstructured.Unstructured
+	for _, d := range documents {
+		if d.Object.GetKind() != "Job" {
+			rest = append(rest, d.Object)
+			continue
+		}
+		var manifest bytes.Buffer
+		harness.Must(s.t, migration.WriteYAML(&manifest, []*unstructured.Unstructured{d.Object}))
+		jobs[d.Object.GetName()] = manifest.String()
+	}
+	var all bytes.Buffer
+	harness.Must(s.t, migration.WriteYAML(&all, rest))
+	return jobs, all.String()
+}
