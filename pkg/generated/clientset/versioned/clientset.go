@@ -11,12 +11,14 @@ import (
 	flowcontrol "k8s.io/client-go/util/flowcontrol"
 	quotav1beta1 "kube-queue.dev/kube-queue/pkg/generated/clientset/versioned/typed/quota/v1beta1"
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/pkg/generated/clientset/versioned/typed/scheduling/v1alpha1"
+	visibilityv1alpha1 "kube-queue.dev/kube-queue/pkg/generated/clientset/versioned/typed/visibility/v1alpha1"
 )
 
 type Interface interface {
 	Discovery() discovery.DiscoveryInterface
 	QuotaV1beta1() quotav1beta1.QuotaV1beta1Interface
 	SchedulingV1alpha1() schedulingv1alpha1.SchedulingV1alpha1Interface
+	VisibilityV1alpha1() visibilityv1alpha1.VisibilityV1alpha1Interface
 }
 
 // Clientset contains the clients for groups.
@@ -24,6 +26,7 @@ type Clientset struct {
 	*discovery.DiscoveryClient
 	quotaV1beta1       *quotav1beta1.QuotaV1beta1Client
 	schedulingV1alpha1 *schedulingv1alpha1.SchedulingV1alpha1Client
+	visibilityV1alpha1 *visibilityv1alpha1.VisibilityV1alpha1Client
 }
 
 // QuotaV1beta1 retrieves the QuotaV1beta1Client
@@ -34,6 +37,11 @@ func (c *Clientset) QuotaV1beta1() quotav1beta1.QuotaV1beta1Interface {
 // SchedulingV1alpha1 retrieves the SchedulingV1alpha1Client
 func (c *Clientset) SchedulingV1alpha1() schedulingv1alpha1.SchedulingV1alpha1Interface {
 	return c.schedulingV1alpha1
+}
+
+// VisibilityV1alpha1 retrieves the VisibilityV1alpha1Client
+func (c *Clientset) VisibilityV1alpha1() visibilityv1alpha1.VisibilityV1alpha1Interface {
+	return c.visibilityV1alpha1
 }
 
 // Discovery retrieves the DiscoveryClient
@@ -88,6 +96,10 @@ func NewForConfigAndClient(c *rest.Config, httpClient *http.Client) (*Clientset,
 	if err != nil {
 		return nil, err
 	}
+	cs.visibilityV1alpha1, err = visibilityv1alpha1.NewForConfigAndClient(&configShallowCopy, httpClient)
+	if err != nil {
+		return nil, err
+	}
 
 	cs.DiscoveryClient, err = discovery.NewDiscoveryClientForConfigAndClient(&configShallowCopy, httpClient)
 	if err != nil {
@@ -111,6 +123,7 @@ func New(c rest.Interface) *Clientset {
 	var cs Clientset
 	cs.quotaV1beta1 = quotav1beta1.New(c)
 	cs.schedulingV1alpha1 = schedulingv1alpha1.New(c)
+	cs.visibilityV1alpha1 = visibilityv1alpha1.New(c)
 
 	cs.DiscoveryClient = discovery.NewDiscoveryClient(c)
 	return &cs
