@@ -183,6 +183,48 @@ type Forgetter interface {
 	Forget(used resources.IDs, isUsed func(NodeID) bool)
 }
 
+// Explainer is a backend that can be copied with everything that is charged to it, so that another goroutine than
+// the one that decides can answer questions about it.
+type Explainer interface {
+	Backend
+	// Clone returns a copy with all that is charged and planned. The names are a clone of those of the backend. What
+	// was charged to the backend may be released from the clone.
+	Clone(names *resources.Names) Explainer
+	// Lacks returns a refusal for every limit below which the demand of the group does not fit now, from the node of
+	// the group to the root. Unlike Fits, it lists all of them, but none that the demand alone exceeds.
+	Lacks(Group, Demand) []*Refusal
+	// Holds returns how much the charge of the group with the path holds in the space of a refusal; 0 if none.
+	Holds(r *Refusal, path string, c *Charge) int64
+	// Raised returns a backend with greater limits, in which the charges are charged. It fails if the limits are not
+	// valid together.
+	Raised(names *resources.Names, raises []Raise, charged []Charged) (Explainer, error)
+	// Written returns the amounts that an administrator writes before and after a raise.
+	Written(Raise) (Written, error)
+	// Known returns the amounts of a vector by the names that users know.
+	Known(resources.Vector) resources.Vector
+}
+
+// Raise is a greater limit: To, in base units, is what a space of bound Max or FixedMin allows. FixedMin represents the
+// guarantee of the node.
+type Raise struct {
+	Space
+	To int64
+}
+
+// Written is how an administrator writes a Raise.
+type Written struct {
+	// Quota is the path of the node, and Field the field with the limit, such as max.
+	Quota, Field, Resource string
+	// From and To are in base units of the resource.
+	From, To int64
+}
+
+// Charged is a charge, and the path of the group to which it is charged.
+type Charged struct {
+	Path   string
+	Charge *Charge
+}
+
 // Effect is what an observation has changed. It need not report that there is less room.
 type Effect struct {
 	// Freed are the spaces that may have more room than before.

@@ -13,6 +13,7 @@
 package resources
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
@@ -57,6 +58,11 @@ func (n *Names) Name(id ID) string {
 		return ""
 	}
 	return n.names[id]
+}
+
+// Clone returns Names with the same IDs that are independent from now on.
+func (n *Names) Clone() *Names {
+	return &Names{ids: maps.Clone(n.ids), names: slices.Clone(n.names), free: slices.Clone(n.free)}
 }
 
 // Len returns the number of names.

@@ -89,3 +89,19 @@ func powerOfTen(places int) int64 {
 func digits(s string) bool {
 	return strings.Trim(s, "0123456789") == ""
 }
+
+// Reaching returns the smallest value of which Floor is at least the wanted one, and false if no int64 is.
+func (r Rate) Reaching(wanted int64) (value int64, reached bool) {
+	if r.Floor(math.MaxInt64) < wanted {
+		return 0, false
+	}
+	low, high := int64(0), int64(math.MaxInt64)
+	for low < high {
+		if middle := low + (high-low)/2; r.Floor(middle) >= wanted {
+			high = middle
+		} else {
+			low = middle + 1
+		}
+	}
+	return low, true
+}

@@ -43,6 +43,9 @@ type Unit struct {
 	Eviction Eviction
 }
 
+// JobKind is the number of a kind of job, by which the owner of the core knows the name. 0 is unknown.
+type JobKind uint16
+
 // Eviction is when and for whom a unit is evicted.
 type Eviction struct {
 	// At is when the eviction was written.
@@ -84,7 +87,9 @@ type Facts struct {
 	Attempts int32
 	// Requeues is how often the unit has given its quota back because of its owner in a short time.
 	Requeues int32
-	Phase    Phase
+	// Kind is the kind of the job.
+	Kind  JobKind
+	Phase Phase
 
 	// Unstoppable is whether the job goes on when it is suspended. Such a unit is not evicted for others.
 	Unstoppable bool

@@ -70,6 +70,9 @@ func (s *Scheduler) Outdated(now time.Time) (keys []string) {
 		if r == nil || u.HeldReported && u.Held != nil || u.shows(r.Cause()) || !s.isOutdated(u, now) || s.explainer.comesAndGoes(u, r.Cause(), now) {
 			continue
 		}
+		if u.requeueAt != 0 && instantOf(now) < u.requeueAt.plus(2*time.Second) {
+			continue // its backoff has only just ended
+		}
 		keys = append(keys, key+" shows "+string(u.shown.last().Reason)+" and waits because of "+string(r.Reason))
 	}
 	return keys

@@ -131,6 +131,8 @@ type queueState struct {
 	prompt    promptBudget
 	counts    [Ended + 1]int
 	changed   bool
+	// viewed is the index of the queue in the last View.
+	viewed int32
 }
 
 // New returns a core without units and without quota.

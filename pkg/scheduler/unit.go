@@ -87,7 +87,7 @@ func (u *unit) update(seen *Unit) {
 	now, requeueAt := seen.own(), instantOf(seen.RequeueAt)
 	if seen.Partial {
 		now.Demand, now.Elastic = u.whole(), u.Elastic
-		now.QuotaName, now.Priority, now.Submitted, now.Owner, now.Label = u.QuotaName, u.Priority, u.Submitted, u.Owner, u.Label
+		now.QuotaName, now.Priority, now.Submitted, now.Owner, now.Label, now.Kind = u.QuotaName, u.Priority, u.Submitted, u.Owner, u.Label, u.Kind
 		now = now.own()
 	}
 	if now.Phase == Ended {

@@ -84,6 +84,9 @@ type Tree struct {
 	// remains are the groups, by node, to which units of deleted groups are charged.
 	remains map[*node]*group
 	above   []int
+	// root and options are what the tree was built from.
+	root    Node
+	options Options
 }
 
 // New returns the tree. The error is an *InvalidError if the tree is invalid. Warnings are about
@@ -99,7 +102,8 @@ func New(names *resources.Names, root Node, opts Options) (t *Tree, warnings []s
 	if faults != nil {
 		return nil, warnings, &InvalidError{Faults: faults}
 	}
-	t = &Tree{names: names, jobs: names.ID(quota.JobsResource), reserving: opts.PauseBorrowing || opts.Reclaim, reclaims: opts.Reclaim, note: opts.Note, plan: &plan{}, remains: map[*node]*group{}}
+	t = &Tree{names: names, jobs: names.ID(quota.JobsResource), reserving: opts.PauseBorrowing || opts.Reclaim, reclaims: opts.Reclaim, note: opts.Note, plan: &plan{}, remains: map[*node]*group{},
+		root: root, options: opts}
 	columns := newColumns(t.named(nodes))
 	for _, c := range nodes {
 		n := &node{path: c.path, name: c.Name, inner: len(c.children) > 0, columns: columns, plan: t.plan}

@@ -1,0 +1,117 @@
+package resourcequota
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/resources"
+)
+
+var _ quota.Explainer = (*Backend)(nil)
+
+// Clone returns a copy of the backend with what is charged.
+func (b *Backend) Clone(names *resources.Names) quota.Explainer {
+	c := &Backend{names: names, jobs: b.jobs, dimensions: maps.Clone(b.dimensions), namespaces: make(map[string]*group, len(b.namespaces)),
+		groups: make([]*group, len(b.groups)), free: slices.Clone(b.free)}
+	for namespace, g := range b.namespaces {
+		copied := &group{backend: c, namespace: g.namespace, queue: g.queue, nodes: g.nodes, quotas: make(map[string]*limits, len(g.quotas)),
+			charges: map[*quota.Charge]struct{}{}, charged: maps.Clone(g.charged), unqueued: maps.Clone(g.unqueued)}
+		for name, l := range g.quotas {
+			other := *l
+			copied.quotas[name] = &other
+		}
+		if g.byID != nil {
+			copied.byID = make(map[resources.ID]*space, len(g.byID))
+		}
+		for _, s := range g.spaces {
+			other := *s
+			other.quota, other.weighs = copied.quotas[s.quota.name], maps.Clone(s.weighs)
+			copied.spaces = append(copied.spaces, &other)
+			copied.byID[s.id] = &other
+		}
+		c.namespaces[namespace], c.groups[g.nodes[0]] = copied, copied
+	}
+	for _, g := range b.listed {
+		c.listed = append(c.listed, c.namespaces[g.Path()])
+	}
+	return c
+}
+
+// Lacks returns a refusal for every quota of the namespace that has no room for the demand now.
+func (b *Backend) Lacks(of quota.Group, d quota.Demand) (lacks []*quota.Refusal) {
+	g, is := of.(*group)
+	if !is {
+		return nil
+	}
+	for _, s := range g.spaces {
+		requested := b.sum(s, d.Requests).Clamp()
+		if requested > s.room() && requested > 0 && requested <= s.hard && s.quota.unknown == "" {
+			lacks = append(lacks, g.refusal(s, requested, wellknown.ReasonQuotaExceeded))
+		}
+	}
+	return lacks
+}
+
+// Holds returns how much of the space of a refusal the charge holds.
+func (b *Backend) Holds(r *quota.Refusal, path string, c *quota.Charge) int64 {
+	s := b.space(r.Lack.Space)
+	if s == nil || b.groups[r.Lack.Node].namespace != path {
+		return 0
+	}
+	held, _ := b.holds(s, c)
+	return held.Clamp()
+}
+
+// space returns a space; nil if there is none.
+func (b *Backend) space(of quota.Space) *space {
+	if of.Node < 0 || int(of.Node) >= len(b.groups) || b.groups[of.Node] == nil {
+		return nil
+	}
+	return b.groups[of.Node].byID[of.Resource]
+}
+
+// Raised returns a backend with greater limits and the charges. The status of the quotas is assumed to follow.
+func (b *Backend) Raised(names *resources.Names, raises []quota.Raise, charged []quota.Charged) (quota.Explainer, error) {
+	c := b.Clone(names).(*Backend)
+	for _, g := range c.groups {
+		if g == nil {
+			continue
+		}
+		g.charged, g.unqueued = amounts{}, amounts{}
+		for _, s := range g.spaces {
+			s.held, s.coming = resources.Sum{}, resources.Sum{}
+			// What the status counts is what is charged, once both have settled.
+			s.used = 0
+		}
+	}
+	for _, r := range raises {
+		s := c.space(r.Space)
+		if s == nil {
+			return nil, fmt.Errorf("no ResourceQuota has space %v", r.Space)
+		}
+		s.hard = max(s.hard, r.To)
+	}
+	for _, of := range charged {
+		c.group(of.Path).Charge(of.Charge)
+	}
+	return c, nil
+}
+
+// Written returns the hard limit before and after a raise.
+func (b *Backend) Written(r quota.Raise) (quota.Written, error) {
+	s := b.space(r.Space)
+	if s == nil {
+		return quota.Written{}, fmt.Errorf("no ResourceQuota has space %v", r.Space)
+	}
+	return quota.Written{Quota: b.groups[r.Node].namespace + "/" + s.quota.name, Field: "hard", Resource: s.key, From: s.hard, To: r.To}, nil
+}
+
+// Known returns the amounts of all classes of pods by the keys of quotas.
+func (b *Backend) Known(v resources.Vector) resources.Vector {
+	of := amounts{}
+	of.add(v)
+	return b.byKey(of)
+}

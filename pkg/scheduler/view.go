@@ -1,0 +1,185 @@
+package scheduler
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"kube-queue.dev/kube-queue/pkg/queue"
+	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/resources"
+)
+
+// View is the state of the core at a time. Nothing changes it later, so any goroutine may read it, while the core goes
+// on.
+type View struct {
+	At time.Time
+	// Names are the names of the resources, and Backend is the quota with all that is charged to it; nil if there is
+	// none, or if the backend cannot be copied.
+	Names   *resources.Names
+	Backend quota.Explainer
+	// Missing explains why there is no quota.
+	Missing *quota.Refusal
+	// Usage is the usage of all nodes, in the order of the backend.
+	Usage  []quota.NodeUsage
+	Queues []QueueView
+	// Units are in no order.
+	Units []UnitView
+	// Left are the charges that belong to no unit.
+	Left []quota.Charged
+	// Checks are the names of the admission checks that exist.
+	Checks []string
+	// DefaultPolicy is the policy of queues that set none.
+	DefaultPolicy queue.Policy
+}
+
+// QueueView is a queue in a View.
+type QueueView struct {
+	QueueStats
+	// Nodes are the nodes at which the group of the queue is charged, from its own to the root.
+	Nodes []quota.NodeID
+	// Settings are those of an administrator.
+	Settings QueueChanged
+}
+
+// UnitView is a unit in a View. It has no points in time of type time.Time, because there may be a million.
+type UnitView struct {
+	Key, UID, QuotaName string
+	Kind                JobKind
+	// Queue is the index of the queue; -1 if the unit has none.
+	Queue int32
+	// Phase is the phase, or the one that the unit gets by a decision that is not confirmed.
+	Phase Phase
+	// Priority is the priority as it counts in the queue.
+	Priority int32
+	// Submitted is in microseconds since 1970.
+	Submitted int64
+	Demand    quota.Demand
+	// Elastic, if set, describes how the unit may be admitted with fewer pods.
+	Elastic *Elastic
+	// Held is whether the unit is not tried, whatever room there is.
+	Held bool
+	// Refusal is why the unit waits, by what was found when it was last tried; nil if it does not wait.
+	Refusal *quota.Refusal
+	// Charge is what the unit is charged, and Path the path of the group; nil if it is charged nothing.
+	Charge *quota.Charge
+	Path   string
+	// Evicted is whether the unit is being evicted.
+	Evicted bool
+
+	dequeuedAt, endsAt, requeueAt instant
+}
+
+// DequeuedAt returns when the unit was admitted; zero if it never was.
+func (u *UnitView) DequeuedAt() time.Time { return u.dequeuedAt.orZero() }
+
+// EndsAt returns when the maximum execution time of the unit ends; zero if it has none.
+func (u *UnitView) EndsAt() time.Time { return u.endsAt.orZero() }
+
+// RequeueAt returns when the unit is queued again; zero if it is not in backoff.
+func (u *UnitView) RequeueAt() time.Time { return u.requeueAt.orZero() }
+
+func (i instant) orZero() time.Time {
+	if i == 0 {
+		return time.Time{}
+	}
+	return i.time()
+}
+
+// View returns the state at the time. It takes time proportional to the number of units, and copies nothing that never
+// changes. Names are those with which the demands were built.
+func (s *Scheduler) View(now time.Time, names *resources.Names) *View {
+	v := &View{At: now, Names: names.Clone(), Missing: s.missing, Usage: s.Usage(),
+		Checks: slices.Sorted(maps.Keys(s.checks)), DefaultPolicy: s.defaultPolicy}
+	if backend, is := s.backend.(quota.Explainer); is {
+		v.Backend = backend.Clone(v.Names)
+	}
+	for _, name := range s.QueueNames() {
+		l := s.queues[name]
+		l.viewed = int32(len(v.Queues))
+		v.Queues = append(v.Queues, QueueView{QueueStats: s.stats(l, now), Nodes: l.Group.Nodes(), Settings: l.set})
+	}
+	causes := &queueCauses{now: now, of: map[*queueState]*[3]*quota.Refusal{}}
+	v.Units = make([]UnitView, 0, len(s.units))
+	for key, u := range s.units {
+		if u.countedPhase() == Ended && u.charged == nil {
+			continue
+		}
+		seen := UnitView{Key: key, UID: u.UID, Kind: u.Kind, QuotaName: u.QuotaName, Queue: -1, Phase: u.countedPhase(),
+			Priority: u.Priority, Submitted: u.Submitted, Demand: u.Demand, Elastic: u.Elastic, Evicted: u.Evicted,
+			dequeuedAt: u.dequeuedAt, endsAt: u.endsAt(), Refusal: causes.refusal(u)}
+		if u.queue != nil {
+			seen.Queue = u.queue.viewed
+			seen.Priority = u.queue.set.MaxPriority.Of(u.Priority)
+		}
+		if seen.Phase == Waiting {
+			seen.Held = u.Held != nil || u.placeRefusal != nil
+			if instantOf(now) < u.requeueAt {
+				seen.requeueAt = u.requeueAt
+			}
+		}
+		if u.charged != nil {
+			seen.Charge, seen.Path = &u.charged.Charge, u.charged.group.Path()
+		}
+		v.Units = append(v.Units, seen)
+	}
+	for _, h := range s.holders {
+		if h.left != nil {
+			v.Left = append(v.Left, quota.Charged{Path: h.left.group.Path(), Charge: &h.left.Charge})
+		}
+	}
+	for _, c := range s.strays {
+		v.Left = append(v.Left, quota.Charged{Path: c.group.Path(), Charge: &c.Charge})
+	}
+	return v
+}
+
+// queueCauses returns why units wait. What is true of all units of a queue is composed once.
+type queueCauses struct {
+	now time.Time
+	of  map[*queueState]*[3]*quota.Refusal
+}
+
+// Causes that are true of many units of a queue.
+const (
+	isKeptOut = iota
+	isBlocked
+	isBehind
+)
+
+// refusal is like unit.refusal.
+func (c *queueCauses) refusal(u *unit) *quota.Refusal {
+	l := u.queue
+	if u.Phase != Waiting || u.assumed || u.Held != nil || u.placeRefusal != nil || l == nil || u.claim != nil || instantOf(c.now) < u.requeueAt {
+		return u.refusal(c.now)
+	}
+	if l.set.Stop != NotStopped || l.missingCheck != "" {
+		return c.once(l, isKeptOut, u.keptOut)
+	}
+	shape := u.item.Shape()
+	if shape == nil {
+		return nil
+	}
+	if r := shape.Refusal(); r != nil && r.Final() {
+		return r
+	}
+	if l.blocks() {
+		return c.once(l, isBlocked, l.blocked)
+	}
+	if front := l.Front(); l.Policy == queue.Block && front != nil && front != &u.item {
+		return c.once(l, isBehind, u.notAtFront)
+	}
+	return shape.Refusal()
+}
+
+func (c *queueCauses) once(l *queueState, cause int, compose func() *quota.Refusal) *quota.Refusal {
+	known := c.of[l]
+	if known == nil {
+		known = &[3]*quota.Refusal{}
+		c.of[l] = known
+	}
+	if known[cause] == nil {
+		known[cause] = compose()
+	}
+	return known[cause]
+}

@@ -1,0 +1,218 @@
+// Package visibility answers questions about the state of the core: why a unit waits, who is in a queue and in which
+// order, how the quota is used, and what would happen if something were different.
+//
+// A Model is made of one View and is never changed by questions, so that all answers of a Model are of the same time.
+// What is expensive, such as the order of the units, is computed when it is first needed.
+//
+// Names of units are in an answer only if the caller may list units of their namespace. Of other units there are only
+// counts and amounts. Paths of quotas are in answers, as they are in the messages of units.
+package visibility
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	visibilityv1alpha1 "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/resources"
+	"kube-queue.dev/kube-queue/pkg/scheduler"
+)
+
+// Access is what a caller may see.
+type Access struct {
+	// Units reports whether the caller may list the units of a namespace.
+	Units func(namespace string) bool
+	// Queues and Trees report whether the caller may list Queues and ElasticQuotaTrees.
+	Queues, Trees func() bool
+}
+
+// Model answers questions about one View. Any goroutine may use it.
+type Model struct {
+	view *scheduler.View
+	// kinds are the names of the kinds of jobs by their numbers. namespace is the namespace of the Queues.
+	kinds     []string
+	namespace string
+
+	// index has the units by their keys. contenders are the units that wait for quota, by queue and in order. lines are
+	// those of them that can fit at all, and so are tried, and places their positions in them, from 1; 0 for others.
+	index      func() map[string]int32
+	contenders func() [][]int32
+	lines      func() [][]int32
+	places     func() []int32
+	// sums are by queue and nodes by node. borrowed is what the children of a node have borrowed, by its path.
+	sums     func() []sums
+	nodes    func() []nodeSums
+	borrowed func() map[string]map[resources.ID]int64
+
+	// mutex protects the backend and the names, which may store what a question mentions. Each answer holds it.
+	mutex sync.Mutex
+}
+
+// New returns a model of the view. The namespace is that of the Queues.
+func New(view *scheduler.View, kinds []string, namespace string) *Model {
+	m := &Model{view: view, kinds: kinds, namespace: namespace}
+	m.index = sync.OnceValue(func() map[string]int32 {
+		index := make(map[string]int32, len(view.Units))
+		for i := range view.Units {
+			index[view.Units[i].Key] = int32(i)
+		}
+		return index
+	})
+	m.contenders = sync.OnceValue(func() [][]int32 {
+		all := make([][]int32, len(view.Queues))
+		for i := range view.Units {
+			if u := &view.Units[i]; u.Queue >= 0 && u.Phase == scheduler.Waiting && !u.Held {
+				all[u.Queue] = append(all[u.Queue], int32(i))
+			}
+		}
+		for _, of := range all {
+			slices.SortFunc(of, func(a, b int32) int { return before(&view.Units[a], &view.Units[b]) })
+		}
+		return all
+	})
+	m.lines = sync.OnceValue(func() [][]int32 {
+		lines := make([][]int32, len(view.Queues))
+		for q, of := range m.contenders() {
+			lines[q] = slices.DeleteFunc(slices.Clone(of), func(i int32) bool {
+				r := view.Units[i].Refusal
+				return r != nil && r.Impossible()
+			})
+		}
+		return lines
+	})
+	m.places = sync.OnceValue(func() []int32 {
+		places := make([]int32, len(view.Units))
+		for _, line := range m.lines() {
+			for i, unit := range line {
+				places[unit] = int32(i + 1)
+			}
+		}
+		return places
+	})
+	m.sums, m.nodes, m.borrowed = sync.OnceValue(m.computeSums), sync.OnceValue(m.computeNodes), sync.OnceValue(m.computeBorrowed)
+	return m
+}
+
+// before compares units in the order of a queue.
+func before(a, b *scheduler.UnitView) int {
+	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Submitted, b.Submitted), strings.Compare(a.Key, b.Key))
+}
+
+// observed returns the time of the state.
+func (m *Model) observed() metav1.MicroTime { return metav1.NewMicroTime(m.view.At) }
+
+func (m *Model) kind(of scheduler.JobKind) string {
+	if int(of) < len(m.kinds) {
+		return m.kinds[of]
+	}
+	return ""
+}
+
+// phaseName returns the phase as users know it.
+func phaseName(u *scheduler.UnitView) string {
+	switch u.Phase {
+	case scheduler.Reserved:
+		return string(v1alpha1.PhaseReserved)
+	case scheduler.Dequeued:
+		return string(v1alpha1.PhaseDequeued)
+	case scheduler.Running:
+		return string(v1alpha1.PhaseRunning)
+	case scheduler.Ended:
+		return "Ended"
+	default:
+		if !u.RequeueAt().IsZero() {
+			return string(v1alpha1.PhaseBackoff)
+		}
+		return string(v1alpha1.PhaseEnqueued)
+	}
+}
+
+func split(key string) (namespace, name string) {
+	namespace, name, _ = strings.Cut(key, "/")
+	return namespace, name
+}
+
+func namespaceOf(key string) string {
+	namespace, _ := split(key)
+	return namespace
+}
+
+// list returns a vector by the names that users know, without the number of jobs.
+func (m *Model) list(v resources.Vector) corev1.ResourceList {
+	list := m.listWithJobs(v)
+	delete(list, quota.JobsResource)
+	if len(list) == 0 {
+		return nil
+	}
+	return list
+}
+
+func (m *Model) listWithJobs(v resources.Vector) corev1.ResourceList {
+	if m.view.Backend != nil {
+		v = m.view.Backend.Known(v)
+	}
+	return m.quantities(v)
+}
+
+// quantities returns a vector by the names of its resources.
+func (m *Model) quantities(v resources.Vector) corev1.ResourceList {
+	if len(v) == 0 {
+		return nil
+	}
+	list := make(corev1.ResourceList, len(v))
+	for name, q := range resources.Quantities(m.view.Names, v) {
+		list[corev1.ResourceName(name)] = q
+	}
+	return list
+}
+
+// held returns what a unit is charged or, if it is charged nothing, what it requests.
+func held(u *scheduler.UnitView) resources.Vector {
+	if u.Charge != nil {
+		return u.Charge.Total()
+	}
+	return u.Demand.Requests
+}
+
+// summary describes a unit.
+func (m *Model) summary(i int32) visibilityv1alpha1.UnitSummary {
+	u := &m.view.Units[i]
+	s := visibilityv1alpha1.UnitSummary{Kind: m.kind(u.Kind), Phase: phaseName(u), Priority: u.Priority, Requests: m.list(held(u)),
+		Position: m.places()[i], SubmissionTime: timeOf(time.UnixMicro(u.Submitted)), DequeueTime: timeOf(u.DequeuedAt()), EndsBefore: timeOf(u.EndsAt())}
+	s.Namespace, s.Name = split(u.Key)
+	if u.Phase == scheduler.Waiting {
+		s.DequeueTime = nil
+	}
+	if u.Queue >= 0 {
+		s.Queue = m.view.Queues[u.Queue].Name
+	}
+	if u.Refusal != nil {
+		s.Reason = u.Refusal.Reason
+	}
+	return s
+}
+
+func timeOf(t time.Time) *metav1.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &metav1.Time{Time: t.Truncate(time.Second)}
+}
+
+// charged lists all charges but those of units that are left out.
+func (m *Model) charged(without map[int32]bool) []quota.Charged {
+	all := slices.Clone(m.view.Left)
+	for i := range m.view.Units {
+		if u := &m.view.Units[i]; u.Charge != nil && !without[int32(i)] {
+			all = append(all, quota.Charged{Path: u.Path, Charge: u.Charge})
+		}
+	}
+	return all
+}

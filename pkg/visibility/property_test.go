@@ -1,0 +1,185 @@
+package visibility
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"pgregory.net/rapid"
+
+	visibilityv1alpha1 "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/queue"
+	"kube-queue.dev/kube-queue/pkg/quota/tree"
+	"kube-queue.dev/kube-queue/pkg/resources"
+	"kube-queue.dev/kube-queue/pkg/scheduler"
+)
+
+// drawTree returns a tree of two departments with two teams each, some of which have limits and guarantees.
+func drawTree(t *rapid.T) tree.Node {
+	amountsOf := func(label string, most int) map[string]resource.Quantity {
+		list := map[string]resource.Quantity{}
+		for _, name := range []string{"cpu", "nvidia.com/gpu", "kube-queue/max-jobs"} {
+			if n := rapid.IntRange(most/2-3, most).Draw(t, label+" "+name); n > most/2 {
+				list[name] = *resource.NewQuantity(int64(n), resource.DecimalSI)
+			}
+		}
+		return list
+	}
+	root := tree.Node{Name: "root", Max: amountsOf("root", 20)}
+	for d := range 2 {
+		department := tree.Node{Name: fmt.Sprint("d", d), Max: amountsOf("department", 16)}
+		for i := range 2 {
+			name := fmt.Sprint("t", 2*d+i)
+			team := tree.Node{Name: name, Namespaces: []string{name}, Max: amountsOf("team", 12)}
+			team.Min = map[string]resource.Quantity{}
+			for resourceName, most := range team.Max {
+				if resourceName != "kube-queue/max-jobs" && rapid.Bool().Draw(t, "guaranteed") {
+					team.Min[resourceName] = *resource.NewQuantity(min(most.Value(), int64(rapid.IntRange(0, 4).Draw(t, "min"))), resource.DecimalSI)
+				}
+			}
+			department.Children = append(department.Children, team)
+		}
+		root.Children = append(root.Children, department)
+	}
+	return root
+}
+
+// What a review says would admit a unit admits it in the core, by a tree that is changed as an administrator would, or by
+// the end of the units that it names.
+func TestPropertyWhatWouldAdmitAUnitAdmitsIt(t *testing.T) {
+	done, asked, none := map[visibilityv1alpha1.RemedyType]int{}, 0, 0
+	rapid.Check(t, func(rt *rapid.T) {
+		options := tree.Options{Reclaim: false, PauseBorrowing: rapid.Bool().Draw(rt, "pause")}
+		if rapid.Bool().Draw(rt, "oversell") {
+			options.Oversell, _ = resources.ParseRate("1.3")
+		}
+		root := drawTree(rt)
+		type submission struct {
+			key       string
+			cpu, gpu  int
+			priority  int32
+			preempted bool
+		}
+		var all []submission
+		for i := range rapid.IntRange(2, 25).Draw(rt, "units") {
+			all = append(all, submission{fmt.Sprintf("t%d/u%d", rapid.IntRange(0, 3).Draw(rt, "team"), i),
+				rapid.IntRange(0, 5).Draw(rt, "cpu") * 1000, rapid.IntRange(0, 4).Draw(rt, "gpu"),
+				int32(rapid.IntRange(0, 2).Draw(rt, "priority")), rapid.IntRange(0, 5).Draw(rt, "preemptible") > 0})
+		}
+		policies := []queue.Policy{queue.RoundRobin, queue.Priority, queue.Block}
+		var chosen []queue.Policy
+		for range 4 {
+			chosen = append(chosen, rapid.SampledFrom(policies).Draw(rt, "policy"))
+		}
+		ends := rapid.SliceOfN(rapid.IntRange(0, 24), 0, 4).Draw(rt, "ends")
+		build := func() *cluster {
+			if _, _, err := tree.New(resources.NewNames(), root, options); err != nil {
+				rt.Skip("the tree is invalid")
+			}
+			c := newCluster(rt, root, options)
+			for team, p := range chosen {
+				c.core.Apply(c.now, scheduler.QueueChanged{Queue: fmt.Sprintf("root-d%d-t%d", team/2, team), Policy: p})
+			}
+			for _, s := range all {
+				c.submit(s.key, c.request("cpu", s.cpu, "nvidia.com/gpu", s.gpu), func(u *scheduler.Unit) {
+					u.Priority, u.Demand.Preemptible = s.priority, s.preempted
+				})
+			}
+			for _, i := range ends {
+				if i < len(all) && c.units[all[i].key] != nil && c.runs(all[i].key) {
+					c.end(all[i].key)
+				}
+			}
+			return c
+		}
+		c := build()
+		var waiting []string
+		for key, u := range c.units {
+			if u.Phase == scheduler.Waiting {
+				waiting = append(waiting, key)
+			}
+		}
+		if len(waiting) == 0 {
+			return
+		}
+		slices.Sort(waiting)
+		unit := rapid.SampledFrom(waiting).Draw(rt, "unit")
+		answer := c.why(unit, everything())
+		if answer.Reason == "" {
+			rt.Fatalf("%s waits without a reason", unit)
+		}
+		asked++
+		if len(answer.WouldAdmit) == 0 {
+			none++
+		}
+		for i, remedy := range answer.WouldAdmit {
+			if remedy.Type != visibilityv1alpha1.RaiseQuota && remedy.Type != visibilityv1alpha1.EndUnits {
+				continue
+			}
+			again := build()
+			again.now = again.now.Add(30 * time.Second) // with policy RoundRobin, others pass a unit in backoff
+			again.do(answer.WouldAdmit[i])
+			if !again.runs(unit) {
+				rt.Fatalf("%s waits for %s: %s\nand is not admitted by: %s\nbut then waits for: %+v", unit, answer.Reason, answer.Message, remedy.Message,
+					again.why(unit, everything()))
+			}
+			done[remedy.Type]++
+		}
+	})
+	for _, kind := range []visibilityv1alpha1.RemedyType{visibilityv1alpha1.RaiseQuota, visibilityv1alpha1.EndUnits} {
+		if done[kind] == 0 {
+			t.Errorf("no unit was admitted by %s", kind)
+		}
+	}
+	t.Logf("of %d units that waited, nothing was found for %d; what was found and done: %v", asked, none, done)
+}
+
+// A caller that may list the units of one namespace finds no name of another namespace or unit in any answer.
+func TestPropertyNoAnswerNamesWhatTheCallerMayNotList(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		c := newCluster(rt, teams(), tree.Options{})
+		for i := range rapid.IntRange(1, 15).Draw(rt, "units") {
+			namespace := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(rt, "namespace")
+			name := fmt.Sprintf("private-%s-%d", namespace, i)
+			c.submit(namespace+"/"+name, c.request("cpu", rapid.IntRange(1, 9).Draw(rt, "cpu")*1000))
+		}
+		caller := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(rt, "caller")
+		model, access := c.model(), only(caller)
+		var answers []any
+		for key := range c.units {
+			namespace, name := split(key)
+			answer, err := model.Why(namespace, name, access)
+			if (err == nil) != (namespace == caller) {
+				rt.Fatalf("a caller of %s asks about %s: %v", caller, key, err)
+			}
+			answers = append(answers, answer, fmt.Sprint(err))
+		}
+		for _, spec := range []visibilityv1alpha1.QueueReviewSpec{{AllNamespaces: true, Limit: 1000}, {Limit: 10}, {Queue: "root-b", AllNamespaces: true, Limit: 5}} {
+			answer, err := model.Queues(caller, spec, access)
+			if err != nil {
+				rt.Fatalf("queues: %v", err)
+			}
+			answers = append(answers, answer)
+		}
+		quotas, err := model.Quotas(caller, visibilityv1alpha1.QuotaReviewSpec{}, access)
+		if err != nil {
+			rt.Fatalf("quotas: %v", err)
+		}
+		answers = append(answers, quotas)
+		for _, answer := range answers {
+			if text, is := answer.(string); is && strings.HasPrefix(text, "you may not list") {
+				continue
+			}
+			text, _ := json.Marshal(answer)
+			for _, namespace := range []string{"a", "b", "c"} {
+				if namespace != caller && strings.Contains(string(text), "private-"+namespace) {
+					rt.Fatalf("a caller of %s reads %s", caller, text)
+				}
+			}
+		}
+	})
+}

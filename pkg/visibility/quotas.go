@@ -1,0 +1,163 @@
+package visibility
+
+import (
+	"fmt"
+	"strings"
+
+	visibilityv1alpha1 "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/resources"
+	"kube-queue.dev/kube-queue/pkg/spelling"
+)
+
+// Quotas answers how the quotas are used. The namespace is that of the question. The error is for the caller.
+func (m *Model) Quotas(namespace string, spec visibilityv1alpha1.QuotaReviewSpec, access Access) (*visibilityv1alpha1.QuotaReviewStatus, error) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	answer := &visibilityv1alpha1.QuotaReviewStatus{ObservedTime: m.observed()}
+	if m.view.Backend == nil {
+		if m.view.Missing != nil {
+			return nil, fmt.Errorf("no quota is in force: %s", m.view.Missing.Message())
+		}
+		return nil, fmt.Errorf("no quota is in force")
+	}
+	shown := func(string) bool { return true }
+	if !access.Trees() {
+		own := m.pathsOf(namespace)
+		shown = func(path string) bool {
+			for _, p := range own {
+				if p == path || strings.HasPrefix(p, path+"/") {
+					return true
+				}
+			}
+			return false
+		}
+	}
+	var paths []string
+	found := spec.Quota == ""
+	nodes := m.nodes()
+	for i, n := range m.view.Usage {
+		if n.Path == "" {
+			continue
+		}
+		if !shown(n.Path) {
+			answer.Hidden++
+			continue
+		}
+		paths = append(paths, n.Path)
+		if spec.Quota != "" && n.Path != spec.Quota && !strings.HasPrefix(n.Path, spec.Quota+"/") {
+			continue
+		}
+		found = true
+		answer.Quotas = append(answer.Quotas, m.quota(&m.view.Usage[i], &nodes[i]))
+	}
+	if !found {
+		if meant := spelling.Nearest(spec.Quota, paths); meant != "" {
+			return nil, fmt.Errorf("quota %q does not exist; did you mean %q?", spec.Quota, meant)
+		}
+		return nil, fmt.Errorf("quota %q does not exist; give its path from the root, such as root/team", spec.Quota)
+	}
+	return answer, nil
+}
+
+// pathsOf returns the paths of the quotas of the units of a namespace, and of the one that units get which select none.
+func (m *Model) pathsOf(namespace string) (paths []string) {
+	if group, refusal := m.view.Backend.Place(namespace, ""); refusal == nil {
+		paths = append(paths, group.Path())
+	}
+	seen := make([]bool, len(m.view.Queues))
+	for i := range m.view.Units {
+		if u := &m.view.Units[i]; u.Queue >= 0 && !seen[u.Queue] && namespaceOf(u.Key) == namespace {
+			seen[u.Queue] = true
+			paths = append(paths, m.view.Queues[u.Queue].Quota)
+		}
+	}
+	return paths
+}
+
+// nodeSums are what is known of a node in addition to its usage.
+type nodeSums struct {
+	queue            string
+	waiting, holding int32
+	requested        map[resources.ID]int64
+}
+
+// computeNodes returns the sums of all nodes, by their IDs.
+func (m *Model) computeNodes() []nodeSums {
+	nodes := make([]nodeSums, len(m.view.Usage))
+	all := m.sums()
+	at := make(map[string]quota.NodeID, len(nodes))
+	for i, n := range m.view.Usage {
+		at[n.Path] = quota.NodeID(i)
+	}
+	for q := range m.view.Queues {
+		v := &m.view.Queues[q]
+		for depth, id := range v.Nodes {
+			if depth == 0 { // a backend without levels may aggregate its usage by path
+				var known bool
+				if id, known = at[v.Quota]; !known {
+					continue
+				}
+			}
+			n := &nodes[id]
+			if depth == 0 {
+				n.queue = v.Name
+			}
+			n.waiting += int32(v.Pending)
+			n.holding += int32(v.Reserved + v.Dequeued + v.Running)
+			if n.requested == nil {
+				n.requested = map[resources.ID]int64{}
+			}
+			for _, a := range all[q].requested {
+				n.requested[a.ID] = resources.AddTimes(n.requested[a.ID], a.Value, 1)
+			}
+		}
+	}
+	return nodes
+}
+
+func (m *Model) quota(u *quota.NodeUsage, n *nodeSums) visibilityv1alpha1.QuotaSummary {
+	s := visibilityv1alpha1.QuotaSummary{Path: u.Path, Queue: n.queue, Min: m.quantities(u.Min), Max: m.quantities(u.Max),
+		Used: m.quantities(u.Used.With(m.view.Names.ID(quota.JobsResource), u.Jobs)), Borrowed: m.quantities(u.Borrowed), Lent: m.quantities(m.lent(u)),
+		Unqueued: m.quantities(u.Unqueued), Requested: m.list(vector(n.requested)), Waiting: n.waiting, Holding: n.holding}
+	return s
+}
+
+// lent returns what others use of the guarantee of a node: the part of it that the node does not use, and that its
+// siblings have borrowed.
+func (m *Model) lent(u *quota.NodeUsage) (lent resources.Vector) {
+	cut := strings.LastIndex(u.Path, "/")
+	if cut < 0 {
+		return nil
+	}
+	borrowed := m.borrowed()[u.Path[:cut]]
+	for _, a := range u.Min {
+		used, _ := u.Used.Get(a.ID)
+		if idle := min(a.Value-used, borrowed[a.ID]); idle > 0 {
+			lent = append(lent, resources.Amount{ID: a.ID, Value: idle})
+		}
+	}
+	return lent
+}
+
+// computeBorrowed returns what the children of each node have borrowed, by the path of the node.
+func (m *Model) computeBorrowed() map[string]map[resources.ID]int64 {
+	below := map[string]map[resources.ID]int64{}
+	for _, n := range m.view.Usage {
+		cut := strings.LastIndex(n.Path, "/")
+		if cut < 0 {
+			continue
+		}
+		above := n.Path[:cut]
+		if below[above] == nil {
+			below[above] = map[resources.ID]int64{}
+		}
+		for _, a := range n.Used { // without a guarantee, all that is used is borrowed
+			min, named := n.Min.Get(a.ID)
+			if over := a.Value - min; over > 0 || !named {
+				below[above][a.ID] = resources.AddTimes(below[above][a.ID], max(over, 0), 1)
+			}
+		}
+	}
+	return below
+}

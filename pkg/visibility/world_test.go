@@ -1,0 +1,280 @@
+package visibility
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	visibilityv1alpha1 "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/quota/tree"
+	"kube-queue.dev/kube-queue/pkg/resources"
+	"kube-queue.dev/kube-queue/pkg/scheduler"
+)
+
+// failer is a test or a property.
+type failer interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+// cluster is a core with a tree, whose writes succeed at once.
+type cluster struct {
+	t       failer
+	core    *scheduler.Scheduler
+	names   *resources.Names
+	root    tree.Node
+	options tree.Options
+	now     time.Time
+	units   map[string]*scheduler.Unit
+	version uint64
+}
+
+func newCluster(t failer, root tree.Node, options tree.Options) *cluster {
+	c := &cluster{t: t, core: scheduler.New(scheduler.Options{}), names: resources.NewNames(), root: root, options: options,
+		now: time.Unix(1_000_000, 0), units: map[string]*scheduler.Unit{}}
+	c.setTree(root)
+	c.core.Apply(c.now, scheduler.Listed{})
+	return c
+}
+
+func (c *cluster) setTree(root tree.Node) {
+	c.t.Helper()
+	backend, _, err := tree.New(c.names, root, c.options)
+	if err != nil {
+		c.t.Fatalf("tree: %v", err)
+	}
+	c.root = root
+	c.core.Apply(c.now, scheduler.QuotaChanged{Backend: backend})
+}
+
+// request returns a demand of pairs of a name and base units, and one job.
+func (c *cluster) request(pairs ...any) resources.Vector {
+	var v resources.Vector
+	for i := 0; i < len(pairs); i += 2 {
+		v = v.With(c.names.ID(pairs[i].(string)), int64(pairs[i+1].(int)))
+	}
+	return v.With(c.names.ID(quota.JobsResource), 1)
+}
+
+// submit adds a unit a second after the last one.
+func (c *cluster) submit(key string, requests resources.Vector, change ...func(*scheduler.Unit)) {
+	c.now = c.now.Add(time.Second)
+	u := &scheduler.Unit{Key: key, Facts: scheduler.Facts{UID: key, Submitted: c.now.UnixMicro(),
+		Demand: quota.Demand{Requests: requests, Preemptible: true}}}
+	for _, do := range change {
+		do(u)
+	}
+	c.units[key] = u
+	c.apply(u)
+	c.settle()
+}
+
+func (c *cluster) apply(u *scheduler.Unit) {
+	c.version++
+	u.Version = c.version
+	c.core.Apply(c.now, scheduler.UnitChanged{Unit: *u})
+}
+
+// settle lets the core decide until nothing happens for two minutes.
+func (c *cluster) settle() {
+	for end := c.now.Add(2 * time.Minute); ; {
+		plan, wake := c.core.Next(c.now)
+		for _, w := range plan {
+			c.land(w)
+		}
+		if len(plan) > 0 {
+			continue
+		}
+		if wake.IsZero() || wake.After(end) {
+			return
+		}
+		c.now = wake
+	}
+}
+
+func (c *cluster) land(w scheduler.Write) {
+	u := c.units[w.Key]
+	c.version++
+	u.Version, u.Reason = c.version, w.Reason
+	switch w.Kind {
+	case scheduler.Dequeue:
+		u.Phase, u.Attempts, u.DequeuedAt, u.Quota = scheduler.Dequeued, w.Attempt, c.now, w.Quota
+	case scheduler.Explain:
+		u.Quota = w.Quota
+	default:
+		c.t.Fatalf("unexpected write %v of %s", w.Kind, w.Key)
+	}
+	c.core.Apply(c.now, scheduler.Written{Key: w.Key, Seq: w.Seq, Version: u.Version, DequeuedAt: u.DequeuedAt, Quota: w.Quota, Requeue: w.Requeue})
+}
+
+// end ends units at the same time.
+func (c *cluster) end(keys ...string) {
+	for _, key := range keys {
+		u := c.units[key]
+		u.Phase = scheduler.Ended
+		c.apply(u)
+		c.core.Apply(c.now, scheduler.UnitGone{Key: key, UID: u.UID})
+		delete(c.units, key)
+	}
+	c.settle()
+}
+
+func (c *cluster) runs(key string) bool { return c.units[key].Phase == scheduler.Dequeued }
+
+func (c *cluster) model() *Model {
+	return New(c.core.View(c.now, c.names), []string{"", "Job"}, "kube-queue")
+}
+
+func everything() Access {
+	yes := func() bool { return true }
+	return Access{Units: func(string) bool { return true }, Queues: yes, Trees: yes}
+}
+
+// only allows the units of one namespace, and nothing else.
+func only(namespace string) Access {
+	no := func() bool { return false }
+	return Access{Units: func(n string) bool { return n == namespace }, Queues: no, Trees: no}
+}
+
+func (c *cluster) why(key string, access Access) *visibilityv1alpha1.QueueUnitReviewStatus {
+	c.t.Helper()
+	namespace, name := split(key)
+	answer, err := c.model().Why(namespace, name, access)
+	if err != nil {
+		c.t.Fatalf("why %s: %v", key, err)
+	}
+	return answer
+}
+
+// do does what a remedy says.
+func (c *cluster) do(r visibilityv1alpha1.Remedy) {
+	c.t.Helper()
+	switch r.Type {
+	case visibilityv1alpha1.RaiseQuota:
+		root := c.root
+		for _, change := range r.Changes {
+			found := false
+			root = changed(c.t, root, "", change, &found)
+			if !found {
+				c.t.Fatalf("no node has path %s", change.Quota)
+			}
+		}
+		c.setTree(root)
+		c.settle()
+	case visibilityv1alpha1.EndUnits:
+		var keys []string
+		for _, u := range r.Units {
+			keys = append(keys, u.Namespace+"/"+u.Name)
+		}
+		c.end(keys...)
+	default:
+		c.t.Fatalf("cannot do %s", r.Message)
+	}
+}
+
+// changed returns the node with a changed amount, written independently of the backend.
+func changed(t failer, n tree.Node, above string, change visibilityv1alpha1.QuotaChange, found *bool) tree.Node {
+	t.Helper()
+	path := n.Name
+	if above != "" {
+		path = above + "/" + n.Name
+	}
+	if path == change.Quota {
+		*found = true
+		list := map[string]resource.Quantity{}
+		field := &n.Max
+		if change.Field == "min" {
+			field = &n.Min
+		}
+		for name, q := range *field {
+			list[name] = q
+		}
+		before, wanted := list[change.Resource], resource.MustParse(change.From)
+		if before.Cmp(wanted) != 0 {
+			t.Fatalf("%s of %s in %s is %s, and not %s", change.Field, change.Resource, path, before.String(), change.From)
+		}
+		list[change.Resource] = resource.MustParse(change.To)
+		*field = list
+		return n
+	}
+	n.Children = slices.Clone(n.Children)
+	for i := range n.Children {
+		n.Children[i] = changed(t, n.Children[i], path, change, found)
+	}
+	return n
+}
+
+func amounts(pairs ...string) map[string]resource.Quantity {
+	list := map[string]resource.Quantity{}
+	for i := 0; i < len(pairs); i += 2 {
+		list[pairs[i]] = resource.MustParse(pairs[i+1])
+	}
+	return list
+}
+
+// teams is a tree of two teams that share 10 cpu: a has min 4 and max 8, b min 4 and max 10.
+func teams() tree.Node {
+	return tree.Node{Name: "root", Max: amounts("cpu", "10"), Children: []tree.Node{
+		{Name: "a", Namespaces: []string{"a"}, Min: amounts("cpu", "4"), Max: amounts("cpu", "8", quota.JobsResource, "3")},
+		{Name: "b", Namespaces: []string{"b", "c"}, Min: amounts("cpu", "4"), Max: amounts("cpu", "10")},
+	}}
+}
+
+func messages(answer *visibilityv1alpha1.QueueUnitReviewStatus) string {
+	var all []string
+	for _, r := range answer.WouldAdmit {
+		all = append(all, fmt.Sprintf("%s: %s", r.Type, r.Message))
+	}
+	return strings.Join(all, "\n")
+}
+
+func TestWhyAndWhatWouldAdmit(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		build  func(*cluster)
+		unit   string
+		reason wellknown.Reason
+		want   string
+	}{
+		{"the own quota is full", func(c *cluster) {
+			c.submit("a/one", c.request("cpu", 6000))
+			c.submit("a/two", c.request("cpu", 4000))
+		}, "a/two", wellknown.ReasonQuotaExceeded,
+			"RaiseQuota: an administrator raises max of cpu in quota root/a from 8 to 10\nEndUnits: a/one ends"},
+		{"the own quota and the root are full", func(c *cluster) {
+			c.submit("a/one", c.request("cpu", 6000))
+			c.submit("b/one", c.request("cpu", 4000))
+			c.submit("a/two", c.request("cpu", 4000))
+		}, "a/two", wellknown.ReasonQuotaExceeded,
+			"RaiseQuota: an administrator raises max of cpu in quota root/a from 8 to 10, and max of cpu in quota root from 10 to 14\nEndUnits: a/one ends"},
+		{"the number of jobs", func(c *cluster) {
+			for _, name := range []string{"one", "two", "three", "four"} {
+				c.submit("a/"+name, c.request("cpu", 1000))
+			}
+		}, "a/four", wellknown.ReasonMaxJobs,
+			"RaiseQuota: an administrator raises max of kube-queue/max-jobs in quota root/a from 3 to 4\nEndUnits: a/one ends"},
+		{"more than the quota", func(c *cluster) { c.submit("a/one", c.request("cpu", 9000)) }, "a/one", wellknown.ReasonExceedsMaxQuota,
+			"LowerRequest: request at most 8 cpu, and wait until so much is unused\nRaiseQuota: an administrator raises max of cpu in quota root/a from 8 to 9"},
+		{"a unit ahead takes the room", func(c *cluster) {
+			c.submit("b/one", c.request("cpu", 10000))
+			c.submit("b/two", c.request("cpu", 1000))
+			c.submit("b/three", c.request("cpu", 1000))
+		}, "b/three", wellknown.ReasonQuotaExceeded,
+			"RaiseQuota: an administrator raises max of cpu in quota root/b from 10 to 12, and max of cpu in quota root from 10 to 12; that is enough for the unit ahead as well\nEndUnits: b/one ends"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cl := newCluster(t, teams(), tree.Options{})
+			c.build(cl)
+			answer := cl.why(c.unit, everything())
+			if answer.Reason != c.reason || messages(answer) != c.want {
+				t.Fatalf("reason %s, would admit:\n%s\nwant %s:\n%s", answer.Reason, messages(answer), c.reason, c.want)
+			}
+		})
+	}
+}
