@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 
@@ -37,9 +36,9 @@ func run(ctx context.Context, env *program.Env, opts *options.Options) error {
 		return fmt.Errorf("creating the client for events: %w", err)
 	}
 	record := metrics.NewExtensions(env.Metrics)
-	works := []work{}
+	works := []program.Work{}
 	if opts.Webhook.On() {
-		server, err := serveWebhooks(ctx, env, opts, client, record)
+		server, err := serveWebhooks(ctx, env, opts, client)
 		if err != nil {
 			return err
 		}
@@ -65,17 +64,17 @@ func run(ctx context.Context, env *program.Env, opts *options.Options) error {
 	env.MarkReady()
 	works = append(works, jobs.Work, checks.Work)
 	return env.Lead(ctx, func(ctx context.Context) error {
-		return writer.While(ctx, func(ctx context.Context) error { return together(ctx, works) })
+		return writer.While(ctx, func(ctx context.Context) error { return program.Together(ctx, works...) })
 	})
 }
 
 // serveWebhooks serves the webhooks. Every replica does, whether it leads or not, and from the start:
 // an answer needs no cache.
-func serveWebhooks(ctx context.Context, env *program.Env, opts *options.Options, client kubernetes.Interface, record *metrics.Extensions) (*webhook.Server, error) {
+func serveWebhooks(ctx context.Context, env *program.Env, opts *options.Options, client kubernetes.Interface) (*webhook.Server, error) {
 	server, err := webhook.Start(ctx, webhook.Options{
 		Settings: opts.Webhook, Client: client, Namespace: env.Namespace, Service: admission.Service,
 		Mutating: []string{admission.HoldConfiguration}, Validating: []string{admission.TreeConfiguration}, Clock: clock.RealClock{},
-		Handler: admission.Handler(registry.All(), clock.RealClock{}, record.Webhook), Expires: record.WebhookCertificateExpires,
+		Handler: admission.Handler(registry.All(), clock.RealClock{}, env.Metrics.Webhook), Expires: env.Metrics.WebhookCertificateExpires,
 	})
 	if err != nil {
 		return nil, err
@@ -93,25 +92,4 @@ func newChecks(env *program.Env, jobs *reconciler.Framework, writer *events.Writ
 	return controller.New(controller.Options{
 		Client: client, Units: jobs.Units(), Jobs: jobs, Cluster: jobs.Cluster(), Serves: jobs.Serves, Reporter: jobs.Reporter, Events: writer, Clock: clock.RealClock{},
 	})
-}
-
-// work is a loop that ends when its context is done.
-type work func(context.Context) error
-
-// together runs loops until ctx is done. If one of them ends before, the others are ended too.
-func together(ctx context.Context, works []work) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	results := make(chan error, len(works))
-	for _, w := range works {
-		go func() {
-			defer cancel()
-			results <- w(ctx)
-		}()
-	}
-	var errs []error
-	for range works {
-		errs = append(errs, <-results)
-	}
-	return errors.Join(errs...)
 }

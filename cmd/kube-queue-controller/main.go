@@ -5,7 +5,9 @@ import (
 	"context"
 	"os"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
@@ -13,10 +15,12 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/cmd/kube-queue-controller/options"
 	"kube-queue.dev/kube-queue/pkg/controller"
+	"kube-queue.dev/kube-queue/pkg/controller/reviews"
 	"kube-queue.dev/kube-queue/pkg/events"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	"kube-queue.dev/kube-queue/pkg/metrics"
 	"kube-queue.dev/kube-queue/pkg/program"
+	"kube-queue.dev/kube-queue/pkg/program/webhook"
 )
 
 func main() {
@@ -38,6 +42,19 @@ func run(ctx context.Context, env *program.Env, opts *options.Options) error {
 	}
 	writer := events.NewWriter(kube.CoreV1(), events.Source{Component: options.Name, Instance: env.Identity}, clock.RealClock{}, env.Metrics.EventDropped)
 	counted := metrics.NewController(env.Metrics)
+	views := controller.NewViews(clock.RealClock{})
+	answer := func(ctx context.Context) error {
+		<-ctx.Done()
+		return nil
+	}
+	if opts.Webhook.On() {
+		server, err := serveReviews(ctx, env, opts, kube, views)
+		if err != nil {
+			return err
+		}
+		defer server.Stop(ctx)
+		answer = server.Work
+	}
 	decide := func(ctx context.Context) error {
 		return controller.Run(ctx, controller.Config{
 			Client:          client,
@@ -55,10 +72,29 @@ func run(ctx context.Context, env *program.Env, opts *options.Options) error {
 					Key: controller.EventKey(about, reason, message)})
 			},
 			Metrics: counted,
+			Views:   views,
 			Synced:  env.MarkReady,
 		})
 	}
-	return env.Lead(ctx, func(ctx context.Context) error { return writer.While(ctx, decide) })
+	return env.Lead(ctx, func(ctx context.Context) error {
+		return writer.While(ctx, func(ctx context.Context) error { return program.Together(ctx, decide, answer) })
+	})
+}
+
+// serveReviews serves the webhook that answers reviews. Only the replica that decides can answer, so the endpoints of its
+// Service are those of the replica that leads.
+func serveReviews(ctx context.Context, env *program.Env, opts *options.Options, client kubernetes.Interface, views *controller.Views) (*webhook.Server, error) {
+	reviewer := client.AuthorizationV1().SubjectAccessReviews()
+	return webhook.Start(ctx, webhook.Options{
+		Settings: opts.Webhook, Client: client, Namespace: env.Namespace, Service: reviews.Service,
+		Mutating: []string{reviews.Configuration}, Clock: clock.RealClock{}, Expires: env.Metrics.WebhookCertificateExpires,
+		Handler: reviews.Handler(reviews.Options{
+			Model: views.Model, Clock: clock.RealClock{}, Record: env.Metrics.Webhook,
+			Authorize: func(ctx context.Context, review *authorizationv1.SubjectAccessReview) (*authorizationv1.SubjectAccessReview, error) {
+				return reviewer.Create(ctx, review, metav1.CreateOptions{})
+			},
+		}),
+	})
 }
 
 func reference(about *unstructured.Unstructured) corev1.ObjectReference {

@@ -40,8 +40,8 @@ func EventKey(about *unstructured.Unstructured, reason wellknown.EventReason, me
 	return key
 }
 
-// Config configures Run. All fields are required except Backoff, Emit, Metrics, Synced,
-// CheckInvariants and AuditInvariants.
+// Config configures Run. All fields are required except Backoff, Emit, Metrics, Views,
+// Synced, CheckInvariants and AuditInvariants.
 type Config struct {
 	// Client is the client for units and Queues.
 	Client versioned.Interface
@@ -68,6 +68,8 @@ type Config struct {
 	Emit func(about *unstructured.Unstructured, kind string, reason wellknown.EventReason, message string)
 	// Metrics are the metrics to update.
 	Metrics *metrics.Controller
+	// Views answers questions about the state while Run decides.
+	Views *Views
 	// Synced is called when all existing objects were processed and decisions begin.
 	Synced func()
 }
@@ -109,6 +111,7 @@ func Run(ctx context.Context, cfg Config) error {
 	if cfg.Synced != nil {
 		loop.inbox.put(allSeen(cfg.Synced))
 	}
+	defer cfg.Views.start(loop.inbox)()
 	group.Go(func() { loop.applier.run(ctx, cfg.Workers) })
 	group.Go(func() { loop.publisher.run(ctx) })
 	return loop.run(ctx)
@@ -192,7 +195,7 @@ func (i *informers) loop(cfg Config, logger klog.Logger) *loop {
 		sequence:  arrival.NewReceiver[scheduler.Unit](core.Knows),
 		source:    cfg.Source,
 		namespace: cfg.Namespace,
-		reader:    unitReader{compactor{cfg.Source.Keep}, cfg.Source.Demand},
+		reader:    unitReader{compactor{cfg.Source.Keep}, cfg.Source.Demand, &kinds{}},
 		applier:   newApplier(cfg.Client, cfg.Clock, inbox),
 		publisher: newPublisher(cfg.Client, i.queues.Scheduling().V1alpha1().Queues().Lister(), cfg.Namespace, cfg.Clock),
 		emit: func(n backend.Notice) {
@@ -207,6 +210,7 @@ func (i *informers) loop(cfg Config, logger klog.Logger) *loop {
 			}
 		},
 		unreadable: unreadableUnits{emit: cfg.Emit},
+		views:      cfg.Views,
 		measures:   newMeasures(cfg.Metrics),
 		auditor: auditor{on: cfg.AuditInvariants, units: i.units.GetStore(), get: unitsOf(cfg.Client).Get,
 			start: func(read func()) { go read() }},

@@ -55,6 +55,9 @@ type loop struct {
 	// after the start.
 	excesses      []quota.Excess
 	excessesKnown bool
+	// views answers questions of other goroutines. viewsAsked wait for a view of the core.
+	views      *Views
+	viewsAsked []*Views
 	// check is whether to verify the invariants of the core after every input.
 	check bool
 
@@ -96,6 +99,7 @@ func (l *loop) run(ctx context.Context) error {
 func (l *loop) turn() (wake time.Time) {
 	plan, wake := l.decide(l.inbox.take())
 	l.applier.add(plan)
+	l.makeViews()
 	wake = earlier(earlier(wake, l.publish()), l.auditor.run(l))
 	return earlier(wake, l.forgetting.run(l))
 }

@@ -67,6 +67,7 @@ func (c compactor) unit(unit *schedulingv1alpha1.QueueUnit) *schedulingv1alpha1.
 		Active: unit.Spec.Active, Preemptible: unit.Spec.Preemptible, QuotaName: unit.Spec.QuotaName,
 		MaximumExecutionTimeSeconds: unit.Spec.MaximumExecutionTimeSeconds, Unstoppable: unit.Spec.Unstoppable,
 	}
+	compact.Spec.ConsumerRef.Kind = unit.Spec.ConsumerRef.Kind
 	if unit.Status.Phase.HoldsQuota() || unit.Status.Attempts > 0 || unit.Status.Reservations > 0 { // others have no pods
 		compact.Spec.ConsumerRef = compactRef(&unit.Spec.ConsumerRef)
 	}
@@ -77,7 +78,7 @@ func (c compactor) unit(unit *schedulingv1alpha1.QueueUnit) *schedulingv1alpha1.
 		compact.Status.Reason = "" // so that it is written again, with the note or without it
 	}
 	compact.Status.Quota = unit.Status.Quota
-	if reportsNoPlace(unit) {
+	if unit.Status.Reason == wellknown.ReasonInvalidRequest { // job-extensions has written why
 		compact.Status.Message = unit.Status.Message
 	}
 	compact.Status.Attempts = unit.Status.Attempts
@@ -134,6 +135,7 @@ type unitReader struct {
 	compactor
 	// demand returns what a unit is charged while it holds quota, from the source of the quota.
 	demand func(*schedulingv1alpha1.QueueUnit) (quota.Demand, error)
+	kinds  *kinds
 }
 
 // readComplete converts an object that was read from the API server and not compacted.
@@ -170,6 +172,7 @@ func (r unitReader) readUnless(unit *schedulingv1alpha1.QueueUnit, fault error) 
 		Facts: scheduler.Facts{
 			UID: string(unit.UID), Version: version,
 			Owner: string(unit.Spec.ConsumerRef.UID), Label: podwatch.LabelOf(unit.Spec.ConsumerRef),
+			Kind:      r.kinds.of(unit.Spec.ConsumerRef.Kind),
 			QuotaName: unit.Spec.QuotaName, Priority: unit.Spec.Priority, Submitted: submitted(unit),
 			Phase: phaseOf(unit.Status.Phase), Attempts: unit.Status.Attempts, Quota: unit.Status.Quota,
 			MaxTime:  time.Duration(ptr.Deref(unit.Spec.MaximumExecutionTimeSeconds, 0)) * time.Second,

@@ -27,7 +27,7 @@ func unitObject(change func(*schedulingv1alpha1.QueueUnit)) *schedulingv1alpha1.
 }
 
 func newTestReader(names *resources.Names) unitReader {
-	return unitReader{compactor{keepNothing}, (&drawn{names: names}).Demand}
+	return unitReader{compactor{keepNothing}, (&drawn{names: names}).Demand, &kinds{}}
 }
 
 // A unit in backoff that shows another cause for a while is not in phase Backoff, and one that holds quota

@@ -163,12 +163,12 @@ func Definitions() []Definition {
 		{Name: watchForbidden, Type: Gauge, Labels: []string{"resource"}, Unit: "0 or 1", Programs: extensions,
 			Help: "1 while job-extensions may not list or watch a resource that it needs, so that its objects are not seen: jobs of a kind, for example, wait. 0 once it may."},
 
-		{Name: webhookRequests, Type: Counter, Labels: []string{"webhook", "result"}, Unit: "requests", Programs: extensions,
-			Help: "Requests of API servers to a webhook of job-extensions. patched: the job was held. unchanged: it was held already, or the object is valid. refused: the object is invalid. error: the request could not be read or answered, so the API server refused it."},
-		{Name: webhookSeconds, Type: Histogram, Labels: []string{"webhook"}, Unit: "seconds", Programs: extensions,
-			Help:    "Time that a webhook of job-extensions took to answer.",
+		{Name: webhookRequests, Type: Counter, Labels: []string{"webhook", "result"}, Unit: "requests",
+			Help: "Requests of API servers to a webhook. patched: the job was held, or the review answered. unchanged: the job was held already, or the object is valid. refused: the object is invalid, or the review has no answer. error: the request could not be read or answered, so the API server refused it."},
+		{Name: webhookSeconds, Type: Histogram, Labels: []string{"webhook"}, Unit: "seconds",
+			Help:    "Time that a webhook took to answer.",
 			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .5, 1, 5}},
-		{Name: webhookExpiry, Type: Gauge, Unit: "seconds since 1970", Programs: extensions,
+		{Name: webhookExpiry, Type: Gauge, Unit: "seconds since 1970",
 			Help: "End of the validity of the certificate that the webhooks serve; 0 without webhooks."},
 
 		{Name: apiWrites, Type: Counter, Labels: []string{"verb", "resource", "code"}, Unit: "requests",

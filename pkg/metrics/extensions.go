@@ -34,18 +34,6 @@ func (e *Extensions) Missing(extension string, missing bool) {
 	e.registry.gauges[kindMissing].WithLabelValues(extension).Set(truth(missing))
 }
 
-// Webhook counts a request of a webhook and records how long the answer took.
-func (e *Extensions) Webhook(webhook, result string, took time.Duration) {
-	e.registry.counters[webhookRequests].WithLabelValues(webhook, result).Inc()
-	e.registry.histograms[webhookSeconds].WithLabelValues(webhook).Observe(took.Seconds())
-}
-
-// WebhookCertificateExpires records the end of the validity of the certificate of the webhooks, in
-// seconds since 1970.
-func (e *Extensions) WebhookCertificateExpires(at float64) {
-	e.registry.gauges[webhookExpiry].WithLabelValues().Set(at)
-}
-
 // Forbidden records whether job-extensions may not list or watch a resource.
 func (e *Extensions) Forbidden(resource string, forbidden bool) {
 	e.registry.gauges[watchForbidden].WithLabelValues(resource).Set(truth(forbidden))

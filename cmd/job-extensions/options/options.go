@@ -69,7 +69,7 @@ func (o *Options) declare(set *settings.Set) {
 	}, settings.Setting{Flag: "additional-resources", Field: "additionalResources", Form: settings.Resources, Check: o.checkAdditional})
 	o.Devices.DeclareClasses(set)
 	o.Devices.DeclareTypes(set)
-	o.Webhook.Declare(set)
+	o.Webhook.Declare(set, "which hold jobs where the API server does not serve MutatingAdmissionPolicy")
 	for _, name := range [...]string{"QueueGroupPlugin", "StrictPriority", "StrictConsistency"} {
 		set.PassOver(name, "only kube-queue-controller reads it, not "+Name)
 	}

@@ -14,6 +14,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/program"
 	"kube-queue.dev/kube-queue/pkg/program/devices"
 	"kube-queue.dev/kube-queue/pkg/program/settings"
+	"kube-queue.dev/kube-queue/pkg/program/webhook"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
@@ -43,6 +44,8 @@ type Options struct {
 	Backoff           queue.Backoff
 	// Devices are the rules for devices.
 	Devices devices.Settings
+	// Webhook are the settings of the webhook that answers reviews.
+	Webhook webhook.Settings
 
 	// The parsed values of the settings below.
 	Oversell resources.Rate
@@ -57,7 +60,7 @@ type Options struct {
 func New() *Options {
 	return &Options{
 		Workers: 32, Backoff: queue.DefaultBackoff(), Policy: queue.RoundRobin, backend: backends()[0],
-		Reclaim: true, PauseBorrowing: true,
+		Reclaim: true, PauseBorrowing: true, Webhook: webhook.DefaultSettings(),
 		oversellRate: "1.0", policyName: string(queue.RoundRobin), backendName: backends()[0].name,
 	}
 }
@@ -92,6 +95,7 @@ func (o *Options) declare(set *settings.Set) {
 	set.Group("Work", o.addWorkFlags,
 		settings.Setting{Flag: "workers", Field: "workers", Check: o.checkWorkers},
 		settings.Setting{Flag: "check-invariants", Field: "checkInvariants"})
+	o.Webhook.DeclareLed(set, "which answers reviews of group visibility.kube-queue.dev")
 }
 
 func (o *Options) addQuotaFlags(fs *pflag.FlagSet) {
@@ -153,7 +157,7 @@ func (o *Options) validate() error {
 }
 
 func (o *Options) inForce() []any {
-	shown := []any{"quotaBackend", o.backend.name, "policy", o.Policy, "deviceTypes", o.Devices.Types}
+	shown := []any{"quotaBackend", o.backend.name, "policy", o.Policy, "deviceTypes", o.Devices.Types, "webhook", o.Webhook.Address}
 	if len(o.backend.idle) == 0 {
 		shown = append(shown, "oversellRate", o.Oversell.String(), "reclaim", o.Reclaim, "pauseBorrowing", o.PauseBorrowing, "countUnqueuedPods", o.CountUnqueuedPods)
 	}

@@ -32,6 +32,9 @@ func TestEachSettingIsSetByItsFlagItsVariablesAndItsField(t *testing.T) {
 			settingstest.Row{Flag: "backoff-max", Field: "backoff.max", Values: []string{"2m0s", "1s"}},
 			settingstest.Row{Flag: "device-types", Field: "devices.types", Values: []string{"example.com/gpu::gpu/other", "example.com/gpu:model=h100:gpu/h100,example.com/gpu:model=:gpu/a"}},
 			settingstest.Row{Flag: "workers", Field: "workers", Values: []string{"1", "9"}},
+			settingstest.Row{Flag: "webhook-bind-address", Field: "webhook.bindAddress", Values: []string{":9443", "127.0.0.1:1"}},
+			settingstest.Row{Flag: "webhook-manage-certificate", Field: "webhook.manageCertificate", Values: []string{"false"}},
+			settingstest.Row{Flag: "webhook-advertise-address", Field: "webhook.advertiseAddress", Values: []string{"192.0.2.1:9443", "[2001:db8::1]:9443"}},
 			settingstest.Row{Flag: "check-invariants", Field: "checkInvariants", Values: []string{"true", "false"}}))
 }
 

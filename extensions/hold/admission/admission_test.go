@@ -125,13 +125,12 @@ func TestAKindThatIsNotKnownIsAnError(t *testing.T) {
 
 func TestRequestsAndTheCertificateAreMeasured(t *testing.T) {
 	registered := metrics.New(metrics.ExtensionsProgram, "v0")
-	record := metrics.NewExtensions(registered)
-	handler := Handler(registry.All(), clocktesting.NewFakePassiveClock(time.Unix(0, 0)), record.Webhook)
+	handler := Handler(registry.All(), clocktesting.NewFakePassiveClock(time.Unix(0, 0)), registered.Webhook)
 	for _, object := range []string{job, "{"} {
 		body := `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","operation":"CREATE","kind":{"group":"batch","version":"v1","kind":"Job"},"object":` + object + `}}`
 		handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/hold", strings.NewReader(body)))
 	}
-	record.WebhookCertificateExpires(1000)
+	registered.WebhookCertificateExpires(1000)
 	response := httptest.NewRecorder()
 	registered.Handler().ServeHTTP(response, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	for _, line := range []string{

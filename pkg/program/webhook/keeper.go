@@ -54,9 +54,17 @@ type keeper struct {
 	since time.Time
 }
 
-// Work keeps the certificate until ctx is done, if the program manages it. One replica at a time
-// works.
+// Work keeps the certificate until ctx is done, if the program manages it, and makes the Service lead to this replica, if
+// it has an address. One replica at a time works.
 func (s *Server) Work(ctx context.Context) error {
+	if s.options.Advertise != "" {
+		led := make(chan struct{})
+		defer func() { <-led }()
+		go func() {
+			defer close(led)
+			s.lead(ctx)
+		}()
+	}
 	if !s.options.Manage {
 		<-ctx.Done()
 		return nil

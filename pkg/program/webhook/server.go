@@ -26,11 +26,15 @@ type Settings struct {
 	Address string
 	// Manage: the program makes the certificate and writes it into the Secret and caBundle.
 	Manage bool
+	// Advertise is the address and port by which API servers reach this replica, for webhooks that one replica at a
+	// time answers. If it is empty, the endpoints of the Service are left alone.
+	Advertise string
 }
 
 const (
-	flagAddress = "webhook-bind-address"
-	flagManage  = "webhook-manage-certificate"
+	flagAddress   = "webhook-bind-address"
+	flagManage    = "webhook-manage-certificate"
+	flagAdvertise = "webhook-advertise-address"
 )
 
 // DefaultSettings returns the defaults: no webhooks.
@@ -39,10 +43,18 @@ func DefaultSettings() Settings { return Settings{Address: "0", Manage: true} }
 // On reports whether webhooks are served.
 func (s *Settings) On() bool { return s.Address != "" && s.Address != "0" }
 
-// Declare adds the settings to the set.
-func (s *Settings) Declare(set *settings.Set) {
+// DeclareLed is Declare for webhooks that one replica at a time answers.
+func (s *Settings) DeclareLed(set *settings.Set, purpose string) {
+	s.Declare(set, purpose)
 	set.Group("Webhooks", func(fs *pflag.FlagSet) {
-		fs.StringVar(&s.Address, flagAddress, s.Address, "Address on which admission webhooks are served, which hold jobs where the API server does not serve MutatingAdmissionPolicy; 0 to disable them.")
+		fs.StringVar(&s.Advertise, flagAdvertise, s.Advertise, "Address and port by which API servers reach the webhooks of this replica. The replica that leads writes it into the EndpointSlice of the Service, which has no selector. If empty, it does not.")
+	}, settings.Setting{Flag: flagAdvertise, Field: "webhook.advertiseAddress"})
+}
+
+// Declare adds the settings to the set. The purpose is what the webhooks do, such as "which hold jobs".
+func (s *Settings) Declare(set *settings.Set, purpose string) {
+	set.Group("Webhooks", func(fs *pflag.FlagSet) {
+		fs.StringVar(&s.Address, flagAddress, s.Address, "Address on which admission webhooks are served, "+purpose+"; 0 to disable them.")
 		fs.BoolVar(&s.Manage, flagManage, s.Manage,
 			"Make the certificate of the webhooks, renew it, and write it into the Secret and the webhook configurations. If false: another program, such as cert-manager, writes both.")
 	},

@@ -1,0 +1,48 @@
+package controller
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"sync"
+
+	"kube-queue.dev/kube-queue/pkg/scheduler"
+)
+
+// kinds number the kinds of jobs, because the core stores the number for each unit. Any goroutine may use them.
+type kinds struct {
+	mutex   sync.Mutex
+	numbers map[string]scheduler.JobKind
+	// names are indexed by the number. 0 is unknown.
+	names []string
+}
+
+// of returns the number of a kind. Users may create units with any kind. If there are more kinds than numbers, the kind
+// is unknown.
+func (k *kinds) of(name string) scheduler.JobKind {
+	if name == "" {
+		return 0
+	}
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+	if n, known := k.numbers[name]; known {
+		return n
+	}
+	if k.numbers == nil {
+		k.numbers, k.names = map[string]scheduler.JobKind{}, []string{""}
+	}
+	if len(k.names) > math.MaxUint16 {
+		return 0
+	}
+	name = strings.Clone(name) // it may be a part of a large text
+	n := scheduler.JobKind(len(k.names))
+	k.names, k.numbers[name] = append(k.names, name), n
+	return n
+}
+
+// list returns the names by their numbers.
+func (k *kinds) list() []string {
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+	return slices.Clone(k.names)
+}

@@ -1,0 +1,81 @@
+package reviews
+
+import (
+	"context"
+	"fmt"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+
+	quotav1beta1 "kube-queue.dev/kube-queue/apis/quota/v1beta1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/visibility"
+)
+
+// mostNamespaces is about how many namespaces the API server is asked in one answer. Units of others are hidden.
+const mostNamespaces = 100
+
+// access is what a caller may see, as the API server decides. It is used for one answer.
+type access struct {
+	ctx       context.Context
+	user      authenticationv1.UserInfo
+	authorize func(context.Context, *authorizationv1.SubjectAccessReview) (*authorizationv1.SubjectAccessReview, error)
+	// units are the namespaces that were asked about; "" is all of them.
+	units map[string]bool
+	// queues and trees are nil until they were asked about.
+	queues, trees *bool
+	// failed is why the API server did not answer.
+	failed error
+}
+
+func (a *access) access() visibility.Access {
+	return visibility.Access{
+		Units: func(namespace string) bool { return a.mayListUnits("") || a.mayListUnits(namespace) },
+		Queues: func() bool {
+			return a.once(&a.queues, authorizationv1.ResourceAttributes{Group: v1alpha1.GroupName, Resource: "queues"})
+		},
+		Trees: func() bool {
+			return a.once(&a.trees, authorizationv1.ResourceAttributes{Group: quotav1beta1.GroupName, Resource: "elasticquotatrees",
+				Namespace: quotav1beta1.TreeNamespace})
+		},
+	}
+}
+
+func (a *access) mayListUnits(namespace string) bool {
+	may, known := a.units[namespace]
+	if !known {
+		if len(a.units) > mostNamespaces {
+			return false
+		}
+		may = a.ask(authorizationv1.ResourceAttributes{Group: v1alpha1.GroupName, Resource: "queueunits", Namespace: namespace})
+		a.units[namespace] = may
+	}
+	return may
+}
+
+func (a *access) once(known **bool, of authorizationv1.ResourceAttributes) bool {
+	if *known == nil {
+		may := a.ask(of)
+		*known = &may
+	}
+	return **known
+}
+
+// ask asks the API server whether the caller may list something. Nothing is allowed if it does not answer.
+func (a *access) ask(of authorizationv1.ResourceAttributes) bool {
+	if a.failed != nil {
+		return false
+	}
+	of.Verb = "list"
+	extra := make(map[string]authorizationv1.ExtraValue, len(a.user.Extra))
+	for key, value := range a.user.Extra {
+		extra[key] = authorizationv1.ExtraValue(value)
+	}
+	answer, err := a.authorize(a.ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		ResourceAttributes: &of, User: a.user.Username, Groups: a.user.Groups, UID: a.user.UID, Extra: extra}})
+	if err != nil {
+		a.failed = fmt.Errorf("asking the API server what %s may list: %w", a.user.Username, err)
+		return false
+	}
+	return answer.Status.Allowed
+}

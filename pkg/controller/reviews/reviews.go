@@ -1,0 +1,150 @@
+// Package reviews answers the reviews of group visibility.kube-queue.dev. The API server passes each of them to a mutating
+// webhook, which puts the answer into its status. Reviews are only created with dryRun=All, so nothing is stored.
+//
+// The API server has authorized the creation of the review in its namespace. What of other namespaces is in the answer, it
+// is asked again: see access.
+package reviews
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+
+	visibilityv1alpha1 "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/controller"
+	"kube-queue.dev/kube-queue/pkg/program/webhook"
+	"kube-queue.dev/kube-queue/pkg/visibility"
+)
+
+// Names of objects that the chart installs.
+const (
+	// Service is the Service that leads to the replica that decides, and the Secret with the certificate.
+	Service = "kube-queue-controller-webhook"
+	// Configuration is the configuration of the webhook.
+	Configuration = "kube-queue-reviews"
+	// Path is the path of the webhook.
+	Path = "/reviews"
+)
+
+// Recorder records a review: its kind, the result and how long the answer took.
+type Recorder func(kind, result string, took time.Duration)
+
+// Options are what Handler needs.
+type Options struct {
+	// Model returns a model of the state now.
+	Model func(context.Context) (*visibility.Model, error)
+	// Authorize asks the API server whether a user may do something.
+	Authorize func(context.Context, *authorizationv1.SubjectAccessReview) (*authorizationv1.SubjectAccessReview, error)
+	Clock     clock.PassiveClock
+	Record    Recorder
+}
+
+// atOnce is the number of answers that are computed at a time. Decisions go on beside them.
+const atOnce = 2
+
+// Handler serves the webhook.
+func Handler(o Options) http.Handler {
+	slots := make(chan struct{}, atOnce)
+	mux := http.NewServeMux()
+	for kind, answer := range answers() {
+		mux.Handle("POST "+Path+"/"+kind, webhook.Handler(func(ctx context.Context, asked *admissionv1.AdmissionRequest) (webhook.Answer, error) {
+			select {
+			case slots <- struct{}{}:
+				defer func() { <-slots }()
+			case <-ctx.Done():
+				return webhook.Answer{}, context.Cause(ctx)
+			}
+			return o.answer(ctx, asked, answer)
+		}, o.Clock, func(result string, took time.Duration) { o.Record(kind, result, took) }))
+	}
+	return mux
+}
+
+// asking is one question.
+type asking struct {
+	model     *visibility.Model
+	namespace string
+	raw       []byte
+	access    visibility.Access
+}
+
+// answerer returns the status of a review. An error of type refusal is for the caller.
+type answerer func(asking) (any, error)
+
+// refusal is why a review has no answer.
+type refusal struct{ error }
+
+// answers returns what answers the reviews, by their resources.
+func answers() map[string]answerer {
+	return map[string]answerer{
+		"queueunitreviews": func(a asking) (any, error) {
+			var review visibilityv1alpha1.QueueUnitReview
+			if err := json.Unmarshal(a.raw, &review); err != nil {
+				return nil, err
+			}
+			return refused(a.model.Why(a.namespace, review.Spec.Unit, a.access))
+		},
+		"queuereviews": func(a asking) (any, error) {
+			var review visibilityv1alpha1.QueueReview
+			if err := json.Unmarshal(a.raw, &review); err != nil {
+				return nil, err
+			}
+			return refused(a.model.Queues(a.namespace, review.Spec, a.access))
+		},
+		"quotareviews": func(a asking) (any, error) {
+			var review visibilityv1alpha1.QuotaReview
+			if err := json.Unmarshal(a.raw, &review); err != nil {
+				return nil, err
+			}
+			return refused(a.model.Quotas(a.namespace, review.Spec, a.access))
+		},
+	}
+}
+
+func refused[T any](answer T, err error) (any, error) {
+	if err != nil {
+		return nil, refusal{err}
+	}
+	return answer, nil
+}
+
+// patch is a JSON Patch that sets the status.
+type patch struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value"`
+}
+
+func (o *Options) answer(ctx context.Context, asked *admissionv1.AdmissionRequest, answer answerer) (webhook.Answer, error) {
+	if !ptr.Deref(asked.DryRun, false) {
+		return webhook.Answer{Refused: fmt.Sprintf("a %s is a question and is never stored: create it with --dry-run=server (dryRun=All)", asked.Kind.Kind)}, nil
+	}
+	model, err := o.Model(ctx)
+	if errors.Is(err, controller.ErrNotDeciding) {
+		return webhook.Answer{Refused: err.Error()}, nil
+	}
+	if err != nil {
+		return webhook.Answer{}, err
+	}
+	caller := &access{ctx: ctx, user: asked.UserInfo, authorize: o.Authorize, units: map[string]bool{}}
+	status, err := answer(asking{model: model, namespace: asked.Namespace, raw: asked.Object.Raw, access: caller.access()})
+	if caller.failed != nil {
+		return webhook.Answer{}, caller.failed
+	}
+	var why refusal
+	if errors.As(err, &why) {
+		return webhook.Answer{Refused: why.Error()}, nil
+	}
+	if err != nil {
+		return webhook.Answer{}, fmt.Errorf("reading the review: %w", err)
+	}
+	return webhook.Answer{Patch: []patch{{Op: "add", Path: "/status", Value: status}}}, nil
+}

@@ -1,0 +1,163 @@
+package reviews
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"kube-queue.dev/kube-queue/pkg/controller"
+	"kube-queue.dev/kube-queue/pkg/queue"
+	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/quota/tree"
+	"kube-queue.dev/kube-queue/pkg/resources"
+	"kube-queue.dev/kube-queue/pkg/scheduler"
+	"kube-queue.dev/kube-queue/pkg/visibility"
+)
+
+// model is of a unit in each of so many namespaces, which all wait in one queue.
+func model(t *testing.T, namespaces int) *visibility.Model {
+	t.Helper()
+	names := resources.NewNames()
+	backend, _, err := tree.New(names, tree.Node{Name: "root", Namespaces: []string{"*"}}, tree.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Unix(1000, 0)
+	core := scheduler.New(scheduler.Options{Policy: queue.RoundRobin})
+	core.Apply(now, scheduler.QuotaChanged{Backend: backend})
+	core.Apply(now, scheduler.QueueChanged{Queue: "root", Stop: scheduler.Hold})
+	for i := range namespaces {
+		key := fmt.Sprintf("team-%d/unit", i)
+		core.Apply(now, scheduler.UnitChanged{Unit: scheduler.Unit{Key: key, Facts: scheduler.Facts{UID: key, Version: 1,
+			Demand: quota.Demand{Preemptible: true, Requests: resources.Vector{{ID: names.ID("cpu"), Value: 1}}}}}})
+	}
+	core.Apply(now, scheduler.Listed{})
+	core.Next(now)
+	return visibility.New(core.View(now, names), nil, "kube-queue")
+}
+
+// asked are the questions to the API server, as resource in namespace.
+type asked struct {
+	all   []string
+	allow func(authorizationv1.ResourceAttributes) bool
+	err   error
+}
+
+func (a *asked) authorize(_ context.Context, review *authorizationv1.SubjectAccessReview) (*authorizationv1.SubjectAccessReview, error) {
+	of := review.Spec.ResourceAttributes
+	a.all = append(a.all, fmt.Sprintf("%s %s %s in %q", review.Spec.User, of.Verb, of.Resource, of.Namespace))
+	review.Status.Allowed = a.allow != nil && a.allow(*of)
+	return review, a.err
+}
+
+// send sends a review, and returns the response and what was recorded.
+func send(t *testing.T, o Options, path, kind, spec string, dry bool) (status int, response *admissionv1.AdmissionResponse, body, recorded string) {
+	t.Helper()
+	o.Clock = clocktesting.NewFakePassiveClock(time.Unix(0, 0))
+	o.Record = func(kind, result string, _ time.Duration) { recorded = kind + " " + result }
+	text := fmt.Sprintf(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","operation":"CREATE","namespace":"team-1","dryRun":%t,
+		"kind":{"kind":%q},"userInfo":{"username":"alice"},"object":{"spec":%s}}}`, dry, kind, spec)
+	writer := httptest.NewRecorder()
+	Handler(o).ServeHTTP(writer, httptest.NewRequest(http.MethodPost, path, strings.NewReader(text)))
+	var review admissionv1.AdmissionReview
+	_ = json.Unmarshal(writer.Body.Bytes(), &review) // an error has another body
+	return writer.Code, review.Response, writer.Body.String(), recorded
+}
+
+func options(m *visibility.Model, a *asked) Options {
+	return Options{Authorize: a.authorize, Model: func(context.Context) (*visibility.Model, error) { return m, nil }}
+}
+
+func TestTheAnswerIsAPatchOfTheStatus(t *testing.T) {
+	a := &asked{allow: func(of authorizationv1.ResourceAttributes) bool { return of.Namespace == "team-1" }}
+	status, response, body, recorded := send(t, options(model(t, 3), a), "/reviews/queueunitreviews", "QueueUnitReview", `{"unit":"unit"}`, true)
+	if status != http.StatusOK || !response.Allowed || recorded != "queueunitreviews patched" {
+		t.Fatalf("status %d, %s: %s", status, recorded, body)
+	}
+	for _, part := range []string{`"path":"/status"`, `"reason":"QueueStopped"`, `"position":2`, `"aheadHidden":1`} {
+		if !strings.Contains(string(response.Patch), part) {
+			t.Errorf("the patch has no %s: %s", part, response.Patch)
+		}
+	}
+	if strings.Contains(string(response.Patch), "team-0") {
+		t.Errorf("the patch names a unit that alice may not list: %s", response.Patch)
+	}
+}
+
+func TestAReviewWithoutAnAnswerIsRefused(t *testing.T) {
+	m := model(t, 2)
+	everything := func() *asked {
+		return &asked{allow: func(authorizationv1.ResourceAttributes) bool { return true }}
+	}
+	for name, c := range map[string]struct {
+		options Options
+		spec    string
+		stored  bool
+		want    string
+	}{
+		"it would be stored":      {options: options(m, everything()), spec: `{"unit":"unit"}`, stored: true, want: "--dry-run=server"},
+		"an unknown unit":         {options: options(m, everything()), spec: `{"unit":"other"}`, want: `QueueUnit "other" does not exist in namespace "team-1"`},
+		"no right":                {options: options(m, &asked{}), spec: `{"unit":"unit"}`, want: `you may not list QueueUnits in namespace "team-1"`},
+		"nobody has listed units": {options: Options{Model: func(context.Context) (*visibility.Model, error) { return nil, controller.ErrNotDeciding }}, spec: `{}`, want: "has just started"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status, response, body, recorded := send(t, c.options, "/reviews/queueunitreviews", "QueueUnitReview", c.spec, !c.stored)
+			if status != http.StatusOK || response.Allowed || !strings.Contains(response.Result.Message, c.want) || recorded != "queueunitreviews refused" {
+				t.Errorf("status %d, %s: %s", status, recorded, body)
+			}
+		})
+	}
+}
+
+func TestAnErrorIsNoAnswer(t *testing.T) {
+	m := model(t, 2)
+	for name, c := range map[string]struct {
+		options    Options
+		path, spec string
+	}{
+		"the API server does not answer":       {options(m, &asked{err: errors.New("timeout")}), "/reviews/queuereviews", `{"allNamespaces":true}`},
+		"a spec of another type":               {options(m, &asked{}), "/reviews/queueunitreviews", `"x"`},
+		"the state is not read before the end": {Options{Model: func(context.Context) (*visibility.Model, error) { return nil, context.Canceled }}, "/reviews/quotareviews", `{}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if status, _, body, recorded := send(t, c.options, c.path, "Review", c.spec, true); status != http.StatusBadRequest || !strings.HasSuffix(recorded, " error") {
+				t.Errorf("status %d, %s: %s", status, recorded, body)
+			}
+		})
+	}
+	if status, _, _, _ := send(t, options(m, &asked{}), "/reviews/others", "Other", `{}`, true); status != http.StatusNotFound {
+		t.Errorf("another path has status %d", status)
+	}
+}
+
+// One answer must not cost any number of requests.
+func TestTheAPIServerIsAskedAboutALimitedNumberOfNamespaces(t *testing.T) {
+	a := &asked{allow: func(of authorizationv1.ResourceAttributes) bool { return of.Namespace != "" }}
+	_, response, _, _ := send(t, options(model(t, 300), a), "/reviews/queuereviews", "QueueReview", `{"allNamespaces":true}`, true)
+	if len(a.all) > mostNamespaces+3 {
+		t.Errorf("it is asked %d times", len(a.all))
+	}
+	if a.all[0] != `alice list queueunits in ""` && a.all[0] != `alice list queues in ""` {
+		t.Errorf("the first question is %s", a.all[0])
+	}
+	if !strings.Contains(string(response.Patch), `"hidden":200`) {
+		t.Errorf("units of other namespaces are not hidden: %s", response.Patch)
+	}
+	seen := map[string]bool{}
+	for _, question := range a.all {
+		if seen[question] {
+			t.Errorf("it is asked twice: %s", question)
+		}
+		seen[question] = true
+	}
+}

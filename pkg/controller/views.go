@@ -1,0 +1,126 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"kube-queue.dev/kube-queue/pkg/visibility"
+)
+
+// viewCost limits what views cost: one is made at most every viewCost times as long as the last one took to make, so that
+// the loop spends at most 2 % of its time on them. While there are few units, each question gets its own.
+const viewCost = 50
+
+// ErrNotDeciding means that this process decides nothing now, so that it knows no state. Another one may.
+var ErrNotDeciding = errors.New("kube-queue-controller has just started and has not listed all objects yet; try again in a few seconds")
+
+// Views makes models of the state of the core for other goroutines.
+type Views struct {
+	clock clock.Clock
+
+	mutex sync.Mutex
+	// inbox is that of the loop; nil while it decides nothing.
+	inbox *inbox
+	// last is the last model, which serves until stale. made is closed when the next one is made; nil if none is.
+	last  *visibility.Model
+	stale time.Time
+	made  chan struct{}
+}
+
+// NewViews returns Views for Config.
+func NewViews(clock clock.Clock) *Views { return &Views{clock: clock} }
+
+// Model returns a model of the state now, or of a moment ago. It waits for the loop until the context is done.
+func (v *Views) Model(ctx context.Context) (*visibility.Model, error) {
+	v.mutex.Lock()
+	switch {
+	case v.inbox == nil:
+		v.mutex.Unlock()
+		return nil, ErrNotDeciding
+	case v.last != nil && v.clock.Now().Before(v.stale):
+		defer v.mutex.Unlock()
+		return v.last, nil
+	case v.made == nil:
+		v.made = make(chan struct{})
+		v.inbox.put(viewAsked(v))
+	}
+	made := v.made
+	v.mutex.Unlock()
+	select {
+	case <-made:
+		v.mutex.Lock()
+		defer v.mutex.Unlock()
+		if v.last == nil {
+			return nil, ErrNotDeciding
+		}
+		return v.last, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// viewAsked is an input that makes the loop make a model after it has decided.
+func viewAsked(v *Views) input { return func(l *loop) { l.viewsAsked = append(l.viewsAsked, v) } }
+
+// keepViews is how long a model is kept that nobody requests.
+const keepViews = 10 * time.Second
+
+// forget drops a model that nobody has requested in a while, because it may be large.
+func (v *Views) forget(now time.Time) {
+	if v == nil {
+		return
+	}
+	v.mutex.Lock()
+	defer v.mutex.Unlock()
+	if v.last != nil && v.made == nil && now.After(v.stale.Add(keepViews)) {
+		v.last = nil
+	}
+}
+
+// makeViews makes the models that were requested.
+func (l *loop) makeViews() {
+	l.views.forget(l.now)
+	for _, v := range l.viewsAsked {
+		began := l.clock.Now()
+		view := l.core.View(began, l.names)
+		now := l.clock.Now()
+		v.set(visibility.New(view, l.reader.kinds.list(), l.namespace), now.Add(viewCost*now.Sub(began)))
+	}
+	clear(l.viewsAsked)
+	l.viewsAsked = l.viewsAsked[:0]
+}
+
+func (v *Views) set(model *visibility.Model, stale time.Time) {
+	v.mutex.Lock()
+	defer v.mutex.Unlock()
+	v.last, v.stale = model, stale
+	v.done()
+}
+
+// done lets go who waits for a model.
+func (v *Views) done() {
+	if v.made != nil {
+		close(v.made)
+		v.made = nil
+	}
+}
+
+// start lets the inbox of a loop receive questions, and returns what ends that.
+func (v *Views) start(inbox *inbox) (stop func()) {
+	if v == nil {
+		return func() {}
+	}
+	v.mutex.Lock()
+	defer v.mutex.Unlock()
+	v.inbox = inbox
+	return func() {
+		v.mutex.Lock()
+		defer v.mutex.Unlock()
+		v.inbox, v.last = nil, nil
+		v.done()
+	}
+}

@@ -1,0 +1,92 @@
+package webhook
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"reflect"
+	"time"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
+)
+
+// lookAgain is when the endpoints are compared with what they should be. Nobody else writes them.
+const lookAgain = time.Minute
+
+// lead makes the Service, which has no selector, lead to this replica until the context is done. It is for
+// webhooks that only one replica at a time can answer.
+func (s *Server) lead(ctx context.Context) {
+	address, err := netip.ParseAddrPort(s.options.Advertise)
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "The Service of the webhooks does not lead to this replica", "flag", flagAdvertise)
+		return
+	}
+	for ctx.Err() == nil {
+		again := lookAgain
+		if err := s.point(ctx, []discoveryv1.Endpoint{{Addresses: []string{address.Addr().String()}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true)}}}, address); err != nil && ctx.Err() == nil {
+			klog.FromContext(ctx).Error(err, "Cannot make the Service of the webhooks lead to this replica, retrying", "after", retry)
+			again = retry
+		}
+		timer := s.options.Clock.NewTimer(again)
+		select {
+		case <-timer.C():
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+	// Without an endpoint, requests fail at once until the next replica leads.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
+	defer cancel()
+	if err := s.point(ctx, nil, address); err != nil {
+		klog.FromContext(ctx).Error(err, "The Service of the webhooks still leads to this replica")
+	}
+}
+
+// point writes the endpoints of the Service.
+func (s *Server) point(ctx context.Context, endpoints []discoveryv1.Endpoint, address netip.AddrPort) error {
+	slices := s.options.Client.DiscoveryV1().EndpointSlices(s.options.Namespace)
+	wanted := &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{Name: s.options.Service, Namespace: s.options.Namespace, Labels: map[string]string{
+			discoveryv1.LabelServiceName: s.options.Service, discoveryv1.LabelManagedBy: "kube-queue-controller"}},
+		AddressType: discoveryv1.AddressTypeIPv4, Endpoints: endpoints,
+		Ports: []discoveryv1.EndpointPort{{Name: ptr.To("webhook"), Port: ptr.To(int32(address.Port()))}},
+	}
+	if address.Addr().Is6() {
+		wanted.AddressType = discoveryv1.AddressTypeIPv6
+	}
+	present, err := slices.Get(ctx, wanted.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		_, err = slices.Create(ctx, wanted, metav1.CreateOptions{})
+	case err != nil:
+	case present.AddressType != wanted.AddressType: // it cannot be changed
+		if err = slices.Delete(ctx, wanted.Name, metav1.DeleteOptions{}); err == nil {
+			_, err = slices.Create(ctx, wanted, metav1.CreateOptions{})
+		}
+	case sameEndpoints(present, wanted):
+	default:
+		present.Endpoints, present.Ports, present.Labels = wanted.Endpoints, wanted.Ports, wanted.Labels
+		_, err = slices.Update(ctx, present, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		return fmt.Errorf("writing EndpointSlice %s/%s: %w", wanted.Namespace, wanted.Name, err)
+	}
+	return nil
+}
+
+func sameEndpoints(a, b *discoveryv1.EndpointSlice) bool {
+	if len(a.Endpoints) != len(b.Endpoints) || a.Labels[discoveryv1.LabelServiceName] != b.Labels[discoveryv1.LabelServiceName] ||
+		len(a.Ports) != 1 || ptr.Deref(a.Ports[0].Port, 0) != *b.Ports[0].Port {
+		return false
+	}
+	for i := range a.Endpoints {
+		if !reflect.DeepEqual(a.Endpoints[i].Addresses, b.Endpoints[i].Addresses) {
+			return false
+		}
+	}
+	return true
+}
