@@ -12,7 +12,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source hack/env.sh
 
 module=$(go list -m)
-apis=("${module}/apis/scheduling/v1alpha1" "${module}/apis/quota/v1beta1")
+apis=("${module}/apis/scheduling/v1alpha1" "${module}/apis/quota/v1beta1" "${module}/apis/visibility/v1alpha1")
 generated=pkg/generated
 
 # TOOLS is a folder that already contains the generators; verify.sh sets it.
@@ -71,6 +71,9 @@ rm -rf docs/reference/config
 
 echo "metrics"
 "${tools}/metricsdoc" docs/reference/metrics.md
+
+echo "kubectl plugin"
+"${tools}/pluginreference" docs/reference/kubectl-kube-queue.md
 
 echo "plots"
 "${tools}/plots" .

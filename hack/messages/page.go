@@ -51,7 +51,7 @@ func catalog(s *sinks, policies []answer) (*catalogue, []problem, error) {
 	c := &catalogue{}
 	problems := slices.Clone(s.problems)
 	inserted := map[string]*entry{}
-	for _, of := range []section{unitStatus, treeStatus, jobStatus, event, admission, exit} {
+	for _, of := range []section{unitStatus, treeStatus, jobStatus, reviewStatus, event, admission, exit} {
 		listed := listing{section: of}
 		messages, found := s.collect(of)
 		problems = append(problems, found...)

@@ -30,6 +30,8 @@ var (
 		[]string{"pkg/controller/backend/elasticquota"}}
 	jobStatus = section{"Status of a job", "The messages of the conditions that kube-queue sets on a job.",
 		[]string{"extensions"}}
+	reviewStatus = section{"Answers to reviews", "`status.message` and the messages of `status.wouldAdmit` of reviews of group visibility.kube-queue.dev.",
+		[]string{"pkg/visibility"}}
 	event = section{"Events", "The messages of events on jobs and on ElasticQuotaTrees.",
 		[]string{"pkg/events"}}
 	admission = section{"Admission answers", "The answers of the API server to requests that a policy or a schema of kube-queue rejects.", nil}
@@ -38,11 +40,13 @@ var (
 )
 
 // statuses are the sections of statuses; the longest folder that a package is in counts.
-var statuses = []section{unitStatus, treeStatus, jobStatus}
+var statuses = []section{unitStatus, treeStatus, jobStatus, reviewStatus}
 
 // notShown are packages that write messages into objects which no user reads in the
 // cluster, with the reason.
 var notShown = map[string]string{
+	"pkg/plugin/command":   "answers about files, which the kubectl plugin prints",
+	"pkg/plugin/objects":   "answers of the kubectl plugin where kube-queue-controller does not answer, which repeat the message of a QueueUnit",
 	"pkg/simulator/report": "the report of kube-queue-simulator, which repeats the message of a QueueUnit",
 }
 

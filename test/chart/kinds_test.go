@@ -293,8 +293,8 @@ func TestPoliciesAreRenderedIfTheAPIServerHasThem(t *testing.T) {
 					t.Errorf("%s %s is there: %t", object[0], object[1], there)
 				}
 			}
-			if _, guarded := unit["kube-queue-webhooks"]; guarded != (test.webhook && test.unit) {
-				t.Errorf("the policy that limits job-extensions to caBundle is there: %t", guarded)
+			if _, guarded := unit["kube-queue-webhooks"]; guarded != test.unit { // kube-queue-controller has a webhook too
+				t.Errorf("the policy that limits the programs to caBundle is there: %t", guarded)
 			}
 			if _, editor := kind(rendered, "ClusterRole")["kube-queue-editor"]; editor != test.unit {
 				t.Errorf("the role that writes units is there: %t, the policy that guards them: %t", editor, test.unit)
@@ -370,21 +370,23 @@ func normal(t *testing.T, value any) any {
 	return read
 }
 
-// With cert-manager, job-extensions may not write certificates.
+// With cert-manager, the programs may not write certificates.
 func TestCertManagerMakesTheCertificate(t *testing.T) {
 	rendered := render(t, "--set", "holdPolicies.by=webhook,holdPolicies.webhook.certManager.enabled=true")
-	if _, there := kind(rendered, "Secret")["job-extensions-webhook"]; there {
-		t.Error("the chart creates the Secret of cert-manager")
-	}
-	the(t, rendered, "Certificate", "job-extensions-webhook")
-	the(t, rendered, "Issuer", "job-extensions-webhook")
-	for right := range rights(the(t, rendered, "ClusterRole", "kube-queue-job-extensions")) {
-		if strings.Contains(string(right), "webhookconfigurations") {
-			t.Errorf("job-extensions may %s", right)
+	for program, role := range map[string]string{"job-extensions": "kube-queue-job-extensions", "kube-queue-controller": "kube-queue-controller"} {
+		if _, there := kind(rendered, "Secret")[program+"-webhook"]; there {
+			t.Errorf("the chart creates the Secret of cert-manager for %s", program)
 		}
-	}
-	if args := fmt.Sprint(the(t, rendered, "Deployment", "job-extensions").Object); !strings.Contains(args, "--webhook-manage-certificate=false") {
-		t.Error("job-extensions makes the certificate too")
+		the(t, rendered, "Certificate", program+"-webhook")
+		the(t, rendered, "Issuer", program+"-webhook")
+		for right := range rights(the(t, rendered, "ClusterRole", role)) {
+			if strings.Contains(string(right), "webhookconfigurations") {
+				t.Errorf("%s may %s", program, right)
+			}
+		}
+		if args := fmt.Sprint(the(t, rendered, "Deployment", program).Object); !strings.Contains(args, "--webhook-manage-certificate=false") {
+			t.Errorf("%s makes the certificate too", program)
+		}
 	}
 	other := render(t, "--set", "holdPolicies.by=webhook,holdPolicies.webhook.certManager.enabled=true,holdPolicies.webhook.certManager.issuerRef.name=internal")
 	if _, there := kind(other, "Issuer")["job-extensions-webhook"]; there {

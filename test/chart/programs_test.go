@@ -20,13 +20,16 @@ func TestDeploymentsContainTheirSettings(t *testing.T) {
 		t.Errorf("job-extensions is started with %v, want %v", got, want)
 	}
 	decides := container(t, the(t, rendered, "Deployment", controller))
-	if args := decides["args"]; args != nil {
-		t.Errorf("a flag wins over the environment: %v", args)
+	for _, arg := range texts(decides["args"]) {
+		if !strings.HasPrefix(arg, "--webhook-") {
+			t.Errorf("a flag wins over the environment: %v", arg)
+		}
 	}
 	want := []any{
 		map[string]any{"name": "QueueGroupPlugin", "value": "elasticquota"},
 		map[string]any{"name": "StrictPriority", "value": "false"},
 		map[string]any{"name": "StrictConsistency", "value": "false"},
+		map[string]any{"name": "POD_IP", "valueFrom": map[string]any{"fieldRef": map[string]any{"fieldPath": "status.podIP"}}},
 	}
 	if !reflect.DeepEqual(decides["env"], want) {
 		t.Errorf("the environment of the controller is %v", decides["env"])
@@ -67,6 +70,13 @@ func TestTheNamespaceOfTheChartIsKept(t *testing.T) {
 
 func TestProgramsRunWithoutPrivileges(t *testing.T) {
 	for _, name := range []string{controller, extensions} {
+		ports := []any{
+			map[string]any{"name": "health", "containerPort": int64(8081)},
+			map[string]any{"name": "metrics", "containerPort": int64(8443)},
+		}
+		if name == controller {
+			ports = append(ports, map[string]any{"name": "webhook", "containerPort": int64(9443)})
+		}
 		deployment := the(t, render(t), "Deployment", name)
 		pod, _ := deployment.Object["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
 		for path, want := range map[string]any{
@@ -83,10 +93,7 @@ func TestProgramsRunWithoutPrivileges(t *testing.T) {
 			"livenessProbe.httpGet":        map[string]any{"path": "/healthz", "port": "health"},
 			"readinessProbe.httpGet":       map[string]any{"path": "/readyz", "port": "health"},
 			"resources.requests":           map[string]any{"cpu": "100m", "memory": "256Mi"},
-			"ports": []any{
-				map[string]any{"name": "health", "containerPort": int64(8081)},
-				map[string]any{"name": "metrics", "containerPort": int64(8443)},
-			},
+			"ports":                        ports,
 		} {
 			if got := at(container(t, deployment), path); !reflect.DeepEqual(got, want) {
 				t.Errorf("%s: %s is %v, want %v", name, path, got, want)
@@ -160,7 +167,7 @@ func TestWithoutMetricsThereIsNoPort(t *testing.T) {
 				"no flag against it":        !slices.Contains(texts(container(t, deployment)["args"]), "--metrics-bind-address=0"),
 				"a port":                    strings.Contains(deployment.text, "containerPort: 8443"),
 				"a way through the network": strings.Contains(policy.text, "port: metrics"),
-				"a Service":                 len(kind(rendered, "Service")) > 0,
+				"a Service":                 kind(rendered, "Service")[name+"-metrics"].text != "",
 			} {
 				if there != on {
 					t.Errorf("with metrics.enabled=%t %s has %s: %t", on, name, what, there)

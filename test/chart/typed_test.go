@@ -67,17 +67,21 @@ func TestCRDsAreKeptAndEnabledSeparately(t *testing.T) {
 	const trees, units = "elasticquotatrees.scheduling.sigs.k8s.io", "queueunits.scheduling.x-k8s.io"
 	const queues, checks = "queues.scheduling.x-k8s.io", "admissionchecks.scheduling.x-k8s.io"
 	const configs = "provisioningrequestconfigs.scheduling.x-k8s.io"
+	reviews := []string{"queueunitreviews.visibility.kube-queue.dev", "queuereviews.visibility.kube-queue.dev",
+		"quotareviews.visibility.kube-queue.dev"}
+	with := func(names ...string) []string { return append(names, reviews...) }
 	tests := []struct {
 		set  string
 		want []string
 		kept bool
 	}{
-		{"crds.enabled=true", []string{trees, units, queues, checks, configs}, true},
-		{"crds.keep=false", []string{trees, units, queues, checks, configs}, false},
-		{"crds.elasticQuotaTree=false", []string{units, queues, checks, configs}, true},
-		{"crds.queueUnit=false", []string{trees, queues, checks, configs}, true},
-		{"crds.queue=false", []string{trees, units, configs}, true},
-		{"crds.provisioningRequestConfig=false", []string{trees, units, queues, checks}, true},
+		{"crds.enabled=true", with(trees, units, queues, checks, configs), true},
+		{"crds.keep=false", with(trees, units, queues, checks, configs), false},
+		{"crds.elasticQuotaTree=false", with(units, queues, checks, configs), true},
+		{"crds.queueUnit=false", with(trees, queues, checks, configs), true},
+		{"crds.queue=false", with(trees, units, configs), true},
+		{"crds.provisioningRequestConfig=false", with(trees, units, queues, checks), true},
+		{"crds.reviews=false", []string{trees, units, queues, checks, configs}, true},
 		{"crds.enabled=false", nil, true},
 	}
 	for _, test := range tests {

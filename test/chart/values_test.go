@@ -106,7 +106,7 @@ func TestTheCaseEverythingChangesEveryValue(t *testing.T) {
 	}
 	standard := map[string]bool{
 		// The cases minimal and resourcequota test these values.
-		"crds.enabled": true, "crds.keep": true, "crds.elasticQuotaTree": true, "crds.queueUnit": true, "crds.queue": true, "crds.provisioningRequestConfig": true,
+		"crds.enabled": true, "crds.keep": true, "crds.elasticQuotaTree": true, "crds.queueUnit": true, "crds.queue": true, "crds.provisioningRequestConfig": true, "crds.reviews": true,
 		"rbac.create": true, "rbac.userRoles": true, "managedNamespaces.enabled": true, "podDisruptionBudget.enabled": true,
 		"metrics.enabled": true,
 	}

@@ -17,6 +17,8 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+
+	"kube-queue.dev/kube-queue/pkg/controller/reviews"
 )
 
 // mark is the annotation that marks a job.
@@ -114,6 +116,9 @@ func (c *Cluster) policies(ctx context.Context) ([]policy, error) {
 		return nil, err
 	}
 	for _, configuration := range webhooks.Items {
+		if configuration.Name == reviews.Configuration {
+			continue // it answers questions, and holds nothing
+		}
 		for _, w := range configuration.Webhooks {
 			policies = append(policies, policyOf(w))
 		}

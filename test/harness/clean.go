@@ -14,7 +14,7 @@ func (l *Env) Clean(ctx context.Context) {
 	l.t.Helper()
 	l.clearJobs(ctx)
 	l.clearQuotas(ctx)
-	Must(l.t, l.Dynamic.Resource(trees).Namespace("kube-system").DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}))
+	Must(l.t, l.Dynamic.Resource(Trees).Namespace("kube-system").DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}))
 	l.waitForNothing(ctx)
 }
 

@@ -22,7 +22,7 @@ var (
 	ResourceQuotas = schema.GroupVersionResource{Version: "v1", Resource: "resourcequotas"}
 	LimitRanges    = schema.GroupVersionResource{Version: "v1", Resource: "limitranges"}
 
-	trees = schema.GroupVersionResource{Group: "scheduling.sigs.k8s.io", Version: "v1beta1", Resource: "elasticquotatrees"}
+	Trees = schema.GroupVersionResource{Group: "scheduling.sigs.k8s.io", Version: "v1beta1", Resource: "elasticquotatrees"}
 )
 
 // allJobs returns the resources of all kinds. Some may not be served.

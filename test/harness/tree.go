@@ -26,7 +26,7 @@ func (l *Env) TreeOf(children ...string) {
 
 func (l *Env) tree() *unstructured.Unstructured {
 	l.t.Helper()
-	tree, err := l.Dynamic.Resource(trees).Namespace("kube-system").Get(l.t.Context(), "elasticquotatree", metav1.GetOptions{})
+	tree, err := l.Dynamic.Resource(Trees).Namespace("kube-system").Get(l.t.Context(), "elasticquotatree", metav1.GetOptions{})
 	Must(l.t, err)
 	return tree
 }

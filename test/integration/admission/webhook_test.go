@@ -36,7 +36,7 @@ func TestHoldingByWebhookGivesJobExtensionsOnlyCABundle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const only = "job-extensions changes only caBundle of its webhooks"
+	const only = "the program changes only caBundle of its webhooks"
 	bundle := base64.StdEncoding.EncodeToString(before.Webhooks[0].ClientConfig.CABundle)
 	for name, test := range map[string]struct{ patch, says string }{
 		"caBundle":                       {`{"op": "replace", "path": "/webhooks/0/clientConfig/caBundle", "value": "` + bundle + `"}`, ""},

@@ -42,6 +42,10 @@ The fence of managed namespaces: policies that refuse what would run a job past 
 system:serviceaccount:{{ include "kube-queue.namespace" . }}:job-extensions
 {{- end -}}
 
+{{- define "kube-queue.controllerUser" -}}
+system:serviceaccount:{{ include "kube-queue.namespace" . }}:kube-queue-controller
+{{- end -}}
+
 {{/*
 What the fence does: deny, warn or off. Unset, it denies; but when an upgrade adds it to an
 installation that had managed namespaces already, it warns until the next minor version.

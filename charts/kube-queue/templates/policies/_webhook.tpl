@@ -9,14 +9,19 @@ job-extensions-webhook
 
 {{/* list ROOT PATH: how the API server calls the webhook. */}}
 {{- define "kube-queue.webhookClient" -}}
+{{ include "kube-queue.webhookCall" (list (index . 0) (include "kube-queue.webhookName" (index . 0)) (index . 1) 5) }}
+{{- end -}}
+
+{{/* list ROOT SERVICE PATH SECONDS: how the API server calls a webhook behind a Service. */}}
+{{- define "kube-queue.webhookCall" -}}
 admissionReviewVersions: [v1]
 sideEffects: None
-timeoutSeconds: 5
+timeoutSeconds: {{ index . 3 }}
 clientConfig:
   service:
     namespace: {{ include "kube-queue.namespace" (index . 0) }}
-    name: {{ include "kube-queue.webhookName" (index . 0) }}
-    path: {{ index . 1 }}
+    name: {{ index . 1 }}
+    path: {{ index . 2 }}
     port: 443
 {{- end -}}
 
@@ -109,9 +114,11 @@ webhooks:
     expression: "request.operation == 'CREATE' || object.?spec != oldObject.?spec"
 {{- end -}}
 
-{{/* The Secret with the certificate, or what makes cert-manager create it. */}}
+{{/* list ROOT NAME PROGRAM: the Secret with the certificate of the webhooks of a program, or what makes cert-manager create it. */}}
 {{- define "kube-queue.webhookCertificate" -}}
-{{- $name := include "kube-queue.webhookName" . -}}
+{{- $name := index . 1 -}}
+{{- $program := index . 2 -}}
+{{- with index . 0 -}}
 {{- $namespace := include "kube-queue.namespace" . -}}
 {{- if .Values.holdPolicies.webhook.certManager.enabled -}}
 apiVersion: cert-manager.io/v1
@@ -142,7 +149,7 @@ spec:
   selfSigned: {}
 {{- end }}
 {{- else -}}
-# job-extensions writes its certificate here: RBAC cannot restrict the creation of a Secret by
+# {{ $program }} writes its certificate here: RBAC cannot restrict the creation of a Secret by
 # name, so it must exist. Applying this file again keeps the certificate.
 apiVersion: v1
 kind: Secret
@@ -154,10 +161,11 @@ metadata:
 type: Opaque
 {{- end -}}
 {{- end -}}
+{{- end -}}
 
-{{/* The policy that limits job-extensions to caBundle of its own configuration, and its binding. */}}
+{{/* The policy that limits the programs to caBundle of their own configurations, and its binding. */}}
 {{- define "kube-queue.webhookGuard" -}}
-# RBAC permits job-extensions to change its webhook configurations. This policy limits it to
+# RBAC permits the programs to change their webhook configurations. This policy limits them to
 # caBundle: what the webhooks match, and what happens when they fail, only administrators change.
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -175,8 +183,8 @@ spec:
       operations: [UPDATE]
       resources: [mutatingwebhookconfigurations, validatingwebhookconfigurations]
   matchConditions:
-  - name: by-job-extensions
-    expression: "request.userInfo.?username.orValue('') == '{{ include "kube-queue.jobExtensionsUser" . }}'"
+  - name: by-a-program
+    expression: "request.userInfo.?username.orValue('') in ['{{ include "kube-queue.jobExtensionsUser" . }}', '{{ include "kube-queue.controllerUser" . }}']"
   validations:
   - expression: >-
       object.metadata.?labels == oldObject.metadata.?labels
@@ -188,7 +196,7 @@ spec:
         w.all(f, f == 'clientConfig' || (f in o && w[f] == o[f])) && o.all(f, f in w)
         && w.clientConfig.all(f, f == 'caBundle' || (f in o.clientConfig && w.clientConfig[f] == o.clientConfig[f]))
         && o.clientConfig.all(f, f == 'caBundle' || f in w.clientConfig)))
-    message: job-extensions changes only caBundle of its webhooks
+    message: the program changes only caBundle of its webhooks
     reason: Forbidden
 ---
 apiVersion: admissionregistration.k8s.io/v1

@@ -1,0 +1,173 @@
+package reviews
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	visibilityv1alpha1 "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
+	"kube-queue.dev/kube-queue/test/harness"
+)
+
+// start starts both programs, and waits until the controller answers reviews.
+func start(t *testing.T, env *harness.Env) (controller *harness.Program) {
+	t.Helper()
+	controller = suite.Program(t, harness.Controller)
+	suite.AnswersReviews(t, controller)
+	controller.Start()
+	suite.Program(t, harness.Extensions, "--enabled-extensions=job").Start()
+	answers(t, env)
+	return controller
+}
+
+// answers waits until reviews are answered.
+func answers(t *testing.T, env *harness.Env) {
+	t.Helper()
+	harness.Eventually(t, time.Minute, "reviews are answered", func() (bool, string) {
+		out, err := ask(t, env.Namespace, "", "QueueReview", "{}")
+		return err == nil, fmt.Sprint(out, err)
+	})
+}
+
+// ask creates a review with --dry-run=server, as the user if one is given.
+func ask(t *testing.T, namespace, user, kind, spec string) (string, error) {
+	t.Helper()
+	args := []string{"create", "--dry-run=server", "-n", namespace, "-o", "json", "-f", "-"}
+	if user != "" {
+		args = append(args, "--as="+user)
+	}
+	return suite.KubectlWith(t.Context(), "apiVersion: visibility.kube-queue.dev/v1alpha1\nkind: "+kind+"\nmetadata: {name: q}\nspec: "+spec+"\n", args...)
+}
+
+// why asks why the unit of a Job waits.
+func why(t *testing.T, env *harness.Env, user, job string) *visibilityv1alpha1.QueueUnitReviewStatus {
+	t.Helper()
+	unit := env.Unit("Job", job)
+	out, err := ask(t, env.Namespace, user, "QueueUnitReview", "{unit: "+unit.Name+"}")
+	harness.Must(t, err)
+	var review visibilityv1alpha1.QueueUnitReview
+	harness.Must(t, json.Unmarshal([]byte(out), &review))
+	return review.Status
+}
+
+func job(namespace, name, cpu string) string {
+	return fmt.Sprintf(`
+apiVersion: batch/v1
+kind: Job
+metadata: {name: %s, namespace: %s, annotations: {scheduling.x-k8s.io/suspend: "true"}}
+spec:
+  template:
+    spec:
+      restartPolicy: Never
+      containers: [{name: main, image: busybox, resources: {requests: {cpu: %q}}}]
+`, name, namespace, cpu)
+}
+
+func TestReviewsAreAnswered(t *testing.T) {
+	env := suite.Env(t, "team-a")
+	env.EnsureNamespace("team-b")
+	env.ApplyAsIs(`
+apiVersion: scheduling.sigs.k8s.io/v1beta1
+kind: ElasticQuotaTree
+metadata: {name: tree, namespace: kube-system}
+spec:
+  root:
+    name: root
+    max: {cpu: 4}
+    children:
+    - {name: a, namespaces: [team-a], min: {cpu: 1}, max: {cpu: 4}}
+    - {name: b, namespaces: [team-b], min: {cpu: 1}, max: {cpu: 4}}
+`)
+	controller := start(t, env)
+	tenant := "alice"
+	_, err := suite.Kubectl(t.Context(), "create", "rolebinding", "alice", "-n", "team-a", "--clusterrole=view", "--user="+tenant)
+	harness.Must(t, err)
+
+	env.ApplyAsIs(job("team-b", "secret", "2"))
+	env.ApplyAsIs(job("team-a", "small", "1"))
+	env.WaitForPhase("Job", "small", "Running")
+	env.ApplyAsIs(job("team-a", "large", "3"))
+	env.WaitForReason("Job", "large", "QuotaExceeded")
+
+	t.Run("to an administrator with names", func(t *testing.T) {
+		answer := why(t, env, "", "large")
+		if answer.Reason != "QuotaExceeded" || answer.Position != 1 || answer.Waiting != 1 || len(answer.Holders) != 2 || len(answer.HoldingUnits) != 2 {
+			t.Errorf("the answer is %+v", answer)
+		}
+	})
+	t.Run("to a tenant without names of others", func(t *testing.T) {
+		for kind, spec := range map[string]string{
+			"QueueUnitReview": "{unit: " + env.Unit("Job", "large").Name + "}",
+			"QueueReview":     "{allNamespaces: true, limit: 1000}",
+			"QuotaReview":     "{}",
+		} {
+			out, err := ask(t, "team-a", tenant, kind, spec)
+			harness.Must(t, err)
+			if strings.Contains(out, "secret") || strings.Contains(out, "team-b") {
+				t.Errorf("%s names what the tenant may not see:\n%s", kind, out)
+			}
+			if !strings.Contains(out, "root") {
+				t.Errorf("%s answers nothing:\n%s", kind, out)
+			}
+		}
+		answer := why(t, env, tenant, "large")
+		if len(answer.Holders) != 2 || answer.Holders[0].HiddenUnits+answer.Holders[1].HiddenUnits != 1 || len(answer.HoldingUnits) != 1 {
+			t.Errorf("the answer is %+v", answer)
+		}
+	})
+	t.Run("to nobody without rights", func(t *testing.T) {
+		for _, namespace := range []string{"team-b", "kube-system"} {
+			if out, err := ask(t, namespace, tenant, "QueueReview", "{}"); err == nil || !strings.Contains(err.Error(), "forbidden") {
+				t.Errorf("in namespace %s: %v\n%s", namespace, err, out)
+			}
+		}
+	})
+	t.Run("only with a dry run", func(t *testing.T) {
+		out, err := suite.KubectlWith(t.Context(), "apiVersion: visibility.kube-queue.dev/v1alpha1\nkind: QuotaReview\nmetadata: {name: q, namespace: team-a}\n", "create", "-f", "-")
+		if err == nil || !strings.Contains(err.Error(), "--dry-run=server") {
+			t.Errorf("a review was stored: %v\n%s", err, out)
+		}
+	})
+	t.Run("with a suggestion for a wrong name", func(t *testing.T) {
+		unit := env.Unit("Job", "large").Name
+		_, err := ask(t, "team-a", "", "QueueUnitReview", "{unit: x"+unit+"}")
+		if err == nil || !strings.Contains(err.Error(), "did you mean \""+unit+"\"?") {
+			t.Errorf("the error is %v", err)
+		}
+	})
+	t.Run("and what would admit a job admits it", func(t *testing.T) {
+		answer := why(t, env, "", "large")
+		if len(answer.WouldAdmit) == 0 || answer.WouldAdmit[0].Type != visibilityv1alpha1.RaiseQuota {
+			t.Fatalf("it would be admitted by %+v", answer.WouldAdmit)
+		}
+		for _, change := range answer.WouldAdmit[0].Changes {
+			if change.Quota != "root" || change.Field != "max" || change.From != "4" {
+				t.Fatalf("the change is %+v", change)
+			}
+			_, err := suite.Kubectl(t.Context(), "patch", "elasticquotatree", "tree", "-n", "kube-system", "--type=merge", "-p",
+				`{"spec":{"root":{"max":{"cpu":"`+change.To+`"}}}}`)
+			harness.Must(t, err)
+		}
+		env.WaitForPhase("Job", "large", "Running")
+	})
+	t.Run("and nothing else notices that nobody answers", func(t *testing.T) {
+		controller.Stop()
+		env.EnsureNamespace("short-lived")
+		began := time.Now()
+		_, err := suite.Kubectl(t.Context(), "delete", "namespace", "short-lived", "--timeout=30s")
+		harness.Must(t, err)
+		t.Logf("a namespace was deleted in %v", time.Since(began))
+		for _, args := range [][]string{{"api-resources"}, {"get", "all", "-A"}, {"get", "queueunits", "-A"}} {
+			out, err := suite.Kubectl(t.Context(), args...)
+			if err != nil || strings.Contains(strings.ToLower(out), "unable") {
+				t.Errorf("kubectl %v: %v\n%s", args, err, out)
+			}
+		}
+		_, err = ask(t, "team-a", "", "QuotaReview", "{}")
+		if err == nil || !strings.Contains(err.Error(), "quotareviews.visibility.kube-queue.dev") {
+			t.Errorf("the error is %v", err)
+		}
+	})
+}
