@@ -23,5 +23,5 @@ build_helm() {
 # build_linked DIR builds the generators that link the programs, and so what the others
 # generate.
 build_linked() {
-  go build -o "$1/" ./hack/kinds ./hack/settings
+  go build -o "$1/" ./hack/kinds ./hack/settings ./hack/pluginreference
 }

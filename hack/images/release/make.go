@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -179,8 +180,15 @@ func (r *release) takeProgram(folder, built, program, platform, licence string) 
 	if err != nil {
 		return fmt.Errorf("reading a bill of materials: %w", err)
 	}
-	archive, err := tarGzip(r.created, []oci.File{
-		{Name: "LICENSE", Data: []byte(licence), Mode: 0o644}, {Name: program, Data: binary, Mode: 0o755}})
+	files := []oci.File{{Name: "LICENSE", Data: []byte(licence), Mode: 0o644}, {Name: program, Data: binary, Mode: 0o755}}
+	if program == plugin {
+		script, err := r.read(completionScript)
+		if err != nil {
+			return err
+		}
+		files = append(files, oci.File{Name: path.Base(completionScript), Data: []byte(script), Mode: 0o755})
+	}
+	archive, err := tarGzip(r.created, files)
 	if err != nil {
 		return fmt.Errorf("packing %s: %w", built, err)
 	}
@@ -225,6 +233,7 @@ func (r *release) add(name, what string, data []byte) {
 
 // write writes the files, their checksums last.
 func (r *release) write(_ context.Context, scratch string, _ io.Writer) error {
+	r.krew()
 	slices.SortFunc(r.products, func(a, b product) int { return cmp.Compare(a.name, b.name) })
 	r.add(upgradeFile, "what to do before an upgrade", []byte(r.upgradeNotes()))
 	r.add(notesFile, "", []byte(r.releaseNotes()))

@@ -20,7 +20,7 @@ import (
 
 var (
 	suite *harness.Suite
-	// programs is a folder with kubectl, jq and kube-queue-simulator.
+	// programs is a folder with kubectl, its plugin, jq and kube-queue-simulator.
 	programs string
 )
 
@@ -43,7 +43,7 @@ func run(m *testing.M) int {
 	programs = folder
 	for _, build := range [][]string{
 		{"-C", "../../../hack/tools", "-o", filepath.Join(folder, "jq"), "github.com/itchyny/gojq/cmd/gojq"},
-		{"-o", folder + "/", "kube-queue.dev/kube-queue/cmd/kube-queue-simulator"},
+		{"-o", folder + "/", "kube-queue.dev/kube-queue/cmd/kube-queue-simulator", "kube-queue.dev/kube-queue/cmd/kubectl-kube_queue"},
 	} {
 		cmd := exec.Command("go", append([]string{"build"}, build...)...)
 		if out, err := cmd.CombinedOutput(); err != nil {

@@ -36,6 +36,7 @@ var scenes = []struct {
 	{"docs/tasks/limit-run-time.md", limitRunTime},
 	{"docs/tasks/create-a-unit-by-hand.md", createAUnitByHand},
 	{"docs/tasks/try-a-quota-tree.md", tryAQuotaTree},
+	{"docs/reference/reviews.md", reviews},
 	{"docs/reference/reasons.md", reasons},
 	{"docs/operations/support.md", support},
 }
@@ -51,7 +52,9 @@ func TestCommandsPrintWhatThePagesShow(t *testing.T) {
 	for _, adapter := range registry.All() {
 		extensions = append(extensions, adapter.Kind().Name)
 	}
-	suite.Replica(t, harness.Controller, 1).Start()
+	controller := suite.Replica(t, harness.Controller, 1)
+	suite.AnswersReviews(t, controller.Program)
+	controller.Start()
 	suite.Replica(t, harness.Extensions, 1, "--enabled-extensions="+strings.Join(extensions, ",")).Start()
 
 	for _, scene := range scenes {
@@ -190,6 +193,14 @@ func seeWhyAJobWaits(s *scene) {
 	s.run("apply")
 	waitForFourJobs(s)
 	s.rest()
+}
+
+func reviews(s *scene) {
+	s.Apply(fourJobs(s.t))
+	waitForFourJobs(s)
+	s.run("get -n research qu")
+	s.write("why.yaml", s.names.InCluster(s.page.Manifests[0]))
+	s.run("why.yaml")
 }
 
 func stopAQueue(s *scene) {

@@ -113,7 +113,12 @@ func withoutSuspension(text string) string {
 var suspension = regexp.MustCompile(`(?m)^  Normal +(Suspended|Resumed) .* job-controller +Job (suspended|resumed)\n?`)
 
 func reads(command string) bool {
-	return strings.Contains(command, " get ") || strings.Contains(command, " describe ")
+	for _, verb := range []string{" get ", " describe ", " kube-queue why ", " kube-queue list ", " kube-queue tree", " kube-queue queue"} {
+		if strings.Contains(command, verb) {
+			return true
+		}
+	}
+	return false
 }
 
 // rest runs all other commands.

@@ -29,6 +29,9 @@ func TestWordsAreDefinedOnce(t *testing.T) {
 		if strings.HasPrefix(p.ImportPath, module+"pkg/generated/") {
 			continue
 		}
+		if strings.HasPrefix(p.ImportPath, module+"pkg/migration/") {
+			continue // it reads keys of other queues, and its sentences name those and ours side by side
+		}
 		var files []*ast.File
 		for _, name := range p.GoFiles {
 			files = append(files, code.parse(t, filepath.Join(p.Dir, name), nil))

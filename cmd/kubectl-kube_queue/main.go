@@ -1,0 +1,50 @@
+// Command kubectl-kube_queue is the kubectl plugin "kubectl kube-queue": it shows the queue, explains why
+// a job waits, and holds, releases and orders jobs, with the rights of the caller.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"golang.org/x/term"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"kube-queue.dev/kube-queue/pkg/plugin/command"
+)
+
+func main() {
+	os.Exit(run())
+}
+
+func run() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	env := command.Environment{
+		Streams:  genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr},
+		NoColour: os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb",
+		Now:      time.Now,
+		Wait:     wait,
+	}
+	if out := int(os.Stdout.Fd()); term.IsTerminal(out) {
+		env.Terminal = true
+		if width, _, err := term.GetSize(out); err == nil {
+			env.Width = width
+		}
+	}
+	return command.Run(ctx, env, os.Args[1:])
+}
+
+// wait waits for the duration, and reports false if the context ends before.
+func wait(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

@@ -1,0 +1,23 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"kube-queue.dev/kube-queue/pkg/plugin/command"
+)
+
+func TestThePageDescribesEachCommandWithItsFlags(t *testing.T) {
+	text := page(command.New(command.Environment{}))
+	for _, want := range []string{"### list\n", "### why\n", "### simulate\n", "### version\n", "kubectl kube-queue stop QUEUE [flags]", "--drain", "-n, --namespace string", "--queue-namespace"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page does not have %q", want)
+		}
+	}
+	for _, no := range []string{"### help", "### completion", "--help", "--certificate-authority", os.TempDir()} {
+		if strings.Contains(text, no) {
+			t.Errorf("the page has %q", no)
+		}
+	}
+}

@@ -1,0 +1,330 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/pkg/plugin/jobs"
+)
+
+// Values of --dry-run.
+const (
+	dryRunNone   = "none"
+	dryRunClient = "client"
+	dryRunServer = "server"
+)
+
+// fieldManager is the name of the plugin in managedFields.
+const fieldManager = "kubectl-kube_queue"
+
+// change is a command that changes objects.
+type change struct{ dryRun string }
+
+func (o *change) add(cmd *cobra.Command) {
+	values := []string{dryRunNone, dryRunClient, dryRunServer}
+	cmd.Flags().StringVar(&o.dryRun, "dry-run", dryRunNone, "`WHAT` is tried without a change: none, server (the API server checks the change), or client (nothing is sent). Without a value: server.")
+	cmd.Flags().Lookup("dry-run").NoOptDefVal = dryRunServer
+	_ = cmd.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+}
+
+func (o *change) check() error {
+	if values := []string{dryRunNone, dryRunClient, dryRunServer}; !slices.Contains(values, o.dryRun) {
+		return usageError{fmt.Errorf("--dry-run: unknown value %q; known values: %s", o.dryRun, strings.Join(values, ", "))}
+	}
+	return nil
+}
+
+// options are those of a patch.
+func (o *change) options() metav1.PatchOptions {
+	options := metav1.PatchOptions{FieldManager: fieldManager}
+	if o.dryRun == dryRunServer {
+		options.DryRun = []string{metav1.DryRunAll}
+	}
+	return options
+}
+
+// tried is the end of a line about a change that was only tried.
+func (o *change) tried() string {
+	if o.dryRun == dryRunNone {
+		return ""
+	}
+	return " (dry run)"
+}
+
+// jobCommand is a command that changes one job.
+func (s *shell) jobCommand(cmd *cobra.Command, o *change, jobOf func(args []string) ([]string, error), do func(context.Context, *cluster, *target) error) *cobra.Command {
+	cmd.Long += "\n" + jobHelp
+	cmd.Args = func(*cobra.Command, []string) error { return nil }
+	cmd.ValidArgsFunction = s.completeJobs
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := o.check(); err != nil {
+			return err
+		}
+		named, err := jobOf(args)
+		if err != nil {
+			return usageError{err}
+		}
+		ref, err := jobs.Parse(named)
+		if err != nil {
+			return usageError{err}
+		}
+		c, err := s.connect()
+		if err != nil {
+			return err
+		}
+		t, err := c.find(cmd.Context(), ref)
+		if err != nil {
+			return err
+		}
+		if t.unit != nil && t.unit.Status.Phase.Ended() {
+			return fmt.Errorf("%s has ended", t)
+		}
+		return do(cmd.Context(), c, t)
+	}
+	o.add(cmd)
+	return cmd
+}
+
+func allArgs(args []string) ([]string, error) { return args, nil }
+
+func (s *shell) hold() *cobra.Command {
+	o, evict := &change{}, false
+	cmd := &cobra.Command{
+		Use:   "hold " + jobArgs,
+		Short: "Hold a job, so that it is not released",
+		Long: `Sets the annotation ` + wellknown.ActiveAnnotation + ` of the job to "false". The job keeps its place and is not released
+until it is released with kubectl kube-queue release. A job that holds quota, and may be running, is held only
+with --evict: it is suspended, its pods are deleted, and it waits again.`,
+		Example: `  kubectl kube-queue hold train-c
+  kubectl kube-queue hold job/train-a --evict`,
+	}
+	cmd.Flags().BoolVar(&evict, "evict", false, "Hold a job that holds quota, too, which stops it.")
+	return s.jobCommand(cmd, o, allArgs, func(ctx context.Context, c *cluster, t *target) error {
+		holds := t.unit != nil && t.unit.Status.Phase.HoldsQuota()
+		if holds && !evict {
+			return fmt.Errorf("%s holds quota and may be running: to hold it stops it and deletes its pods; repeat the command with --evict", t)
+		}
+		done, already := "held", "already held"
+		if holds {
+			done = "held; it is being stopped"
+		}
+		return c.setActive(ctx, o, t, false, done, already)
+	})
+}
+
+func (s *shell) release() *cobra.Command {
+	o := &change{}
+	return s.jobCommand(&cobra.Command{
+		Use:   "release " + jobArgs,
+		Short: "Release a job that is held, so that it is queued again",
+		Long: `Sets the annotation ` + wellknown.ActiveAnnotation + ` of the job to "true", which undoes kubectl kube-queue hold. The job is queued
+again at its place, and starts when its quota has room.`,
+		Example: `  kubectl kube-queue release train-c`,
+	}, o, allArgs, func(ctx context.Context, c *cluster, t *target) error {
+		if t.unit != nil && t.unit.Status.Reason == wellknown.ReasonSuspendedByUser && ptr.Deref(t.unit.Spec.Active, true) {
+			return fmt.Errorf("%s is not held: it was suspended by hand; unsuspend it, which queues it again", t)
+		}
+		return c.setActive(ctx, o, t, true, "released: it is queued again", "not held")
+	})
+}
+
+// setActive holds or releases a job. already is what a job is that needs no change.
+func (c *cluster) setActive(ctx context.Context, o *change, t *target, active bool, done, already string) error {
+	job, err := c.readJob(ctx, t)
+	if err != nil {
+		return err
+	}
+	if job == nil {
+		return c.setActiveByHand(ctx, o, t, active, done, already)
+	}
+	value, set := job.GetAnnotations()[wellknown.ActiveAnnotation]
+	is := !set || value == "true"
+	if is == active && (t.unit == nil || ptr.Deref(t.unit.Spec.Active, true) == active) {
+		c.say("%s is %s", t, already)
+		return nil
+	}
+	return c.annotate(ctx, o, t, wellknown.ActiveAnnotation, strconv.FormatBool(active), done)
+}
+
+// setActiveByHand is setActive for a unit that somebody has created by hand.
+func (c *cluster) setActiveByHand(ctx context.Context, o *change, t *target, active bool, done, already string) error {
+	if ptr.Deref(t.unit.Spec.Active, true) == active {
+		c.say("unit %s is %s", t.unit.Name, already)
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"active": active}})
+	if err != nil {
+		return err
+	}
+	if o.dryRun != dryRunClient {
+		if _, err := c.queue.SchedulingV1alpha1().QueueUnits(t.unit.Namespace).Patch(ctx, t.unit.Name, types.MergePatchType, patch, o.options()); err != nil {
+			return fmt.Errorf("unit %s: %w", t.unit.Name, err)
+		}
+	}
+	c.say("unit %s %s%s", t.unit.Name, done, o.tried())
+	return nil
+}
+
+// annotate sets an annotation of a job.
+func (c *cluster) annotate(ctx context.Context, o *change, t *target, key, value, done string) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{key: value}}})
+	if err != nil {
+		return err
+	}
+	if o.dryRun != dryRunClient {
+		if _, err := c.objects(t.resource).Patch(ctx, t.job.GetName(), types.MergePatchType, patch, o.options()); err != nil {
+			return fmt.Errorf("%s: %w", t, err)
+		}
+	}
+	c.say("%s %s%s", t, done, o.tried())
+	return nil
+}
+
+func (s *shell) priority() *cobra.Command {
+	o := &change{}
+	var priority int32
+	return s.jobCommand(&cobra.Command{
+		Use:   "priority " + jobArgs + " N",
+		Short: "Set the priority of a job in its queue",
+		Long: `Sets the annotation ` + wellknown.PriorityAnnotation + ` of the job. The job with the greater priority goes first in its
+queue. Write a negative priority after --: kubectl kube-queue priority train-c -- -5.`,
+		Example: `  kubectl kube-queue priority train-c 100`,
+	}, o, func(args []string) ([]string, error) {
+		if len(args) < 2 {
+			return nil, fmt.Errorf("expected a job and its priority")
+		}
+		last := len(args) - 1
+		n, err := strconv.ParseInt(args[last], 10, 32)
+		if err != nil {
+			return nil, fmt.Errorf("the priority must be an integer from -2147483648 to 2147483647, not %q", args[last])
+		}
+		priority = int32(n)
+		return args[:last], nil
+	}, func(ctx context.Context, c *cluster, t *target) error {
+		job, err := c.readJob(ctx, t)
+		if err != nil {
+			return err
+		}
+		if job == nil {
+			return fmt.Errorf("unit %s was not created for a job of kube-queue, and its priority cannot be changed", t.unit.Name)
+		}
+		value := strconv.Itoa(int(priority))
+		if t.job.GetAnnotations()[wellknown.PriorityAnnotation] == value {
+			c.say("%s has priority %s already", t, value)
+		} else if err := c.annotate(ctx, o, t, wellknown.PriorityAnnotation, value, "has priority "+value+was(t.unit)); err != nil {
+			return err
+		}
+		c.warnOfCap(ctx, t.unit, priority)
+		return nil
+	})
+}
+
+func was(unit *v1alpha1.QueueUnit) string {
+	if unit == nil {
+		return ""
+	}
+	return fmt.Sprintf(" (was %d)", unit.Spec.Priority)
+}
+
+// warnOfCap warns if the queue orders the unit by a smaller priority.
+func (c *cluster) warnOfCap(ctx context.Context, unit *v1alpha1.QueueUnit, priority int32) {
+	if unit == nil || unit.Status.Queue == "" {
+		return
+	}
+	queue, err := c.queue.SchedulingV1alpha1().Queues(c.queueNamespace).Get(ctx, unit.Status.Queue, metav1.GetOptions{})
+	if err == nil && queue.Spec.MaxPriority != nil && priority > *queue.Spec.MaxPriority {
+		c.warn("The maxPriority of queue %s is %d: the job is ordered as if it had this priority.", queue.Name, *queue.Spec.MaxPriority)
+	}
+}
+
+func (s *shell) stop() *cobra.Command {
+	o, drain := &change{}, false
+	cmd := &cobra.Command{
+		Use:   "stop QUEUE",
+		Short: "Stop a queue, so that nothing more is released",
+		Long: `Sets spec.stop of the Queue to Hold: no further job of the queue is released, and jobs that run go on. With
+--drain it is set to Drain: jobs that hold quota are suspended as well and wait again.`,
+		Example: `  kubectl kube-queue stop company-research
+  kubectl kube-queue stop company-research --drain`,
+	}
+	cmd.Flags().BoolVar(&drain, "drain", false, "Stop the jobs that hold quota, too.")
+	return s.queueCommand(cmd, o, func() (v1alpha1.QueueStop, string) {
+		if drain {
+			return v1alpha1.StopDrain, "stopped; jobs that hold quota are being stopped"
+		}
+		return v1alpha1.StopHold, "stopped; jobs that run go on"
+	})
+}
+
+func (s *shell) resume() *cobra.Command {
+	return s.queueCommand(&cobra.Command{
+		Use:     "resume QUEUE",
+		Short:   "Resume a queue that is stopped",
+		Long:    `Sets spec.stop of the Queue to None, which undoes kubectl kube-queue stop.`,
+		Example: `  kubectl kube-queue resume company-research`,
+	}, &change{}, func() (v1alpha1.QueueStop, string) { return v1alpha1.StopNone, "resumed" })
+}
+
+// queueCommand is a command that sets spec.stop of a Queue.
+func (s *shell) queueCommand(cmd *cobra.Command, o *change, wanted func() (stop v1alpha1.QueueStop, done string)) *cobra.Command {
+	cmd.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) != 1 || args[0] == "" {
+			return usageError{fmt.Errorf("expected the name of one queue, not %d arguments", len(args))}
+		}
+		return nil
+	}
+	cmd.ValidArgsFunction = s.completeQueues
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := o.check(); err != nil {
+			return err
+		}
+		c, err := s.connect()
+		if err != nil {
+			return err
+		}
+		stop, done := wanted()
+		return c.setStop(cmd.Context(), o, args[0], stop, done)
+	}
+	o.add(cmd)
+	return cmd
+}
+
+func (c *cluster) setStop(ctx context.Context, o *change, name string, stop v1alpha1.QueueStop, done string) error {
+	queues := c.queue.SchedulingV1alpha1().Queues(c.queueNamespace)
+	queue, err := queues.Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case isMissingObject(err):
+		return c.noQueue(ctx, name)
+	case err == nil && (queue.Spec.Stop == stop || queue.Spec.Stop == "" && stop == v1alpha1.StopNone):
+		c.say("queue %s has spec.stop %s already", name, stop)
+		return nil
+	case err != nil && !apierrors.IsForbidden(err): // who may not read it may be allowed to change it
+		return err
+	}
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"stop": stop}})
+	if err != nil {
+		return err
+	}
+	if o.dryRun != dryRunClient {
+		if _, err := queues.Patch(ctx, name, types.MergePatchType, patch, o.options()); err != nil {
+			if isMissingObject(err) {
+				return c.noQueue(ctx, name)
+			}
+			return fmt.Errorf("queue %s: %w", name, err)
+		}
+	}
+	c.say("queue %s %s%s", name, done, o.tried())
+	return nil
+}

@@ -1,0 +1,115 @@
+package command
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"kube-queue.dev/kube-queue/extensions/framework/decision"
+)
+
+func unitName(job, uid string) string { return decision.UnitName("Job", job, types.UID(uid)) }
+
+// writes returns the writes since the last call.
+func (a *api) writes() []string {
+	written := slices.DeleteFunc(slices.Clone(a.requests), func(r string) bool { return !strings.HasPrefix(r, "PATCH") })
+	a.requests = nil
+	return written
+}
+
+// changes runs a command and checks what it writes to the API server and to the user.
+func changes(t *testing.T, a *api, wantOut string, wantWrites []string, args ...string) {
+	t.Helper()
+	code, out, errs := a.run(args...)
+	if written := a.writes(); code != 0 || out != wantOut || errs != "" || !slices.Equal(written, wantWrites) {
+		t.Errorf("%v: exit status %d, stdout %q, want %q, stderr %q, writes %q, want %q", args, code, out, wantOut, errs, written, wantWrites)
+	}
+}
+
+const (
+	heldPatch     = `PATCH batch/jobs/research/train-c {"metadata":{"annotations":{"scheduling.x-k8s.io/active":"false"}}}`
+	releasedPatch = `PATCH batch/jobs/research/train-c {"metadata":{"annotations":{"scheduling.x-k8s.io/active":"true"}}}`
+)
+
+func TestAJobIsHeldAndReleasedOnce(t *testing.T) {
+	a := newAPI(t, four)
+	changes(t, a, "job.batch/train-c held (dry run)\n", []string{heldPatch + " All"}, "hold", "train-c", "--dry-run")
+	changes(t, a, "job.batch/train-c held (dry run)\n", nil, "hold", "train-c", "--dry-run=client")
+	changes(t, a, "job.batch/train-c held\n", []string{heldPatch}, "hold", "train-c")
+	// As job-extensions does.
+	a.objects[unitsOf][0]["spec"].(map[string]any)["active"] = false
+	changes(t, a, "job.batch/train-c is already held\n", nil, "hold", "job/train-c")
+	changes(t, a, "job.batch/train-c released: it is queued again\n", []string{releasedPatch}, "release", "train-c")
+	a.objects[unitsOf][0]["spec"].(map[string]any)["active"] = true
+	changes(t, a, "job.batch/train-c is not held\n", nil, "release", "train-c")
+	says2(t, a, "--dry-run: unknown value", "hold", "train-c", "--dry-run=maybe")
+	says(t, a, 1, []string{"job.batch/old has ended"}, "hold", "old")
+}
+
+func TestAJobThatRunsIsHeldOnlyWithEvict(t *testing.T) {
+	a := newAPI(t, four)
+	says(t, a, 1, []string{"job.batch/train-a holds quota", "--evict"}, "hold", "train-a")
+	if written := a.writes(); written != nil {
+		t.Errorf("writes %q", written)
+	}
+	changes(t, a, "job.batch/train-a held; it is being stopped\n", []string{strings.Replace(heldPatch, "train-c", "train-a", 1)}, "hold", "train-a", "--evict")
+}
+
+func TestAJobThatWasSuspendedByHandIsNotReleased(t *testing.T) {
+	a := newAPI(t, four)
+	a.objects[unitsOf][0]["status"].(map[string]any)["reason"] = "SuspendedByUser"
+	says(t, a, 1, []string{"suspended by hand", "unsuspend it"}, "release", "train-c")
+}
+
+func TestAUnitThatSomebodyCreatedIsHeldItself(t *testing.T) {
+	a := newAPI(t, four)
+	a.add(map[string]any{"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "QueueUnit", "metadata": map[string]any{"name": "mine", "namespace": "research"},
+		"spec": map[string]any{"consumerRef": map[string]any{"apiVersion": "example.com/v1", "kind": "Experiment", "name": "mine"}}})
+	changes(t, a, "unit mine held\n", []string{`PATCH scheduling.x-k8s.io/queueunits/research/mine {"spec":{"active":false}}`}, "hold", "mine")
+	changes(t, a, "unit mine is already held\n", nil, "hold", "qu/mine")
+	changes(t, a, "unit mine released: it is queued again\n", []string{`PATCH scheduling.x-k8s.io/queueunits/research/mine {"spec":{"active":true}}`}, "release", "mine")
+	says(t, a, 1, []string{"its priority cannot be changed"}, "priority", "mine", "3")
+}
+
+func TestThePriorityOfAJobIsSet(t *testing.T) {
+	a := newAPI(t, four)
+	patch := `PATCH batch/jobs/research/train-c {"metadata":{"annotations":{"scheduling.x-k8s.io/priority":"-5"}}}`
+	changes(t, a, "job.batch/train-c has priority -5 (was 0)\n", []string{patch}, "priority", "train-c", "--", "-5")
+	changes(t, a, "job.batch/train-c has priority -5 already\n", nil, "priority", "job", "train-c", "--", "-5")
+	a.objects[queuesOf][0]["spec"] = map[string]any{"maxPriority": 10}
+	code, out, errs := a.run("priority", "train-c", "11")
+	if code != 0 || out != "job.batch/train-c has priority 11 (was 0)\n" || errs != "The maxPriority of queue company-research is 10: the job is ordered as if it had this priority.\n" {
+		t.Errorf("exit status %d, stdout %q, stderr %q", code, out, errs)
+	}
+	for _, wrong := range [][]string{{"train-c"}, {"train-c", "high"}, {"train-c", "2147483648"}, {}} {
+		says2(t, a, "priority", append([]string{"priority"}, wrong...)...)
+	}
+}
+
+func TestAQueueIsStoppedAndResumedOnce(t *testing.T) {
+	a := newAPI(t, four)
+	patch := func(stop string) []string {
+		return []string{`PATCH scheduling.x-k8s.io/queues/kube-queue/company-research {"spec":{"stop":"` + stop + `"}}`}
+	}
+	changes(t, a, "queue company-research has spec.stop None already\n", nil, "resume", "company-research")
+	changes(t, a, "queue company-research stopped; jobs that run go on (dry run)\n", []string{patch("Hold")[0] + " All"}, "stop", "company-research", "--dry-run=server")
+	changes(t, a, "queue company-research stopped; jobs that run go on\n", patch("Hold"), "stop", "company-research")
+	changes(t, a, "queue company-research has spec.stop Hold already\n", nil, "stop", "company-research")
+	changes(t, a, "queue company-research stopped; jobs that hold quota are being stopped\n", patch("Drain"), "stop", "company-research", "--drain")
+	changes(t, a, "queue company-research resumed\n", patch("None"), "resume", "company-research")
+	says(t, a, 1, []string{`queue "company-reserch" does not exist`, `did you mean "company-research"?`}, "stop", "company-reserch")
+	says2(t, a, "expected the name of one queue", "stop")
+}
+
+func TestAMissingRightIsNamed(t *testing.T) {
+	a := newAPI(t, four)
+	a.forbidden["patch "+jobsOf+" research"] = true
+	a.forbidden["patch "+queuesOf+" kube-queue"] = true
+	a.forbidden["get "+queuesOf+" kube-queue"] = true
+	says(t, a, 1, []string{"job.batch/train-c", `cannot patch resource "jobs"`, "ask an administrator"}, "hold", "train-c")
+	says(t, a, 1, []string{"queue company-research", `cannot patch resource "queues"`, "ask an administrator"}, "stop", "company-research")
+	a.forbidden["list "+unitsOf+" research"] = true
+	says(t, a, 1, []string{`cannot list resource "queueunits"`, "ask an administrator"}, "list")
+}

@@ -1,0 +1,119 @@
+package command
+
+import (
+	_ "embed"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"kube-queue.dev/kube-queue/pkg/plugin/units"
+)
+
+// kubectlCompletion is the script that kubectl runs to complete the arguments of the plugin.
+//
+//go:embed kubectl_complete-kube_queue
+var kubectlCompletion string
+
+// addCompletion adds the completion for kubectl to the command of cobra, and the completion of the flags of kubectl.
+func (s *shell) addCompletion(root *cobra.Command) {
+	root.InitDefaultCompletionCmd("completion")
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "completion" {
+			cmd.Short = "Print scripts that complete commands in a shell"
+			cmd.AddCommand(&cobra.Command{
+				Use:   "kubectl",
+				Short: "Print the script that kubectl runs to complete kubectl kube-queue",
+				Long: `Prints a script. Write it to a file kubectl_complete-kube_queue in a folder of PATH and make it executable:
+kubectl then completes the commands, flags and names of kubectl kube-queue in every shell in which it
+completes its own.`,
+				Args: noArgs,
+				RunE: func(*cobra.Command, []string) error {
+					_, err := io.WriteString(s.Streams.Out, kubectlCompletion)
+					return err
+				},
+			})
+		}
+	}
+	_ = root.RegisterFlagCompletionFunc("namespace", s.complete(func(c *cluster, cmd *cobra.Command) []string { return c.namespaces(cmd.Context()) }))
+	_ = root.RegisterFlagCompletionFunc("queue-namespace", s.complete(func(c *cluster, cmd *cobra.Command) []string { return c.namespaces(cmd.Context()) }))
+	_ = root.RegisterFlagCompletionFunc("context", s.completeConfig(func(c *configNames) []string { return c.contexts }))
+	_ = root.RegisterFlagCompletionFunc("cluster", s.completeConfig(func(c *configNames) []string { return c.clusters }))
+	_ = root.RegisterFlagCompletionFunc("user", s.completeConfig(func(c *configNames) []string { return c.users }))
+}
+
+// completion completes an argument or the value of a flag.
+type completion = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
+
+// complete completes with names of the cluster; with none if they cannot be read.
+func (s *shell) complete(names func(*cluster, *cobra.Command) []string) completion {
+	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		c, err := s.connect()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return names(c, cmd), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// configNames are the names in a kubeconfig.
+type configNames struct{ contexts, clusters, users []string }
+
+func (s *shell) completeConfig(names func(*configNames) []string) completion {
+	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		config, err := s.flags.ToRawKubeConfigLoader().RawConfig()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		found := &configNames{}
+		for name := range config.Contexts {
+			found.contexts = append(found.contexts, name)
+		}
+		for name := range config.Clusters {
+			found.clusters = append(found.clusters, name)
+		}
+		for name := range config.AuthInfos {
+			found.users = append(found.users, name)
+		}
+		return names(found), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+func (s *shell) completeQueues(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return s.complete(func(c *cluster, cmd *cobra.Command) []string { return c.queueNames(cmd.Context()) })(cmd, args, word)
+}
+
+func (s *shell) completeQuotas(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return s.complete(func(c *cluster, cmd *cobra.Command) []string { return c.quotaPaths(cmd.Context()) })(cmd, args, word)
+}
+
+// completeJobs completes the names of jobs and of their units, of the first page of units.
+func (s *shell) completeJobs(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return s.complete(func(c *cluster, cmd *cobra.Command) []string {
+		var names []string
+		_ = c.pages(cmd.Context(), c.namespace, func(page *units.Page) bool {
+			for i := range page.Items {
+				u := &page.Items[i]
+				if u.Phase().Ended() {
+					continue
+				}
+				for _, name := range []string{u.Job(), u.Metadata.Name} {
+					if strings.HasPrefix(name, word) {
+						names = append(names, name)
+					}
+				}
+			}
+			return false
+		})
+		return names
+	})(cmd, args, word)
+}

@@ -1,0 +1,106 @@
+package command
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"kube-queue.dev/kube-queue/pkg/plugin/reviews"
+)
+
+// explain returns an error as one line that says what to do.
+func explain(err error) string {
+	var unknown x509.UnknownAuthorityError
+	var toServer *url.Error
+	switch {
+	case reviews.IsRefused(err) != nil:
+		return oneLine(err)
+	case clientcmd.IsEmptyConfig(err), clientcmd.IsContextNotFound(err), clientcmd.IsConfigurationInvalid(err):
+		return fmt.Sprintf("no cluster is selected: %s; see kubectl config get-contexts", oneLine(err))
+	case apierrors.IsUnauthorized(err):
+		return "the API server does not accept your credentials; log in again"
+	case isMissingResource(err):
+		return fmt.Sprintf("the cluster does not serve %s: kube-queue is not installed there, or in an older version; see kubectl config current-context", resourceOf(err))
+	case apierrors.IsForbidden(err):
+		return oneLine(err) + "; ask an administrator for this right"
+	case errors.As(err, &unknown):
+		return fmt.Sprintf("the certificate of the API server is not trusted: %v", unknown)
+	case errors.As(err, &toServer):
+		return unreachable(toServer)
+	default:
+		return oneLine(err)
+	}
+}
+
+// oneLine returns the text of the error without line breaks.
+func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+
+// unreachable describes that the API server does not answer.
+func unreachable(err *url.Error) string {
+	server := err.URL
+	if parsed, bad := url.Parse(err.URL); bad == nil {
+		server = parsed.Scheme + "://" + parsed.Host
+	}
+	var network *net.OpError
+	cause := err.Err
+	switch {
+	case err.Timeout(), errors.Is(err, context.DeadlineExceeded):
+		return fmt.Sprintf("the API server %s does not answer in time; is the cluster running, and the right one selected (kubectl config current-context)?", server)
+	case errors.As(err, &network) && network.Err != nil:
+		cause = network.Err
+	}
+	return fmt.Sprintf("cannot reach the API server %s: %s; is the cluster running, and the right one selected (kubectl config current-context)?", server, oneLine(cause))
+}
+
+// isMissingResource reports whether the API server does not serve the resource at all.
+func isMissingResource(err error) bool {
+	if !apierrors.IsNotFound(err) {
+		return false
+	}
+	details := detailsOf(err)
+	return details == nil || details.Name == "" || slices.ContainsFunc(details.Causes, func(c metav1.StatusCause) bool { return c.Type == metav1.CauseTypeUnexpectedServerResponse })
+}
+
+// isMissingObject reports whether the API server serves the resource and has no such object.
+func isMissingObject(err error) bool { return apierrors.IsNotFound(err) && !isMissingResource(err) }
+
+func detailsOf(err error) *metav1.StatusDetails {
+	status := apierrors.APIStatus(nil)
+	if errors.As(err, &status) {
+		return status.Status().Details
+	}
+	return nil
+}
+
+// notServed is the error about a resource that is not served, of a client that does not name it.
+type notServed struct {
+	resource schema.GroupResource
+	error
+}
+
+func (n *notServed) Unwrap() error { return n.error }
+
+// resourceOf returns the resource that is not served.
+func resourceOf(err error) string {
+	var known *notServed
+	if errors.As(err, &known) {
+		return known.resource.String()
+	}
+	if details := detailsOf(err); details != nil && details.Kind != "" {
+		if details.Group != "" {
+			return details.Kind + "." + details.Group
+		}
+		return details.Kind
+	}
+	return "queueunits.scheduling.x-k8s.io"
+}

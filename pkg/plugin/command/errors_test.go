@@ -1,0 +1,139 @@
+package command
+
+import (
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// fails runs a command with a kubeconfig, and checks that it fails with one line that has the words.
+func fails(t *testing.T, kubeconfig string, words []string, args ...string) {
+	t.Helper()
+	code, out, errs := execute(t, t.Context(), terminal{}, kubeconfig, args...)
+	if code != 1 || out != "" || strings.Count(errs, "\n") != 1 {
+		t.Errorf("%v: exit status %d, stdout %q, stderr %q", args, code, out, errs)
+	}
+	for _, word := range words {
+		if !strings.Contains(errs, word) {
+			t.Errorf("%v: %q does not say %q", args, errs, word)
+		}
+	}
+}
+
+func TestAClusterThatDoesNotAnswerIsOneLine(t *testing.T) {
+	a := newAPI(t, four)
+	closed := httptest.NewServer(http.NotFoundHandler())
+	closed.Close()
+	for _, command := range [][]string{{"list"}, {"why", "train-c"}, {"tree"}, {"queue"}, {"hold", "train-c"}, {"release", "train-c"}, {"priority", "train-c", "1"}, {"stop", "q"}, {"resume", "q"}, {"version"}, {"list", "-o", "json"}, {"list", "--watch"}} {
+		if command[0] == "version" {
+			continue // it prints its own version first
+		}
+		fails(t, a.kubeconfig(), []string{"cannot reach the API server " + closed.URL, "connection refused", "kubectl config current-context"}, append(command, "--server", closed.URL)...)
+	}
+	secure := httptest.NewUnstartedServer(a)
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	secure.StartTLS()
+	defer secure.Close()
+	fails(t, a.kubeconfig(), []string{"the certificate of the API server is not trusted"}, "list", "--server", secure.URL)
+	fails(t, filepath.Join(t.TempDir(), "none"), []string{"none"}, "list")
+	fails(t, a.kubeconfig(), []string{`the kubeconfig has no context "hera"; did you mean "here"?`}, "list", "--context", "hera")
+	empty := filepath.Join(t.TempDir(), "empty")
+	if err := os.WriteFile(empty, []byte("{apiVersion: v1, kind: Config}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fails(t, empty, []string{"no cluster is selected", "kubectl config get-contexts"}, "list")
+}
+
+func TestAClusterWithoutKubeQueueIsOneLine(t *testing.T) {
+	a := newAPI(t, "")
+	delete(a.objects, unitsOf)
+	delete(a.objects, queuesOf)
+	delete(a.objects, treesOf)
+	a.answer["older"] = func(map[string]any) (any, *metav1.Status) { return nil, nil }
+	for command, resource := range map[string]string{"list": "queueunits", "why x": "queueunits", "tree": "elasticquotatrees", "queue": "queues", "hold x": "queueunits", "stop q": "queues", "list -o yaml": "queueunits"} {
+		says(t, a, 1, []string{"the cluster does not serve " + resource, "not installed"}, strings.Fields(command)...)
+	}
+}
+
+func TestCredentialsThatAreNotAcceptedAreOneLine(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusUnauthorized)
+		_, _ = w.Write([]byte(`{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Unauthorized", "code": 401, "message": "Unauthorized"}`))
+	}))
+	defer server.Close()
+	for _, command := range []string{"list", "tree", "why x", "queue", "stop q"} {
+		fails(t, newAPI(t, four).kubeconfig(), []string{"does not accept your credentials"}, append(strings.Fields(command), "--server", server.URL)...)
+	}
+}
+
+func TestTheCommandLineIsChecked(t *testing.T) {
+	a := newAPI(t, four)
+	for command, words := range map[string]string{
+		"lst":                         `unknown command "lst"; did you mean "list"?`,
+		"list extra":                  `unexpected argument "extra"`,
+		"list --quue x":               "Did you mean --queue?",
+		"list -o tabel":               `unknown format "tabel"`,
+		"list --group sometimes":      "known values: auto, always, never",
+		"list --sort size":            "known values: name, age, priority",
+		"list --phase Runing":         `did you mean "Running"?`,
+		"list --kind TFJbo":           `did you mean "TFJob"?`,
+		"list --watch --group always": "cannot be combined",
+		"tree --interval -1s":         "--interval must be positive",
+		"why jbo/x":                   `did you mean "job"?`,
+		"queue a b":                   "expected the name of one queue",
+	} {
+		code, out, errs := a.run(strings.Fields(command)...)
+		if code != 1 || out != "" || !strings.Contains(errs, words) || !strings.HasSuffix(errs, "--help' for usage.\n") {
+			t.Errorf("%s: exit status %d, stdout %q, stderr %q", command, code, out, errs)
+		}
+	}
+	if len(a.requests) > 0 || a.lists > 0 {
+		t.Error("requests were made")
+	}
+}
+
+func TestVersionShowsWhatIsKnown(t *testing.T) {
+	a := newAPI(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: kube-queue-controller, namespace: kube-queue}, spec: {template: {spec: {containers: [{name: c, image: "registry.example.com:5000/kube-queue/kube-queue-controller:0.3.0@sha256:0"}]}}}}`)
+	expect(t, a, 0, "Plugin:     "+programVersion()+"\nController: 0.3.0\n", "", "version")
+	expect(t, a, 0, "Plugin:     "+programVersion()+"\n", "", "version", "--client")
+	code, out, errs := newAPI(t, "").run("version")
+	if code != 1 || !strings.HasPrefix(out, "Plugin:") || errs != "error: there is no Deployment kube-queue-controller in namespace kube-queue\n" {
+		t.Errorf("exit status %d, stdout %q, stderr %q", code, out, errs)
+	}
+}
+
+func TestNamesAreCompleted(t *testing.T) {
+	a := newAPI(t, four)
+	for _, c := range []struct{ args, want string }{
+		{"why tra", "train-c-job-2e7d2c03a9 train-a-job-ca978112ca"},
+		{"hold job/", "job/train-c job/train-a"},
+		{"stop ", "company-research"},
+		{"tree ", "company company/research"},
+		{"list --queue ", "company-research"},
+		{"list --phase ", "Enqueued Backoff Reserved Dequeued Running Succeeded Failed"},
+		{"list --output ", "table wide json yaml name"},
+		{"list --namespace ", "research other"},
+		{"list --context ", "here"},
+	} {
+		args := append([]string{"__complete"}, strings.Split(c.args, " ")...)
+		code, out, _ := a.run(args...)
+		got := strings.Fields(strings.Split(out, "\n:")[0])
+		if code != 0 || strings.Join(got, " ") != c.want {
+			t.Errorf("%s: %q, want %q", c.args, got, c.want)
+		}
+	}
+	if code, out, _ := a.run("completion", "kubectl"); code != 0 || !strings.HasPrefix(out, "#!/bin/sh\n") || !strings.Contains(out, `kubectl-kube_queue __complete "$@"`) {
+		t.Errorf("the script of kubectl:\n%s", out)
+	}
+	if code, out, _ := a.run("completion", "bash"); code != 0 || len(out) < 1000 {
+		t.Errorf("the script of bash, exit status %d", code)
+	}
+}

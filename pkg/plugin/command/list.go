@@ -1,0 +1,448 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/cli-runtime/pkg/printers"
+
+	visibility "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/plugin/jobs"
+	"kube-queue.dev/kube-queue/pkg/plugin/render"
+	"kube-queue.dev/kube-queue/pkg/plugin/reviews"
+	"kube-queue.dev/kube-queue/pkg/plugin/text"
+	"kube-queue.dev/kube-queue/pkg/plugin/units"
+)
+
+// Values of --group.
+const (
+	groupAuto   = "auto"
+	groupAlways = "always"
+	groupNever  = "never"
+)
+
+// many is the number of units from which on those that are alike are shown in one row.
+const many = 100
+
+type listOptions struct {
+	output
+	units.Filter
+	all   bool
+	group string
+	sort  string
+}
+
+func (s *shell) list() *cobra.Command {
+	o := &listOptions{}
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the units of jobs that wait or hold quota",
+		Long: `Lists the QueueUnits of a namespace, or of all namespaces. Units of jobs that have ended are listed only
+if --phase selects them.
+
+If there are more than 100 units, those that are alike are one row: units of one namespace, queue,
+kind, phase, reason, priority and request. UNITS is their number, and NAME the first of them.`,
+		Example: `  kubectl kube-queue list
+  kubectl kube-queue list -A --queue company-research --phase Enqueued
+  kubectl kube-queue list --reason ExceedsMaxQuota -o wide
+  kubectl kube-queue list --group never -o name`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.complete(); err != nil {
+				return err
+			}
+			c, err := s.connect()
+			if err != nil {
+				return err
+			}
+			return c.listUnits(cmd.Context(), o)
+		},
+	}
+	o.output.add(cmd, formatTable, formatWide, formatJSON, formatYAML, formatName)
+	flags := cmd.Flags()
+	flags.BoolVarP(&o.all, "all-namespaces", "A", false, "List the units of all namespaces.")
+	flags.StringSliceVar(&o.Queues, "queue", nil, "Only units of these queues.")
+	flags.StringSliceVar(&o.Kinds, "kind", nil, "Only units of jobs of these kinds, such as Job or PyTorchJob.")
+	flags.StringSliceVar(&o.Phases, "phase", nil, "Only units in these phases: "+strings.Join(units.Phases(), ", ")+".")
+	flags.StringSliceVar(&o.Reasons, "reason", nil, "Only units with these reasons, such as QuotaExceeded.")
+	flags.StringVar(&o.group, "group", groupAuto, "`WHEN` units that are alike are one row: auto (if there are more than 100), always or never.")
+	flags.StringVar(&o.sort, "sort", string(units.ByName), "`ORDER`: "+strings.Join(units.Orders(), ", ")+".")
+	flags.BoolVarP(&o.watch, "watch", "w", false, "Go on and print each unit that changes, until Ctrl-C.")
+	_ = cmd.RegisterFlagCompletionFunc("queue", s.completeQueues)
+	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions(jobs.KindNames(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("phase", cobra.FixedCompletions(units.Phases(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("reason", cobra.NoFileCompletions)
+	_ = cmd.RegisterFlagCompletionFunc("group", cobra.FixedCompletions([]string{groupAuto, groupAlways, groupNever}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions(units.Orders(), cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+// complete checks the flags.
+func (o *listOptions) complete() error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	if err := o.CheckPhases(); err != nil {
+		return usageError{fmt.Errorf("--phase: %w", err)}
+	}
+	for _, c := range []struct {
+		flag, value string
+		known       []string
+	}{{"group", o.group, []string{groupAuto, groupAlways, groupNever}}, {"sort", o.sort, units.Orders()}} {
+		if !slices.Contains(c.known, c.value) {
+			return usageError{fmt.Errorf("--%s: unknown value %q; known values: %s", c.flag, c.value, strings.Join(c.known, ", "))}
+		}
+	}
+	if len(o.Kinds) > 0 {
+		for _, kind := range o.Kinds {
+			if slices.ContainsFunc(jobs.KindNames(), func(known string) bool { return strings.EqualFold(known, kind) }) {
+				continue
+			}
+			if meant := didYouMean(kind, jobs.KindNames()); meant != "" {
+				return usageError{fmt.Errorf("--kind: no unit can be of kind %q%s", kind, meant)}
+			}
+		}
+	}
+	if o.watch && o.group == groupAlways {
+		return usageError{fmt.Errorf("--watch and --group always cannot be combined, because each change is of one unit")}
+	}
+	return nil
+}
+
+// selects reports whether a unit is shown. Units that have ended are shown only if a phase selects them.
+func (o *listOptions) selects(u *units.Unit) bool {
+	return o.Selects(u) && (len(o.Phases) > 0 || !u.Phase().Ended())
+}
+
+func (c *cluster) listUnits(ctx context.Context, o *listOptions) error {
+	namespace := c.namespace
+	if o.all {
+		namespace = ""
+	}
+	if o.watch {
+		return c.watchUnits(ctx, o, namespace)
+	}
+	if !o.isTable() {
+		return c.printUnits(ctx, o, namespace)
+	}
+	var list []units.Unit
+	seen, tooMany := units.Seen{}, false
+	err := c.pages(ctx, namespace, func(page *units.Page) bool {
+		for i := range page.Items {
+			seen.Add(&page.Items[i])
+			if o.selects(&page.Items[i]) {
+				list = append(list, page.Items[i])
+			}
+		}
+		// Then kube-queue-controller counts faster than the units can be read.
+		tooMany = page.Metadata.Continue != "" && o.group != groupNever && len(list) > many
+		return !tooMany
+	})
+	if err != nil {
+		return err
+	}
+	if tooMany {
+		review, err := c.askGroups(ctx, o)
+		if err == nil {
+			return c.showGroups(review, o)
+		}
+		if reviews.IsUnanswered(err) == nil {
+			return err
+		}
+		if list, err = c.selectAll(ctx, o, namespace, &seen); err != nil {
+			return err
+		}
+	}
+	return c.showUnits(ctx, list, o, namespace, &seen)
+}
+
+// selectAll reads all units and returns those that are shown.
+func (c *cluster) selectAll(ctx context.Context, o *listOptions, namespace string, seen *units.Seen) ([]units.Unit, error) {
+	var list []units.Unit
+	err := c.pages(ctx, namespace, func(page *units.Page) bool {
+		for i := range page.Items {
+			seen.Add(&page.Items[i])
+			if o.selects(&page.Items[i]) {
+				list = append(list, page.Items[i])
+			}
+		}
+		return true
+	})
+	return list, err
+}
+
+// askGroups requests the groups of the units. A review selects one queue, or all.
+func (c *cluster) askGroups(ctx context.Context, o *listOptions) (*visibility.QueueReview, error) {
+	if len(o.Queues) > 1 || o.sort != string(units.ByName) {
+		return nil, &reviews.Unanswered{Why: "a review has one queue and its order"}
+	}
+	spec := visibility.QueueReviewSpec{AllNamespaces: o.all, Phases: o.canonicalPhases(), Kinds: o.Kinds, Reasons: o.Reasons}
+	if len(o.Queues) == 1 {
+		spec.Queue = o.Queues[0]
+	}
+	return c.reviews().Queues(ctx, c.namespace, spec)
+}
+
+// canonicalPhases are the phases in the letter case of the API.
+func (o *listOptions) canonicalPhases() []string {
+	var phases []string
+	for _, phase := range units.Phases() {
+		if slices.ContainsFunc(o.Phases, func(p string) bool { return strings.EqualFold(p, phase) }) {
+			phases = append(phases, phase)
+		}
+	}
+	return phases
+}
+
+func (c *cluster) showGroups(review *visibility.QueueReview, o *listOptions) error {
+	view := c.view(&o.output)
+	view.Namespaces = o.all
+	if err := render.Groups(c.Streams.Out, review.Status.Groups, view); err != nil {
+		return err
+	}
+	if n := review.Status.OmittedGroups; n > 0 {
+		c.warn("%s more not shown; select some with --queue, --kind, --phase or --reason.", text.Count(int(n), "group"))
+	}
+	if n := review.Status.Hidden; n > 0 {
+		c.warn("%s of namespaces that you may not read not shown.", text.Count(int(n), "unit"))
+	}
+	return nil
+}
+
+// showUnits writes units that were read.
+func (c *cluster) showUnits(ctx context.Context, list []units.Unit, o *listOptions, namespace string, seen *units.Seen) error {
+	if len(list) == 0 {
+		return c.nothing(ctx, o, namespace, seen)
+	}
+	units.Sort(list, units.Order(o.sort))
+	grouped := o.group == groupAlways || o.group == groupAuto && len(list) > many
+	groups := units.Singles(list)
+	if grouped {
+		groups = units.Together(list)
+	}
+	view := c.view(&o.output)
+	view.Namespaces = o.all
+	return render.Rows(c.Streams.Out, groups, grouped, view)
+}
+
+// nothing says that no unit was found, as kubectl does. A namespace that does not exist, or a filter that is
+// probably misspelled, is an error.
+func (c *cluster) nothing(ctx context.Context, o *listOptions, namespace string, seen *units.Seen) error {
+	if flag, meant := seen.Meant(o.Filter); meant != "" {
+		return fmt.Errorf("no unit has this %s; did you mean --%s %s?", flag, flag, meant)
+	}
+	if namespace == "" {
+		c.warn("No units found.")
+		return nil
+	}
+	if err := c.checkNamespace(ctx, namespace); err != nil {
+		return err
+	}
+	c.warn("No units found in namespace %s.", namespace)
+	return nil
+}
+
+// printUnits writes complete objects, or their names.
+func (c *cluster) printUnits(ctx context.Context, o *listOptions, namespace string) error {
+	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": ""}}}
+	next := ""
+	for {
+		page, err := c.dynamic.Resource(unitResource).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: pageSize, Continue: next})
+		if err != nil {
+			return err
+		}
+		for i := range page.Items {
+			u, err := read(&page.Items[i])
+			if err != nil {
+				return err
+			}
+			if o.selects(u) {
+				list.Items = append(list.Items, page.Items[i])
+			}
+		}
+		if next = page.GetContinue(); next == "" {
+			break
+		}
+	}
+	slices.SortStableFunc(list.Items, func(a, b unstructured.Unstructured) int {
+		one, _ := read(&a)
+		other, _ := read(&b)
+		pair := []units.Unit{*other, *one} // sorted, it begins with a if a is not after b
+		units.Sort(pair, units.Order(o.sort))
+		if pair[0].Metadata.UID == one.Metadata.UID {
+			return -1
+		}
+		return 1
+	})
+	if o.format == formatName {
+		printer := &printers.NamePrinter{}
+		for i := range list.Items {
+			if err := printer.PrintObj(&list.Items[i], c.Streams.Out); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if list.Items == nil {
+		list.Items = []unstructured.Unstructured{}
+	}
+	return o.object(c.Streams.Out, list)
+}
+
+// read converts an object to the part that is shown.
+func read(object *unstructured.Unstructured) (*units.Unit, error) {
+	data, err := object.MarshalJSON()
+	u := &units.Unit{}
+	if err == nil {
+		err = json.Unmarshal(data, u)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading unit %s/%s: %w", object.GetNamespace(), object.GetName(), err)
+	}
+	return u, nil
+}
+
+// watchUnits writes the units, and then each one that changes.
+func (c *cluster) watchUnits(ctx context.Context, o *listOptions, namespace string) error {
+	client := c.dynamic.Resource(unitResource).Namespace(namespace)
+	show := &rows{cluster: c, options: o, known: map[string]string{}}
+	for {
+		version := ""
+		for next := ""; ; {
+			page, err := client.List(ctx, metav1.ListOptions{Limit: pageSize, Continue: next})
+			if err != nil {
+				return err
+			}
+			if err := show.page(page.Items); err != nil {
+				return err
+			}
+			version = page.GetResourceVersion()
+			if next = page.GetContinue(); next == "" {
+				break
+			}
+		}
+		expired, err := c.followUnits(ctx, client.Watch, version, show)
+		if err != nil || !expired {
+			return err
+		}
+	}
+}
+
+// followUnits writes the units that change after a version, until the context ends. It reports whether the version
+// has expired, so that the units must be listed again.
+func (c *cluster) followUnits(ctx context.Context, open func(context.Context, metav1.ListOptions) (watch.Interface, error), version string, show *rows) (expired bool, err error) {
+	for {
+		w, err := open(ctx, metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true})
+		if err != nil {
+			return isExpired(err), ignoreExpired(err)
+		}
+		for event := range w.ResultChan() {
+			object, is := event.Object.(*unstructured.Unstructured)
+			switch {
+			case event.Type == watch.Error:
+				w.Stop()
+				err := errorOf(event.Object)
+				return isExpired(err), ignoreExpired(err)
+			case !is:
+			case event.Type == watch.Bookmark:
+				version = object.GetResourceVersion()
+			default:
+				version = object.GetResourceVersion()
+				if err := show.changed(object, event.Type == watch.Deleted); err != nil {
+					w.Stop()
+					return false, err
+				}
+			}
+		}
+		w.Stop()
+		if ctx.Err() != nil || !c.Wait(ctx, rewatch) {
+			return false, ctx.Err()
+		}
+	}
+}
+
+// rows writes units as they change. After units were listed again, those that are known in their version are not
+// written again.
+type rows struct {
+	*cluster
+	options *listOptions
+	// known are the versions of the units, by UID.
+	known  map[string]string
+	begun  bool
+	widths []int
+}
+
+func (r *rows) page(items []unstructured.Unstructured) error {
+	var list []units.Unit
+	for i := range items {
+		if uid, version := string(items[i].GetUID()), items[i].GetResourceVersion(); r.known[uid] == version {
+			continue
+		} else {
+			r.known[uid] = version
+		}
+		if r.options.isTable() {
+			u, err := read(&items[i])
+			if err != nil {
+				return err
+			}
+			if r.options.selects(u) {
+				list = append(list, *u)
+			}
+		} else if err := r.print(&items[i]); err != nil {
+			return err
+		}
+	}
+	return r.table(list)
+}
+
+func (r *rows) changed(object *unstructured.Unstructured, deleted bool) error {
+	r.known[string(object.GetUID())] = object.GetResourceVersion()
+	if deleted {
+		delete(r.known, string(object.GetUID()))
+	}
+	if !r.options.isTable() {
+		if deleted {
+			return nil
+		}
+		return r.print(object)
+	}
+	u, err := read(object)
+	if err != nil || !r.options.selects(u) {
+		return err
+	}
+	if deleted {
+		u.Status.Phase, u.Status.Reason = "Deleted", ""
+	}
+	return r.table([]units.Unit{*u})
+}
+
+func (r *rows) print(object *unstructured.Unstructured) error {
+	u, err := read(object)
+	if err != nil || !r.options.selects(u) {
+		return err
+	}
+	if r.options.format == formatName {
+		return (&printers.NamePrinter{}).PrintObj(object, r.Streams.Out)
+	}
+	return r.options.object(r.Streams.Out, object)
+}
+
+func (r *rows) table(list []units.Unit) error {
+	if len(list) == 0 {
+		return nil
+	}
+	units.Sort(list, units.Order(r.options.sort))
+	view := r.view(&r.options.output)
+	view.Namespaces = r.options.all
+	view.Header = view.Header && !r.begun
+	view.Widths = &r.widths
+	r.begun = true
+	return render.Rows(r.Streams.Out, units.Singles(list), false, view)
+}

@@ -1,0 +1,116 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/printers"
+
+	"kube-queue.dev/kube-queue/pkg/plugin/render"
+)
+
+// Formats of the output.
+const (
+	formatTable = "table"
+	formatWide  = "wide"
+	formatJSON  = "json"
+	formatYAML  = "yaml"
+	formatName  = "name"
+)
+
+// output are the flags about what a command prints.
+type output struct {
+	format    string
+	formats   []string
+	noHeaders bool
+	watch     bool
+	// refreshes is whether --watch asks the question again, each time after the interval.
+	refreshes bool
+	interval  time.Duration
+}
+
+// add adds the flags. Of the formats, the first is the default.
+func (o *output) add(cmd *cobra.Command, formats ...string) {
+	o.formats = formats
+	cmd.Flags().StringVarP(&o.format, "output", "o", formats[0], "Output `FORMAT`: "+strings.Join(formats, ", ")+".")
+	cmd.Flags().BoolVar(&o.noHeaders, "no-headers", false, "Print tables without titles.")
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// addRefresh adds the flags of commands that ask a question again.
+func (o *output) addRefresh(cmd *cobra.Command) {
+	o.refreshes = true
+	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "Print the answer again whenever it changes, until Ctrl-C.")
+	cmd.Flags().DurationVar(&o.interval, "interval", 2*time.Second, "With --watch: how often the question is asked.")
+}
+
+func (o *output) check() error {
+	if !slices.Contains(o.formats, o.format) {
+		return usageError{fmt.Errorf("--output: unknown format %q; known formats: %s%s", o.format, strings.Join(o.formats, ", "), didYouMean(o.format, o.formats))}
+	}
+	if o.refreshes && o.interval <= 0 {
+		return usageError{fmt.Errorf("--interval must be positive, not %v", o.interval)}
+	}
+	return nil
+}
+
+// isTable reports whether people read the output.
+func (o *output) isTable() bool { return o.format == formatTable || o.format == formatWide }
+
+// view is how tables are shown.
+func (s *shell) view(o *output) render.View {
+	return render.View{Style: s.style(), Wide: o.format == formatWide, Header: !o.noHeaders, Now: s.Now()}
+}
+
+// object prints an object as JSON or YAML.
+func (o *output) object(to io.Writer, object runtime.Object) error {
+	var printer printers.ResourcePrinter = &printers.JSONPrinter{}
+	if o.format == formatYAML {
+		printer = &printers.YAMLPrinter{}
+	}
+	return printer.PrintObj(object, to)
+}
+
+// clearScreen moves to the top of a terminal and clears it.
+const clearScreen = "\x1b[H\x1b[2J"
+
+// repeat prints an answer and, with --watch, prints it again whenever it has changed.
+func (s *shell) repeat(ctx context.Context, o *output, answer func(context.Context, io.Writer) error) error {
+	last := ""
+	for {
+		var out bytes.Buffer
+		if err := answer(ctx, &out); err != nil {
+			return err
+		}
+		if text := out.String(); text != last {
+			switch {
+			case o.watch && s.Terminal:
+				fmt.Fprint(s.Streams.Out, clearScreen)
+			case last != "":
+				fmt.Fprintln(s.Streams.Out)
+			}
+			if _, err := io.WriteString(s.Streams.Out, text); err != nil {
+				return err
+			}
+			last = text
+		}
+		if !o.watch {
+			return nil
+		}
+		if !s.Wait(ctx, o.interval) {
+			return ctx.Err()
+		}
+	}
+}
+
+// unanswered warns that the answer is from the objects.
+func (s *shell) unanswered(why error) {
+	s.warn("%v; this is what the objects show.", why)
+}

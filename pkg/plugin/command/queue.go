@@ -1,0 +1,180 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	visibility "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/plugin/objects"
+	"kube-queue.dev/kube-queue/pkg/plugin/render"
+	"kube-queue.dev/kube-queue/pkg/plugin/reviews"
+	"kube-queue.dev/kube-queue/pkg/plugin/text"
+)
+
+// mostUnits is the greatest number of units of a queue that a review lists.
+const mostUnits = 1000
+
+func (s *shell) queue() *cobra.Command {
+	o := &output{}
+	limit := 0
+	cmd := &cobra.Command{
+		Use:     "queue [QUEUE]",
+		Aliases: []string{"queues"},
+		Short:   "List the queues, or the units of a queue in its order",
+		Long: `Without an argument, lists the queues. With the name of a queue, lists its units: those that wait, in
+the order in which they are tried, and then those that hold quota. POSITION counts all units that wait,
+also those of namespaces that you may not read, which are not listed.`,
+		Example: `  kubectl kube-queue queue
+  kubectl kube-queue queue company-research --limit 20`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usageError{fmt.Errorf("expected the name of one queue, not %d arguments", len(args))}
+			}
+			return nil
+		},
+		ValidArgsFunction: s.completeQueues,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			if limit < 1 || limit > mostUnits {
+				return usageError{fmt.Errorf("--limit must be from 1 to %d, not %d", mostUnits, limit)}
+			}
+			c, err := s.connect()
+			if err != nil {
+				return err
+			}
+			warned := false
+			return s.repeat(cmd.Context(), o, func(ctx context.Context, to io.Writer) error {
+				if len(args) == 0 {
+					return c.showQueues(ctx, to, o, &warned)
+				}
+				return c.showQueue(ctx, to, o, args[0], limit, &warned)
+			})
+		},
+	}
+	o.add(cmd, formatTable, formatWide, formatJSON, formatYAML)
+	o.addRefresh(cmd)
+	cmd.Flags().IntVar(&limit, "limit", 100, "Greatest number of units to list.")
+	return cmd
+}
+
+func queueReview(spec visibility.QueueReviewSpec, status *visibility.QueueReviewStatus) *visibility.QueueReview {
+	return &visibility.QueueReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: visibility.SchemeGroupVersion.String(), Kind: "QueueReview"}, Spec: spec, Status: status}
+}
+
+// showQueues writes the queues.
+func (c *cluster) showQueues(ctx context.Context, to io.Writer, o *output, warned *bool) error {
+	spec := visibility.QueueReviewSpec{AllNamespaces: true}
+	review, err := c.reviews().Queues(ctx, c.namespace, spec)
+	if unanswered := reviews.IsUnanswered(err); unanswered != nil {
+		list, listed := c.queues(ctx)
+		if listed != nil {
+			return c.noAnswer(unanswered, listed, "list Queues in namespace "+c.queueNamespace)
+		}
+		c.warnOnce(unanswered, warned)
+		review, err = queueReview(spec, objects.Queues(list, metav1.NewMicroTime(c.Now()))), nil
+	}
+	if err != nil {
+		return err
+	}
+	if !o.isTable() {
+		return o.object(to, review)
+	}
+	if len(review.Status.Queues) == 0 {
+		c.warn("No queues found.")
+		return nil
+	}
+	return render.Queues(to, review.Status.Queues, c.view(o))
+}
+
+// noAnswer is the error if nobody answers and the objects cannot be read either.
+func (c *cluster) noAnswer(why, err error, what string) error {
+	if apierrors.IsForbidden(err) {
+		return fmt.Errorf("%v, and you may not %s: %w", why, what, err)
+	}
+	return err
+}
+
+func (c *cluster) warnOnce(why error, warned *bool) {
+	if !*warned {
+		*warned = true
+		c.unanswered(why)
+	}
+}
+
+// showQueue writes the units of a queue.
+func (c *cluster) showQueue(ctx context.Context, to io.Writer, o *output, name string, limit int, warned *bool) error {
+	spec := visibility.QueueReviewSpec{Queue: name, AllNamespaces: true, Limit: int32(limit)}
+	review, err := c.reviews().Queues(ctx, c.namespace, spec)
+	if unanswered := reviews.IsUnanswered(err); unanswered != nil {
+		review, err = c.queueOfObjects(ctx, spec, unanswered, warned)
+	}
+	if err != nil {
+		return err
+	}
+	if !o.isTable() {
+		return o.object(to, review)
+	}
+	if len(review.Status.Queues) == 0 && len(review.Status.Units) == 0 {
+		return c.noQueue(ctx, name)
+	}
+	view := c.view(o)
+	if len(review.Status.Queues) > 0 {
+		if err := render.Queues(to, review.Status.Queues, view); err != nil {
+			return err
+		}
+		fmt.Fprintln(to)
+	}
+	view.Namespaces = true
+	if len(review.Status.Units) > 0 {
+		if err := render.Summaries(to, review.Status.Units, nil, view); err != nil {
+			return err
+		}
+	}
+	if more := int(review.Status.Selected) - len(review.Status.Units); more > 0 {
+		fmt.Fprintf(to, "%s more; see --limit.\n", text.Count(more, "unit"))
+	}
+	if n := review.Status.Hidden; n > 0 {
+		fmt.Fprintf(to, "%s of namespaces that you may not read.\n", text.Count(int(n), "unit"))
+	}
+	return nil
+}
+
+// queueOfObjects reads the units of the queue: those of all namespaces or, if the caller may not list them, those of
+// the namespace, whose positions are not known.
+func (c *cluster) queueOfObjects(ctx context.Context, spec visibility.QueueReviewSpec, why error, warned *bool) (*visibility.QueueReview, error) {
+	queue, err := c.queue.SchedulingV1alpha1().Queues(c.queueNamespace).Get(ctx, spec.Queue, metav1.GetOptions{})
+	var known []v1alpha1.Queue
+	var most *int32
+	switch {
+	case isMissingObject(err):
+		return nil, c.noQueue(ctx, spec.Queue)
+	case err == nil:
+		known, most = []v1alpha1.Queue{*queue}, queue.Spec.MaxPriority
+	case !apierrors.IsForbidden(err):
+		return nil, err
+	}
+	list, err := c.allUnits(ctx, "")
+	complete := err == nil
+	if apierrors.IsForbidden(err) {
+		list, err = c.allUnits(ctx, c.namespace)
+	}
+	if err != nil {
+		return nil, c.noAnswer(why, err, "list QueueUnits")
+	}
+	c.warnOnce(why, warned)
+	if !complete {
+		c.warn("You may not list units of all namespaces: only those of namespace %s are shown, without their positions.", c.namespace)
+	}
+	status := objects.Queues(known, metav1.NewMicroTime(c.Now()))
+	objects.Order(status, list, spec.Queue, most, complete, int(spec.Limit))
+	return queueReview(spec, status), nil
+}

@@ -1,0 +1,314 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// four are the jobs of docs/tasks/see-why-a-job-waits.md.
+const four = `
+{apiVersion: v1, kind: Namespace, metadata: {name: research}}
+---
+{apiVersion: v1, kind: Namespace, metadata: {name: other}}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: train-c, namespace: research, uid: c, annotations: {scheduling.x-k8s.io/suspend: "true"}}
+spec: {suspend: true}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: train-a, namespace: research, uid: a}
+spec: {}
+---
+apiVersion: scheduling.x-k8s.io/v1alpha1
+kind: QueueUnit
+metadata: {name: train-c-job-2e7d2c03a9, namespace: research, creationTimestamp: "2026-01-01T11:59:24Z"}
+spec: {consumerRef: {apiVersion: batch/v1, kind: Job, name: train-c, uid: c}, resource: {cpu: 500m}, priority: 0, active: true}
+status: {phase: Enqueued, reason: MaxJobs, queue: company-research, quota: company/research,
+  message: "job limit reached in quota company/research: requested 1 job, used 2 of max 2 (kube-queue/max-jobs)"}
+---
+apiVersion: scheduling.x-k8s.io/v1alpha1
+kind: QueueUnit
+metadata: {name: train-a-job-ca978112ca, namespace: research, creationTimestamp: "2026-01-01T11:59:20Z"}
+spec: {consumerRef: {apiVersion: batch/v1, kind: Job, name: train-a, uid: a}, resource: {cpu: "2"}, priority: 0, active: true}
+status: {phase: Running, queue: company-research, quota: company/research}
+---
+apiVersion: scheduling.x-k8s.io/v1alpha1
+kind: QueueUnit
+metadata: {name: big, namespace: other, creationTimestamp: "2026-01-01T11:59:22Z"}
+spec: {consumerRef: {apiVersion: kubeflow.org/v1, kind: TFJob, name: big, uid: b}, resource: {cpu: "3"}, priority: 5}
+status: {phase: Running, queue: company-research, quota: company/research}
+---
+apiVersion: scheduling.x-k8s.io/v1alpha1
+kind: QueueUnit
+metadata: {name: first, namespace: other, creationTimestamp: "2026-01-01T11:59:30Z"}
+spec: {consumerRef: {apiVersion: kubeflow.org/v1, kind: TFJob, name: first, uid: f}, resource: {cpu: "1"}, priority: 5}
+status: {phase: Enqueued, reason: MaxJobs, queue: company-research, quota: company/research}
+---
+apiVersion: scheduling.x-k8s.io/v1alpha1
+kind: QueueUnit
+metadata: {name: old, namespace: research, creationTimestamp: "2026-01-01T11:00:00Z"}
+spec: {consumerRef: {apiVersion: batch/v1, kind: Job, name: old, uid: o}, resource: {cpu: "1"}}
+status: {phase: Succeeded, queue: company-research, quota: company/research}
+---
+apiVersion: scheduling.x-k8s.io/v1alpha1
+kind: Queue
+metadata: {name: company-research, namespace: kube-queue}
+spec: {}
+status: {policy: RoundRobin, quota: company/research, pending: 2, running: 2, headReason: MaxJobs}
+---
+apiVersion: scheduling.sigs.k8s.io/v1beta1
+kind: ElasticQuotaTree
+metadata: {name: tree, namespace: kube-system}
+spec: {root: {name: company, max: {cpu: 12}, children: [{name: research, namespaces: [research, other], min: {cpu: 4}, max: {cpu: 12, kube-queue/max-jobs: 2}}]}}
+status:
+  conditions: [{type: Valid, status: "True"}]
+  nodes:
+  - {path: company, used: {cpu: "5"}, request: {cpu: 6500m}, jobs: 2}
+  - {path: company/research, used: {cpu: "5"}, request: {cpu: 6500m}, borrowed: {cpu: "1"}, jobs: 2}
+`
+
+const down = "kube-queue-controller does not answer; this is what the objects show.\n"
+
+func expect(t *testing.T, a *api, wantCode int, wantOut, wantErr string, args ...string) {
+	t.Helper()
+	code, out, errs := a.run(args...)
+	if code != wantCode || out != wantOut || errs != wantErr {
+		t.Errorf("%v: exit status %d, want %d\nstdout:\n%s\nwant:\n%s\nstderr:\n%s\nwant:\n%s", args, code, wantCode, out, wantOut, errs, wantErr)
+	}
+}
+
+// says runs a command that fails, and checks that the only line on the standard error has the words.
+func says(t *testing.T, a *api, wantCode int, words []string, args ...string) {
+	t.Helper()
+	code, out, errs := a.run(args...)
+	if code != wantCode || out != "" || strings.Count(errs, "\n") != 1 {
+		t.Errorf("%v: exit status %d, want %d; stdout %q, stderr %q", args, code, wantCode, out, errs)
+	}
+	for _, word := range words {
+		if !strings.Contains(errs, word) {
+			t.Errorf("%v: %q does not say %q", args, errs, word)
+		}
+	}
+}
+
+func TestListShowsTheUnitsThatHaveNotEnded(t *testing.T) {
+	a := newAPI(t, four)
+	expect(t, a, 0, ""+
+		"NAME                     QUEUE              PHASE      REASON    PRIORITY   KIND   REQUESTS   AGE\n"+
+		"train-a-job-ca978112ca   company-research   Running              0          Job    2 cpu      40s\n"+
+		"train-c-job-2e7d2c03a9   company-research   Enqueued   MaxJobs   0          Job    500m cpu   36s\n", "", "list")
+	expect(t, a, 0, ""+
+		"NAMESPACE   NAME    QUEUE              PHASE      REASON    PRIORITY   KIND    REQUESTS   AGE\n"+
+		"other       first   company-research   Enqueued   MaxJobs   5          TFJob   1 cpu      30s\n", "", "list", "-A", "--kind", "tfjob", "--phase", "enqueued")
+	expect(t, a, 0, "queueunit.scheduling.x-k8s.io/old\n", "", "list", "-o", "name", "--phase", "Succeeded")
+	expect(t, a, 0, "queueunit.scheduling.x-k8s.io/big\nqueueunit.scheduling.x-k8s.io/first\n", "", "list", "-n", "other", "--sort", "age", "-o", "name")
+	code, out, _ := a.run("list", "-o", "json", "--reason", "MaxJobs")
+	list := struct {
+		Kind  string
+		Items []struct{ Spec map[string]any }
+	}{}
+	if err := json.Unmarshal([]byte(out), &list); err != nil || code != 0 || list.Kind != "List" || len(list.Items) != 1 || list.Items[0].Spec["active"] != true {
+		t.Errorf("as JSON, exit status %d: %v\n%s", code, err, out)
+	}
+	if code, out, _ := a.run("list", "-o", "yaml", "--queue", "none"); code != 0 || !strings.Contains(out, "items: []") {
+		t.Errorf("an empty list as YAML, exit status %d:\n%s", code, out)
+	}
+}
+
+func TestAListWithoutUnitsSaysWhy(t *testing.T) {
+	a := newAPI(t, four)
+	a.add(map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "empty"}})
+	expect(t, a, 0, "", "No units found in namespace empty.\n", "list", "-n", "empty")
+	says(t, a, 1, []string{`namespace "reserch" does not exist`, `did you mean "research"?`}, "list", "-n", "reserch")
+	says(t, a, 1, []string{"no unit has this queue", "--queue company-research"}, "list", "--queue", "company-reserch")
+	says(t, a, 1, []string{"no unit has this reason", "--reason MaxJobs"}, "list", "--reason", "MaxJob")
+	a.forbidden["get /namespaces"] = true
+	expect(t, a, 0, "", "No units found in namespace reserch.\n", "list", "-n", "reserch")
+}
+
+// crowd adds units that are alike.
+func crowd(a *api, n int) {
+	for i := range n {
+		a.add(map[string]any{"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "QueueUnit",
+			"metadata": map[string]any{"name": fmt.Sprintf("many-%04d", i), "namespace": "research", "creationTimestamp": "2026-01-01T11:00:00Z"},
+			"spec":     map[string]any{"consumerRef": map[string]any{"apiVersion": "batch/v1", "kind": "Job", "name": fmt.Sprintf("many-%04d", i)}, "resource": map[string]any{"cpu": "1"}},
+			"status":   map[string]any{"phase": "Enqueued", "reason": "QuotaExceeded", "queue": "company-research"}})
+	}
+}
+
+const grouped = "" +
+	"NAME                     UNITS   QUEUE              PHASE      REASON          PRIORITY   KIND   REQUESTS   AGE\n" +
+	"many-0000                 2500   company-research   Enqueued   QuotaExceeded   0          Job    1 cpu      60m\n" +
+	"train-a-job-ca978112ca       1   company-research   Running                    0          Job    2 cpu      40s\n" +
+	"train-c-job-2e7d2c03a9       1   company-research   Enqueued   MaxJobs         0          Job    500m cpu   36s\n"
+
+func TestManyUnitsThatAreAlikeAreOneRow(t *testing.T) {
+	a := newAPI(t, four)
+	crowd(a, 2500)
+	expect(t, a, 0, grouped, "", "list")
+	if a.lists != 1+3 {
+		t.Errorf("%d lists were read, want one page until there are many, and then three", a.lists)
+	}
+	if _, out, _ := a.run("list", "--group", "never"); strings.Count(out, "\n") != 2503 {
+		t.Errorf("not grouped: %d lines", strings.Count(out, "\n"))
+	}
+	if _, out, _ := newAPI(t, four).run("list", "--group", "always", "--no-headers"); !strings.HasPrefix(out, "train-a-job-ca978112ca   1 ") {
+		t.Errorf("few units, grouped:\n%s", out)
+	}
+}
+
+func TestManyUnitsAreCountedByWhoDecides(t *testing.T) {
+	a := newAPI(t, four)
+	crowd(a, 2500)
+	a.answer["queuereviews"] = func(spec map[string]any) (any, *metav1.Status) {
+		return map[string]any{"observedTime": "2026-01-01T12:00:00.000000Z", "omittedGroups": 3, "hidden": 7, "groups": []any{map[string]any{"units": 2500,
+			"first": map[string]any{"namespace": "research", "name": "many-0000", "queue": "company-research", "phase": "Enqueued", "reason": "QuotaExceeded", "kind": "Job",
+				"requests": map[string]any{"cpu": "1"}, "submissionTime": "2026-01-01T11:00:00Z", "position": 1}}}}, nil
+	}
+	expect(t, a, 0, ""+
+		"NAME        UNITS   QUEUE              PHASE      REASON          PRIORITY   KIND   REQUESTS   AGE\n"+
+		"many-0000    2500   company-research   Enqueued   QuotaExceeded   0          Job    1 cpu      60m\n",
+		"3 groups more not shown; select some with --queue, --kind, --phase or --reason.\n7 units of namespaces that you may not read not shown.\n",
+		"list", "--queue", "company-research", "--phase", "enqueued")
+	if a.lists != 1 || len(a.requests) != 1 || a.requests[0] != `ASK queuereviews research {"phases":["Enqueued"],"queue":"company-research"}` {
+		t.Errorf("%d lists, requests %q", a.lists, a.requests)
+	}
+}
+
+func TestListFitsTheTerminal(t *testing.T) {
+	a := newAPI(t, four)
+	_, out, _ := a.runIn(terminal{width: 80, colour: true}, "list")
+	if !strings.Contains(out, "\x1b[32mRunning\x1b[0m") || !strings.Contains(out, "train-a-job-ca9…") {
+		t.Errorf("on a terminal:\n%s", out)
+	}
+	if _, out, _ := a.runIn(terminal{width: 80}, "list"); strings.Contains(out, "\x1b") {
+		t.Errorf("colours that nobody wants:\n%s", out)
+	}
+}
+
+func TestWatchShowsEachUnitThatChanges(t *testing.T) {
+	a := newAPI(t, four)
+	ctx, cancel := context.WithCancel(t.Context())
+	waiting := 0
+	in := terminal{wait: func(context.Context, time.Duration) bool { waiting++; cancel(); return false }}
+	event := func(kind, phase string) string {
+		return fmt.Sprintf(`{"type": %q, "object": {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "QueueUnit", "metadata": {"name": "train-c-job-2e7d2c03a9", "namespace": "research", "uid": "c",
+			"resourceVersion": "101", "creationTimestamp": "2026-01-01T11:59:24Z"}, "spec": {"consumerRef": {"apiVersion": "batch/v1", "kind": "Job", "name": "train-c"}}, "status": {"phase": %q, "queue": "company-research"}}}`, kind, phase)
+	}
+	a.events = []string{strings.ReplaceAll(event("MODIFIED", "Dequeued"), "\n", ""), strings.ReplaceAll(event("DELETED", "Running"), "\n", ""),
+		`{"type": "ERROR", "object": {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "InternalError", "code": 500, "message": "it broke"}}`}
+	code, out, errs := execute(t, ctx, in, a.kubeconfig(), "list", "--watch")
+	want := "" +
+		"NAME                     QUEUE              PHASE      REASON    PRIORITY   KIND   REQUESTS   AGE\n" +
+		"train-a-job-ca978112ca   company-research   Running              0          Job    2 cpu      40s\n" +
+		"train-c-job-2e7d2c03a9   company-research   Enqueued   MaxJobs   0          Job    500m cpu   36s\n" +
+		"train-c-job-2e7d2c03a9   company-research   Dequeued             0          Job               36s\n" +
+		"train-c-job-2e7d2c03a9   company-research   Deleted              0          Job               36s\n"
+	if code != 1 || out != want || errs != "error: it broke\n" || waiting != 0 {
+		t.Errorf("exit status %d, waited %d times\n%swant\n%s%s", code, waiting, out, want, errs)
+	}
+}
+
+func TestCtrlCEndsAWatch(t *testing.T) {
+	a := newAPI(t, four)
+	ctx, cancel := context.WithCancel(t.Context())
+	asked := 0
+	in := terminal{wait: func(context.Context, time.Duration) bool {
+		if asked++; asked == 2 {
+			cancel()
+			return false
+		}
+		return true
+	}}
+	code, out, errs := execute(t, ctx, in, a.kubeconfig(), "queue", "--watch")
+	// The answer has not changed, so it is written once.
+	if code != 130 || strings.Count(out, "NAME") != 1 || errs != down {
+		t.Errorf("exit status %d\n%s%s", code, out, errs)
+	}
+}
+
+func TestTreeShowsWhatTheObjectsShow(t *testing.T) {
+	a := newAPI(t, four)
+	want := "" +
+		"NAME         RESOURCE   MIN   USED   MAX   BORROWED   LENT   UNQUEUED   WAITING\n" +
+		"company      cpu          -      5    12          -      -          -     1500m\n" +
+		"             jobs         -      2     -          -      -          -         -\n" +
+		"  research   cpu          4      5    12          1      -          -     1500m\n" +
+		"             jobs         -      2     2          -      -          -         -\n"
+	expect(t, a, 0, want, down, "tree")
+	expect(t, a, 0, strings.ReplaceAll(""+
+		"NAME               RESOURCE   MIN   USED   MAX   BORROWED   LENT   UNQUEUED   WAITING\n"+
+		"company/research   cpu          4      5    12          1      -          -     1500m\n"+
+		"                   jobs         -      2     2          -      -          -         -\n", "\t", ""), down, "tree", "company/research")
+	says2(t, a, "expected the path of one quota", "tree", "company", "research")
+	_, out, _ := a.runIn(terminal{width: 120}, "tree")
+	if !strings.Contains(out, "███████▒▒···········") {
+		t.Errorf("no bars on a terminal:\n%s", out)
+	}
+	code, _, errs := a.run("tree", "company/reserch")
+	if code != 1 || !strings.HasSuffix(errs, "error: quota \"company/reserch\" does not exist; did you mean \"company/research\"?\n") {
+		t.Errorf("exit status %d: %s", code, errs)
+	}
+}
+
+func TestTreeOfWhoDecidesHasMore(t *testing.T) {
+	a := newAPI(t, four)
+	a.answer["quotareviews"] = func(spec map[string]any) (any, *metav1.Status) {
+		if spec["quota"] == "nothing" {
+			return map[string]any{"observedTime": "2026-01-01T12:00:00.000000Z"}, nil
+		}
+		return map[string]any{"observedTime": "2026-01-01T12:00:00.000000Z", "hidden": 2, "quotas": []any{map[string]any{"path": "company", "queue": "company", "min": map[string]any{"cpu": "4"},
+			"lent": map[string]any{"cpu": "3"}, "unqueued": map[string]any{"memory": "1Gi"}, "waiting": 9, "holding": 2}}}, nil
+	}
+	expect(t, a, 0, ""+
+		"NAME      RESOURCE   MIN   USED   MAX   BORROWED   LENT   UNQUEUED   WAITING\n"+
+		"company   cpu          4      0     -          -      3          -         -\n"+
+		"          memory       -      0     -          -      -        1Gi         -\n"+
+		"          jobs         -      2     -          -      -          -         9\n"+
+		"2 quotas of others not shown.\n", "", "tree")
+	says(t, a, 1, []string{`quota "nothing" does not exist, or you may not see it`}, "tree", "nothing")
+	code, out, _ := a.run("tree", "-o", "json")
+	if code != 0 || !strings.Contains(out, `"kind": "QuotaReview"`) || !strings.Contains(out, `"apiVersion": "visibility.kube-queue.dev/v1alpha1"`) {
+		t.Errorf("as JSON:\n%s", out)
+	}
+}
+
+func TestQueueShowsTheOrder(t *testing.T) {
+	a := newAPI(t, four)
+	queues := "" +
+		"NAME               POLICY       STOP   PENDING   RESERVED   DEQUEUED   RUNNING   FRONT-REASON   QUOTA\n" +
+		"company-research   RoundRobin   None         2          0          0         2   MaxJobs        company/research\n"
+	expect(t, a, 0, queues, down, "queue")
+	expect(t, a, 0, queues+"\n"+
+		"NAMESPACE   NAME                     POSITION   QUEUE              PHASE      REASON    PRIORITY   KIND    REQUESTS   AGE\n"+
+		"other       first                           1   company-research   Enqueued   MaxJobs   5          TFJob   1 cpu      30s\n"+
+		"research    train-c-job-2e7d2c03a9          2   company-research   Enqueued   MaxJobs   0          Job     500m cpu   36s\n"+
+		"research    train-a-job-ca978112ca              company-research   Running              0          Job     2 cpu      40s\n"+
+		"1 unit more; see --limit.\n", down, "queue", "company-research", "--limit", "3")
+	says(t, a, 1, []string{`queue "company-reserch" does not exist in namespace kube-queue; did you mean "company-research"?`}, "queue", "company-reserch")
+	says2(t, a, "--limit must be from 1 to 1000", "queue", "company-research", "--limit", "0")
+	// A tenant sees its own units, and not where they are.
+	a.forbidden["list "+unitsOf] = true
+	a.forbidden["get "+queuesOf+" kube-queue"] = true
+	code, out, errs := a.run("queue", "company-research")
+	if code != 0 || strings.Contains(out, "first") || strings.Contains(out, "POSITION") || !strings.Contains(out, "train-c") || !strings.Contains(errs, "only those of namespace research") {
+		t.Errorf("exit status %d\n%s%s", code, out, errs)
+	}
+}
+
+// says2 runs a command with an error in its command line, after which the help is named.
+func says2(t *testing.T, a *api, words string, args ...string) {
+	t.Helper()
+	code, out, errs := a.run(args...)
+	if code == 0 || out != "" || !strings.Contains(errs, words) || !strings.HasSuffix(errs, "--help' for usage.\n") {
+		t.Errorf("%v: exit status %d, stdout %q, stderr %q", args, code, out, errs)
+	}
+}

@@ -1,0 +1,219 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/extensions/framework/decision"
+	"kube-queue.dev/kube-queue/pkg/plugin/jobs"
+	"kube-queue.dev/kube-queue/pkg/plugin/units"
+)
+
+// target is what a user has named: a unit, a job without a unit, or a job and its unit.
+type target struct {
+	unit *v1alpha1.QueueUnit
+	// job is the job, and resource where it is, if they were read.
+	job      *unstructured.Unstructured
+	resource schema.GroupVersionResource
+}
+
+// String is the name of the job, or of the unit if it was created by hand.
+func (t *target) String() string {
+	if t.job != nil {
+		return nameOf(t.job.GroupVersionKind().GroupKind(), t.job.GetName())
+	}
+	gv, _ := schema.ParseGroupVersion(t.unit.Spec.ConsumerRef.APIVersion)
+	return nameOf(gv.WithKind(t.unit.Spec.ConsumerRef.Kind).GroupKind(), t.unit.Spec.ConsumerRef.Name)
+}
+
+func nameOf(kind schema.GroupKind, name string) string {
+	return jobs.Kind{GroupKind: kind}.String() + "/" + name
+}
+
+// find finds what a user has named.
+func (c *cluster) find(ctx context.Context, ref jobs.Reference) (*target, error) {
+	if len(ref.Kinds) == 0 {
+		unit, err := c.unit(ctx, ref.Name)
+		if unit != nil || err != nil {
+			return &target{unit: unit}, err
+		}
+		if ref.Unit {
+			return nil, c.noUnit(ctx, ref.Name)
+		}
+		return c.findByName(ctx, ref)
+	}
+	var found []*target
+	for _, kind := range ref.Kinds {
+		t, err := c.findJob(ctx, kind, ref.Name)
+		if err != nil && !apierrors.IsForbidden(err) {
+			return nil, err
+		}
+		if t != nil {
+			found = append(found, t)
+		}
+	}
+	if len(found) == 0 {
+		return c.findByName(ctx, ref)
+	}
+	if len(found) > 1 {
+		return nil, ambiguous(ref, found)
+	}
+	unit, err := c.unitOf(ctx, found[0].job)
+	found[0].unit = unit
+	return found[0], err
+}
+
+// unit reads a unit; nil if it does not exist.
+func (c *cluster) unit(ctx context.Context, name string) (*v1alpha1.QueueUnit, error) {
+	unit, err := c.queue.SchedulingV1alpha1().QueueUnits(c.namespace).Get(ctx, name, metav1.GetOptions{})
+	if isMissingObject(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return unit, nil
+}
+
+// unitOf reads the unit of a job; nil if it has none.
+func (c *cluster) unitOf(ctx context.Context, job *unstructured.Unstructured) (*v1alpha1.QueueUnit, error) {
+	return c.unit(ctx, decision.UnitName(job.GetKind(), job.GetName(), job.GetUID()))
+}
+
+// findJob reads a job of a kind in the first version that the API server serves; nil if there is none.
+func (c *cluster) findJob(ctx context.Context, kind jobs.Kind, name string) (*target, error) {
+	for _, version := range kind.Versions {
+		gvr := schema.GroupVersionResource{Group: kind.Group, Version: version, Resource: kind.Resource}
+		job, err := c.objects(gvr).Get(ctx, name, metav1.GetOptions{})
+		switch {
+		case err == nil:
+			return &target{job: job, resource: gvr}, nil
+		case isMissingResource(err):
+		case isMissingObject(err):
+			return nil, nil
+		default:
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
+// findByName finds the unit of a job by the name of the job, and then jobs without a unit.
+func (c *cluster) findByName(ctx context.Context, ref jobs.Reference) (*target, error) {
+	var found []*units.Unit
+	var near []string
+	err := c.pages(ctx, c.namespace, func(page *units.Page) bool {
+		for i := range page.Items {
+			u := &page.Items[i]
+			gv, _ := schema.ParseGroupVersion(u.Spec.ConsumerRef.APIVersion)
+			kind := gv.WithKind(u.Spec.ConsumerRef.Kind).GroupKind()
+			isKind := len(ref.Kinds) == 0 || slices.ContainsFunc(ref.Kinds, func(k jobs.Kind) bool { return k.GroupKind == kind })
+			switch {
+			case u.Spec.ConsumerRef.Name == ref.Name && isKind:
+				found = append(found, u)
+			case isKind && len(near) < suggestions:
+				near = append(near, u.Spec.ConsumerRef.Name)
+			}
+		}
+		return true
+	})
+	if err != nil {
+		return nil, err
+	}
+	// A unit of a job that is gone may remain next to that of the job that replaced it.
+	if current := slices.DeleteFunc(slices.Clone(found), func(u *units.Unit) bool { return u.Phase().Ended() }); len(current) > 0 {
+		found = current
+	}
+	switch len(found) {
+	case 0:
+		return c.findWithoutUnit(ctx, ref, near)
+	case 1:
+		unit, err := c.unit(ctx, found[0].Metadata.Name)
+		if unit == nil && err == nil {
+			err = fmt.Errorf("unit %q was deleted just now", found[0].Metadata.Name)
+		}
+		return &target{unit: unit}, err
+	}
+	var names []string
+	for _, u := range found {
+		names = append(names, u.Job()+" (unit "+u.Metadata.Name+")")
+	}
+	slices.Sort(names)
+	return nil, fmt.Errorf("%d jobs in namespace %s are named %q: %s; name the unit of one of them", len(found), c.namespace, ref.Name, strings.Join(names, ", "))
+}
+
+// findWithoutUnit finds a job that has no unit, by its name alone.
+func (c *cluster) findWithoutUnit(ctx context.Context, ref jobs.Reference, near []string) (*target, error) {
+	var found []*target
+	if len(ref.Kinds) == 0 {
+		for _, kind := range jobs.Kinds() {
+			t, err := c.findJob(ctx, kind, ref.Name)
+			if err != nil && !apierrors.IsForbidden(err) {
+				return nil, err
+			}
+			if t != nil {
+				found = append(found, t)
+			}
+		}
+	}
+	switch len(found) {
+	case 0:
+		if err := c.checkNamespace(ctx, c.namespace); err != nil {
+			return nil, err
+		}
+		return nil, fmt.Errorf("no job or unit %q in namespace %s%s", ref.Text, c.namespace, didYouMean(ref.Name, near))
+	case 1:
+		return found[0], nil
+	}
+	return nil, ambiguous(ref, found)
+}
+
+func ambiguous(ref jobs.Reference, found []*target) error {
+	var names []string
+	for _, t := range found {
+		names = append(names, t.String())
+	}
+	slices.Sort(names)
+	return fmt.Errorf("%q may be any of %s; name one of them", ref.Text, strings.Join(names, ", "))
+}
+
+// noUnit is the error about a unit that does not exist.
+func (c *cluster) noUnit(ctx context.Context, name string) error {
+	if err := c.checkNamespace(ctx, c.namespace); err != nil {
+		return err
+	}
+	var near []string
+	list, err := c.queue.SchedulingV1alpha1().QueueUnits(c.namespace).List(ctx, metav1.ListOptions{Limit: suggestions})
+	if err == nil {
+		for i := range list.Items {
+			near = append(near, list.Items[i].Name)
+		}
+	}
+	return fmt.Errorf("unit %q does not exist in namespace %s%s", name, c.namespace, didYouMean(name, near))
+}
+
+// readJob reads the job of a unit if it was not read; nil if kube-queue does not queue its kind or it is gone.
+func (c *cluster) readJob(ctx context.Context, t *target) (*unstructured.Unstructured, error) {
+	if t.job != nil || t.unit == nil {
+		return t.job, nil
+	}
+	ref := t.unit.Spec.ConsumerRef
+	kind, known := jobs.KindOf(ref.APIVersion, ref.Kind)
+	if !known {
+		return nil, nil
+	}
+	found, err := c.findJob(ctx, kind, ref.Name)
+	if err != nil || found == nil {
+		return nil, err
+	}
+	t.job, t.resource = found.job, found.resource
+	return t.job, nil
+}

@@ -1,0 +1,181 @@
+// Package command has the commands of the kubectl plugin "kubectl kube-queue". Each command reads with
+// the rights of the caller, and writes one line for each thing that it has done.
+//
+// What waits, and why, is asked of kube-queue-controller with reviews. If it does not answer, a line on
+// the standard error says so, and the answer is computed from the objects that the caller may read. What is
+// shown is written by package render in either case.
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"kube-queue.dev/kube-queue/pkg/plugin/convert"
+	"kube-queue.dev/kube-queue/pkg/plugin/text"
+	"kube-queue.dev/kube-queue/pkg/program/identity"
+	"kube-queue.dev/kube-queue/pkg/program/usage"
+)
+
+// display is how users call the plugin.
+const display = "kubectl kube-queue"
+
+// Exit statuses.
+const (
+	exitClean = 0
+	// exitError is the status after an error of all commands but simulate and convert, which have their own.
+	exitError = 1
+	// exitNegative is the status of simulate if something would wait or is invalid, and exitSimulate the
+	// one after an error, as those of kubectl diff.
+	exitNegative = 1
+	exitSimulate = 2
+	// exitInterrupted is the status after Ctrl-C.
+	exitInterrupted = 130
+)
+
+// Environment is what the plugin is started with.
+type Environment struct {
+	Streams genericiooptions.IOStreams
+	// Terminal is whether the standard output is a terminal, with this number of characters in a line.
+	Terminal bool
+	Width    int
+	// NoColour is whether the user wants no colours.
+	NoColour bool
+	Now      func() time.Time
+	// Wait waits for the duration, and reports false if the context ends before.
+	Wait func(context.Context, time.Duration) bool
+}
+
+// shell is what all commands share.
+type shell struct {
+	Environment
+	flags *genericclioptions.ConfigFlags
+	// queueNamespace is the namespace of the Queues.
+	queueNamespace string
+}
+
+// usageError is an error in the command line.
+type usageError struct{ error }
+
+// verdict ends a command with a status after everything was printed.
+type verdict int
+
+func (verdict) Error() string { return "the result is negative" }
+
+// Run runs the plugin and returns its exit status.
+func Run(ctx context.Context, env Environment, args []string) int {
+	cmd := New(env)
+	cmd.SetArgs(args)
+	executed, err := cmd.ExecuteContextC(ctx)
+	return conclude(ctx, env.Streams.ErrOut, executed, err)
+}
+
+// conclude prints the error of a command and returns the exit status.
+func conclude(ctx context.Context, out io.Writer, executed *cobra.Command, err error) int {
+	failed := exitError
+	if executed.Name() == simulateName {
+		failed = exitSimulate
+	}
+	var wrong usageError
+	var result verdict
+	var converted *convert.StatusError
+	switch {
+	case err == nil:
+		return exitClean
+	case ctx.Err() != nil:
+		return exitInterrupted
+	case errors.As(err, &result):
+		return int(result)
+	case errors.As(err, &converted):
+		if message := converted.Error(); message != "" {
+			fmt.Fprintf(out, "error: %s\n", text.Clean(message))
+		}
+		return converted.ExitStatus()
+	case errors.As(err, &wrong):
+		usage.Print(out, executed.CommandPath(), wrong.error, executed.Flags())
+	default:
+		fmt.Fprintf(out, "error: %s\n", text.Clean(explain(err)))
+	}
+	return failed
+}
+
+// New returns the command with all its subcommands.
+func New(env Environment) *cobra.Command {
+	s := &shell{Environment: env, flags: genericclioptions.NewConfigFlags(true)}
+	cmd := &cobra.Command{
+		Use:   "kubectl-kube_queue",
+		Short: "Show the queue, explain why jobs wait, and hold, release or order them",
+		Long: `Shows the jobs that wait for quota or hold it, explains why a job waits, who holds the quota and what
+would admit it, and holds, releases and orders jobs. All commands use the rights of the caller.
+
+All flags of kubectl that select a cluster, a user and a namespace are accepted; see kubectl options.`,
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: display},
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			hint := ""
+			if meant := cmd.SuggestionsFor(args[0]); len(meant) > 0 {
+				hint = fmt.Sprintf("; did you mean %q?", meant[0])
+			}
+			return usageError{fmt.Errorf("unknown command %q%s", args[0], hint)}
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.SetUsageTemplate(strings.ReplaceAll(cmd.UsageTemplate(), ".FlagUsages ", ".FlagUsagesWrapped 100 "))
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	cmd.SetIn(env.Streams.In)
+	cmd.SetOut(env.Streams.Out)
+	cmd.SetErr(env.Streams.ErrOut)
+	cmd.SuggestionsMinimumDistance = 2
+	s.flags.AddFlags(cmd.PersistentFlags())
+	hideAllBut(cmd.PersistentFlags(), "namespace", "context", "kubeconfig", "as", "as-group", "request-timeout")
+	cmd.PersistentFlags().StringVar(&s.queueNamespace, "queue-namespace", "kube-queue", "Namespace of the Queues, which is that of kube-queue.")
+	cmd.AddCommand(s.list(), s.tree(), s.queue(), s.why(), s.hold(), s.release(), s.priority(), s.stop(), s.resume(), s.simulate(), convert.NewCommand(env.Streams), s.version())
+	s.addCompletion(cmd)
+	return cmd
+}
+
+// hideAllBut hides the flags from the help, which would be hard to read with all flags of kubectl.
+func hideAllBut(flags *pflag.FlagSet, shown ...string) {
+	flags.VisitAll(func(f *pflag.Flag) { f.Hidden = !slices.Contains(shown, f.Name) })
+}
+
+// programVersion is the version of the plugin.
+func programVersion() string { return identity.Version() }
+
+// style is what the standard output can show.
+func (s *shell) style() text.Style {
+	if !s.Terminal {
+		return text.Style{}
+	}
+	return text.Style{Width: s.Width, Colour: !s.NoColour, Bars: true}
+}
+
+// say writes a line to the standard output, warn one to the standard error.
+func (s *shell) say(format string, args ...any) {
+	fmt.Fprintln(s.Streams.Out, text.Clean(fmt.Sprintf(format, args...)))
+}
+
+func (s *shell) warn(format string, args ...any) {
+	fmt.Fprintln(s.Streams.ErrOut, text.Clean(fmt.Sprintf(format, args...)))
+}
+
+// noArgs refuses arguments.
+func noArgs(_ *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usageError{fmt.Errorf("unexpected argument %q", args[0])}
+	}
+	return nil
+}

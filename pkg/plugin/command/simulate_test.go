@@ -1,0 +1,152 @@
+package command
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const (
+	oneTree = "apiVersion: scheduling.sigs.k8s.io/v1beta1\nkind: ElasticQuotaTree\nmetadata: {name: t, namespace: kube-system}\nspec: {root: {name: company, max: {cpu: 12}, children: [{name: research, namespaces: [research]}]}}\n"
+	twoPods = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: two, annotations: {scheduling.x-k8s.io/suspend: \"true\", scheduling.x-k8s.io/priority: \"7\"}, labels: {kube-queue/preemptible: \"false\"}}\n" +
+		"spec: {parallelism: 2, template: {spec: {restartPolicy: Never, containers: [{name: main, image: busybox, resources: {requests: {cpu: 500m}}}]}}}\n"
+)
+
+func file(t *testing.T, text string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "file.yaml")
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+const roomyTree = "apiVersion: scheduling.sigs.k8s.io/v1beta1\nkind: ElasticQuotaTree\nmetadata: {name: t, namespace: kube-system}\n" +
+	"spec: {root: {name: company, max: {cpu: 12}, children: [{name: research, namespaces: [research, other], min: {cpu: 4}, max: {cpu: 12, kube-queue/max-jobs: 9}}]}}\n"
+
+func TestTheExitStatusOfSimulateIsForScripts(t *testing.T) {
+	a := newAPI(t, four)
+	expect(t, a, 1, `NAMESPACE   NAME      RESULT   QUOTA              REASON
+research    job/two   waits    company/research   MaxJobs
+  research/job/two: job limit reached in quota company/research: requested 1 job, used 2 of max 2 (kube-queue/max-jobs)
+
+2 units would wait.
+NAMESPACE   NAME                     UNITS   QUEUE              PHASE      REASON    PRIORITY   KIND    REQUESTS   AGE
+research    train-c-job-2e7d2c03a9       1   company-research   Enqueued   MaxJobs   0          Job     500m cpu   36s
+other       first                        1   company-research   Enqueued   MaxJobs   5          TFJob   1 cpu      30s
+`, "", "simulate", "-f", file(t, twoPods))
+	// It goes first, because it has the greater priority.
+	a.objects[unitsOf] = slices.DeleteFunc(a.objects[unitsOf], func(u map[string]any) bool { return u["metadata"].(map[string]any)["name"] == "big" })
+	expect(t, a, 0, `NAMESPACE   NAME      RESULT   QUOTA              REASON
+research    job/two   starts   company/research
+
+2 units would wait.
+NAMESPACE   NAME                     UNITS   QUEUE              PHASE      REASON    PRIORITY   KIND    REQUESTS   AGE
+research    train-c-job-2e7d2c03a9       1   company-research   Enqueued   MaxJobs   0          Job     500m cpu   36s
+other       first                        1   company-research   Enqueued   MaxJobs   5          TFJob   1 cpu      30s
+`, "", "simulate", "-f", file(t, twoPods))
+	if len(a.requests) > 0 {
+		t.Errorf("it writes %q", a.requests)
+	}
+	a.objects[queuesOf][0]["spec"] = map[string]any{"admissionChecks": []any{"nodes"}}
+	if code, out, _ := a.run("simulate", "-f", file(t, twoPods)); code != 0 || !strings.Contains(out, "research/job/two: starts when its admission checks are ready: nodes\n") {
+		t.Errorf("with checks, exit status %d:\n%s", code, out)
+	}
+	a.objects[queuesOf][0]["spec"] = map[string]any{"stop": "Hold"}
+	if code, out, _ := a.run("simulate", "-f", file(t, twoPods)); code != 1 || !strings.Contains(out, "QueueStopped") {
+		t.Errorf("with a queue that is stopped, exit status %d:\n%s", code, out)
+	}
+	a.forbidden["list "+unitsOf] = true
+	says(t, a, 2, []string{`cannot list resource "queueunits"`}, "simulate", "-f", file(t, twoPods))
+}
+
+func TestATreeIsTried(t *testing.T) {
+	a := newAPI(t, four)
+	expect(t, a, 0, `The tree is valid.
+
+2 units that wait now would start.
+NAMESPACE   NAME                     UNITS   QUEUE              PHASE      REASON   PRIORITY   KIND    REQUESTS   AGE
+research    train-c-job-2e7d2c03a9       1   company-research   Enqueued            0          Job     500m cpu   36s
+other       first                        1   company-research   Enqueued            5          TFJob   1 cpu      30s
+
+0 units would wait.
+`, "", "simulate", "-f", file(t, roomyTree))
+	// What runs exceeds the tree.
+	code, out, errs := a.run("simulate", "-f", file(t, strings.ReplaceAll(roomyTree, "cpu: 12", "cpu: 4")))
+	if code != 1 || errs != "" || !strings.Contains(out, "  exceeded by what runs: cpu in quota company: used 5 of max 4\n") || !strings.Contains(out, "2 units would wait.") || !strings.Contains(out, "QuotaExceeded") {
+		t.Errorf("exit status %d\n%s%s", code, out, errs)
+	}
+	// Pods that belong to no unit count where they count now.
+	node := a.objects[treesOf][0]["status"].(map[string]any)["nodes"].([]any)
+	for _, n := range node {
+		n.(map[string]any)["unqueued"] = map[string]any{"cpu": "6500m"}
+	}
+	if code, out, _ := a.run("simulate", "-f", file(t, roomyTree)); code != 0 || !strings.Contains(out, "1 unit that waits now would start.\n") || !strings.Contains(out, "1 unit would wait.\n") {
+		t.Errorf("with other pods, exit status %d\n%s", code, out)
+	}
+	code, out, errs = a.run("simulate", "-f", file(t, strings.Replace(oneTree, "namespaces:", "namespace:", 1)))
+	if code != 1 || !strings.HasPrefix(out, "The tree is invalid.\n  error: ") || !strings.Contains(out, "namespaces") || errs != "" {
+		t.Errorf("exit status %d\n%s%s", code, out, errs)
+	}
+	// Namespace other has no quota in this tree.
+	if _, out, _ := a.run("simulate", "-f", file(t, oneTree)); !strings.Contains(out, "NoQuota") {
+		t.Errorf("a namespace without a quota:\n%s", out)
+	}
+}
+
+func TestWhatAFileContainsIsRead(t *testing.T) {
+	a := newAPI(t, four)
+	unit := "apiVersion: scheduling.x-k8s.io/v1alpha1\nkind: QueueUnit\nmetadata: {name: mine, namespace: other}\nspec: {consumerRef: {apiVersion: example.com/v1, kind: Experiment, name: mine}, resource: {cpu: 2}}\n"
+	list := "apiVersion: v1\nkind: List\nitems:\n- " + strings.ReplaceAll(strings.TrimSpace(twoPods), "\n", "\n  ") + "\n"
+	code, out, errs := a.runIn(terminal{stdin: roomyTree + "---\n# nothing\n---\n" + list + "---\n" + unit}, "simulate", "-f", "-", "-n", "research", "-o", "json")
+	var result struct {
+		Jobs    []map[string]any
+		Started []any
+	}
+	if err := json.Unmarshal([]byte(out), &result); err != nil || code != 0 || errs != "" || len(result.Jobs) != 2 || len(result.Started) != 2 {
+		t.Fatalf("exit status %d, %v, stderr %q\n%s", code, err, errs, out)
+	}
+	for i, want := range []string{"job/two in research", "mine in other"} {
+		if got := fmt.Sprintf("%v in %v", result.Jobs[i]["name"], result.Jobs[i]["namespace"]); got != want || result.Jobs[i]["starts"] != true {
+			t.Errorf("job %d: %v", i, result.Jobs[i])
+		}
+	}
+	// What a job requests may depend on what cannot be read.
+	a.forbidden["list /limitranges research"] = true
+	if _, _, errs := a.run("simulate", "-f", file(t, twoPods)); errs != "You may not read LimitRanges: what the jobs request may differ.\n" {
+		t.Errorf("stderr %q", errs)
+	}
+	if code, out, errs := a.run("simulate", "-f", file(t, strings.Replace(twoPods, `"7"`, "high", 1))); code != 1 || !strings.Contains(out, "InvalidRequest") || !strings.Contains(out, "must be an integer") {
+		t.Errorf("an invalid job: exit status %d\n%s%s", code, out, errs)
+	}
+	unmarked := strings.Replace(twoPods, `scheduling.x-k8s.io/suspend: "true", `, "", 1)
+	if _, _, errs := a.run("simulate", "-f", file(t, unmarked)); !strings.Contains(errs, "job/two has no mark") {
+		t.Errorf("a job without a mark: %q", errs)
+	}
+}
+
+func TestWhatCannotBeSimulatedIsAnErrorOfItsOwnStatus(t *testing.T) {
+	a := newAPI(t, four)
+	for words, text := range map[string]string{
+		"no ElasticQuotaTree and no job":                   "# nothing\n",
+		"document 2: invalid YAML":                         twoPods + "---\na: b: c\n",
+		"not a Kubernetes object":                          "- 1\n",
+		"neither a quota tree nor a job":                   "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n",
+		"more than one ElasticQuotaTree":                   oneTree + "---\n" + oneTree,
+		`key "kind" already set in map`:                    "kind: Job\nkind: Job\n",
+		`Job (batch/v2) "x" is neither a quota tree nor a`: "apiVersion: batch/v2\nkind: Job\nmetadata: {name: x}\n",
+	} {
+		says(t, a, 2, []string{words}, "simulate", "-f", file(t, text))
+	}
+	says(t, a, 2, []string{"no such file"}, "simulate", "-f", "/no/such/file")
+	a.objects[treesOf] = nil
+	says(t, a, 2, []string{"there is no ElasticQuotaTree"}, "simulate", "-f", file(t, twoPods))
+	code, _, errs := a.run("simulate")
+	if code != 2 || !strings.Contains(errs, "no file is given") {
+		t.Errorf("exit status %d: %s", code, errs)
+	}
+}

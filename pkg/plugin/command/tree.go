@@ -1,0 +1,144 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	quotav1beta1 "kube-queue.dev/kube-queue/apis/quota/v1beta1"
+	visibility "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/plugin/objects"
+	"kube-queue.dev/kube-queue/pkg/plugin/render"
+	"kube-queue.dev/kube-queue/pkg/plugin/reviews"
+)
+
+func (s *shell) tree() *cobra.Command {
+	o := &output{}
+	cmd := &cobra.Command{
+		Use:   "tree [QUOTA]",
+		Short: "Show how the quota tree is used",
+		Long: `Shows each quota with what is guaranteed to it (MIN), used, and allowed (MAX), what it has borrowed
+from others and lent to them, what pods use that belong to no job of the queue (UNQUEUED), and what the
+jobs that wait request (WAITING). The row jobs counts jobs. QUOTA is the path of a quota; it and those
+below it are shown.
+
+A terminal shows bars: █ is used within the guarantee, ▒ is borrowed, and · is free below the max.
+
+Who may not list ElasticQuotaTrees sees the quotas of the namespace and those above them.`,
+		Example: `  kubectl kube-queue tree
+  kubectl kube-queue tree company/research --watch`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usageError{fmt.Errorf("expected the path of one quota, not %d arguments", len(args))}
+			}
+			return nil
+		},
+		ValidArgsFunction: s.completeQuotas,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			c, err := s.connect()
+			if err != nil {
+				return err
+			}
+			quota := ""
+			if len(args) > 0 {
+				quota = args[0]
+			}
+			warned := false
+			return s.repeat(cmd.Context(), o, func(ctx context.Context, to io.Writer) error { return c.showTree(ctx, to, o, quota, &warned) })
+		},
+	}
+	o.add(cmd, formatTable, formatWide, formatJSON, formatYAML)
+	o.addRefresh(cmd)
+	return cmd
+}
+
+// showTree writes the quotas. warned is whether the user knows that nobody answers.
+func (c *cluster) showTree(ctx context.Context, to io.Writer, o *output, quota string, warned *bool) error {
+	review, err := c.reviews().Quotas(ctx, c.namespace, quota)
+	if unanswered := reviews.IsUnanswered(err); unanswered != nil {
+		review, err = c.treeOfObjects(ctx, quota, unanswered, warned)
+	}
+	if err != nil {
+		return err
+	}
+	if !o.isTable() {
+		return o.object(to, review)
+	}
+	if len(review.Status.Quotas) == 0 {
+		if quota != "" {
+			return fmt.Errorf("quota %q does not exist, or you may not see it%s", quota, didYouMean(quota, c.quotaPaths(ctx)))
+		}
+		return fmt.Errorf("no quota lists namespace %q; ask an administrator to add the namespace to a node of the quota tree", c.namespace)
+	}
+	if err := render.Tree(to, review.Status.Quotas, c.view(o)); err != nil {
+		return err
+	}
+	render.Hidden(to, review.Status.Hidden)
+	return nil
+}
+
+// quotaPaths returns the paths of all quotas that the caller may see.
+func (c *cluster) quotaPaths(ctx context.Context) []string {
+	var paths []string
+	status := &visibility.QuotaReviewStatus{}
+	if review, err := c.reviews().Quotas(ctx, c.namespace, ""); err == nil {
+		status = review.Status
+	} else if quotas, _, err := c.readTree(ctx); err == nil {
+		status.Quotas = quotas
+	}
+	for _, q := range status.Quotas {
+		paths = append(paths, q.Path)
+	}
+	return paths
+}
+
+var errNoTree = errors.New("there is no ElasticQuotaTree in namespace " + quotav1beta1.TreeNamespace + ", so no quota is in force")
+
+// readTree returns the nodes of the tree in use.
+func (c *cluster) readTree(ctx context.Context) (quotas []visibility.QuotaSummary, problem string, err error) {
+	trees, err := c.trees(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	tree := objects.Oldest(trees)
+	if tree == nil {
+		return nil, "", errNoTree
+	}
+	quotas, problem = objects.Tree(tree)
+	return quotas, problem, nil
+}
+
+func (c *cluster) treeOfObjects(ctx context.Context, quota string, why error, warned *bool) (*visibility.QuotaReview, error) {
+	quotas, problem, err := c.readTree(ctx)
+	if apierrors.IsForbidden(err) {
+		return nil, fmt.Errorf("%v, and you may not list ElasticQuotaTrees in namespace %s: %w", why, quotav1beta1.TreeNamespace, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !*warned {
+		*warned = true
+		c.unanswered(why)
+		if problem != "" {
+			c.warn("The tree is invalid: %s", problem)
+		}
+	}
+	if quota != "" {
+		if quotas = objects.Below(quotas, quota); quotas == nil {
+			return nil, fmt.Errorf("quota %q does not exist%s", quota, didYouMean(quota, c.quotaPaths(ctx)))
+		}
+	}
+	return &visibility.QuotaReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: visibility.SchemeGroupVersion.String(), Kind: "QuotaReview"},
+		Spec:     visibility.QuotaReviewSpec{Quota: quota},
+		Status:   &visibility.QuotaReviewStatus{ObservedTime: metav1.NewMicroTime(c.Now()), Quotas: quotas},
+	}, nil
+}

@@ -1,0 +1,55 @@
+package command
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// controllerName is the name of the Deployment of kube-queue-controller.
+const controllerName = "kube-queue-controller"
+
+func (s *shell) version() *cobra.Command {
+	client := false
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Print the versions of the plugin and of kube-queue in the cluster",
+		Long: `Prints the version of the plugin and, if you may read Deployments in the namespace of kube-queue, of
+kube-queue-controller in the cluster.`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s.say("Plugin:     %s", programVersion())
+			if client {
+				return nil
+			}
+			c, err := s.connect()
+			if err != nil {
+				return err
+			}
+			deployment, err := c.core.AppsV1().Deployments(c.queueNamespace).Get(cmd.Context(), controllerName, metav1.GetOptions{})
+			switch {
+			case isMissingObject(err):
+				return fmt.Errorf("there is no Deployment %s in namespace %s", controllerName, c.queueNamespace)
+			case err != nil:
+				return err
+			}
+			for _, container := range deployment.Spec.Template.Spec.Containers {
+				s.say("Controller: %s", cmp.Or(tagOf(container.Image), container.Image))
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&client, "client", false, "Print only the version of the plugin.")
+	return cmd
+}
+
+// tagOf returns the tag of an image; empty if it has none.
+func tagOf(image string) string {
+	image, _, _ = strings.Cut(image, "@")
+	name := image[strings.LastIndexByte(image, '/')+1:]
+	_, tag, _ := strings.Cut(name, ":")
+	return tag
+}

@@ -1,0 +1,213 @@
+package command
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const whyTrainC = `Job train-c waits: MaxJobs
+  job limit reached in quota company/research: requested 1 job, used 2 of max 2 (kube-queue/max-jobs)
+
+Unit:      research/train-c-job-2e7d2c03a9
+Queue:     company-research, policy RoundRobin
+Position:  2 of 2
+Quota:     company/research
+Requests:  500m cpu
+Priority:  0
+
+It lacks:
+  QUOTA              RESOURCE   REQUESTED   USED   LIMIT   MISSING   OF
+  company/research   jobs               1      2       2         1   max
+
+Ahead of it:
+  NAMESPACE   NAME    PHASE      PRIORITY   REQUESTS   AGE   ENDS-BEFORE
+  other       first   Enqueued   5          1 cpu      30s
+
+What it lacks is held by:
+  QUOTA              UNITS   USED     BORROWED   UNQUEUED
+  company/research       2   2 jobs   -          -
+
+Units that hold most of it:
+  NAMESPACE   NAME                     PHASE     PRIORITY   REQUESTS   AGE   ENDS-BEFORE
+  research    train-a-job-ca978112ca   Running   0          2 cpu      40s
+  other       big                      Running   5          3 cpu      38s
+
+What would admit it:
+  - the job starts when one of the jobs that hold the quota has ended
+`
+
+func TestWhyNamesAJobInEachWay(t *testing.T) {
+	a := newAPI(t, four)
+	// The name of a unit follows from the job.
+	a.objects[unitsOf][0]["metadata"].(map[string]any)["name"] = unitName("train-c", "c")
+	want := strings.ReplaceAll(whyTrainC, "train-c-job-2e7d2c03a9", unitName("train-c", "c"))
+	for _, args := range [][]string{{"train-c"}, {"job/train-c"}, {"job.batch/train-c"}, {"jobs", "train-c"}, {unitName("train-c", "c")}, {"qu/" + unitName("train-c", "c")}} {
+		expect(t, a, 0, want, down, append([]string{"why"}, args...)...)
+	}
+	expect(t, a, 0, strings.Replace(want, "other       first", "other       first", 1), down, "why", "-n", "research", "train-c")
+	// The job of a TFJob is not there, but its unit is.
+	if code, out, _ := a.run("why", "tfjobs.kubeflow.org/first", "-n", "other"); code != 0 || !strings.HasPrefix(out, "TFJob first waits: MaxJobs\n") || !strings.Contains(out, "Position:  1 of 2") {
+		t.Errorf("exit status %d:\n%s", code, out)
+	}
+	if code, out, _ := a.run("why", "train-a"); code != 0 || !strings.HasPrefix(out, "Job train-a runs\n") || strings.Contains(out, "lacks") {
+		t.Errorf("a job that runs, exit status %d:\n%s", code, out)
+	}
+}
+
+func TestWhyOfATenantShowsWhatTheTenantMayRead(t *testing.T) {
+	a := newAPI(t, four)
+	for _, forbidden := range []string{"list " + unitsOf, "get " + queuesOf + " kube-queue", "list " + treesOf + " kube-system"} {
+		a.forbidden[forbidden] = true
+	}
+	code, out, errs := a.run("why", "train-c")
+	if code != 0 || errs != down+"You may not read the Queue, units of all namespaces, the quota tree, so position and holders may be missing.\n" {
+		t.Errorf("exit status %d, stderr %q", code, errs)
+	}
+	for _, secret := range []string{"other", "first", "big", "Position", "lacks"} {
+		if strings.Contains(out, secret) {
+			t.Errorf("it shows %q:\n%s", secret, out)
+		}
+	}
+	if !strings.Contains(out, "waits: MaxJobs") || !strings.Contains(out, "What would admit it:") {
+		t.Errorf("it shows not enough:\n%s", out)
+	}
+}
+
+func TestWhyPrefersTheAnswerOfWhoDecides(t *testing.T) {
+	a := newAPI(t, four)
+	a.answer["queueunitreviews"] = func(spec map[string]any) (any, *metav1.Status) {
+		if spec["unit"] != "train-c-job-2e7d2c03a9" {
+			return nil, refusal("QueueUnit \"x\" does not exist")
+		}
+		return map[string]any{"observedTime": "2026-01-01T12:00:00.000000Z", "phase": "Enqueued", "queue": "company-research", "quota": "company/research", "policy": "Block", "priority": 3,
+			"requests": map[string]any{"cpu": "500m"}, "reason": "NotAtFront", "message": "another unit is ahead", "position": 5, "waiting": 9, "aheadHidden": 4, "until": "2026-01-01T13:00:00Z",
+			"holders":    []any{map[string]any{"quota": "company/other", "units": 2, "used": map[string]any{"cpu": "3"}, "borrowed": map[string]any{"cpu": "1"}}},
+			"wouldAdmit": []any{map[string]any{"type": "EndUnits", "message": "the end of 2 units", "hiddenUnits": 1, "units": []any{map[string]any{"namespace": "research", "name": "u"}}, "command": "kubectl delete x"}},
+		}, nil
+	}
+	expect(t, a, 0, `Job train-c waits: NotAtFront
+  another unit is ahead
+
+Unit:      research/train-c-job-2e7d2c03a9
+Queue:     company-research, policy Block
+Position:  5 of 9
+Quota:     company/research
+Requests:  500m cpu
+Priority:  3
+Until:     2026-01-01T13:00:00Z at the latest
+
+Ahead of it:
+  4 units of namespaces that you may not read
+
+What it lacks is held by:
+  QUOTA           UNITS   USED    BORROWED   UNQUEUED
+  company/other       2   3 cpu   1 cpu      -
+
+What would admit it:
+  - the end of 2 units
+      research/u
+      1 unit of namespaces that you may not read
+      kubectl delete x
+`, "", "why", "train-c")
+	if len(a.requests) != 1 || a.requests[0] != `ASK queueunitreviews research {"unit":"train-c-job-2e7d2c03a9"}` {
+		t.Errorf("asked %q", a.requests)
+	}
+	code, out, _ := a.run("why", "train-c", "-o", "yaml")
+	if code != 0 || !strings.Contains(out, "kind: QueueUnitReview\n") || !strings.Contains(out, "position: 5\n") {
+		t.Errorf("as YAML:\n%s", out)
+	}
+	// What it does not know is in the objects.
+	if code, out, errs := a.run("why", "train-a"); code != 0 || !strings.HasPrefix(out, "Job train-a runs\n") || errs != "QueueUnit \"x\" does not exist; this is what the objects show.\n" {
+		t.Errorf("exit status %d\n%s%s", code, out, errs)
+	}
+	if code, out, errs := a.run("why", "old"); code != 0 || !strings.HasPrefix(out, "Job old has succeeded\n") || errs != "" {
+		t.Errorf("a job that has ended, exit status %d\n%s%s", code, out, errs)
+	}
+	a.answer["quotareviews"] = func(map[string]any) (any, *metav1.Status) { return nil, refusal("no quota is in force") }
+	says(t, a, 1, []string{"error: no quota is in force\n"}, "tree")
+}
+
+// refusal is the answer of a webhook that refuses.
+func refusal(why string) *metav1.Status {
+	return &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Code: 403, Reason: metav1.StatusReasonForbidden, Status: "Failure",
+		Message: "admission webhook \"x\" denied the request: " + why}
+}
+
+func TestWhyNobodyAnswersIsSaid(t *testing.T) {
+	for _, c := range []struct {
+		why     string
+		prepare func(*api)
+	}{
+		{"the kube-queue of this cluster is older than this plugin and answers no questions", func(a *api) {
+			a.answer["older"] = func(map[string]any) (any, *metav1.Status) { return nil, nil }
+		}},
+		{"you may not create queueunitreviews in namespace \"research\"", func(a *api) { a.forbidden["create queueunitreviews"] = true }},
+		{"kube-queue-controller does not answer", func(a *api) {
+			a.answer["queueunitreviews"] = func(map[string]any) (any, *metav1.Status) {
+				return nil, &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Code: 500, Reason: metav1.StatusReasonInternalError, Status: "Failure", Message: "failed calling webhook"}
+			}
+		}},
+		{"kube-queue-controller has just started", func(a *api) {
+			a.answer["queueunitreviews"] = func(map[string]any) (any, *metav1.Status) {
+				return nil, refusal("kube-queue-controller has just started and has not listed")
+			}
+		}},
+	} {
+		a := newAPI(t, four)
+		c.prepare(a)
+		expect(t, a, 0, whyTrainC, c.why+"; this is what the objects show.\n", "why", "train-c")
+	}
+}
+
+func TestAJobThatCannotBeFoundIsAnError(t *testing.T) {
+	a := newAPI(t, four)
+	a.add(map[string]any{"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "metadata": map[string]any{"name": "twice", "namespace": "research"}})
+	a.add(map[string]any{"apiVersion": "batch/v1", "kind": "Job", "metadata": map[string]any{"name": "twice", "namespace": "research"}})
+	says(t, a, 1, []string{`"twice" may be any of job.batch/twice, tfjob.kubeflow.org/twice`}, "why", "twice")
+	says(t, a, 1, []string{`no job or unit "trian-c" in namespace research; did you mean "train-c"?`}, "why", "trian-c")
+	says(t, a, 1, []string{`no job or unit "job/none" in namespace research`}, "why", "job/none")
+	says(t, a, 1, []string{`unit "train-c-job-2e7d2c03aa" does not exist`, `did you mean "train-c-job-2e7d2c03a9"?`}, "why", "qu/train-c-job-2e7d2c03aa")
+	says(t, a, 1, []string{`namespace "rsearch" does not exist`, `did you mean "research"?`}, "why", "train-c", "-n", "rsearch")
+	says2(t, a, "expected one job", "why")
+	for _, u := range []string{"research", "research"} { // two units of jobs with one name
+		a.add(map[string]any{"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "QueueUnit", "metadata": map[string]any{"name": "same-" + string(rune('a'+len(a.objects[unitsOf]))), "namespace": u},
+			"spec": map[string]any{"consumerRef": map[string]any{"apiVersion": "batch/v1", "kind": "Job", "name": "same"}}})
+	}
+	says(t, a, 1, []string{`2 jobs in namespace research are named "same"`, "name the unit of one of them"}, "why", "same")
+}
+
+func TestAJobWithoutAUnitIsExplained(t *testing.T) {
+	a := newAPI(t, "")
+	job := func(name string, annotations, labels map[string]any, suspend bool) {
+		a.add(map[string]any{"apiVersion": "batch/v1", "kind": "Job", "metadata": map[string]any{"name": name, "namespace": "research", "annotations": annotations, "labels": labels},
+			"spec": map[string]any{"suspend": suspend}})
+	}
+	mark := map[string]any{"scheduling.x-k8s.io/suspend": "true"}
+	job("unmarked", nil, nil, false)
+	job("opted-out", map[string]any{"scheduling.x-k8s.io/suspend": "false"}, nil, true)
+	job("kueue", mark, map[string]any{"kueue.x-k8s.io/queue-name": "q"}, true)
+	job("marked", mark, nil, true)
+	job("early", mark, nil, false)
+	a.add(map[string]any{"apiVersion": "v1", "kind": "Event", "metadata": map[string]any{"name": "e", "namespace": "research"}, "reason": "QueueUnitRefused", "message": "the quota of objects is full",
+		"source": map[string]any{"component": "job-extensions"}, "lastTimestamp": "2026-01-01T11:00:00Z"})
+	a.add(map[string]any{"apiVersion": "v1", "kind": "Event", "metadata": map[string]any{"name": "f", "namespace": "research"}, "reason": "Other", "message": "of somebody else",
+		"source": map[string]any{"component": "job-controller"}, "lastTimestamp": "2026-01-01T11:30:00Z"})
+	for name, words := range map[string]string{
+		"unmarked": "it has no mark; a job is queued if it is created with the annotation", "opted-out": "to queue it, set the annotation",
+		"kueue": "assigns the job to another queue", "marked": "waits for job-extensions to create its unit", "early": "already running",
+	} {
+		code, out, errs := a.run("why", "job/"+name)
+		if code != 0 || errs != "" || !strings.HasPrefix(out, "job.batch/"+name+" has no QueueUnit\n") || !strings.Contains(out, words) {
+			t.Errorf("%s: exit status %d\n%s%s", name, code, out, errs)
+		}
+		if !strings.Contains(out, "Last event: QueueUnitRefused: the quota of objects is full") {
+			t.Errorf("%s: no event:\n%s", name, out)
+		}
+	}
+	a.forbidden["list /events research"] = true
+	if code, out, _ := a.run("why", "marked"); code != 0 || strings.Contains(out, "event") {
+		t.Errorf("without the right to list events, exit status %d:\n%s", code, out)
+	}
+}

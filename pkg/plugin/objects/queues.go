@@ -1,0 +1,70 @@
+package objects
+
+import (
+	"cmp"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	visibility "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/plugin/units"
+)
+
+// Queues describes the Queues.
+func Queues(list []v1alpha1.Queue, now metav1.MicroTime) *visibility.QueueReviewStatus {
+	status := &visibility.QueueReviewStatus{ObservedTime: now}
+	for i := range list {
+		q := &list[i]
+		status.Queues = append(status.Queues, visibility.QueueSummary{
+			Name: q.Name, Quota: q.Status.Quota, Policy: string(q.Status.Policy), Stop: string(cmp.Or(q.Spec.Stop, v1alpha1.StopNone)),
+			Pending: q.Status.Pending, Reserved: q.Status.Reserved, Dequeued: q.Status.Dequeued, Running: q.Status.Running, HeadReason: q.Status.HeadReason,
+		})
+	}
+	slices.SortFunc(status.Queues, func(a, b visibility.QueueSummary) int { return cmp.Compare(a.Name, b.Name) })
+	return status
+}
+
+// Order adds the first units of a queue in its order: first those that wait, and then those that hold
+// quota. complete is whether the list has the units of all namespaces. Otherwise positions are not known.
+func Order(status *visibility.QueueReviewStatus, list []units.Unit, queue string, most *int32, complete bool, limit int) {
+	var waiting, holding []*units.Unit
+	for i := range list {
+		u := &list[i]
+		switch {
+		case u.Status.Queue != queue:
+		case u.Phase().Waits():
+			waiting = append(waiting, u)
+		case u.Phase().HoldsQuota():
+			holding = append(holding, u)
+		}
+	}
+	slices.SortFunc(waiting, func(a, b *units.Unit) int {
+		switch { // those that are not tried are at the end
+		case isTried(a) != isTried(b):
+			if isTried(a) {
+				return -1
+			}
+			return 1
+		case units.Ahead(a, b, most):
+			return -1
+		case units.Ahead(b, a, most):
+			return 1
+		}
+		return 0
+	})
+	slices.SortFunc(holding, func(a, b *units.Unit) int {
+		return cmp.Or(a.Submitted().Compare(b.Submitted()), cmp.Compare(a.Metadata.Namespace, b.Metadata.Namespace), cmp.Compare(a.Metadata.Name, b.Metadata.Name))
+	})
+	status.Selected = int32(len(waiting) + len(holding))
+	for i, u := range waiting[:min(len(waiting), limit)] {
+		summary := Summary(u)
+		if complete && isTried(u) {
+			summary.Position = int32(i + 1)
+		}
+		status.Units = append(status.Units, summary)
+	}
+	for _, u := range holding[:min(len(holding), limit-len(status.Units))] {
+		status.Units = append(status.Units, Summary(u))
+	}
+}

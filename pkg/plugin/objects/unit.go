@@ -1,0 +1,254 @@
+// Package objects answers the questions of the kubectl plugin from the objects that the caller may
+// read, for clusters in which kube-queue-controller does not answer reviews. The answers have the types of
+// the reviews. What does not follow from the objects is left out. The package knows no cluster and no
+// clock.
+package objects
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	visibility "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/plugin/units"
+)
+
+const (
+	// mostAhead, mostHolders and mostHolding are the greatest lengths of lists of an answer, as in reviews.
+	mostAhead, mostHolders, mostHolding = 10, 20, 10
+	// boundMax is the bound of a Lack at a max.
+	boundMax = "Max"
+)
+
+// Read is what the caller may read. Everything but the unit may be missing.
+type Read struct {
+	Unit *v1alpha1.QueueUnit
+	// Queue is the Queue of the unit; nil if it cannot be read.
+	Queue *v1alpha1.Queue
+	// Units are the units of all namespaces; nil if they cannot be listed.
+	Units []units.Unit
+	// Quotas are the nodes of the tree, from Tree; nil if it cannot be read.
+	Quotas []visibility.QuotaSummary
+}
+
+// Why answers why the unit waits.
+func Why(read Read, now metav1.MicroTime) *visibility.QueueUnitReviewStatus {
+	unit := read.Unit
+	status := &visibility.QueueUnitReviewStatus{
+		ObservedTime: now, Phase: string(cmp.Or(unit.Status.Phase, v1alpha1.PhaseEnqueued)), Queue: unit.Status.Queue, Quota: unit.Status.Quota,
+		Priority: unit.Spec.Priority, Requests: unit.Spec.Resource, Reason: unit.Status.Reason, Message: unit.Status.Message,
+	}
+	if read.Queue != nil {
+		status.Policy = string(read.Queue.Status.Policy)
+		if most := read.Queue.Spec.MaxPriority; most != nil {
+			status.Priority = min(status.Priority, *most)
+		}
+	}
+	if !unit.Status.Phase.Waits() {
+		return status
+	}
+	if state := unit.Status.RequeueState; state != nil && state.RequeueAt != nil && unit.Status.Phase == v1alpha1.PhaseBackoff {
+		status.Until = ptr.To(metav1.NewTime(state.RequeueAt.Time))
+	}
+	if read.Units != nil && ptr.Deref(unit.Spec.Active, true) {
+		placeInQueue(status, read)
+	}
+	lacks(status, read.Quotas)
+	if read.Units != nil {
+		holders(status, read.Units)
+	}
+	if message, known := advice[unit.Status.Reason]; known {
+		status.WouldAdmit = []visibility.Remedy{{Type: message.kind, Message: message.text}}
+	}
+	return status
+}
+
+// placeInQueue sets the position of the unit, and who is ahead.
+func placeInQueue(status *visibility.QueueUnitReviewStatus, read Read) {
+	var most *int32
+	if read.Queue != nil {
+		most = read.Queue.Spec.MaxPriority
+	}
+	var own *units.Unit
+	var waiting []*units.Unit
+	for i := range read.Units {
+		u := &read.Units[i]
+		if u.Status.Queue != status.Queue || status.Queue == "" || !isTried(u) {
+			continue
+		}
+		waiting = append(waiting, u)
+		if u.Metadata.Namespace == read.Unit.Namespace && u.Metadata.Name == read.Unit.Name {
+			own = u
+		}
+	}
+	if own == nil {
+		return
+	}
+	ahead := slices.DeleteFunc(slices.Clone(waiting), func(u *units.Unit) bool { return !units.Ahead(u, own, most) })
+	slices.SortFunc(ahead, func(a, b *units.Unit) int {
+		if units.Ahead(a, b, most) {
+			return -1
+		}
+		return 1
+	})
+	status.Position, status.Waiting = int32(len(ahead)+1), int32(len(waiting))
+	for i, u := range ahead[:min(len(ahead), mostAhead)] {
+		summary := Summary(u)
+		summary.Position = int32(i + 1)
+		status.Ahead = append(status.Ahead, summary)
+	}
+}
+
+// isTried reports whether a unit waits to be tried. One that somebody must act for has no place in its queue.
+func isTried(u *units.Unit) bool {
+	return u.Phase().Waits() && !u.Holding() && !wellknown.Reason(u.Status.Reason).NeedsAction()
+}
+
+// Summary describes a unit.
+func Summary(u *units.Unit) visibility.UnitSummary {
+	s := visibility.UnitSummary{
+		Namespace: u.Metadata.Namespace, Name: u.Metadata.Name, Kind: u.Spec.ConsumerRef.Kind, Queue: u.Status.Queue,
+		Phase: string(u.Phase()), Reason: wellknown.Reason(u.Status.Reason), Priority: u.Spec.Priority, Requests: requests(u),
+		SubmissionTime: ptr.To(metav1.NewTime(u.Submitted())),
+	}
+	if u.Status.DequeueTime != nil {
+		s.DequeueTime = ptr.To(metav1.NewTime(*u.Status.DequeueTime))
+	}
+	return s
+}
+
+// requests returns the amounts that are quantities.
+func requests(u *units.Unit) corev1.ResourceList {
+	list := corev1.ResourceList{}
+	for name, amount := range u.Spec.Resource {
+		if q, valid := amount.Quantity(); valid {
+			list[corev1.ResourceName(name)] = q
+		}
+	}
+	return list
+}
+
+// lacks sets at which limits the request does not fit, from the quota of the unit to the root.
+func lacks(status *visibility.QueueUnitReviewStatus, quotas []visibility.QuotaSummary) {
+	for i := len(quotas) - 1; i >= 0; i-- {
+		node := quotas[i]
+		if !within(status.Quota, node.Path) {
+			continue
+		}
+		wanted := maps.Clone(status.Requests)
+		if wanted == nil {
+			wanted = corev1.ResourceList{}
+		}
+		wanted[wellknown.MaxJobsResource] = resource.MustParse("1")
+		for _, name := range slices.Sorted(maps.Keys(wanted)) {
+			limit, limited := node.Max[name]
+			requested := wanted[name]
+			if !limited || requested.IsZero() {
+				continue
+			}
+			used := node.Used[name]
+			missing := used.DeepCopy()
+			missing.Add(requested)
+			missing.Sub(limit)
+			if missing.Sign() > 0 {
+				status.Lacks = append(status.Lacks, visibility.Lack{Quota: node.Path, Bound: boundMax, Resource: string(name),
+					Requested: requested.String(), Used: used.String(), Limit: limit.String(), Missing: missing.String()})
+			}
+		}
+	}
+}
+
+// within reports whether the quota is at or below the node.
+func within(quota, node string) bool {
+	return quota == node || strings.HasPrefix(quota, node+"/")
+}
+
+// holders sets who holds what the unit lacks.
+func holders(status *visibility.QueueUnitReviewStatus, all []units.Unit) {
+	if len(status.Lacks) == 0 {
+		return
+	}
+	lacked := map[corev1.ResourceName]bool{}
+	for _, lack := range status.Lacks {
+		lacked[corev1.ResourceName(lack.Resource)] = true
+	}
+	top := status.Lacks[len(status.Lacks)-1].Quota // the lack that is nearest to the root
+	first := corev1.ResourceName(status.Lacks[0].Resource)
+	byQuota := map[string]*visibility.Holder{}
+	var holding []visibility.UnitSummary
+	for i := range all {
+		u := &all[i]
+		if !u.Phase().HoldsQuota() || !within(u.Status.Quota, top) {
+			continue
+		}
+		used := requests(u)
+		used[wellknown.MaxJobsResource] = resource.MustParse("1")
+		maps.DeleteFunc(used, func(name corev1.ResourceName, q resource.Quantity) bool { return !lacked[name] || q.IsZero() })
+		if len(used) == 0 {
+			continue
+		}
+		h := byQuota[u.Status.Quota]
+		if h == nil {
+			h = &visibility.Holder{Quota: u.Status.Quota, Used: corev1.ResourceList{}}
+			byQuota[u.Status.Quota] = h
+		}
+		h.Units++
+		for name, amount := range used {
+			sum := h.Used[name]
+			sum.Add(amount)
+			h.Used[name] = sum
+		}
+		holding = append(holding, Summary(u))
+	}
+	for _, path := range slices.Sorted(maps.Keys(byQuota)) {
+		status.Holders = append(status.Holders, *byQuota[path])
+	}
+	slices.SortStableFunc(status.Holders, func(a, b visibility.Holder) int { return more(a.Used, b.Used, first) })
+	slices.SortStableFunc(holding, func(a, b visibility.UnitSummary) int { return more(a.Requests, b.Requests, first) })
+	status.Holders = status.Holders[:min(len(status.Holders), mostHolders)]
+	status.HoldingUnits = holding[:min(len(holding), mostHolding)]
+}
+
+// more orders by the amount of a resource, the greatest first.
+func more(a, b corev1.ResourceList, name corev1.ResourceName) int {
+	one, other := a[name], b[name]
+	return other.Cmp(one)
+}
+
+// remedy is what helps a unit with a reason.
+type remedy struct {
+	kind visibility.RemedyType
+	text string
+}
+
+var advice = map[wellknown.Reason]remedy{
+	wellknown.ReasonQuotaExceeded:          {visibility.Wait, "the job starts when enough of the jobs that hold the quota have ended"},
+	wellknown.ReasonMaxJobs:                {visibility.Wait, "the job starts when one of the jobs that hold the quota has ended"},
+	wellknown.ReasonBorrowingPaused:        {visibility.Wait, "the job starts after the jobs for which the quota is kept, or at once if it requests at most the unused min of its quota"},
+	wellknown.ReasonPreempting:             {visibility.Wait, "the job starts when the jobs that are being evicted for it have stopped"},
+	wellknown.ReasonNotAtFront:             {visibility.Wait, "the job starts after those that are ahead of it in its queue"},
+	wellknown.ReasonWaitingForPods:         {visibility.Wait, "the job starts when all pods of the job that was released before it are ready"},
+	wellknown.ReasonBackoff:                {visibility.Wait, "the job is queued again when its backoff ends"},
+	wellknown.ReasonJobChanged:             {visibility.Wait, "the job is queued again with its new request"},
+	wellknown.ReasonQueueStopped:           {visibility.ChangeObject, "an administrator resumes the queue: kubectl kube-queue resume QUEUE"},
+	wellknown.ReasonInactive:               {visibility.ChangeObject, "release the job: kubectl kube-queue release JOB"},
+	wellknown.ReasonSuspendedByUser:        {visibility.ChangeObject, "unsuspend the job, which queues it again"},
+	wellknown.ReasonExceedsMaxQuota:        {visibility.LowerRequest, "request less, or ask an administrator to raise the max of the quota"},
+	wellknown.ReasonExceedsMinQuota:        {visibility.LowerRequest, fmt.Sprintf("request at most the min of the quota, or remove the label %s", wellknown.PreemptibleLabel)},
+	wellknown.ReasonNoQuota:                {visibility.ChangeObject, "ask an administrator to add the namespace to a node of the quota tree"},
+	wellknown.ReasonQuotaNotAllowed:        {visibility.ChangeObject, fmt.Sprintf("correct or remove the label %s of the job", wellknown.QuotaNameLabel)},
+	wellknown.ReasonInvalidQuotaTree:       {visibility.ChangeObject, "an administrator must correct the quota tree"},
+	wellknown.ReasonInvalidRequest:         {visibility.ChangeObject, "correct the job as the message says"},
+	wellknown.ReasonTerminating:            {visibility.ChangeObject, "remove the finalizer of the unit; the job then gets another one"},
+	wellknown.ReasonAdmissionCheckMissing:  {visibility.ChangeObject, "an administrator must create the AdmissionCheck, or remove it from the queue"},
+	wellknown.ReasonAdmissionCheckRejected: {visibility.ChangeObject, "change the job as the message says"},
+}

@@ -1,0 +1,138 @@
+package render
+
+import (
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	visibility "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/plugin/text"
+)
+
+const (
+	// barWidth is the width of a bar.
+	barWidth = 20
+	// none is shown for an amount that is not set.
+	none = "-"
+)
+
+// Tree writes quotas, each before those below it: a row for each resource of each quota.
+func Tree(to io.Writer, quotas []visibility.QuotaSummary, view View) error {
+	table := &text.Table{Columns: []text.Column{{Title: "NAME", Least: leastName}, {Title: "RESOURCE", Least: leastText}, {Title: "MIN", Right: true}, {Title: "USED", Right: true},
+		{Title: "MAX", Right: true}, {Title: "BORROWED", Right: true}, {Title: "LENT", Right: true}, {Title: "UNQUEUED", Right: true}, {Title: "WAITING", Right: true}}}
+	if view.Style.Bars {
+		table.Columns = append(table.Columns, text.Column{Title: "USE"})
+	}
+	if view.Wide {
+		table.Columns = append(table.Columns, text.Column{Title: "QUEUE", Least: leastText})
+	}
+	var above []string
+	for i := range quotas {
+		q := &quotas[i]
+		for len(above) > 0 && !strings.HasPrefix(q.Path, above[len(above)-1]+"/") {
+			above = above[:len(above)-1]
+		}
+		name := q.Path
+		if len(above) > 0 && !view.Wide {
+			name = strings.Repeat("  ", len(above)) + strings.TrimPrefix(q.Path, above[len(above)-1]+"/")
+		}
+		above = append(above, q.Path)
+		for j, resource := range resourcesOf(q) {
+			row := quotaRow(q, resource, view)
+			if j == 0 {
+				row[0].Text = name
+			}
+			table.AddCells(row...)
+		}
+	}
+	return table.Write(to, view.Style, view.Header)
+}
+
+// resourcesOf returns the resources to show of a quota: those that are limited, guaranteed, used or
+// requested, and the number of jobs at the end.
+func resourcesOf(q *visibility.QuotaSummary) []corev1.ResourceName {
+	shown := map[corev1.ResourceName]bool{}
+	for _, list := range []corev1.ResourceList{q.Min, q.Max} {
+		for name := range list {
+			shown[name] = true
+		}
+	}
+	for _, list := range []corev1.ResourceList{q.Used, q.Borrowed, q.Lent, q.Unqueued, q.Requested} {
+		for name, amount := range list {
+			if !amount.IsZero() {
+				shown[name] = true
+			}
+		}
+	}
+	delete(shown, wellknown.MaxJobsResource)
+	return append(slices.Sorted(maps.Keys(shown)), wellknown.MaxJobsResource)
+}
+
+func quotaRow(q *visibility.QuotaSummary, name corev1.ResourceName, view View) []text.Cell {
+	requested := q.Requested
+	used := q.Used
+	if name == wellknown.MaxJobsResource {
+		requested = corev1.ResourceList{}
+		if q.Waiting > 0 {
+			requested[name] = *resource.NewQuantity(int64(q.Waiting), resource.DecimalSI)
+		}
+		if _, known := used[name]; !known {
+			used = corev1.ResourceList{name: *resource.NewQuantity(int64(q.Holding), resource.DecimalSI)}
+		}
+	}
+	use := text.Cell{Text: amount(used, name, "0")}
+	if limit, limited := q.Max[name]; limited {
+		if have := used[name]; have.Cmp(limit) > 0 {
+			use.Colour = text.Red
+		}
+	}
+	cells := []text.Cell{{}, {Text: resourceName(string(name))}, {Text: amount(q.Min, name, none)}, use, {Text: amount(q.Max, name, none)},
+		{Text: amount(q.Borrowed, name, none), Colour: text.Yellow}, {Text: amount(q.Lent, name, none)}, {Text: amount(q.Unqueued, name, none)}, {Text: amount(requested, name, none)}}
+	if view.Style.Bars {
+		bar := text.Bar{Used: float(used, name), Borrowed: float(q.Borrowed, name), Max: float(q.Max, name)}
+		cells = append(cells, text.Cell{Text: bar.Draw(barWidth, text.Style{}), Colour: barColour(bar)})
+	}
+	if view.Wide {
+		cells = append(cells, text.Cell{Text: q.Queue})
+	}
+	return cells
+}
+
+// barColour is that of the complete bar: the signs in it distinguish its parts.
+func barColour(bar text.Bar) text.Colour {
+	switch {
+	case bar.Used > bar.Max:
+		return text.Red
+	case bar.Borrowed > 0:
+		return text.Yellow
+	default:
+		return text.Green
+	}
+}
+
+// amount returns an amount as text, and what to show if the list does not have it, or has 0 of it and
+// nothing is shown for that.
+func amount(list corev1.ResourceList, name corev1.ResourceName, missing string) string {
+	q, has := list[name]
+	if !has {
+		return missing
+	}
+	return q.String()
+}
+
+func float(list corev1.ResourceList, name corev1.ResourceName) float64 {
+	q := list[name]
+	return q.AsApproximateFloat64()
+}
+
+// Hidden writes how many quotas are not shown.
+func Hidden(to io.Writer, hidden int32) {
+	if hidden > 0 {
+		note(to, "%s of others not shown.", text.Count(int(hidden), "quota"))
+	}
+}

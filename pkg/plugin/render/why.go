@@ -1,0 +1,183 @@
+package render
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	visibility "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/plugin/text"
+)
+
+// Subject is the unit that an answer is about.
+type Subject struct {
+	Namespace, Unit string
+	// Kind and Job are those of its job.
+	Kind, Job string
+}
+
+// Why writes why a unit waits.
+func Why(to io.Writer, about Subject, status *visibility.QueueUnitReviewStatus, view View) error {
+	w := &strings.Builder{}
+	headline(w, about, status, view)
+	facts(w, about, status)
+	if len(status.Lacks) > 0 {
+		section(w, "It lacks:")
+		lacks(w, status.Lacks, view)
+	}
+	if len(status.Ahead) > 0 || status.AheadHidden > 0 {
+		section(w, "Ahead of it:")
+		if err := summaries(w, status.Ahead, view); err != nil {
+			return err
+		}
+		more := int(status.Position) - 1 - len(status.Ahead) - int(status.AheadHidden)
+		if more > 0 {
+			note(w, "  and %d more", more)
+		}
+		if status.AheadHidden > 0 {
+			note(w, "  %s of namespaces that you may not read", text.Count(int(status.AheadHidden), "unit"))
+		}
+	}
+	if len(status.Holders) > 0 {
+		section(w, "What it lacks is held by:")
+		holders(w, status.Holders, view)
+	}
+	if len(status.HoldingUnits) > 0 {
+		section(w, "Units that hold most of it:")
+		if err := summaries(w, status.HoldingUnits, view); err != nil {
+			return err
+		}
+	}
+	if len(status.WouldAdmit) > 0 {
+		section(w, "What would admit it:")
+		remedies(w, status.WouldAdmit, view)
+	}
+	_, err := io.WriteString(to, w.String())
+	return err
+}
+
+func section(w *strings.Builder, title string) { fmt.Fprintf(w, "\n%s\n", title) }
+
+// headline writes the reason and its sentence.
+func headline(w *strings.Builder, about Subject, status *visibility.QueueUnitReviewStatus, view View) {
+	name := about.Unit
+	if about.Job != "" {
+		name = about.Kind + " " + about.Job
+	}
+	phase := v1alpha1.QueueUnitPhase(status.Phase)
+	verdict, colour := "", text.Plain
+	switch {
+	case phase.Waits() && status.Reason == "":
+		verdict, colour = "is about to be tried", text.Yellow
+	case phase.Waits():
+		verdict, colour = "waits: "+string(status.Reason), phaseCell(string(phase), status.Reason).Colour
+	case phase == v1alpha1.PhaseReserved:
+		verdict = "holds quota and waits for its admission checks"
+	case phase == v1alpha1.PhaseDequeued:
+		verdict, colour = "is released, and its pods do not run yet", text.Green
+	case phase == v1alpha1.PhaseRunning:
+		verdict, colour = "runs", text.Green
+	case phase == v1alpha1.PhaseSucceeded:
+		verdict = "has succeeded"
+	case phase == v1alpha1.PhaseFailed:
+		verdict, colour = "has failed", text.Red
+	default:
+		verdict = "is in phase " + status.Phase
+	}
+	if !phase.Waits() && status.Reason != "" {
+		verdict += ": " + string(status.Reason)
+	}
+	fmt.Fprintf(w, "%s %s\n", text.Clean(name), view.Style.Paint(colour, text.Clean(verdict)))
+	if status.Message != "" {
+		text.Wrap(w, "  ", status.Message, view.Style.Width)
+	}
+}
+
+func facts(w *strings.Builder, about Subject, status *visibility.QueueUnitReviewStatus) {
+	fmt.Fprintln(w)
+	fact := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(w, "%-10s %s\n", name+":", text.Clean(value))
+		}
+	}
+	fact("Unit", about.Namespace+"/"+about.Unit)
+	queue := status.Queue
+	if queue != "" && status.Policy != "" {
+		queue += ", policy " + status.Policy
+	}
+	fact("Queue", queue)
+	if status.Position > 0 {
+		fact("Position", fmt.Sprintf("%d of %d", status.Position, status.Waiting))
+	}
+	fact("Quota", status.Quota)
+	fact("Requests", Amounts(status.Requests))
+	fact("Priority", fmt.Sprint(status.Priority))
+	if status.Until != nil {
+		fact("Until", timeText(status.Until)+" at the latest")
+	}
+}
+
+func lacks(w *strings.Builder, list []visibility.Lack, view View) {
+	table := &text.Table{Columns: []text.Column{{Title: "  QUOTA", Least: leastName}, {Title: "RESOURCE", Least: leastText}, {Title: "REQUESTED", Right: true}, {Title: "USED", Right: true},
+		{Title: "LIMIT", Right: true}, {Title: "MISSING", Right: true}, {Title: "OF"}}}
+	for _, lack := range list {
+		table.Add("  "+lack.Quota, resourceName(lack.Resource), lack.Requested, lack.Used, lack.Limit, lack.Missing, strings.ToLower(lack.Bound))
+	}
+	write(w, table, view)
+}
+
+func holders(w *strings.Builder, list []visibility.Holder, view View) {
+	table := &text.Table{Columns: []text.Column{{Title: "  QUOTA", Least: leastName}, {Title: "UNITS", Right: true}, {Title: "USED", Least: leastText}, {Title: "BORROWED", Least: leastText}, {Title: "UNQUEUED", Least: leastText}}}
+	for _, h := range list {
+		table.Add("  "+h.Quota, fmt.Sprint(h.Units), orNone(Amounts(h.Used)), orNone(Amounts(h.Borrowed)), orNone(Amounts(h.Unqueued)))
+	}
+	write(w, table, view)
+}
+
+func summaries(w *strings.Builder, list []visibility.UnitSummary, view View) error {
+	if len(list) == 0 {
+		return nil
+	}
+	table := &text.Table{Columns: []text.Column{{Title: "  NAMESPACE", Least: leastText}, {Title: "NAME", Least: leastName}, {Title: "PHASE"}, {Title: "PRIORITY"}, {Title: "REQUESTS", Least: leastText}, {Title: "AGE"}, {Title: "ENDS-BEFORE"}}}
+	for _, u := range list {
+		age, ends := "", ""
+		if u.SubmissionTime != nil {
+			age = text.Age(u.SubmissionTime.Time, view.Now)
+		}
+		if u.EndsBefore != nil {
+			ends = timeText(u.EndsBefore)
+		}
+		table.AddCells(text.Cell{Text: "  " + u.Namespace}, text.Cell{Text: u.Name}, phaseCell(u.Phase, u.Reason), text.Cell{Text: fmt.Sprint(u.Priority)}, text.Cell{Text: Amounts(u.Requests)},
+			text.Cell{Text: age}, text.Cell{Text: ends})
+	}
+	write(w, table, view)
+	return nil
+}
+
+func remedies(w *strings.Builder, list []visibility.Remedy, view View) {
+	for _, r := range list {
+		var out strings.Builder
+		text.Wrap(&out, "    ", r.Message, view.Style.Width)
+		fmt.Fprint(w, strings.Replace(out.String(), "    ", "  - ", 1))
+		for _, u := range r.Units {
+			note(w, "      %s/%s", text.Clean(u.Namespace), text.Clean(u.Name))
+		}
+		if r.HiddenUnits > 0 {
+			note(w, "      %s of namespaces that you may not read", text.Count(int(r.HiddenUnits), "unit"))
+		}
+		if r.Command != "" {
+			note(w, "      %s", text.Clean(r.Command)) // not wrapped, so that it can be copied
+		}
+	}
+}
+
+// write writes a table into memory, which cannot fail.
+func write(w *strings.Builder, table *text.Table, view View) { _ = table.Write(w, view.Style, true) }
+
+func orNone(t string) string {
+	if t == "" {
+		return none
+	}
+	return t
+}

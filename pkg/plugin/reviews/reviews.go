@@ -1,0 +1,141 @@
+// Package reviews asks kube-queue-controller the questions that it answers from its own state. A review
+// is created with dryRun=All, so that nothing is stored.
+package reviews
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	visibility "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
+	typed "kube-queue.dev/kube-queue/pkg/generated/clientset/versioned/typed/visibility/v1alpha1"
+)
+
+// Unanswered means that nobody answers the question, so that the objects have to do.
+type Unanswered struct {
+	// Why is a part of a sentence: "kube-queue-controller does not answer".
+	Why string
+	Err error
+}
+
+func (u *Unanswered) Error() string {
+	return u.Why
+}
+
+func (u *Unanswered) Unwrap() error { return u.Err }
+
+// Refused means that kube-queue-controller refuses to answer, and says why.
+type Refused struct {
+	Why string
+	Err error
+}
+
+func (r *Refused) Error() string { return r.Why }
+
+func (r *Refused) Unwrap() error { return r.Err }
+
+// IsRefused returns why the answer was refused; nil if the error is another one.
+func IsRefused(err error) *Refused {
+	var r *Refused
+	errors.As(err, &r)
+	return r
+}
+
+// IsUnanswered returns why nobody answers; nil if the error is another one.
+func IsUnanswered(err error) *Unanswered {
+	var u *Unanswered
+	errors.As(err, &u)
+	return u
+}
+
+// Asker asks with the rights of the caller.
+type Asker struct {
+	Client typed.VisibilityV1alpha1Interface
+}
+
+// named has the server choose the name of a review, which nothing uses.
+func named(namespace string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, GenerateName: "review-"}
+}
+
+func dryRun() metav1.CreateOptions { return metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}} }
+
+func typeOf(kind string) metav1.TypeMeta {
+	return metav1.TypeMeta{APIVersion: visibility.SchemeGroupVersion.String(), Kind: kind}
+}
+
+// Unit asks why a unit waits.
+func (a Asker) Unit(ctx context.Context, namespace, unit string) (*visibility.QueueUnitReview, error) {
+	review, err := a.Client.QueueUnitReviews(namespace).Create(ctx, &visibility.QueueUnitReview{ObjectMeta: named(namespace), Spec: visibility.QueueUnitReviewSpec{Unit: unit}}, dryRun())
+	if err = check(err, err == nil && review.Status != nil, "queueunitreviews", namespace); err != nil {
+		return nil, err
+	}
+	review.TypeMeta = typeOf("QueueUnitReview")
+	return review, nil
+}
+
+// Queues asks who is in queues.
+func (a Asker) Queues(ctx context.Context, namespace string, spec visibility.QueueReviewSpec) (*visibility.QueueReview, error) {
+	review, err := a.Client.QueueReviews(namespace).Create(ctx, &visibility.QueueReview{ObjectMeta: named(namespace), Spec: spec}, dryRun())
+	if err = check(err, err == nil && review.Status != nil, "queuereviews", namespace); err != nil {
+		return nil, err
+	}
+	review.TypeMeta = typeOf("QueueReview")
+	return review, nil
+}
+
+// Quotas asks how quotas are used.
+func (a Asker) Quotas(ctx context.Context, namespace, quota string) (*visibility.QuotaReview, error) {
+	review, err := a.Client.QuotaReviews(namespace).Create(ctx, &visibility.QuotaReview{ObjectMeta: named(namespace), Spec: visibility.QuotaReviewSpec{Quota: quota}}, dryRun())
+	if err = check(err, err == nil && review.Status != nil, "quotareviews", namespace); err != nil {
+		return nil, err
+	}
+	review.TypeMeta = typeOf("QuotaReview")
+	return review, nil
+}
+
+// denied is before the message of a webhook that refuses a request.
+const denied = "denied the request: "
+
+// check distinguishes answers, questions that nobody answers, and other errors.
+func check(err error, answered bool, resource, namespace string) error {
+	status := apierrors.APIStatus(nil)
+	switch {
+	case err == nil && answered:
+		return nil
+	case err == nil, apierrors.IsInvalid(err) && strings.Contains(err.Error(), "nothing has answered"):
+		return &Unanswered{"kube-queue-controller does not answer", err}
+	case isNotServed(err):
+		return &Unanswered{"the kube-queue of this cluster is older than this plugin and answers no questions", err}
+	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot create resource"):
+		return &Unanswered{fmt.Sprintf("you may not create %s in namespace %q", resource, namespace), err}
+	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "has just started"):
+		return &Unanswered{"kube-queue-controller has just started", err}
+	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), denied):
+		return &Refused{err.Error()[strings.Index(err.Error(), denied)+len(denied):], err}
+	case errors.As(err, &status) && status.Status().Code >= http.StatusInternalServerError:
+		return &Unanswered{"kube-queue-controller does not answer", err}
+	default:
+		return err
+	}
+}
+
+// isNotServed reports whether the API server has no resource of this name. A review has no name, so it
+// is not a missing object.
+func isNotServed(err error) bool {
+	if !apierrors.IsNotFound(err) {
+		return false
+	}
+	status := apierrors.APIStatus(nil)
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return true
+	}
+	details := status.Status().Details
+	return details.Name == "" || slices.ContainsFunc(details.Causes, func(c metav1.StatusCause) bool { return c.Type == metav1.CauseTypeUnexpectedServerResponse })
+}

@@ -1,0 +1,55 @@
+package text
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+)
+
+// Bar is how much of an amount is used.
+type Bar struct {
+	// Used is what is used, Borrowed the part of it that is borrowed, and Max the limit. Without a
+	// limit, Max is 0 and the bar is empty.
+	Used, Borrowed, Max float64
+}
+
+// Draw returns the bar with this number of characters: █ is used within the guarantee, ▒ is borrowed,
+// and · is free. Whatever is used has at least one character.
+func (b Bar) Draw(width int, style Style) string {
+	if b.Max <= 0 || width <= 0 {
+		return ""
+	}
+	own := cellsOf(b.Used-b.Borrowed, b.Max, width)
+	borrowed := min(cellsOf(b.Borrowed, b.Max, width), width-own)
+	colour := Green
+	if b.Used > b.Max {
+		colour = Red
+	}
+	return style.Paint(colour, strings.Repeat("█", own)) + style.Paint(Yellow, strings.Repeat("▒", borrowed)) +
+		style.Paint(Faint, strings.Repeat("·", width-own-borrowed))
+}
+
+func cellsOf(part, of float64, width int) int {
+	if part <= 0 {
+		return 0
+	}
+	return min(max(int(part/of*float64(width)+0.5), 1), width)
+}
+
+// Age returns how long ago the time was, as kubectl shows it.
+func Age(since, now time.Time) string {
+	if since.IsZero() {
+		return "<unknown>"
+	}
+	return duration.HumanDuration(max(now.Sub(since), 0))
+}
+
+// Count returns the number with the noun: "1 job", "2 jobs".
+func Count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return strconv.Itoa(n) + " " + noun + "s"
+}

@@ -1,0 +1,221 @@
+// Package text draws what the kubectl plugin prints: tables that fit the width of a terminal, bars,
+// colours and ages. It knows no cluster and no terminal: what the output is, is in Style.
+package text
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Style is what the output can show.
+type Style struct {
+	// Width is the number of characters in a line of the terminal; 0 if lines are never truncated.
+	Width int
+	// Colour is whether colours are shown, and Bars whether bars are.
+	Colour, Bars bool
+}
+
+// Colour is a colour of a terminal.
+type Colour string
+
+// The colours.
+const (
+	Plain  Colour = ""
+	Red    Colour = "31"
+	Green  Colour = "32"
+	Yellow Colour = "33"
+	Faint  Colour = "2"
+	Bold   Colour = "1"
+)
+
+// Paint returns the text in the colour, if the style has colours.
+func (s Style) Paint(colour Colour, text string) string {
+	if !s.Colour || colour == Plain || text == "" {
+		return text
+	}
+	return "\x1b[" + string(colour) + "m" + text + "\x1b[0m"
+}
+
+// Cell is a cell of a table.
+type Cell struct {
+	Text   string
+	Colour Colour
+}
+
+// Column is a column of a table.
+type Column struct {
+	Title string
+	// Least is the width to which the column may be truncated so that the table fits the terminal;
+	// 0 if it must not be truncated.
+	Least int
+	// Right is whether the cells are aligned to the right.
+	Right bool
+}
+
+// gap is between two columns.
+const gap = "   "
+
+// Table is a table with a header.
+type Table struct {
+	Columns []Column
+	// Widths, if set, are the widths of the columns of an earlier table, which has the same columns. They
+	// are not made smaller, and become those of this table.
+	Widths *[]int
+	rows   [][]Cell
+}
+
+// Add adds a row of plain cells.
+func (t *Table) Add(texts ...string) {
+	cells := make([]Cell, len(texts))
+	for i, text := range texts {
+		cells[i].Text = text
+	}
+	t.AddCells(cells...)
+}
+
+// AddCells adds a row. Missing cells are empty.
+func (t *Table) AddCells(cells ...Cell) {
+	row := make([]Cell, len(t.Columns))
+	copy(row, cells)
+	for i := range row {
+		row[i].Text = oneLine(row[i].Text)
+	}
+	t.rows = append(t.rows, row)
+}
+
+// Len returns the number of rows.
+func (t *Table) Len() int { return len(t.rows) }
+
+// Write writes the table. Header is whether the titles are written.
+func (t *Table) Write(to io.Writer, style Style, header bool) error {
+	widths := t.widths(header)
+	if t.Widths != nil {
+		for i, width := range *t.Widths {
+			widths[i] = max(widths[i], width)
+		}
+		*t.Widths = slices.Clone(widths)
+	}
+	fit(widths, t.Columns, style.Width)
+	var out strings.Builder
+	if header {
+		titles := make([]Cell, len(t.Columns))
+		for i, column := range t.Columns {
+			titles[i].Text = column.Title
+		}
+		t.line(&out, titles, widths, style)
+	}
+	for _, row := range t.rows {
+		t.line(&out, row, widths, style)
+	}
+	_, err := io.WriteString(to, out.String())
+	return err
+}
+
+func (t *Table) widths(header bool) []int {
+	widths := make([]int, len(t.Columns))
+	for i, column := range t.Columns {
+		if header {
+			widths[i] = utf8.RuneCountInString(column.Title)
+		}
+		for _, row := range t.rows {
+			widths[i] = max(widths[i], utf8.RuneCountInString(row[i].Text))
+		}
+	}
+	return widths
+}
+
+// fit makes columns narrower, the widest first, until the table has the width.
+func fit(widths []int, columns []Column, width int) {
+	if width <= 0 {
+		return
+	}
+	total := len(gap) * (len(widths) - 1)
+	for _, w := range widths {
+		total += w
+	}
+	for ; total > width; total-- {
+		widest := -1
+		for i, column := range columns {
+			if column.Least > 0 && widths[i] > column.Least && (widest < 0 || widths[i] > widths[widest]) {
+				widest = i
+			}
+		}
+		if widest < 0 {
+			return
+		}
+		widths[widest]--
+	}
+}
+
+func (t *Table) line(out *strings.Builder, row []Cell, widths []int, style Style) {
+	var line strings.Builder
+	blanks := 0
+	for i, cell := range row {
+		shown := Truncate(cell.Text, widths[i])
+		fill := widths[i] - utf8.RuneCountInString(shown)
+		before, after := 0, fill
+		if t.Columns[i].Right {
+			before, after = fill, 0
+		}
+		if shown != "" {
+			line.WriteString(strings.Repeat(" ", blanks+before))
+			line.WriteString(style.Paint(cell.Colour, shown))
+			blanks = after
+		} else {
+			blanks += fill
+		}
+		blanks += len(gap)
+	}
+	out.WriteString(line.String() + "\n")
+}
+
+// Truncate returns the text with at most this number of characters, the last of which is … if some
+// are missing.
+func Truncate(text string, width int) string {
+	if utf8.RuneCountInString(text) <= width {
+		return text
+	}
+	if width <= 0 {
+		return ""
+	}
+	return string([]rune(text)[:width-1]) + "…"
+}
+
+// oneLine replaces line breaks and control characters, with which a name or message could change
+// what the terminal shows.
+func oneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
+			return ' '
+		}
+		return r
+	}, text)
+}
+
+// Clean returns the text without characters that could change what the terminal shows.
+func Clean(text string) string { return oneLine(text) }
+
+// Wrap writes the text in lines of at most the width, each with the indentation. A word that is too
+// long has a line of its own. With width 0 it writes one line.
+func Wrap(to io.Writer, indent, text string, width int) {
+	line := ""
+	flush := func() {
+		if line != "" {
+			fmt.Fprintln(to, indent+line)
+		}
+		line = ""
+	}
+	for _, word := range strings.Fields(Clean(text)) {
+		if line != "" && width > 0 && utf8.RuneCountInString(indent+line+" "+word) > width {
+			flush()
+		}
+		if line != "" {
+			line += " "
+		}
+		line += word
+	}
+	flush()
+}

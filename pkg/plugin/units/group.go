@@ -1,0 +1,78 @@
+package units
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Group is one or more units that are alike.
+type Group struct {
+	// First is the unit that was submitted first.
+	First *Unit
+	// Count is the number of units, and Newest when the last of them was submitted.
+	Count  int
+	Newest time.Time
+}
+
+// Singles returns a group for each unit, in the order of the list.
+func Singles(list []Unit) []Group {
+	groups := make([]Group, len(list))
+	for i := range list {
+		groups[i] = Group{First: &list[i], Count: 1, Newest: list[i].Submitted()}
+	}
+	return groups
+}
+
+// alike is what units that are alike have in common.
+type alike struct {
+	namespace, queue, kind, phase, reason, request string
+	priority                                       int32
+}
+
+// Together returns the units with those that are alike in one group, in the order in which the list has
+// a unit of them first.
+func Together(list []Unit) []Group {
+	var groups []Group
+	place := map[alike]int{}
+	for i := range list {
+		u := &list[i]
+		key := alike{u.Metadata.Namespace, u.Status.Queue, u.Spec.ConsumerRef.APIVersion + " " + u.Spec.ConsumerRef.Kind, string(u.Phase()), u.Status.Reason,
+			RequestText(u.Spec.Resource), u.Spec.Priority}
+		at, known := place[key]
+		if !known {
+			place[key] = len(groups)
+			groups = append(groups, Group{First: u, Count: 1, Newest: u.Submitted()})
+			continue
+		}
+		g := &groups[at]
+		g.Count++
+		submitted := u.Submitted()
+		if submitted.After(g.Newest) {
+			g.Newest = submitted
+		}
+		if submitted.Before(g.First.Submitted()) {
+			g.First = u
+		}
+	}
+	return groups
+}
+
+// RequestText returns what a unit requests as text: "4 cpu, 8Gi memory".
+func RequestText(request map[string]Amount) string {
+	parts := make([]string, 0, len(request))
+	for _, name := range slices.Sorted(maps.Keys(request)) {
+		amount := request[name]
+		q, valid := amount.Quantity()
+		if valid && q.IsZero() {
+			continue
+		}
+		text := string(amount)
+		if valid {
+			text = q.String()
+		}
+		parts = append(parts, text+" "+name)
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,130 @@
+package units
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/spelling"
+)
+
+// Filter selects units. An empty list selects all of them. Letter case does not count.
+type Filter struct {
+	Queues, Kinds, Phases, Reasons []string
+}
+
+// Phases are the phases that a unit can have.
+func Phases() []string {
+	return []string{string(v1alpha1.PhaseEnqueued), string(v1alpha1.PhaseBackoff), string(v1alpha1.PhaseReserved), string(v1alpha1.PhaseDequeued),
+		string(v1alpha1.PhaseRunning), string(v1alpha1.PhaseSucceeded), string(v1alpha1.PhaseFailed)}
+}
+
+// Selects reports whether the unit is one of those that are shown.
+func (f Filter) Selects(u *Unit) bool {
+	return has(f.Queues, u.Status.Queue) && has(f.Kinds, u.Spec.ConsumerRef.Kind) && has(f.Phases, string(u.Phase())) && has(f.Reasons, u.Status.Reason)
+}
+
+func has(list []string, value string) bool {
+	return len(list) == 0 || slices.ContainsFunc(list, func(entry string) bool { return strings.EqualFold(entry, value) })
+}
+
+// Empty reports whether the filter selects all units.
+func (f Filter) Empty() bool {
+	return len(f.Queues)+len(f.Kinds)+len(f.Phases)+len(f.Reasons) == 0
+}
+
+// CheckPhases returns an error if a phase does not exist.
+func (f Filter) CheckPhases() error {
+	for _, phase := range f.Phases {
+		if has(Phases(), phase) {
+			continue
+		}
+		hint := "; the phases are " + strings.Join(Phases(), ", ")
+		if meant := spelling.Nearest(phase, Phases()); meant != "" {
+			hint = fmt.Sprintf("; did you mean %q?", meant)
+		}
+		return fmt.Errorf("unknown phase %q%s", phase, hint)
+	}
+	return nil
+}
+
+// Seen are the values that units have, in order to suggest the one that was meant.
+type Seen struct{ queues, kinds, reasons map[string]bool }
+
+// Add adds those of a unit.
+func (s *Seen) Add(u *Unit) {
+	if s.queues == nil {
+		s.queues, s.kinds, s.reasons = map[string]bool{}, map[string]bool{}, map[string]bool{}
+	}
+	s.queues[u.Status.Queue], s.kinds[u.Spec.ConsumerRef.Kind], s.reasons[u.Status.Reason] = true, true, true
+}
+
+// Meant returns the flag and the value that was probably meant by a filter that selects nothing; empty
+// if there is none.
+func (s *Seen) Meant(f Filter) (flag, value string) {
+	for _, c := range []struct {
+		flag string
+		list []string
+		seen map[string]bool
+	}{{"queue", f.Queues, s.queues}, {"kind", f.Kinds, s.kinds}, {"reason", f.Reasons, s.reasons}} {
+		names := slices.DeleteFunc(slices.Sorted(maps.Keys(c.seen)), func(name string) bool { return name == "" })
+		for _, word := range c.list {
+			if has(names, word) && len(names) > 0 {
+				continue
+			}
+			if meant := spelling.Nearest(word, names); meant != "" {
+				return c.flag, meant
+			}
+		}
+	}
+	return "", ""
+}
+
+// Order is the order of a list.
+type Order string
+
+// The orders.
+const (
+	// ByName orders by namespace and name.
+	ByName Order = "name"
+	// ByAge has the oldest first.
+	ByAge Order = "age"
+	// ByPriority has the greatest priority first.
+	ByPriority Order = "priority"
+)
+
+// Orders are all orders.
+func Orders() []string { return []string{string(ByName), string(ByAge), string(ByPriority)} }
+
+// Sort sorts the units.
+func Sort(list []Unit, order Order) {
+	slices.SortFunc(list, func(a, b Unit) int {
+		first := 0
+		switch order {
+		case ByAge:
+			first = a.Submitted().Compare(b.Submitted())
+		case ByPriority:
+			first = cmp.Compare(b.Spec.Priority, a.Spec.Priority)
+		}
+		return cmp.Or(first, byName(&a, &b))
+	})
+}
+
+func byName(a, b *Unit) int {
+	return cmp.Or(cmp.Compare(a.Metadata.Namespace, b.Metadata.Namespace), cmp.Compare(a.Metadata.Name, b.Metadata.Name))
+}
+
+// Ahead reports whether a unit is tried before another one of the same queue. most is the greatest
+// priority of the queue; nil if it has none.
+func Ahead(a, b *Unit, most *int32) bool {
+	capped := func(priority int32) int32 {
+		if most != nil {
+			return min(priority, *most)
+		}
+		return priority
+	}
+	return cmp.Or(cmp.Compare(capped(b.Spec.Priority), capped(a.Spec.Priority)), a.Submitted().Compare(b.Submitted()), byName(a, b)) < 0
+}

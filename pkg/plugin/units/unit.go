@@ -1,0 +1,107 @@
+// Package units decides which QueueUnits the kubectl plugin shows, in which order, and which of them
+// are shown as one. It knows no cluster and no clock.
+//
+// Terms. A Unit is the part of a QueueUnit that is shown: 100,000 complete objects would need hundreds
+// of megabytes. Units are alike if they differ in their names and ages only. A group is one or more
+// units that are alike.
+package units
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+)
+
+// Head is the beginning of a page of a list of QueueUnits, as JSON.
+type Head struct {
+	Metadata struct {
+		ResourceVersion string `json:"resourceVersion"`
+		Continue        string `json:"continue"`
+	} `json:"metadata"`
+}
+
+// Page is one page of a list of QueueUnits, as JSON.
+type Page struct {
+	Head
+	Items []Unit `json:"items"`
+}
+
+// Unit is the part of a QueueUnit that is shown. It is decoded from the JSON of a QueueUnit.
+type Unit struct {
+	Metadata struct {
+		Namespace         string     `json:"namespace"`
+		Name              string     `json:"name"`
+		UID               string     `json:"uid"`
+		CreationTimestamp time.Time  `json:"creationTimestamp"`
+		DeletionTimestamp *time.Time `json:"deletionTimestamp"`
+	} `json:"metadata"`
+	Spec struct {
+		ConsumerRef struct {
+			APIVersion string `json:"apiVersion"`
+			Kind       string `json:"kind"`
+			Name       string `json:"name"`
+		} `json:"consumerRef"`
+		Priority       int32             `json:"priority"`
+		SubmissionTime *time.Time        `json:"submissionTime"`
+		Resource       map[string]Amount `json:"resource"`
+		Active         *bool             `json:"active"`
+		QuotaName      string            `json:"quotaName"`
+	} `json:"spec"`
+	Status struct {
+		Phase       string     `json:"phase"`
+		Reason      string     `json:"reason"`
+		Text        string     `json:"message"`
+		Queue       string     `json:"queue"`
+		Quota       string     `json:"quota"`
+		DequeueTime *time.Time `json:"dequeueTime"`
+	} `json:"status"`
+}
+
+// Amount is a quantity in the form in which somebody wrote it.
+type Amount string
+
+// UnmarshalJSON reads a string or a number.
+func (a *Amount) UnmarshalJSON(data []byte) error {
+	if len(data) > 0 && data[0] != '"' {
+		*a = Amount(data)
+		return nil
+	}
+	var text string
+	err := json.Unmarshal(data, &text)
+	*a = Amount(text)
+	return err
+}
+
+// Quantity returns the amount; false if it is none.
+func (a Amount) Quantity() (resource.Quantity, bool) {
+	q, err := resource.ParseQuantity(string(a))
+	return q, err == nil
+}
+
+// Phase returns the phase of the unit. An empty one means Enqueued.
+func (u *Unit) Phase() v1alpha1.QueueUnitPhase {
+	if u.Status.Phase == "" {
+		return v1alpha1.PhaseEnqueued
+	}
+	return v1alpha1.QueueUnitPhase(u.Status.Phase)
+}
+
+// Submitted returns the time that orders units of one priority.
+func (u *Unit) Submitted() time.Time {
+	if u.Spec.SubmissionTime != nil {
+		return *u.Spec.SubmissionTime
+	}
+	return u.Metadata.CreationTimestamp
+}
+
+// Job returns the job of the unit as users name it, such as "job/train".
+func (u *Unit) Job() string {
+	return strings.ToLower(u.Spec.ConsumerRef.Kind) + "/" + u.Spec.ConsumerRef.Name
+}
+
+// Holding reports whether somebody holds the unit.
+func (u *Unit) Holding() bool { return u.Spec.Active != nil && !*u.Spec.Active }

@@ -1,0 +1,146 @@
+package units
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+var start = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+// unit is a QueueUnit that is decoded as the plugin does it.
+func unit(t testing.TB, name, queue, phase, reason string, priority, after int) Unit {
+	t.Helper()
+	var u Unit
+	text := fmt.Sprintf(`{"metadata": {"namespace": "research", "name": %q, "creationTimestamp": %q, "managedFields": [{}]},
+		"spec": {"consumerRef": {"apiVersion": "batch/v1", "kind": "Job", "name": %q}, "priority": %d, "resource": {"memory": "1024Mi", "cpu": 2, "x": "0"}},
+		"status": {"queue": %q, "phase": %q, "reason": %q}}`, name, start.Add(time.Duration(after)*time.Second).Format(time.RFC3339), name, priority, queue, phase, reason)
+	if err := json.Unmarshal([]byte(text), &u); err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+func TestARequestIsReadHoweverItIsWritten(t *testing.T) {
+	u := unit(t, "a", "q", "", "", 0, 0)
+	if got := RequestText(u.Spec.Resource); got != "2 cpu, 1Gi memory" {
+		t.Errorf("requests %q", got)
+	}
+	if got := RequestText(map[string]Amount{"cpu": "much"}); got != "much cpu" {
+		t.Errorf("what is no quantity: %q", got)
+	}
+	if u.Job() != "job/a" || u.Phase() != "Enqueued" || !u.Submitted().Equal(start) {
+		t.Errorf("job %s, phase %s, submitted %v", u.Job(), u.Phase(), u.Submitted())
+	}
+}
+
+func TestAFilterSelectsUnitsWhateverTheLetterCase(t *testing.T) {
+	u := unit(t, "a", "company-research", "Backoff", "MaxJobs", 0, 0)
+	for _, c := range []struct {
+		name   string
+		filter Filter
+		want   bool
+	}{
+		{"everything", Filter{}, true},
+		{"all that is so", Filter{Queues: []string{"other", "company-research"}, Kinds: []string{"job"}, Phases: []string{"backoff"}, Reasons: []string{"maxjobs"}}, true},
+		{"another queue", Filter{Queues: []string{"company"}}, false},
+		{"another kind", Filter{Kinds: []string{"TFJob"}}, false},
+		{"another phase", Filter{Phases: []string{"Enqueued"}}, false},
+		{"another reason", Filter{Reasons: []string{"QuotaExceeded"}}, false},
+	} {
+		if got := c.filter.Selects(&u); got != c.want || c.filter.Empty() != (c.name == "everything") {
+			t.Errorf("%s: %t", c.name, got)
+		}
+	}
+}
+
+func TestWhatWasProbablyMeantIsSuggested(t *testing.T) {
+	for phase, want := range map[string]string{"Runing": `did you mean "Running"?`, "asleep": "the phases are Enqueued, Backoff", "running": ""} {
+		err := Filter{Phases: []string{phase}}.CheckPhases()
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", phase, err)
+		}
+	}
+	var seen Seen
+	for _, u := range []Unit{unit(t, "a", "company-research", "", "MaxJobs", 0, 0), unit(t, "b", "", "", "", 0, 0)} {
+		seen.Add(&u)
+	}
+	for _, c := range []struct {
+		filter      Filter
+		flag, value string
+	}{
+		{Filter{Queues: []string{"company-reserch"}}, "queue", "company-research"},
+		{Filter{Queues: []string{"company-research"}, Reasons: []string{"MaxJob"}}, "reason", "MaxJobs"},
+		{Filter{Kinds: []string{"Jobb"}}, "kind", "Job"},
+		{Filter{Queues: []string{"something-else"}}, "", ""},
+	} {
+		if flag, value := seen.Meant(c.filter); flag != c.flag || value != c.value {
+			t.Errorf("%+v: --%s %s", c.filter, flag, value)
+		}
+	}
+}
+
+func TestUnitsAreSorted(t *testing.T) {
+	list := []Unit{unit(t, "c", "q", "", "", 5, 0), unit(t, "a", "q", "", "", 0, 1), unit(t, "b", "q", "", "", 5, 2)}
+	for order, want := range map[Order]string{ByName: "abc", ByAge: "cab", ByPriority: "bca"} {
+		sorted := slices.Clone(list)
+		Sort(sorted, order)
+		got := ""
+		for _, u := range sorted {
+			got += u.Metadata.Name
+		}
+		if got != want {
+			t.Errorf("by %s: %s, want %s", order, got, want)
+		}
+	}
+}
+
+func TestTheGreaterPriorityIsAheadUpToTheMaximumOfTheQueue(t *testing.T) {
+	early, late := unit(t, "early", "q", "", "", 0, 0), unit(t, "late", "q", "", "", 100, 9)
+	if !Ahead(&late, &early, nil) || Ahead(&early, &late, nil) {
+		t.Error("the greater priority is not ahead")
+	}
+	most := int32(0)
+	if !Ahead(&early, &late, &most) {
+		t.Error("a capped priority is ahead")
+	}
+	twin := unit(t, "twin", "q", "", "", 0, 0)
+	if !Ahead(&early, &twin, nil) || Ahead(&early, &early, nil) {
+		t.Error("the name does not decide")
+	}
+}
+
+func TestUnitsThatAreAlikeAreOneGroup(t *testing.T) {
+	list := []Unit{
+		unit(t, "a-2", "q", "", "MaxJobs", 0, 2), unit(t, "b", "q", "", "QuotaExceeded", 0, 0), unit(t, "a-1", "q", "Enqueued", "MaxJobs", 0, 1),
+		unit(t, "a-3", "q", "", "MaxJobs", 0, 3), unit(t, "c", "q", "", "MaxJobs", 7, 0),
+	}
+	list[2].Spec.Resource = map[string]Amount{"cpu": "2000m", "memory": "1Gi"} // the same
+	var got []string
+	for _, g := range Together(list) {
+		got = append(got, fmt.Sprintf("%d %s until %s", g.Count, g.First.Metadata.Name, g.Newest.Sub(start)))
+	}
+	if want := []string{"3 a-1 until 3s", "1 b until 0s", "1 c until 0s"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if singles := Singles(list); len(singles) != 5 || singles[4].First != &list[4] || singles[4].Count != 1 {
+		t.Errorf("singles %v", singles)
+	}
+}
+
+func BenchmarkTogether(b *testing.B) {
+	one := unit(b, "a", "q", "", "MaxJobs", 0, 0)
+	list := make([]Unit, 100_000)
+	for i := range list {
+		list[i] = one
+		list[i].Spec.Priority = int32(i % 50)
+	}
+	for b.Loop() {
+		if len(Together(list)) != 50 {
+			b.Fatal("not 50 groups")
+		}
+	}
+}

@@ -1,0 +1,124 @@
+package simulator_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/quota/tree"
+	"kube-queue.dev/kube-queue/pkg/resources"
+	"kube-queue.dev/kube-queue/pkg/scheduler"
+	"kube-queue.dev/kube-queue/pkg/simulator"
+)
+
+// situation has a root with 4 cpu, of which each of a and b is guaranteed 1.
+type situation struct {
+	simulator.Situation
+	t     *testing.T
+	names *resources.Names
+}
+
+func newSituation(t *testing.T, reclaim bool) *situation {
+	t.Helper()
+	names := resources.NewNames()
+	amount := func(cpu string) map[string]resource.Quantity {
+		return map[string]resource.Quantity{"cpu": resource.MustParse(cpu)}
+	}
+	backend, _, err := tree.New(names, tree.Node{Name: "root", Max: amount("4"), Children: []tree.Node{
+		{Name: "a", Namespaces: []string{"a"}, Min: amount("1"), Max: amount("4")}, {Name: "b", Namespaces: []string{"b"}, Min: amount("1"), Max: amount("4")}}}, tree.Options{Reclaim: reclaim})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &situation{Situation: simulator.Situation{Backend: backend}, t: t, names: names}
+}
+
+func (s *situation) add(key, cpu string, phase scheduler.Phase, priority int32) {
+	s.t.Helper()
+	requests, err := resources.Request(s.names, map[string]resource.Quantity{"cpu": resource.MustParse(cpu)})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	namespace, _, _ := strings.Cut(key, "/")
+	u := scheduler.Unit{Key: key, Reason: "Outdated", Facts: scheduler.Facts{UID: key, Phase: phase, Priority: priority, Submitted: int64(len(s.Units)),
+		Version: 99, Demand: quota.Demand{Requests: requests.With(s.names.ID(quota.JobsResource), 1), Preemptible: true}}}
+	if phase != scheduler.Waiting {
+		u.Quota, u.Attempts, u.DequeuedAt = "root/"+namespace, 1, at.Add(-time.Hour)
+	}
+	s.Units = append(s.Units, u)
+}
+
+var at = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+func (s *situation) decided() string {
+	var all []string
+	for i, d := range simulator.Decide(s.Situation, at) {
+		text := s.Units[i].Key
+		switch {
+		case d.Admitted:
+			text += " starts"
+		case d.Evicted:
+			text += " is evicted"
+		case d.Reason != "":
+			text += " " + string(d.Reason)
+		}
+		all = append(all, text)
+	}
+	return strings.Join(all, ", ")
+}
+
+func TestWhatStartsAtOnceFollowsFromWhatHoldsQuota(t *testing.T) {
+	s := newSituation(t, false)
+	s.add("a/runs", "2", scheduler.Running, 0)
+	s.add("a/large", "3", scheduler.Waiting, 0)
+	s.add("b/small", "1", scheduler.Waiting, 0)
+	s.add("b/urgent", "1", scheduler.Waiting, 7)
+	s.add("b/late", "1", scheduler.Waiting, 0)
+	s.add("c/nowhere", "1", scheduler.Waiting, 0)
+	s.add("a/never", "5", scheduler.Waiting, 0)
+	if got, want := s.decided(), "a/runs, a/large QuotaExceeded, b/small starts, b/urgent starts, b/late QuotaExceeded, c/nowhere NoQuota, a/never ExceedsMaxQuota"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestAQueueThatIsStoppedStartsNothing(t *testing.T) {
+	s := newSituation(t, false)
+	s.Queues = []scheduler.QueueChanged{{Queue: "root-a", Stop: scheduler.Hold}}
+	s.add("a/one", "1", scheduler.Waiting, 0)
+	s.add("b/other", "1", scheduler.Waiting, 0)
+	if got, want := s.decided(), "a/one QueueStopped, b/other starts"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestAUnitThatIsOwedItsQuotaStartsAfterAnEviction(t *testing.T) {
+	s := newSituation(t, true)
+	s.add("a/old", "2", scheduler.Running, 0)
+	s.add("a/new", "2", scheduler.Running, 0)
+	s.add("b/owed", "1", scheduler.Waiting, 0)
+	if got, want := s.decided(), "a/old, a/new is evicted, b/owed starts"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestWhatIsDecidedDependsOnNothingElse(t *testing.T) {
+	s := newSituation(t, false)
+	for i := range 200 {
+		s.add(fmt.Sprintf("a/%03d", i), "1", scheduler.Waiting, 0)
+	}
+	first := simulator.Decide(s.Situation, at)
+	started := 0
+	for _, d := range first {
+		if d.Admitted {
+			started++
+		} else if d.Reason != "QuotaExceeded" || d.Message == "" || d.Quota != "root/a" {
+			t.Fatalf("%+v", d)
+		}
+	}
+	if started != 4 {
+		t.Errorf("%d start in 4 cpu", started)
+	}
+}

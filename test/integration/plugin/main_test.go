@@ -1,0 +1,97 @@
+// Package plugin tests kubectl kube-queue as it is built, called by kubectl, against a real API server and the
+// programs: as an administrator, as a tenant with the rights of one namespace, and with nobody who answers.
+package plugin
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"kube-queue.dev/kube-queue/test/clustertest"
+	"kube-queue.dev/kube-queue/test/harness"
+)
+
+var (
+	suite *harness.Suite
+	// programs is the folder of the plugin.
+	programs string
+)
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	folder, err := os.MkdirTemp("", "kube-queue-plugin-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(folder)
+	programs = folder
+	if out, err := exec.Command("go", "build", "-o", folder+string(filepath.Separator), "kube-queue.dev/kube-queue/cmd/kubectl-kube_queue").CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "building the plugin: %v\n%s", err, out)
+		return 1
+	}
+	return harness.Run(m, clustertest.Options{PodRunTime: harness.UntilFinished}, func(s *harness.Suite) { suite = s })
+}
+
+// result is what a command has written.
+type result struct {
+	code        int
+	out, errors string
+}
+
+// command is kubectl kube-queue with arguments.
+func command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, suite.KubectlPath, append([]string{"kube-queue"}, args...)...)
+	cmd.Env = append(os.Environ(), "PATH="+programs+string(filepath.ListSeparator)+os.Getenv("PATH"), "KUBECONFIG="+suite.Kubeconfig)
+	return cmd
+}
+
+// kubeQueue runs kubectl kube-queue.
+func kubeQueue(t *testing.T, args ...string) result {
+	t.Helper()
+	var out, errs bytes.Buffer
+	cmd := command(t.Context(), args...)
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	var ended *exec.ExitError
+	if err != nil && !errors.As(err, &ended) {
+		t.Fatal(err)
+	}
+	return result{cmd.ProcessState.ExitCode(), out.String(), errs.String()}
+}
+
+// succeeds runs a command, and checks that its output has the words and nothing is wrong.
+func succeeds(t *testing.T, words []string, args ...string) result {
+	t.Helper()
+	r := kubeQueue(t, args...)
+	if r.code != 0 || r.errors != "" {
+		t.Errorf("%v: exit status %d\n%s%s", args, r.code, r.out, r.errors)
+	}
+	for _, word := range words {
+		if !strings.Contains(r.out, word) {
+			t.Errorf("%v does not show %q:\n%s", args, word, r.out)
+		}
+	}
+	return r
+}
+
+// fails runs a command, and checks that it fails with one line that has the words.
+func fails(t *testing.T, words []string, args ...string) {
+	t.Helper()
+	r := kubeQueue(t, args...)
+	if r.code != 1 || r.out != "" || strings.Count(r.errors, "\n") != 1 {
+		t.Errorf("%v: exit status %d, stdout %q, stderr %q", args, r.code, r.out, r.errors)
+	}
+	for _, word := range words {
+		if !strings.Contains(r.errors, word) {
+			t.Errorf("%v: %q does not say %q", args, r.errors, word)
+		}
+	}
+}

@@ -1,0 +1,256 @@
+package plugin
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/utils/ptr"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/test/harness"
+)
+
+// tree has two groups, which may use 4 cpu together.
+const tree = `
+apiVersion: scheduling.sigs.k8s.io/v1beta1
+kind: ElasticQuotaTree
+metadata: {name: elasticquotatree, namespace: kube-system}
+spec:
+  root:
+    name: root
+    max: {cpu: 4}
+    children:
+    - {name: a, namespaces: [team-a], min: {cpu: 1}, max: {cpu: 4}}
+    - {name: b, namespaces: [team-b], min: {cpu: 1}, max: {cpu: 4}}
+`
+
+func job(namespace, name, cpu string) string {
+	return fmt.Sprintf(`
+apiVersion: batch/v1
+kind: Job
+metadata: {name: %s, namespace: %s, annotations: {scheduling.x-k8s.io/suspend: "true"}}
+spec:
+  template:
+    spec:
+      restartPolicy: Never
+      containers: [{name: main, image: busybox, resources: {requests: {cpu: %q}}}]
+`, name, namespace, cpu)
+}
+
+const (
+	tenant = "alice"
+	down   = "kube-queue-controller does not answer; this is what the objects show."
+)
+
+// One test, because all parts share the programs and the jobs.
+func TestThePluginOnACluster(t *testing.T) {
+	env := suite.Env(t, "team-a")
+	env.EnsureNamespace("team-b")
+	env.ApplyAsIs(tree)
+	controller := suite.Program(t, harness.Controller)
+	suite.AnswersReviews(t, controller)
+	controller.Start()
+	suite.Program(t, harness.Extensions, "--enabled-extensions=job").Start()
+	_, err := suite.Kubectl(t.Context(), "create", "rolebinding", tenant, "-n", "team-a", "--clusterrole=edit", "--user="+tenant)
+	harness.Must(t, err)
+
+	env.ApplyAsIs(job("team-b", "secret", "2"))
+	env.ApplyAsIs(job("team-a", "small", "1"))
+	env.WaitForPhase("Job", "small", "Running")
+	env.ApplyAsIs(job("team-a", "large", "3"))
+	env.WaitForReason("Job", "large", "QuotaExceeded")
+	large := env.Unit("Job", "large").Name
+	harness.Eventually(t, time.Minute, "reviews are answered", func() (bool, string) {
+		r := kubeQueue(t, "tree")
+		return r.code == 0 && r.errors == "", fmt.Sprint(r)
+	})
+
+	t.Run("an administrator sees everything", func(t *testing.T) {
+		succeeds(t, []string{"NAMESPACE", "secret-job-", large, "QuotaExceeded"}, "list", "-A")
+		succeeds(t, []string{"root", "  a ", "  b ", "cpu"}, "tree")
+		succeeds(t, []string{"root-a", "root-b", "RoundRobin"}, "queue")
+		succeeds(t, []string{"POSITION", large}, "queue", "root-a")
+		for _, name := range []string{"large", "job/large", "jobs.batch/large", large, "qu/" + large} {
+			succeeds(t, []string{"Job large waits: QuotaExceeded", "Position:  1 of 1", "It lacks:", "secret-job-", "What would admit it:"}, "why", name, "-n", "team-a")
+		}
+		succeeds(t, []string{`"kind": "QueueUnitReview"`, `"reason": "QuotaExceeded"`}, "why", "large", "-n", "team-a", "-o", "json")
+	})
+	t.Run("a tenant sees its own jobs, and no name of others", func(t *testing.T) {
+		as := []string{"--as", tenant, "-n", "team-a"}
+		for _, args := range [][]string{{"list"}, {"tree"}, {"queue"}, {"queue", "root-a"}, {"why", "large"}, {"why", "large", "-o", "yaml"}, {"tree", "-o", "json"}, {"list", "-o", "json"}, {"queue", "root-a", "-o", "json"}} {
+			r := kubeQueue(t, append(args, as...)...)
+			if r.code != 0 || r.errors != "" || r.out == "" {
+				t.Errorf("%v: exit status %d\n%s%s", args, r.code, r.out, r.errors)
+			}
+			for _, name := range []string{"secret", "team-b"} {
+				if strings.Contains(r.out, name) {
+					t.Errorf("%v shows %q:\n%s", args, name, r.out)
+				}
+			}
+		}
+		fails(t, []string{`cannot list resource "queueunits"`, "ask an administrator"}, "list", "-A", "--as", tenant)
+		fails(t, []string{`cannot list resource "queueunits"`}, "list", "-n", "team-b", "--as", tenant)
+		fails(t, []string{`cannot get resource`}, "why", "secret", "-n", "team-b", "--as", tenant)
+		fails(t, []string{"queue root-a", `cannot patch resource "queues"`}, "stop", "root-a", "--as", tenant, "-n", "team-a")
+	})
+	t.Run("wrong names are one line", func(t *testing.T) {
+		fails(t, []string{`no job or unit "larg" in namespace team-a; did you mean "large"?`}, "why", "larg", "-n", "team-a")
+		fails(t, []string{`namespace "team-aa" does not exist; did you mean "team-a"?`}, "list", "-n", "team-aa")
+		fails(t, []string{`queue "root-c" does not exist`}, "resume", "root-c")
+		fails(t, []string{`quota "root/c" does not exist`}, "tree", "root/c")
+		fails(t, []string{`has no context "none"`}, "list", "--context", "none")
+		fails(t, []string{"cannot reach the API server https://127.0.0.1:1"}, "list", "--server", "https://127.0.0.1:1")
+	})
+	t.Run("a tenant holds, releases and orders its jobs", func(t *testing.T) {
+		as := []string{"--as", tenant, "-n", "team-a"}
+		does := func(want string, args ...string) {
+			t.Helper()
+			if r := succeeds(t, nil, append(args, as...)...); r.out != want+"\n" {
+				t.Errorf("%v: %q, want %q", args, r.out, want)
+			}
+		}
+		does("job.batch/large held (dry run)", "hold", "large", "--dry-run")
+		does("job.batch/large held", "hold", "large")
+		becomes(t, env, "large", "inactive", func(u *v1alpha1.QueueUnit) bool { return !ptr.Deref(u.Spec.Active, true) })
+		does("job.batch/large is already held", "hold", "large")
+		does("job.batch/large released: it is queued again", "release", "large")
+		becomes(t, env, "large", "active", func(u *v1alpha1.QueueUnit) bool { return ptr.Deref(u.Spec.Active, true) })
+		does("job.batch/large is not held", "release", "job/large")
+		does("job.batch/large has priority 7 (was 0)", "priority", "large", "7")
+		becomes(t, env, "large", "more urgent", func(u *v1alpha1.QueueUnit) bool { return u.Spec.Priority == 7 })
+		fails(t, []string{"job.batch/small holds quota", "--evict"}, append([]string{"hold", "small"}, as...)...)
+		does("job.batch/small held; it is being stopped", "hold", "small", "--evict")
+		env.WaitForPhase("Job", "small", "Enqueued")
+		does("job.batch/small released: it is queued again", "release", "small")
+		env.WaitForPhase("Job", "small", "Running")
+	})
+	t.Run("an administrator stops and resumes a queue", func(t *testing.T) {
+		succeeds(t, []string{"queue root-a stopped; jobs that run go on\n"}, "stop", "root-a")
+		// The answer is current, and the status of the unit changes later.
+		harness.Eventually(t, 30*time.Second, "the job waits for the queue", func() (bool, string) {
+			r := kubeQueue(t, "why", "large", "-n", "team-a")
+			return strings.HasPrefix(r.out, "Job large waits: QueueStopped\n"), fmt.Sprint(r)
+		})
+		succeeds(t, []string{"queue root-a has spec.stop Hold already\n"}, "stop", "root-a")
+		succeeds(t, []string{"queue root-a resumed\n"}, "resume", "root-a")
+	})
+	t.Run("a watch shows what changes, until Ctrl-C", watches(env))
+	t.Run("kubectl completes names", func(t *testing.T) {
+		for want, args := range map[string][]string{"job/large\n": {"why", "-n", "team-a", "job/"}, "root-a\n": {"stop", ""}} {
+			if r := kubeQueue(t, append([]string{"__complete"}, args...)...); r.code != 0 || !strings.Contains(r.out, want) {
+				t.Errorf("%q: exit status %d\n%s%s", args, r.code, r.out, r.errors)
+			}
+		}
+	})
+	t.Run("the exit status of simulate is for scripts", func(t *testing.T) {
+		file := func(text string) string {
+			name := filepath.Join(t.TempDir(), "file.yaml")
+			harness.Must(t, os.WriteFile(name, []byte(text), 0o600))
+			return name
+		}
+		with := func(max string) string {
+			return file(strings.Replace(tree, "max: {cpu: 4}\n    children", "max: {cpu: "+max+"}\n    children", 1))
+		}
+		for _, c := range []struct {
+			code  int
+			words []string
+			args  []string
+		}{
+			{0, []string{"The tree is valid.", "1 unit that waits now would start.", large}, []string{"-f", with("8")}},
+			{1, []string{"The tree is invalid.", "error:"}, []string{"-f", with("-8")}},
+			{1, []string{"exceeded by what runs: cpu in quota root: used 3 of max 2"}, []string{"-f", with("2")}},
+			{1, []string{"job/huge", "waits", "ExceedsMaxQuota"}, []string{"-f", file(job("team-a", "huge", "9"))}},
+			{0, []string{"job/tiny", "starts"}, []string{"-f", file(job("team-b", "tiny", "500m"))}},
+			{2, nil, []string{"-f", file(job("team-a", "tiny", "500m")), "--as", tenant, "-n", "team-a"}},
+		} {
+			r := kubeQueue(t, append([]string{"simulate"}, c.args...)...)
+			if r.code != c.code {
+				t.Errorf("%v: exit status %d, want %d\n%s%s", c.args, r.code, c.code, r.out, r.errors)
+			}
+			for _, word := range c.words {
+				if !strings.Contains(r.out, word) {
+					t.Errorf("%v does not show %q:\n%s%s", c.args, word, r.out, r.errors)
+				}
+			}
+		}
+	})
+	t.Run("the objects do if nobody answers", func(t *testing.T) {
+		controller.Stop()
+		for args, words := range map[string][]string{
+			"why large -n team-a": {"Job large waits: ", "Position:  1 of 1", "It lacks:", "secret-job-", "What would admit it:"},
+			"tree":                {"root", "  a ", "cpu"},
+			"queue":               {"root-a", "root-b"},
+			"queue root-a":        {"POSITION", large},
+		} {
+			r := kubeQueue(t, strings.Fields(args)...)
+			if r.code != 0 || r.errors != down+"\n" {
+				t.Errorf("%s: exit status %d, stderr %q", args, r.code, r.errors)
+			}
+			for _, word := range words {
+				if !strings.Contains(r.out, word) {
+					t.Errorf("%s does not show %q:\n%s", args, word, r.out)
+				}
+			}
+		}
+		succeeds(t, []string{large}, "list", "-n", "team-a")
+		r := kubeQueue(t, "why", "large", "-n", "team-a", "--as", tenant)
+		if r.code != 0 || strings.Contains(r.out, "secret") || !strings.Contains(r.out, "Job large waits: ") || !strings.Contains(r.errors, "You may not read") {
+			t.Errorf("a tenant: exit status %d\n%s%s", r.code, r.out, r.errors)
+		}
+	})
+}
+
+// becomes waits until the unit of a Job is so.
+func becomes(t *testing.T, env *harness.Env, job, what string, so func(*v1alpha1.QueueUnit) bool) {
+	t.Helper()
+	harness.Eventually(t, 30*time.Second, "the unit of "+job+" is "+what, func() (bool, string) {
+		unit := env.Unit("Job", job)
+		return so(unit), fmt.Sprint(unit.Spec)
+	})
+}
+
+// watches starts a watch, and ends it with an interrupt after it has shown a change.
+func watches(env *harness.Env) func(*testing.T) {
+	return func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		cmd := command(ctx, "list", "--watch", "-n", "team-a")
+		out, err := cmd.StdoutPipe()
+		harness.Must(t, err)
+		harness.Must(t, cmd.Start())
+		lines := bufio.NewScanner(out)
+		seen := func(words ...string) {
+			t.Helper()
+			for lines.Scan() {
+				found := true
+				for _, word := range words {
+					found = found && strings.Contains(lines.Text(), word)
+				}
+				if found {
+					return
+				}
+			}
+			t.Fatalf("no line with %q", words)
+		}
+		seen("large-job-", "Enqueued")
+		env.ApplyAsIs(job("team-a", "third", "9"))
+		seen("third-job-", "ExceedsMaxQuota")
+		env.Delete(harness.Jobs, "third")
+		seen("third-job-", "Deleted")
+		// kubectl has replaced itself by the plugin.
+		harness.Must(t, cmd.Process.Signal(os.Interrupt))
+		for lines.Scan() {
+		}
+		_ = cmd.Wait()
+		if code := cmd.ProcessState.ExitCode(); code != 130 {
+			t.Errorf("exit status %d (%v) after an interrupt", code, cmd.ProcessState.Sys().(syscall.WaitStatus))
+		}
+	}
+}
