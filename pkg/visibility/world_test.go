@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	visibilityv1alpha1 "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
@@ -276,5 +277,102 @@ func TestWhyAndWhatWouldAdmit(t *testing.T) {
 				t.Fatalf("reason %s, would admit:\n%s\nwant %s:\n%s", answer.Reason, messages(answer), c.reason, c.want)
 			}
 		})
+	}
+}
+
+func TestWhyForUnitsThatWaitForSomethingElseThanQuota(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*cluster, *scheduler.Unit)
+		want   string
+		until  bool
+	}{
+		{"a backoff", func(c *cluster, u *scheduler.Unit) { u.RequeueAt = c.now.Add(time.Hour) }, "Wait: the unit is tried again at 1970-01-12T14:46:41Z", true},
+		{"a changed job", func(_ *cluster, u *scheduler.Unit) {
+			u.Held = &quota.Refusal{Reason: wellknown.ReasonJobChanged, Sentence: "the job changed"}
+		}, "Wait: job-extensions writes the new request into the unit, which is then tried again", false},
+		{"an inactive unit", func(_ *cluster, u *scheduler.Unit) {
+			u.Held = &quota.Refusal{Reason: wellknown.ReasonInactive, Sentence: "spec.active is false"}
+		}, "ChangeObject: set spec.active of the unit to true", false},
+		{"a namespace without quota", func(_ *cluster, u *scheduler.Unit) { u.Key = "other/unit" },
+			`ChangeObject: no quota lists namespace "other"; ask an administrator to add the namespace to a node of the ElasticQuotaTree`, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cl := newCluster(t, teams(), tree.Options{})
+			u := &scheduler.Unit{Key: "a/unit", Facts: scheduler.Facts{UID: "unit", Demand: quota.Demand{Requests: cl.request("cpu", 1000), Preemptible: true}}}
+			cl.now = cl.now.Add(time.Second)
+			c.change(cl, u)
+			cl.units[u.Key] = u
+			cl.apply(u)
+			cl.core.Next(cl.now)
+			answer := cl.why(u.Key, everything())
+			if messages(answer) != c.want || (answer.Until != nil) != c.until {
+				t.Errorf("it would be admitted by %s, until %v", messages(answer), answer.Until)
+			}
+		})
+	}
+}
+
+// The time follows from the maximum execution times of the units that hold the quota.
+func TestAUnitIsAdmittedAtTheLatestWhenOthersMustHaveEnded(t *testing.T) {
+	cl := newCluster(t, teams(), tree.Options{})
+	limited := func(d time.Duration) func(*scheduler.Unit) { return func(u *scheduler.Unit) { u.MaxTime = d } }
+	cl.submit("a/one", cl.request("cpu", 4000), limited(time.Hour))
+	cl.submit("a/two", cl.request("cpu", 4000), limited(2*time.Hour))
+	first := cl.units["a/one"].DequeuedAt
+	cl.submit("a/three", cl.request("cpu", 2000))
+	if until := cl.why("a/three", everything()).Until; until == nil || !until.Equal(&metav1.Time{Time: first.Add(time.Hour)}) {
+		t.Errorf("it is admitted until %v, want an hour after %v", until, first)
+	}
+	cl.submit("a/four", cl.request("cpu", 6000))
+	if until := cl.why("a/four", everything()).Until; until == nil || until.Time.Before(first.Add(2*time.Hour)) {
+		t.Errorf("both must end, and it is admitted until %v", until)
+	}
+}
+
+func TestQueuesAndQuotasAreSelected(t *testing.T) {
+	cl := newCluster(t, teams(), tree.Options{})
+	cl.submit("a/one", cl.request("cpu", 6000), func(u *scheduler.Unit) { u.Kind = 1 })
+	for i := range 3 {
+		cl.submit(fmt.Sprint("a/same", i), cl.request("cpu", 4000), func(u *scheduler.Unit) { u.Kind = 1 })
+	}
+	cl.submit("b/one", cl.request("cpu", 4000))
+	m := cl.model()
+	all, err := m.Queues("a", visibilityv1alpha1.QueueReviewSpec{AllNamespaces: true, Limit: 2}, everything())
+	if err != nil || all.Selected != 5 || len(all.Units) != 2 || all.Units[0].Name != "same0" || all.Units[0].Position != 1 || len(all.Queues) != 2 {
+		t.Errorf("%+v, %v", all, err)
+	}
+	if g := all.Groups; len(g) != 3 || g[0].Units != 3 || g[0].First.Name != "same0" || g[0].First.Kind != "Job" {
+		t.Errorf("the groups are %+v", g)
+	}
+	if q := all.Queues[0]; q.Pending != 3 || q.Dequeued != 1 || q.Requested.Cpu().String() != "12" || q.Held.Cpu().String() != "6" {
+		t.Errorf("queue a is %+v", q)
+	}
+	for _, spec := range []visibilityv1alpha1.QueueReviewSpec{{Phases: []string{"enqueued"}}, {Reasons: []string{"QuotaExceeded"}}, {Queue: "root-a", Phases: []string{"Enqueued"}}} {
+		some, err := m.Queues("a", spec, only("a"))
+		if err != nil || some.Selected != 3 || len(some.Queues) != 1 {
+			t.Errorf("%+v selects %+v, %v", spec, some, err)
+		}
+	}
+	if none, err := m.Queues("a", visibilityv1alpha1.QueueReviewSpec{Kinds: []string{"TFJob"}}, everything()); err != nil || none.Selected != 0 {
+		t.Errorf("kind TFJob selects %+v, %v", none, err)
+	}
+	if _, err := m.Queues("a", visibilityv1alpha1.QueueReviewSpec{Queue: "root-aa"}, everything()); err == nil || !strings.Contains(err.Error(), `did you mean "root-a"`) {
+		t.Errorf("a wrong queue: %v", err)
+	}
+	quotas, err := m.Quotas("a", visibilityv1alpha1.QuotaReviewSpec{}, everything())
+	if err != nil || len(quotas.Quotas) != 3 {
+		t.Fatalf("%+v, %v", quotas, err)
+	}
+	if root, a, b := quotas.Quotas[0], quotas.Quotas[1], quotas.Quotas[2]; root.Waiting != 3 || root.Holding != 2 || a.Queue != "root-a" ||
+		a.Borrowed.Cpu().String() != "2" || !b.Lent.Cpu().IsZero() || a.Requested.Cpu().String() != "12" {
+		t.Errorf("the quotas are %+v", quotas.Quotas)
+	}
+	own, err := m.Quotas("a", visibilityv1alpha1.QuotaReviewSpec{}, only("a"))
+	if err != nil || len(own.Quotas) != 2 || own.Hidden != 1 {
+		t.Errorf("a tenant sees %+v, %v", own, err)
+	}
+	if _, err := m.Quotas("a", visibilityv1alpha1.QuotaReviewSpec{Quota: "root/c"}, everything()); err == nil {
+		t.Error("a quota that does not exist is answered")
 	}
 }

@@ -22,26 +22,27 @@ import (
 // story is a job that waits for a reason. What its review says is done admits the job.
 type story struct {
 	reason string
-	// node is the rest of the node of the namespace in the quota tree: its max, and its min if it has one.
+	// node is the rest of the node of the namespace in the quota tree: its max, and its min if it has one. If it is empty,
+	// the namespace has no node.
 	node string
 	// prepare makes the Job named waiting wait.
-	prepare func(*telling)
+	prepare func(*scene)
 	// says is a part of the message of an entry of wouldAdmit, and does does it. If does is nil, the entry is a
 	// command or a raise of quota, which any reader can follow.
 	says string
-	does func(*telling, visibilityv1alpha1.Remedy)
+	does func(*scene, visibilityv1alpha1.Remedy)
 }
 
-// telling is a story in its namespace.
-type telling struct {
+// scene is a story in its namespace.
+type scene struct {
 	*harness.Env
 	t *testing.T
 }
 
-func (s *telling) queue() string { return "root-" + s.Namespace }
+func (s *scene) queue() string { return "root-" + s.Namespace }
 
 // job creates a Job of the namespace, with further metadata and a further field of its spec.
-func (s *telling) job(name, cpu string, more ...string) {
+func (s *scene) job(name, cpu string, more ...string) {
 	metadata, spec := "", ""
 	if len(more) > 0 {
 		metadata = more[0]
@@ -68,10 +69,10 @@ func label(text string) string {
 	return ", " + text
 }
 
-func (s *telling) runs(name string) { s.WaitForPhase("Job", name, schedulingv1alpha1.PhaseRunning) }
+func (s *scene) runs(name string) { s.WaitForPhase("Job", name, schedulingv1alpha1.PhaseRunning) }
 
 // kubectl runs kubectl in the namespace.
-func (s *telling) kubectl(args ...string) {
+func (s *scene) kubectl(args ...string) {
 	s.t.Helper()
 	if out, err := suite.Kubectl(s.t.Context(), append(args, "-n", s.Namespace)...); err != nil {
 		s.t.Fatalf("kubectl %v: %v\n%s", args, err, out)
@@ -79,13 +80,13 @@ func (s *telling) kubectl(args ...string) {
 }
 
 // finalizers replaces the finalizers of the unit of a job.
-func (s *telling) finalizers(job, list string) {
+func (s *scene) finalizers(job, list string) {
 	s.t.Helper()
 	s.kubectl("patch", "queueunit", s.Unit("Job", job).Name, "--type=merge", "-p", `{"metadata":{"finalizers":`+list+`}}`)
 }
 
 // check writes the state of the admission check of the unit of a job.
-func (s *telling) check(job, state string) {
+func (s *scene) check(job, state string) {
 	s.t.Helper()
 	harness.Eventually(s.t, time.Minute, "the check is "+state, func() (bool, string) {
 		unit := s.Unit("Job", job)
@@ -101,28 +102,38 @@ func (s *telling) check(job, state string) {
 	})
 }
 
-// raise writes the limits of a remedy into the tree.
-func (s *telling) raise(remedy visibilityv1alpha1.Remedy) {
+// changeTree changes the root of the tree. Other stories change other nodes at the same time.
+func (s *scene) changeTree(change func(root map[string]any) error) {
 	s.t.Helper()
 	resource := s.Dynamic.Resource(harness.Trees).Namespace("kube-system")
-	// Other stories change other nodes of the tree at the same time.
 	harness.Must(s.t, retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		tree, err := resource.Get(s.t.Context(), "elasticquotatree", metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
-		for _, change := range remedy.Changes {
-			root, _, _ := unstructured.NestedMap(tree.Object, "spec", "root")
-			if !raised(root, "", change) {
-				return fmt.Errorf("the tree has no %s of %s in %s that is %s", change.Field, change.Resource, change.Quota, change.From)
-			}
-			if err := unstructured.SetNestedMap(tree.Object, root, "spec", "root"); err != nil {
-				return err
-			}
+		root, _, _ := unstructured.NestedMap(tree.Object, "spec", "root")
+		if err := change(root); err != nil {
+			return err
+		}
+		if err := unstructured.SetNestedMap(tree.Object, root, "spec", "root"); err != nil {
+			return err
 		}
 		_, err = resource.Update(s.t.Context(), tree, metav1.UpdateOptions{})
 		return err
 	}))
+}
+
+// raise writes the limits of a remedy into the tree.
+func (s *scene) raise(remedy visibilityv1alpha1.Remedy) {
+	s.t.Helper()
+	s.changeTree(func(root map[string]any) error {
+		for _, change := range remedy.Changes {
+			if !raised(root, "", change) {
+				return fmt.Errorf("the tree has no %s of %s in %s that is %s", change.Field, change.Resource, change.Quota, change.From)
+			}
+		}
+		return nil
+	})
 }
 
 // raised changes the node with the path, and reports whether it had the amount before.
@@ -146,7 +157,7 @@ func raised(node map[string]any, above string, change visibilityv1alpha1.QuotaCh
 }
 
 // follow runs the command of a remedy, or raises the quota.
-func (s *telling) follow(remedy visibilityv1alpha1.Remedy) {
+func (s *scene) follow(remedy visibilityv1alpha1.Remedy) {
 	s.t.Helper()
 	switch {
 	case remedy.Command != "":
@@ -162,48 +173,48 @@ func (s *telling) follow(remedy visibilityv1alpha1.Remedy) {
 	}
 }
 
-func endOf(job string) func(*telling, visibilityv1alpha1.Remedy) {
-	return func(s *telling, _ visibilityv1alpha1.Remedy) { s.Delete(harness.Jobs, job) }
+func endOf(job string) func(*scene, visibilityv1alpha1.Remedy) {
+	return func(s *scene, _ visibilityv1alpha1.Remedy) { s.Delete(harness.Jobs, job) }
 }
 
 var stories = []story{
-	{reason: "QuotaExceeded", node: "max: {cpu: 2}", says: "an administrator raises max of cpu in quota root/quotaexceeded from 2 to 3", prepare: func(s *telling) {
+	{reason: "QuotaExceeded", node: "max: {cpu: 2}", says: "an administrator raises max of cpu in quota root/quotaexceeded from 2 to 3", prepare: func(s *scene) {
 		s.job("first", "2")
 		s.runs("first")
 		s.job("waiting", "1")
 	}},
-	{reason: "MaxJobs", node: "max: {cpu: 4, kube-queue/max-jobs: 1}", says: "raises max of kube-queue/max-jobs in quota root/maxjobs from 1 to 2", prepare: func(s *telling) {
+	{reason: "MaxJobs", node: "max: {cpu: 4, kube-queue/max-jobs: 1}", says: "raises max of kube-queue/max-jobs in quota root/maxjobs from 1 to 2", prepare: func(s *scene) {
 		s.job("first", "1")
 		s.runs("first")
 		s.job("waiting", "1")
 	}},
-	{reason: "ExceedsMinQuota", node: "min: {cpu: 1}, max: {cpu: 4}", says: "raises min of cpu in quota root/exceedsminquota from 1 to 2", prepare: func(s *telling) {
+	{reason: "ExceedsMinQuota", node: "min: {cpu: 1}, max: {cpu: 4}", says: "raises min of cpu in quota root/exceedsminquota from 1 to 2", prepare: func(s *scene) {
 		s.job("waiting", "2", `labels: {kube-queue/preemptible: "false"}`)
 	}},
-	{reason: "ExceedsMaxQuota", node: "max: {cpu: 2}", says: "raises max of cpu in quota root/exceedsmaxquota from 2 to 3", prepare: func(s *telling) {
+	{reason: "ExceedsMaxQuota", node: "max: {cpu: 2}", says: "raises max of cpu in quota root/exceedsmaxquota from 2 to 3", prepare: func(s *scene) {
 		s.job("waiting", "3")
 	}},
-	{reason: "Terminating", node: "max: {cpu: 2}", says: "remove the finalizer", prepare: func(s *telling) {
+	{reason: "Terminating", node: "max: {cpu: 2}", says: "remove the finalizer", prepare: func(s *scene) {
 		s.job("first", "2")
 		s.runs("first")
 		s.job("waiting", "1")
 		s.WaitForReason("Job", "waiting", "QuotaExceeded")
 		s.finalizers("waiting", `["example.com/keep"]`)
 		s.kubectl("delete", "queueunit", s.Unit("Job", "waiting").Name, "--wait=false")
-	}, does: func(s *telling, _ visibilityv1alpha1.Remedy) {
+	}, does: func(s *scene, _ visibilityv1alpha1.Remedy) {
 		s.Delete(harness.Jobs, "first")
 		s.finalizers("waiting", "null")
 	}},
-	{reason: "AdmissionCheckRejected", node: "max: {cpu: 2}", says: "there is no node", prepare: func(s *telling) {
+	{reason: "AdmissionCheckRejected", node: "max: {cpu: 2}", says: "there is no node", prepare: func(s *scene) {
 		s.PatchQueue(s.queue(), `{"spec":{"admissionChecks":["nodes"]}}`)
 		s.job("waiting", "1")
 		s.check("waiting", "Rejected")
-	}, does: func(s *telling, _ visibilityv1alpha1.Remedy) {
+	}, does: func(s *scene, _ visibilityv1alpha1.Remedy) {
 		s.PatchQueue(s.queue(), `{"spec":{"admissionChecks":null}}`)
 		s.Delete(harness.Jobs, "waiting")
 		s.job("waiting", "1")
 	}},
-	{reason: "NotAtFront", node: "max: {cpu: 2}", says: "that is enough for the unit ahead as well", prepare: func(s *telling) {
+	{reason: "NotAtFront", node: "max: {cpu: 2}", says: "that is enough for the unit ahead as well", prepare: func(s *scene) {
 		s.PatchQueue(s.queue(), `{"spec":{"policy":"Block"}}`)
 		s.job("first", "1")
 		s.runs("first")
@@ -211,43 +222,52 @@ var stories = []story{
 		s.WaitForReason("Job", "second", "QuotaExceeded")
 		s.job("waiting", "1")
 	}},
-	{reason: "QueueStopped", node: "max: {cpu: 2}", says: "an administrator resumes queue root-queuestopped", prepare: func(s *telling) {
+	{reason: "QueueStopped", node: "max: {cpu: 2}", says: "an administrator resumes queue root-queuestopped", prepare: func(s *scene) {
 		s.PatchQueue(s.queue(), `{"spec":{"stop":"Hold"}}`)
 		s.job("waiting", "1")
 	}},
-	{reason: "Inactive", node: "max: {cpu: 2}", says: "set annotation scheduling.x-k8s.io/active of the job to \"true\"", prepare: func(s *telling) {
+	{reason: "Inactive", node: "max: {cpu: 2}", says: "set annotation scheduling.x-k8s.io/active of the job to \"true\"", prepare: func(s *scene) {
 		s.job("waiting", "1", `, scheduling.x-k8s.io/active: "false"`)
-	}, does: func(s *telling, _ visibilityv1alpha1.Remedy) {
+	}, does: func(s *scene, _ visibilityv1alpha1.Remedy) {
 		s.kubectl("annotate", "job", "waiting", "--overwrite", "scheduling.x-k8s.io/active=true")
 	}},
-	{reason: "SuspendedByUser", node: "max: {cpu: 2}", says: "set the suspend field of the job to false", prepare: func(s *telling) {
+	{reason: "SuspendedByUser", node: "max: {cpu: 2}", says: "set the suspend field of the job to false", prepare: func(s *scene) {
 		s.job("waiting", "1")
 		s.runs("waiting")
 		s.kubectl("patch", "job", "waiting", "--type=merge", "-p", `{"spec":{"suspend":true}}`)
-	}, does: func(s *telling, _ visibilityv1alpha1.Remedy) {
+	}, does: func(s *scene, _ visibilityv1alpha1.Remedy) {
 		s.kubectl("patch", "job", "waiting", "--type=merge", "-p", `{"spec":{"suspend":false}}`)
 	}},
-	{reason: "QuotaNotAllowed", node: "max: {cpu: 2}", says: "orrect or remove the label kube-queue/quota-name", prepare: func(s *telling) {
+	{reason: "QuotaNotAllowed", node: "max: {cpu: 2}", says: "orrect or remove the label kube-queue/quota-name", prepare: func(s *scene) {
 		s.job("waiting", "1", `labels: {kube-queue/quota-name: other}`)
-	}, does: func(s *telling, _ visibilityv1alpha1.Remedy) {
+	}, does: func(s *scene, _ visibilityv1alpha1.Remedy) {
 		s.kubectl("label", "job", "waiting", "kube-queue/quota-name-")
 	}},
-	{reason: "InvalidRequest", node: "max: {cpu: 2}", says: "max-exec-time-seconds", prepare: func(s *telling) {
+	{reason: "NoQuota", says: "add the namespace to a node of the ElasticQuotaTree", prepare: func(s *scene) {
+		s.job("waiting", "1")
+	}, does: func(s *scene, _ visibilityv1alpha1.Remedy) {
+		s.changeTree(func(root map[string]any) error {
+			children, _ := root["children"].([]any)
+			root["children"] = append(children, map[string]any{"name": "added", "namespaces": []any{s.Namespace}})
+			return nil
+		})
+	}},
+	{reason: "InvalidRequest", node: "max: {cpu: 2}", says: "max-exec-time-seconds", prepare: func(s *scene) {
 		s.job("waiting", "1", `, scheduling.x-k8s.io/max-exec-time-seconds: "soon"`)
-	}, does: func(s *telling, _ visibilityv1alpha1.Remedy) {
+	}, does: func(s *scene, _ visibilityv1alpha1.Remedy) {
 		s.kubectl("annotate", "job", "waiting", "scheduling.x-k8s.io/max-exec-time-seconds-")
 	}},
-	{reason: "AdmissionCheckMissing", node: "max: {cpu: 2}", says: "an administrator creates AdmissionCheck absent", prepare: func(s *telling) {
+	{reason: "AdmissionCheckMissing", node: "max: {cpu: 2}", says: "an administrator creates AdmissionCheck absent", prepare: func(s *scene) {
 		s.PatchQueue(s.queue(), `{"spec":{"admissionChecks":["absent"]}}`)
 		s.job("waiting", "1")
-	}, does: func(s *telling, _ visibilityv1alpha1.Remedy) {
+	}, does: func(s *scene, _ visibilityv1alpha1.Remedy) {
 		s.PatchQueue(s.queue(), `{"spec":{"admissionChecks":null}}`)
 	}},
-	{reason: "AdmissionCheckPending", node: "max: {cpu: 2}", says: "when all its admission checks are Ready", prepare: func(s *telling) {
+	{reason: "AdmissionCheckPending", node: "max: {cpu: 2}", says: "when all its admission checks are Ready", prepare: func(s *scene) {
 		s.PatchQueue(s.queue(), `{"spec":{"admissionChecks":["nodes"]}}`)
 		s.job("waiting", "1")
-	}, does: func(s *telling, _ visibilityv1alpha1.Remedy) { s.check("waiting", "Ready") }},
-	{reason: "WaitingForPods", node: "max: {cpu: 2}", says: "the pods of the job that queue root-waitingforpods has admitted last become ready, or the job ends", prepare: func(s *telling) {
+	}, does: func(s *scene, _ visibilityv1alpha1.Remedy) { s.check("waiting", "Ready") }},
+	{reason: "WaitingForPods", node: "max: {cpu: 2}", says: "the pods of the job that queue root-waitingforpods has admitted last become ready, or the job ends", prepare: func(s *scene) {
 		s.PatchQueue(s.queue(), `{"spec":{"podsReadyTimeout":"10m","blockUntilPodsReady":true}}`)
 		s.Apply(`{apiVersion: batch/v1, kind: Job, metadata: {name: first, annotations: {scheduling.x-k8s.io/suspend: "true"}}, spec: {template: {spec: {
 			nodeSelector: {no: node}, restartPolicy: Never, containers: [{name: main, image: busybox, resources: {requests: {cpu: "1"}}}]}}}}`)
@@ -262,6 +282,9 @@ func TestWhatWouldAdmitAJobForEachReason(t *testing.T) {
 	var nodes []string
 	for _, s := range stories {
 		name := strings.ToLower(s.reason)
+		if s.node == "" {
+			continue
+		}
 		nodes = append(nodes, fmt.Sprintf("{name: %s, namespaces: [%s], %s}", name, name, s.node))
 	}
 	env.TreeOf(nodes...)
@@ -273,13 +296,13 @@ func TestWhatWouldAdmitAJobForEachReason(t *testing.T) {
 		for _, s := range stories {
 			t.Run(s.reason, func(t *testing.T) {
 				t.Parallel()
-				tell(&telling{suite.Part(t, strings.ToLower(s.reason)), t}, s)
+				play(&scene{suite.Part(t, strings.ToLower(s.reason)), t}, s)
 			})
 		}
 	})
 }
 
-func tell(l *telling, s story) {
+func play(l *scene, s story) {
 	l.t.Helper()
 	s.prepare(l)
 	var unit *schedulingv1alpha1.QueueUnit
