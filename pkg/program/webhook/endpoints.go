@@ -46,7 +46,8 @@ func (s *Server) lead(ctx context.Context) {
 	}
 }
 
-// point writes the endpoints of the Service.
+// point writes the endpoints of the Service. The type of the address, which nobody can change, is that of the first replica
+// that has led: after a change of the IP family of the cluster, delete the slice.
 func (s *Server) point(ctx context.Context, endpoints []discoveryv1.Endpoint, address netip.AddrPort) error {
 	slices := s.options.Client.DiscoveryV1().EndpointSlices(s.options.Namespace)
 	wanted := &discoveryv1.EndpointSlice{
@@ -63,10 +64,6 @@ func (s *Server) point(ctx context.Context, endpoints []discoveryv1.Endpoint, ad
 	case apierrors.IsNotFound(err):
 		_, err = slices.Create(ctx, wanted, metav1.CreateOptions{})
 	case err != nil:
-	case present.AddressType != wanted.AddressType: // it cannot be changed
-		if err = slices.Delete(ctx, wanted.Name, metav1.DeleteOptions{}); err == nil {
-			_, err = slices.Create(ctx, wanted, metav1.CreateOptions{})
-		}
 	case sameEndpoints(present, wanted):
 	default:
 		present.Endpoints, present.Ports, present.Labels = wanted.Endpoints, wanted.Ports, wanted.Labels
