@@ -335,6 +335,19 @@ func TestUnitMoves(t *testing.T) {
 			p.enqueue()
 			p.unit.patchStatus(extensions, "status.phase", "Running", "status.quota", "root/team")
 		}, breaks: []string{"wrong-move"}},
+		{name: "the controller corrects a backoff that has ended", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			p := s.tfjob("a", 3)
+			p.enqueue()
+			p.unit.patchStatus(controller, "status.phase", "Backoff", "status.reason", "Backoff")
+			p.unit.patchStatus(controller, "status.phase", "Enqueued", "status.reason", "QuotaExceeded")
+		}},
+		{name: "nobody else does", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			p := s.tfjob("a", 3)
+			p.enqueue()
+			p.unit.patchStatus(extensions, "status.phase", "Backoff", "status.reason", "Backoff")
+		}, breaks: []string{"wrong-writer"}},
 		{name: "an end is the end", act: func(s *script) {
 			s.create(admin, trees, fourCPU)
 			p := s.tfjob("a", 3).admit()

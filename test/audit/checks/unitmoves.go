@@ -40,6 +40,8 @@ type move struct {
 var ends = []string{string(model.Succeeded), string(model.Failed)}
 
 var moves = []move{
+	// The phase is corrected with the reason: the backoff has ended, or another cause holds the unit.
+	{from: []string{model.Enqueued, model.Backoff}, to: []string{model.Enqueued, model.Backoff}, by: theController},
 	{from: []string{model.Enqueued, model.Backoff}, to: []string{model.Reserved}, by: theController},
 	{from: []string{model.Enqueued, model.Backoff, model.Reserved}, to: []string{model.Dequeued}, by: theController},
 	{from: []string{model.Reserved}, to: []string{model.Backoff, model.Enqueued}, by: theController, unevicted: true},
