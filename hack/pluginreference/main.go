@@ -77,8 +77,8 @@ With ` + "`-o json` and `-o yaml`, `list`" + ` prints QueueUnits, ` + "`why`, `t
 | status | meaning |
 |---|---|
 | 0 | the command has done what it should |
-| 1 | an error, which is one line on the standard error; of ` + "`simulate`" + `: the tree is invalid, a job would wait, or what runs would exceed a limit |
-| 2 | an error of ` + "`simulate`" + ` |
+| 1 | an error, which is one line on the standard error; of ` + "`simulate`" + `: the tree is invalid, a job would wait, or what runs would exceed a limit; of ` + "`convert`" + `: the objects were converted, and some settings have no equal |
+| 2 | an error of ` + "`simulate`" + `; of ` + "`convert`" + `: the input cannot be converted, or the command line is wrong |
 | 130 | interrupted by Ctrl-C |
 
 ## Commands
