@@ -53,7 +53,7 @@ func run(m *testing.M) int {
 	}
 	return harness.Run(m, clustertest.Options{
 		Operators: []string{"training-operator", "mpi-operator", "spark-operator", "kuberay", "trainer", "argo-workflows"},
-		NodeGPUs:  1,
+		NodeGPUs:  8,
 		// A scene ends the jobs that end on its page.
 		PodRunTime: harness.UntilFinished,
 	}, func(s *harness.Suite) { suite = s })

@@ -10,8 +10,11 @@ import (
 	"testing"
 	"time"
 
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	files "kube-queue.dev/kube-queue/examples"
 	"kube-queue.dev/kube-queue/extensions/registry"
 	"kube-queue.dev/kube-queue/test/clustertest"
@@ -31,6 +34,8 @@ var scenes = []struct {
 	{"docs/tasks/queue-a-job.md", queueAJob},
 	{"docs/tasks/see-why-a-job-waits.md", seeWhyAJobWaits},
 	{"docs/tasks/stop-a-queue.md", stopAQueue},
+	{"docs/tasks/share-gpus-among-teams.md", shareGPUs},
+	{"docs/tasks/troubleshoot.md", troubleshoot},
 	{"docs/concepts/admission-checks.md", admissionChecks},
 	{"docs/tasks/let-production-jobs-go-first.md", letProductionJobsGoFirst},
 	{"docs/tasks/limit-run-time.md", limitRunTime},
@@ -216,6 +221,78 @@ func stopAQueue(s *scene) {
 	s.run("describe")
 	s.run("None")
 	s.run("get -n research job,qu")
+}
+
+// Team speech borrows, and a job of team vision gets its guarantee back.
+func shareGPUs(s *scene) {
+	speech, vision := suite.Part(s.t, "speech"), suite.Part(s.t, "vision")
+	s.run("quota-tree.yaml")
+	s.run("speech.yaml")
+	for _, name := range []string{"asr-1", "asr-2", "asr-3"} {
+		speech.WaitForPhase("Job", name, "Running")
+	}
+	s.run("tree")
+	s.run("vision.yaml")
+	vision.WaitForPhase("Job", "detect", "Running")
+	speech.WaitForReason("Job", "asr-3", "QuotaExceeded")
+	s.rest()
+}
+
+// troubleshoot reaches the state of each section before its commands run.
+func troubleshoot(s *scene) {
+	const mark = `scheduling.x-k8s.io/suspend: "true"`
+	s.Apply(strings.Replace(job("typo", "100m", ""), mark, strings.Replace(mark, "true", "True", 1), 1))
+	s.WaitForEvent("typo", "NotQueued")
+	s.run("why -n research typo")
+
+	s.Apply(strings.Replace(job("early", "100m", ""), mark, "", 1))
+	harness.Eventually(s.t, time.Minute, "early runs", func() (bool, string) {
+		active, _, _ := unstructured.NestedInt64(s.Object(harness.Jobs, "early").Object, "status", "active")
+		return active > 0, "it has no active pod"
+	})
+	s.Patch(harness.Jobs, "early", `{"metadata":{"annotations":{"scheduling.x-k8s.io/suspend":"true"}}}`)
+	s.WaitForEvent("early", "NotQueued")
+	s.run("why -n research early")
+	s.run("get mutating")
+
+	s.Apply(fourJobs(s.t))
+	waitForFourJobs(s)
+	s.run("why -n research train-c")
+	for _, name := range []string{"train-a", "train-b", "train-c", "giant"} {
+		s.Delete(harness.Jobs, name)
+	}
+
+	// A node has 8 cpu.
+	apply(s.t, s.Env, job("no-node", "9", ""))
+	s.WaitForPhase("Job", "no-node", "Dequeued")
+	harness.Eventually(s.t, time.Minute, "the unit says that its pod has no node", func() (bool, string) {
+		unit := s.Unit("Job", "no-node")
+		return apimeta.IsStatusConditionFalse(unit.Status.Conditions, wellknown.ConditionPodsScheduled), fmt.Sprint(unit.Status.Conditions)
+	})
+	s.run("why -n research no-node")
+	s.run("get -n research qu")
+	s.Delete(harness.Jobs, "no-node")
+
+	apply(s.t, s.Env, job("stopped", "1", ""))
+	s.WaitForPhase("Job", "stopped", "Running")
+	s.Patch(harness.Jobs, "stopped", `{"spec":{"suspend":true}}`)
+	s.WaitForReason("Job", "stopped", "SuspendedByUser")
+	s.run("why -n research stopped")
+	s.run("get namespace")
+
+	s.ApplyAsIs(strings.Replace(example(s.t, "quota-tree.yaml"), "name: elasticquotatree", "name: new-tree", 1))
+	s.run("get elasticquotatree")
+	s.run("get -n kube-system events")
+	_, err := suite.Kubectl(s.t.Context(), "delete", "elasticquotatree", "-n", "kube-system", "new-tree")
+	harness.Must(s.t, err)
+
+	s.run("queue -n research")
+	s.run("leases")
+
+	keeps := strings.Replace(example(s.t, "rayjob.yaml"), "  shutdownAfterJobFinishes: true\n", "", 1)
+	s.Apply(strings.NewReplacer("name: ray-resources", "name: tune", mark, harness.RunTime+`: "1s"`+"\n    "+mark).Replace(keeps))
+	s.WaitForReason("RayJob", "tune", wellknown.ReasonPodsRemain)
+	s.rest()
 }
 
 func admissionChecks(s *scene) {
