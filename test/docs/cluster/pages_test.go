@@ -250,8 +250,6 @@ func troubleshoot(s *scene) {
 		active, _, _ := unstructured.NestedInt64(s.Object(harness.Jobs, "early").Object, "status", "active")
 		return active > 0, "it has no active pod"
 	})
-	s.Patch(harness.Jobs, "early", `{"metadata":{"annotations":{"scheduling.x-k8s.io/suspend":"true"}}}`)
-	s.WaitForEvent("early", "NotQueued")
 	s.run("why -n research early")
 	s.run("get mutating")
 
