@@ -118,12 +118,12 @@ func rightOf(e *log.Entry, program string) Right {
 	if e.ObjectRef.Subresource != "" {
 		r.Resource += "/" + e.ObjectRef.Subresource
 	}
-	// Only rights in kube-queue's namespace are recorded with the namespace, and only leases with a
-	// name. Otherwise the list would contain all objects.
+	// Only rights in kube-queue's namespace are recorded with the namespace, and only objects of the programs
+	// themselves with a name. Otherwise the list would contain all objects.
 	if r.Namespace != "kube-queue" {
 		r.Namespace = ""
 	}
-	if r.Resource == "leases" {
+	if slices.Contains([]string{"leases", "secrets", "endpointslices", "mutatingwebhookconfigurations", "validatingwebhookconfigurations"}, r.Resource) {
 		r.Name = e.ObjectRef.Name
 	}
 	return r
