@@ -44,7 +44,7 @@ type command struct {
 type measure func(ctx context.Context, progress io.Writer) (*report.Report, error)
 
 func commands() []command {
-	return []command{unitsCommand(), jobsCommand(), podsCommand(), namesCommand(), ceilingCommand()}
+	return []command{unitsCommand(), jobsCommand(), podsCommand(), namesCommand(), reviewsCommand(), ceilingCommand()}
 }
 
 // errUsage is an error in the command line.

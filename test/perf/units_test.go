@@ -123,7 +123,7 @@ func backlog(t *testing.T, r *rig.Rig) {
 
 func TestErrorsOfTheCommandLineListKnownValues(t *testing.T) {
 	for args, want := range map[string]string{
-		"frobnicate":                      `unknown command "frobnicate"; known commands: units, jobs, pods, names, ceiling`,
+		"frobnicate":                      `unknown command "frobnicate"; known commands: units, jobs, pods, names, reviews, ceiling`,
 		"units --bogus":                   "unknown flag: --bogus",
 		"units extra":                     `unexpected argument "extra"`,
 		"units --scenario=none":           `unknown scenario "none"; known scenarios: baseline,`,

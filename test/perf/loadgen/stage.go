@@ -60,6 +60,8 @@ type Run struct {
 	patterns   [][]pattern // by class and shape
 	start      time.Time
 	ends       *clock
+	// held has the units of a turnover that were released, in this order.
+	held chan int
 	// moved is the time of the last change made by act.
 	moved time.Duration
 
@@ -192,7 +194,9 @@ func (s *Run) see(event *Event) {
 		}
 		unit.Released = now
 		s.counts.Released++
-		if run := s.scenario.Classes[s.arrivals[index].Class].RunTime.Duration; run > 0 {
+		if s.held != nil {
+			s.held <- index // it has room for all units
+		} else if run := s.scenario.Classes[s.arrivals[index].Class].RunTime.Duration; run > 0 {
 			s.ends.set(now+run, index)
 		}
 	case "Succeeded":

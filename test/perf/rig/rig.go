@@ -28,6 +28,8 @@ import (
 const (
 	Controller = "kube-queue-controller"
 	Extensions = "job-extensions"
+	// Plugin is the kubectl plugin, which Options.Plugin builds.
+	Plugin = "kubectl-kube_queue"
 	// Tool is the name under which Use reports this process.
 	Tool = "perf"
 )
@@ -45,6 +47,8 @@ type Options struct {
 	WithoutPolicies bool
 	// WithoutPrograms omits the build of the programs.
 	WithoutPrograms bool
+	// Plugin builds the kubectl plugin as well.
+	Plugin bool
 	// Profiling enables profiles of the programs.
 	Profiling bool
 	// Log receives the progress of the cluster. The default is os.Stderr.
@@ -90,7 +94,11 @@ func (r *Rig) start(ctx context.Context, options Options) error {
 			built <- nil
 			return
 		}
-		built <- r.build(ctx)
+		names := []string{Controller, Extensions}
+		if options.Plugin {
+			names = append(names, Plugin)
+		}
+		built <- r.build(ctx, names)
 	}()
 	cluster, err := clustertest.Start(ctx, clustertest.Options{
 		OnlyAPI: options.OnlyAPI, Nodes: options.Nodes, NodeCPU: options.NodeCPU, NodeMemory: options.NodeMemory,
@@ -107,11 +115,13 @@ func (r *Rig) start(ctx context.Context, options Options) error {
 }
 
 // build builds the programs with the flags of "make build".
-func (r *Rig) build(ctx context.Context) error {
-	cmd := exec.CommandContext(ctx, "go", "build",
-		"-ldflags", "-X kube-queue.dev/kube-queue/pkg/program/identity.linked="+r.Version,
-		"-o", r.programs+string(filepath.Separator),
-		"kube-queue.dev/kube-queue/cmd/"+Controller, "kube-queue.dev/kube-queue/cmd/"+Extensions)
+func (r *Rig) build(ctx context.Context, names []string) error {
+	args := []string{"build", "-ldflags", "-X kube-queue.dev/kube-queue/pkg/program/identity.linked=" + r.Version,
+		"-o", r.programs + string(filepath.Separator)}
+	for _, name := range names {
+		args = append(args, "kube-queue.dev/kube-queue/cmd/"+name)
+	}
+	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Env = append(os.Environ(), "GOFLAGS=-buildvcs=false", "GOWORK=off")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("building the programs: %w\n%s", err, out)
