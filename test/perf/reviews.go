@@ -369,6 +369,9 @@ func (r *reviewsRun) compare(ctx context.Context, name string, pace loadgen.Pace
 	for _, s := range []*side{without, with} {
 		s.show(section)
 	}
+	more := with.use[rig.Controller].CPU.Seconds() - without.use[rig.Controller].CPU.Seconds()/without.during.Seconds()*with.during.Seconds()
+	section.Count("answers to reviews", with.answers)
+	section.Add("more processor time of the controller for each", more*1000/float64(max(1, with.answers)), "ms", nil)
 	section.Add("rate with questions", with.rate()/without.rate(), "of that without", bar)
 	for round, ratio := range ratios {
 		section.Add(fmt.Sprint("in round ", round+1), ratio, "of that without", nil)
@@ -378,9 +381,9 @@ func (r *reviewsRun) compare(ctx context.Context, name string, pace loadgen.Pace
 
 // side are the windows with or those without questions.
 type side struct {
-	name     string
-	released int
-	during   time.Duration
+	name              string
+	released, answers int
+	during            time.Duration
 	// last is the rate of the last window.
 	last    float64
 	refills report.Durations
@@ -412,6 +415,7 @@ func (r *reviewsRun) window(ctx context.Context, s *side, pace loadgen.Pace, que
 			}
 		})
 	}
+	answers := r.answers()
 	before, err := r.rig.Use()
 	if err != nil {
 		return err
@@ -432,6 +436,7 @@ func (r *reviewsRun) window(ctx context.Context, s *side, pace loadgen.Pace, que
 	if err := errors.Join(err, useErr, context.Cause(ctx)); err != nil {
 		return err
 	}
+	s.answers += r.answers() - answers
 	length := window.To - window.From
 	s.last = float64(window.Released) / length.Seconds()
 	s.released, s.during = s.released+window.Released, s.during+length
@@ -444,6 +449,15 @@ func (r *reviewsRun) window(ctx context.Context, s *side, pace loadgen.Pace, que
 		s.use[name] = usage
 	}
 	return nil
+}
+
+// answers returns how many reviews were answered.
+func (r *reviewsRun) answers() int {
+	count := 0
+	for _, q := range r.reviews {
+		count += len(q.took)
+	}
+	return count
 }
 
 // showAnswers adds how long all answers took.
