@@ -165,7 +165,8 @@ func (r *reviewsRun) play(ctx context.Context) error {
 	}
 	// The only replica keeps its lease, however busy the machine is.
 	args = append(args, "--leader-elect-lease-duration=90s", "--leader-elect-renew-deadline=60s")
-	if r.controller, err = r.rig.RunWith(ctx, rig.Controller, policyEnv(r.scenario.Policy), args...); err != nil {
+	// It has read the units when it releases the first of them.
+	if r.controller, err = r.rig.Launch(ctx, rig.Controller, policyEnv(r.scenario.Policy), args...); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
