@@ -4,21 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"slices"
 
 	"github.com/spf13/cobra"
 
+	"kube-queue.dev/kube-queue/pkg/files"
 	"kube-queue.dev/kube-queue/pkg/simulator/quotatree"
 )
 
 // errInvalid ends the program after what is wrong has been printed.
 var errInvalid = errors.New("invalid")
-
-// standardInput is the file name that means it.
-const standardInput = "-"
 
 func checkCommand(stdin io.Reader, stdout io.Writer) *cobra.Command {
 	return &cobra.Command{
@@ -61,7 +55,7 @@ type treeChecker struct {
 
 func (c *treeChecker) check(args []string) error {
 	for _, arg := range args {
-		names, err := expand(arg)
+		names, err := files.Expand(arg, "the quota trees")
 		if err != nil {
 			return usageError{err}
 		}
@@ -86,44 +80,13 @@ func (c *treeChecker) check(args []string) error {
 	return nil
 }
 
-// expand returns the files that an argument means.
-func expand(arg string) ([]string, error) {
-	if arg == standardInput {
-		return []string{arg}, nil
-	}
-	info, err := os.Stat(arg)
-	if err != nil {
-		return nil, fmt.Errorf("reading the quota tree: %w", err)
-	}
-	if !info.IsDir() {
-		return []string{arg}, nil
-	}
-	var names []string
-	err = filepath.WalkDir(arg, func(name string, entry fs.DirEntry, err error) error {
-		if err == nil && !entry.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name)) {
-			names = append(names, name)
-		}
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("reading the quota trees: %w", err)
-	}
-	return names, nil
-}
-
 // file checks the trees of a file and prints what is found.
 func (c *treeChecker) file(name string) error {
-	from := c.stdin
-	if name == standardInput {
-		name = "standard input"
-	} else {
-		f, err := os.Open(name)
-		if err != nil {
-			return fmt.Errorf("reading the quota tree: %w", err)
-		}
-		defer f.Close()
-		from = f
+	from, name, err := files.Open(name, "the quota tree", c.stdin)
+	if err != nil {
+		return err
 	}
+	defer from.Close()
 	trees, faults := quotatree.Check(from)
 	for _, fault := range faults {
 		c.unreadable++

@@ -11,19 +11,27 @@ import (
 )
 
 // refusal returns why the unit waits now; nil if it does not wait or was not tried yet.
-func (u *unit) refusal(now time.Time) *quota.Refusal {
+func (u *unit) refusal(now time.Time) *quota.Refusal { return u.refusalShared(now, nil) }
+
+// refusalShared is refusal. What is true of all units of a queue is composed once for each queue of shared, unless that is
+// nil.
+func (u *unit) refusalShared(now time.Time, shared sharedRefusals) *quota.Refusal {
 	if u.Phase == Reserved {
 		return u.pendingCheck()
 	}
 	if u.Phase != Waiting || u.assumed {
 		return nil
 	}
-	if why := u.keptOut(); why != nil {
-		return why
-	}
+	l := u.queue
 	switch {
-	case u.queue == nil:
+	case u.Held != nil:
+		return u.Held
+	case u.placeRefusal != nil:
+		return u.placeRefusal
+	case l == nil:
 		return nil
+	case !l.admits():
+		return shared.of(l, isKeptOut, u.keptOut)
 	case instantOf(now) < u.requeueAt:
 		return inBackoff(backoff.State{Count: u.Requeues, Until: u.requeueAt.time()})
 	}
@@ -37,13 +45,39 @@ func (u *unit) refusal(now time.Time) *quota.Refusal {
 	if r := shape.Refusal(); r != nil && r.Final() {
 		return r
 	}
-	if u.queue.blocks() {
-		return u.queue.blocked()
+	if l.blocks() {
+		return shared.of(l, isBlocked, l.blocked)
 	}
-	if front := u.queue.Front(); u.queue.Policy == queue.Block && front != nil && front != &u.item {
-		return u.notAtFront()
+	if front := l.Front(); l.Policy == queue.Block && front != nil && front != &u.item {
+		return shared.of(l, isBehind, u.notAtFront)
 	}
 	return shape.Refusal()
+}
+
+// sharedRefusals are those that are the same for many units of a queue.
+type sharedRefusals map[*queueState]*[3]*quota.Refusal
+
+// Refusals that are the same for many units of a queue.
+const (
+	isKeptOut = iota
+	isBlocked
+	isBehind
+)
+
+// of returns the refusal of the queue, and composes it the first time.
+func (s sharedRefusals) of(l *queueState, which int, compose func() *quota.Refusal) *quota.Refusal {
+	if s == nil {
+		return compose()
+	}
+	known := s[l]
+	if known == nil {
+		known = &[3]*quota.Refusal{}
+		s[l] = known
+	}
+	if known[which] == nil {
+		known[which] = compose()
+	}
+	return known[which]
 }
 
 // notAtFront returns that another unit is in front. The message does not name that unit: readers of this

@@ -99,7 +99,7 @@ func (s *Scheduler) View(now time.Time, names *resources.Names) *View {
 		l.viewed = int32(len(v.Queues))
 		v.Queues = append(v.Queues, QueueView{QueueStats: s.stats(l, now), Nodes: l.Group.Nodes(), Settings: l.set})
 	}
-	causes := &queueCauses{now: now, of: map[*queueState]*[3]*quota.Refusal{}}
+	shared := sharedRefusals{}
 	v.Units = make([]UnitView, 0, len(s.units))
 	for key, u := range s.units {
 		if u.countedPhase() == Ended && u.charged == nil {
@@ -107,7 +107,7 @@ func (s *Scheduler) View(now time.Time, names *resources.Names) *View {
 		}
 		seen := UnitView{Key: key, UID: u.UID, Kind: u.Kind, QuotaName: u.QuotaName, Queue: -1, Phase: u.countedPhase(),
 			Priority: u.Priority, Submitted: u.Submitted, Demand: u.Demand, Elastic: u.Elastic, Evicted: u.Evicted,
-			dequeuedAt: u.dequeuedAt, endsAt: u.endsAt(), Refusal: causes.refusal(u)}
+			dequeuedAt: u.dequeuedAt, endsAt: u.endsAt(), Refusal: u.refusalShared(now, shared)}
 		if u.queue != nil {
 			seen.Queue = u.queue.viewed
 			seen.Priority = u.queue.set.MaxPriority.Of(u.Priority)
@@ -132,54 +132,4 @@ func (s *Scheduler) View(now time.Time, names *resources.Names) *View {
 		v.Left = append(v.Left, quota.Charged{Path: c.group.Path(), Charge: &c.Charge})
 	}
 	return v
-}
-
-// queueCauses returns why units wait. What is true of all units of a queue is composed once.
-type queueCauses struct {
-	now time.Time
-	of  map[*queueState]*[3]*quota.Refusal
-}
-
-// Causes that are true of many units of a queue.
-const (
-	isKeptOut = iota
-	isBlocked
-	isBehind
-)
-
-// refusal is like unit.refusal.
-func (c *queueCauses) refusal(u *unit) *quota.Refusal {
-	l := u.queue
-	if u.Phase != Waiting || u.assumed || u.Held != nil || u.placeRefusal != nil || l == nil || u.claim != nil || instantOf(c.now) < u.requeueAt {
-		return u.refusal(c.now)
-	}
-	if l.set.Stop != NotStopped || l.missingCheck != "" {
-		return c.once(l, isKeptOut, u.keptOut)
-	}
-	shape := u.item.Shape()
-	if shape == nil {
-		return nil
-	}
-	if r := shape.Refusal(); r != nil && r.Final() {
-		return r
-	}
-	if l.blocks() {
-		return c.once(l, isBlocked, l.blocked)
-	}
-	if front := l.Front(); l.Policy == queue.Block && front != nil && front != &u.item {
-		return c.once(l, isBehind, u.notAtFront)
-	}
-	return shape.Refusal()
-}
-
-func (c *queueCauses) once(l *queueState, cause int, compose func() *quota.Refusal) *quota.Refusal {
-	known := c.of[l]
-	if known == nil {
-		known = &[3]*quota.Refusal{}
-		c.of[l] = known
-	}
-	if known[cause] == nil {
-		known[cause] = compose()
-	}
-	return known[cause]
 }

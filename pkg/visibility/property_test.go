@@ -18,6 +18,12 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
+// trees draws valid trees.
+var trees = rapid.Custom(drawTree).Filter(func(root tree.Node) bool {
+	_, _, err := tree.New(resources.NewNames(), root, tree.Options{})
+	return err == nil
+})
+
 // drawTree returns a tree of two departments with two teams each, some of which have limits and guarantees.
 func drawTree(t *rapid.T) tree.Node {
 	amountsOf := func(label string, most int) map[string]resource.Quantity {
@@ -57,7 +63,7 @@ func TestPropertyWhatWouldAdmitAUnitAdmitsIt(t *testing.T) {
 		if rapid.Bool().Draw(rt, "oversell") {
 			options.Oversell, _ = resources.ParseRate("1.3")
 		}
-		root := drawTree(rt)
+		root := trees.Draw(rt, "tree")
 		type submission struct {
 			key       string
 			cpu, gpu  int
@@ -77,9 +83,6 @@ func TestPropertyWhatWouldAdmitAUnitAdmitsIt(t *testing.T) {
 		}
 		ends := rapid.SliceOfN(rapid.IntRange(0, 24), 0, 4).Draw(rt, "ends")
 		build := func() *cluster {
-			if _, _, err := tree.New(resources.NewNames(), root, options); err != nil {
-				rt.Skip("the tree is invalid")
-			}
 			c := newCluster(rt, root, options)
 			for team, p := range chosen {
 				c.core.Apply(c.now, scheduler.QueueChanged{Queue: fmt.Sprintf("root-d%d-t%d", team/2, team), Policy: p})

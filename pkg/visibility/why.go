@@ -97,7 +97,12 @@ func (m *Model) group(u *scheduler.UnitView) quota.Group {
 	if m.view.Backend == nil || u.Queue < 0 {
 		return nil
 	}
-	group, refusal := m.view.Backend.Place(namespaceOf(u.Key), u.QuotaName)
+	return groupIn(m.view.Backend, u)
+}
+
+// groupIn returns the group of a unit in a backend; nil if it has none.
+func groupIn(backend quota.Explainer, u *scheduler.UnitView) quota.Group {
+	group, refusal := backend.Place(namespaceOf(u.Key), u.QuotaName)
 	if refusal != nil {
 		return nil
 	}

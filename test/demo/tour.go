@@ -114,7 +114,7 @@ func nextCommands(kubeconfig, kubectl string) []nextCommand {
 		{"give the interns 8 GPUs: job huge now waits for room, and no longer in vain",
 			kubectl + ` patch elasticquotatree elasticquotatree -n kube-system --type=json \` + "\n" +
 				`    -p '[{"op":"replace","path":"/spec/root/children/2/max","value":{"nvidia.com/gpu":"8"}}]'`},
-		{"its unit shows the new reason within 30 seconds", kubectl + " wait queueunits --all -n interns \\\n" +
+		{"its unit shows the new reason within 2 seconds", kubectl + " wait queueunits --all -n interns \\\n" +
 			"    --for=jsonpath='{.status.reason}'=QuotaExceeded --timeout=60s"},
 		{"", kubectl + " get queueunits -n interns -o wide"},
 		{"stop a queue: it admits no more jobs", kubectl + ` patch queue company-language -n kube-queue --type=merge -p '{"spec":{"stop":"Hold"}}'`},

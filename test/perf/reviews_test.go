@@ -11,20 +11,7 @@ import (
 
 // TestRunReviews checks counts only, because durations depend on the machine.
 func TestRunReviews(t *testing.T) {
-	r, err := rig.Start(t.Context(), rig.Options{OnlyAPI: true, WithoutPolicies: true, Plugin: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		end := r.Close
-		if t.Failed() {
-			t.Logf("the logs are in %s", r.Cluster.Data)
-			end = r.CloseAndKeep
-		}
-		if err := end(); err != nil {
-			t.Error(err)
-		}
-	})
+	r := startRig(t, rig.Options{OnlyAPI: true, WithoutPolicies: true, Plugin: true})
 	flags := &reviewsFlags{units: 300, nodes: 20, rounds: 2, during: 2 * time.Second, rate: 10}
 	figures, err := flags.run(t.Context(), r, io.Discard)
 	if err != nil {

@@ -13,9 +13,10 @@ import (
 	"kube-queue.dev/kube-queue/test/perf/scenario"
 )
 
-// TestRunUnits checks counts only, because durations depend on the machine.
-func TestRunUnits(t *testing.T) {
-	r, err := rig.Start(t.Context(), rig.Options{OnlyAPI: true})
+// startRig starts a rig for a test. Its logs are kept if the test fails.
+func startRig(t *testing.T, options rig.Options) *rig.Rig {
+	t.Helper()
+	r, err := rig.Start(t.Context(), options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,6 +30,12 @@ func TestRunUnits(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	return r
+}
+
+// TestRunUnits checks counts only, because durations depend on the machine.
+func TestRunUnits(t *testing.T) {
+	r := startRig(t, rig.Options{OnlyAPI: true})
 	t.Run("each unit of a stream is released and ended once", func(t *testing.T) { stream(t, r) })
 	t.Run("the units of a backlog are released up to its quota", func(t *testing.T) { backlog(t, r) })
 }

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
@@ -27,6 +26,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
+	"kube-queue.dev/kube-queue/pkg/files"
 	"kube-queue.dev/kube-queue/pkg/plugin/jobs"
 	"kube-queue.dev/kube-queue/pkg/plugin/objects"
 	"kube-queue.dev/kube-queue/pkg/plugin/render"
@@ -35,9 +35,6 @@ import (
 
 // simulateName is the name of the command, whose exit status differs from those of others.
 const simulateName = "simulate"
-
-// standardInput is the file name that means it.
-const standardInput = "-"
 
 func (s *shell) simulate() *cobra.Command {
 	o := &output{}
@@ -184,17 +181,11 @@ func (c *cluster) writeSimulation(o *output, q *question, simulation *objects.Si
 
 // readFile adds what a file contains.
 func (c *cluster) readFile(q *question, file string, cluster *measured) error {
-	from := c.Streams.In
-	if file != standardInput {
-		opened, err := os.Open(file)
-		if err != nil {
-			return err
-		}
-		defer opened.Close()
-		from = opened
-	} else {
-		file = "standard input"
+	from, file, err := files.Open(file, "the files", c.Streams.In)
+	if err != nil {
+		return err
 	}
+	defer from.Close()
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(from))
 	for number := 1; ; number++ {
 		document, err := documents.Read()

@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -16,6 +14,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/yaml"
 
+	"kube-queue.dev/kube-queue/pkg/files"
 	"kube-queue.dev/kube-queue/pkg/migration"
 	"kube-queue.dev/kube-queue/pkg/migration/ack"
 	"kube-queue.dev/kube-queue/pkg/migration/kueue"
@@ -41,9 +40,6 @@ const (
 	// StatusInput means that nothing was converted.
 	StatusInput = 2
 )
-
-// standardInput is the file name that means it.
-const standardInput = "-"
 
 type options struct {
 	genericiooptions.IOStreams
@@ -130,7 +126,7 @@ func (o *options) read() ([]migration.Document, error) {
 	var documents []migration.Document
 	var faults []string
 	for _, file := range o.files {
-		names, err := expand(file)
+		names, err := files.Expand(file, "the objects")
 		if err != nil {
 			return nil, err
 		}
@@ -155,40 +151,12 @@ func (o *options) read() ([]migration.Document, error) {
 }
 
 func (o *options) readFile(name string) ([]migration.Document, error) {
-	if name == standardInput {
-		return migration.Read("standard input", o.In)
-	}
-	file, err := os.Open(name)
+	file, name, err := files.Open(name, "the objects", o.In)
 	if err != nil {
-		return nil, fmt.Errorf("reading the objects: %w", err)
+		return nil, err
 	}
 	defer file.Close()
 	return migration.Read(name, file)
-}
-
-// expand returns the files of a folder, or the file.
-func expand(name string) ([]string, error) {
-	if name == standardInput {
-		return []string{name}, nil
-	}
-	info, err := os.Stat(name)
-	if err != nil {
-		return nil, fmt.Errorf("reading the objects: %w", err)
-	}
-	if !info.IsDir() {
-		return []string{name}, nil
-	}
-	var names []string
-	err = filepath.WalkDir(name, func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && !entry.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)) {
-			names = append(names, path)
-		}
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("reading the objects: %w", err)
-	}
-	return names, nil
 }
 
 type converter = func([]migration.Document) (*migration.Result, error)

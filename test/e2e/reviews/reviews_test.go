@@ -52,19 +52,6 @@ func why(t *testing.T, env *harness.Env, user, job string) *visibilityv1alpha1.Q
 	return review.Status
 }
 
-func job(namespace, name, cpu string) string {
-	return fmt.Sprintf(`
-apiVersion: batch/v1
-kind: Job
-metadata: {name: %s, namespace: %s, annotations: {scheduling.x-k8s.io/suspend: "true"}}
-spec:
-  template:
-    spec:
-      restartPolicy: Never
-      containers: [{name: main, image: busybox, resources: {requests: {cpu: %q}}}]
-`, name, namespace, cpu)
-}
-
 func TestReviewsAreAnswered(t *testing.T) {
 	env := suite.Env(t, "team-a")
 	env.EnsureNamespace("team-b")
@@ -85,10 +72,10 @@ spec:
 	_, err := suite.Kubectl(t.Context(), "create", "rolebinding", "alice", "-n", "team-a", "--clusterrole=view", "--user="+tenant)
 	harness.Must(t, err)
 
-	env.ApplyAsIs(job("team-b", "secret", "2"))
-	env.ApplyAsIs(job("team-a", "small", "1"))
+	env.ApplyAsIs(harness.MarkedJob("team-b", "secret", "2"))
+	env.ApplyAsIs(harness.MarkedJob("team-a", "small", "1"))
 	env.WaitForPhase("Job", "small", "Running")
-	env.ApplyAsIs(job("team-a", "large", "3"))
+	env.ApplyAsIs(harness.MarkedJob("team-a", "large", "3"))
 	env.WaitForReason("Job", "large", "QuotaExceeded")
 
 	t.Run("to an administrator with names", func(t *testing.T) {

@@ -31,19 +31,6 @@ spec:
     - {name: b, namespaces: [team-b], min: {cpu: 1}, max: {cpu: 4}}
 `
 
-func job(namespace, name, cpu string) string {
-	return fmt.Sprintf(`
-apiVersion: batch/v1
-kind: Job
-metadata: {name: %s, namespace: %s, annotations: {scheduling.x-k8s.io/suspend: "true"}}
-spec:
-  template:
-    spec:
-      restartPolicy: Never
-      containers: [{name: main, image: busybox, resources: {requests: {cpu: %q}}}]
-`, name, namespace, cpu)
-}
-
 const (
 	tenant = "alice"
 	down   = "kube-queue-controller does not answer; this is what the objects show."
@@ -61,10 +48,10 @@ func TestThePluginOnACluster(t *testing.T) {
 	_, err := suite.Kubectl(t.Context(), "create", "rolebinding", tenant, "-n", "team-a", "--clusterrole=edit", "--user="+tenant)
 	harness.Must(t, err)
 
-	env.ApplyAsIs(job("team-b", "secret", "2"))
-	env.ApplyAsIs(job("team-a", "small", "1"))
+	env.ApplyAsIs(harness.MarkedJob("team-b", "secret", "2"))
+	env.ApplyAsIs(harness.MarkedJob("team-a", "small", "1"))
 	env.WaitForPhase("Job", "small", "Running")
-	env.ApplyAsIs(job("team-a", "large", "3"))
+	env.ApplyAsIs(harness.MarkedJob("team-a", "large", "3"))
 	env.WaitForReason("Job", "large", "QuotaExceeded")
 	large := env.Unit("Job", "large").Name
 	harness.Eventually(t, time.Minute, "reviews are answered", func() (bool, string) {
@@ -166,9 +153,9 @@ func TestThePluginOnACluster(t *testing.T) {
 			{0, []string{"The tree is valid.", "1 unit that waits now would start.", large}, []string{"-f", with("8")}},
 			{1, []string{"The tree is invalid.", "error:"}, []string{"-f", with("-8")}},
 			{1, []string{"exceeded by what runs: cpu in quota root: used 3 of max 2"}, []string{"-f", with("2")}},
-			{1, []string{"job/huge", "waits", "ExceedsMaxQuota"}, []string{"-f", file(job("team-a", "huge", "9"))}},
-			{0, []string{"job/tiny", "starts"}, []string{"-f", file(job("team-b", "tiny", "500m"))}},
-			{2, nil, []string{"-f", file(job("team-a", "tiny", "500m")), "--as", tenant, "-n", "team-a"}},
+			{1, []string{"job/huge", "waits", "ExceedsMaxQuota"}, []string{"-f", file(harness.MarkedJob("team-a", "huge", "9"))}},
+			{0, []string{"job/tiny", "starts"}, []string{"-f", file(harness.MarkedJob("team-b", "tiny", "500m"))}},
+			{2, nil, []string{"-f", file(harness.MarkedJob("team-a", "tiny", "500m")), "--as", tenant, "-n", "team-a"}},
 		} {
 			r := kubeQueue(t, append([]string{"simulate"}, c.args...)...)
 			if r.code != c.code {
@@ -240,7 +227,7 @@ func watches(env *harness.Env) func(*testing.T) {
 			t.Fatalf("no line with %q", words)
 		}
 		seen("large-job-", "Enqueued")
-		env.ApplyAsIs(job("team-a", "third", "9"))
+		env.ApplyAsIs(harness.MarkedJob("team-a", "third", "9"))
 		seen("third-job-", "ExceedsMaxQuota")
 		env.Delete(harness.Jobs, "third")
 		seen("third-job-", "Deleted")
