@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -10,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
@@ -84,15 +86,22 @@ func run(ctx context.Context, env *program.Env, opts *options.Options) error {
 // serveReviews serves the webhook that answers reviews. Only the replica that decides can answer, so the endpoints of its
 // Service are those of the replica that leads.
 func serveReviews(ctx context.Context, env *program.Env, opts *options.Options, client kubernetes.Interface, views *controller.Views) (*webhook.Server, error) {
-	reviewer := client.AuthorizationV1().SubjectAccessReviews()
+	// Its own rate limit, so that many questions do not delay the writes of decisions, nor these the answers.
+	config := rest.CopyConfig(env.Config)
+	config.QPS, config.Burst, config.RateLimiter = 100, 200, nil
+	authorizer, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("creating the client that asks what callers of reviews may list: %w", err)
+	}
+	reviewer := authorizer.AuthorizationV1().SubjectAccessReviews()
 	return webhook.Start(ctx, webhook.Options{
 		Settings: opts.Webhook, Client: client, Namespace: env.Namespace, Service: reviews.Service,
 		Mutating: []string{reviews.Configuration}, Clock: clock.RealClock{}, Expires: env.Metrics.WebhookCertificateExpires,
 		Handler: reviews.Handler(reviews.Options{
 			Model: views.Model, Clock: clock.RealClock{}, Record: env.Metrics.Webhook,
-			Authorize: func(ctx context.Context, review *authorizationv1.SubjectAccessReview) (*authorizationv1.SubjectAccessReview, error) {
+			Authorize: reviews.Cached(func(ctx context.Context, review *authorizationv1.SubjectAccessReview) (*authorizationv1.SubjectAccessReview, error) {
 				return reviewer.Create(ctx, review, metav1.CreateOptions{})
-			},
+			}, clock.RealClock{}),
 		}),
 	})
 }

@@ -44,7 +44,7 @@ func (o *options) declare(set *settings.Set) {
 	}, settings.Setting{Flag: "namespace", Field: "namespace", Check: o.checkNamespace})
 	set.Group("API server", func(fs *pflag.FlagSet) {
 		fs.StringVar(&o.kubeconfig, "kubeconfig", o.kubeconfig, "Path of a kubeconfig file. Unset: the service account of the pod, or outside of a pod the default kubeconfig.")
-		fs.Float32Var(&o.qps, "kube-api-qps", o.qps, "Maximum sustained rate of requests of the program to the API server, per second. Renewals of the lease and checks of who reads metrics do not count.")
+		fs.Float32Var(&o.qps, "kube-api-qps", o.qps, "Maximum sustained rate of requests of the program to the API server, per second. Renewals of the lease, checks of who reads metrics, and checks of what callers of reviews may see do not count.")
 		fs.IntVar(&o.burst, "kube-api-burst", o.burst, "Maximum burst of requests of the program to the API server.")
 	},
 		settings.Setting{Flag: "kubeconfig", Field: "clientConnection.kubeconfig"},

@@ -2,10 +2,14 @@ package reviews
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/util/cache"
+	"k8s.io/utils/clock"
 
 	quotav1beta1 "kube-queue.dev/kube-queue/apis/quota/v1beta1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
@@ -15,11 +19,42 @@ import (
 // mostNamespaces is about how many namespaces the API server is asked in one answer. Units of others are hidden.
 const mostNamespaces = 100
 
+// Authorize asks the API server whether a user may do something.
+type Authorize func(context.Context, *authorizationv1.SubjectAccessReview) (*authorizationv1.SubjectAccessReview, error)
+
+// How long an answer of the API server about the rights of a user is used, how many are kept, and how long a question may be
+// so that its answer is kept, in bytes: a caller decides how many groups it claims to be in.
+const (
+	rightsLast    = 10 * time.Second
+	mostRights    = 4096
+	longestRights = 10_000
+)
+
+// Cached returns an Authorize that asks the same question again only after 10 seconds. A caller that reads many pages asks it
+// for each of them. Errors are not kept.
+func Cached(authorize Authorize, clock clock.PassiveClock) Authorize {
+	known := cache.NewLRUExpireCacheWithClock(mostRights, clock)
+	return func(ctx context.Context, review *authorizationv1.SubjectAccessReview) (*authorizationv1.SubjectAccessReview, error) {
+		question, err := json.Marshal(review.Spec)
+		if err != nil {
+			return nil, err
+		}
+		if answer, has := known.Get(string(question)); has {
+			return answer.(*authorizationv1.SubjectAccessReview), nil
+		}
+		answer, err := authorize(ctx, review)
+		if err == nil && len(question) <= longestRights {
+			known.Add(string(question), answer, rightsLast)
+		}
+		return answer, err
+	}
+}
+
 // access is what a caller may see, as the API server decides. It is used for one answer.
 type access struct {
 	ctx       context.Context
 	user      authenticationv1.UserInfo
-	authorize func(context.Context, *authorizationv1.SubjectAccessReview) (*authorizationv1.SubjectAccessReview, error)
+	authorize Authorize
 	// units are the namespaces that were asked about; "" is all of them.
 	units map[string]bool
 	// queues and trees are nil until they were asked about.

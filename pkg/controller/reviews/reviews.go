@@ -13,7 +13,6 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -40,9 +39,8 @@ type Recorder func(kind, result string, took time.Duration)
 // Options are what Handler needs.
 type Options struct {
 	// Model returns a model of the state now.
-	Model func(context.Context) (*visibility.Model, error)
-	// Authorize asks the API server whether a user may do something.
-	Authorize func(context.Context, *authorizationv1.SubjectAccessReview) (*authorizationv1.SubjectAccessReview, error)
+	Model     func(context.Context) (*visibility.Model, error)
+	Authorize Authorize
 	Clock     clock.PassiveClock
 	Record    Recorder
 }

@@ -140,6 +140,45 @@ func TestAnErrorIsNoAnswer(t *testing.T) {
 	}
 }
 
+func TestTheSameQuestionAboutRightsIsAskedAgainAfterTenSeconds(t *testing.T) {
+	now := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
+	a := &asked{allow: func(authorizationv1.ResourceAttributes) bool { return true }}
+	authorize := Cached(a.authorize, now)
+	ask := func(user, namespace string) (bool, error) {
+		answer, err := authorize(t.Context(), &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: user, ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "list", Resource: "queueunits", Namespace: namespace}}})
+		if err != nil {
+			return false, err
+		}
+		return answer.Status.Allowed, nil
+	}
+	expect := func(user, namespace string, allowed bool, questions int) {
+		t.Helper()
+		if got, err := ask(user, namespace); err != nil || got != allowed || len(a.all) != questions {
+			t.Errorf("%s in %s: allowed %t, %v, %d questions", user, namespace, got, err, len(a.all))
+		}
+	}
+	expect("alice", "a", true, 1)
+	expect("alice", "a", true, 1)
+	expect("alice", "b", true, 2)
+	expect("bob", "a", true, 3)
+	a.allow = nil
+	expect("alice", "a", true, 3)
+	now.SetTime(now.Now().Add(rightsLast + time.Millisecond))
+	expect("alice", "a", false, 4)
+	expect(strings.Repeat("a", longestRights), "a", false, 5)
+	expect(strings.Repeat("a", longestRights), "a", false, 6)
+	a.err = errors.New("timeout")
+	for range 2 {
+		if _, err := ask("carol", "a"); err == nil {
+			t.Error("an error is no answer")
+		}
+	}
+	if len(a.all) != 8 {
+		t.Errorf("after an error it is not asked again: %d questions", len(a.all))
+	}
+}
+
 // One answer must not cost any number of requests.
 func TestTheAPIServerIsAskedAboutALimitedNumberOfNamespaces(t *testing.T) {
 	a := &asked{allow: func(of authorizationv1.ResourceAttributes) bool { return of.Namespace != "" }}
