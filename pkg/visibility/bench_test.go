@@ -50,14 +50,19 @@ func BenchmarkView(b *testing.B) {
 func BenchmarkAnswers(b *testing.B) {
 	c := crowd(b)
 	view := c.core.View(c.now, c.names)
+	queues := func(show visibilityv1alpha1.QueueReviewContent) func(*Model) (any, error) {
+		return func(m *Model) (any, error) {
+			return m.Queues("team3-50", visibilityv1alpha1.QueueReviewSpec{AllNamespaces: true, Show: show}, everything())
+		}
+	}
 	for _, question := range []struct {
 		name string
 		ask  func(*Model) (any, error)
 	}{
 		{"why", func(m *Model) (any, error) { return m.Why("team3-50", "unit-60", everything()) }},
-		{"queues", func(m *Model) (any, error) {
-			return m.Queues("team3-50", visibilityv1alpha1.QueueReviewSpec{AllNamespaces: true, Limit: 1000}, everything())
-		}},
+		{"queues", queues(visibilityv1alpha1.ShowQueues)},
+		{"groups", queues(visibilityv1alpha1.ShowGroups)},
+		{"units", queues(visibilityv1alpha1.ShowUnits)},
 		{"quotas", func(m *Model) (any, error) {
 			return m.Quotas("team3-50", visibilityv1alpha1.QuotaReviewSpec{}, everything())
 		}},

@@ -46,6 +46,8 @@ type Model struct {
 	contenders func() [][]int32
 	lines      func() [][]int32
 	places     func() []int32
+	// ordered are all units in the order in which they are listed.
+	ordered func() []int32
 	// sums are by queue and nodes by node. borrowed is what the children of a node have borrowed, by its path.
 	sums     func() []sums
 	nodes    func() []nodeSums
@@ -96,7 +98,8 @@ func New(view *scheduler.View, kinds []string, namespace string) *Model {
 		}
 		return places
 	})
-	m.sums, m.nodes, m.borrowed = sync.OnceValue(m.computeSums), sync.OnceValue(m.computeNodes), sync.OnceValue(m.computeBorrowed)
+	m.ordered, m.sums = sync.OnceValue(m.computeOrdered), sync.OnceValue(m.computeSums)
+	m.nodes, m.borrowed = sync.OnceValue(m.computeNodes), sync.OnceValue(m.computeBorrowed)
 	return m
 }
 

@@ -161,7 +161,8 @@ func TestPropertyNoAnswerNamesWhatTheCallerMayNotList(t *testing.T) {
 			}
 			answers = append(answers, answer, fmt.Sprint(err))
 		}
-		for _, spec := range []visibilityv1alpha1.QueueReviewSpec{{AllNamespaces: true, Limit: 1000}, {Limit: 10}, {Queue: "root-b", AllNamespaces: true, Limit: 5}} {
+		for _, spec := range []visibilityv1alpha1.QueueReviewSpec{{AllNamespaces: true}, {}, {Queue: "root-b", AllNamespaces: true, Limit: 5}} {
+			spec.Show = rapid.SampledFrom([]visibilityv1alpha1.QueueReviewContent{"", visibilityv1alpha1.ShowQueues, visibilityv1alpha1.ShowGroups, visibilityv1alpha1.ShowUnits}).Draw(rt, "show")
 			answer, err := model.Queues(caller, spec, access)
 			if err != nil {
 				rt.Fatalf("queues: %v", err)

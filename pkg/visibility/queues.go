@@ -14,9 +14,6 @@ import (
 	"kube-queue.dev/kube-queue/pkg/spelling"
 )
 
-// mostGroups is the greatest number of groups in an answer. The documentation of the reviews states it.
-const mostGroups = 1000
-
 // Queues answers who is in the queues. The namespace is that of the question. The error is for the caller.
 func (m *Model) Queues(namespace string, spec visibilityv1alpha1.QueueReviewSpec, access Access) (*visibilityv1alpha1.QueueReviewStatus, error) {
 	m.mutex.Lock()
@@ -33,11 +30,17 @@ func (m *Model) Queues(namespace string, spec visibilityv1alpha1.QueueReviewSpec
 		wanted = int32(at)
 	}
 	answer := &visibilityv1alpha1.QueueReviewStatus{ObservedTime: m.observed()}
-	shown := make([]bool, len(m.view.Queues)) // queues in which the caller may list a unit
-	groups := newGroups(m)
-	selected := make([]int32, 0, len(m.view.Units))
-	own := m.owned(namespace, access)
-	for i := range m.view.Units {
+	shown := m.owned(namespace, access) // and the queues in which the caller may list a unit
+	var order []int32                   // of the units; figures of queues need none
+	if spec.Show == visibilityv1alpha1.ShowGroups || spec.Show == visibilityv1alpha1.ShowUnits {
+		order = m.ordered()
+	}
+	var selected []int32
+	for n := range m.view.Units {
+		i := int32(n)
+		if order != nil {
+			i = order[n]
+		}
 		u := &m.view.Units[i]
 		in := namespaceOf(u.Key)
 		if !spec.AllNamespaces && in != namespace || wanted >= 0 && u.Queue != wanted || !m.selects(spec, u) {
@@ -50,23 +53,39 @@ func (m *Model) Queues(namespace string, spec visibilityv1alpha1.QueueReviewSpec
 		if u.Queue >= 0 {
 			shown[u.Queue] = true
 		}
-		selected = append(selected, int32(i))
-	}
-	m.sort(selected)
-	for _, i := range selected {
-		groups.add(i)
+		selected = append(selected, i)
 	}
 	answer.Selected = int32(len(selected))
-	for _, i := range selected[:min(len(selected), int(spec.Limit))] {
-		answer.Units = append(answer.Units, m.summary(i))
-	}
-	answer.Groups, answer.OmittedGroups = groups.list()
-	for q := range m.view.Queues {
-		if wanted == int32(q) || wanted < 0 && (shown[q] || own[q]) {
-			answer.Queues = append(answer.Queues, m.queue(int32(q)))
+	var queues []int32
+	for q := range shown {
+		if wanted == int32(q) || wanted < 0 && shown[q] {
+			queues = append(queues, int32(q))
 		}
 	}
+	switch spec.Show {
+	case visibilityv1alpha1.ShowGroups:
+		answer.Groups, answer.Total = page(m.groups(selected), spec.Limit, spec.Offset, func(g group) visibilityv1alpha1.UnitGroup {
+			return visibilityv1alpha1.UnitGroup{Units: g.units, First: m.summary(g.first)}
+		})
+	case visibilityv1alpha1.ShowUnits:
+		answer.Units, answer.Total = page(selected, spec.Limit, spec.Offset, m.summary)
+	default:
+		answer.Queues, answer.Total = page(queues, spec.Limit, spec.Offset, m.queue)
+		return answer, nil
+	}
+	if wanted >= 0 {
+		answer.Queues = []visibilityv1alpha1.QueueSummary{m.queue(wanted)}
+	}
 	return answer, nil
+}
+
+// page returns the entries that an answer lists, and the number of all.
+func page[T, E any](all []T, limit, offset int32, entry func(T) E) (listed []E, total int32) {
+	from := min(len(all), int(offset))
+	for _, of := range all[from:min(len(all), from+int(cmp.Or(limit, visibilityv1alpha1.DefaultLimit)))] {
+		listed = append(listed, entry(of))
+	}
+	return listed, int32(len(all))
 }
 
 // owned returns the queues that a caller may see: all for those who may list Queues, and otherwise those of the namespace.
@@ -112,27 +131,38 @@ func (m *Model) selects(spec visibilityv1alpha1.QueueReviewSpec, u *scheduler.Un
 		slices.ContainsFunc(spec.Reasons, func(reason string) bool { return strings.EqualFold(reason, string(u.Refusal.Reason)) })
 }
 
-// sort orders units by queue; in each queue those that are tried come first, in order, then those that wait for something
-// else, then those that hold quota.
-func (m *Model) sort(selected []int32) {
-	places := m.places()
-	rank := func(i int32) int {
-		switch u := &m.view.Units[i]; {
+// computeOrdered returns all units by queue. In each queue those that are tried come first, in order, then those that wait
+// for something else, then those that hold quota.
+func (m *Model) computeOrdered() []int32 {
+	places, lines := m.places(), m.lines()
+	none := len(lines) // those without a queue come first
+	waiting, others := make([][]int32, none+1), make([][]int32, none+1)
+	for i := range m.view.Units {
+		u, q := &m.view.Units[i], none
+		if u.Queue >= 0 {
+			q = int(u.Queue)
+		}
+		switch {
 		case places[i] > 0:
-			return 0
 		case u.Phase == scheduler.Waiting:
-			return 1
+			waiting[q] = append(waiting[q], int32(i))
 		default:
-			return 2
+			others[q] = append(others[q], int32(i))
 		}
 	}
-	slices.SortFunc(selected, func(a, b int32) int {
-		u, v := &m.view.Units[a], &m.view.Units[b]
-		if u.Queue != v.Queue {
-			return cmp.Compare(u.Queue, v.Queue)
+	ordered := make([]int32, 0, len(m.view.Units))
+	add := func(q int) {
+		for _, units := range [][]int32{waiting[q], others[q]} {
+			slices.SortFunc(units, func(a, b int32) int { return before(&m.view.Units[a], &m.view.Units[b]) })
+			ordered = append(ordered, units...)
 		}
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(places[a], places[b]), before(u, v))
-	})
+	}
+	add(none)
+	for q, line := range lines {
+		ordered = append(ordered, line...)
+		add(q)
+	}
+	return ordered
 }
 
 // queue describes a queue.
@@ -198,70 +228,63 @@ func vector(of map[resources.ID]int64) (v resources.Vector) {
 
 // alike identifies units that are listed as one group.
 type alike struct {
-	namespace     string
-	queue         int32
-	kind          scheduler.JobKind
-	phase         string
-	reason        wellknown.Reason
-	priority      int32
-	requestsOfAll int32
+	namespace string
+	queue     int32
+	kind      scheduler.JobKind
+	phase     string
+	reason    wellknown.Reason
+	priority  int32
+	requests  int32
 }
 
-// groups collects units that are alike.
-type groups struct {
-	model *Model
-	index map[alike]int
-	first []int32
-	units []int32
-	// requests number the requests, first by their place in memory, which many units share.
+// group is a number of units that are alike, and the first of them.
+type group struct{ first, units int32 }
+
+// groups returns the groups of units that are alike, in the order of their first units.
+func (m *Model) groups(units []int32) []group {
+	var all []group
+	index := map[alike]int{}
+	requests := numbers{byPlace: map[*resources.Amount]int32{}, byKey: map[string]int32{}}
+	for _, i := range units {
+		u := &m.view.Units[i]
+		key := alike{namespace: namespaceOf(u.Key), queue: u.Queue, kind: u.Kind, phase: phaseName(u), priority: u.Priority}
+		if u.Refusal != nil {
+			key.reason = u.Refusal.Reason
+		}
+		if u.Charge == nil || len(u.Charge.Pods) == 0 {
+			key.requests = requests.of(u.Demand.Requests)
+		} else {
+			key.requests = requests.of(u.Charge.Total())
+		}
+		at, known := index[key]
+		if !known {
+			at = len(all)
+			index[key] = at
+			all = append(all, group{first: i})
+		}
+		all[at].units++
+	}
+	return all
+}
+
+// numbers number requests, first by their place in memory, which many units share.
+type numbers struct {
 	byPlace map[*resources.Amount]int32
 	byKey   map[string]int32
 }
 
-func newGroups(m *Model) *groups {
-	return &groups{model: m, index: map[alike]int{}, byPlace: map[*resources.Amount]int32{}, byKey: map[string]int32{}}
-}
-
-func (g *groups) number(v resources.Vector) int32 {
+func (n *numbers) of(v resources.Vector) int32 {
 	if len(v) == 0 {
 		return -1
 	}
-	n, known := g.byPlace[&v[0]]
+	number, known := n.byPlace[&v[0]]
 	if !known {
 		key := v.Key()
-		if n, known = g.byKey[key]; !known {
-			n = int32(len(g.byKey))
-			g.byKey[key] = n
+		if number, known = n.byKey[key]; !known {
+			number = int32(len(n.byKey))
+			n.byKey[key] = number
 		}
-		g.byPlace[&v[0]] = n
+		n.byPlace[&v[0]] = number
 	}
-	return n
-}
-
-func (g *groups) add(i int32) {
-	u := &g.model.view.Units[i]
-	key := alike{namespace: namespaceOf(u.Key), queue: u.Queue, kind: u.Kind, phase: phaseName(u), priority: u.Priority}
-	if u.Refusal != nil {
-		key.reason = u.Refusal.Reason
-	}
-	if u.Charge == nil || len(u.Charge.Pods) == 0 {
-		key.requestsOfAll = g.number(u.Demand.Requests)
-	} else {
-		key.requestsOfAll = g.number(u.Charge.Total())
-	}
-	at, known := g.index[key]
-	if !known {
-		at = len(g.first)
-		g.index[key] = at
-		g.first, g.units = append(g.first, i), append(g.units, 0)
-	}
-	g.units[at]++
-}
-
-func (g *groups) list() (list []visibilityv1alpha1.UnitGroup, omitted int32) {
-	shown := min(len(g.first), mostGroups)
-	for at := range shown {
-		list = append(list, visibilityv1alpha1.UnitGroup{Units: g.units[at], First: g.model.summary(g.first[at])})
-	}
-	return list, int32(len(g.first) - shown)
+	return number
 }

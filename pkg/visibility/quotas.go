@@ -34,8 +34,8 @@ func (m *Model) Quotas(namespace string, spec visibilityv1alpha1.QuotaReviewSpec
 		}
 	}
 	var paths []string
+	var listed []int
 	found := spec.Quota == ""
-	nodes := m.nodes()
 	for i, n := range m.view.Usage {
 		if n.Path == "" {
 			continue
@@ -49,7 +49,7 @@ func (m *Model) Quotas(namespace string, spec visibilityv1alpha1.QuotaReviewSpec
 			continue
 		}
 		found = true
-		answer.Quotas = append(answer.Quotas, m.quota(&m.view.Usage[i], &nodes[i]))
+		listed = append(listed, i)
 	}
 	if !found {
 		if meant := spelling.Nearest(spec.Quota, paths); meant != "" {
@@ -57,6 +57,10 @@ func (m *Model) Quotas(namespace string, spec visibilityv1alpha1.QuotaReviewSpec
 		}
 		return nil, fmt.Errorf("quota %q does not exist; give its path from the root, such as root/team", spec.Quota)
 	}
+	nodes := m.nodes()
+	answer.Quotas, answer.Total = page(listed, spec.Limit, spec.Offset, func(i int) visibilityv1alpha1.QuotaSummary {
+		return m.quota(&m.view.Usage[i], &nodes[i])
+	})
 	return answer, nil
 }
 

@@ -2,6 +2,7 @@ package visibility
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -338,14 +339,28 @@ func TestQueuesAndQuotasAreSelected(t *testing.T) {
 	}
 	cl.submit("b/one", cl.request("cpu", 4000))
 	m := cl.model()
-	all, err := m.Queues("a", visibilityv1alpha1.QueueReviewSpec{AllNamespaces: true, Limit: 2}, everything())
-	if err != nil || all.Selected != 5 || len(all.Units) != 2 || all.Units[0].Name != "same0" || all.Units[0].Position != 1 || len(all.Queues) != 2 {
-		t.Errorf("%+v, %v", all, err)
+	ask := func(spec visibilityv1alpha1.QueueReviewSpec) *visibilityv1alpha1.QueueReviewStatus {
+		t.Helper()
+		spec.AllNamespaces = true
+		answer, err := m.Queues("a", spec, everything())
+		if err != nil || answer.Selected != 5 {
+			t.Fatalf("%+v: %+v, %v", spec, answer, err)
+		}
+		return answer
 	}
-	if g := all.Groups; len(g) != 3 || g[0].Units != 3 || g[0].First.Name != "same0" || g[0].First.Kind != "Job" {
-		t.Errorf("the groups are %+v", g)
+	units := ask(visibilityv1alpha1.QueueReviewSpec{Show: visibilityv1alpha1.ShowUnits, Limit: 2})
+	if u := units.Units; len(u) != 2 || u[0].Name != "same0" || u[0].Position != 1 || units.Total != 5 || units.Queues != nil || units.Groups != nil {
+		t.Errorf("the units are %+v", units)
 	}
-	if q := all.Queues[0]; q.Pending != 3 || q.Dequeued != 1 || q.Requested.Cpu().String() != "12" || q.Held.Cpu().String() != "6" {
+	groups := ask(visibilityv1alpha1.QueueReviewSpec{Show: visibilityv1alpha1.ShowGroups})
+	if g := groups.Groups; len(g) != 3 || g[0].Units != 3 || g[0].First.Name != "same0" || g[0].First.Kind != "Job" || groups.Total != 3 || groups.Queues != nil || groups.Units != nil {
+		t.Errorf("the groups are %+v", groups)
+	}
+	queues := ask(visibilityv1alpha1.QueueReviewSpec{})
+	if queues.Total != 2 || len(queues.Queues) != 2 || queues.Groups != nil || queues.Units != nil {
+		t.Errorf("the queues are %+v", queues)
+	}
+	if q := queues.Queues[0]; q.Pending != 3 || q.Dequeued != 1 || q.Requested.Cpu().String() != "12" || q.Held.Cpu().String() != "6" {
 		t.Errorf("queue a is %+v", q)
 	}
 	for _, spec := range []visibilityv1alpha1.QueueReviewSpec{{Phases: []string{"enqueued"}}, {Reasons: []string{"QuotaExceeded"}}, {Queue: "root-a", Phases: []string{"Enqueued"}}} {
@@ -353,6 +368,10 @@ func TestQueuesAndQuotasAreSelected(t *testing.T) {
 		if err != nil || some.Selected != 3 || len(some.Queues) != 1 {
 			t.Errorf("%+v selects %+v, %v", spec, some, err)
 		}
+	}
+	one, err := m.Queues("a", visibilityv1alpha1.QueueReviewSpec{Queue: "root-a", Show: visibilityv1alpha1.ShowUnits, AllNamespaces: true}, everything())
+	if err != nil || len(one.Queues) != 1 || one.Queues[0].Name != "root-a" || len(one.Units) != 4 {
+		t.Errorf("one queue is %+v, %v", one, err)
 	}
 	if none, err := m.Queues("a", visibilityv1alpha1.QueueReviewSpec{Kinds: []string{"TFJob"}}, everything()); err != nil || none.Selected != 0 {
 		t.Errorf("kind TFJob selects %+v, %v", none, err)
@@ -374,5 +393,41 @@ func TestQueuesAndQuotasAreSelected(t *testing.T) {
 	}
 	if _, err := m.Quotas("a", visibilityv1alpha1.QuotaReviewSpec{Quota: "root/c"}, everything()); err == nil {
 		t.Error("a quota that does not exist is answered")
+	}
+}
+
+// The pages of an answer, one after the other, are the whole.
+func TestAnswersHavePages(t *testing.T) {
+	cl := newCluster(t, teams(), tree.Options{})
+	for i := range 8 {
+		cl.submit(fmt.Sprint("a/unit", i), cl.request("cpu", 1000*(i+1)))
+	}
+	m := cl.model()
+	for _, show := range []visibilityv1alpha1.QueueReviewContent{visibilityv1alpha1.ShowQueues, visibilityv1alpha1.ShowGroups, visibilityv1alpha1.ShowUnits} {
+		page := func(limit, offset int32) *visibilityv1alpha1.QueueReviewStatus {
+			answer, err := m.Queues("a", visibilityv1alpha1.QueueReviewSpec{AllNamespaces: true, Show: show, Limit: limit, Offset: offset}, everything())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return answer
+		}
+		all, parts := page(0, 0), &visibilityv1alpha1.QueueReviewStatus{}
+		for ; len(parts.Queues)+len(parts.Groups)+len(parts.Units) < int(all.Total); parts.Total++ {
+			next := page(3, parts.Total*3)
+			if next.Total != all.Total {
+				t.Fatalf("%s: the total of page %d is %d, want %d", show, parts.Total, next.Total, all.Total)
+			}
+			parts.Queues, parts.Groups, parts.Units = append(parts.Queues, next.Queues...), append(parts.Groups, next.Groups...), append(parts.Units, next.Units...)
+		}
+		if !reflect.DeepEqual(parts.Queues, all.Queues) || !reflect.DeepEqual(parts.Groups, all.Groups) || !reflect.DeepEqual(parts.Units, all.Units) {
+			t.Errorf("%s: the pages are %+v, want %+v", show, parts, all)
+		}
+		if beyond := page(3, 100); beyond.Total != all.Total || len(beyond.Queues)+len(beyond.Groups)+len(beyond.Units) > 0 {
+			t.Errorf("%s: after the end is %+v", show, beyond)
+		}
+	}
+	quotas, err := m.Quotas("a", visibilityv1alpha1.QuotaReviewSpec{Limit: 1, Offset: 2}, everything())
+	if err != nil || quotas.Total != 3 || len(quotas.Quotas) != 1 || quotas.Quotas[0].Path != "root/b" {
+		t.Errorf("the last quota is %+v, %v", quotas, err)
 	}
 }

@@ -26,13 +26,17 @@ type question struct {
 	largest int64
 }
 
-// questions returns the reviews that are asked in turn. Each is about what costs most: the last unit of a queue, all units,
-// and all nodes.
+// readPages is the number of pages that the plugin reads of 1,000 groups or nodes.
+const readPages = 2
+
+// questions returns the reviews that are asked in turn, as the plugin asks them. Each is about what costs most: the last unit
+// of a queue, and a page of the groups of all units and of all nodes. The pages follow each other.
 func (r *reviewsRun) questions() []*question {
 	header := r.client.Header("application/json", "application/json")
-	of := func(kind, resource string, spec func(leaf int) (namespace string, spec any)) *question {
+	of := func(kind, resource string, spec func(unit string, offset int32) any) *question {
 		return &question{kind: kind, request: func(number int) wire.Request {
-			namespace, spec := spec(number % r.scenario.LeafCount())
+			namespace, unit, _ := r.stage.Last(number % r.scenario.LeafCount())
+			spec := spec(unit, int32(number%readPages*v1alpha1.DefaultLimit))
 			body, _ := json.Marshal(map[string]any{ // strings, numbers and booleans
 				"apiVersion": v1alpha1.SchemeGroupVersion.String(), "kind": kind, "metadata": map[string]any{"name": "perf"}, "spec": spec})
 			return wire.Request{Method: http.MethodPost, Header: header, Body: body, Query: "dryRun=All",
@@ -40,18 +44,11 @@ func (r *reviewsRun) questions() []*question {
 		}}
 	}
 	return []*question{
-		of("QueueUnitReview", "queueunitreviews", func(leaf int) (string, any) {
-			namespace, unit, _ := r.stage.Last(leaf)
-			return namespace, v1alpha1.QueueUnitReviewSpec{Unit: unit}
+		of("QueueUnitReview", "queueunitreviews", func(unit string, _ int32) any { return v1alpha1.QueueUnitReviewSpec{Unit: unit} }),
+		of("QueueReview", "queuereviews", func(_ string, offset int32) any {
+			return v1alpha1.QueueReviewSpec{AllNamespaces: true, Show: v1alpha1.ShowGroups, Offset: offset}
 		}),
-		of("QueueReview", "queuereviews", func(leaf int) (string, any) {
-			namespace, _, _ := r.stage.Last(leaf)
-			return namespace, v1alpha1.QueueReviewSpec{AllNamespaces: true, Limit: 1000}
-		}),
-		of("QuotaReview", "quotareviews", func(leaf int) (string, any) {
-			namespace, _, _ := r.stage.Last(leaf)
-			return namespace, v1alpha1.QuotaReviewSpec{}
-		}),
+		of("QuotaReview", "quotareviews", func(_ string, offset int32) any { return v1alpha1.QuotaReviewSpec{Offset: offset} }),
 	}
 }
 
@@ -143,13 +140,13 @@ func (r *reviewsRun) answers() int {
 	return count
 }
 
-// showAnswers adds how long all answers took.
-func (r *reviewsRun) showAnswers() {
+// showAnswers adds how long all answers took while units ended at a rate. bar is how many may take too long.
+func (r *reviewsRun) showAnswers(rate string, bar *report.Bar) {
 	show := func(name string, took report.Durations, failed int, longest time.Duration, size int64) {
-		s := r.figures.Section(name)
+		s := r.figures.Section(name + ", " + rate)
 		s.Spread(took)
 		s.Add("not answered", float64(failed), "", report.AtMost(0))
-		s.Add("longer than "+longest.String(), float64(took.LongerThan(longest)), "", report.AtMost(0))
+		s.Add("longer than "+longest.String(), float64(took.LongerThan(longest)), "", bar)
 		s.Add("largest answer", float64(size)/1024, "KiB", nil)
 	}
 	for _, q := range r.reviews {

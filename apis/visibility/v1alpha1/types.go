@@ -294,6 +294,27 @@ type QueueReviewList struct {
 	Items           []QueueReview `json:"items"`
 }
 
+// QueueReviewContent is what a QueueReview lists.
+//
+// +kubebuilder:validation:Enum=Queues;Groups;Units
+type QueueReviewContent string
+
+const (
+	// ShowQueues lists queues.
+	ShowQueues QueueReviewContent = "Queues"
+	// ShowGroups lists groups of units that are alike.
+	ShowGroups QueueReviewContent = "Groups"
+	// ShowUnits lists units.
+	ShowUnits QueueReviewContent = "Units"
+)
+
+// DefaultLimit is the greatest number of entries of an answer to a QueueReview or QuotaReview that sets no limit, and
+// MaxLimit the greatest limit.
+const (
+	DefaultLimit = 500
+	MaxLimit     = 1000
+)
+
 // QueueReviewSpec selects queues and units.
 type QueueReviewSpec struct {
 	// queue is the name of a Queue. If empty: the queues that have a unit of the selected namespaces and, for a caller
@@ -320,11 +341,18 @@ type QueueReviewSpec struct {
 	// +kubebuilder:validation:MaxItems=50
 	// +optional
 	Kinds []string `json:"kinds,omitempty"`
-	// limit is the greatest number of units to list. 0 lists none, and only groups.
+	// show is what is listed: Queues, with their figures; Groups of units that are alike; or Units. If empty: Queues.
+	// +optional
+	Show QueueReviewContent `json:"show,omitempty"`
+	// limit is the greatest number of entries to list. 0 means 500.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
 	// +optional
 	Limit int32 `json:"limit,omitempty"`
+	// offset is the number of entries to leave out at the beginning, which an earlier answer had.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Offset int32 `json:"offset,omitempty"`
 }
 
 // QueueReviewStatus describes queues and their units.
@@ -332,22 +360,22 @@ type QueueReviewStatus struct {
 	// observedTime is the time of the state that the answer describes. It is at most a few seconds old.
 	// +required
 	ObservedTime metav1.MicroTime `json:"observedTime"`
-	// queues are the selected queues, by name.
+	// queues are the selected queues, by name, if show is Queues. Otherwise, they are the queue that the spec names.
 	// +listType=atomic
 	// +optional
 	Queues []QueueSummary `json:"queues,omitempty"`
-	// groups are the selected units, grouped by namespace, queue, kind, phase, reason, priority and requests, at most 1000
-	// groups, in the order of the queues and of the first unit of each group.
+	// groups are the selected units if show is Groups, grouped by namespace, queue, kind, phase, reason, priority and
+	// requests, in the order of the queues and of the first unit of each group.
 	// +listType=atomic
 	// +optional
 	Groups []UnitGroup `json:"groups,omitempty"`
-	// omittedGroups is the number of groups that are not listed.
-	// +optional
-	OmittedGroups int32 `json:"omittedGroups,omitempty"`
-	// units are the first of the selected units, in the order of the queues.
+	// units are the selected units if show is Units, in the order of the queues.
 	// +listType=atomic
 	// +optional
 	Units []UnitSummary `json:"units,omitempty"`
+	// total is the number of queues, groups or units that there are, with those before and after the listed ones.
+	// +optional
+	Total int32 `json:"total,omitempty"`
 	// selected is the number of selected units that the caller may list.
 	// +optional
 	Selected int32 `json:"selected,omitempty"`
@@ -444,6 +472,15 @@ type QuotaReviewSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
 	Quota string `json:"quota,omitempty"`
+	// limit is the greatest number of quotas to list. 0 means 500.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
+	// +optional
+	Limit int32 `json:"limit,omitempty"`
+	// offset is the number of quotas to leave out at the beginning, which an earlier answer had.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Offset int32 `json:"offset,omitempty"`
 }
 
 // QuotaReviewStatus describes quotas.
@@ -455,6 +492,9 @@ type QuotaReviewStatus struct {
 	// +listType=atomic
 	// +optional
 	Quotas []QuotaSummary `json:"quotas,omitempty"`
+	// total is the number of quotas that there are, with those before and after the listed ones.
+	// +optional
+	Total int32 `json:"total,omitempty"`
 	// hidden is the number of quotas that are not shown, because the caller may not list ElasticQuotaTrees.
 	// +optional
 	Hidden int32 `json:"hidden,omitempty"`

@@ -97,10 +97,11 @@ func (c *cluster) reviews() reviews.Asker { return reviews.Asker{Client: c.queue
 const pageSize = 1000
 
 // pages calls visit with each page of the units of a namespace, or of all if it is empty, until it
-// returns false.
-func (c *cluster) pages(ctx context.Context, namespace string, visit func(*units.Page) bool) error {
-	for next := ""; ; {
-		request := c.queue.SchedulingV1alpha1().RESTClient().Get().Resource(unitResource.Resource).Param("limit", strconv.Itoa(pageSize))
+// returns false. The first page has at most the given number of units.
+func (c *cluster) pages(ctx context.Context, namespace string, first int, visit func(*units.Page) bool) error {
+	size := first
+	for next := ""; ; size = pageSize {
+		request := c.queue.SchedulingV1alpha1().RESTClient().Get().Resource(unitResource.Resource).Param("limit", strconv.Itoa(size))
 		if namespace != "" {
 			request = request.Namespace(namespace)
 		}
@@ -131,7 +132,7 @@ func (c *cluster) pages(ctx context.Context, namespace string, visit func(*units
 // allUnits returns all units of a namespace, or of all namespaces if it is empty.
 func (c *cluster) allUnits(ctx context.Context, namespace string) ([]units.Unit, error) {
 	all := []units.Unit{}
-	err := c.pages(ctx, namespace, func(page *units.Page) bool {
+	err := c.pages(ctx, namespace, pageSize, func(page *units.Page) bool {
 		all = append(all, page.Items...)
 		return true
 	})

@@ -100,7 +100,7 @@ func (s *shell) completeJobs(cmd *cobra.Command, args []string, word string) ([]
 	}
 	return s.complete(func(c *cluster, cmd *cobra.Command) []string {
 		var names []string
-		_ = c.pages(cmd.Context(), c.namespace, func(page *units.Page) bool {
+		_ = c.pages(cmd.Context(), c.namespace, pageSize, func(page *units.Page) bool {
 			for i := range page.Items {
 				u := &page.Items[i]
 				if u.Phase().Ended() {

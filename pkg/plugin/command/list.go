@@ -134,7 +134,11 @@ func (c *cluster) listUnits(ctx context.Context, o *listOptions) error {
 	}
 	var list []units.Unit
 	seen, tooMany := units.Seen{}, false
-	err := c.pages(ctx, namespace, func(page *units.Page) bool {
+	first := 2 * many // some may not be selected
+	if o.group == groupNever {
+		first = pageSize
+	}
+	err := c.pages(ctx, namespace, first, func(page *units.Page) bool {
 		for i := range page.Items {
 			seen.Add(&page.Items[i])
 			if o.selects(&page.Items[i]) {
@@ -166,7 +170,7 @@ func (c *cluster) listUnits(ctx context.Context, o *listOptions) error {
 // selectAll reads all units and returns those that are shown.
 func (c *cluster) selectAll(ctx context.Context, o *listOptions, namespace string, seen *units.Seen) ([]units.Unit, error) {
 	var list []units.Unit
-	err := c.pages(ctx, namespace, func(page *units.Page) bool {
+	err := c.pages(ctx, namespace, pageSize, func(page *units.Page) bool {
 		for i := range page.Items {
 			seen.Add(&page.Items[i])
 			if o.selects(&page.Items[i]) {
@@ -183,11 +187,11 @@ func (c *cluster) askGroups(ctx context.Context, o *listOptions) (*visibility.Qu
 	if len(o.Queues) > 1 || o.sort != string(units.ByName) {
 		return nil, &reviews.Unanswered{Why: "a review has one queue and its order"}
 	}
-	spec := visibility.QueueReviewSpec{AllNamespaces: o.all, Phases: o.canonicalPhases(), Kinds: o.Kinds, Reasons: o.Reasons}
+	spec := visibility.QueueReviewSpec{AllNamespaces: o.all, Phases: o.canonicalPhases(), Kinds: o.Kinds, Reasons: o.Reasons, Show: visibility.ShowGroups}
 	if len(o.Queues) == 1 {
 		spec.Queue = o.Queues[0]
 	}
-	return c.reviews().Queues(ctx, c.namespace, spec)
+	return c.reviews().Queues(ctx, c.namespace, spec, mostRows)
 }
 
 // canonicalPhases are the phases in the letter case of the API.
@@ -207,8 +211,8 @@ func (c *cluster) showGroups(review *visibility.QueueReview, o *listOptions) err
 	if err := render.Groups(c.Streams.Out, review.Status.Groups, view); err != nil {
 		return err
 	}
-	if n := review.Status.OmittedGroups; n > 0 {
-		c.warn("%s more not shown; select some with --queue, --kind, --phase or --reason.", text.Count(int(n), "group"))
+	if n := int(review.Status.Total) - len(review.Status.Groups); n > 0 {
+		c.warn("%s more not shown; select some with --queue, --kind, --phase or --reason.", text.Count(n, "group"))
 	}
 	if n := review.Status.Hidden; n > 0 {
 		c.warn("%s of namespaces that you may not read not shown.", text.Count(int(n), "unit"))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,8 +18,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/plugin/text"
 )
 
-// mostUnits is the greatest number of units of a queue that a review lists.
-const mostUnits = 1000
+// mostRows is the greatest number of groups or units that are read from reviews.
+const mostRows = 1000
 
 func (s *shell) queue() *cobra.Command {
 	o := &output{}
@@ -43,8 +44,8 @@ also those of namespaces that you may not read, which are not listed.`,
 			if err := o.check(); err != nil {
 				return err
 			}
-			if limit < 1 || limit > mostUnits {
-				return usageError{fmt.Errorf("--limit must be from 1 to %d, not %d", mostUnits, limit)}
+			if limit < 1 || limit > mostRows {
+				return usageError{fmt.Errorf("--limit must be from 1 to %d, not %d", mostRows, limit)}
 			}
 			c, err := s.connect()
 			if err != nil {
@@ -73,7 +74,7 @@ func queueReview(spec visibility.QueueReviewSpec, status *visibility.QueueReview
 // showQueues writes the queues.
 func (c *cluster) showQueues(ctx context.Context, to io.Writer, o *output, warned *bool) error {
 	spec := visibility.QueueReviewSpec{AllNamespaces: true}
-	review, err := c.reviews().Queues(ctx, c.namespace, spec)
+	review, err := c.reviews().Queues(ctx, c.namespace, spec, math.MaxInt)
 	if unanswered := reviews.IsUnanswered(err); unanswered != nil {
 		list, listed := c.queues(ctx)
 		if listed != nil {
@@ -112,10 +113,10 @@ func (c *cluster) warnOnce(why error, warned *bool) {
 
 // showQueue writes the units of a queue.
 func (c *cluster) showQueue(ctx context.Context, to io.Writer, o *output, name string, limit int, warned *bool) error {
-	spec := visibility.QueueReviewSpec{Queue: name, AllNamespaces: true, Limit: int32(limit)}
-	review, err := c.reviews().Queues(ctx, c.namespace, spec)
+	spec := visibility.QueueReviewSpec{Queue: name, AllNamespaces: true, Show: visibility.ShowUnits}
+	review, err := c.reviews().Queues(ctx, c.namespace, spec, limit)
 	if unanswered := reviews.IsUnanswered(err); unanswered != nil {
-		review, err = c.queueOfObjects(ctx, spec, unanswered, warned)
+		review, err = c.queueOfObjects(ctx, spec, limit, unanswered, warned)
 	}
 	if err != nil {
 		return err
@@ -139,7 +140,7 @@ func (c *cluster) showQueue(ctx context.Context, to io.Writer, o *output, name s
 			return err
 		}
 	}
-	if more := int(review.Status.Selected) - len(review.Status.Units); more > 0 {
+	if more := int(review.Status.Total) - len(review.Status.Units); more > 0 {
 		fmt.Fprintf(to, "%s more; see --limit.\n", text.Count(more, "unit"))
 	}
 	if n := review.Status.Hidden; n > 0 {
@@ -150,7 +151,7 @@ func (c *cluster) showQueue(ctx context.Context, to io.Writer, o *output, name s
 
 // queueOfObjects reads the units of the queue: those of all namespaces or, if the caller may not list them, those of
 // the namespace, whose positions are not known.
-func (c *cluster) queueOfObjects(ctx context.Context, spec visibility.QueueReviewSpec, why error, warned *bool) (*visibility.QueueReview, error) {
+func (c *cluster) queueOfObjects(ctx context.Context, spec visibility.QueueReviewSpec, limit int, why error, warned *bool) (*visibility.QueueReview, error) {
 	queue, err := c.queue.SchedulingV1alpha1().Queues(c.queueNamespace).Get(ctx, spec.Queue, metav1.GetOptions{})
 	var known []v1alpha1.Queue
 	var most *int32
@@ -175,6 +176,6 @@ func (c *cluster) queueOfObjects(ctx context.Context, spec visibility.QueueRevie
 		c.warn("You may not list units of all namespaces: only those of namespace %s are shown, without their positions.", c.namespace)
 	}
 	status := objects.Queues(known, metav1.NewMicroTime(c.Now()))
-	objects.Order(status, list, spec.Queue, most, complete, int(spec.Limit))
+	objects.Order(status, list, spec.Queue, most, complete, limit)
 	return queueReview(spec, status), nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -169,17 +170,31 @@ func TestManyUnitsAreCountedByWhoDecides(t *testing.T) {
 	a := newAPI(t, four)
 	crowd(a, 2500)
 	a.answer["queuereviews"] = func(spec map[string]any) (any, *metav1.Status) {
-		return map[string]any{"observedTime": "2026-01-01T12:00:00.000000Z", "omittedGroups": 3, "hidden": 7, "groups": []any{map[string]any{"units": 2500,
-			"first": map[string]any{"namespace": "research", "name": "many-0000", "queue": "company-research", "phase": "Enqueued", "reason": "QuotaExceeded", "kind": "Job",
-				"requests": map[string]any{"cpu": "1"}, "submissionTime": "2026-01-01T11:00:00Z", "position": 1}}}}, nil
+		const total = 1003
+		offset, _ := spec["offset"].(float64)
+		var groups []any
+		for i := int(offset); i < total && len(groups) < int(spec["limit"].(float64)); i++ {
+			groups = append(groups, map[string]any{"units": 2500,
+				"first": map[string]any{"namespace": "research", "name": fmt.Sprintf("many-%04d", i), "queue": "company-research", "phase": "Enqueued", "reason": "QuotaExceeded", "kind": "Job",
+					"requests": map[string]any{"cpu": "1"}, "submissionTime": "2026-01-01T11:00:00Z", "position": 1}})
+		}
+		return map[string]any{"observedTime": "2026-01-01T12:00:00.000000Z", "total": total, "hidden": 7, "groups": groups}, nil
 	}
-	expect(t, a, 0, ""+
-		"NAME        UNITS   QUEUE              PHASE      REASON          PRIORITY   KIND   REQUESTS   AGE\n"+
-		"many-0000    2500   company-research   Enqueued   QuotaExceeded   0          Job    1 cpu      60m\n",
-		"3 groups more not shown; select some with --queue, --kind, --phase or --reason.\n7 units of namespaces that you may not read not shown.\n",
-		"list", "--queue", "company-research", "--phase", "enqueued")
-	if a.lists != 1 || len(a.requests) != 1 || a.requests[0] != `ASK queuereviews research {"phases":["Enqueued"],"queue":"company-research"}` {
+	want := "NAME        UNITS   QUEUE              PHASE      REASON          PRIORITY   KIND   REQUESTS   AGE\n"
+	for i := range mostRows {
+		want += fmt.Sprintf("many-%04d    2500   company-research   Enqueued   QuotaExceeded   0          Job    1 cpu      60m\n", i)
+	}
+	expect(t, a, 0, want,
+		"3 groups more not shown; select some with --queue, --kind, --phase or --reason.\n7 units of namespaces that you may not read not shown.\n", "list")
+	asked := func(more string) string {
+		return `ASK queuereviews research {"limit":500,` + more + `"show":"Groups"}`
+	}
+	if pages := []string{asked(""), asked(`"offset":500,`)}; a.lists != 1 || !slices.Equal(a.requests, pages) {
 		t.Errorf("%d lists, requests %q", a.lists, a.requests)
+	}
+	_, _, _ = a.run("list", "--queue", "company-research", "--phase", "enqueued")
+	if last := a.requests[2]; last != `ASK queuereviews research {"limit":500,"phases":["Enqueued"],"queue":"company-research","show":"Groups"}` {
+		t.Errorf("the filter is not in %s", last)
 	}
 }
 
@@ -278,6 +293,35 @@ func TestTreeOfWhoDecidesHasMore(t *testing.T) {
 	code, out, _ := a.run("tree", "-o", "json")
 	if code != 0 || !strings.Contains(out, `"kind": "QuotaReview"`) || !strings.Contains(out, `"apiVersion": "visibility.kube-queue.dev/v1alpha1"`) {
 		t.Errorf("as JSON:\n%s", out)
+	}
+}
+
+func TestAllPagesOfAnAnswerAreShown(t *testing.T) {
+	a := newAPI(t, four)
+	const total = 1200
+	page := func(list string, entry func(i int) any) func(map[string]any) (any, *metav1.Status) {
+		return func(spec map[string]any) (any, *metav1.Status) {
+			offset, _ := spec["offset"].(float64)
+			var entries []any
+			for i := int(offset); i < min(total, int(offset)+500); i++ {
+				entries = append(entries, entry(i))
+			}
+			return map[string]any{"observedTime": "2026-01-01T12:00:00.000000Z", "total": total, list: entries}, nil
+		}
+	}
+	a.answer["quotareviews"] = page("quotas", func(i int) any { return map[string]any{"path": fmt.Sprintf("quota-%04d", i)} })
+	a.answer["queuereviews"] = page("queues", func(i int) any { return map[string]any{"name": fmt.Sprintf("queue-%04d", i)} })
+	for command, entry := range map[string]string{"tree": "quota", "queue": "queue"} {
+		a.requests = nil
+		code, out, errs := a.run(command, "--no-headers")
+		if code != 0 || errs != "" || len(a.requests) != 3 {
+			t.Errorf("%s: exit status %d, %q, requests %q", command, code, errs, a.requests)
+		}
+		for i := range total {
+			if name := fmt.Sprintf("%s-%04d ", entry, i); strings.Count(out, name) != 1 {
+				t.Errorf("%s shows %s %d times", command, name, strings.Count(out, name))
+			}
+		}
 	}
 }
 

@@ -110,7 +110,7 @@ func (c *cluster) findJob(ctx context.Context, kind jobs.Kind, name string) (*ta
 func (c *cluster) findByName(ctx context.Context, ref jobs.Reference) (*target, error) {
 	var found []*units.Unit
 	var near []string
-	err := c.pages(ctx, c.namespace, func(page *units.Page) bool {
+	err := c.pages(ctx, c.namespace, pageSize, func(page *units.Page) bool {
 		for i := range page.Items {
 			u := &page.Items[i]
 			gv, _ := schema.ParseGroupVersion(u.Spec.ConsumerRef.APIVersion)

@@ -139,6 +139,6 @@ func (c *cluster) treeOfObjects(ctx context.Context, quota string, why error, wa
 	return &visibility.QuotaReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: visibility.SchemeGroupVersion.String(), Kind: "QuotaReview"},
 		Spec:     visibility.QuotaReviewSpec{Quota: quota},
-		Status:   &visibility.QuotaReviewStatus{ObservedTime: metav1.NewMicroTime(c.Now()), Quotas: quotas},
+		Status:   &visibility.QuotaReviewStatus{ObservedTime: metav1.NewMicroTime(c.Now()), Quotas: quotas, Total: int32(len(quotas))},
 	}, nil
 }

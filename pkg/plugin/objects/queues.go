@@ -22,6 +22,7 @@ func Queues(list []v1alpha1.Queue, now metav1.MicroTime) *visibility.QueueReview
 		})
 	}
 	slices.SortFunc(status.Queues, func(a, b visibility.QueueSummary) int { return cmp.Compare(a.Name, b.Name) })
+	status.Total = int32(len(list))
 	return status
 }
 
@@ -57,6 +58,7 @@ func Order(status *visibility.QueueReviewStatus, list []units.Unit, queue string
 		return cmp.Or(a.Submitted().Compare(b.Submitted()), cmp.Compare(a.Metadata.Namespace, b.Metadata.Namespace), cmp.Compare(a.Metadata.Name, b.Metadata.Name))
 	})
 	status.Selected = int32(len(waiting) + len(holding))
+	status.Total = status.Selected
 	for i, u := range waiting[:min(len(waiting), limit)] {
 		summary := Summary(u)
 		if complete && isTried(u) {

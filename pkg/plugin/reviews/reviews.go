@@ -80,8 +80,46 @@ func (a Asker) Unit(ctx context.Context, namespace, unit string) (*visibility.Qu
 	return review, nil
 }
 
-// Queues asks who is in queues.
-func (a Asker) Queues(ctx context.Context, namespace string, spec visibility.QueueReviewSpec) (*visibility.QueueReview, error) {
+// Queues asks who is in queues, in as many pages as it takes for the given number of entries. The queues may change between
+// two pages.
+func (a Asker) Queues(ctx context.Context, namespace string, spec visibility.QueueReviewSpec, most int) (*visibility.QueueReview, error) {
+	var all *visibility.QueueReview
+	for listed := 0; ; {
+		spec.Limit, spec.Offset = int32(min(most-listed, visibility.DefaultLimit)), int32(listed)
+		page, err := a.queues(ctx, namespace, spec)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case all == nil:
+			all = page
+		case spec.Show == visibility.ShowGroups:
+			all.Status.Groups = append(all.Status.Groups, page.Status.Groups...)
+		case spec.Show == visibility.ShowUnits:
+			all.Status.Units = append(all.Status.Units, page.Status.Units...)
+		default:
+			all.Status.Queues = append(all.Status.Queues, page.Status.Queues...)
+		}
+		before := listed
+		if listed = entries(all.Status, spec.Show); listed == before || listed >= min(most, int(page.Status.Total)) {
+			return all, nil
+		}
+	}
+}
+
+// entries returns the number of entries that are listed.
+func entries(status *visibility.QueueReviewStatus, show visibility.QueueReviewContent) int {
+	switch show {
+	case visibility.ShowGroups:
+		return len(status.Groups)
+	case visibility.ShowUnits:
+		return len(status.Units)
+	default:
+		return len(status.Queues)
+	}
+}
+
+func (a Asker) queues(ctx context.Context, namespace string, spec visibility.QueueReviewSpec) (*visibility.QueueReview, error) {
 	review, err := a.Client.QueueReviews(namespace).Create(ctx, &visibility.QueueReview{ObjectMeta: named(namespace), Spec: spec}, dryRun())
 	if err = check(err, err == nil && review.Status != nil, "queuereviews", namespace); err != nil {
 		return nil, err
@@ -90,9 +128,31 @@ func (a Asker) Queues(ctx context.Context, namespace string, spec visibility.Que
 	return review, nil
 }
 
-// Quotas asks how quotas are used.
+// Quotas asks how quotas are used, in as many pages as it takes. The quotas may change between two pages.
 func (a Asker) Quotas(ctx context.Context, namespace, quota string) (*visibility.QuotaReview, error) {
-	review, err := a.Client.QuotaReviews(namespace).Create(ctx, &visibility.QuotaReview{ObjectMeta: named(namespace), Spec: visibility.QuotaReviewSpec{Quota: quota}}, dryRun())
+	var all *visibility.QuotaReview
+	for {
+		spec := visibility.QuotaReviewSpec{Quota: quota}
+		if all != nil {
+			spec.Offset = int32(len(all.Status.Quotas))
+		}
+		page, err := a.quotas(ctx, namespace, spec)
+		if err != nil {
+			return nil, err
+		}
+		if all == nil {
+			all = page
+		} else {
+			all.Status.Quotas = append(all.Status.Quotas, page.Status.Quotas...)
+		}
+		if len(page.Status.Quotas) == 0 || len(all.Status.Quotas) >= int(page.Status.Total) {
+			return all, nil
+		}
+	}
+}
+
+func (a Asker) quotas(ctx context.Context, namespace string, spec visibility.QuotaReviewSpec) (*visibility.QuotaReview, error) {
+	review, err := a.Client.QuotaReviews(namespace).Create(ctx, &visibility.QuotaReview{ObjectMeta: named(namespace), Spec: spec}, dryRun())
 	if err = check(err, err == nil && review.Status != nil, "quotareviews", namespace); err != nil {
 		return nil, err
 	}

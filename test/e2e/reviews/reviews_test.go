@@ -85,18 +85,21 @@ spec:
 		}
 	})
 	t.Run("to a tenant without names of others", func(t *testing.T) {
-		for kind, spec := range map[string]string{
-			"QueueUnitReview": "{unit: " + env.Unit("Job", "large").Name + "}",
-			"QueueReview":     "{allNamespaces: true, limit: 1000}",
-			"QuotaReview":     "{}",
+		for _, question := range []struct{ kind, spec, answer string }{
+			{"QueueUnitReview", "{unit: " + env.Unit("Job", "large").Name + "}", "root"},
+			{"QueueReview", "{allNamespaces: true}", "root-a"},
+			{"QueueReview", "{allNamespaces: true, show: Groups, limit: 1000}", "large"},
+			{"QueueReview", "{allNamespaces: true, show: Units, limit: 1000}", "large"},
+			{"QueueReview", "{queue: root-b, allNamespaces: true, show: Units}", "root-b"},
+			{"QuotaReview", "{}", "root/a"},
 		} {
-			out, err := ask(t, "team-a", tenant, kind, spec)
+			out, err := ask(t, "team-a", tenant, question.kind, question.spec)
 			harness.Must(t, err)
 			if strings.Contains(out, "secret") || strings.Contains(out, "team-b") {
-				t.Errorf("%s names what the tenant may not see:\n%s", kind, out)
+				t.Errorf("%s %s names what the tenant may not see:\n%s", question.kind, question.spec, out)
 			}
-			if !strings.Contains(out, "root") {
-				t.Errorf("%s answers nothing:\n%s", kind, out)
+			if !strings.Contains(out, question.answer) {
+				t.Errorf("%s %s does not name %s:\n%s", question.kind, question.spec, question.answer, out)
 			}
 		}
 		answer := why(t, env, tenant, "large")
