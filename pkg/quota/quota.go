@@ -195,20 +195,24 @@ type Explainer interface {
 	Lacks(Group, Demand) []*Refusal
 	// Holds returns how much the charge of the group with the path holds in the space of a refusal; 0 if none.
 	Holds(r *Refusal, path string, c *Charge) int64
-	// Raised returns a backend with greater limits, in which the charges are charged. It fails if the limits are not
-	// valid together.
-	Raised(names *resources.Names, raises []Raise, charged []Charged) (Explainer, error)
-	// Written returns the amounts that an administrator writes before and after a raise.
-	Written(Raise) (Written, error)
+	// Of returns the group to which units are charged that hold quota of the group with the path, whether it still exists
+	// or not.
+	Of(path string) Group
+	// Raised returns a copy with greater limits and with all that is charged, in which nothing is reserved or planned. It
+	// fails if the limits are not valid together.
+	Raised(names *resources.Names, raises []Raise) (Explainer, error)
+	// Written returns the amounts that an administrator writes before and after the raises, each amount once. It includes
+	// what else has to be raised so that the limits are valid together.
+	Written(raises []Raise) ([]Written, error)
 	// Known returns the amounts of a vector by the names that users know.
 	Known(resources.Vector) resources.Vector
 }
 
-// Raise is a greater limit: To, in base units, is what a space of bound Max or FixedMin allows. FixedMin represents the
-// guarantee of the node.
+// Raise is a greater limit: the space, of bound Max, FixedMin or FixedMax, allows By more, in base units. FixedMin
+// represents the guarantee of the node, and FixedMax its limit.
 type Raise struct {
 	Space
-	To int64
+	By int64
 }
 
 // Written is how an administrator writes a Raise.

@@ -3,40 +3,80 @@ package visibility
 import (
 	"encoding/json"
 	"fmt"
+	"syscall"
 	"testing"
 
 	visibilityv1alpha1 "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
 // crowd is a cluster with 1,000 nodes of quota and 100,000 units, of which 10,000 hold quota.
-func crowd(b *testing.B) *cluster {
-	const teams, perTeam = 990, 101
-	root := tree.Node{Name: "root", Max: amounts("cpu", "20000")}
-	for d := range 9 {
-		department := tree.Node{Name: fmt.Sprint("department", d), Max: amounts("cpu", "5000")}
-		for i := range teams / 9 {
+func crowd(t failer) *cluster {
+	return full(t, queue.RoundRobin, scale{parents: 9, leaves: 110, perLeaf: 101, root: "20000", parent: "5000", min: "4", max: "10",
+		cpu: func(unit int) int { return 1000 + unit%7 }})
+}
+
+// turnover is a cluster with 1,000 nodes of quota and 104,976 units. All units of a parent compete: it is full, with 2 units
+// of each leaf, which may have 4.
+func turnover(t failer, policy queue.Policy) *cluster {
+	return full(t, policy, scale{parents: 27, leaves: 36, perLeaf: 108, parent: "72", min: "1", max: "4", cpu: func(int) int { return 1000 }})
+}
+
+// scale is the size of a cluster: its parents, leaves of each parent, units of each leaf, the max of the nodes of each kind,
+// and what each unit requests in thousandths.
+type scale struct {
+	parents, leaves, perLeaf int
+	root, parent, min, max   string
+	cpu                      func(unit int) int
+}
+
+func full(t failer, policy queue.Policy, s scale) *cluster {
+	root := tree.Node{Name: "root"}
+	if s.root != "" {
+		root.Max = amounts("cpu", s.root)
+	}
+	for d := range s.parents {
+		department := tree.Node{Name: fmt.Sprint("department", d), Max: amounts("cpu", s.parent)}
+		for i := range s.leaves {
 			name := fmt.Sprintf("team%d-%d", d, i)
-			department.Children = append(department.Children, tree.Node{Name: name, Namespaces: []string{name}, Min: amounts("cpu", "4"), Max: amounts("cpu", "10")})
+			department.Children = append(department.Children, tree.Node{Name: name, Namespaces: []string{name}, Min: amounts("cpu", s.min), Max: amounts("cpu", s.max)})
 		}
 		root.Children = append(root.Children, department)
 	}
-	c := newCluster(b, root, tree.Options{PauseBorrowing: true})
-	for d := range 9 {
-		for i := range teams / 9 {
-			for j := range perTeam {
+	c := newCluster(t, root, tree.Options{PauseBorrowing: true})
+	for d := range s.parents {
+		for i := range s.leaves {
+			c.core.Apply(c.now, scheduler.QueueChanged{Queue: fmt.Sprintf("root-department%d-team%d-%d", d, d, i), Policy: policy})
+		}
+	}
+	for d := range s.parents {
+		for i := range s.leaves {
+			for j := range s.perLeaf {
 				key := fmt.Sprintf("team%d-%d/unit-%d", d, i, j)
 				u := &scheduler.Unit{Key: key, Facts: scheduler.Facts{UID: key, Submitted: int64(j), Kind: 1}}
-				u.Demand.Requests, u.Demand.Preemptible = c.request("cpu", 1000+j%7), true
+				u.Demand.Requests, u.Demand.Preemptible = c.request("cpu", s.cpu(j)), true
 				c.units[key] = u
 				c.apply(u)
 			}
 		}
 	}
 	c.settle()
-	b.Logf("%d units", len(c.units))
 	return c
+}
+
+// reportProcessorTime begins to measure. The function that it returns reports the processor time of an operation.
+func reportProcessorTime(b *testing.B) (report func()) {
+	used := func() int64 {
+		var usage syscall.Rusage
+		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+			b.Fatal(err)
+		}
+		return usage.Utime.Nano() + usage.Stime.Nano()
+	}
+	before := used()
+	return func() { b.ReportMetric(float64(used()-before)/float64(b.N), "cpu-ns/op") }
 }
 
 func BenchmarkView(b *testing.B) {
@@ -44,6 +84,19 @@ func BenchmarkView(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		c.core.View(c.now, c.names)
+	}
+}
+
+// The last unit of a full queue competes with all units below its parent.
+func BenchmarkWhyOfTheLastUnit(b *testing.B) {
+	c := turnover(b, queue.RoundRobin)
+	view := c.core.View(c.now, c.names)
+	b.ReportAllocs()
+	defer reportProcessorTime(b)()
+	for b.Loop() {
+		if _, err := New(view, []string{"", "Job"}, "kube-queue").Why("team3-20", "unit-107", everything()); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
 
@@ -69,6 +122,7 @@ func BenchmarkAnswers(b *testing.B) {
 	} {
 		b.Run(question.name, func(b *testing.B) {
 			b.ReportAllocs()
+			defer reportProcessorTime(b)()
 			size := 0
 			for b.Loop() {
 				answer, err := question.ask(New(view, []string{"", "Job"}, "kube-queue")) // nothing is computed yet

@@ -52,6 +52,10 @@ type Model struct {
 	sums     func() []sums
 	nodes    func() []nodeSums
 	borrowed func() map[string]map[resources.ID]int64
+	// greatest is the greatest request of a unit that waits, by resource.
+	greatest func() map[resources.ID]int64
+	// unreserved is the quota with all that is charged, in which nothing is reserved or planned; nil if there is none.
+	unreserved func() quota.Explainer
 
 	// mutex protects the backend and the names, which may store what a question mentions. Each answer holds it.
 	mutex sync.Mutex
@@ -97,6 +101,29 @@ func New(view *scheduler.View, kinds []string, namespace string) *Model {
 			}
 		}
 		return places
+	})
+	m.greatest = sync.OnceValue(func() map[resources.ID]int64 {
+		greatest := map[resources.ID]int64{}
+		for _, of := range m.contenders() {
+			for _, i := range of {
+				for _, a := range view.Units[i].Demand.Requests {
+					if a.Value > greatest[a.ID] {
+						greatest[a.ID] = a.Value
+					}
+				}
+			}
+		}
+		return greatest
+	})
+	m.unreserved = sync.OnceValue(func() quota.Explainer {
+		if view.Backend == nil {
+			return nil
+		}
+		backend, err := view.Backend.Raised(view.Names, nil)
+		if err != nil { // without a raise, the limits are valid
+			return view.Backend
+		}
+		return backend
 	})
 	m.ordered, m.sums = sync.OnceValue(m.computeOrdered), sync.OnceValue(m.computeSums)
 	m.nodes, m.borrowed = sync.OnceValue(m.computeNodes), sync.OnceValue(m.computeBorrowed)
@@ -207,15 +234,4 @@ func timeOf(t time.Time) *metav1.Time {
 		return nil
 	}
 	return &metav1.Time{Time: t.Truncate(time.Second)}
-}
-
-// charged lists all charges but those of units that are left out.
-func (m *Model) charged(without map[int32]bool) []quota.Charged {
-	all := slices.Clone(m.view.Left)
-	for i := range m.view.Units {
-		if u := &m.view.Units[i]; u.Charge != nil && !without[int32(i)] {
-			all = append(all, quota.Charged{Path: u.Path, Charge: u.Charge})
-		}
-	}
-	return all
 }

@@ -141,49 +141,48 @@ func (m *Model) firstOf(i int32, r *quota.Refusal) first {
 
 // raise returns the smallest raise of limits that admits the unit; nil if none was found.
 func (s *search) raise() *visibilityv1alpha1.Remedy {
-	raises := func(ahead int) (raises []quota.Raise, below string, ok bool) {
-		needs := s.needs(ahead)
-		for _, n := range needs {
-			space := n.refusal.Lack.Space
-			switch {
-			case n.refusal.Reason == wellknown.ReasonExceedsMinQuota && space.Bound != quota.FixedMax, space.Bound == quota.FixedMin:
-				space.Bound = quota.FixedMin
-			case space.Bound == quota.Max:
-			default:
-				return nil, "", false // more max lends nothing that is reserved
-			}
-			raises = append(raises, quota.Raise{Space: space, To: n.refusal.Limit + n.missing})
+	others, found := s.enough(mostToRaise, func(others []int32) outcome {
+		w, below, ok := s.raised(s.raises(others))
+		if !ok {
+			return outcome{}
 		}
-		return raises, s.topmost(needs), len(raises) > 0
-	}
-	ahead, found := s.fewest(func(ahead int) bool {
-		w := s.first.world
-		var below string
-		var ok bool
-		w.raises, below, ok = raises(ahead)
-		return ok && s.admitted(s.unit, below, w)
-	})
+		return s.outcome(below, w)
+	}, s.inOrder)
 	if !found {
 		return nil
 	}
-	remedy := &visibilityv1alpha1.Remedy{Type: visibilityv1alpha1.RaiseQuota, Ahead: int32(ahead)}
+	written, err := s.unreserved().Written(s.raises(others))
+	if err != nil {
+		return nil
+	}
+	remedy := &visibilityv1alpha1.Remedy{Type: visibilityv1alpha1.RaiseQuota}
 	var parts []string
-	all, _, _ := raises(ahead)
-	for _, r := range all {
-		w, err := s.view.Backend.Written(r)
-		if err != nil {
-			return nil
-		}
+	for _, w := range written {
 		change := visibilityv1alpha1.QuotaChange{Quota: w.Quota, Field: w.Field, Resource: w.Resource,
 			From: resources.Format(w.Resource, w.From), To: resources.Format(w.Resource, w.To)}
 		remedy.Changes = append(remedy.Changes, change)
 		parts = append(parts, fmt.Sprintf("%s of %s in quota %s from %s to %s", change.Field, change.Resource, change.Quota, change.From, change.To))
 	}
 	remedy.Message = s.then("an administrator raises " + strings.Join(parts, ", and "))
-	if ahead > 0 {
-		remedy.Message += fmt.Sprintf("; that is enough for the %s ahead as well", units(ahead))
-	}
+	s.addOthers(remedy, others)
 	return remedy
+}
+
+// addOthers adds for whom else a remedy is enough.
+func (s *search) addOthers(remedy *visibilityv1alpha1.Remedy, others []int32) {
+	ahead := 0
+	for _, i := range others {
+		ahead += asInt(s.isOwn(i))
+	}
+	remedy.Ahead = int32(ahead)
+	switch elsewhere := len(others) - ahead; {
+	case ahead > 0 && elsewhere > 0:
+		remedy.Message += fmt.Sprintf("; that is enough for the %s ahead and %s of other queues as well", units(ahead), counted(elsewhere))
+	case ahead > 0:
+		remedy.Message += fmt.Sprintf("; that is enough for the %s ahead as well", units(ahead))
+	case elsewhere > 0:
+		remedy.Message += fmt.Sprintf("; that is enough for %s of other queues as well", counted(elsewhere))
+	}
 }
 
 // then puts what has to be done first in front of a message.
@@ -205,18 +204,19 @@ func units(n int) string {
 // ended at the latest; nil if there is none or it is not known.
 func (s *search) ends() (*visibilityv1alpha1.Remedy, *metav1.Time) {
 	byAmount := func(a, b int64, _, _ *scheduler.UnitView) int { return cmp.Compare(b, a) }
-	ahead, found := s.fewest(func(ahead int) bool {
-		ended := s.victims(ahead, byAmount)
-		w := s.first.world
-		w.ended = ended
-		root, _, _ := strings.Cut(s.group.Path(), "/") // what ends frees quota up to the root
-		return ended != nil && s.admitted(s.unit, root, w)
-	})
+	others, found := s.enough(mostToEnd, func(others []int32) outcome {
+		ended := s.victims(others, byAmount)
+		if ended == nil {
+			return outcome{}
+		}
+		w, below := s.freed(ended)
+		return s.outcome(below, w)
+	}, func() []int32 { return s.ahead })
 	if !found {
 		return nil, nil
 	}
-	ended := s.victims(ahead, byAmount)
-	remedy := &visibilityv1alpha1.Remedy{Type: visibilityv1alpha1.EndUnits, Ahead: int32(ahead)}
+	ended := s.victims(others, byAmount)
+	remedy := &visibilityv1alpha1.Remedy{Type: visibilityv1alpha1.EndUnits}
 	keys := slices.SortedFunc(maps.Keys(ended), func(a, b int32) int { return strings.Compare(s.view.Units[a].Key, s.view.Units[b].Key) })
 	for _, i := range keys {
 		if s.access.Units(namespaceOf(s.view.Units[i].Key)) {
@@ -226,10 +226,8 @@ func (s *search) ends() (*visibilityv1alpha1.Remedy, *metav1.Time) {
 		}
 	}
 	remedy.Message = s.endMessage(remedy)
-	if ahead > 0 {
-		remedy.Message += fmt.Sprintf("; that is enough for the %s ahead as well", units(ahead))
-	}
-	return remedy, s.until(ahead)
+	s.addOthers(remedy, others)
+	return remedy, s.until(others)
 }
 
 func (s *search) endMessage(remedy *visibilityv1alpha1.Remedy) string {

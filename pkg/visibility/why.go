@@ -22,7 +22,6 @@ const (
 	mostAhead    = 10
 	mostHolders  = 20
 	mostHolding  = 10
-	mostToEnd    = 100
 	mostToSearch = 1000
 )
 

@@ -1,6 +1,8 @@
 package visibility
 
 import (
+	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -8,6 +10,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
@@ -30,29 +33,114 @@ const (
 	leastOfEach, mostOfEach = 2, 200
 )
 
-// backend returns the quota of a world, in which nothing is reserved: the core of the world reserves it again. Its names
-// are a copy.
+// backend returns the quota of a world, in which nothing is reserved: the core of the world reserves it again. What ends is
+// not charged. Its names are a copy.
 func (m *Model) backend(w world) (quota.Explainer, error) {
-	return m.view.Backend.Raised(m.view.Names.Clone(), w.raises, m.charged(w.ended))
+	backend, err := m.unreserved().Raised(m.view.Names.Clone(), w.raises)
+	if err != nil {
+		return nil, err
+	}
+	for i := range w.ended {
+		u := &m.view.Units[i]
+		backend.Of(u.Path).Release(u.Charge)
+	}
+	return backend, nil
 }
 
 // afterBackoff is longer than any unit lets others pass, with policy RoundRobin and its default backoff.
 const afterBackoff = 30 * time.Second
 
-// admitted reports whether the unit would be admitted in a world. The core decides that, of the units that compete with
-// it: those that wait in queues at and below the node with the path. The unit takes part even if it is held in the view.
+// outcome is who is admitted in a world.
+type outcome struct {
+	// admitted is whether the unit is.
+	admitted bool
+	// others are all other units that are admitted, in order. The first ones, before, are admitted before the unit.
+	others []int32
+	before int
+	// tried is how many units took part.
+	tried int
+}
+
+// admitted reports whether the unit would be admitted in a world.
 func (m *Model) admitted(unit int32, below string, w world) bool {
+	return m.outcome(unit, below, w).admitted
+}
+
+// outcome returns who is admitted in a world. The core decides that, of the units that compete with the unit: those that
+// wait in queues at and below the node with the path. The unit takes part even if it is held in the view.
+func (m *Model) outcome(unit int32, below string, w world) (all outcome) {
+	below = m.scope(unit, below)
+	late, tried := map[int32]bool{}, 0
+	for range mostTries {
+		var early []int32
+		all, early = m.run(unit, below, w, late)
+		all.tried += tried
+		if tried = all.tried; len(early) == 0 || len(w.open) > 0 {
+			return all
+		}
+		for _, i := range early {
+			late[i] = true
+		}
+	}
+	return outcome{tried: tried}
+}
+
+// mostTries is how often a world is tried in which units are admitted before others end.
+const mostTries = 3
+
+// run returns who is admitted in a world, and who of them is admitted before units end. These wait in the view only because
+// of what was reserved for others before, and which the core does not know. The late ones do not take part before that.
+func (m *Model) run(unit int32, below string, w world, late map[int32]bool) (all outcome, early []int32) {
 	backend, err := m.backend(w)
 	if err != nil {
-		return false
+		return outcome{}, nil
 	}
-	queues := m.competing(unit, below)
-	core := m.core(backend, w, queues)
+	core := m.core(backend, w, m.competing(unit, below))
 	now := m.view.At
 	for i := range w.ended {
 		core.Apply(now, scheduler.UnitChanged{Unit: holding(&m.view.Units[i])})
 	}
 	core.Apply(now, scheduler.Listed{})
+	next := func() {
+		plan, _ := core.Next(now)
+		for _, write := range plan {
+			switch {
+			case write.Kind != scheduler.Dequeue && write.Kind != scheduler.Reserve:
+			case write.Key == m.view.Units[unit].Key:
+				all.admitted, all.before = true, len(all.others)
+			default:
+				all.others = append(all.others, m.index()[write.Key])
+			}
+		}
+	}
+	m.participants(unit, below, w, func(i int32) {
+		all.tried++
+		if !late[i] {
+			core.Apply(now, scheduler.UnitChanged{Unit: unitOf(&m.view.Units[i])})
+		}
+	})
+	next()
+	if len(w.ended) == 0 {
+		return all, nil
+	}
+	early = slices.Clone(all.others)
+	if all.admitted {
+		early = append(early, unit)
+	}
+	now = now.Add(afterBackoff) // until the units end, room may be reserved
+	for i := range late {
+		core.Apply(now, scheduler.UnitChanged{Unit: unitOf(&m.view.Units[i])})
+	}
+	for i := range w.ended {
+		core.Apply(now, scheduler.UnitGone{Key: m.view.Units[i].Key, UID: m.view.Units[i].UID})
+	}
+	next()
+	return all, early
+}
+
+// participants calls visit with the unit and with those that compete with it in a world.
+func (m *Model) participants(unit int32, below string, w world, visit func(int32)) {
+	queues := m.competing(unit, below)
 	for _, q := range queues {
 		all := m.contenders()[q]
 		most := min(max(mostOfOthers/len(queues), leastOfEach), mostOfEach)
@@ -61,29 +149,59 @@ func (m *Model) admitted(unit int32, below string, w world) bool {
 		}
 		for _, i := range all[:min(len(all), most)] {
 			if u := &m.view.Units[i]; i != unit && m.takesPart(u, w) {
-				core.Apply(now, scheduler.UnitChanged{Unit: unitOf(u)})
+				visit(i)
 			}
 		}
 	}
-	u := &m.view.Units[unit]
-	core.Apply(now, scheduler.UnitChanged{Unit: unitOf(u)})
-	plan, _ := core.Next(now)
-	if len(w.ended) == 0 || admits(plan, u.Key) {
-		return admits(plan, u.Key)
-	}
-	// Until the units end, room may be reserved.
-	now = now.Add(afterBackoff)
-	for i := range w.ended {
-		core.Apply(now, scheduler.UnitGone{Key: m.view.Units[i].Key, UID: m.view.Units[i].UID})
-	}
-	plan, _ = core.Next(now)
-	return admits(plan, u.Key)
+	visit(unit)
 }
 
-func admits(plan scheduler.Plan, key string) bool {
-	return slices.ContainsFunc(plan, func(write scheduler.Write) bool {
-		return write.Key == key && (write.Kind == scheduler.Dequeue || write.Kind == scheduler.Reserve)
+// scope returns the path of the topmost node at which room is kept from the unit or from those ahead of it, or the path if
+// that is above it: those for whom it is kept take part in all worlds.
+func (m *Model) scope(unit int32, below string) string {
+	u := &m.view.Units[unit]
+	group := m.group(u)
+	if group == nil {
+		return below
+	}
+	ids := map[resources.ID]bool{}
+	for _, i := range append(m.aheadOf(unit), unit) {
+		for _, a := range m.view.Units[i].Demand.Requests {
+			ids[a.ID] = true
+		}
+	}
+	var all resources.Vector
+	for _, id := range slices.Sorted(maps.Keys(ids)) {
+		all = append(all, resources.Amount{ID: id, Value: 1})
+	}
+	group.Spaces(&quota.Charge{Demand: quota.Demand{Requests: all, Preemptible: true}}, func(space quota.Space) {
+		if (space.Bound == quota.Lending || space.Bound == quota.Kept) && m.view.Backend.Room(space) < math.MaxInt64 {
+			if path := m.pathOf(space.Node); strings.HasPrefix(below, path+"/") {
+				below = path
+			}
+		}
 	})
+	return below
+}
+
+// aheadOf returns the units that are tried before the unit in its queue, in order.
+func (m *Model) aheadOf(unit int32) (ahead []int32) {
+	line := m.contenders()[m.view.Units[unit].Queue]
+	end, _ := slices.BinarySearchFunc(line, unit, func(a, b int32) int { return before(&m.view.Units[a], &m.view.Units[b]) })
+	for _, i := range line[:end] {
+		if !m.view.Units[i].RequeueAt().After(m.view.At) {
+			ahead = append(ahead, i)
+		}
+	}
+	return ahead
+}
+
+// pathOf returns the path of a node.
+func (m *Model) pathOf(node quota.NodeID) string {
+	if int(node) < len(m.view.Usage) {
+		return m.view.Usage[node].Path
+	}
+	return "" // a namespace without quota, which is not known at the time of the view
 }
 
 // holding returns a unit that holds quota. It is not evicted in a world.
@@ -109,7 +227,8 @@ func (m *Model) competing(unit int32, below string) (queues []int32) {
 // backend, so nothing is evicted in it.
 func (m *Model) core(backend quota.Backend, w world, queues []int32) *scheduler.Scheduler {
 	now := m.view.At
-	core := scheduler.New(scheduler.Options{Policy: m.view.DefaultPolicy, Backoff: queue.DefaultBackoff()})
+	// Nobody reads why units wait in a world, so as few messages as possible are composed.
+	core := scheduler.New(scheduler.Options{Policy: m.view.DefaultPolicy, Backoff: queue.DefaultBackoff(), Explanations: 1})
 	for _, check := range m.view.Checks {
 		core.Apply(now, scheduler.CheckChanged{Name: check})
 	}

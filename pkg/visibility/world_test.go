@@ -13,6 +13,7 @@ import (
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	visibilityv1alpha1 "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/resources"
@@ -268,7 +269,7 @@ func TestWhyAndWhatWouldAdmit(t *testing.T) {
 			c.submit("b/two", c.request("cpu", 1000))
 			c.submit("b/three", c.request("cpu", 1000))
 		}, "b/three", wellknown.ReasonQuotaExceeded,
-			"RaiseQuota: an administrator raises max of cpu in quota root/b from 10 to 12, and max of cpu in quota root from 10 to 12; that is enough for the unit ahead as well\nEndUnits: b/one ends"},
+			"RaiseQuota: an administrator raises max of cpu in quota root/b from 10 to 12, and max of cpu in quota root from 10 to 12; that is enough for the unit ahead as well\nEndUnits: b/one ends; that is enough for the unit ahead as well"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cl := newCluster(t, teams(), tree.Options{})
@@ -276,6 +277,29 @@ func TestWhyAndWhatWouldAdmit(t *testing.T) {
 			answer := cl.why(c.unit, everything())
 			if answer.Reason != c.reason || messages(answer) != c.want {
 				t.Fatalf("reason %s, would admit:\n%s\nwant %s:\n%s", answer.Reason, messages(answer), c.reason, c.want)
+			}
+		})
+	}
+}
+
+// Units of 36 queues compete below a full parent. Each queue takes what its own max allows, before the last unit of one of
+// them gets anything.
+func TestTheLastOfManyUnitsIsAdmittedByARaiseForAllThatCompete(t *testing.T) {
+	for _, policy := range []queue.Policy{queue.RoundRobin, queue.Priority, queue.Block} {
+		t.Run(string(policy), func(t *testing.T) {
+			cl := turnover(t, policy)
+			answer := cl.why("team3-20/unit-107", everything())
+			want := "RaiseQuota: an administrator raises max of cpu in quota root/department3/team3-20 from 4 to 108, and max of cpu in quota root/department3 from 72 to 248; " +
+				"that is enough for the 105 units ahead and 70 units of other queues as well"
+			if answer.Position != 106 || messages(answer) != want {
+				t.Fatalf("position %d, would admit:\n%s", answer.Position, messages(answer))
+			}
+			cl.do(answer.WouldAdmit[0])
+			if !cl.runs("team3-20/unit-107") {
+				t.Error("it still waits")
+			}
+			if others := cl.why("team3-21/unit-107", everything()); others.Position != 104 {
+				t.Errorf("another queue got more than its max, its last unit has position %d", others.Position)
 			}
 		})
 	}

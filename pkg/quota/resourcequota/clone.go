@@ -73,17 +73,18 @@ func (b *Backend) space(of quota.Space) *space {
 	return b.groups[of.Node].byID[of.Resource]
 }
 
-// Raised returns a backend with greater limits and the charges. The status of the quotas is assumed to follow.
-func (b *Backend) Raised(names *resources.Names, raises []quota.Raise, charged []quota.Charged) (quota.Explainer, error) {
+// Of returns the group of the namespace.
+func (b *Backend) Of(path string) quota.Group { return b.group(path) }
+
+// Raised returns a copy with greater limits and with what is charged. The status of the quotas is assumed to follow: what it
+// counts is what is charged, once both have settled.
+func (b *Backend) Raised(names *resources.Names, raises []quota.Raise) (quota.Explainer, error) {
 	c := b.Clone(names).(*Backend)
 	for _, g := range c.groups {
 		if g == nil {
 			continue
 		}
-		g.charged, g.unqueued = amounts{}, amounts{}
 		for _, s := range g.spaces {
-			s.held, s.coming = resources.Sum{}, resources.Sum{}
-			// What the status counts is what is charged, once both have settled.
 			s.used = 0
 		}
 	}
@@ -92,21 +93,23 @@ func (b *Backend) Raised(names *resources.Names, raises []quota.Raise, charged [
 		if s == nil {
 			return nil, fmt.Errorf("no ResourceQuota has space %v", r.Space)
 		}
-		s.hard = max(s.hard, r.To)
-	}
-	for _, of := range charged {
-		c.group(of.Path).Charge(of.Charge)
+		s.hard = resources.AddTimes(s.hard, r.By, 1)
 	}
 	return c, nil
 }
 
-// Written returns the hard limit before and after a raise.
-func (b *Backend) Written(r quota.Raise) (quota.Written, error) {
-	s := b.space(r.Space)
-	if s == nil {
-		return quota.Written{}, fmt.Errorf("no ResourceQuota has space %v", r.Space)
+// Written returns the hard limits before and after the raises.
+func (b *Backend) Written(raises []quota.Raise) ([]quota.Written, error) {
+	written := make([]quota.Written, 0, len(raises))
+	for _, r := range raises {
+		s := b.space(r.Space)
+		if s == nil {
+			return nil, fmt.Errorf("no ResourceQuota has space %v", r.Space)
+		}
+		written = append(written, quota.Written{Quota: b.groups[r.Node].namespace + "/" + s.quota.name, Field: "hard", Resource: s.key,
+			From: s.hard, To: resources.AddTimes(s.hard, r.By, 1)})
 	}
-	return quota.Written{Quota: b.groups[r.Node].namespace + "/" + s.quota.name, Field: "hard", Resource: s.key, From: s.hard, To: r.To}, nil
+	return written, nil
 }
 
 // Known returns the amounts of all classes of pods by the keys of quotas.

@@ -3,6 +3,7 @@ package tree
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -15,40 +16,56 @@ import (
 var _ quota.Explainer = (*Tree)(nil)
 
 // Clone returns a copy of the tree with what is charged and planned.
-func (t *Tree) Clone(names *resources.Names) quota.Explainer {
+func (t *Tree) Clone(names *resources.Names) quota.Explainer { return t.copied(names) }
+
+// copied returns a copy of the tree with what is charged, reserved and planned. It shares with the tree what never changes.
+func (t *Tree) copied(names *resources.Names) *Tree {
 	planned := *t.plan
 	c := &Tree{names: names, jobs: t.jobs, reserving: t.reserving, reclaims: t.reclaims, note: t.note, plan: &planned,
-		nodes: make([]*node, len(t.nodes)), remains: map[*node]*group{}, above: t.above, root: t.root, options: t.options}
-	copies := make([]node, len(t.nodes))
+		nodes: make([]*node, len(t.nodes)), groups: make([]quota.Group, len(t.groups)), places: t.places, remains: map[*node]*group{},
+		above: t.above, root: t.root, options: t.options}
+	cells, chains := 0, 0
+	for _, n := range t.nodes {
+		cells += len(n.cells)
+	}
+	for _, g := range t.groups {
+		chains += len(g.Nodes())
+	}
+	// All nodes are in one allocation, and so are all cells, groups and chains: a tree may have thousands.
+	nodes, allCells := make([]node, len(t.nodes)), make([]cell, 0, cells)
 	for i, n := range t.nodes {
-		copies[i] = *n
-		copies[i].plan = c.plan
-		copies[i].cells = slices.Clone(n.cells)
-		for j := range copies[i].cells {
-			copies[i].cells[j].planned = clonePlanned(n.cells[j].planned)
+		copied := &nodes[i]
+		*copied = *n
+		copied.plan = c.plan
+		first := len(allCells)
+		allCells = append(allCells, n.cells...)
+		copied.cells = allCells[first:len(allCells):len(allCells)]
+		if t.plan.cells > 0 {
+			for j := range copied.cells {
+				copied.cells[j].planned = clonePlanned(n.cells[j].planned)
+			}
 		}
-		copies[i].others = nil
+		copied.others = nil
 		if n.others != nil {
-			copies[i].others = make(map[resources.ID]*cell, len(n.others))
+			copied.others = make(map[resources.ID]*cell, len(n.others))
 			for id, cell := range n.others {
 				other := *cell
 				other.planned = clonePlanned(cell.planned)
-				copies[i].others[id] = &other
+				copied.others[id] = &other
 			}
 		}
-		c.nodes[i] = &copies[i]
+		c.nodes[i] = copied
 	}
-	groups := make(map[*group]*group, len(t.groups))
-	for _, g := range t.groups {
+	groups, allChains := make([]group, len(t.groups)), make([]*node, 0, chains)
+	for i, g := range t.groups {
 		original := g.(*group)
-		copied := &group{tree: c, queue: original.queue, ids: original.ids, chain: make([]*node, len(original.ids))}
-		for i, id := range original.ids {
-			copied.chain[i] = c.nodes[id]
+		first := len(allChains)
+		for _, id := range original.ids {
+			allChains = append(allChains, c.nodes[id])
 		}
-		groups[original] = copied
-		c.groups = append(c.groups, copied)
+		groups[i] = group{tree: c, queue: original.queue, ids: original.ids, chain: allChains[first:len(allChains):len(allChains)]}
+		c.groups[i] = &groups[i]
 	}
-	c.places = t.places.mapped(groups)
 	return c
 }
 
@@ -58,24 +75,6 @@ func clonePlanned(p *planned) *planned {
 	}
 	copied := *p
 	return &copied
-}
-
-// mapped returns the places with other groups.
-func (p *places) mapped(groups map[*group]*group) (mapped places) {
-	other := func(all []*group) (others []*group) {
-		for _, g := range all {
-			others = append(others, groups[g])
-		}
-		return others
-	}
-	if p.listed != nil {
-		mapped.listed = make(map[string][]*group, len(p.listed))
-		for namespace, all := range p.listed {
-			mapped.listed[namespace] = other(all)
-		}
-	}
-	mapped.others = other(p.others)
-	return mapped
 }
 
 // Lacks returns a refusal for every limit of the chain below which the demand does not fit now.
@@ -147,34 +146,96 @@ func (t *Tree) Holds(r *quota.Refusal, path string, c *quota.Charge) int64 {
 // Known returns the vector: the names of a tree are those of pods.
 func (t *Tree) Known(v resources.Vector) resources.Vector { return v }
 
-// Raised returns the tree with greater limits and with the charges.
-func (t *Tree) Raised(names *resources.Names, raises []quota.Raise, charged []quota.Charged) (quota.Explainer, error) {
-	root := t.root
-	for _, r := range raises {
-		w, err := t.Written(r)
-		if err != nil {
-			return nil, err
-		}
-		for _, q := range resources.Quantities(t.names, resources.Vector{{ID: r.Resource, Value: w.To}}) {
-			root = withAmount(root, 0, int(r.Node), w, q)
+// Of returns the group with the path or, if it no longer exists, that of its nearest ancestor that does.
+func (t *Tree) Of(path string) quota.Group {
+	for _, g := range t.groups {
+		if g.Path() == path {
+			return g
 		}
 	}
-	raised, _, err := New(names, root, t.options)
+	return t.Nearest(path)
+}
+
+// Raised returns a copy of the tree with greater limits and with what is charged.
+func (t *Tree) Raised(names *resources.Names, raises []quota.Raise) (quota.Explainer, error) {
+	changes, err := t.changes(raises)
 	if err != nil {
 		return nil, err
 	}
-	groups := map[string]quota.Group{}
-	for _, g := range raised.groups {
-		groups[g.Path()] = g
-	}
-	for _, c := range charged {
-		g := groups[c.Path]
-		if g == nil {
-			g = raised.Nearest(c.Path)
+	root, simple := t.root, true
+	for _, c := range changes {
+		for _, q := range resources.Quantities(t.names, resources.Vector{{ID: c.resource, Value: c.to}}) {
+			root = withAmount(root, 0, c.node, c.field, t.names.Name(c.resource), q)
 		}
-		g.Charge(c.Charge)
+		simple = simple && t.isSimple(c)
 	}
+	if !simple {
+		raised, _, err := New(names, root, t.options)
+		if err != nil {
+			return nil, err
+		}
+		raised.chargeAs(t)
+		return raised, nil
+	}
+	raised := t.copied(names)
+	raised.root = root
+	for _, c := range changes {
+		n := raised.nodes[c.node]
+		n.cell(c.resource).limit.value = t.options.Oversell.Floor(c.to)
+		n.limited = n.limitedBy()
+	}
+	raised.forgetPlans()
 	return raised, nil
+}
+
+// isSimple reports whether only a limit changes: what is guaranteed to the children of the node is below its max before.
+func (t *Tree) isSimple(c change) bool {
+	cell := t.nodes[c.node].cell(c.resource)
+	return c.field == fieldMax && c.named && cell != nil && cell.limit.named && cell.below <= c.from
+}
+
+// forgetPlans ends everything that is reserved or planned.
+func (t *Tree) forgetPlans() {
+	*t.plan = plan{}
+	for _, n := range t.nodes {
+		for i := range n.cells {
+			n.cells[i].reserved, n.cells[i].planned = resources.Sum{}, nil
+		}
+		for _, id := range slices.Collect(maps.Keys(n.others)) {
+			n.others[id].reserved, n.others[id].planned = resources.Sum{}, nil
+			n.clean(id)
+		}
+	}
+}
+
+// chargeAs charges what is charged to a tree with the same nodes. Nothing is charged before.
+func (t *Tree) chargeAs(other *Tree) {
+	for i, n := range other.nodes {
+		n.each(func(id resources.ID, c *cell) {
+			to := t.nodes[i].at(id)
+			to.used, to.own, to.fixed, to.unqueued = c.used, c.own, c.fixed, c.unqueued
+			t.nodes[i].clean(id)
+		})
+	}
+	// What follows from the guarantees: a node comes before its children.
+	for i := len(t.nodes) - 1; i >= 0; i-- {
+		n := t.nodes[i]
+		n.each(func(id resources.ID, c *cell) {
+			if id != t.jobs && !c.min.named {
+				c.aside = c.aside.Add(c.fixed)
+			}
+			if n.inner && c.isOwnAbove() {
+				c.borrowers++
+			}
+			if t.above[i] < 0 {
+				return
+			}
+			above := t.nodes[t.above[i]].at(id)
+			above.aside = above.aside.Add(c.aside)
+			above.borrowers += c.borrowers + more(false, c.isAbove())
+			t.nodes[t.above[i]].clean(id)
+		})
+	}
 }
 
 // fieldMax and fieldMin are fields of a node.
@@ -183,38 +244,136 @@ const (
 	fieldMin = "min"
 )
 
-// Written returns the max, or the min, before and after a raise. With an oversell rate, it is the smallest max that is
-// enough.
-func (t *Tree) Written(r quota.Raise) (quota.Written, error) {
-	if r.Node < 0 || int(r.Node) >= len(t.nodes) {
-		return quota.Written{}, fmt.Errorf("the quota tree has no node %d", r.Node)
+// change is a change of one amount of a node, in base units as an administrator writes it.
+type change struct {
+	node     int
+	field    string
+	resource resources.ID
+	from, to int64
+	// named is whether the field names the resource before.
+	named bool
+}
+
+// Written returns the max, or the min, before and after the raises. With an oversell rate, it is the smallest max that is
+// enough. A max is also raised where a greater min would be above it.
+func (t *Tree) Written(raises []quota.Raise) ([]quota.Written, error) {
+	changes, err := t.changes(raises)
+	if err != nil {
+		return nil, err
 	}
-	n, name := t.nodes[r.Node], t.names.Name(r.Resource)
-	w := quota.Written{Quota: n.path, Field: fieldMax, Resource: name, To: r.To}
-	written := nodeAt(&t.root, int(r.Node))
-	list := written.Max
-	if r.Bound == quota.FixedMin {
-		c := n.cell(r.Resource)
-		if c == nil {
-			return quota.Written{}, fmt.Errorf("quota %s guarantees no %s", n.path, name)
+	written := make([]quota.Written, len(changes))
+	for i, c := range changes {
+		written[i] = quota.Written{Quota: t.nodes[c.node].path, Field: c.field, Resource: t.names.Name(c.resource), From: c.from, To: c.to}
+	}
+	return written, nil
+}
+
+// changes returns what is to be written for the raises, at most one change of each amount.
+func (t *Tree) changes(raises []quota.Raise) (changes []change, err error) {
+	for _, r := range raises {
+		if r.Node < 0 || int(r.Node) >= len(t.nodes) {
+			return nil, fmt.Errorf("the quota tree has no node %d", r.Node)
 		}
-		w.Field, w.To, list = fieldMin, r.To+c.below, written.Min
-	}
-	if q, named := list[name]; named {
-		value, err := resources.LimitValue(name, q)
+		var c cell
+		if in := t.nodes[r.Node].cell(r.Resource); in != nil {
+			c = *in
+		}
+		if r.Bound != quota.FixedMin && !c.limit.named {
+			return nil, fmt.Errorf("quota %s does not limit %s", t.nodes[r.Node].path, t.names.Name(r.Resource))
+		}
+		switch r.Bound {
+		case quota.FixedMin:
+			changes, err = t.change(changes, int(r.Node), fieldMin, r.Resource, resources.AddTimes(c.ownMin()+c.below, r.By, 1))
+			if err == nil {
+				changes, err = t.changeMaxOf(changes, int(r.Node), r.Resource)
+			}
+		case quota.FixedMax:
+			changes, err = t.changeLimit(changes, int(r.Node), r.Resource, resources.AddTimes(c.freeMax()+c.below, r.By, 1))
+		default:
+			changes, err = t.changeLimit(changes, int(r.Node), r.Resource, resources.AddTimes(c.limit.value, r.By, 1))
+		}
 		if err != nil {
-			return quota.Written{}, fmt.Errorf("%s of quota %s: %w", w.Field, n.path, err)
+			return nil, err
 		}
-		w.From = value
 	}
-	if w.Field == fieldMax {
-		to, reached := t.options.Oversell.Reaching(r.To)
-		if !reached {
-			return quota.Written{}, fmt.Errorf("no max of quota %s allows %d %s", n.path, r.To, name)
+	return changes, nil
+}
+
+// changeLimit adds that the limit of a node becomes at least an amount, which includes the oversell rate.
+func (t *Tree) changeLimit(changes []change, node int, id resources.ID, limit int64) ([]change, error) {
+	to, reached := t.options.Oversell.Reaching(limit)
+	if !reached || to >= math.MaxInt64 {
+		return nil, fmt.Errorf("no max of quota %s allows %d %s", t.nodes[node].path, limit, t.names.Name(id))
+	}
+	return t.change(changes, node, fieldMax, id, to)
+}
+
+// changeMaxOf adds that the max of a node is at least its min, and that of the node above at least the sum of the min of
+// its children.
+func (t *Tree) changeMaxOf(changes []change, node int, id resources.ID) (_ []change, err error) {
+	atLeast := func(node int, amount int64) error {
+		limit, named, err := t.amount(changes, node, fieldMax, id)
+		if err == nil && named && limit < amount {
+			changes, err = t.change(changes, node, fieldMax, id, amount)
 		}
-		w.To = to
+		return err
 	}
-	return w, nil
+	own, _, err := t.amount(changes, node, fieldMin, id)
+	if err == nil {
+		err = atLeast(node, own)
+	}
+	if above := t.above[node]; err == nil && above >= 0 {
+		var sum resources.Sum
+		for child, parent := range t.above {
+			if parent != above {
+				continue
+			}
+			guaranteed, _, err := t.amount(changes, child, fieldMin, id)
+			if err != nil {
+				return nil, err
+			}
+			sum = sum.Plus(guaranteed)
+		}
+		err = atLeast(above, sum.Clamp())
+	}
+	return changes, err
+}
+
+// amount returns an amount of a node as written, after the changes, and whether it is written at all.
+func (t *Tree) amount(changes []change, node int, field string, id resources.ID) (amount int64, named bool, err error) {
+	for _, c := range changes {
+		if c.node == node && c.field == field && c.resource == id {
+			return c.to, true, nil
+		}
+	}
+	written, name := nodeAt(&t.root, node), t.names.Name(id)
+	list := written.Max
+	if field == fieldMin {
+		list = written.Min
+	}
+	q, named := list[name]
+	if !named {
+		return 0, false, nil
+	}
+	if amount, err = resources.LimitValue(name, q); err != nil {
+		return 0, false, fmt.Errorf("%s of quota %s: %w", field, t.nodes[node].path, err)
+	}
+	return amount, true, nil
+}
+
+// change adds that an amount becomes at least to.
+func (t *Tree) change(changes []change, node int, field string, id resources.ID, to int64) ([]change, error) {
+	for i := range changes {
+		if c := &changes[i]; c.node == node && c.field == field && c.resource == id {
+			c.to = max(c.to, to)
+			return changes, nil
+		}
+	}
+	from, named, err := t.amount(nil, node, field, id)
+	if err != nil {
+		return nil, err
+	}
+	return append(changes, change{node: node, field: field, resource: id, from: from, to: max(from, to), named: named}), nil
 }
 
 // nodeAt returns the node that has the number in tree order.
@@ -235,18 +394,18 @@ func nodeAt(n *Node, number int) *Node {
 
 // withAmount returns a node, which has the number at in tree order, with another amount at the node with the wanted
 // number. It changes nothing of the original.
-func withAmount(n Node, at, wanted int, w quota.Written, to resource.Quantity) Node {
+func withAmount(n Node, at, wanted int, field, name string, to resource.Quantity) Node {
 	if at == wanted {
-		field := &n.Max
-		if w.Field == fieldMin {
-			field = &n.Min
+		of := &n.Max
+		if field == fieldMin {
+			of = &n.Min
 		}
-		list := maps.Clone(*field)
+		list := maps.Clone(*of)
 		if list == nil {
 			list = map[string]resource.Quantity{}
 		}
-		list[w.Resource] = to
-		*field = list
+		list[name] = to
+		*of = list
 		return n
 	}
 	n.Children = slices.Clone(n.Children)
@@ -254,7 +413,7 @@ func withAmount(n Node, at, wanted int, w quota.Written, to resource.Quantity) N
 	for i := range n.Children {
 		next := first + size(&n.Children[i])
 		if first <= wanted && wanted < next {
-			n.Children[i] = withAmount(n.Children[i], first, wanted, w, to)
+			n.Children[i] = withAmount(n.Children[i], first, wanted, field, name, to)
 		}
 		first = next
 	}

@@ -85,6 +85,9 @@ type model struct {
 	*tree.Tree
 	oracle *oracle.Tree
 	names  *resources.Names
+	// root and options are what the tree was built from.
+	root    tree.Node
+	options tree.Options
 	// charged is what is charged, in the order of oracle.Charged.
 	charged []tree.Charged
 }
@@ -116,6 +119,7 @@ func drawModel(t *rapid.T) *model {
 	ratio, _ := new(big.Rat).SetString(text)
 	m.oracle = oracle.New(m.names, root, ratio)
 	m.oracle.Reserving = options.PauseBorrowing
+	m.root, m.options = root, options
 	m.drawReserved(t)
 	return m
 }

@@ -12,43 +12,47 @@ import (
 // everyOther in the namespaces of a node means all namespaces that no other node lists.
 const everyOther = "*"
 
-// places finds groups by namespace. All lists are in tree order.
+// places are the groups by namespace, as indexes. All lists are in tree order. Copies of a tree share its places, which
+// never change.
 type places struct {
-	listed map[string][]*group
-	others []*group
+	listed map[string][]int32
+	others []int32
 }
 
-func (p *places) add(g *group, namespaces []string) {
+func (p *places) add(group int, namespaces []string) {
 	if p.listed == nil {
-		p.listed = map[string][]*group{}
+		p.listed = map[string][]int32{}
 	}
 	for _, namespace := range namespaces {
 		if namespace == everyOther {
-			p.others = append(p.others, g)
+			p.others = append(p.others, int32(group))
 		} else {
-			p.listed[namespace] = append(p.listed[namespace], g)
+			p.listed[namespace] = append(p.listed[namespace], int32(group))
 		}
 	}
 }
 
 // find returns the group of the namespace. The quota name, if not empty, selects one of several.
-func (p *places) find(namespace, quotaName string) (*group, *quota.Refusal) {
-	allowed := p.listed[namespace]
+func (t *Tree) find(namespace, quotaName string) (*group, *quota.Refusal) {
+	allowed := t.places.listed[namespace]
 	if allowed == nil {
-		allowed = p.others
+		allowed = t.places.others
 	}
 	if quotaName == "" {
 		if allowed == nil {
 			return nil, noQuota(namespace)
 		}
-		return allowed[0], nil
+		return t.groups[allowed[0]].(*group), nil
 	}
-	for _, g := range allowed {
+	var others []*group
+	for _, i := range allowed {
+		g := t.groups[i].(*group)
 		if g.chain[0].name == quotaName || g.Path() == quotaName {
 			return g, nil
 		}
+		others = append(others, g)
 	}
-	return nil, notAllowed(namespace, quotaName, allowed)
+	return nil, notAllowed(namespace, quotaName, others)
 }
 
 func noQuota(namespace string) *quota.Refusal {

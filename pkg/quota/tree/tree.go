@@ -80,7 +80,7 @@ type Tree struct {
 	// nodes are in tree order, each before its children. The index is the NodeID.
 	nodes  []*node
 	groups []quota.Group
-	places places
+	places *places
 	// remains are the groups, by node, to which units of deleted groups are charged.
 	remains map[*node]*group
 	above   []int
@@ -102,7 +102,7 @@ func New(names *resources.Names, root Node, opts Options) (t *Tree, warnings []s
 	if faults != nil {
 		return nil, warnings, &InvalidError{Faults: faults}
 	}
-	t = &Tree{names: names, jobs: names.ID(quota.JobsResource), reserving: opts.PauseBorrowing || opts.Reclaim, reclaims: opts.Reclaim, note: opts.Note, plan: &plan{}, remains: map[*node]*group{},
+	t = &Tree{names: names, jobs: names.ID(quota.JobsResource), reserving: opts.PauseBorrowing || opts.Reclaim, reclaims: opts.Reclaim, note: opts.Note, plan: &plan{}, places: &places{}, remains: map[*node]*group{},
 		root: root, options: opts}
 	columns := newColumns(t.named(nodes))
 	for _, c := range nodes {
@@ -164,7 +164,7 @@ func (t *Tree) buildGroups(checked []*checkedNode) {
 		}
 		g := t.groupAt(id, queues[len(t.groups)])
 		t.groups = append(t.groups, g)
-		t.places.add(g, c.namespaces)
+		t.places.add(len(t.groups)-1, c.namespaces)
 	}
 }
 
@@ -203,7 +203,7 @@ func (t *Tree) Unqueued(namespace string) quota.Group {
 	if namespace == systemNamespace && t.places.listed[namespace] == nil {
 		return nil
 	}
-	g, refusal := t.places.find(namespace, "")
+	g, refusal := t.find(namespace, "")
 	if refusal != nil {
 		return nil
 	}
@@ -214,7 +214,7 @@ func (t *Tree) Unqueued(namespace string) quota.Group {
 // name selects one by the name or path of its node. Without a quota name, the unit belongs to the
 // first in tree order.
 func (t *Tree) Place(namespace, quotaName string) (quota.Group, *quota.Refusal) {
-	g, refusal := t.places.find(namespace, quotaName)
+	g, refusal := t.find(namespace, quotaName)
 	if refusal != nil {
 		return nil, t.noted(refusal)
 	}

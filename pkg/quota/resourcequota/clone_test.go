@@ -1,0 +1,42 @@
+package resourcequota
+
+import (
+	"testing"
+
+	"kube-queue.dev/kube-queue/pkg/quota"
+)
+
+// What is charged is charged in the copy as well, and can be released from it. The original stays as it is.
+func TestARaisedBackendHasMoreRoomAndTheSameCharged(t *testing.T) {
+	b, g := bench(t, "0")
+	held := &quota.Charge{Demand: quota.Demand{Requests: cpus(t, b, "3")}}
+	g.Charge(held)
+	wanted := quota.Demand{Requests: cpus(t, b, "6")}
+	refusal := g.Fits(wanted)
+	if refusal == nil {
+		t.Fatal("6 of 4 cpu fit")
+	}
+	raises := []quota.Raise{{Space: refusal.Lack.Space, By: 5000}}
+	written, err := b.Written(raises)
+	if want := (quota.Written{Quota: refusal.Node, Field: "hard", Resource: "cpu", From: 4000, To: 9000}); err != nil || len(written) != 1 || written[0] != want {
+		t.Errorf("%+v, %v, want %+v", written, err, want)
+	}
+	raised, err := b.Raised(b.names.Clone(), raises)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := raised.Of(g.Path())
+	if got := raised.Room(refusal.Lack.Space); got != 6000 || other.Fits(wanted) != nil {
+		t.Errorf("the room is %d, want 6 cpu", got)
+	}
+	other.Release(held)
+	if got := raised.Room(refusal.Lack.Space); got != 9000 {
+		t.Errorf("after the release, the room is %d, want 9 cpu", got)
+	}
+	if got := b.Room(refusal.Lack.Space); got != 1000 {
+		t.Errorf("the room of the original is %d, want 1 cpu", got)
+	}
+	if _, err := b.Raised(b.names.Clone(), []quota.Raise{{Space: quota.Space{Node: 99}, By: 1}}); err == nil {
+		t.Error("a limit that does not exist is raised")
+	}
+}

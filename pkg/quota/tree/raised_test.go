@@ -1,0 +1,152 @@
+package tree_test
+
+import (
+	"maps"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"pgregory.net/rapid"
+
+	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/quota/tree"
+	"kube-queue.dev/kube-queue/pkg/resources"
+)
+
+// written returns a node, which has the path, with what an administrator writes.
+func written(n tree.Node, path string, w quota.Written, to resource.Quantity) tree.Node {
+	if path == w.Quota {
+		field := &n.Max
+		if w.Field == "min" {
+			field = &n.Min
+		}
+		list := maps.Clone(*field)
+		if list == nil {
+			list = map[string]resource.Quantity{}
+		}
+		list[w.Resource] = to
+		*field = list
+	}
+	children := make([]tree.Node, len(n.Children))
+	for i, child := range n.Children {
+		children[i] = written(child, path+"/"+child.Name, w, to)
+	}
+	n.Children = children
+	return n
+}
+
+// drawRaises draws raises of limits that exist, and of the guarantees of groups.
+func (m *model) drawRaises(t *rapid.T) (raises []quota.Raise) {
+	for range rapid.IntRange(0, 4).Draw(t, "raises") {
+		space := quota.Space{Node: quota.NodeID(rapid.IntRange(0, len(m.Usage())-1).Draw(t, "node")),
+			Resource: m.names.ID(rapid.SampledFrom(resourceNames).Draw(t, "resource")),
+			Bound:    rapid.SampledFrom([]quota.Bound{quota.Max, quota.Max, quota.FixedMin, quota.FixedMax}).Draw(t, "bound")}
+		if space.Bound == quota.FixedMin && space.Resource == m.names.ID(quota.JobsResource) {
+			continue // it guarantees nothing
+		}
+		raises = append(raises, quota.Raise{Space: space, By: rapid.Int64Range(1, 9000).Draw(t, "by")})
+	}
+	return raises
+}
+
+// A raised tree is the one that an administrator gets who writes the same amounts, with the same charged.
+func TestARaisedTreeIsTheOneThatIsWritten(t *testing.T) {
+	raisedAny := false
+	rapid.Check(t, func(rt *rapid.T) {
+		m := drawModel(rt)
+		for range rapid.IntRange(0, 6).Draw(rt, "charges") {
+			if rapid.Bool().Draw(rt, "pods") {
+				m.chargePods(rt)
+			} else {
+				m.charge(m.drawDemand(rt))
+			}
+		}
+		raises := m.drawRaises(rt)
+		changes, err := m.Written(raises)
+		names := m.names.Clone()
+		raised, raisedErr := m.Raised(names, raises)
+		if err != nil {
+			if raisedErr == nil {
+				rt.Fatalf("it cannot be written, and is raised: %v", err)
+			}
+			return
+		}
+		root, options := m.root, m.options
+		for _, w := range changes {
+			for _, q := range resources.Quantities(names, resources.Vector{{ID: names.ID(w.Resource), Value: w.To}}) {
+				root = written(root, root.Name, w, q)
+			}
+		}
+		want, _, wantErr := tree.New(names, root, options)
+		if wantErr != nil || raisedErr != nil {
+			if wantErr == nil || raisedErr == nil || wantErr.Error() != raisedErr.Error() {
+				rt.Fatalf("raised: %v, written: %v", raisedErr, wantErr)
+			}
+			return
+		}
+		raisedAny = raisedAny || len(raises) > 0
+		var charged []tree.Charged
+		for _, c := range m.charged {
+			want.Of(c.Group.Path()).Charge(&c.Charge)
+			charged = append(charged, tree.Charged{Group: raised.Of(c.Group.Path()), Charge: c.Charge})
+		}
+		if err := raised.(*tree.Tree).Check(charged); err != nil {
+			rt.Fatal(err)
+		}
+		expectSameRooms(rt, names, raised, want)
+		if len(raises) == 1 { // others may guarantee to children what it adds
+			r := raises[0]
+			if r.Bound == quota.FixedMin && raised.Room(r.Space) == 1<<63-1 {
+				rt.Fatalf("no guarantee is written for %+v", r)
+			}
+			if before := m.Room(r.Space); before < 1<<62 && raised.Room(r.Space) < before+r.By {
+				rt.Fatalf("%+v raises the room from %d to %d", r, before, raised.Room(r.Space))
+			}
+		}
+		for _, c := range charged {
+			c.Group.Release(&c.Charge)
+		}
+		if err := raised.(*tree.Tree).Check(nil); err != nil {
+			rt.Fatal(err)
+		}
+		m.expectExactSums(rt) // nothing of it was the original
+	})
+	if !raisedAny {
+		t.Error("no limit was raised")
+	}
+}
+
+func expectSameRooms(t *rapid.T, names *resources.Names, got, want quota.Backend) {
+	for i, usage := range want.Usage() {
+		for _, name := range resourceNames {
+			for bound := range quota.Bounds {
+				space := quota.Space{Node: quota.NodeID(i), Resource: names.ID(name), Bound: bound}
+				if got.Room(space) != want.Room(space) {
+					t.Fatalf("%s of %s has room %d below bound %d, want %d", name, usage.Path, got.Room(space), bound, want.Room(space))
+				}
+			}
+		}
+		if other := got.Usage()[i]; !other.Min.Equal(usage.Min) || !other.Max.Equal(usage.Max) || other.Path != usage.Path {
+			t.Fatalf("the limits are %+v, want %+v", other, usage)
+		}
+	}
+}
+
+// A greater min is valid together with the max of the node and of the one above.
+func TestAGreaterMinRaisesTheMaxThatItExceeds(t *testing.T) {
+	f := build(t, "1", node("root", "", "cpu=10", withMin("cpu=4", node("a", "a", "cpu=5")), withMin("cpu=5", node("b", "b", ""))))
+	got, err := f.Written([]quota.Raise{{Space: quota.Space{Node: 1, Resource: f.names.ID("cpu"), Bound: quota.FixedMin}, By: 3000}})
+	want := []quota.Written{{Quota: "root/a", Field: "min", Resource: "cpu", From: 4000, To: 7000},
+		{Quota: "root/a", Field: "max", Resource: "cpu", From: 5000, To: 7000}, {Quota: "root", Field: "max", Resource: "cpu", From: 10000, To: 12000}}
+	if err != nil || len(got) != len(want) || got[0] != want[0] || got[1] != want[1] || got[2] != want[2] {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// What is not limited cannot be raised: a max would limit it.
+func TestWhatHasNoLimitIsNotRaised(t *testing.T) {
+	f := build(t, "1", node("root", "", "cpu=10", node("a", "a", "")))
+	raises := []quota.Raise{{Space: quota.Space{Node: 1, Resource: f.names.ID("cpu"), Bound: quota.Max}, By: 1}}
+	if _, err := f.Raised(f.names.Clone(), raises); err == nil {
+		t.Error("a limit is set where none was")
+	}
+}
