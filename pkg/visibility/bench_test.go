@@ -19,9 +19,9 @@ func crowd(t failer) *cluster {
 }
 
 // turnover is a cluster with 1,000 nodes of quota and 104,976 units. All units of a parent compete: it is full, with 2 units
-// of each leaf, which may have 4.
-func turnover(t failer, policy queue.Policy) *cluster {
-	return full(t, policy, scale{parents: 27, leaves: 36, perLeaf: 108, parent: "72", min: "1", max: "4", cpu: func(int) int { return 1000 }})
+// of each leaf, which may have 4. Root is the max of the root, which may be empty.
+func turnover(t failer, policy queue.Policy, root string) *cluster {
+	return full(t, policy, scale{parents: 27, leaves: 36, perLeaf: 108, root: root, parent: "72", min: "1", max: "4", cpu: func(int) int { return 1000 }})
 }
 
 // scale is the size of a cluster: its parents, leaves of each parent, units of each leaf, the max of the nodes of each kind,
@@ -87,16 +87,20 @@ func BenchmarkView(b *testing.B) {
 	}
 }
 
-// The last unit of a full queue competes with all units below its parent.
+// The last unit of a full queue competes with all units below its parent or, if the root is full too, with all units.
 func BenchmarkWhyOfTheLastUnit(b *testing.B) {
-	c := turnover(b, queue.RoundRobin)
-	view := c.core.View(c.now, c.names)
-	b.ReportAllocs()
-	defer reportProcessorTime(b)()
-	for b.Loop() {
-		if _, err := New(view, []string{"", "Job"}, "kube-queue").Why("team3-20", "unit-107", everything()); err != nil {
-			b.Fatal(err)
-		}
+	for _, c := range []struct{ name, root string }{{"full parent", ""}, {"full root", "1944"}} {
+		b.Run(c.name, func(b *testing.B) {
+			c := turnover(b, queue.RoundRobin, c.root)
+			view := c.core.View(c.now, c.names)
+			b.ReportAllocs()
+			defer reportProcessorTime(b)()
+			for b.Loop() {
+				if _, err := New(view, []string{"", "Job"}, "kube-queue").Why("team3-20", "unit-107", everything()); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
 

@@ -24,7 +24,11 @@ var trees = rapid.Custom(drawTree).Filter(func(root tree.Node) bool {
 	return err == nil
 })
 
-// drawTree returns a tree of two departments with two teams each, some of which have limits and guarantees.
+// namespaces are those of drawTree.
+var namespaces = []string{"t0", "t1", "t2", "t3", "d0", "d1"}
+
+// drawTree returns a tree of two departments with two teams each, some of which have limits and guarantees. Departments have
+// units of their own.
 func drawTree(t *rapid.T) tree.Node {
 	amountsOf := func(label string, most int) map[string]resource.Quantity {
 		list := map[string]resource.Quantity{}
@@ -35,18 +39,23 @@ func drawTree(t *rapid.T) tree.Node {
 		}
 		return list
 	}
+	guaranteed := func(most map[string]resource.Quantity, greatest int) map[string]resource.Quantity {
+		list := map[string]resource.Quantity{}
+		for _, name := range []string{"cpu", "nvidia.com/gpu"} {
+			if limit, named := most[name]; named && rapid.Bool().Draw(t, "guaranteed") {
+				list[name] = *resource.NewQuantity(min(limit.Value(), int64(rapid.IntRange(0, greatest).Draw(t, "min"))), resource.DecimalSI)
+			}
+		}
+		return list
+	}
 	root := tree.Node{Name: "root", Max: amountsOf("root", 20)}
 	for d := range 2 {
-		department := tree.Node{Name: fmt.Sprint("d", d), Max: amountsOf("department", 16)}
+		department := tree.Node{Name: fmt.Sprint("d", d), Namespaces: []string{fmt.Sprint("d", d)}, Max: amountsOf("department", 16)}
+		department.Min = guaranteed(department.Max, 6)
 		for i := range 2 {
 			name := fmt.Sprint("t", 2*d+i)
 			team := tree.Node{Name: name, Namespaces: []string{name}, Max: amountsOf("team", 12)}
-			team.Min = map[string]resource.Quantity{}
-			for resourceName, most := range team.Max {
-				if resourceName != "kube-queue/max-jobs" && rapid.Bool().Draw(t, "guaranteed") {
-					team.Min[resourceName] = *resource.NewQuantity(min(most.Value(), int64(rapid.IntRange(0, 4).Draw(t, "min"))), resource.DecimalSI)
-				}
-			}
+			team.Min = guaranteed(team.Max, 4)
 			department.Children = append(department.Children, team)
 		}
 		root.Children = append(root.Children, department)
@@ -73,20 +82,20 @@ func TestPropertyWhatWouldAdmitAUnitAdmitsIt(t *testing.T) {
 		}
 		var all []submission
 		for i := range rapid.IntRange(2, 25).Draw(rt, "units") {
-			all = append(all, submission{fmt.Sprintf("t%d/u%d", rapid.IntRange(0, 3).Draw(rt, "team"), i),
+			all = append(all, submission{fmt.Sprintf("%s/u%d", rapid.SampledFrom(namespaces).Draw(rt, "namespace"), i),
 				rapid.IntRange(0, 5).Draw(rt, "cpu") * 1000, rapid.IntRange(0, 4).Draw(rt, "gpu"),
 				int32(rapid.IntRange(0, 2).Draw(rt, "priority")), rapid.IntRange(0, 5).Draw(rt, "preemptible") > 0})
 		}
 		policies := []queue.Policy{queue.RoundRobin, queue.Priority, queue.Block}
 		var chosen []queue.Policy
-		for range 4 {
+		for range namespaces {
 			chosen = append(chosen, rapid.SampledFrom(policies).Draw(rt, "policy"))
 		}
 		ends := rapid.SliceOfN(rapid.IntRange(0, 24), 0, 4).Draw(rt, "ends")
 		build := func() *cluster {
 			c := newCluster(rt, root, options)
-			for team, p := range chosen {
-				c.core.Apply(c.now, scheduler.QueueChanged{Queue: fmt.Sprintf("root-d%d-t%d", team/2, team), Policy: p})
+			for i, q := range c.core.QueueNames() {
+				c.core.Apply(c.now, scheduler.QueueChanged{Queue: q, Policy: chosen[i]})
 			}
 			for _, s := range all {
 				c.submit(s.key, c.request("cpu", s.cpu, "nvidia.com/gpu", s.gpu), func(u *scheduler.Unit) {

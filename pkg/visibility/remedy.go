@@ -207,7 +207,7 @@ func (s *search) ends() (*visibilityv1alpha1.Remedy, *metav1.Time) {
 	others, found := s.enough(mostToEnd, func(others []int32) outcome {
 		ended := s.victims(others, byAmount)
 		if ended == nil {
-			return outcome{}
+			return outcome{impossible: true}
 		}
 		w, below := s.freed(ended)
 		return s.outcome(below, w)

@@ -18,7 +18,8 @@ import (
 
 // Bounds of a search. The documentation of the reviews states how many units are tried.
 const (
-	// mostToRaise and mostToEnd are how many units are tried, in all worlds together, to find a raise and units that end.
+	// mostToRaise and mostToEnd are how many units and queues are tried, in all worlds together, to find a raise and units
+	// that end. A world that was begun is finished.
 	mostToRaise, mostToEnd = 40_000, 20_000
 	// mostEnded is how many units end at most.
 	mostEnded = 100
@@ -164,8 +165,11 @@ func (s *search) enough(most int, attempt func(others []int32) outcome, order fu
 	s.left, s.everybody = most, nil
 	others = s.noGreater()
 	last := attempt(others)
-	if last.admitted {
+	switch {
+	case last.admitted:
 		return s.fewer(others, last, attempt), true
+	case last.impossible:
+		return nil, false
 	}
 	more := s.with(nil, order(), others)
 	own := slices.DeleteFunc(slices.Clone(more), func(i int32) bool { return !s.isOwn(i) })
@@ -177,7 +181,7 @@ func (s *search) enough(most int, attempt func(others []int32) outcome, order fu
 		if all.admitted {
 			return s.fewest(others, more, attempt), true
 		}
-		if len(all.others) > 0 { // otherwise, nothing is enough for all of them
+		if !all.impossible && len(all.others) > 0 {
 			others, last = s.with(others, more, nil), all
 		}
 	}
@@ -191,11 +195,24 @@ func (s *search) enough(most int, attempt func(others []int32) outcome, order fu
 			return s.fewer(others, last, attempt), true
 		}
 	}
-	// A raise may make units fit that could never fit before, and that are in front then.
-	if more := s.with(s.with(nil, s.everybody, others), s.ahead, others); len(more) > 0 && attempt(s.with(others, more, nil)).admitted {
-		return s.fewest(others, more, attempt), true
+	// A raise may make units fit that could never fit before, and that are in front then. In the end, it is enough for all.
+	for _, further := range [][]int32{s.with(s.everybody, s.ahead, nil), s.competitors()} {
+		if more := s.with(nil, further, others); len(more) > 0 && attempt(s.with(others, more, nil)).admitted {
+			return s.fewest(others, more, attempt), true
+		}
 	}
 	return nil, false
+}
+
+// competitors returns all units that take part in the widest world.
+func (s *search) competitors() (all []int32) {
+	nodes := s.group.Nodes()
+	s.participants(s.unit, s.pathOf(nodes[len(nodes)-1]), s.first.world, func(i int32) {
+		if i != s.unit {
+			all = append(all, i)
+		}
+	})
+	return all
 }
 
 // noGreater returns the units ahead of the unit that request no more of anything. They fit whenever the unit does.
@@ -283,7 +300,8 @@ func (s *search) raises(others []int32) (raises []quota.Raise) {
 }
 
 // inOrder returns the others that are admitted before the unit if there is room for everybody below the limits that the unit
-// lacks. They may take what the unit did not lack before, and that limit is then opened as well.
+// lacks. They may take what the unit did not lack before, and that limit is then opened as well. If that is not enough, all
+// limits of its chain are: room is reserved for others once they lack only what they are owed.
 func (s *search) inOrder() []int32 {
 	var opened []quota.Space
 	open := func(needs []need) (more bool) {
@@ -309,11 +327,23 @@ func (s *search) inOrder() []int32 {
 			return s.with(nil, last.others[:last.before], nil)
 		}
 		admitted := s.with(nil, last.others, nil)
-		if !open(s.needs(s.unreserved(), admitted)) && !open(s.needs(s.unreserved(), s.with(admitted, s.ahead, nil))) {
+		ahead := s.with(admitted, s.ahead, nil)
+		if !open(s.needs(s.unreserved(), admitted)) && !open(s.needs(s.unreserved(), ahead)) && !open(s.needs(s.reserved, ahead)) && !open(s.limits()) {
 			break
 		}
 	}
 	return s.with(s.ahead, last.others, nil)
+}
+
+// limits returns all spaces that limit the unit or those ahead of it.
+func (s *search) limits() (all []need) {
+	demand := quota.Demand{Requests: s.requested(s.unit), Preemptible: s.view.Units[s.unit].Demand.Preemptible}
+	groupIn(s.unreserved(), &s.view.Units[s.unit]).Spaces(&quota.Charge{Demand: demand}, func(space quota.Space) {
+		if (space.Bound == quota.Max || space.Bound == quota.FixedMax) && s.unreserved().Room(space) < math.MaxInt64 {
+			all = append(all, need{Space: space})
+		}
+	})
+	return all
 }
 
 // roomy returns a world in which the spaces have room for all units that take part.

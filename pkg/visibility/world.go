@@ -57,8 +57,10 @@ type outcome struct {
 	// others are all other units that are admitted, in order. The first ones, before, are admitted before the unit.
 	others []int32
 	before int
-	// tried is how many units took part.
+	// tried is how many units and queues took part.
 	tried int
+	// impossible is whether there is no change that would be enough for the others, so that there is no such world.
+	impossible bool
 }
 
 // admitted reports whether the unit would be admitted in a world.
@@ -93,9 +95,11 @@ const mostTries = 3
 func (m *Model) run(unit int32, below string, w world, late map[int32]bool) (all outcome, early []int32) {
 	backend, err := m.backend(w)
 	if err != nil {
-		return outcome{}, nil
+		return all, nil
 	}
-	core := m.core(backend, w, m.competing(unit, below))
+	queues := m.competing(unit, below)
+	all.tried = len(queues)
+	core := m.core(backend, w, queues)
 	now := m.view.At
 	for i := range w.ended {
 		core.Apply(now, scheduler.UnitChanged{Unit: holding(&m.view.Units[i])})
@@ -164,17 +168,7 @@ func (m *Model) scope(unit int32, below string) string {
 	if group == nil {
 		return below
 	}
-	ids := map[resources.ID]bool{}
-	for _, i := range append(m.aheadOf(unit), unit) {
-		for _, a := range m.view.Units[i].Demand.Requests {
-			ids[a.ID] = true
-		}
-	}
-	var all resources.Vector
-	for _, id := range slices.Sorted(maps.Keys(ids)) {
-		all = append(all, resources.Amount{ID: id, Value: 1})
-	}
-	group.Spaces(&quota.Charge{Demand: quota.Demand{Requests: all, Preemptible: true}}, func(space quota.Space) {
+	group.Spaces(&quota.Charge{Demand: quota.Demand{Requests: m.requested(unit), Preemptible: true}}, func(space quota.Space) {
 		if (space.Bound == quota.Lending || space.Bound == quota.Kept) && m.view.Backend.Room(space) < math.MaxInt64 {
 			if path := m.pathOf(space.Node); strings.HasPrefix(below, path+"/") {
 				below = path
@@ -182,6 +176,20 @@ func (m *Model) scope(unit int32, below string) string {
 		}
 	})
 	return below
+}
+
+// requested returns the greatest request of each resource of the unit and those ahead of it in its queue.
+func (m *Model) requested(unit int32) (all resources.Vector) {
+	greatest := map[resources.ID]int64{}
+	for _, i := range append(m.aheadOf(unit), unit) {
+		for _, a := range m.view.Units[i].Demand.Requests {
+			greatest[a.ID] = max(greatest[a.ID], a.Value)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(greatest)) {
+		all = append(all, resources.Amount{ID: id, Value: greatest[id]})
+	}
+	return all
 }
 
 // aheadOf returns the units that are tried before the unit in its queue, in order.

@@ -285,12 +285,18 @@ func TestWhyAndWhatWouldAdmit(t *testing.T) {
 // Units of 36 queues compete below a full parent. Each queue takes what its own max allows, before the last unit of one of
 // them gets anything.
 func TestTheLastOfManyUnitsIsAdmittedByARaiseForAllThatCompete(t *testing.T) {
-	for _, policy := range []queue.Policy{queue.RoundRobin, queue.Priority, queue.Block} {
-		t.Run(string(policy), func(t *testing.T) {
-			cl := turnover(t, policy)
+	for _, c := range []struct {
+		policy     queue.Policy
+		root, want string
+	}{
+		{queue.RoundRobin, "", ""},
+		{queue.Block, "1944", ", and max of cpu in quota root from 1944 to 2120"},
+	} {
+		t.Run(string(c.policy), func(t *testing.T) {
+			cl := turnover(t, c.policy, c.root)
 			answer := cl.why("team3-20/unit-107", everything())
-			want := "RaiseQuota: an administrator raises max of cpu in quota root/department3/team3-20 from 4 to 108, and max of cpu in quota root/department3 from 72 to 248; " +
-				"that is enough for the 105 units ahead and 70 units of other queues as well"
+			want := "RaiseQuota: an administrator raises max of cpu in quota root/department3/team3-20 from 4 to 108, and max of cpu in quota root/department3 from 72 to 248" +
+				c.want + "; that is enough for the 105 units ahead and 70 units of other queues as well"
 			if answer.Position != 106 || messages(answer) != want {
 				t.Fatalf("position %d, would admit:\n%s", answer.Position, messages(answer))
 			}
