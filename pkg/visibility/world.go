@@ -151,9 +151,13 @@ func (m *Model) participants(unit int32, below string, w world, visit func(int32
 		if q == m.view.Units[unit].Queue {
 			most = mostOfQueue
 		}
-		for _, i := range all[:min(len(all), most)] {
+		for _, i := range all {
+			if most == 0 {
+				break
+			}
 			if u := &m.view.Units[i]; i != unit && m.takesPart(u, w) {
 				visit(i)
+				most--
 			}
 		}
 	}
