@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -15,6 +16,7 @@ import (
 	visibilityv1alpha1 "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/quota/resourcequota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
@@ -308,6 +310,39 @@ func TestTheLastOfManyUnitsIsAdmittedByARaiseForAllThatCompete(t *testing.T) {
 				t.Errorf("another queue got more than its max, its last unit has position %d", others.Position)
 			}
 		})
+	}
+}
+
+// The hard limit of each key that is lacking is raised, and no other.
+func TestAHardLimitOfAResourceQuotaIsRaised(t *testing.T) {
+	names := resources.NewNames()
+	backend := resourcequota.New(names)
+	hard, used := corev1.ResourceList{}, corev1.ResourceList{}
+	for key, amount := range map[corev1.ResourceName]string{"cpu": "4", "memory": "8", "pods": "1"} {
+		hard[key], used[key] = resource.MustParse(amount), resource.Quantity{}
+	}
+	backend.Observe(resourcequota.QuotaSeen{Quota: &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "q"},
+		Spec: corev1.ResourceQuotaSpec{Hard: hard}, Status: corev1.ResourceQuotaStatus{Hard: hard, Used: used}}})
+	c := &cluster{t: t, core: scheduler.New(scheduler.Options{}), names: names, now: time.Unix(1_000_000, 0), units: map[string]*scheduler.Unit{}}
+	c.core.Apply(c.now, scheduler.QuotaChanged{Backend: backend})
+	c.core.Apply(c.now, scheduler.Listed{})
+	for _, name := range []string{"one", "two", "three"} {
+		use, err := resourcequota.Weigh(resourcequota.Pods{Count: 1, Requests: corev1.ResourceList{"cpu": resource.MustParse("3"), "memory": resource.MustParse("1")}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		requests, err := backend.Vector(use)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.submit("a/"+name, requests.With(names.ID(quota.JobsResource), 1))
+	}
+	want := "RaiseQuota: an administrator raises hard of cpu in quota a/q from 4 to 9, and hard of pods in quota a/q from 1 to 3; that is enough for the unit ahead as well"
+	if got := messages(c.why("a/three", everything())); got != want {
+		t.Errorf("would admit: %s, want %s", got, want)
+	}
+	if got, want := messages(c.why("a/two", everything())), "an administrator raises hard of cpu in quota a/q from 4 to 6, and hard of pods in quota a/q from 1 to 2\nEndUnits: a/one ends"; !strings.HasSuffix(got, want) {
+		t.Errorf("would admit: %s, want %s", got, want)
 	}
 }
 
