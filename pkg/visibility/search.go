@@ -436,13 +436,21 @@ func (s *search) victims(others []int32, order func(a, b int64, u, v *scheduler.
 }
 
 // freed returns a world in which units have ended, and the path of the topmost node at which units may wait for what they
-// free.
+// free: one that has all of them below it, or one above that where somebody may lack something.
 func (s *search) freed(ended map[int32]bool) (w world, below string) {
 	w, below = s.first.world, s.group.Path()
 	w.ended = ended
 	path := func(node quota.NodeID) {
 		if above := s.pathOf(node); strings.HasPrefix(below, above+"/") {
 			below = above
+		}
+	}
+	for _, node := range s.group.Nodes() {
+		for i := range ended {
+			if of := s.view.Units[i].Path; of != below && !strings.HasPrefix(of, below+"/") {
+				path(node)
+				break
+			}
 		}
 	}
 	var held resources.Vector
