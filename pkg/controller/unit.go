@@ -78,7 +78,9 @@ func (c compactor) unit(unit *schedulingv1alpha1.QueueUnit) *schedulingv1alpha1.
 		compact.Status.Reason = "" // so that it is written again, with the note or without it
 	}
 	compact.Status.Quota = unit.Status.Quota
-	if unit.Status.Reason == wellknown.ReasonInvalidRequest { // job-extensions has written why
+	switch unit.Status.Reason {
+	case wellknown.ReasonInvalidRequest, // job-extensions has written why
+		wellknown.ReasonBackoff: // what has caused it is in no other field
 		compact.Status.Message = unit.Status.Message
 	}
 	compact.Status.Attempts = unit.Status.Attempts
@@ -203,6 +205,9 @@ func (r unitReader) readUnless(unit *schedulingv1alpha1.QueueUnit, fault error) 
 	// The phase Backoff does not last as long: a unit that is held for another cause shows that.
 	if state := unit.Status.RequeueState; state != nil && state.RequeueAt != nil {
 		u.Requeues, u.RequeueAt = state.Count, state.RequeueAt.Time
+		if unit.Status.Reason == wellknown.ReasonBackoff && unit.Status.Message != "" {
+			u.Backoff = &quota.Refusal{Reason: wellknown.ReasonBackoff, Sentence: unit.Status.Message}
+		}
 	}
 	return u, nil
 }

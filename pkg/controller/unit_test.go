@@ -45,6 +45,24 @@ func TestABackoffIsReadInEachPhase(t *testing.T) {
 	}
 }
 
+func TestAUnitInBackoffIsReadWithTheCause(t *testing.T) {
+	at := metav1.NewMicroTime(time.Unix(500, 0))
+	for reason, want := range map[wellknown.Reason]string{wellknown.ReasonBackoff: "Backoff: a check failed", wellknown.ReasonInactive: ""} {
+		unit := compactor{keepNothing}.unit(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
+			u.Status.RequeueState = &schedulingv1alpha1.RequeueState{Count: 1, RequeueAt: &at}
+			u.Status.Reason, u.Status.Message = reason, "a check failed"
+		}))
+		u, err := newTestReader(resources.NewNames()).read(unit)
+		got := ""
+		if u.Backoff != nil {
+			got = string(u.Backoff.Reason) + ": " + u.Backoff.Message()
+		}
+		if err != nil || got != want {
+			t.Errorf("reason %s is read as %q (%v), want %q", reason, got, err, want)
+		}
+	}
+}
+
 func TestReadingAUnit(t *testing.T) {
 	evicted := func(reason string) []metav1.Condition {
 		return []metav1.Condition{{Type: wellknown.ConditionEvicted, Status: metav1.ConditionTrue, Reason: reason}}

@@ -46,6 +46,16 @@ func (w *world) lastMessage(key string) string {
 	return ""
 }
 
+// viewedMessage returns why the unit waits as a view of the core has it.
+func (w *world) viewedMessage(key string) string {
+	view := w.core.View(w.now, w.names)
+	i := slices.IndexFunc(view.Units, func(u scheduler.UnitView) bool { return u.Key == key })
+	if i < 0 || view.Units[i].Refusal == nil {
+		return ""
+	}
+	return view.Units[i].Refusal.Message()
+}
+
 func TestAUnitWithChecksIsReleasedWhenAllAreReady(t *testing.T) {
 	w := checking(t, "one", "two")
 	w.submit("a/job", cpu("3"))
@@ -118,6 +128,9 @@ func TestARetryFreesTheQuotaForOthersAndWaitsLongerEachTime(t *testing.T) {
 		w.expectPhase("a/job", scheduler.Waiting, wellknown.ReasonBackoff)
 		if got := w.lastMessage("a/job"); !strings.Contains(got, "admission check nodes failed: no capacity; the job is queued again at ") {
 			t.Fatalf("it shows %q", got)
+		}
+		if got := w.viewedMessage("a/job"); got != w.lastMessage("a/job") {
+			t.Fatalf("a view has %q", got)
 		}
 		w.expectPhase("a/other", scheduler.Reserved, wellknown.ReasonAdmissionCheckPending)
 		waits = append(waits, w.units["a/job"].RequeueAt.Sub(failed))

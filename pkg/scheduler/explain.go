@@ -91,15 +91,13 @@ func (b *promptBudget) take(now time.Time) bool {
 
 // shown is the part of a unit that belongs to the explainer.
 type shown struct {
-	// cause is the cause that the unit shows, since at; the zero Handle if none.
+	// cause is the cause that the unit shows, since at; the zero Handle if none. at is 0 if it was read from the unit.
 	cause unique.Handle[quota.Cause]
 	at    instant
 	// waitingSince is when the unit began to wait; 0 if it does not wait.
 	waitingSince instant
 	// checkAt is when to compare the cause with the current one; 0 means never.
 	checkAt instant
-	// restored is whether the cause was read from the unit, which contains only its reason.
-	restored bool
 }
 
 // causeChange is the timer of a shape with a new cause.
@@ -134,7 +132,7 @@ func (e *explainer) show(u *unit, cause quota.Cause, now time.Time) {
 		}
 		e.remember(u, one(cause), instantOf(now))
 	}
-	u.shown.cause, u.shown.at, u.shown.restored = one(cause), instantOf(now), false
+	u.shown.cause, u.shown.at = one(cause), instantOf(now)
 	if e.sweepAt == 0 {
 		e.sweepAt = instantOf(now).plus(historyFor)
 	}
@@ -182,7 +180,7 @@ func (e *explainer) comesAndGoes(u *unit, cause quota.Cause, now time.Time) bool
 
 // restore records the reason that was read from the unit.
 func (e *explainer) restore(u *unit, reason wellknown.Reason) {
-	u.shown.cause, u.shown.at, u.shown.restored = one(quota.Cause{Reason: reason}), 0, true
+	u.shown.cause, u.shown.at = one(quota.Cause{Reason: reason}), 0
 }
 
 // one returns the shared copy of the cause; the zero Handle for the zero Cause.
@@ -202,7 +200,10 @@ func causeOf(handle unique.Handle[quota.Cause]) quota.Cause {
 }
 
 // clear records that the unit shows no cause.
-func (s *shown) clear() { s.cause, s.at, s.restored = one(quota.Cause{}), 0, false }
+func (s *shown) clear() { s.cause, s.at = one(quota.Cause{}), 0 }
+
+// restored reports whether the cause was read from the unit, which contains only its reason.
+func (s *shown) restored() bool { return s.at == 0 && s.last() != (quota.Cause{}) }
 
 // startWaiting records that the unit waits. The unit may already be waiting.
 func (s *shown) startWaiting(now time.Time) {
@@ -222,7 +223,7 @@ func (s *shown) last() quota.Cause {
 // shows reports whether the unit shows the cause. Of a cause that was written before the start,
 // only the reason and the group are known, so that one with a detail is written again.
 func (u *unit) shows(c quota.Cause) bool {
-	if u.shown.restored {
+	if u.shown.restored() {
 		return c.Detail == "" && u.shown.last().Reason == c.Reason && (u.queue == nil || u.Quota == u.queue.Group.Path())
 	}
 	return u.shown.last() == c

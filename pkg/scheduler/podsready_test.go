@@ -46,6 +46,10 @@ func TestAJobWhosePodsAreNotReadyInTimeIsStoppedAndWaitsLongerEachTime(t *testin
 		if got := w.lastMessage("a/job"); !strings.HasPrefix(got, "not all pods of the job were ready in time; the job is queued again at ") {
 			t.Fatalf("it shows %q", got)
 		}
+		w.restart() // and so does the one after it, from the object
+		if got := w.viewedMessage("a/job"); got != w.lastMessage("a/job") {
+			t.Fatalf("a view has %q", got)
+		}
 		waits = append(waits, w.units["a/job"].RequeueAt.Sub(w.now))
 		expectReleased(t, w, "a/other")
 		w.write("a/other", ready)

@@ -32,6 +32,8 @@ func (u *unit) refusalShared(now time.Time, shared sharedRefusals) *quota.Refusa
 		return nil
 	case !l.admits():
 		return shared.of(l, isKeptOut, u.keptOut)
+	case instantOf(now) < u.requeueAt && u.Backoff != nil:
+		return u.Backoff
 	case instantOf(now) < u.requeueAt:
 		return inBackoff(backoff.State{Count: u.Requeues, Until: u.requeueAt.time()})
 	}
@@ -110,7 +112,7 @@ func (s *Scheduler) isOutdated(u *unit, now time.Time) bool {
 		return false
 	}
 	is := func(r *quota.Refusal) bool {
-		return r != nil && r.Reason == cause.Reason && (u.shown.restored || r.Cause() == cause)
+		return r != nil && r.Reason == cause.Reason && (u.shown.restored() || r.Cause() == cause)
 	}
 	switch cause.Reason {
 	case wellknown.ReasonQueueStopped:

@@ -38,8 +38,12 @@ func (s *Scheduler) composeRequeue(u *unit, w *Write, now time.Time) {
 		why = &quota.Refusal{Reason: why.Reason, Sentence: fmt.Sprintf("%s; it is queued again at %s at the earliest, because it was stopped %d times in a short time",
 			why.Message(), w.Requeue.Until.UTC().Format(time.RFC3339), w.Requeue.Count)}
 	}
+	u.Backoff = nil
 	if why == nil {
 		return
+	}
+	if why.Reason == wellknown.ReasonBackoff { // what has caused it is forgotten with the quota
+		u.Backoff = why
 	}
 	w.Reason, w.Message = why.Reason, why.Message()
 	s.explainer.show(u, quota.Cause{Reason: w.Reason}, now)

@@ -417,6 +417,10 @@ func (w *world) land(i int) {
 			u.AwaitsPods = false
 			granted(u, 0)
 			u.Requeues, u.RequeueAt = s.Requeue.Count, s.Requeue.Until
+			u.Backoff = nil
+			if s.Reason == wellknown.ReasonBackoff {
+				u.Backoff = &quota.Refusal{Reason: s.Reason, Sentence: s.Message}
+			}
 			w.trust(u.UID)
 		case scheduler.Evict:
 			failedCheck := s.Reason == wellknown.ReasonAdmissionCheckRetry || s.Reason == wellknown.ReasonAdmissionCheckRejected
