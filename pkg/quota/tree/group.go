@@ -15,7 +15,7 @@ type group struct {
 	// ids and chain are the nodes from the own node of the group to the root.
 	ids   []quota.NodeID
 	chain []*node
-	// say is sayOwed. It is stored because a refusal has it, and refusals are made all the time.
+	// say is sayOwed; nil before it is needed. It is stored because a refusal has it, and refusals are made all the time.
 	say func(*quota.Refusal) string
 }
 
@@ -108,6 +108,9 @@ func (g *group) reasonFor(lacking resources.Amount) wellknown.Reason {
 func (g *group) noRoom(d quota.Demand, at int, lacking resources.Amount) *quota.Refusal {
 	r := g.refusal(at, lacking, quota.Max, g.reasonFor(lacking))
 	if lacking.ID != g.tree.jobs && (at > 0 || g.chain[0].inner) && g.isOwedOf(at, d, lacking) {
+		if g.say == nil {
+			g.say = g.sayOwed
+		}
 		r.Say = g.say
 	}
 	if g.tree.reserving && (at > 0 || g.chain[0].inner) {

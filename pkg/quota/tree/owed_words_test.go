@@ -40,6 +40,10 @@ func TestARefusalOfWhatAGroupIsOwedNamesWhoHasBorrowedIt(t *testing.T) {
 			if r == nil || r.Message() != test.want {
 				t.Errorf("the refusal is %v, want %q", r.Message(), test.want)
 			}
+			copied, _ := f.Clone(f.names.Clone()).Place(test.group, "")
+			if r = copied.Fits(f.demand(test.asks)); r == nil || r.Message() != test.want {
+				t.Errorf("the refusal by a copy is %v, want %q", r.Message(), test.want)
+			}
 		})
 	}
 }

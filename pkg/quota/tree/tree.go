@@ -174,7 +174,6 @@ func (t *Tree) groupAt(node int, queue string) *group {
 		g.ids = append(g.ids, quota.NodeID(at))
 		g.chain = append(g.chain, t.nodes[at])
 	}
-	g.say = g.sayOwed
 	return g
 }
 
