@@ -25,6 +25,8 @@ type View struct {
 	Queues []QueueView
 	// Units are in no order.
 	Units []UnitView
+	// Evictions are the evictions of units for others that have not started yet.
+	Evictions []EvictionView
 	// Left are the charges that belong to no unit.
 	Left []quota.Charged
 	// Checks are the names of the admission checks that exist.
@@ -68,6 +70,13 @@ type UnitView struct {
 	Evicted bool
 
 	dequeuedAt, endsAt, requeueAt instant
+}
+
+// EvictionView is an eviction in a View.
+type EvictionView struct {
+	// Unit is the index of the unit that is evicted, and For the UID of the one that gets its room.
+	Unit int32
+	For  string
 }
 
 // DequeuedAt returns when the unit was admitted; zero if it never was.
@@ -120,6 +129,9 @@ func (s *Scheduler) View(now time.Time, names *resources.Names) *View {
 		}
 		if u.charged != nil {
 			seen.Charge, seen.Path = &u.charged.Charge, u.charged.group.Path()
+		}
+		if u.leaving != nil && u.leaving.forUID != "" && !u.leaving.served {
+			v.Evictions = append(v.Evictions, EvictionView{Unit: int32(len(v.Units)), For: u.leaving.forUID})
 		}
 		v.Units = append(v.Units, seen)
 	}

@@ -36,13 +36,22 @@ func (m *Model) remediesOfReserved(u *scheduler.UnitView, r *quota.Refusal) []vi
 
 // remedies adds what would admit a unit that waits for r.
 func (m *Model) remedies(answer *visibilityv1alpha1.QueueUnitReviewStatus, i int32, r *quota.Refusal, access Access) {
-	f := m.firstOf(i, r)
+	f := m.firstOf(i, r, access)
 	if f.alone || m.view.Backend == nil || m.view.Units[i].Queue < 0 {
 		if f.Message != "" {
 			answer.WouldAdmit = append(answer.WouldAdmit, f.Remedy)
 		}
 		return
 	}
+	m.remediesAfter(answer, i, r, f, access)
+	if len(answer.WouldAdmit) == 0 && f.Message != "" {
+		f.Message += "; after that, the unit still waits for quota"
+		answer.WouldAdmit = append(answer.WouldAdmit, f.Remedy)
+	}
+}
+
+// remediesAfter adds what would admit a unit after something has been done first, if it needs more than that.
+func (m *Model) remediesAfter(answer *visibilityv1alpha1.QueueUnitReviewStatus, i int32, r *quota.Refusal, f first, access Access) {
 	s := &search{Model: m, unit: i, first: f, access: access}
 	if !s.prepare() {
 		return
@@ -53,6 +62,9 @@ func (m *Model) remedies(answer *visibilityv1alpha1.QueueUnitReviewStatus, i int
 	}
 	if isLimit(r) && r.Impossible() {
 		answer.WouldAdmit = append(answer.WouldAdmit, m.lower(r))
+	}
+	if r.Reason == wellknown.ReasonBorrowingPaused {
+		answer.WouldAdmit = append(answer.WouldAdmit, m.whilePaused(i, s.group, r, access)...)
 	}
 	if remedy := s.raise(); remedy != nil {
 		answer.WouldAdmit = append(answer.WouldAdmit, *remedy)
@@ -82,7 +94,7 @@ func (m *Model) lower(r *quota.Refusal) visibilityv1alpha1.Remedy {
 
 // firstOf returns what has to be done first for a unit that waits for r. Its message is empty if nothing has to be done
 // but to wait for quota.
-func (m *Model) firstOf(i int32, r *quota.Refusal) first {
+func (m *Model) firstOf(i int32, r *quota.Refusal, access Access) first {
 	u := &m.view.Units[i]
 	change := func(message string) first {
 		return first{Remedy: visibilityv1alpha1.Remedy{Type: visibilityv1alpha1.ChangeObject, Message: message}}
@@ -106,7 +118,8 @@ func (m *Model) firstOf(i int32, r *quota.Refusal) first {
 		return f
 	case wellknown.ReasonAdmissionCheckMissing:
 		name := m.view.Queues[u.Queue].Name
-		f := alone(fmt.Sprintf("an administrator creates AdmissionCheck %s, or removes it from spec.admissionChecks of queue %s", r.Node, name))
+		f := change(fmt.Sprintf("an administrator creates AdmissionCheck %s, or removes it from spec.admissionChecks of queue %s", r.Node, name))
+		f.open = map[int32]bool{u.Queue: true}
 		return f
 	case wellknown.ReasonInactive:
 		f := change(fmt.Sprintf("set annotation %s of the job to \"true\"", wellknown.ActiveAnnotation))
@@ -116,24 +129,24 @@ func (m *Model) firstOf(i int32, r *quota.Refusal) first {
 		return f
 	case wellknown.ReasonSuspendedByUser:
 		return change("set the suspend field of the job to false, or, where its mark is the annotation, annotation " + wellknown.SuspendAnnotation + " to \"true\"")
-	case wellknown.ReasonNoQuota, wellknown.ReasonInvalidQuotaTree, wellknown.ReasonQuotaNotAllowed, wellknown.ReasonInvalidRequest,
+	case wellknown.ReasonInvalidQuotaTree:
+		return alone(fmt.Sprintf("an administrator corrects ElasticQuotaTree %s: %s; the unit is then tried, and needs a quota that lists its namespace and has room",
+			r.Node, r.Detail))
+	case wellknown.ReasonNoQuota, wellknown.ReasonQuotaNotAllowed, wellknown.ReasonInvalidRequest,
 		wellknown.ReasonTerminating, wellknown.ReasonAdmissionCheckRejected:
 		return alone(r.Message())
 	case wellknown.ReasonJobChanged:
-		f := wait("job-extensions writes the new request into the unit, which is then tried again")
+		f := wait("job-extensions writes the new request into the unit, which takes a moment; the unit is then tried with it, and may lack quota" + m.asksAgain(u))
 		f.alone = true
 		return f
 	case wellknown.ReasonBackoff:
-		f := wait("the unit is tried again at " + u.RequeueAt().UTC().Format(time.RFC3339))
-		return f
+		return wait("the unit is tried again at " + u.RequeueAt().UTC().Format(time.RFC3339) + m.asksAgain(u))
 	case wellknown.ReasonWaitingForPods:
 		f := wait(fmt.Sprintf("the pods of the job that queue %s has admitted last become ready, or the job ends", m.view.Queues[u.Queue].Name))
 		f.open = map[int32]bool{u.Queue: true}
 		return f
 	case wellknown.ReasonPreempting:
-		f := wait("the jobs that are being evicted stop")
-		f.alone = true
-		return f
+		return first{Remedy: m.untilStopped(u, access), alone: true}
 	default:
 		return first{}
 	}

@@ -112,6 +112,8 @@ func (c *cluster) land(w scheduler.Write) {
 		u.Phase, u.Attempts, u.DequeuedAt, u.Quota = scheduler.Dequeued, w.Attempt, c.now, w.Quota
 	case scheduler.Explain:
 		u.Quota = w.Quota
+	case scheduler.Evict:
+		u.Evicted, u.Eviction = true, scheduler.Eviction{At: c.now, For: w.EvictedFor}
 	default:
 		c.t.Fatalf("unexpected write %v of %s", w.Kind, w.Key)
 	}
@@ -356,7 +358,31 @@ func TestWhyForUnitsThatWaitForSomethingElseThanQuota(t *testing.T) {
 		{"a backoff", func(c *cluster, u *scheduler.Unit) { u.RequeueAt = c.now.Add(time.Hour) }, "Wait: the unit is tried again at 1970-01-12T14:46:41Z", true},
 		{"a changed job", func(_ *cluster, u *scheduler.Unit) {
 			u.Held = &quota.Refusal{Reason: wellknown.ReasonJobChanged, Sentence: "the job changed"}
-		}, "Wait: job-extensions writes the new request into the unit, which is then tried again", false},
+		}, "Wait: job-extensions writes the new request into the unit, which takes a moment; the unit is then tried with it, and may lack quota", false},
+		{"a backoff in a queue with demands", func(c *cluster, u *scheduler.Unit) {
+			u.RequeueAt = c.now.Add(time.Hour)
+			c.core.Apply(c.now, scheduler.CheckChanged{Name: "nodes"})
+			c.core.Apply(c.now, scheduler.QueueChanged{Queue: "root-a", Checks: scheduler.ChecksOf([]string{"nodes"}), PodsReady: scheduler.PodsReady{Timeout: time.Minute}})
+		}, "Wait: the unit is tried again at 1970-01-12T14:46:41Z; its admission checks (nodes) then decide again; " +
+			"after its release, all its pods must be ready within 1m0s, or it is stopped again", true},
+		{"a check that does not exist", func(c *cluster, u *scheduler.Unit) {
+			c.core.Apply(c.now, scheduler.QueueChanged{Queue: "root-a", Checks: scheduler.ChecksOf([]string{"absent"})})
+		}, "ChangeObject: an administrator creates AdmissionCheck absent, or removes it from spec.admissionChecks of queue root-a", false},
+		{"a check that does not exist, and quota", func(c *cluster, u *scheduler.Unit) {
+			c.core.Apply(c.now, scheduler.QueueChanged{Queue: "root-a", Checks: scheduler.ChecksOf([]string{"absent"})})
+			u.Demand.Requests = c.request("cpu", 9000)
+		}, "RaiseQuota: an administrator creates AdmissionCheck absent, or removes it from spec.admissionChecks of queue root-a, and " +
+			"an administrator raises max of cpu in quota root/a from 8 to 9", false},
+		{"a stopped queue, and more than one that is not preemptible can get", func(c *cluster, u *scheduler.Unit) {
+			c.core.Apply(c.now, scheduler.QueueChanged{Queue: "root-a", Stop: scheduler.Hold})
+			u.Demand.Preemptible, u.Demand.Requests = false, c.request("memory", 1, "cpu", 7000)
+		}, "RaiseQuota: an administrator resumes queue root-a: sets its spec.stop to None, and an administrator raises min of cpu in quota root/a from 4 to 7, " +
+			"and max of cpu in quota root from 10 to 11", false},
+		{"an invalid tree", func(c *cluster, _ *scheduler.Unit) {
+			c.core.Apply(c.now, scheduler.QuotaChanged{Missing: &quota.Refusal{Reason: wellknown.ReasonInvalidQuotaTree, Node: "kube-system/tree",
+				Detail: "root: max: cpu: -4 is negative; set it to 0 or more", Sentence: "ElasticQuotaTree kube-system/tree is invalid"}})
+		}, "ChangeObject: an administrator corrects ElasticQuotaTree kube-system/tree: root: max: cpu: -4 is negative; set it to 0 or more; " +
+			"the unit is then tried, and needs a quota that lists its namespace and has room", false},
 		{"an inactive unit", func(_ *cluster, u *scheduler.Unit) {
 			u.Held = &quota.Refusal{Reason: wellknown.ReasonInactive, Sentence: "spec.active is false"}
 		}, "ChangeObject: set spec.active of the unit to true", false},

@@ -281,9 +281,10 @@ func (f *forest) missing() *quota.Refusal {
 		return &quota.Refusal{Reason: wellknown.ReasonNoQuota, Detail: "no tree", Sentence: fmt.Sprintf(
 			"no ElasticQuotaTree exists in namespace %s; ask an administrator to create one that lists the namespace of the job", quotav1beta1.TreeNamespace)}
 	}
-	return &quota.Refusal{Reason: wellknown.ReasonInvalidQuotaTree, Detail: f.faults, Sentence: fmt.Sprintf(
-		"ElasticQuotaTree %s/%s is invalid since %s and no earlier valid tree is known, so no job is released: %s",
-		f.chosen.GetNamespace(), f.chosen.GetName(), f.since.UTC().Format(time.RFC3339), f.faults)}
+	name := f.chosen.GetNamespace() + "/" + f.chosen.GetName()
+	return &quota.Refusal{Reason: wellknown.ReasonInvalidQuotaTree, Node: name, Detail: f.faults, Sentence: fmt.Sprintf(
+		"ElasticQuotaTree %s is invalid since %s and no earlier valid tree is known, so no job is released: %s",
+		name, f.since.UTC().Format(time.RFC3339), f.faults)}
 }
 
 // oldest returns the oldest tree in namespace kube-system, which is the one in use; nil if there is

@@ -1,0 +1,143 @@
+package visibility
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	visibilityv1alpha1 "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/resources"
+	"kube-queue.dev/kube-queue/pkg/scheduler"
+)
+
+// mostNames is how many units a message names.
+const mostNames = 3
+
+// named adds units to a remedy, and returns a text that names the first of those that the caller may list, and whether
+// these are several units.
+func (m *Model) named(remedy *visibilityv1alpha1.Remedy, units []int32, access Access) (text string, several bool) {
+	slices.SortFunc(units, func(a, b int32) int { return strings.Compare(m.view.Units[a].Key, m.view.Units[b].Key) })
+	var names []string
+	for _, i := range units {
+		switch {
+		case !access.Units(namespaceOf(m.view.Units[i].Key)):
+			remedy.HiddenUnits++
+			continue
+		case len(remedy.Units) < mostToEnd:
+			remedy.Units = append(remedy.Units, m.summary(i))
+		}
+		if len(names) < mostNames {
+			names = append(names, m.view.Units[i].Key)
+		}
+	}
+	more := len(units) - len(names)
+	switch {
+	case len(names) == 0:
+		text = counted(more) + " that you may not list"
+	case more > 0:
+		text = fmt.Sprintf("%s and %d more", strings.Join(names, ", "), more)
+	default:
+		text = strings.Join(names, ", ")
+	}
+	return text, len(units) != 1
+}
+
+// untilStopped returns which evictions a unit waits for.
+func (m *Model) untilStopped(u *scheduler.UnitView, access Access) visibilityv1alpha1.Remedy {
+	remedy := visibilityv1alpha1.Remedy{Type: visibilityv1alpha1.Wait}
+	var evicted []int32
+	for _, e := range m.view.Evictions {
+		if e.For == u.UID {
+			evicted = append(evicted, e.Unit)
+		}
+	}
+	switch text, several := m.named(&remedy, evicted, access); {
+	case len(evicted) == 0: // it gets what units leave that are evicted for others
+		remedy.Message = "the jobs that are being evicted stop"
+	case several:
+		remedy.Message = text + " stop, which are being evicted for it"
+	default:
+		remedy.Message = text + " stops, which is being evicted for it"
+	}
+	return remedy
+}
+
+// asksAgain returns what else a unit needs after a backoff, by its queue; empty for nothing.
+func (m *Model) asksAgain(u *scheduler.UnitView) (text string) {
+	if u.Queue < 0 {
+		return ""
+	}
+	set := &m.view.Queues[u.Queue].Settings
+	if set.Checks != "" {
+		text = fmt.Sprintf("; its admission checks (%s) then decide again", strings.Join(set.Checks.Names(), ", "))
+	}
+	if set.PodsReady.Timeout > 0 {
+		text += fmt.Sprintf("; after its release, all its pods must be ready within %v, or it is stopped again", set.PodsReady.Timeout)
+	}
+	return text
+}
+
+// whilePaused returns what admits a unit that would borrow while borrowing is paused, without another limit.
+func (m *Model) whilePaused(i int32, group quota.Group, r *quota.Refusal, access Access) (all []visibilityv1alpha1.Remedy) {
+	u := &m.view.Units[i]
+	if remedy := m.withinGuarantee(u, group, r); remedy != nil {
+		all = append(all, *remedy)
+	}
+	if remedy := m.untilUnpaused(u, group, access); remedy != nil {
+		all = append(all, *remedy)
+	}
+	return all
+}
+
+// withinGuarantee returns that a unit requests no more than what is unused of the guarantee of its group, which is never
+// paused; nil if that is nothing, or is not enough.
+func (m *Model) withinGuarantee(u *scheduler.UnitView, group quota.Group, r *quota.Refusal) *visibilityv1alpha1.Remedy {
+	room := m.view.Backend.Room(quota.Space{Node: group.Nodes()[0], Resource: r.Lack.Resource, Bound: quota.OwnMin})
+	if room <= 0 || room == math.MaxInt64 || room >= r.Asked {
+		return nil
+	}
+	less := u.Demand
+	less.Requests = less.Requests.With(r.Lack.Resource, room)
+	if group.Fits(less) != nil {
+		return nil
+	}
+	from, to := resources.Format(r.Resource, r.Asked), resources.Format(r.Resource, room)
+	return &visibilityv1alpha1.Remedy{Type: visibilityv1alpha1.LowerRequest,
+		Message: fmt.Sprintf("request at most %s %s, which is what is unused of the min of quota %s", to, r.Resource, group.Path()),
+		Changes: []visibilityv1alpha1.QuotaChange{{Field: "request", Resource: r.Resource, From: from, To: to}}}
+}
+
+// untilUnpaused returns for which units quota is reserved, and what must be unused when they have started; nil if the
+// unit lacks anything else.
+func (m *Model) untilUnpaused(u *scheduler.UnitView, group quota.Group, access Access) *visibilityv1alpha1.Remedy {
+	var spaces []quota.Space
+	var amounts []string
+	for _, l := range m.view.Backend.Lacks(group, u.Demand) {
+		if l.Lack.Bound != quota.Lending {
+			return nil
+		}
+		spaces = append(spaces, l.Lack.Space)
+		amounts = append(amounts, fmt.Sprintf("%s %s is unused in quota %s", resources.Format(l.Resource, l.Asked), l.Resource, l.Node))
+	}
+	var owed []int32
+	for i := range m.view.Units {
+		other := &m.view.Units[i]
+		if other.Phase == scheduler.Waiting && other.Refusal != nil &&
+			slices.ContainsFunc(other.Refusal.Owed, func(l quota.Lack) bool { return slices.Contains(spaces, l.Space) }) {
+			owed = append(owed, int32(i))
+		}
+	}
+	if len(owed) == 0 {
+		return nil
+	}
+	remedy := &visibilityv1alpha1.Remedy{Type: visibilityv1alpha1.Wait}
+	text, several := m.named(remedy, owed, access)
+	verb := "starts with what is guaranteed to its quota"
+	if several {
+		verb = "start with what is guaranteed to their quotas"
+	}
+	remedy.Message = fmt.Sprintf("%s %s, and then %s", text, verb, strings.Join(amounts, ", and "))
+	return remedy
+}
