@@ -214,7 +214,7 @@ const (
 	LowerRequest RemedyType = "LowerRequest"
 	// ChangeObject means to change another object, which the message names.
 	ChangeObject RemedyType = "ChangeObject"
-	// Wait means to wait until a time.
+	// Wait means to wait until a time, or until others have acted.
 	Wait RemedyType = "Wait"
 )
 
@@ -230,11 +230,11 @@ type Remedy struct {
 	// +listType=atomic
 	// +optional
 	Changes []QuotaChange `json:"changes,omitempty"`
-	// units are the units that would have to end, of those that the caller may list.
+	// units are the units that would have to end, or that the unit waits for, of those that the caller may list.
 	// +listType=atomic
 	// +optional
 	Units []UnitSummary `json:"units,omitempty"`
-	// hiddenUnits is the number of further units that would have to end, which the caller may not list.
+	// hiddenUnits is the number of further units of that sort, which the caller may not list.
 	// +optional
 	HiddenUnits int32 `json:"hiddenUnits,omitempty"`
 	// ahead is the number of units ahead of the unit that would be admitted as well.
