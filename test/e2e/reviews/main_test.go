@@ -3,6 +3,8 @@
 package reviews
 
 import (
+	"flag"
+	"log"
 	"testing"
 
 	"kube-queue.dev/kube-queue/test/clustertest"
@@ -12,5 +14,9 @@ import (
 var suite *harness.Suite
 
 func TestMain(m *testing.M) {
+	// Stories wait most of the time, and should not wait for each other.
+	if err := flag.Set("test.parallel", "4"); err != nil {
+		log.Fatal(err)
+	}
 	harness.Main(m, clustertest.Options{PodRunTime: harness.UntilFinished}, func(s *harness.Suite) { suite = s })
 }

@@ -1,6 +1,8 @@
 package reviews
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os/exec"
@@ -16,12 +18,16 @@ import (
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	visibilityv1alpha1 "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
+	"kube-queue.dev/kube-queue/test/clustertest"
 	"kube-queue.dev/kube-queue/test/harness"
+	"kube-queue.dev/kube-queue/test/podrunner"
 )
 
 // story is a job that waits for a reason. What its review says is done admits the job.
 type story struct {
 	reason string
+	// name is that of the story if there are several of the reason. In lower case, it is the namespace.
+	name string
 	// node is the rest of the node of the namespace in the quota tree: its max, and its min if it has one. If it is empty,
 	// the namespace has no node.
 	node string
@@ -32,6 +38,10 @@ type story struct {
 	says string
 	does func(*scene, visibilityv1alpha1.Remedy)
 }
+
+// title is the name of the story, and namespace its namespace.
+func (s *story) title() string     { return cmp.Or(s.name, s.reason) }
+func (s *story) namespace() string { return strings.ToLower(s.title()) }
 
 // scene is a story in its namespace.
 type scene struct {
@@ -67,6 +77,72 @@ func label(text string) string {
 		return ""
 	}
 	return ", " + text
+}
+
+// strandedJob creates a Job whose pods no kubelet runs, as on a node that is lost.
+func (s *scene) strandedJob(name, cpu string) {
+	s.Apply(fmt.Sprintf(`{apiVersion: batch/v1, kind: Job, metadata: {name: %s, annotations: {scheduling.x-k8s.io/suspend: "true"}}, spec: {template: {
+		metadata: {annotations: {%s: nobody}}, spec: {
+		restartPolicy: Never, containers: [{name: main, image: busybox, resources: {requests: {cpu: %q}}}]}}}}`, name, podrunner.Annotation, cpu))
+	s.kubectlLater("delete", "jobs,pods", "--all", "-n", s.Namespace, "--force", "--grace-period=0")
+	s.WaitForPhase("Job", name, schedulingv1alpha1.PhaseDequeued, schedulingv1alpha1.PhaseRunning)
+}
+
+// unreadyJob creates a Job whose pods need a node with a label.
+func (s *scene) unreadyJob(name, label string) {
+	s.Apply(fmt.Sprintf(`{apiVersion: batch/v1, kind: Job, metadata: {name: %s, annotations: {scheduling.x-k8s.io/suspend: "true"}}, spec: {template: {spec: {
+		nodeSelector: {%s: present}, restartPolicy: Never, containers: [{name: main, image: busybox, resources: {requests: {cpu: "1"}}}]}}}}`, name, label))
+}
+
+// evictsLower has the jobs of the queue evicted for those of a greater priority.
+func (s *scene) evictsLower() {
+	s.PatchQueue(s.queue(), `{"spec":{"preemption":{"withinQueue":"LowerPriority","minRunTime":"0s"}}}`)
+}
+
+// borrowers are jobs that borrow 3 cpu.
+var borrowers = []string{"one", "two", "three"}
+
+func (s *scene) borrow() {
+	for _, name := range borrowers {
+		s.job(name, "1")
+		s.runs(name)
+	}
+}
+
+// kubectlLater runs kubectl when the story ends.
+func (s *scene) kubectlLater(args ...string) {
+	s.t.Cleanup(func() { // the context of the test is done at this time
+		if out, err := suite.Kubectl(context.Background(), args...); err != nil {
+			s.t.Errorf("kubectl %v: %v\n%s", args, err, out)
+		}
+	})
+}
+
+// refuseChanges has the API server refuse to change the spec of the units of the namespace. The job has a unit.
+func (s *scene) refuseChanges(job string) {
+	s.t.Helper()
+	s.Apply(`
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: ` + s.Namespace + `}
+spec:
+  matchConstraints:
+    namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: ` + s.Namespace + `}}
+    resourceRules: [{apiGroups: [scheduling.x-k8s.io], apiVersions: [v1alpha1], operations: [UPDATE], resources: [queueunits]}]
+  validations: [{expression: object.spec == oldObject.spec, message: the spec stays as it is}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: ` + s.Namespace + `}
+spec: {policyName: ` + s.Namespace + `, validationActions: [Deny]}
+`)
+	s.kubectlLater("delete", "validatingadmissionpolicy", s.Namespace)
+	s.kubectlLater("delete", "validatingadmissionpolicybinding", s.Namespace, "--ignore-not-found")
+	harness.Eventually(s.t, time.Minute, "changes are refused", func() (bool, string) {
+		out, err := suite.Kubectl(s.t.Context(), "patch", "queueunit", s.Unit("Job", job).Name, "-n", s.Namespace, "--type=merge", "-p", `{"spec":{"priority":7}}`,
+			"--dry-run=server", "--as=system:serviceaccount:"+clustertest.Namespace+":"+harness.Extensions)
+		return err != nil && strings.Contains(err.Error(), "the spec stays as it is"), fmt.Sprint(out, err)
+	})
 }
 
 func (s *scene) runs(name string) { s.WaitForPhase("Job", name, schedulingv1alpha1.PhaseRunning) }
@@ -177,7 +253,97 @@ func endOf(job string) func(*scene, visibilityv1alpha1.Remedy) {
 	return func(s *scene, _ visibilityv1alpha1.Remedy) { s.Delete(harness.Jobs, job) }
 }
 
+// wait does nothing.
+func wait(*scene, visibilityv1alpha1.Remedy) {}
+
+// lending is the rest of a node whose own jobs borrow the min of a child, and are not evicted for it.
+func lending(namespace string) string {
+	return fmt.Sprintf(`max: {cpu: 4}, attributes: {kube-queue/reclaim: never}, children: [{name: %s-owner, namespaces: [%s], min: {cpu: 2}}]`, namespace, namespace)
+}
+
+// stories begin with those that last longest.
 var stories = []story{
+	{reason: "Backoff", node: "max: {cpu: 2}", says: "the unit is tried again at ", prepare: func(s *scene) {
+		active := func(value string) {
+			s.Patch(harness.Jobs, "waiting", `{"metadata":{"annotations":{"scheduling.x-k8s.io/active":"`+value+`"}}}`)
+		}
+		s.job("waiting", "1")
+		for waits := false; !waits; {
+			s.runs("waiting")
+			active("false")
+			s.WaitForPhase("Job", "waiting", schedulingv1alpha1.PhaseEnqueued)
+			active("true")
+			harness.Eventually(s.t, time.Minute, "the job runs again or waits in backoff", func() (bool, string) {
+				status := s.Unit("Job", "waiting").Status
+				waits = status.Reason == "Backoff"
+				return waits || status.Phase == schedulingv1alpha1.PhaseRunning, fmt.Sprint(status.Phase, status.Reason)
+			})
+		}
+	}, does: wait},
+	{reason: "Backoff", name: "BackoffOfPods", node: "max: {cpu: 2}", says: "; after its release, all its pods must be ready within 5s", prepare: func(s *scene) {
+		s.PatchQueue(s.queue(), `{"spec":{"podsReadyTimeout":"5s"}}`)
+		s.unreadyJob("waiting", s.Namespace)
+	}, does: func(s *scene, _ visibilityv1alpha1.Remedy) {
+		s.kubectlLater("label", "nodes", "--all", s.Namespace+"-")
+		s.kubectl("label", "nodes", "--all", s.Namespace+"=present")
+	}},
+	{reason: "Backoff", name: "BackoffOfACheck", node: "max: {cpu: 2}", says: "; its admission checks (nodes) then decide again", prepare: func(s *scene) {
+		s.PatchQueue(s.queue(), `{"spec":{"admissionChecks":["nodes"]}}`)
+		s.job("waiting", "1")
+		s.check("waiting", "Retry")
+	}, does: func(s *scene, _ visibilityv1alpha1.Remedy) { s.check("waiting", "Ready") }},
+	{reason: "QuotaExceeded", name: "OverQuota", node: "max: {cpu: 4}", says: "raises max of cpu in quota root/overquota from 4 to 7", prepare: func(s *scene) {
+		s.job("first", "2", "", "completions: 3, parallelism: 1, ")
+		s.runs("first")
+		s.Patch(harness.Jobs, "first", `{"spec":{"parallelism":3}}`)
+		s.WaitForEvent("first", "OverQuota")
+		s.job("waiting", "1")
+	}},
+	{reason: "Preempting", node: "max: {cpu: 3}", says: "stops, which is being evicted for it", prepare: func(s *scene) {
+		s.evictsLower()
+		s.strandedJob("first", "2")
+		s.job("waiting", "3", `, scheduling.x-k8s.io/priority: "10"`)
+	}, does: func(s *scene, remedy visibilityv1alpha1.Remedy) {
+		if len(remedy.Units) != 1 || remedy.Units[0].Name != s.Unit("Job", "first").Name {
+			s.t.Fatalf("the unit waits for %+v", remedy.Units)
+		}
+		s.kubectl("delete", "pods", "-l", "job-name=first", "--force", "--grace-period=0")
+	}},
+	{reason: "QuotaExceeded", name: "Kept", node: "max: {cpu: 3}", says: "raises max of cpu in quota root/kept from 3 to ", prepare: func(s *scene) {
+		s.evictsLower()
+		s.strandedJob("first", "2")
+		s.job("urgent", "3", `, scheduling.x-k8s.io/priority: "10"`)
+		s.WaitForReason("Job", "urgent", "Preempting")
+		s.job("waiting", "1")
+	}},
+	{reason: "BorrowingPaused", node: lending("borrowingpaused"), says: "starts with what is guaranteed to its quota, and then 1 cpu is unused in quota root/borrowingpaused",
+		prepare: func(s *scene) {
+			s.borrow()
+			s.job("owed", "2", "labels: {kube-queue/quota-name: borrowingpaused-owner}")
+			s.WaitForReason("Job", "owed", "QuotaExceeded")
+			s.job("waiting", "1")
+		}, does: func(s *scene, remedy visibilityv1alpha1.Remedy) {
+			if len(remedy.Units) != 1 || remedy.Units[0].Name != s.Unit("Job", "owed").Name {
+				s.t.Fatalf("the unit waits for %+v", remedy.Units)
+			}
+			s.Delete(harness.Jobs, borrowers[0])
+			s.runs("owed")
+			s.Delete(harness.Jobs, borrowers[1])
+		}},
+	{reason: "QuotaExceeded", name: "Owed", node: lending("owed"), says: "raises max of cpu in quota root/owed from 4 to 5", prepare: func(s *scene) {
+		s.borrow()
+		s.job("waiting", "2", "labels: {kube-queue/quota-name: owed-owner}")
+	}},
+	{reason: "JobChanged", node: "max: {cpu: 4}", says: "job-extensions writes the new request into the unit", prepare: func(s *scene) {
+		s.PatchQueue(s.queue(), `{"spec":{"admissionChecks":["nodes"]}}`)
+		s.job("waiting", "1", "", "completions: 2, parallelism: 1, ")
+		s.WaitForPhase("Job", "waiting", schedulingv1alpha1.PhaseReserved)
+		s.refuseChanges("waiting")
+		s.Patch(harness.Jobs, "waiting", `{"spec":{"parallelism":2}}`)
+	}, does: func(s *scene, _ visibilityv1alpha1.Remedy) {
+		s.kubectl("delete", "validatingadmissionpolicybinding", s.Namespace)
+		s.check("waiting", "Ready")
+	}},
 	{reason: "QuotaExceeded", node: "max: {cpu: 2}", says: "an administrator raises max of cpu in quota root/quotaexceeded from 2 to 3", prepare: func(s *scene) {
 		s.job("first", "2")
 		s.runs("first")
@@ -252,10 +418,10 @@ var stories = []story{
 			return nil
 		})
 	}},
-	{reason: "InvalidRequest", node: "max: {cpu: 2}", says: "max-exec-time-seconds", prepare: func(s *scene) {
-		s.job("waiting", "1", `, scheduling.x-k8s.io/max-exec-time-seconds: "soon"`)
+	{reason: "InvalidRequest", node: "max: {cpu: 2}", says: "annotation scheduling.x-k8s.io/priority must be an integer", prepare: func(s *scene) {
+		s.job("waiting", "1", `, scheduling.x-k8s.io/priority: "high"`)
 	}, does: func(s *scene, _ visibilityv1alpha1.Remedy) {
-		s.kubectl("annotate", "job", "waiting", "scheduling.x-k8s.io/max-exec-time-seconds-")
+		s.kubectl("annotate", "job", "waiting", "scheduling.x-k8s.io/priority-")
 	}},
 	{reason: "AdmissionCheckMissing", node: "max: {cpu: 2}", says: "an administrator creates AdmissionCheck absent", prepare: func(s *scene) {
 		s.PatchQueue(s.queue(), `{"spec":{"admissionChecks":["absent"]}}`)
@@ -269,40 +435,63 @@ var stories = []story{
 	}, does: func(s *scene, _ visibilityv1alpha1.Remedy) { s.check("waiting", "Ready") }},
 	{reason: "WaitingForPods", node: "max: {cpu: 2}", says: "the pods of the job that queue root-waitingforpods has admitted last become ready, or the job ends", prepare: func(s *scene) {
 		s.PatchQueue(s.queue(), `{"spec":{"podsReadyTimeout":"10m","blockUntilPodsReady":true}}`)
-		s.Apply(`{apiVersion: batch/v1, kind: Job, metadata: {name: first, annotations: {scheduling.x-k8s.io/suspend: "true"}}, spec: {template: {spec: {
-			nodeSelector: {no: node}, restartPolicy: Never, containers: [{name: main, image: busybox, resources: {requests: {cpu: "1"}}}]}}}}`)
+		s.unreadyJob("first", s.Namespace)
 		s.WaitForPhase("Job", "first", schedulingv1alpha1.PhaseDequeued, schedulingv1alpha1.PhaseRunning)
 		s.job("waiting", "1")
 	}, does: endOf("first")},
 }
 
+// withoutTree and withInvalidTree are stories in a cluster without a valid quota tree.
+var (
+	withoutTree = story{reason: "NoQuota", name: "NoTree", says: "ask an administrator to create one that lists the namespace of the job", prepare: func(s *scene) {
+		s.job("waiting", "1")
+	}, does: func(s *scene, _ visibilityv1alpha1.Remedy) { s.Tree(`{cpu: "1"}`) }}
+
+	withInvalidTree = story{reason: "InvalidQuotaTree", node: "max: {cpu: 1}", prepare: func(s *scene) {
+		_, err := suite.Kubectl(s.t.Context(), "-n", "kube-system", "delete", "elasticquotatree", "--all")
+		harness.Must(s.t, err)
+		s.job("waiting", "1")
+		s.WaitForReason("Job", "waiting", "NoQuota") // no earlier tree is known any more
+		s.Tree(`{cpu: "-4"}`)
+	}, says: `an administrator corrects ElasticQuotaTree kube-system/elasticquotatree: root/team: max: cpu: -4 is negative; set it to 0 or more`}
+)
+
 // The sentence is the one that the unit shows, which the page of the reasons promises.
 func TestWhatWouldAdmitAJobForEachReason(t *testing.T) {
 	env := suite.Env(t, "default")
-	var nodes []string
-	for _, s := range stories {
-		name := strings.ToLower(s.reason)
-		if s.node == "" {
-			continue
-		}
-		nodes = append(nodes, fmt.Sprintf("{name: %s, namespaces: [%s], %s}", name, name, s.node))
-	}
-	env.TreeOf(nodes...)
 	_, err := env.Queue.SchedulingV1alpha1().AdmissionChecks().Create(t.Context(), &schedulingv1alpha1.AdmissionCheck{
 		ObjectMeta: metav1.ObjectMeta{Name: "nodes"}, Spec: schedulingv1alpha1.AdmissionCheckSpec{ControllerName: "example.com/nodes"}}, metav1.CreateOptions{})
 	harness.Must(t, err)
+	t.Cleanup(func() { // the context of the test is done at this time
+		harness.Must(t, env.Queue.SchedulingV1alpha1().AdmissionChecks().Delete(context.Background(), "nodes", metav1.DeleteOptions{}))
+	})
 	start(t, env)
+	promised := readPromises(t)
+	run := func(s story) {
+		t.Run(s.title(), func(t *testing.T) { play(&scene{suite.Part(t, s.namespace()), t}, s, promised) })
+	}
+	run(withoutTree)
+	var nodes []string
+	for _, s := range append([]story{withInvalidTree}, stories...) {
+		if s.node == "" {
+			continue
+		}
+		nodes = append(nodes, fmt.Sprintf("{name: %s, namespaces: [%s], %s}", s.namespace(), s.namespace(), s.node))
+	}
+	invalid := withInvalidTree
+	invalid.does = func(s *scene, _ visibilityv1alpha1.Remedy) { s.TreeOf(nodes...) }
+	run(invalid)
 	t.Run("stories", func(t *testing.T) {
 		for _, s := range stories {
-			t.Run(s.reason, func(t *testing.T) {
+			t.Run(s.title(), func(t *testing.T) {
 				t.Parallel()
-				play(&scene{suite.Part(t, strings.ToLower(s.reason)), t}, s)
+				play(&scene{suite.Part(t, s.namespace()), t}, s, promised)
 			})
 		}
 	})
 }
 
-func play(l *scene, s story) {
+func play(l *scene, s story, promised *promises) {
 	l.t.Helper()
 	s.prepare(l)
 	var unit *schedulingv1alpha1.QueueUnit
@@ -316,6 +505,9 @@ func play(l *scene, s story) {
 	answer := why(l.t, l.Env, "", "waiting")
 	if string(answer.Reason) != s.reason || answer.Message != unit.Status.Message {
 		l.t.Errorf("the answer is %s: %s\nthe unit shows %s: %s", answer.Reason, answer.Message, unit.Status.Reason, unit.Status.Message)
+	}
+	if !promised.has(s.reason, answer.Message) {
+		l.t.Errorf("the page of the reasons has no example like this message for %s: %s", s.reason, answer.Message)
 	}
 	at := slices.IndexFunc(answer.WouldAdmit, func(r visibilityv1alpha1.Remedy) bool { return strings.Contains(r.Message, s.says) })
 	if at < 0 {
