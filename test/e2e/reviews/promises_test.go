@@ -10,10 +10,12 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// promises are the examples of messages on the page of the reasons, by reason, and the formats of all messages of units.
+// promises are what the page of the reasons has: examples of messages, by reason. formats are those of all messages of units.
 type promises struct {
 	examples map[string][]string
 	formats  []*regexp.Regexp
+	// reasons are all reasons of units that wait.
+	reasons []string
 }
 
 // leastOfFormat is how many characters a format has at least that are not verbs. Shorter ones fit almost any message.
@@ -21,7 +23,9 @@ const leastOfFormat = 20
 
 var (
 	verb = regexp.MustCompile(`%[a-z]`)
-	row  = regexp.MustCompile("^\\| `(.*)` \\| `pkg/|^\\| `(.*)` \\| `extensions/")
+	// listed is a row of the table of reasons, and row one of the table of messages.
+	listed = regexp.MustCompile("^\\| \\[`(\\w+)`\\]")
+	row    = regexp.MustCompile("^\\| `(.*)` \\| `pkg/|^\\| `(.*)` \\| `extensions/")
 )
 
 func readPromises(t *testing.T) *promises {
@@ -30,6 +34,9 @@ func readPromises(t *testing.T) *promises {
 	section := ""
 	for line := range strings.Lines(page(t, "reasons.md")) {
 		line = strings.TrimSpace(line)
+		if found := listed.FindStringSubmatch(line); found != nil && section == "Reasons" {
+			p.reasons = append(p.reasons, found[1])
+		}
 		switch {
 		case strings.HasPrefix(line, "#"):
 			section = strings.TrimLeft(line, "# ")
@@ -58,8 +65,8 @@ func readPromises(t *testing.T) *promises {
 		}
 		p.formats = append(p.formats, regexp.MustCompile("^"+strings.Join(parts, ".*")+"$"))
 	}
-	if len(p.examples) == 0 || len(p.formats) == 0 {
-		t.Fatalf("the pages have %d sections with examples, and %d formats", len(p.examples), len(p.formats))
+	if len(p.examples) == 0 || len(p.formats) == 0 || len(p.reasons) == 0 {
+		t.Fatalf("the pages have %d sections with examples, %d formats and %d reasons", len(p.examples), len(p.formats), len(p.reasons))
 	}
 	for reason := range p.examples {
 		if p.has(reason, "another message") {

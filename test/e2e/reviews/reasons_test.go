@@ -467,12 +467,18 @@ func TestWhatWouldAdmitAJobForEachReason(t *testing.T) {
 	})
 	start(t, env)
 	promised := readPromises(t)
+	all := append([]story{withoutTree, withInvalidTree}, stories...)
+	for _, reason := range promised.reasons {
+		if !slices.ContainsFunc(all, func(s story) bool { return s.reason == reason }) {
+			t.Errorf("no story is about %s", reason)
+		}
+	}
 	run := func(s story) {
 		t.Run(s.title(), func(t *testing.T) { play(&scene{suite.Part(t, s.namespace()), t}, s, promised) })
 	}
 	run(withoutTree)
 	var nodes []string
-	for _, s := range append([]story{withInvalidTree}, stories...) {
+	for _, s := range all {
 		if s.node == "" {
 			continue
 		}
