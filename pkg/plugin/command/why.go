@@ -97,6 +97,9 @@ func (c *cluster) answer(ctx context.Context, t *target, warned *bool) (*visibil
 		c.warnOnce(err, warned)
 		return c.whyOfObjects(ctx, t)
 	}
+	if err == nil && review.Status != nil {
+		objects.AddHolding(review.Status, t.unit)
+	}
 	return review, err
 }
 

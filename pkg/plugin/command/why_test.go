@@ -129,6 +129,40 @@ What would admit it:
 	says(t, a, 1, []string{"error: no quota is in force\n"}, "tree")
 }
 
+// Neither decides who is admitted, so kube-queue-controller does not answer it.
+func TestWhyRepeatsWhatAUnitThatHoldsQuotaSays(t *testing.T) {
+	unit := func(name, phase string, status map[string]any) map[string]any {
+		status["phase"] = phase
+		return map[string]any{"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "QueueUnit", "metadata": map[string]any{"name": name, "namespace": "research"},
+			"spec": map[string]any{"consumerRef": map[string]any{"apiVersion": "ray.io/v1", "kind": "RayJob", "name": "job-of-" + name}}, "status": status}
+	}
+	a := newAPI(t, "")
+	a.add(unit("no-node", "Dequeued", map[string]any{"conditions": []any{map[string]any{"type": "PodsScheduled", "status": "False", "reason": "PodsUnschedulable", "message": "3 Insufficient cpu."}}}))
+	a.add(unit("scheduled", "Dequeued", map[string]any{"conditions": []any{map[string]any{"type": "PodsScheduled", "status": "True", "reason": "x", "message": "x"}}}))
+	a.add(unit("remains", "Running", map[string]any{"reason": "PodsRemain", "message": "its RayCluster exists"}))
+	// The unit was read before it was released.
+	a.add(unit("read-before", "Enqueued", map[string]any{"reason": "QuotaExceeded", "message": "insufficient cpu"}))
+	phases := map[any]string{"no-node": "Dequeued", "scheduled": "Dequeued", "remains": "Running", "read-before": "Running"}
+	answering := func(spec map[string]any) (any, *metav1.Status) {
+		return map[string]any{"observedTime": "2026-01-01T12:00:00.000000Z", "phase": phases[spec["unit"]]}, nil
+	}
+	for name, want := range map[string]string{
+		"no-node":     "RayJob job-of-no-node is released, and its pods do not run yet: PodsUnschedulable\n  3 Insufficient cpu.\n",
+		"scheduled":   "RayJob job-of-scheduled is released, and its pods do not run yet\n\n",
+		"remains":     "RayJob job-of-remains has ended, and still holds quota: PodsRemain\n  its RayCluster exists\n",
+		"read-before": "RayJob job-of-read-before runs\n\n",
+	} {
+		a.answer["queueunitreviews"] = answering
+		if code, out, errs := a.run("why", "qu/"+name); code != 0 || errs != "" || !strings.HasPrefix(out, want) {
+			t.Errorf("%s: exit status %d\n%s%s", name, code, out, errs)
+		}
+		delete(a.answer, "queueunitreviews")
+		if code, out, errs := a.run("why", "qu/"+name); code != 0 || errs != down || name != "read-before" && !strings.HasPrefix(out, want) {
+			t.Errorf("%s, of the objects: exit status %d\n%s%s", name, code, out, errs)
+		}
+	}
+}
+
 // refusal is the answer of a webhook that refuses.
 func refusal(why string) *metav1.Status {
 	return &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Code: 403, Reason: metav1.StatusReasonForbidden, Status: "Failure",

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -47,6 +48,7 @@ func Why(read Read, now metav1.MicroTime) *visibility.QueueUnitReviewStatus {
 		ObservedTime: now, Phase: string(cmp.Or(unit.Status.Phase, v1alpha1.PhaseEnqueued)), Queue: unit.Status.Queue, Quota: unit.Status.Quota,
 		Priority: unit.Spec.Priority, Requests: unit.Spec.Resource, Reason: unit.Status.Reason, Message: unit.Status.Message,
 	}
+	AddHolding(status, unit)
 	if read.Queue != nil {
 		status.Policy = string(read.Queue.Status.Policy)
 		if most := read.Queue.Spec.MaxPriority; most != nil {
@@ -70,6 +72,18 @@ func Why(read Read, now metav1.MicroTime) *visibility.QueueUnitReviewStatus {
 		status.WouldAdmit = []visibility.Remedy{{Type: message.kind, Message: message.text}}
 	}
 	return status
+}
+
+// AddHolding adds to an answer without a reason what the unit says while it holds quota: that its job has ended and leaves
+// pods, or that its pods have no node. The unit alone has this, because neither decides who is admitted.
+func AddHolding(status *visibility.QueueUnitReviewStatus, unit *v1alpha1.QueueUnit) {
+	if status.Reason != "" || status.Phase != string(unit.Status.Phase) || !unit.Status.Phase.HoldsQuota() {
+		return
+	}
+	status.Reason, status.Message = unit.Status.Reason, unit.Status.Message
+	if unscheduled := apimeta.FindStatusCondition(unit.Status.Conditions, wellknown.ConditionPodsScheduled); status.Reason == "" && unscheduled != nil && unscheduled.Status == metav1.ConditionFalse {
+		status.Reason, status.Message = wellknown.Reason(unscheduled.Reason), unscheduled.Message
+	}
 }
 
 // placeInQueue sets the position of the unit, and who is ahead.

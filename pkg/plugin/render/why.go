@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	visibility "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/plugin/text"
 )
@@ -76,6 +77,8 @@ func headline(w *strings.Builder, about Subject, status *visibility.QueueUnitRev
 		verdict = "holds quota and waits for its admission checks"
 	case phase == v1alpha1.PhaseDequeued:
 		verdict, colour = "is released, and its pods do not run yet", text.Green
+	case phase == v1alpha1.PhaseRunning && status.Reason == wellknown.ReasonPodsRemain:
+		verdict, colour = "has ended, and still holds quota", text.Yellow
 	case phase == v1alpha1.PhaseRunning:
 		verdict, colour = "runs", text.Green
 	case phase == v1alpha1.PhaseSucceeded:
