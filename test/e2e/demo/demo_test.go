@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"kube-queue.dev/kube-queue/test/docs"
 )
 
 const root = "../../.."
@@ -50,6 +52,55 @@ func TestTheDemoRunsAndWhatItProposesWorks(t *testing.T) {
 		run(t, filepath.Join(bin, "kubectl"), "--kubeconfig", filepath.Join(data, "kubeconfig"), "wait", "queueunit/"+unitOf(t, bin, data, namespace, job),
 			"-n", namespace, "--timeout=30s", "--for=jsonpath={"+column+"}="+want)
 	}
+	debug(t, bin, data)
+}
+
+// debug runs the commands of CONTRIBUTING.md for the cluster of the demo.
+func debug(t *testing.T, bin, data string) {
+	t.Helper()
+	page, err := docs.ReadPage(os.DirFS(root), "CONTRIBUTING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	here := strings.NewReplacer("$PWD/.cluster/demo", data, ".cluster/demo", data, "bin/", bin+"/")
+	command := func(words string) string {
+		for _, command := range page.Commands {
+			if strings.Contains(command.Text, words) && !command.Inline {
+				return here.Replace(command.Text)
+			}
+		}
+		t.Fatalf("CONTRIBUTING.md has no command with %q; change this test", words)
+		return ""
+	}
+	shell := func(commands ...string) string {
+		return run(t, "bash", "-euo", "pipefail", "-c", strings.Join(commands, "\n"))
+	}
+	kubeconfig := command("export KUBECONFIG=")
+	expectInOrder(t, shell(kubeconfig, command("kubectl get job,qu")), "job.batch/huge", "queueunit.scheduling.x-k8s.io/huge-job-")
+	expectInOrder(t, shell(command("localcluster status")), "job-extensions")
+	expectInOrder(t, shell(command("localcluster logs")), "Settings in force")
+
+	// Another build takes over.
+	shell(command("program stop"))
+	own := exec.Command("bash", "-c", "exec "+command("job-extensions --kubeconfig="))
+	own.Dir = root
+	var log strings.Builder
+	own.Stdout, own.Stderr = &log, &log
+	if err := own.Start(); err != nil {
+		t.Fatal(err)
+	}
+	end := func() {
+		_ = own.Process.Kill()
+		if own.Wait() != nil && own.ProcessState.ExitCode() > 0 {
+			t.Errorf("the reader's job-extensions ended:\n%s", &log)
+		}
+	}
+	defer end()
+	expectInOrder(t, shell(kubeconfig, here.Replace(`bin/kubectl create job mine -n interns --image=busybox --dry-run=client -o yaml |
+  bin/kubectl annotate --local -f - -o yaml scheduling.x-k8s.io/suspend=true | bin/kubectl create -f -
+bin/kubectl wait job/mine -n interns --timeout=60s '--for=jsonpath={.spec.suspend}=false'
+bin/kubectl get queueunits -n interns -o name`)), "job.batch/mine created", "/mine-job-")
+	expectInOrder(t, shell(command("audit-check")), "job")
 }
 
 // next runs the commands that the demo prints at its end in one shell, and returns what they
