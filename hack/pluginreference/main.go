@@ -39,7 +39,10 @@ The kubectl plugin of kube-queue. It uses the kubeconfig, the flags and the righ
 ## Install
 
 Put the program ` + "`kubectl-kube_queue`" + ` of a [release](../operations/releases.md#files) into a folder of PATH. A release
-that is published also has ` + "`kube-queue.yaml`" + `, a manifest for an index of krew of your own.
+that is published also has ` + "`kube-queue.yaml`" + `, a manifest for an index of krew of your own. In a clone of the repository,
+this command builds the program, with Go 1.26:
+
+` + "```sh\ngo build -o bin/ ./cmd/kubectl-kube_queue\n```" + `
 
 kubectl completes commands, flags, and the names of jobs, queues, quotas and namespaces with the script
 ` + "`kubectl_complete-kube_queue`" + `, which is in the archive of the program. The command ` + "`completion kubectl`" + ` prints it as

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// elided is the line of a page for lines that are left out, at the start or the end of an output.
+// elided is the line of a page for lines that are left out, at the start or the end of an output, or at both.
 const elided = "[...]"
 
 // Compare compares an output with what a page shows. Random parts of names, times and durations
@@ -15,17 +15,18 @@ const elided = "[...]"
 // second. Everything else must be equal. If it is, the names of the page are known afterwards.
 func (n *Names) Compare(shown, actual string) error {
 	want, got := read(shown), read(actual)
-	switch {
-	case len(want) == 0:
+	if len(want) == 0 {
 		return nil
-	case want[0].text() == elided:
+	}
+	if want[0].text() == elided {
 		want = want[1:]
 		start := slices.IndexFunc(got, func(l line) bool { return len(want) > 0 && l.text() == want[0].text() })
 		if start < 0 {
 			return fmt.Errorf("there is no line %q", want[0].text())
 		}
 		got = got[start:]
-	case want[len(want)-1].text() == elided:
+	}
+	if want[len(want)-1].text() == elided {
 		want = want[:len(want)-1]
 		got = got[:min(len(got), len(want))]
 	}
@@ -77,8 +78,8 @@ type line struct {
 func (l line) text() string { return strings.Join(l.cells, " | ") }
 
 var (
-	// header is the first line of a table, of kubectl get or of the events of kubectl describe.
-	header = regexp.MustCompile(`^(NAME|NAMESPACE)( +[A-Z][A-Z -]*)*$|^ +Type +Reason +Age +From +Message$`)
+	// header is the first line of a table, of kubectl get, of the plugin or of the events of kubectl describe.
+	header = regexp.MustCompile(`^ *(NAME|NAMESPACE)( +[A-Z][A-Z .-]*)*$|^ +Type +Reason +Age +From +Message$`)
 	column = regexp.MustCompile(`\S+(?: \S+)*`)
 
 	times     = regexp.MustCompile(`\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?Z`)

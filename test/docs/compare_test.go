@@ -36,6 +36,10 @@ train-ccccc-job-9af2526000   Enqueued   4s    used 1500m of max 2
 			"Events:\n  Type    Reason  Age               From  Message\n  Normal  Queued  8s (x3 over 57s)  a     b\n", "x3"},
 		"an event more": {"[...]\nEvents:\n  Type    Reason  Age  From  Message\n  Normal  Queued  3s   a     b\n",
 			"Events:\n  Type    Reason  Age  From  Message\n  Normal  Queued  3s   a     b\n  Normal  Queued  3s   a     c\n", "4 lines instead of 3"},
+		"left out at both ends":                     {"[...]\nb: 2\n[...]\n", "a: 1\nb: 2\nc: 3\n", ""},
+		"another line where both ends are left out": {"[...]\nb: 2\nc: 3\n[...]\n", "a: 1\nb: 2\nc: 4\nd: 5\n", "c: 4"},
+		"a table of the plugin": {"Ahead of it:\n  NAMESPACE   NAME    PHASE     AGE   ENDS-BEFORE\n  research    a       Running   4s\n",
+			"Ahead of it:\n  NAMESPACE   NAME    PHASE     AGE     ENDS-BEFORE\n  research    a       Running   1m14s\n", ""},
 		"left out at the end": {"a: 1\n[...]\n", "a: 1\nb: 2\n", ""},
 		"points in time":      {"at: \"2026-11-23T01:20:21Z\"", "at: \"2027-01-01T00:00:00Z\"", ""},
 	} {

@@ -5,6 +5,7 @@
 // output of a command is what a block ```console shows below it.
 //
 // The package test/docs/cluster runs the commands of the pages of ClusterPages on a real cluster
-// and compares their output. A test of this package fails if any other command is not in the file
+// and compares their output. Of a command in a block, the page must show all that it prints, or a part
+// with [...] for what is left out. With -v, the test prints what each command has printed. A test of this package fails if any other command is not in the file
 // executed.yaml, which names what executes it.
 package docs

@@ -14,8 +14,8 @@ type Page struct {
 	Path string
 	// Commands are in the order of the page.
 	Commands []Command
-	// Manifests are the texts of the blocks ```yaml, Texts those of blocks without a language.
-	Manifests, Texts []string
+	// Manifests are the texts of the blocks ```yaml.
+	Manifests []string
 }
 
 // Command is a command that a page shows.
@@ -84,8 +84,6 @@ func (p *Page) readBlock(language string, lines []string, first int) {
 		p.Manifests = append(p.Manifests, strings.Join(lines, "\n")+"\n")
 	case language == "console" || slices.ContainsFunc(lines, func(line string) bool { return strings.HasPrefix(line, "$ ") }):
 		p.readSession(lines, first)
-	case language == "":
-		p.Texts = append(p.Texts, strings.Join(lines, "\n")+"\n")
 	}
 }
 

@@ -23,8 +23,12 @@ type scene struct {
 	// released is set if the job of the page does not wait. Then kube-controller-manager may see it
 	// only after its release, and does not report that it was suspended and resumed.
 	released bool
+	// asOnPage, if set, replaces what depends on the machine by what the page shows.
+	asOnPage *strings.Replacer
 	// unit is the QueueUnit that the page calls NAME.
 	unit string
+	// controller is kube-queue-controller, which a scene can stop and start.
+	controller *harness.Replica
 	// folder is where the commands run, and home the home directory of kubectl.
 	folder, home string
 	// next is the number of the next command.
@@ -68,11 +72,13 @@ func (s *scene) command(words string) docs.Command {
 }
 
 // run runs the next command, and compares its output. A command that only reads runs until the
-// output is as on the page, because the page shows a state that the cluster reaches in time.
+// output is as on the page, because the page shows a state that the cluster reaches in time. A page must
+// show what the commands of its blocks print; a command in the text shows nothing.
 func (s *scene) run(words string) string {
 	s.t.Helper()
 	command := s.command(words)
 	var out string
+	defer func() { s.t.Logf("%s prints:\n%s", command, out) }()
 	if command.Output == "" || !reads(command.Text) {
 		var err error
 		if out, err = s.shell(command.Text); err != nil {
@@ -80,6 +86,9 @@ func (s *scene) run(words string) string {
 		}
 		if err := s.compare(command.Output, out); err != nil {
 			s.t.Fatalf("%s: %v\nThe page shows:\n%s\nThe cluster shows:\n%s", command, err, command.Output, out)
+		}
+		if command.Output == "" && !command.Inline && strings.TrimSpace(out) != "" {
+			s.t.Errorf("%s prints this, which the page does not show; show it in a block ```console:\n%s", command, out)
 		}
 		return out
 	}
@@ -149,7 +158,10 @@ func (s *scene) end() {
 // shell runs a command as a reader does, and returns what a terminal shows.
 func (s *scene) shell(text string) (string, error) {
 	text = s.names.InCluster(text)
-	text = strings.NewReplacer("NAMESPACE", pageNamespace, "NAME", s.unit).Replace(text)
+	text = strings.ReplaceAll(text, "NAMESPACE", pageNamespace)
+	if s.unit != "" {
+		text = strings.ReplaceAll(text, "NAME", s.unit)
+	}
 	if s.Namespace != "default" {
 		text = strings.ReplaceAll(text, pageNamespace, s.Namespace)
 	}
@@ -166,10 +178,23 @@ func (s *scene) shell(text string) (string, error) {
 // onPage replaces the namespace of the scene by that of the page. Both have the same length, so
 // the columns of tables stay where they are.
 func (s *scene) onPage(out string) string {
+	if s.asOnPage != nil {
+		out = s.asOnPage.Replace(out)
+	}
 	if s.Namespace == "default" || s.Namespace == pageNamespace {
 		return out
 	}
 	return strings.ReplaceAll(out, s.Namespace, pageNamespace)
+}
+
+// kubectl runs a command of the scene, which is not on the page.
+func (s *scene) kubectl(args ...string) string {
+	s.t.Helper()
+	out, err := suite.Kubectl(s.t.Context(), args...)
+	if err != nil {
+		s.t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return out
 }
 
 // write writes a file into the folder of the commands.

@@ -91,12 +91,16 @@ func (r *reader) runs(command docs.Command) bool {
 		!strings.Contains(command.Text, " patch secret job-extensions-webhook ")
 }
 
-// again runs a command once more.
+// again runs a command once more, and compares its output with that on the page.
 func (r *reader) again(command docs.Command) {
 	r.t.Helper()
 	cmd := exec.CommandContext(r.t.Context(), "bash", "-euo", "pipefail", "-c", command.Text)
 	cmd.Dir, cmd.Env = r.folder, r.env
-	if out, err := cmd.CombinedOutput(); err != nil {
+	out, err := cmd.CombinedOutput()
+	if err == nil {
+		err = new(docs.Names).Compare(command.Output, string(out))
+	}
+	if err != nil {
 		r.t.Fatalf("%s: %v\n%s", command, err, out)
 	}
 }
@@ -116,7 +120,7 @@ func (s *stage) expectImages(registry string) {
 func TestTheCommandsOfTheInstallPageRun(t *testing.T) {
 	s := begin(t)
 	r := s.read(installPage)
-	fromRegistry := r.run("helm install kube-queue oci://")
+	r.run("helm install kube-queue oci://")
 	r.run("rollout status deployment kube-queue-controller")
 	r.run("rollout status deployment job-extensions")
 	s.expectImages(released.registry + "/kube-queue/")
@@ -126,7 +130,10 @@ func TestTheCommandsOfTheInstallPageRun(t *testing.T) {
 	s.waitForRollout()
 	s.remove()
 
-	r.again(fromRegistry)
+	readme := s.read("README.md")
+	readme.run("helm install kube-queue oci://")
+	readme.run("rollout status deployment kube-queue-controller")
+	readme.run("rollout status deployment job-extensions")
 	r.run("helm upgrade kube-queue oci://")
 	s.waitForRollout()
 	s.remove()
