@@ -3,6 +3,7 @@ package visibility
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -166,9 +167,11 @@ func (m *Model) lack(r *quota.Refusal) visibilityv1alpha1.Lack {
 	case quota.Lending, quota.Kept:
 		l.Bound = boundReserved
 	}
-	missing := r.Asked - max(m.view.Backend.Room(r.Lack.Space), 0)
-	if r.Final() {
-		missing = r.Asked - r.Limit
+	missing := r.Asked - r.Limit
+	if !r.Final() {
+		// If the limit is exceeded, the room is negative, and the excess must be freed as well.
+		room := max(m.view.Backend.Room(r.Lack.Space), -math.MaxInt64)
+		missing = resources.AddTimes(r.Asked-max(room, 0), max(-room, 0), 1)
 	}
 	l.Missing = format(max(missing, 0))
 	return l

@@ -286,6 +286,23 @@ func TestWhyAndWhatWouldAdmit(t *testing.T) {
 	}
 }
 
+func TestWhatAUnitLacksIsMoreIfTheLimitIsExceeded(t *testing.T) {
+	cl := newCluster(t, teams(), tree.Options{})
+	cl.submit("b/one", cl.request("cpu", 10000))
+	lowered := teams()
+	lowered.Max, lowered.Children[1].Max = amounts("cpu", "9"), amounts("cpu", "6")
+	backend, _, err := tree.New(cl.names, lowered, tree.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cl.core.Apply(cl.now, scheduler.QuotaChanged{Backend: backend})
+	cl.submit("b/two", cl.request("cpu", 1000))
+	lacks := cl.why("b/two", everything()).Lacks
+	if len(lacks) != 2 || lacks[0].Quota != "root/b" || lacks[0].Used != "10" || lacks[0].Limit != "6" || lacks[0].Missing != "5" || lacks[1].Missing != "2" {
+		t.Errorf("it lacks %+v", lacks)
+	}
+}
+
 // Units of 36 queues compete below a full parent. Each queue takes what its own max allows, before the last unit of one of
 // them gets anything.
 func TestTheLastOfManyUnitsIsAdmittedByARaiseForAllThatCompete(t *testing.T) {
