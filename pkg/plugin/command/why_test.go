@@ -83,8 +83,11 @@ func TestWhyPrefersTheAnswerOfWhoDecides(t *testing.T) {
 		}
 		return map[string]any{"observedTime": "2026-01-01T12:00:00.000000Z", "phase": "Enqueued", "queue": "company-research", "quota": "company/research", "policy": "Block", "priority": 3,
 			"requests": map[string]any{"cpu": "500m"}, "reason": "NotAtFront", "message": "another unit is ahead", "position": 5, "waiting": 9, "aheadHidden": 4, "until": "2026-01-01T13:00:00Z",
-			"holders":    []any{map[string]any{"quota": "company/other", "units": 2, "used": map[string]any{"cpu": "3"}, "borrowed": map[string]any{"cpu": "1"}}},
-			"wouldAdmit": []any{map[string]any{"type": "EndUnits", "message": "the end of 2 units", "hiddenUnits": 1, "units": []any{map[string]any{"namespace": "research", "name": "u"}}, "command": "kubectl delete x"}},
+			"holders": []any{map[string]any{"quota": "company/other", "units": 2, "used": map[string]any{"cpu": "3"}, "borrowed": map[string]any{"cpu": "1"}}},
+			"wouldAdmit": []any{map[string]any{"type": "EndUnits", "message": "the end of 2 units", "hiddenUnits": 1, "units": []any{map[string]any{"namespace": "research", "name": "u"}}, "command": "kubectl delete x"},
+				map[string]any{"type": "EndUnits", "message": "research/v, research/w and 1 more end", "units": []any{map[string]any{"namespace": "research", "name": "v"},
+					map[string]any{"namespace": "research", "name": "w"}, map[string]any{"namespace": "research", "name": "x"}}},
+				map[string]any{"type": "EndUnits", "message": "2 units that you may not list end", "hiddenUnits": 2}},
 		}, nil
 	}
 	expect(t, a, 0, `Job train-c waits: NotAtFront
@@ -110,6 +113,9 @@ What would admit it:
       research/u
       1 unit of namespaces that you may not read
       kubectl delete x
+  - research/v, research/w and 1 more end
+      research/x
+  - 2 units that you may not list end
 `, "", "why", "train-c")
 	if len(a.requests) != 1 || a.requests[0] != `ASK queueunitreviews research {"unit":"train-c-job-2e7d2c03a9"}` {
 		t.Errorf("asked %q", a.requests)

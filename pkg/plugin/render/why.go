@@ -3,6 +3,7 @@ package render
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
@@ -163,10 +164,13 @@ func remedies(w *strings.Builder, list []visibility.Remedy, view View) {
 		var out strings.Builder
 		text.Wrap(&out, "    ", r.Message, view.Style.Width)
 		fmt.Fprint(w, strings.Replace(out.String(), "    ", "  - ", 1))
+		named := strings.FieldsFunc(r.Message, func(c rune) bool { return c == ' ' || c == ',' })
 		for _, u := range r.Units {
-			note(w, "      %s/%s", text.Clean(u.Namespace), text.Clean(u.Name))
+			if name := u.Namespace + "/" + u.Name; !slices.Contains(named, name) {
+				note(w, "      %s", text.Clean(name))
+			}
 		}
-		if r.HiddenUnits > 0 {
+		if r.HiddenUnits > 0 && len(r.Units) > 0 { // if there are no others, the message counts them
 			note(w, "      %s of namespaces that you may not read", text.Count(int(r.HiddenUnits), "unit"))
 		}
 		if r.Command != "" {
