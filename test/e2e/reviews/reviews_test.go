@@ -155,6 +155,11 @@ spec:
 				t.Errorf("kubectl %v: %v\n%s", args, err, out)
 			}
 		}
+		for _, manifest := range []string{harness.MarkedJob("team-a", "later", "1"), "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: any, namespace: team-a}\n"} {
+			if out, err := suite.KubectlWith(t.Context(), manifest, "apply", "-f", "-"); err != nil || strings.Contains(out, "Warning") {
+				t.Errorf("kubectl apply: %v\n%s", err, out)
+			}
+		}
 		_, err = ask(t, "team-a", "", "QuotaReview", "{}")
 		if err == nil || !strings.Contains(err.Error(), "quotareviews.visibility.kube-queue.dev") {
 			t.Errorf("the error is %v", err)
