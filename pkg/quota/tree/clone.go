@@ -302,7 +302,7 @@ func (t *Tree) changes(raises []quota.Raise) (changes []change, err error) {
 // changeLimit adds that the limit of a node becomes at least an amount, which includes the oversell rate.
 func (t *Tree) changeLimit(changes []change, node int, id resources.ID, limit int64) ([]change, error) {
 	to, reached := t.options.Oversell.Reaching(limit)
-	if !reached || to >= math.MaxInt64 {
+	if !reached || to == math.MaxInt64 {
 		return nil, fmt.Errorf("no max of quota %s allows %d %s", t.nodes[node].path, limit, t.names.Name(id))
 	}
 	return t.change(changes, node, fieldMax, id, to)
