@@ -230,36 +230,15 @@ func (s *search) ends() (*visibilityv1alpha1.Remedy, *metav1.Time) {
 	}
 	ended := s.victims(others, byAmount)
 	remedy := &visibilityv1alpha1.Remedy{Type: visibilityv1alpha1.EndUnits}
-	keys := slices.SortedFunc(maps.Keys(ended), func(a, b int32) int { return strings.Compare(s.view.Units[a].Key, s.view.Units[b].Key) })
-	for _, i := range keys {
-		if s.access.Units(namespaceOf(s.view.Units[i].Key)) {
-			remedy.Units = append(remedy.Units, s.summary(i))
-		} else {
-			remedy.HiddenUnits++
-		}
+	text, several := s.named(remedy, slices.Collect(maps.Keys(ended)), s.access)
+	if several {
+		text += " end"
+	} else {
+		text += " ends"
 	}
-	remedy.Message = s.endMessage(remedy)
+	remedy.Message = s.then(text)
 	s.addOthers(remedy, others)
 	return remedy, s.until(others)
-}
-
-func (s *search) endMessage(remedy *visibilityv1alpha1.Remedy) string {
-	const mostNames = 3
-	var names []string
-	for _, u := range remedy.Units[:min(len(remedy.Units), mostNames)] {
-		names = append(names, u.Namespace+"/"+u.Name)
-	}
-	more := len(remedy.Units) - len(names) + int(remedy.HiddenUnits)
-	switch {
-	case len(names) == 0:
-		return s.then(fmt.Sprintf("%s that you may not list end", counted(more)))
-	case more > 0:
-		return s.then(fmt.Sprintf("%s and %d more end", strings.Join(names, ", "), more))
-	case len(names) == 1:
-		return s.then(names[0] + " ends")
-	default:
-		return s.then(strings.Join(names, ", ") + " end")
-	}
 }
 
 func counted(n int) string {

@@ -25,7 +25,7 @@ func (m *Model) named(remedy *visibilityv1alpha1.Remedy, units []int32, access A
 		case !access.Units(namespaceOf(m.view.Units[i].Key)):
 			remedy.HiddenUnits++
 			continue
-		case len(remedy.Units) < mostToEnd:
+		case len(remedy.Units) < mostEnded:
 			remedy.Units = append(remedy.Units, m.summary(i))
 		}
 		if len(names) < mostNames {
