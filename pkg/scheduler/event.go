@@ -79,8 +79,8 @@ type Facts struct {
 	Elastic *Elastic
 	// Held, if set, keeps the unit from being tried and explains why.
 	Held *quota.Refusal
-	// Backoff explains why a unit that has given its quota back is queued again only later; nil if its owner has
-	// stopped it too often.
+	// Backoff explains why a unit that has given its quota back is queued again only later; nil if that is
+	// not known.
 	Backoff *quota.Refusal
 	// Checking is what admission checks have decided; nil if none was ever asked.
 	Checking *Checking

@@ -35,7 +35,7 @@ func (u *unit) refusalShared(now time.Time, shared sharedRefusals) *quota.Refusa
 	case instantOf(now) < u.requeueAt && u.Backoff != nil:
 		return u.Backoff
 	case instantOf(now) < u.requeueAt:
-		return inBackoff(backoff.State{Count: u.Requeues, Until: u.requeueAt.time()})
+		return inUnknownBackoff(backoff.State{Count: u.Requeues, Until: u.requeueAt.time()})
 	}
 	shape := u.item.Shape()
 	switch {

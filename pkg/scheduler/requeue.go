@@ -88,7 +88,14 @@ func podsBackoff(s backoff.State) *quota.Refusal {
 		s.Until.UTC().Format(time.RFC3339)}
 }
 
-// inBackoff explains why a unit is not queued yet.
+// inUnknownBackoff explains why a unit is not queued yet if its status has another reason meanwhile, so that the cause is
+// not known any more.
+func inUnknownBackoff(s backoff.State) *quota.Refusal {
+	return &quota.Refusal{Reason: wellknown.ReasonBackoff, Sentence: fmt.Sprintf(
+		"the job gave its quota back %d times in a short time; it is queued again at %s", s.Count, s.Until.UTC().Format(time.RFC3339))}
+}
+
+// inBackoff explains why a unit is not queued yet that its owner has stopped.
 func inBackoff(s backoff.State) *quota.Refusal {
 	return &quota.Refusal{Reason: wellknown.ReasonBackoff, Sentence: fmt.Sprintf(
 		"the job was stopped %d times in a short time; it is queued again at %s", s.Count, s.Until.UTC().Format(time.RFC3339))}

@@ -71,7 +71,7 @@ func TestAUnitThatWaitsBecauseItWasStoppedTooOftenSaysSo(t *testing.T) {
 	resume(w, "a/one")
 	w.restart() // the backoff is in the objects
 	w.after(5 * time.Second)
-	if explained := last(w.writes("a/one", scheduler.Explain)); explained.Reason != wellknown.ReasonBackoff || !strings.Contains(explained.Message, "stopped 3 times") {
+	if explained := last(w.writes("a/one", scheduler.Explain)); explained.Reason != wellknown.ReasonBackoff || !strings.Contains(explained.Message, "gave its quota back 3 times") {
 		t.Errorf("it reports %+v", explained)
 	}
 	if w.units["a/one"].Phase != scheduler.Waiting {

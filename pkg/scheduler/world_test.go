@@ -393,7 +393,10 @@ func (w *world) land(i int) {
 		u.Version = w.version
 		switch s.Kind {
 		case scheduler.Dequeue, scheduler.Reserve, scheduler.Requeue, scheduler.Explain:
-			u.Reason, u.Quota = s.Reason, s.Quota
+			u.Reason, u.Quota, u.Backoff = s.Reason, s.Quota, nil
+			if s.Reason == wellknown.ReasonBackoff { // the cause is read from the message, as long as the unit has it
+				u.Backoff = &quota.Refusal{Reason: s.Reason, Sentence: s.Message}
+			}
 		case scheduler.Evict:
 			u.Reason = s.Reason
 		}
@@ -417,10 +420,6 @@ func (w *world) land(i int) {
 			u.AwaitsPods = false
 			granted(u, 0)
 			u.Requeues, u.RequeueAt = s.Requeue.Count, s.Requeue.Until
-			u.Backoff = nil
-			if s.Reason == wellknown.ReasonBackoff {
-				u.Backoff = &quota.Refusal{Reason: s.Reason, Sentence: s.Message}
-			}
 			w.trust(u.UID)
 		case scheduler.Evict:
 			failedCheck := s.Reason == wellknown.ReasonAdmissionCheckRetry || s.Reason == wellknown.ReasonAdmissionCheckRejected
