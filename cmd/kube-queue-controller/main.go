@@ -99,8 +99,9 @@ func serveReviews(ctx context.Context, env *program.Env, opts *options.Options, 
 		Mutating: []string{reviews.Configuration}, Clock: clock.RealClock{}, Expires: env.Metrics.WebhookCertificateExpires,
 		Handler: reviews.Handler(reviews.Options{
 			Model: views.Model, Clock: clock.RealClock{}, Record: env.Metrics.Webhook,
-			Authorize: reviews.Cached(func(ctx context.Context, review *authorizationv1.SubjectAccessReview) (*authorizationv1.SubjectAccessReview, error) {
-				return reviewer.Create(ctx, review, metav1.CreateOptions{})
+			Authorize: reviews.Cached(func(ctx context.Context, review *authorizationv1.SubjectAccessReview) (bool, error) {
+				answer, err := reviewer.Create(ctx, review, metav1.CreateOptions{})
+				return err == nil && answer.Status.Allowed, err
 			}, clock.RealClock{}),
 		}),
 	})

@@ -2,6 +2,7 @@ package reviews
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -20,33 +21,32 @@ import (
 const mostNamespaces = 100
 
 // Authorize asks the API server whether a user may do something.
-type Authorize func(context.Context, *authorizationv1.SubjectAccessReview) (*authorizationv1.SubjectAccessReview, error)
+type Authorize func(context.Context, *authorizationv1.SubjectAccessReview) (allowed bool, err error)
 
-// How long an answer of the API server about the rights of a user is used, how many are kept, and how long a question may be
-// so that its answer is kept, in bytes: a caller decides how many groups it claims to be in.
+// How long an answer of the API server about the rights of a user is used, and how many are kept.
 const (
-	rightsLast    = 10 * time.Second
-	mostRights    = 4096
-	longestRights = 10_000
+	rightsLast = 10 * time.Second
+	mostRights = 4096
 )
 
 // Cached returns an Authorize that asks the same question again only after 10 seconds. A caller that reads many pages asks it
 // for each of them. Errors are not kept.
 func Cached(authorize Authorize, clock clock.PassiveClock) Authorize {
 	known := cache.NewLRUExpireCacheWithClock(mostRights, clock)
-	return func(ctx context.Context, review *authorizationv1.SubjectAccessReview) (*authorizationv1.SubjectAccessReview, error) {
+	return func(ctx context.Context, review *authorizationv1.SubjectAccessReview) (bool, error) {
 		question, err := json.Marshal(review.Spec)
 		if err != nil {
-			return nil, err
+			return false, err
 		}
-		if answer, has := known.Get(string(question)); has {
-			return answer.(*authorizationv1.SubjectAccessReview), nil
+		key := sha256.Sum256(question) // a user may be in any number of groups
+		if allowed, has := known.Get(key); has {
+			return allowed.(bool), nil
 		}
-		answer, err := authorize(ctx, review)
-		if err == nil && len(question) <= longestRights {
-			known.Add(string(question), answer, rightsLast)
+		allowed, err := authorize(ctx, review)
+		if err == nil {
+			known.Add(key, allowed, rightsLast)
 		}
-		return answer, err
+		return allowed, err
 	}
 }
 
@@ -106,11 +106,11 @@ func (a *access) ask(of authorizationv1.ResourceAttributes) bool {
 	for key, value := range a.user.Extra {
 		extra[key] = authorizationv1.ExtraValue(value)
 	}
-	answer, err := a.authorize(a.ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+	allowed, err := a.authorize(a.ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		ResourceAttributes: &of, User: a.user.Username, Groups: a.user.Groups, UID: a.user.UID, Extra: extra}})
 	if err != nil {
 		a.failed = fmt.Errorf("asking the API server what %s may list: %w", a.user.Username, err)
 		return false
 	}
-	return answer.Status.Allowed
+	return allowed
 }
