@@ -1,15 +1,22 @@
 // Package spelling finds the name that somebody meant who misspelled it.
 package spelling
 
-import "strings"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 // Nearest returns the name that was probably meant by the word; empty if none is near, or if the word is one
 // of the names. Letter case does not count. Of names that are equally near, it is the first.
 func Nearest(word string, names []string) string {
 	nearest, least := "", limit(word)+1
+	letters := utf8.RuneCountInString(word)
 	for _, name := range names {
 		if name == word {
 			return ""
+		}
+		if n := utf8.RuneCountInString(name) - letters; n >= least || -n >= least {
+			continue // so that a word of any length takes no time
 		}
 		if d := distance(strings.ToLower(word), strings.ToLower(name)); d < least {
 			nearest, least = name, d

@@ -154,11 +154,17 @@ func TestPropertyWhatWouldAdmitAUnitAdmitsIt(t *testing.T) {
 // A caller that may list the units of one namespace finds no name of another namespace or unit in any answer.
 func TestPropertyNoAnswerNamesWhatTheCallerMayNotList(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		c := newCluster(rt, teams(), tree.Options{})
+		c := newCluster(rt, teams(), tree.Options{PauseBorrowing: rapid.Bool().Draw(rt, "pause borrowing")})
+		for _, queue := range []string{"root-a", "root-b"} { // units wait for others that are evicted, or until the queue is resumed
+			stop := rapid.SampledFrom([]scheduler.Stop{scheduler.NotStopped, scheduler.NotStopped, scheduler.Hold}).Draw(rt, "stop")
+			c.core.Apply(c.now, scheduler.QueueChanged{Queue: queue, Stop: stop, Preemption: scheduler.Preemption{
+				WithinQueue: rapid.Bool().Draw(rt, "preempt"), MinRunTime: scheduler.Period{Set: true}}})
+		}
 		for i := range rapid.IntRange(1, 15).Draw(rt, "units") {
 			namespace := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(rt, "namespace")
 			name := fmt.Sprintf("private-%s-%d", namespace, i)
-			c.submit(namespace+"/"+name, c.request("cpu", rapid.IntRange(1, 9).Draw(rt, "cpu")*1000))
+			priority := rapid.Int32Range(0, 2).Draw(rt, "priority")
+			c.submit(namespace+"/"+name, c.request("cpu", rapid.IntRange(1, 9).Draw(rt, "cpu")*1000), func(u *scheduler.Unit) { u.Priority = priority })
 		}
 		caller := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(rt, "caller")
 		model, access := c.model(), only(caller)

@@ -3,6 +3,7 @@ package visibility
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -18,7 +19,11 @@ import (
 func (m *Model) Queues(namespace string, spec visibilityv1alpha1.QueueReviewSpec, access Access) (*visibilityv1alpha1.QueueReviewStatus, error) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
-	if !spec.AllNamespaces && !access.Units(namespace) {
+	if err := checkQueueSpec(&spec); err != nil {
+		return nil, err
+	}
+	// The own namespace is the first that is asked about, because the number of questions is limited.
+	if own := access.Units(namespace); !own && !spec.AllNamespaces {
 		return nil, fmt.Errorf("you may not list QueueUnits in namespace %q", namespace)
 	}
 	wanted := int32(-1)
@@ -36,6 +41,7 @@ func (m *Model) Queues(namespace string, spec visibilityv1alpha1.QueueReviewSpec
 		order = m.ordered()
 	}
 	var selected []int32
+	may := map[string]bool{} // whether the caller may list the units of a namespace
 	for n := range m.view.Units {
 		i := int32(n)
 		if order != nil {
@@ -46,15 +52,23 @@ func (m *Model) Queues(namespace string, spec visibilityv1alpha1.QueueReviewSpec
 		if !spec.AllNamespaces && in != namespace || wanted >= 0 && u.Queue != wanted || !m.selects(spec, u) {
 			continue
 		}
-		if !access.Units(in) {
+		may[in] = false
+		selected = append(selected, i)
+	}
+	for _, in := range slices.Sorted(maps.Keys(may)) { // each page asks in the same order
+		may[in] = access.Units(in)
+	}
+	selected = slices.DeleteFunc(selected, func(i int32) bool {
+		u := &m.view.Units[i]
+		if !may[namespaceOf(u.Key)] {
 			answer.Hidden++
-			continue
+			return true
 		}
 		if u.Queue >= 0 {
 			shown[u.Queue] = true
 		}
-		selected = append(selected, i)
-	}
+		return false
+	})
 	answer.Selected = int32(len(selected))
 	var queues []int32
 	for q := range shown {

@@ -14,6 +14,12 @@ import (
 func (m *Model) Quotas(namespace string, spec visibilityv1alpha1.QuotaReviewSpec, access Access) (*visibilityv1alpha1.QuotaReviewStatus, error) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
+	if err := checkLength("quota", spec.Quota, longestPath); err != nil {
+		return nil, err
+	}
+	if err := checkPage(spec.Limit, spec.Offset); err != nil {
+		return nil, err
+	}
 	answer := &visibilityv1alpha1.QuotaReviewStatus{ObservedTime: m.observed()}
 	if m.view.Backend == nil {
 		if m.view.Missing != nil {

@@ -43,22 +43,27 @@ func (m *Model) remedies(answer *visibilityv1alpha1.QueueUnitReviewStatus, i int
 		}
 		return
 	}
-	m.remediesAfter(answer, i, r, f, access)
+	searched := m.remediesAfter(answer, i, r, f, access)
 	if len(answer.WouldAdmit) == 0 && f.Message != "" {
-		f.Message += "; after that, the unit still waits for quota"
+		if searched {
+			f.Message += "; after that, the unit still waits for quota"
+		} else {
+			f.Message += "; after that, the unit may wait for quota"
+		}
 		answer.WouldAdmit = append(answer.WouldAdmit, f.Remedy)
 	}
 }
 
-// remediesAfter adds what would admit a unit after something has been done first, if it needs more than that.
-func (m *Model) remediesAfter(answer *visibilityv1alpha1.QueueUnitReviewStatus, i int32, r *quota.Refusal, f first, access Access) {
+// remediesAfter adds what would admit a unit after something has been done first, if it needs more than that. It returns
+// false if that was not searched.
+func (m *Model) remediesAfter(answer *visibilityv1alpha1.QueueUnitReviewStatus, i int32, r *quota.Refusal, f first, access Access) (searched bool) {
 	s := &search{Model: m, unit: i, first: f, access: access}
 	if !s.prepare() {
-		return
+		return false
 	}
 	if f.Message != "" && m.admitted(i, s.group.Path(), f.world) {
 		answer.WouldAdmit = append(answer.WouldAdmit, f.Remedy)
-		return
+		return true
 	}
 	if isLimit(r) && r.Impossible() {
 		answer.WouldAdmit = append(answer.WouldAdmit, m.lower(r))
@@ -75,6 +80,7 @@ func (m *Model) remediesAfter(answer *visibilityv1alpha1.QueueUnitReviewStatus, 
 			answer.Until = latest(answer.Until, until)
 		}
 	}
+	return true
 }
 
 func latest(a, b *metav1.Time) *metav1.Time {
@@ -93,63 +99,94 @@ func (m *Model) lower(r *quota.Refusal) visibilityv1alpha1.Remedy {
 }
 
 // firstOf returns what has to be done first for a unit that waits for r. Its message is empty if nothing has to be done
-// but to wait for quota.
+// but to wait for quota. A unit shows one reason; what it would wait for after that is included.
 func (m *Model) firstOf(i int32, r *quota.Refusal, access Access) first {
 	u := &m.view.Units[i]
-	change := func(message string) first {
-		return first{Remedy: visibilityv1alpha1.Remedy{Type: visibilityv1alpha1.ChangeObject, Message: message}}
+	var steps []visibilityv1alpha1.Remedy
+	add := func(kind visibilityv1alpha1.RemedyType, message string) {
+		steps = append(steps, visibilityv1alpha1.Remedy{Type: kind, Message: message})
 	}
-	alone := func(message string) first {
-		f := change(message)
-		f.alone = true
-		return f
-	}
-	wait := func(message string) first {
-		f := change(message)
-		f.Type = visibilityv1alpha1.Wait
-		return f
+	alone := func(kind visibilityv1alpha1.RemedyType, message string) first {
+		return first{Remedy: visibilityv1alpha1.Remedy{Type: kind, Message: message}, alone: true}
 	}
 	switch r.Reason {
-	case wellknown.ReasonQueueStopped:
-		name := m.view.Queues[u.Queue].Name
-		f := change(fmt.Sprintf("an administrator resumes queue %s: sets its spec.stop to None", name))
-		f.Command = fmt.Sprintf(`kubectl -n %s patch queue %s --type=merge -p '{"spec":{"stop":"None"}}'`, m.namespace, name)
-		f.open = map[int32]bool{u.Queue: true}
-		return f
-	case wellknown.ReasonAdmissionCheckMissing:
-		name := m.view.Queues[u.Queue].Name
-		f := change(fmt.Sprintf("an administrator creates AdmissionCheck %s, or removes it from spec.admissionChecks of queue %s", r.Node, name))
-		f.open = map[int32]bool{u.Queue: true}
-		return f
 	case wellknown.ReasonInactive:
-		f := change(fmt.Sprintf("set annotation %s of the job to \"true\"", wellknown.ActiveAnnotation))
 		if m.kind(u.Kind) == "" {
-			f.Message = "set spec.active of the unit to true"
+			add(visibilityv1alpha1.ChangeObject, "set spec.active of the unit to true")
+		} else {
+			add(visibilityv1alpha1.ChangeObject, fmt.Sprintf("set annotation %s of the job to \"true\"", wellknown.ActiveAnnotation))
 		}
-		return f
 	case wellknown.ReasonSuspendedByUser:
-		return change("set the suspend field of the job to false, or, where its mark is the annotation, annotation " + wellknown.SuspendAnnotation + " to \"true\"")
+		add(visibilityv1alpha1.ChangeObject,
+			"set the suspend field of the job to false, or, where its mark is the annotation, annotation "+wellknown.SuspendAnnotation+" to \"true\"")
 	case wellknown.ReasonInvalidQuotaTree:
-		return alone(fmt.Sprintf("an administrator corrects ElasticQuotaTree %s: %s; the unit is then tried, and needs a quota that lists its namespace and has room",
-			r.Node, r.Detail))
+		return alone(visibilityv1alpha1.ChangeObject, fmt.Sprintf(
+			"an administrator corrects ElasticQuotaTree %s: %s; the unit is then tried, and needs a quota that lists its namespace and has room", r.Node, r.Detail))
 	case wellknown.ReasonNoQuota, wellknown.ReasonQuotaNotAllowed, wellknown.ReasonInvalidRequest,
 		wellknown.ReasonTerminating, wellknown.ReasonAdmissionCheckRejected:
-		return alone(r.Message())
+		return alone(visibilityv1alpha1.ChangeObject, r.Message())
 	case wellknown.ReasonJobChanged:
-		f := wait("job-extensions writes the new request into the unit, which takes a moment; the unit is then tried with it, and may lack quota" + m.asksAgain(u))
-		f.alone = true
-		return f
-	case wellknown.ReasonBackoff:
-		return wait("the unit is tried again at " + u.RequeueAt().UTC().Format(time.RFC3339) + m.asksAgain(u))
-	case wellknown.ReasonWaitingForPods:
-		f := wait(fmt.Sprintf("the pods of the job that queue %s has admitted last become ready, or the job ends", m.view.Queues[u.Queue].Name))
-		f.open = map[int32]bool{u.Queue: true}
-		return f
+		return alone(visibilityv1alpha1.Wait,
+			"job-extensions writes the new request into the unit, which takes a moment; the unit is then tried with it, and may lack quota"+m.asksAgain(u))
 	case wellknown.ReasonPreempting:
 		return first{Remedy: m.untilStopped(u, access), alone: true}
-	default:
-		return first{}
 	}
+	f := first{}
+	if of := m.stepsOfQueue(u); len(of) > 0 {
+		steps = append(steps, of...)
+		f.open = map[int32]bool{u.Queue: true}
+	}
+	if u.RequeueAt().After(m.view.At) {
+		add(visibilityv1alpha1.Wait, "the unit is tried again at "+u.RequeueAt().UTC().Format(time.RFC3339)+m.asksAgain(u))
+	}
+	for n, step := range steps {
+		if n == 0 {
+			f.Remedy = step
+			continue
+		}
+		f.Message += ", and " + step.Message
+		f.Command = "" // it would make a part of the change
+		if step.Type == visibilityv1alpha1.ChangeObject {
+			f.Type = step.Type
+		}
+	}
+	return f
+}
+
+// stepsOfQueue returns what has to be done so that the queue of a unit admits units.
+func (m *Model) stepsOfQueue(u *scheduler.UnitView) (steps []visibilityv1alpha1.Remedy) {
+	if u.Queue < 0 {
+		return nil
+	}
+	q := &m.view.Queues[u.Queue]
+	if q.Settings.Stop != scheduler.NotStopped {
+		steps = append(steps, visibilityv1alpha1.Remedy{Type: visibilityv1alpha1.ChangeObject,
+			Message: fmt.Sprintf("an administrator resumes queue %s: sets its spec.stop to None", q.Name),
+			Command: fmt.Sprintf(`kubectl -n %s patch queue %s --type=merge -p '{"spec":{"stop":"None"}}'`, m.namespace, q.Name)})
+	}
+	var missing []string
+	for _, name := range q.Settings.Checks.Names() {
+		if !slices.Contains(m.view.Checks, name) {
+			missing = append(missing, name)
+		}
+	}
+	switch len(missing) {
+	case 0:
+	case 1:
+		steps = append(steps, visibilityv1alpha1.Remedy{Type: visibilityv1alpha1.ChangeObject,
+			Message: fmt.Sprintf("an administrator creates AdmissionCheck %s, or removes it from spec.admissionChecks of queue %s", missing[0], q.Name)})
+	default:
+		steps = append(steps, visibilityv1alpha1.Remedy{Type: visibilityv1alpha1.ChangeObject,
+			Message: fmt.Sprintf("an administrator creates AdmissionChecks %s, or removes them from spec.admissionChecks of queue %s", strings.Join(missing, ", "), q.Name)})
+	}
+	for i := range m.view.Units {
+		if v := &m.view.Units[i]; v.Queue == u.Queue && v.Refusal != nil && v.Refusal.Reason == wellknown.ReasonWaitingForPods {
+			steps = append(steps, visibilityv1alpha1.Remedy{Type: visibilityv1alpha1.Wait,
+				Message: fmt.Sprintf("the pods of the job that queue %s has admitted last become ready, or the job ends", q.Name)})
+			break
+		}
+	}
+	return steps
 }
 
 // raise returns the smallest raise of limits that admits the unit; nil if none was found.

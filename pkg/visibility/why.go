@@ -30,6 +30,9 @@ const (
 func (m *Model) Why(namespace, name string, access Access) (*visibilityv1alpha1.QueueUnitReviewStatus, error) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
+	if err := checkLength("unit", name, longestName); err != nil {
+		return nil, err
+	}
 	if !access.Units(namespace) {
 		return nil, fmt.Errorf("you may not list QueueUnits in namespace %q", namespace)
 	}

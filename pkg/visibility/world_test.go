@@ -390,6 +390,21 @@ func TestWhyForUnitsThatWaitForSomethingElseThanQuota(t *testing.T) {
 			u.Demand.Requests = c.request("cpu", 9000)
 		}, "RaiseQuota: an administrator creates AdmissionCheck absent, or removes it from spec.admissionChecks of queue root-a, and " +
 			"an administrator raises max of cpu in quota root/a from 8 to 9", false},
+		{"two checks that do not exist", func(c *cluster, _ *scheduler.Unit) {
+			c.core.Apply(c.now, scheduler.QueueChanged{Queue: "root-a", Checks: scheduler.ChecksOf([]string{"absent", "gone"})})
+		}, "ChangeObject: an administrator creates AdmissionChecks absent, gone, or removes them from spec.admissionChecks of queue root-a", false},
+		{"a stopped queue, and a check that does not exist", func(c *cluster, _ *scheduler.Unit) {
+			c.core.Apply(c.now, scheduler.QueueChanged{Queue: "root-a", Stop: scheduler.Hold, Checks: scheduler.ChecksOf([]string{"absent"})})
+		}, "ChangeObject: an administrator resumes queue root-a: sets its spec.stop to None, and an administrator creates AdmissionCheck absent, " +
+			"or removes it from spec.admissionChecks of queue root-a", false},
+		{"a stopped queue, and a backoff", func(c *cluster, u *scheduler.Unit) {
+			u.RequeueAt = c.now.Add(time.Hour)
+			c.core.Apply(c.now, scheduler.QueueChanged{Queue: "root-a", Stop: scheduler.Hold})
+		}, "ChangeObject: an administrator resumes queue root-a: sets its spec.stop to None, and the unit is tried again at 1970-01-12T14:46:41Z", true},
+		{"an inactive unit in a stopped queue", func(c *cluster, u *scheduler.Unit) {
+			u.Held = &quota.Refusal{Reason: wellknown.ReasonInactive, Sentence: "spec.active is false"}
+			c.core.Apply(c.now, scheduler.QueueChanged{Queue: "root-a", Stop: scheduler.Hold})
+		}, "ChangeObject: set spec.active of the unit to true, and an administrator resumes queue root-a: sets its spec.stop to None", false},
 		{"a stopped queue, and more than one that is not preemptible can get", func(c *cluster, u *scheduler.Unit) {
 			c.core.Apply(c.now, scheduler.QueueChanged{Queue: "root-a", Stop: scheduler.Hold})
 			u.Demand.Preemptible, u.Demand.Requests = false, c.request("memory", 1, "cpu", 7000)
@@ -419,6 +434,25 @@ func TestWhyForUnitsThatWaitForSomethingElseThanQuota(t *testing.T) {
 				t.Errorf("it would be admitted by %s, until %v", messages(answer), answer.Until)
 			}
 		})
+	}
+}
+
+// Whether there is quota for a unit that is far behind is not searched, so nothing is claimed about it.
+func TestWhatWouldAdmitAUnitThatIsFarBehindIsNotKnown(t *testing.T) {
+	cl := newCluster(t, teams(), tree.Options{})
+	cl.core.Apply(cl.now, scheduler.QueueChanged{Queue: "root-b", Stop: scheduler.Hold})
+	for i := range mostOfQueue + 1 {
+		cl.submit(fmt.Sprintf("b/unit-%04d", i), cl.request("memory", 1))
+	}
+	m := cl.model()
+	for unit, want := range map[int]string{
+		mostOfQueue - 1: "ChangeObject: an administrator resumes queue root-b: sets its spec.stop to None",
+		mostOfQueue:     "ChangeObject: an administrator resumes queue root-b: sets its spec.stop to None; after that, the unit may wait for quota",
+	} {
+		answer, err := m.Why("b", fmt.Sprintf("unit-%04d", unit), everything())
+		if err != nil || messages(answer) != want {
+			t.Errorf("unit %d would be admitted by %s, %v", unit, messages(answer), err)
+		}
 	}
 }
 
@@ -501,6 +535,39 @@ func TestQueuesAndQuotasAreSelected(t *testing.T) {
 	}
 	if _, err := m.Quotas("a", visibilityv1alpha1.QuotaReviewSpec{Quota: "root/c"}, everything()); err == nil {
 		t.Error("a quota that does not exist is answered")
+	}
+}
+
+// The API server validates a question only after it was answered.
+func TestAQuestionThatTheCRDsForbidIsRefused(t *testing.T) {
+	cl := newCluster(t, teams(), tree.Options{})
+	cl.submit("a/unit", cl.request("cpu", 1000))
+	m := cl.model()
+	long, many := strings.Repeat("x", 5000), make([]string, 51)
+	for want, spec := range map[string]visibilityv1alpha1.QueueReviewSpec{
+		"spec.offset must be 0 or more, not -1":        {Offset: -1},
+		"spec.limit must be from 0 to 1000, not -1":    {Limit: -1},
+		"spec.limit must be from 0 to 1000, not 1001":  {Limit: 1001},
+		"spec.queue has 5000 bytes, and may have 253":  {Queue: long},
+		"spec.kinds has 51 entries, and may have 50":   {Kinds: many},
+		"spec.reasons has 51 entries, and may have 50": {Reasons: many},
+		"spec.phases has 51 entries, and may have 10":  {Phases: many},
+	} {
+		if _, err := m.Queues("a", spec, everything()); err == nil || err.Error() != want {
+			t.Errorf("the error is %v, want %s", err, want)
+		}
+	}
+	for want, spec := range map[string]visibilityv1alpha1.QuotaReviewSpec{
+		"spec.offset must be 0 or more, not -1":        {Offset: -1},
+		"spec.limit must be from 0 to 1000, not 1001":  {Limit: 1001},
+		"spec.quota has 5000 bytes, and may have 4096": {Quota: long},
+	} {
+		if _, err := m.Quotas("a", spec, everything()); err == nil || err.Error() != want {
+			t.Errorf("the error is %v, want %s", err, want)
+		}
+	}
+	if _, err := m.Why("a", long, everything()); err == nil || err.Error() != "spec.unit has 5000 bytes, and may have 253" {
+		t.Errorf("the error is %v", err)
 	}
 }
 
