@@ -97,8 +97,9 @@ type Backend interface {
 	Groups() []Group
 	// Nearest returns where to charge a unit that holds quota of the group with the path but no
 	// longer belongs to any group: the node of the path, or its nearest ancestor that still
-	// exists. Only Nodes, Path, Charge, Release and Spaces of the result are used. Equal paths
-	// return the same Group. The result is nil if such a unit is not charged anywhere.
+	// exists. Only Nodes, Path, Charge, Release and Spaces of the result are used, and Queue, which is
+	// empty. Equal paths return the same Group. The result is nil if such a unit is not charged
+	// anywhere.
 	Nearest(path string) Group
 	// Unqueued returns the group to which pods in the namespace are charged that belong to no
 	// unit; nil if they are not charged anywhere.
@@ -193,11 +194,10 @@ type Explainer interface {
 	// Lacks returns a refusal for every limit below which the demand of the group does not fit now, from the node of
 	// the group to the root. Unlike Fits, it lists all of them, but none that the demand alone exceeds.
 	Lacks(Group, Demand) []*Refusal
-	// Holds returns how much the charge of the group with the path holds in the space of a refusal; 0 if none.
-	Holds(r *Refusal, path string, c *Charge) int64
-	// Of returns the group to which units are charged that hold quota of the group with the path, whether it still exists
-	// or not.
-	Of(path string) Group
+	// Holds returns how much the charge holds in the space of a refusal; 0 if none.
+	Holds(r *Refusal, c Charged) int64
+	// Of returns the group to which the charge was charged, so that it can be released.
+	Of(c Charged) Group
 	// Raised returns a copy with greater limits and with all that is charged, in which nothing is reserved or planned. It
 	// fails if the limits are not valid together.
 	Raised(names *resources.Names, raises []Raise) (Explainer, error)
@@ -225,8 +225,10 @@ type Written struct {
 
 // Charged is a charge, and the path of the group to which it is charged.
 type Charged struct {
-	Path   string
-	Charge *Charge
+	Path string
+	// Remains is whether the group was returned by Nearest. A group of Place may have the same path.
+	Remains bool
+	Charge  *Charge
 }
 
 // Effect is what an observation has changed. It need not report that there is less room.

@@ -63,9 +63,11 @@ type UnitView struct {
 	Held bool
 	// Refusal is why the unit waits, by what was found when it was last tried; nil if it does not wait.
 	Refusal *quota.Refusal
-	// Charge is what the unit is charged, and Path the path of the group; nil if it is charged nothing.
-	Charge *quota.Charge
-	Path   string
+	// Charge is what the unit is charged, and Path the path of the group; nil if it is charged nothing. Remains is
+	// whether that is only what is left of the group of the unit.
+	Charge  *quota.Charge
+	Path    string
+	Remains bool
 	// Evicted is whether the unit is being evicted.
 	Evicted bool
 
@@ -81,6 +83,11 @@ type EvictionView struct {
 
 // DequeuedAt returns when the unit was admitted; zero if it never was.
 func (u *UnitView) DequeuedAt() time.Time { return u.dequeuedAt.orZero() }
+
+// Charged returns what the unit is charged, and where. It is charged something.
+func (u *UnitView) Charged() quota.Charged {
+	return quota.Charged{Path: u.Path, Remains: u.Remains, Charge: u.Charge}
+}
 
 // EndsAt returns when the maximum execution time of the unit ends; zero if it has none.
 func (u *UnitView) EndsAt() time.Time { return u.endsAt.orZero() }
@@ -128,7 +135,8 @@ func (s *Scheduler) View(now time.Time, names *resources.Names) *View {
 			}
 		}
 		if u.charged != nil {
-			seen.Charge, seen.Path = &u.charged.Charge, u.charged.group.Path()
+			c := u.charged.view()
+			seen.Charge, seen.Path, seen.Remains = c.Charge, c.Path, c.Remains
 		}
 		if u.leaving != nil && u.leaving.forUID != "" && !u.leaving.served {
 			v.Evictions = append(v.Evictions, EvictionView{Unit: int32(len(v.Units)), For: u.leaving.forUID})
@@ -137,11 +145,17 @@ func (s *Scheduler) View(now time.Time, names *resources.Names) *View {
 	}
 	for _, h := range s.holders {
 		if h.left != nil {
-			v.Left = append(v.Left, quota.Charged{Path: h.left.group.Path(), Charge: &h.left.Charge})
+			v.Left = append(v.Left, h.left.view())
 		}
 	}
 	for _, c := range s.strays {
-		v.Left = append(v.Left, quota.Charged{Path: c.group.Path(), Charge: &c.Charge})
+		v.Left = append(v.Left, c.view())
 	}
 	return v
+}
+
+// view returns the charge and its group by what identifies it in a copy of the backend. Only what is left of a group has
+// no queue.
+func (c *charge) view() quota.Charged {
+	return quota.Charged{Path: c.group.Path(), Remains: c.group.Queue() == "", Charge: &c.Charge}
 }

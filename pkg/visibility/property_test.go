@@ -63,11 +63,29 @@ func drawTree(t *rapid.T) tree.Node {
 	return root
 }
 
+// without returns the node without the one of the name, and the namespaces that have no quota any more.
+func without(n tree.Node, name string) (rest tree.Node, namespaces []string) {
+	children := n.Children
+	n.Children = nil
+	for _, child := range children {
+		below, gone := without(child, name)
+		namespaces = append(namespaces, gone...)
+		if child.Name != name {
+			n.Children = append(n.Children, below)
+			continue
+		}
+		for _, c := range append([]tree.Node{child}, child.Children...) {
+			namespaces = append(namespaces, c.Namespaces...)
+		}
+	}
+	return n, namespaces
+}
+
 // What a review says would admit a unit admits it in the core, by a tree that is changed as an administrator would, or by
 // the end of the units that it names. In these worlds, there always is a raise: every limit may be greater, and few units
 // compete.
 func TestPropertyWhatWouldAdmitAUnitAdmitsIt(t *testing.T) {
-	done, asked := map[visibilityv1alpha1.RemedyType]int{}, 0
+	done, asked, left := map[visibilityv1alpha1.RemedyType]int{}, 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
 		options := tree.Options{Reclaim: false, PauseBorrowing: rapid.Bool().Draw(rt, "pause")}
 		if rapid.Bool().Draw(rt, "oversell") {
@@ -91,13 +109,18 @@ func TestPropertyWhatWouldAdmitAUnitAdmitsIt(t *testing.T) {
 		for range namespaces {
 			chosen = append(chosen, rapid.SampledFrom(policies).Draw(rt, "policy"))
 		}
+		deletion := rapid.IntRange(0, 2*len(all)).Draw(rt, "deletion") // before this unit is submitted, if there is one
+		rest, deleted := without(root, rapid.SampledFrom(namespaces).Draw(rt, "deleted"))
 		ends := rapid.SliceOfN(rapid.IntRange(0, 24), 0, 4).Draw(rt, "ends")
 		build := func() *cluster {
 			c := newCluster(rt, root, options)
 			for i, q := range c.core.QueueNames() {
 				c.core.Apply(c.now, scheduler.QueueChanged{Queue: q, Policy: chosen[i]})
 			}
-			for _, s := range all {
+			for i, s := range all {
+				if i == deletion {
+					c.setTree(rest)
+				}
 				c.submit(s.key, c.request("cpu", s.cpu, "nvidia.com/gpu", s.gpu), func(u *scheduler.Unit) {
 					u.Priority, u.Demand.Preemptible = s.priority, s.preempted
 				})
@@ -112,7 +135,8 @@ func TestPropertyWhatWouldAdmitAUnitAdmitsIt(t *testing.T) {
 		c := build()
 		var waiting []string
 		for key, u := range c.units {
-			if u.Phase == scheduler.Waiting {
+			namespace, _ := split(key)
+			if u.Phase == scheduler.Waiting && (deletion >= len(all) || !slices.Contains(deleted, namespace)) {
 				waiting = append(waiting, key)
 			}
 		}
@@ -126,6 +150,9 @@ func TestPropertyWhatWouldAdmitAUnitAdmitsIt(t *testing.T) {
 			rt.Fatalf("%s waits without a reason", unit)
 		}
 		asked++
+		for _, u := range c.model().view.Units {
+			left += asInt(u.Remains)
+		}
 		if !slices.ContainsFunc(answer.WouldAdmit, func(r visibilityv1alpha1.Remedy) bool { return r.Type == visibilityv1alpha1.RaiseQuota }) {
 			rt.Fatalf("%s waits for %s: %s\nand no raise was found, but: %+v", unit, answer.Reason, answer.Message, answer.WouldAdmit)
 		}
@@ -148,7 +175,10 @@ func TestPropertyWhatWouldAdmitAUnitAdmitsIt(t *testing.T) {
 			t.Errorf("no unit was admitted by %s", kind)
 		}
 	}
-	t.Logf("of %d units that waited, what was found and done: %v", asked, done)
+	if left == 0 {
+		t.Error("no unit held quota of a node that was deleted")
+	}
+	t.Logf("of %d units that waited, what was found and done: %v; %d units held quota of deleted nodes", asked, done, left)
 }
 
 // A caller that may list the units of one namespace finds no name of another namespace or unit in any answer.

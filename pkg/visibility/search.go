@@ -381,7 +381,7 @@ func (s *search) victims(others []int32, order func(a, b int64, u, v *scheduler.
 		}
 		var by []int64
 		for j := range needs {
-			if amount := s.view.Backend.Holds(&spaces[j], u.Path, u.Charge); amount > 0 {
+			if amount := s.view.Backend.Holds(&spaces[j], u.Charged()); amount > 0 {
 				if by == nil {
 					by = make([]int64, len(needs))
 				}

@@ -199,20 +199,20 @@ func (m *Model) holders(answer *visibilityv1alpha1.QueueUnitReviewStatus, lacks 
 		}
 		return h
 	}
-	add := func(path string, c *quota.Charge) (h *holding, by []int64) {
+	add := func(c quota.Charged) (h *holding, by []int64) {
 		for j, l := range lacks {
-			if amount := m.view.Backend.Holds(l, path, c); amount > 0 {
+			if amount := m.view.Backend.Holds(l, c); amount > 0 {
 				if h == nil {
-					h, by = at(path), make([]int64, len(lacks))
+					h, by = at(c.Path), make([]int64, len(lacks))
 				}
 				by[j] = amount
 				h.by[j] = resources.AddTimes(h.by[j], amount, 1)
 			}
 		}
 		if h != nil {
-			total := c.Total()
+			total := c.Charge.Total()
 			h.used = h.used.Plus(total)
-			if c.Unqueued {
+			if c.Charge.Unqueued {
 				h.unqueued = h.unqueued.Plus(total)
 			}
 		}
@@ -228,7 +228,7 @@ func (m *Model) holders(answer *visibilityv1alpha1.QueueUnitReviewStatus, lacks 
 		if u.Charge == nil {
 			continue
 		}
-		h, by := add(u.Path, u.Charge)
+		h, by := add(u.Charged())
 		if h == nil {
 			continue
 		}
@@ -240,7 +240,7 @@ func (m *Model) holders(answer *visibilityv1alpha1.QueueUnitReviewStatus, lacks 
 		}
 	}
 	for _, left := range m.view.Left {
-		add(left.Path, left.Charge)
+		add(left)
 	}
 	slices.SortFunc(units, func(a, b unitHolding) int {
 		return cmp.Or(slices.Compare(b.by, a.by), strings.Compare(m.view.Units[a.unit].Key, m.view.Units[b.unit].Key))

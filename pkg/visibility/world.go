@@ -41,8 +41,8 @@ func (m *Model) backend(w world) (quota.Explainer, error) {
 		return nil, err
 	}
 	for i := range w.ended {
-		u := &m.view.Units[i]
-		backend.Of(u.Path).Release(u.Charge)
+		c := m.view.Units[i].Charged()
+		backend.Of(c).Release(c.Charge)
 	}
 	return backend, nil
 }

@@ -56,12 +56,12 @@ func (b *Backend) Lacks(of quota.Group, d quota.Demand) (lacks []*quota.Refusal)
 }
 
 // Holds returns how much of the space of a refusal the charge holds.
-func (b *Backend) Holds(r *quota.Refusal, path string, c *quota.Charge) int64 {
+func (b *Backend) Holds(r *quota.Refusal, c quota.Charged) int64 {
 	s := b.space(r.Lack.Space)
-	if s == nil || b.groups[r.Lack.Node].namespace != path {
+	if s == nil || b.groups[r.Lack.Node].namespace != c.Path {
 		return 0
 	}
-	held, _ := b.holds(s, c)
+	held, _ := b.holds(s, c.Charge)
 	return held.Clamp()
 }
 
@@ -74,7 +74,7 @@ func (b *Backend) space(of quota.Space) *space {
 }
 
 // Of returns the group of the namespace.
-func (b *Backend) Of(path string) quota.Group { return b.group(path) }
+func (b *Backend) Of(c quota.Charged) quota.Group { return b.group(c.Path) }
 
 // Raised returns a copy with greater limits and with what is charged. The status of the quotas is assumed to follow: what it
 // counts is what is charged, once both have settled.

@@ -25,7 +25,7 @@ func TestARaisedBackendHasMoreRoomAndTheSameCharged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := raised.Of(g.Path())
+	other := raised.Of(quota.Charged{Path: g.Path(), Charge: held})
 	if got := raised.Room(refusal.Lack.Space); got != 6000 || other.Fits(wanted) != nil {
 		t.Errorf("the room is %d, want 6 cpu", got)
 	}

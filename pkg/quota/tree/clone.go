@@ -125,35 +125,35 @@ func (g *group) byName(d quota.Demand) (requests resources.Vector) {
 
 // Holds returns how much of the resource the charge uses at the node of the refusal. Of a limit on non-preemptible
 // units, others use nothing.
-func (t *Tree) Holds(r *quota.Refusal, path string, c *quota.Charge) int64 {
-	if path != r.Node && !strings.HasPrefix(path, r.Node+"/") {
+func (t *Tree) Holds(r *quota.Refusal, c quota.Charged) int64 {
+	if c.Path != r.Node && !strings.HasPrefix(c.Path, r.Node+"/") {
 		return 0
 	}
+	used, _ := c.Charge.Total().Get(r.Lack.Resource)
 	switch r.Lack.Bound {
 	case quota.FixedMin:
-		if c.Demand.Preemptible || path != r.Node {
+		if c.Path != r.Node || !t.of(c).isFixed(c.Charge) {
 			return 0
 		}
 	case quota.FixedMax:
-		if c.Demand.Preemptible {
+		if g := t.of(c); !g.isFixed(c.Charge) || !g.isAside(resources.Amount{ID: r.Lack.Resource, Value: used}) {
 			return 0
 		}
 	}
-	used, _ := c.Total().Get(r.Lack.Resource)
 	return used
 }
 
 // Known returns the vector: the names of a tree are those of pods.
 func (t *Tree) Known(v resources.Vector) resources.Vector { return v }
 
-// Of returns the group with the path or, if it no longer exists, that of its nearest ancestor that does.
-func (t *Tree) Of(path string) quota.Group {
-	for _, g := range t.groups {
-		if g.Path() == path {
-			return g
-		}
+// Of returns the group to which the charge was charged in the tree or in the one that it is a copy of.
+func (t *Tree) Of(c quota.Charged) quota.Group { return t.of(c) }
+
+func (t *Tree) of(c quota.Charged) *group {
+	if i, exists := t.places.paths[c.Path]; exists && !c.Remains {
+		return t.groups[i].(*group)
 	}
-	return t.Nearest(path)
+	return t.nearest(c.Path)
 }
 
 // Raised returns a copy of the tree with greater limits and with what is charged.

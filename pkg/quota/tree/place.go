@@ -12,17 +12,19 @@ import (
 // everyOther in the namespaces of a node means all namespaces that no other node lists.
 const everyOther = "*"
 
-// places are the groups by namespace, as indexes. All lists are in tree order. Copies of a tree share its places, which
-// never change.
+// places are the groups by namespace and by path, as indexes. All lists are in tree order. Copies of a tree share its
+// places, which never change.
 type places struct {
 	listed map[string][]int32
 	others []int32
+	paths  map[string]int32
 }
 
-func (p *places) add(group int, namespaces []string) {
+func (p *places) add(group int, path string, namespaces []string) {
 	if p.listed == nil {
-		p.listed = map[string][]int32{}
+		p.listed, p.paths = map[string][]int32{}, map[string]int32{}
 	}
+	p.paths[path] = int32(group)
 	for _, namespace := range namespaces {
 		if namespace == everyOther {
 			p.others = append(p.others, int32(group))

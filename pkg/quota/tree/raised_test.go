@@ -2,6 +2,8 @@ package tree_test
 
 import (
 	"maps"
+	"math"
+	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -48,18 +50,69 @@ func (m *model) drawRaises(t *rapid.T) (raises []quota.Raise) {
 	return raises
 }
 
+// chargeSome charges demands and pods to groups and to what is left of groups.
+func (m *model) chargeSome(t *rapid.T) {
+	for range rapid.IntRange(0, 6).Draw(t, "charges") {
+		switch rapid.IntRange(0, 2).Draw(t, "charge") {
+		case 0:
+			m.chargePods(t)
+		case 1:
+			m.charge(m.drawDemand(t))
+		default:
+			g, d := m.drawDemand(t)
+			m.charge(m.Nearest(g.Path()+"/deleted"), d)
+		}
+	}
+}
+
+// chargedAt returns the charge as a copy of the tree identifies it.
+func (m *model) chargedAt(c tree.Charged) quota.Charged {
+	return quota.Charged{Path: c.Group.Path(), Remains: !slices.Contains(m.Groups(), c.Group), Charge: &c.Charge}
+}
+
+// What the charges hold of a limit is together what an empty tree has more room below it.
+func TestWhatChargesHoldIsTogetherWhatIsUsed(t *testing.T) {
+	held := map[quota.Bound]int{}
+	rapid.Check(t, func(rt *rapid.T) {
+		m := drawModel(rt)
+		m.chargeSome(rt)
+		empty, _, err := tree.New(m.names, m.root, m.options)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		for i, usage := range m.Usage() {
+			for _, name := range resourceNames {
+				for _, bound := range []quota.Bound{quota.Max, quota.FixedMin, quota.FixedMax} {
+					space := quota.Space{Node: quota.NodeID(i), Resource: m.names.ID(name), Bound: bound}
+					limit := empty.Room(space)
+					if limit == math.MaxInt64 {
+						continue
+					}
+					used := int64(0)
+					for _, c := range m.charged {
+						used += m.Holds(&quota.Refusal{Node: usage.Path, Lack: quota.Lack{Space: space}}, m.chargedAt(c))
+					}
+					if used != limit-m.Room(space) {
+						rt.Fatalf("of %s of %s below bound %d, %d is held and %d is used", name, usage.Path, bound, used, limit-m.Room(space))
+					}
+					held[bound] += min(int(used), 1)
+				}
+			}
+		}
+	})
+	for _, bound := range []quota.Bound{quota.Max, quota.FixedMin, quota.FixedMax} {
+		if held[bound] == 0 {
+			t.Errorf("nothing was held below bound %d", bound)
+		}
+	}
+}
+
 // A raised tree is the one that an administrator gets who writes the same amounts, with the same charged.
 func TestARaisedTreeIsTheOneThatIsWritten(t *testing.T) {
 	raisedAny := false
 	rapid.Check(t, func(rt *rapid.T) {
 		m := drawModel(rt)
-		for range rapid.IntRange(0, 6).Draw(rt, "charges") {
-			if rapid.Bool().Draw(rt, "pods") {
-				m.chargePods(rt)
-			} else {
-				m.charge(m.drawDemand(rt))
-			}
-		}
+		m.chargeSome(rt)
 		raises := m.drawRaises(rt)
 		changes, err := m.Written(raises)
 		names := m.names.Clone()
@@ -86,8 +139,12 @@ func TestARaisedTreeIsTheOneThatIsWritten(t *testing.T) {
 		raisedAny = raisedAny || len(raises) > 0
 		var charged []tree.Charged
 		for _, c := range m.charged {
-			want.Of(c.Group.Path()).Charge(&c.Charge)
-			charged = append(charged, tree.Charged{Group: raised.Of(c.Group.Path()), Charge: c.Charge})
+			group := want.Nearest(c.Group.Path())
+			if i := slices.Index(m.Groups(), c.Group); i >= 0 {
+				group = want.Groups()[i]
+			}
+			group.Charge(&c.Charge)
+			charged = append(charged, tree.Charged{Group: raised.Of(m.chargedAt(c)), Charge: c.Charge})
 		}
 		if err := raised.(*tree.Tree).Check(charged); err != nil {
 			rt.Fatal(err)

@@ -164,7 +164,7 @@ func (t *Tree) buildGroups(checked []*checkedNode) {
 		}
 		g := t.groupAt(id, queues[len(t.groups)])
 		t.groups = append(t.groups, g)
-		t.places.add(len(t.groups)-1, c.namespaces)
+		t.places.add(len(t.groups)-1, c.path, c.namespaces)
 	}
 }
 
@@ -179,7 +179,9 @@ func (t *Tree) groupAt(node int, queue string) *group {
 
 // Nearest returns the group of the node with the path, or of its nearest ancestor that exists. The
 // root always exists.
-func (t *Tree) Nearest(path string) quota.Group {
+func (t *Tree) Nearest(path string) quota.Group { return t.nearest(path) }
+
+func (t *Tree) nearest(path string) *group {
 	nearest := 0
 	for i, n := range t.nodes {
 		if len(n.path) > len(t.nodes[nearest].path) && (path == n.path || strings.HasPrefix(path, n.path+"/")) {
