@@ -194,6 +194,9 @@ type Explainer interface {
 	// Lacks returns a refusal for every limit below which the demand of the group does not fit now, from the node of
 	// the group to the root. Unlike Fits, it lists all of them, but none that the demand alone exceeds.
 	Lacks(Group, Demand) []*Refusal
+	// Exceeds returns a refusal for every limit that the demand of the group alone exceeds. If nothing is charged and
+	// nothing reserved, a demand that exceeds none fits.
+	Exceeds(Group, Demand) []*Refusal
 	// Holds returns how much the charge holds in the space of a refusal; 0 if none.
 	Holds(r *Refusal, c Charged) int64
 	// Of returns the group to which the charge was charged, so that it can be released.

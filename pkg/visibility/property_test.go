@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"pgregory.net/rapid"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	visibilityv1alpha1 "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
@@ -98,10 +99,13 @@ func TestPropertyWhatWouldAdmitAUnitAdmitsIt(t *testing.T) {
 			priority  int32
 			preempted bool
 		}
+		amount := func(most int) *rapid.Generator[int] { // sometimes more than a quota has
+			return rapid.OneOf(rapid.IntRange(0, most), rapid.IntRange(0, most), rapid.IntRange(0, 5*most))
+		}
 		var all []submission
 		for i := range rapid.IntRange(2, 25).Draw(rt, "units") {
 			all = append(all, submission{fmt.Sprintf("%s/u%d", rapid.SampledFrom(namespaces).Draw(rt, "namespace"), i),
-				rapid.IntRange(0, 5).Draw(rt, "cpu") * 1000, rapid.IntRange(0, 4).Draw(rt, "gpu"),
+				amount(5).Draw(rt, "cpu") * 1000, amount(4).Draw(rt, "gpu"),
 				int32(rapid.IntRange(0, 2).Draw(rt, "priority")), rapid.IntRange(0, 5).Draw(rt, "preemptible") > 0})
 		}
 		policies := []queue.Policy{queue.RoundRobin, queue.Priority, queue.Block}
@@ -157,6 +161,10 @@ func TestPropertyWhatWouldAdmitAUnitAdmitsIt(t *testing.T) {
 			rt.Fatalf("%s waits for %s: %s\nand no raise was found, but: %+v", unit, answer.Reason, answer.Message, answer.WouldAdmit)
 		}
 		for i, remedy := range answer.WouldAdmit {
+			if remedy.Type == visibilityv1alpha1.LowerRequest && answer.Reason != wellknown.ReasonBorrowingPaused {
+				expectGreatestThatFits(rt, c, unit, remedy)
+				done[remedy.Type]++
+			}
 			if remedy.Type != visibilityv1alpha1.RaiseQuota && remedy.Type != visibilityv1alpha1.EndUnits {
 				continue
 			}
@@ -170,7 +178,7 @@ func TestPropertyWhatWouldAdmitAUnitAdmitsIt(t *testing.T) {
 			done[remedy.Type]++
 		}
 	})
-	for _, kind := range []visibilityv1alpha1.RemedyType{visibilityv1alpha1.RaiseQuota, visibilityv1alpha1.EndUnits} {
+	for _, kind := range []visibilityv1alpha1.RemedyType{visibilityv1alpha1.RaiseQuota, visibilityv1alpha1.EndUnits, visibilityv1alpha1.LowerRequest} {
 		if done[kind] == 0 {
 			t.Errorf("no unit was admitted by %s", kind)
 		}
@@ -179,6 +187,42 @@ func TestPropertyWhatWouldAdmitAUnitAdmitsIt(t *testing.T) {
 		t.Error("no unit held quota of a node that was deleted")
 	}
 	t.Logf("of %d units that waited, what was found and done: %v; %d units held quota of deleted nodes", asked, done, left)
+}
+
+// expectGreatestThatFits submits the unit with its lowered request to a core in which nothing holds quota. It must be
+// admitted, and must not if it requests more of anything that was lowered.
+func expectGreatestThatFits(t *rapid.T, c *cluster, unit string, remedy visibilityv1alpha1.Remedy) {
+	demand := c.units[unit].Demand
+	for _, change := range remedy.Changes {
+		amount := func(text string) int64 {
+			value, err := resources.LimitValue(change.Resource, resource.MustParse(text))
+			if err != nil {
+				t.Fatalf("%s of %s: %v", text, change.Resource, err)
+			}
+			return value
+		}
+		if asked, _ := demand.Requests.Get(c.names.ID(change.Resource)); asked != amount(change.From) || amount(change.To) >= asked {
+			t.Fatalf("%s: %d of %s is requested", remedy.Message, asked, change.Resource)
+		}
+		demand.Requests = demand.Requests.With(c.names.ID(change.Resource), amount(change.To))
+	}
+	fits := func(requests resources.Vector) bool {
+		empty := &cluster{t: t, core: scheduler.New(scheduler.Options{}), names: c.names, options: c.options, now: c.now, units: map[string]*scheduler.Unit{}}
+		empty.setTree(c.root)
+		empty.core.Apply(empty.now, scheduler.Listed{})
+		empty.submit(unit, requests, func(u *scheduler.Unit) { u.Demand.Preemptible = demand.Preemptible })
+		return empty.runs(unit)
+	}
+	if !fits(demand.Requests) {
+		t.Fatalf("%s, and it does not fit without others", remedy.Message)
+	}
+	for _, change := range remedy.Changes {
+		id := c.names.ID(change.Resource)
+		lowered, _ := demand.Requests.Get(id)
+		if fits(demand.Requests.With(id, lowered+1)) {
+			t.Fatalf("%s, and more of %s fits", remedy.Message, change.Resource)
+		}
+	}
 }
 
 // A caller that may list the units of one namespace finds no name of another namespace or unit in any answer.

@@ -66,7 +66,7 @@ func (m *Model) remediesAfter(answer *visibilityv1alpha1.QueueUnitReviewStatus, 
 		return true
 	}
 	if isLimit(r) && r.Impossible() {
-		answer.WouldAdmit = append(answer.WouldAdmit, m.lower(r))
+		answer.WouldAdmit = append(answer.WouldAdmit, m.lower(i, s.group)...)
 	}
 	if r.Reason == wellknown.ReasonBorrowingPaused {
 		answer.WouldAdmit = append(answer.WouldAdmit, m.whilePaused(i, s.group, r, access)...)
@@ -90,12 +90,31 @@ func latest(a, b *metav1.Time) *metav1.Time {
 	return a
 }
 
-// lower returns that the job has to request less.
-func (m *Model) lower(r *quota.Refusal) visibilityv1alpha1.Remedy {
-	from, to := resources.Format(r.Resource, r.Asked), resources.Format(r.Resource, r.Limit)
-	return visibilityv1alpha1.Remedy{Type: visibilityv1alpha1.LowerRequest,
-		Message: fmt.Sprintf("request at most %s %s, and wait until so much is unused", to, r.Resource),
-		Changes: []visibilityv1alpha1.QuotaChange{{Field: "request", Resource: r.Resource, From: from, To: to}}}
+// lower returns that the job of a unit requests no more than all limits of its quota allow when nothing else is used; none if
+// one of them allows nothing.
+func (m *Model) lower(i int32, group quota.Group) []visibilityv1alpha1.Remedy {
+	smallest := map[string]*quota.Refusal{}
+	for _, r := range m.view.Backend.Exceeds(group, m.view.Units[i].Demand) {
+		if least := smallest[r.Resource]; least == nil || r.Limit < least.Limit {
+			smallest[r.Resource] = r
+		}
+	}
+	remedy := visibilityv1alpha1.Remedy{Type: visibilityv1alpha1.LowerRequest}
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(smallest)) {
+		r := smallest[name]
+		if r.Limit <= 0 {
+			return nil
+		}
+		from, to := resources.Format(name, r.Asked), resources.Format(name, r.Limit)
+		remedy.Changes = append(remedy.Changes, visibilityv1alpha1.QuotaChange{Field: "request", Resource: name, From: from, To: to})
+		parts = append(parts, fmt.Sprintf("at most %s %s", to, name))
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	remedy.Message = fmt.Sprintf("request %s, so that the unit can fit once enough quota is unused", strings.Join(parts, " and "))
+	return []visibilityv1alpha1.Remedy{remedy}
 }
 
 // firstOf returns what has to be done first for a unit that waits for r. Its message is empty if nothing has to be done

@@ -10,7 +10,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
@@ -119,8 +118,11 @@ func (s *search) needs(backend quota.Explainer, others []int32) (all []need) {
 	}
 	charge(unit)
 	for _, p := range own {
-		if r := p.group.Fits(p.charge.Demand); r != nil && r.Reason == wellknown.ReasonExceedsMinQuota && backend.Room(r.Lack.Space) == math.MaxInt64 {
-			add(r.Lack.Space, r.Used) // the group guarantees nothing that it requests
+		for _, r := range backend.Exceeds(p.group, p.charge.Demand) {
+			if backend.Room(r.Lack.Space) == math.MaxInt64 { // the group guarantees nothing that it requests
+				add(r.Lack.Space, r.Used)
+				break
+			}
 		}
 		rooms := map[quota.Space]int64{}
 		var exceeded []quota.Space

@@ -267,7 +267,7 @@ func TestWhyAndWhatWouldAdmit(t *testing.T) {
 		}, "a/four", wellknown.ReasonMaxJobs,
 			"RaiseQuota: an administrator raises max of kube-queue/max-jobs in quota root/a from 3 to 4\nEndUnits: a/one ends"},
 		{"more than the quota", func(c *cluster) { c.submit("a/one", c.request("cpu", 9000)) }, "a/one", wellknown.ReasonExceedsMaxQuota,
-			"LowerRequest: request at most 8 cpu, and wait until so much is unused\nRaiseQuota: an administrator raises max of cpu in quota root/a from 8 to 9"},
+			"LowerRequest: request at most 8 cpu, so that the unit can fit once enough quota is unused\nRaiseQuota: an administrator raises max of cpu in quota root/a from 8 to 9"},
 		{"a unit ahead takes the room", func(c *cluster) {
 			c.submit("b/one", c.request("cpu", 10000))
 			c.submit("b/two", c.request("cpu", 1000))

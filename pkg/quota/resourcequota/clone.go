@@ -55,6 +55,20 @@ func (b *Backend) Lacks(of quota.Group, d quota.Demand) (lacks []*quota.Refusal)
 	return lacks
 }
 
+// Exceeds returns a refusal for every hard limit of the namespace that the demand alone exceeds.
+func (b *Backend) Exceeds(of quota.Group, d quota.Demand) (exceeded []*quota.Refusal) {
+	g, is := of.(*group)
+	if !is {
+		return nil
+	}
+	for _, s := range g.spaces {
+		if requested := b.sum(s, d.Requests).Clamp(); requested > s.hard && requested > 0 && s.quota.unknown == "" {
+			exceeded = append(exceeded, g.refusal(s, requested, wellknown.ReasonExceedsMaxQuota))
+		}
+	}
+	return exceeded
+}
+
 // Holds returns how much of the space of a refusal the charge holds.
 func (b *Backend) Holds(r *quota.Refusal, c quota.Charged) int64 {
 	s := b.space(r.Lack.Space)

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
@@ -108,6 +109,35 @@ func (t *Tree) Lacks(of quota.Group, d quota.Demand) (lacks []*quota.Refusal) {
 		}
 	}
 	return lacks
+}
+
+// Exceeds returns a refusal for every limit of the chain that the demand alone exceeds, as Fits finds them one after the
+// other. The guarantee of a group that guarantees nothing of what is requested is 0.
+func (t *Tree) Exceeds(of quota.Group, d quota.Demand) (exceeded []*quota.Refusal) {
+	g, is := of.(*group)
+	if !is {
+		return nil
+	}
+	add := func(at int, a resources.Amount, bound quota.Bound, reason wellknown.Reason) {
+		exceeded = append(exceeded, g.refusal(at, a, bound, reason))
+	}
+	requests := g.byName(d)
+	guaranteed := slices.ContainsFunc(requests, func(a resources.Amount) bool { return isGuaranteed(g.chain[0], a) })
+	for at, n := range g.chain {
+		for _, a := range requests {
+			if neverFits(n, a) {
+				add(at, a, quota.Max, wellknown.ReasonExceedsMaxQuota)
+			}
+			switch {
+			case d.Preemptible:
+			case at == 0 && (aboveMin(n, a) || !guaranteed && g.isWork(n, a)):
+				add(at, a, quota.FixedMin, wellknown.ReasonExceedsMinQuota)
+			case g.isAside(a) && aboveFreeMax(n, a):
+				add(at, a, quota.FixedMax, wellknown.ReasonExceedsMinQuota)
+			}
+		}
+	}
+	return exceeded
 }
 
 // byName returns the requests of more than nothing, in the order of the names of the resources.

@@ -3,10 +3,14 @@ package tree_test
 import (
 	"math"
 	"reflect"
+	"slices"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
@@ -192,5 +196,51 @@ func TestUsageReportsMinAndTheLimitThatIsInForce(t *testing.T) {
 	usage := f.Usage()[0]
 	if !usage.Min.Equal(f.requests("cpu=1").With(f.names.ID(quota.JobsResource), 0)) || !usage.Max.Equal(f.requests("cpu=4500m kube-queue/max-jobs=3")) {
 		t.Errorf("usage %+v", usage)
+	}
+}
+
+// Exceeds finds all that Fits finds one after the other. A demand that is lowered to the smallest limits fits in an empty
+// tree, unless one of them allows nothing.
+func TestADemandFitsInAnEmptyTreeIfItExceedsNoLimit(t *testing.T) {
+	fit, lowered := 0, 0
+	rapid.Check(t, func(rt *rapid.T) {
+		m := drawModel(rt)
+		empty, _, err := tree.New(m.names, m.root, m.options)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		g, d := m.drawDemand(rt)
+		g = empty.Groups()[slices.Index(m.Groups(), g)]
+		limits := map[resources.ID]int64{}
+		refusal, found := g.Fits(d), false
+		for _, r := range empty.Exceeds(g, d) {
+			found = found || reflect.DeepEqual(r, refusal)
+			if least, known := limits[r.Lack.Resource]; !known || r.Limit < least {
+				limits[r.Lack.Resource] = r.Limit
+			}
+			if !r.Impossible() || r.Asked <= r.Limit {
+				rt.Fatalf("it is not impossible: %s", r.Message())
+			}
+		}
+		if (refusal == nil) != (len(limits) == 0) || refusal != nil && !found {
+			rt.Fatalf("it is refused by %+v, and exceeds %v", refusal, limits)
+		}
+		if refusal == nil {
+			fit++
+			return
+		}
+		for id, limit := range limits {
+			if limit == 0 {
+				return
+			}
+			d.Requests = d.Requests.With(id, limit)
+		}
+		if r := g.Fits(d); r != nil {
+			rt.Fatalf("it is lowered, and refused: %s", r.Message())
+		}
+		lowered++
+	})
+	if fit == 0 || lowered == 0 {
+		t.Errorf("%d demands fit and %d are lowered", fit, lowered)
 	}
 }
