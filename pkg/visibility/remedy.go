@@ -1,7 +1,6 @@
 package visibility
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -208,35 +207,6 @@ func (m *Model) stepsOfQueue(u *scheduler.UnitView) (steps []visibilityv1alpha1.
 	return steps
 }
 
-// raise returns the smallest raise of limits that admits the unit; nil if none was found.
-func (s *search) raise() *visibilityv1alpha1.Remedy {
-	others, found := s.enough(mostToRaise, func(others []int32) outcome {
-		w, below, ok := s.raised(s.raises(others))
-		if !ok {
-			return outcome{}
-		}
-		return s.outcome(below, w)
-	}, s.inOrder)
-	if !found {
-		return nil
-	}
-	written, err := s.unreserved().Written(s.raises(others))
-	if err != nil {
-		return nil
-	}
-	remedy := &visibilityv1alpha1.Remedy{Type: visibilityv1alpha1.RaiseQuota}
-	var parts []string
-	for _, w := range written {
-		change := visibilityv1alpha1.QuotaChange{Quota: w.Quota, Field: w.Field, Resource: w.Resource,
-			From: resources.Format(w.Resource, w.From), To: resources.Format(w.Resource, w.To)}
-		remedy.Changes = append(remedy.Changes, change)
-		parts = append(parts, fmt.Sprintf("%s of %s in quota %s from %s to %s", change.Field, change.Resource, change.Quota, change.From, change.To))
-	}
-	remedy.Message = s.then("an administrator raises " + strings.Join(parts, ", and "))
-	s.addOthers(remedy, others)
-	return remedy
-}
-
 // addOthers adds for whom else a remedy is enough.
 func (s *search) addOthers(remedy *visibilityv1alpha1.Remedy, others []int32) {
 	ahead := 0
@@ -267,34 +237,6 @@ func units(n int) string {
 		return "unit"
 	}
 	return fmt.Sprintf("%d units", n)
-}
-
-// ends returns the smallest set of units whose end admits the unit, by the greatest amounts first, and when they have
-// ended at the latest; nil if there is none or it is not known.
-func (s *search) ends() (*visibilityv1alpha1.Remedy, *metav1.Time) {
-	byAmount := func(a, b int64, _, _ *scheduler.UnitView) int { return cmp.Compare(b, a) }
-	others, found := s.enough(mostToEnd, func(others []int32) outcome {
-		ended := s.victims(others, byAmount)
-		if ended == nil {
-			return outcome{impossible: true}
-		}
-		w, below := s.freed(ended)
-		return s.outcome(below, w)
-	}, func() []int32 { return s.ahead })
-	if !found {
-		return nil, nil
-	}
-	ended := s.victims(others, byAmount)
-	remedy := &visibilityv1alpha1.Remedy{Type: visibilityv1alpha1.EndUnits}
-	text, several := s.named(remedy, slices.Collect(maps.Keys(ended)), s.access)
-	if several {
-		text += " end"
-	} else {
-		text += " ends"
-	}
-	remedy.Message = s.then(text)
-	s.addOthers(remedy, others)
-	return remedy, s.until(others)
 }
 
 func counted(n int) string {

@@ -1,0 +1,151 @@
+package command
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/cli-runtime/pkg/printers"
+
+	"kube-queue.dev/kube-queue/pkg/plugin/render"
+	"kube-queue.dev/kube-queue/pkg/plugin/units"
+)
+
+// watchUnits writes the units, and then each one that changes.
+func (c *cluster) watchUnits(ctx context.Context, o *listOptions, namespace string) error {
+	client := c.dynamic.Resource(unitResource).Namespace(namespace)
+	show := &rows{cluster: c, options: o, known: map[string]string{}}
+	for {
+		version := ""
+		for next := ""; ; {
+			page, err := client.List(ctx, metav1.ListOptions{Limit: pageSize, Continue: next})
+			if err != nil {
+				return err
+			}
+			if err := show.page(page.Items); err != nil {
+				return err
+			}
+			version = page.GetResourceVersion()
+			if next = page.GetContinue(); next == "" {
+				break
+			}
+		}
+		expired, err := c.followUnits(ctx, client.Watch, version, show)
+		if err != nil || !expired {
+			return err
+		}
+	}
+}
+
+// followUnits writes the units that change after a version, until the context ends. It reports whether the version
+// has expired, so that the units must be listed again.
+func (c *cluster) followUnits(ctx context.Context, open func(context.Context, metav1.ListOptions) (watch.Interface, error), version string, show *rows) (expired bool, err error) {
+	for {
+		w, err := open(ctx, metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true})
+		if err != nil {
+			return isExpired(err), ignoreExpired(err)
+		}
+		for event := range w.ResultChan() {
+			object, is := event.Object.(*unstructured.Unstructured)
+			switch {
+			case event.Type == watch.Error:
+				w.Stop()
+				err := errorOf(event.Object)
+				return isExpired(err), ignoreExpired(err)
+			case !is:
+			case event.Type == watch.Bookmark:
+				version = object.GetResourceVersion()
+			default:
+				version = object.GetResourceVersion()
+				if err := show.changed(object, event.Type == watch.Deleted); err != nil {
+					w.Stop()
+					return false, err
+				}
+			}
+		}
+		w.Stop()
+		if ctx.Err() != nil || !c.Wait(ctx, rewatch) {
+			return false, ctx.Err()
+		}
+	}
+}
+
+// rows writes units as they change. After units were listed again, those that are known in their version are not
+// written again.
+type rows struct {
+	*cluster
+	options *listOptions
+	// known are the versions of the units, by UID.
+	known  map[string]string
+	begun  bool
+	widths []int
+}
+
+func (r *rows) page(items []unstructured.Unstructured) error {
+	var list []units.Unit
+	for i := range items {
+		if uid, version := string(items[i].GetUID()), items[i].GetResourceVersion(); r.known[uid] == version {
+			continue
+		} else {
+			r.known[uid] = version
+		}
+		if r.options.isTable() {
+			u, err := read(&items[i])
+			if err != nil {
+				return err
+			}
+			if r.options.selects(u) {
+				list = append(list, *u)
+			}
+		} else if err := r.print(&items[i]); err != nil {
+			return err
+		}
+	}
+	return r.table(list)
+}
+
+func (r *rows) changed(object *unstructured.Unstructured, deleted bool) error {
+	r.known[string(object.GetUID())] = object.GetResourceVersion()
+	if deleted {
+		delete(r.known, string(object.GetUID()))
+	}
+	if !r.options.isTable() {
+		if deleted {
+			return nil
+		}
+		return r.print(object)
+	}
+	u, err := read(object)
+	if err != nil || !r.options.selects(u) {
+		return err
+	}
+	if deleted {
+		u.Status.Phase, u.Status.Reason = "Deleted", ""
+	}
+	return r.table([]units.Unit{*u})
+}
+
+func (r *rows) print(object *unstructured.Unstructured) error {
+	u, err := read(object)
+	if err != nil || !r.options.selects(u) {
+		return err
+	}
+	if r.options.format == formatName {
+		return (&printers.NamePrinter{}).PrintObj(object, r.Streams.Out)
+	}
+	return r.options.object(r.Streams.Out, object)
+}
+
+func (r *rows) table(list []units.Unit) error {
+	if len(list) == 0 {
+		return nil
+	}
+	units.Sort(list, units.Order(r.options.sort))
+	view := r.view(&r.options.output)
+	view.Namespaces = r.options.all
+	view.Header = view.Header && !r.begun
+	view.Widths = &r.widths
+	r.begun = true
+	return render.Rows(r.Streams.Out, units.Singles(list), false, view)
+}
