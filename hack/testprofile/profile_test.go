@@ -1,0 +1,97 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+var began = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// recorded is a profile: make test with one package, which starts two clusters and uses the processor in its first
+// ten seconds only. Its first test takes these seconds, its second one the other ten.
+func recorded(t *testing.T) *Profile {
+	t.Helper()
+	folder := t.TempDir()
+	for _, u := range []Usage{
+		{Name: "test", From: began, Wall: 720, CPU: 900},
+		{Name: "example.com/a", Test: true, From: began, Wall: 20, CPU: 8, Clusters: 2, Samples: []Sample{{At: began.Add(10 * time.Second), CPU: 8}}},
+	} {
+		if err := appendLine(filepath.Join(folder, usagesFile), u); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var events strings.Builder
+	event := func(after int, action, test string, elapsed float64) {
+		fmt.Fprintf(&events, `{"Time":%q,"Action":%q,"Package":"example.com/a","Test":%q,"Elapsed":%v}`+"\n",
+			began.Add(time.Duration(after)*time.Second).Format(time.RFC3339), action, test, elapsed)
+	}
+	event(0, "run", "TestWorks", 0)
+	event(10, "pass", "TestWorks", 10)
+	event(10, "run", "TestWaits", 0)
+	event(20, "fail", "TestWaits", 10)
+	events.WriteString(`{"Time":"unfinished`)
+	if err := os.WriteFile(filepath.Join(folder, "test-a.events.jsonl"), []byte(events.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	profile, err := read(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return profile
+}
+
+func TestAProfileShowsWhatWorksAndWhatWaits(t *testing.T) {
+	var out strings.Builder
+	if err := recorded(t).print(&out, 10, 20); err != nil {
+		t.Fatal(err)
+	}
+	said := strings.Join(strings.Fields(out.String()), " ")
+	for _, want := range []string{
+		"720.0 900.0 0.0 0 test", "20.0 8.0 12.0 2 example.com/a",
+		"10.0 8.0 2.0 example.com/a TestWorks", "10.0 0.0 10.0 example.com/a TestWaits",
+		"total: 12m0s, processor time 15m0s, 2 clusters, 2 tests, 1 failed",
+	} {
+		if !strings.Contains(said, want) {
+			t.Errorf("there is no %q in:\n%s", want, &out)
+		}
+	}
+}
+
+func TestOnlyRowsOfMeasuredTargetsChange(t *testing.T) {
+	page := filepath.Join(t.TempDir(), "page.md")
+	const before = "| target | what | time |\n|---|---|---|\n| `make test` | all | 1 s |\n| `make test-all` | more | 3 h |\nmake test is text\n"
+	if err := os.WriteFile(page, []byte(before), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := recorded(t).refresh(page); err != nil {
+		t.Fatal(err)
+	}
+	after, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := strings.Replace(before, "1 s", "12 min", 1); string(after) != want {
+		t.Errorf("the page is\n%s\nwant\n%s", after, want)
+	}
+}
+
+func TestACommandIsMeasuredWithWhatItStarts(t *testing.T) {
+	folder := t.TempDir()
+	if err := measure(folder, "spins", []string{"sh", "-c", "sh -c 'i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done'"}, false); err != nil {
+		t.Fatal(err)
+	}
+	profile, err := read(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if u := profile.Usages[0]; u.Name != "spins" || u.CPU <= 0 || u.Wall <= 0 {
+		t.Errorf("it took %+v", u)
+	}
+	if err := measure(folder, "fails", []string{"false"}, false); err == nil {
+		t.Error("a command that fails is reported as a success")
+	}
+}

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// row is a row of the table of targets: the target, what it does, and how long it took.
+var row = regexp.MustCompile("(?m)^(\\| `make ([a-z0-9-]+)` \\|.*\\| )[^|]*( \\|)$")
+
+// refresh writes the measured times of targets into the rows of a Markdown table. Rows of targets that
+// were not measured stay.
+func (p *Profile) refresh(path string) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	var written []string
+	changed := row.ReplaceAllStringFunc(string(text), func(line string) string {
+		parts := row.FindStringSubmatch(line)
+		i := slices.IndexFunc(p.Usages, func(u Usage) bool { return !u.Test && u.Name == parts[2] })
+		if i < 0 {
+			return line
+		}
+		written = append(written, parts[2])
+		return parts[1] + spoken(seconds(p.Usages[i].Wall)) + parts[3]
+	})
+	if len(written) == 0 {
+		return fmt.Errorf("%s has no row of a measured target", path)
+	}
+	fmt.Printf("%s: the times of %s\n", path, strings.Join(written, ", "))
+	return os.WriteFile(path, []byte(changed), 0o644)
+}
+
+// spoken is a duration as in "40 s" and "12 min".
+func spoken(d time.Duration) string {
+	if d < 2*time.Minute {
+		return fmt.Sprintf("%.0f s", d.Seconds())
+	}
+	return fmt.Sprintf("%.0f min", d.Minutes())
+}
