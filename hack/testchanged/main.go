@@ -1,0 +1,190 @@
+// Command testchanged runs the tests that a change can break: the unit tests of all packages that changed,
+// that import a changed one, or whose tests read a changed file; then, as long as the budget lasts, the
+// tests with a cluster that rules.go names. At the end it names what is left to make test.
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+var (
+	base    = flag.String("base", "main", "branch or commit; what changed since HEAD left it is tested")
+	budget  = flag.Duration("budget", 5*time.Minute, "time after which no test with a cluster runs")
+	profile = flag.String("profile", "bin/profile", "folder of the profile of make test, for times")
+	list    = flag.Bool("list", false, "print what would run, and run nothing")
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	flag.Parse()
+	if err := run(ctx, time.Now()); err != nil {
+		fmt.Fprintln(os.Stderr, "testchanged:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, started time.Time) error {
+	if flag.NArg() == 0 {
+		return errors.New("the packages with unit tests are missing; run make test-changed")
+	}
+	files, since, err := changedFiles(ctx)
+	if err != nil {
+		return err
+	}
+	packages, listErr := output(ctx, "go", "list", "-test", "-f", listFormat, "./...")
+	units, unitErr := output(ctx, append([]string{"go", "list"}, flag.Args()...)...)
+	g := parse(packages)
+	unit := map[string]bool{}
+	for _, name := range strings.Fields(units) {
+		unit[strings.TrimPrefix(name, module)] = true
+	}
+	if err := errors.Join(listErr, unitErr, g.use(unit)); err != nil {
+		return err
+	}
+	fmt.Printf("%d files changed since %s\n", len(files), since)
+	c := g.changeOf(files)
+	folders, why := g.broken(c)
+	command := "go test"
+	for _, folder := range folders {
+		if unit[folder] {
+			command += " ./" + folder
+			fmt.Printf("  %s (%s)\n", folder, why[folder])
+		}
+	}
+	steps := g.steps(c, unit)
+	for i := range steps {
+		steps[i].seconds = profiled(*profile, steps[i])
+		fmt.Printf("  go test %s (about %d s, if the time suffices)\n", steps[i].args, steps[i].seconds)
+	}
+	if *list {
+		return nil
+	}
+	if strings.Contains(command, "./") {
+		err = execute(ctx, command)
+	}
+	var ran map[string]bool
+	if err == nil { // what fails in a unit test is not worth a cluster
+		ran, err = runSteps(ctx, steps, started.Add(*budget))
+	}
+	result := "passed"
+	if err != nil {
+		result = "FAILED"
+	}
+	left := slices.DeleteFunc(folders, func(folder string) bool { return unit[folder] || ran["./"+folder] })
+	fmt.Printf("left to make test: %s\n%s in %v\n", cmp.Or(strings.Join(left, " "), "nothing"), result, time.Since(started).Round(time.Second))
+	return err
+}
+
+// changedFiles returns the files that changed since HEAD left the base, also those not committed. If HEAD
+// is in the base, they are those not committed, or else those of the last commit.
+func changedFiles(ctx context.Context) (files []string, since string, err error) {
+	if _, err := output(ctx, "git", "rev-parse"); err != nil {
+		return nil, "", fmt.Errorf("run this command in a clone of kube-queue: %w", err)
+	}
+	fork, err := output(ctx, "git", "merge-base", *base, "HEAD")
+	if err != nil {
+		return nil, "", fmt.Errorf("HEAD and the base %q have no common commit; set BASE (--base) to a branch or commit: %w", *base, err)
+	}
+	head, headErr := output(ctx, "git", "rev-parse", "HEAD")
+	untracked, err := output(ctx, "git", "ls-files", "--others", "--exclude-standard")
+	diff, diffErr := output(ctx, "git", "diff", "--name-only", "--no-renames", strings.TrimSpace(fork))
+	since = fmt.Sprintf("%.12s, the last commit that is in %s", fork, *base)
+	if fork == head && diff+untracked == "" {
+		since = "HEAD~1, because HEAD is in " + *base + " and everything is committed"
+		diff, diffErr = output(ctx, "git", "diff", "--name-only", "--no-renames", "HEAD~1")
+	}
+	return strings.FieldsFunc(diff+untracked, func(r rune) bool { return r == '\n' }), since, errors.Join(headErr, err, diffErr)
+}
+
+// output returns what a command writes.
+func output(ctx context.Context, command ...string) (string, error) {
+	out, err := exec.CommandContext(ctx, command[0], command[1:]...).Output()
+	if exit := new(exec.ExitError); errors.As(err, &exit) {
+		err = fmt.Errorf("%s %s: %s", command[0], command[1], strings.TrimSpace(string(exit.Stderr)))
+	}
+	return string(out), err
+}
+
+// runSteps runs the steps that end before the deadline, two at a time, and returns those that ended.
+func runSteps(ctx context.Context, steps []step, deadline time.Time) (ran map[string]bool, err error) {
+	within, cancel := context.WithDeadline(ctx, deadline)
+	defer cancel()
+	ran = map[string]bool{}
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	slots := make(chan struct{}, 2)
+	for _, s := range steps {
+		slots <- struct{}{}
+		if ctx.Err() != nil || time.Until(deadline) < time.Duration(s.seconds)*time.Second {
+			fmt.Println("no time for: go test", s.args)
+			<-slots
+			continue
+		}
+		all.Go(func() {
+			failure := execute(within, "go test "+s.args+" -short -count=1 -timeout=10m")
+			mu.Lock()
+			if within.Err() == nil {
+				ran[s.args], err = true, errors.Join(err, failure)
+			} else {
+				fmt.Println("stopped before its end: go test", s.args)
+			}
+			mu.Unlock()
+			<-slots
+		})
+	}
+	all.Wait()
+	return ran, errors.Join(err, ctx.Err())
+}
+
+// execute prints a command as for a shell, and runs it. When the context ends, so do all processes of the command.
+func execute(ctx context.Context, command string) error {
+	fmt.Println("+", command)
+	args := strings.Fields(strings.ReplaceAll(command, "'", ""))
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%s: %w", command, err)
+	}
+	return nil
+}
+
+// profiled returns the seconds of a step by the profile in a folder, if it has them: some tests of a
+// package take at most as long as all.
+func profiled(folder string, s step) int {
+	file, err := os.Open(path.Join(folder, "usages.jsonl"))
+	if err != nil {
+		return s.seconds
+	}
+	defer file.Close()
+	name, run, _ := strings.Cut(strings.TrimPrefix(s.args, "./"), " -run ")
+	for usages := json.NewDecoder(bufio.NewReader(file)); ; {
+		var u struct {
+			Name string
+			Wall float64
+		}
+		if usages.Decode(&u) != nil {
+			return s.seconds
+		}
+		if u.Name == module+name && (run == "" || int(u.Wall) < s.seconds) {
+			return int(u.Wall)
+		}
+	}
+}
