@@ -67,6 +67,7 @@ func run(ctx context.Context, env *program.Env, opts *options.Options) error {
 			Policy:          opts.Policy,
 			Backoff:         opts.Backoff,
 			Workers:         opts.Workers,
+			PublishInterval: opts.StatusInterval,
 			CheckInvariants: opts.CheckInvariants,
 			AuditInvariants: env.Enabled(options.InvariantAudit),
 			Emit: func(about *unstructured.Unstructured, kind string, reason wellknown.EventReason, message string) {

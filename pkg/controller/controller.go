@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,6 +57,9 @@ type Config struct {
 	Policy queue.Policy
 	// Backoff is the backoff of policy RoundRobin. If zero, the default applies.
 	Backoff queue.Backoff
+	// PublishInterval is the shortest time between two writes of the status of a Queue or of an object of the
+	// quota. If zero, the constant of this name applies.
+	PublishInterval time.Duration
 	// Workers is the maximum number of concurrent status writes.
 	Workers int
 	// CheckInvariants verifies the invariants of the core after every event and ends Run with an error
@@ -187,17 +191,19 @@ func dropManagedFields(object any) (any, error) {
 
 func (i *informers) loop(cfg Config, logger klog.Logger) *loop {
 	inbox := newInbox()
+	every := cmp.Or(cfg.PublishInterval, PublishInterval)
 	core := scheduler.New(scheduler.Options{Policy: cfg.Policy, Backoff: cfg.Backoff, Requeues: requeues, CheckRetries: checkRetries,
 		Explanations: explanations, MinRunTime: minRunTime})
 	return &loop{
 		clock: cfg.Clock, logger: logger, inbox: inbox, names: resources.NewNames(), check: cfg.CheckInvariants,
-		core:      core,
-		sequence:  arrival.NewReceiver[scheduler.Unit](core.Knows),
-		source:    cfg.Source,
-		namespace: cfg.Namespace,
-		reader:    unitReader{compactor{cfg.Source.Keep}, cfg.Source.Demand, &kinds{}},
-		applier:   newApplier(cfg.Client, cfg.Clock, inbox),
-		publisher: newPublisher(cfg.Client, i.queues.Scheduling().V1alpha1().Queues().Lister(), cfg.Namespace, cfg.Clock),
+		core:         core,
+		sequence:     arrival.NewReceiver[scheduler.Unit](core.Knows),
+		source:       cfg.Source,
+		namespace:    cfg.Namespace,
+		reader:       unitReader{compactor{cfg.Source.Keep}, cfg.Source.Demand, &kinds{}},
+		applier:      newApplier(cfg.Client, cfg.Clock, inbox),
+		publisher:    newPublisher(cfg.Client, i.queues.Scheduling().V1alpha1().Queues().Lister(), cfg.Namespace, cfg.Clock, every),
+		publishEvery: every,
 		emit: func(n backend.Notice) {
 			about := logger.WithValues("kind", n.About.GetKind(), "object", klog.KObj(n.About), "reason", n.Reason)
 			if n.IsError {

@@ -22,8 +22,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// PublishInterval is the shortest time between two writes of the status of a Queue or of an object
-// of the quota.
+// PublishInterval is the default of Config.PublishInterval.
 const PublishInterval = 5 * time.Second
 
 // loop owns the core and everything on which the decisions of the core depend. Only one goroutine uses
@@ -61,16 +60,18 @@ type loop struct {
 	// check is whether to verify the invariants of the core after every input.
 	check bool
 
-	now       time.Time
-	dirty     bool
-	publishAt time.Time
-	broken    error
+	now   time.Time
+	dirty bool
+	// publishEvery is the shortest time between two writes of a status, publishAt when it is over.
+	publishEvery time.Duration
+	publishAt    time.Time
+	broken       error
 }
 
 // run processes inputs until the context ends or an invariant is broken.
 func (l *loop) run(ctx context.Context) error {
 	// The process before this one may have written a status just now.
-	l.publishAt = l.clock.Now().Add(PublishInterval)
+	l.publishAt = l.clock.Now().Add(l.publishEvery)
 	timer := l.clock.NewTimer(0)
 	defer timer.Stop()
 	// The initial lists leave more garbage than live memory. The runtime would return it to the system
@@ -164,7 +165,7 @@ func (l *loop) publish() time.Time {
 	if l.now.Before(l.publishAt) {
 		return l.publishAt
 	}
-	l.dirty, l.publishAt = false, l.now.Add(PublishInterval)
+	l.dirty, l.publishAt = false, l.now.Add(l.publishEvery)
 	names, changed := l.core.QueueNames(), l.core.ChangedQueues(l.now)
 	l.publisher.set(names, changed, l.figures())
 	l.measures.show(l, names, changed)

@@ -35,6 +35,7 @@ func measure(t *testing.T) *measured {
 	m := &measured{decide(t, tree.Options{}), metrics.New(metrics.ControllerProgram, "")}
 	m.measures = newMeasures(metrics.NewController(m.registry))
 	m.auditor.on = true
+	m.publishEvery = PublishInterval
 	m.publishAt = m.clock.Now().Add(PublishInterval)
 	return m
 }

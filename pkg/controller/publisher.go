@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,6 +32,8 @@ type publisher struct {
 	queues    listers.QueueLister
 	namespace string
 	clock     clock.Clock
+	// every is the shortest time between two writes of the status of an object.
+	every time.Duration
 
 	mu sync.Mutex
 	// wanted are the counts of all queues that must exist.
@@ -44,8 +47,8 @@ type publisher struct {
 	ready chan struct{}
 }
 
-func newPublisher(client versioned.Interface, queues listers.QueueLister, namespace string, clock clock.Clock) *publisher {
-	return &publisher{client: client, queues: queues, namespace: namespace, clock: clock,
+func newPublisher(client versioned.Interface, queues listers.QueueLister, namespace string, clock clock.Clock, every time.Duration) *publisher {
+	return &publisher{client: client, queues: queues, namespace: namespace, clock: clock, every: every,
 		wanted: map[string]scheduler.QueueStats{}, stale: map[string]bool{}, ready: make(chan struct{}, 1)}
 }
 
@@ -119,7 +122,7 @@ func (p *publisher) run(ctx context.Context) {
 		// may be the first one of the next round.
 		select {
 		case <-ctx.Done():
-		case <-p.clock.After(PublishInterval):
+		case <-p.clock.After(p.every):
 		}
 	}
 }

@@ -83,7 +83,7 @@ func TestAQueueInWhichSomethingIsSetOutlivesItsGroup(t *testing.T) {
 			Spec: c.spec, Status: schedulingv1alpha1.QueueStatus{Quota: "root/team"}}); err != nil {
 			t.Fatal(err)
 		}
-		p := newPublisher(client, listers.NewQueueLister(known), "kube-queue", clocktesting.NewFakeClock(time.Unix(1000, 0)))
+		p := newPublisher(client, listers.NewQueueLister(known), "kube-queue", clocktesting.NewFakeClock(time.Unix(1000, 0)), PublishInterval)
 		if err := p.retire(t.Context(), "team"); err != nil {
 			t.Fatal(err)
 		}
@@ -104,7 +104,7 @@ func TestAStatusIsWrittenAgainOnlyAnIntervalAfterASlowWrite(t *testing.T) {
 	if err := known.Add(&schedulingv1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-queue", Name: "team"}}); err != nil {
 		t.Fatal(err)
 	}
-	p := newPublisher(client, listers.NewQueueLister(known), "kube-queue", clock)
+	p := newPublisher(client, listers.NewQueueLister(known), "kube-queue", clock, PublishInterval)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { p.run(ctx); close(done) }()
@@ -162,7 +162,7 @@ func TestTheHeadThatAnOlderReleaseHasWrittenIsRemoved(t *testing.T) {
 		Status: schedulingv1alpha1.QueueStatus{Quota: "root/team"}}); err != nil {
 		t.Fatal(err)
 	}
-	p := newPublisher(client, listers.NewQueueLister(known), "kube-queue", clocktesting.NewFakeClock(time.Unix(1000, 0)))
+	p := newPublisher(client, listers.NewQueueLister(known), "kube-queue", clocktesting.NewFakeClock(time.Unix(1000, 0)), PublishInterval)
 	if err := p.keep(t.Context(), scheduler.QueueStats{Name: "team", Quota: "root/team", Pending: 1, Waits: true, HighestPriority: new(int32(7))}); err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +181,7 @@ func TestAnUnchangedStatusOfAQueueIsNotWrittenAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := newPublisher(client, listers.NewQueueLister(known), "kube-queue", clocktesting.NewFakeClock(time.Unix(1000, 0)))
+	p := newPublisher(client, listers.NewQueueLister(known), "kube-queue", clocktesting.NewFakeClock(time.Unix(1000, 0)), PublishInterval)
 	same := scheduler.QueueStats{Name: "team", Quota: "root/team", Pending: 1, HighestPriority: new(int32(7))}
 	if err := p.keep(t.Context(), same); err != nil {
 		t.Errorf("it is written: %v", err)
@@ -219,7 +219,7 @@ func TestQueuesWithoutAGroupAreRetiredAtTheStart(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	p := newPublisher(client, listers.NewQueueLister(known), "kube-queue", clocktesting.NewFakeClock(time.Unix(1000, 0)))
+	p := newPublisher(client, listers.NewQueueLister(known), "kube-queue", clocktesting.NewFakeClock(time.Unix(1000, 0)), PublishInterval)
 	for _, want := range [][]string{{"DELETE left", "PATCH set"}, nil} {
 		requests = nil
 		p.set([]string{"team"}, []scheduler.QueueStats{{Name: "team", Quota: "root/team"}}, nil)
@@ -231,7 +231,7 @@ func TestQueuesWithoutAGroupAreRetiredAtTheStart(t *testing.T) {
 
 func TestWhatCannotBeShownIsTriedAgain(t *testing.T) {
 	known := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
-	p := newPublisher(nil, listers.NewQueueLister(known), "kube-queue", clocktesting.NewFakeClock(time.Unix(1000, 0)))
+	p := newPublisher(nil, listers.NewQueueLister(known), "kube-queue", clocktesting.NewFakeClock(time.Unix(1000, 0)), PublishInterval)
 	if p.publish(t.Context(), klog.Background()) {
 		t.Error("it fails with nothing to show")
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/component-base/featuregate"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/pkg/controller"
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/program"
 	"kube-queue.dev/kube-queue/pkg/program/devices"
@@ -40,6 +41,7 @@ type Options struct {
 	PauseBorrowing    bool
 	CountUnqueuedPods bool
 	Workers           int
+	StatusInterval    time.Duration
 	CheckInvariants   bool
 	Backoff           queue.Backoff
 	// Devices are the rules for devices.
@@ -59,7 +61,7 @@ type Options struct {
 // New returns the defaults.
 func New() *Options {
 	return &Options{
-		Workers: 32, Backoff: queue.DefaultBackoff(), Policy: queue.RoundRobin, backend: backends()[0],
+		Workers: 32, StatusInterval: controller.PublishInterval, Backoff: queue.DefaultBackoff(), Policy: queue.RoundRobin, backend: backends()[0],
 		Reclaim: true, PauseBorrowing: true, Webhook: webhook.DefaultSettings(),
 		oversellRate: "1.0", policyName: string(queue.RoundRobin), backendName: backends()[0].name,
 	}
@@ -94,6 +96,7 @@ func (o *Options) declare(set *settings.Set) {
 	o.Devices.DeclareTypes(set)
 	set.Group("Work", o.addWorkFlags,
 		settings.Setting{Flag: "workers", Field: "workers", Check: o.checkWorkers},
+		settings.Setting{Flag: "status-interval", Field: "statusInterval", Check: o.checkStatusInterval},
 		settings.Setting{Flag: "check-invariants", Field: "checkInvariants"})
 	o.Webhook.DeclareLed(set, "which answers reviews of group visibility.kube-queue.dev")
 }
@@ -122,6 +125,8 @@ func (o *Options) addOrderFlags(fs *pflag.FlagSet) {
 
 func (o *Options) addWorkFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.Workers, "workers", o.Workers, "Maximum number of concurrent status writes.")
+	fs.DurationVar(&o.StatusInterval, "status-interval", o.StatusInterval,
+		"Shortest time between two writes of the status of a Queue or of the quota tree.")
 	fs.BoolVar(&o.CheckInvariants, "check-invariants", o.CheckInvariants,
 		"Verify after every event that used quota equals the sum of all charges, and exit if it does not. For tests only: each check takes time proportional to the number of units.")
 }
@@ -134,6 +139,16 @@ func (o *Options) checkOversell() (err error) {
 func (o *Options) checkWorkers() error {
 	if o.Workers < 1 {
 		return fmt.Errorf("must be greater than 0, not %d", o.Workers)
+	}
+	return nil
+}
+
+// longestStatusInterval is when a status is too old to be useful.
+const longestStatusInterval = time.Hour
+
+func (o *Options) checkStatusInterval() error {
+	if o.StatusInterval <= 0 || o.StatusInterval > longestStatusInterval {
+		return fmt.Errorf("must be greater than 0 and at most %v, not %v", longestStatusInterval, o.StatusInterval)
 	}
 	return nil
 }

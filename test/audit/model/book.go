@@ -75,7 +75,7 @@ func (b *Book) See(w *World, c *Change) {
 	}
 	switch c.Write.Resource {
 	case "queues", "elasticquotatrees":
-		b.seeStatus(c.Write)
+		b.seeStatus(w.Options, c.Write)
 		return
 	}
 	j, on := b.target(w, c)
@@ -290,7 +290,7 @@ func (b *Book) decidersBetween(from, to time.Time) int {
 }
 
 // seeStatus counts the writes of the status of queues and trees.
-func (b *Book) seeStatus(w *Write) {
+func (b *Book) seeStatus(o *Options, w *Write) {
 	key := w.Resource + " " + w.Namespace + "/" + w.Name
 	s := b.Statuses[key]
 	if s == nil {
@@ -306,13 +306,11 @@ func (b *Book) seeStatus(w *Write) {
 		return
 	}
 	s.Status++
-	if after := w.Time.Sub(s.last); !s.last.IsZero() && after < statusPause-statusTolerance {
+	if after := w.Time.Sub(s.last); !s.last.IsZero() && after < *o.StatusInterval-statusTolerance {
 		b.Rapid = append(b.Rapid, rapidStatus{key, w.Moment(), after})
 	}
 	s.last = w.Time
 }
 
-const (
-	statusPause     = 5 * time.Second
-	statusTolerance = 500 * time.Millisecond
-)
+// statusTolerance is how much a delayed answer may shorten the time between two writes.
+const statusTolerance = 500 * time.Millisecond

@@ -26,6 +26,9 @@ type Options struct {
 	// SuspendLag is how long after a job was suspended again its operator may still create pods.
 	// The default is 1 s.
 	SuspendLag *time.Duration
+	// StatusInterval is the shortest time between two writes of the status of a Queue or of the tree. The default
+	// is 5 s.
+	StatusInterval *time.Duration
 	// Growth: a node of the quota tree that is above its max because of pods shows it by the condition
 	// OverQuota.
 	Growth bool
@@ -54,7 +57,7 @@ func (o Options) Complete() (*Options, error) {
 	for _, d := range []struct {
 		to    **time.Duration
 		value time.Duration
-	}{{&o.Grace, 10 * time.Second}, {&o.TreeLag, 2 * time.Second}, {&o.PodLag, 2 * time.Second}, {&o.SuspendLag, time.Second}} {
+	}{{&o.Grace, 10 * time.Second}, {&o.TreeLag, 2 * time.Second}, {&o.PodLag, 2 * time.Second}, {&o.SuspendLag, time.Second}, {&o.StatusInterval, 5 * time.Second}} {
 		if *d.to == nil {
 			*d.to = &d.value
 		}
