@@ -259,12 +259,16 @@ func TestAnotherKeptEventTakesThePlaceOfTheFirst(t *testing.T) {
 func TestARestartRenewsByTheAgeOfTheEvent(t *testing.T) {
 	e := about("job", "Queued", "1")
 	written := e.build(Source{Component: "test"}, metav1.NewTime(noon), 1)
+	written.FirstTimestamp = metav1.NewTime(noon.Add(-time.Hour)) // it was renewed since
 	client := fake.NewClientset(written)
 	clk := clocktesting.NewFakeClock(noon.Add(30 * time.Minute))
 	w, _ := run(t, client, clk)
 	w.Keep(e)
 	eventually(t, "looked at", func() bool { return strings.HasSuffix(writes(client), "create get") })
 	eventually(t, "waiting for its time", func() bool { return waits(clk) })
+	if count := stored(t, client)[0].Count; count != 1 {
+		t.Errorf("the event was renewed 30 minutes after the last time: its count is %d", count)
+	}
 	clk.Step(16 * time.Minute)
 	eventually(t, "renewed", func() bool { return stored(t, client)[0].Count == 2 })
 }

@@ -92,8 +92,22 @@ func (w *world) unschedulable(t *rapid.T, holder string, l *Ledger) {
 		t.Fatalf("%d of %d pods of %q cannot be scheduled: %q, want %d of %d", gotN, gotOf, holder, message, n, of)
 	}
 	for other, count := range messages {
-		if count > messages[message] {
+		if count > messages[message] || count == messages[message] && other < message {
 			t.Fatalf("%q is said by %d pods of %q, and %q by %d", message, messages[message], holder, other, count)
+		}
+	}
+}
+
+// No order of a map decides which of two messages of equally many pods is shown.
+func TestOfTwoMessagesOfEquallyManyPodsTheFirstInOrderIsShown(t *testing.T) {
+	for range 100 {
+		l := New()
+		l.Hold(Holder{ns, "job"})
+		for _, text := range []string{"no gpu", "no cpu", "no memory"} {
+			l.Pod(Pod{Namespace: ns, UID: text, Owner: "job", Unschedulable: text})
+		}
+		if _, _, message := l.Unschedulable(Holder{ns, "job"}); message != "no cpu" {
+			t.Fatalf("the message is %q", message)
 		}
 	}
 }

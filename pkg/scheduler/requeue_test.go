@@ -8,7 +8,9 @@ import (
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/backoff"
+	"kube-queue.dev/kube-queue/pkg/pods"
 	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
@@ -76,6 +78,24 @@ func TestAUnitThatWaitsBecauseItWasStoppedTooOftenSaysSo(t *testing.T) {
 	}
 	if w.units["a/one"].Phase != scheduler.Waiting {
 		t.Error("it was admitted too early")
+	}
+}
+
+// Spark reports that an application is suspended before its executors are gone.
+func TestAStoppedUnitIsRequeuedWhenItsLastPodIsGone(t *testing.T) {
+	w := pacedWorld(t)
+	w.submit("a/one", cpu("3"))
+	w.settle()
+	w.pod(pods.Pod{Namespace: "a", UID: "pod", Owner: w.units["a/one"].Owner, Requests: resources.Vector{}.With(w.names.ID("cpu"), 1000)})
+	w.write("a/one", stop)
+	w.settle()
+	if requeued := w.writes("a/one", scheduler.Requeue); len(requeued) > 0 {
+		t.Errorf("it is requeued with a pod left: %+v", requeued)
+	}
+	w.podGone("pod")
+	w.settle()
+	if requeued := w.writes("a/one", scheduler.Requeue); len(requeued) != 1 {
+		t.Errorf("it is requeued %d times", len(requeued))
 	}
 }
 

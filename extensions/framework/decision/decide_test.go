@@ -132,6 +132,8 @@ func TestDecide(t *testing.T) {
 	measured := func(u *v1alpha1.QueueUnit) { u.Spec.PodSets = []v1alpha1.PodSet{{Name: "main", Count: 1}} }
 	newer := same()
 	newer.Spec.PodSets = []v1alpha1.PodSet{{Name: "main", Count: 1, QuotaScopes: []corev1.ResourceQuotaScope{corev1.ResourceQuotaScopeBestEffort}}}
+	elsewhere, firm := same(), same()
+	elsewhere.Spec.QuotaName, firm.Spec.Preemptible = "another", ptr.To(false)
 
 	tests := []struct {
 		name string
@@ -180,6 +182,8 @@ func TestDecide(t *testing.T) {
 		{"the unit is kept in step with the job", job(), unit(enqueued, lacks), other, late, Decision{Action: UpdateSpec, Queued: true}},
 		{"a unit from before there was a field is brought in step", job(), unit(enqueued, lacks, measured), newer, late, Decision{Action: UpdateSpec, Queued: true}},
 		{"a job that changed between its admission and its release is not released", job(), unit(dequeued, measured), newer, late, Decision{Action: MarkChanged}},
+		{"nor is one that belongs to another quota", job(), unit(dequeued), elsewhere, late, Decision{Action: MarkChanged}},
+		{"nor one that may no longer be preempted", job(), unit(dequeued), firm, late, Decision{Action: MarkChanged}},
 		{"a job that changes while its checks run gives its reservation back", job(), unit(reserved, measured), newer, late, Decision{Action: MarkChanged}},
 		{"it is charged as before until that is done", job(), unit(reserved, measured, changed), newer, late, Decision{}},
 		{"a reserved unit whose job has another priority only gets that", job(), unit(reserved), other, late, Decision{Action: UpdateSpec}},

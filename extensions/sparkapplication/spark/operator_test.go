@@ -15,6 +15,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
+const module = "github.com/kubeflow/spark-operator/v2"
+
 // operator answers what the operator's own code says of applications and pods. Its
 // other end is testdata/operator/figures.
 type operator struct {
@@ -29,19 +31,21 @@ type answer struct {
 	Error            string
 }
 
-// startOperator builds the other end inside a copy of the operator's module. With
-// -trimpath the copy's place does not matter to the build cache.
+// startOperator builds the other end inside a copy of the operator's module, from the modules and with the
+// flags with which localcluster builds the operator, so that nothing is compiled twice.
 func startOperator(t *testing.T) *operator {
 	t.Helper()
-	from := strings.TrimSpace(run(t, ".", "list", "-m", "-f", "{{.Dir}}", "github.com/kubeflow/spark-operator/v2"))
+	from := strings.TrimSpace(run(t, ".", "list", "-m", "-f", "{{.Dir}}", module))
 	to, ours := t.TempDir(), filepath.Join("testdata", "operator")
 	for _, part := range []string{"api", "internal", "pkg"} {
 		if err := os.CopyFS(filepath.Join(to, part), os.DirFS(filepath.Join(from, part))); err != nil {
 			t.Fatal(err)
 		}
 	}
-	copyFile(t, filepath.Join(from, "go.mod"), filepath.Join(to, "go.mod"))
-	copyFile(t, filepath.Join(from, "go.sum"), filepath.Join(to, "go.sum"))
+	component := filepath.Join("..", "..", "..", "test", "localcluster", "components", "sparkoperator")
+	copyFile(t, filepath.Join(component, "go.mod"), filepath.Join(to, "go.mod"))
+	copyFile(t, filepath.Join(component, "go.sum"), filepath.Join(to, "go.sum"))
+	run(t, to, "mod", "edit", "-module="+module, "-droprequire="+module)
 	copyFile(t, filepath.Join(ours, "figures", "main.go"), filepath.Join(to, "main.go"))
 	copyFile(t, filepath.Join(ours, "webhook", "mutate.go"), filepath.Join(to, "internal", "webhook", "mutate.go"))
 	run(t, to, "build", "-trimpath", "-o", "figures", ".")
@@ -64,7 +68,7 @@ func run(t *testing.T, folder string, args ...string) string {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "go", args...)
 	command.Dir = folder
-	command.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-buildvcs=false")
+	command.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-buildvcs=false", "CGO_ENABLED=0")
 	command.Stderr = os.Stderr
 	out, err := command.Output()
 	if err != nil {

@@ -132,3 +132,25 @@ func TestRoomIsAwaitedWithinMinOnlyWhereMinCouldHoldTheDemand(t *testing.T) {
 		}
 	}
 }
+
+// What the group of an inner node uses above what is left to it is borrowed, although the node as a whole uses
+// no more than is guaranteed to it.
+func TestTheGroupOfAnInnerNodeThatBorrowsIsABorrower(t *testing.T) {
+	f := build(t, "1", node("root", "", "cpu=10",
+		withMin("cpu=4", node("inner", "inner", "cpu=10", withMin("cpu=3", node("leaf", "leaf", "cpu=10")))),
+		withMin("cpu=6", node("other", "other", "cpu=10"))))
+	borrowers := func(depth int) int64 {
+		return f.Room(quota.Space{Node: f.group("inner").Nodes()[depth], Resource: f.names.ID("cpu"), Bound: quota.Borrowers})
+	}
+	charge := &quota.Charge{Demand: f.demand("cpu=2")}
+	f.group("inner").Charge(charge)
+	for depth, at := range []string{"inner", "root"} {
+		if n := borrowers(depth); n != 1 {
+			t.Errorf("%s has %d borrowers, want 1", at, n)
+		}
+	}
+	f.group("inner").Release(charge)
+	if n := borrowers(0); n != 0 {
+		t.Errorf("%d borrowers are left of nothing that is charged", n)
+	}
+}
