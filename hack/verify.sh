@@ -7,16 +7,16 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source hack/env.sh
 
-failed=()
-# check TITLE REMEDY COMMAND... runs one check.
+# check TITLE REMEDY COMMAND... runs one check, and prints at its end what it says if it fails.
 check() {
-  local title=$1 remedy=$2 started=${SECONDS}
+  local title=$1 remedy=$2 log started=${SECONDS}
   shift 2
-  echo "verify: ${title}"
-  if "$@"; then
+  log=$(mktemp -p "${scratch}")
+  if "$@" >"${log}" 2>&1; then
     echo "verify: ${title}: ok ($((SECONDS - started)) s)"
   else
-    failed+=("${title}: ${remedy}")
+    printf 'verify: %s:\n%s\n' "${title}" "$(cat "${log}")"
+    echo "  ${title}: ${remedy}" >>"${failed}"
   fi
 }
 
@@ -33,8 +33,12 @@ files() {
 all_modules() {
   files 'go.mod' '**/go.mod' | xargs -0 -n1 dirname
 }
+other='^hack/tools$|^hack/helm$|^test/localcluster/components/'
 own_modules() {
-  all_modules | grep -v -e '^hack/tools$' -e '^hack/helm$' -e '^test/localcluster/components/'
+  all_modules | grep -vE "${other}"
+}
+other_modules() {
+  all_modules | grep -E "${other}"
 }
 
 # The modules of other versions of Kubernetes are in the folder of the default one.
@@ -92,27 +96,46 @@ lint_tagged() {
     (cd test/localcluster && go vet -tags versions ./cmd/localcluster && "${tools}/staticcheck" -tags versions ./cmd/localcluster)
 }
 
+# check_code compiles. These checks wait for each other, so that nothing is compiled twice.
+check_code() {
+  check "go vet" "fix what it says" in_modules own_modules go vet ./...
+  check "staticcheck" "fix what it says" in_modules own_modules "${tools}/staticcheck" ./...
+  check "go vet and staticcheck of tests on other versions of Kubernetes" "fix what they say" lint_tagged
+}
+
+# check_files keeps one core busy at most.
+check_files() {
+  check "gofmt" "run gofmt -w on these files" gofmt_clean
+  check "vocabulary" "use the words of docs/reference/glossary.md" go run ./hack/vocabulary .
+  check "workflows" "fix what it says" "${tools}/actionlint" -shellcheck= -pyflakes=
+  check "generated code, CRDs, deploy and pages" "run make generate" generated_fresh
+  check "go mod tidy" "run go mod tidy in these modules" in_modules own_modules go mod tidy -diff
+  if [[ -z ${SHORT:-} ]]; then # -mod=readonly reports what these lack
+    check "go mod tidy of the tools and of the components of the local cluster" "run go mod tidy in these modules" in_modules other_modules go mod tidy -diff
+    check "go mod tidy of other versions of Kubernetes" "run go mod tidy -modfile=FILE for these files" versions_tidy
+  fi
+}
+
 scratch=$(mktemp -d)
 trap 'rm -rf "${scratch}"' EXIT
+failed=${scratch}/failed
 tools=$PWD/bin/tools
 echo "verify: building the tools"
 build_tools "${tools}"
 build_helm "${tools}"
 build_linked "${tools}"
 
-check "gofmt" "run gofmt -w on these files" gofmt_clean
-check "vocabulary" "use the words of docs/reference/glossary.md" go run ./hack/vocabulary .
-check "workflows" "fix what it says" "${tools}/actionlint" -shellcheck= -pyflakes=
-check "generated code, CRDs, deploy and pages" "run make generate" generated_fresh
-check "go mod tidy" "run go mod tidy in these modules" in_modules all_modules go mod tidy -diff
-check "go mod tidy of other versions of Kubernetes" "run go mod tidy -modfile=FILE for these files" versions_tidy
-check "go vet" "fix what it says" in_modules own_modules go vet ./...
-check "staticcheck" "fix what it says" in_modules own_modules "${tools}/staticcheck" ./...
-check "go vet and staticcheck of tests on other versions of Kubernetes" "fix what they say" lint_tagged
+# Ctrl-C does not reach what runs in the background.
+trap 'kill 0' INT
+echo "verify: checking, two checks at a time"
+check_code &
+code=$! # a process substitution would change it
+check_files
+wait "${code}"
 
-if ((${#failed[@]})); then
+if [[ -e ${failed} ]]; then
   echo "verify: failed:"
-  printf '  %s\n' "${failed[@]}"
+  cat "${failed}"
   exit 1
 fi
 echo "verify: everything is in order"
