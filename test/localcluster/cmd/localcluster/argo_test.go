@@ -84,6 +84,7 @@ spec:
 // TestWorkflowsRunStepByStep runs two clusters, because their controllers use the same port. The
 // second runs without it.
 func TestWorkflowsRunStepByStep(t *testing.T) {
+	onlyInTestAll(t, "test/frameworks runs a Workflow from submission to end")
 	start := func() (data string, r *running) {
 		data = filepath.Join(t.TempDir(), "argo")
 		return data, startRun(t, command("run", "--data", data, "--nodes=1", "--pod-run-time=500ms", "--operators=argo-workflows"))

@@ -130,6 +130,7 @@ func TestCrashEndsTheRunAndIsReported(t *testing.T) {
 }
 
 func TestNoProcessOutlivesAKilledSupervisor(t *testing.T) {
+	onlyInTestAll(t, "internal/process shows that children die with their starter, and that all marked processes are found")
 	data := filepath.Join(t.TempDir(), strings.Repeat("a-path-too-long-for-a-socket/", 4), "data")
 	succeed(t, "up", "--data", data, "--nodes=1")
 	// The kernel does not kill the children of a program. "down" finds them.

@@ -49,6 +49,7 @@ const (
 
 // TestRayJobsAndRayClustersRun runs its parts in parallel, because they mostly wait.
 func TestRayJobsAndRayClustersRun(t *testing.T) {
+	onlyInTestAll(t, "test/frameworks runs RayJobs and RayClusters from submission to end")
 	data := t.TempDir()
 	running := startRun(t, command("run", "--data", data, "--nodes=2", "--node-cpu=32", "--pod-run-time=2s", "--operators=kuberay"))
 	ready := running.ready(t)

@@ -6,6 +6,7 @@ import (
 )
 
 func TestOnlyAPI(t *testing.T) {
+	onlyInTestAll(t, "test/integration uses clusters with only an API server")
 	data := t.TempDir()
 	r := startRun(t, command("run", "--data", data, "--only-api"))
 	ready := r.ready(t)

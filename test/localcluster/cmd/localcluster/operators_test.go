@@ -67,6 +67,7 @@ spec:
 // TestMPIJobsAndJobSetsRunBesideTrainingJobs starts all three operators, while the default port of
 // mpi-operator is in use.
 func TestMPIJobsAndJobSetsRunBesideTrainingJobs(t *testing.T) {
+	onlyInTestAll(t, "test/frameworks runs MPIJobs, JobSets and training jobs from submission to end")
 	if taken, err := net.Listen("tcp", ":8080"); err == nil {
 		defer taken.Close()
 	}

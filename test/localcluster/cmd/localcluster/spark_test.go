@@ -31,6 +31,7 @@ spec:
 // TestSparkApplicationsRunWithTheirExecutors uses a data folder whose name contains special
 // characters.
 func TestSparkApplicationsRunWithTheirExecutors(t *testing.T) {
+	onlyInTestAll(t, "test/frameworks runs a SparkApplication from submission to end")
 	data := filepath.Join(t.TempDir(), "a folder, of Spark")
 	running := startRun(t, command("run", "--data", data, "--nodes=2", "--pod-run-time=2s", "--operators=spark-operator"))
 	ready := running.ready(t)

@@ -30,6 +30,7 @@ spec:
 
 // TestTrainJobsRun starts trainer, and jobset with it; most of its parts wait.
 func TestTrainJobsRun(t *testing.T) {
+	onlyInTestAll(t, "test/frameworks runs a TrainJob from submission to end")
 	data := t.TempDir()
 	running := startRun(t, command("run", "--data", data, "--nodes=2", "--pod-run-time=2s", "--operators=trainer"))
 	ready := running.ready(t)

@@ -162,9 +162,7 @@ func (s *setup) apiServer() (part, error) {
 	if len(s.config.APIs) > 0 {
 		server.spec.Args = append(server.spec.Args, "--runtime-config="+strings.Join(s.config.APIs, ","))
 	}
-	// All parts wait for the API server, which shares a few cores with them. By default garbage
-	// collection would take a quarter of its processor time.
-	server.spec.Env = append(server.spec.Env, "GOGC=400", "GOMEMLIMIT=12GiB")
+	server.spec.Env = append(server.spec.Env, "GOMEMLIMIT=12GiB")
 	return server, nil
 }
 
