@@ -2,6 +2,7 @@ package chart
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -10,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"kube-queue.dev/kube-queue/test/built"
 )
 
 var update = flag.Bool("update", false, "write the golden files and the table of values in the chart's README.md")
@@ -17,30 +20,20 @@ var update = flag.Bool("update", false, "write the golden files and the table of
 const (
 	root  = "../.."
 	chart = root + "/charts/kube-queue"
-	helm  = root + "/bin/tools/helm"
 )
+
+// helm is the path of the program.
+var helm string
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if err := buildHelm(); err != nil {
+	folder, err := built.Programs(context.Background(), "hack/helm", "-ldflags=-s -w", "tool")
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+	helm = filepath.Join(folder, "helm")
 	os.Exit(m.Run())
-}
-
-// buildHelm builds helm, which takes minutes the first time, and later a second.
-func buildHelm() error {
-	out, err := filepath.Abs(filepath.Dir(helm))
-	if err != nil {
-		return err
-	}
-	build := exec.Command("go", "build", "-C", filepath.Join(root, "hack", "helm"), "-ldflags", "-s -w", "-o", out+"/", "tool")
-	build.Env = append(os.Environ(), "GOFLAGS=-buildvcs=false", "GOWORK=off")
-	if text, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("building helm: %w\n%s", err, text)
-	}
-	return nil
 }
 
 // run runs helm with its own home folder, so that it does not read settings of the user.

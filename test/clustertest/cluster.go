@@ -10,6 +10,8 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"kube-queue.dev/kube-queue/test/built"
 )
 
 // Ready is the output of localcluster for a ready cluster.
@@ -48,7 +50,7 @@ type Cluster struct {
 
 // Open uses a running cluster, such as one started by "localcluster up".
 func Open(ctx context.Context, ready Ready) (*Cluster, error) {
-	root, err := repository(ctx)
+	root, err := built.Root(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -22,7 +22,7 @@ func (c *Cluster) InstallCRDs(ctx context.Context, operators ...string) error {
 	if len(operators) == 0 {
 		return nil
 	}
-	known, err := listed(ctx, c.Repository)
+	known, err := listed(ctx)
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (c *Cluster) waitUntilServed(ctx context.Context, definitions []Definition)
 // OperatorModule returns the module that an operator is built from. It downloads the module if
 // needed.
 func (c *Cluster) OperatorModule(ctx context.Context, name string) (Module, error) {
-	known, err := listed(ctx, c.Repository)
+	known, err := listed(ctx)
 	if err != nil {
 		return Module{}, err
 	}

@@ -16,6 +16,7 @@ import (
 
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/registry"
+	"kube-queue.dev/kube-queue/test/built"
 )
 
 // Operator is an operator of localcluster that runs jobs of a queued kind.
@@ -32,7 +33,7 @@ func (o Operator) Component() string { return filepath.Base(o.folder) }
 
 // BuiltWith returns the version of a module that the operator is built with.
 func (o Operator) BuiltWith(ctx context.Context, module string) (string, error) {
-	cmd := goCommand(ctx, "list", "-m", "-f", "{{with .Replace}}{{.Version}}{{else}}{{.Version}}{{end}}", module)
+	cmd := built.Go(ctx, "list", "-m", "-f", "{{with .Replace}}{{.Version}}{{else}}{{.Version}}{{end}}", module)
 	cmd.Dir = o.folder
 	out, err := output(cmd)
 	return strings.TrimSpace(string(out)), err
@@ -58,11 +59,11 @@ func (d Definition) defines(kind framework.Kind) bool {
 
 // Operators returns all operators that run jobs of a queued kind.
 func Operators(ctx context.Context) ([]Operator, error) {
-	root, err := repository(ctx)
+	root, err := built.Root(ctx)
 	if err != nil {
 		return nil, err
 	}
-	known, err := listed(ctx, root)
+	known, err := listed(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -120,8 +121,8 @@ type operator struct {
 }
 
 // listed returns the output of "localcluster operators".
-func listed(ctx context.Context, root string) ([]operator, error) {
-	out, err := localcluster(ctx, root, "operators")
+func listed(ctx context.Context) ([]operator, error) {
+	out, err := localcluster(ctx, "operators")
 	if err != nil {
 		return nil, err
 	}
@@ -130,11 +131,6 @@ func listed(ctx context.Context, root string) ([]operator, error) {
 		return nil, fmt.Errorf("localcluster operators printed %q: %w", out, err)
 	}
 	return all, nil
-}
-
-// localcluster runs a command of localcluster and returns its output.
-func localcluster(ctx context.Context, root string, args ...string) ([]byte, error) {
-	return output(goCommand(ctx, append([]string{"run", "-C", filepath.Join(root, "test", "localcluster"), "./cmd/localcluster"}, args...)...))
 }
 
 // output runs a command. The error includes the command's stderr.
@@ -166,7 +162,7 @@ func (o operator) folder(root string) string {
 // required returns a module in the version that the module in the folder requires. It downloads the
 // module if needed.
 func required(ctx context.Context, dir, path string) (Module, error) {
-	cmd := goCommand(ctx, "mod", "download", "-json", path)
+	cmd := built.Go(ctx, "mod", "download", "-json", path)
 	cmd.Dir = dir
 	out, err := cmd.Output()
 	var module struct {

@@ -12,7 +12,7 @@ import (
 //
 // An APIService also needs an EndpointSlice of the Service, because the API server looks for one.
 func (c *Cluster) Route(ctx context.Context, port string, addresses ...string) error {
-	if _, err := localcluster(ctx, c.Repository, "route", "--data="+c.Data, port+"="+strings.Join(addresses, ",")); err != nil {
+	if _, err := localcluster(ctx, "route", "--data="+c.Data, port+"="+strings.Join(addresses, ",")); err != nil {
 		return fmt.Errorf("routing %s: %w", port, err)
 	}
 	return nil

@@ -20,6 +20,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"kube-queue.dev/kube-queue/test/built"
 )
 
 // Options are the options of a cluster. The defaults are those of localcluster.
@@ -101,7 +103,11 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	if log == nil {
 		log = os.Stderr
 	}
-	root, err := repository(ctx)
+	root, err := built.Root(ctx)
+	if err != nil {
+		return nil, err
+	}
+	program, err := localclusterPath(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +115,7 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	run, err := startProcess(ctx, root, dir, options.flags(), log)
+	run, err := startProcess(program, dir, options.flags(), log)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
@@ -143,24 +149,18 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	return cluster, nil
 }
 
-// repository returns the folder of the main module.
-func repository(ctx context.Context) (string, error) {
-	out, err := goCommand(ctx, "env", "GOMOD").Output()
+// localcluster runs a command of localcluster and returns its output.
+func localcluster(ctx context.Context, args ...string) ([]byte, error) {
+	program, err := localclusterPath(ctx)
 	if err != nil {
-		return "", fmt.Errorf("go env GOMOD: %w", err)
+		return nil, err
 	}
-	dir := filepath.Dir(strings.TrimSpace(string(out)))
-	if _, err := os.Stat(filepath.Join(dir, "deploy", "crds")); err != nil {
-		return "", fmt.Errorf("run this command in a clone of kube-queue: %w", err)
-	}
-	return dir, nil
+	return output(exec.CommandContext(ctx, program, args...))
 }
 
-// goCommand returns a go command that ignores the GOFLAGS of the caller.
-func goCommand(ctx context.Context, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Env = append(os.Environ(), "GOFLAGS=-buildvcs=false", "GOWORK=off")
-	return cmd
+func localclusterPath(ctx context.Context) (string, error) {
+	folder, err := built.Programs(ctx, "test/localcluster", "./cmd/localcluster")
+	return filepath.Join(folder, "localcluster"), err
 }
 
 // process is a running "localcluster run".
@@ -172,12 +172,7 @@ type process struct {
 	err    error
 }
 
-func startProcess(ctx context.Context, root, dir string, flags []string, log io.Writer) (*process, error) {
-	program := filepath.Join(dir, "localcluster")
-	build := goCommand(ctx, "build", "-C", filepath.Join(root, "test", "localcluster"), "-o", program, "./cmd/localcluster")
-	if out, err := build.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("build localcluster: %w\n%s", err, out)
-	}
+func startProcess(program, dir string, flags []string, log io.Writer) (*process, error) {
 	data := filepath.Join(dir, "data")
 	p := &process{
 		cmd:    exec.Command(program, append([]string{"run", "--data", data}, flags...)...),

@@ -17,7 +17,7 @@ const startTimeout = 30 * time.Minute
 // test the logs are kept, and the test logs their path.
 func ForTest(t testing.TB, options Options) *Cluster {
 	t.Helper()
-	cluster, err := startInstalled(options)
+	cluster, err := StartInstalled(options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func Main(m *testing.M, options Options, use func(*Cluster)) {
 
 // Run is like Main, but returns the exit status, for packages with their own cleanup.
 func Run(m *testing.M, options Options, use func(*Cluster)) int {
-	cluster, err := startInstalled(options)
+	cluster, err := StartInstalled(options)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -61,7 +61,8 @@ func Run(m *testing.M, options Options, use func(*Cluster)) int {
 	return code
 }
 
-func startInstalled(options Options) (*Cluster, error) {
+// StartInstalled starts a cluster with kube-queue installed.
+func StartInstalled(options Options) (*Cluster, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	cluster, err := Start(ctx, options)

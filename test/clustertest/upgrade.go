@@ -10,7 +10,7 @@ import (
 // Kubeconfigs stay valid. The API server is away for some seconds. Kubectl stays that of the earlier
 // version, because other goroutines can use it during the upgrade.
 func (c *Cluster) Upgrade(ctx context.Context, version string) error {
-	if _, err := localcluster(ctx, c.Repository, "upgrade", "--data="+c.Data, "--kubernetes="+version); err != nil {
+	if _, err := localcluster(ctx, "upgrade", "--data="+c.Data, "--kubernetes="+version); err != nil {
 		return fmt.Errorf("upgrading the cluster to Kubernetes %s: %w", version, err)
 	}
 	state, err := c.state()
@@ -25,7 +25,7 @@ func (c *Cluster) Upgrade(ctx context.Context, version string) error {
 // cluster are upgraded one after another. It returns an administrator's kubeconfig for it. Other
 // credentials are valid for both API servers.
 func (c *Cluster) StartSecondAPIServer(ctx context.Context, version string) (kubeconfig string, err error) {
-	out, err := localcluster(ctx, c.Repository, "apiserver", "start", "--data="+c.Data, "--kubernetes="+version)
+	out, err := localcluster(ctx, "apiserver", "start", "--data="+c.Data, "--kubernetes="+version)
 	if err != nil {
 		return "", fmt.Errorf("starting a second API server of Kubernetes %s: %w", version, err)
 	}
@@ -34,6 +34,6 @@ func (c *Cluster) StartSecondAPIServer(ctx context.Context, version string) (kub
 
 // StopSecondAPIServer stops the second API server.
 func (c *Cluster) StopSecondAPIServer(ctx context.Context) error {
-	_, err := localcluster(ctx, c.Repository, "apiserver", "stop", "--data="+c.Data)
+	_, err := localcluster(ctx, "apiserver", "stop", "--data="+c.Data)
 	return err
 }

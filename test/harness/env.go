@@ -7,6 +7,9 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
@@ -27,6 +30,8 @@ type Env struct {
 
 	t     testing.TB
 	suite *Suite
+	// together is set for parts that run at the same time, and for their complete test.
+	together *together
 }
 
 // Env returns an Env in the namespace, which it creates if needed.
@@ -108,12 +113,12 @@ func (l *Env) Manage() {
 // default. The API server refuses pods until it exists, and Argo Workflows does not try again.
 func (l *Env) EnsureNamespace(name string) {
 	l.t.Helper()
-	out, err := l.suite.KubectlWith(l.t.Context(), "apiVersion: v1\nkind: Namespace\nmetadata: {name: "+name+"}\n", "apply", "-f", "-")
-	if err != nil {
-		l.t.Fatal(err, out)
+	_, err := l.Kube.CoreV1().Namespaces().Create(l.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	if !apierrors.IsAlreadyExists(err) {
+		Must(l.t, err)
 	}
 	Eventually(l.t, time.Minute, "namespace "+name+" has its default ServiceAccount", func() (bool, string) {
-		out, err := l.suite.Kubectl(l.t.Context(), "get", "serviceaccount", "default", "--namespace", name)
-		return err == nil, fmt.Sprint(out, err)
+		_, err := l.Kube.CoreV1().ServiceAccounts(name).Get(l.t.Context(), "default", metav1.GetOptions{})
+		return err == nil, fmt.Sprint(err)
 	})
 }

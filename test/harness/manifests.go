@@ -1,24 +1,84 @@
 package harness
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
 )
 
-// Apply applies a manifest in the Env's namespace.
+// Apply applies a manifest in the Env's namespace like kubectl, which applies only objects that exist: a process for
+// each job would take more time than most tests.
 func (l *Env) Apply(manifest string) {
 	l.t.Helper()
-	if out, err := l.suite.KubectlWith(l.t.Context(), manifest, "-n", l.Namespace, "apply", "-f", "-"); err != nil {
-		l.t.Fatal(err, out)
+	for _, object := range l.parse(manifest) {
+		text := l.asApplied(object)
+		if _, err := l.create(object); !apierrors.IsAlreadyExists(err) {
+			Must(l.t, err)
+			continue
+		}
+		if out, err := l.suite.KubectlWith(l.t.Context(), text, "-n", l.Namespace, "apply", "-f", "-"); err != nil {
+			l.t.Fatal(err, out)
+		}
 	}
+}
+
+// asApplied sets the annotation by which kubectl apply knows what it has applied, and returns its value.
+func (l *Env) asApplied(object *unstructured.Unstructured) (text string) {
+	l.t.Helper()
+	bytes, err := object.MarshalJSON()
+	Must(l.t, err)
+	annotations := object.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[corev1.LastAppliedConfigAnnotation] = string(bytes)
+	object.SetAnnotations(annotations)
+	return string(bytes)
+}
+
+// parse reads the objects of a manifest.
+func (l *Env) parse(manifest string) (objects []*unstructured.Unstructured) {
+	l.t.Helper()
+	decoder := utilyaml.NewYAMLOrJSONDecoder(strings.NewReader(manifest), len(manifest))
+	for {
+		object := &unstructured.Unstructured{}
+		err := decoder.Decode(&object.Object)
+		if errors.Is(err, io.EOF) {
+			return objects
+		}
+		Must(l.t, err)
+		if len(object.Object) > 0 {
+			objects = append(objects, object)
+		}
+	}
+}
+
+// create creates an object, in the Env's namespace if it is namespaced and says no other.
+func (l *Env) create(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	mapping, err := l.suite.mapping(object.GroupVersionKind())
+	if err != nil {
+		return nil, err
+	}
+	var client dynamic.ResourceInterface = l.Dynamic.Resource(mapping.Resource)
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		client = l.Dynamic.Resource(mapping.Resource).Namespace(cmp.Or(object.GetNamespace(), l.Namespace))
+	}
+	return client.Create(l.t.Context(), object, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
 }
 
 // ApplyAsIs applies a manifest that contains its namespace.
@@ -32,12 +92,9 @@ func (l *Env) ApplyAsIs(manifest string) {
 // Create creates the object of a manifest with generateName, and returns its name.
 func (l *Env) Create(manifest string) string {
 	l.t.Helper()
-	out, err := l.suite.KubectlWith(l.t.Context(), manifest, "-n", l.Namespace, "create", "-o", "name", "-f", "-")
-	if err != nil {
-		l.t.Fatal(err, out)
-	}
-	_, name, _ := strings.Cut(strings.TrimSpace(out), "/")
-	return name
+	created, err := l.create(l.parse(manifest)[0])
+	Must(l.t, err)
+	return created.GetName()
 }
 
 func (l *Env) Read(file string) string {

@@ -51,7 +51,7 @@ func (s *Suite) program(t testing.TB, name, logName string, args []string) *Prog
 	Must(t, err)
 	p := &Program{Name: name, Log: log, Args: args, t: t, programs: s.Programs}
 	if name == Controller {
-		p.Args = append(p.Args, "--check-invariants")
+		p.Args = append(p.Args, "--check-invariants", fmt.Sprint("--status-interval=", s.StatusInterval))
 	}
 	t.Cleanup(func() {
 		p.Stop()

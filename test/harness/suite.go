@@ -13,12 +13,19 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/restmapper"
 
 	"kube-queue.dev/kube-queue/test/audit"
+	"kube-queue.dev/kube-queue/test/built"
 	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
@@ -35,6 +42,10 @@ type Suite struct {
 	Programs string
 	// Audits are the options of the audit check that most tests use; by default the zero Options.
 	Audits []audit.Options
+	// StatusInterval is the --status-interval of the controller: short, so that no test waits for a status.
+	StatusInterval time.Duration
+	// mapper knows the resources that are served.
+	mapper func() (*restmapper.DeferredDiscoveryRESTMapper, error)
 	// reported are the violations found at the end of earlier tests: all tests share one log,
 	// and a test only fails for its own violations.
 	reported map[string]bool
@@ -48,63 +59,47 @@ func Main(m *testing.M, options clustertest.Options, use func(*Suite)) {
 
 // Run is like Main, but returns the exit status, for packages with their own cleanup.
 func Run(m *testing.M, options clustertest.Options, use func(*Suite)) int {
-	dir, err := os.MkdirTemp("", "kube-queue-e2e-")
+	programs, err := buildPrograms(context.Background())
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer func() {
-		if err := os.RemoveAll(dir); err != nil {
-			fmt.Fprintln(os.Stderr, err)
+	return clustertest.Run(m, options, func(c *clustertest.Cluster) { use(newSuite(c, programs)) })
+}
+
+func newSuite(cluster *clustertest.Cluster, programs string) *Suite {
+	mapper := sync.OnceValues(func() (*restmapper.DeferredDiscoveryRESTMapper, error) {
+		client, err := discovery.NewDiscoveryClientForConfig(cluster.Config())
+		if err != nil {
+			return nil, err
 		}
-	}()
-	if err := buildPrograms(context.Background(), dir); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return clustertest.Run(m, options, func(c *clustertest.Cluster) { use(newSite(c, dir)) })
-}
-
-func newSite(cluster *clustertest.Cluster, programs string) *Suite {
-	return &Suite{Cluster: cluster, Programs: programs, Audits: []audit.Options{{}}, reported: map[string]bool{}}
-}
-
-// Builder builds the programs once for several suites that run one after another.
-type Builder struct {
-	once sync.Once
-	err  error
-	dir  string
-}
-
-// Suite starts a cluster for one test, and stops it with the test.
-func (b *Builder) Suite(t testing.TB, options clustertest.Options) *Suite {
-	t.Helper()
-	b.once.Do(func() {
-		if b.dir, b.err = os.MkdirTemp("", "kube-queue-e2e-"); b.err == nil {
-			b.err = buildPrograms(t.Context(), b.dir)
-		}
+		return restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client)), nil
 	})
-	Must(t, b.err)
-	return newSite(clustertest.ForTest(t, options), b.dir)
+	return &Suite{mapper: mapper, Cluster: cluster, Programs: programs, Audits: []audit.Options{{}}, StatusInterval: 200 * time.Millisecond, reported: map[string]bool{}}
 }
 
-// Clean removes the programs.
-func (b *Builder) Clean() error {
-	if b.dir == "" {
-		return nil
-	}
-	return os.RemoveAll(b.dir)
+// ForTest starts a cluster for one test, and stops it with the test.
+func ForTest(t testing.TB, options clustertest.Options) *Suite {
+	t.Helper()
+	programs, err := buildPrograms(t.Context())
+	Must(t, err)
+	return newSuite(clustertest.ForTest(t, options), programs)
 }
 
 // buildPrograms builds the programs with the race detector. A race ends the program and fails the
 // test.
-func buildPrograms(ctx context.Context, dir string) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-race", "-o", dir+string(filepath.Separator),
-		"kube-queue.dev/kube-queue/cmd/"+Controller, "kube-queue.dev/kube-queue/cmd/"+Extensions)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("building the programs: %w\n%s", err, out)
+func buildPrograms(ctx context.Context) (folder string, err error) {
+	const cmd = "kube-queue.dev/kube-queue/cmd/"
+	return built.Programs(ctx, ".", "-race", cmd+Controller, cmd+Extensions)
+}
+
+// mapping returns the resource of a kind.
+func (s *Suite) mapping(kind schema.GroupVersionKind) (*meta.RESTMapping, error) {
+	mapper, err := s.mapper()
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	return mapper.RESTMapping(kind.GroupKind(), kind.Version)
 }
 
 // Acceptance returns the path of a file in test/acceptance.

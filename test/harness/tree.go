@@ -1,27 +1,54 @@
 package harness
 
 import (
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 )
 
-// Tree applies a tree with one group, the Env's namespace, with this max.
+// Tree applies a tree with one group, the Env's namespace, with this max. Its name is team, but parts that
+// run at the same time have the name of the namespace.
 func (l *Env) Tree(max string) {
-	l.TreeOf("{name: team, namespaces: [" + l.Namespace + "], max: " + max + "}")
+	l.t.Helper()
+	name := "team"
+	if l.together != nil {
+		name = l.Namespace
+	}
+	l.TreeOf("{name: " + name + ", namespaces: [" + l.Namespace + "], max: " + max + "}")
 }
 
-// TreeOf applies a tree with these children.
+// TreeOf applies a tree with these children. With parts that run at the same time, those of the other parts
+// stay.
 func (l *Env) TreeOf(children ...string) {
 	l.t.Helper()
-	l.ApplyAsIs("apiVersion: scheduling.sigs.k8s.io/v1beta1\nkind: ElasticQuotaTree\n" +
+	if l.together != nil {
+		var unlock func()
+		children, unlock = l.together.plant(l.Namespace, children)
+		defer unlock()
+	}
+	tree := l.parse("apiVersion: scheduling.sigs.k8s.io/v1beta1\nkind: ElasticQuotaTree\n" +
 		"metadata: {name: elasticquotatree, namespace: kube-system}\n" +
-		"spec: {root: {name: root, children: [" + strings.Join(children, ", ") + "]}}\n")
+		"spec: {root: {name: root, children: [" + strings.Join(children, ", ") + "]}}\n")[0]
+	text := l.asApplied(tree)
+	_, err := l.create(tree)
+	if apierrors.IsAlreadyExists(err) {
+		var patch []byte
+		patch, err = json.Marshal([]map[string]any{{"op": "replace", "path": "/spec", "value": tree.Object["spec"]},
+			{"op": "add", "path": "/metadata/annotations/" + strings.ReplaceAll(corev1.LastAppliedConfigAnnotation, "/", "~1"), "value": text}})
+		Must(l.t, err)
+		_, err = l.Dynamic.Resource(Trees).Namespace("kube-system").Patch(l.t.Context(), tree.GetName(), types.JSONPatchType, patch, metav1.PatchOptions{})
+	}
+	Must(l.t, err)
 }
 
 func (l *Env) tree() *unstructured.Unstructured {
@@ -31,16 +58,19 @@ func (l *Env) tree() *unstructured.Unstructured {
 	return tree
 }
 
-// ExpectFree waits until the status of the tree shows no used quota.
+// ExpectFree waits until the status of the tree shows no used quota. Of parts that run at the same time, only
+// nodes with the namespace in their path count.
 func (l *Env) ExpectFree() {
 	l.t.Helper()
 	Eventually(l.t, 30*time.Second, "the quota is free", l.Free)
 }
 
-// Free reports whether the status of the tree shows no used quota.
+// Free reports whether the status of the tree shows no used quota; see ExpectFree.
 func (l *Env) Free() (bool, string) {
 	l.t.Helper()
-	return l.free(func(string) bool { return true })
+	return l.free(func(path string) bool {
+		return l.together == nil || slices.Contains(strings.Split(path, "/"), l.Namespace)
+	})
 }
 
 // FreeNode reports whether the status of the node at the path shows no used quota.

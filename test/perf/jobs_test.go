@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,8 +12,10 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"kube-queue.dev/kube-queue/test/built"
 	"kube-queue.dev/kube-queue/test/perf/jobs"
 	"kube-queue.dev/kube-queue/test/perf/report"
+	"kube-queue.dev/kube-queue/test/testmode"
 )
 
 // perfJobs runs perf jobs and returns its report.
@@ -53,11 +54,13 @@ func figure(t *testing.T, figures *report.Report, section, name string) float64 
 
 // TestJobsCompleteInEachQueue checks counts only, because durations depend on the machine.
 func TestJobsCompleteInEachQueue(t *testing.T) {
+	testmode.OnlyInTestAll(t, "it tests a measurement, and TestRunUnits tests the rig that all measurements share")
 	const count = 30
-	noopqueue := filepath.Join(t.TempDir(), "noopqueue")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", noopqueue, "./noopqueue").CombinedOutput(); err != nil {
-		t.Fatalf("building noopqueue: %v\n%s", err, out)
+	folder, err := built.Programs(t.Context(), ".", "kube-queue.dev/kube-queue/test/perf/noopqueue")
+	if err != nil {
+		t.Fatal(err)
 	}
+	noopqueue := filepath.Join(folder, "noopqueue")
 	const labelled = "label:perf.kube-queue.dev/noop=yes"
 	figures := perfJobs(t, fmt.Sprintf("--jobs=%d", count), "--run-time=100ms", "--nodes=2", "--queue="+labelled, "--queue="+jobs.KubeQueue,
 		"--with="+noopqueue+" --label=perf.kube-queue.dev/noop=yes")

@@ -7,11 +7,13 @@ import (
 	"time"
 
 	"kube-queue.dev/kube-queue/test/perf/rig"
+	"kube-queue.dev/kube-queue/test/testmode"
 )
 
 // TestRunNames checks that the units of all rounds and the others are shown, which the run itself waits
 // for.
 func TestRunNames(t *testing.T) {
+	testmode.OnlyInTestAll(t, "it tests a measurement, and TestRunUnits tests the rig that all measurements share")
 	r, err := rig.Start(t.Context(), rig.Options{OnlyAPI: true, Profiling: true})
 	if err != nil {
 		t.Fatal(err)

@@ -7,10 +7,12 @@ import (
 	"time"
 
 	"kube-queue.dev/kube-queue/test/perf/rig"
+	"kube-queue.dev/kube-queue/test/testmode"
 )
 
 // TestRunPods checks that what the pods request is charged, which the run itself waits for.
 func TestRunPods(t *testing.T) {
+	testmode.OnlyInTestAll(t, "it tests a measurement, and TestRunUnits tests the rig that all measurements share")
 	r, err := rig.Start(t.Context(), rig.Options{OnlyAPI: true, WithoutPolicies: true})
 	if err != nil {
 		t.Fatal(err)

@@ -72,7 +72,7 @@ func (f *reviewsFlags) measure(ctx context.Context, progress io.Writer) (*report
 		return nil, fmt.Errorf("%w: reviews: --rounds and --rate must be 1 or more, --for 1s or more, and --pause not negative", errUsage)
 	}
 	// The policies do not concern what is measured, and creating the units takes less time without them.
-	return withRig(ctx, rig.Options{OnlyAPI: true, WithoutPolicies: true, Plugin: true, Profiling: f.pprof != "", Log: progress}, f.keep, progress,
+	return withRig(ctx, rig.Options{OnlyAPI: true, WithoutPolicies: true, Profiling: f.pprof != "", Log: progress}, f.keep, progress,
 		func(ctx context.Context, r *rig.Rig) (*report.Report, error) { return f.run(ctx, r, progress) })
 }
 

@@ -7,11 +7,13 @@ import (
 	"time"
 
 	"kube-queue.dev/kube-queue/test/perf/rig"
+	"kube-queue.dev/kube-queue/test/testmode"
 )
 
 // TestRunReviews checks counts only, because durations depend on the machine.
 func TestRunReviews(t *testing.T) {
-	r := startRig(t, rig.Options{OnlyAPI: true, WithoutPolicies: true, Plugin: true})
+	testmode.OnlyInTestAll(t, "it tests a measurement, and TestRunUnits tests the rig that all measurements share")
+	r := startRig(t, rig.Options{OnlyAPI: true, WithoutPolicies: true})
 	flags := &reviewsFlags{units: 300, nodes: 20, rounds: 2, during: 2 * time.Second, rate: 10}
 	figures, err := flags.run(t.Context(), r, io.Discard)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,11 +24,18 @@ type manifest struct {
 	Subjects          []rbacv1.Subject    `json:"subjects"`
 }
 
-// Granted returns the rights that the manifests of a folder grant the programs.
-func Granted(folder string) ([]Right, error) {
-	files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
-	if err != nil {
-		return nil, err
+// Granted returns the rights that the manifests of folders grant the programs, one or the other.
+func Granted(folders ...string) ([]Right, error) {
+	var files []string
+	for _, folder := range folders {
+		found, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
+		if err != nil {
+			return nil, err
+		}
+		if len(found) == 0 {
+			return nil, fmt.Errorf("%s has no manifests", folder)
+		}
+		files = append(files, found...)
 	}
 	var all []manifest
 	for _, file := range files {
@@ -55,7 +63,7 @@ func Granted(folder string) ([]Right, error) {
 		}
 	}
 	if len(granted) == 0 {
-		return nil, fmt.Errorf("the manifests in %s grant nothing", folder)
+		return nil, fmt.Errorf("the manifests in %s grant nothing", strings.Join(folders, " and "))
 	}
 	slices.SortFunc(granted, compare)
 	return slices.Compact(granted), nil

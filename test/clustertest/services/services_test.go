@@ -8,9 +8,11 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"kube-queue.dev/kube-queue/test/clustertest"
+	"kube-queue.dev/kube-queue/test/testmode"
 )
 
 func TestServicesLeadToProgramsBeforeAndAfterAnUpgrade(t *testing.T) {
+	testmode.OnlyInTestAll(t, "it needs another version of Kubernetes; the tests of webhooks reach programs through Services in make test")
 	cluster = clustertest.ForTest(t, clustertest.Options{Kubernetes: before, Bare: true, Nodes: 1})
 	apply(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: "+clustertest.Namespace+"}\n")
 	routed := newRouted(t)

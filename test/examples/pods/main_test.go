@@ -6,24 +6,7 @@
 // that requests a TPU, is bound anyway, because operators create some pods only when others run.
 package pods
 
-import (
-	"fmt"
-	"os"
-	"testing"
-
-	"kube-queue.dev/kube-queue/test/harness"
-)
-
-// programs is built once for all clusters.
-var programs harness.Builder
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if err := programs.Clean(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-	}
-	os.Exit(code)
-}
+import "testing"
 
 func TestTrainingOperator(t *testing.T) { compare(t, "training-operator") }
 

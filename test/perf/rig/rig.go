@@ -12,15 +12,13 @@ package rig
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
 
+	"kube-queue.dev/kube-queue/test/built"
 	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
@@ -28,7 +26,7 @@ import (
 const (
 	Controller = "kube-queue-controller"
 	Extensions = "job-extensions"
-	// Plugin is the kubectl plugin, which Options.Plugin builds.
+	// Plugin is the kubectl plugin.
 	Plugin = "kubectl-kube_queue"
 	// Tool is the name under which Use reports this process.
 	Tool = "perf"
@@ -47,8 +45,6 @@ type Options struct {
 	WithoutPolicies bool
 	// WithoutPrograms omits the build of the programs.
 	WithoutPrograms bool
-	// Plugin builds the kubectl plugin as well.
-	Plugin bool
 	// Profiling enables profiles of the programs.
 	Profiling bool
 	// Log receives the progress of the cluster. The default is os.Stderr.
@@ -76,10 +72,6 @@ type Rig struct {
 // Start builds the programs and starts a cluster. ctx limits only the start.
 func Start(ctx context.Context, options Options) (*Rig, error) {
 	r := &Rig{profiling: options.Profiling, running: map[string]*Program{}, watched: map[string]int{}, ended: Use{}}
-	var err error
-	if r.programs, err = os.MkdirTemp("", "kube-queue-perf-"); err != nil {
-		return nil, err
-	}
 	if err := r.start(ctx, options); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
@@ -88,45 +80,25 @@ func Start(ctx context.Context, options Options) (*Rig, error) {
 
 func (r *Rig) start(ctx context.Context, options Options) error {
 	r.Version = version(ctx)
-	built := make(chan error, 1)
-	go func() {
-		if options.WithoutPrograms {
-			built <- nil
-			return
+	if !options.WithoutPrograms {
+		const cmd = "kube-queue.dev/kube-queue/cmd/"
+		var err error
+		if r.programs, err = built.Programs(ctx, ".", cmd+Controller, cmd+Extensions, cmd+Plugin); err != nil {
+			return err
 		}
-		names := []string{Controller, Extensions}
-		if options.Plugin {
-			names = append(names, Plugin)
-		}
-		built <- r.build(ctx, names)
-	}()
+	}
 	cluster, err := clustertest.Start(ctx, clustertest.Options{
 		OnlyAPI: options.OnlyAPI, Nodes: options.Nodes, NodeCPU: options.NodeCPU, NodeMemory: options.NodeMemory,
 		PodRunTime: options.PodRunTime, AuditLevel: "Metadata", AuditObjects: options.AuditObjects, Log: options.Log,
 	})
 	r.Cluster = cluster
-	if err := errors.Join(err, <-built); err != nil {
+	if err := err; err != nil {
 		return err
 	}
 	if options.WithoutPolicies {
 		return cluster.InstallWithoutPolicies(ctx)
 	}
 	return cluster.Install(ctx)
-}
-
-// build builds the programs with the flags of "make build".
-func (r *Rig) build(ctx context.Context, names []string) error {
-	args := []string{"build", "-ldflags", "-X kube-queue.dev/kube-queue/pkg/program/identity.linked=" + r.Version,
-		"-o", r.programs + string(filepath.Separator)}
-	for _, name := range names {
-		args = append(args, "kube-queue.dev/kube-queue/cmd/"+name)
-	}
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Env = append(os.Environ(), "GOFLAGS=-buildvcs=false", "GOWORK=off")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("building the programs: %w\n%s", err, out)
-	}
-	return nil
 }
 
 func version(ctx context.Context) string {
@@ -158,5 +130,5 @@ func (r *Rig) close(stop func(*clustertest.Cluster) error) error {
 	if r.Cluster != nil {
 		errs = append(errs, stop(r.Cluster))
 	}
-	return errors.Join(append(errs, os.RemoveAll(r.programs))...)
+	return errors.Join(errs...)
 }

@@ -1,0 +1,13 @@
+// Package testmode separates the tests of make test from those that only make test-all runs.
+package testmode
+
+import "testing"
+
+// OnlyInTestAll skips a test that only make test-all runs. why names the test that keeps the proof in
+// make test, or says why none is needed.
+func OnlyInTestAll(t testing.TB, why string) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("only make test-all runs this test: " + why)
+	}
+}
