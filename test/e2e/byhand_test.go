@@ -14,9 +14,7 @@ import (
 
 // A manifest that is applied again, as GitOps tools do, neither restarts nor releases its job, in
 // any state of the job.
-func TestAManifestAppliedAgainChangesNothing(t *testing.T) {
-	l := suite.Env(t, "gitops")
-	suite.Both(t, enabled)
+func aManifestAppliedAgainChangesNothing(t *testing.T, l *harness.Env) {
 	l.Tree(`{cpu: "3"}`)
 	blocker := job{name: "blocker", cpu: "3", runs: harness.UntilFinished}.String()
 	manifest := tfjob{name: "again", workers: 2, cpu: "1", runs: harness.UntilFinished}.String()
@@ -70,9 +68,7 @@ func podUIDs(l *harness.Env, job string) []string {
 	return uids
 }
 
-func TestAJobUnsuspendedByHandWhileQueuedIsSuspendedAgain(t *testing.T) {
-	l := suite.Env(t, "byhand")
-	suite.Both(t, enabled)
+func aJobUnsuspendedByHandWhileQueuedIsSuspendedAgain(t *testing.T, l *harness.Env) {
 	l.Tree(`{cpu: "3"}`)
 	l.Apply(job{name: "blocker", cpu: "3", runs: harness.UntilFinished}.String())
 	l.WaitForPhase("Job", "blocker", "Dequeued", "Running")
@@ -105,9 +101,7 @@ func TestAJobUnsuspendedByHandWhileQueuedIsSuspendedAgain(t *testing.T) {
 	l.Allowed = []string{"early-pod", "write-budget"} // the job controller may be faster than job-extensions
 }
 
-func TestAJobSuspendedByHandAfterItsReleaseGivesItsQuotaBack(t *testing.T) {
-	l := suite.Env(t, "byhand2")
-	suite.Both(t, enabled)
+func aJobSuspendedByHandAfterItsReleaseGivesItsQuotaBack(t *testing.T, l *harness.Env) {
 	l.Tree(`{cpu: "3"}`)
 	l.Apply(tfjob{name: "paused", workers: 2, cpu: "1", runs: harness.UntilFinished}.String())
 	l.WaitForPhase("TFJob", "paused", "Running")
@@ -135,9 +129,7 @@ func TestAJobSuspendedByHandAfterItsReleaseGivesItsQuotaBack(t *testing.T) {
 	l.Allowed = []string{"early-pod", "write-budget"}
 }
 
-func TestJobsOfOthersAreNotTouched(t *testing.T) {
-	l := suite.Env(t, "others")
-	suite.Both(t, enabled)
+func jobsOfOthersAreNotTouched(t *testing.T, l *harness.Env) {
 	l.Tree(`{cpu: "4"}`)
 	l.Apply(job{name: "kueue", cpu: "1", labels: "kueue.x-k8s.io/queue-name: theirs"}.String())
 	owner, err := l.Kube.CoreV1().ConfigMaps(l.Namespace).Create(t.Context(), harness.ConfigMap("owner"), metav1.CreateOptions{})
@@ -169,9 +161,7 @@ func TestJobsOfOthersAreNotTouched(t *testing.T) {
 	}
 }
 
-func TestAJobWithoutQuotaShowsTheReasonOnUnitAndJob(t *testing.T) {
-	l := suite.Env(t, "nowhere")
-	suite.Both(t, enabled)
+func aJobWithoutQuotaShowsTheReasonOnUnitAndJob(t *testing.T, l *harness.Env) {
 	l.TreeOf(`{name: team, namespaces: [elsewhere], max: {cpu: "4"}}`)
 	l.Apply(job{name: "lost", cpu: "1", runs: time.Second}.String())
 	unit := l.WaitForReason("Job", "lost", "NoQuota")

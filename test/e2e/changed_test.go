@@ -47,9 +47,7 @@ func TestAJobEditedAfterItsAdmissionIsAdmittedWithItsNewRequest(t *testing.T) {
 }
 
 // A job that is being deleted gets no quota, and does not keep what it has not used.
-func TestAJobBeingDeletedGetsNoQuota(t *testing.T) {
-	l := suite.Env(t, "deleted")
-	suite.Both(t, enabled)
+func aJobBeingDeletedGetsNoQuota(t *testing.T, l *harness.Env) {
 	l.Tree(`{cpu: "1"}`)
 	l.Apply(job{name: "blocker", cpu: "1", runs: harness.UntilFinished}.String())
 	l.WaitForPhase("Job", "blocker", "Running")

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/test/built"
 	"kube-queue.dev/kube-queue/test/clustertest"
 	"kube-queue.dev/kube-queue/test/harness"
 )
@@ -74,13 +75,10 @@ func example(t *testing.T, l *harness.Env, args ...string) (stop func()) {
 	t.Helper()
 	_, kubeconfig, err := suite.ServiceAccountConfig(t.Context(), "after-hours")
 	harness.Must(t, err)
-	program := filepath.Join(t.TempDir(), "admission-check")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "kube-queue.dev/kube-queue/examples/admission-check")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	folder, err := built.Programs(t.Context(), ".", "kube-queue.dev/kube-queue/examples/admission-check")
+	harness.Must(t, err)
 	var said strings.Builder
-	cmd := exec.Command(program, append([]string{"--kubeconfig", kubeconfig}, args...)...)
+	cmd := exec.Command(filepath.Join(folder, "admission-check"), append([]string{"--kubeconfig", kubeconfig}, args...)...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, &said
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	harness.Must(t, cmd.Start())
@@ -190,6 +188,7 @@ func TestReservedJobsGiveTheirQuotaBack(t *testing.T) {
 func TestProgramsKilledAtEachWriteOfChecks(t *testing.T) {
 	for _, k := range kills {
 		t.Run(k.name, func(t *testing.T) {
+			k.onlySomeInTest(t)
 			l := suite.Env(t, "checkfaults")
 			c := newChecks(t, l, "nodes")
 			executioner := startToKill(t, l, k.victim, k.when)
@@ -249,11 +248,9 @@ func TestProgramsKilledAtEachWriteOfChecks(t *testing.T) {
 }
 
 // The pods of a job that does not fit on the nodes are never ready, so that the next job gets its quota.
-func TestAJobWhosePodsAreNeverReadyMakesRoom(t *testing.T) {
-	l := suite.Env(t, "unready")
+func aJobWhosePodsAreNeverReadyMakesRoom(t *testing.T, l *harness.Env) {
 	c := newChecks(t, l)
 	c.queue("root-unready", schedulingv1alpha1.QueueSpec{PodsReadyTimeout: &metav1.Duration{Duration: 12 * time.Second}})
-	suite.Both(t, enabled)
 	l.TreeOf(`{name: unready, namespaces: [unready], max: {cpu: 1k}}`)
 	l.Apply(job{name: "too-large", cpu: "1k", runs: time.Second}.String())
 	l.WaitForPhase("Job", "too-large", "Dequeued")

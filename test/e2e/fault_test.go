@@ -10,6 +10,7 @@ import (
 	"kube-queue.dev/kube-queue/test/clustertest"
 	"kube-queue.dev/kube-queue/test/faultproxy"
 	"kube-queue.dev/kube-queue/test/harness"
+	"kube-queue.dev/kube-queue/test/testmode"
 )
 
 // A program is killed at each of its writes, before or after it lands, and restarted. The result
@@ -17,14 +18,27 @@ import (
 // afterwards.
 func TestProgramsKilledAtEachOfTheirWrites(t *testing.T) {
 	for _, c := range kills {
-		t.Run(c.name, func(t *testing.T) { killAtWrites(t, c.victim, c.when) })
+		t.Run(c.name, func(t *testing.T) {
+			c.onlySomeInTest(t)
+			killAtWrites(t, c.victim, c.when)
+		})
 	}
 }
 
-var kills = []struct {
+// kill is when which program is killed.
+type kill struct {
 	name, victim string
 	when         harness.Moment
-}{
+}
+
+// onlySomeInTest skips every other case in make test.
+func (k kill) onlySomeInTest(t *testing.T) {
+	if (k.victim == harness.Controller) == (k.when == harness.BeforeEach) {
+		testmode.OnlyInTestAll(t, "the controller is killed after each of its writes in make test, and job-extensions before each of them")
+	}
+}
+
+var kills = []kill{
 	{"controller before each write", harness.Controller, harness.BeforeEach},
 	{"controller after each write", harness.Controller, harness.AfterEach},
 	{"extensions before each write", harness.Extensions, harness.BeforeEach},
@@ -84,7 +98,10 @@ func killAtWrites(t *testing.T, victim string, when harness.Moment) {
 func TestTheControllerKilledAtEachWriteOfEvictions(t *testing.T) {
 	for _, c := range kills {
 		if c.victim == harness.Controller {
-			t.Run(c.name, func(t *testing.T) { killAtEvictions(t, c.victim, c.when) })
+			t.Run(c.name, func(t *testing.T) {
+				c.onlySomeInTest(t)
+				killAtEvictions(t, c.victim, c.when)
+			})
 		}
 	}
 }

@@ -73,9 +73,8 @@ func (f fewer) runs(pods int) {
 	f.has(f.WaitForPhase("Job", "sweep", schedulingv1alpha1.PhaseRunning), int64(pods))
 }
 
-func TestAJobStartsWithFewerPodsAndHasAllOfThemWhenItIsStopped(t *testing.T) {
-	f := fewer{t, suite.Env(t, "fewer")}
-	suite.Both(t, enabled)
+func aJobStartsWithFewerPodsAndHasAllOfThemWhenItIsStopped(t *testing.T, l *harness.Env) {
+	f := fewer{t, l}
 	quota := func(cpu string) { f.TreeOf(`{name: fewer, namespaces: [fewer], max: {cpu: "` + cpu + `"}}`) }
 
 	quota("3")
@@ -102,13 +101,12 @@ func TestAJobStartsWithFewerPodsAndHasAllOfThemWhenItIsStopped(t *testing.T) {
 }
 
 // A small job of a greater priority takes the place of one that runs with fewer pods, which then gets what is left.
-func TestAJobThatRunsWithFewerPodsIsPreempted(t *testing.T) {
-	f := fewer{t, suite.Env(t, "fewer")}
-	suite.Both(t, enabled)
-	f.TreeOf(`{name: fewer, namespaces: [fewer], max: {cpu: "6"}}`)
+func aJobThatRunsWithFewerPodsIsPreempted(t *testing.T, l *harness.Env) {
+	f := fewer{t, l}
+	f.TreeOf(`{name: fewer2, namespaces: [fewer2], max: {cpu: "6"}}`)
 	f.Apply(sweep)
 	f.runs(6)
-	f.PatchQueue("root-fewer", `{"spec":{"preemption":{"withinQueue":"LowerPriority","minRunTime":"0s"}}}`)
+	f.PatchQueue("root-fewer2", `{"spec":{"preemption":{"withinQueue":"LowerPriority","minRunTime":"0s"}}}`)
 	f.Apply(job{name: "urgent", cpu: "1", runs: harness.UntilFinished, annotations: `scheduling.x-k8s.io/priority: "10"`}.String())
 	f.WaitForEvent("sweep", "Preempted")
 	f.WaitForPhase("Job", "urgent", schedulingv1alpha1.PhaseRunning)

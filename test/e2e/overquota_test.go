@@ -23,10 +23,7 @@ func cpuJob(name string, completions int) string {
 
 // A Job that is scaled up beyond its quota reports it within the delay of 10 s, and so do its unit and the
 // tree. Nothing else is admitted until it is scaled down.
-func TestAJobThatOutgrowsItsQuotaReportsIt(t *testing.T) {
-	l := suite.Env(t, "outgrows")
-	l.Audit.Growth = true
-	suite.Both(t, enabled)
+func aJobThatOutgrowsItsQuotaReportsIt(t *testing.T, l *harness.Env) {
 	l.Tree("{cpu: 2}")
 	l.Apply(cpuJob("grows", 9))
 	harness.Eventually(t, time.Minute, "the Job has a pod", func() (bool, string) {
@@ -39,7 +36,7 @@ func TestAJobThatOutgrowsItsQuotaReportsIt(t *testing.T) {
 	if early := 9 * time.Second; time.Since(created) < early {
 		t.Errorf("it is reported before %v", early)
 	}
-	const message = "the pods of the job request 5 cpu, but 1 was admitted; quota root/team is above its limit: cpu is used 5 of max 2"
+	const message = "the pods of the job request 5 cpu, but 1 was admitted; quota root/outgrows is above its limit: cpu is used 5 of max 2"
 	unit := l.Unit("Job", "grows")
 	if c := apimeta.FindStatusCondition(unit.Status.Conditions, wellknown.ConditionOverQuota); c.Message != message || c.Reason != "LimitExceeded" {
 		t.Errorf("the condition is %+v, want the message %q", c, message)
@@ -47,7 +44,7 @@ func TestAJobThatOutgrowsItsQuotaReportsIt(t *testing.T) {
 	if event := l.WaitForEvent("grows", "OverQuota"); event.Message != "Over quota: "+message || event.Type != "Warning" {
 		t.Errorf("the event is %s %q", event.Type, event.Message)
 	}
-	treeBecomes(t, l, metav1.ConditionTrue, "quota root/team is above its limit: cpu is used 5 of max 2")
+	treeBecomes(t, l, metav1.ConditionTrue, "quota root/outgrows is above its limit: cpu is used 5 of max 2")
 	l.Apply(cpuJob("next", 1))
 	if waits := l.WaitForReason("Job", "next", wellknown.ReasonQuotaExceeded); !strings.Contains(waits.Status.Message, "used 5 of max 2") {
 		t.Errorf("the next job waits with %q", waits.Status.Message)

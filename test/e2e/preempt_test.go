@@ -9,12 +9,10 @@ import (
 )
 
 // The borrower has borrowed everything. The owner gets its min back, and no more.
-func TestAQuotaGetsBackWhatItHasLent(t *testing.T) {
-	l := suite.Env(t, "reclaimed")
-	suite.Both(t, enabled)
-	l.TreeOf(`{name: shared, max: {cpu: "4"}, children: [
+func aQuotaGetsBackWhatItHasLent(t *testing.T, l *harness.Env) {
+	l.TreeOf(`{name: reclaimed, max: {cpu: "4"}, children: [
 		{name: owner, namespaces: [reclaimed], min: {cpu: "2"}}, {name: borrower, namespaces: [reclaimed], min: {cpu: "2"}}]}`)
-	l.PatchQueue("root-shared-borrower", `{"spec":{"preemption":{"minRunTime":"0s"}}}`)
+	l.PatchQueue("root-reclaimed-borrower", `{"spec":{"preemption":{"minRunTime":"0s"}}}`)
 	of := func(quota string) string { return "kube-queue/quota-name: " + quota }
 	for i := range 4 {
 		name := fmt.Sprint("borrows-", i)
@@ -23,7 +21,7 @@ func TestAQuotaGetsBackWhatItHasLent(t *testing.T) {
 	}
 	l.Apply(job{name: "owed", cpu: "2", runs: harness.UntilFinished, labels: of("owner")}.String())
 	for _, name := range []string{"borrows-2", "borrows-3"} { // which started last
-		if event := l.WaitForEvent(name, "Reclaimed"); !strings.Contains(event.Message, "quota root/shared/borrower has borrowed what is guaranteed to another quota") {
+		if event := l.WaitForEvent(name, "Reclaimed"); !strings.Contains(event.Message, "quota root/reclaimed/borrower has borrowed what is guaranteed to another quota") {
 			t.Errorf("the event says %s", event.Message)
 		}
 	}

@@ -54,14 +54,12 @@ func (s stopped) isRequeued(resource schema.GroupVersionResource, kind, name str
 }
 
 // A queue is put on hold, released, drained, and continues in order of submission.
-func TestAQueueIsStoppedAndContinues(t *testing.T) {
-	l := suite.Env(t, "stopped")
+func aQueueIsStoppedAndContinues(t *testing.T, l *harness.Env) {
 	t.Cleanup(func() {
 		harness.Must(t, l.Queue.SchedulingV1alpha1().Queues(clustertest.Namespace).Delete(context.Background(), stoppedQueue, metav1.DeleteOptions{}))
 	})
 	s := stopped{t, l}
 	s.put(schedulingv1alpha1.StopHold)
-	suite.Both(t, enabled)
 	l.TreeOf(`{name: stopped, namespaces: [stopped], max: {cpu: "4"}}`)
 	l.Apply(tfjob{name: "train", workers: 1, cpu: "1", runs: harness.UntilFinished}.String() +
 		job{name: "batch", cpu: "2", runs: harness.UntilFinished}.String())

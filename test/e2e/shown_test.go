@@ -10,9 +10,7 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-func TestAnInvalidJobShowsItsQueueAndPhase(t *testing.T) {
-	l := suite.Env(t, "wrong")
-	suite.Both(t, enabled)
+func anInvalidJobShowsItsQueueAndPhase(t *testing.T, l *harness.Env) {
 	l.Tree(`{cpu: "4"}`)
 	l.Apply(job{name: "typo", cpu: "1", runs: time.Second, annotations: `scheduling.x-k8s.io/priority: "high"`}.String())
 	unit := l.WaitForReason("Job", "typo", "InvalidRequest")
@@ -22,7 +20,7 @@ func TestAnInvalidJobShowsItsQueueAndPhase(t *testing.T) {
 	harness.Eventually(t, 10*time.Second, "kubectl get shows queue, phase and reason", func() (bool, string) {
 		out, err := suite.Kubectl(t.Context(), "-n", "wrong", "get", "queueunits", "--no-headers")
 		fields := strings.Fields(out)
-		return err == nil && len(fields) > 3 && strings.Join(fields[1:4], " ") == "root-team Enqueued InvalidRequest", out
+		return err == nil && len(fields) > 3 && strings.Join(fields[1:4], " ") == "root-wrong Enqueued InvalidRequest", out
 	})
 	if again := l.Unit("Job", "typo"); again.Status.Message != unit.Status.Message || !strings.Contains(unit.Status.Message, "scheduling.x-k8s.io/priority") {
 		t.Errorf("the message %q became %q", unit.Status.Message, again.Status.Message)

@@ -181,9 +181,7 @@ func TestWritesPerJob(t *testing.T) {
 	}
 }
 
-func TestMemoryLimitsOf2GiBAndMoreAreEnforced(t *testing.T) {
-	l := suite.Env(t, "memory")
-	suite.Both(t, enabled)
+func memoryLimitsOf2GiBAndMoreAreEnforced(t *testing.T, l *harness.Env) {
 	l.Tree(`{memory: 4Gi}`)
 	l.Apply(job{name: "one", memory: "3Gi", runs: harness.UntilFinished}.String())
 	l.WaitForPhase("Job", "one", "Dequeued", "Running")
@@ -198,10 +196,8 @@ func TestMemoryLimitsOf2GiBAndMoreAreEnforced(t *testing.T) {
 	l.WaitForPhase("Job", "two", "Succeeded")
 }
 
-func TestANineLevelTreeLimitsAtEachLevel(t *testing.T) {
-	l := suite.Env(t, "deep")
-	suite.Both(t, enabled)
-	node := `{name: level-9, namespaces: [deep], max: {cpu: "9"}, children: null}`
+func aNineLevelTreeLimitsAtEachLevel(t *testing.T, l *harness.Env) {
+	node := `{name: deep, namespaces: [deep], max: {cpu: "9"}, children: null}`
 	for level := 8; level >= 2; level-- {
 		max := "9"
 		if level == 6 {
@@ -276,9 +272,7 @@ func TestASecondTreeIsIgnoredWithAnEvent(t *testing.T) {
 	l.WaitForPhase("Job", "one", "Succeeded")
 }
 
-func TestAFailedJobGivesItsQuotaBack(t *testing.T) {
-	l := suite.Env(t, "failing")
-	suite.Both(t, enabled)
+func aFailedJobGivesItsQuotaBack(t *testing.T, l *harness.Env) {
 	l.Tree(`{cpu: "2"}`)
 	l.Apply(job{name: "bad", cpu: "2", runs: 2 * time.Second, fails: true}.String() +
 		tfjob{name: "bad-tf", workers: 1, cpu: "1", runs: 2 * time.Second, fails: true}.String())
@@ -287,9 +281,7 @@ func TestAFailedJobGivesItsQuotaBack(t *testing.T) {
 	l.ExpectFree()
 }
 
-func TestADeletedJobGivesItsQuotaBack(t *testing.T) {
-	l := suite.Env(t, "deleting")
-	suite.Both(t, enabled)
+func aDeletedJobGivesItsQuotaBack(t *testing.T, l *harness.Env) {
 	l.Tree(`{cpu: "2"}`)
 	l.Apply(job{name: "running", cpu: "2", runs: time.Hour}.String())
 	l.WaitForPhase("Job", "running", "Running")

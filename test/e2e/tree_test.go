@@ -8,6 +8,7 @@ import (
 
 	"kube-queue.dev/kube-queue/test/audit"
 	"kube-queue.dev/kube-queue/test/harness"
+	"kube-queue.dev/kube-queue/test/testmode"
 )
 
 // change is a change of a quota tree while jobs run and wait, with the result. Changes of a round
@@ -105,6 +106,8 @@ var rounds = [][]change{{
 	},
 }}
 
+const killsBoth = "both programs are killed as it is made"
+
 // Jobs follow each change of the tree while programs are killed: no running job is stopped, no job
 // is released twice or too early, and after each change the status of each node equals the sum of
 // the checker.
@@ -119,7 +122,7 @@ func TestRunningAndWaitingJobsFollowEveryChangeOfTheTree(t *testing.T) {
 			change()
 			c.Start()
 		}},
-		{"both programs are killed as it is made", func(c, x *harness.Program, change func()) {
+		{killsBoth, func(c, x *harness.Program, change func()) {
 			change()
 			c.Kill()
 			x.Kill()
@@ -128,6 +131,9 @@ func TestRunningAndWaitingJobsFollowEveryChangeOfTheTree(t *testing.T) {
 		}},
 	} {
 		t.Run(form.name, func(t *testing.T) {
+			if form.name != killsBoth {
+				testmode.OnlyInTestAll(t, "both programs are killed as the tree changes in make test")
+			}
 			l := suite.Env(t, "trees")
 			c, x := suite.Both(t, enabled)
 			s := newStory(t, l)

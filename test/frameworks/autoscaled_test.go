@@ -97,7 +97,7 @@ func (s *story) waitForWorkers(n int) {
 func (s *story) waitForUsed(cpu string) {
 	s.t.Helper()
 	want := resource.MustParse(cpu)
-	harness.Eventually(s.t, 30*time.Second, cpu+" CPUs are used", func() (bool, string) {
+	harness.Eventually(s.t, patience, cpu+" CPUs are used", func() (bool, string) {
 		tree, err := s.Queue.QuotaV1beta1().ElasticQuotaTrees(quotav1beta1.TreeNamespace).Get(s.t.Context(), "elasticquotatree", metav1.GetOptions{})
 		harness.Must(s.t, err)
 		for _, node := range tree.Status.Nodes {

@@ -3,7 +3,6 @@ package frameworks
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -38,7 +37,7 @@ func (s *story) taleOfCronJob() {
 		[]byte(`{"status":{"lastScheduleTime":"2024-06-01T00:00:00Z"}}`), metav1.PatchOptions{}, "status")
 	harness.Must(s.t, err)
 	name := ""
-	harness.Eventually(s.t, 30*time.Second, "the CronJob has made a Job", func() (bool, string) {
+	harness.Eventually(s.t, patience, "the CronJob has made a Job", func() (bool, string) {
 		list, err := s.Kube.BatchV1().Jobs(s.Namespace).List(s.t.Context(), metav1.ListOptions{})
 		harness.Must(s.t, err)
 		for i := range list.Items {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
@@ -25,7 +24,7 @@ func (s *scene) holdExample(t *testing.T, specimen specimen) {
 		t.Errorf("%s %s is not suspended", specimen.kind, name)
 	}
 	want := specimen.sample.Total
-	harness.Eventually(t, 30*time.Second, fmt.Sprintf("the unit of %s requests %s", name, text(want)), func() (bool, string) {
+	harness.Eventually(t, patience, fmt.Sprintf("the unit of %s requests %s", name, text(want)), func() (bool, string) {
 		unit := l.WaitForUnit(specimen.kind, name)
 		return equality.Semantic.DeepEqual(unit.Spec.Resource, want), text(unit.Spec.Resource)
 	})

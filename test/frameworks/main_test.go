@@ -17,15 +17,14 @@ import (
 	"fmt"
 	"os"
 	"testing"
-
-	"kube-queue.dev/kube-queue/test/harness"
+	"time"
 )
-
-// programs are built once for all clusters.
-var programs harness.Builder
 
 // sideBySide is the number of stories that run in parallel: all, because they mostly wait.
 const sideBySide = "32"
+
+// patience is the timeout of each wait. It is long, because all stories run at the same time on few cores.
+const patience = 2 * time.Minute
 
 func TestMain(m *testing.M) {
 	os.Exit(run(m))
@@ -36,10 +35,5 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	code := m.Run()
-	if err := programs.Clean(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return code
+	return m.Run()
 }

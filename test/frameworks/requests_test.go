@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -22,7 +21,7 @@ func (s *story) expectRequests(unit *v1alpha1.QueueUnit, name string) {
 	if total := harness.Amounts(s.t, s.total); !equality.Semantic.DeepEqual(total, unit.Spec.Resource) {
 		s.t.Errorf("the unit of %s requests %v, want %v", name, text(unit.Spec.Resource), text(total))
 	}
-	harness.Eventually(s.t, 30*time.Second, fmt.Sprintf("the pods of %s request what its unit says", name), func() (bool, string) {
+	harness.Eventually(s.t, patience, fmt.Sprintf("the pods of %s request what its unit says", name), func() (bool, string) {
 		pods := s.Pods(name)
 		sum := sumOf(pods)
 		return equality.Semantic.DeepEqual(sum, unit.Spec.Resource) && len(pods) == countOf(unit),
@@ -95,5 +94,5 @@ func (s *story) expectNoOtherUnits(jobs ...string) {
 // expectFree waits until the status of the tree shows no used quota for the story.
 func (s *story) expectFree() {
 	s.t.Helper()
-	harness.Eventually(s.t, 30*time.Second, "the quota is free", func() (bool, string) { return s.FreeNode("root/" + s.namespace()) })
+	harness.Eventually(s.t, patience, "the quota is free", func() (bool, string) { return s.FreeNode("root/" + s.namespace()) })
 }

@@ -80,7 +80,7 @@ func (s *story) expectWaits(name string) {
 
 func (s *story) expectReleased(name string) {
 	s.t.Helper()
-	harness.Eventually(s.t, 20*time.Second, fmt.Sprintf("%s %s is released", s.kind, name), func() (bool, string) {
+	harness.Eventually(s.t, patience, fmt.Sprintf("%s %s is released", s.kind, name), func() (bool, string) {
 		return !s.suspended(s.Object(s.resource, name)), "it is suspended"
 	})
 }
@@ -88,7 +88,7 @@ func (s *story) expectReleased(name string) {
 func (s *story) prioritize(name string, priority int32) {
 	s.t.Helper()
 	s.Patch(s.resource, name, fmt.Sprintf(`{"metadata":{"annotations":{"scheduling.x-k8s.io/priority":"%d"}}}`, priority))
-	harness.Eventually(s.t, 20*time.Second, fmt.Sprintf("the priority of %s is %d", name, priority), func() (bool, string) {
+	harness.Eventually(s.t, patience, fmt.Sprintf("the priority of %s is %d", name, priority), func() (bool, string) {
 		unit := s.Unit(s.kind, name)
 		return unit != nil && unit.Spec.Priority == priority, fmt.Sprint(unit)
 	})
@@ -125,7 +125,7 @@ func (s *story) waitForJob(name, what string, is func(audit.JobView) bool) {
 // job.
 func (s *story) expectNoneRuns(name string) {
 	s.t.Helper()
-	harness.Eventually(s.t, 30*time.Second, fmt.Sprintf("no pod of %s runs", name), func() (bool, string) {
+	harness.Eventually(s.t, patience, fmt.Sprintf("no pod of %s runs", name), func() (bool, string) {
 		for _, pod := range s.Pods(name) {
 			if pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
 				return false, pod.Name + " runs"

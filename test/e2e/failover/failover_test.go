@@ -13,8 +13,10 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
+const defaultFaults = 4
+
 var (
-	faultCount = flag.Int("faults", 4, "how often a leader fails")
+	faultCount = flag.Int("faults", defaultFaults, "how often a leader fails")
 	jobCount   = flag.Int("jobs", 60, "how many jobs flow meanwhile")
 	seed       = flag.Uint64("seed", 0, "what the jobs are drawn from; 0: the time")
 )
@@ -40,6 +42,9 @@ var kinds = []kind{killed, frozen, hanging, refused}
 // and each job is released once and ends. The audit checker verifies that nothing was decided twice
 // and no limit was exceeded.
 func TestLeadersFailWhileJobsRun(t *testing.T) {
+	if testing.Short() && *faultCount == defaultFaults {
+		*faultCount, *jobCount = 2, 16 // the controller is killed, and job-extensions is frozen
+	}
 	if *seed == 0 {
 		*seed = uint64(time.Now().UnixNano())
 	}

@@ -3,6 +3,7 @@ package gangs
 import (
 	"context"
 	"fmt"
+	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -13,8 +14,13 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// hundred is how many gangs there are.
-const hundred = 100
+// hundred returns how many gangs there are: fewer in make test.
+func hundred() int {
+	if testing.Short() {
+		return 30
+	}
+	return 100
+}
 
 // sizes are the numbers of pods with a GPU in each ten gangs.
 var sizes = []int{1, 4, 2, 16, 1, 3, 8, 2, 6, 4}
@@ -31,7 +37,7 @@ type gang struct {
 
 // mixed returns the hundred gangs and the number of their pods. Most are Jobs.
 func mixed() (gangs []gang, pods int) {
-	for i := range hundred {
+	for i := range hundred() {
 		g := gang{kind: "Job", name: fmt.Sprintf("gang-%d", i), pods: sizes[i%len(sizes)], native: native}
 		switch {
 		case i%25 == 6:

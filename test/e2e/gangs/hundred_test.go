@@ -19,10 +19,12 @@ import (
 	"kube-queue.dev/kube-queue/test/gangs"
 	"kube-queue.dev/kube-queue/test/harness"
 	"kube-queue.dev/kube-queue/test/standin/autoscaler"
+	"kube-queue.dev/kube-queue/test/testmode"
 )
 
 // The quota is what the nodes have, so a job that has quota has nodes.
 func TestAHundredGangsRunOneAfterAnotherOnFixedNodes(t *testing.T) {
+	testmode.OnlyInTestAll(t, "the gangs of TestAHundredGangsWaitForTheirNodes wait for quota too")
 	gangs, pods := mixed()
 	nodes := pods * 3 / 10 / nodeGPUs
 	addNodes(t, nodes)

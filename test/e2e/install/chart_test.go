@@ -12,6 +12,7 @@ import (
 	"kube-queue.dev/kube-queue/test/clustertest"
 	"kube-queue.dev/kube-queue/test/harness"
 	"kube-queue.dev/kube-queue/test/podrunner"
+	"kube-queue.dev/kube-queue/test/testmode"
 )
 
 // release is the name of the helm release.
@@ -22,6 +23,7 @@ func chart() string { return filepath.Join(released.folder, "kube-queue-"+releas
 
 // The chart is rendered and applied as in docs/operations/install.md, and a first job runs.
 func TestTheRenderedChartIsAppliedAndAFirstJobRuns(t *testing.T) {
+	testmode.OnlyInTestAll(t, "helm installs the chart in make test, and every test with a cluster applies deploy/, which it renders")
 	s := begin(t)
 	s.apply(s.template())
 	s.waitForRollout()
@@ -40,6 +42,7 @@ func TestTheRenderedChartIsAppliedAndAFirstJobRuns(t *testing.T) {
 
 // The same for the manifests in deploy/, which enable all kinds.
 func TestTheManifestsInDeployAreAppliedAndAFirstJobRuns(t *testing.T) {
+	testmode.OnlyInTestAll(t, "every test with a cluster applies the CRDs, roles and policies of deploy/")
 	s := begin(t)
 	deploy := filepath.Join(suite.Repository, "deploy")
 	_, err := suite.Kubectl(t.Context(), "apply", "--server-side", "-f", filepath.Join(deploy, "namespace.yaml"),

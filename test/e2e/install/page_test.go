@@ -11,6 +11,7 @@ import (
 	"kube-queue.dev/kube-queue/test/docs"
 	"kube-queue.dev/kube-queue/test/harness"
 	"kube-queue.dev/kube-queue/test/podrunner"
+	"kube-queue.dev/kube-queue/test/testmode"
 )
 
 const installPage = "docs/operations/install.md"
@@ -118,6 +119,7 @@ func (s *stage) expectImages(registry string) {
 }
 
 func TestTheCommandsOfTheInstallPageRun(t *testing.T) {
+	testmode.OnlyInTestAll(t, "the upgrade, the rollback and the uninstallation run in make test")
 	s := begin(t)
 	r := s.read(installPage)
 	r.run("helm install kube-queue oci://")

@@ -2,6 +2,7 @@ package install
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -12,9 +13,11 @@ import (
 	"testing"
 	"time"
 
+	"kube-queue.dev/kube-queue/test/built"
 	"kube-queue.dev/kube-queue/test/docs"
 	"kube-queue.dev/kube-queue/test/harness"
 	"kube-queue.dev/kube-queue/test/podrunner"
+	"kube-queue.dev/kube-queue/test/testmode"
 )
 
 // released is the chart and the manifests of the release under test, as users get them.
@@ -34,9 +37,9 @@ type publishedRelease struct {
 // publish makes the release and pushes it.
 func publish(folder string) (*publishedRelease, error) {
 	const root = "../../.."
-	tools := exec.Command("go", "build", "-C", filepath.Join(root, "hack", "images"), "-buildvcs=false", "-o", folder+"/", "./release", "./registry")
-	if out, err := tools.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("building the tools of releases: %w\n%s", err, out)
+	tools, err := built.Programs(context.Background(), "hack/images", "./release", "./registry")
+	if err != nil {
+		return nil, err
 	}
 	chart, err := os.ReadFile(filepath.Join(root, "charts", "kube-queue", "Chart.yaml"))
 	if err != nil {
@@ -47,7 +50,7 @@ func publish(folder string) (*publishedRelease, error) {
 		return nil, errors.New("Chart.yaml has no version")
 	}
 	r := &publishedRelease{folder: filepath.Join(folder, "release-files"), version: string(version[1])}
-	if err := r.serve(filepath.Join(folder, "registry")); err != nil {
+	if err := r.serve(filepath.Join(tools, "registry")); err != nil {
 		return nil, fmt.Errorf("starting a registry: %w", err)
 	}
 	for _, args := range [][]string{
@@ -55,7 +58,7 @@ func publish(folder string) (*publishedRelease, error) {
 			"--created", "1700000000", "--revision", "test", "--helm", helmPath},
 		{"push", "--folder", r.folder},
 	} {
-		if out, err := exec.Command(filepath.Join(folder, "release"), args...).CombinedOutput(); err != nil {
+		if out, err := exec.Command(filepath.Join(tools, "release"), args...).CombinedOutput(); err != nil {
 			return nil, errors.Join(fmt.Errorf("release %s: %w\n%s", args[0], err, out), r.stop())
 		}
 	}
@@ -121,6 +124,7 @@ func TestTheChartOfAReleaseIsInstalledAndAFirstJobRuns(t *testing.T) {
 }
 
 func TestTheManifestsOfAReleaseAreAppliedAndAFirstJobRuns(t *testing.T) {
+	testmode.OnlyInTestAll(t, "make test compares the manifests of a release with deploy/")
 	s := begin(t)
 	manifests, err := released.manifests("install.yaml")
 	harness.Must(t, err)

@@ -10,6 +10,7 @@ import (
 	"kube-queue.dev/kube-queue/test/faultproxy"
 	"kube-queue.dev/kube-queue/test/harness"
 	"kube-queue.dev/kube-queue/test/standin/autoscaler"
+	"kube-queue.dev/kube-queue/test/testmode"
 )
 
 // short returns a job of one pod that needs a GPU for a second.
@@ -46,6 +47,7 @@ var killings = []struct {
 // first request of one fails, the first request of another is deleted by hand, and the third job is
 // deleted while it waits.
 func TestProgramsKilledAtEachWriteOfRequests(t *testing.T) {
+	testmode.OnlyInTestAll(t, "TestAProgramThatIsKilledAfterAnyWriteLeavesTheSameObjects kills job-extensions, and make test kills the controller at the writes of checks")
 	for _, k := range killings {
 		t.Run(k.victim, func(t *testing.T) {
 			s := prepare(t, "killed")

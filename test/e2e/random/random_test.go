@@ -19,9 +19,11 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
+const defaultJobs = 40
+
 var (
 	seed     = flag.Uint64("seed", 1, "what the steps are drawn from")
-	jobCount = flag.Int("jobs", 40, "how many jobs there are")
+	jobCount = flag.Int("jobs", defaultJobs, "how many jobs there are")
 	delay    = flag.Duration("delay", 5*time.Second, "how long a pod may be unknown to kube-queue-controller")
 )
 
@@ -55,6 +57,9 @@ func amounts(cpus, gibibytes int64) oracle.Amounts {
 // than watches are delayed: 5 s, because the programs are built with the race detector and verify
 // themselves after each event. At the end nothing is used.
 func TestRandomJobsAreChargedWhatTheirPodsRequest(t *testing.T) {
+	if testing.Short() && *jobCount == defaultJobs {
+		*jobCount = 16
+	}
 	r := begin(t)
 	t.Logf("%d steps with %d jobs; to run the same steps again: %s", len(r.plan.Steps), *jobCount, again())
 	t.Cleanup(func() {

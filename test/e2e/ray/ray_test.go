@@ -16,6 +16,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/test/clustertest"
 	"kube-queue.dev/kube-queue/test/harness"
+	"kube-queue.dev/kube-queue/test/testmode"
 )
 
 var suite *harness.Suite
@@ -125,6 +126,7 @@ spec:
 
 // Two quotas lend to each other. While their jobs run, priorities and quotas change.
 func TestRayJobsAreEvictedAndRunAgainWhilePrioritiesAndQuotasChange(t *testing.T) {
+	testmode.OnlyInTestAll(t, "make test has one such change in TestAProductionJobGetsTheOnlyGPUFromADevelopmentJob, and others of other kinds in test/e2e")
 	t.Logf("seed %d", *seed)
 	random := rand.New(rand.NewPCG(*seed, 1))
 	l := suite.Env(t, "shared")

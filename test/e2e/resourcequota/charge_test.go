@@ -12,6 +12,7 @@ import (
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/test/harness"
+	"kube-queue.dev/kube-queue/test/testmode"
 )
 
 // pytorchjob returns a PyTorchJob with a master and a worker.
@@ -107,6 +108,9 @@ func addExecutor(t *testing.T, l *harness.Env) {
 func TestPodsAreChargedWhateverTheirJobDoes(t *testing.T) {
 	for _, c := range kindsThatGrow() {
 		t.Run(c.kind, func(t *testing.T) {
+			if c.kind != "Job" && c.kind != "RayJob" {
+				testmode.OnlyInTestAll(t, "make test has a Job, which owns its pods, and a RayJob, whose RayCluster does")
+			}
 			l := suite.Env(t, "grow-"+strings.ToLower(c.kind))
 			controller, _ := suite.Both(t, enabled+",pytorchjob,raycluster")
 			l.Tree(fmt.Sprintf("{cpu: %d}", c.admitted+1))

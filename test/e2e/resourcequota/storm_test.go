@@ -11,8 +11,10 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
+const defaultStorm = 60
+
 var (
-	stormSize = flag.Int("storm", 60, "how many jobs the storm has")
+	stormSize = flag.Int("storm", defaultStorm, "how many jobs the storm has")
 	stormSeed = flag.Uint64("storm-seed", 0, "what the storm is drawn from; 0: the time")
 )
 
@@ -29,6 +31,9 @@ var places = []struct{ name, quotas string }{
 // controller is killed twice. Each job ends. The audit checker verifies that no pod of a released
 // job was refused for quota, and how well the quota was used.
 func TestStormOfJobsTogetherWithUnqueuedPods(t *testing.T) {
+	if testing.Short() && *stormSize == defaultStorm {
+		*stormSize = 36
+	}
 	seed := *stormSeed
 	if seed == 0 {
 		seed = uint64(time.Now().UnixNano())

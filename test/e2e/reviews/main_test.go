@@ -15,7 +15,7 @@ var suite *harness.Suite
 
 func TestMain(m *testing.M) {
 	// Stories wait most of the time, and should not wait for each other.
-	if err := flag.Set("test.parallel", "4"); err != nil {
+	if err := flag.Set("test.parallel", "12"); err != nil {
 		log.Fatal(err)
 	}
 	harness.Main(m, clustertest.Options{PodRunTime: harness.UntilFinished}, func(s *harness.Suite) { suite = s })

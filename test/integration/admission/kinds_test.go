@@ -95,10 +95,33 @@ type kindTest struct {
 }
 
 func TestHoldingEachKind(t *testing.T) {
+	eachKind(t, func(kind heldKind) []kindTest {
+		if testing.Short() && !slices.Contains(thorough, kind.title) {
+			return briefTests()
+		}
+		return slices.Concat(holdTests(), applyTests(), damageTests(), managedTests(), fenceTests(kind))
+	})
+}
+
+// thorough are the kinds that make test tests thoroughly: a native one, one of the kubeflow kinds, and the one with
+// most rules of its own. The policies of all kinds are rendered from one template.
+var thorough = []string{"Job", "PyTorchJob", "RayJob"}
+
+// briefTests are those in which the fields of a kind matter most.
+func briefTests() []kindTest {
+	return []kindTest{
+		{"which new jobs are held", whichNewJobsAreHeld},
+		{"a held job stays held until its release", heldUntilItsRelease},
+		{"no new job runs in a managed namespace", noNewJobRuns},
+		{"a released job of a managed namespace does not grow", noReleasedJobGrows},
+	}
+}
+
+func eachKind(t *testing.T, tests func(heldKind) []kindTest) {
 	for _, kind := range heldKinds(t) {
 		t.Run(kind.title, func(t *testing.T) {
 			kind.serve(t)
-			for _, test := range slices.Concat(holdTests(), applyTests(), damageTests(), managedTests(), fenceTests(kind)) {
+			for _, test := range tests(kind) {
 				t.Run(test.name, func(t *testing.T) {
 					test.test(t, kind, objects(t).Resource(kind.resource).Namespace(namespace(t)))
 				})

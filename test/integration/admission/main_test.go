@@ -35,9 +35,12 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+	clustertest.Main(m, options(), func(c *clustertest.Cluster) { cluster = c })
+}
+
+func options() clustertest.Options {
 	together, _ := clustertest.SideBySide(operators)
-	clustertest.Main(m, clustertest.Options{Nodes: 1, CRDs: clustertest.Names(together)},
-		func(c *clustertest.Cluster) { cluster = c })
+	return clustertest.Options{Nodes: 1, CRDs: clustertest.Names(together)}
 }
 
 // patience is the timeout of waits.
@@ -71,7 +74,8 @@ func unitsAs(t *testing.T, config *rest.Config, ns string) unitclient.QueueUnitI
 	return client.SchedulingV1alpha1().QueueUnits(ns)
 }
 
-// namespace creates a namespace for one test.
+// namespace creates a namespace for one test. It stays: deleting it and what it contains takes longer than
+// most tests.
 func namespace(t testing.TB) string {
 	t.Helper()
 	created, err := core(t).CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{
@@ -80,11 +84,6 @@ func namespace(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := core(t).CoreV1().Namespaces().Delete(context.Background(), created.Name, metav1.DeleteOptions{}); err != nil {
-			t.Error(err)
-		}
-	})
 	return created.Name
 }
 

@@ -78,7 +78,7 @@ func configure(t *testing.T, config *rest.Config) (controller.Config, *events.Wr
 	writer := events.NewWriter(kube.CoreV1(), events.Source{Component: "kube-queue-controller", Instance: "test"}, clock.RealClock{}, nil)
 	return controller.Config{
 		Client: client, Source: elasticquota.New(tree.Options{}, elasticquota.PodOptions{}), Rest: config, Clock: clock.RealClock{}, Namespace: clustertest.Namespace,
-		Policy: queue.RoundRobin, Workers: 4, CheckInvariants: true,
+		Policy: queue.RoundRobin, Workers: 4, PublishInterval: 200 * time.Millisecond, CheckInvariants: true,
 		Emit: func(about *unstructured.Unstructured, kind string, reason wellknown.EventReason, message string) {
 			writer.Write(events.Event{Type: kind, Reason: reason, Message: message, Key: controller.EventKey(about, reason, message),
 				Object: corev1.ObjectReference{APIVersion: about.GetAPIVersion(), Kind: about.GetKind(),

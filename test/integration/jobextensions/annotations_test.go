@@ -185,7 +185,8 @@ func (r *jobRequests) first(do func()) {
 }
 
 func TestListsOfAJobAreChangedByAJSONPatchOfTheCurrentJob(t *testing.T) {
-	c := kindsCluster(t, "kuberay")
+	t.Parallel()
+	c := inTurn(t)
 	sent := &jobRequests{}
 	stop, err := startExtensions(c, "rayjob", func(config *rest.Config) {
 		config.Wrap(func(next http.RoundTripper) http.RoundTripper { sent.next = next; return sent })
@@ -288,7 +289,8 @@ func TestListsOfAJobAreChangedByAJSONPatchOfTheCurrentJob(t *testing.T) {
 }
 
 func TestASparkApplicationIsReleasedWithoutAnnotations(t *testing.T) {
-	c := kindsCluster(t, "spark-operator")
+	t.Parallel()
+	c := inTurn(t)
 	defer startFor(t, c, "sparkapp")()
 	s := begin(t, c, sparkApp)
 	s.enqueued()

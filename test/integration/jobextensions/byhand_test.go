@@ -10,7 +10,6 @@ import (
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
-	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
 // long makes the pods of the job run until the test ends them.
@@ -95,7 +94,7 @@ func TestSuspendedByHandAfterReleaseAndResumed(t *testing.T) {
 // A marked job that runs without a unit, for example because the annotation was added later.
 func TestAJobThatRunsWhenItIsFirstSeenIsLeftAloneAndReportedOnce(t *testing.T) {
 	t.Parallel()
-	c := clustertest.ForTest(t, clustertest.Options{Nodes: 1, Operators: []string{"training-operator"}})
+	c := inTurn(t)
 	for _, k := range []kind{batchJob, tfJob} {
 		s := begin(t, c, k, map[string]string{"Job": long, "TFJob": longTF}[k.name])
 		s.eventually("a pod runs", func() string {

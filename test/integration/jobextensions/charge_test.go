@@ -24,7 +24,7 @@ import (
 // own returns a cluster whose job-extensions the test starts and stops itself.
 func own(t *testing.T) (c *clustertest.Cluster, start func(...func(*rest.Config)) (stop func())) {
 	t.Helper()
-	c = clustertest.ForTest(t, clustertest.Options{Nodes: 1})
+	c = inTurn(t)
 	return c, func(options ...func(*rest.Config)) func() {
 		t.Helper()
 		stop, err := startExtensions(c, "job", options...)

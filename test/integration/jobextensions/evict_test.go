@@ -11,7 +11,6 @@ import (
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
-	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
 const (
@@ -166,7 +165,7 @@ func TestAJobDeactivatedAsItIsReleasedIsEvictedAndNotForgotten(t *testing.T) {
 // Each step of an eviction is stored in the objects.
 func TestARestartContinuesEvictions(t *testing.T) {
 	t.Parallel()
-	c := clustertest.ForTest(t, clustertest.Options{Nodes: 1})
+	c := inTurn(t)
 	stop, err := startExtensions(c, "job")
 	if err != nil {
 		t.Fatal(err)

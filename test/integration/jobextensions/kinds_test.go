@@ -82,7 +82,8 @@ func (s *story) field(path ...string) string {
 }
 
 func TestWorkflows(t *testing.T) {
-	c := kindsCluster(t, "argo-workflows")
+	t.Parallel()
+	c := inTurn(t)
 	defer startFor(t, c, "workflow")()
 
 	t.Run("one that names its size is charged that", func(t *testing.T) {
@@ -142,7 +143,8 @@ func TestWorkflows(t *testing.T) {
 }
 
 func TestRayJobsThatUpstreamWouldRefuse(t *testing.T) {
-	c := kindsCluster(t, "kuberay")
+	t.Parallel()
+	c := inTurn(t)
 	defer startFor(t, c, "rayjob")()
 
 	t.Run("one that sets no shutdownAfterJobFinishes gets it while it is held", func(t *testing.T) {
@@ -180,7 +182,8 @@ func TestRayJobsThatUpstreamWouldRefuse(t *testing.T) {
 // A RayJob gives back the workers that its autoscaler has removed from its cluster. After its end it
 // keeps its quota while the cluster exists.
 func TestARayJobFollowsItsClusterAndEndsWithIt(t *testing.T) {
-	c := kindsCluster(t, "kuberay")
+	t.Parallel()
+	c := inTurn(t)
 	defer startFor(t, c, "rayjob")()
 	s := begin(t, c, rayJob, `{spec: {rayClusterSpec: {workerGroupSpecs: [{groupName: w, replicas: 3, minReplicas: 1, maxReplicas: 5, rayStartParams: {},
 		template: {spec: {containers: [{name: ray, image: ray, resources: {requests: {cpu: 1}}}]}}}]}}}`)
@@ -300,7 +303,8 @@ func TestBothVersionsOfMPIJob(t *testing.T) {
 
 // Jobs of a disabled kind are not changed. After the kind is enabled again, they continue.
 func TestAKindIsDisabledAndEnabledAgain(t *testing.T) {
-	c := kindsCluster(t, "jobset")
+	t.Parallel()
+	c := inTurn(t)
 	stop := startFor(t, c, "job")
 	waits, goesOn := begin(t, c, batchJob, annotated), begin(t, c, batchJob, annotated)
 	unit := waits.enqueued()

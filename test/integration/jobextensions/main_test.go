@@ -22,8 +22,35 @@ import (
 )
 
 // cluster is shared by most tests. They count writes and seconds, so they run one after another.
-// Tests with their own cluster mostly wait for it, and run in parallel afterwards.
 var cluster *clustertest.Cluster
+
+// second is a cluster for tests that start and stop job-extensions themselves, one after the other.
+var second struct {
+	sync.Mutex
+	*clustertest.Cluster
+}
+
+// inTurn returns the second cluster as soon as no other test uses it. What other tests leave there is deleted. The
+// operators other than training-operator do not run: tests write the status of jobs.
+func inTurn(t *testing.T) *clustertest.Cluster {
+	t.Helper()
+	second.Lock()
+	t.Cleanup(second.Unlock)
+	if second.Cluster == nil {
+		var err error
+		second.Cluster, err = clustertest.StartInstalled(clustertest.Options{Nodes: 1, Operators: []string{"training-operator"},
+			CRDs: []string{"kuberay", "argo-workflows", "jobset", "spark-operator"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		if out, err := second.Kubectl(context.Background(), "delete", "namespaces", "--selector=story", "--wait=false"); err != nil {
+			t.Error(out, err)
+		}
+	})
+	return second.Cluster
+}
 
 func TestMain(m *testing.M) {
 	var stop func()
@@ -42,6 +69,12 @@ func TestMain(m *testing.M) {
 	})
 	if stop != nil {
 		stop()
+	}
+	if second.Cluster != nil {
+		if err := second.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
 	}
 	os.Exit(code)
 }

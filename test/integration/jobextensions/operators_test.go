@@ -13,6 +13,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/test/acceptance/kinds"
 	"kube-queue.dev/kube-queue/test/clustertest"
+	"kube-queue.dev/kube-queue/test/testmode"
 )
 
 // runTime finds the run times in a manifest of pods that end by themselves.
@@ -56,6 +57,7 @@ func (s *story) podsHave(value string, count int32, unplaced string) {
 }
 
 func TestTheOperatorsPassAnnotationsOnToPods(t *testing.T) {
+	testmode.OnlyInTestAll(t, "test/e2e/provisioning starts jobs of four kinds on nodes that only pods with the annotations may use")
 	operators, err := clustertest.Operators(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -6,13 +6,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
-	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
 // The next process of job-extensions finds all changes in the objects, and repeats nothing.
 func TestARestartFindsEverythingAndRepeatsNothing(t *testing.T) {
 	t.Parallel()
-	c := clustertest.ForTest(t, clustertest.Options{Nodes: 1})
+	c := inTurn(t)
 	stop, err := startExtensions(c, "job")
 	if err != nil {
 		t.Fatal(err)

@@ -72,7 +72,7 @@ func begin(t *testing.T, c *clustertest.Cluster, k kind, merged ...string) *stor
 	if err != nil {
 		t.Fatal(err)
 	}
-	ns, err := core.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "story-"}}, metav1.CreateOptions{})
+	ns, err := core.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "story-", Labels: map[string]string{"story": ""}}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

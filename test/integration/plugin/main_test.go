@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"kube-queue.dev/kube-queue/test/built"
 	"kube-queue.dev/kube-queue/test/clustertest"
 	"kube-queue.dev/kube-queue/test/harness"
 )
@@ -26,15 +27,9 @@ var (
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
-	folder, err := os.MkdirTemp("", "kube-queue-plugin-")
-	if err != nil {
+	var err error
+	if programs, err = built.Programs(context.Background(), ".", "kube-queue.dev/kube-queue/cmd/kubectl-kube_queue"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(folder)
-	programs = folder
-	if out, err := exec.Command("go", "build", "-o", folder+string(filepath.Separator), "kube-queue.dev/kube-queue/cmd/kubectl-kube_queue").CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "building the plugin: %v\n%s", err, out)
 		return 1
 	}
 	return harness.Run(m, clustertest.Options{PodRunTime: harness.UntilFinished}, func(s *harness.Suite) { suite = s })

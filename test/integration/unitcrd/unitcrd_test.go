@@ -3,7 +3,6 @@
 package unitcrd
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,17 +15,6 @@ import (
 )
 
 const patience = 30 * time.Second
-
-var builder harness.Builder
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if err := builder.Clean(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
 
 // foreign is a CRD with the same name and version, and the fields of another system.
 const foreign = `
@@ -59,7 +47,7 @@ spec:
 `
 
 func TestTheProgramsWaitForTheirCRDAndRefuseAnotherWithItsName(t *testing.T) {
-	suite := builder.Suite(t, clustertest.Options{Nodes: 1})
+	suite := harness.ForTest(t, clustertest.Options{Nodes: 1})
 	crd := filepath.Join(suite.Repository, "deploy", "crds", "scheduling.x-k8s.io_queueunits.yaml")
 	kubectl := func(args ...string) {
 		t.Helper()
