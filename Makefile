@@ -15,19 +15,38 @@ SHELL := /bin/bash
 VERSION ?= $(shell git describe --tags --always --dirty --abbrev=12 2>/dev/null || echo devel)
 LDFLAGS := -X kube-queue.dev/kube-queue/pkg/program/identity.linked=$(VERSION)
 
+# make test runs the tests in Go's short mode: a test that only make test-all runs says where its proof is in
+# make test. To run all of one target: make test-images SHORT=
+SHORT := -short
+# What the tests take is recorded here. The paths are absolute, because some modules are in folders.
+export KUBE_QUEUE_PROFILE := $(CURDIR)/bin/profile
+TOOLS := $(CURDIR)/bin/tools
+# gotestsum repeats failures at the end; testprofile measures packages. hack/verify.sh runs go vet.
+TEST = $(TOOLS)/gotestsum --format standard-quiet --hide-summary=skipped --jsonfile $(KUBE_QUEUE_PROFILE)/$@.events.jsonl -- \
+	-exec '$(TOOLS)/testprofile exec' -vet=off -count=1
+# Not for unit tests: in short mode, rapid makes fewer checks of properties.
+SHORT_TEST = $(TEST) $(SHORT)
+
 # Packages whose tests run in seconds, without a cluster.
 UNIT := ./apis/... ./hack/... ./pkg/... ./extensions/... ./cmd/... ./test/acceptance/... ./test/audit/... ./test/demo/... \
 	./test/docs ./test/faultproxy ./test/gangs ./test/podrunner ./test/rights/... ./test/standin/... \
 	./test/e2e/random/plan ./test/e2e/random/oracle \
 	$(addprefix ./test/perf/,jobs loadgen noopqueue pace report rig scenario trail wire)
-# Each package starts its own cluster: more than two at a time are slower on 2 cores.
-CLUSTER_TEST := go test -count=1 -p 2 -timeout 40m
+# The core and the adapters start no goroutine (pkg/core_test.go), and the race detector triples the time of
+# their tests.
+PURE := ./pkg/arrival ./pkg/backoff ./pkg/lifecycle ./pkg/migration/... ./pkg/pods ./pkg/preemption ./pkg/queue/... ./pkg/quota/... \
+	./pkg/requests/... ./pkg/resources ./pkg/scheduler/... ./pkg/simulator/... \
+	$(filter-out ./extensions/framework ./extensions/hold ./extensions/provisioning ./extensions/registry,$(patsubst %/,./%,$(wildcard extensions/*/)))
+# Packages with a cluster wait for conditions half of the time.
+CLUSTER_TEST = $(SHORT_TEST) -p 3 -timeout 40m
 
 # The last one runs the commands of the documentation.
-E2E := ./test/e2e/... ./test/docs/cluster
+E2E = $(filter-out $(if $(SHORT),$(NOT_SHORT)),$(shell go list ./test/e2e/... ./test/docs/cluster))
+# make demo is for eyes, and its story is that of test/e2e.
+NOT_SHORT := kube-queue.dev/kube-queue/test/e2e/demo
 INTEGRATION := ./test/clustertest/... ./test/integration/... ./test/examples ./test/perf
 # These start first, so that none of them runs alone at the end.
-LONGEST := ./test/e2e ./test/e2e/resourcequota ./test/e2e/install ./test/integration/admission
+LONGEST := ./test/e2e ./test/integration/jobextensions ./test/e2e/install ./test/frameworks ./test/e2e/resourcequota ./test/integration/admission
 
 # Only the race detector needs a C compiler.
 HAVE_CC := { [ "$$(go env CGO_ENABLED)" = 1 ] && command -v $$(go env CC) >/dev/null; }
@@ -73,62 +92,104 @@ generate: ## Generate deep copies, clients, listers, informers, CRDs, deploy/ an
 
 .PHONY: verify
 verify: ## Check formatting, vet, staticcheck, tidy modules and generated files
-	hack/verify.sh
+	SHORT=$(SHORT) hack/verify.sh
+
+# The targets without a cluster use what the others leave idle.
+WITHOUT_CLUSTER := verify test-unit test-race test-chart test-alerts test-images
+WITH_CLUSTER := test-cluster test-localcluster
+ONLY_IN_ALL := test-examples test-failover test-upgrade test-storm test-versions test-native-gangs test-random
+# Runs targets one after the other, and measures each.
+RUN = run() { for target in "$$@"; do $(TOOLS)/testprofile step $$target $(MAKE) --no-print-directory SHORT=$(SHORT) $$target || failed=1; done; }; failed=0
 
 .PHONY: test
-test: verify test-race test-chart test-alerts test-images test-localcluster test-cluster test-older ## Run all checks and tests
+test: profile-start ## Run all checks, every rule, and every user story once
+	@$(RUN); (renice -n 10 $$BASHPID >/dev/null; run $(WITHOUT_CLUSTER); exit $$failed) & other=$$!; \
+	run $(WITH_CLUSTER); wait $$other || failed=1; \
+	$(TOOLS)/testprofile report; exit $$failed
+
+.PHONY: test-all
+test-all test-versions: SHORT :=
+test-all: test ## Run all tests in full, with all versions, storms, failovers and random jobs (hours)
+	@$(RUN); run $(ONLY_IN_ALL); $(TOOLS)/testprofile report; exit $$failed
+
+.PHONY: test-profile
+test-profile: tools ## Print all that the last make test or make test-all has measured
+	@$(TOOLS)/testprofile report --packages 0 --tests 0
+
+.PHONY: test-times
+test-times: tools ## Write what the last make test or make test-all has measured into CONTRIBUTING.md
+	$(TOOLS)/testprofile times CONTRIBUTING.md
+
+# The branch or commit since which test-changed tests.
+BASE ?= main
+
+.PHONY: test-changed
+test-changed: ## Run what the change since BASE can break (at most 5 minutes)
+	go run ./hack/testchanged --base '$(BASE)' -- $(UNIT)
+
+.PHONY: test-from-empty
+test-from-empty: ## Run make test like a new machine: with empty caches, in a folder that is removed
+	@folder=$$(mktemp -d); trap 'chmod -R u+w '"$$folder"'; rm -rf '"$$folder" EXIT; \
+	HOME=$$folder GOCACHE=$$folder/build GOMODCACHE=$$folder/modules XDG_CACHE_HOME=$$folder/cache $(MAKE) clean test
+
+.PHONY: profile-start
+profile-start: tools
+	@rm -rf $(KUBE_QUEUE_PROFILE)
+	@mkdir -p $(KUBE_QUEUE_PROFILE)
+
+.PHONY: tools
+tools:
+	@mkdir -p $(TOOLS) $(KUBE_QUEUE_PROFILE)
+	@go build -C hack/tools -o $(TOOLS)/ gotest.tools/gotestsum
+	@go build -o $(TOOLS)/ ./hack/testprofile
 
 .PHONY: test-unit
-test-unit: ## Run the unit tests (seconds)
-	go test $(UNIT) ./test/traces
+test-unit: tools ## Run the unit tests of the core and of the adapters, and a trace with all policies (seconds)
+	$(TEST) $(PURE) ./test/traces
 
 .PHONY: test-race
-test-race: ## Run the unit tests with the race detector
+test-race: tools ## Run the other unit tests with the race detector (test-all: all of them)
 	@$(HAVE_CC) || echo "No C compiler found ($$(go env CC)): running the tests without the race detector."
-	go test $$($(HAVE_CC) && echo -race) -count=1 -timeout 20m $(UNIT)
-	go test -count=1 ./test/traces
+	$(TEST) $$($(HAVE_CC) && echo -race) -timeout 20m $$(go list $(UNIT) | $(if $(SHORT),grep -vxFf <(go list $(PURE)),cat))
 
 .PHONY: test-images
-test-images: ## Make a release twice, compare the results, run the release workflow and the programs in the images
-	cd hack/images && go test -count=1 -timeout 20m ./...
-
-.PHONY: test-release-all
-test-release-all: ## Run test-images for all platforms; test-images covers the platform of this machine
-	cd hack/images && go test -count=1 -timeout 60m ./whole -v -platforms=linux/amd64,linux/arm64,darwin/amd64,darwin/arm64
+test-images: tools ## Run the release workflow and the programs in the images (test-all: for all platforms, and twice)
+	cd hack/images && $(SHORT_TEST) -timeout 60m ./...
 
 .PHONY: test-chart
-test-chart: ## Render the chart with helm and compare it with golden files (builds helm the first time)
-	go test -count=1 ./test/chart
+test-chart: tools ## Render the chart with helm and compare it with golden files (builds helm the first time)
+	$(TEST) ./test/chart
 
 .PHONY: test-alerts
-test-alerts: ## Test that each alert fires, with the rule engine of Prometheus
-	go test -C test/alerts -count=1 ./...
+test-alerts: tools ## Test that each alert fires, with the rule engine of Prometheus
+	cd test/alerts && $(TEST) ./...
 
 .PHONY: test-localcluster
-test-localcluster: ## Test the local cluster
+test-localcluster: tools ## Test the local cluster
 	cd test/localcluster && $(CLUSTER_TEST) ./...
 
 # Compares the rights that the roles grant with the rights that the tests have used.
 .PHONY: test-cluster
-test-cluster: ## Run test-integration, test-frameworks and test-e2e together (faster than separately)
-	rm -rf bin/rights && mkdir -p bin/rights
+test-cluster: tools ## Run test-integration, test-frameworks and test-e2e together (faster than separately)
+	@cd test/localcluster && go run ./cmd/localcluster build
+	@rm -rf bin/rights && mkdir -p bin/rights
 	KUBE_QUEUE_RIGHTS=$(CURDIR)/bin/rights $(CLUSTER_TEST) $(LONGEST) $(INTEGRATION) ./test/frameworks/... $(E2E)
-	go run ./test/rights/cmd/rights-check bin/rights deploy/rbac
+	go run ./test/rights/cmd/rights-check bin/rights deploy/rbac deploy/webhook/rbac
 
 .PHONY: test-integration
-test-integration: ## Run the tests that need a real API server
+test-integration: tools ## Run the tests that need a real API server
 	$(CLUSTER_TEST) $(INTEGRATION)
 
 .PHONY: test-frameworks
-test-frameworks: ## Run one job of each kind from submission to end, with its real operator
+test-frameworks: tools ## Run one job of each kind from submission to end, with its real operator
 	$(CLUSTER_TEST) ./test/frameworks/...
 
 .PHONY: test-examples
-test-examples: ## Release the examples of each operator and compare their pods with their units
+test-examples: tools ## Release the examples of each operator and compare their pods with their units
 	$(CLUSTER_TEST) ./test/examples/pods
 
 .PHONY: test-e2e
-test-e2e: ## Run the end-to-end tests with the real operators, and the commands of the documentation
+test-e2e: tools ## Run the end-to-end tests with the real operators, and the commands of the documentation
 	$(CLUSTER_TEST) $(E2E)
 
 .PHONY: test-storm
@@ -139,19 +200,13 @@ test-storm: ## Run 200 jobs under ResourceQuotas in addition to pods outside of 
 test-failover: ## Kill, freeze and disconnect 20 leaders while 500 jobs run (test-e2e: 4 leaders, 60 jobs)
 	go test -count=1 -v -timeout 30m ./test/e2e/failover -faults=20 -jobs=500
 
-# A version of Kubernetes without MutatingAdmissionPolicy, where a webhook holds the jobs.
-OLDER := 1.34
 # What holds jobs on a version: the admission tests, and the chart as it is rendered for the version. The
 # skipped tests are about policies alone, or run on the default version.
 HOLDING = KUBE_QUEUE_KUBERNETES=$(1) $(CLUSTER_TEST) -tags versions ./test/e2e/install ./test/integration/admission \
 	-skip 'AnyOrderOfPolicies|^Test(TheRendered|TheManifests|TheChart|TheCommands|Edited|AnUpgrade|NoJobIsLost)'
 
-.PHONY: test-older
-test-older: ## Test what holds jobs on Kubernetes 1.34, where a webhook does
-	$(call HOLDING,$(OLDER))
-
 .PHONY: test-versions
-test-versions: ## Test the local cluster, and what holds jobs, on Kubernetes 1.30, 1.34, 1.36 and 1.37 (test: 1.34 and 1.36)
+test-versions: tools ## Test the local cluster, and what holds jobs, on Kubernetes 1.30, 1.34, 1.36 and 1.37 (test: 1.36)
 	cd test/localcluster && go test -count=1 -v -timeout 60m -tags versions ./cmd/localcluster -run EachVersion
 	for version in 1.30 1.34 1.36 1.37; do $(call HOLDING,$$version); done
 
