@@ -34,7 +34,7 @@ UNIT := ./apis/... ./hack/... ./pkg/... ./extensions/... ./cmd/... ./test/accept
 	$(addprefix ./test/perf/,jobs loadgen noopqueue pace report rig scenario trail wire)
 # The core and the adapters start no goroutine (pkg/core_test.go), and the race detector triples the time of
 # their tests.
-PURE := ./pkg/arrival ./pkg/backoff ./pkg/lifecycle ./pkg/migration/... ./pkg/pods ./pkg/preemption ./pkg/queue/... ./pkg/quota/... \
+PURE := ./pkg/arrival ./pkg/backoff ./pkg/bounds ./pkg/lifecycle ./pkg/migration/... ./pkg/pods ./pkg/preemption ./pkg/queue/... ./pkg/quota/... \
 	./pkg/requests/... ./pkg/resources ./pkg/scheduler/... ./pkg/simulator/... \
 	$(filter-out ./extensions/framework ./extensions/hold ./extensions/provisioning ./extensions/registry,$(patsubst %/,./%,$(wildcard extensions/*/)))
 # Packages with a cluster wait for conditions half of the time.

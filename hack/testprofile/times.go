@@ -4,13 +4,12 @@ import (
 	"fmt"
 	"os"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 )
 
 // row is a row of the table of targets: the target, what it does, and how long it took.
-var row = regexp.MustCompile("(?m)^(\\| `make ([a-z0-9-]+)` \\|.*\\| )[^|]*( \\|)$")
+var row = regexp.MustCompile("(?m)^(\\| `make ([a-z0-9-]+)` \\|.*\\|)[^|]*\\|$")
 
 // refresh writes the measured times of targets into the rows of a Markdown table. Rows of targets that
 // were not measured stay.
@@ -19,15 +18,29 @@ func (p *Profile) refresh(path string) error {
 	if err != nil {
 		return err
 	}
+	walls := map[string]time.Duration{}
+	for _, u := range p.Usages {
+		if !u.Test {
+			walls[u.Name] = seconds(u.Wall)
+		}
+	}
+	// Only make test and make test-all measure targets, and only the latter has this one.
+	whole := "test"
+	if walls["test-versions"] > 0 {
+		whole = "test-all"
+	}
+	if len(walls) > 0 {
+		walls[whole], _, _ = p.total()
+	}
 	var written []string
 	changed := row.ReplaceAllStringFunc(string(text), func(line string) string {
 		parts := row.FindStringSubmatch(line)
-		i := slices.IndexFunc(p.Usages, func(u Usage) bool { return !u.Test && u.Name == parts[2] })
-		if i < 0 {
+		wall, measured := walls[parts[2]]
+		if !measured {
 			return line
 		}
 		written = append(written, parts[2])
-		return parts[1] + spoken(seconds(p.Usages[i].Wall)) + parts[3]
+		return parts[1] + " " + spoken(wall) + " |"
 	})
 	if len(written) == 0 {
 		return fmt.Errorf("%s has no row of a measured target", path)

@@ -173,7 +173,8 @@ func (s *storm) judge(whole *harness.Env) {
 		if use.Admissions != len(s.places[i].jobs) {
 			s.t.Errorf("%s: %d admissions, want one for each of %d jobs", use.Namespace, use.Admissions, len(s.places[i].jobs))
 		}
-		if use.Ratio() < wellUsed {
+		// With few jobs, a single pause of the machine decides.
+		if use.Ratio() < wellUsed && *stormSize >= defaultStorm {
 			s.t.Errorf("%s: %.3f of what first fit could reach was used, want %v", use.Namespace, use.Ratio(), wellUsed)
 		}
 	}
