@@ -32,9 +32,9 @@ UNIT := ./apis/... ./hack/... ./pkg/... ./extensions/... ./cmd/... ./test/accept
 	./test/docs ./test/faultproxy ./test/gangs ./test/podrunner ./test/rights/... ./test/standin/... \
 	./test/e2e/random/plan ./test/e2e/random/oracle \
 	$(addprefix ./test/perf/,jobs loadgen noopqueue pace report rig scenario trail wire)
-# The core and the adapters start no goroutine (pkg/core_test.go), and the race detector triples the time of
-# their tests.
-PURE := ./pkg/arrival ./pkg/backoff ./pkg/bounds ./pkg/lifecycle ./pkg/migration/... ./pkg/pods ./pkg/preemption ./pkg/queue/... ./pkg/quota/... \
+# The core and the adapters start no goroutine and take no lock, and the race detector triples the time of their
+# tests.
+PURE := ./pkg/backoff ./pkg/bounds ./pkg/lifecycle ./pkg/migration/... ./pkg/pods ./pkg/preemption ./pkg/queue/... ./pkg/quota/... \
 	./pkg/requests/... ./pkg/resources ./pkg/scheduler/... ./pkg/simulator/... \
 	$(filter-out ./extensions/framework ./extensions/hold ./extensions/provisioning ./extensions/registry,$(patsubst %/,./%,$(wildcard extensions/*/)))
 # Packages with a cluster wait for conditions half of the time.
@@ -193,11 +193,11 @@ test-e2e: tools ## Run the end-to-end tests with the real operators, and the com
 	$(CLUSTER_TEST) $(E2E)
 
 .PHONY: test-storm
-test-storm: ## Run 200 jobs under ResourceQuotas in addition to pods outside of the queue (test-e2e: 60 jobs)
+test-storm: ## Run 200 jobs under ResourceQuotas in addition to pods outside of the queue (make test: 36)
 	go test -count=1 -v -timeout 20m ./test/e2e/resourcequota -run Storm -storm=200
 
 .PHONY: test-failover
-test-failover: ## Kill, freeze and disconnect 20 leaders while 500 jobs run (test-e2e: 4 leaders, 60 jobs)
+test-failover: ## Kill, freeze and disconnect 20 leaders while 500 jobs run (make test: 2 leaders, 16 jobs)
 	go test -count=1 -v -timeout 30m ./test/e2e/failover -faults=20 -jobs=500
 
 # What holds jobs on a version: the admission tests, and the chart as it is rendered for the version. The
@@ -211,18 +211,18 @@ test-versions: tools ## Test the local cluster, and what holds jobs, on Kubernet
 	for version in 1.30 1.34 1.36 1.37; do $(call HOLDING,$$version); done
 
 .PHONY: test-native-gangs
-test-native-gangs: ## Run a hundred gangs on Kubernetes 1.37 with its own gangs (test-e2e: the default version, without them)
+test-native-gangs: ## Run a hundred gangs on Kubernetes 1.37 with its own gangs (make test: 30, without them)
 	go test -count=1 -v -timeout 60m -tags native ./test/e2e/gangs
 
 .PHONY: test-random
-test-random: ## Edit, orphan, delete and copy 300 random jobs of twelve kinds while both programs are killed (test-e2e: 40 jobs)
+test-random: ## Edit, orphan, delete and copy 300 random jobs of twelve kinds while both programs are killed (make test: 16)
 	go test -count=1 -v -timeout 40m ./test/e2e/random -jobs=300 -seed=$(SEED)
 
 # The commit that test-upgrade starts from: the last commit of 0.1.0.
 FROM ?= 7fd85e2
 
 .PHONY: test-upgrade
-test-upgrade: ## Upgrade from commit FROM with 50 queued and running jobs, and roll back (test-e2e: from the current commit)
+test-upgrade: ## Upgrade from commit FROM with 50 queued and running jobs, and roll back (make test: from the current commit)
 	go test -count=1 -v -timeout 20m ./test/e2e/install -run TestNoJobIsLostByUpgradeRollbackAndUninstall -from=$(FROM)
 
 .PHONY: bench

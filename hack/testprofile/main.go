@@ -15,7 +15,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 )
 
 // folderVariable names the folder of the profile. Without it nothing is measured.
@@ -45,7 +44,7 @@ func run(args []string) error {
 	folder := os.Getenv(folderVariable)
 	switch {
 	case len(args) > 1 && args[0] == "exec":
-		return measure(folder, filepath.Base(args[1]), args[1:], true)
+		return measure(folder, "", args[1:], true)
 	case len(args) > 2 && args[0] == "step":
 		return measure(folder, args[1], args[2:], false)
 	case len(args) == 2 && args[0] == "times":

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"debug/buildinfo"
 	"encoding/json"
 	"errors"
 	"os"
@@ -47,6 +48,12 @@ func measure(folder, name string, command []string, test bool) error {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT)
 	defer signal.Stop(signals)
+	if test {
+		var err error
+		if name, err = tested(command[0]); err != nil {
+			return err
+		}
+	}
 	usage := Usage{Name: name, Test: test, From: time.Now()}
 	if err := cmd.Start(); err != nil {
 		return err
@@ -73,24 +80,19 @@ func measure(folder, name string, command []string, test bool) error {
 			}
 			usage.Wall = time.Since(usage.From).Seconds()
 			usage.CPU = (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
-			if test {
-				usage.Name = tested()
-			}
 			usage.Clusters = len(clusters)
 			return errors.Join(err, appendLine(filepath.Join(folder, usagesFile), usage))
 		}
 	}
 }
 
-// tested returns the import path of the package in the working directory, which is where go test runs
-// its tests.
-func tested() string {
-	out, err := exec.Command("go", "list", "-f", "{{.ImportPath}}", ".").Output()
+// tested returns the import path of the package that a test binary tests.
+func tested(binary string) (string, error) {
+	info, err := buildinfo.ReadFile(binary)
 	if err != nil {
-		dir, _ := os.Getwd()
-		return dir
+		return "", err
 	}
-	return strings.TrimSpace(string(out))
+	return strings.TrimSuffix(info.Path, ".test"), nil
 }
 
 func appendLine(path string, value any) error {
