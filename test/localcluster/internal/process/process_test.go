@@ -131,13 +131,18 @@ func TestMarkedProcessesAreFound(t *testing.T) {
 	value := t.TempDir()
 	p := start(t, "sleep 1000 & echo ready; wait", "PROCESS_TEST_MARK="+value)
 	waitForLog(t, p, "ready")
-	if found := Marked("PROCESS_TEST_MARK", value); len(found) != 2 {
-		t.Errorf("found %d of 2 processes", len(found))
+	both := Marked("PROCESS_TEST_MARK", value)
+	if len(both) != 2 {
+		t.Errorf("found %d of 2 processes", len(both))
 	}
 	if found := Marked("PROCESS_TEST_MARK", value+"/other"); len(found) != 0 {
 		t.Errorf("found %v under another mark", found)
 	}
 	p.Stop(0)
+	// Stop waits for the leader. The child was killed, and exits on its own time.
+	if err := WaitGone(both, soon); err != nil {
+		t.Error(err)
+	}
 	if found := Marked("PROCESS_TEST_MARK", value); len(found) != 0 {
 		t.Errorf("found %v after the end", found)
 	}
