@@ -41,30 +41,35 @@ type world struct {
 	clock  *clocktesting.FakeClock
 	server *Server
 	// order lists the writes.
-	order chan string
+	order chan write
 	// expiry is the last end of a validity that was recorded.
 	expiry chan float64
+}
+
+// write is a write of the keeper, and when it was made.
+type write struct {
+	step string
+	at   time.Time
 }
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func newWorld(t *testing.T, objects ...runtime.Object) *world {
 	t.Helper()
-	w := &world{t: t, clock: clocktesting.NewFakeClock(start), order: make(chan string, 100), expiry: make(chan float64, 100)}
+	w := &world{t: t, clock: clocktesting.NewFakeClock(start), order: make(chan write, 100), expiry: make(chan float64, 100)}
 	if objects == nil {
 		objects = []runtime.Object{&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: service}}, configurationOf("a", "b")}
 	}
 	w.client = fake.NewClientset(objects...)
 	w.client.PrependReactor("patch", "*", func(action kubetesting.Action) (bool, runtime.Object, error) {
-		patch := string(action.(kubetesting.PatchAction).GetPatch())
+		step := "prepare"
 		switch {
 		case action.GetResource().Resource != "secrets":
-			w.order <- "trust"
-		case strings.Contains(patch, `"next.crt":null`):
-			w.order <- "promote"
-		default:
-			w.order <- "prepare"
+			step = "trust"
+		case strings.Contains(string(action.(kubetesting.PatchAction).GetPatch()), `"next.crt":null`):
+			step = "promote"
 		}
+		w.order <- write{step, w.clock.Now()}
 		return false, nil, nil
 	})
 	return w
@@ -155,16 +160,26 @@ func (w *world) verifies() error {
 	return nil
 }
 
-func (w *world) steps() []string {
-	var all []string
+// writes returns the writes since the last call.
+func (w *world) writes() []write {
+	var all []write
 	for {
 		select {
-		case step := <-w.order:
-			all = append(all, step)
+		case one := <-w.order:
+			all = append(all, one)
 		default:
 			return all
 		}
 	}
+}
+
+// steps returns what the writes since the last call were.
+func (w *world) steps() []string {
+	var all []string
+	for _, one := range w.writes() {
+		all = append(all, one.step)
+	}
+	return all
 }
 
 // passes moves the clock if the keeper waits for it.
@@ -229,8 +244,11 @@ func TestACertificateIsReplacedBeforeItExpiresAndTrustedAtEveryMoment(t *testing
 		}
 		return w.verifies()
 	})
-	if got := w.steps(); !slices.Equal(got, []string{"prepare", "trust", "promote"}) {
+	switch got := w.writes(); {
+	case len(got) != 3 || got[0].step != "prepare" || got[1].step != "trust" || got[2].step != "promote":
 		t.Errorf("the writes are %v", got)
+	case got[2].at.Sub(got[1].at) < settle:
+		t.Errorf("it is served %v after it is trusted, want at least %v", got[2].at.Sub(got[1].at), settle)
 	}
 }
 

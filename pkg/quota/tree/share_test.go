@@ -154,3 +154,22 @@ func TestTheGroupOfAnInnerNodeThatBorrowsIsABorrower(t *testing.T) {
 		t.Errorf("%d borrowers are left of nothing that is charged", n)
 	}
 }
+
+// What a child is guaranteed is guaranteed to its parent, however little the parent's own min is.
+func TestANodeWhoseChildrenAreGuaranteedMoreThanItsMinDoesNotBorrowThat(t *testing.T) {
+	f := build(t, "1", node("root", "", "cpu=10",
+		withMin("cpu=2", node("inner", "", "cpu=10", withMin("cpu=6", node("leaf", "leaf", "cpu=10"))))))
+	borrowers := func(depth int) int64 {
+		return f.Room(quota.Space{Node: f.group("leaf").Nodes()[depth], Resource: f.names.ID("cpu"), Bound: quota.Borrowers})
+	}
+	f.group("leaf").Charge(&quota.Charge{Demand: f.demand("cpu=6")})
+	for depth, at := range []string{"leaf", "inner", "root"} {
+		if n := borrowers(depth); n != 0 {
+			t.Errorf("%s has %d borrowers, want 0", at, n)
+		}
+	}
+	f.group("leaf").Charge(&quota.Charge{Demand: f.demand("cpu=1")})
+	if n := borrowers(1); n == 0 {
+		t.Error("inner has no borrower, although its child uses 7 of 6")
+	}
+}

@@ -354,9 +354,13 @@ func TestAProcessThatIsKilledAtAnyWriteLosesNoValidTree(t *testing.T) {
 			if len(may) > 0 && limitOf(change) != may[len(may)-1] {
 				t.Fatalf("seed %d, step %d: the limit is %d, want the last of %v", seed, step, limitOf(change), may)
 			}
+			kept := len(may) > 0 && len(c.stored()) > 0
 			c.writes = r.IntN(4) - 1
 			err := p.keeps()
 			c.writes = -1
+			if kept && len(c.stored()) == 0 {
+				t.Fatalf("seed %d, step %d: one of %v was kept, and none is now", seed, step, append(may, ghosts...))
+			}
 			if err == nil {
 				may, ghosts = may[max(len(may)-1, 0):], nil
 			}
