@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 )
 
 // folderVariable names the folder of the profile. Without it nothing is measured.
@@ -24,7 +25,8 @@ const usageText = `Usage:
   testprofile exec PROGRAM [ARGUMENT...]     run a test binary and measure it; for go test -exec
   testprofile step NAME COMMAND [ARGUMENT...] run a command and measure it
   testprofile report [--packages N] [--tests N] print what was measured; 0: all
-  testprofile times FILE                     write the times of targets into the table of a page
+  testprofile times FILE [TARGET]            write the times of targets into the table of a page; with
+                                             TARGET, only the total, as that of TARGET
 
 The measurements are in the folder $` + folderVariable + `.
 `
@@ -47,12 +49,12 @@ func run(args []string) error {
 		return measure(folder, "", args[1:], true)
 	case len(args) > 2 && args[0] == "step":
 		return measure(folder, args[1], args[2:], false)
-	case len(args) == 2 && args[0] == "times":
+	case (len(args) == 2 || len(args) == 3) && args[0] == "times":
 		profile, err := read(folder)
 		if err != nil {
 			return err
 		}
-		return profile.refresh(args[1])
+		return profile.refresh(args[1], strings.Join(args[2:], ""))
 	case len(args) > 0 && args[0] == "report":
 		flags := flag.NewFlagSet("report", flag.ContinueOnError)
 		packages := flags.Int("packages", 10, "number of packages; 0: all")

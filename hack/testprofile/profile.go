@@ -172,8 +172,8 @@ func (p *Profile) print(w io.Writer, packages, tests int) error {
 	return err
 }
 
-// total is from the first start to the last end, and the use of all packages and targets; targets can
-// contain each other and packages, so it is the greater of both.
+// total is from the first start to the last end, and the use of all targets, which contain the packages.
+// Without targets, as when go test runs alone, it is the use of all packages.
 func (p *Profile) total() (wall, cpu time.Duration, clusters int) {
 	var first, last time.Time
 	var ofTests, ofSteps float64
@@ -188,7 +188,7 @@ func (p *Profile) total() (wall, cpu time.Duration, clusters int) {
 			ofTests += u.CPU
 			clusters += u.Clusters
 		} else {
-			ofSteps = max(ofSteps, u.CPU)
+			ofSteps += u.CPU
 		}
 	}
 	return last.Sub(first).Round(time.Second), seconds(max(ofTests, ofSteps)).Round(time.Second), clusters

@@ -12,8 +12,9 @@ import (
 var row = regexp.MustCompile("(?m)^(\\| `make ([a-z0-9-]+)` \\|.*\\|)[^|]*\\|$")
 
 // refresh writes the measured times of targets into the rows of a Markdown table. Rows of targets that
-// were not measured stay.
-func (p *Profile) refresh(path string) error {
+// were not measured stay. If only is not empty, it is the target that was run, and nothing but its total is
+// written.
+func (p *Profile) refresh(path, only string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return err
@@ -31,6 +32,9 @@ func (p *Profile) refresh(path string) error {
 	}
 	if len(walls) > 0 {
 		walls[whole], _, _ = p.total()
+	}
+	if only != "" {
+		walls = map[string]time.Duration{only: walls[whole]}
 	}
 	var written []string
 	changed := row.ReplaceAllStringFunc(string(text), func(line string) string {
