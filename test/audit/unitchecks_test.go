@@ -76,6 +76,23 @@ func TestHeldAfterEnd(t *testing.T) {
 			s.wait(time.Minute)
 			s.tfjob("b", 1)
 		}},
+		{name: "a write that changes nothing has the revision of an earlier one, and not its time", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			p := s.tfjob("a", 3).admit()
+			p.finish()
+			other := s.tfjob("b", 1).job
+			p.endUnit()
+			s.wait(15 * time.Second)
+			s.entry(operator, "patch", other.resource, "", "default", "b", 200, other.obj)
+		}},
+		{name: "a write may be stored long before it is answered", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			p := s.tfjob("a", 3).admit()
+			p.finish()
+			answer := s.tfjob("b", 1).job.patch(operator)
+			p.endUnit()
+			answer["stageTimestamp"] = s.now.Add(15 * time.Second).Format("2006-01-02T15:04:05.000000Z")
+		}},
 		{name: "one that ends late is reported", act: func(s *script) {
 			s.create(admin, trees, fourCPU)
 			p := s.tfjob("a", 3).admit()

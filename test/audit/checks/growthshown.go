@@ -35,7 +35,7 @@ const (
 func newGrowthShown() inspector { return &growthShown{map[string]*hidden{}} }
 
 func (g *growthShown) see(w *model.World, c *model.Change, f *findings) {
-	g.expire(c.Write.Time, f)
+	g.expire(c.Write.Received, f) // it was stored at that time or later
 	if c.Event == nil {
 		g.follow(w, c.Write.Moment(), f)
 	}

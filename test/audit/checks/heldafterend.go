@@ -31,7 +31,7 @@ func newHeldAfterEnd() inspector {
 }
 
 func (h *heldAfterEnd) see(w *model.World, c *model.Change, f *findings) {
-	h.expire(w, c.Write.Time, f)
+	h.expire(w, c.Write.Received, f) // it was stored at that time or later
 	for _, j := range []*model.Job{c.Job, w.RootOf(c.Job)} {
 		if j != nil {
 			h.follow(j, c.Write.Moment())

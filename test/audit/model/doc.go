@@ -19,7 +19,8 @@
 //
 // Order. All objects of a cluster get their resourceVersion from one sequence, so writes are sorted
 // by the version that they returned, not by line. A write that returned no version of its own, such
-// as most deletes, gets the earliest possible place: after the last write of its object, and after
+// as most deletes, a write that changed nothing, and an Event, which may be stored elsewhere, gets the
+// earliest possible place: after the last write of its object, and after
 // all writes that were complete when its request arrived. The latest possible place would be its
 // own completion. Under load that is well after others saw the effect, so the checker would report
 // reused quota as an excess. The cost is that the checker detects nothing in the few milliseconds

@@ -43,10 +43,13 @@ func (l *Log) order() {
 	changes := slices.DeleteFunc(slices.Clone(timed), func(w *Write) bool { return w.Revision <= upTo(w.Received) })
 	before := beforeAllRequestedLater(changes)
 	for _, w := range l.Writes {
-		if w.own && (!w.gone || w.Revision > last[w.UID]) {
+		_, event := w.Body.(*eventFacts)
+		if w.own && !event && (!w.gone || w.Revision > last[w.UID]) {
 			if w.endsPod() {
-				w.Revision = max(min(w.Revision, before(w.Received)), last[w.UID], upTo(w.Received))
+				w.Revision = min(w.Revision, max(last[w.UID], before(w.Received)))
 			}
+			// At least that of all writes before its request, also if it changes nothing.
+			w.Revision = max(w.Revision, upTo(w.Received))
 			continue
 		}
 		if w.landed {
