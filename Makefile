@@ -109,8 +109,9 @@ test: profile-start ## Run all checks, every rule, and every user story once
 
 .PHONY: test-all
 test-all test-versions: SHORT :=
-test-all: test ## Run all tests in full, with all versions, storms, failovers and random jobs (hours)
-	@$(RUN); run $(ONLY_IN_ALL); $(TOOLS)/testprofile report; exit $$failed
+test-all: ## Run all tests in full, with all versions, storms, failovers and random jobs (hours)
+	@$(RUN); $(MAKE) --no-print-directory SHORT= test || failed=1; \
+	run $(ONLY_IN_ALL); $(TOOLS)/testprofile report; exit $$failed
 
 .PHONY: test-profile
 test-profile: tools ## Print all that the last make test or make test-all has measured
