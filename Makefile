@@ -215,6 +215,9 @@ test-versions: tools ## Test the local cluster, and what holds jobs, on Kubernet
 test-native-gangs: ## Run a hundred gangs on Kubernetes 1.37 with its own gangs (make test: 30, without them)
 	go test -count=1 -v -timeout 60m -tags native ./test/e2e/gangs
 
+# What the steps of test-random are drawn from.
+SEED ?= 1
+
 .PHONY: test-random
 test-random: ## Edit, orphan, delete and copy 300 random jobs of twelve kinds while both programs are killed (make test: 16)
 	go test -count=1 -v -timeout 40m ./test/e2e/random -jobs=300 -seed=$(SEED)
