@@ -34,6 +34,8 @@ type deletion struct {
 	t *testing.T
 	// objects are in YAML, by the end of their path.
 	objects map[string][]string
+	// job is the UID of the job that has its name; empty if there is none.
+	job types.UID
 	// fails is whether lists fail.
 	fails   bool
 	lists   int
@@ -55,7 +57,9 @@ func (d *deletion) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		d.patches = append(d.patches, string(patch.Status.Phase)+" "+string(patch.Status.Reason)+": "+patch.Status.Message)
 		d.answer(w, v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "9"}})
-	case r.URL.Query().Get("limit") == "": // not a list, but the job
+	case r.URL.Query().Get("limit") == "" && d.job != "": // not a list, but the job
+		d.answer(w, metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "a", UID: d.job}})
+	case r.URL.Query().Get("limit") == "":
 		d.refuse(w, metav1.StatusReasonNotFound, http.StatusNotFound)
 	case d.fails:
 		d.refuse(w, metav1.StatusReasonForbidden, http.StatusForbidden)
@@ -190,6 +194,17 @@ func TestWhatIsLeftOfAJobThatIsGone(t *testing.T) {
 				t.Errorf("the unit is deleted %d times, and patched: %q; it is checked again in %s", d.deleted, d.patches, after)
 			}
 		})
+	}
+}
+
+// A cache that lags may not have the job of a unit yet.
+func TestAJobIsGoneOnlyIfTheAPIServerSaysSo(t *testing.T) {
+	for uid, deleted := range map[types.UID]int{"job": 0, "another-of-its-name": 1} {
+		d := &deletion{t: t, job: uid}
+		after, err := d.check(d.reconciler(job.New()), unitOfGone(job.New().Kind(), v1alpha1.PhaseRunning), noon)
+		if err != nil || d.deleted != deleted {
+			t.Errorf("job with UID %s: the unit is deleted %d times, want %d; it is checked again in %s: %v", uid, d.deleted, deleted, after, err)
+		}
 	}
 }
 
