@@ -18,10 +18,10 @@
 // starts with the number of pods in its unit's pod sets.
 //
 // Order. All objects of a cluster get their resourceVersion from one sequence, so writes are sorted
-// by the version that they returned, not by line. A write that returned no version of its own, such
-// as most deletes, a write that changed nothing, and an Event, which may be stored elsewhere, gets the
-// earliest possible place: after the last write of its object, and after
-// all writes that were complete when its request arrived. The latest possible place would be its
+// by the version that they returned, not by line. Some writes returned no version of their own: most
+// deletes, writes that changed nothing, and Events, which may be stored elsewhere. They get the earliest
+// possible place: after the last write of their object, and after all writes that were complete when
+// their request arrived. The latest possible place would be their
 // own completion. Under load that is well after others saw the effect, so the checker would report
 // reused quota as an excess. The cost is that the checker detects nothing in the few milliseconds
 // of such a request. The removal of a pod is at most as late as the first write that was requested
