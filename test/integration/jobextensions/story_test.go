@@ -330,7 +330,7 @@ func (s *story) lastState() string {
 	s.Helper()
 	states := s.states()
 	if len(states) == 0 {
-		return ""
+		return "no condition"
 	}
 	return states[len(states)-1]
 }
@@ -343,7 +343,7 @@ func (s *story) becomes(state string) {
 				return ""
 			}
 		}
-		return strings.Join(s.states(), " ")
+		return fmt.Sprintf("its conditions are %v", s.states())
 	})
 }
 
@@ -358,7 +358,7 @@ func (s *story) event(kind, reason, part string) {
 			}
 			all = append(all, e.Type+" "+e.Reason+" "+e.Message)
 		}
-		return strings.Join(all, "\n")
+		return fmt.Sprintf("%d events\n%s", len(all), strings.Join(all, "\n"))
 	})
 }
 
