@@ -143,4 +143,7 @@ func TestOperatorsListModulesAndCRDs(t *testing.T) {
 	if !slices.Equal(names, cluster.OperatorNames()) {
 		t.Errorf("listed are %v, known are %v", names, cluster.OperatorNames())
 	}
+	if code, out, _ := invoke("operators", "--kubernetes=1.30"); code != 0 || strings.Contains(out, `"jobset"`) || !strings.Contains(out, `"kuberay"`) {
+		t.Errorf("exit status %d; Kubernetes 1.30 accepts the CRDs of\n%s", code, out)
+	}
 }

@@ -113,10 +113,15 @@ func (c Config) Validate() error {
 		}
 	}
 	for _, name := range c.allOperators() {
-		known := KubernetesVersions()
-		if since := operators[name].since; since != "" && slices.Index(known, c.Kubernetes) < slices.Index(known, since) {
-			return fmt.Errorf("operator %s: Kubernetes %s does not accept its CRDs: use --kubernetes=%s or newer", name, c.Kubernetes, since)
+		if !c.accepts(name) {
+			return fmt.Errorf("operator %s: Kubernetes %s does not accept its CRDs: use --kubernetes=%s or newer", name, c.Kubernetes, operators[name].since)
 		}
 	}
 	return nil
+}
+
+// accepts reports whether the version of Kubernetes accepts the CRDs of the operator.
+func (c Config) accepts(operator string) bool {
+	known, since := KubernetesVersions(), operators[operator].since
+	return since == "" || slices.Index(known, c.Kubernetes) >= slices.Index(known, since)
 }

@@ -20,11 +20,13 @@ type OperatorInfo struct {
 	CRDs []string `json:"crds"`
 }
 
-// Operators returns all known operators, sorted by name.
-func Operators() []OperatorInfo {
+// Accepted returns the operators whose CRDs the version of Kubernetes accepts, sorted by name.
+func (c Config) Accepted() []OperatorInfo {
 	var all []OperatorInfo
 	for _, name := range OperatorNames() {
-		all = append(all, infoOf(name, operators[name].component))
+		if c.accepts(name) {
+			all = append(all, infoOf(name, operators[name].component))
+		}
 	}
 	return all
 }
