@@ -28,6 +28,7 @@ type Usage struct {
 	// CPU is the processor time of all processes, Clusters the number of started clusters.
 	CPU      float64  `json:"cpu"`
 	Clusters int      `json:"clusters"`
+	Failed   bool     `json:"failed,omitempty"`
 	Samples  []Sample `json:"samples,omitempty"`
 }
 
@@ -80,7 +81,7 @@ func measure(folder, name string, command []string, test bool) error {
 			}
 			usage.Wall = time.Since(usage.From).Seconds()
 			usage.CPU = (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
-			usage.Clusters = len(clusters)
+			usage.Clusters, usage.Failed = len(clusters), err != nil
 			return errors.Join(err, appendLine(filepath.Join(folder, usagesFile), usage))
 		}
 	}

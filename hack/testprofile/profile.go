@@ -161,14 +161,19 @@ func (p *Profile) print(w io.Writer, packages, tests int) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	failed := 0
+	failed, targets := 0, ""
 	for _, t := range p.Tests {
 		if t.Failed {
 			failed++
 		}
 	}
+	for _, u := range p.Usages {
+		if u.Failed && !u.Test { // also if it fails before its first test
+			targets += ", " + u.Name + " failed"
+		}
+	}
 	wall, cpu, clusters := p.total()
-	_, err := fmt.Fprintf(w, "\ntotal: %v, processor time %v, %d clusters, %d tests, %d failed\n", wall, cpu, clusters, len(p.Tests), failed)
+	_, err := fmt.Fprintf(w, "\ntotal: %v, processor time %v, %d clusters, %d tests, %d failed%s\n", wall, cpu, clusters, len(p.Tests), failed, targets)
 	return err
 }
 

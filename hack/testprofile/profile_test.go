@@ -18,7 +18,7 @@ func recorded(t *testing.T) *Profile {
 	folder := t.TempDir()
 	for _, u := range []Usage{
 		{Name: "test-a", From: began, Wall: 720, CPU: 900},
-		{Name: "test-b", From: began, Wall: 60, CPU: 60},
+		{Name: "test-b", From: began, Wall: 60, CPU: 60, Failed: true},
 		{Name: "example.com/a", Test: true, From: began, Wall: 20, CPU: 8, Clusters: 2, Samples: []Sample{{At: began.Add(10 * time.Second), CPU: 8}}},
 	} {
 		if err := appendLine(filepath.Join(folder, usagesFile), u); err != nil {
@@ -54,7 +54,7 @@ func TestAProfileShowsWhatWorksAndWhatWaits(t *testing.T) {
 	for _, want := range []string{
 		"720.0 900.0 0.0 0 test-a", "20.0 8.0 12.0 2 example.com/a",
 		"10.0 8.0 2.0 example.com/a TestWorks", "10.0 0.0 10.0 example.com/a TestWaits",
-		"total: 12m0s, processor time 16m0s, 2 clusters, 2 tests, 1 failed",
+		"total: 12m0s, processor time 16m0s, 2 clusters, 2 tests, 1 failed, test-b failed",
 	} {
 		if !strings.Contains(said, want) {
 			t.Errorf("there is no %q in:\n%s", want, &out)
