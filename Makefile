@@ -209,7 +209,7 @@ HOLDING = KUBE_QUEUE_KUBERNETES=$(1) $(CLUSTER_TEST) -tags versions ./test/e2e/i
 .PHONY: test-versions
 test-versions: tools ## Test the local cluster, and what holds jobs, on Kubernetes 1.30, 1.34, 1.36 and 1.37 (test: 1.36)
 	cd test/localcluster && go test -count=1 -v -timeout 60m -tags versions ./cmd/localcluster -run EachVersion
-	for version in 1.30 1.34 1.36 1.37; do $(call HOLDING,$$version); done
+	@failed=0; for version in 1.30 1.34 1.36 1.37; do $(call HOLDING,$$version) || failed=1; done; exit $$failed
 
 .PHONY: test-native-gangs
 test-native-gangs: ## Run a hundred gangs on Kubernetes 1.37 with its own gangs (make test: 30, without them)
