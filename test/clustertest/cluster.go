@@ -100,6 +100,9 @@ func (c *Cluster) KubectlWith(ctx context.Context, stdin string, args ...string)
 	// A separate cache, so that kubectl does not use the cached resources of another cluster.
 	args = append([]string{"--kubeconfig=" + c.Kubeconfig, "--cache-dir=" + filepath.Join(c.Data, "kubectl-cache")}, args...)
 	cmd := exec.CommandContext(ctx, c.KubectlPath, args...)
+	if strings.HasPrefix(strings.TrimSpace(stdin), "{") {
+		stdin = "---\n" + stdin // kubectl of Kubernetes 1.30 takes YAML in flow style for JSON
+	}
 	cmd.Stdin = strings.NewReader(stdin)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr

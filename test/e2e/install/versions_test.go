@@ -264,8 +264,9 @@ func (s *stage) fromWebhookToPolicies(namespace string, upgrade func()) {
 	s.enter(namespace)
 	s.Allowed = []string{"held-after-end"} // while the API server is away, and until clients connect again
 	s.Tree(`{cpu: "4"}`)
-	s.Apply(tfjob("long", "1", harness.UntilFinished) + plainJob("large", "true", "4", time.Second))
+	s.Apply(tfjob("long", "1", harness.UntilFinished))
 	s.WaitForPhase("TFJob", "long", schedulingv1alpha1.PhaseRunning)
+	s.Apply(plainJob("large", "true", "4", time.Second))
 	s.WaitForUnit("Job", "large")
 
 	total := 0
