@@ -498,15 +498,15 @@ func partsOfJobs(t *testing.T, kind heldKind, _ dynamic.ResourceInterface) {
 		return
 	}
 	f := fencedNamespace(t, kind)
-	const operator = "system:serviceaccount:jobset-system:jobset-controller"
+	const operator = "system:serviceaccount:kuberay-system:kuberay-operator"
 	jobs := f.as(t, kind, operator)
 	grant(t, f.namespace, "Role", "tenant", operator)
 	// The garbage collector deletes objects whose owner does not exist.
 	all := heldKinds(t)
-	sets := all[slices.IndexFunc(all, func(k heldKind) bool { return k.Kind.Kind == "JobSet" })]
-	owner := create(t, objects(t).Resource(sets.resource).Namespace(f.namespace), sets.job(t))
+	rayJobs := all[slices.IndexFunc(all, func(k heldKind) bool { return k.Kind.Kind == "RayJob" })]
+	owner := create(t, objects(t).Resource(rayJobs.resource).Namespace(f.namespace), rayJobs.job(t))
 	part := strings.NewReplacer("name: owner", "name: "+owner.GetName(), "uid: u", "uid: "+string(owner.GetUID())).
-		Replace(ownedBy("jobset.x-k8s.io/v1alpha2", "JobSet", "true"))
+		Replace(ownedBy("ray.io/v1", "RayJob", "true"))
 	eventually(t, "the operator creates a part", func(ctx context.Context) error {
 		_, err := jobs.Create(ctx, kind.job(t, part), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err
@@ -515,9 +515,9 @@ func partsOfJobs(t *testing.T, kind heldKind, _ dynamic.ResourceInterface) {
 	kind.wantSuspended(t, running, false)
 	wantQueued(t, running, false)
 	for name, merged := range map[string]string{
-		"a part of something that is not queued": ownedBy("example.com/v1", "JobSet", "true"),
-		"a part of the job of another operator":  ownedBy("ray.io/v1", "RayJob", "true"),
-		"no part":                                ownedBy("jobset.x-k8s.io/v1alpha2", "JobSet", "false"),
+		"a part of something that is not queued": ownedBy("example.com/v1", "RayJob", "true"),
+		"a part of the job of another operator":  ownedBy("jobset.x-k8s.io/v1alpha2", "JobSet", "true"),
+		"no part":                                ownedBy("ray.io/v1", "RayJob", "false"),
 	} {
 		job := create(t, jobs, kind.job(t, merged), metav1.DryRunAll)
 		kind.wantSuspended(t, job, true)
