@@ -94,6 +94,7 @@ func aJobStartsWithFewerPodsAndHasAllOfThemWhenItIsStopped(t *testing.T, l *harn
 	f.ExpectFree()
 
 	quota("10")
+	l.WaitForTree()
 	f.PatchQueue("root-fewer", `{"spec":{"stop":"None"}}`)
 	f.runs(10)
 	f.Delete(harness.Jobs, "sweep")

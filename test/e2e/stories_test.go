@@ -123,7 +123,7 @@ func TestWritesPerJob(t *testing.T) {
 	l := suite.Env(t, "writes")
 	suite.Both(t, enabled)
 	l.Tree(`{cpu: "4"}`)
-	harness.Eventually(t, 10*time.Second, "the tree is in force", func() (bool, string) { return l.TreeInForce(), "not yet" })
+	l.WaitForTree()
 
 	l.Apply(job{name: "short", cpu: "1", runs: time.Second}.String())
 	l.WaitForPhase("Job", "short", "Succeeded")
@@ -227,7 +227,7 @@ func TestAnInvalidTreeLeavesTheLastValidOneInForce(t *testing.T) {
 
 	l.Tree(`{cpu: "4"}`)
 	l.WaitForPhase("Job", "zero", "Succeeded")
-	harness.Eventually(t, 20*time.Second, "the tree is valid", func() (bool, string) { return l.TreeInForce(), "not yet" })
+	l.WaitForTree()
 
 	for _, c := range []struct{ children, fault string }{
 		{`{name: team, namespaces: [invalid], min: {cpu: "5"}, max: {cpu: "4"}}`, "min cpu 5 is above max 4"},

@@ -128,9 +128,11 @@ func conditionOf(o *unstructured.Unstructured, kind string) (status, message str
 	return status, message
 }
 
-// TreeInForce reports whether the status shows that the tree is valid.
-func (l *Env) TreeInForce() bool {
+// WaitForTree waits until the status shows that the current generation of the tree is in force.
+func (l *Env) WaitForTree() {
 	l.t.Helper()
-	status, _ := l.TreeValidity()
-	return status == "True"
+	Eventually(l.t, 20*time.Second, "the tree is in force", func() (bool, string) {
+		status, message := l.TreeValidity()
+		return status == "True", message
+	})
 }

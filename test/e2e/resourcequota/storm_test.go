@@ -8,6 +8,11 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
@@ -71,6 +76,8 @@ type storm struct {
 	// kills so far, and whether the controller runs.
 	kills int
 	down  bool
+	// struck is closed after the second kill; it is nil until that is due.
+	struck chan struct{}
 }
 
 // rage runs until all jobs have ended.
@@ -111,11 +118,42 @@ func (s *storm) strike(ended int) {
 	case s.kills == 0 && ended >= *stormSize/3 && s.any(func(_ *place, j *drawn) bool { return j.reported && !j.ended }):
 		s.kills, s.down = 1, true
 		s.controller.Kill()
-	case s.kills == 1 && ended >= *stormSize/2 && s.any(func(p *place, j *drawn) bool { return p.toCome(j) }):
-		s.kills = 2
-		s.controller.Kill()
-		s.controller.Start()
+	case s.kills == 1 && s.struck == nil && ended >= *stormSize/2:
+		s.struck = make(chan struct{})
+		s.killAtRelease()
+	case s.kills == 1 && s.struck != nil:
+		select {
+		case <-s.struck:
+			s.kills = 2
+			s.controller.Start()
+		default:
+		}
 	}
+}
+
+// killAtRelease kills the controller as soon as it releases a unit, and closes struck. A look every 200 ms is too
+// rare: the pods may be there before the next one.
+func (s *storm) killAtRelease() {
+	units, err := s.places[0].Queue.SchedulingV1alpha1().QueueUnits("").Watch(s.t.Context(), metav1.ListOptions{})
+	harness.Must(s.t, err)
+	go func() {
+		defer close(s.struck)
+		defer units.Stop()
+		held := map[types.UID]bool{}
+		for event := range units.ResultChan() {
+			unit, is := event.Object.(*schedulingv1alpha1.QueueUnit)
+			if !is {
+				s.t.Errorf("the watch of units ended: %v", event.Object)
+				return
+			}
+			holds := unit.Status.Phase.HoldsQuota()
+			if holds && !held[unit.UID] && event.Type == watch.Modified {
+				s.controller.Kill()
+				return
+			}
+			held[unit.UID] = holds
+		}
+	}()
 }
 
 func (s *storm) any(is func(*place, *drawn) bool) bool {
