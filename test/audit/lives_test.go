@@ -2,6 +2,7 @@ package audit
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -58,5 +59,22 @@ func TestWritesAreCountedByJob(t *testing.T) {
 	}
 	if !strings.Contains(out.String(), "patch tfjobs: release") {
 		t.Errorf("the table does not report the release:\n%s", out.String())
+	}
+}
+
+// A watch may show a job to job-extensions before its creation is answered.
+func TestAnEventOfAJobCountsAlthoughItIsOlderThanTheAnswerToItsCreation(t *testing.T) {
+	s := newScript(t)
+	job := s.create(admin, "batch/v1/jobs", `{apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: {suspend: true, managedBy: example.com/other}}`)
+	created := s.entries[len(s.entries)-1]
+	s.create(extensions, "/v1/events", fmt.Sprintf(`{apiVersion: v1, kind: Event, metadata: {name: a.1}, type: Warning, reason: NotQueued,
+		involvedObject: {apiVersion: batch/v1, kind: Job, namespace: default, name: a, uid: %s}}`, job.text("metadata.uid")))
+	created["stageTimestamp"] = s.now.Format("2006-01-02T15:04:05.000000Z")
+	table, err := s.log().Writes(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(table.Jobs) != 1 || table.Jobs[0].OnEvents != 1 {
+		t.Errorf("want one job with one event: %+v", table.Jobs)
 	}
 }

@@ -11,7 +11,7 @@ import (
 // order sorts the writes by revision. Writes without a revision of their own get one as described
 // in the package comment.
 func (l *Log) order() {
-	last := map[string]int64{} // by UID
+	first, last := map[string]int64{}, map[string]int64{} // by UID
 	var timed []*Write
 	for _, w := range l.Writes {
 		// A cluster may store its events in another etcd, with another sequence of versions.
@@ -21,6 +21,9 @@ func (l *Log) order() {
 		timed = append(timed, w)
 		if !w.gone {
 			last[w.UID] = max(last[w.UID], w.Revision)
+		}
+		if first[w.UID] == 0 || w.Revision < first[w.UID] {
+			first[w.UID] = w.Revision
 		}
 	}
 	slices.SortStableFunc(timed, func(a, b *Write) int { return a.Time.Compare(b.Time) })
@@ -43,7 +46,7 @@ func (l *Log) order() {
 	changes := slices.DeleteFunc(slices.Clone(timed), func(w *Write) bool { return w.Revision <= upTo(w.Received) })
 	before := beforeAllRequestedLater(changes)
 	for _, w := range l.Writes {
-		_, event := w.Body.(*eventFacts)
+		about, event := w.Body.(*eventFacts)
 		if w.own && !event && (!w.gone || w.Revision > last[w.UID]) {
 			if w.endsPod() {
 				w.Revision = min(w.Revision, max(last[w.UID], before(w.Received)))
@@ -58,8 +61,11 @@ func (l *Log) order() {
 			continue
 		}
 		w.own = false
-		w.Revision = last[w.UID]
-		w.Revision = max(w.Revision, upTo(w.Received))
+		w.Revision = max(last[w.UID], upTo(w.Received))
+		if event {
+			// A watch may show an object before its creation is answered.
+			w.Revision = max(w.Revision, first[about.uid])
+		}
 	}
 	slices.SortStableFunc(l.Writes, func(a, b *Write) int {
 		return cmp.Or(cmp.Compare(a.Revision, b.Revision), ownFirst(a, b), a.Time.Compare(b.Time), cmp.Compare(a.Line, b.Line))
