@@ -50,12 +50,18 @@ func run(ctx context.Context, env *program.Env, opts *options.Options) error {
 		return nil
 	}
 	if opts.Webhook.On() {
-		server, err := serveReviews(ctx, env, opts, kube, views)
+		genuine, keep := func([]byte) bool { return true }, answer // the server demands a certificate of the API server
+		if opts.Webhook.ClientCA == "" {
+			proof := reviews.NewProof(kube, env.Namespace, clock.RealClock{})
+			go proof.Watch(ctx)
+			genuine, keep = proof.Proves, proof.Keep
+		}
+		server, err := serveReviews(ctx, env, opts, kube, views, genuine)
 		if err != nil {
 			return err
 		}
 		defer server.Stop(ctx)
-		answer = server.Work
+		answer = func(ctx context.Context) error { return program.Together(ctx, server.Work, keep) }
 	}
 	decide := func(ctx context.Context) error {
 		return controller.Run(ctx, controller.Config{
@@ -86,7 +92,7 @@ func run(ctx context.Context, env *program.Env, opts *options.Options) error {
 
 // serveReviews serves the webhook that answers reviews. Only the replica that decides can answer, so the endpoints of its
 // Service are those of the replica that leads.
-func serveReviews(ctx context.Context, env *program.Env, opts *options.Options, client kubernetes.Interface, views *controller.Views) (*webhook.Server, error) {
+func serveReviews(ctx context.Context, env *program.Env, opts *options.Options, client kubernetes.Interface, views *controller.Views, genuine func([]byte) bool) (*webhook.Server, error) {
 	// Its own rate limit, so that many questions do not delay the writes of decisions, nor these the answers.
 	config := rest.CopyConfig(env.Config)
 	config.QPS, config.Burst, config.RateLimiter = 100, 200, nil
@@ -99,7 +105,7 @@ func serveReviews(ctx context.Context, env *program.Env, opts *options.Options, 
 		Settings: opts.Webhook, Client: client, Namespace: env.Namespace, Service: reviews.Service,
 		Mutating: []string{reviews.Configuration}, Clock: clock.RealClock{}, Expires: env.Metrics.WebhookCertificateExpires,
 		Handler: reviews.Handler(reviews.Options{
-			Model: views.Model, Clock: clock.RealClock{}, Record: env.Metrics.Webhook,
+			Model: views.Model, Genuine: genuine, Clock: clock.RealClock{}, Record: env.Metrics.Webhook,
 			Authorize: reviews.Cached(func(ctx context.Context, review *authorizationv1.SubjectAccessReview) (bool, error) {
 				answer, err := reviewer.Create(ctx, review, metav1.CreateOptions{})
 				return err == nil && answer.Status.Allowed, err

@@ -133,7 +133,7 @@ func TestAnEnabledKindAddsOnlyItsRightsAndPolicies(t *testing.T) {
 				if !slices.Equal(got, bundle.rights) {
 					t.Errorf("rights %v, want %v", got, bundle.rights)
 				}
-				policies := kind(rendered, "MutatingAdmissionPolicy")
+				policies := holdPolicies(rendered)
 				if names := slices.Sorted(maps.Keys(policies)); !slices.Equal(names, []string{bundle.hold, "kube-queue-managed-namespace"}) {
 					t.Errorf("policies %v", names)
 				}
@@ -248,11 +248,18 @@ func TestAllRightsAndPoliciesAreThoseOfAllKinds(t *testing.T) {
 		t.Errorf("lacking %v, extra %v", lacking, extra)
 	}
 	names := func(args ...string) []string {
-		return slices.Sorted(maps.Keys(kind(render(t, args...), "MutatingAdmissionPolicy")))
+		return slices.Sorted(maps.Keys(holdPolicies(render(t, args...))))
 	}
 	if got, want := names(), names(onlyEnabled, notAnnotated, "--set", "enabledExtensions={"+every+"}"); !slices.Equal(got, want) {
 		t.Errorf("policies %v, want %v", got, want)
 	}
+}
+
+// holdPolicies are the policies that hold jobs.
+func holdPolicies(rendered []object) map[string]object {
+	policies := kind(rendered, "MutatingAdmissionPolicy")
+	delete(policies, "kube-queue-reviews")
+	return policies
 }
 
 func TestPoliciesAreRenderedIfTheAPIServerHasThem(t *testing.T) {
@@ -283,7 +290,7 @@ func TestPoliciesAreRenderedIfTheAPIServerHasThem(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			rendered := render(t, test.args...)
-			hold, unit := kind(rendered, "MutatingAdmissionPolicy"), kind(rendered, "ValidatingAdmissionPolicy")
+			hold, unit := holdPolicies(rendered), kind(rendered, "ValidatingAdmissionPolicy")
 			_, managed := hold["kube-queue-managed-namespace"]
 			if len(hold) > 0 != test.policy || len(unit) > 0 != test.unit || managed != test.policy {
 				t.Errorf("%d policies that hold, managed namespaces are %t, %d that guard units", len(hold), managed, len(unit))
@@ -293,18 +300,21 @@ func TestPoliciesAreRenderedIfTheAPIServerHasThem(t *testing.T) {
 					t.Errorf("%s %s is there: %t", object[0], object[1], there)
 				}
 			}
-			if _, guarded := unit["kube-queue-webhooks"]; guarded != test.unit { // kube-queue-controller has a webhook too
+			_, reviews := kind(rendered, "MutatingWebhookConfiguration")["kube-queue-reviews"]
+			if _, guarded := unit["kube-queue-webhooks"]; guarded != (test.unit && (test.webhook || reviews)) {
 				t.Errorf("the policy that limits the programs to caBundle is there: %t", guarded)
 			}
 			if _, editor := kind(rendered, "ClusterRole")["kube-queue-editor"]; editor != test.unit {
 				t.Errorf("the role that writes units is there: %t, the policy that guards them: %t", editor, test.unit)
 			}
-			for name, binding := range kind(rendered, "MutatingAdmissionPolicyBinding") {
+			bindings := kind(rendered, "MutatingAdmissionPolicyBinding")
+			delete(bindings, "kube-queue-reviews")
+			for name, binding := range bindings {
 				if policy, _ := binding.Object["spec"].(map[string]any)["policyName"].(string); hold[policy].Object == nil {
 					t.Errorf("the binding %s is for %q, which is not there", name, policy)
 				}
 			}
-			if bindings := kind(rendered, "MutatingAdmissionPolicyBinding"); len(bindings) != len(hold) {
+			if len(bindings) != len(hold) {
 				t.Errorf("%d bindings for %d policies", len(bindings), len(hold))
 			}
 		})
@@ -332,7 +342,7 @@ func TestRulesAndConditionsOfPoliciesAndWebhooksAreTheSame(t *testing.T) {
 		name, _, _ := strings.Cut(hook["name"].(string), ".")
 		hooks["kube-queue-"+name] = hook
 	}
-	policies := kind(rendered, "MutatingAdmissionPolicy")
+	policies := holdPolicies(rendered)
 	if len(policies) != len(hooks) || len(policies) < 14 {
 		t.Errorf("%d policies and %d webhooks", len(policies), len(hooks))
 	}

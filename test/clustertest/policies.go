@@ -108,6 +108,9 @@ func (c *Cluster) policies(ctx context.Context) ([]policy, error) {
 	}
 	if err == nil {
 		for _, p := range mutating.Items {
+			if p.Name == reviews.Configuration {
+				continue // it concerns questions, and holds nothing
+			}
 			policies = append(policies, policy{p.Name, p.Spec.MatchConstraints.ResourceRules})
 		}
 	}

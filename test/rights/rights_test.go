@@ -78,6 +78,18 @@ func TestAWatchWithInitialEventsIsAList(t *testing.T) {
 	}
 }
 
+func TestAnApplyThatCreatesIsACreation(t *testing.T) {
+	apply := entryOf("patch", "job-extensions/v1", extensions, jobs, "allow")
+	for code, want := range map[string]string{
+		"200": "[job-extensions: patch jobs.batch]", "201": "[job-extensions: create jobs.batch job-extensions: patch jobs.batch]",
+	} {
+		log := strings.Replace(apply, `"annotations"`, `"responseStatus":{"code":`+code+`},"annotations"`, 1)
+		if use, err := Read(strings.NewReader(log)); err != nil || fmt.Sprint(use.Rights) != want {
+			t.Errorf("%v, %v; want %s", use.Rights, err, want)
+		}
+	}
+}
+
 const roles = `
 kind: Role
 metadata: {name: job-extensions, namespace: kube-queue}

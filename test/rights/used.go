@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -80,6 +81,11 @@ func (u *reader) take(number int, e *log.Entry) {
 	// The client falls back to a list if the API server does not support sendInitialEvents.
 	if e.Verb == "watch" && strings.Contains(e.RequestURI, "sendInitialEvents=true") {
 		right.Verb = "list"
+		u.seen[right] = true
+	}
+	// An apply that creates the object is authorized as a creation too.
+	if e.Verb == "patch" && e.ResponseStatus != nil && e.ResponseStatus.Code == http.StatusCreated {
+		right.Verb = "create"
 		u.seen[right] = true
 	}
 }

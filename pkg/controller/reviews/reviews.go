@@ -2,7 +2,8 @@
 // webhook, which puts the answer into its status. Reviews are only created with dryRun=All, so nothing is stored.
 //
 // The API server has authorized the creation of the review in its namespace. What of other namespaces is in the answer, it
-// is asked again: see access.
+// is asked again: see access. Whoever reaches the port could name any author, so only reviews that have come through an API
+// server are answered: see Proof.
 package reviews
 
 import (
@@ -41,9 +42,14 @@ type Options struct {
 	// Model returns a model of the state now.
 	Model     func(context.Context) (*visibility.Model, error)
 	Authorize Authorize
-	Clock     clock.PassiveClock
-	Record    Recorder
+	// Genuine reports whether a review comes from an API server.
+	Genuine func(review []byte) bool
+	Clock   clock.PassiveClock
+	Record  Recorder
 }
+
+// unproven is the answer to everything that may not come from an API server.
+const unproven = "kube-queue-controller cannot verify that the API server sent this review; try again in some seconds"
 
 // atOnce is the number of answers that are computed at a time. Decisions go on beside them.
 const atOnce = 2
@@ -54,6 +60,9 @@ func Handler(o Options) http.Handler {
 	mux := http.NewServeMux()
 	for kind, answer := range answers() {
 		mux.Handle("POST "+Path+"/"+kind, webhook.Handler(func(ctx context.Context, asked *admissionv1.AdmissionRequest) (webhook.Answer, error) {
+			if !o.Genuine(asked.Object.Raw) {
+				return webhook.Answer{Refused: unproven}, nil
+			}
 			select {
 			case slots <- struct{}{}:
 				defer func() { <-slots }()

@@ -62,6 +62,9 @@ func (a *asked) authorize(_ context.Context, review *authorizationv1.SubjectAcce
 // send sends a review, and returns the response and what was recorded.
 func send(t *testing.T, o Options, path, kind, spec string, dry bool) (status int, response *admissionv1.AdmissionResponse, body, recorded string) {
 	t.Helper()
+	if o.Genuine == nil {
+		o.Genuine = func([]byte) bool { return true }
+	}
 	o.Clock = clocktesting.NewFakePassiveClock(time.Unix(0, 0))
 	o.Record = func(kind, result string, _ time.Duration) { recorded = kind + " " + result }
 	text := fmt.Sprintf(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","operation":"CREATE","namespace":"team-1","dryRun":%t,

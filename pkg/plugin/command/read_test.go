@@ -76,7 +76,7 @@ status:
   - {path: company/research, used: {cpu: "5"}, request: {cpu: 6500m}, borrowed: {cpu: "1"}, jobs: 2}
 `
 
-const down = "kube-queue-controller does not answer; this is what the objects show.\n"
+const down = "reviews are off in this cluster; this is what the objects show.\n"
 
 func expect(t *testing.T, a *api, wantCode int, wantOut, wantErr string, args ...string) {
 	t.Helper()

@@ -189,6 +189,23 @@ func TestWhyNobodyAnswersIsSaid(t *testing.T) {
 				return nil, &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Code: 500, Reason: metav1.StatusReasonInternalError, Status: "Failure", Message: "failed calling webhook"}
 			}
 		}},
+		{"reviews are off in this cluster", func(a *api) {
+			a.answer["queueunitreviews"] = func(map[string]any) (any, *metav1.Status) {
+				return nil, &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Code: 422, Reason: metav1.StatusReasonInvalid, Status: "Failure", Message: "is invalid: status.observedTime: Required value"}
+			}
+		}},
+		{"kube-queue-controller cannot verify yet that the API server sent the question", func(a *api) {
+			a.answer["queueunitreviews"] = func(map[string]any) (any, *metav1.Status) {
+				return nil, refusal("kube-queue-controller cannot verify that the API server sent this review; try again in some seconds")
+			}
+		}},
+		{"kube-queue-controller cannot verify yet that the API server sent the question", func(a *api) {
+			a.answer["queueunitreviews"] = func(map[string]any) (any, *metav1.Status) {
+				status := refusal("")
+				status.Message = "queueunitreviews.visibility.kube-queue.dev \"review-x\" is forbidden: policy 'kube-queue-reviews' with binding 'kube-queue-reviews' denied request: failed to configure binding"
+				return nil, status
+			}
+		}},
 		{"kube-queue-controller has just started", func(a *api) {
 			a.answer["queueunitreviews"] = func(map[string]any) (any, *metav1.Status) {
 				return nil, refusal("kube-queue-controller has just started and has not listed")

@@ -169,14 +169,18 @@ func check(err error, answered bool, resource, namespace string) error {
 	switch {
 	case err == nil && answered:
 		return nil
-	case err == nil, apierrors.IsInvalid(err) && strings.Contains(err.Error(), "nothing has answered"):
+	case err == nil:
 		return &Unanswered{"kube-queue-controller does not answer", err}
+	case apierrors.IsInvalid(err) && (strings.Contains(err.Error(), "nothing has answered") || strings.Contains(err.Error(), "status.observedTime")):
+		return &Unanswered{"reviews are off in this cluster", err}
 	case isNotServed(err):
 		return &Unanswered{"the kube-queue of this cluster is older than this plugin and answers no questions", err}
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot create resource"):
 		return &Unanswered{fmt.Sprintf("you may not create %s in namespace %q", resource, namespace), err}
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "has just started"):
 		return &Unanswered{"kube-queue-controller has just started", err}
+	case apierrors.IsForbidden(err) && (strings.Contains(err.Error(), "cannot verify that the API server sent") || strings.Contains(err.Error(), "policy 'kube-queue-reviews'")):
+		return &Unanswered{"kube-queue-controller cannot verify yet that the API server sent the question", err}
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), denied):
 		return &Refused{err.Error()[strings.Index(err.Error(), denied)+len(denied):], err}
 	case errors.As(err, &status) && status.Status().Code >= http.StatusInternalServerError:

@@ -29,6 +29,8 @@ type Settings struct {
 	// Advertise is the address and port by which API servers reach this replica, for webhooks that one replica at a
 	// time answers. If it is empty, the endpoints of the Service are left alone.
 	Advertise string
+	// ClientCA is the file with the CA of the only clients that are answered; empty if the webhooks answer everybody.
+	ClientCA string
 }
 
 const (
@@ -48,7 +50,8 @@ func (s *Settings) DeclareLed(set *settings.Set, purpose string) {
 	s.Declare(set, purpose)
 	set.Group("Webhooks", func(fs *pflag.FlagSet) {
 		fs.StringVar(&s.Advertise, flagAdvertise, s.Advertise, "Address and port by which API servers reach the webhooks of this replica. The replica that leads writes it into the EndpointSlice of the Service, which has no selector. If empty, it does not.")
-	}, settings.Setting{Flag: flagAdvertise, Field: "webhook.advertiseAddress"})
+		fs.StringVar(&s.ClientCA, flagClientCA, s.ClientCA, "File with the CA of API servers, in PEM format, which signs nothing else; read again when it changes. Clients without a certificate of it are not answered. Unset: only reviews with the proof of the policy kube-queue-reviews are answered.")
+	}, settings.Setting{Flag: flagAdvertise, Field: "webhook.advertiseAddress"}, settings.Setting{Flag: flagClientCA, Field: "webhook.clientCAFile"})
 }
 
 // Declare adds the settings to the set. The purpose is what the webhooks do, such as "which hold jobs".
@@ -103,10 +106,13 @@ func Start(ctx context.Context, options Options) (*Server, error) {
 	if _, err := s.secret.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: observe, UpdateFunc: func(_, now any) { observe(now) }}); err != nil {
 		return nil, fmt.Errorf("watching Secret %s/%s: %w", options.Namespace, options.Service, err)
 	}
-	server, err := serving.Endpoint{
-		Flag: flagAddress, Address: options.Address, What: "webhooks", Handler: options.Handler,
-		Secure: &tls.Config{GetCertificate: s.certificate.get, MinVersion: tls.VersionTLS12},
-	}.Serve(ctx)
+	secure := &tls.Config{GetCertificate: s.certificate.get, MinVersion: tls.VersionTLS12}
+	if options.ClientCA != "" {
+		if err := demandClients(secure, options.ClientCA); err != nil {
+			return nil, err
+		}
+	}
+	server, err := serving.Endpoint{Flag: flagAddress, Address: options.Address, What: "webhooks", Handler: options.Handler, Secure: secure}.Serve(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -205,7 +205,11 @@ func TestTheProgramsMayDoWhatTheyMustAndNoMore(t *testing.T) {
 	tests = append(tests,
 		permission{extensions, "kube-queue", read + " patch", "/secrets=job-extensions-webhook", byWebhook},
 		permission{extensions, "kube-queue", "create update delete", "/secrets=job-extensions-webhook", false},
-		permission{extensions, "kube-queue", everything, "/secrets", false})
+		permission{extensions, "kube-queue", everything, "/secrets", false},
+		permission{controller, "kube-queue", read + " create patch", "/secrets=kube-queue-reviews-proof", !byWebhook}, // otherwise reviews are off
+		permission{controller, "kube-queue", "update delete", "/secrets=kube-queue-reviews-proof", false},
+		permission{controller, "kube-queue", everything, "/secrets", false},
+		permission{extensions, "kube-queue", everything, "/secrets=kube-queue-reviews-proof", false})
 	for _, test := range tests {
 		for verb := range strings.FieldsSeq(test.verbs) {
 			if got := may(t.Context(), t, test.user, test.ns, verb, test.resource); got != test.want {

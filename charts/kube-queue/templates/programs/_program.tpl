@@ -2,7 +2,8 @@
 The common part of both programs. The argument is a dict of root, name, values (the
 program's part of values.yaml), path (the key of that part), devices (the program's part of
 the value devices), fixed (settings that have their own values: lists of field, flag and
-what to set instead), configKind, args, env and webhook (whether it serves webhooks).
+what to set instead), configKind, args, env, webhook (whether it serves webhooks) and clientCA (the
+Secret with the CA of who may call them; empty for everybody).
 */}}
 
 {{- define "kube-queue.configMap" -}}
@@ -160,17 +161,32 @@ spec:
           readOnlyRootFilesystem: true
           capabilities:
             drop: [ALL]
-        {{- if $file }}
+        {{- if or $file .clientCA }}
         volumeMounts:
+        {{- if $file }}
         - name: config
           mountPath: /etc/kube-queue
           readOnly: true
         {{- end }}
-      {{- if $file }}
+        {{- if .clientCA }}
+        - name: client-ca
+          mountPath: /etc/kube-queue-client-ca
+          readOnly: true
+        {{- end }}
+        {{- end }}
+      {{- if or $file .clientCA }}
       volumes:
+      {{- if $file }}
       - name: config
         configMap:
           name: {{ .name }}
+      {{- end }}
+      {{- with .clientCA }}
+      - name: client-ca
+        secret:
+          secretName: {{ . }}
+          items: [{key: ca.crt, path: ca.crt}]
+      {{- end }}
       {{- end }}
 {{- end -}}
 

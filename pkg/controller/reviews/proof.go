@@ -1,0 +1,162 @@
+package reviews
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/base64"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/json"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+)
+
+// ProofSecret is the name of the Secret with the proofs.
+const ProofSecret = "kube-queue-reviews-proof"
+
+// Keys of the Secret. All three are accepted: an API server may not have seen a rotation yet, and neither may this replica.
+const (
+	// proofCurrent is what the policy kube-queue-reviews copies.
+	proofCurrent  = "current"
+	proofPrevious = "previous"
+	proofNext     = "next"
+)
+
+const (
+	// rotateAfter is how long a proof is the current one.
+	rotateAfter = time.Hour
+	// retryAfter is when a rotation that failed is repeated.
+	retryAfter = 5 * time.Second
+	// proofSize is the length of a proof in bytes.
+	proofSize = 32
+)
+
+// Proof shows that a review comes from an API server. The policy kube-queue-reviews replaces the status of each review that
+// is created by {proof: X}, where X is in a Secret that only API servers, kube-queue-controller and administrators read. The
+// answer replaces the status, and the schema refuses a status with nothing but the proof. So the proof leaves the API
+// server only to webhooks.
+type Proof struct {
+	client    kubernetes.Interface
+	namespace string
+	clock     clock.Clock
+	secret    cache.SharedIndexInformer
+}
+
+// NewProof returns the proof with the Secret of a namespace. It proves nothing before Watch.
+func NewProof(client kubernetes.Interface, namespace string, clock clock.Clock) *Proof {
+	return &Proof{client: client, namespace: namespace, clock: clock,
+		secret: coreinformers.NewFilteredSecretInformer(client, namespace, 0, cache.Indexers{}, func(o *metav1.ListOptions) {
+			o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, ProofSecret).String()
+		})}
+}
+
+// Watch watches the Secret until ctx is done.
+func (p *Proof) Watch(ctx context.Context) { p.secret.RunWithContext(ctx) }
+
+// read returns the proofs as they were last seen.
+func (p *Proof) read() map[string][]byte {
+	object, _, _ := p.secret.GetStore().GetByKey(p.namespace + "/" + ProofSecret)
+	if secret, is := object.(*corev1.Secret); is {
+		return secret.Data
+	}
+	return nil
+}
+
+// Proves reports whether a review has a proof.
+func (p *Proof) Proves(review []byte) bool {
+	var given struct {
+		Status struct {
+			Proof string `json:"proof"`
+		} `json:"status"`
+	}
+	if err := json.Unmarshal(review, &given); err != nil {
+		return false
+	}
+	equal := 0
+	for _, proof := range p.read() {
+		if len(proof) == proofSize {
+			// Policies see the data of a Secret in base64.
+			equal |= subtle.ConstantTimeCompare([]byte(base64.StdEncoding.EncodeToString(proof)), []byte(given.Status.Proof))
+		}
+	}
+	return equal == 1
+}
+
+// Keep rotates the proof until ctx is done, and makes the Secret again if it is deleted or damaged. One replica at a time
+// keeps it. It rotates at once, because it does not know when another one did, and no clocks are compared.
+func (p *Proof) Keep(ctx context.Context) error {
+	changed := make(chan struct{}, 1)
+	wake := func(any) {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	}
+	registration, err := p.secret.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: wake, UpdateFunc: func(_, now any) { wake(now) }, DeleteFunc: wake})
+	if err != nil {
+		return fmt.Errorf("watching Secret %s/%s: %w", p.namespace, ProofSecret, err)
+	}
+	defer func() { _ = p.secret.RemoveEventHandler(registration) }()
+	cache.WaitForCacheSync(ctx.Done(), registration.HasSynced)
+	due := p.clock.Now()
+	for ctx.Err() == nil {
+		wait := due.Sub(p.clock.Now())
+		if known := p.read(); wait <= 0 || len(known[proofCurrent]) != proofSize || len(known[proofNext]) != proofSize {
+			wait = rotateAfter
+			if err := p.rotate(ctx); err != nil && ctx.Err() == nil {
+				klog.FromContext(ctx).Error(err, "Cannot rotate the proof that reviews come from the API server, retrying", "after", retryAfter)
+				wait = retryAfter
+			}
+			due = p.clock.Now().Add(wait)
+		}
+		timer := p.clock.NewTimer(wait)
+		select {
+		case <-changed:
+		case <-timer.C():
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+	return nil
+}
+
+// rotate makes the next proof the current one.
+func (p *Proof) rotate(ctx context.Context) error {
+	secrets := p.client.CoreV1().Secrets(p.namespace)
+	present, err := secrets.Get(ctx, ProofSecret, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("reading Secret %s/%s: %w", p.namespace, ProofSecret, err)
+	}
+	data := map[string][]byte{proofCurrent: present.Data[proofNext], proofNext: newProof()}
+	if len(data[proofCurrent]) != proofSize {
+		data[proofCurrent] = newProof()
+	}
+	if previous := present.Data[proofCurrent]; len(previous) == proofSize {
+		data[proofPrevious] = previous
+	}
+	wanted := applycorev1.Secret(ProofSecret, p.namespace).WithData(data)
+	if present.UID != "" { // another leader may write it too
+		wanted.WithUID(present.UID).WithResourceVersion(present.ResourceVersion)
+	}
+	// RBAC restricts the creation by apply to a name, unlike that by create.
+	if _, err = secrets.Apply(ctx, wanted, metav1.ApplyOptions{FieldManager: "kube-queue-controller", Force: true}); err != nil {
+		return fmt.Errorf("writing Secret %s/%s: %w", p.namespace, ProofSecret, err)
+	}
+	return nil
+}
+
+func newProof() []byte {
+	proof := make([]byte, proofSize)
+	_, _ = rand.Read(proof) // it never fails
+	return proof
+}
