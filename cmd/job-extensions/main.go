@@ -74,7 +74,7 @@ func serveWebhooks(ctx context.Context, env *program.Env, opts *options.Options,
 	server, err := webhook.Start(ctx, webhook.Options{
 		Settings: opts.Webhook, Client: client, Namespace: env.Namespace, Service: admission.Service,
 		Mutating: []string{admission.HoldConfiguration}, Validating: []string{admission.TreeConfiguration}, Clock: clock.RealClock{},
-		Handler: admission.Handler(registry.All(), clock.RealClock{}, env.Metrics.Webhook), Expires: env.Metrics.WebhookCertificateExpires,
+		Largest: admission.Largest, Handler: admission.Handler(registry.All(), clock.RealClock{}, env.Metrics.Webhook), Expires: env.Metrics.WebhookCertificateExpires,
 	})
 	if err != nil {
 		return nil, err

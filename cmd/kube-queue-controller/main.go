@@ -104,6 +104,7 @@ func serveReviews(ctx context.Context, env *program.Env, opts *options.Options, 
 	return webhook.Start(ctx, webhook.Options{
 		Settings: opts.Webhook, Client: client, Namespace: env.Namespace, Service: reviews.Service,
 		Mutating: []string{reviews.Configuration}, Clock: clock.RealClock{}, Expires: env.Metrics.WebhookCertificateExpires,
+		Largest: reviews.Largest,
 		Handler: reviews.Handler(reviews.Options{
 			Model: views.Model, Genuine: genuine, Clock: clock.RealClock{}, Record: env.Metrics.Webhook,
 			Authorize: reviews.Cached(func(ctx context.Context, review *authorizationv1.SubjectAccessReview) (bool, error) {

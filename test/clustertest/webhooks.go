@@ -65,7 +65,7 @@ func (c *Cluster) ServeWebhooks(ctx context.Context) (stop func() error, err err
 	server, err := webhook.Start(context.WithoutCancel(ctx), webhook.Options{
 		Settings: webhook.Settings{Address: address, Manage: true}, Client: client, Namespace: Namespace, Service: admission.Service,
 		Mutating: []string{admission.HoldConfiguration}, Validating: []string{admission.TreeConfiguration}, Clock: clock.RealClock{}, Expires: func(float64) {},
-		Handler: admission.Handler(registry.All(), clock.RealClock{}, func(string, string, time.Duration) {}),
+		Largest: admission.Largest, Handler: admission.Handler(registry.All(), clock.RealClock{}, func(string, string, time.Duration) {}),
 	})
 	if err != nil {
 		cancel()

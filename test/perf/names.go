@@ -94,7 +94,7 @@ func (f *namesFlags) prepare(r *rig.Rig, progress io.Writer) (*namesRun, error) 
 }
 
 func (n *namesRun) measure(ctx context.Context) (*report.Report, error) {
-	if err := n.start(ctx); err != nil {
+	if err := n.start(ctx, map[string][]string{rig.Controller: nil, rig.Extensions: {"--enabled-extensions=job"}}); err != nil {
 		return nil, err
 	}
 	figures := report.New("names", "", n.rig.Version, nil)
@@ -154,7 +154,8 @@ func (n *namesRun) measure(ctx context.Context) (*report.Report, error) {
 // mostLeft is the greatest allowed ratio of the memory after all units are gone to that before.
 const mostLeft = 1.1
 
-func (n *namesRun) start(ctx context.Context) error {
+// start applies the tree and starts the programs with their arguments.
+func (n *namesRun) start(ctx context.Context, programs map[string][]string) error {
 	if err := n.rig.MakeNamespaces(ctx, []string{namingNamespace, othersNamespace}); err != nil {
 		return err
 	}
@@ -163,7 +164,7 @@ func (n *namesRun) start(ctx context.Context) error {
 	if err := n.rig.ApplyTree(ctx, []byte(tree)); err != nil {
 		return err
 	}
-	for name, args := range map[string][]string{rig.Controller: nil, rig.Extensions: {"--enabled-extensions=job"}} {
+	for name, args := range programs {
 		program, err := n.rig.Run(ctx, name, args...)
 		if err != nil {
 			return err

@@ -11,16 +11,17 @@ import (
 const blockSize = 250
 
 // block is a block of addresses of pods, for one Runner at a time on this machine. localcluster leads
-// connections to the pod 10.77.x.y to the process at 127.77.x.y: a loopback address is invalid in an
+// connections to the pod 10.77.x.y or fd00:77::a4d:xxyy to the process at 127.77.x.y: a loopback address is invalid in an
 // EndpointSlice.
 type block struct {
 	number, used int
+	ipv6         bool
 	// reserved is open as long as the block is in use.
 	reserved net.Listener
 }
 
 // reserve returns a block that no other Runner uses.
-func reserve() (*block, error) {
+func reserve(ipv6 bool) (*block, error) {
 	for number := range 256 {
 		reserved, err := net.Listen("tcp", fmt.Sprintf("127.77.%d.254:7077", number))
 		if errors.Is(err, syscall.EADDRINUSE) {
@@ -29,7 +30,7 @@ func reserve() (*block, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &block{number: number, reserved: reserved}, nil
+		return &block{number: number, ipv6: ipv6, reserved: reserved}, nil
 	}
 	return nil, errors.New("all blocks are in use")
 }
@@ -43,5 +44,8 @@ func (b *block) next() (ip, process string, err error) {
 		return "", "", fmt.Errorf("all %d addresses are used", blockSize)
 	}
 	b.used++
+	if b.ipv6 {
+		return fmt.Sprintf("fd00:77::a4d:%x", b.number<<8|b.used), fmt.Sprintf("127.77.%d.%d", b.number, b.used), nil
+	}
 	return fmt.Sprintf("10.77.%d.%d", b.number, b.used), fmt.Sprintf("127.77.%d.%d", b.number, b.used), nil
 }

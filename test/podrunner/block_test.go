@@ -6,12 +6,12 @@ import (
 )
 
 func TestRunnersHaveDifferentAddresses(t *testing.T) {
-	first, err := reserve()
+	first, err := reserve(false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer first.release()
-	second, err := reserve()
+	second, err := reserve(false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,5 +44,8 @@ func TestAddressesAreNotUsedAgain(t *testing.T) {
 	}
 	if _, _, err := b.next(); err == nil {
 		t.Error("there is another address")
+	}
+	if ip, process, _ := (&block{number: 3, ipv6: true}).next(); ip != "fd00:77::a4d:301" || process != "127.77.3.1" {
+		t.Errorf("the first IPv6 address is %s, and its process at %s", ip, process)
 	}
 }

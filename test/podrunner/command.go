@@ -36,17 +36,20 @@ func (p *pod) command(ctx context.Context, kubeconfig string) (*exec.Cmd, error)
 	if err != nil {
 		return nil, err
 	}
-	args := make([]string, 0, len(defaults)+len(words))
-	for _, word := range append(slices.Clone(defaults), words...) {
-		args = append(args, mounts.Replace(everywhere.ReplaceAllString(word, "${1}"+p.address+"${2}")))
-	}
 	environment := []string{"KUBECONFIG=" + kubeconfig, "PATH=" + os.Getenv("PATH"), "HOME=" + p.folder}
+	var references []string
 	for _, e := range container.Env {
 		value, err := p.value(e)
 		if err != nil {
 			return nil, err
 		}
 		environment = append(environment, e.Name+"="+value)
+		references = append(references, "$("+e.Name+")", value)
+	}
+	expand := strings.NewReplacer(references...)
+	args := make([]string, 0, len(defaults)+len(words))
+	for _, word := range append(slices.Clone(defaults), words...) {
+		args = append(args, mounts.Replace(everywhere.ReplaceAllString(expand.Replace(word), "${1}"+p.address+"${2}")))
 	}
 	command := exec.Command(filepath.Join(p.runner.options.folderOf(tag), name), args...)
 	command.Env, command.Dir = environment, p.folder
@@ -101,7 +104,7 @@ func (p *pod) value(variable corev1.EnvVar) (string, error) {
 		case "metadata.namespace":
 			return p.object.Namespace, nil
 		case "status.podIP":
-			return p.address, nil
+			return p.ip, nil
 		}
 	}
 	return "", fmt.Errorf("variable %s: valueFrom is supported only for metadata.name, metadata.namespace and status.podIP", variable.Name)

@@ -6,7 +6,7 @@
 // The scheduler assigns the pods to simulated nodes. kwok ignores pods with the annotation
 // Annotation.
 //
-// Supported: arguments, environment, mounted ConfigMaps, HTTP probes, the grace period, restarts
+// Supported: arguments with references to variables, environment, mounted ConfigMaps, HTTP probes, the grace period, restarts
 // with backoff. A pod is ready while both probes pass. A failed liveness probe does not restart the
 // program. Not supported: images (a program is found by the last part of the image name, a program
 // of another release by the tag), limits and security contexts.

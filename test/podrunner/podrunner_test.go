@@ -31,13 +31,14 @@ func TestProgramOfAnotherReleaseIsFoundByTag(t *testing.T) {
 }
 
 func TestAddressWithoutHostIsOnThePodsAddress(t *testing.T) {
-	p := &pod{address: "127.77.0.1", runner: &Runner{options: Options{Programs: "/programs"}}, object: &corev1.Pod{
+	p := &pod{ip: "10.77.0.1", address: "127.77.0.1", runner: &Runner{options: Options{Programs: "/programs"}}, object: &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "one", Namespace: "kube-queue"},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{
 			Image: "kube-queue/job-extensions:v1",
-			Args:  []string{"--health-bind-address=:8089", "--metrics-bind-address=0", "--profiling-bind-address=localhost:6060", "--enabled-extensions=job"},
+			Args:  []string{"--health-bind-address=:8089", "--metrics-bind-address=0", "--profiling-bind-address=localhost:6060", "--enabled-extensions=job", "--webhook-advertise-address=[$(POD_IP)]:9443"},
 			Env: []corev1.EnvVar{{Name: "QueueGroupPlugin", Value: "elasticquota"},
-				{Name: "POD", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}}},
+				{Name: "POD", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}},
+				{Name: "POD_IP", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}}},
 		}}},
 	}}
 	command, err := p.command(t.Context(), "/kubeconfig")
@@ -45,7 +46,7 @@ func TestAddressWithoutHostIsOnThePodsAddress(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{"/programs/job-extensions", "--health-bind-address=127.77.0.1:8081", "--metrics-bind-address=127.77.0.1:8443", "--health-bind-address=127.77.0.1:8089", "--metrics-bind-address=0",
-		"--profiling-bind-address=localhost:6060", "--enabled-extensions=job"}
+		"--profiling-bind-address=localhost:6060", "--enabled-extensions=job", "--webhook-advertise-address=[10.77.0.1]:9443"}
 	if !slices.Equal(command.Args, want) {
 		t.Errorf("got %q, want %q", command.Args, want)
 	}

@@ -32,6 +32,8 @@ type Options struct {
 	Releases map[string]string
 	// Folder is an existing folder for the log and the kubeconfig of each pod.
 	Folder string
+	// IPv6 gives the pods IPv6 addresses.
+	IPv6 bool
 }
 
 // folderOf returns the folder of the programs of images with this tag.
@@ -61,7 +63,7 @@ func New(options Options) (*Runner, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a client for the pods: %w", err)
 	}
-	addresses, err := reserve()
+	addresses, err := reserve(options.IPv6)
 	if err != nil {
 		return nil, fmt.Errorf("addresses of the pods: %w", err)
 	}

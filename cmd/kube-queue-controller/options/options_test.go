@@ -35,7 +35,7 @@ func TestEachSettingIsSetByItsFlagItsVariablesAndItsField(t *testing.T) {
 			settingstest.Row{Flag: "status-interval", Field: "statusInterval", Values: []string{"200ms", "1h0m0s"}},
 			settingstest.Row{Flag: "webhook-bind-address", Field: "webhook.bindAddress", Values: []string{":9443", "127.0.0.1:1"}},
 			settingstest.Row{Flag: "webhook-manage-certificate", Field: "webhook.manageCertificate", Values: []string{"false"}},
-			settingstest.Row{Flag: "webhook-advertise-address", Field: "webhook.advertiseAddress", Values: []string{"192.0.2.1:9443", "[2001:db8::1]:9443"}},
+			settingstest.Row{Flag: "webhook-advertise-address", Field: "webhook.advertiseAddress", Values: []string{"192.0.2.1:9443", "[192.0.2.1]:9443", "[2001:db8::1]:9443"}},
 			settingstest.Row{Flag: "webhook-client-ca-file", Field: "webhook.clientCAFile", Values: []string{"/etc/ca.crt"}},
 			settingstest.Row{Flag: "check-invariants", Field: "checkInvariants", Values: []string{"true", "false"}}))
 }

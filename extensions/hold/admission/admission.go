@@ -31,6 +31,11 @@ const (
 	TreeConfiguration = "kube-queue-trees"
 )
 
+// Largest is the size of the largest request of a webhook, in bytes. The API server accepts an object of 3 MiB, and etcd one of
+// 1.5 MiB. A request has the new object and the old one. Some characters, and the names of fields, need more room in JSON
+// than where the object comes from.
+const Largest = 8 << 20
+
 // Recorder records a request of a webhook: its result and how long the answer took.
 type Recorder func(webhook, result string, took time.Duration)
 

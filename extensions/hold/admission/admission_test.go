@@ -160,3 +160,27 @@ func BenchmarkHold(b *testing.B) {
 		}
 	}
 }
+
+// The API server accepts 3 MiB, and etcd 1.5 MiB. An update has the job twice.
+func TestTheLargestJobIsHeld(t *testing.T) {
+	const batch = `{"group":"batch","version":"v1","kind":"Job"}`
+	of := func(size int, env string) string {
+		return strings.Replace(job, `"template":{}`, `"template":{"spec":{"containers":[{"env":[`+strings.Repeat(env+",", size/(len(env)+1))+env+`]}]}}`, 1)
+	}
+	const small, large = `{"name":"VAR","value":"x"}`, `{"name":"SCRIPT","value":"if [ \u003c ]; then echo \\\"a, b\\\"; fi"}`
+	for name, test := range map[string]struct{ object, old string }{
+		"a new one":  {of(3<<20, large), ""},
+		"an updated": {of(1536<<10, small), of(1536<<10, small)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if size := len(test.object) + len(test.old); size > Largest/2+Largest/4 {
+				t.Errorf("there is no room beside %d bytes", size)
+			}
+			for _, path := range []string{"/hold", "/managed-fenced"} {
+				if status, patch, _ := ask(t, path, batch, test.object, test.old); status != http.StatusOK || !strings.Contains(patch, "/spec/suspend") {
+					t.Errorf("%s answers %d, %.300s", path, status, patch)
+				}
+			}
+		})
+	}
+}

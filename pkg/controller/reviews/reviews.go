@@ -34,6 +34,10 @@ const (
 	Path = "/reviews"
 )
 
+// Largest is the size of the largest request of the webhook, in bytes. A question has some KiB, and annotations of at most
+// 256 KiB. The rest is for the groups of its author.
+const Largest = 512 << 10
+
 // Recorder records a review: its kind, the result and how long the answer took.
 type Recorder func(kind, result string, took time.Duration)
 
@@ -51,23 +55,13 @@ type Options struct {
 // unproven is the answer to everything that may not come from an API server.
 const unproven = "kube-queue-controller cannot verify that the API server sent this review; try again in some seconds"
 
-// atOnce is the number of answers that are computed at a time. Decisions go on beside them.
-const atOnce = 2
-
 // Handler serves the webhook.
 func Handler(o Options) http.Handler {
-	slots := make(chan struct{}, atOnce)
 	mux := http.NewServeMux()
 	for kind, answer := range answers() {
 		mux.Handle("POST "+Path+"/"+kind, webhook.Handler(func(ctx context.Context, asked *admissionv1.AdmissionRequest) (webhook.Answer, error) {
 			if !o.Genuine(asked.Object.Raw) {
 				return webhook.Answer{Refused: unproven}, nil
-			}
-			select {
-			case slots <- struct{}{}:
-				defer func() { <-slots }()
-			case <-ctx.Done():
-				return webhook.Answer{}, context.Cause(ctx)
 			}
 			return o.answer(ctx, asked, answer)
 		}, o.Clock, func(result string, took time.Duration) { o.Record(kind, result, took) }))

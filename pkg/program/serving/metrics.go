@@ -82,9 +82,9 @@ func (o *Options) Metrics(ctx context.Context, of Metrics) (stop func(), err err
 func (m Metrics) serve(ctx context.Context, o metricsOptions) (stop func(), err error) {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", m.Registry.Handler(legacyregistry.DefaultGatherer))
-	const what = "metrics"
+	endpoint := Endpoint{Flag: flagMetricsAddress, Address: o.address, What: "metrics", Handler: mux, Limits: withoutBodies()}
 	if !o.secure {
-		return serveHTTP(ctx, flagMetricsAddress, o.address, what, mux, nil)
+		return endpoint.untilStopped(ctx)
 	}
 	if off(o.address) {
 		return func() {}, nil
@@ -97,8 +97,8 @@ func (m Metrics) serve(ctx context.Context, o metricsOptions) (stop func(), err 
 	if err != nil {
 		return nil, err
 	}
-	return serveHTTP(ctx, flagMetricsAddress, o.address, what, reviewer.guard(mux),
-		&tls.Config{GetCertificate: certificate, MinVersion: tls.VersionTLS12})
+	endpoint.Handler, endpoint.Secure = reviewer.guard(mux), &tls.Config{GetCertificate: certificate, MinVersion: tls.VersionTLS12}
+	return endpoint.untilStopped(ctx)
 }
 
 // newReviewer returns a reviewer with its own rate limit, so that scrapes with invalid

@@ -5,7 +5,6 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -135,12 +134,7 @@ func serving(t *testing.T, o metricsOptions) (address string, err error) {
 	t.Helper()
 	web := httptest.NewServer(&reviews{})
 	t.Cleanup(web.Close)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	o.address = listener.Addr().String()
-	listener.Close()
+	o.address = freeAddress(t)
 	of := Metrics{Name: "thing", Namespace: "ns", Registry: metrics.New("thing", "v1"),
 		Config: &rest.Config{Host: web.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}}
 	stop, err := of.serve(t.Context(), o)

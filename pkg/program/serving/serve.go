@@ -1,5 +1,8 @@
 // Package serving serves the HTTP endpoints of a program: health checks, metrics for
-// authorized clients, and profiles.
+// authorized clients, profiles, and webhooks.
+//
+// Whoever reaches a port is a client, so each server has Limits. A client that cannot be served is the one that
+// has kept the server waiting longest.
 package serving
 
 import (
@@ -12,19 +15,20 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
-	"time"
 
 	"k8s.io/klog/v2"
 )
 
 // Health serves /healthz and /readyz at their address until stop is called.
 func (o *Options) Health(ctx context.Context, health *Health) (stop func(), err error) {
-	return serveHTTP(ctx, "health-bind-address", o.healthAddress, "health checks", health, nil)
+	return Endpoint{Flag: "health-bind-address", Address: o.healthAddress, What: "health checks", Handler: health, Limits: withoutBodies()}.untilStopped(ctx)
 }
 
 // Profiles serves /debug/pprof/ at its address until stop is called.
 func (o *Options) Profiles(ctx context.Context) (stop func(), err error) {
-	return serveHTTP(ctx, "profiling-bind-address", o.profilingAddress, "profiles", profiles(), nil)
+	limits := withoutBodies()
+	limits.AnswerTime = 0 // a profile lasts as long as its request says
+	return Endpoint{Flag: "profiling-bind-address", Address: o.profilingAddress, What: "profiles", Handler: profiles(), Limits: limits}.untilStopped(ctx)
 }
 
 // Endpoint is an HTTP endpoint of a program.
@@ -34,6 +38,8 @@ type Endpoint struct {
 	Handler             http.Handler
 	// Secure is the TLS configuration; nil for HTTP.
 	Secure *tls.Config
+	// Limits are required: a server without connections serves nobody.
+	Limits Limits
 }
 
 // Serve serves the endpoint until the server is closed. It returns nil if the address disables the
@@ -42,31 +48,33 @@ func (e Endpoint) Serve(ctx context.Context) (*http.Server, error) {
 	if off(e.Address) {
 		return nil, nil
 	}
-	listener, err := net.Listen("tcp", e.Address)
+	opened, err := net.Listen("tcp", e.Address)
 	if err != nil {
 		return nil, fmt.Errorf("listening for %s (--%s=%s): %w", e.What, e.Flag, e.Address, err)
 	}
-	server := &http.Server{Handler: e.Handler, ReadHeaderTimeout: 5 * time.Second, TLSConfig: e.Secure,
-		BaseContext: func(net.Listener) context.Context {
-			return klog.NewContext(context.Background(), klog.FromContext(ctx))
-		},
-		// Aborted connections, for example from port probes, are not errors of this program.
-		ErrorLog: log.New(io.Discard, "", 0)}
+	limiter := newLimiter(e.Limits, e.Handler)
+	server := limiter.server()
+	server.TLSConfig = e.Secure
+	server.BaseContext = func(net.Listener) context.Context {
+		return klog.NewContext(context.Background(), klog.FromContext(ctx))
+	}
+	// Aborted connections, for example from port probes, are not errors of this program.
+	server.ErrorLog = log.New(io.Discard, "", 0)
 	serve := server.Serve
 	if e.Secure != nil {
 		serve = func(l net.Listener) error { return server.ServeTLS(l, "", "") }
 	}
 	go func() {
-		if err := serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		if err := serve(listener{opened, limiter}); !errors.Is(err, http.ErrServerClosed) {
 			klog.FromContext(ctx).Error(err, "The server stopped unexpectedly", "what", e.What)
 		}
 	}()
 	return server, nil
 }
 
-// serveHTTP serves an endpoint until the returned function is called.
-func serveHTTP(ctx context.Context, flag, address, what string, handler http.Handler, secure *tls.Config) (func(), error) {
-	server, err := Endpoint{Flag: flag, Address: address, What: what, Handler: handler, Secure: secure}.Serve(ctx)
+// untilStopped serves the endpoint until stop is called.
+func (e Endpoint) untilStopped(ctx context.Context) (stop func(), err error) {
+	server, err := e.Serve(ctx)
 	if err != nil || server == nil {
 		return func() {}, err
 	}

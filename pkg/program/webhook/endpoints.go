@@ -20,11 +20,7 @@ const lookAgain = time.Minute
 // lead makes the Service, which has no selector, lead to this replica until the context is done. It is for
 // webhooks that only one replica at a time can answer.
 func (s *Server) lead(ctx context.Context) {
-	address, err := netip.ParseAddrPort(s.options.Advertise)
-	if err != nil {
-		klog.FromContext(ctx).Error(err, "The Service of the webhooks does not lead to this replica", "flag", flagAdvertise)
-		return
-	}
+	address, _ := s.options.advertised() // it was checked at the start
 	for ctx.Err() == nil {
 		again := lookAgain
 		if err := s.point(ctx, []discoveryv1.Endpoint{{Addresses: []string{address.Addr().String()}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true)}}}, address); err != nil && ctx.Err() == nil {

@@ -9,12 +9,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"kube-queue.dev/kube-queue/pkg/program/settings"
 )
 
 func TestTheServiceLeadsToTheReplicaThatLeads(t *testing.T) {
 	for _, c := range []struct{ advertise, address, kind string }{
 		{"192.0.2.1:9443", "192.0.2.1", "IPv4"},
+		{"[192.0.2.1]:9443", "192.0.2.1", "IPv4"}, // the chart does not know the IP family
 		{"[2001:db8::1]:9443", "2001:db8::1", "IPv6"},
+		{"2001:db8::1:9443", "2001:db8::1", "IPv6"},
+		{"[::ffff:192.0.2.1]:9443", "192.0.2.1", "IPv4"},
 	} {
 		client := fake.NewClientset()
 		clock := clocktesting.NewFakeClock(time.Unix(0, 0))
@@ -54,11 +59,13 @@ func TestTheServiceLeadsToTheReplicaThatLeads(t *testing.T) {
 	}
 }
 
-func TestAnAddressThatIsNoneIsNotWritten(t *testing.T) {
-	client := fake.NewClientset()
-	s := &Server{options: Options{Settings: Settings{Advertise: "here"}, Client: client, Namespace: "kube-queue", Service: "answers", Clock: clocktesting.NewFakeClock(time.Unix(0, 0))}}
-	s.lead(t.Context())
-	if actions := client.Actions(); len(actions) != 0 {
-		t.Errorf("it requests %v", actions)
+func TestAnAddressThatIsNoneIsRefusedAtTheStart(t *testing.T) {
+	for _, address := range []string{"here", "here:9443", "192.0.2.1", "[2001:db8::1]", "192.0.2.1:https", "192.0.2.1:65536", "$(POD_IP):9443", "[$(POD_IP)]:9443"} {
+		s := DefaultSettings()
+		set := settings.New("program", "Kind")
+		s.DeclareLed(set, "for a test")
+		if err := set.Read([]string{"--webhook-advertise-address=" + address}, nil); err == nil {
+			t.Errorf("%q is accepted", address)
+		}
 	}
 }

@@ -5,6 +5,9 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -49,9 +52,37 @@ func (s *Settings) On() bool { return s.Address != "" && s.Address != "0" }
 func (s *Settings) DeclareLed(set *settings.Set, purpose string) {
 	s.Declare(set, purpose)
 	set.Group("Webhooks", func(fs *pflag.FlagSet) {
-		fs.StringVar(&s.Advertise, flagAdvertise, s.Advertise, "Address and port by which API servers reach the webhooks of this replica. The replica that leads writes it into the EndpointSlice of the Service, which has no selector. If empty, it does not.")
+		fs.StringVar(&s.Advertise, flagAdvertise, s.Advertise, "IP address and port by which API servers reach the webhooks of this replica. The replica that leads writes it into the EndpointSlice of the Service, which has no selector. If empty, it does not.")
 		fs.StringVar(&s.ClientCA, flagClientCA, s.ClientCA, "File with the CA of API servers, in PEM format, which signs nothing else; read again when it changes. Clients without a certificate of it are not answered. Unset: only reviews with the proof of the policy kube-queue-reviews are answered.")
-	}, settings.Setting{Flag: flagAdvertise, Field: "webhook.advertiseAddress"}, settings.Setting{Flag: flagClientCA, Field: "webhook.clientCAFile"})
+	}, settings.Setting{Flag: flagAdvertise, Field: "webhook.advertiseAddress", Check: s.checkAdvertised},
+		settings.Setting{Flag: flagClientCA, Field: "webhook.clientCAFile"})
+}
+
+func (s *Settings) checkAdvertised() error {
+	if s.Advertise == "" {
+		return nil
+	}
+	_, err := s.advertised()
+	return err
+}
+
+// advertised returns the address and port of Advertise. Manifests do not know the IP family of the cluster, so any address may be
+// in brackets, and none must be.
+func (s *Settings) advertised() (netip.AddrPort, error) {
+	at := max(0, strings.LastIndexByte(s.Advertise, ':'))
+	host := s.Advertise[:at]
+	if inner, bracketed := strings.CutPrefix(host, "["); bracketed {
+		host = strings.TrimSuffix(inner, "]")
+	}
+	address, err := netip.ParseAddr(host)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	port, err := strconv.ParseUint(strings.TrimPrefix(s.Advertise[at:], ":"), 10, 16)
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("reading the port: %w", err)
+	}
+	return netip.AddrPortFrom(address.Unmap(), uint16(port)), nil
 }
 
 // Declare adds the settings to the set. The purpose is what the webhooks do, such as "which hold jobs".
@@ -74,6 +105,8 @@ type Options struct {
 	// Mutating and Validating are the names of the webhook configurations.
 	Mutating, Validating []string
 	Handler              http.Handler
+	// Largest is the size of the largest request, in bytes.
+	Largest int
 	// Expires is called with the end of the validity of the certificate, in seconds since 1970.
 	Expires func(float64)
 	Clock   clock.Clock
@@ -112,7 +145,7 @@ func Start(ctx context.Context, options Options) (*Server, error) {
 			return nil, err
 		}
 	}
-	server, err := serving.Endpoint{Flag: flagAddress, Address: options.Address, What: "webhooks", Handler: options.Handler, Secure: secure}.Serve(ctx)
+	server, err := serving.Endpoint{Flag: flagAddress, Address: options.Address, What: "webhooks", Handler: options.Handler, Secure: secure, Limits: serving.ForWebhooks(options.Largest)}.Serve(ctx)
 	if err != nil {
 		return nil, err
 	}

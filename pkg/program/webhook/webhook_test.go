@@ -448,6 +448,9 @@ func review(t *testing.T, handler http.Handler, body string) (status int, answer
 
 func TestAReviewIsAnswered(t *testing.T) {
 	const asked = `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u1","kind":{"group":"batch","version":"v1","kind":"Job"},"namespace":"a","name":"b"}}`
+	withObject := func(object string) string {
+		return strings.Replace(asked, `"name":"b"`, `"name":"b","object":`+object, 1)
+	}
 	for name, test := range map[string]struct {
 		answer Answer
 		err    error
@@ -456,14 +459,16 @@ func TestAReviewIsAnswered(t *testing.T) {
 		result string
 		says   []string
 	}{
-		"a patch":     {Answer{Patch: []string{"x"}}, nil, asked, 200, ResultPatched, []string{`"uid":"u1"`, `"allowed":true`, `"patchType":"JSONPatch"`}},
-		"nothing":     {Answer{}, nil, asked, 200, ResultUnchanged, []string{`"uid":"u1"`, `"allowed":true`}},
-		"a refusal":   {Answer{Refused: "it is wrong"}, nil, asked, 200, ResultRefused, []string{`"allowed":false`, "it is wrong", `"code":403`}},
-		"a warning":   {Answer{Warnings: []string{"mind"}}, nil, asked, 200, ResultUnchanged, []string{`"warnings":["mind"]`}},
-		"an error":    {Answer{}, errors.New("cannot"), asked, 400, ResultError, []string{"Job a/b: cannot"}},
-		"no review":   {Answer{}, nil, `{`, 400, ResultError, []string{"AdmissionReview"}},
-		"no request":  {Answer{}, nil, `{}`, 400, ResultError, []string{"no request"}},
-		"a huge body": {Answer{}, nil, `{"a":"` + strings.Repeat("x", largest) + `"}`, 400, ResultError, []string{"too large"}},
+		"a patch":          {Answer{Patch: []string{"x"}}, nil, asked, 200, ResultPatched, []string{`"uid":"u1"`, `"allowed":true`, `"patchType":"JSONPatch"`}},
+		"nothing":          {Answer{}, nil, asked, 200, ResultUnchanged, []string{`"uid":"u1"`, `"allowed":true`}},
+		"a refusal":        {Answer{Refused: "it is wrong"}, nil, asked, 200, ResultRefused, []string{`"allowed":false`, "it is wrong", `"code":403`}},
+		"a warning":        {Answer{Warnings: []string{"mind"}}, nil, asked, 200, ResultUnchanged, []string{`"warnings":["mind"]`}},
+		"an error":         {Answer{}, errors.New("cannot"), asked, 400, ResultError, []string{"Job a/b: cannot"}},
+		"no review":        {Answer{}, nil, `{`, 400, ResultError, []string{"AdmissionReview"}},
+		"no request":       {Answer{}, nil, `{}`, 400, ResultError, []string{"no request"}},
+		"too many values":  {Answer{}, nil, withObject(`[` + strings.Repeat("0,", mostValues) + `0]`), 400, ResultError, []string{"Job a/b: it has more than 250000 values"}},
+		"many values":      {Answer{}, nil, withObject(`[` + strings.Repeat("0,", mostValues-1) + `0]`), 200, ResultUnchanged, []string{`"allowed":true`}},
+		"a text with many": {Answer{}, nil, withObject(`["\\\"` + strings.Repeat("[,{", mostValues) + `"]`), 200, ResultUnchanged, []string{`"allowed":true`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var result string

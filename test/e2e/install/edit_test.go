@@ -8,16 +8,18 @@ import (
 
 	"kube-queue.dev/kube-queue/test/clustertest"
 	"kube-queue.dev/kube-queue/test/harness"
+	"kube-queue.dev/kube-queue/test/podrunner"
 )
 
 // Users of ack-kube-queue switch policies, the quota backend and kinds of job by kubectl
-// edit.
+// edit. The pods have IPv6 addresses.
 func TestEditedDeploymentsTakeEffect(t *testing.T) {
-	s := begin(t)
+	s := begin(t, func(o *podrunner.Options) { o.IPv6 = true })
 	s.apply(s.template())
 	s.waitForRollout()
 	s.enter("edited")
 	s.Tree(`{cpu: "4"}`)
+	s.waitForAnswer()
 
 	s.edit(harness.Controller, `/name: StrictPriority/{n;s/"false"/"true"/}`)
 	s.expectInForce(harness.Controller, `policy="Block"`, `quotaBackend="elasticquota"`)

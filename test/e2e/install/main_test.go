@@ -85,13 +85,16 @@ type stage struct {
 }
 
 // begin starts the pod runner. The cleanup removes the installation.
-func begin(t *testing.T) *stage {
+func begin(t *testing.T, changes ...func(*podrunner.Options)) *stage {
 	t.Helper()
 	folder := filepath.Join(suite.Logs, strings.ToLower(t.Name()))
 	harness.Must(t, os.MkdirAll(folder, 0o755))
 	options := podrunner.Options{Cluster: suite.Cluster, Programs: suite.Programs, Folder: folder}
 	if earlier != nil {
 		options.Releases = map[string]string{earlier.tag: earlier.programs}
+	}
+	for _, change := range changes {
+		change(&options)
 	}
 	runner, err := podrunner.New(options)
 	harness.Must(t, err)
@@ -155,6 +158,16 @@ func (s *stage) waitForRollout() {
 		harness.Must(s.t, err)
 	}
 	harness.Must(s.t, suite.WaitForPolicies(s.t.Context()))
+}
+
+// waitForAnswer waits until the controller that leads answers a review.
+func (s *stage) waitForAnswer() {
+	s.t.Helper()
+	harness.Eventually(s.t, 30*time.Second, "a review is answered", func() (bool, string) {
+		out, err := suite.KubectlWith(s.t.Context(), "apiVersion: visibility.kube-queue.dev/v1alpha1\nkind: QuotaReview\nmetadata: {name: q, namespace: default}\n",
+			"create", "--dry-run=server", "-o", "jsonpath={.status.observedTime}", "-f", "-")
+		return err == nil && out != "", fmt.Sprint(out, err)
+	})
 }
 
 // pods returns the pods of a program that are not being deleted.

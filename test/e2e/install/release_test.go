@@ -121,6 +121,7 @@ func TestTheChartOfAReleaseIsInstalledAndAFirstJobRuns(t *testing.T) {
 	s.expectImages(released.registry + "/kube-queue/")
 	s.enter("default")
 	s.expectFirstJob(notes)
+	s.waitForAnswer()
 }
 
 func TestTheManifestsOfAReleaseAreAppliedAndAFirstJobRuns(t *testing.T) {

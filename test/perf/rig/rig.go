@@ -41,6 +41,8 @@ type Options struct {
 	Nodes               int
 	NodeCPU, NodeMemory string
 	PodRunTime          time.Duration
+	// HoldBy is what holds jobs at their creation, as in clustertest.Options.
+	HoldBy string
 	// WithoutPolicies omits kube-queue's admission policies.
 	WithoutPolicies bool
 	// WithoutPrograms omits the build of the programs.
@@ -88,7 +90,7 @@ func (r *Rig) start(ctx context.Context, options Options) error {
 		}
 	}
 	cluster, err := clustertest.Start(ctx, clustertest.Options{
-		OnlyAPI: options.OnlyAPI, Nodes: options.Nodes, NodeCPU: options.NodeCPU, NodeMemory: options.NodeMemory,
+		OnlyAPI: options.OnlyAPI, HoldBy: options.HoldBy, Nodes: options.Nodes, NodeCPU: options.NodeCPU, NodeMemory: options.NodeMemory,
 		PodRunTime: options.PodRunTime, AuditLevel: "Metadata", AuditObjects: options.AuditObjects, Log: options.Log,
 	})
 	r.Cluster = cluster

@@ -12,15 +12,16 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// Pods whose programs run on this machine have addresses in podNetwork. The program of the pod
-// 10.77.x.y listens on 127.77.x.y, because a loopback address is invalid in an EndpointSlice.
+// Pods whose programs run on this machine have addresses in podNetworks. The program of the pod
+// 10.77.x.y, or fd00:77::a4d:xxyy, listens on 127.77.x.y, because a loopback address is invalid in an EndpointSlice.
 var (
-	podNetwork     = netip.MustParsePrefix("10.77.0.0/16")
+	podNetworks    = []netip.Prefix{netip.MustParsePrefix("10.77.0.0/16"), netip.MustParsePrefix("fd00:77::a4d:0/112")}
 	serviceNetwork = netip.MustParsePrefix(serviceCIDR)
 )
 
@@ -147,12 +148,11 @@ func (e *egress) dial(ctx context.Context, target string) (net.Conn, error) {
 // local returns the address on this machine of a pod whose program runs here, or the address itself.
 func local(host string) string {
 	address, err := netip.ParseAddr(host)
-	if err != nil || !podNetwork.Contains(address) {
+	if err != nil || !slices.ContainsFunc(podNetworks, func(n netip.Prefix) bool { return n.Contains(address) }) {
 		return host
 	}
-	bytes := address.As4()
-	bytes[0] = 127
-	return netip.AddrFrom4(bytes).String()
+	bytes := address.AsSlice()
+	return netip.AddrFrom4([4]byte{127, 77, bytes[len(bytes)-2], bytes[len(bytes)-1]}).String()
 }
 
 func dialTCP(ctx context.Context, host string, port int) (net.Conn, error) {
@@ -204,13 +204,13 @@ func (e *egress) dialPort(ctx context.Context, s service, portName string, port 
 			return (&net.Dialer{}).DialContext(ctx, "tcp", address)
 		})
 	}
-	var slices struct{ Items []endpointSlice }
+	var found struct{ Items []endpointSlice }
 	query := url.Values{"labelSelector": {"kubernetes.io/service-name=" + s.Metadata.Name}}
-	err := e.api().get(ctx, "/apis/discovery.k8s.io/v1/namespaces/"+s.Metadata.Namespace+"/endpointslices?"+query.Encode(), &slices)
+	err := e.api().get(ctx, "/apis/discovery.k8s.io/v1/namespaces/"+s.Metadata.Namespace+"/endpointslices?"+query.Encode(), &found)
 	if err != nil {
 		return nil, err
 	}
-	ready := readyEndpoints(slices.Items, portName)
+	ready := readyEndpoints(found.Items, portName)
 	if len(ready) == 0 {
 		return nil, errors.New("it has no ready endpoint")
 	}

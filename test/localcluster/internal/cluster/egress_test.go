@@ -93,15 +93,17 @@ const hookService = `{"metadata":{"namespace":"other","name":"before"},"spec":{"
 
 func TestServiceLeadsToAReadyPodOfThisMachine(t *testing.T) {
 	port := greet(t, "127.77.254.1:0", "pod")
-	slices := fmt.Sprintf(`{"ports":[{"name":"metrics","port":1},{"name":"https","port":%d}],"endpoints":[
-		{"addresses":["10.77.254.1"]},{"addresses":["10.77.254.2"],"conditions":{"ready":false}}]}`, port)
-	e := &egress{routes: &routeTable{}, api: apiWith(t, hookService, slices)}
-	connection, failure := connect(t, e, "10.96.0.7:443")
-	if failure != "" {
-		t.Fatal(failure)
-	}
-	if got := ask(t, connection); got != "pod hello" {
-		t.Errorf("got %q", got)
+	for _, address := range []string{"10.77.254.1", "fd00:77::a4d:fe01"} {
+		slices := fmt.Sprintf(`{"ports":[{"name":"metrics","port":1},{"name":"https","port":%d}],"endpoints":[
+			{"addresses":[%q]},{"addresses":["10.77.254.2"],"conditions":{"ready":false}}]}`, port, address)
+		e := &egress{routes: &routeTable{}, api: apiWith(t, hookService, slices)}
+		connection, failure := connect(t, e, "10.96.0.7:443")
+		if failure != "" {
+			t.Fatal(failure)
+		}
+		if got := ask(t, connection); got != "pod hello" {
+			t.Errorf("%s: got %q", address, got)
+		}
 	}
 }
 

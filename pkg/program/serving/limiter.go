@@ -1,0 +1,236 @@
+package serving
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// limiter keeps the clients of one server within its limits. When there are too many connections or bytes of bodies, the connection
+// loses that has kept the server waiting longest. So clients that are slow on purpose do not keep others out: a genuine request
+// arrives within milliseconds. A request that has arrived is answered.
+type limiter struct {
+	limits  Limits
+	handler http.Handler
+	// answers has an element for each answer that is computed, and large one for that to a large request. answers is nil without
+	// a limit.
+	answers, large chan struct{}
+	// pool has chunks that are not used.
+	pool sync.Pool
+
+	mu sync.Mutex
+	// open are all connections, and chunks is the number of chunks that they have.
+	open   map[*connection]struct{}
+	chunks int
+	steps  uint64
+}
+
+func newLimiter(limits Limits, handler http.Handler) *limiter {
+	l := &limiter{limits: limits, handler: handler, open: map[*connection]struct{}{}, large: make(chan struct{}, 1)}
+	l.pool.New = func() any { return new(chunk) }
+	if limits.Answers > 0 {
+		l.answers = make(chan struct{}, limits.Answers)
+	}
+	return l
+}
+
+// headerSlack is by how much net/http exceeds MaxHeaderBytes, in bytes.
+const headerSlack = 4 << 10
+
+// server returns a server within the limits. HTTP/2 would need limits of its own, and API servers call webhooks by HTTP/1.1.
+func (l *limiter) server() *http.Server {
+	protocols := &http.Protocols{}
+	protocols.SetHTTP1(true)
+	return &http.Server{Handler: l, Protocols: protocols, ConnContext: withConnection, MaxHeaderBytes: max(1, l.limits.Header-headerSlack),
+		ReadHeaderTimeout: l.limits.HeaderTime, ReadTimeout: l.limits.RequestTime, WriteTimeout: l.limits.AnswerTime, IdleTimeout: l.limits.IdleTime}
+}
+
+// connection is an open connection. The mutex of the limiter guards all but Conn.
+type connection struct {
+	net.Conn
+	limiter *limiter
+	// since orders connections by when they began to keep the server waiting, unless the server is answering.
+	since     uint64
+	answering bool
+	// chunks have what has arrived of the body. cut: others got them.
+	chunks []*chunk
+	cut    bool
+}
+
+// Close closes the connection.
+func (c *connection) Close() error {
+	c.limiter.mu.Lock()
+	delete(c.limiter.open, c)
+	c.limiter.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// listener limits the connections of a listener.
+type listener struct {
+	net.Listener
+	limiter *limiter
+}
+
+func (l listener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	c := &connection{Conn: conn, limiter: l.limiter}
+	if loser := l.limiter.admit(c); loser != nil {
+		_ = loser.Close()
+	}
+	return c, nil
+}
+
+// admit counts a new connection. It returns the one to close, which may be the new one.
+func (l *limiter) admit(c *connection) (loser *connection) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.open) >= l.limits.Connections {
+		if loser = l.slowest(func(*connection) bool { return true }); loser == nil {
+			return c
+		}
+		delete(l.open, loser)
+	}
+	l.open[c] = struct{}{}
+	l.wait(c)
+	return loser
+}
+
+// wait notes that the connection keeps the server waiting from now on.
+func (l *limiter) wait(c *connection) {
+	l.steps++
+	c.since, c.answering = l.steps, false
+}
+
+// slowest returns the connection that has kept the server waiting longest; nil if there is none.
+func (l *limiter) slowest(of func(*connection) bool) (found *connection) {
+	for c := range l.open {
+		if !c.answering && of(c) && (found == nil || c.since < found.since) {
+			found = c
+		}
+	}
+	return found
+}
+
+// connectionKey is the key of the connection in the context of its requests.
+type connectionKey struct{}
+
+func withConnection(ctx context.Context, conn net.Conn) context.Context {
+	if secure, is := conn.(*tls.Conn); is {
+		conn = secure.NetConn()
+	}
+	return context.WithValue(ctx, connectionKey{}, conn)
+}
+
+func (l *limiter) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	c := req.Context().Value(connectionKey{}).(*connection)
+	l.begin(c)
+	defer l.end(c)
+	size, err := l.receive(c, req)
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	if l.answers == nil {
+		l.handler.ServeHTTP(w, req)
+		return
+	}
+	end, err := l.turn(req.Context(), size)
+	if err != nil { // the client has given up
+		return
+	}
+	defer end()
+	l.handler.ServeHTTP(&answer{w, end}, req)
+}
+
+func (l *limiter) begin(c *connection) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.wait(c)
+}
+
+func (l *limiter) end(c *connection) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.free(c)
+	l.wait(c)
+}
+
+// largeBody is the size of a body of which one is answered at a time, in bytes. What a handler makes of JSON may be many times as large.
+const largeBody = 64 << 10
+
+// turn waits until an answer may be computed. end may be called several times.
+func (l *limiter) turn(ctx context.Context, size int) (end func(), err error) {
+	var taken []chan struct{}
+	end = sync.OnceFunc(func() {
+		for _, one := range taken {
+			<-one
+		}
+	})
+	wanted := []chan struct{}{l.answers}
+	if size > largeBody {
+		wanted = []chan struct{}{l.large, l.answers}
+	}
+	for _, one := range wanted {
+		select {
+		case one <- struct{}{}:
+			taken = append(taken, one)
+		case <-ctx.Done():
+			end()
+			return nil, ctx.Err()
+		}
+	}
+	return end, nil
+}
+
+// answer ends the turn when the first byte is written, so that a client that reads slowly does not keep it.
+type answer struct {
+	http.ResponseWriter
+	computed func()
+}
+
+func (a *answer) WriteHeader(status int) {
+	a.computed()
+	a.ResponseWriter.WriteHeader(status)
+}
+
+func (a *answer) Write(text []byte) (int, error) {
+	a.computed()
+	return a.ResponseWriter.Write(text)
+}
+
+var (
+	errBusy     = errors.New("too many requests are in flight")
+	errTooLarge = errors.New("the body of the request is too large")
+)
+
+// refuse answers a request that has not arrived. An API server sends it again after a second if the server is busy.
+func refuse(w http.ResponseWriter, err error) {
+	var network net.Error
+	status := http.StatusBadRequest
+	switch {
+	case errors.Is(err, errTooLarge):
+		status = http.StatusRequestEntityTooLarge
+	case errors.Is(err, errBusy):
+		status = http.StatusServiceUnavailable
+		w.Header().Set("Retry-After", "1")
+	case errors.As(err, &network) && network.Timeout():
+		status = http.StatusRequestTimeout
+	}
+	w.Header().Set("Connection", "close")
+	http.Error(w, err.Error(), status)
+	if status == http.StatusServiceUnavailable {
+		// After an answer, net/http keeps a connection for a while whose request it has not read.
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// longAgo is a deadline that has passed.
+var longAgo = time.Unix(1, 0)

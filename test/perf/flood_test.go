@@ -1,0 +1,218 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	visibilityv1alpha1 "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
+	"kube-queue.dev/kube-queue/test/clustertest"
+	"kube-queue.dev/kube-queue/test/perf/report"
+	"kube-queue.dev/kube-queue/test/perf/rig"
+	"kube-queue.dev/kube-queue/test/testmode"
+)
+
+// The flood: slow clients of each webhook port, and what it may cost. largeJob is the size of a job in bytes: the API server adds
+// the managed fields, and etcd accepts 1.5 MiB.
+const (
+	slowClients = 200
+	floodTime   = time.Minute
+	mostMore    = 64 << 20
+	longestP99  = time.Second
+	largeJob    = 1_000_000
+)
+
+// The programs run as in production, so their memory and their times are those that users see.
+func TestAFloodOfSlowClientsStopsNothing(t *testing.T) {
+	testmode.OnlyInTestAll(t, "TestGenuineRequestsAreAnsweredBesideSlowOnes of pkg/program/serving counts what slow clients use")
+	r := startRig(t, rig.Options{OnlyAPI: true, HoldBy: clustertest.HoldByWebhook})
+	run, err := (&namesFlags{}).prepare(r, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &flood{t: t, namesRun: run}
+	if f.kube, err = kubernetes.NewForConfig(r.Cluster.Config()); err != nil {
+		t.Fatal(err)
+	}
+	f.startPrograms()
+	f.ask(t.Context(), func() bool { return len(f.reviews) >= 20 }) // what is only allocated once is not counted
+	idle, err := r.Use()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.reviews, f.holds = nil, nil
+	most := rig.Use{}
+	decided, err := run.whileOthersAreShown(t.Context(), func(ctx context.Context) error {
+		ctx, stop := context.WithTimeout(ctx, floodTime)
+		defer stop()
+		var group sync.WaitGroup
+		defer group.Wait()
+		for _, address := range f.addresses {
+			for i := range slowClients {
+				group.Go(func() { slowly(ctx, address, i) })
+			}
+		}
+		f.ask(t.Context(), func() bool {
+			now, err := r.Use()
+			if err != nil {
+				t.Error(err)
+			}
+			for name, usage := range now {
+				if usage.Resident > most[name].Resident {
+					most[name] = usage
+				}
+			}
+			return ctx.Err() != nil
+		})
+		return nil
+	})
+	if err != nil || decided == 0 {
+		t.Errorf("%d other units were decided: %v", decided, err)
+	}
+	for _, name := range []string{rig.Controller, rig.Extensions} {
+		more := most[name].Resident - idle[name].Resident
+		t.Logf("%s: %.0f MiB, and %.0f MiB more in the flood", name, report.MiB(idle[name].Resident), report.MiB(more))
+		if more > mostMore {
+			t.Errorf("%s uses %.0f MiB more", name, report.MiB(more))
+		}
+	}
+	for name, took := range map[string]report.Durations{"review": f.reviews, "hold": f.holds} {
+		t.Logf("%d answers to a %s: p50 %v, p99 %v", len(took), name, took.Percentile(0.5), took.Percentile(0.99))
+		if len(took) == 0 || took.Percentile(0.99) > longestP99 {
+			t.Errorf("p99 of %d answers to a %s is %v", len(took), name, took.Percentile(0.99))
+		}
+	}
+}
+
+type flood struct {
+	*namesRun
+	t    *testing.T
+	kube kubernetes.Interface
+	// addresses are those of the webhooks.
+	addresses      []string
+	reviews, holds report.Durations
+}
+
+// startPrograms starts both programs, which serve their webhooks. The certificate of those of job-extensions is kept by this
+// process, which has served them so far.
+func (f *flood) startPrograms() {
+	f.t.Helper()
+	reviews, err := f.rig.AnswersReviews(f.t.Context())
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	opened, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	holds := opened.Addr().String()
+	_ = opened.Close()
+	f.addresses = []string{strings.TrimPrefix(reviews[0], "--webhook-bind-address="), holds}
+	if err := f.start(f.t.Context(), map[string][]string{rig.Controller: reviews,
+		rig.Extensions: {"--enabled-extensions=job", "--webhook-bind-address=" + holds, "--webhook-manage-certificate=false"}}); err != nil {
+		f.t.Fatal(err)
+	}
+	if err := f.rig.Cluster.Route(f.t.Context(), clustertest.WebhookPort, holds); err != nil {
+		f.t.Fatal(err)
+	}
+	if err := f.wait(f.t.Context(), fmt.Errorf("no review is answered"), func(ctx context.Context) (bool, error) { return f.review(ctx) == nil, nil }); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// ask sends genuine requests through the API server until done: a review, a small job, and from time to time a large one, which
+// takes longer anyway.
+func (f *flood) ask(ctx context.Context, done func() bool) {
+	for i := 0; !done(); i++ {
+		began := time.Now()
+		if err := f.review(ctx); err != nil {
+			f.t.Errorf("a review: %v", err)
+		}
+		f.reviews = append(f.reviews, time.Since(began))
+		began = time.Now()
+		if err := f.hold(ctx, 0); err != nil {
+			f.t.Errorf("a job: %v", err)
+		}
+		f.holds = append(f.holds, time.Since(began))
+		if i%20 == 0 {
+			if err := f.hold(ctx, largeJob); err != nil {
+				f.t.Errorf("a large job: %v", err)
+			}
+		}
+	}
+}
+
+func (f *flood) review(ctx context.Context) error {
+	_, err := f.queue.VisibilityV1alpha1().QueueReviews(othersNamespace).Create(ctx, &visibilityv1alpha1.QueueReview{ObjectMeta: metav1.ObjectMeta{Name: "flood"}},
+		metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	return err
+}
+
+func (f *flood) hold(ctx context.Context, size int) error {
+	var env []corev1.EnvVar
+	for i := range size / 1000 {
+		env = append(env, corev1.EnvVar{Name: fmt.Sprint("V", i), Value: strings.Repeat("x", 950)})
+	}
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "flood", Annotations: map[string]string{wellknown.SuspendAnnotation: "true"}},
+		Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever,
+			Containers: []corev1.Container{{Name: "main", Image: "busybox", Env: env}}}}}}
+	held, err := f.kube.BatchV1().Jobs(othersNamespace).Create(ctx, job, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	if err == nil && !ptr.Deref(held.Spec.Suspend, false) {
+		return fmt.Errorf("it is not held")
+	}
+	return err
+}
+
+// slowly is a slow client: of each four, one sends nothing, one sends a header byte by byte, and two send a body that never ends.
+// When the server closes the connection, it opens another one.
+func slowly(ctx context.Context, address string, i int) {
+	ticker := time.NewTicker(time.Duration(1+i%3) * 50 * time.Millisecond)
+	defer ticker.Stop()
+	for ctx.Err() == nil {
+		var dialer net.Dialer
+		conn, err := dialer.DialContext(ctx, "tcp", address)
+		if err != nil {
+			continue
+		}
+		slow := tls.Client(conn, &tls.Config{InsecureSkipVerify: true})
+		part := []byte("A")
+		switch {
+		case i%4 == 0:
+			slow = nil
+		case i%4 > 1:
+			_, _ = io.WriteString(slow, "POST /hold HTTP/1.1\r\nHost: x\r\nContent-Length: 500000\r\n\r\n")
+			part = bytes.Repeat(part, 16<<10)
+		}
+		var closed bool
+		for sent := 0; ctx.Err() == nil && !closed; sent++ {
+			<-ticker.C
+			if sent == 20 { // 320 KiB of a body
+				part = part[:1]
+			}
+			if slow != nil {
+				_, err = slow.Write(part)
+				closed = err != nil
+			} else {
+				_ = conn.SetReadDeadline(time.Now().Add(time.Millisecond))
+				_, err = conn.Read(part)
+				timeout, is := err.(net.Error)
+				closed = err == nil || !is || !timeout.Timeout()
+			}
+		}
+		_ = conn.Close()
+	}
+}
