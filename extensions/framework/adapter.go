@@ -135,8 +135,8 @@ type Kind struct {
 	// only if each of them is absent or a map. The parents of SuspendPath are always
 	// checked and need not be listed.
 	Maps [][]string
-	// Operators are the default usernames of the kind's operator, which creates and
-	// unsuspends the parts of a job.
+	// Operators are the usernames of the kind's operator in its own manifests: an example for
+	// those who list their operators.
 	Operators []string
 	// Fence is what nobody may change in a released job of a managed namespace.
 	Fence Fence

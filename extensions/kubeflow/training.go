@@ -18,6 +18,7 @@ func TrainingKind(name, kind, resource string) framework.Kind {
 		Resource:         resource,
 		SuspendPath:      SuspendPath(),
 		ManagedBy:        training.KubeflowJobsController,
+		Operators:        []string{"system:serviceaccount:kubeflow:training-operator"},
 		PodLabel:         framework.PodLabel{Key: training.JobNameLabel},
 		Sets:             []framework.Setting{CleanPodPolicy()},
 		Doc: framework.Doc{

@@ -25,6 +25,7 @@ func (adapter) Kind() framework.Kind {
 		GroupVersionKind: v1beta2.SchemeGroupVersion.WithKind("SparkApplication"),
 		Resource:         "sparkapplications",
 		SuspendPath:      []string{"spec", "suspend"},
+		Operators:        []string{"system:serviceaccount:spark-operator:spark-operator-controller"},
 		Fence: framework.Fence{
 			Frozen: [][]string{{"spec", "driver"}, {"spec", "executor"}, {"spec", "dynamicAllocation"}, {"spec", "sparkConf"},
 				{"spec", "sparkConfigMap"}, {"spec", "memoryOverheadFactor"}, {"spec", "type"}},

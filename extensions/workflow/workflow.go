@@ -38,6 +38,7 @@ func (adapter) Kind() framework.Kind {
 		Resource:         "workflows",
 		SuspendPath:      []string{"spec", "suspend"},
 		MarkedBySuspend:  true,
+		Operators:        []string{"system:serviceaccount:argo:argo"},
 		Fence: framework.Fence{
 			Frozen: [][]string{{"spec", "templates"}, {"spec", "templateDefaults"}, {"spec", "workflowTemplateRef"},
 				{"spec", "entrypoint"}, {"spec", "arguments"}, {"spec", "podSpecPatch"}, {"spec", "parallelism"}},

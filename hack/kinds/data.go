@@ -191,6 +191,9 @@ func check(data chartData) error {
 			return fmt.Errorf("kind %s of groups %s and %s would have the same hold policy", kind.Kind, kind.Group, other)
 		}
 		policies[policy] = kind.Group
+		if kind.Resource != policy+"s" {
+			return fmt.Errorf("kind %s: its resource is %s, but a policy finds the resource of an owner by adding an s to its kind", kind.Kind, kind.Resource)
+		}
 		for _, read := range kind.Reads {
 			if !slices.ContainsFunc(data.Kinds, func(k chartKind) bool { return k.Group == read.Group }) {
 				return fmt.Errorf("kind %s reads %s of group %s, but the role covers only groups of queued kinds", kind.Kind, read.Resource, read.Group)

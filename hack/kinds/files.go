@@ -145,6 +145,28 @@ func aboutEnabled(adapters []framework.Adapter) string {
 		"are queued and released too, so these kinds are off by default.", strings.Join(names, ", "), and(suspended))
 }
 
+var operatorsLines = regexp.MustCompile(`(?m)(^  operators: \[\]\n)(?:  # .*\n)*(\n)`)
+
+// operatorsExample lists the operators as their own manifests name them.
+func operatorsExample(adapters []framework.Adapter) edit {
+	var accounts []string
+	kinds := map[string][]string{}
+	for _, adapter := range adapters {
+		for _, account := range adapter.Kind().Operators {
+			if kinds[account] == nil {
+				accounts = append(accounts, account)
+			}
+			kinds[account] = append(kinds[account], adapter.Kind().Name)
+		}
+	}
+	var example strings.Builder
+	for _, account := range accounts {
+		namespace, name, _ := strings.Cut(strings.TrimPrefix(account, "system:serviceaccount:"), ":")
+		fmt.Fprintf(&example, "  # - {namespace: %s, serviceAccount: %s, kinds: [%s]}\n", namespace, name, strings.Join(kinds[account], ", "))
+	}
+	return func(text string) (string, error) { return replace(text, operatorsLines, example.String()) }
+}
+
 // and joins names with commas and "and".
 func and(names []string) string {
 	last := max(len(names)-1, 0)

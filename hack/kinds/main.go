@@ -48,7 +48,7 @@ func write(root string) error {
 	}{
 		{"charts/kube-queue/files/kinds.yaml", []edit{dataFile(data)}},
 		{"charts/kube-queue/values.schema.json", []edit{schemaEnum(registry.Names())}},
-		{"charts/kube-queue/values.yaml", []edit{valuesComment(adapters), annotated(names)}},
+		{"charts/kube-queue/values.yaml", []edit{valuesComment(adapters), annotated(names), operatorsExample(adapters)}},
 		{"charts/kube-queue/README.md", []edit{valuesRow(adapters)}},
 		{"hack/deploy-values.yaml", []edit{enabled(names)}},
 		{"pkg/generated/kinds/kinds.go", []edit{goFile(data)}},

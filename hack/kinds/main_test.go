@@ -29,6 +29,7 @@ func TestATableTakesTheOldOnesPlace(t *testing.T) {
 func TestEachFileGetsANewKind(t *testing.T) {
 	adapters := append(registry.All(), aKind(func(k *framework.Kind) {
 		k.OtherNames, k.MarkedBySuspend = []string{"gadget"}, true
+		k.Operators = []string{"system:serviceaccount:widgets:widget-operator"}
 		k.Doc = framework.Doc{Needs: "operator 7", Shows: "STATE `Waiting`", Counts: "all", Ready: "up", Frees: "over", Stops: "gone", Gang: "nothing"}
 	}))
 	data, err := dataOf(adapters)
@@ -54,6 +55,7 @@ func TestEachFileGetsANewKind(t *testing.T) {
 		{"charts/kube-queue/files/kinds.yaml", dataFile(data), []string{"kind: Widget\n"}},
 		{"charts/kube-queue/values.schema.json", schemaEnum([]string{"widget", "gadget"}), []string{"\n          \"widget\", \"gadget\"\n        ]"}},
 		{"charts/kube-queue/values.yaml", valuesComment(adapters), []string{", widget (or gadget). For ", " and widget, objects that are suspended"}},
+		{"charts/kube-queue/values.yaml", operatorsExample(adapters), []string{"\n  operators: []\n  # - {namespace: ", "\n  # - {namespace: widgets, serviceAccount: widget-operator, kinds: [widget]}\n\n"}},
 		{"charts/kube-queue/README.md", valuesRow(adapters), []string{", widget (or gadget). For "}},
 		{"hack/deploy-values.yaml", enabled(namesOf(adapters)), []string{", workflow, widget]\n"}},
 		{"pkg/generated/kinds/kinds.go", goFile(data), []string{`"Widget", "Workflow"`, `{Kind: "Widget", Key: "example.com/widget", IsUID: false},`}},
@@ -92,7 +94,7 @@ func TestEachFileGetsANewKind(t *testing.T) {
 
 func TestAPlaceThatIsGoneIsAnError(t *testing.T) {
 	for name, change := range map[string]edit{
-		"schema": schemaEnum(nil), "comment": valuesComment(nil), "row": valuesRow(nil), "values": enabled(nil), "table": block("kinds", ""),
+		"schema": schemaEnum(nil), "comment": valuesComment(nil), "row": valuesRow(nil), "values": enabled(nil), "operators": operatorsExample(nil), "table": block("kinds", ""),
 	} {
 		if got, err := change("something else\n"); err == nil {
 			t.Errorf("%s: it becomes %q", name, got)

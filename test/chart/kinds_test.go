@@ -236,6 +236,44 @@ func TestCountedClaimsBringTheirRights(t *testing.T) {
 	}
 }
 
+// An operator gets the verb for its own kinds, and only if it is listed.
+func TestListedOperatorsOperateTheirKinds(t *testing.T) {
+	bound := func(args ...string) map[string][]string {
+		rendered := render(t, args...)
+		found := map[string][]string{}
+		for name, binding := range kind(rendered, "ClusterRoleBinding") {
+			if !strings.HasPrefix(name, "kube-queue-operator-") {
+				continue
+			}
+			role := the(t, rendered, "ClusterRole", name)
+			rules := role.list("rules")
+			if got := rights(role); len(rules) != 1 || len(got) != 1 || !got["operate scheduling.x-k8s.io/queueunits"] {
+				t.Errorf("%s grants %v", name, got)
+			}
+			for _, subject := range binding.list("subjects") {
+				account := fmt.Sprint(subject["kind"], " ", subject["namespace"], "/", subject["name"])
+				found[account] = append(found[account], texts(rules[0]["resourceNames"])...)
+				slices.Sort(found[account])
+			}
+		}
+		return found
+	}
+	if found := bound(); len(found) > 0 {
+		t.Errorf("without a list, %v are operators", found)
+	}
+	list := `--set-json=managedNamespaces.operators=[
+		{"namespace": "ray", "serviceAccount": "a", "kinds": ["rayjobv1alpha1", "raycluster"]},
+		{"namespace": "ray", "serviceAccount": "a", "kinds": ["raycluster"]},
+		{"namespace": "mpi", "serviceAccount": "b", "kinds": ["mpiv1", "mpiv2beta1"]}]`
+	want := map[string][]string{"ServiceAccount ray/a": {"rayclusters.ray.io", "rayjobs.ray.io"}, "ServiceAccount mpi/b": {"mpijobs.kubeflow.org"}}
+	if got := bound(list); !reflect.DeepEqual(got, want) {
+		t.Errorf("operators are %v, want %v", got, want)
+	}
+	if got := bound(list, "--set=rbac.create=false"); len(got) > 0 {
+		t.Errorf("without roles, operators are %v", got)
+	}
+}
+
 // countClaims has a setting that counts the claims of a DeviceClass.
 const countClaims = `--set-json=devices.classes={"gpu.example.com": "example.com/gpu"}`
 

@@ -26,7 +26,7 @@ func (c *Cluster) Install(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := c.KubectlWith(ctx, operatorUsers.Replace(policies), "apply", "--server-side", "-f", "-"); err != nil {
+	if _, err := c.KubectlWith(ctx, policies, "apply", "--server-side", "-f", "-"); err != nil {
 		return err
 	}
 	if c.HoldsBy == HoldByWebhook {
@@ -44,15 +44,6 @@ func (c *Cluster) variant() string {
 	}
 	return filepath.Join(c.Repository, "deploy")
 }
-
-// operatorUsers replaces default ServiceAccounts of operators by the users of localcluster, like the
-// chart value managedNamespaces.operators.
-var operatorUsers = strings.NewReplacer(
-	"system:serviceaccount:jobset-system:jobset-controller-manager", "jobset",
-	"system:serviceaccount:kuberay-operator:kuberay-operator", "kuberay",
-	"system:serviceaccount:mpi-operator:mpi-operator", "mpi-operator",
-	"system:serviceaccount:kubeflow-system:kubeflow-trainer-controller-manager", "trainer",
-)
 
 // manifests returns all manifests of a folder as one stream.
 func manifests(folder string) (string, error) {

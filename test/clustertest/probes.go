@@ -28,6 +28,7 @@ const (
 	policyOfExtensions = "kube-queue-job-extensions"
 	policyOfQueues     = "kube-queue-queues"
 	policyOfWebhooks   = "kube-queue-webhooks"
+	policyOfPrograms   = "kube-queue-programs"
 )
 
 // probes returns the probes of the policies of units and Queues and, for each hold policy and each fence, one for
@@ -56,7 +57,7 @@ func probes() ([]probe, error) {
 			return err != nil && strings.Contains(err.Error(), policyOfQueues)
 		},
 	})
-	all = append(all, probe{policy: policyOfExtensions}, probe{policy: policyOfWebhooks})
+	all = append(all, probe{policy: policyOfExtensions}, probe{policy: policyOfWebhooks}, probe{policy: policyOfPrograms})
 	samples, err := kinds.All()
 	if err != nil {
 		return nil, err

@@ -27,6 +27,7 @@ func fenceTests(kind heldKind) []kindTest {
 		{"pods are annotated only by a release", podsAreAnnotatedOnlyByARelease},
 		{"no job of a managed namespace leaves its pods", noJobLeavesItsPods},
 		{"an operator takes care of the parts of queued jobs", partsOfJobs},
+		{"job-extensions leaves other jobs alone", otherJobsAreLeftAlone},
 		{"damage is not refused by the fence", damagedInManagedNamespace},
 		{"the fence has few enough costs for large jobs", costsOfLargeJobs},
 	}
@@ -149,8 +150,9 @@ func noNewJobRuns(t *testing.T, kind heldKind, _ dynamic.ResourceInterface) {
 			for user, jobs := range map[string]dynamic.ResourceInterface{"tenant": f.tenant, "administrator": f.admin} {
 				created, err := jobs.Create(t.Context(), kind.job(t, test.merged...), dryRun)
 				switch {
-				case test.refused != "" && test.name == "with a bypass" && user == "administrator":
+				case user == "administrator" && (test.name == "with a bypass" || test.name == "owned by a queued kind"):
 					allowed(t, "cluster-admin has every verb", err)
+					kind.wantSuspended(t, created, false)
 				case test.refused != "":
 					refused(t, err, test.refused)
 				case err != nil:
@@ -498,8 +500,10 @@ func partsOfJobs(t *testing.T, kind heldKind, _ dynamic.ResourceInterface) {
 		return
 	}
 	f := fencedNamespace(t, kind)
-	const operator = "system:serviceaccount:kuberay-system:kuberay-operator"
+	// The name of an operator that is not installed, with every right in the namespace but the verb operate.
+	const operator = "system:serviceaccount:ray-system:kuberay-operator"
 	jobs := f.as(t, kind, operator)
+	grant(t, f.namespace, "ClusterRole", "admin", operator)
 	grant(t, f.namespace, "Role", "tenant", operator)
 	// The garbage collector deletes objects whose owner does not exist.
 	all := heldKinds(t)
@@ -507,9 +511,19 @@ func partsOfJobs(t *testing.T, kind heldKind, _ dynamic.ResourceInterface) {
 	owner := create(t, objects(t).Resource(rayJobs.resource).Namespace(f.namespace), rayJobs.job(t))
 	part := strings.NewReplacer("name: owner", "name: "+owner.GetName(), "uid: u", "uid: "+string(owner.GetUID())).
 		Replace(ownedBy("ray.io/v1", "RayJob", "true"))
-	eventually(t, "the operator creates a part", func(ctx context.Context) error {
+	eventually(t, "the operator creates jobs", func(ctx context.Context) error {
 		_, err := jobs.Create(ctx, kind.job(t, part), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err
+	})
+	queued := create(t, jobs, kind.job(t, part), metav1.DryRunAll)
+	kind.wantSuspended(t, queued, true)
+	wantQueued(t, queued, true)
+	grant(t, f.namespace, "ClusterRole", "kube-queue-operator-rayjob", operator)
+	eventually(t, "the operator creates a part", func(ctx context.Context) error {
+		if !may(ctx, t, operator, f.namespace, "operate", "scheduling.x-k8s.io/queueunits=rayjobs.ray.io") {
+			return errors.New("it may not operate RayJobs")
+		}
+		return nil
 	})
 	running := create(t, jobs, kind.job(t, part), metav1.DryRunAll)
 	kind.wantSuspended(t, running, false)
@@ -534,6 +548,17 @@ func partsOfJobs(t *testing.T, kind heldKind, _ dynamic.ResourceInterface) {
 	if err == nil {
 		kind.wantSuspended(t, resumed, false)
 	}
+	const disowned = `{metadata: {ownerReferences: null}}`
+	const other = "system:serviceaccount:kube-system:other"
+	grant(t, f.namespace, "Role", "tenant", other)
+	eventually(t, "another account of kube-system changes jobs", func(context.Context) error {
+		_, err := try(t, f.as(t, kind, other), `{metadata: {labels: {a: b}}}`, dryRun)
+		return err
+	})
+	_, err = try(t, f.as(t, kind, other), disowned, dryRun)
+	refused(t, err, "the controller of a Job cannot be changed")
+	_, err = try(t, f.as(t, kind, "system:serviceaccount:kube-system:generic-garbage-collector"), disowned, dryRun)
+	allowed(t, "the garbage collector removes an owner that is gone", err)
 }
 
 func grant(t *testing.T, ns, roleKind, role, user string) {

@@ -2,44 +2,65 @@
 The fence of managed namespaces: policies that refuse what would run a job past the queue.
 */}}
 
-{{/* Whether the controller of an object is a queued job, and the user its operator. */}}
-{{- define "kube-queue.celPart" -}}
-{{- $root := index . 0 -}}
-{{- $object := index . 1 -}}
-{{- $terms := list -}}
-{{- $managed := include "kube-queue.managed" $root | fromJsonArray -}}
-{{- range $kind := include "kube-queue.kinds" $root | fromJsonArray -}}
-{{- $users := include "kube-queue.operatorsOf" (list $root $kind) | fromJsonArray -}}
-{{- if and $users (include "kube-queue.named" (list $kind $managed)) -}}
-{{- $terms = append $terms (printf "(o.?kind.orValue('') == '%s' && o.?apiVersion.orValue('').startsWith('%s/')\n    && request.userInfo.?username.orValue('') in ['%s'])" $kind.kind $kind.group (join "', '" $users)) -}}
+{{/*
+list ROOT OBJECT: whether the object is a part of a queued job and the user operates jobs of that kind, that is,
+has the verb operate on queueunits, by the name of the kind, such as rayjobs.ray.io. An object has one
+controller, so this asks once, and only about objects with such a controller.
+*/}}
+{{- define "kube-queue.celByOperator" -}}
+{{- $names := list -}}
+{{- $managed := include "kube-queue.managed" (index . 0) | fromJsonArray -}}
+{{- range include "kube-queue.kinds" (index . 0) | fromJsonArray -}}
+{{- if include "kube-queue.named" (list . $managed) }}{{ $names = append $names (printf "%s.%s" .resource .group) }}{{ end -}}
 {{- end -}}
-{{- end -}}
-{{ $object }}.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false) && (
-  {{ join "\n  || " $terms | default "false" }}))
-{{- end -}}
-
-{{/* list ROOT KIND: the usernames of the operators of a kind. */}}
-{{- define "kube-queue.operatorsOf" -}}
-{{- $given := (index . 0).Values.managedNamespaces.operators -}}
-{{- $users := list -}}
-{{- range (index . 1).extensions -}}
-{{- if hasKey $given .name }}{{ $users = concat $users (get $given .name) }}{{ else }}{{ $users = concat $users (.operators | default list) }}{{ end -}}
-{{- end -}}
-{{- $users | uniq | toJson -}}
+{{ index . 1 }}.metadata.?ownerReferences.orValue([]).filter(o, o.?controller.orValue(false))
+.map(o, o.?kind.orValue('').lowerAscii() + 's.' + o.?apiVersion.orValue('').split('/')[0])
+.exists(kind, kind in ['{{ join "', '" $names }}']
+  && authorizer.group('scheduling.x-k8s.io').resource('queueunits').namespace(request.namespace).name(kind).check('operate').allowed())
 {{- end -}}
 
-{{/* The usernames of all operators. */}}
+{{/* The operators: those that are listed, and until the next minor version those that an upgrade found. */}}
 {{- define "kube-queue.operators" -}}
-{{- $root := . -}}
-{{- $users := list -}}
-{{- range $kind := include "kube-queue.kinds" . | fromJsonArray -}}
-{{- $users = concat $users (include "kube-queue.operatorsOf" (list $root $kind) | fromJsonArray) -}}
+{{- $listed := .Values.managedNamespaces.operators -}}
+{{- if and $listed (kindIs "map" $listed) -}}
+{{- fail (printf "managedNamespaces.operators is a list: write - {namespace: NAMESPACE, serviceAccount: NAME, kinds: [%s]} for each ServiceAccount" (keys $listed | sortAlpha | join ", ")) -}}
 {{- end -}}
-{{- $users | uniq | sortAlpha | toJson -}}
+{{- $listed | default (include "kube-queue.foundOperators" . | fromJsonArray) | toJson -}}
+{{- end -}}
+
+{{/*
+An upgrade from a version that trusted operators by their names lists those that have a ClusterRoleBinding, if nobody
+lists any. Only administrators create these bindings, but whoever creates a namespace chooses the names in it.
+*/}}
+{{- define "kube-queue.foundOperators" -}}
+{{- $found := dict -}}
+{{- if and (not .Values.managedNamespaces.operators) (eq (include "kube-queue.graceIn" (list . "kube-queue/operators-found-in")) (include "kube-queue.minorVersion" .)) -}}
+{{- $bound := list -}}
+{{- range (lookup "rbac.authorization.k8s.io/v1" "ClusterRoleBinding" "" "").items }}{{ range .subjects -}}
+{{- if eq .kind "ServiceAccount" }}{{ $bound = append $bound (printf "system:serviceaccount:%s:%s" .namespace .name) }}{{ end -}}
+{{- end }}{{ end -}}
+{{- range include "kube-queue.kinds" . | fromJsonArray }}{{ range $extension := .extensions }}{{ range .operators -}}
+{{- if has . $bound }}{{ $_ := set $found . (append (get $found . | default list) $extension.name) }}{{ end -}}
+{{- end }}{{ end }}{{ end -}}
+{{- end -}}
+{{- $operators := list -}}
+{{- range $user, $kinds := $found -}}
+{{- $account := splitList ":" $user -}}
+{{- $operators = append $operators (dict "namespace" (index $account 2) "serviceAccount" (index $account 3) "kinds" $kinds) -}}
+{{- end -}}
+{{- $operators | toJson -}}
 {{- end -}}
 
 {{- define "kube-queue.jobExtensionsUser" -}}
 system:serviceaccount:{{ include "kube-queue.namespace" . }}:job-extensions
+{{- end -}}
+
+{{/*
+The garbage collector. It has no ServiceAccount of its own if kube-controller-manager runs without
+use-service-account-credentials.
+*/}}
+{{- define "kube-queue.garbageCollectors" -}}
+'system:serviceaccount:kube-system:generic-garbage-collector', 'system:kube-controller-manager'
 {{- end -}}
 
 {{- define "kube-queue.controllerUser" -}}
@@ -56,7 +77,7 @@ installation that had managed namespaces already, it warns until the next minor 
 off
 {{- else if $wanted -}}
 {{ $wanted }}
-{{- else if eq (include "kube-queue.fenceWarnsIn" .) (include "kube-queue.minorVersion" .) -}}
+{{- else if eq (include "kube-queue.graceIn" (list . "kube-queue/fence-warns-in")) (include "kube-queue.minorVersion" .) -}}
 warn
 {{- else -}}
 deny
@@ -68,20 +89,29 @@ deny
 {{- end -}}
 
 {{/*
-The minor version in which the fence warns because it was added to an older installation; empty
-if it was not. The policy of managed namespaces, or the webhook configuration, keeps it in an annotation.
+list ROOT ANNOTATION: the minor version in which a rule is not in force because an upgrade added it; empty if
+the rule is in force. The policy of managed namespaces, or the webhook configuration, keeps it in the
+annotation, so that an upgrade within the minor version changes nothing.
 */}}
-{{- define "kube-queue.fenceWarnsIn" -}}
+{{- define "kube-queue.graceIn" -}}
 {{- $installed := or (lookup "admissionregistration.k8s.io/v1" "MutatingAdmissionPolicy" "" "kube-queue-managed-namespace")
   (lookup "admissionregistration.k8s.io/v1" "MutatingWebhookConfiguration" "" "kube-queue-hold") -}}
 {{- if $installed -}}
 {{- $annotations := $installed.metadata.annotations | default dict -}}
-{{- if hasKey $annotations "kube-queue/fence-warns-in" -}}
-{{ get $annotations "kube-queue/fence-warns-in" }}
+{{- if hasKey $annotations (index . 1) -}}
+{{ get $annotations (index . 1) }}
 {{- else -}}
-{{ include "kube-queue.minorVersion" . }}
+{{ include "kube-queue.minorVersion" (index . 0) }}
 {{- end -}}
 {{- end -}}
+{{- end -}}
+
+{{/* The annotations of graceIn. Helm reads them at the next upgrade. */}}
+{{- define "kube-queue.graceAnnotations" -}}
+# Helm reads these: in this minor version, a fence that is new to an installation warns by default.
+kube-queue/fence-warns-in: "{{ if not .Values.managedNamespaces.fence }}{{ include "kube-queue.graceIn" (list . "kube-queue/fence-warns-in") }}{{ end }}"
+# In this minor version, operators that were trusted by their names still are if none are listed.
+kube-queue/operators-found-in: "{{ if not .Values.managedNamespaces.operators }}{{ include "kube-queue.graceIn" (list . "kube-queue/operators-found-in") }}{{ end }}"
 {{- end -}}
 
 {{/* list ROOT KIND: the fence of a kind, and its binding. */}}
@@ -134,9 +164,9 @@ spec:
       && !({{ $fence.wasSuspended }})
   # A part of a queued job, of which its operator takes care. Some operators copy the
   # annotations of a job to its parts.
-  - name: part
+  - name: byOperator
     expression: >-
-      {{- include "kube-queue.celPart" (list $root "object") | nindent 6 }}
+      {{- include "kube-queue.celByOperator" (list $root "object") | nindent 6 }}
   - name: orphans
     expression: >-
       request.operation == 'DELETE' && (
@@ -162,13 +192,13 @@ spec:
   - expression: >-
       request.operation == 'DELETE' || object.metadata.?annotations[?'kube-queue/bypass'].orValue('') != 'true'
       || (request.operation == 'UPDATE' && oldObject.metadata.?annotations[?'kube-queue/bypass'].orValue('') == 'true')
-      || variables.part || variables.mayBypass
+      || variables.byOperator || variables.mayBypass
     message: >-
       namespace is managed by kube-queue: the annotation kube-queue/bypass requires the verb "bypass" on
       queueunits.scheduling.x-k8s.io, which ClusterRole kube-queue-bypass has. Remove the annotation, or ask an administrator.
     reason: Forbidden
   - expression: >-
-      request.operation == 'DELETE' || variables.held || variables.ran || variables.part || variables.mayBypass
+      request.operation == 'DELETE' || variables.held || variables.ran || variables.byOperator || variables.mayBypass
     message: >-
       namespace is managed by kube-queue: only kube-queue starts a {{ $kind.kind }}. Leave {{ $kind.suspendPath }} true and the annotation
       scheduling.x-k8s.io/suspend "true"; kube-queue starts the {{ $kind.kind }} when its quota has room.
@@ -188,10 +218,8 @@ spec:
       request.operation != 'UPDATE'
       || object.metadata.?ownerReferences.orValue([]).filter(o, o.?controller.orValue(false)).map(o, o.uid)
         == oldObject.metadata.?ownerReferences.orValue([]).filter(o, o.?controller.orValue(false)).map(o, o.uid)
-      || request.userInfo.?username.orValue('') == 'system:kube-controller-manager'
-      || request.userInfo.?username.orValue('').startsWith('system:serviceaccount:kube-system:')
-      || request.userInfo.?username.orValue('') in ['{{ include "kube-queue.operators" $root | fromJsonArray | join "', '" }}']
-      || variables.mayBypass
+      || request.userInfo.?username.orValue('') in [{{ include "kube-queue.garbageCollectors" $root }}]
+      || variables.byOperator || variables.mayBypass
     message: >-
       namespace is managed by kube-queue: the controller of a {{ $kind.kind }} cannot be changed. Delete the {{ $kind.kind }} and create it
       again.
@@ -319,12 +347,15 @@ spec:
 {{- define "kube-queue.jobExtensionsPolicy" -}}
 {{- $root := . -}}
 {{- $names := include "kube-queue.granted" . | fromJsonArray -}}
-# RBAC can only permit job-extensions to change jobs. This policy limits it to the fields
-# that it sets: the suspend field, the fields that a suspended job requires, and the
-# annotations of kube-queue. A release may also change annotations of pods, if the annotation
+# RBAC can only permit job-extensions to change jobs. This policy limits it to jobs that are marked, were
+# released or are suspended, and to the fields that it sets: the suspend field, the fields that a suspended
+# job requires, and its own annotations. A release may also change annotations of pods, if the annotation
 # kube-queue/pod-annotations of the job lists them, now or before. A release or a suspension may also
 # change the number of pods of an elastic job, if it has the annotation kube-queue/original-count, now
 # or before.
+#
+# An owner can remove every mark of a job while it is queued, and job-extensions must suspend it again. Such
+# a job was suspended before, so its generation is greater than 1.
 #
 # A webhook that changes other fields of a job in the same request makes the request fail.
 apiVersion: admissionregistration.k8s.io/v1
@@ -343,7 +374,7 @@ spec:
     - apiGroups: [{{ $kind.group }}]
       apiVersions: [{{ include "kube-queue.versions" (list $kind $names) }}]
       operations: [UPDATE]
-      resources: [{{ $kind.resource }}]
+      resources: [{{ $kind.resource }}{{ if $kind.showsQueuing }}, {{ $kind.resource }}/status{{ end }}]
     {{- end }}
     {{- end }}
   matchConditions:
@@ -361,13 +392,23 @@ spec:
   # The job was released with fewer pods than it requests, or is now.
   - name: resized
     expression: "'kube-queue/original-count' in variables.now || 'kube-queue/original-count' in variables.was"
+  - name: own
+    expression: >-
+      ['scheduling.x-k8s.io/suspend', 'scheduling.x-k8s.io/active', 'kube-queue/released', 'kube-queue/pod-annotations',
+      'kube-queue/original-count', 'kube-queue/admitted-count', 'kube-queue/shutdown-after-job-finishes']
   validations:
+  - expression: >-
+      'scheduling.x-k8s.io/suspend' in variables.was || 'kube-queue/released' in variables.was
+      || oldObject.metadata.?generation.orValue(0) > 1
+      || {{ include "kube-queue.celSuspended" (list (include "kube-queue.kinds" . | fromJsonArray) "oldObject") | nindent 6 | trim }}
+    message: job-extensions changes only jobs that are marked, were released or are suspended
+    reason: Forbidden
   - expression: >-
       object.metadata.?labels == oldObject.metadata.?labels
       && object.metadata.?ownerReferences == oldObject.metadata.?ownerReferences
       && object.metadata.?finalizers == oldObject.metadata.?finalizers
-      && variables.now.all(k, k.startsWith('kube-queue/') || k in ['scheduling.x-k8s.io/suspend', 'scheduling.x-k8s.io/active'] || (k in variables.was && variables.now[k] == variables.was[k]))
-      && variables.was.all(k, k.startsWith('kube-queue/') || k in ['scheduling.x-k8s.io/suspend', 'scheduling.x-k8s.io/active'] || k in variables.now)
+      && variables.now.all(k, k in variables.own || (k in variables.was && variables.now[k] == variables.was[k]))
+      && variables.was.all(k, k in variables.own || k in variables.now)
     message: job-extensions changes only its own annotations of a job
     reason: Forbidden
   {{- range $own, $kinds := include "kube-queue.sameOwn" (list $root $names) | fromJson }}

@@ -22,7 +22,7 @@
 # controls it: anybody can write an ownerReference.
 - name: no-part-of-a-queued-job
   expression: >-
-    !{{ include "kube-queue.celPart" (list . "object") | nindent 4 | trim }}
+    !{{ include "kube-queue.celByOperator" (list . "object") | nindent 4 | trim }}
 {{- else }}
 # A child is held through its parent. But each job that is created on a schedule is
 # queued separately.
@@ -80,8 +80,7 @@ metadata:
   labels:
     {{- include "kube-queue.labels" . | nindent 4 }}
   annotations:
-    # Helm reads it: by default, a fence that is new to an installation warns in this version.
-    kube-queue/fence-warns-in: "{{ if not .Values.managedNamespaces.fence }}{{ include "kube-queue.fenceWarnsIn" . }}{{ end }}"
+    {{- include "kube-queue.graceAnnotations" . | nindent 4 }}
 spec:
   failurePolicy: Fail
   # A webhook that runs later may remove the suspend field.

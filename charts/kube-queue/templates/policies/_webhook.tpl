@@ -42,8 +42,7 @@ metadata:
   labels:
     {{- include "kube-queue.labels" . | nindent 4 }}
   annotations:
-    # Helm reads it: by default, a fence that is new to an installation warns in this version.
-    kube-queue/fence-warns-in: "{{ if not .Values.managedNamespaces.fence }}{{ include "kube-queue.fenceWarnsIn" . }}{{ end }}"
+    {{- include "kube-queue.graceAnnotations" . | nindent 4 }}
     {{- if .Values.holdPolicies.webhook.certManager.enabled }}
     cert-manager.io/inject-ca-from: {{ include "kube-queue.namespace" . }}/{{ include "kube-queue.webhookName" . }}
     {{- end }}
