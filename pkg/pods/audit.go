@@ -3,6 +3,7 @@ package pods
 import (
 	"fmt"
 	"maps"
+	"slices"
 )
 
 // View reads a Ledger.
@@ -54,7 +55,7 @@ func (o *object) owner() string {
 }
 
 func (o *object) asPod(namespace string) Pod {
-	return Pod{Namespace: namespace, UID: o.id, Owner: o.owner(), Requests: o.pod.requests, Terminating: o.pod.terminating, Stray: o.pod.stray, Unschedulable: o.pod.unschedulable}
+	return Pod{Namespace: namespace, UID: o.id, Owner: o.owner(), Requests: o.pod.requests, Shared: o.pod.shared, Terminating: o.pod.terminating, Stray: o.pod.stray, Unschedulable: o.pod.unschedulable}
 }
 
 // Audit recomputes what the pods of each holder request from the pods, and returns an error for each
@@ -101,5 +102,6 @@ func (l *Ledger) Audit() (broken []error) {
 
 // Same reports whether nothing differs that counts.
 func (p *Pod) Same(other *Pod) bool {
-	return p.Owner == other.Owner && p.Terminating == other.Terminating && p.Stray == other.Stray && p.Unschedulable == other.Unschedulable && p.Requests.Equal(other.Requests)
+	return p.Owner == other.Owner && p.Terminating == other.Terminating && p.Stray == other.Stray && p.Unschedulable == other.Unschedulable && p.Requests.Equal(other.Requests) &&
+		slices.EqualFunc(p.Shared, other.Shared, Shared.same)
 }

@@ -28,12 +28,24 @@ type Pod struct {
 	Owner string
 	// Requests is what the pod requests; empty if it has ended.
 	Requests resources.Vector
+	// Shared is what it requests together with other pods.
+	Shared []Shared
 	// Terminating is whether the pod is being deleted.
 	Terminating bool
 	// Stray is whether the pod counts for its namespace while it has no holder.
 	Stray bool
 	// Unschedulable is why the scheduler finds no node for the pod; empty if it has one, or was not tried.
 	Unschedulable string
+}
+
+// Shared is what any number of pods request together, for example by a claim. It counts once for each holder.
+type Shared struct {
+	Key      string
+	Requests resources.Vector
+}
+
+func (s Shared) same(other Shared) bool {
+	return s.Key == other.Key && s.Requests.Equal(other.Requests)
 }
 
 // Holder identifies a holder, or the strays of a namespace if UID is empty.
@@ -61,7 +73,7 @@ func (l *Ledger) Pod(p Pod) {
 	}
 	n.count(pod, pod.holder, nil)
 	pod.seen = true
-	pod.pod = &podFacts{requests: p.Requests, terminating: p.Terminating, stray: p.Stray, unschedulable: p.Unschedulable}
+	pod.pod = &podFacts{requests: p.Requests, shared: p.Shared, terminating: p.Terminating, stray: p.Stray, unschedulable: p.Unschedulable}
 	n.attach(pod, p.Owner)
 	n.count(pod, pod.nearestHolder(), pod.pod)
 }
@@ -204,7 +216,7 @@ func (l *Ledger) sumOf(h Holder) *sum {
 func (l *Ledger) Namespaces() []string {
 	var names []string
 	for name, n := range l.namespaces {
-		if len(n.strays.all) > 0 {
+		if len(n.strays.all.amounts) > 0 {
 			names = append(names, name)
 		}
 	}
@@ -241,6 +253,9 @@ func (l *Ledger) Uses(used *resources.IDs) {
 		for _, o := range n.objects {
 			if o.pod != nil {
 				used.AddVector(o.pod.requests)
+				for _, shared := range o.pod.shared {
+					used.AddVector(shared.Requests)
+				}
 			}
 		}
 	}

@@ -61,13 +61,26 @@ func (w *world) forget() {
 
 // requested is the sum for a holder, or for the strays.
 func (w *world) requested(holder string, lasting bool) map[resources.ID]int64 {
-	sum := map[resources.ID]int64{}
+	sum, shared := map[resources.ID]int64{}, map[string]map[resources.ID]int64{}
 	for id, o := range w.objects {
 		if o.pod == nil || lasting && o.pod.Terminating || w.holderOf(id) != holder || holder == "" && !o.pod.Stray {
 			continue
 		}
 		for _, a := range o.pod.Requests {
 			sum[a.ID] += a.Value
+		}
+		for _, s := range o.pod.Shared {
+			if shared[s.Key] == nil {
+				shared[s.Key] = map[resources.ID]int64{}
+			}
+			for _, a := range s.Requests {
+				shared[s.Key][a.ID] = max(shared[s.Key][a.ID], a.Value)
+			}
+		}
+	}
+	for _, once := range shared {
+		for id, value := range once {
+			sum[id] += value
 		}
 	}
 	maps.DeleteFunc(sum, func(_ resources.ID, value int64) bool { return value == 0 })
@@ -122,12 +135,22 @@ func (w *world) object(id string) *thing {
 func drawPod(t *rapid.T, uid, owner string) Pod {
 	p := Pod{Namespace: ns, UID: uid, Owner: owner, Terminating: rapid.Bool().Draw(t, "terminating"), Stray: rapid.Bool().Draw(t, "stray")}
 	p.Unschedulable = rapid.SampledFrom([]string{"", "", "no cpu", "no gpu"}).Draw(t, "unschedulable")
-	for id := range resources.ID(3) {
-		if rapid.Bool().Draw(t, "requests") {
-			p.Requests = append(p.Requests, resources.Amount{ID: id, Value: rapid.Int64Range(1, 5).Draw(t, "value")})
+	p.Requests = drawVector(t)
+	for _, key := range []string{"a", "b"} {
+		if rapid.IntRange(0, 2).Draw(t, "shares") == 0 {
+			p.Shared = append(p.Shared, Shared{key, drawVector(t)})
 		}
 	}
 	return p
+}
+
+func drawVector(t *rapid.T) (v resources.Vector) {
+	for id := range resources.ID(3) {
+		if rapid.Bool().Draw(t, "requests") {
+			v = append(v, resources.Amount{ID: id, Value: rapid.Int64Range(1, 5).Draw(t, "value")})
+		}
+	}
+	return v
 }
 
 // Whatever exists, and in whatever order it is seen: each sum is what it is by definition, and each
@@ -208,7 +231,7 @@ func TestPropertyEachPodCountsForItsNearestHolder(t *testing.T) {
 			l.Drop(Holder{ns, id})
 		}
 		if n := l.namespaces[ns]; n != nil {
-			if len(n.strays.all) > 0 || len(n.strays.lasting) > 0 || n.strays.pods != 0 {
+			if len(n.strays.all.amounts) > 0 || len(n.strays.lasting.amounts) > 0 || len(n.strays.all.shared) > 0 || n.strays.pods != 0 {
 				t.Fatalf("left over: %v", n.strays)
 			}
 			for _, o := range n.objects { // cycles are all that may be left
@@ -238,6 +261,38 @@ func one(uid, owner string, stray bool) Pod {
 func (l *Ledger) of(holder string) int64 {
 	value, _ := l.Requested(Holder{ns, holder}).Get(1)
 	return value
+}
+
+func TestWhatPodsShareCountsOnceForEachHolder(t *testing.T) {
+	l := New()
+	sharing := func(uid, owner string, value int64) Pod {
+		p := one(uid, owner, true)
+		p.Shared = []Shared{{"claim", resources.Vector{{ID: 1, Value: value}}}}
+		return p
+	}
+	l.Hold(Holder{ns, "job"})
+	for _, step := range []struct {
+		name       string
+		does       func()
+		job, other int64
+	}{
+		{"the first pod", func() { l.Pod(sharing("p1", "job", 8)) }, 9, 0},
+		{"another pod", func() { l.Pod(sharing("p2", "job", 8)) }, 10, 0},
+		{"a pod of no job", func() { l.Pod(sharing("p3", "", 8)) }, 10, 9},
+		{"more of the claim, which one pod shows first", func() { l.Pod(sharing("p1", "job", 10)) }, 12, 9},
+		{"and then all", func() { l.Pod(sharing("p2", "job", 10)) }, 12, 9},
+		{"less of it", func() { l.Pod(sharing("p1", "job", 1)); l.Pod(sharing("p2", "job", 1)) }, 3, 9},
+		{"one pod ends", func() { l.Gone(ns, "p1") }, 2, 9},
+		{"the last pod ends", func() { l.Gone(ns, "p2") }, 0, 9},
+	} {
+		step.does()
+		if l.of("job") != step.job || l.of("") != step.other {
+			t.Errorf("%s: the job has %d and the others %d, want %d and %d", step.name, l.of("job"), l.of(""), step.job, step.other)
+		}
+		if broken := l.Audit(); len(broken) > 0 {
+			t.Errorf("%s: %v", step.name, broken)
+		}
+	}
 }
 
 // A Spark driver may be deleted while it creates executors.

@@ -36,6 +36,7 @@ type object struct {
 // podFacts never change.
 type podFacts struct {
 	requests           resources.Vector
+	shared             []Shared
 	terminating, stray bool
 	unschedulable      string
 }

@@ -9,7 +9,7 @@ import (
 // sum is what pods request: all of them, and those that are not being deleted.
 type sum struct {
 	pods         int
-	all, lasting amounts
+	all, lasting total
 	// live is the number of pods that are not being deleted. unschedulable is the number of those for which the
 	// scheduler finds no node, by its message; nil if there are none.
 	live          int
@@ -23,11 +23,11 @@ func (s *sum) include(pod *podFacts, plus bool) {
 	} else {
 		s.pods--
 	}
-	s.all.add(pod.requests, plus)
+	s.all.include(pod, plus)
 	if pod.terminating {
 		return
 	}
-	s.lasting.add(pod.requests, plus)
+	s.lasting.include(pod, plus)
 	change := -1
 	if plus {
 		change = 1
@@ -45,6 +45,57 @@ func (s *sum) include(pod *podFacts, plus bool) {
 	if len(s.unschedulable) == 0 {
 		s.unschedulable = nil
 	}
+}
+
+// total are the amounts that pods request. What they share counts once. While they differ in how much it is, because
+// one of them was seen before another, it is the greatest amount of each resource.
+type total struct {
+	amounts
+	shared map[string][]sharers
+}
+
+// sharers is a number of pods that request the same.
+type sharers struct {
+	requests resources.Vector
+	pods     int
+}
+
+func (t *total) include(pod *podFacts, plus bool) {
+	t.add(pod.requests, plus)
+	for _, shared := range pod.shared {
+		t.add(most(t.shared[shared.Key]), false)
+		t.share(shared, plus)
+		t.add(most(t.shared[shared.Key]), true)
+	}
+}
+
+// share counts a pod among those that share.
+func (t *total) share(shared Shared, plus bool) {
+	if t.shared == nil {
+		t.shared = map[string][]sharers{}
+	}
+	all := t.shared[shared.Key]
+	at := slices.IndexFunc(all, func(s sharers) bool { return s.requests.Equal(shared.Requests) })
+	switch {
+	case at < 0:
+		all = append(all, sharers{shared.Requests, 1})
+	case plus:
+		all[at].pods++
+	default:
+		if all[at].pods--; all[at].pods == 0 {
+			all = slices.Delete(all, at, at+1)
+		}
+	}
+	if t.shared[shared.Key] = all; len(all) == 0 {
+		delete(t.shared, shared.Key)
+	}
+}
+
+func most(all []sharers) (most resources.Vector) {
+	for _, s := range all {
+		most = most.Max(s.requests)
+	}
+	return most
 }
 
 // amounts are sums by resource, in the order of the resources, without zeros.

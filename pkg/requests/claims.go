@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
 )
 
 // Claims looks up the claims that pods name. It is used only if Rules.Classes is not
@@ -23,8 +24,7 @@ type Claims interface {
 
 // Devices adds to the requests of one pod what its claims request, and the types of its
 // devices. Claims that the pod uses by name are not added but returned, because other
-// pods of the job may share them. It applies to the spec of a pod as to that of a
-// template.
+// pods of the job may share them.
 func (r Rules) Devices(list corev1.ResourceList, spec *corev1.PodSpec, namespace string, claims Claims) (corev1.ResourceList, Shared, error) {
 	if err := checkClaims(spec); err != nil {
 		return nil, nil, err
@@ -79,7 +79,7 @@ func checkClaims(spec *corev1.PodSpec) error {
 // claimed returns what one claim of a pod requests, without types.
 func (r Rules) claimed(claim *corev1.PodResourceClaim, namespace string, claims Claims) (corev1.ResourceList, error) {
 	if len(r.Classes) == 0 {
-		return nil, fmt.Errorf("%s: devices of claims cannot be counted, because setting devices.classes of job-extensions is empty; ask an administrator to add the DeviceClass of the claim", title(claim))
+		return nil, fmt.Errorf("%s: devices of claims cannot be counted, because setting devices.classes is empty; ask an administrator to add the DeviceClass of the claim", title(claim))
 	}
 	var spec *resourcev1.ResourceClaimSpec
 	var found bool
@@ -122,46 +122,67 @@ func (r Rules) ofClaim(spec *resourcev1.ResourceClaimSpec) (corev1.ResourceList,
 }
 
 func (r Rules) ofRequest(request *resourcev1.DeviceRequest) (corev1.ResourceList, error) {
-	exactly, alternatives := request.Exactly, request.FirstAvailable
-	switch {
-	case exactly != nil && len(alternatives) == 0:
-		if exactly.AdminAccess != nil && *exactly.AdminAccess {
-			return nil, nil // the devices stay available to others
-		}
-		return r.ofClass(exactly.DeviceClassName, exactly.AllocationMode, exactly.Count)
-	case exactly == nil && len(alternatives) > 0:
-		most := corev1.ResourceList{}
-		for i := range alternatives {
-			one, err := r.ofClass(alternatives[i].DeviceClassName, alternatives[i].AllocationMode, alternatives[i].Count)
-			if err != nil {
-				return nil, fmt.Errorf("alternative %q: %w", alternatives[i].Name, err)
-			}
-			raise(most, one)
-		}
-		return most, nil
-	default:
+	if (request.Exactly == nil) == (len(request.FirstAvailable) == 0) {
 		return nil, errors.New("must set exactly one of exactly and firstAvailable")
 	}
+	most := corev1.ResourceList{}
+	for _, one := range alternativesOf(request) {
+		list, err := r.ofAlternative(one)
+		switch {
+		case err == nil:
+			raise(most, list)
+		case one.name == "":
+			return nil, err
+		default:
+			return nil, fmt.Errorf("alternative %q: %w", one.name, err)
+		}
+	}
+	return most, nil
 }
 
-// ofClass returns the devices of a class as the resource that it is mapped to.
-func (r Rules) ofClass(class string, mode resourcev1.DeviceAllocationMode, count int64) (corev1.ResourceList, error) {
-	name, mapped := r.Classes[class]
-	switch {
-	case !mapped:
-		return nil, fmt.Errorf("devices of DeviceClass %q cannot be counted; use another class, or ask an administrator to add this one to setting devices.classes of job-extensions", class)
-	case name == "":
-		return nil, nil
-	case mode == resourcev1.DeviceAllocationModeAll:
-		return nil, fmt.Errorf("allocationMode All of DeviceClass %q cannot be counted, because the number of devices depends on the node; set allocationMode ExactCount and a count", class)
-	case mode != "" && mode != resourcev1.DeviceAllocationModeExactCount:
-		return nil, fmt.Errorf("allocationMode %q of DeviceClass %q is not supported; set allocationMode ExactCount and a count", mode, class)
-	case count < 0:
-		return nil, fmt.Errorf("the count of DeviceClass %q must be 1 or more, not %d", class, count)
-	case count == 0: // unset
-		count = 1
+// alternative is one way to satisfy a request for devices. Its name is empty if it is the only one.
+type alternative struct {
+	name, class string
+	mode        resourcev1.DeviceAllocationMode
+	count       int64
+	capacity    map[resourcev1.QualifiedName]resource.Quantity
+}
+
+// alternativesOf returns the alternatives of a request; none if it is for administrative access, because the devices
+// stay available to others.
+func alternativesOf(request *resourcev1.DeviceRequest) []alternative {
+	requested := func(capacity *resourcev1.CapacityRequirements) map[resourcev1.QualifiedName]resource.Quantity {
+		return ptr.Deref(capacity, resourcev1.CapacityRequirements{}).Requests
 	}
-	return corev1.ResourceList{name: *resource.NewQuantity(count, resource.DecimalSI)}, nil
+	if exactly := request.Exactly; exactly != nil {
+		if ptr.Deref(exactly.AdminAccess, false) {
+			return nil
+		}
+		return []alternative{{"", exactly.DeviceClassName, exactly.AllocationMode, exactly.Count, requested(exactly.Capacity)}}
+	}
+	var all []alternative
+	for i := range request.FirstAvailable {
+		sub := &request.FirstAvailable[i]
+		all = append(all, alternative{sub.Name, sub.DeviceClassName, sub.AllocationMode, sub.Count, requested(sub.Capacity)})
+	}
+	return all
+}
+
+// ofAlternative returns what the devices of an alternative count as.
+func (r Rules) ofAlternative(a alternative) (corev1.ResourceList, error) {
+	switch {
+	case !r.mapped(a.class):
+		return nil, unmapped(a.class)
+	case !r.counts(a.class):
+		return nil, nil
+	case a.mode == resourcev1.DeviceAllocationModeAll:
+		return nil, fmt.Errorf("allocationMode All of DeviceClass %q cannot be counted, because the number of devices depends on the node; set allocationMode ExactCount and a count", a.class)
+	case a.mode != "" && a.mode != resourcev1.DeviceAllocationModeExactCount:
+		return nil, fmt.Errorf("allocationMode %q of DeviceClass %q is not supported; set allocationMode ExactCount and a count", a.mode, a.class)
+	case a.count < 0:
+		return nil, fmt.Errorf("the count of DeviceClass %q must be 1 or more, not %d", a.class, a.count)
+	}
+	return r.ofDevices(a.class, *resource.NewQuantity(max(a.count, 1), resource.DecimalSI), a.capacity) // 0 is unset
 }
 
 // Shared are the claims that pods of a job use by name, by the name of the ResourceClaim.

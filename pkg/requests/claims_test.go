@@ -122,7 +122,7 @@ func TestClaimsThatCannotBeCountedAreRefused(t *testing.T) {
 	const one = `resourceClaims: [{name: x, resourceClaimTemplateName: t}]`
 	tests := []struct{ name, spec, requests, err string }{
 		{"a class that is not mapped", one, `[{name: a, exactly: {deviceClassName: other}}]`,
-			`claim "x": ResourceClaimTemplate "t": request "a": devices of DeviceClass "other" cannot be counted; use another class, or ask an administrator to add this one to setting devices.classes of job-extensions`},
+			`claim "x": ResourceClaimTemplate "t": request "a": devices of DeviceClass "other" cannot be counted; use another class, or ask an administrator to add this one to setting devices.classes`},
 		{"an alternative that is not mapped", one, `[{name: a, firstAvailable: [{name: w, deviceClassName: gpu}, {name: z, deviceClassName: other}]}]`,
 			`claim "x": ResourceClaimTemplate "t": request "a": alternative "z": devices of DeviceClass "other" cannot be counted`},
 		{"all devices of a node", one, `[{name: a, exactly: {deviceClassName: gpu, allocationMode: All}}]`,
@@ -169,7 +169,7 @@ func TestClaimsByNameThatCannotBeCountedTogetherAreRefused(t *testing.T) {
 func TestWithoutMappedClassesNoClaimIsLookedUp(t *testing.T) {
 	c := clusterOf(t)
 	_, err := c.Devices.claimed(&corev1.PodResourceClaim{Name: "x", ResourceClaimTemplateName: ptr.To("t")}, "ns", nil)
-	if err == nil || err.Error() != `claim "x": ResourceClaimTemplate "t": devices of claims cannot be counted, because setting devices.classes of job-extensions is empty; ask an administrator to add the DeviceClass of the claim` {
+	if err == nil || err.Error() != `claim "x": ResourceClaimTemplate "t": devices of claims cannot be counted, because setting devices.classes is empty; ask an administrator to add the DeviceClass of the claim` {
 		t.Errorf("error is %v", err)
 	}
 }

@@ -1,22 +1,177 @@
 package requests
 
 import (
+	"slices"
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	helpers "k8s.io/component-helpers/resource"
 )
 
 // NotEnded is the field selector of the pods that have not ended.
 const NotEnded = "status.phase!=" + string(corev1.PodSucceeded) + ",status.phase!=" + string(corev1.PodFailed)
 
-// OfPod returns what a real pod requests, and the types of its devices. The arithmetic is
-// the same as for templates; the API server has set defaults and overhead in the pod
-// already. A container that is being resized counts as for the scheduler. The phase of the
-// pod makes no difference.
-//
-// Claims of the pod (spec.resourceClaims) add nothing: what is admitted for its job covers
-// them.
+// OfPod returns what a real pod requests without its claims, and the types of its devices. The
+// arithmetic is the same as for templates; the API server has set defaults and overhead in the
+// pod already. A container that is being resized counts as for the scheduler. The phase of the
+// pod makes no difference. Devices that cannot be counted keep the name by which the pod
+// requests them.
 //
 // An amount may be too large for 64 bits.
 func (r Rules) OfPod(pod *corev1.Pod) corev1.ResourceList {
-	return r.typed(helpers.PodRequests(pod, helpers.PodResourcesOptions{UseStatusResources: true}), &pod.Spec)
+	list, _ := r.named(requestsOf(pod))
+	return typed(list, func(name corev1.ResourceName) corev1.ResourceName { return r.typeOf(name, &pod.Spec) })
+}
+
+func requestsOf(pod *corev1.Pod) corev1.ResourceList {
+	return helpers.PodRequests(pod, helpers.PodResourcesOptions{UseStatusResources: true})
+}
+
+// PodDevices is what a real pod requests if that depends on other objects too: on its claims, or on
+// the DeviceClasses that provide extended resources.
+type PodDevices struct {
+	Namespace string
+	claims    []podClaim
+	// requests are by the names that the containers use.
+	requests corev1.ResourceList
+	// types are the types of the devices that the pod has, by resource.
+	types map[corev1.ResourceName]corev1.ResourceName
+}
+
+// ClaimKeys returns the keys of the claims: namespace/name.
+func (d *PodDevices) ClaimKeys() []string {
+	keys := make([]string, 0, len(d.claims))
+	for _, claim := range d.claims {
+		keys = append(keys, d.Namespace+"/"+claim.name)
+	}
+	return keys
+}
+
+// podClaim is a claim that a real pod uses.
+type podClaim struct {
+	name string
+	// shared is whether the pod names it, so that other pods may use it too. extended is whether the
+	// scheduler has made it for resources that the containers request.
+	shared, extended bool
+}
+
+// DevicesOf returns what Count needs of the pod; nil if OfPod returns the same.
+func (r Rules) DevicesOf(pod *corev1.Pod) *PodDevices {
+	d := &PodDevices{Namespace: pod.Namespace, claims: claimsOf(pod), requests: requestsOf(pod)}
+	fixed := len(r.Classes) == 0 || len(d.claims) == 0 && !slices.ContainsFunc(sorted(d.requests), isDevice)
+	if _, unmapped := r.named(d.requests); fixed && unmapped == nil {
+		return nil
+	}
+	for name := range r.Types {
+		if kind := r.typeOf(name, &pod.Spec); kind != "" {
+			if d.types == nil {
+				d.types = map[corev1.ResourceName]corev1.ResourceName{}
+			}
+			d.types[name] = kind
+		}
+	}
+	return d
+}
+
+// claimsOf returns the claims that exist of those of a pod.
+func claimsOf(pod *corev1.Pod) []podClaim {
+	var claims []podClaim
+	for i := range pod.Spec.ResourceClaims {
+		claim := &pod.Spec.ResourceClaims[i]
+		if claim.ResourceClaimName != nil {
+			claims = append(claims, podClaim{name: *claim.ResourceClaimName, shared: true})
+			continue
+		}
+		for _, status := range pod.Status.ResourceClaimStatuses {
+			if status.Name == claim.Name && status.ResourceClaimName != nil {
+				claims = append(claims, podClaim{name: *status.ResourceClaimName})
+			}
+		}
+	}
+	if status := pod.Status.ExtendedResourceClaimStatus; status != nil {
+		claims = append(claims, podClaim{name: status.ResourceClaimName, extended: true})
+	}
+	return claims
+}
+
+// Claimed is what a real claim counts as: in all, and by capacity alone.
+type Claimed struct{ Requests, Capacities corev1.ResourceList }
+
+// Count returns what the pod requests, and what each of the claims requests that it may share with other pods, with the
+// types of devices. A claim that does not exist yet requests nothing: the pod cannot run before. The error reports
+// a resource that cannot be counted, and that therefore keeps its name.
+func (r Rules) Count(pod *PodDevices, claimed func(namespace, name string) Claimed) (own corev1.ResourceList, shared map[string]corev1.ResourceList, unmapped error) {
+	typeOf := func(name corev1.ResourceName) corev1.ResourceName { return pod.types[name] }
+	own, unmapped = r.named(pod.requests)
+	own = own.DeepCopy()
+	for _, claim := range pod.claims {
+		use := claimed(pod.Namespace, claim.name)
+		switch {
+		case claim.extended: // the containers have counted the devices
+			addUnchecked(own, use.Capacities)
+		case !claim.shared:
+			addUnchecked(own, use.Requests)
+		case len(use.Requests) > 0:
+			if shared == nil {
+				shared = map[string]corev1.ResourceList{}
+			}
+			shared[claim.name] = typed(use.Requests, typeOf)
+		}
+	}
+	return typed(own, typeOf), shared, unmapped
+}
+
+// OfClaim returns what a real claim counts as: the devices that are allocated to it, with the capacity that they give
+// it, or what it requests before that. Devices of a class that is not mapped count under the name that a container
+// would request them by. Of allocation mode All, a ResourceQuota counts as many devices as a claim can have; so does
+// this.
+func (r Rules) OfClaim(claim *resourcev1.ResourceClaim) Claimed {
+	total, requested := Claimed{corev1.ResourceList{}, corev1.ResourceList{}}, map[string]alternative{}
+	for i := range claim.Spec.Devices.Requests {
+		request := &claim.Spec.Devices.Requests[i]
+		most := Claimed{corev1.ResourceList{}, corev1.ResourceList{}}
+		for _, one := range alternativesOf(request) {
+			requested[strings.TrimSuffix(request.Name+"/"+one.name, "/")] = one
+			if one.count = max(one.count, 1); one.mode == resourcev1.DeviceAllocationModeAll {
+				one.count = resourcev1.AllocationResultsMaxSize
+			}
+			use := r.uses(one)
+			raise(most.Requests, use.Requests)
+			raise(most.Capacities, use.Capacities)
+		}
+		total.add(most)
+	}
+	if claim.Status.Allocation == nil {
+		return total
+	}
+	total = Claimed{corev1.ResourceList{}, corev1.ResourceList{}}
+	for _, device := range claim.Status.Allocation.Devices.Results {
+		one, counts := requested[device.Request] // not for administrative access
+		if !counts {
+			continue
+		}
+		if one.count = 1; len(device.ConsumedCapacity) > 0 {
+			one.capacity = device.ConsumedCapacity
+		}
+		total.add(r.uses(one))
+	}
+	return total
+}
+
+func (c Claimed) add(more Claimed) {
+	addUnchecked(c.Requests, more.Requests)
+	addUnchecked(c.Capacities, more.Capacities)
+}
+
+// uses returns what the devices of a claim that exists count as. What is not known of their capacity is left out.
+func (r Rules) uses(a alternative) Claimed {
+	count := *resource.NewQuantity(a.count, resource.DecimalSI)
+	if !r.mapped(a.class) {
+		return Claimed{Requests: corev1.ResourceList{corev1.ResourceName(resourcev1.ResourceDeviceClassPrefix + a.class): count}}
+	}
+	all, _ := r.ofDevices(a.class, count, a.capacity)
+	capacities, _ := r.capacity(a.class, a.count, a.capacity)
+	return Claimed{all, capacities}
 }

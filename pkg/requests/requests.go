@@ -56,12 +56,19 @@ func Pod(template *corev1.PodTemplateSpec, namespace string, cluster Cluster) (S
 		Scopes:   scopesOf(injected),
 		Unset:    unsetBy(pod),
 	}
-	for _, list := range []corev1.ResourceList{size.Requests, size.Limits} {
-		if err := within(list); err != nil {
+	rules := cluster.Rules()
+	for _, list := range []*corev1.ResourceList{&size.Requests, &size.Limits} {
+		if err := within(*list); err != nil {
+			return Size{}, err
+		}
+		if *list, err = rules.named(*list); err != nil {
+			return Size{}, err
+		}
+		if err := within(*list); err != nil {
 			return Size{}, err
 		}
 	}
-	size.Requests, size.Shared, err = cluster.Rules().Devices(size.Requests, &pod.Spec, namespace, cluster)
+	size.Requests, size.Shared, err = rules.Devices(size.Requests, &pod.Spec, namespace, cluster)
 	if err != nil {
 		return Size{}, err
 	}
@@ -107,6 +114,10 @@ func Declared(list corev1.ResourceList, rules Rules) (corev1.ResourceList, error
 		}
 	}
 	if err := within(list); err != nil {
+		return nil, err
+	}
+	list, err := rules.named(list)
+	if err != nil {
 		return nil, err
 	}
 	return rules.withTypes(list, &corev1.PodSpec{})

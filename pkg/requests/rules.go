@@ -5,14 +5,19 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // Rules are the administrator's rules for what pods request. The zero value has none.
 type Rules struct {
 	// Classes maps the name of a DeviceClass to the resource as which its devices count;
-	// empty for devices that are not counted.
+	// empty for devices that are not counted. CLASS/CAPACITY is the capacity of its devices
+	// that claims request.
 	Classes map[string]corev1.ResourceName
+	// extended has the DeviceClasses in Classes by the extended resource as which containers
+	// request their devices.
+	extended map[corev1.ResourceName]string
 	// Types are the types of devices, by the resource that pods request.
 	Types map[corev1.ResourceName]Types
 	// Additional is what pods request in addition to their templates.
@@ -27,28 +32,49 @@ type Types struct {
 	Default corev1.ResourceName
 }
 
-// ParseClasses reads Rules.Classes from entries CLASS=RESOURCE, separated by commas.
+// ParseClasses reads Rules.Classes from entries CLASS=RESOURCE and CLASS/CAPACITY=RESOURCE,
+// separated by commas.
 func ParseClasses(text string) (map[string]corev1.ResourceName, error) {
 	classes := map[string]corev1.ResourceName{}
 	for _, entry := range entries(text) {
-		class, name, both := strings.Cut(entry, "=")
+		key, name, both := strings.Cut(entry, "=")
 		if !both {
-			return nil, fmt.Errorf("%q must be CLASS=RESOURCE, for example gpu.nvidia.com=nvidia.com/gpu", entry)
+			return nil, fmt.Errorf("%q must be CLASS=RESOURCE, for example gpu.nvidia.com=nvidia.com/gpu, or CLASS/CAPACITY=RESOURCE", entry)
 		}
+		class, capacity, shared := strings.Cut(key, "/")
 		if faults := validation.IsDNS1123Subdomain(class); len(faults) > 0 {
 			return nil, fmt.Errorf("%q is not the name of a DeviceClass: %s", class, faults[0])
 		}
-		if _, twice := classes[class]; twice {
-			return nil, fmt.Errorf("DeviceClass %q is listed twice; remove one entry", class)
+		if shared {
+			if err := checkCapacity(capacity); err != nil {
+				return nil, err
+			}
+		}
+		if _, twice := classes[key]; twice {
+			return nil, fmt.Errorf("DeviceClass %q is listed twice; remove one entry", key)
 		}
 		if name != "" {
 			if err := checkName(name); err != nil {
 				return nil, err
 			}
 		}
-		classes[class] = corev1.ResourceName(name)
+		classes[key] = corev1.ResourceName(name)
 	}
 	return classes, nil
+}
+
+// checkCapacity checks the name of a capacity: a C identifier, with or without the domain of a driver.
+func checkCapacity(name string) error {
+	domain, id, qualified := strings.Cut(name, "/")
+	if !qualified {
+		domain, id = "", name
+	} else if faults := validation.IsDNS1123Subdomain(domain); len(faults) > 0 {
+		return fmt.Errorf("%q is not the name of a capacity: %s", name, faults[0])
+	}
+	if faults := content.IsCIdentifier(id); len(faults) > 0 {
+		return fmt.Errorf("%q is not the name of a capacity: %s", name, faults[0])
+	}
+	return nil
 }
 
 // ParseTypes reads Rules.Types from entries RESOURCE:LABEL=VALUE:TYPE, and RESOURCE::TYPE

@@ -9,8 +9,8 @@ import (
 )
 
 func TestClassesAreRead(t *testing.T) {
-	got, err := ParseClasses("gpu.example.com=example.com/gpu,nic.example.com=")
-	want := map[string]corev1.ResourceName{"gpu.example.com": "example.com/gpu", "nic.example.com": ""}
+	got, err := ParseClasses("gpu.example.com=example.com/gpu,nic.example.com=,slice/memory=example.com/memory,slice/example.com/cores=")
+	want := map[string]corev1.ResourceName{"gpu.example.com": "example.com/gpu", "nic.example.com": "", "slice/memory": "example.com/memory", "slice/example.com/cores": ""}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, error %v", got, err)
 	}
@@ -49,6 +49,13 @@ func TestRulesThatCannotBeAppliedAreRefused(t *testing.T) {
 		{"a class without a name", classes, "=example.com/gpu", `"" is not the name of a DeviceClass`},
 		{"an empty entry", classes, "a=x/y,", `"" must be CLASS=RESOURCE`},
 		{"a class that is listed twice", classes, "a=x/y,a=", `DeviceClass "a" is listed twice`},
+		{"a capacity that is listed twice", classes, "a/memory=x/y,a/memory=", `DeviceClass "a/memory" is listed twice`},
+		{"a capacity without a name", classes, "a/=x/y", `"" is not the name of a capacity`},
+		{"a capacity that is no identifier", classes, "a/gpu-memory=x/y", `"gpu-memory" is not the name of a capacity`},
+		{"a capacity of no domain", classes, "a/_/memory=x/y", `"_/memory" is not the name of a capacity`},
+		{"a capacity of a capacity", classes, "a/b/c/d=x/y", `"b/c/d" is not the name of a capacity`},
+		{"a capacity of no class", classes, "/memory=x/y", `"" is not the name of a DeviceClass`},
+		{"the name of a class for containers", classes, "a=deviceclass.resource.kubernetes.io/a", "reserved prefix"},
 		{"a resource without a prefix", classes, "a=gpu", `resource "gpu" must be PREFIX/NAME`},
 		{"CPU, which is not counted in whole units", types, "cpu::fast/cpu", `resource "cpu" must be PREFIX/NAME`},
 		{"a resource that is no name", classes, "a=x/y/z", `"x/y/z" is not the name of a resource`},

@@ -9,15 +9,15 @@ import (
 
 // withTypes adds to the requests of one pod the types of its devices.
 func (r Rules) withTypes(list corev1.ResourceList, spec *corev1.PodSpec) (corev1.ResourceList, error) {
-	sum := r.typed(list, spec)
+	sum := typed(list, func(name corev1.ResourceName) corev1.ResourceName { return r.typeOf(name, spec) })
 	return sum, within(sum)
 }
 
 // typed is withTypes for amounts of any size.
-func (r Rules) typed(list corev1.ResourceList, spec *corev1.PodSpec) corev1.ResourceList {
+func typed(list corev1.ResourceList, typeOf func(corev1.ResourceName) corev1.ResourceName) corev1.ResourceList {
 	types := corev1.ResourceList{}
 	for name, quantity := range list {
-		addType(types, r.typeOf(name, spec), quantity)
+		addType(types, typeOf(name), quantity)
 	}
 	if len(types) == 0 {
 		return list

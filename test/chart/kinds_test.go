@@ -218,20 +218,26 @@ func TestAQuotaBackendAddsOnlyItsRights(t *testing.T) {
 	}
 }
 
-func TestCountedClaimsBringTheirRights(t *testing.T) {
-	role := func(args ...string) map[right]bool {
-		return rights(the(t, render(t, args...), "ClusterRole", "kube-queue-job-extensions"))
-	}
-	want := append(on("resource.k8s.io/resourceclaims", "list", "watch"), on("resource.k8s.io/resourceclaimtemplates", "list", "watch")...)
-	slices.Sort(want)
-	none := role(onlyEnabled, "--set-json", `devices.types=[{"resource": "example.com/gpu", "type": "gpu/any"}]`)
-	if got := more(role(onlyEnabled, countClaims), none); !slices.Equal(got, want) {
-		t.Errorf("counted claims bring %v, want %v", got, want)
-	}
-	all := role()
-	for _, r := range want {
-		if none[r] || !all[r] {
-			t.Errorf("%s: granted without counted claims %v, with all rights %v", r, none[r], all[r])
+func TestCountedDevicesBringTheirRights(t *testing.T) {
+	for name, resources := range map[string][]string{
+		"kube-queue-job-extensions": {"deviceclasses", "resourceclaims", "resourceclaimtemplates"},
+		"kube-queue-controller":     {"deviceclasses", "resourceclaims"},
+	} {
+		role := func(args ...string) map[right]bool { return rights(the(t, render(t, args...), "ClusterRole", name)) }
+		var want []right
+		for _, resource := range resources {
+			want = append(want, on("resource.k8s.io/"+resource, "list", "watch")...)
+		}
+		slices.Sort(want)
+		none := role(onlyEnabled, "--set-json", `devices.types=[{"resource": "example.com/gpu", "type": "gpu/any"}]`)
+		if got := more(role(onlyEnabled, countClaims), none); !slices.Equal(got, want) {
+			t.Errorf("counted devices bring %s %v, want %v", name, got, want)
+		}
+		all := role()
+		for _, r := range want {
+			if none[r] || !all[r] {
+				t.Errorf("%s, %s: granted without counted devices %v, with all rights %v", name, r, none[r], all[r])
+			}
 		}
 	}
 }
@@ -274,7 +280,7 @@ func TestListedOperatorsOperateTheirKinds(t *testing.T) {
 	}
 }
 
-// countClaims has a setting that counts the claims of a DeviceClass.
+// countClaims has a setting that counts the devices of a DeviceClass.
 const countClaims = `--set-json=devices.classes={"gpu.example.com": "example.com/gpu"}`
 
 // By default users can enable any kind by editing the Deployments.

@@ -1,11 +1,9 @@
 package chart
 
 import (
-	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 
@@ -102,7 +100,7 @@ controller:
 func TestTheProgramsReadTheFilesThatTheChartRenders(t *testing.T) {
 	rendered := render(t, "--set-json", inline(t, `
 devices:
-  classes: {gpu.example.com: example.com/gpu}
+  classes: {gpu.example.com: example.com/gpu, gpu.example.com/memory: example.com/gpu-memory}
   types: [{resource: example.com/gpu, nodeLabel: model, nodeLabelValue: h100, type: gpu/h100}, {resource: example.com/gpu, type: gpu/any}]
 controller: {config: {workers: 9}}
 jobExtensions: {config: {additionalResources: [{namespaces: [a, "*"], requests: {cpu: 0.5, memory: 134217728}}]}}
@@ -117,10 +115,10 @@ jobExtensions: {config: {additionalResources: [{namespaces: [a, "*"], requests: 
 	types := map[corev1.ResourceName]requests.Types{"example.com/gpu": {
 		Names: map[string]map[string]corev1.ResourceName{"model": {"h100": "gpu/h100"}}, Default: "gpu/any",
 	}}
-	if got, want := controlled.Devices.Rules, (requests.Rules{Types: types}); !reflect.DeepEqual(got, want) || controlled.Workers != 9 {
+	want := requests.Rules{Types: types, Classes: map[string]corev1.ResourceName{"gpu.example.com": "example.com/gpu", "gpu.example.com/memory": "example.com/gpu-memory"}}
+	if got := controlled.Devices.Rules; !reflect.DeepEqual(got, want) || controlled.Workers != 9 {
 		t.Errorf("the controller has rules %v and %d workers", got, controlled.Workers)
 	}
-	want := requests.Rules{Types: types, Classes: map[string]corev1.ResourceName{"gpu.example.com": "example.com/gpu"}}
 	if got := extended.Devices.Rules; !reflect.DeepEqual(got, want) {
 		t.Errorf("job-extensions has rules %v", got)
 	}
@@ -143,12 +141,5 @@ func readFile(t *testing.T, p program.Program, text string) {
 	}
 	if err := set.Read([]string{"--config=" + file}, nil); err != nil {
 		t.Fatalf("%v\n%s", err, text)
-	}
-}
-
-func TestClassesOfDevicesAreOnlyInTheFileOfJobExtensions(t *testing.T) {
-	rendered := render(t, countClaims)
-	if files := slices.Collect(maps.Keys(kind(rendered, "ConfigMap"))); !slices.Equal(files, []string{extensions}) {
-		t.Errorf("the files are those of %v", files)
 	}
 }

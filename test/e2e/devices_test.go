@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/test/harness"
@@ -39,4 +40,74 @@ func TestTypesOfGPUsAreGivenOutApart(t *testing.T) {
 		l.Delete(harness.Jobs, name)
 	}
 	l.ExpectFree()
+}
+
+// spelledJob requests devices under a name. The scheduler finds none, so its pod waits for a node.
+func spelledJob(name, resource string, count int) string {
+	return fmt.Sprintf(`{apiVersion: batch/v1, kind: Job, metadata: {name: %s}, spec: {suspend: true, template: {spec: {
+		restartPolicy: Never, containers: [{name: main, image: main, resources: {limits: {%q: %d}}}]}}}}`+"\n---\n", name, resource, count)
+}
+
+// claimingPods are the fields of a pod that claims two devices.
+const claimingPods = `restartPolicy: Never, resourceClaims: [{name: own, resourceClaimTemplateName: two}],
+	containers: [{name: main, image: main, resources: {claims: [{name: own}]}}]`
+
+// A device has several names: that of its class, that of the extended resource of its class, and claims of its class. Quota
+// on one of them limits all, whether a job requests it or a pod outside of the queue.
+func TestADeviceIsChargedOnceByWhateverNameItIsRequested(t *testing.T) {
+	const classes = "--device-classes=spelled.example.com=example.com/spelled"
+	l := suite.Env(t, "spelled")
+	controller := suite.Program(t, harness.Controller, classes, "--count-unqueued-pods")
+	extensions := suite.Program(t, harness.Extensions, "--enabled-extensions="+enabled, classes)
+	controller.Start()
+	extensions.Start()
+	l.Tree(`{example.com/spelled: "2"}`)
+	l.Apply(`{apiVersion: resource.k8s.io/v1, kind: DeviceClass, metadata: {name: spelled.example.com}, spec: {extendedResourceName: vendor.example.com/spelled}}
+---
+{apiVersion: resource.k8s.io/v1, kind: ResourceClaimTemplate, metadata: {name: two}, spec: {spec: {devices: {requests: [{name: d, exactly: {deviceClassName: spelled.example.com, count: 2}}]}}}}
+`)
+	claiming := `{apiVersion: batch/v1, kind: Job, metadata: {name: claiming}, spec: {suspend: true, template: {spec: {` + claimingPods + `}}}}`
+	names := map[string]string{"implicit": "deviceclass.resource.kubernetes.io/spelled.example.com", "extended": "vendor.example.com/spelled", "mapped": "example.com/spelled"}
+
+	l.Apply(claiming)
+	l.WaitForPhase("Job", "claiming", "Dequeued", "Running")
+	for name, resource := range names {
+		l.Apply(spelledJob(name, resource, 1) + spelledJob("large-"+name, resource, 8))
+		l.WaitForReason("Job", name, wellknown.ReasonQuotaExceeded)
+		l.WaitForReason("Job", "large-"+name, wellknown.ReasonExceedsMaxQuota)
+	}
+	l.Apply(spelledJob("unknown", "deviceclass.resource.kubernetes.io/unknown.example.com", 1))
+	l.WaitForReason("Job", "unknown", wellknown.ReasonInvalidRequest)
+	for name := range names {
+		l.Delete(harness.Jobs, "large-"+name)
+	}
+	l.Delete(harness.Jobs, "unknown")
+	for _, name := range []string{"extended", "mapped"} {
+		l.Delete(harness.Jobs, name)
+	}
+	l.Delete(harness.Jobs, "claiming")
+	l.WaitForPhase("Job", "implicit", "Dequeued", "Running")
+	l.Delete(harness.Jobs, "implicit")
+	l.ExpectFree()
+
+	for name, pod := range map[string]string{
+		"claims":   claimingPods,
+		"implicit": `containers: [{name: main, image: main, resources: {limits: {deviceclass.resource.kubernetes.io/spelled.example.com: 2}}}]`,
+		"extended": `containers: [{name: main, image: main, resources: {limits: {vendor.example.com/spelled: 2}}}]`,
+	} {
+		l.Apply(fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: %s}, spec: {%s}}`, name, pod))
+		harness.Eventually(t, time.Minute, "the pod "+name+" is charged", func() (bool, string) {
+			free, why := l.Free()
+			return !free, why
+		})
+		l.Apply(spelledJob("beside-"+name, "example.com/spelled", 1))
+		waits := l.WaitForReason("Job", "beside-"+name, wellknown.ReasonQuotaExceeded)
+		if want := "insufficient example.com/spelled in quota root/team: requested 1, used 2 of max 2 (2 by pods outside of the queue)"; waits.Status.Message != want {
+			t.Errorf("beside a pod that %s the message is %q, want %q", name, waits.Status.Message, want)
+		}
+		l.Delete(harness.Pods, name)
+		l.WaitForPhase("Job", "beside-"+name, "Dequeued", "Running")
+		l.Delete(harness.Jobs, "beside-"+name)
+		l.ExpectFree()
+	}
 }

@@ -50,7 +50,7 @@ The kinds of jobs, by their names in enabledExtensions. Templates for conditions
 {{- if or (eq $values.rbac.grant "all") (eq (lower $values.controller.queueGroupPlugin) (index . 1)) }}true{{ end -}}
 {{- end -}}
 
-{{/* Whether job-extensions gets the permissions to count claims of devices. */}}
+{{/* Whether the programs get the permissions to count the devices of DeviceClasses. */}}
 {{- define "kube-queue.countsClaims" -}}
 {{- if or (eq .Values.rbac.grant "all") .Values.devices.classes }}true{{ end -}}
 {{- end -}}

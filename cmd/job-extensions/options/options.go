@@ -67,8 +67,7 @@ func (o *Options) declare(set *settings.Set) {
 			"Requests and limits that webhooks add to each pod, for example by sidecars: NAMESPACE:requests.RESOURCE=AMOUNT:limits.RESOURCE=AMOUNT,"+
 				" separated by commas; NAMESPACE: for nothing. Namespace * is for all other namespaces.")
 	}, settings.Setting{Flag: "additional-resources", Field: "additionalResources", Form: settings.Resources, Check: o.checkAdditional})
-	o.Devices.DeclareClasses(set)
-	o.Devices.DeclareTypes(set)
+	o.Devices.Declare(set)
 	o.Webhook.Declare(set, "which hold jobs where the API server does not serve MutatingAdmissionPolicy")
 	for _, name := range [...]string{"QueueGroupPlugin", "StrictPriority", "StrictConsistency"} {
 		set.PassOver(name, "only kube-queue-controller reads it, not "+Name)

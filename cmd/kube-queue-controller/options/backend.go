@@ -30,7 +30,7 @@ func backends() []quotaBackend {
 		}, nil},
 		// The API server enforces the limits of a ResourceQuota unchanged and on all pods, and a
 		// ResourceQuota guarantees nothing that could be lent.
-		{"resourcequota", func(*Options) backend.Source { return resourcequota.New() }, []string{flagOversell, flagReclaim, flagPauseBorrowing, flagCountUnqueuedPods}},
+		{"resourcequota", func(o *Options) backend.Source { return resourcequota.New(o.Devices.Rules.Classes) }, []string{flagOversell, flagReclaim, flagPauseBorrowing, flagCountUnqueuedPods}},
 	}
 }
 

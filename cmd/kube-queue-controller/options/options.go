@@ -93,7 +93,7 @@ func (o *Options) declare(set *settings.Set) {
 		settings.Setting{Flag: "policy", Field: "policy", Env: []string{envStrictPriority, envStrictConsistency}, FromEnv: policyOf, Check: o.checkPolicy},
 		settings.Setting{Flag: "backoff-initial", Field: "backoff.initial", Check: func() error { return checkBackoff(o.Backoff.Initial) }},
 		settings.Setting{Flag: "backoff-max", Field: "backoff.max", Check: func() error { return checkBackoff(o.Backoff.Max) }})
-	o.Devices.DeclareTypes(set)
+	o.Devices.Declare(set)
 	set.Group("Work", o.addWorkFlags,
 		settings.Setting{Flag: "workers", Field: "workers", Check: o.checkWorkers},
 		settings.Setting{Flag: "status-interval", Field: "statusInterval", Check: o.checkStatusInterval},
@@ -172,7 +172,7 @@ func (o *Options) validate() error {
 }
 
 func (o *Options) inForce() []any {
-	shown := []any{"quotaBackend", o.backend.name, "policy", o.Policy, "deviceTypes", o.Devices.Types, "webhook", o.Webhook.Address}
+	shown := []any{"quotaBackend", o.backend.name, "policy", o.Policy, "deviceClasses", o.Devices.Classes, "deviceTypes", o.Devices.Types, "webhook", o.Webhook.Address}
 	if len(o.backend.idle) == 0 {
 		shown = append(shown, "oversellRate", o.Oversell.String(), "reclaim", o.Reclaim, "pauseBorrowing", o.PauseBorrowing, "countUnqueuedPods", o.CountUnqueuedPods)
 	}

@@ -30,6 +30,7 @@ func TestEachSettingIsSetByItsFlagItsVariablesAndItsField(t *testing.T) {
 					"RoundRobin": {"StrictPriority=false"}, "Priority": {"StrictConsistency=true"}, "Block": {"StrictPriority=true", "StrictConsistency=true"}}},
 			settingstest.Row{Flag: "backoff-initial", Field: "backoff.initial", Values: []string{"2s", "1ms"}},
 			settingstest.Row{Flag: "backoff-max", Field: "backoff.max", Values: []string{"2m0s", "1s"}},
+			settingstest.Row{Flag: "device-classes", Field: "devices.classes", Values: []string{"a=example.com/gpu", "a=example.com/gpu,b="}},
 			settingstest.Row{Flag: "device-types", Field: "devices.types", Values: []string{"example.com/gpu::gpu/other", "example.com/gpu:model=h100:gpu/h100,example.com/gpu:model=:gpu/a"}},
 			settingstest.Row{Flag: "workers", Field: "workers", Values: []string{"1", "9"}},
 			settingstest.Row{Flag: "status-interval", Field: "statusInterval", Values: []string{"200ms", "1h0m0s"}},
@@ -98,7 +99,7 @@ func TestSettingsThatAreNotKnownAreRefusedWithWhatIs(t *testing.T) {
 		{"a backoff of years", "", "--backoff-max=100000h", []string{"--backoff-max", "24h"}},
 		{"a first backoff above the longest", "", "--backoff-initial=21s", []string{"--backoff-initial", "21s", "--backoff-max", "20s"}},
 		{"a type of devices without a rule", "", "--device-types=example.com/gpu:h100", []string{"--device-types", "example.com/gpu:h100", "RESOURCE:LABEL=VALUE:TYPE"}},
-		{"classes of devices, which only job-extensions counts", "", "--device-classes=gpu.example.com=example.com/gpu", []string{"unknown flag", "--device-classes"}},
+		{"a class of devices without a resource", "", "--device-classes=gpu.example.com", []string{"--device-classes", "gpu.example.com", "CLASS=RESOURCE"}},
 		{"an unknown feature", "", "--feature-gates=InvariantAudit=false,Nothing=true", []string{"--feature-gates", "Nothing", "InvariantAudit"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -162,12 +163,12 @@ func TestBackoffIsWhatWasSet(t *testing.T) {
 	}
 }
 
-func TestTheTypesOfDevicesAreRead(t *testing.T) {
-	o, err := read(t, nil, "--device-types=example.com/gpu:model=h100:gpu/h100,example.com/gpu::gpu/any")
+func TestTheRulesForDevicesAreRead(t *testing.T) {
+	o, err := read(t, nil, "--device-classes=a/memory=example.com/memory", "--device-types=example.com/gpu:model=h100:gpu/h100,example.com/gpu::gpu/any")
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := requests.Rules{Types: map[corev1.ResourceName]requests.Types{"example.com/gpu": {
+	want := requests.Rules{Classes: map[string]corev1.ResourceName{"a/memory": "example.com/memory"}, Types: map[corev1.ResourceName]requests.Types{"example.com/gpu": {
 		Names: map[string]map[string]corev1.ResourceName{"model": {"h100": "gpu/h100"}}, Default: "gpu/any",
 	}}}
 	if !reflect.DeepEqual(o.Devices.Rules, want) {

@@ -16,27 +16,29 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// listedClaims are the claims and their templates, from informers. They are watched only
-// if devices of claims are counted.
+// listedClaims are the claims, their templates and the classes of devices, from informers. They
+// are watched only if devices of classes are counted.
 type listedClaims struct {
 	claims    resourcelisters.ResourceClaimLister
 	templates resourcelisters.ResourceClaimTemplateLister
+	classes   resourcelisters.DeviceClassLister
 	factory   informers.SharedInformerFactory
 	informers []cache.SharedIndexInformer
 }
 
-// newClaims calls changed with each claim or template that is created, changed or deleted,
+// newClaims calls changed with each claim, template or class that is created, changed or deleted,
 // except the claims that are created for pods.
 func newClaims(kube kubernetes.Interface, changed func(obj any)) (*listedClaims, error) {
 	factory := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithTransform(slimClaim))
-	claims, templates := factory.Resource().V1().ResourceClaims(), factory.Resource().V1().ResourceClaimTemplates()
+	api := factory.Resource().V1()
+	claims, templates, classes := api.ResourceClaims(), api.ResourceClaimTemplates(), api.DeviceClasses()
 	c := &listedClaims{
-		claims: claims.Lister(), templates: templates.Lister(), factory: factory,
-		informers: []cache.SharedIndexInformer{claims.Informer(), templates.Informer()},
+		claims: claims.Lister(), templates: templates.Lister(), classes: classes.Lister(), factory: factory,
+		informers: []cache.SharedIndexInformer{claims.Informer(), templates.Informer(), classes.Informer()},
 	}
 	for _, informer := range c.informers {
 		if _, err := informer.AddEventHandler(claimHandler(changed)); err != nil {
-			return nil, fmt.Errorf("watching ResourceClaims and ResourceClaimTemplates: %w", err)
+			return nil, fmt.Errorf("watching ResourceClaims, ResourceClaimTemplates and DeviceClasses: %w", err)
 		}
 	}
 	return c, nil
@@ -54,7 +56,7 @@ func claimHandler(changed func(obj any)) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) { all.OnAdd(obj, false) },
 		UpdateFunc: func(old, obj any) {
-			if !equality.Semantic.DeepEqual(claimOf(old), claimOf(obj)) {
+			if !equality.Semantic.DeepEqual(specOf(old), specOf(obj)) {
 				all.OnUpdate(old, obj)
 			}
 		},
@@ -84,13 +86,23 @@ func claimOf(obj any) *resourcev1.ResourceClaimSpec {
 	}
 }
 
-// slimClaim retains the number and the classes of the devices.
+// specOf returns the spec of a claim, of a template's claim, or of a class.
+func specOf(obj any) any {
+	if class, is := obj.(*resourcev1.DeviceClass); is {
+		return class.Spec
+	}
+	return claimOf(obj)
+}
+
+// slimClaim retains what the devices of a claim count as, and the name of the resource that a class provides.
 func slimClaim(obj any) (any, error) {
 	switch o := obj.(type) {
 	case *resourcev1.ResourceClaim:
 		o.ManagedFields, o.Annotations, o.Status = nil, nil, resourcev1.ResourceClaimStatus{}
 	case *resourcev1.ResourceClaimTemplate:
 		o.ManagedFields, o.Annotations, o.Spec.ObjectMeta = nil, nil, metav1.ObjectMeta{}
+	case *resourcev1.DeviceClass:
+		o.ManagedFields, o.Annotations, o.Spec = nil, nil, resourcev1.DeviceClassSpec{ExtendedResourceName: o.Spec.ExtendedResourceName}
 	}
 	if claim := claimOf(obj); claim != nil {
 		slimDevices(&claim.Devices)
@@ -103,11 +115,11 @@ func slimDevices(devices *resourcev1.DeviceClaim) {
 	for i := range devices.Requests {
 		request := &devices.Requests[i]
 		if exactly := request.Exactly; exactly != nil {
-			exactly.Selectors, exactly.Tolerations, exactly.Capacity = nil, nil, nil
+			exactly.Selectors, exactly.Tolerations = nil, nil
 		}
 		for j := range request.FirstAvailable {
 			sub := &request.FirstAvailable[j]
-			sub.Selectors, sub.Tolerations, sub.Capacity = nil, nil, nil
+			sub.Selectors, sub.Tolerations = nil, nil
 		}
 	}
 }
@@ -121,7 +133,7 @@ func (c *listedClaims) start(ctx context.Context, served func() (bool, error)) (
 	}
 	if found {
 		c.factory.StartWithContext(ctx)
-		return []cache.InformerSynced{c.informers[0].HasSynced, c.informers[1].HasSynced}, nil
+		return syncedBy(c.informers), nil
 	}
 	klog.FromContext(ctx).Info("Warning: the API server does not serve the claims that setting devices.classes counts (Kubernetes 1.34 or later),"+
 		" so jobs with claims wait with reason InvalidRequest", "groupVersion", resourcev1.SchemeGroupVersion)

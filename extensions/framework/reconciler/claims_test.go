@@ -35,6 +35,9 @@ func TestAChangeOfAClaimIsReportedOnlyIfItMayChangeARequest(t *testing.T) {
 	ofPod := one.DeepCopy()
 	ofPod.OwnerReferences = []metav1.OwnerReference{{Kind: "Pod", Name: "p", Controller: ptr.To(true)}}
 	template := &resourcev1.ResourceClaimTemplate{}
+	provides := &resourcev1.DeviceClass{Spec: resourcev1.DeviceClassSpec{ExtendedResourceName: ptr.To("example.com/gpu")}}
+	labelled := provides.DeepCopy()
+	labelled.Labels = map[string]string{"a": "b"}
 
 	reported := 0
 	handler := claimHandler(func(any) { reported++ })
@@ -51,6 +54,8 @@ func TestAChangeOfAClaimIsReportedOnlyIfItMayChangeARequest(t *testing.T) {
 		{"a claim is created for a pod", func() { handler.OnAdd(ofPod, false) }, 0},
 		{"the claim of a pod is deleted", func() { handler.OnDelete(ofPod) }, 0},
 		{"a template is created", func() { handler.OnAdd(template, true) }, 1},
+		{"a class provides a resource", func() { handler.OnUpdate(&resourcev1.DeviceClass{}, provides) }, 1},
+		{"a class gets a label", func() { handler.OnUpdate(provides, labelled) }, 0},
 	} {
 		reported = 0
 		c.does()
@@ -60,7 +65,7 @@ func TestAChangeOfAClaimIsReportedOnlyIfItMayChangeARequest(t *testing.T) {
 	}
 }
 
-func TestAClaimRetainsOnlyItsClassesAndCounts(t *testing.T) {
+func TestAClaimRetainsOnlyWhatItsDevicesCountAs(t *testing.T) {
 	given := claim(t, `
 metadata: {name: a, annotations: {x: z}, managedFields: [{manager: m}]}
 spec:
@@ -77,8 +82,8 @@ metadata: {name: a}
 spec:
   devices:
     requests:
-    - {name: r, exactly: {deviceClassName: gpu, count: 2, allocationMode: ExactCount, adminAccess: true}}
-    - {name: s, firstAvailable: [{name: f, deviceClassName: npu, count: 3}]}
+    - {name: r, exactly: {deviceClassName: gpu, count: 2, allocationMode: ExactCount, adminAccess: true, capacity: {requests: {memory: 1Gi}}}}
+    - {name: s, firstAvailable: [{name: f, deviceClassName: npu, count: 3, capacity: {requests: {memory: 1Gi}}}]}
 `)
 	template := &resourcev1.ResourceClaimTemplate{Spec: resourcev1.ResourceClaimTemplateSpec{Spec: *given.Spec.DeepCopy()}}
 	for _, obj := range []any{given, template} {
@@ -123,11 +128,11 @@ func TestClaimsThatAreNotServedAreNotWaitedFor(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		synced, err := claims.start(ctx, func() (bool, error) { return served, nil })
-		if err != nil || served != (len(synced) == 2) {
+		if err != nil || served != (len(synced) == 3) {
 			t.Errorf("served %t: waits for %d caches, error %v", served, len(synced), err)
 		}
 		if served {
-			if path := <-requested; !strings.HasPrefix(path, "/apis/resource.k8s.io/v1/resourceclaim") {
+			if path := <-requested; !strings.HasPrefix(path, "/apis/resource.k8s.io/v1/") {
 				t.Errorf("requested was %s", path)
 			}
 		} else if len(requested) > 0 {

@@ -29,7 +29,7 @@ type listedCluster struct {
 	factory        informers.SharedInformerFactory
 	informers      []cache.SharedIndexInformer
 	rules          requests.Rules
-	// claims is nil if no devices of claims are counted.
+	// claims is nil if no devices of classes are counted.
 	claims *listedClaims
 }
 
@@ -67,8 +67,18 @@ func (c *listedCluster) start(ctx context.Context, claimsServed func() (bool, er
 	return append(c.synced(), claims...), err
 }
 
-// Rules returns the administrator's rules for what pods request.
-func (c *listedCluster) Rules() requests.Rules { return c.rules }
+// Rules returns the administrator's rules for what pods request, with the resources that the
+// DeviceClasses provide.
+func (c *listedCluster) Rules() requests.Rules {
+	if c.claims == nil {
+		return c.rules
+	}
+	classes, err := c.claims.classes.List(labels.Everything())
+	if err != nil {
+		return c.rules
+	}
+	return c.rules.WithClasses(classes)
+}
 
 // ClaimTemplate returns the claim that a ResourceClaimTemplate describes.
 func (c *listedCluster) ClaimTemplate(namespace, name string) (*resourcev1.ResourceClaimSpec, bool) {
@@ -80,9 +90,11 @@ func (c *listedCluster) Claim(namespace, name string) (*resourcev1.ResourceClaim
 	return c.claims.claim(namespace, name)
 }
 
-func (c *listedCluster) synced() []cache.InformerSynced {
-	synced := make([]cache.InformerSynced, len(c.informers))
-	for i, informer := range c.informers {
+func (c *listedCluster) synced() []cache.InformerSynced { return syncedBy(c.informers) }
+
+func syncedBy(informers []cache.SharedIndexInformer) []cache.InformerSynced {
+	synced := make([]cache.InformerSynced, len(informers))
+	for i, informer := range informers {
 		synced[i] = informer.HasSynced
 	}
 	return synced

@@ -74,9 +74,9 @@ func (f *Framework) servesAll(gv schema.GroupVersion, resources []string) (bool,
 	return true, nil
 }
 
-// servesClaims reports whether the API server serves claims and their templates.
+// servesClaims reports whether the API server serves claims, their templates and the classes of devices.
 func (f *Framework) servesClaims() (bool, error) {
-	return f.servesAll(resourcev1.SchemeGroupVersion, []string{"resourceclaims", "resourceclaimtemplates"})
+	return f.servesAll(resourcev1.SchemeGroupVersion, []string{"resourceclaims", "resourceclaimtemplates", "deviceclasses"})
 }
 
 // warnIfNothingHolds logs at start that marked jobs are suspended late, if they are.

@@ -18,6 +18,8 @@ import (
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/pkg/controller/devicewatch"
+	"kube-queue.dev/kube-queue/pkg/pods"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
@@ -50,9 +52,12 @@ type PodRules struct {
 	// Weigh returns what the pod uses, or what it uses after it has ended. It is called by any
 	// goroutine. It is nil if pods use nothing of the quota; they are not watched then.
 	Weigh func(pod *corev1.Pod, ended bool) PodUse
-	// Requests returns the amounts with which the pod is charged. It is called by the goroutine
-	// that decides.
-	Requests func(PodUse) resources.Vector
+	// Requests returns the amounts with which the pod is charged, and those of the claims that it
+	// may share with other pods. It is called by the goroutine that decides, and again whenever
+	// Devices reports a change of the pod's devices.
+	Requests func(PodUse) (resources.Vector, []pods.Shared)
+	// Devices watches the devices of pods.
+	Devices *devicewatch.Watch
 	// CountEnded is whether pods that have ended use quota. They are not watched otherwise.
 	CountEnded bool
 	// Strays are the pods that count for their namespace although they belong to no unit.

@@ -146,8 +146,9 @@ func (w *Watch) current(seen *pod) pods.Pod {
 	if seen.unschedulable != (unique.Handle[string]{}) {
 		message = seen.unschedulable.Value()
 	}
+	own, shared := w.rules.Requests(use)
 	return pods.Pod{Namespace: seen.Namespace, UID: string(seen.UID), Owner: seen.owner,
-		Requests: w.rules.Requests(use), Terminating: !seen.goneAt.IsZero(), Stray: seen.stray, Unschedulable: message}
+		Requests: own, Shared: shared, Terminating: !seen.goneAt.IsZero(), Stray: seen.stray, Unschedulable: message}
 }
 
 // podEnded is called when the grace period of a pod that is being deleted is over.

@@ -11,6 +11,7 @@ package podwatch
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,6 +33,9 @@ type Watch struct {
 	clock  clock.Clock
 	put    func(func() scheduler.Event)
 	ending *ending
+	config *rest.Config
+	// again has the keys of the pods that will be counted again.
+	again sync.Map
 	// pods and kinds are the informers. Kinds are those of the objects between pods and jobs.
 	pods  cache.SharedIndexInformer
 	kinds []*ownerKind
@@ -40,7 +44,7 @@ type Watch struct {
 // New returns a Watch. put makes the goroutine that decides call the function and apply the event,
 // which may be nil, in the order of the calls. It never blocks.
 func New(config *rest.Config, rules backend.PodRules, c clock.Clock, put func(func() scheduler.Event)) (*Watch, error) {
-	w := &Watch{rules: rules, clock: c, put: put}
+	w := &Watch{rules: rules, clock: c, put: put, config: config}
 	w.ending = newEnding(c, w.podEnded)
 	config = rest.CopyConfig(config)
 	config.ContentType = runtime.ContentTypeProtobuf
@@ -55,6 +59,9 @@ func New(config *rest.Config, rules backend.PodRules, c clock.Clock, put func(fu
 		}
 	})).Core().V1().Pods().Informer()
 	if err := w.pods.SetTransform(w.slim); err != nil {
+		return nil, fmt.Errorf("watching pods: %w", err)
+	}
+	if err := w.pods.AddIndexers(cache.Indexers{byDevices: devicesOf}); err != nil {
 		return nil, fmt.Errorf("watching pods: %w", err)
 	}
 	if w.kinds, err = newOwnerKinds(config); err != nil {
@@ -73,6 +80,9 @@ func (w *Watch) Start(ctx context.Context) (synced []cache.InformerSynced, err e
 		}
 		go informer.RunWithContext(ctx)
 		return registration.HasSynced, nil
+	}
+	if synced, err = w.watchDevices(ctx); err != nil {
+		return nil, err
 	}
 	has, err := follow("pods", w.pods, changes(samePod, w.podSeen, w.podGone))
 	if err != nil {

@@ -38,11 +38,11 @@ func newDesk(t *testing.T, strays backend.Strays) *desk {
 	d := &desk{t: t, clock: clocktesting.NewFakeClock(time.Unix(1e9, 0)), ledger: pods.New()}
 	rules := backend.PodRules{Strays: strays,
 		Weigh: func(_ *corev1.Pod, ended bool) backend.PodUse { return !ended },
-		Requests: func(use backend.PodUse) resources.Vector {
+		Requests: func(use backend.PodUse) (resources.Vector, []pods.Shared) {
 			if use != true {
-				return nil
+				return nil, nil
 			}
-			return resources.Vector{{ID: 1, Value: 1}}
+			return resources.Vector{{ID: 1, Value: 1}}, nil
 		}}
 	w, err := New(&rest.Config{Host: "http://nowhere"}, rules, d.clock, func(event func() scheduler.Event) {
 		d.mu.Lock()
@@ -119,6 +119,61 @@ func stored[T any](t *testing.T, transform func(any) (any, error), object any) T
 		t.Fatal(err)
 	}
 	return reduced.(T)
+}
+
+// claiming is the use of a pod that has claims. A pod uses each of them once.
+type claiming struct {
+	keys   []string
+	amount *int64
+}
+
+func (c claiming) ClaimKeys() []string { return c.keys }
+
+func TestAPodIsCountedAgainWhenItsDevicesChange(t *testing.T) {
+	d := newDesk(t, backend.AllPods)
+	amount := int64(1)
+	d.rules.Weigh = func(p *corev1.Pod, _ bool) backend.PodUse {
+		if p.Name == "p" {
+			return claiming{[]string{"a/c"}, &amount}
+		}
+		return nil
+	}
+	d.rules.Requests = func(use backend.PodUse) (resources.Vector, []pods.Shared) {
+		if c, is := use.(claiming); is {
+			return resources.Vector{{ID: 1, Value: *c.amount}}, nil
+		}
+		return nil, nil
+	}
+	first := d.pod("")
+	for _, p := range []*pod{first, d.pod("", func(p *corev1.Pod) { p.Name, p.UID = "other", "other" })} {
+		if err := d.pods.GetStore().Add(p); err != nil {
+			t.Fatal(err)
+		}
+		d.podSeen(p)
+	}
+	d.uses("", 1)
+	for _, c := range []struct {
+		devices string
+		to      int64
+		counted int
+	}{{"a/c", 5, 1}, {"a/d", 5, 0}, {anyDevice, 7, 1}} {
+		amount = c.to
+		d.countAgain(c.devices)
+		if d.countAgain(c.devices); d.pending() != c.counted {
+			t.Errorf("%s: pods are counted again %d times, want %d", c.devices, d.pending(), c.counted)
+		}
+		d.uses("", c.to)
+	}
+	// It is deleted before it is counted again.
+	d.countAgain("a/c")
+	d.podGone(first)
+	d.mu.Lock()
+	slices.Reverse(d.taken)
+	d.mu.Unlock()
+	if err := d.pods.GetStore().Delete(first); err != nil {
+		t.Fatal(err)
+	}
+	d.uses("", 0)
 }
 
 func (d *desk) hold(uid string) { d.ledger.Hold(pods.Holder{Namespace: "a", UID: uid}) }

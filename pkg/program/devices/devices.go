@@ -1,6 +1,5 @@
 // Package devices declares the settings for devices such as GPUs, so that both programs read
-// them in the same way. job-extensions has all of them. kube-queue-controller has only the
-// types, because it counts no claims.
+// them in the same way.
 package devices
 
 import (
@@ -20,22 +19,17 @@ type Settings struct {
 	Classes, Types string
 }
 
-// DeclareClasses adds the setting devices.classes to the set.
-func (s *Settings) DeclareClasses(set *settings.Set) {
+// Declare adds the settings to the set.
+func (s *Settings) Declare(set *settings.Set) {
 	set.Group(heading, func(fs *pflag.FlagSet) {
 		fs.StringVar(&s.Classes, "device-classes", s.Classes,
-			"Resources as which the devices of ResourceClaims count, by DeviceClass: CLASS=RESOURCE, separated by commas; CLASS= for devices that are not counted."+
-				" A job with a claim of another DeviceClass is not admitted.")
-	}, settings.Setting{Flag: "device-classes", Field: "devices.classes", Form: settings.Texts, Check: s.checkClasses})
-}
-
-// DeclareTypes adds the setting devices.types to the set.
-func (s *Settings) DeclareTypes(set *settings.Set) {
-	set.Group(heading, func(fs *pflag.FlagSet) {
+			"Resources as which devices count, by DeviceClass, whether pods claim or request them: CLASS=RESOURCE, separated by commas; CLASS= for devices that are not counted."+
+				" CLASS/CAPACITY=RESOURCE counts the capacity that claims request of shared devices. A job with devices of another class is not admitted. It must be the same for both programs.")
 		fs.StringVar(&s.Types, "device-types", s.Types,
 			"Types of devices, which are charged in addition to the resource: RESOURCE:LABEL=VALUE:TYPE for pods that require a node label with a value,"+
 				" and RESOURCE::TYPE for all other pods, separated by commas. It must be the same for both programs.")
-	}, settings.Setting{Flag: "device-types", Field: "devices.types", Form: settings.Types, Check: s.checkTypes})
+	}, settings.Setting{Flag: "device-classes", Field: "devices.classes", Form: settings.Texts, Check: s.checkClasses},
+		settings.Setting{Flag: "device-types", Field: "devices.types", Form: settings.Types, Check: s.checkTypes})
 }
 
 func (s *Settings) checkClasses() (err error) {

@@ -60,7 +60,11 @@ func New(names *resources.Names) *Backend {
 // The observations that a Backend processes.
 type (
 	// QuotaSeen means that a ResourceQuota exists or has changed.
-	QuotaSeen struct{ Quota *corev1.ResourceQuota }
+	QuotaSeen struct {
+		Quota *corev1.ResourceQuota
+		// Keys has the keys by which pods count under other keys of the quota.
+		Keys map[string]string
+	}
 	// QuotaGone means that a ResourceQuota was deleted.
 	QuotaGone struct{ Namespace, Name string }
 )
@@ -69,7 +73,7 @@ type (
 func (b *Backend) Observe(seen any) quota.Effect {
 	switch seen := seen.(type) {
 	case QuotaSeen:
-		return b.setLimits(b.group(seen.Quota.Namespace), seen.Quota.Name, read(seen.Quota))
+		return b.setLimits(b.group(seen.Quota.Namespace), seen.Quota.Name, read(seen.Quota, seen.Keys))
 	case QuotaGone:
 		return b.setLimits(b.group(seen.Namespace), seen.Name, nil)
 	}

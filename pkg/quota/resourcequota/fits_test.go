@@ -22,7 +22,7 @@ func bench(t *testing.T, used string) (*Backend, *group) {
 		t.Fatal(err)
 	}
 	b := New(resources.NewNames())
-	b.Observe(QuotaSeen{object})
+	b.Observe(QuotaSeen{Quota: object})
 	return b, b.group("a")
 }
 

@@ -1,6 +1,7 @@
 package resourcequota
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -28,9 +29,9 @@ type limit struct {
 	hard, used int64
 }
 
-// read returns the limits of a ResourceQuota. The API server uses the limits in the status. While they
+// read returns the limits of a ResourceQuota, for pods that count by the other keys. The API server uses the limits in the status. While they
 // lag behind the spec, the lower limits apply here.
-func read(object *corev1.ResourceQuota) *limits {
+func read(object *corev1.ResourceQuota, other map[string]string) *limits {
 	l := &limits{name: object.Name, scopes: scopesOf(object)}
 	keys := map[corev1.ResourceName]bool{}
 	for key := range object.Spec.Hard {
@@ -40,7 +41,7 @@ func read(object *corev1.ResourceQuota) *limits {
 		keys[key] = true
 	}
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
-		known, pods := keyOf(string(key))
+		known, pods := keyOf(cmp.Or(other[string(key)], string(key)))
 		if !pods {
 			continue
 		}
@@ -121,7 +122,7 @@ func ofPriorityClass(scope corev1.ScopedResourceSelectorRequirement, name string
 // same reports whether the limits differ at most in what is used.
 func (l *limits) same(other *limits) bool {
 	return other != nil && l.name == other.name && l.unknown == other.unknown &&
-		slices.EqualFunc(l.keys, other.keys, func(a, b limit) bool { return a.key == b.key && a.hard == b.hard }) &&
+		slices.EqualFunc(l.keys, other.keys, func(a, b limit) bool { return a.key == b.key && a.known == b.known && a.hard == b.hard }) &&
 		slices.EqualFunc(l.scopes, other.scopes, func(a, b corev1.ScopedResourceSelectorRequirement) bool {
 			return a.ScopeName == b.ScopeName && a.Operator == b.Operator && slices.Equal(a.Values, b.Values)
 		})

@@ -305,7 +305,7 @@ func TestPropertyRoomIsWhatBothTruthsLeave(t *testing.T) {
 			"a quota is seen": func(t *rapid.T) {
 				q := drawQuota(t, names.Draw(t, "name"))
 				m.quotas[q.Name] = q
-				observe(QuotaSeen{q})
+				observe(QuotaSeen{Quota: q})
 			},
 			"a status is seen": func(t *rapid.T) {
 				q := m.quotas[names.Draw(t, "name")]
@@ -317,7 +317,7 @@ func TestPropertyRoomIsWhatBothTruthsLeave(t *testing.T) {
 					q.Status.Used[key] = *resource.NewQuantity(int64(rapid.IntRange(0, 12).Draw(t, "used")), resource.DecimalSI)
 				}
 				m.quotas[q.Name] = q
-				observe(QuotaSeen{q})
+				observe(QuotaSeen{Quota: q})
 			},
 			"a quota is gone": func(t *rapid.T) {
 				name := names.Draw(t, "name")

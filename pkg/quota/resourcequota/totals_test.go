@@ -24,7 +24,7 @@ func TestTotalsAreNamedAsUsersNameThem(t *testing.T) {
 		if err := yaml.UnmarshalStrict([]byte(text), object); err != nil {
 			t.Fatal(err)
 		}
-		b.Observe(QuotaSeen{object})
+		b.Observe(QuotaSeen{Quota: object})
 	}
 	g := b.group("a")
 	for _, class := range []Class{{}, {PriorityClass: "high"}} {

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/requests"
@@ -76,7 +77,7 @@ func TestAJobIsQueuedAgainWhenTheTemplateOfItsClaimIsCreated(t *testing.T) {
 	})
 	s.createTemplate("gpus", devices("other.example.com", 3))
 	s.saysInvalid(`pod set "main": claim "own": ResourceClaimTemplate "gpus": request "gpus": devices of DeviceClass "other.example.com" cannot be counted;` +
-		` use another class, or ask an administrator to add this one to setting devices.classes of job-extensions`)
+		` use another class, or ask an administrator to add this one to setting devices.classes`)
 	s.deleteTemplate("gpus")
 	s.createTemplate("gpus", devices("gpu.example.com", 1))
 	s.requestsDevices("2", "")
@@ -99,4 +100,29 @@ func TestAClaimByNameCountsOnceForAJobAndHasTheTypeOfItsPods(t *testing.T) {
 	if got := unit.Spec.PodSets[0].Requests; !equality.Semantic.DeepEqual(got, own) {
 		t.Errorf("a pod requests %v, want %v", got, own)
 	}
+}
+
+func TestAJobIsQueuedAgainWhenAClassProvidesTheResourceThatItRequests(t *testing.T) {
+	t.Parallel()
+	s := begin(t, cluster, batchJob, annotated, `{spec: {parallelism: 2, completions: 2, template: {spec: {
+		containers: [{name: main, image: main, resources: {requests: {cpu: 1}, limits: {vendor.example.com/gpu: 1, deviceclass.resource.kubernetes.io/gpu.example.com: 2}}}]}}}}`)
+	s.hasUnit("with both names", func(u *v1alpha1.QueueUnit) bool {
+		return equality.Semantic.DeepEqual(u.Spec.Resource, corev1.ResourceList{"cpu": resource.MustParse("2"),
+			"vendor.example.com/gpu": resource.MustParse("2"), "example.com/gpu": resource.MustParse("4")})
+	})
+	class := &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "gpu.example.com"}, Spec: resourcev1.DeviceClassSpec{ExtendedResourceName: ptr.To("vendor.example.com/gpu")}}
+	classes := s.core.ResourceV1().DeviceClasses()
+	_, err := classes.Create(t.Context(), class, metav1.CreateOptions{})
+	s.must(err)
+	s.requestsDevices("6", "")
+	s.must(classes.Delete(t.Context(), class.Name, metav1.DeleteOptions{}))
+	s.hasUnit("with both names again", func(u *v1alpha1.QueueUnit) bool { return len(u.Spec.Resource) == 3 })
+}
+
+func TestAJobWithDevicesOfAnUnknownClassIsInvalid(t *testing.T) {
+	t.Parallel()
+	s := begin(t, cluster, batchJob, annotated, `{spec: {template: {spec: {
+		containers: [{name: main, image: main, resources: {limits: {deviceclass.resource.kubernetes.io/other.example.com: 1}}}]}}}}`)
+	s.saysInvalid(`pod set "main": resource deviceclass.resource.kubernetes.io/other.example.com: devices of DeviceClass "other.example.com" cannot be counted;` +
+		` use another class, or ask an administrator to add this one to setting devices.classes`)
 }

@@ -1,9 +1,8 @@
 {{/*
 The common part of both programs. The argument is a dict of root, name, values (the
-program's part of values.yaml), path (the key of that part), devices (the program's part of
-the value devices), fixed (settings that have their own values: lists of field, flag and
-what to set instead), configKind, args, env, webhook (whether it serves webhooks) and clientCA (the
-Secret with the CA of who may call them; empty for everybody).
+program's part of values.yaml), path (the key of that part), fixed (settings that have their
+own values: lists of field, flag and what to set instead), configKind, args, env, webhook
+(whether it serves webhooks) and clientCA (the Secret with the CA of who may call them; empty for everybody).
 */}}
 
 {{- define "kube-queue.configMap" -}}
@@ -29,7 +28,7 @@ kind: {{ .configKind }}
 {{- define "kube-queue.fields" -}}
 {{- $fields := deepCopy .values.config -}}
 {{- $devices := dict -}}
-{{- range $name, $value := .devices }}{{ if $value }}{{ $_ := set $devices $name $value }}{{ end }}{{ end -}}
+{{- range $name, $value := .root.Values.devices }}{{ if $value }}{{ $_ := set $devices $name $value }}{{ end }}{{ end -}}
 {{- if $devices }}{{ $_ := set $fields "devices" $devices }}{{ end -}}
 {{- if $fields }}{{ toYaml $fields }}{{ end -}}
 {{- end -}}

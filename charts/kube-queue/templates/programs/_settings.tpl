@@ -6,7 +6,7 @@ would have no effect, or they would break probes, Services and roles.
 {{- define "kube-queue.checkSettings" -}}
 {{- $path := .path -}}
 {{- $fixed := concat .fixed (list
-  (list "devices" "--device-classes" "set the chart's value devices.classes instead")
+  (list "devices" "--device-classes" "set the chart's value devices.classes instead, which configures both programs")
   (list "devices" "--device-types" "set the chart's value devices.types instead, which configures both programs")
   (list "namespace" "--namespace" "remove it; the namespace is always kube-queue")
   (list "health.bindAddress" "--health-bind-address" "remove it; the probes use port 8081")

@@ -60,12 +60,15 @@ type inventory struct {
 }
 
 func newInventory(clock clock.Clock, rules requests.Rules, report func(tree.Cluster)) *inventory {
-	return &inventory{clock: clock, types: typesOf(rules), report: report, fresh: make(chan struct{}, 1), moved: make(chan struct{}, 1)}
+	return &inventory{clock: clock, types: namesOf(rules), report: report, fresh: make(chan struct{}, 1), moved: make(chan struct{}, 1)}
 }
 
-// typesOf returns the names of the types of devices.
-func typesOf(rules requests.Rules) map[string]bool {
+// namesOf returns the names that devices have only in the settings.
+func namesOf(rules requests.Rules) map[string]bool {
 	names := map[string]bool{}
+	for _, name := range rules.Classes {
+		names[string(name)] = true
+	}
 	for _, types := range rules.Types {
 		names[string(types.Default)] = true
 		for _, byValue := range types.Names {

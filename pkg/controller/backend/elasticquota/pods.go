@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
+	"kube-queue.dev/kube-queue/pkg/pods"
 	"kube-queue.dev/kube-queue/pkg/requests"
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
@@ -20,7 +21,8 @@ type PodOptions struct {
 	CountUnqueued bool
 }
 
-// podUse is what a pod requests, in base units by name of the resource.
+// podUse is what a pod requests, in base units by name of the resource. The use of a pod that may have devices is
+// a PodDevices.
 type podUse []amount
 
 type amount struct {
@@ -34,14 +36,20 @@ func (s *Source) Pods() backend.PodRules {
 	if s.pods.CountUnqueued {
 		strays = backend.UnqueuedPods
 	}
-	return backend.PodRules{Weigh: s.weigh, Requests: s.amounts, Strays: strays}
+	return backend.PodRules{Weigh: s.weigh, Requests: s.requests, Devices: s.devices, Strays: strays}
 }
 
 func (s *Source) weigh(p *corev1.Pod, ended bool) backend.PodUse {
 	if ended {
 		return podUse(nil)
 	}
-	list := s.pods.Rules.OfPod(p)
+	if devices := s.pods.Rules.DevicesOf(p); devices != nil {
+		return devices
+	}
+	return weighed(s.pods.Rules.OfPod(p))
+}
+
+func weighed(list corev1.ResourceList) podUse {
 	use := make(podUse, 0, len(list))
 	for _, name := range slices.Sorted(maps.Keys(list)) {
 		if value := resources.UsedValue(string(name), list[name]); value > 0 {
@@ -51,13 +59,26 @@ func (s *Source) weigh(p *corev1.Pod, ended bool) backend.PodUse {
 	return use
 }
 
-func (s *Source) amounts(use backend.PodUse) resources.Vector {
-	weighed, is := use.(podUse)
-	if !is || len(weighed) == 0 {
+func (s *Source) requests(use backend.PodUse) (own resources.Vector, shared []pods.Shared) {
+	switch use := use.(type) {
+	case podUse:
+		return s.amounts(use), nil
+	case *requests.PodDevices:
+		list, claims := s.devices.Count(use)
+		for _, claim := range slices.Sorted(maps.Keys(claims)) {
+			shared = append(shared, pods.Shared{Key: claim, Requests: s.amounts(weighed(claims[claim]))})
+		}
+		return s.amounts(weighed(list)), shared
+	}
+	return nil, nil
+}
+
+func (s *Source) amounts(use podUse) resources.Vector {
+	if len(use) == 0 {
 		return nil
 	}
-	amounts := make(resources.Vector, 0, len(weighed))
-	for _, r := range weighed {
+	amounts := make(resources.Vector, 0, len(use))
+	for _, r := range use {
 		amounts = append(amounts, resources.Amount{ID: s.names.ID(r.name.Value()), Value: r.value})
 	}
 	slices.SortFunc(amounts, func(a, b resources.Amount) int { return int(a.ID) - int(b.ID) })

@@ -21,6 +21,7 @@ import (
 	quotav1beta1 "kube-queue.dev/kube-queue/apis/quota/v1beta1"
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
+	"kube-queue.dev/kube-queue/pkg/controller/devicewatch"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/quota/tree/manifest"
@@ -36,19 +37,23 @@ var (
 
 // Source watches ElasticQuotaTrees.
 type Source struct {
-	opts   tree.Options
-	pods   PodOptions
-	names  *resources.Names
-	client dynamic.NamespaceableResourceInterface
-	forest *forest
-	keeper *keeper
+	opts tree.Options
+	pods PodOptions
+	// devices watches the devices of pods.
+	devices *devicewatch.Watch
+	names   *resources.Names
+	client  dynamic.NamespaceableResourceInterface
+	forest  *forest
+	keeper  *keeper
 	// inventory knows the cluster. seen identifies the version of the tree that it follows.
 	inventory *inventory
 	seen      string
 }
 
 // New returns a Source whose trees have the options, and that counts pods as the other options say.
-func New(opts tree.Options, pods PodOptions) *Source { return &Source{opts: opts, pods: pods} }
+func New(opts tree.Options, pods PodOptions) *Source {
+	return &Source{opts: opts, pods: pods, devices: devicewatch.New(pods.Rules)}
+}
 
 // Start begins to watch all trees.
 func (s *Source) Start(ctx context.Context, host backend.Host) ([]cache.InformerSynced, error) {

@@ -5,34 +5,50 @@ import (
 	helpers "k8s.io/component-helpers/resource"
 
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
+	"kube-queue.dev/kube-queue/pkg/pods"
 	"kube-queue.dev/kube-queue/pkg/quota/resourcequota"
+	"kube-queue.dev/kube-queue/pkg/requests"
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
 // Pods returns the rules of the API server. ResourceQuotas limit all pods, and count/pods those that have
 // ended too.
 func (s *Source) Pods() backend.PodRules {
-	return backend.PodRules{Weigh: weigh, Requests: s.requests, CountEnded: true, Strays: backend.AllPods}
+	return backend.PodRules{Weigh: s.weigh, Requests: s.requests, Devices: s.devices, CountEnded: true, Strays: backend.AllPods}
 }
 
-func weigh(p *corev1.Pod, ended bool) backend.PodUse {
+// podUse is what a pod uses that may have devices, without its requests.
+type podUse struct {
+	resourcequota.Pods
+	*requests.PodDevices
+}
+
+func (s *Source) weigh(p *corev1.Pod, ended bool) backend.PodUse {
 	one := resourcequota.Pods{Class: classOf(p), Count: 1, Ended: ended}
 	if !ended {
-		options := helpers.PodResourcesOptions{UseStatusResources: true}
-		one.Requests, one.Limits = helpers.PodRequests(p, options), helpers.PodLimits(p, options)
+		one.Limits = helpers.PodLimits(p, helpers.PodResourcesOptions{UseStatusResources: true})
+		if devices := s.rules.DevicesOf(p); devices != nil {
+			return podUse{one, devices}
+		}
+		one.Requests = s.rules.OfPod(p)
 	}
 	// Amounts that are too large count as the largest possible amount.
 	use, _ := resourcequota.Weigh(one)
 	return use
 }
 
-func (s *Source) requests(use backend.PodUse) resources.Vector {
+// requests returns no claim that pods may share: the API server counts it when it is created, whoever uses it.
+func (s *Source) requests(use backend.PodUse) (resources.Vector, []pods.Shared) {
+	if pod, is := use.(podUse); is {
+		pod.Requests, _ = s.devices.Count(pod.PodDevices)
+		use, _ = resourcequota.Weigh(pod.Pods)
+	}
 	weighed, is := use.(resourcequota.Use)
 	if !is {
-		return nil
+		return nil, nil
 	}
 	amounts, _ := s.backend.Vector(weighed)
-	return amounts
+	return amounts, nil
 }
 
 // classOf returns the class with which the API server counts the pod.

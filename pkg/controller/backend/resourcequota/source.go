@@ -15,8 +15,10 @@ import (
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
+	"kube-queue.dev/kube-queue/pkg/controller/devicewatch"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/resourcequota"
+	"kube-queue.dev/kube-queue/pkg/requests"
 )
 
 var _ backend.Source = (*Source)(nil)
@@ -25,12 +27,18 @@ var _ backend.Source = (*Source)(nil)
 type Source struct {
 	host    backend.Host
 	backend *resourcequota.Backend
+	// rules say how devices count, and devices watches those of pods.
+	rules   requests.Rules
+	devices *devicewatch.Watch
 	// decides is whether the core uses the backend.
 	decides bool
 }
 
-// New returns a Source.
-func New() *Source { return &Source{} }
+// New returns a Source that counts the devices of these DeviceClasses. ResourceQuotas know no types of devices.
+func New(classes map[string]corev1.ResourceName) *Source {
+	rules := requests.Rules{Classes: classes}
+	return &Source{rules: rules, devices: devicewatch.New(rules)}
+}
 
 // Start starts the watches.
 func (s *Source) Start(ctx context.Context, host backend.Host) ([]cache.InformerSynced, error) {
@@ -43,10 +51,19 @@ func (s *Source) Start(ctx context.Context, host backend.Host) ([]cache.Informer
 		return nil, fmt.Errorf("watching ResourceQuotas: %w", err)
 	}
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(slim))
-	synced, err := backend.Follow(factory.Core().V1().ResourceQuotas().Informer(), s.quotaSeen, s.quotaGone)
+	quotas := factory.Core().V1().ResourceQuotas().Informer()
+	synced, err := backend.Follow(quotas, s.quotaSeen, s.quotaGone)
 	if err != nil {
 		return nil, fmt.Errorf("watching ResourceQuotas: %w", err)
 	}
+	s.devices.Renamed(func() { // the quotas count other devices
+		for _, key := range quotas.GetStore().ListKeys() {
+			host.Take(func() backend.Change {
+				seen, _, _ := quotas.GetStore().GetByKey(key)
+				return s.see(seen)
+			})
+		}
+	})
 	factory.StartWithContext(ctx)
 	return []cache.InformerSynced{synced}, nil
 }
@@ -109,10 +126,28 @@ func (s *Source) observe(seen any) backend.Change {
 }
 
 func (s *Source) quotaSeen(object any) {
+	s.host.Take(func() backend.Change { return s.see(object) })
+}
+
+func (s *Source) see(object any) backend.Change {
 	seen, is := object.(*corev1.ResourceQuota)
-	if is {
-		s.host.Take(func() backend.Change { return s.observe(resourcequota.QuotaSeen{Quota: seen}) })
+	if !is {
+		return backend.Change{}
 	}
+	return s.observe(resourcequota.QuotaSeen{Quota: seen, Keys: s.keysOf(seen)})
+}
+
+// keysOf returns the keys of the quota that count devices, with the keys by which these count here.
+func (s *Source) keysOf(seen *corev1.ResourceQuota) map[string]string {
+	keys, rules := map[string]string{}, s.devices.Rules()
+	for _, hard := range []corev1.ResourceList{seen.Spec.Hard, seen.Status.Hard} {
+		for key := range hard {
+			if counted := rules.QuotaKey(string(key)); counted != string(key) {
+				keys[string(key)] = counted
+			}
+		}
+	}
+	return keys
 }
 
 func (s *Source) quotaGone(key string, _ any) {

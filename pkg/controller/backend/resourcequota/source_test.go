@@ -31,7 +31,7 @@ type desk struct {
 
 func newDesk(t *testing.T) *desk {
 	t.Helper()
-	d := &desk{Source: New(), clock: clocktesting.NewFakeClock(time.Unix(1e9, 0))}
+	d := &desk{Source: New(map[string]corev1.ResourceName{"gpu": "example.com/gpu"}), clock: clocktesting.NewFakeClock(time.Unix(1e9, 0))}
 	names := resources.NewNames()
 	d.host = backend.Host{Clock: d.clock, Names: names, Take: func(do func() backend.Change) {
 		d.mu.Lock()
@@ -138,12 +138,53 @@ func TestAnEndedPodCountsOnlyAsAnObject(t *testing.T) {
 		want  string
 	}{{false, "count/pods=1 pods=1 requests.cpu=2000"}, {true, "count/pods=1"}} {
 		var got []string
-		for _, a := range rules.Requests(rules.Weigh(pod, c.ended)) {
+		vector, _ := rules.Requests(rules.Weigh(pod, c.ended))
+		for _, a := range vector {
 			got = append(got, fmt.Sprintf("%s=%d", d.host.Names.Name(a.ID), a.Value))
 		}
 		slices.Sort(got)
 		if strings.Join(got, " ") != c.want {
 			t.Errorf("ended %t: it counts %v, want %s", c.ended, got, c.want)
 		}
+	}
+}
+
+// The API server counts a device under each name of its class, and so do units and pods here, by whatever name they
+// request it.
+func TestEachNameOfADeviceIsLimitedByEachOtherName(t *testing.T) {
+	for _, key := range []string{"requests.example.com/gpu", "requests.deviceclass.resource.kubernetes.io/gpu", "gpu.deviceclass.resource.k8s.io/devices"} {
+		d := newDesk(t)
+		d.quotaSeen(read[corev1.ResourceQuota](t, fmt.Sprintf(`{metadata: {namespace: a, name: q}, spec: {hard: {%[1]q: 2}}, status: {hard: {%[1]q: 2}, used: {%[1]q: 0}}}`, key)))
+		d.work()
+		group, _ := d.backend.Place("a", "")
+		for count, refused := range map[int]bool{2: false, 3: true} {
+			// As job-extensions writes it.
+			unit := read[schedulingv1alpha1.QueueUnit](t, fmt.Sprintf(`{spec: {podSets: [{name: a, count: 1, requests: {example.com/gpu: %d}}]}}`, count))
+			demand, err := d.Demand(unit)
+			if r := group.Fits(demand); err != nil || (r != nil) != refused {
+				t.Errorf("%s: %d are refused for %v, error %v", key, count, r, err)
+			}
+		}
+		for _, name := range []string{"example.com/gpu", "deviceclass.resource.kubernetes.io/gpu"} {
+			pod := read[corev1.Pod](t, fmt.Sprintf(`{metadata: {namespace: a, name: p, uid: p}, spec: {containers: [{name: main, resources: {requests: {%q: 2}}}]}}`, name))
+			rules := d.Pods()
+			used, _ := rules.Requests(rules.Weigh(pod, false))
+			charge := &quota.Charge{Pods: used, Unqueued: true}
+			group.Charge(charge)
+			unit := read[schedulingv1alpha1.QueueUnit](t, `{spec: {podSets: [{name: a, count: 1, requests: {example.com/gpu: 1}}]}}`)
+			demand, _ := d.Demand(unit)
+			if r := group.Fits(demand); r == nil || r.Reason != wellknown.ReasonQuotaExceeded {
+				t.Errorf("%s: one more beside a pod with 2 %s is refused for %v", key, name, r)
+			}
+			group.Release(charge)
+		}
+	}
+}
+
+func TestAQuotaOfADeviceThatIsNotMappedIsLeftToTheAPIServer(t *testing.T) {
+	d := newDesk(t)
+	got := d.keysOf(read[corev1.ResourceQuota](t, `{spec: {hard: {other.deviceclass.resource.k8s.io/devices: 2, gpu.deviceclass.resource.k8s.io/devices: 2, pods: 1}}}`))
+	if len(got) != 1 || got["gpu.deviceclass.resource.k8s.io/devices"] != "requests.example.com/gpu" {
+		t.Errorf("keys are %v", got)
 	}
 }

@@ -1,0 +1,208 @@
+// Package devicewatch watches the objects that determine how many devices pods have: the claims of the pods, and the
+// DeviceClasses, which provide extended resources. It watches nothing if no class is mapped to a resource, so that
+// nobody else needs the rights.
+package devicewatch
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"kube-queue.dev/kube-queue/pkg/requests"
+)
+
+// Watch counts the devices of pods.
+type Watch struct {
+	// mapped are the rules without extended resources. rules are those in force.
+	mapped requests.Rules
+	rules  atomic.Pointer[requests.Rules]
+	// claims has each claim as *claim; nil before Start and if nothing is watched.
+	claims cache.Store
+
+	mu       sync.Mutex
+	renamed  []func()
+	reported map[string]bool
+}
+
+// maxReported is how many resources are reported that cannot be counted, because anybody may name any.
+const maxReported = 64
+
+// New returns a Watch that uses the rules.
+func New(rules requests.Rules) *Watch {
+	w := &Watch{mapped: rules, reported: map[string]bool{}}
+	w.rules.Store(&rules)
+	return w
+}
+
+// Renamed makes the Watch call the function whenever the extended resources of DeviceClasses have changed. It is called
+// before Start.
+func (w *Watch) Renamed(call func()) { w.renamed = append(w.renamed, call) }
+
+// Rules returns the rules with the extended resources of the DeviceClasses.
+func (w *Watch) Rules() requests.Rules { return *w.rules.Load() }
+
+// Count returns what the pod requests, and what each claim requests that it may share with others. It logs
+// a resource that cannot be counted, once.
+func (w *Watch) Count(pod *requests.PodDevices) (own corev1.ResourceList, shared map[string]corev1.ResourceList) {
+	own, shared, unmapped := w.Rules().Count(pod, w.claimed)
+	if unmapped != nil {
+		w.report(pod.Namespace, unmapped)
+	}
+	return own, shared
+}
+
+func (w *Watch) report(namespace string, unmapped error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	message := unmapped.Error()
+	if !w.reported[message] && len(w.reported) < maxReported {
+		w.reported[message] = true
+		klog.Background().Info("Warning: a pod requests devices that are charged only under the name by which it requests them", "namespace", namespace, "reason", message)
+	}
+}
+
+func (w *Watch) claimed(namespace, name string) requests.Claimed {
+	if w.claims == nil {
+		return requests.Claimed{}
+	}
+	object, _, _ := w.claims.GetByKey(namespace + "/" + name)
+	if c, is := object.(*claim); is {
+		return c.use
+	}
+	return requests.Claimed{}
+}
+
+// claim is the part of a ResourceClaim that is stored.
+type claim struct {
+	metav1.ObjectMeta
+	use requests.Claimed
+}
+
+// GetObjectKind returns an empty kind.
+func (c *claim) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+
+// DeepCopyObject returns the object itself, because nothing changes it.
+func (c *claim) DeepCopyObject() runtime.Object { return c }
+
+// Start starts the watches, which run until the context ends, and returns without waiting. It calls changed with each claim that
+// counts differently. Each of synced reports whether all existing objects of a kind are known.
+func (w *Watch) Start(ctx context.Context, config *rest.Config, changed func(namespace, name string)) (synced []cache.InformerSynced, err error) {
+	if len(w.mapped.Classes) == 0 {
+		return nil, nil
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("watching claims: %w", err)
+	}
+	api := informers.NewSharedInformerFactory(client, 0).Resource().V1()
+	classes, claims := api.DeviceClasses().Informer(), api.ResourceClaims().Informer()
+	w.claims = claims.GetStore()
+	has, err := run(ctx, "ResourceClaims", claims, w.slim, claimHandler(changed))
+	if err != nil {
+		return nil, err
+	}
+	knows, err := run(ctx, "DeviceClasses", classes, slimClass, w.classHandler(classes.GetStore()))
+	return []cache.InformerSynced{has, knows}, err
+}
+
+// run runs an informer. An API server that does not serve its kind has no objects of it.
+func run(ctx context.Context, what string, informer cache.SharedIndexInformer, transform cache.TransformFunc, handler cache.ResourceEventHandler) (cache.InformerSynced, error) {
+	var missing atomic.Bool
+	failed := func(ctx context.Context, r *cache.Reflector, err error) {
+		if !apierrors.IsNotFound(err) {
+			cache.DefaultWatchErrorHandler(ctx, r, err)
+		} else if !missing.Swap(true) {
+			klog.FromContext(ctx).Info("Warning: the API server does not serve what setting devices.classes counts (Kubernetes 1.34 or later); trying again later", "kind", what)
+		}
+	}
+	if err := informer.SetWatchErrorHandlerWithContext(failed); err != nil {
+		return nil, fmt.Errorf("watching %s: %w", what, err)
+	}
+	if err := informer.SetTransform(transform); err != nil {
+		return nil, fmt.Errorf("watching %s: %w", what, err)
+	}
+	registration, err := informer.AddEventHandler(handler)
+	if err != nil {
+		return nil, fmt.Errorf("watching %s: %w", what, err)
+	}
+	go informer.RunWithContext(ctx)
+	return func() bool { return registration.HasSynced() || missing.Load() }, nil
+}
+
+// slim reduces a claim to what is stored.
+func (w *Watch) slim(object any) (any, error) {
+	if c, is := object.(*resourcev1.ResourceClaim); is {
+		return &claim{metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Name, UID: c.UID, ResourceVersion: c.ResourceVersion}, w.mapped.OfClaim(c)}, nil
+	}
+	return object, nil
+}
+
+// slimClass retains the name of the resource that a class provides.
+func slimClass(object any) (any, error) {
+	if c, is := object.(*resourcev1.DeviceClass); is {
+		c.ManagedFields, c.Annotations = nil, nil
+		c.Spec = resourcev1.DeviceClassSpec{ExtendedResourceName: c.Spec.ExtendedResourceName}
+	}
+	return object, nil
+}
+
+func claimHandler(changed func(namespace, name string)) cache.ResourceEventHandler {
+	report := func(object any) {
+		if tombstone, is := object.(cache.DeletedFinalStateUnknown); is {
+			object = tombstone.Obj
+		}
+		if c, is := object.(*claim); is {
+			changed(c.Namespace, c.Name)
+		}
+	}
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: report,
+		UpdateFunc: func(b, o any) {
+			before, had := b.(*claim)
+			now, is := o.(*claim)
+			if !had || !is || !equality.Semantic.DeepEqual(before.use, now.use) {
+				report(o)
+			}
+		},
+		DeleteFunc: report,
+	}
+}
+
+// classHandler applies the extended resources of all classes after each change of one.
+func (w *Watch) classHandler(store cache.Store) cache.ResourceEventHandler {
+	apply := func(any) {
+		var classes []*resourcev1.DeviceClass
+		for _, object := range store.List() {
+			if class, is := object.(*resourcev1.DeviceClass); is {
+				classes = append(classes, class)
+			}
+		}
+		w.apply(classes)
+	}
+	return cache.ResourceEventHandlerFuncs{AddFunc: apply, UpdateFunc: func(_, o any) { apply(o) }, DeleteFunc: apply}
+}
+
+func (w *Watch) apply(classes []*resourcev1.DeviceClass) {
+	before, rules := w.Rules(), w.mapped.WithClasses(classes)
+	if rules.SameNames(before) {
+		return
+	}
+	w.rules.Store(&rules)
+	for _, call := range w.renamed {
+		call()
+	}
+}
