@@ -160,9 +160,9 @@ type Related struct {
 // PodLabel is a label that an operator sets on the pods of its jobs.
 type PodLabel struct {
 	// Key of the label.
-	Key string
+	Key string `json:"key"`
 	// IsUID: its value is the UID of the job. Otherwise it is the name.
-	IsUID bool
+	IsUID bool `json:"isUID"`
 }
 
 // Value returns the value of the label on the pods of a job.

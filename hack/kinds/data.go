@@ -22,20 +22,18 @@ type chartKind struct {
 	Resource   string           `json:"resource"`
 	Extensions []chartExtension `json:"extensions"`
 
-	SuspendPath     string         `json:"suspendPath"`
-	MarkedBySuspend bool           `json:"markedBySuspend"`
-	Native          bool           `json:"native"`
-	ShowsQueuing    bool           `json:"showsQueuing"`
-	Reads           []chartRead    `json:"reads,omitempty"`
-	Owners          []chartOwner   `json:"owners,omitempty"`
-	Maps            []string       `json:"maps,omitempty"`
-	Sets            []chartSetting `json:"sets,omitempty"`
-	Holdable        []condition    `json:"holdable,omitempty"`
-	Needs           string         `json:"needs,omitempty"`
-	Fence           chartFence     `json:"fence"`
-
-	// PodLabel is for pkg/generated/kinds alone.
-	PodLabel framework.PodLabel `json:"-"`
+	SuspendPath     string             `json:"suspendPath"`
+	MarkedBySuspend bool               `json:"markedBySuspend"`
+	Native          bool               `json:"native"`
+	ShowsQueuing    bool               `json:"showsQueuing"`
+	Reads           []chartRead        `json:"reads,omitempty"`
+	Owners          []chartOwner       `json:"owners,omitempty"`
+	Maps            []string           `json:"maps,omitempty"`
+	Sets            []chartSetting     `json:"sets,omitempty"`
+	Holdable        []condition        `json:"holdable,omitempty"`
+	Needs           string             `json:"needs,omitempty"`
+	Fence           chartFence         `json:"fence"`
+	PodLabel        framework.PodLabel `json:"podLabel"`
 }
 
 // chartExtension is an extension that enables versions of the kind. MPIJob has two.

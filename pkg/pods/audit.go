@@ -10,9 +10,11 @@ import (
 type View interface {
 	// Known returns what is known of a pod, or false if nothing is.
 	Known(namespace, uid string) (Pod, bool)
-	// OwnerOf returns what identifies the owner of an object that is not a pod; empty if the object
-	// is not known or has none.
+	// OwnerOf returns the owner that an object names that is not a pod; empty if the object is not known or
+	// names none.
 	OwnerOf(namespace, uid string) string
+	// IsExempt reports whether the pods of an object count for nobody.
+	IsExempt(namespace, id string) bool
 	// EachPod calls visit with each pod, in no particular order.
 	EachPod(visit func(Pod))
 }
@@ -21,19 +23,32 @@ var _ View = (*Ledger)(nil)
 
 // Known returns what is known of a pod, or false if nothing is.
 func (l *Ledger) Known(namespace, uid string) (Pod, bool) {
-	n := l.namespaces[namespace]
-	if n == nil || n.objects[uid] == nil || n.objects[uid].pod == nil {
+	o := l.find(namespace, uid)
+	if o == nil || o.pod == nil {
 		return Pod{}, false
 	}
-	return n.objects[uid].asPod(n.name), true
+	return o.asPod(namespace), true
 }
 
-// OwnerOf returns what identifies the owner of an object; empty if none is known.
+// OwnerOf returns the owner that an object names; empty if none is known.
 func (l *Ledger) OwnerOf(namespace, uid string) string {
-	if n := l.namespaces[namespace]; n != nil && n.objects[uid] != nil {
-		return n.objects[uid].owner()
+	if o := l.find(namespace, uid); o != nil {
+		return o.named
 	}
 	return ""
+}
+
+// IsExempt reports whether the pods of an object count for nobody.
+func (l *Ledger) IsExempt(namespace, id string) bool {
+	o := l.find(namespace, id)
+	return o != nil && o.exempts
+}
+
+func (l *Ledger) find(namespace, id string) *object {
+	if n := l.namespaces[namespace]; n != nil {
+		return n.objects[id]
+	}
+	return nil
 }
 
 // EachPod calls visit with each pod, in no particular order.
@@ -47,15 +62,8 @@ func (l *Ledger) EachPod(visit func(Pod)) {
 	}
 }
 
-func (o *object) owner() string {
-	if o.above == nil {
-		return ""
-	}
-	return o.above.id
-}
-
 func (o *object) asPod(namespace string) Pod {
-	return Pod{Namespace: namespace, UID: o.id, Owner: o.owner(), Requests: o.pod.requests, Shared: o.pod.shared, Terminating: o.pod.terminating, Stray: o.pod.stray, Unschedulable: o.pod.unschedulable}
+	return Pod{Namespace: namespace, UID: o.id, Owner: o.named, Requests: o.pod.requests, Shared: o.pod.shared, Terminating: o.pod.terminating, Stray: o.pod.stray, Unschedulable: o.pod.unschedulable}
 }
 
 // Audit recomputes what the pods of each holder request from the pods, and returns an error for each
@@ -92,7 +100,7 @@ func (l *Ledger) Audit() (broken []error) {
 	for name, n := range l.namespaces {
 		compare(Holder{Namespace: name}, &n.strays)
 		for _, o := range n.objects {
-			if o.holds {
+			if o.sum != nil {
 				compare(Holder{Namespace: name, UID: o.id}, o.sum)
 			}
 		}

@@ -4,12 +4,16 @@
 // and its pods, such as the Job of a JobSet, or the value of a label that identifies a job. A holder
 // is an object that was declared with Hold, because it uses quota. A pod counts for the nearest
 // holder among the objects that it belongs to. A stray is a pod without a holder that counts
-// nevertheless, for its namespace.
+// nevertheless, for its namespace. An exempt object is one whose pods count for nobody.
 //
 // Invariants. What a holder requests is the exact sum of the requests of the pods that count for it.
 // An object is forgotten when it does not exist, is no holder, and nothing belongs to it. If something
 // ever belonged to it, it is known until its holder is dropped: a driver may be deleted while it creates
-// pods. The order in which objects are seen does not matter.
+// pods.
+//
+// A pod that counts for a holder counts for a holder as long as it exists and no holder is dropped, whatever its
+// owners are changed to later, and theirs: an object keeps the owner that leads to a holder. Otherwise the order in
+// which objects are seen does not matter.
 //
 // Sums are exact and cannot overflow; a Vector contains at most the greatest int64. A Ledger is not
 // safe for concurrent use.
@@ -95,25 +99,26 @@ func (l *Ledger) Object(name, id, owner string) {
 // Gone processes that a pod or another object was deleted. Its owner remains known while something
 // belongs to it, and while it has a holder if something ever did.
 func (l *Ledger) Gone(name, id string) {
-	n := l.namespaces[name]
-	if n == nil || n.objects[id] == nil {
+	o := l.find(name, id)
+	if o == nil {
 		return
 	}
-	o := n.objects[id]
+	n := l.namespaces[name]
 	n.count(o, nil, nil)
 	o.seen, o.pod = false, nil
-	n.drop(o)
+	n.set(o, o.holds, false)
 }
 
 // Label processes that the object has a label by which pods name it that have lost their controller.
-// Of several holders with the same label, the first has it.
+// Of several holders to which the same label leads, the first has it.
 func (l *Ledger) Label(name, label, id string) {
 	if label == "" {
 		return
 	}
 	n := l.namespace(name)
-	if at := n.objects[label]; at == nil || at.above == nil || !at.above.holds {
-		l.Object(name, label, id)
+	if o := n.object(label); o.above.nearestHolder() == nil {
+		o.seen, o.named = true, id
+		n.link(o, id)
 	}
 }
 
@@ -132,27 +137,24 @@ func (l *Ledger) Unlabel(name, label string) {
 func (l *Ledger) Hold(h Holder) {
 	n := l.namespace(h.Namespace)
 	o := n.object(h.UID)
-	if o.holds {
-		return
-	}
-	o.holds = true
-	if o.sum == nil {
-		o.sum = &sum{}
-	}
-	n.recount(o, 0)
+	n.set(o, true, o.exempts)
 }
 
 // Drop reverts Hold.
 func (l *Ledger) Drop(h Holder) {
-	n := l.namespaces[h.Namespace]
-	if n == nil || n.objects[h.UID] == nil {
+	if o := l.find(h.Namespace, h.UID); o != nil {
+		l.namespaces[h.Namespace].set(o, false, o.exempts)
+	}
+}
+
+// Exempt declares that the pods of an object count for nobody unless it is a holder, or reverts that.
+func (l *Ledger) Exempt(name, id string, exempt bool) {
+	if !exempt && l.find(name, id) == nil {
 		return
 	}
-	o := n.objects[h.UID]
-	o.holds = false
-	n.recount(o, 0)
-	n.sweep(o, 0)
-	n.drop(o)
+	n := l.namespace(name)
+	o := n.object(id)
+	n.set(o, o.holds, exempt)
 }
 
 // Pods returns the number of pods that count for the holder, ended pods included.

@@ -14,22 +14,42 @@ import (
 type world struct {
 	objects map[string]*thing
 	holders map[string]bool
+	exempt  map[string]bool
 }
 
 type thing struct {
-	seen  bool
-	owner string
-	// owns is whether something ever belonged to it.
-	owns bool
-	pod  *Pod
+	seen bool
+	// names is the owner in its newest version, and owner the one by which it counts.
+	names, owner string
+	// owns is whether something ever belonged to it, and exempted whether it ever was exempt.
+	owns, exempted bool
+	pod            *Pod
 }
 
 const ns = "ns"
 
-// holderOf walks up from a pod to the first holder.
+// attach lets an object name an owner. It stays with a holder, and leaves what was never exempt only for a holder.
+func (w *world) attach(o *thing, owner string) {
+	o.names = owner
+	if w.holders[w.holderOf(o.owner)] {
+		return
+	}
+	if o.owner == "" || w.object(o.owner).exempted || w.holders[w.holderOf(owner)] {
+		w.link(o, owner)
+	}
+}
+
+func (w *world) link(o *thing, owner string) {
+	o.owner = owner
+	if owner != "" {
+		w.object(owner).owns = true
+	}
+}
+
+// holderOf walks up from a pod to the first object that is a holder or exempt.
 func (w *world) holderOf(id string) string {
 	for depth := 0; id != "" && depth <= maxDepth; depth++ {
-		if w.holders[id] {
+		if w.holders[id] || w.exempt[id] {
 			return id
 		}
 		o := w.objects[id]
@@ -51,7 +71,7 @@ func (w *world) forget() {
 			for _, part := range w.objects {
 				hasParts = hasParts || part.owner == id
 			}
-			if !o.seen && !hasParts && !w.holders[id] && !(o.owns && w.holderOf(id) != "") {
+			if !o.seen && !hasParts && !w.holders[id] && !w.exempt[id] && !(o.owns && w.holderOf(id) != "") {
 				delete(w.objects, id)
 				again = true
 			}
@@ -157,19 +177,19 @@ func drawVector(t *rapid.T) (v resources.Vector) {
 // change of a sum is reported.
 func TestPropertyEachPodCountsForItsNearestHolder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := &world{objects: map[string]*thing{}, holders: map[string]bool{}}
+		w := &world{objects: map[string]*thing{}, holders: map[string]bool{}, exempt: map[string]bool{}}
 		l := New()
 		ids := rapid.SampledFrom([]string{"job1", "job2", "cluster", "driver", "pod1", "pod2", "pod3", "pod4"})
-		owners := rapid.SampledFrom([]string{"", "job1", "job2", "cluster", "driver", "pod1"})
+		owners := rapid.SampledFrom([]string{"", "job1", "job2", "cluster", "driver", "pod1", "label"})
 		before := map[string]resources.Vector{}
 		t.Repeat(map[string]func(*rapid.T){
 			"a pod is seen": func(t *rapid.T) {
 				p := drawPod(t, ids.Draw(t, "uid"), owners.Draw(t, "owner"))
 				o := w.object(p.UID)
-				o.seen, o.owner, o.pod = true, p.Owner, &p
-				if p.Owner != "" {
-					w.object(p.Owner).owns = true
+				if o.pod == nil || o.names != p.Owner || !o.pod.Same(&p) {
+					w.attach(o, p.Owner)
 				}
+				o.seen, o.pod = true, &p
 				l.Pod(p)
 			},
 			"an owner is seen": func(t *rapid.T) {
@@ -179,10 +199,8 @@ func TestPropertyEachPodCountsForItsNearestHolder(t *testing.T) {
 					return
 				}
 				o := w.object(id)
-				o.seen, o.owner = true, owner
-				if owner != "" {
-					w.object(owner).owns = true
-				}
+				o.seen = true
+				w.attach(o, owner)
 				l.Object(ns, id, owner)
 			},
 			"something is gone": func(t *rapid.T) {
@@ -190,7 +208,33 @@ func TestPropertyEachPodCountsForItsNearestHolder(t *testing.T) {
 				if o := w.objects[id]; o != nil {
 					o.seen, o.pod = false, nil
 				}
+				delete(w.exempt, id)
 				l.Gone(ns, id)
+			},
+			"an object is exempt": func(t *rapid.T) {
+				id := ids.Draw(t, "id")
+				w.exempt[id] = true
+				w.object(id).exempted = true
+				l.Exempt(ns, id, true)
+			},
+			"an object is exempt no longer": func(t *rapid.T) {
+				id := ids.Draw(t, "id")
+				delete(w.exempt, id)
+				l.Exempt(ns, id, false)
+			},
+			"an object has the label": func(t *rapid.T) {
+				id := ids.Draw(t, "id")
+				if o := w.object("label"); w.holderOf(o.owner) == "" {
+					o.seen, o.names = true, id
+					w.link(o, id)
+				}
+				l.Label(ns, "label", id)
+			},
+			"an object loses the label": func(*rapid.T) {
+				if o := w.objects["label"]; o != nil && !w.holders[o.owner] {
+					o.seen = false
+				}
+				l.Unlabel(ns, "label")
 			},
 			"a holder is declared": func(t *rapid.T) {
 				id := ids.Draw(t, "id")
@@ -230,6 +274,7 @@ func TestPropertyEachPodCountsForItsNearestHolder(t *testing.T) {
 		for id := range w.holders {
 			l.Drop(Holder{ns, id})
 		}
+		l.Unlabel(ns, "label")
 		if n := l.namespaces[ns]; n != nil {
 			if len(n.strays.all.amounts) > 0 || len(n.strays.lasting.amounts) > 0 || len(n.strays.all.shared) > 0 || n.strays.pods != 0 {
 				t.Fatalf("left over: %v", n.strays)

@@ -17,14 +17,17 @@ type namespace struct {
 
 // object is a pod, or something that pods may belong to.
 type object struct {
-	id    string
+	id string
+	// above is the owner by which it counts. named is the owner that it names now, which may be another one.
 	above *object
+	named string
 	below map[*object]struct{}
 	// seen is whether the object itself is known to exist. owns is whether something ever belonged to it.
 	seen, owns bool
-	// holds is whether the object is a holder. sum is what its pods request; nil if it never was one.
-	holds bool
-	sum   *sum
+	// holds is whether the object is a holder. exempts is whether its pods count for nobody, and exempted whether
+	// they ever did. sum is what its pods request; nil if it never was one of both.
+	holds, exempts, exempted bool
+	sum                      *sum
 
 	// pod is set if it is a pod. holder is the holder for which it counts; nil if none. counted is
 	// what counts, for the holder or as a stray.
@@ -50,10 +53,11 @@ func (n *namespace) object(id string) *object {
 	return o
 }
 
-// nearestHolder returns the nearest holder among the object and its owners; nil if there is none.
+// nearestHolder returns the nearest among the object and its owners that is a holder or exempts its pods; nil if
+// there is none.
 func (o *object) nearestHolder() *object {
 	for depth := 0; o != nil && depth <= maxDepth; depth++ {
-		if o.holds {
+		if o.holds || o.exempts {
 			return o
 		}
 		o = o.above
@@ -61,8 +65,25 @@ func (o *object) nearestHolder() *object {
 	return nil
 }
 
-// attach sets the owner of the object.
+// isHeld reports whether pods of the object count for a holder.
+func (o *object) isHeld() bool {
+	holder := o.nearestHolder()
+	return holder != nil && holder.holds
+}
+
+// attach processes that the object names this owner. Whoever may write an object may let it name any owner, so it
+// never leaves an owner that leads to a holder. One that leads nowhere may belong to something that was not seen yet, so
+// the object leaves it only for one that leads to a holder.
 func (n *namespace) attach(o *object, owner string) {
+	o.named = owner
+	isFree := o.above == nil || o.above.exempted
+	if !o.above.isHeld() && (isFree || n.objects[owner].isHeld()) {
+		n.link(o, owner)
+	}
+}
+
+// link sets the owner by which the object counts.
+func (n *namespace) link(o *object, owner string) {
 	switch {
 	case o.above == nil && owner == "", o.above != nil && o.above.id == owner:
 		return
@@ -83,6 +104,22 @@ func (n *namespace) attach(o *object, owner string) {
 	n.recount(o, 0)
 	n.sweep(o, 0)
 	n.drop(before)
+}
+
+// set sets whether the object is a holder, and whether it exempts its pods.
+func (n *namespace) set(o *object, holds, exempts bool) {
+	if o.holds != holds || o.exempts != exempts {
+		o.holds, o.exempts, o.exempted = holds, exempts, o.exempted || exempts
+		if o.sum == nil {
+			o.sum = &sum{}
+		}
+		if o.sum.pods > 0 {
+			n.ledger.changed[Holder{Namespace: n.name, UID: o.id}] = struct{}{}
+		}
+		n.recount(o, 0)
+		n.sweep(o, 0)
+	}
+	n.drop(o)
 }
 
 // recount assigns each pod at and below the object to its nearest holder.
@@ -143,7 +180,7 @@ func (n *namespace) drop(o *object) {
 // isForgotten reports whether the object need not be known any more. An owner is known as long as its holder, because
 // it may have created pods just before it was deleted.
 func (o *object) isForgotten() bool {
-	return !o.seen && !o.holds && len(o.below) == 0 && !(o.owns && o.nearestHolder() != nil)
+	return !o.seen && !o.holds && !o.exempts && len(o.below) == 0 && !(o.owns && o.nearestHolder() != nil)
 }
 
 // sweep drops owners below an object that are deleted, and that may have lost their holder.

@@ -44,6 +44,8 @@ type OwnerChanged struct {
 	Owner string
 	// Label identifies the object for pods that have lost their controller; empty if its UID does.
 	Label string
+	// Exempt is whether its pods are not charged.
+	Exempt bool
 }
 
 // OwnerGone means that such an object was deleted.
@@ -62,6 +64,7 @@ func (e PodGone) apply(s *Scheduler, _ time.Time) {
 func (e OwnerChanged) apply(s *Scheduler, _ time.Time) {
 	s.pods.Object(e.Namespace, e.UID, e.Owner)
 	s.pods.Label(e.Namespace, e.Label, e.UID)
+	s.pods.Exempt(e.Namespace, e.UID, e.Exempt)
 	s.chargePods()
 }
 

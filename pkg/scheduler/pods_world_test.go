@@ -206,6 +206,16 @@ func (w *world) podActions(actions map[string]func(*rapid.T), pick func(string) 
 			}
 		}
 	}
+	// Whoever may write a pod may let it name anything. It stays charged where it was: the objects are not changed here.
+	actions["a pod names another owner"] = func(t *rapid.T) {
+		p := pickPod(t)
+		if p.Owner == "" {
+			return
+		}
+		p.Owner = rapid.SampledFrom([]string{"", "nothing", "label=nothing"}).Draw(t, "owner")
+		w.core.Apply(w.now, scheduler.PodChanged{Pod: p})
+		w.check()
+	}
 	actions["a pod is being deleted"] = func(t *rapid.T) {
 		p := pickPod(t)
 		p.Terminating = true

@@ -63,12 +63,21 @@ func TestOrphansCount(t *testing.T) {
 			a.pods[0].loseOwners()
 			a.unit.remove(extensions)
 		}, breaks: []string{"unit-deleted"}},
-		{name: "one without a label of its operator is not known", act: func(s *script) {
+		{name: "one without a label of its operator is known by what it named before", act: func(s *script) {
 			s.create(admin, trees, fourCPU)
 			a := s.tfjob("a", 2).admit()
 			s.seen()
 			a.pods[0].set("metadata.labels", nil)
 			a.orphan()
+			s.tfjob("b", 3).admit()
+		}, breaks: broken},
+		{name: "but not to another process", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			lease, a := s.lease(), s.tfjob("a", 2).admit()
+			s.seen()
+			a.pods[0].set("metadata.labels", nil)
+			a.orphan()
+			s.restart(lease)
 			s.tfjob("b", 3).admit()
 		}},
 		{name: "another process knows it by its label, in its namespace", act: func(s *script) {

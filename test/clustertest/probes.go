@@ -29,6 +29,7 @@ const (
 	policyOfQueues     = "kube-queue-queues"
 	policyOfWebhooks   = "kube-queue-webhooks"
 	policyOfPrograms   = "kube-queue-programs"
+	policyOfOwners     = "kube-queue-fence-owners"
 )
 
 // probes returns the probes of the policies of units and Queues and, for each hold policy and each fence, one for
@@ -57,7 +58,7 @@ func probes() ([]probe, error) {
 			return err != nil && strings.Contains(err.Error(), policyOfQueues)
 		},
 	})
-	all = append(all, probe{policy: policyOfExtensions}, probe{policy: policyOfWebhooks}, probe{policy: policyOfPrograms})
+	all = append(all, probe{policy: policyOfExtensions}, probe{policy: policyOfWebhooks}, probe{policy: policyOfPrograms}, probe{policy: policyOfOwners})
 	samples, err := kinds.All()
 	if err != nil {
 		return nil, err

@@ -102,6 +102,10 @@ func attacks() []attack {
 		{name: "delete all jobs with the defaults of the API", args: "delete --raw /apis/batch/v1/namespaces/NAMESPACE/jobs", refused: "must delete its pods too", advice: "Background or Foreground"},
 		{name: "a finalizer that keeps the pods of the running job", args: patch("job running", `{"metadata":{"finalizers":["orphan"]}}`), refused: "finalizer orphan", advice: "Remove the finalizer"},
 
+		{name: "take the pod off the running job", args: "patch pod POD-running --type=merge -p " + takenOff, refused: "controller of a Pod", advice: createAgain},
+		{name: "take the labels off the pod of the running job", args: patch("pod POD-running", `{"metadata":{"labels":null}}`), refused: "labels that show to which job", advice: "Leave them"},
+		{name: "give the pod of the running job to a ConfigMap", args: patch("pod POD-running", `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"owner","uid":"UID-owner","controller":true}]}}`), refused: "controller of a Pod", advice: createAgain},
+
 		{name: "a unit for a job", args: "create -f -", stdin: `{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: QueueUnit, metadata: {name: JOB}, spec: {consumerRef: {apiVersion: batch/v1, kind: Job, name: waiting}}}`, refused: "only job-extensions creates the QueueUnit", advice: "set annotation"},
 		{name: "a smaller request in the unit", args: patch("queueunit UNIT-waiting", `{"spec":{"resource":{"cpu":"1m"}}}`), refused: "only job-extensions changes the spec", advice: "change the Job instead"},
 		{name: "an admission in the unit", args: "patch queueunit UNIT-waiting --subresource=status --type=merge -p " + `{"status":{"phase":"Dequeued","attempts":1}}`, refused: "only kube-queue writes the status", advice: "change the Job instead"},
@@ -173,7 +177,7 @@ func (n *tenancy) attackAll(t *testing.T, round string) {
 func (n *tenancy) attack(t *testing.T, name string, a attack) {
 	replacer := strings.NewReplacer("JOB", name, "NAMESPACE", n.Namespace,
 		"UID-owner", n.uid(harness.ConfigMaps, "owner"), "UID-waiting", n.uid(harness.Jobs, "waiting"), "UID-resizable", n.uid(harness.PyTorchJobs, "resizable"),
-		"UNIT-waiting", n.Unit("Job", "waiting").Name, "UNIT-running", n.Unit("Job", "running").Name)
+		"UNIT-waiting", n.Unit("Job", "waiting").Name, "UNIT-running", n.Unit("Job", "running").Name, "POD-running", n.Pods("running")[0].Name)
 	if a.as == "" {
 		a.as = "tenant"
 	}

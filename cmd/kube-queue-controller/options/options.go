@@ -111,7 +111,7 @@ func (o *Options) addQuotaFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.PauseBorrowing, flagPauseBorrowing, o.PauseBorrowing,
 		"Without reclaim: pause borrowing of a resource while a unit waits for its guaranteed quota because other quotas have borrowed it.")
 	fs.BoolVar(&o.CountUnqueuedPods, flagCountUnqueuedPods, o.CountUnqueuedPods,
-		"Charge pods that belong to no unit, such as notebooks, to the quota of their namespace. Static pods, pods of DaemonSets, and pods of kube-system, unless a node of the tree lists it by name, are not charged.")
+		"Charge pods that belong to no unit, such as notebooks, to the quota of their namespace. Not charged are pods of DaemonSets in namespaces that are not managed, static pods in kube-system, and pods of kube-system unless a node of the tree lists it by name.")
 }
 
 func (o *Options) addOrderFlags(fs *pflag.FlagSet) {

@@ -70,7 +70,8 @@ type Strays int
 const (
 	// Orphans are the pods of jobs that were deleted while their pods were kept.
 	Orphans Strays = iota
-	// UnqueuedPods are all pods that do not serve a node. Static pods and those of DaemonSets do.
+	// UnqueuedPods are all pods but those that are known to serve a node: static pods in kube-system, and pods of
+	// DaemonSets in namespaces that are not managed.
 	UnqueuedPods
 	// AllPods are all pods.
 	AllPods

@@ -53,9 +53,10 @@ func (w *Watch) Compare(known pods.View, visit func(Difference)) {
 	})
 	for _, kind := range w.kinds {
 		for _, object := range kind.informer.GetStore().List() {
-			if o, is := object.(*slim); is && o.owner != "" && known.OwnerOf(o.Namespace, string(o.UID)) != o.owner {
+			o, is := object.(*slim)
+			if is && (o.owner != "" && known.OwnerOf(o.Namespace, string(o.UID)) != o.owner || known.IsExempt(o.Namespace, string(o.UID)) != w.exempts(kind, o)) {
 				visit(Difference{Object: kind.Resource + " " + o.Namespace + "/" + o.Name, Version: o.ResourceVersion,
-					Problem: "the owner of the object is not known", Heal: func() { w.ownerSeen(kind, o) }})
+					Problem: "the owner of the object is not known, or whether its pods are charged", Heal: func() { w.ownerSeen(kind, o) }})
 			}
 		}
 	}

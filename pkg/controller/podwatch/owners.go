@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
@@ -23,40 +24,59 @@ type ownerKind struct {
 	// label is the label by which pods name the object; empty if they do not.
 	label string
 	// job is the label of the job that has the name of the object; empty if there is none.
-	job      string
-	informer cache.SharedIndexInformer
-	// missing is whether the API server has reported that it does not serve the kind.
+	job string
+	// optional is whether nothing is lost if the objects may not be watched, and exempt whether their pods serve nodes.
+	optional, exempt bool
+	informer         cache.SharedIndexInformer
+	// missing is whether the API server has reported that it does not serve the kind, or not to us.
 	missing atomic.Bool
 }
 
 // newOwnerKinds returns Jobs, RayClusters of RayJobs, and JobSets of TrainJobs. A cluster may not have
-// the latter two.
-func newOwnerKinds(config *rest.Config) ([]*ownerKind, error) {
+// the latter two. If the pods of DaemonSets are exempt, it returns DaemonSets as well, and the namespaces.
+func newOwnerKinds(config *rest.Config, strays backend.Strays) (owners []*ownerKind, namespaces *ownerKind, err error) {
 	client, err := metadata.NewForConfig(metadata.ConfigFor(config))
 	if err != nil {
-		return nil, fmt.Errorf("watching the owners of pods: %w", err)
+		return nil, nil, fmt.Errorf("watching the owners of pods: %w", err)
 	}
 	kinds := []*ownerKind{
 		{GroupVersionResource: schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}},
 		{GroupVersionResource: schema.GroupVersionResource{Group: "ray.io", Version: "v1", Resource: "rayclusters"}, label: podLabels.names["RayCluster"]},
 		{GroupVersionResource: schema.GroupVersionResource{Group: "jobset.x-k8s.io", Version: "v1alpha2", Resource: "jobsets"}, job: podLabels.names["TrainJob"]},
 	}
+	all := kinds
+	if strays == backend.UnqueuedPods {
+		daemonSets := &ownerKind{GroupVersionResource: schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "daemonsets"}, optional: true, exempt: true}
+		namespaces = &ownerKind{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, optional: true}
+		kinds = append(kinds, daemonSets)
+		all = append(kinds, namespaces)
+	}
 	factory := metadatainformer.NewSharedInformerFactory(client, 0)
-	for _, kind := range kinds {
+	for _, kind := range all {
 		kind.informer = factory.ForResource(kind.GroupVersionResource).Informer()
-		if err := kind.informer.SetTransform(kind.slim); err != nil {
-			return nil, fmt.Errorf("watching %s: %w", kind.Resource, err)
+		transform := kind.slim
+		if kind == namespaces {
+			transform = slimNamespace
+		}
+		if err := kind.informer.SetTransform(transform); err != nil {
+			return nil, nil, fmt.Errorf("watching %s: %w", kind.Resource, err)
 		}
 		if err := kind.informer.SetWatchErrorHandlerWithContext(kind.failed); err != nil {
-			return nil, fmt.Errorf("watching %s: %w", kind.Resource, err)
+			return nil, nil, fmt.Errorf("watching %s: %w", kind.Resource, err)
 		}
 	}
-	return kinds, nil
+	return kinds, namespaces, nil
 }
 
 // failed logs no error for a kind that the cluster does not have. The informer tries again from time
 // to time.
 func (k *ownerKind) failed(ctx context.Context, r *cache.Reflector, err error) {
+	if k.optional && apierrors.IsForbidden(err) {
+		if !k.missing.Swap(true) {
+			klog.FromContext(ctx).Info("Pods of DaemonSets are charged, because "+k.Resource+" may not be watched", "reason", err.Error())
+		}
+		return
+	}
 	if apierrors.IsNotFound(err) {
 		k.missing.Store(true)
 		klog.FromContext(ctx).V(3).Info("The kind is not served; trying again later", "kind", r.TypeDescription())
@@ -70,7 +90,10 @@ func (k *ownerKind) failed(ctx context.Context, r *cache.Reflector, err error) {
 func (k *ownerKind) slim(object any) (any, error) {
 	if o, is := object.(*metav1.PartialObjectMetadata); is {
 		slim := slimOf(o)
-		if slim.owner == "" {
+		switch {
+		case k.exempt: // whatever it belongs to
+			slim.owner, slim.orphan = "", false
+		case slim.owner == "":
 			slim.owner = labelled(k.job, o.Name)
 		}
 		return &slim, nil
@@ -83,7 +106,7 @@ func sameOwner(a, b *slim) bool { return a.owner == b.owner && a.orphan == b.orp
 
 func (w *Watch) ownerSeen(kind *ownerKind, o *slim) {
 	w.put(func() scheduler.Event {
-		return scheduler.OwnerChanged{Namespace: o.Namespace, UID: string(o.UID), Owner: o.owner, Label: labelled(kind.label, o.Name)}
+		return scheduler.OwnerChanged{Namespace: o.Namespace, UID: string(o.UID), Owner: o.owner, Label: labelled(kind.label, o.Name), Exempt: w.exempts(kind, o)}
 	})
 }
 

@@ -96,20 +96,17 @@ func (w *Watch) counts(p *corev1.Pod, orphan bool) bool {
 	case backend.AllPods:
 		return true
 	case backend.UnqueuedPods:
-		return orphan || !isNodeService(p)
+		return orphan || !isStatic(p)
 	default:
 		return orphan
 	}
 }
 
-// isNodeService reports whether the pod is a static pod or belongs to a DaemonSet. Such pods serve a
-// node.
-func isNodeService(p *corev1.Pod) bool {
-	if _, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
-		return true
-	}
-	owner := metav1.GetControllerOfNoCopy(p)
-	return owner != nil && (owner.Kind == "DaemonSet" || owner.Kind == "Node")
+// isStatic reports whether the pod is a static pod of the cluster. Only administrators create pods in kube-system; in
+// another namespace, anybody may create a pod with the annotation.
+func isStatic(p *corev1.Pod) bool {
+	_, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]
+	return mirror && p.Namespace == metav1.NamespaceSystem
 }
 
 // samePod reports whether two versions of a pod count the same.

@@ -6,11 +6,16 @@
 // RayJob), a Job and its JobSet (of a TrainJob), or another pod (a Spark driver). Only the metadata
 // of these objects is watched. An object that has lost its controller, because the controller was
 // deleted and its dependents were orphaned, belongs to the job that its labels name.
+//
+// Whoever may write a pod may write all of these fields. So a pod stays with the job for which it counted
+// first (package pods), and what is not charged is proved by other objects: a DaemonSet with the UID exists, in a
+// namespace that is not managed.
 package podwatch
 
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -36,15 +41,19 @@ type Watch struct {
 	config *rest.Config
 	// again has the keys of the pods that will be counted again.
 	again sync.Map
-	// pods and kinds are the informers. Kinds are those of the objects between pods and jobs.
+	// pods and kinds are the informers. Kinds are those of the objects between pods and jobs, and DaemonSets.
 	pods  cache.SharedIndexInformer
 	kinds []*ownerKind
+	// namespaces is nil if it makes no difference which ones are managed. unmanaged are those of which it is known that
+	// they are not. Only the goroutine that decides uses it.
+	namespaces *ownerKind
+	unmanaged  map[string]bool
 }
 
 // New returns a Watch. put makes the goroutine that decides call the function and apply the event,
 // which may be nil, in the order of the calls. It never blocks.
 func New(config *rest.Config, rules backend.PodRules, c clock.Clock, put func(func() scheduler.Event)) (*Watch, error) {
-	w := &Watch{rules: rules, clock: c, put: put, config: config}
+	w := &Watch{rules: rules, clock: c, put: put, config: config, unmanaged: map[string]bool{}}
 	w.ending = newEnding(c, w.podEnded)
 	config = rest.CopyConfig(config)
 	config.ContentType = runtime.ContentTypeProtobuf
@@ -64,7 +73,7 @@ func New(config *rest.Config, rules backend.PodRules, c clock.Clock, put func(fu
 	if err := w.pods.AddIndexers(cache.Indexers{byDevices: devicesOf}); err != nil {
 		return nil, fmt.Errorf("watching pods: %w", err)
 	}
-	if w.kinds, err = newOwnerKinds(config); err != nil {
+	if w.kinds, w.namespaces, err = newOwnerKinds(config, rules.Strays); err != nil {
 		return nil, err
 	}
 	return w, nil
@@ -89,8 +98,15 @@ func (w *Watch) Start(ctx context.Context) (synced []cache.InformerSynced, err e
 		return nil, err
 	}
 	synced = append(synced, has)
-	for _, kind := range w.kinds {
+	all := w.kinds
+	if w.namespaces != nil {
+		all = append(slices.Clone(all), w.namespaces)
+	}
+	for _, kind := range all {
 		handler := changes(sameOwner, func(o *slim) { w.ownerSeen(kind, o) }, func(o *slim) { w.ownerGone(kind, o) })
+		if kind == w.namespaces {
+			handler = changes(sameNamespace, w.namespaceSeen, w.namespaceGone)
+		}
 		has, err := follow(kind.Resource, kind.informer, handler)
 		if err != nil {
 			return nil, err

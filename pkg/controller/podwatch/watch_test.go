@@ -71,6 +71,7 @@ func (d *desk) uses(holder string, want int64) {
 		case scheduler.OwnerChanged:
 			d.ledger.Object(e.Namespace, e.UID, e.Owner)
 			d.ledger.Label(e.Namespace, e.Label, e.UID)
+			d.ledger.Exempt(e.Namespace, e.UID, e.Exempt)
 		case scheduler.OwnerGone:
 			d.ledger.Gone(e.Namespace, e.UID)
 			d.ledger.Unlabel(e.Namespace, e.Label)
@@ -358,12 +359,44 @@ func TestAPodOfAJobSetThatLostItsTrainJobIsFoundByTheNameOfTheJobSet(t *testing.
 	label := LabelOf(schedulingv1alpha1.ConsumerReference{Kind: "TrainJob", Name: "name"})
 	d.ledger.Label("a", label, "job")
 	d.uses("job", 1)
-	d.ownerSeen(d.kinds[2], d.owner(d.kinds[2], `{metadata: {namespace: a, name: name, uid: set}}`))
+	orphan := d.owner(d.kinds[2], `{metadata: {namespace: a, name: name, uid: set}}`)
+	d.ownerSeen(d.kinds[2], orphan)
 	d.uses("job", 1)
-	d.ownerSeen(d.kinds[2], d.owner(d.kinds[2], `{metadata: {namespace: a, name: other, uid: set}}`))
-	d.uses("job", 0)
 	d.hold("set") // a JobSet that is queued itself
 	d.uses("set", 1)
+
+	d.ledger = pods.New() // after a restart
+	d.hold("job")
+	d.ledger.Label("a", label, "job")
+	d.podSeen(d.pod("ownerReferences: [{uid: set, controller: true}]"))
+	d.ownerSeen(d.kinds[2], orphan)
+	d.uses("job", 1)
+}
+
+// Whoever owns pods may change all of their metadata.
+func TestAPodStaysWithItsJob(t *testing.T) {
+	for _, forged := range []string{"", "ownerReferences: [{uid: nothing, controller: true}]", "labels: {ray.io/cluster: nothing}",
+		"ownerReferences: [{kind: DaemonSet, uid: daemons, controller: true}]"} {
+		d := newDesk(t, backend.UnqueuedPods)
+		d.namespaceSeen(d.namespace("a", ""))
+		d.daemonSet("a", "daemons")
+		d.hold("job")
+		d.ownerSeen(d.kinds[1], d.owner(d.kinds[1], `{metadata: {namespace: a, name: c, uid: cluster, ownerReferences: [{uid: job, controller: true}]}}`))
+		d.podSeen(d.pod("ownerReferences: [{uid: cluster, controller: true}]"))
+		d.uses("job", 1)
+		d.podSeen(d.pod(forged))
+		d.uses("job", 1)
+		d.ownerSeen(d.kinds[1], d.owner(d.kinds[1], `{metadata: {namespace: a, name: c, uid: cluster, `+forged+`}}`))
+		d.podSeen(d.pod(""))
+		d.uses("job", 1)
+		d.uses("", 0)
+		if err := d.Watch.pods.GetStore().Add(d.pod("")); err != nil {
+			t.Fatal(err)
+		}
+		d.expect() // what the objects name now is known
+		d.podGone(d.pod(""))
+		d.uses("job", 0)
+	}
 }
 
 func TestWhyAPodHasNoNode(t *testing.T) {
@@ -407,8 +440,9 @@ func TestWhichPodsWithoutAUnitCount(t *testing.T) {
 		{"a notebook", "ownerReferences: [{kind: StatefulSet, uid: s, controller: true}]", 0, 1, 1},
 		{"a pod without an owner", "", 0, 1, 1},
 		{"an orphan", "labels: {ray.io/cluster: gone}", 1, 1, 1},
-		{"a pod of a DaemonSet", "ownerReferences: [{kind: DaemonSet, uid: s, controller: true}]", 0, 0, 1},
-		{"a static pod", "annotations: {kubernetes.io/config.mirror: x}, ownerReferences: [{kind: Node, uid: s, controller: true}]", 0, 0, 1},
+		{"one that claims to be of a DaemonSet", "ownerReferences: [{kind: DaemonSet, uid: s, controller: true}]", 0, 1, 1},
+		{"one that claims to be of a node", "ownerReferences: [{kind: Node, uid: s, controller: true}]", 0, 1, 1},
+		{"one that claims to be static", "annotations: {kubernetes.io/config.mirror: x}, ownerReferences: [{kind: Node, uid: s, controller: true}]", 0, 1, 1},
 	} {
 		for strays, want := range map[backend.Strays]int64{backend.Orphans: c.orphan, backend.UnqueuedPods: c.other, backend.AllPods: c.all} {
 			t.Run(c.name, func(t *testing.T) {
@@ -417,6 +451,93 @@ func TestWhichPodsWithoutAUnitCount(t *testing.T) {
 				d.uses("", want)
 			})
 		}
+	}
+}
+
+// namespace returns a namespace as it is stored.
+func (d *desk) namespace(name, labels string) *namespace {
+	d.t.Helper()
+	o := new(metav1.PartialObjectMetadata)
+	if err := yaml.UnmarshalStrict([]byte(`{metadata: {name: `+name+`, labels: {`+labels+`}}}`), o); err != nil {
+		d.t.Fatal(err)
+	}
+	return stored[*namespace](d.t, slimNamespace, o)
+}
+
+// daemonSet has the informer see a DaemonSet, which an object without a namespace controls.
+func (d *desk) daemonSet(namespace, uid string) *slim {
+	d.t.Helper()
+	kind := d.kinds[3]
+	o := d.owner(kind, `{metadata: {namespace: `+namespace+`, name: daemons, uid: `+uid+`, ownerReferences: [{uid: operator, controller: true}]}}`)
+	if err := kind.informer.GetStore().Add(o); err != nil {
+		d.t.Fatal(err)
+	}
+	d.ownerSeen(kind, o)
+	return o
+}
+
+func (d *desk) daemonSetGone(o *slim) {
+	d.t.Helper()
+	if err := d.kinds[3].informer.GetStore().Delete(o); err != nil {
+		d.t.Fatal(err)
+	}
+	d.ownerGone(d.kinds[3], o)
+}
+
+func TestOnlyPodsThatAreKnownToServeANodeAreNotCharged(t *testing.T) {
+	const managed = `kube-queue/managed: "true"`
+	d := newDesk(t, backend.UnqueuedPods)
+	d.podSeen(d.pod("ownerReferences: [{kind: DaemonSet, uid: one, controller: true}]"))
+	d.uses("", 1) // there is no such DaemonSet
+	d.daemonSet("b", "one")
+	d.namespaceSeen(d.namespace("b", ""))
+	d.uses("", 1) // it is in another namespace
+	daemons := d.daemonSet("a", "one")
+	d.uses("", 1) // nothing is known of the namespace
+	d.namespaceSeen(d.namespace("a", ""))
+	d.uses("", 0)
+	d.namespaceSeen(d.namespace("a", managed))
+	d.uses("", 1)
+	d.namespaceSeen(d.namespace("a", `kube-queue/managed: "false"`))
+	d.uses("", 0)
+	d.namespaceGone(d.namespace("a", ""))
+	d.uses("", 1)
+	d.namespaceSeen(d.namespace("a", ""))
+	d.uses("", 0)
+
+	stale := d.kinds[3]
+	d.daemonSetGone(daemons)
+	d.ownerSeen(stale, daemons) // because of its namespace, before its deletion
+	d.uses("", 1)
+	d.daemonSet("a", "two") // of the same name
+	d.ownerSeen(stale, daemons)
+	d.uses("", 1)
+	d.podSeen(d.pod("ownerReferences: [{kind: DaemonSet, uid: two, controller: true}]")) // it was adopted
+	d.uses("", 0)
+	d.podSeen(d.pod("")) // it does not belong to it any more
+	d.uses("", 1)
+
+	d.podSeen(d.pod("ownerReferences: [{kind: ReplicaSet, uid: set, controller: true}]"))
+	d.podSeen(d.pod("ownerReferences: [{kind: DaemonSet, uid: two, controller: true}]"))
+	d.uses("", 1)
+	d.podGone(d.pod(""))
+	d.uses("", 0)
+
+	if problems, _ := d.differences(); len(problems) > 0 {
+		t.Errorf("differences are %q", problems)
+	}
+	d.ledger.Exempt("a", "two", false)
+	d.expect("daemonsets a/daemons : the owner of the object is not known, or whether its pods are charged")()
+	d.uses("", 0)
+	d.expect()
+}
+
+func TestAStaticPodOfTheClusterIsNotCharged(t *testing.T) {
+	d := newDesk(t, backend.UnqueuedPods)
+	system := func(p *corev1.Pod) { p.Namespace = metav1.NamespaceSystem }
+	mirror := "annotations: {kubernetes.io/config.mirror: x}, ownerReferences: [{kind: Node, uid: s, controller: true}]"
+	if d.pod(mirror, system).stray || !d.pod("", system).stray || !d.pod(mirror).stray {
+		t.Error("in kube-system, and nowhere else, a static pod is not charged")
 	}
 }
 
@@ -461,7 +582,7 @@ func TestWhatDiffersFromTheCachesIsFoundAndHealed(t *testing.T) {
 
 	cluster := d.owner(d.kinds[1], `{metadata: {namespace: a, name: c, uid: cluster, resourceVersion: "6", ownerReferences: [{kind: RayJob, name: j, uid: job, controller: true}]}}`)
 	store(d.kinds[1].informer.GetStore().Add, cluster)
-	d.expect("rayclusters a/c 6: the owner of the object is not known")()
+	d.expect("rayclusters a/c 6: the owner of the object is not known, or whether its pods are charged")()
 	d.uses("job", 1)
 	d.expect()
 

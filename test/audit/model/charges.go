@@ -179,8 +179,7 @@ func (w *World) chargePod(p *Pod) {
 // chargeOf returns what a pod counts for: the nearest job to which it belongs and that was admitted
 // at some time; nil if it does not count.
 func (w *World) chargeOf(p *Pod) *Charge {
-	orphan := !p.owned && w.owners[p.UID] != ""
-	if !p.Live() || p.resized || p.unclear || orphan && p.label == "" {
+	if !p.Live() || p.resized || p.unclear {
 		return nil
 	}
 	for _, uid := range w.objectsOf(p) {
@@ -189,11 +188,13 @@ func (w *World) chargeOf(p *Pod) *Charge {
 		}
 		delete(w.charges, uid)
 	}
-	if orphan && p.charged {
+	if w.isOrphan(p) && p.charged && p.label != "" {
 		return w.orphansOf(p)
 	}
 	return nil
 }
+
+func (w *World) isOrphan(p *Pod) bool { return !p.owned && w.owners[p.UID] != "" }
 
 // lasts reports whether the job has quota, a unit, or pods that are left of it. Pods that are created
 // later no longer count.
@@ -233,8 +234,8 @@ func (w *World) orphansOf(p *Pod) *Charge {
 }
 
 // followDecider forgets the units and the objects between jobs and pods that are gone if another process
-// decides from now on. That process never saw them, and knows the job of a pod only by existing owners
-// and by labels.
+// decides from now on. That process never saw them, and knows the job of a pod only by what the pod names now:
+// existing owners, and labels.
 func (w *World) followDecider(write *Write) {
 	lease, isLease := write.Body.(*LeaseFacts)
 	switch {
@@ -250,7 +251,7 @@ func (w *World) followDecider(write *Write) {
 			delete(w.charges, uid)
 		}
 		for p := range c.pods {
-			p.unclear = w.severed(p, uid)
+			p.unclear = w.severed(p, uid) || w.isOrphan(p) && p.label == ""
 			w.chargePod(p)
 		}
 	}

@@ -28,6 +28,7 @@ func fenceTests(kind heldKind) []kindTest {
 		{"no job of a managed namespace leaves its pods", noJobLeavesItsPods},
 		{"an operator takes care of the parts of queued jobs", partsOfJobs},
 		{"job-extensions leaves other jobs alone", otherJobsAreLeftAlone},
+		{"a part of a job stays a part", partsStayParts},
 		{"damage is not refused by the fence", damagedInManagedNamespace},
 		{"the fence has few enough costs for large jobs", costsOfLargeJobs},
 	}

@@ -154,6 +154,8 @@ func TestTheProgramsMayDoWhatTheyMustAndNoMore(t *testing.T) {
 		{controller, "default", "get create update patch delete deletecollection", "jobset.x-k8s.io/jobsets", false},
 		{controller, "default", "get create update patch delete deletecollection", "ray.io/rayclusters", false},
 		{controller, "default", everything, "ray.io/rayjobs", false},
+		{controller, "default", "list watch", "apps/daemonsets", true},
+		{controller, "default", "get create update patch delete deletecollection", "apps/daemonsets", false},
 		{controller, "", "create", "authentication.k8s.io/tokenreviews", true},
 		{controller, "", "create", "authorization.k8s.io/subjectaccessreviews", true},
 		{controller, "default", "create", "authorization.k8s.io/localsubjectaccessreviews", false},

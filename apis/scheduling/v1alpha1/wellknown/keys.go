@@ -58,6 +58,9 @@ const (
 	ShutdownAnnotation = "kube-queue/shutdown-after-job-finishes"
 )
 
+// ManagedLabel "true" on a namespace queues every job in it.
+const ManagedLabel = "kube-queue/managed"
+
 // RevisionAnnotation, of an Event that is kept, is a digest of what it says.
 const RevisionAnnotation = "kube-queue/revision"
 

@@ -213,17 +213,6 @@ spec:
       namespace is managed by kube-queue: a waiting {{ $kind.kind }} keeps the annotation scheduling.x-k8s.io/suspend "true". Delete
       the {{ $kind.kind }} to take it out of the queue.
     reason: Forbidden
-  # The garbage collector removes owners that are gone.
-  - expression: >-
-      request.operation != 'UPDATE'
-      || object.metadata.?ownerReferences.orValue([]).filter(o, o.?controller.orValue(false)).map(o, o.uid)
-        == oldObject.metadata.?ownerReferences.orValue([]).filter(o, o.?controller.orValue(false)).map(o, o.uid)
-      || request.userInfo.?username.orValue('') in [{{ include "kube-queue.garbageCollectors" $root }}]
-      || variables.byOperator || variables.mayBypass
-    message: >-
-      namespace is managed by kube-queue: the controller of a {{ $kind.kind }} cannot be changed. Delete the {{ $kind.kind }} and create it
-      again.
-    reason: Forbidden
   - expression: >-
       !variables.orphans || variables.ended || variables.mayBypass
     message: >-

@@ -1,0 +1,127 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	typedv1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// podsOf are the pods of a managed namespace, for a user who may do everything with them.
+func podsOf(t *testing.T, ns, user string) typedv1.PodInterface {
+	t.Helper()
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{GenerateName: "pods-"}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"*"}}}}
+	created, err := core(t).RbacV1().Roles(ns).Create(t.Context(), role, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	grant(t, ns, "Role", created.Name, user)
+	eventually(t, user+" may change pods", func(ctx context.Context) error {
+		if !may(ctx, t, user, ns, "patch", "/pods") {
+			return fmt.Errorf("%s may not patch pods", user)
+		}
+		return nil
+	})
+	client, err := kubernetes.NewForConfig(cluster.ConfigAs(user))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client.CoreV1().Pods(ns)
+}
+
+// The job for which a pod is charged follows from what the pod names. After a restart, kube-queue knows nothing else.
+func TestAPodOfAManagedNamespaceStaysWithItsJob(t *testing.T) {
+	ns := managedNamespace(t)
+	kind := batchJob(t)
+	job := create(t, objects(t).Resource(kind.resource).Namespace(ns), kind.job(t))
+	controller := `{apiVersion: batch/v1, kind: Job, name: ` + job.GetName() + `, uid: ` + string(job.GetUID()) + `, controller: true, blockOwnerDeletion: false}`
+	// The selector of the Job does not match it, so the Job controller tries to let it go.
+	const labels = `labels: {batch.kubernetes.io/controller-uid: u, app: a}`
+	const orphanLabels = `labels: {ray.io/cluster: c, app: a}`
+	pods := map[string]string{
+		"owned":  labels + ", ownerReferences: [" + controller + "]",
+		"orphan": orphanLabels,
+		"server": "labels: {app: a}",
+	}
+	tenant := podsOf(t, ns, "tenant")
+	for name, metadata := range pods {
+		pod := new(corev1.Pod)
+		if err := yaml.UnmarshalStrict([]byte(`{metadata: {name: `+name+`, `+metadata+`}, spec: {containers: [{name: c, image: i}]}}`), pod); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, name+" is created", func(ctx context.Context) error { // it needs the ServiceAccount of the namespace
+			_, err := tenant.Create(ctx, pod, metav1.CreateOptions{})
+			return err
+		})
+	}
+	const keepsOwner, keepsLabels = "the controller of a Pod cannot be changed", "labels that show to which job a Pod belongs"
+	tests := []struct{ pod, name, patch, refused string }{
+		{"owned", "no owner", `{metadata: {ownerReferences: null}}`, keepsOwner},
+		{"owned", "no owner and no labels", `{metadata: {ownerReferences: null, labels: null, finalizers: null}}`, keepsOwner},
+		{"owned", "another UID", `{metadata: {ownerReferences: [` + strings.Replace(controller, string(job.GetUID()), "other", 1) + `]}}`, keepsOwner},
+		{"owned", "another API group", `{metadata: {ownerReferences: [` + strings.Replace(controller, "batch/v1", "example.com/v1", 1) + `]}}`, keepsOwner},
+		{"owned", "an owner that is no controller", `{metadata: {ownerReferences: [` + strings.Replace(controller, "controller: true", "controller: false", 1) + `]}}`, keepsOwner},
+		{"owned", "a DaemonSet", `{metadata: {ownerReferences: [{apiVersion: apps/v1, kind: DaemonSet, name: d, uid: d, controller: true}]}}`, keepsOwner},
+		{"owned", "no labels", `{metadata: {labels: null}}`, keepsLabels},
+		{"owned", "no label of a selector", `{metadata: {labels: {app: b}}}`, keepsLabels},
+		{"owned", "the label of another job", `{metadata: {labels: {ray.io/cluster: c}}}`, keepsLabels},
+		{"owned", "another label", `{metadata: {labels: {b: c}}}`, ""},
+		{"owned", "an annotation", `{metadata: {annotations: {b: c}}}`, ""},
+		{"owned", "a second owner", `{metadata: {ownerReferences: [` + controller + `, {apiVersion: v1, kind: ConfigMap, name: c, uid: c}]}}`, ""},
+		{"owned", "a bypass", `{metadata: {ownerReferences: null, annotations: {kube-queue/bypass: "true"}}}`, keepsOwner},
+		{"orphan", "a controller", `{metadata: {ownerReferences: [` + controller + `]}}`, keepsOwner},
+		{"orphan", "an owner", `{metadata: {ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: c, uid: c}]}}`, keepsOwner},
+		{"orphan", "no label", `{metadata: {labels: {ray.io/cluster: null}}}`, keepsLabels},
+		{"orphan", "another job", `{metadata: {labels: {ray.io/cluster: d}}}`, keepsLabels},
+		{"orphan", "a label of no job", `{metadata: {labels: {app: b}}}`, ""},
+		{"server", "a controller", `{metadata: {ownerReferences: [` + controller + `]}}`, ""},
+		{"server", "no labels", `{metadata: {labels: null}}`, ""},
+	}
+	dryRun := metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}
+	for user, client := range map[string]typedv1.PodInterface{"tenant": tenant, "administrator": core(t).CoreV1().Pods(ns), "some controller": podsOf(t, ns, "system:serviceaccount:kube-system:job-controller")} {
+		for _, test := range tests {
+			if test.name == "a bypass" && user == "administrator" {
+				test.refused = "" // cluster-admin has every verb
+			}
+			_, err := client.Patch(t.Context(), test.pod, types.MergePatchType, toJSON(t, test.patch), dryRun)
+			if test.refused == "" {
+				allowed(t, user+": "+test.pod+" gets "+test.name, err)
+			} else {
+				t.Log(user, test.pod, test.name)
+				refused(t, err, test.refused)
+			}
+		}
+	}
+	collector := podsOf(t, ns, "system:serviceaccount:kube-system:generic-garbage-collector")
+	_, err := collector.Patch(t.Context(), "owned", types.MergePatchType, toJSON(t, `{metadata: {ownerReferences: null}}`), dryRun)
+	allowed(t, "the garbage collector removes an owner", err)
+	if pod, err := tenant.Get(t.Context(), "owned", metav1.GetOptions{}); err != nil || metav1.GetControllerOf(pod) == nil {
+		t.Errorf("the Job controller let the pod go: %v", err)
+	}
+}
+
+// The same is true for the objects between a pod and its job.
+func partsStayParts(t *testing.T, kind heldKind, _ dynamic.ResourceInterface) {
+	f := fencedNamespace(t, kind)
+	owner, err := core(t).CoreV1().ConfigMaps(f.namespace).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owner"}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	create(t, f.tenant, kind.job(t, strings.Replace(ownedBy("v1", "ConfigMap", "true"), "uid: u", "uid: "+string(owner.UID), 1)))
+	dryRun := metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}
+	for _, jobs := range []dynamic.ResourceInterface{f.tenant, f.admin} {
+		_, err := try(t, jobs, `{metadata: {ownerReferences: null}}`, dryRun)
+		refused(t, err, "controller of a "+kind.Kind.Kind)
+		_, err = try(t, jobs, `{metadata: {labels: {a: b}}}`, dryRun)
+		allowed(t, "a label", err)
+	}
+}
