@@ -35,7 +35,7 @@ const (
 const (
 	// rotateAfter is how long a proof is the current one.
 	rotateAfter = time.Hour
-	// retryAfter is when a rotation that failed is repeated.
+	// retryAfter is when a rotation that failed is repeated, and how often it is checked whether one is due.
 	retryAfter = 5 * time.Second
 	// proofSize is the length of a proof in bytes.
 	proofSize = 32
@@ -48,12 +48,12 @@ const (
 type Proof struct {
 	client    kubernetes.Interface
 	namespace string
-	clock     clock.Clock
+	clock     clock.WithTicker
 	secret    cache.SharedIndexInformer
 }
 
 // NewProof returns the proof with the Secret of a namespace. It proves nothing before Watch.
-func NewProof(client kubernetes.Interface, namespace string, clock clock.Clock) *Proof {
+func NewProof(client kubernetes.Interface, namespace string, clock clock.WithTicker) *Proof {
 	return &Proof{client: client, namespace: namespace, clock: clock,
 		secret: coreinformers.NewFilteredSecretInformer(client, namespace, 0, cache.Indexers{}, func(o *metav1.ListOptions) {
 			o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, ProofSecret).String()
@@ -108,34 +108,43 @@ func (p *Proof) Keep(ctx context.Context) error {
 	}
 	defer func() { _ = p.secret.RemoveEventHandler(registration) }()
 	cache.WaitForCacheSync(ctx.Done(), registration.HasSynced)
-	due := p.clock.Now()
-	for ctx.Err() == nil {
-		wait := due.Sub(p.clock.Now())
-		if known := p.read(); wait <= 0 || len(known[proofCurrent]) != proofSize || len(known[proofNext]) != proofSize {
-			wait = rotateAfter
-			if err := p.rotate(ctx); err != nil && ctx.Err() == nil {
+	ticker := p.clock.NewTicker(retryAfter)
+	defer ticker.Stop()
+	for due := p.clock.Now(); ctx.Err() == nil; {
+		now := p.clock.Now()
+		isDue := !now.Before(due)
+		if isDue || !isComplete(p.read()) {
+			rotated, err := p.rotate(ctx, isDue)
+			if err != nil && ctx.Err() == nil {
 				klog.FromContext(ctx).Error(err, "Cannot rotate the proof that reviews come from the API server, retrying", "after", retryAfter)
-				wait = retryAfter
 			}
-			due = p.clock.Now().Add(wait)
+			if rotated {
+				due = now.Add(rotateAfter)
+			}
 		}
-		timer := p.clock.NewTimer(wait)
 		select {
 		case <-changed:
-		case <-timer.C():
+		case <-ticker.C():
 		case <-ctx.Done():
 		}
-		timer.Stop()
 	}
 	return nil
 }
 
-// rotate makes the next proof the current one.
-func (p *Proof) rotate(ctx context.Context) error {
+func isComplete(data map[string][]byte) bool {
+	return len(data[proofCurrent]) == proofSize && len(data[proofNext]) == proofSize
+}
+
+// rotate makes the next proof the current one, and reports whether it did. If it is not due, it only repairs the Secret: the cache may
+// still show the Secret as it was before the last rotation.
+func (p *Proof) rotate(ctx context.Context, isDue bool) (bool, error) {
 	secrets := p.client.CoreV1().Secrets(p.namespace)
 	present, err := secrets.Get(ctx, ProofSecret, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("reading Secret %s/%s: %w", p.namespace, ProofSecret, err)
+		return false, fmt.Errorf("reading Secret %s/%s: %w", p.namespace, ProofSecret, err)
+	}
+	if !isDue && isComplete(present.Data) {
+		return false, nil
 	}
 	data := map[string][]byte{proofCurrent: present.Data[proofNext], proofNext: newProof()}
 	if len(data[proofCurrent]) != proofSize {
@@ -150,9 +159,9 @@ func (p *Proof) rotate(ctx context.Context) error {
 	}
 	// RBAC restricts the creation by apply to a name, unlike that by create.
 	if _, err = secrets.Apply(ctx, wanted, metav1.ApplyOptions{FieldManager: "kube-queue-controller", Force: true}); err != nil {
-		return fmt.Errorf("writing Secret %s/%s: %w", p.namespace, ProofSecret, err)
+		return false, fmt.Errorf("writing Secret %s/%s: %w", p.namespace, ProofSecret, err)
 	}
-	return nil
+	return true, nil
 }
 
 func newProof() []byte {

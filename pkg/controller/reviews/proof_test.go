@@ -31,11 +31,21 @@ type vault struct {
 	client *fake.Clientset
 	clock  *clocktesting.FakeClock
 	proof  *Proof
+	// failures has as many values as writes that fail next.
+	failures chan struct{}
 }
 
 func newVault(t *testing.T, objects ...runtime.Object) *vault {
 	t.Helper()
-	v := &vault{t: t, clock: clocktesting.NewFakeClock(time.Unix(1000, 0)), client: fake.NewClientset(objects...)}
+	v := &vault{t: t, clock: clocktesting.NewFakeClock(time.Unix(1000, 0)), client: fake.NewClientset(objects...), failures: make(chan struct{}, 1)}
+	v.client.PrependReactor("patch", "secrets", func(kubetesting.Action) (bool, runtime.Object, error) {
+		select {
+		case <-v.failures:
+			return true, nil, errors.New("timeout")
+		default:
+			return false, nil, nil
+		}
+	})
 	v.proof = NewProof(v.client, "kube-queue", v.clock)
 	go v.proof.Watch(t.Context())
 	return v
@@ -188,16 +198,7 @@ func TestADeletedOrDamagedSecretIsMadeAgain(t *testing.T) {
 
 func TestARotationThatFailsIsRepeated(t *testing.T) {
 	v := newVault(t, installed())
-	failures := make(chan struct{}, 1)
-	failures <- struct{}{}
-	v.client.PrependReactor("patch", "secrets", func(kubetesting.Action) (bool, runtime.Object, error) {
-		select {
-		case <-failures:
-			return true, nil, errors.New("timeout")
-		default:
-			return false, nil, nil
-		}
-	})
+	v.failures <- struct{}{}
 	defer v.keep()()
 	v.passes(retryAfter)
 	v.eventually("it is filled", complete)
