@@ -73,7 +73,7 @@ func Marked(kind framework.Kind, request Request) []decision.Operation {
 // Managed returns what the policy of managed namespaces changes in a job. Fenced: jobs cannot bypass
 // the queue there, so a job that claims to be a part of another one is queued too.
 func Managed(kind framework.Kind, request Request, fenced bool) []decision.Operation {
-	annotations := map[string]any{wellknown.ManagedAnnotation: "true"}
+	annotations := map[string]any{wellknown.ManagedKey: "true"}
 	if request.isCopy() {
 		annotations[wellknown.ReleasedAnnotation] = nil
 	}

@@ -37,7 +37,7 @@ var keys = map[string]struct {
 	wellknown.MinCountAnnotation:       {annotation, true},
 	wellknown.MinResourcesAnnotation:   {annotation, true},
 	wellknown.BypassAnnotation:         {annotation, true},
-	wellknown.ManagedAnnotation:        {anywhere, false}, // on a namespace it is a label, which a template may copy
+	wellknown.ManagedKey:               {anywhere, false}, // on a namespace it is a label, which a template may copy
 	wellknown.NotPartOfAnnotation:      {anywhere, false},
 	wellknown.ReleasedAnnotation:       {anywhere, false},
 	wellknown.PodAnnotationsAnnotation: {anywhere, false},

@@ -53,7 +53,7 @@ func MarkedAgain(job framework.Object) bool {
 
 // managed reports whether the job was created in a managed namespace.
 func managed(job framework.Object) bool {
-	return job.GetAnnotations()[wellknown.ManagedAnnotation] == "true"
+	return job.GetAnnotations()[wellknown.ManagedKey] == "true"
 }
 
 // Annotated reports whether the mark of the job is the annotation, whatever its value.

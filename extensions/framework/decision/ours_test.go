@@ -57,11 +57,11 @@ func TestOnlyAPolicyMarksAReleasedJobAgain(t *testing.T) {
 		annotations map[string]string
 		want        bool
 	}{
-		"marked again":          {map[string]string{wellknown.ManagedAnnotation: "true", wellknown.SuspendAnnotation: "true", wellknown.ReleasedAnnotation: "1"}, true},
-		"never released":        {map[string]string{wellknown.ManagedAnnotation: "true", wellknown.SuspendAnnotation: "true"}, false},
-		"released":              {map[string]string{wellknown.ManagedAnnotation: "true", wellknown.SuspendAnnotation: "false", wellknown.ReleasedAnnotation: "1"}, false},
+		"marked again":          {map[string]string{wellknown.ManagedKey: "true", wellknown.SuspendAnnotation: "true", wellknown.ReleasedAnnotation: "1"}, true},
+		"never released":        {map[string]string{wellknown.ManagedKey: "true", wellknown.SuspendAnnotation: "true"}, false},
+		"released":              {map[string]string{wellknown.ManagedKey: "true", wellknown.SuspendAnnotation: "false", wellknown.ReleasedAnnotation: "1"}, false},
 		"by its manifest again": {map[string]string{wellknown.SuspendAnnotation: "true", wellknown.ReleasedAnnotation: "1"}, false},
-		"marked by its field":   {map[string]string{wellknown.ManagedAnnotation: "true", wellknown.ReleasedAnnotation: "1"}, false},
+		"marked by its field":   {map[string]string{wellknown.ManagedKey: "true", wellknown.ReleasedAnnotation: "1"}, false},
 	} {
 		if got := MarkedAgain(&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Annotations: test.annotations}}); got != test.want {
 			t.Errorf("%s: %v", name, got)

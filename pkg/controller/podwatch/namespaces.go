@@ -20,7 +20,7 @@ func (n *namespace) DeepCopyObject() runtime.Object { return n }
 
 func slimNamespace(object any) (any, error) {
 	if o, is := object.(*metav1.PartialObjectMetadata); is {
-		return &namespace{slim: slimOf(o), managed: o.Labels[wellknown.ManagedLabel] == "true"}, nil
+		return &namespace{slim: slimOf(o), managed: o.Labels[wellknown.ManagedKey] == "true"}, nil
 	}
 	return object, nil
 }

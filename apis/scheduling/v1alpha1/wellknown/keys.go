@@ -36,8 +36,9 @@ const (
 
 // Keys on a job that kube-queue writes.
 const (
-	// ManagedAnnotation "true" is set on the jobs of managed namespaces by an admission policy.
-	ManagedAnnotation = "kube-queue/managed"
+	// ManagedKey "true" is the label of managed namespaces, in which every job is queued, and the annotation that an
+	// admission policy sets on these jobs.
+	ManagedKey = "kube-queue/managed"
 	// NotPartOfAnnotation is the UID of a controller of which the job is not a part: the job
 	// is queued although the object controls it. An admission policy sets it in managed
 	// namespaces. Operators copy annotations to the parts of a job, which have another
@@ -57,9 +58,6 @@ const (
 	// shutdownAfterJobFinishes, so that it is set only while the job is held.
 	ShutdownAnnotation = "kube-queue/shutdown-after-job-finishes"
 )
-
-// ManagedLabel "true" on a namespace queues every job in it.
-const ManagedLabel = "kube-queue/managed"
 
 // RevisionAnnotation, of an Event that is kept, is a digest of what it says.
 const RevisionAnnotation = "kube-queue/revision"
