@@ -226,7 +226,8 @@ func refuse(w http.ResponseWriter, err error) {
 	w.Header().Set("Connection", "close")
 	http.Error(w, err.Error(), status)
 	if status == http.StatusServiceUnavailable {
-		// After an answer, net/http keeps a connection for a while whose request it has not read.
+		// After an answer, net/http keeps a connection for a while whose request it has not read. This value makes it
+		// close the connection at once, after all deferred calls and without a word in the log; it recovers from it.
 		_ = http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler)
 	}
