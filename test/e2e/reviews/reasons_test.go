@@ -508,10 +508,12 @@ func play(l *scene, s story, promised *promises) {
 		}
 		return string(unit.Status.Reason) == s.reason, string(unit.Status.Reason) + ": " + unit.Status.Message
 	})
-	answer := why(l.t, l.Env, "", "waiting")
-	if string(answer.Reason) != s.reason || answer.Message != unit.Status.Message {
-		l.t.Errorf("the answer is %s: %s\nthe unit shows %s: %s", answer.Reason, answer.Message, unit.Status.Reason, unit.Status.Message)
-	}
+	var answer *visibilityv1alpha1.QueueUnitReviewStatus
+	harness.Eventually(l.t, time.Minute, "the answer says what the unit shows", func() (bool, string) { // it may be of a moment earlier
+		unit, answer = l.Unit("Job", "waiting"), why(l.t, l.Env, "", "waiting")
+		return string(answer.Reason) == s.reason && answer.Message == unit.Status.Message,
+			fmt.Sprintf("the answer is %s: %s\nthe unit shows %s: %s", answer.Reason, answer.Message, unit.Status.Reason, unit.Status.Message)
+	})
 	if !promised.has(s.reason, answer.Message) {
 		l.t.Errorf("the page of the reasons has no example like this message for %s: %s", s.reason, answer.Message)
 	}
