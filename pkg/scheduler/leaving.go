@@ -13,8 +13,10 @@ type leaving struct {
 	// evicted for another one. why is nil and forKey is empty if somebody else has decided that.
 	why            *quota.Refusal
 	forUID, forKey string
-	// served is whether that unit has started since.
-	served bool
+	// served is whether that unit has started since. listedFor is the UID of the unit among whose victims this one
+	// is; empty if it is not.
+	served    bool
+	listedFor string
 	// mayGo is whether the eviction may be sent: evictions of a queue are paced.
 	mayGo bool
 	// at is when the eviction was sent; 0 if it has not been. late is whether that was too long ago.
@@ -98,8 +100,7 @@ func (s *Scheduler) followEviction(u *unit, now time.Time) {
 		v.at = instantOf(now)
 		s.retryClaimant(v)
 	}
-	if v.forUID != "" && !v.served && !slices.Contains(s.victims[v.forUID], u) {
-		s.victims[v.forUID] = append(s.victims[v.forUID], u)
+	if s.listVictim(u) {
 		s.seekClaimants = true
 	}
 	v.checkAt = 0
@@ -142,12 +143,26 @@ func (s *Scheduler) retryClaimant(v *leaving) {
 	}
 }
 
+// listVictim adds the unit to those that are evicted for another one, and removes it from those of the unit for which
+// it was evicted before, because others may write that it is evicted for somebody else. It reports whether it added it.
+func (c *claims) listVictim(u *unit) bool {
+	v := u.leaving
+	if v.served || v.listedFor == v.forUID {
+		return false
+	}
+	c.disown(u)
+	v.listedFor = v.forUID
+	c.victims[v.forUID] = append(c.victims[v.forUID], u)
+	return true
+}
+
 // disown removes the unit from those that are evicted for another one.
 func (c *claims) disown(u *unit) {
-	uid := u.leaving.forUID
+	uid := u.leaving.listedFor
 	if uid == "" {
 		return
 	}
+	u.leaving.listedFor = ""
 	left := slices.DeleteFunc(c.victims[uid], func(other *unit) bool { return other == u })
 	if len(left) == 0 {
 		delete(c.victims, uid)
@@ -220,7 +235,7 @@ func (u *unit) mayWithdraw() bool {
 // evictFor evicts a unit so that another one gets its room.
 func (s *Scheduler) evictFor(v *unit, claimant *unit, why *quota.Refusal, now time.Time) {
 	v.leaving = &leaving{why: why, forUID: claimant.UID, forKey: claimant.key()}
-	s.victims[claimant.UID] = append(s.victims[claimant.UID], v)
+	s.listVictim(v)
 	s.planRelease(v)
 	s.requestStep(v, now)
 	s.timers.schedule(v, now)

@@ -485,3 +485,23 @@ func TestServicesOfATreeOfThreeLevelsShareItEvenly(t *testing.T) {
 		}
 	}
 }
+
+func TestAnEvictionMayBecomeThatForAnotherUnit(t *testing.T) {
+	w := preempting(t, owning("team", gpu("1"), gpu("1")), "team")
+	for _, u := range []struct {
+		key   string
+		value int32
+	}{{"team/dev", 100}, {"team/prod", 1000}, {"team/other", 900}} {
+		w.submit(u.key, gpu("1"), priority(u.value))
+		w.after(time.Second)
+	}
+	expectEvicted(t, w, "team/dev")
+	other := w.units["team/other"].UID
+	w.write("team/dev", func(u *scheduler.Unit) { u.Eviction.For = other }) // a late write of the previous leader
+	w.settle()
+	w.stopEvicted()
+	expectReleased(t, w, "team/prod")
+	w.finish("team/prod")
+	w.after(time.Minute)
+	expectReleased(t, w, "team/other")
+}

@@ -214,6 +214,7 @@ func randomLife(t *rapid.T, policy queue.Policy) {
 		"deliver": func(t *rapid.T) { w.deliver() },
 		"think":   func(t *rapid.T) { w.think() },
 		"land":    func(t *rapid.T) { w.land(index(len(w.sent), "write")) },
+		"deny":    func(t *rapid.T) { w.deny(index(len(w.sent), "write")) },
 		"settle":  func(t *rapid.T) { w.settle() }, // lives get further than by single steps
 		"answer":  func(t *rapid.T) { w.answer(index(len(w.outcomes), "outcome")) },
 		"wait": func(t *rapid.T) {
@@ -255,6 +256,16 @@ func randomLife(t *rapid.T, policy queue.Policy) {
 		w.list()
 		actions["forge"] = func(t *rapid.T) {
 			w.forge(pick("unit"), rapid.SampledFrom([]scheduler.Phase{scheduler.Reserved, scheduler.Dequeued, scheduler.Running}).Draw(t, "phase"))
+		}
+		actions["forge an eviction"] = func(t *rapid.T) { // as a late write of the previous leader does
+			other := w.units[pick("for whom")].UID
+			w.write(pick("unit"), func(u *scheduler.Unit) {
+				if u.Evicted = holds(u) && rapid.IntRange(0, 3).Draw(t, "taken back") > 0; !u.Evicted {
+					u.Eviction = scheduler.Eviction{}
+					return
+				}
+				u.Eviction = scheduler.Eviction{At: w.now, For: rapid.SampledFrom([]string{"", "of-nobody", other, other, other}).Draw(t, "for")}
+			})
 		}
 	}
 	if checked && w.listed {
