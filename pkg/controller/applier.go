@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
@@ -23,12 +24,16 @@ import (
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	"kube-queue.dev/kube-queue/pkg/lenient"
 	"kube-queue.dev/kube-queue/pkg/lifecycle"
+	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// tryTimeout is the timeout of a write and of the read before it. The write itself has a shorter
-// timeout.
-const tryTimeout = 15 * time.Second
+const (
+	// tryTimeout is the timeout of a write and of the reads around it. The write itself has a shorter timeout.
+	tryTimeout = 15 * time.Second
+	// denialPeriod is how long nothing is written to a unit after the API server has denied it.
+	denialPeriod = 5 * time.Minute
+)
 
 // applier carries out plans. It tries each write until the outcome is known, and puts the outcome
 // into the inbox.
@@ -36,17 +41,26 @@ type applier struct {
 	units  *lenient.Client
 	clock  clock.Clock
 	inbox  *inbox
-	writes *workqueue.Typed[*scheduler.Write]
+	writes workqueue.TypedDelayingInterface[*pendingWrite]
 }
 
-func newApplier(client versioned.Interface, clock clock.Clock, inbox *inbox) *applier {
+// pendingWrite is a write until its outcome is known.
+type pendingWrite struct {
+	*scheduler.Write
+	// at is when it was tried first.
+	at      metav1.MicroTime
+	backoff wait.Backoff
+}
+
+func newApplier(client versioned.Interface, clock clock.WithTicker, inbox *inbox) *applier {
 	return &applier{units: unitsOf(client), clock: clock, inbox: inbox,
-		writes: workqueue.NewTyped[*scheduler.Write]()}
+		writes: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[*pendingWrite]{Clock: clock})}
 }
 
 func (a *applier) add(plan scheduler.Plan) {
 	for i := range plan {
-		a.writes.Add(&plan[i])
+		a.writes.Add(&pendingWrite{Write: &plan[i],
+			backoff: wait.Backoff{Duration: 50 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 10, Cap: 10 * time.Second}})
 	}
 }
 
@@ -59,7 +73,9 @@ func (a *applier) run(ctx context.Context, workers int) {
 				if shutdown {
 					return
 				}
-				a.write(ctx, w)
+				if ctx.Err() == nil {
+					a.write(ctx, w)
+				}
 				a.writes.Done(w)
 			}
 		})
@@ -69,49 +85,51 @@ func (a *applier) run(ctx context.Context, workers int) {
 	group.Wait()
 }
 
-// write patches the unit and reports the outcome. It tries again after an unclear answer such as a
-// broken connection: if the first try took effect, the second one fails with a conflict and returns
-// the current unit.
-func (a *applier) write(ctx context.Context, w *scheduler.Write) {
+// write patches the unit and reports the outcome. It has the write tried again after an unclear answer such as a
+// broken connection: if the first try took effect, the second one fails with a conflict.
+func (a *applier) write(ctx context.Context, w *pendingWrite) {
 	logger := klog.FromContext(ctx).WithValues("unit", w.Key, "write", w.Kind.String(), "seq", w.Seq)
 	namespace, name, err := cache.SplitMetaNamespaceKey(w.Key)
 	if err != nil {
 		logger.Error(err, "Cannot parse the key of the unit; this is a bug, please report it")
 		return
 	}
-	backoff := wait.Backoff{Duration: 50 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 10, Cap: 10 * time.Second}
-	at := metav1.NewMicroTime(a.clock.Now())
-	for ctx.Err() == nil {
-		// A write in progress is not cancelled when the program must end, because it could still take
-		// effect after the next leader has listed the units.
-		version, err := a.try(ctx, w, namespace, name, at)
-		switch {
-		case err == nil:
-			logger.V(2).Info("Wrote the status of the unit", "reason", w.Reason, "quota", w.Quota)
-			a.inbox.put(written(w, version, at.Time))
-			return
-		case apierrors.IsNotFound(err):
-			a.inbox.put(refused(w, nil))
-			return
-		case apierrors.IsConflict(err):
-			var unit lenient.Object
-			unit, err = a.units.Get(ctx, namespace, name)
-			if err == nil {
-				logger.V(2).Info("The unit has changed; deciding again")
-				a.inbox.put(refused(w, unit))
-				return
-			}
-			if apierrors.IsNotFound(err) {
-				a.inbox.put(refused(w, nil))
-				return
-			}
+	if w.at.IsZero() {
+		w.at = metav1.NewMicroTime(a.clock.Now())
+	}
+	// A write in progress is not cancelled when the program must end, because it could still take
+	// effect after the next leader has listed the units.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tryTimeout)
+	defer cancel()
+	version, err := a.try(ctx, w.Write, namespace, name, w.at)
+	switch {
+	case err == nil:
+		logger.V(2).Info("Wrote the status of the unit", "reason", w.Reason, "quota", w.Quota)
+		a.inbox.put(written(w.Write, version, w.at.Time))
+		return
+	case isDenied(err):
+		logger.Error(err, "The API server denies to write the status of the unit; trying again later", "after", denialPeriod)
+		a.inbox.put(denied(w.Write, err, a.clock.Now().Add(denialPeriod)))
+		return
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err): // quota is given back only if a second answer says that the unit is gone
+		var unit lenient.Object
+		if unit, err = a.units.Get(ctx, namespace, name); apierrors.IsNotFound(err) {
+			unit, err = nil, nil
 		}
-		logger.Error(err, "Cannot write the status of the unit; trying again")
-		select {
-		case <-a.clock.After(backoff.Step()):
-		case <-ctx.Done():
+		if err == nil {
+			logger.V(2).Info("The unit has changed; deciding again")
+			a.inbox.put(refused(w.Write, unit))
+			return
 		}
 	}
+	logger.Error(err, "Cannot write the status of the unit; trying again")
+	a.writes.AddAfter(w, w.backoff.Step())
+}
+
+// isDenied reports whether the API server will give the same answer again.
+func isDenied(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err) ||
+		apierrors.IsRequestEntityTooLargeError(err) || apierrors.IsUnsupportedMediaType(err)
 }
 
 // try sends the patch and returns the new version of the unit. A patch that sets a condition must
@@ -119,8 +137,6 @@ func (a *applier) write(ctx context.Context, w *scheduler.Write) {
 // here because the informer does not store them. If they change before the patch arrives, the API
 // server rejects it.
 func (a *applier) try(ctx context.Context, w *scheduler.Write, namespace, name string, at metav1.MicroTime) (version string, err error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tryTimeout)
-	defer cancel()
 	var conditions []metav1.Condition
 	switch w.Kind {
 	case scheduler.Evict, scheduler.MarkOverQuota, scheduler.ClearOverQuota, scheduler.MarkUnscheduled, scheduler.ClearUnscheduled:
@@ -209,9 +225,8 @@ func written(w *scheduler.Write, version string, at time.Time) input {
 // notAdmitted reports on a unit that somebody else has written that it holds quota. The event on its job
 // is by job-extensions, and other units have no job.
 func notAdmitted(w *scheduler.Write) backend.Notice {
-	namespace, name, _ := cache.SplitMetaNamespaceKey(w.Key) // the key always has this form
 	return backend.Notice{
-		About: reference(&metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(w.UID), ResourceVersion: fmt.Sprint(w.Version)}),
+		About: unitReference(w),
 		Type:  corev1.EventTypeWarning, Reason: wellknown.EventNotAdmitted,
 		Message: "The unit was not admitted: somebody other than kube-queue-controller set its phase. It is charged until its job has stopped, " +
 			"and is then queued again. Ask an administrator to check who may write queueunits/status, and to install the policy kube-queue-units.",
@@ -225,11 +240,36 @@ func refused(w *scheduler.Write, unit lenient.Object) input {
 		if unit != nil {
 			now, err := l.reader.readComplete(unit)
 			if err != nil {
-				l.logger.Error(err, "Cannot read the unit", "unit", w.Key)
+				denied(w, fmt.Errorf("unit %s cannot be read: %w", w.Key, err), l.now.Add(denialPeriod))(l)
+				return
 			}
 			event.Now = &now
 		}
 		l.measures.refused(w)
 		l.apply(event)
 	}
+}
+
+// denied reports a write that the API server does not accept.
+func denied(w *scheduler.Write, why error, until time.Time) input {
+	return func(l *loop) {
+		l.measures.refused(w)
+		l.apply(scheduler.Denied{Key: w.Key, Seq: w.Seq, Version: w.Version, Until: until, Why: &quota.Refusal{Reason: wellknown.ReasonBackoff,
+			Sentence: fmt.Sprintf("the API server denies kube-queue-controller to write the status of the unit, which is tried again at %s: %v",
+				until.UTC().Format(time.RFC3339), why)}})
+		l.emit(statusDenied(w, why))
+	}
+}
+
+// unitReference refers to the unit of a write.
+func unitReference(w *scheduler.Write) *unstructured.Unstructured {
+	namespace, name, _ := cache.SplitMetaNamespaceKey(w.Key) // the key always has this form
+	return reference(&metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(w.UID), ResourceVersion: fmt.Sprint(w.Version)})
+}
+
+// statusDenied reports on a unit that its status cannot be written.
+func statusDenied(w *scheduler.Write, why error) backend.Notice {
+	return backend.Notice{About: unitReference(w), Type: corev1.EventTypeWarning, Reason: wellknown.EventStatusDenied,
+		Message: fmt.Sprintf("The API server denies kube-queue-controller to write the status of the unit, so nothing is decided about its job. "+
+			"It is tried again every %v, and when the unit changes. Ask an administrator to correct the policy or the role: %v", denialPeriod, why)}
 }

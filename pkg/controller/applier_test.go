@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
+	testclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/yaml"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
@@ -177,5 +179,65 @@ func TestAWriteThatIsUnderWayIsNotCalledOffWhenTheProgramIsToEnd(t *testing.T) {
 	<-ended
 	if reported := len(a.inbox.take()); reported != 1 {
 		t.Errorf("%d outcomes are known, want that of the write", reported)
+	}
+}
+
+// One worker, to which the API server denies or fails the first writes, carries out the others.
+func TestWritesThatFailHoldUpNoOthers(t *testing.T) {
+	var mutex sync.Mutex
+	tries := map[string]int{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		namespace := strings.Split(r.URL.Path, "/")[5]
+		mutex.Lock()
+		tries[namespace]++
+		mutex.Unlock()
+		w.Header().Set("Content-Type", "application/json")
+		switch namespace {
+		case "denied":
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"a policy denied request"}`)
+		case "failing":
+			w.WriteHeader(http.StatusInternalServerError)
+		case "wrong": // it says that the unit is not found, which exists
+			if r.Method != http.MethodGet {
+				w.WriteHeader(http.StatusNotFound)
+			}
+			_, _ = io.WriteString(w, `{"kind":"QueueUnit","apiVersion":"scheduling.x-k8s.io/v1alpha1","metadata":{"namespace":"wrong","name":"b","uid":"u","resourceVersion":"7"}}`)
+		default:
+			_, _ = io.WriteString(w, `{"metadata":{"resourceVersion":"8"}}`)
+		}
+	}))
+	defer server.Close()
+	client, err := versioned.NewForConfig(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := newApplier(client, testclock.NewFakeClock(time.Unix(1_700_000_000, 0)), newInbox())
+	var plan scheduler.Plan
+	for i, namespace := range []string{"denied", "failing", "wrong", "good"} {
+		plan = append(plan, scheduler.Write{Seq: uint64(i + 1), Kind: scheduler.Dequeue, Key: namespace + "/b", UID: "u", Version: 7, Attempt: 1})
+	}
+	a.add(plan)
+	ctx, end := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		a.run(ctx, 1)
+	}()
+	var outcomes []input
+	for len(outcomes) < 3 {
+		select {
+		case <-a.inbox.ready:
+			outcomes = append(outcomes, a.inbox.take()...)
+		case <-time.After(time.Minute):
+			t.Fatalf("%d outcomes are known, want those of all but the failing write", len(outcomes))
+		}
+	}
+	end()
+	<-ended
+	mutex.Lock()
+	defer mutex.Unlock()
+	if want := map[string]int{"denied": 1, "failing": 1, "wrong": 2, "good": 1}; !maps.Equal(tries, want) {
+		t.Errorf("requests are %v, want %v", tries, want)
 	}
 }

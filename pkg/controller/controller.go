@@ -50,7 +50,7 @@ type Config struct {
 	Source backend.Source
 	// Rest is the configuration for the clients of the Source and for watching pods.
 	Rest  *rest.Config
-	Clock clock.Clock
+	Clock clock.WithTicker
 	// Namespace is the namespace of the Queue objects and of the other objects of the program.
 	Namespace string
 	// Policy is the policy of queues that set none.

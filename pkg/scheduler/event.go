@@ -239,6 +239,17 @@ type Refused struct {
 	Now *Unit
 }
 
+// Denied means that the API server accepts no write of the unit, for example because of a policy. Nothing is written
+// to the unit until Until, unless it changes before. If it waits, it is not tried until then, and shows Why.
+type Denied struct {
+	Key string
+	Seq uint64
+	// Version is the version of the unit on which the write was based.
+	Version uint64
+	Until   time.Time
+	Why     *quota.Refusal
+}
+
 // Plan is a list of writes, in the order in which they must be sent.
 type Plan []Write
 

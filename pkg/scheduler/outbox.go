@@ -43,7 +43,12 @@ type outbox struct {
 	explainedAt, promptAt, restAt time.Time
 	// seq is the number of the last write.
 	seq uint64
+	// denied are the units to which nothing is written, because the API server would deny it, with until when.
+	// What is requested in the meantime is sent then.
+	denied denials
 }
+
+type denials map[*unit]instant
 
 // unitWrite is the part of a unit that belongs to the outbox.
 type unitWrite struct {
@@ -104,7 +109,7 @@ func (o *outbox) correct(u *unit, prompt bool) {
 func (o *outbox) post(u *unit) {
 	w := &u.write
 	switch {
-	case w.wanted == 0 || w.seq != 0:
+	case w.wanted == 0 || w.seq != 0 || o.denied[u] != 0:
 	case w.wanted == Explain && !w.explaining:
 		w.explaining = true
 		o.explanations = append(o.explanations, u)
@@ -244,7 +249,7 @@ func (o *outbox) explainNext(plan Plan, list *[]*unit, now time.Time, compose co
 
 // send adds the requested write of the unit to the plan, if it is still needed.
 func (o *outbox) send(plan Plan, u *unit, now time.Time, compose composer) Plan {
-	if u.gone || u.write.wanted == 0 || u.write.seq != 0 {
+	if u.gone || u.write.wanted == 0 || u.write.seq != 0 || o.denied[u] != 0 {
 		return plan
 	}
 	kind := u.write.wanted

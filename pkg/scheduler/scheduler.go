@@ -143,20 +143,21 @@ func New(opts Options) *Scheduler {
 	if opts.Backoff == (queue.Backoff{}) {
 		opts.Backoff = queue.DefaultBackoff()
 	}
+	denied := denials{}
 	s := &Scheduler{
 		defaultPolicy: opts.Policy,
 		backoff:       opts.Backoff,
 		requeues:      opts.Requeues,
 		checkRetries:  opts.CheckRetries,
 		checks:        map[string]time.Duration{},
-		outbox:        outbox{mostExplaining: opts.Explanations},
+		outbox:        outbox{mostExplaining: opts.Explanations, denied: denied},
 		settings:      map[string]QueueChanged{},
 		units:         map[string]*unit{},
 		pods:          pods.New(),
 		holders:       map[pods.Holder]*holder{},
 		strays:        map[string]*charge{},
 		queues:        map[string]*queueState{},
-		timers:        newTimers(),
+		timers:        newTimers(denied),
 		claims:        newClaims(opts),
 		explainer:     newExplainer(),
 		over:          newOverQuota(),
@@ -208,6 +209,10 @@ func (s *Scheduler) update(u *unit, seen *Unit, sent Kind) {
 	case u.Phase == Reserved && seen.Phase != Reserved && !seen.Over && s.listed && sent != Dequeue:
 		u.unadmitted = true // nobody has waited for its checks
 	}
+	if _, is := s.outbox.denied[u]; is { // perhaps it accepts them now
+		delete(s.outbox.denied, u)
+		s.outbox.post(u)
+	}
 	isEasier := u.isEasierToEvictAs(seen)
 	u.update(seen)
 	if isEasier && u.countedIn != nil {
@@ -238,6 +243,7 @@ func (s *Scheduler) forget(u *unit, now time.Time) {
 	s.stopFollowing(u)
 	s.timers.set(u, 0)
 	delete(s.timers.checks, u)
+	delete(s.outbox.denied, u)
 	delete(s.over.shown, u)
 	delete(s.explainer.history, u)
 	s.unscheduled.forget(u)
@@ -312,6 +318,27 @@ func (e Refused) apply(s *Scheduler, now time.Time) {
 	}
 	s.settle(u, now)
 	s.outbox.post(u)
+}
+
+func (e Denied) apply(s *Scheduler, now time.Time) {
+	u := s.units[e.Key]
+	kind, underWay := s.outbox.answered(u, e.Seq)
+	if !underWay {
+		return
+	}
+	if kind.admits() {
+		u.assumed = false
+	}
+	if e.Version >= u.Version {
+		s.outbox.denied[u] = instantOf(e.Until)
+		if u.Phase == Waiting { // it must not keep quota that it cannot be given
+			u.unassume()
+			u.requeueAt, u.Backoff = max(u.requeueAt, instantOf(e.Until)), e.Why
+		}
+	}
+	s.settle(u, now)
+	s.outbox.post(u)
+	s.timers.schedule(u, now)
 }
 
 func (e QuotaChanged) apply(s *Scheduler, now time.Time) {

@@ -13,6 +13,8 @@ type timers struct {
 	units *queue.Heap[*unit]
 	// checks are the Reserved units of which an admission check may be late, with when it is.
 	checks map[*unit]instant
+	// denied are those of the outbox.
+	denied denials
 }
 
 // timer is the part of a unit that belongs to the timers.
@@ -22,9 +24,9 @@ type timer struct {
 	place int
 }
 
-func newTimers() timers {
+func newTimers(denied denials) timers {
 	return timers{
-		checks: map[*unit]instant{},
+		checks: map[*unit]instant{}, denied: denied,
 		// Timers of the same time are in any order. Most are removed before they end, and an order
 		// among equals would cost more than everything else. See due.
 		units: queue.NewHeap(func(a, b *unit) bool { return a.timer.at < b.timer.at }, func(u *unit) *int { return &u.timer.place }),
@@ -46,7 +48,7 @@ func (t timers) schedule(u *unit, now time.Time) {
 	if u.leaving != nil {
 		at = earliest(at, u.leaving.checkAt)
 	}
-	at = earliest(at, t.checks[u])
+	at = earliest(earliest(at, t.checks[u]), t.denied[u])
 	t.set(u, at)
 }
 

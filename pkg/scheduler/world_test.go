@@ -62,6 +62,8 @@ type world struct {
 	outcomes []scheduler.Event
 	wake     time.Time
 
+	// denied are the units, by UID, to which nothing may be written, with the version that was denied, until when.
+	denied map[string]denial
 	// landed are the writes that changed something, in order.
 	landed []scheduler.Write
 	// exact says that limits have not changed since the start, so that what the
@@ -74,13 +76,18 @@ type world struct {
 	forgets bool
 }
 
+type denial struct {
+	version uint64
+	until   time.Time
+}
+
 type news struct {
 	key, uid string
 	unit     *scheduler.Unit
 }
 
 func newWorld(t failer, opts scheduler.Options, root tree.Node) *world {
-	w := &world{t: t, now: time.Unix(1_700_000_000, 0), names: resources.NewNames(), units: map[string]*scheduler.Unit{}, pods: map[string]pods.Pod{}, left: map[string]leftover{}, forged: map[string]bool{}, opts: opts, exact: true, set: map[string]scheduler.QueueChanged{}, checks: map[string]time.Duration{}}
+	w := &world{t: t, now: time.Unix(1_700_000_000, 0), names: resources.NewNames(), units: map[string]*scheduler.Unit{}, pods: map[string]pods.Pod{}, left: map[string]leftover{}, denied: map[string]denial{}, forged: map[string]bool{}, opts: opts, exact: true, set: map[string]scheduler.QueueChanged{}, checks: map[string]time.Duration{}}
 	w.core = scheduler.New(opts)
 	w.plant(root)
 	return w
@@ -149,6 +156,7 @@ func (w *world) restart() {
 	for _, name := range slices.Sorted(maps.Keys(w.checks)) {
 		w.core.Apply(w.now, scheduler.CheckChanged{Name: name, Timeout: w.checks[name]})
 	}
+	clear(w.denied)
 	clear(w.forged) // what holds quota at the start is trusted
 	if w.listed {
 		w.list()
@@ -205,6 +213,8 @@ func (w *world) underWay(u *scheduler.Unit) bool {
 			case scheduler.Written:
 				return e.Key == u.Key
 			case scheduler.Refused:
+				return e.Key == u.Key
+			case scheduler.Denied:
 				return e.Key == u.Key
 			}
 			return false
@@ -307,6 +317,9 @@ func (w *world) think() {
 	for _, write := range plan {
 		if write.Kind == scheduler.Dequeue || write.Kind == scheduler.Reserve {
 			w.trust(write.UID) // the core has decided the same, and has room for it
+		}
+		if d := w.denied[write.UID]; d.version == write.Version && w.now.Before(d.until) {
+			w.t.Fatalf("%s is sent for unit %s, which may not be written to until %v", write.Kind, write.Key, d.until)
 		}
 		w.checkWrite(write)
 		w.checkVictim(write)
@@ -451,6 +464,16 @@ func (w *world) land(i int) {
 			Checks: s.Checks, Reservation: s.Reservation, Rejected: s.Rejected, AwaitsPods: s.AwaitsPods, Message: s.Message})
 		w.checkLimits()
 	}
+}
+
+// deny has the API server deny a write that is under way, as it would for every write of the unit.
+func (w *world) deny(i int) {
+	s := w.sent[i]
+	w.sent = slices.Delete(w.sent, i, i+1)
+	until := w.now.Add(30 * time.Second)
+	w.denied[s.UID] = denial{s.Version, until}
+	w.outcome(scheduler.Denied{Key: s.Key, Seq: s.Seq, Version: s.Version, Until: until,
+		Why: &quota.Refusal{Reason: wellknown.ReasonBackoff, Sentence: "a policy denies it"}})
 }
 
 func (w *world) outcome(e scheduler.Event) { w.outcomes = append(w.outcomes, e) }

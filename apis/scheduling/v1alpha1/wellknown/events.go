@@ -71,6 +71,9 @@ const (
 	EventUnreadableUnit EventReason = "UnreadableUnit"
 	// EventNotAdmitted means that somebody other than the controller wrote that a unit holds quota.
 	EventNotAdmitted = EventReason(ReasonNotAdmitted)
+	// EventStatusDenied means that the API server does not accept the status of a unit, because of a policy or a
+	// role, so that nothing is decided about the job.
+	EventStatusDenied EventReason = "StatusDenied"
 	// EventInvalidQuotaTree means that the tree is invalid. The last valid tree stays in force if one is
 	// known.
 	EventInvalidQuotaTree = EventReason(ReasonInvalidQuotaTree)

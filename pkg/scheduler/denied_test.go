@@ -1,0 +1,49 @@
+package scheduler_test
+
+import (
+	"testing"
+	"time"
+)
+
+func TestAUnitThatCannotBeWrittenKeepsNoQuotaFromOthers(t *testing.T) {
+	w := newWorld(t, roundRobin(), leaf("root", cpu("1"), "a", "b"))
+	w.submit("a/denied", cpu("1"))
+	w.deliver()
+	w.think()
+	w.deny(0)
+	w.settle()
+	w.submit("b/other", cpu("1"))
+	w.settle()
+	expectReleased(t, w, "b/other")
+	w.finish("b/other")
+	w.after(29 * time.Second)
+	expectReleased(t, w)
+	w.after(time.Second)
+	expectReleased(t, w, "a/denied")
+}
+
+func TestAChangeOfAUnitThatCannotBeWrittenHasItTriedAgain(t *testing.T) {
+	w := newWorld(t, roundRobin(), leaf("root", cpu("1"), "a"))
+	w.submit("a/denied", cpu("1"))
+	w.deliver()
+	w.think()
+	w.deny(0)
+	w.settle()
+	w.write("a/denied", priority(1))
+	w.settle()
+	expectReleased(t, w, "a/denied")
+}
+
+func TestAnEvictionThatIsDeniedIsWrittenLater(t *testing.T) {
+	w := newWorld(t, roundRobin(), leaf("root", cpu("1"), "a"))
+	w.submit("a/one", cpu("1"))
+	w.settle()
+	w.write("a/one", deactivate)
+	w.deliver()
+	w.think()
+	w.deny(0)
+	w.after(29 * time.Second)
+	expectEvictions(t, w, "a/one")
+	w.after(time.Second)
+	expectEvictions(t, w, "a/one", "Deactivated")
+}
