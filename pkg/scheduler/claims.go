@@ -59,6 +59,8 @@ type claims struct {
 	changes, changesSeen uint64
 	// heldMore are the queues in which units are evicted for others of the queue, and more may be now.
 	heldMore []*queueState
+	// placeless are the units that hold quota and have no queue, because their quota was removed.
+	placeless evictions
 	// idle are the units whose attempts failed, and that have nothing to wait for until something changes.
 	idle []*claim
 

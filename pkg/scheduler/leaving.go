@@ -17,7 +17,7 @@ type leaving struct {
 	// is; empty if it is not.
 	served    bool
 	listedFor string
-	// mayGo is whether the eviction may be sent: evictions of a queue are paced.
+	// mayGo is whether the eviction may be sent, and counts for the pace of its queue.
 	mayGo bool
 	// at is when the eviction was sent; 0 if it has not been. late is whether that was too long ago.
 	at   instant
@@ -33,7 +33,7 @@ type evictions struct {
 	holders []*unit
 	// claimed are the entries of units of the queue in the ledger.
 	claimed []*claim
-	// sent are the times of the last evictions for others, at most MaxPerMinute of them.
+	// sent are the times of the last evictions for others, in order.
 	sent []instant
 	// failures is the number of attempts to make room that failed since failuresSince.
 	failures      int
@@ -99,6 +99,10 @@ func (s *Scheduler) followEviction(u *unit, now time.Time) {
 	if (u.Evicted || u.Stopped) && v.at == 0 {
 		v.at = instantOf(now)
 		s.retryClaimant(v)
+	}
+	if u.Evicted && v.forUID != "" && !v.mayGo && u.queue != nil { // an earlier process has sent it
+		u.queue.evicted(v.at)
+		v.mayGo = true
 	}
 	if s.listVictim(u) {
 		s.seekClaimants = true
@@ -245,19 +249,25 @@ func (s *Scheduler) evictFor(v *unit, claimant *unit, why *quota.Refusal, now ti
 // more than MaxPerMinute of a queue are in a minute. Otherwise it is tried again later.
 func (s *Scheduler) pace(u *unit, now time.Time) bool {
 	v, l := u.leaving, u.queue
-	if v.why == nil || v.mayGo || l == nil {
+	if v.why == nil || v.mayGo {
 		return true
 	}
-	if at := l.mayEvictAt(now); at > instantOf(now) {
-		v.checkAt = at
-		return false
-	}
-	if most := int(l.set.Preemption.MaxPerMinute); most > 0 {
-		l.sent = append(l.sent, instantOf(now))
-		l.sent = l.sent[max(len(l.sent)-most, 0):]
+	if l != nil {
+		if at := l.mayEvictAt(now); at > instantOf(now) {
+			v.checkAt = at
+			return false
+		}
+		l.evicted(instantOf(now))
 	}
 	v.mayGo, v.checkAt = true, 0
 	return true
+}
+
+// evicted records that a unit of the queue was evicted for another one. The limit may become known only later.
+func (l *queueState) evicted(at instant) {
+	l.sent = append(l.sent, at)
+	slices.Sort(l.sent)
+	l.sent = l.sent[max(len(l.sent)-max(int(l.set.Preemption.MaxPerMinute), 100), 0):]
 }
 
 // mayEvictAt returns when the next unit of the queue may be evicted for another one.

@@ -140,6 +140,9 @@ func (u *unit) protectedUntil(s *Scheduler) instant {
 	if u.Phase == Reserved {
 		return 0 // it does not run
 	}
+	if u.countedIn == nil {
+		return u.dequeuedAt.plus(s.minRunTime)
+	}
 	return u.dequeuedAt.plus(s.minRunTimeOf(u.countedIn))
 }
 
@@ -147,11 +150,25 @@ func (u *unit) protectedUntil(s *Scheduler) instant {
 // that have not run for their MinRunTime yet, and when further units may be evicted; 0 if there are none.
 func (s *Scheduler) candidates(l *queueState, u *unit, patientUntil instant, now time.Time) (found []*preemption.Candidate, later instant) {
 	lacking := s.lacking(l, u.Demand)
+	reclaimable := func(from quota.Group) bool {
+		return s.reclaims && s.planner.Reclaims(from) && s.hasBorrowed(from, lacking)
+	}
+	add := func(h *unit, priority int32) {
+		if !h.mayBeEvicted() {
+			return
+		}
+		if at := h.protectedUntil(s); at > max(patientUntil, instantOf(now)) {
+			later = earliest(later, at)
+			return
+		}
+		found = append(found, &preemption.Candidate{Key: h.key(), Priority: priority, Started: h.started(),
+			Exceeding: h.exceeds(), Group: h.charged.group, Charge: &h.charged.Charge})
+	}
 	for _, from := range s.order {
 		switch {
 		case len(from.holders) == 0:
 			continue
-		case from == l && !s.mayPreempt(l, u), from != l && !(s.reclaims && s.planner.Reclaims(from.Group) && s.hasBorrowed(from, lacking)):
+		case from == l && !s.mayPreempt(l, u), from != l && !reclaimable(from.Group):
 			continue
 		}
 		if at := from.mayEvictAt(now); at > instantOf(now) {
@@ -160,15 +177,14 @@ func (s *Scheduler) candidates(l *queueState, u *unit, patientUntil instant, now
 		}
 		found = slices.Grow(found, len(from.holders))
 		for _, h := range from.holders {
-			if from == l && l.priorityOf(h) >= u.item.Priority || !h.mayBeEvicted() {
-				continue
+			if from != l || l.priorityOf(h) < u.item.Priority {
+				add(h, from.priorityOf(h))
 			}
-			if at := h.protectedUntil(s); at > max(patientUntil, instantOf(now)) {
-				later = earliest(later, at)
-				continue
-			}
-			found = append(found, &preemption.Candidate{Key: h.key(), Priority: from.priorityOf(h), Started: h.started(),
-				Exceeding: h.exceeds(), Group: h.charged.group, Charge: &h.charged.Charge})
+		}
+	}
+	for _, h := range s.placeless.holders {
+		if h.charged != nil && reclaimable(h.charged.group) {
+			add(h, h.Priority)
 		}
 	}
 	return found, later
@@ -186,10 +202,10 @@ func (s *Scheduler) lacking(l *queueState, d quota.Demand) (lacking []resources.
 	return lacking
 }
 
-// hasBorrowed reports whether the group of the queue uses more than its guarantee of one of the resources.
-func (s *Scheduler) hasBorrowed(l *queueState, of []resources.ID) bool {
+// hasBorrowed reports whether the group uses more than its guarantee of one of the resources.
+func (s *Scheduler) hasBorrowed(g quota.Group, of []resources.ID) bool {
 	return slices.ContainsFunc(of, func(r resources.ID) bool {
-		room := s.room(quota.Space{Node: l.Group.Nodes()[0], Resource: r, Bound: quota.OwnMin})
+		room := s.room(quota.Space{Node: g.Nodes()[0], Resource: r, Bound: quota.OwnMin})
 		return room < 0 || room == math.MaxInt64
 	})
 }

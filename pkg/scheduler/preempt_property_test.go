@@ -84,7 +84,7 @@ func expectNoRoomToMake(t *rapid.T, w *world) {
 	var candidates []*preemption.Candidate
 	w.eachUnitCharge(charged, func(u *scheduler.Unit, g quota.Group, c *quota.Charge) {
 		exceeds := !c.Total().Equal(asked(u).Requests)
-		if !holds(u) || u.Evicted || u.Stopped || u.Over || u.Unstoppable || g.Queue() == "" || !u.Demand.Preemptible && !exceeds {
+		if !holds(u) || u.Evicted || u.Stopped || u.Over || u.Unstoppable || !u.Demand.Preemptible && !exceeds {
 			return
 		}
 		started := u.DequeuedAt.UnixMicro()

@@ -505,3 +505,43 @@ func TestAnEvictionMayBecomeThatForAnotherUnit(t *testing.T) {
 	w.after(time.Minute)
 	expectReleased(t, w, "team/other")
 }
+
+func TestJobsOfARemovedQuotaAreReclaimed(t *testing.T) {
+	w := reclaiming(t, owning("root", nil, cpu("10"), owning("a", cpu("6"), nil), owning("b", nil, nil)))
+	w.exact = false
+	w.submit("b/0", cpu("10"))
+	w.settle()
+	w.plant(owning("root", nil, cpu("10"), owning("a", cpu("6"), nil), owning("c", nil, nil)))
+	w.submit("a/owed", cpu("6"))
+	w.after(time.Minute)
+	expectEvictions(t, w, "b/0", "Reclaimed")
+	w.stopEvicted()
+	expectReleased(t, w, "a/owed")
+}
+
+func TestARestartOrANewTreeDoesNotMakeEvictionsFaster(t *testing.T) {
+	for name, change := range map[string]func(*world, int){
+		"nothing": func(*world, int) {},
+		"restart": func(w *world, _ int) { w.restart() },
+		"tree": func(w *world, i int) {
+			w.plant(owning("root", nil, cpu("10"), owning("a", cpu("6"), cpu(fmt.Sprint(20+i))), owning("b", nil, nil)))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := reclaiming(t, owning("root", nil, cpu("10"), owning("a", cpu("6"), nil), owning("b", nil, nil)))
+			w.exact = false
+			w.configure(scheduler.QueueChanged{Queue: "root-b", Preemption: scheduler.Preemption{MaxPerMinute: 1}})
+			w.submitAll(cpu("1"), numbered("b", 10)...)
+			w.submit("a/owed", cpu("6"))
+			w.settle()
+			for i := range 5 {
+				w.after(time.Second)
+				change(w, i)
+				w.settle()
+			}
+			if n := len(w.allEvictions()); n != 1 {
+				t.Errorf("%d evictions in 5 s, want 1", n)
+			}
+		})
+	}
+}

@@ -329,6 +329,9 @@ func (e Denied) apply(s *Scheduler, now time.Time) {
 	if kind.admits() {
 		u.assumed = false
 	}
+	if kind.writesPlace() { // it does not show what it was to show
+		u.shown.clear()
+	}
 	if e.Version >= u.Version {
 		s.outbox.denied[u] = instantOf(e.Until)
 		if u.Phase == Waiting { // it must not keep quota that it cannot be given
@@ -359,10 +362,16 @@ func (e QuotaChanged) apply(s *Scheduler, now time.Time) {
 	s.tournament, s.unproven = newTournament(e.Backend), nil
 	s.freed = nil
 	clear(s.isFreed)
-	s.order, s.frontsToCheck = nil, nil
+	s.order, s.frontsToCheck, s.placeless = nil, nil, evictions{}
+	queues := s.queues
 	s.queues, s.queueAt = map[string]*queueState{}, map[quota.NodeID]*queueState{}
 	if s.backend != nil {
 		s.addQueues(s.backend.Groups()...)
+	}
+	for name, l := range s.queues {
+		if was := queues[name]; was != nil {
+			l.sent = was.sent
+		}
 	}
 	for _, u := range s.dropCharges(units) { // whether a unit can ever fit, and why not, depends on all charges
 		s.chargeUnit(u)

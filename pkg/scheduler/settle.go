@@ -184,21 +184,31 @@ func (s *Scheduler) activate(l *queueState) {
 	s.unprove(l)
 }
 
+// evictionsOf returns the evictions of a queue, or of the units that have none.
+func (s *Scheduler) evictionsOf(l *queueState) *evictions {
+	if l == nil {
+		return &s.placeless
+	}
+	return &l.evictions
+}
+
 // count updates the number of units by queue and phase.
 func (s *Scheduler) count(u *unit, l *queueState, phase Phase) {
 	was, wasAs := u.countedIn, u.countedAs
-	if was == l && (wasAs == phase || l == nil) {
+	if was == l && wasAs == phase {
 		return
 	}
 	if u.heldAt > 0 && (l != was || !phase.holdsQuota()) {
-		was.unhold(u)
+		s.evictionsOf(was).unhold(u)
 	}
 	u.countedIn, u.countedAs = l, phase
-	if l != nil {
-		if u.heldAt == 0 && phase.holdsQuota() {
-			l.hold(u)
+	if u.heldAt == 0 && phase.holdsQuota() {
+		s.evictionsOf(l).hold(u)
+		if l != nil {
 			s.watch(l)
 		}
+	}
+	if l != nil {
 		l.counts[phase]++
 		l.changed = true
 	}

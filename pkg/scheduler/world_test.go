@@ -214,8 +214,6 @@ func (w *world) underWay(u *scheduler.Unit) bool {
 				return e.Key == u.Key
 			case scheduler.Refused:
 				return e.Key == u.Key
-			case scheduler.Denied:
-				return e.Key == u.Key
 			}
 			return false
 		})
@@ -466,14 +464,23 @@ func (w *world) land(i int) {
 	}
 }
 
-// deny has the API server deny a write that is under way, as it would for every write of the unit.
+// deny has the API server deny a write that is under way, as it would for every write of the unit. A phase that somebody
+// else has written is not taken for the result of the write then.
 func (w *world) deny(i int) {
 	s := w.sent[i]
 	w.sent = slices.Delete(w.sent, i, i+1)
 	until := w.now.Add(30 * time.Second)
 	w.denied[s.UID] = denial{s.Version, until}
-	w.outcome(scheduler.Denied{Key: s.Key, Seq: s.Seq, Version: s.Version, Until: until,
+	if u := w.units[s.Key]; u != nil && u.UID == s.UID && holds(u) {
+		if _, version := w.core.VersionOf(s.Key); version < u.Version {
+			if _, was := w.forged[s.UID]; was {
+				w.forged[s.UID] = true
+			}
+		}
+	}
+	w.core.Apply(w.now, scheduler.Denied{Key: s.Key, Seq: s.Seq, Version: s.Version, Until: until,
 		Why: &quota.Refusal{Reason: wellknown.ReasonBackoff, Sentence: "a policy denies it"}})
+	w.check()
 }
 
 func (w *world) outcome(e scheduler.Event) { w.outcomes = append(w.outcomes, e) }
