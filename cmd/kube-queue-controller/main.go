@@ -65,17 +65,19 @@ func run(ctx context.Context, env *program.Env, opts *options.Options) error {
 	}
 	decide := func(ctx context.Context) error {
 		return controller.Run(ctx, controller.Config{
-			Client:          client,
-			Source:          opts.Source(),
-			Rest:            env.Config,
-			Clock:           clock.RealClock{},
-			Namespace:       env.Namespace,
-			Policy:          opts.Policy,
-			Backoff:         opts.Backoff,
-			Workers:         opts.Workers,
-			PublishInterval: opts.StatusInterval,
-			CheckInvariants: opts.CheckInvariants,
-			AuditInvariants: env.Enabled(options.InvariantAudit),
+			Client:    client,
+			Source:    opts.Source(),
+			Rest:      env.Config,
+			Clock:     clock.RealClock{},
+			Namespace: env.Namespace,
+			Policy:    opts.Policy,
+			Backoff:   opts.Backoff,
+			Workers:   opts.Workers,
+
+			UnrenewedUnitTimeout: opts.UnrenewedUnitTimeout,
+			PublishInterval:      opts.StatusInterval,
+			CheckInvariants:      opts.CheckInvariants,
+			AuditInvariants:      env.Enabled(options.InvariantAudit),
 			Emit: func(about *unstructured.Unstructured, kind string, reason wellknown.EventReason, message string) {
 				writer.Write(events.Event{Object: reference(about), Type: kind, Reason: reason, Message: message,
 					Key: controller.EventKey(about, reason, message)})

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
@@ -139,7 +138,8 @@ func isDenied(err error) bool {
 func (a *applier) try(ctx context.Context, w *scheduler.Write, namespace, name string, at metav1.MicroTime) (version string, err error) {
 	var conditions []metav1.Condition
 	switch w.Kind {
-	case scheduler.Evict, scheduler.MarkOverQuota, scheduler.ClearOverQuota, scheduler.MarkUnscheduled, scheduler.ClearUnscheduled:
+	case scheduler.Evict, scheduler.MarkOverQuota, scheduler.ClearOverQuota, scheduler.MarkUnscheduled, scheduler.ClearUnscheduled,
+		scheduler.Expire:
 		unit, err := a.units.Get(ctx, namespace, name)
 		if err != nil {
 			return "", err
@@ -188,6 +188,8 @@ func statusPatch(w *scheduler.Write, now metav1.MicroTime, conditions []metav1.C
 		status = lifecycle.OverQuota(conditions, w.Kind == scheduler.MarkOverQuota, w.Reason, w.Message, now)
 	case scheduler.MarkUnscheduled, scheduler.ClearUnscheduled:
 		status = lifecycle.Unscheduled(conditions, w.Message, now)
+	case scheduler.Expire:
+		status = lifecycle.Expired(conditions, w.Message, now)
 	case scheduler.Explain:
 		status = lifecycle.Explained(at, w.Reason, w.Message)
 	default:
@@ -216,20 +218,23 @@ func written(w *scheduler.Write, version string, at time.Time) input {
 		l.measures.written(w, at)
 		l.apply(scheduler.Written{Key: w.Key, Seq: w.Seq, Version: version, DequeuedAt: at, Quota: w.Quota, Requeue: w.Requeue,
 			Checks: w.Checks, Reservation: w.Reservation, Rejected: w.Rejected, AwaitsPods: w.AwaitsPods, Message: w.Message})
-		if w.Kind == scheduler.Evict && w.Reason == wellknown.ReasonNotAdmitted {
-			l.emit(notAdmitted(w))
+		switch {
+		case w.Kind == scheduler.Evict && w.Reason == wellknown.ReasonNotAdmitted:
+			l.emit(notice(w, wellknown.EventNotAdmitted, "The unit was not admitted: somebody other than kube-queue-controller set its phase. It is charged until its job has stopped, "+
+				"and is then queued again. Ask an administrator to check who may write queueunits/status, and to install the policy kube-queue-units."))
+		case w.Kind == scheduler.Expire:
+			l.emit(notice(w, wellknown.EventNotRenewed, "The unit has lost its quota: it was created by hand and was not renewed in time. "+
+				"Stop its work, or create another unit for it, and set its status.renewTime from time to time."))
 		}
 	}
 }
 
-// notAdmitted reports on a unit that somebody else has written that it holds quota. The event on its job
-// is by job-extensions, and other units have no job.
-func notAdmitted(w *scheduler.Write) backend.Notice {
+// notice is a warning on a unit. Events on jobs are by job-extensions, and some units have no job.
+func notice(w *scheduler.Write, reason wellknown.EventReason, message string) backend.Notice {
+	namespace, name, _ := cache.SplitMetaNamespaceKey(w.Key) // the key always has this form
 	return backend.Notice{
-		About: unitReference(w),
-		Type:  corev1.EventTypeWarning, Reason: wellknown.EventNotAdmitted,
-		Message: "The unit was not admitted: somebody other than kube-queue-controller set its phase. It is charged until its job has stopped, " +
-			"and is then queued again. Ask an administrator to check who may write queueunits/status, and to install the policy kube-queue-units.",
+		About: reference(&metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(w.UID), ResourceVersion: fmt.Sprint(w.Version)}),
+		Type:  corev1.EventTypeWarning, Reason: reason, Message: message,
 	}
 }
 
@@ -257,19 +262,8 @@ func denied(w *scheduler.Write, why error, until time.Time) input {
 		l.apply(scheduler.Denied{Key: w.Key, Seq: w.Seq, Version: w.Version, Until: until, Why: &quota.Refusal{Reason: wellknown.ReasonBackoff,
 			Sentence: fmt.Sprintf("the API server denies kube-queue-controller to write the status of the unit, which is tried again at %s: %v",
 				until.UTC().Format(time.RFC3339), why)}})
-		l.emit(statusDenied(w, why))
+		l.emit(notice(w, wellknown.EventStatusDenied, fmt.Sprintf("The API server denies kube-queue-controller to write the status of the unit, "+
+			"so nothing is decided about its job. It is tried again every %v, and when the unit changes. Ask an administrator to correct the policy or the role: %v",
+			denialPeriod, why)))
 	}
-}
-
-// unitReference refers to the unit of a write.
-func unitReference(w *scheduler.Write) *unstructured.Unstructured {
-	namespace, name, _ := cache.SplitMetaNamespaceKey(w.Key) // the key always has this form
-	return reference(&metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(w.UID), ResourceVersion: fmt.Sprint(w.Version)})
-}
-
-// statusDenied reports on a unit that its status cannot be written.
-func statusDenied(w *scheduler.Write, why error) backend.Notice {
-	return backend.Notice{About: unitReference(w), Type: corev1.EventTypeWarning, Reason: wellknown.EventStatusDenied,
-		Message: fmt.Sprintf("The API server denies kube-queue-controller to write the status of the unit, so nothing is decided about its job. "+
-			"It is tried again every %v, and when the unit changes. Ask an administrator to correct the policy or the role: %v", denialPeriod, why)}
 }

@@ -60,6 +60,9 @@ type Config struct {
 	// PublishInterval is the shortest time between two writes of the status of a Queue or of an object of the
 	// quota. If zero, the constant of this name applies.
 	PublishInterval time.Duration
+	// UnrenewedUnitTimeout is how long a unit that was created by hand holds quota after its admission or its
+	// last renewal; 0 means for ever.
+	UnrenewedUnitTimeout time.Duration
 	// Workers is the maximum number of concurrent status writes.
 	Workers int
 	// CheckInvariants verifies the invariants of the core after every event and ends Run with an error
@@ -150,6 +153,14 @@ var requeues = backoff.Policy{Free: 3, Initial: 10 * time.Second, Max: 5 * time.
 // AdmissionCheck states it.
 var checkRetries = backoff.Policy{Initial: 10 * time.Second, Max: 15 * time.Minute, Quiet: 30 * time.Minute}
 
+// startGrace is how long after a start no unit loses its quota because nobody has renewed it, so that an upgrade
+// leaves time to renew units that were created before.
+const startGrace = time.Hour
+
+func renewalAfter(cfg Config) scheduler.Renewal {
+	return scheduler.Renewal{Timeout: cfg.UnrenewedUnitTimeout, NotBefore: cfg.Clock.Now().Add(min(startGrace, cfg.UnrenewedUnitTimeout))}
+}
+
 // informers are what the controller itself watches.
 type informers struct {
 	queues externalversions.SharedInformerFactory
@@ -200,7 +211,7 @@ func (i *informers) loop(cfg Config, logger klog.Logger) *loop {
 		sequence:     arrival.NewReceiver[scheduler.Unit](core.Knows),
 		source:       cfg.Source,
 		namespace:    cfg.Namespace,
-		reader:       unitReader{compactor{cfg.Source.Keep}, cfg.Source.Demand, &kinds{}},
+		reader:       unitReader{compactor{cfg.Source.Keep}, cfg.Source.Demand, &kinds{}, renewalAfter(cfg)},
 		applier:      newApplier(cfg.Client, cfg.Clock, inbox),
 		publisher:    newPublisher(cfg.Client, i.queues.Scheduling().V1alpha1().Queues().Lister(), cfg.Namespace, cfg.Clock, every),
 		publishEvery: every,

@@ -13,6 +13,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/arrival"
 	"kube-queue.dev/kube-queue/pkg/bounds"
 	"kube-queue.dev/kube-queue/pkg/controller/podwatch"
+	jobkinds "kube-queue.dev/kube-queue/pkg/generated/kinds"
 	"kube-queue.dev/kube-queue/pkg/lenient"
 	"kube-queue.dev/kube-queue/pkg/lifecycle"
 	"kube-queue.dev/kube-queue/pkg/quota"
@@ -63,13 +64,14 @@ func (c compactor) unit(unit *schedulingv1alpha1.QueueUnit) *schedulingv1alpha1.
 		return compact
 	}
 	compact.Spec = schedulingv1alpha1.QueueUnitSpec{
-		Priority: unit.Spec.Priority, SubmissionTime: unit.Spec.SubmissionTime, Resource: unit.Spec.Resource,
+		Priority: unit.Spec.Priority, SubmissionTime: placeOf(unit), Resource: unit.Spec.Resource,
 		Active: unit.Spec.Active, Preemptible: unit.Spec.Preemptible, QuotaName: unit.Spec.QuotaName,
 		MaximumExecutionTimeSeconds: unit.Spec.MaximumExecutionTimeSeconds, Unstoppable: unit.Spec.Unstoppable,
 	}
-	compact.Spec.ConsumerRef.Kind = unit.Spec.ConsumerRef.Kind
-	if unit.Status.Phase.HoldsQuota() || unit.Status.Attempts > 0 || unit.Status.Reservations > 0 { // others have no pods
-		compact.Spec.ConsumerRef = compactRef(&unit.Spec.ConsumerRef)
+	ref := compactRef(&unit.Spec.ConsumerRef)
+	compact.Spec.ConsumerRef.APIVersion, compact.Spec.ConsumerRef.Kind = ref.APIVersion, ref.Kind
+	if unit.Status.Phase.HoldsQuota() || unit.Status.Attempts > 0 || unit.Status.Reservations > 0 || lifecycle.RestoredFor(unit) > 0 { // others have no pods
+		compact.Spec.ConsumerRef = ref
 	}
 	c.keep(&unit.Spec, &compact.Spec)
 	c.keepElastic(unit, compact)
@@ -85,7 +87,7 @@ func (c compactor) unit(unit *schedulingv1alpha1.QueueUnit) *schedulingv1alpha1.
 	}
 	compact.Status.Attempts = unit.Status.Attempts
 	compact.Status.Reservations, compact.Status.AdmissionChecks = unit.Status.Reservations, compactChecks(unit.Status.AdmissionChecks)
-	compact.Status.DequeueTime = unit.Status.DequeueTime
+	compact.Status.DequeueTime, compact.Status.RenewTime = unit.Status.DequeueTime, unit.Status.RenewTime
 	compact.Status.RequeueState = unit.Status.RequeueState
 	if evicted := lifecycle.EvictedOf(unit); evicted != nil {
 		compact.Status.Conditions = []metav1.Condition{{Type: evicted.Type, Status: evicted.Status, Reason: evicted.Reason, Message: evicted.Message}}
@@ -119,16 +121,31 @@ func compactChecks(states []schedulingv1alpha1.AdmissionCheckState) []scheduling
 	return compact
 }
 
-// compactRef copies what identifies the job to which pods belong.
+// compactRef copies what identifies the job to which pods belong. Only that of a unit that was created by hand has
+// an apiVersion.
 func compactRef(ref *schedulingv1alpha1.ConsumerReference) schedulingv1alpha1.ConsumerReference {
-	return schedulingv1alpha1.ConsumerReference{Kind: ref.Kind, Name: ref.Name, UID: ref.UID}
+	compact := schedulingv1alpha1.ConsumerReference{Kind: ref.Kind, Name: ref.Name, UID: ref.UID}
+	if jobkinds.ByHand(ref.APIVersion, ref.Kind) {
+		compact.APIVersion = ref.APIVersion
+	}
+	return compact
+}
+
+// placeOf returns the submissionTime of a unit, as far as it counts.
+func placeOf(unit *schedulingv1alpha1.QueueUnit) *metav1.MicroTime {
+	if unit.Spec.SubmissionTime == nil {
+		return nil
+	}
+	ref := &unit.Spec.ConsumerRef
+	at := arrival.Submitted(jobkinds.ByHand(ref.APIVersion, ref.Kind), unit.Spec.SubmissionTime.Time, unit.CreationTimestamp.Time)
+	return &metav1.MicroTime{Time: at}
 }
 
 func compactMeta(meta *metav1.ObjectMeta) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: meta.Namespace, Name: meta.Name, UID: meta.UID, Generation: meta.Generation,
 		ResourceVersion: meta.ResourceVersion, CreationTimestamp: meta.CreationTimestamp, DeletionTimestamp: meta.DeletionTimestamp,
-		Annotations: arrival.Annotate(nil, arrival.After(meta.Annotations)),
+		Annotations: lifecycle.Restored(arrival.Annotate(nil, arrival.After(meta.Annotations)), meta.Annotations[wellknown.ReleasedAnnotation]),
 	}
 }
 
@@ -138,6 +155,8 @@ type unitReader struct {
 	// demand returns what a unit is charged while it holds quota, from the source of the quota.
 	demand func(*schedulingv1alpha1.QueueUnit) (quota.Demand, error)
 	kinds  *kinds
+	// renewal limits how long units that were created by hand hold quota. Without a timeout there is no limit.
+	renewal scheduler.Renewal
 }
 
 // readComplete converts an object that was read from the API server and not compacted.
@@ -188,6 +207,12 @@ func (r unitReader) readUnless(unit *schedulingv1alpha1.QueueUnit, fault error) 
 	if unit.Status.DequeueTime != nil {
 		u.DequeuedAt = unit.Status.DequeueTime.Time
 	}
+	switch attempt := lifecycle.RestoredFor(unit); {
+	case unit.Spec.ConsumerRef.APIVersion != "":
+		u.Renewal = r.renewalOf(unit)
+	case attempt > 0:
+		u.Restored, u.Attempts = true, attempt-1
+	}
 	admitted := unit
 	if u.Over { // its pods alone decide what it is charged, but it counts as a job
 		admitted = unit.DeepCopy()
@@ -210,6 +235,18 @@ func (r unitReader) readUnless(unit *schedulingv1alpha1.QueueUnit, fault error) 
 		}
 	}
 	return u, nil
+}
+
+// renewalOf returns how long a unit that was created by hand holds quota; nil for no limit.
+func (r unitReader) renewalOf(unit *schedulingv1alpha1.QueueUnit) *scheduler.Renewal {
+	if r.renewal.Timeout == 0 {
+		return nil
+	}
+	renewal := r.renewal
+	if unit.Status.RenewTime != nil {
+		renewal.At = unit.Status.RenewTime.Time
+	}
+	return &renewal
 }
 
 // hold sets the progress of an eviction and why a unit must not be tried.

@@ -27,7 +27,68 @@ func unitObject(change func(*schedulingv1alpha1.QueueUnit)) *schedulingv1alpha1.
 }
 
 func newTestReader(names *resources.Names) unitReader {
-	return unitReader{compactor{keepNothing}, (&drawn{names: names}).Demand, &kinds{}}
+	return unitReader{compactor{keepNothing}, (&drawn{names: names}).Demand, &kinds{}, scheduler.Renewal{}}
+}
+
+// Anybody may create a unit for a kind that is not queued, with any submissionTime.
+func TestAUnitThatWasCreatedByHandWaitsFromItsCreationAndIsRenewed(t *testing.T) {
+	early, late, renewed := metav1.NewMicroTime(time.Unix(1, 0)), metav1.NewMicroTime(time.Unix(200, 0)), metav1.NewMicroTime(time.Unix(300, 0))
+	for _, c := range []struct {
+		apiVersion, kind string
+		submitted        *metav1.MicroTime
+		want             int64
+		byHand           bool
+	}{
+		{"batch/v1", "Job", &early, 1, false},
+		{"batch/v1", "Job", nil, 100, false},
+		{"kubeflow.org/v9", "TFJob", &early, 1, false},
+		{"example.com/v1", "Job", &early, 100, true},
+		{"batch/v1", "CronJob", &early, 100, true},
+		{"v1", "Pod", &early, 100, true},
+		{"example.com/v1", "Thing", &late, 200, true},
+		{"example.com/v1", "Thing", nil, 100, true},
+	} {
+		for _, timeout := range []time.Duration{0, time.Hour} {
+			reader := newTestReader(resources.NewNames())
+			reader.renewal.Timeout = timeout
+			u, err := reader.readComplete(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
+				u.Spec.ConsumerRef, u.Spec.SubmissionTime = schedulingv1alpha1.ConsumerReference{APIVersion: c.apiVersion, Kind: c.kind, Name: "n"}, c.submitted
+				u.Status.RenewTime = &renewed
+			}))
+			if err != nil || u.Submitted != c.want*1e6 {
+				t.Errorf("%s %s, submitted %v: %d (%v), not %d s", c.apiVersion, c.kind, c.submitted, u.Submitted, err, c.want)
+			}
+			if limited := u.Renewal != nil; limited != (c.byHand && timeout > 0) || limited && (u.Renewal.Timeout != timeout || !u.Renewal.At.Equal(renewed.Time)) {
+				t.Errorf("%s %s, timeout %v: %+v", c.apiVersion, c.kind, timeout, u.Renewal)
+			}
+		}
+	}
+}
+
+func TestAUnitThatReplacesALostOneIsReadWithTheAttemptOfItsJob(t *testing.T) {
+	read := func(apiVersion string, phase schedulingv1alpha1.QueueUnitPhase, attempts int32) scheduler.Unit {
+		u, err := newTestReader(resources.NewNames()).readComplete(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
+			u.Annotations = map[string]string{wellknown.ReleasedAnnotation: "3", "a": "b"}
+			u.Spec.ConsumerRef = schedulingv1alpha1.ConsumerReference{APIVersion: apiVersion, Kind: "Job", Name: "n", UID: "job"}
+			u.Status.Phase, u.Status.Attempts = phase, attempts
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return u
+	}
+	if u := read("batch/v1", schedulingv1alpha1.PhaseEnqueued, 0); !u.Restored || u.Attempts != 2 || u.Owner != "job" {
+		t.Errorf("%+v", u)
+	}
+	if u := read("batch/v1", schedulingv1alpha1.PhaseRunning, 3); u.Restored || u.Attempts != 3 {
+		t.Errorf("%+v", u)
+	}
+	if u := read("batch/v1", schedulingv1alpha1.PhaseBackoff, 3); u.Restored || u.Attempts != 3 {
+		t.Errorf("%+v", u)
+	}
+	if u := read("example.com/v1", "", 0); u.Restored || u.Attempts != 0 {
+		t.Errorf("created by hand: %+v", u)
+	}
 }
 
 // A unit in backoff that shows another cause for a while is not in phase Backoff, and one that holds quota

@@ -38,6 +38,7 @@ const (
 	LowerRequests    Name = "LowerRequests"
 	MarkRemains      Name = "MarkRemains"
 	MarkFinished     Name = "MarkFinished"
+	Expire           Name = "Expire"
 	Evict            Name = "Evict"
 	Deactivate       Name = "Deactivate"
 	MarkStopped      Name = "MarkStopped"
@@ -107,7 +108,8 @@ func Moves() []Move {
 	all := slices.Concat(live, phases(succeeded, failed))
 	asked := []Eviction{EvictionAsked, EvictionForGood}
 	return []Move{
-		{Create, From{}, To{Phases: phases(enqueued)}, Extensions, "a held job is seen"},
+		{Create, From{}, To{Phases: phases(enqueued)}, Extensions,
+			"a held job is seen; or a released job runs and its unit is lost"},
 		{Explain, From{Phases: waiting}, To{Phases: waiting, Also: "another reason"}, Controller, "the reason for waiting has changed"},
 		{MarkInvalid, From{Phases: notAdmitted}, To{Reason: wellknown.ReasonInvalidRequest}, Extensions,
 			"the job is invalid; spec.active is already false"},
@@ -121,7 +123,7 @@ func Moves() []Move {
 			To{Phases: waiting, Evicted: metav1.ConditionFalse, Reasons: []wellknown.Reason{wellknown.ReasonRequeued}, Also: "no checks"}, Controller,
 			"a check is Retry, Rejected or late; or the unit is inactive, its queue is stopped, its quota is gone, or the checks of the queue have changed. Uncharged"},
 		{Dequeue, From{Phases: append(slices.Clone(waiting), reserved)}, To{Phases: phases(dequeued), Also: "`attempts` + 1; `admittedPodSets` if not all pods fit; PodsReady=False if the queue has a podsReadyTimeout"}, Controller,
-			"the unit fits, and its queue has no admission checks, or all are Ready; it is charged"},
+			"the unit fits, and its queue has no admission checks, or all are Ready; or its job runs and the unit replaces a lost one. It is charged"},
 		{MarkRunning, From{Phases: phases(dequeued)}, To{Phases: phases(running), Also: "PodsReady=True if it is False and all pods are ready"}, Extensions,
 			"the job has been running for 2 s, or runs with all its pods while PodsReady is False"},
 		{MarkPodsReady, From{Phases: phases(dequeued, running), Evictions: []Eviction{EvictionNone}}, To{Also: "PodsReady=True"}, Extensions,
@@ -132,6 +134,8 @@ func Moves() []Move {
 			"the job ended 2 s ago, and an object that owns pods of it still exists; or it is gone, and pods of it are left. Still charged"},
 		{MarkFinished, From{Phases: live}, To{Phases: phases(succeeded, failed)}, Extensions,
 			"the job has ended and none of its objects remain, or it is gone and a finalizer keeps the unit; the controller then uncharges the unit"},
+		{Expire, From{Phases: phases(dequeued, running)}, To{Phases: phases(failed), Also: "Finished=True with reason NotRenewed"}, Controller,
+			"the unit was created by hand, and was not renewed in time. Uncharged"},
 		{Evict, From{Phases: holding, Evictions: []Eviction{EvictionNone}}, To{Evicted: metav1.ConditionTrue, Reasons: []wellknown.Reason{
 			wellknown.ReasonDeactivated, wellknown.ReasonMaximumExecutionTime, wellknown.ReasonQueueStopped, wellknown.ReasonNotAdmitted,
 			wellknown.ReasonPreempted, wellknown.ReasonReclaimed, wellknown.ReasonAdmissionCheckRetry, wellknown.ReasonAdmissionCheckRejected,

@@ -132,6 +132,7 @@ func TestEachStatusMakesItsMoveFromWhereverThatBegins(t *testing.T) {
 			func(u *v1alpha1.QueueUnit) Status { return Finished(u, true, "", "", now) },
 			func(u *v1alpha1.QueueUnit) Status { return Finished(u, false, "", "", now) },
 		},
+		Expire: {func(u *v1alpha1.QueueUnit) Status { return Expired(u.Status.Conditions, "m", micro) }},
 		Evict: {
 			func(u *v1alpha1.QueueUnit) Status {
 				return Evicted(u.Status.Conditions, wellknown.ReasonDeactivated, "m", "", micro)
@@ -312,7 +313,7 @@ func TestPolicyAndCRDListTheSamePhases(t *testing.T) {
 		}
 	}
 	slices.SortFunc(holding, func(a, b v1alpha1.QueueUnitPhase) int { return order(a) - order(b) })
-	if want := []string{names(holding, ", "), names(ended, ", ")}; !slices.Equal(lists, want) {
+	if want := []string{names(holding, ", "), names(holding, ", "), names(ended, ", ")}; !slices.Equal(lists, want) {
 		t.Errorf("the policy lists %q, not %q", lists, want)
 	}
 	for _, writer := range []Writer{Controller, Extensions} {

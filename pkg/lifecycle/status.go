@@ -108,6 +108,16 @@ func Finished(unit *v1alpha1.QueueUnit, succeeded bool, reason, message string, 
 	return status
 }
 
+// Expired ends a unit that was created by hand and that nobody has renewed. Conditions are all conditions of the
+// unit.
+func Expired(conditions []metav1.Condition, message string, now metav1.MicroTime) Status {
+	message = Shorten(message)
+	finished := condition(wellknown.ConditionFinished, metav1.ConditionTrue, string(wellknown.ReasonNotRenewed), now)
+	finished.Message = message
+	return Status{"phase": v1alpha1.PhaseFailed, "reason": wellknown.ReasonNotRenewed, "message": message, "evictedFor": nil,
+		"conditions": with(slices.DeleteFunc(slices.Clone(conditions), isOfPods), finished)}
+}
+
 // Evicted requests the quota of a unit back. The unit keeps the quota for now. evictedFor is the UID of the unit that
 // gets it, if any. Conditions are all conditions of the unit.
 func Evicted(conditions []metav1.Condition, reason wellknown.Reason, message string, evictedFor string, now metav1.MicroTime) Status {

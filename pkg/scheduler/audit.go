@@ -104,6 +104,7 @@ func (s *Scheduler) checkUnit(u *unit) error {
 		return fmt.Errorf("waits but is neither queued nor refused")
 	case u.assumed && !u.write.pending(Dequeue) && !u.write.pending(Reserve):
 		return fmt.Errorf("is assumed released but no write is pending")
+	case u.write.pending(Expire): // it does nothing else any more
 	case s.mayRequeue(u) && !u.write.pending(Requeue):
 		return fmt.Errorf("has stopped but no requeue is pending")
 	case u.Phase == Reserved && s.backend != nil && u.keptOut() != nil && !u.Evicted && !u.Stopped && !u.Over && !u.unadmitted && !u.write.pending(Requeue):
@@ -114,6 +115,8 @@ func (s *Scheduler) checkUnit(u *unit) error {
 		return fmt.Errorf("holds quota while inactive but no eviction is pending")
 	case u.endsAt() != 0 && u.timer.at == 0 && !u.write.pending(Evict):
 		return fmt.Errorf("has a maximum execution time of %v but no timer", u.MaxTime)
+	case u.Renewal != nil && u.dequeuedAt != 0 && (u.Phase == Dequeued || u.Phase == Running) && u.timer.at == 0:
+		return fmt.Errorf("must be renewed but has no timer")
 	}
 	return u.checkSize()
 }

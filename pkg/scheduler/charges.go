@@ -103,11 +103,11 @@ func (s *Scheduler) chargePods() {
 	}
 }
 
-// hold declares the job of the unit as a holder if the unit was admitted at some time. Other units
-// have no pods, and most units wait.
+// hold declares the job of the unit as a holder if the unit was admitted at some time, or replaces one that
+// was. Other units have no pods, and most units wait.
 func (s *Scheduler) hold(u *unit) {
 	id := pods.Holder{Namespace: u.namespace(), UID: u.Owner}
-	wanted := u.Owner != "" && (u.assumed || u.Attempts > 0 || u.reservations() > 0 || u.Phase.holdsQuota())
+	wanted := u.Owner != "" && (u.assumed || u.Restored || u.Attempts > 0 || u.reservations() > 0 || u.Phase.holdsQuota())
 	if u.holder != nil && (!wanted || u.holder.Holder != id) {
 		s.unhold(u)
 	}

@@ -117,6 +117,11 @@ type Facts struct {
 	OverQuota bool
 	// Unscheduled is whether the unit shows that the scheduler finds no node for its pods.
 	Unscheduled bool
+	// Restored is whether a waiting unit replaces one that was lost. Its job runs, so it is charged at once,
+	// whether it fits or not.
+	Restored bool
+	// Renewal limits how long a unit that was created by hand holds quota; nil for no limit.
+	Renewal *Renewal
 }
 
 // Namespace returns the namespace of the unit.
@@ -275,10 +280,12 @@ const (
 	// this is over.
 	MarkUnscheduled
 	ClearUnscheduled
+	// Expire ends a unit that was created by hand and that nobody has renewed.
+	Expire
 )
 
 func (k Kind) String() string {
-	return [...]string{"", "Dequeue", "Explain", "Requeue", "Evict", "MarkOverQuota", "ClearOverQuota", "Reserve", "MarkUnscheduled", "ClearUnscheduled"}[k]
+	return [...]string{"", "Dequeue", "Explain", "Requeue", "Evict", "MarkOverQuota", "ClearOverQuota", "Reserve", "MarkUnscheduled", "ClearUnscheduled", "Expire"}[k]
 }
 
 // writesPlace reports whether the write sets queue, quota, reason and message of the unit. The others

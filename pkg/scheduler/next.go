@@ -246,7 +246,7 @@ func (s *Scheduler) handleTimer(u *unit, now time.Time) {
 		delete(s.outbox.denied, u)
 		s.outbox.post(u)
 	}
-	if requeued || late || s.eviction(u, now) != nil || u.leaving != nil && u.leaving.checkAt != 0 && u.leaving.checkAt <= instantOf(now) {
+	if requeued || late || s.eviction(u, now) != nil || u.isExpired(now) || u.leaving != nil && u.leaving.checkAt != 0 && u.leaving.checkAt <= instantOf(now) {
 		s.settle(u, now)
 		if requeued && u.item.Shape() != nil {
 			return // it must be tried before the reason for its wait is known
@@ -288,6 +288,12 @@ func (s *Scheduler) compose(u *unit, kind Kind, now time.Time) (Write, bool) {
 		if u.leaving != nil && why == u.leaving.why {
 			w.EvictedFor = u.leaving.forUID
 		}
+	case Expire:
+		if !u.isExpired(now) {
+			return Write{}, false
+		}
+		why := u.expiry()
+		w.Reason, w.Message = why.Reason, why.Message()
 	case Explain:
 		refusal := s.currentRefusal(u, now)
 		if refusal == nil || u.shows(refusal.Cause()) {

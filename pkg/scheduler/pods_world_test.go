@@ -58,7 +58,7 @@ func (w *world) requested(namespace string, isOwner func(pods.Pod) bool) resourc
 
 // had reports whether a unit may have pods.
 func had(u *scheduler.Unit) bool {
-	return holds(u) || u.Attempts > 0 || u.Checking != nil && u.Checking.Reservations > 0
+	return holds(u) || u.Restored || u.Attempts > 0 || u.Checking != nil && u.Checking.Reservations > 0
 }
 
 // oracle is the tree in force with all charged to it that the API objects say holds quota, and with what

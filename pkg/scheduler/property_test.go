@@ -237,6 +237,22 @@ func randomLife(t *rapid.T, policy queue.Policy) {
 		w.exact = false // pods are created without asking
 		w.podActions(actions, pick)
 	}
+	if rapid.Bool().Draw(t, "units are lost") {
+		w.exact = false // the jobs run
+		actions["restore"] = func(t *rapid.T) {
+			key := fmt.Sprintf("%s/r%02d", rapid.SampledFrom([]string{"a", "b", "c", "nowhere"}).Draw(t, "namespace"), rapid.IntRange(0, 5).Draw(t, "name"))
+			if w.units[key] == nil {
+				w.submit(key, drawRequest(t), quotaName(rapid.SampledFrom(w.quotas()).Draw(t, "quota")), w.drawElastic(t),
+					restored(int32(rapid.IntRange(0, 2).Draw(t, "attempts"))))
+			}
+		}
+	}
+	if rapid.Bool().Draw(t, "units are created by hand") {
+		actions["renew"] = func(t *rapid.T) {
+			at := w.now.Add(time.Duration(rapid.IntRange(-60, 60).Draw(t, "seconds from now")) * time.Second)
+			w.write(pick("unit"), renewed(time.Duration(rapid.IntRange(1, 90).Draw(t, "timeout"))*time.Second, at))
+		}
+	}
 	if changing {
 		actions["change quota"] = func(t *rapid.T) {
 			w.exact = false
@@ -398,6 +414,9 @@ func expectRest(t *rapid.T, w *world) {
 		set := w.queueOf(u)
 		if holds(u) && (u.Stopped && len(w.chargeOf(u).Pods) == 0 || !u.Stopped && !u.Evicted && !u.Over && (u.Inactive || w.overran(u) || w.forged[u.UID] || set.Stop == scheduler.Drain)) {
 			t.Fatalf("unit %s holds quota and must not: %+v", key, u)
+		}
+		if w.expired(u) {
+			t.Fatalf("unit %s holds quota and nobody has renewed it: %+v", key, u)
 		}
 		w.expectChecksFollowed(t, u)
 		if u.Phase != scheduler.Waiting {

@@ -272,7 +272,7 @@ func (e Written) apply(s *Scheduler, now time.Time) {
 		case Dequeue:
 			u.Phase, u.unadmitted = Dequeued, false
 			u.dequeuedAt, u.Evicted, u.Stopped, u.Unscheduled = instantOf(e.DequeuedAt), false, false, false
-			u.AwaitsPods = e.AwaitsPods
+			u.AwaitsPods, u.Restored = e.AwaitsPods, false
 			u.Attempts++
 		case Reserve:
 			u.Phase, u.unadmitted, u.Evicted, u.Stopped = Reserved, false, false, false
@@ -284,6 +284,8 @@ func (e Written) apply(s *Scheduler, now time.Time) {
 			u.forgetChecks(&e)
 		case Evict:
 			u.Evicted = true
+		case Expire:
+			u.Phase, u.unadmitted, u.Evicted, u.Stopped, u.OverQuota, u.Unscheduled, u.AwaitsPods = Ended, false, false, false, false, false, false
 		case MarkOverQuota, ClearOverQuota:
 			u.OverQuota = kind == MarkOverQuota
 		case MarkUnscheduled, ClearUnscheduled:

@@ -14,6 +14,9 @@ func (s *Scheduler) settle(u *unit, now time.Time) {
 	if u.assumed && u.write.wanted.admits() && (l == nil || l != u.queue || !l.admits() || u.write.wanted != l.admission()) {
 		u.unassume() // the decision is outdated and has not been sent
 	}
+	if u.Restored && u.Phase == Waiting && l != nil {
+		u.assumed = true
+	}
 	u.resize()
 	waiting := u.Phase == Waiting && !u.assumed
 	queued := waiting && l != nil && l.admits() && u.Held == nil && instantOf(now) >= u.requeueAt
@@ -69,6 +72,10 @@ func (s *Scheduler) requestStep(u *unit, now time.Time) {
 		u.unassume()
 	}
 	switch {
+	case u.isExpired(now):
+		s.outbox.want(u, Expire)
+	case u.Restored && u.assumed:
+		s.outbox.want(u, Dequeue)
 	case requeues:
 		s.outbox.want(u, Requeue)
 	case u.leaving != nil && !s.pace(u, now):

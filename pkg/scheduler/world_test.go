@@ -53,6 +53,8 @@ type world struct {
 	// which somebody else has written since that they hold quota, and whether that is to be taken back.
 	listed bool
 	forged map[string]bool
+	// restored are the attempts of the jobs of units that replaced lost ones, by UID.
+	restored map[string]int32
 	// lasting leaves the pods out of all sums that are being deleted.
 	lasting bool
 	// news are versions of units that the informer has not delivered; nil: gone.
@@ -87,7 +89,7 @@ type news struct {
 }
 
 func newWorld(t failer, opts scheduler.Options, root tree.Node) *world {
-	w := &world{t: t, now: time.Unix(1_700_000_000, 0), names: resources.NewNames(), units: map[string]*scheduler.Unit{}, pods: map[string]pods.Pod{}, left: map[string]leftover{}, denied: map[string]denial{}, forged: map[string]bool{}, opts: opts, exact: true, set: map[string]scheduler.QueueChanged{}, checks: map[string]time.Duration{}}
+	w := &world{t: t, now: time.Unix(1_700_000_000, 0), names: resources.NewNames(), units: map[string]*scheduler.Unit{}, pods: map[string]pods.Pod{}, left: map[string]leftover{}, denied: map[string]denial{}, forged: map[string]bool{}, restored: map[string]int32{}, opts: opts, exact: true, set: map[string]scheduler.QueueChanged{}, checks: map[string]time.Duration{}}
 	w.core = scheduler.New(opts)
 	w.plant(root)
 	return w
@@ -255,9 +257,35 @@ func (w *world) overran(u *scheduler.Unit) bool {
 	return (u.Phase == scheduler.Dequeued || u.Phase == scheduler.Running) && u.MaxTime > 0 && !w.now.Before(u.DequeuedAt.Add(u.MaxTime))
 }
 
+// expired reports whether a unit that was created by hand has held quota for longer than it may.
+func (w *world) expired(u *scheduler.Unit) bool {
+	r := u.Renewal
+	if r == nil || u.Phase != scheduler.Dequeued && u.Phase != scheduler.Running {
+		return false
+	}
+	last := u.DequeuedAt
+	if r.At.After(last) && !r.At.After(w.now) {
+		last = r.At
+	}
+	return !w.now.Before(last.Add(r.Timeout)) && !w.now.Before(r.NotBefore)
+}
+
+// renewed has a unit hold quota for the timeout.
+func renewed(timeout time.Duration, at time.Time) func(*scheduler.Unit) {
+	return func(u *scheduler.Unit) { u.Renewal = &scheduler.Renewal{Timeout: timeout, At: at} }
+}
+
+// restored has a unit replace a lost one, whose job was released with the attempt after these.
+func restored(attempts int32) func(*scheduler.Unit) {
+	return func(u *scheduler.Unit) { u.Restored, u.Attempts = true, attempts }
+}
+
 // publish has the informer report the unit. Its cache does not keep the job of a unit that never was
 // admitted.
 func (w *world) publish(u *scheduler.Unit) {
+	if u.Restored {
+		w.restored[u.UID] = u.Attempts + 1
+	}
 	copied := withoutUnusedJob(*u)
 	w.news = append(w.news, news{u.Key, u.UID, &copied})
 }
@@ -337,6 +365,9 @@ func (w *world) think() {
 // checkWrite proves of what is about to be written that no queue that is stopped
 // releases, and that none is drained that is not to be.
 func (w *world) checkWrite(write scheduler.Write) {
+	if write.Kind == scheduler.Dequeue && write.Attempt == w.restored[write.UID] {
+		return // its job runs
+	}
 	stop := w.set[write.Queue].Stop
 	w.checkWriteOfChecks(write)
 	w.checkWaitForPods(write)
@@ -413,10 +444,10 @@ func (w *world) land(i int) {
 		}
 		switch s.Kind {
 		case scheduler.Dequeue:
-			if u.Phase != scheduler.Waiting && u.Phase != scheduler.Reserved || u.Inactive {
+			if u.Phase != scheduler.Waiting && u.Phase != scheduler.Reserved || u.Inactive && !u.Restored {
 				w.t.Fatalf("unit %s is released in phase %d, inactive %t", u.Key, u.Phase, u.Inactive)
 			}
-			u.Phase, u.Attempts, u.DequeuedAt = scheduler.Dequeued, s.Attempt, w.now
+			u.Phase, u.Attempts, u.DequeuedAt, u.Restored = scheduler.Dequeued, s.Attempt, w.now, false
 			granted(u, s.Grant.Count)
 			u.Evicted, u.Stopped, u.OverQuota, u.AwaitsPods, u.Unscheduled = false, false, false, s.AwaitsPods, false
 		case scheduler.Reserve:
@@ -440,6 +471,11 @@ func (w *world) land(i int) {
 				w.t.Fatalf("unit %s is evicted for no reason (%s): %+v", u.Key, s.Reason, u)
 			}
 			u.Evicted, u.Eviction = true, scheduler.Eviction{At: w.now, For: s.EvictedFor}
+		case scheduler.Expire:
+			if !w.expired(u) {
+				w.t.Fatalf("unit %s ends although it was renewed: %+v", u.Key, u)
+			}
+			u.Phase, u.Reason = scheduler.Ended, s.Reason
 		case scheduler.MarkOverQuota:
 			if !holds(u) || u.OverQuota {
 				w.t.Fatalf("unit %s is marked over quota in phase %d, marked %t", u.Key, u.Phase, u.OverQuota)

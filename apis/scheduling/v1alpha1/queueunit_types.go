@@ -70,7 +70,8 @@ type QueueUnitSpec struct {
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 
 	// submissionTime, in microseconds, orders units of the same priority. The earlier unit goes
-	// first. If unset, the creation time of the unit is used.
+	// first. If unset, the creation time of the unit is used, as for a unit that was created by hand
+	// if its submissionTime is earlier.
 	// +optional
 	SubmissionTime *metav1.MicroTime `json:"submissionTime,omitempty"`
 
@@ -236,6 +237,10 @@ type QueueUnitStatus struct {
 	// dequeueTime is when the unit was last admitted.
 	// +optional
 	DequeueTime *metav1.MicroTime `json:"dequeueTime,omitempty"`
+	// renewTime is when the owner of a unit that was created by hand last renewed it. Such a unit
+	// loses its quota if it is not renewed for long. A time in the future does not count.
+	// +optional
+	RenewTime *metav1.MicroTime `json:"renewTime,omitempty"`
 	// admittedPodSets are the groups of pods with which the unit was admitted, if these are fewer
 	// pods than in spec.podSets. It is removed when the unit gives its quota back.
 	// +listType=map

@@ -615,6 +615,10 @@ func (in *QueueUnitStatus) DeepCopyInto(out *QueueUnitStatus) {
 		in, out := &in.DequeueTime, &out.DequeueTime
 		*out = (*in).DeepCopy()
 	}
+	if in.RenewTime != nil {
+		in, out := &in.RenewTime, &out.RenewTime
+		*out = (*in).DeepCopy()
+	}
 	if in.AdmittedPodSets != nil {
 		in, out := &in.AdmittedPodSets, &out.AdmittedPodSets
 		*out = make([]AdmittedPodSet, len(*in))

@@ -40,10 +40,12 @@ type Options struct {
 	Reclaim           bool
 	PauseBorrowing    bool
 	CountUnqueuedPods bool
-	Workers           int
-	StatusInterval    time.Duration
-	CheckInvariants   bool
-	Backoff           queue.Backoff
+	// UnrenewedUnitTimeout is how long a unit that was created by hand holds quota without a renewal.
+	UnrenewedUnitTimeout time.Duration
+	Workers              int
+	StatusInterval       time.Duration
+	CheckInvariants      bool
+	Backoff              queue.Backoff
 	// Devices are the rules for devices.
 	Devices devices.Settings
 	// Webhook are the settings of the webhook that answers reviews.
@@ -62,7 +64,7 @@ type Options struct {
 func New() *Options {
 	return &Options{
 		Workers: 32, StatusInterval: controller.PublishInterval, Backoff: queue.DefaultBackoff(), Policy: queue.RoundRobin, backend: backends()[0],
-		Reclaim: true, PauseBorrowing: true, Webhook: webhook.DefaultSettings(),
+		Reclaim: true, PauseBorrowing: true, UnrenewedUnitTimeout: 24 * time.Hour, Webhook: webhook.DefaultSettings(),
 		oversellRate: "1.0", policyName: string(queue.RoundRobin), backendName: backends()[0].name,
 	}
 }
@@ -88,7 +90,8 @@ func (o *Options) declare(set *settings.Set) {
 		settings.Setting{Flag: flagOversell, Field: "oversellRate", Form: settings.Amount, Check: o.checkOversell},
 		settings.Setting{Flag: flagReclaim, Field: "reclaim"},
 		settings.Setting{Flag: flagPauseBorrowing, Field: "pauseBorrowing"},
-		settings.Setting{Flag: flagCountUnqueuedPods, Field: "countUnqueuedPods"})
+		settings.Setting{Flag: flagCountUnqueuedPods, Field: "countUnqueuedPods"},
+		settings.Setting{Flag: "unrenewed-unit-timeout", Field: "unrenewedUnitTimeout", Check: o.checkUnrenewedUnitTimeout})
 	set.Group("Order", o.addOrderFlags,
 		settings.Setting{Flag: "policy", Field: "policy", Env: []string{envStrictPriority, envStrictConsistency}, FromEnv: policyOf, Check: o.checkPolicy},
 		settings.Setting{Flag: "backoff-initial", Field: "backoff.initial", Check: func() error { return checkBackoff(o.Backoff.Initial) }},
@@ -112,6 +115,8 @@ func (o *Options) addQuotaFlags(fs *pflag.FlagSet) {
 		"Without reclaim: pause borrowing of a resource while a unit waits for its guaranteed quota because other quotas have borrowed it.")
 	fs.BoolVar(&o.CountUnqueuedPods, flagCountUnqueuedPods, o.CountUnqueuedPods,
 		"Charge pods that belong to no unit, such as notebooks, to the quota of their namespace. Not charged are pods of DaemonSets in namespaces that are not managed, static pods in kube-system, and pods of kube-system unless a node of the tree lists it by name.")
+	fs.DurationVar(&o.UnrenewedUnitTimeout, "unrenewed-unit-timeout", o.UnrenewedUnitTimeout,
+		"Time for which a QueueUnit that was created by hand holds quota after its admission or its last renewal. Then it ends. 0 means for ever.")
 }
 
 func (o *Options) addOrderFlags(fs *pflag.FlagSet) {
@@ -134,6 +139,13 @@ func (o *Options) addWorkFlags(fs *pflag.FlagSet) {
 func (o *Options) checkOversell() (err error) {
 	o.Oversell, err = resources.ParseRate(o.oversellRate)
 	return err
+}
+
+func (o *Options) checkUnrenewedUnitTimeout() error {
+	if o.UnrenewedUnitTimeout < 0 {
+		return fmt.Errorf("must be 0 or more, not %v", o.UnrenewedUnitTimeout)
+	}
+	return nil
 }
 
 func (o *Options) checkWorkers() error {

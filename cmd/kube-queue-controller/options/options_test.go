@@ -25,6 +25,7 @@ func TestEachSettingIsSetByItsFlagItsVariablesAndItsField(t *testing.T) {
 			settingstest.Row{Flag: "reclaim", Field: "reclaim", Values: []string{"true", "false"}},
 			settingstest.Row{Flag: "pause-borrowing", Field: "pauseBorrowing", Values: []string{"true", "false"}},
 			settingstest.Row{Flag: "count-unqueued-pods", Field: "countUnqueuedPods", Values: []string{"true", "false"}},
+			settingstest.Row{Flag: "unrenewed-unit-timeout", Field: "unrenewedUnitTimeout", Values: []string{"24h0m0s", "0s", "1m0s"}},
 			settingstest.Row{Flag: "policy", Field: "policy", Values: []string{"RoundRobin", "Priority", "Block"},
 				Env: []string{"StrictPriority", "StrictConsistency"}, Environ: map[string][]string{
 					"RoundRobin": {"StrictPriority=false"}, "Priority": {"StrictConsistency=true"}, "Block": {"StrictPriority=true", "StrictConsistency=true"}}},

@@ -14,6 +14,8 @@ const (
 	Nothing Action = ""
 	// CreateUnit for a held job.
 	CreateUnit Action = "CreateUnit"
+	// RestoreUnit creates the unit of a released job again that runs and whose unit was lost.
+	RestoreUnit Action = "RestoreUnit"
 	// ForgetRelease removes from a copied or restored job the annotation of a release
 	// that does not belong to this unit.
 	ForgetRelease Action = "ForgetRelease"

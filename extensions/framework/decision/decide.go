@@ -47,6 +47,9 @@ func Decide(job State, unit *v1alpha1.QueueUnit, desired *Desired, now time.Time
 	}
 	eviction := lifecycle.EvictionOf(unit)
 	switch phase := unit.Status.Phase; {
+	case lifecycle.RestoredFor(unit) > 0 && !job.Suspended:
+		// It is charged. The controller will write this.
+		return Decision{}
 	case phase.HoldsQuota() && eviction.UnderWay():
 		return evicted(job, unit, eviction == lifecycle.EvictionForGood, now)
 	case phase.Waits(), phase == v1alpha1.PhaseReserved:
@@ -73,8 +76,8 @@ func finished(job State, unit *v1alpha1.QueueUnit, now time.Time) Decision {
 	return Decision{Action: MarkRemains}
 }
 
-// withoutUnit creates a unit for a held job. A job that runs already, or is not ours,
-// is not changed. A new job with the annotation of a release is a copy of a released job,
+// withoutUnit creates a unit for a held job, and for a released one that runs: its unit was lost. Another job that
+// runs already, or is not ours, is not changed. A new job with the annotation of a release is a copy of a released job,
 // and is queued like any other.
 func withoutUnit(job State, now time.Time) Decision {
 	switch {
@@ -90,8 +93,10 @@ func withoutUnit(job State, now time.Time) Decision {
 		return Decision{After: job.Created.Add(incompleteAtMost).Sub(now)}
 	case job.Suspended:
 		return Decision{Action: CreateUnit}
+	case (job.Running || job.Started && now.Sub(job.Created) > lateWindow) && job.Released != "":
+		return Decision{Action: RestoreUnit}
 	case job.Running || job.Started && now.Sub(job.Created) > lateWindow:
-		return Decision{NotQueued: job.Marked && job.Released == ""}
+		return Decision{NotQueued: job.Marked}
 	default:
 		return Decision{Action: HoldLate}
 	}

@@ -108,6 +108,9 @@ func podsReadyIs(u *v1alpha1.QueueUnit, status metav1.ConditionStatus, reason we
 	u.Status.Conditions = append(u.Status.Conditions, metav1.Condition{Type: wellknown.ConditionPodsReady, Status: status, Reason: string(reason)})
 }
 
+// restored is of a unit that replaces a lost one.
+func restored(u *v1alpha1.QueueUnit) { u.Annotations = lifecycle.Restored(u.Annotations, "1") }
+
 func beingDeleted(u *v1alpha1.QueueUnit) { u.DeletionTimestamp = ptr.To(metav1.NewTime(noon)) }
 
 // same returns a desired spec that equals the unit's spec.
@@ -154,19 +157,25 @@ func TestDecide(t *testing.T) {
 		{"a job that has ended gets no unit", job(ended), nil, same(), late, Decision{}},
 		{"a held copy of a released job forgets that release before it gets a unit", job(was("1")), nil, same(), late, Decision{Action: ForgetRelease}},
 		{"a copy of a released job that nothing held is held like a new job", job(released), nil, nil, quick, Decision{Action: HoldLate}},
-		{"but not if it runs", job(released, runs), nil, nil, quick, Decision{}},
-		{"nor if it was started a while ago", job(released, started), nil, nil, late, Decision{}},
+		{"but not if it runs: its unit was lost, and is created again", job(released, runs), nil, same(), quick, Decision{Action: RestoreUnit}},
+		{"nor if it was started a while ago", job(released, started), nil, same(), late, Decision{Action: RestoreUnit}},
+		{"whatever its mark says", job(released, runs, remarked), nil, same(), late, Decision{Action: RestoreUnit}},
+		{"nor is a part of a larger job given a unit again", job(released, runs, foreigner), nil, nil, late, Decision{}},
+		{"nor a job that is being deleted", job(released, runs, deleting), nil, same(), late, Decision{}},
+		{"nor one that has ended", job(released, runs, ended), nil, same(), late, Decision{}},
+		{"a running job waits for the controller to charge its new unit", job(released, runs), unit(restored), same(), late, Decision{}},
+		{"also before the unit has a phase and whatever has changed", job(released, runs), unit(restored, enqueued), other, late, Decision{}},
+		{"suspended meanwhile, it waits like any other", job(suspended, was("1"), showless), unit(restored, enqueued, lacks), same(), late, Decision{Queued: true}},
+		{"the new unit has the attempt of the release", job(released, runs), unit(restored, dequeued), same(), noon.Add(12 * time.Second), Decision{Action: MarkRunning}},
 		{"a suspended copy that opts out is left alone", job(released, suspended), nil, nil, late, Decision{}},
 		{"a marked job that nothing held is suspended before it starts", job(unsuspend), nil, same(), late, Decision{Action: HoldLate}},
 		{"a marked job that nothing held is suspended though its operator has just begun", job(unsuspend, started), nil, same(), quick, Decision{Action: HoldLate}},
 		{"a marked job that has been started before anybody looked is left alone, and that is reported", job(unsuspend, started), nil, same(), late, Decision{NotQueued: true}},
 		{"a marked job that runs when first seen is left alone, and that is reported", job(unsuspend, runs), nil, same(), quick, Decision{NotQueued: true}},
 		{"a job without a mark that runs when first seen gets no report", job(unsuspend, unmarked, runs), nil, nil, quick, Decision{}},
-		{"nor does a released job whose unit is gone", job(released, runs), nil, nil, late, Decision{}},
 		{"nor does a job of another queue", job(unsuspend, foreigner, runs), nil, nil, late, Decision{}},
 		{"nor does one that has ended", job(unsuspend, runs, ended), nil, nil, late, Decision{}},
 		{"nor does one that is being deleted", job(unsuspend, runs, deleting), nil, nil, late, Decision{}},
-		{"the manifest applied again to a running job whose unit was deleted changes nothing", job(released, started, remarked), nil, same(), late, Decision{}},
 
 		// Waiting.
 		{"a job that waits without a reason shows nothing", job(), unit(), same(), quick, Decision{After: 2500 * time.Millisecond}},

@@ -19,6 +19,8 @@ func (r *reconciler) act(ctx context.Context, o *observation, action decision.Ac
 	switch action {
 	case decision.CreateUnit:
 		return r.createUnit(ctx, o)
+	case decision.RestoreUnit:
+		return r.restoreUnit(ctx, o)
 	case decision.ForgetRelease:
 		return r.forgetRelease(ctx, o)
 	case decision.HoldLate:

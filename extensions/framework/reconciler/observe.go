@@ -208,7 +208,7 @@ func (r *reconciler) observe(key types.NamespacedName, job framework.Object, uni
 	waits := unit != nil && (unit.Status.Phase.Waits() || unit.Status.Phase == v1alpha1.PhaseReserved)
 	dequeued := unit != nil && unit.Status.Phase == v1alpha1.PhaseDequeued
 	released := dequeued && o.state.Released == decision.Attempt(unit)
-	if waits || dequeued && !released || unit == nil && o.state.Marked && o.state.Foreign == "" {
+	if waits || dequeued && !released || unit == nil && (o.state.Marked || o.state.Released != "") && o.state.Foreign == "" {
 		o.desired = decision.DesiredOf(r.adapter, job, related, r.cluster, cmp.Or(fault, relatedFault))
 	}
 	o.state.Lowered = r.lowered(o, related, cmp.Or(fault, relatedFault))

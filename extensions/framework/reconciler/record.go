@@ -55,6 +55,12 @@ func (r *reconciler) recordNotQueued(o *observation, notQueued bool) {
 		wellknown.SuspendAnnotation), ""))
 }
 
+// recordRestored reports that the unit of the job was lost.
+func (r *reconciler) recordRestored(o *observation) {
+	r.events.Write(r.event(o, corev1.EventTypeWarning, wellknown.EventUnitRestored, fmt.Sprintf(
+		"QueueUnit %s of the released job was lost; it was created again, and is charged whether it fits or not", o.unit.Name), string(o.unit.UID)))
+}
+
 // recordWarning writes a warning that does not prevent the admission of the job. It is
 // written once, when the unit is created or when a change of the job gives cause for it.
 func (r *reconciler) recordWarning(o *observation) {

@@ -3,9 +3,50 @@
 // Package kinds lists the kinds of jobs that can be queued, without their adapters.
 package kinds
 
+import "strings"
+
 // All returns the kinds, in alphabetical order.
 func All() []string {
 	return []string{"JAXJob", "Job", "JobSet", "MPIJob", "PaddleJob", "PyTorchJob", "RayCluster", "RayJob", "SparkApplication", "TFJob", "TrainJob", "Workflow", "XGBoostJob"}
+}
+
+// ByHand reports whether a QueueUnit that refers to an object of the kind was created by hand: the policy of
+// units lets only job-extensions create those of the kinds that can be queued.
+func ByHand(apiVersion, kind string) bool {
+	group, _, grouped := strings.Cut(apiVersion, "/")
+	return !grouped || !queued(group, kind)
+}
+
+func queued(group, kind string) bool {
+	switch kind {
+	case "JAXJob":
+		return group == "kubeflow.org"
+	case "Job":
+		return group == "batch"
+	case "JobSet":
+		return group == "jobset.x-k8s.io"
+	case "MPIJob":
+		return group == "kubeflow.org"
+	case "PaddleJob":
+		return group == "kubeflow.org"
+	case "PyTorchJob":
+		return group == "kubeflow.org"
+	case "RayCluster":
+		return group == "ray.io"
+	case "RayJob":
+		return group == "ray.io"
+	case "SparkApplication":
+		return group == "sparkoperator.k8s.io"
+	case "TFJob":
+		return group == "kubeflow.org"
+	case "TrainJob":
+		return group == "trainer.kubeflow.org"
+	case "Workflow":
+		return group == "argoproj.io"
+	case "XGBoostJob":
+		return group == "kubeflow.org"
+	}
+	return false
 }
 
 // PodLabel is a label that identifies the job of a pod that has lost its controller.

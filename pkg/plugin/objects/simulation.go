@@ -15,7 +15,9 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	visibility "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/arrival"
 	"kube-queue.dev/kube-queue/pkg/controller"
+	"kube-queue.dev/kube-queue/pkg/generated/kinds"
 	"kube-queue.dev/kube-queue/pkg/plugin/units"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota"
@@ -179,9 +181,9 @@ func outcome(t Trial, all []v1alpha1.QueueUnit, decided []simulator.Decided, bac
 }
 
 func summaryOf(unit *v1alpha1.QueueUnit, queue string) visibility.UnitSummary {
-	submitted := unit.CreationTimestamp
-	if unit.Spec.SubmissionTime != nil {
-		submitted = metav1.NewTime(unit.Spec.SubmissionTime.Time)
+	ref, submitted := &unit.Spec.ConsumerRef, metav1.NewTime(unit.CreationTimestamp.Time)
+	if at := unit.Spec.SubmissionTime; at != nil {
+		submitted.Time = arrival.Submitted(kinds.ByHand(ref.APIVersion, ref.Kind), at.Time, submitted.Time)
 	}
 	return visibility.UnitSummary{Namespace: unit.Namespace, Name: unit.Name, Kind: unit.Spec.ConsumerRef.Kind, Queue: queue,
 		Phase: string(cmp.Or(unit.Status.Phase, v1alpha1.PhaseEnqueued)), Priority: unit.Spec.Priority, Requests: unit.Spec.Resource, SubmissionTime: ptr.To(submitted)}

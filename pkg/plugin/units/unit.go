@@ -12,8 +12,11 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/arrival"
+	"kube-queue.dev/kube-queue/pkg/generated/kinds"
 )
 
 // Head is the beginning of a page of a list of QueueUnits, as JSON.
@@ -92,10 +95,8 @@ func (u *Unit) Phase() v1alpha1.QueueUnitPhase {
 
 // Submitted returns the time that orders units of one priority.
 func (u *Unit) Submitted() time.Time {
-	if u.Spec.SubmissionTime != nil {
-		return *u.Spec.SubmissionTime
-	}
-	return u.Metadata.CreationTimestamp
+	ref := &u.Spec.ConsumerRef
+	return arrival.Submitted(kinds.ByHand(ref.APIVersion, ref.Kind), ptr.Deref(u.Spec.SubmissionTime, time.Time{}), u.Metadata.CreationTimestamp)
 }
 
 // Job returns the job of the unit as users name it, such as "job/train".

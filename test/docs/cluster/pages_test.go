@@ -422,6 +422,7 @@ func limitRunTime(s *scene) {
 func createAUnitByHand(s *scene) {
 	s.ApplyAsIs(s.page.Manifests[0])
 	s.run("wait")
+	s.run("patch") // renews it
 	s.run("patch")
 	s.run("delete")
 	s.ApplyAsIs(s.page.Manifests[0])

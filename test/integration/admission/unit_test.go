@@ -221,6 +221,7 @@ func TestWhoMayChangeWhatOfAUnit(t *testing.T) {
 		running  = `{"status": {"phase": "Running"}}`
 		failed   = `{"status": {"phase": "Failed", "reason": "Broken", "message": "it broke",
 			"conditions": [{"type": "Finished", "status": "True", "reason": "Broken", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}}`
+		renewed = `{"status": {"renewTime": "2026-01-01T00:00:00.000000Z"}}`
 		noPhase = `{"status": {"message": "hello"}}`
 		quota   = `{"status": {"phase": "Failed", "quota": "root/b"}}`
 		queue   = `{"status": {"phase": "Failed", "queue": "b"}}`
@@ -268,6 +269,11 @@ func TestWhoMayChangeWhatOfAUnit(t *testing.T) {
 		{"editor", "by-hand", `{"status": {"phase": "Dequeued"}}`, "status", onlyEnds},
 		{"editor", "by-hand", `{"status": {"phase": null}}`, "status", onlyEnds},
 		{"editor", "by-hand", `{"status": null}`, "status", onlyEnds},
+		{"editor", "by-hand", renewed, "status", ""},
+		{"administrator", "by-hand", renewed, "status", ""},
+		{"editor", "of-a-job", renewed, "status", status},
+		{"editor", "by-hand", `{"status": {"renewTime": "2026-01-01T00:00:00.000000Z", "phase": "Running"}}`, "status", onlyEnds},
+		{"editor", "by-hand", `{"status": {"renewTime": "2026-01-01T00:00:00.000000Z", "attempts": 7}}`, "status", onlyEnds},
 		{"editor", "by-hand", noPhase, "status", onlyEnds},
 		{"editor", "by-hand", quota, "status", theRest},
 		{"editor", "by-hand", queue, "status", theRest},
@@ -391,14 +397,17 @@ func TestTheGarbageCollectorMayWriteToUnits(t *testing.T) {
 		}
 		gone(t, "deleted")
 	})
-	t.Run("a unit that holds quota goes with its job as well", func(t *testing.T) {
-		owned(t, "charged")
-		prepare(t, actors(t, ns), ns, "charged")
-		if err := jobs.Delete(t.Context(), "charged", metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)}); err != nil {
-			t.Fatal(err)
-		}
-		gone(t, "charged")
-	})
+	for _, policy := range []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground} {
+		t.Run("a unit that holds quota goes with its job as well: "+string(policy), func(t *testing.T) {
+			name := "charged-" + strings.ToLower(string(policy))
+			owned(t, name)
+			prepare(t, map[string]*rest.Config{"controller": program(t, "kube-queue-controller")}, ns, name)
+			if err := jobs.Delete(t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &policy}); err != nil {
+				t.Fatal(err)
+			}
+			gone(t, name)
+		})
+	}
 	// The garbage collector does not orphan dependents that it has not seen yet, but deletes them
 	// later. It sees units in order of creation, so it has seen those created before one that it
 	// has deleted.

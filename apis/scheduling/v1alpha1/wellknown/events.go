@@ -37,6 +37,8 @@ const (
 	EventNoRequests EventReason = "NoRequests"
 	// EventQuotaKept means that the job has ended and keeps its quota until somebody deletes what is left of it.
 	EventQuotaKept EventReason = "QuotaKept"
+	// EventUnitRestored means that the unit of a released job was lost, and that it was created again.
+	EventUnitRestored EventReason = "UnitRestored"
 	// EventReleaseRefused means that the API server refuses to unsuspend an admitted job.
 	EventReleaseRefused EventReason = "ReleaseRefused"
 	// EventSuspendRefused means that the API server refuses to suspend a job.
@@ -69,6 +71,9 @@ const (
 	EventIgnoredQueue EventReason = "IgnoredQueue"
 	// EventUnreadableUnit means that a unit cannot be decoded into its type.
 	EventUnreadableUnit EventReason = "UnreadableUnit"
+	// EventNotRenewed means that a unit that was created by hand has lost its quota, because it was not renewed
+	// in time.
+	EventNotRenewed = EventReason(ReasonNotRenewed)
 	// EventNotAdmitted means that somebody other than the controller wrote that a unit holds quota.
 	EventNotAdmitted = EventReason(ReasonNotAdmitted)
 	// EventStatusDenied means that the API server does not accept the status of a unit, because of a policy or a

@@ -44,7 +44,8 @@ const (
 	// namespaces. Operators copy annotations to the parts of a job, which have another
 	// controller.
 	NotPartOfAnnotation = "kube-queue/not-part-of"
-	// ReleasedAnnotation is the attempt with which the job was last released.
+	// ReleasedAnnotation is the attempt with which the job was last released. On a unit it means that the
+	// unit replaces one that was lost, of a job that runs.
 	ReleasedAnnotation = "kube-queue/released"
 	// PodAnnotationsAnnotation lists the annotations of pods that the last release added for admission
 	// checks, as KEY=PODSET:PODSET,KEY=PODSET. The next release removes those that it does not set.

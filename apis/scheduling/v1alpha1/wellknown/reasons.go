@@ -129,8 +129,10 @@ const (
 	ReasonResumed Reason = "Resumed"
 )
 
-// Reasons of the condition Finished of a job that reports no reason itself.
+// Reasons of the condition Finished of a job that reports no reason itself, or of a unit that has no job.
 const (
+	// ReasonNotRenewed means that a unit that was created by hand was not renewed in time.
+	ReasonNotRenewed   Reason = "NotRenewed"
 	ReasonJobSucceeded Reason = "JobSucceeded"
 	ReasonJobFailed    Reason = "JobFailed"
 	// ReasonJobDeleted means that the job was deleted while a finalizer keeps its unit.

@@ -1,0 +1,69 @@
+package controller
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kube-queue.dev/kube-queue/pkg/controller"
+)
+
+// A unit that was created by hand, and whose owner is gone, would hold its quota for ever.
+func TestAUnitThatWasCreatedByHandIsRenewedOrEnds(t *testing.T) {
+	s := newStage(t)
+	startController(t, func(cfg *controller.Config) { cfg.UnrenewedUnitTimeout = 3 * time.Second })
+	s.unit("mine", `resource: {cpu: 4}`)
+	s.becomes("mine", "phase", "Dequeued")
+	s.unit("next", `resource: {cpu: 4}`)
+	s.becomes("next", "reason", "QuotaExceeded")
+
+	admitted := time.Now()
+	s.eventually("6 s are over", func() string {
+		if phase := s.status("mine", "phase"); phase != "Dequeued" {
+			t.Fatalf("a unit that is renewed is in phase %s", phase)
+		}
+		s.patch("mine", `{"status": {"renewTime": "`+time.Now().UTC().Format("2006-01-02T15:04:05.000000Z")+`"}}`, "status")
+		if left := 6*time.Second - time.Since(admitted); left > 0 {
+			return left.String()
+		}
+		return ""
+	})
+	s.becomes("next", "phase", "Dequeued")
+	s.becomes("mine", "phase", "Failed")
+	s.becomes("mine", "reason", "NotRenewed")
+	s.used("4")
+	s.eventually("an event on the unit", func() string {
+		found := s.warnings("mine")
+		if len(found) == 1 && found[0].Type == corev1.EventTypeWarning && found[0].Reason == "NotRenewed" && strings.Contains(found[0].Message, "was not renewed in time") {
+			return ""
+		}
+		return fmt.Sprintf("%d events: %v", len(found), found)
+	})
+}
+
+// Whoever creates a unit by hand can write any submissionTime.
+func TestAUnitThatWasCreatedByHandWaitsFromItsCreationOn(t *testing.T) {
+	s := newStage(t)
+	startController(t)
+	s.unit("holder", `resource: {cpu: 4}`)
+	s.becomes("holder", "phase", "Dequeued")
+	s.unit("first", `resource: {cpu: 4}`)
+	s.becomes("first", "reason", "QuotaExceeded")
+	created := time.Now()
+	s.eventually("the next second", func() string { // creation times have whole seconds
+		if time.Now().Unix() == created.Unix() {
+			return "not yet"
+		}
+		return ""
+	})
+	s.unit("second", `resource: {cpu: 4}, submissionTime: "1970-01-01T00:00:00.000000Z"`)
+	s.becomes("second", "reason", "QuotaExceeded")
+	s.end("holder")
+	s.becomes("first", "phase", "Dequeued")
+	if phase := s.status("second", "phase"); phase != "Enqueued" {
+		t.Errorf("the unit that was created last is in phase %s", phase)
+	}
+}
