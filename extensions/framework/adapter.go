@@ -109,8 +109,9 @@ type Kind struct {
 	// ManagedBy is the value of managedBy with which the kind's own operator runs a
 	// job; empty if the kind has no such field.
 	ManagedBy string
-	// Owners are the kinds that may be the controller of a job that is queued.
-	Owners []schema.GroupKind
+	// Parts are the kinds of jobs that the operator itself creates as parts of a job, and starts and stops
+	// with it. What the steps of a user create is no part.
+	Parts []schema.GroupKind
 	// Remains is a resource of the kind's own group and version, such as "rayclusters".
 	// While the job controls an object of it, pods of the job may remain: the job has
 	// neither stopped nor ended. Empty: the job's own status is sufficient.

@@ -8,7 +8,6 @@ package job
 import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
 	"kube-queue.dev/kube-queue/extensions/framework"
@@ -32,7 +31,6 @@ func (adapter) Kind() framework.Kind {
 		Native:           true,
 		ManagedBy:        batchv1.JobControllerName,
 		PodLabel:         framework.PodLabel{Key: batchv1.ControllerUidLabel, IsUID: true},
-		Owners:           []schema.GroupKind{{Group: batchv1.GroupName, Kind: "CronJob"}},
 		Fence: framework.Fence{
 			Frozen: [][]string{{"spec", "template"}},
 			// As PodsAtOnce.

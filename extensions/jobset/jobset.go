@@ -17,6 +17,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	jobset "sigs.k8s.io/jobset/api/jobset/v1alpha2"
 
@@ -37,6 +38,7 @@ func (adapter) Kind() framework.Kind {
 		SuspendPath:      []string{"spec", "suspend"},
 		MarkedBySuspend:  true,
 		ManagedBy:        jobset.JobSetControllerName,
+		Parts:            []schema.GroupKind{job.New().Kind().GroupKind()},
 		Operators:        []string{"system:serviceaccount:jobset-system:jobset-controller-manager", "system:serviceaccount:jobset-system:jobset-controller"},
 		PodLabel:         framework.PodLabel{Key: jobset.JobSetUIDKey, IsUID: true},
 		Fence: framework.Fence{

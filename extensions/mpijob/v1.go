@@ -13,8 +13,10 @@ import (
 	"slices"
 
 	training "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
 	"kube-queue.dev/kube-queue/extensions/framework"
@@ -23,6 +25,11 @@ import (
 
 // replicasField is the field with the replicas in both versions.
 const replicasField = "mpiReplicaSpecs"
+
+// launcherJob is the kind of the launcher of v2beta1. Both versions are one kind.
+func launcherJob() []schema.GroupKind {
+	return []schema.GroupKind{{Group: batchv1.GroupName, Kind: "Job"}}
+}
 
 // roles of both versions.
 func roles() []kubeflow.Role {
@@ -48,6 +55,7 @@ func V1() framework.Adapter {
 // kindV1 returns the kind. The policy that deletes pods has an older place: see partsV1.
 func kindV1() framework.Kind {
 	kind := kubeflow.TrainingKind("mpiv1", training.MPIJobKind, training.MPIJobPlural)
+	kind.Parts = launcherJob()
 	policy := kubeflow.CleanPodPolicy()
 	policy.OlderPath = []string{"spec", "cleanPodPolicy"}
 	kind.Sets = []framework.Setting{policy}

@@ -23,6 +23,7 @@ func V2beta1() framework.Adapter {
 			Resource:         training.MPIJobPlural,
 			SuspendPath:      kubeflow.SuspendPath(),
 			ManagedBy:        mpi.KubeflowJobController,
+			Parts:            launcherJob(),
 			Operators:        []string{"system:serviceaccount:mpi-operator:mpi-operator"},
 			PodLabel:         framework.PodLabel{Key: mpi.JobNameLabel},
 			Sets:             []framework.Setting{kubeflow.CleanPodPolicy()},

@@ -1,15 +1,17 @@
 // Package raycluster is the adapter of ray.io RayCluster: a cluster that its owner uses
-// until the owner suspends or deletes it. Clusters of RayJobs and RayServices are parts
-// of those objects.
+// until the owner suspends or deletes it. Clusters of RayJobs are parts of those; a RayService
+// is not queued, so its clusters are.
 package raycluster
 
 import (
 	"fmt"
 
 	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/ptr"
 
@@ -28,6 +30,8 @@ func New() framework.Adapter { return adapter{} }
 func (adapter) Kind() framework.Kind {
 	kind := ray.Kind("raycluster", "RayCluster", "rayclusters")
 	kind.PodLabel = framework.PodLabel{Key: "ray.io/cluster"}
+	// It cleans up Redis when a cluster with fault tolerance is deleted.
+	kind.Parts = []schema.GroupKind{{Group: batchv1.GroupName, Kind: "Job"}}
 	kind.Fence = ray.Fence("spec") // it never ends
 	kind.Places = ray.Places("spec")
 	kind.Doc = framework.Doc{

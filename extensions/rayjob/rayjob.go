@@ -11,6 +11,7 @@ import (
 	"fmt"
 
 	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -36,7 +37,7 @@ func (adapter) Kind() framework.Kind {
 	kind.OtherNames = []string{"rayjobv1alpha1"}
 	kind.Remains, kind.RemainsKind = "rayclusters", "RayCluster"
 	kind.PodLabel = framework.PodLabel{Key: "ray.io/originated-from-cr-name"}
-	kind.Owners = []schema.GroupKind{{Group: kind.Group, Kind: "RayCronJob"}}
+	kind.Parts = []schema.GroupKind{{Group: kind.Group, Kind: "RayCluster"}, {Group: batchv1.GroupName, Kind: "Job"}} // the submitter
 	kind.Fence = ray.Fence("spec", "rayClusterSpec")
 	kind.Fence.Frozen = append(kind.Fence.Frozen, []string{"spec", "submissionMode"}, []string{"spec", "submitterPodTemplate"})
 	kind.Fence.Ended = framework.Ended{Path: []string{"status", "jobDeploymentStatus"}, Values: []string{

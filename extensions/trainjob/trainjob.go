@@ -8,7 +8,7 @@
 // suspended TrainJob still has pods: the controller writes condition Suspended of the
 // TrainJob itself as soon as it has seen spec.suspend.
 //
-// The JobSet and its Jobs have a controller and so are not queued separately.
+// The JobSet and its Jobs are parts of the TrainJob and so are not queued separately.
 package trainjob
 
 import (
@@ -39,6 +39,7 @@ func (a adapter) Kind() framework.Kind {
 		Resource:         "trainjobs",
 		SuspendPath:      []string{"spec", "suspend"},
 		ManagedBy:        managedBy,
+		Parts:            []schema.GroupKind{jobSet.GroupKind()},
 		Operators:        []string{"system:serviceaccount:kubeflow-system:kubeflow-trainer-controller-manager"},
 		// The JobSet of a TrainJob has its name.
 		PodLabel: framework.PodLabel{Key: "jobset.sigs.k8s.io/jobset-name"},

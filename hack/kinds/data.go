@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"kube-queue.dev/kube-queue/extensions/framework"
 )
 
@@ -27,7 +29,7 @@ type chartKind struct {
 	Native          bool               `json:"native"`
 	ShowsQueuing    bool               `json:"showsQueuing"`
 	Reads           []chartRead        `json:"reads,omitempty"`
-	Owners          []chartOwner       `json:"owners,omitempty"`
+	PartOf          []chartOwner       `json:"partOf,omitempty"`
 	Maps            []string           `json:"maps,omitempty"`
 	Sets            []chartSetting     `json:"sets,omitempty"`
 	Holdable        []condition        `json:"holdable,omitempty"`
@@ -45,9 +47,11 @@ type chartExtension struct {
 	Operators  []string `json:"operators,omitempty"`
 }
 
+// chartOwner is a kind whose operator creates jobs of another kind as parts of its own.
 type chartOwner struct {
-	Kind  string `json:"kind"`
-	Group string `json:"group"`
+	Kind     string `json:"kind"`
+	Group    string `json:"group"`
+	Resource string `json:"resource"`
 }
 
 // chartRead is a resource that is listed and watched together with the jobs of a kind.
@@ -88,7 +92,23 @@ func dataOf(adapters []framework.Adapter) (chartData, error) {
 			return chartData{}, fmt.Errorf("extension %s: %w", adapter.Kind().Name, err)
 		}
 	}
+	for i := range data.Kinds {
+		data.Kinds[i].PartOf = ownersOf(data.Kinds[i], adapters)
+	}
 	return data, check(data)
+}
+
+// ownersOf returns the kinds that have jobs of the kind as parts.
+func ownersOf(part chartKind, adapters []framework.Adapter) []chartOwner {
+	var owners []chartOwner
+	for _, adapter := range adapters {
+		kind := adapter.Kind()
+		owner := chartOwner{Kind: kind.Kind, Group: kind.Group, Resource: kind.Resource}
+		if slices.Contains(kind.Parts, schema.GroupKind{Group: part.Group, Kind: part.Kind}) && !slices.Contains(owners, owner) {
+			owners = append(owners, owner)
+		}
+	}
+	return owners
 }
 
 func kindOf(adapter framework.Adapter) (chartKind, error) {
@@ -103,9 +123,6 @@ func kindOf(adapter framework.Adapter) (chartKind, error) {
 		SuspendPath: dotted(kind.SuspendPath), MarkedBySuspend: kind.MarkedBySuspend, Native: kind.Native,
 		ShowsQueuing: showsQueuing, Reads: readsOf(kind),
 		Needs: kind.Doc.Needs, PodLabel: kind.PodLabel,
-	}
-	for _, owner := range kind.Owners {
-		found.Owners = append(found.Owners, chartOwner{Kind: owner.Kind, Group: owner.Group})
 	}
 	maps := [][]string{parent(kind.SuspendPath)}
 	for _, setting := range kind.Sets {

@@ -116,3 +116,22 @@ func TestWhatThePoliciesCannotSayIsRefused(t *testing.T) {
 		})
 	}
 }
+
+func TestAPartKnowsTheKindsThatHaveIt(t *testing.T) {
+	data, err := dataOf([]framework.Adapter{
+		aKind(func(*framework.Kind) {}),
+		aKind(func(k *framework.Kind) {
+			k.Name, k.Kind, k.Resource = "gadget", "Gadget", "gadgets"
+			k.Parts = []schema.GroupKind{{Group: "example.com", Kind: "Widget"}}
+		}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if of := data.Kinds[0].PartOf; len(of) != 1 || of[0] != (chartOwner{"Gadget", "example.com", "gadgets"}) {
+		t.Errorf("a Widget is a part of %v", of)
+	}
+	if of := data.Kinds[1].PartOf; len(of) != 0 {
+		t.Errorf("a Gadget is a part of %v", of)
+	}
+}

@@ -26,8 +26,8 @@ const (
 	// incompleteAtMost is how long a new job waits for its operator to create the related
 	// object, before the missing object is reported.
 	incompleteAtMost = 4 * time.Second
-	// lateWindow is the maximum age of a job that is suspended late: no hold policy
-	// suspended it, its operator has started it, but its pods do not run yet.
+	// lateWindow is the maximum age of a job that is suspended late although its operator has started it:
+	// nothing held it at its creation, or its mark came later.
 	lateWindow = 10 * time.Second
 )
 
@@ -77,9 +77,10 @@ func finished(job State, unit *v1alpha1.QueueUnit, now time.Time) Decision {
 }
 
 // withoutUnit creates a unit for a held job, and for a released one that runs: its unit was lost. Another job that
-// runs already, or is not ours, is not changed. A new job with the annotation of a release is a copy of a released job,
-// and is queued like any other.
+// has run for a while, or is not ours, is not changed. A new job with the annotation of a release is a copy of a released
+// job, and is queued like any other.
 func withoutUnit(job State, now time.Time) Decision {
+	old := now.Sub(job.Created) > lateWindow
 	switch {
 	case job.Foreign != "" || job.Deleting || job.End != nil:
 		return Decision{}
@@ -93,9 +94,9 @@ func withoutUnit(job State, now time.Time) Decision {
 		return Decision{After: job.Created.Add(incompleteAtMost).Sub(now)}
 	case job.Suspended:
 		return Decision{Action: CreateUnit}
-	case (job.Running || job.Started && now.Sub(job.Created) > lateWindow) && job.Released != "":
+	case (job.Running || job.Started && old) && job.Released != "":
 		return Decision{Action: RestoreUnit}
-	case job.Running || job.Started && now.Sub(job.Created) > lateWindow:
+	case old && (job.Running || job.Started), job.Running && job.Unstoppable != "":
 		return Decision{NotQueued: job.Marked}
 	default:
 		return Decision{Action: HoldLate}

@@ -33,28 +33,29 @@ func job(changes ...func(*State)) State {
 	return state
 }
 
-func unmarked(s *State)   { s.Marked = false }
-func released(s *State)   { s.Marked, s.Suspended, s.Released, s.Stopped = false, false, "1", false }
-func suspended(s *State)  { s.Suspended = true }
-func unsuspend(s *State)  { s.Suspended = false }
-func stopped(s *State)    { s.Stopped = true }
-func suspending(s *State) { s.Suspending = true }
-func started(s *State)    { s.Started = true }
-func hidden(s *State)     { s.Queuing = framework.Queuing{Ready: true, On: true} }
-func smaller(s *State)    { s.Lowered = map[string]any{"podSets": nil} }
-func shown(s *State)      { s.Queuing = framework.Queuing{Ready: true, On: true, Shown: true} }
-func deleting(s *State)   { s.Deleting = true }
-func inactive(s *State)   { s.Active = false }
-func minute(s *State)     { s.MaxTime = ptr.To[int32](60) }
-func ended(s *State)      { s.End = &framework.End{Succeeded: true} }
-func foreigner(s *State)  { s.Foreign = "it is a part of something" }
-func incomplete(s *State) { s.Incomplete = true }
-func unready(s *State)    { s.Queuing.Ready = false }
-func showless(s *State)   { s.ShowsQueuing = false; s.Queuing = framework.Queuing{} }
-func remarked(s *State)   { s.Marked = true }
-func runs(s *State)       { s.Started, s.Running, s.RunningSince = true, true, noon.Add(10*time.Second) }
-func allReady(s *State)   { s.Ready = true }
-func unholdable(s *State) { s.Suspended, s.Unholdable = false, "its operator refuses it" }
+func unmarked(s *State)    { s.Marked = false }
+func released(s *State)    { s.Marked, s.Suspended, s.Released, s.Stopped = false, false, "1", false }
+func suspended(s *State)   { s.Suspended = true }
+func unsuspend(s *State)   { s.Suspended = false }
+func stopped(s *State)     { s.Stopped = true }
+func suspending(s *State)  { s.Suspending = true }
+func started(s *State)     { s.Started = true }
+func hidden(s *State)      { s.Queuing = framework.Queuing{Ready: true, On: true} }
+func smaller(s *State)     { s.Lowered = map[string]any{"podSets": nil} }
+func shown(s *State)       { s.Queuing = framework.Queuing{Ready: true, On: true, Shown: true} }
+func deleting(s *State)    { s.Deleting = true }
+func inactive(s *State)    { s.Active = false }
+func minute(s *State)      { s.MaxTime = ptr.To[int32](60) }
+func ended(s *State)       { s.End = &framework.End{Succeeded: true} }
+func foreigner(s *State)   { s.Foreign = "it is a part of something" }
+func incomplete(s *State)  { s.Incomplete = true }
+func unready(s *State)     { s.Queuing.Ready = false }
+func showless(s *State)    { s.ShowsQueuing = false; s.Queuing = framework.Queuing{} }
+func remarked(s *State)    { s.Marked = true }
+func runs(s *State)        { s.Started, s.Running, s.RunningSince = true, true, noon.Add(10*time.Second) }
+func allReady(s *State)    { s.Ready = true }
+func unstoppable(s *State) { s.Unstoppable = "it goes on" }
+func unholdable(s *State)  { s.Suspended, s.Unholdable = false, "its operator refuses it" }
 
 func releasedSince(at time.Time) func(*State) {
 	return func(s *State) { s.ReleasedSince = at }
@@ -171,7 +172,10 @@ func TestDecide(t *testing.T) {
 		{"a marked job that nothing held is suspended before it starts", job(unsuspend), nil, same(), late, Decision{Action: HoldLate}},
 		{"a marked job that nothing held is suspended though its operator has just begun", job(unsuspend, started), nil, same(), quick, Decision{Action: HoldLate}},
 		{"a marked job that has been started before anybody looked is left alone, and that is reported", job(unsuspend, started), nil, same(), late, Decision{NotQueued: true}},
-		{"a marked job that runs when first seen is left alone, and that is reported", job(unsuspend, runs), nil, same(), quick, Decision{NotQueued: true}},
+		{"a marked job that has run for a while when first seen is left alone, and that is reported", job(unsuspend, runs), nil, same(), late, Decision{NotQueued: true}},
+		{"a new one that runs already is suspended: a webhook may have added its mark", job(unsuspend, runs), nil, same(), quick, Decision{Action: HoldLate}},
+		{"unless that may never stop it", job(unsuspend, runs, unstoppable), nil, same(), quick, Decision{NotQueued: true}},
+		{"nor does a new released job that runs, whose unit is gone", job(released, runs), nil, nil, quick, Decision{}},
 		{"a job without a mark that runs when first seen gets no report", job(unsuspend, unmarked, runs), nil, nil, quick, Decision{}},
 		{"nor does a job of another queue", job(unsuspend, foreigner, runs), nil, nil, late, Decision{}},
 		{"nor does one that has ended", job(unsuspend, runs, ended), nil, nil, late, Decision{}},

@@ -37,7 +37,7 @@ func Observe(adapter framework.Adapter, data, related []byte, cluster Cluster) (
 	state := JobStateOf(adapter, object, other)
 	d := DesiredOf(adapter, object, other, cluster, cmp.Or(fault, otherFault))
 	return Observation{
-		Job: state, Foreign: Foreign(adapter.Kind(), object, state), Marked: Marked(adapter.Kind(), object, state),
+		Job: state, Foreign: Foreign(adapter.Kind(), object, state, PartOf(adapter.Kind().GroupKind(), object)), Marked: Marked(adapter.Kind(), object, state),
 		Spec: d.Spec, Invalid: d.Invalid, Warning: d.Warning,
 	}, nil
 }

@@ -9,11 +9,39 @@ import (
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/pkg/generated/kinds"
 )
 
-// Foreign returns the reason why a job is not ours to queue: it belongs to a larger
-// job, or another controller starts and stops it. It is empty if the job is ours.
-func Foreign(kind framework.Kind, job framework.Object, state framework.JobState) string {
+// parts are the kinds of parts of all kinds.
+var parts = kinds.Parts()
+
+// PartOf returns the controller of a job if it is of a kind whose operator creates such jobs as parts of its own; nil if
+// the job is queued itself. Anybody can write the reference, so it says nothing of whether that object exists.
+func PartOf(job schema.GroupKind, object metav1.Object) *metav1.OwnerReference {
+	owner := metav1.GetControllerOf(object)
+	if owner == nil || object.GetAnnotations()[wellknown.NotPartOfAnnotation] == string(owner.UID) {
+		return nil
+	}
+	if !IsPart(job, owner) {
+		return nil
+	}
+	return owner
+}
+
+// IsPart reports whether the operator of the kind of the controller creates jobs of the kind as parts.
+func IsPart(job schema.GroupKind, owner *metav1.OwnerReference) bool {
+	gv, err := schema.ParseGroupVersion(owner.APIVersion)
+	return err == nil && slices.Contains(parts, kinds.Part{Part: job, Of: gv.WithKind(owner.Kind).GroupKind()})
+}
+
+// HasParts reports whether jobs of a kind have other jobs as parts.
+func HasParts(kind schema.GroupKind) bool {
+	return slices.ContainsFunc(parts, func(p kinds.Part) bool { return p.Of == kind })
+}
+
+// Foreign returns the reason why a job is not ours to queue: it is a part of another job, or another
+// controller starts and stops it. It is empty if the job is ours.
+func Foreign(kind framework.Kind, job framework.Object, state framework.JobState, partOf *metav1.OwnerReference) string {
 	if job.GetAnnotations()[wellknown.BypassAnnotation] == "true" {
 		return fmt.Sprintf("annotation %s takes the job out of the queue", wellknown.BypassAnnotation)
 	}
@@ -23,15 +51,10 @@ func Foreign(kind framework.Kind, job framework.Object, state framework.JobState
 	if state.ManagedBy != "" && state.ManagedBy != kind.ManagedBy {
 		return fmt.Sprintf("managedBy assigns the job to %s", state.ManagedBy)
 	}
-	owner := metav1.GetControllerOf(job)
-	if owner == nil || job.GetAnnotations()[wellknown.NotPartOfAnnotation] == string(owner.UID) {
-		return ""
+	if partOf != nil {
+		return fmt.Sprintf("the job is a part of %s %s", partOf.Kind, partOf.Name)
 	}
-	gv, err := schema.ParseGroupVersion(owner.APIVersion)
-	if err == nil && slices.Contains(kind.Owners, gv.WithKind(owner.Kind).GroupKind()) {
-		return ""
-	}
-	return fmt.Sprintf("the job is a part of %s %s", owner.Kind, owner.Name)
+	return ""
 }
 
 // Marked reports whether the job has an opt-in mark. For every kind, an annotation with

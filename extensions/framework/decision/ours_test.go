@@ -5,6 +5,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
@@ -14,7 +15,10 @@ import (
 func TestOursAndMarked(t *testing.T) {
 	kind := framework.Kind{MarkedBySuspend: true, ManagedBy: "own/operator"}
 	byAnnotation := framework.Kind{ManagedBy: "own/operator"}
-	owner := []metav1.OwnerReference{{APIVersion: "v1", Kind: "Thing", Name: "t", UID: "owner", Controller: ptr.To(true)}}
+	owner := []metav1.OwnerReference{{APIVersion: "jobset.x-k8s.io/v1alpha2", Kind: "JobSet", Name: "t", UID: "owner", Controller: ptr.To(true)}}
+	controlledBy := func(apiVersion, kind string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: "t", UID: "owner", Controller: ptr.To(true)}}}
+	}
 	helper := []metav1.OwnerReference{{APIVersion: "v1", Kind: "Thing", Name: "t"}}
 	tests := []struct {
 		name           string
@@ -32,6 +36,11 @@ func TestOursAndMarked(t *testing.T) {
 		{"a job of another operator", kind, metav1.ObjectMeta{}, framework.JobState{Suspended: true, ManagedBy: "another"}, false, true},
 		{"a job that names its own operator", kind, metav1.ObjectMeta{}, framework.JobState{Suspended: true, ManagedBy: "own/operator"}, true, true},
 		{"a part of a larger job", kind, metav1.ObjectMeta{OwnerReferences: owner}, framework.JobState{Suspended: true}, false, true},
+		{"a job of any other controller", kind, controlledBy("keda.sh/v1alpha1", "ScaledJob"), framework.JobState{Suspended: true}, true, true},
+		{"a job that a step of a queued job created", kind, controlledBy("v1", "Pod"), framework.JobState{Suspended: true}, true, true},
+		{"a job of a queued kind that creates no jobs itself", kind, controlledBy("argoproj.io/v1alpha1", "Workflow"), framework.JobState{Suspended: true}, true, true},
+		{"a job of another kind of the same name", kind, controlledBy("example.com/v1", "JobSet"), framework.JobState{Suspended: true}, true, true},
+		{"a job of a schedule", kind, controlledBy("batch/v1", "CronJob"), framework.JobState{Suspended: true}, true, true},
 		{"a job that a policy queues although somebody controls it", kind, metav1.ObjectMeta{OwnerReferences: owner,
 			Annotations: map[string]string{wellknown.NotPartOfAnnotation: "owner"}}, framework.JobState{Suspended: true}, true, true},
 		{"a part of such a job", kind, metav1.ObjectMeta{OwnerReferences: owner,
@@ -42,7 +51,7 @@ func TestOursAndMarked(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			object := &batchv1.Job{ObjectMeta: test.meta}
-			if why := Foreign(test.kind, object, test.state); (why == "") != test.ours {
+			if why := Foreign(test.kind, object, test.state, PartOf(schema.GroupKind{Group: "batch", Kind: "Job"}, object)); (why == "") != test.ours {
 				t.Errorf("foreign: %q", why)
 			}
 			if got := Marked(test.kind, object, test.state); got != test.isMarked {

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
@@ -29,7 +30,7 @@ const (
 // explain keeps an event on the job that says what holds it, as long as something does. It returns when to
 // check again.
 func (r *reconciler) explain(ctx context.Context, o *observation, decided decision.Decision) time.Duration {
-	if after, held := r.explainUnit(o, decided); held {
+	if after, held := r.explainUnit(ctx, o, decided); held {
 		return after
 	}
 	event, after := r.withoutUnit(ctx, o, decided)
@@ -42,7 +43,7 @@ func (r *reconciler) explain(ctx context.Context, o *observation, decided decisi
 }
 
 // explainUnit explains why the unit of a job waits; held is false if none does.
-func (r *reconciler) explainUnit(o *observation, decided decision.Decision) (after time.Duration, held bool) {
+func (r *reconciler) explainUnit(ctx context.Context, o *observation, decided decision.Decision) (after time.Duration, held bool) {
 	uid := o.job.GetUID()
 	waits := o.unit != nil && (o.unit.Status.Phase.Waits() || o.unit.Status.Phase == v1alpha1.PhaseReserved)
 	silent := waits && o.unit.Status.Reason == "" && o.unit.DeletionTimestamp == nil
@@ -57,7 +58,7 @@ func (r *reconciler) explainUnit(o *observation, decided decision.Decision) (aft
 		r.events.Keep(r.event(o, corev1.EventTypeWarning, wellknown.EventControllerDown,
 			fmt.Sprintf("QueueUnit %s is waiting: %s", o.unit.Name, outage.message), outage.since))
 	case decided.Queued:
-		r.recordQueued(o)
+		r.recordQueued(ctx, o)
 	case isBeingDeleted(o):
 		r.events.Keep(r.event(o, corev1.EventTypeWarning, wellknown.EventQueued, fmt.Sprintf(
 			"QueueUnit %s is being deleted, and the job is queued again when it is gone; its finalizers keep it: %s; whoever set them can remove them",
@@ -109,8 +110,10 @@ func (r *reconciler) withoutUnit(ctx context.Context, o *observation, decided de
 	}
 	_, labelled := o.job.GetLabels()[wellknown.KueueLabel]
 	bypass := annotations[wellknown.BypassAnnotation] == "true"
-	part := metav1.GetControllerOf(o.job) != nil
+	part := o.partOf != nil
 	switch {
+	case part && !labelled && !bypass:
+		return r.explainPart(ctx, o)
 	case labelled && !bypass && !part:
 		if !r.kueue.ask(ctx, o.now) {
 			return nil, askAgain
@@ -140,7 +143,7 @@ func (r *reconciler) withoutUnit(ctx context.Context, o *observation, decided de
 // unit and the reason. It is written once for each wait, and after an outage of the controller that was reported.
 // It is written again when the unit waits for somebody to do something, when that is something else, and when it no
 // longer does: what the event requests must not be done already.
-func (r *reconciler) recordQueued(o *observation) {
+func (r *reconciler) recordQueued(ctx context.Context, o *observation) {
 	kind, key := corev1.EventTypeNormal, decision.Attempt(o.unit)
 	reason := o.unit.Status.Reason
 	if reason.NeedsAction() {
@@ -149,11 +152,69 @@ func (r *reconciler) recordQueued(o *observation) {
 	if notified := r.memory.notified(o.job.GetUID()); notified != "" {
 		key += "/" + notified
 	}
-	event := r.event(o, kind, wellknown.EventQueued, fmt.Sprintf("QueueUnit %s is waiting: %s", o.unit.Name, whyWaits(o.unit)), key)
+	why := whyWaits(o.unit)
+	if creator := r.creatorHolds(ctx, o); creator != "" {
+		kind, why, key = corev1.EventTypeWarning, why+"; "+creator, key+"/creator"
+	}
+	event := r.event(o, kind, wellknown.EventQueued, fmt.Sprintf("QueueUnit %s is waiting: %s", o.unit.Name, why), key)
 	if reason.NeedsAction() || reason == wellknown.ReasonQueueStopped || reason == wellknown.ReasonInactive {
 		event.Revision = whyWaits(o.unit)
 	}
 	r.events.Keep(event)
+}
+
+// explainPart returns an event on a marked part of a job that is not queued: nothing is charged for either.
+func (r *reconciler) explainPart(ctx context.Context, o *observation) (*events.Event, time.Duration) {
+	owner, namespace := o.partOf, o.job.GetNamespace()
+	if !o.state.Marked {
+		return nil, 0
+	}
+	if !r.sees(namespace, owner) {
+		object, known, err := r.find(ctx, namespace, owner)
+		if err != nil {
+			klog.FromContext(ctx).V(2).Info("Failed to look for the controller of a job, retrying", "err", err)
+			return nil, time.Second
+		}
+		if known && object == nil {
+			r.memory.setLost(o.job.GetUID(), owner.UID)
+			return nil, retryMin // it is queued itself
+		}
+	}
+	if !isAnnotated(o.job) { // suspended together with its job
+		return nil, 0
+	}
+	holder, err := r.holderOf(ctx, namespace, owner)
+	if holder != nil || err != nil {
+		return nil, askAgain
+	}
+	if left := o.state.Created.Add(silentAfter).Sub(o.now); left > 0 {
+		return nil, left // its job may get its unit now
+	}
+	event := r.event(o, corev1.EventTypeWarning, wellknown.EventNotQueued, fmt.Sprintf(
+		"Not queued: the job is a part of %[1]s %[2]s, whose operator starts and stops it, and %[1]s %[2]s is not queued, so nothing is charged for it; queue %[1]s %[2]s, or remove annotation %[3]s from its parts",
+		owner.Kind, owner.Name, wellknown.SuspendAnnotation), "part")
+	return &event, askAgain
+}
+
+// creatorHolds explains that a job waits for quota which the job that created it may hold until this one has ended; empty
+// if there is no such job.
+func (r *reconciler) creatorHolds(ctx context.Context, o *observation) string {
+	owner := metav1.GetControllerOf(o.job)
+	if owner == nil {
+		return ""
+	}
+	holder, err := r.holderOf(ctx, o.job.GetNamespace(), owner)
+	if err != nil {
+		klog.FromContext(ctx).V(2).Info("Failed to look for the job that created a job", "err", err)
+	}
+	if holder == nil || !holder.Status.Phase.HoldsQuota() {
+		return ""
+	}
+	name := holder.Spec.ConsumerRef.Kind + " " + holder.Spec.ConsumerRef.Name
+	if decision.IsPart(r.kind, owner) {
+		return fmt.Sprintf("%[1]s controls the job and holds quota, and may wait for it: if the operator of %[1]s created the job, an administrator can list the operator (chart value managedNamespaces.operators); delete the job then, so that it is created again", name)
+	}
+	return fmt.Sprintf("%[1]s, a step of which created the job, holds quota, and may wait for it: if the quota has no room for both, delete one of them, or give it more", name)
 }
 
 // recordRefusal reports that the API server refuses a change of the job, in its own words. Each attempt is

@@ -73,7 +73,7 @@ func waitingUnit(reason wellknown.Reason) *v1alpha1.QueueUnit {
 
 func TestAJobThatIsHeldWithoutAUnitIsNotified(t *testing.T) {
 	labelled := map[string]string{wellknown.KueueLabel: "q"}
-	owned := []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "o", UID: "o", Controller: new(true)}}
+	owned := []metav1.OwnerReference{{APIVersion: "jobset.x-k8s.io/v1alpha2", Kind: "JobSet", Name: "o", UID: "o", Controller: new(true)}}
 	for _, test := range []struct {
 		name    string
 		change  func(*batchv1.Job)

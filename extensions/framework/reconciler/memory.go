@@ -33,6 +33,8 @@ type memory struct {
 	faults map[types.UID]string
 	// ignored, by the job's UID: what an event said of keys that have no effect.
 	ignored map[types.UID]string
+	// lost, by the job's UID: the UID of its controller, which does not exist.
+	lost map[types.UID]types.UID
 	// outages, by the job's UID: the last outage of the controller that the job was notified of.
 	outages map[types.UID]noticeOf
 }
@@ -81,6 +83,7 @@ func newMemory() *memory {
 		answers:  map[types.UID]backoff.State{},
 		faults:   map[types.UID]string{},
 		ignored:  map[types.UID]string{},
+		lost:     map[types.UID]types.UID{},
 		outages:  map[types.UID]noticeOf{},
 	}
 }
@@ -126,6 +129,8 @@ const (
 	isOverQuota
 	// isNotQueued: the job ran already when it was first seen.
 	isNotQueued
+	// isMarkedLate: the job got its mark after its creation.
+	isMarkedLate
 	// isSilent: the controller has written nothing to the unit of the job.
 	isSilent
 	facts
@@ -149,6 +154,13 @@ func (m *memory) since(job types.UID, what fact, is bool, now time.Time) time.Ti
 		}
 	}
 	return began[what]
+}
+
+// is reports whether a fact is being observed.
+func (m *memory) is(job types.UID, what fact) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return !m.began[job][what].IsZero()
 }
 
 // lookIn returns how long to wait before a unit whose job is missing is checked. The first
@@ -193,6 +205,21 @@ func (m *memory) forgetJob(job types.UID) {
 	delete(m.faults, job)
 	delete(m.ignored, job)
 	delete(m.outages, job)
+	delete(m.lost, job)
+}
+
+// isLost reports whether the controller of the job was found not to exist.
+func (m *memory) isLost(job, controller types.UID) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.lost[job] == controller
+}
+
+// setLost remembers what isLost reports.
+func (m *memory) setLost(job, controller types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.lost[job] = controller
 }
 
 // notified returns the outage of the controller that a job was notified of; empty for none.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
@@ -25,6 +26,8 @@ type observation struct {
 	// unit is nil when there is none.
 	unit    *v1alpha1.QueueUnit
 	desired *decision.Desired
+	// partOf is the controller of which the job is a part; nil if it is queued itself.
+	partOf *metav1.OwnerReference
 	// unread is the error of the unreadable RunKeys, if any.
 	unread error
 	now    time.Time
@@ -193,9 +196,10 @@ func (r *reconciler) observe(key types.NamespacedName, job framework.Object, uni
 	kind, state := r.described, decision.JobStateOf(r.adapter, job, related)
 	_, shows := r.adapter.(framework.QueuingPatcher)
 	keys, unread := decision.RunKeysOf(job, unit)
-	o := &observation{key: key, job: job, unit: unit, unread: unread, now: now, state: decision.State{
+	partOf := r.partOf(job, unit)
+	o := &observation{key: key, job: job, unit: unit, partOf: partOf, unread: unread, now: now, state: decision.State{
 		JobState:     state,
-		Foreign:      decision.Foreign(kind, job, state),
+		Foreign:      decision.Foreign(kind, job, state, partOf),
 		Marked:       decision.Marked(kind, job, state),
 		MarkedAgain:  decision.MarkedAgain(job),
 		Released:     job.GetAnnotations()[wellknown.ReleasedAnnotation],

@@ -19,6 +19,7 @@ import (
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/extensions/framework/decision"
 	"kube-queue.dev/kube-queue/pkg/events"
 )
 
@@ -121,7 +122,7 @@ func (o *otherJobs) Update(obj any) error {
 	}
 	_, bypass := job.GetAnnotations()[wellknown.BypassAnnotation]
 	_, kueue := job.GetLabels()[wellknown.KueueLabel]
-	if job.GetAnnotations()[wellknown.SuspendAnnotation] != "true" || bypass || kueue || job.GetDeletionTimestamp() != nil || metav1.GetControllerOf(job) != nil {
+	if job.GetAnnotations()[wellknown.SuspendAnnotation] != "true" || bypass || kueue || job.GetDeletionTimestamp() != nil || decision.PartOf(o.kind.GroupKind(), job) != nil {
 		return o.Delete(obj)
 	}
 	if o.notified[key] == job.GetUID() {

@@ -9,12 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
-	"kube-queue.dev/kube-queue/extensions/rayjob"
+	"kube-queue.dev/kube-queue/extensions/raycluster"
 )
 
 func TestMarkedJobsOfAKindThatIsNotQueuedAreNotifiedAsLongAsTheyAreMarked(t *testing.T) {
 	kept := keeping{}
-	jobs := &otherJobs{events: kept, kind: rayjob.New().Kind(), version: "ray.io/v1", notified: map[string]types.UID{}}
+	jobs := &otherJobs{events: kept, kind: raycluster.New().Kind(), version: "ray.io/v1", notified: map[string]types.UID{}}
 	object := func(name string, annotations map[string]string, change ...func(*metav1.PartialObjectMetadata)) any {
 		o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, UID: types.UID("uid-" + name), Annotations: annotations}}
 		for _, c := range change {
@@ -48,7 +48,7 @@ func TestMarkedJobsOfAKindThatIsNotQueuedAreNotifiedAsLongAsTheyAreMarked(t *tes
 		object("a", mark), object("b", nil), object("released", map[string]string{wellknown.SuspendAnnotation: "false"}),
 		object("of-kueue", mark, func(o *metav1.PartialObjectMetadata) { o.Labels = map[string]string{wellknown.KueueLabel: "q"} }),
 		object("part", mark, func(o *metav1.PartialObjectMetadata) {
-			o.OwnerReferences = []metav1.OwnerReference{{Kind: "X", Name: "x", Controller: new(true)}}
+			o.OwnerReferences = []metav1.OwnerReference{{APIVersion: "ray.io/v1", Kind: "RayJob", Name: "x", UID: "x", Controller: new(true)}}
 		}),
 	}, "1"))
 	notified("a")

@@ -49,7 +49,9 @@ type reconciler struct {
 	// relatedLive reads objects of Kind.Related as they are now; nil if the kind has none.
 	relatedLive *lenient.Client
 	units       *unitCache
-	client      schedulingclient.QueueUnitsGetter
+	// all returns the reconcilers of all kinds that are queued.
+	all    func() []*reconciler
+	client schedulingclient.QueueUnitsGetter
 	// metadata reads what is left of jobs that are gone.
 	metadata metadata.Interface
 	cluster  decision.Cluster
@@ -90,7 +92,7 @@ func newReconciler(f *Framework, adapter framework.Adapter, annotated bool) (*re
 	lanes := newLanes()
 	r := &reconciler{
 		adapter: adapter, described: kind, kind: kind.GroupKind(), annotated: annotated, jobs: jobs, remains: remains, related: related, relatedLive: relatedLive,
-		units: f.units, client: f.client.SchedulingV1alpha1(), metadata: f.metadata, cluster: f.cluster,
+		units: f.units, all: func() []*reconciler { return f.reconcilers }, client: f.client.SchedulingV1alpha1(), metadata: f.metadata, cluster: f.cluster,
 		events: f.opts.Events, clock: f.opts.Clock, memory: newMemory(), metrics: f.opts.Metrics,
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](retryMin, retryMax),
@@ -105,7 +107,7 @@ func newReconciler(f *Framework, adapter framework.Adapter, annotated bool) (*re
 	if r.cached, err = jobs.informer(f.reporter(kind.Resource, kind.Group)); err != nil {
 		return nil, err
 	}
-	if _, err := r.cached.AddEventHandler(handler(r.jobChanged, r.jobGone)); err != nil {
+	if _, err := r.cached.AddEventHandler(r.jobHandler()); err != nil {
 		return nil, fmt.Errorf("watching %s: %w", adapter.Kind().Resource, err)
 	}
 	if remains != nil {

@@ -137,12 +137,25 @@ func (r *reconciler) recordSuspended(o *observation, why decision.Action) {
 			"Suspended again: the job was unsuspended by hand while QueueUnit %s is waiting; the job starts when the unit is admitted", o.unit.Name), decision.Attempt(o.unit)))
 	case decision.HoldLate:
 		r.events.Repeat(r.event(o, corev1.EventTypeWarning, wellknown.EventHeldLate,
-			"Suspended late: no hold policy suspended the job when it was created, so some of its pods may have started;"+
-				" an administrator can install the hold policy of its kind (chart value holdPolicies.by)", ""))
+			fmt.Sprintf("Suspended late: %s; some of its pods may have started", r.whyLate(o)), ""))
 	case decision.Evict:
 		condition := lifecycle.EvictedOf(o.unit)
 		kind, message := evictedEvent(condition, o.state.Lingers)
 		r.events.Write(r.event(o, kind, wellknown.EventReason(condition.Reason), message, o.job.GetResourceVersion()))
+	}
+}
+
+// whyLate returns why a marked job was not suspended when it was created.
+func (r *reconciler) whyLate(o *observation) string {
+	owner := decision.PartOf(r.kind, o.job)
+	switch {
+	case r.memory.is(o.job.GetUID(), isMarkedLate):
+		return fmt.Sprintf("annotation %s was added after the job was created; create jobs with it", wellknown.SuspendAnnotation)
+	case owner != nil:
+		return fmt.Sprintf("the job names %s %s as its controller, which does not exist", owner.Kind, owner.Name)
+	default:
+		return fmt.Sprintf("nothing suspended the job when it was created; the hold policy of its kind is missing (chart value holdPolicies.by),"+
+			" or a webhook or policy added the annotation after it, and must set %s too", strings.Join(r.described.SuspendPath, "."))
 	}
 }
 

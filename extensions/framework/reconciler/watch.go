@@ -8,6 +8,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/extensions/framework"
 )
 
@@ -23,6 +24,27 @@ func handler(changed, gone func(obj any)) cache.ResourceEventHandler {
 			gone(obj)
 		},
 	}
+}
+
+// jobHandler also remembers which jobs were marked late.
+func (r *reconciler) jobHandler() cache.ResourceEventHandler {
+	changed := handler(r.jobChanged, r.jobGone)
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: func(obj any) { changed.OnAdd(obj, false) },
+		UpdateFunc: func(was, obj any) {
+			if before, is := was.(framework.Object); is {
+				if job, is := obj.(framework.Object); is && job.GetUID() == before.GetUID() && !isAnnotated(before) && isAnnotated(job) {
+					r.memory.since(job.GetUID(), isMarkedLate, true, r.clock.Now())
+				}
+			}
+			changed.OnUpdate(was, obj)
+		},
+		DeleteFunc: changed.OnDelete,
+	}
+}
+
+func isAnnotated(job framework.Object) bool {
+	return job.GetAnnotations()[wellknown.SuspendAnnotation] == "true"
 }
 
 func (r *reconciler) jobChanged(obj any) {

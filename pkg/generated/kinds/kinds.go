@@ -3,7 +3,11 @@
 // Package kinds lists the kinds of jobs that can be queued, without their adapters.
 package kinds
 
-import "strings"
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
 
 // All returns the kinds, in alphabetical order.
 func All() []string {
@@ -75,5 +79,20 @@ func PodLabels() []PodLabel {
 		{Kind: "TrainJob", Key: "jobset.sigs.k8s.io/jobset-name", IsUID: false},
 		{Kind: "Workflow", Key: "workflows.argoproj.io/workflow", IsUID: false},
 		{Kind: "XGBoostJob", Key: "training.kubeflow.org/job-name", IsUID: false},
+	}
+}
+
+// Part is a kind of jobs that the operator of another kind creates as parts of its own.
+type Part struct{ Part, Of schema.GroupKind }
+
+// Parts returns the kinds of parts of all kinds, in alphabetical order.
+func Parts() []Part {
+	return []Part{
+		{Part: schema.GroupKind{Group: "batch", Kind: "Job"}, Of: schema.GroupKind{Group: "kubeflow.org", Kind: "MPIJob"}},
+		{Part: schema.GroupKind{Group: "batch", Kind: "Job"}, Of: schema.GroupKind{Group: "jobset.x-k8s.io", Kind: "JobSet"}},
+		{Part: schema.GroupKind{Group: "batch", Kind: "Job"}, Of: schema.GroupKind{Group: "ray.io", Kind: "RayJob"}},
+		{Part: schema.GroupKind{Group: "batch", Kind: "Job"}, Of: schema.GroupKind{Group: "ray.io", Kind: "RayCluster"}},
+		{Part: schema.GroupKind{Group: "jobset.x-k8s.io", Kind: "JobSet"}, Of: schema.GroupKind{Group: "trainer.kubeflow.org", Kind: "TrainJob"}},
+		{Part: schema.GroupKind{Group: "ray.io", Kind: "RayCluster"}, Of: schema.GroupKind{Group: "ray.io", Kind: "RayJob"}},
 	}
 }

@@ -29,7 +29,7 @@ func whyNoUnit(job *unstructured.Unstructured) (string, error) {
 		return "", fmt.Errorf("reading %s %s: %w", job.GetKind(), job.GetName(), fault)
 	}
 	state := adapter.State(object)
-	foreign := decision.Foreign(adapter.Kind(), object, state)
+	foreign := decision.Foreign(adapter.Kind(), object, state, decision.PartOf(adapter.Kind().GroupKind(), object))
 	switch marked := decision.Marked(adapter.Kind(), object, state); {
 	case job.GetDeletionTimestamp() != nil:
 		return "the job is being deleted", nil

@@ -103,16 +103,17 @@ func TestTheCheckerKnowsEachKindToo(t *testing.T) {
 }
 
 // Tests that depend on these two fields do not run if an adapter omits them.
-func TestOwnersAndOlderVersionsAreThoseOfTheOperators(t *testing.T) {
-	owners := map[string]string{"job": "CronJob.batch", "rayjob": "RayCronJob.ray.io"}
+func TestPartsAndOlderVersionsAreThoseOfTheOperators(t *testing.T) {
+	parts := map[string]string{"jobset": "Job.batch", "trainjob": "JobSet.jobset.x-k8s.io", "rayjob": "RayCluster.ray.io Job.batch", "raycluster": "Job.batch",
+		"mpiv1": "Job.batch", "mpiv2beta1": "Job.batch"}
 	older := map[string]string{"rayjob": "v1alpha1", "raycluster": "v1alpha1"}
 	for _, sample := range all(t) {
 		var have []string
-		for _, owner := range sample.Owners {
-			have = append(have, owner.String())
+		for _, part := range sample.Parts {
+			have = append(have, part.String())
 		}
-		if got := strings.Join(have, " "); got != owners[sample.Name] {
-			t.Errorf("%s may be owned by %q, want %q", sample.Name, got, owners[sample.Name])
+		if got := strings.Join(have, " "); got != parts[sample.Name] {
+			t.Errorf("%s has parts %q, want %q", sample.Name, got, parts[sample.Name])
 		}
 		if got := strings.Join(sample.OlderVersions, " "); got != older[sample.Name] {
 			t.Errorf("%s has older versions %q, want %q", sample.Name, got, older[sample.Name])

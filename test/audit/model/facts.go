@@ -2,6 +2,7 @@ package model
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 )
 
@@ -97,10 +98,12 @@ func (r *row) parse(d *decoder, kind string, m *meta, raw json.RawMessage) (any,
 	return f, nil
 }
 
-// Queued reports whether the object may be queued. Objects controlled by another job are not;
-// objects created by a schedule are.
+// withParts are the kinds whose operators create other jobs as parts.
+var withParts = []string{"JobSet", "TrainJob", "RayJob", "RayCluster", "MPIJob"}
+
+// Queued reports whether the object may be queued. Parts of another job are not; objects of any other controller are.
 func (f *jobFacts) Queued() bool {
-	return !f.Foreign && (f.owner.UID == "" || f.owner.Kind == "CronJob" || f.owner.Kind == "RayCronJob")
+	return !f.Foreign && (f.owner.UID == "" || !slices.Contains(withParts, f.owner.Kind))
 }
 
 // Unmarked reports whether the object has no mark, or belongs to another queue.

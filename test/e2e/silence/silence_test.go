@@ -34,6 +34,15 @@ type silence struct {
 	normal bool
 }
 
+// isOld waits until a job is too old to be suspended late.
+func isOld(t *testing.T, job *unstructured.Unstructured) {
+	t.Helper()
+	harness.Eventually(t, time.Minute, job.GetName()+" is no new job", func() (bool, string) {
+		age := time.Since(job.GetCreationTimestamp().Time)
+		return age > 11*time.Second, fmt.Sprint("it is ", age, " old")
+	})
+}
+
 func silences() []silence {
 	return []silence{
 		{name: "its kind is not queued", job: held{}.rayJob,
@@ -48,12 +57,14 @@ func silences() []silence {
 					ready, _, _ := unstructured.NestedInt64(l.Object(harness.Jobs, name).Object, "status", "ready")
 					return ready > 0, "no pod is ready"
 				})
+				isOld(t, l.Object(harness.Jobs, name))
 				l.Patch(harness.Jobs, name, `{"metadata":{"annotations":{"scheduling.x-k8s.io/suspend":"true"}}}`)
 			},
 			reason: "NotQueued", says: []string{"the job ran already", "suspend the job to queue it"}},
 		{name: "a TFJob was found running", job: held{unmarked: true}.tfJob,
 			cause: func(t *testing.T, l *harness.Env, name string) {
 				l.WaitForState(harness.TFJobs, name, "Running")
+				isOld(t, l.Object(harness.TFJobs, name))
 				l.Patch(harness.TFJobs, name, `{"metadata":{"annotations":{"scheduling.x-k8s.io/suspend":"true"}}}`)
 			},
 			reason: "NotQueued", says: []string{"the job ran already", "suspend the job to queue it"}},

@@ -135,7 +135,7 @@ func noNewJobRuns(t *testing.T, kind heldKind, _ dynamic.ResourceInterface) {
 		{"a copy of a released job", []string{`{metadata: {annotations: {scheduling.x-k8s.io/suspend: "false", kube-queue/released: "1"}}}`, kind.suspend("false")}, ""},
 		{"with the annotation of managed namespaces", []string{`{metadata: {annotations: {kube-queue/managed: "false", kube-queue/not-part-of: x}}}`}, ""},
 		{"owned by a ConfigMap", []string{ownedBy("v1", "ConfigMap", "true")}, ""},
-		{"owned by a queued kind", []string{ownedBy("jobset.x-k8s.io/v1alpha2", "JobSet", "true")}, ""},
+		{"owned by a JobSet", []string{ownedBy("jobset.x-k8s.io/v1alpha2", "JobSet", "true")}, ""},
 		{"owned by a RayService", []string{ownedBy("ray.io/v1", "RayService", "true")}, ""},
 		{"owned by a Trial of Katib", []string{ownedBy("kubeflow.org/v1beta1", "Trial", "true")}, ""},
 		{"of another queue", []string{`{metadata: {labels: {kueue.x-k8s.io/queue-name: x}}}`}, "kueue.x-k8s.io/queue-name assigns the"},
@@ -151,7 +151,7 @@ func noNewJobRuns(t *testing.T, kind heldKind, _ dynamic.ResourceInterface) {
 			for user, jobs := range map[string]dynamic.ResourceInterface{"tenant": f.tenant, "administrator": f.admin} {
 				created, err := jobs.Create(t.Context(), kind.job(t, test.merged...), dryRun)
 				switch {
-				case user == "administrator" && (test.name == "with a bypass" || test.name == "owned by a queued kind"):
+				case user == "administrator" && (test.name == "with a bypass" || test.name == "owned by a JobSet" && kind.Native):
 					allowed(t, "cluster-admin has every verb", err)
 					kind.wantSuspended(t, created, false)
 				case test.refused != "":
@@ -531,6 +531,7 @@ func partsOfJobs(t *testing.T, kind heldKind, _ dynamic.ResourceInterface) {
 	wantQueued(t, running, false)
 	for name, merged := range map[string]string{
 		"a part of something that is not queued": ownedBy("example.com/v1", "RayJob", "true"),
+		"a job of a kind that has no such parts": strings.Replace(part, "RayJob", "Workflow", 1),
 		"a part of the job of another operator":  ownedBy("jobset.x-k8s.io/v1alpha2", "JobSet", "true"),
 		"no part":                                ownedBy("ray.io/v1", "RayJob", "false"),
 	} {

@@ -1,7 +1,6 @@
 package admission
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
@@ -43,16 +42,20 @@ func whichNewJobsAreHeld(t *testing.T, kind heldKind, jobs dynamic.ResourceInter
 		{"a marked one that says it is not suspended", []string{marked, kind.suspend("false")}, true},
 		{"a marked one with null beside suspend", []string{marked, kind.suspend("null"), kind.field("managedBy", "null")}, true},
 		{"a marked one with null for labels and owners", []string{marked, `{metadata: {labels: null, ownerReferences: null}}`}, true},
-		{"a marked one with a controller", []string{marked, ownedBy("example.com/v1", "Thing", "true")}, false},
+		{"a marked one with a controller", []string{marked, ownedBy("example.com/v1", "Thing", "true")}, true},
+		{"a marked one of a ScaledJob", []string{marked, ownedBy("keda.sh/v1alpha1", "ScaledJob", "true")}, true},
+		{"a marked one of a step of a Workflow", []string{marked, ownedBy("v1", "Pod", "true")}, true},
+		{"a marked one of a CronJob", []string{marked, ownedBy("batch/v1", "CronJob", "true")}, true},
 		{"a marked one with an owner that is no controller", []string{marked, ownedBy("example.com/v1", "Thing", "false")}, true},
 		{"a marked one with an owner of null", []string{marked, ownedBy("example.com/v1", "Thing", "null")}, true},
 		{"a marked one that Kueue manages", []string{marked, `{metadata: {labels: {kueue.x-k8s.io/queue-name: main}}}`}, false},
 		{"a marked one with Kueue's label left empty", []string{marked, `{metadata: {labels: {kueue.x-k8s.io/queue-name: ""}}}`}, false},
 	}
-	for owner, apiVersion := range owners(t) {
+	for _, owner := range heldKinds(t) {
+		name := owner.Kind.Kind
 		tests = append(tests,
-			test{"a marked one of a " + owner.Kind, []string{marked, ownedBy(apiVersion, owner.Kind, "true")}, slices.Contains(kind.Owners, owner)},
-			test{"a marked one of a foreign " + owner.Kind, []string{marked, ownedBy("example.com/v1", owner.Kind, "true")}, false})
+			test{"a marked one of a " + name, []string{marked, ownedBy(owner.resource.GroupVersion().String(), name, "true")}, !kind.isPartOf(owner)},
+			test{"a marked one of a foreign " + name, []string{marked, ownedBy("example.com/v1", name, "true")}, true})
 	}
 	if kind.manager != "" {
 		tests = append(tests,
@@ -92,7 +95,7 @@ func copyIsANewJob(t *testing.T, kind heldKind, jobs dynamic.ResourceInterface) 
 	}{
 		"marked by the annotation":  {[]string{copied}, true},
 		"marked by its own suspend": {[]string{unmarked, kind.suspend("false")}, true},
-		"with a controller":         {[]string{copied, ownedBy("example.com/v1", "Thing", "true")}, false},
+		"with a controller":         {[]string{copied, ownedBy("example.com/v1", "Thing", "true")}, true},
 		"in another queue":          {[]string{copied, `{metadata: {labels: {kueue.x-k8s.io/queue-name: main}}}`}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

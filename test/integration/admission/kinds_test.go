@@ -214,17 +214,8 @@ func (k heldKind) wantSuspended(t *testing.T, job *unstructured.Unstructured, wa
 
 const marked = `{metadata: {annotations: {scheduling.x-k8s.io/suspend: "true"}}}`
 
-// owners are the kinds that can control queued jobs, with their versions.
-func owners(t *testing.T) map[schema.GroupKind]string {
-	t.Helper()
-	all := map[schema.GroupKind]string{}
-	for _, kind := range heldKinds(t) {
-		for _, owner := range kind.Owners {
-			all[owner] = schema.GroupVersion{Group: owner.Group, Version: kind.Version}.String()
-		}
-	}
-	return all
-}
+// isPartOf reports whether the operator of the owner creates jobs of the kind as parts.
+func (k heldKind) isPartOf(owner heldKind) bool { return slices.Contains(owner.Parts, k.GroupKind()) }
 
 func ownedBy(apiVersion, kind, controller string) string {
 	return fmt.Sprintf(`{metadata: {ownerReferences: [{apiVersion: %s, kind: %s, name: owner, uid: u, controller: %s}]}}`, apiVersion, kind, controller)

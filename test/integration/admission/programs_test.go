@@ -61,6 +61,13 @@ func otherJobsAreLeftAlone(t *testing.T, kind heldKind, jobs dynamic.ResourceInt
 	forbidden(t, "takes it out of the queue", err, "job-extensions changes only its own annotations")
 	_, err = try(t, queue, `{metadata: {annotations: {kube-queue/managed: "true"}}}`, dryRun)
 	forbidden(t, "writes an annotation of the policies", err, "job-extensions changes only its own annotations")
+	_, err = try(t, queue, `{metadata: {labels: {kube-queue/quota-name: other}}}`, dryRun)
+	forbidden(t, "gives it to another quota", err, "job-extensions changes only its own annotations")
+	_, err = try(t, queue, `{metadata: {finalizers: [example.com/a]}}`, dryRun)
+	forbidden(t, "adds a finalizer", err, "job-extensions changes only its own annotations")
+	// A mutating webhook of others changes the object of the request before the policy sees it.
+	_, err = try(t, queue, `{metadata: {labels: {example.com/cost-center: a}, annotations: {example.com/last-change-by: b}}}`, dryRun)
+	allowed(t, "a webhook writes its own keys in the same request", err)
 
 	// Whoever unsuspends a queued job may remove all marks at once.
 	create(t, jobs, kind.job(t, `{metadata: {name: loosened}}`, kind.suspend("true")))

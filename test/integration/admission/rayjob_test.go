@@ -67,7 +67,7 @@ func TestARayJobThatIsSuspendedShutsDown(t *testing.T) {
 		{"suspended, marked false", []string{suspended, no}, true, false, ""},
 		{"suspended, marked with another word", []string{suspended, other}, true, false, ""},
 		{"suspended, of a RayCronJob", []string{suspended, ownedBy("ray.io/v1", "RayCronJob", "true")}, true, true, "false"},
-		{"suspended, of something else", []string{suspended, ownedBy("example.com/v1", "Thing", "true")}, true, false, ""},
+		{"suspended, of something else", []string{suspended, ownedBy("example.com/v1", "Thing", "true")}, true, true, "false"},
 		{"suspended, with Kueue's label", []string{suspended, `{metadata: {labels: {kueue.x-k8s.io/queue-name: a}}}`}, true, false, ""},
 		{"marked, with a cluster of others", []string{marked, selector}, false, false, ""},
 		{"suspended, with a cluster of others", []string{suspended, selector}, true, false, ""},

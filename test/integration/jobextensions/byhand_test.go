@@ -3,6 +3,7 @@ package jobextensions
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -115,6 +116,12 @@ func TestAJobThatRunsWhenItIsFirstSeenIsLeftAloneAndReportedOnce(t *testing.T) {
 				return ""
 			})
 		}
+		s.eventually("it is no new job", func() string { // a new one is suspended late
+			if age := time.Since(s.get().GetCreationTimestamp().Time); age <= 11*time.Second {
+				return fmt.Sprint("it is ", age, " old")
+			}
+			return ""
+		})
 		s.change(annotated)
 		for process := range 2 { // the second one knows only the objects
 			stop, err := startExtensions(c, "job,tfjob")
@@ -273,9 +280,7 @@ func TestJobsOfOthersAreNotTouched(t *testing.T) {
 	// An event may show its owner what holds the job; nothing else is written.
 	const unheld, ofKueue, ofAnother = "", "KueueNotInstalled", "NotQueued"
 	tests := map[string][2]string{
-		"a job of another queue": {`{metadata: {labels: {kueue.x-k8s.io/queue-name: q}}, spec: {suspend: true}}`, ofKueue},
-		// The API group is not served, so the garbage collector does not look for the owner.
-		"a part of a larger job":             {`{metadata: {ownerReferences: [{apiVersion: example.com/v1, kind: Thing, name: none, uid: "1", controller: true}]}, spec: {suspend: true}}`, unheld},
+		"a job of another queue":             {`{metadata: {labels: {kueue.x-k8s.io/queue-name: q}}, spec: {suspend: true}}`, ofKueue},
 		"a job that another controller runs": {`{spec: {suspend: true, managedBy: example.com/other}}`, ofAnother},
 		"a job that requests nothing":        {`{spec: {suspend: false}}`, unheld},
 	}

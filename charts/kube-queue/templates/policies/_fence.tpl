@@ -3,20 +3,30 @@ The fence of managed namespaces: policies that refuse what would run a job past 
 */}}
 
 {{/*
-list ROOT OBJECT: whether the object is a part of a queued job and the user operates jobs of that kind, that is,
-has the verb operate on queueunits, by the name of the kind, such as rayjobs.ray.io. An object has one
-controller, so this asks once, and only about objects with such a controller.
+list ROOT KINDS: whether the object, of one of the kinds, is a part of a queued job and the user operates jobs of that
+kind, that is, has the verb operate on queueunits, by the name of the kind, such as rayjobs.ray.io. An operator creates
+only parts of its own kinds. An object has one controller, so this asks once, and only about objects with such a controller.
 */}}
 {{- define "kube-queue.celByOperator" -}}
-{{- $names := list -}}
-{{- $managed := include "kube-queue.managed" (index . 0) | fromJsonArray -}}
+{{- $managed := list -}}
+{{- $names := include "kube-queue.managed" (index . 0) | fromJsonArray -}}
 {{- range include "kube-queue.kinds" (index . 0) | fromJsonArray -}}
-{{- if include "kube-queue.named" (list . $managed) }}{{ $names = append $names (printf "%s.%s" .resource .group) }}{{ end -}}
+{{- if include "kube-queue.named" (list . $names) }}{{ $managed = append $managed .kind }}{{ end -}}
 {{- end -}}
-{{ index . 1 }}.metadata.?ownerReferences.orValue([]).filter(o, o.?controller.orValue(false))
+{{- $of := list -}}
+{{- range index . 1 -}}
+{{- $owners := list -}}
+{{- range .partOf }}{{ if has .kind $managed }}{{ $owners = append $owners (printf "'%s.%s'" .resource .group) }}{{ end }}{{ end -}}
+{{- if $owners }}{{ $of = append $of (printf "'%s': [%s]" .kind (join ", " $owners)) }}{{ end -}}
+{{- end -}}
+{{- if not $of -}}
+false
+{{- else -}}
+object.metadata.?ownerReferences.orValue([]).filter(o, o.?controller.orValue(false))
 .map(o, o.?kind.orValue('').lowerAscii() + 's.' + o.?apiVersion.orValue('').split('/')[0])
-.exists(kind, kind in ['{{ join "', '" $names }}']
+.exists(kind, kind in {{ printf "{%s}" (join ", " $of) }}[?object.kind].orValue([])
   && authorizer.group('scheduling.x-k8s.io').resource('queueunits').namespace(request.namespace).name(kind).check('operate').allowed())
+{{- end -}}
 {{- end -}}
 
 {{/* The operators: those that are listed, and until the next minor version those that an upgrade found. */}}
@@ -166,7 +176,7 @@ spec:
   # annotations of a job to its parts.
   - name: byOperator
     expression: >-
-      {{- include "kube-queue.celByOperator" (list $root "object") | nindent 6 }}
+      {{- include "kube-queue.celByOperator" (list $root (list $kind)) | nindent 6 }}
   - name: orphans
     expression: >-
       request.operation == 'DELETE' && (
@@ -346,7 +356,8 @@ spec:
 # An owner can remove every mark of a job while it is queued, and job-extensions must suspend it again. Such
 # a job was suspended before, so its generation is greater than 1.
 #
-# A webhook that changes other fields of a job in the same request makes the request fail.
+# A webhook that changes other fields of a job in the same request makes the request fail. It may write labels and
+# annotations of its own.
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
 metadata:
@@ -385,6 +396,13 @@ spec:
     expression: >-
       ['scheduling.x-k8s.io/suspend', 'scheduling.x-k8s.io/active', 'kube-queue/released', 'kube-queue/pod-annotations',
       'kube-queue/original-count', 'kube-queue/admitted-count', 'kube-queue/shutdown-after-job-finishes']
+  - name: labels
+    expression: "[object, oldObject].map(x, x.metadata.?labels.orValue({}))"
+  # Webhooks and policies of others may write their own keys in the same request.
+  - name: kept
+    expression: >-
+      [variables.now, variables.was, variables.labels[0], variables.labels[1]].map(keys, keys.map(k, k)
+        .filter(k, k.contains('kube-queue') || k.contains('k8s.io/') || k.contains('kubernetes.io/') || k in {{ include "kube-queue.attributionLabels" . }}))
   validations:
   - expression: >-
       'scheduling.x-k8s.io/suspend' in variables.was || 'kube-queue/released' in variables.was
@@ -393,18 +411,21 @@ spec:
     message: job-extensions changes only jobs that are marked, were released or are suspended
     reason: Forbidden
   - expression: >-
-      object.metadata.?labels == oldObject.metadata.?labels
-      && object.metadata.?ownerReferences == oldObject.metadata.?ownerReferences
+      object.metadata.?ownerReferences == oldObject.metadata.?ownerReferences
       && object.metadata.?finalizers == oldObject.metadata.?finalizers
-      && variables.now.all(k, k in variables.own || (k in variables.was && variables.now[k] == variables.was[k]))
-      && variables.was.all(k, k in variables.own || k in variables.now)
-    message: job-extensions changes only its own annotations of a job
+      && (variables.kept[0] + variables.kept[1]).all(k, k in variables.own || variables.now[?k] == variables.was[?k])
+      && (variables.kept[2] + variables.kept[3]).all(k, variables.labels[0][?k] == variables.labels[1][?k])
+    message: >-
+      job-extensions changes only its own annotations of a job; if a mutating webhook or policy changes others of kube-queue or
+      Kubernetes, owners or finalizers in the same request, exclude the ServiceAccount job-extensions from it
     reason: Forbidden
   {{- range $own, $kinds := include "kube-queue.sameOwn" (list $root $names) | fromJson }}
   - expression: >-
       {{ include "kube-queue.celIsNot" $kinds }} || (
         {{- $own | nindent 8 }})
-    message: job-extensions changes only the fields of a job that hold or release it
+    message: >-
+      job-extensions changes only the fields of a job that hold or release it; if a mutating webhook or policy changes its spec in
+      the same request, exclude the ServiceAccount job-extensions from it
     reason: Forbidden
   {{- end }}
 ---

@@ -45,9 +45,12 @@ JSONPatch{op: 'add', path: '/{{ replace "." "/" (index . 0) }}', value: {{ index
 (request.operation == 'CREATE' && object.metadata.?annotations[?'kube-queue/released'].hasValue())
 {{- end -}}
 
-{{/* Owners whose children are queued separately, as a condition on the owner o. */}}
-{{- define "kube-queue.celOwner" -}}
-o.?kind.orValue('') == '{{ .kind }}' && o.?apiVersion.orValue('').startsWith('{{ .group }}/')
+{{/* Whether the object is a part of a job, by its controller: an operator of such a kind creates such parts. */}}
+{{- define "kube-queue.celPart" -}}
+object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false) && (
+  {{- range $i, $owner := .partOf }}
+  {{ if $i }}|| {{ end }}(o.?kind.orValue('') == '{{ $owner.kind }}' && o.?apiVersion.orValue('').startsWith('{{ $owner.group }}/'))
+  {{- end }}))
 {{- end -}}
 
 {{/* A field, other than spec, that must be a map or absent. */}}
@@ -136,19 +139,11 @@ JSONPatch{op: 'add', path: '/metadata/annotations/' + jsonpatch.escapeKey('{{ .a
   expression: "type(object.?spec.orValue('')) == map{{ range $kind.maps }} && {{ include "kube-queue.celMap" . }}{{ end }}"
   {{- end }}
 {{- end }}
-{{- if $kind.owners }}
-# A child is held through its parent. But each {{ $kind.kind }} of a {{ (first $kind.owners).kind }} is queued
-# separately.
-- name: no-controller-owner
+{{- if $kind.partOf }}
+# A part is held through its job. But each {{ $kind.kind }} of any other controller is queued.
+- name: no-part-of-a-job
   expression: >-
-    !object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false)
-    {{- range $kind.owners }}
-      && !({{ include "kube-queue.celOwner" . }})
-    {{- end }})
-{{- else }}
-# A child is held through its parent.
-- name: no-controller-owner
-  expression: "!object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false))"
+    !{{ include "kube-queue.celPart" $kind | nindent 4 | trim }}
 {{- end }}
 - name: no-other-queue
   expression: "!object.metadata.?labels[?'kueue.x-k8s.io/queue-name'].hasValue()"

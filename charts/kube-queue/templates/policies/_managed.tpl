@@ -22,16 +22,16 @@
 # controls it: anybody can write an ownerReference.
 - name: no-part-of-a-queued-job
   expression: >-
-    !{{ include "kube-queue.celByOperator" (list . "object") | nindent 4 | trim }}
+    !{{ include "kube-queue.celByOperator" (list . $kinds) | nindent 4 | trim }}
 {{- else }}
-# A child is held through its parent. But each job that is created on a schedule is
-# queued separately.
-- name: no-controller-owner
+# A part is held through its job. But each job of any other controller is queued.
+- name: no-part-of-a-job
   expression: >-
-    !object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false)
-      {{- range $kind := $kinds }}{{ range .owners }}
-      && !(object.kind == '{{ $kind.kind }}' && {{ include "kube-queue.celOwner" . }})
-      {{- end }}{{ end }})
+    {{- $first := true }}
+    {{- range $kinds }}{{ if .partOf }}
+    {{ if not $first }}&& {{ end }}(object.kind != '{{ .kind }}' || !{{ include "kube-queue.celPart" . | nindent 4 | trim }})
+    {{- $first = false }}
+    {{- end }}{{ end }}
 {{- end }}
 - name: no-other-queue
   expression: "!object.metadata.?labels[?'kueue.x-k8s.io/queue-name'].hasValue()"

@@ -1,0 +1,116 @@
+package reconciler
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/extensions/framework/decision"
+)
+
+// maxAbove bounds the number of controllers above a job, because references may form cycles.
+const maxAbove = 8
+
+// partOf returns the controller of which the job is a part; nil if the job is queued itself. A controller that was looked
+// for and does not exist has no parts, and the unit of a job is not deleted because its controller is not cached yet.
+func (r *reconciler) partOf(job framework.Object, unit *v1alpha1.QueueUnit) *metav1.OwnerReference {
+	owner := decision.PartOf(r.kind, job)
+	if owner == nil || r.sees(job.GetNamespace(), owner) {
+		return owner
+	}
+	if unit != nil || r.memory.isLost(job.GetUID(), owner.UID) {
+		return nil
+	}
+	return owner
+}
+
+// sees reports whether a cache shows that the controller exists.
+func (r *reconciler) sees(namespace string, owner *metav1.OwnerReference) bool {
+	if r.unitOfOwner(namespace, owner) != nil {
+		return true
+	}
+	for _, other := range r.all() {
+		if other.kind != groupKindOf(owner) {
+			continue
+		}
+		object, _, err := other.cached.GetIndexer().GetByKey(namespace + "/" + owner.Name)
+		if found, isObject := object.(metav1.Object); err == nil && isObject && found.GetUID() == owner.UID {
+			return true
+		}
+	}
+	return false
+}
+
+// unitOfOwner returns the unit of a controller; nil if there is none, or it has ended.
+func (r *reconciler) unitOfOwner(namespace string, owner *metav1.OwnerReference) *v1alpha1.QueueUnit {
+	for _, unit := range r.units.of(groupKindOf(owner), types.NamespacedName{Namespace: namespace, Name: owner.Name}) {
+		if unit.Spec.ConsumerRef.UID == owner.UID && !unit.Status.Phase.Ended() {
+			return unit
+		}
+	}
+	return nil
+}
+
+// holderOf returns the unit of the nearest of the controllers above an object that has one; nil if none has.
+func (r *reconciler) holderOf(ctx context.Context, namespace string, owner *metav1.OwnerReference) (*v1alpha1.QueueUnit, error) {
+	for range maxAbove {
+		if owner == nil {
+			break
+		}
+		if unit := r.unitOfOwner(namespace, owner); unit != nil {
+			return unit, nil
+		}
+		object, _, err := r.find(ctx, namespace, owner)
+		if object == nil || err != nil {
+			return nil, err
+		}
+		owner = metav1.GetControllerOf(object)
+	}
+	return nil, nil
+}
+
+// find reads a controller that is a pod or of a kind of jobs; nil if it does not exist. It is not known whether objects
+// exist that may not be read. Permissions include list, and not always get.
+func (r *reconciler) find(ctx context.Context, namespace string, owner *metav1.OwnerReference) (object *metav1.PartialObjectMetadata, known bool, err error) {
+	kind := groupKindOf(owner)
+	gv, err := schema.ParseGroupVersion(owner.APIVersion)
+	if err != nil || kind != corev1.SchemeGroupVersion.WithKind("Pod").GroupKind() && !decision.HasParts(kind) && !r.isQueued(kind) {
+		return nil, false, nil
+	}
+	resource := gv.WithResource(strings.ToLower(owner.Kind) + "s") // hack/kinds checks this
+	named := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, owner.Name).String(), Limit: 1}
+	list, err := r.metadata.Resource(resource).Namespace(namespace).List(ctx, named)
+	switch {
+	case apierrors.IsForbidden(err):
+		return nil, false, nil
+	case apierrors.IsNotFound(err):
+		return nil, true, nil // no such version is served
+	case err != nil:
+		return nil, false, fmt.Errorf("reading %s %s/%s: %w", owner.Kind, namespace, owner.Name, err)
+	case len(list.Items) == 0 || list.Items[0].UID != owner.UID:
+		return nil, true, nil
+	}
+	return &list.Items[0], true, nil
+}
+
+func (r *reconciler) isQueued(kind schema.GroupKind) bool {
+	for _, other := range r.all() {
+		if other.kind == kind {
+			return true
+		}
+	}
+	return false
+}
+
+func groupKindOf(owner *metav1.OwnerReference) schema.GroupKind {
+	return schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind()
+}

@@ -1,0 +1,197 @@
+package reconciler
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/extensions/framework/decision"
+	"kube-queue.dev/kube-queue/extensions/job"
+	"kube-queue.dev/kube-queue/extensions/workflow"
+)
+
+func controlledBy(apiVersion, kind, name, uid string) []metav1.OwnerReference {
+	return []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: name, UID: types.UID(uid), Controller: new(true)}}
+}
+
+// above is a reconciler of Jobs whose API server has these objects by their paths, such as pods/step.
+func above(t *testing.T, objects map[string]metav1.ObjectMeta) (*reconciler, *spoken) {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		at := strings.Split(req.URL.Path, "/")
+		resource, name := at[len(at)-1], strings.TrimPrefix(req.URL.Query().Get("fieldSelector"), "metadata.name=")
+		if resource == "rayclusters" {
+			http.Error(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`, http.StatusForbidden)
+			return
+		}
+		list := metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"}}
+		if object, there := objects[resource+"/"+name]; there {
+			list.Items = []metav1.PartialObjectMetadata{{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"}, ObjectMeta: object}}
+		}
+		w.Header().Set("Content-Type", "application/json")
+		if err := json.NewEncoder(w).Encode(list); err != nil {
+			t.Error(err)
+		}
+	}))
+	t.Cleanup(server.Close)
+	said := &spoken{}
+	f, err := New(Options{Config: &rest.Config{Host: server.URL}, Adapters: []framework.Adapter{job.New(), workflow.New()}, Events: said, Clock: clocktesting.NewFakeClock(noon)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.kueue.asked.Store(noon.UnixNano())
+	return f.reconcilers[0], said
+}
+
+func (r *reconciler) hasUnit(t *testing.T, apiVersion, kind, name, uid string, phase v1alpha1.QueueUnitPhase) {
+	t.Helper()
+	err := r.units.GetIndexer().Add(&v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "unit-of-" + name},
+		Spec:   v1alpha1.QueueUnitSpec{ConsumerRef: v1alpha1.ConsumerReference{APIVersion: apiVersion, Kind: kind, Name: name, UID: types.UID(uid)}},
+		Status: v1alpha1.QueueUnitStatus{Phase: phase}})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAMarkedJobWithAControllerIsQueuedOrSaysWhyNot(t *testing.T) {
+	const jobSets = "jobset.x-k8s.io/v1alpha2"
+	for _, test := range []struct {
+		name    string
+		owner   []metav1.OwnerReference
+		objects map[string]metav1.ObjectMeta
+		unitOf  []string // of a controller
+		runs    bool
+		action  decision.Action
+		says    string // after some seconds
+	}{
+		{name: "one of a ScaledJob", owner: controlledBy("keda.sh/v1alpha1", "ScaledJob", "s", "s"), action: decision.CreateUnit},
+		{name: "a running one of a ScaledJob", owner: controlledBy("keda.sh/v1alpha1", "ScaledJob", "s", "s"), runs: true, action: decision.HoldLate},
+		{name: "one of a step of a Workflow", owner: controlledBy("v1", "Pod", "step", "p"), unitOf: []string{"argoproj.io/v1alpha1", "Workflow", "w", "w"}, action: decision.CreateUnit},
+		{name: "a part of a JobSet that is queued", owner: controlledBy(jobSets, "JobSet", "set", "s"), unitOf: []string{jobSets, "JobSet", "set", "s"}},
+		{name: "a part of a JobSet that is a part of a TrainJob that is queued", owner: controlledBy(jobSets, "JobSet", "set", "s"),
+			objects: map[string]metav1.ObjectMeta{"jobsets/set": {Name: "set", UID: "s", OwnerReferences: controlledBy("trainer.kubeflow.org/v1alpha1", "TrainJob", "t", "t")}},
+			unitOf:  []string{"trainer.kubeflow.org/v1alpha1", "TrainJob", "t", "t"}},
+		{name: "a part of a JobSet that is not queued", owner: controlledBy(jobSets, "JobSet", "set", "s"),
+			objects: map[string]metav1.ObjectMeta{"jobsets/set": {Name: "set", UID: "s"}},
+			says:    "NotQueued Not queued: the job is a part of JobSet set, whose operator starts and stops it"},
+		{name: "one that names a JobSet that does not exist", owner: controlledBy(jobSets, "JobSet", "set", "s"), action: decision.CreateUnit},
+		{name: "one that names an earlier JobSet", owner: controlledBy(jobSets, "JobSet", "set", "s"),
+			objects: map[string]metav1.ObjectMeta{"jobsets/set": {Name: "set", UID: "another"}}, runs: true, action: decision.HoldLate},
+		{name: "one that names the unit of an earlier JobSet", owner: controlledBy(jobSets, "JobSet", "set", "s"), unitOf: []string{jobSets, "JobSet", "set", "another"}, action: decision.CreateUnit},
+		{name: "a part of a RayCluster that may not be read", owner: controlledBy("ray.io/v1", "RayCluster", "c", "c"),
+			says: "NotQueued Not queued: the job is a part of RayCluster c"},
+		{name: "a part that a policy queues itself", owner: controlledBy(jobSets, "JobSet", "set", "queued-itself"), unitOf: []string{jobSets, "JobSet", "set", "queued-itself"}, action: decision.CreateUnit},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			r, said := above(t, test.objects)
+			if of := test.unitOf; of != nil {
+				r.hasUnit(t, of[0], of[1], of[2], of[3], v1alpha1.PhaseRunning)
+			}
+			object := marked()
+			object.OwnerReferences, object.CreationTimestamp = test.owner, metav1.NewTime(noon)
+			object.Annotations[wellknown.NotPartOfAnnotation] = "queued-itself"
+			if test.runs {
+				object.Spec.Suspend, object.Status = nil, batchv1.JobStatus{Active: 1, Ready: new(int32(1))}
+			}
+			var got decision.Action
+			for _, at := range []time.Duration{0, time.Millisecond, 4 * time.Second} { // the controller is looked for in between
+				o, decided, err := r.decide(queuedKey, object, nil, noon.Add(at))
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.explain(t.Context(), o, decided)
+				got = decided.Action
+			}
+			if got != test.action {
+				t.Errorf("decided is %q, not %q", got, test.action)
+			}
+			if says := said.says(); test.says == "" && says != "" || !strings.HasPrefix(says, test.says) {
+				t.Errorf("the event is %q", says)
+			}
+		})
+	}
+}
+
+// A job that has a unit does not lose it because its controller is not cached yet, for example after a restart.
+func TestAQueuedJobKeepsItsUnitUntilItsControllerIsSeen(t *testing.T) {
+	r, _ := above(t, nil)
+	object := marked()
+	object.OwnerReferences = controlledBy("jobset.x-k8s.io/v1alpha2", "JobSet", "set", "s")
+	unit := waitingUnit(wellknown.ReasonQuotaExceeded)
+	if _, decided, err := r.decide(queuedKey, object, unit, noon); err != nil || decided.Action == decision.LeaveQueue {
+		t.Errorf("decided is %+v %v", decided, err)
+	}
+	r.hasUnit(t, "jobset.x-k8s.io/v1alpha2", "JobSet", "set", "s", v1alpha1.PhaseEnqueued)
+	if _, decided, err := r.decide(queuedKey, object, unit, noon); err != nil || decided.Action != decision.LeaveQueue {
+		t.Errorf("decided is %+v %v", decided, err)
+	}
+}
+
+// A Workflow that waits for a Job of its step, which waits for the quota of the Workflow, waits for ever.
+func TestAJobThatWaitsForQuotaOfItsCreatorSaysSo(t *testing.T) {
+	step := map[string]metav1.ObjectMeta{"pods/step": {Name: "step", UID: "p", OwnerReferences: controlledBy("argoproj.io/v1alpha1", "Workflow", "w", "w")}}
+	for _, test := range []struct {
+		name, says string
+		owner      []metav1.OwnerReference
+		phase      v1alpha1.QueueUnitPhase
+	}{
+		{"a pod of a step", "Workflow w, a step of which created the job, holds quota, and may wait for it", controlledBy("v1", "Pod", "step", "p"), v1alpha1.PhaseRunning},
+		{"a Workflow itself", "Workflow w, a step of which created the job, holds quota", controlledBy("argoproj.io/v1alpha1", "Workflow", "w", "w"), v1alpha1.PhaseDequeued},
+		{"a Workflow that holds none", "", controlledBy("argoproj.io/v1alpha1", "Workflow", "w", "w"), v1alpha1.PhaseEnqueued},
+		{"another pod", "", controlledBy("v1", "Pod", "step", "another"), v1alpha1.PhaseRunning},
+		{"a ScaledJob", "", controlledBy("keda.sh/v1alpha1", "ScaledJob", "s", "s"), v1alpha1.PhaseRunning},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			r, said := above(t, step)
+			r.hasUnit(t, "argoproj.io/v1alpha1", "Workflow", "w", "w", test.phase)
+			object := marked()
+			object.OwnerReferences = test.owner
+			r.explained(t, object, waitingUnit(wellknown.ReasonQuotaExceeded), noon)
+			if got := said.says(); !strings.HasPrefix(got, "Queued QueueUnit") || strings.Contains(got, "holds quota") != (test.says != "") || !strings.Contains(got, test.says) {
+				t.Errorf("the event is %q", got)
+			}
+		})
+	}
+}
+
+func TestALateSuspensionSaysItsCause(t *testing.T) {
+	unmarkedJob := jobWith(nil)
+	unmarkedJob.Spec.Suspend = nil
+	markedJob := unmarkedJob.DeepCopy()
+	markedJob.Annotations = map[string]string{wellknown.SuspendAnnotation: "true"}
+	for name, test := range map[string]struct {
+		see  func(*reconciler)
+		says string
+	}{
+		"it was created with the mark": {func(r *reconciler) { r.jobHandler().OnAdd(markedJob, false) }, "nothing suspended the job when it was created; the hold policy of its kind is missing"},
+		"it was marked later": {func(r *reconciler) {
+			r.jobHandler().OnAdd(unmarkedJob, false)
+			r.jobHandler().OnUpdate(unmarkedJob, markedJob)
+		}, "annotation scheduling.x-k8s.io/suspend was added after the job was created"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, said := explaining(t)
+			test.see(r)
+			o, decided, err := r.decide(queuedKey, markedJob, nil, noon)
+			if err != nil || decided.Action != decision.HoldLate {
+				t.Fatal(decided, err)
+			}
+			r.recordSuspended(o, decided.Action)
+			if len(said.repeated) != 1 || !strings.HasPrefix(said.repeated[0].Message, "Suspended late: "+test.says) {
+				t.Errorf("the events are %v", said.repeated)
+			}
+		})
+	}
+}
