@@ -45,6 +45,8 @@ E2E = $(filter-out $(if $(SHORT),$(NOT_SHORT)),$(shell go list ./test/e2e/... ./
 # make demo is for eyes, and its story is that of test/e2e.
 NOT_SHORT := kube-queue.dev/kube-queue/test/e2e/demo
 INTEGRATION := ./test/clustertest/... ./test/integration/... ./test/examples ./test/perf
+# It is run alone, because it measures times and memory.
+FLOOD := TestAFloodOfSlowClientsStopsNothing
 # These start first, so that none of them runs alone at the end.
 LONGEST := ./test/e2e ./test/integration/jobextensions ./test/e2e/install ./test/frameworks ./test/e2e/resourcequota ./test/integration/admission
 
@@ -97,7 +99,7 @@ verify: ## Check formatting, vet, staticcheck, tidy modules and generated files
 # The targets without a cluster use what the others leave idle.
 WITHOUT_CLUSTER := verify test-unit test-race test-chart test-alerts test-images
 WITH_CLUSTER := test-cluster test-localcluster
-ONLY_IN_ALL := test-examples test-failover test-upgrade test-storm test-versions test-native-gangs test-random
+ONLY_IN_ALL := test-examples test-failover test-upgrade test-storm test-versions test-native-gangs test-random test-flood
 # Runs targets one after the other, and measures each.
 RUN = run() { for target in "$$@"; do $(TOOLS)/testprofile step $$target $(MAKE) --no-print-directory SHORT=$(SHORT) $$target || failed=1; done; }; failed=0
 
@@ -174,12 +176,12 @@ test-localcluster: tools ## Test the local cluster
 test-cluster: tools ## Run test-integration, test-frameworks and test-e2e together (faster than separately)
 	@cd test/localcluster && go run ./cmd/localcluster build
 	@rm -rf bin/rights && mkdir -p bin/rights
-	KUBE_QUEUE_RIGHTS=$(CURDIR)/bin/rights $(CLUSTER_TEST) $(LONGEST) $(INTEGRATION) ./test/frameworks/... $(E2E)
+	KUBE_QUEUE_RIGHTS=$(CURDIR)/bin/rights $(CLUSTER_TEST) -skip $(FLOOD) $(LONGEST) $(INTEGRATION) ./test/frameworks/... $(E2E)
 	go run ./test/rights/cmd/rights-check bin/rights deploy/rbac deploy/webhook/rbac
 
 .PHONY: test-integration
 test-integration: tools ## Run the tests that need a real API server
-	$(CLUSTER_TEST) $(INTEGRATION)
+	$(CLUSTER_TEST) -skip $(FLOOD) $(INTEGRATION)
 
 .PHONY: test-frameworks
 test-frameworks: tools ## Run one job of each kind from submission to end, with its real operator
@@ -217,10 +219,16 @@ test-native-gangs: ## Run a hundred gangs on Kubernetes 1.37 with its own gangs 
 
 # What the steps of test-random are drawn from.
 SEED ?= 1
+# How often users of managed namespaces attack; 0 for unmanaged namespaces.
+ATTACKS ?= 400
 
 .PHONY: test-random
-test-random: ## Edit, orphan, delete and copy 300 random jobs of twelve kinds while both programs are killed (make test: 16)
-	go test -count=1 -v -timeout 40m ./test/e2e/random -jobs=300 -seed=$(SEED)
+test-random: ## Edit, orphan, delete, copy and attack 300 random jobs of twelve kinds while both programs are killed (make test: 16)
+	go test -count=1 -v -timeout 60m ./test/e2e/random -jobs=300 -attacks=$(ATTACKS) -seed=$(SEED)
+
+.PHONY: test-flood
+test-flood: ## Keep the webhooks of both programs busy with 200 slow clients for a minute
+	go test -count=1 -v -timeout 10m ./test/perf -run $(FLOOD)
 
 # The commit that test-upgrade starts from: the last commit of 0.1.0.
 FROM ?= 7fd85e2

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -35,6 +34,8 @@ type attack struct {
 	// refused is a part of the message of the refusal, and advice one that says what to do instead. Both are
 	// empty if the request is accepted: the job waits. The API server's own refusals have no advice.
 	refused, advice string
+	// dry: the request is accepted, and creates nothing.
+	dry bool
 }
 
 // large is the start of a Job of 8 CPUs, for which there is no quota. It is not marked.
@@ -75,6 +76,11 @@ func attacks() []attack {
 		{name: "owned by a running job", args: "create -f -", stdin: large(ownedByTenants("kubeflow.org/v1", "PyTorchJob", "resizable"), "")},
 		{name: "owned by a JobSet that does not exist", args: "create -f -", stdin: large(ownedByTenants("jobset.x-k8s.io/v1alpha2", "JobSet", "owner"), "")},
 		{name: "by a ServiceAccount with the name of that of kube-queue", args: "create -f -", stdin: large("", "suspend: false, "), as: "system:serviceaccount:NAMESPACE:job-extensions"},
+		{name: "with a generated name", args: "create -f -", stdin: strings.Replace(large("", "suspend: false, "), "name: JOB", "generateName: JOB-", 1)},
+		{name: "with a generated name and a bypass", args: "create -f -", stdin: strings.Replace(large(`, annotations: {kube-queue/bypass: "true"}`, ""), "name: JOB", "generateName: JOB-", 1), refused: `requires the verb "bypass"`, advice: "ask an administrator"},
+		{name: "a dry run", args: "create --dry-run=server -f -", stdin: large("", "suspend: false, "), dry: true},
+		{name: "a dry run with a bypass", args: "create --dry-run=server -f -", stdin: large(`, annotations: {kube-queue/bypass: "true"}`, ""), refused: `requires the verb "bypass"`, advice: "ask an administrator"},
+		{name: "with counts of a release with fewer pods", args: "create -f -", stdin: large(`, annotations: {kube-queue/min-count: main=1, kube-queue/original-count: main=8, kube-queue/admitted-count: main=1}`, "suspend: false, ")},
 		{name: "for another queue", args: "create -f -", stdin: large(", labels: {kueue.x-k8s.io/queue-name: x}", ""), refused: "to another queue", advice: "Remove the label"},
 		{name: "for another controller", args: "create -f -", stdin: large("", "managedBy: example.com/mine, "), refused: onlyStarts, advice: leaveIt},
 		{name: "with a bypass", args: "create -f -", stdin: large(`, annotations: {kube-queue/bypass: "true"}`, ""), refused: `requires the verb "bypass"`, advice: "ask an administrator"},
@@ -88,6 +94,9 @@ func attacks() []attack {
 		{name: "take the suspend field over", args: "apply --server-side --force-conflicts --field-manager=mine -f -", stdin: `{apiVersion: batch/v1, kind: Job, metadata: {name: waiting}, spec: {suspend: false}}`},
 		{name: "mark the waiting job false and unsuspend it", args: patch("job waiting", `{"metadata":{"annotations":{"scheduling.x-k8s.io/suspend":"false"}},"spec":{"suspend":false}}`), refused: "keeps the annotation", advice: "Delete the Job"},
 		{name: "write that the waiting job was released", args: patch("job waiting", `{"metadata":{"annotations":{"kube-queue/released":"1"}},"spec":{"suspend":false}}`)},
+		{name: "a dry run that unsuspends the waiting job", args: "patch job waiting --dry-run=server --type=merge -p " + `{"spec":{"suspend":false}}`},
+		{name: "a smaller count of the waiting job", args: patch("job waiting", `{"metadata":{"annotations":{"kube-queue/min-count":"main=1","kube-queue/admitted-count":"main=1"}},"spec":{"suspend":false}}`)},
+		{name: "nodes for the waiting job", args: patch("job waiting", `{"metadata":{"annotations":{"provreq.kube-queue/maxRunDurationSeconds":"1","kube-queue/pod-annotations":"autoscaling.x-k8s.io/consume-provisioning-request=main"}},"spec":{"suspend":false}}`)},
 		{name: "give the waiting job to a controller", args: patch("job waiting", `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"owner","uid":"UID-owner","controller":true}]}}`), refused: "controller of a Job", advice: createAgain},
 		{name: "give the waiting job to another queue", args: patch("job waiting", `{"metadata":{"labels":{"kueue.x-k8s.io/queue-name":"x"}}}`), refused: "to another queue", advice: "Remove the label"},
 		{name: "let the waiting job bypass the queue", args: patch("job waiting", `{"metadata":{"annotations":{"kube-queue/bypass":"true"}},"spec":{"suspend":false}}`), refused: `requires the verb "bypass"`, advice: "ask an administrator"},
@@ -97,6 +106,8 @@ func attacks() []attack {
 		{name: "larger pods of the running job", args: `patch pytorchjob resizable --type=json -p [{"op":"replace","path":"/spec/pytorchReplicaSpecs/Worker/template/spec/containers/0/resources/requests/cpu","value":"8"}]`, refused: cannotGrow, advice: createAgain},
 		{name: "an elastic policy for the running job", args: patch("pytorchjob resizable", `{"spec":{"elasticPolicy":{"maxReplicas":8}}}`), refused: cannotGrow, advice: createAgain},
 		{name: "scale the running job", args: "scale pytorchjob resizable --replicas=8", refused: "cannot grow beyond", advice: createAgain},
+		{name: "an autoscaler that scales the running job", args: "replace --raw /apis/kubeflow.org/v1/namespaces/NAMESPACE/pytorchjobs/resizable/scale -f -", as: "system:serviceaccount:kube-system:horizontal-pod-autoscaler",
+			stdin: `{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"resizable","namespace":"NAMESPACE"},"spec":{"replicas":8}}`, refused: "cannot grow beyond", advice: createAgain},
 		{name: "delete the running job and keep its pods", args: "delete job running --cascade=orphan", refused: "must delete its pods too", advice: "Background or Foreground"},
 		{name: "delete the running job with the defaults of the API", args: "delete --raw /apis/batch/v1/namespaces/NAMESPACE/jobs/running", refused: "must delete its pods too", advice: "Background or Foreground"},
 		{name: "delete all jobs with the defaults of the API", args: "delete --raw /apis/batch/v1/namespaces/NAMESPACE/jobs", refused: "must delete its pods too", advice: "Background or Foreground"},
@@ -109,8 +120,11 @@ func attacks() []attack {
 		{name: "a unit for a job", args: "create -f -", stdin: `{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: QueueUnit, metadata: {name: JOB}, spec: {consumerRef: {apiVersion: batch/v1, kind: Job, name: waiting}}}`, refused: "only job-extensions creates the QueueUnit", advice: "set annotation"},
 		{name: "a smaller request in the unit", args: patch("queueunit UNIT-waiting", `{"spec":{"resource":{"cpu":"1m"}}}`), refused: "only job-extensions changes the spec", advice: "change the Job instead"},
 		{name: "an admission in the unit", args: "patch queueunit UNIT-waiting --subresource=status --type=merge -p " + `{"status":{"phase":"Dequeued","attempts":1}}`, refused: "only kube-queue writes the status", advice: "change the Job instead"},
+		{name: "a smaller request in the unit, by server-side apply", args: "apply --server-side --force-conflicts --field-manager=mine -f -", stdin: `{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: QueueUnit, metadata: {name: UNIT-waiting}, spec: {resource: {cpu: 1m}}}`, refused: "only job-extensions changes the spec", advice: "change the Job instead"},
+		{name: "an admission in the unit, by server-side apply", args: "apply --server-side --force-conflicts --field-manager=mine --subresource=status -f -", stdin: `{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: QueueUnit, metadata: {name: UNIT-waiting}, status: {phase: Dequeued, attempts: 1}}`, refused: "only kube-queue writes the status", advice: "change the Job instead"},
 		{name: "delete the unit of the running job", args: "delete queueunit UNIT-running", refused: "the QueueUnit holds quota", advice: "delete or suspend the Job"},
 
+		{name: "delete the namespace", args: "delete namespace NAMESPACE", refused: forbidden},
 		{name: "take the label off the namespace", args: "label namespace NAMESPACE kube-queue/managed-", refused: forbidden},
 		{name: "bind the role that may bypass the queue", args: "create rolebinding JOB --clusterrole=kube-queue-bypass --user=tenant", refused: "attempting to grant RBAC permissions not currently held"},
 		{name: "create a role that may bypass the queue", args: "create role JOB --verb=bypass --resource=queueunits.scheduling.x-k8s.io", refused: "attempting to grant RBAC permissions not currently held"},
@@ -195,6 +209,12 @@ func (n *tenancy) attack(t *testing.T, name string, a attack) {
 	if err != nil {
 		t.Error(err)
 	}
+	if a.dry {
+		if object := n.find(harness.Jobs, name); object != nil {
+			t.Errorf("there is a Job %s", object.GetName())
+		}
+		return
+	}
 	if a.stdin == "" || !strings.Contains(a.stdin, "JOB") {
 		name = "waiting"
 	}
@@ -216,16 +236,16 @@ func (n *tenancy) attack(t *testing.T, name string, a attack) {
 	t.Errorf("there is no job %s", name)
 }
 
-// find returns an object, or nil.
+// find returns the object with the name, or with a name that was generated from it, or nil.
 func (n *tenancy) find(resource schema.GroupVersionResource, name string) *unstructured.Unstructured {
-	object, err := n.Dynamic.Resource(resource).Namespace(n.Namespace).Get(n.t.Context(), name, metav1.GetOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		n.t.Fatal(err)
+	list, err := n.Dynamic.Resource(resource).Namespace(n.Namespace).List(n.t.Context(), metav1.ListOptions{})
+	harness.Must(n.t, err)
+	for _, object := range list.Items {
+		if belongsTo(object.GetName()+"-", name) {
+			return &object
+		}
 	}
-	if err != nil {
-		return nil
-	}
-	return object
+	return nil
 }
 
 func (n *tenancy) uid(resource schema.GroupVersionResource, name string) string {

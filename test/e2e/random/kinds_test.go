@@ -116,7 +116,7 @@ func kinds() []kind {
 			spec: func(d drawn) string { return "  " + d.rayCluster() + "\n" },
 		},
 		{
-			Kind: plan.Kind{Name: "RayJob"}, extension: "rayjob", resource: harness.RayJobs, suspend: suspendField,
+			Kind: plan.Kind{Name: "RayJob", Parts: true}, extension: "rayjob", resource: harness.RayJobs, suspend: suspendField,
 			workers: "/spec/rayClusterSpec/workerGroupSpecs/0/replicas", annotations: drawn.runTimes, scale: (*run).scaleRayJob,
 			spec: func(d drawn) string {
 				return fmt.Sprintf("  shutdownAfterJobFinishes: true\n  backoffLimit: 0\n  entrypoint: python main.py\n"+
@@ -142,7 +142,7 @@ func kinds() []kind {
 			},
 		},
 		{
-			Kind: plan.Kind{Name: "JobSet"}, extension: "jobset", resource: jobSets, suspend: suspendField,
+			Kind: plan.Kind{Name: "JobSet", Parts: true}, extension: "jobset", resource: jobSets, suspend: suspendField,
 			workers: "/spec/replicatedJobs/1/template/spec/parallelism", scale: (*run).scaleJobSet,
 			spec: func(d drawn) string {
 				leader := drawn{d.Job}

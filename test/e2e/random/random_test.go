@@ -19,11 +19,12 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-const defaultJobs = 40
+const defaultJobs, defaultAttacks = 40, 60
 
 var (
 	seed     = flag.Uint64("seed", 1, "what the steps are drawn from")
 	jobCount = flag.Int("jobs", defaultJobs, "how many jobs there are")
+	attacks  = flag.Int("attacks", defaultAttacks, "how many attacks there are; with 0, no namespace is managed")
 	delay    = flag.Duration("delay", 5*time.Second, "how long a pod may be unknown to kube-queue-controller")
 )
 
@@ -56,9 +57,14 @@ func amounts(cpus, gibibytes int64) oracle.Amounts {
 // are killed. Nothing is admitted without room, by what pods request, and no pod is uncharged for longer
 // than watches are delayed: 5 s, because the programs are built with the race detector and verify
 // themselves after each event. At the end nothing is used.
+//
+// Users of managed namespaces attack meanwhile. Whatever is accepted, what runs is charged.
 func TestRandomJobsAreChargedWhatTheirPodsRequest(t *testing.T) {
 	if testing.Short() && *jobCount == defaultJobs {
 		*jobCount = 16
+	}
+	if testing.Short() && *attacks == defaultAttacks {
+		*attacks = 30
 	}
 	r := begin(t)
 	t.Logf("%d steps with %d jobs; to run the same steps again: %s", len(r.plan.Steps), *jobCount, again())
@@ -80,7 +86,7 @@ func TestRandomJobsAreChargedWhatTheirPodsRequest(t *testing.T) {
 }
 
 func again() string {
-	return fmt.Sprintf("go test -count=1 -v -timeout 40m ./test/e2e/random -jobs=%d -seed=%d -delay=%v", *jobCount, *seed, *delay)
+	return fmt.Sprintf("go test -count=1 -v -timeout 40m ./test/e2e/random -jobs=%d -attacks=%d -seed=%d -delay=%v", *jobCount, *attacks, *seed, *delay)
 }
 
 // begin starts the programs and the oracle.
@@ -95,7 +101,7 @@ func begin(t *testing.T) *run {
 	for _, k := range kinds() {
 		drawnFrom, extensions = append(drawnFrom, k.Kind), append(extensions, k.extension)
 	}
-	r.plan = plan.New(*seed, *jobCount, len(namespaces), drawnFrom)
+	r.plan = plan.New(*seed, *jobCount, len(namespaces), drawnFrom, *attacks)
 	whole := suite.Env(t, namespaces[0])
 	// Steps change jobs after their release and resume them by hand, so that pods exist early or remain. A
 	// write is made again when its answer was cut off. Units of orphaned jobs hold quota until the pods
@@ -112,7 +118,12 @@ func begin(t *testing.T) *run {
 	r.record, err = oracle.Watch(ctx, suite.Config(), namespaces, jobOf)
 	harness.Must(t, err)
 	whole.TreeOf(quotas)
-	r.controller, r.extensions = suite.Both(t, strings.Join(extensions, ","))
+	var flags []string
+	if *attacks > 0 {
+		r.admitAttackers()
+		flags = append(flags, "--count-unqueued-pods") // attackers may create any pods
+	}
+	r.controller, r.extensions = suite.Both(t, strings.Join(extensions, ","), flags...)
 	return r
 }
 
@@ -123,8 +134,9 @@ func (r *run) judge() {
 		r.t.Errorf("%s, in step %s: %s", violation.At.UTC().Format("15:04:05.000"), r.during(violation.At), violation.What)
 	}
 	r.t.Logf("verified: %d admissions, of which pods beyond what was admitted matter for %d; %d statuses; %d moments. "+
-		"The longest time until a pod was in a status: %v", v.Admissions, v.Decided, v.Statuses, v.Moments, v.Lag.Round(time.Millisecond))
+		"The longest time until a pod was in a status: %v; %.1f pod-seconds were not charged", v.Admissions, v.Decided, v.Statuses, v.Moments, v.Lag.Round(time.Millisecond), v.Uncharged.Seconds())
 	r.t.Logf("steps done: %v; refused: %v", r.done, r.refused)
+	r.reportAttacks()
 	if v.Admissions == 0 || v.Statuses == 0 {
 		r.t.Error("too little was verified")
 	}
@@ -148,6 +160,7 @@ func (r *run) deleteJobs() {
 		}
 	}
 	harness.Eventually(r.t, patience, "no unit and no pod is left", func() (bool, string) {
+		r.weed()
 		units, pods := r.record.Count()
 		return units+pods == 0, fmt.Sprintf("%d units and %d pods", units, pods)
 	})

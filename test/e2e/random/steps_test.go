@@ -48,6 +48,7 @@ type run struct {
 	ended map[types.UID]bool
 	// done and refused count the steps that had an effect, and those that the API server refused.
 	done, refused map[plan.Op]int
+	attackers     attackers
 }
 
 func (r *run) dynamic() dynamic.Interface { return r.places[0].Dynamic }
@@ -98,6 +99,9 @@ func (r *run) execute(s plan.Step) error {
 	case plan.StartExtensions:
 		r.extensions.Start()
 		r.killed = time.Time{}
+	case plan.Try:
+		r.settle(r.job(s.Job))
+		return r.attack(r.job(s.Job), s.Attack)
 	default:
 		return r.change(s.Op, r.job(s.Job), s.Workers)
 	}
@@ -129,7 +133,11 @@ func (r *run) change(op plan.Op, d drawn, workers int) error {
 	case plan.Delete:
 		return r.delete(d, metav1.DeletePropagationBackground)
 	case plan.Orphan:
-		return r.delete(d, metav1.DeletePropagationOrphan)
+		err := r.delete(d, metav1.DeletePropagationOrphan)
+		if apierrors.IsForbidden(err) { // the namespace is managed
+			err = r.delete(d, metav1.DeletePropagationBackground)
+		}
+		return err
 	}
 	return fmt.Errorf("no such step: %q", op)
 }
@@ -225,6 +233,7 @@ func (r *run) settle(d drawn) {
 // tend ends the pods of jobs that are to end, and deletes orphans. Operators create some pods later.
 func (r *run) tend() {
 	r.t.Helper()
+	r.weed()
 	for number := range r.ending {
 		d := r.job(number)
 		if d.kind().resource == harness.RayJobs {

@@ -309,7 +309,8 @@ func changes(kind heldKind) []change {
 			change{"larger workers", `[{op: add, path: ` + group + `/template/spec/containers/0/resources, value: {requests: {cpu: "64"}}}]`, true},
 			change{"a larger head", `[{op: add, path: ` + cluster + `/headGroupSpec/template/spec/containers/0/resources, value: {requests: {cpu: "64"}}}]`, true},
 			change{"another group", `[{op: copy, from: ` + group + `, path: ` + cluster + `/workerGroupSpecs/-}]`, true},
-			// v1alpha1 has no such field.
+			// v1alpha1 has no such fields.
+			change{"a worker group that is resumed", `[{op: add, path: ` + group + `/suspend, value: false}]`, kind.resource.Version == "v1"},
 			change{"more hosts", `[{op: add, path: ` + group + `/numOfHosts, value: 8}]`, kind.resource.Version == "v1"})
 	case "SparkApplication":
 		all = append(all,

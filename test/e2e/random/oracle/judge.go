@@ -98,6 +98,9 @@ type Verdict struct {
 	Decided int
 	// Lag is the age of the oldest pod that a new status did not contain, by the sums of requests.
 	Lag time.Duration
+	// Uncharged is the sum of the times that pods were not in the status although it must have contained them by then. It
+	// counts as few pods as explain the difference.
+	Uncharged time.Duration
 }
 
 // Judge verifies the events, in any order. down are the times in which the controller did not run, and
@@ -105,7 +108,7 @@ type Verdict struct {
 func Judge(tree []Node, events []Event, down []Span, delay time.Duration) Verdict {
 	events = slices.Clone(events)
 	slices.SortStableFunc(events, func(a, b Event) int { return cmp.Compare(a.Revision, b.Revision) })
-	j := &judge{tree: tree, down: down, delay: delay, pods: map[string]*pod{}, units: map[string]*Unit{}}
+	j := &judge{tree: tree, down: down, delay: delay, pods: map[string]*pod{}, units: map[string]*unit{}}
 	for _, e := range events {
 		j.see(e)
 	}
@@ -118,9 +121,12 @@ type judge struct {
 	down    []Span
 	delay   time.Duration
 	pods    map[string]*pod
-	units   map[string]*Unit
+	units   map[string]*unit
 	used    map[string]Amounts
 	verdict Verdict
+	// moment is the last one that was verified, and uncharged the number of pods that were not charged then.
+	moment    time.Time
+	uncharged int
 }
 
 // pod is a pod that has not ended, with the time at which it was seen first.
@@ -129,6 +135,12 @@ type pod struct {
 	since time.Time
 	// revision is that of the last event.
 	revision uint64
+}
+
+// unit is a unit, with the time from which on it holds what it was admitted with.
+type unit struct {
+	Unit
+	since time.Time
 }
 
 func (j *judge) see(e Event) {
@@ -160,7 +172,11 @@ func (j *judge) seeUnit(e Event) {
 		delete(j.units, e.Unit.UID)
 		return
 	}
-	j.units[e.Unit.UID] = e.Unit
+	since := e.At
+	if was != nil && was.Holds {
+		since = was.since
+	}
+	j.units[e.Unit.UID] = &unit{*e.Unit, since}
 	if e.Unit.Admitted && (was == nil || !was.Admitted || was.Attempts != e.Unit.Attempts) {
 		j.seeAdmission(e)
 	}
@@ -193,7 +209,7 @@ func (j *judge) seeAdmission(e Event) {
 // greater of that and what its known pods request.
 func (j *judge) uses(node Node, at time.Time) (held, uses Amounts) {
 	held, uses = Amounts{}, Amounts{}
-	for _, u := range j.byJob(node, at) {
+	for _, u := range j.byJob(node, at, 0, j.delay) {
 		held.add(u.held)
 		uses.add(u.held.max(u.pods))
 	}
@@ -203,7 +219,9 @@ func (j *judge) uses(node Node, at time.Time) (held, uses Amounts) {
 // use is what a job uses.
 type use struct{ held, pods Amounts }
 
-func (j *judge) byJob(node Node, at time.Time) map[string]*use {
+// byJob returns what each job uses by units that have held it for longer than after, and by pods that have existed for
+// longer than known.
+func (j *judge) byJob(node Node, at time.Time, after, known time.Duration) map[string]*use {
 	jobs := map[string]*use{}
 	of := func(namespace, job string) *use {
 		key := namespace + "/" + job
@@ -213,12 +231,12 @@ func (j *judge) byJob(node Node, at time.Time) map[string]*use {
 		return jobs[key]
 	}
 	for _, u := range j.units {
-		if u.Holds && node.has(u.Namespace) {
+		if u.Holds && node.has(u.Namespace) && at.Sub(u.since) >= after {
 			of(u.Namespace, u.Job).held.add(u.Requests)
 		}
 	}
 	for _, p := range j.pods {
-		if node.has(p.Namespace) && p.counts(at, j.delay) {
+		if node.has(p.Namespace) && p.counts(at, known) {
 			of(p.Namespace, p.Job).pods.add(p.Requests)
 		}
 	}
@@ -228,7 +246,7 @@ func (j *judge) byJob(node Node, at time.Time) map[string]*use {
 // holders describes who uses the resource, and the pods that count.
 func (j *judge) holders(node Node, at time.Time, resource string) string {
 	var lines []string
-	for job, u := range j.byJob(node, at) {
+	for job, u := range j.byJob(node, at, 0, j.delay) {
 		lines = append(lines, fmt.Sprintf("%s: admitted with %d, pods %d", job, u.held[resource], u.pods[resource]))
 	}
 	for _, p := range j.pods {
@@ -246,8 +264,10 @@ func (j *judge) seeStatus(e Event) {
 	j.used = e.Used
 	j.compare(e.At, Publication+j.delay, "the new status")
 	for _, p := range j.pods {
-		if lag := e.At.Sub(p.since); lag > j.verdict.Lag && j.lacks(e.At, lag-1) != "" {
-			j.verdict.Lag = lag
+		if lag := e.At.Sub(p.since); lag > j.verdict.Lag {
+			if lacks, _ := j.lacks(e.At, lag-1); lacks != "" {
+				j.verdict.Lag = lag
+			}
 		}
 	}
 }
@@ -256,38 +276,61 @@ func (j *judge) seeStatus(e Event) {
 func (j *judge) seeMoment(at time.Time) {
 	after := 2*Publication + j.delay
 	if j.used == nil || slices.ContainsFunc(j.down, func(s Span) bool { return s.From.Before(at) && at.Before(s.To.Add(after)) }) {
+		j.uncharged = 0
 		return
 	}
 	j.verdict.Moments++
-	j.compare(at, after, "the last status")
+	j.verdict.Uncharged += time.Duration(j.uncharged) * max(at.Sub(j.moment), 0)
+	j.moment, j.uncharged = at, j.compare(at, after, "the last status")
 }
 
-func (j *judge) compare(at time.Time, after time.Duration, what string) {
-	if lacks := j.lacks(at, after); lacks != "" {
-		j.fail(at, "%s does not contain pods that have existed for more than %v: %s", what, after, lacks)
+// compare returns the number of pods that are not charged.
+func (j *judge) compare(at time.Time, after time.Duration, what string) int {
+	lacks, pods := j.lacks(at, after)
+	if lacks != "" {
+		j.fail(at, "%s does not contain what has been used for more than %v: %s", what, after, lacks)
 	}
+	return pods
 }
 
-// lacks returns which pods that have existed for longer than this are not in the used amounts; empty if
-// all are.
-func (j *judge) lacks(at time.Time, after time.Duration) string {
+// lacks returns which pods that have existed for longer than this, and which jobs that have held quota for longer, are not
+// in the used amounts, and how many pods are not; empty if all are.
+func (j *judge) lacks(at time.Time, after time.Duration) (string, int) {
 	for _, node := range j.tree {
-		pods := Amounts{}
-		var names []string
-		for _, p := range j.pods {
-			if node.has(p.Namespace) && p.counts(at, after) {
-				pods.add(p.Requests)
-				names = append(names, p.Namespace+"/"+p.Name)
-			}
+		uses := Amounts{}
+		for _, u := range j.byJob(node, at, after, after) {
+			delete(u.held, MaxJobs)
+			uses.add(u.held.max(u.pods))
 		}
-		slices.Sort(names)
-		for name, requested := range pods {
-			if used := j.used[node.Path][name]; used < requested {
-				return fmt.Sprintf("%s has used %d of %s, and its pods request %d: %v", node.Path, used, name, requested, names)
+		for name, needed := range uses {
+			if used := j.used[node.Path][name]; used < needed {
+				pods, names := j.fewest(node, at, after, name, needed-used)
+				return fmt.Sprintf("%s has used %d of %s, and its jobs and pods use %d; pods: %v", node.Path, used, name, needed, names), pods
 			}
 		}
 	}
-	return ""
+	return "", 0
+}
+
+// fewest returns the smallest number of pods that request this much, and the names of all that may.
+func (j *judge) fewest(node Node, at time.Time, after time.Duration, resource string, amount int64) (count int, names []string) {
+	var requests []int64
+	for _, p := range j.pods {
+		if node.has(p.Namespace) && p.counts(at, after) && p.Requests[resource] > 0 {
+			requests = append(requests, p.Requests[resource])
+			names = append(names, p.Namespace+"/"+p.Name)
+		}
+	}
+	slices.Sort(names)
+	slices.Sort(requests)
+	for _, request := range slices.Backward(requests) {
+		if amount <= 0 {
+			break
+		}
+		amount -= request
+		count++
+	}
+	return count, names
 }
 
 // maxViolations is how many are kept. One cause usually has many.

@@ -98,13 +98,19 @@ func TestJudge(t *testing.T) {
 		{name: "a status contains all pods",
 			story: new(story).at(0, pods("a", "one", 3)).at(8, status(3, 3))},
 		{name: "a status without a pod is wrong",
-			story: new(story).at(0, pods("a", "one", 3)).at(7.1, status(3, 2)), want: "root/all/a has used 2000 of cpu, and its pods request 3000"},
+			story: new(story).at(0, pods("a", "one", 3)).at(7.1, status(3, 2)), want: "root/all/a has used 2000 of cpu, and its jobs and pods use 3000"},
 		{name: "a status may lack a pod that was created after its preparation",
 			story: new(story).at(0, pods("a", "one", 3)).at(6.9, status(0, 0))},
 		{name: "but another status must follow",
 			story: new(story).at(0, status(0, 0)).at(1, pods("a", "one", 3)).at(13.1, pods("b", "other", 1)), want: "the last status does not contain"},
 		{name: "within the intervals of publication",
 			story: new(story).at(0, status(0, 0)).at(1, pods("a", "one", 3)).at(12.9, pods("b", "other", 1))},
+		{name: "a status contains what was admitted, beside the pods of others",
+			story: new(story).at(0, admitted("a", "one", 1)).at(0, pods("a", "other", 2)).at(8, status(3, 3))},
+		{name: "a status with less is wrong",
+			story: new(story).at(0, admitted("a", "one", 1)).at(0, pods("a", "other", 2)).at(8, status(2, 2)), want: "has used 2000 of cpu, and its jobs and pods use 3000"},
+		{name: "unless it was admitted after its preparation",
+			story: new(story).at(0, pods("a", "other", 2)).at(3, admitted("a", "one", 1)).at(8, status(2, 2))},
 		{name: "while the controller runs",
 			story: new(story).at(0, status(0, 0)).at(1, pods("a", "one", 3)).at(14, pods("b", "other", 1)),
 			down:  []Span{{start.Add(2 * time.Second), start.Add(3 * time.Second)}}},
@@ -137,5 +143,14 @@ func TestTheVerdictCountsWhatWasVerified(t *testing.T) {
 	v := Judge(tree, s.events, nil, delay)
 	if v.Admissions != 2 || v.Decided != 1 || v.Statuses != 2 || v.Moments != 3 || v.Lag != 1500*time.Millisecond || len(v.Violations) != 0 {
 		t.Errorf("%+v", v)
+	}
+}
+
+// Two of three pods are enough to explain the difference. Whatever follows counts until a status has all of them.
+func TestPodsThatAreNotChargedAreCountedBySeconds(t *testing.T) {
+	s := new(story).at(0, status(1, 1)).at(0, pods("a", "one", 1)).at(0, pods("a", "two", 1)).at(0, pods("a", "three", 1)).
+		at(13, status(1, 1)).at(14, pods("b", "other", 1)).at(16, status(4, 3)).at(20, pods("b", "another", 1))
+	if v := Judge(tree, s.events, nil, delay); v.Uncharged != 2*3*time.Second {
+		t.Errorf("%v, want 6 pod-seconds: %+v", v.Uncharged, v)
 	}
 }

@@ -184,7 +184,7 @@ func (r *Record) Shows(tree []Node) (bool, string) {
 			j.pods[uid] = &pod{Pod: podOf(p)}
 		}
 	}
-	lacks := j.lacks(time.Now(), 0)
+	lacks, _ := j.lacks(time.Now(), 0)
 	return lacks == "", lacks
 }
 

@@ -1,5 +1,5 @@
-// Package plan draws what a random test does: jobs of several kinds, and steps that edit, copy, suspend,
-// delete and orphan them, and that kill the programs. A seed determines the plan completely.
+// Package plan draws what a random test does: jobs of several kinds, steps that edit, copy, suspend,
+// delete and orphan them, steps that kill the programs, and attacks. A seed determines the plan completely.
 //
 // Invariants. Each job is submitted once, and ends by exactly one of the steps End, Delete and Orphan.
 // Each orphaned job is cleared later. Steps only concern jobs that were submitted and not ended. A program
@@ -19,6 +19,8 @@ type Kind struct {
 	Endless bool
 	// Unstoppable: suspending a job does not end its pods.
 	Unstoppable bool
+	// Parts: there are objects between the job and its pods.
+	Parts bool
 }
 
 // Op is what a step does.
@@ -41,6 +43,9 @@ const (
 	// Orphan deletes the job and keeps its pods, and Clear deletes those.
 	Orphan Op = "orphan"
 	Clear  Op = "clear"
+
+	// Try is an attack on the job.
+	Try Op = "attack"
 
 	// Await waits until the status of the tree shows all pods.
 	Await Op = "await the status of the tree"
@@ -73,12 +78,15 @@ type Step struct {
 	Op      Op
 	Job     int
 	Workers int
+	Attack  Attack
 }
 
 func (s Step) String() string {
 	switch {
 	case s.Job == 0:
 		return string(s.Op)
+	case s.Op == Try:
+		return fmt.Sprintf("%s job %d: %s", s.Op, s.Job, s.Attack)
 	case s.Op == Scale:
 		return fmt.Sprintf("%s job %d to %d workers", s.Op, s.Job, s.Workers)
 	}
@@ -108,9 +116,9 @@ const (
 	longestDown = 4
 )
 
-// New draws a plan with this number of jobs of the kinds, in this number of namespaces.
-func New(seed uint64, jobs, places int, kinds []Kind) Plan {
-	d := &drawing{chance: rand.New(rand.NewPCG(seed, 0)), most: jobs, places: places, kinds: kinds, nextKill: jobsPerKill}
+// New draws a plan with this number of jobs of the kinds, in this number of namespaces, and this number of attacks.
+func New(seed uint64, jobs, places int, kinds []Kind, attacks int) Plan {
+	d := &drawing{chance: rand.New(rand.NewPCG(seed, 0)), most: jobs, places: places, kinds: kinds, nextKill: jobsPerKill, attacks: attacks}
 	for d.step() {
 	}
 	return d.plan
@@ -124,8 +132,11 @@ type drawing struct {
 	kinds  []Kind
 	plan   Plan
 
-	// bag has the kinds that are drawn next, so that each is drawn equally often.
-	bag []Kind
+	// bag has the kinds that are drawn next, so that each is drawn equally often, and tries the attacks.
+	bag   []Kind
+	tries []Attack
+	// attacks is the number of attacks that are left.
+	attacks int
 	// living are the jobs that were submitted and not ended, the oldest first.
 	living   []*job
 	orphaned []int
@@ -192,13 +203,15 @@ func (d *drawing) options() []option {
 	more := submitted < d.most && alive < window
 	done := submitted == d.most
 	suspended, stoppable := d.those(true), d.those(false)
+	targets := d.targets()
 	offer(8, more, func() { d.submit(nil) })
 	offer(1, more && alive > 0, func() { d.submit(d.any(d.living)) })
 	offer(5, alive > 0 && !done, d.scale)
 	offer(1, len(stoppable) > 0 && !done, func() { d.suspend(d.any(stoppable), true) })
 	offer(2, len(suspended) > 0, func() { d.suspend(d.any(suspended), false) })
+	offer(8, len(targets) > 0, func() { d.attack(d.any(targets)) })
 	// The oldest jobs end first, because they are admitted first.
-	offer(4, alive > window/2 || done && alive > 0, func() { d.end(d.any(d.living[:(alive+1)/2])) })
+	offer(4, alive > window/2 || done && alive > 0 && len(targets) == 0, func() { d.end(d.any(d.living[:(alive+1)/2])) })
 	offer(2, len(d.orphaned) > 0, d.clear)
 	offer(100, d.restart == "" && submitted >= d.nextKill, d.kill)
 	return options

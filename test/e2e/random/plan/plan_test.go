@@ -5,27 +5,27 @@ import (
 	"testing"
 )
 
-var someKinds = []Kind{{Name: "Job"}, {Name: "RayCluster", Endless: true}, {Name: "Workflow", Unstoppable: true}}
+var someKinds = []Kind{{Name: "Job"}, {Name: "RayCluster", Endless: true}, {Name: "Workflow", Unstoppable: true}, {Name: "JobSet", Parts: true}}
 
-const someJobs = 100
+const someJobs, someAttacks = 100, 400
 
 func TestASeedDeterminesThePlan(t *testing.T) {
-	one := New(7, someJobs, 3, someKinds)
-	if !reflect.DeepEqual(one, New(7, someJobs, 3, someKinds)) {
+	one := New(7, someJobs, 3, someKinds, someAttacks)
+	if !reflect.DeepEqual(one, New(7, someJobs, 3, someKinds, someAttacks)) {
 		t.Error("the same seed gives another plan")
 	}
-	if reflect.DeepEqual(one, New(8, someJobs, 3, someKinds)) {
+	if reflect.DeepEqual(one, New(8, someJobs, 3, someKinds, someAttacks)) {
 		t.Error("another seed gives the same plan")
 	}
 }
 
 func TestAPlanHasStepsOfAllKinds(t *testing.T) {
 	count := map[Op]int{}
-	p := New(1, someJobs, 3, someKinds)
+	p := New(1, someJobs, 3, someKinds, someAttacks)
 	for _, s := range p.Steps {
 		count[s.Op]++
 	}
-	for _, op := range []Op{Submit, Copy, Scale, Suspend, Resume, End, Delete, Orphan, Clear, Await, KillController, StartController, KillExtensions, StartExtensions} {
+	for _, op := range []Op{Submit, Copy, Scale, Suspend, Resume, End, Delete, Orphan, Clear, Try, Await, KillController, StartController, KillExtensions, StartExtensions} {
 		if count[op] == 0 {
 			t.Errorf("no step is to %s", op)
 		}
@@ -33,12 +33,39 @@ func TestAPlanHasStepsOfAllKinds(t *testing.T) {
 	if count[Submit]+count[Copy] != someJobs || len(p.Jobs) != someJobs {
 		t.Errorf("%d submissions, %d copies and %d jobs, want %d jobs", count[Submit], count[Copy], len(p.Jobs), someJobs)
 	}
+	if count[Try] != someAttacks {
+		t.Errorf("%d attacks, want %d", count[Try], someAttacks)
+	}
 	for _, j := range p.Jobs {
 		if j.Workers < 1 || j.Workers > MaxWorkers || j.MilliCPU < 1 || j.MilliCPU > MaxMilliCPU || j.MebiByte < 1 || j.MebiByte > MaxMebiByte || j.Place >= 3 {
 			t.Errorf("job %d is out of bounds: %+v", j.Number, j)
 		}
 		if j.CopyOf != 0 && p.Job(j.CopyOf).Kind != j.Kind {
 			t.Errorf("job %d is a %s, but a copy of a %s", j.Number, j.Kind, p.Job(j.CopyOf).Kind)
+		}
+	}
+}
+
+func TestThereAreAttacksWithEveryIdentityVerbAndField(t *testing.T) {
+	made := map[Attack]int{}
+	p := New(1, someJobs, 3, someKinds, someAttacks)
+	for _, s := range p.Steps {
+		if s.Op != Try {
+			continue
+		}
+		made[s.Attack]++
+		if j := p.Job(s.Job); j.Place == 0 || s.Attack.Object == Part && j.Kind != "JobSet" {
+			t.Errorf("%s, which is a %s in place %d", s, j.Kind, j.Place)
+		}
+	}
+	for _, a := range attacks() {
+		if made[a] == 0 {
+			t.Errorf("never: %s", a)
+		}
+	}
+	for _, s := range New(1, someJobs, 3, someKinds, 0).Steps {
+		if s.Op == Try {
+			t.Fatal("there is an attack although none is wanted")
 		}
 	}
 }
@@ -56,7 +83,7 @@ const (
 func TestStepsFollowTheLifeOfTheirJob(t *testing.T) {
 	lasts := map[Op]life{Submit: living, Copy: living, End: ended, Delete: ended, Orphan: orphaned, Clear: ended}
 	for seed := range uint64(20) {
-		p := New(seed, someJobs, 3, someKinds)
+		p := New(seed, someJobs, 3, someKinds, someAttacks)
 		jobs := map[int]life{}
 		var down Op
 		for i, s := range p.Steps {
