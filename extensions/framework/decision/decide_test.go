@@ -175,7 +175,7 @@ func TestDecide(t *testing.T) {
 		{"a marked job that has run for a while when first seen is left alone, and that is reported", job(unsuspend, runs), nil, same(), late, Decision{NotQueued: true}},
 		{"a new one that runs already is suspended: a webhook may have added its mark", job(unsuspend, runs), nil, same(), quick, Decision{Action: HoldLate}},
 		{"unless that may never stop it", job(unsuspend, runs, unstoppable), nil, same(), quick, Decision{NotQueued: true}},
-		{"nor does a new released job that runs, whose unit is gone", job(released, runs), nil, nil, quick, Decision{}},
+		{"a new released job that runs gets its lost unit again", job(released, runs), nil, nil, quick, Decision{Action: RestoreUnit}},
 		{"a job without a mark that runs when first seen gets no report", job(unsuspend, unmarked, runs), nil, nil, quick, Decision{}},
 		{"nor does a job of another queue", job(unsuspend, foreigner, runs), nil, nil, late, Decision{}},
 		{"nor does one that has ended", job(unsuspend, runs, ended), nil, nil, late, Decision{}},

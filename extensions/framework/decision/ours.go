@@ -19,19 +19,19 @@ var parts = kinds.Parts()
 // the job is queued itself. Anybody can write the reference, so it says nothing of whether that object exists.
 func PartOf(job schema.GroupKind, object metav1.Object) *metav1.OwnerReference {
 	owner := metav1.GetControllerOf(object)
-	if owner == nil || object.GetAnnotations()[wellknown.NotPartOfAnnotation] == string(owner.UID) {
-		return nil
-	}
-	if !IsPart(job, owner) {
+	if owner == nil || object.GetAnnotations()[wellknown.NotPartOfAnnotation] == string(owner.UID) || !IsPart(job, groupKindOf(owner)) {
 		return nil
 	}
 	return owner
 }
 
-// IsPart reports whether the operator of the kind of the controller creates jobs of the kind as parts.
-func IsPart(job schema.GroupKind, owner *metav1.OwnerReference) bool {
-	gv, err := schema.ParseGroupVersion(owner.APIVersion)
-	return err == nil && slices.Contains(parts, kinds.Part{Part: job, Of: gv.WithKind(owner.Kind).GroupKind()})
+// IsPart reports whether the operator of a kind creates jobs of the first kind as parts.
+func IsPart(job, of schema.GroupKind) bool {
+	return slices.Contains(parts, kinds.Part{Part: job, Of: of})
+}
+
+func groupKindOf(owner *metav1.OwnerReference) schema.GroupKind {
+	return schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind()
 }
 
 // HasParts reports whether jobs of a kind have other jobs as parts.

@@ -25,6 +25,8 @@ const (
 	silentAfter = 3 * time.Second
 	// askAgain is when to check again whether Kueue is installed.
 	askAgain = time.Minute
+	// collectedAtMost is how long the garbage collector may need to delete a part of a deleted job.
+	collectedAtMost = 30 * time.Second
 )
 
 // explain keeps an event on the job that says what holds it, as long as something does. It returns when to
@@ -176,6 +178,10 @@ func (r *reconciler) explainPart(ctx context.Context, o *observation) (*events.E
 			return nil, time.Second
 		}
 		if known && object == nil {
+			// Some operators copy the annotation of a release to the parts, and these end with their job.
+			if left := r.memory.since(o.job.GetUID(), isOrphan, true, o.now).Add(collectedAtMost).Sub(o.now); left > 0 && o.state.Released != "" {
+				return nil, left
+			}
 			r.memory.setLost(o.job.GetUID(), owner.UID)
 			return nil, retryMin // it is queued itself
 		}
@@ -211,7 +217,7 @@ func (r *reconciler) creatorHolds(ctx context.Context, o *observation) string {
 		return ""
 	}
 	name := holder.Spec.ConsumerRef.Kind + " " + holder.Spec.ConsumerRef.Name
-	if decision.IsPart(r.kind, owner) {
+	if decision.IsPart(r.kind, groupKindOf(owner)) {
 		return fmt.Sprintf("%[1]s controls the job and holds quota, and may wait for it: if the operator of %[1]s created the job, an administrator can list the operator (chart value managedNamespaces.operators); delete the job then, so that it is created again", name)
 	}
 	return fmt.Sprintf("%[1]s, a step of which created the job, holds quota, and may wait for it: if the quota has no room for both, delete one of them, or give it more", name)

@@ -131,6 +131,8 @@ const (
 	isNotQueued
 	// isMarkedLate: the job got its mark after its creation.
 	isMarkedLate
+	// isOrphan: the controller of the job does not exist.
+	isOrphan
 	// isSilent: the controller has written nothing to the unit of the job.
 	isSilent
 	facts

@@ -209,6 +209,9 @@ func (r *reconciler) observe(key types.NamespacedName, job framework.Object, uni
 		ShowsQueuing: shows,
 		Created:      job.GetCreationTimestamp().Time,
 	}}
+	if unit == nil && o.state.Released != "" && o.state.Foreign == "" && r.isChargedToCreator(job) {
+		o.state.Foreign = "the job that created it holds quota for it"
+	}
 	waits := unit != nil && (unit.Status.Phase.Waits() || unit.Status.Phase == v1alpha1.PhaseReserved)
 	dequeued := unit != nil && unit.Status.Phase == v1alpha1.PhaseDequeued
 	released := dequeued && o.state.Released == decision.Attempt(unit)

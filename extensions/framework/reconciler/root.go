@@ -60,6 +60,23 @@ func (r *reconciler) unitOfOwner(namespace string, owner *metav1.OwnerReference)
 	return nil
 }
 
+// isChargedToCreator reports whether a job without a unit is what is left of another one whose unit keeps its quota: its
+// release was that of the other one, whose operator copied the annotation.
+func (r *reconciler) isChargedToCreator(job framework.Object) bool {
+	for _, other := range r.all() {
+		name := job.GetLabels()[other.described.PodLabel.Key]
+		if name == "" || other.described.PodLabel.IsUID || !decision.IsPart(r.kind, other.kind) {
+			continue
+		}
+		for _, unit := range r.units.of(other.kind, types.NamespacedName{Namespace: job.GetNamespace(), Name: name}) {
+			if unit.Status.Phase.HoldsQuota() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // holderOf returns the unit of the nearest of the controllers above an object that has one; nil if none has.
 func (r *reconciler) holderOf(ctx context.Context, namespace string, owner *metav1.OwnerReference) (*v1alpha1.QueueUnit, error) {
 	for range maxAbove {

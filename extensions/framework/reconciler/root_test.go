@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
 	"kube-queue.dev/kube-queue/extensions/job"
+	"kube-queue.dev/kube-queue/extensions/rayjob"
 	"kube-queue.dev/kube-queue/extensions/workflow"
 )
 
@@ -47,7 +49,7 @@ func above(t *testing.T, objects map[string]metav1.ObjectMeta) (*reconciler, *sp
 	}))
 	t.Cleanup(server.Close)
 	said := &spoken{}
-	f, err := New(Options{Config: &rest.Config{Host: server.URL}, Adapters: []framework.Adapter{job.New(), workflow.New()}, Events: said, Clock: clocktesting.NewFakeClock(noon)})
+	f, err := New(Options{Config: &rest.Config{Host: server.URL}, Adapters: []framework.Adapter{job.New(), workflow.New(), rayjob.New()}, Events: said, Clock: clocktesting.NewFakeClock(noon)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,6 +126,41 @@ func TestAMarkedJobWithAControllerIsQueuedOrSaysWhyNot(t *testing.T) {
 	}
 }
 
+// KubeRay copies the annotations of a RayJob to its RayCluster, which the garbage collector deletes soon after it.
+func TestAReleasedPartOfADeletedJobIsNotQueuedBeforeItIsDeleted(t *testing.T) {
+	r, _ := above(t, nil)
+	object := marked()
+	object.Annotations[wellknown.ReleasedAnnotation] = "1"
+	object.OwnerReferences = controlledBy("jobset.x-k8s.io/v1alpha2", "JobSet", "set", "s")
+	object.Spec.Suspend, object.Status = nil, batchv1.JobStatus{Active: 1, Ready: new(int32(1))}
+	var got []decision.Action
+	for _, at := range []time.Duration{0, 29 * time.Second, 31 * time.Second, 32 * time.Second} {
+		o, decided, err := r.decide(queuedKey, object, nil, noon.Add(at))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.explain(t.Context(), o, decided)
+		got = append(got, decided.Action)
+	}
+	if want := []decision.Action{"", "", "", decision.RestoreUnit}; !slices.Equal(got, want) {
+		t.Errorf("decided is %q, not %q", got, want)
+	}
+}
+
+// KubeRay copies the annotations of a RayJob. What is left of one whose deletion orphans it is charged to its unit.
+func TestAnOrphanGetsNoUnitWhileThatOfItsCreatorHoldsQuota(t *testing.T) {
+	for phase, want := range map[v1alpha1.QueueUnitPhase]decision.Action{v1alpha1.PhaseRunning: decision.Nothing, v1alpha1.PhaseSucceeded: decision.RestoreUnit} {
+		r, _ := above(t, nil)
+		r.hasUnit(t, "ray.io/v1", "RayJob", "creator", "c", phase)
+		orphan := jobWith(map[string]string{wellknown.ReleasedAnnotation: "1"})
+		orphan.Labels = map[string]string{"ray.io/originated-from-cr-name": "creator"}
+		orphan.Spec.Suspend, orphan.Status = nil, batchv1.JobStatus{Active: 1, Ready: new(int32(1))}
+		if _, decided, err := r.decide(queuedKey, orphan, nil, noon); err != nil || decided.Action != want {
+			t.Errorf("%s: decided is %+v %v, not %q", phase, decided, err, want)
+		}
+	}
+}
+
 // A job that has a unit does not lose it because its controller is not cached yet, for example after a restart.
 func TestAQueuedJobKeepsItsUnitUntilItsControllerIsSeen(t *testing.T) {
 	r, _ := above(t, nil)
@@ -139,7 +176,7 @@ func TestAQueuedJobKeepsItsUnitUntilItsControllerIsSeen(t *testing.T) {
 	}
 }
 
-// A Workflow that waits for a Job of its step, which waits for the quota of the Workflow, waits for ever.
+// A Workflow that waits for a Job of its step, which waits for the quota of the Workflow, waits forever.
 func TestAJobThatWaitsForQuotaOfItsCreatorSaysSo(t *testing.T) {
 	step := map[string]metav1.ObjectMeta{"pods/step": {Name: "step", UID: "p", OwnerReferences: controlledBy("argoproj.io/v1alpha1", "Workflow", "w", "w")}}
 	for _, test := range []struct {

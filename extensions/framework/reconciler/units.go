@@ -7,8 +7,10 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
 	"kube-queue.dev/kube-queue/pkg/lenient"
+	"kube-queue.dev/kube-queue/pkg/lifecycle"
 )
 
 const (
@@ -116,7 +118,7 @@ func (c *unitCache) indexed(index, value string) []*v1alpha1.QueueUnit {
 // these and its request.
 func slimUnit(unit *v1alpha1.QueueUnit) {
 	unit.ManagedFields = nil
-	unit.Annotations = decision.ParametersOf(unit)
+	unit.Annotations = lifecycle.Restored(decision.ParametersOf(unit), unit.Annotations[wellknown.ReleasedAnnotation])
 	if _, _, ours := jobOf(unit); !ours || unit.Status.Phase.Ended() {
 		spec := v1alpha1.QueueUnitSpec{ConsumerRef: unit.Spec.ConsumerRef}
 		status := v1alpha1.QueueUnitStatus{Phase: unit.Status.Phase}
