@@ -30,8 +30,8 @@ import (
 const (
 	// tryTimeout is the timeout of a write and of the reads around it. The write itself has a shorter timeout.
 	tryTimeout = 15 * time.Second
-	// denialPeriod is how long nothing is written to a unit after the API server has denied it.
-	denialPeriod = 5 * time.Minute
+	// refusalPeriod is how long nothing is written to a unit after the API server has denied a write.
+	refusalPeriod = 5 * time.Minute
 )
 
 // applier carries out plans. It tries each write until the outcome is known, and puts the outcome
@@ -107,8 +107,8 @@ func (a *applier) write(ctx context.Context, w *pendingWrite) {
 		a.inbox.put(written(w.Write, version, w.at.Time))
 		return
 	case isDenied(err):
-		logger.Error(err, "The API server denies to write the status of the unit; trying again later", "after", denialPeriod)
-		a.inbox.put(denied(w.Write, err, a.clock.Now().Add(denialPeriod)))
+		logger.Error(err, "The API server denies to write the status of the unit; trying again later", "after", refusalPeriod)
+		a.inbox.put(denied(w.Write, err, a.clock.Now().Add(refusalPeriod)))
 		return
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err): // quota is given back only if a second answer says that the unit is gone
 		var unit lenient.Object
@@ -245,7 +245,7 @@ func refused(w *scheduler.Write, unit lenient.Object) input {
 		if unit != nil {
 			now, err := l.reader.readComplete(unit)
 			if err != nil {
-				denied(w, fmt.Errorf("unit %s cannot be read: %w", w.Key, err), l.now.Add(denialPeriod))(l)
+				denied(w, fmt.Errorf("unit %s cannot be read: %w", w.Key, err), l.now.Add(refusalPeriod))(l)
 				return
 			}
 			event.Now = &now
@@ -264,6 +264,6 @@ func denied(w *scheduler.Write, why error, until time.Time) input {
 				until.UTC().Format(time.RFC3339), why)}})
 		l.emit(notice(w, wellknown.EventStatusDenied, fmt.Sprintf("The API server denies kube-queue-controller to write the status of the unit, "+
 			"so nothing is decided about its job. It is tried again every %v, and when the unit changes. Ask an administrator to correct the policy or the role: %v",
-			denialPeriod, why)))
+			refusalPeriod, why)))
 	}
 }

@@ -61,7 +61,7 @@ type Config struct {
 	// quota. If zero, the constant of this name applies.
 	PublishInterval time.Duration
 	// UnrenewedUnitTimeout is how long a unit that was created by hand holds quota after its admission or its
-	// last renewal; 0 means for ever.
+	// last renewal; 0 means forever.
 	UnrenewedUnitTimeout time.Duration
 	// Workers is the maximum number of concurrent status writes.
 	Workers int

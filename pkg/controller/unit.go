@@ -3,7 +3,6 @@ package controller
 import (
 	"fmt"
 	"strconv"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -196,8 +195,8 @@ func (r unitReader) readUnless(unit *schedulingv1alpha1.QueueUnit, fault error) 
 			Kind:      r.kinds.of(unit.Spec.ConsumerRef.Kind),
 			QuotaName: unit.Spec.QuotaName, Priority: unit.Spec.Priority, Submitted: submitted(unit),
 			Phase: phaseOf(unit.Status.Phase), Attempts: unit.Status.Attempts, Quota: unit.Status.Quota,
-			MaxTime:  time.Duration(ptr.Deref(unit.Spec.MaximumExecutionTimeSeconds, 0)) * time.Second,
-			Inactive: !ptr.Deref(unit.Spec.Active, true), Unstoppable: unit.Spec.Unstoppable != "",
+			MaxSeconds: ptr.Deref(unit.Spec.MaximumExecutionTimeSeconds, 0),
+			Inactive:   !ptr.Deref(unit.Spec.Active, true), Unstoppable: unit.Spec.Unstoppable != "",
 			OverQuota:   unit.Status.Phase.HoldsQuota() && lifecycle.IsOverQuota(unit),
 			Unscheduled: unit.Status.Phase.HoldsQuota() && lifecycle.IsUnscheduled(unit),
 			AwaitsPods:  lifecycle.AwaitsPods(unit),

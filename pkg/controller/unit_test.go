@@ -209,8 +209,8 @@ func TestWhatEndsARunIsReadFromTheUnit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !u.Inactive || u.MaxTime != 90*time.Second || !u.DequeuedAt.Equal(released) {
-		t.Errorf("inactive %t, may run for %v, released %v", u.Inactive, u.MaxTime, u.DequeuedAt)
+	if !u.Inactive || u.MaxSeconds != 90 || !u.DequeuedAt.Equal(released) {
+		t.Errorf("inactive %t, may run for %d s, released %v", u.Inactive, u.MaxSeconds, u.DequeuedAt)
 	}
 	if u.Quota != "root/a" { // to which it stays charged when that group is gone
 		t.Errorf("it holds quota of %q", u.Quota)

@@ -48,7 +48,7 @@ type branch struct {
 	in    *queue.Heap[*branch]
 	// order decides between equal shares. It is unique.
 	order int
-	place int
+	place int32
 }
 
 func newHeap() *queue.Heap[*branch] {
@@ -57,7 +57,7 @@ func newHeap() *queue.Heap[*branch] {
 			return by < 0
 		}
 		return a.order < b.order
-	}, func(b *branch) *int { return &b.place })
+	}, func(b *branch) *int32 { return &b.place })
 }
 
 // newBranches sorts the candidates into branches. The order of candidates with equal keys does not matter.

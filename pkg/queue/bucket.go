@@ -18,7 +18,7 @@ type bucket struct {
 	// open is whether there may be room for some of the shapes.
 	open bool
 	// place is the position in the heap of the space.
-	place int
+	place int32
 }
 
 // bucketEntry is the entry of a shape in a bucket. The zero bucketEntry is in none.

@@ -7,12 +7,12 @@ import "slices"
 type Heap[T any] struct {
 	elements []T
 	less     func(a, b T) bool
-	place    func(T) *int
+	place    func(T) *int32
 }
 
 // NewHeap returns a heap ordered by less. place returns where an element stores its position plus
 // one, 0 if it is in no heap.
-func NewHeap[T any](less func(a, b T) bool, place func(T) *int) *Heap[T] {
+func NewHeap[T any](less func(a, b T) bool, place func(T) *int32) *Heap[T] {
 	return &Heap[T]{less: less, place: place}
 }
 
@@ -37,11 +37,11 @@ func (h *Heap[T]) All() []T { return h.elements }
 
 // Set adds the element, or moves it to its current position in the order.
 func (h *Heap[T]) Set(e T) {
-	i := *h.place(e) - 1
+	i := int(*h.place(e)) - 1
 	if i < 0 {
 		h.elements = append(h.elements, e)
 		i = len(h.elements) - 1
-		*h.place(e) = i + 1
+		*h.place(e) = int32(i + 1)
 	}
 	if !h.down(i) {
 		h.up(i)
@@ -50,7 +50,7 @@ func (h *Heap[T]) Set(e T) {
 
 // Remove removes the element if it is in the heap.
 func (h *Heap[T]) Remove(e T) {
-	i := *h.place(e) - 1
+	i := int(*h.place(e)) - 1
 	if i < 0 {
 		return
 	}
@@ -100,8 +100,8 @@ func (h *Heap[T]) inOrder(visit func(T) bool) {
 
 func (h *Heap[T]) swap(i, j int) {
 	h.elements[i], h.elements[j] = h.elements[j], h.elements[i]
-	*h.place(h.elements[i]) = i + 1
-	*h.place(h.elements[j]) = j + 1
+	*h.place(h.elements[i]) = int32(i + 1)
+	*h.place(h.elements[j]) = int32(j + 1)
 }
 
 func (h *Heap[T]) up(i int) {

@@ -45,13 +45,13 @@ func New(group quota.Group, policy Policy, index *WaitIndex) *Queue {
 		shapes:    map[string]*Shape{},
 		buckets:   map[quota.Space]*bucket{},
 		possible: NewHeap(func(a, b *Shape) bool { return a.head().Before(b.head()) },
-			func(s *Shape) *int { return &s.possiblePlace }),
+			func(s *Shape) *int32 { return &s.possiblePlace }),
 		ready: NewHeap(func(a, b *Shape) bool {
 			if a.late != b.late {
 				return b.late
 			}
 			return a.head().Before(b.head())
-		}, func(s *Shape) *int { return &s.readyPlace }),
+		}, func(s *Shape) *int32 { return &s.readyPlace }),
 	}
 }
 
@@ -76,7 +76,7 @@ func (q *Queue) push(item *Item, demand quota.Demand, key string) *Shape {
 	s := q.shapes[key]
 	if s == nil {
 		s = &Shape{Demand: demand, key: key, queue: q,
-			items: *NewHeap((*Item).Before, func(i *Item) *int { return &i.place })}
+			items: *NewHeap((*Item).Before, func(i *Item) *int32 { return &i.place })}
 		q.shapes[key] = s
 	}
 	isNew := s.Len() == 0

@@ -39,9 +39,12 @@ func demand(amount int64) quota.Demand {
 }
 
 func TestHeapIsASortedList(t *testing.T) {
-	type element struct{ value, place int }
+	type element struct {
+		value int
+		place int32
+	}
 	rapid.Check(t, func(t *rapid.T) {
-		h := queue.NewHeap(func(a, b *element) bool { return a.value < b.value }, func(e *element) *int { return &e.place })
+		h := queue.NewHeap(func(a, b *element) bool { return a.value < b.value }, func(e *element) *int32 { return &e.place })
 		var in []*element
 		t.Repeat(map[string]func(*rapid.T){
 			"add": func(t *rapid.T) {

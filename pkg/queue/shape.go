@@ -15,11 +15,11 @@ type Item struct {
 	Key string
 	// Priority orders items. The greater comes first.
 	Priority int32
+	place    int32
 	// Submitted orders items of the same priority, in microseconds since 1970.
 	Submitted int64
 
 	shape *Shape
-	place int
 }
 
 // Before reports whether the item is before the other in the order of a queue.
@@ -61,7 +61,7 @@ type Shape struct {
 	// served is when one of the items was last admitted; 0 if none was.
 	served int64
 
-	possiblePlace, readyPlace int
+	possiblePlace, readyPlace int32
 	// entry is under the Lack of the refusal. also are under what else may change the decision, which
 	// few have.
 	entry bucketEntry

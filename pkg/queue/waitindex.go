@@ -77,7 +77,7 @@ func (l *WaitIndex) nextWeight() uint64 {
 func (l *WaitIndex) placed(at *bucket) {
 	buckets := l.buckets[at.space]
 	if buckets == nil {
-		buckets = NewHeap(func(a, b *bucket) bool { return a.least() < b.least() }, func(s *bucket) *int { return &s.place })
+		buckets = NewHeap(func(a, b *bucket) bool { return a.least() < b.least() }, func(s *bucket) *int32 { return &s.place })
 		l.buckets[at.space] = buckets
 		l.bounds[at.space.Bound]++
 	}

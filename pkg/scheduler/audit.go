@@ -114,7 +114,7 @@ func (s *Scheduler) checkUnit(u *unit) error {
 	case u.Phase.holdsQuota() && u.Phase != Reserved && !u.Stopped && u.Inactive && !u.Evicted && !u.Over && !u.write.pending(Evict):
 		return fmt.Errorf("holds quota while inactive but no eviction is pending")
 	case u.endsAt() != 0 && u.timer.at == 0 && !u.write.pending(Evict):
-		return fmt.Errorf("has a maximum execution time of %v but no timer", u.MaxTime)
+		return fmt.Errorf("has a maximum execution time of %d s but no timer", u.MaxSeconds)
 	case u.Renewal != nil && u.dequeuedAt != 0 && (u.Phase == Dequeued || u.Phase == Running) && u.timer.at == 0:
 		return fmt.Errorf("must be renewed but has no timer")
 	}

@@ -89,7 +89,7 @@ type claim struct {
 	patientUntil instant
 	changes      uint64
 	idle         bool
-	place        int
+	place        int32
 }
 
 func newClaims(opts Options) claims {
@@ -100,7 +100,7 @@ func newClaims(opts Options) claims {
 func newFailedClaims() *queue.Heap[*claim] {
 	return queue.NewHeap(func(a, b *claim) bool {
 		return cmp.Or(cmp.Compare(a.retryAt, b.retryAt), cmp.Compare(a.unit.item.Key, b.unit.item.Key)) < 0
-	}, func(c *claim) *int { return &c.place })
+	}, func(c *claim) *int32 { return &c.place })
 }
 
 // forget drops all entries together with the backend. Evictions that were not sent are withdrawn.

@@ -84,10 +84,10 @@ type Facts struct {
 	Backoff *quota.Refusal
 	// Checking is what admission checks have decided; nil if none was ever asked.
 	Checking *Checking
-	// MaxTime is how long the unit may run after its release; 0 means without a limit.
-	MaxTime  time.Duration
-	Priority int32
-	Attempts int32
+	// MaxSeconds is how long the unit may run after its release; 0 means without a limit.
+	MaxSeconds int32
+	Priority   int32
+	Attempts   int32
 	// Requeues is how often the unit has given its quota back because of its owner in a short time.
 	Requeues int32
 	// Kind is the kind of the job.

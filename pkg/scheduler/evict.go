@@ -41,14 +41,14 @@ func (s *Scheduler) eviction(u *unit, now time.Time) *quota.Refusal {
 		return nil
 	}
 	return &quota.Refusal{Reason: wellknown.ReasonMaximumExecutionTime, Sentence: fmt.Sprintf(
-		"the job exceeded its maximum execution time of %d s (annotation %s)", u.MaxTime/time.Second, wellknown.MaxExecTimeAnnotation)}
+		"the job exceeded its maximum execution time of %d s (annotation %s)", u.MaxSeconds, wellknown.MaxExecTimeAnnotation)}
 }
 
 // endsAt returns when a unit with a maximum execution time must be evicted; 0 if never. A reserved unit
 // does not run yet.
 func (u *unit) endsAt() instant {
-	if u.MaxTime == 0 || u.dequeuedAt == 0 || u.Phase != Dequeued && u.Phase != Running || u.Evicted || u.Stopped || u.Over {
+	if u.MaxSeconds == 0 || u.dequeuedAt == 0 || u.Phase != Dequeued && u.Phase != Running || u.Evicted || u.Stopped || u.Over {
 		return 0
 	}
-	return u.dequeuedAt.plus(u.MaxTime)
+	return u.dequeuedAt.plus(time.Duration(u.MaxSeconds) * time.Second)
 }

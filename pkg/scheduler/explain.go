@@ -105,16 +105,16 @@ type causeChange struct {
 	at    instant
 	queue *queueState
 	shape *queue.Shape
-	place int
+	place int32
 }
 
 func newExplainer() explainer {
 	return explainer{
 		changes: queue.NewHeap(func(a, b *causeChange) bool { return a.before(b) },
-			func(c *causeChange) *int { return &c.place }),
+			func(c *causeChange) *int32 { return &c.place }),
 		looks: queue.NewHeap(func(a, b *queueState) bool {
 			return cmp.Or(cmp.Compare(a.lookAt, b.lookAt), cmp.Compare(a.name, b.name)) < 0
-		}, func(l *queueState) *int { return &l.lookPlace }),
+		}, func(l *queueState) *int32 { return &l.lookPlace }),
 		history: map[*unit][]report{},
 	}
 }

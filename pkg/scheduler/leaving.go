@@ -128,9 +128,13 @@ func (s *Scheduler) stopFollowing(u *unit) {
 		return
 	}
 	v := u.leaving
+	released := v.planned
 	s.disown(u)
 	s.unplanRelease(u)
 	u.leaving = nil
+	if released != nil { // somebody may have relied on it
+		s.reviewClaims(released)
+	}
 	s.retryClaimant(v)
 }
 

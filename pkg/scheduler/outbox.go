@@ -45,10 +45,10 @@ type outbox struct {
 	seq uint64
 	// denied are the units to which nothing is written, because the API server would deny it, with until when.
 	// What is requested in the meantime is sent then.
-	denied denials
+	denied refusals
 }
 
-type denials map[*unit]instant
+type refusals map[*unit]instant
 
 // unitWrite is the part of a unit that belongs to the outbox.
 type unitWrite struct {

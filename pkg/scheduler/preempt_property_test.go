@@ -29,12 +29,24 @@ func (w *world) rest() {
 			}
 		}
 		if stopped == 0 {
-			return
+			if !w.isRoomKept() {
+				return
+			}
+			w.after(scheduler.DefaultEvictionTimeout) // the room of units that are evicted for other reasons is kept until then
 		}
 		if round > 200 {
 			w.t.Fatalf("there is no end of evictions: %s", w.story(12))
 		}
 	}
+}
+
+func (w *world) isRoomKept() bool {
+	for _, u := range w.units {
+		if u.Phase == scheduler.Waiting && u.Reason == wellknown.ReasonPreempting {
+			return true
+		}
+	}
+	return false
 }
 
 // story describes the last writes that landed.

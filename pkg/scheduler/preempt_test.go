@@ -506,6 +506,22 @@ func TestAnEvictionMayBecomeThatForAnotherUnit(t *testing.T) {
 	expectReleased(t, w, "team/other")
 }
 
+func TestRoomOfAnEvictionThatIsTakenBackIsNotKept(t *testing.T) {
+	w := preempting(t, owning("team", nil, gpu("3")), "team")
+	w.exact = false
+	w.submit("team/one", gpu("2"), priority(100))
+	w.settle()
+	w.write("team/one", deactivate)
+	w.after(time.Second)
+	w.submit("team/two", gpu("3"), priority(900))
+	w.submit("team/small", gpu("1"), priority(1))
+	w.after(time.Second)
+	expectReleased(t, w, "team/one") // the room of team/one is kept for team/two
+	w.write("team/one", func(u *scheduler.Unit) { u.Inactive, u.Evicted, u.Eviction = false, false, scheduler.Eviction{} })
+	w.after(time.Minute)
+	expectReleased(t, w, "team/one", "team/small")
+}
+
 func TestJobsOfARemovedQuotaAreReclaimed(t *testing.T) {
 	w := reclaiming(t, owning("root", nil, cpu("10"), owning("a", cpu("6"), nil), owning("b", nil, nil)))
 	w.exact = false

@@ -9,7 +9,7 @@ import (
 )
 
 // Nothing shows when the work of a unit that was created by hand has ended, unless its owner says so. A unit
-// that its owner has forgotten would hold its quota for ever, so the owner renews it.
+// that its owner has forgotten would hold its quota forever, so the owner renews it.
 
 // Renewal is how long a unit that was created by hand holds quota. It must not be changed.
 type Renewal struct {

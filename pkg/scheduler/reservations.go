@@ -59,7 +59,7 @@ type reservation struct {
 type reservedAmount struct {
 	quota.Lack
 	reservation *reservation
-	place       int
+	place       int32
 }
 
 // reservedSpace holds what is reserved in one space, by queue.
@@ -71,7 +71,7 @@ type reservedSpace struct {
 type watch struct {
 	quota.Lack
 	reservation *reservation
-	place       int
+	place       int32
 }
 
 func newLedger(lender quota.Lender) *ledger {
@@ -130,7 +130,7 @@ func (g *ledger) change(a *reservedAmount, do func(*queue.Heap[*reservedAmount],
 	}
 	amounts := space.byQueue[l]
 	if amounts == nil {
-		amounts = queue.NewHeap(func(a, b *reservedAmount) bool { return a.Amount > b.Amount }, func(a *reservedAmount) *int { return &a.place })
+		amounts = queue.NewHeap(func(a, b *reservedAmount) bool { return a.Amount > b.Amount }, func(a *reservedAmount) *int32 { return &a.place })
 		space.byQueue[l] = amounts
 	}
 	before := greatest(amounts)
@@ -198,7 +198,7 @@ func (g *ledger) watchesOf(space quota.Space) *queue.Heap[*watch] {
 	if watches == nil {
 		watches = queue.NewHeap(func(a, b *watch) bool {
 			return cmp.Or(cmp.Compare(b.Amount, a.Amount), a.reservation.order(b.reservation)) < 0
-		}, func(w *watch) *int { return &w.place })
+		}, func(w *watch) *int32 { return &w.place })
 		g.watches[space] = watches
 	}
 	return watches

@@ -43,7 +43,7 @@ func quantities(list map[string]string) map[string]resource.Quantity {
 func cpu(n string) map[string]string { return map[string]string{"cpu": n} }
 
 func maxTime(d time.Duration) func(*scheduler.Unit) {
-	return func(u *scheduler.Unit) { u.MaxTime = d }
+	return func(u *scheduler.Unit) { u.MaxSeconds = int32(d / time.Second) }
 }
 
 // deactivate and activate change what the unit's spec says.

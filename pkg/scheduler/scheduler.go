@@ -127,7 +127,7 @@ type queueState struct {
 	// lookAt is when the explainer compares the first units of the queue. prompt is how many it corrects before
 	// others.
 	lookAt    instant
-	lookPlace int
+	lookPlace int32
 	prompt    promptBudget
 	counts    [Ended + 1]int
 	changed   bool
@@ -143,7 +143,7 @@ func New(opts Options) *Scheduler {
 	if opts.Backoff == (queue.Backoff{}) {
 		opts.Backoff = queue.DefaultBackoff()
 	}
-	denied := denials{}
+	denied := refusals{}
 	s := &Scheduler{
 		defaultPolicy: opts.Policy,
 		backoff:       opts.Backoff,

@@ -14,22 +14,22 @@ type timers struct {
 	// checks are the Reserved units of which an admission check may be late, with when it is.
 	checks map[*unit]instant
 	// denied are those of the outbox.
-	denied denials
+	denied refusals
 }
 
 // timer is the part of a unit that belongs to the timers.
 type timer struct {
 	// at is when the timer ends; 0 means never.
 	at    instant
-	place int
+	place int32
 }
 
-func newTimers(denied denials) timers {
+func newTimers(denied refusals) timers {
 	return timers{
 		checks: map[*unit]instant{}, denied: denied,
 		// Timers of the same time are in any order. Most are removed before they end, and an order
 		// among equals would cost more than everything else. See due.
-		units: queue.NewHeap(func(a, b *unit) bool { return a.timer.at < b.timer.at }, func(u *unit) *int { return &u.timer.place }),
+		units: queue.NewHeap(func(a, b *unit) bool { return a.timer.at < b.timer.at }, func(u *unit) *int32 { return &u.timer.place }),
 	}
 }
 

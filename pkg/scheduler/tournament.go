@@ -55,7 +55,7 @@ type branch struct {
 	share quota.Share
 	// jobs is the number of units of the branch that hold quota, if the number is limited.
 	jobs  int64
-	place int
+	place int32
 
 	// byJobs is whether the branches below compete for jobs.
 	byJobs bool
@@ -71,7 +71,7 @@ func newTournament(backend quota.Backend) *tournament {
 }
 
 func newBranches() *queue.Heap[*branch] {
-	return queue.NewHeap((*branch).before, func(b *branch) *int { return &b.place })
+	return queue.NewHeap((*branch).before, func(b *branch) *int32 { return &b.place })
 }
 
 func (b *branch) before(other *branch) bool {

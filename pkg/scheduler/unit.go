@@ -92,7 +92,7 @@ func (u *unit) update(seen *Unit) {
 		now = now.own()
 	}
 	if now.Phase == Ended {
-		now.QuotaName, now.Quota, now.Owner, now.Label = cmp.Or(now.QuotaName, u.QuotaName), cmp.Or(now.Quota, u.Quota), cmp.Or(now.Owner, u.Owner), cmp.Or(now.Label, u.Label)
+		now.Owner, now.Label = cmp.Or(now.Owner, u.Owner), cmp.Or(now.Label, u.Label)
 	}
 	sameDemand := u.keepGrant(&now)
 	if sameDemand && now.Elastic == nil {

@@ -65,7 +65,7 @@ type world struct {
 	wake     time.Time
 
 	// denied are the units, by UID, to which nothing may be written, with the version that was denied, until when.
-	denied map[string]denial
+	denied map[string]refusal
 	// landed are the writes that changed something, in order.
 	landed []scheduler.Write
 	// exact says that limits have not changed since the start, so that what the
@@ -78,7 +78,7 @@ type world struct {
 	forgets bool
 }
 
-type denial struct {
+type refusal struct {
 	version uint64
 	until   time.Time
 }
@@ -89,7 +89,7 @@ type news struct {
 }
 
 func newWorld(t failer, opts scheduler.Options, root tree.Node) *world {
-	w := &world{t: t, now: time.Unix(1_700_000_000, 0), names: resources.NewNames(), units: map[string]*scheduler.Unit{}, pods: map[string]pods.Pod{}, left: map[string]leftover{}, denied: map[string]denial{}, forged: map[string]bool{}, restored: map[string]int32{}, opts: opts, exact: true, set: map[string]scheduler.QueueChanged{}, checks: map[string]time.Duration{}}
+	w := &world{t: t, now: time.Unix(1_700_000_000, 0), names: resources.NewNames(), units: map[string]*scheduler.Unit{}, pods: map[string]pods.Pod{}, left: map[string]leftover{}, denied: map[string]refusal{}, forged: map[string]bool{}, restored: map[string]int32{}, opts: opts, exact: true, set: map[string]scheduler.QueueChanged{}, checks: map[string]time.Duration{}}
 	w.core = scheduler.New(opts)
 	w.plant(root)
 	return w
@@ -181,7 +181,9 @@ func (w *world) forge(key string, phase scheduler.Phase) {
 	}
 	w.exact = false // nobody asks whether it fits
 	w.forged[u.UID] = true
-	w.write(key, func(u *scheduler.Unit) { u.Phase, u.Attempts, u.DequeuedAt = phase, u.Attempts+1, w.now })
+	w.write(key, func(u *scheduler.Unit) {
+		u.Phase, u.Attempts, u.DequeuedAt, u.Restored = phase, u.Attempts+1, w.now, false
+	})
 }
 
 // forgeRelease writes that the checks of a Reserved unit have passed, unless its admission is being written.
@@ -254,7 +256,7 @@ func holds(u *scheduler.Unit) bool {
 
 // overran reports whether a unit has run for longer than it may.
 func (w *world) overran(u *scheduler.Unit) bool {
-	return (u.Phase == scheduler.Dequeued || u.Phase == scheduler.Running) && u.MaxTime > 0 && !w.now.Before(u.DequeuedAt.Add(u.MaxTime))
+	return (u.Phase == scheduler.Dequeued || u.Phase == scheduler.Running) && u.MaxSeconds > 0 && !w.now.Before(u.DequeuedAt.Add(time.Duration(u.MaxSeconds)*time.Second))
 }
 
 // expired reports whether a unit that was created by hand has held quota for longer than it may.
@@ -475,7 +477,7 @@ func (w *world) land(i int) {
 			if !w.expired(u) {
 				w.t.Fatalf("unit %s ends although it was renewed: %+v", u.Key, u)
 			}
-			u.Phase, u.Reason = scheduler.Ended, s.Reason
+			u.Phase, u.Reason, u.OverQuota, u.Unscheduled = scheduler.Ended, s.Reason, false, false
 		case scheduler.MarkOverQuota:
 			if !holds(u) || u.OverQuota {
 				w.t.Fatalf("unit %s is marked over quota in phase %d, marked %t", u.Key, u.Phase, u.OverQuota)
@@ -506,7 +508,7 @@ func (w *world) deny(i int) {
 	s := w.sent[i]
 	w.sent = slices.Delete(w.sent, i, i+1)
 	until := w.now.Add(30 * time.Second)
-	w.denied[s.UID] = denial{s.Version, until}
+	w.denied[s.UID] = refusal{s.Version, until}
 	if u := w.units[s.Key]; u != nil && u.UID == s.UID && holds(u) {
 		if _, version := w.core.VersionOf(s.Key); version < u.Version {
 			if _, was := w.forged[s.UID]; was {

@@ -18,7 +18,7 @@ type run struct {
 	// why is the reason of its eviction, and left the run time that is left when it has stopped.
 	why   wellknown.Reason
 	left  time.Duration
-	place int
+	place int32
 }
 
 // newRunning returns a heap of runs. Runs of the same time are ordered by name.
@@ -28,7 +28,7 @@ func (p *simulation) newRunning() *queue.Heap[*run] {
 			return a.until.Before(b.until)
 		}
 		return p.units[a.job].Key < p.units[b.job].Key
-	}, func(r *run) *int { return &r.place })
+	}, func(r *run) *int32 { return &r.place })
 }
 
 // release starts a job.

@@ -459,7 +459,9 @@ func TestWhatWouldAdmitAUnitThatIsFarBehindIsNotKnown(t *testing.T) {
 // The time follows from the maximum execution times of the units that hold the quota.
 func TestAUnitIsAdmittedAtTheLatestWhenOthersMustHaveEnded(t *testing.T) {
 	cl := newCluster(t, teams(), tree.Options{})
-	limited := func(d time.Duration) func(*scheduler.Unit) { return func(u *scheduler.Unit) { u.MaxTime = d } }
+	limited := func(d time.Duration) func(*scheduler.Unit) {
+		return func(u *scheduler.Unit) { u.MaxSeconds = int32(d / time.Second) }
+	}
 	cl.submit("a/one", cl.request("cpu", 4000), limited(time.Hour))
 	cl.submit("a/two", cl.request("cpu", 4000), limited(2*time.Hour))
 	first := cl.units["a/one"].DequeuedAt
