@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/ptr"
+
+	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
 // otherNamespaces is the key of all namespaces that have no entry of their own.
@@ -82,7 +84,7 @@ func parseAmount(text string, into corev1.ResourceRequirements) error {
 	if err := checkContainerResource(resourceName); err != nil {
 		return err
 	}
-	quantity, err := resource.ParseQuantity(value)
+	quantity, err := resources.Parse(value)
 	switch _, twice := list[resourceName]; {
 	case twice:
 		return fmt.Errorf("%s is listed twice; remove one amount", key)

@@ -48,6 +48,7 @@ func TestAdditionalResourcesThatCannotBeCountedAreRefused(t *testing.T) {
 		{"a key of quota trees", "a:requests.kube-queue/max-jobs=1", `resource "kube-queue/max-jobs" has a reserved prefix`},
 		{"no amount", "a:requests.cpu", `namespace "a": requests.cpu: "" is not an amount; write a quantity such as 100m or 128Mi`},
 		{"an amount that is none", "a:limits.memory=128MB", `namespace "a": limits.memory: "128MB" is not an amount`},
+		{"an amount that takes forever to be read", "a:requests.cpu=1e99999999", `namespace "a": requests.cpu: "1e99999999" is not an amount`},
 		{"a negative amount", "a:requests.cpu=-100m", `namespace "a": the amount of requests.cpu must be 0 or more, not -100m`},
 		{"half a device", "a:requests.example.com/gpu=0.5", `namespace "a": the amount of requests.example.com/gpu must be an integer, not 0.5`},
 		{"too much", "a:limits.memory=10E", `namespace "a": the amount of memory exceeds the maximum of 9223372036854775807`},

@@ -17,6 +17,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/arrival"
 	"kube-queue.dev/kube-queue/pkg/generated/kinds"
+	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
 // Head is the beginning of a page of a list of QueueUnits, as JSON.
@@ -81,7 +82,7 @@ func (a *Amount) UnmarshalJSON(data []byte) error {
 
 // Quantity returns the amount; false if it is none.
 func (a Amount) Quantity() (resource.Quantity, bool) {
-	q, err := resource.ParseQuantity(string(a))
+	q, err := resources.Parse(string(a))
 	return q, err == nil
 }
 
