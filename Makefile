@@ -48,7 +48,7 @@ INTEGRATION := ./test/clustertest/... ./test/integration/... ./test/examples ./t
 # It is run alone, because it measures times and memory.
 FLOOD := TestAFloodOfSlowClientsStopsNothing
 # These start first, so that none of them runs alone at the end.
-LONGEST := ./test/e2e ./test/integration/jobextensions ./test/e2e/install ./test/frameworks ./test/e2e/resourcequota ./test/integration/admission
+LONGEST := ./test/e2e ./test/integration/jobextensions ./test/e2e/install ./test/e2e/resourcequota ./test/integration/admission
 
 # Only the race detector needs a C compiler.
 HAVE_CC := { [ "$$(go env CGO_ENABLED)" = 1 ] && command -v $$(go env CC) >/dev/null; }
@@ -173,16 +173,19 @@ test-localcluster: tools ## Test the local cluster
 
 # Compares the rights that the roles grant with the rights that the tests have used.
 .PHONY: test-cluster
-test-cluster: tools ## Run test-integration, test-frameworks and test-e2e together (faster than separately)
+test-cluster: export KUBE_QUEUE_RIGHTS = $(CURDIR)/bin/rights
+test-cluster: tools ## Run test-frameworks, and test-integration and test-e2e together (faster than separately)
 	@cd test/localcluster && go run ./cmd/localcluster build
 	@rm -rf bin/rights && mkdir -p bin/rights
-	KUBE_QUEUE_RIGHTS=$(CURDIR)/bin/rights $(CLUSTER_TEST) -skip $(FLOOD) $(LONGEST) $(INTEGRATION) ./test/frameworks/... $(E2E)
-	go run ./test/rights/cmd/rights-check bin/rights deploy/rbac deploy/webhook/rbac
+	@$(MAKE) --no-print-directory SHORT=$(SHORT) test-frameworks || failed=1; \
+	$(CLUSTER_TEST) -skip $(FLOOD) $(LONGEST) $(INTEGRATION) $(E2E) || failed=1; \
+	go run ./test/rights/cmd/rights-check bin/rights deploy/rbac deploy/webhook/rbac && exit $$failed
 
 .PHONY: test-integration
 test-integration: tools ## Run the tests that need a real API server
 	$(CLUSTER_TEST) -skip $(FLOOD) $(INTEGRATION)
 
+# Runs alone: six operators and thirty stories at the same time are enough for two cores.
 .PHONY: test-frameworks
 test-frameworks: tools ## Run one job of each kind from submission to end, with its real operator
 	$(CLUSTER_TEST) ./test/frameworks/...

@@ -16,7 +16,7 @@ import (
 )
 
 // sampleInterval is short compared with the tests that are worth a look. A sample takes milliseconds.
-const sampleInterval = time.Second
+const sampleInterval = 2 * time.Second
 
 // Usage is what a test binary or a step took. The times are in seconds.
 type Usage struct {
@@ -116,10 +116,14 @@ const ticksPerSecond = 100
 // used, and what its children that have exited had used. It adds the processes of etcd to clusters:
 // each cluster has one.
 func processorTime(root int, clusters map[int]bool) float64 {
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	processes, _ := os.ReadDir("/proc")
 	ticks, children, etcd := map[int]int{}, map[int][]int{}, map[int]bool{}
-	for _, path := range stats {
-		content, err := os.ReadFile(path)
+	for _, process := range processes {
+		pid, err := strconv.Atoi(process.Name())
+		if err != nil {
+			continue // no process
+		}
+		content, err := os.ReadFile(filepath.Join("/proc", process.Name(), "stat"))
 		if err != nil {
 			continue // it has exited
 		}
@@ -128,7 +132,6 @@ func processorTime(root int, clusters map[int]bool) float64 {
 		text := string(content)
 		end := strings.LastIndexByte(text, ')')
 		fields := strings.Fields(text[end+1:])
-		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 		parent, _ := strconv.Atoi(fields[1])
 		children[parent] = append(children[parent], pid)
 		etcd[pid] = strings.HasSuffix(text[:end], "(etcd")

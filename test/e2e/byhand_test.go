@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"kube-queue.dev/kube-queue/test/harness"
@@ -132,21 +131,16 @@ func aJobSuspendedByHandAfterItsReleaseGivesItsQuotaBack(t *testing.T, l *harnes
 func jobsOfOthersAreNotTouched(t *testing.T, l *harness.Env) {
 	l.Tree(`{cpu: "4"}`)
 	l.Apply(job{name: "kueue", cpu: "1", labels: "kueue.x-k8s.io/queue-name: theirs"}.String())
-	owner, err := l.Kube.CoreV1().ConfigMaps(l.Namespace).Create(t.Context(), harness.ConfigMap("owner"), metav1.CreateOptions{})
-	harness.Must(t, err)
-	owned := strings.Replace(job{name: "owned", cpu: "1"}.String(), "  labels: {}\n",
-		"  ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: owner, uid: "+string(owner.UID)+", controller: true}]\n", 1)
-	l.Apply(owned)
 	managed := strings.Replace(job{name: "managed", cpu: "1"}.String(), "spec:\n", "spec:\n  managedBy: example.com/another\n", 1)
 	l.Apply(managed)
 	l.Apply(tfjob{name: "unmarked", workers: 1, cpu: "1", runs: time.Second, annotation: "false"}.String())
 	before := map[string]string{}
-	for _, name := range []string{"kueue", "owned", "managed"} {
+	for _, name := range []string{"kueue", "managed"} {
 		before[name] = l.Object(harness.Jobs, name).GetResourceVersion()
 	}
 	l.Apply(job{name: "ours", cpu: "1", runs: time.Second}.String()) // its unit shows that all earlier jobs were seen
 	l.WaitForPhase("Job", "ours", "Succeeded")
-	for _, name := range []string{"kueue", "owned", "managed"} {
+	for _, name := range []string{"kueue", "managed"} {
 		object := l.Object(harness.Jobs, name)
 		if suspend, _, _ := unstructured.NestedBool(object.Object, "spec", "suspend"); !suspend || len(object.GetAnnotations()["kube-queue/released"]) > 0 {
 			t.Errorf("%s was released", name)

@@ -17,7 +17,7 @@ func controlledBy(apiVersion, kind, name, uid, job string) string {
 	return strings.Replace(job, "metadata:\n", fmt.Sprintf("metadata:\n  ownerReferences: [{apiVersion: %s, kind: %s, name: %s, uid: %q, controller: true}]\n", apiVersion, kind, name, uid), 1)
 }
 
-// The controller stands for a ScaledJob of KEDA. Its Job once ran 4 cpu in a quota of 1.
+// The controller represents a ScaledJob of KEDA. Its Job once ran 4 cpu in a quota of 1.
 func TestAMarkedJobOfAnyControllerWaitsForQuota(t *testing.T) {
 	l := suite.Env(t, "scaled")
 	suite.Both(t, enabled)

@@ -106,8 +106,6 @@ func attacks() []attack {
 		{name: "larger pods of the running job", args: `patch pytorchjob resizable --type=json -p [{"op":"replace","path":"/spec/pytorchReplicaSpecs/Worker/template/spec/containers/0/resources/requests/cpu","value":"8"}]`, refused: cannotGrow, advice: createAgain},
 		{name: "an elastic policy for the running job", args: patch("pytorchjob resizable", `{"spec":{"elasticPolicy":{"maxReplicas":8}}}`), refused: cannotGrow, advice: createAgain},
 		{name: "scale the running job", args: "scale pytorchjob resizable --replicas=8", refused: "cannot grow beyond", advice: createAgain},
-		{name: "an autoscaler that scales the running job", args: "replace --raw /apis/kubeflow.org/v1/namespaces/NAMESPACE/pytorchjobs/resizable/scale -f -", as: "system:serviceaccount:kube-system:horizontal-pod-autoscaler",
-			stdin: `{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"resizable","namespace":"NAMESPACE"},"spec":{"replicas":8}}`, refused: "cannot grow beyond", advice: createAgain},
 		{name: "delete the running job and keep its pods", args: "delete job running --cascade=orphan", refused: "must delete its pods too", advice: "Background or Foreground"},
 		{name: "delete the running job with the defaults of the API", args: "delete --raw /apis/batch/v1/namespaces/NAMESPACE/jobs/running", refused: "must delete its pods too", advice: "Background or Foreground"},
 		{name: "delete all jobs with the defaults of the API", args: "delete --raw /apis/batch/v1/namespaces/NAMESPACE/jobs", refused: "must delete its pods too", advice: "Background or Foreground"},

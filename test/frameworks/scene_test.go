@@ -59,7 +59,7 @@ func (s *scene) set(t *testing.T, frameworks []framework) {
 	}
 	slices.Sort(extensions)
 	s.reported.Add(len(frameworks))
-	suite := harness.ForTest(t, clustertest.Options{Operators: operators, PodRunTime: 3 * time.Second})
+	suite := harness.ForTest(t, clustertest.Options{Operators: operators, NodeCPU: "100", NodeMemory: "400Gi", PodRunTime: 3 * time.Second})
 	// Its cleanup runs the audit checker.
 	s.whole = suite.Env(t, "default")
 	suite.Both(t, strings.Join(slices.Compact(extensions), ","))

@@ -18,6 +18,9 @@ func Must(t testing.TB, err error) {
 // that done returned.
 func Eventually(t testing.TB, timeout time.Duration, what string, done func() (bool, string)) {
 	t.Helper()
+	if timeout >= 30*time.Second { // what a fast machine needs seconds for; a slow one gets more
+		timeout *= 3
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)

@@ -116,7 +116,7 @@ func (o *Options) addQuotaFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.CountUnqueuedPods, flagCountUnqueuedPods, o.CountUnqueuedPods,
 		"Charge pods that belong to no unit, such as notebooks, to the quota of their namespace. Not charged are pods of DaemonSets in namespaces that are not managed, static pods in kube-system, and pods of kube-system unless a node of the tree lists it by name.")
 	fs.DurationVar(&o.UnrenewedUnitTimeout, "unrenewed-unit-timeout", o.UnrenewedUnitTimeout,
-		"Time for which a QueueUnit that was created by hand holds quota after its admission or its last renewal. Then it ends. 0 means for ever.")
+		"Time for which a QueueUnit that was created by hand holds quota after its admission or its last renewal. Then it ends. 0 means forever.")
 }
 
 func (o *Options) addOrderFlags(fs *pflag.FlagSet) {

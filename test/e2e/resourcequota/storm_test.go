@@ -118,7 +118,7 @@ func (s *storm) strike(ended int) {
 	case s.kills == 0 && ended >= *stormSize/3 && s.any(func(_ *place, j *drawn) bool { return j.reported && !j.ended }):
 		s.kills, s.down = 1, true
 		s.controller.Kill()
-	case s.kills == 1 && s.struck == nil && ended >= *stormSize/2:
+	case s.kills == 1 && s.struck == nil: // while many jobs are still queued
 		s.struck = make(chan struct{})
 		s.killAtRelease()
 	case s.kills == 1 && s.struck != nil:

@@ -18,6 +18,7 @@ import (
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	visibilityv1alpha1 "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
+	"kube-queue.dev/kube-queue/test/audit"
 	"kube-queue.dev/kube-queue/test/clustertest"
 	"kube-queue.dev/kube-queue/test/harness"
 	"kube-queue.dev/kube-queue/test/podrunner"
@@ -155,10 +156,10 @@ func (s *scene) kubectl(args ...string) {
 	}
 }
 
-// finalizers replaces the finalizers of the unit of a job.
-func (s *scene) finalizers(job, list string) {
+// finalizers replaces the finalizers of the unit of a job. Only job-extensions may add any.
+func (s *scene) finalizers(job, list string, flags ...string) {
 	s.t.Helper()
-	s.kubectl("patch", "queueunit", s.Unit("Job", job).Name, "--type=merge", "-p", `{"metadata":{"finalizers":`+list+`}}`)
+	s.kubectl(append([]string{"patch", "queueunit", s.Unit("Job", job).Name, "--type=merge", "-p", `{"metadata":{"finalizers":` + list + `}}`}, flags...)...)
 }
 
 // check writes the state of the admission check of the unit of a job.
@@ -182,7 +183,9 @@ func (s *scene) check(job, state string) {
 func (s *scene) changeTree(change func(root map[string]any) error) {
 	s.t.Helper()
 	resource := s.Dynamic.Resource(harness.Trees).Namespace("kube-system")
-	harness.Must(s.t, retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	often := retry.DefaultRetry
+	often.Steps, often.Duration = 100, 50*time.Millisecond
+	harness.Must(s.t, retry.RetryOnConflict(often, func() error {
 		tree, err := resource.Get(s.t.Context(), "elasticquotatree", metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -365,7 +368,7 @@ var stories = []story{
 		s.runs("first")
 		s.job("waiting", "1")
 		s.WaitForReason("Job", "waiting", "QuotaExceeded")
-		s.finalizers("waiting", `["example.com/keep"]`)
+		s.finalizers("waiting", `["example.com/keep"]`, "--as="+audit.DefaultExtensions)
 		s.kubectl("delete", "queueunit", s.Unit("Job", "waiting").Name, "--wait=false")
 	}, does: func(s *scene, _ visibilityv1alpha1.Remedy) {
 		s.Delete(harness.Jobs, "first")

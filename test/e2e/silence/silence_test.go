@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
+	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/test/audit"
 	"kube-queue.dev/kube-queue/test/clustertest"
 	"kube-queue.dev/kube-queue/test/harness"
 )
@@ -141,14 +143,16 @@ func silences() []silence {
 			cause: func(t *testing.T, l *harness.Env, name string) {
 				units := l.Queue.SchedulingV1alpha1().QueueUnits(l.Namespace)
 				unit := l.WaitForReason("Job", name, "ExceedsMaxQuota")
-				patch := func(finalizers string) {
-					_, err := units.Patch(context.Background(), unit.Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":`+finalizers+`}}`), metav1.PatchOptions{})
-					if !apierrors.IsNotFound(err) {
+				patch := []byte(`{"metadata":{"finalizers":["example.com/keeps"]}}`)
+				_, err := l.As(audit.DefaultExtensions).Resource(schedulingv1alpha1.SchemeGroupVersion.WithResource("queueunits")).Namespace(l.Namespace).
+					Patch(t.Context(), unit.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+				harness.Must(t, err)
+				t.Cleanup(func() {
+					patch := []byte(`{"metadata":{"finalizers":null}}`)
+					if _, err := units.Patch(context.Background(), unit.Name, types.MergePatchType, patch, metav1.PatchOptions{}); !apierrors.IsNotFound(err) {
 						harness.Must(t, err)
 					}
-				}
-				patch(`["example.com/keeps"]`)
-				t.Cleanup(func() { patch("null") })
+				})
 				harness.Must(t, units.Delete(t.Context(), unit.Name, metav1.DeleteOptions{}))
 			},
 			reason: "Queued", says: []string{"is being deleted", "finalizers keep it: example.com/keeps", "whoever set them can remove them"}},

@@ -380,9 +380,9 @@ func noReleasedJobGrows(t *testing.T, kind heldKind, _ dynamic.ResourceInterface
 	_, err := try(t, f.queue, `{metadata: {annotations: {scheduling.x-k8s.io/suspend: "true", scheduling.x-k8s.io/active: "false", kube-queue/released: null}}, `+
 		strings.TrimPrefix(kind.suspend("true"), "{"), dryRun)
 	allowed(t, "an eviction for good", err)
-	_, err = try(t, f.queue, `{metadata: {labels: {a: b}}}`, dryRun)
+	_, err = try(t, f.queue, `{metadata: {labels: {kube-queue/quota-name: b}}}`, dryRun)
 	if !apierrors.IsForbidden(err) {
-		t.Errorf("job-extensions may change labels: %v", err)
+		t.Errorf("job-extensions may change labels of kube-queue: %v", err)
 	}
 	scaleTests(t, kind, f)
 }

@@ -57,7 +57,7 @@ func TestWhoMayChangeTheMetadataOfAUnit(t *testing.T) {
 		}
 		prepare(t, who, ns, name)
 	}
-	// Who may make a change, besides job-extensions.
+	// Who may make a change in addition to job-extensions.
 	const (
 		nobody    = 0
 		gc        = 1
@@ -77,8 +77,8 @@ func TestWhoMayChangeTheMetadataOfAUnit(t *testing.T) {
 		{"a finalizer more", `{metadata: {finalizers: [foregroundDeletion, example.com/a, example.com/b]}}`, nobody, keepsFinalizers},
 		{"another finalizer", `{metadata: {finalizers: [foregroundDeletion, example.com/b]}}`, nobody, keepsFinalizers},
 		{"no finalizer of the garbage collector", `{metadata: {finalizers: [example.com/a]}}`, gc | ofHand, keepsFinalizers},
-		{"no finalizer of others", `{metadata: {finalizers: [foregroundDeletion]}}`, ofHand, keepsFinalizers},
-		{"no finalizers", `{metadata: {finalizers: null}}`, ofHand, keepsFinalizers},
+		{"no finalizer of others", `{metadata: {finalizers: [foregroundDeletion]}}`, everybody, keepsFinalizers},
+		{"no finalizers", `{metadata: {finalizers: null}}`, gc | ofHand, keepsFinalizers},
 		{"the annotation of a restored unit", `{metadata: {annotations: {kube-queue/released: "1"}}}`, nobody, "annotation kube-queue/released"},
 		{"an annotation", `{metadata: {annotations: {a: b}}}`, everybody, ""},
 		{"a label", `{metadata: {labels: {a: b}}}`, everybody, ""},

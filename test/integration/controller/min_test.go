@@ -5,6 +5,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/yaml"
 
 	"kube-queue.dev/kube-queue/pkg/controller"
@@ -15,8 +16,6 @@ import (
 // grow adds these groups to the root of the tree. The namespace may use any of them.
 func (s *stage) grow(children string) {
 	s.Helper()
-	tree, err := s.trees().Get(s.Context(), "tree", metav1.GetOptions{})
-	must(s.T, err)
 	var root map[string]any
 	must(s.T, yaml.Unmarshal([]byte(`{name: root, max: {cpu: 4}, children: `+children+`}`), &root))
 	list, _, err := unstructured.NestedSlice(root, "children")
@@ -25,9 +24,13 @@ func (s *stage) grow(children string) {
 		list[i].(map[string]any)["namespaces"] = []any{s.namespace}
 	}
 	must(s.T, unstructured.SetNestedSlice(root, list, "children"))
-	must(s.T, unstructured.SetNestedMap(tree.Object, root, "spec", "root"))
-	_, err = s.trees().Update(s.Context(), tree, metav1.UpdateOptions{})
-	must(s.T, err)
+	must(s.T, retry.RetryOnConflict(retry.DefaultBackoff, func() error { // the controller writes its status
+		tree, err := s.trees().Get(s.Context(), "tree", metav1.GetOptions{})
+		must(s.T, err)
+		must(s.T, unstructured.SetNestedMap(tree.Object, root, "spec", "root"))
+		_, err = s.trees().Update(s.Context(), tree, metav1.UpdateOptions{})
+		return err
+	}))
 }
 
 func TestNobodyBorrowsMoreWhileAnOwnerWaits(t *testing.T) {
