@@ -21,7 +21,7 @@ import (
 	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
-const patience = 30 * time.Second
+const patience = 90 * time.Second
 
 // stage is a namespace with a quota tree of 4 cpu.
 type stage struct {

@@ -169,13 +169,19 @@ func (r *jobRequests) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// take returns what was seen since.
-func (r *jobRequests) take() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	seen := strings.Join(r.seen, ", ")
-	r.seen = nil
-	return seen
+// expect waits until exactly these requests were seen since. Others may see what a request has changed before its answer is
+// here.
+func (r *jobRequests) expect(s *story, want string) {
+	s.Helper()
+	s.eventually("it has sent "+want, func() string {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if seen := strings.Join(r.seen, ", "); seen != want {
+			return "it has sent " + seen
+		}
+		r.seen = nil
+		return ""
+	})
 }
 
 func (r *jobRequests) first(do func()) {
@@ -217,18 +223,14 @@ func TestListsOfAJobAreChangedByAJSONPatchOfTheCurrentJob(t *testing.T) {
 		sent.first(nil)
 		s.admitWithUpdates(map[string]map[string]string{"head": {consume: "r"}})
 		s.annotatesPods(map[string]string{consume: "r"}, head...)
-		if got, want := sent.take(), "PATCH 200 "+string(types.MergePatchType); got != want {
-			t.Errorf("it sent %s, not %s", got, want)
-		}
+		sent.expect(s, "PATCH 200 "+string(types.MergePatchType))
 	})
 	t.Run("nor does a release without annotations", func(t *testing.T) {
 		s := start(t)
 		sent.first(nil)
 		s.admit()
 		s.becomesSuspended(false)
-		if got, want := sent.take(), "PATCH 200 "+string(types.MergePatchType); got != want {
-			t.Errorf("it sent %s, not %s", got, want)
-		}
+		sent.expect(s, "PATCH 200 "+string(types.MergePatchType))
 	})
 	t.Run("a job that changes meanwhile is a conflict", func(t *testing.T) {
 		s := start(t)
@@ -236,9 +238,7 @@ func TestListsOfAJobAreChangedByAJSONPatchOfTheCurrentJob(t *testing.T) {
 		sent.first(func() { s.change(`{metadata: {labels: {a: b}}}`) })
 		s.admitWithUpdates(both)
 		s.annotatesPods(map[string]string{consume: "r", class: "c"}, head...)
-		if got, want := sent.take(), "GET 200, PATCH 409 application/json-patch+json, GET 200, PATCH 200 application/json-patch+json"; got != want {
-			t.Errorf("it sent %s, not %s", got, want)
-		}
+		sent.expect(s, "GET 200, PATCH 409 application/json-patch+json, GET 200, PATCH 200 application/json-patch+json")
 		if s.get().GetLabels()["a"] != "b" {
 			t.Error("the change is lost")
 		}
@@ -259,9 +259,7 @@ func TestListsOfAJobAreChangedByAJSONPatchOfTheCurrentJob(t *testing.T) {
 		sent.first(func() { s.change(`{spec: {rayClusterSpec: {workerGroupSpecs: []}}}`) })
 		s.admitWithUpdates(both)
 		s.evicted(metav1.ConditionTrue, wellknown.ReasonJobChanged)
-		if got, want := sent.take(), "GET 200, PATCH 422 application/json-patch+json, GET 200, GET 200"; got != want {
-			t.Errorf("it sent %s, not %s", got, want)
-		}
+		sent.expect(s, "GET 200, PATCH 422 application/json-patch+json, GET 200, GET 200")
 		if n := s.has("PodsNotAnnotated"); n > 0 || !s.suspended() {
 			t.Errorf("%d events report that it is not annotated; suspended %v", n, s.suspended())
 		}

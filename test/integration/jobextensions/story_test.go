@@ -28,7 +28,7 @@ import (
 )
 
 const (
-	patience = 30 * time.Second
+	patience = 90 * time.Second
 	mark     = "scheduling.x-k8s.io/suspend"
 )
 

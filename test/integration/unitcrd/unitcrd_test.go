@@ -14,7 +14,7 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-const patience = 30 * time.Second
+const patience = 90 * time.Second
 
 // foreign is a CRD with the same name and version, and the fields of another system.
 const foreign = `
