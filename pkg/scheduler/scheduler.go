@@ -97,44 +97,6 @@ type Scheduler struct {
 	flushes, rescued int
 }
 
-// queueState is a queue, its settings and its counts.
-type queueState struct {
-	*queue.Queue
-	name string
-	// branch is that of the queue in the tournament.
-	branch *branch
-	// set are the settings of an administrator.
-	set QueueChanged
-	// checks are the names of the admission checks of the queue. missingCheck is one that does not exist;
-	// empty if all do.
-	checks       []string
-	missingCheck string
-	// awaiting are the units that have been admitted and whose pods are not ready yet, if the queue waits for
-	// them.
-	awaiting map[*unit]struct{}
-	// tried is the item to try next; nil if there is none.
-	tried      *queue.Item
-	unproven   bool
-	checkFront bool
-	front      *unit
-	// attempts is whether the item that the queue tries does not fit, but may make room.
-	attempts bool
-	evictions
-	// reservations are those of the shapes of the queue.
-	reservations []*reservation
-	// causeChanges are the timers of the explainer for the shapes of the queue.
-	causeChanges map[*queue.Shape]*causeChange
-	// lookAt is when the explainer compares the first units of the queue. prompt is how many it corrects before
-	// others.
-	lookAt    instant
-	lookPlace int32
-	prompt    promptBudget
-	counts    [Ended + 1]int
-	changed   bool
-	// viewed is the index of the queue in the last View.
-	viewed int32
-}
-
 // New returns a core without units and without quota.
 func New(opts Options) *Scheduler {
 	if opts.Policy == "" {
@@ -393,47 +355,6 @@ func (e QuotaChanged) apply(s *Scheduler, now time.Time) {
 	replaced()
 }
 
-func (s *Scheduler) addQueues(groups ...quota.Group) {
-	var added []*queueState
-	for _, group := range groups {
-		l := &queueState{Queue: queue.New(group, s.defaultPolicy, s.waitIndex), name: group.Queue(),
-			set: QueueChanged{Queue: group.Queue(), Policy: s.defaultPolicy}, changed: true,
-			awaiting: map[*unit]struct{}{}, causeChanges: map[*queue.Shape]*causeChange{}}
-		if set, ok := s.settings[l.name]; ok {
-			l.set, l.Policy = set, set.Policy
-			s.setChecks(l)
-		}
-		s.queues[l.name], s.queueAt[group.Nodes()[0]] = l, l
-		added = append(added, l)
-	}
-	s.tournament.enter(added...)
-	s.order = append(s.order, added...)
-}
-
-func (e QueueChanged) apply(s *Scheduler, now time.Time) {
-	if e.Policy == "" {
-		e.Policy = s.defaultPolicy
-	}
-	if e == (QueueChanged{Queue: e.Queue, Policy: s.defaultPolicy}) {
-		delete(s.settings, e.Queue)
-	} else {
-		s.settings[e.Queue] = e
-	}
-	l := s.queues[e.Queue]
-	if l == nil || l.set == e {
-		return
-	}
-	if l.Policy != e.Policy {
-		l.SetPolicy(e.Policy) // also tries all shapes again, because reservations depend on the policy
-	}
-	l.set, l.changed = e, true
-	s.setChecks(l)
-	s.claimsStale = true
-	s.moreToEvict(l)
-	s.activate(l)
-	s.settleUnitsOf(l, now)
-}
-
 func (e Observed) apply(s *Scheduler, now time.Time) {
 	observer, observes := s.backend.(quota.Observer)
 	if !observes {
@@ -446,40 +367,6 @@ func (e Observed) apply(s *Scheduler, now time.Time) {
 	if effect.Changed != nil {
 		s.reconsider(effect.Changed, now)
 	}
-}
-
-// reconsider tries all shapes in the queue of a group again: refused shapes may be possible now, and
-// possible shapes may have become impossible.
-func (s *Scheduler) reconsider(group quota.Group, now time.Time) {
-	l := s.queues[group.Queue()]
-	if l == nil {
-		s.addQueues(group)
-		l = s.queues[group.Queue()]
-	}
-	l.Shapes(func(shape *queue.Shape) {
-		s.explainer.forget(l, shape) // a changed limit is reported like a first cause
-		l.Retry(shape)
-		s.refuseForGood(l, shape, now)
-		for _, item := range shape.Items() {
-			s.explainLater(s.units[item.Key], now)
-		}
-	})
-	s.activate(l)
-	s.dropIdle(l)
-}
-
-// dropIdle removes the queue of a group that exists only while it has units, if it has none.
-func (s *Scheduler) dropIdle(l *queueState) {
-	if l.counts != [Ended + 1]int{} || slices.Contains(s.backend.Groups(), l.Group) {
-		return
-	}
-	s.tournament.leave(l)
-	delete(s.queues, l.name)
-	delete(s.queueAt, l.Group.Nodes()[0])
-	isIt := func(other *queueState) bool { return other == l }
-	s.order = slices.DeleteFunc(s.order, isIt)
-	s.unproven = slices.DeleteFunc(s.unproven, isIt)
-	s.frontsToCheck = slices.DeleteFunc(s.frontsToCheck, isIt)
 }
 
 // inOrder returns all units, ordered by key.

@@ -19,7 +19,7 @@ var parts = kinds.Parts()
 // the job is queued itself. Anybody can write the reference, so it says nothing of whether that object exists.
 func PartOf(job schema.GroupKind, object metav1.Object) *metav1.OwnerReference {
 	owner := metav1.GetControllerOf(object)
-	if owner == nil || object.GetAnnotations()[wellknown.NotPartOfAnnotation] == string(owner.UID) || !IsPart(job, groupKindOf(owner)) {
+	if owner == nil || object.GetAnnotations()[wellknown.NotPartOfAnnotation] == string(owner.UID) || !IsPart(job, GroupKindOf(owner)) {
 		return nil
 	}
 	return owner
@@ -30,7 +30,8 @@ func IsPart(job, of schema.GroupKind) bool {
 	return slices.Contains(parts, kinds.Part{Part: job, Of: of})
 }
 
-func groupKindOf(owner *metav1.OwnerReference) schema.GroupKind {
+// GroupKindOf returns the kind of an owner.
+func GroupKindOf(owner *metav1.OwnerReference) schema.GroupKind {
 	return schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind()
 }
 

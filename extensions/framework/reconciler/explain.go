@@ -217,7 +217,7 @@ func (r *reconciler) creatorHolds(ctx context.Context, o *observation) string {
 		return ""
 	}
 	name := holder.Spec.ConsumerRef.Kind + " " + holder.Spec.ConsumerRef.Name
-	if decision.IsPart(r.kind, groupKindOf(owner)) {
+	if decision.IsPart(r.kind, decision.GroupKindOf(owner)) {
 		return fmt.Sprintf("%[1]s controls the job and holds quota, and may wait for it: if the operator of %[1]s created the job, an administrator can list the operator (chart value managedNamespaces.operators); delete the job then, so that it is created again", name)
 	}
 	return fmt.Sprintf("%[1]s, a step of which created the job, holds quota, and may wait for it: if the quota has no room for both, delete one of them, or give it more", name)

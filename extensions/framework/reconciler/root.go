@@ -39,7 +39,7 @@ func (r *reconciler) sees(namespace string, owner *metav1.OwnerReference) bool {
 		return true
 	}
 	for _, other := range r.all() {
-		if other.kind != groupKindOf(owner) {
+		if other.kind != decision.GroupKindOf(owner) {
 			continue
 		}
 		object, _, err := other.cached.GetIndexer().GetByKey(namespace + "/" + owner.Name)
@@ -52,7 +52,7 @@ func (r *reconciler) sees(namespace string, owner *metav1.OwnerReference) bool {
 
 // unitOfOwner returns the unit of a controller; nil if there is none, or it has ended.
 func (r *reconciler) unitOfOwner(namespace string, owner *metav1.OwnerReference) *v1alpha1.QueueUnit {
-	for _, unit := range r.units.of(groupKindOf(owner), types.NamespacedName{Namespace: namespace, Name: owner.Name}) {
+	for _, unit := range r.units.of(decision.GroupKindOf(owner), types.NamespacedName{Namespace: namespace, Name: owner.Name}) {
 		if unit.Spec.ConsumerRef.UID == owner.UID && !unit.Status.Phase.Ended() {
 			return unit
 		}
@@ -98,7 +98,7 @@ func (r *reconciler) holderOf(ctx context.Context, namespace string, owner *meta
 // find reads a controller that is a pod or of a kind of jobs; nil if it does not exist. It is not known whether objects
 // exist that may not be read. Permissions include list, and not always get.
 func (r *reconciler) find(ctx context.Context, namespace string, owner *metav1.OwnerReference) (object *metav1.PartialObjectMetadata, known bool, err error) {
-	kind := groupKindOf(owner)
+	kind := decision.GroupKindOf(owner)
 	gv, err := schema.ParseGroupVersion(owner.APIVersion)
 	if err != nil || kind != corev1.SchemeGroupVersion.WithKind("Pod").GroupKind() && !decision.HasParts(kind) && !r.isQueued(kind) {
 		return nil, false, nil
@@ -126,8 +126,4 @@ func (r *reconciler) isQueued(kind schema.GroupKind) bool {
 		}
 	}
 	return false
-}
-
-func groupKindOf(owner *metav1.OwnerReference) schema.GroupKind {
-	return schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind()
 }
