@@ -177,7 +177,7 @@ test-cluster: export KUBE_QUEUE_RIGHTS = $(CURDIR)/bin/rights
 test-cluster: tools ## Run test-frameworks, and test-integration and test-e2e together (faster than separately)
 	@cd test/localcluster && go run ./cmd/localcluster build
 	@rm -rf bin/rights && mkdir -p bin/rights
-	@$(MAKE) --no-print-directory SHORT=$(SHORT) test-frameworks || failed=1; \
+	@failed=0; $(MAKE) --no-print-directory SHORT=$(SHORT) test-frameworks || failed=1; \
 	$(CLUSTER_TEST) -skip $(FLOOD) $(LONGEST) $(INTEGRATION) $(E2E) || failed=1; \
 	go run ./test/rights/cmd/rights-check bin/rights deploy/rbac deploy/webhook/rbac && exit $$failed
 
