@@ -27,8 +27,12 @@ type State struct {
 }
 
 // Step returns the state after another step now.
-func (p Policy) Step(s State, now time.Time) State {
-	if p.Forgotten(s, now) {
+func (p Policy) Step(s State, now time.Time) State { return p.Fail(s, now, now) }
+
+// Fail returns the state after a step now that ends a try that began earlier. The time of the try is not quiet:
+// otherwise a try that always takes longer than Quiet, and fails, would never wait longer.
+func (p Policy) Fail(s State, began, now time.Time) State {
+	if p.Forgotten(s, began) {
 		s.Count = 0
 	}
 	if s.Count < math.MaxInt32 {

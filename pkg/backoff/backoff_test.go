@@ -46,3 +46,20 @@ func TestTheCountDoesNotOverflow(t *testing.T) {
 		t.Errorf("the state is %+v", got)
 	}
 }
+
+func TestTheTimeOfATryThatFailsIsNotQuiet(t *testing.T) {
+	p := Policy{Initial: time.Minute, Max: time.Hour, Quiet: 30 * time.Minute}
+	state, now := State{}, noon
+	for range 4 {
+		began := now
+		now = now.Add(time.Hour)
+		state = p.Fail(state, began, now)
+		now = state.Until
+	}
+	if state.Count != 4 {
+		t.Errorf("after four tries the state is %+v", state)
+	}
+	if got := p.Fail(state, now.Add(30*time.Minute), now.Add(time.Hour)); got.Count != 1 {
+		t.Errorf("a try that began after a quiet time counts as number %d", got.Count)
+	}
+}

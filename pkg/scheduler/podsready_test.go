@@ -1,6 +1,7 @@
 package scheduler_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -20,8 +21,17 @@ func awaiting(t *testing.T, blocks bool) *world {
 
 func ready(u *scheduler.Unit) { u.AwaitsPods = false }
 
+// The waits are forgotten after half an hour without a try, and not by a try that takes longer.
 func TestAJobWhosePodsAreNotReadyInTimeIsStoppedAndWaitsLongerEachTime(t *testing.T) {
+	for _, timeout := range []time.Duration{time.Minute, 40 * time.Minute} {
+		t.Run(timeout.String(), func(t *testing.T) { expectLongerWaits(t, timeout) })
+	}
+}
+
+func expectLongerWaits(t *testing.T, timeout time.Duration) {
+	t.Helper()
 	w := awaiting(t, false)
+	w.configure(scheduler.QueueChanged{Queue: "root", PodsReady: scheduler.PodsReady{Timeout: timeout}})
 	w.submit("a/job", cpu("4"))
 	w.settle()
 	w.submit("a/other", cpu("4"))
@@ -29,14 +39,14 @@ func TestAJobWhosePodsAreNotReadyInTimeIsStoppedAndWaitsLongerEachTime(t *testin
 	for range 3 {
 		w.expectPhase("a/job", scheduler.Dequeued, "")
 		evictions := len(w.writes("a/job", scheduler.Evict))
-		w.after(time.Minute - time.Millisecond)
+		w.after(timeout - time.Millisecond)
 		if got := w.writes("a/job", scheduler.Evict); len(got) != evictions {
 			t.Fatalf("it is evicted too early: %+v", got)
 		}
 		w.after(time.Millisecond)
 		got := w.writes("a/job", scheduler.Evict)
 		if len(got) != evictions+1 || got[evictions].Reason != wellknown.ReasonPodsReadyTimeout ||
-			got[evictions].Message != "not all pods of the job were ready 1m0s after its release (podsReadyTimeout of queue root); the job is stopped and queued again" {
+			got[evictions].Message != fmt.Sprintf("not all pods of the job were ready %v after its release (podsReadyTimeout of queue root); the job is stopped and queued again", timeout) {
 			t.Fatalf("it is evicted with %+v", got)
 		}
 		w.restart() // the next process knows the cause, too

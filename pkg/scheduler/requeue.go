@@ -54,9 +54,9 @@ func (s *Scheduler) composeRequeue(u *unit, w *Write, now time.Time) {
 // an administrator stops the queue.
 func (s *Scheduler) requeueOf(u *unit, now time.Time) backoff.State {
 	last := backoff.State{Count: u.Requeues, Until: u.requeueAt.time()}
-	switch s.checkState(u, now).Verdict {
+	switch check := s.checkState(u, now); check.Verdict {
 	case Retry:
-		return s.checkRetries.Step(last, now)
+		return s.checkRetries.Fail(last, time.UnixMicro(check.Since), now)
 	case Rejected:
 		return last
 	}
@@ -64,7 +64,7 @@ func (s *Scheduler) requeueOf(u *unit, now time.Time) backoff.State {
 	case !u.Stopped: // its job never started
 		return last
 	case u.isUnready(now):
-		return s.checkRetries.Step(last, now)
+		return s.checkRetries.Fail(last, u.dequeuedAt.time(), now)
 	}
 	if u.queue != nil && u.queue.set.Stop != NotStopped {
 		return last
