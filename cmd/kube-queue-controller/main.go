@@ -14,9 +14,9 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
-	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/cmd/kube-queue-controller/options"
 	"kube-queue.dev/kube-queue/pkg/controller"
+	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/controller/reviews"
 	"kube-queue.dev/kube-queue/pkg/events"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
@@ -78,9 +78,8 @@ func run(ctx context.Context, env *program.Env, opts *options.Options) error {
 			PublishInterval:      opts.StatusInterval,
 			CheckInvariants:      opts.CheckInvariants,
 			AuditInvariants:      env.Enabled(options.InvariantAudit),
-			Emit: func(about *unstructured.Unstructured, kind string, reason wellknown.EventReason, message string) {
-				writer.Write(events.Event{Object: reference(about), Type: kind, Reason: reason, Message: message,
-					Key: controller.EventKey(about, reason, message)})
+			Emit: func(n backend.Notice) {
+				writer.Write(events.Event{Object: reference(n.About), Type: n.Type, Reason: n.Reason, Message: n.Message, Key: n.EventKey()})
 			},
 			Metrics: counted,
 			Views:   views,

@@ -10,14 +10,12 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
-	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/arrival"
 	"kube-queue.dev/kube-queue/pkg/backoff"
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
@@ -30,16 +28,6 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
-
-// EventKey returns what distinguishes an event on the object from others with the same reason: the version of the
-// object. The warnings about one version of a quota tree can become more, because the cluster changes.
-func EventKey(about *unstructured.Unstructured, reason wellknown.EventReason, message string) string {
-	key := fmt.Sprint(about.GetGeneration())
-	if reason == wellknown.EventQuotaTreeWarning {
-		key += "/" + message
-	}
-	return key
-}
 
 // Config configures Run. All fields are required except Backoff, Emit, Metrics, Views,
 // Synced, CheckInvariants and AuditInvariants.
@@ -72,7 +60,7 @@ type Config struct {
 	// logged, counted and corrected.
 	AuditInvariants bool
 	// Emit writes an event on an object.
-	Emit func(about *unstructured.Unstructured, kind string, reason wellknown.EventReason, message string)
+	Emit func(backend.Notice)
 	// Metrics are the metrics to update.
 	Metrics *metrics.Controller
 	// Views answers questions about the state while Run decides.
@@ -223,7 +211,7 @@ func (i *informers) loop(cfg Config, logger klog.Logger) *loop {
 				about.Info("Reported an event", "message", n.Message)
 			}
 			if cfg.Emit != nil {
-				cfg.Emit(n.About, n.Type, n.Reason, n.Message)
+				cfg.Emit(n)
 			}
 		},
 		unreadable: unreadableUnits{emit: cfg.Emit},

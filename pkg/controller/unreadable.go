@@ -12,6 +12,7 @@ import (
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/bounds"
+	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/lenient"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
@@ -69,7 +70,7 @@ func isBeyond(unit *lenient.Unreadable) bool {
 
 // unreadableUnits reports each unreadable unit once per version of its spec.
 type unreadableUnits struct {
-	emit     func(about *unstructured.Unstructured, kind string, reason wellknown.EventReason, message string)
+	emit     func(backend.Notice)
 	reported map[string]specState
 }
 
@@ -101,7 +102,7 @@ func (u *unreadableUnits) see(logger klog.Logger, object lenient.Object) {
 	message := fmt.Sprintf("The unit %s: %v. It is not admitted; if it holds quota, it keeps the quota that it was charged before. Delete it and create a valid one.", what, unit.Err)
 	logger.Info("A unit is invalid", "unit", klog.KObj(unit), "message", message)
 	if u.emit != nil {
-		u.emit(reference(unit), corev1.EventTypeWarning, wellknown.EventUnreadableUnit, message)
+		u.emit(backend.Notice{About: reference(unit), Type: corev1.EventTypeWarning, Reason: wellknown.EventUnreadableUnit, Message: message})
 	}
 }
 

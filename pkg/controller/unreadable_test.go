@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/klog/v2"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/lenient"
 	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
@@ -58,8 +58,8 @@ func TestReadingAUnitThatCannotBeReadInFull(t *testing.T) {
 
 func TestAnUnreadableUnitIsReportedOfOncePerSpec(t *testing.T) {
 	var reported []string
-	units := unreadableUnits{emit: func(about *unstructured.Unstructured, kind string, reason wellknown.EventReason, message string) {
-		reported = append(reported, fmt.Sprint(about.GetKind(), " ", about.GetNamespace(), "/", about.GetName(), " ", about.GetUID(), " ", kind, " ", reason, " ", about.GetGeneration()))
+	units := unreadableUnits{emit: func(n backend.Notice) {
+		reported = append(reported, fmt.Sprint(n.About.GetKind(), " ", n.About.GetNamespace(), "/", n.About.GetName(), " ", n.About.GetUID(), " ", n.Type, " ", n.Reason, " ", n.EventKey()))
 	}}
 	see := func(generation int64, cpu string) {
 		unit := unitOfText(t, 7, cpu, `{}`)
@@ -120,8 +120,8 @@ func TestAUnitBeyondTheBoundsIsNotAdmittedAndKeepsWhatItHolds(t *testing.T) {
 	}
 	// It is reported like one that cannot be read.
 	var reported []string
-	units := unreadableUnits{emit: func(_ *unstructured.Unstructured, _ string, reason wellknown.EventReason, message string) {
-		reported = append(reported, string(reason)+" "+message)
+	units := unreadableUnits{emit: func(n backend.Notice) {
+		reported = append(reported, string(n.Reason)+" "+n.Message)
 	}}
 	object, err := unitKind().Decode([]byte(`{"metadata":{"namespace":"a","name":"u","uid":"uid","resourceVersion":"7","generation":1},"spec":{"quotaName":"` + strings.Repeat("q", 254) + `"}}`))
 	if err != nil {

@@ -9,6 +9,7 @@ package backend
 
 import (
 	"context"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -149,6 +150,22 @@ type Notice struct {
 	Type    string
 	Reason  wellknown.EventReason
 	Message string
+	// Key distinguishes the event from others with the same reason about the same version of the object; empty if there
+	// are none.
+	Key string
 	// IsError is whether the log shows it as an error.
 	IsError bool
+}
+
+// EventKey returns what distinguishes the event from others with the same reason about the object. It begins with the
+// version of the object: the generation or, for an object without one, the resourceVersion.
+func (n *Notice) EventKey() string {
+	version := n.About.GetResourceVersion()
+	if generation := n.About.GetGeneration(); generation != 0 {
+		version = strconv.FormatInt(generation, 10)
+	}
+	if n.Key == "" {
+		return version
+	}
+	return version + "/" + n.Key
 }

@@ -11,14 +11,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
-	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/controller"
+	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/controller/backend/elasticquota"
 	"kube-queue.dev/kube-queue/pkg/events"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
@@ -79,10 +78,10 @@ func configure(t *testing.T, config *rest.Config) (controller.Config, *events.Wr
 	return controller.Config{
 		Client: client, Source: elasticquota.New(tree.Options{}, elasticquota.PodOptions{}), Rest: config, Clock: clock.RealClock{}, Namespace: clustertest.Namespace,
 		Policy: queue.RoundRobin, Workers: 4, PublishInterval: 200 * time.Millisecond, CheckInvariants: true,
-		Emit: func(about *unstructured.Unstructured, kind string, reason wellknown.EventReason, message string) {
-			writer.Write(events.Event{Type: kind, Reason: reason, Message: message, Key: controller.EventKey(about, reason, message),
-				Object: corev1.ObjectReference{APIVersion: about.GetAPIVersion(), Kind: about.GetKind(),
-					Namespace: about.GetNamespace(), Name: about.GetName(), UID: about.GetUID()}})
+		Emit: func(n backend.Notice) {
+			writer.Write(events.Event{Type: n.Type, Reason: n.Reason, Message: n.Message, Key: n.EventKey(),
+				Object: corev1.ObjectReference{APIVersion: n.About.GetAPIVersion(), Kind: n.About.GetKind(),
+					Namespace: n.About.GetNamespace(), Name: n.About.GetName(), UID: n.About.GetUID()}})
 		},
 	}, writer
 }

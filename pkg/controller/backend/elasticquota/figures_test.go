@@ -248,6 +248,12 @@ func TestTheTreeShowsWhichLimitsAreExceeded(t *testing.T) {
 	if c := over(); c == nil || c.Status != metav1.ConditionTrue || c.Message != message {
 		t.Errorf("the condition is %+v", c)
 	}
+	other := excess
+	other.Resource = "memory"
+	if n := w.Report([]quota.Excess{excess, other}).Notices; len(n) != 1 || n[0].EventKey() == change.Notices[0].EventKey() {
+		t.Errorf("notices are %+v, want another event", n)
+	}
+	w.Report([]quota.Excess{excess})
 	excess.Used = 6000
 	if n := w.Report([]quota.Excess{excess}).Notices; len(n) != 0 {
 		t.Errorf("notices are %+v, want none: only the amount has changed", n)

@@ -193,7 +193,9 @@ func (f *forest) withUse(cluster tree.Cluster) tree.Cluster {
 
 // warn returns the event with the warnings about the chosen tree.
 func (f *forest) warn(warnings []string) backend.Notice {
-	return warning(f.chosen, wellknown.EventQuotaTreeWarning, "The tree is in force, with warnings: "+strings.Join(warnings, "; "))
+	notice := warning(f.chosen, wellknown.EventQuotaTreeWarning, "The tree is in force, with warnings: "+strings.Join(warnings, "; "))
+	notice.Key = notice.Message // they can become more without a change of the tree, because the cluster changes
+	return notice
 }
 
 // refuse processes that the tree is invalid.
@@ -316,7 +318,9 @@ func (f *forest) report(excesses []quota.Excess) backend.Change {
 	for _, excess := range excesses {
 		known := slices.ContainsFunc(f.excesses, func(e quota.Excess) bool { return e.Node == excess.Node && e.Resource == excess.Resource })
 		if f.chosen != nil && !known {
-			change.Notices = append(change.Notices, warning(f.chosen, wellknown.EventOverQuota, excess.Message()))
+			notice := warning(f.chosen, wellknown.EventOverQuota, excess.Message())
+			notice.Key = excess.Node + "/" + excess.Resource
+			change.Notices = append(change.Notices, notice)
 		}
 	}
 	f.excesses, f.excessesKnown = excesses, true
