@@ -1,6 +1,7 @@
 package preemption
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -23,13 +24,24 @@ type branches struct {
 	groups map[string]*branch
 	// chain are the nodes of the claimant, from its own to the root. Its own group is no branch.
 	chain []quota.NodeID
-	// sought is the lack for which the heaps are ordered; valid unless stale.
+	// sought is the lack for which the heaps are ordered; valid unless stale. by is the order within a group.
 	sought lack
 	stale  bool
+	by     order
+	// cut is whether a branch got within its guarantee while it had more candidates.
+	cut bool
 	// reclaimed are the branches at and below the node of the lack that the claimant is not part of.
 	reclaimed *queue.Heap[*branch]
 	isTaken   map[*Candidate]bool
 }
+
+// order is the order in which the candidates of a group are taken.
+type order bool
+
+const (
+	inOrder      order = false
+	largestFirst order = true
+)
 
 // branch is a node, or the group of a node.
 type branch struct {
@@ -70,10 +82,15 @@ func newBranches(backend quota.Backend, claimant quota.Group, candidates []*Cand
 		}
 		b.candidates = append(b.candidates, c)
 	}
+	f.sort()
+	return f
+}
+
+// sort puts the candidates of each group in order.
+func (f *branches) sort() {
 	for _, b := range f.groups {
 		slices.SortFunc(b.candidates, (*Candidate).Compare)
 	}
-	return f
 }
 
 // addGroup adds the branch of a group and those of its nodes.
@@ -112,8 +129,13 @@ func (b *branch) isAbove(backend quota.Backend, r resources.ID) bool {
 	return room < 0 || room == math.MaxInt64
 }
 
-// forget starts again: nothing is taken.
-func (f *branches) forget() { f.isTaken, f.stale = map[*Candidate]bool{}, true }
+// forget starts again: nothing is taken, and groups give their candidates by the order.
+func (f *branches) forget(by order) {
+	if f.by == largestFirst {
+		f.sort()
+	}
+	f.isTaken, f.stale, f.by, f.cut = map[*Candidate]bool{}, true, by, false
+}
 
 // next returns the candidate to take for what is lacking; nil if there is none.
 func (f *branches) next(l lack) *Candidate {
@@ -147,6 +169,11 @@ func (f *branches) seek(l lack) {
 	}
 	for _, b := range f.groups {
 		b.in, b.place, b.next = nil, 0, 0
+		if f.by == largestFirst {
+			slices.SortFunc(b.candidates, func(a, b *Candidate) int {
+				return cmp.Or(cmp.Compare(b.uses(l.resource), a.uses(l.resource)), a.Compare(b))
+			})
+		}
 	}
 	for i, node := range f.chain[:l.at+1] {
 		b := f.nodes[node]
@@ -175,13 +202,14 @@ func (f *branches) update(b *branch) {
 	r := f.sought.resource
 	for b.heap == nil && b.next < len(b.candidates) {
 		c := b.candidates[b.next]
-		if used, _ := c.Charge.Total().Get(r); used > 0 && !f.isTaken[c] {
+		if c.uses(r) > 0 && !f.isTaken[c] {
 			break
 		}
 		b.next++
 	}
 	empty := b.heap == nil && b.next == len(b.candidates) || b.heap != nil && b.heap.Len() == 0
 	if empty || !b.isAbove(f.backend, r) {
+		f.cut = f.cut || !empty && len(f.isTaken) > 0
 		b.in.Remove(b)
 		return
 	}

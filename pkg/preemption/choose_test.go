@@ -314,3 +314,16 @@ func BenchmarkChoose(b *testing.B) {
 		}
 	}
 }
+
+// Without its small unit, d uses as much as it is guaranteed, and its large unit would be safe. Who else has borrowed
+// cannot be stopped.
+func TestALargeVictimIsTakenIfASmallOneProtectsIt(t *testing.T) {
+	h := newHall(t, node("root", "", "cpu=10", node("a", "cpu=4", ""), node("d", "cpu=6", ""), node("z", "", "")))
+	h.run("z", "cpu=2", 0, "unstoppable")
+	others := len(h.running)
+	h.run("d", "cpu=6", 0, "large")
+	h.run("d", "cpu=1", 0, "small")
+	if got := preemption.Choose(h.Tree, h.claim("a", "cpu=4", 0), h.running[others:]); len(got) != 1 || got[0].Key != "large" {
+		t.Errorf("the victims are %+v", got)
+	}
+}

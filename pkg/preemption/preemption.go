@@ -18,7 +18,9 @@
 //     than with the claimant. Otherwise the guarantee would be lent again, and those who take it back would
 //     free the way for the claimant again, without an end.
 //   - Victims are taken from the branch that is furthest above its guarantee, by share, which is compared
-//     again after each of them. Within a group they are taken in the order of the candidates.
+//     again after each of them. Within a group they are taken in the order of the candidates. If that does
+//     not succeed because a small victim puts its group within its guarantee and so protects a large one,
+//     those that use most are taken first.
 //   - No victim could be spared: with any one of them, the claimant would not fit, or would not be owed what
 //     is reclaimed for it.
 //
@@ -59,6 +61,12 @@ func (c *Candidate) Compare(other *Candidate) int {
 	return cmp.Or(cmp.Compare(c.Priority, other.Priority), cmp.Compare(other.Started, c.Started), cmp.Compare(c.Key, other.Key))
 }
 
+// uses returns how much of the resource the candidate is charged, in base units.
+func (c *Candidate) uses(r resources.ID) int64 {
+	used, _ := c.Charge.Total().Get(r)
+	return used
+}
+
 // Claim is what a claimant is due.
 type Claim struct {
 	Group  quota.Group
@@ -78,7 +86,7 @@ type Victim struct {
 
 // Choose returns the victims for the claim; none if it fits without any, or if it cannot be made to fit.
 // Candidates are those of all groups.
-func Choose(backend quota.Backend, claim Claim, candidates []*Candidate) []Victim {
+func Choose(backend quota.Planner, claim Claim, candidates []*Candidate) []Victim {
 	s := newSearch(backend, claim, candidates)
 	defer s.restore()
 	if s.fits() {
@@ -95,8 +103,10 @@ func Choose(backend quota.Backend, claim Claim, candidates []*Candidate) []Victi
 
 // search is one choice of victims. Taken victims are released in the backend.
 type search struct {
-	backend quota.Backend
+	backend quota.Planner
 	claim   Claim
+	// requests are those of the claimant, by the names of the resources: their IDs change at a restart.
+	requests resources.Vector
 	// nodes are the nodes of the group of the claimant, from its own to the root.
 	nodes   []quota.NodeID
 	own     []*Candidate
@@ -107,8 +117,11 @@ type search struct {
 	unused map[resources.ID]int64
 }
 
-func newSearch(backend quota.Backend, claim Claim, candidates []*Candidate) *search {
-	s := &search{backend: backend, claim: claim, nodes: claim.Group.Nodes()}
+func newSearch(backend quota.Planner, claim Claim, candidates []*Candidate) *search {
+	s := &search{backend: backend, claim: claim, requests: slices.Clone(claim.Demand.Requests), nodes: claim.Group.Nodes()}
+	slices.SortFunc(s.requests, func(a, b resources.Amount) int {
+		return cmp.Compare(backend.ResourceName(a.ID), backend.ResourceName(b.ID))
+	})
 	var others []*Candidate
 	for _, c := range candidates {
 		if c.Group.Path() == claim.Group.Path() {
@@ -144,20 +157,42 @@ func (s *search) reclaim() bool {
 	if !s.mayReclaim() {
 		return false
 	}
-	s.others.forget()
+	own := len(s.victims)
+	succeeds := s.takeOthers(inOrder)
+	if !succeeds && s.others.cut {
+		s.restoreAfter(own)
+		succeeds = s.takeOthers(largestFirst)
+	}
+	if !succeeds {
+		return false
+	}
+	s.spare(func(v Victim) bool { return v.Reclaimed }, s.fits)
+	return true
+}
+
+// takeOthers takes units of other groups until there are enough. It looks at everything that is lacking: who has
+// borrowed one resource may also use another one that nobody else can be stopped for.
+func (s *search) takeOthers(by order) bool {
+	s.others.forget(by)
 	for lacks := s.lacks(); len(lacks) > 0; lacks = s.lacks() {
-		c := s.others.next(lacks[0])
+		c := s.nextOf(lacks)
 		if c == nil {
 			return false
 		}
 		s.take(Victim{Candidate: c, Reclaimed: true})
 		s.others.taken(c)
 	}
-	if !s.fits() {
-		return false
+	return s.fits()
+}
+
+// nextOf returns the candidate to take for the first lack for which there is one; nil if there is none.
+func (s *search) nextOf(lacks []lack) *Candidate {
+	for _, l := range lacks {
+		if c := s.others.next(l); c != nil {
+			return c
+		}
 	}
-	s.spare(func(v Victim) bool { return v.Reclaimed }, s.fits)
-	return true
+	return nil
 }
 
 // mayReclaim reports whether the claimant stays within the guarantee of its group, and lacks nothing that the
@@ -238,19 +273,20 @@ func (s *search) takeOwn(enough func() bool) bool {
 }
 
 // restore charges what was released.
-func (s *search) restore() {
-	for _, v := range s.victims {
+func (s *search) restore() { s.restoreAfter(0) }
+
+// restoreAfter charges what was released after the first n victims.
+func (s *search) restoreAfter(n int) {
+	for _, v := range s.victims[n:] {
 		v.Group.Charge(v.Charge)
 	}
-	s.victims = nil
+	s.victims = s.victims[:n]
 }
 
 // helps reports whether the candidate uses something that the claimant lacks.
 func (s *search) helps(c *Candidate) bool {
-	total := c.Charge.Total()
 	return slices.ContainsFunc(s.lacks(), func(l lack) bool {
-		used, _ := total.Get(l.resource)
-		return used > 0 && slices.Contains(c.Group.Nodes(), l.node)
+		return c.uses(l.resource) > 0 && slices.Contains(c.Group.Nodes(), l.node)
 	})
 }
 
@@ -261,10 +297,10 @@ type lack struct {
 	resource resources.ID
 }
 
-// lacks returns what the claimant lacks, from the own node to the root.
+// lacks returns what the claimant lacks, from the own node to the root, and by the names of the resources.
 func (s *search) lacks() (lacks []lack) {
 	for at, node := range s.nodes {
-		for _, a := range s.claim.Demand.Requests {
+		for _, a := range s.requests {
 			if a.Value > s.backend.Room(quota.Space{Node: node, Resource: a.ID}) {
 				lacks = append(lacks, lack{at, node, a.ID})
 			}

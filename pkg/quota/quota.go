@@ -142,6 +142,9 @@ type Planner interface {
 	AsPlanned(do func())
 	// Unreserved calls do. Meanwhile, Fits of the groups ignores what is reserved against borrowing.
 	Unreserved(do func())
+	// ResourceName returns the name of a resource. IDs depend on the order in which names were seen, and victims
+	// must not.
+	ResourceName(resources.ID) string
 	// Reclaims reports whether units of the group are evicted for units that are within the guarantee of
 	// another group.
 	Reclaims(from Group) bool

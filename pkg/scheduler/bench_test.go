@@ -1,10 +1,12 @@
 package scheduler_test
 
 import (
+	"fmt"
 	"runtime"
 	"testing"
 
 	"kube-queue.dev/kube-queue/pkg/queue"
+	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
@@ -133,4 +135,56 @@ func BenchmarkForget(b *testing.B) {
 		}
 		c.core.Forget(used)
 	}
+}
+
+// BenchmarkGrow is one round in which an elastic unit of each queue is admitted with as many pods as fit.
+func BenchmarkGrow(b *testing.B) {
+	for _, guaranteed := range []bool{true, false} {
+		b.Run(fmt.Sprintf("1000 queues, guaranteed %t", guaranteed), func(b *testing.B) {
+			of := crowdOf{0, 1000, 1, nothing, queue.RoundRobin}
+			for b.Loop() {
+				b.StopTimer()
+				c := newCrowd(b, of)
+				c.guaranteed = guaranteed
+				c.plant(b)
+				for range of.leaves {
+					u := c.unit()
+					pod := u.Demand.Requests
+					u.Demand.Requests = pod.Plus(pod).Plus(pod).Plus(pod).With(c.names.ID(quota.JobsResource), 1)
+					u.Elastic = &scheduler.Elastic{PodSet: "worker", Min: 1, Count: 4, Pod: pod}
+					c.core.Apply(c.now, scheduler.UnitChanged{Unit: u})
+				}
+				b.StartTimer()
+				if plan, _ := c.core.Next(c.now); len(plan) != of.leaves {
+					b.Fatalf("%d units were admitted", len(plan))
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkSettings is a change of an admission check that all of 300 queues have, and of one queue, among 20,000 units.
+func BenchmarkSettings(b *testing.B) {
+	of := crowdOf{20_000, 300, 100, eachLeaf, queue.Priority}
+	run := func(name string, event func(i int) scheduler.Event) {
+		b.Run(name, func(b *testing.B) {
+			c := newCrowd(b, of)
+			c.fill(b)
+			for _, l := range c.core.View(c.now, c.names).Queues {
+				c.core.Apply(c.now, scheduler.QueueChanged{Queue: l.Name, Checks: "budget"})
+			}
+			for i := 0; b.Loop(); i++ {
+				c.core.Apply(c.now, event(i))
+			}
+		})
+	}
+	run("check", func(i int) scheduler.Event {
+		if i%2 == 0 {
+			return scheduler.CheckChanged{Name: "budget"}
+		}
+		return scheduler.CheckGone{Name: "budget"}
+	})
+	run("queue", func(i int) scheduler.Event {
+		return scheduler.QueueChanged{Queue: "root-0", Checks: "budget", Rank: int32(i + 1)}
+	})
 }

@@ -9,6 +9,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
 const (
@@ -76,6 +77,9 @@ type claim struct {
 	// made is whether the attempt succeeded, so that room is kept for the unit: planned is charged to the
 	// group of the queue.
 	made bool
+	// owed is whether the room is made because it is guaranteed to the group of the unit. Then the unit has it only as
+	// long as it stays within the guarantee, and nobody ahead of it may borrow the room.
+	owed bool
 	// restored is whether the evictions were decided before, perhaps not all that are needed.
 	restored bool
 	queue    *queueState
@@ -162,23 +166,39 @@ func (s *Scheduler) fitsIfWithdrawn(u *unit) (r *quota.Refusal) {
 }
 
 // exempt calls do without the entries that do not bind an item: its own, and those of units behind it in its
-// queue. What was reserved against borrowing after room was made for the item does not bind it either.
+// queue. If the item would borrow, those bind it that are owed the room, because it would be reclaimed from the item
+// again. What was reserved against borrowing after room was made for the item does not bind it either.
 func (s *Scheduler) exempt(l *queueState, item *queue.Item, do func()) {
-	if c := s.units[item.Key].claim; c != nil && c.made {
+	u := s.units[item.Key]
+	if u.claim != nil && u.claim.made {
 		inner := do
 		do = func() { s.planner.Unreserved(inner) }
 	}
-	for _, c := range l.claimed {
-		if !c.unit.item.Before(item) {
-			s.planner.PlanRelease(l.Group, &c.planned)
+	without := func(isExempt func(*claim) bool, do func()) {
+		for _, c := range l.claimed {
+			if isExempt(c) {
+				s.planner.PlanRelease(l.Group, &c.planned)
+			}
+		}
+		do()
+		for _, c := range l.claimed {
+			if isExempt(c) {
+				s.planner.Plan(l.Group, &c.planned)
+			}
 		}
 	}
-	do()
-	for _, c := range l.claimed {
-		if !c.unit.item.Before(item) {
-			s.planner.Plan(l.Group, &c.planned)
-		}
+	isBehind := func(c *claim) bool { return !c.unit.item.Before(item) }
+	borrows := false
+	if slices.ContainsFunc(l.claimed, func(c *claim) bool { return c.owed && c.unit != u && isBehind(c) }) {
+		without(isBehind, func() { borrows = !s.isOwedAsPlanned(l, u) })
 	}
+	without(func(c *claim) bool { return isBehind(c) && !(borrows && c.owed && c.unit != u) }, do)
+}
+
+// isOwedAsPlanned reports whether the unit stays within the guarantee of its group when all is done that is planned.
+func (s *Scheduler) isOwedAsPlanned(l *queueState, u *unit) (owed bool) {
+	s.planner.AsPlanned(func() { owed = l.Group.Owed(u.Demand, quota.Branch{Node: l.Group.Nodes()[0]}) })
+	return owed
 }
 
 // hasClaim reports whether the shape is that of a unit for which room is kept.
@@ -190,16 +210,18 @@ func (s *Scheduler) hasClaim(shape *queue.Shape) bool {
 	return c != nil && c.made
 }
 
-// keepRoom enters the unit, which waits in a queue, into the ledger. From now on, it is tried alone.
-func (s *Scheduler) keepRoom(u *unit, now time.Time) {
+// keepRoom enters the unit, which waits in a queue, into the ledger. owed is whether it is owed the room. From now on,
+// it is tried alone.
+func (s *Scheduler) keepRoom(u *unit, owed bool, now time.Time) {
 	l := u.queue
 	s.dropFailure(u)
-	u.claim = &claim{unit: u, made: true, queue: l, planned: quota.Charge{Demand: u.Demand}}
+	u.claim = &claim{unit: u, made: true, owed: owed, queue: l, planned: quota.Charge{Demand: u.Demand}}
 	s.remove(u)
 	l.PushAlone(&u.item, u.Demand)
 	l.claimed = append(l.claimed, u.claim)
 	s.made++
 	s.planner.Plan(l.Group, &u.claim.planned)
+	s.claimsStale = s.claimsStale || s.mayEndRights(l.Group, u.Demand.Requests)
 	s.activate(l)
 	s.changes++
 	nodes := l.Group.Nodes()
@@ -257,8 +279,25 @@ func (s *Scheduler) wakeKept(group quota.Group, c *quota.Charge) {
 // charge was added, or evictions for it were withdrawn.
 func (s *Scheduler) reviewClaims(c *charge) {
 	if s.made > 0 && !s.claimsStale {
-		s.claimsStale = s.isTooMuchPlanned(c)
+		s.claimsStale = s.isTooMuchPlanned(c) || s.mayEndRights(c.group, c.Total())
 	}
+}
+
+// mayEndRights reports whether groups to which the amounts were charged, or are planned to be, may have used what units
+// of theirs are owed for which room is kept.
+func (s *Scheduler) mayEndRights(g quota.Group, amounts resources.Vector) (may bool) {
+	for _, node := range g.Nodes() {
+		l := s.queueAt[node]
+		if l == nil || !slices.ContainsFunc(l.claimed, func(c *claim) bool { return c.owed }) {
+			continue
+		}
+		s.planner.AsPlanned(func() {
+			may = may || slices.ContainsFunc(amounts, func(a resources.Amount) bool {
+				return s.room(quota.Space{Node: node, Resource: a.ID, Bound: quota.Min}) < 0
+			})
+		})
+	}
+	return may
 }
 
 // isTooMuchPlanned reports whether more is planned to be used than there is in a space of the charge.
@@ -274,8 +313,8 @@ func (s *Scheduler) isTooMuchPlanned(c *charge) (is bool) {
 	return is
 }
 
-// checkClaims ends the entries of units that would not fit even as planned. They are tried again as if they
-// had none.
+// checkClaims ends the entries of units that would not fit even as planned, or are no longer owed the room that is kept
+// for them. They are tried again as if they had none.
 func (s *Scheduler) checkClaims(now time.Time) {
 	if !s.claimsStale {
 		return
@@ -302,14 +341,18 @@ func (s *Scheduler) checkClaimsOf(l *queueState, now time.Time) {
 		return -1
 	})
 	for _, c := range claimed {
-		u, fits := c.unit, false
+		u, fits, hasRight := c.unit, false, true
 		s.exempt(l, &u.item, func() {
 			s.planner.AsPlanned(func() { fits = l.Group.Fits(u.Demand) == nil })
+			hasRight = !c.owed || s.isOwedAsPlanned(l, u)
 		})
-		if fits {
+		if fits && hasRight {
 			continue
 		}
 		s.giveUp(u, now)
+		if !hasRight { // it waits for its turn like everybody
+			s.eachVictim(u, s.serve)
+		}
 		if !c.restored {
 			s.fail(u, instantOf(now).plus(claimRetry), now)
 		}
@@ -364,11 +407,18 @@ func (s *Scheduler) restoreClaims(now time.Time) {
 		if r := u.item.Shape().Refusal(); r != nil && r.Final() {
 			continue
 		}
-		s.keepRoom(u, now)
+		s.keepRoom(u, s.isOwed(u), now)
 		u.claim.restored = true
 		s.claimsStale = true
 	}
 	s.claimants = nil
+}
+
+// isOwed reports whether one of the units that are evicted for a unit is of another group, so that it was reclaimed.
+func (s *Scheduler) isOwed(u *unit) bool {
+	return slices.ContainsFunc(s.victims[u.UID], func(v *unit) bool {
+		return v.charged != nil && v.charged.group.Path() != u.queue.Group.Path()
+	})
 }
 
 // refusal explains why a unit still waits for which others are evicted.

@@ -29,6 +29,8 @@ type crowd struct {
 	// one that was first.
 	made    int
 	running []scheduler.Unit
+	// guaranteed is whether each leaf is guaranteed what its units request.
+	guaranteed bool
 }
 
 // crowdOf says how many wait, in how many groups, and for how many different things.
@@ -84,6 +86,9 @@ func (c *crowd) plant(t testing.TB) {
 		node := tree.Node{Name: strconv.Itoa(leaf), Namespaces: []string{namespaceOf(leaf)}}
 		if c.full == eachLeaf {
 			node.Max = jobs(runningPerLeaf)
+		}
+		if c.guaranteed {
+			node.Min = map[string]resource.Quantity{"cpu": resource.MustParse("4")}
 		}
 		root.Children = append(root.Children, node)
 	}

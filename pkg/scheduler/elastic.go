@@ -136,40 +136,47 @@ func (s *Scheduler) admitLeast(u *unit) {
 	}
 	u.grant(u.Elastic.Min)
 	if u.Elastic.Min < u.Elastic.Count {
-		s.growing = append(s.growing, u)
+		s.newest = u
 	}
 }
 
-// grow gives the units that were admitted in this round as many more pods as fit, in the order of their
-// admission. It reports whether any has grown.
-func (s *Scheduler) grow() (grown bool) {
-	if len(s.growing) == 0 {
+// growNewest gives the unit that was admitted last as many more pods as fit.
+func (s *Scheduler) growNewest() {
+	if u := s.newest; u != nil {
+		s.newest = nil
+		s.growing = append(s.growing, u)
+		s.grow(u)
+	}
+}
+
+// growAll does the same at the end of a round for all units that were admitted in it, in the order of their
+// admission: nobody competes with them any more. It reports whether any has grown.
+func (s *Scheduler) growAll() (grown bool) {
+	for _, u := range s.growing {
+		grown = s.grow(u) || grown
+	}
+	return grown
+}
+
+// grow gives a unit that was admitted in this round as many more pods as fit. It reports whether there are any.
+func (s *Scheduler) grow(u *unit) bool {
+	if u.gone || !u.assumed || !u.write.wanted.admits() || u.queue == nil || u.charged == nil || u.Elastic.Granted == 0 {
+		return false // it has all pods, or the decision was withdrawn
+	}
+	most := s.mostPods(u)
+	if most == u.Elastic.pods() {
 		return false
 	}
-	smaller := s.growing[:0]
-	for _, u := range s.growing {
-		if u.gone || !u.assumed || !u.write.wanted.admits() || u.queue == nil || u.charged == nil {
-			continue // the decision was withdrawn
-		}
-		if most := s.mostPods(u); most > u.Elastic.pods() {
-			u.grant(most)
-			s.chargeUnit(u)
-			grown = true
-		}
-		if u.Elastic.Granted != 0 {
-			smaller = append(smaller, u)
-		}
-	}
-	clear(s.growing[len(smaller):])
-	s.growing = smaller
-	return grown
+	u.grant(most)
+	s.chargeUnit(u)
+	return true
 }
 
 // mostPods returns the greatest number of pods with which the unit, which is charged, fits. Room that is planned
 // for others is kept from it. Nothing is borrowed while others are about to be tried that are owed it.
 func (s *Scheduler) mostPods(u *unit) int32 {
 	group, charged, e := u.queue.Group, u.charged.group, u.Elastic
-	branches := s.tournament.owedAgainst(u.queue)
+	own, competes := quota.Branch{Node: group.Nodes()[0]}, s.competition(u.queue)
 	without := quota.Charge{Demand: quota.Demand{Preemptible: u.Demand.Preemptible}, Pods: u.charged.Pods}
 	charged.Release(&u.charged.Charge)
 	if !without.Empty() {
@@ -177,7 +184,7 @@ func (s *Scheduler) mostPods(u *unit) int32 {
 	}
 	fits := func(n int32) bool {
 		d := quota.Demand{Requests: e.requests(n), Preemptible: u.Demand.Preemptible}
-		return group.Fits(d) == nil && !slices.ContainsFunc(branches, func(b quota.Branch) bool { return !group.Owed(d, b) })
+		return group.Fits(d) == nil && (!u.queue.branch.Own && group.Owed(d, own) || !competes(d))
 	}
 	least, most := e.pods(), e.Count
 	if fits(most) {
@@ -197,32 +204,35 @@ func (s *Scheduler) mostPods(u *unit) int32 {
 	return least
 }
 
+// competition returns a function that reports whether a demand of the queue would borrow what others are about to
+// try that are owed it. They are sought only if it is called.
+func (s *Scheduler) competition(l *queueState) func(quota.Demand) bool {
+	var branches []quota.Branch
+	sought := false
+	return func(d quota.Demand) bool {
+		if !sought {
+			branches, sought = s.tournament.owedAgainst(l), true
+		}
+		return slices.ContainsFunc(branches, func(b quota.Branch) bool { return !l.Group.Owed(d, b) })
+	}
+}
+
 // owedAgainst returns the branches of the queue against whose siblings others are about to try an item that they
 // are owed.
 func (c *tournament) owedAgainst(l *queueState) (branches []quota.Branch) {
-	for _, other := range c.competing() {
-		if other == l {
-			continue
-		}
-		mine, theirs := l.branch.apart(other.branch)
-		if mine.above != &c.root && other.Group.Owed(other.tried.Shape().Demand, theirs.Branch) && !slices.Contains(branches, mine.Branch) {
-			branches = append(branches, mine.Branch)
+	for b := l.branch; b.above != &c.root; b = b.above {
+		if slices.ContainsFunc(b.above.below.All(), func(other *branch) bool { return other != b && other.isOwedAny() }) {
+			branches = append(branches, b.Branch)
 		}
 	}
 	return branches
 }
 
-// apart returns the branches that contain one each of both and compete with each other.
-func (b *branch) apart(other *branch) (*branch, *branch) {
-	depth, others := b.depth(), other.depth()
-	for ; depth > others; depth-- {
-		b = b.above
+// isOwedAny reports whether a queue of the branch is about to try an item that it is owed against the siblings of the
+// branch.
+func (b *branch) isOwedAny() bool {
+	if b.below == nil {
+		return b.owed
 	}
-	for ; others > depth; others-- {
-		other = other.above
-	}
-	for b.above != other.above {
-		b, other = b.above, other.above
-	}
-	return b, other
+	return slices.ContainsFunc(b.competing(nil), func(l *queueState) bool { return l.Group.Owed(l.tried.Shape().Demand, b.Branch) })
 }

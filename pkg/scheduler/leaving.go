@@ -28,9 +28,9 @@ type leaving struct {
 	planned *charge
 }
 
-// evictions are the units of a queue that hold quota, and what is known of those that are evicted for others.
+// evictions are the units of a queue, and what is known of those that are evicted for others.
 type evictions struct {
-	holders []*unit
+	members
 	// claimed are the entries of units of the queue in the ledger.
 	claimed []*claim
 	// sent are the times of the last evictions for others, in order.
@@ -42,21 +42,6 @@ type evictions struct {
 	// in heldMore of the claims.
 	failing  int
 	heldMore bool
-}
-
-// hold adds a unit to the holders.
-func (e *evictions) hold(u *unit) {
-	e.holders = append(e.holders, u)
-	u.heldAt = int32(len(e.holders))
-}
-
-// unhold removes a unit from the holders.
-func (e *evictions) unhold(u *unit) {
-	last := len(e.holders) - 1
-	moved := e.holders[last]
-	e.holders[u.heldAt-1], moved.heldAt = moved, u.heldAt
-	e.holders[last] = nil
-	e.holders, u.heldAt = e.holders[:last], 0
 }
 
 // seeEviction takes over the eviction that a unit shows.

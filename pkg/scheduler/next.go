@@ -46,18 +46,22 @@ func (s *Scheduler) admit(now time.Time) {
 		s.activate(l)
 	}
 	for {
-		for len(s.freed) > 0 || len(s.unproven) > 0 || s.grown() || s.claimsStale || s.seekClaimants || len(s.claimants) > 0 {
+		for s.hasMore() {
 			s.restoreClaims(now)
 			s.wakeFreed() // a refusal may end a reservation, which allows borrowing again
 			s.prove(now)
 			s.unproveGrown()
 			s.checkClaims(now)
 		}
-		if s.grow() {
+		s.growNewest()
+		if s.hasMore() {
 			continue
 		}
 		l := s.tournament.next()
 		if l == nil {
+			if s.growAll() {
+				continue
+			}
 			return
 		}
 		u := s.units[l.tried.Key]
@@ -93,6 +97,11 @@ func (s *Scheduler) admit(now time.Time) {
 		u.shown.stopWaiting()
 		s.timers.set(u, 0)
 	}
+}
+
+// hasMore reports whether changes must be processed before the next unit is admitted.
+func (s *Scheduler) hasMore() bool {
+	return len(s.freed) > 0 || len(s.unproven) > 0 || s.grown() || s.claimsStale || s.seekClaimants || len(s.claimants) > 0
 }
 
 // wakeFreed adds the queues to the tournament for which the freed spaces may have room.

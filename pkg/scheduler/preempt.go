@@ -67,7 +67,7 @@ func (s *Scheduler) mayReclaim(l *queueState, u *unit) bool {
 
 // mayPreempt reports whether a unit of a smaller priority may hold quota in the queue.
 func (s *Scheduler) mayPreempt(l *queueState, u *unit) bool {
-	return l.set.Preemption.WithinQueue && slices.ContainsFunc(l.holders, func(h *unit) bool {
+	return l.set.Preemption.WithinQueue && slices.ContainsFunc(l.holders(), func(h *unit) bool {
 		return l.priorityOf(h) < u.item.Priority
 	})
 }
@@ -85,8 +85,9 @@ func (s *Scheduler) makeRoom(l *queueState, u *unit, refusal *quota.Refusal, now
 	}
 	patientUntil := u.patientUntil(now)
 	var victims []preemption.Victim
-	fits, later := false, instant(0)
+	fits, isOwed, later := false, false, instant(0)
 	s.exempt(l, &u.item, func() {
+		isOwed = s.reclaims && s.isOwedAsPlanned(l, u)
 		s.planner.AsPlanned(func() {
 			if fits = l.Group.Fits(u.Demand) == nil; !fits {
 				var candidates []*preemption.Candidate
@@ -100,6 +101,8 @@ func (s *Scheduler) makeRoom(l *queueState, u *unit, refusal *quota.Refusal, now
 	if isTooEarly {
 		later = protectedUntil
 	}
+	// What others leave anyway is kept only for a unit that is owed it, or that could evict who would take it.
+	fits = fits && (isOwed || s.mayPreempt(l, u) || len(s.victims[u.UID]) > 0)
 	if !fits && (len(victims) == 0 || isTooEarly) {
 		l.failed(now)
 		s.fail(u, later, now)
@@ -109,7 +112,7 @@ func (s *Scheduler) makeRoom(l *queueState, u *unit, refusal *quota.Refusal, now
 		s.refuse(l, u.item.Shape(), refusal, now)
 		return
 	}
-	s.keepRoom(u, now)
+	s.keepRoom(u, s.isOwed(u) || fits && isOwed || slices.ContainsFunc(victims, func(v preemption.Victim) bool { return v.Reclaimed }), now)
 	for _, v := range victims {
 		victim := s.units[v.Key]
 		s.evictFor(victim, u, whyEvicted(victim, u, v.Reclaimed), now)
@@ -166,7 +169,7 @@ func (s *Scheduler) candidates(l *queueState, u *unit, patientUntil instant, now
 	}
 	for _, from := range s.order {
 		switch {
-		case len(from.holders) == 0:
+		case from.holding == 0:
 			continue
 		case from == l && !s.mayPreempt(l, u), from != l && !reclaimable(from.Group):
 			continue
@@ -175,14 +178,14 @@ func (s *Scheduler) candidates(l *queueState, u *unit, patientUntil instant, now
 			later = earliest(later, at)
 			continue
 		}
-		found = slices.Grow(found, len(from.holders))
-		for _, h := range from.holders {
+		found = slices.Grow(found, from.holding)
+		for _, h := range from.holders() {
 			if from != l || l.priorityOf(h) < u.item.Priority {
 				add(h, from.priorityOf(h))
 			}
 		}
 	}
-	for _, h := range s.placeless.holders {
+	for _, h := range s.placeless.holders() {
 		if h.charged != nil && reclaimable(h.charged.group) {
 			add(h, h.Priority)
 		}

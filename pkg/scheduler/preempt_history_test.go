@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 
 	"kube-queue.dev/kube-queue/pkg/queue"
+	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
@@ -100,7 +102,8 @@ func drawWork(t *rapid.T) map[string]string {
 }
 
 // expectEachEvictionHelps proves that each unit for which others were evicted was admitted afterwards, or one that
-// is ahead of it in its queue, which may also block the queue. Nobody leaves, so nothing else can happen.
+// is ahead of it in its queue, which may also block the queue, or one below its group, which uses the same guarantee.
+// Nobody leaves, so nothing else can happen.
 func expectEachEvictionHelps(t *rapid.T, w *world) {
 	for i, write := range w.landed {
 		if !isForOther(write) || write.Kind != scheduler.Evict {
@@ -110,7 +113,8 @@ func expectEachEvictionHelps(t *rapid.T, w *world) {
 		helps := func(s scheduler.Write) bool {
 			u := w.units[s.Key]
 			blocks := w.opts.Policy == queue.Block && u.Phase == scheduler.Waiting && s.Queue == w.queueNameOf(claimant) && w.before(u, claimant)
-			return blocks || s.Kind == scheduler.Dequeue && (u == claimant || s.Queue == w.queueNameOf(claimant) && w.before(u, claimant))
+			isAhead := s.Queue == w.queueNameOf(claimant) && w.before(u, claimant)
+			return blocks || s.Kind == scheduler.Dequeue && (u == claimant || isAhead || strings.HasPrefix(s.Quota, w.pathOf(claimant)+"/"))
 		}
 		if !slices.ContainsFunc(w.landed[i:], helps) {
 			t.Fatalf("%s was evicted for %s, which never started: %s", write.Key, claimant.Key, w.story(30))
@@ -128,7 +132,11 @@ func (w *world) keyOf(uid string) string {
 	return ""
 }
 
-func (w *world) queueNameOf(u *scheduler.Unit) string {
+func (w *world) queueNameOf(u *scheduler.Unit) string { return w.groupOf(u).Queue() }
+
+func (w *world) pathOf(u *scheduler.Unit) string { return w.groupOf(u).Path() }
+
+func (w *world) groupOf(u *scheduler.Unit) quota.Group {
 	group, _ := w.tree.Place(u.Namespace(), u.QuotaName)
-	return group.Queue()
+	return group
 }

@@ -561,3 +561,67 @@ func TestARestartOrANewTreeDoesNotMakeEvictionsFaster(t *testing.T) {
 		})
 	}
 }
+
+// The unit ahead is too large for the guarantee of its group, so that the room would be reclaimed from it again.
+func TestARoomThatIsReclaimedIsNotBorrowed(t *testing.T) {
+	root := owning("root", nil, cpu("12"), owning("a", nil, nil, owning("b", cpu("3"), nil), owning("d", cpu("5"), nil)), owning("z", nil, nil))
+	root.Children[0].Namespaces = []string{"a"}
+	w := reclaiming(t, root)
+	w.submit("z/workflow", cpu("6"), unstoppable(true))
+	w.submit("d/0", cpu("2"))
+	w.submit("a/x", cpu("2"))
+	w.settle()
+	w.now = w.now.Add(time.Second)
+	w.submit("b/big", cpu("4"), priority(1))
+	w.submit("b/owed", cpu("3"))
+	for range 100 {
+		w.after(time.Minute)
+		w.stopEvicted()
+	}
+	if n := len(w.allEvictions()); n != 1 {
+		t.Errorf("there are %d evictions: %s", n, w.story(20))
+	}
+	expectReleased(t, w, "b/owed", "d/0", "z/workflow")
+}
+
+// With both units of d that wait, d would borrow. So the one behind has no right any more to what was reclaimed for it,
+// and what it requests is no use of d for which a running unit of d could be evicted.
+func TestARightThatHasEndedEvictsNobody(t *testing.T) {
+	w := reclaiming(t, owning("root", nil, cpu("10"), owning("a", cpu("4"), nil), owning("d", cpu("6"), nil), owning("c", nil, nil)))
+	w.submit("c/0", cpu("8"))
+	w.after(time.Second)
+	w.submit("d/low", cpu("4")) // c/0 is evicted for it
+	w.after(time.Second)
+	w.submit("d/high", cpu("2"), priority(1))
+	w.after(time.Second)
+	expectReleased(t, w, "c/0", "d/high")
+	w.submit("d/high-2", cpu("2"), priority(1))
+	w.after(40 * time.Second)
+	w.submit("a/owed", cpu("3"))
+	w.settle()
+	if n := len(w.writes("d/high", scheduler.Evict)); n > 0 {
+		t.Errorf("d/high is evicted although d uses 2 of 6 cpu: %s", w.story(10))
+	}
+	w.stopEvicted()
+	w.after(time.Minute)
+	expectReleased(t, w, "a/owed", "d/high", "d/high-2")
+}
+
+// The unit that has borrowed cpu cannot be stopped. The one that has borrowed gpus holds enough of both. Which of the
+// resources was named first must not matter, because it changes with a restart.
+func TestAVictimForOneResourceMayHelpWithAnother(t *testing.T) {
+	for _, first := range []string{"cpu", "gpu"} {
+		w := newWorld(t, roundRobin(), leaf("root", nil))
+		w.names.ID(first)
+		w.treeOpts.Reclaim = true
+		w.plant(owning("root", nil, map[string]string{"cpu": "10", "gpu": "8"},
+			owning("a", map[string]string{"cpu": "2", "gpu": "2"}, nil), owning("b", nil, nil),
+			owning("d", map[string]string{"cpu": "5", "gpu": "2"}, nil)))
+		w.submit("b/workflow", cpu("5"), unstoppable(true))
+		w.submit("d/0", map[string]string{"cpu": "5", "gpu": "8"})
+		w.settle()
+		w.submit("a/owed", map[string]string{"cpu": "2", "gpu": "2"})
+		w.settle()
+		expectEvicted(t, w, "d/0")
+	}
+}

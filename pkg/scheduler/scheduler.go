@@ -80,8 +80,10 @@ type Scheduler struct {
 	isFreed map[quota.Space]bool
 	// unproven are the queues for which it is not known whether the item that they try fits.
 	unproven []*queueState
-	// growing are the units that were admitted in this round with fewer pods than they request.
+	// growing are the elastic units that were admitted in this round. newest is the last one, which has not grown yet;
+	// nil if it has.
 	growing []*unit
+	newest  *unit
 
 	// listed is whether all units were shown that exist at the start.
 	listed bool
@@ -342,7 +344,7 @@ func (e QuotaChanged) apply(s *Scheduler, now time.Time) {
 	}
 	s.chargeWithoutUnit()
 	for _, u := range units {
-		u.queue, u.heldAt = nil, 0
+		u.queue, u.memberAt = nil, 0
 		u.item = queue.Item{Key: u.key()}
 		u.countedIn, u.countedAs = nil, Waiting
 		s.settle(u, now)
@@ -371,17 +373,25 @@ func (e Observed) apply(s *Scheduler, now time.Time) {
 
 // inOrder returns all units, ordered by key.
 func (s *Scheduler) inOrder() []*unit {
+	all := make([]*unit, 0, len(s.units))
+	for _, u := range s.units {
+		all = append(all, u)
+	}
+	return sortByKey(all)
+}
+
+// sortByKey orders the units by key, in place.
+func sortByKey(units []*unit) []*unit {
 	type keyed struct {
 		key  string
 		unit *unit
 	}
 	// To compare the keys that are next to each other is faster than to read each from its unit.
-	all := make([]keyed, 0, len(s.units))
-	for key, u := range s.units {
-		all = append(all, keyed{key, u})
+	all := make([]keyed, len(units))
+	for i, u := range units {
+		all[i] = keyed{u.key(), u}
 	}
 	slices.SortFunc(all, func(a, b keyed) int { return strings.Compare(a.key, b.key) })
-	units := make([]*unit, len(all))
 	for i, k := range all {
 		units[i] = k.unit
 	}

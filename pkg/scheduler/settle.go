@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"slices"
 	"time"
 
 	"kube-queue.dev/kube-queue/pkg/queue"
@@ -54,10 +55,8 @@ func (s *Scheduler) settle(u *unit, now time.Time) {
 
 // settleUnitsOf is settle for the units of a queue.
 func (s *Scheduler) settleUnitsOf(l *queueState, now time.Time) {
-	for _, u := range s.inOrder() {
-		if u.queue == l {
-			s.settle(u, now)
-		}
+	for _, u := range sortByKey(slices.Clone(l.all)) {
+		s.settle(u, now)
 	}
 }
 
@@ -205,15 +204,16 @@ func (s *Scheduler) count(u *unit, l *queueState, phase Phase) {
 	if was == l && wasAs == phase {
 		return
 	}
-	if u.heldAt > 0 && (l != was || !phase.holdsQuota()) {
-		s.evictionsOf(was).unhold(u)
+	isMember := l != nil || phase.holdsQuota()
+	if u.memberAt > 0 && (l != was || !isMember) {
+		s.evictionsOf(was).remove(u)
 	}
 	u.countedIn, u.countedAs = l, phase
-	if u.heldAt == 0 && phase.holdsQuota() {
-		s.evictionsOf(l).hold(u)
-		if l != nil {
-			s.watch(l)
-		}
+	if u.memberAt == 0 && isMember {
+		s.evictionsOf(l).add(u)
+	}
+	if isMember && s.evictionsOf(l).setHolds(u, phase.holdsQuota()) && l != nil {
+		s.watch(l)
 	}
 	if l != nil {
 		l.counts[phase]++

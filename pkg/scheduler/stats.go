@@ -84,7 +84,7 @@ func (l *queueState) highestPriority() *int32 {
 	if front := l.Front(); front != nil {
 		see(front.Priority)
 	}
-	for _, h := range l.holders {
+	for _, h := range l.holders() {
 		see(l.priorityOf(h))
 	}
 	return highest

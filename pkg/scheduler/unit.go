@@ -56,9 +56,9 @@ type unit struct {
 
 	// countedIn is the queue that counts the unit, with phase countedAs.
 	countedIn *queueState
-	// heldAt is 1 plus the index of the unit among the holders of countedIn, or of those without a queue; 0 if it is not one of
-	// them.
-	heldAt    int32
+	// memberAt is 1 plus the index of the unit among the members of countedIn, or of those that hold quota and have no
+	// queue; 0 if it is not one of them.
+	memberAt  int32
 	countedAs Phase
 	// assumed is whether the unit is charged and the write of its admission, or of its reservation, is not
 	// confirmed.

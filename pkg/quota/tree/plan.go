@@ -112,6 +112,9 @@ func (t *Tree) Unreserved(do func()) {
 	t.plan.unreserved = before
 }
 
+// ResourceName returns the name of a resource.
+func (t *Tree) ResourceName(id resources.ID) string { return t.names.Name(id) }
+
 // Reclaims reports whether units of the group are evicted for units that are within the guarantee of another
 // group: unless the node of the group or an ancestor has the attribute kube-queue/reclaim with the value never.
 func (t *Tree) Reclaims(from quota.Group) bool {
