@@ -86,6 +86,8 @@ func TestAUnitWithChecksIsReleasedWhenAllAreReady(t *testing.T) {
 func TestAQueueWithoutChecksReleasesWithOneWrite(t *testing.T) {
 	w := checking(t)
 	w.submit("a/job", cpu("3"))
+	w.settle()
+	w.runs("a/job")
 	w.after(time.Minute)
 	expectReleased(t, w, "a/job")
 	if len(w.landed) != 1 {

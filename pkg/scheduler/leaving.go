@@ -19,9 +19,11 @@ type leaving struct {
 	listedFor string
 	// mayGo is whether the eviction may be sent, and counts for the pace of its queue.
 	mayGo bool
-	// at is when the eviction was sent; 0 if it has not been. late is whether that was too long ago.
+	// at is when the eviction was sent; 0 if it has not been. late is whether that was too long ago, and kind the kind of
+	// the job then.
 	at   instant
 	late bool
+	kind JobKind
 	// checkAt is when the eviction may be sent, or when it is late; 0 if neither is due.
 	checkAt instant
 	// planned is the charge that is planned to be released; nil if none is.
@@ -93,18 +95,27 @@ func (s *Scheduler) followEviction(u *unit, now time.Time) {
 		s.seekClaimants = true
 	}
 	v.checkAt = 0
-	if v.at != 0 {
+	if v.at != 0 && !v.late {
 		deadline := v.at.plus(s.timeout)
-		if late := deadline <= instantOf(now); late && !v.late {
-			v.late = true
+		switch {
+		case deadline > instantOf(now):
+			v.checkAt = deadline
+		case s.isStopping(u):
+			v.checkAt = instantOf(now).plus(s.timeout)
+		default:
+			v.late, v.kind = true, u.Kind
+			s.late[v.kind]++
 			s.claimsStale = true
 			s.changes++
 		}
-		if !v.late {
-			v.checkAt = deadline
-		}
 	}
 	s.planRelease(u)
+}
+
+// isStopping reports whether all pods that are left of the unit are being deleted. They count until their grace periods
+// are over.
+func (s *Scheduler) isStopping(u *unit) bool {
+	return u.charged != nil && len(u.charged.Pods) > 0 && u.holder != nil && len(s.pods.Lasting(u.holder.Holder)) == 0
 }
 
 // stopFollowing forgets the eviction of a unit, which is over or was withdrawn.
@@ -114,6 +125,12 @@ func (s *Scheduler) stopFollowing(u *unit) {
 	}
 	v := u.leaving
 	released := v.planned
+	if v.late {
+		if s.late[v.kind]--; s.late[v.kind] == 0 {
+			delete(s.late, v.kind)
+		}
+		s.changes++
+	}
 	s.disown(u)
 	s.unplanRelease(u)
 	u.leaving = nil

@@ -136,6 +136,9 @@ func TestWithoutATimeoutNothingWaitsForPods(t *testing.T) {
 	w.configure(scheduler.QueueChanged{Queue: "root", PodsReady: scheduler.PodsReady{Blocks: true}})
 	w.submit("a/1", cpu("1"))
 	w.submit("a/2", cpu("1"))
+	w.settle()
+	w.runs("a/1")
+	w.runs("a/2")
 	w.after(time.Hour)
 	expectReleased(t, w, "a/1", "a/2")
 	if w.units["a/1"].AwaitsPods || len(w.landed) != 2 {

@@ -37,6 +37,7 @@ func (s *Scheduler) settle(u *unit, now time.Time) {
 	}
 	s.over.touch()
 	s.seeScheduling(u)
+	s.seePodless(u, now)
 	if queued {
 		s.enter(u, now)
 	}

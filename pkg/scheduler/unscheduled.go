@@ -14,10 +14,13 @@ const (
 	UnscheduledAfter = 5 * time.Second
 	// UnscheduledInterval is the shortest time between two messages of a unit about its pods.
 	UnscheduledInterval = 30 * time.Second
+	// PodlessAfter is how long after its admission a unit that requests pods may have none before it shows it: perhaps
+	// the API server refuses them.
+	PodlessAfter = 30 * time.Second
 )
 
-// unscheduled watches the units that hold quota and have pods for which the scheduler finds no node. They are few most
-// of the time.
+// unscheduled watches the units that hold quota and have pods for which the scheduler finds no node, or no pods at all.
+// They are few most of the time.
 type unscheduled struct {
 	// units are those units, and those that show it.
 	units map[*unit]*unscheduledUnit
@@ -27,8 +30,9 @@ type unscheduled struct {
 
 // unscheduledUnit is what is known of such a unit.
 type unscheduledUnit struct {
-	// since is since when it has such pods; 0 if it is not known yet.
-	since instant
+	// since is since when it has such pods; 0 if it is not known yet. podless is whether it had none for too long.
+	since   instant
+	podless bool
 	// message is what the unit shows, since at; empty if nothing, or if it was written before the start.
 	message string
 	at      instant
@@ -50,13 +54,42 @@ func (s *Scheduler) seeScheduling(u *unit) {
 	w.checkAt = 1 // in the next round
 }
 
+// podlessAt returns when the unit shows that it has no pods; 0 if it needs none, or has had some because it runs.
+func (u *unit) podlessAt() instant {
+	if u.Phase != Dequeued || u.Evicted || u.Stopped || u.Over || u.holder == nil || len(u.Demand.Requests) < 2 {
+		return 0 // each requests one of JobsResource
+	}
+	return u.dequeuedAt.plus(PodlessAfter)
+}
+
+// isPodless reports whether the unit should have had pods for a while.
+func (u *unit) isPodless(now time.Time) bool {
+	at := u.podlessAt()
+	return at != 0 && at <= instantOf(now)
+}
+
+// seePodless requests a comparison if the unit has had no pods for too long.
+func (s *Scheduler) seePodless(u *unit, now time.Time) {
+	if !u.isPodless(now) || s.pods.Pods(u.holder.Holder) > 0 {
+		return
+	}
+	w := &s.unscheduled
+	if w.units[u] == nil {
+		w.units[u] = &unscheduledUnit{since: u.dequeuedAt}
+	}
+	w.units[u].podless = true
+	w.checkAt = 1
+}
+
 // unscheduledMessage returns what the unit must show about its pods; empty for nothing.
 func (s *Scheduler) unscheduledMessage(u *unit) string {
 	if u.holder == nil || u.holder.units[0] != u || u.Phase != Dequeued && u.Phase != Running || u.Over || u.Evicted || u.Stopped {
 		return ""
 	}
 	n, of, message := s.pods.Unschedulable(u.holder.Holder)
-	switch {
+	switch known := s.unscheduled.units[u]; {
+	case known != nil && known.podless && u.podlessAt() != 0 && s.pods.Pods(u.holder.Holder) == 0:
+		return fmt.Sprintf("no pod of the job exists %v after its admission; its events, or the log of its operator, say why", PodlessAfter)
 	case n == 0:
 		return ""
 	case n == 1 && of == 1:

@@ -98,6 +98,28 @@ func TestTheNextProcessKnowsThatAUnitShowsUnscheduledPods(t *testing.T) {
 	}
 }
 
+// Its pods may be refused, and then no pod shows why.
+func TestAReleasedUnitWithoutPodsSaysSo(t *testing.T) {
+	w := releasedJob(t)
+	w.after(scheduler.PodlessAfter - time.Second)
+	if found := w.writes("a/job", scheduler.MarkUnscheduled); found != nil {
+		t.Fatalf("it was marked by %+v", found)
+	}
+	w.after(time.Minute)
+	w.restart()
+	w.after(time.Minute)
+	if found := w.writes("a/job", scheduler.MarkUnscheduled); len(found) != 1 || !strings.HasPrefix(found[0].Message, "no pod of the job exists") {
+		t.Errorf("it was marked by %+v", found)
+	}
+	placed(w, "")
+	w.after(time.Second)
+	w.podGone("pod-0") // it will be created again
+	w.after(time.Minute)
+	if found := w.writes("a/job", scheduler.ClearUnscheduled); len(found) != 1 {
+		t.Errorf("it was cleared by %+v, want one write", found)
+	}
+}
+
 func TestAUnitThatIsEvictedSaysNothingAboutItsPods(t *testing.T) {
 	w := releasedJob(t)
 	placed(w, "no cpu")

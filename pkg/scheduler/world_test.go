@@ -657,6 +657,11 @@ func (w *world) after(d time.Duration) {
 	}
 }
 
+// runs has the pods of a released unit run.
+func (w *world) runs(key string) {
+	w.write(key, func(u *scheduler.Unit) { u.Phase = scheduler.Running })
+}
+
 func (w *world) finish(key string) {
 	w.write(key, func(u *scheduler.Unit) { u.Phase = scheduler.Ended })
 }
