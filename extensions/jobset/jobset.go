@@ -4,7 +4,8 @@
 // A group of Jobs is one pod set, with all pods of all its Jobs. Groups may start one
 // after another, by startupPolicy or dependsOn, but a JobSet holds its quota until its
 // end, so it requests the sum of all groups. The controller adds no container and no
-// request to the pods, but some get an affinity: see exclusive.go.
+// request to the pods, but some get an affinity: see exclusive.go. Jobs of a group that have
+// succeeded do not run again, so their pods are not requested any more.
 //
 // The controller recreates the Jobs when one fails and may be retried: a JobSet has ended
 // only when the controller reports a final state.
@@ -52,7 +53,7 @@ func (adapter) Kind() framework.Kind {
 		}},
 		Doc: framework.Doc{
 			Shows:  "SUSPENDED `true`",
-			Counts: "all pods of all its Jobs",
+			Counts: "all pods of all its Jobs, without those of Jobs that have succeeded",
 			Ready:  "each of its Jobs has all its pods ready or succeeded; Jobs that wait until others are complete (`dependsOn`) do not count before",
 			Frees:  "condition Completed or Failed, or `terminalState`",
 			Stops:  "condition Suspended, and all its Jobs are suspended or finished, none is active",
@@ -86,8 +87,9 @@ func (adapter) Pods(object framework.Object) (framework.Pods, error) {
 		}
 		total += int64(count)
 		named[group.Name] = true
+		ended := ended(set, group)
 		pods.Sets = append(pods.Sets, framework.PodSet{
-			Name: group.Name, Count: count, Template: &group.Template.Spec.Template, CrossesNamespaces: exclusive(set, group),
+			Name: group.Name, Count: count - ended, Ended: ended, Template: &group.Template.Spec.Template, CrossesNamespaces: exclusive(set, group),
 		})
 	}
 	if total > math.MaxInt32 {
@@ -109,6 +111,17 @@ func count(group *jobset.ReplicatedJob) (int32, error) {
 		return 0, fmt.Errorf("%d replicas of %d pods each exceed the maximum of %d pods; reduce them", replicas, each, math.MaxInt32)
 	}
 	return int32(replicas * each), nil
+}
+
+// ended returns how many pods of a group do not run again: those of its Jobs that have succeeded, which a JobSet keeps
+// when it is suspended. It counts again from 0 if it creates all its Jobs again.
+func ended(set *jobset.JobSet, group *jobset.ReplicatedJob) int32 {
+	for i := range set.Status.ReplicatedJobsStatus {
+		if status := &set.Status.ReplicatedJobsStatus[i]; status.Name == group.Name {
+			return min(max(status.Succeeded, 0), group.Replicas) * job.PodsAtOnce(&group.Template.Spec, 0)
+		}
+	}
+	return 0
 }
 
 func (adapter) Templates(object framework.Object) []*corev1.PodTemplateSpec {

@@ -8,6 +8,7 @@ import (
 	training "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
 
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/kubeflow"
@@ -41,19 +42,32 @@ func New() framework.Adapter {
 
 // needs returns the least number of workers of an elastic job. The operator passes minReplicas
 // and maxReplicas to the workers as the range of nodes; if only one of them is set, it is both. If
-// none is set, the operator uses the number of replicas.
+// none is set, the operator uses the number of replicas. A gang scheduler starts no pod of a job with fewer pods than
+// minAvailable.
 func needs(job *training.PyTorchJob) (least int32, why string) {
 	policy := job.Spec.ElasticPolicy
 	switch {
 	case policy == nil:
 		return 0, "a PyTorchJob without spec.elasticPolicy needs all its workers; set it"
 	case policy.MinReplicas != nil:
-		return *policy.MinReplicas, ""
+		least = *policy.MinReplicas
 	case policy.MaxReplicas != nil:
-		return *policy.MaxReplicas, ""
-	default:
-		return 0, ""
+		least = *policy.MaxReplicas
 	}
+	if gang := job.Spec.RunPolicy.SchedulingPolicy; gang != nil && gang.MinAvailable != nil {
+		least = int32(max(int64(least), int64(*gang.MinAvailable)-others(job)))
+	}
+	return least, ""
+}
+
+// others returns how many pods of the job are no workers.
+func others(job *training.PyTorchJob) (n int64) {
+	for role, spec := range job.Spec.PyTorchReplicaSpecs {
+		if spec != nil && !strings.EqualFold(string(role), string(training.PyTorchJobReplicaTypeWorker)) {
+			n += int64(max(ptr.Deref(spec.Replicas, 1), 0))
+		}
+	}
+	return n
 }
 
 // inject adds the operator's init container, which waits for the master. A pod requests
