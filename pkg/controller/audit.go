@@ -37,11 +37,13 @@ type auditor struct {
 	suspects map[string]string
 
 	// pods compares pods; nil if they are not watched. units are the cached units. get reads a unit from
-	// the API server, in a goroutine that start starts.
+	// the API server. start starts a goroutine that reads all units that differ, until its context ends.
 	pods  *podwatch.Watch
 	units cache.Store
 	get   func(ctx context.Context, namespace, name string) (lenient.Object, error)
-	start func(func())
+	start func(func(context.Context))
+	// differ are the keys of the units that are to be read.
+	differ []string
 }
 
 // run audits if it is time to, and returns when the next audit is due; zero means never.
@@ -101,6 +103,14 @@ func (a *auditor) confirm(l *loop) {
 		}
 		d.Heal()
 	})
+	if keys := a.differ; len(keys) > 0 {
+		a.differ = nil
+		a.start(func(ctx context.Context) {
+			for _, key := range keys {
+				a.read(ctx, l.inbox, key)
+			}
+		})
+	}
 }
 
 // compare calls visit with each object that differs from what the core knows.
@@ -121,34 +131,35 @@ func (a *auditor) compare(l *loop, visit func(podwatch.Difference)) {
 		exists[key] = struct{}{}
 		uid, known := l.core.VersionOf(key)
 		if version, err := versionOf(unit); err == nil && (uid != string(unit.GetUID()) || known < version) {
-			visit(a.unitDifference(l, key, unit.GetResourceVersion()))
+			visit(a.unitDifference(key, unit.GetResourceVersion()))
 		}
 	}
 	l.core.EachUnit(func(key, uid string) {
 		if _, is := exists[key]; !is {
-			visit(a.unitDifference(l, key, uid))
+			visit(a.unitDifference(key, uid))
 		}
 	})
 }
 
 // unitDifference describes a unit that differs from what the core knows. To heal it, it is read.
-func (a *auditor) unitDifference(l *loop, key, version string) podwatch.Difference {
-	return podwatch.Difference{Object: "QueueUnit " + key, Version: version, Heal: func() { a.start(func() { a.read(l.inbox, key) }) }}
+func (a *auditor) unitDifference(key, version string) podwatch.Difference {
+	return podwatch.Difference{Object: "QueueUnit " + key, Version: version, Heal: func() { a.differ = append(a.differ, key) }}
 }
 
-// read reads a unit from the API server and passes it to the loop.
-func (a *auditor) read(inbox *inbox, key string) {
+// read reads a unit from the API server and passes it to the loop. A unit is gone only if the cache says so, too.
+func (a *auditor) read(ctx context.Context, inbox *inbox, key string) {
 	namespace, name, err := cache.SplitMetaNamespaceKey(key)
 	if err != nil {
 		return // keys of units always have this form
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), tryTimeout)
+	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
 	defer cancel()
 	unit, err := a.get(ctx, namespace, name)
 	inbox.put(func(l *loop) {
 		uid, known := l.core.VersionOf(key)
+		_, cached, _ := a.units.GetByKey(key)
 		switch {
-		case apierrors.IsNotFound(err) && uid != "":
+		case apierrors.IsNotFound(err) && uid != "" && !cached:
 			a.report(l, 0, fmt.Errorf("QueueUnit %s: the unit is charged or queued but does not exist", key))
 			unitGone(key, uid)(l)
 		case err != nil:

@@ -28,7 +28,7 @@ func newAudited(t *testing.T) *audited {
 	t.Helper()
 	a := &audited{measure(t), map[string]*schedulingv1alpha1.QueueUnit{}, 0}
 	a.auditor.units = cache.NewStore(cache.MetaNamespaceKeyFunc)
-	a.auditor.start = func(read func()) { read() }
+	a.auditor.start = func(read func(context.Context)) { read(a.Context()) }
 	a.auditor.get = func(_ context.Context, _, name string) (lenient.Object, error) {
 		a.reads++
 		if unit := a.server[name]; unit != nil {

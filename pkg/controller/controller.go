@@ -107,6 +107,7 @@ func Run(ctx context.Context, cfg Config) error {
 		loop.inbox.put(allSeen(cfg.Synced))
 	}
 	defer cfg.Views.start(loop.inbox)()
+	loop.auditor.start = func(read func(context.Context)) { group.Go(func() { read(ctx) }) }
 	group.Go(func() { loop.applier.run(ctx, cfg.Workers) })
 	group.Go(func() { loop.publisher.run(ctx) })
 	return loop.run(ctx)
@@ -217,8 +218,7 @@ func (i *informers) loop(cfg Config, logger klog.Logger) *loop {
 		unreadable: unreadableUnits{emit: cfg.Emit},
 		views:      cfg.Views,
 		measures:   newMeasures(cfg.Metrics),
-		auditor: auditor{on: cfg.AuditInvariants, units: i.units.GetStore(), get: unitsOf(cfg.Client).Get,
-			start: func(read func()) { go read() }},
+		auditor:    auditor{on: cfg.AuditInvariants, units: i.units.GetStore(), get: unitsOf(cfg.Client).Get},
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/spf13/pflag"
@@ -100,12 +101,23 @@ func run(p Program, args []string, stdout, stderr io.Writer) int {
 	defer stop()
 	ctx = klog.NewContext(ctx, klog.Background().WithName(p.Name))
 	logSettings(ctx, set)
-	if err := start(ctx, p, opts); err != nil && ctx.Err() == nil {
+	if err := start(ctx, p, opts); err != nil && (ctx.Err() == nil || !isStop(err)) {
 		klog.FromContext(ctx).Error(err, "The program stops because of an error")
 		return exitError
 	}
 	klog.FromContext(ctx).Info("The program stops on request")
 	return exitClean
+}
+
+// isStop reports whether an error means only that the program was stopped. Of several errors, all must mean that.
+func isStop(err error) bool {
+	switch err := err.(type) {
+	case interface{ Unwrap() []error }:
+		return !slices.ContainsFunc(err.Unwrap(), func(one error) bool { return !isStop(one) })
+	case interface{ Unwrap() error }:
+		return isStop(err.Unwrap())
+	}
+	return errors.Is(err, context.Canceled)
 }
 
 // prepare reads and checks all settings.

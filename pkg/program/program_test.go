@@ -3,6 +3,8 @@ package program
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -111,5 +113,24 @@ func TestConfigComesFromTheNamedFile(t *testing.T) {
 	env := envOf(t, "https://there:1")
 	if env.Config.Host != "https://there:1" || env.Config.RateLimiter.QPS() != 500 || !strings.HasPrefix(env.Config.UserAgent, "thing/") {
 		t.Errorf("config is %+v", env.Config)
+	}
+}
+
+func TestAnErrorIsNotTakenForTheEndThatWasRequested(t *testing.T) {
+	broken := errors.New("an invariant is broken")
+	for _, c := range []struct {
+		err  error
+		want bool
+	}{
+		{context.Canceled, true},
+		{fmt.Errorf("listing units: %w", context.Canceled), true},
+		{errors.Join(context.Canceled, fmt.Errorf("waiting: %w", context.Canceled)), true},
+		{broken, false},
+		{errors.Join(nil, context.Canceled, broken), false},
+		{fmt.Errorf("deciding: %w", errors.Join(context.Canceled, broken)), false},
+	} {
+		if got := isStop(c.err); got != c.want {
+			t.Errorf("%q: %t, want %t", c.err, got, c.want)
+		}
 	}
 }

@@ -58,8 +58,11 @@ type keeper struct {
 // it has an address. One replica at a time works.
 func (s *Server) Work(ctx context.Context) error {
 	if s.options.Advertise != "" {
+		var stop context.CancelFunc
+		ctx, stop = context.WithCancel(ctx)
 		led := make(chan struct{})
 		defer func() { <-led }()
+		defer stop() // also if the work ends with an error
 		go func() {
 			defer close(led)
 			s.lead(ctx)
