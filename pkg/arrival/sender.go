@@ -37,8 +37,8 @@ func (s *Sender) Enter() *Turn {
 	return &Turn{sender: s}
 }
 
-// Begin records that the creation of a unit begins and ends the turn. It returns the name of the
-// unit that this unit comes after; empty if no other unit of the namespace is being created.
+// Begin records that the creation of a unit begins and ends the turn, if that has not ended. It returns the
+// name of the unit that this unit comes after; empty if no other unit of the namespace is being created.
 func (t *Turn) Begin(namespace, unit string) (after string) {
 	t.sender.mu.Lock()
 	creating := t.sender.creating[namespace]
@@ -48,7 +48,9 @@ func (t *Turn) Begin(namespace, unit string) (after string) {
 	t.namespace, t.unit = namespace, unit
 	t.sender.creating[namespace] = append(creating, t)
 	t.sender.mu.Unlock()
-	t.handOn()
+	if !t.over {
+		t.handOn()
+	}
 	return after
 }
 

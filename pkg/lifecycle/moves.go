@@ -47,6 +47,7 @@ const (
 	RequeueSuspended Name = "RequeueSuspendedByUser"
 	Resume           Name = "Resume"
 	MarkChanged      Name = "MarkChanged"
+	MarkNotReleased  Name = "MarkNotReleased"
 	RequeueChanged   Name = "RequeueChanged"
 	AcceptChange     Name = "AcceptChange"
 	MarkOverQuota    Name = "MarkOverQuota"
@@ -133,7 +134,7 @@ func Moves() []Move {
 		{MarkRemains, From{Phases: holding}, To{Phases: phases(running), Reason: wellknown.ReasonPodsRemain}, Extensions,
 			"the job ended 2 s ago, and an object that owns pods of it still exists; or it is gone, and pods of it are left. Still charged"},
 		{MarkFinished, From{Phases: live}, To{Phases: phases(succeeded, failed)}, Extensions,
-			"the job has ended and none of its objects remain, or it is gone and a finalizer keeps the unit; the controller then uncharges the unit"},
+			"the job has ended and none of its objects remain; or it is gone and a finalizer keeps the unit; or it was deleted, a finalizer keeps it, and no pod is left; the controller then uncharges the unit"},
 		{Expire, From{Phases: phases(dequeued, running)}, To{Phases: phases(failed), Also: "Finished=True with reason NotRenewed"}, Controller,
 			"the unit was created by hand, and was not renewed in time. Uncharged"},
 		{Evict, From{Phases: holding, Evictions: []Eviction{EvictionNone}}, To{Evicted: metav1.ConditionTrue, Reasons: []wellknown.Reason{
@@ -164,6 +165,9 @@ func Moves() []Move {
 		{MarkChanged, From{Phases: phases(reserved, dequeued), Evictions: []Eviction{EvictionNone}},
 			To{Evicted: metav1.ConditionTrue, Reasons: []wellknown.Reason{wellknown.ReasonJobChanged}}, Extensions,
 			"the job changed after its admission and before its release, and is not released. Still charged"},
+		{MarkNotReleased, From{Phases: phases(dequeued), Evictions: []Eviction{EvictionNone}},
+			To{Evicted: metav1.ConditionTrue, Reasons: []wellknown.Reason{wellknown.ReasonStopped}}, Extensions,
+			"the API server has refused to release the job for a minute. Still charged"},
 		{RequeueChanged, From{Phases: holding, Evictions: []Eviction{EvictionChanged}},
 			To{Phases: phases(enqueued), Evicted: metav1.ConditionTrue, Reason: wellknown.ReasonJobChanged,
 				Reasons: []wellknown.Reason{wellknown.ReasonJobChanged}}, Controller, "uncharged; the unit keeps the condition and is not tried"},

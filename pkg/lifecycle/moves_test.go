@@ -173,8 +173,9 @@ func TestEachStatusMakesItsMoveFromWhereverThatBegins(t *testing.T) {
 		RequeueSuspended: {func(*v1alpha1.QueueUnit) Status {
 			return Requeued(place, wellknown.ReasonSuspendedByUser, "m", 4, micro, micro)
 		}},
-		Resume:      {func(u *v1alpha1.QueueUnit) Status { return Resumed(u, now) }},
-		MarkChanged: {func(u *v1alpha1.QueueUnit) Status { return JobChanged(u, now) }},
+		Resume:          {func(u *v1alpha1.QueueUnit) Status { return Resumed(u, now) }},
+		MarkChanged:     {func(u *v1alpha1.QueueUnit) Status { return JobChanged(u, now) }},
+		MarkNotReleased: {func(u *v1alpha1.QueueUnit) Status { return NotReleased(u, now) }},
 		RequeueChanged: {func(*v1alpha1.QueueUnit) Status {
 			return Requeued(place, wellknown.ReasonJobChanged, "m", 1, micro, micro)
 		}},

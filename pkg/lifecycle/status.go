@@ -195,6 +195,12 @@ func JobChanged(unit *v1alpha1.QueueUnit, now metav1.Time) Status {
 		"the job changed after its admission and was not released; the unit is queued again with the new request", now)
 }
 
+// NotReleased reports that the API server refuses to release the job of an admitted unit.
+func NotReleased(unit *v1alpha1.QueueUnit, now metav1.Time) Status {
+	return evicted(unit, metav1.ConditionTrue, wellknown.ReasonStopped,
+		"the API server refuses to release the job (event ReleaseRefused); the unit gives its quota back and is queued again", now)
+}
+
 // ChangeAccepted reports that the unit has the request of the changed job.
 func ChangeAccepted(unit *v1alpha1.QueueUnit, now metav1.Time) Status {
 	return evicted(unit, metav1.ConditionFalse, wellknown.ReasonRequeued,

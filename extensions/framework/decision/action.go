@@ -85,8 +85,9 @@ type State struct {
 	// Lowered are the fields of the unit's spec in which a released job requests less than
 	// was admitted; nil for none. See LoweredOf.
 	Lowered map[string]any
-	// Deleting: the job is being deleted.
-	Deleting bool
+	// Deleting: the job is being deleted, since DeletedAt.
+	Deleting  bool
+	DeletedAt time.Time
 	// Incomplete: the related object, which contains the pod templates, does not exist.
 	Incomplete bool
 	// ShowsQueuing: the kind's status can show that a job is queued.

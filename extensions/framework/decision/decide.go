@@ -23,6 +23,10 @@ const (
 	suspendingAtMost = 10 * time.Second
 	// remainsAfter saves a write for jobs whose remaining objects are soon deleted.
 	remainsAfter = 2 * time.Second
+	// deletedAfter is how long a job that is being deleted, with its pods, may take before its pods are looked for.
+	deletedAfter = 5 * time.Second
+	// lookAgain is when to look for them again.
+	lookAgain = 10 * time.Second
 	// incompleteAtMost is how long a new job waits for its operator to create the related
 	// object, before the missing object is reported.
 	incompleteAtMost = 4 * time.Second
@@ -45,6 +49,28 @@ func Decide(job State, unit *v1alpha1.QueueUnit, desired *Desired, now time.Time
 	case unit.DeletionTimestamp != nil && job.Suspended && !unit.Status.Phase.HoldsQuota():
 		return Decision{} // the job gets another unit when this one is gone
 	}
+	decided := decide(job, unit, desired, now)
+	if decided.Action == Nothing && job.Deleting && unit.Status.Phase.HoldsQuota() {
+		return deleted(job, decided, now)
+	}
+	return decided
+}
+
+// deleted ends the unit of a job that somebody's finalizer keeps, if no pod of it is left. This is checked again and
+// again.
+func deleted(job State, decided Decision, now time.Time) Decision {
+	if left := job.DeletedAt.Add(deletedAfter).Sub(now); left > 0 {
+		return Decision{After: left}
+	}
+	if job.Remains != "" {
+		return Decision{After: lookAgain}
+	}
+	decided.Action, decided.After = MarkFinished, lookAgain
+	return decided
+}
+
+// decide is Decide for a job and a unit that exist.
+func decide(job State, unit *v1alpha1.QueueUnit, desired *Desired, now time.Time) Decision {
 	eviction := lifecycle.EvictionOf(unit)
 	switch phase := unit.Status.Phase; {
 	case lifecycle.RestoredFor(unit) > 0 && !job.Suspended:

@@ -43,7 +43,7 @@ func started(s *State)     { s.Started = true }
 func hidden(s *State)      { s.Queuing = framework.Queuing{Ready: true, On: true} }
 func smaller(s *State)     { s.Lowered = map[string]any{"podSets": nil} }
 func shown(s *State)       { s.Queuing = framework.Queuing{Ready: true, On: true, Shown: true} }
-func deleting(s *State)    { s.Deleting = true }
+func deleting(s *State)    { s.Deleting, s.DeletedAt = true, noon.Add(10*time.Second) }
 func inactive(s *State)    { s.Active = false }
 func minute(s *State)      { s.MaxTime = ptr.To[int32](60) }
 func ended(s *State)       { s.End = &framework.End{Succeeded: true} }
@@ -219,7 +219,10 @@ func TestDecide(t *testing.T) {
 		{"so it is while its unit has quota reserved", job(unsuspend), unit(reserved), same(), late, Decision{Action: HoldAgain}},
 		{"a queued job being deleted leaves the queue", job(deleting, unsuspend), unit(enqueued), same(), late, Decision{Action: LeaveQueue}},
 		{"so does one with reserved quota", job(deleting), unit(reserved), same(), late, Decision{Action: LeaveQueue}},
-		{"a running job being deleted keeps its quota", job(released, runs, deleting), unit(running), nil, late, Decision{}},
+		{"a running job being deleted keeps its quota", job(released, runs, deleting), unit(running), nil, late, Decision{After: 4 * time.Second}},
+		{"until finalizers alone keep it", job(released, runs, deleting), unit(running), nil, late.Add(time.Minute), Decision{Action: MarkFinished, After: lookAgain}},
+		{"an evicted job being deleted is not waited for", job(released, deleting, suspended), unit(running, evicted), nil, late.Add(time.Minute), Decision{Action: MarkFinished, After: lookAgain}},
+		{"but it is suspended", job(released, runs, deleting, unsuspend), unit(running, evicted), nil, late.Add(time.Minute), Decision{Action: Evict}},
 		{"an evicted job being deleted is suspended", job(released, runs, deleting), unit(running, evicted), nil, late, Decision{Action: Evict}},
 		{"a unit being deleted is waited for", job(), unit(enqueued, beingDeleted), same(), late, Decision{}},
 		{"a job that ended while it was queued ends its unit", job(ended), unit(enqueued), same(), late, Decision{Action: MarkFinished}},

@@ -3,6 +3,8 @@ package reconciler
 import (
 	"context"
 	"fmt"
+	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -81,12 +83,35 @@ func (r *reconciler) markRemains(ctx context.Context, o *observation) error {
 
 func (r *reconciler) finish(ctx context.Context, o *observation) error {
 	end := o.state.End
+	if end == nil {
+		return r.finishDeleted(ctx, o)
+	}
 	status := lifecycle.Finished(o.unit, end.Succeeded, end.Reason, end.Message, metav1.NewTime(o.now))
 	if err := r.patchUnitStatus(ctx, o, status); err != nil {
 		return err
 	}
 	r.metrics.Finished(r.kind.Kind, end.Succeeded)
 	return nil
+}
+
+// finishDeleted ends the unit of a job that finalizers keep although it is deleted, unless pods of it are left.
+func (r *reconciler) finishDeleted(ctx context.Context, o *observation) error {
+	if r.memory.lookIn(o.unit.UID, o.now, 0) > 0 {
+		return nil
+	}
+	r.memory.lookAt(o.unit.UID, o.now.Add(leftAgain))
+	live, err := r.jobs.Get(ctx, o.key.Namespace, o.key.Name)
+	if err != nil {
+		return fmt.Errorf("reading %s %s: %w", r.kind.Kind, o.key, err)
+	}
+	if live.GetUID() != o.job.GetUID() || live.GetDeletionTimestamp() == nil {
+		return nil
+	}
+	if left, err := r.leftOf(ctx, o.unit, o.now); left != "" || err != nil {
+		return err
+	}
+	message := fmt.Sprintf("the job was deleted, and none of its pods is left; its finalizers keep it: %s", strings.Join(live.GetFinalizers(), ", "))
+	return r.patchUnitStatus(ctx, o, lifecycle.Finished(o.unit, false, string(wellknown.ReasonJobDeleted), message, metav1.NewTime(o.now)))
 }
 
 // suspend holds a job that was not held, or suspends an evicted job.
@@ -148,6 +173,18 @@ func (r *reconciler) freeQuota(ctx context.Context, o *observation, status lifec
 		return nil
 	}
 	return r.patchUnitStatus(ctx, o, status)
+}
+
+// giveBackAfter is how long the API server must refuse to release a job before its quota is given back.
+const giveBackAfter = time.Minute
+
+// giveBack gives the quota of a job back that cannot be released. The unit is queued again, and waits longer each time.
+func (r *reconciler) giveBack(ctx context.Context, o *observation) error {
+	if err := r.freeQuota(ctx, o, lifecycle.NotReleased(o.unit, metav1.NewTime(o.now))); err != nil {
+		return err
+	}
+	r.memory.since(o.job.GetUID(), isRefused, false, o.now)
+	return nil
 }
 
 // overtaken reports whether the job that the API server has is not the observed one. Its version

@@ -25,6 +25,8 @@ const (
 	silentAfter = 3 * time.Second
 	// askAgain is when to check again whether Kueue is installed.
 	askAgain = time.Minute
+	// refusedAfter is how long a change must fail that the API server does not forbid before it is reported.
+	refusedAfter = 2 * time.Second
 	// collectedAtMost is how long the garbage collector may need to delete a part of a deleted job.
 	collectedAtMost = 30 * time.Second
 )
@@ -223,18 +225,28 @@ func (r *reconciler) creatorHolds(ctx context.Context, o *observation) string {
 	return fmt.Sprintf("%[1]s, a step of which created the job, holds quota, and may wait for it: if the quota has no room for both, delete one of them, or give it more", name)
 }
 
-// recordRefusal reports that the API server refuses a change of the job, in its own words. Each attempt is
-// counted.
-func (r *reconciler) recordRefusal(o *observation, action decision.Action, err error) {
+// refusedFor returns for how long the API server has refused the next change of the job, and forgets it if it was made.
+func (r *reconciler) refusedFor(o *observation, err error) time.Duration {
 	var answer apierrors.APIStatus
-	if !refused(err) || !errors.As(err, &answer) {
+	is := errors.As(err, &answer) && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err)
+	if since := r.memory.since(o.job.GetUID(), isRefused, is, o.now); is {
+		return r.clock.Since(since)
+	}
+	return 0
+}
+
+// recordRefusal reports that the API server refuses a change of the job, in its own words: at once if the change is not
+// allowed, and after a while if it cannot be made, for example because a webhook does not answer. Each attempt is counted.
+func (r *reconciler) recordRefusal(o *observation, action decision.Action, lasts time.Duration, err error) {
+	var answer apierrors.APIStatus
+	if !refused(err) && lasts < refusedAfter || !errors.As(err, &answer) {
 		return
 	}
 	words := answer.Status().Message
 	switch action {
 	case decision.Release:
 		r.events.Repeat(r.event(o, corev1.EventTypeWarning, wellknown.EventReleaseRefused, fmt.Sprintf(
-			"QueueUnit %s was admitted and holds quota, but the API server refuses to unsuspend the job (kube-queue retries); whoever manages the webhook, policy or quota that it names can change that, or the owner of the job: %s",
+			"QueueUnit %s was admitted and holds quota, but the API server refuses to unsuspend the job (kube-queue retries, and gives the quota back after a minute); whoever manages the webhook, policy or quota that it names can change that, or the owner of the job: %s",
 			o.unit.Name, words), decision.Attempt(o.unit)))
 	case decision.Evict, decision.HoldLate, decision.HoldAgain, decision.Resume:
 		message := "The job must be suspended"

@@ -321,17 +321,20 @@ func TestARefusalIsReportedInTheWordsOfTheAPIServer(t *testing.T) {
 	for _, test := range []struct {
 		action decision.Action
 		err    error
+		lasts  time.Duration
 		reason wellknown.EventReason
 	}{
-		{decision.Release, forbidden, wellknown.EventReleaseRefused},
-		{decision.Release, apierrors.NewConflict(jobs, "a", errors.New("changed")), ""},
-		{decision.Release, errors.New("no answer"), ""},
-		{decision.HoldAgain, forbidden, wellknown.EventSuspendRefused},
-		{decision.HoldLate, forbidden, wellknown.EventSuspendRefused},
-		{decision.MarkRunning, forbidden, ""},
+		{decision.Release, forbidden, 0, wellknown.EventReleaseRefused},
+		{decision.Release, apierrors.NewConflict(jobs, "a", errors.New("changed")), 0, ""},
+		{decision.Release, errors.New("no answer"), time.Minute, ""},
+		{decision.Release, apierrors.NewInternalError(errors.New("the policy says no")), refusedAfter - 1, ""},
+		{decision.Evict, apierrors.NewInternalError(errors.New("the policy says no")), refusedAfter, wellknown.EventSuspendRefused},
+		{decision.HoldAgain, forbidden, 0, wellknown.EventSuspendRefused},
+		{decision.HoldLate, forbidden, 0, wellknown.EventSuspendRefused},
+		{decision.MarkRunning, forbidden, 0, ""},
 	} {
 		r, said := explaining(t)
-		r.recordRefusal(&observation{key: queuedKey, job: marked(), unit: waitingUnit("")}, test.action, test.err)
+		r.recordRefusal(&observation{key: queuedKey, job: marked(), unit: waitingUnit("")}, test.action, test.lasts, test.err)
 		switch {
 		case test.reason == "" && len(said.repeated) > 0:
 			t.Errorf("%s, %v: it is reported: %v", test.action, test.err, said.repeated)

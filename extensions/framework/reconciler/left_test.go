@@ -18,6 +18,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/extensions/framework/decision"
 	"kube-queue.dev/kube-queue/extensions/job"
 	"kube-queue.dev/kube-queue/extensions/jobset"
 	"kube-queue.dev/kube-queue/extensions/mpijob"
@@ -36,6 +37,8 @@ type deletion struct {
 	objects map[string][]string
 	// job is the UID of the job that has its name; empty if there is none.
 	job types.UID
+	// finalizers keep the job, which is being deleted.
+	finalizers []string
 	// fails is whether lists fail.
 	fails   bool
 	lists   int
@@ -58,7 +61,11 @@ func (d *deletion) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		d.patches = append(d.patches, string(patch.Status.Phase)+" "+string(patch.Status.Reason)+": "+patch.Status.Message)
 		d.answer(w, v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "9"}})
 	case r.URL.Query().Get("limit") == "" && d.job != "": // not a list, but the job
-		d.answer(w, metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "a", UID: d.job}})
+		live := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "a", UID: d.job, Finalizers: d.finalizers}}
+		if len(d.finalizers) > 0 {
+			live.DeletionTimestamp = new(metav1.NewTime(noon))
+		}
+		d.answer(w, live)
 	case r.URL.Query().Get("limit") == "":
 		d.refuse(w, metav1.StatusReasonNotFound, http.StatusNotFound)
 	case d.fails:
@@ -229,6 +236,33 @@ func TestAUnitThatIsKeptIsWrittenOnceAndCheckedEvery10Seconds(t *testing.T) {
 	check(collectorGrace + 2*leftAgain)
 	if d.deleted != 1 {
 		t.Error("it stays without pods")
+	}
+}
+
+// The job is deleted, and somebody's finalizer keeps it.
+func TestAJobThatFinalizersKeepHoldsQuotaOnlyAsLongAsItHasPods(t *testing.T) {
+	d := &deletion{t: t, job: "job", objects: map[string][]string{"pods": {`{name: p, labels: {batch.kubernetes.io/controller-uid: job}}`}}}
+	r, unit := d.reconciler(job.New()), unitOfGone(job.New().Kind(), v1alpha1.PhaseRunning)
+	kept := marked()
+	kept.UID = "job"
+	check := func(after time.Duration) {
+		t.Helper()
+		o := &observation{key: types.NamespacedName{Namespace: "n", Name: "a"}, job: kept, unit: unit, now: noon.Add(after)}
+		if err := r.act(t.Context(), o, decision.MarkFinished); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check(0) // the cache shows what has not happened
+	d.finalizers = []string{"example.com/keep", "example.com/backup"}
+	check(leftAgain)
+	check(leftAgain + time.Second)
+	if d.lists != 1 || len(d.patches) > 0 {
+		t.Errorf("%d lists, patches %q", d.lists, d.patches)
+	}
+	d.objects = nil
+	check(2 * leftAgain)
+	if want := "Failed : "; len(d.patches) != 1 || d.patches[0] != want {
+		t.Errorf("the unit is patched: %q", d.patches)
 	}
 }
 

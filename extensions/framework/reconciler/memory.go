@@ -135,6 +135,8 @@ const (
 	isOrphan
 	// isSilent: the controller has written nothing to the unit of the job.
 	isSilent
+	// isRefused: the API server refuses the next change of the job.
+	isRefused
 	facts
 )
 

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
@@ -52,7 +53,7 @@ func (r *reconciler) reconcile(ctx context.Context, turn *arrival.Turn, key type
 	if !exists {
 		job = nil
 	}
-	if job, err = r.whole(ctx, key, job); err != nil {
+	if job, err = r.whole(ctx, turn, key, job); err != nil {
 		return 0, err
 	}
 	unit, leftovers := r.unitsOf(key, job)
@@ -84,11 +85,19 @@ func (r *reconciler) reconcile(ctx context.Context, turn *arrival.Turn, key type
 	}
 	after = sooner(sooner(after, decided.After), explained)
 	if decided.Action == decision.Nothing {
+		if o != nil {
+			r.refusedFor(o, nil)
+		}
 		return after, nil
 	}
 	klog.FromContext(ctx).V(3).Info("Executing action", "action", decided.Action)
-	if err := r.act(ctx, o, decided.Action); err != nil {
-		r.recordRefusal(o, decided.Action, err)
+	err = r.act(ctx, o, decided.Action)
+	refused := r.refusedFor(o, err)
+	if err != nil {
+		r.recordRefusal(o, decided.Action, refused, err)
+		if decided.Action == decision.Release && refused >= giveBackAfter {
+			return after, r.giveBack(ctx, o)
+		}
 		return after, err
 	}
 	if answers(decided.Action) {
@@ -205,6 +214,7 @@ func (r *reconciler) observe(key types.NamespacedName, job framework.Object, uni
 		Released:     job.GetAnnotations()[wellknown.ReleasedAnnotation],
 		RunKeys:      keys,
 		Deleting:     job.GetDeletionTimestamp() != nil,
+		DeletedAt:    ptr.Deref(job.GetDeletionTimestamp(), metav1.Time{}).Time,
 		Incomplete:   r.related != nil && related == nil,
 		ShowsQueuing: shows,
 		Created:      job.GetCreationTimestamp().Time,

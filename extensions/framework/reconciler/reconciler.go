@@ -184,9 +184,7 @@ func (r *reconciler) next(ctx context.Context) bool {
 		r.prioritize(key)
 		r.queue.AddRateLimited(key)
 	default:
-		if ctx.Err() == nil {
-			klog.FromContext(ctx).Error(err, "Failed to reconcile the job, retrying")
-		}
+		klog.FromContext(ctx).Error(err, "Failed to reconcile the job, retrying")
 		r.prioritize(key)
 		r.queue.AddRateLimited(key)
 	}

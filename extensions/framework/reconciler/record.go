@@ -140,7 +140,7 @@ func (r *reconciler) recordSuspended(o *observation, why decision.Action) {
 			fmt.Sprintf("Suspended late: %s; some of its pods may have started", r.whyLate(o)), ""))
 	case decision.Evict:
 		condition := lifecycle.EvictedOf(o.unit)
-		kind, message := evictedEvent(condition, o.state.Lingers)
+		kind, message := evictedEvent(o.job, condition, o.state.Lingers)
 		r.events.Write(r.event(o, kind, wellknown.EventReason(condition.Reason), message, o.job.GetResourceVersion()))
 	}
 }
@@ -159,10 +159,19 @@ func (r *reconciler) whyLate(o *observation) string {
 	}
 }
 
+// blocks returns what the suspension of a job for good means for the CronJob that created it; empty if none did.
+func blocks(job metav1.Object, evicted *metav1.Condition) string {
+	owner := metav1.GetControllerOfNoCopy(job)
+	if owner == nil || owner.Kind != "CronJob" || evicted.Reason != string(wellknown.ReasonMaximumExecutionTime) {
+		return ""
+	}
+	return fmt.Sprintf("; CronJob %s counts the suspended Job as active, and with concurrencyPolicy Forbid starts no other until this one is deleted", owner.Name)
+}
+
 // evictedEvent returns the event of an eviction. Lingers is why the job does not stop at
 // once, if it does not.
-func evictedEvent(evicted *metav1.Condition, lingers string) (kind, message string) {
-	message = fmt.Sprintf("Suspended to take the quota back: %s", evicted.Message)
+func evictedEvent(job metav1.Object, evicted *metav1.Condition, lingers string) (kind, message string) {
+	message = fmt.Sprintf("Suspended to take the quota back: %s%s", evicted.Message, blocks(job, evicted))
 	switch {
 	case lingers != "":
 		return corev1.EventTypeWarning, fmt.Sprintf("%s. The job still holds its quota: %s", message, lingers)

@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,9 +15,16 @@ func TestHowAnEvictionIsReported(t *testing.T) {
 		{"whoever requested it", "QueueStopped", "until then", "Warning", "Suspended to take the quota back: why. The job still holds its quota: until then"},
 		{"everything else is a warning", "MaximumExecutionTime", "", "Warning", "Suspended to take the quota back: why"},
 	} {
-		kind, message := evictedEvent(&metav1.Condition{Reason: test.reason, Message: "why"}, test.lingers)
+		kind, message := evictedEvent(marked(), &metav1.Condition{Reason: test.reason, Message: "why"}, test.lingers)
 		if kind != test.kind || message != test.message {
 			t.Errorf("%s: it is reported as %s: %s", test.name, kind, message)
+		}
+	}
+	nightly := marked()
+	nightly.OwnerReferences = []metav1.OwnerReference{{Kind: "CronJob", Name: "nightly", Controller: new(true)}}
+	for reason, want := range map[string]bool{"MaximumExecutionTime": true, "Preempted": false} {
+		if _, message := evictedEvent(nightly, &metav1.Condition{Reason: reason, Message: "why"}, ""); strings.Contains(message, "CronJob nightly") != want {
+			t.Errorf("%s is reported as %s", reason, message)
 		}
 	}
 }

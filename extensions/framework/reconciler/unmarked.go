@@ -14,6 +14,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
+	"kube-queue.dev/kube-queue/pkg/arrival"
 )
 
 // unmarked replaces in the cache a job that concerns nobody here: it is of a kind that only the
@@ -67,14 +68,15 @@ func (r *reconciler) concerns(job framework.Object) bool {
 }
 
 // whole returns the job that a cached one represents. Of a job that has lost its mark, only its unit
-// shows that it concerns us, and the unit may have been cached after the job.
-func (r *reconciler) whole(ctx context.Context, key types.NamespacedName, job framework.Object) (framework.Object, error) {
+// shows that it concerns us, and the unit may have been cached after the job. The turn ends before the job is read.
+func (r *reconciler) whole(ctx context.Context, turn *arrival.Turn, key types.NamespacedName, job framework.Object) (framework.Object, error) {
 	if job == nil || !isUnmarked(job) {
 		return job, nil
 	}
 	if own, _ := r.unitsOf(key, job); own == nil {
 		return job, nil
 	}
+	turn.End()
 	live, err := r.jobs.Get(ctx, key.Namespace, key.Name)
 	if apierrors.IsNotFound(err) {
 		return nil, nil

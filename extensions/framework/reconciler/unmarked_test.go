@@ -223,9 +223,10 @@ func TestAJobThatIsOnlySuspendedIsNotQueuedByTheAnnotationAlone(t *testing.T) {
 	}
 }
 
-// The unit of a job that lost its mark may be cached after the job.
+// The unit of a job that lost its mark may be cached after the job. Nobody waits for his turn while the job is read.
 func TestAJobWithoutAMarkThatHasAUnitLeavesTheQueue(t *testing.T) {
 	var deleted []string
+	var r *reconciler
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		if req.Method == http.MethodDelete {
@@ -233,6 +234,7 @@ func TestAJobWithoutAMarkThatHasAUnitLeavesTheQueue(t *testing.T) {
 			_, _ = io.WriteString(w, `{"apiVersion":"v1","kind":"Status","status":"Success"}`)
 			return
 		}
+		r.arrivals.Enter().End()
 		live := jobWith(nil)
 		live.APIVersion, live.Kind = "batch/v1", "Job"
 		if err := json.NewEncoder(w).Encode(live); err != nil {
@@ -240,7 +242,7 @@ func TestAJobWithoutAMarkThatHasAUnitLeavesTheQueue(t *testing.T) {
 		}
 	}))
 	t.Cleanup(server.Close)
-	r := onlyAnnotated(t, server.URL)
+	r = onlyAnnotated(t, server.URL)
 	kept, err := r.jobs.transform(jobWith(nil))
 	if err != nil {
 		t.Fatal(err)
