@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -35,6 +36,7 @@ func measure(t *testing.T) *measured {
 	m := &measured{decide(t, tree.Options{}), metrics.New(metrics.ControllerProgram, "")}
 	m.measures = newMeasures(metrics.NewController(m.registry))
 	m.auditor.on = true
+	m.auditor.start = func(func(context.Context)) {} // there is no API server to read from
 	m.publishEvery = PublishInterval
 	m.publishAt = m.clock.Now().Add(PublishInterval)
 	return m

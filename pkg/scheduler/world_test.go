@@ -74,6 +74,8 @@ type world struct {
 	// unproven leaves out the proof after each event, which takes time in proportion
 	// to the number of units.
 	unproven bool
+	// reclaims counts the evictions of which checkReclaims has proved the laws.
+	reclaims int
 	// forgets has the core forget after each event what nothing uses.
 	forgets bool
 }
@@ -342,6 +344,7 @@ func (w *world) deliver() {
 // think has the core decide.
 func (w *world) think() {
 	plan, wake := w.core.Next(w.now)
+	w.checkReclaims(plan)
 	for _, write := range plan {
 		if write.Kind == scheduler.Dequeue || write.Kind == scheduler.Reserve {
 			w.trust(write.UID) // the core has decided the same, and has room for it

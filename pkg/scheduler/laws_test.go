@@ -1,0 +1,194 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"maps"
+	"math/big"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/pkg/pods"
+	"kube-queue.dev/kube-queue/pkg/queue"
+	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/quota/tree/oracle"
+	"kube-queue.dev/kube-queue/pkg/resources"
+	"kube-queue.dev/kube-queue/pkg/scheduler"
+)
+
+// The laws of reclaim in docs/concepts/preemption.md, judged by the API objects alone: what is planned or kept for
+// others is no use of quota.
+
+// checkReclaims proves of the evictions that are about to be sent that each victim is of a quota that has borrowed what
+// the claimant requests, and that the claimant is within the guarantee of its own quota then. The core must know all
+// objects, so nothing may be under way.
+func (w *world) checkReclaims(plan scheduler.Plan) {
+	if w.without || len(w.news)+len(w.sent)+len(w.outcomes) > 0 {
+		return
+	}
+	sent := map[string]bool{}
+	for _, write := range plan {
+		sent[write.Key] = write.Kind == scheduler.Evict
+	}
+	for _, write := range plan {
+		claimant := w.units[w.keyOf(write.EvictedFor)]
+		if write.Kind != scheduler.Evict || write.Reason != wellknown.ReasonReclaimed || claimant == nil || claimant.Phase != scheduler.Waiting {
+			continue
+		}
+		victim := w.units[write.Key]
+		to, refused := w.tree.Place(claimant.Namespace(), claimant.QuotaName)
+		from, gone := w.tree.Place(victim.Namespace(), victim.QuotaName)
+		if refused != nil || gone != nil {
+			continue
+		}
+		isPaced := slices.ContainsFunc(w.landed, func(s scheduler.Write) bool { return s.EvictedFor == write.EvictedFor })
+		if isPaced && claimant.Reason != wellknown.ReasonPreempting { // somebody else relies on what was decided for it
+			continue
+		}
+		w.reclaims++
+		before := w.oracleWithoutUnits(func(u *scheduler.Unit) bool { return w.isLeaving(u) && !sent[u.Key] })
+		if !hasBorrowed(w, before, from.Path(), to.Path(), asked(claimant)) {
+			w.t.Fatalf("unit %s is evicted for %s, but quota %s has borrowed nothing that it requests: %s", write.Key, claimant.Key, from.Path(), w.story(20))
+		}
+		after := w.oracleWithoutUnits(func(u *scheduler.Unit) bool { return w.isLeaving(u) || sent[u.Key] })
+		// Units of its own queue may be about to be evicted for it, as fast as their queue permits.
+		if !w.queueOf(claimant).Preemption.WithinQueue && !after.Within(oracle.Branch{Path: to.Path()}, asked(claimant)) {
+			w.t.Fatalf("unit %s is evicted for %s, which is not within the guarantee of quota %s: %s", write.Key, claimant.Key, to.Path(), w.story(20))
+		}
+	}
+}
+
+// isLeaving reports whether the unit was evicted not long ago, so that its room is expected.
+func (w *world) isLeaving(u *scheduler.Unit) bool {
+	timeout := w.opts.EvictionTimeout
+	if timeout == 0 {
+		timeout = scheduler.DefaultEvictionTimeout
+	}
+	return holds(u) && u.Evicted && w.now.Before(u.Eviction.At.Add(timeout))
+}
+
+// oracleWithoutUnits is the oracle without the units.
+func (w *world) oracleWithoutUnits(leaves func(*scheduler.Unit) bool) *oracle.Tree {
+	o := w.oracle()
+	w.eachUnitCharge(w.fresh(), func(u *scheduler.Unit, g quota.Group, c *quota.Charge) {
+		if !leaves(u) {
+			return
+		}
+		if i := slices.IndexFunc(o.Charged, func(o oracle.Charged) bool { return o.Path == g.Path() && !o.Gone && o.Charge.Same(c) }); i >= 0 {
+			o.Charged = slices.Delete(o.Charged, i, i+1)
+		}
+	})
+	return o
+}
+
+// hasBorrowed reports whether the group, and each of its ancestors below the one that it has in common with the other, is
+// above its guarantee of a resource that is requested.
+func hasBorrowed(w *world, o *oracle.Tree, path, other string, d quota.Demand) bool {
+	common := commonPath(path, other)
+	return slices.ContainsFunc(d.Requests, func(a resources.Amount) bool {
+		name := w.names.Name(a.ID)
+		for _, at := range oracle.Chain(path) {
+			if at == common {
+				break
+			}
+			due, named := o.Guarantee(at, name)
+			if !named {
+				due = new(big.Int)
+			}
+			if o.Used(at, name).Cmp(due) <= 0 {
+				return false
+			}
+		}
+		return a.Value > 0
+	})
+}
+
+func commonPath(a, b string) string {
+	chain := oracle.Chain(b)
+	for _, path := range oracle.Chain(a) {
+		if slices.Contains(chain, path) {
+			return path
+		}
+	}
+	return ""
+}
+
+// Small units of quotas that lend to each other, in a world that goes on: jobs end, stop late or not at all, and grow, trees
+// change, controllers restart, and others write evictions.
+func TestPropertyTheLawsOfReclaim(t *testing.T) {
+	worlds, reclaims := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t, scheduler.Options{Policy: rapid.SampledFrom([]queue.Policy{queue.RoundRobin, queue.Priority, queue.Block}).Draw(t, "policy"),
+			MinRunTime: time.Duration(rapid.SampledFrom([]int{0, 0, 20}).Draw(t, "min run time")) * time.Second}, drawBorrowers(t))
+		w.treeOpts.Reclaim, w.exact, w.unproven = true, false, true // other tests prove the invariants
+		w.plant(w.root)
+		for _, name := range w.queues() {
+			w.configure(scheduler.QueueChanged{Queue: name, Preemption: scheduler.Preemption{WithinQueue: rapid.IntRange(0, 2).Draw(t, "within "+name) == 0,
+				MaxPerMinute: int32(rapid.IntRange(0, 1).Draw(t, "per minute"))}})
+		}
+		pick := func(label string, is func(*scheduler.Unit) bool) string {
+			var keys []string
+			for _, key := range slices.Sorted(maps.Keys(w.units)) {
+				if is(w.units[key]) {
+					keys = append(keys, key)
+				}
+			}
+			if len(keys) == 0 {
+				return ""
+			}
+			return rapid.SampledFrom(keys).Draw(t, label)
+		}
+		for i := range rapid.IntRange(10, 50).Draw(t, "steps") {
+			switch rapid.IntRange(0, 14).Draw(t, "step") {
+			case 0:
+				if key := pick("ends", holds); key != "" {
+					w.finish(key)
+				}
+			case 1, 2:
+				if key := pick("stops", func(u *scheduler.Unit) bool { return holds(u) && u.Evicted && !u.Stopped }); key != "" {
+					w.write(key, stop)
+				}
+			case 3:
+				if key := pick("grows", holds); key != "" {
+					u := w.units[key]
+					w.pod(pods.Pod{Namespace: u.Namespace(), UID: fmt.Sprint("pod-", i), Owner: u.Owner, Requests: resources.Vector{}.With(w.names.ID("cpu"), 3000)})
+				}
+			case 4:
+				switch rapid.IntRange(0, 3).Draw(t, "what changes") {
+				case 0:
+					w.plant(drawBorrowers(t))
+				case 1:
+					w.restart()
+				case 2:
+					if key := pick("forged", holds); key != "" {
+						other := w.units[pick("for", func(*scheduler.Unit) bool { return true })].UID
+						w.write(key, func(u *scheduler.Unit) { u.Evicted, u.Eviction = true, scheduler.Eviction{At: w.now, For: other} })
+					}
+				default:
+					if key := pick("gone", func(*scheduler.Unit) bool { return true }); key != "" {
+						w.delete(key)
+					}
+				}
+			default:
+				request := cpu(rapid.SampledFrom([]string{"1", "1", "2", "3"}).Draw(t, "cpu"))
+				if rapid.IntRange(0, 3).Draw(t, "asks gpu") == 0 {
+					request["gpu"] = "1"
+				}
+				w.submit(fmt.Sprintf("%s/u%02d", rapid.SampledFrom([]string{"a", "b", "c", "d", "e"}).Draw(t, "namespace"), i), request,
+					priority(int32(rapid.IntRange(0, 3).Draw(t, "priority"))), unstoppable(rapid.IntRange(0, 9).Draw(t, "unstoppable") == 0), w.drawElastic(t))
+			}
+			w.after(time.Duration(rapid.SampledFrom([]int{0, 1, 30}).Draw(t, "seconds")) * time.Second)
+		}
+		reclaims += w.reclaims
+		if w.reclaims > 0 {
+			worlds++
+		}
+	})
+	t.Logf("%d reclaims in %d worlds", reclaims, worlds)
+	if reclaims < 50 {
+		t.Errorf("only %d reclaims: the test proves little", reclaims)
+	}
+}
