@@ -162,8 +162,7 @@ func (s *setup) apiServer() (part, error) {
 	if len(s.config.APIs) > 0 {
 		server.spec.Args = append(server.spec.Args, "--runtime-config="+strings.Join(s.config.APIs, ","))
 	}
-	// Collecting garbage is a third of its CPU time otherwise.
-	server.spec.Env = append(server.spec.Env, "GOGC=250", "GOMEMLIMIT=12GiB")
+	server.spec.Env = append(server.spec.Env, "GOMEMLIMIT=12GiB")
 	return server, nil
 }
 
