@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -40,6 +41,12 @@ const (
 func TestAFloodOfSlowClientsStopsNothing(t *testing.T) {
 	testmode.OnlyInTestAll(t, "TestGenuineRequestsAreAnsweredBesideSlowOnes of pkg/program/serving counts what slow clients use")
 	r := startRig(t, rig.Options{OnlyAPI: true, HoldBy: clustertest.HoldByWebhook})
+	// Where webhooks hold jobs, reviews are off, so what answers them is added.
+	deploy := filepath.Join(r.Cluster.Repository, "deploy")
+	if _, err := r.Cluster.Kubectl(t.Context(), "apply", "--server-side", "--force-conflicts",
+		"-f", filepath.Join(deploy, "rbac", "kube-queue-controller.yaml"), "-f", filepath.Join(deploy, "policies", "reviews.yaml")); err != nil {
+		t.Fatal(err)
+	}
 	run, err := (&namesFlags{}).prepare(r, io.Discard)
 	if err != nil {
 		t.Fatal(err)
