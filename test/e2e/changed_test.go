@@ -62,5 +62,17 @@ func aJobBeingDeletedGetsNoQuota(t *testing.T, l *harness.Env) {
 	l.Finish(harness.Jobs, "blocker")
 	l.WaitForPhase("Job", "next", "Succeeded")
 	l.Patch(harness.Jobs, "kept", `{"metadata":{"finalizers":null}}`)
+
+	// One that runs keeps it as long as it has pods.
+	l.Apply(job{name: "stuck", cpu: "1", runs: harness.UntilFinished}.String())
+	l.WaitForPhase("Job", "stuck", "Running")
+	l.Apply(job{name: "last", cpu: "1", runs: time.Second}.String())
+	l.WaitForReason("Job", "last", "QuotaExceeded")
+	l.Patch(harness.Jobs, "stuck", `{"metadata":{"finalizers":["example.com/keep"]}}`)
+	harness.Must(t, l.Dynamic.Resource(harness.Jobs).Namespace("deleted").Delete(t.Context(), "stuck", metav1.DeleteOptions{}))
+	harness.Must(t, l.Kube.CoreV1().Pods("deleted").DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "job-name=stuck"}))
+	l.WaitForPhase("Job", "stuck", "Failed")
+	l.WaitForPhase("Job", "last", "Succeeded")
+	l.Patch(harness.Jobs, "stuck", `{"metadata":{"finalizers":null}}`)
 	l.ExpectFree()
 }

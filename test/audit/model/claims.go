@@ -86,13 +86,13 @@ func (w *World) claimUnit(c *Change) {
 	}
 }
 
-// mayClose reports whether a job's quota is really free: the job has ended, was deleted, or is
-// suspended and has no unit that holds quota.
+// mayClose reports whether a job's quota is really free: the job has ended, was deleted, or has no unit that holds
+// quota and is suspended, or is being deleted and has no pods.
 func (w *World) mayClose(j *Job) bool {
 	if !j.Gone.IsZero() || !j.Ended.IsZero() {
 		return true
 	}
-	if j.Facts == nil || !j.Facts.Suspended {
+	if j.Facts == nil || !j.Facts.Suspended && !(j.Facts.Deleting && w.isPodless(j)) {
 		return false
 	}
 	for _, u := range j.Units {
@@ -101,6 +101,16 @@ func (w *World) mayClose(j *Job) bool {
 		}
 	}
 	return true
+}
+
+// isPodless reports whether no pod of the job exists that has not ended.
+func (w *World) isPodless(j *Job) bool {
+	held := w.Claims[j.UID]
+	if held == nil {
+		return true
+	}
+	c := w.charges[held.owner()]
+	return c == nil || len(c.pods) == 0
 }
 
 func (w *World) open(c *Change, key string, u *Unit) *Claim {
