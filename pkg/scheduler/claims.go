@@ -14,15 +14,15 @@ import (
 
 const (
 	// DefaultEvictionTimeout is how long a unit that is evicted may take to stop unless the options say
-	// otherwise, or its pods are within their grace period. Then its room is no longer expected.
+	// otherwise. Then its room is no longer expected.
 	DefaultEvictionTimeout = 5 * time.Minute
+	// MaxStopping is how long it may take if all its pods are within their grace period. Anybody may set a period of
+	// years, and must not keep others from their guarantee.
+	MaxStopping = 40 * time.Minute
 	// claimRetry is the shortest time between two attempts of a unit to make room. It doubles up to
 	// maxClaimRetry.
 	claimRetry    = time.Second
 	maxClaimRetry = 10 * time.Second
-	// maxLate is how many units of a kind may not stop in time. Then no others of the kind are evicted: perhaps its
-	// operator does not run.
-	maxLate = 2
 	// failuresPerRetry is how many attempts to make room may fail in a queue within claimRetry. Each takes
 	// time proportional to the number of units that hold quota.
 	failuresPerRetry = 16
@@ -65,8 +65,6 @@ type claims struct {
 	heldMore []*queueState
 	// placeless are the units that hold quota and have no queue, because their quota was removed.
 	placeless evictions
-	// late is how many units of a kind have not stopped in time.
-	late map[JobKind]int
 	// idle are the units whose attempts failed, and that have nothing to wait for until something changes.
 	idle []*claim
 
@@ -102,7 +100,7 @@ type claim struct {
 }
 
 func newClaims(opts Options) claims {
-	return claims{victims: map[string][]*unit{}, late: map[JobKind]int{}, failed: newFailedClaims(),
+	return claims{victims: map[string][]*unit{}, failed: newFailedClaims(),
 		timeout: cmp.Or(opts.EvictionTimeout, DefaultEvictionTimeout), minRunTime: opts.MinRunTime}
 }
 

@@ -36,14 +36,6 @@ func (s *Scheduler) EachCharge(do func(path string, gone bool, c *quota.Charge))
 // Claims is for how many units room is kept that others leave.
 func (s *Scheduler) Claims() int { return s.made }
 
-// Late is how many units have not stopped in time.
-func (s *Scheduler) Late() (n int) {
-	for _, of := range s.late {
-		n += of
-	}
-	return n
-}
-
 // Reviews is how often a reservation was checked again after a charge.
 func (s *Scheduler) Reviews() int { return s.ledger.reviews }
 

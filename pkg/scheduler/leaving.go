@@ -19,11 +19,9 @@ type leaving struct {
 	listedFor string
 	// mayGo is whether the eviction may be sent, and counts for the pace of its queue.
 	mayGo bool
-	// at is when the eviction was sent; 0 if it has not been. late is whether that was too long ago, and kind the kind of
-	// the job then.
+	// at is when the eviction was sent; 0 if it has not been. late is whether that was too long ago.
 	at   instant
 	late bool
-	kind JobKind
 	// checkAt is when the eviction may be sent, or when it is late; 0 if neither is due.
 	checkAt instant
 	// planned is the charge that is planned to be released; nil if none is.
@@ -100,11 +98,10 @@ func (s *Scheduler) followEviction(u *unit, now time.Time) {
 		switch {
 		case deadline > instantOf(now):
 			v.checkAt = deadline
-		case s.isStopping(u):
-			v.checkAt = instantOf(now).plus(s.timeout)
+		case s.isStopping(u) && instantOf(now) < v.at.plus(MaxStopping):
+			v.checkAt = min(instantOf(now).plus(s.timeout), v.at.plus(MaxStopping))
 		default:
-			v.late, v.kind = true, u.Kind
-			s.late[v.kind]++
+			v.late = true
 			s.claimsStale = true
 			s.changes++
 		}
@@ -125,12 +122,6 @@ func (s *Scheduler) stopFollowing(u *unit) {
 	}
 	v := u.leaving
 	released := v.planned
-	if v.late {
-		if s.late[v.kind]--; s.late[v.kind] == 0 {
-			delete(s.late, v.kind)
-		}
-		s.changes++
-	}
 	s.disown(u)
 	s.unplanRelease(u)
 	u.leaving = nil

@@ -157,7 +157,7 @@ func (s *Scheduler) candidates(l *queueState, u *unit, patientUntil instant, now
 		return s.reclaims && s.planner.Reclaims(from) && s.hasBorrowed(from, lacking)
 	}
 	add := func(h *unit, priority int32) {
-		if !h.mayBeEvicted() || s.late[h.Kind] >= maxLate {
+		if !h.mayBeEvicted() {
 			return
 		}
 		if at := h.protectedUntil(s); at > max(patientUntil, instantOf(now)) {

@@ -10,6 +10,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/pods"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
+	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
@@ -369,7 +370,7 @@ func TestAnotherUnitIsEvictedWhenOneDoesNotStop(t *testing.T) {
 func TestNoOtherUnitIsEvictedWhileThePodsOfOneEndWithinTheirGracePeriod(t *testing.T) {
 	w := reclaiming(t, lenders())
 	w.submitAll(cpu("5"), numbered("a", 4)...)
-	last := pods.Pod{Namespace: "a", UID: "pod", Owner: w.units["a/03"].Owner, Requests: w.units["a/03"].Demand.Requests[:1]}
+	last := pods.Pod{Namespace: "a", UID: "pod", Owner: w.units["a/03"].Owner, Requests: resources.Vector{}.With(w.names.ID("cpu"), 5000)}
 	w.pod(last)
 	w.submit("b/one", cpu("5"))
 	w.after(time.Minute)
@@ -384,24 +385,15 @@ func TestNoOtherUnitIsEvictedWhileThePodsOfOneEndWithinTheirGracePeriod(t *testi
 	expectEvicted(t, w, "a/02", "a/03")
 }
 
-func TestNoThirdUnitOfAKindIsEvictedWhenTwoDoNotStop(t *testing.T) {
-	w := reclaiming(t, owning("root", nil, cpu("25"), owning("a", cpu("10"), cpu("25")), owning("b", cpu("10"), cpu("20"))))
-	w.submit("a/other", cpu("5"), func(u *scheduler.Unit) { u.Kind, u.Priority = 2, 1 })
-	w.settle()
+func TestAGracePeriodOfYearsDoesNotKeepOthersFromTheirGuarantee(t *testing.T) {
+	w := reclaiming(t, lenders())
 	w.submitAll(cpu("5"), numbered("a", 4)...)
+	w.pod(pods.Pod{Namespace: "a", UID: "pod", Owner: w.units["a/03"].Owner, Requests: resources.Vector{}.With(w.names.ID("cpu"), 5000), Terminating: true})
 	w.submit("b/one", cpu("5"))
-	w.after(2*scheduler.DefaultEvictionTimeout + time.Second)
-	expectEvicted(t, w, "a/02", "a/03")
-	w.after(time.Hour)
-	expectEvicted(t, w, "a/02", "a/03", "a/other")
-	w.write("a/02", stop)
+	w.after(scheduler.MaxStopping - time.Second)
+	expectEvicted(t, w, "a/03")
 	w.after(time.Minute)
-	if !holds(w.units["b/one"]) {
-		t.Fatal("b/one does not run")
-	}
-	if n := w.core.Late(); n != 2 {
-		t.Errorf("%d units are late, want a/03 and a/other", n)
-	}
+	expectEvicted(t, w, "a/02", "a/03")
 }
 
 func TestAJobThatCannotBeStoppedIsNotEvicted(t *testing.T) {
