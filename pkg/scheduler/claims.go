@@ -204,6 +204,24 @@ func (s *Scheduler) isOwedAsPlanned(l *queueState, u *unit) (owed bool) {
 	return owed
 }
 
+// isOwedWithoutBorrowers is isOwedAsPlanned without the running units that are behind the unit in its queue. What they
+// got while room was kept for the unit was borrowed.
+func (s *Scheduler) isOwedWithoutBorrowers(l *queueState, u *unit) (owed bool) {
+	var behind []*charge
+	for _, h := range l.holders() {
+		if h.charged != nil && h.charged.group == l.Group && (h.leaving == nil || h.leaving.planned == nil) &&
+			u.item.Before(&queue.Item{Key: h.key(), Priority: l.priorityOf(h), Submitted: h.Submitted}) {
+			behind = append(behind, h.charged)
+			s.planner.PlanRelease(l.Group, &h.charged.Charge)
+		}
+	}
+	owed = s.isOwedAsPlanned(l, u)
+	for _, c := range behind {
+		s.planner.Plan(l.Group, &c.Charge)
+	}
+	return owed
+}
+
 // hasClaim reports whether the shape is that of a unit for which room is kept.
 func (s *Scheduler) hasClaim(shape *queue.Shape) bool {
 	if s.made == 0 || shape.Len() != 1 {
@@ -347,7 +365,7 @@ func (s *Scheduler) checkClaimsOf(l *queueState, now time.Time) {
 		u, fits, hasRight := c.unit, false, true
 		s.exempt(l, &u.item, func() {
 			s.planner.AsPlanned(func() { fits = l.Group.Fits(u.Demand) == nil })
-			hasRight = !c.owed || s.isOwedAsPlanned(l, u)
+			hasRight = !c.owed || s.isOwedAsPlanned(l, u) || s.isOwedWithoutBorrowers(l, u)
 		})
 		if fits && hasRight {
 			continue

@@ -53,9 +53,12 @@ func (w *world) checkReclaims(plan scheduler.Plan) {
 		if !hasBorrowed(w, before, from.Path(), to.Path(), asked(claimant)) {
 			w.t.Fatalf("unit %s is evicted for %s, but quota %s has borrowed nothing that it requests: %s", write.Key, claimant.Key, from.Path(), w.story(20))
 		}
-		after := w.oracleWithoutUnits(func(u *scheduler.Unit) bool { return w.isLeaving(u) || sent[u.Key] })
-		// Units of its own queue may be about to be evicted for it, as fast as their queue permits.
-		if !w.queueOf(claimant).Preemption.WithinQueue && !after.Within(oracle.Branch{Path: to.Path()}, asked(claimant)) {
+		// Units behind it in its queue do not end its right: they have borrowed since, or are evicted for it as fast as
+		// their queue permits.
+		after := w.oracleWithoutUnits(func(u *scheduler.Unit) bool {
+			return w.isLeaving(u) || sent[u.Key] || u != claimant && w.queueNameOf(u) == w.queueNameOf(claimant) && w.before(claimant, u)
+		})
+		if !after.Within(oracle.Branch{Path: to.Path()}, asked(claimant)) {
 			w.t.Fatalf("unit %s is evicted for %s, which is not within the guarantee of quota %s: %s", write.Key, claimant.Key, to.Path(), w.story(20))
 		}
 	}

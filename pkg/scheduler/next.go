@@ -88,12 +88,12 @@ func (s *Scheduler) admit(now time.Time) {
 			}
 		})
 		s.reviewClaims(u.charged)
-		if s.claimsStale { // it has used what is kept for units behind it
-			s.checkClaimsOf(l, now)
-		}
 		s.outbox.want(u, l.admission())
 		s.awaitPods(u, l, now)
 		s.count(u, l, u.countedPhase())
+		if s.claimsStale { // it has used what is kept for units behind it
+			s.checkClaimsOf(l, now)
+		}
 		u.shown.stopWaiting()
 		s.timers.set(u, 0)
 	}

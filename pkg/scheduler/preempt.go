@@ -101,8 +101,6 @@ func (s *Scheduler) makeRoom(l *queueState, u *unit, refusal *quota.Refusal, now
 	if isTooEarly {
 		later = protectedUntil
 	}
-	// What others leave anyway is kept only for a unit that is owed it, or that could evict who would take it.
-	fits = fits && (isOwed || s.mayPreempt(l, u) || len(s.victims[u.UID]) > 0)
 	if !fits && (len(victims) == 0 || isTooEarly) {
 		l.failed(now)
 		s.fail(u, later, now)

@@ -639,6 +639,25 @@ func TestARightThatHasEndedEvictsNobody(t *testing.T) {
 	expectReleased(t, w, "a/owed", "d/high", "d/high-2")
 }
 
+// The unit behind borrows what nobody is owed. Without it, the quota would still be within its guarantee, so c/0 would be
+// evicted in vain if c/1 stayed.
+func TestAUnitBehindEndsNobodysRight(t *testing.T) {
+	w := reclaiming(t, owning("root", nil, cpu("9"), owning("a", cpu("6"), nil), owning("c", nil, nil)))
+	w.configure(scheduler.QueueChanged{Queue: "root-c", Preemption: scheduler.Preemption{MaxPerMinute: 1}})
+	w.submitAll(cpu("4"), "c/0", "c/1")
+	w.submit("a/owed", cpu("6"))
+	w.after(31 * time.Second)
+	w.submit("a/small", cpu("1"))
+	w.after(time.Second)
+	expectReleased(t, w, "a/small", "c/0", "c/1")
+	expectEvicted(t, w, "c/1")
+	w.stopEvicted()
+	w.after(2 * time.Minute)
+	expectEvicted(t, w, "c/0")
+	w.stopEvicted()
+	expectReleased(t, w, "a/owed", "a/small")
+}
+
 // The unit that has borrowed cpu cannot be stopped. The one that has borrowed gpus holds enough of both. Which of the
 // resources was named first must not matter, because it changes with a restart.
 func TestAVictimForOneResourceMayHelpWithAnother(t *testing.T) {
