@@ -47,6 +47,8 @@ type Options struct {
 	CRDs []string
 	// Bare is a cluster without kube-queue, for tests that install it themselves.
 	Bare bool
+	// TypeCheck has the types of the expressions of policies checked.
+	TypeCheck bool
 	// PodRunTime is the run time of pods that do not set their own.
 	PodRunTime time.Duration
 	// AuditLevel is "Metadata" or "RequestResponse".
@@ -76,6 +78,9 @@ func (o Options) flags() []string {
 	}
 	if o.OnlyAPI {
 		flags = append(flags, "--only-api")
+	}
+	if o.TypeCheck {
+		flags = append(flags, "--type-check")
 	}
 	add("kubernetes", o.Kubernetes)
 	add("feature-gates", strings.Join(o.FeatureGates, ","))

@@ -357,21 +357,3 @@ func TestTheControllerOfACheckIsImmutable(t *testing.T) {
 	wantError(t, err, "controllerName is immutable; create another AdmissionCheck")
 	kubectl(t, "", "patch", "admissioncheck", "fixed", "--type=merge", "-p", `{"spec": {"timeout": "1m"}}`)
 }
-
-// A fault in an expression that the API server finds by the types of the schema is a warning in the
-// status of the policy only.
-func TestTheExpressionsOfTheUnitPolicyMatchTheSchema(t *testing.T) {
-	eventually(t, "the policy is type checked", func(ctx context.Context) error {
-		policy, err := core(t).AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(ctx, "kube-queue-units", metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		if policy.Status.ObservedGeneration != policy.Generation || policy.Status.TypeChecking == nil {
-			return fmt.Errorf("generation %d of %d", policy.Status.ObservedGeneration, policy.Generation)
-		}
-		for _, warning := range policy.Status.TypeChecking.ExpressionWarnings {
-			t.Errorf("%s: %s", warning.FieldRef, warning.Warning)
-		}
-		return nil
-	})
-}

@@ -29,7 +29,7 @@ import (
 var cluster *clustertest.Cluster
 
 func TestMain(m *testing.M) {
-	clustertest.Main(m, clustertest.Options{Nodes: 1}, func(c *clustertest.Cluster) { cluster = c })
+	clustertest.Main(m, clustertest.Options{Nodes: 1, TypeCheck: true}, func(c *clustertest.Cluster) { cluster = c })
 }
 
 // startController runs the controller in this process, and returns when it makes decisions. The

@@ -77,13 +77,13 @@ func TestFlagsAndArgumentsCanBeMixedUntilTwoDashes(t *testing.T) {
 
 func TestClusterFlagsReachTheConfiguration(t *testing.T) {
 	i := newInvocation(upCommand(), Surroundings{Getenv: noEnvironment})
-	_, err := i.parse(strings.Fields("--data /d --nodes 5 --node-cpu 2 --node-memory 1Gi --node-gpus 8 --operators training-operator, --only-api --pod-run-time 3s --audit-level Metadata --audit-objects jobs.batch,pods --fresh"))
+	_, err := i.parse(strings.Fields("--data /d --nodes 5 --node-cpu 2 --node-memory 1Gi --node-gpus 8 --operators training-operator, --only-api --type-check --pod-run-time 3s --audit-level Metadata --audit-objects jobs.batch,pods --fresh"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := i.config
 	if i.data != "/d" || !i.fresh || c.Nodes != 5 || c.NodeCPU != "2" || c.NodeMemory != "1Gi" || c.NodeGPUs != 8 ||
-		!slices.Equal(c.Operators, []string{"training-operator"}) || c.PodRunTime != 3*time.Second || c.AuditLevel != "Metadata" || !c.OnlyAPI ||
+		!slices.Equal(c.Operators, []string{"training-operator"}) || c.PodRunTime != 3*time.Second || c.AuditLevel != "Metadata" || !c.OnlyAPI || !c.TypeCheck ||
 		!slices.Equal(c.AuditObjects, []string{"jobs.batch", "pods"}) {
 		t.Errorf("got %+v", i)
 	}

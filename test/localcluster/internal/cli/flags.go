@@ -142,6 +142,7 @@ func (i *invocation) clusterFlags() {
 	i.set.IntVar(&c.NodeGPUs, "node-gpus", c.NodeGPUs, "`NUMBER` of nvidia.com/gpu on each node")
 	i.set.Var(list{&c.Operators}, "operators", "`NAMES` of operators to run, separated by commas: "+strings.Join(cluster.OperatorNames(), ", "))
 	i.set.BoolVar(&c.OnlyAPI, "only-api", false, "run only etcd and kube-apiserver: no controllers, no scheduler, no nodes")
+	i.set.BoolVar(&c.TypeCheck, "type-check", false, "check the types of the expressions of admission policies, and write warnings into their status")
 	i.set.DurationVar(&c.PodRunTime, "pod-run-time", c.PodRunTime, "`DURATION` after which pods end that do not set their own run time")
 	i.set.StringVar(&c.AuditLevel, "audit-level", c.AuditLevel, "`LEVEL` of the audit log: "+strings.Join(cluster.AuditLevels, " or "))
 	i.set.Var(list{&c.AuditObjects}, "audit-objects", "`RESOURCES`, such as jobs.batch,pods, whose objects are logged even at --audit-level=Metadata")

@@ -167,12 +167,17 @@ func (s *setup) apiServer() (part, error) {
 }
 
 func (s *setup) controllerManager() part {
+	controllers := "*"
+	if !s.config.TypeCheck {
+		controllers += ",-validatingadmissionpolicy-status-controller"
+	}
 	return s.core("kube-controller-manager", rankControllerManager,
 		healthy(loopback(), "https://"+s.ports.address(portControllerManager)+"/healthz"),
 		s.clientFlags(userControllerManager, portControllerManager, append(s.featureGates(),
 			"--service-account-private-key-file="+s.credentials.serviceAccountKey(),
 			"--root-ca-file="+s.credentials.caFile(),
 			"--service-cluster-ip-range="+serviceCIDR,
+			"--controllers="+controllers,
 			// The role of the controller manager allows little more than requesting tokens of the
 			// controllers' ServiceAccounts.
 			"--use-service-account-credentials=true",
