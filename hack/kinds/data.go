@@ -12,9 +12,9 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework"
 )
 
-// chartData is files/kinds.yaml of the chart.
+// chartData is files/kinds.json of the chart.
 type chartData struct {
-	Kinds []chartKind `json:"kinds"`
+	Kinds []chartKind
 }
 
 // chartKind is a resource whose objects are queued. Paths have the form spec.suspend.

@@ -46,7 +46,7 @@ func write(root string) error {
 		path  string
 		edits []edit
 	}{
-		{"charts/kube-queue/files/kinds.yaml", []edit{dataFile(data)}},
+		{"charts/kube-queue/files/kinds.json", []edit{dataFile(data)}},
 		{"charts/kube-queue/values.schema.json", []edit{schemaEnum(registry.Names())}},
 		{"charts/kube-queue/values.yaml", []edit{valuesComment(adapters), annotated(names), operatorsExample(adapters)}},
 		{"charts/kube-queue/README.md", []edit{valuesRow(adapters)}},

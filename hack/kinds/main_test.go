@@ -52,7 +52,7 @@ func TestEachFileGetsANewKind(t *testing.T) {
 		change edit
 		want   []string
 	}{
-		{"charts/kube-queue/files/kinds.yaml", dataFile(data), []string{"kind: Widget\n"}},
+		{"charts/kube-queue/files/kinds.json", dataFile(data), []string{`"kind": "Widget"`}},
 		{"charts/kube-queue/values.schema.json", schemaEnum([]string{"widget", "gadget"}), []string{"\n          \"widget\", \"gadget\"\n        ]"}},
 		{"charts/kube-queue/values.yaml", valuesComment(adapters), []string{", widget (or gadget). For ", " and widget, objects that are suspended"}},
 		{"charts/kube-queue/values.yaml", operatorsExample(adapters), []string{"\n  operators: []\n  # - {namespace: ", "\n  # - {namespace: widgets, serviceAccount: widget-operator, kinds: [widget]}\n\n"}},

@@ -1,5 +1,5 @@
 {{/*
-The policy that holds the jobs of a kind, from the data in files/kinds.yaml. Paths have the
+The policy that holds the jobs of a kind, from the data in files/kinds.json. Paths have the
 form spec.runPolicy.suspend.
 */}}
 
