@@ -2,22 +2,39 @@ package program
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"k8s.io/client-go/rest"
 
 	"kube-queue.dev/kube-queue/pkg/metrics"
 	"kube-queue.dev/kube-queue/pkg/program/lease"
 	"kube-queue.dev/kube-queue/pkg/program/serving"
 )
 
-// standing is an Env that leads without a lease, and what it says of itself.
+// standing is an Env that leads, and what it says of itself.
 func standing(t *testing.T) (env *Env, ready, works func() bool) {
 	t.Helper()
+	var held []byte
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if req.Method != http.MethodGet {
+			held, _ = io.ReadAll(req.Body)
+		} else if held == nil {
+			w.WriteHeader(http.StatusNotFound)
+			fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`)
+		}
+		_, _ = w.Write(held)
+	}))
+	t.Cleanup(api.Close)
 	registry := metrics.New("thing", "v1")
 	health := serving.NewHealth(registry.Lead)
-	env = &Env{Name: "thing", Metrics: registry, health: health, lease: lease.New(lease.Options{}, lease.Candidate{Name: "thing", Health: health})}
+	env = &Env{Name: "thing", Metrics: registry, health: health, lease: lease.New(lease.DefaultOptions(), lease.Candidate{Name: "thing", Namespace: "ns", Identity: "me", Health: health,
+		Config: &rest.Config{Host: api.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}})}
 	return env, func() bool { return saysReady(env.health) }, func() bool {
 		w := httptest.NewRecorder()
 		registry.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))

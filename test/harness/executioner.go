@@ -57,6 +57,8 @@ func (s *Suite) Execute(t testing.TB, victim *Program, when Moment, match faultp
 	Must(t, err)
 	e := &Executioner{victim: victim, moment: when, dead: true, tried: map[string]int{}}
 	match.Writes = true
+	also := match.Also
+	match.Also = func(r faultproxy.Request) bool { return r.Resource != "leases" && (also == nil || also(r)) }
 	proxy.Set(faultproxy.Rule{Match: match, Fault: e.judge})
 	return e
 }
@@ -122,6 +124,9 @@ func (e *Executioner) Revive(t testing.TB, done func() bool) {
 		e.mu.Lock()
 		killed := e.dead
 		e.mu.Unlock()
+		if killed {
+			e.victim.Forget()
+		}
 		if !killed && !done() {
 			t.Fatalf("%s exited without a kill in its process %d: %v; see %s", e.victim.Name, e.lives, e.victim.Err(), e.victim.Log.Name())
 		}

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -11,6 +12,10 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 )
 
 // Program is one of the programs under test. It can be killed and restarted.
@@ -29,9 +34,11 @@ type Program struct {
 	// elects enables leader election.
 	elects  bool
 	metrics string
-	cmd     *exec.Cmd
-	ended   chan struct{}
-	err     error
+	// forget deletes the lease, which a killed process cannot release.
+	forget func()
+	cmd    *exec.Cmd
+	ended  chan struct{}
+	err    error
 }
 
 // Program prepares a program with the rights of its ServiceAccount.
@@ -50,6 +57,12 @@ func (s *Suite) program(t testing.TB, name, logName string, args []string) *Prog
 	log, err := os.Create(filepath.Join(s.Logs, logName+"."+filepath.Base(t.Name())+".log"))
 	Must(t, err)
 	p := &Program{Name: name, Log: log, Args: args, t: t, programs: s.Programs}
+	p.forget = func() {
+		leases := kubernetes.NewForConfigOrDie(s.Config()).CoordinationV1().Leases("kube-queue")
+		if err := leases.Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			t.Error(err)
+		}
+	}
 	if name == Controller {
 		p.Args = append(p.Args, "--check-invariants", fmt.Sprint("--status-interval=", s.StatusInterval))
 	}
@@ -123,6 +136,15 @@ func (p *Program) Stop() {
 func (p *Program) Kill() {
 	p.end(syscall.SIGKILL)
 	p.cmd = nil
+	p.Forget()
+}
+
+// Forget deletes the lease of a process that has been killed, if there is only one replica. Otherwise the next process
+// would wait until it expires.
+func (p *Program) Forget() {
+	if !p.elects {
+		p.forget()
+	}
 }
 
 // Freeze stops the process with SIGSTOP until Thaw.

@@ -29,6 +29,8 @@ type Health interface {
 	Leads(bool)
 	// Standby is called when another replica is seen to lead.
 	Standby()
+	// Held is called when another process holds the lease although there must be only one.
+	Held(by string)
 }
 
 // Lease is the lease of a program from the view of one of its processes.

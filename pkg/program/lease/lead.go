@@ -3,6 +3,8 @@ package lease
 import (
 	"context"
 	"fmt"
+	"math"
+	"sync"
 
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
@@ -12,23 +14,26 @@ import (
 // Lead waits for the lease, runs work while it holds the lease, and returns when work has
 // returned. When ctx is done, the context of work is done too, and the lease is released
 // only after work has returned. When the lease is lost, the process exits immediately,
-// because the new leader would repeat everything that it still did. Without --leader-elect,
-// work runs immediately.
+// because the new leader would repeat everything that it still did.
+//
+// Without --leader-elect, this process expects to be the only one: it is not ready while another one holds the lease,
+// and it does not exit while it cannot renew the lease, unless another one has taken it.
 func (l *Lease) Lead(ctx context.Context, work func(ctx context.Context) error) error {
 	work = l.leading(work)
+	term := l.term
 	if !l.opts.leaderElect {
-		return work(ctx)
+		term = newTerm(math.MaxInt64) // l.term would block writes when the lease was not renewed in time
 	}
-	l.term.begin(func(why error) { l.lostLease(ctx, why) })
+	term.begin(func(why error) { l.lostLease(ctx, why) })
 	// The elector outlives ctx: it must hold the lease until work has returned.
 	electorCtx, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer giveUp()
-	lock, err := l.newLock()
+	lock, err := l.newLock(term)
 	if err != nil {
 		return err
 	}
 	started := make(chan struct{})
-	elector, err := l.newElector(electorCtx, lock, func() { close(started) })
+	elector, err := l.newElector(electorCtx, lock, sync.OnceFunc(func() { close(started) }))
 	if err != nil {
 		return err
 	}
@@ -37,6 +42,9 @@ func (l *Lease) Lead(ctx context.Context, work func(ctx context.Context) error) 
 	go func() {
 		defer close(ended)
 		elector.Run(electorCtx)
+		for !l.opts.leaderElect && electorCtx.Err() == nil { // it could not renew the lease
+			elector.Run(electorCtx)
+		}
 	}()
 	select {
 	case <-started:
@@ -77,12 +85,18 @@ func (l *Lease) newElector(ctx context.Context, lock resourcelock.Interface, onS
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(context.Context) { onStarted() },
 			OnNewLeader: func(identity string) {
-				if identity != l.Identity { // a standby has nothing to sync before it leads
+				switch {
+				case identity == l.Identity:
+				case l.opts.leaderElect: // a standby has nothing to sync before it leads
 					l.Health.Standby()
+				default:
+					klog.FromContext(ctx).Error(nil, "Another process holds the lease; with --leader-elect=false there must be only one, so this one waits until that has ended",
+						"lease", klog.KRef(l.Namespace, l.Name), "holder", identity)
+					l.Health.Held(identity)
 				}
 			},
 			OnStoppedLeading: func() {
-				if ctx.Err() == nil {
+				if l.opts.leaderElect && ctx.Err() == nil {
 					_ = l.term.lose(errFrozen)
 				}
 			},

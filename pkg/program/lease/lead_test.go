@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"sync"
@@ -21,7 +22,10 @@ import (
 type leaseServer struct {
 	mu     sync.Mutex
 	lease  map[string]any
+	writes int
 	broken atomic.Bool
+	// refused counts the requests while it was broken.
+	refused atomic.Int32
 }
 
 func (s *leaseServer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
@@ -29,6 +33,7 @@ func (s *leaseServer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	defer s.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
 	if s.broken.Load() {
+		s.refused.Add(1)
 		http.Error(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":500}`, http.StatusInternalServerError)
 		return
 	}
@@ -38,8 +43,17 @@ func (s *leaseServer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	if req.Method != http.MethodGet {
-		s.lease = nil
-		_ = json.NewDecoder(req.Body).Decode(&s.lease)
+		var sent map[string]any
+		_ = json.NewDecoder(req.Body).Decode(&sent)
+		meta := sent["metadata"].(map[string]any)
+		if s.lease != nil && meta["resourceVersion"] != s.version() {
+			w.WriteHeader(http.StatusConflict)
+			_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Conflict","code":409}`))
+			return
+		}
+		s.writes++
+		meta["resourceVersion"] = fmt.Sprint(s.writes)
+		s.lease = sent
 	}
 	_ = json.NewEncoder(w).Encode(s.lease)
 }
@@ -50,6 +64,36 @@ func (s *leaseServer) holder() string {
 	spec, _ := s.lease["spec"].(map[string]any)
 	holder, _ := spec["holderIdentity"].(string)
 	return holder
+}
+
+// take makes another process the holder.
+func (s *leaseServer) take(holder string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lease["spec"].(map[string]any)["holderIdentity"] = holder
+	s.lease["metadata"].(map[string]any)["resourceVersion"] = "taken"
+}
+
+func (s *leaseServer) version() any { return s.lease["metadata"].(map[string]any)["resourceVersion"] }
+
+// until waits for a condition.
+func until(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	deadline := time.After(30 * time.Second)
+	for tick := time.Tick(10 * time.Millisecond); !is(); {
+		select {
+		case <-tick:
+		case <-deadline:
+			t.Fatalf("not within 30 s: %s", what)
+		}
+	}
+}
+
+// clear deletes the lease.
+func (s *leaseServer) clear() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lease = nil
 }
 
 func leaseOf(t *testing.T, server *leaseServer) *Lease {
@@ -65,12 +109,14 @@ func leaseOf(t *testing.T, server *leaseServer) *Lease {
 	return lease
 }
 
-// saysReady asks the health of a lease's candidate.
-func saysReady(lease *Lease) bool {
+// says asks the health of a lease's candidate.
+func says(lease *Lease) string {
 	w := httptest.NewRecorder()
 	lease.Health.(*serving.Health).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
-	return w.Code == http.StatusOK
+	return w.Body.String()
 }
+
+func saysReady(lease *Lease) bool { return says(lease) == "ok\n" }
 
 func TestLeaseIsReleasedAfterTheWorkHasStopped(t *testing.T) {
 	server := &leaseServer{}
@@ -142,5 +188,91 @@ func TestLostLeaseEndsTheProcess(t *testing.T) {
 	}
 	if took := time.Since(begin); took > leaseDuration-writeTimeout+time.Second {
 		t.Errorf("it took %v", took)
+	}
+}
+
+func TestTheOnlyReplicaWaitsWhileAnotherHoldsTheLease(t *testing.T) {
+	server := &leaseServer{}
+	first, second := leaseOf(t, server), leaseOf(t, server)
+	first.opts.leaderElect, second.opts.leaderElect, second.Identity = false, false, "another"
+	secondWorks := make(chan struct{})
+	ended := make(chan error, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	err := first.Lead(ctx, func(context.Context) error {
+		if holder := server.holder(); holder != "me" {
+			t.Errorf("the lease is held by %q while the first one works", holder)
+		}
+		first.Health.(*serving.Health).Synced()
+		go func() {
+			ended <- second.Lead(ctx, func(ctx context.Context) error {
+				close(secondWorks)
+				<-ctx.Done()
+				return nil
+			})
+		}()
+		until(t, "the second one says who holds the lease", func() bool { return says(second) == "another process holds the lease: me\n" })
+		select {
+		case <-secondWorks:
+			t.Error("both work")
+		default:
+		}
+		if !saysReady(first) {
+			t.Error("the first one is not ready")
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-secondWorks // the first one has released the lease
+	if says(second) != "caches have not synced yet\n" {
+		t.Errorf("the second one works, and says %q", says(second))
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// There is nobody who could take over, and exiting would only restart it.
+func TestTheOnlyReplicaGoesOnWithoutRenewals(t *testing.T) {
+	server := &leaseServer{}
+	lease := leaseOf(t, server)
+	lease.opts = Options{lease: times{duration: time.Second, renew: 100 * time.Millisecond, retry: 10 * time.Millisecond}}
+	err := lease.Lead(t.Context(), func(ctx context.Context) error {
+		server.broken.Store(true)
+		server.clear()
+		until(t, "renewals have failed for several deadlines", func() bool { return server.refused.Load() > 20 })
+		if err := lease.term.check(); err != nil {
+			t.Errorf("writes are blocked: %v", err)
+		}
+		server.broken.Store(false)
+		until(t, "it holds the lease again", func() bool { return server.holder() == "me" })
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Whoever took the lease works.
+func TestTheOnlyReplicaEndsWhenAnotherHasTakenTheLease(t *testing.T) {
+	server := &leaseServer{}
+	lease := leaseOf(t, server)
+	lease.opts.leaderElect = false
+	ended := make(chan int, 1)
+	lease.exit = func(code int) { ended <- code }
+	err := lease.Lead(t.Context(), func(ctx context.Context) error {
+		server.take("another")
+		if code := <-ended; code != exitLost {
+			t.Errorf("exit status %d", code)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if holder := server.holder(); holder != "another" {
+		t.Errorf("the lease is held by %q", holder)
 	}
 }

@@ -19,7 +19,7 @@ type leaseLock struct {
 	term *term
 }
 
-func (l *Lease) newLock() (*leaseLock, error) {
+func (l *Lease) newLock(term *term) (*leaseLock, error) {
 	// The client has its own rate limit, so that a burst of other writes never delays the
 	// lease.
 	config := rest.CopyConfig(l.Config)
@@ -29,7 +29,7 @@ func (l *Lease) newLock() (*leaseLock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("creating the client for the lease: %w", err)
 	}
-	return &leaseLock{term: l.term, Interface: &resourcelock.LeaseLock{
+	return &leaseLock{term: term, Interface: &resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Namespace: l.Namespace, Name: l.Name},
 		Client:     client.CoordinationV1(),
 		LockConfig: resourcelock.ResourceLockConfig{Identity: l.Identity},

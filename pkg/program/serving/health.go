@@ -16,6 +16,8 @@ type Health struct {
 	// synced: the program has marked itself ready. standby: another replica was seen to
 	// lead. leads: the work is running.
 	synced, standby, leads bool
+	// held is why the work does not begin, as long as it does not.
+	held string
 	// blocked returns why the replica is not ready for another reason; it may be nil.
 	blocked func() string
 }
@@ -28,6 +30,13 @@ func (h *Health) Synced() { h.note(&h.synced, true) }
 
 // Standby records that another replica was seen to lead.
 func (h *Health) Standby() { h.note(&h.standby, true) }
+
+// Held records that another process holds the lease although there must be only one.
+func (h *Health) Held(by string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.held = fmt.Sprintf("another process holds the lease: %s", by)
+}
 
 // Leads records whether this replica leads.
 func (h *Health) Leads(is bool) { h.note(&h.leads, is) }
@@ -53,6 +62,8 @@ func (h *Health) notReady() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
+	case h.held != "" && !h.leads:
+		return h.held
 	case !h.synced && (!h.standby || h.leads):
 		return "caches have not synced yet"
 	case h.blocked != nil:
