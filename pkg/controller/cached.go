@@ -14,9 +14,12 @@ var _ lenient.Object = (*cachedUnit)(nil)
 // the rest, which would need too much memory if it were stored twice for a hundred thousand units.
 type cachedUnit struct {
 	metav1.ObjectMeta
-	// unit is on its way to the loop; nil after it was taken.
-	unit lenient.Object
+	parcel *parcel
 }
+
+// parcel is the unit on its way to the loop; empty after it was taken. Copies share it, because an object in a cache does
+// not change.
+type parcel struct{ unit lenient.Object }
 
 // cachedUnits returns a transform that compacts a unit and wraps it in a cachedUnit. Informers may
 // transform an object twice.
@@ -27,22 +30,22 @@ func cachedUnits(c compactor) func(any) (any, error) {
 		if _, done := object.(*cachedUnit); err != nil || done || !is {
 			return object, err
 		}
-		return &cachedUnit{unit: unit, ObjectMeta: metav1.ObjectMeta{
+		return &cachedUnit{parcel: &parcel{unit}, ObjectMeta: metav1.ObjectMeta{
 			Namespace: unit.GetNamespace(), Name: unit.GetName(), UID: unit.GetUID(), ResourceVersion: unit.GetResourceVersion()}}, nil
 	}
 }
 
 // take returns the unit and drops it. There is only one handler.
 func (u *cachedUnit) take() lenient.Object {
-	unit := u.unit
-	u.unit = nil
+	unit := u.parcel.unit
+	u.parcel.unit = nil
 	return unit
 }
 
 // GetObjectKind returns an empty kind.
 func (u *cachedUnit) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 
-// DeepCopyObject returns a copy that shares the unit, because nothing changes it.
+// DeepCopyObject returns a copy that shares the parcel.
 func (u *cachedUnit) DeepCopyObject() runtime.Object {
-	return &cachedUnit{ObjectMeta: *u.ObjectMeta.DeepCopy(), unit: u.unit}
+	return &cachedUnit{ObjectMeta: *u.ObjectMeta.DeepCopy(), parcel: u.parcel}
 }

@@ -109,7 +109,8 @@ func (p *Program) Launch() {
 	args := append([]string{"--kubeconfig", p.Kubeconfig, fmt.Sprintf("--leader-elect=%t", p.elects),
 		"--health-bind-address", p.health, "--metrics-bind-address", p.metrics, "-v=2"}, p.Args...)
 	p.cmd = exec.Command(filepath.Join(p.programs, p.Name), args...)
-	p.cmd.Env = append(os.Environ(), p.Env...)
+	// An object of a cache that is changed ends the program.
+	p.cmd.Env = append(append(os.Environ(), "KUBE_CACHE_MUTATION_DETECTOR=true"), p.Env...)
 	p.cmd.Stdout, p.cmd.Stderr = p.Log, p.Log
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	p.ended = make(chan struct{})
