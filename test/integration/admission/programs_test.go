@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
+
+	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
 // asProgram returns a client with the rights of a program.
@@ -104,6 +106,10 @@ func TestTheProgramsWriteOnlyWhatIsTheirs(t *testing.T) {
 	lease := func(name string) string {
 		return fmt.Sprintf(`{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: %s}, spec: {holderIdentity: me}}`, name)
 	}
+	itsSlice, otherSlice := "", ownSlice
+	if cluster.HoldsBy == clustertest.HoldByWebhook { // without the policies of 1.36 nothing proves reviews, so there are none
+		itsSlice, otherSlice = `cannot create resource "endpointslices"`, `cannot create resource "endpointslices"`
+	}
 	aJob, aUnit := "apiVersion: batch/v1, kind: Job", "apiVersion: scheduling.x-k8s.io/v1alpha1, kind: QueueUnit"
 	for _, test := range []struct {
 		name, program, resource, ns, object string
@@ -124,9 +130,9 @@ func TestTheProgramsWriteOnlyWhatIsTheirs(t *testing.T) {
 		{"a PodTemplate of another unit than its label says", extensions, "v1/podtemplates", ns, podTemplate(strings.Replace(ofUnit, "uid: u}", "uid: v}", 1)), ownTemplates},
 		{"its Lease", extensions, "coordination.k8s.io/v1/leases", "kube-queue", lease(extensions), ""},
 		{"the Lease of the other program", extensions, "coordination.k8s.io/v1/leases", "kube-queue", lease(controller), ownLease},
-		{"the EndpointSlice of its Service", controller, "discovery.k8s.io/v1/endpointslices", "kube-queue", slice("kube-queue-controller-webhook", "kube-queue-controller-webhook"), ""},
-		{"another EndpointSlice of its Service", controller, "discovery.k8s.io/v1/endpointslices", "kube-queue", slice("other", "kube-queue-controller-webhook"), ownSlice},
-		{"an EndpointSlice of another Service", controller, "discovery.k8s.io/v1/endpointslices", "kube-queue", slice("kube-queue-controller-webhook", "job-extensions-webhook"), ownSlice},
+		{"the EndpointSlice of its Service", controller, "discovery.k8s.io/v1/endpointslices", "kube-queue", slice("kube-queue-controller-webhook", "kube-queue-controller-webhook"), itsSlice},
+		{"another EndpointSlice of its Service", controller, "discovery.k8s.io/v1/endpointslices", "kube-queue", slice("other", "kube-queue-controller-webhook"), otherSlice},
+		{"an EndpointSlice of another Service", controller, "discovery.k8s.io/v1/endpointslices", "kube-queue", slice("kube-queue-controller-webhook", "job-extensions-webhook"), otherSlice},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := asProgram(t, test.program).Resource(resourceOf(test.resource)).Namespace(test.ns).
