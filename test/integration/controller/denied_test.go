@@ -101,6 +101,10 @@ func TestUnitsWhoseStatusIsDeniedHoldUpNoOthers(t *testing.T) {
 		t.Helper()
 		_, err := s.kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
 		must(t, err)
+		t.Cleanup(func() { // they hold quota in the next test otherwise
+			units := s.objects.Resource(schedulingv1alpha1.SchemeGroupVersion.WithResource("queueunits")).Namespace(namespace)
+			must(t, units.DeleteCollection(context.Background(), metav1.DeleteOptions{}, metav1.ListOptions{}))
+		})
 		from := time.Now()
 		make(namespace, "other", *otherUnits)
 		s.eventually("the others are admitted", func() string {
