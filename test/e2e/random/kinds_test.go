@@ -35,7 +35,10 @@ type drawn struct{ plan.Job }
 func (d drawn) name() string { return fmt.Sprintf("job-%03d", d.Number) }
 
 // jobOf returns the name of the drawn job that created the object with the name, or is it.
-func jobOf(name string) string { return name[:min(len(name), len("job-000"))] }
+func jobOf(name string) string {
+	words := strings.SplitN(name, "-", 3)
+	return strings.Join(words[:min(len(words), 2)], "-")
+}
 
 // exitCode is the annotation of pods and RayJobs that sets their exit code.
 const exitCode = "localcluster.kube-queue.dev/exit-code"
