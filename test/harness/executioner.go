@@ -57,7 +57,7 @@ func (s *Suite) Execute(t testing.TB, victim *Program, when Moment, match faultp
 	Must(t, err)
 	e := &Executioner{victim: victim, moment: when, dead: true, tried: map[string]int{}}
 	match.Writes = true
-	also := match.Also
+	also := match.Also // a renewal decides nothing
 	match.Also = func(r faultproxy.Request) bool { return r.Resource != "leases" && (also == nil || also(r)) }
 	proxy.Set(faultproxy.Rule{Match: match, Fault: e.judge})
 	return e
@@ -126,8 +126,7 @@ func (e *Executioner) Revive(t testing.TB, done func() bool) {
 		e.mu.Unlock()
 		if killed {
 			e.victim.Forget()
-		}
-		if !killed && !done() {
+		} else if !done() {
 			t.Fatalf("%s exited without a kill in its process %d: %v; see %s", e.victim.Name, e.lives, e.victim.Err(), e.victim.Log.Name())
 		}
 	}

@@ -41,8 +41,7 @@ func (l *Lease) Lead(ctx context.Context, work func(ctx context.Context) error) 
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		elector.Run(electorCtx)
-		for !l.opts.leaderElect && electorCtx.Err() == nil { // it could not renew the lease
+		for again := true; again; again = !l.opts.leaderElect && electorCtx.Err() == nil { // it could not renew the lease
 			elector.Run(electorCtx)
 		}
 	}()
