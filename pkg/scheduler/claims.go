@@ -41,7 +41,8 @@ const (
 //
 // An entry ends when its unit is admitted or leaves the queue, or when the unit would not fit even as
 // planned. Evictions that have not been sent are then withdrawn. After a restart, the entries are restored
-// from the evicted units, which name the unit for which they are evicted.
+// from the evicted units, which name the unit for which they are evicted, and from the units with reason
+// Preempting, which may need no victims of their own.
 //
 // An attempt that fails is repeated once anything has changed that it may depend on.
 type claims struct {
@@ -112,7 +113,11 @@ func newFailedClaims() *queue.Heap[*claim] {
 
 // forget drops all entries together with the backend. Evictions that were not sent are withdrawn.
 func (c *claims) forget(units []*unit) {
+	c.claimants = nil
 	for _, u := range units {
+		if u.claim != nil && u.claim.made {
+			c.claimants = append(c.claimants, u.key())
+		}
 		u.claim = nil
 		if u.leaving != nil && u.mayWithdraw() {
 			u.write.drop(Evict)
@@ -120,7 +125,7 @@ func (c *claims) forget(units []*unit) {
 			u.leaving = nil
 		}
 	}
-	c.made, c.claimsStale, c.idle, c.claimants, c.heldMore = 0, false, nil, nil, nil
+	c.made, c.claimsStale, c.idle, c.heldMore = 0, false, nil, nil
 	c.failed = newFailedClaims()
 }
 
@@ -412,27 +417,52 @@ func (s *Scheduler) restoreClaims(now time.Time) {
 			}
 		}
 	}
+	claimants := make([]*unit, 0, len(s.claimants))
 	for _, key := range s.claimants {
-		u := s.units[key]
-		if u == nil {
-			continue
+		if u := s.units[key]; u != nil {
+			claimants = append(claimants, u)
 		}
+	}
+	s.claimants = nil
+	slices.SortStableFunc(claimants, func(a, b *unit) int { // others do not get the room of their victims
+		return cmp.Compare(min(len(s.victims[b.UID]), 1), min(len(s.victims[a.UID]), 1))
+	})
+	for _, u := range claimants {
 		s.eachVictim(u, func(v *unit) {
 			if at := v.leaving.at; at != 0 && at <= u.dequeuedAt {
 				s.serve(v)
 			}
 		})
-		if s.planner == nil || u.item.Shape() == nil || u.claim != nil && u.claim.made || len(s.victims[u.UID]) == 0 {
+		if s.planner == nil || u.item.Shape() == nil || u.claim != nil && u.claim.made {
 			continue
 		}
 		if r := u.item.Shape().Refusal(); r != nil && r.Final() {
 			continue
 		}
-		s.keepRoom(u, s.isOwed(u), now)
+		fits, owed := len(s.victims[u.UID]) > 0, s.isOwed(u)
+		if !fits {
+			fits, owed = s.fitsAsPlanned(u.queue, u)
+		}
+		if !fits {
+			continue
+		}
+		s.keepRoom(u, owed, now)
 		u.claim.restored = true
 		s.claimsStale = true
 	}
-	s.claimants = nil
+}
+
+// fitsAsPlanned reports whether a unit that may make room fits without evictions of its own when all is done that is
+// planned, and whether it is owed that.
+func (s *Scheduler) fitsAsPlanned(l *queueState, u *unit) (fits, owed bool) {
+	if !s.mayReclaim(l, u) && !s.mayPreempt(l, u) {
+		return false, false
+	}
+	s.exempt(l, &u.item, func() {
+		owed = s.reclaims && s.isOwedAsPlanned(l, u)
+		s.planner.AsPlanned(func() { fits = l.Group.Fits(u.Demand) == nil })
+	})
+	return fits, owed
 }
 
 // isOwed reports whether one of the units that are evicted for a unit is of another group, so that it was reclaimed.

@@ -125,3 +125,33 @@ func TestAUnitIsTriedAgainWhenBorrowingIsNoLongerPaused(t *testing.T) {
 	w.after(time.Minute)
 	expectEvicted(t, w, "b/low")
 }
+
+// Jobs that stop for another cause make room for a unit without victims of its own. Neither a restart nor another tree
+// gives that room to another unit.
+func TestRoomStaysKeptForAUnitThatNeedsNoVictims(t *testing.T) {
+	for name, happens := range map[string]func(*world){
+		"in one run": func(*world) {}, "after a restart": (*world).restart, "after a change of the tree": func(w *world) { w.plant(w.root) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := reclaiming(t, owning("root", nil, cpu("6"), owning("a", cpu("2"), nil), leaf("b", nil, "b"), owning("c", cpu("2"), nil)))
+			w.configure(scheduler.QueueChanged{Queue: "root-a", Rank: 1})
+			borrowers := numbered("b", 6)
+			for i, key := range borrowers {
+				w.submit(key, cpu("1"), unstoppable(i < 4))
+			}
+			w.settle()
+			for _, key := range borrowers[4:] {
+				w.write(key, func(u *scheduler.Unit) { u.Evicted, u.Eviction = true, scheduler.Eviction{At: w.now} })
+			}
+			w.submit("c/first", cpu("2"))
+			w.after(10 * time.Second)
+			w.submit("a/second", cpu("2"))
+			w.after(10 * time.Second)
+			happens(w)
+			w.settle()
+			w.stopEvicted()
+			w.after(time.Second)
+			expectReleased(t, w, append(borrowers[:4:4], "c/first")...)
+		})
+	}
+}

@@ -149,6 +149,9 @@ func (e UnitChanged) apply(s *Scheduler, now time.Time) {
 		u = newUnit(&e.Unit)
 		u.unadmitted = s.listed && u.Phase.holdsQuota()
 		s.explainer.restore(u, e.Unit.Reason)
+		if e.Unit.Reason == wellknown.ReasonPreempting {
+			s.claimants = append(s.claimants, u.key())
+		}
 		s.units[e.Unit.Key] = u
 		s.settle(u, now)
 		return
