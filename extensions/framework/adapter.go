@@ -76,6 +76,22 @@ type ScaledReader interface {
 	PodsScaled(job, scaled Object) (Pods, error)
 }
 
+// Autoscaled is implemented by adapters of kinds whose autoscaler writes the number of pods into the job itself. Its
+// Fence has one of Groups, whose first size the autoscaler changes.
+type Autoscaled interface {
+	// Grown returns the groups of the job that its autoscaler may have raised above the admitted number of pods.
+	// Pod sets that are not in admitted are left out.
+	Grown(job Object, admitted map[string]int32) []Growth
+}
+
+// Growth is a number of pods that an autoscaler has raised above what was admitted.
+type Growth struct {
+	PodSet string
+	// Field is the JSON pointer (RFC 6901) of the number in the job. Admitted is its value for the admitted pods.
+	Field         string
+	Now, Admitted int32
+}
+
 // ElasticReader is implemented by adapters of kinds with Kind.Elastic of which not every job
 // may start with fewer pods, or that declare how many they need.
 type ElasticReader interface {

@@ -14,13 +14,17 @@ import (
 	"kube-queue.dev/kube-queue/extensions/kubeflow"
 )
 
+type adapter struct {
+	kubeflow.Base[*training.PyTorchJob]
+}
+
 // New returns the adapter.
 func New() framework.Adapter {
 	kind := kubeflow.TrainingKind("pytorchjob", training.PyTorchJobKind, training.PyTorchJobPlural)
 	kind.Elastic = &framework.Elastic{Needs: "`spec.elasticPolicy`"}
 	kind.Doc.Partial = "the workers that start form the group, as far as `elasticPolicy.minReplicas` permits"
 	kind.Fence.Frozen = [][]string{{"spec", "elasticPolicy"}}
-	return kubeflow.Base[*training.PyTorchJob]{
+	return adapter{kubeflow.Base[*training.PyTorchJob]{
 		Named:   kind,
 		Field:   "pytorchReplicaSpecs",
 		Scaled:  training.PyTorchJobReplicaTypeWorker,
@@ -37,7 +41,26 @@ func New() framework.Adapter {
 			return kubeflow.TrainingParts(&job.Spec.RunPolicy, job.Spec.PyTorchReplicaSpecs, &job.Status)
 		},
 		Inject: inject,
+	}}
+}
+
+// Grown implements framework.Autoscaled: the operator creates a HorizontalPodAutoscaler for elasticPolicy.metrics.
+func (a adapter) Grown(object framework.Object, admitted map[string]int32) []framework.Growth {
+	job, isJob := object.(*training.PyTorchJob)
+	if !isJob || job.Spec.ElasticPolicy == nil {
+		return nil
 	}
+	elastic := a.Kind().Elastic
+	was, is := admitted[elastic.PodSet]
+	for role, spec := range job.Spec.PyTorchReplicaSpecs {
+		if !is || spec == nil || !strings.EqualFold(string(role), elastic.Path[2]) || ptr.Deref(spec.Replicas, 0) <= was {
+			continue
+		}
+		return []framework.Growth{{
+			PodSet: elastic.PodSet, Field: "/spec/" + elastic.Path[1] + "/" + string(role) + "/replicas", Now: *spec.Replicas, Admitted: was,
+		}}
+	}
+	return nil
 }
 
 // needs returns the least number of workers of an elastic job. The operator passes minReplicas

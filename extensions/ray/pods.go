@@ -55,6 +55,27 @@ func Pods(cluster *rayv1.RayClusterSpec, at string, sidecars ...corev1.Container
 	return sets, nil
 }
 
+// Grown implements framework.Autoscaled for a cluster whose spec is at the JSON pointer.
+func Grown(cluster *rayv1.RayClusterSpec, at string, admitted map[string]int32) []framework.Growth {
+	if !ptr.Deref(cluster.EnableInTreeAutoscaling, false) {
+		return nil
+	}
+	groups := make([]string, len(cluster.WorkerGroupSpecs))
+	for i := range cluster.WorkerGroupSpecs {
+		groups[i] = cluster.WorkerGroupSpecs[i].GroupName
+	}
+	var grown []framework.Growth
+	for i, podSet := range setNames(groups) {
+		group := &cluster.WorkerGroupSpecs[i]
+		pods, is := admitted[podSet]
+		was := pods / max(group.NumOfHosts, 1)
+		if now := ptr.Deref(group.Replicas, 0); is && now > was {
+			grown = append(grown, framework.Growth{PodSet: podSet, Field: fmt.Sprintf("%s/workerGroupSpecs/%d/replicas", at, i), Now: now, Admitted: was})
+		}
+	}
+	return grown
+}
+
 // checkTemplate rejects a template without containers as the operator does: its first
 // container runs Ray.
 func checkTemplate(template *corev1.PodTemplateSpec, where string) error {

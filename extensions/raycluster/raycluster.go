@@ -102,6 +102,14 @@ func (adapter) Pods(object framework.Object) (framework.Pods, error) {
 	return framework.Pods{Sets: sets}, err
 }
 
+func (adapter) Grown(object framework.Object, admitted map[string]int32) []framework.Growth {
+	cluster, isCluster := object.(*rayv1.RayCluster)
+	if !isCluster {
+		return nil
+	}
+	return ray.Grown(&cluster.Spec, "/spec", admitted)
+}
+
 func (adapter) Templates(object framework.Object) []*corev1.PodTemplateSpec {
 	cluster, isCluster := object.(*rayv1.RayCluster)
 	if !isCluster {

@@ -151,7 +151,8 @@ func kindOf(adapter framework.Adapter) (chartKind, error) {
 	if e := kind.Elastic; e != nil && (e.Path[0] != "spec" || len(e.Path) != 2 && len(e.Path) != 4) {
 		return chartKind{}, fmt.Errorf("the elastic field %s must be in spec, or in an element of a map in spec", dotted(e.Path))
 	}
-	fence, err := fenceOf(kind)
+	_, autoscaled := adapter.(framework.Autoscaled)
+	fence, err := fenceOf(kind, autoscaled)
 	if err != nil {
 		return chartKind{}, err
 	}

@@ -38,7 +38,7 @@ type fenceRule struct {
 	Fields string `json:"fields"`
 }
 
-func fenceOf(kind framework.Kind) (chartFence, error) {
+func fenceOf(kind framework.Kind, autoscaled bool) (chartFence, error) {
 	fence := kind.Fence
 	maps := [][]string{parent(kind.SuspendPath)}
 	for _, path := range fence.Frozen {
@@ -54,7 +54,7 @@ func fenceOf(kind framework.Kind) (chartFence, error) {
 	found := chartFence{
 		Readable: readable("object", maps), WasReadable: readable("oldObject", maps),
 		Suspended: suspended("object", kind.SuspendPath), WasSuspended: suspended("oldObject", kind.SuspendPath),
-		Ended: ended, Scale: dotted(fence.Scale), Own: ownFields(kind),
+		Ended: ended, Scale: dotted(fence.Scale), Own: ownFields(kind, autoscaled),
 	}
 	if len(fence.Frozen) > 0 {
 		found.Rules = append(found.Rules, frozen(fence.Frozen))
@@ -182,8 +182,9 @@ type ownField struct {
 }
 
 // ownFields returns that the specs differ only in the suspend field and in the fields that a
-// hold sets. In a release, the annotations of pods may differ too.
-func ownFields(kind framework.Kind) string {
+// hold sets. In a release, the annotations of pods may differ too. In a suspended job of a kind that is
+// framework.Autoscaled, numbers of pods may be lower.
+func ownFields(kind framework.Kind, autoscaled bool) string {
 	fields := []ownField{{path: kind.SuspendPath}}
 	for _, setting := range kind.Sets {
 		fields = append(fields, ownField{path: setting.Path})
@@ -203,11 +204,28 @@ func ownFields(kind framework.Kind) string {
 	}
 	own := fmt.Sprintf("(%s)\n|| (%s && !(%s)\n&& %s)", always, wasSuspended, isSuspended,
 		onlyDiffer("object.?spec", "oldObject.?spec", released, 1))
-	if kind.Elastic == nil {
-		return own
+	if kind.Elastic != nil { // a suspension restores the number of pods
+		own += fmt.Sprintf("\n|| (%s && %s && !(%s)\n&& %s)", resizing, isSuspended, wasSuspended,
+			onlyDiffer("object.?spec", "oldObject.?spec", append(slices.Clip(fields), countField(*kind.Elastic)), 1))
 	}
-	// A suspension restores the number of pods.
-	return own + fmt.Sprintf("\n|| (%s && %s && !(%s)\n&& %s)", resizing, isSuspended, wasSuspended, onlyDiffer("object.?spec", "oldObject.?spec", append(fields, countField(*kind.Elastic)), 1))
+	if autoscaled { // an eviction lowers it
+		own += fmt.Sprintf("\n|| (%s && %s\n&& %s)", isSuspended, wasSuspended,
+			onlyDiffer("object.?spec", "oldObject.?spec", append(slices.Clip(fields), loweredField(kind.Fence.Groups[0])), 1))
+	}
+	return own
+}
+
+// loweredField returns the groups of pods, whose first size may be lower.
+func loweredField(groups framework.Groups) ownField {
+	size := ownField{path: groups.Sizes[:1], check: func(now, was string) string {
+		return fmt.Sprintf("%s.orValue(0) <= %s.orValue(0)", now, was)
+	}}
+	return ownField{path: groups.Path, check: func(now, was string) string {
+		if groups.Key == "" {
+			return mapDiffers(now, was, size)
+		}
+		return listDiffers(groups.Key, now, was, size)
+	}}
 }
 
 // resizing is that the job records a number of pods, now or before.
@@ -224,7 +242,9 @@ func countField(elastic framework.Elastic) ownField {
 	if len(elastic.Path) == 2 {
 		return ownField{path: elastic.Path, check: resizedDiffer}
 	}
-	return ownField{path: elastic.Path[:2], check: func(now, was string) string { return mapDiffers(nil, elastic.Path[3:], now, was) }}
+	return ownField{path: elastic.Path[:2], check: func(now, was string) string {
+		return mapDiffers(now, was, ownField{path: elastic.Path[3:], check: resizedDiffer})
+	}}
 }
 
 // optional returns a field of an object that may lack its parents.
@@ -281,13 +301,15 @@ func placeField(place framework.Place, elastic *framework.Elastic) ownField {
 	case place.Manager != "":
 		field.check = func(now, was string) string { return ownElementDiffers(place, now, was) }
 	case place.PodSet == "" && place.Key == "":
-		var count []string
+		fields := []ownField{{path: place.Below, check: recordedDiffer}}
 		if elastic != nil && len(elastic.Path) == 4 && slices.Equal(elastic.Path[:2], place.Path) {
-			count = elastic.Path[3:]
+			fields = append(fields, ownField{path: elastic.Path[3:], check: resizedDiffer})
 		}
-		field.check = func(now, was string) string { return mapDiffers(place.Below, count, now, was) }
+		field.check = func(now, was string) string { return mapDiffers(now, was, fields...) }
 	case place.PodSet == "":
-		field.check = func(now, was string) string { return listDiffers(place, now, was) }
+		field.check = func(now, was string) string {
+			return listDiffers(place.Key, now, was, ownField{path: place.Below, check: recordedDiffer})
+		}
 	}
 	return field
 }
@@ -298,29 +320,20 @@ func recordedDiffer(now, was string) string {
 		"&& %[2]s.orValue({}).all(k, k in variables.recorded || k in %[1]s.orValue({}))", now, was)
 }
 
-// elementDiffers returns that the elements g and w of a map or a list differ only in such annotations, and in a number
-// of pods. Nil means that there is none.
-func elementDiffers(annotations, count []string) string {
-	var fields []ownField
-	var names []string
-	if annotations != nil {
-		fields, names = append(fields, ownField{path: annotations, check: recordedDiffer}), append(names, annotations[0])
-	}
-	if count != nil {
-		fields, names = append(fields, ownField{path: count, check: resizedDiffer}), append(names, count[0])
-	}
-	terms := append([]string{"type(g) == map && type(w) == map", except("g", "w", names)}, deeper("g", "w", fields, 0)...)
+// elementDiffers returns that the elements g and w of a map or a list differ only in the fields.
+func elementDiffers(fields []ownField) string {
+	terms := append([]string{"type(g) == map && type(w) == map", except("g", "w", namesAt(fields, 0))}, deeper("g", "w", fields, 0)...)
 	return "(g == w || (" + strings.Join(terms, "\n&& ") + "))"
 }
 
-func mapDiffers(annotations, count []string, now, was string) string {
+func mapDiffers(now, was string, fields ...ownField) string {
 	return fmt.Sprintf("%[1]s.orValue({}).all(n, n in %[2]s.orValue({}) && [%[1]s.orValue({})[n]].all(g, [%[2]s.orValue({})[n]].all(w,\n%[3]s)))\n"+
-		"&& %[2]s.orValue({}).all(n, n in %[1]s.orValue({}))", now, was, elementDiffers(annotations, count))
+		"&& %[2]s.orValue({}).all(n, n in %[1]s.orValue({}))", now, was, elementDiffers(fields))
 }
 
-func listDiffers(place framework.Place, now, was string) string {
+func listDiffers(key, now, was string, fields ...ownField) string {
 	return fmt.Sprintf("%[1]s.orValue([]).map(g, g.?%[3]s) == %[2]s.orValue([]).map(w, w.?%[3]s)\n"+
-		"&& %[1]s.orValue([]).all(g, %[2]s.orValue([]).exists(w, g.?%[3]s == w.?%[3]s && %[4]s))", now, was, place.Key, elementDiffers(place.Below, nil))
+		"&& %[1]s.orValue([]).all(g, %[2]s.orValue([]).exists(w, g.?%[3]s == w.?%[3]s && %[4]s))", now, was, key, elementDiffers(fields))
 }
 
 // ownElementDiffers returns that only the element of the manager differs, and that it contains nothing

@@ -2,6 +2,7 @@ package frameworks
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +13,7 @@ import (
 
 	quotav1beta1 "kube-queue.dev/kube-queue/apis/quota/v1beta1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
@@ -71,8 +73,30 @@ func (s *story) taleOfAutoscaling() {
 			s.t.Errorf("%s: want it refused, not %v", what, err)
 		}
 	}
+	s.taleOfItsEviction(scale, group)
 	s.request("scaled", background)
 	s.expectFree()
+}
+
+// taleOfItsEviction evicts the cluster of 2 workers, which was admitted with one. Its autoscaler raises it again while it stops.
+func (s *story) taleOfItsEviction(scale func(patch string) error, group string) {
+	activate := func(active bool) {
+		s.Patch(s.resource, "scaled", fmt.Sprintf(`{"metadata": {"annotations": {%q: "%v"}}}`, wellknown.ActiveAnnotation, active))
+	}
+	activate(false)
+	harness.Eventually(s.t, patience, "the cluster is suspended", func() (bool, string) {
+		spec := s.Object(s.resource, "scaled").Object["spec"].(map[string]any)
+		return spec["suspend"] == true, fmt.Sprint(spec)
+	})
+	harness.Must(s.t, scale(`[{"op": "replace", "path": "`+group+`replicas", "value": 3}]`))
+	if event := s.WaitForEvent("scaled", string(wellknown.EventPodsLowered)); !strings.Contains(event.Message, "spec/workerGroupSpecs/0/replicas of pod set small from 3 to 1") {
+		s.t.Errorf("the event says: %s", event.Message)
+	}
+	s.waitForUsed("0")
+	activate(true)
+	s.WaitForPhase(s.kind, "scaled", v1alpha1.PhaseRunning)
+	s.waitForWorkers(1)
+	s.waitForUsed("1500m")
 }
 
 // workers returns the names of the cluster's workers that are not being deleted.

@@ -40,6 +40,8 @@ const (
 	Release Action = "Release"
 	// Evict suspends a job whose unit is evicted.
 	Evict Action = "Evict"
+	// LowerPods lowers in an evicted job the numbers of pods that its autoscaler has raised.
+	LowerPods Action = "LowerPods"
 	// MarkStopped and MarkSuspendedByUser write condition Evicted: its reason reports
 	// that the job's pods are gone.
 	MarkStopped         Action = "MarkStopped"
@@ -85,6 +87,8 @@ type State struct {
 	// Lowered are the fields of the unit's spec in which a released job requests less than
 	// was admitted; nil for none. See LoweredOf.
 	Lowered map[string]any
+	// Grown is what the autoscaler of an evicted job has raised above what was admitted. See GrownOf.
+	Grown []framework.Growth
 	// Deleting: the job is being deleted, since DeletedAt.
 	Deleting  bool
 	DeletedAt time.Time

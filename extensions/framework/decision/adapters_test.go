@@ -2,13 +2,16 @@ package decision_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/framework/adaptertest"
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
@@ -211,4 +214,48 @@ func cpuOf(t *testing.T, fields map[string]any) string {
 		t.Fatal(err)
 	}
 	return list.Cpu().String()
+}
+
+func TestGrown(t *testing.T) {
+	cluster := func(autoscaled bool) string {
+		return fmt.Sprintf(`{"apiVersion": "ray.io/v1", "kind": "RayCluster", "spec": {"enableInTreeAutoscaling": %v, "workerGroupSpecs": [
+			{"groupName": "a", "replicas": 2}, {"groupName": "head", "replicas": 9, "numOfHosts": 2}, {"groupName": "new", "replicas": 9}, {"groupName": "unset"}]}}`, autoscaled)
+	}
+	torch := func(role string, workers int, policy string) string {
+		return fmt.Sprintf(`{"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "spec": {%s "pytorchReplicaSpecs": {"Master": {"replicas": 1}, %q: {"replicas": %d}}}}`, policy, role, workers)
+	}
+	elastic := `"elasticPolicy": {"maxReplicas": 9},`
+	runs := &v1alpha1.QueueUnit{
+		Spec: v1alpha1.QueueUnitSpec{PodSets: []v1alpha1.PodSet{{Name: "head", Count: 1}, {Name: "a", Count: 2}, {Name: "worker-head", Count: 8},
+			{Name: "unset", Count: 1}, {Name: "master", Count: 1}, {Name: "worker", Count: 4}}},
+		Status: v1alpha1.QueueUnitStatus{Phase: v1alpha1.PhaseRunning},
+	}
+	evicting := runs.DeepCopy()
+	evicting.Status.Conditions = []metav1.Condition{{Type: wellknown.ConditionEvicted, Status: metav1.ConditionTrue, Reason: string(wellknown.ReasonPreempted)}}
+	for _, test := range []struct {
+		name    string
+		adapter framework.Adapter
+		job     string
+		unit    *v1alpha1.QueueUnit
+		want    []framework.Growth
+	}{
+		{"a cluster", raycluster.New(), cluster(true), evicting, []framework.Growth{{PodSet: "worker-head", Field: "/spec/workerGroupSpecs/1/replicas", Now: 9, Admitted: 4}}},
+		{"without an autoscaler its owner has scaled it", raycluster.New(), cluster(false), evicting, nil},
+		{"while it is not evicted", raycluster.New(), cluster(true), runs, nil},
+		{"without a unit", raycluster.New(), cluster(true), nil, nil},
+		{"a PyTorchJob", pytorchjob.New(), torch("worker", 6, elastic), evicting, []framework.Growth{{PodSet: "worker", Field: "/spec/pytorchReplicaSpecs/worker/replicas", Now: 6, Admitted: 4}}},
+		{"one that has not grown", pytorchjob.New(), torch("Worker", 4, elastic), evicting, nil},
+		{"one without an autoscaler", pytorchjob.New(), torch("Worker", 6, ""), evicting, nil},
+		{"a kind that is not scaled", job.New(), `{"spec": {"parallelism": 9}}`, evicting, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			object := test.adapter.New()
+			if err := json.Unmarshal([]byte(test.job), object); err != nil {
+				t.Fatal(err)
+			}
+			if got := decision.GrownOf(test.adapter, object, test.unit); !equality.Semantic.DeepEqual(got, test.want) {
+				t.Errorf("it has grown by %+v, want %+v", got, test.want)
+			}
+		})
+	}
 }

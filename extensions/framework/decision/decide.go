@@ -261,6 +261,8 @@ func evicted(job State, unit *v1alpha1.QueueUnit, forGood bool, now time.Time) D
 		return Decision{Action: Evict}
 	case forGood && active(unit):
 		return Decision{Action: UpdateSpec}
+	case job.Marked && job.Stopped && len(job.Grown) > 0: // and so has its autoscaler
+		return whenSettled(Decision{Action: LowerPods}, job, unit, now)
 	case job.Marked && job.Stopped:
 		return whenSettled(Decision{Action: MarkStopped}, job, unit, now)
 	case job.Stopped:

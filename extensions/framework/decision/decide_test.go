@@ -42,6 +42,7 @@ func suspending(s *State)  { s.Suspending = true }
 func started(s *State)     { s.Started = true }
 func hidden(s *State)      { s.Queuing = framework.Queuing{Ready: true, On: true} }
 func smaller(s *State)     { s.Lowered = map[string]any{"podSets": nil} }
+func grown(s *State)       { s.Grown = []framework.Growth{{PodSet: "worker", Now: 4, Admitted: 2}} }
 func shown(s *State)       { s.Queuing = framework.Queuing{Ready: true, On: true, Shown: true} }
 func deleting(s *State)    { s.Deleting, s.DeletedAt = true, noon.Add(10*time.Second) }
 func inactive(s *State)    { s.Active = false }
@@ -309,6 +310,8 @@ func TestDecide(t *testing.T) {
 		{"an evicted job is suspended", job(released, runs), unit(running, evicted), nil, late, Decision{Action: Evict}},
 		{"its pods are waited for", job(suspended, was("1")), unit(running, evicted), nil, late, Decision{}},
 		{"then its unit says that it has stopped", job(suspended, stopped, was("1")), unit(running, evicted), nil, late, Decision{Action: MarkStopped}},
+		{"what its autoscaler added is lowered first", job(suspended, stopped, was("1"), grown), unit(running, evicted), nil, late, Decision{Action: LowerPods}},
+		{"not while the autoscaler may run", job(suspended, was("1"), grown), unit(running, evicted), nil, late, Decision{}},
 		{"that is reported once", job(suspended, stopped, was("1")), unit(running, atRest), nil, late, Decision{}},
 		{"a job whose queue is drained is suspended", job(released, runs), unit(running, drained), nil, late, Decision{Action: Evict}},
 		{"and stopped without being deactivated, for it is to run again", job(suspended, stopped, was("1")), unit(running, drained), nil, late, Decision{Action: MarkStopped}},

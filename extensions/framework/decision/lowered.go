@@ -49,6 +49,20 @@ func LoweredOf(adapter framework.Adapter, job, related, scaled framework.Object,
 	return lowered(&unit.Spec, podSets, total)
 }
 
+// GrownOf returns what the autoscaler of an evicted job has raised above what was admitted. Without its
+// pods it cannot lower it again, and the job would wait for as many pods as it had at its best.
+func GrownOf(adapter framework.Adapter, job framework.Object, unit *v1alpha1.QueueUnit) []framework.Growth {
+	scaled, is := adapter.(framework.Autoscaled)
+	if !is || unit == nil || !lifecycle.EvictionOf(unit).UnderWay() {
+		return nil
+	}
+	admitted := make(map[string]int32, len(unit.Spec.PodSets))
+	for _, set := range unit.Spec.PodSets {
+		admitted[set.Name] = set.Count
+	}
+	return scaled.Grown(job, admitted)
+}
+
 func lowered(have *v1alpha1.QueueUnitSpec, podSets []v1alpha1.PodSet, total corev1.ResourceList) map[string]any {
 	fields := map[string]any{}
 	if least, lower := least(have.Resource, total); lower {

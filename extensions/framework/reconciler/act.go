@@ -2,6 +2,7 @@ package reconciler
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -45,6 +46,8 @@ func (r *reconciler) act(ctx context.Context, o *observation, action decision.Ac
 		return r.showQueuing(ctx, o, action == decision.ShowQueuing)
 	case decision.Release:
 		return r.release(ctx, o)
+	case decision.LowerPods:
+		return r.lowerPods(ctx, o)
 	case decision.MarkStopped:
 		return r.freeQuota(ctx, o, lifecycle.Stopped(o.unit, metav1.NewTime(o.now)))
 	case decision.MarkSuspendedByUser:
@@ -173,6 +176,28 @@ func (r *reconciler) freeQuota(ctx context.Context, o *observation, status lifec
 		return nil
 	}
 	return r.patchUnitStatus(ctx, o, status)
+}
+
+// lowerPods lowers the numbers of pods that the autoscaler of a stopped job has raised. If the API server refuses it,
+// the quota is free anyway.
+func (r *reconciler) lowerPods(ctx context.Context, o *observation) error {
+	patch := guardOperations(o.job)
+	for _, growth := range o.state.Grown {
+		patch = append(patch, decision.Operation{Op: "replace", Path: growth.Field, Value: growth.Admitted})
+	}
+	data, err := json.Marshal(patch)
+	if err != nil {
+		return fmt.Errorf("encoding a patch of %s: %w", o.key, err)
+	}
+	patched, err := r.jobs.PatchJSON(ctx, o.key.Namespace, o.key.Name, data)
+	if refused(err) {
+		return r.freeQuota(ctx, o, lifecycle.Stopped(o.unit, metav1.NewTime(o.now)))
+	}
+	if err := r.awaitJob(o, patched, err); err != nil {
+		return err
+	}
+	r.recordPodsLowered(o)
+	return nil
 }
 
 // giveBackAfter is how long the API server must refuse to release a job before its quota is given back.

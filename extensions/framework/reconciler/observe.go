@@ -229,6 +229,7 @@ func (r *reconciler) observe(key types.NamespacedName, job framework.Object, uni
 		o.desired = decision.DesiredOf(r.adapter, job, related, r.cluster, cmp.Or(fault, relatedFault))
 	}
 	o.state.Lowered = r.lowered(o, related, cmp.Or(fault, relatedFault))
+	o.state.Grown = decision.GrownOf(r.adapter, job, unit)
 	o.state.ReleasedSince = r.memory.since(job.GetUID(), isReleased, released, now)
 	o.state.RunningSince = r.memory.since(job.GetUID(), isRunning, dequeued && state.Running && state.End == nil, now)
 	if o.state.Remains = r.remainOf(job.GetUID()); o.state.Remains != "" {

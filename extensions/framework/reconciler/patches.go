@@ -19,6 +19,14 @@ func guard(object metav1.Object) map[string]any {
 	return map[string]any{"resourceVersion": object.GetResourceVersion(), "uid": object.GetUID()}
 }
 
+// guardOperations is guard for a JSON Patch. A failed operation "test" would look like an invalid object.
+func guardOperations(object metav1.Object) []decision.Operation {
+	return []decision.Operation{
+		{Op: "replace", Path: "/metadata/resourceVersion", Value: object.GetResourceVersion()},
+		{Op: "replace", Path: "/metadata/uid", Value: object.GetUID()},
+	}
+}
+
 // jobPatch returns a guarded merge patch of a job.
 func jobPatch(job framework.Object, annotations, rest map[string]any) ([]byte, error) {
 	metadata := guard(job)

@@ -145,6 +145,17 @@ func (r *reconciler) recordSuspended(o *observation, why decision.Action) {
 	}
 }
 
+// recordPodsLowered reports which numbers of pods of an evicted job are lower.
+func (r *reconciler) recordPodsLowered(o *observation) {
+	var changes []string
+	for _, growth := range o.state.Grown {
+		changes = append(changes, fmt.Sprintf("%s of pod set %s from %d to %d", strings.TrimPrefix(growth.Field, "/"), growth.PodSet, growth.Now, growth.Admitted))
+	}
+	r.events.Write(r.event(o, corev1.EventTypeNormal, wellknown.EventPodsLowered, fmt.Sprintf(
+		"Lowered %s: the job is queued with the pods that were admitted, not with those that its autoscaler added", strings.Join(changes, ", ")),
+		o.job.GetResourceVersion()))
+}
+
 // whyLate returns why a marked job was not suspended when it was created.
 func (r *reconciler) whyLate(o *observation) string {
 	owner := decision.PartOf(r.kind, o.job)

@@ -129,9 +129,7 @@ func (r *reconciler) releaseInLists(ctx context.Context, o *observation, added, 
 }
 
 // listPatch returns the JSON Patch that does to the live job what releasePatch does, and changes
-// the annotations of its pods. It sets the resourceVersion and the UID: the API server answers
-// with a conflict if the job has another one. A failed test in a patch would look like an invalid
-// job.
+// the annotations of its pods.
 func listPatch(adapter framework.Adapter, kind framework.Kind, job framework.Object, live map[string]any, attempt string,
 	added, recorded decision.PodAnnotations, resized map[string]any, at time.Time) ([]byte, decision.Unplaced, error) {
 	now := runtime.DeepCopyJSON(live)
@@ -146,11 +144,7 @@ func listPatch(adapter framework.Adapter, kind framework.Kind, job framework.Obj
 		return nil, nil, err
 	}
 	decision.Merge(now, merge)
-	guarded := []decision.Operation{
-		{Op: "replace", Path: "/metadata/resourceVersion", Value: job.GetResourceVersion()},
-		{Op: "replace", Path: "/metadata/uid", Value: job.GetUID()},
-	}
-	patch, err := json.Marshal(append(guarded, decision.OperationsOf(live, now)...))
+	patch, err := json.Marshal(append(guardOperations(job), decision.OperationsOf(live, now)...))
 	return patch, unplaced, err
 }
 

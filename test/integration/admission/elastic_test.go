@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/extensions/framework"
 )
 
 // podsAreCountedOnlyByARelease tests when job-extensions may change the number of pods of a job, and that its tenant
@@ -41,7 +42,10 @@ func podsAreCountedOnlyByARelease(t *testing.T, kind heldKind, _ dynamic.Resourc
 		onlyOwn(t, err)
 	}
 	refused(count(2), release)
-	refused(count(2), recorded)
+	if _, lowers := adapterOf(kind).(framework.Autoscaled); !lowers {
+		refused(count(2), recorded)
+	}
+	refused(count(6), recorded)
 	if _, err := changeJob(t, f.queue, nil, count(2), recorded, release); err != nil {
 		t.Fatalf("a release with fewer pods: %v", err)
 	}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/extensions/registry"
 )
 
 func fenceTests(kind heldKind) []kindTest {
@@ -35,7 +36,59 @@ func fenceTests(kind heldKind) []kindTest {
 	if kind.Elastic != nil {
 		tests = append(tests, kindTest{"pods are counted only by a release", podsAreCountedOnlyByARelease})
 	}
+	if _, autoscaled := adapterOf(kind).(framework.Autoscaled); autoscaled {
+		tests = append(tests, kindTest{"numbers of pods are lowered only in suspended jobs", podsAreLoweredOnlyWhileSuspended})
+	}
 	return tests
+}
+
+// adapterOf returns the adapter of a kind.
+func adapterOf(kind heldKind) framework.Adapter {
+	for _, adapter := range registry.All() {
+		if adapter.Kind().Kind == kind.Kind.Kind {
+			return adapter
+		}
+	}
+	return nil
+}
+
+// podsAreLoweredOnlyWhileSuspended tests when job-extensions may take back what an autoscaler has added.
+func podsAreLoweredOnlyWhileSuspended(t *testing.T, kind heldKind, _ dynamic.ResourceInterface) {
+	f := fencedNamespace(t, kind)
+	groups := kind.Fence.Groups[0]
+	edit := func(change func(group map[string]any)) func(map[string]any) {
+		return func(object map[string]any) {
+			found, _, _ := unstructured.NestedFieldNoCopy(object, groups.Path...)
+			switch found := found.(type) {
+			case []any:
+				change(found[0].(map[string]any))
+			case map[string]any:
+				change(found["Worker"].(map[string]any))
+			}
+		}
+	}
+	workers := func(n int64) func(map[string]any) {
+		return edit(func(group map[string]any) { group[groups.Sizes[0]] = n })
+	}
+	job := kind.job(t)
+	workers(3)(job.Object)
+	create(t, f.tenant, job)
+	dryRun := []string{metav1.DryRunAll}
+	_, err := changeJob(t, f.queue, dryRun, workers(2))
+	allowed(t, "a lower number in a suspended job", err)
+	refused := func(changes ...func(map[string]any)) {
+		t.Helper()
+		_, err := changeJob(t, f.queue, dryRun, changes...)
+		onlyOwn(t, err)
+	}
+	refused(workers(4))
+	refused(workers(2), edit(func(group map[string]any) {
+		group["template"].(map[string]any)["metadata"] = map[string]any{"labels": map[string]any{"a": "b"}}
+	}))
+	refused(workers(2), func(object map[string]any) { mergeText(t, object, kind.releaseText()) })
+	kind.release(t, f.queue)
+	refused(workers(2))
+	refused(workers(2), func(object map[string]any) { mergeText(t, object, kind.suspend("true")) })
 }
 
 // fenced is a managed namespace with the users who work in it.

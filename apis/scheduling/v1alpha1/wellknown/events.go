@@ -24,6 +24,9 @@ const (
 	EventUnitRefused EventReason = "QueueUnitRefused"
 	// EventUnsized means that the request of the job is unknown, so that nothing is charged for it.
 	EventUnsized EventReason = "UnknownSize"
+	// EventPodsLowered means that an evicted job has the number of pods again that was admitted, and not
+	// the one to which its autoscaler has raised it.
+	EventPodsLowered EventReason = "PodsLowered"
 	// EventOverQuota means that the pods of the job request more than was admitted while a limit of
 	// the quota is exceeded. On a quota tree it means that a limit is exceeded.
 	EventOverQuota EventReason = "OverQuota"
