@@ -61,17 +61,17 @@ func (adapter) Kind() framework.Kind {
 	return kind
 }
 
-func (adapter) New() framework.Object { return &rayv1.RayJob{} }
+func (adapter) New() framework.Object { return &job{} }
 
 func (a adapter) Pods(object framework.Object) (framework.Pods, error) {
-	job, isJob := object.(*rayv1.RayJob)
+	job, isJob := object.(*job)
 	if !isJob {
 		return framework.Pods{}, nil
 	}
 	if err := a.check(job); err != nil {
 		return framework.Pods{}, err
 	}
-	pod, sidecars, err := submitter(&job.Spec)
+	pod, sidecars, err := submitter(&job.Spec.RayJobSpec)
 	if err != nil {
 		return framework.Pods{}, err
 	}
@@ -88,7 +88,7 @@ func (a adapter) Pods(object framework.Object) (framework.Pods, error) {
 }
 
 // check returns an error if the job can never run.
-func (a adapter) check(job *rayv1.RayJob) error {
+func (a adapter) check(job *job) error {
 	spec, status := &job.Spec, &job.Status
 	switch {
 	case refused(status) && spec.Suspend:
@@ -129,7 +129,7 @@ func submitter(spec *rayv1.RayJobSpec) (pod *corev1.PodTemplateSpec, sidecars []
 }
 
 func (adapter) Templates(object framework.Object) []*corev1.PodTemplateSpec {
-	job, isJob := object.(*rayv1.RayJob)
+	job, isJob := object.(*job)
 	if !isJob {
 		return nil
 	}
@@ -143,16 +143,16 @@ func (adapter) Templates(object framework.Object) []*corev1.PodTemplateSpec {
 	return templates
 }
 
-// setsShutdown reports whether the job keeps the shutdownAfterJobFinishes that its hold has set. One with a
-// deletionStrategy deletes what its owner wants.
-func (a adapter) setsShutdown(job *rayv1.RayJob) bool {
-	return a.shutsDown && job.Spec.DeletionStrategy == nil
+// setsShutdown reports whether the job keeps the shutdownAfterJobFinishes that its hold has set. One whose owner
+// says what is deleted keeps that.
+func (a adapter) setsShutdown(job *job) bool {
+	return a.shutsDown && !job.Spec.deletes()
 }
 
 // Keeps returns why the operator does not delete the cluster of the ended job.
 func (adapter) Keeps(object framework.Object) string {
-	job, isJob := object.(*rayv1.RayJob)
-	if !isJob || job.Spec.ShutdownAfterJobFinishes || job.Spec.DeletionStrategy != nil {
+	job, isJob := object.(*job)
+	if !isJob || job.Spec.ShutdownAfterJobFinishes || job.Spec.deletes() {
 		return ""
 	}
 	return "the RayJob does not set spec.shutdownAfterJobFinishes; delete the RayCluster if you no longer need it, and set the field in the next RayJob"
@@ -161,7 +161,7 @@ func (adapter) Keeps(object framework.Object) string {
 func (a adapter) SuspendPatch(object framework.Object, suspend bool) map[string]any {
 	spec := map[string]any{"suspend": suspend}
 	patch := map[string]any{"spec": spec}
-	job, isJob := object.(*rayv1.RayJob)
+	job, isJob := object.(*job)
 	if !isJob {
 		return patch
 	}

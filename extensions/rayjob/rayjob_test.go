@@ -43,8 +43,8 @@ func TestClustersOfEndedJobsAreShutDownIfTheAdministratorWantsThat(t *testing.T)
 			if test.shutsDown {
 				a = ShuttingDown()
 			}
-			job := &rayv1.RayJob{Spec: rayv1.RayJobSpec{Suspend: true, ShutdownAfterJobFinishes: true, DeletionStrategy: test.strategy,
-				TTLSecondsAfterFinished: test.ttl, SubmissionMode: rayv1.HTTPMode, RayClusterSpec: cluster}}
+			job := &job{Spec: spec{RayJobSpec: rayv1.RayJobSpec{Suspend: true, ShutdownAfterJobFinishes: true, DeletionStrategy: test.strategy,
+				TTLSecondsAfterFinished: test.ttl, SubmissionMode: rayv1.HTTPMode, RayClusterSpec: cluster}}}
 			if test.noted {
 				job.Annotations = noted
 			}
@@ -65,14 +65,15 @@ func TestClustersOfEndedJobsAreShutDownIfTheAdministratorWantsThat(t *testing.T)
 func TestWhyTheClusterOfAnEndedJobIsKept(t *testing.T) {
 	keeper := New().(framework.RemainsKeeper)
 	for name, test := range map[string]struct {
-		spec rayv1.RayJobSpec
+		spec spec
 		want bool
 	}{
-		"nothing deletes it":       {rayv1.RayJobSpec{}, true},
-		"the operator deletes it":  {rayv1.RayJobSpec{ShutdownAfterJobFinishes: true, TTLSecondsAfterFinished: 60}, false},
-		"its owner has a strategy": {rayv1.RayJobSpec{DeletionStrategy: &rayv1.DeletionStrategy{}}, false},
+		"nothing deletes it":       {spec{}, true},
+		"the operator deletes it":  {spec{RayJobSpec: rayv1.RayJobSpec{ShutdownAfterJobFinishes: true, TTLSecondsAfterFinished: 60}}, false},
+		"its owner has a strategy": {spec{RayJobSpec: rayv1.RayJobSpec{DeletionStrategy: &rayv1.DeletionStrategy{}}}, false},
+		"its owner has a policy":   {spec{DeletionPolicy: rayv1.DeleteWorkers}, false},
 	} {
-		if got := keeper.Keeps(&rayv1.RayJob{Spec: test.spec}); (got != "") != test.want {
+		if got := keeper.Keeps(&job{Spec: test.spec}); (got != "") != test.want {
 			t.Errorf("%s: it is kept because %q", name, got)
 		}
 	}

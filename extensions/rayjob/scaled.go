@@ -31,7 +31,7 @@ func (adapter) SlimScaled(object framework.Object) {
 // PodsScaled returns the pods of the job with the replicas of its RayCluster where these
 // are fewer.
 func (a adapter) PodsScaled(object, scaled framework.Object) (framework.Pods, error) {
-	job, isJob := object.(*rayv1.RayJob)
+	job, isJob := object.(*job)
 	cluster, isCluster := scaled.(*rayv1.RayCluster)
 	if !isJob || !isCluster || job.Spec.RayClusterSpec == nil {
 		return a.Pods(object)

@@ -8,7 +8,7 @@ import (
 )
 
 func (adapter) State(object framework.Object) framework.JobState {
-	job, isJob := object.(*rayv1.RayJob)
+	job, isJob := object.(*job)
 	if !isJob {
 		return framework.JobState{}
 	}
@@ -26,7 +26,7 @@ func (adapter) State(object framework.Object) framework.JobState {
 		Ready:       running,
 		Stopped:     state == rayv1.JobDeploymentStatusSuspended,
 		Lingers:     lingers(state),
-		Unstoppable: unstoppable(&job.Spec),
+		Unstoppable: unstoppable(&job.Spec.RayJobSpec),
 		End:         end(job),
 	}
 }
@@ -61,7 +61,7 @@ func started(status *rayv1.RayJobStatus) bool {
 // end returns the end of a job. A job that the operator has rejected never runs or
 // continues, so it has ended. But a job that was rejected while held has not ended,
 // because it never started: it is reported as invalid. Only a started job has a cluster.
-func end(job *rayv1.RayJob) *framework.End {
+func end(job *job) *framework.End {
 	status := &job.Status
 	switch state := status.JobDeploymentStatus; {
 	case state == rayv1.JobDeploymentStatusComplete:
@@ -80,9 +80,13 @@ func refused(status *rayv1.RayJobStatus) bool {
 
 // unholdable returns why a job cannot be suspended, or cannot have the
 // shutdownAfterJobFinishes that a suspended job must have.
-func unholdable(spec *rayv1.RayJobSpec) string {
+func unholdable(spec *spec) string {
 	if len(spec.ClusterSelector) > 0 {
 		return "a RayJob with spec.clusterSelector cannot be suspended, so it cannot be queued; create it again with its own cluster in spec.rayClusterSpec, or queue the RayCluster instead"
+	}
+	if spec.DeletionPolicy == rayv1.DeleteNone {
+		return "a RayJob with spec.deletionPolicy DeleteNone cannot have spec.shutdownAfterJobFinishes, so it cannot be suspended and queued; " +
+			"create it again without spec.deletionPolicy, or with another one"
 	}
 	strategy := spec.DeletionStrategy
 	if strategy == nil {
@@ -105,7 +109,8 @@ func holdable() []framework.Condition {
 		{Name: "uses-no-cluster-of-others", Expression: "object.spec.?clusterSelector.orValue({}) == {}"},
 		{Name: "deletion-lets-it-shut-down", Expression: `object.spec.?deletionStrategy.?deletionRules.orValue([]) == []
 && object.spec.?deletionStrategy.?onSuccess.?policy.orValue('') != 'DeleteNone'
-&& object.spec.?deletionStrategy.?onFailure.?policy.orValue('') != 'DeleteNone'`},
+&& object.spec.?deletionStrategy.?onFailure.?policy.orValue('') != 'DeleteNone'
+&& object.spec.?deletionPolicy.orValue('') != 'DeleteNone'`},
 	}
 }
 
