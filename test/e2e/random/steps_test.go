@@ -221,7 +221,7 @@ func (r *run) settle(d drawn) {
 		r.tend()
 		unit := r.record.Unit(r.namespace(d), d.name())
 		if unit == nil {
-			return false, "it has no unit"
+			return r.record.Ended(r.namespace(d), d.name()), "it has no unit"
 		}
 		pods := len(r.record.Pods(r.namespace(d), d.name()))
 		s := unit.Status

@@ -38,8 +38,9 @@ type Record struct {
 	units  map[string]*schedulingv1alpha1.QueueUnit
 	// used is the last status of the tree.
 	used map[string]Amounts
-	// unlabelled are pods without JobLabel, by name.
-	unlabelled map[string]bool
+	// unlabelled are pods without JobLabel, by name. ended are the jobs whose unit has ended, by name. Anybody may
+	// delete such a unit.
+	unlabelled, ended map[string]bool
 }
 
 // Watch records the pods and units of these namespaces, and the status of the tree, until the context
@@ -56,7 +57,7 @@ func Watch(ctx context.Context, config *rest.Config, namespaces []string, jobOf 
 	}
 	r := &Record{
 		namespaces: namespaces, jobOf: jobOf, pods: map[string]*corev1.Pod{},
-		units: map[string]*schedulingv1alpha1.QueueUnit{}, unlabelled: map[string]bool{},
+		units: map[string]*schedulingv1alpha1.QueueUnit{}, unlabelled: map[string]bool{}, ended: map[string]bool{},
 	}
 	ours := externalversions.NewSharedInformerFactory(queue, 0)
 	for _, watched := range []struct {
@@ -147,6 +148,9 @@ func (r *Record) seeUnit(object any, gone bool) {
 		Admitted: u.Status.Phase == schedulingv1alpha1.PhaseDequeued, Holds: holds(u), Requests: requests,
 	}}, func() {
 		r.units[uid] = u
+		if u.Status.Phase.Ended() {
+			r.ended[u.Namespace+"/"+u.Spec.ConsumerRef.Name] = true
+		}
 		if gone {
 			delete(r.units, uid)
 		}
@@ -209,6 +213,13 @@ func (r *Record) Unit(namespace, job string) (found *schedulingv1alpha1.QueueUni
 		}
 	}
 	return found
+}
+
+// Ended reports whether a unit of the job has ended, also if it is gone.
+func (r *Record) Ended(namespace, job string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.ended[namespace+"/"+job]
 }
 
 // Units returns the units of the job, and of what it created.
