@@ -67,6 +67,9 @@ func Marked(kind framework.Kind, request Request) []decision.Operation {
 	if request.isCopy() {
 		annotations[wellknown.ReleasedAnnotation], annotations[wellknown.SuspendAnnotation] = nil, "true"
 	}
+	if request.resumes(kind) {
+		annotations[wellknown.ResumedAnnotation] = "true"
+	}
 	return operations(request.Object, suspension(kind, request.Object, annotations), annotations)
 }
 
@@ -76,6 +79,9 @@ func Managed(kind framework.Kind, request Request, fenced bool) []decision.Opera
 	annotations := map[string]any{wellknown.ManagedKey: "true"}
 	if request.isCopy() {
 		annotations[wellknown.ReleasedAnnotation] = nil
+	}
+	if request.resumes(kind) {
+		annotations[wellknown.ResumedAnnotation] = "true"
 	}
 	if mark, there := annotation(request.Object, wellknown.SuspendAnnotation); request.Create || !there || mark == markOf(request.Old) {
 		annotations[wellknown.SuspendAnnotation] = "true"
@@ -94,6 +100,12 @@ func Managed(kind framework.Kind, request Request, fenced bool) []decision.Opera
 func (r Request) isCopy() bool {
 	_, released := annotation(r.Object, wellknown.ReleasedAnnotation)
 	return r.Create && released
+}
+
+// resumes reports whether the request unsuspends a job that was released before.
+func (r Request) resumes(kind framework.Kind) bool {
+	_, released := annotation(r.Old, wellknown.ReleasedAnnotation)
+	return !r.Create && released && at(r.Object, kind.SuspendPath) != true
 }
 
 // operations returns the JSON Patch with the changes and the annotations.

@@ -78,9 +78,8 @@ type State struct {
 	Foreign string
 	// Marked: the job has an opt-in mark.
 	Marked bool
-	// MarkedAgain: the policy of managed namespaces has marked the released job again, when its
-	// owner resumed it after a suspension by hand.
-	MarkedAgain bool
+	// Resumed: the owner has unsuspended a job that was released before, and a policy has suspended it again.
+	Resumed bool
 	// Released is the attempt for which the job was released, as its annotation says.
 	Released string
 	RunKeys

@@ -143,7 +143,7 @@ func waiting(job State, unit *v1alpha1.QueueUnit, desired *Desired, eviction lif
 	case leaves:
 		return Decision{Action: LeaveQueue}
 	case unchanged:
-	case byUser && (!job.Suspended || job.MarkedAgain):
+	case byUser && (!job.Suspended || job.Resumed):
 		return Decision{Action: Resume}
 	case !job.Suspended:
 		return Decision{Action: HoldAgain}

@@ -52,6 +52,7 @@ func foreigner(s *State)   { s.Foreign = "it is a part of something" }
 func incomplete(s *State)  { s.Incomplete = true }
 func unready(s *State)     { s.Queuing.Ready = false }
 func showless(s *State)    { s.ShowsQueuing = false; s.Queuing = framework.Queuing{} }
+func resumed(s *State)     { s.Resumed = true }
 func remarked(s *State)    { s.Marked = true }
 func runs(s *State)        { s.Started, s.Running, s.RunningSince = true, true, noon.Add(10*time.Second) }
 func allReady(s *State)    { s.Ready = true }
@@ -300,7 +301,8 @@ func TestDecide(t *testing.T) {
 		{"it is reported once", job(released, suspended, stopped), unit(running, byUser), nil, late, Decision{}},
 		{"while the quota is not yet taken back, nothing is done about a job unsuspended again", job(released), unit(running, byUser), nil, late, Decision{}},
 		{"a job suspended by hand has lost its mark but stays in the queue", job(released, suspended, stopped), unit(enqueued, byUser, because("SuspendedByUser", "")), same(), late, Decision{Queued: true}},
-		{"marked again by the policy of managed namespaces, it is requeued", job(released, suspended, stopped, remarked, func(s *State) { s.MarkedAgain = true }), unit(enqueued, byUser), same(), late, Decision{Action: Resume}},
+		{"resumed and suspended again by a policy, it is requeued", job(released, suspended, stopped, remarked, resumed), unit(enqueued, byUser), same(), late, Decision{Action: Resume}},
+		{"one that waits for quota is not", job(suspended, stopped, resumed, shown), unit(enqueued, because("QuotaExceeded", "")), same(), late, Decision{Queued: true}},
 		{"marked by its suspend field when it is suspended by hand, it waits", job(released, suspended, stopped, remarked), unit(enqueued, byUser, because("SuspendedByUser", "")), same(), late, Decision{Queued: true}},
 		{"suspended and without its annotations, it stays as it is", job(suspended, stopped, remarked), unit(enqueued, byUser, because("SuspendedByUser", "")), same(), late, Decision{Queued: true}},
 		{"unsuspended by hand, it is requeued", job(released), unit(enqueued, byUser), same(), late, Decision{Action: Resume}},

@@ -40,6 +40,7 @@ var keys = map[string]struct {
 	wellknown.ManagedKey:               {anywhere, false}, // on a namespace it is a label, which a template may copy
 	wellknown.NotPartOfAnnotation:      {anywhere, false},
 	wellknown.ReleasedAnnotation:       {anywhere, false},
+	wellknown.ResumedAnnotation:        {anywhere, false},
 	wellknown.PodAnnotationsAnnotation: {anywhere, false},
 	wellknown.OriginalCountAnnotation:  {anywhere, false},
 	wellknown.AdmittedCountAnnotation:  {anywhere, false},

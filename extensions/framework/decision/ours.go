@@ -68,20 +68,21 @@ func Marked(kind framework.Kind, job framework.Object, state framework.JobState)
 	return kind.MarkedBySuspend && state.Suspended && !state.NoMark
 }
 
-// MarkedAgain reports whether the policy of managed namespaces has marked a released job
-// again. The mark of other kinds of job may be the suspend field alone.
-func MarkedAgain(job framework.Object) bool {
-	annotations := job.GetAnnotations()
-	return managed(job) && annotations[wellknown.SuspendAnnotation] == "true" && annotations[wellknown.ReleasedAnnotation] != ""
+// Resumed reports whether somebody has unsuspended a released job, which a policy has suspended again.
+func Resumed(job framework.Object) bool {
+	return job.GetAnnotations()[wellknown.ResumedAnnotation] == "true"
 }
+
+// IsApplied reports whether the owner of a cached job applies its mark on the server. The mark then stays as it is.
+func IsApplied(job framework.Object) bool { return len(job.GetManagedFields()) > 0 }
 
 // managed reports whether the job was created in a managed namespace.
 func managed(job framework.Object) bool {
 	return job.GetAnnotations()[wellknown.ManagedKey] == "true"
 }
 
-// Annotated reports whether the mark of the job is the annotation, whatever its value.
-func Annotated(kind framework.Kind, job framework.Object) bool {
+// WritesMark reports whether a release and a suspension write the annotation that is the mark of the job.
+func WritesMark(kind framework.Kind, job framework.Object) bool {
 	_, there := job.GetAnnotations()[wellknown.SuspendAnnotation]
-	return there || !kind.MarkedBySuspend
+	return (there || !kind.MarkedBySuspend) && !IsApplied(job)
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
@@ -61,19 +62,32 @@ func TestOursAndMarked(t *testing.T) {
 	}
 }
 
-func TestOnlyAPolicyMarksAReleasedJobAgain(t *testing.T) {
+func TestAMarkThatItsOwnerAppliesOnTheServerIsNotWritten(t *testing.T) {
+	mark := `{"f:metadata":{"f:annotations":{"f:scheduling.x-k8s.io/suspend":{}}}}`
 	for name, test := range map[string]struct {
-		annotations map[string]string
-		want        bool
+		operation metav1.ManagedFieldsOperationType
+		fields    string
+		applied   bool
 	}{
-		"marked again":          {map[string]string{wellknown.ManagedKey: "true", wellknown.SuspendAnnotation: "true", wellknown.ReleasedAnnotation: "1"}, true},
-		"never released":        {map[string]string{wellknown.ManagedKey: "true", wellknown.SuspendAnnotation: "true"}, false},
-		"released":              {map[string]string{wellknown.ManagedKey: "true", wellknown.SuspendAnnotation: "false", wellknown.ReleasedAnnotation: "1"}, false},
-		"by its manifest again": {map[string]string{wellknown.SuspendAnnotation: "true", wellknown.ReleasedAnnotation: "1"}, false},
-		"marked by its field":   {map[string]string{wellknown.ManagedKey: "true", wellknown.ReleasedAnnotation: "1"}, false},
+		"the owner applies it":             {metav1.ManagedFieldsOperationApply, mark, true},
+		"the owner created the job":        {metav1.ManagedFieldsOperationUpdate, mark, false},
+		"the owner applies another field":  {metav1.ManagedFieldsOperationApply, `{"f:spec":{"f:parallelism":{}}}`, false},
+		"the owner applies a similar mark": {metav1.ManagedFieldsOperationApply, `{"f:metadata":{"f:annotations":{"f:scheduling.x-k8s.io/suspended":{}}}}`, false},
 	} {
-		if got := MarkedAgain(&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Annotations: test.annotations}}); got != test.want {
-			t.Errorf("%s: %v", name, got)
+		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{
+			{Manager: "kubectl", Operation: metav1.ManagedFieldsOperationUpdate},
+			{Manager: "helm", Operation: test.operation, FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(test.fields)}},
+		}}}
+		for range 2 { // as some informers do
+			slim(job, func(framework.Object) []*corev1.PodTemplateSpec { return nil })
+		}
+		if got := WritesMark(framework.Kind{}, job); got == test.applied {
+			t.Errorf("%s: the mark is written: %v", name, got)
+		}
+		for _, entry := range job.ManagedFields {
+			if entry.FieldsV1 != nil || entry.Manager != "" {
+				t.Errorf("%s: the cache has %v", name, entry)
+			}
 		}
 	}
 }

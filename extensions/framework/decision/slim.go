@@ -1,21 +1,25 @@
 package decision
 
 import (
-	corev1 "k8s.io/api/core/v1"
+	"bytes"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/pkg/lenient"
 	"kube-queue.dev/kube-queue/pkg/quota/resourcequota"
 )
 
-// Slim removes from a job, before it is cached, the fields that are not used. Jobs are
-// only patched, so no field that is missing in the cache is lost.
+// Slim removes from a job, before it is cached, the fields that are not used. Of managedFields it keeps whether the
+// mark is applied on the server: see IsApplied. Jobs are only patched, so no field that is missing in the cache is lost.
 func Slim(adapter framework.Adapter, job framework.Object) {
 	slim(job, adapter.Templates)
 }
 
 func slim(object framework.Object, templates func(framework.Object) []*corev1.PodTemplateSpec) {
-	object.SetManagedFields(nil)
+	object.SetManagedFields(applied(object.GetManagedFields()))
 	delete(object.GetAnnotations(), corev1.LastAppliedConfigAnnotation)
 	if bad, isBad := object.(*lenient.Unreadable); isBad {
 		if bad.Partial != nil {
@@ -26,6 +30,18 @@ func slim(object framework.Object, templates func(framework.Object) []*corev1.Po
 	for _, template := range templates(object) {
 		slimTemplate(template)
 	}
+}
+
+// applied returns an entry without fields if somebody applies the mark on the server, and nil otherwise. An informer may
+// slim an object twice.
+func applied(managed []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
+	for _, entry := range managed {
+		if entry.Operation == metav1.ManagedFieldsOperationApply &&
+			(entry.FieldsV1 == nil || bytes.Contains(entry.FieldsV1.Raw, []byte(`"f:`+wellknown.SuspendAnnotation+`"`))) {
+			return []metav1.ManagedFieldsEntry{{Operation: metav1.ManagedFieldsOperationApply}}
+		}
+	}
+	return nil
 }
 
 // slimTemplate retains the fields that determine requests, priorities, quota scopes, claims

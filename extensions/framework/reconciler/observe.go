@@ -210,7 +210,7 @@ func (r *reconciler) observe(key types.NamespacedName, job framework.Object, uni
 		JobState:     state,
 		Foreign:      decision.Foreign(kind, job, state, partOf),
 		Marked:       decision.Marked(kind, job, state),
-		MarkedAgain:  decision.MarkedAgain(job),
+		Resumed:      decision.Resumed(job),
 		Released:     job.GetAnnotations()[wellknown.ReleasedAnnotation],
 		RunKeys:      keys,
 		Deleting:     job.GetDeletionTimestamp() != nil,

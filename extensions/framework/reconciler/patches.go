@@ -45,12 +45,15 @@ func jobPatch(job framework.Object, annotations, rest map[string]any) ([]byte, e
 }
 
 // releasePatch clears mark and suspend field and records the attempt. A job that is
-// marked by its suspend field alone does not get the annotation. More is what changes in
+// marked by its suspend field alone does not get the annotation, and a mark that its owner applies on the server stays. More is what changes in
 // addition, if anything.
 func releasePatch(adapter framework.Adapter, kind framework.Kind, job framework.Object, attempt string, more map[string]any) ([]byte, error) {
 	annotations := map[string]any{wellknown.ReleasedAnnotation: attempt}
-	if decision.Annotated(kind, job) {
+	if decision.WritesMark(kind, job) {
 		annotations[wellknown.SuspendAnnotation] = "false"
+	}
+	if decision.Resumed(job) {
+		annotations[wellknown.ResumedAnnotation] = nil
 	}
 	return jobPatch(job, annotations, decision.Join(adapter.SuspendPatch(job, false), more))
 }
@@ -62,8 +65,11 @@ func suspendPatch(adapter framework.Adapter, kind framework.Kind, job framework.
 	if forGood {
 		annotations[wellknown.ActiveAnnotation] = "false"
 	}
-	if decision.Annotated(kind, job) {
+	if decision.WritesMark(kind, job) {
 		annotations[wellknown.SuspendAnnotation] = "true"
+	}
+	if decision.Resumed(job) {
+		annotations[wellknown.ResumedAnnotation] = nil
 	}
 	restored, err := decision.Restored(adapter, job)
 	if err != nil {

@@ -42,6 +42,13 @@ func TestPatches(t *testing.T) {
 	}{
 		{"a release clears annotation and suspend field together", func() ([]byte, error) { return releasePatch(suspender{}, suspender{}.Kind(), meta("true"), "2", nil) },
 			`{"metadata":{"annotations":{"kube-queue/released":"2","scheduling.x-k8s.io/suspend":"false"},"resourceVersion":"7","uid":"u"},"spec":{"suspend":false}}`},
+		{"a mark that its owner applies on the server stays, and a wish to resume is fulfilled", func() ([]byte, error) {
+			job := meta("true")
+			job.Annotations[wellknown.ResumedAnnotation] = "true"
+			job.ManagedFields = []metav1.ManagedFieldsEntry{{Operation: metav1.ManagedFieldsOperationApply}}
+			return releasePatch(suspender{}, suspender{}.Kind(), job, "2", nil)
+		},
+			`{"metadata":{"annotations":{"kube-queue/released":"2","kube-queue/resumed":null},"resourceVersion":"7","uid":"u"},"spec":{"suspend":false}}`},
 		{"a job marked by its suspend field gets no annotation", func() ([]byte, error) {
 			return releasePatch(suspender{bySuspend: true}, suspender{bySuspend: true}.Kind(), meta(""), "1", nil)
 		},

@@ -186,7 +186,6 @@ func queueAJob(s *scene) {
 	s.run("apply")
 	s.run("get")
 	s.run("describe")
-	s.run("--force-conflicts")
 	s.run("delete")
 }
 

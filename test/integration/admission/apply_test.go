@@ -2,11 +2,14 @@ package admission
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 )
 
 func applyTests() []kindTest {
@@ -32,6 +35,7 @@ func sameManifestAgain(t *testing.T, kind heldKind, _ dynamic.ResourceInterface)
 		{"by the client, outspoken", outspoken, client},
 		{"by the server", []string{marked}, server},
 		{"by the server, outspoken", outspoken, server},
+		{"by the server, without force", []string{marked}, server[:2]},
 		{"replaced", outspoken, []string{"replace"}},
 	} {
 		if test.name == "replaced" && kind.title == "Job" {
@@ -47,14 +51,41 @@ func sameManifestAgain(t *testing.T, kind heldKind, _ dynamic.ResourceInterface)
 			}
 			kind.wantHeld(t, do())
 			kind.wantHeld(t, do())
-			kind.release(t, jobs)
+			if len(test.how) == 2 {
+				kind.releaseApplied(t, ns)
+			} else {
+				kind.release(t, jobs)
+			}
 			if job := do(); job.GetAnnotations()[mark] != "true" {
 				t.Error("the manifest did not put the mark back, so this test shows nothing")
 			} else {
 				kind.wantSuspended(t, job, false)
 			}
 			kind.wantSuspended(t, do(), false)
+			if len(test.how) == 2 {
+				// Only a policy can show that it is resumed, because its mark says that it is held.
+				kind.wantHeld(t, patch(t, jobs, kind.suspend("true")))
+				resumed := patch(t, jobs, kind.suspend("false"))
+				kind.wantHeld(t, resumed)
+				wantResumed(t, resumed, true)
+			}
 		})
+	}
+}
+
+// releaseApplied is the patch with which job-extensions releases a job whose mark is applied on the server.
+func (k heldKind) releaseApplied(t *testing.T, ns string) {
+	t.Helper()
+	text := strings.Replace(k.releaseText(), `scheduling.x-k8s.io/suspend: "false", `, "", 1)
+	released := patch(t, asProgram(t, "job-extensions").Resource(k.resource).Namespace(ns), text)
+	k.wantSuspended(t, released, false)
+	wantResumed(t, released, false)
+}
+
+func wantResumed(t *testing.T, job *unstructured.Unstructured, want bool) {
+	t.Helper()
+	if value := job.GetAnnotations()[wellknown.ResumedAnnotation]; (value == "true") != want {
+		t.Errorf("the annotation %s is %q", wellknown.ResumedAnnotation, value)
 	}
 }
 

@@ -304,6 +304,7 @@ func noWaitingJobRuns(t *testing.T, kind heldKind, _ dynamic.ResourceInterface) 
 		allowed(t, "resume", err)
 		kind.wantSuspended(t, resumed, true)
 		wantQueued(t, resumed, true)
+		wantResumed(t, resumed, true)
 	})
 }
 

@@ -186,6 +186,70 @@ func TestTheManifestAppliedAgainChangesNothing(t *testing.T) {
 	s.cost(6)
 }
 
+// As Helm 4 and GitOps tools do. A release that changed the mark would make each further apply a conflict.
+func TestAJobThatItsOwnerAppliesOnTheServerKeepsItsMark(t *testing.T) {
+	t.Parallel()
+	for _, k := range []kind{batchJob, tfJob} {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			s := begin(t, cluster, k, annotated, map[string]string{"Job": long, "TFJob": longTF}[k.name])
+			apply := func() {
+				t.Helper()
+				mark := &unstructured.Unstructured{Object: map[string]any{"apiVersion": s.manifest["apiVersion"], "kind": k.name}}
+				mark.SetName("a")
+				mark.SetAnnotations(map[string]string{wellknown.SuspendAnnotation: "true"})
+				_, err := s.jobs.Apply(s.Context(), "a", mark, metav1.ApplyOptions{FieldManager: "helm"})
+				s.must(err)
+			}
+			marked := func() {
+				t.Helper()
+				if value := s.get().GetAnnotations()[wellknown.SuspendAnnotation]; value != "true" {
+					t.Errorf("its mark is %q", value)
+				}
+			}
+			apply()
+			s.enqueued()
+			s.admit()
+			s.becomesSuspended(false)
+			marked()
+			apply()
+			s.inPhase(v1alpha1.PhaseRunning)
+
+			s.setSuspend(true)
+			s.evicted(metav1.ConditionTrue, wellknown.ReasonSuspendedByUser)
+			s.decide(map[string]any{"phase": "Enqueued", "reason": "SuspendedByUser", "message": "it was suspended by hand"})
+			apply()
+			s.stays("suspended by hand, it stays as it is", func() string {
+				if !s.suspended() || s.unit().Status.Reason != wellknown.ReasonSuspendedByUser {
+					return "it is queued, or runs"
+				}
+				return ""
+			})
+			s.setSuspend(false)
+			s.evicted(metav1.ConditionFalse, "Resumed")
+			s.becomesSuspended(true)
+			s.admit()
+			s.becomesSuspended(false)
+			if job := s.get().GetAnnotations(); job[wellknown.ReleasedAnnotation] != "2" || job[wellknown.ResumedAnnotation] != "" {
+				t.Errorf("its annotations are %v", job)
+			}
+			s.inPhase(v1alpha1.PhaseRunning)
+
+			s.evict(wellknown.ReasonPreempted)
+			s.becomesSuspended(true)
+			s.evicted(metav1.ConditionTrue, wellknown.ReasonStopped)
+			apply()
+			marked()
+			s.stays("evicted, it waits", func() string {
+				if !s.suspended() {
+					return "it runs"
+				}
+				return ""
+			})
+		})
+	}
+}
+
 func TestAJobWithoutItsMarkLeavesTheQueue(t *testing.T) {
 	t.Parallel()
 	s := begin(t, cluster, tfJob, annotated)

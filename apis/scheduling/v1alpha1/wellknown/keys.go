@@ -8,7 +8,8 @@ const (
 
 // Keys on a job.
 const (
-	// SuspendAnnotation "true" is the mark with which a job opts in. A released job has "false".
+	// SuspendAnnotation "true" is the mark with which a job opts in. A released job has "false", or keeps "true" if
+	// its owner applies it on the server: another value would be a conflict.
 	SuspendAnnotation = "scheduling.x-k8s.io/suspend"
 	// PriorityAnnotation is the priority of the job, an integer.
 	PriorityAnnotation = "scheduling.x-k8s.io/priority"
@@ -47,6 +48,9 @@ const (
 	// ReleasedAnnotation is the attempt with which the job was last released. On a unit it means that the
 	// unit replaces one that was lost, of a job that runs.
 	ReleasedAnnotation = "kube-queue/released"
+	// ResumedAnnotation "true" means that somebody has unsuspended a job that was released before, and that a policy
+	// has suspended it again. A job that was suspended by hand is then queued again.
+	ResumedAnnotation = "kube-queue/resumed"
 	// PodAnnotationsAnnotation lists the annotations of pods that the last release added for admission
 	// checks, as KEY=PODSET:PODSET,KEY=PODSET. The next release removes those that it does not set.
 	PodAnnotationsAnnotation = "kube-queue/pod-annotations"

@@ -395,7 +395,7 @@ spec:
   - name: own
     expression: >-
       ['scheduling.x-k8s.io/suspend', 'scheduling.x-k8s.io/active', 'kube-queue/released', 'kube-queue/pod-annotations',
-      'kube-queue/original-count', 'kube-queue/admitted-count', 'kube-queue/shutdown-after-job-finishes']
+      'kube-queue/original-count', 'kube-queue/admitted-count', 'kube-queue/resumed', 'kube-queue/shutdown-after-job-finishes']
   - name: labels
     expression: "[object, oldObject].map(x, x.metadata.?labels.orValue({}))"
   # Webhooks and policies of others may write their own keys in the same request.

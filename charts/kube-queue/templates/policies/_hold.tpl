@@ -45,6 +45,15 @@ JSONPatch{op: 'add', path: '/{{ replace "." "/" (index . 0) }}', value: {{ index
 (request.operation == 'CREATE' && object.metadata.?annotations[?'kube-queue/released'].hasValue())
 {{- end -}}
 
+{{/* Whether the object is an update of a job that was released before. */}}
+{{- define "kube-queue.celReleasedBefore" -}}
+(request.operation == 'UPDATE' && oldObject.metadata.?annotations[?'kube-queue/released'].hasValue())
+{{- end -}}
+
+{{- define "kube-queue.resumedPatch" -}}
+JSONPatch{op: 'add', path: '/metadata/annotations/' + jsonpatch.escapeKey('kube-queue/resumed'), value: 'true'}
+{{- end -}}
+
 {{/* Whether the object is a part of a job, by its controller: an operator of such a kind creates such parts. */}}
 {{- define "kube-queue.celPart" -}}
 object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false) && (
@@ -109,6 +118,9 @@ JSONPatch{op: 'add', path: '/metadata/annotations/' + jsonpatch.escapeKey('{{ .a
 {{- $kind := index . 1 -}}
 {{- $suspend := include "kube-queue.cel" $kind.suspendPath -}}
 {{- $itself := and $kind.markedBySuspend $kind.sets -}}
+# It releases jobs, whose mark may stay.
+- name: not-by-job-extensions
+  expression: "request.userInfo.?username.orValue('') != '{{ include "kube-queue.jobExtensionsUser" (index . 0) }}'"
 {{- if $itself }}
 # Marked by the annotation, or by suspend if the annotation does not opt out. After a
 # release the annotation is "false", and suspend then means a suspension by hand.
@@ -165,8 +177,7 @@ JSONPatch{op: 'add', path: '/metadata/annotations/' + jsonpatch.escapeKey('{{ .a
   {{- end }}
 {{- end }}
 {{- end }}
-# An update only keeps held jobs held: the release clears annotation and suspend
-# together, and applying a manifest again does not stop a running job.
+# An update only keeps held jobs held: applying a manifest again does not stop a running job.
 {{- if $itself }}
 # A user who suspends a {{ $kind.kind }} by hand, or applies a manifest to a suspended
 # {{ $kind.kind }}, need not set {{ range $i, $setting := $kind.sets }}{{ if $i }} and {{ end }}{{ .path | splitList "." | last }}{{ end }}.
@@ -237,6 +248,13 @@ spec:
         !{{ include "kube-queue.celCopy" . }} ? [] : [
           JSONPatch{op: 'remove', path: '/metadata/annotations/' + jsonpatch.escapeKey('kube-queue/released')},
           JSONPatch{op: 'add', path: '/metadata/annotations/' + jsonpatch.escapeKey('scheduling.x-k8s.io/suspend'), value: 'true'}
+        ]
+  # If the job was suspended by hand, it is queued again.
+  - patchType: JSONPatch
+    jsonPatch:
+      expression: >-
+        {{ $suspend }}.orValue(false) == true || !{{ include "kube-queue.celReleasedBefore" . }} ? [] : [
+          {{ include "kube-queue.resumedPatch" . }}
         ]
   {{- $parent := include "kube-queue.parent" $kind.suspendPath }}
   {{- if ne $parent "spec" }}

@@ -123,6 +123,13 @@ spec:
         !{{ include "kube-queue.celCopy" . }} ? [] : [
           JSONPatch{op: 'remove', path: '/metadata/annotations/' + jsonpatch.escapeKey('kube-queue/released')}
         ]
+  # If the job was suspended by hand, it is queued again.
+  - patchType: JSONPatch
+    jsonPatch:
+      expression: >-
+        !{{ include "kube-queue.celReleasedBefore" . }} || ({{ include "kube-queue.celSuspended" (list $kinds "object") | nindent 10 | trim }}) ? [] : [
+          {{ include "kube-queue.resumedPatch" . }}
+        ]
   # The same as in the hold policies of these kinds.
   {{- range $patch, $names := include "kube-queue.samePatch" $kinds | fromJson }}
   - patchType: JSONPatch
