@@ -137,6 +137,9 @@ func (r *run) tamper(client dynamic.Interface, d drawn, a plan.Attack) error {
 		if err == nil && a.Field == plan.WithoutPods {
 			r.clearing[d.Number] = time.Time{}
 		}
+		if err == nil && resource == harness.RayClusters && d.kind().resource == harness.RayJobs {
+			r.clusterless[d.Number] = true
+		}
 		return err
 	}
 	changed := now.DeepCopy()

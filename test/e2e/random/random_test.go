@@ -93,7 +93,7 @@ func again() string {
 func begin(t *testing.T) *run {
 	t.Helper()
 	r := &run{
-		t: t, ending: map[int]bool{}, clearing: map[int]time.Time{}, ended: map[types.UID]bool{},
+		t: t, ending: map[int]bool{}, clearing: map[int]time.Time{}, clusterless: map[int]bool{}, ended: map[types.UID]bool{},
 		done: map[plan.Op]int{}, refused: map[plan.Op]int{},
 	}
 	var drawnFrom []plan.Kind

@@ -44,6 +44,9 @@ type run struct {
 	// with the time of the last attempt.
 	ending   map[int]bool
 	clearing map[int]time.Time
+	// clusterless are the RayJobs whose cluster was deleted. The next one does not know of the submitted job, which
+	// never ends.
+	clusterless map[int]bool
 	// ended are the pods and RayJobs that were instructed to end, by UID.
 	ended map[types.UID]bool
 	// done and refused count the steps that had an effect, and those that the API server refused.
@@ -263,6 +266,12 @@ func (r *run) endRayJob(d drawn) {
 	unit := r.record.Unit(r.namespace(d), d.name())
 	if unit != nil && !r.ended[unit.UID] {
 		r.ended[unit.UID] = true
+		if r.clusterless[d.Number] {
+			if err := r.delete(d, metav1.DeletePropagationBackground); !apierrors.IsNotFound(err) {
+				harness.Must(r.t, err)
+			}
+			return
+		}
 		r.endNow(d, harness.RayJobs, d.name())
 	}
 }
