@@ -11,6 +11,9 @@ import (
 // least with which it can start, and everything is decided by that: its shape, its place in the tournament, what
 // it lacks, and for what others are evicted. In the round in which it is admitted, it then gets as many more pods
 // as fit, up to its count. Nobody is evicted for these, and units that are owed what they request go before.
+//
+// A unit for which others were evicted because it was owed the room borrows nothing for more pods. Its victims are not
+// queued again yet, and may be owed what it would borrow: they would be evicted in turns.
 
 // Elastic describes an elastic unit. The Demand of the Unit is the one with all pods. An Elastic must not be
 // changed.
@@ -129,21 +132,29 @@ func (u *unit) granted() Grant {
 	return Grant{PodSet: u.Elastic.PodSet, Count: u.Elastic.pods()}
 }
 
-// admitLeast begins the admission of an elastic unit, which may grow until the end of the round.
-func (s *Scheduler) admitLeast(u *unit) {
+// growing is an elastic unit that was admitted in this round.
+type growing struct {
+	*unit
+	// reclaimed is whether it was owed room that was made for it.
+	reclaimed bool
+}
+
+// admitLeast begins the admission of an elastic unit, which may grow until the end of the round. c is its claim until
+// now, if it has one.
+func (s *Scheduler) admitLeast(u *unit, c *claim) {
 	if u.Elastic == nil {
 		return
 	}
 	u.grant(u.Elastic.Min)
 	if u.Elastic.Min < u.Elastic.Count {
-		s.newest = u
+		s.newest = growing{u, c != nil && c.owed}
 	}
 }
 
 // growNewest gives the unit that was admitted last as many more pods as fit.
 func (s *Scheduler) growNewest() {
-	if u := s.newest; u != nil {
-		s.newest = nil
+	if u := s.newest; u.unit != nil {
+		s.newest = growing{}
 		s.growing = append(s.growing, u)
 		s.grow(u)
 	}
@@ -159,7 +170,7 @@ func (s *Scheduler) growAll() (grown bool) {
 }
 
 // grow gives a unit that was admitted in this round as many more pods as fit. It reports whether there are any.
-func (s *Scheduler) grow(u *unit) bool {
+func (s *Scheduler) grow(u growing) bool {
 	if u.gone || !u.assumed || !u.write.wanted.admits() || u.queue == nil || u.charged == nil || u.Elastic.Granted == 0 {
 		return false // it has all pods, or the decision was withdrawn
 	}
@@ -168,13 +179,13 @@ func (s *Scheduler) grow(u *unit) bool {
 		return false
 	}
 	u.grant(most)
-	s.chargeUnit(u)
+	s.chargeUnit(u.unit)
 	return true
 }
 
 // mostPods returns the greatest number of pods with which the unit, which is charged, fits. Room that is planned
 // for others is kept from it. Nothing is borrowed while others are about to be tried that are owed it.
-func (s *Scheduler) mostPods(u *unit) int32 {
+func (s *Scheduler) mostPods(u growing) int32 {
 	group, charged, e := u.queue.Group, u.charged.group, u.Elastic
 	own, competes := quota.Branch{Node: group.Nodes()[0]}, s.competition(u.queue)
 	without := quota.Charge{Demand: quota.Demand{Preemptible: u.Demand.Preemptible}, Pods: u.charged.Pods}
@@ -184,7 +195,8 @@ func (s *Scheduler) mostPods(u *unit) int32 {
 	}
 	fits := func(n int32) bool {
 		d := quota.Demand{Requests: e.requests(n), Preemptible: u.Demand.Preemptible}
-		return group.Fits(d) == nil && (!u.queue.branch.Own && group.Owed(d, own) || !competes(d))
+		owed := group.Owed(d, own)
+		return group.Fits(d) == nil && (!u.queue.branch.Own && owed || !competes(d)) && (owed || !u.reclaimed)
 	}
 	least, most := e.pods(), e.Count
 	if fits(most) {

@@ -138,6 +138,30 @@ func TestNobodyIsEvictedSoThatAnElasticUnitHasMorePods(t *testing.T) {
 	}
 }
 
+// Once a/low, b/many and a/high evicted each other in turns: each was owed its least pods, and borrowed for the others.
+func TestAnElasticUnitThatWasOwedRoomBorrowsNothingForMorePods(t *testing.T) {
+	w := reclaiming(t, owning("root", nil, cpu("13"), owning("inner", nil, cpu("6"), owning("a", cpu("3"), nil), owning("b", cpu("3"), nil)), owning("c", cpu("2"), nil)))
+	w.configure(scheduler.QueueChanged{Queue: "root-inner-a", Preemption: scheduler.Preemption{WithinQueue: true}})
+	w.configure(scheduler.QueueChanged{Queue: "root-inner-b", Preemption: scheduler.Preemption{WithinQueue: true, MaxPerMinute: 1}})
+	w.submit("b/large", cpu("5"))
+	w.submit("b/fixed", cpu("1"), priority(1), unstoppable(true))
+	w.after(17 * time.Second)
+	w.submit("a/low", cpu("2"), priority(1), w.elastic(1, 2))
+	w.after(3 * time.Second)
+	w.stopEvicted()
+	w.after(7 * time.Second)
+	w.submit("b/many", cpu("4"), w.elastic(2, 6))
+	w.after(9 * time.Second)
+	w.submit("b/waits", cpu("4"), priority(3)) // it hides that b/many is owed room
+	w.submit("a/waits", cpu("4"), priority(3))
+	w.submit("a/high", cpu("2"), priority(3))
+	w.after(17 * time.Second)
+	w.rest()
+	expectReleased(t, w, "a/high", "a/low", "b/fixed", "b/many")
+	expectPods(t, w, "a/low", 1)
+	expectPods(t, w, "b/many", 2)
+}
+
 // An admission that waits for another write of the unit keeps its number of pods when the unit changes.
 func TestAnElasticUnitKeepsItsPodsWhileItsAdmissionIsNotWritten(t *testing.T) {
 	for name, change := range map[string]func(*world){

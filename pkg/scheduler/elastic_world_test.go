@@ -75,8 +75,8 @@ func askedWith(u *scheduler.Unit, pods int32) quota.Demand {
 }
 
 // checkGrant proves of a unit that is about to be admitted with fewer pods than it requests that they are enough,
-// that it is charged for them, and that no more would fit.
-func (w *world) checkGrant(write scheduler.Write) {
+// that it is charged for them, and that no more would fit. One that was owed room may not borrow for more.
+func (w *world) checkGrant(write scheduler.Write, owed bool) {
 	w.t.Helper()
 	u := w.units[write.Key]
 	if u == nil || u.UID != write.UID || u.Version != write.Version || write.Kind != scheduler.Dequeue && write.Kind != scheduler.Reserve {
@@ -103,7 +103,7 @@ func (w *world) checkGrant(write scheduler.Write) {
 	if charge == nil || !charge.Demand.Equal(askedWith(u, n)) {
 		w.t.Fatalf("unit %s is granted %d pods, and charged %+v, not %+v", u.Key, n, charge, askedWith(u, n))
 	}
-	if w.unproven || n == e.Count || w.core.Claims() > 0 { // what is planned for others is kept from it
+	if w.unproven || owed || n == e.Count || w.core.Claims() > 0 { // what is planned for others is kept from it
 		return
 	}
 	group, refusal := w.tree.Place(u.Namespace(), u.QuotaName)

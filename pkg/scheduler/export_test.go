@@ -36,6 +36,19 @@ func (s *Scheduler) EachCharge(do func(path string, gone bool, c *quota.Charge))
 // Claims is for how many units room is kept that others leave.
 func (s *Scheduler) Claims() int { return s.made }
 
+// Owed are the keys of the units that are owed the room that is kept for them.
+func (s *Scheduler) Owed() map[string]bool {
+	owed := map[string]bool{}
+	for _, l := range s.queues {
+		for _, c := range l.claimed {
+			if c.owed {
+				owed[c.unit.key()] = true
+			}
+		}
+	}
+	return owed
+}
+
 // Reviews is how often a reservation was checked again after a charge.
 func (s *Scheduler) Reviews() int { return s.ledger.reviews }
 

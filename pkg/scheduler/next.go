@@ -76,10 +76,11 @@ func (s *Scheduler) admit(now time.Time) {
 				continue
 			}
 		}
+		claim := u.claim
 		s.endClaim(u)
 		s.take(l, u)
 		u.assumed = true
-		s.admitLeast(u)
+		s.admitLeast(u, claim)
 		s.hold(u)
 		s.chargeUnit(u)
 		s.eachVictim(u, func(v *unit) {

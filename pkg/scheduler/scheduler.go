@@ -81,9 +81,9 @@ type Scheduler struct {
 	// unproven are the queues for which it is not known whether the item that they try fits.
 	unproven []*queueState
 	// growing are the elastic units that were admitted in this round. newest is the last one, which has not grown yet;
-	// nil if it has.
-	growing []*unit
-	newest  *unit
+	// zero if it has.
+	growing []growing
+	newest  growing
 
 	// listed is whether all units were shown that exist at the start.
 	listed bool
