@@ -76,7 +76,7 @@ func TestAMarkThatItsOwnerAppliesOnTheServerIsNotWritten(t *testing.T) {
 	} {
 		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{
 			{Manager: "kubectl", Operation: metav1.ManagedFieldsOperationUpdate},
-			{Manager: "helm", Operation: test.operation, FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(test.fields)}},
+			{Manager: "helm", Operation: test.operation, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(test.fields)},
 		}}}
 		for range 2 { // as some informers do
 			slim(job, func(framework.Object) []*corev1.PodTemplateSpec { return nil })

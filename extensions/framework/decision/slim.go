@@ -1,7 +1,7 @@
 package decision
 
 import (
-	"bytes"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,7 +37,7 @@ func slim(object framework.Object, templates func(framework.Object) []*corev1.Po
 func applied(managed []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
 	for _, entry := range managed {
 		if entry.Operation == metav1.ManagedFieldsOperationApply &&
-			(entry.FieldsV1 == nil || bytes.Contains(entry.FieldsV1.Raw, []byte(`"f:`+wellknown.SuspendAnnotation+`"`))) {
+			(entry.FieldsV1 == nil || strings.Contains(entry.FieldsV1.GetRawString(), `"f:`+wellknown.SuspendAnnotation+`"`)) {
 			return []metav1.ManagedFieldsEntry{{Operation: metav1.ManagedFieldsOperationApply}}
 		}
 	}
