@@ -46,7 +46,7 @@ func TestPropertyAPlanIsAsIfItWereCarriedOut(t *testing.T) {
 			undo = append(undo, func() { m.PlanRelease(g, &c) })
 			planned.Charged = append(planned.Charged, oracle.Charged{Path: g.Path(), Charge: c})
 		}
-		for range 16 {
+		for range 64 {
 			kept += m.expectPlanned(t, &planned)
 		}
 		for _, u := range undo {
