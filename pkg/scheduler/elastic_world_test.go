@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"math/big"
+	"slices"
 
 	"pgregory.net/rapid"
 
@@ -103,16 +104,35 @@ func (w *world) checkGrant(write scheduler.Write, owed bool) {
 	if charge == nil || !charge.Demand.Equal(askedWith(u, n)) {
 		w.t.Fatalf("unit %s is granted %d pods, and charged %+v, not %+v", u.Key, n, charge, askedWith(u, n))
 	}
-	if w.unproven || owed || n == e.Count || w.core.Claims() > 0 { // what is planned for others is kept from it
-		return
-	}
 	group, refusal := w.tree.Place(u.Namespace(), u.QuotaName)
 	if refusal != nil {
 		w.t.Fatalf("unit %s is admitted without a group", u.Key)
 	}
-	if reason := w.oracleWithout(charge).Refuses(group.Path(), askedWith(u, n+1)); reason == "" {
+	if w.unproven || n == e.Count || w.core.Claims() > 0 { // what is planned for others is kept from it
+		return
+	}
+	without := w.oracleWithout(charge)
+	if owed && w.borrows(without, group.Path(), askedWith(u, n+1)) {
+		return
+	}
+	if reason := without.Refuses(group.Path(), askedWith(u, n+1)); reason == "" {
 		w.t.Fatalf("unit %s is granted %d of %d to %d pods, and one more would fit", u.Key, n, e.Min, e.Count)
 	}
+}
+
+// borrows is whether a demand exceeds what is guaranteed to the group.
+func (w *world) borrows(o *oracle.Tree, path string, d quota.Demand) bool {
+	return slices.ContainsFunc(d.Requests, func(a resources.Amount) bool {
+		name := w.names.Name(a.ID)
+		due, named := o.Guarantee(path, name)
+		if name == quota.JobsResource {
+			return false
+		}
+		if !named {
+			due = new(big.Int)
+		}
+		return new(big.Int).Add(o.Used(path, name), big.NewInt(a.Value)).Cmp(due) > 0
+	})
 }
 
 // oracleWithout is the tree in force with all charged to it that the core charges, but what a unit was admitted
