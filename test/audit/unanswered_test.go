@@ -208,6 +208,31 @@ func TestUnitOfAnUnansweredCreate(t *testing.T) {
 	}
 }
 
+// The API server logs a write when it is answered: others may change the object before its create is logged.
+func TestACreateThatIsLoggedLateShowsThatTheOneBeforeFailed(t *testing.T) {
+	s := newScript(t)
+	s.create(admin, trees, fourCPU)
+	p := s.tfjob("a", 1)
+	refused := s.entries[len(s.entries)-1]
+	asked := runtime.DeepCopyJSON(refused["responseObject"].(map[string]any))
+	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp"} {
+		unstructured.RemoveNestedField(asked, "metadata", field)
+	}
+	unstructured.RemoveNestedField(asked, "spec", "runPolicy", "suspend") // the webhook would have added it
+	refused["requestObject"], refused["responseObject"] = asked, nil
+	refused["responseStatus"] = map[string]any{"code": 500}
+	s.entries = append(s.entries, refused)
+	p.job.write(admin, "create", "", 201)
+	p.job.patch(operator, "status.startTime", "2026-03-01T12:00:01Z")
+	last := len(s.entries) - 1
+	s.entries[last-1], s.entries[last] = s.entries[last], s.entries[last-1]
+	p.admit()
+	p.end()
+	if rules := rulesOf(t, s.log(), Options{}); len(rules) > 0 {
+		t.Errorf("the log breaks %q", rules)
+	}
+}
+
 func TestOverwrittenUnansweredWriteIsCounted(t *testing.T) {
 	for _, reported := range []bool{true, false} {
 		s := newScript(t)

@@ -41,13 +41,15 @@ type objectKey struct{ group, version, resource, namespace, name string }
 type followUp struct {
 	latest map[objectKey]version
 	open   map[objectKey][]unanswered
+	// landed are the creates that were stored, as far as the log shows, by UID.
+	landed map[string][]*Write
 	words  *decoder
 	// undecided counts writes whose outcome the next write does not show.
 	undecided int
 }
 
 func newFollowUp() *followUp {
-	return &followUp{latest: map[objectKey]version{}, open: map[objectKey][]unanswered{}, words: newDecoder()}
+	return &followUp{latest: map[objectKey]version{}, open: map[objectKey][]unanswered{}, landed: map[string][]*Write{}, words: newDecoder()}
 }
 
 // followed reports whether the outcome of a write is followed up if there is no response.
@@ -67,6 +69,13 @@ func (f *followUp) see(w *Write, b bodies) error {
 	case w.lost() && b.asked != nil:
 		f.open[key] = append(f.open[key], unanswered{w, b.asked, f.latest[key]})
 	case w.OK() && w.Body != nil:
+		if w.creates() {
+			// Others wrote the object before the API server logged its create.
+			for _, other := range f.landed[w.UID] {
+				other.Body, other.UID, other.landed = nil, "", false
+			}
+			delete(f.landed, w.UID)
+		}
 		if err := f.settle(key, w, b); err != nil {
 			return err
 		}
@@ -113,6 +122,9 @@ func (f *followUp) settle(key objectKey, next *Write, b bodies) error {
 		}
 		w := u.write
 		w.Body, w.UID, w.landed = facts, next.UID, true
+		if w.Verb == "create" {
+			f.landed[w.UID] = append(f.landed[w.UID], w)
+		}
 	}
 	if len(left) == 0 {
 		delete(f.open, key)
