@@ -110,9 +110,14 @@ func (a *applier) write(ctx context.Context, w *pendingWrite) {
 		logger.Error(err, "The API server denies to write the status of the unit; trying again later", "after", refusalPeriod)
 		a.inbox.put(denied(w.Write, err, a.clock.Now().Add(refusalPeriod)))
 		return
-	case apierrors.IsConflict(err), apierrors.IsNotFound(err): // quota is given back only if a second answer says that the unit is gone
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		var unit lenient.Object
-		if unit, err = a.units.Get(ctx, namespace, name); apierrors.IsNotFound(err) {
+		conflict := apierrors.IsConflict(err)
+		unit, err = a.units.Get(ctx, namespace, name)
+		if conflict && apierrors.IsNotFound(err) {
+			unit, err = a.units.Get(ctx, namespace, name)
+		}
+		if apierrors.IsNotFound(err) { // for the second time: now its quota is given back
 			unit, err = nil, nil
 		}
 		if err == nil {

@@ -184,12 +184,14 @@ func TestAWriteThatIsUnderWayIsNotCalledOffWhenTheProgramIsToEnd(t *testing.T) {
 
 // One worker, to which the API server denies or fails the first writes, carries out the others.
 func TestWritesThatFailHoldUpNoOthers(t *testing.T) {
+	const unit = `{"kind":"QueueUnit","apiVersion":"scheduling.x-k8s.io/v1alpha1","metadata":{"namespace":"n","name":"b","uid":"u","resourceVersion":"7"}}`
 	var mutex sync.Mutex
 	tries := map[string]int{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		namespace := strings.Split(r.URL.Path, "/")[5]
 		mutex.Lock()
 		tries[namespace]++
+		try := tries[namespace]
 		mutex.Unlock()
 		w.Header().Set("Content-Type", "application/json")
 		switch namespace {
@@ -202,7 +204,10 @@ func TestWritesThatFailHoldUpNoOthers(t *testing.T) {
 			if r.Method != http.MethodGet {
 				w.WriteHeader(http.StatusNotFound)
 			}
-			_, _ = io.WriteString(w, `{"kind":"QueueUnit","apiVersion":"scheduling.x-k8s.io/v1alpha1","metadata":{"namespace":"wrong","name":"b","uid":"u","resourceVersion":"7"}}`)
+			_, _ = io.WriteString(w, unit)
+		case "changed": // it says once that the unit is not found
+			w.WriteHeader([]int{http.StatusConflict, http.StatusNotFound, http.StatusOK}[min(try, 3)-1])
+			_, _ = io.WriteString(w, unit)
 		default:
 			_, _ = io.WriteString(w, `{"metadata":{"resourceVersion":"8"}}`)
 		}
@@ -214,7 +219,7 @@ func TestWritesThatFailHoldUpNoOthers(t *testing.T) {
 	}
 	a := newApplier(client, testclock.NewFakeClock(time.Unix(1_700_000_000, 0)), newInbox())
 	var plan scheduler.Plan
-	for i, namespace := range []string{"denied", "failing", "wrong", "good"} {
+	for i, namespace := range []string{"denied", "failing", "wrong", "changed", "good"} {
 		plan = append(plan, scheduler.Write{Seq: uint64(i + 1), Kind: scheduler.Dequeue, Key: namespace + "/b", UID: "u", Version: 7, Attempt: 1})
 	}
 	a.add(plan)
@@ -225,7 +230,7 @@ func TestWritesThatFailHoldUpNoOthers(t *testing.T) {
 		a.run(ctx, 1)
 	}()
 	var outcomes []input
-	for len(outcomes) < 3 {
+	for len(outcomes) < 4 {
 		select {
 		case <-a.inbox.ready:
 			outcomes = append(outcomes, a.inbox.take()...)
@@ -237,7 +242,7 @@ func TestWritesThatFailHoldUpNoOthers(t *testing.T) {
 	<-ended
 	mutex.Lock()
 	defer mutex.Unlock()
-	if want := map[string]int{"denied": 1, "failing": 1, "wrong": 2, "good": 1}; !maps.Equal(tries, want) {
+	if want := map[string]int{"denied": 1, "failing": 1, "wrong": 2, "changed": 3, "good": 1}; !maps.Equal(tries, want) {
 		t.Errorf("requests are %v, want %v", tries, want)
 	}
 }
