@@ -178,7 +178,7 @@ func Moves() []Move {
 			"the pods of the job request more than was admitted, and a limit of the quota has been exceeded for 10 s"},
 		{ClearOverQuota, From{Phases: holding}, To{Also: "OverQuota=False"}, Controller, "one of both is no longer true"},
 		{MarkUnscheduled, From{Phases: phases(dequeued, running)}, To{Also: "PodsScheduled=False"}, Controller,
-			"the scheduler has found no node for pods of the released job for 5 s, or says something else after 30 s"},
+			"the scheduler has found no node for pods of the released job for 5 s, or says something else after 30 s; or the job has no pods"},
 		{ClearUnscheduled, From{Phases: holding}, To{Also: "no PodsScheduled"}, Controller, "all pods have a node, or are gone"},
 		{LeaveQueue, From{Phases: phases(enqueued, backoff, reserved, dequeued)}, To{Gone: true}, Extensions,
 			"the job left the queue, or is being deleted; Dequeued: before its release"},

@@ -256,12 +256,13 @@ func (s *Scheduler) handleTimer(u *unit, now time.Time) {
 		delete(s.outbox.denied, u)
 		s.outbox.post(u)
 	}
-	if requeued || late || s.eviction(u, now) != nil || u.isExpired(now) || u.isPodless(now) || u.leaving != nil && u.leaving.checkAt != 0 && u.leaving.checkAt <= instantOf(now) {
+	if requeued || late || s.eviction(u, now) != nil || u.isExpired(now) || u.leaving != nil && u.leaving.checkAt != 0 && u.leaving.checkAt <= instantOf(now) {
 		s.settle(u, now)
 		if requeued && u.item.Shape() != nil {
 			return // it must be tried before the reason for its wait is known
 		}
 	}
+	s.seePodless(u, now)
 	if !checking {
 		s.timers.schedule(u, now)
 		return

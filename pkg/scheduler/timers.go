@@ -45,9 +45,7 @@ func (t timers) schedule(u *unit, now time.Time) {
 	if deadline := u.podsDeadline(); deadline > instantOf(now) && !u.Evicted && !u.Stopped && !u.Over {
 		at = earliest(at, deadline)
 	}
-	if podless := u.podlessAt(); podless > instantOf(now) {
-		at = earliest(at, podless)
-	}
+	at = earliest(at, u.podlessAt(now))
 	if end := u.expiresAt(now); end > instantOf(now) {
 		at = earliest(at, end)
 	}

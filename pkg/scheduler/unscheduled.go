@@ -14,9 +14,13 @@ const (
 	UnscheduledAfter = 5 * time.Second
 	// UnscheduledInterval is the shortest time between two messages of a unit about its pods.
 	UnscheduledInterval = 30 * time.Second
-	// PodlessAfter is how long after its admission a unit that requests pods may have none before it shows it: perhaps
+	// PodlessSoon is how long after its admission a unit that requests pods may have none before it shows it: perhaps
 	// the API server refuses them.
+	PodlessSoon = 5 * time.Second
+	// PodlessAfter replaces PodlessSoon while more than fewPodless units have none: their operator has much to do, and
+	// does not cost a write for each.
 	PodlessAfter = 30 * time.Second
+	fewPodless   = 10
 )
 
 // unscheduled watches the units that hold quota and have pods for which the scheduler finds no node, or no pods at all.
@@ -24,27 +28,38 @@ const (
 type unscheduled struct {
 	// units are those units, and those that show it.
 	units map[*unit]*unscheduledUnit
+	// podless are the units that have had no pods for PodlessSoon.
+	podless map[*unit]struct{}
 	// checkAt is when to compare what they show with their pods; 0 for never.
 	checkAt instant
 }
 
 // unscheduledUnit is what is known of such a unit.
 type unscheduledUnit struct {
-	// since is since when it has such pods; 0 if it is not known yet. podless is whether it had none for too long.
+	// since is since when it has such pods; 0 if it is not known yet. podless is how long it had none when that was too
+	// long; 0 if it was not.
 	since   instant
-	podless bool
+	podless time.Duration
 	// message is what the unit shows, since at; empty if nothing, or if it was written before the start.
 	message string
 	at      instant
 }
 
-func newUnscheduled() unscheduled { return unscheduled{units: map[*unit]*unscheduledUnit{}} }
+func newUnscheduled() unscheduled {
+	return unscheduled{units: map[*unit]*unscheduledUnit{}, podless: map[*unit]struct{}{}}
+}
 
-func (w *unscheduled) forget(u *unit) { delete(w.units, u) }
+func (w *unscheduled) forget(u *unit) {
+	delete(w.units, u)
+	delete(w.podless, u)
+}
 
 // seeScheduling requests a comparison if the unit has such pods, had some, or shows it.
 func (s *Scheduler) seeScheduling(u *unit) {
 	w := &s.unscheduled
+	if u.holder == nil || s.pods.Pods(u.holder.Holder) > 0 {
+		delete(w.podless, u)
+	}
 	if w.units[u] == nil {
 		if !u.Unscheduled && s.unscheduledMessage(u) == "" {
 			return
@@ -54,30 +69,44 @@ func (s *Scheduler) seeScheduling(u *unit) {
 	w.checkAt = 1 // in the next round
 }
 
-// podlessAt returns when the unit shows that it has no pods; 0 if it needs none, or has had some because it runs.
-func (u *unit) podlessAt() instant {
-	if u.Phase != Dequeued || u.Evicted || u.Stopped || u.Over || u.holder == nil || len(u.Demand.Requests) < 2 {
-		return 0 // each requests one of JobsResource
-	}
-	return u.dequeuedAt.plus(PodlessAfter)
+// needsPods reports whether the unit has none although it should soon have some, as far as its phase says.
+func (u *unit) needsPods() bool {
+	return u.Phase == Dequeued && !u.Evicted && !u.Stopped && !u.Over && u.holder != nil && len(u.Demand.Requests) > 1 // one is of JobsResource
 }
 
-// isPodless reports whether the unit should have had pods for a while.
-func (u *unit) isPodless(now time.Time) bool {
-	at := u.podlessAt()
-	return at != 0 && at <= instantOf(now)
+// podlessAt returns when the unit may show next that it has no pods; 0 for never.
+func (u *unit) podlessAt(now time.Time) instant {
+	if !u.needsPods() {
+		return 0
+	}
+	for _, after := range []time.Duration{PodlessSoon, PodlessAfter} {
+		if at := u.dequeuedAt.plus(after); at > instantOf(now) {
+			return at
+		}
+	}
+	return 0
 }
 
 // seePodless requests a comparison if the unit has had no pods for too long.
 func (s *Scheduler) seePodless(u *unit, now time.Time) {
-	if !u.isPodless(now) || s.pods.Pods(u.holder.Holder) > 0 {
+	w := &s.unscheduled
+	if !u.needsPods() || u.dequeuedAt.plus(PodlessSoon) > instantOf(now) || s.pods.Pods(u.holder.Holder) > 0 {
+		delete(w.podless, u)
 		return
 	}
-	w := &s.unscheduled
+	w.podless[u] = struct{}{}
+	after := PodlessSoon
+	if u.dequeuedAt.plus(PodlessAfter) <= instantOf(now) {
+		after = PodlessAfter
+	} else if len(w.podless) > fewPodless {
+		return
+	}
 	if w.units[u] == nil {
 		w.units[u] = &unscheduledUnit{since: u.dequeuedAt}
 	}
-	w.units[u].podless = true
+	if w.units[u].podless == 0 {
+		w.units[u].podless = after
+	}
 	w.checkAt = 1
 }
 
@@ -88,8 +117,8 @@ func (s *Scheduler) unscheduledMessage(u *unit) string {
 	}
 	n, of, message := s.pods.Unschedulable(u.holder.Holder)
 	switch known := s.unscheduled.units[u]; {
-	case known != nil && known.podless && u.podlessAt() != 0 && s.pods.Pods(u.holder.Holder) == 0:
-		return fmt.Sprintf("no pod of the job exists %v after its admission; its events, or the log of its operator, say why", PodlessAfter)
+	case known != nil && known.podless > 0 && u.needsPods() && s.pods.Pods(u.holder.Holder) == 0:
+		return fmt.Sprintf("no pod of the job exists %v after its admission; its events, or the log of its operator, say why", known.podless)
 	case n == 0:
 		return ""
 	case n == 1 && of == 1:

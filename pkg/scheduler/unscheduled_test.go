@@ -101,14 +101,14 @@ func TestTheNextProcessKnowsThatAUnitShowsUnscheduledPods(t *testing.T) {
 // Its pods may be refused, and then no pod shows why.
 func TestAReleasedUnitWithoutPodsSaysSo(t *testing.T) {
 	w := releasedJob(t)
-	w.after(scheduler.PodlessAfter - time.Second)
+	w.after(scheduler.PodlessSoon - time.Millisecond)
 	if found := w.writes("a/job", scheduler.MarkUnscheduled); found != nil {
 		t.Fatalf("it was marked by %+v", found)
 	}
 	w.after(time.Minute)
 	w.restart()
 	w.after(time.Minute)
-	if found := w.writes("a/job", scheduler.MarkUnscheduled); len(found) != 1 || !strings.HasPrefix(found[0].Message, "no pod of the job exists") {
+	if found := w.writes("a/job", scheduler.MarkUnscheduled); len(found) != 1 || !strings.HasPrefix(found[0].Message, "no pod of the job exists 5s") {
 		t.Errorf("it was marked by %+v", found)
 	}
 	placed(w, "")
@@ -117,6 +117,37 @@ func TestAReleasedUnitWithoutPodsSaysSo(t *testing.T) {
 	w.after(time.Minute)
 	if found := w.writes("a/job", scheduler.ClearUnscheduled); len(found) != 1 {
 		t.Errorf("it was cleared by %+v, want one write", found)
+	}
+}
+
+func TestABusyOperatorDoesNotCostAWriteForEachJob(t *testing.T) {
+	w := newWorld(t, roundRobin(), leaf("root", cpu("100"), "a"))
+	for i := range 50 {
+		w.submit(fmt.Sprintf("a/job-%02d", i), cpu("1"))
+	}
+	w.settle()
+	marks := func() (marks int) {
+		for key := range w.units {
+			marks += len(w.writes(key, scheduler.MarkUnscheduled))
+		}
+		return marks
+	}
+	w.after(scheduler.PodlessAfter - time.Second)
+	if now := marks(); now != 10 {
+		t.Errorf("%d jobs say that they have no pods, want 10", now)
+	}
+	for i := range 45 {
+		w.pod(pods.Pod{Namespace: "a", UID: fmt.Sprint("pod-", i), Owner: w.units[fmt.Sprintf("a/job-%02d", i)].Owner,
+			Requests: resources.Vector{}.With(w.names.ID("cpu"), 1000)})
+	}
+	w.after(time.Minute)
+	if now := marks(); now != 15 {
+		t.Errorf("%d jobs say that they have no pods, want the 5 that have none as well", now)
+	}
+	w.submit("a/late", cpu("1"))
+	w.after(scheduler.PodlessSoon)
+	if now := marks(); now != 16 {
+		t.Errorf("%d jobs say that they have no pods, want the new one too", now)
 	}
 }
 
