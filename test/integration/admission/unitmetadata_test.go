@@ -28,7 +28,7 @@ func asEditor(t *testing.T, ns, user string) *rest.Config {
 }
 
 // With the owners of a unit that holds quota, a user could have it deleted. With its finalizers, it would stay, or go
-// too soon.
+// too soon. Whoever may delete a unit that was created by hand may change these.
 func TestWhoMayChangeTheMetadataOfAUnit(t *testing.T) {
 	ns := namespace(t)
 	who := actors(t, ns)
@@ -64,18 +64,18 @@ func TestWhoMayChangeTheMetadataOfAUnit(t *testing.T) {
 		ofHand    = 2 // everybody, of a unit that was created by hand
 		everybody = 4
 	)
-	const keepsOwners, keepsFinalizers = "only job-extensions changes the owners of a QueueUnit", "finalizers"
+	const keepsOwners, keepsFinalizers = "only job-extensions changes the owners of the QueueUnit of a Job", "only job-extensions adds finalizers to the QueueUnit of a Job"
 	changes := []struct {
 		name, patch string
 		may         int
 		says        string
 	}{
-		{"no owners", `{metadata: {ownerReferences: null}}`, gc, keepsOwners},
-		{"one owner less", `{metadata: {ownerReferences: [` + owners[1] + `]}}`, gc, keepsOwners},
-		{"an owner that does not exist", `{metadata: {ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: c, uid: c}]}}`, nobody, keepsOwners},
-		{"another owner too", `{metadata: {ownerReferences: [` + both + `, {apiVersion: v1, kind: ConfigMap, name: c, uid: c}]}}`, nobody, keepsOwners},
-		{"a finalizer more", `{metadata: {finalizers: [foregroundDeletion, example.com/a, example.com/b]}}`, nobody, keepsFinalizers},
-		{"another finalizer", `{metadata: {finalizers: [foregroundDeletion, example.com/b]}}`, nobody, keepsFinalizers},
+		{"no owners", `{metadata: {ownerReferences: null}}`, gc | ofHand, keepsOwners},
+		{"one owner less", `{metadata: {ownerReferences: [` + owners[1] + `]}}`, gc | ofHand, keepsOwners},
+		{"an owner that does not exist", `{metadata: {ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: c, uid: c}]}}`, ofHand, keepsOwners},
+		{"another owner too", `{metadata: {ownerReferences: [` + both + `, {apiVersion: v1, kind: ConfigMap, name: c, uid: c}]}}`, ofHand, keepsOwners},
+		{"a finalizer more", `{metadata: {finalizers: [foregroundDeletion, example.com/a, example.com/b]}}`, ofHand, keepsFinalizers},
+		{"another finalizer", `{metadata: {finalizers: [foregroundDeletion, example.com/b]}}`, ofHand, keepsFinalizers},
 		{"no finalizer of the garbage collector", `{metadata: {finalizers: [example.com/a]}}`, gc | ofHand, keepsFinalizers},
 		{"no finalizer of others", `{metadata: {finalizers: [foregroundDeletion]}}`, everybody, keepsFinalizers},
 		{"no finalizers", `{metadata: {finalizers: null}}`, gc | ofHand, keepsFinalizers},
@@ -111,14 +111,14 @@ func TestWhoMayChangeTheMetadataOfAUnit(t *testing.T) {
 		}
 	}
 	// An administrator may also replace a unit.
-	for _, name := range []string{"of-a-job", "by-hand"} {
+	for name, says := range map[string]string{"of-a-job": keepsOwners, "by-hand": ""} {
 		u, err := unitsAs(t, who["administrator"], ns).Get(t.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		u.OwnerReferences = nil
 		_, err = unitsAs(t, who["administrator"], ns).Update(t.Context(), u, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
-		wantError(t, err, keepsOwners)
+		wantError(t, err, says)
 	}
 	restored := unit("restored", "example.com/v1", "Thing")
 	restored.Annotations = map[string]string{"kube-queue/released": "1"}
