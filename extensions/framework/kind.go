@@ -27,6 +27,8 @@ type Condition struct {
 // they request. In a managed namespace they only stay or shrink. The texts are CEL
 // expressions that read fields by optional chaining only.
 type Fence struct {
+	// Declared: an annotation states the size, so no field decides it.
+	Declared bool
 	// Frozen are the paths of fields that do not change.
 	Frozen [][]string
 	// Size is the number of pods, which does not grow, as an expression over job; empty if

@@ -39,10 +39,10 @@ func (adapter) Kind() framework.Kind {
 		SuspendPath:      []string{"spec", "suspend"},
 		MarkedBySuspend:  true,
 		Operators:        []string{"system:serviceaccount:argo:argo"},
+		// With each status, Argo writes the spec in its own spelling, such as 2 for 2000m.
 		Fence: framework.Fence{
-			Frozen: [][]string{{"spec", "templates"}, {"spec", "templateDefaults"}, {"spec", "workflowTemplateRef"},
-				{"spec", "entrypoint"}, {"spec", "arguments"}, {"spec", "podSpecPatch"}, {"spec", "parallelism"}},
-			Ended: framework.Ended{Path: []string{"status", "phase"}, Values: []string{phaseSucceeded, phaseFailed, phaseError}},
+			Declared: true,
+			Ended:    framework.Ended{Path: []string{"status", "phase"}, Values: []string{phaseSucceeded, phaseFailed, phaseError}},
 		},
 		Places: []framework.Place{{
 			PodSet: podSet, Path: []string{"spec", "podMetadata", "annotations"}, Unless: []string{"spec", "workflowTemplateRef"},

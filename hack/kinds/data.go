@@ -199,7 +199,7 @@ func check(data chartData) error {
 		if kind.PodLabel.Key == "" {
 			return fmt.Errorf("kind %s has no PodLabel, so its pods could not be found after it is deleted and they are orphaned", kind.Kind)
 		}
-		if len(kind.Fence.Rules) == 0 {
+		if len(kind.Fence.Rules) == 0 && !kind.Fence.declared {
 			return fmt.Errorf("kind %s has no Fence, so a released %s could grow in a managed namespace", kind.Kind, kind.Kind)
 		}
 		policy := strings.ToLower(kind.Kind)

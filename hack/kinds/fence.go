@@ -26,6 +26,8 @@ type chartFence struct {
 	// the size of object, a Scale; empty if it never may.
 	ScaledSuspended string `json:"scaledSuspended,omitempty"`
 	ScaledElastic   string `json:"scaledElastic,omitempty"`
+	// declared: no field decides the size, so there are no rules.
+	declared bool
 	// Rules hold for two readable objects that are not suspended.
 	Rules []fenceRule `json:"rules"`
 	// Own is that the spec differs only in the fields that job-extensions sets.
@@ -54,7 +56,7 @@ func fenceOf(kind framework.Kind, autoscaled bool) (chartFence, error) {
 	found := chartFence{
 		Readable: readable("object", maps), WasReadable: readable("oldObject", maps),
 		Suspended: suspended("object", kind.SuspendPath), WasSuspended: suspended("oldObject", kind.SuspendPath),
-		Ended: ended, Scale: dotted(fence.Scale), Own: ownFields(kind, autoscaled),
+		Ended: ended, Scale: dotted(fence.Scale), declared: fence.Declared, Own: ownFields(kind, autoscaled),
 	}
 	if len(fence.Frozen) > 0 {
 		found.Rules = append(found.Rules, frozen(fence.Frozen))
