@@ -77,7 +77,7 @@ func askedWith(u *scheduler.Unit, pods int32) quota.Demand {
 
 // checkGrant proves of a unit that is about to be admitted with fewer pods than it requests that they are enough,
 // that it is charged for them, and that no more would fit. One that was owed room may not borrow for more.
-func (w *world) checkGrant(write scheduler.Write, owed bool) {
+func (w *world) checkGrant(write scheduler.Write, reclaimed bool) {
 	w.t.Helper()
 	u := w.units[write.Key]
 	if u == nil || u.UID != write.UID || u.Version != write.Version || write.Kind != scheduler.Dequeue && write.Kind != scheduler.Reserve {
@@ -112,7 +112,7 @@ func (w *world) checkGrant(write scheduler.Write, owed bool) {
 		return
 	}
 	without := w.oracleWithout(charge)
-	if owed && w.borrows(without, group.Path(), askedWith(u, n+1)) {
+	if reclaimed && w.borrows(without, group.Path(), askedWith(u, n+1)) {
 		return
 	}
 	if reason := without.Refuses(group.Path(), askedWith(u, n+1)); reason == "" {

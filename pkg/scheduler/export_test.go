@@ -36,17 +36,16 @@ func (s *Scheduler) EachCharge(do func(path string, gone bool, c *quota.Charge))
 // Claims is for how many units room is kept that others leave.
 func (s *Scheduler) Claims() int { return s.made }
 
-// Owed are the keys of the units that are owed the room that is kept for them.
-func (s *Scheduler) Owed() map[string]bool {
-	owed := map[string]bool{}
-	for _, l := range s.queues {
-		for _, c := range l.claimed {
-			if c.owed {
-				owed[c.unit.key()] = true
-			}
+// Reclaimed are the keys of the elastic units, admitted in the last round, that were owed room that was kept for them.
+// Some get it and are admitted in the same round.
+func (s *Scheduler) Reclaimed() map[string]bool {
+	reclaimed := map[string]bool{}
+	for _, u := range s.growing {
+		if u.reclaimed {
+			reclaimed[u.key()] = true
 		}
 	}
-	return owed
+	return reclaimed
 }
 
 // Reviews is how often a reservation was checked again after a charge.

@@ -15,6 +15,8 @@ const FlushInterval = 5 * time.Minute
 // to call it again if no event occurs before; zero means never.
 func (s *Scheduler) Next(now time.Time) (Plan, time.Time) {
 	s.waitIndex.Begin(now)
+	clear(s.growing)
+	s.growing = s.growing[:0]
 	// A unit must be tried before the reason for its wait is known, and expired timers may add units to
 	// try. So both are repeated until nothing changes.
 	for again := true; again; {
@@ -28,8 +30,6 @@ func (s *Scheduler) Next(now time.Time) (Plan, time.Time) {
 	if s.waitIndex.Len() > 0 && s.flushAt.IsZero() {
 		s.flushAt = now.Add(FlushInterval)
 	}
-	clear(s.growing)
-	s.growing = s.growing[:0]
 	s.watchLimits(now)
 	s.watchScheduling(now)
 	plan := s.outbox.plan(now, s.compose)
