@@ -76,8 +76,9 @@ func askedWith(u *scheduler.Unit, pods int32) quota.Demand {
 }
 
 // checkGrant proves of a unit that is about to be admitted with fewer pods than it requests that they are enough,
-// that it is charged for them, and that no more would fit. One that was owed room may not borrow for more.
-func (w *world) checkGrant(write scheduler.Write, reclaimed bool) {
+// that it is charged for them, and that no more would fit. One that was owed room may not borrow for more. If another
+// write of the unit was under way, it was admitted in an earlier round, and more may fit now.
+func (w *world) checkGrant(write scheduler.Write, grown map[string]bool) {
 	w.t.Helper()
 	u := w.units[write.Key]
 	if u == nil || u.UID != write.UID || u.Version != write.Version || write.Kind != scheduler.Dequeue && write.Kind != scheduler.Reserve {
@@ -108,7 +109,8 @@ func (w *world) checkGrant(write scheduler.Write, reclaimed bool) {
 	if refusal != nil {
 		w.t.Fatalf("unit %s is admitted without a group", u.Key)
 	}
-	if w.unproven || n == e.Count || w.core.Claims() > 0 { // what is planned for others is kept from it
+	reclaimed, now := grown[write.Key]
+	if w.unproven || !now || n == e.Count || w.core.Claims() > 0 { // what is planned for others is kept from it
 		return
 	}
 	without := w.oracleWithout(charge)

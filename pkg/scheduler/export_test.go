@@ -36,16 +36,14 @@ func (s *Scheduler) EachCharge(do func(path string, gone bool, c *quota.Charge))
 // Claims is for how many units room is kept that others leave.
 func (s *Scheduler) Claims() int { return s.made }
 
-// Reclaimed are the keys of the elastic units, admitted in the last round, that were owed room that was kept for them.
-// Some get it and are admitted in the same round.
-func (s *Scheduler) Reclaimed() map[string]bool {
-	reclaimed := map[string]bool{}
+// Grown are the keys of the elastic units that were admitted in the last round, and whether they were owed room that was
+// kept for them. Some get it and are admitted in the same round.
+func (s *Scheduler) Grown() map[string]bool {
+	grown := map[string]bool{}
 	for _, u := range s.growing {
-		if u.reclaimed {
-			reclaimed[u.key()] = true
-		}
+		grown[u.key()] = u.reclaimed
 	}
-	return reclaimed
+	return grown
 }
 
 // Reviews is how often a reservation was checked again after a charge.

@@ -344,7 +344,7 @@ func (w *world) deliver() {
 // think has the core decide.
 func (w *world) think() {
 	plan, wake := w.core.Next(w.now)
-	reclaimed := w.core.Reclaimed()
+	grown := w.core.Grown()
 	w.checkReclaims(plan)
 	for _, write := range plan {
 		if write.Kind == scheduler.Dequeue || write.Kind == scheduler.Reserve {
@@ -356,7 +356,7 @@ func (w *world) think() {
 		w.checkWrite(write)
 		w.checkVictim(write)
 		w.checkFigures(write)
-		w.checkGrant(write, reclaimed[write.Key])
+		w.checkGrant(write, grown)
 		for _, other := range w.sent {
 			if other.Key == write.Key && other.UID == write.UID && other.Seq != 0 {
 				w.t.Fatalf("two writes under way for unit %s", write.Key)

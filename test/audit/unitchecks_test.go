@@ -429,6 +429,18 @@ func TestUnitMoves(t *testing.T) {
 			p.unit.conditions()
 			p.unit.patchStatus(controller, "status.phase", "Enqueued", "status.reason", "SuspendedByUser")
 		}},
+		{name: "a person who suspends a released job resumes it before it is requeued", act: func(s *script) {
+			s.create(admin, trees, fourCPU)
+			p := s.batchJob("a", 3).admit()
+			p.suspend(admin)
+			p.pods[0].removePod(operator)
+			p.unit.conditions("Evicted=True/SuspendedByUser")
+			p.unit.patchStatus(extensions)
+			p.job.patch(admin, "spec.suspend", false)
+			p.unit.conditions()
+			p.unit.patchStatus(controller, "status.phase", "Enqueued", "status.reason", "SuspendedByUser")
+			p.dequeue()
+		}, breaks: []string{"early-return"}},
 		{name: "a job that changed before its release is requeued", act: func(s *script) {
 			s.create(admin, trees, fourCPU)
 			p := s.batchJob("a", 3)

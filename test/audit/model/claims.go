@@ -87,12 +87,12 @@ func (w *World) claimUnit(c *Change) {
 }
 
 // mayClose reports whether a job's quota is really free: the job has ended, was deleted, or has no unit that holds
-// quota and is suspended, or is being deleted and has no pods.
+// quota and is suspended, or has no pods and is being deleted or was unsuspended by hand: then it is to be queued again.
 func (w *World) mayClose(j *Job) bool {
 	if !j.Gone.IsZero() || !j.Ended.IsZero() {
 		return true
 	}
-	if j.Facts == nil || !j.Facts.Suspended && !(j.Facts.Deleting && w.isPodless(j)) {
+	if j.Facts == nil || !j.Facts.Suspended && !((j.Facts.Deleting || j.released.Before(j.Suspended)) && w.isPodless(j)) {
 		return false
 	}
 	for _, u := range j.Units {
