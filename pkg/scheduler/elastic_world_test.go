@@ -76,9 +76,8 @@ func askedWith(u *scheduler.Unit, pods int32) quota.Demand {
 }
 
 // checkGrant proves of a unit that is about to be admitted with fewer pods than it requests that they are enough,
-// that it is charged for them, and that no more would fit. One that was owed room may not borrow for more. If another
-// write of the unit was under way, it was admitted in an earlier round, and more may fit now.
-func (w *world) checkGrant(write scheduler.Write, grown map[string]bool) {
+// and that it is charged for them.
+func (w *world) checkGrant(write scheduler.Write) {
 	w.t.Helper()
 	u := w.units[write.Key]
 	if u == nil || u.UID != write.UID || u.Version != write.Version || write.Kind != scheduler.Dequeue && write.Kind != scheduler.Reserve {
@@ -105,16 +104,26 @@ func (w *world) checkGrant(write scheduler.Write, grown map[string]bool) {
 	if charge == nil || !charge.Demand.Equal(askedWith(u, n)) {
 		w.t.Fatalf("unit %s is granted %d pods, and charged %+v, not %+v", u.Key, n, charge, askedWith(u, n))
 	}
+}
+
+// checkLargest proves of a unit that was admitted in this round that no more pods would fit. Its write may come later,
+// after another one that is under way. A unit that was owed room may not borrow for more.
+func (w *world) checkLargest(key string, g scheduler.Grown) {
+	w.t.Helper()
+	u, charge := w.units[key], w.core.ChargeOf(key)
+	if _, version := w.core.VersionOf(key); u == nil || u.Version != version || charge == nil || u.Elastic == nil || holds(u) {
+		return // the core does not know of a change yet
+	}
 	group, refusal := w.tree.Place(u.Namespace(), u.QuotaName)
 	if refusal != nil {
 		w.t.Fatalf("unit %s is admitted without a group", u.Key)
 	}
-	reclaimed, now := grown[write.Key]
-	if w.unproven || !now || n == e.Count || w.core.Claims() > 0 { // what is planned for others is kept from it
+	e, n := u.Elastic, g.Pods
+	if w.unproven || n == e.Count || w.core.Claims() > 0 { // what is planned for others is kept from it
 		return
 	}
 	without := w.oracleWithout(charge)
-	if reclaimed && w.borrows(without, group.Path(), askedWith(u, n+1)) {
+	if g.Reclaimed && w.borrows(without, group.Path(), askedWith(u, n+1)) {
 		return
 	}
 	if reason := without.Refuses(group.Path(), askedWith(u, n+1)); reason == "" {

@@ -36,12 +36,19 @@ func (s *Scheduler) EachCharge(do func(path string, gone bool, c *quota.Charge))
 // Claims is for how many units room is kept that others leave.
 func (s *Scheduler) Claims() int { return s.made }
 
-// Grown are the keys of the elastic units that were admitted in the last round, and whether they were owed room that was
-// kept for them. Some get it and are admitted in the same round.
-func (s *Scheduler) Grown() map[string]bool {
-	grown := map[string]bool{}
+// Grown is an elastic unit that was admitted in the last round.
+type Grown struct {
+	Pods      int32
+	Reclaimed bool // it was owed room that was made for it
+}
+
+// Grown returns by key the elastic units that were admitted in the last round.
+func (s *Scheduler) Grown() map[string]Grown {
+	grown := map[string]Grown{}
 	for _, u := range s.growing {
-		grown[u.key()] = u.reclaimed
+		if !u.gone && u.assumed { // otherwise the decision was withdrawn
+			grown[u.key()] = Grown{u.Elastic.pods(), u.reclaimed}
+		}
 	}
 	return grown
 }

@@ -344,7 +344,9 @@ func (w *world) deliver() {
 // think has the core decide.
 func (w *world) think() {
 	plan, wake := w.core.Next(w.now)
-	grown := w.core.Grown()
+	for key, grown := range w.core.Grown() {
+		w.checkLargest(key, grown)
+	}
 	w.checkReclaims(plan)
 	for _, write := range plan {
 		if write.Kind == scheduler.Dequeue || write.Kind == scheduler.Reserve {
@@ -356,7 +358,7 @@ func (w *world) think() {
 		w.checkWrite(write)
 		w.checkVictim(write)
 		w.checkFigures(write)
-		w.checkGrant(write, grown)
+		w.checkGrant(write)
 		for _, other := range w.sent {
 			if other.Key == write.Key && other.UID == write.UID && other.Seq != 0 {
 				w.t.Fatalf("two writes under way for unit %s", write.Key)

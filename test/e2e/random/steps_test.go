@@ -132,7 +132,11 @@ func (r *run) change(op plan.Op, d drawn, workers int) error {
 	case plan.Suspend, plan.Resume:
 		field := map[string]any{}
 		harness.Must(r.t, unstructured.SetNestedField(field, op == plan.Suspend, d.kind().suspend...))
-		return r.merge(d, field)
+		err := r.merge(d, field)
+		if op == plan.Resume && apierrors.IsForbidden(err) { // an attack took away the annotation that holds the job
+			err = r.delete(d, metav1.DeletePropagationBackground)
+		}
+		return err
 	case plan.Delete:
 		return r.delete(d, metav1.DeletePropagationBackground)
 	case plan.Orphan:
