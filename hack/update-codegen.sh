@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
 # Writes everything in this repository that a program generates: deep copies, clients,
 # listers, informers, CRDs, the API reference, the tables of job kinds in the chart and in
-# docs/, deploy/, the references of settings, metrics and messages, and plots. Run it after a
+# docs/, deploy/, the references of settings and metrics, and plots. Run it after a
 # change to apis/, to the chart, to extensions/registry or an adapter's description of its kind,
-# to a program's options, to pkg/metrics/definitions.go, to a message that users read, or to
-# the simulator.
+# to a program's options, to pkg/metrics/definitions.go, or to the simulator.
 #
 # It works on the tree that contains it, so that hack/verify.sh can run it in a copy.
 set -euo pipefail
@@ -77,7 +76,3 @@ echo "kubectl plugin"
 
 echo "plots"
 "${tools}/plots" .
-
-# Last: it reads the generated code and deploy/.
-echo "messages"
-"${tools}/messages" . docs/reference/messages.md

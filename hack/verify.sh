@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Checks what a reviewer should not have to: formatting, vet, staticcheck, tidy
-# modules, the vocabulary, and that everything generated is what the generators write now.
+# modules, and that everything generated is what the generators write now.
 # Changes nothing in the tree (programs are built into bin/, which git ignores),
 # runs every check and then fails if one did, saying how to fix it.
 set -euo pipefail
@@ -74,7 +74,6 @@ in_modules() {
   return "${ok}"
 }
 
-# generated_fresh also fails if hack/messages cannot list a message that reaches users.
 generated_fresh() {
   local copy=${scratch}/tree log=${scratch}/log ok=0
   mkdir "${copy}"
@@ -106,7 +105,6 @@ check_code() {
 # check_files keeps one core busy at most.
 check_files() {
   check "gofmt" "run gofmt -w on these files" gofmt_clean
-  check "vocabulary" "use the words of docs/reference/glossary.md" go run ./hack/vocabulary .
   check "workflows" "fix what it says" "${tools}/actionlint" -shellcheck= -pyflakes=
   check "generated code, CRDs, deploy and pages" "run make generate" generated_fresh
   check "go mod tidy" "run go mod tidy in these modules" in_modules own_modules go mod tidy -diff

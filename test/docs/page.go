@@ -179,8 +179,7 @@ func ReadPages(repository fs.FS) ([]*Page, error) {
 	}
 	for _, folder := range []string{"docs", "charts"} {
 		err := fs.WalkDir(repository, folder, func(path string, _ fs.DirEntry, err error) error {
-			// Its texts in backquotes are formats of messages.
-			if err != nil || !strings.HasSuffix(path, ".md") || path == "docs/reference/messages.md" {
+			if err != nil || !strings.HasSuffix(path, ".md") {
 				return err
 			}
 			return read(path)
