@@ -44,7 +44,7 @@ type options struct {
 	// The parsed values of the settings above.
 	limits   map[string]resource.Quantity
 	oversell resources.Rate
-	replay   []queue.Policy
+	replay   []*queue.Policy
 	// isSet reports whether a flag was set.
 	isSet func(flag string) bool
 }
@@ -73,8 +73,6 @@ const (
 )
 
 var allVictims = []simulator.Victims{simulator.Restart, simulator.Resume}
-
-var policies = []queue.Policy{queue.RoundRobin, queue.Block, queue.Priority}
 
 func (o *options) choices() []choice {
 	return []choice{
@@ -106,7 +104,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.capacity, "capacity", "", "Capacity of the cluster as `RESOURCE=AMOUNT,...`, from which a tree is proposed. Use it instead of --tree.")
 	fs.StringVar(&o.quotas, "quotas", string(quotatree.Elastic), "`KIND` of tree to propose for --capacity. single: one quota for all tenants; elastic: one quota per tenant, with a min in proportion to the resource-hours of its jobs and the complete capacity as its max; hard: the same with max = min.")
 	fs.BoolVar(&o.printTree, "print-tree", false, "Print the manifest of the tree and exit without replaying the trace.")
-	fs.StringSliceVar(&o.policies, "policy", []string{string(queue.RoundRobin)}, "`POLICY,...` of the queues: RoundRobin, Block, Priority. The trace is replayed once per policy.")
+	fs.StringSliceVar(&o.policies, "policy", []string{queue.RoundRobin.Name}, "`POLICY,...` of the queues: "+strings.Join(queue.PolicyNames(), ", ")+". The trace is replayed once per policy.")
 	fs.BoolVar(&o.pauseBorrowing, "pause-borrowing", pauseDefault, "Without reclaim: pause borrowing of a resource while a job waits for its guaranteed quota; same as the flag of kube-queue-controller.")
 	fs.StringVar(&o.oversellRate, "oversell-rate", "1.0", "`DECIMAL` by which every max is multiplied; same as the flag of kube-queue-controller.")
 	fs.BoolVar(&o.reclaim, flagReclaim, reclaimDefault, "Evict jobs that use more than the min of their quota for jobs that are within the min of theirs; same as the flag of kube-queue-controller.")
@@ -126,7 +124,7 @@ func (o *options) addCompletion(cmd *cobra.Command) {
 	for _, c := range o.choices() {
 		_ = cmd.RegisterFlagCompletionFunc(c.flag, cobra.FixedCompletions(c.known, cobra.ShellCompDirectiveNoFileComp))
 	}
-	_ = cmd.RegisterFlagCompletionFunc("policy", cobra.FixedCompletions(texts(policies), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("policy", cobra.FixedCompletions(queue.PolicyNames(), cobra.ShellCompDirectiveNoFileComp))
 	for _, flag := range []string{"capacity", "gpu-resource", "oversell-rate", flagMinRunTime, flagStopsIn, "resource"} {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.NoFileCompletions)
 	}
@@ -188,19 +186,19 @@ func (o *options) checkEvictions() error {
 }
 
 // parsePolicies parses the case-insensitive names and removes duplicates.
-func parsePolicies(names []string) ([]queue.Policy, error) {
-	var list []queue.Policy
+func parsePolicies(names []string) ([]*queue.Policy, error) {
+	var list []*queue.Policy
 	for _, name := range names {
-		at := slices.IndexFunc(policies, func(p queue.Policy) bool { return strings.EqualFold(string(p), strings.TrimSpace(name)) })
+		at := slices.IndexFunc(queue.Policies(), func(p *queue.Policy) bool { return strings.EqualFold(p.Name, strings.TrimSpace(name)) })
 		if at < 0 {
-			return nil, fmt.Errorf("unknown policy %q; known policies: %s", name, strings.Join(texts(policies), ", "))
+			return nil, fmt.Errorf("unknown policy %q; known policies: %s", name, strings.Join(queue.PolicyNames(), ", "))
 		}
-		if !slices.Contains(list, policies[at]) {
-			list = append(list, policies[at])
+		if policy := queue.Policies()[at]; !slices.Contains(list, policy) {
+			list = append(list, policy)
 		}
 	}
 	if len(list) == 0 {
-		return nil, fmt.Errorf("no policy given; known policies: %s", strings.Join(texts(policies), ", "))
+		return nil, fmt.Errorf("no policy given; known policies: %s", strings.Join(queue.PolicyNames(), ", "))
 	}
 	return list, nil
 }

@@ -84,7 +84,7 @@ func (o *options) replayAll(ctx context.Context, paper *report.Paper, played *tr
 			return err
 		}
 		paper.Preemption = report.PreemptionOf(&scenario)
-		paper.Reports = append(paper.Reports, report.Of(&scenario, result, report.Options{Name: string(policy), Resource: resource}))
+		paper.Reports = append(paper.Reports, report.Of(&scenario, result, report.Options{Name: policy.Name, Resource: resource}))
 	}
 	return nil
 }

@@ -97,7 +97,7 @@ func (l *lending) plot() []byte {
 // policiesOf compares two policies with quotas that lend.
 func policiesOf(ctx context.Context, t *trace.Trace) (*report.Paper, error) {
 	var reports []*report.Report
-	for _, policy := range []queue.Policy{queue.RoundRobin, queue.Block} {
+	for _, policy := range []*queue.Policy{queue.RoundRobin, queue.Block} {
 		r, err := replay(ctx, t, quotatree.Elastic, policy)
 		if err != nil {
 			return nil, err
@@ -107,14 +107,14 @@ func policiesOf(ctx context.Context, t *trace.Trace) (*report.Paper, error) {
 	return paper(t, reports...), nil
 }
 
-func replay(ctx context.Context, t *trace.Trace, kind quotatree.Kind, policy queue.Policy) (*report.Report, error) {
+func replay(ctx context.Context, t *trace.Trace, kind quotatree.Kind, policy *queue.Policy) (*report.Report, error) {
 	capacity := map[string]resource.Quantity{gpu: *resource.NewQuantity(gpus, resource.DecimalSI)}
 	scenario := simulator.Scenario{Jobs: t.Jobs, Tree: quotatree.Propose(kind, t.Jobs, capacity), Core: scheduler.Options{Policy: policy}}
 	result, err := simulator.Run(ctx, scenario)
 	if err != nil {
 		return nil, fmt.Errorf("%s quotas, policy %s: %w", kind, policy, err)
 	}
-	return report.Of(&scenario, result, report.Options{Name: string(policy), Resource: gpu}), nil
+	return report.Of(&scenario, result, report.Options{Name: policy.Name, Resource: gpu}), nil
 }
 
 func paper(t *trace.Trace, reports ...*report.Report) *report.Paper {

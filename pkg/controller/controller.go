@@ -42,7 +42,7 @@ type Config struct {
 	// Namespace is the namespace of the Queue objects and of the other objects of the program.
 	Namespace string
 	// Policy is the policy of queues that set none.
-	Policy queue.Policy
+	Policy *queue.Policy
 	// Backoff is the backoff of policy RoundRobin. If zero, the default applies.
 	Backoff queue.Backoff
 	// PublishInterval is the shortest time between two writes of the status of a Queue or of an object of the

@@ -220,7 +220,7 @@ func queueSeen(q *schedulingv1alpha1.Queue) input {
 }
 
 func queueSettings(q *schedulingv1alpha1.Queue) scheduler.QueueChanged {
-	e := scheduler.QueueChanged{Queue: q.Name, Policy: queue.Policy(q.Spec.Policy), Rank: q.Spec.Priority,
+	e := scheduler.QueueChanged{Queue: q.Name, Policy: queue.PolicyNamed(string(q.Spec.Policy)), Rank: q.Spec.Priority,
 		Checks: scheduler.ChecksOf(q.Spec.AdmissionChecks)}
 	if timeout := q.Spec.PodsReadyTimeout; timeout != nil {
 		e.PodsReady = scheduler.PodsReady{Timeout: max(timeout.Duration, 0), Blocks: q.Spec.BlockUntilPodsReady}

@@ -21,6 +21,9 @@ type bucket struct {
 	place int32
 }
 
+// order reports whether an item comes before another.
+type order = func(a, b *Item) bool
+
 // bucketEntry is the entry of a shape in a bucket. The zero bucketEntry is in none.
 type bucketEntry struct {
 	shape  *Shape
@@ -69,12 +72,12 @@ func (s *bucket) put(p *bucketEntry, shape *Shape, amount int64, weight uint64) 
 func (s *bucket) plant(p *bucketEntry) {
 	p.sum()
 	treap := s.treap(p.late)
-	*treap = (*treap).with(p)
+	*treap = (*treap).with(p, s.queue.Policy.Before)
 }
 
 func (s *bucket) remove(p *bucketEntry) {
 	treap := s.treap(p.late)
-	*treap = (*treap).without(p)
+	*treap = (*treap).without(p, s.queue.Policy.Before)
 	*p = bucketEntry{}
 }
 
@@ -89,7 +92,7 @@ func (s *bucket) hasOther(p *bucketEntry) bool {
 func (s *bucket) first(room, now int64) *Shape {
 	for s.late != nil && s.late.soonest <= now {
 		p := s.late.ripe()
-		s.late = s.late.without(p)
+		s.late = s.late.without(p, s.queue.Policy.Before)
 		p.late, p.left, p.right = false, nil, nil
 		s.plant(p)
 	}
@@ -129,50 +132,50 @@ func (p *bucketEntry) ripe() *bucketEntry {
 }
 
 // with returns the treap with an entry added.
-func (p *bucketEntry) with(more *bucketEntry) *bucketEntry {
+func (p *bucketEntry) with(more *bucketEntry, before order) *bucketEntry {
 	switch {
 	case p == nil:
 		return more
 	case p.weight < more.weight:
-		more.left, more.right = p.split(more.head)
+		more.left, more.right = p.split(more.head, before)
 		more.sum()
 		return more
-	case more.head.Before(p.head):
-		p.left = p.left.with(more)
+	case before(more.head, p.head):
+		p.left = p.left.with(more, before)
 	default:
-		p.right = p.right.with(more)
+		p.right = p.right.with(more, before)
 	}
 	p.sum()
 	return p
 }
 
 // without returns the treap with an entry removed.
-func (p *bucketEntry) without(gone *bucketEntry) *bucketEntry {
+func (p *bucketEntry) without(gone *bucketEntry, before order) *bucketEntry {
 	switch {
 	case p == gone:
 		return merge(p.left, p.right)
-	case gone.head.Before(p.head):
-		p.left = p.left.without(gone)
+	case before(gone.head, p.head):
+		p.left = p.left.without(gone, before)
 	default:
-		p.right = p.right.without(gone)
+		p.right = p.right.without(gone, before)
 	}
 	p.sum()
 	return p
 }
 
 // split divides a treap into the entries before an item and the entries behind it.
-func (p *bucketEntry) split(at *Item) (before, behind *bucketEntry) {
+func (p *bucketEntry) split(at *Item, before order) (ahead, behind *bucketEntry) {
 	switch {
 	case p == nil:
 		return nil, nil
-	case p.head.Before(at):
-		p.right, behind = p.right.split(at)
+	case before(p.head, at):
+		p.right, behind = p.right.split(at, before)
 		p.sum()
 		return p, behind
 	default:
-		before, p.left = p.left.split(at)
+		ahead, p.left = p.left.split(at, before)
 		p.sum()
-		return before, p
+		return ahead, p
 	}
 }
 

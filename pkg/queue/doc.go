@@ -6,14 +6,8 @@
 // impossible if no quota that running jobs free could help it. The wait index holds the parked shapes
 // by what they lack.
 //
-// The order inside a queue is priority (the greater first), then submission time, then name. It is a
-// total order that only a change of the unit itself alters. The policy decides which items may pass
-// others:
-//
-//   - RoundRobin: a refused shape backs off, longer each time, and others are tried before it in the
-//     meantime. If none of them can use the room, the shape in backoff gets it.
-//   - Priority: the same without backoff.
-//   - Block: only the front item is tried.
+// The policy of a queue decides the order of its items, which of them may pass others, and when a refused one
+// is tried again. The order is total, and only a change of the unit itself alters it. Each policy has a file.
 //
 // Backoff belongs to the shape and not to the item, because all items of a shape would have been
 // refused in the same turn. Among them, the first stays first.

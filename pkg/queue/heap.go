@@ -48,6 +48,13 @@ func (h *Heap[T]) Set(e T) {
 	}
 }
 
+// sort restores the heap after less has changed.
+func (h *Heap[T]) sort() {
+	for i := len(h.elements)/2 - 1; i >= 0; i-- {
+		h.down(i)
+	}
+}
+
 // Remove removes the element if it is in the heap.
 func (h *Heap[T]) Remove(e T) {
 	i := int(*h.place(e)) - 1

@@ -7,22 +7,12 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota"
 )
 
-// Policy decides which items may pass others.
-type Policy string
-
-// The policies. The package comment describes them.
-const (
-	RoundRobin Policy = "RoundRobin"
-	Block      Policy = "Block"
-	Priority   Policy = "Priority"
-)
-
 // Queue holds the waiting items of one quota group.
 type Queue struct {
 	// Group is the quota group of the items.
 	Group quota.Group
 	// Policy is the policy in force. SetPolicy changes it.
-	Policy Policy
+	Policy *Policy
 
 	waitIndex *WaitIndex
 	shapes    map[string]*Shape
@@ -37,23 +27,27 @@ type Queue struct {
 }
 
 // New returns an empty queue whose refused shapes are parked in the wait index.
-func New(group quota.Group, policy Policy, index *WaitIndex) *Queue {
-	return &Queue{
+func New(group quota.Group, policy *Policy, index *WaitIndex) *Queue {
+	q := &Queue{
 		Group:     group,
 		Policy:    policy,
 		waitIndex: index,
 		shapes:    map[string]*Shape{},
 		buckets:   map[quota.Space]*bucket{},
-		possible: NewHeap(func(a, b *Shape) bool { return a.head().Before(b.head()) },
-			func(s *Shape) *int32 { return &s.possiblePlace }),
-		ready: NewHeap(func(a, b *Shape) bool {
-			if a.late != b.late {
-				return b.late
-			}
-			return a.head().Before(b.head())
-		}, func(s *Shape) *int32 { return &s.readyPlace }),
 	}
+	q.possible = NewHeap(func(a, b *Shape) bool { return q.Before(a.head(), b.head()) },
+		func(s *Shape) *int32 { return &s.possiblePlace })
+	q.ready = NewHeap(func(a, b *Shape) bool {
+		if a.late != b.late {
+			return b.late
+		}
+		return q.Before(a.head(), b.head())
+	}, func(s *Shape) *int32 { return &s.readyPlace })
+	return q
 }
+
+// Before reports whether an item comes before another in the order of the queue.
+func (q *Queue) Before(a, b *Item) bool { return q.Policy.Before(a, b) }
 
 // Shapes calls do for every shape. No decision may depend on the order.
 func (q *Queue) Shapes(do func(*Shape)) {
@@ -76,7 +70,7 @@ func (q *Queue) push(item *Item, demand quota.Demand, key string) *Shape {
 	s := q.shapes[key]
 	if s == nil {
 		s = &Shape{Demand: demand, key: key, queue: q,
-			items: *NewHeap((*Item).Before, func(i *Item) *int32 { return &i.place })}
+			items: *NewHeap(q.Before, func(i *Item) *int32 { return &i.place })}
 		q.shapes[key] = s
 	}
 	isNew := s.Len() == 0
@@ -133,7 +127,7 @@ func (q *Queue) close(at *bucket) {
 // Begin starts a round of trying. It orders the ready shapes by the backoff at that time.
 func (q *Queue) Begin(now time.Time) {
 	q.waitIndex.Begin(now)
-	if q.Policy != RoundRobin {
+	if !q.Policy.Backoff {
 		return
 	}
 	for _, s := range slices.Clone(q.ready.All()) {
@@ -144,21 +138,31 @@ func (q *Queue) Begin(now time.Time) {
 }
 
 // SetPolicy changes the policy. Backoff from the previous policy no longer counts.
-func (q *Queue) SetPolicy(policy Policy) {
-	q.Policy = policy
-	for _, s := range slices.Clone(q.ready.All()) {
-		q.makeReady(s)
-	}
+func (q *Queue) SetPolicy(policy *Policy) {
+	// Whatever is in the old order ends before the new one begins.
+	var retried []*Shape
 	for _, s := range q.shapes {
-		if s.Parked() {
-			q.Retry(s)
+		if !q.possible.Has(s) {
+			continue
 		}
+		retried = append(retried, s)
+		q.waitIndex.leave(s)
+		q.ready.Remove(s)
+		q.possible.Remove(s)
+	}
+	q.Policy = policy
+	for _, s := range q.shapes {
+		s.items.sort()
+	}
+	for _, s := range retried {
+		q.possible.Set(s)
+		q.makeReady(s)
 	}
 }
 
 // late reports whether the shape is in backoff.
 func (q *Queue) late(s *Shape) bool {
-	return q.Policy == RoundRobin && s.backoffs != nil && q.waitIndex.now.UnixNano() < s.until()
+	return q.Policy.Backoff && s.backoffs != nil && q.waitIndex.now.UnixNano() < s.until()
 }
 
 func (q *Queue) makeReady(s *Shape) {
@@ -173,7 +177,7 @@ func (q *Queue) Next() *Item {
 		q.wakeFirst(q.open[i])
 	}
 	s, ok := q.ready.Top()
-	if q.Policy == Block {
+	if q.Policy.FrontOnly {
 		s, ok = q.possible.Top()
 	}
 	if !ok || !q.ready.Has(s) {
@@ -213,7 +217,7 @@ func (q *Queue) InOrder(visit func(*Item) bool) {
 // First returns the first items that are not impossible, in order, and at most as many as requested.
 func (q *Queue) First(most int) []*Item {
 	var first []*Item
-	isIn := func(item *Item) bool { return len(first) < most || item.Before(first[most-1]) }
+	isIn := func(item *Item) bool { return len(first) < most || q.Before(item, first[most-1]) }
 	q.possible.inOrder(func(s *Shape) bool {
 		if !isIn(s.head()) {
 			return false // nor are the items of the shapes after it
@@ -223,7 +227,7 @@ func (q *Queue) First(most int) []*Item {
 				return false
 			}
 			at, _ := slices.BinarySearchFunc(first, item, func(a, b *Item) int {
-				if a.Before(b) {
+				if q.Before(a, b) {
 					return -1
 				}
 				return 1

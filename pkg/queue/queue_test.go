@@ -232,7 +232,7 @@ func TestFreedRoomWakesWhatItCouldHoldAndNothingElse(t *testing.T) {
 func TestPropertyRoomGoesToTheFirstThatFits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := &litLine{t: t, now: time.Unix(1, 0), shapes: map[*queue.Shape]*litShape{}}
-		l.policy = rapid.SampledFrom([]queue.Policy{queue.Priority, queue.RoundRobin}).Draw(t, "policy")
+		l.policy = rapid.SampledFrom([]*queue.Policy{queue.Priority, queue.RoundRobin}).Draw(t, "policy")
 		l.index = indexWith(&l.room)
 		l.queue = queue.New(&group{}, l.policy, l.index)
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
@@ -260,7 +260,7 @@ type litLine struct {
 	t      *rapid.T
 	room   int64
 	now    time.Time
-	policy queue.Policy
+	policy *queue.Policy
 	index  *queue.WaitIndex
 	queue  *queue.Queue
 	items  []*queue.Item
@@ -331,7 +331,7 @@ func (l *litLine) first() (first *queue.Item) {
 		if requested(i.Shape()) > l.room {
 			continue
 		}
-		if first == nil || late(first) && !late(i) || late(first) == late(i) && i.Before(first) {
+		if first == nil || late(first) && !late(i) || late(first) == late(i) && before(i, first) {
 			first = i
 		}
 	}
@@ -381,12 +381,27 @@ func requested(s *queue.Shape) int64 {
 	return amount
 }
 
-// Whatever comes and goes, the queue gives what a sorted list of its items gives.
+// before is the order of all policies of the package, as the documentation of the field says it.
+func before(a, b *queue.Item) bool { return sign(a, b) < 0 }
+
+func sign(a, b *queue.Item) int {
+	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Submitted, b.Submitted), cmp.Compare(a.Key, b.Key))
+}
+
+// oldestFirst is a policy that is made by docs/development/adding-a-policy.md.
+var oldestFirst = &queue.Policy{Name: "OldestFirst", Before: (*queue.Item).Older, FrontOnly: true}
+
+// Whatever comes and goes, and however the policy changes meanwhile, the queue gives what a sorted list of its items gives.
 func TestPropertyOrder(t *testing.T) {
+	orders := map[*queue.Policy]func(a, b *queue.Item) int{queue.Priority: sign, queue.Block: sign, oldestFirst: func(a, b *queue.Item) int {
+		return cmp.Or(cmp.Compare(a.Submitted, b.Submitted), cmp.Compare(a.Key, b.Key))
+	}}
+	policies := rapid.SampledFrom([]*queue.Policy{queue.Priority, queue.Block, oldestFirst})
 	rapid.Check(t, func(t *rapid.T) {
-		policy := rapid.SampledFrom([]queue.Policy{queue.Priority, queue.Block}).Draw(t, "policy")
+		policy := policies.Draw(t, "policy")
 		g := &group{room: 5}
-		q := queue.New(g, policy, indexWith(new(int64)))
+		room := int64(0)
+		q := queue.New(g, policy, indexWith(&room))
 		amounts := map[string]int64{}
 		var items []*queue.Item
 		for i := range rapid.IntRange(0, 30).Draw(t, "items") {
@@ -394,23 +409,29 @@ func TestPropertyOrder(t *testing.T) {
 			amounts[item.Key] = int64(rapid.IntRange(1, 7).Draw(t, "amount"))
 			q.Push(item, demand(amounts[item.Key]))
 			items = append(items, item)
+			if rapid.IntRange(0, 9).Draw(t, "change") == 0 {
+				if rapid.Bool().Draw(t, "some are parked") {
+					g.room = 0
+					drain(q, time.Unix(0, 0), func(int64) bool { return false })
+					g.room = 5
+				}
+				policy = policies.Draw(t, "policy")
+				q.SetPolicy(policy)
+			}
 		}
 		for len(items) > 0 && rapid.Bool().Draw(t, "remove one") {
 			i := rapid.IntRange(0, len(items)-1).Draw(t, "index")
 			q.Remove(items[i])
 			items = slices.Delete(items, i, i+1)
 		}
-		slices.SortFunc(items, func(a, b *queue.Item) int {
-			if a.Before(b) {
-				return -1
-			}
-			return 1
-		})
+		room = g.room
+		q.SetPolicy(policy) // tries all again
+		slices.SortFunc(items, orders[policy])
 		var want []string
 		for _, item := range items {
 			if amounts[item.Key] <= g.room {
 				want = append(want, item.Key)
-			} else if policy == queue.Block {
+			} else if policy.FrontOnly {
 				break
 			}
 		}

@@ -22,14 +22,6 @@ type Item struct {
 	shape *Shape
 }
 
-// Before reports whether the item is before the other in the order of a queue.
-func (i *Item) Before(other *Item) bool {
-	if i.Priority != other.Priority {
-		return i.Priority > other.Priority
-	}
-	return i.Older(other)
-}
-
 // Older reports whether the item was submitted before the other.
 func (i *Item) Older(other *Item) bool {
 	if i.Submitted != other.Submitted {
@@ -72,7 +64,7 @@ type Shape struct {
 type alsoParked struct{ entries []bucketEntry }
 
 // backoffs are ordered by priority, the smallest first. A shape only has a pointer to them, because there
-// may be a million shapes, and only policy RoundRobin uses backoffs.
+// may be a million shapes, and only some policies use backoffs.
 type backoffs struct{ refused []refused }
 
 // refused is the backoff of items of a priority. It also keeps back items of a smaller priority, which
@@ -85,7 +77,7 @@ type refused struct {
 	until   int64
 }
 
-// Backoff is the backoff of refused shapes with policy RoundRobin. It starts at Initial and doubles
+// Backoff is the backoff of refused shapes, with a policy that has one. It starts at Initial and doubles
 // with each refusal up to Max.
 type Backoff struct {
 	Initial, Max time.Duration
@@ -166,7 +158,7 @@ func (s *Shape) Refine(r *quota.Refusal) { s.refusal = r }
 // refuse stores why the shape does not fit and starts the backoff of its first item.
 func (s *Shape) refuse(r *quota.Refusal, now time.Time) {
 	s.refusal = r
-	if s.queue.Policy != RoundRobin || s.served != 0 && s.served == now.UnixNano() {
+	if !s.queue.Policy.Backoff || s.served != 0 && s.served == now.UnixNano() {
 		return // or one of its own items has just taken the room, and no other shape was tried in between
 	}
 	if s.backoffs == nil {

@@ -79,7 +79,7 @@ func (s *Scheduler) watchHolders(now time.Time) {
 			if u.claim == nil && item.Shape().Parked() {
 				s.fail(u, instantOf(now), now)
 			}
-			return l.Policy != queue.Block && l.failing < maxFailing
+			return !l.Policy.FrontOnly && l.failing < maxFailing
 		})
 	}
 	s.heldMore = nil

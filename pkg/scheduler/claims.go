@@ -195,7 +195,7 @@ func (s *Scheduler) exempt(l *queueState, item *queue.Item, do func()) {
 			}
 		}
 	}
-	isBehind := func(c *claim) bool { return !c.unit.item.Before(item) }
+	isBehind := func(c *claim) bool { return !l.Before(&c.unit.item, item) }
 	borrows := false
 	if slices.ContainsFunc(l.claimed, func(c *claim) bool { return c.owed && c.unit != u && isBehind(c) }) {
 		without(isBehind, func() { borrows = !s.isOwedAsPlanned(l, u) })
@@ -215,7 +215,7 @@ func (s *Scheduler) isOwedWithoutBorrowers(l *queueState, u *unit) (owed bool) {
 	var behind []*charge
 	for _, h := range l.holders() {
 		if h.charged != nil && h.charged.group == l.Group && (h.leaving == nil || h.leaving.planned == nil) &&
-			u.item.Before(&queue.Item{Key: h.key(), Priority: l.priorityOf(h), Submitted: h.Submitted}) {
+			l.Before(&u.item, &queue.Item{Key: h.key(), Priority: l.priorityOf(h), Submitted: h.Submitted}) {
 			behind = append(behind, h.charged)
 			s.planner.PlanRelease(l.Group, &h.charged.Charge)
 		}
@@ -361,7 +361,7 @@ func (s *Scheduler) checkClaimsOf(l *queueState, now time.Time) {
 	}
 	claimed := slices.Clone(l.claimed)
 	slices.SortFunc(claimed, func(a, b *claim) int {
-		if a.unit.item.Before(&b.unit.item) {
+		if l.Before(&a.unit.item, &b.unit.item) {
 			return 1
 		}
 		return -1

@@ -31,7 +31,7 @@ func TestACauseThatIsNoLongerTrueIsReplacedAfterHalfASecond(t *testing.T) {
 	jobs := func(cpu, n string) map[string]string { return map[string]string{"cpu": cpu, quota.JobsResource: n} }
 	for _, test := range []struct {
 		name     string
-		policy   queue.Policy
+		policy   *queue.Policy
 		before   func(w *world)
 		asks     string
 		shows    wellknown.Reason

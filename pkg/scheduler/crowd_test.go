@@ -39,7 +39,7 @@ type crowdOf struct {
 	// full is what has room for the running units alone: each leaf, the root, or
 	// nothing.
 	full   string
-	policy queue.Policy
+	policy *queue.Policy
 }
 
 // The values of crowdOf.full.
@@ -153,7 +153,7 @@ func (c *crowd) endOne() {
 // However many wait, and for however many different things, the end of a unit has one
 // shape tried for each that gets room, and one that finds there is none left.
 func TestTheEndOfAUnitCostsTheSameHoweverManyWait(t *testing.T) {
-	for _, policy := range []queue.Policy{queue.Priority, queue.RoundRobin, queue.Block} {
+	for _, policy := range []*queue.Policy{queue.Priority, queue.RoundRobin, queue.Block} {
 		for _, of := range []crowdOf{
 			{waiting: 100, leaves: 10, shapes: 1, full: eachLeaf},
 			{waiting: 100, leaves: 1, shapes: 100, full: eachLeaf},

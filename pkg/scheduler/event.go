@@ -163,7 +163,7 @@ type QueueChanged struct {
 	// Queue is the name of the Queue.
 	Queue string
 	// Policy is the policy of the queue. If empty, the default policy applies.
-	Policy queue.Policy
+	Policy *queue.Policy
 	// Rank orders queues that compete for the same room. The greater goes first.
 	Rank int32
 	// MaxPriority caps the priority of the units of the queue.

@@ -126,7 +126,7 @@ func TestAfterARestartAUnitIsReportedAgainOnlyWhereItWaitsInAnotherGroup(t *test
 }
 
 func TestWhatCanNeverFitIsSaidAtOnceAndBlocksNobody(t *testing.T) {
-	for _, policy := range []queue.Policy{queue.RoundRobin, queue.Priority, queue.Block} {
+	for _, policy := range queue.Policies() {
 		w := newWorld(t, scheduler.Options{Policy: policy}, leaf("root", cpu("4"), "a"))
 		w.submit("a/impossible", cpu("5"), priority(9))
 		w.submit("a/possible", cpu("4"))

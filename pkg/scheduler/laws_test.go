@@ -124,7 +124,7 @@ func commonPath(a, b string) string {
 func TestPropertyTheLawsOfReclaim(t *testing.T) {
 	worlds, reclaims := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld(t, scheduler.Options{Policy: rapid.SampledFrom([]queue.Policy{queue.RoundRobin, queue.Priority, queue.Block}).Draw(t, "policy"),
+		w := newWorld(t, scheduler.Options{Policy: rapid.SampledFrom(queue.Policies()).Draw(t, "policy"),
 			MinRunTime: time.Duration(rapid.SampledFrom([]int{0, 0, 20}).Draw(t, "min run time")) * time.Second}, drawBorrowers(t))
 		w.treeOpts.Reclaim, w.exact, w.unproven = true, false, true // other tests prove the invariants
 		w.plant(w.root)

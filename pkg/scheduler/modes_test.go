@@ -105,7 +105,7 @@ func releases(plan scheduler.Plan) (keys []string) {
 // Room is freed while a refusal of the unit is being written: neither the write nor
 // its outcome may hide that.
 func TestRoomFreedWhileAWriteIsUnderWayIsNotLost(t *testing.T) {
-	for _, policy := range []queue.Policy{queue.RoundRobin, queue.Priority, queue.Block} {
+	for _, policy := range queue.Policies() {
 		w := newWorld(t, scheduler.Options{Policy: policy}, leaf("root", cpu("4"), "a"))
 		w.submit("a/one", cpu("4"))
 		w.settle()
@@ -127,7 +127,7 @@ func TestRoomFreedWhileAWriteIsUnderWayIsNotLost(t *testing.T) {
 }
 
 func TestEqualPriorityKeepsSubmissionOrderAcrossRestartAndRequeue(t *testing.T) {
-	for _, policy := range []queue.Policy{queue.RoundRobin, queue.Priority, queue.Block} {
+	for _, policy := range queue.Policies() {
 		w := newWorld(t, scheduler.Options{Policy: policy}, leaf("root", cpu("1"), "a"))
 		for _, key := range []string{"a/1", "a/2", "a/3"} {
 			w.submit(key, cpu("1"))
@@ -207,7 +207,7 @@ func TestAQueueCapsThePriorityOfItsUnits(t *testing.T) {
 }
 
 func TestAnImpossibleUnitNeverBlocksAPossibleOneWhateverMakesItImpossible(t *testing.T) {
-	for _, policy := range []queue.Policy{queue.RoundRobin, queue.Priority, queue.Block} {
+	for _, policy := range queue.Policies() {
 		root := owning("root", nil, cpu("8"), owning("a", cpu("2"), cpu("4")))
 		w := newWorld(t, scheduler.Options{Policy: policy}, root)
 		w.submit("a/above-max", cpu("5"), priority(9))

@@ -86,7 +86,7 @@ func namesWorld(t *rapid.T) *world {
 		leaf("lent", cpu("6"), "ns-green", "ns-blue"),
 	}
 	root.Children[0].Min, root.Children[1].Min = quantities(cpu("2")), quantities(cpu("4"))
-	w := newWorld(t, scheduler.Options{Policy: rapid.SampledFrom([]queue.Policy{queue.Block, queue.Block, queue.RoundRobin, queue.Priority}).Draw(t, "policy")}, root)
+	w := newWorld(t, scheduler.Options{Policy: rapid.SampledFrom([]*queue.Policy{queue.Block, queue.Block, queue.RoundRobin, queue.Priority}).Draw(t, "policy")}, root)
 	w.exact = false // pods exceed what was admitted
 	w.treeOpts.PauseBorrowing = true
 	w.plant(root)

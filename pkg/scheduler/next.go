@@ -202,11 +202,11 @@ func (s *Scheduler) watchFronts(now time.Time) (changed bool) {
 	}
 	// All new reservations come before the end of others, so that no room becomes free in between.
 	for _, l := range queues {
-		changed = l.Policy == queue.Block && s.reserveForFront(l) || changed
+		changed = l.Policy.FrontOnly && s.reserveForFront(l) || changed
 	}
 	for _, l := range queues {
-		changed = l.Policy == queue.Block && s.unreserveBehindFront(l) || changed
-		changed = l.Policy == queue.Block && s.giveUpBehindFront(l, now) || changed
+		changed = l.Policy.FrontOnly && s.unreserveBehindFront(l) || changed
+		changed = l.Policy.FrontOnly && s.giveUpBehindFront(l, now) || changed
 		var front *unit
 		if item := l.Front(); item != nil {
 			front = s.units[item.Key]

@@ -26,7 +26,7 @@ import (
 type namespaces struct {
 	core    *scheduler.Scheduler
 	names   *resources.Names
-	policy  queue.Policy
+	policy  *queue.Policy
 	backend *resourcequota.Backend
 	now     time.Time
 	version uint64
@@ -37,7 +37,7 @@ type namespaces struct {
 	reported map[string]wellknown.Reason
 }
 
-func newNamespaces(policy queue.Policy) *namespaces {
+func newNamespaces(policy *queue.Policy) *namespaces {
 	names := resources.NewNames()
 	n := &namespaces{policy: policy, core: scheduler.New(scheduler.Options{Policy: policy}), names: names, backend: resourcequota.New(names),
 		now: time.Unix(1e9, 0), units: map[string]*scheduler.Unit{}, quotas: map[string]*corev1.ResourceQuota{},
@@ -228,7 +228,7 @@ func TestAQueueIsThereAsLongAsItsNamespaceHasAQuotaOrAUnit(t *testing.T) {
 // nothing that fits waits.
 func TestPropertyNothingThatFitsWaitsWhateverTheQuotasAndPodsDo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		n := newNamespaces(rapid.SampledFrom([]queue.Policy{queue.RoundRobin, queue.Priority, queue.Block}).Draw(t, "policy"))
+		n := newNamespaces(rapid.SampledFrom(queue.Policies()).Draw(t, "policy"))
 		space := rapid.SampledFrom([]string{"a", "b"})
 		small := rapid.IntRange(0, 4)
 		names := 0

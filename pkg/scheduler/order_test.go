@@ -30,7 +30,7 @@ func TestPropertyOrderBetweenGroups(t *testing.T) {
 		for _, group := range w.tree.Groups() {
 			w.configure(scheduler.QueueChanged{
 				Queue: group.Queue(), Rank: int32(rapid.IntRange(0, 1).Draw(t, "rank")),
-				Policy:      rapid.SampledFrom([]queue.Policy{queue.Priority, queue.Priority, queue.Block}).Draw(t, "policy"),
+				Policy:      rapid.SampledFrom([]*queue.Policy{queue.Priority, queue.Priority, queue.Block}).Draw(t, "policy"),
 				MaxPriority: scheduler.Cap{Set: rapid.Bool().Draw(t, "capped")},
 			})
 		}
@@ -67,7 +67,7 @@ func TestPropertyBorrowingIsPausedForWhoIsOwed(t *testing.T) {
 		if rapid.Bool().Draw(t, "deep tree") {
 			root = drawDeep(t)
 		}
-		w := newWorld(t, scheduler.Options{Policy: rapid.SampledFrom([]queue.Policy{queue.Priority, queue.RoundRobin, queue.Block}).Draw(t, "policy")}, root)
+		w := newWorld(t, scheduler.Options{Policy: rapid.SampledFrom([]*queue.Policy{queue.Priority, queue.RoundRobin, queue.Block}).Draw(t, "policy")}, root)
 		w.treeOpts.PauseBorrowing = true
 		w.plant(root)
 		for step := range rapid.IntRange(2, 15).Draw(t, "steps") {

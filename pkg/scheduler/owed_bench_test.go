@@ -16,7 +16,7 @@ import (
 
 // creditors returns a core in which units wait for what they are owed: one unit has borrowed half of the
 // cluster, and the rest runs units of one cpu each. No two units request the same memory.
-func creditors(t testing.TB, waiting, leaves int, policy queue.Policy) *crowd {
+func creditors(t testing.TB, waiting, leaves int, policy *queue.Policy) *crowd {
 	t.Helper()
 	c := &crowd{crowdOf: crowdOf{waiting: waiting, leaves: leaves, shapes: waiting, policy: policy}, names: resources.NewNames()}
 	request := func(cpu, memory int) quota.Demand {
@@ -60,7 +60,7 @@ func creditors(t testing.TB, waiting, leaves int, policy queue.Policy) *crowd {
 func BenchmarkReleaseOwed(b *testing.B) {
 	for _, of := range []struct {
 		waiting, leaves int
-		policy          queue.Policy
+		policy          *queue.Policy
 	}{
 		{10, 10, queue.RoundRobin},
 		{1000, 1, queue.RoundRobin},

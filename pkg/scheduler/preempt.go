@@ -115,7 +115,7 @@ func (s *Scheduler) makeRoom(l *queueState, u *unit, refusal *quota.Refusal, now
 		victim := s.units[v.Key]
 		s.evictFor(victim, u, whyEvicted(victim, u, v.Reclaimed), now)
 	}
-	if slices.ContainsFunc(l.claimed, func(c *claim) bool { return u.item.Before(&c.unit.item) }) {
+	if slices.ContainsFunc(l.claimed, func(c *claim) bool { return l.Before(&u.item, &c.unit.item) }) {
 		s.checkClaimsOf(l, now) // it may use what is kept for units behind it
 	}
 }

@@ -20,7 +20,7 @@ import (
 func TestPropertyEvictionsLeadToStartsAndEnd(t *testing.T) {
 	evictions, reclaims := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld(t, scheduler.Options{Policy: rapid.SampledFrom([]queue.Policy{queue.RoundRobin, queue.Priority, queue.Block}).Draw(t, "policy"),
+		w := newWorld(t, scheduler.Options{Policy: rapid.SampledFrom(queue.Policies()).Draw(t, "policy"),
 			EvictionTimeout: 24 * time.Hour,
 			MinRunTime:      time.Duration(rapid.IntRange(0, 30).Draw(t, "min run time")) * time.Second}, drawBorrowers(t))
 		w.treeOpts.Reclaim = rapid.IntRange(0, 4).Draw(t, "reclaim") > 0
@@ -62,7 +62,7 @@ func TestPropertyEvictionsLeadToStartsAndEnd(t *testing.T) {
 // be evicted.
 func TestPropertyNobodyWaitsForWhomRoomCouldBeMade(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld(t, scheduler.Options{Policy: rapid.SampledFrom([]queue.Policy{queue.RoundRobin, queue.Priority}).Draw(t, "policy"),
+		w := newWorld(t, scheduler.Options{Policy: rapid.SampledFrom([]*queue.Policy{queue.RoundRobin, queue.Priority}).Draw(t, "policy"),
 			MinRunTime: time.Duration(rapid.SampledFrom([]int{0, 30}).Draw(t, "min run time")) * time.Second}, drawBorrowers(t))
 		w.treeOpts.Reclaim = rapid.Bool().Draw(t, "reclaim")
 		w.plant(w.root)

@@ -25,14 +25,14 @@ import (
 // constant limits the API objects alone never exceed one. What must not run, or
 // not for so long, is evicted, and nothing else is.
 func TestPropertyChargedIsUsed(t *testing.T) {
-	for _, policy := range []queue.Policy{queue.RoundRobin, queue.Priority, queue.Block} {
-		t.Run(string(policy), func(t *testing.T) {
+	for _, policy := range queue.Policies() {
+		t.Run(policy.Name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) { randomLife(t, policy) })
 		})
 	}
 }
 
-func randomLife(t *rapid.T, policy queue.Policy) {
+func randomLife(t *rapid.T, policy *queue.Policy) {
 	changing := rapid.Bool().Draw(t, "quota changes")
 	draw := drawTree
 	switch rapid.IntRange(0, 2).Draw(t, "kind of tree") {
@@ -126,7 +126,7 @@ func randomLife(t *rapid.T, policy queue.Policy) {
 		"configure": func(t *rapid.T) {
 			w.configure(scheduler.QueueChanged{
 				Queue:  rapid.SampledFrom(w.queues()).Draw(t, "queue"),
-				Policy: rapid.SampledFrom([]queue.Policy{"", queue.RoundRobin, queue.Priority, queue.Block}).Draw(t, "policy"),
+				Policy: rapid.SampledFrom([]*queue.Policy{nil, queue.RoundRobin, queue.Priority, queue.Block}).Draw(t, "policy"),
 				Rank:   int32(rapid.IntRange(0, 2).Draw(t, "rank")),
 				Checks: w.drawChecks(t, checked),
 				PodsReady: scheduler.PodsReady{Timeout: time.Duration(max(rapid.IntRange(-60, 60).Draw(t, "pods ready timeout"), 0)) * time.Second,
@@ -487,7 +487,7 @@ func expectReservationsJustified(t *rapid.T, w *world, o *oracle.Tree, justified
 	}
 }
 
-func (w *world) policyOf(set scheduler.QueueChanged) queue.Policy {
+func (w *world) policyOf(set scheduler.QueueChanged) *queue.Policy {
 	if set.Policy != "" {
 		return set.Policy
 	}

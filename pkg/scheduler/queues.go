@@ -64,7 +64,7 @@ func (s *Scheduler) addQueues(groups ...quota.Group) {
 }
 
 func (e QueueChanged) apply(s *Scheduler, now time.Time) {
-	if e.Policy == "" {
+	if e.Policy == nil {
 		e.Policy = s.defaultPolicy
 	}
 	if e == (QueueChanged{Queue: e.Queue, Policy: s.defaultPolicy}) {

@@ -6,7 +6,6 @@ import (
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/backoff"
-	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota"
 )
 
@@ -50,7 +49,7 @@ func (u *unit) refusalShared(now time.Time, shared sharedRefusals) *quota.Refusa
 	if l.blocks() {
 		return shared.of(l, isBlocked, l.blocked)
 	}
-	if front := l.Front(); l.Policy == queue.Block && front != nil && front != &u.item {
+	if front := l.Front(); l.Policy.FrontOnly && front != nil && front != &u.item {
 		return shared.of(l, isBehind, u.notAtFront)
 	}
 	return shape.Refusal()
@@ -86,7 +85,7 @@ func (s sharedRefusals) of(l *queueState, which int, compose func() *quota.Refus
 // unit may not be allowed to read the other, and the name would be wrong as soon as the other is gone.
 func (u *unit) notAtFront() *quota.Refusal {
 	return &quota.Refusal{Reason: wellknown.ReasonNotAtFront,
-		Sentence: fmt.Sprintf("another unit is ahead in queue %s, and policy Block admits only the front unit", u.queue.name)}
+		Sentence: fmt.Sprintf("another unit is ahead in queue %s, and policy %s admits only the front unit", u.queue.name, u.queue.Policy)}
 }
 
 // currentRefusal is like refusal, but checks again what a parked shape lacks, so that the message is true
@@ -126,7 +125,7 @@ func (s *Scheduler) isOutdated(u *unit, now time.Time) bool {
 	case wellknown.ReasonWaitingForPods:
 		return l == nil || !l.blocks()
 	case wellknown.ReasonNotAtFront:
-		return l == nil || l.Policy != queue.Block || u.item.Shape() == nil || l.Front() == &u.item
+		return l == nil || !l.Policy.FrontOnly || u.item.Shape() == nil || l.Front() == &u.item
 	case wellknown.ReasonQuotaExceeded, wellknown.ReasonMaxJobs, wellknown.ReasonBorrowingPaused,
 		wellknown.ReasonExceedsMaxQuota, wellknown.ReasonExceedsMinQuota:
 		if l == nil || u.item.Shape() == nil { // it is not even tried, and not because of what it lacks

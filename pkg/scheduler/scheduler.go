@@ -15,7 +15,7 @@ import (
 // Options of a Scheduler.
 type Options struct {
 	// Policy is the policy of queues for which QueueChanged sets none; RoundRobin if empty.
-	Policy queue.Policy
+	Policy *queue.Policy
 	// Backoff is the backoff of policy RoundRobin. If zero, the default applies.
 	Backoff queue.Backoff
 	// Requeues is how long units wait whose jobs stop again and again because of their owners. If zero,
@@ -37,7 +37,7 @@ type Options struct {
 
 // Scheduler is the core. The package comment describes it.
 type Scheduler struct {
-	defaultPolicy queue.Policy
+	defaultPolicy *queue.Policy
 	backoff       queue.Backoff
 	requeues      backoff.Policy
 	checkRetries  backoff.Policy
@@ -72,7 +72,7 @@ type Scheduler struct {
 	tournament *tournament
 	// order lists the queues in the order of the groups of the backend.
 	order []*queueState
-	// frontsToCheck are the queues with policy Block that may have another unit in front.
+	// frontsToCheck are the queues whose policy tries only the front and that may have another unit in front.
 	frontsToCheck []*queueState
 	// freed are the spaces that may have more room than when they were last processed, in the order
 	// in which they were freed.
@@ -101,8 +101,8 @@ type Scheduler struct {
 
 // New returns a core without units and without quota.
 func New(opts Options) *Scheduler {
-	if opts.Policy == "" {
-		opts.Policy = queue.RoundRobin
+	if opts.Policy == nil {
+		opts.Policy = queue.Policies()[0]
 	}
 	if opts.Backoff == (queue.Backoff{}) {
 		opts.Backoff = queue.DefaultBackoff()

@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -70,7 +71,7 @@ func TestOrderIsPriorityThenSubmissionThenName(t *testing.T) {
 
 func TestARefusedUnitInRoundRobinLetsThoseBehindItGoFirstMeanwhile(t *testing.T) {
 	for _, c := range []struct {
-		policy queue.Policy
+		policy *queue.Policy
 		want   string
 	}{{queue.RoundRobin, "a/behind"}, {queue.Priority, "a/front"}} {
 		w := newWorld(t, scheduler.Options{Policy: c.policy}, leaf("root", cpu("2"), "a"))
@@ -112,6 +113,31 @@ func TestRoomThatNobodyElseCanUseGoesToAUnitInBackoffAtOnce(t *testing.T) {
 	w.finish("a/running")
 	w.settle() // no time has passed
 	expectReleased(t, w, "a/waiting")
+}
+
+// The policy is that of docs/development/adding-a-policy.md.
+func TestAPolicyThatIsAddedDecidesTheOrder(t *testing.T) {
+	oldestFirst := &queue.Policy{Name: "OldestFirst", Before: (*queue.Item).Older, FrontOnly: true}
+	w := newWorld(t, scheduler.Options{Policy: oldestFirst}, leaf("root", cpu("4"), "a"))
+	w.submit("a/running", cpu("2"))
+	w.settle()
+	w.submit("a/oldest", cpu("4"))
+	w.after(time.Second)
+	w.submit("a/greater-priority", cpu("1"), priority(9))
+	w.after(time.Minute)
+	expectReleased(t, w, "a/running")
+	if found := w.writes("a/greater-priority", scheduler.Explain); len(found) != 1 || !strings.Contains(found[0].Message, "OldestFirst") {
+		t.Fatalf("want the policy in the message, got %+v", found)
+	}
+	w.finish("a/running")
+	w.settle()
+	expectReleased(t, w, "a/running", "a/oldest")
+	w.configure(scheduler.QueueChanged{Queue: "root", Policy: queue.Priority})
+	w.submit("a/older", cpu("4"))
+	w.after(time.Second)
+	w.finish("a/oldest")
+	w.settle()
+	expectReleased(t, w, "a/running", "a/oldest", "a/greater-priority")
 }
 
 func TestInBlockNothingPassesTheFrontAndDeletingItUnblocks(t *testing.T) {

@@ -183,7 +183,7 @@ func (s *Scheduler) activate(l *queueState) {
 	if !l.blocks() {
 		l.tried = l.Next()
 	}
-	if l.Policy == queue.Block && !l.checkFront {
+	if l.Policy.FrontOnly && !l.checkFront {
 		l.checkFront = true
 		s.frontsToCheck = append(s.frontsToCheck, l)
 	}

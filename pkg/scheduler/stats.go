@@ -15,7 +15,7 @@ import (
 type QueueStats struct {
 	// Name is the name of the Queue, and Quota the path of its group.
 	Name, Quota string
-	Policy      queue.Policy
+	Policy      *queue.Policy
 	// Pending, Reserved, Dequeued and Running are numbers of units.
 	Pending, Reserved, Dequeued, Running int
 	// Stopped is whether an administrator has stopped the queue.

@@ -32,7 +32,7 @@ type View struct {
 	// Checks are the names of the admission checks that exist.
 	Checks []string
 	// DefaultPolicy is the policy of queues that set none.
-	DefaultPolicy queue.Policy
+	DefaultPolicy *queue.Policy
 }
 
 // QueueView is a queue in a View.

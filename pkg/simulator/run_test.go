@@ -68,7 +68,7 @@ func TestEachPolicyReleasesInItsOwnOrder(t *testing.T) {
 	backoff := []simulator.Job{job("first", 0, 1.5, 4), priority(5, job("high", 1, 10, 4)), job("low", 1.5, 10, 3)}
 	for _, c := range []struct {
 		name   string
-		policy queue.Policy
+		policy *queue.Policy
 		jobs   []simulator.Job
 		want   string
 	}{
@@ -244,7 +244,7 @@ func crowd(r *rand.Rand) []simulator.Job {
 }
 
 func TestTheSameScenarioGivesTheSameOutcomesInWhateverOrderItsJobsAre(t *testing.T) {
-	for _, policy := range []queue.Policy{queue.RoundRobin, queue.Block, queue.Priority} {
+	for _, policy := range []*queue.Policy{queue.RoundRobin, queue.Block, queue.Priority} {
 		for _, pause := range []bool{false, true} {
 			for seed := range uint64(10) {
 				random := rand.New(rand.NewPCG(seed, 1))
@@ -264,7 +264,7 @@ func TestTheSameScenarioGivesTheSameOutcomesInWhateverOrderItsJobsAre(t *testing
 }
 
 // outcomes by the names of jobs.
-func outcomes(t *testing.T, jobs []simulator.Job, policy queue.Policy, pause bool) map[string]simulator.Outcome {
+func outcomes(t *testing.T, jobs []simulator.Job, policy *queue.Policy, pause bool) map[string]simulator.Outcome {
 	t.Helper()
 	return outcomesOf(t, simulator.Scenario{Jobs: jobs, Tree: twoLeaves(), Options: tree.Options{PauseBorrowing: pause}, Core: scheduler.Options{Policy: policy}})
 }

@@ -20,7 +20,7 @@ func crowd(t failer) *cluster {
 
 // turnover is a cluster with 1,000 nodes of quota and 104,976 units. All units of a parent compete: it is full, with 2 units
 // of each leaf, which may have 4. Root is the max of the root, which may be empty.
-func turnover(t failer, policy queue.Policy, root string) *cluster {
+func turnover(t failer, policy *queue.Policy, root string) *cluster {
 	return full(t, policy, scale{parents: 27, leaves: 36, perLeaf: 108, root: root, parent: "72", min: "1", max: "4", cpu: func(int) int { return 1000 }})
 }
 
@@ -32,7 +32,7 @@ type scale struct {
 	cpu                      func(unit int) int
 }
 
-func full(t failer, policy queue.Policy, s scale) *cluster {
+func full(t failer, policy *queue.Policy, s scale) *cluster {
 	root := tree.Node{Name: "root"}
 	if s.root != "" {
 		root.Max = amounts("cpu", s.root)

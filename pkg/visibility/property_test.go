@@ -108,8 +108,8 @@ func TestPropertyWhatWouldAdmitAUnitAdmitsIt(t *testing.T) {
 				amount(5).Draw(rt, "cpu") * 1000, amount(4).Draw(rt, "gpu"),
 				int32(rapid.IntRange(0, 2).Draw(rt, "priority")), rapid.IntRange(0, 5).Draw(rt, "preemptible") > 0})
 		}
-		policies := []queue.Policy{queue.RoundRobin, queue.Priority, queue.Block}
-		var chosen []queue.Policy
+		policies := queue.Policies()
+		var chosen []*queue.Policy
 		for range namespaces {
 			chosen = append(chosen, rapid.SampledFrom(policies).Draw(rt, "policy"))
 		}

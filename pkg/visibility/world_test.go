@@ -307,13 +307,13 @@ func TestWhatAUnitLacksIsMoreIfTheLimitIsExceeded(t *testing.T) {
 // them gets anything.
 func TestTheLastOfManyUnitsIsAdmittedByARaiseForAllThatCompete(t *testing.T) {
 	for _, c := range []struct {
-		policy     queue.Policy
+		policy     *queue.Policy
 		root, want string
 	}{
 		{queue.RoundRobin, "", ""},
 		{queue.Block, "1944", ", and max of cpu in quota root from 1944 to 2120"},
 	} {
-		t.Run(string(c.policy), func(t *testing.T) {
+		t.Run(c.policy.Name, func(t *testing.T) {
 			cl := turnover(t, c.policy, c.root)
 			answer := cl.why("team3-20/unit-107", everything())
 			want := "RaiseQuota: an administrator raises max of cpu in quota root/department3/team3-20 from 4 to 108, and max of cpu in quota root/department3 from 72 to 248" +

@@ -29,7 +29,7 @@ var philly = sync.OnceValues(func() (*trace.Trace, error) {
 	return trace.Open("philly.csv.gz", trace.Options{GPUResource: gpu})
 })
 
-func phillyScenario(t testing.TB, kind quotatree.Kind, size int64, policy queue.Policy, pause bool) simulator.Scenario {
+func phillyScenario(t testing.TB, kind quotatree.Kind, size int64, policy *queue.Policy, pause bool) simulator.Scenario {
 	t.Helper()
 	played, err := philly()
 	if err != nil {
@@ -48,7 +48,7 @@ func phillyScenario(t testing.TB, kind quotatree.Kind, size int64, policy queue.
 var phillyRows = []struct {
 	kind   quotatree.Kind
 	gpus   int64
-	policy queue.Policy
+	policy *queue.Policy
 	pause  bool
 	// mean and p90 are in hours, as in the table.
 	mean, p90 string

@@ -53,7 +53,7 @@ type Options struct {
 
 	// The parsed values of the settings below.
 	Oversell resources.Rate
-	Policy   queue.Policy
+	Policy   *queue.Policy
 	backend  quotaBackend
 
 	oversellRate, policyName, backendName string
@@ -65,7 +65,7 @@ func New() *Options {
 	return &Options{
 		Workers: 32, StatusInterval: controller.PublishInterval, Backoff: queue.DefaultBackoff(), Policy: queue.RoundRobin, backend: backends()[0],
 		Reclaim: true, PauseBorrowing: true, UnrenewedUnitTimeout: 24 * time.Hour, Webhook: webhook.DefaultSettings(),
-		oversellRate: "1.0", policyName: string(queue.RoundRobin), backendName: backends()[0].name,
+		oversellRate: "1.0", policyName: queue.RoundRobin.Name, backendName: backends()[0].name,
 	}
 }
 
@@ -121,7 +121,7 @@ func (o *Options) addQuotaFlags(fs *pflag.FlagSet) {
 
 func (o *Options) addOrderFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.policyName, "policy", o.policyName,
-		"Policy of the Queues that set no policy of their own: "+strings.Join(policyNames(), ", ")+".")
+		"Policy of the Queues that set no policy of their own: "+strings.Join(queue.PolicyNames(), ", ")+".")
 	fs.DurationVar(&o.Backoff.Initial, "backoff-initial", o.Backoff.Initial,
 		"Time for which a refused unit lets other units go first, with policy RoundRobin. It doubles with each refusal.")
 	fs.DurationVar(&o.Backoff.Max, "backoff-max", o.Backoff.Max,

@@ -61,7 +61,7 @@ func TestPolicyByEnvironment(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		env  []string
-		want queue.Policy
+		want *queue.Policy
 	}{
 		{"nothing set means RoundRobin", nil, queue.RoundRobin},
 		{"StrictPriority means Block", []string{"StrictPriority=true"}, queue.Block},

@@ -14,26 +14,12 @@ const (
 	envStrictConsistency = "StrictConsistency"
 )
 
-func policies() []queue.Policy {
-	return []queue.Policy{queue.RoundRobin, queue.Priority, queue.Block}
-}
-
-func policyNames() []string {
-	var names []string
-	for _, policy := range policies() {
-		names = append(names, string(policy))
-	}
-	return names
-}
-
 func (o *Options) checkPolicy() error {
-	for _, policy := range policies() {
-		if o.policyName == string(policy) {
-			o.Policy = policy
-			return nil
-		}
+	o.Policy = queue.PolicyNamed(o.policyName)
+	if o.Policy == nil {
+		return fmt.Errorf("unknown policy %q; known policies: %s", o.policyName, strings.Join(queue.PolicyNames(), ", "))
 	}
-	return fmt.Errorf("unknown policy %q; known policies: %s", o.policyName, strings.Join(policyNames(), ", "))
+	return nil
 }
 
 // policyOf returns the policy that the two historical variables select. Both together select
@@ -49,11 +35,11 @@ func policyOf(lookup func(string) string) (string, error) {
 	}
 	switch {
 	case strictPriority:
-		return string(queue.Block), nil
+		return queue.Block.Name, nil
 	case strictConsistency:
-		return string(queue.Priority), nil
+		return queue.Priority.Name, nil
 	default:
-		return string(queue.RoundRobin), nil
+		return queue.RoundRobin.Name, nil
 	}
 }
 

@@ -87,8 +87,8 @@ func Simulate(t Trial, now time.Time) (*Simulation, error) {
 		checks[settings.Queue], settings.Checks = t.Queues[i].Spec.AdmissionChecks, scheduler.ChecksOf(nil)
 		settings.PodsReady = scheduler.PodsReady{}
 		s.Queues = append(s.Queues, settings)
-		if policy := t.Queues[i].Status.Policy; settings.Policy == "" && policy != "" {
-			s.Queues[i].Policy = queue.Policy(policy)
+		if policy := t.Queues[i].Status.Policy; settings.Policy == nil {
+			s.Queues[i].Policy = queue.PolicyNamed(string(policy))
 		}
 	}
 	read := controller.UnitReader(names)

@@ -71,7 +71,7 @@ func (e *element) texts(class string) []string {
 }
 
 // paper on a trace of so many tenants, the first of which uses the most.
-func paper(t *testing.T, tenants int, policies ...queue.Policy) *report.Paper {
+func paper(t *testing.T, tenants int, policies ...*queue.Policy) *report.Paper {
 	t.Helper()
 	var jobs []simulator.Job
 	for i := range 200 {
@@ -87,7 +87,7 @@ func paper(t *testing.T, tenants int, policies ...queue.Policy) *report.Paper {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.Reports = append(p.Reports, report.Of(&s, result, report.Options{Name: string(policy), Resource: gpu}))
+		p.Reports = append(p.Reports, report.Of(&s, result, report.Options{Name: policy.Name, Resource: gpu}))
 	}
 	return p
 }
@@ -129,13 +129,13 @@ func series(panel element) []string {
 }
 
 func TestAPictureHasItsPanelsAndSeries(t *testing.T) {
-	all := []queue.Policy{queue.RoundRobin, queue.Block, queue.Priority}
+	all := []*queue.Policy{queue.RoundRobin, queue.Block, queue.Priority}
 	three := []string{"tenant-00", "tenant-01", "tenant-02"}
 	six := append(slices.Clone(three), "tenant-03", "tenant-04", "tenant-05")
 	for _, c := range []struct {
 		name     string
 		tenants  int
-		policies []queue.Policy
+		policies []*queue.Policy
 		want     map[string][]string
 	}{
 		{"one policy: waits by tenant", 3, all[:1], map[string][]string{

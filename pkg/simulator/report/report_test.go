@@ -46,14 +46,14 @@ func root(max string, children ...tree.Node) tree.Node {
 
 func of(t *testing.T, s simulator.Scenario) *report.Report {
 	t.Helper()
-	if s.Core.Policy == "" {
+	if s.Core.Policy == nil {
 		s.Core = scheduler.Options{Policy: queue.Block}
 	}
 	result, err := simulator.Run(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return report.Of(&s, result, report.Options{Name: string(s.Core.Policy), Resource: gpu})
+	return report.Of(&s, result, report.Options{Name: s.Core.Policy.Name, Resource: gpu})
 }
 
 func hours(h float64) report.Seconds { return report.Seconds(h * float64(time.Hour)) }
@@ -269,7 +269,7 @@ func papers(t *testing.T) *report.Paper {
 		Trace: report.Trace{File: "jobs.csv", Jobs: 4, Tenants: 2, Start: &start, Span: hours(1), Resources: []string{gpu}, Skipped: []string{"7 skipped: canceled"}, Renamed: []string{}},
 		Tree:  report.Tree{Source: "tree.yaml", Max: []string{gpu + " 2"}, OversellRate: "1"},
 	}
-	for _, policy := range []queue.Policy{queue.RoundRobin, queue.Block} {
+	for _, policy := range []*queue.Policy{queue.RoundRobin, queue.Block} {
 		s := small()
 		s.Core = scheduler.Options{Policy: policy}
 		s.Tree.Children[0].Warnings = []string{"odd"}

@@ -1,0 +1,4 @@
+package queue
+
+// Block tries only the front item.
+var Block = &Policy{Name: "Block", Before: priorityFirst, FrontOnly: true}

@@ -1,0 +1,46 @@
+package queue
+
+import "slices"
+
+// Policy decides the order of a queue, which of its items may pass others, and when a refused item is tried again. A policy is
+// a file of this package. Policies are compared by identity.
+type Policy struct {
+	// Name is what Queues and flags call the policy.
+	Name string
+	// Before reports whether an item comes before another. It must be a total order that depends on the fields of the
+	// items alone.
+	Before func(a, b *Item) bool
+	// FrontOnly lets no item pass another: only the front item is tried.
+	FrontOnly bool
+	// Backoff makes a refused shape wait, longer each time, while others are tried before it. If none of them can use the
+	// room, the shape in backoff gets it.
+	Backoff bool
+}
+
+// Policies returns all policies. The first is the default.
+func Policies() []*Policy { return []*Policy{RoundRobin, Priority, Block} }
+
+// PolicyNames returns the names of all policies.
+func PolicyNames() []string {
+	var names []string
+	for _, p := range Policies() {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+// PolicyNamed returns the policy of the name; nil if there is none.
+func PolicyNamed(name string) *Policy {
+	if at := slices.IndexFunc(Policies(), func(p *Policy) bool { return p.Name == name }); at >= 0 {
+		return Policies()[at]
+	}
+	return nil
+}
+
+// String returns the name of the policy; "" of nil.
+func (p *Policy) String() string {
+	if p == nil {
+		return ""
+	}
+	return p.Name
+}
