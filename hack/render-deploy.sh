@@ -4,6 +4,8 @@
 # for those who apply manifests with kubectl. deploy/webhook/ has the policies, roles and programs
 # for Kubernetes 1.30 to 1.35, where a webhook holds the jobs.
 #
+# The chart is the one source: change it, and not deploy/. make verify compares both.
+#
 # It works on the tree that it is in, so hack/verify.sh can run it in a copy.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -131,7 +131,8 @@ type Doc struct {
 	Partial string
 	// Stops is the sign that a job has stopped after it was suspended by hand.
 	Stops string
-	// Gang is why the release does not ask kube-scheduler to start all pods together or none: what the
-	// tested version of the kind has for it.
+	// Gang is why the release does not ask kube-scheduler to start all pods together or none: the tested
+	// version of the kind has no field for it that may change while the job is suspended. If one gets such
+	// a field, the test of gangs in test/frameworks fails, and the release can set the field.
 	Gang string
 }

@@ -3,6 +3,10 @@
 //
 // An application is a driver and its executors; package spark computes their requests.
 // The state in its status describes its complete lifecycle.
+//
+// The release changes only suspend, because the operator starts an application again after any other
+// change of its spec. It waits until the state is SUSPENDED, at most 10 s: an application that is
+// released while the operator begins to suspend it can be lost.
 package sparkapplication
 
 import (

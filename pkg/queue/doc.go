@@ -10,7 +10,8 @@
 // is tried again. The order is total, and only a change of the unit itself alters it. Each policy has a file.
 //
 // Backoff belongs to the shape and not to the item, because all items of a shape would have been
-// refused in the same turn. Among them, the first stays first.
+// refused in the same turn. Among them, the first stays first. It orders one queue only: a queue whose
+// shapes all back off competes like any other.
 //
 // Invariants. An item is in exactly one shape. A shape with items is exactly one of ready, parked
 // and impossible. The cost of an operation is logarithmic in the number of items. Waking has this

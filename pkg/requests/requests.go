@@ -12,10 +12,14 @@
 //
 // Devices such as GPUs can be claimed instead of requested, and have types that a pod
 // selects by node labels. Webhooks can add containers to pods. Rules are the administrator's
-// rules for all of these.
+// rules for all of these. All names of a device count as one resource, because a quota limits only
+// what it names. They are mapped after the arithmetic of containers: the scheduler allocates devices
+// for each name apart. The type never comes from a node, so the charge is known before the release.
 //
 // The package also computes what else a ResourceQuota checks in a pod: the scopes that
-// the pod matches, and the containers that do not set a resource which it may require.
+// the pod matches, and the containers that do not set a resource which it may require. Units have
+// this whatever the backend is, because job-extensions does not know it, and so that a change of
+// the backend needs no new units.
 //
 // Invariants: no result for a job overflows; a sum or product that no quantity can hold is
 // an error that names the resource. Arguments are never changed.

@@ -59,7 +59,7 @@ func (s *story) expectNoFieldForGangs(name string) {
 			continue
 		}
 		if api := s.apiOfOperator(); api.AtLeast(firstWithGroups) {
-			s.t.Errorf("a held %s may get %s, and its operator is built with k8s.io/api %v, which has %s: see docs/decisions/0070-gangs-of-kubernetes.md", s.kind, path, api, f.field)
+			s.t.Errorf("a held %s may get %s, and its operator is built with k8s.io/api %v, which has %s: see docs/reference/kinds.md#gangs-of-kubernetes", s.kind, path, api, f.field)
 		}
 	}
 }

@@ -6,6 +6,9 @@
 // logs of the clusters of tests. Each cluster writes a list (Collect). After all tests, the union of
 // the lists must equal the granted rights (Compare).
 //
+// By default the chart grants the rights of all kinds and backends, because administrators change both with
+// kubectl edit.
+//
 // Only requests of the programs themselves count, identified by their user agent, because tests use
 // their ServiceAccounts too.
 package rights

@@ -1,4 +1,5 @@
-// Package testmode separates the tests of make test from those that only make test-all runs.
+// Package testmode separates the tests of make test from those that only make test-all runs. It uses the
+// short mode of Go. Build tags would hide the tests from go vet.
 package testmode
 
 import "testing"

@@ -9,3 +9,7 @@
 // +groupGoName=Scheduling
 // +kubebuilder:object:generate=true
 package v1alpha1
+
+// Columns of kubectl show fields that exist anyway. REQUESTS is spec.resource as JSON, because a shorter text would be
+// a copy that somebody must keep true. An absent phase means Enqueued, and the schema has this default so that field
+// selectors find new units.

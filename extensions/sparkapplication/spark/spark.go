@@ -7,6 +7,9 @@
 // the executors (memory.go has their sizes, pods.go the rest). Then the operator's
 // webhook adds to each pod what only fields can express (pods.go).
 //
+// The operator also computes figures for batch schedulers. They lack defaults of Spark, so they are not
+// used; TestTheOperatorCountsTheSame lists the differences.
+//
 // Settings in other places, such as a ConfigMap, are not visible here. Neither are
 // executors that a running application requests with sizes of their own.
 //

@@ -9,6 +9,10 @@
 // Go give the same bytes. The folder is written under another name, and renamed when it is
 // complete. An interrupted run leaves the earlier folder unchanged.
 //
+// The release is made here and not by steps of a CI service, so that anybody can make and compare it, and
+// a test can run every step. The plugin's manifest is for an index of krew of its own: the central
+// index refuses its name.
+//
 // "release push" pushes the images and the chart of such a folder to the registry that they were
 // made for.
 package main

@@ -7,5 +7,6 @@
 // is the most that can be in use at and below it while everybody else is idle.
 //
 // Invariants. The min of a leaf is the nominal quota of its ClusterQueue, and its max is the reach, summed over the
-// flavors. The max of a Cohort is its reach. So the tree is always valid, and nobody has less than before.
+// flavors, because kube-queue chooses no nodes. The max of a Cohort is its reach. So the tree is always valid, and
+// nobody has less than before.
 package kueue

@@ -3,7 +3,8 @@
 //
 // What waits, and why, is asked of kube-queue-controller with reviews. If it does not answer, a line on
 // the standard error says so, and the answer is computed from the objects that the caller may read. What is
-// shown is written by package render in either case.
+// shown is written by package render in either case. list reads objects, because -o json and -o name show
+// them. Changes are patches of jobs and Queues with the rights of the caller, never reviews.
 package command
 
 import (

@@ -1,5 +1,6 @@
 // Package convert is the command that converts the objects of another queue into those of kube-queue. It is a thin
-// shell of pkg/migration: it reads files, and prints objects and what has no equal.
+// shell of pkg/migration: it reads files, and prints objects and what has no equal. It has no client: kubectl
+// exports and applies, so the result can be reviewed and the command needs no rights.
 package convert
 
 import (

@@ -3,6 +3,10 @@
 //
 // Whoever reaches a port is a client, so each server has Limits. A client that cannot be served is the one that
 // has kept the server waiting longest.
+//
+// The API server decides who reads metrics, by a TokenReview and a SubjectAccessReview. The library for
+// this is larger than the controller. Profiles contain memory and authenticate nobody, so their address
+// must be of the loopback interface.
 package serving
 
 import (

@@ -15,5 +15,5 @@
 // over the file, which takes precedence over the default. Every given value is checked, even
 // if another one overrides it, and errors name the origin of the value. Every flag except
 // --config and --version has a field, and every field has a flag: Read fails for a program
-// that declares them otherwise.
+// that declares them otherwise. The file has no Go types, which would be a second list of the fields.
 package settings

@@ -19,6 +19,10 @@
 // behind or while pods have not been observed yet. The smaller one decides, so that the pods of a
 // released job fit.
 //
+// Objects other than pods do not count: what else operators create depends on their versions, and
+// remains when a job has ended. The limit is the lower one of spec and status, which the API server
+// checks pods against.
+//
 // Sums are exact and cannot overflow. A Backend is not safe for concurrent use.
 package resourcequota
 

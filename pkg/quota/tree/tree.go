@@ -2,14 +2,28 @@
 // everything at and below it.
 //
 // Terms. The max of a node is its limit. The guarantee of a node, which it lends while it is idle, is the
-// greater of its min and the sum of the guarantees of its children, and at most its max. A node that lists namespaces is a quota group, whether it has children or not. The limit
-// of a node is its max multiplied by the oversell rate. A chain is the node of a group and all its
-// ancestors up to the root.
+// greater of its min and the sum of the guarantees of its children, and at most its max. A node that
+// lists namespaces is a quota group, whether it has children or not. The limit of a node is its max
+// multiplied by the oversell rate. A chain is the node of a group and all its ancestors up to the root.
 //
 // Invariants. For every node and resource, used is the exact sum of the demands charged at and below
 // the node; it cannot overflow. A demand fits if at no node of its chain the sum of used and request
 // is above the limit, for the resources that it requests and that the limit names. A resource that
 // max does not name is unlimited, and none of a resource with max 0 may be used.
+//
+// A refusal reports one cause in a fixed order, so that equal states give equal reasons: that a unit can
+// never fit comes before that it does not fit now, and BorrowingPaused before missing room above the
+// group. The message names the node nearest to the job.
+//
+// A label that names no group of the namespace refuses the unit. If it were ignored, a typing error would
+// charge the job to another quota. A released unit whose namespace no longer belongs to a group stays
+// charged to the nearest remaining node of its path, because its pods still use the quota.
+//
+// A non-preemptible unit stays within its guarantee, and of other resources within what is not
+// guaranteed to children. Otherwise it could hold what others are guaranteed and never return it.
+//
+// Warnings ask a Cluster, and no decision depends on them. What a correct tree may have gets none:
+// administrators would learn to ignore them.
 //
 // A Tree is not safe for concurrent use. It is built once and its limits never change.
 package tree

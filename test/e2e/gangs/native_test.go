@@ -113,7 +113,7 @@ func expectPodGroup(t *testing.T, l *harness.Env, job string, pods int) {
 }
 
 // A release cannot make a Job a gang, because Kubernetes does not allow it. If it does one day, the
-// release can: see docs/decisions/0070-gangs-of-kubernetes.md.
+// release can: see docs/reference/kinds.md#gangs-of-kubernetes.
 func TestAHeldJobCannotBecomeAGangOfKubernetes(t *testing.T) {
 	l := suite.Env(t, "becoming")
 	suite.Both(t, enabled)

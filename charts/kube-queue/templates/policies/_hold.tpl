@@ -1,6 +1,6 @@
 {{/*
 The policy that holds the jobs of a kind, from the data in files/kinds.json. Paths have the
-form spec.runPolicy.suspend.
+form spec.runPolicy.suspend. The policy knows no flags: a job may be created before any program runs.
 */}}
 
 {{/* A field of the object, or of another root: object.spec.?runPolicy.?suspend. */}}

@@ -50,7 +50,10 @@
           && !object.metadata.?annotations[?'scheduling.x-k8s.io/suspend'].hasValue())))
 {{- end -}}
 
-{{/* The policy of the managed namespaces, and its binding. */}}
+{{/*
+The policy of the managed namespaces, and its binding. It marks and suspends a job in one step: the API server calls
+mutating policies in no defined order, and does not evaluate again one that did not match.
+*/}}
 {{- define "kube-queue.managedPolicy" -}}
 {{- $kinds := include "kube-queue.kinds" . | fromJsonArray -}}
 {{- $fenced := eq (include "kube-queue.fence" .) "deny" -}}

@@ -4,6 +4,8 @@
 // Only the oldest tree in namespace kube-system is used. If it is invalid, the last valid tree stays
 // in force. A ControllerRevision keeps it, so that this holds after a restart too. The status of the
 // tree reports this and shows how much of it is used.
+// Each tree is read as an unstructured object, and all its problems are reported at once. With a typed
+// client, one unreadable quantity would fail the list and hide every tree.
 package elasticquota
 
 import (
