@@ -15,8 +15,8 @@
 //   - The unit owns its requests and templates, so they never outlive it.
 //   - An entry of status.admissionChecks with podSetUpdates means that the request was created. If
 //     it no longer exists, somebody has deleted it.
-//   - Nothing that an owner can fix without a change of the unit's spec is Rejected, because a rejected
-//     unit is not tried again. It is Retry.
+//   - A mistake that the owner can fix without a change of the unit's spec is a Retry, because a
+//     rejected unit is not tried again.
 //   - A request that failed is final. It remains until the next request of the unit is created,
 //     because that one counts how many have failed in a row.
 package provisioning

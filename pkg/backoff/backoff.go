@@ -2,8 +2,8 @@
 // such as the writes after each change of a job. The first steps follow each other at once, so that
 // nobody notices who acts now and then. Whoever goes on waits longer with each step.
 //
-// What keeps a job from running without quota never waits: a waiting job that was resumed is suspended
-// again at once.
+// A step that keeps a job from running without quota never waits: a waiting job that was resumed is
+// suspended again at once.
 //
 // The package is pure: the time is an argument.
 package backoff

@@ -18,8 +18,8 @@
 //
 // The package also computes what else a ResourceQuota checks in a pod: the scopes that
 // the pod matches, and the containers that do not set a resource which it may require. Units have
-// this whatever the backend is, because job-extensions does not know it, and so that a change of
-// the backend needs no new units.
+// this with every backend, because job-extensions does not know the backend, and a change of it needs
+// no new units.
 //
 // Invariants: no result for a job overflows; a sum or product that no quantity can hold is
 // an error that names the resource. Arguments are never changed.

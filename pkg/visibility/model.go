@@ -4,8 +4,8 @@
 // A Model is made of one View and is never changed by questions, so that all answers of a Model are of the same time.
 // What is expensive, such as the order of the units, is computed when it is first needed.
 //
-// A change that is said to admit a unit was tried in a second core. A raise is enough for the unit and for all
-// who would be admitted before it, in its queue and in others: otherwise they would take what is added.
+// A change that is said to admit a unit was tried in a second core. A raise is enough for the unit and for all units
+// that would be admitted before it, in its queue and in others: otherwise they would take what is added.
 //
 // Names of units are in an answer only if the caller may list units of their namespace. Of other units there are only
 // counts and amounts. Paths of quotas are in answers, as they are in the messages of units.

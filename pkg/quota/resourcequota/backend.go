@@ -20,8 +20,8 @@
 // released job fit.
 //
 // Objects other than pods do not count: what else operators create depends on their versions, and
-// remains when a job has ended. The limit is the lower one of spec and status, which the API server
-// checks pods against.
+// remains when a job has ended. The limit is the lower of spec.hard and status.hard, because the API
+// server checks pods against the status.
 //
 // Sums are exact and cannot overflow. A Backend is not safe for concurrent use.
 package resourcequota

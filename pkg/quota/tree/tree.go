@@ -19,11 +19,12 @@
 // charge the job to another quota. A released unit whose namespace no longer belongs to a group stays
 // charged to the nearest remaining node of its path, because its pods still use the quota.
 //
-// A non-preemptible unit stays within its guarantee, and of other resources within what is not
-// guaranteed to children. Otherwise it could hold what others are guaranteed and never return it.
+// Non-preemptible units of a group stay within its guarantee. Of resources that it does not list, those
+// below a node use at most the max without what is guaranteed to the children of the node. Otherwise they
+// could hold what others are guaranteed, and never return it.
 //
-// Warnings ask a Cluster, and no decision depends on them. What a correct tree may have gets none:
-// administrators would learn to ignore them.
+// Warnings ask a Cluster, and no decision depends on them. Something that a correct tree may have is no
+// warning, or administrators would learn to ignore warnings.
 //
 // A Tree is not safe for concurrent use. It is built once and its limits never change.
 package tree
