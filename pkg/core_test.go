@@ -47,7 +47,7 @@ func core() []room {
 		{"quota", []string{"resources"}, nil},
 		{"quota/tree", []string{"quota", "resources", "spelling"}, types},
 		{"quota/resourcequota", []string{"quota", "resources"}, types},
-		{"requests", []string{"quota/resourcequota", "resources"}, append([]string{"k8s.io/api/node/v1", "k8s.io/api/resource/v1", "k8s.io/apimachinery/pkg/api/equality",
+		{"requests", []string{"resources"}, append([]string{"k8s.io/api/node/v1", "k8s.io/api/resource/v1", "k8s.io/apimachinery/pkg/api/equality",
 			"k8s.io/apimachinery/pkg/util/validation", "k8s.io/component-helpers/resource", "k8s.io/utils/ptr"}, types...)},
 		{"lifecycle", nil, meta},
 		{"arrival", nil, []string{"sync"}},

@@ -30,7 +30,7 @@ var (
 		"k8s.io/apimachinery/pkg/runtime", "k8s.io/apimachinery/pkg/runtime/schema", "k8s.io/apimachinery/pkg/types",
 		"k8s.io/apimachinery/pkg/util/validation", "k8s.io/component-helpers/resource", "k8s.io/utils/ptr",
 		"sigs.k8s.io/json", "sigs.k8s.io/yaml",
-		own + "pkg/bounds", own + "pkg/lifecycle", own + "pkg/quota/resourcequota", own + "pkg/requests", own + "pkg/resources", own + "pkg/lenient",
+		own + "pkg/bounds", own + "pkg/lifecycle", own + "pkg/requests", own + "pkg/resources", own + "pkg/lenient",
 		own + "pkg/spelling", own + "pkg/generated/kinds",
 	}
 	// typesOnly are what may be named of packages that have a client too.

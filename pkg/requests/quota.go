@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	helpers "k8s.io/component-helpers/resource"
 
-	"kube-queue.dev/kube-queue/pkg/quota/resourcequota"
 )
 
 // maxNames is the maximum length of an entry of Size.Unset, the same as in the CRD of
@@ -32,7 +31,7 @@ func scopesOf(pod *corev1.Pod) []corev1.ResourceQuotaScope {
 	if pod.Spec.ActiveDeadlineSeconds != nil {
 		scopes = append(scopes, corev1.ResourceQuotaScopeTerminating)
 	}
-	if resourcequota.CrossesNamespaces(pod.Spec.Affinity) {
+	if CrossesNamespaces(pod.Spec.Affinity) {
 		scopes = append(scopes, corev1.ResourceQuotaScopeCrossNamespacePodAffinity)
 	}
 	return scopes

@@ -9,7 +9,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/pkg/lenient"
-	"kube-queue.dev/kube-queue/pkg/quota/resourcequota"
+	"kube-queue.dev/kube-queue/pkg/requests"
 )
 
 // Slim removes from a job, before it is cached, the fields that are not used. Of managedFields it keeps whether the
@@ -66,7 +66,7 @@ func slimTemplate(template *corev1.PodTemplateSpec) {
 // selects pods of other namespaces, which is rare.
 func slimAffinity(affinity *corev1.Affinity) *corev1.Affinity {
 	slimmed := corev1.Affinity{}
-	if resourcequota.CrossesNamespaces(affinity) {
+	if requests.CrossesNamespaces(affinity) {
 		slimmed.PodAffinity, slimmed.PodAntiAffinity = affinity.PodAffinity, affinity.PodAntiAffinity
 	}
 	if affinity != nil && affinity.NodeAffinity != nil && affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {

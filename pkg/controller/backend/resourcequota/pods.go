@@ -56,7 +56,7 @@ func classOf(p *corev1.Pod) resourcequota.Class {
 	return resourcequota.Class{
 		BestEffort:                p.Status.QOSClass == corev1.PodQOSBestEffort,
 		Terminating:               p.Spec.ActiveDeadlineSeconds != nil,
-		CrossNamespacePodAffinity: resourcequota.CrossesNamespaces(p.Spec.Affinity),
+		CrossNamespacePodAffinity: requests.CrossesNamespaces(p.Spec.Affinity),
 		PriorityClass:             p.Spec.PriorityClassName,
 	}
 }
