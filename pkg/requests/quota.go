@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	helpers "k8s.io/component-helpers/resource"
-
 )
 
 // maxNames is the maximum length of an entry of Size.Unset, the same as in the CRD of
