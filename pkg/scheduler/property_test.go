@@ -488,7 +488,7 @@ func expectReservationsJustified(t *rapid.T, w *world, o *oracle.Tree, justified
 }
 
 func (w *world) policyOf(set scheduler.QueueChanged) *queue.Policy {
-	if set.Policy != "" {
+	if set.Policy != nil {
 		return set.Policy
 	}
 	return w.opts.Policy
