@@ -107,7 +107,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.policies, "policy", []string{queue.RoundRobin.Name}, "`POLICY,...` of the queues: "+strings.Join(queue.PolicyNames(), ", ")+". The trace is replayed once per policy.")
 	fs.BoolVar(&o.pauseBorrowing, "pause-borrowing", pauseDefault, "Without reclaim: pause borrowing of a resource while a job waits for its guaranteed quota; same as the flag of kube-queue-controller.")
 	fs.StringVar(&o.oversellRate, "oversell-rate", "1.0", "`DECIMAL` by which every max is multiplied; same as the flag of kube-queue-controller.")
-	fs.BoolVar(&o.reclaim, flagReclaim, reclaimDefault, "Evict jobs that use more than the min of their quota for jobs that are within the min of theirs; same as the flag of kube-queue-controller.")
+	fs.BoolVar(&o.reclaim, flagReclaim, reclaimDefault, "Evict jobs that use more than the min of their quota for jobs within the min of theirs; same as the flag of kube-queue-controller.")
 	fs.BoolVar(&o.preemptWithinQueue, flagPreempt, false, "Evict jobs for jobs of a greater priority in the same queue; same as withinQueue: LowerPriority in each Queue.")
 	fs.DurationVar(&o.minRunTime, flagMinRunTime, minRunTimeDefault, "How long after its release no job is evicted; same as minRunTime in each Queue.")
 	fs.StringVar(&o.victims, flagVictims, string(simulator.Restart), "`WHAT` evicted jobs do when they are released again. restart: start again from zero; resume: go on where they stopped.")

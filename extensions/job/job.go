@@ -43,10 +43,10 @@ func (adapter) Kind() framework.Kind {
 			Shows:   "STATUS `Suspended`",
 			Counts:  "`parallelism` pods, at most the remaining `completions`",
 			Ready:   "`parallelism` pods, at most `completions`, are ready or have succeeded",
-			Partial: "`completions` stays, so the remaining completions follow in the same, smaller number of pods",
+			Partial: "`completions` stays, so the remaining completions follow with the same, smaller number of pods",
 			Frees:   "condition Complete or Failed",
 			Stops:   "condition Suspended, and no pod is active or terminating",
-			Gang:    "the API server does not let anybody add `spec.scheduling` to a Job that exists, or change `schedulingGroup` of its pod template",
+			Gang:    "the API server forbids adding `spec.scheduling` to an existing Job and changing `schedulingGroup` of its pod template",
 		},
 	}
 }

@@ -54,10 +54,10 @@ func (adapter) Kind() framework.Kind {
 		Doc: framework.Doc{
 			Shows:  "SUSPENDED `true`",
 			Counts: "all pods of all its Jobs, without those of Jobs that have succeeded",
-			Ready:  "each of its Jobs has all its pods ready or succeeded; Jobs that wait until others are complete (`dependsOn`) do not count before",
+			Ready:  "each of its Jobs has all its pods ready or succeeded; Jobs that wait for others (`dependsOn`) do not count until then",
 			Frees:  "condition Completed or Failed, or `terminalState`",
 			Stops:  "condition Suspended, and all its Jobs are suspended or finished, none is active",
-			Gang:   "the webhook of JobSet does not let anybody change `schedulingGroup` of the pod templates of a JobSet that exists",
+			Gang:   "the webhook of JobSet forbids changing `schedulingGroup` of the pod templates of an existing JobSet",
 		},
 	}
 }

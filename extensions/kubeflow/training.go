@@ -26,8 +26,8 @@ func TrainingKind(name, kind, resource string) framework.Kind {
 			Counts: "replicas of all roles",
 			Ready:  ReadyPods,
 			Frees:  "condition Succeeded or Failed",
-			Stops:  "condition Suspended, which the operator writes after it has deleted the pods",
-			Gang:   "pod templates have no such field, and the API server drops it",
+			Stops:  "condition Suspended, written after the pods are deleted",
+			Gang:   "pod templates have no such field",
 		},
 	}
 }

@@ -33,7 +33,7 @@ func V2beta1() framework.Adapter {
 				Ready:  kubeflow.ReadyPods,
 				Frees:  "condition Succeeded or Failed, and `completionTime`",
 				Stops:  "condition Suspended, and no active launcher",
-				Gang:   "pod templates have `workloadRef`, which only Kubernetes 1.35 has. They have no `schedulingGroup`, and the API server drops it",
+				Gang:   "pod templates have only `workloadRef`, which only Kubernetes 1.35 has, and no `schedulingGroup`",
 			},
 		},
 		Field: replicasField,

@@ -22,7 +22,7 @@ type adapter struct {
 func New() framework.Adapter {
 	kind := kubeflow.TrainingKind("pytorchjob", training.PyTorchJobKind, training.PyTorchJobPlural)
 	kind.Elastic = &framework.Elastic{Needs: "`spec.elasticPolicy`"}
-	kind.Doc.Partial = "the workers that start form the group, as far as `elasticPolicy.minReplicas` permits"
+	kind.Doc.Partial = "the workers that start form the group, if `elasticPolicy.minReplicas` permits it"
 	kind.Fence.Frozen = [][]string{{"spec", "elasticPolicy"}}
 	return adapter{kubeflow.Base[*training.PyTorchJob]{
 		Named:   kind,

@@ -26,7 +26,7 @@ import (
 )
 
 // Gang is Doc.Gang of these kinds.
-const Gang = "pod templates have `workloadRef`, which only Kubernetes 1.35 has. They have no `schedulingGroup`, and the API server drops it"
+const Gang = "pod templates have only `workloadRef`, which only Kubernetes 1.35 has, and no `schedulingGroup`"
 
 // operator is the value of managedBy for objects that the Ray operator itself runs.
 const operator = "ray.io/kuberay-operator"

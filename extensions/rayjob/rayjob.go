@@ -57,7 +57,7 @@ func (adapter) Kind() framework.Kind {
 	kind.Doc = framework.Doc{
 		Shows:  "DEPLOYMENT STATUS `Suspended`",
 		Counts: "head, workers, submitter",
-		Ready:  "state Running or Waiting, which follows when head and workers are ready; the submitter does not count",
+		Ready:  "state Running or Waiting, reached when head and workers are ready; the submitter does not count",
 		Frees:  "state Complete, Failed or ValidationFailed, and its RayCluster is deleted",
 		Stops:  "state Suspended, and its RayCluster is deleted",
 		Gang:   ray.Gang,

@@ -42,7 +42,7 @@ func (adapter) Kind() framework.Kind {
 			Needs:  "operator 2.4 or later",
 			Shows:  "STATUS `SUSPENDED`",
 			Counts: "driver and executors, with the memory overhead that Spark adds",
-			Ready: "state RUNNING, and all executors run or have completed (`status.executorState`; at most 1000, as the operator lists no more); " +
+			Ready: "state RUNNING, and all executors run or have completed (`status.executorState`; at most 1000, because the operator lists no more); " +
 				"with dynamic allocation, its `minExecutors`",
 			Frees: "state COMPLETED or FAILED",
 			Stops: "state SUSPENDED",

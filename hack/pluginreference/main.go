@@ -38,55 +38,50 @@ The kubectl plugin of kube-queue. It uses the kubeconfig, the flags and the righ
 
 ## Install
 
-Put the program ` + "`kubectl-kube_queue`" + ` of a [release](../operations/releases.md#files) into a folder of PATH. A release
-that is published also has ` + "`kube-queue.yaml`" + `, a manifest for an index of krew of your own. In a clone of the repository,
-this command builds the program, with Go 1.26:
+Put the program ` + "`kubectl-kube_queue`" + ` of a [release](../operations/releases.md#files) into a folder of PATH. Published releases also
+have ` + "`kube-queue.yaml`" + `, a manifest for your own krew index. To build the program in a clone of the repository, with Go 1.26:
 
 ` + "```sh\ngo build -o bin/ ./cmd/kubectl-kube_queue\n```" + `
 
-kubectl completes commands, flags, and the names of jobs, queues, quotas and namespaces with the script
-` + "`kubectl_complete-kube_queue`" + `, which is in the archive of the program. The command ` + "`completion kubectl`" + ` prints it as
-well. It must be executable and in a folder of PATH.
+For completion of commands, flags, and names of jobs, queues, quotas and namespaces, put the script ` + "`kubectl_complete-kube_queue`" + ` from
+the archive of the program into a folder of PATH and make it executable. The command ` + "`completion kubectl`" + ` also prints it.
 
 ## What it reads
 
-` + "`why`, `tree` and `queue`" + ` ask kube-queue-controller with [reviews](reviews.md). Whoever may view a
-namespace may ask about it. Units of other namespaces are counted and not named, unless you may list them.
+` + "`why`, `tree` and `queue`" + ` ask kube-queue-controller with [reviews](reviews.md). Users who may view a namespace may ask about it. Units in
+other namespaces are counted, not named, unless you may list them. If kube-queue-controller does not answer, the standard error says why,
+and the commands show what follows from the QueueUnits, Queues and ElasticQuotaTrees that you may read. They then do not show lent quota,
+and show positions only if you may list QueueUnits in all namespaces.
 
-If kube-queue-controller does not answer, a line on the standard error says why, and they show what
-follows from the objects that you may read: QueueUnits, Queues and ElasticQuotaTrees. What quotas have lent is then
-not shown, and positions only if you may list QueueUnits in all namespaces.
+` + "`list`" + ` reads QueueUnits in pages. If there are more than 100 units, similar ones share a row, and kube-queue-controller counts them.
 
-` + "`list`" + ` reads QueueUnits in pages. If there are more than 100 units, those that are alike are one row, which
-kube-queue-controller counts.
+` + "`simulate`" + ` lists the quota tree, the Queues and all QueueUnits, and runs the scheduling core of kube-queue-controller with its default
+settings in the plugin.
 
-` + "`simulate`" + ` lists the quota tree, the Queues and all QueueUnits, and has the scheduling core of kube-queue-controller
-decide about them in the plugin. It supposes the default settings of kube-queue-controller.
-
-` + "`hold`, `release` and `priority`" + ` write [annotations of the job](job-keys.md#keys-that-you-set), and of a [unit that was
-created by hand](../tasks/create-a-unit-by-hand.md) its spec. ` + "`stop` and `resume`" + ` write ` + "`spec.stop`" + ` of
-[the Queue](../tasks/stop-a-queue.md). A command that changes nothing, because it is so already, says so and succeeds.
+` + "`hold`, `release` and `priority`" + ` write [annotations of the job](job-keys.md#keys-that-you-set), or the spec of a [unit created by
+hand](../tasks/create-a-unit-by-hand.md). ` + "`stop` and `resume`" + ` write ` + "`spec.stop`" + ` of [the Queue](../tasks/stop-a-queue.md). A command that
+has nothing to change says so and succeeds.
 
 ## Output
 
-Tables have the width of the terminal: long cells end with …. Where the output is not a terminal, nothing is truncated, and
-there are no colours and bars. The environment variable ` + "`NO_COLOR`" + ` turns colours off.
+Tables fit the width of the terminal; long cells end with …. If the output is not a terminal, nothing is truncated, and there are no
+colours and bars. The environment variable ` + "`NO_COLOR`" + ` turns colours off.
 
-With ` + "`-o json` and `-o yaml`, `list`" + ` prints QueueUnits, ` + "`why`, `tree` and `queue`" + ` print
-[the review](reviews.md) with its answer, whoever has answered, and ` + "`simulate`" + ` what it has found.
+With ` + "`-o json` and `-o yaml`" + `, ` + "`list`" + ` prints QueueUnits, ` + "`simulate`" + ` prints its result, and ` + "`why`, `tree` and `queue`" + ` print [the
+review](reviews.md) with its answer, even if the plugin has made it.
 
 ## Exit statuses
 
 | status | meaning |
 |---|---|
-| 0 | the command has done what it should |
-| 1 | an error, which is one line on the standard error; of ` + "`simulate`" + `: the tree is invalid, a job would wait, or what runs would exceed a limit; of ` + "`convert`" + `: the objects were converted, and some settings have no equal |
-| 2 | an error of ` + "`simulate`" + `; of ` + "`convert`" + `: the input cannot be converted, or the command line is wrong |
+| 0 | success |
+| 1 | an error, described in one line on the standard error. ` + "`simulate`" + `: the tree is invalid, a job would wait, or running jobs would exceed a limit. ` + "`convert`" + `: some settings have no equivalent |
+| 2 | ` + "`simulate`" + `: an error. ` + "`convert`" + `: the input cannot be converted, or the command line is wrong |
 | 130 | interrupted by Ctrl-C |
 
 ## Commands
 
-These flags of kubectl, and its others that select a cluster and a user, are accepted by all commands.
+All commands accept these flags of kubectl, and its other flags that select a cluster and a user.
 
 `
 

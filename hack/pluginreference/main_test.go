@@ -10,7 +10,7 @@ import (
 
 func TestThePageDescribesEachCommandWithItsFlags(t *testing.T) {
 	text := page(command.New(command.Environment{}))
-	for _, want := range []string{"### list\n", "### why\n", "### simulate\n", "### version\n", "some settings have no equal |", "kubectl kube-queue stop QUEUE [flags]", "--drain", "-n, --namespace string", "--queue-namespace"} {
+	for _, want := range []string{"### list\n", "### why\n", "### simulate\n", "### version\n", "some settings have no equivalent |", "kubectl kube-queue stop QUEUE [flags]", "--drain", "-n, --namespace string", "--queue-namespace"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page does not have %q", want)
 		}

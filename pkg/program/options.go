@@ -43,9 +43,9 @@ func (o *options) declare(set *settings.Set) {
 		fs.StringVar(&o.namespace, "namespace", o.namespace, "Namespace of the lease and of the program's own objects.")
 	}, settings.Setting{Flag: "namespace", Field: "namespace", Check: o.checkNamespace})
 	set.Group("API server", func(fs *pflag.FlagSet) {
-		fs.StringVar(&o.kubeconfig, "kubeconfig", o.kubeconfig, "Path of a kubeconfig file. Unset: the service account of the pod, or outside of a pod the default kubeconfig.")
-		fs.Float32Var(&o.qps, "kube-api-qps", o.qps, "Maximum sustained rate of requests of the program to the API server, per second. Renewals of the lease, checks of who reads metrics, and checks of what callers of reviews may see do not count.")
-		fs.IntVar(&o.burst, "kube-api-burst", o.burst, "Maximum burst of requests of the program to the API server.")
+		fs.StringVar(&o.kubeconfig, "kubeconfig", o.kubeconfig, "Path of a kubeconfig file. If unset: the service account of the pod or, outside of a pod, the default kubeconfig.")
+		fs.Float32Var(&o.qps, "kube-api-qps", o.qps, "Maximum sustained rate of requests to the API server, per second. Lease renewals and permission checks for readers of metrics and callers of reviews do not count.")
+		fs.IntVar(&o.burst, "kube-api-burst", o.burst, "Maximum burst of requests to the API server.")
 	},
 		settings.Setting{Flag: "kubeconfig", Field: "clientConnection.kubeconfig"},
 		settings.Setting{Flag: "kube-api-qps", Field: "clientConnection.qps", Check: o.checkQPS},

@@ -1,6 +1,5 @@
-// Package v1beta1 contains ElasticQuotaTree, the tree of quotas with which the backend
-// elasticquota shares a cluster. The group, names and fields are those that users of
-// ElasticQuotaTree write today.
+// Package v1beta1 contains ElasticQuotaTree, the quota tree of the elasticquota backend. The group,
+// names and fields are those that users of ElasticQuotaTree already have.
 //
 // +k8s:deepcopy-gen=package
 // +groupName=scheduling.sigs.k8s.io

@@ -5,8 +5,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ElasticQuotaTree shares the resources of a cluster among namespaces with a tree of quotas. Only
-// the oldest tree in namespace kube-system is used.
+// ElasticQuotaTree divides the resources of a cluster among namespaces. Only the oldest tree in
+// namespace kube-system is used.
 //
 // +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
@@ -21,10 +21,11 @@ type ElasticQuotaTree struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is the tree.
+	// spec defines the tree.
 	// +required
 	Spec ElasticQuotaTreeSpec `json:"spec"`
-	// status reports whether the tree is in force and how much of it is used.
+	// status shows whether the tree is in force and how much of it is used. kube-queue-controller
+	// writes it.
 	// +optional
 	Status ElasticQuotaTreeStatus `json:"status,omitempty"`
 }
@@ -39,42 +40,40 @@ type ElasticQuotaTreeList struct {
 	Items           []ElasticQuotaTree `json:"items"`
 }
 
-// ElasticQuotaTreeSpec is the tree.
+// ElasticQuotaTreeSpec defines the tree.
 type ElasticQuotaTreeSpec struct {
-	// root is the ancestor of all other nodes.
+	// root is the root node.
 	// +required
 	Root ElasticQuotaNode `json:"root"`
 }
 
-// ElasticQuotaNode is a node of the tree. A node that lists namespaces is a quota group: the jobs
-// of these namespaces are charged to it and to all its ancestors.
+// ElasticQuotaNode is a node of the tree. A node with namespaces is a quota group: the jobs of
+// these namespaces are charged to it and to its ancestors.
 type ElasticQuotaNode struct {
-	// name is unique in the tree.
+	// name must be unique in the tree.
 	// +optional
 	Name string `json:"name"`
-	// namespaces are the namespaces whose jobs belong to this node. "*" means all namespaces
-	// that no other node lists.
+	// namespaces lists the namespaces that belong to this node. "*" stands for all namespaces that
+	// no other node lists.
 	// +nullable
 	// +optional
 	Namespaces []string `json:"namespaces,omitempty"`
-	// min is the amount of each resource that is guaranteed to the node. Idle parts of it are
-	// lent to other nodes.
+	// min is the guaranteed amount of each resource. Other nodes may borrow what is unused.
 	// +nullable
 	// +optional
 	Min corev1.ResourceList `json:"min,omitempty"`
-	// max is the limit of the node. A resource that is not listed is unlimited; 0 means that
-	// none of it may be used. The key kube-queue/max-jobs limits the number of jobs that hold
-	// quota.
+	// max is the limit for each resource. An omitted resource is unlimited; 0 allows none. The key
+	// kube-queue/max-jobs limits the number of units that hold quota.
 	// +nullable
 	// +optional
 	Max corev1.ResourceList `json:"max,omitempty"`
-	// attributes are further settings of the node. "kube-queue/reclaim" with the value "never" keeps the jobs
-	// at and below the node from being evicted for the min of other nodes. Others have no effect.
+	// attributes holds further settings. "kube-queue/reclaim": "never" prevents reclaiming quota
+	// from jobs at or below this node. Other keys have no effect.
 	// +nullable
 	// +optional
 	Attributes map[string]string `json:"attributes,omitempty"`
-	// children are the nodes that share this node. The schema describes the upper levels of the
-	// tree; the controller checks the levels below them.
+	// children lists the child nodes. The schema covers the upper levels of the tree; the
+	// controller checks the levels below.
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:Type=array
 	// +kubebuilder:pruning:PreserveUnknownFields
@@ -86,57 +85,54 @@ type ElasticQuotaNode struct {
 // TreeNamespace is the only namespace whose trees are used.
 const TreeNamespace = "kube-system"
 
-// ElasticQuotaTreeStatus reports whether the tree is in force and how much of it
-// is used.
+// ElasticQuotaTreeStatus shows whether the tree is in force and how much of it is used.
 type ElasticQuotaTreeStatus struct {
-	// conditions of the tree. Valid reports whether the tree is in force.
+	// conditions describes the tree. Valid is True if the current spec is in force. OverQuota is
+	// True if a node has exceeded a limit for 10s.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// observedGeneration is the generation of spec that the condition Valid describes.
+	// observedGeneration is the generation that the condition Valid describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// nodes are the nodes of the tree in force, each before its children.
+	// nodes lists the nodes of the tree in force, parents first.
 	// +listType=atomic
 	// +optional
 	Nodes []ElasticQuotaNodeStatus `json:"nodes,omitempty"`
 }
 
-// ElasticQuotaNodeStatus reports how much of one node is used.
+// ElasticQuotaNodeStatus shows how much of a node is used.
 type ElasticQuotaNodeStatus struct {
-	// path is the path of the node from the root. Its parts are joined by "/".
+	// path is the path from the root, joined by "/".
 	// +required
 	Path string `json:"path"`
-	// min is what the tree in force guarantees to the node: its min or, if that is more, the sum of what
-	// its children are guaranteed. A tree with thousands of nodes shows neither min nor max here.
+	// min is the guarantee in force: the min of the node or, if greater, the sum of the guarantees
+	// of its children. Omitted in trees with thousands of nodes, like max.
 	// +optional
 	Min corev1.ResourceList `json:"min,omitempty"`
-	// max is the limit of the node in the tree in force, multiplied by the oversell rate of
-	// kube-queue-controller. A resource that is not listed is unlimited.
+	// max is the limit in force: the max of the node multiplied by the oversell rate. An omitted
+	// resource is unlimited.
 	// +optional
 	Max corev1.ResourceList `json:"max,omitempty"`
-	// used is the sum of what is charged at or below the node: to units that hold quota, to pods
-	// that are left of jobs, and to pods that belong to no unit, if these are charged.
+	// used is the amount charged at and below the node: to units that hold quota, to pods that
+	// remain of jobs and, if configured, to pods without a unit.
 	// +optional
 	Used corev1.ResourceList `json:"used,omitempty"`
-	// unqueued is the part of used that pods use that belong to no unit.
+	// unqueued is the part of used for pods without a unit.
 	// +optional
 	Unqueued corev1.ResourceList `json:"unqueued,omitempty"`
-	// request is the sum of used and of the requests of the units that wait at or below the
-	// node.
+	// request is used plus the requests of the units that wait at and below the node.
 	// +optional
 	Request corev1.ResourceList `json:"request,omitempty"`
-	// borrowed is the part of used that is above what the node is guaranteed: its min or, if that is
-	// more, the sum of what its children are guaranteed. The root borrows nothing.
+	// borrowed is the part of used above the guarantee. The root borrows nothing.
 	// +optional
 	Borrowed corev1.ResourceList `json:"borrowed,omitempty"`
-	// jobs is the number of units that hold quota at or below the node.
+	// jobs is the number of units that hold quota at and below the node.
 	// +optional
 	Jobs int32 `json:"jobs"`
-	// omittedResources is the number of resources that are used or requested at or below the node and
-	// are not listed above. Resources that a min or max of the tree names are always listed. Of others,
-	// at most 16 are listed for each node, and fewer if the status would become too large.
+	// omittedResources is the number of resources used or requested here but not listed. Resources
+	// in a min or max of the tree are always listed; of the others, at most 16 per node.
 	// +optional
 	OmittedResources int32 `json:"omittedResources,omitempty"`
 }

@@ -4,10 +4,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// AdmissionCheck is a condition that a unit must meet, in addition to quota, before its job is
-// released. A Queue lists the checks of its units in spec.admissionChecks. While the checks of a
-// unit run, the unit holds its quota and has the phase Reserved. The controller of the check
-// reports its decision in status.admissionChecks of the unit.
+// AdmissionCheck is a requirement that a unit must meet, in addition to quota, before its job is
+// released. A Queue lists its checks in spec.admissionChecks. During the checks, the unit holds its
+// quota in phase Reserved. The controller of the check writes its decision to
+// status.admissionChecks of the unit.
 //
 // +genclient
 // +genclient:nonNamespaced
@@ -23,7 +23,7 @@ type AdmissionCheck struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is who decides the check, and how.
+	// spec names the check's controller and its parameters.
 	// +required
 	Spec AdmissionCheckSpec `json:"spec"`
 }
@@ -38,20 +38,20 @@ type AdmissionCheckList struct {
 	Items           []AdmissionCheck `json:"items"`
 }
 
-// AdmissionCheckSpec is who decides a check, and how.
+// AdmissionCheckSpec names the controller of a check and its parameters.
 type AdmissionCheckSpec struct {
 	// controllerName names the controller that decides the check, such as
-	// "kube-queue.dev/provisioning-request". Nobody else reads its value.
+	// "kube-queue.dev/provisioning-request". Immutable.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="controllerName is immutable; create another AdmissionCheck"
 	// +required
 	ControllerName string `json:"controllerName"`
-	// parameters names the object with the settings of the check, if it has any.
+	// parameters refers to an object with settings for the check.
 	// +optional
 	Parameters *AdmissionCheckParameters `json:"parameters,omitempty"`
-	// timeout is how long a unit waits for the check. A check that is still Pending after that
-	// counts as Retry. If unset, a unit waits until the check is decided.
+	// timeout is how long a check may stay Pending before it counts as Retry. If unset, there is
+	// no timeout.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Format=duration
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="timeout must be at least 1s"
@@ -59,7 +59,7 @@ type AdmissionCheckSpec struct {
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 }
 
-// AdmissionCheckParameters names an object with the settings of a check.
+// AdmissionCheckParameters refers to an object with settings for a check.
 type AdmissionCheckParameters struct {
 	// apiGroup is the API group of the object.
 	// +kubebuilder:validation:MaxLength=253
@@ -77,15 +77,15 @@ type AdmissionCheckParameters struct {
 	Name string `json:"name"`
 }
 
-// CheckState is what a check has decided about a unit.
+// CheckState is the decision of a check about a unit.
 //
 // +kubebuilder:validation:Enum=Pending;Ready;Retry;Rejected
 type CheckState string
 
 const (
-	// CheckPending means that the check is not decided.
+	// CheckPending means that the check has not decided.
 	CheckPending CheckState = "Pending"
-	// CheckReady means that the job of the unit may be released.
+	// CheckReady means that the job may be released.
 	CheckReady CheckState = "Ready"
 	// CheckRetry means that the unit gives its quota back, waits, and reserves quota again later.
 	CheckRetry CheckState = "Retry"
@@ -94,25 +94,25 @@ const (
 	CheckRejected CheckState = "Rejected"
 )
 
-// AdmissionCheckState is the state of one admission check of a unit. The controller resets it to
-// Pending whenever the unit reserves quota, and the owner of the check writes the other states.
+// AdmissionCheckState is the state of a check for a unit. kube-queue-controller sets it to Pending
+// whenever the unit reserves quota; the controller of the check sets the other states.
 type AdmissionCheckState struct {
 	// name is the name of the AdmissionCheck.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=316
 	// +required
 	Name string `json:"name"`
-	// state is what the check has decided.
+	// state is the decision of the check.
 	// +required
 	State CheckState `json:"state"`
 	// lastTransitionTime is when the state last changed.
 	// +optional
 	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty,omitzero"`
-	// message explains the state to a person.
+	// message explains the state.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Message string `json:"message,omitempty"`
-	// podSetUpdates are what the release of the job adds to its pods if the state is Ready.
+	// podSetUpdates lists what the release adds to the pods of the job if the state is Ready.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=256

@@ -1,8 +1,7 @@
-// Package v1alpha1 contains the objects of the queue itself: QueueUnit, one unit of work that
-// waits for quota and then holds it, and Queue, which holds the waiting units of one quota
-// group.
+// Package v1alpha1 contains the queue objects. A QueueUnit represents a job that waits for quota
+// and then holds it. A Queue contains the waiting units of a quota group.
 //
-// The version changes only by additions.
+// This version changes only by additions.
 //
 // +k8s:deepcopy-gen=package
 // +groupName=scheduling.x-k8s.io

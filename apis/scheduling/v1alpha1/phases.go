@@ -1,6 +1,6 @@
 package v1alpha1
 
-// QueueUnitPhase is a step in the life of a unit. An empty phase means Enqueued.
+// QueueUnitPhase is the phase of a unit. An empty phase means Enqueued.
 //
 // +kubebuilder:validation:Enum=Enqueued;Reserved;Dequeued;Running;Succeeded;Failed;Backoff
 type QueueUnitPhase string
@@ -10,17 +10,15 @@ const (
 	PhaseEnqueued QueueUnitPhase = "Enqueued"
 	// PhaseReserved means that the unit holds quota and waits for its admission checks.
 	PhaseReserved QueueUnitPhase = "Reserved"
-	// PhaseDequeued means that the unit holds quota and that its job is, or is about to be,
-	// released.
+	// PhaseDequeued means that the unit holds quota and that its job is released or about to be.
 	PhaseDequeued QueueUnitPhase = "Dequeued"
-	// PhaseRunning means that the job runs and that the unit holds quota.
+	// PhaseRunning means that the unit holds quota and that its job runs.
 	PhaseRunning QueueUnitPhase = "Running"
-	// PhaseSucceeded means that the job has succeeded and that its quota is free.
+	// PhaseSucceeded means that the job succeeded and that its quota is free.
 	PhaseSucceeded QueueUnitPhase = "Succeeded"
-	// PhaseFailed means that the job has failed and that its quota is free.
+	// PhaseFailed means that the job failed and that its quota is free.
 	PhaseFailed QueueUnitPhase = "Failed"
-	// PhaseBackoff means that the unit gave its quota back and waits for some time before it is
-	// queued again.
+	// PhaseBackoff means that the unit gave its quota back and waits before it is queued again.
 	PhaseBackoff QueueUnitPhase = "Backoff"
 )
 

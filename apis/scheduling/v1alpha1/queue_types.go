@@ -6,9 +6,8 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 )
 
-// Queue holds the units of one quota group while they wait. kube-queue-controller creates and
-// maintains the Queues in its own namespace, and never overwrites what an administrator sets
-// in spec.
+// Queue contains the waiting units of a quota group. kube-queue-controller creates and maintains
+// Queues in its own namespace. It does not overwrite spec.
 //
 // +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
@@ -29,10 +28,10 @@ type Queue struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec holds the settings of an administrator.
+	// spec defines how the queue behaves. Administrators write it.
 	// +optional
 	Spec QueueSpec `json:"spec,omitempty"`
-	// status reports the units of the queue.
+	// status describes the units of the queue. kube-queue-controller writes it.
 	// +optional
 	Status QueueStatus `json:"status,omitempty"`
 }
@@ -47,23 +46,23 @@ type QueueList struct {
 	Items           []Queue `json:"items"`
 }
 
-// QueuePolicy is the order in which the units of a queue are tried.
+// QueuePolicy is the order in which units are tried.
 //
 // +kubebuilder:validation:Enum=RoundRobin;Block;Priority
 type QueuePolicy string
 
 const (
-	// PolicyRoundRobin tries units in turn. A refused unit backs off, and the units
-	// behind it go first in the meantime.
+	// PolicyRoundRobin tries units in turn. After a refusal, a unit backs off while the units
+	// behind it are tried.
 	PolicyRoundRobin QueuePolicy = "RoundRobin"
 	// PolicyBlock tries only the front unit. No unit passes it.
 	PolicyBlock QueuePolicy = "Block"
-	// PolicyPriority starts again at the first unit each time quota is freed. Later
-	// units may pass a unit that does not fit.
+	// PolicyPriority starts again at the first unit each time quota is freed. Later units may pass
+	// a unit that does not fit.
 	PolicyPriority QueuePolicy = "Priority"
 )
 
-// QueueStop is whether, and how, a queue is stopped.
+// QueueStop is whether and how a queue is stopped.
 //
 // +kubebuilder:validation:Enum=None;Hold;Drain
 type QueueStop string
@@ -73,122 +72,119 @@ const (
 	StopNone QueueStop = "None"
 	// StopHold means that no unit is admitted.
 	StopHold QueueStop = "Hold"
-	// StopDrain means that no unit is admitted and that admitted units are evicted.
+	// StopDrain means that no unit is admitted and admitted units are evicted.
 	StopDrain QueueStop = "Drain"
 )
 
-// QueueSpec holds the settings of an administrator.
+// QueueSpec defines how a queue behaves.
 type QueueSpec struct {
-	// policy is the order in which the units are tried. If unset, it is the policy that
-	// kube-queue-controller was started with.
+	// policy is the order in which units are tried. Defaults to the --policy of
+	// kube-queue-controller.
 	// +optional
 	Policy QueuePolicy `json:"policy,omitempty"`
-	// priority orders queues that share an ancestor quota node. The queue with the greater
-	// priority goes first.
+	// priority orders queues that share an ancestor quota node. The highest goes first.
 	// +optional
 	// +kubebuilder:validation:Minimum=-2147483648
 	// +kubebuilder:validation:Maximum=2147483647
 	Priority int32 `json:"priority,omitempty"`
-	// maxPriority caps the priority of the units of the queue: a unit with a greater priority is
-	// ordered as if it had this one. If unset, priorities are not capped.
+	// maxPriority caps the priority of units in the queue. If unset, there is no cap.
 	// +optional
 	// +kubebuilder:validation:Minimum=-2147483648
 	// +kubebuilder:validation:Maximum=2147483647
 	MaxPriority *int32 `json:"maxPriority,omitempty"`
-	// stop stops the queue. With Hold, no unit is admitted. With Drain, units that were
-	// admitted are evicted as well and wait again. With None, or if unset, the queue is not
-	// stopped.
+	// stop stops the queue. Hold admits no unit. Drain also evicts admitted units, which wait
+	// again. Defaults to None.
 	// +optional
 	Stop QueueStop `json:"stop,omitempty"`
-	// preemption is how units of the queue are evicted for others. It has an effect with quota
-	// backend elasticquota.
+	// preemption controls the eviction of units in this queue for others. Only the elasticquota
+	// backend uses it.
 	// +optional
 	Preemption *QueuePreemption `json:"preemption,omitempty"`
-	// admissionChecks are the names of the AdmissionChecks that must be Ready before the job of a
-	// unit is released. Units that were released before a check was added are not checked again.
+	// admissionChecks lists AdmissionChecks that must be Ready before a job is released. Released
+	// jobs are not checked when a check is added.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=8
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=63
 	// +optional
 	AdmissionChecks []string `json:"admissionChecks,omitempty"`
-	// podsReadyTimeout is how long after the admission of a unit all pods of its job may take to
-	// become ready. A job that takes longer is stopped and queued again, after 10s and then after
-	// twice as long each time, up to 15m. If unset, pods may take as long as they need.
+	// podsReadyTimeout is how long the pods of a job may take after admission until all are ready.
+	// A job that takes longer is stopped and queued again after 10s. The delay doubles each time,
+	// up to 15m. If unset, there is no timeout.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Format=duration
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="podsReadyTimeout must be at least 1s"
 	// +optional
 	PodsReadyTimeout *metav1.Duration `json:"podsReadyTimeout,omitempty"`
-	// blockUntilPodsReady, if true, admits no unit of the queue while another one is Reserved or has
-	// pods that are not ready. It has an effect only with podsReadyTimeout.
+	// blockUntilPodsReady, if true, admits no unit while another unit of the queue is Reserved or
+	// has pods that are not ready. It requires podsReadyTimeout.
 	// +optional
 	BlockUntilPodsReady bool `json:"blockUntilPodsReady,omitempty"`
 }
 
-// WithinQueuePreemption is which units of a queue are evicted for others of the same queue.
+// WithinQueuePreemption is whether units are evicted for units of the same queue.
 //
 // +kubebuilder:validation:Enum=Never;LowerPriority
 type WithinQueuePreemption string
 
 const (
-	// PreemptNever means that none is.
+	// PreemptNever means that no unit is evicted.
 	PreemptNever WithinQueuePreemption = "Never"
-	// PreemptLowerPriority means that units of a smaller priority are.
+	// PreemptLowerPriority means that units of lower priority are evicted.
 	PreemptLowerPriority WithinQueuePreemption = "LowerPriority"
 )
 
-// QueuePreemption is how units of a queue are evicted for others.
+// QueuePreemption controls the eviction of units for others.
 type QueuePreemption struct {
-	// withinQueue is which units are evicted for others of the queue. With LowerPriority, a unit
-	// that does not fit evicts units of a smaller priority. With Never, or if unset, it waits.
+	// withinQueue is whether a unit that does not fit may evict units of lower priority in the
+	// queue (LowerPriority). Defaults to Never.
 	// +optional
 	WithinQueue WithinQueuePreemption `json:"withinQueue,omitempty"`
-	// minRunTime is how long after its admission no unit of the queue is evicted for another
-	// unit, of whatever queue. If unset, it is 30s. With 0s, units are not protected.
+	// minRunTime protects a unit from eviction for any other unit for this long after its
+	// admission. Defaults to 30s. 0s means no protection.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Format=duration
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="minRunTime must not be negative"
 	// +optional
 	MinRunTime *metav1.Duration `json:"minRunTime,omitempty"`
-	// maxPerMinute is the maximum number of units of the queue that are evicted for others in a
-	// minute. If unset or 0, the number is not limited.
+	// maxPerMinute is the maximum number of units evicted from the queue for others per minute. 0
+	// or unset means no limit.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	// +kubebuilder:validation:Maximum=2147483647
 	MaxPerMinute int32 `json:"maxPerMinute,omitempty"`
 }
 
-// QueueStatus reports the units of a queue.
+// QueueStatus describes the units of a queue.
 type QueueStatus struct {
 	// policy is the policy in force.
 	// +optional
 	Policy QueuePolicy `json:"policy,omitempty"`
-	// quota is the path of the quota group. Its parts are joined by "/".
+	// quota is the path of the quota group, joined by "/".
 	// +optional
 	Quota string `json:"quota,omitempty"`
 	// pending is the number of units that wait for quota.
 	// +kubebuilder:default=0
 	// +optional
 	Pending int32 `json:"pending"`
-	// reserved is the number of units that hold quota and wait for their admission checks.
+	// reserved is the number of units that hold quota and wait for admission checks.
 	// +kubebuilder:default=0
 	// +optional
 	Reserved int32 `json:"reserved"`
-	// dequeued is the number of units that hold quota, whose jobs are released and do not run yet.
+	// dequeued is the number of units that hold quota and have a released job that does not run
+	// yet.
 	// +kubebuilder:default=0
 	// +optional
 	Dequeued int32 `json:"dequeued"`
-	// running is the number of units that hold quota and whose jobs run.
+	// running is the number of units that hold quota and have a running job.
 	// +kubebuilder:default=0
 	// +optional
 	Running int32 `json:"running"`
 	// headReason is why the front unit waits.
 	// +optional
 	HeadReason wellknown.Reason `json:"headReason,omitempty"`
-	// highestPriority is the greatest priority of the unit at the front and of the units that hold quota,
-	// as limited by maxPriority. Owners choose the priorities of their jobs. If unset, there are no such
-	// units.
+	// highestPriority is the highest priority, capped by maxPriority, of the front unit and of the
+	// units that hold quota. Unset if there are none. Users choose these priorities.
 	// +optional
 	HighestPriority *int32 `json:"highestPriority,omitempty"`
 }

@@ -8,8 +8,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 )
 
-// QueueUnit is one unit of work that waits for quota and then holds it. It represents a complete
-// job of any framework.
+// QueueUnit represents a job in the queue: it waits for quota and then holds it.
 //
 // +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
@@ -31,10 +30,10 @@ type QueueUnit struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is the request of the unit.
+	// spec defines what the job requests.
 	// +required
 	Spec QueueUnitSpec `json:"spec"`
-	// status is the state of the unit.
+	// status is the observed state of the unit.
 	// +kubebuilder:default={}
 	// +optional
 	Status QueueUnitStatus `json:"status,omitempty"`
@@ -50,79 +49,77 @@ type QueueUnitList struct {
 	Items           []QueueUnit `json:"items"`
 }
 
-// QueueUnitSpec is the request of a unit.
+// QueueUnitSpec defines what a job requests.
 type QueueUnitSpec struct {
-	// consumerRef is the job that the unit represents.
+	// consumerRef refers to the job. Immutable.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="consumerRef is immutable; delete the unit and create another one"
 	// +required
 	ConsumerRef ConsumerReference `json:"consumerRef"`
 
-	// priority orders the units of one queue. The unit with the greater priority goes first.
+	// priority orders the units of a queue. The highest goes first.
 	// +kubebuilder:default=0
 	// +optional
 	// +kubebuilder:validation:Minimum=-2147483648
 	// +kubebuilder:validation:Maximum=2147483647
 	Priority int32 `json:"priority"`
 
-	// priorityClassName is the PriorityClass that the priority comes from, if any.
+	// priorityClassName is the PriorityClass that the priority comes from.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 
-	// submissionTime, in microseconds, orders units of the same priority. The earlier unit goes
-	// first. If unset, the creation time of the unit is used, as for a unit that was created by hand
-	// if its submissionTime is earlier.
+	// submissionTime, in microseconds, orders units of equal priority. The earliest goes first.
+	// Defaults to the creation time of the unit, which is also used if a unit created by hand has
+	// an earlier submissionTime.
 	// +optional
 	SubmissionTime *metav1.MicroTime `json:"submissionTime,omitempty"`
 
-	// podSets are the groups of equal pods of the job.
+	// podSets lists the groups of equal pods of the job.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=256
 	// +optional
 	PodSets []PodSet `json:"podSets,omitempty"`
 
-	// resource is the sum of the requests of all pods, and of the ResourceClaims that they
-	// use by name. A resource that is not listed is not requested. A unit may name at most 64
-	// resources in all its fields.
+	// resource is the sum of the requests of all pods and of the ResourceClaims that they use by
+	// name. A unit may name at most 64 resources in all fields together.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(name, size(name) <= 317)",message="the name of a resource must be at most 317 characters long"
 	// +optional
 	Resource corev1.ResourceList `json:"resource,omitempty"`
 
-	// active, if false, keeps a waiting unit from being admitted and evicts an admitted
-	// unit.
+	// active, if false, prevents admission and evicts an admitted unit.
 	// +kubebuilder:default=true
 	// +optional
 	Active *bool `json:"active,omitempty"`
 
-	// preemptible, if false, limits the unit to the guaranteed part of its quota. The unit is
-	// then never preempted.
+	// preemptible, if false, restricts the unit to the guarantee of its quota. The unit is then
+	// never preempted.
 	// +kubebuilder:default=true
 	// +optional
 	Preemptible *bool `json:"preemptible,omitempty"`
 
-	// unstoppable is why the job goes on when it is suspended. The unit is then never evicted
-	// for another unit. If unset, the job stops.
+	// unstoppable explains why suspending the job does not stop it. Such a unit is not evicted for
+	// others. If unset, the job stops when suspended.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Unstoppable string `json:"unstoppable,omitempty"`
 
-	// quotaName selects one of the quota groups that list the namespace of the unit.
+	// quotaName selects one of the quota groups that list the namespace.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	QuotaName string `json:"quotaName,omitempty"`
 
-	// maximumExecutionTimeSeconds is how long the job may run after its release, in seconds. A
-	// job that runs longer is evicted and deactivated.
+	// maximumExecutionTimeSeconds is how long the job may run after its release, in seconds. A job
+	// that runs longer is evicted and deactivated.
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	// +kubebuilder:validation:Maximum=2147483647
 	MaximumExecutionTimeSeconds *int32 `json:"maximumExecutionTimeSeconds,omitempty"`
 }
 
-// ConsumerReference names the job that a unit represents.
+// ConsumerReference refers to a job.
 type ConsumerReference struct {
 	// apiVersion is the API group and version of the job.
 	// +kubebuilder:validation:MinLength=1
@@ -154,7 +151,7 @@ type ConsumerReference struct {
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.minCount) || self.minCount <= self.count",message="minCount must not be greater than count; lower minCount or raise count"
 type PodSet struct {
-	// name identifies the group within the unit.
+	// name identifies the pod set in the unit.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +required
@@ -164,8 +161,8 @@ type PodSet struct {
 	// +required
 	// +kubebuilder:validation:Maximum=2147483647
 	Count int32 `json:"count"`
-	// minCount is the smallest number of pods with which the job can start. If unset, the job
-	// needs all of them. At most one group may have a minCount lower than its count.
+	// minCount is the minimum number of pods with which the job can start. Defaults to count. At
+	// most one pod set may have a minCount below its count.
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	// +kubebuilder:validation:Maximum=2147483647
@@ -182,23 +179,22 @@ type PodSet struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(name, size(name) <= 317)",message="the name of a resource must be at most 317 characters long"
 	// +optional
 	Limits corev1.ResourceList `json:"limits,omitempty"`
-	// priorityClassName is the PriorityClass of the pods: the one that they name, or else the
-	// default of the cluster. If unset, the pods have none or it is not known.
+	// priorityClassName is the PriorityClass of the pods: the one they name or the default of the
+	// cluster. Unset if there is none or it is unknown.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	PriorityClassName string `json:"priorityClassName,omitempty"`
-	// quotaScopes are the scopes of a ResourceQuota that the pods match. Pods that do not match
-	// BestEffort or Terminating match NotBestEffort or NotTerminating. If unset, the pods match
-	// none of the listed scopes or nothing is known about them.
+	// quotaScopes lists the ResourceQuota scopes that the pods match. Pods that do not match
+	// BestEffort or Terminating match NotBestEffort or NotTerminating. Unset if the pods match
+	// none of these or nothing is known about them.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=3
 	// +kubebuilder:validation:items:Enum=BestEffort;Terminating;CrossNamespacePodAffinity
 	// +optional
 	QuotaScopes []corev1.ResourceQuotaScope `json:"quotaScopes,omitempty"`
-	// unset lists, for each of requests.cpu, requests.memory, limits.cpu and limits.memory, the
-	// containers that do not set it. The names of the containers are separated by commas. A
-	// ResourceQuota that limits such a resource rejects the pods. If unset, all containers set
-	// all of them or nothing is known about the pods.
+	// unset lists the containers, separated by commas, that do not set requests.cpu,
+	// requests.memory, limits.cpu or limits.memory. A ResourceQuota that limits such a resource
+	// rejects the pods. Unset if every container sets all four or nothing is known about the pods.
 	// +kubebuilder:validation:MaxProperties=4
 	// +kubebuilder:validation:XValidation:rule="self.all(name, size(self[name]) <= 256)",message="each list of container names must be at most 256 characters long"
 	// +kubebuilder:validation:XValidation:rule="self.all(name, size(name) <= 317)",message="the name of a resource must be at most 317 characters long"
@@ -206,9 +202,9 @@ type PodSet struct {
 	Unset map[corev1.ResourceName]string `json:"unset,omitempty"`
 }
 
-// QueueUnitStatus is the state of a unit.
+// QueueUnitStatus is the observed state of a unit.
 type QueueUnitStatus struct {
-	// phase is the step that the unit has reached.
+	// phase is the phase of the unit.
 	// +kubebuilder:default=Enqueued
 	// +optional
 	Phase QueueUnitPhase `json:"phase,omitempty"`
@@ -217,48 +213,46 @@ type QueueUnitStatus struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Reason wellknown.Reason `json:"reason,omitempty"`
-	// message explains the reason to a person.
+	// message explains the reason.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Message string `json:"message,omitempty"`
-	// quota is the path of the quota group. Its parts are joined by "/".
+	// quota is the path of the quota group, joined by "/".
 	// +optional
 	Quota string `json:"quota,omitempty"`
-	// queue is the name of the Queue that the unit waits in or was admitted from.
+	// queue is the Queue that the unit waits in or was admitted from.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Queue string `json:"queue,omitempty"`
-	// attempts is the number of times that the unit was admitted.
+	// attempts is how many times the unit was admitted.
 	// +optional
 	Attempts int32 `json:"attempts,omitempty"`
-	// reservations is the number of times that the unit reserved quota for its admission checks.
+	// reservations is how many times the unit reserved quota for its admission checks.
 	// +optional
 	Reservations int32 `json:"reservations,omitempty"`
 	// dequeueTime is when the unit was last admitted.
 	// +optional
 	DequeueTime *metav1.MicroTime `json:"dequeueTime,omitempty"`
-	// renewTime is when the owner of a unit that was created by hand last renewed it. Such a unit
-	// loses its quota if it is not renewed for long. A time in the future does not count.
+	// renewTime is when the owner last renewed a unit created by hand. Such a unit loses its quota
+	// if it is not renewed. A time in the future is ignored.
 	// +optional
 	RenewTime *metav1.MicroTime `json:"renewTime,omitempty"`
-	// admittedPodSets are the groups of pods with which the unit was admitted, if these are fewer
-	// pods than in spec.podSets. It is removed when the unit gives its quota back.
+	// admittedPodSets lists the pod sets admitted with fewer pods than spec.podSets requests.
+	// Removed when the unit gives its quota back.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=16
 	// +optional
 	AdmittedPodSets []AdmittedPodSet `json:"admittedPodSets,omitempty"`
-	// evictedFor is the UID of the unit that gets the quota of this one, while this one is being
-	// evicted for it.
+	// evictedFor is the UID of the unit that this unit is being evicted for.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	EvictedFor types.UID `json:"evictedFor,omitempty"`
-	// requeueState reports when a unit is or was queued again after it gave its quota back.
+	// requeueState is when a unit that gave its quota back is queued again.
 	// +optional
 	RequeueState *RequeueState `json:"requeueState,omitempty"`
-	// admissionChecks are the states of the checks that must pass between the reservation of
-	// quota and the release of the job.
+	// admissionChecks are the states of the checks that must be Ready before the job is released.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=16
@@ -271,24 +265,24 @@ type QueueUnitStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// AdmittedPodSet is a group of pods that was admitted with fewer pods than it has in spec.podSets.
+// AdmittedPodSet is a pod set admitted with fewer pods than spec.podSets requests.
 type AdmittedPodSet struct {
-	// name is the name of the group in spec.podSets.
+	// name is the name of the pod set.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +required
 	Name string `json:"name"`
-	// count is the number of pods that were admitted.
+	// count is the number of admitted pods.
 	// +kubebuilder:validation:Minimum=1
 	// +required
 	// +kubebuilder:validation:Maximum=2147483647
 	Count int32 `json:"count"`
 }
 
-// RequeueState reports when a unit is queued again.
+// RequeueState is when a unit is queued again.
 type RequeueState struct {
-	// count is how often the unit gave its quota back in a short time, because of the owner of the
-	// job or because it was evicted for other units.
+	// count is how often the unit recently gave its quota back because of the owner of the job or
+	// an eviction for other units.
 	// +optional
 	// +kubebuilder:validation:Maximum=2147483647
 	Count int32 `json:"count,omitempty"`

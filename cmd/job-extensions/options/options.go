@@ -50,13 +50,13 @@ func (o *Options) Program() program.Program {
 func (o *Options) declare(set *settings.Set) {
 	set.Group("Jobs", func(fs *pflag.FlagSet) {
 		fs.StringVar(&o.enabled, "enabled-extensions", o.enabled,
-			"Comma-separated list of the kinds of job to queue; empty for none. Known kinds: "+strings.Join(registry.Names(), ", ")+".")
+			"Comma-separated kinds of jobs to queue; empty for none. Known kinds: "+strings.Join(registry.Names(), ", ")+".")
 		fs.StringVar(&o.annotated, "annotation-extensions", o.annotated,
-			"Comma-separated list of the kinds of job of which only jobs with the annotation "+wellknown.SuspendAnnotation+" are queued, and not those that are"+
-				" only created suspended; empty for none. A kind in --enabled-extensions too is queued as there.")
+			"Comma-separated kinds for which only jobs with the annotation "+wellknown.SuspendAnnotation+" are queued, and not all jobs that are"+
+				" created suspended; empty for none. For a kind that is also in --enabled-extensions, that flag applies.")
 		fs.BoolVar(&o.ShutDownRayClusters, "shut-down-ray-clusters", o.ShutDownRayClusters,
-			"Whether a RayJob whose owner sets neither shutdownAfterJobFinishes nor deletionStrategy is released with shutdownAfterJobFinishes, so that its RayCluster does not keep its quota after it has ended.")
-		fs.IntVar(&o.Workers, "workers", o.Workers, "Maximum number of jobs of one kind that are reconciled concurrently.")
+			"Set shutdownAfterJobFinishes at the release of RayJobs that set neither this field nor deletionStrategy, so that their RayClusters do not keep quota after they have ended.")
+		fs.IntVar(&o.Workers, "workers", o.Workers, "Maximum number of concurrent reconciles per kind.")
 	},
 		settings.Setting{Flag: "enabled-extensions", Field: "enabledExtensions", Form: settings.List, Check: o.checkEnabled},
 		settings.Setting{Flag: "annotation-extensions", Field: "annotationExtensions", Form: settings.List, Check: o.checkEnabled},
@@ -68,7 +68,7 @@ func (o *Options) declare(set *settings.Set) {
 				" separated by commas; NAMESPACE: for nothing. Namespace * is for all other namespaces.")
 	}, settings.Setting{Flag: "additional-resources", Field: "additionalResources", Form: settings.Resources, Check: o.checkAdditional})
 	o.Devices.Declare(set)
-	o.Webhook.Declare(set, "which hold jobs where the API server does not serve MutatingAdmissionPolicy")
+	o.Webhook.Declare(set, "which holds jobs where the API server does not serve MutatingAdmissionPolicy")
 	for _, name := range [...]string{"QueueGroupPlugin", "StrictPriority", "StrictConsistency"} {
 		set.PassOver(name, "only kube-queue-controller reads it, not "+Name)
 	}

@@ -108,32 +108,32 @@ func (o *Options) addQuotaFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.backendName, "quota-backend", o.backendName,
 		"Quota backend, case-insensitive: "+strings.Join(backendNames(), " or ")+".")
 	fs.StringVar(&o.oversellRate, flagOversell, o.oversellRate,
-		`Decimal by which every max of the quota tree is multiplied, "`+wellknown.MaxJobsResource+`" included.`)
+		`Factor for every max of the quota tree, a decimal. It also applies to "`+wellknown.MaxJobsResource+`".`)
 	fs.BoolVar(&o.Reclaim, flagReclaim, o.Reclaim,
-		"Evict jobs that use more than the min of their quota for jobs that are within the min of theirs. Where nobody can be evicted, borrowing is paused.")
+		"Evict jobs that use more than the min of their quota for jobs within the min of theirs. If no job can be evicted, pause borrowing.")
 	fs.BoolVar(&o.PauseBorrowing, flagPauseBorrowing, o.PauseBorrowing,
-		"Without reclaim: pause borrowing of a resource while a unit waits for its guaranteed quota because other quotas have borrowed it.")
+		"Without reclaim: pause borrowing of a resource while a unit waits for guaranteed quota that others have borrowed.")
 	fs.BoolVar(&o.CountUnqueuedPods, flagCountUnqueuedPods, o.CountUnqueuedPods,
-		"Charge pods that belong to no unit, such as notebooks, to the quota of their namespace. Not charged are pods of DaemonSets in namespaces that are not managed, static pods in kube-system, and pods of kube-system unless a node of the tree lists it by name.")
+		"Charge pods without a unit, such as notebooks, to the quota of their namespace. Exceptions: pods of DaemonSets in namespaces that are not managed, static pods in kube-system, and other pods of kube-system unless a node of the tree lists it by name.")
 	fs.DurationVar(&o.UnrenewedUnitTimeout, "unrenewed-unit-timeout", o.UnrenewedUnitTimeout,
-		"Time for which a QueueUnit that was created by hand holds quota after its admission or its last renewal. Then it ends. 0 means forever.")
+		"How long a QueueUnit created by hand holds quota after its admission or last renewal. Then it ends. 0 means forever.")
 }
 
 func (o *Options) addOrderFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.policyName, "policy", o.policyName,
-		"Policy of the Queues that set no policy of their own: "+strings.Join(queue.PolicyNames(), ", ")+".")
+		"Policy of Queues that do not set one: "+strings.Join(queue.PolicyNames(), ", ")+".")
 	fs.DurationVar(&o.Backoff.Initial, "backoff-initial", o.Backoff.Initial,
-		"Time for which a refused unit lets other units go first, with policy RoundRobin. It doubles with each refusal.")
+		"With policy RoundRobin: how long a refused unit lets other units go first. Doubles with each refusal.")
 	fs.DurationVar(&o.Backoff.Max, "backoff-max", o.Backoff.Max,
-		"Maximum time for which a refused unit lets other units go first.")
+		"Maximum time that a refused unit lets other units go first.")
 }
 
 func (o *Options) addWorkFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.Workers, "workers", o.Workers, "Maximum number of concurrent status writes.")
 	fs.DurationVar(&o.StatusInterval, "status-interval", o.StatusInterval,
-		"Shortest time between two writes of the status of a Queue or of the quota tree.")
+		"Minimum time between two status writes of a Queue or of the quota tree.")
 	fs.BoolVar(&o.CheckInvariants, "check-invariants", o.CheckInvariants,
-		"Verify after every event that used quota equals the sum of all charges, and exit if it does not. For tests only: each check takes time proportional to the number of units.")
+		"After every event, verify that used quota equals the sum of all charges, and exit if it does not. For tests only: the duration is proportional to the number of units.")
 }
 
 func (o *Options) checkOversell() (err error) {

@@ -15,18 +15,18 @@ Validation: {{ .Message }}.
 | value | description |
 |---|---|
 {{ range $type.EnumValues -}}
-| `{{ .Name }}` | {{ template "cell" (regexReplaceAll "^[A-Z][a-z]+[A-Z][A-Za-z]*:? " .Doc "") }} |
+| `{{ .Name }}` | {{ template "sentence" (regexReplaceAll "^[A-Z][A-Za-z]* (means (that |to )?)?" .Doc "") }} |
 {{ end }}
 {{- end }}
 {{- if $type.Members }}
-| field | type | description | default | validation |
-|---|---|---|---|---|
+| field | type | description | default and validation |
+|---|---|---|---|
 {{ if $type.GVK -}}
-| `apiVersion` | string | `{{ $type.GVK.Group }}/{{ $type.GVK.Version }}` | | required |
-| `kind` | string | `{{ $type.GVK.Kind }}` | | required |
+| `apiVersion` | string | `{{ $type.GVK.Group }}/{{ $type.GVK.Version }}` | required |
+| `kind` | string | `{{ $type.GVK.Kind }}` | required |
 {{ end -}}
 {{ range $type.Members -}}
-| `{{ .Name }}` | {{ template "fieldType" .Type }} | {{ template "description" (dict "type" $type.Name "field" .) }} | {{ with .Default }}`{{ . }}`{{ end }} | {{ template "validation" . }} |
+| `{{ .Name }}` | {{ template "fieldType" .Type }} | {{ template "description" (dict "type" $type.Name "field" .) }} | {{ template "validation" . }} |
 {{ end }}
 {{- end }}
 {{- end }}
@@ -41,16 +41,24 @@ Scope: {{ .Scope }}.{{ with .ShortName }} Short name: `{{ join "`, `" . }}`.{{ e
 {{- range index $markers "kubebuilder:printcolumn" }}
 {{- if .Priority }}{{ $wide = append $wide (upper .Name) }}{{ else }}{{ $columns = append $columns (upper .Name) }}{{ end }}
 {{- end }}
-Columns of `kubectl get`: {{ join ", " $columns }}; with `-o wide` also {{ join ", " $wide }}.
+{{- if $columns }}
+Columns of `kubectl get`: {{ join ", " $columns }}{{ if $wide }}; with `-o wide` also {{ join ", " $wide }}{{ end }}.
+{{- end }}
 {{ end }}
 {{- end -}}
 
-{{/* A field without a comment is an error, so that make verify finds it. */}}
+{{/* The comment without the name of the field. A field without a comment is an error, so that make
+verify finds it. */}}
 {{- define "description" -}}
-{{- if eq .field.Name "metadata" }}standard object metadata
-{{- else if .field.Doc }}{{ template "cell" .field.Doc }}
+{{- if eq .field.Name "metadata" }}Standard object metadata.
+{{- else if .field.Doc }}{{ template "sentence" (regexReplaceAll (printf "^%s,? (is |are )?" .field.Name) .field.Doc "") }}
 {{- else }}{{ fail (printf "field %s of %s has no description: add a comment to it" .field.Name .type) }}
 {{- end }}
+{{- end -}}
+
+{{/* A cell that starts with a capital letter. */}}
+{{- define "sentence" -}}
+{{ template "cell" (printf "%s%s" (upper (substr 0 1 .)) (substr 1 -1 .)) }}
 {{- end -}}
 
 {{- define "cell" -}}
@@ -61,7 +69,7 @@ Columns of `kubectl get`: {{ join ", " $columns }}; with `-o wide` also {{ join 
 {{- define "fieldType" -}}
 {{- $quantity := "[Quantity](https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/)" }}
 {{- $type := markdownRenderType . }}
-{{- $type = regexReplaceAll "\\[ResourceList\\]\\([^)]*\\)" $type (printf "object (keys: string, values: %s)" $quantity) }}
+{{- $type = regexReplaceAll "\\[ResourceList\\]\\([^)]*\\)" $type (printf "map of %s" $quantity) }}
 {{- $type = regexReplaceAll "\\[(ResourceName|ResourceQuotaScope|UID)\\]\\([^)]*\\)" $type "string" }}
 {{- $type | replace "(keys:string, values:" "(keys: string, values: " }}
 {{- end -}}
@@ -70,6 +78,7 @@ Columns of `kubectl get`: {{ join ", " $columns }}; with `-o wide` also {{ join 
 shows the type. A CEL rule shows its message. */}}
 {{- define "validation" -}}
 {{- $rules := list }}
+{{- with .Default }}{{ $rules = append $rules (printf "default: `%s`" (toString .)) }}{{ end }}
 {{- range .Validation }}
 {{- if hasPrefix "Required" . }}{{ $rules = prepend $rules "required" }}
 {{- else if not (regexMatch "^(Optional|Schemaless|Type|XPreserveUnknownFields)\\b" .) }}

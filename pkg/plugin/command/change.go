@@ -104,13 +104,13 @@ func (s *shell) hold() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "hold " + jobArgs,
 		Short: "Hold a job, so that it is not released",
-		Long: `Sets the annotation ` + wellknown.ActiveAnnotation + ` of the job to "false". The job keeps its place and is not released
-until it is released with kubectl kube-queue release. A job that holds quota, and may be running, is held only
-with --evict: it is suspended, its pods are deleted, and it waits again.`,
+		Long: `Sets the annotation ` + wellknown.ActiveAnnotation + ` of the job to "false". The job keeps its place in the
+queue, but does not start until you run kubectl kube-queue release. A job that holds quota, and may be running,
+is held only with --evict: it is suspended, its pods are deleted, and it waits again.`,
 		Example: `  kubectl kube-queue hold train-c
   kubectl kube-queue hold job/train-a --evict`,
 	}
-	cmd.Flags().BoolVar(&evict, "evict", false, "Hold a job that holds quota, too, which stops it.")
+	cmd.Flags().BoolVar(&evict, "evict", false, "Also hold a job that holds quota, which stops it.")
 	return s.jobCommand(cmd, o, allArgs, func(ctx context.Context, c *cluster, t *target) error {
 		holds := t.unit != nil && t.unit.Status.Phase.HoldsQuota()
 		if holds && !evict {
@@ -129,8 +129,8 @@ func (s *shell) release() *cobra.Command {
 	return s.jobCommand(&cobra.Command{
 		Use:   "release " + jobArgs,
 		Short: "Release a job that is held, so that it is queued again",
-		Long: `Sets the annotation ` + wellknown.ActiveAnnotation + ` of the job to "true", which undoes kubectl kube-queue hold. The job is queued
-again at its place, and starts when its quota has room.`,
+		Long: `Sets the annotation ` + wellknown.ActiveAnnotation + ` of the job to "true", which undoes kubectl kube-queue
+hold. The job is queued again at its place, and starts when its quota has room.`,
 		Example: `  kubectl kube-queue release train-c`,
 	}, o, allArgs, func(ctx context.Context, c *cluster, t *target) error {
 		if t.unit != nil && t.unit.Status.Reason == wellknown.ReasonSuspendedByUser && ptr.Deref(t.unit.Spec.Active, true) {
@@ -198,8 +198,8 @@ func (s *shell) priority() *cobra.Command {
 	return s.jobCommand(&cobra.Command{
 		Use:   "priority " + jobArgs + " N",
 		Short: "Set the priority of a job in its queue",
-		Long: `Sets the annotation ` + wellknown.PriorityAnnotation + ` of the job. The job with the greater priority goes first in its
-queue. Write a negative priority after --: kubectl kube-queue priority train-c -- -5.`,
+		Long: `Sets the annotation ` + wellknown.PriorityAnnotation + ` of the job. The job with the highest priority goes first in
+its queue. Write a negative priority after --: kubectl kube-queue priority train-c -- -5.`,
 		Example: `  kubectl kube-queue priority train-c 100`,
 	}, o, func(args []string) ([]string, error) {
 		if len(args) < 2 {
@@ -254,12 +254,12 @@ func (s *shell) stop() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stop QUEUE",
 		Short: "Stop a queue, so that nothing more is released",
-		Long: `Sets spec.stop of the Queue to Hold: no further job of the queue is released, and jobs that run go on. With
---drain it is set to Drain: jobs that hold quota are suspended as well and wait again.`,
+		Long: `Sets spec.stop of the Queue to Hold: no more jobs of the queue are released, and running jobs continue. With
+--drain, sets it to Drain: jobs that hold quota are also suspended and wait again.`,
 		Example: `  kubectl kube-queue stop company-research
   kubectl kube-queue stop company-research --drain`,
 	}
-	cmd.Flags().BoolVar(&drain, "drain", false, "Stop the jobs that hold quota, too.")
+	cmd.Flags().BoolVar(&drain, "drain", false, "Also stop jobs that hold quota.")
 	return s.queueCommand(cmd, o, func() (v1alpha1.QueueStop, string) {
 		if drain {
 			return v1alpha1.StopDrain, "stopped; jobs that hold quota are being stopped"

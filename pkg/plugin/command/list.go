@@ -43,11 +43,11 @@ func (s *shell) list() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the units of jobs that wait or hold quota",
-		Long: `Lists the QueueUnits of a namespace, or of all namespaces. Units of jobs that have ended are listed only
-if --phase selects them.
+		Long: `Lists the QueueUnits of a namespace, or of all namespaces. To list units of jobs that have ended, select
+them with --phase.
 
-If there are more than 100 units, those that are alike are one row: units of one namespace, queue,
-kind, phase, reason, priority and request. UNITS is their number, and NAME the first of them.`,
+If there are more than 100 units, similar ones share a row: those with the same namespace, queue, kind,
+phase, reason, priority and request. UNITS is their number, and NAME the first of them.`,
 		Example: `  kubectl kube-queue list
   kubectl kube-queue list -A --queue company-research --phase Enqueued
   kubectl kube-queue list --reason ExceedsMaxQuota -o wide
@@ -71,9 +71,9 @@ kind, phase, reason, priority and request. UNITS is their number, and NAME the f
 	flags.StringSliceVar(&o.Kinds, "kind", nil, "Only units of jobs of these kinds, such as Job or PyTorchJob.")
 	flags.StringSliceVar(&o.Phases, "phase", nil, "Only units in these phases: "+strings.Join(units.Phases(), ", ")+".")
 	flags.StringSliceVar(&o.Reasons, "reason", nil, "Only units with these reasons, such as QuotaExceeded.")
-	flags.StringVar(&o.group, "group", groupAuto, "`WHEN` units that are alike are one row: auto (if there are more than 100), always or never.")
+	flags.StringVar(&o.group, "group", groupAuto, "`WHEN` similar units share a row: auto (if there are more than 100), always or never.")
 	flags.StringVar(&o.sort, "sort", string(units.ByName), "`ORDER`: "+strings.Join(units.Orders(), ", ")+".")
-	flags.BoolVarP(&o.watch, "watch", "w", false, "Go on and print each unit that changes, until Ctrl-C.")
+	flags.BoolVarP(&o.watch, "watch", "w", false, "Keep printing units that change, until Ctrl-C.")
 	_ = cmd.RegisterFlagCompletionFunc("queue", s.completeQueues)
 	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions(jobs.KindNames(), cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("phase", cobra.FixedCompletions(units.Phases(), cobra.ShellCompDirectiveNoFileComp))

@@ -48,7 +48,7 @@ func (o *output) add(cmd *cobra.Command, formats ...string) {
 func (o *output) addRefresh(cmd *cobra.Command) {
 	o.refreshes = true
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "Print the answer again whenever it changes, until Ctrl-C.")
-	cmd.Flags().DurationVar(&o.interval, "interval", 2*time.Second, "With --watch: how often the question is asked.")
+	cmd.Flags().DurationVar(&o.interval, "interval", 2*time.Second, "With --watch: how often to ask.")
 }
 
 func (o *output) check() error {

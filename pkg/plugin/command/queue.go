@@ -28,9 +28,9 @@ func (s *shell) queue() *cobra.Command {
 		Use:     "queue [QUEUE]",
 		Aliases: []string{"queues"},
 		Short:   "List the queues, or the units of a queue in its order",
-		Long: `Without an argument, lists the queues. With the name of a queue, lists its units: those that wait, in
-the order in which they are tried, and then those that hold quota. POSITION counts all units that wait,
-also those of namespaces that you may not read, which are not listed.`,
+		Long: `Without an argument, lists the queues. With the name of a queue, lists its units: first those that wait, in
+the order in which they are tried, then those that hold quota. Units in namespaces that you cannot read are
+not listed, but POSITION counts them.`,
 		Example: `  kubectl kube-queue queue
   kubectl kube-queue queue company-research --limit 20`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -62,7 +62,7 @@ also those of namespaces that you may not read, which are not listed.`,
 	}
 	o.add(cmd, formatTable, formatWide, formatJSON, formatYAML)
 	o.addRefresh(cmd)
-	cmd.Flags().IntVar(&limit, "limit", 100, "Greatest number of units to list.")
+	cmd.Flags().IntVar(&limit, "limit", 100, "Maximum number of units to list.")
 	return cmd
 }
 

@@ -115,10 +115,10 @@ func New(env Environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "kubectl-kube_queue",
 		Short: "Show the queue, explain why jobs wait, and hold, release or order them",
-		Long: `Shows the jobs that wait for quota or hold it, explains why a job waits, who holds the quota and what
+		Long: `Shows the jobs that wait for quota or hold it, explains why a job waits, which jobs hold the quota and what
 would admit it, and holds, releases and orders jobs. All commands use the rights of the caller.
 
-All flags of kubectl that select a cluster, a user and a namespace are accepted; see kubectl options.`,
+Accepts all flags of kubectl that select a cluster, a user and a namespace; see kubectl options.`,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: display},
 		SilenceErrors: true,
 		SilenceUsage:  true,

@@ -42,18 +42,18 @@ func (s *shell) simulate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   simulateName + " -f FILE",
 		Short: "Show what would start and what would wait with another quota tree or with further jobs",
-		Long: `Shows what would start at once, and what would wait and why, if the quota tree or the jobs in the files were
-applied now, with all jobs that wait or run in the cluster. Nothing is applied. The decisions are made by
-the scheduling core of kube-queue-controller with its default settings, in the plugin.
+		Long: `Shows what would start at once, and what would wait and why, if you applied the quota tree or the jobs in the
+files now. All jobs in the cluster are included. Nothing is applied. The plugin decides like
+kube-queue-controller with its default settings.
 
-A FILE is a YAML or JSON file with any number of documents, or - for the standard input. It may have one
-ElasticQuotaTree, jobs of all kinds of which the pods follow from the manifest, and QueueUnits. You must be
-allowed to list QueueUnits in all namespaces, Queues and ElasticQuotaTrees.
+A FILE is a YAML or JSON file with any number of documents, or - for the standard input. It may contain one
+ElasticQuotaTree, QueueUnits, and jobs of all kinds that determine their pods in the manifest. You need
+permission to list QueueUnits in all namespaces, Queues and ElasticQuotaTrees.
 
-Jobs that are evicted stop at once in the simulation. Admission checks and nodes are not simulated.
+In the simulation, evicted jobs stop at once. Admission checks and nodes are not simulated.
 
-The exit status is 0 if the tree is valid and each job in the files would start at once, 1 if the tree
-is invalid, a job would wait, or what runs would exceed a limit, and 2 after an error.`,
+The exit status is 0 if the tree is valid and each job in the files would start at once; 1 if the tree
+is invalid, a job would wait, or running jobs would exceed a limit; 2 after an error.`,
 		Example: `  kubectl kube-queue simulate -f tree.yaml
   kubectl kube-queue simulate -f tree.yaml -f job.yaml -n research
   kustomize build . | kubectl kube-queue simulate -f -`,

@@ -22,14 +22,13 @@ func (s *shell) tree() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tree [QUOTA]",
 		Short: "Show how the quota tree is used",
-		Long: `Shows each quota with what is guaranteed to it (MIN), used, and allowed (MAX), what it has borrowed
-from others and lent to them, what pods use that belong to no job of the queue (UNQUEUED), and what the
-jobs that wait request (WAITING). The row jobs counts jobs. QUOTA is the path of a quota; it and those
-below it are shown.
+		Long: `Shows for each quota the guarantee (MIN), the used amount, the limit (MAX), what it has borrowed and lent,
+what pods outside of the queue use (UNQUEUED), and what waiting jobs request (WAITING). The row jobs counts
+jobs. QUOTA is the path of a quota; it and the quotas below it are shown.
 
 A terminal shows bars: █ is used within the guarantee, ▒ is borrowed, and · is free below the max.
 
-Who may not list ElasticQuotaTrees sees the quotas of the namespace and those above them.`,
+Users who cannot list ElasticQuotaTrees see the quotas of the namespace and their ancestors.`,
 		Example: `  kubectl kube-queue tree
   kubectl kube-queue tree company/research --watch`,
 		Args: func(_ *cobra.Command, args []string) error {

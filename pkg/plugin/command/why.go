@@ -33,12 +33,12 @@ func (s *shell) why() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "why " + jobArgs,
 		Short: "Explain why a job waits, and what would admit it",
-		Long: `Explains why a job waits: the reason, what it lacks at which quota, its position, who is ahead of it, who
-holds what it lacks, and what would admit it. Units of namespaces that you may not read are counted, and
-not named.
+		Long: `Explains why a job waits: the reason, what it lacks in which quota, its position, which units are ahead of it
+or hold what it lacks, and what would admit it. Units in namespaces that you cannot read are counted, not
+named.
 
-kube-queue-controller answers from its own state. If it does not, the answer is what the objects show
-that you may read.
+kube-queue-controller answers from its own state. If it does not answer, the command shows what follows from
+the objects that you can read.
 ` + jobHelp,
 		Example: `  kubectl kube-queue why train-c
   kubectl kube-queue why tfjob/mnist -n research

@@ -62,11 +62,11 @@ AdmissionChecks, ProvisioningRequestConfigs, the configuration of its manager, a
 jobs. From ack-kube-queue and koord-queue, it reads ElasticQuotaTrees, ElasticQuotas, Queues, the
 Deployments of both programs with their flags and variables, and the manifests of jobs.
 
-The standard output has the converted objects, which kubectl apply accepts. The standard error has
-what has no equal, with the reason and with what to do instead, and what is to be done by hand.
+The standard output has the converted objects, which kubectl apply accepts. The standard error lists what
+has no equivalent, why, and what to do instead, and what you must do by hand.
 
-The exit status is 0 if everything was converted, 1 if the objects were converted and some settings
-have no equal, and 2 if the input cannot be converted. Nothing is printed to the standard output then.`,
+The exit status is 0 if everything was converted, 1 if some settings have no equivalent, and 2 if the
+input cannot be converted. The standard output is then empty.`,
 		Example: `  kubectl kube-queue convert -f kueue.yaml > kube-queue.yaml
   kubectl get clusterqueues,cohorts,localqueues -A -o yaml | kubectl kube-queue convert -f -
   kubectl kube-queue convert -f ack/ --values values.yaml`,

@@ -23,11 +23,11 @@ type Settings struct {
 func (s *Settings) Declare(set *settings.Set) {
 	set.Group(heading, func(fs *pflag.FlagSet) {
 		fs.StringVar(&s.Classes, "device-classes", s.Classes,
-			"Resources as which devices count, by DeviceClass, whether pods claim or request them: CLASS=RESOURCE, separated by commas; CLASS= for devices that are not counted."+
-				" CLASS/CAPACITY=RESOURCE counts the capacity that claims request of shared devices. A job with devices of another class is not admitted. It must be the same for both programs.")
+			"Resource as which devices of each DeviceClass count, whether pods claim or request them: CLASS=RESOURCE, separated by commas; CLASS= for devices that are not counted."+
+				" CLASS/CAPACITY=RESOURCE counts the capacity that claims request of shared devices. Jobs with devices of other classes are not admitted. Must be the same for both programs.")
 		fs.StringVar(&s.Types, "device-types", s.Types,
-			"Types of devices, which are charged in addition to the resource: RESOURCE:LABEL=VALUE:TYPE for pods that require a node label with a value,"+
-				" and RESOURCE::TYPE for all other pods, separated by commas. It must be the same for both programs.")
+			"Types of devices, charged in addition to the resource: RESOURCE:LABEL=VALUE:TYPE for pods that require a node label with a value,"+
+				" and RESOURCE::TYPE for all other pods, separated by commas. Must be the same for both programs.")
 	}, settings.Setting{Flag: "device-classes", Field: "devices.classes", Form: settings.Texts, Check: s.checkClasses},
 		settings.Setting{Flag: "device-types", Field: "devices.types", Form: settings.Types, Check: s.checkTypes})
 }

@@ -39,9 +39,9 @@ func (o *Options) LeaderElect() bool { return o.leaderElect }
 // Declare adds the settings to the set.
 func (o *Options) Declare(set *settings.Set) {
 	set.Group("Leader election", func(fs *pflag.FlagSet) {
-		fs.BoolVar(&o.leaderElect, "leader-elect", o.leaderElect, "Run more than one replica, of which the one works that holds the lease. Otherwise there must be only one: it is not ready while another process holds the lease, and does not exit when it cannot renew it.")
-		fs.DurationVar(&o.lease.duration, "leader-elect-lease-duration", o.lease.duration, "Time in whole seconds after which another replica may take over a lease that is not renewed. It must be longer than the sum of the renew deadline, the retry period and "+(renewEvery+writeTimeout).String()+" (for renewals and the last write).")
-		fs.DurationVar(&o.lease.renew, "leader-elect-renew-deadline", o.lease.renew, "Time for which the leader retries to renew its lease before it exits.")
+		fs.BoolVar(&o.leaderElect, "leader-elect", o.leaderElect, "Elect a leader, so that several replicas can run. If false, run only one replica: it is not ready while another process holds the lease, and it does not exit when it cannot renew the lease.")
+		fs.DurationVar(&o.lease.duration, "leader-elect-lease-duration", o.lease.duration, "Time after which another replica may take over a lease that is not renewed, in whole seconds. It must be longer than the sum of the renew deadline, the retry period and "+(renewEvery+writeTimeout).String()+" (for renewals and the last write).")
+		fs.DurationVar(&o.lease.renew, "leader-elect-renew-deadline", o.lease.renew, "How long the leader tries to renew its lease before it exits.")
 		fs.DurationVar(&o.lease.retry, "leader-elect-retry-period", o.lease.retry, "Time between two checks of the lease. The leader renews it at most every "+renewEvery.String()+".")
 	},
 		settings.Setting{Flag: "leader-elect", Field: "leaderElection.leaderElect"},

@@ -41,11 +41,11 @@ func defaultMetricsOptions() metricsOptions {
 
 func (o *metricsOptions) declare(set *settings.Set) {
 	set.Group("Metrics", func(fs *pflag.FlagSet) {
-		fs.StringVar(&o.address, flagMetricsAddress, o.address, "Address on which /metrics is served; 0 to disable it.")
+		fs.StringVar(&o.address, flagMetricsAddress, o.address, "Address for /metrics; 0 to disable it.")
 		fs.BoolVar(&o.secure, flagMetricsSecure, o.secure,
-			"Serve /metrics over HTTPS, only to clients that the API server authorizes to get that path. If false: over HTTP, to every client.")
+			"Serve /metrics over HTTPS to clients that the API server authorizes to get that path. If false: over HTTP to every client.")
 		fs.StringVar(&o.certFile, flagCertFile, o.certFile,
-			"Certificate file for /metrics, in PEM format; reloaded when it changes. Unset: a self-signed certificate, generated at start.")
+			"Certificate file for /metrics, in PEM format; reloaded when it changes. If unset: a self-signed certificate, generated at start.")
 		fs.StringVar(&o.keyFile, flagKeyFile, o.keyFile, "Private key file of the certificate, in PEM format.")
 	},
 		settings.Setting{Flag: flagMetricsAddress, Field: "metrics.bindAddress"},

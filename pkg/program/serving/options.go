@@ -26,8 +26,8 @@ func DefaultOptions() Options {
 // Declare adds the settings to the set.
 func (o *Options) Declare(set *settings.Set) {
 	set.Group("Health and profiles", func(fs *pflag.FlagSet) {
-		fs.StringVar(&o.healthAddress, "health-bind-address", o.healthAddress, "Address on which /healthz and /readyz are served; 0 to disable them.")
-		fs.StringVar(&o.profilingAddress, "profiling-bind-address", o.profilingAddress, "Address on the loopback interface, such as localhost:6060, on which Go profiles are served at /debug/pprof/ without authentication. Unset: disabled.")
+		fs.StringVar(&o.healthAddress, "health-bind-address", o.healthAddress, "Address for /healthz and /readyz; 0 to disable them.")
+		fs.StringVar(&o.profilingAddress, "profiling-bind-address", o.profilingAddress, "Loopback address, such as localhost:6060, for Go profiles at /debug/pprof/ without authentication. If unset: disabled.")
 	},
 		settings.Setting{Flag: "health-bind-address", Field: "health.bindAddress"},
 		settings.Setting{Flag: "profiling-bind-address", Field: "profiling.bindAddress", Check: o.checkProfiling})

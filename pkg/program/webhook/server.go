@@ -52,8 +52,8 @@ func (s *Settings) On() bool { return s.Address != "" && s.Address != "0" }
 func (s *Settings) DeclareLed(set *settings.Set, purpose string) {
 	s.Declare(set, purpose)
 	set.Group("Webhooks", func(fs *pflag.FlagSet) {
-		fs.StringVar(&s.Advertise, flagAdvertise, s.Advertise, "IP address and port by which API servers reach the webhooks of this replica. The replica that leads writes it into the EndpointSlice of the Service, which has no selector. If empty, it does not.")
-		fs.StringVar(&s.ClientCA, flagClientCA, s.ClientCA, "File with the CA of API servers, in PEM format, which signs nothing else; read again when it changes. Clients without a certificate of it are not answered. Unset: only reviews with the proof of the policy kube-queue-reviews are answered.")
+		fs.StringVar(&s.Advertise, flagAdvertise, s.Advertise, "IP address and port at which API servers reach the webhooks of this replica. The leader writes it into the EndpointSlice of the Service, which has no selector. If empty, it does not.")
+		fs.StringVar(&s.ClientCA, flagClientCA, s.ClientCA, "File with a CA, in PEM format, that signs only client certificates of API servers; reloaded when it changes. Other clients get no answer. If unset: only reviews with the proof of the policy kube-queue-reviews are answered.")
 	}, settings.Setting{Flag: flagAdvertise, Field: "webhook.advertiseAddress", Check: s.checkAdvertised},
 		settings.Setting{Flag: flagClientCA, Field: "webhook.clientCAFile"})
 }
@@ -85,12 +85,12 @@ func (s *Settings) advertised() (netip.AddrPort, error) {
 	return netip.AddrPortFrom(address.Unmap(), uint16(port)), nil
 }
 
-// Declare adds the settings to the set. The purpose is what the webhooks do, such as "which hold jobs".
+// Declare adds the settings to the set. The purpose is what the webhooks do, such as "which holds jobs".
 func (s *Settings) Declare(set *settings.Set, purpose string) {
 	set.Group("Webhooks", func(fs *pflag.FlagSet) {
-		fs.StringVar(&s.Address, flagAddress, s.Address, "Address on which admission webhooks are served, "+purpose+"; 0 to disable them.")
+		fs.StringVar(&s.Address, flagAddress, s.Address, "Address for the admission webhook, "+purpose+"; 0 to disable it.")
 		fs.BoolVar(&s.Manage, flagManage, s.Manage,
-			"Make the certificate of the webhooks, renew it, and write it into the Secret and the webhook configurations. If false: another program, such as cert-manager, writes both.")
+			"Create and renew the certificate of the webhooks, and write it into the Secret and the webhook configurations. If false: another program, such as cert-manager, does this.")
 	},
 		settings.Setting{Flag: flagAddress, Field: "webhook.bindAddress"},
 		settings.Setting{Flag: flagManage, Field: "webhook.manageCertificate"})
