@@ -38,7 +38,7 @@ The kubectl plugin of kube-queue. It uses the kubeconfig, the flags and the righ
 
 ## Install
 
-Put the program ` + "`kubectl-kube_queue`" + ` of a [release](../operations/releases.md#files) into a folder of PATH. Published releases also
+Put the program ` + "`kubectl-kube_queue`" + ` of a [release](../development/releases.md#files) into a folder of PATH. Published releases also
 have ` + "`kube-queue.yaml`" + `, a manifest for your own krew index. To build the program in a clone of the repository, with Go 1.26:
 
 ` + "```sh\ngo build -o bin/ ./cmd/kubectl-kube_queue\n```" + `

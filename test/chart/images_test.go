@@ -14,7 +14,7 @@ func TestDocumentedCommandsBuildTheImagesOfTheChart(t *testing.T) {
 	for file, command := range map[string]string{
 		"README.md":                   "/charts/kube-queue --version " + want,
 		"docs/operations/install.md":  "make images VERSION=" + want,
-		"docs/operations/images.md":   "make images VERSION=" + want,
+		"docs/development/images.md":  "make images VERSION=" + want,
 		"charts/kube-queue/README.md": "make images VERSION=" + want,
 	} {
 		// A command can be split over two lines.

@@ -16,7 +16,7 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-var update = flag.Bool("update", false, "write docs/reference/operator-examples.md instead of comparing it")
+var update = flag.Bool("update", false, "write testdata/outcomes.md instead of comparing it")
 
 const (
 	// patience is the maximum time until all examples of a phase have their outcome.
@@ -158,7 +158,7 @@ func expectDifferencesOfExamples(t *testing.T, reports []*Report) {
 
 func comparePage(t *testing.T, page []byte) {
 	t.Helper()
-	file := filepath.Join(suite.Repository, "docs", "reference", "operator-examples.md")
+	file := filepath.Join(suite.Repository, "test", "examples", "testdata", "outcomes.md")
 	if *update {
 		harness.Must(t, os.WriteFile(file, page, 0o644))
 		return
@@ -171,7 +171,7 @@ func comparePage(t *testing.T, page []byte) {
 	was, is := strings.Split(string(have), "\n"), strings.Split(string(page), "\n")
 	for i := range max(len(was), len(is)) {
 		if i >= len(was) || i >= len(is) || was[i] != is[i] {
-			t.Fatalf("docs/reference/operator-examples.md is out of date; run go test ./test/examples -update and check the changes from line %d on:\n have %s\n want %s",
+			t.Fatalf("testdata/outcomes.md is out of date; run go test ./test/examples -update and check the changes from line %d on:\n have %s\n want %s",
 				i+1, line(was, i), line(is, i))
 		}
 	}

@@ -1,7 +1,6 @@
 // Package examples queues the examples that the modules of the operators contain, each with the
 // mark and no other change. Each must have a unit, or a message that explains why it has none.
-// The outcomes are listed in docs/reference/operator-examples.md, which this package writes and
-// its test compares:
+// The outcomes are listed in testdata/outcomes.md, which this package writes and its test compares:
 //
 //	go test ./test/examples -update
 //

@@ -18,29 +18,21 @@ type Report struct {
 
 const introduction = `# Examples of the operators
 
-This page lists every example of a queued kind that is in the modules of the operators, and the
-result of queueing it. Each example was created with the annotation
-` + "`scheduling.x-k8s.io/suspend: \"true\"`" + ` and no other change, on a real control plane with the CRDs of
-the operators and the policies of kube-queue. Each example has a unit, or a message that explains
-why it has none.
+The outcome of each example of a queued kind in the modules of the operators. Each was created with
+the annotation ` + "`scheduling.x-k8s.io/suspend: \"true\"`" + ` and no other change.
 
 `
 
 const notes = `
-- Queued: the example has a QueueUnit and waits for quota. The columns "pods" and "requests" show
-  what its unit requests. "#2" is the second example of a file.
-- Not queued: the job exists, but cannot wait for quota. The message of its unit is shown.
+- Queued: the example has a QueueUnit that waits for quota. "pods" and "requests" are those of the
+  unit. "#2" is the second example of a file.
+- Not queued: the job exists, but cannot wait for quota. The message is that of its unit.
 - Not created: no cluster accepts the document, with or without kube-queue.
 
-"The same" in the last column: the example was also released, with its operator and simulated
-pods. The largest number of pods, and the largest amount of each request, that existed at one time
-equalled those of the unit. For SparkApplications, a program that follows the rules of Spark
-created the pods. Workflows are not compared, because their owner specifies their size.
+"real pods" compares the unit with the pods of the released example, as ` + "`make test-examples`" + ` finds
+them. Workflows are not compared, because their owner specifies their size.
 
-Documents of other kinds are only counted. Objects that create jobs on a schedule are described in
-[kinds.md](kinds.md#jobs-created-on-a-schedule).
-
-` + "`make test-examples`" + ` compares the pods; ` + "`go test ./test/examples -update`" + ` writes this page.
+` + "`go test ./test/examples -update`" + ` writes this file.
 `
 
 // Page writes all reports as a page of Markdown.

@@ -129,7 +129,7 @@ func TestAnUnmarkedJobCostsLittleMemoryAndNoStep(t *testing.T) {
 	}
 }
 
-// The figures are in docs/operations/performance.md.
+// The figures are in docs/development/performance.md.
 func BenchmarkUnmarked(b *testing.B) {
 	for range b.N {
 		total := int64(0)
