@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// quoted are the files that docs/development/adding-a-kind.md quotes: all that were written to add
-// JAXJob, except for its page in docs/tasks.
+// quoted are the files that docs/development/adding-a-kind.md quotes. With named, they are all that were
+// written to add JAXJob.
 var quoted = []string{
 	"extensions/jaxjob/jaxjob.go",
 	"extensions/jaxjob/jaxjob_test.go",
@@ -19,9 +19,28 @@ var quoted = []string{
 	"examples/jaxjob.yaml",
 }
 
+// named are the other files that have a line for JAXJob.
+var named = []string{
+	"pkg/migration/jobs.go",
+	"pkg/migration/kueue/configuration.go",
+	"test/integration/admission/fence_test.go",
+	"test/frameworks/ready_test.go",
+	"test/e2e/random/kinds_test.go",
+	"hack/testchanged/rules.go",
+	"docs/tasks/run-jaxjob.md",
+}
+
 // The page must quote the current files.
 func TestThePageOnAddingAKindQuotesWhatIsThere(t *testing.T) {
 	page := text(t, "docs/development/adding-a-kind.md")
+	for _, name := range named {
+		if !strings.Contains(page, "`"+name+"`") {
+			t.Errorf("the page does not name %s", name)
+		}
+		if !strings.Contains(strings.ToLower(text(t, name)), "jaxjob") {
+			t.Errorf("the page names %s, which does not mention JAXJob", name)
+		}
+	}
 	var files []string
 	for _, name := range quoted {
 		if !strings.Contains(page, "`"+name+"`") {

@@ -9,6 +9,9 @@
 // TrainJob itself as soon as it has seen spec.suspend.
 //
 // The JobSet and its Jobs are parts of the TrainJob and so are not queued separately.
+//
+// A TrainJob does not name the version from which its JobSet was created. If it is edited just
+// before its release, it is charged by the older JobSet.
 package trainjob
 
 import (

@@ -7,7 +7,7 @@
 //
 // Invariants:
 //   - The package is pure: it has no client and no clock, and does not change its arguments.
-//   - Moves is the table "Who moves a unit" of docs/development/architecture.md. Each function
+//   - Moves is the table "Who moves a unit" of docs/development/unit-lifecycle.md. Each function
 //     that returns a Status makes the move of its name. No program refuses a write that Moves lacks,
 //     because the unit would keep its old state for good. Tests find such a write instead, and the
 //     checker in test/audit has a table of its own, so that a mistake is not in both.

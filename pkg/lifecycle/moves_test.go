@@ -17,7 +17,7 @@ import (
 )
 
 func TestTheTableOfMovesIsThatOfTheDocumentation(t *testing.T) {
-	text, err := os.ReadFile("../../docs/development/architecture.md")
+	text, err := os.ReadFile("../../docs/development/unit-lifecycle.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +28,7 @@ func TestTheTableOfMovesIsThatOfTheDocumentation(t *testing.T) {
 		lines = append(lines, row(m))
 	}
 	if want := strings.Join(lines, "\n"); table != want {
-		t.Errorf("docs/development/architecture.md, Who moves a unit: the table must be\n%s", want)
+		t.Errorf("docs/development/unit-lifecycle.md, Who moves a unit: the table must be\n%s", want)
 	}
 }
 

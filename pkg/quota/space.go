@@ -61,7 +61,8 @@ const (
 )
 
 // Share is the dominant share of a node: the greatest Used / Due among the requested resources, where
-// Due is the guarantee or the limit. Competing nodes are served in the order of Compare.
+// Due is the guarantee or the limit. Competing nodes are served in the order of Compare. Resources that the
+// unit does not request do not count: otherwise a group would starve while a sibling uses much of another resource.
 type Share struct {
 	Kind int8
 	// Used and Due are in base units of one resource. Due is greater than zero unless Kind is

@@ -28,4 +28,6 @@
 //     units in the API therefore never hold more than the quota.
 //   - An event that is older than what is already known of a unit changes nothing.
 //   - A waiting unit is in the queue of its group, or a refusal explains why it is in no queue.
+//   - A message names quotas, but no other namespace and no unit of another namespace: its readers may
+//     be allowed to read nothing else.
 package scheduler

@@ -1,6 +1,6 @@
 // Package seats is a quota backend for tests, the smallest that is one: a namespace has
 // as many seats as its label says, and each unit takes one, whatever it requests.
-// docs/development/adding-a-backend.md explains it line by line.
+// docs/development/adding-a-backend.md explains it.
 package seats
 
 import (
