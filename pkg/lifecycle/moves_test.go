@@ -323,7 +323,7 @@ func TestPolicyAndCRDListTheSamePhases(t *testing.T) {
 		}
 	}
 	crd := read("files/crds/scheduling.x-k8s.io_queueunits.yaml")
-	_, enum, _ := strings.Cut(crd, "phase is the step")
+	_, enum, _ := strings.Cut(crd, "default: Enqueued")
 	enum, _, _ = strings.Cut(enum, "type: string")
 	for _, m := range Moves() {
 		for _, p := range slices.Concat(m.From.Phases, m.To.Phases) {
