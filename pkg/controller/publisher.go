@@ -174,7 +174,7 @@ func (p *publisher) keep(ctx context.Context, stats scheduler.QueueStats) error 
 		return fmt.Errorf("queue %s: %w", stats.Name, err)
 	}
 	status := schedulingv1alpha1.QueueStatus{
-		Policy: schedulingv1alpha1.QueuePolicy(stats.Policy.Name), Quota: stats.Quota,
+		Policy: schedulingv1alpha1.QueuePolicy(stats.Policy.String()), Quota: stats.Quota,
 		Pending: int32(stats.Pending), Reserved: int32(stats.Reserved),
 		Dequeued: int32(stats.Dequeued), Running: int32(stats.Running),
 		HeadReason: stats.HeadReason, HighestPriority: stats.HighestPriority,

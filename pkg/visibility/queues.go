@@ -182,7 +182,7 @@ func (m *Model) computeOrdered() []int32 {
 // queue describes a queue.
 func (m *Model) queue(q int32) visibilityv1alpha1.QueueSummary {
 	v := &m.view.Queues[q]
-	s := visibilityv1alpha1.QueueSummary{Name: v.Name, Quota: v.Quota, Policy: v.Policy.Name, Stop: string(v1alpha1.StopNone),
+	s := visibilityv1alpha1.QueueSummary{Name: v.Name, Quota: v.Quota, Policy: v.Policy.String(), Stop: string(v1alpha1.StopNone),
 		Pending: int32(v.Pending), Reserved: int32(v.Reserved), Dequeued: int32(v.Dequeued), Running: int32(v.Running), HeadReason: v.HeadReason}
 	switch v.Settings.Stop {
 	case scheduler.Hold:

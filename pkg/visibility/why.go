@@ -45,7 +45,7 @@ func (m *Model) Why(namespace, name string, access Access) (*visibilityv1alpha1.
 		Position: m.places()[i]}
 	if u.Queue >= 0 {
 		q := &m.view.Queues[u.Queue]
-		answer.Queue, answer.Quota, answer.Policy, answer.Waiting = q.Name, q.Quota, q.Policy.Name, int32(len(m.lines()[u.Queue]))
+		answer.Queue, answer.Quota, answer.Policy, answer.Waiting = q.Name, q.Quota, q.Policy.String(), int32(len(m.lines()[u.Queue]))
 		m.ahead(answer, u, access)
 	}
 	r := m.current(u)
