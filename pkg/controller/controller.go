@@ -160,7 +160,7 @@ type informers struct {
 
 func newInformers(cfg Config) (*informers, error) {
 	// Anybody may create a unit, and its schema does not reject everything that cannot be decoded.
-	units, err := lenient.Informer(unitsOf(cfg.Client), "queueunits", cache.Indexers{}, cachedUnits(compactor{cfg.Source.Keep}))
+	units, err := lenient.Informer(unitsOf(cfg.Client), func(error) {}, "queueunits", cache.Indexers{}, cachedUnits(compactor{cfg.Source.Keep}))
 	if err != nil {
 		return nil, err
 	}

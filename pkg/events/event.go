@@ -19,6 +19,7 @@
 package events
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"strings"
@@ -56,32 +57,26 @@ type Event struct {
 	Revision string
 }
 
-// digest returns a short text that distinguishes revisions; empty for none.
-func digest(revision string) string {
-	if revision == "" {
+// digest returns a short text that distinguishes texts; empty for none.
+func digest(text string) string {
+	if text == "" {
 		return ""
 	}
-	sum := sha256.Sum256([]byte(revision))
+	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])[:hashLength]
 }
 
 // Name returns the name of the Event object.
 func (e Event) Name() string {
-	sum := sha256.Sum256([]byte(string(e.Object.UID) + "\x00" + string(e.Reason) + "\x00" + e.Key))
 	name := e.Object.Name
 	if most := maxName - 1 - hashLength; len(name) > most {
 		name = strings.TrimRight(name[:most], "-.")
 	}
-	return name + "." + hex.EncodeToString(sum[:])[:hashLength]
+	return name + "." + digest(string(e.Object.UID)+"\x00"+string(e.Reason)+"\x00"+e.Key)
 }
 
 // namespace returns the namespace of the Event object.
-func (e Event) namespace() string {
-	if e.Object.Namespace == "" {
-		return metav1.NamespaceDefault
-	}
-	return e.Object.Namespace
-}
+func (e Event) namespace() string { return cmp.Or(e.Object.Namespace, metav1.NamespaceDefault) }
 
 // build returns the Event object.
 func (e Event) build(source Source, now metav1.Time, count int32) *corev1.Event {

@@ -1,7 +1,7 @@
 package events
 
 import (
-	"maps"
+	"context"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -22,76 +22,71 @@ var refusals = backoff.Policy{Initial: time.Second, Max: 5 * time.Minute}
 // refusal is a namespace that refuses events. Until its state allows it, no event of it is tried.
 type refusal struct {
 	backoff.State
-	// waiting is the number of events that wait for it.
-	waiting int
+	// waiting are the events that wait, and how often the namespace had refused events before each.
+	waiting map[types.NamespacedName]int32
+	// err is the last refusal.
+	err error
 }
 
-// outlived reports whether an event has waited for too many refusals. A kept event is true as long as
-// it is kept, and waits for the namespace to accept it.
-func (e *entry) outlived(r *refusal) bool {
-	return !e.keep && (r.Count-e.since >= maxRefusals || e.refused >= maxRefusals)
-}
+func (r *refusal) waits(key types.NamespacedName) bool { _, waits := r.waiting[key]; return waits }
 
-// full reports whether too many others wait for the namespace.
-func (r *refusal) full(e *entry) bool { return !e.keep && !e.waits && r.waiting >= maxRefused }
-
-// await records whether the event waits for its namespace.
-func (w *Writer) await(key types.NamespacedName, entry *entry, waits bool) {
-	refusal := w.refusing[key.Namespace]
-	if refusal != nil && waits != entry.waits {
-		if waits {
-			refusal.waiting++
-		} else {
-			refusal.waiting--
-		}
+// mayTry reports whether an event of a namespace that refuses events is tried now. Otherwise it waits,
+// or is dropped if it has outlived too many refusals or too many others wait. A kept event is true as
+// long as it is kept, and waits for the namespace to accept it.
+func (w *Writer) mayTry(ctx context.Context, key types.NamespacedName, e *entry) bool {
+	r, now := w.refusing[key.Namespace], w.clock.Now()
+	full := len(r.waiting) >= maxRefused
+	if !r.waits(key) {
+		r.waiting[key] = r.Count
+	} else {
+		full = r.Count-r.waiting[key] >= maxRefusals
 	}
-	entry.waits = waits
-}
-
-// refused records that the API server forbids an event, as it does if an admission policy refuses
-// events. It is expected to do the same with others of the namespace, so they wait. It reports whether
-// the event must be dropped.
-func (w *Writer) refused(key types.NamespacedName, entry *entry, probe bool) (drop bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	now := w.clock.Now()
-	found := w.refusing[key.Namespace]
 	switch {
-	case found == nil:
-		w.forgetRefusals(now)
-		found = &refusal{State: refusals.Step(backoff.State{}, now)}
-		w.refusing[key.Namespace] = found
-	case probe || !now.Before(found.Until):
-		found.State = refusals.Step(found.State, now)
-	}
-	if entry.refused++; entry.outlived(found) || found.full(entry) {
+	case full && !e.keep:
+		w.drop(ctx, key, r.err)
+	case now.Before(r.Until):
+		w.queue.AddAfter(key, r.Until.Sub(now))
+	default:
+		r.Until = refusals.Step(r.State, now).Until // the others wait for the answer
 		return true
 	}
-	w.await(key, entry, true)
-	w.queue.AddAfter(key, found.Until.Sub(now))
 	return false
 }
 
-// forgetRefusals forgets the namespaces for which no event waits any more.
-func (w *Writer) forgetRefusals(now time.Time) {
-	maps.DeleteFunc(w.refusing, func(_ string, r *refusal) bool { return r.waiting == 0 && now.After(r.Until) })
+// refused records that the API server forbids an event, as it does if an admission policy refuses
+// events. It is expected to do the same with others of the namespace, so they wait.
+func (w *Writer) refused(key types.NamespacedName, probe bool, err error) {
+	r, now := w.refusing[key.Namespace], w.clock.Now()
+	if r == nil {
+		r = &refusal{waiting: map[types.NamespacedName]int32{}}
+		w.refusing[key.Namespace] = r
+	}
+	if r.err = err; probe || !now.Before(r.Until) {
+		r.State = refusals.Step(r.State, now)
+	}
+	if !r.waits(key) {
+		r.waiting[key] = r.Count - 1
+	}
+	w.queue.Add(key) // to wait, or to be dropped
 }
 
 // accepted records that the API server accepts events of the namespace. Those that wait for it are
 // tried at once.
 func (w *Writer) accepted(namespace string) {
-	if w.refusing[namespace] == nil {
-		return
-	}
-	delete(w.refusing, namespace)
-	for key, entry := range w.entries {
-		if key.Namespace != namespace {
-			continue
-		}
-		entry.since = 0
-		if entry.waits {
-			entry.waits = false
+	if r := w.refusing[namespace]; r != nil {
+		delete(w.refusing, namespace)
+		for key := range r.waiting {
 			w.queue.Add(key)
+		}
+	}
+}
+
+// waitsNoMore records that an event does not wait for its namespace. A namespace for which none waits
+// is forgotten.
+func (w *Writer) waitsNoMore(key types.NamespacedName) {
+	if r := w.refusing[key.Namespace]; r != nil {
+		if delete(r.waiting, key); len(r.waiting) == 0 {
+			delete(w.refusing, key.Namespace)
 		}
 	}
 }

@@ -10,34 +10,23 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-func TestTheFirstRepetitionsAreWrittenAtOnce(t *testing.T) {
+func TestAnEventThatIsRepeatedForHoursIsOneEventWithFewWrites(t *testing.T) {
 	client, clk := fake.NewClientset(), clocktesting.NewFakeClock(noon)
-	w := started(t, client, clk, nil)
-	for count := range repeats.Free {
+	w, _ := run(t, client, clk, nil)
+	for count := range repeats.Free { // the first ones are written at once
 		w.Repeat(about("job", "HeldAgain", "1"))
 		eventually(t, "written", func() bool { got := stored(t, client); return len(got) == 1 && got[0].Count == count+1 })
 	}
-}
-
-func TestAnEventThatIsRepeatedForHoursIsOneEventWithFewWrites(t *testing.T) {
-	client, clk := fake.NewClientset(), clocktesting.NewFakeClock(noon)
-	w := started(t, client, clk, nil)
 	const times = 240
 	for range times {
 		w.Repeat(about("job", "HeldAgain", "1"))
 		pass(t, w, clk, time.Minute, time.Minute)
 	}
 	pass(t, w, clk, repeats.Max, time.Minute)
-	if got := stored(t, client); len(got) != 1 || got[0].Count != times || !got[0].LastTimestamp.After(got[0].FirstTimestamp.Time) {
+	if got := stored(t, client); len(got) != 1 || got[0].Count != repeats.Free+times || !got[0].LastTimestamp.After(got[0].FirstTimestamp.Time) {
 		t.Errorf("the events are %+v", got)
 	}
-	all := 0
-	for _, action := range client.Actions() {
-		if verb := action.GetVerb(); verb == "create" || verb == "patch" {
-			all++
-		}
-	}
-	if all < 20 || all > 40 { // every ten minutes
+	if all := sent(client, "create", "patch"); all < 20 || all > 40 { // every ten minutes
 		t.Errorf("%d repetitions cost %d writes", times, all)
 	}
 	pass(t, w, clk, repeats.Max+repeats.Quiet, time.Minute)
@@ -49,7 +38,7 @@ func TestAnEventThatIsRepeatedForHoursIsOneEventWithFewWrites(t *testing.T) {
 func TestARestartContinuesTheCount(t *testing.T) {
 	e := about("job", "HeldAgain", "1")
 	client := fake.NewClientset(e.build(Source{Component: "test"}, metav1.NewTime(noon), 7))
-	w := started(t, client, clocktesting.NewFakeClock(noon.Add(time.Minute)), nil)
+	w, _ := run(t, client, clocktesting.NewFakeClock(noon.Add(time.Minute)), nil)
 	e.Message = "again"
 	w.Repeat(e)
 	eventually(t, "counted", func() bool { return stored(t, client)[0].Count == 8 })
@@ -60,7 +49,7 @@ func TestARestartContinuesTheCount(t *testing.T) {
 
 func TestRepetitionsAreWrittenBeforeTheEnd(t *testing.T) {
 	client, clk := fake.NewClientset(), clocktesting.NewFakeClock(noon)
-	w, stop := run(t, client, clk)
+	w, stop := run(t, client, clk, nil)
 	const times = 20
 	for range times {
 		w.Repeat(about("job", "HeldAgain", "1"))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/clock"
@@ -33,20 +35,8 @@ func about(name string, reason wellknown.EventReason, key string) Event {
 	}
 }
 
-// run starts a writer; the returned function ends it and waits.
-func run(t *testing.T, client *fake.Clientset, clk clock.WithTicker) (*Writer, func()) {
-	t.Helper()
-	return runWith(t, client, clk, nil)
-}
-
-// started starts a writer that ends with the test.
-func started(t *testing.T, client *fake.Clientset, clk clock.WithTicker, dropped func(string)) *Writer {
-	t.Helper()
-	w, _ := runWith(t, client, clk, dropped)
-	return w
-}
-
-func runWith(t *testing.T, client *fake.Clientset, clk clock.WithTicker, dropped func(string)) (*Writer, func()) {
+// run starts a writer; the returned function ends it and waits. It also ends with the test.
+func run(t *testing.T, client kubernetes.Interface, clk clock.WithTicker, dropped func(string)) (*Writer, func()) {
 	t.Helper()
 	w := NewWriter(client.CoreV1(), Source{Component: "test", Instance: "one"}, clk, dropped)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -78,7 +68,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-func stored(t *testing.T, client *fake.Clientset) []corev1.Event {
+func stored(t *testing.T, client kubernetes.Interface) []corev1.Event {
 	t.Helper()
 	list, err := client.CoreV1().Events("ns").List(t.Context(), metav1.ListOptions{})
 	if err != nil {
@@ -87,19 +77,21 @@ func stored(t *testing.T, client *fake.Clientset) []corev1.Event {
 	return list.Items
 }
 
-func writes(client *fake.Clientset) string {
-	var verbs []string
+// sent returns how many requests with one of the verbs were sent.
+func sent(client *fake.Clientset, verbs ...string) (n int) {
 	for _, action := range client.Actions() {
-		if verb := action.GetVerb(); verb != "list" {
-			verbs = append(verbs, verb)
+		if slices.Contains(verbs, action.GetVerb()) {
+			n++
 		}
 	}
-	return strings.Join(verbs, " ")
+	return n
 }
+
+func entries(w *Writer) int { w.mu.Lock(); defer w.mu.Unlock(); return len(w.entries) }
 
 func TestNoEventOfABurstIsLostAndNoneIsWrittenTwice(t *testing.T) {
 	client := fake.NewClientset()
-	w, stop := run(t, client, clock.RealClock{})
+	w, stop := run(t, client, clock.RealClock{}, nil)
 	const jobs = 500
 	for i := range jobs {
 		e := about(fmt.Sprint("job-", i), "Released", "1")
@@ -114,10 +106,9 @@ func TestNoEventOfABurstIsLostAndNoneIsWrittenTwice(t *testing.T) {
 
 func TestAnEventHasWhatDescribeShows(t *testing.T) {
 	client := fake.NewClientset()
-	w, stop := run(t, client, clocktesting.NewFakeClock(noon))
+	w, _ := run(t, client, clocktesting.NewFakeClock(noon), nil)
 	w.Write(about("job", "Released", "1"))
 	eventually(t, "written", func() bool { return len(stored(t, client)) == 1 })
-	_ = stop
 	e := stored(t, client)[0]
 	if e.InvolvedObject.UID != "uid-job" || e.Source.Component != "test" || e.ReportingController != "test" || e.ReportingInstance != "one" ||
 		e.Count != 1 || !e.FirstTimestamp.Time.Equal(noon) || !e.LastTimestamp.Time.Equal(noon) || e.Type != corev1.EventTypeNormal {
@@ -148,7 +139,7 @@ func waits(clk *clocktesting.FakeClock) bool { return clk.Waiters() > 1 }
 func TestAKeptEventIsRenewedBeforeItIsForgotten(t *testing.T) {
 	client := fake.NewClientset()
 	clk := clocktesting.NewFakeClock(noon)
-	w, _ := run(t, client, clk)
+	w, _ := run(t, client, clk, nil)
 	e := about("job", "Queued", "1")
 	w.Keep(e)
 	eventually(t, "written", func() bool { return len(stored(t, client)) == 1 })
@@ -177,7 +168,7 @@ func TestAKeptEventIsRenewedBeforeItIsForgotten(t *testing.T) {
 
 func TestAKeptEventIsWrittenAgainWhenItsRevisionChangesAndNotWhenItsMessageDoes(t *testing.T) {
 	client, clk := fake.NewClientset(), clocktesting.NewFakeClock(noon)
-	w, stop := run(t, client, clk)
+	w, stop := run(t, client, clk, nil)
 	e := about("job", "Queued", "1")
 	said := func(message string, count int32) {
 		t.Helper()
@@ -204,19 +195,10 @@ func TestAKeptEventIsWrittenAgainWhenItsRevisionChangesAndNotWhenItsMessageDoes(
 	}
 	stop()
 	// The next process knows from the event what it says.
-	writes := func() (n int) {
-		for _, a := range client.Actions() {
-			if a.GetVerb() == "patch" {
-				n++
-			}
-		}
-		return n
+	if got := sent(client, "patch"); got != 4 {
+		t.Errorf("%d patches were sent for 4 revisions", got)
 	}
-	before := writes()
-	if before != 4 {
-		t.Errorf("%d patches were sent for 4 revisions", before)
-	}
-	w, stop = run(t, client, clk)
+	w, stop = run(t, client, clk, nil)
 	e.Message = "other figures"
 	w.Keep(e)
 	eventually(t, "read", func() bool { return idleAndKept(w) })
@@ -224,11 +206,10 @@ func TestAKeptEventIsWrittenAgainWhenItsRevisionChangesAndNotWhenItsMessageDoes(
 	w.Keep(e)
 	said(e.Message, 6)
 	stop()
-	if got := writes() - before; got != 1 {
-		t.Errorf("the next process has sent %d patches for one revision", got)
+	if got := sent(client, "patch"); got != 5 {
+		t.Errorf("%d patches were sent when the next process has written one revision", got)
 	}
-	w, stop = run(t, client, clk)
-	defer stop()
+	w, _ = run(t, client, clk, nil)
 	e.Revision, e.Message = "stopped", "stopped"
 	w.Keep(e)
 	said(e.Message, 7)
@@ -239,7 +220,7 @@ func idleAndKept(w *Writer) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, e := range w.entries {
-		if e.unwritten() || !e.keep {
+		if e.pending() || !e.keep {
 			return false
 		}
 	}
@@ -249,11 +230,11 @@ func idleAndKept(w *Writer) bool {
 func TestAnotherKeptEventTakesThePlaceOfTheFirst(t *testing.T) {
 	client := fake.NewClientset()
 	clk := clocktesting.NewFakeClock(noon)
-	w, _ := run(t, client, clk)
+	w, _ := run(t, client, clk, nil)
 	w.Keep(about("job", "Queued", "1"))
 	w.Keep(about("job", "Queued", "1/NoQuota"))
 	eventually(t, "both written", func() bool { return len(stored(t, client)) == 2 })
-	eventually(t, "one kept", func() bool { w.mu.Lock(); defer w.mu.Unlock(); return len(w.entries) == 1 })
+	eventually(t, "one kept", func() bool { return entries(w) == 1 })
 }
 
 func TestARestartRenewsByTheAgeOfTheEvent(t *testing.T) {
@@ -262,9 +243,9 @@ func TestARestartRenewsByTheAgeOfTheEvent(t *testing.T) {
 	written.FirstTimestamp = metav1.NewTime(noon.Add(-time.Hour)) // it was renewed since
 	client := fake.NewClientset(written)
 	clk := clocktesting.NewFakeClock(noon.Add(30 * time.Minute))
-	w, _ := run(t, client, clk)
+	w, _ := run(t, client, clk, nil)
 	w.Keep(e)
-	eventually(t, "looked at", func() bool { return strings.HasSuffix(writes(client), "create get") })
+	eventually(t, "looked at", func() bool { return sent(client, "get") == 1 })
 	eventually(t, "waiting for its time", func() bool { return waits(clk) })
 	if count := stored(t, client)[0].Count; count != 1 {
 		t.Errorf("the event was renewed 30 minutes after the last time: its count is %d", count)
@@ -276,7 +257,7 @@ func TestARestartRenewsByTheAgeOfTheEvent(t *testing.T) {
 func TestAnEventThatWasForgottenIsWrittenAgain(t *testing.T) {
 	client := fake.NewClientset()
 	clk := clocktesting.NewFakeClock(noon)
-	w, _ := run(t, client, clk)
+	w, _ := run(t, client, clk, nil)
 	e := about("job", "Queued", "1")
 	w.Keep(e)
 	eventually(t, "written", func() bool { return len(stored(t, client)) == 1 })
@@ -288,24 +269,34 @@ func TestAnEventThatWasForgottenIsWrittenAgain(t *testing.T) {
 	eventually(t, "written again", func() bool { return len(stored(t, client)) == 1 })
 }
 
-func TestFailedWritesAreTriedAgainAndHopelessOnesAreNot(t *testing.T) {
+func TestFailedWritesAreTriedAgainAndHopelessOnesAreDroppedAtOnce(t *testing.T) {
 	client := fake.NewClientset()
 	var tries atomic.Int32
 	client.PrependReactor("create", "events", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		switch name := action.(clienttesting.CreateAction).GetObject().(*corev1.Event).InvolvedObject.Name; {
 		case name == "gone":
 			return true, nil, apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "ns")
+		case name == "going":
+			err := apierrors.NewForbidden(schema.GroupResource{Resource: "events"}, "e", errors.New("the namespace is being terminated"))
+			err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+			return true, nil, err
 		case tries.Add(1) < 3:
 			return true, nil, apierrors.NewInternalError(fmt.Errorf("not now"))
 		default:
 			return false, nil, nil
 		}
 	})
-	w, _ := run(t, client, clock.RealClock{})
-	w.Write(about("gone", "Released", "1"))
-	w.Write(about("job", "Released", "1"))
+	var dropped []string
+	w, stop := run(t, client, clock.RealClock{}, func(reason string) { dropped = append(dropped, reason) })
+	for _, name := range []string{"gone", "going", "job"} {
+		w.Write(about(name, "Released", "1"))
+	}
 	eventually(t, "written at the third try", func() bool { return len(stored(t, client)) == 1 })
-	eventually(t, "nothing left", func() bool { w.mu.Lock(); defer w.mu.Unlock(); return len(w.entries) == 0 })
+	eventually(t, "nothing left", func() bool { return entries(w) == 0 })
+	stop()
+	if slices.Sort(dropped); !slices.Equal(dropped, []string{"Forbidden", "NotFound"}) || sent(client, "create") != 5 {
+		t.Errorf("events were dropped because of %q, after %d requests", dropped, sent(client, "create"))
+	}
 }
 
 func TestTheEndDoesNotWaitForever(t *testing.T) {
@@ -313,7 +304,7 @@ func TestTheEndDoesNotWaitForever(t *testing.T) {
 	client.PrependReactor("create", "events", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewInternalError(fmt.Errorf("never"))
 	})
-	w, stop := run(t, client, clock.RealClock{})
+	w, stop := run(t, client, clock.RealClock{}, nil)
 	w.Write(about("job", "Released", "1"))
 	begin := time.Now()
 	stop()
@@ -336,8 +327,7 @@ func TestWhatIsReportedLastIsWrittenToo(t *testing.T) {
 	if !errors.Is(err, failed) {
 		t.Errorf("error is %v", err)
 	}
-	list, err := client.CoreV1().Events("ns").List(t.Context(), metav1.ListOptions{})
-	if err != nil || len(list.Items) != 1 {
-		t.Errorf("%d events are written, want 1 (%v)", len(list.Items), err)
+	if got := len(stored(t, client)); got != 1 {
+		t.Errorf("%d events are written, want 1", got)
 	}
 }

@@ -135,7 +135,7 @@ func TestAWatchGoesOnAfterAnObjectThatCannotBeDecoded(t *testing.T) {
 func TestAnInformerHoldsWhatCannotBeDecoded(t *testing.T) {
 	added := strings.ReplaceAll(badText, `"name":"bad"`, `"name":"later"`)
 	client := server(t, `{"type":"ADDED","object":`+added+`}`)
-	informer, err := Informer(client, "queueunits", cache.Indexers{}, func(obj any) (any, error) {
+	informer, err := Informer(client, func(error) {}, "queueunits", cache.Indexers{}, func(obj any) (any, error) {
 		obj.(Object).SetLabels(nil)
 		return obj, nil
 	})

@@ -54,11 +54,11 @@ func (k Kind) salvage(data []byte, cause error) (Object, error) {
 // readList decodes a list and calls each for every object as it arrives.
 func (k Kind) readList(body io.Reader, each func(Object) error) (metav1.ListMeta, error) {
 	var meta metav1.ListMeta
-	texts := newTexts(body)
-	err := texts.members(func(name string) error {
+	list := newStream(body)
+	err := list.members(func(name string) error {
 		switch name {
 		case "items":
-			return texts.elements(func(text []byte) error {
+			return list.elements(func(text []byte) error {
 				object, err := k.Decode(text)
 				if err != nil {
 					return err
@@ -66,14 +66,9 @@ func (k Kind) readList(body io.Reader, each func(Object) error) (metav1.ListMeta
 				return each(object)
 			})
 		case "metadata":
-			text, err := texts.next()
-			if err != nil {
-				return err
-			}
-			return unmarshal(text, &meta)
-		default:
-			return texts.skip()
+			return list.Decode(&meta)
 		}
+		return list.skip()
 	})
 	if err != nil {
 		return metav1.ListMeta{}, fmt.Errorf("reading a list of %s: %w", k.Resource, cutOff(err))

@@ -9,7 +9,7 @@
 // Terms. A Kind describes what is decoded and into which type. A Client gets, lists, watches and
 // patches objects of a kind. An Informer caches them.
 //
-// Invariants. What can be decoded is decoded like in a typed client, in one pass and at the same
-// cost. Only an object that fails is split into its parts. No text takes long to decode: a quantity
-// with a huge exponent, for which resource.ParseQuantity needs minutes, is an error like any other.
+// Invariants. What can be decoded is decoded like in a typed client, and at the same cost. Only an
+// object that fails is split into its parts. No text takes long to decode: a quantity with a huge
+// exponent, for which resource.ParseQuantity needs minutes, is an error like any other.
 package lenient

@@ -1,65 +1,55 @@
 package lenient
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
 // events decodes the events of a watch.
 type events struct {
-	kind  Kind
-	body  io.Closer
-	texts *texts
+	kind   Kind
+	body   io.Closer
+	stream *stream
 }
 
 func newEvents(kind Kind, body io.ReadCloser) *events {
-	return &events{kind: kind, body: body, texts: newTexts(body)}
+	return &events{kind: kind, body: body, stream: newStream(body)}
 }
 
 // Decode waits for the next event.
 func (e *events) Decode() (watch.EventType, runtime.Object, error) {
-	text, err := e.texts.next()
-	if err != nil {
-		return "", nil, err
-	}
-	// Most events are decoded in one pass. Splitting the text first would need two more passes.
-	if !suspicious(text) {
-		event := struct {
-			Type   watch.EventType `json:"type"`
-			Object any             `json:"object"`
-		}{Object: e.kind.New()}
-		if err := unmarshal(text, &event); err == nil && event.Type != watch.Error {
-			if object, is := event.Object.(Object); is {
-				return event.Type, object, nil
-			}
+	var what watch.EventType
+	var text []byte
+	err := e.stream.members(func(name string) (err error) {
+		switch name {
+		case "type":
+			return e.stream.Decode(&what)
+		case "object":
+			text, err = e.stream.object()
+			return err
 		}
-	}
-	return e.decodeParts(text)
-}
-
-// decodeParts decodes an event whose object is an error or cannot be decoded into its type.
-func (e *events) decodeParts(text []byte) (watch.EventType, runtime.Object, error) {
-	var event struct {
-		Type   watch.EventType `json:"type"`
-		Object json.RawMessage `json:"object"`
-	}
-	if err := unmarshal(text, &event); err != nil {
+		return e.stream.skip()
+	})
+	switch {
+	case utilnet.IsProbableEOF(err) || utilnet.IsTimeout(err):
+		return "", nil, err // the watcher compares it
+	case err != nil:
 		return "", nil, fmt.Errorf("reading a watch event of %s: %w", e.kind.Resource, err)
 	}
-	if event.Type == watch.Error {
+	if what == watch.Error {
 		status := &metav1.Status{}
-		return event.Type, status, unmarshal(event.Object, status)
+		return what, status, unmarshal(text, status)
 	}
-	object, err := e.kind.Decode(event.Object)
+	object, err := e.kind.Decode(text)
 	if err != nil {
-		return "", nil, fmt.Errorf("in a watch event of type %s: %w", event.Type, err)
+		return "", nil, fmt.Errorf("in a watch event of type %s: %w", what, err)
 	}
-	return event.Type, object, nil
+	return what, object, nil
 }
 
 // Close ends the watch.

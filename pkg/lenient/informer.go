@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -28,24 +29,22 @@ type Watcher interface {
 	Watch(ctx context.Context, namespace string, opts metav1.ListOptions) (watch.Interface, error)
 }
 
+// Report is called with the result of each list and watch, which may be nil.
+type Report func(error)
+
 // Informer returns an informer for the transformed objects of all namespaces. transform must be
 // idempotent. description is for logs.
-func Informer(source Lister, description string, indexers cache.Indexers, transform cache.TransformFunc) (cache.SharedIndexInformer, error) {
-	return informer(listed{&cache.ListWatch{
-		ListWithContextFunc:  newest(source, transform),
-		WatchFuncWithContext: watchAll(source),
-	}}, description, indexers, transform)
+func Informer(source Lister, report Report, description string, indexers cache.Indexers, transform cache.TransformFunc) (cache.SharedIndexInformer, error) {
+	return informer(listed{listWatch(newest(source, transform), source, report)}, description, indexers, transform)
 }
 
 // InformerOf is like Informer for a source that cannot list objects one at a time. The informer may
 // list them as the first events of a watch.
-func InformerOf(source Source, description string, indexers cache.Indexers, transform cache.TransformFunc) (cache.SharedIndexInformer, error) {
-	return informer(&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-			return source.List(ctx, metav1.NamespaceAll, opts)
-		},
-		WatchFuncWithContext: watchAll(source),
-	}, description, indexers, transform)
+func InformerOf(source Source, report Report, description string, indexers cache.Indexers, transform cache.TransformFunc) (cache.SharedIndexInformer, error) {
+	list := func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+		return source.List(ctx, metav1.NamespaceAll, opts)
+	}
+	return informer(listWatch(list, source, report), description, indexers, transform)
 }
 
 func informer(from cache.ListerWatcher, description string, indexers cache.Indexers, transform cache.TransformFunc) (cache.SharedIndexInformer, error) {
@@ -58,9 +57,19 @@ func informer(from cache.ListerWatcher, description string, indexers cache.Index
 	return informer, nil
 }
 
-func watchAll(source Watcher) cache.WatchFuncWithContext {
-	return func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-		return source.Watch(ctx, metav1.NamespaceAll, opts)
+// listWatch lists and watches all namespaces, and reports the results.
+func listWatch(list cache.ListWithContextFunc, source Watcher, report Report) *cache.ListWatch {
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+			all, err := list(ctx, opts)
+			report(err)
+			return all, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+			watched, err := source.Watch(ctx, metav1.NamespaceAll, opts)
+			report(err)
+			return watched, err
+		},
 	}
 }
 
@@ -86,7 +95,7 @@ func newest(source Lister, transform cache.TransformFunc) cache.ListWithContextF
 	var page int64 = largestPage
 	return func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 		opts.Limit, opts.ResourceVersion, opts.ResourceVersionMatch = page, "", ""
-		list := &List{}
+		list := &metainternalversion.List{}
 		keep := func(object Object) error {
 			kept, err := transform(object)
 			if err != nil {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -84,7 +85,8 @@ func TestAnInformerListsWhatIsThereWhateverFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	informer, err := Informer(client, "queueunits", cache.Indexers{}, func(o any) (any, error) { return o, nil })
+	results := make(chan error, 100)
+	informer, err := Informer(client, func(err error) { results <- err }, "queueunits", cache.Indexers{}, func(o any) (any, error) { return o, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,6 +113,11 @@ func TestAnInformerListsWhatIsThereWhateverFails(t *testing.T) {
 			got = append(got, one)
 		case <-ctx.Done():
 			t.Fatalf("it reported only of %q", got)
+		}
+	}
+	for i, fails := range []bool{true, true, false, false, false} { // a list, again, again, a watch, a list
+		if err := <-results; (err != nil) != fails {
+			t.Errorf("result %d is reported as %v", i, err)
 		}
 	}
 	slices.Sort(got[:2])
@@ -164,11 +171,11 @@ func TestWhatIsListedIsTransformedAsItComes(t *testing.T) {
 		t.Fatal(err)
 	}
 	var names []string
-	for _, item := range list.(*List).Items {
+	for _, item := range list.(*metainternalversion.List).Items {
 		names = append(names, item.(Object).GetName())
 	}
-	if want := []string{"a'", "b'"}; !slices.Equal(names, want) || list.(*List).ResourceVersion != "5" {
-		t.Errorf("it lists %q, want %q, of version %s", names, want, list.(*List).ResourceVersion)
+	if want := []string{"a'", "b'"}; !slices.Equal(names, want) || list.(*metainternalversion.List).ResourceVersion != "5" {
+		t.Errorf("it lists %q, want %q, of version %s", names, want, list.(*metainternalversion.List).ResourceVersion)
 	}
 	if _, err := newest(lister{names: []string{"a", "bad"}}, transform)(t.Context(), metav1.ListOptions{}); !errors.Is(err, broken) {
 		t.Errorf("a fault of the transform is reported as %v", err)

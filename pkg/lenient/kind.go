@@ -40,21 +40,3 @@ func (u *Unreadable) DeepCopyObject() runtime.Object {
 	}
 	return out
 }
-
-// List is a list for an informer. It contains transformed objects of the type of the kind, and
-// Unreadables.
-type List struct {
-	metav1.TypeMeta
-	metav1.ListMeta
-	Items []runtime.Object
-}
-
-// DeepCopyObject returns a copy of the list.
-func (l *List) DeepCopyObject() runtime.Object {
-	out := &List{TypeMeta: l.TypeMeta, Items: make([]runtime.Object, len(l.Items))}
-	l.ListMeta.DeepCopyInto(&out.ListMeta)
-	for i, item := range l.Items {
-		out.Items[i] = item.DeepCopyObject()
-	}
-	return out
-}

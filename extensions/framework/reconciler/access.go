@@ -132,7 +132,7 @@ func (n native) PatchJSON(ctx context.Context, namespace, name string, patch []b
 }
 
 func (n native) informer(transform cache.TransformFunc, report lenient.Report) (cache.SharedIndexInformer, error) {
-	return lenient.InformerOf(lenient.ReportedSource(n, report), n.kind.Resource, cache.Indexers{}, transform)
+	return lenient.InformerOf(n, report, n.kind.Resource, cache.Indexers{}, transform)
 }
 
 // List reads all jobs.

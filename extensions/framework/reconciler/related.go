@@ -24,7 +24,7 @@ func newRelated(config *rest.Config, adapter framework.Adapter, report lenient.R
 	if err != nil {
 		return nil, err
 	}
-	return lenient.Informer(lenient.Reported(client, report), kind.Related.Resource, cache.Indexers{}, func(obj any) (any, error) {
+	return lenient.Informer(client, report, kind.Related.Resource, cache.Indexers{}, func(obj any) (any, error) {
 		object, isObject := obj.(framework.Object)
 		if !isObject {
 			return obj, nil

@@ -51,7 +51,7 @@ func newRemains(config *rest.Config, client metadata.Interface, adapter framewor
 		return newScaled(config, kind, reader, version, report)
 	}
 	source := remainsSource{client: client, kind: kind, version: version}
-	return lenient.InformerOf(lenient.ReportedSource(source, report), kind.Remains, cache.Indexers{byController: indexController}, slimRemains)
+	return lenient.InformerOf(source, report, kind.Remains, cache.Indexers{byController: indexController}, slimRemains)
 }
 
 func indexController(obj any) ([]string, error) {

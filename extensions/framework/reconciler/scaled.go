@@ -47,7 +47,7 @@ func newScaled(config *rest.Config, kind framework.Kind, reader framework.Scaled
 		}
 		source.clients[version] = client
 	}
-	return lenient.Informer(lenient.Reported(source, report), kind.Remains, cache.Indexers{byController: indexController}, func(obj any) (any, error) {
+	return lenient.Informer(source, report, kind.Remains, cache.Indexers{byController: indexController}, func(obj any) (any, error) {
 		object, isObject := obj.(framework.Object)
 		if !isObject {
 			return obj, nil

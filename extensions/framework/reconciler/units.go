@@ -33,7 +33,7 @@ func newUnitCache(config *rest.Config, report lenient.Report) (*unitCache, error
 	if err != nil {
 		return nil, err
 	}
-	informer, err := lenient.Informer(lenient.Reported(client, report), "queueunits", cache.Indexers{byJob: indexJob, byKind: indexKind}, transformUnit)
+	informer, err := lenient.Informer(client, report, "queueunits", cache.Indexers{byJob: indexJob, byKind: indexKind}, transformUnit)
 	if err != nil {
 		return nil, err
 	}

@@ -118,7 +118,7 @@ func (v versionedJobs) patcher() (*lenient.Client, error) {
 }
 
 func (v versionedJobs) informer(transform cache.TransformFunc, report lenient.Report) (cache.SharedIndexInformer, error) {
-	return lenient.Informer(lenient.Reported(v, report), v.kind.Resource, cache.Indexers{}, transform)
+	return lenient.Informer(v, report, v.kind.Resource, cache.Indexers{}, transform)
 }
 
 // Each lists all jobs.

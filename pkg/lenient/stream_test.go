@@ -31,21 +31,21 @@ func TestAStreamIsCutIntoItsObjects(t *testing.T) {
 			text.WriteString(rapid.SampledFrom([]string{"", "\n", " \r\n\t"}).Draw(t, "between"))
 			text.Write(one)
 		}
-		stream := io.Reader(strings.NewReader(text.String()))
+		from := io.Reader(strings.NewReader(text.String()))
 		switch rapid.IntRange(0, 2).Draw(t, "reader") {
 		case 1:
-			stream = iotest.HalfReader(stream)
+			from = iotest.HalfReader(from)
 		case 2:
-			stream = iotest.DataErrReader(stream)
+			from = iotest.DataErrReader(from)
 		}
-		read := newTexts(stream)
+		read := newStream(from)
 		for i, object := range want {
-			frame, err := read.next()
-			if err != nil || strings.TrimSpace(string(frame)) != object {
+			frame, err := read.object()
+			if err != nil || string(frame) != object {
 				t.Fatalf("object %d is read as %.200s, error %v; want %.200s", i, frame, err, object)
 			}
 		}
-		if frame, err := read.next(); !errors.Is(err, io.EOF) {
+		if frame, err := read.object(); !errors.Is(err, io.EOF) {
 			t.Fatalf("after the last object comes %.200s, error %v", frame, err)
 		}
 	})
@@ -55,13 +55,14 @@ func TestAStreamThatEndsWithinAnObjectOrHoldsNoneIsAnError(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"a":"}`:     io.ErrUnexpectedEOF.Error(),
 		`{"a":{}`:     io.ErrUnexpectedEOF.Error(),
-		"not found":   `found 'n', want the beginning of a JSON object`,
-		`"a":{}`:      `found '"', want the beginning of a JSON object`,
-		"  }{}":       `found '}', want the beginning of a JSON object`,
+		"not found":   `invalid character 'o' in literal null (expecting 'u')`,
+		`"a":{}`:      `found "a", want a JSON object`,
+		"  }{}":       `invalid character '}' looking for beginning of value`,
 		" \n ":        io.EOF.Error(),
-		"\x00\x01{} ": `found '\x00', want the beginning of a JSON object`,
+		"\x00\x01{} ": `invalid character '\x00' looking for beginning of value`,
+		" null ":      "found null, want a JSON object",
 	} {
-		frame, err := newTexts(strings.NewReader(text)).next()
+		frame, err := newStream(strings.NewReader(text)).object()
 		if err == nil || err.Error() != want {
 			t.Errorf("%q is read as %q, error %v; want %s", text, frame, err, want)
 		}
@@ -70,11 +71,11 @@ func TestAStreamThatEndsWithinAnObjectOrHoldsNoneIsAnError(t *testing.T) {
 
 func TestAnErrorOfTheStreamIsReported(t *testing.T) {
 	broken := errors.New("broken")
-	read := newTexts(io.MultiReader(strings.NewReader(`{"a":1}{"b"`), iotest.ErrReader(broken)))
-	if frame, err := read.next(); string(frame) != `{"a":1}` || err != nil {
+	read := newStream(io.MultiReader(strings.NewReader(`{"a":1}{"b"`), iotest.ErrReader(broken)))
+	if frame, err := read.object(); string(frame) != `{"a":1}` || err != nil {
 		t.Fatalf("it begins with %q, error %v", frame, err)
 	}
-	if _, err := read.next(); !errors.Is(err, broken) {
+	if _, err := read.object(); !errors.Is(err, broken) {
 		t.Errorf("then comes error %v", err)
 	}
 }
@@ -90,8 +91,12 @@ func (e endless) Read(into []byte) (int, error) {
 }
 
 func TestATextWithoutEndIsGivenUp(t *testing.T) {
-	_, err := newTexts(io.MultiReader(strings.NewReader(`{"a":"`), endless('x'))).next()
-	if err == nil || !strings.Contains(err.Error(), "is longer than") {
+	read := newStream(io.MultiReader(strings.NewReader(`{"b":1}{"a":"`), endless('x')))
+	if _, err := read.object(); err != nil || read.from.left != longest {
+		t.Fatalf("after an object there may be another %d bytes, error %v", read.from.left, err)
+	}
+	read.from.left = readAhead // to wait for less
+	if _, err := read.object(); err == nil || !strings.Contains(err.Error(), "is longer than") {
 		t.Errorf("the error is %v", err)
 	}
 }
