@@ -4,47 +4,44 @@ import (
 	"context"
 	"io"
 
+	"kube-queue.dev/kube-queue/test/audit/budget"
 	"kube-queue.dev/kube-queue/test/audit/checks"
+	"kube-queue.dev/kube-queue/test/audit/facts"
 	"kube-queue.dev/kube-queue/test/audit/log"
-	"kube-queue.dev/kube-queue/test/audit/model"
 	"kube-queue.dev/kube-queue/test/audit/use"
 )
 
 // Options of a check, and results for jobs and quotas.
 type (
-	Options   = model.Options
-	Life      = model.Life
-	Moment    = model.Moment
-	JobWrites = model.JobWrites
+	Options   = facts.Options
+	Moment    = facts.Moment
+	JobWrites = budget.JobWrites
 	QuotaUse  = use.QuotaUse
-	KindView  = model.KindView
-	JobView   = model.JobView
+	KindView  = *facts.Row
+	JobView   = facts.JobView
 )
 
 // ViewOf returns how the checker reads a version of a kind of job.
 func ViewOf(group, version, resource string) (KindView, error) {
-	return model.ViewOf(group, version, resource)
+	return facts.ViewOf(group, version, resource)
 }
 
 // Default users of the two programs.
 const (
-	DefaultController = model.DefaultController
-	DefaultExtensions = model.DefaultExtensions
+	DefaultController = facts.DefaultController
+	DefaultExtensions = facts.DefaultExtensions
 )
 
 // CheckNames returns the names of all checks.
 func CheckNames() []string { return checks.Names() }
 
-// Overlap returns a time that two lists of spans share.
-func Overlap(a, b []model.Span) (model.Span, bool) { return model.Overlap(a, b) }
-
 // Log is the content of an audit log.
-type Log struct{ *model.Log }
+type Log struct{ *facts.Log }
 
 // ReadFile reads a log from a file. The file may be compressed with gzip and may still be
 // growing.
 func ReadFile(path string) (*Log, error) {
-	read, err := model.ReadFile(path)
+	read, err := facts.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +50,7 @@ func ReadFile(path string) (*Log, error) {
 
 // Read reads a log. It ignores an incomplete last line.
 func Read(r io.Reader) (*Log, error) {
-	read, err := model.Read(r)
+	read, err := facts.Read(r)
 	if err != nil {
 		return nil, err
 	}

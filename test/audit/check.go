@@ -8,24 +8,27 @@ import (
 	"time"
 
 	"kube-queue.dev/kube-queue/test/audit/checks"
-	"kube-queue.dev/kube-queue/test/audit/model"
+	"kube-queue.dev/kube-queue/test/audit/facts"
+	"kube-queue.dev/kube-queue/test/audit/state"
 )
 
 // Report is the result of all checks.
 type Report struct {
-	Lines      int               `json:"lines"`
-	Entries    int               `json:"writes"`
-	From       time.Time         `json:"from"`
-	To         time.Time         `json:"to"`
-	Unfinished bool              `json:"unfinished,omitempty"`
-	Cut        int               `json:"cut,omitempty"`
-	Unanswered int               `json:"unanswered,omitempty"`
-	Jobs       []model.KindCount `json:"jobs"`
-	Units      int               `json:"units"`
-	Pods       int               `json:"pods"`
-	Trees      int               `json:"trees"`
-	Quotas     int               `json:"resourceQuotas"`
-	Checks     []checks.Result   `json:"checks"`
+	Lines      int       `json:"lines"`
+	Entries    int       `json:"writes"`
+	From       time.Time `json:"from"`
+	To         time.Time `json:"to"`
+	Unfinished bool      `json:"unfinished,omitempty"`
+	Cut        int       `json:"cut,omitempty"`
+	Unanswered int       `json:"unanswered,omitempty"`
+	// Doubts counts the units and pods that sums leave out, because the log does not show what became of them.
+	Doubts int             `json:"doubts,omitempty"`
+	Jobs   []KindCount     `json:"jobs"`
+	Units  int             `json:"units"`
+	Pods   int             `json:"pods"`
+	Trees  int             `json:"trees"`
+	Quotas int             `json:"resourceQuotas"`
+	Checks []checks.Result `json:"checks"`
 	// Oversell is the rate by which limits were multiplied.
 	Oversell string `json:"oversell"`
 }
@@ -43,26 +46,58 @@ func (l *Log) Check(options Options) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	w := l.Replay(o, func(w *model.World, c *model.Change) {
+	s := state.Replay(l.Log, o, func(s *state.State, c *state.Change) {
 		for _, law := range laws {
-			law.See(w, c)
+			law.See(s, c)
 		}
 	})
-	r := l.report(w)
+	r := l.report(s)
 	for _, law := range laws {
-		r.Checks = append(r.Checks, law.Finish(w))
+		r.Checks = append(r.Checks, law.Finish(s))
 	}
-	if len(w.Jobs)+len(w.Units)+len(w.Pods) == 0 {
+	if len(s.Jobs)+len(s.Units)+len(s.Pods) == 0 {
 		return r, ErrNothing
 	}
 	return r, nil
 }
 
-func (l *Log) report(w *model.World) Report {
-	return Report{
+func (l *Log) report(s *state.State) Report {
+	r := Report{
 		Lines: l.Lines, Entries: l.Entries, From: l.From, To: l.To, Unfinished: l.Unfinished, Cut: l.Cut, Unanswered: l.Unanswered,
-		Jobs: w.KindCounts(), Units: len(w.Units), Pods: len(w.Pods), Trees: w.Forest.Changes, Quotas: w.Quotas(), Oversell: w.Options.Oversell,
+		Units: len(s.Units), Pods: len(s.Pods), Trees: s.Trees.Changes, Oversell: s.Options.Oversell, Doubts: s.Doubts,
 	}
+	for _, quotas := range s.Quotas {
+		for _, q := range quotas {
+			if q.LimitsPods() {
+				r.Quotas++
+			}
+		}
+	}
+	for _, row := range facts.Rows() {
+		count := KindCount{Kind: row.Kind()}
+		if row.Version() != "" && row.Group() != "batch" {
+			count.Kind += "." + row.Version()
+		}
+		for _, j := range s.Jobs {
+			if j.Row == row {
+				count.Count++
+				if j.WasUnit {
+					count.Queued++
+				}
+			}
+		}
+		if count.Count > 0 {
+			r.Jobs = append(r.Jobs, count)
+		}
+	}
+	return r
+}
+
+// KindCount counts the jobs of a kind, and those of them that were queued.
+type KindCount struct {
+	Kind   string `json:"kind"`
+	Count  int    `json:"count"`
+	Queued int    `json:"queued"`
 }
 
 // Violations returns the violations of all checks, in the order of the log.

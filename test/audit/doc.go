@@ -5,9 +5,10 @@
 // The log must contain every write at level RequestResponse, stage ResponseComplete. Reads
 // are not needed.
 //
-// Package log reads entries, package model tracks the state of the cluster at each write,
-// package checks verifies the laws, and package use measures how well quota was used. This
-// package combines them for tests and for the command audit-check.
+// Package log reads entries, package facts what each write says, and package state remembers the
+// last object of each UID. Package checks has the laws, which sum those objects. Package budget
+// counts writes, and package use measures how well quota was used. This package combines them for
+// tests and for the command audit-check.
 //
 // Invariants. A write that was rejected or was a dry run changes nothing. Cases that the log
 // does not show completely are not checked, and the report counts them.

@@ -2,7 +2,6 @@ package audit
 
 import (
 	"bytes"
-	"fmt"
 	"strings"
 	"testing"
 )
@@ -19,11 +18,11 @@ func TestLives(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	third, _ := log.Life(Options{}, "Job", "default", "third")
 	if span, both := Overlap(first.Runs, second.Runs); both {
 		t.Errorf("both run from %v", span.From)
 	}
-	third, _ := log.Life(Options{}, "Job", "default", "third")
-	if _, both := Overlap(first.Busy, third.Busy); !both {
+	if _, both := Overlap(first.Runs, third.Runs); !both {
 		t.Error("the first and the third do not overlap")
 	}
 	steps := []Moment{second.Created, second.Queued, first.Ended, second.Dequeued[0], second.Released[0], second.FirstPod, second.Runs[0].From, second.Ended}
@@ -32,7 +31,7 @@ func TestLives(t *testing.T) {
 			t.Errorf("step %d (%v) is not before step %d (%v)", i, steps[i], i+1, steps[i+1])
 		}
 	}
-	if second.Outcome != "Succeeded" || !second.Saw("Running") || second.Saw("Failed") || second.Held != second.Created {
+	if second.Outcome != "Succeeded" || !second.Saw("Running") || second.Saw("Failed") || second.Held != second.Created || len(second.Pods) != 1 {
 		t.Errorf("got %+v", second)
 	}
 	if _, err := log.Life(Options{}, "TFJob", "default", "none"); err == nil {
@@ -65,10 +64,9 @@ func TestWritesAreCountedByJob(t *testing.T) {
 // A watch may show a job to job-extensions before its creation is answered.
 func TestAnEventOfAJobCountsAlthoughItIsOlderThanTheAnswerToItsCreation(t *testing.T) {
 	s := newScript(t)
-	job := s.create(admin, "batch/v1/jobs", `{apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: {suspend: true, managedBy: example.com/other}}`)
-	created := s.entries[len(s.entries)-1]
-	s.create(extensions, "/v1/events", fmt.Sprintf(`{apiVersion: v1, kind: Event, metadata: {name: a.1}, type: Warning, reason: NotQueued,
-		involvedObject: {apiVersion: batch/v1, kind: Job, namespace: default, name: a, uid: %s}}`, job.text("metadata.uid")))
+	s.tell("a make job admin {spec: {suspend: true, managedBy: example.com/other}}")
+	created := s.entries[0]
+	s.tell("a event")
 	created["stageTimestamp"] = s.now.Format("2006-01-02T15:04:05.000000Z")
 	table, err := s.log().Writes(Options{})
 	if err != nil {

@@ -32,6 +32,9 @@ func (r Report) Print(out io.Writer) error {
 	if r.Unanswered > 0 {
 		fmt.Fprintf(&b, "%d writes have no response, and the log does not show whether they succeeded; they count as failed\n", r.Unanswered)
 	}
+	if r.Doubts > 0 {
+		fmt.Fprintf(&b, "%d units and pods were not counted in sums after writes that do not show what became of them\n", r.Doubts)
+	}
 	b.WriteByte('\n')
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "CHECK\tCHECKED\tNOT CHECKED\tVIOLATIONS\tLAW")

@@ -6,13 +6,10 @@ import (
 	"errors"
 	"io"
 	"os"
-	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
-	"kube-queue.dev/kube-queue/test/audit/model"
+	"kube-queue.dev/kube-queue/test/audit/facts"
 )
 
 func unzip(t testing.TB, path string) []byte {
@@ -33,30 +30,6 @@ func unzip(t testing.TB, path string) []byte {
 	return raw
 }
 
-var rulePattern = regexp.MustCompile(`\.fail\("([a-z-]+)"`)
-
-// rulesInSource returns the rules of all checks.
-func rulesInSource(t *testing.T) map[string]bool {
-	sources, err := filepath.Glob("checks/*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	rules := map[string]bool{}
-	for _, path := range sources {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, match := range rulePattern.FindAllSubmatch(text, -1) {
-			rules[string(match[1])] = true
-		}
-	}
-	if len(rules) < 10 {
-		t.Fatalf("only %d rules found", len(rules))
-	}
-	return rules
-}
-
 func TestReadIgnoresAnIncompleteLastLine(t *testing.T) {
 	s := newScript(t)
 	goodStory(s)
@@ -72,9 +45,7 @@ func TestReadIgnoresAnIncompleteLastLine(t *testing.T) {
 
 func TestReadAcceptsLongLinesAndGzip(t *testing.T) {
 	s := newScript(t)
-	p := s.tfjob("a", 1)
-	p.job.set("metadata.annotations", map[string]any{suspendKey: "true", "note": strings.Repeat("x", 3<<20)})
-	p.job.write(admin, "update", "", 200)
+	s.tell("a:1 patch admin metadata.labels.note=" + strings.Repeat("x", 3<<20))
 	var zipped bytes.Buffer
 	zip := gzip.NewWriter(&zipped)
 	if _, err := zip.Write(s.bytes()); err != nil {
@@ -101,8 +72,8 @@ func TestReadRefusesInvalidLogs(t *testing.T) {
 	for _, e := range s.entries {
 		delete(e, "responseObject")
 	}
-	if _, err := Read(bytes.NewReader(s.bytes())); !errors.Is(err, model.ErrNoObjects) {
-		t.Errorf("got %v, want %v", err, model.ErrNoObjects)
+	if _, err := Read(bytes.NewReader(s.bytes())); !errors.Is(err, facts.ErrNoObjects) {
+		t.Errorf("got %v, want %v", err, facts.ErrNoObjects)
 	}
 	log, err := Read(strings.NewReader(""))
 	if err != nil {
@@ -113,80 +84,21 @@ func TestReadRefusesInvalidLogs(t *testing.T) {
 	}
 }
 
-func TestUnknownKindsAndInvalidObjectsAreIgnored(t *testing.T) {
-	s := newScript(t)
-	s.create(admin, "example.com/v1/things", `{apiVersion: example.com/v1, kind: Thing, metadata: {name: a}, spec: [1, 2]}`)
-	s.create(admin, tfjobs, `{apiVersion: kubeflow.org/v1, kind: TFJob, metadata: {name: a}, spec: nonsense, status: {conditions: 3}}`)
-	s.create(admin, batchJobs, `{apiVersion: autoscaling/v1, kind: Scale, metadata: {name: a}}`)
-	s.create(admin, trees, `{apiVersion: x, kind: ElasticQuotaTree, metadata: {name: t, namespace: kube-system}, spec: {root: {name: r, max: {cpu: nonsense}}}}`)
-	if got := rulesOf(t, s.log(), Options{}); len(got) > 0 {
-		t.Errorf("got %q, want nothing", got)
-	}
-}
-
-func TestADeletedCollectionIsSeen(t *testing.T) {
-	s := newScript(t)
-	s.create(admin, trees, fourCPU)
-	p := s.tfjob("a", 3).admit()
-	s.entry(admin, "deletecollection", tfjobs, "", "default", "", 200, map[string]any{"kind": "TFJobList", "items": []any{p.job.obj}})
-	s.tfjob("b", 3).admit()
-	p.unit.remove(collector)
-	if got := rulesOf(t, s.log(), Options{}); len(got) > 0 {
-		t.Errorf("got %q, want nothing", got)
-	}
-}
-
-func TestAJobWithAFinalizerIsBeingDeletedWithItsCollection(t *testing.T) {
-	for _, deleted := range []bool{true, false} {
-		s := newScript(t)
-		s.create(admin, trees, fourCPU)
-		p := s.tfjob("a", 3)
-		p.enqueue()
-		p.job.patch(operator, "metadata.finalizers", []any{"example.com/finalizer"})
-		if deleted { // the response comes after the last object of the collection
-			collection := s.entry(admin, "deletecollection", tfjobs, "", "default", "", 200, map[string]any{"kind": "TFJobList", "items": []any{p.job.obj}})
-			collection["stageTimestamp"] = "2026-03-01T12:10:00.000000Z"
-		}
-		p.unit.remove(extensions)
-		if got := rulesOf(t, s.log(), Options{}); slices.Contains(got, "unit-deleted") == deleted {
-			t.Errorf("deleted with its collection: %t: got %q", deleted, got)
-		}
-	}
-}
-
-func TestAnObjectEndsWithItsLastFinalizer(t *testing.T) {
-	for _, returns := range []string{"the object", "its metadata alone, as to the garbage collector"} {
-		t.Run("the server returns "+returns, func(t *testing.T) { lastFinalizer(t, returns != "the object") })
-	}
-}
-
-func lastFinalizer(t *testing.T, metadataAlone bool) {
-	s := newScript(t)
-	s.create(admin, trees, fourCPU)
-	p := s.tfjob("a", 3).admit()
-	p.job.patch(admin, "metadata.finalizers", []any{"foregroundDeletion"}, "metadata.deletionTimestamp", "2026-03-01T12:00:05Z", "metadata.deletionGracePeriodSeconds", 0)
-	s.entries[len(s.entries)-1]["verb"] = "delete"
-	version := p.job.text("metadata.resourceVersion")
-	last := p.job.patch(collector, "metadata.finalizers", nil)
-	if err := setVersion(last, version); err != nil {
-		t.Fatal(err)
-	}
-	if metadataAlone {
-		object := last["responseObject"].(map[string]any)
-		last["responseObject"] = map[string]any{"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object["metadata"]}
-	}
-	s.tfjob("b", 3).admit()
-	p.unit.remove(collector)
-	if got := rulesOf(t, s.log(), Options{}); len(got) > 0 {
-		t.Errorf("got %q, want nothing", got)
-	}
-}
-
-func setVersion(e map[string]any, version string) error {
-	meta, ok := e["responseObject"].(map[string]any)["metadata"].(map[string]any)
-	if !ok {
-		return errors.New("no metadata")
-	}
-	meta["resourceVersion"] = version
-	return nil
+func TestObjectsOfTheAPIServerAreRead(t *testing.T) {
+	const (
+		deleted   = "tree; a:3 admit; a patch admin metadata.finalizers=[foregroundDeletion] metadata.deletionTimestamp=now+0s metadata.deletionGracePeriodSeconds=0; verb delete; "
+		finalized = "a patch collector metadata.finalizers=-; same-version; "
+		next      = "b:3 admit; a.unit remove collector"
+	)
+	tellAll(t, Options{}, []story{
+		{"unknown kinds and invalid objects are ignored", `a:1 event; b make tfjob admin {spec: nonsense, status: {conditions: 3}};
+			t make tree admin {metadata: {namespace: kube-system}, spec: {root: {name: r, max: {cpu: nonsense}}}}`, ""},
+		{"a deleted collection is seen", "tree; a:3 admit; a collection admin; " + next, ""},
+		{"an object ends with its last finalizer", deleted + finalized + next, ""},
+		{"also if the server returns its metadata alone, as to the garbage collector", deleted + finalized + "metadata; " + next, ""},
+		{"but not before", deleted + next, "over-limit"},
+		{"a job with a finalizer is being deleted with its collection, whose answer comes late",
+			"tree; a:3 enqueue; a patch training-operator metadata.finalizers=[example.com/finalizer]; mark; a collection admin; answered 10m; a.unit remove extensions", ""},
+		{"the unit of one that is not is needed", "tree; a:3 enqueue; a patch training-operator metadata.finalizers=[example.com/finalizer]; a.unit remove extensions", "unit-deleted"},
+	})
 }

@@ -9,13 +9,14 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"kube-queue.dev/kube-queue/test/audit/model"
+	"kube-queue.dev/kube-queue/test/audit/budget"
+	"kube-queue.dev/kube-queue/test/audit/state"
 )
 
 // WriteTable contains the writes of the two programs.
 type WriteTable struct {
-	Jobs     []JobWrites          `json:"jobs"`
-	Statuses []model.ObjectWrites `json:"statuses"`
+	Jobs     []JobWrites           `json:"jobs"`
+	Statuses []budget.ObjectWrites `json:"statuses"`
 	// Others are writes to objects of no job, by verb and resource.
 	Others map[string]int `json:"others,omitempty"`
 }
@@ -26,11 +27,11 @@ func (l *Log) Writes(options Options) (WriteTable, error) {
 	if err != nil {
 		return WriteTable{}, err
 	}
-	b := model.NewBook()
-	w := l.Replay(o, func(w *model.World, c *model.Change) { b.See(w, c) })
+	b := budget.NewBook()
+	s := state.Replay(l.Log, o, b.See)
 	t := WriteTable{Others: b.Others}
 	for _, a := range b.Order {
-		if b.Settle(a, w); a.Total()+a.Failed > 0 {
+		if b.Settle(a, s); a.Total()+a.Failed > 0 {
 			t.Jobs = append(t.Jobs, a.JobWrites)
 		}
 	}

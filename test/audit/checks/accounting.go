@@ -4,11 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math/big"
 	"slices"
-	"strings"
 
-	"kube-queue.dev/kube-queue/test/audit/model"
+	"kube-queue.dev/kube-queue/test/audit/facts"
+	"kube-queue.dev/kube-queue/test/audit/state"
 )
 
 // ErrNoTree is returned if there is no valid tree whose status could be compared.
@@ -17,39 +16,40 @@ var ErrNoTree = errors.New("the log ends without a valid quota tree")
 // Accounting compares the status of the quota tree in force at the end of the log with the
 // sums over all units and their pods, and lists the differences node by node. While they change, the
 // status may be behind.
-func Accounting(l *model.Log, options model.Options) ([]string, error) {
+func Accounting(l *facts.Log, options facts.Options) ([]string, error) {
 	o, err := options.Complete()
 	if err != nil {
 		return nil, err
 	}
-	w := l.Replay(o, func(*model.World, *model.Change) {})
-	counts := w.Forest.Oldest()
-	if counts == nil || counts.Facts.Tree == nil {
+	s := state.Replay(l, o, func(*state.State, *state.Change) {})
+	counts := s.Trees.Oldest()
+	if counts == nil || counts.Tree == nil {
 		return nil, ErrNoTree
 	}
 	if counts.Shown.ObservedGeneration != counts.Generation {
 		return []string{fmt.Sprintf("the status has observedGeneration %d, but the tree has generation %d", counts.Shown.ObservedGeneration, counts.Generation)}, nil
 	}
-	reigns := w.Forest.Reigns
-	used := w.UsageOf(reigns[len(reigns)-1])
-	above := used.Above(w.Growths(w.Seen(w.End, 0)))
-	requested := waitingIn(w, used)
+	used := usageOf(s, counts.Tree, s.Charges("", func(p *state.Pod) bool { return state.Requesting(p) && !s.Unseen(p, s.End, 0) }))
+	waiting := waitingIn(s, counts.Tree)
 	var wrong []string
-	shown := map[string]model.NodeStatus{}
-	for _, s := range counts.Shown.Nodes {
-		if _, twice := shown[s.Path]; twice {
-			wrong = append(wrong, fmt.Sprintf("node %s: listed twice in the status", s.Path))
+	shown := map[string]facts.NodeStatus{}
+	for _, n := range counts.Shown.Nodes {
+		if _, twice := shown[n.Path]; twice {
+			wrong = append(wrong, fmt.Sprintf("node %s: listed twice in the status", n.Path))
 		}
-		shown[s.Path] = s
+		shown[n.Path] = n
 	}
-	for _, n := range used.Tree.Nodes {
-		s, ok := shown[n.Path]
+	for _, n := range counts.Tree.Nodes {
+		status, ok := shown[n.Path]
 		delete(shown, n.Path)
 		if !ok {
 			wrong = append(wrong, fmt.Sprintf("node %s: missing in the status", n.Path))
 			continue
 		}
-		for _, difference := range compareNode(s, n, used.Taken[n], above[n], requested[n]) {
+		sum := facts.Amounts{}
+		sum.AddTimes(used.admitted[n], 1)
+		sum.AddTimes(used.grown[n], 1)
+		for _, difference := range compareNode(status, sum, waiting[n]) {
 			wrong = append(wrong, fmt.Sprintf("node %s: %s", n.Path, difference))
 		}
 	}
@@ -59,57 +59,43 @@ func Accounting(l *model.Log, options model.Options) ([]string, error) {
 	return wrong, nil
 }
 
-// waitingIn sums the requests of queued units, node by node.
-func waitingIn(w *model.World, u *model.Usage) map[*model.Node]model.Amounts {
-	requested := map[*model.Node]model.Amounts{}
-	for _, waiting := range w.Units {
-		held := &model.Claim{Unit: waiting, Job: w.JobOf(waiting)}
-		if !waiting.Gone.IsZero() || !waiting.Facts.Waits(w.End) || held.Job != nil && w.Claims[held.Job.UID] != nil {
+// waitingIn sums the requests of queued units, node by node. A unit without a group is in no queue.
+func waitingIn(s *state.State, t *facts.Tree) map[*facts.Node]facts.Amounts {
+	waiting := map[*facts.Node]facts.Amounts{}
+	for _, u := range s.Units {
+		if !u.Exists() || !u.Facts.Waits(s.End) {
 			continue
 		}
-		demanded, at := model.Demand(held)
-		// A unit without a group is in no queue.
-		group, err := u.Tree.Group(at.Namespace, at.QuotaName)
+		group, err := t.Group(s.Place(u))
 		for n := group; err == nil && n != nil; n = n.Parent {
-			if requested[n] == nil {
-				requested[n] = model.Amounts{}
+			if waiting[n] == nil {
+				waiting[n] = facts.Amounts{}
 			}
-			requested[n].AddTimes(demanded, 1)
+			waiting[n].AddTimes(u.Facts.Total, 1)
 		}
 	}
-	return requested
+	return waiting
 }
 
-// compareNode lists the differences between the status of a node and its units and pods.
-func compareNode(s model.NodeStatus, n *model.Node, taken, above, requested model.Amounts) []string {
-	used, borrowed, request := model.Amounts{}, model.Amounts{}, model.Amounts{}
-	used.AddTimes(taken, 1)
-	used.AddTimes(above, 1)
-	jobs := used.Get(model.MaxJobs)
-	delete(used, model.MaxJobs)
-	for name, guaranteed := range n.Guarantee {
-		if above := new(big.Int).Sub(used.Get(name), guaranteed); above.Sign() > 0 && n.Parent != nil {
-			borrowed[name] = above
-		}
-	}
-	request.AddTimes(used, 1)
-	request.AddTimes(requested, 1)
+// compareNode lists the differences between the status of a node and the sums.
+func compareNode(status facts.NodeStatus, used, waiting facts.Amounts) []string {
 	var wrong []string
-	if jobs.Cmp(big.NewInt(s.Jobs)) != 0 {
-		wrong = append(wrong, fmt.Sprintf("jobs: %d in the status, %s counted", s.Jobs, jobs))
+	if jobs := used[facts.MaxJobs]; jobs != status.Jobs {
+		wrong = append(wrong, fmt.Sprintf("jobs: %d in the status, %d counted", status.Jobs, jobs))
 	}
+	delete(used, facts.MaxJobs)
+	request := maps.Clone(used)
+	request.AddTimes(waiting, 1)
 	for _, of := range []struct {
 		what    string
-		shown   model.Quantities
-		counted model.Amounts
-	}{{"used", s.Used, used}, {"borrowed", s.Borrowed, borrowed}, {"request", s.Request, request}} {
+		shown   facts.Quantities
+		counted facts.Amounts
+	}{{"used", status.Used, used}, {"request", status.Request, request}} {
 		shown, err := of.shown.Ceil()
 		if err != nil {
 			wrong = append(wrong, fmt.Sprintf("%s: %v", of.what, err))
-			continue
-		}
-		if difference := shown.Differences(of.counted, "status", "counted"); difference != "" {
-			wrong = append(wrong, of.what+": "+strings.TrimSpace(difference))
+		} else if difference := shown.Differences(of.counted, "status", "counted"); difference != "" {
+			wrong = append(wrong, of.what+": "+difference)
 		}
 	}
 	return wrong

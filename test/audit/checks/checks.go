@@ -6,7 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"kube-queue.dev/kube-queue/test/audit/model"
+	"kube-queue.dev/kube-queue/test/audit/facts"
+	"kube-queue.dev/kube-queue/test/audit/state"
 )
 
 // check is a check of one law.
@@ -14,19 +15,19 @@ type check struct {
 	name, doc string
 	start     func() inspector
 	// applies reports whether the law applies; nil if it always does.
-	applies func(*model.Options) bool
+	applies func(*facts.Options) bool
 }
 
-func byResourceQuota(o *model.Options) bool { return o.ResourceQuota }
+func byResourceQuota(o *facts.Options) bool { return o.ResourceQuota }
 
-func byGrowth(o *model.Options) bool { return o.Growth && byTree(o) }
+func byGrowth(o *facts.Options) bool { return o.Growth && byTree(o) }
 
-func byTree(o *model.Options) bool { return !o.ResourceQuota }
+func byTree(o *facts.Options) bool { return !o.ResourceQuota }
 
 // inspector processes the writes in order and reports violations of its law.
 type inspector interface {
-	see(*model.World, *model.Change, *findings)
-	finish(*model.World, *findings)
+	see(*state.State, *state.Change, *findings)
+	finish(*state.State, *findings)
 }
 
 var all = []check{
@@ -61,7 +62,7 @@ type Law struct {
 }
 
 // Start starts all checks that the options do not skip.
-func Start(o *model.Options) ([]Law, error) {
+func Start(o *facts.Options) ([]Law, error) {
 	for _, name := range o.Skip {
 		if !slices.Contains(Names(), name) {
 			return nil, fmt.Errorf("unknown check %q; known checks: %s", name, strings.Join(Names(), ", "))
@@ -77,11 +78,11 @@ func Start(o *model.Options) ([]Law, error) {
 }
 
 // See passes a write to the check.
-func (l Law) See(w *model.World, c *model.Change) { l.inspector.see(w, c, l.found) }
+func (l Law) See(s *state.State, c *state.Change) { l.inspector.see(s, c, l.found) }
 
 // Finish returns the result of the check after all writes.
-func (l Law) Finish(w *model.World) Result {
-	l.inspector.finish(w, l.found)
+func (l Law) Finish(s *state.State) Result {
+	l.inspector.finish(s, l.found)
 	return l.found.Result
 }
 
@@ -123,7 +124,7 @@ type Result struct {
 	Notes      []string    `json:"notes,omitempty"`
 }
 
-func (f *findings) fail(rule string, at model.Moment, object fmt.Stringer, format string, args ...any) {
+func (f *findings) fail(rule string, at facts.Moment, object fmt.Stringer, format string, args ...any) {
 	f.Found++
 	if len(f.Violations) < maxKept {
 		f.Violations = append(f.Violations, Violation{

@@ -1,7 +1,8 @@
 package checks
 
 import (
-	"kube-queue.dev/kube-queue/test/audit/model"
+	"kube-queue.dev/kube-queue/test/audit/facts"
+	"kube-queue.dev/kube-queue/test/audit/state"
 )
 
 // earlyPod tracks every job that must be held, and every pod.
@@ -12,25 +13,25 @@ func newEarlyPod() inspector { return &earlyPod{reported: map[string]int{}} }
 // perJob is the maximum number of reported pods per job.
 const perJob = 3
 
-func (e *earlyPod) see(w *model.World, c *model.Change, f *findings) {
+func (e *earlyPod) see(s *state.State, c *state.Change, f *findings) {
 	switch {
 	case c.Pod != nil && c.Born:
-		e.seePod(w, c, f)
+		e.seePod(s, c, f)
 	case c.Job != nil && c.Unit == nil && c.Pod == nil:
-		e.seeJob(w, c, f)
+		e.seeJob(s, c, f)
 	}
 }
 
-func (e *earlyPod) finish(*model.World, *findings) {}
+func (e *earlyPod) finish(*state.State, *findings) {}
 
-func (e *earlyPod) seePod(w *model.World, c *model.Change, f *findings) {
+func (e *earlyPod) seePod(s *state.State, c *state.Change, f *findings) {
 	j := c.Job
 	if j == nil || !j.Facts.Queued() {
 		f.NotChecked++
 		return
 	}
 	f.Checked++
-	if why := e.held(w, j, c.Write); why != "" {
+	if why := e.held(s, j, c.Write); why != "" {
 		if e.reported[j.UID]++; e.reported[j.UID] <= perJob {
 			f.fail("early-pod", c.Write.Moment(), c.Pod, "%s created it for %s, %s", c.Write.User, j, why)
 		}
@@ -38,11 +39,11 @@ func (e *earlyPod) seePod(w *model.World, c *model.Change, f *findings) {
 }
 
 // held returns why no pod of the job may be created now, or an empty text if one may.
-func (e *earlyPod) held(w *model.World, j *model.Job, by *model.Write) string {
+func (e *earlyPod) held(s *state.State, j *state.Job, by *facts.Write) string {
 	if j.Missed {
 		return "which opted in, but was not held from its creation"
 	}
-	ours := j.Facts.Marked || j.WasUnit || w.Managed[j.Namespace]
+	ours := j.Facts.Marked || j.WasUnit || s.Managed[j.Namespace]
 	if !j.Facts.Suspended || !ours || j.Facts.Unholdable {
 		return ""
 	}
@@ -50,13 +51,13 @@ func (e *earlyPod) held(w *model.World, j *model.Job, by *model.Write) string {
 		return "which has been suspended since its creation and was not released"
 	}
 	// The operator may be creating pods when its job is suspended.
-	if by.Time.Sub(j.Suspended.Time) <= *w.Options.SuspendLag {
+	if by.Time.Sub(j.Suspended.Time) <= *s.Options.SuspendLag {
 		return ""
 	}
 	return "which has been suspended since " + j.Suspended.Time.UTC().Format("15:04:05.000")
 }
 
-func (e *earlyPod) seeJob(w *model.World, c *model.Change, f *findings) {
+func (e *earlyPod) seeJob(s *state.State, c *state.Change, f *findings) {
 	j, now, was := c.Job, c.Job.Facts, c.JobWas
 	if now == nil || c.Died || c.Same {
 		return
@@ -70,8 +71,8 @@ func (e *earlyPod) seeJob(w *model.World, c *model.Change, f *findings) {
 	if c.Released && was.Annotation == "true" && now.Annotation == "true" && now.Queued() && !now.Unholdable {
 		f.fail("hold-missed", c.Write.Moment(), j, "%s cleared the suspend field, but not the annotation that holds the job", c.Write.User)
 	}
-	if parent := w.RootOf(j); c.Born && parent != nil && j.Resource() == "rayclusters" && !now.Suspended {
-		if why := e.held(w, parent, c.Write); why != "" {
+	if parent := s.RootOf(j); c.Born && parent != nil && j.Row.Resource() == "rayclusters" && !now.Suspended {
+		if why := e.held(s, parent, c.Write); why != "" {
 			f.fail("early-cluster", c.Write.Moment(), j, "it was created for %s, %s", parent, why)
 		}
 	}

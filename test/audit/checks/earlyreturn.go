@@ -1,7 +1,7 @@
 package checks
 
 import (
-	"kube-queue.dev/kube-queue/test/audit/model"
+	"kube-queue.dev/kube-queue/test/audit/state"
 )
 
 // earlyReturn checks each unit that returns its quota and is requeued.
@@ -9,9 +9,9 @@ type earlyReturn struct{}
 
 func newEarlyReturn() inspector { return earlyReturn{} }
 
-func (earlyReturn) finish(*model.World, *findings) {}
+func (earlyReturn) finish(*state.State, *findings) {}
 
-func (earlyReturn) see(_ *model.World, c *model.Change, f *findings) {
+func (earlyReturn) see(_ *state.State, c *state.Change, f *findings) {
 	j := c.Job
 	if c.Unit == nil || j == nil || j.Facts == nil || c.UnitWas == nil || !c.Unit.Gone.IsZero() {
 		return

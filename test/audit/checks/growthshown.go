@@ -3,12 +3,12 @@ package checks
 import (
 	"fmt"
 	"maps"
-	"math/big"
 	"slices"
 	"strings"
 	"time"
 
-	"kube-queue.dev/kube-queue/test/audit/model"
+	"kube-queue.dev/kube-queue/test/audit/facts"
+	"kube-queue.dev/kube-queue/test/audit/state"
 )
 
 // growthShown follows the nodes of the quota tree that are above their max because jobs have more pods
@@ -20,7 +20,7 @@ type growthShown struct{ hidden map[string]*hidden } // by the path of the node
 
 // hidden is a node that is above its max and does not show it.
 type hidden struct {
-	since    model.Moment
+	since    facts.Moment
 	why      string
 	reported bool
 }
@@ -34,17 +34,13 @@ const (
 
 func newGrowthShown() inspector { return &growthShown{map[string]*hidden{}} }
 
-func (g *growthShown) see(w *model.World, c *model.Change, f *findings) {
+func (g *growthShown) see(s *state.State, c *state.Change, f *findings) {
 	g.expire(c.Write.Received, f) // it was stored at that time or later
-	if c.Event == nil {
-		g.follow(w, c.Write.Moment(), f)
+	if c.Event != nil {
+		return
 	}
-}
-
-func (g *growthShown) finish(w *model.World, f *findings) { g.expire(w.End, f) }
-
-func (g *growthShown) follow(w *model.World, now model.Moment, f *findings) {
-	above := aboveMax(w, now.Time)
+	now := c.Write.Moment()
+	above := aboveMax(s, now.Time)
 	maps.DeleteFunc(g.hidden, func(path string, _ *hidden) bool { return above[path] == "" })
 	for path, why := range above {
 		if g.hidden[path] == nil {
@@ -54,41 +50,36 @@ func (g *growthShown) follow(w *model.World, now model.Moment, f *findings) {
 	}
 }
 
+func (g *growthShown) finish(s *state.State, f *findings) { g.expire(s.End, f) }
+
 func (g *growthShown) expire(now time.Time, f *findings) {
 	for _, path := range slices.Sorted(maps.Keys(g.hidden)) {
 		h := g.hidden[path]
-		if h.reported || now.Sub(h.since.Time) <= growthLasts+growthDelay {
-			continue
+		if !h.reported && now.Sub(h.since.Time) > growthLasts+growthDelay {
+			h.reported = true
+			f.fail("growth-not-shown", h.since, named("node "+path), "%s, and nothing showed it by the condition OverQuota for more than %s", h.why, growthLasts+growthDelay)
 		}
-		h.reported = true
-		f.fail("growth-not-shown", h.since, named("node "+path), "%s, and nothing showed it by the condition OverQuota for more than %s", h.why, growthLasts+growthDelay)
 	}
 }
 
 // aboveMax returns the nodes that are above their max because of pods and do not show it, with an
 // explanation.
-func aboveMax(w *model.World, now time.Time) map[string]string {
-	reigns := w.Forest.Reigns
-	if len(reigns) == 0 {
+func aboveMax(s *state.State, now time.Time) map[string]string {
+	tree, counts := s.Trees.Now(), s.Trees.Oldest()
+	if tree == nil || counts != nil && counts.Shown.OverQuota() {
 		return nil
 	}
-	if counts := w.Forest.Oldest(); counts != nil && counts.Shown.OverQuota() {
-		return nil
-	}
-	used := w.UsageOf(reigns[len(reigns)-1])
-	if !slices.ContainsFunc(used.Tree.Nodes, func(n *model.Node) bool { return len(exceeded(w, used, n, used.Grown[n])) > 0 }) {
-		return nil // even if all pods count
-	}
-	growths := w.Growths(w.Lasting(now))
-	above := used.Above(growths)
+	used := usageOf(s, tree, s.Charges("", func(p *state.Pod) bool {
+		return state.Requesting(p) && !p.Deleting && !s.Unseen(p, now, 0)
+	}))
 	nodes := map[string]string{}
-	for _, n := range used.Tree.Nodes {
+	for _, n := range tree.Nodes {
 		var why []string
-		for _, name := range exceeded(w, used, n, above[n]) {
-			if !shown(used, n, name, growths) {
-				total := new(big.Int).Add(used.Taken[n].Get(name), above[n].Get(name))
-				limit, _ := n.Limit(name, w.Options.OversellRate)
-				why = append(why, fmt.Sprintf("%s used %s exceeds the limit %s%s", name, model.Figure(name, total), model.Figure(name, limit), byPods(used, n, name, growths)))
+		for _, name := range used.grown[n].Names() {
+			limit, limited := n.Limit(name, s.Options.OversellRate)
+			admitted := used.admitted[n][name]
+			if total := admitted + used.grown[n][name]; limited && admitted <= limit && total > limit && !used.shown(n, name) {
+				why = append(why, fmt.Sprintf("%s used %s exceeds the limit %s (%s)", name, facts.Figure(name, total), facts.Figure(name, limit), used.users(n, name, nil)))
 			}
 		}
 		if why != nil {
@@ -98,27 +89,14 @@ func aboveMax(w *model.World, now time.Time) map[string]string {
 	return nodes
 }
 
-// exceeded returns the resources whose use at a node is within its max only without what is above.
-func exceeded(w *model.World, used *model.Usage, n *model.Node, above model.Amounts) []string {
-	var names []string
-	for _, name := range above.Names(nil) {
-		limit, limited := n.Limit(name, w.Options.OversellRate)
-		admitted := used.Taken[n].Get(name)
-		if limited && admitted.Cmp(limit) <= 0 && new(big.Int).Add(admitted, above.Get(name)).Cmp(limit) > 0 {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
 // shown reports whether a unit below the node shows that it is above its max, or none can.
-func shown(used *model.Usage, n *model.Node, name string, growths []model.Growth) bool {
+func (u *usage) shown(n *facts.Node, name string) bool {
 	none := true
-	for _, g := range growths {
-		if g.Claim == nil || !g.Unit.Exists() || g.Above.Get(name).Sign() <= 0 || !slices.Contains(used.Nodes(g.Charge), n) {
+	for _, c := range u.charges[n] {
+		if len(c.Holding) == 0 || c.Grown()[name] <= 0 {
 			continue
 		}
-		if none = false; g.Unit.Facts.OverQuota {
+		if none = false; c.Unit.Facts.OverQuota {
 			return true
 		}
 	}

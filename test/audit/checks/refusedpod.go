@@ -1,203 +1,126 @@
 package checks
 
 import (
-	"math/big"
 	"slices"
 	"time"
 
-	"kube-queue.dev/kube-queue/test/audit/model"
+	"kube-queue.dev/kube-queue/test/audit/facts"
+	"kube-queue.dev/kube-queue/test/audit/state"
 )
-
-// admission is the user with which the API server updates a quota for each pod that it admits.
-// The quota controller counts all existing pods with its own user.
-const admission = "system:apiserver"
 
 // refusedPod checks the initial pods of admitted jobs. It decides at the end of the log, when
 // the state at each rejection is known.
 type refusedPod struct {
-	made    map[*model.Claim][]*model.Pod // by claim
-	late    map[string][]*model.Pod       // by namespace: pods without a guarantee from an admission
-	refused []refusedStart
-	nobodys int
-	// twice are writes by which quotas count a pod that does not exist, by namespace. counted
-	// are the times when each quota was counted again, by namespace and name.
-	twice   map[string][]*model.Write
-	counted map[string][]time.Time
+	admitted map[*state.Unit]facts.Moment // the latest admission
+	made     map[*state.Unit][]*state.Pod // since then
+	late     map[string][]*state.Pod      // by namespace: pods without a guarantee from an admission
+	twice    map[string][]*facts.Write    // by namespace: quotas count the pod of each, which does not exist
+	refused  []refusedStart
+	skipped  map[string]int // by reason
 }
 
 type refusedStart struct {
-	write  *model.Write
-	held   *model.Claim
-	size   int64
-	ledger *model.Ledger
+	write    *facts.Write
+	unit     *state.Unit
+	admitted facts.Moment
+	made     []*state.Pod // before it
+	size     int64
 }
 
 func newRefusedPod() inspector {
-	return &refusedPod{made: map[*model.Claim][]*model.Pod{}, late: map[string][]*model.Pod{}, twice: map[string][]*model.Write{}, counted: map[string][]time.Time{}}
+	return &refusedPod{
+		admitted: map[*state.Unit]facts.Moment{}, made: map[*state.Unit][]*state.Pod{}, late: map[string][]*state.Pod{},
+		twice: map[string][]*facts.Write{}, skipped: map[string]int{},
+	}
 }
 
-func (r *refusedPod) see(w *model.World, c *model.Change, f *findings) {
-	l := w.Ledger(c.Write.Namespace)
+func (r *refusedPod) see(s *state.State, c *state.Change, f *findings) {
+	w := c.Write
 	switch {
+	case c.Admitted:
+		r.admitted[c.Unit], r.made[c.Unit] = w.Moment(), nil
 	case c.Pod != nil && c.Born:
-		h := l.HolderOf(w, c.Pod.UID)
-		if h == nil || h.Facts == nil || int64(len(r.made[h.Held])) >= h.Facts.Size() {
-			r.late[c.Pod.Namespace] = append(r.late[c.Pod.Namespace], c.Pod)
+		u := s.HolderOf(c.Pod.UID)
+		if u == nil || int64(len(r.made[u])) >= u.Facts.Pods() {
+			r.late[w.Namespace] = append(r.late[w.Namespace], c.Pod)
 		} else {
 			f.Checked++
 		}
-		if h != nil {
-			r.made[h.Held] = append(r.made[h.Held], c.Pod)
+		if u != nil {
+			r.made[u] = append(r.made[u], c.Pod)
 		}
-	case c.Write.Twice != nil:
-		r.twice[c.Write.Namespace] = append(r.twice[c.Write.Namespace], c.Write)
-	case c.Write.Resource == "resourcequotas" && c.Write.Subresource == "status" && c.Write.User != admission && c.Write.OK():
-		quota := c.Write.Namespace + "/" + c.Write.Name
-		r.counted[quota] = append(r.counted[quota], c.Write.Time)
-	case c.Write.Refusal != nil:
-		var h *model.Holder
-		if sent := c.Write.Refusal.Pod; sent != nil {
-			h = l.HolderOf(w, w.OwnerOf(sent, c.Write.Namespace))
+	case w.Twice != nil:
+		r.twice[w.Namespace] = append(r.twice[w.Namespace], w)
+	case w.Refusal != nil:
+		var u *state.Unit
+		if w.Refusal.Pod != nil {
+			u = s.HolderOf(s.OwnerOf(w.Refusal.Pod, w.Namespace))
 		}
-		if h == nil || h.Facts == nil {
-			r.nobodys++
+		if u == nil {
+			r.skipped["belong to no admitted job"]++
 			return
 		}
-		r.refused = append(r.refused, refusedStart{c.Write, h.Held, h.Facts.Size(), l})
+		r.refused = append(r.refused, refusedStart{w, u, r.admitted[u], slices.Clone(r.made[u]), u.Facts.Pods()})
 	}
 }
 
-func (r *refusedPod) finish(w *model.World, f *findings) {
-	again, later, changed, taken := 0, 0, 0, 0
-	for _, s := range r.refused {
-		switch {
-		case r.isThere(s):
-			again++
-		case int64(r.before(s))+1 > s.size:
-			later++
-		case s.changed(*w.Options.TreeLag):
-			changed++
-		case r.taken(s, *w.Options.PodLag):
-			taken++
-		default:
-			f.Checked++
-			f.fail("refused-pod", s.write.Moment(), s.held, "pod %s, one of the %d initial pods, was rejected %s after the admission: %s", s.write.Refusal.Name,
-				s.size, s.write.Time.Sub(s.held.Opened.Time).Round(time.Millisecond), s.write.Refusal.Message)
-		}
-	}
-	for _, n := range []struct {
-		count int
-		what  string
-	}{
-		{r.nobodys, "rejected pods belong to no admitted job"},
-		{again, "rejected pods already existed under the same name: the API server checks the quota first"},
-		{later, "rejected pods are no initial pods of their jobs: later growth, or replacements of other pods"},
-		{changed, "pods were rejected by a ResourceQuota that changed after the admission"},
-		{taken, "pods were rejected because other pods, pods of jobs that grew, or pods that were created twice used the quota after the admission"},
-	} {
-		if n.count > 0 {
-			f.NotChecked += n.count
-			f.note("%d %s", n.count, n.what)
-		}
-	}
-}
-
-// isThere reports whether the claim already had a pod of that name at the rejection: an
-// operator that has not observed its own pod yet creates it again.
-func (r *refusedPod) isThere(s refusedStart) bool {
-	return slices.ContainsFunc(r.made[s.held], func(p *model.Pod) bool {
-		return p.Name == s.write.Refusal.Name && !p.Created.Time.After(s.write.Time) && !p.Gone.CameBefore(s.write.Received)
-	})
-}
-
-// before counts the pods of the claim at the time of the rejection.
-func (r *refusedPod) before(s refusedStart) int {
-	n := 0
-	for _, p := range r.made[s.held] {
-		if !p.Created.Time.After(s.write.Time) {
-			n++
-		}
-	}
-	return n
-}
-
-// changed reports whether the quota that rejected the pod changed after the admission, or so
-// shortly before that the admission could not observe it.
-func (s refusedStart) changed(lag time.Duration) bool {
-	for _, q := range s.ledger.Quotas {
-		if q.Name != s.write.Refusal.Quota() {
+func (r *refusedPod) finish(s *state.State, f *findings) {
+	for _, x := range r.refused {
+		if why := r.excuse(s, x); why != "" {
+			r.skipped[why]++
 			continue
 		}
-		for _, v := range q.Versions {
-			if v.From.After(s.held.Opened.Time.Add(-lag)) && !v.From.After(s.write.Time) {
-				return true
-			}
-		}
+		f.Checked++
+		f.fail("refused-pod", x.write.Moment(), x.unit, "pod %s, one of the %d initial pods, was rejected %s after the admission: %s", x.write.Refusal.Name,
+			x.size, x.write.Time.Sub(x.admitted.Time).Round(time.Millisecond), x.write.Refusal.Message)
 	}
-	return false
+	for why, n := range r.skipped {
+		f.NotChecked += n
+		f.note("%d rejected pods %s", n, why)
+	}
+	slices.Sort(f.Notes)
 }
 
-// taken reports whether the pod would have fitted without pods that were created after the
-// admission without a guarantee from an admission.
-func (r *refusedPod) taken(s refusedStart, lag time.Duration) bool {
-	requested, used, limited, ok := s.write.Refusal.Lists()
-	if !ok {
-		return false
+// excuse returns why a rejection may be right, or "".
+func (r *refusedPod) excuse(s *state.State, x refusedStart) string {
+	quotas := s.Quotas[x.write.Namespace]
+	at := slices.IndexFunc(quotas, func(q *state.QuotaObject) bool { return q.Name == x.write.Refusal.Quota() })
+	switch {
+	case slices.ContainsFunc(x.made, func(p *state.Pod) bool { return p.Name == x.write.Refusal.Name && !p.Gone.CameBefore(x.write.Received) }):
+		// An operator that has not observed its own pod yet creates it again.
+		return "already existed under the same name: the API server checks the quota first"
+	case int64(len(x.made)) >= x.size:
+		return "are no initial pods of their jobs: later growth, or replacements of other pods"
+	case at < 0 || quotas[at].ChangedWithin(x.admitted.Time.Add(-*s.Options.TreeLag), x.write.Time):
+		return "were rejected by a ResourceQuota that changed after the admission"
+	case r.taken(quotas[at], x, *s.Options.PodLag):
+		return "were rejected because other pods, pods of jobs that grew, or pods that were created twice used the quota after the admission"
 	}
-	for _, q := range s.ledger.Quotas {
-		if facts := q.At(s.write.Time); q.Name == s.write.Refusal.Quota() && facts != nil {
-			came := r.comers(s, lag)
-			came.Add(r.phantoms(s, lag), 1)
-			return fitsWithout(facts, requested, used, limited, came)
-		}
-	}
-	return false
+	return ""
 }
 
-// comers is the load of pods that were created after the admission of a rejected pod and
-// existed at its rejection or shortly before: a quota counts deleted pods until its
-// controller has observed the deletion.
-func (r *refusedPod) comers(s refusedStart, lag time.Duration) model.Load {
-	came := model.Load{}
-	for _, p := range r.late[s.write.Namespace] {
-		since, until := s.held.Opened.Time.Add(-lag), s.write.Received.Add(-lag)
-		if p.Created.Time.Before(since) || p.Created.Time.After(s.write.Time) || p.Gone.CameBefore(until) || p.Over.CameBefore(until) {
-			continue
-		}
-		if !slices.Contains(r.made[s.held], p) {
-			came.Add(model.LoadOf(p.Class, 1, p.Requests, p.Limits), 1)
+// taken reports whether the pod would have fitted without the pods that came after the admission without a
+// guarantee from an admission. A quota counts deleted pods until its controller has observed the deletion.
+func (r *refusedPod) taken(q *state.QuotaObject, x refusedStart, lag time.Duration) bool {
+	since, until := x.admitted.Time.Add(-lag), x.write.Received.Add(-lag)
+	came := facts.Load{}
+	for _, p := range r.late[x.write.Namespace] {
+		gone := p.Gone.CameBefore(until) || p.Over.CameBefore(until)
+		if !gone && !p.Created.Time.Before(since) && !p.Created.Time.After(x.write.Time) && !slices.Contains(x.made, p) {
+			came.Add(facts.LoadOf(p.Class, 1, p.Requests, p.Limits))
 		}
 	}
-	return came
-}
-
-// phantoms is the load of pods that were created twice after the admission of a rejected pod,
-// unless the quota that rejected it was counted again since.
-func (r *refusedPod) phantoms(s refusedStart, lag time.Duration) model.Load {
-	came := model.Load{}
-	for _, w := range r.twice[s.write.Namespace] {
-		again := slices.ContainsFunc(r.counted[s.write.Namespace+"/"+s.write.Refusal.Quota()], func(at time.Time) bool {
-			return at.After(w.Time) && at.Before(s.write.Received.Add(-lag))
-		})
-		if !again && !w.Time.Before(s.held.Opened.Time.Add(-lag)) && !w.Received.After(s.write.Time) {
-			came.Add(model.LoadOf(w.Twice.Class, 1, w.Twice.Requests, w.Twice.Limits), 1)
+	for _, w := range r.twice[x.write.Namespace] {
+		if !w.Time.Before(since) && !w.Received.After(x.write.Time) {
+			came.Add(facts.LoadOf(w.Twice.Class, 1, w.Twice.Requests, w.Twice.Limits))
 		}
 	}
-	return came
-}
-
-// fitsWithout reports whether the request would have fitted without a load.
-func fitsWithout(q *model.QuotaFacts, requested, used, limited model.Amounts, l model.Load) bool {
+	requested, used, limited, ok := x.write.Refusal.Lists()
 	for key, n := range requested {
-		at := slices.IndexFunc(q.Limits, func(limit model.QuotaLimit) bool { return limit.Key == key })
-		if at < 0 {
-			return false
-		}
-		total := new(big.Int).Add(n, used.Get(key))
-		total.Sub(total, q.Weigh(&q.Limits[at], l))
-		if total.Cmp(limited.Get(key)) > 0 {
+		limit := q.Now().Limit(key)
+		if limit == nil || n+used[key]-q.Now().Weigh(limit, came) > limited[key] {
 			return false
 		}
 	}
-	return true
+	return ok
 }

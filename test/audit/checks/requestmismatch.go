@@ -1,7 +1,10 @@
 package checks
 
 import (
-	"kube-queue.dev/kube-queue/test/audit/model"
+	"maps"
+
+	"kube-queue.dev/kube-queue/test/audit/facts"
+	"kube-queue.dev/kube-queue/test/audit/state"
 )
 
 // requestMismatch compares the request of a unit with its pod sets, and with the pods of its
@@ -10,25 +13,25 @@ type requestMismatch struct{}
 
 func newRequestMismatch() inspector { return requestMismatch{} }
 
-func (requestMismatch) finish(*model.World, *findings) {}
+func (requestMismatch) finish(*state.State, *findings) {}
 
-func (r requestMismatch) see(_ *model.World, c *model.Change, f *findings) {
-	if c.Unit != nil && c.Unit.Facts.Row != nil && c.Unit.Gone.IsZero() {
+func (r requestMismatch) see(_ *state.State, c *state.Change, f *findings) {
+	if c.Unit != nil && c.Unit.Facts.Row != nil && c.Unit.Exists() {
 		r.seeUnit(c, f)
 	}
-	if c.Released && c.Job != nil && c.Job.Facts != nil && c.Job.Sized() {
+	if c.Released && c.Job.Row.Sized() {
 		r.seeRelease(c, f)
 	}
-	for _, held := range c.Closed {
-		if held.Job != nil && held.Unit != nil && held.Job.Facts != nil && held.Job.Sized() {
-			r.seeEnd(held, c, f)
+	if c.Ended && c.Job.Row.Sized() {
+		for _, u := range c.Job.Units {
+			r.seeEnd(c, u, f)
 		}
 	}
 }
 
-func (requestMismatch) seeUnit(c *model.Change, f *findings) {
+func (requestMismatch) seeUnit(c *state.Change, f *findings) {
 	now, was := c.Unit.Facts, c.UnitWas
-	if was != nil && was.Sum.Differences(now.Sum, "", "") == "" && was.Total.Differences(now.Total, "", "") == "" {
+	if was != nil && was.Sum.Equal(now.Sum) && was.Total.Equal(now.Total) {
 		return
 	}
 	switch {
@@ -46,9 +49,9 @@ func (requestMismatch) seeUnit(c *model.Change, f *findings) {
 }
 
 // seeRelease checks that a job whose unit was admitted with fewer pods than it requests is released with no more.
-func (requestMismatch) seeRelease(c *model.Change, f *findings) {
+func (requestMismatch) seeRelease(c *state.Change, f *findings) {
 	for _, u := range c.Job.Units {
-		if u.Facts == nil || !u.Gone.IsZero() || !u.Facts.Fewer {
+		if !u.Facts.Fewer {
 			continue
 		}
 		f.Checked++
@@ -59,35 +62,31 @@ func (requestMismatch) seeRelease(c *model.Change, f *findings) {
 }
 
 // seeEnd checks the pods of a job that succeeded at its first attempt.
-func (requestMismatch) seeEnd(held *model.Claim, c *model.Change, f *findings) {
-	j := held.Job
-	if j.Facts.End != model.Succeeded || held.Dequeues != 1 || held.Unit.Facts.Attempts > 1 || held.Unit.Facts.Bad != "" {
-		f.NotChecked++
-		return
-	}
+func (requestMismatch) seeEnd(c *state.Change, u *state.Unit, f *findings) {
+	j := c.Job
 	pods := firstPods(j)
-	if len(pods) < j.Facts.Pods || j.Resource() != "jobs" && len(pods) > j.Facts.Pods {
-		f.NotChecked++ // the log does not contain all of them, or the job has grown
+	if !u.Facts.Holds() || j.Facts.End != facts.Succeeded || u.Facts.Attempts > 1 || u.Facts.Bad != "" ||
+		len(pods) < j.Facts.Pods || j.Row.Resource() != "jobs" && len(pods) > j.Facts.Pods {
+		f.NotChecked++ // the log does not contain all pods of one attempt, or the job has grown
 		return
 	}
-	sum := model.Amounts{}
+	sum := facts.Amounts{}
 	for _, p := range pods[:j.Facts.Pods] {
 		sum.AddTimes(p.Requests, 1)
 	}
-	requested := model.Amounts{}
-	requested.AddTimes(held.Asked, 1)
-	delete(requested, "pods")
+	asked := maps.Clone(u.Facts.Total)
+	delete(asked, "pods")
 	f.Checked++
-	if d := requested.Differences(sum, "the unit requested", "the pods request"); d != "" {
-		f.fail("pods-mismatch", c.Write.Moment(), held.Unit, "%s has %d pods; %s", j, j.Facts.Pods, d)
+	if d := asked.Differences(sum, "the unit requested", "the pods request"); d != "" {
+		f.fail("pods-mismatch", c.Write.Moment(), u, "%s has %d pods; %s", j, j.Facts.Pods, d)
 	}
 }
 
 // firstPods returns the pods of a job in the order of their creation, without replacements of
 // pods of the same name.
-func firstPods(j *model.Job) []*model.Pod {
+func firstPods(j *state.Job) []*state.Pod {
 	seen := map[string]bool{}
-	var out []*model.Pod
+	var out []*state.Pod
 	for _, p := range j.Pods {
 		if !p.Created.IsZero() && p.Requests != nil && !seen[p.Name] {
 			seen[p.Name] = true

@@ -3,7 +3,8 @@ package checks
 import (
 	"time"
 
-	"kube-queue.dev/kube-queue/test/audit/model"
+	"kube-queue.dev/kube-queue/test/audit/facts"
+	"kube-queue.dev/kube-queue/test/audit/state"
 )
 
 // twoLeaders tracks the holder of the lease of each program and checks that no other process
@@ -15,20 +16,20 @@ type twoLeaders struct{ terms map[string]*term }
 // term is the time for which a process holds the lease of a program.
 type term struct {
 	instance, holder string
-	taken, renewed   model.Moment
+	taken, renewed   facts.Moment
 	lasts            time.Duration
 }
 
 func newTwoLeaders() inspector { return &twoLeaders{terms: map[string]*term{}} }
 
-func (l *twoLeaders) finish(*model.World, *findings) {}
+func (l *twoLeaders) finish(*state.State, *findings) {}
 
-func (l *twoLeaders) see(w *model.World, c *model.Change, f *findings) {
-	if !w.Options.Program(c.Write) || !c.Write.OK() || c.Write.Instance == "" {
+func (l *twoLeaders) see(s *state.State, c *state.Change, f *findings) {
+	if !s.Options.Program(c.Write) || !c.Write.OK() || c.Write.Instance == "" {
 		return
 	}
 	held := l.terms[c.Write.User]
-	if lease, is := c.Write.Body.(*model.LeaseFacts); is {
+	if lease, is := c.Write.Body.(*facts.Lease); is {
 		l.terms[c.Write.User] = held.goesOn(c.Write, lease)
 		return
 	}
@@ -44,7 +45,7 @@ func (l *twoLeaders) see(w *model.World, c *model.Change, f *findings) {
 }
 
 // goesOn returns the term after a write of the lease.
-func (t *term) goesOn(w *model.Write, lease *model.LeaseFacts) *term {
+func (t *term) goesOn(w *facts.Write, lease *facts.Lease) *term {
 	next := &term{instance: w.Instance, holder: lease.Holder, taken: w.Moment(), renewed: w.Moment(), lasts: lease.Lasts}
 	if t != nil && t.instance == w.Instance && t.holder == lease.Holder {
 		next.taken = t.taken

@@ -3,7 +3,8 @@ package checks
 import (
 	"slices"
 
-	"kube-queue.dev/kube-queue/test/audit/model"
+	"kube-queue.dev/kube-queue/test/audit/facts"
+	"kube-queue.dev/kube-queue/test/audit/state"
 )
 
 // unitMoves checks every change of a unit against the table of allowed transitions.
@@ -11,7 +12,7 @@ type unitMoves struct{}
 
 func newUnitMoves() inspector { return unitMoves{} }
 
-func (unitMoves) finish(*model.World, *findings) {}
+func (unitMoves) finish(*state.State, *findings) {}
 
 type writer int
 
@@ -20,7 +21,7 @@ const (
 	theExtensions
 )
 
-func (by writer) user(o *model.Options) string {
+func (by writer) user(o *facts.Options) string {
 	if by == theController {
 		return o.Controller
 	}
@@ -37,47 +38,47 @@ type move struct {
 	unevicted         bool
 }
 
-var ends = []string{string(model.Succeeded), string(model.Failed)}
+var ends = []string{string(facts.Succeeded), string(facts.Failed)}
 
 var moves = []move{
 	// The phase is corrected with the reason: the backoff has ended, or another cause holds the unit.
-	{from: []string{model.Enqueued, model.Backoff}, to: []string{model.Enqueued, model.Backoff}, by: theController},
-	{from: []string{model.Enqueued, model.Backoff}, to: []string{model.Reserved}, by: theController},
-	{from: []string{model.Enqueued, model.Backoff, model.Reserved}, to: []string{model.Dequeued}, by: theController},
-	{from: []string{model.Reserved}, to: []string{model.Backoff, model.Enqueued}, by: theController, unevicted: true},
-	{from: []string{model.Dequeued}, to: []string{model.Running}, by: theExtensions},
-	{from: []string{model.Dequeued, model.Running}, to: ends, by: theExtensions},
+	{from: []string{facts.Enqueued, facts.Backoff}, to: []string{facts.Enqueued, facts.Backoff}, by: theController},
+	{from: []string{facts.Enqueued, facts.Backoff}, to: []string{facts.Reserved}, by: theController},
+	{from: []string{facts.Enqueued, facts.Backoff, facts.Reserved}, to: []string{facts.Dequeued}, by: theController},
+	{from: []string{facts.Reserved}, to: []string{facts.Backoff, facts.Enqueued}, by: theController, unevicted: true},
+	{from: []string{facts.Dequeued}, to: []string{facts.Running}, by: theExtensions},
+	{from: []string{facts.Dequeued, facts.Running}, to: ends, by: theExtensions},
 	// A job can end without a release: its operator or a user sets it to Failed.
-	{from: []string{model.Enqueued, model.Backoff, model.Reserved}, to: ends, by: theExtensions, jobEnded: true},
-	{from: []string{model.Reserved, model.Dequeued, model.Running}, to: []string{model.Backoff, model.Enqueued}, by: theController, stopped: true},
+	{from: []string{facts.Enqueued, facts.Backoff, facts.Reserved}, to: ends, by: theExtensions, jobEnded: true},
+	{from: []string{facts.Reserved, facts.Dequeued, facts.Running}, to: []string{facts.Backoff, facts.Enqueued}, by: theController, stopped: true},
 }
 
-func (m unitMoves) see(w *model.World, c *model.Change, f *findings) {
+func (m unitMoves) see(s *state.State, c *state.Change, f *findings) {
 	if c.Unit == nil || c.Same {
 		return
 	}
 	switch {
 	case !c.Unit.Gone.IsZero():
-		m.seeDelete(w, c, f)
+		m.seeDelete(s, c, f)
 	case c.Born:
-		m.seeCreate(w, c, f)
+		m.seeCreate(s, c, f)
 	case c.UnitWas != nil:
-		m.seePhase(w, c, f)
-		m.seeEviction(w, c, f)
-		m.seeWhy(w, c, f)
+		m.seePhase(s, c, f)
+		m.seeEviction(s, c, f)
+		m.seeWhy(s, c, f)
 	}
 }
 
-func (unitMoves) seeCreate(w *model.World, c *model.Change, f *findings) {
+func (unitMoves) seeCreate(s *state.State, c *state.Change, f *findings) {
 	u := c.Unit
 	if u.Facts.Row == nil {
 		return // anyone may create a unit for another kind of object
 	}
 	f.Checked++
-	if c.Write.User != w.Options.Extensions {
-		f.fail("wrong-writer", c.Write.Moment(), u, "%s created it, but only %s may create units for a %s", c.Write.User, w.Options.Extensions, u.Facts.JobKind)
+	if c.Write.User != s.Options.Extensions {
+		f.fail("wrong-writer", c.Write.Moment(), u, "%s created it, but only %s may create units for a %s", c.Write.User, s.Options.Extensions, u.Facts.JobKind)
 	}
-	if u.Facts.Phase != model.Enqueued {
+	if u.Facts.Phase != facts.Enqueued {
 		f.fail("wrong-move", c.Write.Moment(), u, "it was created in phase %s", u.Facts.Phase)
 	}
 	if c.Job == nil {
@@ -90,7 +91,7 @@ func (unitMoves) seeCreate(w *model.World, c *model.Change, f *findings) {
 	}
 }
 
-func (unitMoves) seePhase(w *model.World, c *model.Change, f *findings) {
+func (unitMoves) seePhase(s *state.State, c *state.Change, f *findings) {
 	now, was := c.Unit.Facts, c.UnitWas
 	if now.Phase == was.Phase {
 		return
@@ -112,8 +113,8 @@ func (unitMoves) seePhase(w *model.World, c *model.Change, f *findings) {
 			continue
 		}
 		known = true
-		if c.Write.User == m.by.user(w.Options) {
-			if now.Phase == model.Dequeued && was.Phase == model.Reserved && len(was.Unready) > 0 {
+		if c.Write.User == m.by.user(s.Options) {
+			if now.Phase == facts.Dequeued && was.Phase == facts.Reserved && len(was.Unready) > 0 {
 				f.fail("unchecked-release", c.Write.Moment(), c.Unit, "it moved to phase %s, but admission checks are not Ready: %v", now.Phase, was.Unready)
 			}
 			return
@@ -129,80 +130,28 @@ func (unitMoves) seePhase(w *model.World, c *model.Change, f *findings) {
 	}
 }
 
-// seeEviction: the controller evicts. job-extensions reports that the job is stopped, also if
-// a user stopped it.
-func (unitMoves) seeEviction(w *model.World, c *model.Change, f *findings) {
-	now, was := c.Unit.Facts, c.UnitWas
-	if now.Evicted == was.Evicted && now.EvictedReason == was.EvictedReason || now.Row == nil {
-		return
-	}
-	f.Checked++
-	user, o := c.Write.User, w.Options
-	switch {
-	case !now.Evicted && was.Evicted && now.Phase == was.Phase && now.Holds():
-		f.fail("wrong-move", c.Write.Moment(), c.Unit, "%s withdrew the eviction (%s) of a unit in phase %s", user, was.EvictedReason, now.Phase)
-	case !now.Evicted:
-	case now.Stopped() && user != o.Extensions, !now.Stopped() && user != o.Controller:
-		f.fail("wrong-writer", c.Write.Moment(), c.Unit, "%s must not write condition Evicted with reason %s", user, now.EvictedReason)
-	case now.EvictedReason == "Stopped" && !was.Evicted:
-		f.fail("wrong-move", c.Write.Moment(), c.Unit, "its eviction is complete (reason Stopped), but nothing had requested it")
-	case now.EvictedReason == "JobChanged" && !was.Evicted && released(c):
-		f.fail("wrong-move", c.Write.Moment(), c.Unit, "it returns its quota because its job changed, but the job was released")
-	}
-}
-
-// released reports whether the job of the unit is released for the current attempt.
-func released(c *model.Change) bool {
-	return c.Job != nil && c.Job.Facts != nil && !c.Job.Facts.Suspended
-}
-
-// seeWhy: inactive units and units in a stopped queue get no quota, and an eviction must
-// follow from the spec of the unit or of its queue.
-func (unitMoves) seeWhy(w *model.World, c *model.Change, f *findings) {
-	now, was := c.Unit.Facts, c.UnitWas
-	if now.Holds() && !was.Holds() && !was.Active {
-		f.fail("inactive-dequeue", c.Write.Moment(), c.Unit, "it moved to phase %s, but its spec.active is false", now.Phase)
-	}
-	if now.Holds() && !was.Holds() && w.Stopped(now.Queue, c.Write.Time) {
-		f.fail("stopped-dequeue", c.Write.Moment(), c.Unit, "it moved to phase %s, but Queue %s is stopped by its spec.stop", now.Phase, now.Queue)
-	}
-	if !now.Evicted || was.Evicted {
-		return
-	}
-	switch ran := c.Write.Time.Sub(was.DequeueTime); {
-	case now.EvictedReason == "Deactivated" && was.Active:
-		f.fail("undue-eviction", c.Write.Moment(), c.Unit, "it was evicted because of deactivation, but its spec.active is not false")
-	case now.EvictedReason == "NotAdmitted": // a forged admission is a finding of its own
-		f.fail("undue-eviction", c.Write.Moment(), c.Unit, "it was evicted because nobody admitted it, but only the controller admits units")
-	case now.EvictedReason == "QueueStopped" && !w.Drained(c.Unit, was.Queue, c.Write.Time):
-		f.fail("undue-eviction", c.Write.Moment(), c.Unit, "it was evicted because its queue is drained, but spec.stop of Queue %s is not Drain", was.Queue)
-	case now.EvictedReason == "MaximumExecutionTime" && (was.MaxTime == 0 || ran < was.MaxTime):
-		f.fail("undue-eviction", c.Write.Moment(), c.Unit, "it was evicted after a run time of %s, but its maximum execution time is %s (0: unlimited)", ran, was.MaxTime)
-	}
-}
-
-func (unitMoves) seeDelete(w *model.World, c *model.Change, f *findings) {
-	if c.Unit.Facts.Row == nil || !w.Options.Program(c.Write) {
+func (unitMoves) seeDelete(s *state.State, c *state.Change, f *findings) {
+	if c.Unit.Facts.Row == nil || !s.Options.Program(c.Write) {
 		return // by garbage collection or by a user
 	}
 	f.Checked++
-	if j := c.Job; j != nil && j.Facts != nil && j.Gone.IsZero() && !w.Deleting(j, c.Write.Time) && !leaves(w, c) {
+	if j := c.Job; j != nil && j.Facts != nil && j.Gone.IsZero() && !s.Deleting(j, c.Write.Time) && !leaves(s, c) {
 		f.fail("unit-deleted", c.Write.Moment(), c.Unit, "%s deleted it, but %s still exists", c.Write.User, j)
 	}
 }
 
 // leaves reports whether the job of a deleted unit has left the queue: before its release it
 // was handed over to another system, or its mark was removed.
-func leaves(w *model.World, c *model.Change) bool {
+func leaves(s *state.State, c *state.Change) bool {
 	u, j := c.Unit.Facts, c.Job.Facts
-	if c.Write.User != w.Options.Extensions {
+	if c.Write.User != s.Options.Extensions {
 		return false
 	}
 	switch u.Phase {
-	case model.Enqueued, model.Backoff, model.Reserved:
+	case facts.Enqueued, facts.Backoff, facts.Reserved:
 		// A job that was suspended by hand after its release has no mark, but is queued.
 		return j.Foreign || j.Unmarked() && !u.Stopped()
-	case model.Dequeued:
+	case facts.Dequeued:
 		return j.Foreign && j.Suspended
 	}
 	return false

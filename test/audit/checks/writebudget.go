@@ -3,19 +3,20 @@ package checks
 import (
 	"time"
 
-	"kube-queue.dev/kube-queue/test/audit/model"
+	"kube-queue.dev/kube-queue/test/audit/budget"
+	"kube-queue.dev/kube-queue/test/audit/state"
 )
 
 // writeBudget checks the counted writes against the budget.
-type writeBudget struct{ *model.Book }
+type writeBudget struct{ *budget.Book }
 
-func newWriteBudget() inspector { return writeBudget{model.NewBook()} }
+func newWriteBudget() inspector { return writeBudget{budget.NewBook()} }
 
-func (b writeBudget) see(w *model.World, c *model.Change, _ *findings) { b.Book.See(w, c) }
+func (b writeBudget) see(s *state.State, c *state.Change, _ *findings) { b.Book.See(s, c) }
 
-func (b writeBudget) finish(w *model.World, f *findings) {
+func (b writeBudget) finish(s *state.State, f *findings) {
 	for _, a := range b.Order {
-		b.Settle(a, w)
+		b.Settle(a, s)
 		switch {
 		case a.Total() == 0:
 		case a.Unjudged != "":

@@ -6,76 +6,59 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math/big"
 	"slices"
 	"strings"
 	"time"
 
-	"kube-queue.dev/kube-queue/test/audit/model"
+	"kube-queue.dev/kube-queue/test/audit/checks"
+	"kube-queue.dev/kube-queue/test/audit/facts"
+	"kube-queue.dev/kube-queue/test/audit/state"
 )
 
 // QuotaUse describes how well the ResourceQuotas of one namespace were used while jobs waited
 // there, from the first admission until no unit waits any more.
 type QuotaUse struct {
-	Namespace  string    `json:"namespace"`
-	From       time.Time `json:"from"`
-	To         time.Time `json:"to"`
-	Admissions int       `json:"admissions"`
-	// Waited is the part of that time during which units waited.
+	Namespace  string `json:"namespace"`
+	Admissions int    `json:"admissions"`
+	// Waited is the time during which units waited.
 	Waited time.Duration `json:"waited"`
 	Keys   []KeyUse      `json:"keys"`
 }
 
 // KeyUse is the use of one key of one ResourceQuota, as integrals over time: base units
-// (thousandths of cpu, whole units of other resources) times nanoseconds.
+// (thousandths of cpu, whole units of other resources) times seconds.
 type KeyUse struct {
 	Quota string `json:"quota"`
 	Key   string `json:"key"`
-	// Used is the use by claims, or by their pods if that is more, and by other pods.
-	Used *big.Int `json:"used"`
+	// Used is the use by units, or by their pods if that is more, and by other pods.
+	Used float64 `json:"used"`
 	// Reach is Used plus what first fit over the waiting units, ordered by priority and
 	// arrival, could add within the hard limit.
-	Reach *big.Int `json:"reach"`
-	// Allowed is the same within the limits of the API server, which uses the status of the
-	// quota. The status may be behind.
-	Allowed *big.Int `json:"allowed"`
+	Reach float64 `json:"reach"`
 }
 
 // Ratio returns Used divided by Reach: 1 if no waiting unit would have fitted at any time.
-func (k KeyUse) Ratio() float64 { return ratio(k.Used, k.Reach) }
-
-// AllowedRatio returns Used divided by Allowed.
-func (k KeyUse) AllowedRatio() float64 { return ratio(k.Used, k.Allowed) }
-
-func ratio(used, reach *big.Int) float64 {
-	if reach.Sign() == 0 {
+func (k KeyUse) Ratio() float64 {
+	if k.Reach == 0 {
 		return 1
 	}
-	f, _ := new(big.Rat).SetFrac(used, reach).Float64()
-	return f
+	return k.Used / k.Reach
 }
 
 // Ratio returns the lowest ratio of all keys.
-func (u QuotaUse) Ratio() float64 { return u.lowest(KeyUse.Ratio) }
-
-// AllowedRatio returns the lowest allowed ratio of all keys.
-func (u QuotaUse) AllowedRatio() float64 { return u.lowest(KeyUse.AllowedRatio) }
-
-func (u QuotaUse) lowest(of func(KeyUse) float64) float64 {
+func (u QuotaUse) Ratio() float64 {
 	least := 1.0
 	for _, k := range u.Keys {
-		least = min(least, of(k))
+		least = min(least, k.Ratio())
 	}
 	return least
 }
 
 func (u QuotaUse) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "namespace %s: %d admissions, units waited %s of %s", u.Namespace, u.Admissions,
-		u.Waited.Round(time.Millisecond), u.To.Sub(u.From).Round(time.Millisecond))
+	fmt.Fprintf(&b, "namespace %s: %d admissions, units waited %s", u.Namespace, u.Admissions, u.Waited.Round(time.Millisecond))
 	for _, k := range u.Keys {
-		fmt.Fprintf(&b, "\n  %s %s: %.2f%% of what first fit could reach, %.2f%% of what the API server allowed of that",
-			k.Quota, k.Key, 100*k.Ratio(), 100*k.AllowedRatio())
+		fmt.Fprintf(&b, "\n  %s %s: %.2f%% of what first fit could reach", k.Quota, k.Key, 100*k.Ratio())
 	}
 	return b.String()
 }
@@ -83,39 +66,36 @@ func (u QuotaUse) String() string {
 // Of measures how well ResourceQuotas were used, in the given namespaces, or without any in
 // all namespaces with admissions under a ResourceQuota. It assumes the backend resourcequota,
 // regardless of the options.
-func Of(l *model.Log, options model.Options, namespaces ...string) ([]QuotaUse, error) {
+func Of(l *facts.Log, options facts.Options, namespaces ...string) ([]QuotaUse, error) {
 	options.ResourceQuota = true
 	o, err := options.Complete()
 	if err != nil {
 		return nil, err
 	}
-	w := model.NewWorld(o, l.End(o))
+	s := state.New(l, o)
 	meters := map[string]*meter{}
 	for _, write := range l.Writes {
-		seeAll := write.Resource == "queues" // they may stop any namespace
-		if seeAll {
-			for _, m := range meters {
-				m.advance(w, write.Time)
+		for namespace, m := range meters {
+			if namespace == write.Namespace || write.Resource == "queues" { // which may stop any namespace
+				m.advance(s, write.Time)
 			}
-		} else if m := meters[write.Namespace]; m != nil {
-			m.advance(w, write.Time)
 		}
-		c := w.Apply(write)
-		if meters[write.Namespace] == nil {
-			meters[write.Namespace] = newMeter(write)
+		c := s.Apply(write)
+		m := meters[write.Namespace]
+		if m == nil {
+			m = &meter{namespace: write.Namespace, last: write.Time, sums: map[limit][2]float64{}}
+			meters[write.Namespace] = m
 		}
-		meters[write.Namespace].see(c)
-		if seeAll {
-			for _, m := range meters {
-				m.stale = true
-			}
+		if c.Admitted {
+			m.admissions++
 		}
 	}
 	var all []QuotaUse
 	for _, namespace := range slices.Sorted(maps.Keys(meters)) {
 		m := meters[namespace]
-		m.advance(w, w.End)
-		if use := m.total(); len(use.Keys) > 0 && (len(namespaces) == 0 || slices.Contains(namespaces, namespace)) {
+		m.advance(s, s.End)
+		asked := len(namespaces) == 0 || slices.Contains(namespaces, namespace)
+		if use := m.total(); len(use.Keys) > 0 && asked {
 			all = append(all, use)
 		}
 	}
@@ -127,112 +107,113 @@ func Of(l *model.Log, options model.Options, namespaces ...string) ([]QuotaUse, 
 	return all, nil
 }
 
-// meter integrates the use of one namespace.
+// meter integrates the use of one namespace while units wait.
 type meter struct {
-	use  QuotaUse
-	last time.Time
-	// stale reports whether the rates must be computed again.
-	stale bool
-	// until is when the rates change without a write, because the backoff of a unit ends.
-	// Zero: never.
-	until   time.Time
-	waiting bool
-	rates   []rate
-	// sums are the integrals until a unit last waited, pending those since then.
-	sums, pending map[keyOfQuota]*[3]big.Int
-	requested     map[*model.Unit]requestOf
-	waited        time.Duration
+	namespace  string
+	last       time.Time
+	admissions int
+	waited     time.Duration
+	sums       map[limit][2]float64 // used and reach
 }
 
-type keyOfQuota struct{ quota, key string }
+type limit struct{ quota, key string }
 
-// rate is the current growth of the integrals of a key: used, reach and allowed.
-type rate struct {
-	of keyOfQuota
-	by [3]*big.Int
-}
-
-// requestOf is the request of a unit for each limit, while neither the unit nor the quotas
-// change.
-type requestOf struct {
-	facts   *model.UnitFacts
-	changes int
-	amounts []*big.Int
-	final   bool // it can never fit
-}
-
-func newMeter(first *model.Write) *meter {
-	return &meter{use: QuotaUse{Namespace: first.Namespace}, last: first.Time, stale: true,
-		sums: map[keyOfQuota]*[3]big.Int{}, pending: map[keyOfQuota]*[3]big.Int{}, requested: map[*model.Unit]requestOf{}}
-}
-
-// see starts at the first admission.
-func (m *meter) see(c *model.Change) {
-	m.stale = m.stale || c.Event == nil && c.Write.OK()
-	if c.Opened == nil {
+// advance integrates until the given time with the state before it. A backoff that ends in between counts
+// from the next write.
+func (m *meter) advance(s *state.State, now time.Time) {
+	span := now.Sub(m.last)
+	if span <= 0 {
 		return
 	}
-	if m.use.Admissions++; m.use.Admissions == 1 {
-		m.use.From = m.last
-		m.use.To = m.last
-	}
-}
-
-// advance integrates until the given time with the state before it.
-func (m *meter) advance(w *model.World, now time.Time) {
-	for m.use.Admissions > 0 && m.last.Before(now) {
-		if m.stale || !m.until.IsZero() && !m.last.Before(m.until) {
-			m.weigh(w)
-		}
-		next := now
-		if !m.until.IsZero() && m.until.Before(now) {
-			next = m.until
-		}
-		m.integrate(next)
-	}
-	if m.last.Before(now) {
-		m.last = now
-	}
-}
-
-func (m *meter) integrate(next time.Time) {
-	span := next.Sub(m.last)
-	m.last = next
-	for _, r := range m.rates {
-		sum := m.pending[r.of]
-		if sum == nil {
-			sum = &[3]big.Int{}
-			m.pending[r.of] = sum
-		}
-		for i, n := range r.by {
-			sum[i].Add(&sum[i], new(big.Int).Mul(n, big.NewInt(int64(span))))
-		}
-	}
-	if !m.waiting {
+	at := m.last
+	if m.last = now; m.admissions == 0 {
 		return
 	}
-	m.use.To = next
+	rates, waiting := firstFit(s, m.namespace, at)
+	if !waiting {
+		return
+	}
 	m.waited += span
-	for of, more := range m.pending {
+	for of, rate := range rates {
 		sum := m.sums[of]
-		if sum == nil {
-			sum = &[3]big.Int{}
-			m.sums[of] = sum
-		}
 		for i := range sum {
-			sum[i].Add(&sum[i], &more[i])
+			sum[i] += float64(rate[i]) * span.Seconds()
 		}
+		m.sums[of] = sum
 	}
-	clear(m.pending)
 }
 
 func (m *meter) total() QuotaUse {
-	m.use.Waited = m.waited
+	use := QuotaUse{Namespace: m.namespace, Admissions: m.admissions, Waited: m.waited}
 	for of, sum := range m.sums {
-		m.use.Keys = append(m.use.Keys, KeyUse{of.quota, of.key, &sum[0], &sum[1], &sum[2]})
+		use.Keys = append(use.Keys, KeyUse{of.quota, of.key, sum[0], sum[1]})
 	}
-	slices.SortFunc(m.use.Keys, func(a, b KeyUse) int {
-		return cmp.Or(cmp.Compare(a.Quota, b.Quota), cmp.Compare(a.Key, b.Key))
+	slices.SortFunc(use.Keys, func(a, b KeyUse) int { return cmp.Or(cmp.Compare(a.Quota, b.Quota), cmp.Compare(a.Key, b.Key)) })
+	return use
+}
+
+// firstFit returns for each limit of a namespace the current use, and what it would be with the waiting units
+// that fit, tried in their order. Units that can never fit do not wait.
+func firstFit(s *state.State, namespace string, now time.Time) (rates map[limit][2]int64, waiting bool) {
+	charges := s.Charges(namespace, func(*state.Pod) bool { return true })
+	rates = map[limit][2]int64{}
+	type room struct {
+		quota *facts.Quota
+		limit *facts.QuotaLimit
+		of    limit
+		free  int64
+	}
+	var rooms []room
+	for _, q := range s.Quotas[namespace] {
+		now := q.Now()
+		if now == nil {
+			continue
+		}
+		for i := range now.Limits {
+			l := &now.Limits[i]
+			used := checks.Taken(now, l, charges)
+			r := room{now, l, limit{q.Name, l.Key}, l.Hard - used}
+			if l.Unknown {
+				r.free = 0 // the API server rejects all pods
+			}
+			rooms = append(rooms, r)
+			rates[r.of] = [2]int64{used, used}
+		}
+	}
+	for _, u := range queued(s, namespace, now) {
+		load, fits, never := u.Facts.Load(), true, false
+		for _, r := range rooms {
+			asked := r.quota.Weigh(r.limit, load)
+			never = never || !r.limit.Unknown && asked > r.limit.Hard || u.Facts.Lacks(r.quota, r.limit)
+			fits = fits && (asked <= 0 || asked <= r.free)
+		}
+		waiting = waiting || !never
+		if never || !fits {
+			continue
+		}
+		for i := range rooms {
+			r := &rooms[i]
+			asked := r.quota.Weigh(r.limit, load)
+			r.free -= asked
+			rates[r.of] = [2]int64{rates[r.of][0], rates[r.of][1] + asked}
+		}
+	}
+	return rates, waiting
+}
+
+// queued returns the waiting units in the order in which they are tried.
+func queued(s *state.State, namespace string, now time.Time) []*state.Unit {
+	var all []*state.Unit
+	for _, u := range s.Units {
+		j := s.JobOf(u)
+		queue := s.Queues[u.Facts.Queue]
+		stopped := queue != nil && (queue.Now() == "Hold" || queue.Now() == "Drain")
+		if u.Namespace == namespace && u.Exists() && u.Facts.Waits(now) && !stopped && (j == nil || j.Over().IsZero()) {
+			all = append(all, u)
+		}
+	}
+	slices.SortFunc(all, func(a, b *state.Unit) int {
+		return cmp.Or(cmp.Compare(b.Facts.Priority, a.Facts.Priority), a.Facts.Submitted.Compare(b.Facts.Submitted), cmp.Compare(a.Name, b.Name))
 	})
-	return m.use
+	return all
 }

@@ -1,0 +1,322 @@
+// Package budget counts the writes of the two programs for each job, and what a job may cost.
+package budget
+
+import (
+	"strconv"
+	"time"
+
+	"kube-queue.dev/kube-queue/test/audit/facts"
+	"kube-queue.dev/kube-queue/test/audit/state"
+)
+
+// Book counts the writes of the two programs for each job.
+type Book struct {
+	accounts map[string]*account // by the job's UID
+	Order    []*account
+	Statuses map[string]*ObjectWrites
+	Others   map[string]int
+	Rapid    []rapidStatus
+
+	decider  string         // who held the lease of deciderLease last
+	deciders []facts.Moment // when another process took it
+}
+
+// account has the writes for one job.
+type account struct {
+	JobWrites
+	Job        *state.Job
+	unitMade   facts.Moment
+	quota      facts.Moment // first got
+	released   facts.Moment
+	ended      facts.Moment
+	reasons    int // writes of the reason or the message while the unit waited
+	asked      int // those before or after which the unit waited for somebody to do something
+	afterwards int // writes of the reason after the release
+	checked    int // writes for its admission checks: reservations, messages and returns
+	podsReady  int // writes of the condition PodsReady that change nothing else
+	overQuota  int // changes of the condition OverQuota
+	placing    int // changes of the condition PodsScheduled
+	swept      int // explicit deletes of its unit, which the garbage collector would delete too
+	nodes      int // events that show what an autoscaler reports
+	warnings   map[string]bool
+	shown      map[string]bool // the reasons that the unit showed while it waited
+	unjudged   string
+}
+
+// rapidStatus is a status write too soon after the previous one.
+type rapidStatus struct {
+	Object string
+	At     facts.Moment
+	After  time.Duration
+}
+
+func NewBook() *Book {
+	return &Book{accounts: map[string]*account{}, Statuses: map[string]*ObjectWrites{}, Others: map[string]int{}}
+}
+
+func (b *Book) of(j *state.Job) *account {
+	a := b.accounts[j.UID]
+	if a == nil {
+		a = &account{Job: j, warnings: map[string]bool{}, shown: map[string]bool{}}
+		a.Kind, a.Namespace, a.Name, a.UID = j.Row.Kind(), j.Namespace, j.Name, j.UID
+		a.By = map[string]int{}
+		b.accounts[j.UID] = a
+		b.Order = append(b.Order, a)
+	}
+	return a
+}
+
+func (b *Book) See(s *state.State, c *state.Change) {
+	b.follow(c)
+	if !s.Options.Program(c.Write) {
+		return
+	}
+	if lease, is := c.Write.Body.(*facts.Lease); is {
+		b.seeLease(c.Write, lease)
+	}
+	switch c.Write.Resource {
+	case "queues", "elasticquotatrees":
+		b.seeStatus(s.Options, c.Write)
+		return
+	}
+	j, kind := target(s, c)
+	if j == nil {
+		b.Others[c.Write.Verb+" "+path(c.Write)]++
+		return
+	}
+	a := b.of(j)
+	what := c.Write.Verb + " " + path(c.Write) + ": " + purpose(c)
+	if !c.Write.OK() {
+		a.Failed++
+		a.By[what]++
+		return
+	}
+	a.By[what]++
+	switch kind {
+	case onJob:
+		a.OnJob++
+	case onUnit:
+		a.OnUnit++
+		if c.Died && !j.Gone.IsZero() {
+			a.swept++
+		}
+	default:
+		a.OnEvents++
+		if c.Event != nil && c.Event.Type == "Warning" {
+			a.warnings[c.Event.Reason] = true
+		}
+		if c.Event != nil && c.Event.Reason == nodesPending {
+			a.nodes++
+		}
+	}
+}
+
+func path(w *facts.Write) string {
+	if w.Subresource != "" {
+		return w.Resource + "/" + w.Subresource
+	}
+	return w.Resource
+}
+
+// on is the kind of object that a write is on.
+type on int
+
+const (
+	onJob on = iota
+	onUnit
+	onEvents
+)
+
+// target finds the job that a write is for.
+func target(s *state.State, c *state.Change) (*state.Job, on) {
+	w := c.Write
+	switch {
+	case w.Resource == "queueunits":
+		if c.Job != nil {
+			return c.Job, onUnit
+		}
+		return jobOf(s, s.UnitNamed(w.Namespace, w.Name)), onUnit // it was refused
+	case w.Resource == "events":
+		if c.Event == nil {
+			return nil, onEvents
+		}
+		if j := s.Jobs[c.Event.UID]; j != nil {
+			return j, onEvents
+		}
+		if u := s.Units[c.Event.UID]; u != nil {
+			return jobOf(s, u), onEvents
+		}
+		return jobOf(s, s.UnitNamed(c.Event.Namespace, c.Event.Name)), onEvents
+	case c.Job != nil && c.Pod == nil:
+		if root := s.RootOf(c.Job); root != nil {
+			return root, onJob
+		}
+		return c.Job, onJob
+	}
+	if r := facts.RowOf(w.Group, w.Version, w.Resource); r != nil {
+		return s.JobNamed(r, w.Namespace, w.Name), onJob
+	}
+	return nil, onJob
+}
+
+func jobOf(s *state.State, u *state.Unit) *state.Job {
+	if u == nil {
+		return nil
+	}
+	return s.JobOf(u)
+}
+
+// purpose describes in one or two words what a write was for.
+func purpose(c *state.Change) string {
+	now, was := (*facts.Unit)(nil), c.UnitWas
+	if c.Unit != nil {
+		now = c.Unit.Facts
+	}
+	switch {
+	case !c.Write.OK():
+		return "refused " + strconv.Itoa(c.Write.Code)
+	case c.Same:
+		return "changed nothing"
+	case c.Event != nil:
+		return c.Event.Type + " " + c.Event.Reason
+	case c.Born:
+		return "create"
+	case c.Died:
+		return "delete"
+	case c.Released:
+		return "release"
+	case c.Suspended:
+		return "suspend"
+	case now != nil && was != nil && now.Phase != was.Phase:
+		return "phase " + now.Phase
+	case now != nil && was != nil && now.Evicted != was.Evicted:
+		return "evicted"
+	case now != nil && was != nil && now.Unscheduled != was.Unscheduled:
+		return "unscheduled pods"
+	case now != nil && was != nil && now.OverQuota != was.OverQuota:
+		return "over quota"
+	case now != nil && was != nil && now.PodsReady && !was.PodsReady:
+		return "pods ready"
+	case now != nil && was != nil && now.Reason != was.Reason:
+		return "reason " + now.Reason
+	case c.Write.Subresource == "status":
+		return "status"
+	}
+	return "object"
+}
+
+// follow records the writes of all users that the budget depends on.
+func (b *Book) follow(c *state.Change) {
+	j := c.Job
+	if j == nil || !c.Write.OK() || c.Pod != nil || !j.Facts.Queued() {
+		return
+	}
+	a := b.of(j)
+	if c.Unit != nil {
+		a.followUnit(c)
+		return
+	}
+	switch {
+	case c.Released && a.released.IsZero():
+		a.released = c.Write.Moment()
+	case c.Suspended:
+		a.unjudged = "suspended again"
+	}
+	if was := c.JobWas; was != nil && (was.Steered != j.Facts.Steered || was.QuotaName != j.Facts.QuotaName) {
+		a.unjudged = "steered by hand"
+	}
+	a.ended = j.Over()
+}
+
+func (a *account) followUnit(c *state.Change) {
+	now, was := c.Unit.Facts, c.UnitWas
+	switch {
+	case c.Died:
+		return
+	case was == nil:
+		if !a.unitMade.IsZero() {
+			a.unjudged = "more than one unit"
+		}
+		a.unitMade = c.Write.Moment()
+		return
+	case now.Evicted, now.Attempts > 1:
+		a.unjudged = "evicted"
+	case now.Active != was.Active || now.QuotaName != was.QuotaName || !now.Total.Equal(was.Total):
+		a.unjudged = "its unit's spec changed"
+	}
+	if now.PodsReady && !was.PodsReady && now.Phase == was.Phase && now.Holds() {
+		a.podsReady++
+	}
+	if now.Unscheduled != was.Unscheduled && now.Holds() && now.Phase == was.Phase {
+		a.placing++
+	}
+	if now.OverQuota != was.OverQuota && now.Holds() {
+		a.overQuota++
+	}
+	if now.Holds() && now.Phase != facts.Reserved && a.quota.IsZero() {
+		a.quota = c.Write.Moment() // a Reserved unit waits, too
+	}
+	if now.Phase == facts.Reserved || was.Phase == facts.Reserved && now.Queued() {
+		a.checked++
+	}
+	switch {
+	case now.Phase != was.Phase:
+	case now.Holds():
+		if now.Reason != was.Reason {
+			a.afterwards++
+		}
+	case now.Reason != was.Reason || now.Says != was.Says:
+		a.reasons++
+		a.shown[now.Reason] = true
+		if was.Reason != "" && (was.Asks() || now.Asks()) {
+			a.asked++
+		}
+	}
+}
+
+// seeLease records that another process has become the leader. The new leader does not know when
+// its predecessor last wrote why a unit waits.
+func (b *Book) seeLease(w *facts.Write, lease *facts.Lease) {
+	if !w.OK() || w.Name != state.DeciderLease || lease.Holder == "" || lease.Holder == b.decider {
+		return
+	}
+	b.decider = lease.Holder
+	b.deciders = append(b.deciders, w.Moment())
+}
+
+// decidersBetween counts the processes that became the leader between two times.
+func (b *Book) decidersBetween(from, to time.Time) int {
+	count := 0
+	for _, began := range b.deciders {
+		if began.Time.After(from) && began.Time.Before(to) {
+			count++
+		}
+	}
+	return count
+}
+
+// seeStatus counts the writes of the status of queues and trees.
+func (b *Book) seeStatus(o *facts.Options, w *facts.Write) {
+	key := w.Resource + " " + w.Namespace + "/" + w.Name
+	s := b.Statuses[key]
+	if s == nil {
+		s = &ObjectWrites{Object: key}
+		b.Statuses[key] = s
+	}
+	switch {
+	case !w.OK():
+		s.Failed++
+		return
+	case w.Subresource != "status":
+		s.Others++
+		return
+	}
+	s.Status++
+	if after := w.Time.Sub(s.last); !s.last.IsZero() && after < *o.StatusInterval-statusTolerance {
+		b.Rapid = append(b.Rapid, rapidStatus{key, w.Moment(), after})
+	}
+	s.last = w.Time
+}
+
+// statusTolerance is how much a delayed answer may shorten the time between two writes.
+const statusTolerance = 500 * time.Millisecond

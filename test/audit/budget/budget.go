@@ -1,0 +1,128 @@
+package budget
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"kube-queue.dev/kube-queue/test/audit/facts"
+	"kube-queue.dev/kube-queue/test/audit/state"
+)
+
+// The number of writes allowed for one job.
+const (
+	budgetPlain  = 5 // create the unit, dequeue, release, end, one event
+	budgetRan    = 6 // it ran so long that Running was written
+	budgetWaited = 8 // it waited: the reason, and an event for it
+	budgetShown  = 2 // the condition Queuing, on and off
+)
+
+// A job that waited or ran longer than these has the larger budget. They are a little below the
+// programs' own thresholds of 1 s and 2 s, because the log has the times of the responses.
+const (
+	surelyNotWaited = 800 * time.Millisecond
+	surelyNotLong   = 1500 * time.Millisecond
+	causePause      = 30 * time.Second
+	comesAndGoes    = 1                // how often a cause may be replaced at once by one that was shown before it
+	renewal         = 30 * time.Minute // an event is renewed before it expires
+)
+
+// nodesPending is the reason of events that show what an autoscaler reports.
+const nodesPending = "ProvisioningPending"
+
+// JobWrites counts the writes of the two programs for one job.
+type JobWrites struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	UID       string `json:"uid"`
+
+	OnJob    int `json:"onJob"`
+	OnUnit   int `json:"onUnit"`
+	OnEvents int `json:"onEvents"`
+	// Failed counts failed writes such as conflicts, which are not included above.
+	Failed int `json:"failed"`
+	// By counts writes by verb, resource and purpose.
+	By map[string]int `json:"by"`
+
+	Waited time.Duration `json:"waited"`
+	Ran    time.Duration `json:"ran"`
+	Budget int           `json:"budget"`
+	// Unjudged is the reason why the budget does not apply, if any.
+	Unjudged string `json:"unjudged,omitempty"`
+}
+
+// Total returns the number of successful writes.
+func (j JobWrites) Total() int { return j.OnJob + j.OnUnit + j.OnEvents }
+
+// ObjectWrites counts the writes on a queue or tree.
+type ObjectWrites struct {
+	Object string `json:"object"`
+	Status int    `json:"status"`
+	Others int    `json:"others"`
+	Failed int    `json:"failed"`
+
+	last time.Time
+}
+
+// Settle computes the budget of an account.
+func (b *Book) Settle(a *account, s *state.State) {
+	if a.Job.Created.IsZero() {
+		a.unjudged = cmp.Or(a.unjudged, "older than the log")
+	}
+	until := timeOr(a.quota, s.End)
+	if a.quota.IsZero() && !a.ended.IsZero() {
+		until = a.ended.Time
+	}
+	waited := until.Sub(a.Job.Created.Time)
+	a.Waited = waited
+	if !a.released.IsZero() {
+		a.Ran = timeOr(a.ended, s.End).Sub(a.released.Time)
+	}
+	a.Unjudged = a.unjudged
+	a.Budget = budgetPlain
+	if a.Ran >= surelyNotLong {
+		a.Budget = budgetRan
+	}
+	if waited >= surelyNotWaited {
+		a.Budget = budgetWaited
+		if a.Job.Row.ShowsQueuing() {
+			a.Budget += budgetShown
+		}
+		causes := max(0, a.reasons-1)
+		paced := int((waited + causePause - 1) / causePause)
+		// One that is no longer true is replaced at once, unless it comes and goes.
+		a.Budget += min(causes, comesAndGoes+len(a.shown)+paced+b.decidersBetween(a.Job.Created.Time, until))
+		a.Budget += a.asked // an event follows each
+		a.Budget += int(waited / renewal)
+	}
+	if a.checked > 0 {
+		a.Budget++ // an event says at once that the job waits for its checks
+	}
+	a.Budget += min(a.nodes, a.checked) // each with a write of the check
+	a.Budget += min(a.afterwards, 1) + a.checked + min(a.podsReady, 1) + a.overQuota + a.placing + len(a.warnings)
+	if a.warnings["ControllerDown"] {
+		a.Budget++ // the next event says what is true afterwards
+	}
+	// If the garbage collector is slow, job-extensions deletes the unit of a deleted job.
+	a.Budget += min(a.swept, 1)
+}
+
+func timeOr(m facts.Moment, otherwise time.Time) time.Time {
+	if m.IsZero() {
+		return otherwise
+	}
+	return m.Time
+}
+
+// Purposes lists the purposes of the writes with their counts.
+func (j JobWrites) Purposes() string {
+	var parts []string
+	for _, what := range slices.Sorted(maps.Keys(j.By)) {
+		parts = append(parts, strconv.Itoa(j.By[what])+" × "+what)
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,104 @@
+package checks
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"kube-queue.dev/kube-queue/test/audit/facts"
+	"kube-queue.dev/kube-queue/test/audit/state"
+)
+
+// requested returns when a write was requested: its decision is not younger.
+func requested(w *facts.Write) time.Time {
+	if w.Received.IsZero() {
+		return w.Time
+	}
+	return w.Received
+}
+
+// seeNamespace checks an admission against every ResourceQuota of its namespace.
+func seeNamespace(s *state.State, c *state.Change, f *findings) {
+	namespace := c.Unit.Namespace
+	at := requested(c.Write)
+	charges := s.Charges(namespace, func(p *state.Pod) bool { return !s.Unseen(p, at, *s.Options.PodLag) })
+	asked := c.Unit.Facts.Load()
+	limited := false
+	for _, q := range s.Quotas[namespace] {
+		rule, why := "", ""
+		for i, version := range q.Within(c.Write.Time, *s.Options.TreeLag) {
+			if version == nil || version.Bad != "" || len(version.Limits) == 0 {
+				rule = ""
+				break
+			}
+			limited = true
+			r, w := breach(q.Name, version, charges, asked)
+			if r == "" {
+				rule = ""
+				break
+			}
+			if i == 0 {
+				rule, why = r, w
+			}
+		}
+		if rule != "" {
+			f.broken(rule, c, why)
+		}
+	}
+	if limited {
+		f.Checked++
+	}
+}
+
+func (f *findings) broken(rule string, c *state.Change, why string) {
+	if rule == "no-status" {
+		f.fail("no-status", c.Write.Moment(), holder(c), "%s", why)
+		return
+	}
+	f.fail("over-limit", c.Write.Moment(), holder(c), "%s", why)
+}
+
+// breach returns the rule of a quota that an admission violates, and why; "" if none.
+func breach(name string, q *facts.Quota, charges []*state.Charge, asked facts.Load) (rule, why string) {
+	var parts []string
+	for i := range q.Limits {
+		limit := &q.Limits[i]
+		more := q.Weigh(limit, asked)
+		if more <= 0 {
+			continue
+		}
+		if limit.Unknown {
+			return "no-status", fmt.Sprintf("ResourceQuota %s has no status for %s, so no pod can be created", name, limit.Key)
+		}
+		if total := Taken(q, limit, charges); total > limit.Hard {
+			var holders []string
+			for _, c := range charges {
+				if all := Taken(q, limit, []*state.Charge{c}); all > 0 {
+					holders = append(holders, fmt.Sprintf("%s by %s", facts.Figure(limit.Key, all), c))
+				}
+			}
+			parts = append(parts, fmt.Sprintf("%s used %s + requested %s exceeds the limit %s (%s)", limit.Key,
+				facts.Figure(limit.Key, total-more), facts.Figure(limit.Key, more), facts.Figure(limit.Key, limit.Hard), few(holders)))
+		}
+	}
+	if parts == nil {
+		return "", ""
+	}
+	return "over-limit", fmt.Sprintf("ResourceQuota %s: %s", name, strings.Join(parts, "; "))
+}
+
+// Taken returns how much of a limit is used: what units request, or their pods if that is more, and other
+// pods.
+func Taken(q *facts.Quota, limit *facts.QuotaLimit, charges []*state.Charge) (all int64) {
+	for _, c := range charges {
+		var admitted, pods int64
+		for _, u := range c.Holding {
+			admitted += q.Weigh(limit, u.Facts.Load())
+		}
+		for _, p := range c.Pods {
+			pods += q.Weigh(limit, p.Load())
+		}
+		all += max(admitted, pods)
+	}
+	return all
+}

@@ -1,0 +1,202 @@
+package facts
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+)
+
+// TreeObject describes an ElasticQuotaTree after a write.
+type TreeObject struct {
+	Created    string // its creation time; the text can be sorted
+	Generation int64
+	Tree       *Tree  // nil if the spec is invalid
+	invalid    string // the reason why the spec is invalid
+	Shown      TreeStatus
+}
+
+// TreeStatus is the status of a tree.
+type TreeStatus struct {
+	ObservedGeneration int64
+	Nodes              []NodeStatus
+	Conditions         []condition
+}
+
+// OverQuota reports whether the status shows that a node is above its max.
+func (s *TreeStatus) OverQuota() bool { return isTrue(s.Conditions, overQuota) }
+
+// NodeStatus is the status of a node.
+type NodeStatus struct {
+	Path                    string
+	Used, Borrowed, Request Quantities
+	Jobs                    int64
+}
+
+// Tree is a valid spec.
+type Tree struct{ Nodes []*Node } // in tree order: a node before its children
+
+// Node is a node of a tree.
+type Node struct {
+	name, Path string
+	Parent     *Node
+	namespaces []string
+	min, max   map[string]*big.Rat // not rounded: the oversell rate is applied before rounding
+}
+
+// MaxJobs is the key that limits the number of jobs.
+const MaxJobs = "kube-queue/max-jobs"
+
+type treeNode struct {
+	Name       string     `json:"name"`
+	Namespaces []string   `json:"namespaces"`
+	Min        Quantities `json:"min"`
+	Max        Quantities `json:"max"`
+	Children   []treeNode `json:"children"`
+}
+
+func parseTree(_ *decoder, kind string, m *meta, raw json.RawMessage) (any, error) {
+	if kind != "ElasticQuotaTree" {
+		return nil, nil
+	}
+	f := &TreeObject{Created: m.CreationTimestamp, Generation: m.Generation}
+	var o struct {
+		Spec struct {
+			Root *treeNode `json:"root"`
+		} `json:"spec"`
+	}
+	var status struct{ Status TreeStatus }
+	if json.Unmarshal(raw, &status) == nil { // an invalid status has no nodes
+		f.Shown = status.Status
+	}
+	err := json.Unmarshal(raw, &o)
+	switch {
+	case err != nil:
+	case o.Spec.Root == nil:
+		err = fmt.Errorf("the tree has no root")
+	default:
+		f.Tree, err = newTree(o.Spec.Root)
+	}
+	if err != nil {
+		f.invalid = err.Error()
+	}
+	return f, nil
+}
+
+func newTree(root *treeNode) (*Tree, error) {
+	t := &Tree{}
+	if err := t.add(root, nil, map[string]bool{}); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+func (t *Tree) add(in *treeNode, parent *Node, seen map[string]bool) error {
+	n := &Node{name: in.Name, Path: in.Name, Parent: parent, namespaces: in.Namespaces}
+	if parent != nil {
+		n.Path = parent.Path + "/" + in.Name
+	}
+	switch {
+	case in.Name == "":
+		return fmt.Errorf("a node has no name")
+	case seen[in.Name]:
+		return fmt.Errorf("two nodes are named %s", in.Name)
+	}
+	seen[in.Name] = true
+	if err := n.read(in); err != nil {
+		return fmt.Errorf("node %s: %w", in.Name, err)
+	}
+	t.Nodes = append(t.Nodes, n)
+	children := map[string]*big.Rat{}
+	for i := range in.Children {
+		at := len(t.Nodes)
+		if err := t.add(&in.Children[i], n, seen); err != nil {
+			return err
+		}
+		for name, least := range t.Nodes[at].min {
+			if children[name] == nil {
+				children[name] = new(big.Rat)
+			}
+			children[name].Add(children[name], least)
+		}
+	}
+	for name, limit := range n.max {
+		if sum := children[name]; sum != nil && sum.Cmp(limit) > 0 {
+			return fmt.Errorf("node %s: its children's min of %s together is above its max", in.Name, name)
+		}
+	}
+	return nil
+}
+
+// read sets the limits of a node. It returns an error for invalid limits.
+func (n *Node) read(in *treeNode) error {
+	var err error
+	if n.min, err = in.Min.exact(); err != nil {
+		return fmt.Errorf("min: %w", err)
+	}
+	if n.max, err = in.Max.exact(); err != nil {
+		return fmt.Errorf("max: %w", err)
+	}
+	for name, least := range n.min {
+		if most, ok := n.max[name]; ok && least.Cmp(most) > 0 {
+			return fmt.Errorf("min of %s is above its max", name)
+		}
+	}
+	return nil
+}
+
+// Limit returns the maximum usage of a resource under the node.
+func (n *Node) Limit(name string, oversell *big.Rat) (int64, bool) {
+	most, ok := n.max[name]
+	if !ok {
+		return 0, false
+	}
+	return baseUnits(name, new(big.Rat).Mul(most, oversell), false), true
+}
+
+// Group returns the node that a unit belongs to: the first node in tree order that lists its
+// namespace, or the one of these nodes that the unit names, by its name or its path.
+func (t *Tree) Group(namespace, name string) (*Node, error) {
+	listing := t.listing(namespace)
+	if len(listing) == 0 {
+		listing = t.listing("*")
+	}
+	if len(listing) == 0 {
+		return nil, fmt.Errorf("no node lists namespace %s", namespace)
+	}
+	if name == "" {
+		return listing[0], nil
+	}
+	var paths []string
+	for _, n := range listing {
+		if n.name == name || n.Path == name {
+			return n, nil
+		}
+		paths = append(paths, n.Path)
+	}
+	return nil, fmt.Errorf("quota %s does not list namespace %s; these do: %s", name, namespace, strings.Join(paths, ", "))
+}
+
+// Nearest returns the node of a path or, if it does not exist, its nearest existing ancestor. The
+// root always exists.
+func (t *Tree) Nearest(path string) *Node {
+	for ; path != ""; path = path[:max(0, strings.LastIndex(path, "/"))] {
+		for _, n := range t.Nodes {
+			if n.Path == path {
+				return n
+			}
+		}
+	}
+	return t.Nodes[0]
+}
+
+func (t *Tree) listing(namespace string) []*Node {
+	var out []*Node
+	for _, n := range t.Nodes {
+		if slices.Contains(n.namespaces, namespace) {
+			out = append(out, n)
+		}
+	}
+	return out
+}

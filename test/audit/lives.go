@@ -1,0 +1,166 @@
+package audit
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"kube-queue.dev/kube-queue/test/audit/facts"
+	"kube-queue.dev/kube-queue/test/audit/state"
+)
+
+// Life is the history of one job. A moment that did not occur is zero.
+type Life struct {
+	Kind, Namespace, Name, UID string
+	// Unit is the name of its QueueUnit.
+	Unit string
+
+	Created Moment
+	// Held is when the job was first suspended, usually at its creation.
+	Held Moment
+	// Queued is when the unit was created.
+	Queued Moment
+	// Dequeued and Released have one moment for each attempt.
+	Dequeued, Released []Moment
+	FirstPod           Moment
+	// Runs are the times in which the job ran, by its status.
+	Runs  []Span
+	Ended Moment
+	// Outcome is Succeeded or Failed after the job has ended.
+	Outcome string
+	Deleted Moment
+	// States are the states that kubectl showed, in order.
+	States []string
+	// Pods are the names of its pods.
+	Pods []string
+}
+
+// Span is the time between two moments. To is zero if the end was not seen.
+type Span struct{ From, To Moment }
+
+// Overlap returns a span that is in both lists.
+func Overlap(a, b []Span) (Span, bool) {
+	for _, x := range a {
+		for _, y := range b {
+			from, to := x.From, x.To
+			if from.Before(y.From) {
+				from = y.From
+			}
+			if y.To.Before(to) {
+				to = y.To
+			}
+			if from.Before(to) || to.IsZero() {
+				return Span{from, to}, true
+			}
+		}
+	}
+	return Span{}, false
+}
+
+// Saw reports whether kubectl showed the job in a state.
+func (l Life) Saw(state string) bool {
+	return slices.Contains(l.States, state)
+}
+
+func (l Life) String() string { return l.Kind + " " + l.Namespace + "/" + l.Name }
+
+// Lives returns all jobs that no other job controls, in order of creation.
+func (l *Log) Lives(options Options) ([]Life, error) {
+	o, err := options.Complete()
+	if err != nil {
+		return nil, err
+	}
+	h := &historian{lives: map[*state.Job]*Life{}}
+	st := state.Replay(l.Log, o, h.see)
+	var out []Life
+	for _, j := range st.Jobs {
+		if life := h.lives[j]; life != nil {
+			for _, p := range j.Pods {
+				life.Pods = append(life.Pods, p.Name)
+			}
+			out = append(out, *life)
+		}
+	}
+	slices.SortFunc(out, func(a, b Life) int {
+		return cmp.Or(cmp.Compare(a.Created.Revision, b.Created.Revision), cmp.Compare(a.UID, b.UID))
+	})
+	return out, nil
+}
+
+// Life returns the latest job with this name.
+func (l *Log) Life(options Options, kind, namespace, name string) (Life, error) {
+	all, err := l.Lives(options)
+	if err != nil {
+		return Life{}, err
+	}
+	for _, life := range slices.Backward(all) {
+		if life.Kind == kind && life.Namespace == namespace && life.Name == name {
+			return life, nil
+		}
+	}
+	return Life{}, fmt.Errorf("the log shows no %s %s/%s", kind, namespace, name)
+}
+
+// historian collects the lives.
+type historian struct{ lives map[*state.Job]*Life }
+
+func (h *historian) see(s *state.State, c *state.Change) {
+	j := c.Job
+	if j == nil || j.Facts == nil || s.RootOf(j) != nil || !c.Write.OK() {
+		return
+	}
+	life := h.lives[j]
+	if life == nil {
+		life = &Life{Kind: j.Row.Kind(), Namespace: j.Namespace, Name: j.Name, UID: j.UID, Created: j.Created}
+		h.lives[j] = life
+	}
+	now := c.Write.Moment()
+	switch {
+	case c.Unit != nil:
+		life.seeUnit(c, now)
+	case c.Pod != nil:
+		if c.Born && life.FirstPod.IsZero() {
+			life.FirstPod = now
+		}
+	default:
+		life.seeJob(j, c, now)
+	}
+	life.Ended, life.Deleted = j.Ended, j.Gone
+	if !life.Ended.IsZero() {
+		life.Outcome = string(j.Facts.End)
+	}
+}
+
+func (l *Life) seeUnit(c *state.Change, now Moment) {
+	u := c.Unit
+	if l.Queued.IsZero() {
+		l.Queued, l.Unit = u.Created, u.Name
+	}
+	if !u.Gone.IsZero() {
+		return
+	}
+	if u.Facts.Phase == facts.Dequeued && (c.UnitWas == nil || c.UnitWas.Phase != facts.Dequeued) {
+		l.Dequeued = append(l.Dequeued, now)
+	}
+}
+
+func (l *Life) seeJob(j *state.Job, c *state.Change, now Moment) {
+	if l.Held.IsZero() {
+		l.Held = j.Suspended
+	}
+	if c.Released {
+		l.Released = append(l.Released, now)
+	}
+	runs := j.Facts.Running && j.Facts.End == facts.Going && j.Gone.IsZero() && !j.Facts.Suspended
+	n := len(l.Runs)
+	open := n > 0 && l.Runs[n-1].To.IsZero()
+	switch {
+	case runs && !open:
+		l.Runs = append(l.Runs, Span{From: now})
+	case !runs && open:
+		l.Runs[n-1].To = now
+	}
+	if n := len(l.States); j.Facts.State != "" && (n == 0 || l.States[n-1] != j.Facts.State) {
+		l.States = append(l.States, j.Facts.State)
+	}
+}
