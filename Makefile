@@ -31,7 +31,7 @@ SHORT_TEST = $(TEST) $(SHORT)
 UNIT := ./apis/... ./hack/... ./pkg/... ./extensions/... ./cmd/... ./test/acceptance/... ./test/audit/... ./test/demo/... \
 	./test/docs ./test/faultproxy ./test/gangs ./test/podrunner ./test/rights/... ./test/standin/... \
 	./test/e2e/random/plan ./test/e2e/random/oracle \
-	$(addprefix ./test/perf/,jobs loadgen noopqueue pace report rig scenario trail wire)
+	$(addprefix ./test/perf/,jobs loadgen noopqueue pace report rig scenario wire)
 # The core and the adapters start no goroutine and take no lock, and the race detector triples the time of their
 # tests.
 PURE := ./pkg/backoff ./pkg/bounds ./pkg/lifecycle ./pkg/migration/... ./pkg/pods ./pkg/preemption ./pkg/queue/... ./pkg/quota/... \

@@ -107,6 +107,7 @@ func (e *environment) kubectlIn(ctx context.Context, args ...string) (string, er
 
 // install installs kube-queue as a user would, with these kinds, and links kubectl into bin.
 func (e *environment) install(ctx context.Context, extensions string) error {
+	say("Installing kube-queue: CRDs, admission policies, RBAC and the two programs")
 	link := e.kubectl()
 	if err := os.Remove(link); err != nil && !os.IsNotExist(err) {
 		return err
@@ -153,19 +154,15 @@ func freeAddress() (string, error) {
 	return listener.Addr().String(), listener.Close()
 }
 
-func (e *environment) apply(ctx context.Context, together ...[]string) error {
-	for _, paths := range together {
-		fmt.Printf("kubectl apply -f %s\n", strings.Join(paths, " \\\n  -f "))
-		args := []string{"apply"}
-		for _, path := range paths {
-			args = append(args, "-f", filepath.Join(e.root, path))
-		}
-		out, err := e.cluster.Kubectl(ctx, args...)
-		if err != nil {
-			return fmt.Errorf("applying %s: %w", strings.Join(paths, ", "), err)
-		}
-		fmt.Print(indent(out))
+// show prints a command of kubectl, runs it, and prints its output.
+func (e *environment) show(ctx context.Context, args ...string) error {
+	words := shellWords(args)
+	fmt.Printf("$ kubectl %s\n", strings.NewReplacer(" -p ", " \\\n    -p ", " -f examples/", " \\\n    -f examples/").Replace(words))
+	out, err := e.kubectlIn(ctx, args...)
+	if err != nil {
+		return fmt.Errorf("kubectl %s: %w", words, err)
 	}
+	fmt.Print(indent(out))
 	return nil
 }
 
@@ -210,21 +207,6 @@ func (e *environment) waitForLog(ctx context.Context) error {
 		return err
 	}
 	return audit.WaitFor(ctx, e.cluster.AuditLog, marker)
-}
-
-// farewell prints the next steps.
-func (e *environment) farewell(show show) {
-	fmt.Printf(`
-== Done: %s
-
-The cluster is still running. To inspect it:
-  export KUBECONFIG=%s
-  %[2]s get %[3]s,qu
-  %[2]s get queue -A
-  %[2]s describe %[4]s
-To run the demo again: make demo-all
-To stop the cluster:   make demo-down
-`, show.shown, e.shown(e.cluster.Kubeconfig), e.shown(e.kubectl()), show.kinds, show.example)
 }
 
 // explain prints the state of the cluster after a failure.

@@ -6,9 +6,8 @@
 // the audit log of the API server at the end. The cluster stays up; "demo down" stops it.
 //
 // Terms. The tour consists of chapters: commands, the states that follow, and why. The show is
-// the demo of all kinds, which it shows until all jobs have ended. A row is the visible state of a job
-// and its unit, a frame the rows of all jobs at one time, and a story is all frames. An
-// endless job runs until it is deleted; the closer deletes it.
+// the demo of all kinds, which shows each change until all jobs have ended. An endless job runs
+// until it is deleted.
 package main
 
 import (
@@ -18,13 +17,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"slices"
-	"strings"
 	"syscall"
-	"time"
-
-	"kube-queue.dev/kube-queue/test/audit"
-	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
 func main() {
@@ -33,16 +26,9 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:]))
 }
 
-const (
-	// deadline limits the demo once the cluster is up. The jobs take less than a minute.
-	deadline = 5 * time.Minute
-	// endlessRunTime is how long an endless job is shown running.
-	endlessRunTime = 4 * time.Second
-)
-
 func run(ctx context.Context, args []string) int {
 	root, err := repository(ctx)
-	if err := errors.Join(err, errKinds); err != nil {
+	if err != nil {
 		return fail(err)
 	}
 	environment, what, err := parse(root, args)
@@ -57,7 +43,7 @@ func run(ctx context.Context, args []string) int {
 	case "down":
 		err = environment.down(context.WithoutCancel(ctx))
 	case "all":
-		err = environment.stopAtTheEnd(ctx, showAll(ctx, environment, all()))
+		err = environment.stopAtTheEnd(ctx, showAll(ctx, environment))
 	default:
 		err = environment.stopAtTheEnd(ctx, takeTour(ctx, environment))
 		if err == nil && ctx.Err() == nil { // an interrupt has stopped the cluster
@@ -106,75 +92,6 @@ func (e *environment) stopAtTheEnd(ctx context.Context, err error) error {
 func fail(err error) int {
 	fmt.Fprintf(os.Stderr, "\ndemo: FAILED: %v\n", err)
 	return 1
-}
-
-// showAll runs one job of each kind.
-func showAll(ctx context.Context, environment *environment, show show) error {
-	jobs, err := jobsIn(environment.root, slices.Concat(show.manifests...))
-	if err != nil {
-		return err
-	}
-	operators, err := clustertest.Operators(ctx)
-	if err != nil {
-		return fmt.Errorf("listing the operators of all kinds: %w", err)
-	}
-	if err := environment.build(ctx, componentsOf(operators)); err != nil {
-		return err
-	}
-	say("Starting " + show.started)
-	fmt.Println(show.note)
-	err = environment.up(ctx, "--operators", strings.Join(clustertest.Names(operators), ","), "--pod-run-time", show.podRunTime.String())
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, deadline, errors.New("the demo took longer than "+deadline.String()))
-	defer cancel()
-	say("Installing kube-queue: CRDs, admission policies, RBAC and the two programs")
-	if err := environment.install(ctx, show.extensions); err != nil {
-		return err
-	}
-	say("Applying " + show.applied)
-	watcher, err := newWatcher(environment.cluster, jobs)
-	if err != nil {
-		return err
-	}
-	if err := environment.apply(ctx, show.manifests...); err != nil {
-		return err
-	}
-	seen, err := watcher.watch(ctx, newScreen(os.Stdout, jobs), newCloser(endlessRunTime, environment.cluster.Kubectl))
-	if err != nil {
-		return err
-	}
-	if err := verify(ctx, environment, jobs, seen); err != nil {
-		return err
-	}
-	environment.farewell(show)
-	return nil
-}
-
-// verify checks that the demo went as expected.
-func verify(ctx context.Context, environment *environment, jobs []job, seen story) error {
-	if err := errors.Join(seen.endedWell(), seen.someWaited()); err != nil {
-		return err
-	}
-	say("Checking the audit log of the API server")
-	log, err := environment.audit(ctx, os.Stdout)
-	if err != nil {
-		return err
-	}
-	lives, err := livesOf(log, jobs)
-	if err != nil {
-		return err
-	}
-	if err := heldFirst(lives); err != nil {
-		return err
-	}
-	say("Requests, waiting time, run time and API writes of each job")
-	writes, err := log.Writes(audit.Options{})
-	if err != nil {
-		return err
-	}
-	return printCosts(os.Stdout, jobs, seen, lives, writes.Jobs)
 }
 
 // say prints the heading of a part of the demo.

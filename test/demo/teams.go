@@ -10,88 +10,85 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
+	quotav1beta1 "kube-queue.dev/kube-queue/apis/quota/v1beta1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
+	"kube-queue.dev/kube-queue/pkg/generated/informers/externalversions"
 	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
 const gpu = "nvidia.com/gpu"
 
-var trees = schema.GroupVersionResource{Group: "scheduling.sigs.k8s.io", Version: "v1beta1", Resource: "elasticquotatrees"}
-
-// teamWatch watches the units and quotas of all teams.
-type teamWatch struct {
+// watch watches the units and quotas of all namespaces.
+type watch struct {
 	kube         kubernetes.Interface
 	units, trees cache.Store
-	changed      chan struct{}
+	// changed receives after changes.
+	changed chan struct{}
 }
 
-// newTeamWatch watches until ctx is done.
-func newTeamWatch(ctx context.Context, cluster *clustertest.Cluster) (*teamWatch, error) {
-	client, err := dynamic.NewForConfig(cluster.Config())
+// newWatch watches until ctx is done.
+func newWatch(ctx context.Context, cluster *clustertest.Cluster) (*watch, error) {
+	client, err := versioned.NewForConfig(cluster.Config())
 	if err != nil {
 		return nil, err
 	}
-	w := &teamWatch{changed: make(chan struct{}, 1)}
+	w := &watch{changed: make(chan struct{}, 1)}
 	if w.kube, err = kubernetes.NewForConfig(cluster.Config()); err != nil {
 		return nil, err
 	}
-	factory := dynamicinformer.NewDynamicSharedInformerFactory(client, 0)
+	factory := externalversions.NewSharedInformerFactory(client, 0)
+	units, trees := factory.Scheduling().V1alpha1().QueueUnits().Informer(), factory.Quota().V1beta1().ElasticQuotaTrees().Informer()
+	w.units, w.trees = units.GetStore(), trees.GetStore()
 	wake := func() {
 		select {
 		case w.changed <- struct{}{}:
 		default:
 		}
 	}
-	for resource, store := range map[schema.GroupVersionResource]*cache.Store{queueUnits: &w.units, trees: &w.trees} {
-		informer := factory.ForResource(resource).Informer()
-		_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	for _, informer := range []cache.SharedIndexInformer{units, trees} {
+		if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 			AddFunc: func(any) { wake() }, UpdateFunc: func(any, any) { wake() }, DeleteFunc: func(any) { wake() },
-		})
-		if err != nil {
+		}); err != nil {
 			return nil, err
 		}
-		*store = informer.GetStore()
 	}
 	factory.Start(ctx.Done())
 	return w, nil
 }
 
-// unit is a job of a team, as its unit shows it.
+// unit is a job, as its unit shows it.
 type unit struct {
-	job     jobName
-	gpus    int64
-	phase   v1alpha1.QueueUnitPhase
-	reason  string
-	message string
+	job             jobName
+	kind            string
+	gpus            int64
+	cpu, memory     string
+	phase           v1alpha1.QueueUnitPhase
+	reason, message string
 }
 
-func (w *teamWatch) rows() []unit {
+func (w *watch) rows() []unit {
 	var rows []unit
 	for _, item := range w.units.List() {
-		object := item.(*unstructured.Unstructured)
-		gpus, _ := resource.ParseQuantity(at("spec", "resource", gpu)(object))
+		u := item.(*v1alpha1.QueueUnit)
+		requests := u.Spec.Resource
+		gpus := requests[gpu]
 		rows = append(rows, unit{
-			job:     jobName{object.GetNamespace(), at("spec", "consumerRef", "name")(object)},
-			gpus:    gpus.Value(),
-			phase:   v1alpha1.QueueUnitPhase(cmp.Or(at("status", "phase")(object), string(v1alpha1.PhaseEnqueued))),
-			reason:  at("status", "reason")(object),
-			message: at("status", "message")(object),
+			job: jobName{u.Namespace, u.Spec.ConsumerRef.Name}, kind: u.Spec.ConsumerRef.Kind,
+			gpus: gpus.Value(), cpu: requests.Cpu().String(), memory: requests.Memory().String(),
+			phase:  cmp.Or(u.Status.Phase, v1alpha1.PhaseEnqueued),
+			reason: string(u.Status.Reason), message: u.Status.Message,
 		})
 	}
 	return rows
 }
 
 // waitFor waits until all states are reached at the same time.
-func (w *teamWatch) waitFor(ctx context.Context, states []state) error {
+func (w *watch) waitFor(ctx context.Context, states []state) error {
 	for {
 		missing := missingStates(w.rows(), states)
 		if len(missing) == 0 {
@@ -129,13 +126,12 @@ type team struct {
 }
 
 // teams reads the quotas from the tree. The last one is the root.
-func (w *teamWatch) teams(rows []unit) []team {
+func (w *watch) teams(rows []unit) []team {
 	var found []team
 	for _, item := range w.trees.List() {
-		root, _, _ := unstructured.NestedMap(item.(*unstructured.Unstructured).Object, "spec", "root")
-		children, _, _ := unstructured.NestedSlice(root, "children")
-		for _, node := range append(children, any(root)) {
-			found = append(found, teamOf(node.(map[string]any)))
+		root := item.(*quotav1beta1.ElasticQuotaTree).Spec.Root
+		for _, node := range append(slices.Clone(root.Children), root) {
+			found = append(found, teamOf(node))
 		}
 	}
 	for i := range found {
@@ -148,18 +144,13 @@ func (w *teamWatch) teams(rows []unit) []team {
 	return found
 }
 
-func teamOf(node map[string]any) team {
-	amount := func(field string) int64 {
-		text, _, _ := unstructured.NestedString(node, field, gpu)
-		quantity, _ := resource.ParseQuantity(cmp.Or(text, "0"))
-		return quantity.Value()
-	}
-	name, _ := node["name"].(string)
-	return team{name: name, min: amount("min"), max: amount("max")}
+func teamOf(node quotav1beta1.ElasticQuotaNode) team {
+	least, most := node.Min[gpu], node.Max[gpu]
+	return team{name: node.Name, min: least.Value(), max: most.Value()}
 }
 
 // print prints all jobs and quotas.
-func (w *teamWatch) print(out io.Writer) {
+func (w *watch) print(out io.Writer) {
 	rows := w.rows()
 	teams := w.teams(rows)
 	printJobs(out, rows, teams)
@@ -204,7 +195,7 @@ func bar(t team) string {
 }
 
 // printEvents prints what the programs report on a job.
-func (w *teamWatch) printEvents(ctx context.Context, out io.Writer, job jobName) error {
+func (w *watch) printEvents(ctx context.Context, out io.Writer, job jobName) error {
 	list, err := w.kube.CoreV1().Events(job.namespace).List(ctx, metav1.ListOptions{
 		FieldSelector: "involvedObject.kind=Job,involvedObject.name=" + job.name})
 	if err != nil {

@@ -134,18 +134,17 @@ func takeTour(ctx context.Context, e *environment) error {
 	if err := e.up(ctx, "--nodes=2", "--node-gpus=8"); err != nil {
 		return err
 	}
-	say("Installing kube-queue: CRDs, admission policies, RBAC and the two programs")
 	if err := e.install(ctx, "job"); err != nil {
 		return err
 	}
-	watch, err := newTeamWatch(ctx, e.cluster)
+	w, err := newWatch(ctx, e.cluster)
 	if err != nil {
 		return err
 	}
 	all := chapters()
 	for i, c := range all {
 		say(fmt.Sprintf("%d of %d: %s", i+1, len(all), c.title))
-		if err := e.showChapter(ctx, watch, c); err != nil {
+		if err := e.showChapter(ctx, w, c); err != nil {
 			return err
 		}
 	}
@@ -158,28 +157,25 @@ func takeTour(ctx context.Context, e *environment) error {
 	return nil
 }
 
-func (e *environment) showChapter(ctx context.Context, watch *teamWatch, c chapter) error {
+func (e *environment) showChapter(ctx context.Context, w *watch, c chapter) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, deadlineOfChapter, errors.New("the states were not reached in "+deadlineOfChapter.String()))
 	defer cancel()
 	fmt.Printf("%s\n\n", c.why)
 	for _, args := range c.kubectl {
-		fmt.Printf("$ kubectl %s\n", strings.ReplaceAll(shellWords(args), " -p ", " \\\n    -p "))
-		out, err := e.kubectlIn(ctx, args...)
-		if err != nil {
-			return fmt.Errorf("kubectl %s: %w", shellWords(args), err)
+		if err := e.show(ctx, args...); err != nil {
+			return err
 		}
-		fmt.Print(indent(out))
 	}
 	if len(c.states) == 0 {
 		return nil
 	}
-	if err := watch.waitFor(ctx, c.states); err != nil {
+	if err := w.waitFor(ctx, c.states); err != nil {
 		return err
 	}
 	fmt.Println()
-	watch.print(os.Stdout)
+	w.print(os.Stdout)
 	if c.events != (jobName{}) {
-		if err := watch.printEvents(ctx, os.Stdout, c.events); err != nil {
+		if err := w.printEvents(ctx, os.Stdout, c.events); err != nil {
 			return err
 		}
 	}

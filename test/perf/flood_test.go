@@ -40,22 +40,19 @@ const (
 // The programs run as in production, so their memory and their times are those that users see.
 func TestAFloodOfSlowClientsStopsNothing(t *testing.T) {
 	testmode.OnlyInTestAll(t, "TestGenuineRequestsAreAnsweredBesideSlowOnes of pkg/program/serving counts what slow clients use")
-	r := startRig(t, rig.Options{OnlyAPI: true, HoldBy: clustertest.HoldByWebhook})
+	r := startRig(t, rig.Options{Options: clustertest.Options{OnlyAPI: true, HoldBy: clustertest.HoldByWebhook}})
 	// Where webhooks hold jobs, reviews are off, so what answers them is added.
 	deploy := filepath.Join(r.Cluster.Repository, "deploy")
 	if _, err := r.Cluster.Kubectl(t.Context(), "apply", "--server-side", "--force-conflicts",
 		"-f", filepath.Join(deploy, "rbac", "kube-queue-controller.yaml"), "-f", filepath.Join(deploy, "policies", "reviews.yaml")); err != nil {
 		t.Fatal(err)
 	}
-	run, err := (&namesFlags{}).prepare(r, io.Discard)
+	kube, err := kubernetes.NewForConfig(r.Cluster.Config())
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &flood{t: t, namesRun: run}
-	if f.kube, err = kubernetes.NewForConfig(r.Cluster.Config()); err != nil {
-		t.Fatal(err)
-	}
-	f.startPrograms()
+	f := &flood{t: t, namesRun: &namesRun{patience: 6 * time.Minute}, kube: kube}
+	f.startPrograms(&session{Rig: r, progress: io.Discard})
 	f.ask(t.Context(), func() bool { return len(f.reviews) >= 20 }) // what is only allocated once is not counted
 	idle, err := r.Use()
 	if err != nil {
@@ -63,7 +60,7 @@ func TestAFloodOfSlowClientsStopsNothing(t *testing.T) {
 	}
 	f.reviews, f.holds = nil, nil
 	most := rig.Use{}
-	decided, err := run.whileOthersAreShown(t.Context(), func(ctx context.Context) error {
+	decided, err := f.whileOthersAreShown(t.Context(), func(ctx context.Context) error {
 		ctx, stop := context.WithTimeout(ctx, floodTime)
 		defer stop()
 		var group sync.WaitGroup
@@ -116,9 +113,9 @@ type flood struct {
 
 // startPrograms starts both programs, which serve their webhooks. The certificate of those of job-extensions is kept by this
 // process, which has served them so far.
-func (f *flood) startPrograms() {
+func (f *flood) startPrograms(s *session) {
 	f.t.Helper()
-	reviews, err := f.rig.AnswersReviews(f.t.Context())
+	reviews, err := s.AnswersReviews(f.t.Context())
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -129,14 +126,14 @@ func (f *flood) startPrograms() {
 	holds := opened.Addr().String()
 	_ = opened.Close()
 	f.addresses = []string{strings.TrimPrefix(reviews[0], "--webhook-bind-address="), holds}
-	if err := f.start(f.t.Context(), map[string][]string{rig.Controller: reviews,
+	if err := f.start(f.t.Context(), s, map[string][]string{rig.Controller: reviews,
 		rig.Extensions: {"--enabled-extensions=job", "--webhook-bind-address=" + holds, "--webhook-manage-certificate=false"}}); err != nil {
 		f.t.Fatal(err)
 	}
-	if err := f.rig.Cluster.Route(f.t.Context(), clustertest.WebhookPort, holds); err != nil {
+	if err := f.Cluster.Route(f.t.Context(), clustertest.WebhookPort, holds); err != nil {
 		f.t.Fatal(err)
 	}
-	if err := f.wait(f.t.Context(), fmt.Errorf("no review is answered"), func(ctx context.Context) (bool, error) { return f.review(ctx) == nil, nil }); err != nil {
+	if err := until(f.t.Context(), f.patience, fmt.Errorf("no review is answered"), func(ctx context.Context) (bool, error) { return f.review(ctx) == nil, nil }); err != nil {
 		f.t.Fatal(err)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,8 +11,8 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"kube-queue.dev/kube-queue/test/clustertest"
 	"kube-queue.dev/kube-queue/test/perf/jobs"
-	"kube-queue.dev/kube-queue/test/perf/report"
 	"kube-queue.dev/kube-queue/test/perf/rig"
 	"kube-queue.dev/kube-queue/test/perf/scenario"
 )
@@ -44,165 +43,123 @@ of any queue:
   go build -o bin/ ./test/perf/noopqueue
   go run ./test/perf jobs --compare --queue=label:noop=yes --with='bin/noopqueue --label=noop=yes'`
 
-// jobsFlags are the flags of the command jobs.
-type jobsFlags struct {
-	set      *pflag.FlagSet
-	options  jobs.Options
-	scenario string
-	room     string
-	queues   []string
-	compare  bool
-	rounds   int
-	nodes    int
-	keep     bool
+// jobsRun is the command jobs.
+type jobsRun struct {
+	flags         *pflag.FlagSet
+	options       jobs.Options
+	scenario      string
+	room          string
+	names         []string
+	queues        []jobs.Queue
+	compare       bool
+	rounds, nodes int
 }
 
-func jobsCommand() command {
-	return command{
-		name: "jobs", summary: "measure batch Jobs on a complete cluster: completions, delays and writes, with any queue or none", help: jobsHelp,
-		prepare: func(flags *pflag.FlagSet) measure {
-			f := &jobsFlags{}
-			f.add(flags)
-			return f.measure
-		},
+func (j *jobsRun) addFlags(flags *pflag.FlagSet) {
+	j.flags = flags
+	flags.StringVar(&j.scenario, "scenario", "", "`NAME` or file of a scenario; other flags override it. Known scenarios: "+strings.Join(scenario.JobsNames(), ", "))
+	flags.IntVar(&j.options.Jobs, "jobs", 2000, "`NUMBER` of jobs per turn")
+	flags.Float64Var(&j.options.Rate, "rate", 0, "`NUMBER` of jobs created per second; 0: as fast as possible")
+	flags.StringArrayVar(&j.names, "queue", []string{jobs.KubeQueue}, "`QUEUE` that releases the jobs: kube-queue, none or label:KEY=VALUE; can be repeated")
+	flags.StringVar(&j.room, "room", ample, "`NUMBER` of jobs that may run at a time in the quota of kube-queue, or ample")
+	flags.DurationVar(&j.options.RunTime, "run-time", time.Second, "run time of each pod, a `DURATION`")
+	flags.IntVar(&j.rounds, "rounds", 1, "`NUMBER` of turns per queue")
+	flags.BoolVar(&j.compare, "compare", false, "compare with jobs that are created unsuspended, without a queue")
+	flags.StringArrayVar(&j.options.Apply, "apply", nil, "`FILE` with manifests for a queue label:KEY=VALUE; can be repeated")
+	flags.StringArrayVar(&j.options.With, "with", nil, "`COMMAND` to run with a queue label:KEY=VALUE, with sh -c and KUBECONFIG set; can be repeated")
+	flags.IntVar(&j.nodes, "nodes", 20, "`NUMBER` of simulated nodes, each with room for 1,000 pods")
+	flags.BoolVar(&j.options.WithoutPolicies, "without-policies", false, "run kube-queue without its admission policies, to measure their cost")
+}
+
+// load sets the flags of the scenario that are not in the command line.
+func (j *jobsRun) load() error {
+	if j.scenario == "" {
+		return nil
 	}
+	values, err := scenario.JobsFlags(j.scenario, "jobs", "rate", "room", "run-time")
+	if err != nil {
+		return err
+	}
+	for name, value := range values {
+		if j.flags.Changed(name) {
+			continue
+		}
+		if err := j.flags.Lookup(name).Value.Set(value); err != nil {
+			return fmt.Errorf("scenario %s: %s: %w", j.scenario, name, err)
+		}
+	}
+	return nil
 }
 
-func (f *jobsFlags) add(flags *pflag.FlagSet) {
-	f.set = flags
-	flags.StringVar(&f.scenario, "scenario", "", "`NAME` or file of a scenario; other flags override it. Known scenarios: "+strings.Join(scenario.JobsNames(), ", "))
-	flags.IntVar(&f.options.Jobs, "jobs", 2000, "`NUMBER` of jobs per turn")
-	flags.Float64Var(&f.options.Rate, "rate", 0, "`NUMBER` of jobs created per second; 0: as fast as possible")
-	flags.StringArrayVar(&f.queues, "queue", []string{jobs.KubeQueue}, "`QUEUE` that releases the jobs: kube-queue, none or label:KEY=VALUE; can be repeated")
-	flags.StringVar(&f.room, "room", ample, "`NUMBER` of jobs that may run at a time in the quota of kube-queue, or ample")
-	flags.DurationVar(&f.options.RunTime, "run-time", time.Second, "run time of each pod, a `DURATION`")
-	flags.IntVar(&f.rounds, "rounds", 1, "`NUMBER` of turns per queue")
-	flags.BoolVar(&f.compare, "compare", false, "compare with jobs that are created unsuspended, without a queue")
-	flags.StringArrayVar(&f.options.Apply, "apply", nil, "`FILE` with manifests for a queue label:KEY=VALUE; can be repeated")
-	flags.StringArrayVar(&f.options.With, "with", nil, "`COMMAND` to run with a queue label:KEY=VALUE, with sh -c and KUBECONFIG set; can be repeated")
-	flags.IntVar(&f.nodes, "nodes", 20, "`NUMBER` of simulated nodes, each with room for 1,000 pods")
-	flags.BoolVar(&f.options.WithoutPolicies, "without-policies", false, "run kube-queue without its admission policies, to measure their cost")
-	flags.StringVar(&f.options.Profiles, "pprof", "", "`DIR` for CPU profiles of the programs and the API server in each turn")
-	flags.BoolVar(&f.keep, "keep", false, "keep the logs of the cluster and the programs and print their folder")
+func (j *jobsRun) check() (options rig.Options, err error) {
+	if err := j.load(); err != nil {
+		return options, err
+	}
+	if j.room != ample {
+		if j.options.Room, err = strconv.Atoi(j.room); err != nil || j.options.Room < 1 {
+			return options, fmt.Errorf("--room %q: must be ample or a number from 1", j.room)
+		}
+	}
+	if j.options.Jobs < 1 || j.rounds < 1 || j.nodes < 1 {
+		return options, errors.New("--jobs, --rounds and --nodes must be 1 or more")
+	}
+	if j.options.Rate < 0 || j.options.RunTime < 0 {
+		return options, errors.New("--rate and --run-time must not be negative")
+	}
+	if j.queues, err = parseQueues(j.names, j.compare); err != nil {
+		return options, err
+	}
+	others := slices.ContainsFunc(j.queues, jobs.Queue.Labelled)
+	switch {
+	case others && len(j.options.With) == 0:
+		return options, errors.New("a queue of label:KEY=VALUE needs a program that releases its jobs: set --with")
+	case !others && len(j.options.With)+len(j.options.Apply) > 0:
+		return options, errors.New("--with and --apply need a queue of label:KEY=VALUE: set --queue")
+	}
+	options.Options = clustertest.Options{AuditObjects: jobs.AuditObjects, Nodes: j.nodes, NodeCPU: "256", NodeMemory: "1Ti", PodRunTime: j.options.RunTime}
+	return options, nil
 }
 
-// turns returns the queues in the order of their turns.
-func (f *jobsFlags) turns() ([]jobs.Queue, error) {
-	names := f.queues
-	if f.compare {
+// parseQueues returns the queues in the order of their turns, each once.
+func parseQueues(names []string, compare bool) ([]jobs.Queue, error) {
+	if compare {
 		names = append([]string{jobs.None}, names...)
 	}
 	var queues []jobs.Queue
-	known := map[string]bool{}
 	for _, name := range names {
 		queue, err := jobs.ParseQueue(name)
 		if err != nil {
 			return nil, err
 		}
-		if !known[name] {
+		if !slices.Contains(queues, queue) {
 			queues = append(queues, queue)
 		}
-		known[name] = true
 	}
 	return queues, nil
 }
 
-// load reads the scenario. Flags override its values.
-func (f *jobsFlags) load() error {
-	if f.scenario == "" {
-		return nil
+// run runs all turns.
+func (j *jobsRun) run(ctx context.Context, s *session) error {
+	s.figures.Scenario = j.scenario
+	j.options.Profile = func(ctx context.Context, turn string, programs ...*rig.Program) <-chan error {
+		return s.profile(ctx, 0, profileAtMost, turn, programs...)
 	}
-	said := f.options
-	s, err := scenario.LoadJobs(f.scenario)
+	bench, err := jobs.New(ctx, s.Rig, j.options, s.say)
 	if err != nil {
 		return err
 	}
-	f.options.Take(s)
-	if f.set.Changed("jobs") {
-		f.options.Jobs = said.Jobs
-	}
-	if f.set.Changed("rate") {
-		f.options.Rate = said.Rate
-	}
-	if f.set.Changed("run-time") {
-		f.options.RunTime = said.RunTime
-	}
-	return nil
-}
-
-// check validates and completes the options.
-func (f *jobsFlags) check() (queues []jobs.Queue, err error) {
-	if err := f.load(); err != nil {
-		return nil, err
-	}
-	if f.set.Changed("room") {
-		f.options.Room = 0
-	}
-	if f.room != ample {
-		if f.options.Room, err = strconv.Atoi(f.room); err != nil || f.options.Room < 1 {
-			return nil, fmt.Errorf("--room %q: must be ample or a number from 1", f.room)
-		}
-	}
-	switch {
-	case f.options.Jobs < 1:
-		return nil, fmt.Errorf("--jobs %d: must be 1 or more", f.options.Jobs)
-	case f.options.Rate < 0:
-		return nil, fmt.Errorf("--rate %v: must not be negative", f.options.Rate)
-	case f.options.RunTime < 0:
-		return nil, fmt.Errorf("--run-time %v: must not be negative", f.options.RunTime)
-	case f.rounds < 1:
-		return nil, fmt.Errorf("--rounds %d: must be 1 or more", f.rounds)
-	case f.nodes < 1:
-		return nil, fmt.Errorf("--nodes %d: must be 1 or more", f.nodes)
-	}
-	queues, err = f.turns()
-	if err != nil {
-		return nil, err
-	}
-	others := slices.ContainsFunc(queues, jobs.Queue.Labelled)
-	switch {
-	case others && len(f.options.With) == 0:
-		return nil, errors.New("a queue of label:KEY=VALUE needs a program that releases its jobs: set --with")
-	case !others && len(f.options.With)+len(f.options.Apply) > 0:
-		return nil, errors.New("--with and --apply need a queue of label:KEY=VALUE: set --queue")
-	}
-	return queues, nil
-}
-
-func (f *jobsFlags) measure(ctx context.Context, progress io.Writer) (*report.Report, error) {
-	queues, err := f.check()
-	if err != nil {
-		return nil, fmt.Errorf("%w: jobs: %w", errUsage, err)
-	}
-	options := rig.Options{
-		AuditObjects: jobs.AuditObjects, Nodes: f.nodes, NodeCPU: "256", NodeMemory: "1Ti", PodRunTime: f.options.RunTime,
-		Profiling: f.options.Profiles != "", Log: progress,
-	}
-	return withRig(ctx, options, f.keep, progress, func(ctx context.Context, r *rig.Rig) (*report.Report, error) {
-		return f.run(ctx, r, queues, progress)
-	})
-}
-
-// run runs all turns on a rig.
-func (f *jobsFlags) run(ctx context.Context, r *rig.Rig, queues []jobs.Queue, progress io.Writer) (*report.Report, error) {
-	say := func(format string, args ...any) { fmt.Fprintf(progress, format+"\n", args...) }
-	bench, err := jobs.New(ctx, r, f.options, say)
-	if err != nil {
-		return nil, err
-	}
-	outcomes := make([]*jobs.Outcome, len(queues))
-	for i, queue := range queues {
+	outcomes := make([]*jobs.Outcome, len(j.queues))
+	for i, queue := range j.queues {
 		outcomes[i] = jobs.NewOutcome(queue)
 	}
-	for round := range f.rounds {
+	for round := range j.rounds {
 		for _, outcome := range outcomes {
-			say("round %d of %d: %s", round+1, f.rounds, outcome.Queue.Name)
+			s.say("round %d of %d: %s", round+1, j.rounds, outcome.Queue.Name)
 			if err := bench.Turn(ctx, outcome); err != nil {
-				return nil, fmt.Errorf("%s: %w", outcome.Queue.Name, err)
+				return fmt.Errorf("%s: %w", outcome.Queue.Name, err)
 			}
 		}
 	}
-	figures := report.New("jobs", f.scenario, r.Version, nil)
-	jobs.Report(figures, f.options, outcomes)
-	return figures, nil
+	jobs.Report(s.figures, j.options, outcomes)
+	return nil
 }

@@ -16,11 +16,11 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/spf13/pflag"
 
 	"kube-queue.dev/kube-queue/test/perf/report"
+	"kube-queue.dev/kube-queue/test/perf/rig"
 )
 
 func main() {
@@ -36,15 +36,27 @@ type world struct{ out, err io.Writer }
 // command is a command of perf.
 type command struct {
 	name, summary, help string
-	// prepare adds the command's flags and returns its measurement.
-	prepare func(*pflag.FlagSet) measure
+	measurement
 }
 
-// measure runs a measurement and returns its figures.
-type measure func(ctx context.Context, progress io.Writer) (*report.Report, error)
+// measurement is what a command does.
+type measurement interface {
+	addFlags(*pflag.FlagSet)
+	// check validates the flags and returns the options of the rig.
+	check() (rig.Options, error)
+	// run adds the figures.
+	run(context.Context, *session) error
+}
 
 func commands() []command {
-	return []command{unitsCommand(), jobsCommand(), podsCommand(), namesCommand(), reviewsCommand(), ceilingCommand()}
+	return []command{
+		{"units", "measure kube-queue-controller with QueueUnits of simulated jobs", unitsHelp, &unitsRun{}},
+		{"jobs", "measure batch Jobs on a complete cluster: completions, delays and writes, with any queue or none", jobsHelp, &jobsRun{}},
+		{"pods", "measure kube-queue-controller in a cluster with many pods", podsHelp, &podsRun{}},
+		{"names", "measure what is left of units with ever new names of resources", namesHelp, &namesRun{}},
+		{"reviews", "measure reviews, the kubectl plugin, and releases meanwhile", reviewsHelp, &reviewsRun{}},
+		{"ceiling", "measure the throughput of the API server: the same writes from a minimal client", ceilingHelp, &ceilingRun{}},
+	}
 }
 
 // errUsage is an error in the command line.
@@ -89,9 +101,10 @@ func execute(ctx context.Context, c command, args []string, w world) error {
 	flags := pflag.NewFlagSet(c.name, pflag.ContinueOnError)
 	flags.SortFlags = false
 	flags.Usage = func() {}
-	measure := c.prepare(flags)
+	c.addFlags(flags)
+	pprof := flags.String("pprof", "", "`DIR` for profiles of the programs, the API server and this tool; profiling takes time")
+	keep := flags.Bool("keep", false, "keep the logs of the cluster and the programs and print their folder")
 	file := flags.String("json", "", "also write the figures to `FILE` as JSON")
-	enforce := flags.Bool("enforce", false, "exit with status 1 if a bar is not met")
 	if err := flags.Parse(args); errors.Is(err, pflag.ErrHelp) {
 		fmt.Fprintf(w.out, "perf %s: %s\n\n%s\n\nFlags:\n%s", c.name, c.summary, strings.TrimSpace(c.help), flags.FlagUsages())
 		return nil
@@ -101,50 +114,21 @@ func execute(ctx context.Context, c command, args []string, w world) error {
 	if flags.NArg() > 0 {
 		return fmt.Errorf("%w: %s: unexpected argument %q", errUsage, c.name, flags.Arg(0))
 	}
-	figures, err := measure(ctx, w.err)
+	options, err := c.check()
 	if err != nil {
+		return fmt.Errorf("%w: %s: %w", errUsage, c.name, err)
+	}
+	options.Log, options.Profiling = w.err, options.Profiling || *pprof != ""
+	s := &session{pprof: *pprof, progress: w.err, figures: report.New(c.name)}
+	if err := s.measure(ctx, options, *keep, c.run); err != nil {
 		return err
 	}
-	figures.Flags = given(flags)
-	if err := figures.Print(w.out); err != nil {
+	flags.Visit(func(f *pflag.Flag) { s.figures.Flags = append(s.figures.Flags, "--"+f.Name+"="+f.Value.String()) })
+	if err := s.figures.Print(w.out); err != nil {
 		return err
 	}
 	if *file != "" {
-		if err := figures.WriteFile(*file); err != nil {
-			return err
-		}
-	}
-	if missed := figures.Missed(); *enforce && len(missed) > 0 {
-		return fmt.Errorf("bars not met:\n  %s", strings.Join(missed, "\n  "))
+		return s.figures.WriteFile(*file)
 	}
 	return nil
-}
-
-// given returns the flags that were set, as on the command line.
-func given(flags *pflag.FlagSet) []string {
-	set := []string{}
-	flags.Visit(func(f *pflag.Flag) { set = append(set, "--"+f.Name+"="+f.Value.String()) })
-	return set
-}
-
-// every calls show periodically until the returned function is called.
-func every(period time.Duration, show func()) (stop func()) {
-	done, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		ticker := time.NewTicker(period)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-done:
-				return
-			case <-ticker.C:
-				show()
-			}
-		}
-	}()
-	return func() {
-		close(done)
-		<-ended
-	}
 }

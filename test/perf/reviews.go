@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -37,151 +34,107 @@ const (
 	leastRatio     = 0.95
 )
 
-// reviewsFlags are the flags of the command reviews.
-type reviewsFlags struct {
-	units, nodes, rounds int
-	during, every        time.Duration
-	rate                 float64
-	pprof                string
-	keep                 bool
-}
-
-func reviewsCommand() command {
-	return command{
-		name: "reviews", summary: "measure reviews, the kubectl plugin, and releases meanwhile", help: reviewsHelp,
-		prepare: func(flags *pflag.FlagSet) measure {
-			f := &reviewsFlags{}
-			flags.IntVar(&f.units, "units", 100_000, "least `NUMBER` of units that wait or hold quota")
-			flags.IntVar(&f.nodes, "nodes", 1_000, "`NUMBER` of nodes of the quota tree")
-			flags.IntVar(&f.rounds, "rounds", 3, "`NUMBER` of windows with questions, and of those without")
-			flags.DurationVar(&f.during, "for", 20*time.Second, "`TIME` of a window")
-			flags.Float64Var(&f.rate, "rate", 20, "`NUMBER` of units that end in a second")
-			flags.DurationVar(&f.every, "pause", 0, "`TIME` between an answer and the next question")
-			flags.StringVar(&f.pprof, "pprof", "", "`DIR` for a profile of the controller while it answers; profiling takes time")
-			flags.BoolVar(&f.keep, "keep", false, "keep the logs of the cluster and the controller and print their folder")
-			return f.measure
-		},
-	}
-}
-
-func (f *reviewsFlags) measure(ctx context.Context, progress io.Writer) (*report.Report, error) {
-	if f.nodes < 3 || f.units < f.nodes {
-		return nil, fmt.Errorf("%w: reviews: --nodes must be 3 or more, and --units at least as many", errUsage)
-	}
-	if f.rounds < 1 || f.during < time.Second || f.rate < 1 || f.every < 0 {
-		return nil, fmt.Errorf("%w: reviews: --rounds and --rate must be 1 or more, --for 1s or more, and --pause not negative", errUsage)
-	}
-	// The policies do not concern what is measured, and creating the units takes less time without them.
-	return withRig(ctx, rig.Options{OnlyAPI: true, WithoutPolicies: true, Profiling: f.pprof != "", Log: progress}, f.keep, progress,
-		func(ctx context.Context, r *rig.Rig) (*report.Report, error) { return f.run(ctx, r, progress) })
-}
-
 // fastest is which part of the units ends in a window in which units end as fast as possible.
 const fastest = 40
 
-// created is the number of units to create, so that enough are left at the end.
-func (f *reviewsFlags) created() int {
-	paced := f.rate * f.during.Seconds() * float64(2*f.rounds)
-	return f.units + int(paced) + 2*f.mostFast()
-}
-
-func (f *reviewsFlags) mostFast() int { return max(1, f.units/fastest) }
-
-// reviewsRun is one run on a rig.
+// reviewsRun is the command reviews.
 type reviewsRun struct {
-	*reviewsFlags
-	rig        *rig.Rig
-	stage      *loadgen.Run
+	units, nodes, rounds int
+	during               time.Duration
+	rate                 float64
+
+	*session
 	scenario   *scenario.Scenario
+	load       *loadgen.Run
 	client     *wire.Client
 	controller *rig.Program
-	figures    *report.Report
-	progress   io.Writer
-
-	reviews  []*question
-	commands []*terminal
+	questions  []*question
 }
 
-func (f *reviewsFlags) run(ctx context.Context, r *rig.Rig, progress io.Writer) (*report.Report, error) {
-	run := &reviewsRun{reviewsFlags: f, rig: r, progress: progress, figures: report.New("reviews", "", r.Version, nil),
-		scenario: loadgen.TurnoverScenario("unit", f.nodes, f.created())}
-	client, err := run.prepare(ctx)
+func (r *reviewsRun) addFlags(flags *pflag.FlagSet) {
+	flags.IntVar(&r.units, "units", 100_000, "least `NUMBER` of units that wait or hold quota")
+	flags.IntVar(&r.nodes, "nodes", 1_000, "`NUMBER` of nodes of the quota tree")
+	flags.IntVar(&r.rounds, "rounds", 3, "`NUMBER` of windows with questions, and of those without")
+	flags.DurationVar(&r.during, "for", 20*time.Second, "`TIME` of a window")
+	flags.Float64Var(&r.rate, "rate", 20, "`NUMBER` of units that end in a second")
+}
+
+func (r *reviewsRun) check() (rig.Options, error) {
+	if r.nodes < 3 || r.units < r.nodes {
+		return rig.Options{}, errors.New("--nodes must be 3 or more, and --units at least as many")
+	}
+	if r.rounds < 1 || r.during < time.Second || r.rate < 1 {
+		return rig.Options{}, errors.New("--rounds and --rate must be 1 or more, and --for 1s or more")
+	}
+	// The policies do not concern what is measured, and creating the units takes less time without them.
+	options := apiOnly()
+	options.WithoutPolicies = true
+	return options, nil
+}
+
+func (r *reviewsRun) mostFast() int { return max(1, r.units/fastest) }
+
+func (r *reviewsRun) run(ctx context.Context, s *session) error {
+	r.session = s
+	// Enough are left at the end.
+	paced := r.rate * r.during.Seconds() * float64(2*r.rounds)
+	r.scenario = loadgen.TurnoverScenario("unit", r.nodes, r.units+int(paced)+2*r.mostFast())
+	client, err := r.prepare(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer client.Close()
-	defer run.client.Close()
-	stop := every(progressPeriod, func() { fmt.Fprintln(progress, run.stage.Progress()) })
+	defer r.client.Close()
+	stop := s.every(r.load.Progress)
 	defer stop()
-	if err := run.stage.PlayTurnover(ctx, run.play); err != nil {
-		return nil, err
+	if err := r.load.PlayTurnover(ctx, r.play); err != nil {
+		return err
 	}
-	return run.figures, run.controller.Stop()
+	return r.controller.Stop()
 }
 
 // prepare creates all objects but the units, and the clients.
 func (r *reviewsRun) prepare(ctx context.Context) (*loadgen.Client, error) {
-	if r.pprof != "" {
-		if err := os.MkdirAll(r.pprof, 0o755); err != nil {
-			return nil, err
-		}
-	}
-	tree, err := r.scenario.Tree()
-	if err != nil {
+	if err := r.InstallReviews(ctx); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(r.rig.InstallReviews(ctx), r.rig.MakeNamespaces(ctx, r.scenario.Namespaces()), r.rig.ApplyTree(ctx, tree)); err != nil {
-		return nil, err
-	}
-	config, _, err := r.rig.Cluster.ServiceAccountConfig(ctx, rig.Extensions)
+	client, err := r.session.prepare(ctx, r.scenario)
 	if err != nil {
 		return nil, err
 	}
 	// An administrator asks, who sees everything.
-	if r.client, err = wire.New(r.rig.Cluster.Config(), rig.Tool); err != nil {
-		return nil, err
-	}
-	client, err := loadgen.NewClient(config, loadgen.Agent)
-	if err != nil {
-		return nil, err
-	}
-	r.stage, err = loadgen.NewRun(client, r.scenario)
+	r.client, err = wire.New(r.Cluster.Config(), rig.Tool)
+	r.load = loadgen.NewRun(client, r.scenario)
 	return client, err
 }
 
 // play measures while units are created and watched.
 func (r *reviewsRun) play(ctx context.Context) error {
-	if err := r.stage.UntilCreated(ctx); err != nil {
+	if err := r.load.UntilCreated(ctx); err != nil {
 		return err
 	}
 	// A controller that runs while the units are created would write a reason for each of them.
-	args, err := r.rig.AnswersReviews(ctx)
+	args, err := r.AnswersReviews(ctx)
 	if err != nil {
 		return err
 	}
 	// The only replica keeps its lease, however busy the machine is.
 	args = append(args, "--leader-elect-lease-duration=90s", "--leader-elect-renew-deadline=60s")
 	// It has read the units when it releases the first of them.
-	if r.controller, err = r.rig.Launch(ctx, rig.Controller, policyEnv(r.scenario.Policy), args...); err != nil {
+	if r.controller, err = r.Launch(ctx, rig.Controller, policyEnv(r.scenario.Policy), args...); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	go func() {
-		select {
-		case <-ctx.Done():
-		case <-r.controller.Ended():
-			cancel(fmt.Errorf("%s exited unexpectedly; see %s", rig.Controller, r.controller.Log))
-		}
-	}()
-	if err := r.stage.UntilFull(ctx); err != nil {
+	go r.controller.Guard(ctx, cancel)
+	if err := r.load.UntilFull(ctx); err != nil {
 		return err
 	}
 	s := r.figures.Section("cluster")
-	s.Count("units", r.stage.Units())
+	s.Count("units", r.load.Units())
 	s.Count("queues", r.scenario.LeafCount())
-	s.Count("units that hold quota at a time", r.stage.Held())
-	if err := r.check(ctx); err != nil {
+	s.Count("units that hold quota at a time", r.load.Held())
+	if err := r.checkAnswers(ctx); err != nil {
 		return err
 	}
 	if err := r.compare(ctx, fmt.Sprintf("%g units end in a second", r.rate), loadgen.Pace{During: r.during, Rate: r.rate}, r.rounds,
@@ -191,12 +144,12 @@ func (r *reviewsRun) play(ctx context.Context) error {
 	if err := r.compare(ctx, "units end as fast as possible", loadgen.Pace{During: r.during, Most: r.mostFast()}, 1, nil, nil); err != nil {
 		return err
 	}
-	counts := r.stage.Counts()
+	counts := r.load.Counts()
 	s = r.figures.Section("in the end")
 	s.Count("units that wait or hold quota", counts.Created-counts.Ended)
 	s.Count("units ended", counts.Ended)
 	s.Count("units released", counts.Released)
-	use, err := r.rig.Use()
+	use, err := r.Use()
 	s.Add("memory of the controller", report.MiB(use[rig.Controller].Resident), "MiB", nil)
 	s.Add("peak", report.MiB(use[rig.Controller].Peak), "MiB", nil)
 	return err
@@ -205,16 +158,20 @@ func (r *reviewsRun) play(ctx context.Context) error {
 // firstAnswer is how long the controller may take until it answers.
 const firstAnswer = time.Minute
 
-// check waits for the first answer to each question, and adds what is in them.
-func (r *reviewsRun) check(ctx context.Context) error {
+// checkAnswers waits for the first answer to each question, and adds what is in them.
+func (r *reviewsRun) checkAnswers(ctx context.Context) error {
 	var why v1alpha1.QueueUnitReview
 	var queues v1alpha1.QueueReview
 	var quotas v1alpha1.QuotaReview
-	questions := r.questions()
 	for i, into := range []any{&why, &queues, &quotas} {
-		q := questions[i]
-		if err := r.untilAnswered(ctx, q, into); err != nil {
-			return fmt.Errorf("%s: %w", q.kind, err)
+		q := r.newReviews()[i]
+		var last error
+		err := until(ctx, firstAnswer, fmt.Errorf("no answer within %v", firstAnswer), func(ctx context.Context) (bool, error) {
+			last = r.client.Do(ctx, q.request(0), into)
+			return last == nil, nil
+		})
+		if err != nil {
+			return fmt.Errorf("%s: %w: %w", q.name, err, last)
 		}
 	}
 	s := r.figures.Section("content of the first answers")
@@ -226,69 +183,52 @@ func (r *reviewsRun) check(ctx context.Context) error {
 	s.Count("groups listed", len(queues.Status.Groups))
 	s.Count("nodes of the quota tree", int(quotas.Status.Total))
 	s.Count("nodes listed", len(quotas.Status.Quotas))
-	if selected := int(queues.Status.Selected); selected != r.stage.Units() {
-		return fmt.Errorf("the answer is about %d units; %d exist", selected, r.stage.Units())
+	if selected := int(queues.Status.Selected); selected != r.load.Units() {
+		return fmt.Errorf("the answer is about %d units; %d exist", selected, r.load.Units())
 	}
 	return nil
-}
-
-func (r *reviewsRun) untilAnswered(ctx context.Context, q *question, into any) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, firstAnswer, fmt.Errorf("no answer within %v", firstAnswer))
-	defer cancel()
-	ticker := time.NewTicker(100 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		err := r.client.Decode(ctx, q.request(0), into)
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return errors.Join(context.Cause(ctx), err)
-		case <-ticker.C:
-		}
-	}
 }
 
 // compare compares windows with and without questions, in alternating order because the machine changes. bar is that of the
 // rate of releases, and late that of the number of answers that take too long.
 func (r *reviewsRun) compare(ctx context.Context, name string, pace loadgen.Pace, rounds int, bar, late *report.Bar) error {
-	r.reviews, r.commands = r.questions(), r.terminals()
-	without, with := &side{name: "without questions"}, &side{name: "with questions"}
-	var ratios []float64
+	r.questions = append(r.newReviews(), r.newCommands()...)
+	without, with := &side{name: "without questions", use: rig.Use{}}, &side{name: "with questions", use: rig.Use{}}
+	section := r.figures.Section("releases, " + name)
 	for round := range rounds {
 		order := []*side{without, with}
 		if round%2 == 1 {
 			order = []*side{with, without}
 		}
 		for _, s := range order {
-			fmt.Fprintf(r.progress, "%s, %s, round %d of %d\n", name, s.name, round+1, rounds)
+			r.say("%s, %s, round %d of %d", name, s.name, round+1, rounds)
 			if err := r.window(ctx, s, pace, s == with, fmt.Sprintf("%s.%d", strings.ReplaceAll(name, " ", "-"), round)); err != nil {
 				return err
 			}
 		}
-		ratios = append(ratios, with.last/without.last)
+		section.Add(fmt.Sprint("rate with questions, round ", round+1), with.last/without.last, "of that without", nil)
 	}
-	section := r.figures.Section("releases, " + name)
-	for _, s := range []*side{without, with} {
-		s.show(section)
-	}
-	more := with.use[rig.Controller].CPU.Seconds() - without.use[rig.Controller].CPU.Seconds()/without.during.Seconds()*with.during.Seconds()
-	section.Count("answers to reviews", with.answers)
-	section.Add("more processor time of the controller for each", more*1000/float64(max(1, with.answers)), "ms", nil)
 	section.Add("rate with questions", with.rate()/without.rate(), "of that without", bar)
-	for round, ratio := range ratios {
-		section.Add(fmt.Sprint("in round ", round+1), ratio, "of that without", nil)
+	without.show(section)
+	with.show(section)
+	answers := 0
+	for _, q := range r.questions {
+		if q.request != nil {
+			answers += len(q.took)
+		}
+		q.show(r.figures.Section(q.name+", "+name), late)
 	}
-	r.showAnswers(name, late)
+	more := with.cores(rig.Controller) - without.cores(rig.Controller)
+	section.Count("answers to reviews", answers)
+	section.Add("more processor time of the controller for each", more*with.during.Seconds()*1000/float64(max(1, answers)), "ms", nil)
 	return nil
 }
 
 // side are the windows with or those without questions.
 type side struct {
-	name              string
-	released, answers int
-	during            time.Duration
+	name     string
+	released int
+	during   time.Duration
 	// last is the rate of the last window.
 	last    float64
 	refills report.Durations
@@ -297,12 +237,16 @@ type side struct {
 
 func (s *side) rate() float64 { return float64(s.released) / s.during.Seconds() }
 
+func (s *side) cores(program string) float64 {
+	return s.use[program].CPU.Seconds() / s.during.Seconds()
+}
+
 func (s *side) show(section *report.Section) {
 	section.Add(s.name, s.rate(), "releases/s", nil)
 	section.Add(s.name+", end to next release, p50", report.Milliseconds(s.refills.Percentile(0.5)), "ms", nil)
 	section.Add(s.name+", end to next release, p99", report.Milliseconds(s.refills.Percentile(0.99)), "ms", nil)
 	for _, program := range []string{rig.Controller, "kube-apiserver"} {
-		section.Add(s.name+", "+program, s.use[program].CPU.Seconds()/s.during.Seconds(), "cores", nil)
+		section.Add(s.name+", "+program, s.cores(program), "cores", nil)
 	}
 }
 
@@ -320,35 +264,26 @@ func (r *reviewsRun) window(ctx context.Context, s *side, pace loadgen.Pace, que
 			}
 		})
 	}
-	answers := r.answers()
-	before, err := r.rig.Use()
+	before, err := r.Use()
 	if err != nil {
 		return err
 	}
 	if questions {
 		start(func() error { return r.ask(ctx, asking) })
 		start(func() error { return r.useTerminal(ctx) })
-		if r.pprof != "" {
-			start(func() error {
-				return r.controller.CPUProfile(ctx, r.during/2, filepath.Join(r.pprof, fmt.Sprintf("%s.%s.pprof", rig.Controller, profile)))
-			})
-		}
+		start(func() error { return <-r.profile(ctx, 0, r.during/2, profile, r.controller) })
 	}
-	window, err := r.stage.TurnOver(ctx, pace)
-	after, useErr := r.rig.Use()
+	window, err := r.load.TurnOver(ctx, pace)
+	after, useErr := r.Use()
 	stop()
 	group.Wait()
 	if err := errors.Join(err, useErr, context.Cause(ctx)); err != nil {
 		return err
 	}
-	s.answers += r.answers() - answers
 	length := window.To - window.From
 	s.last = float64(window.Released) / length.Seconds()
 	s.released, s.during = s.released+window.Released, s.during+length
-	s.refills = append(s.refills, r.stage.Refills(window)...)
-	if s.use == nil {
-		s.use = rig.Use{}
-	}
+	s.refills = append(s.refills, r.load.Refills(window)...)
 	for name, usage := range after.Since(before) {
 		usage.CPU += s.use[name].CPU
 		s.use[name] = usage

@@ -4,18 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/spf13/pflag"
 
 	"kube-queue.dev/kube-queue/test/perf/loadgen"
-	"kube-queue.dev/kube-queue/test/perf/report"
 	"kube-queue.dev/kube-queue/test/perf/rig"
 	"kube-queue.dev/kube-queue/test/perf/scenario"
-	"kube-queue.dev/kube-queue/test/perf/trail"
 )
 
 const unitsHelp = `
@@ -27,149 +23,91 @@ a scenario of kind Stream, units are created at their times. In a scenario of ki
 Backlog, all units are created at once and wait; then the quota is raised for some of
 them, and the controller is killed and restarted with more quota.`
 
-// progressPeriod is the interval of progress output.
-const progressPeriod = 5 * time.Second
-
-// unitsFlags are the flags of the command units.
-type unitsFlags struct {
-	scenario, policy, pprof string
-	stretch                 float64
-	keep                    bool
-}
-
-func unitsCommand() command {
-	return command{
-		name: "units", summary: "measure kube-queue-controller with QueueUnits of simulated jobs", help: unitsHelp,
-		prepare: func(flags *pflag.FlagSet) measure {
-			f := &unitsFlags{}
-			flags.StringVar(&f.scenario, "scenario", "baseline", "`NAME` of a scenario, or the path of its file. Known scenarios: "+strings.Join(scenario.Names(), ", "))
-			flags.StringVar(&f.policy, "policy", "", "`POLICY` of all queues, overrides the scenario: "+strings.Join(scenario.Policies, ", "))
-			flags.Float64Var(&f.stretch, "stretch", 1, "multiply all times, and the bar for the total time, by `FACTOR`: for an API server with a lower write rate")
-			flags.StringVar(&f.pprof, "pprof", "", "`DIR` for profiles of the controller, the API server and this tool; profiling takes time")
-			flags.BoolVar(&f.keep, "keep", false, "keep the logs of the cluster and the controller and print their folder")
-			return f.measure
-		},
-	}
-}
-
-func (f *unitsFlags) measure(ctx context.Context, progress io.Writer) (*report.Report, error) {
-	s, err := f.read()
-	if err != nil {
-		return nil, fmt.Errorf("%w: units: %w", errUsage, err)
-	}
-	return withRig(ctx, rig.Options{OnlyAPI: true, Log: progress, Profiling: f.pprof != ""}, f.keep, progress,
-		func(ctx context.Context, r *rig.Rig) (*report.Report, error) {
-			stopProfile, err := profileTool(f.pprof)
-			if err != nil {
-				return nil, err
-			}
-			figures, err := playUnits(ctx, r, s, f.pprof, progress)
-			return figures, errors.Join(err, stopProfile())
-		})
-}
-
-func (f *unitsFlags) read() (*scenario.Scenario, error) {
-	s, err := scenario.Load(f.scenario)
-	if err != nil {
-		return nil, fmt.Errorf("--scenario: %w", err)
-	}
-	if f.policy != "" {
-		if err := scenario.CheckPolicy(f.policy); err != nil {
-			return nil, fmt.Errorf("--policy: %w", err)
-		}
-		s.Policy = f.policy
-	}
-	if f.stretch < 0.01 || f.stretch > 100 {
-		return nil, fmt.Errorf("--stretch: must be between 0.01 and 100, not %v", f.stretch)
-	}
-	s.Stretch(f.stretch)
-	return s, nil
-}
-
-// withRig starts a rig for a measurement, and always stops it.
-func withRig(ctx context.Context, options rig.Options, keep bool, progress io.Writer,
-	measure func(context.Context, *rig.Rig) (*report.Report, error)) (figures *report.Report, err error) {
-	r, err := rig.Start(ctx, options)
-	if err != nil {
-		return nil, err
-	}
-	defer func() {
-		end := r.Close
-		if keep || err != nil && ctx.Err() == nil {
-			fmt.Fprintf(progress, "logs: %s\n", r.Cluster.Data)
-			end = r.CloseAndKeep
-		}
-		err = errors.Join(err, end())
-	}()
-	return measure(ctx, r)
-}
-
-// unitsRun is one run of a scenario on a rig.
+// unitsRun is the command units.
 type unitsRun struct {
-	rig      *rig.Rig
-	scenario *scenario.Scenario
-	profiles string // the folder, if any
-	progress io.Writer
+	name, policy string
+	stretch      float64
+	scenario     *scenario.Scenario
 
-	stage      *loadgen.Run
+	session    *session
+	load       *loadgen.Run
 	controller *rig.Program
 	// profiling receives the result of a running profile.
-	profiling chan error
+	profiling <-chan error
 	// guard ends the run if the program exits without being killed by it.
-	guard  func(*rig.Program)
-	killed atomic.Pointer[rig.Program]
+	guard func(*rig.Program)
 }
 
-// playUnits runs a scenario. profiles is the folder for profiles of the controller, or empty. Units
-// of an earlier scenario can exist if they have ended.
-func playUnits(ctx context.Context, r *rig.Rig, s *scenario.Scenario, profiles string, progress io.Writer) (*report.Report, error) {
-	u := &unitsRun{rig: r, scenario: s, profiles: profiles, progress: progress}
+func (u *unitsRun) addFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&u.name, "scenario", "baseline", "`NAME` of a scenario, or the path of its file. Known scenarios: "+strings.Join(scenario.Names(), ", "))
+	flags.StringVar(&u.policy, "policy", "", "`POLICY` of all queues, overrides the scenario: "+strings.Join(scenario.Policies, ", "))
+	flags.Float64Var(&u.stretch, "stretch", 1, "multiply all times, and the bar for the total time, by `FACTOR`: for an API server with a lower write rate")
+}
+
+func (u *unitsRun) check() (options rig.Options, err error) {
+	options = apiOnly()
+	if u.scenario, err = scenario.Load(u.name); err != nil {
+		return options, fmt.Errorf("--scenario: %w", err)
+	}
+	if u.policy != "" {
+		if err := scenario.CheckPolicy(u.policy); err != nil {
+			return options, fmt.Errorf("--policy: %w", err)
+		}
+		u.scenario.Policy = u.policy
+	}
+	if u.stretch < 0.01 || u.stretch > 100 {
+		return options, fmt.Errorf("--stretch: must be between 0.01 and 100, not %v", u.stretch)
+	}
+	u.scenario.Stretch(u.stretch)
+	return options, nil
+}
+
+// run runs the scenario. Units of an earlier scenario can exist if they have ended.
+func (u *unitsRun) run(ctx context.Context, s *session) error {
+	u.session, s.figures.Scenario = s, u.scenario.Name
 	client, err := u.prepare(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer client.Close()
-	if u.stage, err = loadgen.NewRun(client, s); err != nil {
-		return nil, err
-	}
-	log := trail.Open(r.Cluster.AuditLog)
+	u.load = loadgen.NewRun(client, u.scenario)
+	log := s.Log()
 	if err := log.Skip(); err != nil {
-		return nil, err
+		return err
 	}
-	figures := report.New("units", s.Name, r.Version, nil)
-	outcome := loadgen.NewOutcome(u.stage)
-	finish, err := u.play(ctx, figures, outcome)
+	before, err := s.Use()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err := r.ReadTrail(ctx, log, outcome.Add); err != nil {
-		return nil, err
+	if err := u.play(ctx); err != nil {
+		return err
 	}
-	finish()
-	return figures, errors.Join(u.controller.Stop(), outcome.Check())
+	after, err := s.Use()
+	if err != nil {
+		return err
+	}
+	outcome := loadgen.NewOutcome(u.load)
+	if err := errors.Join(u.profiled(), s.ReadAll(ctx, log, outcome.Add)); err != nil {
+		return err
+	}
+	if u.scenario.Kind == scenario.Stream {
+		outcome.Totals(s.figures)
+		outcome.Waits(s.figures)
+	}
+	outcome.Writes(s.figures)
+	outcome.Processes(s.figures, after.Since(before))
+	return errors.Join(u.controller.Stop(), outcome.Check())
 }
 
 // prepare creates all objects and then starts the controller.
 func (u *unitsRun) prepare(ctx context.Context) (*loadgen.Client, error) {
-	fmt.Fprintf(u.progress, "%s: %s; policy %s\n", u.scenario.Name, u.scenario.About, u.scenario.Policy)
-	tree, err := u.scenario.Tree()
+	u.session.say("%s: %s; policy %s", u.scenario.Name, u.scenario.About, u.scenario.Policy)
+	client, err := u.session.prepare(ctx, u.scenario)
 	if err != nil {
 		return nil, err
 	}
-	if err := u.rig.MakeNamespaces(ctx, u.scenario.Namespaces()); err != nil {
-		return nil, err
-	}
-	if err := u.rig.ApplyTree(ctx, tree); err != nil {
-		return nil, err
-	}
-	config, _, err := u.rig.Cluster.ServiceAccountConfig(ctx, rig.Extensions)
-	if err != nil {
-		return nil, err
-	}
-	if u.controller, err = u.rig.RunWith(ctx, rig.Controller, policyEnv(u.scenario.Policy)); err != nil {
-		return nil, err
-	}
-	return loadgen.NewClient(config, loadgen.Agent)
+	u.controller, err = u.session.Run(ctx, rig.Controller, policyEnv(u.scenario.Policy))
+	return client, err
 }
 
 // policyEnv returns the environment variables that set the default policy of queues.
@@ -177,43 +115,83 @@ func policyEnv(policy string) []string {
 	return []string{fmt.Sprint("StrictPriority=", policy == "Block"), fmt.Sprint("StrictConsistency=", policy == "Priority")}
 }
 
-// play runs the scenario. The returned function adds the figures after the audit log is read.
-func (u *unitsRun) play(ctx context.Context, figures *report.Report, outcome *loadgen.Outcome) (finish func(), err error) {
+func (u *unitsRun) play(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	u.guard = func(p *rig.Program) { go u.watchOver(ctx, p, cancel) }
+	u.guard = func(p *rig.Program) { go p.Guard(ctx, cancel) }
 	u.guard(u.controller)
-	stop := every(progressPeriod, func() { fmt.Fprintln(u.progress, u.stage.Progress()) })
+	stop := u.session.every(u.load.Progress)
 	defer stop()
-	before, err := u.rig.Use()
-	if err != nil {
-		return nil, err
-	}
-	var backlog *loadgen.BacklogFigures
 	if u.scenario.Kind == scenario.Backlog {
-		backlog, err = u.stage.RunBacklog(ctx, u)
-	} else {
-		u.profileMiddle(ctx)
-		err = u.stage.RunStream(ctx)
+		return u.load.RunBacklog(ctx, u, u.session.figures)
 	}
+	// The profile starts after a third of the stream.
+	arrivals := u.scenario.Arrivals()
+	third := arrivals[len(arrivals)-1].At / 3
+	u.profile(ctx, third, third, "cpu")
+	return errors.Join(u.load.RunStream(ctx), u.profiled())
+}
+
+// Room applies a tree with quota for this many units in each leaf.
+func (u *unitsRun) Room(ctx context.Context, units int) error {
+	tree, err := u.scenario.TreeWithRoom(units)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	after, err := u.rig.Use()
-	if err != nil {
-		return nil, err
-	}
+	u.session.say("making room for %d units in each of %d queues", units, u.scenario.LeafCount())
+	return u.session.ApplyTree(ctx, tree)
+}
+
+// Restart kills and restarts the controller.
+func (u *unitsRun) Restart(ctx context.Context, meanwhile func(context.Context) error) (began time.Time, err error) {
 	if err := u.profiled(); err != nil {
-		return nil, err
+		return began, err
 	}
-	return func() {
-		if backlog != nil {
-			outcome.Backlog(figures, backlog)
-		} else {
-			outcome.Totals(figures)
-			outcome.Waits(figures)
-		}
-		outcome.Writes(figures)
-		outcome.Processes(figures, after.Since(before))
-	}, nil
+	u.session.say("killing the controller")
+	if err := u.controller.Kill(); err != nil {
+		return began, err
+	}
+	if err := meanwhile(ctx); err != nil {
+		return began, err
+	}
+	if err := u.session.GiveUpLease(ctx, rig.Controller); err != nil {
+		return began, err
+	}
+	began = time.Now()
+	if u.controller, err = u.session.Launch(ctx, rig.Controller, policyEnv(u.scenario.Policy)); err != nil {
+		return began, err
+	}
+	u.guard(u.controller)
+	u.profile(ctx, 0, profileAtMost/2, "starting.cpu")
+	return began, nil
+}
+
+// Use returns the use of all processes.
+func (u *unitsRun) Use() (rig.Use, error) { return u.session.Use() }
+
+// Moment takes the profiles of a backlog.
+func (u *unitsRun) Moment(ctx context.Context, name string) error {
+	switch {
+	case name == "waiting" && u.session.pprof != "":
+		return u.controller.HeapProfile(ctx, u.session.pprof, u.scenario.Name+".waiting.heap")
+	case name == "releasing":
+		u.profile(ctx, 0, profileAtMost/4, "releasing.cpu")
+	case name == "over":
+		return u.profiled() // of the start, if it is not complete
+	}
+	return nil
+}
+
+func (u *unitsRun) profile(ctx context.Context, later, during time.Duration, kind string) {
+	u.profiling = u.session.profile(ctx, later, during, u.scenario.Name+"."+kind, u.controller)
+}
+
+// profiled waits for the end of a running profile, if any.
+func (u *unitsRun) profiled() error {
+	if u.profiling == nil {
+		return nil
+	}
+	err := <-u.profiling
+	u.profiling = nil
+	return err
 }

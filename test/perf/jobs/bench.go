@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
+	"sync/atomic"
 	"time"
 
+	"kube-queue.dev/kube-queue/test/perf/pace"
 	"kube-queue.dev/kube-queue/test/perf/rig"
-	"kube-queue.dev/kube-queue/test/perf/scenario"
-	"kube-queue.dev/kube-queue/test/perf/trail"
+	"kube-queue.dev/kube-queue/test/perf/wire"
 )
 
 // Namespace is the namespace of the jobs.
@@ -33,28 +35,17 @@ type Options struct {
 	// WithoutPolicies runs kube-queue without its admission policies, to measure their cost. Jobs
 	// with a suspend field do not need them.
 	WithoutPolicies bool
-	// Profiles is the folder for profiles of each turn. Empty means no profiles. The rig must have
-	// Profiling.
-	Profiles string
-}
-
-// Take sets the options to the values of a scenario.
-func (o *Options) Take(s *scenario.Jobs) {
-	if s.Jobs > 0 {
-		o.Jobs = s.Jobs
-	}
-	if s.RunTime != nil {
-		o.RunTime = s.RunTime.Duration
-	}
-	o.Rate, o.Room = s.Rate, s.Room
+	// Profile profiles a turn with this name and programs of kube-queue, if profiles are wanted. The channel
+	// receives the result.
+	Profile func(ctx context.Context, turn string, programs ...*rig.Program) <-chan error
 }
 
 // Bench runs turns on one rig, one after another.
 type Bench struct {
 	rig     *rig.Rig
 	options Options
-	api     *api
-	log     *trail.Log
+	client  *wire.Client
+	log     *rig.Log
 	say     func(format string, args ...any)
 	turns   int
 	// used reports whether objects of an earlier turn may exist.
@@ -65,12 +56,12 @@ type Bench struct {
 
 // New creates the namespace, the quota and the other objects needed by all turns.
 func New(ctx context.Context, r *rig.Rig, options Options, say func(format string, args ...any)) (*Bench, error) {
-	api, err := newAPI(r.Cluster.Config())
+	client, err := wire.New(r.Cluster.Config(), rig.Tool)
 	if err != nil {
 		return nil, err
 	}
-	b := &Bench{rig: r, options: options, api: api, log: trail.Open(r.Cluster.AuditLog), say: say, installed: true}
-	manifests := "apiVersion: v1\nkind: Namespace\nmetadata: {name: " + Namespace + "}\n---" + tree(Namespace, options.Room)
+	b := &Bench{rig: r, options: options, client: client, log: r.Log(), say: say, installed: true}
+	manifests := "apiVersion: v1\nkind: Namespace\nmetadata: {name: " + Namespace + "}\n---" + tree(options.Room)
 	if _, err := r.Cluster.KubectlWith(ctx, manifests, "apply", "--server-side", "-f", "-"); err != nil {
 		return nil, err
 	}
@@ -99,21 +90,20 @@ func (b *Bench) Turn(ctx context.Context, outcome *Outcome) (err error) {
 	queue := outcome.Queue
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	programs, stop, err := b.open(ctx, queue, cancel)
+	programs, err := b.open(ctx, queue, cancel)
 	if err != nil {
-		return errors.Join(err, stop())
+		return errors.Join(err, stop(programs))
 	}
 	turn, err := b.measure(ctx, outcome, programs)
-	if err := errors.Join(err, stop()); err != nil {
+	if err := errors.Join(err, stop(programs)); err != nil {
 		return err
 	}
 	outcome.Turns = append(outcome.Turns, turn)
-	diary := newDiary(Namespace, b.prefix())
-	diary.counts = outcome.Counts
+	diary := newDiary(b.prefix(), outcome.Counts)
 	if err := b.log.Read(diary.see); err != nil {
 		return err
 	}
-	outcome.Delays.add(diary.delays())
+	diary.addDelays(&outcome.Delays)
 	b.say("%s: %d jobs in %.1f s, %.1f/s", queue.Name, turn.Jobs, turn.Wall.Seconds(), turn.PerSecond())
 	return nil
 }
@@ -146,9 +136,12 @@ func (b *Bench) measure(ctx context.Context, outcome *Outcome, programs []*rig.P
 	if err != nil {
 		return Turn{}, err
 	}
-	written := b.profile(ctx, queue, programs)
-	turn, err := b.send(ctx, queue, names(b.prefix(), b.options.Jobs), b.every())
-	if err := errors.Join(err, written()); err != nil {
+	if queue.Labelled() {
+		programs = nil // they serve no profiles
+	}
+	written := b.options.Profile(ctx, fmt.Sprint("turn-", b.turns), programs...)
+	turn, err := b.send(ctx, queue, names(b.prefix(), b.options.Jobs), b.options.Rate)
+	if err := errors.Join(err, <-written); err != nil {
 		return Turn{}, err
 	}
 	if err := b.quiet(ctx); err != nil {
@@ -162,35 +155,55 @@ func (b *Bench) measure(ctx context.Context, outcome *Outcome, programs []*rig.P
 	return turn, nil
 }
 
-func (b *Bench) every() time.Duration {
-	if b.options.Rate == 0 {
-		return 0
-	}
-	return time.Duration(float64(time.Second) / b.options.Rate)
-}
-
 const (
 	// stalled is the time without a completed job after which a turn fails.
 	stalled = time.Minute
 	// reportEvery is how often the progress is reported.
 	reportEvery = 5 * time.Second
+	// inFlight is the number of concurrent creates. It is high enough to saturate the API server.
+	inFlight = 32
 )
 
+// submit creates jobs, as many in a second as the rate, or as fast as possible if it is 0. It returns
+// the time of the first create. A job is created at its time even if earlier creates have no response yet.
+func (b *Bench) submit(ctx context.Context, queue Queue, names []string, rate float64, created *atomic.Int64) (first time.Time, err error) {
+	bodies := make([][]byte, len(names))
+	for i, name := range names {
+		if bodies[i], err = queue.job(name, b.options.RunTime); err != nil {
+			return first, err
+		}
+	}
+	due := func(index int) time.Duration {
+		if rate == 0 {
+			return 0
+		}
+		return time.Duration(float64(index) / rate * float64(time.Second))
+	}
+	first = time.Now()
+	return first, pace.InTime(ctx, first, len(bodies), due, inFlight, func(ctx context.Context, index int) error {
+		err := b.client.Do(ctx, wire.Request{Method: http.MethodPost, Path: jobsPath, Body: bodies[index]}, nil)
+		if err == nil {
+			created.Add(1)
+		}
+		return err
+	})
+}
+
 // send creates the jobs and waits until all have completed.
-func (b *Bench) send(ctx context.Context, queue Queue, names []string, every time.Duration) (Turn, error) {
+func (b *Bench) send(ctx context.Context, queue Queue, names []string, rate float64) (Turn, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	ends := newEnds(b.api, Namespace, names)
+	ends := newEnds(b.client, names)
 	watched := make(chan error, 1)
 	go func() { watched <- ends.watch(ctx) }()
 
-	s := &submission{api: b.api, namespace: Namespace, queue: queue, runTime: b.options.RunTime, every: every}
 	var first time.Time
+	var created atomic.Int64
 	submitted := make(chan error, 1)
 	begun := time.Now()
 	go func() {
 		var err error
-		first, err = s.run(ctx, names)
+		first, err = b.submit(ctx, queue, names, rate, &created)
 		submitted <- err
 	}()
 	ticker := time.NewTicker(reportEvery)
@@ -211,7 +224,7 @@ func (b *Bench) send(ctx context.Context, queue Queue, names []string, every tim
 			watched = nil
 		case <-ticker.C:
 			left, last, example := ends.state()
-			b.say("%s: %d jobs created, %d complete", queue.Name, s.created.Load(), len(names)-left)
+			b.say("%s: %d jobs created, %d complete", queue.Name, created.Load(), len(names)-left)
 			if quietSince := latest(begun, last); submitted == nil && time.Since(quietSince) > b.options.RunTime+stalled {
 				return turn, fmt.Errorf("no job has completed for %v: %d of %d are left, as %s/%s; the logs of %s show why",
 					stalled, left, len(names), Namespace, example, queue.Name)
@@ -240,23 +253,16 @@ const (
 // quiet waits until there are no more writes. Units end, and events are written, after their jobs
 // have ended.
 func (b *Bench) quiet(ctx context.Context) error {
-	ticker := time.NewTicker(50 * time.Millisecond)
-	defer ticker.Stop()
 	begun := time.Now()
 	since, size := begun, int64(-1)
-	for time.Since(since) < settled && time.Since(begun) < unsettled {
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-ticker.C:
-		}
+	return pace.Until(ctx, 50*time.Millisecond, func(context.Context) (bool, error) {
 		info, err := os.Stat(b.rig.Cluster.AuditLog)
 		if err != nil {
-			return fmt.Errorf("audit log: %w", err)
+			return false, fmt.Errorf("audit log: %w", err)
 		}
 		if info.Size() != size {
 			since, size = time.Now(), info.Size()
 		}
-	}
-	return nil
+		return time.Since(since) >= settled || time.Since(begun) >= unsettled, nil
+	})
 }

@@ -1,11 +1,16 @@
 package jobs
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"path/filepath"
 	"time"
+
+	"kube-queue.dev/kube-queue/test/perf/pace"
+	"kube-queue.dev/kube-queue/test/perf/wire"
 )
 
 const (
@@ -16,8 +21,12 @@ const (
 	eventsPath = "/api/v1/namespaces/" + Namespace + "/events"
 )
 
-// clearTimeout is the timeout of all deletes.
-const clearTimeout = 5 * time.Minute
+const (
+	// clearTimeout is the timeout of all deletes.
+	clearTimeout = 5 * time.Minute
+	// every is how often the API server is asked whether something is done.
+	every = 200 * time.Millisecond
+)
 
 // clear deletes the objects of a turn, and returns when they are gone.
 func (b *Bench) clear(ctx context.Context) error {
@@ -30,7 +39,7 @@ func (b *Bench) clear(ctx context.Context) error {
 	}
 	// The garbage collector deletes the units.
 	for _, path := range []string{jobsPath, podsPath, unitsPath} {
-		if err := eventually(ctx, func() (bool, error) {
+		if err := pace.Until(ctx, every, func(ctx context.Context) (bool, error) {
 			left, err := b.left(ctx, path)
 			return left == 0, err
 		}); err != nil {
@@ -47,7 +56,7 @@ const atATime = "500"
 func (b *Bench) deleteAll(ctx context.Context, path string) error {
 	options := []byte(`{"kind":"DeleteOptions","apiVersion":"v1","propagationPolicy":"Background","gracePeriodSeconds":0}`)
 	for {
-		if err := b.api.send(ctx, "DELETE", path+"?limit="+atATime, options); err != nil {
+		if err := b.client.Do(ctx, wire.Request{Method: http.MethodDelete, Path: path, Query: "limit=" + atATime, Body: options}, nil); err != nil {
 			return err
 		}
 		left, err := b.left(ctx, path)
@@ -60,28 +69,11 @@ func (b *Bench) deleteAll(ctx context.Context, path string) error {
 // left returns the number of existing objects.
 func (b *Bench) left(ctx context.Context, path string) (int, error) {
 	var list struct {
-		Metadata struct {
-			RemainingItemCount int `json:"remainingItemCount"`
-		} `json:"metadata"`
-		Items []json.RawMessage `json:"items"`
+		Metadata struct{ RemainingItemCount int }
+		Items    []json.RawMessage
 	}
-	err := b.api.decode(ctx, "GET", path+"?limit=1", nil, &list)
+	err := b.client.Do(ctx, wire.Request{Method: http.MethodGet, Path: path, Query: "limit=1"}, &list)
 	return len(list.Items) + list.Metadata.RemainingItemCount, err
-}
-
-func eventually(ctx context.Context, check func() (bool, error)) error {
-	ticker := time.NewTicker(200 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		if done, err := check(); done || err != nil {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-ticker.C:
-		}
-	}
 }
 
 // policiesTimeout is how long deleted policies may stay in effect.
@@ -110,26 +102,15 @@ func (b *Bench) withoutPolicies(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, policiesTimeout, fmt.Errorf("jobs are still held %v after the policies were deleted", policiesTimeout))
 	defer cancel()
-	probe, err := Queue{Name: None}.job(Namespace, "probe", 0)
+	probe, err := Queue{Name: KubeQueue}.job("probe", 0)
 	if err != nil {
 		return err
 	}
-	var marked object
-	if err := json.Unmarshal(probe, &marked); err != nil {
-		return err
-	}
-	marked["metadata"].(object)["annotations"] = object{"scheduling.x-k8s.io/suspend": "true"}
-	if probe, err = json.Marshal(marked); err != nil {
-		return err
-	}
+	probe = bytes.Replace(probe, []byte(`"suspend":true`), []byte(`"suspend":false`), 1)
 	b.installed = false
-	return eventually(ctx, func() (bool, error) {
-		var created struct {
-			Spec struct {
-				Suspend bool `json:"suspend"`
-			} `json:"spec"`
-		}
-		err := b.api.decode(ctx, "POST", jobsPath+"?dryRun=All", probe, &created)
+	return pace.Until(ctx, every, func(ctx context.Context) (bool, error) {
+		var created struct{ Spec struct{ Suspend bool } }
+		err := b.client.Do(ctx, wire.Request{Method: http.MethodPost, Path: jobsPath, Query: "dryRun=All", Body: probe}, &created)
 		return !created.Spec.Suspend, err
 	})
 }

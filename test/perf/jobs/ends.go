@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"sync"
 	"time"
+
+	"kube-queue.dev/kube-queue/test/perf/wire"
 )
 
 // ends counts the jobs that have completed, each once.
@@ -16,8 +19,7 @@ import (
 // same time. It requests table rows with name and status instead of objects, which are ten times as
 // large.
 type ends struct {
-	api       *api
-	namespace string
+	client *wire.Client
 
 	mu     sync.Mutex
 	wanted map[string]bool
@@ -26,8 +28,8 @@ type ends struct {
 	done   chan struct{}
 }
 
-func newEnds(api *api, namespace string, names []string) *ends {
-	e := &ends{api: api, namespace: namespace, wanted: make(map[string]bool, len(names)), left: len(names), done: make(chan struct{})}
+func newEnds(client *wire.Client, names []string) *ends {
+	e := &ends{client: client, wanted: make(map[string]bool, len(names)), left: len(names), done: make(chan struct{})}
 	for _, name := range names {
 		e.wanted[name] = true
 	}
@@ -48,7 +50,7 @@ func (e *ends) watch(ctx context.Context) error {
 		default:
 		}
 		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && ctx.Err() == nil {
-			return fmt.Errorf("watching jobs of namespace %s: %w", e.namespace, err)
+			return fmt.Errorf("watching jobs of namespace %s: %w", Namespace, err)
 		}
 	}
 	return context.Cause(ctx)
@@ -71,8 +73,8 @@ type event struct {
 func (e *ends) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	path := "/apis/batch/v1/namespaces/" + e.namespace + "/jobs?watch=true&includeObject=None&timeoutSeconds=3600&fieldSelector=status.successful%3D1"
-	stream, err := e.api.stream(ctx, path, tableRows)
+	stream, err := e.client.Open(ctx, wire.Request{Method: http.MethodGet, Path: jobsPath, Header: e.client.Header(tableRows, ""),
+		Query: "watch=true&includeObject=None&timeoutSeconds=3600&fieldSelector=status.successful%3D1"})
 	if err != nil {
 		return err
 	}

@@ -1,25 +1,22 @@
 package jobs
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"k8s.io/client-go/rest"
 
-	"kube-queue.dev/kube-queue/test/perf/scenario"
-	"kube-queue.dev/kube-queue/test/perf/trail"
+	"kube-queue.dev/kube-queue/test/perf/wire"
 )
 
 func TestParseQueue(t *testing.T) {
@@ -47,7 +44,7 @@ func TestJobsDifferOnlyInTheMarkOfTheirQueue(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		data, err := queue.job("a", "one", 300*time.Millisecond)
+		data, err := queue.job("one", 300*time.Millisecond)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,67 +72,16 @@ func TestJobsDifferOnlyInTheMarkOfTheirQueue(t *testing.T) {
 	}
 }
 
-func at(ms int) time.Time { return time.Date(2026, 1, 2, 3, 4, 5, ms*1e6, time.UTC) }
-
-func TestDelaysStartAtTheResponseToTheCreate(t *testing.T) {
-	job := func(verb, name string, suspended bool, ms, code int) *trail.Entry {
-		return &trail.Entry{Agent: "a", Verb: verb, Group: "batch", Resource: "jobs", Namespace: Namespace, Name: name, Code: code, Answered: at(ms), Whole: code < 300, Suspended: suspended}
-	}
-	pod := func(name, owner string, ms int) *trail.Entry {
-		return &trail.Entry{Agent: "b", Verb: "create", Resource: "pods", Namespace: Namespace, Name: name, Code: 201, Answered: at(ms), Whole: true, Owner: owner}
-	}
-	bound := func(name string, ms int) *trail.Entry {
-		return &trail.Entry{Agent: "c", Verb: "create", Resource: "pods", Subresource: "binding", Namespace: Namespace, Name: name, Code: 201, Answered: at(ms)}
-	}
-	status := job("update", "job-1-a", false, 5, 200)
-	status.Subresource, status.Whole = "status", false
-	elsewhere := job("create", "job-1-x", true, 1, 201)
-	elsewhere.Namespace = "default"
-	d := newDiary(Namespace, "job-1-")
-	for _, e := range []*trail.Entry{
-		job("create", "job-1-a", true, 0, 201),
-		status,
-		job("patch", "job-1-a", false, 10, 409),  // refused
-		job("patch", "job-1-a", true, 15, 200),   // still held
-		job("patch", "job-1-a", false, 20, 200),  // released
-		job("patch", "job-1-a", false, 300, 200), // another change, later
-		bound("job-1-a-x", 60),                   // before the entry with the pod's owner
-		pod("job-1-a-x", "job-1-a", 50),
-		pod("job-1-a-y", "job-1-a", 200), // a second pod
-		bound("job-1-a-y", 210),
-		job("create", "job-1-b", false, 100, 201), // never held
-		pod("job-1-b-x", "job-1-b", 130),
-		job("create", "warm-1-a", true, 0, 201), // does not count
-		job("patch", "warm-1-a", false, 1, 200),
-		pod("warm-1-a-x", "warm-1-a", 2),
-		elsewhere,
-	} {
-		d.see(e)
-	}
-	got := d.delays()
-	for _, times := range [][]time.Duration{got.Release, got.Pod, got.Bound} {
-		slices.Sort(times)
-	}
-	ms := time.Millisecond
-	want := Delays{Release: []time.Duration{20 * ms}, Pod: []time.Duration{30 * ms, 50 * ms}, Bound: []time.Duration{60 * ms}}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
-	if done, refused := d.counts.Sum(func(trail.Kind) bool { return true }); done != 15 || refused != 1 {
-		t.Errorf("counted %d writes and %d refused", done, refused)
-	}
-}
-
-// server returns an api for a fake API server.
-func server(t *testing.T, handler http.HandlerFunc) *api {
+// server returns a client of a fake API server.
+func server(t *testing.T, handler http.HandlerFunc) *wire.Client {
 	t.Helper()
 	s := httptest.NewServer(handler)
 	t.Cleanup(s.Close)
-	a, err := newAPI(&rest.Config{Host: s.URL})
+	c, err := wire.New(&rest.Config{Host: s.URL}, "perf")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return a
+	return c
 }
 
 func row(kind, name, status, columns string) string {
@@ -146,7 +92,7 @@ func TestEachJobIsCountedOnceIfTheWatchBreaks(t *testing.T) {
 	const columns = `[{"name":"Name"},{"name":"Status"},{"name":"Completions"}]`
 	var mu sync.Mutex
 	asked := 0
-	api := server(t, func(w http.ResponseWriter, r *http.Request) {
+	client := server(t, func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
 		if asked++; !strings.Contains(r.Header.Get("Accept"), "as=Table") || r.URL.Query().Get("fieldSelector") != "status.successful=1" {
@@ -161,7 +107,7 @@ func TestEachJobIsCountedOnceIfTheWatchBreaks(t *testing.T) {
 			fmt.Fprint(w, row("ADDED", "c", "Complete", "null"))
 		}
 	})
-	e := newEnds(api, Namespace, []string{"a", "b", "c"})
+	e := newEnds(client, []string{"a", "b", "c"})
 	if err := e.watch(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +129,7 @@ func TestErrorOfAFailedWatch(t *testing.T) {
 			fmt.Fprint(w, "not you")
 		},
 	} {
-		e := newEnds(server(t, answer), Namespace, []string{"a", "b"})
+		e := newEnds(server(t, answer), []string{"a", "b"})
 		if err := e.watch(t.Context()); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), Namespace) {
 			t.Errorf("got %v, want %s", err, want)
 		}
@@ -196,7 +142,7 @@ func TestErrorOfAFailedWatch(t *testing.T) {
 func TestEachJobIsCreatedOnce(t *testing.T) {
 	var mu sync.Mutex
 	created := map[string]int{}
-	api := server(t, func(w http.ResponseWriter, r *http.Request) {
+	client := server(t, func(w http.ResponseWriter, r *http.Request) {
 		var job struct{ Metadata struct{ Name string } }
 		if err := json.NewDecoder(r.Body).Decode(&job); err != nil || r.Method != http.MethodPost || r.URL.Path != jobsPath {
 			t.Errorf("%s %s: %v", r.Method, r.URL, err)
@@ -207,10 +153,10 @@ func TestEachJobIsCreatedOnce(t *testing.T) {
 		w.WriteHeader(http.StatusCreated)
 	})
 	all := names("job-1-", 100)
-	s := &submission{api: api, namespace: Namespace, queue: Queue{Name: None}, every: 100 * time.Microsecond}
-	first, err := s.run(t.Context(), all)
-	if err != nil || first.IsZero() || s.created.Load() != 100 || len(created) != 100 {
-		t.Errorf("%d of %d created: %v", s.created.Load(), len(created), err)
+	var count atomic.Int64
+	b := &Bench{client: client}
+	if first, err := b.submit(t.Context(), Queue{Name: None}, all, 10_000, &count); err != nil || first.IsZero() || count.Load() != 100 || len(created) != 100 {
+		t.Errorf("%d of %d created: %v", count.Load(), len(created), err)
 	}
 	for _, name := range all {
 		if created[name] != 1 {
@@ -220,75 +166,30 @@ func TestEachJobIsCreatedOnce(t *testing.T) {
 }
 
 func TestRefusedCreateEndsTheSubmission(t *testing.T) {
-	api := server(t, func(w http.ResponseWriter, _ *http.Request) {
+	client := server(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusForbidden)
 		fmt.Fprint(w, "no such namespace")
 	})
-	s := &submission{api: api, namespace: Namespace, queue: Queue{Name: None}}
-	if _, err := s.run(t.Context(), names("job-1-", 1000)); err == nil || !strings.Contains(err.Error(), "no such namespace") || s.created.Load() != 0 {
-		t.Errorf("got %v with %d created", err, s.created.Load())
+	var count atomic.Int64
+	b := &Bench{client: client}
+	if _, err := b.submit(t.Context(), Queue{Name: None}, names("job-1-", 1000), 0, &count); err == nil || !strings.Contains(err.Error(), "no such namespace") || count.Load() != 0 {
+		t.Errorf("got %v with %d created", err, count.Load())
 	}
 }
 
 func TestCommandIsNamedAfterItsProgram(t *testing.T) {
-	got, err := besideNames([]string{"/opt/queue/manager --zap", "QPS=5 exec ./queue", "manager --webhooks", "queue"})
+	got, err := commandNames([]string{"/opt/queue/manager --zap", "QPS=5 exec ./queue", "manager --webhooks", "queue"})
 	if want := []string{"manager", "queue", "manager-2", "queue-2"}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %v, %v, want %v", got, err, want)
 	}
-	if _, err := besideNames([]string{"queue", "A=B "}); err == nil || !strings.Contains(err.Error(), `--with "A=B "`) {
+	if _, err := commandNames([]string{"queue", "A=B "}); err == nil || !strings.Contains(err.Error(), `--with "A=B "`) {
 		t.Errorf("got %v", err)
-	}
-}
-
-func TestEndOfACommandEndsItsChildren(t *testing.T) {
-	dir := t.TempDir()
-	p, err := startBeside("first", "echo $KUBECONFIG; sleep 1000 & echo $!; wait", "/the/config", dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if p.name != "first" || p.log != filepath.Join(dir, "first.log") {
-		t.Errorf("it is %s and logs to %s", p.name, p.log)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	var lines []string
-	must(t, eventually(ctx, func() (bool, error) {
-		log, err := os.ReadFile(p.log)
-		lines = strings.Fields(string(log))
-		return len(lines) == 2, err
-	}))
-	if lines[0] != "/the/config" {
-		t.Errorf("its KUBECONFIG is %s", lines[0])
-	}
-	must(t, p.end())
-	must(t, eventually(ctx, func() (bool, error) {
-		// A process that has ended can remain as a zombie.
-		stat, err := os.ReadFile("/proc/" + lines[1] + "/stat")
-		return err != nil || strings.Contains(string(stat), ") Z "), nil
-	}))
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func TestOptionsOfAScenario(t *testing.T) {
-	options := Options{Jobs: 1, Rate: 2, Room: 3, RunTime: time.Second}
-	if options.Take(&scenario.Jobs{}); options.Jobs != 1 || options.Rate != 0 || options.Room != 0 || options.RunTime != time.Second {
-		t.Errorf("options of an empty scenario: %+v", options)
-	}
-	runTime := &scenario.Duration{Duration: 20 * time.Millisecond}
-	if options.Take(&scenario.Jobs{Jobs: 7, Rate: 2.5, Room: 3, RunTime: runTime}); options.Jobs != 7 || options.Rate != 2.5 || options.Room != 3 || options.RunTime != runTime.Duration {
-		t.Errorf("options of a complete scenario: %+v", options)
 	}
 }
 
 func TestObjectsAreDeletedInBatches(t *testing.T) {
 	left := 1200
-	api := server(t, func(w http.ResponseWriter, r *http.Request) {
+	client := server(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != podsPath {
 			t.Errorf("it requests %s", r.URL)
 		}
@@ -306,7 +207,7 @@ func TestObjectsAreDeletedInBatches(t *testing.T) {
 		}
 		fmt.Fprintf(w, `{"metadata":{"remainingItemCount":%d},"items":[{}]}`, left-1)
 	})
-	b := &Bench{api: api}
+	b := &Bench{client: client}
 	if n, err := b.left(t.Context(), podsPath); n != 1200 || err != nil {
 		t.Errorf("%d are left, %v", n, err)
 	}

@@ -1,13 +1,14 @@
 package jobs
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
 	"kube-queue.dev/kube-queue/test/perf/report"
 	"kube-queue.dev/kube-queue/test/perf/rig"
-	"kube-queue.dev/kube-queue/test/perf/trail"
 )
 
 // Turn is one batch of jobs.
@@ -26,50 +27,31 @@ type Outcome struct {
 	Queue  Queue
 	Turns  []Turn
 	Delays Delays
-	Counts *trail.Counts
+	Counts rig.Counts
 	Use    rig.Use
 }
 
 // NewOutcome returns an outcome without turns.
 func NewOutcome(queue Queue) *Outcome {
-	return &Outcome{Queue: queue, Counts: trail.NewCounts(), Use: rig.Use{}}
-}
-
-func (d *Delays) add(other Delays) {
-	d.Release = append(d.Release, other.Release...)
-	d.Pod = append(d.Pod, other.Pod...)
-	d.Bound = append(d.Bound, other.Bound...)
+	return &Outcome{Queue: queue, Counts: rig.Counts{}, Use: rig.Use{}}
 }
 
 func (o *Outcome) addUse(use rig.Use) {
 	for name, usage := range use {
 		sum := o.Use[name]
 		sum.CPU += usage.CPU
-		sum.Resident = max(sum.Resident, usage.Resident)
 		sum.Peak = max(sum.Peak, usage.Peak)
 		o.Use[name] = sum
 	}
 }
 
-func (o *Outcome) jobs() int {
+func (o *Outcome) jobs() float64 {
 	jobs := 0
 	for _, turn := range o.Turns {
 		jobs += turn.Jobs
 	}
-	return jobs
+	return float64(jobs)
 }
-
-// Ours reports whether a write is by one of kube-queue's programs.
-func Ours(k trail.Kind) bool { return k.Agent == rig.Controller || k.Agent == rig.Extensions }
-
-// Status reports whether a write of kube-queue is on the status of a Queue or of the tree, or
-// creates a Queue. Their number does not grow with the number of jobs.
-func Status(k trail.Kind) bool {
-	return Ours(k) && (k.Resource == "queues" || k.Resource == "elasticquotatrees")
-}
-
-// OfJobs reports whether a write of kube-queue counts in the budget of a job.
-func OfJobs(k trail.Kind) bool { return Ours(k) && !Status(k) }
 
 // The bars, valid on a machine without other load.
 const (
@@ -91,45 +73,29 @@ func Report(r *report.Report, options Options, outcomes []*Outcome) {
 		o.use(r)
 	}
 	plain := slices.IndexFunc(outcomes, func(o *Outcome) bool { return o.Queue.Name == None })
-	if plain < 0 {
-		return
-	}
 	for _, o := range outcomes {
-		if o.Queue.Name != None {
+		if plain >= 0 && o.Queue.Name != None {
 			o.compare(r, options, outcomes[plain])
 		}
 	}
 }
 
 func (o *Outcome) rates(r *report.Report) {
-	var rates []float64
-	for _, turn := range o.Turns {
-		rates = append(rates, turn.PerSecond())
-	}
 	s := r.Section(o.Queue.Name)
-	s.Count("jobs", o.jobs())
-	s.Count("turns", len(o.Turns))
-	spread(s, "completions", "jobs/s", rates, nil)
+	s.Add("jobs", o.jobs(), "", nil)
+	var rates []float64
 	for i, turn := range o.Turns {
+		rates = append(rates, turn.PerSecond())
+		s.Add(fmt.Sprintf("turn %d, completions", i+1), turn.PerSecond(), "jobs/s", nil)
 		s.Add(fmt.Sprintf("turn %d, all created after", i+1), turn.Submitted.Seconds(), "s", nil)
 		s.Add(fmt.Sprintf("turn %d, all complete after", i+1), turn.Wall.Seconds(), "s", nil)
 	}
+	s.Add("completions, median", median(rates), "jobs/s", nil)
 }
 
-// spread adds the minimum, median and maximum. The bar applies to the median.
-func spread(s *report.Section, name, unit string, values []float64, bar *report.Bar) {
+func median(values []float64) float64 {
 	slices.Sort(values)
-	s.Add(name+", min", values[0], unit, nil)
-	s.Add(name+", median", median(values), unit, bar)
-	s.Add(name+", max", values[len(values)-1], unit, nil)
-}
-
-func median(sorted []float64) float64 {
-	half := len(sorted) / 2
-	if len(sorted)%2 == 1 {
-		return sorted[half]
-	}
-	return (sorted[half-1] + sorted[half]) / 2
+	return (values[(len(values)-1)/2] + values[len(values)/2]) / 2
 }
 
 func (o *Outcome) delays(r *report.Report, options Options) {
@@ -146,43 +112,7 @@ func (o *Outcome) delays(r *report.Report, options Options) {
 		}
 		s := r.Section(o.Queue.Name + ": " + d.name)
 		s.Count("jobs", len(d.times))
-		for _, p := range []struct {
-			name string
-			part float64
-			bar  *report.Bar
-		}{{"p50", 0.5, half}, {"p90", 0.9, nil}, {"p99", 0.99, all}, {"max", 1, nil}} {
-			s.Add(p.name, report.Milliseconds(d.times.Percentile(p.part)), "ms", p.bar)
-		}
-	}
-}
-
-func (o *Outcome) writes(r *report.Report, options Options) {
-	jobs := float64(o.jobs())
-	s := r.Section(o.Queue.Name + ": API writes a job")
-	sum := func(name string, bar *report.Bar, asked func(trail.Kind) bool) {
-		done, refused := o.Counts.Sum(asked)
-		s.Add(name, float64(done)/jobs, "", bar)
-		if refused > 0 {
-			s.Add(name+", refused", float64(refused)/jobs, "", nil)
-		}
-	}
-	sum("all", nil, func(trail.Kind) bool { return true })
-	if o.Queue.Name == KubeQueue {
-		bar := report.AtMost(writesAtOnce)
-		if options.Room > 0 {
-			bar = report.AtMost(writesWaited)
-		}
-		sum("kube-queue, on jobs, units and events", bar, OfJobs)
-		sum("kube-queue, of these events", nil, func(k trail.Kind) bool { return OfJobs(k) && k.Resource == "events" })
-		sum("kube-queue, on Queues and trees", nil, Status)
-	}
-	for _, agent := range agents(o.Counts) {
-		sum(agent, nil, func(k trail.Kind) bool { return k.Agent == agent })
-		for _, row := range o.Counts.Rows() {
-			if part := float64(row.Done) / jobs; row.Agent == agent && part >= rarely {
-				s.Add("  "+row.What(), part, "", nil)
-			}
-		}
+		s.Spread(d.times, half, all)
 	}
 }
 
@@ -190,36 +120,51 @@ func (o *Outcome) writes(r *report.Report, options Options) {
 // is in its sum.
 const rarely = 0.02
 
-func agents(counts *trail.Counts) []string {
-	var all []string
-	for _, row := range counts.Rows() {
-		if !slices.Contains(all, row.Agent) {
-			all = append(all, row.Agent)
+func (o *Outcome) writes(r *report.Report, options Options) {
+	s := r.Section(o.Queue.Name + ": API writes a job")
+	sum := func(name string, bar *report.Bar, asked func(rig.Kind) bool) {
+		done, refused := o.Counts.Sum(asked)
+		s.Add(name, float64(done)/o.jobs(), "", bar)
+		if refused > 0 {
+			s.Add(name+", refused", float64(refused)/o.jobs(), "", nil)
 		}
 	}
-	return all
+	sum("all", nil, func(rig.Kind) bool { return true })
+	if o.Queue.Name == KubeQueue {
+		bar := report.AtMost(writesAtOnce)
+		if options.Room > 0 {
+			bar = report.AtMost(writesWaited)
+		}
+		sum("kube-queue, on jobs, units and events", bar, rig.Kind.ByKubeQueue)
+		sum("kube-queue, of these events", nil, func(k rig.Kind) bool { return k.ByKubeQueue() && k.Resource == "events" })
+		sum("kube-queue, on Queues and trees", nil, rig.Kind.Shared)
+	}
+	agent := ""
+	for _, row := range o.Counts.Rows() {
+		if row.Agent != agent {
+			agent = row.Agent
+			sum(agent, nil, func(k rig.Kind) bool { return k.Agent == agent })
+		}
+		if part := float64(row.Done) / o.jobs(); part >= rarely {
+			s.Add("  "+row.What(), part, "", nil)
+		}
+	}
 }
 
 func (o *Outcome) use(r *report.Report) {
-	names := make([]string, 0, len(o.Use))
-	var all time.Duration
-	for name, usage := range o.Use {
-		if usage.CPU > 0 {
-			names = append(names, name)
-			all += usage.CPU
-		}
-	}
 	// The one that dominates comes first.
-	slices.SortFunc(names, func(a, b string) int {
-		if d := o.Use[b].CPU - o.Use[a].CPU; d != 0 {
-			return int(d)
-		}
-		return slices.Compare([]byte(a), []byte(b))
+	names := slices.SortedFunc(maps.Keys(o.Use), func(a, b string) int {
+		return cmp.Or(cmp.Compare(o.Use[b].CPU, o.Use[a].CPU), cmp.Compare(a, b))
 	})
-	s := r.Section(o.Queue.Name + ": CPU and memory")
-	s.Add("all, CPU a job", report.Milliseconds(all)/float64(o.jobs()), "ms", nil)
+	names = slices.DeleteFunc(names, func(name string) bool { return o.Use[name].CPU == 0 })
+	var all time.Duration
 	for _, name := range names {
-		s.Add(name+", CPU a job", report.Milliseconds(o.Use[name].CPU)/float64(o.jobs()), "ms", nil)
+		all += o.Use[name].CPU
+	}
+	s := r.Section(o.Queue.Name + ": CPU and memory")
+	s.Add("all, CPU a job", report.Milliseconds(all)/o.jobs(), "ms", nil)
+	for _, name := range names {
+		s.Add(name+", CPU a job", report.Milliseconds(o.Use[name].CPU)/o.jobs(), "ms", nil)
 	}
 	for _, name := range names {
 		s.Add(name+", peak memory", report.MiB(o.Use[name].Peak), "MiB", nil)
@@ -227,12 +172,11 @@ func (o *Outcome) use(r *report.Report) {
 }
 
 func (o *Outcome) compare(r *report.Report, options Options, plain *Outcome) {
+	s := r.Section(o.Queue.Name + " compared with " + None)
 	var ratios []float64
-	for i := range min(len(o.Turns), len(plain.Turns)) {
-		ratios = append(ratios, o.Turns[i].PerSecond()/plain.Turns[i].PerSecond())
-	}
-	if len(ratios) == 0 {
-		return
+	for i, turn := range o.Turns {
+		ratios = append(ratios, turn.PerSecond()/plain.Turns[i].PerSecond())
+		s.Add(fmt.Sprintf("turn %d, completions/s, as a part", i+1), ratios[i], "", nil)
 	}
 	var bar *report.Bar
 	if o.Queue.Name == KubeQueue && options.Rate == 0 {
@@ -241,5 +185,5 @@ func (o *Outcome) compare(r *report.Report, options Options, plain *Outcome) {
 			bar = report.AtLeast(burstWaiting)
 		}
 	}
-	spread(r.Section(o.Queue.Name+" compared with "+None), "completions/s, as a part", "", ratios, bar)
+	s.Add("completions/s, as a part, median", median(ratios), "", bar)
 }

@@ -47,9 +47,6 @@ func ParseQueue(text string) (Queue, error) {
 	return Queue{Name: text, key: key, value: value}, nil
 }
 
-// Holds reports whether its jobs wait for a release.
-func (q Queue) Holds() bool { return q.Name != None }
-
 // Labelled reports whether the queue selects its jobs by a label, unlike kube-queue and none.
 func (q Queue) Labelled() bool { return q.key != "" }
 
@@ -59,8 +56,8 @@ const runTimeAnnotation = "localcluster.kube-queue.dev/run-time"
 type object = map[string]any
 
 // job returns the manifest of a job with one pod with one small container.
-func (q Queue) job(namespace, name string, runTime time.Duration) ([]byte, error) {
-	metadata := object{"name": name, "namespace": namespace}
+func (q Queue) job(name string, runTime time.Duration) ([]byte, error) {
+	metadata := object{"name": name, "namespace": Namespace}
 	switch {
 	case q.Name == KubeQueue:
 		metadata["annotations"] = object{"scheduling.x-k8s.io/suspend": "true"}
@@ -70,7 +67,7 @@ func (q Queue) job(namespace, name string, runTime time.Duration) ([]byte, error
 	return json.Marshal(object{
 		"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata,
 		"spec": object{
-			"suspend": q.Holds(),
+			"suspend": q.Name != None,
 			"template": object{
 				"metadata": object{"annotations": object{runTimeAnnotation: runTime.String()}},
 				"spec": object{
@@ -85,9 +82,9 @@ func (q Queue) job(namespace, name string, runTime time.Duration) ([]byte, error
 	})
 }
 
-// tree returns the quota tree of the namespace. Without a limit on jobs it has a cpu limit that is
+// tree returns the quota tree. Without a limit on jobs it has a cpu limit that is
 // never reached, so that the quota is still computed.
-func tree(namespace string, room int) string {
+func tree(room int) string {
 	limit := "cpu: 1000000"
 	if room > 0 {
 		limit += fmt.Sprintf(", kube-queue/max-jobs: %d", room)
@@ -100,6 +97,6 @@ spec:
   root:
     name: root
     children:
-    - {name: jobs, namespaces: [` + namespace + `], max: {` + limit + `}}
+    - {name: jobs, namespaces: [` + Namespace + `], max: {` + limit + `}}
 `
 }

@@ -2,6 +2,7 @@ package loadgen
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -20,7 +21,7 @@ func CeilingScenario(name string, units int) *scenario.Scenario {
 	return &scenario.Scenario{
 		Name: name, Kind: scenario.Stream,
 		Parents: scenario.Group{Count: 1}, Leaves: scenario.Group{Count: ceilingLeaves},
-		Classes: []scenario.Class{{Name: name, Count: count, Shapes: 1, Requests: scenario.Amounts{"cpu": "1"}}},
+		Classes: []scenario.Class{{Name: name, Count: count, Shapes: 1, Requests: cpu(1)}},
 	}
 }
 
@@ -61,8 +62,7 @@ func (s *Run) ceilingStep(ctx context.Context, step step, inFlight int, use func
 		return err
 	}
 	began := time.Now()
-	atOnce := func(int) time.Duration { return 0 }
-	if err := pace.InTime(ctx, began, len(s.units), atOnce, inFlight, step.do); err != nil {
+	if err := pace.Each(ctx, len(s.units), inFlight, step.do); err != nil {
 		return err
 	}
 	took := time.Since(began)
@@ -81,13 +81,16 @@ func (s *Run) ceilingStep(ctx context.Context, step step, inFlight int, use func
 }
 
 func (s *Run) bareRelease(ctx context.Context, index int) error {
-	id := s.identityOf(index)
-	patch := releasePatch("perf/perf-0/"+id.namespace, time.Now())
-	return s.retry(ctx, func() error { return s.client.PatchStatus(ctx, id.namespace, id.unit, patch) })
+	patch, err := releasePatch("perf/perf-0/"+s.identityOf(index).namespace, time.Now())
+	return errors.Join(err, s.bare(ctx, index, patch))
 }
 
 func (s *Run) bareEnd(ctx context.Context, index int) error {
+	patch, err := endPatch("", time.Now())
+	return errors.Join(err, s.bare(ctx, index, patch))
+}
+
+func (s *Run) bare(ctx context.Context, index int, patch []byte) error {
 	id := s.identityOf(index)
-	patch := endPatch("", time.Now())
 	return s.retry(ctx, func() error { return s.client.PatchStatus(ctx, id.namespace, id.unit, patch) })
 }

@@ -3,9 +3,11 @@ package loadgen
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"kube-queue.dev/kube-queue/test/perf/pace"
 	"kube-queue.dev/kube-queue/test/perf/report"
@@ -28,10 +30,14 @@ func TurnoverScenario(name string, nodes, units int) *scenario.Scenario {
 	perLeaf := (units + parents*leaves - 1) / (parents * leaves)
 	return &scenario.Scenario{
 		Name: name, Kind: scenario.Stream, Policy: "Priority",
-		Parents: scenario.Group{Count: parents, Max: scenario.Amounts{"cpu": fmt.Sprint(heldPerLeaf * leaves)}},
-		Leaves:  scenario.Group{Count: leaves, Min: scenario.Amounts{"cpu": "1"}, Max: scenario.Amounts{"cpu": fmt.Sprint(2 * heldPerLeaf)}},
-		Classes: []scenario.Class{{Name: name, Count: perLeaf, Shapes: 1, Requests: scenario.Amounts{"cpu": "1"}}},
+		Parents: scenario.Group{Count: parents, Max: cpu(heldPerLeaf * leaves)},
+		Leaves:  scenario.Group{Count: leaves, Min: cpu(1), Max: cpu(2 * heldPerLeaf)},
+		Classes: []scenario.Class{{Name: name, Count: perLeaf, Shapes: 1, Requests: cpu(1)}},
 	}
+}
+
+func cpu(count int) corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceCPU: *resource.NewQuantity(int64(count), resource.DecimalSI)}
 }
 
 // Held returns how many units of a turnover hold quota at a time.
@@ -48,7 +54,7 @@ func (s *Run) Last(leaf int) (namespace, unit, job string) {
 
 // PlayTurnover is like Play. Units end only by TurnOver.
 func (s *Run) PlayTurnover(ctx context.Context, act func(context.Context) error) error {
-	s.held = make(chan int, len(s.units))
+	s.turnover = true
 	return s.Play(ctx, act)
 }
 
@@ -92,7 +98,7 @@ func (s *Run) TurnOver(ctx context.Context, p Pace) (Window, error) {
 		select {
 		case <-window.Done():
 			return nil
-		case index := <-s.held:
+		case index := <-s.due:
 			return s.end(ctx, index) // beyond the window, so that none is lost
 		}
 	})

@@ -15,14 +15,14 @@ func TestTheTreeOfATurnoverHasTheNodesAndTheUnits(t *testing.T) {
 		if nodes != c.nodes || s.Units() < c.units || s.Units() >= c.units+s.LeafCount() {
 			t.Errorf("%d nodes and %d units: %d and %d", c.nodes, c.units, nodes, s.Units())
 		}
-		if held := float64(stageOf(t, s).Held()); held != s.Capacity() {
+		if held := float64(NewRun(nil, s).Held()); held != s.Capacity() {
 			t.Errorf("%d nodes: the quota is that of %v units, not %v", c.nodes, s.Capacity(), held)
 		}
 	}
 }
 
 func TestTheLastUnitOfALeafIsTheLastOfItsNamespace(t *testing.T) {
-	stage := stageOf(t, TurnoverScenario("unit", 20, 90))
+	stage := NewRun(nil, TurnoverScenario("unit", 20, 90))
 	namespace, unit, job := stage.Last(3)
 	if index, ok := stage.Index(unit); !ok || index != 90-18+3 {
 		t.Errorf("unit %s has the index %d", unit, index)

@@ -5,51 +5,50 @@
 // job, release the job and report the release. noopqueue does only that, with as many writes
 // as kube-queue needs for a job that does not wait: it creates a ConfigMap, marks it,
 // unsuspends the Job, writes an event, and marks the ConfigMap again when the Job has ended.
-// With --bare it only makes the one write that every queue needs. It does not tolerate
-// failures and has no other purpose.
+// It has no other purpose, and ends with the first failure.
 package main
 
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 
-	"github.com/spf13/pflag"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/ptr"
 )
+
+// workers is the number of jobs processed concurrently.
+const workers = 16
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	err := run(ctx, os.Args[1:])
-	if errors.Is(err, pflag.ErrHelp) {
-		return
-	}
-	if err != nil {
+	label := flag.String("label", "", "`KEY=VALUE` of the jobs to release")
+	flag.Parse()
+	if err := run(ctx, *label); err != nil && ctx.Err() == nil {
 		fmt.Fprintln(os.Stderr, "noopqueue:", err)
 		stop()
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, args []string) error {
-	flags := pflag.NewFlagSet("noopqueue", pflag.ContinueOnError)
-	label := flags.String("label", "", "`KEY=VALUE` of the jobs to release")
-	bare := flags.Bool("bare", false, "write only the release")
-	workers := flags.Int("workers", 16, "`NUMBER` of jobs processed concurrently")
-	if err := flags.Parse(args); err != nil {
-		return err
-	}
-	switch {
-	case *label == "":
+// run releases jobs until ctx ends.
+func run(ctx context.Context, label string) error {
+	if label == "" {
 		return errors.New("--label is required: set it to the KEY=VALUE of the jobs to release")
-	case *workers < 1:
-		return fmt.Errorf("--workers %d: must be 1 or more", *workers)
 	}
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
 	if err != nil {
@@ -60,6 +59,107 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	q := &queue{client: client, label: *label, bare: *bare, released: map[types.UID]bool{}}
-	return q.run(ctx, *workers)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	q := &queue{client, uids{}, uids{}}
+	steps := make(chan step)
+	see := func(object any) {
+		if s := q.next(object.(*batchv1.Job)); s != nil {
+			select {
+			case <-ctx.Done():
+			case steps <- s:
+			}
+		}
+	}
+	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = label }))
+	if _, err := factory.Batch().V1().Jobs().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: see, UpdateFunc: func(_, object any) { see(object) }}); err != nil {
+		return err
+	}
+	factory.Start(ctx.Done())
+	var group sync.WaitGroup
+	for range workers {
+		group.Go(func() {
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case s := <-steps:
+					if err := s(ctx); err != nil {
+						cancel(err)
+					}
+				}
+			}
+		})
+	}
+	group.Wait()
+	factory.Shutdown()
+	return context.Cause(ctx)
+}
+
+// step is what is to be done for a job.
+type step func(context.Context) error
+
+// queue releases jobs.
+type queue struct {
+	client kubernetes.Interface
+	// released and ended have the jobs for which a step was begun. Only one goroutine uses them.
+	released, ended uids
+}
+
+type uids map[types.UID]bool
+
+// first reports whether a UID is new.
+func (u uids) first(uid types.UID) bool {
+	known := u[uid]
+	u[uid] = true
+	return !known
+}
+
+// next returns the step for a job, or nil.
+func (q *queue) next(job *batchv1.Job) step {
+	switch {
+	case ptr.Deref(job.Spec.Suspend, false) && q.released.first(job.UID):
+		return func(ctx context.Context) error { return q.release(ctx, job) }
+	case job.Status.CompletionTime != nil && q.ended.first(job.UID):
+		return func(ctx context.Context) error { return q.mark(ctx, job, "ended") }
+	}
+	return nil
+}
+
+// release makes four writes.
+func (q *queue) release(ctx context.Context, job *batchv1.Job) error {
+	// The garbage collector deletes it with the job.
+	owner := metav1.OwnerReference{APIVersion: "batch/v1", Kind: "Job", Name: job.Name, UID: job.UID}
+	shadow := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: job.Name, Namespace: job.Namespace, OwnerReferences: []metav1.OwnerReference{owner}},
+		Data:       map[string]string{"state": "seen"},
+	}
+	if _, err := q.client.CoreV1().ConfigMaps(job.Namespace).Create(ctx, shadow, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	if err := q.mark(ctx, job, "released"); err != nil {
+		return err
+	}
+	patch := []byte(`{"spec":{"suspend":false}}`)
+	if _, err := q.client.BatchV1().Jobs(job.Namespace).Patch(ctx, job.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		return err
+	}
+	now := metav1.Now()
+	_, err := q.client.CoreV1().Events(job.Namespace).Create(ctx, &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{GenerateName: job.Name + ".", Namespace: job.Namespace},
+		InvolvedObject: corev1.ObjectReference{APIVersion: "batch/v1", Kind: "Job", Namespace: job.Namespace, Name: job.Name, UID: job.UID},
+		Reason:         "Released", Message: "The job may run.", Type: corev1.EventTypeNormal,
+		Source: corev1.EventSource{Component: "noopqueue"}, FirstTimestamp: now, LastTimestamp: now, Count: 1,
+	}, metav1.CreateOptions{})
+	return err
+}
+
+// mark writes the state of the job into its ConfigMap, unless that was deleted with its job.
+func (q *queue) mark(ctx context.Context, job *batchv1.Job, state string) error {
+	patch := []byte(`{"data":{"state":"` + state + `"}}`)
+	_, err := q.client.CoreV1().ConfigMaps(job.Namespace).Patch(ctx, job.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
 }

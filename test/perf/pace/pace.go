@@ -1,4 +1,4 @@
-// Package pace runs many tasks at their times, such as the creation of units and jobs.
+// Package pace runs many tasks at their times, such as the creation of units and jobs, and waits.
 //
 // Invariant: a task starts at its time even if others are late (an open loop). A late task
 // starts immediately.
@@ -9,6 +9,11 @@ import (
 	"sync"
 	"time"
 )
+
+// Each runs each task as soon as possible, with a number of workers.
+func Each(ctx context.Context, count, workers int, do func(context.Context, int) error) error {
+	return InTime(ctx, time.Now(), count, func(int) time.Duration { return 0 }, workers, do)
+}
 
 // InTime runs each task at its time after the start, with a number of workers. It returns when all
 // tasks are done, a task fails or ctx ends.

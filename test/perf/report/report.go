@@ -14,7 +14,9 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 )
@@ -31,12 +33,11 @@ type Report struct {
 	Sections  []*Section `json:"sections"`
 }
 
-// New returns an empty report of a command. version is the version of kube-queue, and flags are the
-// flags of the command line.
-func New(command, scenario, version string, flags []string) *Report {
+// New returns an empty report of a command.
+func New(command string) *Report {
 	return &Report{
 		Date: time.Now().UTC().Truncate(time.Second), GoVersion: runtime.Version(), Cores: runtime.NumCPU(),
-		Version: version, Command: command, Scenario: scenario, Flags: append([]string{}, flags...),
+		Command: command, Flags: []string{},
 	}
 }
 
@@ -73,13 +74,10 @@ func (b *Bar) met(value float64) bool {
 }
 
 func (b *Bar) String() string {
-	switch {
-	case b.AtMost != nil:
+	if b.AtMost != nil {
 		return "<= " + number(*b.AtMost)
-	case b.AtLeast != nil:
-		return ">= " + number(*b.AtLeast)
 	}
-	return ""
+	return ">= " + number(*b.AtLeast)
 }
 
 // Section adds a section.
@@ -114,26 +112,9 @@ func (s *Section) Add(name string, value float64, unit string, bar *Bar) {
 // Count adds a plain count.
 func (s *Section) Count(name string, count int) { s.Add(name, float64(count), "", nil) }
 
-// Missed returns the figures that do not reach their bars.
-func (r *Report) Missed() []string {
-	var missed []string
-	for _, s := range r.Sections {
-		for _, f := range s.Figures {
-			if f.Met != nil && !*f.Met {
-				missed = append(missed, fmt.Sprintf("%s, %s: %s %s, must be %v", s.Name, f.Name, number(f.Value), f.Unit, f.Bar))
-			}
-		}
-	}
-	return missed
-}
-
 // Print writes the table.
 func (r *Report) Print(w io.Writer) error {
-	title := r.Command
-	if r.Scenario != "" {
-		title += " " + r.Scenario
-	}
-	fmt.Fprintf(w, "%s: kube-queue %s, %d cores, %s, %s\n", title, r.Version, r.Cores, r.GoVersion, r.Date.Format(time.RFC3339))
+	fmt.Fprintf(w, "%s: kube-queue %s, %d cores, %s, %s\n", strings.TrimSpace(r.Command+" "+r.Scenario), r.Version, r.Cores, r.GoVersion, r.Date.Format(time.RFC3339))
 	for _, s := range r.Sections {
 		fmt.Fprintf(w, "\n%s\n", s.Name)
 		table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -166,16 +147,48 @@ func (r *Report) WriteFile(path string) error {
 	return os.WriteFile(path, append(data, '\n'), 0o644)
 }
 
-// number formats a value with its significant digits.
+// number formats a value with about three digits.
 func number(value float64) string {
-	switch size := math.Abs(value); {
-	case value == math.Trunc(value) || size >= 1000:
+	if value == math.Trunc(value) || math.Abs(value) >= 100 {
 		return strconv.FormatFloat(value, 'f', 0, 64)
-	case size >= 100:
-		return strconv.FormatFloat(value, 'f', 1, 64)
-	case size >= 1:
-		return strconv.FormatFloat(value, 'f', 2, 64)
-	default:
-		return strconv.FormatFloat(value, 'g', 3, 64)
 	}
+	return strconv.FormatFloat(value, 'g', 3, 64)
 }
+
+// Durations are measured times.
+type Durations []time.Duration
+
+// Percentile returns the smallest duration that is not exceeded by a fraction p (0 to 1) of all. It
+// returns 0 without durations.
+func (d Durations) Percentile(p float64) time.Duration {
+	if len(d) == 0 {
+		return 0
+	}
+	rank := int(math.Ceil(p * float64(len(d))))
+	return slices.Sorted(slices.Values(d))[max(rank, 1)-1]
+}
+
+// LongerThan returns the number of durations above a limit.
+func (d Durations) LongerThan(limit time.Duration) int {
+	count := 0
+	for _, one := range d {
+		if one > limit {
+			count++
+		}
+	}
+	return count
+}
+
+// Spread adds percentiles and the maximum of durations. Bars are those of half of them and of 99 %.
+func (s *Section) Spread(d Durations, half, all *Bar) {
+	s.Add("p50", Milliseconds(d.Percentile(0.5)), "ms", half)
+	s.Add("p90", Milliseconds(d.Percentile(0.9)), "ms", nil)
+	s.Add("p99", Milliseconds(d.Percentile(0.99)), "ms", all)
+	s.Add("max", Milliseconds(d.Percentile(1)), "ms", nil)
+}
+
+// Milliseconds returns a duration in milliseconds, with fractions.
+func Milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// MiB returns bytes in MiB.
+func MiB(bytes int64) float64 { return float64(bytes) / (1 << 20) }

@@ -9,8 +9,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync/atomic"
 	"syscall"
 	"time"
+
+	"kube-queue.dev/kube-queue/test/perf/pace"
 )
 
 const (
@@ -21,10 +24,11 @@ const (
 	stopGrace = 20 * time.Second
 )
 
-// Program is a running program.
+// Program is a running program of kube-queue, or a command beside it.
 type Program struct {
 	Name string
-	PID  int
+	// PID is also the process group.
+	PID int
 	// Log is the path of the output.
 	Log string
 
@@ -33,22 +37,22 @@ type Program struct {
 	health string
 	// profiles is the address of the program's profiles, or empty.
 	profiles string
-	ended    chan struct{}
-	err      error
+	// foreign programs may exit with any status after a signal.
+	foreign bool
+	// asked reports that Stop or Kill was called.
+	asked atomic.Bool
+	ended chan struct{}
+	err   error
 }
 
-// Run starts a program with the rights of its ServiceAccount and returns when it is ready.
-func (r *Rig) Run(ctx context.Context, name string, args ...string) (*Program, error) {
-	return r.RunWith(ctx, name, nil, args...)
-}
-
-// RunWith is like Run, with additional environment variables.
-func (r *Rig) RunWith(ctx context.Context, name string, env []string, args ...string) (*Program, error) {
+// Run starts a program with the rights of its ServiceAccount and with additional environment
+// variables, and returns when it is ready.
+func (r *Rig) Run(ctx context.Context, name string, env []string, args ...string) (*Program, error) {
 	p, err := r.Launch(ctx, name, env, args...)
 	if err != nil {
 		return nil, err
 	}
-	if err := p.WaitReady(ctx); err != nil {
+	if err := p.await(ctx, "ready", "http://"+p.health+"/readyz"); err != nil {
 		return nil, errors.Join(err, p.Kill())
 	}
 	return p, nil
@@ -56,9 +60,6 @@ func (r *Rig) RunWith(ctx context.Context, name string, env []string, args ...st
 
 // Launch starts a program without waiting until it is ready.
 func (r *Rig) Launch(ctx context.Context, name string, env []string, args ...string) (*Program, error) {
-	if r.program(name) != nil {
-		return nil, fmt.Errorf("start %s: it is already running; stop it first", name)
-	}
 	_, kubeconfig, err := r.Cluster.ServiceAccountConfig(ctx, name)
 	if err != nil {
 		return nil, err
@@ -75,41 +76,39 @@ func (r *Rig) Launch(ctx context.Context, name string, env []string, args ...str
 		}
 		args = append(args, "--profiling-bind-address", profiles)
 	}
-	p := &Program{Name: name, rig: r, health: health, profiles: profiles, ended: make(chan struct{})}
-	if err := p.start(args, env); err != nil {
-		return nil, err
-	}
-	return p, nil
+	p := &Program{Name: name, health: health, profiles: profiles}
+	return p, r.begin(p, exec.Command(filepath.Join(r.programs, name), args...), env)
 }
 
-func (p *Program) start(args, env []string) error {
-	p.Log = filepath.Join(p.rig.Cluster.Logs, p.Name+".log")
+// Command starts a command of a shell, which finds the cluster by KUBECONFIG. Its child processes end
+// and are measured with it.
+func (r *Rig) Command(name, command string) (*Program, error) {
+	p := &Program{Name: name, foreign: true}
+	return p, r.begin(p, exec.Command("sh", "-c", command), []string{"KUBECONFIG=" + r.Cluster.Kubeconfig})
+}
+
+func (r *Rig) begin(p *Program, cmd *exec.Cmd, env []string) error {
+	p.rig, p.cmd, p.ended = r, cmd, make(chan struct{})
+	p.Log = filepath.Join(r.Cluster.Logs, p.Name+".log")
 	// A restarted program appends to its log.
 	log, err := os.OpenFile(p.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err
 	}
 	defer log.Close()
-	p.cmd = exec.Command(filepath.Join(p.rig.programs, p.Name), args...)
-	p.cmd.Env = append(os.Environ(), env...)
-	p.cmd.Stdout, p.cmd.Stderr = log, log
+	cmd.Env = append(os.Environ(), env...)
+	cmd.Stdout, cmd.Stderr = log, log
 	// The program ends with this tool. Ctrl-C goes only to the tool, which then stops the program.
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
-	if err := p.cmd.Start(); err != nil {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start %s: %w", p.Name, err)
 	}
-	p.PID = p.cmd.Process.Pid
-	p.rig.mu.Lock()
-	p.rig.running[p.Name] = p
-	p.rig.mu.Unlock()
+	p.PID = cmd.Process.Pid
+	r.mu.Lock()
+	r.running[p.Name] = p
+	r.mu.Unlock()
 	go p.wait()
 	return nil
-}
-
-func (r *Rig) program(name string) *Program {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.running[name]
 }
 
 func (p *Program) wait() {
@@ -122,29 +121,18 @@ func (p *Program) wait() {
 	close(p.ended)
 }
 
-// WaitReady waits until the program is ready.
-func (p *Program) WaitReady(ctx context.Context) error {
-	return p.await(ctx, "ready", "http://"+p.health+"/readyz")
-}
-
 // await waits until the program responds at the address. so describes the state in errors.
 func (p *Program) await(ctx context.Context, so, address string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("%s is not %s after %v; see %s", p.Name, so, readyTimeout, p.Log))
 	defer cancel()
-	ticker := time.NewTicker(20 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		if answers(ctx, address) {
-			return nil
-		}
+	return pace.Until(ctx, 20*time.Millisecond, func(ctx context.Context) (bool, error) {
 		select {
 		case <-p.ended:
-			return fmt.Errorf("%s exited before it was %s: %w; see %s", p.Name, so, p.err, p.Log)
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-ticker.C:
+			return false, fmt.Errorf("%s exited before it was %s: %w; see %s", p.Name, so, p.err, p.Log)
+		default:
+			return answers(ctx, address), nil
 		}
-	}
+	})
 }
 
 func answers(ctx context.Context, address string) bool {
@@ -160,8 +148,17 @@ func answers(ctx context.Context, address string) bool {
 	return response.StatusCode == http.StatusOK
 }
 
-// Ended returns a channel that is closed when the program has exited.
-func (p *Program) Ended() <-chan struct{} { return p.ended }
+// Guard calls cancel if the program exits before ctx ends and before Stop or Kill, because figures
+// are only valid for a running program.
+func (p *Program) Guard(ctx context.Context, cancel context.CancelCauseFunc) {
+	select {
+	case <-ctx.Done():
+	case <-p.ended:
+		if !p.asked.Load() {
+			cancel(fmt.Errorf("%s exited unexpectedly: %v; see %s", p.Name, p.err, p.Log))
+		}
+	}
+}
 
 // Stop terminates the program. It returns an error if the program had exited before, or exits with
 // an error.
@@ -169,7 +166,7 @@ func (p *Program) Stop() error {
 	if err := p.end(syscall.SIGTERM); err != nil {
 		return err
 	}
-	if p.err != nil {
+	if p.err != nil && !p.foreign {
 		return fmt.Errorf("%s ended with %w; see %s", p.Name, p.err, p.Log)
 	}
 	return nil
@@ -179,7 +176,10 @@ func (p *Program) Stop() error {
 func (p *Program) Kill() error { return p.end(syscall.SIGKILL) }
 
 func (p *Program) end(signal syscall.Signal) error {
-	if err := p.cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	p.asked.Store(true)
+	// Children that are left end in any case.
+	defer func() { _ = syscall.Kill(-p.PID, syscall.SIGKILL) }()
+	if err := syscall.Kill(-p.PID, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return fmt.Errorf("end %s: %w", p.Name, err)
 	}
 	timer := time.NewTimer(stopGrace)
@@ -188,7 +188,7 @@ func (p *Program) end(signal syscall.Signal) error {
 	case <-p.ended:
 		return nil
 	case <-timer.C:
-		_ = p.cmd.Process.Kill()
+		_ = syscall.Kill(-p.PID, syscall.SIGKILL)
 		<-p.ended
 		return fmt.Errorf("%s did not end within %v of %v; see %s", p.Name, stopGrace, signal, p.Log)
 	}

@@ -5,6 +5,8 @@
 // is the processor time and the memory of each process: the programs, the parts of the
 // cluster, and the tool itself, which shares the machine.
 //
+// The audit log of the cluster tells which program has written what, and when.
+//
 // Invariants: the programs run without the race detector, with their ServiceAccounts and with
 // leader election. No program outlives the rig, and the rig stops with its cluster.
 package rig
@@ -12,11 +14,9 @@ package rig
 import (
 	"context"
 	"errors"
-	"io"
 	"os/exec"
 	"strings"
 	"sync"
-	"time"
 
 	"kube-queue.dev/kube-queue/test/built"
 	"kube-queue.dev/kube-queue/test/clustertest"
@@ -32,25 +32,15 @@ const (
 	Tool = "perf"
 )
 
-// Options are the options of a rig. The defaults are those of localcluster.
+// Options are the options of a rig and of its cluster.
 type Options struct {
-	// OnlyAPI starts a cluster without controllers, scheduler and nodes.
-	OnlyAPI bool
-	// AuditObjects are resources, such as "jobs.batch", whose objects are in the audit log.
-	AuditObjects        []string
-	Nodes               int
-	NodeCPU, NodeMemory string
-	PodRunTime          time.Duration
-	// HoldBy is what holds jobs at their creation, as in clustertest.Options.
-	HoldBy string
+	clustertest.Options
 	// WithoutPolicies omits kube-queue's admission policies.
 	WithoutPolicies bool
 	// WithoutPrograms omits the build of the programs.
 	WithoutPrograms bool
 	// Profiling enables profiles of the programs.
 	Profiling bool
-	// Log receives the progress of the cluster. The default is os.Stderr.
-	Log io.Writer
 }
 
 // Rig is a running cluster with kube-queue installed.
@@ -65,15 +55,13 @@ type Rig struct {
 
 	mu      sync.Mutex
 	running map[string]*Program
-	// watched has further process groups by name.
-	watched map[string]int
 	// ended is the use of programs that have exited.
 	ended Use
 }
 
 // Start builds the programs and starts a cluster. ctx limits only the start.
 func Start(ctx context.Context, options Options) (*Rig, error) {
-	r := &Rig{profiling: options.Profiling, running: map[string]*Program{}, watched: map[string]int{}, ended: Use{}}
+	r := &Rig{profiling: options.Profiling, running: map[string]*Program{}, ended: Use{}}
 	if err := r.start(ctx, options); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
@@ -89,12 +77,10 @@ func (r *Rig) start(ctx context.Context, options Options) error {
 			return err
 		}
 	}
-	cluster, err := clustertest.Start(ctx, clustertest.Options{
-		OnlyAPI: options.OnlyAPI, HoldBy: options.HoldBy, Nodes: options.Nodes, NodeCPU: options.NodeCPU, NodeMemory: options.NodeMemory,
-		PodRunTime: options.PodRunTime, AuditLevel: "Metadata", AuditObjects: options.AuditObjects, Log: options.Log,
-	})
+	options.AuditLevel = "Metadata"
+	cluster, err := clustertest.Start(ctx, options.Options)
 	r.Cluster = cluster
-	if err := err; err != nil {
+	if err != nil {
 		return err
 	}
 	if options.WithoutPolicies {

@@ -3,8 +3,11 @@ package rig
 import (
 	"context"
 	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,7 +18,9 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
-	"kube-queue.dev/kube-queue/test/perf/trail"
+	"kube-queue.dev/kube-queue/pkg/controller/reviews"
+	"kube-queue.dev/kube-queue/test/clustertest"
+	"kube-queue.dev/kube-queue/test/perf/pace"
 )
 
 // makers is the number of concurrent requests during preparation.
@@ -27,26 +32,13 @@ func (r *Rig) MakeNamespaces(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	work := make(chan string)
-	var group sync.WaitGroup
-	for range makers {
-		group.Go(func() {
-			for name := range work {
-				namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-				if _, err := client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
-					cancel(fmt.Errorf("namespace %s: %w", name, err))
-				}
-			}
-		})
-	}
-	for _, name := range names {
-		work <- name
-	}
-	close(work)
-	group.Wait()
-	return context.Cause(ctx)
+	return pace.Each(ctx, len(names), makers, func(ctx context.Context, i int) error {
+		_, err := client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: names[i]}}, metav1.CreateOptions{})
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("namespace %s: %w", names[i], err)
+		}
+		return nil
+	})
 }
 
 // ApplyTree applies a quota tree.
@@ -71,36 +63,37 @@ func (r *Rig) GiveUpLease(ctx context.Context, name string) error {
 	return err
 }
 
-// ReadTrail visits the entries of the audit log up to now.
-func (r *Rig) ReadTrail(ctx context.Context, log *trail.Log, visit func(*trail.Entry)) error {
-	client, err := kubernetes.NewForConfig(r.Cluster.Config())
+// InstallReviews installs only what reviews need of the policies.
+func (r *Rig) InstallReviews(ctx context.Context) error {
+	_, err := r.Cluster.Kubectl(ctx, "apply", "--server-side", "-f", filepath.Join(r.Cluster.Repository, "deploy", "policies", "reviews.yaml"))
+	return err
+}
+
+// AnswersReviews returns the arguments with which kube-queue-controller answers reviews. A route leads to it. The address
+// that it writes into the EndpointSlice is one that no machine has.
+func (r *Rig) AnswersReviews(ctx context.Context) (args []string, err error) {
+	address, err := freeAddress()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	marker, err := client.CoreV1().ConfigMaps("default").Create(ctx,
-		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("marker-%d", time.Now().UnixNano())}}, metav1.CreateOptions{})
+	_, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return fmt.Errorf("marking the end in the audit log: %w", err)
+		return nil, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, fmt.Errorf("the audit log contains no write of ConfigMap %s; see %s", marker.Name, r.Cluster.AuditLog))
-	defer cancel()
-	ticker := time.NewTicker(50 * time.Millisecond)
-	defer ticker.Stop()
-	for marked := false; ; {
-		err := log.Read(func(e *trail.Entry) {
-			if e.Resource == "configmaps" && strings.HasPrefix(e.Name, "marker-") {
-				marked = marked || e.Name == marker.Name
-				return
-			}
-			visit(e)
-		})
-		if err != nil || marked {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-ticker.C:
-		}
+	if err := r.Cluster.Route(ctx, clustertest.Namespace+"/"+reviews.Service+":443", address); err != nil {
+		return nil, err
 	}
+	return []string{"--webhook-bind-address=" + address, "--webhook-advertise-address=192.0.2.1:" + port}, nil
+}
+
+// RunPlugin runs the kubectl plugin as the administrator. It returns what the plugin has printed, and how
+// long it took from the start of the process to its end.
+func (r *Rig) RunPlugin(ctx context.Context, args ...string) (out, errs string, took time.Duration, err error) {
+	var stdout, stderr strings.Builder
+	cmd := exec.CommandContext(ctx, filepath.Join(r.programs, Plugin), args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+r.Cluster.Kubeconfig)
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	began := time.Now()
+	err = cmd.Run()
+	return stdout.String(), stderr.String(), time.Since(began), err
 }

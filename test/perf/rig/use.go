@@ -1,11 +1,12 @@
 package rig
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -41,62 +42,68 @@ func (u Use) add(name string, usage Usage) {
 	u[name] = sum
 }
 
-// Watch adds a process group to the result of Use.
-func (r *Rig) Watch(name string, group int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.watched[name] = group
-}
-
 // Use returns the use of all processes so far.
 func (r *Rig) Use() (Use, error) {
 	parts, err := r.Cluster.Parts()
 	if err != nil {
 		return nil, err
 	}
-	pids := map[string][]int{Tool: {os.Getpid()}}
+	pids, groups := map[int]string{os.Getpid(): Tool}, map[int]string{}
 	for _, part := range parts {
-		pids[part.Name] = []int{part.PID}
+		pids[part.PID] = part.Name
 	}
 	use := Use{}
 	r.mu.Lock()
-	groups := maps.Clone(r.watched)
 	for name, program := range r.running {
-		pids[name] = []int{program.PID}
+		groups[program.PID] = name
 	}
 	for name, usage := range r.ended {
 		use.add(name, usage)
 	}
 	r.mu.Unlock()
-	for name, group := range groups {
-		if pids[name], err = members(group); err != nil {
-			return nil, fmt.Errorf("what %s uses: %w", name, err)
-		}
+	return use, use.read(pids, groups)
+}
+
+// read adds the use of processes and of process groups, which have these names.
+func (u Use) read(pids, groups map[int]string) error {
+	folders, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		return err
 	}
-	for name, all := range pids {
-		for _, pid := range all {
-			usage, err := usageOf(pid)
-			if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
-				continue // it has ended meanwhile
-			}
-			if err != nil {
-				return nil, fmt.Errorf("what %s uses: %w", name, err)
-			}
-			use.add(name, usage)
+	for _, folder := range folders {
+		pid, err := strconv.Atoi(filepath.Base(folder))
+		if err != nil {
+			return err
 		}
+		group, err := syscall.Getpgid(pid)
+		if err != nil {
+			continue // the process has ended since it was listed
+		}
+		name := cmp.Or(pids[pid], groups[group])
+		if name == "" {
+			continue
+		}
+		usage, err := usageOf(folder)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("what %s uses: %w", name, err)
+		}
+		u.add(name, usage)
 	}
-	return use, nil
+	return nil
 }
 
 // tick is the unit of times in /proc/PID/stat, which is the same on every Linux.
 const tick = 10 * time.Millisecond
 
-func usageOf(pid int) (Usage, error) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+func usageOf(folder string) (Usage, error) {
+	stat, err := os.ReadFile(filepath.Join(folder, "stat"))
 	if err != nil {
 		return Usage{}, err
 	}
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	status, err := os.ReadFile(filepath.Join(folder, "status"))
 	if err != nil {
 		return Usage{}, err
 	}

@@ -1,13 +1,17 @@
 package rig
 
 import (
+	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"slices"
-	"syscall"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
+
+	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
 func TestUsageIsReadFromProcFiles(t *testing.T) {
@@ -48,39 +52,55 @@ func TestUseIsTheSumOverStarts(t *testing.T) {
 	}
 }
 
-func TestUseOfThisProcess(t *testing.T) {
-	use, err := usageOf(os.Getpid())
+func TestACommandIsMeasuredAndEndsWithItsChildren(t *testing.T) {
+	dir := t.TempDir()
+	r := &Rig{Cluster: &clustertest.Cluster{Ready: clustertest.Ready{Logs: dir, Kubeconfig: "/the/config"}}, running: map[string]*Program{}, ended: Use{}}
+	p, err := r.Command("first", "echo $KUBECONFIG; sleep 1000 & echo $!; wait")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if use.Resident <= 0 || use.Peak < use.Resident {
-		t.Errorf("it uses %+v", use)
+	lines := func() []string {
+		log, err := os.ReadFile(filepath.Join(dir, "first.log"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Fields(string(log))
+	}
+	eventually(t, "the command has started its child", func() bool { return len(lines()) == 2 })
+	if lines()[0] != "/the/config" {
+		t.Errorf("its KUBECONFIG is %s", lines()[0])
+	}
+	child, err := strconv.Atoi(lines()[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the group uses what its processes use", func() bool { // what the child uses grows at its start
+		group, alone := Use{}, Use{}
+		if err := errors.Join(group.read(nil, map[int]string{p.PID: "all"}), alone.read(map[int]string{p.PID: "shell", child: "child"}, nil)); err != nil {
+			t.Fatal(err)
+		}
+		shell, child := alone["shell"].Resident, alone["child"].Resident
+		return shell > 0 && child > 0 && group["all"].Resident >= shell+child/2
+	})
+	if err := p.Stop(); err != nil {
+		t.Error(err)
+	}
+	eventually(t, "the child has ended", func() bool {
+		// A process that has ended can remain as a zombie.
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", child))
+		return err != nil || strings.Contains(string(stat), ") Z ")
+	})
+	if r.ended["first"].Peak <= 0 || len(r.running) > 0 {
+		t.Errorf("ended are %+v, running %v", r.ended, r.running)
 	}
 }
 
-func TestGroupHasAllChildrenOfItsFirstProcess(t *testing.T) {
-	cmd := exec.Command("sh", "-c", "sleep 1000 & echo $!; wait")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-		_ = cmd.Wait()
-	}()
-	var started int
-	if _, err := fmt.Fscan(out, &started); err != nil {
-		t.Fatal(err)
-	}
-	pids, err := members(cmd.Process.Pid)
-	if err != nil || !slices.Contains(pids, cmd.Process.Pid) || slices.Contains(pids, os.Getpid()) {
-		t.Errorf("the group of %d is %v, %v", cmd.Process.Pid, pids, err)
-	}
-	if !slices.Contains(pids, started) {
-		t.Errorf("the group %v has no %d", pids, started)
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !is(); {
+		if time.Now().After(end) {
+			t.Fatalf("not within a minute: %s", what)
+		}
+		runtime.Gosched()
 	}
 }

@@ -2,8 +2,13 @@ package scenario
 
 import (
 	"cmp"
+	"encoding/json"
+	"fmt"
 	"slices"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Arrival is one unit.
@@ -12,29 +17,6 @@ type Arrival struct {
 	At time.Duration
 	// Leaf and Class are indexes. Number counts the units of the class in the leaf. All start at 0.
 	Leaf, Class, Number int32
-}
-
-// Stretch multiplies all times by a factor: intervals between arrivals, run times, and the bar for
-// the total. Use a factor of 2 for an API server with half the writes per second that the bars
-// assume.
-func (s *Scenario) Stretch(factor float64) {
-	for i := range s.Classes {
-		for _, d := range []*Duration{&s.Classes[i].RunTime, &s.Classes[i].Every} {
-			d.Duration = time.Duration(float64(d.Duration) * factor)
-		}
-	}
-	if wall := s.Bars.WallSeconds; wall != nil {
-		s.Bars.WallSeconds = new(*wall * factor)
-	}
-}
-
-// Units returns the total number of arrivals.
-func (s *Scenario) Units() int {
-	leaf := 0
-	for _, class := range s.Classes {
-		leaf += class.Count
-	}
-	return leaf * s.LeafCount()
 }
 
 // Arrivals returns all arrivals in order of time. Each class of each leaf has its own intervals,
@@ -54,25 +36,111 @@ func (s *Scenario) Arrivals() []Arrival {
 	return arrivals
 }
 
+// Units returns the total number of arrivals.
+func (s *Scenario) Units() int {
+	leaf := 0
+	for _, class := range s.Classes {
+		leaf += class.Count
+	}
+	return leaf * s.LeafCount()
+}
+
+// Stretch multiplies all times by a factor: intervals between arrivals, run times, and the bar for
+// the total. Use a factor of 2 for an API server with half the writes per second that the bars
+// assume.
+func (s *Scenario) Stretch(factor float64) {
+	for i := range s.Classes {
+		for _, d := range []*metav1.Duration{&s.Classes[i].RunTime, &s.Classes[i].Every} {
+			d.Duration = time.Duration(float64(d.Duration) * factor)
+		}
+	}
+	if wall := s.Bars.WallSeconds; wall != nil {
+		s.Bars.WallSeconds = new(*wall * factor)
+	}
+}
+
 // shape returns the factor of a unit's requests.
 func (c *Class) shape(number int) int { return number%c.Shapes + 1 }
 
 // RequestsOf returns the requests of the unit with this number.
-func (c *Class) RequestsOf(number int) Amounts { return c.Requests.times(int64(c.shape(number))) }
+func (c *Class) RequestsOf(number int) corev1.ResourceList {
+	return times(c.Requests, int64(c.shape(number)))
+}
 
-// ShapeOf returns the index of a unit's shape, from 0.
-func (c *Class) ShapeOf(number int) int { return c.shape(number) - 1 }
+func times(list corev1.ResourceList, n int64) corev1.ResourceList {
+	product := corev1.ResourceList{}
+	for name, quantity := range list {
+		quantity.Mul(n)
+		product[name] = quantity
+	}
+	return product
+}
 
 // Work returns the sum of the cpu seconds of all units.
 func (s *Scenario) Work() float64 {
 	work := 0.0
 	for _, class := range s.Classes {
 		for number := range class.Count {
-			work += class.Requests.cpu() * float64(class.shape(number)) * class.RunTime.Seconds()
+			work += class.Requests.Cpu().AsApproximateFloat64() * float64(class.shape(number)) * class.RunTime.Seconds()
 		}
 	}
 	return work * float64(s.LeafCount())
 }
 
 // Capacity returns the sum of the cpu of all parents, or 0 without a limit.
-func (s *Scenario) Capacity() float64 { return s.Parents.Max.cpu() * float64(s.Parents.Count) }
+func (s *Scenario) Capacity() float64 {
+	return s.Parents.Max.Cpu().AsApproximateFloat64() * float64(s.Parents.Count)
+}
+
+// LeafCount returns the number of leaves of all parents.
+func (s *Scenario) LeafCount() int { return s.Parents.Count * s.Leaves.Count }
+
+// Namespaces returns the namespaces of all leaves, which are also the names of their nodes.
+func (s *Scenario) Namespaces() []string {
+	names := make([]string, s.LeafCount())
+	for n := range names {
+		names[n] = fmt.Sprintf("perf-%d-%d", n/s.Leaves.Count, n%s.Leaves.Count)
+	}
+	return names
+}
+
+type node struct {
+	Name       string              `json:"name"`
+	Namespaces []string            `json:"namespaces,omitempty"`
+	Min        corev1.ResourceList `json:"min,omitempty"`
+	Max        corev1.ResourceList `json:"max,omitempty"`
+	Children   []node              `json:"children,omitempty"`
+}
+
+// Tree returns the manifest of the quota tree. For a backlog this is a tree in which no unit fits.
+func (s *Scenario) Tree() ([]byte, error) {
+	if s.Kind == Backlog {
+		return s.TreeWithRoom(0)
+	}
+	return s.tree(s.Leaves.Max)
+}
+
+// TreeWithRoom returns the tree of a backlog in which exactly the first units of each leaf fit.
+func (s *Scenario) TreeWithRoom(units int) ([]byte, error) {
+	class, room := &s.Classes[0], int64(0)
+	for n := range units {
+		room += int64(class.shape(n))
+	}
+	return s.tree(times(class.Requests, room))
+}
+
+func (s *Scenario) tree(leafMax corev1.ResourceList) ([]byte, error) {
+	root, names := node{Name: "perf"}, s.Namespaces()
+	for p := range s.Parents.Count {
+		parent := node{Name: fmt.Sprintf("perf-%d", p), Min: s.Parents.Min, Max: s.Parents.Max}
+		for _, name := range names[p*s.Leaves.Count : (p+1)*s.Leaves.Count] {
+			parent.Children = append(parent.Children, node{Name: name, Namespaces: []string{name}, Min: s.Leaves.Min, Max: leafMax})
+		}
+		root.Children = append(root.Children, parent)
+	}
+	return json.Marshal(map[string]any{
+		"apiVersion": "scheduling.sigs.k8s.io/v1beta1", "kind": "ElasticQuotaTree",
+		"metadata": map[string]any{"name": "elasticquotatree", "namespace": "kube-system"},
+		"spec":     map[string]any{"root": root},
+	})
+}

@@ -25,6 +25,7 @@ type Client struct {
 	transport    http.RoundTripper
 	base         *url.URL
 	agent, token string
+	json         http.Header
 }
 
 // New returns a client with the user of the config and a user agent.
@@ -40,7 +41,9 @@ func New(config *rest.Config, agent string) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{transport: transport, base: base, agent: agent, token: config.BearerToken}, nil
+	c := &Client{transport: transport, base: base, agent: agent, token: config.BearerToken}
+	c.json = c.Header("application/json", "application/json")
+	return c, nil
 }
 
 // Close closes the connections.
@@ -62,8 +65,8 @@ func (c *Client) Header(accept, contentType string) http.Header {
 // Request is a prepared request.
 type Request struct {
 	Method, Path, Query string
-	Header              http.Header
-	Body                []byte // nil without a body
+	Header              http.Header // of JSON, if nil
+	Body                []byte      // nil without a body
 }
 
 // Refused is an unsuccessful response of the API server.
@@ -88,26 +91,19 @@ func Passing(err error) bool {
 	return !errors.As(err, &refused) || refused.Code == http.StatusTooManyRequests || refused.Code >= 500
 }
 
-// Send sends a request and discards the response.
-func (c *Client) Send(ctx context.Context, r Request) error {
+// Do sends a request, and decodes the response into a value if it is not nil.
+func (c *Client) Do(ctx context.Context, r Request, into any) error {
 	answer, err := c.Open(ctx, r)
-	if err != nil {
-		return err
+	if err == nil {
+		defer answer.Close()
+		if into == nil {
+			_, err = io.Copy(io.Discard, answer)
+		} else {
+			err = json.NewDecoder(answer).Decode(into)
+		}
 	}
-	defer answer.Close()
-	_, err = io.Copy(io.Discard, answer)
-	return err
-}
-
-// Decode sends a request and decodes the response.
-func (c *Client) Decode(ctx context.Context, r Request, into any) error {
-	answer, err := c.Open(ctx, r)
 	if err != nil {
-		return err
-	}
-	defer answer.Close()
-	if err := json.NewDecoder(answer).Decode(into); err != nil {
-		return fmt.Errorf("the answer: %w", err)
+		return fmt.Errorf("%s %s: %w", r.Method, r.Path, err)
 	}
 	return nil
 }
@@ -116,7 +112,11 @@ func (c *Client) Decode(ctx context.Context, r Request, into any) error {
 func (c *Client) Open(ctx context.Context, r Request) (io.ReadCloser, error) {
 	address := *c.base
 	address.Path, address.RawQuery = r.Path, r.Query
-	request := (&http.Request{Method: r.Method, URL: &address, Host: address.Host, Header: r.Header,
+	header := r.Header
+	if header == nil {
+		header = c.json
+	}
+	request := (&http.Request{Method: r.Method, URL: &address, Host: address.Host, Header: header,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}).WithContext(ctx)
 	if r.Body != nil {
 		request.Body, request.ContentLength = io.NopCloser(bytes.NewReader(r.Body)), int64(len(r.Body))

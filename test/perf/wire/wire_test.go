@@ -38,13 +38,13 @@ func TestRequestIsSentUnchanged(t *testing.T) {
 	})
 	var got string
 	request := Request{Method: http.MethodPost, Path: "/apis/x", Query: "a=b%3D1", Header: c.Header("to/read", "to/send"), Body: []byte("body")}
-	if err := c.Decode(t.Context(), request, &got); err != nil {
+	if err := c.Do(t.Context(), request, &got); err != nil {
 		t.Fatal(err)
 	}
 	if want := "POST /apis/x?a=b%3D1 body tool/v1 to/read to/send Bearer secret"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if err := c.Send(t.Context(), request); err != nil {
+	if err := c.Do(t.Context(), request, nil); err != nil {
 		t.Error(err)
 	}
 }
@@ -64,8 +64,8 @@ func TestRefusedContainsTheMessageOfTheServer(t *testing.T) {
 			w.WriteHeader(test.code)
 			fmt.Fprint(w, test.body)
 		})
-		err := c.Send(t.Context(), Request{Method: http.MethodGet, Path: "/", Header: c.Header("a/b", "")})
-		if err == nil || err.Error() != test.want || Conflict(err) != test.conflict || Passing(err) != test.passing {
+		err := c.Do(t.Context(), Request{Method: http.MethodGet, Path: "/x"}, nil)
+		if err == nil || err.Error() != "GET /x: "+test.want || Conflict(err) != test.conflict || Passing(err) != test.passing {
 			t.Errorf("got %v, conflict %t, passing %t", err, Conflict(err), Passing(err))
 		}
 	}

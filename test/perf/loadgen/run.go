@@ -1,3 +1,15 @@
+// Package loadgen creates the units of a scenario and simulates their jobs, as job-extensions
+// would: it creates a unit at its time, observes its release and writes its end after its run time.
+//
+// Terms. A Client sends the requests of one user with package wire. A Run is one run of a scenario
+// and contains the outcome of each unit.
+//
+// The load generator shares the machine with the programs that it measures, so it discards
+// responses and reads only some fields of watch events. It sends the same writes as job-extensions,
+// and no others.
+//
+// Invariant: a unit is created at its time even if others are late (an open loop). A late unit is
+// created immediately, and its delay is recorded.
 package loadgen
 
 import (
@@ -7,6 +19,8 @@ import (
 	"sync"
 	"time"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/test/perf/pace"
 	"kube-queue.dev/kube-queue/test/perf/scenario"
 	"kube-queue.dev/kube-queue/test/perf/wire"
 )
@@ -57,11 +71,11 @@ type Run struct {
 	client     *Client
 	arrivals   []scenario.Arrival
 	namespaces []string
-	patterns   [][]pattern // by class and shape
 	start      time.Time
-	ends       *clock
-	// held has the units of a turnover that were released, in this order.
-	held chan int
+	// due has the released units whose jobs have run long enough. It has room for all units.
+	due chan int
+	// turnover leaves the ends of units to TurnOver.
+	turnover bool
 	// moved is the time of the last change made by act.
 	moved time.Duration
 
@@ -71,21 +85,10 @@ type Run struct {
 }
 
 // NewRun prepares a run of the scenario.
-func NewRun(client *Client, s *scenario.Scenario) (*Run, error) {
-	stage := &Run{scenario: s, client: client, arrivals: s.Arrivals(), namespaces: s.Namespaces(), ends: newClock()}
-	stage.units = make([]Unit, len(stage.arrivals))
-	for c := range s.Classes {
-		class := &s.Classes[c]
-		shapes := make([]pattern, min(class.Shapes, class.Count))
-		for number := range shapes {
-			var err error
-			if shapes[number], err = newPattern(class, number); err != nil {
-				return nil, err
-			}
-		}
-		stage.patterns = append(stage.patterns, shapes)
-	}
-	return stage, nil
+func NewRun(client *Client, s *scenario.Scenario) *Run {
+	arrivals := s.Arrivals()
+	return &Run{scenario: s, client: client, arrivals: arrivals, namespaces: s.Namespaces(),
+		due: make(chan int, len(arrivals)), units: make([]Unit, len(arrivals))}
 }
 
 // Counts returns the progress.
@@ -97,13 +100,6 @@ func (s *Run) Counts() Counts {
 
 // Elapsed returns the time since the start.
 func (s *Run) Elapsed() time.Duration { return time.Since(s.start) }
-
-// Index returns the index of a unit by name. It returns false for a unit that is not part of the
-// run.
-func (s *Run) Index(name string) (int, bool) {
-	index, ok := indexOf([]byte(name))
-	return index, ok && index < len(s.units)
-}
 
 // Play watches, creates and ends units until act returns. act waits for the events of the scenario.
 // If anything fails, the context of act is cancelled and Play returns the error.
@@ -117,8 +113,16 @@ func (s *Run) Play(ctx context.Context, act func(context.Context) error) error {
 	var group sync.WaitGroup
 	for _, part := range []func(context.Context) error{
 		func(ctx context.Context) error { return s.watch(ctx, version) },
-		s.createAll,
-		s.endAll,
+		func(ctx context.Context) error {
+			due := func(index int) time.Duration { return s.arrivals[index].At }
+			return pace.InTime(ctx, s.start, len(s.arrivals), due, createsInFlight, s.create)
+		},
+		func(ctx context.Context) error {
+			if s.turnover {
+				return nil
+			}
+			return pace.Crew(ctx, endsInFlight, s.due, s.end)
+		},
 	} {
 		group.Go(func() {
 			if err := part(ctx); err != nil && ctx.Err() == nil {
@@ -138,16 +142,35 @@ func (s *Run) Play(ctx context.Context, act func(context.Context) error) error {
 
 // Until waits until the condition holds.
 func (s *Run) Until(ctx context.Context, holds func(Counts) bool) error {
-	ticker := time.NewTicker(20 * time.Millisecond)
-	defer ticker.Stop()
-	for !holds(s.Counts()) {
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-ticker.C:
+	return pace.Until(ctx, 20*time.Millisecond, func(context.Context) (bool, error) { return holds(s.Counts()), nil })
+}
+
+// RunStream runs a scenario of kind Stream until each unit was released and has ended.
+func (s *Run) RunStream(ctx context.Context) error {
+	return s.Play(ctx, func(ctx context.Context) error {
+		return s.reach(ctx, "all have ended", func(c Counts) bool { return c.Ended == len(s.units) })
+	})
+}
+
+// stall is the time without events after which a run fails.
+const stall = 2 * time.Minute
+
+// reach waits for a state. It fails if nothing happens for too long.
+func (s *Run) reach(ctx context.Context, state string, holds func(Counts) bool) error {
+	stalled := false
+	err := s.Until(ctx, func(c Counts) bool {
+		last := c.LastEvent
+		if c.Created < len(s.units) {
+			// A scenario can have long intervals between arrivals.
+			last = max(last, s.arrivals[c.Created].At)
 		}
+		stalled = s.Elapsed()-max(last, s.moved) > stall
+		return stalled || holds(c)
+	})
+	if err == nil && stalled && !holds(s.Counts()) {
+		return fmt.Errorf("no event for %v while waiting until %s: %s; see the log of the controller", stall, state, s.Progress())
 	}
-	return nil
+	return err
 }
 
 // watch watches units, and restarts watches that the server ends.
@@ -167,8 +190,8 @@ func (s *Run) watch(ctx context.Context, version string) error {
 
 // see processes an event.
 func (s *Run) see(event *Event) {
-	index, ours := indexOf(event.Name)
-	if !ours || index >= len(s.units) {
+	index, ours := s.Index(event.Object.Metadata.Name)
+	if !ours {
 		return
 	}
 	now := time.Since(s.start)
@@ -176,13 +199,13 @@ func (s *Run) see(event *Event) {
 	defer s.mu.Unlock()
 	s.counts.LastEvent = now
 	unit := &s.units[index]
-	unit.version = string(event.Version)
-	if len(event.Reason) > 0 && !unit.reported {
+	unit.version = event.Object.Metadata.ResourceVersion
+	if event.Object.Status.Reason != "" && !unit.reported {
 		unit.reported = true
 		s.counts.Reported++
 	}
-	switch string(event.Phase) {
-	case "Dequeued":
+	switch v1alpha1.QueueUnitPhase(event.Object.Status.Phase) {
+	case v1alpha1.PhaseDequeued:
 		if unit.phase == released {
 			return
 		}
@@ -194,16 +217,18 @@ func (s *Run) see(event *Event) {
 		}
 		unit.Released = now
 		s.counts.Released++
-		if s.held != nil {
-			s.held <- index // it has room for all units
-		} else if run := s.scenario.Classes[s.arrivals[index].Class].RunTime.Duration; run > 0 {
-			s.ends.set(now+run, index)
+		if run := s.scenario.Classes[s.arrivals[index].Class].RunTime.Duration; run > 0 || s.turnover {
+			s.endLater(run, index)
 		}
-	case "Succeeded":
+	case v1alpha1.PhaseSucceeded:
 		unit.phase = ended
 	default:
 		unit.phase = waiting
 	}
+}
+
+func (s *Run) endLater(after time.Duration, index int) {
+	time.AfterFunc(after, func() { s.due <- index })
 }
 
 // again is the delay before a request is repeated.
@@ -219,27 +244,22 @@ func (s *Run) retry(ctx context.Context, send func() error) error {
 		s.mu.Lock()
 		s.counts.Retried++
 		s.mu.Unlock()
-		timer := time.NewTimer(again)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return errors.Join(err, context.Cause(ctx))
-		case <-timer.C:
+		if late := pace.Pass(ctx, again); late != nil {
+			return errors.Join(err, late)
 		}
 	}
 }
 
 // create creates a unit. A repeated request can find that the unit exists.
 func (s *Run) create(ctx context.Context, index int) error {
-	arrival := &s.arrivals[index]
-	class := &s.scenario.Classes[arrival.Class]
 	id := s.identityOf(index)
-	// Different times, so that units are ordered by arrival.
-	submitted := s.start.Add(arrival.At + time.Duration(index)*time.Microsecond)
-	body := s.patterns[arrival.Class][class.ShapeOf(int(arrival.Number))].body(id, submitted)
+	body, err := s.body(index)
+	if err != nil {
+		return err
+	}
 	sent := time.Since(s.start)
 	tries := 0
-	err := s.retry(ctx, func() error {
+	err = s.retry(ctx, func() error {
 		tries++
 		err := s.client.Create(ctx, id.namespace, body)
 		if tries > 1 && wire.Conflict(err) {
@@ -254,7 +274,7 @@ func (s *Run) create(ctx context.Context, index int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	unit := &s.units[index]
-	unit.Due, unit.Sent, unit.Created = arrival.At, sent, created
+	unit.Due, unit.Sent, unit.Created = s.arrivals[index].At, sent, created
 	s.counts.Created++
 	return nil
 }
@@ -266,13 +286,16 @@ func (s *Run) end(ctx context.Context, index int) error {
 	s.mu.Lock()
 	version := s.units[index].version
 	s.mu.Unlock()
-	patch := endPatch(version, time.Now())
-	err := s.retry(ctx, func() error { return s.client.PatchStatus(ctx, id.namespace, id.unit, patch) })
+	patch, err := endPatch(version, time.Now())
+	if err != nil {
+		return err
+	}
+	err = s.retry(ctx, func() error { return s.client.PatchStatus(ctx, id.namespace, id.unit, patch) })
 	if wire.Conflict(err) {
 		s.mu.Lock()
 		s.counts.Conflicts++
 		s.mu.Unlock()
-		s.ends.set(time.Since(s.start)+again, index)
+		s.endLater(again, index)
 		return nil
 	}
 	if err != nil {

@@ -1,0 +1,217 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"kube-queue.dev/kube-queue/test/built"
+	"kube-queue.dev/kube-queue/test/perf/jobs"
+	"kube-queue.dev/kube-queue/test/perf/report"
+	"kube-queue.dev/kube-queue/test/perf/rig"
+	"kube-queue.dev/kube-queue/test/testmode"
+)
+
+// These tests check counts only, because durations depend on the machine.
+
+// onlyInTestAll skips the measurements whose rig TestRunUnits tests.
+func onlyInTestAll(t *testing.T) {
+	testmode.OnlyInTestAll(t, "it tests a measurement, and TestRunUnits tests the rig that all measurements share")
+}
+
+// startRig starts a rig for a test. Its logs are kept if the test fails.
+func startRig(t *testing.T, options rig.Options) *rig.Rig {
+	t.Helper()
+	r, err := rig.Start(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		end := r.Close
+		if t.Failed() {
+			t.Logf("the logs are in %s", r.Cluster.Data)
+			end = r.CloseAndKeep
+		}
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+// figures are those of a measurement.
+type figures struct {
+	*testing.T
+	*report.Report
+}
+
+// measured runs a measurement on a rig. It starts one if r is nil.
+func measured(t *testing.T, r *rig.Rig, m measurement) figures {
+	t.Helper()
+	options, err := m.check()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r == nil {
+		r = startRig(t, options)
+	}
+	s := &session{Rig: r, progress: io.Discard, figures: report.New("test")}
+	if err := m.run(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.figures.Print(io.Discard); err != nil {
+		t.Error(err)
+	}
+	return figures{t, s.figures}
+}
+
+func (f figures) get(section, name string) float64 {
+	f.Helper()
+	if figure := f.Report.Find(section, name); figure != nil {
+		return figure.Value
+	}
+	f.Fatalf("there is no figure %q in section %q", name, section)
+	return 0
+}
+
+// expect compares a figure other than a duration.
+func (f figures) expect(section, name string, want float64) {
+	f.Helper()
+	if got := f.get(section, name); got != want {
+		f.Errorf("%s, %s: %v, want %v", section, name, got, want)
+	}
+}
+
+// between checks that a figure is from one value to another one.
+func (f figures) between(section, name string, low, high float64) {
+	f.Helper()
+	if got := f.get(section, name); got < low || got > high {
+		f.Errorf("%s, %s: %v, want %v to %v", section, name, got, low, high)
+	}
+}
+
+// positive checks that figures are above 0.
+func (f figures) positive(section string, names ...string) {
+	f.Helper()
+	for _, name := range names {
+		if f.get(section, name) <= 0 {
+			f.Errorf("section %q, figure %q is not above 0", section, name)
+		}
+	}
+}
+
+func TestRunUnits(t *testing.T) {
+	r := startRig(t, apiOnly())
+	t.Run("each unit of a stream is released and ended once", func(t *testing.T) {
+		f := measured(t, r, &unitsRun{name: "smoke", stretch: 1})
+		for name, want := range map[string]float64{"units": 200, "released": 200, "ended": 200, "released more than once": 0} {
+			f.expect("in all", name, want)
+		}
+		f.positive("in all", "wall", "rate", "useful work")
+		for class, want := range map[string]float64{"small": 140, "medium": 40, "large": 20, "all": 200} {
+			f.expect("wait from create to release, "+class, "measured", want)
+			f.positive("wait from create to release, "+class, "p50", "p90", "p99", "max")
+		}
+		f.expect("release answered to release seen", "measured", 200)
+		f.between("writes", "kube-queue's, of units", 1, 1.2)
+		f.expect("writes", "perf-player: create queueunits.scheduling.x-k8s.io", 1)
+		f.expect("writes", "perf-player: patch queueunits.scheduling.x-k8s.io/status", 1)
+		f.positive("processor time", "kube-apiserver", "etcd", rig.Controller, rig.Tool)
+		f.positive("memory", "kube-apiserver, peak", "etcd, peak", rig.Controller+", peak", rig.Tool+", peak")
+	})
+	t.Run("the units of a backlog are released up to its quota", func(t *testing.T) {
+		f := measured(t, r, &unitsRun{name: "smoke-backlog", stretch: 1})
+		f.expect("waiting", "units", 120)
+		f.positive("waiting", "created, each with a reason, after", "controller, memory")
+		f.between("waiting", rig.Controller+", idle", 0, 2)
+		f.expect("room is made", "released", 60)
+		f.expect("room is made", "released more than once", 0)
+		f.positive("room is made", "rate")
+		const killed = "controller is killed, room is made and it starts"
+		f.expect(killed, "released", 12)
+		f.positive(killed, "first release after")
+	})
+}
+
+func TestJobsCompleteInEachQueue(t *testing.T) {
+	onlyInTestAll(t)
+	const count = 30
+	const labelled = "label:perf.kube-queue.dev/noop=yes"
+	folder, err := built.Programs(t.Context(), ".", "kube-queue.dev/kube-queue/test/perf/noopqueue")
+	if err != nil {
+		t.Fatal(err)
+	}
+	with := filepath.Join(folder, "noopqueue") + " --label=perf.kube-queue.dev/noop=yes"
+	f := measured(t, nil, &jobsRun{room: ample, rounds: 1, nodes: 2, names: []string{labelled, jobs.KubeQueue},
+		options: jobs.Options{Jobs: count, RunTime: 100 * time.Millisecond, With: []string{with}}})
+	for _, queue := range []string{labelled, jobs.KubeQueue} {
+		for _, section := range []string{"", ": create to release", ": create to first pod", ": create to pod bound"} {
+			f.expect(queue+section, "jobs", count)
+		}
+		for _, process := range []string{"kube-apiserver", "etcd", "kube-controller-manager", "kube-scheduler", "kwok", "perf"} {
+			f.positive(queue+": CPU and memory", process+", peak memory")
+		}
+		f.expect(queue+": API writes a job", "  create jobs.batch", 1)
+	}
+	// A job may cost five writes, six if it ran long, and eight if it waited. On a slow machine it
+	// may wait.
+	const writes = "kube-queue: API writes a job"
+	f.between(writes, "kube-queue, on jobs, units and events", 5, 8)
+	f.expect(writes, "  create queueunits.scheduling.x-k8s.io", 1)
+	f.expect(writes, "  patch jobs.batch", 1)
+	f.expect(labelled+": API writes a job", "noopqueue", 5)
+	if f.Find(labelled+": API writes a job", "job-extensions") != nil || f.Find(writes, "noopqueue") != nil {
+		t.Error("two queues ran at the same time")
+	}
+}
+
+// TestRunPods checks that what the pods request is charged, which the run itself waits for.
+func TestRunPods(t *testing.T) {
+	onlyInTestAll(t)
+	f := measured(t, nil, &podsRun{pods: 300, changes: 50, idle: time.Second})
+	f.expect("cluster", "pods", 300)
+	f.expect("cluster", "units", 3)
+	f.positive("idle", "memory of the controller")
+	f.positive("changes of pods", "memory of the controller")
+}
+
+// TestRunNames checks that the units of all rounds and the others are shown, which the run itself waits
+// for.
+func TestRunNames(t *testing.T) {
+	onlyInTestAll(t)
+	f := measured(t, nil, &namesRun{units: 20, names: 63, rounds: 2, patience: time.Minute, rest: time.Second})
+	f.expect("units", "names of resources", 2520)
+	f.positive("other units meanwhile", "shown in the status of the tree")
+	f.positive("memory of "+rig.Controller, "without units", "before", "after")
+	f.positive("memory of "+rig.Extensions, "without units", "before", "after")
+}
+
+func TestRunReviews(t *testing.T) {
+	onlyInTestAll(t)
+	f := measured(t, nil, &reviewsRun{units: 300, nodes: 20, rounds: 2, during: 2 * time.Second, rate: 10})
+	// 300, 20 in each of four windows, and 7 in each of two, rounded up to as many in each of 18 queues.
+	const units = 396
+	f.expect("cluster", "units", units)
+	f.expect("cluster", "queues", 18)
+	f.expect("cluster", "units that hold quota at a time", 36)
+	const content = "content of the first answers"
+	f.expect(content, "units selected in all queues", units)
+	f.expect(content, "nodes listed", 20)
+	f.expect(content, "nodes of the quota tree", 20)
+	f.positive(content, "units waiting in the queue of a unit", "position of the unit", "groups of units", "groups listed")
+	for rate, windows := range map[string]float64{"10 units end in a second": 2, "units end as fast as possible": 1} {
+		f.positive("releases, "+rate, "without questions", "with questions", "rate with questions")
+		for _, kind := range []string{"QueueUnitReview", "QueueReview", "QuotaReview"} {
+			f.positive(kind+", "+rate, "measured", "max", "largest answer")
+		}
+		for _, name := range []string{"list -A", "tree", "why JOB"} {
+			section := fmt.Sprintf("kubectl kube-queue %s, %s", name, rate)
+			f.expect(section, "measured", windows) // once in each window with questions
+			f.positive(section, "max", "largest answer")
+		}
+	}
+	f.between("in the end", "units ended", 1, 4*20+2*7)
+	f.between("in the end", "units released", 1, f.get("in the end", "units ended")+36)
+}
