@@ -7,6 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // Clean removes the objects of the test, whether the programs run or not.
@@ -22,9 +23,16 @@ func (l *Env) clearJobs(ctx context.Context) {
 	l.t.Helper()
 	background := metav1.DeletePropagationBackground
 	for _, resource := range allJobs() {
-		// Some kinds are not served.
-		Must(l.t, ignoreNotFound(l.Dynamic.Resource(resource).Namespace(l.Namespace).
-			DeleteCollection(ctx, metav1.DeleteOptions{PropagationPolicy: &background}, metav1.ListOptions{})))
+		// A busy API server ends a request after a minute, before hundreds of jobs are deleted.
+		var failure error
+		err := wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
+			failure = ignoreNotFound(l.Dynamic.Resource(resource).Namespace(l.Namespace). // some kinds are not served
+													DeleteCollection(ctx, metav1.DeleteOptions{PropagationPolicy: &background}, metav1.ListOptions{}))
+			return failure == nil, nil
+		})
+		if err != nil {
+			l.t.Fatalf("deleting %s: %v", resource, failure)
+		}
 	}
 }
 
