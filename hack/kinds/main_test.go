@@ -69,7 +69,7 @@ func TestEachFileGetsANewKind(t *testing.T) {
 		{"docs/reference/kinds.md", block("kinds-life", lifeTable(adapters)), []string{"| Widget | all | over | gone |"}},
 		{"docs/reference/kinds.md", block("kinds-ready", readyTable(adapters)), []string{"| Widget | up |"}},
 		{"docs/reference/kinds.md", block("kinds-gangs", gangTable(adapters)), []string{"| Widget | nothing |"}},
-		{"docs/reference/kinds.md", block("kinds-places", placeTable(adapters)), []string{"| Widget | none, because its pods have none |  |"}},
+		{"docs/reference/kinds.md", block("kinds-places", placeTable(adapters)), []string{"| Widget | none, because its pods have none |"}},
 	}
 	for _, test := range tests {
 		text, err := os.ReadFile(filepath.Join("../..", test.path))
@@ -89,6 +89,13 @@ func TestEachFileGetsANewKind(t *testing.T) {
 		if err != nil || again != got {
 			t.Errorf("%s: a second time it differs: %v", test.path, err)
 		}
+	}
+}
+
+func TestKindsWithEqualCellsShareARow(t *testing.T) {
+	got := table([]string{"kind", "a", "b"}, merged([][]string{{"X", "1", "2"}, {"Y", "1", "3"}, {"Z", "1", "2"}}))
+	if want := "| kind | a | b |\n|---|---|---|\n| X, Z | 1 | 2 |\n| Y | 1 | 3 |\n"; got != want {
+		t.Errorf("the table is\n%s, want\n%s", got, want)
 	}
 }
 

@@ -36,6 +36,20 @@ func table(head []string, rows [][]string) string {
 	return b.String()
 }
 
+// merged joins the names of kinds with equal cells in one row, at the place of the first.
+func merged(rows [][]string) [][]string {
+	var all [][]string
+	for _, row := range rows {
+		at := slices.IndexFunc(all, func(other []string) bool { return slices.Equal(other[1:], row[1:]) })
+		if at < 0 {
+			all = append(all, slices.Clone(row))
+			continue
+		}
+		all[at][0] += ", " + row[0]
+	}
+	return all
+}
+
 // nameTable lists the names.
 func nameTable(adapters []framework.Adapter) string {
 	var rows [][]string
@@ -74,7 +88,7 @@ func lifeTable(adapters []framework.Adapter) string {
 		kind := adapter.Kind()
 		rows = append(rows, []string{nameOf(adapters, kind), kind.Doc.Counts, kind.Doc.Frees, kind.Doc.Stops})
 	}
-	return table([]string{"kind", "charged", "the quota is free after", "signs that a job suspended by hand has stopped"}, rows)
+	return table([]string{"kind", "charged", "the quota is free after", "signs that a job suspended by hand has stopped"}, merged(rows))
 }
 
 // placeTable lists where a release adds annotations to the pods of jobs.
@@ -84,27 +98,24 @@ func placeTable(adapters []framework.Adapter) string {
 		kind := adapter.Kind()
 		name := nameOf(adapters, kind)
 		if len(kind.Places) == 0 {
-			rows = append(rows, []string{name, "none, because " + kind.NoPlaces, ""})
+			rows = append(rows, []string{name, "none, because " + kind.NoPlaces})
 		}
 		for _, place := range kind.Places {
-			podSets, patch := "all others", "merge patch"
+			podSets := "all others"
 			if len(kind.Places) == 1 {
 				podSets = "all"
 			}
 			if place.PodSet != "" {
 				podSets = "`" + place.PodSet + "`"
 			}
-			if place.InList() {
-				patch = "JSON Patch"
-			}
 			where := placeText(place)
 			if place.Unless != nil {
 				where += "; not with `" + dotted(place.Unless) + "`, because " + place.Why
 			}
-			rows = append(rows, []string{name, podSets + ": " + where, patch})
+			rows = append(rows, []string{name, podSets + ": " + where})
 		}
 	}
-	return table([]string{"kind", "pod sets, and where they get annotations", "the release is a"}, rows)
+	return table([]string{"kind", "pod sets, and where they get annotations"}, rows)
 }
 
 // elasticTable lists the kinds of which jobs may start with fewer pods.
@@ -143,7 +154,7 @@ func readyTable(adapters []framework.Adapter) string {
 		kind := adapter.Kind()
 		rows = append(rows, []string{nameOf(adapters, kind), kind.Doc.Ready})
 	}
-	return table([]string{"kind", "all pods are ready when"}, rows)
+	return table([]string{"kind", "all pods are ready when"}, merged(rows))
 }
 
 // gangTable lists why the release of a job does not use the gangs of Kubernetes.
@@ -153,7 +164,7 @@ func gangTable(adapters []framework.Adapter) string {
 		kind := adapter.Kind()
 		rows = append(rows, []string{nameOf(adapters, kind), kind.Doc.Gang})
 	}
-	return table([]string{"kind", "why the release sets nothing"}, rows)
+	return table([]string{"kind", "why the release sets nothing"}, merged(rows))
 }
 
 // nameOf returns the kind, with the version if several extensions have it.

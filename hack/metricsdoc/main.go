@@ -52,9 +52,9 @@ func insert(page, table string) (string, error) {
 
 func table(definitions []metrics.Definition) string {
 	var b strings.Builder
-	b.WriteString("| metric | type | labels | unit | program | meaning |\n|---|---|---|---|---|---|\n")
+	b.WriteString("| metric | type | labels | program | meaning |\n|---|---|---|---|---|\n")
 	for _, d := range definitions {
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", d.Name, d.Type, codes(d.Labels), d.Unit, programs(d.Programs), d.Help)
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", d.Name, d.Type, codes(d.Labels), programs(d.Programs), d.Help)
 	}
 	return b.String()
 }

@@ -53,19 +53,14 @@ other namespaces are counted, not named, unless you may list them. If kube-queue
 and the commands show what follows from the QueueUnits, Queues and ElasticQuotaTrees that you may read. They then do not show lent quota,
 and show positions only if you may list QueueUnits in all namespaces.
 
-` + "`list`" + ` reads QueueUnits in pages. If there are more than 100 units, similar ones share a row, and kube-queue-controller counts them.
-
-` + "`simulate`" + ` lists the quota tree, the Queues and all QueueUnits, and runs the scheduling core of kube-queue-controller with its default
-settings in the plugin.
-
 ` + "`hold`, `release` and `priority`" + ` write [annotations of the job](job-keys.md#keys-that-you-set), or the spec of a [unit created by
 hand](../tasks/create-a-unit-by-hand.md). ` + "`stop` and `resume`" + ` write ` + "`spec.stop`" + ` of [the Queue](../tasks/stop-a-queue.md). A command that
 has nothing to change says so and succeeds.
 
 ## Output
 
-Tables fit the width of the terminal; long cells end with …. If the output is not a terminal, nothing is truncated, and there are no
-colours and bars. The environment variable ` + "`NO_COLOR`" + ` turns colours off.
+Tables fit the width of the terminal. If the output is not a terminal, nothing is truncated, and there are no colours and bars. The
+environment variable ` + "`NO_COLOR`" + ` turns colours off.
 
 With ` + "`-o json` and `-o yaml`" + `, ` + "`list`" + ` prints QueueUnits, ` + "`simulate`" + ` prints its result, and ` + "`why`, `tree` and `queue`" + ` print [the
 review](reviews.md) with its answer, even if the plugin has made it.
@@ -75,8 +70,7 @@ review](reviews.md) with its answer, even if the plugin has made it.
 | status | meaning |
 |---|---|
 | 0 | success |
-| 1 | an error, described in one line on the standard error. ` + "`simulate`" + `: the tree is invalid, a job would wait, or running jobs would exceed a limit. ` + "`convert`" + `: some settings have no equivalent |
-| 2 | ` + "`simulate`" + `: an error. ` + "`convert`" + `: the input cannot be converted, or the command line is wrong |
+| 1 | an error, described in one line on the standard error; see also [convert](#convert) and [simulate](#simulate) |
 | 130 | interrupted by Ctrl-C |
 
 ## Commands
@@ -85,10 +79,26 @@ All commands accept these flags of kubectl, and its other flags that select a cl
 
 `
 
+// sharedFlag is a flag of several commands, which the page shows once.
+const sharedFlag = "dry-run"
+
 func page(root *cobra.Command) string {
 	var b strings.Builder
 	b.WriteString(head)
 	block(&b, shown(root.PersistentFlags()).FlagUsagesWrapped(100))
+	shared := pflag.NewFlagSet("", pflag.ContinueOnError)
+	var sharing []string
+	for _, cmd := range root.Commands() {
+		if flag := cmd.Flags().Lookup(sharedFlag); flag != nil {
+			sharing = append(sharing, "`"+cmd.Name()+"`")
+			if len(sharing) == 1 {
+				shared.AddFlag(flag)
+			}
+		}
+	}
+	fmt.Fprintf(&b, "%s also accept:\n\n", strings.Join(sharing, ", "))
+	block(&b, shared.FlagUsagesWrapped(100))
+	b.WriteString(strings.TrimSpace(command.JobHelp) + "\n\n")
 	for _, cmd := range root.Commands() {
 		if !cmd.Hidden && cmd.Name() != "completion" && cmd.Name() != "help" {
 			describe(&b, cmd)
@@ -110,11 +120,18 @@ func shown(flags *pflag.FlagSet) *pflag.FlagSet {
 
 func describe(b *strings.Builder, cmd *cobra.Command) {
 	fmt.Fprintf(b, "### %s\n\n%s.\n\n", cmd.Name(), strings.TrimSuffix(cmd.Short, "."))
-	text := "kubectl kube-queue " + cmd.Use + " [flags]\n\n" + strings.TrimSpace(cmd.Long) + "\n"
+	long := strings.Replace(cmd.Long, command.JobHelp, "", 1)
+	text := "kubectl kube-queue " + cmd.Use + " [flags]\n\n" + strings.TrimSpace(long) + "\n"
 	if cmd.Example != "" {
 		text += "\nExamples:\n" + cmd.Example + "\n"
 	}
-	if usage := shown(cmd.NonInheritedFlags()).FlagUsagesWrapped(100); usage != "" {
+	own := pflag.NewFlagSet("", pflag.ContinueOnError)
+	shown(cmd.NonInheritedFlags()).VisitAll(func(f *pflag.Flag) {
+		if f.Name != sharedFlag {
+			own.AddFlag(f)
+		}
+	})
+	if usage := own.FlagUsagesWrapped(100); usage != "" {
 		text += "\nFlags:\n" + usage
 	}
 	block(b, text)

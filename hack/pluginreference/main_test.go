@@ -10,9 +10,14 @@ import (
 
 func TestThePageDescribesEachCommandWithItsFlags(t *testing.T) {
 	text := page(command.New(command.Environment{}))
-	for _, want := range []string{"### list\n", "### why\n", "### simulate\n", "### version\n", "some settings have no equivalent |", "kubectl kube-queue stop QUEUE [flags]", "--drain", "-n, --namespace string", "--queue-namespace"} {
+	for _, want := range []string{"### list\n", "### why\n", "### simulate\n", "### version\n", "and [simulate](#simulate) |", "kubectl kube-queue stop QUEUE [flags]", "--drain", "-n, --namespace string", "--queue-namespace"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page does not have %q", want)
+		}
+	}
+	for _, once := range []string{"--dry-run WHAT", "JOB is the name"} {
+		if n := strings.Count(text, once); n != 1 {
+			t.Errorf("the page has %q %d times", once, n)
 		}
 	}
 	for _, no := range []string{"### help", "### completion", "--help", "--certificate-authority", os.TempDir()} {

@@ -62,18 +62,17 @@ type ElasticQuotaNode struct {
 	// +nullable
 	// +optional
 	Min corev1.ResourceList `json:"min,omitempty"`
-	// max is the limit for each resource. An omitted resource is unlimited; 0 allows none. The key
+	// max is the limit for each resource. An omitted resource is unlimited. The key
 	// kube-queue/max-jobs limits the number of units that hold quota.
 	// +nullable
 	// +optional
 	Max corev1.ResourceList `json:"max,omitempty"`
 	// attributes holds further settings. "kube-queue/reclaim": "never" prevents reclaiming quota
-	// from jobs at or below this node. Other keys have no effect.
+	// from jobs at or below this node.
 	// +nullable
 	// +optional
 	Attributes map[string]string `json:"attributes,omitempty"`
-	// children lists the child nodes. The schema covers the upper levels of the tree; the
-	// controller checks the levels below.
+	// children lists the child nodes.
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:Type=array
 	// +kubebuilder:pruning:PreserveUnknownFields
@@ -104,35 +103,34 @@ type ElasticQuotaTreeStatus struct {
 
 // ElasticQuotaNodeStatus shows how much of a node is used.
 type ElasticQuotaNodeStatus struct {
-	// path is the path from the root, joined by "/".
+	// path is the path from the root.
 	// +required
 	Path string `json:"path"`
 	// min is the guarantee in force: the min of the node or, if greater, the sum of the guarantees
 	// of its children. Omitted in trees with thousands of nodes, like max.
 	// +optional
 	Min corev1.ResourceList `json:"min,omitempty"`
-	// max is the limit in force: the max of the node multiplied by the oversell rate. An omitted
-	// resource is unlimited.
+	// max is the limit in force: the max of the node multiplied by the oversell rate.
 	// +optional
 	Max corev1.ResourceList `json:"max,omitempty"`
-	// used is the amount charged at and below the node: to units that hold quota, to pods that
-	// remain of jobs and, if configured, to pods without a unit.
+	// used is the amount charged at and below the node to units, to pods that remain of jobs and,
+	// if configured, to pods without a unit.
 	// +optional
 	Used corev1.ResourceList `json:"used,omitempty"`
 	// unqueued is the part of used for pods without a unit.
 	// +optional
 	Unqueued corev1.ResourceList `json:"unqueued,omitempty"`
-	// request is used plus the requests of the units that wait at and below the node.
+	// request is the used amount plus the requests of the units that wait there.
 	// +optional
 	Request corev1.ResourceList `json:"request,omitempty"`
-	// borrowed is the part of used above the guarantee. The root borrows nothing.
+	// borrowed is the part of used above the guarantee.
 	// +optional
 	Borrowed corev1.ResourceList `json:"borrowed,omitempty"`
-	// jobs is the number of units that hold quota at and below the node.
+	// jobs is the number of units that hold quota there.
 	// +optional
 	Jobs int32 `json:"jobs"`
 	// omittedResources is the number of resources used or requested here but not listed. Resources
-	// in a min or max of the tree are always listed; of the others, at most 16 per node.
+	// in a min or max of the tree are always listed, others up to 16 per node.
 	// +optional
 	OmittedResources int32 `json:"omittedResources,omitempty"`
 }

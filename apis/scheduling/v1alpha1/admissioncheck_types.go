@@ -5,9 +5,8 @@ import (
 )
 
 // AdmissionCheck is a requirement that a unit must meet, in addition to quota, before its job is
-// released. A Queue lists its checks in spec.admissionChecks. During the checks, the unit holds its
-// quota in phase Reserved. The controller of the check writes its decision to
-// status.admissionChecks of the unit.
+// released. During the checks of its Queue, the unit holds its quota in phase Reserved. The
+// controller of the check writes its decision to status.admissionChecks of the unit.
 //
 // +genclient
 // +genclient:nonNamespaced
@@ -50,8 +49,7 @@ type AdmissionCheckSpec struct {
 	// parameters refers to an object with settings for the check.
 	// +optional
 	Parameters *AdmissionCheckParameters `json:"parameters,omitempty"`
-	// timeout is how long a check may stay Pending before it counts as Retry. If unset, there is
-	// no timeout.
+	// timeout is how long a check may stay Pending before it counts as Retry. Unlimited if unset.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Format=duration
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="timeout must be at least 1s"
@@ -89,13 +87,12 @@ const (
 	CheckReady CheckState = "Ready"
 	// CheckRetry means that the unit gives its quota back, waits, and reserves quota again later.
 	CheckRetry CheckState = "Retry"
-	// CheckRejected means that the unit gives its quota back and is not tried again until its spec
-	// changes.
+	// CheckRejected means that the unit gives its quota back and waits until its spec changes.
 	CheckRejected CheckState = "Rejected"
 )
 
-// AdmissionCheckState is the state of a check for a unit. kube-queue-controller sets it to Pending
-// whenever the unit reserves quota; the controller of the check sets the other states.
+// AdmissionCheckState is the state of a check for a unit. kube-queue-controller sets it to Pending;
+// the controller of the check sets the other states.
 type AdmissionCheckState struct {
 	// name is the name of the AdmissionCheck.
 	// +kubebuilder:validation:MinLength=1
@@ -112,7 +109,7 @@ type AdmissionCheckState struct {
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Message string `json:"message,omitempty"`
-	// podSetUpdates lists what the release adds to the pods of the job if the state is Ready.
+	// podSetUpdates lists what the release adds to the pods of the job.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=256

@@ -10,13 +10,13 @@ const (
 	PhaseEnqueued QueueUnitPhase = "Enqueued"
 	// PhaseReserved means that the unit holds quota and waits for its admission checks.
 	PhaseReserved QueueUnitPhase = "Reserved"
-	// PhaseDequeued means that the unit holds quota and that its job is released or about to be.
+	// PhaseDequeued means that the unit holds quota and its job is released or about to be.
 	PhaseDequeued QueueUnitPhase = "Dequeued"
-	// PhaseRunning means that the unit holds quota and that its job runs.
+	// PhaseRunning means that the unit holds quota and its job runs.
 	PhaseRunning QueueUnitPhase = "Running"
-	// PhaseSucceeded means that the job succeeded and that its quota is free.
+	// PhaseSucceeded means that the job succeeded and its quota is free.
 	PhaseSucceeded QueueUnitPhase = "Succeeded"
-	// PhaseFailed means that the job failed and that its quota is free.
+	// PhaseFailed means that the job failed and its quota is free.
 	PhaseFailed QueueUnitPhase = "Failed"
 	// PhaseBackoff means that the unit gave its quota back and waits before it is queued again.
 	PhaseBackoff QueueUnitPhase = "Backoff"

@@ -7,7 +7,7 @@ import (
 
 // ProvisioningRequestConfig defines how an AdmissionCheck requests nodes from an autoscaler. The
 // check has controllerName "kube-queue.dev/provisioning-request" and refers to the config in
-// spec.parameters. Each time a unit reserves quota, one ProvisioningRequest is created.
+// spec.parameters.
 //
 // +genclient
 // +genclient:nonNamespaced
@@ -52,7 +52,7 @@ type ProvisioningRequestConfigSpec struct {
 	// +optional
 	Parameters map[string]string `json:"parameters,omitempty"`
 	// managedResources limits requests to pod sets that request one of these resources. A unit
-	// without such a pod set passes the check at once. If unset, all pod sets are included.
+	// without such a pod set passes the check. If unset, all pod sets are included.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:XValidation:rule="self.all(name, size(name) >= 1 && size(name) <= 317)",message="the name of a resource must be 1 to 317 characters long"
@@ -61,9 +61,8 @@ type ProvisioningRequestConfigSpec struct {
 	// retry defines what happens after a request fails.
 	// +optional
 	Retry *ProvisioningRequestRetry `json:"retry,omitempty"`
-	// maxPodSets is the maximum number of pod sets in a request. Equal pod sets are merged and
-	// count once. A unit with more is rejected. Defaults to 32, the limit of the
-	// ProvisioningRequest API. Some autoscalers accept only 1.
+	// maxPodSets is the maximum number of pod sets in a request. Equal pod sets count once. A unit
+	// with more is rejected. Defaults to 32. Some autoscalers accept only 1.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=32
 	// +optional
@@ -71,12 +70,10 @@ type ProvisioningRequestConfigSpec struct {
 }
 
 // ProvisioningRequestRetry defines what happens after a request fails. The unit gives its quota
-// back and is queued again after 10 seconds. The delay doubles with each failure, up to 15 minutes,
-// and cannot be configured.
+// back and is queued again after 10 seconds. The delay doubles with each failure, up to 15 minutes.
 type ProvisioningRequestRetry struct {
 	// limit is the maximum number of retries in a row. When the last one fails, the unit is
-	// rejected and is not tried again until its spec changes. 0 means no retry. If unset, retries
-	// are unlimited.
+	// rejected. If unset, retries are unlimited.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	// +kubebuilder:validation:Maximum=2147483647

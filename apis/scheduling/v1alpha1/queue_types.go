@@ -52,13 +52,11 @@ type QueueList struct {
 type QueuePolicy string
 
 const (
-	// PolicyRoundRobin tries units in turn. After a refusal, a unit backs off while the units
-	// behind it are tried.
+	// PolicyRoundRobin tries units in turn. After a refusal, a unit backs off.
 	PolicyRoundRobin QueuePolicy = "RoundRobin"
 	// PolicyBlock tries only the front unit. No unit passes it.
 	PolicyBlock QueuePolicy = "Block"
-	// PolicyPriority starts again at the first unit each time quota is freed. Later units may pass
-	// a unit that does not fit.
+	// PolicyPriority starts again at the first unit each time quota is freed. Later units may pass.
 	PolicyPriority QueuePolicy = "Priority"
 )
 
@@ -87,7 +85,7 @@ type QueueSpec struct {
 	// +kubebuilder:validation:Minimum=-2147483648
 	// +kubebuilder:validation:Maximum=2147483647
 	Priority int32 `json:"priority,omitempty"`
-	// maxPriority caps the priority of units in the queue. If unset, there is no cap.
+	// maxPriority caps the priority of units in the queue.
 	// +optional
 	// +kubebuilder:validation:Minimum=-2147483648
 	// +kubebuilder:validation:Maximum=2147483647
@@ -100,24 +98,23 @@ type QueueSpec struct {
 	// backend uses it.
 	// +optional
 	Preemption *QueuePreemption `json:"preemption,omitempty"`
-	// admissionChecks lists AdmissionChecks that must be Ready before a job is released. Released
-	// jobs are not checked when a check is added.
+	// admissionChecks lists AdmissionChecks that must be Ready before a job is released.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=8
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=63
 	// +optional
 	AdmissionChecks []string `json:"admissionChecks,omitempty"`
-	// podsReadyTimeout is how long the pods of a job may take after admission until all are ready.
-	// A job that takes longer is stopped and queued again after 10s. The delay doubles each time,
-	// up to 15m. If unset, there is no timeout.
+	// podsReadyTimeout is how long after admission all pods of a job may take to be ready. A job
+	// that takes longer is stopped and queued again after 10s. The delay doubles each time, up to
+	// 15m. Unlimited if unset.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Format=duration
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="podsReadyTimeout must be at least 1s"
 	// +optional
 	PodsReadyTimeout *metav1.Duration `json:"podsReadyTimeout,omitempty"`
 	// blockUntilPodsReady, if true, admits no unit while another unit of the queue is Reserved or
-	// has pods that are not ready. It requires podsReadyTimeout.
+	// has pods that are not ready. Requires podsReadyTimeout.
 	// +optional
 	BlockUntilPodsReady bool `json:"blockUntilPodsReady,omitempty"`
 }
@@ -137,18 +134,18 @@ const (
 // QueuePreemption controls the eviction of units for others.
 type QueuePreemption struct {
 	// withinQueue is whether a unit that does not fit may evict units of lower priority in the
-	// queue (LowerPriority). Defaults to Never.
+	// queue. Defaults to Never.
 	// +optional
 	WithinQueue WithinQueuePreemption `json:"withinQueue,omitempty"`
-	// minRunTime protects a unit from eviction for any other unit for this long after its
-	// admission. Defaults to 30s. 0s means no protection.
+	// minRunTime protects a unit from eviction for others for this long after its admission.
+	// Defaults to 30s.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Format=duration
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="minRunTime must not be negative"
 	// +optional
 	MinRunTime *metav1.Duration `json:"minRunTime,omitempty"`
 	// maxPerMinute is the maximum number of units evicted from the queue for others per minute. 0
-	// or unset means no limit.
+	// means no limit.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	// +kubebuilder:validation:Maximum=2147483647
@@ -160,7 +157,7 @@ type QueueStatus struct {
 	// policy is the policy in force.
 	// +optional
 	Policy QueuePolicy `json:"policy,omitempty"`
-	// quota is the path of the quota group, joined by "/".
+	// quota is the path of the quota group.
 	// +optional
 	Quota string `json:"quota,omitempty"`
 	// pending is the number of units that wait for quota.
@@ -171,20 +168,19 @@ type QueueStatus struct {
 	// +kubebuilder:default=0
 	// +optional
 	Reserved int32 `json:"reserved"`
-	// dequeued is the number of units that hold quota and have a released job that does not run
-	// yet.
+	// dequeued is the number of units that hold quota and do not run yet.
 	// +kubebuilder:default=0
 	// +optional
 	Dequeued int32 `json:"dequeued"`
-	// running is the number of units that hold quota and have a running job.
+	// running is the number of units that run.
 	// +kubebuilder:default=0
 	// +optional
 	Running int32 `json:"running"`
 	// headReason is why the front unit waits.
 	// +optional
 	HeadReason wellknown.Reason `json:"headReason,omitempty"`
-	// highestPriority is the highest priority, capped by maxPriority, of the front unit and of the
-	// units that hold quota. Unset if there are none. Users choose these priorities.
+	// highestPriority is the highest priority of the front unit and of the units that hold quota,
+	// capped by maxPriority.
 	// +optional
 	HighestPriority *int32 `json:"highestPriority,omitempty"`
 }

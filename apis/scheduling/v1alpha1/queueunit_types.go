@@ -68,9 +68,8 @@ type QueueUnitSpec struct {
 	// +optional
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 
-	// submissionTime, in microseconds, orders units of equal priority. The earliest goes first.
-	// Defaults to the creation time of the unit, which is also used if a unit created by hand has
-	// an earlier submissionTime.
+	// submissionTime orders units of equal priority. The earliest goes first. Defaults to the
+	// creation time of the unit, which is also the earliest time for a unit created by hand.
 	// +optional
 	SubmissionTime *metav1.MicroTime `json:"submissionTime,omitempty"`
 
@@ -82,7 +81,7 @@ type QueueUnitSpec struct {
 	PodSets []PodSet `json:"podSets,omitempty"`
 
 	// resource is the sum of the requests of all pods and of the ResourceClaims that they use by
-	// name. A unit may name at most 64 resources in all fields together.
+	// name. All fields together may name at most 64 resources.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(name, size(name) <= 317)",message="the name of a resource must be at most 317 characters long"
@@ -94,14 +93,14 @@ type QueueUnitSpec struct {
 	// +optional
 	Active *bool `json:"active,omitempty"`
 
-	// preemptible, if false, restricts the unit to the guarantee of its quota. The unit is then
-	// never preempted.
+	// preemptible, if false, restricts the unit to the guarantee of its quota and protects it from
+	// preemption.
 	// +kubebuilder:default=true
 	// +optional
 	Preemptible *bool `json:"preemptible,omitempty"`
 
 	// unstoppable explains why suspending the job does not stop it. Such a unit is not evicted for
-	// others. If unset, the job stops when suspended.
+	// others.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Unstoppable string `json:"unstoppable,omitempty"`
@@ -111,8 +110,8 @@ type QueueUnitSpec struct {
 	// +optional
 	QuotaName string `json:"quotaName,omitempty"`
 
-	// maximumExecutionTimeSeconds is how long the job may run after its release, in seconds. A job
-	// that runs longer is evicted and deactivated.
+	// maximumExecutionTimeSeconds is how long the job may run after its release. A job that runs
+	// longer is evicted and deactivated.
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	// +kubebuilder:validation:Maximum=2147483647
@@ -161,8 +160,8 @@ type PodSet struct {
 	// +required
 	// +kubebuilder:validation:Maximum=2147483647
 	Count int32 `json:"count"`
-	// minCount is the minimum number of pods with which the job can start. Defaults to count. At
-	// most one pod set may have a minCount below its count.
+	// minCount is the number of pods with which the job can start. Defaults to count. Only one pod
+	// set may have a minCount below its count.
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	// +kubebuilder:validation:Maximum=2147483647
@@ -180,13 +179,12 @@ type PodSet struct {
 	// +optional
 	Limits corev1.ResourceList `json:"limits,omitempty"`
 	// priorityClassName is the PriorityClass of the pods: the one they name or the default of the
-	// cluster. Unset if there is none or it is unknown.
+	// cluster.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 	// quotaScopes lists the ResourceQuota scopes that the pods match. Pods that do not match
-	// BestEffort or Terminating match NotBestEffort or NotTerminating. Unset if the pods match
-	// none of these or nothing is known about them.
+	// BestEffort or Terminating match the opposite, unless nothing is known about them.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=3
 	// +kubebuilder:validation:items:Enum=BestEffort;Terminating;CrossNamespacePodAffinity
@@ -194,7 +192,7 @@ type PodSet struct {
 	QuotaScopes []corev1.ResourceQuotaScope `json:"quotaScopes,omitempty"`
 	// unset lists the containers, separated by commas, that do not set requests.cpu,
 	// requests.memory, limits.cpu or limits.memory. A ResourceQuota that limits such a resource
-	// rejects the pods. Unset if every container sets all four or nothing is known about the pods.
+	// rejects the pods.
 	// +kubebuilder:validation:MaxProperties=4
 	// +kubebuilder:validation:XValidation:rule="self.all(name, size(self[name]) <= 256)",message="each list of container names must be at most 256 characters long"
 	// +kubebuilder:validation:XValidation:rule="self.all(name, size(name) <= 317)",message="the name of a resource must be at most 317 characters long"
@@ -208,7 +206,7 @@ type QueueUnitStatus struct {
 	// +kubebuilder:default=Enqueued
 	// +optional
 	Phase QueueUnitPhase `json:"phase,omitempty"`
-	// reason is a machine-readable word for why the unit waits.
+	// reason is why the unit waits.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
@@ -217,7 +215,7 @@ type QueueUnitStatus struct {
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Message string `json:"message,omitempty"`
-	// quota is the path of the quota group, joined by "/".
+	// quota is the path of the quota group.
 	// +optional
 	Quota string `json:"quota,omitempty"`
 	// queue is the Queue that the unit waits in or was admitted from.
@@ -234,11 +232,10 @@ type QueueUnitStatus struct {
 	// +optional
 	DequeueTime *metav1.MicroTime `json:"dequeueTime,omitempty"`
 	// renewTime is when the owner last renewed a unit created by hand. Such a unit loses its quota
-	// if it is not renewed. A time in the future is ignored.
+	// if it is not renewed.
 	// +optional
 	RenewTime *metav1.MicroTime `json:"renewTime,omitempty"`
 	// admittedPodSets lists the pod sets admitted with fewer pods than spec.podSets requests.
-	// Removed when the unit gives its quota back.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=16
@@ -281,8 +278,7 @@ type AdmittedPodSet struct {
 
 // RequeueState is when a unit is queued again.
 type RequeueState struct {
-	// count is how often the unit recently gave its quota back because of the owner of the job or
-	// an eviction for other units.
+	// count is how often the unit recently gave its quota back.
 	// +optional
 	// +kubebuilder:validation:Maximum=2147483647
 	Count int32 `json:"count,omitempty"`

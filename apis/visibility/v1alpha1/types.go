@@ -7,7 +7,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 )
 
-// QueueUnitReview asks why a unit waits. Create it with dryRun=All; the answer is in status.
+// QueueUnitReview asks why a unit waits. Create it with dryRun=All.
 //
 // +genclient
 // +genclient:onlyVerbs=create
@@ -48,14 +48,13 @@ type QueueUnitReviewSpec struct {
 
 // QueueUnitReviewStatus explains why a unit waits.
 type QueueUnitReviewStatus struct {
-	// observedTime is the time of the state that the answer describes. It is at most a few seconds
-	// old.
+	// observedTime is the time of the state that the answer describes.
 	// +required
 	ObservedTime metav1.MicroTime `json:"observedTime"`
 	// phase is the phase of the unit.
 	// +optional
 	Phase string `json:"phase,omitempty"`
-	// queue is the Queue of the unit. Empty if no quota applies.
+	// queue is the Queue of the unit.
 	// +optional
 	Queue string `json:"queue,omitempty"`
 	// quota is the path of the quota group.
@@ -67,24 +66,23 @@ type QueueUnitReviewStatus struct {
 	// priority is the priority of the unit, as capped by the queue.
 	// +optional
 	Priority int32 `json:"priority"`
-	// requests is what the unit is charged while it holds quota, without kube-queue/max-jobs.
+	// requests is what the unit is charged while it holds quota.
 	// +optional
 	Requests corev1.ResourceList `json:"requests,omitempty"`
-	// reason is why the unit waits. Empty if it does not wait or is about to be tried. It may be
-	// newer than the status of the unit.
+	// reason is why the unit waits. It may be newer than the status of the unit.
 	// +optional
 	Reason wellknown.Reason `json:"reason,omitempty"`
 	// message explains the reason.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// position is the place of the unit among the waiting units of its queue, from 1. It is 0 if
-	// the unit does not wait in a queue.
+	// position is the place of the unit among the waiting units of its queue, or 0 if it does not
+	// wait.
 	// +optional
 	Position int32 `json:"position,omitempty"`
 	// waiting is the number of units that wait in the queue.
 	// +optional
 	Waiting int32 `json:"waiting,omitempty"`
-	// ahead lists the first units ahead in the queue, in order, at most 10.
+	// ahead lists the first units ahead in the queue, at most 10.
 	// +listType=atomic
 	// +optional
 	Ahead []UnitSummary `json:"ahead,omitempty"`
@@ -95,22 +93,20 @@ type QueueUnitReviewStatus struct {
 	// +listType=atomic
 	// +optional
 	Lacks []Lack `json:"lacks,omitempty"`
-	// holders lists the quotas that hold what the unit lacks, greatest amount first, at most 20.
+	// holders lists the quotas that hold most of what the unit lacks, at most 20.
 	// +listType=atomic
 	// +optional
 	Holders []Holder `json:"holders,omitempty"`
-	// holdingUnits lists the units that hold most of what the unit lacks, greatest amount first,
-	// at most 10. Only units that the caller can list are included.
+	// holdingUnits lists the units that hold most of what the unit lacks, at most 10.
 	// +listType=atomic
 	// +optional
 	HoldingUnits []UnitSummary `json:"holdingUnits,omitempty"`
-	// wouldAdmit lists changes. Each one would admit the unit if nothing else changed. Empty if
-	// none was found or the unit does not wait.
+	// wouldAdmit lists changes. Each one would admit the unit if nothing else changed.
 	// +listType=atomic
 	// +optional
 	WouldAdmit []Remedy `json:"wouldAdmit,omitempty"`
-	// until is when the unit has what it lacks at the latest, if maximum execution times determine
-	// that, or when its backoff ends.
+	// until is when the unit has what it lacks at the latest, or when its backoff ends, if that is
+	// known.
 	// +optional
 	Until *metav1.Time `json:"until,omitempty"`
 }
@@ -135,14 +131,13 @@ type UnitSummary struct {
 	// reason is why the unit waits.
 	// +optional
 	Reason wellknown.Reason `json:"reason,omitempty"`
-	// position is the place of the unit among the waiting units of its queue, or 0 if it does not
-	// wait.
+	// position is the place of the unit among the waiting units of its queue.
 	// +optional
 	Position int32 `json:"position,omitempty"`
 	// priority is the priority of the unit, as capped by the queue.
 	// +optional
 	Priority int32 `json:"priority,omitempty"`
-	// requests is what the unit requests or, if it holds quota, what it is charged.
+	// requests is what the unit requests or is charged.
 	// +optional
 	Requests corev1.ResourceList `json:"requests,omitempty"`
 	// submissionTime is when the job was submitted.
@@ -161,12 +156,10 @@ type Lack struct {
 	// quota is the path of the node, or the namespace and name of the ResourceQuota.
 	// +required
 	Quota string `json:"quota"`
-	// bound is the limit: Max, Min (jobs that are not preemptible), or Reserved (quota reserved
-	// for others).
+	// bound is the limit: Max, Min (of non-preemptible jobs) or Reserved (for others).
 	// +required
 	Bound string `json:"bound"`
-	// resource is the name of the resource. kube-queue/max-jobs is the number of units that hold
-	// quota.
+	// resource is the name of the resource, or kube-queue/max-jobs.
 	// +required
 	Resource string `json:"resource"`
 	// requested is the amount that the unit requests.
@@ -178,7 +171,7 @@ type Lack struct {
 	// limit is the limit.
 	// +required
 	Limit string `json:"limit"`
-	// missing is the amount that must be freed, or added to the limit, for the unit to fit alone.
+	// missing is the amount to free, or to add to the limit, so that the unit alone fits.
 	// +required
 	Missing string `json:"missing"`
 }
@@ -188,13 +181,13 @@ type Holder struct {
 	// quota is the path of the quota.
 	// +required
 	Quota string `json:"quota"`
-	// units is the number of units in the quota that hold any of the resources.
+	// units is the number of units in the quota that hold what the unit lacks.
 	// +optional
 	Units int32 `json:"units,omitempty"`
 	// hiddenUnits is how many of these units the caller cannot list.
 	// +optional
 	HiddenUnits int32 `json:"hiddenUnits,omitempty"`
-	// used is how much of the resources the quota holds.
+	// used is how much of it the quota holds.
 	// +optional
 	Used corev1.ResourceList `json:"used,omitempty"`
 	// borrowed is the part of used above the guarantee.
@@ -211,8 +204,7 @@ type RemedyType string
 const (
 	// RaiseQuota means to raise quota limits.
 	RaiseQuota RemedyType = "RaiseQuota"
-	// EndUnits means that units that hold quota end at the same time. If they end one by one,
-	// another unit may get what they free.
+	// EndUnits means that units that hold quota end at the same time.
 	EndUnits RemedyType = "EndUnits"
 	// LowerRequest means that the job requests less.
 	LowerRequest RemedyType = "LowerRequest"
@@ -230,22 +222,21 @@ type Remedy struct {
 	// message describes the change.
 	// +required
 	Message string `json:"message"`
-	// changes lists the limits to raise, all of them, or the requests to lower.
+	// changes lists all limits to raise or requests to lower.
 	// +listType=atomic
 	// +optional
 	Changes []QuotaChange `json:"changes,omitempty"`
-	// units lists the units that must end, or that the unit waits for, as far as the caller can
-	// list them.
+	// units lists the units that must end, or that the unit waits for.
 	// +listType=atomic
 	// +optional
 	Units []UnitSummary `json:"units,omitempty"`
-	// hiddenUnits is the number of further such units, which the caller cannot list.
+	// hiddenUnits is the number of such units that the caller cannot list.
 	// +optional
 	HiddenUnits int32 `json:"hiddenUnits,omitempty"`
 	// ahead is the number of units ahead that would also be admitted.
 	// +optional
 	Ahead int32 `json:"ahead,omitempty"`
-	// command is a command that makes the change, if there is one.
+	// command makes the change.
 	// +optional
 	Command string `json:"command,omitempty"`
 }
@@ -270,8 +261,7 @@ type QuotaChange struct {
 	To string `json:"to"`
 }
 
-// QueueReview asks which units are in the queues, and in which order. Create it with dryRun=All;
-// the answer is in status.
+// QueueReview asks which units are in the queues, and in which order. Create it with dryRun=All.
 //
 // +genclient
 // +genclient:onlyVerbs=create
@@ -307,7 +297,7 @@ type QueueReviewList struct {
 type QueueReviewContent string
 
 const (
-	// ShowQueues lists queues.
+	// ShowQueues lists queues with their figures.
 	ShowQueues QueueReviewContent = "Queues"
 	// ShowGroups lists groups of similar units.
 	ShowGroups QueueReviewContent = "Groups"
@@ -328,27 +318,25 @@ type QueueReviewSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Queue string `json:"queue,omitempty"`
-	// allNamespaces selects units in all namespaces instead of only that of the review. Units that
-	// the caller cannot list are counted in hidden.
+	// allNamespaces selects units in all namespaces instead of only that of the review.
 	// +optional
 	AllNamespaces bool `json:"allNamespaces,omitempty"`
-	// phases selects units by phase. If empty, units in all phases but Succeeded and Failed.
+	// phases selects units by phase. If empty, all but Succeeded and Failed.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
 	// +optional
 	Phases []string `json:"phases,omitempty"`
-	// reasons selects units by reason. If empty, all.
+	// reasons selects units by reason.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=50
 	// +optional
 	Reasons []string `json:"reasons,omitempty"`
-	// kinds selects units by the kind of their job. If empty, all.
+	// kinds selects units by the kind of their job.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=50
 	// +optional
 	Kinds []string `json:"kinds,omitempty"`
-	// show is what to list: Queues, with their figures; Groups of similar units; or Units.
-	// Defaults to Queues.
+	// show is what to list. Defaults to Queues.
 	// +optional
 	Show QueueReviewContent `json:"show,omitempty"`
 	// limit is the maximum number of entries to list. 0 means 500.
@@ -364,22 +352,19 @@ type QueueReviewSpec struct {
 
 // QueueReviewStatus describes queues and their units.
 type QueueReviewStatus struct {
-	// observedTime is the time of the state that the answer describes. It is at most a few seconds
-	// old.
+	// observedTime is the time of the state that the answer describes.
 	// +required
 	ObservedTime metav1.MicroTime `json:"observedTime"`
-	// queues lists the selected queues by name if show is Queues, otherwise only the queue named
-	// in spec.
+	// queues lists the selected queues if show is Queues, otherwise the queue named in spec.
 	// +listType=atomic
 	// +optional
 	Queues []QueueSummary `json:"queues,omitempty"`
-	// groups lists the selected units if show is Groups, grouped by namespace, queue, kind, phase,
-	// reason, priority and requests. They are in the order of the queues and of the first unit of
-	// each group.
+	// groups lists the selected units if show is Groups. Units of a group have the same namespace,
+	// queue, kind, phase, reason, priority and requests.
 	// +listType=atomic
 	// +optional
 	Groups []UnitGroup `json:"groups,omitempty"`
-	// units lists the selected units if show is Units, in the order of the queues.
+	// units lists the selected units if show is Units.
 	// +listType=atomic
 	// +optional
 	Units []UnitSummary `json:"units,omitempty"`
@@ -426,10 +411,10 @@ type QueueSummary struct {
 	// highestPriority is the highest priority of the waiting units.
 	// +optional
 	HighestPriority *int32 `json:"highestPriority,omitempty"`
-	// requested is the sum of the requests of the waiting units.
+	// requested is what the waiting units request.
 	// +optional
 	Requested corev1.ResourceList `json:"requested,omitempty"`
-	// held is the sum of what the units that hold quota are charged.
+	// held is what the units that hold quota are charged.
 	// +optional
 	Held corev1.ResourceList `json:"held,omitempty"`
 }
@@ -444,7 +429,7 @@ type UnitGroup struct {
 	First UnitSummary `json:"first"`
 }
 
-// QuotaReview asks how quota is used. Create it with dryRun=All; the answer is in status.
+// QuotaReview asks how quota is used. Create it with dryRun=All.
 //
 // +genclient
 // +genclient:onlyVerbs=create
@@ -476,9 +461,9 @@ type QuotaReviewList struct {
 
 // QuotaReviewSpec selects quotas.
 type QuotaReviewSpec struct {
-	// quota is the path of a node. The answer covers it and all nodes below. If empty, it covers
-	// all nodes or, if the caller cannot list ElasticQuotaTrees, the quotas of the namespace and
-	// their ancestors.
+	// quota is the path of a node. The answer covers it and all nodes below. If empty, all nodes
+	// or, if the caller cannot list ElasticQuotaTrees, the quotas of the namespace and their
+	// ancestors.
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
 	Quota string `json:"quota,omitempty"`
@@ -495,8 +480,7 @@ type QuotaReviewSpec struct {
 
 // QuotaReviewStatus describes quotas.
 type QuotaReviewStatus struct {
-	// observedTime is the time of the state that the answer describes. It is at most a few seconds
-	// old.
+	// observedTime is the time of the state that the answer describes.
 	// +required
 	ObservedTime metav1.MicroTime `json:"observedTime"`
 	// quotas lists the quotas, parents first.
@@ -513,10 +497,10 @@ type QuotaReviewStatus struct {
 
 // QuotaSummary describes how a quota is used.
 type QuotaSummary struct {
-	// path is the path of the node from the root, or the namespace and name of the ResourceQuota.
+	// path is the path of the node, or the namespace and name of the ResourceQuota.
 	// +required
 	Path string `json:"path"`
-	// queue is the Queue of the node. Empty if it has none.
+	// queue is the Queue of the node.
 	// +optional
 	Queue string `json:"queue,omitempty"`
 	// min is the guarantee of the node.
@@ -525,8 +509,8 @@ type QuotaSummary struct {
 	// max is the limit of the node.
 	// +optional
 	Max corev1.ResourceList `json:"max,omitempty"`
-	// used is the amount in use at and below the node. The key kube-queue/max-jobs is the number
-	// of units that hold quota.
+	// used is the amount in use at and below the node. kube-queue/max-jobs is the number of units
+	// that hold quota.
 	// +optional
 	Used corev1.ResourceList `json:"used,omitempty"`
 	// borrowed is the part of used above the guarantee.
@@ -538,13 +522,13 @@ type QuotaSummary struct {
 	// unqueued is the part of used for pods without a unit.
 	// +optional
 	Unqueued corev1.ResourceList `json:"unqueued,omitempty"`
-	// requested is what the units that wait at and below the node request.
+	// requested is what the units that wait there request.
 	// +optional
 	Requested corev1.ResourceList `json:"requested,omitempty"`
-	// waiting is the number of units that wait at and below the node.
+	// waiting is the number of units that wait there.
 	// +optional
 	Waiting int32 `json:"waiting"`
-	// holding is the number of units that hold quota at and below the node.
+	// holding is the number of units that hold quota there.
 	// +optional
 	Holding int32 `json:"holding"`
 }

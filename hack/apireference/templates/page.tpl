@@ -3,8 +3,8 @@
 
 <!-- Written by crd-ref-docs from the types in apis/ (templates: hack/apireference): make generate. -->
 
-The fields of the objects that kube-queue defines. The API server checks the types and the
-validation that are listed here. Fields without "required" may be omitted.
+The fields of the objects that kube-queue defines, besides `apiVersion`, `kind` and `metadata`. The
+API server checks types and validation. Fields without "required" may be omitted.
 {{/* Groups are sorted by name. Reversed, the objects that users read most come first. */}}
 {{- range $gv := reverse . }}
 {{- range $gv.SortedKinds }}

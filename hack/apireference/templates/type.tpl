@@ -5,7 +5,7 @@
 
 {{ trim $type.Doc }}
 {{ template "kind" $type }}
-{{- if $type.SortedReferences }}
+{{- if gt (len $type.SortedReferences) 1 }}
 Used in {{ range $i, $user := $type.SortedReferences }}{{ if $i }}, {{ end }}{{ markdownRenderTypeLink $user }}{{ end }}.
 {{ end }}
 {{- range index $type.Markers "kubebuilder:validation:XValidation" }}
@@ -19,14 +19,12 @@ Validation: {{ .Message }}.
 {{ end }}
 {{- end }}
 {{- if $type.Members }}
-| field | type | description | default and validation |
-|---|---|---|---|
-{{ if $type.GVK -}}
-| `apiVersion` | string | `{{ $type.GVK.Group }}/{{ $type.GVK.Version }}` | required |
-| `kind` | string | `{{ $type.GVK.Kind }}` | required |
-{{ end -}}
+| field | type | description |
+|---|---|---|
 {{ range $type.Members -}}
-| `{{ .Name }}` | {{ template "fieldType" .Type }} | {{ template "description" (dict "type" $type.Name "field" .) }} | {{ template "validation" . }} |
+{{ if ne .Name "metadata" -}}
+| `{{ .Name }}` | {{ template "fieldType" .Type }} | {{ template "description" (dict "type" $type.Name "field" .) }}{{ template "validation" . }} |
+{{ end -}}
 {{ end }}
 {{- end }}
 {{- end }}
@@ -50,8 +48,7 @@ Columns of `kubectl get`: {{ join ", " $columns }}{{ if $wide }}; with `-o wide`
 {{/* The comment without the name of the field. A field without a comment is an error, so that make
 verify finds it. */}}
 {{- define "description" -}}
-{{- if eq .field.Name "metadata" }}Standard object metadata.
-{{- else if .field.Doc }}{{ template "sentence" (regexReplaceAll (printf "^%s,? (is |are )?" .field.Name) .field.Doc "") }}
+{{- if .field.Doc }}{{ template "sentence" (regexReplaceAll (printf "^%s,? (is |are )?" .field.Name) .field.Doc "") }}
 {{- else }}{{ fail (printf "field %s of %s has no description: add a comment to it" .field.Name .type) }}
 {{- end }}
 {{- end -}}
@@ -71,22 +68,23 @@ verify finds it. */}}
 {{- $type := markdownRenderType . }}
 {{- $type = regexReplaceAll "\\[ResourceList\\]\\([^)]*\\)" $type (printf "map of %s" $quantity) }}
 {{- $type = regexReplaceAll "\\[(ResourceName|ResourceQuotaScope|UID)\\]\\([^)]*\\)" $type "string" }}
-{{- $type | replace "(keys:string, values:" "(keys: string, values: " }}
+{{- $type | replace "object (keys:string, values:string)" "map of string" }}
 {{- end -}}
 
-{{/* Two kinds of marker are left out: a field without "required" is optional, and the second column
-shows the type. A CEL rule shows its message. */}}
+{{/* The default and the validation, in parentheses. These markers are left out: a field without
+"required" is optional, the second column shows the type, an integer has 32 bits, and a name is not
+empty. A CEL rule shows its message. */}}
 {{- define "validation" -}}
 {{- $rules := list }}
 {{- with .Default }}{{ $rules = append $rules (printf "default: `%s`" (toString .)) }}{{ end }}
 {{- range .Validation }}
 {{- if hasPrefix "Required" . }}{{ $rules = prepend $rules "required" }}
-{{- else if not (regexMatch "^(Optional|Schemaless|Type|XPreserveUnknownFields)\\b" .) }}
+{{- else if not (regexMatch "^((Optional|Schemaless|Type|XPreserveUnknownFields)\\b|Maximum: 2\\.147483647e|Minimum: -2\\.147483648e|(items:)?MinLength: 1$)" .) }}
 {{- $rules = append $rules . }}
 {{- end }}
 {{- end }}
 {{- range index .Markers "kubebuilder:validation:XValidation" }}
 {{- $rules = append $rules .Message }}
 {{- end }}
-{{- template "cell" (join "; " $rules) }}
+{{- if $rules }} ({{ template "cell" (join "; " $rules) }}){{ end }}
 {{- end -}}

@@ -65,7 +65,7 @@ func (o *change) tried() string {
 
 // jobCommand is a command that changes one job.
 func (s *shell) jobCommand(cmd *cobra.Command, o *change, jobOf func(args []string) ([]string, error), do func(context.Context, *cluster, *target) error) *cobra.Command {
-	cmd.Long += "\n" + jobHelp
+	cmd.Long += "\n" + JobHelp
 	cmd.Args = func(*cobra.Command, []string) error { return nil }
 	cmd.ValidArgsFunction = s.completeJobs
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -24,7 +24,8 @@ import (
 // jobArgs is how the help names the argument of commands for one job.
 const jobArgs = "JOB"
 
-const jobHelp = `
+// JobHelp is the paragraph of the help that explains the argument.
+const JobHelp = `
 JOB is the name of the job, its kind and name as in kubectl (job/train, tfjobs.kubeflow.org/train), or the
 name of its QueueUnit.`
 
@@ -39,7 +40,7 @@ named.
 
 kube-queue-controller answers from its own state. If it does not answer, the command shows what follows from
 the objects that you can read.
-` + jobHelp,
+` + JobHelp,
 		Example: `  kubectl kube-queue why train-c
   kubectl kube-queue why tfjob/mnist -n research
   kubectl kube-queue why job train-c -o json`,
