@@ -315,16 +315,6 @@ func (p *play) event(user, reason string) {
 		p.job.text("kind"), p.job.text("metadata.name"), p.job.text("metadata.uid")))
 }
 
-// admit writes all steps from a held job to its running pod.
-func (p *play) admit() *play {
-	p.enqueue()
-	p.dequeue()
-	p.release()
-	p.start()
-	p.runs()
-	return p
-}
-
 // end writes all steps from a running job to the end of its unit.
 func (p *play) end() {
 	p.finish()
