@@ -21,7 +21,7 @@ var elsewhere = map[string]testOf{
 	"kube_queue_invariant_violations_total": {inController, "TestAnAuditCountsWhatIsBrokenAndDoesNotEndTheProgram"},
 	"kube_queue_safety_flushes_total":       {inController, "TestWhatASafetyFlushFindsIsCounted"},
 	"kube_queue_safety_flush_rescues_total": {inController, "TestWhatASafetyFlushFindsIsCounted"},
-	"kube_queue_events_dropped_total":       {"pkg/events/refused_test.go", "TestDroppedEventsAreCountedByTheirReason"},
+	"kube_queue_events_dropped_total":       {"pkg/events/refused_test.go", "TestAnEventThatIsRefusedIsDroppedAfterSomeTriesAndCountedByItsReason"},
 	"kube_queue_watch_forbidden":            {"test/e2e/silence/forbidden_test.go", "TestAKindThatMayNotBeWatchedIsReported"},
 
 	"kube_queue_webhook_requests_total":                       {ofWebhooks, "TestRequestsAndTheCertificateAreMeasured"},
