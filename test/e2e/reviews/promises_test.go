@@ -59,12 +59,13 @@ func page(t *testing.T, name string) string {
 	return string(text)
 }
 
-// has reports whether the page promises the message: whether an example of the reason shares at least two thirds of its words,
-// in the same order. Names and amounts do not count.
+// has reports whether the page promises the message: whether it shares most words with an example of the reason, in the same
+// order. Either may end in a fault of an object that the other does not have. Names and amounts do not count.
 func (p *promises) has(reason, message string) bool {
 	said := words(message)
 	return slices.ContainsFunc(p.examples[reason], func(example []string) bool {
-		return 3*inCommon(said, example) >= 2*max(len(said), len(example), 1)
+		common := inCommon(said, example)
+		return 2*common > len(said) && 3*common >= 2*min(len(said), len(example))
 	})
 }
 
