@@ -63,7 +63,7 @@ func TestACommandLineThatIsWrongIsRefusedWithWhatIsRight(t *testing.T) {
 		{"an unknown flag", []string{"--no-such"}, []string{"unknown flag: --no-such", "See 'kube-queue-simulator --help' for usage."}},
 		{"a misspelled flag", []string{"--capcity=x"}, []string{"unknown flag: --capcity Did you mean --capacity? See"}},
 		{"an argument", []string{"jobs.csv"}, []string{`unexpected argument "jobs.csv"`}},
-		{"an unknown policy", []string{"--trace", sample, capacity, "--policy", "Block,Fair"}, []string{`--policy: unknown policy "Fair"`, "RoundRobin, Block, Priority"}},
+		{"an unknown policy", []string{"--trace", sample, capacity, "--policy", "Block,Fair"}, []string{`--policy: unknown policy "Fair"`, "RoundRobin, Priority, Block"}},
 		{"no policy", []string{"--trace", sample, capacity, "--policy", ""}, []string{"--policy"}},
 		{"an unknown output", []string{"--trace", sample, capacity, "-o", "yaml"}, []string{`--output: unknown value "yaml"`, "table, csv, json"}},
 		{"an unknown kind of tree", []string{"--trace", sample, capacity, "--quotas", "soft"}, []string{`--quotas: unknown value "soft"`, "single, elastic, hard"}},
