@@ -52,7 +52,10 @@ func run(ctx context.Context, env *program.Env, opts *options.Options) error {
 	if opts.Webhook.On() {
 		genuine, keep := func([]byte) bool { return true }, answer // the server demands a certificate of the API server
 		if opts.Webhook.ClientCA == "" {
-			proof := reviews.NewProof(kube, env.Namespace, clock.RealClock{})
+			proof, err := reviews.NewProof(kube, env.Namespace, clock.RealClock{})
+			if err != nil {
+				return err
+			}
 			go proof.Watch(ctx)
 			genuine, keep = proof.Proves, proof.Keep
 		}

@@ -50,14 +50,26 @@ type Proof struct {
 	namespace string
 	clock     clock.WithTicker
 	secret    cache.SharedIndexInformer
+	// changed receives when the Secret may have changed.
+	changed chan struct{}
 }
 
 // NewProof returns the proof with the Secret of a namespace. It proves nothing before Watch.
-func NewProof(client kubernetes.Interface, namespace string, clock clock.WithTicker) *Proof {
-	return &Proof{client: client, namespace: namespace, clock: clock,
-		secret: coreinformers.NewFilteredSecretInformer(client, namespace, 0, cache.Indexers{}, func(o *metav1.ListOptions) {
-			o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, ProofSecret).String()
-		})}
+func NewProof(client kubernetes.Interface, namespace string, clock clock.WithTicker) (*Proof, error) {
+	p := &Proof{client: client, namespace: namespace, clock: clock, changed: make(chan struct{}, 1)}
+	p.secret = coreinformers.NewFilteredSecretInformer(client, namespace, 0, cache.Indexers{}, func(o *metav1.ListOptions) {
+		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, ProofSecret).String()
+	})
+	wake := func(any) {
+		select {
+		case p.changed <- struct{}{}:
+		default:
+		}
+	}
+	if _, err := p.secret.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: wake, UpdateFunc: func(_, now any) { wake(now) }, DeleteFunc: wake}); err != nil {
+		return nil, fmt.Errorf("watching Secret %s/%s: %w", namespace, ProofSecret, err)
+	}
+	return p, nil
 }
 
 // Watch watches the Secret until ctx is done.
@@ -95,19 +107,7 @@ func (p *Proof) Proves(review []byte) bool {
 // Keep rotates the proof until ctx is done, and makes the Secret again if it is deleted or damaged. One replica at a time
 // keeps it. It rotates at once, because it does not know when another one did, and no clocks are compared.
 func (p *Proof) Keep(ctx context.Context) error {
-	changed := make(chan struct{}, 1)
-	wake := func(any) {
-		select {
-		case changed <- struct{}{}:
-		default:
-		}
-	}
-	registration, err := p.secret.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: wake, UpdateFunc: func(_, now any) { wake(now) }, DeleteFunc: wake})
-	if err != nil {
-		return fmt.Errorf("watching Secret %s/%s: %w", p.namespace, ProofSecret, err)
-	}
-	defer func() { _ = p.secret.RemoveEventHandler(registration) }()
-	cache.WaitForCacheSync(ctx.Done(), registration.HasSynced)
+	cache.WaitForCacheSync(ctx.Done(), p.secret.HasSynced)
 	ticker := p.clock.NewTicker(retryAfter)
 	defer ticker.Stop()
 	for due := p.clock.Now(); ctx.Err() == nil; {
@@ -123,7 +123,7 @@ func (p *Proof) Keep(ctx context.Context) error {
 			}
 		}
 		select {
-		case <-changed:
+		case <-p.changed:
 		case <-ticker.C():
 		case <-ctx.Done():
 		}

@@ -46,7 +46,10 @@ func newVault(t *testing.T, objects ...runtime.Object) *vault {
 			return false, nil, nil
 		}
 	})
-	v.proof = NewProof(v.client, "kube-queue", v.clock)
+	var err error
+	if v.proof, err = NewProof(v.client, "kube-queue", v.clock); err != nil {
+		t.Fatal(err)
+	}
 	go v.proof.Watch(t.Context())
 	return v
 }
@@ -306,5 +309,20 @@ func TestNoErrorHasTheProof(t *testing.T) {
 		if writer.Code != http.StatusBadRequest || strings.Contains(writer.Body.String(), proof) {
 			t.Errorf("%q: status %d: %s", text, writer.Code, writer.Body)
 		}
+	}
+}
+
+// A replica may be elected in the moment in which its program stops.
+func TestAProofWhoseWatchEndedIsKeptWithoutError(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Unix(1000, 0))
+	proof, err := NewProof(fake.NewClientset(installed()), "kube-queue", clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	proof.Watch(ctx)
+	if err := proof.Keep(ctx); err != nil {
+		t.Error(err)
 	}
 }

@@ -49,6 +49,8 @@ type keeper struct {
 	options        Options
 	secret         cache.SharedIndexInformer
 	configurations []configuration
+	// changed receives when the Secret or a configuration may have changed.
+	changed chan struct{}
 	// since is when all configurations were first seen to trust the next certificate, which is next.
 	next  []byte
 	since time.Time
@@ -72,7 +74,7 @@ func (s *Server) Work(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	}
-	k := &keeper{options: s.options, secret: s.secret}
+	k := &keeper{options: s.options, secret: s.secret, changed: s.changed}
 	for _, name := range s.options.Mutating {
 		k.configurations = append(k.configurations, k.mutating(name))
 	}
@@ -128,27 +130,15 @@ func newConfiguration[T metav1.Object](name string, client client[T], informer c
 }
 
 func (k *keeper) work(ctx context.Context) error {
-	changed := make(chan struct{}, 1)
-	wake := func(any) {
-		select {
-		case changed <- struct{}{}:
-		default:
-		}
-	}
-	handler := cache.ResourceEventHandlerFuncs{AddFunc: wake, UpdateFunc: func(_, now any) { wake(now) }, DeleteFunc: wake}
-	informers := []cache.SharedIndexInformer{k.secret}
+	wake := func(any) { wake(k.changed) }
+	synced := []cache.InformerSynced{k.secret.HasSynced}
 	for _, c := range k.configurations {
-		informers = append(informers, c.informer)
-		go c.informer.RunWithContext(ctx)
-	}
-	var synced []cache.InformerSynced
-	for _, informer := range informers {
-		registration, err := informer.AddEventHandler(handler)
+		registration, err := c.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: wake, UpdateFunc: func(_, now any) { wake(now) }, DeleteFunc: wake})
 		if err != nil {
-			return fmt.Errorf("watching the certificate of the webhooks: %w", err)
+			return fmt.Errorf("watching webhook configuration %s: %w", c.name, err)
 		}
-		defer func() { _ = informer.RemoveEventHandler(registration) }()
 		synced = append(synced, registration.HasSynced)
+		go c.informer.RunWithContext(ctx)
 	}
 	cache.WaitForCacheSync(ctx.Done(), synced...)
 	for ctx.Err() == nil {
@@ -161,13 +151,21 @@ func (k *keeper) work(ctx context.Context) error {
 		}
 		timer := k.options.Clock.NewTimer(again)
 		select {
-		case <-changed:
+		case <-k.changed:
 		case <-timer.C():
 		case <-ctx.Done():
 		}
 		timer.Stop()
 	}
 	return nil
+}
+
+// wake makes a channel with room for one value ready to receive.
+func wake(changed chan<- struct{}) {
+	select {
+	case changed <- struct{}{}:
+	default:
+	}
 }
 
 // step does what is due next, and returns when to look again although nothing changes.

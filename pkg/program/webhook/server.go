@@ -117,7 +117,9 @@ type Server struct {
 	options     Options
 	certificate *certificate
 	secret      cache.SharedIndexInformer
-	http        *http.Server
+	// changed receives when the Secret may have changed.
+	changed chan struct{}
+	http    *http.Server
 	// stopping is closed when the program ends; end ends the watch of the Secret.
 	stopping <-chan struct{}
 	end      context.CancelFunc
@@ -129,14 +131,15 @@ const drain = 5 * time.Second
 
 // Start serves webhooks until Stop. It does not wait for the certificate.
 func Start(ctx context.Context, options Options) (*Server, error) {
-	s := &Server{options: options, certificate: &certificate{expires: options.Expires}, stopping: ctx.Done()}
+	s := &Server{options: options, certificate: &certificate{expires: options.Expires}, changed: make(chan struct{}, 1), stopping: ctx.Done()}
 	s.secret = coreinformers.NewFilteredSecretInformer(options.Client, options.Namespace, 0, cache.Indexers{}, named(options.Service))
 	observe := func(object any) {
 		if secret, is := object.(*corev1.Secret); is {
 			s.certificate.observe(ctx, secret)
 		}
+		wake(s.changed)
 	}
-	if _, err := s.secret.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: observe, UpdateFunc: func(_, now any) { observe(now) }}); err != nil {
+	if _, err := s.secret.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: observe, UpdateFunc: func(_, now any) { observe(now) }, DeleteFunc: func(any) { wake(s.changed) }}); err != nil {
 		return nil, fmt.Errorf("watching Secret %s/%s: %w", options.Namespace, options.Service, err)
 	}
 	secure := &tls.Config{GetCertificate: s.certificate.get, MinVersion: tls.VersionTLS12}

@@ -393,6 +393,26 @@ func TestWithoutACertificateTheReplicaIsNotReady(t *testing.T) {
 	}
 }
 
+// A replica may be elected in the moment in which its program stops.
+func TestAReplicaThatStopsWorksWithoutError(t *testing.T) {
+	w := newWorld(t)
+	ctx, stop := context.WithCancel(t.Context())
+	server, err := Start(ctx, Options{
+		Settings: Settings{Address: "127.0.0.1:0", Manage: true}, Client: w.client, Namespace: namespace, Service: service,
+		Mutating: []string{mutating}, Handler: http.NotFoundHandler(), Clock: w.clock, Expires: func(float64) {},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.Stop(ctx)
+	stop()
+	for range 100 { // the informers may end before or after the keeper begins
+		if err := server.Work(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // API servers may send requests until the Service no longer leads to the replica.
 func TestAReplicaThatStopsServesOnForAMoment(t *testing.T) {
 	w := newWorld(t)
