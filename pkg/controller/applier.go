@@ -20,6 +20,7 @@ import (
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
+	"kube-queue.dev/kube-queue/pkg/controller/codec"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	"kube-queue.dev/kube-queue/pkg/lenient"
 	"kube-queue.dev/kube-queue/pkg/lifecycle"
@@ -216,7 +217,7 @@ func withGrant(status lifecycle.Status, grant scheduler.Grant) lifecycle.Status 
 
 func written(w *scheduler.Write, version string, at time.Time) input {
 	return func(l *loop) {
-		version, err := parseVersion(w.Key, version)
+		version, err := codec.ParseVersion(w.Key, version)
 		if err != nil {
 			l.logger.Error(err, "Cannot parse the resourceVersion of the unit")
 		}
@@ -248,7 +249,7 @@ func refused(w *scheduler.Write, unit lenient.Object) input {
 	return func(l *loop) {
 		event := scheduler.Refused{Key: w.Key, Seq: w.Seq}
 		if unit != nil {
-			now, err := l.reader.readComplete(unit)
+			now, err := l.reader.ReadComplete(unit)
 			if err != nil {
 				denied(w, fmt.Errorf("unit %s cannot be read: %w", w.Key, err), l.now.Add(refusalPeriod))(l)
 				return

@@ -246,3 +246,18 @@ func TestWritesThatFailHoldUpNoOthers(t *testing.T) {
 		t.Errorf("requests are %v, want %v", tries, want)
 	}
 }
+
+func TestTheStatusShowsWithHowManyPodsAUnitIsAdmitted(t *testing.T) {
+	for kind, grants := range map[scheduler.Kind][]string{
+		scheduler.Dequeue: {`"admittedPodSets":[{"name":"worker","count":5}]`, `"admittedPodSets":null`},
+		scheduler.Reserve: {`"admittedPodSets":[{"name":"worker","count":5}]`, `"admittedPodSets":null`},
+		scheduler.Requeue: {`"admittedPodSets":null`, `"admittedPodSets":null`},
+	} {
+		for i, grant := range []scheduler.Grant{{PodSet: "worker", Count: 5}, {}} {
+			patch, err := statusPatch(&scheduler.Write{Kind: kind, Checks: "a", Grant: grant}, metav1.NewMicroTime(time.Unix(100, 0)), nil)
+			if err != nil || !strings.Contains(string(patch), grants[i]) {
+				t.Errorf("%v of %+v: %s (%v)", kind, grant, patch, err)
+			}
+		}
+	}
+}

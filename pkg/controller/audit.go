@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
+	"kube-queue.dev/kube-queue/pkg/controller/codec"
 	"kube-queue.dev/kube-queue/pkg/controller/podwatch"
 	"kube-queue.dev/kube-queue/pkg/lenient"
 )
@@ -130,7 +131,7 @@ func (a *auditor) compare(l *loop, visit func(podwatch.Difference)) {
 		key := unit.GetNamespace() + "/" + unit.GetName()
 		exists[key] = struct{}{}
 		uid, known := l.core.VersionOf(key)
-		if version, err := versionOf(unit); err == nil && (uid != string(unit.GetUID()) || known < version) {
+		if version, err := codec.Version(unit); err == nil && (uid != string(unit.GetUID()) || known < version) {
 			visit(a.unitDifference(key, unit.GetResourceVersion()))
 		}
 	}
@@ -165,9 +166,9 @@ func (a *auditor) read(ctx context.Context, inbox *inbox, key string) {
 		case err != nil:
 			return // the next audit reads it again
 		default:
-			if u, err := l.reader.readComplete(unit); err == nil && (u.UID != uid || u.Version > known) {
+			if u, err := l.reader.ReadComplete(unit); err == nil && (u.UID != uid || u.Version > known) {
 				a.report(l, 0, fmt.Errorf("QueueUnit %s: its last change is not known", key))
-				unitSeen(l.reader.compacted(unit))(l)
+				unitSeen(l.reader.Compacted(unit))(l)
 			}
 		}
 	})

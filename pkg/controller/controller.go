@@ -19,6 +19,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/arrival"
 	"kube-queue.dev/kube-queue/pkg/backoff"
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
+	"kube-queue.dev/kube-queue/pkg/controller/codec"
 	"kube-queue.dev/kube-queue/pkg/controller/podwatch"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	"kube-queue.dev/kube-queue/pkg/generated/informers/externalversions"
@@ -160,7 +161,7 @@ type informers struct {
 
 func newInformers(cfg Config) (*informers, error) {
 	// Anybody may create a unit, and its schema does not reject everything that cannot be decoded.
-	units, err := lenient.Informer(unitsOf(cfg.Client), func(error) {}, "queueunits", cache.Indexers{}, cachedUnits(compactor{cfg.Source.Keep}))
+	units, err := lenient.Informer(unitsOf(cfg.Client), func(error) {}, "queueunits", cache.Indexers{}, codec.Compactor{Keep: cfg.Source.Keep}.Transform)
 	if err != nil {
 		return nil, err
 	}
@@ -172,14 +173,7 @@ func newInformers(cfg Config) (*informers, error) {
 
 // unitsOf returns a client for QueueUnits that uses the connection of the client.
 func unitsOf(client versioned.Interface) *lenient.Client {
-	return lenient.NewClient(client.SchedulingV1alpha1().RESTClient(), unitKind())
-}
-
-func unitKind() lenient.Kind {
-	return lenient.Kind{
-		GroupVersionKind: schedulingv1alpha1.SchemeGroupVersion.WithKind("QueueUnit"), Resource: "queueunits",
-		New: func() lenient.Object { return &schedulingv1alpha1.QueueUnit{} },
-	}
+	return lenient.NewClient(client.SchedulingV1alpha1().RESTClient(), codec.UnitKind())
 }
 
 func dropManagedFields(object any) (any, error) {
@@ -200,7 +194,7 @@ func (i *informers) loop(cfg Config, logger klog.Logger) *loop {
 		sequence:     arrival.NewReceiver[scheduler.Unit](core.Knows),
 		source:       cfg.Source,
 		namespace:    cfg.Namespace,
-		reader:       unitReader{compactor{cfg.Source.Keep}, cfg.Source.Demand, &kinds{}, renewalAfter(cfg)},
+		reader:       codec.Reader{Compactor: codec.Compactor{Keep: cfg.Source.Keep}, Demand: cfg.Source.Demand, Kinds: &codec.Kinds{}, Renewal: renewalAfter(cfg)},
 		applier:      newApplier(cfg.Client, cfg.Clock, inbox),
 		publisher:    newPublisher(cfg.Client, i.queues.Scheduling().V1alpha1().Queues().Lister(), cfg.Namespace, cfg.Clock, every),
 		publishEvery: every,
@@ -239,7 +233,7 @@ func (i *informers) handle(inbox *inbox) error {
 			}),
 		i.follow(i.units, func(o any) {
 			// A unit that was already taken has not changed.
-			if unit := o.(*cachedUnit).take(); unit != nil {
+			if unit := o.(*codec.Cached).Take(); unit != nil {
 				inbox.put(unitSeen(unit))
 			}
 		},

@@ -15,8 +15,8 @@ import (
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/arrival"
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
+	"kube-queue.dev/kube-queue/pkg/controller/codec"
 	"kube-queue.dev/kube-queue/pkg/lenient"
-	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
@@ -35,7 +35,7 @@ type loop struct {
 	source backend.Source
 	// namespace is the namespace of the Queues and of the other objects of the program.
 	namespace string
-	reader    unitReader
+	reader    codec.Reader
 	// sequence orders new units before the core receives them.
 	sequence *arrival.Receiver[scheduler.Unit]
 
@@ -192,7 +192,7 @@ func earlier(a, b time.Time) time.Time {
 func unitSeen(unit lenient.Object) input {
 	return func(l *loop) {
 		l.unreadable.see(l.logger, unit)
-		u, err := l.reader.readAny(unit)
+		u, err := l.reader.Read(unit)
 		if err != nil {
 			l.logger.Error(err, "Cannot read the unit; ignoring it")
 			return
@@ -215,32 +215,8 @@ func unitGone(key string, uid string) input {
 
 func queueSeen(q *schedulingv1alpha1.Queue) input {
 	return func(l *loop) {
-		l.apply(queueSettings(q))
+		l.apply(codec.Settings(q))
 	}
-}
-
-func queueSettings(q *schedulingv1alpha1.Queue) scheduler.QueueChanged {
-	e := scheduler.QueueChanged{Queue: q.Name, Policy: queue.PolicyNamed(string(q.Spec.Policy)), Rank: q.Spec.Priority,
-		Checks: scheduler.ChecksOf(q.Spec.AdmissionChecks)}
-	if timeout := q.Spec.PodsReadyTimeout; timeout != nil {
-		e.PodsReady = scheduler.PodsReady{Timeout: max(timeout.Duration, 0), Blocks: q.Spec.BlockUntilPodsReady}
-	}
-	if q.Spec.MaxPriority != nil {
-		e.MaxPriority = scheduler.Cap{Set: true, Value: *q.Spec.MaxPriority}
-	}
-	if p := q.Spec.Preemption; p != nil {
-		e.Preemption = scheduler.Preemption{WithinQueue: p.WithinQueue == schedulingv1alpha1.PreemptLowerPriority, MaxPerMinute: p.MaxPerMinute}
-		if p.MinRunTime != nil {
-			e.Preemption.MinRunTime = scheduler.Period{Set: true, Value: max(p.MinRunTime.Duration, 0)}
-		}
-	}
-	switch q.Spec.Stop {
-	case schedulingv1alpha1.StopHold:
-		e.Stop = scheduler.Hold
-	case schedulingv1alpha1.StopDrain:
-		e.Stop = scheduler.Drain
-	}
-	return e
 }
 
 func queueGone(name string) input {

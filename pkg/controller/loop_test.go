@@ -20,6 +20,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/arrival"
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
+	"kube-queue.dev/kube-queue/pkg/controller/codec"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
@@ -49,7 +50,7 @@ func TestWhatAQueueSets(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.want.Queue = "q"
-			got := queueSettings(&schedulingv1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Name: "q"}, Spec: c.spec})
+			got := codec.Settings(&schedulingv1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Name: "q"}, Spec: c.spec})
 			if got != c.want {
 				t.Errorf("it comes to %+v, want %+v", got, c.want)
 			}
@@ -129,7 +130,7 @@ func (d *deciding) tree(root string) input {
 }
 
 func unitOf(name, quotaName, cpu string, phase schedulingv1alpha1.QueueUnitPhase) input {
-	return unitSeen(compactor{keepNothing}.unit(&schedulingv1alpha1.QueueUnit{
+	return unitSeen(codec.Compactor{}.Compacted(&schedulingv1alpha1.QueueUnit{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, UID: types.UID(name), ResourceVersion: "7"},
 		Spec: schedulingv1alpha1.QueueUnitSpec{QuotaName: quotaName,
 			Resource: corev1.ResourceList{"cpu": resource.MustParse(cpu)}},
@@ -193,7 +194,7 @@ func TestBorrowingIsPausedWhereThatIsRequested(t *testing.T) {
 
 // comesAfter is a unit that was created while another was being created.
 func comesAfter(name, after, cpu string) input {
-	return unitSeen(compactor{keepNothing}.unit(&schedulingv1alpha1.QueueUnit{
+	return unitSeen(codec.Compactor{}.Compacted(&schedulingv1alpha1.QueueUnit{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, UID: types.UID(name), ResourceVersion: "7",
 			Annotations: arrival.Annotate(nil, after)},
 		Spec: schedulingv1alpha1.QueueUnitSpec{Resource: corev1.ResourceList{"cpu": resource.MustParse(cpu)}},
@@ -262,10 +263,11 @@ func TestWhatWasReleasedOnAGroupThatIsGoneCountsWhereItWas(t *testing.T) {
 func TestAnInvalidJobShowsTheQueueItWouldWaitIn(t *testing.T) {
 	d := decide(t, tree.Options{})
 	invalid := func(quota string) input {
-		return unitSeen(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
-			u.UID, u.Spec.Active = "uid", ptr.To(false)
-			u.Status.Reason, u.Status.Message, u.Status.Quota = wellknown.ReasonInvalidRequest, "the priority is no number", quota
-		}))
+		return unitSeen(&schedulingv1alpha1.QueueUnit{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "u", UID: "uid", ResourceVersion: "12", CreationTimestamp: metav1.Unix(100, 0)},
+			Spec:       schedulingv1alpha1.QueueUnitSpec{Active: ptr.To(false)},
+			Status:     schedulingv1alpha1.QueueUnitStatus{Reason: wellknown.ReasonInvalidRequest, Message: "the priority is no number", Quota: quota},
+		})
 	}
 	d.expect(d.after(0, quotaListed, d.tree(goodRoot), invalid(""), unitsListed), nil)
 	d.loop.clock.(*clocktesting.FakeClock).Step(scheduler.ReasonDelay)

@@ -18,6 +18,7 @@ import (
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
+	"kube-queue.dev/kube-queue/pkg/controller/codec"
 	"kube-queue.dev/kube-queue/pkg/metrics"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
@@ -98,7 +99,7 @@ func jobUnit(name, version string, status schedulingv1alpha1.QueueUnitStatus) *s
 }
 
 func seen(unit *schedulingv1alpha1.QueueUnit) input {
-	return unitSeen(compactor{keepNothing}.unit(unit))
+	return unitSeen(codec.Compactor{}.Compacted(unit))
 }
 
 func TestAReleaseIsCountedOnceItIsWritten(t *testing.T) {

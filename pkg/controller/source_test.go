@@ -45,9 +45,7 @@ func (d *drawn) Rebuild() backend.Change {
 
 func (*drawn) Pods() backend.PodRules { return backend.PodRules{} }
 
-func (*drawn) Keep(unit, kept *schedulingv1alpha1.QueueUnitSpec) { keepNothing(unit, kept) }
-
-func keepNothing(_, _ *schedulingv1alpha1.QueueUnitSpec) {}
+func (*drawn) Keep(_, _ *schedulingv1alpha1.QueueUnitSpec) {}
 
 func (d *drawn) Demand(unit *schedulingv1alpha1.QueueUnit) (quota.Demand, error) {
 	return backend.Requests(d.names, unit)

@@ -88,7 +88,7 @@ func (l *loop) makeViews() {
 		began := l.clock.Now()
 		view := l.core.View(began, l.names)
 		now := l.clock.Now()
-		v.set(visibility.New(view, l.reader.kinds.list(), l.namespace), now.Add(viewCost*now.Sub(began)))
+		v.set(visibility.New(view, l.reader.Kinds.Names(), l.namespace), now.Add(viewCost*now.Sub(began)))
 	}
 	clear(l.viewsAsked)
 	l.viewsAsked = l.viewsAsked[:0]

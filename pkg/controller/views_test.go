@@ -8,6 +8,7 @@ import (
 
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"kube-queue.dev/kube-queue/pkg/controller/codec"
 	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 	"kube-queue.dev/kube-queue/pkg/visibility"
@@ -27,7 +28,7 @@ func (c slowClock) Now() time.Time {
 func TestAViewServesForAsLongAsItCosts(t *testing.T) {
 	clock := slowClock{clocktesting.NewFakeClock(time.Unix(0, 0)), 0}
 	views := NewViews(clock)
-	l := &loop{clock: clock, core: scheduler.New(scheduler.Options{}), names: resources.NewNames(), inbox: newInbox(), views: views, reader: unitReader{kinds: &kinds{}}}
+	l := &loop{clock: clock, core: scheduler.New(scheduler.Options{}), names: resources.NewNames(), inbox: newInbox(), views: views, reader: codec.Reader{Kinds: &codec.Kinds{}}}
 	if _, err := views.Model(t.Context()); !errors.Is(err, ErrNotDeciding) {
 		t.Errorf("without a loop: %v", err)
 	}
@@ -81,16 +82,5 @@ func TestAViewServesForAsLongAsItCosts(t *testing.T) {
 	stop()
 	if _, err := views.Model(t.Context()); !errors.Is(err, ErrNotDeciding) {
 		t.Errorf("after the end of the loop: %v", err)
-	}
-}
-
-func TestKindsHaveNumbers(t *testing.T) {
-	var k kinds
-	job, tfJob := k.of("Job"), k.of("TFJob")
-	if job == 0 || job == tfJob || k.of("Job") != job || k.of("") != 0 {
-		t.Errorf("Job is %d, TFJob %d", job, tfJob)
-	}
-	if list := k.list(); list[job] != "Job" || list[tfJob] != "TFJob" {
-		t.Errorf("the kinds are %q", list)
 	}
 }

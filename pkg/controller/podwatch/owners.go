@@ -15,15 +15,16 @@ import (
 	"k8s.io/klog/v2"
 
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
+	"kube-queue.dev/kube-queue/pkg/controller/codec"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
 // ownerKind is a kind of objects between pods and the jobs that create them.
 type ownerKind struct {
 	schema.GroupVersionResource
-	// label is the label by which pods name the object; empty if they do not.
-	label string
-	// job is the label of the job that has the name of the object; empty if there is none.
+	// kind is the kind whose label pods have that name the object; empty if they do not.
+	kind string
+	// job is the kind of the job that has the name of the object; empty if there is none.
 	job string
 	// optional is whether nothing is lost if the objects may not be watched, and exempt whether their pods serve nodes.
 	optional, exempt bool
@@ -41,8 +42,8 @@ func newOwnerKinds(config *rest.Config, strays backend.Strays) (owners []*ownerK
 	}
 	kinds := []*ownerKind{
 		{GroupVersionResource: schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}},
-		{GroupVersionResource: schema.GroupVersionResource{Group: "ray.io", Version: "v1", Resource: "rayclusters"}, label: podLabels.names["RayCluster"]},
-		{GroupVersionResource: schema.GroupVersionResource{Group: "jobset.x-k8s.io", Version: "v1alpha2", Resource: "jobsets"}, job: podLabels.names["TrainJob"]},
+		{GroupVersionResource: schema.GroupVersionResource{Group: "ray.io", Version: "v1", Resource: "rayclusters"}, kind: "RayCluster"},
+		{GroupVersionResource: schema.GroupVersionResource{Group: "jobset.x-k8s.io", Version: "v1alpha2", Resource: "jobsets"}, job: "TrainJob"},
 	}
 	all := kinds
 	if strays == backend.UnqueuedPods {
@@ -94,7 +95,7 @@ func (k *ownerKind) slim(object any) (any, error) {
 		case k.exempt: // whatever it belongs to
 			slim.owner, slim.orphan = "", false
 		case slim.owner == "":
-			slim.owner = labelled(k.job, o.Name)
+			slim.owner = codec.LabelOf(k.job, o.Name)
 		}
 		return &slim, nil
 	}
@@ -106,12 +107,12 @@ func sameOwner(a, b *slim) bool { return a.owner == b.owner && a.orphan == b.orp
 
 func (w *Watch) ownerSeen(kind *ownerKind, o *slim) {
 	w.put(func() scheduler.Event {
-		return scheduler.OwnerChanged{Namespace: o.Namespace, UID: string(o.UID), Owner: o.owner, Label: labelled(kind.label, o.Name), Exempt: w.exempts(kind, o)}
+		return scheduler.OwnerChanged{Namespace: o.Namespace, UID: string(o.UID), Owner: o.owner, Label: codec.LabelOf(kind.kind, o.Name), Exempt: w.exempts(kind, o)}
 	})
 }
 
 func (w *Watch) ownerGone(kind *ownerKind, o *slim) {
 	w.put(func() scheduler.Event {
-		return scheduler.OwnerGone{Namespace: o.Namespace, UID: string(o.UID), Label: labelled(kind.label, o.Name)}
+		return scheduler.OwnerGone{Namespace: o.Namespace, UID: string(o.UID), Label: codec.LabelOf(kind.kind, o.Name)}
 	})
 }

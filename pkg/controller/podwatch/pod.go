@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
+	"kube-queue.dev/kube-queue/pkg/controller/codec"
 	"kube-queue.dev/kube-queue/pkg/pods"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
@@ -33,7 +34,7 @@ func (s *slim) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind
 func (s *slim) DeepCopyObject() runtime.Object { return s }
 
 func slimOf(o metav1.Object) slim {
-	owner, orphan := ownerOf(o)
+	owner, orphan := codec.OwnerOf(o)
 	return slim{owner: owner, orphan: orphan, ObjectMeta: metav1.ObjectMeta{
 		Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion()}}
 }

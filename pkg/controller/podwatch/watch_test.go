@@ -15,8 +15,8 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
-	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
+	"kube-queue.dev/kube-queue/pkg/controller/codec"
 	"kube-queue.dev/kube-queue/pkg/pods"
 	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
@@ -356,7 +356,7 @@ func TestAPodOfAJobSetThatLostItsTrainJobIsFoundByTheNameOfTheJobSet(t *testing.
 	owned := `{metadata: {namespace: a, name: name, uid: set, ownerReferences: [{uid: job, controller: true}]}}`
 	d.ownerSeen(d.kinds[2], d.owner(d.kinds[2], owned))
 	d.hold("job")
-	label := LabelOf(schedulingv1alpha1.ConsumerReference{Kind: "TrainJob", Name: "name"})
+	label := codec.LabelOf("TrainJob", "name")
 	d.ledger.Label("a", label, "job")
 	d.uses("job", 1)
 	orphan := d.owner(d.kinds[2], `{metadata: {namespace: a, name: name, uid: set}}`)

@@ -16,7 +16,8 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	visibility "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/arrival"
-	"kube-queue.dev/kube-queue/pkg/controller"
+	controllerbackend "kube-queue.dev/kube-queue/pkg/controller/backend"
+	"kube-queue.dev/kube-queue/pkg/controller/codec"
 	"kube-queue.dev/kube-queue/pkg/generated/kinds"
 	"kube-queue.dev/kube-queue/pkg/plugin/units"
 	"kube-queue.dev/kube-queue/pkg/queue"
@@ -83,7 +84,7 @@ func Simulate(t Trial, now time.Time) (*Simulation, error) {
 	s := simulator.Situation{Backend: backend}
 	checks := map[string][]string{}
 	for i := range t.Queues {
-		settings := controller.QueueSettings(&t.Queues[i])
+		settings := codec.Settings(&t.Queues[i])
 		checks[settings.Queue], settings.Checks = t.Queues[i].Spec.AdmissionChecks, scheduler.ChecksOf(nil)
 		settings.PodsReady = scheduler.PodsReady{}
 		s.Queues = append(s.Queues, settings)
@@ -91,10 +92,12 @@ func Simulate(t Trial, now time.Time) (*Simulation, error) {
 			s.Queues[i].Policy = queue.PolicyNamed(string(policy))
 		}
 	}
-	read := controller.UnitReader(names)
+	reader := codec.Reader{Kinds: &codec.Kinds{}, Demand: func(unit *v1alpha1.QueueUnit) (quota.Demand, error) {
+		return controllerbackend.Requests(names, unit)
+	}}
 	all := slices.Concat(t.Units, t.Jobs)
 	for i := range all {
-		u, err := read(&all[i])
+		u, err := reader.ReadComplete(&all[i])
 		if err != nil {
 			return nil, fmt.Errorf("unit %s/%s: %w", all[i].Namespace, all[i].Name, err)
 		}

@@ -1,4 +1,4 @@
-package podwatch
+package codec
 
 import (
 	"cmp"
@@ -6,7 +6,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/generated/kinds"
 )
 
@@ -44,11 +43,9 @@ func newLabels(all []kinds.PodLabel) labels {
 	return l
 }
 
-// LabelOf returns what identifies the job of a unit for pods that have lost their controller; empty if
-// its UID does, or nothing.
-func LabelOf(job schedulingv1alpha1.ConsumerReference) string {
-	return labelled(podLabels.names[job.Kind], job.Name)
-}
+// LabelOf returns what identifies an object for pods that have lost their controller; empty if its UID does, or
+// nothing.
+func LabelOf(kind, name string) string { return labelled(podLabels.names[kind], name) }
 
 // labelled returns the identifier of the object that the label names. It is no UID.
 func labelled(label, name string) string {
@@ -58,9 +55,9 @@ func labelled(label, name string) string {
 	return label + "=" + name
 }
 
-// ownerOf returns what identifies the object that the object belongs to: its controller, else its first
+// OwnerOf returns what identifies the object that the object belongs to: its controller, else its first
 // owner, else what its labels name; empty if nothing does. orphan reports that its labels do.
-func ownerOf(o metav1.Object) (id string, orphan bool) {
+func OwnerOf(o metav1.Object) (id string, orphan bool) {
 	if owners := o.GetOwnerReferences(); len(owners) > 0 {
 		if controller := metav1.GetControllerOfNoCopy(o); controller != nil {
 			return string(controller.UID), false

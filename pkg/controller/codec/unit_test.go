@@ -1,4 +1,4 @@
-package controller
+package codec
 
 import (
 	"strings"
@@ -12,6 +12,7 @@ import (
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
@@ -26,8 +27,8 @@ func unitObject(change func(*schedulingv1alpha1.QueueUnit)) *schedulingv1alpha1.
 	return unit
 }
 
-func newTestReader(names *resources.Names) unitReader {
-	return unitReader{compactor{keepNothing}, (&drawn{names: names}).Demand, &kinds{}, scheduler.Renewal{}}
+func newTestReader(names *resources.Names) Reader {
+	return Reader{Kinds: &Kinds{}, Demand: func(unit *schedulingv1alpha1.QueueUnit) (quota.Demand, error) { return backend.Requests(names, unit) }}
 }
 
 // Anybody may create a unit for a kind that is not queued, with any submissionTime.
@@ -50,8 +51,8 @@ func TestAUnitThatWasCreatedByHandWaitsFromItsCreationAndIsRenewed(t *testing.T)
 	} {
 		for _, timeout := range []time.Duration{0, time.Hour} {
 			reader := newTestReader(resources.NewNames())
-			reader.renewal.Timeout = timeout
-			u, err := reader.readComplete(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
+			reader.Renewal.Timeout = timeout
+			u, err := reader.ReadComplete(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
 				u.Spec.ConsumerRef, u.Spec.SubmissionTime = schedulingv1alpha1.ConsumerReference{APIVersion: c.apiVersion, Kind: c.kind, Name: "n"}, c.submitted
 				u.Status.RenewTime = &renewed
 			}))
@@ -67,7 +68,7 @@ func TestAUnitThatWasCreatedByHandWaitsFromItsCreationAndIsRenewed(t *testing.T)
 
 func TestAUnitThatReplacesALostOneIsReadWithTheAttemptOfItsJob(t *testing.T) {
 	read := func(apiVersion string, phase schedulingv1alpha1.QueueUnitPhase, attempts int32) scheduler.Unit {
-		u, err := newTestReader(resources.NewNames()).readComplete(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
+		u, err := newTestReader(resources.NewNames()).ReadComplete(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
 			u.Annotations = map[string]string{wellknown.ReleasedAnnotation: "3", "a": "b"}
 			u.Spec.ConsumerRef = schedulingv1alpha1.ConsumerReference{APIVersion: apiVersion, Kind: "Job", Name: "n", UID: "job"}
 			u.Status.Phase, u.Status.Attempts = phase, attempts
@@ -96,10 +97,10 @@ func TestAUnitThatReplacesALostOneIsReadWithTheAttemptOfItsJob(t *testing.T) {
 func TestABackoffIsReadInEachPhase(t *testing.T) {
 	at := metav1.NewMicroTime(time.Unix(500, 0))
 	for _, phase := range []schedulingv1alpha1.QueueUnitPhase{"", schedulingv1alpha1.PhaseEnqueued, schedulingv1alpha1.PhaseBackoff, schedulingv1alpha1.PhaseRunning} {
-		unit := compactor{keepNothing}.unit(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
+		unit := Compactor{}.unit(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
 			u.Status.Phase, u.Status.RequeueState = phase, &schedulingv1alpha1.RequeueState{Count: 4, RequeueAt: &at}
 		}))
-		got, err := newTestReader(resources.NewNames()).read(unit)
+		got, err := newTestReader(resources.NewNames()).Read(unit)
 		if err != nil || got.Requeues != 4 || !got.RequeueAt.Equal(at.Time) {
 			t.Errorf("phase %q: it was requeued %d times, until %v (%v)", phase, got.Requeues, got.RequeueAt, err)
 		}
@@ -109,11 +110,11 @@ func TestABackoffIsReadInEachPhase(t *testing.T) {
 func TestAUnitInBackoffIsReadWithTheCause(t *testing.T) {
 	at := metav1.NewMicroTime(time.Unix(500, 0))
 	for reason, want := range map[wellknown.Reason]string{wellknown.ReasonBackoff: "Backoff: a check failed", wellknown.ReasonInactive: ""} {
-		unit := compactor{keepNothing}.unit(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
+		unit := Compactor{}.unit(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
 			u.Status.RequeueState = &schedulingv1alpha1.RequeueState{Count: 1, RequeueAt: &at}
 			u.Status.Reason, u.Status.Message = reason, "a check failed"
 		}))
-		u, err := newTestReader(resources.NewNames()).read(unit)
+		u, err := newTestReader(resources.NewNames()).Read(unit)
 		got := ""
 		if u.Backoff != nil {
 			got = string(u.Backoff.Reason) + ": " + u.Backoff.Message()
@@ -172,11 +173,11 @@ func TestReadingAUnit(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			// What the informer keeps must be enough.
-			compact, err := compactor{keepNothing}.compact(unitObject(c.change))
+			compact, err := Compactor{}.compact(unitObject(c.change))
 			if err != nil {
 				t.Fatal(err)
 			}
-			u, err := newTestReader(resources.NewNames()).read(compact.(*schedulingv1alpha1.QueueUnit))
+			u, err := newTestReader(resources.NewNames()).Read(compact.(*schedulingv1alpha1.QueueUnit))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -196,7 +197,7 @@ func TestReadingAUnit(t *testing.T) {
 
 func TestWhatEndsARunIsReadFromTheUnit(t *testing.T) {
 	released := time.Unix(200, 5000)
-	compact, err := compactor{keepNothing}.compact(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
+	compact, err := Compactor{}.compact(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
 		u.Spec.Active, u.Spec.MaximumExecutionTimeSeconds = ptr.To(false), ptr.To[int32](90)
 		u.Status.Phase, u.Status.Quota, u.Status.DequeueTime = "Running", "root/a", &metav1.MicroTime{Time: released}
 		u.Status.Conditions = []metav1.Condition{{Type: wellknown.ConditionEvicted, Status: metav1.ConditionTrue,
@@ -205,7 +206,7 @@ func TestWhatEndsARunIsReadFromTheUnit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	u, err := newTestReader(resources.NewNames()).read(compact.(*schedulingv1alpha1.QueueUnit))
+	u, err := newTestReader(resources.NewNames()).Read(compact.(*schedulingv1alpha1.QueueUnit))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,14 +224,14 @@ func TestWhatEndsARunIsReadFromTheUnit(t *testing.T) {
 
 func TestAUnitThatShowsUnscheduledPodsIsReadWithThem(t *testing.T) {
 	for phase, want := range map[schedulingv1alpha1.QueueUnitPhase]bool{"Running": true, "Dequeued": true, "Enqueued": false} {
-		compact, err := compactor{keepNothing}.compact(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
+		compact, err := Compactor{}.compact(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
 			u.Status.Phase = phase
 			u.Status.Conditions = []metav1.Condition{{Type: wellknown.ConditionPodsScheduled, Status: metav1.ConditionFalse, Reason: "PodsUnschedulable", Message: "m"}}
 		}))
 		if err != nil {
 			t.Fatal(err)
 		}
-		u, err := newTestReader(resources.NewNames()).read(compact.(*schedulingv1alpha1.QueueUnit))
+		u, err := newTestReader(resources.NewNames()).Read(compact.(*schedulingv1alpha1.QueueUnit))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -249,14 +250,14 @@ func TestAUnitThatShowsOverQuotaIsReadWithIt(t *testing.T) {
 		{"Running", metav1.ConditionTrue, true}, {"Dequeued", metav1.ConditionTrue, true},
 		{"Running", metav1.ConditionFalse, false}, {"Enqueued", metav1.ConditionTrue, false},
 	} {
-		compact, err := compactor{keepNothing}.compact(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
+		compact, err := Compactor{}.compact(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
 			u.Status.Phase = c.phase
 			u.Status.Conditions = []metav1.Condition{{Type: wellknown.ConditionOverQuota, Status: c.status, Reason: "LimitExceeded"}}
 		}))
 		if err != nil {
 			t.Fatal(err)
 		}
-		u, err := newTestReader(resources.NewNames()).read(compact.(*schedulingv1alpha1.QueueUnit))
+		u, err := newTestReader(resources.NewNames()).Read(compact.(*schedulingv1alpha1.QueueUnit))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -267,7 +268,7 @@ func TestAUnitThatShowsOverQuotaIsReadWithIt(t *testing.T) {
 }
 
 func TestAUnitWhosePodsRemainIsOver(t *testing.T) {
-	u, err := newTestReader(resources.NewNames()).read(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
+	u, err := newTestReader(resources.NewNames()).Read(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
 		u.Spec.Active, u.Spec.MaximumExecutionTimeSeconds = ptr.To(false), ptr.To[int32](90)
 		u.Status.Phase, u.Status.Reason = "Running", wellknown.ReasonPodsRemain
 	}))
@@ -283,7 +284,7 @@ func TestAUnitWhosePodsRemainIsChargedAsAJobAndItsPods(t *testing.T) {
 	names := resources.NewNames()
 	jobs := resources.Vector(nil).With(names.ID(quota.JobsResource), 1)
 	for reason, want := range map[wellknown.Reason]bool{wellknown.ReasonPodsRemain: true, "": false} {
-		u, err := newTestReader(names).read(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
+		u, err := newTestReader(names).Read(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
 			u.Spec.Resource = corev1.ResourceList{"cpu": resource.MustParse("2")}
 			u.Status.Phase, u.Status.Reason = "Running", reason
 		}))
@@ -297,7 +298,7 @@ func TestAUnitWhosePodsRemainIsChargedAsAJobAndItsPods(t *testing.T) {
 }
 
 func TestAFinishedUnitIsKeptByKeyAndPhaseAlone(t *testing.T) {
-	compact, err := compactor{keepNothing}.compact(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
+	compact, err := Compactor{}.compact(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
 		u.Status.Phase = "Succeeded"
 		u.Spec.SubmissionTime = &metav1.MicroTime{Time: time.Unix(5, 0)}
 		u.Spec.Resource = map[corev1.ResourceName]resource.Quantity{"cpu": resource.MustParse("1")}
@@ -316,8 +317,8 @@ func TestOfAUnitIsKeptWhatTheSourceReads(t *testing.T) {
 		name string
 		keep func(unit, kept *schedulingv1alpha1.QueueUnitSpec)
 		sets int
-	}{{"pod sets", keep, 1}, {"nothing", keepNothing, 0}} {
-		kept := compactor{c.keep}.unit(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
+	}{{"pod sets", keep, 1}, {"nothing", nil, 0}} {
+		kept := Compactor{c.keep}.unit(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
 			u.Spec.PodSets = []schedulingv1alpha1.PodSet{{Name: "worker"}}
 		}))
 		if len(kept.Spec.PodSets) != c.sets {
@@ -340,12 +341,12 @@ func TestTheJobOfAUnitIsKeptThatMayHavePods(t *testing.T) {
 		{"one that has ended", "Succeeded", 1, "job"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			kept := compactor{keepNothing}.unit(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
+			kept := Compactor{}.unit(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
 				u.Spec.ConsumerRef = schedulingv1alpha1.ConsumerReference{APIVersion: "kubeflow.org/v1", Kind: "TFJob", Name: "name", UID: "job"}
 				u.Spec.QuotaName = "quota"
 				u.Status.Phase, u.Status.Attempts, u.Status.Quota = c.phase, c.attempts, "root/quota"
 			}))
-			u, err := newTestReader(resources.NewNames()).read(kept)
+			u, err := newTestReader(resources.NewNames()).Read(kept)
 			label := ""
 			if c.owner != "" {
 				label = "training.kubeflow.org/job-name=name"
@@ -358,7 +359,7 @@ func TestTheJobOfAUnitIsKeptThatMayHavePods(t *testing.T) {
 }
 
 func TestOfAUnitThatWasTakenInTheCacheKeepsItsNameAlone(t *testing.T) {
-	transform := cachedUnits(compactor{keepNothing})
+	transform := Compactor{}.Transform
 	object := any(unitObject(func(*schedulingv1alpha1.QueueUnit) {}))
 	for range 2 { // informers may do it twice
 		var err error
@@ -366,11 +367,11 @@ func TestOfAUnitThatWasTakenInTheCacheKeepsItsNameAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	cached := object.(*cachedUnit)
-	if unit, is := cached.take().(*schedulingv1alpha1.QueueUnit); !is || unit.Name != "u" {
+	cached := object.(*Cached)
+	if unit, is := cached.Take().(*schedulingv1alpha1.QueueUnit); !is || unit.Name != "u" {
 		t.Errorf("what is taken is %+v", unit)
 	}
-	if cached.take() != nil || cached.GetNamespace() != "a" || cached.GetName() != "u" || cached.GetUID() != "uid" || cached.GetResourceVersion() != "12" {
+	if cached.Take() != nil || cached.GetNamespace() != "a" || cached.GetName() != "u" || cached.GetUID() != "uid" || cached.GetResourceVersion() != "12" {
 		t.Errorf("what stays is %+v", cached)
 	}
 }
@@ -383,7 +384,7 @@ func TestAReasonWithTheNoteOfAnInvalidTreeIsWrittenAgain(t *testing.T) {
 		unit := unitObject(func(u *schedulingv1alpha1.QueueUnit) {
 			u.Status.Reason, u.Status.Message = wellknown.ReasonNoQuota, message
 		})
-		if got, err := newTestReader(resources.NewNames()).read(compactor{keepNothing}.unit(unit)); err != nil || got.Reason != want {
+		if got, err := newTestReader(resources.NewNames()).Read(Compactor{}.unit(unit)); err != nil || got.Reason != want {
 			t.Errorf("%s: the unit shows reason %q, want %q: %v", message, got.Reason, want, err)
 		}
 	}

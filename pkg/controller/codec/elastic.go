@@ -1,4 +1,4 @@
-package controller
+package codec
 
 import (
 	"k8s.io/utils/ptr"
@@ -11,7 +11,7 @@ import (
 )
 
 // keepElastic copies the pod sets of a unit that may be admitted with fewer pods, or was. Most units may not.
-func (c compactor) keepElastic(unit, compact *schedulingv1alpha1.QueueUnit) {
+func (c Compactor) keepElastic(unit, compact *schedulingv1alpha1.QueueUnit) {
 	compact.Status.AdmittedPodSets = unit.Status.AdmittedPodSets
 	if len(compact.Spec.PodSets) > 0 { // the source of the quota reads them
 		return
@@ -28,7 +28,7 @@ func (c compactor) keepElastic(unit, compact *schedulingv1alpha1.QueueUnit) {
 
 // elastic returns how a unit may be admitted with fewer pods than it requests, or was; nil if it may not. Each pod
 // requests the difference that one pod makes to the demand of the unit, which is whole, but at most an equal part.
-func (r unitReader) elastic(unit *schedulingv1alpha1.QueueUnit, whole quota.Demand) (*scheduler.Elastic, error) {
+func (r Reader) elastic(unit *schedulingv1alpha1.QueueUnit, whole quota.Demand) (*scheduler.Elastic, error) {
 	i, err := lifecycle.ElasticPodSet(unit)
 	if err != nil || i < 0 {
 		return nil, err
@@ -42,7 +42,7 @@ func (r unitReader) elastic(unit *schedulingv1alpha1.QueueUnit, whole quota.Dema
 			smaller.Spec.Resource[name] = total
 		}
 	}
-	without, err := r.demand(smaller)
+	without, err := r.Demand(smaller)
 	if err != nil {
 		return nil, err
 	}

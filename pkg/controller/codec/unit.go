@@ -1,4 +1,4 @@
-package controller
+package codec
 
 import (
 	"fmt"
@@ -11,7 +11,6 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/arrival"
 	"kube-queue.dev/kube-queue/pkg/bounds"
-	"kube-queue.dev/kube-queue/pkg/controller/podwatch"
 	jobkinds "kube-queue.dev/kube-queue/pkg/generated/kinds"
 	"kube-queue.dev/kube-queue/pkg/lenient"
 	"kube-queue.dev/kube-queue/pkg/lifecycle"
@@ -19,14 +18,22 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// compactor reduces a unit to what the controller uses, because an informer with 100,000 complete
-// units takes hundreds of megabytes.
-type compactor struct {
-	// keep copies the further fields of the spec that the source of the quota reads.
-	keep func(unit, kept *schedulingv1alpha1.QueueUnitSpec)
+// UnitKind is how QueueUnits are read.
+func UnitKind() lenient.Kind {
+	return lenient.Kind{
+		GroupVersionKind: schedulingv1alpha1.SchemeGroupVersion.WithKind("QueueUnit"), Resource: "queueunits",
+		New: func() lenient.Object { return &schedulingv1alpha1.QueueUnit{} },
+	}
 }
 
-func (c compactor) compact(object any) (any, error) {
+// Compactor reduces a unit to what the controller uses, because an informer with 100,000 complete
+// units takes hundreds of megabytes.
+type Compactor struct {
+	// Keep, if set, copies the further fields of the spec that the source of the quota reads.
+	Keep func(unit, kept *schedulingv1alpha1.QueueUnitSpec)
+}
+
+func (c Compactor) compact(object any) (any, error) {
 	switch unit := object.(type) {
 	case *schedulingv1alpha1.QueueUnit:
 		err := bounds.Check(&unit.Spec)
@@ -45,13 +52,13 @@ func (c compactor) compact(object any) (any, error) {
 	}
 }
 
-// compacted is compact for an object that was read from the API server.
-func (c compactor) compacted(object lenient.Object) lenient.Object {
+// Compacted is compact for an object that was read from the API server.
+func (c Compactor) Compacted(object lenient.Object) lenient.Object {
 	compact, _ := c.compact(object) // fails for no object of this type
 	return compact.(lenient.Object)
 }
 
-func (c compactor) unit(unit *schedulingv1alpha1.QueueUnit) *schedulingv1alpha1.QueueUnit {
+func (c Compactor) unit(unit *schedulingv1alpha1.QueueUnit) *schedulingv1alpha1.QueueUnit {
 	compact := &schedulingv1alpha1.QueueUnit{
 		ObjectMeta: compactMeta(&unit.ObjectMeta),
 		Status:     schedulingv1alpha1.QueueUnitStatus{Phase: unit.Status.Phase},
@@ -72,7 +79,9 @@ func (c compactor) unit(unit *schedulingv1alpha1.QueueUnit) *schedulingv1alpha1.
 	if unit.Status.Phase.HoldsQuota() || unit.Status.Attempts > 0 || unit.Status.Reservations > 0 || lifecycle.RestoredFor(unit) > 0 { // others have no pods
 		compact.Spec.ConsumerRef = ref
 	}
-	c.keep(&unit.Spec, &compact.Spec)
+	if c.Keep != nil {
+		c.Keep(&unit.Spec, &compact.Spec)
+	}
 	c.keepElastic(unit, compact)
 	compact.Status.Reason = unit.Status.Reason
 	if quota.HasLastValidNote(unit.Status.Message) {
@@ -148,26 +157,26 @@ func compactMeta(meta *metav1.ObjectMeta) metav1.ObjectMeta {
 	}
 }
 
-// unitReader converts QueueUnits for the core.
-type unitReader struct {
-	compactor
-	// demand returns what a unit is charged while it holds quota, from the source of the quota.
-	demand func(*schedulingv1alpha1.QueueUnit) (quota.Demand, error)
-	kinds  *kinds
-	// renewal limits how long units that were created by hand hold quota. Without a timeout there is no limit.
-	renewal scheduler.Renewal
+// Reader converts QueueUnits for the core.
+type Reader struct {
+	Compactor
+	// Demand returns what a unit is charged while it holds quota, from the source of the quota.
+	Demand func(*schedulingv1alpha1.QueueUnit) (quota.Demand, error)
+	Kinds  *Kinds
+	// Renewal limits how long units that were created by hand hold quota. Without a timeout there is no limit.
+	Renewal scheduler.Renewal
 }
 
-// readComplete converts an object that was read from the API server and not compacted.
-func (r unitReader) readComplete(object lenient.Object) (scheduler.Unit, error) {
-	return r.readAny(r.compacted(object))
+// ReadComplete converts an object that was read from the API server and not compacted.
+func (r Reader) ReadComplete(object lenient.Object) (scheduler.Unit, error) {
+	return r.Read(r.Compacted(object))
 }
 
-// readAny converts a unit or an Unreadable.
-func (r unitReader) readAny(object lenient.Object) (scheduler.Unit, error) {
+// Read converts a unit or an Unreadable.
+func (r Reader) Read(object lenient.Object) (scheduler.Unit, error) {
 	switch unit := object.(type) {
 	case *schedulingv1alpha1.QueueUnit:
-		return r.read(unit)
+		return r.readUnless(unit, nil)
 	case *lenient.Unreadable:
 		return r.readPartial(unit)
 	default:
@@ -175,14 +184,9 @@ func (r unitReader) readAny(object lenient.Object) (scheduler.Unit, error) {
 	}
 }
 
-// read converts a unit. A unit with an invalid request is held and explains why.
-func (r unitReader) read(unit *schedulingv1alpha1.QueueUnit) (scheduler.Unit, error) {
-	return r.readUnless(unit, nil)
-}
-
-// readUnless converts a unit and holds it if fault is not nil.
-func (r unitReader) readUnless(unit *schedulingv1alpha1.QueueUnit, fault error) (scheduler.Unit, error) {
-	version, err := versionOf(unit)
+// readUnless converts a unit. A unit with an invalid request is held and explains why, and so is one with a fault that is not nil.
+func (r Reader) readUnless(unit *schedulingv1alpha1.QueueUnit, fault error) (scheduler.Unit, error) {
+	version, err := Version(unit)
 	if err != nil {
 		return scheduler.Unit{}, err
 	}
@@ -191,8 +195,8 @@ func (r unitReader) readUnless(unit *schedulingv1alpha1.QueueUnit, fault error) 
 		Reason: unit.Status.Reason,
 		Facts: scheduler.Facts{
 			UID: string(unit.UID), Version: version,
-			Owner: string(unit.Spec.ConsumerRef.UID), Label: podwatch.LabelOf(unit.Spec.ConsumerRef),
-			Kind:      r.kinds.of(unit.Spec.ConsumerRef.Kind),
+			Owner: string(unit.Spec.ConsumerRef.UID), Label: LabelOf(unit.Spec.ConsumerRef.Kind, unit.Spec.ConsumerRef.Name),
+			Kind:      r.Kinds.of(unit.Spec.ConsumerRef.Kind),
 			QuotaName: unit.Spec.QuotaName, Priority: unit.Spec.Priority, Submitted: submitted(unit),
 			Phase: phaseOf(unit.Status.Phase), Attempts: unit.Status.Attempts, Quota: unit.Status.Quota,
 			MaxSeconds: ptr.Deref(unit.Spec.MaximumExecutionTimeSeconds, 0),
@@ -217,7 +221,7 @@ func (r unitReader) readUnless(unit *schedulingv1alpha1.QueueUnit, fault error) 
 		admitted = unit.DeepCopy()
 		admitted.Spec.Resource, admitted.Spec.PodSets = nil, nil
 	}
-	u.Demand, err = r.demand(admitted)
+	u.Demand, err = r.Demand(admitted)
 	if err == nil && !u.Over {
 		u.Elastic, err = r.elastic(unit, u.Demand)
 	}
@@ -237,11 +241,11 @@ func (r unitReader) readUnless(unit *schedulingv1alpha1.QueueUnit, fault error) 
 }
 
 // renewalOf returns how long a unit that was created by hand holds quota; nil for no limit.
-func (r unitReader) renewalOf(unit *schedulingv1alpha1.QueueUnit) *scheduler.Renewal {
-	if r.renewal.Timeout == 0 {
+func (r Reader) renewalOf(unit *schedulingv1alpha1.QueueUnit) *scheduler.Renewal {
+	if r.Renewal.Timeout == 0 {
 		return nil
 	}
-	renewal := r.renewal
+	renewal := r.Renewal
 	if unit.Status.RenewTime != nil {
 		renewal.At = unit.Status.RenewTime.Time
 	}
@@ -249,7 +253,7 @@ func (r unitReader) renewalOf(unit *schedulingv1alpha1.QueueUnit) *scheduler.Ren
 }
 
 // hold sets the progress of an eviction and why a unit must not be tried.
-func (r unitReader) hold(u *scheduler.Unit, unit *schedulingv1alpha1.QueueUnit, invalid error) {
+func (r Reader) hold(u *scheduler.Unit, unit *schedulingv1alpha1.QueueUnit, invalid error) {
 	inactive := "spec.active is false; set annotation " + wellknown.ActiveAnnotation + " of the job to \"true\" to queue it again"
 	eviction := lifecycle.EvictionOf(unit)
 	u.Evicted, u.Stopped = eviction.UnderWay(), eviction.Stopped()
@@ -346,13 +350,13 @@ func phaseOf(p schedulingv1alpha1.QueueUnitPhase) scheduler.Phase {
 	}
 }
 
-// versionOf returns the resource version as a number. Versions of one resource can be compared
+// Version returns the resource version as a number. Versions of one resource can be compared
 // (Kubernetes KEP-5504).
-func versionOf(object metav1.Object) (uint64, error) {
-	return parseVersion(object.GetNamespace()+"/"+object.GetName(), object.GetResourceVersion())
+func Version(object metav1.Object) (uint64, error) {
+	return ParseVersion(object.GetNamespace()+"/"+object.GetName(), object.GetResourceVersion())
 }
 
-func parseVersion(key, resourceVersion string) (uint64, error) {
+func ParseVersion(key, resourceVersion string) (uint64, error) {
 	version, err := strconv.ParseUint(resourceVersion, 10, 64)
 	if err != nil {
 		return 0, fmt.Errorf("resourceVersion of %s is not a number: %w", key, err)

@@ -1,4 +1,4 @@
-package controller
+package codec
 
 import (
 	"bytes"
@@ -29,7 +29,7 @@ const benchUnits = 10_000
 // client does, in time and in what stays in the cache.
 func BenchmarkReadUnits(b *testing.B) {
 	client := canned(b)
-	typed, units := client.SchedulingV1alpha1().QueueUnits(""), unitsOf(client)
+	typed, units := client.SchedulingV1alpha1().QueueUnits(""), lenient.NewClient(client.SchedulingV1alpha1().RESTClient(), UnitKind())
 	fromWatch := func(events watch.Interface, err error) ([]apiruntime.Object, error) {
 		if err != nil {
 			return nil, err
@@ -74,8 +74,8 @@ func BenchmarkReadUnits(b *testing.B) {
 
 // cachedOf is what stays in the cache of an object that was read.
 func cachedOf(object any) apiruntime.Object {
-	cached, _ := cachedUnits(compactor{keepNothing})(object)
-	cached.(*cachedUnit).take()
+	cached, _ := Compactor{}.Transform(object)
+	cached.(*Cached).Take()
 	return cached.(apiruntime.Object)
 }
 

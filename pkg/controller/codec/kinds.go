@@ -1,4 +1,4 @@
-package controller
+package codec
 
 import (
 	"math"
@@ -9,8 +9,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// kinds number the kinds of jobs, because the core stores the number for each unit. Any goroutine may use them.
-type kinds struct {
+// Kinds number the kinds of jobs, because the core stores the number for each unit. Any goroutine may use them.
+type Kinds struct {
 	mutex   sync.Mutex
 	numbers map[string]scheduler.JobKind
 	// names are indexed by the number. 0 is unknown.
@@ -19,7 +19,7 @@ type kinds struct {
 
 // of returns the number of a kind. Users may create units with any kind. If there are more kinds than numbers, the kind
 // is unknown.
-func (k *kinds) of(name string) scheduler.JobKind {
+func (k *Kinds) of(name string) scheduler.JobKind {
 	if name == "" {
 		return 0
 	}
@@ -40,8 +40,8 @@ func (k *kinds) of(name string) scheduler.JobKind {
 	return n
 }
 
-// list returns the names by their numbers.
-func (k *kinds) list() []string {
+// Names returns the names by their numbers.
+func (k *Kinds) Names() []string {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
 	return slices.Clone(k.names)

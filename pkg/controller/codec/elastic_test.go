@@ -1,19 +1,16 @@
-package controller
+package codec
 
 import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/resources"
-	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
 func TestReadingHowManyPodsOfAUnitMustStart(t *testing.T) {
@@ -49,7 +46,7 @@ func TestReadingHowManyPodsOfAUnitMustStart(t *testing.T) {
 				}
 				u.UID = types.UID("uid")
 			})
-			got, err := newTestReader(names).read(compactor{keepNothing}.unit(unit))
+			got, err := newTestReader(names).Read(Compactor{}.unit(unit))
 			if err != nil || got.Held != nil {
 				t.Fatal(err, got.Held)
 			}
@@ -82,23 +79,8 @@ func TestAUnitMayStartWithFewerPodsOfOnePodSetOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	got, err := newTestReader(resources.NewNames()).read(compactor{keepNothing}.unit(unit))
+	got, err := newTestReader(resources.NewNames()).Read(Compactor{}.unit(unit))
 	if err != nil || got.Held == nil || got.Held.Reason != wellknown.ReasonInvalidRequest || !strings.Contains(got.Held.Message(), `pod sets "a" and "b"`) {
 		t.Fatalf("it is held with %+v: %v", got.Held, err)
-	}
-}
-
-func TestTheStatusShowsWithHowManyPodsAUnitIsAdmitted(t *testing.T) {
-	for kind, grants := range map[scheduler.Kind][]string{
-		scheduler.Dequeue: {`"admittedPodSets":[{"name":"worker","count":5}]`, `"admittedPodSets":null`},
-		scheduler.Reserve: {`"admittedPodSets":[{"name":"worker","count":5}]`, `"admittedPodSets":null`},
-		scheduler.Requeue: {`"admittedPodSets":null`, `"admittedPodSets":null`},
-	} {
-		for i, grant := range []scheduler.Grant{{PodSet: "worker", Count: 5}, {}} {
-			patch, err := statusPatch(&scheduler.Write{Kind: kind, Checks: "a", Grant: grant}, metav1.NewMicroTime(time.Unix(100, 0)), nil)
-			if err != nil || !strings.Contains(string(patch), grants[i]) {
-				t.Errorf("%v of %+v: %s (%v)", kind, grant, patch, err)
-			}
-		}
 	}
 }
