@@ -45,60 +45,60 @@ type bucketEntry struct {
 }
 
 // least returns how much must be free before any of the shapes is worth trying.
-func (s *bucket) least() int64 {
+func (b *bucket) least() int64 {
 	switch {
-	case s.root == nil:
-		return s.late.least
-	case s.late == nil:
-		return s.root.least
+	case b.root == nil:
+		return b.late.least
+	case b.late == nil:
+		return b.root.least
 	default:
-		return min(s.root.least, s.late.least)
+		return min(b.root.least, b.late.least)
 	}
 }
 
-func (s *bucket) treap(late bool) **bucketEntry {
+func (b *bucket) treap(late bool) **bucketEntry {
 	if late {
-		return &s.late
+		return &b.late
 	}
-	return &s.root
+	return &b.root
 }
 
-func (s *bucket) put(p *bucketEntry, shape *Shape, amount int64, weight uint64) {
-	*p = bucketEntry{shape: shape, bucket: s, head: shape.head(), amount: amount, until: shape.until(), weight: weight, late: s.queue.late(shape)}
-	s.plant(p)
+func (b *bucket) put(e *bucketEntry, shape *Shape, amount int64, weight uint64) {
+	*e = bucketEntry{shape: shape, bucket: b, head: shape.head(), amount: amount, until: shape.until(), weight: weight, late: b.queue.late(shape)}
+	b.plant(e)
 }
 
 // plant adds an entry that is in no treap to its treap.
-func (s *bucket) plant(p *bucketEntry) {
-	p.sum()
-	treap := s.treap(p.late)
-	*treap = (*treap).with(p, s.queue.Policy.Before)
+func (b *bucket) plant(e *bucketEntry) {
+	e.sum()
+	treap := b.treap(e.late)
+	*treap = (*treap).with(e, b.queue.Policy.Before)
 }
 
-func (s *bucket) remove(p *bucketEntry) {
-	treap := s.treap(p.late)
-	*treap = (*treap).without(p, s.queue.Policy.Before)
-	*p = bucketEntry{}
+func (b *bucket) remove(e *bucketEntry) {
+	treap := b.treap(e.late)
+	*treap = (*treap).without(e, b.queue.Policy.Before)
+	*e = bucketEntry{}
 }
 
 // hasOther reports whether the bucket contains another entry.
-func (s *bucket) hasOther(p *bucketEntry) bool {
-	alone := p.left == nil && p.right == nil
-	return s.root != nil && s.root != p || s.late != nil && s.late != p || !alone
+func (b *bucket) hasOther(e *bucketEntry) bool {
+	alone := e.left == nil && e.right == nil
+	return b.root != nil && b.root != e || b.late != nil && b.late != e || !alone
 }
 
 // first returns the first shape in queue order that requests at most the room; nil if there is none.
 // Shapes in backoff come last. The time is in nanoseconds since 1970.
-func (s *bucket) first(room, now int64) *Shape {
-	for s.late != nil && s.late.soonest <= now {
-		p := s.late.ripe()
-		s.late = s.late.without(p, s.queue.Policy.Before)
-		p.late, p.left, p.right = false, nil, nil
-		s.plant(p)
+func (b *bucket) first(room, now int64) *Shape {
+	for b.late != nil && b.late.soonest <= now {
+		e := b.late.ripe()
+		b.late = b.late.without(e, b.queue.Policy.Before)
+		e.late, e.left, e.right = false, nil, nil
+		b.plant(e)
 	}
 	// A request for the largest number never fits.
 	room = min(room, math.MaxInt64-1)
-	for _, treap := range [...]*bucketEntry{s.root, s.late} {
+	for _, treap := range [...]*bucketEntry{b.root, b.late} {
 		if treap != nil && treap.least <= room {
 			return treap.first(room).shape
 		}
@@ -107,75 +107,75 @@ func (s *bucket) first(room, now int64) *Shape {
 }
 
 // first returns the first entry in queue order that requests at most the room. One must exist.
-func (p *bucketEntry) first(room int64) *bucketEntry {
+func (e *bucketEntry) first(room int64) *bucketEntry {
 	switch {
-	case p.left != nil && p.left.least <= room:
-		return p.left.first(room)
-	case p.amount <= room:
-		return p
+	case e.left != nil && e.left.least <= room:
+		return e.left.first(room)
+	case e.amount <= room:
+		return e
 	default:
-		return p.right.first(room)
+		return e.right.first(room)
 	}
 }
 
 // ripe returns the entry whose backoff ends first.
-func (p *bucketEntry) ripe() *bucketEntry {
-	switch p.soonest {
-	case p.until:
-		return p
+func (e *bucketEntry) ripe() *bucketEntry {
+	switch e.soonest {
+	case e.until:
+		return e
 	default:
-		if p.left != nil && p.left.soonest == p.soonest {
-			return p.left.ripe()
+		if e.left != nil && e.left.soonest == e.soonest {
+			return e.left.ripe()
 		}
-		return p.right.ripe()
+		return e.right.ripe()
 	}
 }
 
 // with returns the treap with an entry added.
-func (p *bucketEntry) with(more *bucketEntry, before order) *bucketEntry {
+func (e *bucketEntry) with(more *bucketEntry, before order) *bucketEntry {
 	switch {
-	case p == nil:
+	case e == nil:
 		return more
-	case p.weight < more.weight:
-		more.left, more.right = p.split(more.head, before)
+	case e.weight < more.weight:
+		more.left, more.right = e.split(more.head, before)
 		more.sum()
 		return more
-	case before(more.head, p.head):
-		p.left = p.left.with(more, before)
+	case before(more.head, e.head):
+		e.left = e.left.with(more, before)
 	default:
-		p.right = p.right.with(more, before)
+		e.right = e.right.with(more, before)
 	}
-	p.sum()
-	return p
+	e.sum()
+	return e
 }
 
 // without returns the treap with an entry removed.
-func (p *bucketEntry) without(gone *bucketEntry, before order) *bucketEntry {
+func (e *bucketEntry) without(gone *bucketEntry, before order) *bucketEntry {
 	switch {
-	case p == gone:
-		return merge(p.left, p.right)
-	case before(gone.head, p.head):
-		p.left = p.left.without(gone, before)
+	case e == gone:
+		return merge(e.left, e.right)
+	case before(gone.head, e.head):
+		e.left = e.left.without(gone, before)
 	default:
-		p.right = p.right.without(gone, before)
+		e.right = e.right.without(gone, before)
 	}
-	p.sum()
-	return p
+	e.sum()
+	return e
 }
 
 // split divides a treap into the entries before an item and the entries behind it.
-func (p *bucketEntry) split(at *Item, before order) (ahead, behind *bucketEntry) {
+func (e *bucketEntry) split(at *Item, before order) (ahead, behind *bucketEntry) {
 	switch {
-	case p == nil:
+	case e == nil:
 		return nil, nil
-	case before(p.head, at):
-		p.right, behind = p.right.split(at, before)
-		p.sum()
-		return p, behind
+	case before(e.head, at):
+		e.right, behind = e.right.split(at, before)
+		e.sum()
+		return e, behind
 	default:
-		ahead, p.left = p.left.split(at, before)
-		p.sum()
-		return ahead, p
+		ahead, e.left = e.left.split(at, before)
+		e.sum()
+		return ahead, e
 	}
 }
 
@@ -198,20 +198,20 @@ func merge(before, behind *bucketEntry) *bucketEntry {
 }
 
 // sum updates least and soonest.
-func (p *bucketEntry) sum() {
-	p.least, p.soonest = p.amount, p.until
-	for _, below := range [...]*bucketEntry{p.left, p.right} {
+func (e *bucketEntry) sum() {
+	e.least, e.soonest = e.amount, e.until
+	for _, below := range [...]*bucketEntry{e.left, e.right} {
 		if below != nil {
-			p.least, p.soonest = min(p.least, below.least), min(p.soonest, below.soonest)
+			e.least, e.soonest = min(e.least, below.least), min(e.soonest, below.soonest)
 		}
 	}
 }
 
 // each calls do for all entries of the treap.
-func (p *bucketEntry) each(do func(*bucketEntry)) {
-	if p != nil {
-		p.left.each(do)
-		do(p)
-		p.right.each(do)
+func (e *bucketEntry) each(do func(*bucketEntry)) {
+	if e != nil {
+		e.left.each(do)
+		do(e)
+		e.right.each(do)
 	}
 }

@@ -112,7 +112,7 @@ func (s *Shape) worthTrying() bool {
 		return false
 	}
 	open := s.entry.bucket.open
-	s.eachAlso(func(p *bucketEntry) { open = open || p.bucket.open })
+	s.eachAlso(func(e *bucketEntry) { open = open || e.bucket.open })
 	return open
 }
 

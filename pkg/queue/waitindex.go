@@ -33,28 +33,28 @@ func NewWaitIndex(room func(quota.Space) int64, backoff Backoff) *WaitIndex {
 }
 
 // Awaits reports whether a shape is parked in a space of the bound.
-func (l *WaitIndex) Awaits(b quota.Bound) bool { return l.bounds[b] > 0 }
+func (w *WaitIndex) Awaits(b quota.Bound) bool { return w.bounds[b] > 0 }
 
 // Begin starts a round of trying and sets the time for backoff.
-func (l *WaitIndex) Begin(now time.Time) { l.now = now }
+func (w *WaitIndex) Begin(now time.Time) { w.now = now }
 
 // Len returns the number of parked shapes.
-func (l *WaitIndex) Len() int { return l.parked }
+func (w *WaitIndex) Len() int { return w.parked }
 
-func (l *WaitIndex) park(s *Shape) {
-	l.put(&s.entry, s, s.refusal.Lack)
+func (w *WaitIndex) park(s *Shape) {
+	w.put(&s.entry, s, s.refusal.Lack)
 	if lacks := s.refusal.Also; lacks != nil {
 		s.also = &alsoParked{entries: make([]bucketEntry, len(lacks))}
 		for i, lack := range lacks {
-			l.put(&s.also.entries[i], s, lack)
+			w.put(&s.also.entries[i], s, lack)
 		}
 	}
-	l.parked++
+	w.parked++
 }
 
-func (l *WaitIndex) put(p *bucketEntry, s *Shape, lack quota.Lack) {
+func (w *WaitIndex) put(e *bucketEntry, s *Shape, lack quota.Lack) {
 	amount := lack.Amount
-	if room := l.room(lack.Space); amount <= room {
+	if room := w.room(lack.Space); amount <= room {
 		// A backend that refuses a demand for which it has room would be tried forever.
 		amount = room + min(1, math.MaxInt64-room)
 	}
@@ -63,64 +63,64 @@ func (l *WaitIndex) put(p *bucketEntry, s *Shape, lack quota.Lack) {
 		at = &bucket{queue: s.queue, space: lack.Space}
 		s.queue.buckets[lack.Space] = at
 	}
-	at.put(p, s, amount, l.nextWeight())
-	l.placed(at)
+	at.put(e, s, amount, w.nextWeight())
+	w.placed(at)
 }
 
 // nextWeight returns a pseudo-random weight. The sequence is the same in each run.
-func (l *WaitIndex) nextWeight() uint64 {
-	l.weights++
-	return bits.Reverse64(l.weights * 0x9e3779b97f4a7c15)
+func (w *WaitIndex) nextWeight() uint64 {
+	w.weights++
+	return bits.Reverse64(w.weights * 0x9e3779b97f4a7c15)
 }
 
 // placed moves a bucket to its position among the buckets of its space.
-func (l *WaitIndex) placed(at *bucket) {
-	buckets := l.buckets[at.space]
+func (w *WaitIndex) placed(at *bucket) {
+	buckets := w.buckets[at.space]
 	if buckets == nil {
-		buckets = NewHeap(func(a, b *bucket) bool { return a.least() < b.least() }, func(s *bucket) *int32 { return &s.place })
-		l.buckets[at.space] = buckets
-		l.bounds[at.space.Bound]++
+		buckets = NewHeap(func(a, b *bucket) bool { return a.least() < b.least() }, func(b *bucket) *int32 { return &b.place })
+		w.buckets[at.space] = buckets
+		w.bounds[at.space.Bound]++
 	}
 	buckets.Set(at)
 }
 
 // leave removes the shape from the wait index.
-func (l *WaitIndex) leave(s *Shape) {
+func (w *WaitIndex) leave(s *Shape) {
 	if !s.Parked() {
 		return
 	}
-	l.remove(&s.entry)
-	s.eachAlso(l.remove)
+	w.remove(&s.entry)
+	s.eachAlso(w.remove)
 	s.also = nil
-	l.parked--
+	w.parked--
 }
 
-func (l *WaitIndex) remove(p *bucketEntry) {
-	at := p.bucket
-	buckets := l.buckets[at.space]
-	if !at.hasOther(p) { // the order of the heap depends on the entries
+func (w *WaitIndex) remove(e *bucketEntry) {
+	at := e.bucket
+	buckets := w.buckets[at.space]
+	if !at.hasOther(e) { // the order of the heap depends on the entries
 		buckets.Remove(at)
-		at.remove(p)
+		at.remove(e)
 		at.queue.drop(at)
 		if buckets.Len() == 0 {
-			delete(l.buckets, at.space)
-			l.bounds[at.space.Bound]--
+			delete(w.buckets, at.space)
+			w.bounds[at.space.Bound]--
 		}
 		return
 	}
-	at.remove(p)
+	at.remove(e)
 	buckets.Set(at)
 }
 
 // reorder moves a parked shape to the position of its first item.
-func (l *WaitIndex) reorder(s *Shape) {
+func (w *WaitIndex) reorder(s *Shape) {
 	if !s.Parked() || s.entry.head == s.head() {
 		return
 	}
-	move := func(p *bucketEntry) {
-		at, amount, weight := p.bucket, p.amount, p.weight
-		at.remove(p)
-		at.put(p, s, amount, weight)
+	move := func(e *bucketEntry) {
+		at, amount, weight := e.bucket, e.amount, e.weight
+		at.remove(e)
+		at.put(e, s, amount, weight)
 	}
 	move(&s.entry)
 	s.eachAlso(move)
@@ -128,28 +128,28 @@ func (l *WaitIndex) reorder(s *Shape) {
 
 // Wake processes that a space may have more room than before. It calls woken for the queues that
 // may have something to try there.
-func (l *WaitIndex) Wake(space quota.Space, woken func(*Queue)) {
-	buckets := l.buckets[space]
+func (w *WaitIndex) Wake(space quota.Space, woken func(*Queue)) {
+	buckets := w.buckets[space]
 	if buckets == nil {
 		return
 	}
-	room := l.room(space)
-	l.opened = l.opened[:0]
+	room := w.room(space)
+	w.opened = w.opened[:0]
 	buckets.walk(func(at *bucket) bool {
 		if at.least() > room {
 			return false
 		}
-		l.opened = append(l.opened, at)
+		w.opened = append(w.opened, at)
 		return true
 	})
-	for _, at := range l.opened {
+	for _, at := range w.opened {
 		if !at.open {
 			at.open = true
 			at.queue.open = append(at.queue.open, at)
 		}
 	}
-	opened := slices.Clone(l.opened)
-	clear(l.opened) // the array must not keep buckets that are gone
+	opened := slices.Clone(w.opened)
+	clear(w.opened) // the array must not keep buckets that are gone
 	for _, at := range opened {
 		woken(at.queue)
 	}
@@ -157,13 +157,13 @@ func (l *WaitIndex) Wake(space quota.Space, woken func(*Queue)) {
 
 // All returns the parked shapes except those that are known to be worth trying. No decision may
 // depend on the order.
-func (l *WaitIndex) All() []*Shape {
+func (w *WaitIndex) All() []*Shape {
 	var all []*Shape
-	for _, buckets := range l.buckets {
+	for _, buckets := range w.buckets {
 		for _, at := range buckets.All() {
-			each := func(p *bucketEntry) {
-				if p == &p.shape.entry && !p.shape.worthTrying() {
-					all = append(all, p.shape)
+			each := func(e *bucketEntry) {
+				if e == &e.shape.entry && !e.shape.worthTrying() {
+					all = append(all, e.shape)
 				}
 			}
 			at.root.each(each)

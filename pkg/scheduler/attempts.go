@@ -51,35 +51,35 @@ func (s *Scheduler) retryClaims(now time.Time) (retried bool) {
 }
 
 // watch has the front unit of the queue scheduled if more units may be evicted for it.
-func (s *Scheduler) watch(l *queueState) {
-	if l.set.Preemption.WithinQueue && !l.heldMore {
-		l.heldMore = true
-		s.heldMore = append(s.heldMore, l)
+func (s *Scheduler) watch(q *queueState) {
+	if q.set.Preemption.WithinQueue && !q.heldMore {
+		q.heldMore = true
+		s.heldMore = append(s.heldMore, q)
 	}
 }
 
 // moreToEvict records that more units of the queue may be evicted than before.
-func (s *Scheduler) moreToEvict(l *queueState) {
+func (s *Scheduler) moreToEvict(q *queueState) {
 	s.changes++
-	s.watch(l)
+	s.watch(q)
 }
 
 // watchHolders schedules the first units of queues in which more units may be evicted for them than before.
 func (s *Scheduler) watchHolders(now time.Time) {
-	for _, l := range s.heldMore {
-		l.heldMore = false
-		if s.queues[l.name] != l {
+	for _, q := range s.heldMore {
+		q.heldMore = false
+		if s.queues[q.name] != q {
 			continue
 		}
-		l.InOrder(func(item *queue.Item) bool {
+		q.InOrder(func(item *queue.Item) bool {
 			u := s.units[item.Key]
-			if !s.mayPreempt(l, u) {
+			if !s.mayPreempt(q, u) {
 				return false // nor may those behind it, which have no greater priority
 			}
 			if u.claim == nil && item.Shape().Parked() {
 				s.fail(u, instantOf(now), now)
 			}
-			return !l.Policy.FrontOnly && l.failing < maxFailing
+			return !q.Policy.FrontOnly && q.failing < maxFailing
 		})
 	}
 	s.heldMore = nil

@@ -291,9 +291,9 @@ func (s *Scheduler) usedMore(c *charge) {
 	s.tournament.used(c.group)
 	s.tournament.shrunk(c.group, total, s.unprove)
 	if !c.Demand.Preemptible { // of what no guarantee names, less is left for others
-		s.tournament.under(c.group.Nodes()[len(c.group.Nodes())-1], func(l *queueState) {
-			if !l.tried.Shape().Demand.Preemptible {
-				s.unprove(l)
+		s.tournament.under(c.group.Nodes()[len(c.group.Nodes())-1], func(q *queueState) {
+			if !q.tried.Shape().Demand.Preemptible {
+				s.unprove(q)
 			}
 		})
 	}

@@ -96,36 +96,36 @@ func (e CheckGone) apply(s *Scheduler, now time.Time) {
 
 // checkHasChanged updates the queues with the check, and their units.
 func (s *Scheduler) checkHasChanged(name string, now time.Time) {
-	for _, l := range slices.Clone(s.order) {
-		if slices.Contains(l.checks, name) {
-			s.findMissingCheck(l)
-			s.settleUnitsOf(l, now)
+	for _, q := range slices.Clone(s.order) {
+		if slices.Contains(q.checks, name) {
+			s.findMissingCheck(q)
+			s.settleUnitsOf(q, now)
 		}
 	}
 }
 
 // setChecks updates what follows from the settings of a queue.
-func (s *Scheduler) setChecks(l *queueState) {
-	l.checks = l.set.Checks.Names()
-	s.findMissingCheck(l)
+func (s *Scheduler) setChecks(q *queueState) {
+	q.checks = q.set.Checks.Names()
+	s.findMissingCheck(q)
 }
 
-func (s *Scheduler) findMissingCheck(l *queueState) {
-	l.missingCheck = ""
-	for _, name := range l.checks {
+func (s *Scheduler) findMissingCheck(q *queueState) {
+	q.missingCheck = ""
+	for _, name := range q.checks {
 		if _, exists := s.checks[name]; !exists {
-			l.missingCheck = name
+			q.missingCheck = name
 			return
 		}
 	}
 }
 
 // admits reports whether units of the queue may be admitted.
-func (l *queueState) admits() bool { return l.set.Stop == NotStopped && l.missingCheck == "" }
+func (q *queueState) admits() bool { return q.set.Stop == NotStopped && q.missingCheck == "" }
 
 // admission returns the write with which the queue admits a waiting unit that fits.
-func (l *queueState) admission() Kind {
-	if len(l.checks) > 0 {
+func (q *queueState) admission() Kind {
+	if len(q.checks) > 0 {
 		return Reserve
 	}
 	return Dequeue

@@ -131,14 +131,14 @@ func (c *claims) forget(units []*unit) {
 
 // fits returns why the first item of a shape does not fit; nil if it fits. Room that is kept for the item, or for
 // units behind it in its queue, is not kept from it.
-func (s *Scheduler) fits(l *queueState, shape *queue.Shape) *quota.Refusal {
-	if len(l.claimed) == 0 {
-		return l.Group.Fits(shape.Demand)
+func (s *Scheduler) fits(q *queueState, shape *queue.Shape) *quota.Refusal {
+	if len(q.claimed) == 0 {
+		return q.Group.Fits(shape.Demand)
 	}
 	var r, unsent *quota.Refusal
 	var inside int64
-	s.exempt(l, shape.Head(), func() {
-		if r = l.Group.Fits(shape.Demand); r == nil {
+	s.exempt(q, shape.Head(), func() {
+		if r = q.Group.Fits(shape.Demand); r == nil {
 			unsent = s.fitsIfWithdrawn(s.units[shape.Head().Key])
 		} else if !r.Final() {
 			inside = s.room(r.Lack.Space)
@@ -176,53 +176,53 @@ func (s *Scheduler) fitsIfWithdrawn(u *unit) (r *quota.Refusal) {
 // exempt calls do without the entries that do not bind an item: its own, and those of units behind it in its
 // queue. If the item would borrow, those bind it that are owed the room, because it would be reclaimed from the item
 // again. What was reserved against borrowing after room was made for the item does not bind it either.
-func (s *Scheduler) exempt(l *queueState, item *queue.Item, do func()) {
+func (s *Scheduler) exempt(q *queueState, item *queue.Item, do func()) {
 	u := s.units[item.Key]
 	if u.claim != nil && u.claim.made {
 		inner := do
 		do = func() { s.planner.Unreserved(inner) }
 	}
 	without := func(isExempt func(*claim) bool, do func()) {
-		for _, c := range l.claimed {
+		for _, c := range q.claimed {
 			if isExempt(c) {
-				s.planner.PlanRelease(l.Group, &c.planned)
+				s.planner.PlanRelease(q.Group, &c.planned)
 			}
 		}
 		do()
-		for _, c := range l.claimed {
+		for _, c := range q.claimed {
 			if isExempt(c) {
-				s.planner.Plan(l.Group, &c.planned)
+				s.planner.Plan(q.Group, &c.planned)
 			}
 		}
 	}
-	isBehind := func(c *claim) bool { return !l.Before(&c.unit.item, item) }
+	isBehind := func(c *claim) bool { return !q.Before(&c.unit.item, item) }
 	borrows := false
-	if slices.ContainsFunc(l.claimed, func(c *claim) bool { return c.owed && c.unit != u && isBehind(c) }) {
-		without(isBehind, func() { borrows = !s.isOwedAsPlanned(l, u) })
+	if slices.ContainsFunc(q.claimed, func(c *claim) bool { return c.owed && c.unit != u && isBehind(c) }) {
+		without(isBehind, func() { borrows = !s.isOwedAsPlanned(q, u) })
 	}
 	without(func(c *claim) bool { return isBehind(c) && !(borrows && c.owed && c.unit != u) }, do)
 }
 
 // isOwedAsPlanned reports whether the unit stays within the guarantee of its group when all is done that is planned.
-func (s *Scheduler) isOwedAsPlanned(l *queueState, u *unit) (owed bool) {
-	s.planner.AsPlanned(func() { owed = l.Group.Owed(u.Demand, quota.Branch{Node: l.Group.Nodes()[0]}) })
+func (s *Scheduler) isOwedAsPlanned(q *queueState, u *unit) (owed bool) {
+	s.planner.AsPlanned(func() { owed = q.Group.Owed(u.Demand, quota.Branch{Node: q.Group.Nodes()[0]}) })
 	return owed
 }
 
 // isOwedWithoutBorrowers is isOwedAsPlanned without the running units that are behind the unit in its queue. What they
 // got while room was kept for the unit was borrowed.
-func (s *Scheduler) isOwedWithoutBorrowers(l *queueState, u *unit) (owed bool) {
+func (s *Scheduler) isOwedWithoutBorrowers(q *queueState, u *unit) (owed bool) {
 	var behind []*charge
-	for _, h := range l.holders() {
-		if h.charged != nil && h.charged.group == l.Group && (h.leaving == nil || h.leaving.planned == nil) &&
-			l.Before(&u.item, &queue.Item{Key: h.key(), Priority: l.priorityOf(h), Submitted: h.Submitted}) {
+	for _, h := range q.holders() {
+		if h.charged != nil && h.charged.group == q.Group && (h.leaving == nil || h.leaving.planned == nil) &&
+			q.Before(&u.item, &queue.Item{Key: h.key(), Priority: q.priorityOf(h), Submitted: h.Submitted}) {
 			behind = append(behind, h.charged)
-			s.planner.PlanRelease(l.Group, &h.charged.Charge)
+			s.planner.PlanRelease(q.Group, &h.charged.Charge)
 		}
 	}
-	owed = s.isOwedAsPlanned(l, u)
+	owed = s.isOwedAsPlanned(q, u)
 	for _, c := range behind {
-		s.planner.Plan(l.Group, &c.Charge)
+		s.planner.Plan(q.Group, &c.Charge)
 	}
 	return owed
 }
@@ -239,18 +239,18 @@ func (s *Scheduler) hasClaim(shape *queue.Shape) bool {
 // keepRoom enters the unit, which waits in a queue, into the ledger. owed is whether it is owed the room. From now on,
 // it is tried alone.
 func (s *Scheduler) keepRoom(u *unit, owed bool, now time.Time) {
-	l := u.queue
+	q := u.queue
 	s.dropFailure(u)
-	u.claim = &claim{unit: u, made: true, owed: owed, queue: l, planned: quota.Charge{Demand: u.Demand}}
+	u.claim = &claim{unit: u, made: true, owed: owed, queue: q, planned: quota.Charge{Demand: u.Demand}}
 	s.remove(u)
-	l.PushAlone(&u.item, u.Demand)
-	l.claimed = append(l.claimed, u.claim)
+	q.PushAlone(&u.item, u.Demand)
+	q.claimed = append(q.claimed, u.claim)
 	s.made++
-	s.planner.Plan(l.Group, &u.claim.planned)
-	s.claimsStale = s.claimsStale || s.mayEndRights(l.Group, u.Demand.Requests)
-	s.activate(l)
+	s.planner.Plan(q.Group, &u.claim.planned)
+	s.claimsStale = s.claimsStale || s.mayEndRights(q.Group, u.Demand.Requests)
+	s.activate(q)
 	s.changes++
-	nodes := l.Group.Nodes()
+	nodes := q.Group.Nodes()
 	s.tournament.under(nodes[len(nodes)-1], s.unprove) // what was about to be tried may use the room
 	s.explainLater(u, now)
 }
@@ -313,8 +313,8 @@ func (s *Scheduler) reviewClaims(c *charge) {
 // of theirs are owed for which room is kept.
 func (s *Scheduler) mayEndRights(g quota.Group, amounts resources.Vector) (may bool) {
 	for _, node := range g.Nodes() {
-		l := s.queueAt[node]
-		if l == nil || !slices.ContainsFunc(l.claimed, func(c *claim) bool { return c.owed }) {
+		q := s.queueAt[node]
+		if q == nil || !slices.ContainsFunc(q.claimed, func(c *claim) bool { return c.owed }) {
 			continue
 		}
 		s.planner.AsPlanned(func() {
@@ -349,28 +349,28 @@ func (s *Scheduler) checkClaims(now time.Time) {
 	if s.made == 0 {
 		return
 	}
-	for _, l := range s.order {
-		s.checkClaimsOf(l, now)
+	for _, q := range s.order {
+		s.checkClaimsOf(q, now)
 	}
 }
 
 // checkClaimsOf is checkClaims for the units of one queue, the last first.
-func (s *Scheduler) checkClaimsOf(l *queueState, now time.Time) {
-	if len(l.claimed) == 0 {
+func (s *Scheduler) checkClaimsOf(q *queueState, now time.Time) {
+	if len(q.claimed) == 0 {
 		return
 	}
-	claimed := slices.Clone(l.claimed)
+	claimed := slices.Clone(q.claimed)
 	slices.SortFunc(claimed, func(a, b *claim) int {
-		if l.Before(&a.unit.item, &b.unit.item) {
+		if q.Before(&a.unit.item, &b.unit.item) {
 			return 1
 		}
 		return -1
 	})
 	for _, c := range claimed {
 		u, fits, hasRight := c.unit, false, true
-		s.exempt(l, &u.item, func() {
-			s.planner.AsPlanned(func() { fits = l.Group.Fits(u.Demand) == nil })
-			hasRight = !c.owed || s.isOwedAsPlanned(l, u) || s.isOwedWithoutBorrowers(l, u)
+		s.exempt(q, &u.item, func() {
+			s.planner.AsPlanned(func() { fits = q.Group.Fits(u.Demand) == nil })
+			hasRight = !c.owed || s.isOwedAsPlanned(q, u) || s.isOwedWithoutBorrowers(q, u)
 		})
 		if fits && hasRight {
 			continue
@@ -396,9 +396,9 @@ func (s *Scheduler) giveUp(u *unit, now time.Time) {
 
 // giveUpBehindFront ends the entries of all units that are not in front of their queue, of which only the front is
 // tried. It reports whether there were any.
-func (s *Scheduler) giveUpBehindFront(l *queueState, now time.Time) (changed bool) {
-	for _, c := range slices.Clone(l.claimed) {
-		if front := l.Front(); front != &c.unit.item {
+func (s *Scheduler) giveUpBehindFront(q *queueState, now time.Time) (changed bool) {
+	for _, c := range slices.Clone(q.claimed) {
+		if front := q.Front(); front != &c.unit.item {
 			s.giveUp(c.unit, now)
 			changed = true
 		}

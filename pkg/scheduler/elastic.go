@@ -218,21 +218,21 @@ func (s *Scheduler) mostPods(u growing) int32 {
 
 // competition returns a function that reports whether a demand of the queue would borrow what others are about to
 // try that are owed it. They are sought only if it is called.
-func (s *Scheduler) competition(l *queueState) func(quota.Demand) bool {
+func (s *Scheduler) competition(q *queueState) func(quota.Demand) bool {
 	var branches []quota.Branch
 	sought := false
 	return func(d quota.Demand) bool {
 		if !sought {
-			branches, sought = s.tournament.owedAgainst(l), true
+			branches, sought = s.tournament.owedAgainst(q), true
 		}
-		return slices.ContainsFunc(branches, func(b quota.Branch) bool { return !l.Group.Owed(d, b) })
+		return slices.ContainsFunc(branches, func(b quota.Branch) bool { return !q.Group.Owed(d, b) })
 	}
 }
 
 // owedAgainst returns the branches of the queue against whose siblings others are about to try an item that they
 // are owed.
-func (c *tournament) owedAgainst(l *queueState) (branches []quota.Branch) {
-	for b := l.branch; b.above != &c.root; b = b.above {
+func (t *tournament) owedAgainst(q *queueState) (branches []quota.Branch) {
+	for b := q.branch; b.above != &t.root; b = b.above {
 		if slices.ContainsFunc(b.above.below.All(), func(other *branch) bool { return other != b && other.isOwedAny() }) {
 			branches = append(branches, b.Branch)
 		}
@@ -246,5 +246,5 @@ func (b *branch) isOwedAny() bool {
 	if b.below == nil {
 		return b.owed
 	}
-	return slices.ContainsFunc(b.competing(nil), func(l *queueState) bool { return l.Group.Owed(l.tried.Shape().Demand, b.Branch) })
+	return slices.ContainsFunc(b.competing(nil), func(q *queueState) bool { return q.Group.Owed(q.tried.Shape().Demand, b.Branch) })
 }

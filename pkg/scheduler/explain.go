@@ -114,7 +114,7 @@ func newExplainer() explainer {
 			func(c *causeChange) *int32 { return &c.place }),
 		looks: queue.NewHeap(func(a, b *queueState) bool {
 			return cmp.Or(cmp.Compare(a.lookAt, b.lookAt), cmp.Compare(a.name, b.name)) < 0
-		}, func(l *queueState) *int32 { return &l.lookPlace }),
+		}, func(q *queueState) *int32 { return &q.lookPlace }),
 		history: map[*unit][]report{},
 	}
 }
@@ -305,19 +305,19 @@ func (u *unit) cappedPriority() int32 {
 }
 
 // lookAt schedules the comparison of the first units of the queue, unless it is earlier.
-func (e *explainer) lookAt(l *queueState, now time.Time, after time.Duration) {
+func (e *explainer) lookAt(q *queueState, now time.Time, after time.Duration) {
 	at := instantOf(now).plus(after)
-	if !e.looks.Has(l) || at < l.lookAt {
-		l.lookAt = at
-		e.looks.Set(l)
+	if !e.looks.Has(q) || at < q.lookAt {
+		q.lookAt = at
+		e.looks.Set(q)
 	}
 }
 
 // look compares what the first units of the queue show with why they wait. It is repeated as long as one of them
 // shows anything else: the cause may become untrue without another refusal.
-func (s *Scheduler) look(l *queueState, now time.Time) {
+func (s *Scheduler) look(q *queueState, now time.Time) {
 	again := len(s.outbox.rest) > 0
-	for _, item := range l.First(PromptUnits) {
+	for _, item := range q.First(PromptUnits) {
 		u := s.units[item.Key]
 		if u.shown.last() == (quota.Cause{}) || u.write.prompt || u.write.sent == Explain {
 			continue
@@ -329,7 +329,7 @@ func (s *Scheduler) look(l *queueState, now time.Time) {
 		s.explain(u, now)
 	}
 	if again {
-		s.explainer.lookAt(l, now, lookAgain)
+		s.explainer.lookAt(q, now, lookAgain)
 	}
 }
 
@@ -372,33 +372,33 @@ func (u *unit) causeUnsettled(r *quota.Refusal) bool {
 
 // refused processes that a shape of the queue was refused, possibly for another cause than before and than the one
 // that its items show.
-func (e *explainer) refused(l *queueState, shape *queue.Shape, before quota.Cause, now time.Time) {
+func (e *explainer) refused(q *queueState, shape *queue.Shape, before quota.Cause, now time.Time) {
 	if before != (quota.Cause{}) && before != shape.Cause() {
-		e.lookAt(l, now, CorrectionDelay)
+		e.lookAt(q, now, CorrectionDelay)
 	}
-	change := l.causeChanges[shape]
+	change := q.causeChanges[shape]
 	switch shown := causeOf(shape.Shown); {
 	case shown == shape.Cause():
 		e.stop(change)
 	case shown == quota.Cause{}: // the timers of the items report the first cause
 		shape.Shown = one(shape.Cause())
 	case change == nil:
-		change = &causeChange{at: instantOf(now.Add(ReasonInterval)), queue: l, shape: shape}
-		l.causeChanges[shape] = change
+		change = &causeChange{at: instantOf(now.Add(ReasonInterval)), queue: q, shape: shape}
+		q.causeChanges[shape] = change
 		e.changes.Set(change)
 	}
 }
 
 // forget makes the next cause of the shape count as its first one.
-func (e *explainer) forget(l *queueState, shape *queue.Shape) {
-	e.stop(l.causeChanges[shape])
+func (e *explainer) forget(q *queueState, shape *queue.Shape) {
+	e.stop(q.causeChanges[shape])
 	shape.Shown = one(quota.Cause{})
 }
 
 // forgetQueue removes the timers of the queue and of all its shapes.
-func (e *explainer) forgetQueue(l *queueState) {
-	e.looks.Remove(l)
-	for _, change := range l.causeChanges {
+func (e *explainer) forgetQueue(q *queueState) {
+	e.looks.Remove(q)
+	for _, change := range q.causeChanges {
 		e.stop(change)
 	}
 }
@@ -417,8 +417,8 @@ func (e *explainer) next() (at instant) {
 	if change, ok := e.changes.Top(); ok {
 		at = change.at
 	}
-	if l, ok := e.looks.Top(); ok {
-		at = earliest(at, l.lookAt)
+	if q, ok := e.looks.Top(); ok {
+		at = earliest(at, q.lookAt)
 	}
 	return at
 }
@@ -426,9 +426,9 @@ func (e *explainer) next() (at instant) {
 // dueLooks removes and returns the queues of which the first units are to be compared, ordered by time and then by
 // name.
 func (e *explainer) dueLooks(now instant) (queues []*queueState) {
-	for l, ok := e.looks.Top(); ok && l.lookAt <= now; l, ok = e.looks.Top() {
-		e.looks.Remove(l)
-		queues = append(queues, l)
+	for q, ok := e.looks.Top(); ok && q.lookAt <= now; q, ok = e.looks.Top() {
+		e.looks.Remove(q)
+		queues = append(queues, q)
 	}
 	return queues
 }

@@ -71,11 +71,11 @@ func (s *Scheduler) Stored() Stored {
 		Parked: s.waitIndex.Len(), Timers: s.timers.units.Len(), Freed: len(s.freed), Exceeded: len(s.over.since), Checks: len(s.checks), CheckTimers: len(s.timers.checks), OverQuota: len(s.over.shown),
 		Changes:   s.explainer.changes.Len() + s.explainer.looks.Len() + len(s.explainer.history),
 		Unwritten: len(s.outbox.ready) + len(s.outbox.explanations) + len(s.outbox.impossible) + len(s.outbox.prompt) + len(s.outbox.rest) + s.outbox.explaining + s.outbox.urgent}
-	for _, l := range s.queues {
-		l.Shapes(func(*queue.Shape) { stored.Shapes++ })
+	for _, q := range s.queues {
+		q.Shapes(func(*queue.Shape) { stored.Shapes++ })
 	}
-	if g := s.ledger; g != nil {
-		stored.Reservations, stored.Reserved, stored.Watches = len(g.holders), len(g.spaces), len(g.watches)
+	if l := s.ledger; l != nil {
+		stored.Reservations, stored.Reserved, stored.Watches = len(l.holders), len(l.spaces), len(l.watches)
 	}
 	return stored
 }

@@ -43,12 +43,12 @@ func (s *Scheduler) Forget(used resources.IDs) {
 }
 
 // forget forgets what items requested of resources that none requests any more.
-func (c *tournament) forget(used resources.IDs) {
-	c.root.forget(used)
-	for _, b := range c.inner {
+func (t *tournament) forget(used resources.IDs) {
+	t.root.forget(used)
+	for _, b := range t.inner {
 		b.forget(used)
 	}
-	for _, b := range c.queues {
+	for _, b := range t.queues {
 		b.forget(used)
 	}
 }

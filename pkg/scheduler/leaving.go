@@ -245,33 +245,33 @@ func (s *Scheduler) evictFor(v *unit, claimant *unit, why *quota.Refusal, now ti
 // pace reports whether the eviction of a unit may be sent now, as far as it is evicted for another one: not
 // more than MaxPerMinute of a queue are in a minute. Otherwise it is tried again later.
 func (s *Scheduler) pace(u *unit, now time.Time) bool {
-	v, l := u.leaving, u.queue
+	v, q := u.leaving, u.queue
 	if v.why == nil || v.mayGo {
 		return true
 	}
-	if l != nil {
-		if at := l.mayEvictAt(now); at > instantOf(now) {
+	if q != nil {
+		if at := q.mayEvictAt(now); at > instantOf(now) {
 			v.checkAt = at
 			return false
 		}
-		l.evicted(instantOf(now))
+		q.evicted(instantOf(now))
 	}
 	v.mayGo, v.checkAt = true, 0
 	return true
 }
 
 // evicted records that a unit of the queue was evicted for another one. The limit may become known only later.
-func (l *queueState) evicted(at instant) {
-	l.sent = append(l.sent, at)
-	slices.Sort(l.sent)
-	l.sent = l.sent[max(len(l.sent)-max(int(l.set.Preemption.MaxPerMinute), 100), 0):]
+func (q *queueState) evicted(at instant) {
+	q.sent = append(q.sent, at)
+	slices.Sort(q.sent)
+	q.sent = q.sent[max(len(q.sent)-max(int(q.set.Preemption.MaxPerMinute), 100), 0):]
 }
 
 // mayEvictAt returns when the next unit of the queue may be evicted for another one.
-func (l *queueState) mayEvictAt(now time.Time) instant {
-	most := int(l.set.Preemption.MaxPerMinute)
-	if most <= 0 || len(l.sent) < most {
+func (q *queueState) mayEvictAt(now time.Time) instant {
+	most := int(q.set.Preemption.MaxPerMinute)
+	if most <= 0 || len(q.sent) < most {
 		return instantOf(now)
 	}
-	return l.sent[len(l.sent)-most].plus(time.Minute)
+	return q.sent[len(q.sent)-most].plus(time.Minute)
 }

@@ -41,9 +41,9 @@ func (s *Scheduler) admit(now time.Time) {
 	if s.tournament == nil {
 		return
 	}
-	for _, l := range s.tournament.competing() {
-		l.Begin(now)
-		s.activate(l)
+	for _, q := range s.tournament.competing() {
+		q.Begin(now)
+		s.activate(q)
 	}
 	for {
 		for s.hasMore() {
@@ -57,28 +57,28 @@ func (s *Scheduler) admit(now time.Time) {
 		if s.hasMore() {
 			continue
 		}
-		l := s.tournament.next()
-		if l == nil {
+		q := s.tournament.next()
+		if q == nil {
 			if s.growAll() {
 				continue
 			}
 			return
 		}
-		u := s.units[l.tried.Key]
-		if s.made > 0 || l.attempts || s.ledger != nil && len(s.ledger.holders) > 0 {
-			switch refusal := s.fits(l, l.tried.Shape()); {
+		u := s.units[q.tried.Key]
+		if s.made > 0 || q.attempts || s.ledger != nil && len(s.ledger.holders) > 0 {
+			switch refusal := s.fits(q, q.tried.Shape()); {
 			case refusal == nil:
-			case l.attempts:
-				s.makeRoom(l, u, refusal, now)
+			case q.attempts:
+				s.makeRoom(q, u, refusal, now)
 				continue
 			default:
-				s.unprove(l) // what others were admitted with makes it borrow what is reserved
+				s.unprove(q) // what others were admitted with makes it borrow what is reserved
 				continue
 			}
 		}
 		claim := u.claim
 		s.endClaim(u)
-		s.take(l, u)
+		s.take(q, u)
 		u.assumed = true
 		s.admitLeast(u, claim)
 		s.hold(u)
@@ -89,11 +89,11 @@ func (s *Scheduler) admit(now time.Time) {
 			}
 		})
 		s.reviewClaims(u.charged)
-		s.outbox.want(u, l.admission())
-		s.awaitPods(u, l, now)
-		s.count(u, l, u.countedPhase())
+		s.outbox.want(u, q.admission())
+		s.awaitPods(u, q, now)
+		s.count(u, q, u.countedPhase())
 		if s.claimsStale { // it has used what is kept for units behind it
-			s.checkClaimsOf(l, now)
+			s.checkClaimsOf(q, now)
 		}
 		u.shown.stopWaiting()
 		s.timers.set(u, 0)
@@ -119,50 +119,50 @@ func (s *Scheduler) wakeFreed() {
 // that fits.
 func (s *Scheduler) prove(now time.Time) {
 	for len(s.unproven) > 0 {
-		l := s.unproven[len(s.unproven)-1]
+		q := s.unproven[len(s.unproven)-1]
 		s.unproven[len(s.unproven)-1] = nil // the array must not keep queues that are gone
 		s.unproven = s.unproven[:len(s.unproven)-1]
-		l.unproven = false
-		if l.tried == nil {
+		q.unproven = false
+		if q.tried == nil {
 			continue
 		}
-		shape := l.tried.Shape()
-		l.attempts = false
-		switch refusal := s.fits(l, shape); {
+		shape := q.tried.Shape()
+		q.attempts = false
+		switch refusal := s.fits(q, shape); {
 		case refusal == nil:
-		case s.mayMakeRoom(l, refusal, now):
-			l.attempts = true // it competes with those that fit
+		case s.mayMakeRoom(q, refusal, now):
+			q.attempts = true // it competes with those that fit
 		default:
-			s.refuse(l, shape, refusal, now)
+			s.refuse(q, shape, refusal, now)
 			continue
 		}
-		l.branch.raise()
+		q.branch.raise()
 	}
 }
 
-func (s *Scheduler) unprove(l *queueState) {
-	if !l.unproven {
-		l.unproven = true
-		s.unproven = append(s.unproven, l)
+func (s *Scheduler) unprove(q *queueState) {
+	if !q.unproven {
+		q.unproven = true
+		s.unproven = append(s.unproven, q)
 	}
 }
 
 // take removes an admitted unit from its queue.
-func (s *Scheduler) take(l *queueState, u *unit) {
+func (s *Scheduler) take(q *queueState, u *unit) {
 	shape := u.item.Shape()
-	l.Take(&u.item)
-	s.activate(l)
+	q.Take(&u.item)
+	s.activate(q)
 	if shape.Len() == 0 {
 		s.unreserve(shape)
 	}
 }
 
-func (s *Scheduler) refuse(l *queueState, shape *queue.Shape, refusal *quota.Refusal, now time.Time) {
+func (s *Scheduler) refuse(q *queueState, shape *queue.Shape, refusal *quota.Refusal, now time.Time) {
 	before := shape.Cause()
-	l.Refuse(shape, refusal, now)
-	s.activate(l)
-	s.reserveOwed(l, shape, refusal)
-	s.explainer.refused(l, shape, before, now)
+	q.Refuse(shape, refusal, now)
+	s.activate(q)
+	s.reserveOwed(q, shape, refusal)
+	s.explainer.refused(q, shape, before, now)
 }
 
 // flush tries all parked shapes, as a safety net, after everything that is known to be worth trying was
@@ -174,10 +174,10 @@ func (s *Scheduler) flush(now time.Time) (found bool) {
 	s.flushAt = time.Time{}
 	s.flushes++
 	for _, shape := range s.waitIndex.All() {
-		if l := s.queues[shape.Queue().Group.Queue()]; s.fits(l, shape) == nil {
+		if q := s.queues[shape.Queue().Group.Queue()]; s.fits(q, shape) == nil {
 			s.rescued++
-			l.Retry(shape)
-			s.activate(l)
+			q.Retry(shape)
+			s.activate(q)
 			found = true
 		}
 	}
@@ -197,29 +197,29 @@ func (s *Scheduler) Rescued() int { return s.rescued }
 func (s *Scheduler) watchFronts(now time.Time) (changed bool) {
 	queues := s.frontsToCheck
 	s.frontsToCheck = nil
-	for _, l := range queues {
-		l.checkFront = false
+	for _, q := range queues {
+		q.checkFront = false
 	}
 	// All new reservations come before the end of others, so that no room becomes free in between.
-	for _, l := range queues {
-		changed = l.Policy.FrontOnly && s.reserveForFront(l) || changed
+	for _, q := range queues {
+		changed = q.Policy.FrontOnly && s.reserveForFront(q) || changed
 	}
-	for _, l := range queues {
-		changed = l.Policy.FrontOnly && s.unreserveBehindFront(l) || changed
-		changed = l.Policy.FrontOnly && s.giveUpBehindFront(l, now) || changed
+	for _, q := range queues {
+		changed = q.Policy.FrontOnly && s.unreserveBehindFront(q) || changed
+		changed = q.Policy.FrontOnly && s.giveUpBehindFront(q, now) || changed
 		var front *unit
-		if item := l.Front(); item != nil {
+		if item := q.Front(); item != nil {
 			front = s.units[item.Key]
 		}
-		if front == l.front {
+		if front == q.front {
 			continue
 		}
-		for _, u := range []*unit{l.front, front} {
+		for _, u := range []*unit{q.front, front} {
 			if u != nil && !u.gone {
 				s.explainLater(u, now)
 			}
 		}
-		l.front = front
+		q.front = front
 	}
 	return changed
 }
@@ -230,8 +230,8 @@ func (s *Scheduler) watchFronts(now time.Time) (changed bool) {
 // until requeued units have been tried.
 func (s *Scheduler) runTimers(now time.Time) bool {
 	queues, shapes, units := s.explainer.dueLooks(instantOf(now)), s.explainer.due(instantOf(now)), s.timers.due(instantOf(now))
-	for _, l := range queues {
-		s.look(l, now)
+	for _, q := range queues {
+		s.look(q, now)
 	}
 	for _, shape := range shapes {
 		for _, item := range shape.Items() {

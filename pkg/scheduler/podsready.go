@@ -41,44 +41,44 @@ func (u *unit) unready() *quota.Refusal {
 }
 
 // mayBlock reports whether no unit of the queue is admitted while pods of another one are not ready.
-func (l *queueState) mayBlock() bool { return l.set.PodsReady.Blocks && l.set.PodsReady.Timeout > 0 }
+func (q *queueState) mayBlock() bool { return q.set.PodsReady.Blocks && q.set.PodsReady.Timeout > 0 }
 
 // blocks reports whether no unit of the queue is admitted because pods of another one are not ready.
-func (l *queueState) blocks() bool { return len(l.awaiting) > 0 && l.mayBlock() }
+func (q *queueState) blocks() bool { return len(q.awaiting) > 0 && q.mayBlock() }
 
 // blocked explains why a unit of such a queue waits.
-func (l *queueState) blocked() *quota.Refusal {
+func (q *queueState) blocked() *quota.Refusal {
 	return &quota.Refusal{Reason: wellknown.ReasonWaitingForPods, Sentence: fmt.Sprintf(
-		"pods of another job of queue %s are not ready yet, and the queue admits no other job until they are (blockUntilPodsReady)", l.name)}
+		"pods of another job of queue %s are not ready yet, and the queue admits no other job until they are (blockUntilPodsReady)", q.name)}
 }
 
 // awaitPods records whether the queue, of which the unit becomes part, waits for the pods of the unit. Those of a
 // Reserved unit will not be ready either.
-func (s *Scheduler) awaitPods(u *unit, l *queueState, now time.Time) {
-	if was := u.countedIn; was != nil && was != l {
+func (s *Scheduler) awaitPods(u *unit, q *queueState, now time.Time) {
+	if was := u.countedIn; was != nil && was != q {
 		s.setAwaiting(was, u, false, now)
 	}
-	if l != nil {
-		s.setAwaiting(l, u, l.mayBlock() && (u.assumed || u.Phase == Reserved || u.AwaitsPods && u.Phase.holdsQuota() && !u.Over), now)
+	if q != nil {
+		s.setAwaiting(q, u, q.mayBlock() && (u.assumed || u.Phase == Reserved || u.AwaitsPods && u.Phase.holdsQuota() && !u.Over), now)
 	}
 }
 
-func (s *Scheduler) setAwaiting(l *queueState, u *unit, awaits bool, now time.Time) {
-	if _, did := l.awaiting[u]; did == awaits {
+func (s *Scheduler) setAwaiting(q *queueState, u *unit, awaits bool, now time.Time) {
+	if _, did := q.awaiting[u]; did == awaits {
 		return
 	}
-	blocked := l.blocks()
+	blocked := q.blocks()
 	if awaits {
-		l.awaiting[u] = struct{}{}
+		q.awaiting[u] = struct{}{}
 	} else {
-		delete(l.awaiting, u)
+		delete(q.awaiting, u)
 	}
-	if blocked == l.blocks() || s.queues[l.name] != l {
+	if blocked == q.blocks() || s.queues[q.name] != q {
 		return
 	}
-	s.activate(l)
+	s.activate(q)
 	if blocked {
-		l.Shapes(func(shape *queue.Shape) {
+		q.Shapes(func(shape *queue.Shape) {
 			for _, item := range shape.Items() {
 				s.explainLater(s.units[item.Key], now)
 			}

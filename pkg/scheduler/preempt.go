@@ -15,21 +15,21 @@ import (
 
 // mayMakeRoom reports whether the item that the queue tries, which was refused, may make room by evictions. It
 // then competes with items that fit, so that these do not take what it would get.
-func (s *Scheduler) mayMakeRoom(l *queueState, refusal *quota.Refusal, now time.Time) bool {
-	evicts := s.reclaims || l.set.Preemption.WithinQueue || l.failing > 0
+func (s *Scheduler) mayMakeRoom(q *queueState, refusal *quota.Refusal, now time.Time) bool {
+	evicts := s.reclaims || q.set.Preemption.WithinQueue || q.failing > 0
 	if s.planner == nil || !evicts || refusal.Final() {
 		return false
 	}
-	u := s.units[l.tried.Key]
+	u := s.units[q.tried.Key]
 	if c := u.claim; c != nil && (c.made || c.retryAt != 0 || c.changes == s.changes || instantOf(now) < c.notBefore) {
 		return false
 	}
-	if !s.mayReclaim(l, u) && !s.mayPreempt(l, u) {
+	if !s.mayReclaim(q, u) && !s.mayPreempt(q, u) {
 		s.dropFailure(u) // it is scheduled again when there is somebody to evict
 		return false
 	}
-	if !l.mayFail(now) {
-		s.fail(u, l.failuresSince.plus(claimRetry), now)
+	if !q.mayFail(now) {
+		s.fail(u, q.failuresSince.plus(claimRetry), now)
 		return false
 	}
 	return true
@@ -37,61 +37,61 @@ func (s *Scheduler) mayMakeRoom(l *queueState, refusal *quota.Refusal, now time.
 
 // tryFirst has a refused shape with a new first unit tried again if that may evict others. The unit that was the
 // first may have had a smaller priority, or took its attempts with it.
-func (s *Scheduler) tryFirst(l *queueState, shape *queue.Shape) {
+func (s *Scheduler) tryFirst(q *queueState, shape *queue.Shape) {
 	if s.planner == nil || !shape.Parked() {
 		return
 	}
-	if u := s.units[shape.Head().Key]; u.claim == nil && (s.mayReclaim(l, u) || s.mayPreempt(l, u)) {
-		l.Retry(shape)
+	if u := s.units[shape.Head().Key]; u.claim == nil && (s.mayReclaim(q, u) || s.mayPreempt(q, u)) {
+		q.Retry(shape)
 	}
 }
 
 // mayFail reports whether another attempt may fail now.
-func (l *queueState) mayFail(now time.Time) bool {
-	return l.failures < failuresPerRetry || l.failuresSince.plus(claimRetry) <= instantOf(now)
+func (q *queueState) mayFail(now time.Time) bool {
+	return q.failures < failuresPerRetry || q.failuresSince.plus(claimRetry) <= instantOf(now)
 }
 
 // failed counts a failed attempt.
-func (l *queueState) failed(now time.Time) {
-	if l.failuresSince.plus(claimRetry) <= instantOf(now) {
-		l.failures, l.failuresSince = 0, instantOf(now)
+func (q *queueState) failed(now time.Time) {
+	if q.failuresSince.plus(claimRetry) <= instantOf(now) {
+		q.failures, q.failuresSince = 0, instantOf(now)
 	}
-	l.failures++
+	q.failures++
 }
 
 // mayReclaim reports whether the unit is within the guarantee of its group, so that others may be evicted who
 // have borrowed it.
-func (s *Scheduler) mayReclaim(l *queueState, u *unit) bool {
-	return s.reclaims && l.Group.Owed(u.Demand, quota.Branch{Node: l.Group.Nodes()[0]})
+func (s *Scheduler) mayReclaim(q *queueState, u *unit) bool {
+	return s.reclaims && q.Group.Owed(u.Demand, quota.Branch{Node: q.Group.Nodes()[0]})
 }
 
 // mayPreempt reports whether a unit of a smaller priority may hold quota in the queue.
-func (s *Scheduler) mayPreempt(l *queueState, u *unit) bool {
-	return l.set.Preemption.WithinQueue && slices.ContainsFunc(l.holders(), func(h *unit) bool {
-		return l.priorityOf(h) < u.item.Priority
+func (s *Scheduler) mayPreempt(q *queueState, u *unit) bool {
+	return q.set.Preemption.WithinQueue && slices.ContainsFunc(q.holders(), func(h *unit) bool {
+		return q.priorityOf(h) < u.item.Priority
 	})
 }
 
 // priorityOf returns the priority of a unit in the queue.
-func (l *queueState) priorityOf(u *unit) int32 { return l.set.MaxPriority.Of(u.Priority) }
+func (q *queueState) priorityOf(u *unit) int32 { return q.set.MaxPriority.Of(u.Priority) }
 
 // makeRoom evicts units so that the item that the queue tries gets room, and keeps the room for it. If that is
 // not possible, it refuses the item.
-func (s *Scheduler) makeRoom(l *queueState, u *unit, refusal *quota.Refusal, now time.Time) {
-	l.attempts = false
-	due := preemption.Claim{Group: l.Group, Demand: u.Demand, Reclaims: s.reclaims}
-	if l.set.Preemption.WithinQueue {
+func (s *Scheduler) makeRoom(q *queueState, u *unit, refusal *quota.Refusal, now time.Time) {
+	q.attempts = false
+	due := preemption.Claim{Group: q.Group, Demand: u.Demand, Reclaims: s.reclaims}
+	if q.set.Preemption.WithinQueue {
 		due.Preempts = func(c *preemption.Candidate) bool { return c.Priority < u.item.Priority }
 	}
 	patientUntil := u.patientUntil(now)
 	var victims []preemption.Victim
 	fits, isOwed, later := false, false, instant(0)
-	s.exempt(l, &u.item, func() {
-		isOwed = s.reclaims && s.isOwedAsPlanned(l, u)
+	s.exempt(q, &u.item, func() {
+		isOwed = s.reclaims && s.isOwedAsPlanned(q, u)
 		s.planner.AsPlanned(func() {
-			if fits = l.Group.Fits(u.Demand) == nil; !fits {
+			if fits = q.Group.Fits(u.Demand) == nil; !fits {
 				var candidates []*preemption.Candidate
-				candidates, later = s.candidates(l, u, patientUntil, now)
+				candidates, later = s.candidates(q, u, patientUntil, now)
 				victims = preemption.Choose(s.planner, due, candidates)
 			}
 		})
@@ -102,12 +102,12 @@ func (s *Scheduler) makeRoom(l *queueState, u *unit, refusal *quota.Refusal, now
 		later = protectedUntil
 	}
 	if !fits && (len(victims) == 0 || isTooEarly) {
-		l.failed(now)
+		q.failed(now)
 		s.fail(u, later, now)
 		if isTooEarly && u.claim != nil {
 			u.claim.patientUntil = patientUntil
 		}
-		s.refuse(l, u.item.Shape(), refusal, now)
+		s.refuse(q, u.item.Shape(), refusal, now)
 		return
 	}
 	s.keepRoom(u, s.isOwed(u) || fits && isOwed || slices.ContainsFunc(victims, func(v preemption.Victim) bool { return v.Reclaimed }), now)
@@ -115,8 +115,8 @@ func (s *Scheduler) makeRoom(l *queueState, u *unit, refusal *quota.Refusal, now
 		victim := s.units[v.Key]
 		s.evictFor(victim, u, whyEvicted(victim, u, v.Reclaimed), now)
 	}
-	if slices.ContainsFunc(l.claimed, func(c *claim) bool { return l.Before(&u.item, &c.unit.item) }) {
-		s.checkClaimsOf(l, now) // it may use what is kept for units behind it
+	if slices.ContainsFunc(q.claimed, func(c *claim) bool { return q.Before(&u.item, &c.unit.item) }) {
+		s.checkClaimsOf(q, now) // it may use what is kept for units behind it
 	}
 }
 
@@ -149,8 +149,8 @@ func (u *unit) protectedUntil(s *Scheduler) instant {
 
 // candidates returns the units that may be evicted, as planned, for one that waits until patientUntil for those
 // that have not run for their MinRunTime yet, and when further units may be evicted; 0 if there are none.
-func (s *Scheduler) candidates(l *queueState, u *unit, patientUntil instant, now time.Time) (found []*preemption.Candidate, later instant) {
-	lacking := s.lacking(l, u.Demand)
+func (s *Scheduler) candidates(q *queueState, u *unit, patientUntil instant, now time.Time) (found []*preemption.Candidate, later instant) {
+	lacking := s.lacking(q, u.Demand)
 	reclaimable := func(from quota.Group) bool {
 		return s.reclaims && s.planner.Reclaims(from) && s.hasBorrowed(from, lacking)
 	}
@@ -169,7 +169,7 @@ func (s *Scheduler) candidates(l *queueState, u *unit, patientUntil instant, now
 		switch {
 		case from.holding == 0:
 			continue
-		case from == l && !s.mayPreempt(l, u), from != l && !reclaimable(from.Group):
+		case from == q && !s.mayPreempt(q, u), from != q && !reclaimable(from.Group):
 			continue
 		}
 		if at := from.mayEvictAt(now); at > instantOf(now) {
@@ -178,7 +178,7 @@ func (s *Scheduler) candidates(l *queueState, u *unit, patientUntil instant, now
 		}
 		found = slices.Grow(found, from.holding)
 		for _, h := range from.holders() {
-			if from != l || l.priorityOf(h) < u.item.Priority {
+			if from != q || q.priorityOf(h) < u.item.Priority {
 				add(h, from.priorityOf(h))
 			}
 		}
@@ -192,9 +192,9 @@ func (s *Scheduler) candidates(l *queueState, u *unit, patientUntil instant, now
 }
 
 // lacking returns the resources of which the demand lacks room somewhere.
-func (s *Scheduler) lacking(l *queueState, d quota.Demand) (lacking []resources.ID) {
+func (s *Scheduler) lacking(q *queueState, d quota.Demand) (lacking []resources.ID) {
 	for _, a := range d.Requests {
-		if slices.ContainsFunc(l.Group.Nodes(), func(n quota.NodeID) bool {
+		if slices.ContainsFunc(q.Group.Nodes(), func(n quota.NodeID) bool {
 			return a.Value > s.room(quota.Space{Node: n, Resource: a.ID})
 		}) {
 			lacking = append(lacking, a.ID)
@@ -220,8 +220,8 @@ func (u *unit) started() int64 {
 	return int64(u.dequeuedAt)
 }
 
-func (s *Scheduler) minRunTimeOf(l *queueState) time.Duration {
-	if period := l.set.Preemption.MinRunTime; period.Set {
+func (s *Scheduler) minRunTimeOf(q *queueState) time.Duration {
+	if period := q.set.Preemption.MinRunTime; period.Set {
 		return period.Value
 	}
 	return s.minRunTime

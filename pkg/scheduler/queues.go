@@ -49,15 +49,15 @@ type queueState struct {
 func (s *Scheduler) addQueues(groups ...quota.Group) {
 	var added []*queueState
 	for _, group := range groups {
-		l := &queueState{Queue: queue.New(group, s.defaultPolicy, s.waitIndex), name: group.Queue(),
+		q := &queueState{Queue: queue.New(group, s.defaultPolicy, s.waitIndex), name: group.Queue(),
 			set: QueueChanged{Queue: group.Queue(), Policy: s.defaultPolicy}, changed: true,
 			awaiting: map[*unit]struct{}{}, causeChanges: map[*queue.Shape]*causeChange{}}
-		if set, ok := s.settings[l.name]; ok {
-			l.set, l.Policy = set, set.Policy
-			s.setChecks(l)
+		if set, ok := s.settings[q.name]; ok {
+			q.set, q.Policy = set, set.Policy
+			s.setChecks(q)
 		}
-		s.queues[l.name], s.queueAt[group.Nodes()[0]] = l, l
-		added = append(added, l)
+		s.queues[q.name], s.queueAt[group.Nodes()[0]] = q, q
+		added = append(added, q)
 	}
 	s.tournament.enter(added...)
 	s.order = append(s.order, added...)
@@ -72,50 +72,50 @@ func (e QueueChanged) apply(s *Scheduler, now time.Time) {
 	} else {
 		s.settings[e.Queue] = e
 	}
-	l := s.queues[e.Queue]
-	if l == nil || l.set == e {
+	q := s.queues[e.Queue]
+	if q == nil || q.set == e {
 		return
 	}
-	if l.Policy != e.Policy {
-		l.SetPolicy(e.Policy) // also tries all shapes again, because reservations depend on the policy
+	if q.Policy != e.Policy {
+		q.SetPolicy(e.Policy) // also tries all shapes again, because reservations depend on the policy
 	}
-	l.set, l.changed = e, true
-	s.setChecks(l)
+	q.set, q.changed = e, true
+	s.setChecks(q)
 	s.claimsStale = true
-	s.moreToEvict(l)
-	s.activate(l)
-	s.settleUnitsOf(l, now)
+	s.moreToEvict(q)
+	s.activate(q)
+	s.settleUnitsOf(q, now)
 }
 
 // reconsider tries all shapes in the queue of a group again: refused shapes may be possible now, and
 // possible shapes may have become impossible.
 func (s *Scheduler) reconsider(group quota.Group, now time.Time) {
-	l := s.queues[group.Queue()]
-	if l == nil {
+	q := s.queues[group.Queue()]
+	if q == nil {
 		s.addQueues(group)
-		l = s.queues[group.Queue()]
+		q = s.queues[group.Queue()]
 	}
-	l.Shapes(func(shape *queue.Shape) {
-		s.explainer.forget(l, shape) // a changed limit is reported like a first cause
-		l.Retry(shape)
-		s.refuseForGood(l, shape, now)
+	q.Shapes(func(shape *queue.Shape) {
+		s.explainer.forget(q, shape) // a changed limit is reported like a first cause
+		q.Retry(shape)
+		s.refuseForGood(q, shape, now)
 		for _, item := range shape.Items() {
 			s.explainLater(s.units[item.Key], now)
 		}
 	})
-	s.activate(l)
-	s.dropIdle(l)
+	s.activate(q)
+	s.dropIdle(q)
 }
 
 // dropIdle removes the queue of a group that exists only while it has units, if it has none.
-func (s *Scheduler) dropIdle(l *queueState) {
-	if l.counts != [Ended + 1]int{} || slices.Contains(s.backend.Groups(), l.Group) {
+func (s *Scheduler) dropIdle(q *queueState) {
+	if q.counts != [Ended + 1]int{} || slices.Contains(s.backend.Groups(), q.Group) {
 		return
 	}
-	s.tournament.leave(l)
-	delete(s.queues, l.name)
-	delete(s.queueAt, l.Group.Nodes()[0])
-	isIt := func(other *queueState) bool { return other == l }
+	s.tournament.leave(q)
+	delete(s.queues, q.name)
+	delete(s.queueAt, q.Group.Nodes()[0])
+	isIt := func(other *queueState) bool { return other == q }
 	s.order = slices.DeleteFunc(s.order, isIt)
 	s.unproven = slices.DeleteFunc(s.unproven, isIt)
 	s.frontsToCheck = slices.DeleteFunc(s.frontsToCheck, isIt)

@@ -21,16 +21,16 @@ func (u *unit) refusalShared(now time.Time, shared sharedRefusals) *quota.Refusa
 	if u.Phase != Waiting || u.assumed {
 		return nil
 	}
-	l := u.queue
+	q := u.queue
 	switch {
 	case u.Held != nil:
 		return u.Held
 	case u.placeRefusal != nil:
 		return u.placeRefusal
-	case l == nil:
+	case q == nil:
 		return nil
-	case !l.admits():
-		return shared.of(l, isKeptOut, u.keptOut)
+	case !q.admits():
+		return shared.of(q, isKeptOut, u.keptOut)
 	case instantOf(now) < u.requeueAt && u.Backoff != nil:
 		return u.Backoff
 	case instantOf(now) < u.requeueAt:
@@ -46,11 +46,11 @@ func (u *unit) refusalShared(now time.Time, shared sharedRefusals) *quota.Refusa
 	if r := shape.Refusal(); r != nil && r.Final() {
 		return r
 	}
-	if l.blocks() {
-		return shared.of(l, isBlocked, l.blocked)
+	if q.blocks() {
+		return shared.of(q, isBlocked, q.blocked)
 	}
-	if front := l.Front(); l.Policy.FrontOnly && front != nil && front != &u.item {
-		return shared.of(l, isBehind, u.notAtFront)
+	if front := q.Front(); q.Policy.FrontOnly && front != nil && front != &u.item {
+		return shared.of(q, isBehind, u.notAtFront)
 	}
 	return shape.Refusal()
 }
@@ -66,14 +66,14 @@ const (
 )
 
 // of returns the refusal of the queue, and composes it the first time.
-func (s sharedRefusals) of(l *queueState, which int, compose func() *quota.Refusal) *quota.Refusal {
+func (s sharedRefusals) of(q *queueState, which int, compose func() *quota.Refusal) *quota.Refusal {
 	if s == nil {
 		return compose()
 	}
-	known := s[l]
+	known := s[q]
 	if known == nil {
 		known = &[3]*quota.Refusal{}
-		s[l] = known
+		s[q] = known
 	}
 	if known[which] == nil {
 		known[which] = compose()
@@ -106,7 +106,7 @@ func (s *Scheduler) currentRefusal(u *unit, now time.Time) *quota.Refusal {
 
 // isOutdated reports whether the unit waits and the cause that it shows is no longer true, or no longer why it waits.
 func (s *Scheduler) isOutdated(u *unit, now time.Time) bool {
-	cause, l := u.shown.last(), u.queue
+	cause, q := u.shown.last(), u.queue
 	if cause == (quota.Cause{}) || u.Phase != Waiting || u.assumed {
 		return false
 	}
@@ -115,31 +115,31 @@ func (s *Scheduler) isOutdated(u *unit, now time.Time) bool {
 	}
 	switch cause.Reason {
 	case wellknown.ReasonQueueStopped:
-		return l == nil || l.set.Stop == NotStopped
+		return q == nil || q.set.Stop == NotStopped
 	case wellknown.ReasonAdmissionCheckMissing:
-		return l == nil || l.missingCheck == "" || cause.Node != "" && cause.Node != l.missingCheck
+		return q == nil || q.missingCheck == "" || cause.Node != "" && cause.Node != q.missingCheck
 	case wellknown.ReasonBackoff:
 		return instantOf(now) >= u.requeueAt
 	case wellknown.ReasonPreempting:
 		return u.claim == nil || !u.claim.made
 	case wellknown.ReasonWaitingForPods:
-		return l == nil || !l.blocks()
+		return q == nil || !q.blocks()
 	case wellknown.ReasonNotAtFront:
-		return l == nil || !l.Policy.FrontOnly || u.item.Shape() == nil || l.Front() == &u.item
+		return q == nil || !q.Policy.FrontOnly || u.item.Shape() == nil || q.Front() == &u.item
 	case wellknown.ReasonQuotaExceeded, wellknown.ReasonMaxJobs, wellknown.ReasonBorrowingPaused,
 		wellknown.ReasonExceedsMaxQuota, wellknown.ReasonExceedsMinQuota:
-		if l == nil || u.item.Shape() == nil { // it is not even tried, and not because of what it lacks
+		if q == nil || u.item.Shape() == nil { // it is not even tried, and not because of what it lacks
 			return true
 		}
 	default: // it comes from the unit or from the place of the unit in the quota
 		if is(u.Held) || is(u.placeRefusal) {
 			return false
 		}
-		if l == nil || cause.Node == "" || cause.Resource == "" {
+		if q == nil || cause.Node == "" || cause.Resource == "" {
 			return true
 		}
 	}
-	group, able := l.Group.(quota.Verifier)
+	group, able := q.Group.(quota.Verifier)
 	return able && !group.StillRefuses(u.Demand, cause)
 }
 

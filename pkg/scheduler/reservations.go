@@ -85,69 +85,69 @@ func (r *reservation) order(other *reservation) int {
 }
 
 // reserve adds the amounts to what is reserved for the shape.
-func (g *ledger) reserve(l *queueState, shape *queue.Shape, kind reservationKind, amounts []quota.Lack) {
-	r := g.holders[shape]
+func (l *ledger) reserve(q *queueState, shape *queue.Shape, kind reservationKind, amounts []quota.Lack) {
+	r := l.holders[shape]
 	if r == nil {
-		r = &reservation{kind: kind, queue: l, shape: shape}
-		g.holders[shape] = r
-		l.reservations = append(l.reservations, r)
+		r = &reservation{kind: kind, queue: q, shape: shape}
+		l.holders[shape] = r
+		q.reservations = append(q.reservations, r)
 	}
 	for _, amount := range amounts {
 		if !slices.ContainsFunc(r.amounts, func(a *reservedAmount) bool { return a.Space == amount.Space }) {
 			a := &reservedAmount{Lack: amount, reservation: r}
 			r.amounts = append(r.amounts, a)
-			g.change(a, (*queue.Heap[*reservedAmount]).Set)
+			l.change(a, (*queue.Heap[*reservedAmount]).Set)
 		}
 	}
-	g.watch(r)
+	l.watch(r)
 }
 
 // release removes the reservation of the shape, if it has one, and calls freed for the spaces in which
 // less is reserved.
-func (g *ledger) release(shape *queue.Shape, freed func(quota.Space)) {
-	r := g.holders[shape]
+func (l *ledger) release(shape *queue.Shape, freed func(quota.Space)) {
+	r := l.holders[shape]
 	if r == nil {
 		return
 	}
-	delete(g.holders, shape)
+	delete(l.holders, shape)
 	r.queue.reservations = slices.DeleteFunc(r.queue.reservations, func(other *reservation) bool { return other == r })
 	for _, a := range r.amounts {
-		if g.change(a, (*queue.Heap[*reservedAmount]).Remove) {
+		if l.change(a, (*queue.Heap[*reservedAmount]).Remove) {
 			freed(a.Space)
 		}
 	}
 	for _, w := range r.watches {
-		g.unwatch(w)
+		l.unwatch(w)
 	}
 }
 
 // change adds an amount to its space or removes it, and reports whether less is reserved there then.
-func (g *ledger) change(a *reservedAmount, do func(*queue.Heap[*reservedAmount], *reservedAmount)) (less bool) {
-	space, l := g.spaces[a.Space], a.reservation.queue
+func (l *ledger) change(a *reservedAmount, do func(*queue.Heap[*reservedAmount], *reservedAmount)) (less bool) {
+	space, q := l.spaces[a.Space], a.reservation.queue
 	if space == nil {
 		space = &reservedSpace{byQueue: map[*queueState]*queue.Heap[*reservedAmount]{}}
-		g.spaces[a.Space] = space
+		l.spaces[a.Space] = space
 	}
-	amounts := space.byQueue[l]
+	amounts := space.byQueue[q]
 	if amounts == nil {
 		amounts = queue.NewHeap(func(a, b *reservedAmount) bool { return a.Amount > b.Amount }, func(a *reservedAmount) *int32 { return &a.place })
-		space.byQueue[l] = amounts
+		space.byQueue[q] = amounts
 	}
 	before := greatest(amounts)
 	do(amounts, a)
 	after := greatest(amounts)
 	if amounts.Len() == 0 {
-		delete(space.byQueue, l)
+		delete(space.byQueue, q)
 		if len(space.byQueue) == 0 {
-			delete(g.spaces, a.Space)
+			delete(l.spaces, a.Space)
 		}
 	}
 	if before == after {
 		return false
 	}
-	g.lender.Reserve(a.Node, a.Resource, after-before)
+	l.lender.Reserve(a.Node, a.Resource, after-before)
 	if after > before {
-		g.grown = append(g.grown, a.Node)
+		l.grown = append(l.grown, a.Node)
 	}
 	return after < before
 }
@@ -162,13 +162,13 @@ func greatest(amounts *queue.Heap[*reservedAmount]) int64 {
 // watch stores the conditions of the reservation that are met: that there is room for what the shape
 // does not lack, within the limits and the guarantees of its group, and that somebody borrows what it
 // lacks.
-func (g *ledger) watch(r *reservation) {
+func (l *ledger) watch(r *reservation) {
 	if r.watches == nil {
 		for _, node := range r.queue.Group.Nodes() {
 			for _, a := range r.shape.Demand.Requests {
 				for _, bound := range [...]quota.Bound{quota.Max, quota.Min, quota.OwnMin} {
 					space := quota.Space{Node: node, Resource: a.ID, Bound: bound}
-					if g.lender.Room(space) < math.MaxInt64 { // otherwise there is no bound
+					if l.lender.Room(space) < math.MaxInt64 { // otherwise there is no bound
 						r.watches = append(r.watches, &watch{reservation: r, Lack: quota.Lack{Space: space, Amount: a.Value}})
 					}
 				}
@@ -183,8 +183,8 @@ func (g *ledger) watch(r *reservation) {
 		}
 	}
 	for _, w := range r.watches {
-		if w.place == 0 && w.isMet(g.lender) {
-			g.watchesOf(w.Space).Set(w)
+		if w.place == 0 && w.isMet(l.lender) {
+			l.watchesOf(w.Space).Set(w)
 		}
 	}
 }
@@ -193,32 +193,32 @@ func (w *watch) isMet(backend quota.Backend) bool {
 	return w.Amount > 0 && w.Amount <= backend.Room(w.Space)
 }
 
-func (g *ledger) watchesOf(space quota.Space) *queue.Heap[*watch] {
-	watches := g.watches[space]
+func (l *ledger) watchesOf(space quota.Space) *queue.Heap[*watch] {
+	watches := l.watches[space]
 	if watches == nil {
 		watches = queue.NewHeap(func(a, b *watch) bool {
 			return cmp.Or(cmp.Compare(b.Amount, a.Amount), a.reservation.order(b.reservation)) < 0
 		}, func(w *watch) *int32 { return &w.place })
-		g.watches[space] = watches
+		l.watches[space] = watches
 	}
 	return watches
 }
 
-func (g *ledger) unwatch(w *watch) {
+func (l *ledger) unwatch(w *watch) {
 	if w.place == 0 {
 		return
 	}
-	watches := g.watches[w.Space]
+	watches := l.watches[w.Space]
 	watches.Remove(w)
 	if watches.Len() == 0 {
-		delete(g.watches, w.Space)
+		delete(l.watches, w.Space)
 	}
 }
 
 // concerned removes and returns the reservations of which a condition is no longer met after a change
 // of what the group uses of the resources, in a fixed order.
-func (g *ledger) concerned(group quota.Group, changed resources.Vector) []*reservation {
-	if len(g.holders) == 0 {
+func (l *ledger) concerned(group quota.Group, changed resources.Vector) []*reservation {
+	if len(l.holders) == 0 {
 		return nil
 	}
 	var found []*reservation
@@ -226,12 +226,12 @@ func (g *ledger) concerned(group quota.Group, changed resources.Vector) []*reser
 		for _, a := range changed {
 			for _, bound := range [...]quota.Bound{quota.Max, quota.Min, quota.OwnMin, quota.Borrowers} {
 				space := quota.Space{Node: node, Resource: a.ID, Bound: bound}
-				for watches := g.watches[space]; watches != nil && watches.Len() > 0; {
+				for watches := l.watches[space]; watches != nil && watches.Len() > 0; {
 					w, _ := watches.Top()
-					if w.isMet(g.lender) {
+					if w.isMet(l.lender) {
 						break
 					}
-					g.unwatch(w)
+					l.unwatch(w)
 					found = append(found, w.reservation)
 				}
 			}
@@ -242,11 +242,11 @@ func (g *ledger) concerned(group quota.Group, changed resources.Vector) []*reser
 }
 
 // reserveOwed reserves what the refusal of the shape reports as owed, or nothing if it reports none.
-func (s *Scheduler) reserveOwed(l *queueState, shape *queue.Shape, refusal *quota.Refusal) {
+func (s *Scheduler) reserveOwed(q *queueState, shape *queue.Shape, refusal *quota.Refusal) {
 	switch {
 	case s.ledger == nil:
 	case len(refusal.Owed) > 0 && !s.hasClaim(shape):
-		s.ledger.reserve(l, shape, owed, refusal.Owed)
+		s.ledger.reserve(q, shape, owed, refusal.Owed)
 	default:
 		s.unreserve(shape)
 	}
@@ -303,23 +303,23 @@ func (s *Scheduler) reviewReservations(group quota.Group, changed resources.Vect
 // reserveForFront reserves what the shape in front of a queue is owed if it waits for that. The refusal is
 // computed again, because the shape may lack something else now than when it was last tried, before
 // others were in front. It reports whether anything has changed.
-func (s *Scheduler) reserveForFront(l *queueState) bool {
-	front := l.Front()
+func (s *Scheduler) reserveForFront(q *queueState) bool {
+	front := q.Front()
 	if s.ledger == nil || front == nil || !front.Shape().Parked() {
 		return false
 	}
 	shape, held := front.Shape(), s.ledger.holders[front.Shape()]
-	refusal := s.fits(l, shape)
+	refusal := s.fits(q, shape)
 	switch {
 	case refusal == nil:
 		return false
 	case len(refusal.Owed) > 0:
-		s.reserveOwed(l, shape, refusal)
+		s.reserveOwed(q, shape, refusal)
 		return held == nil || s.grown()
 	case held != nil || refusal.Lack != shape.Refusal().Lack || !slices.Equal(refusal.Also, shape.Refusal().Also):
 		s.unreserve(shape) // it is tried again, to be parked under what it lacks now
-		l.Retry(shape)
-		s.activate(l)
+		q.Retry(shape)
+		s.activate(q)
 		return true
 	default:
 		return false
@@ -328,9 +328,9 @@ func (s *Scheduler) reserveForFront(l *queueState) bool {
 
 // unreserveBehindFront ends the reservations of all shapes that are not in front of their queue. It
 // reports whether there were any.
-func (s *Scheduler) unreserveBehindFront(l *queueState) (changed bool) {
-	front := l.Front()
-	for _, r := range slices.Clone(l.reservations) {
+func (s *Scheduler) unreserveBehindFront(q *queueState) (changed bool) {
+	front := q.Front()
+	for _, r := range slices.Clone(q.reservations) {
 		if front == nil || r.shape != front.Shape() {
 			s.unreserve(r.shape)
 			changed = true

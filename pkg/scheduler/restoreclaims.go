@@ -54,13 +54,13 @@ func (s *Scheduler) restoreClaims(now time.Time) {
 
 // fitsAsPlanned reports whether a unit that may make room fits without evictions of its own when all is done that is
 // planned, and whether it is owed that.
-func (s *Scheduler) fitsAsPlanned(l *queueState, u *unit) (fits, owed bool) {
-	if !s.mayReclaim(l, u) && !s.mayPreempt(l, u) {
+func (s *Scheduler) fitsAsPlanned(q *queueState, u *unit) (fits, owed bool) {
+	if !s.mayReclaim(q, u) && !s.mayPreempt(q, u) {
 		return false, false
 	}
-	s.exempt(l, &u.item, func() {
-		owed = s.reclaims && s.isOwedAsPlanned(l, u)
-		s.planner.AsPlanned(func() { fits = l.Group.Fits(u.Demand) == nil })
+	s.exempt(q, &u.item, func() {
+		owed = s.reclaims && s.isOwedAsPlanned(q, u)
+		s.planner.AsPlanned(func() { fits = q.Group.Fits(u.Demand) == nil })
 	})
 	return fits, owed
 }

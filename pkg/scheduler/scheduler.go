@@ -324,8 +324,8 @@ func (e QuotaChanged) apply(s *Scheduler, now time.Time) {
 	if lender, lends := e.Backend.(quota.Lender); lends && lender.Reserves() {
 		s.ledger = newLedger(lender)
 	}
-	for _, l := range s.queues {
-		s.explainer.forgetQueue(l)
+	for _, q := range s.queues {
+		s.explainer.forgetQueue(q)
 	}
 	s.waitIndex = queue.NewWaitIndex(s.room, s.backoff)
 	s.tournament, s.unproven = newTournament(e.Backend), nil
@@ -337,9 +337,9 @@ func (e QuotaChanged) apply(s *Scheduler, now time.Time) {
 	if s.backend != nil {
 		s.addQueues(s.backend.Groups()...)
 	}
-	for name, l := range s.queues {
+	for name, q := range s.queues {
 		if was := queues[name]; was != nil {
-			l.sent = was.sent
+			q.sent = was.sent
 		}
 	}
 	for _, u := range s.dropCharges(units) { // whether a unit can ever fit, and why not, depends on all charges
@@ -352,9 +352,9 @@ func (e QuotaChanged) apply(s *Scheduler, now time.Time) {
 		u.countedIn, u.countedAs = nil, Waiting
 		s.settle(u, now)
 	}
-	for _, l := range s.order {
-		if l.counts[Waiting] > 0 {
-			s.explainer.lookAt(l, now, CorrectionDelay)
+	for _, q := range s.order {
+		if q.counts[Waiting] > 0 {
+			s.explainer.lookAt(q, now, CorrectionDelay)
 		}
 	}
 	replaced()

@@ -11,21 +11,21 @@ import (
 // settle puts a unit into the state that follows from what is known of it: charged or not, and
 // queued or not. It is the only function that moves units, and it is idempotent.
 func (s *Scheduler) settle(u *unit, now time.Time) {
-	l, refusal := s.place(u)
-	if u.assumed && u.write.wanted.admits() && (l == nil || l != u.queue || !l.admits() || u.write.wanted != l.admission()) {
+	q, refusal := s.place(u)
+	if u.assumed && u.write.wanted.admits() && (q == nil || q != u.queue || !q.admits() || u.write.wanted != q.admission()) {
 		u.unassume() // the decision is outdated and has not been sent
 	}
-	if u.Restored && u.Phase == Waiting && l != nil {
+	if u.Restored && u.Phase == Waiting && q != nil {
 		u.assumed = true
 	}
 	u.resize()
 	waiting := u.Phase == Waiting && !u.assumed
-	queued := waiting && l != nil && l.admits() && u.Held == nil && instantOf(now) >= u.requeueAt
+	queued := waiting && q != nil && q.admits() && u.Held == nil && instantOf(now) >= u.requeueAt
 
-	if !queued || u.queue != l || u.moved() {
+	if !queued || u.queue != q || u.moved() {
 		s.leave(u)
 	}
-	u.queue, u.placeRefusal = l, refusal
+	u.queue, u.placeRefusal = q, refusal
 	s.hold(u)
 	s.followEviction(u, now)
 	s.chargeUnit(u)
@@ -41,8 +41,8 @@ func (s *Scheduler) settle(u *unit, now time.Time) {
 	if queued {
 		s.enter(u, now)
 	}
-	s.awaitPods(u, l, now)
-	s.count(u, l, u.countedPhase())
+	s.awaitPods(u, q, now)
+	s.count(u, q, u.countedPhase())
 
 	s.watchChecks(u, now)
 	s.requestStep(u, now)
@@ -55,8 +55,8 @@ func (s *Scheduler) settle(u *unit, now time.Time) {
 }
 
 // settleUnitsOf is settle for the units of a queue.
-func (s *Scheduler) settleUnitsOf(l *queueState, now time.Time) {
-	for _, u := range sortByKey(slices.Clone(l.all)) {
+func (s *Scheduler) settleUnitsOf(q *queueState, now time.Time) {
+	for _, u := range sortByKey(slices.Clone(q.all)) {
 		s.settle(u, now)
 	}
 }
@@ -101,12 +101,12 @@ func (s *Scheduler) place(u *unit) (*queueState, *quota.Refusal) {
 	if refusal != nil {
 		return nil, refusal
 	}
-	l := s.queues[group.Queue()]
-	if l == nil { // the backend creates groups for units
+	q := s.queues[group.Queue()]
+	if q == nil { // the backend creates groups for units
 		s.addQueues(group)
-		l = s.queues[group.Queue()]
+		q = s.queues[group.Queue()]
 	}
-	return l, nil
+	return q, nil
 }
 
 // wake records that a space may have more room. The shapes that it could hold are tried together
@@ -168,62 +168,62 @@ func (s *Scheduler) enter(u *unit, now time.Time) {
 }
 
 // refuseForGood refuses a shape that can never fit, even if it is not in front.
-func (s *Scheduler) refuseForGood(l *queueState, shape *queue.Shape, now time.Time) {
-	if r := l.Group.Fits(shape.Demand); r != nil && r.Final() {
+func (s *Scheduler) refuseForGood(q *queueState, shape *queue.Shape, now time.Time) {
+	if r := q.Group.Fits(shape.Demand); r != nil && r.Final() {
 		before := shape.Cause()
-		l.Refuse(shape, r, now)
-		s.explainer.refused(l, shape, before, now)
+		q.Refuse(shape, r, now)
+		s.explainer.refused(q, shape, before, now)
 	}
 }
 
 // activate updates the item that the queue tries and its position in the tournament.
-func (s *Scheduler) activate(l *queueState) {
-	l.changed = true
-	l.tried, l.attempts = nil, false
-	if !l.blocks() {
-		l.tried = l.Next()
+func (s *Scheduler) activate(q *queueState) {
+	q.changed = true
+	q.tried, q.attempts = nil, false
+	if !q.blocks() {
+		q.tried = q.Next()
 	}
-	if l.Policy.FrontOnly && !l.checkFront {
-		l.checkFront = true
-		s.frontsToCheck = append(s.frontsToCheck, l)
+	if q.Policy.FrontOnly && !q.checkFront {
+		q.checkFront = true
+		s.frontsToCheck = append(s.frontsToCheck, q)
 	}
-	s.tournament.changed(l)
-	s.unprove(l)
+	s.tournament.changed(q)
+	s.unprove(q)
 }
 
 // evictionsOf returns the evictions of a queue, or of the units that have none.
-func (s *Scheduler) evictionsOf(l *queueState) *evictions {
-	if l == nil {
+func (s *Scheduler) evictionsOf(q *queueState) *evictions {
+	if q == nil {
 		return &s.placeless
 	}
-	return &l.evictions
+	return &q.evictions
 }
 
 // count updates the number of units by queue and phase.
-func (s *Scheduler) count(u *unit, l *queueState, phase Phase) {
+func (s *Scheduler) count(u *unit, q *queueState, phase Phase) {
 	was, wasAs := u.countedIn, u.countedAs
-	if was == l && wasAs == phase {
+	if was == q && wasAs == phase {
 		return
 	}
-	isMember := l != nil || phase.holdsQuota()
-	if u.memberAt > 0 && (l != was || !isMember) {
+	isMember := q != nil || phase.holdsQuota()
+	if u.memberAt > 0 && (q != was || !isMember) {
 		s.evictionsOf(was).remove(u)
 	}
-	u.countedIn, u.countedAs = l, phase
+	u.countedIn, u.countedAs = q, phase
 	if u.memberAt == 0 && isMember {
-		s.evictionsOf(l).add(u)
+		s.evictionsOf(q).add(u)
 	}
-	if isMember && s.evictionsOf(l).setHolds(u, phase.holdsQuota()) && l != nil {
-		s.watch(l)
+	if isMember && s.evictionsOf(q).setHolds(u, phase.holdsQuota()) && q != nil {
+		s.watch(q)
 	}
-	if l != nil {
-		l.counts[phase]++
-		l.changed = true
+	if q != nil {
+		q.counts[phase]++
+		q.changed = true
 	}
 	if was != nil {
 		was.counts[wasAs]--
 		was.changed = true
-		if was != l {
+		if was != q {
 			s.dropIdle(was)
 		}
 	}

@@ -32,10 +32,10 @@ type QueueStats struct {
 // ChangedQueues returns the queues whose counts may have changed since the last call, ordered by name.
 func (s *Scheduler) ChangedQueues(now time.Time) []QueueStats {
 	var all []QueueStats
-	for _, l := range s.queues {
-		if l.changed {
-			l.changed = false
-			all = append(all, s.stats(l, now))
+	for _, q := range s.queues {
+		if q.changed {
+			q.changed = false
+			all = append(all, s.stats(q, now))
 		}
 	}
 	slices.SortFunc(all, func(a, b QueueStats) int {
@@ -52,11 +52,11 @@ func (s *Scheduler) QueueNames() []string {
 	return slices.Sorted(maps.Keys(s.queues))
 }
 
-func (s *Scheduler) stats(l *queueState, now time.Time) QueueStats {
-	stats := QueueStats{Name: l.name, Quota: l.Group.Path(), Policy: l.Policy, Stopped: l.set.Stop != NotStopped,
-		Pending: l.counts[Waiting], Reserved: l.counts[Reserved],
-		Dequeued: l.counts[Dequeued], Running: l.counts[Running], HighestPriority: l.highestPriority()}
-	if front := l.Front(); front != nil {
+func (s *Scheduler) stats(q *queueState, now time.Time) QueueStats {
+	stats := QueueStats{Name: q.name, Quota: q.Group.Path(), Policy: q.Policy, Stopped: q.set.Stop != NotStopped,
+		Pending: q.counts[Waiting], Reserved: q.counts[Reserved],
+		Dequeued: q.counts[Dequeued], Running: q.counts[Running], HighestPriority: q.highestPriority()}
+	if front := q.Front(); front != nil {
 		stats.Waits = true
 		if r := s.units[front.Key].refusal(now); r != nil {
 			stats.HeadReason = r.Reason
@@ -66,7 +66,7 @@ func (s *Scheduler) stats(l *queueState, now time.Time) QueueStats {
 	case stats.Pending == 0:
 	case stats.Stopped:
 		stats.HeadReason = wellknown.ReasonQueueStopped
-	case l.missingCheck != "":
+	case q.missingCheck != "":
 		stats.HeadReason = wellknown.ReasonAdmissionCheckMissing
 	}
 	return stats
@@ -74,18 +74,18 @@ func (s *Scheduler) stats(l *queueState, now time.Time) QueueStats {
 
 // highestPriority returns the greatest priority of the units that are ready to be tried or hold quota; nil if
 // there are none. Those that wait are ordered by priority, so only the first of them counts.
-func (l *queueState) highestPriority() *int32 {
+func (q *queueState) highestPriority() *int32 {
 	var highest *int32
 	see := func(priority int32) {
 		if highest == nil || priority > *highest {
 			highest = &priority
 		}
 	}
-	if front := l.Front(); front != nil {
+	if front := q.Front(); front != nil {
 		see(front.Priority)
 	}
-	for _, h := range l.holders() {
-		see(l.priorityOf(h))
+	for _, h := range q.holders() {
+		see(q.priorityOf(h))
 	}
 	return highest
 }
@@ -94,9 +94,9 @@ func (l *queueState) highestPriority() *int32 {
 // most the largest int64.
 func (s *Scheduler) Pending() map[quota.NodeID]resources.Vector {
 	sums := map[quota.NodeID]map[resources.ID]int64{}
-	for _, l := range s.queues {
-		l.Shapes(func(shape *queue.Shape) {
-			for _, node := range l.Group.Nodes() {
+	for _, q := range s.queues {
+		q.Shapes(func(shape *queue.Shape) {
+			for _, node := range q.Group.Nodes() {
 				if sums[node] == nil {
 					sums[node] = map[resources.ID]int64{}
 				}

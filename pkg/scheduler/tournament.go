@@ -92,45 +92,45 @@ func (b *branch) before(other *branch) bool {
 }
 
 // enter adds the branches of new queues.
-func (c *tournament) enter(queues ...*queueState) {
-	for _, l := range queues {
-		above := &c.root
-		nodes := l.Group.Nodes()
+func (t *tournament) enter(queues ...*queueState) {
+	for _, q := range queues {
+		above := &t.root
+		nodes := q.Group.Nodes()
 		for i := len(nodes) - 1; i > 0; i-- {
-			above = c.node(nodes[i], above)
+			above = t.node(nodes[i], above)
 		}
 	}
-	for _, l := range queues {
-		nodes := l.Group.Nodes()
-		above := &c.root
-		if c.inner[nodes[0]] != nil {
-			above = c.inner[nodes[0]]
+	for _, q := range queues {
+		nodes := q.Group.Nodes()
+		above := &t.root
+		if t.inner[nodes[0]] != nil {
+			above = t.inner[nodes[0]]
 		} else if len(nodes) > 1 {
-			above = c.inner[nodes[1]]
+			above = t.inner[nodes[1]]
 		}
 		// A queue without an item to try does not compete but has a branch.
-		l.branch = &branch{Branch: quota.Branch{Node: nodes[0], Own: c.inner[nodes[0]] != nil}, above: above, queue: l}
-		c.queues[nodes[0]] = l.branch
+		q.branch = &branch{Branch: quota.Branch{Node: nodes[0], Own: t.inner[nodes[0]] != nil}, above: above, queue: q}
+		t.queues[nodes[0]] = q.branch
 	}
-	c.findLimited()
-	c.findOnly()
+	t.findLimited()
+	t.findOnly()
 }
 
 // findOnly finds the branch for only.
-func (c *tournament) findOnly() {
-	was := c.only
-	c.only = c.onlyRoot()
-	if was != nil && was != c.only {
-		c.refresh(was) // it competes now
+func (t *tournament) findOnly() {
+	was := t.only
+	t.only = t.onlyRoot()
+	if was != nil && was != t.only {
+		t.refresh(was) // it competes now
 	}
 }
 
 // onlyRoot returns the branch of the root; nil if there are several roots.
-func (c *tournament) onlyRoot() (only *branch) {
-	for _, branches := range [...]map[quota.NodeID]*branch{c.inner, c.queues} {
+func (t *tournament) onlyRoot() (only *branch) {
+	for _, branches := range [...]map[quota.NodeID]*branch{t.inner, t.queues} {
 		for _, b := range branches {
 			switch {
-			case b.above != &c.root:
+			case b.above != &t.root:
 			case only != nil:
 				return nil
 			default:
@@ -142,24 +142,24 @@ func (c *tournament) onlyRoot() (only *branch) {
 }
 
 // findLimited lists the branches for limited.
-func (c *tournament) findLimited() {
-	c.limited = nil
-	if c.limiter == nil {
+func (t *tournament) findLimited() {
+	t.limited = nil
+	if t.limiter == nil {
 		return
 	}
-	for _, b := range c.inner {
-		if c.jobsRoom(b) < math.MaxInt64 {
-			c.limited = append(c.limited, b)
+	for _, b := range t.inner {
+		if t.jobsRoom(b) < math.MaxInt64 {
+			t.limited = append(t.limited, b)
 		}
 	}
-	slices.SortFunc(c.limited, func(a, b *branch) int { return cmp.Compare(b.depth(), a.depth()) })
+	slices.SortFunc(t.limited, func(a, b *branch) int { return cmp.Compare(b.depth(), a.depth()) })
 }
 
 // jobsRoom returns how many more units may hold quota below the branch because of it and its ancestors.
-func (c *tournament) jobsRoom(b *branch) int64 {
+func (t *tournament) jobsRoom(b *branch) int64 {
 	room := int64(math.MaxInt64)
-	for ; b != &c.root; b = b.above {
-		room = min(room, c.limiter.Room(quota.Space{Node: b.Node, Resource: c.limiter.JobsID()}))
+	for ; b != &t.root; b = b.above {
+		room = min(room, t.limiter.Room(quota.Space{Node: b.Node, Resource: t.limiter.JobsID()}))
 	}
 	return room
 }
@@ -173,14 +173,14 @@ func (b *branch) depth() (depth int) {
 
 // competeForJobs updates byJobs of all branches. It takes time proportional to the number of inner nodes
 // at or above which the number of units is limited.
-func (c *tournament) competeForJobs() {
-	if !c.stale || len(c.limited) == 0 {
+func (t *tournament) competeForJobs() {
+	if !t.stale || len(t.limited) == 0 {
 		return
 	}
-	c.stale = false
-	for _, b := range c.limited {
-		jobs := c.jobsRoom(b)
-		if jobs <= 0 || b.below.Len() < 2 || b.byJobs == c.lacksOnlyJobs(b, jobs) {
+	t.stale = false
+	for _, b := range t.limited {
+		jobs := t.jobsRoom(b)
+		if jobs <= 0 || b.below.Len() < 2 || b.byJobs == t.lacksOnlyJobs(b, jobs) {
 			continue
 		}
 		b.byJobs = !b.byJobs
@@ -191,21 +191,21 @@ func (c *tournament) competeForJobs() {
 		for _, below := range branches {
 			b.below.Set(below)
 		}
-		for up := b; up != &c.root; up = up.above {
-			c.refresh(up)
+		for up := b; up != &t.root; up = up.above {
+			t.refresh(up)
 		}
 	}
 }
 
 // lacksOnlyJobs reports whether nothing else is lacking after as many units were admitted below the
 // branch as the number is limited to: there is room for one more than that of the greatest requests.
-func (c *tournament) lacksOnlyJobs(b *branch, jobs int64) bool {
+func (t *tournament) lacksOnlyJobs(b *branch, jobs int64) bool {
 	enough := func(id resources.ID, request int64) bool {
-		if id == c.limiter.JobsID() {
+		if id == t.limiter.JobsID() {
 			return true
 		}
-		for up := b; up != &c.root; up = up.above {
-			if c.backend.Room(quota.Space{Node: up.Node, Resource: id})/(jobs+1) < request {
+		for up := b; up != &t.root; up = up.above {
+			if t.backend.Room(quota.Space{Node: up.Node, Resource: id})/(jobs+1) < request {
 				return false
 			}
 		}
@@ -218,8 +218,8 @@ func (c *tournament) lacksOnlyJobs(b *branch, jobs int64) bool {
 	if all {
 		return true
 	}
-	for _, l := range b.competing(nil) {
-		for _, a := range l.tried.Shape().Demand.Requests {
+	for _, q := range b.competing(nil) {
+		for _, a := range q.tried.Shape().Demand.Requests {
 			if !enough(a.ID, a.Value) {
 				return false
 			}
@@ -229,42 +229,42 @@ func (c *tournament) lacksOnlyJobs(b *branch, jobs int64) bool {
 }
 
 // leave removes the branch of a queue that has no item to try.
-func (c *tournament) leave(l *queueState) {
-	delete(c.queues, l.Group.Nodes()[0])
+func (t *tournament) leave(q *queueState) {
+	delete(t.queues, q.Group.Nodes()[0])
 }
 
-func (c *tournament) node(id quota.NodeID, above *branch) *branch {
-	if c.inner[id] == nil {
-		c.inner[id] = &branch{Branch: quota.Branch{Node: id}, above: above, below: newBranches()}
+func (t *tournament) node(id quota.NodeID, above *branch) *branch {
+	if t.inner[id] == nil {
+		t.inner[id] = &branch{Branch: quota.Branch{Node: id}, above: above, below: newBranches()}
 	}
-	return c.inner[id]
+	return t.inner[id]
 }
 
 // changed processes that the queue tries another item.
-func (c *tournament) changed(l *queueState) {
-	c.stale = true
-	b := l.branch
-	c.refresh(b)
-	for b = b.above; b != &c.root; b = b.above {
-		c.refresh(b)
+func (t *tournament) changed(q *queueState) {
+	t.stale = true
+	b := q.branch
+	t.refresh(b)
+	for b = b.above; b != &t.root; b = b.above {
+		t.refresh(b)
 	}
 }
 
 // used processes that the usage of the nodes of the group has changed.
-func (c *tournament) used(group quota.Group) {
-	c.stale = true
+func (t *tournament) used(group quota.Group) {
+	t.stale = true
 	for _, node := range group.Nodes() {
-		if b := c.queues[node]; b != nil {
-			c.refresh(b)
+		if b := t.queues[node]; b != nil {
+			t.refresh(b)
 		}
-		if b := c.inner[node]; b != nil {
-			c.refresh(b)
+		if b := t.inner[node]; b != nil {
+			t.refresh(b)
 		}
 	}
 }
 
 // refresh moves a branch to its current position among its siblings.
-func (c *tournament) refresh(b *branch) {
+func (t *tournament) refresh(b *branch) {
 	if b.below != nil {
 		b.queue = nil
 		if best, ok := b.below.Top(); ok {
@@ -275,12 +275,12 @@ func (c *tournament) refresh(b *branch) {
 		b.above.below.Remove(b)
 		return
 	}
-	if b != c.only {
+	if b != t.only {
 		demand := b.queue.tried.Shape().Demand
 		b.owed = b.queue.Group.Owed(demand, b.Branch)
-		b.share = c.backend.Share(b.Branch, demand)
-		if len(c.limited) > 0 {
-			b.jobs = c.limiter.Jobs(b.Branch)
+		b.share = t.backend.Share(b.Branch, demand)
+		if len(t.limited) > 0 {
+			b.jobs = t.limiter.Jobs(b.Branch)
 		}
 	}
 	b.above.below.Set(b)
@@ -303,12 +303,12 @@ func (b *branch) raise() {
 // shrunk calls visit for the queues whose items may no longer fit after the vector was charged to
 // the group: the queues of the nodes of the group, and the queues below these nodes whose items
 // request more than is left.
-func (c *tournament) shrunk(group quota.Group, charged resources.Vector, visit func(*queueState)) {
+func (t *tournament) shrunk(group quota.Group, charged resources.Vector, visit func(*queueState)) {
 	for _, node := range group.Nodes() {
-		if b := c.queues[node]; b != nil {
+		if b := t.queues[node]; b != nil {
 			visit(b.queue)
 		}
-		b := c.inner[node]
+		b := t.inner[node]
 		if b == nil {
 			continue
 		}
@@ -317,7 +317,7 @@ func (c *tournament) shrunk(group quota.Group, charged resources.Vector, visit f
 			if !known {
 				continue
 			}
-			if room := c.backend.Room(quota.Space{Node: node, Resource: a.ID}); room < most {
+			if room := t.backend.Room(quota.Space{Node: node, Resource: a.ID}); room < most {
 				b.most[a.ID] = b.findAbove(a.ID, room, visit)
 			}
 		}
@@ -342,16 +342,16 @@ func (b *branch) findAbove(resource resources.ID, room int64, visit func(*queueS
 }
 
 // under calls visit for the queues below the node that have an item to try.
-func (c *tournament) under(node quota.NodeID, visit func(*queueState)) {
-	if b := c.inner[node]; b != nil {
-		for _, l := range b.competing(nil) {
-			visit(l)
+func (t *tournament) under(node quota.NodeID, visit func(*queueState)) {
+	if b := t.inner[node]; b != nil {
+		for _, q := range b.competing(nil) {
+			visit(q)
 		}
 	}
 }
 
 // competing returns the queues that have an item to try. No decision may depend on the order.
-func (c *tournament) competing() []*queueState { return c.root.competing(nil) }
+func (t *tournament) competing() []*queueState { return t.root.competing(nil) }
 
 func (b *branch) competing(found []*queueState) []*queueState {
 	if b.below == nil {
@@ -365,13 +365,13 @@ func (b *branch) competing(found []*queueState) []*queueState {
 
 // check returns an error for each queue whose item was proved, and that shrunk could pass over although less is left
 // than the item requests.
-func (c *tournament) check() (broken []error) {
-	for _, l := range c.competing() {
-		for _, a := range l.tried.Shape().Demand.Requests {
-			for up := l.branch.above; !l.unproven && up != &c.root; up = up.above {
+func (t *tournament) check() (broken []error) {
+	for _, q := range t.competing() {
+		for _, a := range q.tried.Shape().Demand.Requests {
+			for up := q.branch.above; !q.unproven && up != &t.root; up = up.above {
 				if up.most[a.ID] < a.Value {
 					broken = append(broken, fmt.Errorf("queue %s: unit %s requests %d of resource %d, but at node %d the most is %d",
-						l.name, l.tried.Key, a.Value, a.ID, up.Node, up.most[a.ID]))
+						q.name, q.tried.Key, a.Value, a.ID, up.Node, up.most[a.ID]))
 				}
 			}
 		}
@@ -380,9 +380,9 @@ func (c *tournament) check() (broken []error) {
 }
 
 // next returns the queue that tries next; nil if none has an item to try.
-func (c *tournament) next() *queueState {
-	c.competeForJobs()
-	if best, ok := c.root.below.Top(); ok {
+func (t *tournament) next() *queueState {
+	t.competeForJobs()
+	if best, ok := t.root.below.Top(); ok {
 		return best.queue
 	}
 	return nil

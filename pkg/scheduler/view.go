@@ -111,9 +111,9 @@ func (s *Scheduler) View(now time.Time, names *resources.Names) *View {
 		v.Backend = backend.Clone(v.Names)
 	}
 	for _, name := range s.QueueNames() {
-		l := s.queues[name]
-		l.viewed = int32(len(v.Queues))
-		v.Queues = append(v.Queues, QueueView{QueueStats: s.stats(l, now), Nodes: l.Group.Nodes(), Settings: l.set})
+		q := s.queues[name]
+		q.viewed = int32(len(v.Queues))
+		v.Queues = append(v.Queues, QueueView{QueueStats: s.stats(q, now), Nodes: q.Group.Nodes(), Settings: q.set})
 	}
 	shared := sharedRefusals{}
 	v.Units = make([]UnitView, 0, len(s.units))
