@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
@@ -17,55 +18,62 @@ import (
 	"kube-queue.dev/kube-queue/pkg/lifecycle"
 )
 
-// act executes a decision. The event that reports a write follows the write.
-func (r *reconciler) act(ctx context.Context, o *observation, action decision.Action) error {
+// act executes a decision. done is whether a change was written; it may be true although a later write failed.
+func (r *reconciler) act(ctx context.Context, o *observation, action decision.Action) (done bool, err error) {
+	if action == decision.Nothing {
+		return false, nil
+	}
+	klog.FromContext(ctx).V(3).Info("Executing action", "action", action)
+	now := metav1.NewTime(o.now)
 	switch action {
 	case decision.CreateUnit:
 		return r.createUnit(ctx, o)
 	case decision.RestoreUnit:
 		return r.restoreUnit(ctx, o)
-	case decision.ForgetRelease:
-		return r.forgetRelease(ctx, o)
 	case decision.HoldLate:
 		return r.holdLate(ctx, o)
-	case decision.Evict:
-		return r.suspend(ctx, o, action)
 	case decision.HoldAgain:
 		return r.holdAgain(ctx, o)
 	case decision.Resume:
 		return r.resume(ctx, o)
-	case decision.LeaveQueue:
-		return r.leaveQueue(ctx, o)
-	case decision.UpdateSpec:
-		return r.updateSpec(ctx, o)
-	case decision.LowerRequests:
-		return r.patchUnit(ctx, o, "spec", o.state.Lowered, nil)
-	case decision.MarkInvalid:
-		return r.patchUnitStatus(ctx, o, lifecycle.Invalid(o.unit, o.desired.Invalid))
-	case decision.ShowQueuing, decision.HideQueuing:
-		return r.showQueuing(ctx, o, action == decision.ShowQueuing)
 	case decision.Release:
 		return r.release(ctx, o)
 	case decision.LowerPods:
 		return r.lowerPods(ctx, o)
+	case decision.Evict:
+		err = r.suspend(ctx, o, lifecycle.EvictionOf(o.unit) == lifecycle.EvictionForGood)
+	case decision.ForgetRelease:
+		err = r.forgetRelease(ctx, o)
+	case decision.LeaveQueue:
+		err = r.leaveQueue(ctx, o)
+	case decision.UpdateSpec:
+		err = r.updateSpec(ctx, o)
+	case decision.LowerRequests:
+		err = r.patchUnit(ctx, o, "spec", o.state.Lowered, nil)
+	case decision.MarkInvalid:
+		err = r.patchUnitStatus(ctx, o, lifecycle.Invalid(o.unit, o.desired.Invalid))
+	case decision.ShowQueuing, decision.HideQueuing:
+		err = r.showQueuing(ctx, o, action == decision.ShowQueuing)
 	case decision.MarkStopped:
-		return r.freeQuota(ctx, o, lifecycle.Stopped(o.unit, metav1.NewTime(o.now)))
+		err = r.freeQuota(ctx, o, lifecycle.Stopped(o.unit, now))
 	case decision.MarkSuspendedByUser:
-		return r.freeQuota(ctx, o, lifecycle.SuspendedByUser(o.unit, metav1.NewTime(o.now)))
+		err = r.freeQuota(ctx, o, lifecycle.SuspendedByUser(o.unit, now))
 	case decision.MarkChanged:
-		return r.freeQuota(ctx, o, lifecycle.JobChanged(o.unit, metav1.NewTime(o.now)))
+		err = r.freeQuota(ctx, o, lifecycle.JobChanged(o.unit, now))
 	case decision.AcceptChange:
-		return r.patchUnitStatus(ctx, o, lifecycle.ChangeAccepted(o.unit, metav1.NewTime(o.now)))
+		err = r.patchUnitStatus(ctx, o, lifecycle.ChangeAccepted(o.unit, now))
 	case decision.MarkRunning:
-		return r.patchUnitStatus(ctx, o, running(o))
+		err = r.patchUnitStatus(ctx, o, running(o))
 	case decision.MarkPodsReady:
-		return r.patchUnitStatus(ctx, o, lifecycle.PodsReady(o.unit, metav1.NewTime(o.now)))
+		err = r.patchUnitStatus(ctx, o, lifecycle.PodsReady(o.unit, now))
 	case decision.MarkRemains:
-		return r.markRemains(ctx, o)
+		err = r.patchUnitStatus(ctx, o, lifecycle.Remains(o.unit, false, o.state.Remains))
 	case decision.MarkFinished:
-		return r.finish(ctx, o)
+		err = r.finish(ctx, o)
+	default:
+		err = fmt.Errorf("unknown action %q", action)
 	}
-	return fmt.Errorf("unknown action %q", action)
+	return err == nil, err
 }
 
 // running is the status of a unit whose job runs, together with condition PodsReady if it is due.
@@ -76,25 +84,12 @@ func running(o *observation) lifecycle.Status {
 	return lifecycle.Running(o.unit)
 }
 
-func (r *reconciler) markRemains(ctx context.Context, o *observation) error {
-	if err := r.patchUnitStatus(ctx, o, lifecycle.Remains(o.unit, false, o.state.Remains)); err != nil {
-		return err
-	}
-	r.recordKept(o)
-	return nil
-}
-
 func (r *reconciler) finish(ctx context.Context, o *observation) error {
 	end := o.state.End
 	if end == nil {
 		return r.finishDeleted(ctx, o)
 	}
-	status := lifecycle.Finished(o.unit, end.Succeeded, end.Reason, end.Message, metav1.NewTime(o.now))
-	if err := r.patchUnitStatus(ctx, o, status); err != nil {
-		return err
-	}
-	r.metrics.Finished(r.kind.Kind, end.Succeeded)
-	return nil
+	return r.patchUnitStatus(ctx, o, lifecycle.Finished(o.unit, end.Succeeded, end.Reason, end.Message, metav1.NewTime(o.now)))
 }
 
 // finishDeleted ends the unit of a job that finalizers keep although it is deleted, unless pods of it are left.
@@ -117,51 +112,48 @@ func (r *reconciler) finishDeleted(ctx context.Context, o *observation) error {
 	return r.patchUnitStatus(ctx, o, lifecycle.Finished(o.unit, false, string(wellknown.ReasonJobDeleted), message, metav1.NewTime(o.now)))
 }
 
-// suspend holds a job that was not held, or suspends an evicted job.
-func (r *reconciler) suspend(ctx context.Context, o *observation, why decision.Action) error {
-	forGood := why == decision.Evict && lifecycle.EvictionOf(o.unit) == lifecycle.EvictionForGood
+// suspend suspends the job. With forGood it is also deactivated.
+func (r *reconciler) suspend(ctx context.Context, o *observation, forGood bool) error {
 	data, err := suspendPatch(r.adapter, r.described, o.job, forGood)
 	if err != nil {
 		return err
 	}
-	if err := r.patchJob(ctx, o, data); err != nil {
-		return err
-	}
-	r.recordSuspended(o, why)
-	return nil
+	return r.patchJob(ctx, o, data)
 }
 
 // holdLate suspends a job that was not held. One that was released is a copy only if the
 // API server has no unit of it: the cache of units may lag behind that of jobs.
-func (r *reconciler) holdLate(ctx context.Context, o *observation) error {
+func (r *reconciler) holdLate(ctx context.Context, o *observation) (bool, error) {
 	if o.state.Released != "" {
 		name := decision.UnitName(r.kind.Kind, o.key.Name, o.job.GetUID())
 		live, err := r.client.QueueUnits(o.key.Namespace).Get(ctx, name, metav1.GetOptions{})
 		switch {
 		case err == nil:
 			r.memory.await(o.key, o.now, func(a *awaited) { a.unit = version{value: live.ResourceVersion} })
-			return nil
+			return false, nil
 		case !apierrors.IsNotFound(err):
-			return fmt.Errorf("reading QueueUnit %s/%s: %w", o.key.Namespace, name, err)
+			return false, fmt.Errorf("reading QueueUnit %s/%s: %w", o.key.Namespace, name, err)
 		}
 	}
-	return r.suspend(ctx, o, decision.HoldLate)
+	err := r.suspend(ctx, o, false)
+	return err == nil, err
 }
 
 // holdAgain suspends a queued job that was unsuspended by hand. The cache of units may
 // lag behind that of jobs: only the API server knows that the unit still waits, and
 // that kube-queue did not release the job.
-func (r *reconciler) holdAgain(ctx context.Context, o *observation) error {
+func (r *reconciler) holdAgain(ctx context.Context, o *observation) (bool, error) {
 	live, err := r.client.QueueUnits(o.unit.Namespace).Get(ctx, o.unit.Name, metav1.GetOptions{})
 	if err != nil {
-		return fmt.Errorf("reading QueueUnit %s/%s: %w", o.unit.Namespace, o.unit.Name, err)
+		return false, fmt.Errorf("reading QueueUnit %s/%s: %w", o.unit.Namespace, o.unit.Name, err)
 	}
 	phase := live.Status.Phase
 	if live.UID != o.unit.UID || !phase.Waits() && phase != v1alpha1.PhaseReserved {
 		r.memory.await(o.key, o.now, func(a *awaited) { a.unit = version{value: live.ResourceVersion} })
-		return nil
+		return false, nil
 	}
-	return r.suspend(ctx, o, decision.HoldAgain)
+	err = r.suspend(ctx, o, false)
+	return err == nil, err
 }
 
 // freeQuota writes a status that frees the quota of the unit. The cache of jobs may lag
@@ -180,24 +172,21 @@ func (r *reconciler) freeQuota(ctx context.Context, o *observation, status lifec
 
 // lowerPods lowers the numbers of pods that the autoscaler of a stopped job has raised. If the API server refuses it,
 // the quota is free anyway.
-func (r *reconciler) lowerPods(ctx context.Context, o *observation) error {
+func (r *reconciler) lowerPods(ctx context.Context, o *observation) (bool, error) {
 	patch := guardOperations(o.job)
 	for _, growth := range o.state.Grown {
 		patch = append(patch, decision.Operation{Op: "replace", Path: growth.Field, Value: growth.Admitted})
 	}
 	data, err := json.Marshal(patch)
 	if err != nil {
-		return fmt.Errorf("encoding a patch of %s: %w", o.key, err)
+		return false, fmt.Errorf("encoding a patch of %s: %w", o.key, err)
 	}
 	patched, err := r.jobs.PatchJSON(ctx, o.key.Namespace, o.key.Name, data)
 	if refused(err) {
-		return r.freeQuota(ctx, o, lifecycle.Stopped(o.unit, metav1.NewTime(o.now)))
+		return false, r.freeQuota(ctx, o, lifecycle.Stopped(o.unit, metav1.NewTime(o.now)))
 	}
-	if err := r.awaitJob(o, patched, err); err != nil {
-		return err
-	}
-	r.recordPodsLowered(o)
-	return nil
+	err = r.awaitJob(o, patched, err)
+	return err == nil, err
 }
 
 // giveBackAfter is how long the API server must refuse to release a job before its quota is given back.
@@ -224,13 +213,11 @@ func (r *reconciler) overtaken(o *observation, live metav1.Object) bool {
 
 // resume requeues the unit first: between the two writes the job is unsuspended while
 // its unit waits, and the next reconcile suspends such a job too.
-func (r *reconciler) resume(ctx context.Context, o *observation) error {
-	err := r.patchUnitStatus(ctx, o, lifecycle.Resumed(o.unit, metav1.NewTime(o.now)))
-	if err != nil {
-		return err
+func (r *reconciler) resume(ctx context.Context, o *observation) (bool, error) {
+	if err := r.patchUnitStatus(ctx, o, lifecycle.Resumed(o.unit, metav1.NewTime(o.now))); err != nil {
+		return false, err
 	}
-	r.recordResumed(o)
-	return r.suspend(ctx, o, decision.Resume)
+	return true, r.suspend(ctx, o, false)
 }
 
 // leaveQueue deletes the unit, unless it has been admitted in the meantime.
@@ -243,7 +230,6 @@ func (r *reconciler) leaveQueue(ctx context.Context, o *observation) error {
 		return fmt.Errorf("deleting QueueUnit %s/%s: %w", o.unit.Namespace, o.unit.Name, err)
 	}
 	r.memory.await(o.key, o.now, func(a *awaited) { a.deleted = o.unit.UID })
-	r.recordLeft(o)
 	return nil
 }
 
@@ -261,11 +247,7 @@ func (r *reconciler) updateSpec(ctx context.Context, o *observation) error {
 	if o.desired == nil {
 		return r.patchUnit(ctx, o, "spec", o.state.RunKeys.Spec(), nil)
 	}
-	if err := r.patchUnit(ctx, o, "spec", o.desired.Changes(o.unit), o.desired.ParameterChanges(o.unit)); err != nil {
-		return err
-	}
-	r.recordWarning(o)
-	return nil
+	return r.patchUnit(ctx, o, "spec", o.desired.Changes(o.unit), o.desired.ParameterChanges(o.unit))
 }
 
 func (r *reconciler) showQueuing(ctx context.Context, o *observation, queuing bool) error {

@@ -16,19 +16,14 @@ import (
 	"kube-queue.dev/kube-queue/pkg/lifecycle"
 )
 
-// createUnit creates the unit of a held job. It reports at once what is wrong with the
+// createUnit creates the unit of a held job. It writes at once what is wrong with the
 // job, so that an inactive unit always has a reason.
-func (r *reconciler) createUnit(ctx context.Context, o *observation) error {
+func (r *reconciler) createUnit(ctx context.Context, o *observation) (bool, error) {
 	created, err := r.create(ctx, o, newUnit(r.servedKind(), o))
-	if !created || err != nil {
-		return err
+	if !created || err != nil || o.desired.Invalid == "" {
+		return created, err
 	}
-	r.metrics.Seen(r.kind.Kind)
-	r.recordWarning(o)
-	if o.desired.Invalid == "" {
-		return nil
-	}
-	return r.patchUnitStatus(ctx, o, lifecycle.Invalid(o.unit, o.desired.Invalid))
+	return true, r.patchUnitStatus(ctx, o, lifecycle.Invalid(o.unit, o.desired.Invalid))
 }
 
 // create creates a unit of the job. It returns false if there is one already, which the cache will show soon.
@@ -39,7 +34,6 @@ func (r *reconciler) create(ctx context.Context, o *observation, unit *v1alpha1.
 		return false, nil
 	}
 	if err != nil {
-		r.recordRefused(o, err)
 		return false, fmt.Errorf("creating QueueUnit %s/%s: %w", unit.Namespace, unit.Name, err)
 	}
 	o.unit = created
@@ -50,22 +44,18 @@ func (r *reconciler) create(ctx context.Context, o *observation, unit *v1alpha1.
 // restoreUnit creates the unit again of a job that was released and runs. The cache of jobs may lag behind that of
 // units: only the API server knows that the job still exists and runs. The unit of an invalid job is not inactive,
 // because nothing must stop: its pods decide what it is charged.
-func (r *reconciler) restoreUnit(ctx context.Context, o *observation) error {
+func (r *reconciler) restoreUnit(ctx context.Context, o *observation) (bool, error) {
 	live, err := r.jobs.Get(ctx, o.key.Namespace, o.key.Name)
 	if err != nil {
-		return fmt.Errorf("reading %s %s: %w", r.kind.Kind, o.key, err)
+		return false, fmt.Errorf("reading %s %s: %w", r.kind.Kind, o.key, err)
 	}
 	if r.overtaken(o, live) {
-		return nil
+		return false, nil
 	}
 	unit := newUnit(r.servedKind(), o)
 	unit.Annotations = lifecycle.Restored(unit.Annotations, o.state.Released)
 	unit.Spec.Active = new(o.state.Active || o.unread != nil)
-	created, err := r.create(ctx, o, unit)
-	if created && err == nil {
-		r.recordRestored(o)
-	}
-	return err
+	return r.create(ctx, o, unit)
 }
 
 // newUnit returns the unit of a job that is seen for the first time.

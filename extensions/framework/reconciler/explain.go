@@ -244,6 +244,10 @@ func (r *reconciler) recordRefusal(o *observation, action decision.Action, lasts
 	}
 	words := answer.Status().Message
 	switch action {
+	case decision.CreateUnit, decision.RestoreUnit:
+		if o.unit == nil {
+			r.recordRefused(o, err)
+		}
 	case decision.Release:
 		r.events.Repeat(r.event(o, corev1.EventTypeWarning, wellknown.EventReleaseRefused, fmt.Sprintf(
 			"QueueUnit %s was admitted and holds quota, but the API server refuses to unsuspend the job (kube-queue retries, and gives the quota back after a minute); whoever manages the webhook, policy or quota that it names can change that, or the owner of the job: %s",

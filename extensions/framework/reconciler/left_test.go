@@ -248,7 +248,7 @@ func TestAJobThatFinalizersKeepHoldsQuotaOnlyAsLongAsItHasPods(t *testing.T) {
 	check := func(after time.Duration) {
 		t.Helper()
 		o := &observation{key: types.NamespacedName{Namespace: "n", Name: "a"}, job: kept, unit: unit, now: noon.Add(after)}
-		if err := r.act(t.Context(), o, decision.MarkFinished); err != nil {
+		if _, err := r.act(t.Context(), o, decision.MarkFinished); err != nil {
 			t.Fatal(err)
 		}
 	}

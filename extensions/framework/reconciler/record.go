@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -41,6 +42,66 @@ func (r *reconciler) event(o *observation, kind string, reason wellknown.EventRe
 			APIVersion: apiVersion, Kind: name, Namespace: o.key.Namespace, Name: o.key.Name, UID: o.job.GetUID(),
 		},
 		Type: kind, Reason: reason, Message: message, Key: key,
+	}
+}
+
+// record reports what the owner of a job must know: what holds the job, what was done to it, and what could not be.
+// It returns when to check again, and the error of the action.
+func (r *reconciler) record(ctx context.Context, o *observation, decided decision.Decision, done bool, err error) (after time.Duration, _ error) {
+	after = r.explain(ctx, o, decided)
+	r.recordNotQueued(o, decided.NotQueued)
+	r.recordUnreadable(o)
+	r.recordIgnoredKeys(o)
+	r.recordOverQuota(o)
+	if done {
+		r.recordDone(o, decided.Action)
+	}
+	lasts := r.refusedFor(o, err)
+	if err != nil {
+		r.recordRefusal(o, decided.Action, lasts, err)
+		if decided.Action == decision.Release && lasts >= giveBackAfter {
+			return after, r.giveBack(ctx, o)
+		}
+		return after, err
+	}
+	if answers(decided.Action) {
+		r.memory.answered(o.job.GetUID(), o.now)
+	}
+	return after, nil
+}
+
+// recordDone reports an action that was carried out.
+func (r *reconciler) recordDone(o *observation, action decision.Action) {
+	switch action {
+	case decision.CreateUnit:
+		r.metrics.Seen(r.kind.Kind)
+		r.recordWarning(o)
+	case decision.UpdateSpec:
+		if o.desired != nil {
+			r.recordWarning(o)
+		}
+	case decision.RestoreUnit:
+		r.recordRestored(o)
+	case decision.HoldLate, decision.HoldAgain, decision.Evict:
+		r.recordSuspended(o, action)
+	case decision.Resume:
+		r.recordResumed(o)
+	case decision.LeaveQueue:
+		r.recordLeft(o)
+	case decision.Release:
+		if decided := o.unit.Status.DequeueTime; decided != nil {
+			r.metrics.Released(r.kind.Kind, r.clock.Since(decided.Time))
+		}
+		r.recordReleased(o)
+		r.recordNotAnnotated(o)
+	case decision.LowerPods:
+		r.recordPodsLowered(o)
+	case decision.MarkRemains:
+		r.recordKept(o)
+	case decision.MarkFinished:
+		if o.state.End != nil {
+			r.metrics.Finished(r.kind.Kind, o.state.End.Succeeded)
+		}
 	}
 }
 
@@ -104,12 +165,12 @@ func (r *reconciler) recordKept(o *observation) {
 }
 
 // recordNotAnnotated reports once for each release which pods lack annotations of admission checks.
-func (r *reconciler) recordNotAnnotated(o *observation, unplaced decision.Unplaced) {
-	if len(unplaced) == 0 {
+func (r *reconciler) recordNotAnnotated(o *observation) {
+	if len(o.unplaced) == 0 {
 		return
 	}
 	r.events.Write(r.event(o, corev1.EventTypeWarning, wellknown.EventNotAnnotated,
-		fmt.Sprintf("Released without annotations that admission checks set on its pods: %s", whyUnplaced(unplaced)), decision.Attempt(o.unit)))
+		fmt.Sprintf("Released without annotations that admission checks set on its pods: %s", whyUnplaced(o.unplaced)), decision.Attempt(o.unit)))
 }
 
 // whyUnplaced returns each cause with its pod sets.
@@ -220,9 +281,9 @@ func (r *reconciler) recordIgnoredKeys(o *observation) {
 
 // recordOverQuota reports that the job uses more than was admitted while its quota is exceeded. Each
 // time gets its own event.
-func (r *reconciler) recordOverQuota(o *observation, now time.Time) {
+func (r *reconciler) recordOverQuota(o *observation) {
 	over := o.unit != nil && o.unit.Status.Phase.HoldsQuota() && lifecycle.IsOverQuota(o.unit)
-	if since := r.memory.since(o.job.GetUID(), isOverQuota, over, now); !over || since.Before(now) {
+	if since := r.memory.since(o.job.GetUID(), isOverQuota, over, o.now); !over || since.Before(o.now) {
 		return
 	}
 	condition := apimeta.FindStatusCondition(o.unit.Status.Conditions, wellknown.ConditionOverQuota)

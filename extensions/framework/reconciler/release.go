@@ -20,23 +20,16 @@ import (
 // release clears mark and suspend field in one patch, with which the pods also get the
 // annotations of the unit's admission checks, and the job the number of pods with which the unit was
 // admitted.
-func (r *reconciler) release(ctx context.Context, o *observation) error {
+func (r *reconciler) release(ctx context.Context, o *observation) (bool, error) {
 	added, unnamed := decision.PodAnnotationsOf(o.unit)
 	resized, err := decision.Resized(r.adapter, o.job, o.unit)
 	if err != nil {
-		return err
+		return false, err
 	}
 	o.resized = resized
 	unplaced, done, err := r.releaseWith(ctx, o, added)
-	if !done || err != nil {
-		return err
-	}
-	if decided := o.unit.Status.DequeueTime; decided != nil {
-		r.metrics.Released(r.kind.Kind, r.clock.Since(decided.Time))
-	}
-	r.recordReleased(o)
-	r.recordNotAnnotated(o, unplaced.And(unnamed))
-	return nil
+	o.unplaced = unplaced.And(unnamed)
+	return done, err
 }
 
 // releaseWith releases the job with annotations of its pods, and returns why pod sets do not get
