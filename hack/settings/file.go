@@ -31,7 +31,7 @@ func file(set *settings.Set) ([]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("formatting the default of %s: %w", setting.Field, err)
 		}
-		for _, line := range wrap(setting.Meaning(), 90-len(indent(len(sections)))) {
+		for _, line := range wrap(setting.Help, 90-len(indent(len(sections)))) {
 			fmt.Fprintf(&out, "%s# %s\n", indent(len(sections)), line)
 		}
 		for line := range strings.Lines(string(value)) {

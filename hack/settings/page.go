@@ -62,7 +62,7 @@ func rows(group *settings.Group) string {
 		for _, name := range s.Env {
 			names = append(names, code(name))
 		}
-		fmt.Fprintf(&out, "| %s | `%s` | %s | %s |\n", strings.Join(names, ", "), s.Field, code(s.Default()), cell(s.Meaning()))
+		fmt.Fprintf(&out, "| %s | `%s` | %s | %s |\n", strings.Join(names, ", "), s.Field, code(s.Default()), cell(s.Help))
 	}
 	return out.String()
 }

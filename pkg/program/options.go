@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/spf13/pflag"
-
 	"kube-queue.dev/kube-queue/pkg/program/lease"
 	"kube-queue.dev/kube-queue/pkg/program/logs"
 	"kube-queue.dev/kube-queue/pkg/program/serving"
@@ -39,17 +37,15 @@ func defaultOptions() *options {
 // declare adds the settings to the set, group by group. To add a group, add a call of Group,
 // and for checks across its settings a line in validate.
 func (o *options) declare(set *settings.Set) {
-	set.Group("General", func(fs *pflag.FlagSet) {
-		fs.StringVar(&o.namespace, "namespace", o.namespace, "Namespace of the lease and of the program's own objects.")
-	}, settings.Setting{Flag: "namespace", Field: "namespace", Check: o.checkNamespace})
-	set.Group("API server", func(fs *pflag.FlagSet) {
-		fs.StringVar(&o.kubeconfig, "kubeconfig", o.kubeconfig, "Path of a kubeconfig file. If unset: the service account of the pod or, outside of a pod, the default kubeconfig.")
-		fs.Float32Var(&o.qps, "kube-api-qps", o.qps, "Maximum sustained rate of requests to the API server, per second. Lease renewals and permission checks for readers of metrics and callers of reviews do not count.")
-		fs.IntVar(&o.burst, "kube-api-burst", o.burst, "Maximum burst of requests to the API server.")
-	},
-		settings.Setting{Flag: "kubeconfig", Field: "clientConnection.kubeconfig"},
-		settings.Setting{Flag: "kube-api-qps", Field: "clientConnection.qps", Check: o.checkQPS},
-		settings.Setting{Flag: "kube-api-burst", Field: "clientConnection.burst", Check: o.checkBurst})
+	set.Group("General", settings.Setting{Var: &o.namespace, Flag: "namespace", Field: "namespace", Check: o.checkNamespace,
+		Help: "Namespace of the lease and of the program's own objects."})
+	set.Group("API server",
+		settings.Setting{Var: &o.kubeconfig, Flag: "kubeconfig", Field: "clientConnection.kubeconfig",
+			Help: "Path of a kubeconfig file. If unset: the service account of the pod or, outside of a pod, the default kubeconfig."},
+		settings.Setting{Var: &o.qps, Flag: "kube-api-qps", Field: "clientConnection.qps", Check: o.checkQPS,
+			Help: "Maximum sustained rate of requests to the API server, per second. Lease renewals and permission checks for readers of metrics and callers of reviews do not count."},
+		settings.Setting{Var: &o.burst, Flag: "kube-api-burst", Field: "clientConnection.burst", Check: settings.Above0(&o.burst),
+			Help: "Maximum burst of requests to the API server."})
 	o.lease.Declare(set)
 	o.serving.Declare(set)
 	o.features.Declare(set)
@@ -69,13 +65,6 @@ func (o *options) checkNamespace() error {
 func (o *options) checkQPS() error {
 	if o.qps <= 0 || math.IsNaN(float64(o.qps)) || math.IsInf(float64(o.qps), 0) {
 		return fmt.Errorf("must be a number greater than 0, not %v", o.qps)
-	}
-	return nil
-}
-
-func (o *options) checkBurst() error {
-	if o.burst <= 0 {
-		return fmt.Errorf("must be greater than 0, not %d", o.burst)
 	}
 	return nil
 }

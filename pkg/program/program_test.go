@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spf13/pflag"
 	"k8s.io/component-base/featuregate"
 	logsapi "k8s.io/component-base/logs/api/v1"
 
@@ -68,8 +67,7 @@ func ownProgram(t *testing.T) Program {
 	return Program{
 		Name: "thing", Kind: "ThingConfiguration",
 		Settings: func(set *settings.Set) {
-			set.Group("Own", func(fs *pflag.FlagSet) { fs.StringVar(&own, "own", "", "Own flag.") },
-				settings.Setting{Flag: "own", Field: "own", Env: []string{"OwnThing"}})
+			set.Group("Own", settings.Setting{Var: &own, Flag: "own", Field: "own", Help: "Own flag.", Env: []string{"OwnThing"}})
 		},
 		Features: map[featuregate.Feature]featuregate.FeatureSpec{"OwnFeature": {PreRelease: featuregate.Alpha}},
 		Validate: func() error {

@@ -2,10 +2,7 @@
 package options
 
 import (
-	"fmt"
 	"strings"
-
-	"github.com/spf13/pflag"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/extensions/rayjob"
@@ -48,25 +45,19 @@ func (o *Options) Program() program.Program {
 }
 
 func (o *Options) declare(set *settings.Set) {
-	set.Group("Jobs", func(fs *pflag.FlagSet) {
-		fs.StringVar(&o.enabled, "enabled-extensions", o.enabled,
-			"Comma-separated kinds of jobs to queue; empty for none. Known kinds: "+strings.Join(registry.Names(), ", ")+".")
-		fs.StringVar(&o.annotated, "annotation-extensions", o.annotated,
-			"Comma-separated kinds for which only jobs with the annotation "+wellknown.SuspendAnnotation+" are queued, and not all jobs that are"+
-				" created suspended; empty for none. For a kind that is also in --enabled-extensions, that flag applies.")
-		fs.BoolVar(&o.ShutDownRayClusters, "shut-down-ray-clusters", o.ShutDownRayClusters,
-			"Set shutdownAfterJobFinishes at the release of RayJobs that set neither this field nor deletionStrategy, so that their RayClusters do not keep quota after they have ended.")
-		fs.IntVar(&o.Workers, "workers", o.Workers, "Maximum number of concurrent reconciles per kind.")
-	},
-		settings.Setting{Flag: "enabled-extensions", Field: "enabledExtensions", Form: settings.List, Check: o.checkEnabled},
-		settings.Setting{Flag: "annotation-extensions", Field: "annotationExtensions", Form: settings.List, Check: o.checkEnabled},
-		settings.Setting{Flag: "shut-down-ray-clusters", Field: "shutDownRayClusters", Check: o.checkEnabled},
-		settings.Setting{Flag: "workers", Field: "workers", Check: o.checkWorkers})
-	set.Group("Pods", func(fs *pflag.FlagSet) {
-		fs.StringVar(&o.additional, "additional-resources", o.additional,
-			"Requests and limits that webhooks add to each pod, for example by sidecars: NAMESPACE:requests.RESOURCE=AMOUNT:limits.RESOURCE=AMOUNT,"+
-				" separated by commas; NAMESPACE: for nothing. Namespace * is for all other namespaces.")
-	}, settings.Setting{Flag: "additional-resources", Field: "additionalResources", Form: settings.Resources, Check: o.checkAdditional})
+	set.Group("Jobs",
+		settings.Setting{Var: &o.enabled, Flag: "enabled-extensions", Field: "enabledExtensions", Form: settings.List(), Check: o.checkEnabled,
+			Help: "Comma-separated kinds of jobs to queue; empty for none. Known kinds: " + strings.Join(registry.Names(), ", ") + "."},
+		settings.Setting{Var: &o.annotated, Flag: "annotation-extensions", Field: "annotationExtensions", Form: settings.List(), Check: o.checkEnabled,
+			Help: "Comma-separated kinds for which only jobs with the annotation " + wellknown.SuspendAnnotation + " are queued, and not all jobs that are" +
+				" created suspended; empty for none. For a kind that is also in --enabled-extensions, that flag applies."},
+		settings.Setting{Var: &o.ShutDownRayClusters, Flag: "shut-down-ray-clusters", Field: "shutDownRayClusters", Check: o.checkEnabled,
+			Help: "Set shutdownAfterJobFinishes at the release of RayJobs that set neither this field nor deletionStrategy, so that their RayClusters do not keep quota after they have ended."},
+		settings.Setting{Var: &o.Workers, Flag: "workers", Field: "workers", Check: settings.Above0(&o.Workers),
+			Help: "Maximum number of concurrent reconciles per kind."})
+	set.Group("Pods", settings.Setting{Var: &o.additional, Flag: "additional-resources", Field: "additionalResources", Form: settings.Resources(), Check: o.checkAdditional,
+		Help: "Requests and limits that webhooks add to each pod, for example by sidecars: NAMESPACE:requests.RESOURCE=AMOUNT:limits.RESOURCE=AMOUNT," +
+			" separated by commas; NAMESPACE: for nothing. Namespace * is for all other namespaces."})
 	o.Devices.Declare(set)
 	o.Webhook.Declare(set, "which holds jobs where the API server does not serve MutatingAdmissionPolicy")
 	for _, name := range [...]string{"QueueGroupPlugin", "StrictPriority", "StrictConsistency"} {
@@ -98,13 +89,6 @@ func (o *Options) Rules() requests.Rules {
 	rules := o.Devices.Rules
 	rules.Additional = o.Additional
 	return rules
-}
-
-func (o *Options) checkWorkers() error {
-	if o.Workers < 1 {
-		return fmt.Errorf("must be greater than 0, not %d", o.Workers)
-	}
-	return nil
 }
 
 func (o *Options) inForce() []any {

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/pflag"
 	"k8s.io/component-base/featuregate"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
@@ -85,55 +84,35 @@ func (o *Options) Source() backend.Source { return o.backend.source(o) }
 
 func (o *Options) declare(set *settings.Set) {
 	o.set = set
-	set.Group("Quota", o.addQuotaFlags,
-		settings.Setting{Flag: "quota-backend", Field: "quotaBackend", Env: []string{envBackend}, Check: o.checkBackend},
-		settings.Setting{Flag: flagOversell, Field: "oversellRate", Form: settings.Amount, Check: o.checkOversell},
-		settings.Setting{Flag: flagReclaim, Field: "reclaim"},
-		settings.Setting{Flag: flagPauseBorrowing, Field: "pauseBorrowing"},
-		settings.Setting{Flag: flagCountUnqueuedPods, Field: "countUnqueuedPods"},
-		settings.Setting{Flag: "unrenewed-unit-timeout", Field: "unrenewedUnitTimeout", Check: o.checkUnrenewedUnitTimeout})
-	set.Group("Order", o.addOrderFlags,
-		settings.Setting{Flag: "policy", Field: "policy", Env: []string{envStrictPriority, envStrictConsistency}, FromEnv: policyOf, Check: o.checkPolicy},
-		settings.Setting{Flag: "backoff-initial", Field: "backoff.initial", Check: func() error { return checkBackoff(o.Backoff.Initial) }},
-		settings.Setting{Flag: "backoff-max", Field: "backoff.max", Check: func() error { return checkBackoff(o.Backoff.Max) }})
+	set.Group("Quota",
+		settings.Setting{Var: &o.backendName, Flag: "quota-backend", Field: "quotaBackend", Env: []string{envBackend}, Check: o.checkBackend,
+			Help: "Quota backend, case-insensitive: " + strings.Join(backendNames(), " or ") + "."},
+		settings.Setting{Var: &o.oversellRate, Flag: flagOversell, Field: "oversellRate", Form: settings.Amount(), Check: o.checkOversell,
+			Help: `Factor for every max of the quota tree, a decimal. It also applies to "` + wellknown.MaxJobsResource + `".`},
+		settings.Setting{Var: &o.Reclaim, Flag: flagReclaim, Field: "reclaim",
+			Help: "Evict jobs that use more than the min of their quota for jobs within the min of theirs. If no job can be evicted, pause borrowing."},
+		settings.Setting{Var: &o.PauseBorrowing, Flag: flagPauseBorrowing, Field: "pauseBorrowing",
+			Help: "Without reclaim: pause borrowing of a resource while a unit waits for guaranteed quota that others have borrowed."},
+		settings.Setting{Var: &o.CountUnqueuedPods, Flag: flagCountUnqueuedPods, Field: "countUnqueuedPods",
+			Help: "Charge pods without a unit, such as notebooks, to the quota of their namespace. Exceptions: pods of DaemonSets in namespaces that are not managed, static pods in kube-system, and other pods of kube-system unless a node of the tree lists it by name."},
+		settings.Setting{Var: &o.UnrenewedUnitTimeout, Flag: "unrenewed-unit-timeout", Field: "unrenewedUnitTimeout", Check: o.checkUnrenewedUnitTimeout,
+			Help: "How long a QueueUnit created by hand holds quota after its admission or last renewal. Then it ends. 0 means forever."})
+	set.Group("Order",
+		settings.Setting{Var: &o.policyName, Flag: "policy", Field: "policy", Env: []string{envStrictPriority, envStrictConsistency}, FromEnv: policyOf, Check: o.checkPolicy,
+			Help: "Policy of Queues that do not set one: " + strings.Join(queue.PolicyNames(), ", ") + "."},
+		settings.Setting{Var: &o.Backoff.Initial, Flag: "backoff-initial", Field: "backoff.initial", Check: func() error { return upTo(longestBackoff, o.Backoff.Initial) },
+			Help: "With policy RoundRobin: how long a refused unit lets other units go first. Doubles with each refusal."},
+		settings.Setting{Var: &o.Backoff.Max, Flag: "backoff-max", Field: "backoff.max", Check: func() error { return upTo(longestBackoff, o.Backoff.Max) },
+			Help: "Maximum time that a refused unit lets other units go first."})
 	o.Devices.Declare(set)
-	set.Group("Work", o.addWorkFlags,
-		settings.Setting{Flag: "workers", Field: "workers", Check: o.checkWorkers},
-		settings.Setting{Flag: "status-interval", Field: "statusInterval", Check: o.checkStatusInterval},
-		settings.Setting{Flag: "check-invariants", Field: "checkInvariants"})
+	set.Group("Work",
+		settings.Setting{Var: &o.Workers, Flag: "workers", Field: "workers", Check: settings.Above0(&o.Workers),
+			Help: "Maximum number of concurrent status writes."},
+		settings.Setting{Var: &o.StatusInterval, Flag: "status-interval", Field: "statusInterval", Check: func() error { return upTo(longestStatusInterval, o.StatusInterval) },
+			Help: "Minimum time between two status writes of a Queue or of the quota tree."},
+		settings.Setting{Var: &o.CheckInvariants, Flag: "check-invariants", Field: "checkInvariants",
+			Help: "After every event, verify that used quota equals the sum of all charges, and exit if it does not. For tests only: the duration is proportional to the number of units."})
 	o.Webhook.DeclareLed(set, "which answers reviews of group visibility.kube-queue.dev")
-}
-
-func (o *Options) addQuotaFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&o.backendName, "quota-backend", o.backendName,
-		"Quota backend, case-insensitive: "+strings.Join(backendNames(), " or ")+".")
-	fs.StringVar(&o.oversellRate, flagOversell, o.oversellRate,
-		`Factor for every max of the quota tree, a decimal. It also applies to "`+wellknown.MaxJobsResource+`".`)
-	fs.BoolVar(&o.Reclaim, flagReclaim, o.Reclaim,
-		"Evict jobs that use more than the min of their quota for jobs within the min of theirs. If no job can be evicted, pause borrowing.")
-	fs.BoolVar(&o.PauseBorrowing, flagPauseBorrowing, o.PauseBorrowing,
-		"Without reclaim: pause borrowing of a resource while a unit waits for guaranteed quota that others have borrowed.")
-	fs.BoolVar(&o.CountUnqueuedPods, flagCountUnqueuedPods, o.CountUnqueuedPods,
-		"Charge pods without a unit, such as notebooks, to the quota of their namespace. Exceptions: pods of DaemonSets in namespaces that are not managed, static pods in kube-system, and other pods of kube-system unless a node of the tree lists it by name.")
-	fs.DurationVar(&o.UnrenewedUnitTimeout, "unrenewed-unit-timeout", o.UnrenewedUnitTimeout,
-		"How long a QueueUnit created by hand holds quota after its admission or last renewal. Then it ends. 0 means forever.")
-}
-
-func (o *Options) addOrderFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&o.policyName, "policy", o.policyName,
-		"Policy of Queues that do not set one: "+strings.Join(queue.PolicyNames(), ", ")+".")
-	fs.DurationVar(&o.Backoff.Initial, "backoff-initial", o.Backoff.Initial,
-		"With policy RoundRobin: how long a refused unit lets other units go first. Doubles with each refusal.")
-	fs.DurationVar(&o.Backoff.Max, "backoff-max", o.Backoff.Max,
-		"Maximum time that a refused unit lets other units go first.")
-}
-
-func (o *Options) addWorkFlags(fs *pflag.FlagSet) {
-	fs.IntVar(&o.Workers, "workers", o.Workers, "Maximum number of concurrent status writes.")
-	fs.DurationVar(&o.StatusInterval, "status-interval", o.StatusInterval,
-		"Minimum time between two status writes of a Queue or of the quota tree.")
-	fs.BoolVar(&o.CheckInvariants, "check-invariants", o.CheckInvariants,
-		"After every event, verify that used quota equals the sum of all charges, and exit if it does not. For tests only: the duration is proportional to the number of units.")
 }
 
 func (o *Options) checkOversell() (err error) {
@@ -148,30 +127,16 @@ func (o *Options) checkUnrenewedUnitTimeout() error {
 	return nil
 }
 
-func (o *Options) checkWorkers() error {
-	if o.Workers < 1 {
-		return fmt.Errorf("must be greater than 0, not %d", o.Workers)
-	}
-	return nil
-}
+const (
+	// longestStatusInterval is when a status is too old to be useful.
+	longestStatusInterval = time.Hour
+	// longestBackoff is far longer than any useful backoff and short enough to be doubled without overflow.
+	longestBackoff = 24 * time.Hour
+)
 
-// longestStatusInterval is when a status is too old to be useful.
-const longestStatusInterval = time.Hour
-
-func (o *Options) checkStatusInterval() error {
-	if o.StatusInterval <= 0 || o.StatusInterval > longestStatusInterval {
-		return fmt.Errorf("must be greater than 0 and at most %v, not %v", longestStatusInterval, o.StatusInterval)
-	}
-	return nil
-}
-
-// longestBackoff is far longer than any useful backoff and short enough to be doubled without
-// overflow.
-const longestBackoff = 24 * time.Hour
-
-func checkBackoff(d time.Duration) error {
-	if d <= 0 || d > longestBackoff {
-		return fmt.Errorf("must be greater than 0 and at most %v, not %v", longestBackoff, d)
+func upTo(longest, d time.Duration) error {
+	if d <= 0 || d > longest {
+		return fmt.Errorf("must be greater than 0 and at most %v, not %v", longest, d)
 	}
 	return nil
 }

@@ -3,13 +3,9 @@
 package devices
 
 import (
-	"github.com/spf13/pflag"
-
 	"kube-queue.dev/kube-queue/pkg/program/settings"
 	"kube-queue.dev/kube-queue/pkg/requests"
 )
-
-const heading = "Devices"
 
 // Settings are the settings for devices of a program.
 type Settings struct {
@@ -21,15 +17,13 @@ type Settings struct {
 
 // Declare adds the settings to the set.
 func (s *Settings) Declare(set *settings.Set) {
-	set.Group(heading, func(fs *pflag.FlagSet) {
-		fs.StringVar(&s.Classes, "device-classes", s.Classes,
-			"Resource as which devices of each DeviceClass count, whether pods claim or request them: CLASS=RESOURCE, separated by commas; CLASS= for devices that are not counted."+
-				" CLASS/CAPACITY=RESOURCE counts the capacity that claims request of shared devices. Jobs with devices of other classes are not admitted. Must be the same for both programs.")
-		fs.StringVar(&s.Types, "device-types", s.Types,
-			"Types of devices, charged in addition to the resource: RESOURCE:LABEL=VALUE:TYPE for pods that require a node label with a value,"+
-				" and RESOURCE::TYPE for all other pods, separated by commas. Must be the same for both programs.")
-	}, settings.Setting{Flag: "device-classes", Field: "devices.classes", Form: settings.Texts, Check: s.checkClasses},
-		settings.Setting{Flag: "device-types", Field: "devices.types", Form: settings.Types, Check: s.checkTypes})
+	set.Group("Devices",
+		settings.Setting{Var: &s.Classes, Flag: "device-classes", Field: "devices.classes", Form: settings.Texts(), Check: s.checkClasses,
+			Help: "Resource as which devices of each DeviceClass count, whether pods claim or request them: CLASS=RESOURCE, separated by commas; CLASS= for devices that are not counted." +
+				" CLASS/CAPACITY=RESOURCE counts the capacity that claims request of shared devices. Jobs with devices of other classes are not admitted. Must be the same for both programs."},
+		settings.Setting{Var: &s.Types, Flag: "device-types", Field: "devices.types", Form: settings.Types(), Check: s.checkTypes,
+			Help: "Types of devices, charged in addition to the resource: RESOURCE:LABEL=VALUE:TYPE for pods that require a node label with a value," +
+				" and RESOURCE::TYPE for all other pods, separated by commas. Must be the same for both programs."})
 }
 
 func (s *Settings) checkClasses() (err error) {

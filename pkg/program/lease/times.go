@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/spf13/pflag"
-
 	"kube-queue.dev/kube-queue/pkg/program/settings"
 )
 
@@ -38,16 +36,15 @@ func (o *Options) LeaderElect() bool { return o.leaderElect }
 
 // Declare adds the settings to the set.
 func (o *Options) Declare(set *settings.Set) {
-	set.Group("Leader election", func(fs *pflag.FlagSet) {
-		fs.BoolVar(&o.leaderElect, "leader-elect", o.leaderElect, "Elect a leader, so that several replicas can run. If false, run only one replica: it is not ready while another process holds the lease, and it does not exit when it cannot renew the lease.")
-		fs.DurationVar(&o.lease.duration, "leader-elect-lease-duration", o.lease.duration, "Time after which another replica may take over a lease that is not renewed, in whole seconds. It must be longer than the sum of the renew deadline, the retry period and "+(renewEvery+writeTimeout).String()+" (for renewals and the last write).")
-		fs.DurationVar(&o.lease.renew, "leader-elect-renew-deadline", o.lease.renew, "How long the leader tries to renew its lease before it exits.")
-		fs.DurationVar(&o.lease.retry, "leader-elect-retry-period", o.lease.retry, "Time between two checks of the lease. The leader renews it at most every "+renewEvery.String()+".")
-	},
-		settings.Setting{Flag: "leader-elect", Field: "leaderElection.leaderElect"},
-		settings.Setting{Flag: "leader-elect-lease-duration", Field: "leaderElection.leaseDuration", Check: o.lease.checkDuration},
-		settings.Setting{Flag: "leader-elect-renew-deadline", Field: "leaderElection.renewDeadline", Check: func() error { return above0(o.lease.renew) }},
-		settings.Setting{Flag: "leader-elect-retry-period", Field: "leaderElection.retryPeriod", Check: func() error { return above0(o.lease.retry) }})
+	set.Group("Leader election",
+		settings.Setting{Var: &o.leaderElect, Flag: "leader-elect", Field: "leaderElection.leaderElect",
+			Help: "Elect a leader, so that several replicas can run. If false, run only one replica: it is not ready while another process holds the lease, and it does not exit when it cannot renew the lease."},
+		settings.Setting{Var: &o.lease.duration, Flag: "leader-elect-lease-duration", Field: "leaderElection.leaseDuration", Check: o.lease.checkDuration,
+			Help: "Time after which another replica may take over a lease that is not renewed, in whole seconds. It must be longer than the sum of the renew deadline, the retry period and " + (renewEvery + writeTimeout).String() + " (for renewals and the last write)."},
+		settings.Setting{Var: &o.lease.renew, Flag: "leader-elect-renew-deadline", Field: "leaderElection.renewDeadline", Check: settings.Above0(&o.lease.renew),
+			Help: "How long the leader tries to renew its lease before it exits."},
+		settings.Setting{Var: &o.lease.retry, Flag: "leader-elect-retry-period", Field: "leaderElection.retryPeriod", Check: settings.Above0(&o.lease.retry),
+			Help: "Time between two checks of the lease. The leader renews it at most every " + renewEvery.String() + "."})
 }
 
 // Validate checks settings that depend on each other.
@@ -58,13 +55,6 @@ func (o *Options) Validate() error { return o.lease.validate() }
 func (t *times) checkDuration() error {
 	if t.duration <= 0 || t.duration%time.Second != 0 || t.duration > longestLease {
 		return fmt.Errorf("must be in whole seconds, from 1s to %v, not %v", longestLease, t.duration)
-	}
-	return nil
-}
-
-func above0(d time.Duration) error {
-	if d <= 0 {
-		return fmt.Errorf("must be greater than 0, not %v", d)
 	}
 	return nil
 }

@@ -10,6 +10,8 @@ import (
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"pgregory.net/rapid"
+
+	"kube-queue.dev/kube-queue/pkg/program/settings"
 )
 
 func TestLeaseTimesLeaveRoomForTheLastWrite(t *testing.T) {
@@ -25,7 +27,7 @@ func TestLeaseTimesLeaveRoomForTheLastWrite(t *testing.T) {
 				rapid.Just[time.Duration](math.MaxInt64)).Draw(t, name)
 		}
 		drawn := times{duration: draw("lease"), renew: draw("renew"), retry: draw("retry")}
-		err := errors.Join(drawn.checkDuration(), above0(drawn.renew), above0(drawn.retry), drawn.validate())
+		err := errors.Join(drawn.checkDuration(), settings.Above0(&drawn.renew)(), settings.Above0(&drawn.retry)(), drawn.validate())
 		// What the others follow, and what the writes may need, in numbers that cannot overflow.
 		held := float64(int64(drawn.duration / time.Second))
 		needed := renewEvery.Seconds() + drawn.renew.Seconds() + drawn.retry.Seconds() + writeTimeout.Seconds()

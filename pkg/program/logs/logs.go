@@ -3,6 +3,8 @@
 package logs
 
 import (
+	"slices"
+
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/component-base/featuregate"
@@ -29,47 +31,37 @@ type Options struct {
 // NewOptions returns the defaults.
 func NewOptions() Options { return Options{logging: logsapi.NewLoggingConfiguration()} }
 
-// Declare adds the settings to the set.
+// Declare adds the settings to the set, which refuses flags of the library that are not listed here.
 func (o *Options) Declare(set *settings.Set) {
-	set.Group("Logs", func(fs *pflag.FlagSet) {
-		logsapi.AddFlags(o.logging, fs)
-		fs.VisitAll(func(f *pflag.Flag) { f.Usage = meaning(f.Name) })
-	},
-		settings.Setting{Flag: "logging-format", Field: "logging.format"},
-		settings.Setting{Flag: "v", Field: "logging.verbosity"},
-		settings.Setting{Flag: "vmodule", Field: "logging.vmodule", Form: settings.Patterns, Reset: func() { o.logging.VModule = nil }},
-		settings.Setting{Flag: "log-flush-frequency", Field: "logging.flushFrequency"},
-		settings.Setting{Flag: "log-text-split-stream", Field: "logging.options.text.splitStream"},
-		settings.Setting{Flag: "log-text-info-buffer-size", Field: "logging.options.text.infoBufferSize", Form: settings.Amount},
-		settings.Setting{Flag: "log-json-split-stream", Field: "logging.options.json.splitStream"},
-		settings.Setting{Flag: "log-json-info-buffer-size", Field: "logging.options.json.infoBufferSize", Form: settings.Amount})
+	const ifAlpha = " Requires the feature LoggingAlphaOptions."
+	library := pflag.NewFlagSet("", pflag.ContinueOnError)
+	logsapi.AddFlags(o.logging, library)
+	group := []settings.Setting{
+		{Flag: "logging-format", Field: "logging.format", Help: "Format of the log: text or json."},
+		{Flag: "v", Field: "logging.verbosity", Help: "Verbosity of the log. Errors are logged at any verbosity."},
+		{Flag: "vmodule", Field: "logging.vmodule", Form: settings.Patterns(), Reset: func() { o.logging.VModule = nil },
+			Help: "Verbosity of individual source files, for example file=N,pattern*=N. Only for format text."},
+		{Flag: "log-flush-frequency", Field: "logging.flushFrequency", Help: "Maximum time between log flushes."},
+		{Flag: "log-text-split-stream", Field: "logging.options.text.splitStream",
+			Help: "With format text, write errors to stderr and everything else to stdout." + ifAlpha},
+		{Flag: "log-text-info-buffer-size", Field: "logging.options.text.infoBufferSize", Form: settings.Amount(),
+			Help: "With format text and split streams, size of the buffer for stdout in bytes, for example 512 or 64Ki." + ifAlpha},
+		{Flag: "log-json-split-stream", Field: "logging.options.json.splitStream",
+			Help: "With format json, write errors to stderr and everything else to stdout." + ifAlpha},
+		{Flag: "log-json-info-buffer-size", Field: "logging.options.json.infoBufferSize", Form: settings.Amount(),
+			Help: "With format json and split streams, size of the buffer for stdout in bytes, for example 512 or 64Ki." + ifAlpha},
+	}
+	library.VisitAll(func(flag *pflag.Flag) {
+		i := slices.IndexFunc(group, func(setting settings.Setting) bool { return setting.Flag == flag.Name })
+		if i < 0 {
+			i, group = len(group), append(group, settings.Setting{Flag: flag.Name})
+		}
+		group[i].Var = flag
+	})
+	set.Group("Logs", group...)
 }
 
 // Apply validates the settings and applies them.
 func (o *Options) Apply(gate featuregate.FeatureGate) error {
 	return logsapi.ValidateAndApplyAsField(o.logging, gate, field.NewPath("logging"))
-}
-
-// meaning returns the help of a logging flag, or an empty text for an unknown flag.
-func meaning(name string) string {
-	const ifAlpha = " Requires the feature LoggingAlphaOptions."
-	switch name {
-	case "logging-format":
-		return "Format of the log: text or json."
-	case "v":
-		return "Verbosity of the log. Errors are logged at any verbosity."
-	case "vmodule":
-		return "Verbosity of individual source files, for example file=N,pattern*=N. Only for format text."
-	case "log-flush-frequency":
-		return "Maximum time between log flushes."
-	case "log-text-split-stream":
-		return "With format text, write errors to stderr and everything else to stdout." + ifAlpha
-	case "log-json-split-stream":
-		return "With format json, write errors to stderr and everything else to stdout." + ifAlpha
-	case "log-text-info-buffer-size":
-		return "With format text and split streams, size of the buffer for stdout in bytes, for example 512 or 64Ki." + ifAlpha
-	case "log-json-info-buffer-size":
-		return "With format json and split streams, size of the buffer for stdout in bytes, for example 512 or 64Ki." + ifAlpha
-	}
-	return ""
 }

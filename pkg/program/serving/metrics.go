@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/spf13/pflag"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/component-base/metrics/legacyregistry"
@@ -40,18 +39,13 @@ func defaultMetricsOptions() metricsOptions {
 }
 
 func (o *metricsOptions) declare(set *settings.Set) {
-	set.Group("Metrics", func(fs *pflag.FlagSet) {
-		fs.StringVar(&o.address, flagMetricsAddress, o.address, "Address for /metrics; 0 to disable it.")
-		fs.BoolVar(&o.secure, flagMetricsSecure, o.secure,
-			"Serve /metrics over HTTPS to clients that the API server authorizes to get that path. If false: over HTTP to every client.")
-		fs.StringVar(&o.certFile, flagCertFile, o.certFile,
-			"Certificate file for /metrics, in PEM format; reloaded when it changes. If unset: a self-signed certificate, generated at start.")
-		fs.StringVar(&o.keyFile, flagKeyFile, o.keyFile, "Private key file of the certificate, in PEM format.")
-	},
-		settings.Setting{Flag: flagMetricsAddress, Field: "metrics.bindAddress"},
-		settings.Setting{Flag: flagMetricsSecure, Field: "metrics.secure"},
-		settings.Setting{Flag: flagCertFile, Field: "metrics.tlsCertFile"},
-		settings.Setting{Flag: flagKeyFile, Field: "metrics.tlsPrivateKeyFile"})
+	set.Group("Metrics",
+		settings.Setting{Var: &o.address, Flag: flagMetricsAddress, Field: "metrics.bindAddress", Help: "Address for /metrics; 0 to disable it."},
+		settings.Setting{Var: &o.secure, Flag: flagMetricsSecure, Field: "metrics.secure",
+			Help: "Serve /metrics over HTTPS to clients that the API server authorizes to get that path. If false: over HTTP to every client."},
+		settings.Setting{Var: &o.certFile, Flag: flagCertFile, Field: "metrics.tlsCertFile",
+			Help: "Certificate file for /metrics, in PEM format; reloaded when it changes. If unset: a self-signed certificate, generated at start."},
+		settings.Setting{Var: &o.keyFile, Flag: flagKeyFile, Field: "metrics.tlsPrivateKeyFile", Help: "Private key file of the certificate, in PEM format."})
 }
 
 func (o *metricsOptions) validate() error {

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"net"
 
-	"github.com/spf13/pflag"
-
 	"kube-queue.dev/kube-queue/pkg/program/settings"
 )
 
@@ -25,12 +23,11 @@ func DefaultOptions() Options {
 
 // Declare adds the settings to the set.
 func (o *Options) Declare(set *settings.Set) {
-	set.Group("Health and profiles", func(fs *pflag.FlagSet) {
-		fs.StringVar(&o.healthAddress, "health-bind-address", o.healthAddress, "Address for /healthz and /readyz; 0 to disable them.")
-		fs.StringVar(&o.profilingAddress, "profiling-bind-address", o.profilingAddress, "Loopback address, such as localhost:6060, for Go profiles at /debug/pprof/ without authentication. If unset: disabled.")
-	},
-		settings.Setting{Flag: "health-bind-address", Field: "health.bindAddress"},
-		settings.Setting{Flag: "profiling-bind-address", Field: "profiling.bindAddress", Check: o.checkProfiling})
+	set.Group("Health and profiles",
+		settings.Setting{Var: &o.healthAddress, Flag: "health-bind-address", Field: "health.bindAddress",
+			Help: "Address for /healthz and /readyz; 0 to disable them."},
+		settings.Setting{Var: &o.profilingAddress, Flag: "profiling-bind-address", Field: "profiling.bindAddress", Check: o.checkProfiling,
+			Help: "Loopback address, such as localhost:6060, for Go profiles at /debug/pprof/ without authentication. If unset: disabled."})
 	o.metrics.declare(set)
 }
 

@@ -3,17 +3,18 @@
 //
 // Terms. A setting has a flag, a field of the configuration file, and sometimes environment
 // variables. A group is a set of related settings: they share a heading in --help, and
-// usually a section of the file.
+// usually a section of the file. A form is how a field is written.
 //
 //	set := settings.New("job-extensions", "JobExtensionsConfiguration")
-//	set.Group("Work", func(fs *pflag.FlagSet) {
-//		fs.IntVar(&o.workers, "workers", 8, "Maximum number of concurrent reconciles.")
-//	}, settings.Setting{Flag: "workers", Field: "workers", Check: o.checkWorkers})
+//	set.Group("Work", settings.Setting{Var: &o.workers, Flag: "workers", Field: "workers", Check: settings.Above0(&o.workers),
+//		Help: "Maximum number of concurrent reconciles."})
 //	err := set.Read(os.Args[1:], os.Environ())
 //
 // Invariants. A flag takes precedence over an environment variable, which takes precedence
 // over the file, which takes precedence over the default. Every given value is checked, even
 // if another one overrides it, and errors name the origin of the value. Every flag except
 // --config and --version has a field, and every field has a flag: Read fails for a program
-// that declares them otherwise. The file has no Go types, which would be a second list of the fields.
+// that declares them otherwise. A value of the file is converted to the syntax of its flag and
+// set like the flag, so that one code parses and checks it. The file has no Go types, which
+// would be a second list of the fields.
 package settings

@@ -7,12 +7,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/spf13/pflag"
 	"k8s.io/component-base/featuregate"
 	logsapi "k8s.io/component-base/logs/api/v1"
 )
-
-const flagFeatures = "feature-gates"
 
 // Features are the feature gates of a program. Features implements the value of their flag:
 // setting one gate leaves the others unchanged.
@@ -35,9 +32,8 @@ func NewFeatures(own map[featuregate.Feature]featuregate.FeatureSpec) (*Features
 
 // Declare adds the setting to the set.
 func (f *Features) Declare(set *Set) {
-	set.Group("Features", func(fs *pflag.FlagSet) {
-		fs.Var(f, flagFeatures, "Features to enable or disable, for example A=true,B=false. Known features: "+f.known()+".")
-	}, Setting{Flag: flagFeatures, Field: "featureGates", Form: Switches})
+	set.Group("Features", Setting{Var: f, Flag: "feature-gates", Field: "featureGates", Form: Switches(),
+		Help: "Features to enable or disable, for example A=true,B=false. Known features: " + f.known() + "."})
 }
 
 // Gate returns the feature gate to query.
@@ -59,9 +55,6 @@ func (f *Features) known() string {
 
 // String lists the features that were set.
 func (f *Features) String() string {
-	if f == nil {
-		return ""
-	}
 	var entries []string
 	for _, name := range slices.Sorted(maps.Keys(f.set)) {
 		entries = append(entries, name+"="+strconv.FormatBool(f.set[name]))

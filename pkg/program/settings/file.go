@@ -39,10 +39,10 @@ func (s *Set) readFile() error {
 		}
 		delete(fields, header.name)
 	}
-	return errors.Join(s.take("", fields)...)
+	return s.take("", fields)
 }
 
-// decode reads the single document of a file.
+// decode reads the single object of a file.
 func decode(data []byte) (map[string]any, error) {
 	var found []map[string]any
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
@@ -59,12 +59,18 @@ func decode(data []byte) (map[string]any, error) {
 		if err != nil {
 			return nil, err
 		}
-		fields, err := decodeJSON(text)
-		if err != nil {
+		decoder := json.NewDecoder(bytes.NewReader(text))
+		decoder.UseNumber()
+		var value any
+		if err := decoder.Decode(&value); err != nil {
 			return nil, err
 		}
-		if fields != nil { // nil is a document with only comments
+		fields, isObject := value.(map[string]any)
+		switch {
+		case isObject:
 			found = append(found, fields)
+		case value != nil: // nil is a document with only comments
+			return nil, fmt.Errorf("must contain an object with %s and %s, not %s", fieldAPIVersion, fieldKind, written(value))
 		}
 	}
 	if len(found) != 1 {
@@ -73,71 +79,49 @@ func decode(data []byte) (map[string]any, error) {
 	return found[0], nil
 }
 
-func decodeJSON(text []byte) (map[string]any, error) {
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.UseNumber()
-	var value any
-	if err := decoder.Decode(&value); err != nil {
-		return nil, err
-	}
-	switch fields := value.(type) {
-	case nil:
-		return nil, nil
-	case map[string]any:
-		return fields, nil
-	default:
-		return nil, fmt.Errorf("must contain an object with %s and %s, not %s", fieldAPIVersion, fieldKind, written(value))
-	}
-}
-
-// take sets the values of a section of the file. The top level has an empty name.
-func (s *Set) take(section string, fields map[string]any) []error {
+// take sets the values of a section of the file, which ends with a dot. The top level has an empty name.
+func (s *Set) take(section string, fields map[string]any) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		path, value := strings.TrimPrefix(section+"."+name, "."), fields[name]
-		setting, within := s.byField(path), s.within(path)
+		path, value := section+name, fields[name]
+		setting, within := s.byField(path), s.within(path+".")
 		below, isSection := value.(map[string]any)
 		switch {
 		case setting == nil && len(within) == 0:
-			errs = append(errs, fmt.Errorf("%s: unknown field %q; known fields%s: %s", s.file, path, place(section), strings.Join(s.within(section), ", ")))
+			errs = append(errs, s.unknown(section, path))
 		case value == nil: // null is the same as an absent field
 		case setting != nil:
-			if err := s.takeField(setting, value); err != nil {
-				errs = append(errs, err)
-			}
+			errs = append(errs, setting.take(s.file+": "+path, value))
 		case !isSection:
 			errs = append(errs, fmt.Errorf("%s: %s: must be an object with the fields %s, not %s", s.file, path, strings.Join(within, ", "), written(value)))
 		default:
-			errs = append(errs, s.take(path, below)...)
+			errs = append(errs, s.take(path+".", below))
 		}
 	}
-	return errs
+	return errors.Join(errs...)
 }
 
-func (s *Set) takeField(setting *Setting, value any) error {
-	origin := s.file + ": " + setting.Field
-	text, err := setting.Form.text(setting.flag, value)
+func (s *Setting) take(origin string, value any) error {
+	text, err := s.Form.toFlag(value)
 	if err != nil {
 		return fmt.Errorf("%s: %w", origin, err)
 	}
-	return setting.give(origin, text)
+	return s.give(origin, text)
 }
 
-func place(section string) string {
+func (s *Set) unknown(section, path string) error {
+	place, known := "", s.within(section)
 	if section == "" {
-		return ""
+		known = slices.Sorted(slices.Values(append(known, fieldAPIVersion, fieldKind)))
+	} else {
+		place = " in " + strings.TrimSuffix(section, ".")
 	}
-	return " in " + section
+	return fmt.Errorf("%s: unknown field %q; known fields%s: %s", s.file, path, place, strings.Join(known, ", "))
 }
 
-// within lists the fields of a section of the file, and those of the top level for "".
+// within lists the fields and sections of a section.
 func (s *Set) within(section string) []string {
 	var names []string
-	if section != "" {
-		section += "."
-	} else {
-		names = []string{fieldAPIVersion, fieldKind}
-	}
 	for _, setting := range s.All() {
 		if rest, ok := strings.CutPrefix(setting.Field, section); ok {
 			name, _, _ := strings.Cut(rest, ".")

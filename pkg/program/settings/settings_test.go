@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spf13/pflag"
 	logsapi "k8s.io/component-base/logs/api/v1"
 
 	"kube-queue.dev/kube-queue/pkg/program/settings"
@@ -23,31 +22,23 @@ type thing struct {
 
 func (o *thing) declare() *settings.Set {
 	set := settings.New("thing", "ThingConfiguration")
-	set.Group("All", func(fs *pflag.FlagSet) {
-		fs.StringVar(&o.name, "name", "nobody", "Name.")
-		fs.StringVar(&o.rate, "rate", "1.0", "Rate.")
-		fs.StringVar(&o.kinds, "kinds", "a", "Kinds.")
-		fs.IntVar(&o.workers, "workers", 1, "Workers.")
-		fs.BoolVar(&o.lead, "lead", false, "Lead.")
-		fs.Var(logsapi.VModuleConfigurationPflag(&o.patterns), "patterns", "Patterns.")
-		fs.StringVar(&o.names, "names", "", "Names.")
-		fs.StringVar(&o.types, "types", "", "Types.")
-		fs.StringVar(&o.resources, "resources", "", "Resources.")
-	},
-		settings.Setting{Flag: "name", Field: "name", Env: []string{"ThingName"}},
-		settings.Setting{Flag: "rate", Field: "rate", Form: settings.Amount},
-		settings.Setting{Flag: "kinds", Field: "kinds", Form: settings.List},
-		settings.Setting{Flag: "workers", Field: "work.workers", Check: func() error {
+	o.name, o.rate, o.kinds, o.workers = "nobody", "1.0", "a", 1
+	set.Group("All",
+		settings.Setting{Var: &o.name, Flag: "name", Field: "name", Help: "Name.", Env: []string{"ThingName"}},
+		settings.Setting{Var: &o.rate, Flag: "rate", Field: "rate", Help: "Rate.", Form: settings.Amount()},
+		settings.Setting{Var: &o.kinds, Flag: "kinds", Field: "kinds", Help: "Kinds.", Form: settings.List()},
+		settings.Setting{Var: &o.workers, Flag: "workers", Field: "work.workers", Help: "Workers.", Check: func() error {
 			if o.workers < 1 {
 				return fmt.Errorf("%d is too few", o.workers)
 			}
 			return nil
 		}},
-		settings.Setting{Flag: "lead", Field: "work.lead"},
-		settings.Setting{Flag: "patterns", Field: "patterns", Form: settings.Patterns, Reset: func() { o.patterns = nil }},
-		settings.Setting{Flag: "names", Field: "names", Form: settings.Texts},
-		settings.Setting{Flag: "types", Field: "types", Form: settings.Types},
-		settings.Setting{Flag: "resources", Field: "resources", Form: settings.Resources})
+		settings.Setting{Var: &o.lead, Flag: "lead", Field: "work.lead", Help: "Lead."},
+		settings.Setting{Var: logsapi.VModuleConfigurationPflag(&o.patterns), Flag: "patterns", Field: "patterns", Help: "Patterns.",
+			Form: settings.Patterns(), Reset: func() { o.patterns = nil }},
+		settings.Setting{Var: &o.names, Flag: "names", Field: "names", Help: "Names.", Form: settings.Texts()},
+		settings.Setting{Var: &o.types, Flag: "types", Field: "types", Help: "Types.", Form: settings.Types()},
+		settings.Setting{Var: &o.resources, Flag: "resources", Field: "resources", Help: "Resources.", Form: settings.Resources()})
 	set.PassOver("OLD_THING", "it is old")
 	return set
 }
@@ -210,26 +201,18 @@ func TestTheVersionIsReportedWhateverElseIsWrong(t *testing.T) {
 }
 
 func TestASettingThatLacksItsFlagOrItsFieldIsAFault(t *testing.T) {
-	flag := func(names ...string) func(*pflag.FlagSet) {
-		return func(fs *pflag.FlagSet) {
-			for _, name := range names {
-				fs.Bool(name, false, "")
-			}
-		}
-	}
 	for _, c := range []struct {
 		name string
-		add  func(*pflag.FlagSet)
 		of   []settings.Setting
 		want string
 	}{
-		{"a flag without a field", flag("a", "b"), []settings.Setting{{Flag: "a", Field: "a"}}, "--b has no field"},
-		{"a field without a flag", flag("a"), []settings.Setting{{Flag: "a", Field: "a"}, {Flag: "b", Field: "b"}}, `"b"`},
-		{"two flags with one field", flag("a", "b"), []settings.Setting{{Flag: "a", Field: "a"}, {Flag: "b", Field: "a"}}, "another has"},
+		{"a flag without a field", []settings.Setting{{Var: new(bool), Flag: "a", Field: "a"}, {Var: new(bool), Flag: "b"}}, "--b has no field"},
+		{"a field without a flag", []settings.Setting{{Var: new(bool), Flag: "a", Field: "a"}, {Flag: "b", Field: "b"}}, `"b"`},
+		{"two flags with one field", []settings.Setting{{Var: new(bool), Flag: "a", Field: "a"}, {Var: new(bool), Flag: "b", Field: "a"}}, "another has"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			set := settings.New("thing", "ThingConfiguration")
-			set.Group("All", c.add, c.of...)
+			set.Group("All", c.of...)
 			if err := set.Read(nil, nil); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error is %v", err)
 			}

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -36,11 +35,7 @@ type Settings struct {
 	ClientCA string
 }
 
-const (
-	flagAddress   = "webhook-bind-address"
-	flagManage    = "webhook-manage-certificate"
-	flagAdvertise = "webhook-advertise-address"
-)
+const flagAddress = "webhook-bind-address"
 
 // DefaultSettings returns the defaults: no webhooks.
 func DefaultSettings() Settings { return Settings{Address: "0", Manage: true} }
@@ -51,11 +46,11 @@ func (s *Settings) On() bool { return s.Address != "" && s.Address != "0" }
 // DeclareLed is Declare for webhooks that one replica at a time answers.
 func (s *Settings) DeclareLed(set *settings.Set, purpose string) {
 	s.Declare(set, purpose)
-	set.Group("Webhooks", func(fs *pflag.FlagSet) {
-		fs.StringVar(&s.Advertise, flagAdvertise, s.Advertise, "IP address and port at which API servers reach the webhooks of this replica. The leader writes it into the EndpointSlice of the Service, which has no selector. If empty, it does not.")
-		fs.StringVar(&s.ClientCA, flagClientCA, s.ClientCA, "File with a CA, in PEM format, that signs only client certificates of API servers; reloaded when it changes. Other clients get no answer. If unset: only reviews with the proof of the policy kube-queue-reviews are answered.")
-	}, settings.Setting{Flag: flagAdvertise, Field: "webhook.advertiseAddress", Check: s.checkAdvertised},
-		settings.Setting{Flag: flagClientCA, Field: "webhook.clientCAFile"})
+	set.Group("Webhooks",
+		settings.Setting{Var: &s.Advertise, Flag: "webhook-advertise-address", Field: "webhook.advertiseAddress", Check: s.checkAdvertised,
+			Help: "IP address and port at which API servers reach the webhooks of this replica. The leader writes it into the EndpointSlice of the Service, which has no selector. If empty, it does not."},
+		settings.Setting{Var: &s.ClientCA, Flag: flagClientCA, Field: "webhook.clientCAFile",
+			Help: "File with a CA, in PEM format, that signs only client certificates of API servers; reloaded when it changes. Other clients get no answer. If unset: only reviews with the proof of the policy kube-queue-reviews are answered."})
 }
 
 func (s *Settings) checkAdvertised() error {
@@ -87,13 +82,11 @@ func (s *Settings) advertised() (netip.AddrPort, error) {
 
 // Declare adds the settings to the set. The purpose is what the webhooks do, such as "which holds jobs".
 func (s *Settings) Declare(set *settings.Set, purpose string) {
-	set.Group("Webhooks", func(fs *pflag.FlagSet) {
-		fs.StringVar(&s.Address, flagAddress, s.Address, "Address for the admission webhook, "+purpose+"; 0 to disable it.")
-		fs.BoolVar(&s.Manage, flagManage, s.Manage,
-			"Create and renew the certificate of the webhooks, and write it into the Secret and the webhook configurations. If false: another program, such as cert-manager, does this.")
-	},
-		settings.Setting{Flag: flagAddress, Field: "webhook.bindAddress"},
-		settings.Setting{Flag: flagManage, Field: "webhook.manageCertificate"})
+	set.Group("Webhooks",
+		settings.Setting{Var: &s.Address, Flag: flagAddress, Field: "webhook.bindAddress",
+			Help: "Address for the admission webhook, " + purpose + "; 0 to disable it."},
+		settings.Setting{Var: &s.Manage, Flag: "webhook-manage-certificate", Field: "webhook.manageCertificate",
+			Help: "Create and renew the certificate of the webhooks, and write it into the Secret and the webhook configurations. If false: another program, such as cert-manager, does this."})
 }
 
 // Options describe the webhooks of a program.

@@ -81,7 +81,7 @@ func sameSettings(t *testing.T, set *settings.Set, rows []Row) {
 		if !listed || row.Field != setting.Field || !slices.Equal(row.Env, setting.Env) {
 			t.Errorf("--%s has the field %s and the variables %v; in the table it has %q and %v", setting.Flag, setting.Field, setting.Env, row.Field, row.Env)
 		}
-		if setting.Meaning() == "" {
+		if setting.Help == "" {
 			t.Errorf("--%s has no help", setting.Flag)
 		}
 		delete(byFlag, setting.Flag)
@@ -99,25 +99,25 @@ func precedence(t *rapid.T, fresh func(rapid.TB) *settings.Set, rows []Row, file
 	var args, environ []string
 	wants := map[string]want{}
 	for _, row := range rows {
-		draw := func(source string) string {
-			return rapid.SampledFrom(append([]string{""}, row.Values...)).Draw(t, row.Flag+" by "+source)
-		}
-		expect := want{fresh(t).Lookup(row.Flag).Text(), ""}
-		if text := draw("file"); text != "" {
-			put(fields, row.Field, alone(t, fresh(t), row, text).Value())
-			expect = want{alone(t, fresh(t), row, text).Text(), file + ": " + row.Field}
-		}
-		if len(row.Env) > 0 {
-			if text := draw("variable"); text != "" {
-				environ = append(environ, row.environ(text)...)
-				expect = want{alone(t, fresh(t), row, text).Text(), "environment variable"}
+		wants[row.Flag] = want{fresh(t).Lookup(row.Flag).Text(), ""}
+		// give draws a value, or none, which overrides those of the sources before.
+		give := func(source, origin string, by func(text string, alone *settings.Setting)) {
+			text := rapid.SampledFrom(append([]string{""}, row.Values...)).Draw(t, row.Flag+" by "+source)
+			if text == "" {
+				return
 			}
+			alone := fresh(t)
+			if err := alone.Read([]string{"--" + row.Flag + "=" + text}, nil); err != nil {
+				t.Fatal(err)
+			}
+			wants[row.Flag] = want{alone.Lookup(row.Flag).Text(), origin}
+			by(text, alone.Lookup(row.Flag))
 		}
-		if text := draw("flag"); text != "" {
-			args = append(args, "--"+row.Flag+"="+text)
-			expect = want{alone(t, fresh(t), row, text).Text(), "--" + row.Flag}
+		give("file", file+": "+row.Field, func(_ string, alone *settings.Setting) { put(fields, row.Field, alone.Value()) })
+		if len(row.Env) > 0 {
+			give("variable", "environment variable", func(text string, _ *settings.Setting) { environ = append(environ, row.environ(text)...) })
 		}
-		wants[row.Flag] = expect
+		give("flag", "--"+row.Flag, func(text string, _ *settings.Setting) { args = append(args, "--"+row.Flag+"="+text) })
 	}
 	write(t, file, fields)
 	set := fresh(t)
@@ -132,14 +132,6 @@ func precedence(t *rapid.T, fresh func(rapid.TB) *settings.Set, rows []Row, file
 	}
 }
 
-// alone returns the setting with a value and nothing else set.
-func alone(t *rapid.T, set *settings.Set, row Row, text string) *settings.Setting {
-	if err := set.Read([]string{"--" + row.Flag + "=" + text}, nil); err != nil {
-		t.Fatal(err)
-	}
-	return set.Lookup(row.Flag)
-}
-
 func (r Row) environ(text string) []string {
 	if r.Environ != nil {
 		return r.Environ[text]
@@ -147,18 +139,17 @@ func (r Row) environ(text string) []string {
 	return []string{r.Env[0] + "=" + text}
 }
 
+// put adds a field to the sections that its path names.
 func put(fields map[string]any, path string, value any) {
 	section, rest, nested := strings.Cut(path, ".")
 	if !nested {
 		fields[path] = value
 		return
 	}
-	below, ok := fields[section].(map[string]any)
-	if !ok {
-		below = map[string]any{}
-		fields[section] = below
+	if fields[section] == nil {
+		fields[section] = map[string]any{}
 	}
-	put(below, rest, value)
+	put(fields[section].(map[string]any), rest, value)
 }
 
 func write(t *rapid.T, file string, fields map[string]any) {
