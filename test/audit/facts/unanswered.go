@@ -93,6 +93,7 @@ func (f *followUp) see(w *Write, b bodies) error {
 // settle uses a later write to decide whether writes without a response succeeded.
 func (f *followUp) settle(key objectKey, next *Write, b bodies) error {
 	var left []unanswered
+	alone := len(f.open[key]) == 1
 	for _, u := range f.open[key] {
 		// A concurrent write may return the object as it was before.
 		if !next.Received.After(u.write.Time) {
@@ -102,7 +103,7 @@ func (f *followUp) settle(key objectKey, next *Write, b bodies) error {
 			left = append(left, u)
 			continue
 		}
-		after, known := u.outcome(next, b)
+		after, known := u.outcome(next, b, alone)
 		if !known {
 			f.undecided++
 		}
@@ -144,9 +145,12 @@ func (f *followUp) unknown() int {
 }
 
 // expects returns the resourceVersion that the write requires, or 0.
-func (u unanswered) expects() int64 {
+func (u unanswered) expects() int64 { return expects(u.asked) }
+
+// expects returns the resourceVersion that a patch requires, or 0.
+func expects(patch json.RawMessage) int64 {
 	var asked struct{ Metadata meta }
-	if json.Unmarshal(u.asked, &asked) != nil {
+	if json.Unmarshal(patch, &asked) != nil {
 		return 0
 	}
 	revision, _ := strconv.ParseInt(asked.Metadata.ResourceVersion, 10, 64)
@@ -154,14 +158,21 @@ func (u unanswered) expects() int64 {
 }
 
 // outcome returns the object after the write, or nil if the write was not stored. known reports
-// whether the next write shows the outcome.
-func (u unanswered) outcome(next *Write, b bodies) (after json.RawMessage, known bool) {
+// whether the next write shows the outcome. alone is whether no other write of the object lacks a response.
+func (u unanswered) outcome(next *Write, b bodies, alone bool) (after json.RawMessage, known bool) {
 	if u.write.Verb == "create" {
 		return u.created(next, b)
 	}
 	asked, before := fieldsOf(u.asked), fieldsOf(u.before.raw)
 	if asked == nil || u.before.uid != next.UID {
 		return nil, false // a JSON Patch, whose outcome is not followed, or another object
+	}
+	if from := expects(b.asked); alone && from != 0 && u.expects() == u.before.revision {
+		// The next write requires either the version before this one or a version that only this one can have made.
+		if from == u.before.revision {
+			return nil, true
+		}
+		return merge(u.before.raw, asked)
 	}
 	var own map[string]any
 	if next.Verb == "patch" {
