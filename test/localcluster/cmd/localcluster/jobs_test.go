@@ -3,9 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"kube-queue.dev/kube-queue/test/localcluster/internal/cluster"
 )
@@ -103,102 +103,52 @@ func podDeletion(t *testing.T, ready *cluster.Ready) {
 	waitGone(t, ready, "pod", "held")
 }
 
-func batchJobs(t *testing.T, ready *cluster.Ready) {
-	job := func(name, exitCode string) string {
-		return fmt.Sprintf(`
-apiVersion: batch/v1
-kind: Job
-metadata: {name: %s}
-spec:
-  backoffLimit: 0
-  parallelism: 2
-  completions: 2
-  template:
-    metadata:
-      annotations: {localcluster.kube-queue.dev/run-time: 500ms, localcluster.kube-queue.dev/exit-code: %q}
-    spec: {restartPolicy: Never, containers: [{name: main, image: none}]}
----`, name, exitCode)
-	}
-	kubectl(t, ready, job("completes", "0")+job("fails", "1"), "create", "-f", "-")
-	for name, want := range map[string]string{"completes": "Complete", "fails": "Failed"} {
-		eventually(t, "job "+name, func() error {
-			got, err := tryKubectl(ready, "", "get", "job", name, "-o", `jsonpath={.status.conditions[?(@.status=="True")].type}`)
-			if err == nil && !strings.Contains(got, want) {
-				err = fmt.Errorf("it is %q, want %s", got, want)
-			}
-			return err
-		})
-	}
+func podState(ready *cluster.Ready, name string) (string, error) {
+	return tryKubectl(ready, "", "get", "pod", name, "-o",
+		`jsonpath={.status.phase}{range .status.containerStatuses[*]} {.name}={.ready}/{.state.terminated.reason}/{.state.terminated.exitCode}{end} {.status.conditions[?(@.type=="Ready")].status}`)
 }
 
-const trainingYAML = `
-apiVersion: kubeflow.org/v1
-kind: TFJob
-metadata: {name: tf}
-spec:
-  runPolicy: {suspend: true, cleanPodPolicy: None}
-  tfReplicaSpecs:
-    PS: {replicas: 1, template: {spec: {containers: [{name: tensorflow, image: none}]}}}
-    Worker: {replicas: 2, template: {spec: {containers: [{name: tensorflow, image: none}]}}}
----
-apiVersion: kubeflow.org/v1
-kind: PyTorchJob
-metadata: {name: torch}
-spec:
-  runPolicy: {suspend: true}
-  pytorchReplicaSpecs:
-    Master: {replicas: 1, template: {spec: {containers: [{name: pytorch, image: none}]}}}
-    Worker: {replicas: 2, template: {spec: {containers: [{name: pytorch, image: none}]}}}
----
-apiVersion: kubeflow.org/v1
-kind: MPIJob
-metadata: {name: mpi}
-spec:
-  runPolicy: {suspend: true}
-  mpiReplicaSpecs:
-    Launcher: {replicas: 1, template: {spec: {containers: [{name: mpi, image: none}]}}}
-    Worker: {replicas: 1, template: {spec: {containers: [{name: mpi, image: none}]}}}
-`
-
-func trainingJobs(t *testing.T, ready *cluster.Ready) {
-	kubectl(t, ready, "", "create", "namespace", "training")
-	eventually(t, "service account", func() error {
-		_, err := tryKubectl(ready, "", "-n", "training", "get", "serviceaccount", "default")
+func waitForPod(t *testing.T, ready *cluster.Ready, name, want string) {
+	t.Helper()
+	eventually(t, "pod "+name, func() error {
+		got, err := podState(ready, name)
+		if err == nil && got != want {
+			err = fmt.Errorf("got %q, want %q", got, want)
+		}
 		return err
 	})
-	kubectl(t, ready, trainingYAML, "-n", "training", "create", "-f", "-")
-	jobs := []struct {
-		kind, name string
-		pods       int
-	}{{"tfjob", "tf", 3}, {"pytorchjob", "torch", 3}, {"mpijob", "mpi", 2}}
-	state := func(kind, name, want string) {
-		t.Helper()
-		eventually(t, kind+" "+name, func() error {
-			// Read the printed column by its header.
-			out, err := tryKubectl(ready, "", "-n", "training", "get", kind, name)
-			if err == nil && !slices.Contains(strings.Fields(out), want) {
-				err = errors.New(out)
-			}
-			return err
-		})
-	}
-	for _, job := range jobs {
-		state(job.kind, job.name, "Suspended")
-	}
-	if pods := kubectl(t, ready, "", "-n", "training", "get", "pods", "-o", "name"); pods != "" {
-		t.Errorf("suspended jobs have pods: %s", pods)
-	}
-	for _, job := range jobs {
-		kubectl(t, ready, "", "-n", "training", "patch", job.kind, job.name, "--type=merge", "-p", `{"spec":{"runPolicy":{"suspend":false}}}`)
-	}
-	for _, job := range jobs {
-		state(job.kind, job.name, "Succeeded")
-		pods := kubectl(t, ready, "", "-n", "training", "get", "pods", "-l", "training.kubeflow.org/job-name="+job.name, "-o", "name")
-		if got := strings.Count(pods, "\n"); got != job.pods {
-			t.Errorf("%s %s has %d pods, want %d: %s", job.kind, job.name, got, job.pods, pods)
+}
+
+func waitGone(t *testing.T, ready *cluster.Ready, kind, name string) {
+	t.Helper()
+	eventually(t, kind+" "+name, func() error {
+		out, err := tryKubectl(ready, "", "get", kind, name, "--ignore-not-found", "-o", "name")
+		if err == nil && out != "" {
+			err = errors.New("it is still there")
 		}
+		return err
+	})
+}
+
+func podClockGoesOn(t *testing.T, ready *cluster.Ready) {
+	kubectl(t, ready, podYAML("changing", "", "5s", ""), "create", "-f", "-")
+	waitForPod(t, ready, "changing", "Running a=true// b=true// True")
+	began := time.Now()
+	changes := 0
+	eventually(t, "pod changing", func() error {
+		changes++
+		kubectl(t, ready, "", "label", "--overwrite", "pod", "changing", fmt.Sprintf("change=%d", changes))
+		got, err := podState(ready, "changing")
+		if err == nil && !strings.HasPrefix(got, "Succeeded") {
+			err = errors.New(got)
+		}
+		return err
+	})
+	if took := time.Since(began); changes < 3 || took > 15*time.Second {
+		t.Errorf("it ended after %v and %d changes", took, changes)
 	}
-	if phase := kubectl(t, ready, "", "-n", "training", "get", "pod", "mpi-worker-0", "-o", "jsonpath={.status.phase}"); phase != "Running" {
-		t.Errorf("the worker of an MPIJob whose launcher has ended is %s", phase)
-	}
+	kubectl(t, ready, podYAML("ended-early", "", "never", ""), "create", "-f", "-")
+	waitForPod(t, ready, "ended-early", "Running a=true// b=true// True")
+	kubectl(t, ready, "", "annotate", "--overwrite", "pod", "ended-early", "localcluster.kube-queue.dev/run-time=1ms")
+	waitForPod(t, ready, "ended-early", "Succeeded a=false/Completed/0 b=false/Completed/0 False")
 }

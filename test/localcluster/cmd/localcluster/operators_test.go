@@ -13,102 +13,54 @@ import (
 	"kube-queue.dev/kube-queue/test/localcluster/internal/cluster"
 )
 
-// mpiAndJobSetYAML contains one suspended job of each kind that succeeds and one that fails, with
-// only the required fields.
-const mpiAndJobSetYAML = `
-apiVersion: kubeflow.org/v2beta1
-kind: MPIJob
-metadata: {name: mpi}
-spec:
-  runPolicy: {suspend: true}
-  mpiReplicaSpecs:
-    Launcher: {template: {spec: {containers: [{name: mpi, image: none}]}}}
-    Worker: {replicas: 2, template: {spec: {containers: [{name: mpi, image: none}]}}}
----
-apiVersion: kubeflow.org/v2beta1
-kind: MPIJob
-metadata: {name: mpi-fails}
-spec:
-  runPolicy: {suspend: true, backoffLimit: 0, cleanPodPolicy: Running}
-  mpiReplicaSpecs:
-    Launcher:
-      template:
-        metadata: {annotations: {localcluster.kube-queue.dev/exit-code: "1"}}
-        spec: {containers: [{name: mpi, image: none}]}
-    Worker: {replicas: 1, template: {spec: {containers: [{name: mpi, image: none}]}}}
----
-apiVersion: jobset.x-k8s.io/v1alpha2
-kind: JobSet
-metadata: {name: set}
-spec:
-  suspend: true
-  replicatedJobs:
-  - name: driver
-    template: {spec: {template: {spec: {containers: [{name: main, image: none}]}}}}
-  - name: workers
-    replicas: 2
-    template: {spec: {parallelism: 2, completions: 2, template: {spec: {containers: [{name: main, image: none}]}}}}
----
-apiVersion: jobset.x-k8s.io/v1alpha2
-kind: JobSet
-metadata: {name: set-fails}
-spec:
-  suspend: true
-  replicatedJobs:
-  - name: main
-    template:
-      spec:
-        backoffLimit: 0
-        template:
-          metadata: {annotations: {localcluster.kube-queue.dev/exit-code: "1"}}
-          spec: {containers: [{name: main, image: none}]}
-`
-
-// TestMPIJobsAndJobSetsRunBesideTrainingJobs starts all three operators, while the default port of
-// mpi-operator is in use.
-func TestMPIJobsAndJobSetsRunBesideTrainingJobs(t *testing.T) {
-	onlyInTestAll(t, "test/frameworks runs MPIJobs, JobSets and training jobs from submission to end")
-	if taken, err := net.Listen("tcp", ":8080"); err == nil {
-		defer taken.Close()
+// TestOperatorsRunSideBySide runs all operators, while the default ports of two of them are in use, in a
+// folder whose name contains special characters. test/frameworks runs a job of each kind from submission to
+// end; the parts show what its jobs do not have. They run in parallel, because they mostly wait.
+func TestOperatorsRunSideBySide(t *testing.T) {
+	onlyInTestAll(t, "test/frameworks runs a job of each kind from submission to end, and internal/standin shows what the stand-ins do")
+	for _, port := range []string{":6060", ":8080"} {
+		if taken, err := net.Listen("tcp", port); err == nil {
+			defer taken.Close()
+		}
 	}
-	// The Makefile uses such folder names.
-	data := filepath.Join(t.TempDir(), "mpi-operator,jobset")
-	running := startRun(t, command("run", "--data", data, "--nodes=2", "--pod-run-time=1s", "--operators=mpi-operator,training-operator,jobset"))
+	data := filepath.Join(t.TempDir(), "all operators, side by side")
+	running := startRun(t, command("run", "--data", data, "--nodes=2", "--node-cpu=32", "--pod-run-time=2s",
+		"--operators="+strings.Join(cluster.OperatorNames(), ",")))
 	ready := running.ready(t)
 	parts := status(t, data).Parts
-
-	if versions := kubectl(t, ready, "", "get", "crd", "mpijobs.kubeflow.org", "-o", "jsonpath={.spec.versions[*].name}"); versions != "v2beta1" {
-		t.Errorf("MPIJob is served as %s", versions)
+	t.Run("parts", func(t *testing.T) {
+		for name, test := range map[string]func(*testing.T, *cluster.Ready){
+			"mpi-operator serves MPIJob":                      mpiJobs,
+			"the webhooks of JobSet and Trainer refuse":       webhooksRefuse,
+			"a RayJob ends as it is reported in every mode":   rayJobModes,
+			"the submitter of a RayJob stays with a long job": raySubmitterStays,
+			"a Workflow gets the outputs of its steps":        workflowSteps,
+			"a Workflow that runs can be stopped":             workflowStopped,
+			"a SparkApplication in Python has a template":     sparkPython,
+			"a SparkApplication without its account fails":    sparkRefused,
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				test(t, ready)
+			})
+		}
+	})
+	if left, err := filepath.Glob("/tmp/spark/*/*-pod-template.yaml"); err == nil {
+		for _, path := range left {
+			if content, err := os.ReadFile(path); err == nil && strings.Contains(string(content), "name: localcluster-test-") {
+				t.Errorf("%s is left", path)
+			}
+		}
 	}
-	kubectl(t, ready, mpiAndJobSetYAML, "create", "-f", "-")
-	jobs := []struct{ resource, suspend, end string }{
-		{"mpijob/mpi", `{"spec":{"runPolicy":{"suspend":false}}}`, "Succeeded"},
-		{"mpijob/mpi-fails", `{"spec":{"runPolicy":{"suspend":false}}}`, "Failed"},
-		{"jobset/set", `{"spec":{"suspend":false}}`, "Completed"},
-		{"jobset/set-fails", `{"spec":{"suspend":false}}`, "Failed"},
+	audit, err := os.ReadFile(ready.AuditLog)
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, job := range jobs {
-		waitForCondition(t, ready, job.resource, "Suspended")
+	for _, user := range cluster.OperatorNames() {
+		if !strings.Contains(string(audit), `"user":{"username":"`+user+`"`) {
+			t.Errorf("nothing was written by %s", user)
+		}
 	}
-	if pods := kubectl(t, ready, "", "get", "pods", "-o", "name"); pods != "" {
-		t.Errorf("suspended jobs have pods: %s", pods)
-	}
-	for _, job := range jobs {
-		kubectl(t, ready, "", "patch", job.resource, "--type=merge", "-p", job.suspend)
-	}
-	for _, job := range jobs {
-		waitForCondition(t, ready, job.resource, job.end)
-	}
-	podsOf(t, ready, "training.kubeflow.org/job-name=mpi", "Running Running Succeeded")
-	podsOf(t, ready, "training.kubeflow.org/job-name=mpi-fails", "Failed")
-	podsOf(t, ready, "jobset.sigs.k8s.io/jobset-name=set", strings.Join(slices.Repeat([]string{"Succeeded"}, 5), " "))
-
-	wrong := strings.Replace(jobSetYAML, "spec:", "spec:\n  successPolicy: {operator: All, targetReplicatedJobs: [other]}", 1)
-	if _, err := tryKubectl(ready, wrong, "create", "-f", "-"); err == nil || !strings.Contains(err.Error(), "'other' does not appear") {
-		t.Errorf("an invalid JobSet: %v", err)
-	}
-	wroteTheirOwn(t, ready)
-
 	running.stdin.Close()
 	if r := running.wait(t); r.code != 0 {
 		t.Errorf("got %+v", r)
@@ -116,51 +68,234 @@ func TestMPIJobsAndJobSetsRunBesideTrainingJobs(t *testing.T) {
 	nothingLeft(t, data, parts...)
 }
 
-const jobSetYAML = `
-apiVersion: jobset.x-k8s.io/v1alpha2
+// waitForField waits until kubectl prints this for an object.
+func waitForField(t *testing.T, ready *cluster.Ready, resource, jsonpath, want string) {
+	t.Helper()
+	eventually(t, resource, func() error {
+		got, err := tryKubectl(ready, "", "-n", namespaceOf(resource), "get", resource, "-o", "jsonpath="+jsonpath)
+		if err == nil && got != want {
+			err = fmt.Errorf("it is %q, want %q", got, want)
+		}
+		return err
+	})
+}
+
+// namespaceOf returns the namespace of test objects: drivers of Spark have their account only in that of the
+// operator.
+func namespaceOf(resource string) string {
+	if strings.HasPrefix(resource, "sparkapplication/") {
+		return "spark-operator"
+	}
+	return "default"
+}
+
+// refused creates an object that must be refused.
+func refused(t *testing.T, ready *cluster.Ready, yaml, want string) {
+	t.Helper()
+	if _, err := tryKubectl(ready, yaml, "create", "-f", "-"); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+// mpiJobs: training-operator runs without MPIJob.
+func mpiJobs(t *testing.T, ready *cluster.Ready) {
+	waitForField(t, ready, "crd/mpijobs.kubeflow.org", "{.spec.versions[*].name}", "v2beta1")
+	kubectl(t, ready, `apiVersion: kubeflow.org/v2beta1
+kind: MPIJob
+metadata: {name: mpi}
+spec:
+  mpiReplicaSpecs:
+    Launcher: {template: {spec: {containers: [{name: mpi, image: none}]}}}
+    Worker: {replicas: 2, template: {spec: {containers: [{name: mpi, image: none}]}}}
+`, "create", "-f", "-")
+	waitForField(t, ready, "mpijob/mpi", `{.status.conditions[?(@.type=="Succeeded")].status}`, "True")
+	phases := kubectl(t, ready, "", "get", "pods", "-l", "training.kubeflow.org/job-name=mpi", "-o", "jsonpath={.items[*].status.phase}")
+	if found := slices.Sorted(strings.FieldsSeq(phases)); !slices.Equal(found, []string{"Running", "Running", "Succeeded"}) {
+		t.Errorf("the pods are %v: the workers should wait for a launcher, and outlive it", found)
+	}
+}
+
+func webhooksRefuse(t *testing.T, ready *cluster.Ready) {
+	refused(t, ready, `apiVersion: jobset.x-k8s.io/v1alpha2
 kind: JobSet
 metadata: {name: wrong}
 spec:
+  successPolicy: {operator: All, targetReplicatedJobs: [other]}
   replicatedJobs:
   - name: main
     template: {spec: {template: {spec: {containers: [{name: main, image: none}]}}}}
-`
+`, "'other' does not appear")
+	refused(t, ready, `apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata: {name: wrong}
+spec: {runtimeRef: {name: other}}
+`, "must be created before the TrainJob is created")
+}
 
-// waitForCondition waits until the condition is true.
-func waitForCondition(t *testing.T, ready *cluster.Ready, resource, condition string) {
-	t.Helper()
-	eventually(t, resource, func() error {
-		got, err := tryKubectl(ready, "", "get", resource, "-o", `jsonpath={.status.conditions[?(@.status=="True")].type}`)
-		if err == nil && !slices.Contains(strings.Fields(got), condition) {
-			err = fmt.Errorf("it is %q, want %s", got, condition)
+// rayJobYAML returns a RayJob whose cluster has only a head. The lines of spec come first.
+func rayJobYAML(name, annotations string, spec ...string) string {
+	return fmt.Sprintf(`---
+apiVersion: ray.io/v1
+kind: RayJob
+metadata: {name: %s, annotations: {%s}}
+spec:
+  entrypoint: python x.py
+  rayClusterSpec:
+    headGroupSpec:
+      rayStartParams: {}
+      template: {spec: {containers: [{name: ray-head, image: none, resources: {requests: {cpu: 100m}}}]}}
+  %s
+`, name, annotations, strings.Join(spec, "\n  "))
+}
+
+const rayState = "{.status.jobDeploymentStatus}/{.status.jobStatus}"
+
+func rayJobModes(t *testing.T, ready *cluster.Ready) {
+	const fails = `localcluster.kube-queue.dev/exit-code: "1"`
+	jobs := []struct{ name, annotations, mode, end, submitter string }{
+		{"fails", fails, "K8sJobMode", "Failed/FAILED", "Succeeded"},
+		{"http", "", "HTTPMode", "Complete/SUCCEEDED", ""},
+		{"http-fails", fails, "HTTPMode", "Failed/FAILED", ""},
+		{"side", "", "SidecarMode", "Complete/SUCCEEDED", "0"},
+		{"side-fails", fails, "SidecarMode", "Failed/FAILED", "1"},
+	}
+	for _, job := range jobs {
+		kubectl(t, ready, rayJobYAML(job.name, job.annotations, "submissionMode: "+job.mode), "create", "-f", "-")
+	}
+	for _, job := range jobs {
+		waitForField(t, ready, "rayjob/"+job.name, rayState, job.end)
+		selector, field := "job-name="+job.name, "{.items[*].status.phase}"
+		if job.mode == "SidecarMode" {
+			selector = "ray.io/node-type=head,ray.io/cluster=" + kubectl(t, ready, "", "get", "rayjob", job.name, "-o", "jsonpath={.status.rayClusterName}")
+			field = `{.items[*].status.containerStatuses[?(@.name=="ray-job-submitter")].state.terminated.exitCode}`
 		}
-		return err
+		if got := kubectl(t, ready, "", "get", "pods", "-l", selector, "-o", "jsonpath="+field); got != job.submitter {
+			t.Errorf("the submitter of %s is %q, want %q", job.name, got, job.submitter)
+		}
+	}
+}
+
+func raySubmitterStays(t *testing.T, ready *cluster.Ready) {
+	kubectl(t, ready, rayJobYAML("long", "localcluster.kube-queue.dev/run-time: never"), "create", "-f", "-")
+	waitForField(t, ready, "rayjob/long", rayState, "Running/RUNNING")
+	// When another job has ended, the submitter would have ended too.
+	kubectl(t, ready, rayJobYAML("usual", ""), "create", "-f", "-")
+	waitForField(t, ready, "rayjob/usual", rayState, "Complete/SUCCEEDED")
+	if got := kubectl(t, ready, "", "get", "pods", "-l", "job-name=long", "-o", "jsonpath={.items[*].status.phase}"); got != "Running" {
+		t.Errorf("the submitter of a job that runs is %q", got)
+	}
+	kubectl(t, ready, "", "delete", "rayjob", "long", "--wait=false")
+	eventually(t, "the job is stopped", func() error {
+		if log := succeed(t, "logs", "--data", ready.Data, "ray-dashboard").out; !strings.Contains(log, `/stop: {"stopped":true}`) {
+			return errors.New(log)
+		}
+		return nil
 	})
 }
 
-// podsOf waits until the pods are in these phases, in alphabetical order.
-func podsOf(t *testing.T, ready *cluster.Ready, selector, phases string) {
-	t.Helper()
-	eventually(t, "pods with "+selector, func() error {
-		out, err := tryKubectl(ready, "", "get", "pods", "-l", selector, "-o", "jsonpath={.items[*].status.phase}")
-		found := strings.Fields(out)
-		slices.Sort(found)
-		if got := strings.Join(found, " "); err == nil && got != phases {
-			err = errors.New(got)
+func workflowSteps(t *testing.T, ready *cluster.Ready) {
+	kubectl(t, ready, `apiVersion: argoproj.io/v1alpha1
+kind: Workflow
+metadata: {name: steps}
+spec:
+  entrypoint: main
+  templates:
+  - name: main
+    steps:
+    - - {name: one, template: gives}
+    - - {name: two, template: takes, arguments: {parameters: [{name: p, value: "{{steps.one.outputs.parameters.p}}"}]}}
+      - {name: three, template: says}
+    - - {name: four, template: takes, arguments: {parameters: [{name: p, value: "said {{steps.three.outputs.result}}"}]}}
+  - name: gives
+    container: {image: none, command: [none]}
+    outputs: {parameters: [{name: p, valueFrom: {path: /none, default: given}}]}
+  - name: takes
+    inputs: {parameters: [{name: p}]}
+    metadata: {annotations: {takes: "{{inputs.parameters.p}}"}}
+    container: {image: none, command: [none]}
+  - name: says
+    script: {image: none, command: [none], source: none}
+`, "create", "-f", "-")
+	waitForField(t, ready, "workflow/steps", "{.status.phase}", "Succeeded")
+	takes := kubectl(t, ready, "", "get", "pods", "-l", "workflows.argoproj.io/workflow=steps", "-o", "jsonpath={.items[*].metadata.annotations.takes}")
+	if got := slices.Sorted(strings.FieldsSeq(takes)); !slices.Equal(got, []string{"given", "said"}) {
+		t.Errorf("its steps take %q", got)
+	}
+}
+
+func workflowStopped(t *testing.T, ready *cluster.Ready) {
+	kubectl(t, ready, `apiVersion: argoproj.io/v1alpha1
+kind: Workflow
+metadata: {name: stopped}
+spec:
+  entrypoint: main
+  templates:
+  - name: main
+    metadata: {annotations: {localcluster.kube-queue.dev/run-time: never}}
+    container: {image: none, command: [none]}
+`, "create", "-f", "-")
+	waitForPod(t, ready, "stopped", "Running wait=true// main=true// True")
+	kubectl(t, ready, "", "patch", "workflow", "stopped", "--type=merge", "-p", `{"spec":{"shutdown":"Terminate"}}`)
+	waitForField(t, ready, "workflow/stopped", "{.status.phase}", "Failed")
+	waitForPod(t, ready, "stopped", "Failed wait=false/Error/143 main=false/Error/143 False")
+}
+
+// sparkYAML returns an application. more is added to the spec.
+func sparkYAML(name, kind, more string) string {
+	return fmt.Sprintf(`apiVersion: sparkoperator.k8s.io/v1beta2
+kind: SparkApplication
+metadata: {name: localcluster-test-%s, namespace: spark-operator}
+spec:
+  type: %s
+  mode: cluster
+  image: none
+  mainApplicationFile: local:///none.py
+  sparkVersion: "3.5.0"
+%s`, name, kind, more)
+}
+
+func sparkPython(t *testing.T, ready *cluster.Ready) {
+	kubectl(t, ready, sparkYAML("python", "Python", `
+  sparkConf: {spark.kubernetes.executor.deleteOnTermination: "false"}
+  dynamicAllocation: {enabled: true, initialExecutors: 1}
+  driver:
+    memory: 2g
+    template:
+      metadata: {annotations: {text: "one: 'a'\n\n  two\n"}}
+      spec: {containers: [{name: spark-kubernetes-driver}, {name: side, image: none, resources: {requests: {cpu: 100m}}}]}
+  executor: {memory: 2g, coreRequest: 250m}
+`), "create", "-f", "-")
+	waitForField(t, ready, "sparkapplication/localcluster-test-python", "{.status.applicationState.state}", "COMPLETED")
+	pods := func(fields string) string {
+		t.Helper()
+		return kubectl(t, ready, "", "-n", "spark-operator", "get", "pods", "-l", "sparkoperator.k8s.io/app-name=localcluster-test-python",
+			"--sort-by=.metadata.labels.spark-role", "-o", "jsonpath={range .items[*]}"+fields+"{end}")
+	}
+	const resources = `{range .spec.containers[*]}{.name} {.resources.requests.cpu} {.resources.requests.memory} {.resources.limits.memory}{"\n"}{end}`
+	if got, want := pods(resources), "spark-kubernetes-driver 1 2867Mi 2867Mi\nside 100m  \nspark-kubernetes-executor 250m 2867Mi 2867Mi\n"; got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	if got, want := pods("{.metadata.annotations.text}"), "one: 'a'\n\n  two\n"; got != want {
+		t.Errorf("the template's text is %q, want %q", got, want)
+	}
+	eventually(t, "executor", func() error {
+		if got := pods("{.status.phase} "); got != "Succeeded Succeeded " {
+			return fmt.Errorf("the pods are %s", got)
 		}
-		return err
+		return nil
 	})
 }
 
-func wroteTheirOwn(t *testing.T, ready *cluster.Ready) {
-	t.Helper()
-	audit, err := os.ReadFile(ready.AuditLog)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, user := range []string{"mpi-operator", "jobset", "training-operator"} {
-		if !strings.Contains(string(audit), `"user":{"username":"`+user+`"`) {
-			t.Errorf("nothing was written by %s", user)
+func sparkRefused(t *testing.T, ready *cluster.Ready) {
+	kubectl(t, ready, sparkYAML("refused", "Scala", `
+  driver: {serviceAccount: nobody}
+  executor: {instances: 1}
+`), "create", "-f", "-")
+	eventually(t, "application without its account", func() error {
+		why, err := tryKubectl(ready, "", "-n", "spark-operator", "get", "sparkapplication", "localcluster-test-refused", "-o", "jsonpath={.status.applicationState}")
+		if err == nil && (!strings.Contains(why, `"FAILED"`) || !strings.Contains(why, `serviceaccount \"nobody\" not found`)) {
+			err = errors.New(why)
 		}
-	}
+		return err
+	})
 }

@@ -13,25 +13,21 @@ import (
 	"kube-queue.dev/kube-queue/test/localcluster/internal/process"
 )
 
-// writeModule makes a module without dependencies and returns its source folder.
-func writeModule(t *testing.T, files map[string]string) string {
+// write writes a file of the module of the component.
+func write(t *testing.T, source, name, content string) {
 	t.Helper()
-	source := t.TempDir()
 	dir := filepath.Join(source, "components", "hello")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644)); err != nil {
 		t.Fatal(err)
 	}
-	for name, content := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return source
 }
 
+// hello makes a module without dependencies and returns its source folder.
 func hello(t *testing.T, main string) (string, Component) {
 	t.Helper()
-	source := writeModule(t, map[string]string{"go.mod": "module example.com/hello\n\ngo 1.26.0\n", "main.go": main})
+	source := t.TempDir()
+	write(t, source, "go.mod", "module example.com/hello\n\ngo 1.26.0\n")
+	write(t, source, "main.go", main)
 	return source, Component{Name: "hello", Package: ".", Binary: "hello", Links: []string{"world"}, LDFlags: "-s -w"}
 }
 
@@ -41,41 +37,48 @@ func newBuilder(t *testing.T, source string, out *bytes.Buffer) *Builder {
 	return &Builder{Source: source, Cache: t.TempDir(), Out: out, Starter: process.NewStarter()}
 }
 
+// keyOf returns the key of a component on a platform.
+func keyOf(t *testing.T, source string, c Component, platform string) string {
+	t.Helper()
+	k, err := key(c, filepath.Join(source, "components", "hello"), platform)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
 func TestTheKeyReportsApartAllThatDecides(t *testing.T) {
 	source, component := hello(t, helloMain)
-	dir := filepath.Join(source, "components", "hello")
-	keyOf := func(c Component, platform string) string {
-		t.Helper()
-		k, err := key(c, dir, platform)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return k
-	}
-	first := keyOf(component, "go1 linux amd64")
-	if again := keyOf(component, "go1 linux amd64"); again != first {
-		t.Errorf("the key of the same is %s and then %s", first, again)
-	}
-	if keyOf(component, "go2 linux amd64") == first {
-		t.Error("another Go version has the same key")
-	}
-	flags := component
+	older := component
+	older.ModFile = "older.mod"
+	write(t, source, "older.mod", "module example.com/hello\n\ngo 1.25.0\n")
+	flags, files := component, component
 	flags.LDFlags += " -X main.a=b"
-	if keyOf(flags, "go1 linux amd64") == first {
-		t.Error("other flags have the same key")
-	}
-	files := component
 	files.Files = []ModuleFiles{{Module: "m", Paths: []string{"a"}, Into: "b"}}
-	if keyOf(files, "go1 linux amd64") == first {
-		t.Error("other files have the same key")
-	}
-	for _, name := range []string{"main.go", "go.mod", "go.sum"} {
-		before := keyOf(component, "go1 linux amd64")
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("changed"), 0o644); err != nil {
-			t.Fatal(err)
+	seen := map[string]string{}
+	for name, k := range map[string]string{
+		"the component":      keyOf(t, source, component, "go1 linux amd64"),
+		"another Go version": keyOf(t, source, component, "go2 linux amd64"),
+		"other flags":        keyOf(t, source, flags, "go1 linux amd64"),
+		"other files":        keyOf(t, source, files, "go1 linux amd64"),
+		"another version":    keyOf(t, source, older, "go1 linux amd64"),
+	} {
+		if seen[k] != "" {
+			t.Errorf("%s and %s have the same key", seen[k], name)
 		}
-		if keyOf(component, "go1 linux amd64") == before {
-			t.Errorf("a changed %s has the same key", name)
+		seen[k] = name
+	}
+	for _, test := range []struct {
+		file                string
+		component, olderToo bool
+	}{{"main.go", true, true}, {"go.mod", true, false}, {"go.sum", true, false}, {"older.mod", false, true}, {"older.sum", false, true}} {
+		before, olderBefore := keyOf(t, source, component, ""), keyOf(t, source, older, "")
+		write(t, source, test.file, "changed")
+		if changed := keyOf(t, source, component, "") != before; changed != test.component {
+			t.Errorf("a changed %s changes the key: %v", test.file, changed)
+		}
+		if changed := keyOf(t, source, older, "") != olderBefore; changed != test.olderToo {
+			t.Errorf("a changed %s changes the key of the other version: %v", test.file, changed)
 		}
 	}
 }
@@ -99,56 +102,11 @@ func TestWhatIsNotBuiltIsListedAndNotBuilt(t *testing.T) {
 	}
 }
 
-func TestAModuleOfAnotherVersionHasAKeyOfItsOwn(t *testing.T) {
-	source, component := hello(t, helloMain)
-	dir := filepath.Join(source, "components", "hello")
-	older := component
-	older.ModFile = "older.mod"
-	keyOf := func(c Component) string {
-		t.Helper()
-		k, err := key(c, dir, "go1 linux amd64")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return k
-	}
-	write := func(name, content string) {
-		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	first := keyOf(component)
-	write("older.mod", "module example.com/hello\n\ngo 1.25.0\n")
-	write("older.sum", "a sum")
-	if keyOf(component) != first {
-		t.Error("the files of the other module change the key")
-	}
-	other := keyOf(older)
-	if other == first {
-		t.Error("both modules have the same key")
-	}
-	write("go.mod", "module example.com/hello\n\ngo 1.26.1\n")
-	if keyOf(older) != other {
-		t.Error("go.mod changes the key of the other module")
-	}
-	for _, name := range []string{"older.mod", "older.sum", "main.go"} {
-		before := keyOf(older)
-		write(name, "changed")
-		if keyOf(older) == before {
-			t.Errorf("a changed %s has the same key", name)
-		}
-	}
-}
-
 func TestAModuleOfAnotherVersionIsBuilt(t *testing.T) {
 	source, component := hello(t, helloMain)
-	dir := filepath.Join(source, "components", "hello")
-	for name, content := range map[string]string{"go.mod": "not a module", "older.mod": "module example.com/hello\n\ngo 1.26.0\n", "older.sum": ""} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	write(t, source, "go.mod", "not a module")
+	write(t, source, "older.mod", "module example.com/hello\n\ngo 1.26.0\n")
+	write(t, source, "older.sum", "")
 	component.ModFile = "older.mod"
 	if _, err := newBuilder(t, source, &bytes.Buffer{}).Ensure(context.Background(), []Component{component}); err != nil {
 		t.Error(err)

@@ -27,10 +27,9 @@ type Builder struct {
 	Source string
 	// Cache is the folder from CacheDir.
 	Cache string
-	// Out receives the progress. If it is a Terminal, the last line is rewritten.
-	Out      io.Writer
-	Terminal bool
-	Starter  *process.Starter
+	// Out receives the progress.
+	Out     io.Writer
+	Starter *process.Starter
 }
 
 // Missing returns the components that are not in the cache, in order.
@@ -106,7 +105,7 @@ func (b *Builder) build(ctx context.Context, c Component, dir string) error {
 		return err
 	}
 
-	progress := newProgress(c.Name, b.Out, b.Terminal)
+	progress := newProgress(c.Name, b.Out)
 	defer progress.stop()
 	run := goCommand{dir: b.source(c), flags: c.goFlags(), scratch: scratch, starter: b.Starter, progress: progress}
 
@@ -135,7 +134,7 @@ func (b *Builder) build(ctx context.Context, c Component, dir string) error {
 	if err := os.Rename(staging, dir); err != nil {
 		return err
 	}
-	progress.finished()
+	fmt.Fprintf(b.Out, "built %s in %v\n", c.Name, time.Since(progress.started).Truncate(100*time.Millisecond))
 	return nil
 }
 

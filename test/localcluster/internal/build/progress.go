@@ -10,8 +10,7 @@ import (
 )
 
 const (
-	terminalInterval = 200 * time.Millisecond
-	logInterval      = 15 * time.Second
+	progressInterval = 15 * time.Second
 	// keptOutput is the number of lines shown after a failed build.
 	keptOutput = 200
 )
@@ -33,12 +32,10 @@ func missingPackages(listed string) int {
 	return count
 }
 
-// progress shows the progress of a build: on a terminal one line that is rewritten, otherwise a
-// line at intervals.
+// progress shows the progress of a build, one line at intervals.
 type progress struct {
 	component string
 	out       io.Writer
-	terminal  bool
 	started   time.Time
 	quit      chan struct{}
 	stopped   sync.WaitGroup
@@ -51,26 +48,28 @@ type progress struct {
 	said       []string
 }
 
-func newProgress(component string, out io.Writer, terminal bool) *progress {
-	p := &progress{component: component, out: out, terminal: terminal, started: time.Now(), quit: make(chan struct{})}
-	interval := logInterval
-	if terminal {
-		interval = terminalInterval
-	}
-	p.print()
+func newProgress(component string, out io.Writer) *progress {
+	p := &progress{component: component, out: out, started: time.Now(), quit: make(chan struct{})}
+	fmt.Fprintln(out, p.text(p.started))
 	p.stopped.Go(func() {
-		ticker := time.NewTicker(interval)
+		ticker := time.NewTicker(progressInterval)
 		defer ticker.Stop()
 		for {
 			select {
 			case <-p.quit:
 				return
-			case <-ticker.C:
-				p.print()
+			case now := <-ticker.C:
+				fmt.Fprintln(out, p.text(now))
 			}
 		}
 	})
 	return p
+}
+
+// stop ends the lines.
+func (p *progress) stop() {
+	close(p.quit)
+	p.stopped.Wait()
 }
 
 // compiling reports how many packages have to be compiled.
@@ -116,47 +115,12 @@ func (p *progress) text(now time.Time) string {
 	case p.total > 0 && p.done >= p.total:
 		return fmt.Sprintf("building %s: linking, %v", p.component, elapsed)
 	case p.total > 0:
-		return fmt.Sprintf("building %s: %d of %d packages (%d%%), %v  %s", p.component, p.done, p.total, percent(p.done, p.total), elapsed, p.last)
+		return fmt.Sprintf("building %s: %d of %d packages (%d%%), %v  %s", p.component, p.done, p.total, p.done*100/p.total, elapsed, p.last)
 	case p.downloaded > 0:
 		return fmt.Sprintf("building %s: %d modules downloaded, %v  %s", p.component, p.downloaded, elapsed, p.last)
 	default:
 		return fmt.Sprintf("building %s: listing packages, %v", p.component, elapsed)
 	}
-}
-
-func (p *progress) print() {
-	if p.terminal {
-		fmt.Fprintf(p.out, "\r\x1b[K%.110s", p.text(time.Now()))
-		return
-	}
-	fmt.Fprintln(p.out, p.text(time.Now()))
-}
-
-func (p *progress) finished() {
-	p.stop()
-	fmt.Fprintf(p.out, "built %s in %v\n", p.component, time.Since(p.started).Truncate(100*time.Millisecond))
-}
-
-// stop ends the line on a terminal. It can be called again.
-func (p *progress) stop() {
-	select {
-	case <-p.quit:
-		return
-	default:
-	}
-	close(p.quit)
-	p.stopped.Wait()
-	if p.terminal {
-		fmt.Fprint(p.out, "\r\x1b[K")
-	}
-}
-
-// percent returns 100 only if all packages are done.
-func percent(done, total int) int {
-	if total <= 0 {
-		return 0
-	}
-	return min(done, total) * 100 / total
 }
 
 // lineWriter passes on complete lines.

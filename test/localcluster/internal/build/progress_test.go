@@ -1,7 +1,6 @@
 package build
 
 import (
-	"bytes"
 	"strings"
 	"testing"
 	"time"
@@ -11,14 +10,6 @@ func TestMissingPackagesAreThoseToCompile(t *testing.T) {
 	listed := "unsafe\t\nfmt\tnot installed but available in build cache\nexample.com/a\tstale dependency: example.com/b\nexample.com/b\tbuild ID mismatch\n"
 	if got := missingPackages(listed); got != 2 {
 		t.Errorf("got %d, want 2", got)
-	}
-}
-
-func TestPercent(t *testing.T) {
-	for _, test := range []struct{ done, total, want int }{{0, 0, 0}, {5, 0, 0}, {0, 3, 0}, {1, 3, 33}, {2, 3, 66}, {3, 3, 100}, {9, 3, 100}} {
-		if got := percent(test.done, test.total); got != test.want {
-			t.Errorf("percent(%d, %d) is %d, want %d", test.done, test.total, got, test.want)
-		}
 	}
 }
 
@@ -47,16 +38,6 @@ func TestProgressShowsTheCurrentStep(t *testing.T) {
 		p.line("k8s.io/api/batch/v1")
 	}
 	check("building kwok: linking, 1m5s")
-}
-
-func TestTerminalShowsOneRewrittenLine(t *testing.T) {
-	var out bytes.Buffer
-	p := newProgress("kwok", &out, true)
-	p.print()
-	p.stop()
-	if text := out.String(); strings.Contains(text, "\n") || strings.Count(text, "\r\x1b[K") < 3 {
-		t.Errorf("wrote %q", text)
-	}
 }
 
 func TestLineWriterPassesCompleteLines(t *testing.T) {

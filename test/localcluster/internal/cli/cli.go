@@ -14,8 +14,6 @@ import (
 	"strings"
 	"syscall"
 
-	"kube-queue.dev/kube-queue/test/localcluster/internal/build"
-	"kube-queue.dev/kube-queue/test/localcluster/internal/process"
 	"kube-queue.dev/kube-queue/test/localcluster/internal/standin"
 )
 
@@ -24,17 +22,11 @@ type Surroundings struct {
 	In       *os.File
 	Out, Err io.Writer
 	Getenv   func(string) string
-	// Terminal reports whether Err is a terminal.
-	Terminal bool
 }
 
 // System returns the surroundings of the process.
 func System() Surroundings {
-	info, err := os.Stderr.Stat()
-	return Surroundings{
-		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv,
-		Terminal: err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb",
-	}
+	return Surroundings{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv}
 }
 
 // command is one of the commands; its name may have two words.
@@ -45,18 +37,13 @@ type command struct {
 	help    string
 	// hidden commands are for internal use.
 	hidden bool
-	run    func(context.Context, *invocation) error
 	// flags adds the flags of the command.
 	flags func(*invocation)
+	run   func(context.Context, *invocation) error
 }
 
 func commands() []command {
-	return []command{
-		buildCommand(), upCommand(), runCommand(), downCommand(), statusCommand(), logsCommand(), operatorsCommand(),
-		routeCommand(), upgradeCommand(), secondStartCommand(), secondStopCommand(),
-		programStartCommand(), programStopCommand(), programKillCommand(),
-		superviseCommand(),
-	}
+	return append(startCommands(), manageCommands()...)
 }
 
 // usageError is an error in the command line.
@@ -88,19 +75,17 @@ func Main(args []string, world Surroundings) int {
 	}()
 
 	err := dispatch(ctx, args, world)
-	var usage *usageError
-	switch {
-	case err == nil:
+	if err == nil {
 		return 0
-	case errors.Is(err, errQuiet):
-		return 1
-	case errors.As(err, &usage):
-		fmt.Fprintf(world.Err, "localcluster: %v\n", err)
-		return 2
-	default:
-		fmt.Fprintf(world.Err, "localcluster: %v\n", err)
-		return 1
 	}
+	if !errors.Is(err, errQuiet) {
+		fmt.Fprintf(world.Err, "localcluster: %v\n", err)
+	}
+	var usage *usageError
+	if errors.As(err, &usage) {
+		return 2
+	}
+	return 1
 }
 
 func dispatch(ctx context.Context, args []string, world Surroundings) error {
@@ -114,50 +99,25 @@ func dispatch(ctx context.Context, args []string, world Surroundings) error {
 		}
 		return nil
 	}
-	for _, c := range commands() {
-		words := strings.Fields(c.name)
-		if len(args) < len(words) || strings.Join(args[:len(words)], " ") != c.name {
-			continue
-		}
-		i := newInvocation(c, world)
-		help, err := i.parse(args[len(words):])
-		if err != nil {
-			return err
-		}
-		if help {
-			i.printHelp(world.Out)
-			return nil
-		}
-		return c.run(ctx, i)
-	}
 	var known []string
 	for _, c := range commands() {
-		if rest, found := strings.CutPrefix(c.name, args[0]+" "); found {
-			known = append(known, rest)
+		words := strings.Fields(c.name)
+		if len(args) >= len(words) && strings.Join(args[:len(words)], " ") == c.name {
+			i := newInvocation(c, world)
+			if help, err := i.parse(args[len(words):]); help || err != nil {
+				return err
+			}
+			return c.run(ctx, i)
+		}
+		if !c.hidden {
+			known = append(known, c.name)
 		}
 	}
-	if len(known) > 0 {
-		if len(args) > 1 && isHelp(args[1]) {
-			printCommands(world.Out)
-			return nil
-		}
-		return usagef("%s: known subcommands: %s", args[0], strings.Join(known, ", "))
-	}
-	return usagef("unknown command %q; known commands: %s", args[0], strings.Join(commandNames(), ", "))
+	return usagef("unknown command %q; known commands: %s", strings.Join(args, " "), strings.Join(known, ", "))
 }
 
 func isHelp(arg string) bool {
 	return arg == "-h" || arg == "-help" || arg == "--help" || arg == "help"
-}
-
-func commandNames() []string {
-	var names []string
-	for _, c := range commands() {
-		if !c.hidden {
-			names = append(names, c.name)
-		}
-	}
-	return names
 }
 
 func printCommands(w io.Writer) {
@@ -170,25 +130,8 @@ Commands:
 `)
 	for _, c := range commands() {
 		if !c.hidden {
-			fmt.Fprintf(w, "  %-14s %s\n", c.name, c.summary)
+			fmt.Fprintf(w, "  %-15s %s\n", c.name, c.summary)
 		}
 	}
 	fmt.Fprint(w, "\nRun 'localcluster COMMAND --help' for the flags of a command.\n")
-}
-
-// builder returns the builder of the invocation.
-func (i *invocation) builder() (*build.Builder, error) {
-	cache, err := build.CacheDir(i.world.Getenv)
-	if err != nil {
-		return nil, err
-	}
-	source, err := findSource(i.source)
-	if err != nil {
-		return nil, err
-	}
-	return &build.Builder{
-		Source: source, Cache: cache,
-		Out: i.world.Err, Terminal: i.world.Terminal,
-		Starter: process.NewStarter(),
-	}, nil
 }

@@ -7,13 +7,9 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"kube-queue.dev/kube-queue/test/localcluster/internal/cluster"
 )
-
-// defaultData is relative to the current directory.
-const defaultData = ".cluster/default"
 
 // kubernetesVariable is the environment variable with the version of Kubernetes of clusters that do not
 // set one. Tests that start clusters pass it on.
@@ -27,9 +23,10 @@ type invocation struct {
 
 	// positional are the arguments other than flags, rest those after "--".
 	positional, rest []string
+	// folder is the data folder.
+	folder cluster.Folder
 
 	data       string
-	source     string
 	config     cluster.Config
 	fresh      bool
 	missing    bool
@@ -37,7 +34,6 @@ type invocation struct {
 	output     string
 	name       string
 	readyURL   string
-	env        []string
 }
 
 func newInvocation(c command, world Surroundings) *invocation {
@@ -45,21 +41,21 @@ func newInvocation(c command, world Surroundings) *invocation {
 	i.config.Kubernetes = cmp.Or(world.Getenv(kubernetesVariable), i.config.Kubernetes)
 	i.set.SetOutput(io.Discard)
 	i.set.Usage = func() {}
-	if c.flags != nil {
-		c.flags(i)
-	}
+	c.flags(i)
 	return i
 }
 
-// parse parses flags and other arguments in any order. It reports whether help was requested.
+// parse parses flags and other arguments in any order, and checks them. It reports whether it printed the
+// help instead.
 func (i *invocation) parse(args []string) (help bool, err error) {
 	for {
 		err := i.set.Parse(args)
 		if errors.Is(err, flag.ErrHelp) {
+			i.printHelp()
 			return true, nil
 		}
 		if err != nil {
-			return false, usagef("%s: %s; known flags: %s", i.command.name, withDashes(err), strings.Join(i.flagNames(), ", "))
+			return false, usagef("%s: %v; known flags: %s", i.command.name, err, strings.Join(i.flagNames(), ", "))
 		}
 		left := i.set.Args()
 		if taken := len(args) - len(left); taken > 0 && args[taken-1] == "--" {
@@ -75,14 +71,13 @@ func (i *invocation) parse(args []string) (help bool, err error) {
 	if i.command.args == "" && len(i.positional)+len(i.rest) > 0 {
 		return false, usagef("%s: unexpected argument %q", i.command.name, append(i.positional, i.rest...)[0])
 	}
-	return false, nil
-}
-
-// withDashes writes flags with two dashes; package flag writes one.
-func withDashes(err error) string {
-	text := strings.Replace(err.Error(), "not defined: -", "not defined: --", 1)
-	text = strings.Replace(text, "for flag -", "for flag --", 1)
-	return strings.Replace(text, "---", "--", 1)
+	if i.set.Lookup("kubernetes") != nil {
+		if err := i.config.Validate(); err != nil {
+			return false, usagef("%s: %v", i.command.name, err)
+		}
+	}
+	i.folder, err = cluster.OpenFolder(i.data)
+	return false, err
 }
 
 func (i *invocation) flagNames() []string {
@@ -98,42 +93,41 @@ func dashed(name string) string {
 	return "--" + name
 }
 
-func (i *invocation) printHelp(w io.Writer) {
-	args := ""
-	if i.command.args != "" {
-		args = " " + i.command.args
-	}
-	fmt.Fprintf(w, "%s\n\nUsage: localcluster %s [flags]%s\n\n%s\n\nFlags:\n", i.command.summary, i.command.name, args, strings.TrimSpace(i.command.help))
+func (i *invocation) printHelp() {
+	c := i.command
+	head := strings.TrimSpace("Usage: localcluster " + c.name + " [flags] " + c.args)
+	fmt.Fprintf(i.world.Out, "%s\n\n%s\n\n%s\n\nFlags:\n", c.summary, head, strings.TrimSpace(c.help))
 	i.set.VisitAll(func(f *flag.Flag) {
 		kind, usage := flag.UnquoteUsage(f)
-		head := dashed(f.Name)
-		if kind != "" {
-			head += " " + kind
-		}
 		if f.DefValue != "" && f.DefValue != "false" {
 			usage += " (default " + f.DefValue + ")"
 		}
-		fmt.Fprintf(w, "  %-30s %s\n", head, usage)
+		fmt.Fprintf(i.world.Out, "  %-30s %s\n", strings.TrimSpace(dashed(f.Name)+" "+kind), usage)
 	})
 }
 
+// dataFlag has a default that is relative to the current directory.
 func (i *invocation) dataFlag() {
-	i.set.StringVar(&i.data, "data", defaultData, "`DIR` with the data of the cluster")
-}
-
-func (i *invocation) sourceFlag() {
-	i.set.StringVar(&i.source, "source", "", "`DIR` that contains components/; found automatically within a clone")
+	i.set.StringVar(&i.data, "data", ".cluster/default", "`DIR` with the data of the cluster")
 }
 
 func (i *invocation) kubernetesFlag() {
 	i.set.StringVar(&i.config.Kubernetes, "kubernetes", i.config.Kubernetes, "`VERSION` of Kubernetes: "+strings.Join(cluster.KubernetesVersions(), ", ")+"; the default can be set in "+kubernetesVariable)
 }
 
-func (i *invocation) clusterFlags() {
+func (i *invocation) versionFlags() {
 	i.dataFlag()
-	i.sourceFlag()
-	c := &i.config
 	i.kubernetesFlag()
+}
+
+func (i *invocation) programFlags() {
+	i.dataFlag()
+	i.set.StringVar(&i.name, "name", "", "`NAME` of the program")
+}
+
+func (i *invocation) clusterFlags() {
+	i.versionFlags()
+	c := &i.config
 	i.set.Var(list{&c.FeatureGates}, "feature-gates", "`NAME=true|false` of feature gates of Kubernetes, separated by commas")
 	i.set.Var(list{&c.APIs}, "runtime-config", "`API=true|false` of APIs that Kubernetes serves, separated by commas, such as scheduling.k8s.io/v1beta1=true")
 	i.set.IntVar(&c.Nodes, "nodes", c.Nodes, "`NUMBER` of simulated nodes")
@@ -147,17 +141,6 @@ func (i *invocation) clusterFlags() {
 	i.set.StringVar(&c.AuditLevel, "audit-level", c.AuditLevel, "`LEVEL` of the audit log: "+strings.Join(cluster.AuditLevels, " or "))
 	i.set.Var(list{&c.AuditObjects}, "audit-objects", "`RESOURCES`, such as jobs.batch,pods, whose objects are logged even at --audit-level=Metadata")
 	i.set.BoolVar(&i.fresh, "fresh", false, "replace a running cluster in the data folder")
-}
-
-// folder returns the data folder.
-func (i *invocation) folder() (cluster.Folder, error) { return cluster.OpenFolder(i.data) }
-
-// validConfig returns the configuration, or an error if it is invalid.
-func (i *invocation) validConfig() (cluster.Config, error) {
-	if err := i.config.Validate(); err != nil {
-		return i.config, usagef("%s: %v", i.command.name, err)
-	}
-	return i.config, nil
 }
 
 // list is a flag with comma-separated names; it can be repeated.
@@ -177,22 +160,4 @@ func (l list) Set(value string) error {
 		}
 	}
 	return nil
-}
-
-// pairs is a flag with NAME=VALUE; it can be repeated.
-type pairs struct{ entries *[]string }
-
-func (p pairs) String() string { return "" }
-
-func (p pairs) Set(value string) error {
-	if name, _, found := strings.Cut(value, "="); !found || name == "" {
-		return errors.New("must be NAME=VALUE")
-	}
-	*p.entries = append(*p.entries, value)
-	return nil
-}
-
-// seconds formats a duration.
-func seconds(s float64) string {
-	return time.Duration(s * float64(time.Second)).Truncate(time.Second).String()
 }

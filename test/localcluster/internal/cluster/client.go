@@ -23,7 +23,7 @@ var ErrNotRunning = errors.New("no cluster is running here")
 const stopDeadline = 40 * time.Second
 
 // ask sends a request to the supervisor of the folder.
-func (f Folder) ask(ctx context.Context, method, path string, in, out any) error {
+func (f Folder) ask(ctx context.Context, path string, in, out any) error {
 	socket := f.socket()
 	if status, err := f.savedState(); err == nil {
 		// The supervisor may have another directory for temporary files.
@@ -39,7 +39,7 @@ func (f Folder) ask(ctx context.Context, method, path string, in, out any) error
 	if err != nil {
 		return err
 	}
-	request, err := http.NewRequestWithContext(ctx, method, "http://supervisor"+path, bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://supervisor"+path, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (f Folder) ask(ctx context.Context, method, path string, in, out any) error
 // Status asks the supervisor for the status, or returns the last saved one if there is none.
 func (f Folder) Status(ctx context.Context) (*Status, error) {
 	status := &Status{}
-	err := f.ask(ctx, http.MethodGet, "/status", nil, status)
+	err := f.ask(ctx, "/status", nil, status)
 	if err == nil {
 		return status, nil
 	}
@@ -97,7 +97,6 @@ func afterwards(status *Status) *Status {
 	}
 	for i := range status.Parts {
 		p := &status.Parts[i]
-		p.Uptime, p.MemoryBytes = 0, 0
 		if p.State == StateCrashed {
 			p.LogEnd = process.Tail(p.Log, crashLines)
 		} else if !p.Alive() {
@@ -120,7 +119,7 @@ func (f Folder) Stop(ctx context.Context) (stopped bool, err error) {
 		stopped = true
 		if !asked {
 			// The socket may not exist yet.
-			if err := f.ask(ctx, http.MethodPost, "/stop", nil, nil); err != nil {
+			if err := f.ask(ctx, "/stop", nil, nil); err != nil {
 				return err
 			}
 			asked = true
@@ -174,51 +173,39 @@ func (f Folder) killSupervisor(why error) error {
 
 // StartProgram starts a program along with the cluster.
 func (f Folder) StartProgram(ctx context.Context, program Program) error {
-	return f.ask(ctx, http.MethodPost, "/programs", program, nil)
+	return f.ask(ctx, "/programs", program, nil)
 }
 
 // StopProgram stops a program with SIGTERM.
 func (f Folder) StopProgram(ctx context.Context, name string) error {
-	return f.ask(ctx, http.MethodPost, "/programs/"+name+"/stop", nil, nil)
-}
-
-// KillProgram kills a program with SIGKILL.
-func (f Folder) KillProgram(ctx context.Context, name string) error {
-	return f.ask(ctx, http.MethodPost, "/programs/"+name+"/kill", nil, nil)
-}
-
-// Routes returns the routes of the cluster.
-func (f Folder) Routes(ctx context.Context) (Routes, error) {
-	var routes Routes
-	err := f.ask(ctx, http.MethodGet, "/routes", nil, &routes)
-	return routes, err
+	return f.ask(ctx, "/programs/"+name+"/stop", nil, nil)
 }
 
 // Route adds, replaces and removes routes of the cluster.
 func (f Folder) Route(ctx context.Context, routes Routes) error {
-	return f.ask(ctx, http.MethodPost, "/routes", routes, nil)
+	return f.ask(ctx, "/routes", routes, nil)
 }
 
 // Upgrade replaces the control plane by that of another version, on the same data.
 func (f Folder) Upgrade(ctx context.Context, to Version) error {
-	return f.ask(ctx, http.MethodPost, "/upgrade", to, nil)
+	return f.ask(ctx, "/upgrade", to, nil)
 }
 
 // StartSecond starts a second API server.
 func (f Folder) StartSecond(ctx context.Context, version Version) (Second, error) {
 	var second Second
-	err := f.ask(ctx, http.MethodPost, "/apiserver", version, &second)
+	err := f.ask(ctx, "/apiserver", version, &second)
 	return second, err
 }
 
 // StopSecond stops the second API server.
 func (f Folder) StopSecond(ctx context.Context) error {
-	return f.ask(ctx, http.MethodPost, "/apiserver/stop", nil, nil)
+	return f.ask(ctx, "/apiserver/stop", nil, nil)
 }
 
 // WaitReady waits until the cluster in the folder is ready and reports its progress. It returns
 // an error if the cluster fails.
-func (f Folder) WaitReady(ctx context.Context, say func(string)) (*Ready, error) {
+func (f Folder) WaitReady(ctx context.Context, say func(format string, args ...any)) (*Ready, error) {
 	var status *Status
 	reported := ""
 	err := waitFor(ctx, "wait for the cluster", func(ctx context.Context) error {
@@ -233,7 +220,7 @@ func (f Folder) WaitReady(ctx context.Context, say func(string)) (*Ready, error)
 		}
 		if status.Detail != "" && status.Detail != reported {
 			reported = status.Detail
-			say(reported)
+			say("%s", reported)
 		}
 		if status.Phase == PhaseStarting || status.Phase == PhaseUpgrading || status.Phase == PhaseStopping {
 			return fmt.Errorf("it is %s", status.Phase)

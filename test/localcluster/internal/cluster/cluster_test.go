@@ -3,6 +3,7 @@ package cluster
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -11,33 +12,6 @@ import (
 	"testing"
 	"time"
 )
-
-func TestPortsAreFreeAndDiffer(t *testing.T) {
-	names := corePorts()
-	ports, err := pickPorts(names)
-	if err != nil {
-		t.Fatal(err)
-	}
-	seen := map[int]bool{}
-	for _, name := range names {
-		if ports[name] == 0 || seen[ports[name]] {
-			t.Errorf("port of %s: %v", name, ports)
-		}
-		seen[ports[name]] = true
-	}
-}
-
-func TestLostPortIsDetectedInTheLog(t *testing.T) {
-	for log, want := range map[string]bool{
-		`{"level":"fatal","msg":"discovery failed","error":"listen tcp 127.0.0.1:1: bind: address already in use"}`:        true,
-		`failed to create listener: failed to listen on 127.0.0.1:1: listen tcp 127.0.0.1:1: bind: address already in use`: true,
-		"panic: something else": false,
-	} {
-		if lostPort(log) != want {
-			t.Errorf("%q: want %v", log, want)
-		}
-	}
-}
 
 func TestStagesContainTheRunTime(t *testing.T) {
 	rendered := renderStages(1500 * time.Millisecond)
@@ -121,27 +95,54 @@ func TestInvalidConfigurationIsRefused(t *testing.T) {
 }
 
 func TestOneOfTwoOperatorsRunsMPIJob(t *testing.T) {
+	both := operators[trainingOperator].in(Config{Operators: []string{trainingOperator, mpiOperator}})
+	alone := operators[trainingOperator].in(Config{Operators: []string{trainingOperator}})
+	text := fmt.Sprint(both.args, both.jobs, both.component.Files[0].Paths)
+	if strings.Contains(text, "mpijob") || !strings.Contains(text, "--enable-scheme=tfjob") {
+		t.Errorf("with mpi-operator it has %s", text)
+	}
+	if len(alone.jobs) != len(trainingJobs) || len(both.jobs) != len(alone.jobs)-1 || len(both.args) != len(alone.args)-1 ||
+		len(both.component.Files[0].Paths) != len(alone.component.Files[0].Paths)-1 {
+		t.Errorf("with mpi-operator it does not lack exactly one kind: %+v", both)
+	}
+}
+
+func TestTextsOfOperatorsAreValid(t *testing.T) {
+	s := &setup{config: DefaultConfig(), ports: Ports{}, folder: "/data"}
+	for name, o := range operators {
+		if strings.Contains(o.config, "\t") {
+			t.Errorf("%s: its configuration has a tab, which YAML refuses", name)
+		}
+		variables := s.variables(name, o)
+		for _, text := range slices.Concat(o.args, o.env, o.companion.args, []string{o.config, o.companion.url}) {
+			os.Expand(text, func(key string) string {
+				if _, known := variables[key]; !known {
+					t.Errorf("%s: ${%s} is unknown in %q", name, key, text)
+				}
+				return ""
+			})
+		}
+	}
+}
+
+func TestJobIsSuspendedByItsConditionOrItsField(t *testing.T) {
 	for _, test := range []struct {
-		operators []string
-		left      []string // kinds of training-operator that it does not run
+		operator, status string
+		want             bool
 	}{
-		{[]string{trainingOperator}, nil},
-		{[]string{trainingOperator, mpiOperator}, []string{"MPIJob"}},
+		{jobSet, `{"conditions": [{"type": "Other", "status": "True"}, {"type": "Suspended", "status": "True"}]}`, true},
+		{jobSet, `{"conditions": [{"type": "Suspended", "status": "False"}]}`, false},
+		{jobSet, `{}`, false},
+		{sparkOperator, `{"applicationState": {"state": "SUSPENDED"}}`, true},
+		{sparkOperator, `{"applicationState": {"state": "NEW"}}`, false},
+		{sparkOperator, `{}`, false},
 	} {
-		runs := (Config{Operators: test.operators}).trainingJobs()
-		var left []string
-		for _, job := range trainingJobs {
-			if !slices.Contains(runs, job) {
-				left = append(left, job.kind)
-			}
+		var status object
+		if err := json.Unmarshal([]byte(test.status), &status); err != nil {
+			t.Fatal(err)
 		}
-		if !slices.Equal(left, test.left) || len(runs)+len(left) != len(trainingJobs) {
-			t.Errorf("with %v training-operator does not run %v, want %v", test.operators, left, test.left)
-		}
-		for _, kind := range []string{"TFJob", "PyTorchJob"} {
-			if !slices.ContainsFunc(runs, func(j trainingJob) bool { return j.kind == kind }) {
-				t.Errorf("with %v training-operator does not run %s", test.operators, kind)
-			}
+		if got := operators[test.operator].jobs[0].isSuspended(status); got != test.want {
+			t.Errorf("%s of %s: got %v", test.status, test.operator, got)
 		}
 	}
 }
@@ -162,15 +163,9 @@ func TestWebhookWithoutPathIsRefused(t *testing.T) {
 	configuration := webhookConfiguration{Kind: "MutatingWebhookConfiguration", Metadata: object{"name": "some"}, Webhooks: []object{{
 		"name": "first", "clientConfig": object{"url": "https://elsewhere"},
 	}}}
-	err := (&setup{}).createWebhooks(t.Context(), configuration, "127.0.0.1:1", nil)
+	err := configuration.lead("127.0.0.1:1", nil)
 	if err == nil || !strings.Contains(err.Error(), "MutatingWebhookConfiguration some: webhook first has no service path") {
 		t.Errorf("got %v", err)
-	}
-}
-
-func TestCRDIsNamedByItsFile(t *testing.T) {
-	if got := crdName("/x/kubeflow.org_tfjobs.yaml"); got != "tfjobs.kubeflow.org" {
-		t.Errorf("got %s", got)
 	}
 }
 
@@ -232,23 +227,18 @@ func TestSocketPathIsNeverTooLong(t *testing.T) {
 	}
 }
 
-func TestStatusWithoutASupervisor(t *testing.T) {
-	status := afterwards(&Status{Phase: PhaseReady, Parts: []PartStatus{{Name: "etcd", State: StateReady}}})
-	if status.Phase != PhaseFailed || !strings.Contains(status.Failure, "supervisor") || status.Parts[0].State != StateStopped {
-		t.Errorf("got %+v", status)
-	}
-	if status.AllReady() {
-		t.Error("AllReady is true without a supervisor")
-	}
-}
-
-func TestStoppedProgramDoesNotPreventReadiness(t *testing.T) {
-	status := &Status{Phase: PhaseReady, Parts: []PartStatus{{State: StateReady}, {Kind: "program", State: StateStopped}}}
+func TestStatusIsReadyIfNothingCrashed(t *testing.T) {
+	status := &Status{Phase: PhaseReady, Parts: []PartStatus{{Name: "etcd", State: StateReady}, {Kind: "program", State: StateStopped}}}
 	if !status.AllReady() {
-		t.Error("not ready")
+		t.Error("not ready because a program was stopped")
 	}
 	status.Parts[1].State = StateCrashed
 	if status.AllReady() {
 		t.Error("ready in spite of a crash")
+	}
+	status.Parts[1].State = StateReady
+	status = afterwards(status)
+	if status.AllReady() || status.Phase != PhaseFailed || !strings.Contains(status.Failure, "supervisor") || status.Parts[0].State != StateStopped {
+		t.Errorf("without a supervisor it is %+v", status)
 	}
 }

@@ -10,101 +10,74 @@ import (
 	"time"
 )
 
-// control is the supervisor's server: JSON over HTTP over a unix socket.
-type control struct {
-	server *http.Server
-	socket string
-}
-
-// listen opens the control socket. The caller holds the folder's lock, so an existing socket is a
-// leftover.
-func (s *Supervisor) listen() (*control, error) {
-	socket := s.folder.socket()
-	if err := os.RemoveAll(socket); err != nil {
-		return nil, fmt.Errorf("control socket: %w", err)
-	}
-	listener, err := net.Listen("unix", socket)
-	if err != nil {
-		return nil, fmt.Errorf("control socket: %w", err)
-	}
+// listen serves the supervisor's requests: JSON over HTTP over a unix socket. close waits for the last
+// response.
+func (s *Supervisor) listen() (close func(), err error) {
+	type nothing = struct{}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /status", func(w http.ResponseWriter, r *http.Request) {
-		answer(w, s.status(), nil)
-	})
-	mux.HandleFunc("POST /stop", func(w http.ResponseWriter, r *http.Request) {
+	handle(mux, "/status", func(*http.Request, nothing) (*Status, error) { return s.status(), nil })
+	handle(mux, "/stop", func(*http.Request, nothing) (nothing, error) {
 		s.stop(errStop)
-		answer(w, struct{}{}, nil)
+		return nothing{}, nil
 	})
-	mux.HandleFunc("POST /programs", func(w http.ResponseWriter, r *http.Request) {
-		var program Program
-		if err := json.NewDecoder(r.Body).Decode(&program); err != nil {
-			answer(w, nil, err)
-			return
+	handle(mux, "/programs", func(r *http.Request, program Program) (nothing, error) {
+		return nothing{}, s.startProgram(r.Context(), program)
+	})
+	handle(mux, "/programs/{name}/stop", func(r *http.Request, _ nothing) (nothing, error) {
+		return nothing{}, s.stopProgram(r.PathValue("name"))
+	})
+	handle(mux, "/routes", func(_ *http.Request, routes Routes) (nothing, error) { return nothing{}, s.routes.merge(routes) })
+	handle(mux, "/upgrade", func(_ *http.Request, to Version) (nothing, error) { return nothing{}, s.upgrade(to) })
+	handle(mux, "/apiserver", func(_ *http.Request, version Version) (Second, error) { return s.startSecond(version) })
+	handle(mux, "/apiserver/stop", func(*http.Request, nothing) (nothing, error) { return nothing{}, s.stopSecond() })
+	server, err := serveSocket(s.folder.socket(), mux)
+	if err != nil {
+		return nil, err
+	}
+	return func() {
+		ctx, cancel := context.WithTimeout(context.Background(), closeDeadline)
+		defer cancel()
+		if server.Shutdown(ctx) != nil {
+			server.Close()
 		}
-		answer(w, struct{}{}, s.startProgram(r.Context(), program))
-	})
-	mux.HandleFunc("POST /programs/{name}/stop", func(w http.ResponseWriter, r *http.Request) {
-		answer(w, struct{}{}, s.stopProgram(r.PathValue("name"), false))
-	})
-	mux.HandleFunc("POST /programs/{name}/kill", func(w http.ResponseWriter, r *http.Request) {
-		answer(w, struct{}{}, s.stopProgram(r.PathValue("name"), true))
-	})
-	mux.HandleFunc("GET /routes", func(w http.ResponseWriter, r *http.Request) {
-		answer(w, s.routes.all(), nil)
-	})
-	mux.HandleFunc("POST /routes", func(w http.ResponseWriter, r *http.Request) {
-		var routes Routes
-		if err := json.NewDecoder(r.Body).Decode(&routes); err != nil {
-			answer(w, nil, err)
-			return
-		}
-		answer(w, struct{}{}, s.routes.merge(routes))
-	})
-	mux.HandleFunc("POST /upgrade", func(w http.ResponseWriter, r *http.Request) {
-		var to Version
-		if err := json.NewDecoder(r.Body).Decode(&to); err != nil {
-			answer(w, nil, err)
-			return
-		}
-		answer(w, struct{}{}, s.upgrade(to))
-	})
-	mux.HandleFunc("POST /apiserver", func(w http.ResponseWriter, r *http.Request) {
-		var version Version
-		if err := json.NewDecoder(r.Body).Decode(&version); err != nil {
-			answer(w, nil, err)
-			return
-		}
-		second, err := s.startSecond(version)
-		answer(w, second, err)
-	})
-	mux.HandleFunc("POST /apiserver/stop", func(w http.ResponseWriter, r *http.Request) {
-		answer(w, struct{}{}, s.stopSecond())
-	})
-	c := &control{server: &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}, socket: socket}
-	go c.server.Serve(listener)
-	return c, nil
+		os.Remove(s.folder.socket())
+	}, nil
 }
 
 // closeDeadline is the timeout for the last response.
 const closeDeadline = time.Second
 
-func (c *control) close() {
-	ctx, cancel := context.WithTimeout(context.Background(), closeDeadline)
-	defer cancel()
-	if c.server.Shutdown(ctx) != nil {
-		c.server.Close()
+// serveSocket opens a socket. The caller holds the folder's lock, so an existing socket is a leftover.
+func serveSocket(path string, handler http.Handler) (*http.Server, error) {
+	if err := os.RemoveAll(path); err != nil {
+		return nil, fmt.Errorf("socket: %w", err)
 	}
-	os.Remove(c.socket)
+	listener, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("socket: %w", err)
+	}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
+	go server.Serve(listener)
+	return server, nil
 }
 
 type failureAnswer struct{ Error string }
 
-func answer(w http.ResponseWriter, value any, err error) {
-	w.Header().Set("Content-Type", "application/json")
-	if err != nil {
-		w.WriteHeader(http.StatusConflict)
-		value = failureAnswer{err.Error()}
-	}
-	// An error means that the client has closed the connection.
-	_ = json.NewEncoder(w).Encode(value)
+// handle answers requests at a path.
+func handle[In, Out any](mux *http.ServeMux, path string, answer func(*http.Request, In) (Out, error)) {
+	mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) {
+		var in In
+		var value any
+		err := json.NewDecoder(r.Body).Decode(&in)
+		if err == nil {
+			value, err = answer(r, in)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		if err != nil {
+			w.WriteHeader(http.StatusConflict)
+			value = failureAnswer{err.Error()}
+		}
+		// An error means that the client has closed the connection.
+		_ = json.NewEncoder(w).Encode(value)
+	})
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"kube-queue.dev/kube-queue/test/localcluster/internal/build"
+	"kube-queue.dev/kube-queue/test/localcluster/internal/kube"
 )
 
 const controlPlane = "controlplane"
@@ -98,21 +99,21 @@ func controlPlaneComponent(k kubernetes) build.Component {
 
 func (s *setup) etcd() part {
 	client, peer := "http://"+s.ports.address(portEtcdClient), "http://"+s.ports.address(portEtcdPeer)
-	return s.core("etcd", rankEtcd, healthy(loopback(), client+"/health"),
+	return s.core("etcd", rankEtcd, healthy(client+"/health"), []string{
 		"--name=etcd",
-		"--data-dir="+s.folder.Path("etcd"),
-		"--listen-client-urls="+client,
-		"--advertise-client-urls="+client,
-		"--listen-peer-urls="+peer,
-		"--initial-advertise-peer-urls="+peer,
-		"--initial-cluster=etcd="+peer,
+		"--data-dir=" + s.folder.Path("etcd"),
+		"--listen-client-urls=" + client,
+		"--advertise-client-urls=" + client,
+		"--listen-peer-urls=" + peer,
+		"--initial-advertise-peer-urls=" + peer,
+		"--initial-cluster=etcd=" + peer,
 		// Data need not survive a power failure.
 		"--unsafe-no-fsync",
 		// A single member needs no time for elections.
 		"--heartbeat-interval=10", "--election-timeout=100",
 		"--quota-backend-bytes=8589934592",
 		"--log-level=warn",
-	)
+	})
 }
 
 func (s *setup) apiServer() (part, error) {
@@ -124,30 +125,27 @@ func (s *setup) apiServer() (part, error) {
 	if err := s.writeEgressSelection(egress); err != nil {
 		return part{}, err
 	}
-	ready := func(ctx context.Context) error { return s.api.do(ctx, http.MethodGet, "/readyz", "", nil, nil) }
-	server := s.core("kube-apiserver", rankAPIServer, ready,
+	ready := func(ctx context.Context) error { return s.api.Get(ctx, "/readyz", nil) }
+	args := append(s.kubernetesFlags(),
 		"--etcd-servers=http://"+s.ports.address(portEtcdClient),
-		"--bind-address=127.0.0.1",
 		fmt.Sprintf("--secure-port=%d", s.ports[portAPIServer]),
-		"--tls-cert-file="+s.credentials.servingCertFile(),
-		"--tls-private-key-file="+s.credentials.servingKeyFile(),
-		"--token-auth-file="+s.credentials.tokenFile(),
+		"--token-auth-file="+s.credentials.file("tokens.csv"),
 		"--anonymous-auth=false",
 		"--authorization-mode=RBAC",
 		"--service-account-issuer=https://kubernetes.default.svc",
-		"--service-account-key-file="+s.credentials.serviceAccountKey(),
-		"--service-account-signing-key-file="+s.credentials.serviceAccountKey(),
+		"--service-account-key-file="+s.credentials.file("service-account.key"),
+		"--service-account-signing-key-file="+s.credentials.file("service-account.key"),
 		"--service-cluster-ip-range="+serviceCIDR,
 		"--egress-selector-config-file="+egress,
 		// An aggregated API server trusts these headers if the client has a certificate of this
 		// authority and this name.
-		"--requestheader-client-ca-file="+s.credentials.proxyCAFile(),
+		"--requestheader-client-ca-file="+s.credentials.file("front-proxy-ca.crt"),
 		"--requestheader-allowed-names="+proxyClient,
 		"--requestheader-username-headers=X-Remote-User",
 		"--requestheader-group-headers=X-Remote-Group",
 		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
-		"--proxy-client-cert-file="+s.credentials.proxyCertFile(),
-		"--proxy-client-key-file="+s.credentials.proxyKeyFile(),
+		"--proxy-client-cert-file="+s.credentials.file("front-proxy.crt"),
+		"--proxy-client-key-file="+s.credentials.file("front-proxy.key"),
 		// By default it uses the machine's address, and fails if there is none.
 		"--advertise-address=127.0.0.1", "--external-hostname=localhost",
 		// A loopback address is invalid in an EndpointSlice.
@@ -158,12 +156,10 @@ func (s *setup) apiServer() (part, error) {
 		// In megabytes. Readers need one file that is not rotated.
 		"--audit-log-maxsize=10000000",
 	)
-	server.spec.Args = append(server.spec.Args, s.featureGates()...)
 	if len(s.config.APIs) > 0 {
-		server.spec.Args = append(server.spec.Args, "--runtime-config="+strings.Join(s.config.APIs, ","))
+		args = append(args, "--runtime-config="+strings.Join(s.config.APIs, ","))
 	}
-	server.spec.Env = append(server.spec.Env, "GOMEMLIMIT=12GiB")
-	return server, nil
+	return s.core("kube-apiserver", rankAPIServer, ready, args, "GOMEMLIMIT=12GiB"), nil
 }
 
 func (s *setup) controllerManager() part {
@@ -171,61 +167,61 @@ func (s *setup) controllerManager() part {
 	if !s.config.TypeCheck {
 		controllers += ",-validatingadmissionpolicy-status-controller"
 	}
-	return s.core("kube-controller-manager", rankControllerManager,
-		healthy(loopback(), "https://"+s.ports.address(portControllerManager)+"/healthz"),
-		s.clientFlags(userControllerManager, portControllerManager, append(s.featureGates(),
-			"--service-account-private-key-file="+s.credentials.serviceAccountKey(),
-			"--root-ca-file="+s.credentials.caFile(),
-			"--service-cluster-ip-range="+serviceCIDR,
-			"--controllers="+controllers,
-			// The role of the controller manager allows little more than requesting tokens of the
-			// controllers' ServiceAccounts.
-			"--use-service-account-credentials=true",
-			// A pod that is refused after a ResourceQuota has counted it, because its name exists,
-			// is counted until the next sync. The default is five minutes.
-			"--resource-quota-sync-period=20s",
-		)...)...)
+	return s.controller("kube-controller-manager", rankControllerManager, userControllerManager, portControllerManager, "/healthz",
+		"--service-account-private-key-file="+s.credentials.file("service-account.key"),
+		"--root-ca-file="+s.credentials.file("ca.crt"),
+		"--service-cluster-ip-range="+serviceCIDR,
+		"--controllers="+controllers,
+		// The role of the controller manager allows little more than requesting tokens of the
+		// controllers' ServiceAccounts.
+		"--use-service-account-credentials=true",
+		// A pod that is refused after a ResourceQuota has counted it, because its name exists,
+		// is counted until the next sync. The default is five minutes.
+		"--resource-quota-sync-period=20s",
+	)
 }
 
 func (s *setup) scheduler() part {
-	check := "/readyz"
+	health := "/readyz"
 	if s.config.kubernetes().noSchedulerReadyz {
-		check = "/healthz"
+		health = "/healthz"
 	}
-	return s.core("kube-scheduler", rankScheduler,
-		healthy(loopback(), "https://"+s.ports.address(portScheduler)+check),
-		s.clientFlags(userScheduler, portScheduler, s.featureGates()...)...)
+	return s.controller("kube-scheduler", rankScheduler, userScheduler, portScheduler, health)
 }
 
-// featureGates returns the flag of the core parts for Config.FeatureGates.
-func (s *setup) featureGates() []string {
-	if len(s.config.FeatureGates) == 0 {
-		return nil
-	}
-	return []string{"--feature-gates=" + strings.Join(s.config.FeatureGates, ",")}
-}
-
-func (s *setup) clientFlags(user, port string, more ...string) []string {
+// controller returns a part that is a client of the API server.
+func (s *setup) controller(name string, rank rank, user, port, health string, args ...string) part {
 	kubeconfig := s.credentials.kubeconfig(user)
-	return append([]string{
-		"--kubeconfig=" + kubeconfig,
-		"--authentication-kubeconfig=" + kubeconfig,
-		"--authorization-kubeconfig=" + kubeconfig,
+	common := append(s.kubernetesFlags(),
+		"--kubeconfig="+kubeconfig,
+		"--authentication-kubeconfig="+kubeconfig,
+		"--authorization-kubeconfig="+kubeconfig,
 		"--leader-elect=false",
-		"--bind-address=127.0.0.1",
 		fmt.Sprintf("--secure-port=%d", s.ports[port]),
+		"--kube-api-qps="+clientQPS,
+		"--kube-api-burst="+clientBurst,
+	)
+	return s.core(name, rank, healthy("https://"+s.ports.address(port)+health), append(common, args...))
+}
+
+// kubernetesFlags returns the flags of all programs of Kubernetes.
+func (s *setup) kubernetesFlags() []string {
+	flags := []string{
+		"--bind-address=127.0.0.1",
 		// By default the program generates an RSA key, which takes a second.
-		"--tls-cert-file=" + s.credentials.servingCertFile(),
-		"--tls-private-key-file=" + s.credentials.servingKeyFile(),
-		"--kube-api-qps=" + clientQPS,
-		"--kube-api-burst=" + clientBurst,
-	}, more...)
+		"--tls-cert-file=" + s.credentials.file("serving.crt"),
+		"--tls-private-key-file=" + s.credentials.file("serving.key"),
+	}
+	if len(s.config.FeatureGates) > 0 {
+		flags = append(flags, "--feature-gates="+strings.Join(s.config.FeatureGates, ","))
+	}
+	return flags
 }
 
 // defaultAccount passes when pods can be created in the default namespace.
 func (s *setup) defaultAccount(ctx context.Context) error {
-	err := s.api.get(ctx, "/api/v1/namespaces/default/serviceaccounts/default", nil)
-	if hasCode(err, http.StatusNotFound) {
+	err := s.api.Get(ctx, "/api/v1/namespaces/default/serviceaccounts/default", nil)
+	if kube.HasCode(err, http.StatusNotFound) {
 		return errors.New("the default service account does not exist yet")
 	}
 	return err

@@ -43,37 +43,42 @@ type authority struct {
 }
 
 func newAuthority(name string) (*authority, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, fmt.Errorf("certificate authority %s: %w", name, err)
-	}
-	template := &x509.Certificate{
-		SerialNumber:          big.NewInt(1),
+	a := &authority{}
+	key, der, err := a.sign(&x509.Certificate{
 		Subject:               pkix.Name{CommonName: name, Organization: []string{"localcluster"}},
-		NotBefore:             time.Now().Add(-time.Hour),
-		NotAfter:              time.Now().Add(validity),
 		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 		BasicConstraintsValid: true,
 		IsCA:                  true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	})
 	if err != nil {
-		return nil, fmt.Errorf("certificate authority %s: %w", name, err)
+		return nil, err
 	}
-	certificate, err := x509.ParseCertificate(der)
+	a.key = key
+	a.certificate, err = x509.ParseCertificate(der)
+	return a, err
+}
+
+// sign completes a certificate and signs it for a new key. An authority without a certificate signs its own.
+func (a *authority) sign(template *x509.Certificate) (key *ecdsa.PrivateKey, der []byte, err error) {
+	key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, fmt.Errorf("certificate authority %s: %w", name, err)
+		return nil, nil, fmt.Errorf("certificate of %s: %w", template.Subject.CommonName, err)
 	}
-	return &authority{certificate, key}, nil
+	template.SerialNumber = big.NewInt(2)
+	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(validity)
+	parent, signer := a.certificate, a.key
+	if parent == nil {
+		template.SerialNumber = big.NewInt(1)
+		parent, signer = template, key
+	}
+	if der, err = x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer); err != nil {
+		return nil, nil, fmt.Errorf("certificate of %s: %w", template.Subject.CommonName, err)
+	}
+	return key, der, nil
 }
 
 // pair is a certificate and its key in PEM.
 type pair struct{ certificate, key []byte }
-
-func (a *authority) pair() (pair, error) {
-	key, err := keyPEM(a.key)
-	return pair{certificatePEM(a.certificate.Raw), key}, err
-}
 
 // serving issues a certificate for a server.
 func (a *authority) serving(name string, dns []string, ips ...net.IP) (pair, error) {
@@ -89,19 +94,12 @@ func (a *authority) client(name string) (pair, error) {
 	return a.issue(name, &x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
 }
 
-// issue completes the template of a certificate and signs it.
 func (a *authority) issue(name string, template *x509.Certificate) (pair, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return pair{}, fmt.Errorf("certificate of %s: %w", name, err)
-	}
-	template.SerialNumber = big.NewInt(2)
 	template.Subject = pkix.Name{CommonName: name}
-	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(validity)
 	template.KeyUsage = x509.KeyUsageDigitalSignature
-	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, key.Public(), a.key)
+	key, der, err := a.sign(template)
 	if err != nil {
-		return pair{}, fmt.Errorf("certificate of %s: %w", name, err)
+		return pair{}, err
 	}
 	encoded, err := keyPEM(key)
 	return pair{certificatePEM(der), encoded}, err
@@ -126,17 +124,10 @@ type credentials struct {
 	tokens map[string]string
 }
 
-// Files of the credentials.
-func (c *credentials) caFile() string            { return filepath.Join(c.dir, "ca.crt") }
-func (c *credentials) servingCertFile() string   { return filepath.Join(c.dir, "serving.crt") }
-func (c *credentials) servingKeyFile() string    { return filepath.Join(c.dir, "serving.key") }
-func (c *credentials) serviceAccountKey() string { return filepath.Join(c.dir, "service-account.key") }
-func (c *credentials) tokenFile() string         { return filepath.Join(c.dir, "tokens.csv") }
-func (c *credentials) proxyCAFile() string       { return filepath.Join(c.dir, "front-proxy-ca.crt") }
-func (c *credentials) proxyCertFile() string     { return filepath.Join(c.dir, "front-proxy.crt") }
-func (c *credentials) proxyKeyFile() string      { return filepath.Join(c.dir, "front-proxy.key") }
+func (c *credentials) file(name string) string { return filepath.Join(c.dir, name) }
+
 func (c *credentials) kubeconfig(u string) string {
-	return filepath.Join(c.dir, strings.ReplaceAll(u, ":", "-")+".kubeconfig")
+	return c.file(strings.ReplaceAll(u, ":", "-") + ".kubeconfig")
 }
 
 // newCredentials creates certificates, keys and tokens in dir. groups contains the groups of each
@@ -159,7 +150,7 @@ func newCredentials(dir string, groups map[string]string) (*credentials, error) 
 	if err != nil {
 		return nil, err
 	}
-	signing, err := signer.pair()
+	signing, err := keyPEM(signer.key)
 	if err != nil {
 		return nil, err
 	}
@@ -179,17 +170,17 @@ func newCredentials(dir string, groups map[string]string) (*credentials, error) 
 		c.tokens[user] = token
 		fmt.Fprintf(&table, "%s,%s,%s,%q\n", token, user, user, group)
 	}
-	for path, content := range map[string][]byte{
-		c.caFile():            c.ca,
-		c.servingCertFile():   serving.certificate,
-		c.servingKeyFile():    serving.key,
-		c.serviceAccountKey(): signing.key,
-		c.proxyCAFile():       certificatePEM(proxyCA.certificate.Raw),
-		c.proxyCertFile():     proxy.certificate,
-		c.proxyKeyFile():      proxy.key,
-		c.tokenFile():         []byte(table.String()),
+	for name, content := range map[string][]byte{
+		"ca.crt":              c.ca,
+		"serving.crt":         serving.certificate,
+		"serving.key":         serving.key,
+		"service-account.key": signing,
+		"front-proxy-ca.crt":  certificatePEM(proxyCA.certificate.Raw),
+		"front-proxy.crt":     proxy.certificate,
+		"front-proxy.key":     proxy.key,
+		"tokens.csv":          []byte(table.String()),
 	} {
-		if err := writeFile(path, content); err != nil {
+		if err := writeFile(c.file(name), content); err != nil {
 			return nil, err
 		}
 	}

@@ -16,6 +16,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"kube-queue.dev/kube-queue/test/localcluster/internal/kube"
 )
 
 // Pods whose programs run on this machine have addresses in podNetworks. The program of the pod
@@ -35,9 +37,7 @@ const dialTimeout = 10 * time.Second
 type egress struct {
 	routes *routeTable
 	// api returns the client of the API server.
-	api    func() *API
-	server *http.Server
-	socket string
+	api func() *kube.Client
 }
 
 // writeEgressSelection writes the configuration of the API server that selects the proxy.
@@ -59,26 +59,17 @@ func (s *setup) writeEgressSelection(path string) error {
 	return writeFile(path, data)
 }
 
-// listenEgress opens the socket of the proxy. The caller holds the folder's lock, so an existing socket
-// is a leftover.
-func (s *Supervisor) listenEgress() (*egress, error) {
-	e := &egress{routes: &s.routes, api: s.client, socket: s.folder.egressSocket()}
-	if err := os.RemoveAll(e.socket); err != nil {
-		return nil, fmt.Errorf("socket of the proxy: %w", err)
-	}
-	listener, err := net.Listen("unix", e.socket)
+// listenEgress serves the proxy. Open connections end with the API server.
+func (s *Supervisor) listenEgress() (close func(), err error) {
+	socket := s.folder.egressSocket()
+	server, err := serveSocket(socket, &egress{routes: &s.routes, api: s.client})
 	if err != nil {
-		return nil, fmt.Errorf("socket of the proxy: %w", err)
+		return nil, err
 	}
-	e.server = &http.Server{Handler: e, ReadHeaderTimeout: 10 * time.Second}
-	go e.server.Serve(listener)
-	return e, nil
-}
-
-// close closes the proxy. Open connections end with the API server.
-func (e *egress) close() {
-	e.server.Close()
-	os.Remove(e.socket)
+	return func() {
+		server.Close()
+		os.Remove(socket)
+	}, nil
 }
 
 // ServeHTTP connects to the target of a CONNECT request. The API server shows the status line of a
@@ -136,13 +127,11 @@ func (e *egress) dial(ctx context.Context, target string) (net.Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("address %s: %w", target, err)
 	}
-	address, err := netip.ParseAddr(host)
-	switch {
-	case err == nil && serviceNetwork.Contains(address):
+	if address, err := netip.ParseAddr(host); err == nil && serviceNetwork.Contains(address) {
 		return e.dialService(ctx, host, port)
-	default: // a pod, a node or the name of a Service of type ExternalName
-		return dialTCP(ctx, local(host), port)
 	}
+	// A pod, a node or the name of a Service of type ExternalName.
+	return dialTCP(ctx, local(host), port)
 }
 
 // local returns the address on this machine of a pod whose program runs here, or the address itself.
@@ -164,53 +153,49 @@ type service struct {
 	Metadata struct{ Namespace, Name string }
 	Spec     struct {
 		ClusterIP string
-		Ports     []struct {
-			Name string
-			Port int
-		}
+		Ports     []servicePort
 	}
+}
+
+type servicePort struct {
+	Name string
+	Port int
 }
 
 // dialService connects to a port of the Service with an address.
 func (e *egress) dialService(ctx context.Context, address string, port int) (net.Conn, error) {
 	var list struct{ Items []service }
-	if err := e.api().get(ctx, "/api/v1/services", &list); err != nil {
+	if err := e.api().Get(ctx, "/api/v1/services", &list); err != nil {
 		return nil, err
 	}
-	for _, s := range list.Items {
-		if s.Spec.ClusterIP != address {
-			continue
-		}
-		name := fmt.Sprintf("%s/%s", s.Metadata.Namespace, s.Metadata.Name)
-		for _, p := range s.Spec.Ports {
-			if p.Port != port {
-				continue
-			}
-			connection, err := e.dialPort(ctx, s, p.Name, port)
-			if err != nil {
-				return nil, fmt.Errorf("connection refused: Service %s, port %d: %w", name, port, err)
-			}
-			return connection, nil
-		}
-		return nil, fmt.Errorf("connection refused: Service %s has no port %d", name, port)
+	found := slices.IndexFunc(list.Items, func(s service) bool { return s.Spec.ClusterIP == address })
+	if found < 0 {
+		return nil, fmt.Errorf("connection refused: no Service has the address %s", address)
 	}
-	return nil, fmt.Errorf("connection refused: no Service has the address %s", address)
+	s := list.Items[found]
+	named := slices.IndexFunc(s.Spec.Ports, func(p servicePort) bool { return p.Port == port })
+	if named < 0 {
+		return nil, fmt.Errorf("connection refused: Service %s/%s has no port %d", s.Metadata.Namespace, s.Metadata.Name, port)
+	}
+	connection, err := e.dialPort(ctx, s, s.Spec.Ports[named])
+	if err != nil {
+		return nil, fmt.Errorf("connection refused: Service %s/%s, port %d: %w", s.Metadata.Namespace, s.Metadata.Name, port, err)
+	}
+	return connection, nil
 }
 
-func (e *egress) dialPort(ctx context.Context, s service, portName string, port int) (net.Conn, error) {
-	route := fmt.Sprintf("%s/%s:%d", s.Metadata.Namespace, s.Metadata.Name, port)
+func (e *egress) dialPort(ctx context.Context, s service, port servicePort) (net.Conn, error) {
+	route := fmt.Sprintf("%s/%s:%d", s.Metadata.Namespace, s.Metadata.Name, port.Port)
 	if addresses := e.routes.of(route); len(addresses) > 0 {
-		return dialFirst(addresses, func(address string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, "tcp", address)
-		})
+		return dialFirst(ctx, addresses)
 	}
 	var found struct{ Items []endpointSlice }
 	query := url.Values{"labelSelector": {"kubernetes.io/service-name=" + s.Metadata.Name}}
-	err := e.api().get(ctx, "/apis/discovery.k8s.io/v1/namespaces/"+s.Metadata.Namespace+"/endpointslices?"+query.Encode(), &found)
+	err := e.api().Get(ctx, "/apis/discovery.k8s.io/v1/namespaces/"+s.Metadata.Namespace+"/endpointslices?"+query.Encode(), &found)
 	if err != nil {
 		return nil, err
 	}
-	ready := readyEndpoints(found.Items, portName)
+	ready := readyEndpoints(found.Items, port.Name)
 	if len(ready) == 0 {
 		return nil, errors.New("it has no ready endpoint")
 	}
@@ -221,10 +206,7 @@ func (e *egress) dialPort(ctx context.Context, s service, portName string, port 
 
 // endpointSlice has the fields of an EndpointSlice that lead to its endpoints.
 type endpointSlice struct {
-	Ports []struct {
-		Name string
-		Port int
-	}
+	Ports     []servicePort
 	Endpoints []struct {
 		Addresses  []string
 		Conditions struct{ Ready, Serving, Terminating *bool }

@@ -12,10 +12,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"kube-queue.dev/kube-queue/test/localcluster/internal/kube"
 )
 
 // apiWith returns a client of a fake API server with Services and EndpointSlices.
-func apiWith(t *testing.T, services, slices string) func() *API {
+func apiWith(t *testing.T, services, slices string) func() *kube.Client {
 	t.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -28,8 +30,8 @@ func apiWith(t *testing.T, services, slices string) func() *API {
 		}
 	}))
 	t.Cleanup(server.Close)
-	api := newAPI(server.URL, "token", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
-	return func() *API { return api }
+	api := kube.New(server.URL, "token", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
+	return func() *kube.Client { return api }
 }
 
 // connect sends a CONNECT request to the proxy and returns the connection, or the status of the

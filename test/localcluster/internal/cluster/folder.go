@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 )
 
@@ -185,24 +186,16 @@ func (f Folder) checkOurs() error {
 	if err != nil {
 		return fmt.Errorf("data folder: %w", err)
 	}
-	foreign := false
-	for _, entry := range entries {
-		switch entry.Name() {
-		case configFile:
-			return nil
-		case lockFile:
-		default:
-			foreign = true
-		}
-	}
-	if foreign {
+	name := func(name string) func(os.DirEntry) bool { return func(e os.DirEntry) bool { return e.Name() == name } }
+	entries = slices.DeleteFunc(entries, name(lockFile))
+	if len(entries) > 0 && !slices.ContainsFunc(entries, name(configFile)) {
 		return fmt.Errorf("data folder %s is not empty and was not created by localcluster; use another folder", f)
 	}
 	return nil
 }
 
-// empty removes everything except for the lock. The configuration is removed last, because it
-// identifies the folder as that of a cluster.
+// empty removes everything except for the lock and the configuration, which identifies the folder as that
+// of a cluster until it is replaced.
 func (f Folder) empty() error {
 	entries, err := os.ReadDir(string(f))
 	if err != nil {
@@ -212,16 +205,16 @@ func (f Folder) empty() error {
 		if entry.Name() == lockFile || entry.Name() == configFile {
 			continue
 		}
-		if err := os.RemoveAll(f.Path(entry.Name())); err != nil {
-			return fmt.Errorf("data folder: %w", err)
+		if err := f.remove(entry.Name()); err != nil {
+			return err
 		}
 	}
 	return f.removeSockets()
 }
 
-// reset removes the files of a failed start.
-func (f Folder) reset() error {
-	for _, name := range []string{"etcd", "credentials", "tmp", "logs", auditFile, kubeconfigFile} {
+// remove removes files and folders in the folder.
+func (f Folder) remove(names ...string) error {
+	for _, name := range names {
 		if err := os.RemoveAll(f.Path(name)); err != nil {
 			return fmt.Errorf("data folder: %w", err)
 		}

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	_ "embed"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -10,7 +9,6 @@ import (
 	"time"
 
 	"kube-queue.dev/kube-queue/test/localcluster/internal/build"
-	"kube-queue.dev/kube-queue/test/localcluster/internal/process"
 )
 
 const kwok = "kwok"
@@ -21,14 +19,7 @@ const kwok = "kwok"
 //go:embed stages.yaml
 var stages string
 
-func kwokComponent() build.Component {
-	return build.Component{
-		Name:    kwok,
-		Package: "sigs.k8s.io/kwok/cmd/kwok",
-		Binary:  "kwok",
-		LDFlags: "-s -w",
-	}
-}
+var kwokComponent = build.Component{Name: kwok, Package: "sigs.k8s.io/kwok/cmd/kwok", Binary: "kwok", LDFlags: "-s -w"}
 
 // renderStages fills in the run time of pods that do not set their own.
 func renderStages(podRunTime time.Duration) string {
@@ -41,24 +32,12 @@ func (s *setup) kwok() (part, error) {
 	if err := os.WriteFile(config, []byte(renderStages(s.config.PodRunTime)), 0o644); err != nil {
 		return part{}, err
 	}
-	return part{
-		name:  kwok,
-		rank:  rankKwok,
-		ready: healthy(loopback(), fmt.Sprintf("http://%s/healthz", s.ports.address(portKwok))),
-		grace: defaultGrace,
-		spec: process.Spec{
-			Name: kwok,
-			Path: s.program(kwok, "kwok"),
-			Args: []string{
-				"--kubeconfig=" + s.credentials.kubeconfig(userKwok),
-				// Relative to Dir, because the flag is a comma-separated list and a folder can
-				// contain a comma.
-				"--config=" + filepath.Base(config),
-				"--server-address=" + s.ports.address(portKwok),
-			},
-			Env: s.environment(),
-			Dir: string(s.folder),
-			Log: s.folder.Log(kwok),
-		},
-	}, nil
+	ready := healthy("http://" + s.ports.address(portKwok) + "/healthz")
+	return s.part(kwok, rankKwok, filepath.Join(s.config.Built[kwok], "kwok"), ready, []string{
+		"--kubeconfig=" + s.credentials.kubeconfig(userKwok),
+		// Relative to the folder of the part, because the flag is a comma-separated list and a folder can
+		// contain a comma.
+		"--config=" + filepath.Base(config),
+		"--server-address=" + s.ports.address(portKwok),
+	}), nil
 }

@@ -61,7 +61,7 @@ func (s *setup) createNodes(ctx context.Context) error {
 	for range nodeCreators {
 		workers.Go(func() {
 			for number := range numbers {
-				if err := s.api.create(ctx, "/api/v1/nodes", s.config.node(number)); err != nil {
+				if err := s.createIfMissing(ctx, "/api/v1/nodes", s.config.node(number)); err != nil {
 					cancel(fmt.Errorf("create node-%d: %w", number, err))
 				}
 			}
@@ -87,7 +87,7 @@ func (s *setup) nodesReady(ctx context.Context) error {
 			}
 		}
 	}
-	if err := s.api.get(ctx, "/api/v1/nodes", &list); err != nil {
+	if err := s.api.Get(ctx, "/api/v1/nodes", &list); err != nil {
 		return err
 	}
 	if len(list.Items) < s.config.Nodes {

@@ -1,11 +1,11 @@
 package cluster
 
 import (
-	"context"
 	"fmt"
 	"path/filepath"
 	"time"
 
+	"kube-queue.dev/kube-queue/test/localcluster/internal/kube"
 	"kube-queue.dev/kube-queue/test/localcluster/internal/process"
 )
 
@@ -15,7 +15,7 @@ type part struct {
 	rank rank
 	spec process.Spec
 	// ready is repeated until it passes. Without it a part is ready when it runs.
-	ready func(context.Context) error
+	ready check
 	// grace is how long it may take to terminate.
 	grace time.Duration
 }
@@ -54,7 +54,7 @@ type setup struct {
 	config      Config
 	ports       Ports
 	credentials *credentials
-	api         *API
+	api         *kube.Client
 }
 
 // newSetup allocates ports and creates credentials for a start.
@@ -68,8 +68,9 @@ func newSetup(folder Folder, config Config, pick func([]string) (Ports, error)) 
 	}
 	for _, name := range config.allOperators() {
 		operator := operators[name]
-		for _, user := range append([]string{name}, operator.companions...) {
-			groups[user] = groupMasters
+		groups[name] = groupMasters
+		if operator.companion.name != "" {
+			groups[operator.companion.name] = groupMasters
 		}
 		for _, port := range operator.ports {
 			names = append(names, name+"-"+port)
@@ -90,7 +91,7 @@ func newSetup(folder Folder, config Config, pick func([]string) (Ports, error)) 
 	if err := writeFile(folder.Kubeconfig(), s.credentials.kubeconfigFor(userAdmin, s.server())); err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
-	s.api = newAPI(s.server(), s.credentials.tokens[userAdmin], s.credentials.ca)
+	s.api = kube.New(s.server(), s.credentials.tokens[userAdmin], s.credentials.ca)
 	return s, nil
 }
 
@@ -110,13 +111,14 @@ func (s *setup) ready() *Ready {
 // server returns the address of the API server.
 func (s *setup) server() string { return "https://" + s.ports.address(portAPIServer) }
 
-// program returns the path of a built program.
-func (s *setup) program(component, name string) string {
-	return filepath.Join(s.config.Built[component], name)
-}
+// program returns the path of a program of the control plane.
+func (c Config) program(name string) string { return filepath.Join(c.Built[controlPlane], name) }
 
-// core returns a part of the control plane. Its name is that of its program.
-func (s *setup) core(name string, rank rank, ready func(context.Context) error, args ...string) part {
+// Kubectl returns the path of the built kubectl.
+func (c Config) Kubectl() string { return c.program("kubectl") }
+
+// part returns a part that runs the program at path.
+func (s *setup) part(name string, rank rank, path string, ready check, args []string, env ...string) part {
 	return part{
 		name:  name,
 		rank:  rank,
@@ -124,13 +126,18 @@ func (s *setup) core(name string, rank rank, ready func(context.Context) error, 
 		grace: defaultGrace,
 		spec: process.Spec{
 			Name: name,
-			Path: s.program(controlPlane, name),
+			Path: path,
 			Args: args,
-			Env:  s.environment(),
+			Env:  s.environment(env...),
 			Dir:  string(s.folder),
 			Log:  s.folder.Log(name),
 		},
 	}
+}
+
+// core returns a part of the control plane. Its name is that of its program.
+func (s *setup) core(name string, rank rank, ready check, args []string, env ...string) part {
+	return s.part(name, rank, s.config.program(name), ready, args, env...)
 }
 
 // environment returns the environment of a part, which does not include that of the caller.

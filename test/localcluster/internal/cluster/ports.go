@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -42,8 +43,11 @@ func (p Ports) address(name string) string {
 	return fmt.Sprintf("127.0.0.1:%d", p[name])
 }
 
-// lostPort reports whether a part exited because its port was in use, according to the end of its
-// log.
-func lostPort(log string) bool {
-	return strings.Contains(log, "address already in use")
+// lostPort returns the part that exited because its port was in use, according to the end of its log.
+func lostPort(err error) (part string, lost bool) {
+	var crashed *crash
+	if errors.As(err, &crashed) && strings.Contains(crashed.logEnd, "address already in use") {
+		return crashed.part, true
+	}
+	return "", false
 }

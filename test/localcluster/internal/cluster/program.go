@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"kube-queue.dev/kube-queue/test/localcluster/internal/process"
@@ -16,9 +15,8 @@ import (
 
 // Program is an additional program to run with the cluster.
 type Program struct {
-	Name     string   `json:"name"`
-	ReadyURL string   `json:"readyURL,omitempty"`
-	Env      []string `json:"env,omitempty"`
+	Name     string `json:"name"`
+	ReadyURL string `json:"readyURL,omitempty"`
 	// Path is the executable, Dir the working directory. Both are absolute.
 	Path string   `json:"path"`
 	Args []string `json:"args,omitempty"`
@@ -42,10 +40,7 @@ func (s *Supervisor) startProgram(ctx context.Context, program Program) error {
 	if program.Name == "supervisor" {
 		return fmt.Errorf("start %s: %w", program.Name, errNameTaken)
 	}
-	s.mu.Lock()
-	phase := s.phase
-	s.mu.Unlock()
-	if phase != PhaseReady {
+	if _, phase := s.current(); phase != PhaseReady {
 		return fmt.Errorf("start %s: the cluster is %s", program.Name, phase)
 	}
 
@@ -58,27 +53,27 @@ func (s *Supervisor) startProgram(ctx context.Context, program Program) error {
 			Path: program.Path,
 			Args: program.Args,
 			// The last entry of a name has precedence.
-			Env: slices.Concat(os.Environ(), []string{"KUBECONFIG=" + s.folder.Kubeconfig()}, program.Env, []string{s.folder.mark()}),
+			Env: slices.Concat(os.Environ(), []string{"KUBECONFIG=" + s.folder.Kubeconfig(), s.folder.mark()}),
 			Dir: program.Dir,
 			Log: s.folder.Log(program.Name),
 		},
 	}
 	if program.ReadyURL != "" {
-		p.ready = healthy(loopback(), program.ReadyURL)
+		p.ready = healthy(program.ReadyURL)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, programDeadline, fmt.Errorf("not ready after %v: %w", programDeadline, context.DeadlineExceeded))
+	ctx, cancel := readyWithin(ctx, programDeadline)
 	defer cancel()
 	err := s.run(ctx, p)
 	var crashed *crash
 	if err != nil && !errors.As(err, &crashed) && !errors.Is(err, errNameTaken) {
 		// A program that did not become ready is stopped.
-		return errors.Join(err, s.stopProgram(program.Name, false))
+		return errors.Join(err, s.stopProgram(program.Name))
 	}
 	return err
 }
 
-// stopProgram ends a program with SIGTERM or SIGKILL. A program that has ended is no error.
-func (s *Supervisor) stopProgram(name string, kill bool) error {
+// stopProgram ends a program with SIGTERM. A program that has ended is no error.
+func (s *Supervisor) stopProgram(name string) error {
 	s.mu.Lock()
 	var names []string
 	var found *runningPart
@@ -99,12 +94,7 @@ func (s *Supervisor) stopProgram(name string, kill bool) error {
 	if found == nil {
 		return fmt.Errorf("unknown program %q; known programs: %s", name, strings.Join(append(names, "none else"), ", "))
 	}
-	if kill {
-		found.process.Signal(syscall.SIGKILL)
-		<-found.ended
-	} else {
-		s.stopPart(found)
-	}
+	s.stopPart(found)
 	s.save()
 	return nil
 }

@@ -4,27 +4,40 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
+
+	"kube-queue.dev/kube-queue/test/localcluster/internal/kube"
 )
 
 // readinessJob is the name of jobs that are created to see that their operator acts on them.
 const readinessJob = "localcluster-readiness"
 
-// probe is a minimal suspended job with that name. It creates no pod, and its operator sets a
-// condition that it is suspended.
+// probe is a minimal suspended job with that name. It creates no pod.
 type probe struct {
-	// path is the API path of jobs of this kind.
-	path string
-	job  object
+	apiVersion, kind, plural, namespace string
+	// spec is YAML on one line. Without it, the operator creates the job.
+	spec string
+	// field is a path in the status that gets the value when the operator has suspended the job. Without it,
+	// the job gets the condition Suspended.
+	field, value string
+}
+
+func (p probe) path() string {
+	return "/apis/" + p.apiVersion + "/namespaces/" + p.namespace + "/" + p.plural
 }
 
 // submit creates the jobs. It retries, because the API server serves a kind only some time after
 // the CRD is established.
-func (s *setup) submit(ctx context.Context, probes []probe) error {
-	for _, p := range probes {
+func (s *setup) submit(ctx context.Context, jobs []probe) error {
+	for _, p := range jobs {
+		if p.spec == "" {
+			continue
+		}
+		job := fmt.Appendf(nil, "apiVersion: %s\nkind: %s\nmetadata: {name: %s}\nspec: %s\n", p.apiVersion, p.kind, readinessJob, p.spec)
 		var refused error
-		err := waitFor(ctx, fmt.Sprintf("create a %v", p.job["kind"]), func(ctx context.Context) error {
-			err := s.api.create(ctx, p.path, p.job)
-			if hasCode(err, http.StatusNotFound) {
+		err := waitFor(ctx, "create a "+p.kind, func(ctx context.Context) error {
+			err := s.api.Do(ctx, http.MethodPost, p.path(), "application/yaml", job, nil)
+			if kube.HasCode(err, http.StatusNotFound) {
 				return err
 			}
 			refused = err
@@ -33,7 +46,7 @@ func (s *setup) submit(ctx context.Context, probes []probe) error {
 		if err != nil {
 			return err
 		}
-		if refused != nil {
+		if refused != nil && !kube.HasCode(refused, http.StatusConflict) {
 			return refused
 		}
 	}
@@ -43,15 +56,18 @@ func (s *setup) submit(ctx context.Context, probes []probe) error {
 // actsOn returns the ready check of an operator. It passes, and deletes the jobs, when the operator
 // has acted on all of them. Health endpoints are not sufficient, because they respond before
 // controllers run.
-func (s *setup) actsOn(probes []probe) func(context.Context) error {
+func (s *setup) actsOn(jobs []probe) check {
 	return func(ctx context.Context) error {
-		for _, p := range probes {
+		for _, p := range jobs {
 			if err := s.handled(ctx, p); err != nil {
 				return err
 			}
 		}
-		for _, p := range probes {
-			if err := s.api.delete(ctx, p.path+"/"+readinessJob); err != nil {
+		for _, p := range jobs {
+			if p.spec == "" {
+				continue
+			}
+			if err := s.api.Delete(ctx, p.path()+"/"+readinessJob); err != nil {
 				return err
 			}
 		}
@@ -59,19 +75,56 @@ func (s *setup) actsOn(probes []probe) func(context.Context) error {
 	}
 }
 
-func (s *setup) handled(ctx context.Context, p probe) error {
-	var found struct {
-		Status struct {
-			Conditions []struct{ Type, Status string }
+// afterWebhooks returns the ready check of an operator that also creates the jobs, because this is not
+// possible before its webhooks respond.
+func (s *setup) afterWebhooks(name string, o operator) check {
+	answers := healthy("http://" + s.ports.address(name+"-health") + "/readyz")
+	acts := s.actsOn(o.jobs)
+	submitted := false
+	return func(ctx context.Context) error {
+		if !submitted {
+			if err := answers(ctx); err != nil {
+				return err
+			}
+			if o.beforeJobs != nil {
+				if err := o.beforeJobs(ctx, s); err != nil {
+					return err
+				}
+			}
+			if err := s.submit(ctx, o.jobs); err != nil {
+				return err
+			}
+			submitted = true
 		}
+		return acts(ctx)
 	}
-	if err := s.api.get(ctx, p.path+"/"+readinessJob, &found); err != nil {
+}
+
+func (s *setup) handled(ctx context.Context, p probe) error {
+	var found struct{ Status object }
+	if err := s.api.Get(ctx, p.path()+"/"+readinessJob, &found); err != nil {
 		return err
 	}
-	for _, condition := range found.Status.Conditions {
-		if condition.Type == "Suspended" && condition.Status == "True" {
-			return nil
+	if !p.isSuspended(found.Status) {
+		return fmt.Errorf("a suspended %s is not handled yet", p.kind)
+	}
+	return nil
+}
+
+func (p probe) isSuspended(status object) bool {
+	if p.field != "" {
+		var value any = status
+		for name := range strings.SplitSeq(p.field, ".") {
+			fields, _ := value.(object)
+			value = fields[name]
+		}
+		return value == p.value
+	}
+	conditions, _ := status["conditions"].([]any)
+	for _, one := range conditions {
+		if condition, _ := one.(object); condition["type"] == "Suspended" && condition["status"] == "True" {
+			return true
 		}
 	}
-	return fmt.Errorf("a suspended %v is not handled yet", p.job["kind"])
+	return false
 }

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -16,7 +17,7 @@ import (
 // NAMESPACE/NAME:PORT. A route without addresses removes a route.
 type Routes map[string][]string
 
-var servicePort = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9]*[a-z0-9])?:([0-9]{1,5})$`)
+var routedPort = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9]*[a-z0-9])?:([0-9]{1,5})$`)
 
 // ParseRoute adds a route of the form NAMESPACE/NAME:PORT=ADDRESS,... to r.
 func (r Routes) ParseRoute(text string) error {
@@ -35,7 +36,7 @@ func (r Routes) ParseRoute(text string) error {
 // Validate returns an error if a route is invalid.
 func (r Routes) Validate() error {
 	for _, port := range slices.Sorted(maps.Keys(r)) {
-		if !servicePort.MatchString(port) {
+		if !routedPort.MatchString(port) {
 			return fmt.Errorf("route %q: must be NAMESPACE/SERVICE:PORT with the number of the Service's port", port)
 		}
 		for _, address := range r[port] {
@@ -79,13 +80,6 @@ func (t *routeTable) merge(routes Routes) error {
 	return nil
 }
 
-// all returns a copy of the routes.
-func (t *routeTable) all() Routes {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return maps.Clone(t.routes)
-}
-
 // of returns the addresses of a route, in the order in which to try them.
 func (t *routeTable) of(port string) []string {
 	t.mu.Lock()
@@ -100,10 +94,10 @@ func (t *routeTable) of(port string) []string {
 }
 
 // dialFirst connects to the first address that accepts the connection.
-func dialFirst(addresses []string, dial func(string) (net.Conn, error)) (net.Conn, error) {
+func dialFirst(ctx context.Context, addresses []string) (net.Conn, error) {
 	var errs []error
 	for _, address := range addresses {
-		connection, err := dial(address)
+		connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 		if err == nil {
 			return connection, nil
 		}

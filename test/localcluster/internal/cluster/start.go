@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -21,23 +20,23 @@ const (
 func (s *Supervisor) start(ctx context.Context) error {
 	for attempt := 1; ; attempt++ {
 		err := s.startOnce(ctx)
-		var crashed *crash
-		if err == nil || ctx.Err() != nil || attempt == startAttempts || !errors.As(err, &crashed) || !lostPort(crashed.logEnd) {
+		part, lost := lostPort(err)
+		if !lost || ctx.Err() != nil || attempt == startAttempts {
 			return err
 		}
-		s.say("%s lost its port to another program: trying other ports", crashed.part)
+		s.say("%s lost its port to another program: trying other ports", part)
 		s.stopAll()
 		s.mu.Lock()
 		s.parts = nil
 		s.mu.Unlock()
-		if err := s.folder.reset(); err != nil {
+		if err := s.folder.remove("etcd", "credentials", "tmp", "logs", auditFile, kubeconfigFile); err != nil {
 			return err
 		}
 	}
 }
 
 func (s *Supervisor) startOnce(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, startDeadline, fmt.Errorf("not ready after %v: %w", startDeadline, context.DeadlineExceeded))
+	ctx, cancel := readyWithin(ctx, startDeadline)
 	defer cancel()
 	ctx, abort := context.WithCancelCause(ctx)
 	defer abort(nil)
@@ -106,7 +105,7 @@ func (s *Supervisor) together(ctx context.Context, setup *setup, began time.Time
 	}
 	for _, name := range s.config.allOperators() {
 		steps = append(steps, func(ctx context.Context) error {
-			parts, err := operators[name].prepare(ctx, setup)
+			parts, err := setup.startOperator(ctx, name)
 			if err != nil {
 				return fmt.Errorf("operator %s: %w", name, err)
 			}
@@ -133,6 +132,11 @@ func (s *Supervisor) together(ctx context.Context, setup *setup, began time.Time
 	}
 	group.Wait()
 	return context.Cause(ctx)
+}
+
+// readyWithin limits how long a start may take.
+func readyWithin(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("not ready after %v: %w", limit, context.DeadlineExceeded))
 }
 
 func since(began time.Time) time.Duration {

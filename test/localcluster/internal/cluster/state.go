@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"time"
 
 	"kube-queue.dev/kube-queue/test/localcluster/internal/process"
 )
@@ -56,11 +55,7 @@ type PartStatus struct {
 	Kind  string `json:"kind"`
 	State State  `json:"state"`
 	process.Identity
-	Started time.Time `json:"started"`
-	// Uptime is in seconds, or 0 if the part does not run.
-	Uptime      float64 `json:"uptimeSeconds"`
-	MemoryBytes int64   `json:"memoryBytes"`
-	Log         string  `json:"log"`
+	Log string `json:"log"`
 	// Exit describes how the part ended.
 	Exit string `json:"exit,omitempty"`
 	// LogEnd is the end of the log after a crash.

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"kube-queue.dev/kube-queue/test/localcluster/internal/kube"
 	"kube-queue.dev/kube-queue/test/localcluster/internal/process"
 )
 
@@ -99,19 +100,16 @@ func (s *Supervisor) Run(outer context.Context, ready func(Ready)) error {
 	s.stop = stop
 	defer s.stop(nil)
 
-	control, err := s.listen()
-	if err != nil {
-		return err
+	for _, listen := range []func() (func(), error){s.listen, s.listenEgress} {
+		end, err := listen()
+		if err != nil {
+			return err
+		}
+		defer end()
 	}
-	defer control.close()
-	egress, err := s.listenEgress()
-	if err != nil {
-		return err
-	}
-	defer egress.close()
 	s.save()
 
-	err = s.start(ctx)
+	err := s.start(ctx)
 	if err == nil {
 		err = s.becomeReady()
 	}
@@ -180,18 +178,13 @@ func (s *Supervisor) run(ctx context.Context, p part) error {
 		alive, cancel := context.WithCancel(ctx)
 		defer cancel()
 		go func() {
-			select {
-			case <-started.Done():
-				cancel()
-			case <-alive.Done():
-			}
+			<-started.Done()
+			cancel()
 		}()
 		err = waitFor(alive, p.name+" does not become ready", p.ready)
 	}
-	select {
-	case <-started.Done():
+	if started.Ended() {
 		return s.crashOf(running)
-	default:
 	}
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.DeadlineExceeded) {
@@ -255,10 +248,8 @@ func (s *Supervisor) stopAll() {
 }
 
 func (s *Supervisor) stopPart(running *runningPart) {
-	select {
-	case <-running.process.Done():
+	if running.process.Ended() {
 		return
-	default:
 	}
 	s.mu.Lock()
 	running.stopping = true
@@ -269,11 +260,29 @@ func (s *Supervisor) stopPart(running *runningPart) {
 	s.say("%s stopped in %v", running.name, time.Since(began).Truncate(10*time.Millisecond))
 }
 
-// client returns the client of the API server.
-func (s *Supervisor) client() *API {
+// current returns the setup of the cluster, and its phase.
+func (s *Supervisor) current() (*setup, Phase) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.setup.api
+	return s.setup, s.phase
+}
+
+// client returns the client of the API server.
+func (s *Supervisor) client() *kube.Client {
+	setup, _ := s.current()
+	return setup.api
+}
+
+// partNamed returns the part with a name, or nil.
+func (s *Supervisor) partNamed(name string) *runningPart {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, running := range s.parts {
+		if running.name == name {
+			return running
+		}
+	}
+	return nil
 }
 
 func (s *Supervisor) setPhase(phase Phase) {
@@ -307,14 +316,9 @@ func (s *Supervisor) status() *Status {
 
 func (r *runningPart) status() PartStatus {
 	status := PartStatus{
-		Name: r.name, Kind: r.rank.String(), State: r.state, Identity: r.process.Identity,
-		Started: r.process.Started, Log: r.spec.Log, Exit: r.exit,
+		Name: r.name, Kind: r.rank.String(), State: r.state, Identity: r.process.Identity, Log: r.spec.Log, Exit: r.exit,
 	}
-	switch r.state {
-	case StateStarting, StateReady:
-		status.Uptime = time.Since(r.process.Started).Seconds()
-		status.MemoryBytes = r.process.ResidentBytes()
-	case StateCrashed:
+	if r.state == StateCrashed {
 		status.LogEnd = process.Tail(r.spec.Log, crashLines)
 	}
 	return status

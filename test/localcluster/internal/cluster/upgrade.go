@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"kube-queue.dev/kube-queue/test/localcluster/internal/kube"
 )
 
 // Version is a built version of the control plane.
@@ -62,19 +64,12 @@ func (s *Supervisor) upgrade(to Version) error {
 
 // replaceControlPlane stops the control plane and starts that of another version.
 func (s *Supervisor) replaceControlPlane(to Version) error {
-	ctx, cancel := context.WithTimeoutCause(context.Background(), startDeadline, fmt.Errorf("not ready after %v: %w", startDeadline, context.DeadlineExceeded))
+	ctx, cancel := readyWithin(context.Background(), startDeadline)
 	defer cancel()
 	began := time.Now()
 	next := s.setup.withVersion(to)
 	for _, name := range []string{"kube-scheduler", "kube-controller-manager", "kube-apiserver", "etcd"} {
-		s.mu.Lock()
-		i := slices.IndexFunc(s.parts, func(r *runningPart) bool { return r.name == name })
-		var running *runningPart
-		if i >= 0 {
-			running = s.parts[i]
-		}
-		s.mu.Unlock()
-		if running != nil {
+		if running := s.partNamed(name); running != nil {
 			s.stopPart(running)
 		}
 	}
@@ -114,8 +109,7 @@ func (s *Supervisor) restart(ctx context.Context, p part) error {
 		s.mu.Unlock()
 		err := s.run(current, p)
 		abort(nil)
-		var crashed *crash
-		if err == nil || attempt == startAttempts || !errors.As(err, &crashed) || crashed.part != p.name || !lostPort(crashed.logEnd) {
+		if part, lost := lostPort(err); !lost || part != p.name || attempt == startAttempts {
 			return err
 		}
 		s.say("%s lost its port to another program: trying again", p.name)
@@ -135,9 +129,7 @@ func (s *setup) withVersion(to Version) *setup {
 func (s *Supervisor) startSecond(version Version) (Second, error) {
 	s.changing.Lock()
 	defer s.changing.Unlock()
-	s.mu.Lock()
-	setup, phase := s.setup, s.phase
-	s.mu.Unlock()
+	setup, phase := s.current()
 	if phase != PhaseReady {
 		return Second{}, fmt.Errorf("start %s: the cluster is %s", secondServer, phase)
 	}
@@ -148,7 +140,7 @@ func (s *Supervisor) startSecond(version Version) (Second, error) {
 	second := setup.withVersion(version)
 	second.ports = maps.Clone(setup.ports)
 	second.ports[portAPIServer] = ports[portAPIServer]
-	second.api = newAPI(second.server(), setup.credentials.tokens[userAdmin], setup.credentials.ca)
+	second.api = kube.New(second.server(), setup.credentials.tokens[userAdmin], setup.credentials.ca)
 	part, err := second.apiServer()
 	if err != nil {
 		return Second{}, err
@@ -158,7 +150,7 @@ func (s *Supervisor) startSecond(version Version) (Second, error) {
 	if err := writeFile(kubeconfig, setup.credentials.kubeconfigFor(userAdmin, second.server())); err != nil {
 		return Second{}, fmt.Errorf("kubeconfig: %w", err)
 	}
-	ctx, cancel := context.WithTimeoutCause(context.Background(), startDeadline, fmt.Errorf("not ready after %v: %w", startDeadline, context.DeadlineExceeded))
+	ctx, cancel := readyWithin(context.Background(), startDeadline)
 	defer cancel()
 	return Second{Kubeconfig: kubeconfig, Server: second.server()}, s.run(ctx, part)
 }
@@ -167,13 +159,7 @@ func (s *Supervisor) startSecond(version Version) (Second, error) {
 func (s *Supervisor) stopSecond() error {
 	s.changing.Lock()
 	defer s.changing.Unlock()
-	s.mu.Lock()
-	i := slices.IndexFunc(s.parts, func(r *runningPart) bool { return r.name == secondServer })
-	var running *runningPart
-	if i >= 0 {
-		running = s.parts[i]
-	}
-	s.mu.Unlock()
+	running := s.partNamed(secondServer)
 	if running == nil {
 		return errors.New("the cluster has no second API server")
 	}

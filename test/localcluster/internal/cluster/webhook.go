@@ -12,10 +12,31 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 )
 
-// webhookCertificates is the folder in TMPDIR where a webhook server looks for its certificate.
-const webhookCertificates = "k8s-webhook-server/serving-certs"
+const (
+	// webhookCertificates is the folder in TMPDIR where a webhook server looks for its certificate.
+	webhookCertificates = "k8s-webhook-server/serving-certs"
+	// webhookFolder is the folder of a component with the webhook configurations of its operator.
+	webhookFolder = "webhook"
+)
+
+// prepareWebhooks creates the certificate of an operator with a webhook server, and the webhook
+// configurations in its module. It reports whether the module has any.
+func (s *setup) prepareWebhooks(ctx context.Context, name string, o operator, kustomization string) (has bool, err error) {
+	if !slices.Contains(o.ports, "webhook") {
+		return false, nil
+	}
+	authority, err := webhookCertificate(filepath.Join(s.temporary(name), webhookCertificates), name, o.namespace)
+	if err != nil || !hasWebhooks(o) {
+		return false, err
+	}
+	return true, s.registerWebhooks(ctx, kustomization, o.webhookPrefix, s.ports.address(name+"-webhook"), authority)
+}
+
+// hasWebhooks reports whether the operator's component has webhook configurations.
+func hasWebhooks(o operator) bool { return len(o.component.Files) > 1 }
 
 // webhookCertificate writes the certificate of an operator's webhook server into dir, and returns
 // the CA certificate. It is valid for the name of the Service and for the loopback address.
@@ -52,9 +73,9 @@ type webhookConfiguration struct {
 	Webhooks   []object `json:"webhooks"`
 }
 
-// createWebhooks creates a configuration with the URL of the server at address in place of its
-// Service, which has no pods here and would need a route.
-func (s *setup) createWebhooks(ctx context.Context, c webhookConfiguration, address string, authority []byte) error {
+// lead puts the URL of the server at address in place of the Service, which has no pods here and would need
+// a route.
+func (c webhookConfiguration) lead(address string, authority []byte) error {
 	for _, webhook := range c.Webhooks {
 		client, _ := webhook["clientConfig"].(object)
 		service, _ := client["service"].(object)
@@ -67,13 +88,13 @@ func (s *setup) createWebhooks(ctx context.Context, c webhookConfiguration, addr
 			"caBundle": base64.StdEncoding.EncodeToString(authority),
 		}
 	}
-	return s.api.create(ctx, webhookPaths[c.Kind], c)
+	return nil
 }
 
 // registerWebhooks creates the webhook configurations in an operator's module, with a prefix for
 // their names. They are a kustomization, which kubectl renders.
 func (s *setup) registerWebhooks(ctx context.Context, kustomization, prefix, address string, authority []byte) error {
-	cmd := exec.CommandContext(ctx, s.program(controlPlane, "kubectl"), "--kubeconfig="+s.folder.Kubeconfig(),
+	cmd := exec.CommandContext(ctx, s.config.Kubectl(), "--kubeconfig="+s.folder.Kubeconfig(),
 		"create", "--dry-run=client", "--output=json", "--kustomize="+kustomization)
 	cmd.Env = s.environment()
 	var errs bytes.Buffer
@@ -94,7 +115,10 @@ func (s *setup) registerWebhooks(ctx context.Context, kustomization, prefix, add
 			continue
 		}
 		configuration.Metadata["name"] = fmt.Sprint(prefix, configuration.Metadata["name"])
-		if err := s.createWebhooks(ctx, configuration, address, authority); err != nil {
+		if err := configuration.lead(address, authority); err != nil {
+			return err
+		}
+		if err := s.createIfMissing(ctx, webhookPaths[configuration.Kind], configuration); err != nil {
 			return err
 		}
 	}

@@ -44,24 +44,17 @@ func TestRequestContainsTokenAndObject(t *testing.T) {
 	}
 }
 
-func TestStatusErrorHasTheReason(t *testing.T) {
-	client := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		w.WriteHeader(http.StatusConflict)
-		io.WriteString(w, `{"kind":"Status","reason":"AlreadyExists","message":"things \"a\" already exists"}`)
-	})
-	err := client.Create(t.Context(), "/things", nil)
-	if !HasCode(err, http.StatusConflict) || !Exists(err) || err.Error() != `POST /things: 409 things "a" already exists` {
-		t.Errorf("got %v", err)
-	}
-}
-
-func TestConflictIsNotAlreadyExists(t *testing.T) {
-	client := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		w.WriteHeader(http.StatusConflict)
-		io.WriteString(w, `{"kind":"Status","reason":"Conflict","message":"resourcequotas \"a\": the object has been modified"}`)
-	})
-	if err := client.Create(t.Context(), "/things", nil); !HasCode(err, http.StatusConflict) || Exists(err) {
-		t.Errorf("got %v", err)
+// Create fails with the same code for an object that exists and for a conflict on a quota.
+func TestErrorSaysWhetherTheObjectExists(t *testing.T) {
+	for reason, exists := range map[string]bool{"AlreadyExists": true, "Conflict": false} {
+		client := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(http.StatusConflict)
+			io.WriteString(w, `{"kind":"Status","reason":"`+reason+`","message":"things \"a\": why"}`)
+		})
+		err := client.Create(t.Context(), "/things", nil)
+		if !HasCode(err, http.StatusConflict) || Exists(err) != exists || err.Error() != `POST /things: 409 things "a": why` {
+			t.Errorf("%s: got %v", reason, err)
+		}
 	}
 }
 

@@ -3,9 +3,7 @@ package kube
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"time"
@@ -15,22 +13,22 @@ import (
 const retryPause = time.Second
 
 // Change is the current state of an object, or the last state of a deleted object.
-type Change struct {
+type Change[T any] struct {
 	UID     string
 	Deleted bool
 	// Object is nil if the deletion was not seen.
-	Object json.RawMessage
+	Object *T
 }
 
 // Follower passes the objects of one kind and their changes to a handler, one after another. It can
 // pass an object several times and omit intermediate states, so a handler must only use the current
 // state. The deletion of an object is never omitted.
-type Follower struct {
+type Follower[T any] struct {
 	Client *Client
 	// Path is the API path of the list. Selector is a label selector.
 	Path, Selector string
 	// Handle processes a change. If it fails, all objects are passed again.
-	Handle func(context.Context, Change) error
+	Handle func(context.Context, Change[T]) error
 	// Say receives errors that are retried.
 	Say func(error)
 
@@ -39,13 +37,10 @@ type Follower struct {
 }
 
 // Run follows objects until the context ends.
-func (f *Follower) Run(ctx context.Context) {
+func (f *Follower[T]) Run(ctx context.Context) {
+	f.shown = map[string]bool{}
 	for ctx.Err() == nil {
-		err := f.round(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		if err != nil {
+		if err := f.round(ctx); err != nil && ctx.Err() == nil {
 			f.Say(err)
 		}
 		pause := time.NewTimer(retryPause)
@@ -57,62 +52,77 @@ func (f *Follower) Run(ctx context.Context) {
 	}
 }
 
-// errBeginAgain ends a round so that a new list follows: the version has expired, or a change must
-// be handled again.
-var errBeginAgain = errors.New("begin again")
-
-// round lists and then watches until an error occurs.
-func (f *Follower) round(ctx context.Context) error {
+// round lists, and then watches until the watch ends or a change must be handled again.
+func (f *Follower[T]) round(outer context.Context) error {
 	var list struct {
 		Metadata metadata
 		Items    []json.RawMessage
 	}
-	if err := f.Client.Get(ctx, f.Path+"?"+f.query(nil), &list); err != nil {
+	query := url.Values{"labelSelector": {f.Selector}}
+	if err := f.Client.Get(outer, f.Path+"?"+query.Encode(), &list); err != nil {
 		return err
 	}
 	failed := false
 	there := map[string]bool{}
 	for _, item := range list.Items {
-		m, err := metadataOf(item)
+		uid, handled, err := f.handleObject(outer, item, false)
 		if err != nil {
-			return fmt.Errorf("list %s: %w", f.Path, err)
+			return err
 		}
-		there[m.UID] = true
-		failed = !f.handle(ctx, Change{UID: m.UID, Object: item}) || failed
+		there[uid] = true
+		failed = failed || !handled
 	}
 	for uid := range f.shown {
 		if !there[uid] {
-			failed = !f.handle(ctx, Change{UID: uid, Deleted: true}) || failed
+			failed = !f.handle(outer, Change[T]{UID: uid, Deleted: true}) || failed
 		}
 	}
 	if failed {
 		return nil
 	}
-	version := list.Metadata.ResourceVersion
-	for {
-		var err error
-		version, err = f.watch(ctx, version)
-		switch {
-		case errors.Is(err, errBeginAgain):
+
+	ctx, cancel := context.WithCancel(outer)
+	defer cancel()
+	query.Set("watch", "true")
+	query.Set("resourceVersion", list.Metadata.ResourceVersion)
+	answer, err := f.Client.send(ctx, http.MethodGet, f.Path+"?"+query.Encode(), "", nil)
+	if err != nil {
+		return err
+	}
+	defer answer.Close()
+	for events := json.NewDecoder(answer); ; {
+		var event struct {
+			Type   string
+			Object json.RawMessage
+		}
+		// The server ends each watch at some time.
+		if events.Decode(&event) != nil || event.Type == "ERROR" {
 			return nil
-		case err != nil:
+		}
+		_, handled, err := f.handleObject(outer, event.Object, event.Type == "DELETED")
+		if err != nil {
 			return err
+		}
+		if !handled && !failed {
+			failed = true
+			// Continue with other objects until the retry.
+			defer time.AfterFunc(retryPause, cancel).Stop()
 		}
 	}
 }
 
-func (f *Follower) query(more url.Values) string {
-	query := url.Values{"labelSelector": {f.Selector}}
-	for key, values := range more {
-		query[key] = values
+func (f *Follower[T]) handleObject(ctx context.Context, raw json.RawMessage, deleted bool) (uid string, handled bool, err error) {
+	var m struct{ Metadata metadata }
+	object := new(T)
+	for _, into := range []any{&m, object} {
+		if err := json.Unmarshal(raw, into); err != nil {
+			return "", false, fmt.Errorf("follow %s: %w", f.Path, err)
+		}
 	}
-	return query.Encode()
+	return m.Metadata.UID, f.handle(ctx, Change[T]{m.Metadata.UID, deleted, object}), nil
 }
 
-func (f *Follower) handle(ctx context.Context, change Change) bool {
-	if f.shown == nil {
-		f.shown = map[string]bool{}
-	}
+func (f *Follower[T]) handle(ctx context.Context, change Change[T]) bool {
 	f.shown[change.UID] = true
 	err := f.Handle(ctx, change)
 	if err == nil && change.Deleted {
@@ -124,56 +134,5 @@ func (f *Follower) handle(ctx context.Context, change Change) bool {
 	return err == nil
 }
 
-// watch passes the changes after a version. It returns the last version when the server ends the
-// watch.
-func (f *Follower) watch(outer context.Context, version string) (string, error) {
-	ctx, cancel := context.WithCancel(outer)
-	defer cancel()
-	path := f.Path + "?" + f.query(url.Values{"watch": {"true"}, "allowWatchBookmarks": {"true"}, "resourceVersion": {version}})
-	answer, err := f.Client.send(ctx, http.MethodGet, path, "", nil)
-	if HasCode(err, http.StatusGone) {
-		return version, errBeginAgain
-	}
-	if err != nil {
-		return version, err
-	}
-	defer answer.Close()
-
-	failed := false
-	events := json.NewDecoder(answer)
-	for {
-		var event struct {
-			Type   string
-			Object json.RawMessage
-		}
-		err := events.Decode(&event)
-		switch {
-		case err != nil && failed, err == nil && event.Type == "ERROR":
-			return version, errBeginAgain
-		case errors.Is(err, io.EOF):
-			return version, nil
-		case err != nil:
-			return version, fmt.Errorf("watch %s: %w", f.Path, err)
-		}
-		m, err := metadataOf(event.Object)
-		if err != nil {
-			return version, fmt.Errorf("watch %s: %w", f.Path, err)
-		}
-		version = m.ResourceVersion
-		if event.Type == "BOOKMARK" || f.handle(outer, Change{m.UID, event.Type == "DELETED", event.Object}) || failed {
-			continue
-		}
-		failed = true
-		// Continue with other objects until the retry.
-		defer time.AfterFunc(retryPause, cancel).Stop()
-	}
-}
-
 // metadata has the fields of lists and objects that a follower needs.
 type metadata struct{ UID, ResourceVersion string }
-
-func metadataOf(object json.RawMessage) (metadata, error) {
-	var o struct{ Metadata metadata }
-	err := json.Unmarshal(object, &o)
-	return o.Metadata, err
-}

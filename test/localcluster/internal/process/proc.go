@@ -34,20 +34,6 @@ func (id Identity) Alive() bool {
 	return err == nil && ticks == id.StartTicks && !zombie(id.PID)
 }
 
-// ResidentBytes returns the resident memory of the process, or 0 if it has exited.
-func (id Identity) ResidentBytes() int64 {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", id.PID))
-	if err != nil {
-		return 0
-	}
-	fields := strings.Fields(string(data))
-	if len(fields) < 2 {
-		return 0
-	}
-	pages, _ := strconv.ParseInt(fields[1], 10, 64)
-	return pages * int64(os.Getpagesize())
-}
-
 // Kill kills the process and its group, and waits until it has exited. It does not affect another
 // process with the same PID.
 func (id Identity) Kill(deadline time.Duration) error {

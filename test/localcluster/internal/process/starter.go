@@ -99,7 +99,6 @@ func (s *Starter) StartCommand(name string, cmd *exec.Cmd) (*Process, error) {
 	p := &Process{
 		Name:     name,
 		Identity: Identity{PID: cmd.Process.Pid},
-		Started:  time.Now(),
 		done:     make(chan struct{}),
 	}
 	// Wait was not called yet, so the entry in /proc exists even if the child has exited.
@@ -117,8 +116,7 @@ func (s *Starter) StartCommand(name string, cmd *exec.Cmd) (*Process, error) {
 type Process struct {
 	Name string
 	Identity
-	Started time.Time
-	Log     string
+	Log string
 
 	done chan struct{}
 	err  error
@@ -126,6 +124,16 @@ type Process struct {
 
 // Done returns a channel that is closed when the process has exited.
 func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Ended reports whether the process has exited.
+func (p *Process) Ended() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
 
 // Exit describes how the process ended. Call it after Done is closed.
 func (p *Process) Exit() string {
@@ -145,9 +153,7 @@ func (p *Process) Err() error { return p.err }
 
 // Signal sends a signal to the group.
 func (p *Process) Signal(sig syscall.Signal) {
-	select {
-	case <-p.done:
-	default:
+	if !p.Ended() {
 		signalGroup(p.PID, sig)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 
@@ -17,8 +16,6 @@ import (
 // controller cannot signal processes that do not exist. One process serves all pods.
 const ArgoExecutor = "argo-executor"
 
-func init() { programs[ArgoExecutor] = serveArgoExecutor }
-
 const (
 	argoWorkflowLabel  = "workflows.argoproj.io/workflow"
 	argoCompletedLabel = "workflows.argoproj.io/completed"
@@ -30,55 +27,29 @@ const (
 	argoScriptOutputVariable = "ARGO_INCLUDE_SCRIPT_OUTPUT"
 )
 
-func serveArgoExecutor(ctx context.Context, _ []string) error {
-	client, err := kube.FromKubeconfig(os.Getenv("KUBECONFIG"))
-	if err != nil {
-		return err
-	}
-	follower := kube.Follower{
-		Client: client, Path: "/api/v1/pods", Selector: argoWorkflowLabel,
-		Handle: func(ctx context.Context, change kube.Change) error { return handleArgoPod(ctx, client, change) },
-		Say:    sayOnLog,
-	}
-	follower.Run(ctx)
-	return nil
-}
-
-// argoPod has the needed fields of a workflow's pod.
-type argoPod struct {
-	Metadata struct {
-		Name, Namespace, DeletionTimestamp string
-		Labels, Annotations                map[string]string
-		OwnerReferences                    []object
-	}
-	Spec struct {
-		InitContainers, Containers []struct {
-			Env []struct{ Name, Value string }
+func serveArgoExecutor(ctx context.Context, client *kube.Client, _ []string) error {
+	followPods(ctx, client, argoWorkflowLabel, func(ctx context.Context, change kube.Change[pod]) error {
+		if change.Object == nil {
+			return nil
 		}
-	}
-	Status struct{ Phase string }
-}
-
-func handleArgoPod(ctx context.Context, client *kube.Client, change kube.Change) error {
-	if change.Object == nil {
+		p := argoPod{change.Object}
+		var err error
+		switch {
+		case p.reports(change.Deleted):
+			err = p.report(ctx, client)
+		case p.stopped() && !change.Deleted:
+			err = endPod(ctx, client, p.path(), exitCodeTerminated)
+		}
+		if err != nil {
+			return fmt.Errorf("pod %s/%s: %w", p.Metadata.Namespace, p.Metadata.Name, err)
+		}
 		return nil
-	}
-	var pod argoPod
-	if err := json.Unmarshal(change.Object, &pod); err != nil {
-		return fmt.Errorf("pod of a workflow: %w", err)
-	}
-	var err error
-	switch {
-	case pod.reports(change.Deleted):
-		err = pod.report(ctx, client)
-	case pod.stopped() && !change.Deleted:
-		err = endPod(ctx, client, podsPath(pod.Metadata.Namespace)+"/"+pod.Metadata.Name, exitCodeTerminated)
-	}
-	if err != nil {
-		return fmt.Errorf("pod %s/%s: %w", pod.Metadata.Namespace, pod.Metadata.Name, err)
-	}
+	})
 	return nil
 }
+
+// argoPod is a pod of a workflow.
+type argoPod struct{ *pod }
 
 // exitCodeTerminated is the exit code of a process ended by SIGTERM.
 const exitCodeTerminated = 143

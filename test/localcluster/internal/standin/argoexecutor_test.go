@@ -8,11 +8,11 @@ import (
 
 func argoPodOf(t *testing.T, text string) argoPod {
 	t.Helper()
-	var pod argoPod
-	if err := json.Unmarshal([]byte(text), &pod); err != nil {
+	p := argoPod{&pod{}}
+	if err := json.Unmarshal([]byte(text), p.pod); err != nil {
 		t.Fatal(err)
 	}
-	return pod
+	return p
 }
 
 func TestPodReportsAfterItsEnd(t *testing.T) {
@@ -32,7 +32,7 @@ func TestPodReportsAfterItsEnd(t *testing.T) {
 		{"Succeeded", "n", "false", true, false},
 	}
 	for _, test := range tests {
-		var pod argoPod
+		pod := argoPod{&pod{}}
 		pod.Status.Phase = test.phase
 		pod.Metadata.Annotations = map[string]string{argoNodeAnnotation: test.node}
 		pod.Metadata.Labels = map[string]string{argoCompletedLabel: test.completed}

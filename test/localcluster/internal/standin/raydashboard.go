@@ -18,23 +18,17 @@ import (
 const (
 	// RayDashboard simulates the dashboards of all Ray clusters. As an HTTP proxy it serves
 	// requests to any head Service. Nothing runs: annotations of the RayJob set how long a job
-	// takes and how it ends. It simulates jobs only, not Ray Serve. It uses $KUBECONFIG.
+	// takes and how it ends. It simulates jobs only, not Ray Serve.
 	RayDashboard = "ray-dashboard"
 	// HealthPath is the path of the health endpoint.
 	HealthPath = "/healthz"
 )
 
-func init() { programs[RayDashboard] = serveRayDashboard }
-
-func serveRayDashboard(ctx context.Context, args []string) error {
+func serveRayDashboard(ctx context.Context, client *kube.Client, args []string) error {
 	flags := flag.NewFlagSet(RayDashboard, flag.ContinueOnError)
 	listen := flags.String("listen", "127.0.0.1:0", "the `ADDRESS` to serve at")
 	runTime := flags.Duration("run-time", 8*time.Second, "how long a job runs that does not say so itself")
 	if err := flags.Parse(args); err != nil {
-		return err
-	}
-	client, err := kube.FromKubeconfig(os.Getenv("KUBECONFIG"))
-	if err != nil {
 		return err
 	}
 	listener, err := net.Listen("tcp", *listen)
@@ -59,7 +53,6 @@ func (d *rayDashboard) handler() http.Handler {
 		"GET /api/jobs/{id}":       d.info,
 		"POST /api/jobs/{$}":       d.submit,
 		"POST /api/jobs/{id}/stop": d.stop,
-		"DELETE /api/jobs/{id}":    d.delete,
 	} {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			d.answer(w, r, answer)
@@ -156,7 +149,7 @@ func (d *rayDashboard) submit(r *http.Request) (any, error) {
 	key := rayJobKey{head.Metadata.UID, asked.SubmissionID}
 	isNew := false
 	d.remember(key, func(known *submission) {
-		if isNew = known.at.IsZero() || known.deleted; isNew {
+		if isNew = known.at.IsZero(); isNew {
 			*known = submission{at: d.now(), entrypoint: asked.Entrypoint}
 		}
 	})
@@ -178,16 +171,4 @@ func (d *rayDashboard) stop(r *http.Request) (any, error) {
 		d.remember(job.rayJobKey, func(known *submission) { known.stopped = now })
 	}
 	return map[string]bool{"stopped": !state.ended()}, nil
-}
-
-func (d *rayDashboard) delete(r *http.Request) (any, error) {
-	job, err := d.find(r.Context(), r.Host, r.PathValue("id"))
-	if err != nil {
-		return nil, err
-	}
-	if state, _ := job.state(d.now()); !state.ended() {
-		return nil, refuse(http.StatusInternalServerError, "Job %s is %s: it cannot be deleted before it has ended.", job.id, state)
-	}
-	d.remember(job.rayJobKey, func(known *submission) { known.deleted = true })
-	return map[string]bool{"deleted": true}, nil
 }

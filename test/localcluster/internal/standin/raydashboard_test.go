@@ -199,13 +199,9 @@ func TestJobsOverHTTP(t *testing.T) {
 		{http.MethodPost, "/api/jobs/", `{"submission_id":"a"}`, 400, "entrypoint", "404"},
 		{http.MethodPost, "/api/jobs/", submission, 200, `"job_id":"` + rayID + `"`, "RUNNING"},
 		{http.MethodPost, "/api/jobs/", submission, 500, "Please use a different submission_id", "RUNNING"},
-		{http.MethodDelete, job, "", 500, "cannot be deleted", "RUNNING"},
 		{http.MethodPost, job + "/stop", "", 200, `{"stopped":true}`, "STOPPED"},
 		{http.MethodPost, job + "/stop", "", 200, `{"stopped":false}`, "STOPPED"},
-		{http.MethodDelete, job, "", 200, `{"deleted":true}`, "404"},
-		{http.MethodDelete, job, "", 404, "does not exist", "404"},
-		{http.MethodPost, "/api/jobs/", submission, 200, `"job_id":"` + rayID + `"`, "RUNNING"},
-		{http.MethodGet, "/api/serve/applications/", "", 404, "not found", "RUNNING"},
+		{http.MethodGet, "/api/serve/applications/", "", 404, "not found", "STOPPED"},
 	} {
 		code, body := w.ask(step.method, step.path, step.body)
 		if code != step.code || !strings.Contains(body, step.want) {
@@ -215,13 +211,21 @@ func TestJobsOverHTTP(t *testing.T) {
 			t.Errorf("after %s %s it is %s, want %s", step.method, step.path, got, step.state)
 		}
 	}
-	w.now = w.now.Add(3 * time.Second)
-	if got := w.state(t); got != "SUCCEEDED" {
-		t.Errorf("after its run time it is %s", got)
-	}
 	w.objects[headPods] = strings.ReplaceAll(w.objects[headPods], "uid-of-head", "uid-of-next")
 	if got := w.state(t); got != "404" {
 		t.Errorf("a new head pod has the job of the old one: %s", got)
+	}
+}
+
+func TestJobOverHTTPEndsAfterItsRunTime(t *testing.T) {
+	w := newRayWorld(t)
+	w.rayJob("HTTPMode", runs3s, "")
+	w.ask(http.MethodPost, "/api/jobs/", `{"submission_id":"`+rayID+`","entrypoint":"python x.py"}`)
+	for _, want := range []string{"RUNNING", "SUCCEEDED"} {
+		if got := w.state(t); got != want {
+			t.Errorf("it is %s, want %s", got, want)
+		}
+		w.now = w.now.Add(3 * time.Second)
 	}
 }
 

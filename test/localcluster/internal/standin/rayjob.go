@@ -33,7 +33,6 @@ type submission struct {
 	entrypoint string
 	// at and stopped are zero if the job was not submitted or stopped.
 	at, stopped time.Time
-	deleted     bool
 }
 
 func newRayDashboard(client *kube.Client, runTime time.Duration, log *log.Logger) *rayDashboard {
@@ -87,9 +86,9 @@ type rayTask struct {
 	runs     time.Duration
 	exitCode int
 	// The head pod, the RayJob, if any, and the submitter's pods in K8sJobMode.
-	head       *rayPod
+	head       *pod
 	owner      *rayJob
-	submitters []rayPod
+	submitters []pod
 }
 
 // state returns the state of the job, and when it ended. It is PENDING until the submitter has
@@ -140,7 +139,7 @@ func (d *rayDashboard) find(ctx context.Context, host, id string) (*rayTask, err
 			known.at, known.entrypoint = begun, task.owner.Spec.Entrypoint
 		}
 	})
-	if task.deleted || task.at.IsZero() && !waits {
+	if task.at.IsZero() && !waits {
 		return nil, refuse(http.StatusNotFound, "Job %s does not exist", id)
 	}
 	return task, nil
@@ -203,7 +202,7 @@ func (d *rayDashboard) leadSubmitter(ctx context.Context, task *rayTask, state r
 
 // endContainer ends the submitter in SidecarMode. Unlike in K8sJobMode, it fails with its job. The
 // operator has seen the job's end before, and uses it as the reason of the failure.
-func (d *rayDashboard) endContainer(ctx context.Context, head *rayPod, name string, state rayJobState) error {
+func (d *rayDashboard) endContainer(ctx context.Context, head *pod, name string, state rayJobState) error {
 	index := slices.IndexFunc(head.Status.ContainerStatuses, func(c object) bool { return c["name"] == name })
 	if index < 0 {
 		return fmt.Errorf("pod %s has no status of container %s yet", head.Metadata.Name, name)

@@ -21,16 +21,8 @@ const (
 	sidecarMode = "SidecarMode"
 )
 
-type object = map[string]any
-
-type rayMetadata struct {
-	Name, Namespace, UID, ResourceVersion string
-	DeletionTimestamp                     string
-	Annotations                           map[string]string
-}
-
 // exitCode returns the exit code in the annotation, or 0.
-func (m rayMetadata) exitCode() int {
+func (m metadata) exitCode() int {
 	code, err := strconv.Atoi(m.Annotations[exitCodeAnnotation])
 	if err != nil {
 		return 0
@@ -40,10 +32,10 @@ func (m rayMetadata) exitCode() int {
 
 // rayJob has the needed fields of a RayJob.
 type rayJob struct {
-	Metadata rayMetadata
+	Metadata metadata
 	Spec     struct {
 		Entrypoint, SubmissionMode string
-		SubmitterPodTemplate       struct{ Metadata rayMetadata }
+		SubmitterPodTemplate       struct{ Metadata metadata }
 	}
 	Status struct{ JobID string }
 }
@@ -63,35 +55,12 @@ func (j *rayJob) runTime(usual time.Duration) time.Duration {
 	return usual
 }
 
-// rayPod has the needed fields of a pod.
-type rayPod struct {
-	Metadata rayMetadata
-	Spec     struct {
-		Containers []struct {
-			Name string
-			Env  []struct{ Name, Value string }
-		}
-	}
-	Status struct {
-		Phase             string
-		StartTime         time.Time
-		Conditions        []struct{ Type, Message string }
-		ContainerStatuses []object
-	}
-}
-
-func (p *rayPod) path() string {
-	return "/api/v1/namespaces/" + p.Metadata.Namespace + "/pods/" + p.Metadata.Name
-}
-
-func (p *rayPod) ended() bool { return p.Status.Phase == "Succeeded" || p.Status.Phase == "Failed" }
-
 // startMessage matches the message in which the simulated kubelet records the start in
 // milliseconds.
 var startMessage = regexp.MustCompile(`^started at ([0-9]+) ms$`)
 
 // started returns when the pod started, if it has.
-func (p *rayPod) started() (at time.Time, has bool) {
+func (p *pod) started() (at time.Time, has bool) {
 	for _, condition := range p.Status.Conditions {
 		match := startMessage.FindStringSubmatch(condition.Message)
 		if condition.Type != "PodReadyToStartContainers" || match == nil {
@@ -105,7 +74,7 @@ func (p *rayPod) started() (at time.Time, has bool) {
 }
 
 // submitter returns the container that submits the job, if any. KubeRay passes it the ID.
-func (p *rayPod) submitter(id string) string {
+func (p *pod) submitter(id string) string {
 	for _, container := range p.Spec.Containers {
 		for _, variable := range container.Env {
 			if variable.Name == "RAY_JOB_SUBMISSION_ID" && variable.Value == id {
@@ -118,7 +87,7 @@ func (p *rayPod) submitter(id string) string {
 
 // head returns the running pod of the head Service with the address host. Without it there is no
 // dashboard.
-func (d *rayDashboard) head(ctx context.Context, host string) (*rayPod, error) {
+func (d *rayDashboard) head(ctx context.Context, host string) (*pod, error) {
 	// SERVICE.NAMESPACE.svc.DOMAIN:PORT
 	names := strings.SplitN(host, ".", 4)
 	if len(names) < 4 || names[2] != "svc" {
@@ -134,7 +103,7 @@ func (d *rayDashboard) head(ctx context.Context, host string) (*rayPod, error) {
 	if err != nil {
 		return nil, err
 	}
-	running := slices.IndexFunc(pods, func(p rayPod) bool {
+	running := slices.IndexFunc(pods, func(p pod) bool {
 		return p.Status.Phase == "Running" && p.Metadata.DeletionTimestamp == ""
 	})
 	if running < 0 {
@@ -143,14 +112,14 @@ func (d *rayDashboard) head(ctx context.Context, host string) (*rayPod, error) {
 	return &pods[running], nil
 }
 
-func (d *rayDashboard) pods(ctx context.Context, namespace string, labels map[string]string) ([]rayPod, error) {
+func (d *rayDashboard) pods(ctx context.Context, namespace string, labels map[string]string) ([]pod, error) {
 	var terms []string
 	for key, value := range labels {
 		terms = append(terms, key+"="+value)
 	}
-	var list struct{ Items []rayPod }
+	var list struct{ Items []pod }
 	query := url.Values{"labelSelector": {strings.Join(terms, ",")}}
-	err := d.client.Get(ctx, "/api/v1/namespaces/"+namespace+"/pods?"+query.Encode(), &list)
+	err := d.client.Get(ctx, podsPath(namespace)+"?"+query.Encode(), &list)
 	return list.Items, err
 }
 

@@ -67,16 +67,6 @@ func (s *sparkSubmission) onJVM() bool {
 	return !s.python() && !strings.HasSuffix(strings.ToLower(s.main), ".r")
 }
 
-// first returns the first property that is set.
-func (c sparkConf) first(keys ...string) string {
-	for _, key := range keys {
-		if c[key] != "" {
-			return c[key]
-		}
-	}
-	return ""
-}
-
 // below returns the properties with this prefix, by the rest of the name.
 func (c sparkConf) below(prefix string) map[string]string {
 	found := map[string]string{}

@@ -1,13 +1,12 @@
 package standin
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
-	"os"
 
 	"kube-queue.dev/kube-queue/test/localcluster/internal/kube"
 )
@@ -18,24 +17,11 @@ import (
 // stays at its initial number.
 const SparkDriver = "spark-driver"
 
-func init() { programs[SparkDriver] = serveSparkDrivers }
-
-func serveSparkDrivers(ctx context.Context, _ []string) error {
-	client, err := kube.FromKubeconfig(os.Getenv("KUBECONFIG"))
-	if err != nil {
-		return err
-	}
+func serveSparkDrivers(ctx context.Context, client *kube.Client, _ []string) error {
 	drivers := &sparkDrivers{client: client, known: map[string]*sparkApp{}}
-	follower := kube.Follower{
-		Client: client, Path: "/api/v1/pods", Selector: sparkRoleLabel + "=" + string(sparkDriverRole),
-		Handle: drivers.handle, Say: sayOnLog,
-	}
-	follower.Run(ctx)
+	followPods(ctx, client, sparkRoleLabel+"="+string(sparkDriverRole), drivers.handle)
 	return nil
 }
-
-// sayOnLog logs an error that will be retried.
-func sayOnLog(err error) { fmt.Fprintln(os.Stderr, err) }
 
 // sparkDrivers has all drivers by UID.
 type sparkDrivers struct {
@@ -53,21 +39,12 @@ type sparkApp struct {
 	made map[int]bool
 }
 
-func (d *sparkDrivers) handle(ctx context.Context, change kube.Change) error {
-	var pod struct {
-		Metadata struct {
-			Name, Namespace, DeletionTimestamp string
-			Labels, Annotations                map[string]string
-		}
-		Status struct{ Phase string }
-	}
+func (d *sparkDrivers) handle(ctx context.Context, change kube.Change[pod]) error {
 	app := d.known[change.UID]
+	driver := cmp.Or(change.Object, &pod{})
+	m := driver.Metadata
 	var plan executorPlan
 	if change.Object != nil {
-		if err := json.Unmarshal(change.Object, &pod); err != nil {
-			return fmt.Errorf("driver pod: %w", err)
-		}
-		m := pod.Metadata
 		if json.Unmarshal([]byte(m.Annotations[sparkExecutorsAnnotation]), &plan) != nil {
 			// The pod was created by hand.
 			return nil
@@ -80,13 +57,13 @@ func (d *sparkDrivers) handle(ctx context.Context, change kube.Change) error {
 	if app == nil {
 		return nil
 	}
-	ended := change.Deleted || pod.Metadata.DeletionTimestamp != "" || pod.Status.Phase == "Succeeded" || pod.Status.Phase == "Failed"
+	ended := change.Deleted || m.DeletionTimestamp != "" || driver.ended()
 	var err error
 	switch {
 	case ended && !app.ended:
 		err = d.endExecutors(ctx, app)
 		app.ended = err == nil
-	case !ended && !app.started && pod.Status.Phase == "Running":
+	case !ended && !app.started && driver.Status.Phase == "Running":
 		err = d.makeExecutors(ctx, app, plan)
 		app.started = err == nil
 	}
@@ -98,8 +75,6 @@ func (d *sparkDrivers) handle(ctx context.Context, change kube.Change) error {
 	}
 	return nil
 }
-
-func podsPath(namespace string) string { return "/api/v1/namespaces/" + namespace + "/pods" }
 
 // makeExecutors creates the missing executors. It must not create an existing one again: a
 // ResourceQuota counts such a pod before the API server refuses it, until the next sync of the
@@ -138,14 +113,4 @@ func (d *sparkDrivers) endExecutors(ctx context.Context, app *sparkApp) error {
 		errs = append(errs, end(ctx, path+"/"+executor.Metadata.Name))
 	}
 	return errors.Join(errs...)
-}
-
-// endPod ends a pod with an exit code. A missing pod is no error.
-func endPod(ctx context.Context, client *kube.Client, path string, exitCode int) error {
-	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"1ms",%q:"%d"}}}`, runTimeAnnotation, exitCodeAnnotation, exitCode)
-	err := client.Do(ctx, http.MethodPatch, path, "application/merge-patch+json", patch, nil)
-	if kube.HasCode(err, http.StatusNotFound) {
-		return nil
-	}
-	return err
 }

@@ -47,10 +47,10 @@ func TestDriverCreatesEachExecutorOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	running := kube.Change{UID: "u", Object: asObject(t, map[string]any{
-		"metadata": map[string]any{"name": "a-driver", "namespace": "ns", "annotations": map[string]string{sparkExecutorsAnnotation: string(plan)}},
-		"status":   map[string]any{"phase": "Running"},
-	})}
+	driver := &pod{}
+	driver.Metadata = metadata{Name: "a-driver", Namespace: "ns", Annotations: map[string]string{sparkExecutorsAnnotation: string(plan)}}
+	driver.Status.Phase = "Running"
+	running := kube.Change[pod]{UID: "u", Object: driver}
 	// The first exists, from before a restart of the stand-in. Only the second is accepted.
 	if err := drivers.handle(t.Context(), running); err == nil {
 		t.Error("a refused executor was not reported")
@@ -64,13 +64,4 @@ func TestDriverCreatesEachExecutorOnce(t *testing.T) {
 	if want := []string{"a-exec-1", "a-exec-2", "a-exec-3", "a-exec-3"}; !reflect.DeepEqual(pods.tried, want) {
 		t.Errorf("tried to create %q, not %q", pods.tried, want)
 	}
-}
-
-func asObject(t *testing.T, object any) json.RawMessage {
-	t.Helper()
-	raw, err := json.Marshal(object)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return raw
 }

@@ -4,15 +4,16 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,10 +22,8 @@ import (
 
 // SparkSubmit simulates spark-submit in cluster mode. It creates the driver's pod with the
 // resources that Spark would set. It omits volumes, environment, Services and dependencies of the
-// application. It uses $KUBECONFIG.
+// application.
 const SparkSubmit = "spark-submit"
-
-func init() { programs[SparkSubmit] = submitSpark }
 
 const (
 	sparkRoleLabel     = "spark-role"
@@ -49,26 +48,14 @@ type executorPlan struct {
 
 // sparkPod has the fields of a pod that are written. Other fields of a template are kept.
 type sparkPod struct {
-	APIVersion string        `json:"apiVersion"`
-	Kind       string        `json:"kind"`
-	Metadata   sparkMetadata `json:"metadata"`
-	Spec       object        `json:"spec"`
+	APIVersion string   `json:"apiVersion"`
+	Kind       string   `json:"kind"`
+	Metadata   metadata `json:"metadata"`
+	Spec       object   `json:"spec"`
 }
 
-type sparkMetadata struct {
-	Name            string            `json:"name,omitempty"`
-	Namespace       string            `json:"namespace,omitempty"`
-	Labels          map[string]string `json:"labels,omitempty"`
-	Annotations     map[string]string `json:"annotations,omitempty"`
-	OwnerReferences []object          `json:"ownerReferences,omitempty"`
-}
-
-func submitSpark(ctx context.Context, args []string) error {
+func submitSpark(ctx context.Context, client *kube.Client, args []string) error {
 	s, err := parseSparkSubmission(args)
-	if err != nil {
-		return err
-	}
-	client, err := kube.FromKubeconfig(os.Getenv("KUBECONFIG"))
 	if err != nil {
 		return err
 	}
@@ -80,7 +67,7 @@ func submitSpark(ctx context.Context, args []string) error {
 	if err != nil {
 		return fmt.Errorf("application %s: %w", s.name, err)
 	}
-	err = client.Create(ctx, "/api/v1/namespaces/"+s.namespace()+"/pods", pod)
+	err = client.Create(ctx, podsPath(s.namespace()), pod)
 	if kube.HasCode(err, http.StatusConflict) {
 		// The operator searches the output for this text.
 		return fmt.Errorf("driver pod %s/%s: code=409: %w", s.namespace(), pod.Metadata.Name, err)
@@ -89,11 +76,7 @@ func submitSpark(ctx context.Context, args []string) error {
 }
 
 // sparkID returns the ID of a new application.
-func sparkID() string {
-	id := make([]byte, 16)
-	_, _ = rand.Read(id)
-	return "spark-" + hex.EncodeToString(id)
-}
+func sparkID() string { return "spark-" + strings.ToLower(rand.Text()) }
 
 func (s *sparkSubmission) namespace() string {
 	return cmp.Or(s.conf["spark.kubernetes.namespace"], "default")
@@ -189,7 +172,7 @@ func (s *sparkSubmission) pod(role sparkRole, templates map[sparkRole]sparkPod, 
 	if err != nil {
 		return sparkPod{}, err
 	}
-	image := s.conf.first(role.kubernetes("container.image"), "spark.kubernetes.container.image")
+	image := cmp.Or(s.conf[role.kubernetes("container.image")], s.conf["spark.kubernetes.container.image"])
 	if image == "" {
 		return sparkPod{}, fmt.Errorf("no image for the %s", role)
 	}
@@ -210,17 +193,13 @@ func (s *sparkSubmission) pod(role sparkRole, templates map[sparkRole]sparkPod, 
 
 // place sets the node selector, the scheduler and the ServiceAccount of the pod.
 func (s *sparkSubmission) place(role sparkRole, spec object) {
-	selector := child(spec, "nodeSelector")
-	for key, value := range over(s.conf.below("spark.kubernetes.node.selector."), s.conf.below(role.kubernetes("node.selector."))) {
-		selector[key] = value
-	}
-	if scheduler := s.conf.first(role.kubernetes("schedulerName"), "spark.kubernetes.scheduler.name"); scheduler != "" {
+	fill(spec, "nodeSelector", s.conf.below("spark.kubernetes.node.selector."), s.conf.below(role.kubernetes("node.selector.")))
+	if scheduler := cmp.Or(s.conf[role.kubernetes("schedulerName")], s.conf["spark.kubernetes.scheduler.name"]); scheduler != "" {
 		spec["schedulerName"] = scheduler
 	}
 	const account = "spark.kubernetes.authenticate.%s.serviceAccountName"
 	// The default ServiceAccount of executors is that of the driver.
-	name := s.conf.first(fmt.Sprintf(account, role), fmt.Sprintf(account, sparkDriverRole))
-	if name != "" {
+	if name := cmp.Or(s.conf[fmt.Sprintf(account, role)], s.conf[fmt.Sprintf(account, sparkDriverRole)]); name != "" {
 		spec["serviceAccountName"] = name
 	}
 }
@@ -244,10 +223,7 @@ func (s *sparkSubmission) fillContainer(role sparkRole, spec object, image strin
 	container["image"] = image
 	container["args"] = []string{string(role)}
 	for kind, quantities := range map[string]map[string]string{"requests": r.requests, "limits": r.limits} {
-		into := child(child(container, "resources"), kind)
-		for resource, quantity := range quantities {
-			into[resource] = quantity
-		}
+		fill(child(container, "resources"), kind, quantities)
 	}
 }
 
@@ -257,20 +233,26 @@ func (p executorPlan) executor(number int, driverName, driverUID string) sparkPo
 	pod := p.Pod
 	pod.Metadata.Name = p.NamePrefix + "-exec-" + id
 	pod.Metadata.Labels = over(pod.Metadata.Labels, map[string]string{sparkExecutorLabel: id})
-	pod.Metadata.OwnerReferences = append(pod.Metadata.OwnerReferences[:len(pod.Metadata.OwnerReferences):len(pod.Metadata.OwnerReferences)],
+	pod.Metadata.OwnerReferences = append(slices.Clip(pod.Metadata.OwnerReferences),
 		object{"apiVersion": "v1", "kind": "Pod", "name": driverName, "uid": driverUID, "controller": true})
 	return pod
 }
 
 // over merges maps. Later maps have precedence.
-func over(maps ...map[string]string) map[string]string {
-	all := map[string]string{}
-	for _, one := range maps {
-		for key, value := range one {
-			all[key] = value
-		}
+func over(all ...map[string]string) map[string]string {
+	merged := map[string]string{}
+	for _, one := range all {
+		maps.Copy(merged, one)
 	}
-	return all
+	return merged
+}
+
+// fill writes values into the object at a key.
+func fill(parent object, key string, values ...map[string]string) {
+	into := child(parent, key)
+	for name, value := range over(values...) {
+		into[name] = value
+	}
 }
 
 // child returns the object at a key, and creates it if it is missing.

@@ -128,7 +128,7 @@ func TestExecutorsAreNumberedAndBelongToTheirDriver(t *testing.T) {
 		"spark.kubernetes.executor.label.app=pi", "spark.kubernetes.authenticate.driver.serviceAccountName=account",
 	)
 	s.name = "1 Very long name of an Application!"
-	templates := map[sparkRole]sparkPod{sparkExecutorRole: {Metadata: sparkMetadata{
+	templates := map[sparkRole]sparkPod{sparkExecutorRole: {Metadata: metadata{
 		OwnerReferences: []object{{"kind": "SparkApplication"}},
 	}}}
 	driver, err := s.driverPod(templates, sparkTestID)

@@ -1,0 +1,148 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"kube-queue.dev/kube-queue/test/localcluster/internal/build"
+	"kube-queue.dev/kube-queue/test/localcluster/internal/cluster"
+	"kube-queue.dev/kube-queue/test/localcluster/internal/process"
+)
+
+// builder returns the builder of the invocation.
+func (i *invocation) builder() (*build.Builder, error) {
+	cache, err := build.CacheDir(i.world.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	source, err := findSource()
+	if err != nil {
+		return nil, err
+	}
+	return &build.Builder{Source: source, Cache: cache, Out: i.world.Err, Starter: process.NewStarter()}, nil
+}
+
+// findSource returns the folder that contains components/: the source folder of this program, else in or
+// above the current directory.
+func findSource() (string, error) {
+	// With -trimpath, the name of the file is not a path, so the folder is not found here.
+	if _, file, _, known := runtime.Caller(0); known {
+		if dir := filepath.Join(filepath.Dir(file), "..", ".."); isSource(dir) {
+			return dir, nil
+		}
+	}
+	current, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for dir := current; ; dir = filepath.Dir(dir) {
+		for _, candidate := range []string{dir, filepath.Join(dir, "test", "localcluster")} {
+			if isSource(candidate) {
+				return candidate, nil
+			}
+		}
+		if dir == filepath.Dir(dir) {
+			return "", fmt.Errorf("no components/ found in or above %s; run this command in a clone of kube-queue", current)
+		}
+	}
+}
+
+func isSource(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "components", "controlplane", "go.mod"))
+	return err == nil && filepath.IsAbs(dir)
+}
+
+func runBuild(ctx context.Context, i *invocation) error {
+	components, err := chooseComponents(i.config.Kubernetes, i.components)
+	if err != nil {
+		return err
+	}
+	builder, err := i.builder()
+	if err != nil {
+		return err
+	}
+	if i.missing {
+		missing, err := builder.Missing(ctx, components)
+		for _, c := range missing {
+			fmt.Fprintln(i.world.Out, c.Name)
+		}
+		return err
+	}
+	dirs, err := builder.Ensure(ctx, components)
+	if err != nil {
+		return err
+	}
+	for n, c := range components {
+		fmt.Fprintf(i.world.Out, "%s\t%s\n", c.Name, dirs[n])
+	}
+	return nil
+}
+
+func namesOf(components []build.Component) []string {
+	var names []string
+	for _, c := range components {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+func chooseComponents(kubernetes string, names []string) ([]build.Component, error) {
+	all := cluster.AllComponents(kubernetes)
+	if len(names) == 0 {
+		return all, nil
+	}
+	known := namesOf(all)
+	var chosen []build.Component
+	for _, name := range names {
+		n := slices.Index(known, name)
+		if n < 0 {
+			return nil, usagef("unknown component %q; known components: %s", name, strings.Join(known, ", "))
+		}
+		chosen = append(chosen, all[n])
+	}
+	return chosen, nil
+}
+
+// prepare builds missing programs and locks the data folder.
+func (i *invocation) prepare(ctx context.Context) (lock *os.File, err error) {
+	builder, err := i.builder()
+	if err != nil {
+		return nil, err
+	}
+	config := i.config
+	components := config.Components()
+	dirs, err := builder.Ensure(ctx, components)
+	if err != nil {
+		return nil, err
+	}
+	config.Built = map[string]string{}
+	for n, c := range components {
+		config.Built[c.Name] = dirs[n]
+	}
+	if i.fresh {
+		if _, err := i.folder.Stop(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return i.folder.Prepare(config)
+}
+
+// version builds the requested version of the control plane if it is missing.
+func (i *invocation) version(ctx context.Context) (cluster.Version, error) {
+	version := cluster.Version{Kubernetes: i.config.Kubernetes}
+	builder, err := i.builder()
+	if err != nil {
+		return version, err
+	}
+	dirs, err := builder.Ensure(ctx, cluster.Config{Kubernetes: version.Kubernetes, OnlyAPI: true}.Components())
+	if err != nil {
+		return version, err
+	}
+	version.Built = dirs[0]
+	return version, nil
+}
