@@ -2,38 +2,38 @@ package audit
 
 import (
 	"context"
+	"fmt"
 	"io"
 
 	"kube-queue.dev/kube-queue/test/audit/budget"
 	"kube-queue.dev/kube-queue/test/audit/checks"
 	"kube-queue.dev/kube-queue/test/audit/facts"
 	"kube-queue.dev/kube-queue/test/audit/log"
-	"kube-queue.dev/kube-queue/test/audit/use"
 )
 
-// Options of a check, and results for jobs and quotas.
+// Options of a check, and results for jobs.
 type (
 	Options   = facts.Options
 	Moment    = facts.Moment
 	JobWrites = budget.JobWrites
-	QuotaUse  = use.QuotaUse
 	KindView  = *facts.Row
 	JobView   = facts.JobView
 )
 
 // ViewOf returns how the checker reads a version of a kind of job.
 func ViewOf(group, version, resource string) (KindView, error) {
-	return facts.ViewOf(group, version, resource)
+	r := facts.RowOf(group, version, resource)
+	if r == nil {
+		return nil, fmt.Errorf("test/audit/facts has no row for %s of %s/%s: add one to kinds.go", resource, group, version)
+	}
+	return r, nil
 }
 
-// Default users of the two programs.
+// Users of the two programs.
 const (
-	DefaultController = facts.DefaultController
-	DefaultExtensions = facts.DefaultExtensions
+	Controller = facts.Controller
+	Extensions = facts.Extensions
 )
-
-// CheckNames returns the names of all checks.
-func CheckNames() []string { return checks.Names() }
 
 // Log is the content of an audit log.
 type Log struct{ *facts.Log }
@@ -69,10 +69,3 @@ func WaitFor(ctx context.Context, path string, marker Marker) error {
 // sums over all units and their pods, and lists the differences node by node. While they change, the
 // status may be behind.
 func (l *Log) Accounting(options Options) ([]string, error) { return checks.Accounting(l.Log, options) }
-
-// Use measures how well ResourceQuotas were used, in the given namespaces, or without any in
-// all namespaces with admissions under a ResourceQuota. It assumes the backend resourcequota,
-// regardless of the options.
-func (l *Log) Use(options Options, namespaces ...string) ([]QuotaUse, error) {
-	return use.Of(l.Log, options, namespaces...)
-}

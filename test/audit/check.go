@@ -14,23 +14,23 @@ import (
 
 // Report is the result of all checks.
 type Report struct {
-	Lines      int       `json:"lines"`
-	Entries    int       `json:"writes"`
-	From       time.Time `json:"from"`
-	To         time.Time `json:"to"`
-	Unfinished bool      `json:"unfinished,omitempty"`
-	Cut        int       `json:"cut,omitempty"`
-	Unanswered int       `json:"unanswered,omitempty"`
+	Lines      int
+	Entries    int
+	From       time.Time
+	To         time.Time
+	Unfinished bool
+	Cut        int
+	Unanswered int
 	// Doubts counts the units and pods that sums leave out, because the log does not show what became of them.
-	Doubts int             `json:"doubts,omitempty"`
-	Jobs   []KindCount     `json:"jobs"`
-	Units  int             `json:"units"`
-	Pods   int             `json:"pods"`
-	Trees  int             `json:"trees"`
-	Quotas int             `json:"resourceQuotas"`
-	Checks []checks.Result `json:"checks"`
+	Doubts int
+	Jobs   []KindCount
+	Units  int
+	Pods   int
+	Trees  int
+	Quotas int
+	Checks []checks.Result
 	// Oversell is the rate by which limits were multiplied.
-	Oversell string `json:"oversell"`
+	Oversell string
 }
 
 // ErrNothing is returned for a log without any job, unit or pod.
@@ -42,19 +42,9 @@ func (l *Log) Check(options Options) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	laws, err := checks.Start(o)
-	if err != nil {
-		return Report{}, err
-	}
-	s := state.Replay(l.Log, o, func(s *state.State, c *state.Change) {
-		for _, law := range laws {
-			law.See(s, c)
-		}
-	})
+	s, results := checks.Run(l.Log, o)
 	r := l.report(s)
-	for _, law := range laws {
-		r.Checks = append(r.Checks, law.Finish(s))
-	}
+	r.Checks = results
 	if len(s.Jobs)+len(s.Units)+len(s.Pods) == 0 {
 		return r, ErrNothing
 	}
@@ -74,9 +64,9 @@ func (l *Log) report(s *state.State) Report {
 		}
 	}
 	for _, row := range facts.Rows() {
-		count := KindCount{Kind: row.Kind()}
-		if row.Version() != "" && row.Group() != "batch" {
-			count.Kind += "." + row.Version()
+		count := KindCount{Kind: row.Kind}
+		if row.Version != "" && row.Group != "batch" {
+			count.Kind += "." + row.Version
 		}
 		for _, j := range s.Jobs {
 			if j.Row == row {
@@ -95,9 +85,9 @@ func (l *Log) report(s *state.State) Report {
 
 // KindCount counts the jobs of a kind, and those of them that were queued.
 type KindCount struct {
-	Kind   string `json:"kind"`
-	Count  int    `json:"count"`
-	Queued int    `json:"queued"`
+	Kind   string
+	Count  int
+	Queued int
 }
 
 // Violations returns the violations of all checks, in the order of the log.

@@ -7,8 +7,7 @@
 //
 // Package log reads entries, package facts what each write says, and package state remembers the
 // last object of each UID. Package checks has the laws, which sum those objects. Package budget
-// counts writes, and package use measures how well quota was used. This package combines them for
-// tests and for the command audit-check.
+// counts writes. This package combines them for tests and for the command audit-check.
 //
 // Invariants. A write that was rejected or was a dry run changes nothing. Cases that the log
 // does not show completely are not checked, and the report counts them.

@@ -228,7 +228,7 @@ func TestOverLimitOfAResourceQuota(t *testing.T) {
 		{"a quota that is gone limits nothing", four + "q remove admin; a:9 admit", ""},
 		{"nor does one whose deletion returned it as it was", four + "q deleted admin; seen; a:9 admit", ""},
 		{"one that was made just now need not be known", "q undecided {requests.cpu: '4'}; a:9 admit", ""},
-		{"without a status nothing is to be released", "q undecided {requests.cpu: '4'}; seen; a:1 admit", "no-status"},
+		{"without a status nothing is to be released", "q undecided {requests.cpu: '4'}; seen; a:1 admit", "over-limit"},
 		{"pods of others count", four + "s stranger 2; seen; a:3 admit", "over-limit"},
 		{"but not before they can be known", four + "s stranger 2; a:3 admit", ""},
 		{"nor once they have ended, or are gone", four + "s stranger 2; u stranger 2; seen; s status kwok phase=Failed; u removepod admin; a:4 admit", ""},
@@ -255,16 +255,14 @@ func TestAdmissionsWithoutAResourceQuotaAreNotChecked(t *testing.T) {
 }
 
 // The unit of a batch Job of four pods is admitted with two of them.
-func TestAJobIsReleasedWithNoMorePodsThanWereAdmitted(t *testing.T) {
-	released := func(limit, pods string) string {
-		return "tree max: {cpu: '9'}, children: [{name: team, namespaces: [default], max: {cpu: '" + limit + `'}}]; a:4b patch admin spec.parallelism=4 spec.completions=4; a enqueue;
+func TestAJobThatStartsWithFewerPodsIsChargedForThem(t *testing.T) {
+	admitted := func(limit string) string {
+		return "tree max: {cpu: '9'}, children: [{name: team, namespaces: [default], max: {cpu: '" + limit + `'}}]; a:4b enqueue;
 			a.unit patch extensions spec.podSets=[{name: main, count: 4, minCount: 2, requests: {cpu: '1'}}];
-			a.unit status controller phase=Dequeued quota=root/team attempts=1 admittedPodSets=[{name: main, count: 2}]; a patch extensions spec.suspend=false spec.parallelism=` + pods
+			a.unit status controller phase=Dequeued quota=root/team attempts=1 admittedPodSets=[{name: main, count: 2}]`
 	}
 	tellAll(t, Options{}, []story{
-		{"with those", released("2", "2"), ""},
-		{"with fewer", released("2", "1"), ""},
-		{"with more", released("2", "4"), "more-pods"},
-		{"those do not fit", released("1", "2"), "over-limit"},
+		{"which fit", admitted("2"), ""},
+		{"or do not fit", admitted("1"), "over-limit"},
 	})
 }

@@ -111,7 +111,7 @@ func (h *historian) see(s *state.State, c *state.Change) {
 	}
 	life := h.lives[j]
 	if life == nil {
-		life = &Life{Kind: j.Row.Kind(), Namespace: j.Namespace, Name: j.Name, UID: j.UID, Created: j.Created}
+		life = &Life{Kind: j.Row.Kind, Namespace: j.Namespace, Name: j.Name, UID: j.UID, Created: j.Created}
 		h.lives[j] = life
 	}
 	now := c.Write.Moment()

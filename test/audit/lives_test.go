@@ -67,7 +67,7 @@ func TestAnEventOfAJobCountsAlthoughItIsOlderThanTheAnswerToItsCreation(t *testi
 	s.tell("a make job admin {spec: {suspend: true, managedBy: example.com/other}}")
 	created := s.entries[0]
 	s.tell("a event")
-	created["stageTimestamp"] = s.now.Format("2006-01-02T15:04:05.000000Z")
+	created["stageTimestamp"] = stamp(s.now)
 	table, err := s.log().Writes(Options{})
 	if err != nil {
 		t.Fatal(err)

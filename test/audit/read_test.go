@@ -30,42 +30,9 @@ func unzip(t testing.TB, path string) []byte {
 	return raw
 }
 
-func TestReadIgnoresAnIncompleteLastLine(t *testing.T) {
-	s := newScript(t)
-	goodStory(s)
-	raw := s.bytes()
-	log, err := Read(bytes.NewReader(raw[:len(raw)-10]))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !log.Unfinished || log.Lines != len(s.entries)-1 {
-		t.Errorf("unfinished %t with %d lines, want true with %d", log.Unfinished, log.Lines, len(s.entries)-1)
-	}
-}
-
-func TestReadAcceptsLongLinesAndGzip(t *testing.T) {
-	s := newScript(t)
-	s.tell("a:1 patch admin metadata.labels.note=" + strings.Repeat("x", 3<<20))
-	var zipped bytes.Buffer
-	zip := gzip.NewWriter(&zipped)
-	if _, err := zip.Write(s.bytes()); err != nil {
-		t.Fatal(err)
-	}
-	if err := zip.Close(); err != nil {
-		t.Fatal(err)
-	}
-	log, err := Read(&zipped)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if log.Entries != 2 {
-		t.Errorf("%d writes, want 2", log.Entries)
-	}
-}
-
 func TestReadRefusesInvalidLogs(t *testing.T) {
 	s := newScript(t)
-	s.tfjob("a", 1)
+	s.tell("a:1 held")
 	if _, err := Read(strings.NewReader("nonsense\n" + string(s.bytes()))); err == nil || !strings.Contains(err.Error(), "line 1") {
 		t.Errorf("got %v, want an error about line 1", err)
 	}

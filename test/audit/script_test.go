@@ -11,7 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
 )
 
 // script writes an audit log like an API server, line by line.
@@ -31,11 +31,12 @@ const (
 	kwok         = "kwok"
 	operator     = "training-operator"
 	collector    = "system:serviceaccount:kube-system:generic-garbage-collector"
-	controller   = DefaultController
-	extensions   = DefaultExtensions
+	controller   = Controller
+	extensions   = Extensions
 	quotaSteward = "system:serviceaccount:kube-system:resourcequota-controller"
 
 	suspendKey = "scheduling.x-k8s.io/suspend"
+	pods       = "/v1/pods"
 )
 
 func newScript(t testing.TB) *script {
@@ -43,6 +44,8 @@ func newScript(t testing.TB) *script {
 }
 
 func (s *script) wait(d time.Duration) { s.now = s.now.Add(d) }
+
+func (s *script) last() map[string]any { return s.entries[len(s.entries)-1] }
 
 func (s *script) log() *Log {
 	s.t.Helper()
@@ -53,29 +56,26 @@ func (s *script) log() *Log {
 	return log
 }
 
-func (s *script) bytes() []byte {
+func (s *script) bytes() []byte { return encode(s.t, s.entries) }
+
+func encode(t testing.TB, entries []map[string]any) []byte {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
-	for _, e := range s.entries {
+	for _, e := range entries {
 		if err := encoder.Encode(e); err != nil {
-			s.t.Fatal(err)
+			t.Fatal(err)
 		}
 	}
 	return out.Bytes()
 }
 
-// thing is an object in a script.
-type thing struct {
-	s        *script
-	resource string // group/version/resource
-	obj      map[string]any
-}
+// stamp formats a time as the API server does.
+func stamp(t time.Time) string { return t.Format("2006-01-02T15:04:05.000000Z") }
 
 func (s *script) entry(user, verb, resource, subresource string, namespace, name string, code int, response map[string]any) map[string]any {
 	parts := strings.Split(resource, "/")
 	received := s.now
 	s.wait(2 * time.Millisecond)
-	stamp := func(t time.Time) string { return t.Format("2006-01-02T15:04:05.000000Z") }
 	e := map[string]any{
 		"kind": "Event", "apiVersion": "audit.k8s.io/v1", "level": "RequestResponse", "auditID": fmt.Sprint(len(s.entries)),
 		"stage": "ResponseComplete", "requestURI": "/apis/" + resource, "verb": verb,
@@ -91,19 +91,32 @@ func (s *script) entry(user, verb, resource, subresource string, namespace, name
 	return e
 }
 
+// parse reads an object in YAML.
+func (s *script) parse(text string) map[string]any {
+	s.t.Helper()
+	object := map[string]any{}
+	if err := yaml.Unmarshal([]byte(s.reference(text)), &object); err != nil {
+		s.t.Fatal(err)
+	}
+	return object
+}
+
+// asking sets the request object of the last write of the script. BEFORE in it is the version before the write.
+func (s *script) asking(text string) {
+	s.last()["requestObject"] = s.parse(strings.ReplaceAll(text, "BEFORE", fmt.Sprintf("%q", fmt.Sprint(s.revision-1))))
+}
+
+// thing is an object in a script.
+type thing struct {
+	s        *script
+	resource string // group/version/resource
+	obj      map[string]any
+}
+
 // create creates an object in YAML as a user.
 func (s *script) create(user, resource, text string) *thing {
 	s.t.Helper()
-	var obj map[string]any
-	if err := yaml.Unmarshal([]byte(text), &obj); err != nil {
-		s.t.Fatal(err)
-	}
-	raw, _ := json.Marshal(obj) // numbers as in JSON
-	obj = map[string]any{}
-	if err := json.Unmarshal(raw, &obj); err != nil {
-		s.t.Fatal(err)
-	}
-	th := &thing{s, resource, obj}
+	th := &thing{s, resource, s.parse(text)}
 	s.names++
 	th.set("metadata.uid", fmt.Sprintf("uid-%d", s.names))
 	th.set("metadata.creationTimestamp", s.now.Format(time.RFC3339))
@@ -127,22 +140,16 @@ func (th *thing) set(path string, value any) {
 	}
 }
 
-func (th *thing) text(path string) string {
-	v, _, _ := unstructured.NestedString(th.obj, strings.Split(path, ".")...)
-	return v
-}
+func (th *thing) text(path string) string { return at(th.obj, path) }
 
 func (th *thing) write(user, verb, subresource string, code int) map[string]any {
 	th.s.revision++
 	th.set("metadata.resourceVersion", fmt.Sprint(th.s.revision))
-	name := th.text("metadata.name")
-	return th.s.entry(user, verb, th.resource, subresource, th.text("metadata.namespace"), name, code, th.obj)
+	return th.s.entry(user, verb, th.resource, subresource, th.text("metadata.namespace"), th.text("metadata.name"), code, th.obj)
 }
 
 // patch sets fields, given as alternating paths and values.
-func (th *thing) patch(user string, fields ...any) map[string]any {
-	return th.change(user, "", fields)
-}
+func (th *thing) patch(user string, fields ...any) map[string]any { return th.change(user, "", fields) }
 
 func (th *thing) patchStatus(user string, fields ...any) map[string]any {
 	return th.change(user, "status", fields)
@@ -156,197 +163,18 @@ func (th *thing) change(user, subresource string, fields []any) map[string]any {
 }
 
 // remove deletes the object immediately. The response is a Status.
-func (th *thing) remove(user string) map[string]any {
+func (th *thing) remove(user string) {
 	th.s.revision++
-	return th.s.entry(user, "delete", th.resource, "", th.text("metadata.namespace"), th.text("metadata.name"), 200, map[string]any{
+	th.s.entry(user, "delete", th.resource, "", th.text("metadata.namespace"), th.text("metadata.name"), 200, map[string]any{
 		"kind": "Status", "apiVersion": "v1", "status": "Success", "details": map[string]any{"name": th.text("metadata.name"), "uid": th.text("metadata.uid")},
 	})
 }
 
-// removePod deletes a pod immediately. The response is the last state of the pod.
-func (th *thing) removePod(user string) {
+// terminate deletes a pod with a grace period, in seconds. The response is the last state of the pod.
+func (th *thing) terminate(user string, grace int) {
 	th.set("metadata.deletionTimestamp", th.s.now.Format(time.RFC3339))
-	th.set("metadata.deletionGracePeriodSeconds", 0)
+	th.set("metadata.deletionGracePeriodSeconds", grace)
 	th.write(user, "delete", "", 200)
-}
-
-func (th *thing) conditions(list ...string) {
-	var conditions []any
-	for _, c := range list {
-		name, status, _ := strings.Cut(c, "=")
-		status, reason, _ := strings.Cut(status, "/")
-		conditions = append(conditions, map[string]any{"type": name, "status": status, "reason": reason})
-	}
-	if err := unstructured.SetNestedSlice(th.obj, conditions, "status", "conditions"); err != nil {
-		th.s.t.Fatal(err)
-	}
-}
-
-// The users of most stories.
-
-const (
-	units     = "scheduling.x-k8s.io/v1alpha1/queueunits"
-	queues    = "scheduling.x-k8s.io/v1alpha1/queues"
-	trees     = "scheduling.sigs.k8s.io/v1beta1/elasticquotatrees"
-	tfjobs    = "kubeflow.org/v1/tfjobs"
-	batchJobs = "batch/v1/jobs"
-	pods      = "/v1/pods"
-	quotas    = "/v1/resourcequotas"
-	leases    = "coordination.k8s.io/v1/leases"
-)
-
-// fourCPU is a tree of 4 cpu, all for namespace default.
-const fourCPU = `{apiVersion: scheduling.sigs.k8s.io/v1beta1, kind: ElasticQuotaTree, metadata: {name: tree, namespace: kube-system}, spec: {root: {
-  name: root, max: {cpu: 4}, min: {cpu: 0}, children: [{name: team, namespaces: [default], max: {cpu: "4"}, children: null}]}}}`
-
-// treeOf returns a tree whose root has these fields.
-func treeOf(root string) string {
-	return `{apiVersion: scheduling.sigs.k8s.io/v1beta1, kind: ElasticQuotaTree, metadata: {name: tree, namespace: kube-system}, spec: {root: {name: root, ` + root + `}}}`
-}
-
-// setTree changes the tree.
-func (s *script) setTree(root string) {
-	other := newScript(s.t).create(admin, trees, treeOf(root))
-	s.plays["tree"].job.patch(admin, "spec", other.obj["spec"])
-}
-
-// play is one job and its unit.
-type play struct {
-	s          *script
-	name, path string // path is the group of a unit without a job
-	job, unit  *thing
-	pods, made []*thing // pods that end with the job, and all
-	cpu        int
-}
-
-// tfjob creates a TFJob of one worker, held.
-func (s *script) tfjob(name string, cpu int) *play {
-	return &play{s: s, cpu: cpu, job: s.create(admin, tfjobs, fmt.Sprintf(`{apiVersion: kubeflow.org/v1, kind: TFJob,
-  metadata: {name: %s, annotations: {scheduling.x-k8s.io/suspend: "true"}},
-  spec: {runPolicy: {suspend: true}, tfReplicaSpecs: {Worker: {replicas: 1}}}}`, name))}
-}
-
-// batchJob creates a batch Job of one pod, held by its suspend field.
-func (s *script) batchJob(name string, cpu int) *play {
-	return &play{s: s, cpu: cpu, job: s.create(admin, batchJobs, fmt.Sprintf(`{apiVersion: batch/v1, kind: Job,
-  metadata: {name: %s}, spec: {suspend: true, parallelism: 1, completions: 1}}`, name))}
-}
-
-func (p *play) enqueue() {
-	p.unit = p.s.create(extensions, units, fmt.Sprintf(`{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: QueueUnit,
-  metadata: {name: %[1]s-unit}, spec: {consumerRef: {apiVersion: %[2]s, kind: %[3]s, namespace: default, name: %[1]s, uid: %[4]s},
-  podSets: [{name: worker, count: 1, requests: {cpu: "%[5]d"}}], resource: {cpu: "%[5]d"}}}`,
-		p.job.text("metadata.name"), p.job.text("apiVersion"), p.job.text("kind"), p.job.text("metadata.uid"), p.cpu))
-}
-
-func (p *play) dequeue() map[string]any {
-	attempts, _, _ := unstructured.NestedFloat64(p.unit.obj, "status", "attempts")
-	return p.unit.patchStatus(controller, "status.phase", "Dequeued", "status.reason", nil, "status.quota", p.s.group, "status.attempts", attempts+1)
-}
-
-func (p *play) suspendPath() string {
-	if p.job.resource == batchJobs {
-		return "spec.suspend"
-	}
-	return "spec.runPolicy.suspend"
-}
-
-func (p *play) annotation(value string) {
-	annotations, _, _ := unstructured.NestedStringMap(p.job.obj, "metadata", "annotations")
-	if annotations[suspendKey] != "" {
-		annotations[suspendKey] = value
-		if err := unstructured.SetNestedStringMap(p.job.obj, annotations, "metadata", "annotations"); err != nil {
-			p.s.t.Fatal(err)
-		}
-	}
-}
-
-func (p *play) release() map[string]any {
-	p.annotation("false")
-	return p.job.patch(extensions, p.suspendPath(), false)
-}
-
-func (p *play) suspend(user string) map[string]any {
-	p.annotation("true")
-	return p.job.patch(user, p.suspendPath(), true)
-}
-
-// start creates the job's pod as the operator.
-func (p *play) start() *thing { return p.startWith(p.cpu) }
-
-// startWith creates another pod of the job as the operator.
-func (p *play) startWith(cpu int) *thing {
-	pod := p.s.create(operator, pods, fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: %[1]s-%[5]d,
-  labels: {training.kubeflow.org/job-name: %[1]s}, ownerReferences: [{kind: %[2]s, name: %[1]s, uid: %[3]s, controller: true}]},
-  spec: {containers: [{name: main, resources: {requests: {cpu: "%[4]d"}}}]}, status: {phase: Pending}}`,
-		p.job.text("metadata.name"), p.job.text("kind"), p.job.text("metadata.uid"), cpu, len(p.made)))
-	p.pods, p.made = append(p.pods, pod), append(p.made, pod)
-	return pod
-}
-
-func (p *play) runs() {
-	if p.job.resource == batchJobs {
-		p.job.patchStatus("system:kube-controller-manager", "status.active", 1)
-		return
-	}
-	p.job.conditions("Running=True")
-	p.job.patchStatus(operator)
-}
-
-func (p *play) finish() map[string]any {
-	for _, pod := range p.pods {
-		pod.patchStatus(kwok, "status.phase", "Succeeded", "spec.nodeName", "node-0")
-	}
-	if p.job.resource == batchJobs {
-		p.job.conditions("Complete=True")
-	} else {
-		p.job.conditions("Running=False", "Succeeded=True")
-	}
-	return p.job.patchStatus(operator)
-}
-
-func (p *play) endUnit() map[string]any {
-	return p.unit.patchStatus(extensions, "status.phase", "Succeeded")
-}
-
-func (p *play) event(user, reason string) {
-	p.s.create(user, "/v1/events", fmt.Sprintf(`{apiVersion: v1, kind: Event, metadata: {name: e%d}, type: Normal, reason: %s,
-  involvedObject: {kind: %s, namespace: default, name: %s, uid: %s}}`, p.s.revision, reason,
-		p.job.text("kind"), p.job.text("metadata.name"), p.job.text("metadata.uid")))
-}
-
-// end writes all steps from a running job to the end of its unit.
-func (p *play) end() {
-	p.finish()
-	p.endUnit()
-}
-
-// evictFor evicts a running job and requeues its unit.
-func (p *play) evictFor(reason string) {
-	p.unit.conditions("Evicted=True/" + reason)
-	p.unit.patchStatus(controller)
-	p.suspend(extensions)
-	for _, pod := range p.pods {
-		pod.removePod(operator)
-	}
-	p.pods = nil
-	p.unit.conditions("Evicted=True/Stopped")
-	p.unit.patchStatus(extensions)
-	p.unit.conditions("Evicted=False/Requeued")
-	p.unit.patchStatus(controller, "status.phase", "Backoff", "status.reason", "Backoff")
-}
-
-// orphan deletes the job, its unit, and as the garbage collector the owners of its pods.
-func (p *play) orphan() {
-	p.job.set("metadata.deletionTimestamp", p.s.now.Format(time.RFC3339))
-	p.job.set("metadata.deletionGracePeriodSeconds", 0)
-	p.job.set("metadata.finalizers", []any{"orphan"})
-	p.job.write(admin, "delete", "", 200)
-	for _, pod := range p.pods {
-		pod.loseOwners()
-	}
-	p.unit.remove(extensions)
-	p.job.remove(collector)
 }
 
 // loseOwners removes the owners of a pod.
@@ -358,49 +186,32 @@ func onlyMetadata(e map[string]any) {
 		"metadata": e["responseObject"].(map[string]any)["metadata"]}
 }
 
-// terminate deletes a pod with a grace period, in seconds.
-func (th *thing) terminate(user string, grace int) {
-	th.set("metadata.deletionTimestamp", th.s.now.Format(time.RFC3339))
-	th.set("metadata.deletionGracePeriodSeconds", grace)
-	th.write(user, "delete", "", 200)
-}
-
-// by sets the process that sent the write.
-func by(instance string, entry map[string]any) {
-	entry["user"].(map[string]any)["extra"] = map[string]any{"authentication.kubernetes.io/credential-id": []any{"JTI=" + instance}}
-}
-
-// lease creates the controller's lease, held by its first process.
-func (s *script) lease() *thing {
-	lease := s.create(controller, leases, `{apiVersion: coordination.k8s.io/v1, kind: Lease,
-  metadata: {name: kube-queue-controller, namespace: kube-queue}, spec: {holderIdentity: one, leaseDurationSeconds: 15}}`)
-	by("one", s.entries[len(s.entries)-1])
-	return lease
-}
-
-// asking sets the request object of the last write of the script.
-func (s *script) asking(fields map[string]any) {
-	s.entries[len(s.entries)-1]["requestObject"] = runtime.DeepCopyJSON(fields)
+// conditions replaces the conditions, given like Evicted=True/Preempted.
+func (th *thing) conditions(user string, list ...string) {
+	var conditions []any
+	for _, c := range list {
+		name, status, _ := strings.Cut(c, "=")
+		status, reason, _ := strings.Cut(status, "/")
+		conditions = append(conditions, map[string]any{"type": name, "status": status, "reason": reason})
+	}
+	th.patchStatus(user, "status.conditions", conditions)
 }
 
 // unanswered patches fields as a user, without a response. The patch is stored or not. A field of the
 // status is one of the subresource.
 func (th *thing) unanswered(stored bool, user string, fields ...any) {
-	asked := map[string]any{}
+	asked := &thing{th.s, th.resource, map[string]any{}}
+	asked.set("metadata.resourceVersion", th.text("metadata.resourceVersion"))
+	asked.set("metadata.uid", th.text("metadata.uid"))
 	subresource := ""
-	set := func(path string, value any) {
-		if err := unstructured.SetNestedField(asked, value, strings.Split(path, ".")...); err != nil {
-			th.s.t.Fatal(err)
-		}
-	}
-	set("metadata.resourceVersion", th.text("metadata.resourceVersion"))
-	set("metadata.uid", th.text("metadata.uid"))
 	for pair := range slices.Chunk(fields, 2) {
 		path := pair[0].(string)
 		if strings.HasPrefix(path, "status.") {
 			subresource = "status"
 		}
-		set(path, pair[1])
+		if err := unstructured.SetNestedField(asked.obj, pair[1], strings.Split(path, ".")...); err != nil { // a null, too
+			th.s.t.Fatal(err)
+		}
 		if stored {
 			th.set(path, pair[1])
 		}
@@ -410,12 +221,12 @@ func (th *thing) unanswered(stored bool, user string, fields ...any) {
 	}
 	e := th.s.entry(user, "patch", th.resource, subresource, th.text("metadata.namespace"), th.text("metadata.name"), 504,
 		map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Timeout"})
-	e["requestObject"] = asked
+	e["requestObject"] = asked.obj
 	th.s.wait(time.Second)
 }
 
 // withoutAnswer makes a create one without a response.
-func (s *script) withoutAnswer(made map[string]any) {
+func withoutAnswer(made map[string]any) {
 	asked := runtime.DeepCopyJSON(made["responseObject"].(map[string]any))
 	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp"} {
 		unstructured.RemoveNestedField(asked, "metadata", field)
@@ -424,21 +235,9 @@ func (s *script) withoutAnswer(made map[string]any) {
 	made["responseStatus"] = map[string]any{"code": 500}
 }
 
-// twice creates a pod whose name exists.
-func (s *script) twice(cpu int) {
-	s.entry(operator, "create", pods, "", "default", "taken", 409, map[string]any{"kind": "Status", "status": "Failure", "reason": "AlreadyExists"})
-	s.asking(map[string]any{"kind": "Pod", "metadata": map[string]any{"name": "taken"}, "spec": map[string]any{"containers": []any{
-		map[string]any{"name": "main", "resources": map[string]any{"requests": map[string]any{"cpu": fmt.Sprint(cpu)}}}}}})
-}
-
-// refused adds the refusal of a pod of the job.
-func (p *play) refused(message string) {
-	s := p.s
-	text := "pods \"x\" is forbidden: " + message
-	e := s.entry(operator, "create", pods, "", "default", "", 403, map[string]any{"kind": "Status", "status": "Failure", "message": text})
-	e["responseStatus"] = map[string]any{"code": 403, "message": text}
-	s.asking(map[string]any{"kind": "Pod", "metadata": map[string]any{"generateName": "x-", "ownerReferences": []any{map[string]any{
-		"kind": p.job.text("kind"), "uid": p.job.text("metadata.uid"), "controller": true}}}})
+// by sets the process that sent the write.
+func by(instance string, entry map[string]any) {
+	entry["user"].(map[string]any)["extra"] = map[string]any{"authentication.kubernetes.io/credential-id": []any{"JTI=" + instance}}
 }
 
 // rulesOf returns the violated rules of a log, each once.

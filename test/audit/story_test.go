@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -75,18 +76,15 @@ func (s *script) tell(text string) {
 
 func (s *script) phrase(subject, verb string, args []string) {
 	s.t.Helper()
-	name, cpu, _ := strings.Cut(subject, ":")
+	name, form, _ := strings.Cut(subject, ":")
 	p := s.plays[name]
 	switch {
 	case p != nil:
 	case slices.Contains([]string{"make", "errand", "of", "stranger", "quota", "undecided"}, verb):
 		p = &play{s: s, name: name}
-	case strings.HasSuffix(cpu, "b"):
-		p = s.batchJob(name, number(cpu[:len(cpu)-1]))
-	case strings.HasSuffix(cpu, "r"):
-		p = &play{s: s, cpu: number(cpu[:len(cpu)-1]), job: s.create(admin, "ray.io/v1/rayjobs", "{apiVersion: ray.io/v1, kind: RayJob, metadata: {name: "+name+"}, spec: {suspend: true}}")}
-	case cpu != "":
-		p = s.tfjob(name, number(cpu))
+	case form != "":
+		cpu := strings.TrimRight(form, "br")
+		p = &play{s: s, name: name, cpu: number(cpu), job: s.form(admin, form[len(cpu):], name)}
 	}
 	if p != nil {
 		s.plays[name] = p
@@ -174,39 +172,29 @@ func (s *script) values(prefix string, args []string) (fields []any) {
 	return fields
 }
 
-// kinds are what can be made: resource and kind.
+// kindsToMake are what can be made: resource and kind.
 var kindsToMake = map[string][2]string{
-	"tfjob": {tfjobs, "TFJob"}, "job": {batchJobs, "Job"}, "rayjob": {"ray.io/v1/rayjobs", "RayJob"}, "raycluster": {"ray.io/v1/rayclusters", "RayCluster"},
+	"tfjob": {"kubeflow.org/v1/tfjobs", "TFJob"}, "job": {"batch/v1/jobs", "Job"}, "rayjob": {"ray.io/v1/rayjobs", "RayJob"}, "raycluster": {"ray.io/v1/rayclusters", "RayCluster"},
 	"jobset": {"jobset.x-k8s.io/v1alpha2/jobsets", "JobSet"}, "workflow": {"argoproj.io/v1alpha1/workflows", "Workflow"},
 	"spark": {"sparkoperator.k8s.io/v1beta2/sparkapplications", "SparkApplication"}, "mpijob": {"kubeflow.org/v2beta1/mpijobs", "MPIJob"},
-	"pod": {pods, "Pod"}, "unit": {units, "QueueUnit"}, "queue": {queues, "Queue"}, "tree": {trees, "ElasticQuotaTree"}, "quota": {quotas, "ResourceQuota"},
-	"lease": {leases, "Lease"}, "event": {"/v1/events", "Event"},
+	"pod": {pods, "Pod"}, "unit": {"scheduling.x-k8s.io/v1alpha1/queueunits", "QueueUnit"}, "queue": {"scheduling.x-k8s.io/v1alpha1/queues", "Queue"},
+	"tree": {"scheduling.sigs.k8s.io/v1beta1/elasticquotatrees", "ElasticQuotaTree"}, "quota": {"/v1/resourcequotas", "ResourceQuota"},
 }
 
 // commands are about the whole log.
 var commands = map[string]func(s *script, rest string){
-	"wait": func(s *script, rest string) {
-		d, err := time.ParseDuration(rest)
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		s.wait(d)
-	},
+	"wait": func(s *script, rest string) { s.wait(duration(rest)) },
 	// seen waits until the controller must count all pods.
-	"seen": func(s *script, _ string) { s.wait(3 * time.Second) },
-	// tree is the one of fourCPU, or has a root with these fields.
+	"seen": func(s *script, _ string) { s.wait(seen) },
+	// tree is one of 4 cpu, all for namespace default, or has a root with these fields.
 	"tree": func(s *script, root string) {
-		text := fourCPU
-		if root != "" {
-			text = treeOf(root)
-		}
-		s.plays["tree"] = &play{s: s, job: s.create(admin, trees, text)}
+		s.plays["tree"] = &play{s: s, job: s.form(admin, "tree", "tree", cmp.Or(root, `max: {cpu: 4}, min: {cpu: 0}, children: [{name: team, namespaces: [default], max: {cpu: "4"}, children: null}]`))}
 	},
 	// becomes changes the tree, later also waits until the previous one justifies nothing.
-	"becomes": func(s *script, root string) { s.setTree(root) },
+	"becomes": becomes,
 	"later": func(s *script, root string) {
-		s.setTree(root)
-		s.wait(3 * time.Second)
+		becomes(s, root)
+		s.wait(seen)
 	},
 	// swap exchanges the last two lines.
 	"swap": func(s *script, _ string) {
@@ -214,41 +202,40 @@ var commands = map[string]func(s *script, rest string){
 		s.entries[n-1], s.entries[n-2] = s.entries[n-2], s.entries[n-1]
 	},
 	// mark remembers the time; requested and answered move the last line relative to it.
-	"mark":      func(s *script, _ string) { s.marked = s.now },
-	"requested": func(s *script, rest string) { s.stamp("requestReceivedTimestamp", rest) },
-	"answered":  func(s *script, rest string) { s.stamp("stageTimestamp", rest) },
+	"mark": func(s *script, _ string) { s.marked = s.now },
+	"requested": func(s *script, rest string) {
+		s.last()["requestReceivedTimestamp"] = stamp(s.marked.Add(duration(rest)))
+	},
+	"answered": func(s *script, rest string) { s.last()["stageTimestamp"] = stamp(s.marked.Add(duration(rest))) },
 	// fails changes the status of the last response.
 	"fails": func(s *script, code string) {
-		last := s.entries[len(s.entries)-1]
-		last["responseStatus"] = map[string]any{"code": number(code)}
-		delete(last, "responseObject")
+		s.last()["responseStatus"] = map[string]any{"code": number(code)}
+		delete(s.last(), "responseObject")
 	},
-	"by":   func(s *script, instance string) { by(instance, s.entries[len(s.entries)-1]) },
-	"asks": func(s *script, object string) { s.asking(s.parse(object)) },
+	"by":   func(s *script, instance string) { by(instance, s.last()) },
+	"asks": func(s *script, object string) { s.asking(object) },
 	// unanswered makes the last create one without an answer.
-	"unanswered": func(s *script, _ string) { s.withoutAnswer(s.entries[len(s.entries)-1]) },
+	"unanswered": func(s *script, _ string) { withoutAnswer(s.last()) },
 	// first-unanswered adds before the last create one that the webhook would have changed, without an answer.
 	"first-unanswered": func(s *script, _ string) {
 		first := maps.Clone(s.entries[len(s.entries)-2])
-		s.withoutAnswer(first)
+		withoutAnswer(first)
 		unstructured.RemoveNestedField(first["requestObject"].(map[string]any), "spec", "runPolicy", "suspend")
 		s.entries[len(s.entries)-2] = first
 	},
 	// same-version gives the last response the version of the one before, as the removal of a last finalizer has.
 	"same-version": func(s *script, _ string) {
-		n := len(s.entries)
-		version, _, _ := unstructured.NestedString(s.entries[n-2], "responseObject", "metadata", "resourceVersion")
-		if err := unstructured.SetNestedField(s.entries[n-1], version, "responseObject", "metadata", "resourceVersion"); err != nil {
+		version := at(s.entries[len(s.entries)-2], "responseObject.metadata.resourceVersion")
+		if err := unstructured.SetNestedField(s.last(), version, "responseObject", "metadata", "resourceVersion"); err != nil {
 			s.t.Fatal(err)
 		}
 	},
-	"dryrun": func(s *script, _ string) {
-		s.entries[len(s.entries)-1]["requestURI"] = "/api/v1/namespaces/default/pods?dryRun=All"
-	},
-	"verb":     func(s *script, verb string) { s.entries[len(s.entries)-1]["verb"] = verb },
-	"metadata": func(s *script, _ string) { onlyMetadata(s.entries[len(s.entries)-1]) },
+	"dryrun":   func(s *script, _ string) { s.last()["requestURI"] = "/api/v1/namespaces/default/pods?dryRun=All" },
+	"verb":     func(s *script, verb string) { s.last()["verb"] = verb },
+	"metadata": func(s *script, _ string) { onlyMetadata(s.last()) },
 	"lease": func(s *script, _ string) {
-		s.plays["lease"] = &play{s: s, job: s.lease()}
+		s.plays["lease"] = &play{s: s, job: s.form(controller, "lease")}
+		by("one", s.last())
 	},
 	// restart makes another process the one that decides.
 	"restart": func(s *script, _ string) {
@@ -258,15 +245,24 @@ var commands = map[string]func(s *script, rest string){
 	"lost-collection": func(s *script, namespace string) {
 		s.entry(collector, "deletecollection", pods, "", namespace, "", 504, nil)
 	},
-	"twice": func(s *script, cpu string) { s.twice(number(cpu)) },
+	// twice creates a pod whose name exists.
+	"twice": func(s *script, cpu string) {
+		s.entry(operator, "create", pods, "", "default", "taken", 409, map[string]any{"kind": "Status", "status": "Failure", "reason": "AlreadyExists"})
+		s.asking(`{kind: Pod, metadata: {name: taken}, spec: {containers: [{name: main, resources: {requests: {cpu: "` + cpu + `"}}}]}}`)
+	},
 }
 
-func (s *script) stamp(field, shift string) {
-	d, err := time.ParseDuration(shift)
+func becomes(s *script, root string) {
+	tree := s.plays["tree"].job
+	tree.patch(admin, "spec", s.parse(fill("tree", "tree", root))["spec"])
+}
+
+func duration(text string) time.Duration {
+	d, err := time.ParseDuration(text)
 	if err != nil {
-		s.t.Fatal(err)
+		panic(err)
 	}
-	s.entries[len(s.entries)-1][field] = s.marked.Add(d).Format("2006-01-02T15:04:05.000000Z")
+	return d
 }
 
 // verbs are what jobs do, and users of other things that have a unit.
@@ -274,139 +270,68 @@ var verbs = map[string]func(p *play, args []string){
 	"held":    func(*play, []string) {},
 	"enqueue": func(p *play, _ []string) { p.enqueue() }, "dequeue": func(p *play, _ []string) { p.dequeue() },
 	"release": func(p *play, _ []string) { p.release() }, "runs": func(p *play, _ []string) { p.runs() },
-	"admit": func(p *play, _ []string) {
-		if p.path != "" {
-			p.unit.patchStatus(controller, "status.phase", "Dequeued", "status.quota", p.path)
-			return
-		}
-		if p.unit == nil {
-			p.enqueue()
-		}
-		p.dequeue()
-		p.release()
-		p.start()
-		p.runs()
-	},
-	"start": func(p *play, args []string) {
-		cpu := p.cpu
-		if len(args) > 0 {
-			cpu = number(args[0])
-		}
-		p.startWith(cpu)
-	},
-	"finish":  func(p *play, _ []string) { p.finish() },
-	"endunit": func(p *play, _ []string) { p.endUnit() },
-	"end": func(p *play, _ []string) {
-		if p.path != "" {
-			p.unit.patchStatus(admin, "status.phase", "Succeeded")
-			return
-		}
-		p.end()
-	},
+	"admit": func(p *play, _ []string) { p.admit() }, "finish": func(p *play, _ []string) { p.finish() },
+	"endunit": func(p *play, _ []string) { p.endUnit() }, "end": func(p *play, _ []string) { p.end() },
+	"orphan": func(p *play, _ []string) { p.orphan() }, "decide": func(p *play, _ []string) { p.decide() },
+	"start": func(p *play, args []string) { p.start(number(append(args, strconv.Itoa(p.cpu))[0])) },
 	// forget lets the pods run on when the job ends or is evicted.
 	"forget":  func(p *play, _ []string) { p.pods = nil },
-	"suspend": func(p *play, args []string) { p.suspend(userOf(args[0])) },
-	"evict":   func(p *play, args []string) { p.evictFor(append(args, "Preempted")[0]) },
-	"orphan":  func(p *play, _ []string) { p.orphan() },
-	"event":   func(p *play, _ []string) { p.event(extensions, "Released") },
+	"suspend": func(p *play, args []string) { p.suspend(userOf(args[0]), true) },
+	"evict":   func(p *play, args []string) { p.evict(append(args, "Preempted")[0]) },
+	"event": func(p *play, _ []string) {
+		p.s.form(extensions, "event", fmt.Sprintf("e%d", p.s.revision), p.ref())
+	},
 	"shows": func(p *play, args []string) {
 		p.unit.patchStatus(controller, "status.phase", "Enqueued", "status.reason", args[0])
 	},
-	"refused": func(p *play, args []string) { p.refused(strings.Join(args, " ")) },
 	// errand creates a unit without a job: its namespace, group and cores, and the UID of its object.
 	"errand": func(p *play, args []string) {
 		p.path = args[1]
-		p.unit = p.s.create(admin, units, fmt.Sprintf(`{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: QueueUnit,
-  metadata: {name: errand-%s, namespace: %s}, spec: {consumerRef: {apiVersion: example.com/v1, kind: Thing, name: t, uid: "%s"}, resource: {cpu: %s}}}`,
-			p.name, args[0], append(args, "")[3:][0], args[2]))
+		p.unit = p.s.form(admin, "unit", "errand-"+p.name+", namespace: "+args[0],
+			fmt.Sprintf(`{apiVersion: example.com/v1, kind: Thing, name: t, uid: "%s"}`, append(args, "")[3]), "resource: {cpu: "+args[2]+"}")
 	},
 	// make creates an object: its kind and user, and its fields.
 	"make": func(p *play, args []string) {
 		kind := kindsToMake[args[0]]
-		object := p.s.parse(args[2])
+		object := &thing{p.s, kind[0], p.s.parse(args[2])}
 		parts := strings.Split(kind[0], "/")
-		object["kind"], object["apiVersion"] = kind[1], strings.TrimPrefix(parts[0]+"/"+parts[1], "/")
-		meta, _ := object["metadata"].(map[string]any)
-		if meta == nil {
-			meta = map[string]any{}
-			object["metadata"] = meta
-		}
-		if meta["name"] == nil {
-			meta["name"] = p.name
-		}
-		raw, _ := yaml.Marshal(object)
+		object.set("kind", kind[1])
+		object.set("apiVersion", strings.TrimPrefix(parts[0]+"/"+parts[1], "/"))
+		object.set("metadata.name", cmp.Or(object.text("metadata.name"), p.name))
+		raw, _ := yaml.Marshal(object.obj)
 		p.cpu = max(p.cpu, 1)
 		p.job = p.s.create(userOf(args[1]), kind[0], string(raw))
 		if args[0] == "unit" {
 			p.unit = p.job
 		}
 	},
-	// of creates a pod of an object, by its name or UID: its cores, and its namespace.
+	// of creates a pod of an object, by its name or UID: its cores.
 	"of": func(p *play, args []string) {
 		owner := args[0]
 		if of := p.s.plays[owner]; of != nil && of.job != nil {
 			owner = of.job.text("metadata.uid")
 		}
-		p.job = p.s.create(operator, pods, fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: %s, namespace: %s, ownerReferences: [{kind: Thing, name: t, uid: %s, controller: true}]},
-  spec: {containers: [{name: main, resources: {requests: {cpu: %s}}}]}, status: {phase: Pending}}`, p.name, append(args, "default")[2], owner, args[1]))
+		p.job = p.s.form(operator, "pod", p.name, "ownerReferences: [{kind: Thing, name: t, uid: "+owner+", controller: true}], namespace: "+append(args, "default")[2], "", args[1])
 	},
 	// stranger creates a pod without an owner: its cores, and more of its spec.
-	"stranger": func(p *play, args []string) {
-		p.job = p.s.create(admin, pods, fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: %s},
-  spec: {%s containers: [{name: main, resources: {requests: {cpu: %s}}}]}, status: {phase: Pending, qosClass: Burstable}}`, p.name, more(args[1:]), args[0]))
-	},
+	"stranger": func(p *play, args []string) { p.job = p.s.form(admin, "pod", p.name, "", more(args[1:]), args[0]) },
 	// quota creates a ResourceQuota, and its status as the quota controller.
 	"quota": func(p *play, args []string) {
-		p.undecided(args)
+		p.job = p.s.form(admin, "quota", p.name, args[0], more(args[1:]))
 		p.decide()
 		p.s.wait(5 * time.Second)
 	},
-	"undecided": func(p *play, args []string) { p.undecided(args) },
-	"decide":    func(p *play, _ []string) { p.decide() },
-}
-
-// more returns the fields of an object that is given, to be part of another.
-func more(args []string) string {
-	text := strings.Join(args, " ")
-	if text == "" {
-		return ""
-	}
-	return text[1:len(text)-1] + ", "
-}
-
-func (p *play) undecided(args []string) {
-	p.job = p.s.create(admin, quotas, fmt.Sprintf(`{apiVersion: v1, kind: ResourceQuota, spec: {hard: %s, %s}, metadata: {name: %s}}`, args[0], more(args[1:]), p.name))
-}
-
-func (p *play) decide() {
-	hard, _, _ := unstructured.NestedMap(p.job.obj, "spec", "hard")
-	used := map[string]any{}
-	for key := range hard {
-		used[key] = "0"
-	}
-	p.job.patchStatus(quotaSteward, "status.hard", hard, "status.used", used)
-}
-
-func (s *script) parse(text string) map[string]any {
-	s.t.Helper()
-	object := map[string]any{}
-	if err := yaml.Unmarshal([]byte(s.reference(text)), &object); err != nil {
-		s.t.Fatal(err)
-	}
-	return object
+	"undecided": func(p *play, args []string) { p.job = p.s.form(admin, "quota", p.name, args[0], more(args[1:])) },
 }
 
 // objectVerbs are writes on an object: by a user, with values.
 var objectVerbs = map[string]func(th *thing, user string, args []string){
-	"patch":  func(th *thing, user string, args []string) { th.patch(user, th.s.values("", args)...) },
-	"status": func(th *thing, user string, args []string) { th.patchStatus(user, th.s.values("status.", args)...) },
-	"resize": func(th *thing, user string, _ []string) { th.change(user, "resize", nil) },
-	"conditions": func(th *thing, user string, args []string) {
-		th.conditions(args...)
-		th.patchStatus(user)
-	},
-	"conflict": func(th *thing, user string, _ []string) { th.write(user, "patch", "status", 409) },
-	"again":    func(th *thing, user string, _ []string) { th.write(user, "create", "", 201) },
+	"patch":      func(th *thing, user string, args []string) { th.patch(user, th.s.values("", args)...) },
+	"status":     func(th *thing, user string, args []string) { th.patchStatus(user, th.s.values("status.", args)...) },
+	"resize":     func(th *thing, user string, _ []string) { th.change(user, "resize", nil) },
+	"conditions": func(th *thing, user string, args []string) { th.conditions(user, args...) },
+	"conflict":   func(th *thing, user string, _ []string) { th.write(user, "patch", "status", 409) },
+	"again":      func(th *thing, user string, _ []string) { th.write(user, "create", "", 201) },
 	"repeat": func(th *thing, user string, _ []string) { // a write that changes nothing
 		th.s.entry(user, "patch", th.resource, "", "default", th.text("metadata.name"), 200, th.obj)
 	},
@@ -415,7 +340,7 @@ var objectVerbs = map[string]func(th *thing, user string, args []string){
 		th.s.entry(user, "deletecollection", th.resource, "", "default", "", 200, map[string]any{"kind": "List", "items": []any{th.obj}})
 	},
 	"remove":    func(th *thing, user string, _ []string) { th.remove(user) },
-	"removepod": func(th *thing, user string, _ []string) { th.removePod(user) },
+	"removepod": func(th *thing, user string, _ []string) { th.terminate(user, 0) },
 	"deleted":   func(th *thing, user string, _ []string) { th.write(user, "delete", "", 200) },
 	"terminate": func(th *thing, user string, args []string) { th.terminate(user, number(args[0])) },
 	"disown":    func(th *thing, _ string, _ []string) { th.loseOwners() },

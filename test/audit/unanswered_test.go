@@ -18,6 +18,11 @@ func TestNextWriteShowsTheOutcomeOfAnUnansweredOne(t *testing.T) {
 		{"a unit is dequeued all the same", waiting + "a.unit stored " + dequeue + "a release; " + running, ""},
 		{"a unit is not dequeued, and then it is", waiting + "a.unit lost " + dequeue + "a dequeue; asks {status: {phase: Dequeued, quota: root/team, attempts: 1}}; a release; " + running, ""},
 		{"a unit is not dequeued, and its job is released", waiting + "a.unit lost " + dequeue + "a release; a.unit status controller message=waits", "release-without-dequeue"},
+		// The version that the next write requires shows it.
+		{"a unit is dequeued all the same, and the next write replaces all that shows it", waiting + "a.unit stored controller status.phase=Dequeued status.quota=root/team; a.unit status extensions phase=Running; " +
+			"asks {metadata: {resourceVersion: BEFORE}, status: {phase: Running, quota: root/team}}; a release, runs, end", ""},
+		{"a unit is not dequeued, and the next write replaces all that shows it", waiting + "a.unit lost controller status.phase=Dequeued status.quota=root/team; a.unit status controller phase=Enqueued quota=root/team; " +
+			"asks {metadata: {resourceVersion: BEFORE}, status: {phase: Enqueued, quota: root/team}}; a release", "release-without-dequeue"},
 		{"a unit is dequeued all the same where there is no room", "tree; b:2 admit; a:4 enqueue; a.unit stored " + dequeue + "a release; " + running, "over-limit"},
 		{"a unit is dequeued all the same when the one before has just ended", "tree; b:4 admit; a:4 enqueue; mark; b finish; a.unit stored " + dequeue + "requested 0s; a release; " + running + "; b endunit", ""},
 		{"a write that was under way at the same time shows the unit as it was", waiting + label + "a.unit stored " + dequeue + "swap; a release; " + running, ""},
@@ -57,6 +62,7 @@ func TestWritesWhoseOutcomeNoLaterOneShowsAreCounted(t *testing.T) {
 	for text, want := range map[string]int{
 		"a.unit stored controller status.reason=A status.message=a; a.unit status controller reason=B message=b; asks {status: {reason: B, message: b}}": 1,
 		"a.unit stored controller status.reason=A status.message=a; a.unit status controller reason=B; asks {status: {reason: B}}":                       0,
+		"a.unit stored controller status.reason=A; a.unit status controller reason=B; asks {metadata: {resourceVersion: BEFORE}, status: {reason: B}}":   0,
 		"a.unit lost controller status.phase=Dequeued; a.unit remove admin; a enqueue":                                                                   1,
 		"a.unit stored controller status.phase=Dequeued":                                                                                                 1,
 	} {

@@ -15,10 +15,10 @@ import (
 
 // WriteTable contains the writes of the two programs.
 type WriteTable struct {
-	Jobs     []JobWrites           `json:"jobs"`
-	Statuses []budget.ObjectWrites `json:"statuses"`
+	Jobs     []JobWrites
+	Statuses []budget.ObjectWrites
 	// Others are writes to objects of no job, by verb and resource.
-	Others map[string]int `json:"others,omitempty"`
+	Others map[string]int
 }
 
 // Writes counts the writes of the two programs.
@@ -31,7 +31,7 @@ func (l *Log) Writes(options Options) (WriteTable, error) {
 	s := state.Replay(l.Log, o, b.See)
 	t := WriteTable{Others: b.Others}
 	for _, a := range b.Order {
-		if b.Settle(a, s); a.Total()+a.Failed > 0 {
+		if a.Settle(s); a.Total()+a.Failed > 0 {
 			t.Jobs = append(t.Jobs, a.JobWrites)
 		}
 	}
@@ -45,37 +45,20 @@ func (l *Log) Writes(options Options) (WriteTable, error) {
 func (t WriteTable) Print(out io.Writer) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "KIND\tNAMESPACE\tNAME\tJOB\tUNIT\tEVENTS\tTOTAL\tBUDGET\tREFUSED\tWAITED\tRAN\tNOTE")
-	type sum struct{ jobs, onJob, onUnit, onEvents, failed int }
-	kinds := map[string]*sum{}
-	purposes := map[string]int{}
+	jobs, purposes := map[string]int{}, map[string]int{}
 	for _, j := range t.Jobs {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t%s\n", j.Kind, j.Namespace, j.Name,
 			j.OnJob, j.OnUnit, j.OnEvents, j.Total(), j.Budget, j.Failed,
 			j.Waited.Round(time.Millisecond), j.Ran.Round(time.Millisecond), j.Unjudged)
-		k := kinds[j.Kind]
-		if k == nil {
-			k = &sum{}
-			kinds[j.Kind] = k
-		}
-		k.jobs++
-		k.onJob += j.OnJob
-		k.onUnit += j.OnUnit
-		k.onEvents += j.OnEvents
-		k.failed += j.Failed
+		jobs[j.Kind]++
 		for what, n := range j.By {
 			purposes[j.Kind+"\t"+what] += n
 		}
 	}
-	fmt.Fprintln(table, "\nKIND\tJOBS\tON JOB\tON UNIT\tEVENTS\tTOTAL\tPER JOB\tREFUSED")
-	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
-		k := kinds[kind]
-		total := k.onJob + k.onUnit + k.onEvents
-		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%.2f\t%d\n", kind, k.jobs, k.onJob, k.onUnit, k.onEvents, total, float64(total)/float64(k.jobs), k.failed)
-	}
 	fmt.Fprintln(table, "\nKIND\tWRITE\tCOUNT\tPER JOB")
 	for _, key := range slices.Sorted(maps.Keys(purposes)) {
 		kind, what, _ := strings.Cut(key, "\t")
-		fmt.Fprintf(table, "%s\t%s\t%d\t%.2f\n", kind, what, purposes[key], float64(purposes[key])/float64(kinds[kind].jobs))
+		fmt.Fprintf(table, "%s\t%s\t%d\t%.2f\n", kind, what, purposes[key], float64(purposes[key])/float64(jobs[kind]))
 	}
 	fmt.Fprintln(table, "\nQUEUES AND TREES\tSTATUS\tOTHERS\tREFUSED")
 	for _, s := range t.Statuses {

@@ -168,7 +168,7 @@ func bundleOf(t *testing.T, kind framework.Kind) bundle {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if view.ShowsQueuing() {
+	if view.ShowsQueuing {
 		granted = append(granted, on(jobs+"/status", "patch")...)
 	}
 	if kind.Remains != "" {

@@ -10,7 +10,6 @@ import (
 // and nodes of the quota tree. They mostly wait, so they run at the same time.
 func TestStoriesOfOneClusterAndOneTree(t *testing.T) {
 	l := suite.Env(t, "default")
-	l.Audit.Growth = true
 	suite.Both(t, enabled)
 	l.Together(t, []harness.Part{
 		{Name: "a manifest applied again changes nothing", Namespace: "gitops", Run: aManifestAppliedAgainChangesNothing},

@@ -81,7 +81,7 @@ func (s specimen) judgeLives(t *testing.T, lives []audit.Life) {
 		for _, wrong := range fate.differences(life) {
 			t.Errorf("%s: %s", life, wrong)
 		}
-		if fate.waited && s.view.ShowsQueuing() && !life.Saw(queuing) {
+		if fate.waited && s.view.ShowsQueuing && !life.Saw(queuing) {
 			t.Errorf("%s was never shown as %s", life, queuing)
 		}
 	}
@@ -142,7 +142,7 @@ func (s specimen) judgeWrites(t *testing.T, table audit.WriteTable, lives []audi
 		}
 		life := found[fate.job]
 		late := len(life.Released) > 0 && life.Released[0].Time.Sub(life.Created.Time) > time.Second
-		if (fate.waited || late) && s.view.ShowsQueuing() {
+		if (fate.waited || late) && s.view.ShowsQueuing {
 			most += writesOfQueuing
 		}
 		if late && !fate.waited {

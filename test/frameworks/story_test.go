@@ -105,7 +105,7 @@ func (s *story) whileQueued() {
 	for _, name := range waiting {
 		s.expectWaits(name)
 	}
-	if s.view.ShowsQueuing() {
+	if s.view.ShowsQueuing {
 		for _, name := range waiting {
 			s.waitForState(name, queuing)
 		}

@@ -93,10 +93,10 @@ func TestTheCheckerKnowsEachKindToo(t *testing.T) {
 				t.Error(err)
 				continue
 			}
-			if view.Kind() != sample.Kind.Kind || view.Suspend() != strings.Join(sample.SuspendPath, ".") ||
-				view.BySuspend() != sample.MarkedBySuspend || view.Operator() != sample.ManagedBy {
+			if view.Kind != sample.Kind.Kind || view.Suspend != strings.Join(sample.SuspendPath, ".") ||
+				view.BySuspend != sample.MarkedBySuspend || view.Operator != sample.ManagedBy {
 				t.Errorf("the checker describes %s/%s as: kind %s, suspended at %s, marked by it %t, operator %q; its adapter: %+v",
-					sample.Name, version, view.Kind(), view.Suspend(), view.BySuspend(), view.Operator(), sample.Kind)
+					sample.Name, version, view.Kind, view.Suspend, view.BySuspend, view.Operator, sample.Kind)
 			}
 		}
 	}

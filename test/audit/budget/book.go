@@ -16,9 +16,6 @@ type Book struct {
 	Statuses map[string]*ObjectWrites
 	Others   map[string]int
 	Rapid    []rapidStatus
-
-	decider  string         // who held the lease of deciderLease last
-	deciders []facts.Moment // when another process took it
 }
 
 // account has the writes for one job.
@@ -58,7 +55,7 @@ func (b *Book) of(j *state.Job) *account {
 	a := b.accounts[j.UID]
 	if a == nil {
 		a = &account{Job: j, warnings: map[string]bool{}, shown: map[string]bool{}}
-		a.Kind, a.Namespace, a.Name, a.UID = j.Row.Kind(), j.Namespace, j.Name, j.UID
+		a.Kind, a.Namespace, a.Name, a.UID = j.Row.Kind, j.Namespace, j.Name, j.UID
 		a.By = map[string]int{}
 		b.accounts[j.UID] = a
 		b.Order = append(b.Order, a)
@@ -68,11 +65,8 @@ func (b *Book) of(j *state.Job) *account {
 
 func (b *Book) See(s *state.State, c *state.Change) {
 	b.follow(c)
-	if !s.Options.Program(c.Write) {
+	if !c.Write.ByProgram() {
 		return
-	}
-	if lease, is := c.Write.Body.(*facts.Lease); is {
-		b.seeLease(c.Write, lease)
 	}
 	switch c.Write.Resource {
 	case "queues", "elasticquotatrees":
@@ -272,27 +266,6 @@ func (a *account) followUnit(c *state.Change) {
 			a.asked++
 		}
 	}
-}
-
-// seeLease records that another process has become the leader. The new leader does not know when
-// its predecessor last wrote why a unit waits.
-func (b *Book) seeLease(w *facts.Write, lease *facts.Lease) {
-	if !w.OK() || w.Name != state.DeciderLease || lease.Holder == "" || lease.Holder == b.decider {
-		return
-	}
-	b.decider = lease.Holder
-	b.deciders = append(b.deciders, w.Moment())
-}
-
-// decidersBetween counts the processes that became the leader between two times.
-func (b *Book) decidersBetween(from, to time.Time) int {
-	count := 0
-	for _, began := range b.deciders {
-		if began.Time.After(from) && began.Time.Before(to) {
-			count++
-		}
-	}
-	return count
 }
 
 // seeStatus counts the writes of the status of queues and trees.

@@ -35,24 +35,24 @@ const nodesPending = "ProvisioningPending"
 
 // JobWrites counts the writes of the two programs for one job.
 type JobWrites struct {
-	Kind      string `json:"kind"`
-	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
-	UID       string `json:"uid"`
+	Kind      string
+	Namespace string
+	Name      string
+	UID       string
 
-	OnJob    int `json:"onJob"`
-	OnUnit   int `json:"onUnit"`
-	OnEvents int `json:"onEvents"`
+	OnJob    int
+	OnUnit   int
+	OnEvents int
 	// Failed counts failed writes such as conflicts, which are not included above.
-	Failed int `json:"failed"`
+	Failed int
 	// By counts writes by verb, resource and purpose.
-	By map[string]int `json:"by"`
+	By map[string]int
 
-	Waited time.Duration `json:"waited"`
-	Ran    time.Duration `json:"ran"`
-	Budget int           `json:"budget"`
+	Waited time.Duration
+	Ran    time.Duration
+	Budget int
 	// Unjudged is the reason why the budget does not apply, if any.
-	Unjudged string `json:"unjudged,omitempty"`
+	Unjudged string
 }
 
 // Total returns the number of successful writes.
@@ -60,16 +60,16 @@ func (j JobWrites) Total() int { return j.OnJob + j.OnUnit + j.OnEvents }
 
 // ObjectWrites counts the writes on a queue or tree.
 type ObjectWrites struct {
-	Object string `json:"object"`
-	Status int    `json:"status"`
-	Others int    `json:"others"`
-	Failed int    `json:"failed"`
+	Object string
+	Status int
+	Others int
+	Failed int
 
 	last time.Time
 }
 
-// Settle computes the budget of an account.
-func (b *Book) Settle(a *account, s *state.State) {
+// Settle computes the budget of the account.
+func (a *account) Settle(s *state.State) {
 	if a.Job.Created.IsZero() {
 		a.unjudged = cmp.Or(a.unjudged, "older than the log")
 	}
@@ -89,13 +89,13 @@ func (b *Book) Settle(a *account, s *state.State) {
 	}
 	if waited >= surelyNotWaited {
 		a.Budget = budgetWaited
-		if a.Job.Row.ShowsQueuing() {
+		if a.Job.Row.ShowsQueuing {
 			a.Budget += budgetShown
 		}
 		causes := max(0, a.reasons-1)
 		paced := int((waited + causePause - 1) / causePause)
 		// One that is no longer true is replaced at once, unless it comes and goes.
-		a.Budget += min(causes, comesAndGoes+len(a.shown)+paced+b.decidersBetween(a.Job.Created.Time, until))
+		a.Budget += min(causes, comesAndGoes+len(a.shown)+paced+s.DecidersBetween(a.Job.Created.Time, until))
 		a.Budget += a.asked // an event follows each
 		a.Budget += int(waited / renewal)
 	}

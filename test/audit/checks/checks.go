@@ -2,8 +2,6 @@ package checks
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"kube-queue.dev/kube-queue/test/audit/facts"
@@ -18,84 +16,71 @@ type check struct {
 	applies func(*facts.Options) bool
 }
 
-func byResourceQuota(o *facts.Options) bool { return o.ResourceQuota }
-
-func byGrowth(o *facts.Options) bool { return o.Growth && byTree(o) }
-
-func byTree(o *facts.Options) bool { return !o.ResourceQuota }
-
 // inspector processes the writes in order and reports violations of its law.
 type inspector interface {
 	see(*state.State, *state.Change, *findings)
 	finish(*state.State, *findings)
 }
 
+// each is an inspector that remembers nothing.
+type each func(*state.State, *state.Change, *findings)
+
+func (e each) see(s *state.State, c *state.Change, f *findings) { e(s, c, f) }
+
+// eachAlone is part of inspectors that have nothing to do at the end.
+type eachAlone struct{}
+
+func (each) finish(*state.State, *findings)      {}
+func (eachAlone) finish(*state.State, *findings) {}
+
+func stateless(e each) func() inspector { return func() inspector { return e } }
+
 var all = []check{
-	{name: "early-pod", doc: "no pod of a held job is created before its release, and every job that opts in is held from its creation", start: newEarlyPod},
-	{name: "over-limit", doc: "no admission raises the use of a quota node above its max, or of a ResourceQuota above its hard limit", start: newOverLimit},
-	{name: "over-limit-by-pods", doc: "no admission raises the use of a quota node above its max if pods count that request more than was admitted, or are left of jobs", start: newOverLimitByPods, applies: byTree},
-	{name: "growth-shown", doc: "a quota node that is above its max because of pods shows it within 15 s by the condition OverQuota of a unit or of the tree", start: newGrowthShown, applies: byGrowth},
-	{name: "wrong-quota", doc: "a unit is admitted to the quota group of its namespace in the tree, or to its namespace", start: newWrongQuota},
-	{name: "refused-pod", doc: "no ResourceQuota rejects an initial pod of an admitted job", start: newRefusedPod, applies: byResourceQuota},
+	{name: "early-pod", doc: "no pod of a held job is created before its release, and every job that opts in is held from its creation", start: stateless(seeEarly)},
+	{name: "over-limit", doc: "no admission raises the use of a quota node above its max, or of a ResourceQuota above its hard limit, also if pods count that request more than was admitted, or are left of jobs", start: newOverLimit},
+	{name: "wrong-quota", doc: "a unit is admitted to the quota group of its namespace in the tree, or to its namespace", start: stateless(seeGroup)},
+	{name: "refused-pod", doc: "no ResourceQuota rejects an initial pod of an admitted job", start: newRefusedPod, applies: func(o *facts.Options) bool { return o.ResourceQuota }},
 	{name: "double-release", doc: "a job is released exactly once each time its unit is admitted", start: newDoubleRelease},
 	{name: "held-after-end", doc: "a unit ends when its job ends, and not before", start: newHeldAfterEnd},
-	{name: "early-return", doc: "an evicted unit returns its quota only when its job is suspended and its pods are gone", start: newEarlyReturn},
-	{name: "request-mismatch", doc: "the request of a unit equals the sum of its pod sets, and the sum of the pods of its job; a job is released with no more pods than were admitted", start: newRequestMismatch},
-	{name: "unit-moves", doc: "units change their phase only along allowed transitions, written by the program that owns the transition", start: newUnitMoves},
+	{name: "early-return", doc: "an evicted unit returns its quota only when its job is suspended and its pods are gone", start: stateless(seeReturn)},
+	{name: "unit-moves", doc: "units change their phase only along allowed transitions, written by the program that owns the transition", start: stateless(seeMove)},
 	{name: "two-leaders", doc: "only the process that holds the lease writes as the program", start: newTwoLeaders},
 	{name: "write-budget", doc: "the writes for a job stay within its budget, and the status of a queue or tree is written at most every 5 s", start: newWriteBudget},
 }
 
-// Names returns the names of all checks.
-func Names() []string {
-	var names []string
+// Run replays a log and checks each of its writes. It returns the state at the end.
+func Run(l *facts.Log, o *facts.Options) (*state.State, []Result) {
+	var running []inspector
+	var found []*findings
 	for _, c := range all {
-		names = append(names, c.name)
-	}
-	return names
-}
-
-// Law is a running check.
-type Law struct {
-	inspector inspector
-	found     *findings
-}
-
-// Start starts all checks that the options do not skip.
-func Start(o *facts.Options) ([]Law, error) {
-	for _, name := range o.Skip {
-		if !slices.Contains(Names(), name) {
-			return nil, fmt.Errorf("unknown check %q; known checks: %s", name, strings.Join(Names(), ", "))
+		if c.applies == nil || c.applies(o) {
+			running = append(running, c.start())
+			found = append(found, &findings{Result{Name: c.name, Doc: c.doc}})
 		}
 	}
-	var laws []Law
-	for _, c := range all {
-		if !slices.Contains(o.Skip, c.name) && (c.applies == nil || c.applies(o)) {
-			laws = append(laws, Law{c.start(), &findings{Result{Name: c.name, Doc: c.doc}}})
+	s := state.Replay(l, o, func(s *state.State, c *state.Change) {
+		for i, r := range running {
+			r.see(s, c, found[i])
 		}
+	})
+	var results []Result
+	for i, r := range running {
+		r.finish(s, found[i])
+		results = append(results, found[i].Result)
 	}
-	return laws, nil
-}
-
-// See passes a write to the check.
-func (l Law) See(s *state.State, c *state.Change) { l.inspector.see(s, c, l.found) }
-
-// Finish returns the result of the check after all writes.
-func (l Law) Finish(s *state.State) Result {
-	l.inspector.finish(s, l.found)
-	return l.found.Result
+	return s, results
 }
 
 // Violation is a violation of a law.
 type Violation struct {
-	Check   string    `json:"check"`
-	Rule    string    `json:"rule"`
-	Object  string    `json:"object"`
-	Message string    `json:"message"`
-	Time    time.Time `json:"time"`
+	Check   string
+	Rule    string
+	Object  string
+	Message string
+	Time    time.Time
 	// Line is the line of the log, Revision the revision of its write.
-	Line     int   `json:"line"`
-	Revision int64 `json:"revision"`
+	Line     int
+	Revision int64
 }
 
 func (v Violation) String() string {
@@ -112,16 +97,16 @@ type findings struct{ Result }
 
 // Result is the result of one check.
 type Result struct {
-	Name string `json:"name"`
-	Doc  string `json:"doc"`
+	Name string
+	Doc  string
 	// Checked counts verified cases. NotChecked counts cases for which the log contains too
 	// little information, or to which the law does not apply.
-	Checked    int `json:"checked"`
-	NotChecked int `json:"notChecked"`
+	Checked    int
+	NotChecked int
 	// Found counts the violations; the first ones are retained.
-	Found      int         `json:"found"`
-	Violations []Violation `json:"violations,omitempty"`
-	Notes      []string    `json:"notes,omitempty"`
+	Found      int
+	Violations []Violation
+	Notes      []string
 }
 
 func (f *findings) fail(rule string, at facts.Moment, object fmt.Stringer, format string, args ...any) {

@@ -6,13 +6,14 @@ import (
 )
 
 // doubleRelease counts for each job the admissions of its unit and its releases.
-type doubleRelease struct{ jobs map[string]*releases }
+type doubleRelease struct {
+	eachAlone
+	jobs map[string]*releases
+}
 
 type releases struct{ dequeued, released int }
 
 func newDoubleRelease() inspector { return &doubleRelease{jobs: map[string]*releases{}} }
-
-func (d *doubleRelease) finish(*state.State, *findings) {}
 
 func (d *doubleRelease) of(uid string) *releases {
 	if d.jobs[uid] == nil {
@@ -21,11 +22,11 @@ func (d *doubleRelease) of(uid string) *releases {
 	return d.jobs[uid]
 }
 
-func (d *doubleRelease) see(s *state.State, c *state.Change, f *findings) {
+func (d *doubleRelease) see(_ *state.State, c *state.Change, f *findings) {
 	if c.Unit != nil && c.Unit.Exists() && !c.Same {
 		d.seeUnit(c, f)
 	}
-	if c.Unit == nil && c.Released && c.Write.User == s.Options.Extensions {
+	if c.Unit == nil && c.Released && c.Write.User == facts.Extensions {
 		d.seeRelease(c, f)
 	}
 }

@@ -5,41 +5,30 @@ import (
 	"kube-queue.dev/kube-queue/test/audit/state"
 )
 
-// earlyPod tracks every job that must be held, and every pod.
-type earlyPod struct{ reported map[string]int }
-
-func newEarlyPod() inspector { return &earlyPod{reported: map[string]int{}} }
-
-// perJob is the maximum number of reported pods per job.
-const perJob = 3
-
-func (e *earlyPod) see(s *state.State, c *state.Change, f *findings) {
+// seeEarly checks every job that must be held, and every pod.
+func seeEarly(s *state.State, c *state.Change, f *findings) {
 	switch {
 	case c.Pod != nil && c.Born:
-		e.seePod(s, c, f)
+		seePod(s, c, f)
 	case c.Job != nil && c.Unit == nil && c.Pod == nil:
-		e.seeJob(s, c, f)
+		seeJob(s, c, f)
 	}
 }
 
-func (e *earlyPod) finish(*state.State, *findings) {}
-
-func (e *earlyPod) seePod(s *state.State, c *state.Change, f *findings) {
+func seePod(s *state.State, c *state.Change, f *findings) {
 	j := c.Job
 	if j == nil || !j.Facts.Queued() {
 		f.NotChecked++
 		return
 	}
 	f.Checked++
-	if why := e.held(s, j, c.Write); why != "" {
-		if e.reported[j.UID]++; e.reported[j.UID] <= perJob {
-			f.fail("early-pod", c.Write.Moment(), c.Pod, "%s created it for %s, %s", c.Write.User, j, why)
-		}
+	if why := held(s, j, c.Write); why != "" {
+		f.fail("early-pod", c.Write.Moment(), c.Pod, "%s created it for %s, %s", c.Write.User, j, why)
 	}
 }
 
 // held returns why no pod of the job may be created now, or an empty text if one may.
-func (e *earlyPod) held(s *state.State, j *state.Job, by *facts.Write) string {
+func held(s *state.State, j *state.Job, by *facts.Write) string {
 	if j.Missed {
 		return "which opted in, but was not held from its creation"
 	}
@@ -51,13 +40,13 @@ func (e *earlyPod) held(s *state.State, j *state.Job, by *facts.Write) string {
 		return "which has been suspended since its creation and was not released"
 	}
 	// The operator may be creating pods when its job is suspended.
-	if by.Time.Sub(j.Suspended.Time) <= *s.Options.SuspendLag {
+	if by.Time.Sub(j.Suspended.Time) <= facts.SuspendLag {
 		return ""
 	}
 	return "which has been suspended since " + j.Suspended.Time.UTC().Format("15:04:05.000")
 }
 
-func (e *earlyPod) seeJob(s *state.State, c *state.Change, f *findings) {
+func seeJob(s *state.State, c *state.Change, f *findings) {
 	j, now, was := c.Job, c.Job.Facts, c.JobWas
 	if now == nil || c.Died || c.Same {
 		return
@@ -71,8 +60,8 @@ func (e *earlyPod) seeJob(s *state.State, c *state.Change, f *findings) {
 	if c.Released && was.Annotation == "true" && now.Annotation == "true" && now.Queued() && !now.Unholdable {
 		f.fail("hold-missed", c.Write.Moment(), j, "%s cleared the suspend field, but not the annotation that holds the job", c.Write.User)
 	}
-	if parent := s.RootOf(j); c.Born && parent != nil && j.Row.Resource() == "rayclusters" && !now.Suspended {
-		if why := e.held(s, parent, c.Write); why != "" {
+	if parent := s.RootOf(j); c.Born && parent != nil && j.Row.Resource == "rayclusters" && !now.Suspended {
+		if why := held(s, parent, c.Write); why != "" {
 			f.fail("early-cluster", c.Write.Moment(), j, "it was created for %s, %s", parent, why)
 		}
 	}

@@ -1,17 +1,9 @@
 package checks
 
-import (
-	"kube-queue.dev/kube-queue/test/audit/state"
-)
+import "kube-queue.dev/kube-queue/test/audit/state"
 
-// earlyReturn checks each unit that returns its quota and is requeued.
-type earlyReturn struct{}
-
-func newEarlyReturn() inspector { return earlyReturn{} }
-
-func (earlyReturn) finish(*state.State, *findings) {}
-
-func (earlyReturn) see(_ *state.State, c *state.Change, f *findings) {
+// seeReturn checks each unit that returns its quota and is requeued.
+func seeReturn(_ *state.State, c *state.Change, f *findings) {
 	j := c.Job
 	if c.Unit == nil || j == nil || j.Facts == nil || c.UnitWas == nil || !c.Unit.Gone.IsZero() {
 		return

@@ -7,7 +7,8 @@ import (
 	"kube-queue.dev/kube-queue/test/audit/state"
 )
 
-// overLimit sums at each admission what the units that hold quota request.
+// overLimit sums at each admission what the units that hold quota request, or what their pods request if
+// that is more.
 type overLimit struct{ admissions int }
 
 func newOverLimit() inspector { return &overLimit{} }
@@ -17,23 +18,43 @@ func (o *overLimit) see(s *state.State, c *state.Change, f *findings) {
 		return // or its job is over, so it charges nothing
 	}
 	o.admissions++
+	if c.Unit.Facts.Bad != "" {
+		f.fail("unreadable", c.Write.Moment(), holder(c), "it was admitted, but its request cannot be read: %s", c.Unit.Facts.Bad)
+	}
 	if s.Options.ResourceQuota {
 		seeNamespace(s, c, f)
 		return
 	}
-	trees := s.Trees.Within(c.Write.Time, *s.Options.TreeLag)
+	seeTree(s, c, f)
+}
+
+// seeTree checks an admission against the versions of the tree that may justify it. The pods that count are
+// those that the controller must have seen.
+func seeTree(s *state.State, c *state.Change, f *findings) {
+	trees := s.Trees.Within(c.Write.Time)
 	if len(trees) == 0 {
 		return // reported at the end: the cluster may use another backend
 	}
 	f.Checked++
+	at := requested(c.Write)
+	charges := s.Charges("", func(p *state.Pod) bool { return state.Requesting(p) && !s.Unseen(p, at, *s.Options.PodLag) })
 	var broken []string
-	charges := s.Charges("", state.None)
+	byPods := ""
 	for _, t := range trees {
-		why := usageOf(s, t, charges).excess(s, c.Unit)
+		used := usageOf(s, t, charges)
+		why := used.excess(s, c.Unit, true)
 		if why == "" {
 			return
 		}
-		broken = append(broken, why)
+		if without := used.excess(s, c.Unit, false); without != "" {
+			broken = append(broken, without)
+		} else if byPods == "" {
+			byPods = why
+		}
+	}
+	if byPods != "" {
+		f.fail("over-limit-by-pods", c.Write.Moment(), holder(c), "%s", byPods)
+		return
 	}
 	f.fail("over-limit", c.Write.Moment(), holder(c), "%s", strings.Join(broken, "; it did not fit in the previous tree either: "))
 }
@@ -58,51 +79,8 @@ func (o *overLimit) finish(s *state.State, f *findings) {
 	}
 }
 
-// overLimitByPods sums at each admission also what the pods request that the controller must have counted,
-// as far as that is more than was admitted. It does not report an admission that does not fit even without
-// them, as overLimit does.
-type overLimitByPods struct{}
-
-func newOverLimitByPods() inspector { return overLimitByPods{} }
-
-func (overLimitByPods) finish(*state.State, *findings) {}
-
-func (overLimitByPods) see(s *state.State, c *state.Change, f *findings) {
-	if !c.Admitted || !s.Holds(c.Unit) {
-		return
-	}
-	trees := s.Trees.Within(c.Write.Time, *s.Options.TreeLag)
-	if len(trees) == 0 {
-		f.NotChecked++
-		return
-	}
-	f.Checked++
-	at := requested(c.Write)
-	charges := s.Charges("", func(p *state.Pod) bool { return state.Requesting(p) && !s.Unseen(p, at, *s.Options.PodLag) })
-	admitted := s.Charges("", state.None)
-	why := ""
-	for _, t := range trees {
-		broken := usageOf(s, t, charges).excess(s, c.Unit)
-		if broken == "" {
-			return
-		}
-		if why == "" && usageOf(s, t, admitted).excess(s, c.Unit) == "" {
-			why = broken
-		}
-	}
-	if why != "" {
-		f.fail("over-limit-by-pods", c.Write.Moment(), holder(c), "%s", why)
-	}
-}
-
-// wrongQuota compares the quota of each admitted unit with the tree.
-type wrongQuota struct{}
-
-func newWrongQuota() inspector { return wrongQuota{} }
-
-func (wrongQuota) finish(*state.State, *findings) {}
-
-func (wrongQuota) see(s *state.State, c *state.Change, f *findings) {
+// seeGroup compares the quota of each admitted unit with the tree.
+func seeGroup(s *state.State, c *state.Change, f *findings) {
 	if !c.Admitted {
 		return
 	}
@@ -113,7 +91,7 @@ func (wrongQuota) see(s *state.State, c *state.Change, f *findings) {
 		}
 		return
 	}
-	trees := s.Trees.Within(c.Write.Time, *s.Options.TreeLag)
+	trees := s.Trees.Within(c.Write.Time)
 	if len(trees) == 0 {
 		f.NotChecked++
 		return

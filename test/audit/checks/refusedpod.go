@@ -91,7 +91,7 @@ func (r *refusedPod) excuse(s *state.State, x refusedStart) string {
 		return "already existed under the same name: the API server checks the quota first"
 	case int64(len(x.made)) >= x.size:
 		return "are no initial pods of their jobs: later growth, or replacements of other pods"
-	case at < 0 || quotas[at].ChangedWithin(x.admitted.Time.Add(-*s.Options.TreeLag), x.write.Time):
+	case at < 0 || quotas[at].ChangedWithin(x.admitted.Time.Add(-facts.TreeLag), x.write.Time):
 		return "were rejected by a ResourceQuota that changed after the admission"
 	case r.taken(quotas[at], x, *s.Options.PodLag):
 		return "were rejected because other pods, pods of jobs that grew, or pods that were created twice used the quota after the admission"

@@ -25,24 +25,23 @@ func seeNamespace(s *state.State, c *state.Change, f *findings) {
 	asked := c.Unit.Facts.Load()
 	limited := false
 	for _, q := range s.Quotas[namespace] {
-		rule, why := "", ""
-		for i, version := range q.Within(c.Write.Time, *s.Options.TreeLag) {
-			if version == nil || version.Bad != "" || len(version.Limits) == 0 {
-				rule = ""
-				break
+		broken := ""
+		for i, version := range q.Within(c.Write.Time) {
+			why := ""
+			if version != nil && len(version.Limits) > 0 {
+				limited = true
+				why = breach(q.Name, version, charges, asked)
 			}
-			limited = true
-			r, w := breach(q.Name, version, charges, asked)
-			if r == "" {
-				rule = ""
+			if why == "" {
+				broken = "" // one version justifies it
 				break
 			}
 			if i == 0 {
-				rule, why = r, w
+				broken = why
 			}
 		}
-		if rule != "" {
-			f.broken(rule, c, why)
+		if broken != "" {
+			f.fail("over-limit", c.Write.Moment(), holder(c), "%s", broken)
 		}
 	}
 	if limited {
@@ -50,16 +49,8 @@ func seeNamespace(s *state.State, c *state.Change, f *findings) {
 	}
 }
 
-func (f *findings) broken(rule string, c *state.Change, why string) {
-	if rule == "no-status" {
-		f.fail("no-status", c.Write.Moment(), holder(c), "%s", why)
-		return
-	}
-	f.fail("over-limit", c.Write.Moment(), holder(c), "%s", why)
-}
-
-// breach returns the rule of a quota that an admission violates, and why; "" if none.
-func breach(name string, q *facts.Quota, charges []*state.Charge, asked facts.Load) (rule, why string) {
+// breach returns why an admission violates a quota; "" if it does not.
+func breach(name string, q *facts.Quota, charges []*state.Charge, asked facts.Load) string {
 	var parts []string
 	for i := range q.Limits {
 		limit := &q.Limits[i]
@@ -68,12 +59,12 @@ func breach(name string, q *facts.Quota, charges []*state.Charge, asked facts.Lo
 			continue
 		}
 		if limit.Unknown {
-			return "no-status", fmt.Sprintf("ResourceQuota %s has no status for %s, so no pod can be created", name, limit.Key)
+			return fmt.Sprintf("ResourceQuota %s has no status for %s, so no pod can be created", name, limit.Key)
 		}
-		if total := Taken(q, limit, charges); total > limit.Hard {
+		if total := taken(q, limit, charges); total > limit.Hard {
 			var holders []string
 			for _, c := range charges {
-				if all := Taken(q, limit, []*state.Charge{c}); all > 0 {
+				if all := taken(q, limit, []*state.Charge{c}); all > 0 {
 					holders = append(holders, fmt.Sprintf("%s by %s", facts.Figure(limit.Key, all), c))
 				}
 			}
@@ -82,14 +73,14 @@ func breach(name string, q *facts.Quota, charges []*state.Charge, asked facts.Lo
 		}
 	}
 	if parts == nil {
-		return "", ""
+		return ""
 	}
-	return "over-limit", fmt.Sprintf("ResourceQuota %s: %s", name, strings.Join(parts, "; "))
+	return fmt.Sprintf("ResourceQuota %s: %s", name, strings.Join(parts, "; "))
 }
 
-// Taken returns how much of a limit is used: what units request, or their pods if that is more, and other
+// taken returns how much of a limit is used: what units request, or their pods if that is more, and other
 // pods.
-func Taken(q *facts.Quota, limit *facts.QuotaLimit, charges []*state.Charge) (all int64) {
+func taken(q *facts.Quota, limit *facts.QuotaLimit, charges []*state.Charge) (all int64) {
 	for _, c := range charges {
 		var admitted, pods int64
 		for _, u := range c.Holding {

@@ -11,7 +11,10 @@ import (
 // writes as that program. It identifies processes by their credentials, so two processes with
 // the same token look like one. An expired or released lease restricts nobody. Events do not
 // count: they report earlier decisions, and their names are unique.
-type twoLeaders struct{ terms map[string]*term }
+type twoLeaders struct {
+	eachAlone
+	terms map[string]*term
+}
 
 // term is the time for which a process holds the lease of a program.
 type term struct {
@@ -22,10 +25,8 @@ type term struct {
 
 func newTwoLeaders() inspector { return &twoLeaders{terms: map[string]*term{}} }
 
-func (l *twoLeaders) finish(*state.State, *findings) {}
-
-func (l *twoLeaders) see(s *state.State, c *state.Change, f *findings) {
-	if !s.Options.Program(c.Write) || !c.Write.OK() || c.Write.Instance == "" {
+func (l *twoLeaders) see(_ *state.State, c *state.Change, f *findings) {
+	if !c.Write.ByProgram() || !c.Write.OK() || c.Write.Instance == "" {
 		return
 	}
 	held := l.terms[c.Write.User]

@@ -7,76 +7,55 @@ import (
 	"kube-queue.dev/kube-queue/test/audit/state"
 )
 
-// unitMoves checks every change of a unit against the table of allowed transitions.
-type unitMoves struct{}
-
-func newUnitMoves() inspector { return unitMoves{} }
-
-func (unitMoves) finish(*state.State, *findings) {}
-
-type writer int
-
-const (
-	theController writer = iota
-	theExtensions
-)
-
-func (by writer) user(o *facts.Options) string {
-	if by == theController {
-		return o.Controller
-	}
-	return o.Extensions
-}
-
-// move is a row of the table. If stopped is set, the unit must have been evicted before and
-// its job must be stopped. If unevicted is set, it must not have been. If jobEnded is set, the job must have ended according to its own
-// status.
+// move is a row of the table.
 type move struct {
-	from, to          []string
-	by                writer
-	stopped, jobEnded bool
-	unevicted         bool
+	from, to  []string
+	by        string // the user who makes it
+	stopped   bool   // the unit was evicted before, and its job is stopped
+	unevicted bool   // the unit was not evicted
+	jobEnded  bool   // the job has ended according to its own status
 }
 
 var ends = []string{string(facts.Succeeded), string(facts.Failed)}
 
 var moves = []move{
 	// The phase is corrected with the reason: the backoff has ended, or another cause holds the unit.
-	{from: []string{facts.Enqueued, facts.Backoff}, to: []string{facts.Enqueued, facts.Backoff}, by: theController},
-	{from: []string{facts.Enqueued, facts.Backoff}, to: []string{facts.Reserved}, by: theController},
-	{from: []string{facts.Enqueued, facts.Backoff, facts.Reserved}, to: []string{facts.Dequeued}, by: theController},
-	{from: []string{facts.Reserved}, to: []string{facts.Backoff, facts.Enqueued}, by: theController, unevicted: true},
-	{from: []string{facts.Dequeued}, to: []string{facts.Running}, by: theExtensions},
-	{from: []string{facts.Dequeued, facts.Running}, to: ends, by: theExtensions},
+	{from: []string{facts.Enqueued, facts.Backoff}, to: []string{facts.Enqueued, facts.Backoff}, by: facts.Controller},
+	{from: []string{facts.Enqueued, facts.Backoff}, to: []string{facts.Reserved}, by: facts.Controller},
+	{from: []string{facts.Enqueued, facts.Backoff, facts.Reserved}, to: []string{facts.Dequeued}, by: facts.Controller},
+	{from: []string{facts.Reserved}, to: []string{facts.Backoff, facts.Enqueued}, by: facts.Controller, unevicted: true},
+	{from: []string{facts.Dequeued}, to: []string{facts.Running}, by: facts.Extensions},
+	{from: []string{facts.Dequeued, facts.Running}, to: ends, by: facts.Extensions},
 	// A job can end without a release: its operator or a user sets it to Failed.
-	{from: []string{facts.Enqueued, facts.Backoff, facts.Reserved}, to: ends, by: theExtensions, jobEnded: true},
-	{from: []string{facts.Reserved, facts.Dequeued, facts.Running}, to: []string{facts.Backoff, facts.Enqueued}, by: theController, stopped: true},
+	{from: []string{facts.Enqueued, facts.Backoff, facts.Reserved}, to: ends, by: facts.Extensions, jobEnded: true},
+	{from: []string{facts.Reserved, facts.Dequeued, facts.Running}, to: []string{facts.Backoff, facts.Enqueued}, by: facts.Controller, stopped: true},
 }
 
-func (m unitMoves) see(s *state.State, c *state.Change, f *findings) {
+// seeMove checks every change of a unit against the table of allowed transitions.
+func seeMove(s *state.State, c *state.Change, f *findings) {
 	if c.Unit == nil || c.Same {
 		return
 	}
 	switch {
 	case !c.Unit.Gone.IsZero():
-		m.seeDelete(s, c, f)
+		seeDelete(s, c, f)
 	case c.Born:
-		m.seeCreate(s, c, f)
+		seeCreate(c, f)
 	case c.UnitWas != nil:
-		m.seePhase(s, c, f)
-		m.seeEviction(s, c, f)
-		m.seeWhy(s, c, f)
+		seePhase(c, f)
+		seeEviction(c, f)
+		seeWhy(c, f)
 	}
 }
 
-func (unitMoves) seeCreate(s *state.State, c *state.Change, f *findings) {
+func seeCreate(c *state.Change, f *findings) {
 	u := c.Unit
 	if u.Facts.Row == nil {
 		return // anyone may create a unit for another kind of object
 	}
 	f.Checked++
-	if c.Write.User != s.Options.Extensions {
-		f.fail("wrong-writer", c.Write.Moment(), u, "%s created it, but only %s may create units for a %s", c.Write.User, s.Options.Extensions, u.Facts.JobKind)
+	if c.Write.User != facts.Extensions {
+		f.fail("wrong-writer", c.Write.Moment(), u, "%s created it, but only %s may create units for a %s", c.Write.User, facts.Extensions, u.Facts.JobKind)
 	}
 	if u.Facts.Phase != facts.Enqueued {
 		f.fail("wrong-move", c.Write.Moment(), u, "it was created in phase %s", u.Facts.Phase)
@@ -91,7 +70,7 @@ func (unitMoves) seeCreate(s *state.State, c *state.Change, f *findings) {
 	}
 }
 
-func (unitMoves) seePhase(s *state.State, c *state.Change, f *findings) {
+func seePhase(c *state.Change, f *findings) {
 	now, was := c.Unit.Facts, c.UnitWas
 	if now.Phase == was.Phase {
 		return
@@ -113,7 +92,7 @@ func (unitMoves) seePhase(s *state.State, c *state.Change, f *findings) {
 			continue
 		}
 		known = true
-		if c.Write.User == m.by.user(s.Options) {
+		if c.Write.User == m.by {
 			if now.Phase == facts.Dequeued && was.Phase == facts.Reserved && len(was.Unready) > 0 {
 				f.fail("unchecked-release", c.Write.Moment(), c.Unit, "it moved to phase %s, but admission checks are not Ready: %v", now.Phase, was.Unready)
 			}
@@ -130,21 +109,21 @@ func (unitMoves) seePhase(s *state.State, c *state.Change, f *findings) {
 	}
 }
 
-func (unitMoves) seeDelete(s *state.State, c *state.Change, f *findings) {
-	if c.Unit.Facts.Row == nil || !s.Options.Program(c.Write) {
+func seeDelete(s *state.State, c *state.Change, f *findings) {
+	if c.Unit.Facts.Row == nil || !c.Write.ByProgram() {
 		return // by garbage collection or by a user
 	}
 	f.Checked++
-	if j := c.Job; j != nil && j.Facts != nil && j.Gone.IsZero() && !s.Deleting(j, c.Write.Time) && !leaves(s, c) {
+	if j := c.Job; j != nil && j.Facts != nil && j.Gone.IsZero() && !s.Deleting(j, c.Write.Time) && !leaves(c) {
 		f.fail("unit-deleted", c.Write.Moment(), c.Unit, "%s deleted it, but %s still exists", c.Write.User, j)
 	}
 }
 
 // leaves reports whether the job of a deleted unit has left the queue: before its release it
 // was handed over to another system, or its mark was removed.
-func leaves(s *state.State, c *state.Change) bool {
+func leaves(c *state.Change) bool {
 	u, j := c.Unit.Facts, c.Job.Facts
-	if c.Write.User != s.Options.Extensions {
+	if c.Write.User != facts.Extensions {
 		return false
 	}
 	switch u.Phase {

@@ -40,18 +40,22 @@ func usageOf(s *state.State, t *facts.Tree, charges []*state.Charge) *usage {
 	return u
 }
 
-// excess returns the limits that the admission of a unit exceeded, or an empty text.
-func (u *usage) excess(s *state.State, unit *state.Unit) string {
+// excess returns the limits that the admission of a unit exceeded, or an empty text. What pods request beyond what
+// was admitted counts only if it is asked for.
+func (u *usage) excess(s *state.State, unit *state.Unit, withPods bool) string {
 	var parts []string
 	asked := facts.Amounts{facts.MaxJobs: 1}
 	asked.AddTimes(unit.Asked(), 1)
 	for n := s.Node(u.tree, unit); n != nil; n = n.Parent {
 		for _, name := range asked.Names() {
 			limit, limited := n.Limit(name, s.Options.OversellRate)
-			total := u.admitted[n][name] + u.grown[n][name]
+			total := u.admitted[n][name]
+			if withPods {
+				total += u.grown[n][name]
+			}
 			if limited && asked[name] > 0 && total > limit {
 				parts = append(parts, fmt.Sprintf("node %s: %s used %s + requested %s exceeds the limit %s (%s)", n.Path, name,
-					facts.Figure(name, total-asked[name]), facts.Figure(name, asked[name]), facts.Figure(name, limit), u.users(n, name, unit)))
+					facts.Figure(name, total-asked[name]), facts.Figure(name, asked[name]), facts.Figure(name, limit), u.users(n, name, unit, withPods)))
 			}
 		}
 	}
@@ -59,13 +63,13 @@ func (u *usage) excess(s *state.State, unit *state.Unit) string {
 }
 
 // users lists who holds a resource at a node, except for a unit, and what their pods request in addition.
-func (u *usage) users(n *facts.Node, name string, except *state.Unit) string {
+func (u *usage) users(n *facts.Node, name string, except *state.Unit, withPods bool) string {
 	var holders, grown []string
 	for _, c := range u.charges[n] {
 		if len(c.Holding) > 0 && c.Unit != except {
 			holders = append(holders, c.String())
 		}
-		if more := c.Grown()[name]; more > 0 {
+		if more := c.Grown()[name]; withPods && more > 0 {
 			grown = append(grown, facts.Figure(name, more)+" of "+c.String())
 		}
 	}

@@ -16,7 +16,7 @@ func (b writeBudget) see(s *state.State, c *state.Change, _ *findings) { b.Book.
 
 func (b writeBudget) finish(s *state.State, f *findings) {
 	for _, a := range b.Order {
-		b.Settle(a, s)
+		a.Settle(s)
 		switch {
 		case a.Total() == 0:
 		case a.Unjudged != "":

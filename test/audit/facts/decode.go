@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unique"
 
 	"kube-queue.dev/kube-queue/test/audit/log"
 )
@@ -65,18 +66,13 @@ type decoded struct {
 	err    error
 }
 
-// decoder turns lines into writes. It is not safe for concurrent use.
-type decoder struct{ words log.Words }
-
-func newDecoder() *decoder { return &decoder{words: log.Words{}} }
-
 // word returns a shared copy of a frequent string.
-func (d *decoder) word(s string) string { return d.words.Word(s) }
+func word(s string) string { return unique.Make(s).Value() }
 
 // noise has groups whose objects are not stored, such as reviews.
 var noise = map[string]bool{"authentication.k8s.io": true, "authorization.k8s.io": true}
 
-func (d *decoder) line(number int, line []byte) decoded {
+func decodeLine(number int, line []byte) decoded {
 	e, err := log.Parse(line)
 	if err != nil {
 		return decoded{err: err}
@@ -87,7 +83,7 @@ func (d *decoder) line(number int, line []byte) decoded {
 	}
 	out.write = true
 	out.cut = e.Truncated()
-	w := d.write(number, e)
+	w := writeOf(number, e)
 	parse := parserOf(w.Group, w.Version, w.Resource)
 	if parse == nil && !strings.HasPrefix(w.User, "system:serviceaccount:") {
 		return out
@@ -99,9 +95,9 @@ func (d *decoder) line(number int, line []byte) decoded {
 	switch {
 	case w.Resource != "pods":
 	case w.Code == 403:
-		w.Refusal = d.refusal(w, e)
+		w.Refusal = refusal(w, e)
 	case w.Code == 409 && w.Verb == "create" && w.Subresource == "":
-		w.Twice, _ = d.sent(e)
+		w.Twice, _ = sent(e)
 	}
 	if parse == nil || !w.OK() {
 		return out
@@ -111,30 +107,30 @@ func (d *decoder) line(number int, line []byte) decoded {
 		return out
 	}
 	if e.Verb == "deletecollection" {
-		out.writes, out.err = d.collection(w, parse, e.ResponseObject)
+		out.writes, out.err = collection(w, parse, e.ResponseObject)
 		return out
 	}
-	out.err = d.answer(w, parse, e.ResponseObject)
+	out.err = w.answer(parse, e.ResponseObject)
 	return out
 }
 
-func (d *decoder) write(number int, e *log.Entry) *Write {
+func writeOf(number int, e *log.Entry) *Write {
 	ref := e.ObjectRef
 	w := &Write{
 		Line: number, Received: e.RequestReceivedTimestamp, Time: e.StageTimestamp,
-		User: d.word(e.By()), Verb: d.word(e.Verb),
-		Group: d.word(ref.APIGroup), Version: d.word(ref.APIVersion), Resource: d.word(ref.Resource),
-		Subresource: d.word(ref.Subresource), Namespace: d.word(ref.Namespace), Name: ref.Name, UID: ref.UID,
+		User: word(e.By()), Verb: word(e.Verb),
+		Group: word(ref.APIGroup), Version: word(ref.APIVersion), Resource: word(ref.Resource),
+		Subresource: word(ref.Subresource), Namespace: word(ref.Namespace), Name: ref.Name, UID: ref.UID,
 		Code: e.Code(),
 	}
 	if id := e.User.Extra[credentialKey]; len(id) > 0 && e.ImpersonatedUser == nil {
-		w.Instance = d.word(id[0])
+		w.Instance = word(id[0])
 	}
 	return w
 }
 
 // answer decodes the object that a write returned.
-func (d *decoder) answer(w *Write, parse parser, raw json.RawMessage) error {
+func (w *Write) answer(parse parser, raw json.RawMessage) error {
 	var head struct {
 		Kind     string `json:"kind"`
 		Metadata meta   `json:"metadata"`
@@ -155,16 +151,16 @@ func (d *decoder) answer(w *Write, parse parser, raw json.RawMessage) error {
 	if head.Kind == "PartialObjectMetadata" {
 		// The garbage collector requests only metadata. They show whether it removed the
 		// finalizers.
-		d.identify(w, &head.Metadata)
+		w.identify(&head.Metadata)
 		w.Gone = head.Metadata.gone()
 		return nil
 	}
-	body, err := parse(d, head.Kind, &head.Metadata, raw)
+	body, err := parse(head.Kind, &head.Metadata, raw)
 	if err != nil || body == nil {
 		return err
 	}
 	w.Body = body
-	d.identify(w, &head.Metadata)
+	w.identify(&head.Metadata)
 	// For some kinds, such as ResourceQuota, an immediate delete returns the object without a
 	// deletion timestamp.
 	w.Gone = head.Metadata.gone() || w.Verb == "delete" && head.Metadata.DeletionTimestamp == ""
@@ -173,17 +169,17 @@ func (d *decoder) answer(w *Write, parse parser, raw json.RawMessage) error {
 	return nil
 }
 
-func (d *decoder) identify(w *Write, m *meta) {
+func (w *Write) identify(m *meta) {
 	w.Name, w.UID = m.Name, m.UID
 	if m.Namespace != "" {
-		w.Namespace = d.word(m.Namespace)
+		w.Namespace = word(m.Namespace)
 	}
 	w.Revision, _ = strconv.ParseInt(m.ResourceVersion, 10, 64)
 }
 
 // collection splits the delete of a collection into one delete for each object. The response
 // contains the objects as they were before.
-func (d *decoder) collection(w *Write, parse parser, raw json.RawMessage) ([]*Write, error) {
+func collection(w *Write, parse parser, raw json.RawMessage) ([]*Write, error) {
 	var list struct {
 		Kind  string            `json:"kind"`
 		Items []json.RawMessage `json:"items"`
@@ -206,7 +202,7 @@ func (d *decoder) collection(w *Write, parse parser, raw json.RawMessage) ([]*Wr
 			return writes, err
 		}
 		one := *w
-		d.identify(&one, &head.Metadata)
+		one.identify(&head.Metadata)
 		one.Revision = 0
 		// A pod on a node still has to terminate, and an object with finalizers waits for them.
 		one.Gone = len(head.Metadata.Finalizers) == 0 && !(one.Resource == "pods" && head.Spec.NodeName != "")

@@ -9,7 +9,6 @@ import (
 
 // Keys and names of the public API that is checked.
 const (
-	overQuota         = "OverQuota"
 	annotationSuspend = "scheduling.x-k8s.io/suspend"
 	labelQuotaName    = "kube-queue/quota-name"
 	labelManaged      = "kube-queue/managed"
@@ -25,7 +24,7 @@ const (
 
 // parser reads the facts of an object that a write returned. It returns nil for an object of a kind
 // other than the resource's own, such as a Scale.
-type parser func(d *decoder, kind string, m *meta, raw json.RawMessage) (any, error)
+type parser func(kind string, m *meta, raw json.RawMessage) (any, error)
 
 func parserOf(group, version, resource string) parser {
 	switch {
@@ -66,40 +65,36 @@ type Job struct {
 	End        Ending
 	Running    bool
 	State      string
-	Pods       int    // -1 if the spec does not determine it
 	Steered    string // values of the keys in steering
 }
 
 // steering lists the keys with which users change a job's order in its queue.
 var steering = []string{"scheduling.x-k8s.io/priority", "scheduling.x-k8s.io/priority-class", "scheduling.x-k8s.io/active"}
 
-func (r *Row) parse(d *decoder, kind string, m *meta, raw json.RawMessage) (any, error) {
-	if kind != r.kind {
+func (r *Row) parse(kind string, m *meta, raw json.RawMessage) (any, error) {
+	if kind != r.Kind {
 		return nil, nil
 	}
-	o, err := newObject(raw)
-	if err != nil {
+	var o object
+	if err := json.Unmarshal(raw, &o); err != nil {
 		return nil, err
 	}
 	f := &Job{
-		Row: r, Suspended: o.truth(r.suspend), Annotation: m.Annotations[annotationSuspend],
+		Row: r, Suspended: at[bool](o, r.Suspend), Annotation: m.Annotations[annotationSuspend],
 		Foreign: m.Labels[labelKueue] != "", Deleting: m.DeletionTimestamp != "",
 		Owner: m.controller(), QuotaName: m.Labels[labelQuotaName],
-		End: r.end(o), Running: r.running(o), State: d.word(r.state(o)), Pods: -1,
+		End: r.end(o), Running: r.running(o), State: word(r.state(o)),
+		Unholdable: r.unholdable != nil && r.unholdable(o),
 	}
-	f.Marked = f.Annotation == "true" || r.byField && f.Suspended && (r.also == nil || r.also(o))
+	f.Marked = f.Annotation == "true" || r.BySuspend && f.Suspended && (r.also == nil || r.also(o))
 	if r.managedBy != "" {
-		by := o.text(r.managedBy)
-		f.Foreign = f.Foreign || by != "" && by != r.operator
-	}
-	f.Unholdable = r.unholdable != nil && r.unholdable(o)
-	if r.pods != nil {
-		f.Pods = r.pods(o)
+		by := at[string](o, r.managedBy)
+		f.Foreign = f.Foreign || by != "" && by != r.Operator
 	}
 	for _, key := range steering {
 		f.Steered += m.Annotations[key] + "," + m.Labels[key] + ","
 	}
-	f.Steered = d.word(f.Steered)
+	f.Steered = word(f.Steered)
 	return f, nil
 }
 
@@ -119,7 +114,7 @@ func (f *Job) Unmarked() bool {
 // Event identifies the object of an event.
 type Event struct{ UID, Namespace, Name, Reason, Type string }
 
-func parseEvent(d *decoder, _ string, _ *meta, raw json.RawMessage) (any, error) {
+func parseEvent(_ string, _ *meta, raw json.RawMessage) (any, error) {
 	type reference struct{ Namespace, Name, UID string }
 	var e struct {
 		InvolvedObject, Regarding reference
@@ -132,32 +127,20 @@ func parseEvent(d *decoder, _ string, _ *meta, raw json.RawMessage) (any, error)
 	if e.Regarding.Name != "" {
 		of = e.Regarding
 	}
-	return &Event{of.UID, d.word(of.Namespace), of.Name, d.word(e.Reason), d.word(e.Type)}, nil
+	return &Event{of.UID, word(of.Namespace), of.Name, word(e.Reason), word(e.Type)}, nil
 }
 
 // Namespace reports whether jobs of a namespace are held without a mark.
 type Namespace struct{ Managed bool }
 
-func parseNamespace(_ *decoder, _ string, m *meta, _ json.RawMessage) (any, error) {
+func parseNamespace(_ string, m *meta, _ json.RawMessage) (any, error) {
 	return &Namespace{strings.EqualFold(m.Labels[labelManaged], "true")}, nil
 }
 
-// Queue describes a Queue: its group, and its stop setting.
-type Queue struct{ Quota, Stop string }
+// Queue is a Queue, whose writes are counted.
+type Queue struct{}
 
-func parseQueue(d *decoder, kind string, _ *meta, raw json.RawMessage) (any, error) {
-	if kind != "Queue" {
-		return nil, nil
-	}
-	var o struct {
-		Spec   struct{ Stop string }
-		Status struct{ Quota string }
-	}
-	if err := json.Unmarshal(raw, &o); err != nil {
-		return nil, err
-	}
-	return &Queue{d.word(o.Status.Quota), d.word(o.Spec.Stop)}, nil
-}
+func parseQueue(string, *meta, json.RawMessage) (any, error) { return &Queue{}, nil }
 
 // Lease is the holder of a lease, and its duration.
 type Lease struct {
@@ -165,7 +148,7 @@ type Lease struct {
 	Lasts  time.Duration
 }
 
-func parseLease(_ *decoder, _ string, m *meta, raw json.RawMessage) (any, error) {
+func parseLease(_ string, m *meta, raw json.RawMessage) (any, error) {
 	if m.Namespace != programNamespace {
 		return nil, nil
 	}

@@ -2,40 +2,9 @@ package facts
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"testing"
 )
-
-func TestEffectiveRequestsOfAPod(t *testing.T) {
-	for _, test := range []struct{ name, pod, want string }{
-		{"containers add up", `{"spec":{"containers":[{"resources":{"requests":{"cpu":"1"}}},{"resources":{"requests":{"cpu":"500m"}}}]}}`, `{"cpu":"1500m"}`},
-		{"a limit replaces a request", `{"spec":{"containers":[{"resources":{"limits":{"cpu":"2","memory":"1Gi"},"requests":{"cpu":1}}}]}}`, `{"cpu":"1","memory":"1Gi"}`},
-		{"an init container counts where it is more", `{"spec":{"initContainers":[{"resources":{"requests":{"cpu":"3","memory":"1"}}}],"containers":[{"resources":{"requests":{"cpu":"1","memory":"2"}}}]}}`, `{"cpu":"3","memory":"2"}`},
-		{"a sidecar adds to all that follow it", `{"spec":{"initContainers":[{"resources":{"requests":{"cpu":"3"}}},{"restartPolicy":"Always","resources":{"requests":{"cpu":"2"}}},{"resources":{"requests":{"cpu":"4"}}}],"containers":[{"resources":{"requests":{"cpu":"1"}}}]}}`, `{"cpu":"6"}`},
-		{"overhead comes on top", `{"spec":{"overhead":{"cpu":"250m"},"containers":[{"resources":{"requests":{"cpu":"1"}}}]}}`, `{"cpu":"1250m"}`},
-		{"the pod's own requests take the place of its containers'", `{"spec":{"resources":{"requests":{"cpu":"5"}},"containers":[{"resources":{"requests":{"cpu":"1","memory":"7"}}}]}}`, `{"cpu":"5","memory":"7"}`},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			var pod podObject
-			if err := json.Unmarshal([]byte(test.pod), &pod); err != nil {
-				t.Fatal(err)
-			}
-			got, err := pod.effective((*container).requests, pod.Spec.Resources.Requests, false)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var want Quantities
-			if err := json.Unmarshal([]byte(test.want), &want); err != nil {
-				t.Fatal(err)
-			}
-			wanted, _ := want.Ceil()
-			if d := got.Differences(wanted, "got", "want"); d != "" {
-				t.Error(d)
-			}
-		})
-	}
-}
 
 func TestTreesThatAreInvalid(t *testing.T) {
 	for _, test := range []struct {
@@ -54,7 +23,7 @@ func TestTreesThatAreInvalid(t *testing.T) {
 		{"a child's max above its parent's", `{"name":"root","max":{"cpu":"1"},"children":[{"name":"a","max":{"cpu":"600"}}]}`, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			facts, err := parseTree(nil, "ElasticQuotaTree", &meta{}, []byte(`{"spec":{"root":`+test.root+`}}`))
+			facts, err := parseTree("ElasticQuotaTree", &meta{}, []byte(`{"spec":{"root":`+test.root+`}}`))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -72,12 +41,12 @@ func TestEndsByKind(t *testing.T) {
 	}
 	var tests []test
 	for _, r := range rows {
-		if r.group != "kubeflow.org" || r.version != "v1" {
+		if r.Group != "kubeflow.org" || r.Version != "v1" {
 			continue
 		}
 		for condition, want := range map[string]Ending{"Restarting": Going, "Succeeded": Succeeded, "Failed": Failed} {
-			tests = append(tests, test{r.group + "/" + r.version + "/" + r.resource, fmt.Sprintf(
-				`{"kind":%q,"status":{"conditions":[{"type":"Running","status":"False"},{"type":%q,"status":"True"}]}}`, r.kind, condition), want})
+			tests = append(tests, test{r.Group + "/" + r.Version + "/" + r.Resource, fmt.Sprintf(
+				`{"kind":%q,"status":{"conditions":[{"type":"Running","status":"False"},{"type":%q,"status":"True"}]}}`, r.Kind, condition), want})
 		}
 	}
 	for _, test := range append(tests, []test{
@@ -101,7 +70,7 @@ func TestEndsByKind(t *testing.T) {
 			t.Errorf("%s has no row", test.resource)
 			continue
 		}
-		facts, err := r.parse(newDecoder(), r.kind, &meta{}, []byte(test.object))
+		facts, err := r.parse(r.Kind, &meta{}, []byte(test.object))
 		if err != nil {
 			t.Fatal(err)
 		}

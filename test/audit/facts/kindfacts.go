@@ -1,20 +1,15 @@
 package facts
 
-import (
-	"encoding/json"
-	"slices"
-	"strings"
-)
+import "slices"
 
 // byConditions returns the end of jobs that end when one of two conditions is true.
-func byConditions(good, bad string) func(*object) Ending {
-	return func(o *object) Ending {
-		for _, c := range o.conditions() {
-			switch {
-			case c.Status != "True":
-			case c.Type == good:
+func byConditions(good, bad string) func(object) Ending {
+	return func(o object) Ending {
+		for _, name := range trueConditions(o) {
+			switch name {
+			case good:
 				return Succeeded
-			case c.Type == bad:
+			case bad:
 				return Failed
 			}
 		}
@@ -23,123 +18,75 @@ func byConditions(good, bad string) func(*object) Ending {
 }
 
 // whenComplete ignores an end without completionTime.
-func whenComplete(end func(*object) Ending) func(*object) Ending {
-	return func(o *object) Ending {
-		if !o.has("status.completionTime") {
+func whenComplete(end func(object) Ending) func(object) Ending {
+	return func(o object) Ending {
+		if at[string](o, "status.completionTime") == "" {
 			return Going
 		}
 		return end(o)
 	}
 }
 
-func byState(path string, ends map[string]Ending) func(*object) Ending {
-	return func(o *object) Ending { return ends[o.text(path)] }
+func byState(path string, ends map[string]Ending) func(object) Ending {
+	return func(o object) Ending { return ends[at[string](o, path)] }
 }
 
-func inState(path string, states ...string) func(*object) bool {
-	return func(o *object) bool { return slices.Contains(states, o.text(path)) }
+func inState(path string, states ...string) func(object) bool {
+	return func(o object) bool { return slices.Contains(states, at[string](o, path)) }
 }
 
-func stateAt(path string) func(*object) string {
-	return func(o *object) string { return o.text(path) }
+func stateAt(path string) func(object) string {
+	return func(o object) string { return at[string](o, path) }
 }
 
-func hasCondition(name string) func(*object) bool {
-	return func(o *object) bool { return o.condition(name) }
+func hasCondition(name string) func(object) bool {
+	return func(o object) bool { return slices.Contains(trueConditions(o), name) }
 }
 
 // lastCondition returns the STATE column of the training operator's kinds: the type of the last
 // condition, with any status.
-func lastCondition(o *object) string {
-	list := o.conditions()
+func lastCondition(o object) string {
+	list := objects(o, "status.conditions")
 	if len(list) == 0 {
 		return ""
 	}
-	return list[len(list)-1].Type
+	return at[string](list[len(list)-1], "type")
 }
 
-func lastTrueCondition(o *object) string {
-	state := ""
-	for _, c := range o.conditions() {
-		if c.Status == "True" {
-			state = c.Type
-		}
+func lastTrueCondition(o object) string {
+	list := trueConditions(o)
+	if len(list) == 0 {
+		return ""
 	}
-	return state
+	return list[len(list)-1]
 }
 
-func activePods(o *object) bool {
-	var n int
-	return o.into("status.active", &n) && n > 0
-}
+func activePods(o object) bool { return at[float64](o, "status.active") > 0 }
 
 // readyJobs reports whether a Job in the list at the path has ready pods.
-func readyJobs(path string) func(*object) bool {
-	return func(o *object) bool {
-		var jobs []struct {
-			Ready int `json:"ready"`
-		}
-		o.into(path, &jobs)
-		for _, job := range jobs {
-			if job.Ready > 0 {
-				return true
-			}
-		}
-		return false
+func readyJobs(path string) func(object) bool {
+	return func(o object) bool {
+		return slices.ContainsFunc(objects(o, path), func(job object) bool { return at[float64](job, "ready") > 0 })
 	}
 }
 
 // withoutGroups reports whether a JobSet has no replicated jobs. It creates no pods and may have no
 // spec, so there is nothing to hold.
-func withoutGroups(o *object) bool {
-	var groups []any
-	o.into("spec.replicatedJobs", &groups)
-	return len(groups) == 0
-}
-
-// jobPods returns min(parallelism, completions) of a batch Job.
-func jobPods(o *object) int {
-	n := 1
-	o.into("spec.parallelism", &n)
-	completions := n
-	o.into("spec.completions", &completions)
-	return min(n, completions)
-}
-
-func replicaPods(path string, unset int, except map[string]int) func(*object) int {
-	return func(o *object) int {
-		sum := 0
-		for role, raw := range o.open(path) {
-			n := unset
-			if own, ok := except[strings.ToLower(role)]; ok {
-				n = own
-			}
-			var spec struct {
-				Replicas *int `json:"replicas"`
-			}
-			if json.Unmarshal(raw, &spec) == nil && spec.Replicas != nil {
-				n = *spec.Replicas
-			}
-			sum += n
-		}
-		return sum
-	}
-}
+func withoutGroups(o object) bool { return len(at[[]any](o, "spec.replicatedJobs")) == 0 }
 
 // rayJobEnd returns the end of a RayJob. A validation failure is an end, except for a held job that
 // never ran: its owner can still fix it. The RayCluster of the job is checked in package state.
-func rayJobEnd(o *object) Ending {
-	switch o.text("status.jobDeploymentStatus") {
+func rayJobEnd(o object) Ending {
+	switch at[string](o, "status.jobDeploymentStatus") {
 	case "Complete":
-		if o.text("status.jobStatus") == "SUCCEEDED" {
+		if at[string](o, "status.jobStatus") == "SUCCEEDED" {
 			return Succeeded
 		}
 		return Failed
 	case "Failed":
 		return Failed
 	case "ValidationFailed":
-		var suspended bool
-		if o.into("spec.suspend", &suspended); !suspended || o.text("status.rayClusterName") != "" {
+		if !at[bool](o, "spec.suspend") || at[string](o, "status.rayClusterName") != "" {
 			return Failed
 		}
 	}
@@ -148,24 +95,14 @@ func rayJobEnd(o *object) Ending {
 
 // rayJobUnholdable reports whether KubeRay refuses to suspend the RayJob, so that it cannot be
 // held.
-func rayJobUnholdable(o *object) bool {
-	var rules []any
-	o.into("spec.deletionStrategy.deletionRules", &rules)
-	keeps := o.text("spec.deletionStrategy.onSuccess.policy") == "DeleteNone" || o.text("spec.deletionStrategy.onFailure.policy") == "DeleteNone"
-	return len(o.open("spec.clusterSelector")) > 0 || len(rules) > 0 || keeps
+func rayJobUnholdable(o object) bool {
+	keeps := at[string](o, "spec.deletionStrategy.onSuccess.policy") == "DeleteNone" || at[string](o, "spec.deletionStrategy.onFailure.policy") == "DeleteNone"
+	return len(at[object](o, "spec.clusterSelector")) > 0 || len(at[[]any](o, "spec.deletionStrategy.deletionRules")) > 0 || keeps
 }
 
 // queuePoint reports whether a Workflow has the template by which it opts in.
-func queuePoint(o *object) bool {
-	var templates []struct {
-		Name    string    `json:"name"`
-		Suspend *struct{} `json:"suspend"`
-	}
-	o.into("spec.templates", &templates)
-	for _, t := range templates {
-		if t.Name == "kube-queue-suspend" && t.Suspend != nil {
-			return true
-		}
-	}
-	return false
+func queuePoint(o object) bool {
+	return slices.ContainsFunc(objects(o, "spec.templates"), func(t object) bool {
+		return at[string](t, "name") == "kube-queue-suspend" && at[object](t, "suspend") != nil
+	})
 }

@@ -1,11 +1,11 @@
 package facts
 
 import (
-	"bytes"
-	"encoding/json"
 	"slices"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // meta is the part of an object's metadata that is read.
@@ -28,7 +28,6 @@ type meta struct {
 // Owner is an owner reference.
 type Owner struct {
 	Kind       string `json:"kind"`
-	Name       string `json:"name"`
 	UID        string `json:"uid"`
 	Controller bool   `json:"controller"`
 }
@@ -51,72 +50,32 @@ func (m *meta) until() time.Time {
 }
 
 func (m *meta) controller() Owner {
-	for _, o := range m.OwnerReferences {
-		if o.Controller {
-			return o
-		}
+	i := slices.IndexFunc(m.OwnerReferences, func(o Owner) bool { return o.Controller })
+	if i < 0 {
+		return Owner{}
 	}
-	return Owner{}
+	return m.OwnerReferences[i]
 }
 
-// object decodes the values at paths on demand, because most of an object is not read.
-type object struct {
-	fields map[string]json.RawMessage
-	opened map[string]map[string]json.RawMessage // by path
-}
+// object is a decoded job. Users may write anything into it.
+type object = map[string]any
 
-func newObject(raw json.RawMessage) (*object, error) {
-	o := &object{opened: map[string]map[string]json.RawMessage{}}
-	return o, json.Unmarshal(raw, &o.fields)
-}
-
-// get returns the value at a path whose parts are joined by dots, or nil.
-func (o *object) get(path string) json.RawMessage {
-	parent, key := "", path
-	fields := o.fields
-	if i := strings.LastIndexByte(path, '.'); i >= 0 {
-		parent, key = path[:i], path[i+1:]
-		fields = o.open(parent)
-	}
-	value := fields[key]
-	if bytes.Equal(value, []byte("null")) {
-		return nil
-	}
+// at returns the value at a path whose parts are joined by dots; zero if there is none of this type.
+func at[T any](o object, path string) (value T) {
+	found, _, _ := unstructured.NestedFieldNoCopy(o, strings.Split(path, ".")...)
+	value, _ = found.(T)
 	return value
 }
 
-func (o *object) open(path string) map[string]json.RawMessage {
-	if fields, ok := o.opened[path]; ok {
-		return fields
+// objects returns the objects in the list at a path.
+func objects(o object, path string) (list []object) {
+	for _, item := range at[[]any](o, path) {
+		if fields, ok := item.(object); ok {
+			list = append(list, fields)
+		}
 	}
-	var fields map[string]json.RawMessage
-	if raw := o.get(path); len(raw) > 0 && raw[0] == '{' {
-		_ = json.Unmarshal(raw, &fields) // a value that is not an object has no fields
-	}
-	o.opened[path] = fields
-	return fields
+	return list
 }
-
-// into decodes the value at a path into out. It leaves out unchanged if there is no value of its
-// type.
-func (o *object) into(path string, out any) bool {
-	raw := o.get(path)
-	return raw != nil && json.Unmarshal(raw, out) == nil
-}
-
-func (o *object) text(path string) string {
-	var s string
-	o.into(path, &s)
-	return s
-}
-
-func (o *object) truth(path string) bool {
-	var b bool
-	o.into(path, &b)
-	return b
-}
-
-func (o *object) has(path string) bool { return o.get(path) != nil }
 
 type condition struct {
 	Type    string `json:"type"`
@@ -125,17 +84,12 @@ type condition struct {
 	Message string `json:"message"`
 }
 
-func (o *object) conditions() []condition {
-	var list []condition
-	o.into("status.conditions", &list)
-	return list
-}
-
-// condition reports whether the condition of this type is true.
-func (o *object) condition(name string) bool {
-	return isTrue(o.conditions(), name)
-}
-
-func isTrue(list []condition, name string) bool {
-	return slices.ContainsFunc(list, func(c condition) bool { return c.Type == name && c.Status == "True" })
+// trueConditions returns the types of the conditions of a job that are true.
+func trueConditions(o object) (types []string) {
+	for _, c := range objects(o, "status.conditions") {
+		if at[string](c, "status") == "True" {
+			types = append(types, at[string](c, "type"))
+		}
+	}
+	return types
 }

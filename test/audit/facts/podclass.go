@@ -1,8 +1,9 @@
 package facts
 
 import (
-	"encoding/json"
 	"slices"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // Class has the properties of a pod that scopes of ResourceQuotas match.
@@ -11,41 +12,25 @@ type Class struct {
 	priority                          string
 }
 
-// classSpec is the part of a pod's spec that determines its class.
-type classSpec struct {
-	PriorityClassName     string
-	ActiveDeadlineSeconds *int64
-	Affinity              struct{ PodAffinity, PodAntiAffinity podAffinity }
-}
-
-type podAffinity struct {
-	Required []podTerm `json:"requiredDuringSchedulingIgnoredDuringExecution"`
-	Wanted   []struct {
-		PodAffinityTerm podTerm
-	} `json:"preferredDuringSchedulingIgnoredDuringExecution"`
-}
-
-type podTerm struct {
-	Namespaces        []string
-	NamespaceSelector json.RawMessage
-}
-
-func (t *podTerm) crosses() bool {
-	return len(t.Namespaces) > 0 || len(t.NamespaceSelector) > 0 && string(t.NamespaceSelector) != "null"
-}
-
-func (s *classSpec) class(bestEffort bool) Class {
-	c := Class{bestEffort: bestEffort, priority: s.PriorityClassName,
-		terminating: s.ActiveDeadlineSeconds != nil && *s.ActiveDeadlineSeconds >= 0}
-	for _, affinity := range []podAffinity{s.Affinity.PodAffinity, s.Affinity.PodAntiAffinity} {
-		for _, t := range affinity.Required {
-			c.crossing = c.crossing || t.crosses()
-		}
-		for _, t := range affinity.Wanted {
-			c.crossing = c.crossing || t.PodAffinityTerm.crosses()
-		}
+func classOfPod(p *corev1.Pod) Class {
+	var terms []corev1.PodAffinityTerm
+	var weighted []corev1.WeightedPodAffinityTerm
+	if a := p.Spec.Affinity; a != nil && a.PodAffinity != nil {
+		terms, weighted = a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution, a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution
 	}
-	return c
+	if a := p.Spec.Affinity; a != nil && a.PodAntiAffinity != nil {
+		terms = append(terms, a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution...)
+		weighted = append(weighted, a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution...)
+	}
+	for _, w := range weighted {
+		terms = append(terms, w.PodAffinityTerm)
+	}
+	deadline := p.Spec.ActiveDeadlineSeconds
+	return Class{
+		bestEffort: p.Status.QOSClass == corev1.PodQOSBestEffort, priority: word(p.Spec.PriorityClassName),
+		terminating: deadline != nil && *deadline >= 0,
+		crossing:    slices.ContainsFunc(terms, func(t corev1.PodAffinityTerm) bool { return len(t.Namespaces) > 0 || t.NamespaceSelector != nil }),
+	}
 }
 
 // classOf returns the class of the pods of a pod set, from its quota scopes.
@@ -88,7 +73,7 @@ func OnePod(c Class) Load { return Load{c: Amounts{allPods: 1}} }
 func (u *Unit) Load() Load {
 	all := Load{}
 	for _, s := range u.Sets {
-		all.Add(LoadOf(s.Class, s.Count, s.requests, s.limits))
+		all.Add(LoadOf(s.Class, s.Count, s.Requests, s.Limits))
 	}
 	if !u.PodSets {
 		all.Add(LoadOf(Class{}, 1, u.Total, nil))

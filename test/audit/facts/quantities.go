@@ -10,58 +10,50 @@ import (
 	"strconv"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // Amounts are base units by resource: thousandths for cpu, units for all other resources.
 type Amounts map[string]int64
 
-// Quantities are amounts as written in objects: strings or plain numbers.
-type Quantities map[string]json.RawMessage
+// Quantities are amounts as users write them: strings or plain numbers, or anything else.
+type Quantities map[corev1.ResourceName]json.RawMessage
+
+// read parses the quantities.
+func (q Quantities) read() (corev1.ResourceList, error) {
+	list := corev1.ResourceList{}
+	for name, raw := range q {
+		text := strings.Trim(string(raw), `"`)
+		if at := strings.IndexAny(text, "eE"); at >= 0 && len(text)-at > len("e-99") {
+			return nil, fmt.Errorf("%s: %q is no quantity", name, text) // parsing it would take minutes
+		}
+		parsed, err := resource.ParseQuantity(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %q is no quantity", name, text)
+		}
+		list[name] = parsed
+	}
+	return list, nil
+}
 
 // Ceil returns the amounts rounded up to base units, like requests.
 func (q Quantities) Ceil() (Amounts, error) {
+	list, err := q.read()
+	return ceil(list), err
+}
+
+func ceil(list corev1.ResourceList) Amounts {
 	out := Amounts{}
-	for name, raw := range q {
-		exact, err := readQuantity(raw)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		out[name] = baseUnits(name, exact, true)
+	for name, quantity := range list {
+		out[string(name)] = baseUnits(string(name), exact(quantity), true)
 	}
-	return out, nil
+	return out
 }
 
-// exact returns limits without rounding. Negative limits are errors.
-func (q Quantities) exact() (map[string]*big.Rat, error) {
-	out := map[string]*big.Rat{}
-	for name, raw := range q {
-		exact, err := readQuantity(raw)
-		switch {
-		case err != nil:
-			return nil, fmt.Errorf("%s: %w", name, err)
-		case exact.Sign() < 0:
-			return nil, fmt.Errorf("%s: it is negative", name)
-		}
-		out[name] = exact
-	}
-	return out, nil
-}
-
-func readQuantity(raw json.RawMessage) (*big.Rat, error) {
-	text := strings.Trim(string(raw), `"`)
-	if at := strings.IndexAny(text, "eE"); at >= 0 && len(text)-at > len("e-99") {
-		return nil, fmt.Errorf("%q is no quantity", text) // parsing it would take minutes
-	}
-	parsed, err := resource.ParseQuantity(text)
-	if err != nil {
-		return nil, fmt.Errorf("%q is no quantity", text)
-	}
-	exact, ok := new(big.Rat).SetString(parsed.AsDec().String())
-	if !ok {
-		return nil, fmt.Errorf("%q is no quantity", text)
-	}
-	return exact, nil
+func exact(q resource.Quantity) *big.Rat {
+	rat, _ := new(big.Rat).SetString(q.AsDec().String())
+	return rat
 }
 
 // ofCPU reports whether a key is about cpu, also a key of a ResourceQuota.
@@ -87,13 +79,6 @@ func baseUnits(name string, exact *big.Rat, up bool) int64 {
 func (a Amounts) AddTimes(other Amounts, times int64) {
 	for name, n := range other {
 		a[name] += n * times
-	}
-}
-
-// Raise raises each amount to the other amount if that is larger.
-func (a Amounts) Raise(other Amounts) {
-	for name, n := range other {
-		a[name] = max(a[name], n)
 	}
 }
 

@@ -3,6 +3,8 @@ package facts
 import (
 	"encoding/json"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 func TestScopesMatchPodsAsInTheAPIServer(t *testing.T) {
@@ -10,9 +12,10 @@ func TestScopesMatchPodsAsInTheAPIServer(t *testing.T) {
 	ending, crossing := Class{terminating: true}, Class{crossing: true}
 	high, low := Class{priority: "high"}, Class{priority: "low"}
 	for _, test := range []struct {
-		name, operator string
-		values         []string
-		in, out        []Class
+		name     corev1.ResourceQuotaScope
+		operator corev1.ScopeSelectorOperator
+		values   []string
+		in, out  []Class
 	}{
 		{"BestEffort", "Exists", nil, []Class{best}, []Class{plain, high}},
 		{"NotBestEffort", "Exists", nil, []Class{plain, high}, []Class{best}},
@@ -25,8 +28,8 @@ func TestScopesMatchPodsAsInTheAPIServer(t *testing.T) {
 		{"PriorityClass", "NotIn", []string{"high"}, []Class{plain, low}, []Class{high}},
 		{"Another", "Exists", nil, nil, []Class{plain, high, best}},
 	} {
-		t.Run(test.name+test.operator, func(t *testing.T) {
-			q := Quota{scopes: []quotaScope{{test.name, test.operator, test.values}}}
+		t.Run(string(test.name)+string(test.operator), func(t *testing.T) {
+			q := Quota{scopes: []corev1.ScopedResourceSelectorRequirement{{ScopeName: test.name, Operator: test.operator, Values: test.values}}}
 			for _, c := range test.in {
 				if !q.Matches(c) {
 					t.Errorf("%+v does not match", c)
@@ -54,11 +57,11 @@ func TestKeysOfQuotasThatCountPods(t *testing.T) {
 	}
 }
 
-func TestClassAndLimitsOfAPod(t *testing.T) {
+func TestPodsOfRequestsAndAnswersAreRead(t *testing.T) {
 	const spec = `{"metadata":{"name":"p"},"spec":{"priorityClassName":"high","activeDeadlineSeconds":0,"overhead":{"cpu":"1","memory":"1"},
 "affinity":{"podAntiAffinity":{"preferredDuringSchedulingIgnoredDuringExecution":[{"podAffinityTerm":{"namespaceSelector":{}}}]}},
 "containers":[{"resources":{"limits":{"cpu":"2"}}}],"initContainers":[{"resources":{"limits":{"cpu":"3"}}}]},"status":{"phase":"Pending","qosClass":"BestEffort"}}`
-	body, err := parsePod(newDecoder(), "Pod", &meta{}, json.RawMessage(spec))
+	body, err := parsePod("Pod", &meta{}, json.RawMessage(spec))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,8 +69,11 @@ func TestClassAndLimitsOfAPod(t *testing.T) {
 	if want := (Class{true, true, true, "high"}); pod.Class != want {
 		t.Errorf("class %+v, want %+v", pod.Class, want)
 	}
-	want, _ := Quantities{"cpu": json.RawMessage("4")}.Ceil()
-	if d := pod.Limits.Differences(want, "got", "want"); d != "" {
-		t.Error(d)
+	// A limit is also a request. Overhead is added to requests, and to limits that are set.
+	if want := (Amounts{"cpu": 4000}); !pod.Limits.Equal(want) {
+		t.Errorf("limits %v, want %v", pod.Limits, want)
+	}
+	if want := (Amounts{"cpu": 4000, "memory": 1}); !pod.Requests.Equal(want) {
+		t.Errorf("requests %v, want %v", pod.Requests, want)
 	}
 }

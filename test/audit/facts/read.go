@@ -2,12 +2,13 @@ package facts
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"runtime"
+	"slices"
+	"sync"
 	"time"
 
 	"kube-queue.dev/kube-queue/test/audit/log"
@@ -55,7 +56,7 @@ func Read(r io.Reader) (*Log, error) {
 	if err := l.read(r); err != nil {
 		return nil, err
 	}
-	if l.Bare > 0 && l.bodies() == 0 {
+	if l.Bare > 0 && !slices.ContainsFunc(l.Writes, func(w *Write) bool { return w.Body != nil }) {
 		return nil, ErrNoObjects
 	}
 	l.Unanswered, l.followUp = l.followUp.unknown(), nil
@@ -63,101 +64,79 @@ func Read(r io.Reader) (*Log, error) {
 	return l, nil
 }
 
-const batchLines = 256
+// batchLines is how many lines are decoded at the same time.
+const batchLines = 1 << 12
 
-// read decodes batches of lines concurrently, and processes them in order.
 func (l *Log) read(r io.Reader) error {
-	type batch struct {
-		first int // number of the first line
-		done  chan []decoded
-	}
-	inOrder := make(chan batch, 2*runtime.GOMAXPROCS(0)) // bounds how many are decoded at once
-	var readErr error
-	go func() {
-		defer close(inOrder)
-		first, lines := 1, [][]byte(nil)
-		emit := func(next int) {
-			b := batch{first, make(chan []decoded, 1)}
-			inOrder <- b
-			go func(lines [][]byte) { b.done <- decodeAll(b.first, lines) }(lines)
-			first, lines = next, nil
-		}
-		l.Unfinished, readErr = log.Lines(r, func(number int, line []byte) error {
-			if lines = append(lines, bytes.Clone(line)); len(lines) == batchLines {
-				emit(number + 1)
+	var batch [][]byte
+	take := func() error {
+		first := l.Lines + 1
+		for i, d := range decodeAll(first, batch) {
+			if err := l.take(d); err != nil {
+				return log.NoEntry(first+i, err)
 			}
-			return nil
-		})
-		emit(0)
-	}()
-	var err error
-	for b := range inOrder {
-		if results := <-b.done; err == nil {
-			err = l.take(b.first, results)
 		}
+		batch = batch[:0]
+		return nil
 	}
-	return cmp.Or(err, readErr)
+	unfinished, err := log.Lines(r, func(_ int, line []byte) error {
+		if batch = append(batch, bytes.Clone(line)); len(batch) < batchLines {
+			return nil
+		}
+		return take()
+	})
+	if l.Unfinished = unfinished; err != nil {
+		return err
+	}
+	return take()
 }
 
 // decodeAll decodes consecutive lines.
 func decodeAll(first int, lines [][]byte) []decoded {
-	d := newDecoder()
 	results := make([]decoded, len(lines))
-	for i, line := range lines {
-		if len(line) > 0 {
-			results[i] = d.line(first+i, line)
-		}
+	workers := runtime.GOMAXPROCS(0)
+	var group sync.WaitGroup
+	for worker := range workers {
+		group.Go(func() {
+			for i := worker; i < len(lines); i += workers {
+				if len(lines[i]) > 0 {
+					results[i] = decodeLine(first+i, lines[i])
+				}
+			}
+		})
 	}
+	group.Wait()
 	return results
 }
 
-func (l *Log) take(first int, results []decoded) error {
-	for i, d := range results {
-		l.Lines++
-		if d.err != nil {
-			return log.NoEntry(first+i, d.err)
+// take adds the result of the next line.
+func (l *Log) take(d decoded) error {
+	l.Lines++
+	if d.err != nil {
+		return d.err
+	}
+	if d.write {
+		l.Entries++
+	}
+	if d.bare {
+		l.Bare++
+	}
+	if d.cut {
+		l.Cut++
+	}
+	if !d.at.IsZero() {
+		if l.From.IsZero() || d.at.Before(l.From) {
+			l.From = d.at
 		}
-		if d.write {
-			l.Entries++
+		if d.at.After(l.To) {
+			l.To = d.at
 		}
-		if d.bare {
-			l.Bare++
-		}
-		if d.cut {
-			l.Cut++
-		}
-		if !d.at.IsZero() {
-			if l.From.IsZero() || d.at.Before(l.From) {
-				l.From = d.at
-			}
-			if d.at.After(l.To) {
-				l.To = d.at
-			}
-		}
-		l.Writes = append(l.Writes, d.writes...)
-		for _, w := range d.writes {
-			if err := l.followUp.see(w, d.bodies); err != nil {
-				return fmt.Errorf("line %d: %w", first+i, err)
-			}
+	}
+	l.Writes = append(l.Writes, d.writes...)
+	for _, w := range d.writes {
+		if err := l.followUp.see(w, d.bodies); err != nil {
+			return err
 		}
 	}
 	return nil
-}
-
-func (l *Log) bodies() int {
-	n := 0
-	for _, w := range l.Writes {
-		if w.Body != nil {
-			n++
-		}
-	}
-	return n
-}
-
-// End returns the time up to which the log is complete.
-func (l *Log) End(o *Options) time.Time {
-	if o.Until.After(l.To) {
-		return o.Until
-	}
-	return l.To
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"kube-queue.dev/kube-queue/test/audit/log"
 )
 
@@ -17,7 +19,7 @@ type Refusal struct {
 }
 
 // refusal reads a create with response 403. It returns nil if no quota is the reason.
-func (d *decoder) refusal(w *Write, e *log.Entry) *Refusal {
+func refusal(w *Write, e *log.Entry) *Refusal {
 	message := e.ResponseStatus.Message
 	if message == "" {
 		var answer struct{ Message string }
@@ -28,21 +30,21 @@ func (d *decoder) refusal(w *Write, e *log.Entry) *Refusal {
 	if w.Verb != "create" || w.Subresource != "" || !slices.ContainsFunc(quotaPhrases, func(p string) bool { return strings.Contains(message, p) }) {
 		return nil
 	}
-	pod, sent := d.sent(e)
-	return &Refusal{Message: message, Pod: pod, Name: cmp.Or(w.Name, sent.Name, sent.GenerateName)}
+	pod, about := sent(e)
+	return &Refusal{Message: message, Pod: pod, Name: cmp.Or(w.Name, about.Name, about.GenerateName)}
 }
 
 // sent returns the pod of a create request, or nil if the log does not contain it.
-func (d *decoder) sent(e *log.Entry) (*Pod, meta) {
-	var sent struct{ Metadata meta }
-	if json.Unmarshal(e.RequestObject, &sent) != nil {
-		return nil, sent.Metadata
+func sent(e *log.Entry) (*Pod, meta) {
+	var request struct{ Metadata meta }
+	if json.Unmarshal(e.RequestObject, &request) != nil {
+		return nil, request.Metadata
 	}
-	body, err := parsePod(d, "Pod", &sent.Metadata, e.RequestObject)
+	body, err := parsePod("Pod", &request.Metadata, e.RequestObject)
 	if err != nil {
-		return nil, sent.Metadata
+		return nil, request.Metadata
 	}
-	return body.(*Pod), sent.Metadata
+	return body.(*Pod), request.Metadata
 }
 
 // quotaPhrases are the phrases in refusals that precede the name of the quota.
@@ -71,7 +73,7 @@ func listed(text string) Amounts {
 	raw := Quantities{}
 	for part := range strings.SplitSeq(text, ",") {
 		name, value, _ := strings.Cut(part, "=")
-		raw[name] = json.RawMessage(value)
+		raw[corev1.ResourceName(name)] = json.RawMessage(value)
 	}
 	list, err := raw.Ceil()
 	if err != nil {

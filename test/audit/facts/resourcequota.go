@@ -3,8 +3,11 @@ package facts
 import (
 	"encoding/json"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // A ResourceQuota counts the pods of its namespace that match all its scopes. This file has the
@@ -12,9 +15,8 @@ import (
 
 // Quota describes a ResourceQuota after a write.
 type Quota struct {
-	scopes []quotaScope
+	scopes []corev1.ScopedResourceSelectorRequirement
 	Limits []QuotaLimit // those on pods, sorted by key
-	Bad    string       // error in an amount
 }
 
 // QuotaLimit is the limit of a quota for one key.
@@ -27,53 +29,35 @@ type QuotaLimit struct {
 	Unknown bool
 }
 
-type quotaScope struct {
-	ScopeName, Operator string
-	Values              []string
-}
-
-func parseResourceQuota(d *decoder, kind string, _ *meta, raw json.RawMessage) (any, error) {
+func parseResourceQuota(kind string, _ *meta, raw json.RawMessage) (any, error) {
 	if kind != "ResourceQuota" {
 		return nil, nil
 	}
-	var o struct {
-		Spec struct {
-			Hard          Quantities
-			Scopes        []string
-			ScopeSelector struct{ MatchExpressions []quotaScope }
-		}
-		Status struct{ Hard, Used Quantities }
-	}
+	var o corev1.ResourceQuota
 	if err := json.Unmarshal(raw, &o); err != nil {
 		return nil, err
 	}
-	q := &Quota{scopes: o.Spec.ScopeSelector.MatchExpressions}
+	q := &Quota{}
+	if o.Spec.ScopeSelector != nil {
+		q.scopes = o.Spec.ScopeSelector.MatchExpressions
+	}
 	for _, name := range o.Spec.Scopes {
-		q.scopes = append(q.scopes, quotaScope{ScopeName: name, Operator: "Exists"})
+		q.scopes = append(q.scopes, corev1.ScopedResourceSelectorRequirement{ScopeName: name, Operator: corev1.ScopeSelectorOpExists})
 	}
-	wanted, err := o.Spec.Hard.exact()
-	decided, err2 := o.Status.Hard.exact()
-	used, err3 := o.Status.Used.exact()
-	for _, err := range []error{err, err2, err3} {
-		if err != nil {
-			q.Bad = err.Error()
-			return q, nil
-		}
-	}
-	all := maps.Clone(wanted)
-	maps.Copy(all, decided)
-	for _, key := range slices.Sorted(maps.Keys(all)) {
-		of, pods := counts(key)
+	keys := maps.Clone(o.Spec.Hard)
+	maps.Copy(keys, o.Status.Hard)
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		of, pods := counts(string(key))
 		if !pods {
 			continue
 		}
-		// all contains the values of the status, if there are any.
-		limit := QuotaLimit{Key: d.word(key), Of: d.word(of), Hard: baseUnits(key, all[key], false)}
-		if most, ok := wanted[key]; ok && most.Cmp(all[key]) < 0 {
-			limit.Hard = baseUnits(key, most, false)
+		hard := keys[key] // of the status, if there is any
+		if wanted, ok := o.Spec.Hard[key]; ok && wanted.Cmp(hard) < 0 {
+			hard = wanted
 		}
-		limit.Unknown = decided[key] == nil || used[key] == nil
-		q.Limits = append(q.Limits, limit)
+		_, decided := o.Status.Hard[key]
+		_, used := o.Status.Used[key]
+		q.Limits = append(q.Limits, QuotaLimit{Key: word(string(key)), Of: word(of), Hard: baseUnits(string(key), exact(hard), false), Unknown: !decided || !used})
 	}
 	return q, nil
 }
@@ -107,47 +91,36 @@ func standard(name string) bool {
 }
 
 // Same reports whether the quotas are equal except for the used amounts.
-func (q *Quota) Same(other *Quota) bool {
-	if q == nil || other == nil {
-		return q == other
-	}
-	return q.Bad == other.Bad &&
-		slices.EqualFunc(q.scopes, other.scopes, func(a, b quotaScope) bool {
-			return a.ScopeName == b.ScopeName && a.Operator == b.Operator && slices.Equal(a.Values, b.Values)
-		}) &&
-		slices.EqualFunc(q.Limits, other.Limits, func(a, b QuotaLimit) bool {
-			return a.Key == b.Key && a.Unknown == b.Unknown && a.Hard == b.Hard
-		})
-}
+func (q *Quota) Same(other *Quota) bool { return reflect.DeepEqual(q, other) }
 
 // Matches reports whether the quota counts pods of a class.
 func (q *Quota) Matches(c Class) bool {
-	for _, s := range q.scopes {
-		if !s.holds(c) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(q.scopes, func(s corev1.ScopedResourceSelectorRequirement) bool { return !holds(s, c) })
 }
 
-func (s *quotaScope) holds(c Class) bool {
+func holds(s corev1.ScopedResourceSelectorRequirement, c Class) bool {
 	switch s.ScopeName {
-	case "BestEffort", "NotBestEffort":
-		return c.bestEffort == (s.ScopeName == "BestEffort")
-	case "Terminating", "NotTerminating":
-		return c.terminating == (s.ScopeName == "Terminating")
-	case "CrossNamespacePodAffinity":
+	case corev1.ResourceQuotaScopeBestEffort:
+		return c.bestEffort
+	case corev1.ResourceQuotaScopeNotBestEffort:
+		return !c.bestEffort
+	case corev1.ResourceQuotaScopeTerminating:
+		return c.terminating
+	case corev1.ResourceQuotaScopeNotTerminating:
+		return !c.terminating
+	case corev1.ResourceQuotaScopeCrossNamespacePodAffinity:
 		return c.crossing
-	case "PriorityClass":
+	case corev1.ResourceQuotaScopePriorityClass:
+		listed := c.priority != "" && slices.Contains(s.Values, c.priority)
 		switch s.Operator {
-		case "Exists":
+		case corev1.ScopeSelectorOpExists:
 			return c.priority != ""
-		case "DoesNotExist":
+		case corev1.ScopeSelectorOpDoesNotExist:
 			return c.priority == ""
-		case "In":
-			return c.priority != "" && slices.Contains(s.Values, c.priority)
-		case "NotIn":
-			return c.priority == "" || !slices.Contains(s.Values, c.priority)
+		case corev1.ScopeSelectorOpIn:
+			return listed
+		case corev1.ScopeSelectorOpNotIn:
+			return !listed
 		}
 	}
 	return false

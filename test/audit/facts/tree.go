@@ -6,6 +6,8 @@ import (
 	"math/big"
 	"slices"
 	"strings"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // TreeObject describes an ElasticQuotaTree after a write.
@@ -21,17 +23,13 @@ type TreeObject struct {
 type TreeStatus struct {
 	ObservedGeneration int64
 	Nodes              []NodeStatus
-	Conditions         []condition
 }
-
-// OverQuota reports whether the status shows that a node is above its max.
-func (s *TreeStatus) OverQuota() bool { return isTrue(s.Conditions, overQuota) }
 
 // NodeStatus is the status of a node.
 type NodeStatus struct {
-	Path                    string
-	Used, Borrowed, Request Quantities
-	Jobs                    int64
+	Path          string
+	Used, Request Quantities
+	Jobs          int64
 }
 
 // Tree is a valid spec.
@@ -42,7 +40,7 @@ type Node struct {
 	name, Path string
 	Parent     *Node
 	namespaces []string
-	min, max   map[string]*big.Rat // not rounded: the oversell rate is applied before rounding
+	min, max   corev1.ResourceList // not rounded: the oversell rate is applied before rounding
 }
 
 // MaxJobs is the key that limits the number of jobs.
@@ -56,7 +54,7 @@ type treeNode struct {
 	Children   []treeNode `json:"children"`
 }
 
-func parseTree(_ *decoder, kind string, m *meta, raw json.RawMessage) (any, error) {
+func parseTree(kind string, m *meta, raw json.RawMessage) (any, error) {
 	if kind != "ElasticQuotaTree" {
 		return nil, nil
 	}
@@ -108,21 +106,20 @@ func (t *Tree) add(in *treeNode, parent *Node, seen map[string]bool) error {
 		return fmt.Errorf("node %s: %w", in.Name, err)
 	}
 	t.Nodes = append(t.Nodes, n)
-	children := map[string]*big.Rat{}
+	children := corev1.ResourceList{}
 	for i := range in.Children {
 		at := len(t.Nodes)
 		if err := t.add(&in.Children[i], n, seen); err != nil {
 			return err
 		}
 		for name, least := range t.Nodes[at].min {
-			if children[name] == nil {
-				children[name] = new(big.Rat)
-			}
-			children[name].Add(children[name], least)
+			sum := children[name]
+			sum.Add(least)
+			children[name] = sum
 		}
 	}
 	for name, limit := range n.max {
-		if sum := children[name]; sum != nil && sum.Cmp(limit) > 0 {
+		if sum := children[name]; sum.Cmp(limit) > 0 {
 			return fmt.Errorf("node %s: its children's min of %s together is above its max", in.Name, name)
 		}
 	}
@@ -132,15 +129,20 @@ func (t *Tree) add(in *treeNode, parent *Node, seen map[string]bool) error {
 // read sets the limits of a node. It returns an error for invalid limits.
 func (n *Node) read(in *treeNode) error {
 	var err error
-	if n.min, err = in.Min.exact(); err != nil {
+	if n.min, err = in.Min.read(); err != nil {
 		return fmt.Errorf("min: %w", err)
 	}
-	if n.max, err = in.Max.exact(); err != nil {
+	if n.max, err = in.Max.read(); err != nil {
 		return fmt.Errorf("max: %w", err)
 	}
 	for name, least := range n.min {
-		if most, ok := n.max[name]; ok && least.Cmp(most) > 0 {
-			return fmt.Errorf("min of %s is above its max", name)
+		if most, ok := n.max[name]; least.Sign() < 0 || ok && least.Cmp(most) > 0 {
+			return fmt.Errorf("min of %s is negative or above its max", name)
+		}
+	}
+	for name, most := range n.max {
+		if most.Sign() < 0 {
+			return fmt.Errorf("max of %s is negative", name)
 		}
 	}
 	return nil
@@ -148,11 +150,11 @@ func (n *Node) read(in *treeNode) error {
 
 // Limit returns the maximum usage of a resource under the node.
 func (n *Node) Limit(name string, oversell *big.Rat) (int64, bool) {
-	most, ok := n.max[name]
+	most, ok := n.max[corev1.ResourceName(name)]
 	if !ok {
 		return 0, false
 	}
-	return baseUnits(name, new(big.Rat).Mul(most, oversell), false), true
+	return baseUnits(name, new(big.Rat).Mul(exact(most), oversell), false), true
 }
 
 // Group returns the node that a unit belongs to: the first node in tree order that lists its

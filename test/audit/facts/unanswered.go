@@ -43,13 +43,12 @@ type followUp struct {
 	open   map[objectKey][]unanswered
 	// landed are the creates that were stored, as far as the log shows, by UID.
 	landed map[string][]*Write
-	words  *decoder
 	// undecided counts writes whose outcome the next write does not show.
 	undecided int
 }
 
 func newFollowUp() *followUp {
-	return &followUp{latest: map[objectKey]version{}, open: map[objectKey][]unanswered{}, landed: map[string][]*Write{}, words: newDecoder()}
+	return &followUp{latest: map[objectKey]version{}, open: map[objectKey][]unanswered{}, landed: map[string][]*Write{}}
 }
 
 // followed reports whether the outcome of a write is followed up if there is no response.
@@ -117,7 +116,7 @@ func (f *followUp) settle(key objectKey, next *Write, b bodies) error {
 		if err := json.Unmarshal(after, &head); err != nil {
 			return err
 		}
-		facts, err := parserOf(key.group, key.version, key.resource)(f.words, head.Kind, &head.Metadata, after)
+		facts, err := parserOf(key.group, key.version, key.resource)(head.Kind, &head.Metadata, after)
 		if err != nil {
 			return err
 		}

@@ -10,24 +10,22 @@ import (
 
 // Unit describes a QueueUnit after a write.
 type Unit struct {
-	Row        *Row // of its job's kind; nil if it represents no job
-	JobKind    string
-	JobName    string
-	JobUID     string
-	PodSets    bool // whether it has pod sets
-	Sum, Total Amounts
-	Sets       []PodSet
-	Fewer      bool   // whether it was admitted with fewer pods than it requests
-	Bad        string // error in an amount
-	Priority   int64
-	Submitted  time.Time
-	QuotaName  string // from the spec, or else from the label
-	Active     bool
-	MaxTime    time.Duration // 0: no limit
+	Row       *Row // of its job's kind; nil if it represents no job
+	JobKind   string
+	JobName   string
+	JobUID    string
+	PodSets   bool // whether it has pod sets
+	Total     Amounts
+	Sets      []PodSet
+	Bad       string // error in an amount
+	Priority  int64
+	Submitted time.Time
+	QuotaName string // from the spec, or else from the label
+	Active    bool
+	MaxTime   time.Duration // 0: no limit
 
 	Phase, Reason, Quota string
 	Says                 uint64 // digest of the message
-	Queue                string
 	Attempts             int
 	DequeueTime          time.Time
 	RequeueAt            time.Time
@@ -97,9 +95,8 @@ func (u *Unit) Stopped() bool {
 // PodSet is a group of equal pods of a unit.
 type PodSet struct {
 	Count            int64
-	requests, limits Amounts // of one pod
+	Requests, Limits Amounts // of one pod
 	Class            Class
-	Unset            map[string]string // containers without a value, by the key that they lack
 }
 
 type unitObject struct {
@@ -111,7 +108,6 @@ type unitObject struct {
 			Requests, Limits  Quantities
 			PriorityClassName string
 			QuotaScopes       []string
-			Unset             map[string]string
 		}
 		Priority       int64
 		SubmissionTime time.Time
@@ -123,7 +119,7 @@ type unitObject struct {
 	}
 	Status struct {
 		Phase, Reason, Quota string
-		Message, Queue       string
+		Message              string
 		Attempts             int
 		DequeueTime          time.Time
 		RequeueState         struct{ RequeueAt time.Time }
@@ -136,7 +132,7 @@ type unitObject struct {
 	}
 }
 
-func parseUnit(d *decoder, kind string, m *meta, raw json.RawMessage) (any, error) {
+func parseUnit(kind string, m *meta, raw json.RawMessage) (any, error) {
 	if kind != "QueueUnit" {
 		return nil, nil
 	}
@@ -150,12 +146,11 @@ func parseUnit(d *decoder, kind string, m *meta, raw json.RawMessage) (any, erro
 		group, version = "", ref.APIVersion
 	}
 	u := &Unit{
-		Row: rowOfKind(group, version, ref.Kind), JobKind: d.word(ref.Kind),
+		Row: rowOfKind(group, version, ref.Kind), JobKind: word(ref.Kind),
 		JobName: ref.Name, JobUID: ref.UID, PodSets: len(o.Spec.PodSets) > 0,
 		QuotaName: o.Spec.QuotaName, Active: o.Spec.Active == nil || *o.Spec.Active,
-		Phase: d.word(o.Status.Phase), Reason: d.word(o.Status.Reason), Quota: d.word(o.Status.Quota),
+		Phase: word(o.Status.Phase), Reason: word(o.Status.Reason), Quota: word(o.Status.Quota),
 		Says:     digest(o.Status.Message),
-		Queue:    d.word(o.Status.Queue),
 		Attempts: o.Status.Attempts, DequeueTime: o.Status.DequeueTime, RequeueAt: o.Status.RequeueState.RequeueAt,
 		MaxTime:  time.Duration(o.Spec.MaximumExecutionTimeSeconds) * time.Second,
 		Priority: o.Spec.Priority, Submitted: o.Spec.SubmissionTime,
@@ -172,7 +167,7 @@ func parseUnit(d *decoder, kind string, m *meta, raw json.RawMessage) (any, erro
 			u.Evicted, u.EvictedReason = c.Status == "True", c.Reason
 		case "PodsReady":
 			u.PodsReady = c.Status == "True"
-		case overQuota:
+		case "OverQuota":
 			u.OverQuota = c.Status == "True"
 		case "PodsScheduled":
 			u.Unscheduled = digest(c.Message)
@@ -180,7 +175,7 @@ func parseUnit(d *decoder, kind string, m *meta, raw json.RawMessage) (any, erro
 	}
 	for _, c := range o.Status.AdmissionChecks {
 		if c.State != "Ready" {
-			u.Unready = append(u.Unready, d.word(c.Name))
+			u.Unready = append(u.Unready, word(c.Name))
 		}
 	}
 	u.amounts(&o)
@@ -192,7 +187,6 @@ func (u *Unit) amounts(o *unitObject) {
 	if u.Total, err = o.Spec.Resource.Ceil(); err != nil {
 		u.Bad = fmt.Sprintf("spec.resource: %v", err)
 	}
-	u.Sum = Amounts{}
 	for i, set := range o.Spec.PodSets {
 		requests, err := set.Requests.Ceil()
 		if err != nil {
@@ -201,15 +195,14 @@ func (u *Unit) amounts(o *unitObject) {
 		}
 		if admitted := u.admitted(o, set.Name, set.Count); admitted < set.Count {
 			u.Total.AddTimes(requests, admitted-set.Count)
-			set.Count, u.Fewer = admitted, true
+			set.Count = admitted
 		}
-		u.Sum.AddTimes(requests, set.Count)
 		limits, err := set.Limits.Ceil()
 		if err != nil {
 			u.Bad = fmt.Sprintf("spec.podSets[%d]: limits: %v", i, err)
 		}
 		u.Sets = append(u.Sets, PodSet{
-			Count: set.Count, requests: requests, limits: limits, Class: classOf(set.QuotaScopes, set.PriorityClassName), Unset: set.Unset,
+			Count: set.Count, Requests: requests, Limits: limits, Class: classOf(set.QuotaScopes, set.PriorityClassName),
 		})
 	}
 }
@@ -230,15 +223,4 @@ func (u *Unit) Pods() (pods int64) {
 		pods += set.Count
 	}
 	return pods
-}
-
-// Lacks reports whether containers lack a request that the limit of a quota counts: their pods are always
-// rejected.
-func (u *Unit) Lacks(q *Quota, limit *QuotaLimit) bool {
-	for _, s := range u.Sets {
-		if s.Unset[limit.Of] != "" && s.Count > 0 && q.Matches(s.Class) {
-			return true
-		}
-	}
-	return false
 }

@@ -109,16 +109,3 @@ func (e *Entry) DryRun() bool {
 	}
 	return json.Unmarshal(e.RequestObject, &options) == nil && len(options.DryRun) > 0
 }
-
-// Words deduplicates frequent strings. It is not safe for concurrent use.
-type Words map[string]string
-
-// Word returns the shared copy of the string.
-func (w Words) Word(s string) string {
-	if known, ok := w[s]; ok {
-		return known
-	}
-	s = strings.Clone(s)
-	w[s] = s
-	return s
-}

@@ -96,9 +96,6 @@ func (s *State) Charges(namespace string, counts func(*Pod) bool) []*Charge {
 	return append(all, others)
 }
 
-// None selects no pod.
-func None(*Pod) bool { return false }
-
 // Requesting selects the live pods whose requests are known.
 func Requesting(p *Pod) bool { return p.Live() && !p.resized }
 

@@ -1,5 +1,5 @@
 // Package state remembers each object as the audit log showed it last: jobs, units, pods, quota trees,
-// ResourceQuotas and Queues. It decides nothing; package checks has the laws.
+// and ResourceQuotas. It decides nothing; package checks has the laws.
 //
 // Terms. A unit holds quota in the phases Reserved, Dequeued and Running. An admission is a write by
 // which a unit gets into one of them. A pod counts for the nearest object among itself and its

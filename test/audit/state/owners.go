@@ -1,6 +1,10 @@
 package state
 
-import "kube-queue.dev/kube-queue/test/audit/facts"
+import (
+	"time"
+
+	"kube-queue.dev/kube-queue/test/audit/facts"
+)
 
 // maxOwners bounds the number of objects that an object belongs to, because owner references may form
 // cycles.
@@ -20,7 +24,7 @@ func (s *State) JobOf(u *Unit) *Job {
 
 // JobNamed returns the latest job with a name.
 func (s *State) JobNamed(r *facts.Row, namespace, of string) *Job {
-	return s.Jobs[s.names[name{r.Group(), r.Resource(), namespace, of}]]
+	return s.Jobs[s.names[name{r.Group, r.Resource, namespace, of}]]
 }
 
 // UnitNamed returns the latest unit with a name.
@@ -77,17 +81,18 @@ func (s *State) chain(uid string) []string {
 	return all
 }
 
-// DeciderLease is the lease of the program that decides.
-const DeciderLease = "kube-queue-controller"
+// deciderLease is the lease of the program that decides.
+const deciderLease = "kube-queue-controller"
 
 // followDecider notices that another process decides from now on. It never saw units and objects
 // between jobs and pods that are gone, so it need not count their pods.
 func (s *State) followDecider(write *facts.Write) {
 	lease, isLease := write.Body.(*facts.Lease)
 	switch {
-	case isLease && write.Name == DeciderLease && lease.Holder != "" && lease.Holder != s.leader:
+	case isLease && write.Name == deciderLease && lease.Holder != "" && lease.Holder != s.leader:
 		s.leader = lease.Holder
-	case write.Resource == "queueunits" && write.User == s.Options.Controller && write.Instance != "" && write.Instance != s.decider:
+		s.leaders = append(s.leaders, write.Time)
+	case write.Resource == "queueunits" && write.User == facts.Controller && write.Instance != "" && write.Instance != s.decider:
 		s.decider = write.Instance
 	default:
 		return
@@ -99,6 +104,17 @@ func (s *State) followDecider(write *facts.Write) {
 			}
 		}
 	}
+}
+
+// DecidersBetween counts the processes that took the lease of the program that decides between two times. A new one
+// does not know when the one before it last wrote why a unit waits.
+func (s *State) DecidersBetween(from, to time.Time) (count int) {
+	for _, began := range s.leaders {
+		if began.After(from) && began.Before(to) {
+			count++
+		}
+	}
+	return count
 }
 
 // severed reports whether an object between a pod and its owner is gone.

@@ -3,7 +3,6 @@ package state
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	"kube-queue.dev/kube-queue/test/audit/facts"
@@ -30,11 +29,11 @@ func (h *History[T]) Now() (value T) {
 }
 
 // Within returns the versions that may justify a decision at a time, the latest first. Programs see a
-// change only after a delay of at most lag.
-func (h *History[T]) Within(now time.Time, lag time.Duration) []T {
+// change only after a delay.
+func (h *History[T]) Within(now time.Time) []T {
 	var out []T
 	for i, v := range slices.Backward(h.versions) {
-		if i+1 == len(h.versions) || now.Sub(h.versions[i+1].from) <= lag {
+		if i+1 == len(h.versions) || now.Sub(h.versions[i+1].from) <= facts.TreeLag {
 			out = append(out, v.value)
 		}
 	}
@@ -140,54 +139,4 @@ func (s *State) applyQuota(write *facts.Write, now *facts.Quota) {
 // LimitsPods reports whether the quota has ever limited pods.
 func (q *QuotaObject) LimitsPods() bool {
 	return slices.ContainsFunc(q.versions, func(v version[*facts.Quota]) bool { return v.value != nil && len(v.value.Limits) > 0 })
-}
-
-// Queue has the stop settings of a Queue, and its group.
-type Queue struct {
-	History[string]
-	quota string
-}
-
-// applyQueue applies a write of a Queue. A deleted Queue has no stop setting.
-func (s *State) applyQueue(w *facts.Write, now *facts.Queue) {
-	if !strings.Contains(s.Options.Controller, ":"+w.Namespace+":") {
-		return
-	}
-	q := s.Queues[w.Name]
-	if q == nil {
-		q = &Queue{}
-		q.set("", time.Time{}) // before it was created
-		s.Queues[w.Name] = q
-	}
-	q.quota = cmp.Or(now.Quota, q.quota)
-	stop := now.Stop
-	if w.Gone {
-		stop = ""
-	}
-	if stop != q.Now() || len(q.versions) == 1 {
-		q.set(stop, w.Time)
-	}
-}
-
-// Drained reports whether a Queue of the unit is drained: the one that it names, or the one of its group.
-func (s *State) Drained(u *Unit, says string, now time.Time) bool {
-	lag := *s.Options.TreeLag
-	paths := map[string]bool{}
-	for _, t := range s.Trees.Within(now, lag) {
-		if group, err := t.Group(u.Namespace, u.Facts.QuotaName); err == nil {
-			paths[group.Path] = true
-		}
-	}
-	for name, q := range s.Queues {
-		if (name == says || q.quota != "" && paths[q.quota]) && slices.Contains(q.Within(now, lag), "Drain") {
-			return true
-		}
-	}
-	return false
-}
-
-// Stopped reports whether the Queue that a unit names is stopped.
-func (s *State) Stopped(says string, now time.Time) bool {
-	q := s.Queues[says]
-	return q != nil && !slices.ContainsFunc(q.Within(now, *s.Options.TreeLag), func(stop string) bool { return stop != "Hold" && stop != "Drain" })
 }

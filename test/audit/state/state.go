@@ -17,7 +17,6 @@ type State struct {
 	// Doubts counts the units and pods that were not counted because of a doubt about them.
 	Doubts int
 	Trees  Trees
-	Queues map[string]*Queue         // by name
 	Quotas map[string][]*QuotaObject // by namespace
 
 	names    map[name]string          // the UID of the latest object of each name
@@ -28,6 +27,7 @@ type State struct {
 	present  map[string]map[*Pod]bool // pods that are not gone, by namespace
 	leaving  map[string]time.Time     // see expect
 	leader   string                   // the process that decides, by its lease
+	leaders  []time.Time              // when another one began
 	decider  string                   // and by its credentials
 }
 
@@ -51,7 +51,7 @@ type Job struct {
 	revision int64
 }
 
-func (j *Job) String() string { return j.Row.Kind() + " " + j.Namespace + "/" + j.Name }
+func (j *Job) String() string { return j.Row.Kind + " " + j.Namespace + "/" + j.Name }
 
 // Over returns when the job ended or was deleted.
 func (j *Job) Over() facts.Moment { return j.Ended.Or(j.Gone) }
@@ -125,8 +125,8 @@ func Replay(l *facts.Log, o *facts.Options, see func(*State, *Change)) *State {
 // New returns the state before the first write of a log.
 func New(l *facts.Log, o *facts.Options) *State {
 	s := &State{
-		Options: o, End: l.End(o), Jobs: map[string]*Job{}, Units: map[string]*Unit{}, Pods: map[string]*Pod{},
-		Managed: map[string]bool{}, Queues: map[string]*Queue{}, Quotas: map[string][]*QuotaObject{},
+		Options: o, End: l.To, Jobs: map[string]*Job{}, Units: map[string]*Unit{}, Pods: map[string]*Pod{},
+		Managed: map[string]bool{}, Quotas: map[string][]*QuotaObject{},
 		names: map[name]string{}, owners: map[string]string{}, early: map[string][]*Unit{}, holding: map[*Unit]bool{},
 		admitted: map[string][]*Unit{}, present: map[string]map[*Pod]bool{}, leaving: map[string]time.Time{},
 	}
@@ -174,8 +174,6 @@ func (s *State) Apply(write *facts.Write) *Change {
 		s.applyPod(c, body)
 	case *facts.TreeObject:
 		s.Trees.apply(write, body)
-	case *facts.Queue:
-		s.applyQueue(write, body)
 	case *facts.Quota:
 		s.applyQuota(write, body)
 	case *facts.Namespace:
@@ -229,7 +227,7 @@ func (s *State) belong(j *Job, c *Change) {
 	}
 	parent := s.Jobs[s.owners[j.UID]]
 	switch {
-	case parent == nil || j.Row.Resource() != "rayclusters":
+	case parent == nil || j.Row.Resource != "rayclusters":
 	case j.Gone.IsZero():
 		parent.Clusters[j.UID] = j
 	default:
@@ -341,8 +339,6 @@ func (s *State) applyGone(c *Change) {
 		s.Trees.remove(c.Write)
 	case "resourcequotas":
 		s.applyQuota(c.Write, nil)
-	case "queues":
-		s.applyQueue(c.Write, &facts.Queue{})
 	}
 }
 
@@ -352,7 +348,7 @@ func (s *State) settle(c *Change) {
 		if j == nil || j.Facts == nil {
 			continue
 		}
-		switch ended := j.Facts.End != facts.Going && !(j.Row.HasClusters() && len(j.Clusters) > 0); {
+		switch ended := j.Facts.End != facts.Going && !(j.Row.HasClusters && len(j.Clusters) > 0); {
 		case !ended:
 			j.Ended = facts.Moment{}
 		case j.Ended.IsZero():

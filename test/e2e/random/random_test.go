@@ -106,7 +106,7 @@ func begin(t *testing.T) *run {
 	// Steps change jobs after their release and resume them by hand, so that pods exist early or remain. A
 	// write is made again when its answer was cut off. Units of orphaned jobs hold quota until the pods
 	// are gone.
-	whole.Allowed = []string{"request-mismatch", "early-pod", "early-return", "write-budget"}
+	whole.Allowed = []string{"early-pod", "early-return", "write-budget"}
 	whole.Audit.Grace = new(time.Hour)
 	r.places = []*harness.Env{whole}
 	for _, name := range namespaces[1:] {

@@ -33,8 +33,8 @@ var places = []struct{ name, quotas string }{
 }
 
 // Jobs of four kinds run in four namespaces together with pods outside the queue, and the
-// controller is killed twice. Each job ends. The audit checker verifies that no pod of a released
-// job was refused for quota, and how well the quota was used.
+// controller is killed twice. Each job ends, and no job waits for ever where there is room: see place. The
+// audit checker verifies that no pod of a released job was refused for quota.
 func TestStormOfJobsTogetherWithUnqueuedPods(t *testing.T) {
 	if testing.Short() && *stormSize == defaultStorm {
 		*stormSize = 36
@@ -195,25 +195,17 @@ func (s *storm) report() {
 	}
 }
 
-// wellUsed is the required fraction of the use that first fit could reach.
-const wellUsed = 0.9
-
-// judge reads in the audit log how well the quotas were used.
+// judge reads in the audit log that each job was admitted once.
 func (s *storm) judge(whole *harness.Env) {
-	var names []string
-	for _, p := range s.places {
-		names = append(names, p.Namespace)
-	}
-	all, err := whole.Log(s.t.Context()).Use(whole.Audit, names...)
+	lives, err := whole.Log(s.t.Context()).Lives(whole.Audit)
 	harness.Must(s.t, err)
-	for i, use := range all {
-		s.t.Log(use)
-		if use.Admissions != len(s.places[i].jobs) {
-			s.t.Errorf("%s: %d admissions, want one for each of %d jobs", use.Namespace, use.Admissions, len(s.places[i].jobs))
-		}
-		// With few jobs, a single pause of the machine decides.
-		if use.Ratio() < wellUsed && *stormSize >= defaultStorm {
-			s.t.Errorf("%s: %.3f of what first fit could reach was used, want %v", use.Namespace, use.Ratio(), wellUsed)
+	admitted := map[string]int{}
+	for _, life := range lives {
+		admitted[life.Namespace] += len(life.Dequeued)
+	}
+	for _, p := range s.places {
+		if admitted[p.Namespace] != len(p.jobs) {
+			s.t.Errorf("%s: %d admissions, want one for each of %d jobs", p.Namespace, admitted[p.Namespace], len(p.jobs))
 		}
 	}
 }

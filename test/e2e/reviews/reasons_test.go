@@ -368,7 +368,7 @@ var stories = []story{
 		s.runs("first")
 		s.job("waiting", "1")
 		s.WaitForReason("Job", "waiting", "QuotaExceeded")
-		s.finalizers("waiting", `["example.com/keep"]`, "--as="+audit.DefaultExtensions)
+		s.finalizers("waiting", `["example.com/keep"]`, "--as="+audit.Extensions)
 		s.kubectl("delete", "queueunit", s.Unit("Job", "waiting").Name, "--wait=false")
 	}, does: func(s *scene, _ visibilityv1alpha1.Remedy) {
 		s.Delete(harness.Jobs, "first")

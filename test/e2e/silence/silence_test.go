@@ -144,7 +144,7 @@ func silences() []silence {
 				units := l.Queue.SchedulingV1alpha1().QueueUnits(l.Namespace)
 				unit := l.WaitForReason("Job", name, "ExceedsMaxQuota")
 				patch := []byte(`{"metadata":{"finalizers":["example.com/keeps"]}}`)
-				_, err := l.As(audit.DefaultExtensions).Resource(schedulingv1alpha1.SchemeGroupVersion.WithResource("queueunits")).Namespace(l.Namespace).
+				_, err := l.As(audit.Extensions).Resource(schedulingv1alpha1.SchemeGroupVersion.WithResource("queueunits")).Namespace(l.Namespace).
 					Patch(t.Context(), unit.Name, types.MergePatchType, patch, metav1.PatchOptions{})
 				harness.Must(t, err)
 				t.Cleanup(func() {
@@ -254,7 +254,7 @@ func oddTree(t *testing.T, l *harness.Env) {
 
 func TestNoJobWaitsWithoutAWord(t *testing.T) {
 	l := suite.Env(t, "silence")
-	l.Allowed = []string{"early-pod", "write-budget", "held-after-end", "growth-shown"} // jobs are marked late, and writes are refused on purpose
+	l.Allowed = []string{"early-pod", "write-budget", "held-after-end"} // jobs are marked late, and writes are refused on purpose
 	controller := suite.Replica(t, harness.Controller, 1)
 	controller.Start()
 	suite.Program(t, harness.Extensions, "--enabled-extensions=tfjob", "--annotation-extensions=job,pytorchjob").Start()

@@ -86,7 +86,7 @@ func onJobs(t *testing.T, extensions string, kind heldKind) []permission {
 	all := []permission{
 		{extensions, "default", "get list watch patch", jobs, true},
 		{extensions, "default", "create update delete deletecollection", jobs, false},
-		{extensions, "default", "patch", jobs + "/status", view.ShowsQueuing()},
+		{extensions, "default", "patch", jobs + "/status", view.ShowsQueuing},
 		{extensions, "default", "get update", jobs + "/status", false},
 	}
 	if kind.Remains != "" {
