@@ -76,7 +76,7 @@ func (d *sparkDrivers) handle(ctx context.Context, change kube.Change[pod]) erro
 	return nil
 }
 
-// makeExecutors creates the missing executors. It must not create an existing one again: a
+// makeExecutors creates the missing executors, as long as the driver runs: a real driver creates none after its end. It must not create an existing one again: a
 // ResourceQuota counts such a pod before the API server refuses it, until the next sync of the
 // quota.
 func (d *sparkDrivers) makeExecutors(ctx context.Context, app *sparkApp, plan executorPlan) error {
@@ -84,6 +84,13 @@ func (d *sparkDrivers) makeExecutors(ctx context.Context, app *sparkApp, plan ex
 	for number := 1; number <= plan.Count; number++ {
 		if app.made[number] {
 			continue
+		}
+		var driver pod
+		if err := d.client.Get(ctx, podsPath(app.namespace)+"/"+app.driver, &driver); err != nil {
+			return errors.Join(append(errs, err)...)
+		}
+		if driver.Status.Phase != "Running" {
+			break
 		}
 		err := d.client.Create(ctx, podsPath(app.namespace), plan.executor(number, app.driver, app.uid))
 		if err == nil || kube.Exists(err) {

@@ -12,14 +12,19 @@ import (
 )
 
 // crowdedPods is a fake API server that accepts a limited number of pods, and records the names of
-// all creates.
+// all creates. The driver is in a phase.
 type crowdedPods struct {
+	phase string
 	room  int
 	there map[string]bool
 	tried []string
 }
 
 func (c *crowdedPods) ServeHTTP(answer http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodGet {
+		_, _ = fmt.Fprintf(answer, `{"kind":"Pod","status":{"phase":%q}}`, c.phase)
+		return
+	}
 	var pod sparkPod
 	_ = json.NewDecoder(r.Body).Decode(&pod)
 	name := pod.Metadata.Name
@@ -39,7 +44,7 @@ func (c *crowdedPods) ServeHTTP(answer http.ResponseWriter, r *http.Request) {
 }
 
 func TestDriverCreatesEachExecutorOnce(t *testing.T) {
-	pods := &crowdedPods{room: 1, there: map[string]bool{"a-exec-1": true}}
+	pods := &crowdedPods{phase: "Running", room: 1, there: map[string]bool{"a-exec-1": true}}
 	server := httptest.NewServer(pods)
 	t.Cleanup(server.Close)
 	drivers := &sparkDrivers{client: kube.New(server.URL, "", nil), known: map[string]*sparkApp{}}
@@ -55,7 +60,12 @@ func TestDriverCreatesEachExecutorOnce(t *testing.T) {
 	if err := drivers.handle(t.Context(), running); err == nil {
 		t.Error("a refused executor was not reported")
 	}
-	pods.room = 9
+	pods.phase, pods.room = "Failed", 9
+	other := kube.Change[pod]{UID: "v", Object: driver}
+	if err := drivers.handle(t.Context(), other); err != nil {
+		t.Errorf("a driver that has ended meanwhile: %v", err)
+	}
+	pods.phase = "Running"
 	for range 2 {
 		if err := drivers.handle(t.Context(), running); err != nil {
 			t.Error(err)
