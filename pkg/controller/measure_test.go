@@ -264,7 +264,7 @@ func TestWhatASafetyFlushFindsIsCounted(t *testing.T) {
 	m.shows(`safety_flushes_total 1`, `safety_flush_rescues_total 0`)
 
 	// A release that nobody hears of.
-	m.drawn.backend.Groups()[0].Release(&quota.Charge{Demand: quota.Demand{Preemptible: true, Requests: unitDemand(m, "4")}})
+	m.drawn.backend.Groups()[0].Uncharge(&quota.Charge{Demand: quota.Demand{Preemptible: true, Requests: unitDemand(m, "4")}})
 	m.turns(scheduler.FlushInterval)
 	m.shows(`safety_flushes_total 2`, `safety_flush_rescues_total 1`)
 }

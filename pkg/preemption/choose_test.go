@@ -96,7 +96,7 @@ func (h *hall) start(c *preemption.Candidate) {
 
 // stop has a unit hold no quota any more.
 func (h *hall) stop(c *preemption.Candidate) {
-	c.Group.Release(c.Charge)
+	c.Group.Uncharge(c.Charge)
 	h.running = slices.DeleteFunc(h.running, func(other *preemption.Candidate) bool { return other == c })
 }
 

@@ -148,7 +148,7 @@ func newSearch(backend quota.Planner, claim Claim, candidates []*Candidate) *sea
 func (s *search) fits() bool { return s.claim.Group.Fits(s.claim.Demand) == nil }
 
 func (s *search) take(v Victim) {
-	v.Group.Release(v.Charge)
+	v.Group.Uncharge(v.Charge)
 	s.victims = append(s.victims, v)
 }
 
@@ -317,7 +317,7 @@ func (s *search) spare(of func(Victim) bool, enough func() bool) {
 	for _, v := range order {
 		v.Group.Charge(v.Charge)
 		if spared[v.Candidate] = enough(); !spared[v.Candidate] {
-			v.Group.Release(v.Charge)
+			v.Group.Uncharge(v.Charge)
 		}
 	}
 	s.victims = slices.DeleteFunc(s.victims, func(v Victim) bool { return spared[v.Candidate] })

@@ -44,3 +44,11 @@ func (p *Policy) String() string {
 	}
 	return p.Name
 }
+
+// priorityFirst orders items by priority, then by submission time, then by name.
+func priorityFirst(a, b *Item) bool {
+	if a.Priority != b.Priority {
+		return a.Priority > b.Priority
+	}
+	return a.Older(b)
+}

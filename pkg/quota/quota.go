@@ -8,7 +8,7 @@
 // trying again.
 //
 // Invariant: for every node and resource, used is the exact sum of the totals of what was charged and
-// not released. Charge and Release are inverses.
+// not uncharged. Charge and Uncharge are inverses.
 //
 // Backends are not safe for concurrent use. The goroutine of the scheduler owns them.
 package quota
@@ -71,8 +71,8 @@ type Group interface {
 	// Charge adds the charge to what is used, whether it fits or not: after a restart the units
 	// that hold quota must be charged again, and pods are created without asking.
 	Charge(*Charge)
-	// Release uncharges a charge.
-	Release(*Charge)
+	// Uncharge reverts a charge.
+	Uncharge(*Charge)
 	// Spaces calls visit with each space in which the charge uses room and frees it again.
 	Spaces(c *Charge, visit func(Space))
 }
@@ -97,7 +97,7 @@ type Backend interface {
 	Groups() []Group
 	// Nearest returns where to charge a unit that holds quota of the group with the path but no
 	// longer belongs to any group: the node of the path, or its nearest ancestor that still
-	// exists. Only Nodes, Path, Charge, Release and Spaces of the result are used, and Queue, which is
+	// exists. Only Nodes, Path, Charge, Uncharge and Spaces of the result are used, and Queue, which is
 	// empty. Equal paths return the same Group. The result is nil if such a unit is not charged
 	// anywhere.
 	Nearest(path string) Group
@@ -133,10 +133,10 @@ type Lender interface {
 // both now and as planned.
 type Planner interface {
 	Backend
-	// Plan adds to the plan that the charge will be charged to the group. PlanRelease adds that it will be
-	// released. Each is the inverse of the other.
+	// Plan adds to the plan that the charge will be charged to the group. PlanUncharge adds that it will be
+	// uncharged. Each is the inverse of the other.
 	Plan(Group, *Charge)
-	PlanRelease(Group, *Charge)
+	PlanUncharge(Group, *Charge)
 	// AsPlanned calls do. Meanwhile, Room, Share, and Fits and Owed of the groups are as if all that is
 	// planned were done.
 	AsPlanned(do func())

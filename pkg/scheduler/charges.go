@@ -163,7 +163,7 @@ func (s *Scheduler) chargeUnit(u *unit) {
 	}
 	s.recharge(&u.charged, now)
 	if u.leaving != nil {
-		s.planRelease(u)
+		s.planUncharge(u)
 	}
 }
 
@@ -252,7 +252,7 @@ func (s *Scheduler) recharge(at **charge, now *charge) {
 		s.usedMore(now)
 	case now == nil:
 		*at = nil
-		was.group.Release(&was.Charge)
+		was.group.Uncharge(&was.Charge)
 		s.tournament.used(was.group)
 		was.group.Spaces(&was.Charge, s.wake)
 		s.reviewReservations(was.group, was.Total()) // nobody may borrow any more
@@ -271,7 +271,7 @@ func (s *Scheduler) exchange(was, now *charge) {
 	was.group.Spaces(&was.Charge, func(space quota.Space) {
 		s.spaces, s.rooms = append(s.spaces, space), append(s.rooms, s.room(space))
 	})
-	was.group.Release(&was.Charge)
+	was.group.Uncharge(&was.Charge)
 	now.group.Charge(&now.Charge)
 	for i, space := range s.spaces {
 		if s.room(space) > s.rooms[i] {

@@ -129,50 +129,6 @@ func (c *claims) forget(units []*unit) {
 	c.failed = newFailedClaims()
 }
 
-// fits returns why the first item of a shape does not fit; nil if it fits. Room that is kept for the item, or for
-// units behind it in its queue, is not kept from it.
-func (s *Scheduler) fits(q *queueState, shape *queue.Shape) *quota.Refusal {
-	if len(q.claimed) == 0 {
-		return q.Group.Fits(shape.Demand)
-	}
-	var r, unsent *quota.Refusal
-	var inside int64
-	s.exempt(q, shape.Head(), func() {
-		if r = q.Group.Fits(shape.Demand); r == nil {
-			unsent = s.fitsIfWithdrawn(s.units[shape.Head().Key])
-		} else if !r.Final() {
-			inside = s.room(r.Lack.Space)
-		}
-	})
-	if r == nil {
-		return unsent
-	}
-	if !r.Final() { // others find the room smaller that the shape waits for
-		r.Lack.Amount += s.room(r.Lack.Space) - inside
-	}
-	return r
-}
-
-// fitsIfWithdrawn returns why a unit would not fit if the evictions for it were withdrawn that have not been sent;
-// nil if it would. They are withdrawn when it starts, so it must not start with room that is kept for others who
-// would then get the room of its victims.
-func (s *Scheduler) fitsIfWithdrawn(u *unit) (r *quota.Refusal) {
-	unsent := func(do func(quota.Group, *quota.Charge)) (any bool) {
-		for _, v := range s.victims[u.UID] {
-			if c := v.leaving.planned; c != nil && v.leaving.at == 0 {
-				do(c.group, &c.Charge)
-				any = true
-			}
-		}
-		return any
-	}
-	if unsent(s.planner.Plan) {
-		r = u.queue.Group.Fits(u.Demand)
-		unsent(s.planner.PlanRelease)
-	}
-	return r
-}
-
 // exempt calls do without the entries that do not bind an item: its own, and those of units behind it in its
 // queue. If the item would borrow, those bind it that are owed the room, because it would be reclaimed from the item
 // again. What was reserved against borrowing after room was made for the item does not bind it either.
@@ -185,7 +141,7 @@ func (s *Scheduler) exempt(q *queueState, item *queue.Item, do func()) {
 	without := func(isExempt func(*claim) bool, do func()) {
 		for _, c := range q.claimed {
 			if isExempt(c) {
-				s.planner.PlanRelease(q.Group, &c.planned)
+				s.planner.PlanUncharge(q.Group, &c.planned)
 			}
 		}
 		do()
@@ -217,7 +173,7 @@ func (s *Scheduler) isOwedWithoutBorrowers(q *queueState, u *unit) (owed bool) {
 		if h.charged != nil && h.charged.group == q.Group && (h.leaving == nil || h.leaving.planned == nil) &&
 			q.Before(&u.item, &queue.Item{Key: h.key(), Priority: q.priorityOf(h), Submitted: h.Submitted}) {
 			behind = append(behind, h.charged)
-			s.planner.PlanRelease(q.Group, &h.charged.Charge)
+			s.planner.PlanUncharge(q.Group, &h.charged.Charge)
 		}
 	}
 	owed = s.isOwedAsPlanned(q, u)
@@ -236,8 +192,8 @@ func (s *Scheduler) hasClaim(shape *queue.Shape) bool {
 	return c != nil && c.made
 }
 
-// keepRoom enters the unit, which waits in a queue, into the ledger. owed is whether it is owed the room. From now on,
-// it is tried alone.
+// keepRoom keeps room for a unit that waits in a queue. owed is whether it is owed the room. From now on, it is tried
+// alone.
 func (s *Scheduler) keepRoom(u *unit, owed bool, now time.Time) {
 	q := u.queue
 	s.dropFailure(u)
@@ -255,14 +211,14 @@ func (s *Scheduler) keepRoom(u *unit, owed bool, now time.Time) {
 	s.explainLater(u, now)
 }
 
-// dropClaim ends the entry of a unit, and forgets failed attempts. Evictions for it that have not been sent
+// dropClaim ends the claim of a unit, and forgets failed attempts. Evictions for it that have not been sent
 // are withdrawn. The unit stays in the shape of its own.
 func (s *Scheduler) dropClaim(u *unit) {
 	s.endClaim(u)
 	s.eachVictim(u, s.withdrawUnused)
 }
 
-// endClaim ends the entry of a unit, and forgets failed attempts.
+// endClaim ends the claim of a unit, and forgets failed attempts.
 func (s *Scheduler) endClaim(u *unit) {
 	c := u.claim
 	if c == nil {
@@ -275,7 +231,7 @@ func (s *Scheduler) endClaim(u *unit) {
 	u.claim = nil
 	s.made--
 	c.queue.claimed = slices.DeleteFunc(c.queue.claimed, func(other *claim) bool { return other == c })
-	s.planner.PlanRelease(c.queue.Group, &c.planned)
+	s.planner.PlanUncharge(c.queue.Group, &c.planned)
 	s.wakeKept(c.queue.Group, &c.planned)
 }
 

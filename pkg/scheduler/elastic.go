@@ -189,7 +189,7 @@ func (s *Scheduler) mostPods(u growing) int32 {
 	group, charged, e := u.queue.Group, u.charged.group, u.Elastic
 	own, competes := quota.Branch{Node: group.Nodes()[0]}, s.competition(u.queue)
 	without := quota.Charge{Demand: quota.Demand{Preemptible: u.Demand.Preemptible}, Pods: u.charged.Pods}
-	charged.Release(&u.charged.Charge)
+	charged.Uncharge(&u.charged.Charge)
 	if !without.Empty() {
 		charged.Charge(&without)
 	}
@@ -210,7 +210,7 @@ func (s *Scheduler) mostPods(u growing) int32 {
 		}
 	}
 	if !without.Empty() {
-		charged.Release(&without)
+		charged.Uncharge(&without)
 	}
 	charged.Charge(&u.charged.Charge)
 	return least

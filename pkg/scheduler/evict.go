@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
@@ -51,4 +52,47 @@ func (u *unit) endsAt() instant {
 		return 0
 	}
 	return u.dequeuedAt.plus(time.Duration(u.MaxSeconds) * time.Second)
+}
+
+// evictFor evicts a unit so that another one gets its room.
+func (s *Scheduler) evictFor(v *unit, claimant *unit, why *quota.Refusal, now time.Time) {
+	v.leaving = &leaving{why: why, forUID: claimant.UID, forKey: claimant.key()}
+	s.listVictim(v)
+	s.planUncharge(v)
+	s.requestStep(v, now)
+	s.timers.schedule(v, now)
+}
+
+// pace reports whether the eviction of a unit may be sent now, as far as it is evicted for another one: not
+// more than MaxPerMinute of a queue are in a minute. Otherwise it is tried again later.
+func (s *Scheduler) pace(u *unit, now time.Time) bool {
+	v, q := u.leaving, u.queue
+	if v.why == nil || v.mayGo {
+		return true
+	}
+	if q != nil {
+		if at := q.mayEvictAt(now); at > instantOf(now) {
+			v.checkAt = at
+			return false
+		}
+		q.evicted(instantOf(now))
+	}
+	v.mayGo, v.checkAt = true, 0
+	return true
+}
+
+// evicted records that a unit of the queue was evicted for another one. The limit may become known only later.
+func (q *queueState) evicted(at instant) {
+	q.sent = append(q.sent, at)
+	slices.Sort(q.sent)
+	q.sent = q.sent[max(len(q.sent)-max(int(q.set.Preemption.MaxPerMinute), 100), 0):]
+}
+
+// mayEvictAt returns when the next unit of the queue may be evicted for another one.
+func (q *queueState) mayEvictAt(now time.Time) instant {
+	most := int(q.set.Preemption.MaxPerMinute)
+	if most <= 0 || len(q.sent) < most {
+		return instantOf(now)
+	}
+	return q.sent[len(q.sent)-most].plus(time.Minute)
 }

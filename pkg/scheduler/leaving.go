@@ -106,7 +106,7 @@ func (s *Scheduler) followEviction(u *unit, now time.Time) {
 			s.changes++
 		}
 	}
-	s.planRelease(u)
+	s.planUncharge(u)
 }
 
 // isStopping reports whether all pods that are left of the unit are being deleted. They count until their grace periods
@@ -123,7 +123,7 @@ func (s *Scheduler) stopFollowing(u *unit) {
 	v := u.leaving
 	released := v.planned
 	s.disown(u)
-	s.unplanRelease(u)
+	s.unplanUncharge(u)
 	u.leaving = nil
 	if released != nil { // somebody may have relied on it
 		s.reviewClaims(released)
@@ -179,8 +179,8 @@ func (c *claims) serve(v *unit) {
 	v.leaving.served = true
 }
 
-// planRelease plans that what the unit is charged will be released, unless it takes too long.
-func (s *Scheduler) planRelease(u *unit) {
+// planUncharge plans that what the unit is charged will be released, unless it takes too long.
+func (s *Scheduler) planUncharge(u *unit) {
 	v := u.leaving
 	wanted := u.charged
 	if v.late || s.planner == nil {
@@ -189,15 +189,15 @@ func (s *Scheduler) planRelease(u *unit) {
 	if v.planned == wanted {
 		return
 	}
-	s.unplanRelease(u)
+	s.unplanUncharge(u)
 	if wanted != nil {
 		v.planned = wanted
-		s.planner.PlanRelease(wanted.group, &wanted.Charge)
+		s.planner.PlanUncharge(wanted.group, &wanted.Charge)
 		s.wakeKept(wanted.group, &wanted.Charge)
 	}
 }
 
-func (s *Scheduler) unplanRelease(u *unit) {
+func (s *Scheduler) unplanUncharge(u *unit) {
 	if v := u.leaving; v.planned != nil {
 		s.planner.Plan(v.planned.group, &v.planned.Charge)
 		v.planned = nil
@@ -220,9 +220,9 @@ func (s *Scheduler) withdrawUnused(v *unit) {
 	if !v.mayWithdraw() {
 		return
 	}
-	s.unplanRelease(v)
+	s.unplanUncharge(v)
 	if s.made > 0 && v.charged != nil && s.isTooMuchPlanned(v.charged) {
-		s.planRelease(v)
+		s.planUncharge(v)
 		return
 	}
 	s.withdraw(v)
@@ -231,47 +231,4 @@ func (s *Scheduler) withdrawUnused(v *unit) {
 // mayWithdraw reports whether the eviction was decided for another unit and has not been sent.
 func (u *unit) mayWithdraw() bool {
 	return u.leaving.why != nil && !u.Evicted && u.write.sent != Evict && !u.Stopped
-}
-
-// evictFor evicts a unit so that another one gets its room.
-func (s *Scheduler) evictFor(v *unit, claimant *unit, why *quota.Refusal, now time.Time) {
-	v.leaving = &leaving{why: why, forUID: claimant.UID, forKey: claimant.key()}
-	s.listVictim(v)
-	s.planRelease(v)
-	s.requestStep(v, now)
-	s.timers.schedule(v, now)
-}
-
-// pace reports whether the eviction of a unit may be sent now, as far as it is evicted for another one: not
-// more than MaxPerMinute of a queue are in a minute. Otherwise it is tried again later.
-func (s *Scheduler) pace(u *unit, now time.Time) bool {
-	v, q := u.leaving, u.queue
-	if v.why == nil || v.mayGo {
-		return true
-	}
-	if q != nil {
-		if at := q.mayEvictAt(now); at > instantOf(now) {
-			v.checkAt = at
-			return false
-		}
-		q.evicted(instantOf(now))
-	}
-	v.mayGo, v.checkAt = true, 0
-	return true
-}
-
-// evicted records that a unit of the queue was evicted for another one. The limit may become known only later.
-func (q *queueState) evicted(at instant) {
-	q.sent = append(q.sent, at)
-	slices.Sort(q.sent)
-	q.sent = q.sent[max(len(q.sent)-max(int(q.set.Preemption.MaxPerMinute), 100), 0):]
-}
-
-// mayEvictAt returns when the next unit of the queue may be evicted for another one.
-func (q *queueState) mayEvictAt(now time.Time) instant {
-	most := int(q.set.Preemption.MaxPerMinute)
-	if most <= 0 || len(q.sent) < most {
-		return instantOf(now)
-	}
-	return q.sent[len(q.sent)-most].plus(time.Minute)
 }

@@ -330,3 +330,47 @@ func (s *Scheduler) wakeTime() time.Time {
 	}
 	return at
 }
+
+// fits returns why the first item of a shape does not fit; nil if it fits. Room that is kept for the item, or for
+// units behind it in its queue, is not kept from it.
+func (s *Scheduler) fits(q *queueState, shape *queue.Shape) *quota.Refusal {
+	if len(q.claimed) == 0 {
+		return q.Group.Fits(shape.Demand)
+	}
+	var r, unsent *quota.Refusal
+	var inside int64
+	s.exempt(q, shape.Head(), func() {
+		if r = q.Group.Fits(shape.Demand); r == nil {
+			unsent = s.fitsIfWithdrawn(s.units[shape.Head().Key])
+		} else if !r.Final() {
+			inside = s.room(r.Lack.Space)
+		}
+	})
+	if r == nil {
+		return unsent
+	}
+	if !r.Final() { // others find the room smaller that the shape waits for
+		r.Lack.Amount += s.room(r.Lack.Space) - inside
+	}
+	return r
+}
+
+// fitsIfWithdrawn returns why a unit would not fit if the evictions for it were withdrawn that have not been sent;
+// nil if it would. They are withdrawn when it starts, so it must not start with room that is kept for others who
+// would then get the room of its victims.
+func (s *Scheduler) fitsIfWithdrawn(u *unit) (r *quota.Refusal) {
+	unsent := func(do func(quota.Group, *quota.Charge)) (any bool) {
+		for _, v := range s.victims[u.UID] {
+			if c := v.leaving.planned; c != nil && v.leaving.at == 0 {
+				do(c.group, &c.Charge)
+				any = true
+			}
+		}
+		return any
+	}
+	if unsent(s.planner.Plan) {
+		r = u.queue.Group.Fits(u.Demand)
+		unsent(s.planner.PlanUncharge)
+	}
+	return r
+}

@@ -327,11 +327,11 @@ func (n *namespaces) expectWork(t *rapid.T) {
 		// What was released last fits still without what it was admitted with.
 		u := n.units[key]
 		charged := n.core.ChargeOf(key)
-		n.group(u.Namespace()).Release(charged)
+		n.group(u.Namespace()).Uncharge(charged)
 		pods := &quota.Charge{Pods: charged.Pods}
 		n.group(u.Namespace()).Charge(pods)
 		r := n.group(u.Namespace()).Fits(u.Demand)
-		n.group(u.Namespace()).Release(pods)
+		n.group(u.Namespace()).Uncharge(pods)
 		n.group(u.Namespace()).Charge(charged)
 		if r != nil {
 			t.Fatalf("%s was released: %s", key, r.Message())

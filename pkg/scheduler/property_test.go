@@ -126,7 +126,7 @@ func randomLife(t *rapid.T, policy *queue.Policy) {
 		"configure": func(t *rapid.T) {
 			w.configure(scheduler.QueueChanged{
 				Queue:  rapid.SampledFrom(w.queues()).Draw(t, "queue"),
-				Policy: rapid.SampledFrom([]*queue.Policy{nil, queue.RoundRobin, queue.Priority, queue.Block}).Draw(t, "policy"),
+				Policy: rapid.SampledFrom(append(queue.Policies(), nil)).Draw(t, "policy"),
 				Rank:   int32(rapid.IntRange(0, 2).Draw(t, "rank")),
 				Checks: w.drawChecks(t, checked),
 				PodsReady: scheduler.PodsReady{Timeout: time.Duration(max(rapid.IntRange(-60, 60).Draw(t, "pods ready timeout"), 0)) * time.Second,

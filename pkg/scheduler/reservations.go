@@ -13,7 +13,7 @@ import (
 // ledger holds the reservations: room that is kept for somebody who waits. The holder of a reservation is
 // a shape. What is charged is not in the ledger, because the backend counts it.
 //
-// A shape holds a reservation of kind owed while it lacks nothing but what its group is owed and others
+// A shape holds a reservation while it lacks nothing but what its group is owed and others
 // have borrowed: nobody may borrow more of that. It is reserved in every space in which the shape has
 // lacked room since it began to wait, because it lacks room in another space each time a borrower ends.
 // The reservation lasts until the group is no longer owed the demand, the shape lacks anything else, or
@@ -38,17 +38,8 @@ type ledger struct {
 	grown []quota.NodeID
 }
 
-// reservationKind is why room is reserved.
-type reservationKind int8
-
-const (
-	// owed binds those who would borrow.
-	owed reservationKind = iota
-)
-
 // reservation is one entry of the ledger.
 type reservation struct {
-	kind    reservationKind
 	queue   *queueState
 	shape   *queue.Shape
 	amounts []*reservedAmount
@@ -85,10 +76,10 @@ func (r *reservation) order(other *reservation) int {
 }
 
 // reserve adds the amounts to what is reserved for the shape.
-func (l *ledger) reserve(q *queueState, shape *queue.Shape, kind reservationKind, amounts []quota.Lack) {
+func (l *ledger) reserve(q *queueState, shape *queue.Shape, amounts []quota.Lack) {
 	r := l.holders[shape]
 	if r == nil {
-		r = &reservation{kind: kind, queue: q, shape: shape}
+		r = &reservation{queue: q, shape: shape}
 		l.holders[shape] = r
 		q.reservations = append(q.reservations, r)
 	}
@@ -246,7 +237,7 @@ func (s *Scheduler) reserveOwed(q *queueState, shape *queue.Shape, refusal *quot
 	switch {
 	case s.ledger == nil:
 	case len(refusal.Owed) > 0 && !s.hasClaim(shape):
-		s.ledger.reserve(q, shape, owed, refusal.Owed)
+		s.ledger.reserve(q, shape, refusal.Owed)
 	default:
 		s.unreserve(shape)
 	}

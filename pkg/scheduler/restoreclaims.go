@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// restoreClaims enters units into the ledger for which others are being evicted by decisions that were made
-// before.
+// restoreClaims keeps room again for units for which others are being evicted by decisions that were made before.
 func (s *Scheduler) restoreClaims(now time.Time) {
 	if s.seekClaimants {
 		s.seekClaimants = false

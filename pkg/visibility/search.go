@@ -125,7 +125,7 @@ func (s *search) needs(backend quota.Explainer, others []int32) (all []need) {
 				exceeded = append(exceeded, space)
 			}
 		})
-		p.group.Release(p.charge)
+		p.group.Uncharge(p.charge)
 		exceeded = slices.DeleteFunc(exceeded, func(space quota.Space) bool { return backend.Room(space) == rooms[space] }) // it requests nothing there
 		p.group.Charge(p.charge)
 		for _, space := range exceeded {
@@ -136,7 +136,7 @@ func (s *search) needs(backend quota.Explainer, others []int32) (all []need) {
 		add(space, -backend.Room(space))
 	}
 	for _, p := range slices.Backward(charged) {
-		p.group.Release(p.charge)
+		p.group.Uncharge(p.charge)
 	}
 	return all
 }

@@ -42,7 +42,7 @@ func (m *Model) backend(w world) (quota.Explainer, error) {
 	}
 	for i := range w.ended {
 		c := m.view.Units[i].Charged()
-		backend.Of(c).Release(c.Charge)
+		backend.Of(c).Uncharge(c.Charge)
 	}
 	return backend, nil
 }

@@ -29,7 +29,7 @@ func TestARaisedBackendHasMoreRoomAndTheSameCharged(t *testing.T) {
 	if got := raised.Room(refusal.Lack.Space); got != 6000 || other.Fits(wanted) != nil {
 		t.Errorf("the room is %d, want 6 cpu", got)
 	}
-	other.Release(held)
+	other.Uncharge(held)
 	if got := raised.Room(refusal.Lack.Space); got != 9000 {
 		t.Errorf("after the release, the room is %d, want 9 cpu", got)
 	}

@@ -61,7 +61,7 @@ func (g *group) Charge(c *quota.Charge) {
 	g.enter(c)
 }
 
-func (g *group) Release(c *quota.Charge) {
+func (g *group) Uncharge(c *quota.Charge) {
 	delete(g.charges, c)
 	g.charged.take(c.Total())
 	if c.Unqueued {

@@ -269,7 +269,7 @@ func (m *model) charge(t *rapid.T, c charge) {
 func (m *model) release(i int) charge {
 	c := m.charges[i]
 	m.charges = slices.Delete(m.charges, i, i+1)
-	m.b.group(namespace).Release(c.charged)
+	m.b.group(namespace).Uncharge(c.charged)
 	return c
 }
 

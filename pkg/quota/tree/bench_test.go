@@ -40,7 +40,7 @@ func TestAdmittingAllocatesNothing(t *testing.T) {
 				t.Error(r.Message())
 			}
 			g.Charge(c)
-			g.Release(c)
+			g.Uncharge(c)
 		})
 		if allocs != 0 {
 			t.Errorf("%v allocations", allocs)
@@ -72,6 +72,6 @@ func BenchmarkChargeAndRelease(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		g.Charge(c)
-		g.Release(c)
+		g.Uncharge(c)
 	}
 }

@@ -69,7 +69,7 @@ func TestWhatIsGivenBackIsWhatWasTakenForEveryResource(t *testing.T) {
 	f := build(t, "1", node("root", "", "cpu=4", node("a", "a", "")))
 	g, d := f.group("a"), f.demand("cpu=3 memory=1Gi nvidia.com/gpu=1 example.com/never-seen=2")
 	g.Charge(&quota.Charge{Demand: d})
-	g.Release(&quota.Charge{Demand: d})
+	g.Uncharge(&quota.Charge{Demand: d})
 	for _, usage := range f.Usage() {
 		if len(usage.Used) != 0 || usage.Jobs != 0 {
 			t.Errorf("left over: %+v", usage)
@@ -95,7 +95,7 @@ func TestUseAboveAllNumbersIsStillExact(t *testing.T) {
 		t.Errorf("room %d, want the smallest number", got)
 	}
 	for range charged {
-		g.Release(&quota.Charge{Demand: great})
+		g.Uncharge(&quota.Charge{Demand: great})
 	}
 	f.expect(g, f.demand("memory=1Gi"), "")
 	if got := f.used("root", "memory"); got != 0 {

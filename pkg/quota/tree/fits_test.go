@@ -84,7 +84,7 @@ func TestMaxJobsCountsUnitsUnderEveryNode(t *testing.T) {
 	b.Charge(&quota.Charge{Demand: f.demand("cpu=1")})
 	f.expect(b, nothing, "MaxJobs root kube-queue/max-jobs")
 	f.expect(f.group("none"), nothing, "ExceedsMaxQuota root/none kube-queue/max-jobs")
-	a.Release(&quota.Charge{Demand: nothing})
+	a.Uncharge(&quota.Charge{Demand: nothing})
 	f.expect(b, nothing, "")
 	if got := f.Usage()[0].Jobs; got != 2 {
 		t.Errorf("%d jobs at the root, want 2", got)
@@ -125,7 +125,7 @@ func TestTwoJobsOfThreeCoresUnderFourRunOneAfterTheOther(t *testing.T) {
 	f.expect(g, job, "")
 	g.Charge(&quota.Charge{Demand: job})
 	f.expect(g, job, "QuotaExceeded root/root.defaultQuotaGroup cpu")
-	g.Release(&quota.Charge{Demand: job})
+	g.Uncharge(&quota.Charge{Demand: job})
 	f.expect(g, job, "")
 	f.expect(g, f.demand("cpu=5 memory=5G"), "ExceedsMaxQuota root/root.defaultQuotaGroup cpu")
 	if usage := f.Usage(); usage[0].Used != nil || usage[1].Jobs != 0 {

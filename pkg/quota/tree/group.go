@@ -163,7 +163,7 @@ func (g *group) Charge(c *quota.Charge) {
 	}
 }
 
-func (g *group) Release(c *quota.Charge) {
+func (g *group) Uncharge(c *quota.Charge) {
 	for _, a := range c.Total() {
 		g.use(c, a.ID, -a.Value)
 		for _, n := range g.chain {

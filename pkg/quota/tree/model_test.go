@@ -223,7 +223,7 @@ func (m *model) chargeAll(g quota.Group, c quota.Charge) {
 
 func (m *model) release(i int) {
 	c := m.charged[i]
-	c.Group.Release(&c.Charge)
+	c.Group.Uncharge(&c.Charge)
 	m.charged = slices.Delete(m.charged, i, i+1)
 	m.oracle.Charged = slices.Delete(m.oracle.Charged, i, i+1)
 }

@@ -62,8 +62,8 @@ func atLeastNone(s resources.Sum) resources.Sum {
 // Plan adds to the plan that the charge will be charged to the group.
 func (t *Tree) Plan(g quota.Group, c *quota.Charge) { t.planUse(g.(*group), c, 1) }
 
-// PlanRelease adds to the plan that the charge to the group will be released.
-func (t *Tree) PlanRelease(g quota.Group, c *quota.Charge) { t.planUse(g.(*group), c, -1) }
+// PlanUncharge adds to the plan that the charge to the group will be uncharged.
+func (t *Tree) PlanUncharge(g quota.Group, c *quota.Charge) { t.planUse(g.(*group), c, -1) }
 
 func (t *Tree) planUse(g *group, c *quota.Charge, sign int64) {
 	fixed := g.isFixed(c)

@@ -33,7 +33,7 @@ func TestPropertyAPlanIsAsIfItWereCarriedOut(t *testing.T) {
 		var undo []func()
 		for _, c := range slices.Clone(m.charged) {
 			if rapid.IntRange(0, 2).Draw(t, "leaves") == 0 {
-				m.PlanRelease(c.Group, &c.Charge)
+				m.PlanUncharge(c.Group, &c.Charge)
 				undo = append(undo, func() { m.Plan(c.Group, &c.Charge) })
 				i := slices.IndexFunc(planned.Charged, func(o oracle.Charged) bool { return o.Path == c.Group.Path() && o.Charge.Same(&c.Charge) })
 				planned.Charged = slices.Delete(planned.Charged, i, i+1)
@@ -43,7 +43,7 @@ func TestPropertyAPlanIsAsIfItWereCarriedOut(t *testing.T) {
 			g, d := m.drawDemand(t)
 			c := quota.Charge{Demand: d}
 			m.Plan(g, &c)
-			undo = append(undo, func() { m.PlanRelease(g, &c) })
+			undo = append(undo, func() { m.PlanUncharge(g, &c) })
 			planned.Charged = append(planned.Charged, oracle.Charged{Path: g.Path(), Charge: c})
 		}
 		for range 64 {

@@ -88,7 +88,7 @@ func TestReleaseUndoesCharge(t *testing.T) {
 		before := m.Usage()
 		g, d := m.drawDemand(t)
 		g.Charge(&quota.Charge{Demand: d})
-		g.Release(&quota.Charge{Demand: d})
+		g.Uncharge(&quota.Charge{Demand: d})
 		for i, usage := range m.Usage() {
 			if !usage.Used.Equal(before[i].Used) || !usage.Borrowed.Equal(before[i].Borrowed) || usage.Jobs != before[i].Jobs {
 				t.Fatalf("%+v became %+v", before[i], usage)

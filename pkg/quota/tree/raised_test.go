@@ -160,7 +160,7 @@ func TestARaisedTreeIsTheOneThatIsWritten(t *testing.T) {
 			}
 		}
 		for _, c := range charged {
-			c.Group.Release(&c.Charge)
+			c.Group.Uncharge(&c.Charge)
 		}
 		if err := raised.(*tree.Tree).Check(nil); err != nil {
 			rt.Fatal(err)

@@ -94,7 +94,7 @@ func TestTheNearestNodeIsTheLongestPathThatIsLeft(t *testing.T) {
 		}
 		d := f.demand("cpu=1")
 		group.Charge(&quota.Charge{Demand: d})
-		group.Release(&quota.Charge{Demand: d})
+		group.Uncharge(&quota.Charge{Demand: d})
 	}
 }
 
@@ -107,7 +107,7 @@ func TestWhatANearestNodeHoldsDoesNotUseUpTheMinOfItsGroup(t *testing.T) {
 	f.expect(f.group("a"), fixed, "")
 	f.group("a").Charge(&quota.Charge{Demand: fixed})
 	f.expect(f.group("a"), fixed, "QuotaExceeded root cpu")
-	left.Release(&quota.Charge{Demand: fixed})
+	left.Uncharge(&quota.Charge{Demand: fixed})
 	f.expect(f.group("a"), fixed, "QuotaExceeded root cpu")
 }
 
@@ -149,7 +149,7 @@ func TestTheGroupOfAnInnerNodeThatBorrowsIsABorrower(t *testing.T) {
 			t.Errorf("%s has %d borrowers, want 1", at, n)
 		}
 	}
-	f.group("inner").Release(charge)
+	f.group("inner").Uncharge(charge)
 	if n := borrowers(0); n != 0 {
 		t.Errorf("%d borrowers are left of nothing that is charged", n)
 	}

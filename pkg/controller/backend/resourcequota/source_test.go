@@ -176,7 +176,7 @@ func TestEachNameOfADeviceIsLimitedByEachOtherName(t *testing.T) {
 			if r := group.Fits(demand); r == nil || r.Reason != wellknown.ReasonQuotaExceeded {
 				t.Errorf("%s: one more beside a pod with 2 %s is refused for %v", key, name, r)
 			}
-			group.Release(charge)
+			group.Uncharge(charge)
 		}
 	}
 }

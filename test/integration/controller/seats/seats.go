@@ -109,7 +109,7 @@ func (r *row) Owed(quota.Demand, quota.Branch) bool { return false }
 
 func (r *row) Charge(*quota.Charge) { r.used++ }
 
-func (r *row) Release(*quota.Charge) { r.used-- }
+func (r *row) Uncharge(*quota.Charge) { r.used-- }
 
 func (r *row) Spaces(_ *quota.Charge, visit func(quota.Space)) { visit(r.space()) }
 
