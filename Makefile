@@ -27,7 +27,7 @@ TEST = $(TOOLS)/gotestsum --format standard-quiet --hide-summary=skipped --jsonf
 # Not for unit tests: in short mode, rapid makes fewer checks of properties.
 SHORT_TEST = $(TEST) $(SHORT)
 
-# Packages whose tests run in seconds, without a cluster.
+# Packages whose tests need no cluster.
 UNIT := ./apis/... ./hack/... ./pkg/... ./extensions/... ./cmd/... ./test/acceptance/... ./test/audit/... ./test/demo/... \
 	./test/docs ./test/faultproxy ./test/gangs ./test/podrunner ./test/rights/... ./test/standin/... \
 	./test/e2e/random/plan ./test/e2e/random/oracle \
@@ -147,7 +147,7 @@ tools:
 	@go build -o $(TOOLS)/ ./hack/testprofile
 
 .PHONY: test-unit
-test-unit: tools ## Run the unit tests of the core and of the adapters, and a trace with all policies (seconds)
+test-unit: tools ## Run the unit tests of the core and of the adapters, and a trace with all policies
 	$(TEST) $(PURE) ./test/traces
 
 .PHONY: test-race

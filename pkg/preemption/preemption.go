@@ -1,31 +1,3 @@
-// Package preemption chooses which units are evicted so that a unit that waits gets the room that it is
-// due.
-//
-// Terms. The claimant is the unit that waits. A candidate is a unit that holds quota and may be evicted.
-// A victim is a candidate that was chosen. To reclaim means to evict units of other groups that use more
-// than their guarantee, for a claimant that stays within the guarantee of its own group. To preempt means
-// to evict units of a smaller priority in the queue of the claimant.
-//
-// Laws:
-//
-//   - Nobody is evicted unless the claimant fits then.
-//   - Reclaim needs a claimant that its own group is owed, and that lacks nothing but what the guarantee of
-//     its group names. What victims would free of other resources does not count.
-//   - The group of each victim of reclaim, and each of its ancestors below the one that it has in common with
-//     the claimant, uses more than its guarantee of a resource that the claimant lacks at the moment at
-//     which the victim is taken.
-//   - A claimant that would borrow anything preempts nobody with whom its group uses more of its guarantee
-//     than with the claimant. Otherwise the guarantee would be lent again, and those who take it back would
-//     free the way for the claimant again, without an end.
-//   - Victims are taken from the branch that is furthest above its guarantee, by share, which is compared
-//     again after each of them. Within a group they are taken in the order of the candidates. If that does
-//     not succeed because a small victim puts its group within its guarantee and so protects a large one,
-//     those that use most are taken first.
-//   - No victim could be spared: with any one of them, the claimant would not fit, or would not be owed what
-//     is reclaimed for it.
-//
-// The choice is deterministic, and it depends only on what is charged. To compare, it releases and charges
-// candidates in the backend, which afterwards is as before.
 package preemption
 
 import (
