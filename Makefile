@@ -31,7 +31,7 @@ SHORT_TEST = $(TEST) $(SHORT)
 UNIT := ./apis/... ./hack/... ./pkg/... ./extensions/... ./cmd/... ./test/acceptance/... ./test/audit/... ./test/demo/... \
 	./test/docs ./test/faultproxy ./test/gangs ./test/podrunner ./test/rights/... ./test/standin/... \
 	./test/e2e/random/plan ./test/e2e/random/oracle \
-	$(addprefix ./test/perf/,jobs loadgen noopqueue pace report rig scenario wire)
+	$(addprefix ./test/perf/,jobs loadgen noopqueue pace report rig scenario)
 # The core and the adapters start no goroutine and take no lock, and the race detector triples the time of their
 # tests.
 PURE := ./pkg/backoff ./pkg/bounds ./pkg/lifecycle ./pkg/migration/... ./pkg/pods ./pkg/preemption ./pkg/queue/... ./pkg/quota/... \
@@ -244,7 +244,7 @@ test-upgrade: ## Upgrade from commit FROM with 50 queued and running jobs, and r
 bench: ## Benchmark the scheduling core: releases, passes and memory with up to a million units
 	go test ./pkg/scheduler -run '^$$' -bench . -timeout 30m
 
-# The scenario of perf-units: a name or the path of a file, see test/perf/scenario/files/units.
+# The scenario of perf-units: a name or the path of a file, see test/perf/scenario/files.
 SCENARIO ?= baseline
 
 .PHONY: perf
@@ -277,7 +277,7 @@ perf-names: ## Measure what is left of units with ever new names of resources
 perf-reviews: ## Measure reviews and the kubectl plugin with 100,000 units and 1,000 nodes, and releases meanwhile
 	go run ./test/perf reviews --json bin/perf/reviews.json
 
-# The scenarios of perf-jobs, run one after the other: see test/perf/scenario/files/jobs.
+# The scenarios of perf-jobs, run one after the other: see test/perf/jobs.go.
 JOBS ?= steady ample waiting burst
 
 .PHONY: perf-jobs

@@ -56,7 +56,7 @@ func (c *Cluster) ServeWebhooks(ctx context.Context) (stop func() error, err err
 	if err != nil {
 		return nil, err
 	}
-	address, err := freeAddress()
+	address, err := FreeAddress()
 	if err != nil {
 		return nil, err
 	}
@@ -85,8 +85,8 @@ func (c *Cluster) ServeWebhooks(ctx context.Context) (stop func() error, err err
 	}, nil
 }
 
-// freeAddress returns a free address of this machine.
-func freeAddress() (string, error) {
+// FreeAddress returns a free address of this machine.
+func FreeAddress() (string, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", fmt.Errorf("looking for a free port: %w", err)

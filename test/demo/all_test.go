@@ -5,8 +5,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/yaml"
 
 	quotav1beta1 "kube-queue.dev/kube-queue/apis/quota/v1beta1"
@@ -59,64 +62,46 @@ func TestAllHasAJobOfEachKindThatFitsInTheQuota(t *testing.T) {
 			}
 		}
 	}
-	extensions, manifests := files(kinds)
-	if enabled, err := registry.Parse(strings.Join(extensions, ",")); err != nil || len(enabled) != len(kinds) || len(kinds) < len(registry.All())-1 {
-		t.Errorf("%d kinds are enabled, and %d are shown: %v", len(enabled), len(kinds), err)
+	if len(kinds) < len(registry.All())-1 {
+		t.Errorf("only %d kinds are shown", len(kinds))
 	}
-	for i, j := range newShow(kinds) {
-		text, err := os.ReadFile(filepath.Join(root(t), manifests[i]))
-		if err != nil || !strings.Contains(string(text), "kind: "+j.kind+"\n") || !strings.Contains(string(text), "name: "+j.name+"\n") {
-			t.Errorf("%s is not in %s: %v", j, manifests[i], err)
+	jobs := map[jobName]bool{}
+	for _, k := range kinds {
+		text, err := os.ReadFile(filepath.Join(root(t), manifestOf(k)))
+		if err != nil || !strings.Contains(string(text), "kind: "+k.Kind.Kind+"\n") || !strings.Contains(string(text), "name: "+jobOf(k).name+"\n") {
+			t.Errorf("%s is not in %s: %v", jobOf(k), manifestOf(k), err)
 		}
+		jobs[jobOf(k)] = true
+	}
+	if len(jobs) != len(kinds) {
+		t.Errorf("%d kinds have %d names of jobs", len(kinds), len(jobs))
 	}
 }
 
-func TestTheShowEndsWhenItsJobsHaveEnded(t *testing.T) {
-	pi, cluster := jobName{"default", "pi"}, jobName{"default", "notebook"}
-	s := show{{jobName: pi, kind: "Job"}, {jobName: cluster, kind: "RayCluster", endless: true}}
+func TestAChangeIsALine(t *testing.T) {
+	pi := unit{job: jobName{"default", "pi"}, kind: "Job", phase: v1alpha1.PhaseEnqueued, reason: "QuotaExceeded", message: "no room"}
 	var out strings.Builder
-	see := func(rows ...unit) (begun []*entry) {
-		t.Helper()
-		begun, err := s.see(&out, 0, rows)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return begun
-	}
-	job := unit{job: pi, kind: "Job", phase: v1alpha1.PhaseEnqueued, reason: "QuotaExceeded", message: "no room"}
-	ray := unit{job: cluster, kind: "RayCluster", phase: v1alpha1.PhaseRunning}
-	if begun := see(job); len(begun) != 0 || s.missing() != "Job pi, RayCluster notebook" {
-		t.Errorf("%v have begun, and %s is missing", begun, s.missing())
-	}
-	if begun := see(job, ray); len(begun) != 1 || begun[0].argument() != "raycluster/notebook" {
-		t.Errorf("%v have begun", begun)
-	}
-	job.phase, job.reason, job.message = v1alpha1.PhaseSucceeded, "", ""
-	if begun := see(job, ray); len(begun) != 0 || s.missing() != "RayCluster notebook" {
-		t.Errorf("%v have begun, and %s is missing", begun, s.missing())
-	}
-	s[1].deleted = true
-	see(job)
-	if err := s.someWaited(); err != nil || s.missing() != "" {
-		t.Errorf("%s is missing: %v", s.missing(), err)
-	}
+	printChange(&out, 0, pi)
+	printChange(&out, 12*time.Second, unit{job: pi.job, kind: "Job", phase: v1alpha1.PhaseSucceeded})
 	const want = `    0.0s Job              pi                 Enqueued   QuotaExceeded: no room
-    0.0s RayCluster       notebook           Running
-    0.0s Job              pi                 Succeeded
-    0.0s RayCluster       notebook           deleted
+   12.0s Job              pi                 Succeeded
 `
 	if out.String() != want {
 		t.Errorf("shown:\n%swant:\n%s", out.String(), want)
 	}
-	job.phase = v1alpha1.PhaseFailed
-	if _, err := s.see(&out, 0, []unit{job}); err == nil || !strings.Contains(err.Error(), "Job pi failed; run kubectl describe job/pi") {
-		t.Errorf("a failed job: %v", err)
+}
+
+func TestAFailedJobEndsTheDemo(t *testing.T) {
+	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
+	failed := &v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "pi-unit"},
+		Spec:   v1alpha1.QueueUnitSpec{ConsumerRef: v1alpha1.ConsumerReference{Kind: "Job", Name: "pi"}},
+		Status: v1alpha1.QueueUnitStatus{Phase: v1alpha1.PhaseFailed}}
+	if err := store.Add(failed); err != nil {
+		t.Fatal(err)
 	}
-	s = show{{jobName: pi, kind: "Job", there: true}}
-	if _, err := s.see(&out, 0, nil); err == nil || !strings.Contains(err.Error(), "Job pi was deleted before its end") {
-		t.Errorf("a deleted job: %v", err)
-	}
-	if err := s.someWaited(); err == nil {
-		t.Error("no job has waited, and nobody says so")
+	w := &watch{units: store}
+	err := w.waitFor(t.Context(), []state{{job: jobName{"default", "pi"}, phase: v1alpha1.PhaseSucceeded}}, func(unit) {})
+	if err == nil || !strings.Contains(err.Error(), "Job default/pi failed") {
+		t.Errorf("got %v", err)
 	}
 }

@@ -5,17 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"kube-queue.dev/kube-queue/test/audit"
 	"kube-queue.dev/kube-queue/test/clustertest"
@@ -51,7 +45,8 @@ func (e *environment) localcluster(ctx context.Context, args ...string) *exec.Cm
 	return cmd
 }
 
-// up starts a new cluster with these flags, and replaces that of an earlier demo.
+// up builds what is missing, shows how that goes on, and starts a new cluster with these flags, which replaces that of an
+// earlier demo. An interrupted build keeps the programs that are complete.
 func (e *environment) up(ctx context.Context, flags ...string) error {
 	if e.localcluster(ctx, "status", "--data", e.data).Run() == nil {
 		fmt.Println("stopping the cluster of the last demo, and everything in it")
@@ -130,7 +125,7 @@ func (e *environment) start(ctx context.Context, name string, flags ...string) e
 	if err != nil {
 		return err
 	}
-	health, err := freeAddress()
+	health, err := clustertest.FreeAddress()
 	if err != nil {
 		return err
 	}
@@ -144,14 +139,6 @@ func (e *environment) start(ctx context.Context, name string, flags ...string) e
 	}
 	fmt.Println(strings.Join(append([]string{"started", name}, flags...), " "))
 	return nil
-}
-
-func freeAddress() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return listener.Addr().String(), listener.Close()
 }
 
 // show prints a command of kubectl, runs it, and prints its output.
@@ -176,7 +163,12 @@ func indent(text string) string {
 
 // audit runs the independent checker on the complete audit log, and prints its report to out.
 func (e *environment) audit(ctx context.Context, out io.Writer) (*audit.Log, error) {
-	if err := e.waitForLog(ctx); err != nil {
+	// When the last write is in the log, everything that was written before is.
+	last := audit.Marker{Namespace: "default", Name: "end-of-demo"}
+	if _, err := e.kubectlIn(ctx, "create", "configmap", last.Name, "--namespace", last.Namespace); err != nil {
+		return nil, err
+	}
+	if err := audit.WaitFor(ctx, e.cluster.AuditLog, last); err != nil {
 		return nil, err
 	}
 	log, err := audit.ReadFile(e.cluster.AuditLog)
@@ -191,22 +183,6 @@ func (e *environment) audit(ctx context.Context, out io.Writer) (*audit.Log, err
 		return nil, err
 	}
 	return log, report.Err()
-}
-
-// waitForLog writes a marker and waits until it is in the audit log: then the log contains
-// everything that was written before.
-func (e *environment) waitForLog(ctx context.Context) error {
-	client, err := kubernetes.NewForConfig(e.cluster.Config())
-	if err != nil {
-		return err
-	}
-	marker := audit.Marker{Namespace: "default", Name: "end-of-demo"}
-	_, err = client.CoreV1().ConfigMaps(marker.Namespace).Create(ctx,
-		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: marker.Name}}, metav1.CreateOptions{})
-	if err != nil {
-		return err
-	}
-	return audit.WaitFor(ctx, e.cluster.AuditLog, marker)
 }
 
 // explain prints the state of the cluster after a failure.

@@ -5,9 +5,8 @@
 // Both start their own cluster in .cluster/demo, install kube-queue as a user would, and check
 // the audit log of the API server at the end. The cluster stays up; "demo down" stops it.
 //
-// Terms. The tour consists of chapters: commands, the states that follow, and why. The show is
-// the demo of all kinds, which shows each change until all jobs have ended. An endless job runs
-// until it is deleted.
+// Terms. The tour consists of chapters: commands, the states that follow, and why. The demo of all
+// kinds shows each change until all jobs have ended. An endless job runs until it is deleted.
 package main
 
 import (

@@ -11,113 +11,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
 
 	quotav1beta1 "kube-queue.dev/kube-queue/apis/quota/v1beta1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
-	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
-	"kube-queue.dev/kube-queue/pkg/generated/informers/externalversions"
-	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
 const gpu = "nvidia.com/gpu"
-
-// watch watches the units and quotas of all namespaces.
-type watch struct {
-	kube         kubernetes.Interface
-	units, trees cache.Store
-	// changed receives after changes.
-	changed chan struct{}
-}
-
-// newWatch watches until ctx is done.
-func newWatch(ctx context.Context, cluster *clustertest.Cluster) (*watch, error) {
-	client, err := versioned.NewForConfig(cluster.Config())
-	if err != nil {
-		return nil, err
-	}
-	w := &watch{changed: make(chan struct{}, 1)}
-	if w.kube, err = kubernetes.NewForConfig(cluster.Config()); err != nil {
-		return nil, err
-	}
-	factory := externalversions.NewSharedInformerFactory(client, 0)
-	units, trees := factory.Scheduling().V1alpha1().QueueUnits().Informer(), factory.Quota().V1beta1().ElasticQuotaTrees().Informer()
-	w.units, w.trees = units.GetStore(), trees.GetStore()
-	wake := func() {
-		select {
-		case w.changed <- struct{}{}:
-		default:
-		}
-	}
-	for _, informer := range []cache.SharedIndexInformer{units, trees} {
-		if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc: func(any) { wake() }, UpdateFunc: func(any, any) { wake() }, DeleteFunc: func(any) { wake() },
-		}); err != nil {
-			return nil, err
-		}
-	}
-	factory.Start(ctx.Done())
-	return w, nil
-}
-
-// unit is a job, as its unit shows it.
-type unit struct {
-	job             jobName
-	kind            string
-	gpus            int64
-	cpu, memory     string
-	phase           v1alpha1.QueueUnitPhase
-	reason, message string
-}
-
-func (w *watch) rows() []unit {
-	var rows []unit
-	for _, item := range w.units.List() {
-		u := item.(*v1alpha1.QueueUnit)
-		requests := u.Spec.Resource
-		gpus := requests[gpu]
-		rows = append(rows, unit{
-			job: jobName{u.Namespace, u.Spec.ConsumerRef.Name}, kind: u.Spec.ConsumerRef.Kind,
-			gpus: gpus.Value(), cpu: requests.Cpu().String(), memory: requests.Memory().String(),
-			phase:  cmp.Or(u.Status.Phase, v1alpha1.PhaseEnqueued),
-			reason: string(u.Status.Reason), message: u.Status.Message,
-		})
-	}
-	return rows
-}
-
-// waitFor waits until all states are reached at the same time.
-func (w *watch) waitFor(ctx context.Context, states []state) error {
-	for {
-		missing := missingStates(w.rows(), states)
-		if len(missing) == 0 {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("waiting for %s: %w", strings.Join(missing, ", "), context.Cause(ctx))
-		case <-w.changed:
-		}
-	}
-}
-
-// missingStates describes the states that are not reached. A unit without a message has not been
-// compared with its quota since its last change.
-func missingStates(rows []unit, states []state) []string {
-	var missing []string
-	for _, want := range states {
-		i := slices.IndexFunc(rows, func(u unit) bool { return u.job == want.job })
-		switch {
-		case i < 0:
-			missing = append(missing, fmt.Sprintf("a unit of %s", want.job))
-		case rows[i].phase != want.phase, want.reason != "" && rows[i].reason != want.reason,
-			want.phase == v1alpha1.PhaseEnqueued && rows[i].message == "":
-			missing = append(missing, strings.TrimSpace(fmt.Sprintf("%s to be %s %s, and it is %s %s", want.job, want.phase, want.reason, rows[i].phase, rows[i].reason)))
-		}
-	}
-	return missing
-}
 
 // team is a quota, and what its units use.
 type team struct {
@@ -126,20 +25,16 @@ type team struct {
 }
 
 // teams reads the quotas from the tree. The last one is the root.
-func (w *watch) teams(rows []unit) []team {
+func teams(root quotav1beta1.ElasticQuotaNode, rows []unit) []team {
 	var found []team
-	for _, item := range w.trees.List() {
-		root := item.(*quotav1beta1.ElasticQuotaTree).Spec.Root
-		for _, node := range append(slices.Clone(root.Children), root) {
-			found = append(found, teamOf(node))
-		}
-	}
-	for i := range found {
+	for _, node := range append(slices.Clone(root.Children), root) {
+		t := teamOf(node)
 		for _, u := range rows {
-			if u.phase.HoldsQuota() && (u.job.namespace == found[i].name || i == len(found)-1) {
-				found[i].used += u.gpus
+			if u.phase.HoldsQuota() && (u.job.namespace == t.name || node.Name == root.Name) {
+				t.used += u.gpus
 			}
 		}
+		found = append(found, t)
 	}
 	return found
 }
@@ -150,11 +45,16 @@ func teamOf(node quotav1beta1.ElasticQuotaNode) team {
 }
 
 // print prints all jobs and quotas.
-func (w *watch) print(out io.Writer) {
+func (w *watch) print(ctx context.Context, out io.Writer) error {
+	trees, err := w.queue.QuotaV1beta1().ElasticQuotaTrees(quotav1beta1.TreeNamespace).List(ctx, metav1.ListOptions{})
+	if err != nil || len(trees.Items) != 1 {
+		return fmt.Errorf("reading the quota tree: %d exist: %w", len(trees.Items), err)
+	}
 	rows := w.rows()
-	teams := w.teams(rows)
+	teams := teams(trees.Items[0].Spec.Root, rows)
 	printJobs(out, rows, teams)
 	printTeams(out, teams)
+	return nil
 }
 
 // printJobs prints the jobs in the order of the teams.

@@ -28,17 +28,6 @@ type chapter struct {
 	events jobName
 }
 
-type jobName struct{ namespace, name string }
-
-func (j jobName) String() string { return j.namespace + "/" + j.name }
-
-// state is what is expected of a job and its unit.
-type state struct {
-	job    jobName
-	phase  v1alpha1.QueueUnitPhase
-	reason string
-}
-
 const teamFolder = "test/demo/manifests/teams/"
 
 func applied(file string) []string { return []string{"apply", "-f", teamFolder + file} }
@@ -127,9 +116,6 @@ const deadlineOfChapter = 90 * time.Second
 
 // takeTour shows all chapters, and then checks the audit log.
 func takeTour(ctx context.Context, e *environment) error {
-	if err := e.build(ctx, componentsOf(nil)); err != nil {
-		return err
-	}
 	say("Starting a control plane with two simulated nodes of 8 GPUs each")
 	if err := e.up(ctx, "--nodes=2", "--node-gpus=8"); err != nil {
 		return err
@@ -169,11 +155,13 @@ func (e *environment) showChapter(ctx context.Context, w *watch, c chapter) erro
 	if len(c.states) == 0 {
 		return nil
 	}
-	if err := w.waitFor(ctx, c.states); err != nil {
+	if err := w.waitFor(ctx, c.states, func(unit) {}); err != nil {
 		return err
 	}
 	fmt.Println()
-	w.print(os.Stdout)
+	if err := w.print(ctx, os.Stdout); err != nil {
+		return err
+	}
 	if c.events != (jobName{}) {
 		if err := w.printEvents(ctx, os.Stdout, c.events); err != nil {
 			return err

@@ -2,8 +2,6 @@ package main
 
 import (
 	"bytes"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -131,74 +129,6 @@ func TestTheTableShowsWhatIsBorrowedAndWhyAJobWaits(t *testing.T) {
 func TestArgumentsAreQuotedForAShell(t *testing.T) {
 	if got, want := shellWords([]string{"patch", "queue", "a", "-p", `{"spec":{}}`}), `patch queue a -p '{"spec":{}}'`; got != want {
 		t.Errorf("%s, want %s", got, want)
-	}
-}
-
-// Each folder of components/ has an estimate, and its time falls with the number of cores.
-func TestEachComponentHasAnEstimate(t *testing.T) {
-	entries, err := os.ReadDir(filepath.Join(root(t), "test", "localcluster", "components"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for _, entry := range entries {
-		names = append(names, entry.Name())
-		if packages[entry.Name()] == 0 {
-			t.Errorf("component %s has no estimate", entry.Name())
-		}
-	}
-	if len(packages) != len(names) {
-		t.Errorf("there are estimates of %d components, and %d components", len(packages), len(names))
-	}
-	for _, c := range []struct {
-		component string
-		cores     int
-		want      string
-	}{
-		{"controlplane", 2, "about 7 minutes"}, {"controlplane", 8, "about 2 minutes"}, {"kwok", 8, "about a minute"},
-		{"kwok", 32, "less than a minute"}, {"other", 2, "some minutes"},
-	} {
-		if got := estimate(c.component, c.cores); got != c.want {
-			t.Errorf("%s on %d cores: %s, want %s", c.component, c.cores, got, c.want)
-		}
-	}
-	text := plan([]string{"controlplane", "kwok"}, 2)
-	for _, want := range []string{"controlplane      about 7 minutes\n", "kwok              about 3 minutes\n", "goes on with the others"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("the plan lacks %q:\n%s", want, text)
-		}
-	}
-}
-
-// A stand-in for localcluster, which fails at the first build of kwok.
-func TestABuildGoesOnWhereItWasStopped(t *testing.T) {
-	bin := t.TempDir()
-	script := `#!/bin/bash
-cd "$(dirname "$0")"
-if [[ $2 == --missing ]]; then
-  for component in ${4//,/ }; do [[ -e built-$component ]] || echo $component; done
-  exit
-fi
-echo "$3" >>log
-if [[ $3 == kwok && ! -e stopped ]]; then touch stopped; exit 130; fi
-touch "built-$3"
-`
-	if err := os.WriteFile(filepath.Join(bin, "localcluster"), []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	e := &environment{root: bin, bin: bin}
-	components := []string{"controlplane", "kwok", "kuberay"}
-	if err := e.build(t.Context(), components); err == nil || !strings.Contains(err.Error(), "building kwok") {
-		t.Errorf("the first build: %v", err)
-	}
-	for range 2 {
-		if err := e.build(t.Context(), components); err != nil {
-			t.Error(err)
-		}
-	}
-	log, err := os.ReadFile(filepath.Join(bin, "log"))
-	if want := "controlplane\nkwok\nkwok\nkuberay\n"; err != nil || string(log) != want {
-		t.Errorf("built were %q, want %q: %v", log, want, err)
 	}
 }
 

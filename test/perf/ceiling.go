@@ -7,6 +7,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"kube-queue.dev/kube-queue/test/perf/loadgen"
+	"kube-queue.dev/kube-queue/test/perf/pace"
+	"kube-queue.dev/kube-queue/test/perf/report"
 	"kube-queue.dev/kube-queue/test/perf/rig"
 )
 
@@ -15,51 +17,66 @@ Sends the writes of a QueueUnit (create, release, end) from a minimal client, wi
 controller: first each kind of write for all units, then all three writes per unit. No
 queue that needs these writes can be faster on the machine.`
 
+// ceilingLeaves is the number of namespaces of the units, as in the baseline scenario.
+const ceilingLeaves = 30
+
 // ceilingRun is the command ceiling.
 type ceilingRun struct {
-	units, inFlight int
+	units           int
 	withoutPolicies bool
 }
 
 func (c *ceilingRun) addFlags(flags *pflag.FlagSet) {
-	flags.IntVar(&c.units, "units", 9000, "`NUMBER` of units of each part, rounded down to a multiple of 30 (one share per namespace)")
-	flags.IntVar(&c.inFlight, "in-flight", inFlight, "`NUMBER` of concurrent requests")
+	flags.IntVar(&c.units, "units", 9000, "`NUMBER` of units of each part, rounded up to a multiple of 30 (one share per namespace)")
 	flags.BoolVar(&c.withoutPolicies, "without-policies", false, "run without the admission policies of kube-queue, to measure their cost")
 }
 
-func (c *ceilingRun) check() (rig.Options, error) {
-	if c.units < 1 || c.inFlight < 1 {
-		return rig.Options{}, errors.New("--units and --in-flight must be 1 or more")
+func (c *ceilingRun) parts() ([]part, error) {
+	if c.units < 1 {
+		return nil, errors.New("--units must be 1 or more")
 	}
 	options := apiOnly()
-	options.WithoutPrograms, options.WithoutPolicies = true, c.withoutPolicies
-	return options, nil
+	options.WithoutPolicies = c.withoutPolicies
+	return []part{{options, c.run}}, nil
 }
 
 func (c *ceilingRun) run(ctx context.Context, s *session) error {
-	profiled := s.profile(ctx, 0, profileAtMost, "ceiling")
-	for _, mixed := range []bool{false, true} {
-		if err := c.part(ctx, s, mixed); err != nil {
-			return err
-		}
-	}
-	return <-profiled
-}
-
-// part measures the writes with its own units.
-func (c *ceilingRun) part(ctx context.Context, s *session, mixed bool) error {
-	name := "apart"
-	if mixed {
-		name = "mixed"
-	}
-	scenario := loadgen.CeilingScenario(name, c.units)
-	client, err := s.prepare(ctx, scenario)
+	profiled := s.profile(ctx, "ceiling", 0, profileAtMost)
+	apart, err := s.prepare(ctx, loadgen.Uniform("apart", ceilingLeaves, c.units))
 	if err != nil {
 		return err
 	}
-	defer client.Close()
-	load := loadgen.NewRun(client, scenario)
-	stop := s.every(load.Progress)
-	defer stop()
-	return load.Ceiling(ctx, mixed, c.inFlight, s.Use, s.figures)
+	mixed, err := s.prepare(ctx, loadgen.Uniform("mixed", ceilingLeaves, c.units))
+	if err != nil {
+		return err
+	}
+	all := func(ctx context.Context, i int) error {
+		for _, write := range []func(context.Context, int) error{mixed.Create, mixed.Release, mixed.End} {
+			if err := write(ctx, i); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for _, step := range []struct {
+		name   string
+		writes int
+		do     func(context.Context, int) error
+	}{
+		{"create", 1, apart.Create}, {"release", 1, apart.Release}, {"end", 1, apart.End}, {"create, release and end in turn", 3, all},
+	} {
+		count := apart.Units()
+		s.say("%s: %d units", step.name, count)
+		use, took, err := s.during(ctx, func(ctx context.Context) error { return pace.Each(ctx, rig.InFlight, count, step.do) })
+		if err != nil {
+			return err
+		}
+		writes := float64(step.writes * count)
+		section := s.figures.Section(step.name)
+		section.Add("rate", writes/took.Seconds(), "writes/s", nil)
+		for _, name := range []string{"kube-apiserver", "etcd", rig.Tool} {
+			section.Add(name, report.Milliseconds(use[name].CPU)/writes, "ms a write", nil)
+		}
+	}
+	return <-profiled
 }

@@ -16,12 +16,12 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/ptr"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	visibilityv1alpha1 "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
 	"kube-queue.dev/kube-queue/test/clustertest"
+	"kube-queue.dev/kube-queue/test/perf/pace"
 	"kube-queue.dev/kube-queue/test/perf/report"
 	"kube-queue.dev/kube-queue/test/perf/rig"
 	"kube-queue.dev/kube-queue/test/testmode"
@@ -42,16 +42,11 @@ func TestAFloodOfSlowClientsStopsNothing(t *testing.T) {
 	testmode.OnlyInTestAll(t, "TestGenuineRequestsAreAnsweredBesideSlowOnes of pkg/program/serving counts what slow clients use")
 	r := startRig(t, rig.Options{Options: clustertest.Options{OnlyAPI: true, HoldBy: clustertest.HoldByWebhook}})
 	// Where webhooks hold jobs, reviews are off, so what answers them is added.
-	deploy := filepath.Join(r.Cluster.Repository, "deploy")
 	if _, err := r.Cluster.Kubectl(t.Context(), "apply", "--server-side", "--force-conflicts",
-		"-f", filepath.Join(deploy, "rbac", "kube-queue-controller.yaml"), "-f", filepath.Join(deploy, "policies", "reviews.yaml")); err != nil {
+		"-f", filepath.Join(r.Cluster.Repository, "deploy", "rbac", "kube-queue-controller.yaml")); err != nil {
 		t.Fatal(err)
 	}
-	kube, err := kubernetes.NewForConfig(r.Cluster.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := &flood{t: t, namesRun: &namesRun{patience: 6 * time.Minute}, kube: kube}
+	f := &flood{t: t, namesRun: &namesRun{patience: 6 * time.Minute}}
 	f.startPrograms(&session{Rig: r, progress: io.Discard})
 	f.ask(t.Context(), func() bool { return len(f.reviews) >= 20 }) // what is only allocated once is not counted
 	idle, err := r.Use()
@@ -104,8 +99,7 @@ func TestAFloodOfSlowClientsStopsNothing(t *testing.T) {
 
 type flood struct {
 	*namesRun
-	t    *testing.T
-	kube kubernetes.Interface
+	t *testing.T
 	// addresses are those of the webhooks.
 	addresses      []string
 	reviews, holds report.Durations
@@ -115,25 +109,23 @@ type flood struct {
 // process, which has served them so far.
 func (f *flood) startPrograms(s *session) {
 	f.t.Helper()
-	reviews, err := s.AnswersReviews(f.t.Context())
+	reviews, args, err := s.AnswersReviews(f.t.Context())
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	opened, err := net.Listen("tcp", "127.0.0.1:0")
+	holds, err := clustertest.FreeAddress()
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	holds := opened.Addr().String()
-	_ = opened.Close()
-	f.addresses = []string{strings.TrimPrefix(reviews[0], "--webhook-bind-address="), holds}
-	if err := f.start(f.t.Context(), s, map[string][]string{rig.Controller: reviews,
+	f.addresses = []string{reviews, holds}
+	if err := f.start(f.t.Context(), s, map[string][]string{rig.Controller: args,
 		rig.Extensions: {"--enabled-extensions=job", "--webhook-bind-address=" + holds, "--webhook-manage-certificate=false"}}); err != nil {
 		f.t.Fatal(err)
 	}
 	if err := f.Cluster.Route(f.t.Context(), clustertest.WebhookPort, holds); err != nil {
 		f.t.Fatal(err)
 	}
-	if err := until(f.t.Context(), f.patience, fmt.Errorf("no review is answered"), func(ctx context.Context) (bool, error) { return f.review(ctx) == nil, nil }); err != nil {
+	if err := pace.Until(f.t.Context(), time.Second, f.patience, fmt.Errorf("no review is answered"), func(ctx context.Context) (bool, error) { return f.review(ctx) == nil, nil }); err != nil {
 		f.t.Fatal(err)
 	}
 }
@@ -161,7 +153,7 @@ func (f *flood) ask(ctx context.Context, done func() bool) {
 }
 
 func (f *flood) review(ctx context.Context) error {
-	_, err := f.queue.VisibilityV1alpha1().QueueReviews(othersNamespace).Create(ctx, &visibilityv1alpha1.QueueReview{ObjectMeta: metav1.ObjectMeta{Name: "flood"}},
+	_, err := f.Queue.VisibilityV1alpha1().QueueReviews(othersNamespace).Create(ctx, &visibilityv1alpha1.QueueReview{ObjectMeta: metav1.ObjectMeta{Name: "flood"}},
 		metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	return err
 }
@@ -174,7 +166,7 @@ func (f *flood) hold(ctx context.Context, size int) error {
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "flood", Annotations: map[string]string{wellknown.SuspendAnnotation: "true"}},
 		Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever,
 			Containers: []corev1.Container{{Name: "main", Image: "busybox", Env: env}}}}}}
-	held, err := f.kube.BatchV1().Jobs(othersNamespace).Create(ctx, job, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	held, err := f.Kube.BatchV1().Jobs(othersNamespace).Create(ctx, job, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	if err == nil && !ptr.Deref(held.Spec.Suspend, false) {
 		return fmt.Errorf("it is not held")
 	}

@@ -9,14 +9,12 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"strings"
 	"syscall"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"kube-queue.dev/kube-queue/test/perf/report"
@@ -27,108 +25,70 @@ func main() {
 	// The first signal stops the run gracefully, the second one immediately.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
-	os.Exit(run(ctx, os.Args[1:], world{out: os.Stdout, err: os.Stderr}))
-}
-
-// world has the output of a command: figures go to out, progress and errors to err.
-type world struct{ out, err io.Writer }
-
-// command is a command of perf.
-type command struct {
-	name, summary, help string
-	measurement
+	if command().ExecuteContext(ctx) != nil {
+		os.Exit(1)
+	}
 }
 
 // measurement is what a command does.
 type measurement interface {
 	addFlags(*pflag.FlagSet)
-	// check validates the flags and returns the options of the rig.
-	check() (rig.Options, error)
-	// run adds the figures.
-	run(context.Context, *session) error
+	// parts validates the flags.
+	parts() ([]part, error)
 }
 
-func commands() []command {
-	return []command{
+// part is a part of a measurement, with a cluster of its own.
+type part struct {
+	options rig.Options
+	// run adds the figures.
+	run func(context.Context, *session) error
+}
+
+func command() *cobra.Command {
+	root := &cobra.Command{Use: "perf", Short: "measure kube-queue on a local control plane"}
+	root.CompletionOptions.DisableDefaultCmd = true
+	for _, c := range []struct {
+		name, summary, help string
+		measurement
+	}{
 		{"units", "measure kube-queue-controller with QueueUnits of simulated jobs", unitsHelp, &unitsRun{}},
 		{"jobs", "measure batch Jobs on a complete cluster: completions, delays and writes, with any queue or none", jobsHelp, &jobsRun{}},
 		{"pods", "measure kube-queue-controller in a cluster with many pods", podsHelp, &podsRun{}},
 		{"names", "measure what is left of units with ever new names of resources", namesHelp, &namesRun{}},
 		{"reviews", "measure reviews, the kubectl plugin, and releases meanwhile", reviewsHelp, &reviewsRun{}},
 		{"ceiling", "measure the throughput of the API server: the same writes from a minimal client", ceilingHelp, &ceilingRun{}},
+	} {
+		cmd := &cobra.Command{Use: c.name, Short: c.summary, Long: strings.TrimSpace(c.help), Args: cobra.NoArgs}
+		cmd.Flags().SortFlags = false
+		c.addFlags(cmd.Flags())
+		pprof := cmd.Flags().String("pprof", "", "`DIR` for profiles of the programs and the API server; profiling takes time")
+		file := cmd.Flags().String("json", "", "also write the figures to `FILE` as JSON")
+		cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+			parts, err := c.parts()
+			if err != nil {
+				return err
+			}
+			cmd.SilenceUsage = true
+			return measure(cmd, parts, *pprof, *file)
+		}
+		root.AddCommand(cmd)
 	}
+	return root
 }
 
-// errUsage is an error in the command line.
-var errUsage = errors.New("wrong command line")
-
-func run(ctx context.Context, args []string, w world) int {
-	err := dispatch(ctx, args, w)
-	switch {
-	case err == nil:
-		return 0
-	case errors.Is(err, errUsage):
-		fmt.Fprintln(w.err, strings.TrimPrefix(err.Error(), errUsage.Error()+": "))
-		return 2
-	case ctx.Err() != nil:
-		fmt.Fprintln(w.err, "interrupted:", err)
-	default:
-		fmt.Fprintln(w.err, err)
-	}
-	return 1
-}
-
-func dispatch(ctx context.Context, args []string, w world) error {
-	var names []string
-	for _, c := range commands() {
-		names = append(names, c.name)
-		if len(args) > 0 && args[0] == c.name {
-			return execute(ctx, c, args[1:], w)
+// measure runs all parts and shows their figures.
+func measure(cmd *cobra.Command, parts []part, pprof, file string) error {
+	line := cmd.Name()
+	cmd.Flags().Visit(func(f *pflag.Flag) { line += " --" + f.Name + "=" + f.Value.String() })
+	s := &session{pprof: pprof, progress: cmd.ErrOrStderr(), figures: report.New(line)}
+	s.figures.Version = version(cmd.Context())
+	for _, p := range parts {
+		if err := s.measure(cmd.Context(), p); err != nil {
+			return err
 		}
 	}
-	if len(args) == 0 || args[0] == "--help" || args[0] == "-h" || args[0] == "help" {
-		fmt.Fprint(w.out, "perf measures kube-queue on a local control plane.\n\nCommands (run with --help for their flags):\n")
-		for _, c := range commands() {
-			fmt.Fprintf(w.out, "  %-8s %s\n", c.name, c.summary)
-		}
-		return nil
-	}
-	return fmt.Errorf("%w: unknown command %q; known commands: %s", errUsage, args[0], strings.Join(names, ", "))
-}
-
-// execute runs a command and shows its figures.
-func execute(ctx context.Context, c command, args []string, w world) error {
-	flags := pflag.NewFlagSet(c.name, pflag.ContinueOnError)
-	flags.SortFlags = false
-	flags.Usage = func() {}
-	c.addFlags(flags)
-	pprof := flags.String("pprof", "", "`DIR` for profiles of the programs, the API server and this tool; profiling takes time")
-	keep := flags.Bool("keep", false, "keep the logs of the cluster and the programs and print their folder")
-	file := flags.String("json", "", "also write the figures to `FILE` as JSON")
-	if err := flags.Parse(args); errors.Is(err, pflag.ErrHelp) {
-		fmt.Fprintf(w.out, "perf %s: %s\n\n%s\n\nFlags:\n%s", c.name, c.summary, strings.TrimSpace(c.help), flags.FlagUsages())
-		return nil
-	} else if err != nil {
-		return fmt.Errorf("%w: %s: %w; see perf %s --help", errUsage, c.name, err, c.name)
-	}
-	if flags.NArg() > 0 {
-		return fmt.Errorf("%w: %s: unexpected argument %q", errUsage, c.name, flags.Arg(0))
-	}
-	options, err := c.check()
-	if err != nil {
-		return fmt.Errorf("%w: %s: %w", errUsage, c.name, err)
-	}
-	options.Log, options.Profiling = w.err, options.Profiling || *pprof != ""
-	s := &session{pprof: *pprof, progress: w.err, figures: report.New(c.name)}
-	if err := s.measure(ctx, options, *keep, c.run); err != nil {
+	if err := s.figures.Print(cmd.OutOrStdout()); err != nil || file == "" {
 		return err
 	}
-	flags.Visit(func(f *pflag.Flag) { s.figures.Flags = append(s.figures.Flags, "--"+f.Name+"="+f.Value.String()) })
-	if err := s.figures.Print(w.out); err != nil {
-		return err
-	}
-	if *file != "" {
-		return s.figures.WriteFile(*file)
-	}
-	return nil
+	return s.figures.WriteFile(file)
 }

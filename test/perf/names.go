@@ -16,7 +16,7 @@ import (
 	quotav1beta1 "kube-queue.dev/kube-queue/apis/quota/v1beta1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/bounds"
-	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
+	"kube-queue.dev/kube-queue/test/perf/pace"
 	"kube-queue.dev/kube-queue/test/perf/report"
 	"kube-queue.dev/kube-queue/test/perf/rig"
 )
@@ -42,7 +42,6 @@ type namesRun struct {
 	patience, rest time.Duration
 
 	*session
-	queue    versioned.Interface
 	programs []*rig.Program
 }
 
@@ -53,23 +52,18 @@ func (n *namesRun) addFlags(flags *pflag.FlagSet) {
 	n.patience, n.rest = 6*time.Minute, time.Minute
 }
 
-func (n *namesRun) check() (rig.Options, error) {
+func (n *namesRun) parts() ([]part, error) {
 	if n.units < 1 || n.rounds < 1 || n.names < 1 || n.names >= bounds.Resources {
-		return rig.Options{}, fmt.Errorf("--units and --rounds must be 1 or more, and --names from 1 to %d", bounds.Resources-1)
+		return nil, fmt.Errorf("--units and --rounds must be 1 or more, and --names from 1 to %d", bounds.Resources-1)
 	}
-	options := apiOnly()
-	options.Profiling = true
-	return options, nil
+	return []part{{apiOnly(), n.run}}, nil
 }
 
 func (n *namesRun) run(ctx context.Context, s *session) error {
 	if err := n.start(ctx, s, map[string][]string{rig.Controller: nil, rig.Extensions: {"--enabled-extensions=job"}}); err != nil {
 		return err
 	}
-	units := s.figures.Section("units")
-	units.Count("at a time", n.units)
-	units.Count("rounds", n.rounds)
-	units.Count("names of resources", n.units*n.names*n.rounds)
+	s.figures.Section("units").Count("names of resources", n.units*n.names*n.rounds)
 	if err := n.other(ctx, -1); err != nil { // what is only allocated once is not counted
 		return err
 	}
@@ -77,19 +71,17 @@ func (n *namesRun) run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	if err := n.round(ctx, "ordinary units", "ordinary", 0); err != nil {
+	if err := n.round(ctx, "ordinary", 0); err != nil {
 		return err
 	}
 	before, err := n.settle(ctx, n.rest, func([]int64) bool { return false })
 	if err != nil {
 		return err
 	}
-	if err := n.heapProfiles(ctx, "before"); err != nil {
-		return err
-	}
 	shown, err := n.whileOthersAreShown(ctx, func(ctx context.Context) error {
 		for round := range n.rounds {
-			if err := n.round(ctx, fmt.Sprintf("round %d of %d, units", round+1, n.rounds), fmt.Sprint(round), n.names); err != nil {
+			s.say("round %d of %d", round+1, n.rounds)
+			if err := n.round(ctx, fmt.Sprint(round), n.names); err != nil {
 				return err
 			}
 		}
@@ -98,7 +90,7 @@ func (n *namesRun) run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	s.figures.Section("other units meanwhile").Add("shown in the status of the tree", float64(shown), "", report.AtLeast(1))
+	s.figures.Section("other units meanwhile").Add("shown in the status of the tree", float64(shown), "", report.AtLeast(new(1.0)))
 	after, err := n.settle(ctx, n.patience, func(now []int64) bool {
 		for i := range now {
 			if float64(now[i]) > mostLeft*float64(before[i]) {
@@ -110,21 +102,15 @@ func (n *namesRun) run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	if err := n.heapProfiles(ctx, "after"); err != nil {
-		return err
-	}
-	use, err := s.Use()
-	if err != nil {
-		return err
-	}
+	profiled := s.profile(ctx, "names", 0, time.Second)
 	for i, program := range n.programs {
 		memory := s.figures.Section("memory of " + program.Name)
 		memory.Add("without units", report.MiB(empty[i]), "MiB", nil)
 		memory.Add("before", report.MiB(before[i]), "MiB", nil)
 		memory.Add("after", report.MiB(after[i]), "MiB", nil)
-		memory.Add("after, of before", float64(after[i])/float64(before[i]), "", report.AtMost(mostLeft))
-		memory.Add("peak, resident", report.MiB(use[program.Name].Peak), "MiB", nil)
+		memory.Add("after, of before", float64(after[i])/float64(before[i]), "", report.AtMost(new(mostLeft)))
 	}
+	err = <-profiled
 	for _, program := range n.programs {
 		err = errors.Join(err, program.Stop())
 	}
@@ -135,19 +121,15 @@ func (n *namesRun) run(ctx context.Context, s *session) error {
 const mostLeft = 1.1
 
 // start applies the tree and starts the programs with their arguments.
-func (n *namesRun) start(ctx context.Context, s *session, programs map[string][]string) (err error) {
+func (n *namesRun) start(ctx context.Context, s *session, programs map[string][]string) error {
 	n.session = s
-	config := s.Cluster.Config()
-	config.QPS = -1
-	if n.queue, err = versioned.NewForConfig(config); err != nil {
+	if err := n.MakeNamespaces(ctx, namingNamespace, othersNamespace); err != nil {
 		return err
 	}
-	if err := n.MakeNamespaces(ctx, []string{namingNamespace, othersNamespace}); err != nil {
-		return err
-	}
-	tree := fmt.Sprintf(`{"apiVersion":"scheduling.sigs.k8s.io/v1beta1","kind":"ElasticQuotaTree","metadata":{"name":"perf","namespace":"kube-system"},"spec":{"root":{
-		"name":"root","max":{"cpu":"1000000"},"children":[{"name":"naming","namespaces":["%s"]},{"name":"others","namespaces":["%s"]}]}}}`, namingNamespace, othersNamespace)
-	if err := n.ApplyTree(ctx, []byte(tree)); err != nil {
+	if err := n.ApplyTree(ctx, quotav1beta1.ElasticQuotaNode{
+		Name: "root", Max: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1000000")},
+		Children: []quotav1beta1.ElasticQuotaNode{{Name: "naming", Namespaces: []string{namingNamespace}}, {Name: "others", Namespaces: []string{othersNamespace}}},
+	}); err != nil {
 		return err
 	}
 	for name, args := range programs {
@@ -172,26 +154,13 @@ func (n *namesRun) heaps(ctx context.Context) ([]int64, error) {
 	return heaps, nil
 }
 
-// heapProfiles writes a heap profile of each program if profiles are wanted.
-func (n *namesRun) heapProfiles(ctx context.Context, when string) error {
-	if n.pprof == "" {
-		return nil
-	}
-	for _, program := range n.programs {
-		if err := program.HeapProfile(ctx, n.pprof, "names."+when); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // settle returns the least memory that the programs use until it is small enough, or the time is over.
 func (n *namesRun) settle(ctx context.Context, atMost time.Duration, enough func(least []int64) bool) (least []int64, err error) {
 	over := errors.New("the time is over")
-	err = until(ctx, atMost, over, func(ctx context.Context) (bool, error) {
+	err = pace.Until(ctx, time.Second, atMost, over, func(ctx context.Context) (bool, error) {
 		now, err := n.heaps(ctx)
 		if err != nil {
-			return false, errors.Join(err, context.Cause(ctx))
+			return false, err
 		}
 		if least == nil {
 			least = now
@@ -209,9 +178,9 @@ func (n *namesRun) settle(ctx context.Context, atMost time.Duration, enough func
 
 // round creates units and deletes them. It is over when the tree shows none of them. Their names, and
 // those of so many resources that each requests, contain the name of the round.
-func (n *namesRun) round(ctx context.Context, what, round string, names int) error {
+func (n *namesRun) round(ctx context.Context, round string, names int) error {
 	unit := func(i int) string { return fmt.Sprintf("unit-%s-%05d", round, i) }
-	if err := n.each(ctx, what, n.units, func(ctx context.Context, i int) error {
+	if err := n.each(ctx, "units", n.units, func(ctx context.Context, i int) error {
 		list := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1m")}
 		for j := range names {
 			list[corev1.ResourceName(longName(fmt.Sprintf("%s-%d-%d", round, i, j)))] = resource.MustParse("1")
@@ -223,8 +192,8 @@ func (n *namesRun) round(ctx context.Context, what, round string, names int) err
 	if err := n.waitForTree(ctx, "root/naming", n.units); err != nil {
 		return err
 	}
-	if err := n.each(ctx, what+" deleted", n.units, func(ctx context.Context, i int) error {
-		return n.queue.SchedulingV1alpha1().QueueUnits(namingNamespace).Delete(ctx, unit(i), metav1.DeleteOptions{})
+	if err := n.each(ctx, "units deleted", n.units, func(ctx context.Context, i int) error {
+		return n.Queue.SchedulingV1alpha1().QueueUnits(namingNamespace).Delete(ctx, unit(i), metav1.DeleteOptions{})
 	}); err != nil {
 		return err
 	}
@@ -239,7 +208,7 @@ func longName(text string) string {
 }
 
 func (n *namesRun) createUnit(ctx context.Context, namespace, name string, list corev1.ResourceList) error {
-	_, err := n.queue.SchedulingV1alpha1().QueueUnits(namespace).Create(ctx, &v1alpha1.QueueUnit{
+	_, err := n.Queue.SchedulingV1alpha1().QueueUnits(namespace).Create(ctx, &v1alpha1.QueueUnit{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: v1alpha1.QueueUnitSpec{
 			ConsumerRef: v1alpha1.ConsumerReference{APIVersion: "example.com/v1", Kind: "Thing", Name: name, Namespace: namespace},
@@ -275,7 +244,7 @@ func (n *namesRun) other(ctx context.Context, i int) error {
 	if err := n.waitForTree(ctx, "root/others", 1); err != nil {
 		return err
 	}
-	if err := n.queue.SchedulingV1alpha1().QueueUnits(othersNamespace).Delete(ctx, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+	if err := n.Queue.SchedulingV1alpha1().QueueUnits(othersNamespace).Delete(ctx, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}
 	return n.waitForTree(ctx, "root/others", 0)
@@ -283,16 +252,5 @@ func (n *namesRun) other(ctx context.Context, i int) error {
 
 // waitForTree waits until the status of the tree shows this number of units of a node.
 func (n *namesRun) waitForTree(ctx context.Context, path string, units int) error {
-	late := fmt.Errorf("the status of the tree does not show that %s has %d units", path, units)
-	return until(ctx, n.patience, late, func(ctx context.Context) (bool, error) {
-		tree, err := n.queue.QuotaV1beta1().ElasticQuotaTrees(quotav1beta1.TreeNamespace).Get(ctx, "perf", metav1.GetOptions{})
-		if err != nil {
-			return false, fmt.Errorf("reading the quota tree: %w", err)
-		}
-		jobs := map[string]int32{}
-		for _, node := range tree.Status.Nodes {
-			jobs[node.Path] = node.Jobs
-		}
-		return len(jobs) > 0 && jobs[path] == int32(units), nil
-	})
+	return n.WaitForNode(ctx, n.patience, path, func(node quotav1beta1.ElasticQuotaNodeStatus) bool { return node.Jobs == int32(units) })
 }

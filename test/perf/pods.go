@@ -12,11 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 
 	quotav1beta1 "kube-queue.dev/kube-queue/apis/quota/v1beta1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
-	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	"kube-queue.dev/kube-queue/test/perf/pace"
 	"kube-queue.dev/kube-queue/test/perf/report"
 	"kube-queue.dev/kube-queue/test/perf/rig"
@@ -39,9 +37,6 @@ type podsRun struct {
 	idle          time.Duration
 
 	*session
-	kube       kubernetes.Interface
-	queue      versioned.Interface
-	controller *rig.Program
 }
 
 func (p *podsRun) addFlags(flags *pflag.FlagSet) {
@@ -50,17 +45,17 @@ func (p *podsRun) addFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&p.idle, "idle", time.Minute, "`TIME` for which nothing happens")
 }
 
-func (p *podsRun) check() (rig.Options, error) {
+func (p *podsRun) parts() ([]part, error) {
 	if p.pods < podsPerUnit || p.pods%podsPerUnit != 0 {
-		return rig.Options{}, fmt.Errorf("--pods %d: must be a multiple of %d", p.pods, podsPerUnit)
+		return nil, fmt.Errorf("--pods %d: must be a multiple of %d", p.pods, podsPerUnit)
 	}
-	if p.changes < 0 || p.changes > p.pods || p.idle < time.Second {
-		return rig.Options{}, errors.New("--changes must be from 0 to --pods, and --idle 1s or more")
+	if p.changes < 1 || p.changes > p.pods || p.idle < time.Second {
+		return nil, errors.New("--changes must be from 1 to --pods, and --idle 1s or more")
 	}
 	// Only the programs may write units that hold quota.
 	options := apiOnly()
 	options.WithoutPolicies = true
-	return options, nil
+	return []part{{options, p.run}}, nil
 }
 
 // usedTimeout is how long the controller may take to list everything.
@@ -68,58 +63,40 @@ const usedTimeout = 5 * time.Minute
 
 func (p *podsRun) run(ctx context.Context, s *session) (err error) {
 	p.session = s
-	config := s.Cluster.Config()
-	config.QPS = -1
-	if p.kube, err = kubernetes.NewForConfig(config); err != nil {
-		return err
-	}
-	if p.queue, err = versioned.NewForConfig(config); err != nil {
-		return err
-	}
 	if err := p.create(ctx); err != nil {
 		return err
 	}
-	s.figures.Section("cluster").Count("pods", p.pods)
-	s.figures.Section("cluster").Count("units", p.units())
-	began := time.Now()
-	if p.controller, err = s.Run(ctx, rig.Controller, nil); err != nil {
+	section := s.figures.Section("cluster")
+	section.Count("pods", p.pods)
+	section.Count("units", p.units())
+	controller, err := s.Run(ctx, rig.Controller, nil)
+	if err != nil {
 		return err
 	}
-	if err := until(ctx, usedTimeout, errors.New("the tree does not show what the pods use"), p.used); err != nil {
-		return err
-	}
-	s.figures.Section("start").Add("until the tree shows what the pods use", time.Since(began).Seconds(), "s", nil)
-	if err := p.part(ctx, "idle", p.idle.Seconds(), "ms a second", report.AtMost(10), func(ctx context.Context) error { // 1 % of a core
-		return pace.Pass(ctx, p.idle)
+	if err := s.WaitForNode(ctx, usedTimeout, "root", func(n quotav1beta1.ElasticQuotaNodeStatus) bool {
+		return n.Used.Cpu().Value() == int64(p.pods) && n.Jobs == int32(p.units())
 	}); err != nil {
 		return err
 	}
-	profiled := s.profile(ctx, 0, profileAtMost, "pods", p.controller)
-	if err := p.part(ctx, "changes of pods", float64(p.changes), "ms a change", nil, p.change); err != nil {
-		return err
+	profiled := s.profile(ctx, "pods", p.idle, profileAtMost) // of the changes
+	for _, part := range []struct {
+		name, unit string
+		count      float64
+		bar        *report.Bar
+		do         func(context.Context) error
+	}{
+		{"idle", "ms a second", p.idle.Seconds(), report.AtMost(new(10.0)), func(ctx context.Context) error { return pace.Pass(ctx, p.idle) }}, // 1 % of a core
+		{"changes of pods", "ms a change", float64(p.changes), nil, p.change},
+	} {
+		use, _, err := s.during(ctx, part.do)
+		if err != nil {
+			return err
+		}
+		section := s.figures.Section(part.name)
+		section.Add("processor time of the controller", report.Milliseconds(use[rig.Controller].CPU)/part.count, part.unit, part.bar)
+		section.Add("memory of the controller", report.MiB(use[rig.Controller].Resident), "MiB", nil)
 	}
-	return errors.Join(<-profiled, p.controller.Stop())
-}
-
-// part adds what the controller uses meanwhile. Its processor time is divided by count.
-func (p *podsRun) part(ctx context.Context, name string, count float64, unit string, bar *report.Bar, what func(context.Context) error) error {
-	before, err := p.Use()
-	if err != nil {
-		return err
-	}
-	if err := what(ctx); err != nil {
-		return err
-	}
-	after, err := p.Use()
-	if err != nil {
-		return err
-	}
-	use := after.Since(before)[rig.Controller]
-	section := p.figures.Section(name)
-	section.Add("processor time of the controller", report.Milliseconds(use.CPU)/max(count, 1), unit, bar)
-	section.Add("memory of the controller", report.MiB(use.Resident), "MiB", nil)
-	section.Add("peak", report.MiB(use.Peak), "MiB", nil)
-	return nil
+	return errors.Join(<-profiled, controller.Stop())
 }
 
 func (p *podsRun) units() int { return p.pods / podsPerUnit }
@@ -134,11 +111,11 @@ func (p *podsRun) create(ctx context.Context) error {
 	for unit := 0; unit < p.units(); unit += unitsPerNamespace {
 		namespaces = append(namespaces, namespaceOf(unit))
 	}
-	if err := p.MakeNamespaces(ctx, namespaces); err != nil {
+	if err := p.MakeNamespaces(ctx, namespaces...); err != nil {
 		return err
 	}
 	if err := p.each(ctx, "service accounts", len(namespaces), func(ctx context.Context, i int) error {
-		_, err := p.kube.CoreV1().ServiceAccounts(namespaces[i]).Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
+		_, err := p.Kube.CoreV1().ServiceAccounts(namespaces[i]).Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) {
 			return nil
 		}
@@ -146,8 +123,7 @@ func (p *podsRun) create(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	tree := `{"apiVersion":"scheduling.sigs.k8s.io/v1beta1","kind":"ElasticQuotaTree","metadata":{"name":"perf","namespace":"kube-system"},"spec":{"root":{"name":"root","namespaces":["*"]}}}`
-	if err := p.ApplyTree(ctx, []byte(tree)); err != nil {
+	if err := p.ApplyTree(ctx, quotav1beta1.ElasticQuotaNode{Name: "root", Namespaces: []string{"*"}}); err != nil {
 		return err
 	}
 	if err := p.each(ctx, "units", p.units(), p.createUnit); err != nil {
@@ -157,7 +133,7 @@ func (p *podsRun) create(ctx context.Context) error {
 }
 
 func (p *podsRun) createUnit(ctx context.Context, i int) error {
-	unit, err := p.queue.SchedulingV1alpha1().QueueUnits(namespaceOf(i)).Create(ctx, &v1alpha1.QueueUnit{
+	unit, err := p.Queue.SchedulingV1alpha1().QueueUnits(namespaceOf(i)).Create(ctx, &v1alpha1.QueueUnit{
 		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("job-%05d", i)},
 		Spec: v1alpha1.QueueUnitSpec{
 			ConsumerRef: v1alpha1.ConsumerReference{APIVersion: "batch/v1", Kind: "Job", Name: fmt.Sprintf("job-%05d", i), Namespace: namespaceOf(i), UID: uidOf(i)},
@@ -167,7 +143,7 @@ func (p *podsRun) createUnit(ctx context.Context, i int) error {
 		return err
 	}
 	unit.Status = v1alpha1.QueueUnitStatus{Phase: v1alpha1.PhaseRunning, Attempts: 1, Quota: "root"}
-	_, err = p.queue.SchedulingV1alpha1().QueueUnits(namespaceOf(i)).UpdateStatus(ctx, unit, metav1.UpdateOptions{})
+	_, err = p.Queue.SchedulingV1alpha1().QueueUnits(namespaceOf(i)).UpdateStatus(ctx, unit, metav1.UpdateOptions{})
 	return err
 }
 
@@ -186,7 +162,7 @@ func (p *podsRun) createPod(ctx context.Context, i int) error {
 				Env:       []corev1.EnvVar{{Name: "RANK", Value: fmt.Sprint(i % podsPerUnit)}, {Name: "WORLD_SIZE", Value: fmt.Sprint(podsPerUnit)}},
 				Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("4Gi")}}}}},
 	}
-	_, err := p.kube.CoreV1().Pods(namespaceOf(unit)).Create(ctx, pod, metav1.CreateOptions{})
+	_, err := p.Kube.CoreV1().Pods(namespaceOf(unit)).Create(ctx, pod, metav1.CreateOptions{})
 	return err
 }
 
@@ -194,17 +170,7 @@ func (p *podsRun) createPod(ctx context.Context, i int) error {
 func (p *podsRun) change(ctx context.Context) error {
 	return p.each(ctx, "changes", p.changes, func(ctx context.Context, i int) error {
 		patch := []byte(`{"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}}`)
-		_, err := p.kube.CoreV1().Pods(namespaceOf(i/podsPerUnit)).Patch(ctx, podName(i), types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+		_, err := p.Kube.CoreV1().Pods(namespaceOf(i/podsPerUnit)).Patch(ctx, podName(i), types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 		return err
 	})
-}
-
-// used reports whether the status of the tree shows what the pods request.
-func (p *podsRun) used(ctx context.Context) (bool, error) {
-	tree, err := p.queue.QuotaV1beta1().ElasticQuotaTrees(quotav1beta1.TreeNamespace).Get(ctx, "perf", metav1.GetOptions{})
-	if err != nil {
-		return false, fmt.Errorf("reading the quota tree: %w", err)
-	}
-	nodes := tree.Status.Nodes
-	return len(nodes) == 1 && nodes[0].Used.Cpu().Value() == int64(p.pods) && nodes[0].Jobs == int32(p.units()), nil
 }

@@ -5,9 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
-	"runtime/pprof"
+	"os/exec"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -28,51 +27,47 @@ type session struct {
 	figures  *report.Report
 }
 
-// measure starts a rig for a measurement, and always stops it.
-func (s *session) measure(ctx context.Context, options rig.Options, keep bool, run func(context.Context, *session) error) (err error) {
-	if s.Rig, err = rig.Start(ctx, options); err != nil {
+// measure starts a rig for a part of a measurement, and always stops it. It keeps the logs of a failure.
+func (s *session) measure(ctx context.Context, p part) (err error) {
+	p.options.Log = s.progress
+	if s.Rig, err = rig.Start(ctx, p.options); err != nil {
 		return err
 	}
+	interrupted := ctx
 	defer func() {
-		end := s.Close
-		if keep || err != nil && ctx.Err() == nil {
+		keep := err != nil && interrupted.Err() == nil
+		if keep {
 			s.say("logs: %s", s.Cluster.Data)
-			end = s.CloseAndKeep
 		}
-		err = errors.Join(err, end())
+		err = errors.Join(err, s.Close(keep))
 	}()
-	s.figures.Version = s.Rig.Version
-	stop, err := s.profileTool()
-	if err != nil {
-		return err
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	s.Exited = cancel
+	if err = p.run(ctx, s); err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
 	}
-	return errors.Join(run(ctx, s), stop())
+	return err
 }
 
-// profileTool profiles this tool until the returned function is called.
-func (s *session) profileTool() (stop func() error, err error) {
-	if s.pprof == "" {
-		return func() error { return nil }, nil
-	}
-	if err := os.MkdirAll(s.pprof, 0o755); err != nil {
-		return nil, err
-	}
-	file, err := os.Create(filepath.Join(s.pprof, rig.Tool+".cpu.pprof"))
+// version is that of the programs.
+func version(ctx context.Context) string {
+	out, err := exec.CommandContext(ctx, "git", "describe", "--tags", "--always", "--dirty").Output()
 	if err != nil {
-		return nil, err
+		return "devel" // like the Makefile outside of a git repository
 	}
-	return func() error {
-		pprof.StopCPUProfile()
-		return file.Close()
-	}, pprof.StartCPUProfile(file)
+	return strings.TrimSpace(string(out))
 }
 
-// profileAtMost is the maximum duration of a profile of a program.
+// apiOnly are the options of a cluster without controllers, scheduler and nodes.
+func apiOnly() rig.Options { return rig.Options{Options: clustertest.Options{OnlyAPI: true}} }
+
+// profileAtMost is the maximum duration of a profile.
 const profileAtMost = 20 * time.Second
 
-// profile starts profiles of the API server and of programs after a delay, if profiles are wanted. The
-// channel receives the result.
-func (s *session) profile(ctx context.Context, later, during time.Duration, suffix string, programs ...*rig.Program) <-chan error {
+// profile starts profiles of the API server and the programs after a delay, if profiles are wanted. The channel receives
+// the result.
+func (s *session) profile(ctx context.Context, moment string, later, during time.Duration) <-chan error {
 	done := make(chan error, 1)
 	if s.pprof == "" {
 		close(done)
@@ -81,78 +76,69 @@ func (s *session) profile(ctx context.Context, later, during time.Duration, suff
 	go func() {
 		err := pace.Pass(ctx, later)
 		if err == nil {
-			err = s.CPUProfiles(ctx, min(during, profileAtMost), s.pprof, suffix, programs...)
+			err = s.Profile(ctx, s.pprof, moment, min(during, profileAtMost))
 		}
 		done <- err
 	}()
 	return done
 }
 
-// apiOnly are the options of a cluster without controllers, scheduler and nodes.
-func apiOnly() rig.Options { return rig.Options{Options: clustertest.Options{OnlyAPI: true}} }
-
-// prepare creates the namespaces and the tree of a scenario, and returns a client that creates units as
-// job-extensions.
-func (s *session) prepare(ctx context.Context, units *scenario.Scenario) (*loadgen.Client, error) {
-	tree, err := units.Tree()
-	if err != nil {
-		return nil, err
-	}
-	if err := errors.Join(s.MakeNamespaces(ctx, units.Namespaces()), s.ApplyTree(ctx, tree)); err != nil {
+// prepare creates the namespaces and the tree of a scenario, and returns a run whose units are created as
+// job-extensions does it.
+func (s *session) prepare(ctx context.Context, units *scenario.Scenario) (*loadgen.Run, error) {
+	if err := errors.Join(s.MakeNamespaces(ctx, units.Namespaces()...), s.ApplyTree(ctx, units.Tree())); err != nil {
 		return nil, err
 	}
 	config, _, err := s.Cluster.ServiceAccountConfig(ctx, rig.Extensions)
 	if err != nil {
 		return nil, err
 	}
-	return loadgen.NewClient(config)
+	return loadgen.New(config, units)
+}
+
+// during returns what the processes use while do runs.
+func (s *session) during(ctx context.Context, do func(context.Context) error) (rig.Use, time.Duration, error) {
+	before, err := s.Use()
+	if err != nil {
+		return nil, 0, err
+	}
+	began := time.Now()
+	if err := do(ctx); err != nil {
+		return nil, 0, err
+	}
+	took := time.Since(began)
+	after, err := s.Use()
+	return after.Since(before), took, err
 }
 
 func (s *session) say(format string, args ...any) { fmt.Fprintf(s.progress, format+"\n", args...) }
 
 // every reports the progress periodically until the returned function is called.
 func (s *session) every(progress func() string) (stop func()) {
-	done, ended := make(chan struct{}), make(chan struct{})
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		ticker := time.NewTicker(5 * time.Second)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-done:
-				return
-			case <-ticker.C:
-				s.say("%s", progress())
-			}
+		for pace.Pass(ctx, 5*time.Second) == nil {
+			s.say("%s", progress())
 		}
 	}()
 	return func() {
-		close(done)
+		cancel()
 		<-ended
 	}
 }
-
-// inFlight is the number of concurrent requests.
-const inFlight = 32
 
 // each calls do for each index, several at a time, and reports the progress.
 func (s *session) each(ctx context.Context, what string, count int, do func(context.Context, int) error) error {
 	var done atomic.Int64
 	stop := s.every(func() string { return fmt.Sprintf("%s: %d of %d", what, done.Load(), count) })
 	defer stop()
-	return pace.Each(ctx, count, inFlight, func(ctx context.Context, i int) error {
+	return pace.Each(ctx, rig.InFlight, count, func(ctx context.Context, i int) error {
 		if err := do(ctx, i); err != nil {
 			return fmt.Errorf("%s, number %d: %w", what, i, err)
 		}
 		done.Add(1)
 		return nil
 	})
-}
-
-// until waits until a condition holds, which is checked once a second. late is the error if it does not
-// in time.
-func until(ctx context.Context, timeout time.Duration, late error, holds func(context.Context) (bool, error)) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, late)
-	defer cancel()
-	return pace.Until(ctx, time.Second, holds)
 }

@@ -1,22 +1,23 @@
 package jobs
 
 import (
-	"encoding/json"
-	"fmt"
-	"net/http"
-	"net/http/httptest"
+	"context"
+	"errors"
+	"maps"
 	"reflect"
-	"slices"
-	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"k8s.io/client-go/rest"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	kubetesting "k8s.io/client-go/testing"
 
-	"kube-queue.dev/kube-queue/test/perf/wire"
+	"kube-queue.dev/kube-queue/test/perf/pace"
+	"kube-queue.dev/kube-queue/test/perf/rig"
 )
 
 func TestParseQueue(t *testing.T) {
@@ -38,180 +39,76 @@ func TestParseQueue(t *testing.T) {
 }
 
 func TestJobsDifferOnlyInTheMarkOfTheirQueue(t *testing.T) {
-	read := func(text string) (job object, suspend bool, annotations, labels any) {
-		t.Helper()
+	suspended := map[string]string{"scheduling.x-k8s.io/suspend": "true"}
+	plain := Queue{Name: None}.job("one")
+	for text, want := range map[string]struct {
+		suspend             bool
+		annotations, labels map[string]string
+	}{"none": {}, "kube-queue": {true, suspended, nil}, "label:q=fast": {true, nil, map[string]string{"q": "fast"}}} {
 		queue, err := ParseQueue(text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		data, err := queue.job("one", 300*time.Millisecond)
-		if err != nil {
-			t.Fatal(err)
+		job := queue.job("one")
+		if *job.Spec.Suspend != want.suspend || !maps.Equal(job.Annotations, want.annotations) || !maps.Equal(job.Labels, want.labels) {
+			t.Errorf("a job of %s: %+v", text, job)
 		}
-		if err := json.Unmarshal(data, &job); err != nil {
-			t.Fatal(err)
+		job.Annotations, job.Labels, job.Spec.Suspend = nil, nil, plain.Spec.Suspend
+		if !reflect.DeepEqual(job, plain) {
+			t.Errorf("a job of %s is %+v, that of none %+v", text, job, plain)
 		}
-		metadata, spec := job["metadata"].(object), job["spec"].(object)
-		suspend, annotations, labels = spec["suspend"].(bool), metadata["annotations"], metadata["labels"]
-		delete(spec, "suspend")
-		delete(metadata, "annotations")
-		delete(metadata, "labels")
-		return job, suspend, annotations, labels
-	}
-	plain, suspend, annotations, labels := read("none")
-	if suspend || annotations != nil || labels != nil {
-		t.Errorf("a job of none is marked: %v %v %v", suspend, annotations, labels)
-	}
-	ours, suspend, annotations, labels := read("kube-queue")
-	if !suspend || !reflect.DeepEqual(annotations, object{"scheduling.x-k8s.io/suspend": "true"}) || labels != nil || !reflect.DeepEqual(ours, plain) {
-		t.Errorf("a job of kube-queue: %v %v %v", suspend, annotations, labels)
-	}
-	other, suspend, annotations, labels := read("label:q=fast")
-	if !suspend || annotations != nil || !reflect.DeepEqual(labels, object{"q": "fast"}) || !reflect.DeepEqual(other, plain) {
-		t.Errorf("a job of another queue: %v %v %v", suspend, annotations, labels)
 	}
 }
 
-// server returns a client of a fake API server.
-func server(t *testing.T, handler http.HandlerFunc) *wire.Client {
-	t.Helper()
-	s := httptest.NewServer(handler)
-	t.Cleanup(s.Close)
-	c, err := wire.New(&rest.Config{Host: s.URL}, "perf")
+// ending returns a bench whose jobs complete when they are created.
+func ending() (*bench, *fake.Clientset) {
+	client := fake.NewClientset()
+	client.PrependReactor("create", "jobs", func(action kubetesting.Action) (bool, runtime.Object, error) {
+		job := action.(kubetesting.CreateAction).GetObject().(*batchv1.Job)
+		job.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}
+		return false, nil, nil
+	})
+	return &bench{queue: Queue{Name: None}, rig: &rig.Rig{Kube: client}}, client
+}
+
+func TestEachJobIsCreatedAndCountedOnce(t *testing.T) {
+	b, client := ending()
+	ends, err := b.watch(t.Context(), "job-")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c
-}
-
-func row(kind, name, status, columns string) string {
-	return fmt.Sprintf(`{"type":%q,"object":{"kind":"Table","columnDefinitions":%s,"rows":[{"cells":[%q,%q,"1/1"],"object":null}]}}`+"\n", kind, columns, name, status)
-}
-
-func TestEachJobIsCountedOnceIfTheWatchBreaks(t *testing.T) {
-	const columns = `[{"name":"Name"},{"name":"Status"},{"name":"Completions"}]`
-	var mu sync.Mutex
-	asked := 0
-	client := server(t, func(w http.ResponseWriter, r *http.Request) {
-		mu.Lock()
-		defer mu.Unlock()
-		if asked++; !strings.Contains(r.Header.Get("Accept"), "as=Table") || r.URL.Query().Get("fieldSelector") != "status.successful=1" {
-			t.Errorf("it requests %s %s", r.Header.Get("Accept"), r.URL)
-		}
-		fmt.Fprint(w, row("ADDED", "a", "Complete", columns))
-		if asked == 2 {
-			fmt.Fprint(w, row("MODIFIED", "a", "Complete", "null")+row("ADDED", "b", "Running", "null")+
-				row("ADDED", "other", "Complete", "null")+row("DELETED", "c", "Complete", "null")+row("MODIFIED", "b", "Complete", "null"))
-		}
-		if asked == 3 {
-			fmt.Fprint(w, row("ADDED", "c", "Complete", "null"))
-		}
-	})
-	e := newEnds(client, []string{"a", "b", "c"})
-	if err := e.watch(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if left, last, _ := e.state(); left != 0 || last.IsZero() || asked != 3 {
-		t.Errorf("%d are left after %d watches", left, asked)
-	}
-}
-
-func TestErrorOfAFailedWatch(t *testing.T) {
-	for want, answer := range map[string]http.HandlerFunc{
-		"has no columns Name and Status": func(w http.ResponseWriter, _ *http.Request) {
-			fmt.Fprint(w, row("ADDED", "a", "Complete", "null"))
-		},
-		"too old": func(w http.ResponseWriter, _ *http.Request) {
-			fmt.Fprint(w, `{"type":"ERROR","object":{"kind":"Status","message":"too old"}}`)
-		},
-		"403: not you": func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(http.StatusForbidden)
-			fmt.Fprint(w, "not you")
-		},
-	} {
-		e := newEnds(server(t, answer), []string{"a", "b"})
-		if err := e.watch(t.Context()); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), Namespace) {
-			t.Errorf("got %v, want %s", err, want)
-		}
-		if left, _, example := e.state(); left != 2 || example != "a" {
-			t.Errorf("%d are left, as %s", left, example)
+	for prefix, count := range map[string]int{"warm-": 3, "job-": 100} {
+		if err := b.create(t.Context(), prefix, count, 10_000); err != nil {
+			t.Fatal(err)
 		}
 	}
-}
-
-func TestEachJobIsCreatedOnce(t *testing.T) {
-	var mu sync.Mutex
-	created := map[string]int{}
-	client := server(t, func(w http.ResponseWriter, r *http.Request) {
-		var job struct{ Metadata struct{ Name string } }
-		if err := json.NewDecoder(r.Body).Decode(&job); err != nil || r.Method != http.MethodPost || r.URL.Path != jobsPath {
-			t.Errorf("%s %s: %v", r.Method, r.URL, err)
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		created[job.Metadata.Name]++
-		w.WriteHeader(http.StatusCreated)
-	})
-	all := names("job-1-", 100)
-	var count atomic.Int64
-	b := &Bench{client: client}
-	if first, err := b.submit(t.Context(), Queue{Name: None}, all, 10_000, &count); err != nil || first.IsZero() || count.Load() != 100 || len(created) != 100 {
-		t.Errorf("%d of %d created: %v", count.Load(), len(created), err)
+	all, err := client.BatchV1().Jobs(Namespace).List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(all.Items) != 103 {
+		t.Errorf("%d exist: %v", len(all.Items), err)
 	}
-	for _, name := range all {
-		if created[name] != 1 {
-			t.Errorf("%s was created %d times", name, created[name])
-		}
+	done := 0
+	if err := pace.Until(t.Context(), time.Millisecond, time.Minute, errors.New("late"), func(context.Context) (bool, error) {
+		done, _ = ends.state()
+		return done == 100, nil
+	}); err != nil {
+		t.Errorf("%d are counted: %v", done, err)
+	}
+	complete := all.Items[0]
+	running := complete
+	running.Name, running.Status.Conditions = "job-running", nil
+	ends.see(&complete)
+	ends.see(&running)
+	if done, last := ends.state(); done != 100 || last.IsZero() {
+		t.Errorf("%d are counted, the last at %v", done, last)
 	}
 }
 
 func TestRefusedCreateEndsTheSubmission(t *testing.T) {
-	client := server(t, func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(http.StatusForbidden)
-		fmt.Fprint(w, "no such namespace")
+	b, client := ending()
+	client.PrependReactor("create", "jobs", func(kubetesting.Action) (bool, runtime.Object, error) {
+		return true, nil, errors.New("no such namespace")
 	})
-	var count atomic.Int64
-	b := &Bench{client: client}
-	if _, err := b.submit(t.Context(), Queue{Name: None}, names("job-1-", 1000), 0, &count); err == nil || !strings.Contains(err.Error(), "no such namespace") || count.Load() != 0 {
-		t.Errorf("got %v with %d created", err, count.Load())
-	}
-}
-
-func TestCommandIsNamedAfterItsProgram(t *testing.T) {
-	got, err := commandNames([]string{"/opt/queue/manager --zap", "QPS=5 exec ./queue", "manager --webhooks", "queue"})
-	if want := []string{"manager", "queue", "manager-2", "queue-2"}; err != nil || !slices.Equal(got, want) {
-		t.Errorf("got %v, %v, want %v", got, err, want)
-	}
-	if _, err := commandNames([]string{"queue", "A=B "}); err == nil || !strings.Contains(err.Error(), `--with "A=B "`) {
-		t.Errorf("got %v", err)
-	}
-}
-
-func TestObjectsAreDeletedInBatches(t *testing.T) {
-	left := 1200
-	client := server(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != podsPath {
-			t.Errorf("it requests %s", r.URL)
-		}
-		if r.Method == http.MethodDelete {
-			batch, err := strconv.Atoi(r.URL.Query().Get("limit"))
-			if err != nil {
-				t.Error(err)
-			}
-			left -= min(left, batch)
-			return
-		}
-		if left == 0 {
-			fmt.Fprint(w, `{"items":[]}`)
-			return
-		}
-		fmt.Fprintf(w, `{"metadata":{"remainingItemCount":%d},"items":[{}]}`, left-1)
-	})
-	b := &Bench{client: client}
-	if n, err := b.left(t.Context(), podsPath); n != 1200 || err != nil {
-		t.Errorf("%d are left, %v", n, err)
-	}
-	if err := b.deleteAll(t.Context(), podsPath); err != nil || left != 0 {
-		t.Errorf("%d are left, %v", left, err)
+	if err := b.create(t.Context(), "job-", 1000, 0); err == nil || !strings.Contains(err.Error(), "no such namespace") || len(client.Actions()) > 2*rig.InFlight {
+		t.Errorf("%v after %d creates", err, len(client.Actions()))
 	}
 }

@@ -1,23 +1,27 @@
 // Package jobs measures batch Jobs on a complete cluster: completions per second, delays until
-// the release and the first pod, and API writes, with or without a queue.
+// the release, and API writes, with or without a queue.
 //
 // Terms. A queue releases the jobs: kube-queue, none, or another queue that selects its jobs
-// by a label. A turn is one batch of jobs in one queue, from the first create until no more
-// writes happen. Turns of several queues run one after the other on one cluster, so that
-// all of them use the same machine. An outcome is the result of the turns of one queue.
+// by a label. An Outcome is what one batch of jobs in one queue took, from the first create until no more
+// writes happen.
 //
 // Invariants. The jobs of all queues are equal except for the mark by which the queue selects
-// them. Each turn starts in a clean state, after a few jobs that do not count. Programs of
-// other queues do not run during a turn, and the admission policies of kube-queue are only
-// installed for kube-queue. Delays are taken from the audit log, the end of jobs from a
-// watch.
+// them. Each queue has a new cluster, in which neither the programs of another queue run nor the
+// admission policies of kube-queue are installed, which would slow down its jobs. A few jobs before
+// the others do not count. Delays are taken from the audit log, the end of jobs from a watch.
 package jobs
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
-	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	quotav1beta1 "kube-queue.dev/kube-queue/apis/quota/v1beta1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 )
 
 // Names of the queues without a label.
@@ -50,53 +54,30 @@ func ParseQueue(text string) (Queue, error) {
 // Labelled reports whether the queue selects its jobs by a label, unlike kube-queue and none.
 func (q Queue) Labelled() bool { return q.key != "" }
 
-// runTimeAnnotation sets how long a pod runs on a simulated node.
-const runTimeAnnotation = "localcluster.kube-queue.dev/run-time"
-
-type object = map[string]any
-
-// job returns the manifest of a job with one pod with one small container.
-func (q Queue) job(name string, runTime time.Duration) ([]byte, error) {
-	metadata := object{"name": name, "namespace": Namespace}
+// job returns a job with one pod with one small container.
+func (q Queue) job(name string) *batchv1.Job {
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: Namespace}}
 	switch {
 	case q.Name == KubeQueue:
-		metadata["annotations"] = object{"scheduling.x-k8s.io/suspend": "true"}
-	case q.key != "":
-		metadata["labels"] = object{q.key: q.value}
+		job.Annotations = map[string]string{wellknown.SuspendAnnotation: "true"}
+	case q.Labelled():
+		job.Labels = map[string]string{q.key: q.value}
 	}
-	return json.Marshal(object{
-		"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata,
-		"spec": object{
-			"suspend": q.Name != None,
-			"template": object{
-				"metadata": object{"annotations": object{runTimeAnnotation: runTime.String()}},
-				"spec": object{
-					"restartPolicy": "Never",
-					"containers": []object{{
-						"name": "main", "image": "none",
-						"resources": object{"requests": object{"cpu": "100m", "memory": "16Mi"}},
-					}},
-				},
-			},
-		},
-	})
+	job.Spec.Suspend = new(q.Name != None)
+	job.Spec.Template.Spec = corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{
+		Name: "main", Image: "none",
+		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("16Mi")}},
+	}}}
+	return job
 }
 
 // tree returns the quota tree. Without a limit on jobs it has a cpu limit that is
 // never reached, so that the quota is still computed.
-func tree(room int) string {
-	limit := "cpu: 1000000"
+func tree(room int) quotav1beta1.ElasticQuotaNode {
+	limit := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1000000")}
 	if room > 0 {
-		limit += fmt.Sprintf(", kube-queue/max-jobs: %d", room)
+		limit[wellknown.MaxJobsResource] = *resource.NewQuantity(int64(room), resource.DecimalSI)
 	}
-	return `
-apiVersion: scheduling.sigs.k8s.io/v1beta1
-kind: ElasticQuotaTree
-metadata: {name: perf, namespace: kube-system}
-spec:
-  root:
-    name: root
-    children:
-    - {name: jobs, namespaces: [` + Namespace + `], max: {` + limit + `}}
-`
+	return quotav1beta1.ElasticQuotaNode{Name: "root", Children: []quotav1beta1.ElasticQuotaNode{{Name: "jobs", Namespaces: []string{Namespace}, Max: limit}}}
 }

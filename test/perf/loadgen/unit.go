@@ -21,30 +21,31 @@ type identity struct{ namespace, job, unit string }
 // job-extensions.
 const indexDigits = 10
 
-func (s *Run) identityOf(index int) identity {
-	a := &s.arrivals[index]
-	job := fmt.Sprintf("%s-%d-%d", s.scenario.Classes[a.Class].Name, a.Leaf, a.Number)
-	return identity{namespace: s.namespaces[a.Leaf], job: job, unit: fmt.Sprintf("%s-job-%0*x", job, indexDigits, index)}
+func (r *Run) identityOf(index int) identity {
+	a := &r.arrivals[index]
+	job := fmt.Sprintf("%s-%d-%d", r.Classes[a.Class].Name, a.Leaf, a.Number)
+	return identity{namespace: r.namespaces[a.Leaf], job: job, unit: fmt.Sprintf("%s-job-%0*x", job, indexDigits, index)}
 }
 
 // Index returns the index of a unit by name. It returns false for a unit that is not part of the
 // run.
-func (s *Run) Index(name string) (int, bool) {
+func (r *Run) Index(name string) (int, bool) {
 	if len(name) <= indexDigits {
 		return 0, false
 	}
-	index, err := strconv.ParseUint(name[len(name)-indexDigits:], 16, 32)
-	return int(index), err == nil && int(index) < len(s.units)
+	number, err := strconv.ParseUint(name[len(name)-indexDigits:], 16, 32)
+	index := int(number)
+	return index, err == nil && index < len(r.units) && r.identityOf(index).unit == name
 }
 
 // body returns a unit like those that job-extensions creates for a Job with one pod, but without an
 // owner, because the jobs do not exist.
-func (s *Run) body(index int) ([]byte, error) {
-	arrival, id := &s.arrivals[index], s.identityOf(index)
-	class := &s.scenario.Classes[arrival.Class]
+func (r *Run) body(index int) ([]byte, error) {
+	arrival, id := &r.arrivals[index], r.identityOf(index)
+	class := &r.Classes[arrival.Class]
 	requests := class.RequestsOf(int(arrival.Number))
 	// Different times, so that units are ordered by arrival.
-	submitted := metav1.NewMicroTime(s.start.Add(arrival.At + time.Duration(index)*time.Microsecond))
+	submitted := metav1.NewMicroTime(r.start.Add(arrival.At + time.Duration(index)*time.Microsecond))
 	return json.Marshal(&v1alpha1.QueueUnit{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "QueueUnit"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: id.namespace, Name: id.unit},

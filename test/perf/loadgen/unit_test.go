@@ -3,27 +3,32 @@ package loadgen
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/test/perf/scenario"
 )
 
-func shapes() *Run {
-	s := NewRun(nil, &scenario.Scenario{
-		Name: "shapes", Kind: scenario.Backlog,
-		Parents: scenario.Group{Count: 1}, Leaves: scenario.Group{Count: 2},
-		Classes: []scenario.Class{{Name: "c", Count: 3, Shapes: 2, Priority: 7, Requests: cpu(2)}},
-	})
-	s.start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	return s
+func run(t *testing.T, s *scenario.Scenario) *Run {
+	t.Helper()
+	r, err := New(&rest.Config{}, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func shapes(t *testing.T) *Run {
+	s := Uniform("c", 2, 6)
+	s.Classes[0].Shapes, s.Classes[0].Priority, s.Classes[0].Requests = 2, 7, cpu(2)
+	return run(t, s)
 }
 
 // read decodes a unit without unknown fields.
@@ -39,7 +44,8 @@ func read(t *testing.T, body []byte, err error) *v1alpha1.QueueUnit {
 }
 
 func TestUnitIsLikeThatOfJobExtensions(t *testing.T) {
-	s := shapes()
+	s := shapes(t)
+	s.start = s.start.Truncate(time.Microsecond)
 	const index = 3 // the second of the second leaf
 	body, err := s.body(index)
 	unit := read(t, body, err)
@@ -75,13 +81,9 @@ func TestAnEndIsThatOfAVersion(t *testing.T) {
 }
 
 func TestEachEventIsCountedOnce(t *testing.T) {
-	s := shapes()
-	s.start = time.Now()
-	see := func(name, phase, reason string) {
-		event := &Event{}
-		event.Object.Metadata.Name, event.Object.Metadata.ResourceVersion = name, "5"
-		event.Object.Status.Phase, event.Object.Status.Reason = phase, reason
-		s.see(event)
+	s := shapes(t)
+	see := func(name string, phase v1alpha1.QueueUnitPhase, reason wellknown.Reason) {
+		s.see(&v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: "5"}, Status: v1alpha1.QueueUnitStatus{Phase: phase, Reason: reason}})
 	}
 	name := s.identityOf(2).unit
 	see(name, "", "")
@@ -95,37 +97,32 @@ func TestEachEventIsCountedOnce(t *testing.T) {
 	}
 	see(name, "Enqueued", "NoQuota")
 	see(name, "Dequeued", "")
-	if s.units[2].Releases != 2 || s.Counts().Released != 1 || s.again() != 1 {
+	if s.units[2].Releases != 2 || s.Counts().Released != 1 || s.Counts().Again != 1 {
 		t.Errorf("a unit that was released again is %+v, and %+v are counted", s.units[2], s.Counts())
 	}
 }
 
-func TestAWatchGoesOnAfterItsLastEvent(t *testing.T) {
-	answers := []string{
-		`{"type":"ADDED","object":{"metadata":{"name":"u","resourceVersion":"2"},"status":{"phase":"Enqueued","reason":"NoQuota"}}}` + "\n" +
-			`{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9"}}}` + "\n",
-		`{"type":"ERROR","object":{"kind":"Status","metadata":{},"status":"Failure","message":"too old","code":410}}` + "\n",
-		"404 page not found\n",
-	}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		fmt.Fprint(w, answers[r.URL.Query().Get("resourceVersion")[0]-'0'])
-	}))
-	defer server.Close()
-	client, err := NewClient(&rest.Config{Host: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	var seen []string
-	visit := func(e *Event) {
-		seen = append(seen, e.Object.Metadata.Name+" "+e.Object.Status.Phase+" "+e.Object.Status.Reason)
-	}
-	if version, err := client.Watch(t.Context(), "0", visit); err != nil || version != "9" || !slices.Equal(seen, []string{"u Enqueued NoQuota"}) {
-		t.Errorf("seen are %q until %s: %v", seen, version, err)
-	}
-	for _, version := range []string{"1", "2"} {
-		if _, err := client.Watch(t.Context(), version, visit); err == nil || len(seen) != 1 {
-			t.Errorf("version %s: seen are %q, %v", version, seen, err)
+// A fake API server refuses the first requests.
+func TestARequestIsRepeatedIfThatCanHelp(t *testing.T) {
+	for code, want := range map[int]int{http.StatusServiceUnavailable: 2, http.StatusConflict: 2, http.StatusForbidden: 1, http.StatusOK: 1} {
+		asked := 0
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if asked++; asked > 1 {
+				code = http.StatusOK
+			}
+			if r.Method != http.MethodPatch || r.URL.Path != "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/perf-0-1/queueunits/c-1-1-job-0000000003/status" ||
+				r.Header.Get("Content-Type") != "application/merge-patch+json" {
+				t.Errorf("it requests %s %s", r.Method, r.URL)
+			}
+			w.WriteHeader(code)
+		}))
+		s, err := New(&rest.Config{Host: server.URL}, shapes(t).Scenario)
+		if err != nil {
+			t.Fatal(err)
 		}
+		if err := s.End(t.Context(), 3); (err == nil) != (code == http.StatusOK) || asked != want || s.Counts().Ended != map[bool]int{true: 1}[err == nil] {
+			t.Errorf("%d: %v after %d requests", code, err, asked)
+		}
+		server.Close()
 	}
 }

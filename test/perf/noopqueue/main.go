@@ -15,7 +15,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"sync"
 	"syscall"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -23,6 +22,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -45,7 +45,7 @@ func main() {
 	}
 }
 
-// run releases jobs until ctx ends.
+// run releases jobs until ctx ends or something fails.
 func run(ctx context.Context, label string) error {
 	if label == "" {
 		return errors.New("--label is required: set it to the KEY=VALUE of the jobs to release")
@@ -61,14 +61,28 @@ func run(ctx context.Context, label string) error {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	q := &queue{client, uids{}, uids{}}
-	steps := make(chan step)
-	see := func(object any) {
-		if s := q.next(object.(*batchv1.Job)); s != nil {
-			select {
-			case <-ctx.Done():
-			case steps <- s:
+	q := &queue{client}
+	slots := make(chan struct{}, workers)
+	do := func(step func(context.Context, *batchv1.Job) error, job *batchv1.Job) {
+		slots <- struct{}{}
+		go func() {
+			defer func() { <-slots }()
+			if err := step(ctx, job); err != nil {
+				cancel(err)
 			}
+		}()
+	}
+	// The jobs for which a step was begun. Events come one after the other.
+	released, ended := sets.Set[types.UID]{}, sets.Set[types.UID]{}
+	see := func(object any) {
+		job := object.(*batchv1.Job)
+		switch {
+		case ptr.Deref(job.Spec.Suspend, false) && !released.Has(job.UID):
+			released.Insert(job.UID)
+			do(q.release, job)
+		case job.Status.CompletionTime != nil && !ended.Has(job.UID):
+			ended.Insert(job.UID)
+			do(func(ctx context.Context, job *batchv1.Job) error { return q.mark(ctx, job, "ended") }, job)
 		}
 	}
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = label }))
@@ -76,55 +90,12 @@ func run(ctx context.Context, label string) error {
 		return err
 	}
 	factory.Start(ctx.Done())
-	var group sync.WaitGroup
-	for range workers {
-		group.Go(func() {
-			for {
-				select {
-				case <-ctx.Done():
-					return
-				case s := <-steps:
-					if err := s(ctx); err != nil {
-						cancel(err)
-					}
-				}
-			}
-		})
-	}
-	group.Wait()
-	factory.Shutdown()
+	<-ctx.Done()
 	return context.Cause(ctx)
 }
 
-// step is what is to be done for a job.
-type step func(context.Context) error
-
 // queue releases jobs.
-type queue struct {
-	client kubernetes.Interface
-	// released and ended have the jobs for which a step was begun. Only one goroutine uses them.
-	released, ended uids
-}
-
-type uids map[types.UID]bool
-
-// first reports whether a UID is new.
-func (u uids) first(uid types.UID) bool {
-	known := u[uid]
-	u[uid] = true
-	return !known
-}
-
-// next returns the step for a job, or nil.
-func (q *queue) next(job *batchv1.Job) step {
-	switch {
-	case ptr.Deref(job.Spec.Suspend, false) && q.released.first(job.UID):
-		return func(ctx context.Context) error { return q.release(ctx, job) }
-	case job.Status.CompletionTime != nil && q.ended.first(job.UID):
-		return func(ctx context.Context) error { return q.mark(ctx, job, "ended") }
-	}
-	return nil
-}
+type queue struct{ client kubernetes.Interface }
 
 // release makes four writes.
 func (q *queue) release(ctx context.Context, job *batchv1.Job) error {

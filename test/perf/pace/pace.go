@@ -1,74 +1,69 @@
-// Package pace runs many tasks at their times, such as the creation of units and jobs, and waits.
-//
-// Invariant: a task starts at its time even if others are late (an open loop). A late task
-// starts immediately.
+// Package pace runs many tasks, several at a time, and waits.
 package pace
 
 import (
 	"context"
-	"sync"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/workqueue"
 )
 
-// Each runs each task as soon as possible, with a number of workers.
-func Each(ctx context.Context, count, workers int, do func(context.Context, int) error) error {
-	return InTime(ctx, time.Now(), count, func(int) time.Duration { return 0 }, workers, do)
-}
-
-// InTime runs each task at its time after the start, with a number of workers. It returns when all
-// tasks are done, a task fails or ctx ends.
-func InTime(ctx context.Context, start time.Time, count int, at func(index int) time.Duration, workers int, do func(context.Context, int) error) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	work := make(chan int)
-	go feed(ctx, start, count, at, work)
-	return Crew(ctx, workers, work, do)
-}
-
-func feed(ctx context.Context, start time.Time, count int, at func(index int) time.Duration, work chan<- int) {
-	defer close(work)
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for index := range count {
-		if wait := at(index) - time.Since(start); wait > 0 {
-			timer.Reset(wait)
-			select {
-			case <-ctx.Done():
-				return
-			case <-timer.C:
-			}
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case work <- index:
-		}
-	}
-}
-
-// Crew runs a number of workers until the channel work is closed, a task fails or ctx ends.
-func Crew(ctx context.Context, workers int, work <-chan int, do func(context.Context, int) error) error {
+// Each does a task for each index with a number of workers. The first error ends it.
+func Each(ctx context.Context, workers, count int, do func(context.Context, int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	var group sync.WaitGroup
-	for range workers {
-		group.Go(func() {
-			for {
-				select {
-				case <-ctx.Done():
-					return
-				case index, more := <-work:
-					if !more {
-						return
-					}
-					if err := do(ctx, index); err != nil {
-						cancel(err)
-						return
-					}
-				}
-			}
-		})
-	}
-	group.Wait()
+	workqueue.ParallelizeUntil(ctx, workers, count, func(index int) {
+		if err := do(ctx, index); err != nil {
+			cancel(err)
+		}
+	})
 	return context.Cause(ctx)
+}
+
+// InTime is like Each, but begins each task at its time after the start. A task that is late begins
+// immediately, and delays no other task as long as a worker is free (an open loop).
+func InTime(ctx context.Context, start time.Time, workers, count int, at func(int) time.Duration, do func(context.Context, int) error) error {
+	return Each(ctx, workers, count, func(ctx context.Context, index int) error {
+		if err := Pass(ctx, at(index)-time.Since(start)); err != nil {
+			return err
+		}
+		return do(ctx, index)
+	})
+}
+
+// Rate returns the times of tasks that begin at this rate per second, or all at once if it is 0.
+func Rate(rate float64) func(index int) time.Duration {
+	return func(index int) time.Duration {
+		if rate == 0 {
+			return 0
+		}
+		return time.Duration(float64(index) / rate * float64(time.Second))
+	}
+}
+
+// Until checks a condition until it holds or its check fails. If it does not hold in time, the error is late.
+func Until(ctx context.Context, period, timeout time.Duration, late error, holds func(context.Context) (bool, error)) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, late)
+	defer cancel()
+	err := wait.PollUntilContextCancel(ctx, period, true, holds)
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// Pass waits for a time.
+func Pass(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return nil
+	}
 }

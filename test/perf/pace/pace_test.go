@@ -13,7 +13,7 @@ func TestEachTaskRunsOnceAndNotBeforeItsTime(t *testing.T) {
 	start := time.Now()
 	var times [20]atomic.Int32
 	due := func(index int) time.Duration { return time.Duration(index) * every }
-	err := InTime(t.Context(), start, len(times), due, 4, func(_ context.Context, index int) error {
+	err := InTime(t.Context(), start, 4, len(times), due, func(_ context.Context, index int) error {
 		times[index].Add(1)
 		if early := due(index) - time.Since(start); early > 0 {
 			t.Errorf("%d was done %v before its time", index, early)
@@ -33,7 +33,7 @@ func TestEachTaskRunsOnceAndNotBeforeItsTime(t *testing.T) {
 func TestTheFirstErrorEndsTheTasks(t *testing.T) {
 	broken := errors.New("broken")
 	far := func(index int) time.Duration { return time.Duration(index) * time.Hour }
-	if err := InTime(t.Context(), time.Now(), 3, far, 2, func(context.Context, int) error { return broken }); !errors.Is(err, broken) {
+	if err := InTime(t.Context(), time.Now(), 2, 3, far, func(context.Context, int) error { return broken }); !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -16,29 +16,22 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
-	"strings"
 	"text/tabwriter"
 	"time"
 )
 
 // Report is the result of one command.
 type Report struct {
-	Date      time.Time  `json:"date"`
-	GoVersion string     `json:"goVersion"`
-	Cores     int        `json:"cores"`
-	Version   string     `json:"kubeQueueVersion"`
-	Command   string     `json:"command"`
-	Scenario  string     `json:"scenario,omitempty"`
-	Flags     []string   `json:"flags"`
-	Sections  []*Section `json:"sections"`
+	Date     time.Time  `json:"date"`
+	Cores    int        `json:"cores"`
+	Version  string     `json:"kubeQueueVersion"`
+	Command  string     `json:"command"`
+	Sections []*Section `json:"sections"`
 }
 
 // New returns an empty report of a command.
 func New(command string) *Report {
-	return &Report{
-		Date: time.Now().UTC().Truncate(time.Second), GoVersion: runtime.Version(), Cores: runtime.NumCPU(),
-		Command: command, Flags: []string{},
-	}
+	return &Report{Date: time.Now().UTC().Truncate(time.Second), Cores: runtime.NumCPU(), Command: command}
 }
 
 // Section is a part of a report.
@@ -63,11 +56,21 @@ type Bar struct {
 	AtLeast *float64 `json:"atLeast,omitempty"`
 }
 
-// AtMost returns a bar with an upper limit.
-func AtMost(value float64) *Bar { return &Bar{AtMost: &value} }
+// AtMost returns a bar with an upper limit, or no bar without one.
+func AtMost(limit *float64) *Bar {
+	if limit == nil {
+		return nil
+	}
+	return &Bar{AtMost: limit}
+}
 
-// AtLeast returns a bar with a lower limit.
-func AtLeast(value float64) *Bar { return &Bar{AtLeast: &value} }
+// AtLeast returns a bar with a lower limit, or no bar without one.
+func AtLeast(limit *float64) *Bar {
+	if limit == nil {
+		return nil
+	}
+	return &Bar{AtLeast: limit}
+}
 
 func (b *Bar) met(value float64) bool {
 	return (b.AtMost == nil || value <= *b.AtMost) && (b.AtLeast == nil || value >= *b.AtLeast)
@@ -82,7 +85,7 @@ func (b *Bar) String() string {
 
 // Section adds a section.
 func (r *Report) Section(name string) *Section {
-	s := &Section{Name: name, Figures: []*Figure{}}
+	s := &Section{Name: name}
 	r.Sections = append(r.Sections, s)
 	return s
 }
@@ -114,7 +117,7 @@ func (s *Section) Count(name string, count int) { s.Add(name, float64(count), ""
 
 // Print writes the table.
 func (r *Report) Print(w io.Writer) error {
-	fmt.Fprintf(w, "%s: kube-queue %s, %d cores, %s, %s\n", strings.TrimSpace(r.Command+" "+r.Scenario), r.Version, r.Cores, r.GoVersion, r.Date.Format(time.RFC3339))
+	fmt.Fprintf(w, "%s: kube-queue %s, %d cores, %s\n", r.Command, r.Version, r.Cores, r.Date.Format(time.RFC3339))
 	for _, s := range r.Sections {
 		fmt.Fprintf(w, "\n%s\n", s.Name)
 		table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -179,8 +182,9 @@ func (d Durations) LongerThan(limit time.Duration) int {
 	return count
 }
 
-// Spread adds percentiles and the maximum of durations. Bars are those of half of them and of 99 %.
+// Spread adds the number of durations, percentiles and the maximum. Bars are those of half of them and of 99 %.
 func (s *Section) Spread(d Durations, half, all *Bar) {
+	s.Count("measured", len(d))
 	s.Add("p50", Milliseconds(d.Percentile(0.5)), "ms", half)
 	s.Add("p90", Milliseconds(d.Percentile(0.9)), "ms", nil)
 	s.Add("p99", Milliseconds(d.Percentile(0.99)), "ms", all)

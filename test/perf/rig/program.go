@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -13,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"kube-queue.dev/kube-queue/test/clustertest"
 	"kube-queue.dev/kube-queue/test/perf/pace"
 )
 
@@ -32,13 +32,10 @@ type Program struct {
 	// Log is the path of the output.
 	Log string
 
-	rig    *Rig
-	cmd    *exec.Cmd
-	health string
-	// profiles is the address of the program's profiles, or empty.
-	profiles string
-	// foreign programs may exit with any status after a signal.
-	foreign bool
+	cmd *exec.Cmd
+	// health and profiles are addresses of a program of kube-queue. A command has none, and may exit with
+	// any status after a signal.
+	health, profiles string
 	// asked reports that Stop or Kill was called.
 	asked atomic.Bool
 	ended chan struct{}
@@ -52,43 +49,32 @@ func (r *Rig) Run(ctx context.Context, name string, env []string, args ...string
 	if err != nil {
 		return nil, err
 	}
-	if err := p.await(ctx, "ready", "http://"+p.health+"/readyz"); err != nil {
-		return nil, errors.Join(err, p.Kill())
-	}
-	return p, nil
+	return p, p.await(ctx, "ready", p.health+"/readyz")
 }
 
 // Launch starts a program without waiting until it is ready.
 func (r *Rig) Launch(ctx context.Context, name string, env []string, args ...string) (*Program, error) {
 	_, kubeconfig, err := r.Cluster.ServiceAccountConfig(ctx, name)
-	if err != nil {
+	health, healthErr := clustertest.FreeAddress()
+	profiles, profilesErr := clustertest.FreeAddress()
+	if err := errors.Join(err, healthErr, profilesErr); err != nil {
 		return nil, err
 	}
-	health, err := freeAddress()
-	if err != nil {
-		return nil, err
-	}
-	args = append([]string{"--kubeconfig", kubeconfig, "--health-bind-address", health, "--metrics-bind-address=0"}, args...)
-	profiles := ""
-	if r.profiling {
-		if profiles, err = freeAddress(); err != nil {
-			return nil, err
-		}
-		args = append(args, "--profiling-bind-address", profiles)
-	}
-	p := &Program{Name: name, health: health, profiles: profiles}
+	args = append([]string{"--kubeconfig", kubeconfig, "--health-bind-address", health, "--metrics-bind-address=0",
+		"--profiling-bind-address", profiles}, args...)
+	p := &Program{Name: name, health: "http://" + health, profiles: "http://" + profiles}
 	return p, r.begin(p, exec.Command(filepath.Join(r.programs, name), args...), env)
 }
 
 // Command starts a command of a shell, which finds the cluster by KUBECONFIG. Its child processes end
 // and are measured with it.
 func (r *Rig) Command(name, command string) (*Program, error) {
-	p := &Program{Name: name, foreign: true}
+	p := &Program{Name: name}
 	return p, r.begin(p, exec.Command("sh", "-c", command), []string{"KUBECONFIG=" + r.Cluster.Kubeconfig})
 }
 
 func (r *Rig) begin(p *Program, cmd *exec.Cmd, env []string) error {
-	p.rig, p.cmd, p.ended = r, cmd, make(chan struct{})
+	p.cmd, p.ended = cmd, make(chan struct{})
 	p.Log = filepath.Join(r.Cluster.Logs, p.Name+".log")
 	// A restarted program appends to its log.
 	log, err := os.OpenFile(p.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
@@ -105,68 +91,43 @@ func (r *Rig) begin(p *Program, cmd *exec.Cmd, env []string) error {
 	}
 	p.PID = cmd.Process.Pid
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.running[p.Name] = p
-	r.mu.Unlock()
-	go p.wait()
+	go r.wait(p)
 	return nil
 }
 
-func (p *Program) wait() {
-	err := p.cmd.Wait()
-	p.rig.mu.Lock()
-	delete(p.rig.running, p.Name)
-	p.rig.ended.add(p.Name, usedBy(p.cmd.ProcessState))
-	p.rig.mu.Unlock()
-	p.err = err
+func (r *Rig) wait(p *Program) {
+	p.err = p.cmd.Wait()
+	r.mu.Lock()
+	delete(r.running, p.Name)
+	r.mu.Unlock()
 	close(p.ended)
+	if !p.asked.Load() {
+		r.Exited(fmt.Errorf("%s exited unexpectedly: %v; see %s", p.Name, p.err, p.Log))
+	}
 }
 
 // await waits until the program responds at the address. so describes the state in errors.
 func (p *Program) await(ctx context.Context, so, address string) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("%s is not %s after %v; see %s", p.Name, so, readyTimeout, p.Log))
-	defer cancel()
-	return pace.Until(ctx, 20*time.Millisecond, func(ctx context.Context) (bool, error) {
+	late := fmt.Errorf("%s is not %s after %v; see %s", p.Name, so, readyTimeout, p.Log)
+	return pace.Until(ctx, 20*time.Millisecond, readyTimeout, late, func(ctx context.Context) (bool, error) {
 		select {
 		case <-p.ended:
 			return false, fmt.Errorf("%s exited before it was %s: %w; see %s", p.Name, so, p.err, p.Log)
 		default:
-			return answers(ctx, address), nil
+			_, err := get(ctx, http.DefaultClient, address)
+			return err == nil, nil
 		}
 	})
 }
 
-func answers(ctx context.Context, address string) bool {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
-	if err != nil {
-		return false
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return false
-	}
-	_ = response.Body.Close()
-	return response.StatusCode == http.StatusOK
-}
-
-// Guard calls cancel if the program exits before ctx ends and before Stop or Kill, because figures
-// are only valid for a running program.
-func (p *Program) Guard(ctx context.Context, cancel context.CancelCauseFunc) {
-	select {
-	case <-ctx.Done():
-	case <-p.ended:
-		if !p.asked.Load() {
-			cancel(fmt.Errorf("%s exited unexpectedly: %v; see %s", p.Name, p.err, p.Log))
-		}
-	}
-}
-
-// Stop terminates the program. It returns an error if the program had exited before, or exits with
-// an error.
+// Stop terminates the program. A program of kube-queue must exit without an error.
 func (p *Program) Stop() error {
 	if err := p.end(syscall.SIGTERM); err != nil {
 		return err
 	}
-	if p.err != nil && !p.foreign {
+	if p.err != nil && p.health != "" {
 		return fmt.Errorf("%s ended with %w; see %s", p.Name, p.err, p.Log)
 	}
 	return nil
@@ -188,16 +149,6 @@ func (p *Program) end(signal syscall.Signal) error {
 	case <-p.ended:
 		return nil
 	case <-timer.C:
-		_ = syscall.Kill(-p.PID, syscall.SIGKILL)
-		<-p.ended
 		return fmt.Errorf("%s did not end within %v of %v; see %s", p.Name, stopGrace, signal, p.Log)
 	}
-}
-
-func freeAddress() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return listener.Addr().String(), listener.Close()
 }

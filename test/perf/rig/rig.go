@@ -3,9 +3,8 @@
 //
 // Terms. A Program is a program of kube-queue, which can be stopped, killed and restarted. Use
 // is the processor time and the memory of each process: the programs, the parts of the
-// cluster, and the tool itself, which shares the machine.
-//
-// The audit log of the cluster tells which program has written what, and when.
+// cluster, and the tool itself, which shares the machine. A Log is the audit log of the cluster,
+// which tells which program has written what, and when.
 //
 // Invariants: the programs run without the race detector, with their ServiceAccounts and with
 // leader election. No program outlives the rig, and the rig stops with its cluster.
@@ -14,10 +13,11 @@ package rig
 import (
 	"context"
 	"errors"
-	"os/exec"
-	"strings"
 	"sync"
 
+	"k8s.io/client-go/kubernetes"
+
+	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	"kube-queue.dev/kube-queue/test/built"
 	"kube-queue.dev/kube-queue/test/clustertest"
 )
@@ -37,86 +37,80 @@ type Options struct {
 	clustertest.Options
 	// WithoutPolicies omits kube-queue's admission policies.
 	WithoutPolicies bool
-	// WithoutPrograms omits the build of the programs.
-	WithoutPrograms bool
-	// Profiling enables profiles of the programs.
-	Profiling bool
 }
 
 // Rig is a running cluster with kube-queue installed.
 type Rig struct {
 	Cluster *clustertest.Cluster
-	// Version is the version of the programs.
-	Version string
+	// Kube and Queue are clients of the administrator.
+	Kube  kubernetes.Interface
+	Queue versioned.Interface
+	// Exited is called if a program exits by itself, because figures are only valid for a running
+	// program. Set it before programs start.
+	Exited func(error)
 
 	// programs is the folder of the programs.
-	programs  string
-	profiling bool
+	programs string
 
 	mu      sync.Mutex
 	running map[string]*Program
-	// ended is the use of programs that have exited.
-	ended Use
 }
 
 // Start builds the programs and starts a cluster. ctx limits only the start.
 func Start(ctx context.Context, options Options) (*Rig, error) {
-	r := &Rig{profiling: options.Profiling, running: map[string]*Program{}, ended: Use{}}
+	r := &Rig{Exited: func(error) {}, running: map[string]*Program{}}
 	if err := r.start(ctx, options); err != nil {
-		return nil, errors.Join(err, r.Close())
+		return nil, errors.Join(err, r.Close(false))
 	}
 	return r, nil
 }
 
-func (r *Rig) start(ctx context.Context, options Options) error {
-	r.Version = version(ctx)
-	if !options.WithoutPrograms {
-		const cmd = "kube-queue.dev/kube-queue/cmd/"
-		var err error
-		if r.programs, err = built.Programs(ctx, ".", cmd+Controller, cmd+Extensions, cmd+Plugin); err != nil {
-			return err
-		}
+func (r *Rig) start(ctx context.Context, options Options) (err error) {
+	const cmd = "kube-queue.dev/kube-queue/cmd/"
+	if r.programs, err = built.Programs(ctx, ".", cmd+Controller, cmd+Extensions, cmd+Plugin); err != nil {
+		return err
 	}
 	options.AuditLevel = "Metadata"
-	cluster, err := clustertest.Start(ctx, options.Options)
-	r.Cluster = cluster
-	if err != nil {
+	if r.Cluster, err = clustertest.Start(ctx, options.Options); err != nil {
+		return err
+	}
+	config := r.Cluster.Config()
+	config.QPS, config.UserAgent, config.DisableCompression = -1, Tool, true
+	if r.Kube, err = kubernetes.NewForConfig(config); err != nil {
+		return err
+	}
+	if r.Queue, err = versioned.NewForConfig(config); err != nil {
 		return err
 	}
 	if options.WithoutPolicies {
-		return cluster.InstallWithoutPolicies(ctx)
+		return r.Cluster.InstallWithoutPolicies(ctx)
 	}
-	return cluster.Install(ctx)
+	return r.Cluster.Install(ctx)
 }
 
-func version(ctx context.Context) string {
-	out, err := exec.CommandContext(ctx, "git", "describe", "--tags", "--always", "--dirty").Output()
-	if err != nil {
-		// Like the Makefile outside of a git repository.
-		return "devel"
+// Close stops all programs and the cluster. The logs in Cluster.Data can be kept.
+func (r *Rig) Close(keep bool) error {
+	var errs []error
+	for _, p := range r.programsNow() {
+		errs = append(errs, p.Stop())
 	}
-	return strings.TrimSpace(string(out))
+	switch {
+	case r.Cluster == nil:
+	case keep:
+		errs = append(errs, r.Cluster.StopAndKeep())
+	default:
+		errs = append(errs, r.Cluster.Stop())
+	}
+	return errors.Join(errs...)
 }
 
-// Close stops all programs and the cluster.
-func (r *Rig) Close() error { return r.close((*clustertest.Cluster).Stop) }
-
-// CloseAndKeep is like Close, but keeps the logs in Cluster.Data.
-func (r *Rig) CloseAndKeep() error { return r.close((*clustertest.Cluster).StopAndKeep) }
-
-func (r *Rig) close(stop func(*clustertest.Cluster) error) error {
+// programsNow returns the running programs.
+func (r *Rig) programsNow() []*Program {
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	var programs []*Program
 	for _, p := range r.running {
 		programs = append(programs, p)
 	}
-	r.mu.Unlock()
-	var errs []error
-	for _, p := range programs {
-		errs = append(errs, p.Stop())
-	}
-	if r.Cluster != nil {
-		errs = append(errs, stop(r.Cluster))
-	}
-	return errors.Join(errs...)
+	return programs
 }

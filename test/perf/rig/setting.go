@@ -2,6 +2,7 @@ package rig
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net"
 	"os"
@@ -13,27 +14,21 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
+	"k8s.io/apimachinery/pkg/types"
 
+	quotav1beta1 "kube-queue.dev/kube-queue/apis/quota/v1beta1"
 	"kube-queue.dev/kube-queue/pkg/controller/reviews"
 	"kube-queue.dev/kube-queue/test/clustertest"
 	"kube-queue.dev/kube-queue/test/perf/pace"
 )
 
-// makers is the number of concurrent requests during preparation.
-const makers = 16
+// InFlight is the number of concurrent requests that saturate the API server.
+const InFlight = 32
 
 // MakeNamespaces creates the namespaces that do not exist.
-func (r *Rig) MakeNamespaces(ctx context.Context, names []string) error {
-	client, err := kubernetes.NewForConfig(r.Cluster.Config())
-	if err != nil {
-		return err
-	}
-	return pace.Each(ctx, len(names), makers, func(ctx context.Context, i int) error {
-		_, err := client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: names[i]}}, metav1.CreateOptions{})
+func (r *Rig) MakeNamespaces(ctx context.Context, names ...string) error {
+	return pace.Each(ctx, InFlight, len(names), func(ctx context.Context, i int) error {
+		_, err := r.Kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: names[i]}}, metav1.CreateOptions{})
 		if err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("namespace %s: %w", names[i], err)
 		}
@@ -41,49 +36,59 @@ func (r *Rig) MakeNamespaces(ctx context.Context, names []string) error {
 	})
 }
 
-// ApplyTree applies a quota tree.
-func (r *Rig) ApplyTree(ctx context.Context, manifest []byte) error {
-	client, err := dynamic.NewForConfig(r.Cluster.Config())
-	if err != nil {
-		return err
+// treeName is the name of the only quota tree.
+const treeName = "perf"
+
+// ApplyTree applies the quota tree with this root.
+func (r *Rig) ApplyTree(ctx context.Context, root quotav1beta1.ElasticQuotaNode) error {
+	tree := &quotav1beta1.ElasticQuotaTree{
+		TypeMeta:   metav1.TypeMeta{APIVersion: quotav1beta1.SchemeGroupVersion.String(), Kind: "ElasticQuotaTree"},
+		ObjectMeta: metav1.ObjectMeta{Name: treeName, Namespace: quotav1beta1.TreeNamespace},
+		Spec:       quotav1beta1.ElasticQuotaTreeSpec{Root: root},
 	}
-	tree := &unstructured.Unstructured{}
-	if err := tree.UnmarshalJSON(manifest); err != nil {
+	manifest, err := json.Marshal(tree)
+	if err != nil {
 		return fmt.Errorf("the quota tree: %w", err)
 	}
-	trees := schema.GroupVersionResource{Group: "scheduling.sigs.k8s.io", Version: "v1beta1", Resource: "elasticquotatrees"}
-	_, err = client.Resource(trees).Namespace(tree.GetNamespace()).Apply(ctx, tree.GetName(), tree, metav1.ApplyOptions{FieldManager: Tool, Force: true})
+	_, err = r.Queue.QuotaV1beta1().ElasticQuotaTrees(tree.Namespace).Patch(ctx, treeName, types.ApplyPatchType, manifest,
+		metav1.PatchOptions{FieldManager: Tool, Force: new(true)})
 	return err
 }
 
-// GiveUpLease deletes the lease of a killed program. Otherwise the next process waits up to 15 s
-// until the lease expires.
-func (r *Rig) GiveUpLease(ctx context.Context, name string) error {
-	_, err := r.Cluster.Kubectl(ctx, "delete", "lease", name, "--namespace=kube-queue")
-	return err
+// WaitForNode waits until the status of the quota tree shows a node, by its path, as it should be.
+func (r *Rig) WaitForNode(ctx context.Context, timeout time.Duration, path string, so func(quotav1beta1.ElasticQuotaNodeStatus) bool) error {
+	late := fmt.Errorf("the status of the quota tree does not show %s as it should be after %v", path, timeout)
+	return pace.Until(ctx, time.Second, timeout, late, func(ctx context.Context) (bool, error) {
+		tree, err := r.Queue.QuotaV1beta1().ElasticQuotaTrees(quotav1beta1.TreeNamespace).Get(ctx, treeName, metav1.GetOptions{})
+		if err != nil {
+			return false, fmt.Errorf("reading the quota tree: %w", err)
+		}
+		for _, node := range tree.Status.Nodes {
+			if node.Path == path {
+				return so(node), nil
+			}
+		}
+		return false, nil
+	})
 }
 
-// InstallReviews installs only what reviews need of the policies.
-func (r *Rig) InstallReviews(ctx context.Context) error {
-	_, err := r.Cluster.Kubectl(ctx, "apply", "--server-side", "-f", filepath.Join(r.Cluster.Repository, "deploy", "policies", "reviews.yaml"))
-	return err
-}
-
-// AnswersReviews returns the arguments with which kube-queue-controller answers reviews. A route leads to it. The address
-// that it writes into the EndpointSlice is one that no machine has.
-func (r *Rig) AnswersReviews(ctx context.Context) (args []string, err error) {
-	address, err := freeAddress()
-	if err != nil {
-		return nil, err
+// AnswersReviews installs what reviews need of the policies, and returns the arguments with which
+// kube-queue-controller answers reviews at the address. A route leads to it. The address that it writes into the
+// EndpointSlice is one that no machine has.
+func (r *Rig) AnswersReviews(ctx context.Context) (address string, args []string, err error) {
+	if _, err := r.Cluster.Kubectl(ctx, "apply", "--server-side", "--force-conflicts",
+		"-f", filepath.Join(r.Cluster.Repository, "deploy", "policies", "reviews.yaml")); err != nil {
+		return "", nil, err
+	}
+	if address, err = clustertest.FreeAddress(); err != nil {
+		return "", nil, err
 	}
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
-	if err := r.Cluster.Route(ctx, clustertest.Namespace+"/"+reviews.Service+":443", address); err != nil {
-		return nil, err
-	}
-	return []string{"--webhook-bind-address=" + address, "--webhook-advertise-address=192.0.2.1:" + port}, nil
+	args = []string{"--webhook-bind-address=" + address, "--webhook-advertise-address=192.0.2.1:" + port}
+	return address, args, r.Cluster.Route(ctx, clustertest.Namespace+"/"+reviews.Service+":443", address)
 }
 
 // RunPlugin runs the kubectl plugin as the administrator. It returns what the plugin has printed, and how

@@ -5,23 +5,27 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"kube-queue.dev/kube-queue/test/perf/report"
 )
 
 // Usage is the resource use of a process.
 type Usage struct {
 	// CPU is the processor time since the start, in user and system mode.
 	CPU time.Duration
-	// Resident is the current resident memory, Peak its maximum, in bytes.
-	Resident, Peak int64
+	// Resident is the resident memory in bytes.
+	Resident int64
 }
 
-// Use is the usage of each process by name. A restarted program counts from its first start.
+// Use is the usage of each process by name.
 type Use map[string]Usage
 
 // Since returns the use since an earlier Use. Memory is that of the later one.
@@ -34,15 +38,24 @@ func (u Use) Since(earlier Use) Use {
 	return since
 }
 
-func (u Use) add(name string, usage Usage) {
-	sum := u[name]
-	sum.CPU += usage.CPU
-	sum.Resident += usage.Resident
-	sum.Peak = max(sum.Peak, usage.Peak)
-	u[name] = sum
+// Show adds the processor time of each process, divided by count, and its memory. The bar is that of the
+// processor time of the controller.
+func (u Use) Show(r *report.Report, prefix string, count float64, bar *report.Bar) {
+	cpu, memory := r.Section(prefix+"processor time"), r.Section(prefix+"memory")
+	all := time.Duration(0)
+	for _, name := range slices.Sorted(maps.Keys(u)) {
+		all += u[name].CPU
+		var its *report.Bar
+		if name == Controller {
+			its = bar
+		}
+		cpu.Add(name, report.Milliseconds(u[name].CPU)/count, "ms", its)
+		memory.Add(name, report.MiB(u[name].Resident), "MiB", nil)
+	}
+	cpu.Add("all", report.Milliseconds(all)/count, "ms", nil)
 }
 
-// Use returns the use of all processes so far.
+// Use returns the use of all running processes.
 func (r *Rig) Use() (Use, error) {
 	parts, err := r.Cluster.Parts()
 	if err != nil {
@@ -52,103 +65,58 @@ func (r *Rig) Use() (Use, error) {
 	for _, part := range parts {
 		pids[part.PID] = part.Name
 	}
-	use := Use{}
-	r.mu.Lock()
-	for name, program := range r.running {
-		groups[program.PID] = name
+	for _, program := range r.programsNow() {
+		groups[program.PID] = program.Name
 	}
-	for name, usage := range r.ended {
-		use.add(name, usage)
-	}
-	r.mu.Unlock()
-	return use, use.read(pids, groups)
+	return readUse(pids, groups)
 }
 
-// read adds the use of processes and of process groups, which have these names.
-func (u Use) read(pids, groups map[int]string) error {
-	folders, err := filepath.Glob("/proc/[0-9]*")
+// readUse returns the use of processes and of process groups, which have these names.
+func readUse(pids, groups map[int]string) (Use, error) {
+	files, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	for _, folder := range folders {
-		pid, err := strconv.Atoi(filepath.Base(folder))
-		if err != nil {
-			return err
-		}
-		group, err := syscall.Getpgid(pid)
-		if err != nil {
+	use := Use{}
+	for _, file := range files {
+		stat, err := os.ReadFile(file)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
 			continue // the process has ended since it was listed
 		}
-		name := cmp.Or(pids[pid], groups[group])
-		if name == "" {
-			continue
-		}
-		usage, err := usageOf(folder)
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
-			continue
-		}
 		if err != nil {
-			return fmt.Errorf("what %s uses: %w", name, err)
+			return nil, err
 		}
-		u.add(name, usage)
+		pid, group, usage, err := readStat(string(stat))
+		if err != nil {
+			return nil, err
+		}
+		if name := cmp.Or(pids[pid], groups[group]); name != "" {
+			sum := use[name]
+			use[name] = Usage{CPU: sum.CPU + usage.CPU, Resident: sum.Resident + usage.Resident}
+		}
 	}
-	return nil
+	return use, nil
 }
 
 // tick is the unit of times in /proc/PID/stat, which is the same on every Linux.
 const tick = 10 * time.Millisecond
 
-func usageOf(folder string) (Usage, error) {
-	stat, err := os.ReadFile(filepath.Join(folder, "stat"))
-	if err != nil {
-		return Usage{}, err
-	}
-	status, err := os.ReadFile(filepath.Join(folder, "status"))
-	if err != nil {
-		return Usage{}, err
-	}
-	return readUsage(string(stat), string(status))
-}
-
-func readUsage(stat, status string) (Usage, error) {
-	var usage Usage
+// readStat reads the content of /proc/PID/stat; see man 5 proc.
+func readStat(stat string) (pid, group int, usage Usage, err error) {
 	// The name of the program is in parentheses and can contain any characters.
-	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
-	const user, system = 11, 12
-	if len(fields) <= system {
-		return usage, fmt.Errorf("/proc/PID/stat is %q", stat)
-	}
-	for _, field := range []string{fields[user], fields[system]} {
-		ticks, err := strconv.ParseInt(field, 10, 64)
+	before, _, _ := strings.Cut(stat, " ")
+	fields := append([]string{before, ""}, strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])...)
+	var numbers []int
+	for _, field := range []int{1, 5, 14, 15, 24} { // pid, pgrp, utime, stime, rss
+		if field > len(fields) {
+			return 0, 0, usage, fmt.Errorf("/proc/PID/stat is %q", stat)
+		}
+		number, err := strconv.Atoi(fields[field-1])
 		if err != nil {
-			return usage, fmt.Errorf("/proc/PID/stat is %q: %w", stat, err)
+			return 0, 0, usage, fmt.Errorf("/proc/PID/stat is %q: %w", stat, err)
 		}
-		usage.CPU += time.Duration(ticks) * tick
+		numbers = append(numbers, number)
 	}
-	for line := range strings.Lines(status) {
-		name, value, _ := strings.Cut(line, ":")
-		amount := &usage.Resident
-		switch name {
-		case "VmHWM":
-			amount = &usage.Peak
-		case "VmRSS":
-		default:
-			continue
-		}
-		kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
-		if err != nil {
-			return usage, fmt.Errorf("/proc/PID/status: %q: %w", strings.TrimSpace(line), err)
-		}
-		*amount = kib << 10
-	}
-	return usage, nil
-}
-
-// usedBy returns the usage of a process that has exited.
-func usedBy(state *os.ProcessState) Usage {
-	usage := Usage{CPU: state.UserTime() + state.SystemTime()}
-	if used, ok := state.SysUsage().(*syscall.Rusage); ok {
-		usage.Peak = used.Maxrss << 10
-	}
-	return usage
+	usage = Usage{CPU: time.Duration(numbers[2]+numbers[3]) * tick, Resident: int64(numbers[4]) * int64(os.Getpagesize())}
+	return numbers[0], numbers[1], usage, nil
 }

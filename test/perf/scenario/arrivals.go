@@ -2,13 +2,14 @@ package scenario
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	quotav1beta1 "kube-queue.dev/kube-queue/apis/quota/v1beta1"
 )
 
 // Arrival is one unit.
@@ -104,24 +105,16 @@ func (s *Scenario) Namespaces() []string {
 	return names
 }
 
-type node struct {
-	Name       string              `json:"name"`
-	Namespaces []string            `json:"namespaces,omitempty"`
-	Min        corev1.ResourceList `json:"min,omitempty"`
-	Max        corev1.ResourceList `json:"max,omitempty"`
-	Children   []node              `json:"children,omitempty"`
-}
-
-// Tree returns the manifest of the quota tree. For a backlog this is a tree in which no unit fits.
-func (s *Scenario) Tree() ([]byte, error) {
-	if s.Kind == Backlog {
+// Tree returns the root of the quota tree. For a backlog this is a tree in which no unit fits.
+func (s *Scenario) Tree() quotav1beta1.ElasticQuotaNode {
+	if s.Backlog != nil {
 		return s.TreeWithRoom(0)
 	}
 	return s.tree(s.Leaves.Max)
 }
 
 // TreeWithRoom returns the tree of a backlog in which exactly the first units of each leaf fit.
-func (s *Scenario) TreeWithRoom(units int) ([]byte, error) {
+func (s *Scenario) TreeWithRoom(units int) quotav1beta1.ElasticQuotaNode {
 	class, room := &s.Classes[0], int64(0)
 	for n := range units {
 		room += int64(class.shape(n))
@@ -129,18 +122,14 @@ func (s *Scenario) TreeWithRoom(units int) ([]byte, error) {
 	return s.tree(times(class.Requests, room))
 }
 
-func (s *Scenario) tree(leafMax corev1.ResourceList) ([]byte, error) {
-	root, names := node{Name: "perf"}, s.Namespaces()
+func (s *Scenario) tree(leafMax corev1.ResourceList) quotav1beta1.ElasticQuotaNode {
+	root, names := quotav1beta1.ElasticQuotaNode{Name: "perf"}, s.Namespaces()
 	for p := range s.Parents.Count {
-		parent := node{Name: fmt.Sprintf("perf-%d", p), Min: s.Parents.Min, Max: s.Parents.Max}
+		parent := quotav1beta1.ElasticQuotaNode{Name: fmt.Sprintf("perf-%d", p), Min: s.Parents.Min, Max: s.Parents.Max}
 		for _, name := range names[p*s.Leaves.Count : (p+1)*s.Leaves.Count] {
-			parent.Children = append(parent.Children, node{Name: name, Namespaces: []string{name}, Min: s.Leaves.Min, Max: leafMax})
+			parent.Children = append(parent.Children, quotav1beta1.ElasticQuotaNode{Name: name, Namespaces: []string{name}, Min: s.Leaves.Min, Max: leafMax})
 		}
 		root.Children = append(root.Children, parent)
 	}
-	return json.Marshal(map[string]any{
-		"apiVersion": "scheduling.sigs.k8s.io/v1beta1", "kind": "ElasticQuotaTree",
-		"metadata": map[string]any{"name": "elasticquotatree", "namespace": "kube-system"},
-		"spec":     map[string]any{"root": root},
-	})
+	return root
 }

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"encoding/json"
 	"maps"
 	"math"
 	"os"
@@ -9,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	quotav1beta1 "kube-queue.dev/kube-queue/apis/quota/v1beta1"
 )
 
 const small = `
@@ -21,7 +24,6 @@ classes:
 `
 
 const waiting = `
-kind: Backlog
 parents: {count: 1}
 leaves: {count: 2}
 classes:
@@ -72,11 +74,6 @@ func TestBuiltInScenarios(t *testing.T) {
 			t.Errorf("the work of %s needs %v s, want %v", name, floor, want.floor)
 		}
 	}
-	for _, name := range JobsNames() {
-		if values, err := JobsFlags(name, "jobs", "rate", "room"); err != nil || values["jobs"] == "" {
-			t.Errorf("%s sets %v: %v", name, values, err)
-		}
-	}
 }
 
 func TestUnitsArriveAtTheIntervalsOfTheirClasses(t *testing.T) {
@@ -103,7 +100,7 @@ func TestUnitsArriveAtTheIntervalsOfTheirClasses(t *testing.T) {
 
 func TestTreeHasTheNamespaceOfEachLeafAndTheQuotaOfABacklog(t *testing.T) {
 	s := read(t, small)
-	tree, err := s.Tree()
+	tree, err := json.Marshal(s.Tree())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,24 +111,19 @@ func TestTreeHasTheNamespaceOfEachLeafAndTheQuotaOfABacklog(t *testing.T) {
 		t.Errorf("got %s", tree)
 	}
 	backlog := read(t, waiting)
-	none, err := backlog.Tree()
-	if err != nil {
-		t.Fatal(err)
-	}
 	// The first four of a leaf request 2, 4, 6 and 2.
-	four, err := backlog.TreeWithRoom(4)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(string(none), `"max":{"cpu":"0"}`) || !strings.Contains(string(four), `"max":{"cpu":"14"}`) {
-		t.Errorf("got\n%s\n%s", none, four)
+	for room, want := range map[*quotav1beta1.ElasticQuotaNode]int64{new(backlog.Tree()): 0, new(backlog.TreeWithRoom(4)): 14} {
+		for _, leaf := range room.Children[0].Children {
+			if got := leaf.Max.Cpu().Value(); got != want {
+				t.Errorf("the max of leaf %s is %d, want %d", leaf.Name, got, want)
+			}
+		}
 	}
 }
 
 func TestErrorsContainTheFileAndWhatIsWrong(t *testing.T) {
 	for _, c := range []struct{ text, old, new, want string }{
 		{small, "about:", "abuot:", `unknown field "abuot"`},
-		{waiting, "Backlog", "Backlogs", "unknown kind \"Backlogs\"; known kinds: Stream, Backlog"},
 		{small, "about: a small one", "policy: Random", "unknown policy \"Random\"; known policies: RoundRobin"},
 		{small, "leaves: {count: 2", "leaves: {count: 0", "leaves.count: must be at least 1"},
 		{small, "max: {cpu: 10}", "max: {cpu: ten}", "quantities must match"},
@@ -139,7 +131,7 @@ func TestErrorsContainTheFileAndWhatIsWrong(t *testing.T) {
 		{small, "runTime: 1s, ", "", "class b: set the runTime"},
 		{small, "count: 1,", "count: 1999999,", "the maximum is 2000000"},
 		{small, "requests: {cpu: 500m}, ", "", "class a: set the requests"},
-		{small, "about: a small one", "backlog: {room: 1}", "backlog: has no effect in kind Stream"},
+		{small, "about: a small one", "backlog: {room: 1}", "runTime and every have no effect"},
 		{waiting, "leaves: {count: 2}", "leaves: {count: 2, max: {cpu: 1}}", "remove them"},
 		{waiting, "room: 4", "room: 10", "exceed the units of a leaf"},
 		{waiting, "shapes: 3", "runTime: 1s", "runTime and every have no effect"},
@@ -149,8 +141,5 @@ func TestErrorsContainTheFileAndWhatIsWrong(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "mine.yaml") {
 			t.Errorf("%s: got %v, want %q", c.new, err, c.want)
 		}
-	}
-	if _, err := JobsFlags(own(t, "job: 7"), "jobs"); err == nil || !strings.Contains(err.Error(), `unknown field "job"; known fields: about, jobs`) {
-		t.Errorf("got %v", err)
 	}
 }

@@ -94,11 +94,13 @@ func TestWhatIsNotBuiltIsListedAndNotBuilt(t *testing.T) {
 	if entries, err := os.ReadDir(b.Cache); err != nil || len(entries) > 0 || out.Len() > 0 {
 		t.Errorf("the cache has %v, and it says %q: %v", entries, &out, err)
 	}
-	if _, err := b.Ensure(t.Context(), []Component{component}); err != nil {
-		t.Fatal(err)
+	broken := component
+	broken.Package = "./none"
+	if _, err := b.Ensure(t.Context(), []Component{component, broken}); err == nil || !strings.Contains(err.Error(), "build hello") {
+		t.Errorf("the build of a package that does not exist: %v", err)
 	}
-	if missing, err := b.Missing(t.Context(), []Component{component}); err != nil || len(missing) != 0 {
-		t.Errorf("after the build, missing are %v: %v", missing, err)
+	if missing, err := b.Missing(t.Context(), []Component{component, broken}); err != nil || len(missing) != 1 || missing[0].Package != broken.Package {
+		t.Errorf("after a build that has failed at the second component, missing are %v: %v", missing, err)
 	}
 }
 
