@@ -117,7 +117,7 @@ test-all: ## Run all tests in full, with all versions, storms, failovers and ran
 
 .PHONY: test-profile
 test-profile: tools ## Print all that the last make test or make test-all has measured
-	@$(TOOLS)/testprofile report --packages 0 --tests 0
+	@$(TOOLS)/testprofile report all
 
 .PHONY: test-times
 test-times: tools ## Write what the last make test or make test-all has measured into CONTRIBUTING.md (TARGET=test-from-empty: its total)

@@ -21,7 +21,7 @@ build_helm() {
 }
 
 # build_linked DIR builds the generators that link the programs, and so what the others
-# generate.
+# generate, and the simulator.
 build_linked() {
-  go build -o "$1/" ./hack/kinds ./hack/settings ./hack/pluginreference
+  go build -o "$1/" ./hack/kinds ./hack/settings ./hack/pluginreference ./cmd/kube-queue-simulator
 }

@@ -76,3 +76,12 @@ echo "kubectl plugin"
 
 echo "plots"
 "${tools}/plots" .
+# docs/tasks/try-a-quota-tree.md has the same commands.
+scratch=$(mktemp -d)
+trap 'rm -rf "${scratch}"' EXIT
+simulate() {
+  (cd "${scratch}" && "${tools}/kube-queue-simulator" --trace "${OLDPWD}/test/traces/sample.csv" "$@")
+}
+simulate --capacity nvidia.com/gpu=80 --print-tree >"${scratch}/tree.yaml"
+simulate --tree tree.yaml --policy RoundRobin,Block --reclaim=false --pause-borrowing=false \
+  --plot "${PWD}/docs/tasks/simulator.svg" >/dev/null

@@ -12,12 +12,8 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework"
 )
 
-// chartData is files/kinds.json of the chart.
-type chartData struct {
-	Kinds []chartKind
-}
-
-// chartKind is a resource whose objects are queued. Paths have the form spec.suspend.
+// chartKind is a resource whose objects are queued, in files/kinds.json of the chart. Paths have the form
+// spec.suspend.
 type chartKind struct {
 	Kind       string           `json:"kind"`
 	Group      string           `json:"group"`
@@ -76,26 +72,26 @@ type condition struct {
 
 // dataOf returns the data of the kinds, in the order of the registry. Kinds of the same
 // resource are merged.
-func dataOf(adapters []framework.Adapter) (chartData, error) {
-	var data chartData
+func dataOf(adapters []framework.Adapter) ([]chartKind, error) {
+	var kinds []chartKind
 	for _, adapter := range adapters {
 		next, err := kindOf(adapter)
 		if err != nil {
-			return chartData{}, fmt.Errorf("extension %s: %w", adapter.Kind().Name, err)
+			return nil, fmt.Errorf("extension %s: %w", adapter.Kind().Name, err)
 		}
-		same := slices.IndexFunc(data.Kinds, func(k chartKind) bool { return k.Group == next.Group && k.Kind == next.Kind })
+		same := slices.IndexFunc(kinds, func(k chartKind) bool { return k.Group == next.Group && k.Kind == next.Kind })
 		if same < 0 {
-			data.Kinds = append(data.Kinds, next)
+			kinds = append(kinds, next)
 			continue
 		}
-		if err := data.Kinds[same].join(next); err != nil {
-			return chartData{}, fmt.Errorf("extension %s: %w", adapter.Kind().Name, err)
+		if err := kinds[same].join(next); err != nil {
+			return nil, fmt.Errorf("extension %s: %w", adapter.Kind().Name, err)
 		}
 	}
-	for i := range data.Kinds {
-		data.Kinds[i].PartOf = ownersOf(data.Kinds[i], adapters)
+	for i := range kinds {
+		kinds[i].PartOf = ownersOf(kinds[i], adapters)
 	}
-	return data, check(data)
+	return kinds, check(kinds)
 }
 
 // ownersOf returns the kinds that have jobs of the kind as parts.
@@ -193,9 +189,9 @@ func (k *chartKind) join(other chartKind) error {
 }
 
 // check rejects data that the templates cannot render.
-func check(data chartData) error {
+func check(kinds []chartKind) error {
 	policies := map[string]string{}
-	for _, kind := range data.Kinds {
+	for _, kind := range kinds {
 		if kind.PodLabel.Key == "" {
 			return fmt.Errorf("kind %s has no PodLabel, so its pods could not be found after it is deleted and they are orphaned", kind.Kind)
 		}
@@ -211,7 +207,7 @@ func check(data chartData) error {
 			return fmt.Errorf("kind %s: its resource is %s, but a policy finds the resource of an owner by adding an s to its kind", kind.Kind, kind.Resource)
 		}
 		for _, read := range kind.Reads {
-			if !slices.ContainsFunc(data.Kinds, func(k chartKind) bool { return k.Group == read.Group }) {
+			if !slices.ContainsFunc(kinds, func(k chartKind) bool { return k.Group == read.Group }) {
 				return fmt.Errorf("kind %s reads %s of group %s, but the role covers only groups of queued kinds", kind.Kind, read.Resource, read.Group)
 			}
 		}

@@ -31,12 +31,12 @@ func aKind(change func(*framework.Kind)) framework.Adapter {
 }
 
 func TestTheDataHaveEachKindOfTheRegistry(t *testing.T) {
-	data, err := dataOf(registry.All())
+	kinds, err := dataOf(registry.All())
 	if err != nil {
 		t.Fatal(err)
 	}
 	found := map[string]string{}
-	for _, kind := range data.Kinds {
+	for _, kind := range kinds {
 		for _, extension := range kind.Extensions {
 			found[extension.Name] = kind.Group + " " + strings.Join(extension.Versions, ",") + " " + kind.Resource
 		}
@@ -51,27 +51,27 @@ func TestTheDataHaveEachKindOfTheRegistry(t *testing.T) {
 }
 
 func TestTwoExtensionsOfOneResourceAreOneKind(t *testing.T) {
-	data, err := dataOf([]framework.Adapter{
+	kinds, err := dataOf([]framework.Adapter{
 		aKind(func(*framework.Kind) {}),
 		aKind(func(k *framework.Kind) { k.Name, k.Version, k.ManagedBy = "widgetv2", "v2", "example.com/others" }),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(data.Kinds) != 1 || len(data.Kinds[0].Extensions) != 2 || data.Kinds[0].Extensions[1].ManagedBy != "example.com/others" {
-		t.Errorf("the data are %+v", data.Kinds)
+	if len(kinds) != 1 || len(kinds[0].Extensions) != 2 || kinds[0].Extensions[1].ManagedBy != "example.com/others" {
+		t.Errorf("the data are %+v", kinds)
 	}
 }
 
 func TestWhatIsSetOrReadIntoIsAMap(t *testing.T) {
-	data, err := dataOf([]framework.Adapter{aKind(func(k *framework.Kind) {
+	kinds, err := dataOf([]framework.Adapter{aKind(func(k *framework.Kind) {
 		k.Maps = [][]string{{"spec", "strategy"}, {"spec", "policy"}}
 		k.Sets = []framework.Setting{{Path: []string{"spec", "policy", "clean"}, Value: "All", OlderPath: []string{"spec", "old", "clean"}}}
 	})})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Join(data.Kinds[0].Maps, " "); got != "spec.policy spec.old spec.strategy" {
+	if got := strings.Join(kinds[0].Maps, " "); got != "spec.policy spec.old spec.strategy" {
 		t.Errorf("maps are %s", got)
 	}
 }
@@ -118,7 +118,7 @@ func TestWhatThePoliciesCannotSayIsRefused(t *testing.T) {
 }
 
 func TestAPartKnowsTheKindsThatHaveIt(t *testing.T) {
-	data, err := dataOf([]framework.Adapter{
+	kinds, err := dataOf([]framework.Adapter{
 		aKind(func(*framework.Kind) {}),
 		aKind(func(k *framework.Kind) {
 			k.Name, k.Kind, k.Resource = "gadget", "Gadget", "gadgets"
@@ -128,10 +128,10 @@ func TestAPartKnowsTheKindsThatHaveIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if of := data.Kinds[0].PartOf; len(of) != 1 || of[0] != (chartOwner{"Gadget", "example.com", "gadgets"}) {
+	if of := kinds[0].PartOf; len(of) != 1 || of[0] != (chartOwner{"Gadget", "example.com", "gadgets"}) {
 		t.Errorf("a Widget is a part of %v", of)
 	}
-	if of := data.Kinds[1].PartOf; len(of) != 0 {
+	if of := kinds[1].PartOf; len(of) != 0 {
 		t.Errorf("a Gadget is a part of %v", of)
 	}
 }

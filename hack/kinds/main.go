@@ -4,82 +4,80 @@
 package main
 
 import (
-	"errors"
-	"fmt"
-	"os"
 	"path/filepath"
 
+	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/registry"
+	"kube-queue.dev/kube-queue/hack/internal/generator"
 	samples "kube-queue.dev/kube-queue/test/acceptance/kinds"
 )
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: kinds ROOT-OF-THE-REPOSITORY")
-		os.Exit(2)
-	}
-	if err := write(os.Args[1]); err != nil {
-		fmt.Fprintf(os.Stderr, "kinds: %v\n", err)
-		os.Exit(1)
-	}
-}
-
-// edit returns the new text of a file. The text of a missing file is empty.
-type edit func(text string) (string, error)
-
-func write(root string) error {
-	adapters := registry.All()
-	data, err := dataOf(adapters)
-	if err != nil {
-		return err
-	}
-	examples, err := samples.All()
-	if err != nil {
-		return err
-	}
-	names := namesOf(adapters)
-	tested, err := operatorTable(root, adapters)
-	if err != nil {
-		return err
-	}
-	for _, file := range []struct {
-		path  string
-		edits []edit
-	}{
-		{"charts/kube-queue/files/kinds.json", []edit{dataFile(data)}},
-		{"charts/kube-queue/values.schema.json", []edit{schemaEnum(registry.Names())}},
-		{"charts/kube-queue/values.yaml", []edit{valuesComment(adapters), annotated(names), operatorsExample(adapters)}},
-		{"charts/kube-queue/README.md", []edit{valuesRow(adapters)}},
-		{"hack/deploy-values.yaml", []edit{enabled(names)}},
-		{"pkg/generated/kinds/kinds.go", []edit{goFile(data)}},
-		{"README.md", []edit{block("kinds", tested)}},
-		{"examples/README.md", []edit{block("kinds", exampleTable(examples))}},
-		{"docs/README.md", []edit{block("kinds", pageList(adapters))}},
-		{"docs/operations/configuration.md", []edit{block("kinds", nameTable(adapters))}},
-		{"docs/reference/kinds.md", []edit{block("kinds", kindTable(adapters)), block("kinds-life", lifeTable(adapters)),
-			block("kinds-ready", readyTable(adapters)), block("kinds-places", placeTable(adapters)), block("kinds-elastic", elasticTable(adapters)),
-			block("kinds-gangs", gangTable(adapters))}},
-	} {
-		if err := rewrite(filepath.Join(root, file.path), file.edits...); err != nil {
+	generator.Main("ROOT-OF-THE-REPOSITORY", func(root string) error {
+		examples, err := samples.All()
+		if err != nil {
 			return err
 		}
-	}
-	return nil
+		all, err := files(root, registry.All(), examples)
+		if err != nil {
+			return err
+		}
+		for _, file := range all {
+			if err := generator.Rewrite(filepath.Join(root, file.path), file.edits...); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
-func rewrite(path string, edits ...edit) error {
-	text, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
+// file is a file of the repository, and what is generated in it.
+type file struct {
+	path  string
+	edits []generator.Edit
+}
+
+func files(root string, adapters []framework.Adapter, examples []samples.Sample) ([]file, error) {
+	data, err := dataOf(adapters)
+	if err != nil {
+		return nil, err
 	}
-	page := string(text)
-	for _, change := range edits {
-		if page, err = change(page); err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
+	text, err := dataFile(data)
+	if err != nil {
+		return nil, err
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
+	code, err := goFile(data)
+	if err != nil {
+		return nil, err
 	}
-	return os.WriteFile(path, []byte(page), 0o644)
+	var kinds []framework.Kind
+	for _, adapter := range adapters {
+		kinds = append(kinds, adapter.Kind())
+	}
+	tested, err := operatorTable(root, kinds)
+	if err != nil {
+		return nil, err
+	}
+	names, about := firstNames(kinds), aboutEnabled(kinds)
+	return []file{
+		{"charts/kube-queue/files/kinds.json", []generator.Edit{generator.Whole(text)}},
+		{"charts/kube-queue/values.schema.json", []generator.Edit{inside(schemaEnum, fold(allNames(kinds)))}},
+		{"charts/kube-queue/values.yaml", []generator.Edit{inside(enabledComment, about), inside(annotatedLine, names),
+			inside(operatorsLines, operatorsExample(kinds))}},
+		{"charts/kube-queue/README.md", []generator.Edit{inside(enabledRow, about)}},
+		{"hack/deploy-values.yaml", []generator.Edit{inside(enabledLine, names)}},
+		{"pkg/generated/kinds/kinds.go", []generator.Edit{generator.Whole(code)}},
+		{"README.md", []generator.Edit{block("kinds", tested)}},
+		{"examples/README.md", []generator.Edit{block("kinds", exampleTable(examples))}},
+		{"docs/README.md", []generator.Edit{block("kinds", pageList(kinds))}},
+		{"docs/operations/configuration.md", []generator.Edit{block("kinds", nameTable(kinds))}},
+		{"docs/reference/kinds.md", []generator.Edit{block("kinds", kindTable(kinds)), block("kinds-life", lifeTable(kinds)),
+			block("kinds-ready", readyTable(kinds)), block("kinds-places", placeTable(kinds)), block("kinds-elastic", elasticTable(kinds)),
+			block("kinds-gangs", gangTable(kinds))}},
+	}, nil
+}
+
+// block replaces a table of a page.
+func block(name, table string) generator.Edit {
+	return generator.Between("<!-- BEGIN generated: "+name+" -->\n", "<!-- END generated: "+name+" -->\n", table)
 }

@@ -11,112 +11,109 @@ import (
 
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/registry"
+	"kube-queue.dev/kube-queue/hack/internal/generator"
 	samples "kube-queue.dev/kube-queue/test/acceptance/kinds"
 )
 
-func TestATableTakesTheOldOnesPlace(t *testing.T) {
-	const begin, end = "<!-- BEGIN generated: kinds -->\n", "<!-- END generated: kinds -->\n"
-	page := "# Kinds\n\n" + begin + "old\n" + end + "\nmore\n"
-	got, err := block("kinds", "new\n")(page)
-	if want := "# Kinds\n\n" + begin + "new\n" + end + "\nmore\n"; err != nil || got != want {
-		t.Errorf("it becomes\n%s%v, want\n%s", got, err, want)
-	}
-	if _, err := block("kinds", "new\n")(end + begin); err == nil {
-		t.Error("marks in the wrong order are taken for right")
-	}
-}
+const root = "../.."
 
-func TestEachFileGetsANewKind(t *testing.T) {
+// withWidget returns the files as they are with one more kind, and what they say of it.
+func withWidget(t *testing.T) (all []file, want map[string][]string) {
+	t.Helper()
 	adapters := append(registry.All(), aKind(func(k *framework.Kind) {
 		k.OtherNames, k.MarkedBySuspend = []string{"gadget"}, true
 		k.Operators = []string{"system:serviceaccount:widgets:widget-operator"}
 		k.Doc = framework.Doc{Needs: "operator 7", Shows: "STATE `Waiting`", Counts: "all", Ready: "up", Frees: "over", Stops: "gone", Gang: "nothing"}
 	}))
-	data, err := dataOf(adapters)
-	if err != nil {
-		t.Fatal(err)
-	}
 	widget := samples.Sample{
 		Kind:  adapters[len(adapters)-1].Kind(),
 		Total: corev1.ResourceList{"memory": resource.MustParse("1Gi"), "cpu": resource.MustParse("2")},
 	}
 	operators["example.com/v1"] = operators["jobset.x-k8s.io/v1alpha2"]
 	t.Cleanup(func() { delete(operators, "example.com/v1") })
-	tested, err := operatorTable("../..", adapters)
+	all, err := files(root, adapters, []samples.Sample{widget})
 	if err != nil {
 		t.Fatal(err)
 	}
-	const mark = ", or `spec.policy.suspend: true`"
-	tests := []struct {
-		path   string
-		change edit
-		want   []string
-	}{
-		{"charts/kube-queue/files/kinds.json", dataFile(data), []string{`"kind": "Widget"`}},
-		{"charts/kube-queue/values.schema.json", schemaEnum([]string{"widget", "gadget"}), []string{"\n          \"widget\", \"gadget\"\n        ]"}},
-		{"charts/kube-queue/values.yaml", valuesComment(adapters), []string{", widget (or gadget). For ", " and widget, objects that are suspended"}},
-		{"charts/kube-queue/values.yaml", operatorsExample(adapters), []string{"\n  operators: []\n  # - {namespace: ", "\n  # - {namespace: widgets, serviceAccount: widget-operator, kinds: [widget]}\n\n"}},
-		{"charts/kube-queue/README.md", valuesRow(adapters), []string{", widget (or gadget). For "}},
-		{"hack/deploy-values.yaml", enabled(namesOf(adapters)), []string{", workflow, widget]\n"}},
-		{"pkg/generated/kinds/kinds.go", goFile(data), []string{`"Widget", "Workflow"`, `{Kind: "Widget", Key: "example.com/widget", IsUID: false},`}},
-		{"README.md", block("kinds", tested), []string{"| [Widget](docs/tasks/run-widget.md) | JobSet "}},
-		{"examples/README.md", block("kinds", exampleTable([]samples.Sample{widget})), []string{
-			"| [widget.yaml](widget.yaml) | [Widget](../docs/tasks/run-widget.md) `example.com/v1` | cpu 2, memory 1Gi |"}},
-		{"docs/README.md", block("kinds", pageList(adapters)), []string{"\n  or [Widget](tasks/run-widget.md)\n"}},
-		{"docs/operations/configuration.md", block("kinds", nameTable(adapters)), []string{"| `widget`, `gadget` | Widget of `example.com/v1`; the names are equivalent |"}},
-		{"docs/reference/kinds.md", block("kinds", kindTable(adapters)), []string{
-			"| [Widget](../tasks/run-widget.md) (`example.com/v1`) | `widget` or `gadget` (equivalent) | the annotation" + mark + " | STATE `Waiting` |"}},
-		{"docs/reference/kinds.md", block("kinds-life", lifeTable(adapters)), []string{"| Widget | all | over | gone |"}},
-		{"docs/reference/kinds.md", block("kinds-ready", readyTable(adapters)), []string{"| Widget | up |"}},
-		{"docs/reference/kinds.md", block("kinds-gangs", gangTable(adapters)), []string{"| Widget | nothing |"}},
-		{"docs/reference/kinds.md", block("kinds-places", placeTable(adapters)), []string{"| Widget | none, because its pods have none |"}},
+	return all, map[string][]string{
+		"charts/kube-queue/files/kinds.json":   {`"kind": "Widget"`},
+		"charts/kube-queue/values.schema.json": {"\n          \"workflow\", \"widget\", \"gadget\"\n        ]"},
+		"charts/kube-queue/values.yaml": {", widget (or gadget). For ", " and widget, objects that are suspended", "\nannotationExtensions: [tfjob, ", ", workflow, widget]\n",
+			"\n  operators: []\n  # - {namespace: ", "\n  # - {namespace: widgets, serviceAccount: widget-operator, kinds: [widget]}\n\n"},
+		"charts/kube-queue/README.md":      {", widget (or gadget). For "},
+		"hack/deploy-values.yaml":          {", workflow, widget]\n"},
+		"pkg/generated/kinds/kinds.go":     {`"Widget", "Workflow"`, `{Kind: "Widget", Key: "example.com/widget", IsUID: false},`},
+		"README.md":                        {"| [JobSet](docs/tasks/run-jobset.md), [Widget](docs/tasks/run-widget.md) | JobSet "},
+		"examples/README.md":               {"| [widget.yaml](widget.yaml) | [Widget](../docs/tasks/run-widget.md) `example.com/v1` | cpu 2, memory 1Gi |"},
+		"docs/README.md":                   {"\n  or [Widget](tasks/run-widget.md)\n"},
+		"docs/operations/configuration.md": {"| `widget`, `gadget` | Widget of `example.com/v1`; the names are equivalent |"},
+		"docs/reference/kinds.md": {
+			"| [Widget](../tasks/run-widget.md) (`example.com/v1`) | `widget` or `gadget` (equivalent) | the annotation, or `spec.policy.suspend: true` | STATE `Waiting` |",
+			"| Widget | all | over | gone |", "| Widget | up |", "| Widget | nothing |", "| Widget | none, because its pods have none |"},
 	}
-	for _, test := range tests {
-		text, err := os.ReadFile(filepath.Join("../..", test.path))
+}
+
+func TestEachFileGetsANewKind(t *testing.T) {
+	all, wanted := withWidget(t)
+	for _, file := range all {
+		text, err := os.ReadFile(filepath.Join(root, file.path))
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := test.change(string(text))
-		if err != nil {
-			t.Fatalf("%s: %v", test.path, err)
+		copied := filepath.Join(t.TempDir(), "file")
+		if err := generator.Rewrite(copied, append([]generator.Edit{generator.Whole(string(text))}, file.edits...)...); err != nil {
+			t.Fatalf("%s: %v", file.path, err)
 		}
-		for _, want := range test.want {
-			if !strings.Contains(got, want) {
-				t.Errorf("%s has no %q:\n%s", test.path, want, got)
+		got, err := os.ReadFile(copied)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if wanted[file.path] == nil {
+			t.Errorf("the test does not know what %s says of a kind", file.path)
+		}
+		for _, want := range wanted[file.path] {
+			if !strings.Contains(string(got), want) {
+				t.Errorf("%s has no %q:\n%s", file.path, want, got)
 			}
 		}
-		again, err := test.change(got)
-		if err != nil || again != got {
-			t.Errorf("%s: a second time it differs: %v", test.path, err)
+		if err := generator.Rewrite(copied, file.edits...); err != nil {
+			t.Fatalf("%s: %v", file.path, err)
+		}
+		if again, err := os.ReadFile(copied); err != nil || string(again) != string(got) {
+			t.Errorf("%s: a second time it differs: %v", file.path, err)
+		}
+	}
+}
+
+func TestAPlaceThatIsGoneIsAnError(t *testing.T) {
+	all, _ := withWidget(t)
+	for _, file := range all {
+		if ext := filepath.Ext(file.path); ext == ".go" || file.path == "charts/kube-queue/files/kinds.json" {
+			continue // they are generated as a whole
+		}
+		for _, edit := range file.edits {
+			if got, err := edit("something else\n"); err == nil {
+				t.Errorf("%s becomes %q", file.path, got)
+			}
 		}
 	}
 }
 
 func TestKindsWithEqualCellsShareARow(t *testing.T) {
-	got := table([]string{"kind", "a", "b"}, merged([][]string{{"X", "1", "2"}, {"Y", "1", "3"}, {"Z", "1", "2"}}))
+	got := generator.Table([]string{"kind", "a", "b"}, merged([][]string{{"X", "1", "2"}, {"Y", "1", "3"}, {"Z", "1", "2"}}))
 	if want := "| kind | a | b |\n|---|---|---|\n| X, Z | 1 | 2 |\n| Y | 1 | 3 |\n"; got != want {
 		t.Errorf("the table is\n%s, want\n%s", got, want)
 	}
 }
 
-func TestAPlaceThatIsGoneIsAnError(t *testing.T) {
-	for name, change := range map[string]edit{
-		"schema": schemaEnum(nil), "comment": valuesComment(nil), "row": valuesRow(nil), "values": enabled(nil), "operators": operatorsExample(nil), "table": block("kinds", ""),
-	} {
-		if got, err := change("something else\n"); err == nil {
-			t.Errorf("%s: it becomes %q", name, got)
-		}
-	}
-}
-
 // The table of versions is written by hand, because it gives the reasons too.
 func TestThePageOfKindsListsTheTestedVersions(t *testing.T) {
-	page, err := os.ReadFile("../../docs/reference/kinds.md")
+	page, err := os.ReadFile(filepath.Join(root, "docs/reference/kinds.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, o := range operators {
-		version, err := o.tested("../..")
+		version, err := o.tested(root)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -127,7 +124,7 @@ func TestThePageOfKindsListsTheTestedVersions(t *testing.T) {
 }
 
 func TestAKindWithoutAnOperatorIsAnError(t *testing.T) {
-	if got, err := operatorTable("../..", []framework.Adapter{aKind(func(*framework.Kind) {})}); err == nil {
-		t.Errorf("the table is\n%s", got)
+	if got, err := files(root, []framework.Adapter{aKind(func(*framework.Kind) {})}, nil); err == nil || !strings.Contains(err.Error(), "no operator of example.com/v1") {
+		t.Errorf("the files are %v and the error is %v", got, err)
 	}
 }

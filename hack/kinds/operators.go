@@ -4,9 +4,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 
 	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/extensions/registry"
+	"kube-queue.dev/kube-queue/hack/internal/generator"
 )
 
 // operator runs the jobs of an API version. The tests run it at the version of its module in
@@ -26,15 +30,6 @@ var operators = map[string]operator{
 	"argoproj.io/v1alpha1":          {"Argo Workflows", "argoworkflows", "github.com/argoproj/argo-workflows/v3"},
 }
 
-// operatorOf returns the operator of a kind.
-func operatorOf(kind framework.Kind) (operator, error) {
-	o, known := operators[kind.GroupVersion().String()]
-	if !known {
-		return o, fmt.Errorf("no operator of %s is listed in hack/kinds/operators.go", kind.GroupVersion())
-	}
-	return o, nil
-}
-
 // tested returns the version of the operator that the tests run.
 func (o operator) tested(root string) (string, error) {
 	file := filepath.Join(root, "test/localcluster/components", o.component, "go.mod")
@@ -42,41 +37,35 @@ func (o operator) tested(root string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for line := range strings.Lines(string(text)) {
-		words := strings.Fields(strings.TrimPrefix(strings.TrimSpace(line), "require "))
-		if len(words) > 1 && words[0] == o.module {
-			return words[1], nil
-		}
+	required := regexp.MustCompile(`(?m)^\s*(?:require )?` + regexp.QuoteMeta(o.module) + ` (\S+)`).FindSubmatch(text)
+	if required == nil {
+		return "", fmt.Errorf("%s does not require %s", file, o.module)
 	}
-	return "", fmt.Errorf("%s does not require %s", file, o.module)
+	return string(required[1]), nil
 }
 
 // operatorTable lists the kinds by their operators, with the versions that the tests run.
-func operatorTable(root string, adapters []framework.Adapter) (string, error) {
+func operatorTable(root string, kinds []framework.Kind) (string, error) {
 	var rows [][]string
-	for _, adapter := range adapters {
-		kind := adapter.Kind()
-		o, err := operatorOf(kind)
-		if err != nil {
-			return "", err
+	for _, kind := range kinds {
+		o, known := operators[kind.GroupVersion().String()]
+		if !known {
+			return "", fmt.Errorf("no operator of %s is listed in hack/kinds/operators.go", kind.GroupVersion())
 		}
 		version, err := o.tested(root)
 		if err != nil {
 			return "", err
 		}
-		name := pageLink("docs/tasks/", kind)
-		if several(adapters, kind) {
-			name += " " + kind.Version
-		}
-		row := []string{name, o.name + " " + version, "no"}
+		enabled := "no"
 		if byDefault(kind) {
-			row[2] = "yes"
+			enabled = "yes"
 		}
-		if last := len(rows) - 1; last >= 0 && rows[last][1] == row[1] && rows[last][2] == row[2] {
-			rows[last][0] += ", " + name
-		} else {
-			rows = append(rows, row)
-		}
+		name := strings.Replace(title(kinds, kind), kind.Kind, pageLink("docs/tasks/", kind), 1)
+		rows = append(rows, []string{name, o.name + " " + version, enabled})
 	}
-	return table([]string{"kind", "tested with", "enabled by default"}, rows), nil
+	return generator.Table([]string{"kind", "tested with", "enabled by default"}, merged(rows)), nil
+}
+
+func byDefault(kind framework.Kind) bool {
+	return slices.Contains(strings.Split(registry.Default, ","), kind.Name)
 }

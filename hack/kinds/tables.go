@@ -7,34 +7,9 @@ import (
 	"strings"
 
 	"kube-queue.dev/kube-queue/extensions/framework"
-	"kube-queue.dev/kube-queue/extensions/registry"
+	"kube-queue.dev/kube-queue/hack/internal/generator"
 	samples "kube-queue.dev/kube-queue/test/acceptance/kinds"
 )
-
-// block replaces the table between two marks of the page.
-func block(name, table string) edit {
-	begin, end := "<!-- BEGIN generated: "+name+" -->\n", "<!-- END generated: "+name+" -->\n"
-	return func(page string) (string, error) {
-		head, rest, opened := strings.Cut(page, begin)
-		_, tail, closed := strings.Cut(rest, end)
-		if !opened || !closed {
-			return "", fmt.Errorf("the marks %q and %q are missing or not in this order", strings.TrimSpace(begin), strings.TrimSpace(end))
-		}
-		return head + begin + table + end + tail, nil
-	}
-}
-
-// table returns a Markdown table.
-func table(head []string, rows [][]string) string {
-	var b strings.Builder
-	line := func(cells []string) { fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | ")) }
-	line(head)
-	b.WriteString("|" + strings.Repeat("---|", len(head)) + "\n")
-	for _, row := range rows {
-		line(row)
-	}
-	return b.String()
-}
 
 // merged joins the names of kinds with equal cells in one row, at the place of the first.
 func merged(rows [][]string) [][]string {
@@ -51,25 +26,23 @@ func merged(rows [][]string) [][]string {
 }
 
 // nameTable lists the names.
-func nameTable(adapters []framework.Adapter) string {
+func nameTable(kinds []framework.Kind) string {
 	var rows [][]string
-	for _, adapter := range adapters {
-		kind := adapter.Kind()
+	for _, kind := range kinds {
 		what := kind.Kind + " of " + versions(kind)
 		if len(kind.OtherNames) > 0 {
 			what += "; the names are equivalent"
 		}
-		rows = append(rows, []string{codes(append([]string{kind.Name}, kind.OtherNames...), ", "), what})
+		rows = append(rows, []string{generator.Codes(namesOf(kind), ", "), what})
 	}
-	return table([]string{"name", "kind"}, rows)
+	return generator.Table([]string{"name", "kind"}, rows)
 }
 
 // kindTable lists what users need to know to queue jobs of each kind.
-func kindTable(adapters []framework.Adapter) string {
+func kindTable(kinds []framework.Kind) string {
 	var rows [][]string
-	for _, adapter := range adapters {
-		kind := adapter.Kind()
-		name := codes(append([]string{kind.Name}, kind.OtherNames...), " or ")
+	for _, kind := range kinds {
+		name := generator.Codes(namesOf(kind), " or ")
 		if len(kind.OtherNames) > 0 {
 			name += " (equivalent)"
 		}
@@ -78,25 +51,39 @@ func kindTable(adapters []framework.Adapter) string {
 		}
 		rows = append(rows, []string{pageLink("../tasks/", kind) + " (" + versions(kind) + ")", name, "the annotation" + bySuspend(kind), kind.Doc.Shows})
 	}
-	return table([]string{"kind", "in `--enabled-extensions`", "mark", "status while it waits"}, rows)
+	return generator.Table([]string{"kind", "in `--enabled-extensions`", "mark", "status while it waits"}, rows)
 }
 
 // lifeTable lists what is charged for a job, and for how long.
-func lifeTable(adapters []framework.Adapter) string {
+func lifeTable(kinds []framework.Kind) string {
+	return docTable(kinds, []string{"kind", "charged", "the quota is free after", "signs that a job suspended by hand has stopped"},
+		func(doc framework.Doc) []string { return []string{doc.Counts, doc.Frees, doc.Stops} })
+}
+
+// readyTable lists when the pods of a job are ready for a queue that waits for them.
+func readyTable(kinds []framework.Kind) string {
+	return docTable(kinds, []string{"kind", "all pods are ready when"}, func(doc framework.Doc) []string { return []string{doc.Ready} })
+}
+
+// gangTable lists why the release of a job does not use the gangs of Kubernetes.
+func gangTable(kinds []framework.Kind) string {
+	return docTable(kinds, []string{"kind", "why the release sets nothing"}, func(doc framework.Doc) []string { return []string{doc.Gang} })
+}
+
+// docTable lists texts of the kinds.
+func docTable(kinds []framework.Kind, head []string, texts func(framework.Doc) []string) string {
 	var rows [][]string
-	for _, adapter := range adapters {
-		kind := adapter.Kind()
-		rows = append(rows, []string{nameOf(adapters, kind), kind.Doc.Counts, kind.Doc.Frees, kind.Doc.Stops})
+	for _, kind := range kinds {
+		rows = append(rows, append([]string{title(kinds, kind)}, texts(kind.Doc)...))
 	}
-	return table([]string{"kind", "charged", "the quota is free after", "signs that a job suspended by hand has stopped"}, merged(rows))
+	return generator.Table(head, merged(rows))
 }
 
 // placeTable lists where a release adds annotations to the pods of jobs.
-func placeTable(adapters []framework.Adapter) string {
+func placeTable(kinds []framework.Kind) string {
 	var rows [][]string
-	for _, adapter := range adapters {
-		kind := adapter.Kind()
-		name := nameOf(adapters, kind)
+	for _, kind := range kinds {
+		name := title(kinds, kind)
 		if len(kind.Places) == 0 {
 			rows = append(rows, []string{name, "none, because " + kind.NoPlaces})
 		}
@@ -115,21 +102,7 @@ func placeTable(adapters []framework.Adapter) string {
 			rows = append(rows, []string{name, podSets + ": " + where})
 		}
 	}
-	return table([]string{"kind", "pod sets, and where they get annotations"}, rows)
-}
-
-// elasticTable lists the kinds of which jobs may start with fewer pods.
-func elasticTable(adapters []framework.Adapter) string {
-	var rows [][]string
-	for _, adapter := range adapters {
-		kind := adapter.Kind()
-		if kind.Elastic == nil {
-			continue
-		}
-		needs := cmp.Or(kind.Elastic.Needs, "nothing")
-		rows = append(rows, []string{nameOf(adapters, kind), "`" + kind.Elastic.PodSet + "`: `" + dotted(kind.Elastic.Path) + "`", needs, kind.Doc.Partial})
-	}
-	return table([]string{"kind", "pod set, and the field that the release lowers", "requires", "what runs"}, rows)
+	return generator.Table([]string{"kind", "pod sets, and where they get annotations"}, rows)
 }
 
 // placeText returns the path of the annotations, with a star for each name.
@@ -147,32 +120,15 @@ func placeText(place framework.Place) string {
 	}
 }
 
-// readyTable lists when the pods of a job are ready for a queue that waits for them.
-func readyTable(adapters []framework.Adapter) string {
+// elasticTable lists the kinds of which jobs may start with fewer pods.
+func elasticTable(kinds []framework.Kind) string {
 	var rows [][]string
-	for _, adapter := range adapters {
-		kind := adapter.Kind()
-		rows = append(rows, []string{nameOf(adapters, kind), kind.Doc.Ready})
+	for _, kind := range kinds {
+		if elastic := kind.Elastic; elastic != nil {
+			rows = append(rows, []string{title(kinds, kind), "`" + elastic.PodSet + "`: `" + dotted(elastic.Path) + "`", cmp.Or(elastic.Needs, "nothing"), kind.Doc.Partial})
+		}
 	}
-	return table([]string{"kind", "all pods are ready when"}, merged(rows))
-}
-
-// gangTable lists why the release of a job does not use the gangs of Kubernetes.
-func gangTable(adapters []framework.Adapter) string {
-	var rows [][]string
-	for _, adapter := range adapters {
-		kind := adapter.Kind()
-		rows = append(rows, []string{nameOf(adapters, kind), kind.Doc.Gang})
-	}
-	return table([]string{"kind", "why the release sets nothing"}, merged(rows))
-}
-
-// nameOf returns the kind, with the version if several extensions have it.
-func nameOf(adapters []framework.Adapter, kind framework.Kind) string {
-	if several(adapters, kind) {
-		return kind.Kind + " " + kind.Version
-	}
-	return kind.Kind
+	return generator.Table([]string{"kind", "pod set, and the field that the release lowers", "requires", "what runs"}, rows)
 }
 
 // exampleTable lists the examples with their requests.
@@ -191,14 +147,14 @@ func exampleTable(examples []samples.Sample) string {
 			strings.Join(amounts, ", "),
 		})
 	}
-	return table([]string{"file", "kind, and how to run it", "its QueueUnit requests"}, rows)
+	return generator.Table([]string{"file", "kind, and how to run it", "its QueueUnit requests"}, rows)
 }
 
 // pageList is an item of a list, with links to the pages of all kinds.
-func pageList(adapters []framework.Adapter) string {
+func pageList(kinds []framework.Kind) string {
 	var links []string
-	for _, adapter := range adapters {
-		if link := pageLink("tasks/", adapter.Kind()); !slices.Contains(links, link) {
+	for _, kind := range kinds {
+		if link := pageLink("tasks/", kind); !slices.Contains(links, link) {
 			links = append(links, link)
 		}
 	}
@@ -211,19 +167,12 @@ func pageLink(folder string, kind framework.Kind) string {
 	return fmt.Sprintf("[%s](%srun-%s.md)", kind.Kind, folder, strings.ToLower(kind.Kind))
 }
 
-// several reports whether several extensions have this kind.
-func several(adapters []framework.Adapter, kind framework.Kind) bool {
-	found := 0
-	for _, adapter := range adapters {
-		if adapter.Kind().GroupKind() == kind.GroupKind() {
-			found++
-		}
+// title returns the name of a kind, with the version if several extensions have it.
+func title(kinds []framework.Kind, kind framework.Kind) string {
+	if slices.ContainsFunc(kinds, func(k framework.Kind) bool { return k.GroupKind() == kind.GroupKind() && k.Name != kind.Name }) {
+		return kind.Kind + " " + kind.Version
 	}
-	return found > 1
-}
-
-func byDefault(kind framework.Kind) bool {
-	return slices.Contains(strings.Split(registry.Default, ","), kind.Name)
+	return kind.Kind
 }
 
 // bySuspend returns the mark other than the annotation, if any.
@@ -240,9 +189,5 @@ func bySuspend(kind framework.Kind) string {
 
 // versions returns the versions of a kind, the preferred one first, with its group.
 func versions(kind framework.Kind) string {
-	return codes(append([]string{kind.GroupVersion().String()}, kind.OlderVersions...), ", ")
-}
-
-func codes(words []string, between string) string {
-	return "`" + strings.Join(words, "`"+between+"`") + "`"
+	return generator.Codes(append([]string{kind.GroupVersion().String()}, kind.OlderVersions...), ", ")
 }

@@ -1,15 +1,15 @@
-// Plots generates the plots of the documentation from test/traces/sample.csv, in the same way
-// as kube-queue-simulator. update-codegen.sh runs it.
+// Plots generates docs/images/lending.svg from test/traces/sample.csv, in the same way as
+// kube-queue-simulator. update-codegen.sh runs it, and the simulator itself for the other plot of the documentation.
 package main
 
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"kube-queue.dev/kube-queue/hack/internal/generator"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 	"kube-queue.dev/kube-queue/pkg/simulator"
@@ -19,45 +19,19 @@ import (
 	"kube-queue.dev/kube-queue/pkg/simulator/trace"
 )
 
-func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: plots ROOT-OF-THE-REPOSITORY")
-		os.Exit(2)
-	}
-	if err := write(context.Background(), os.Args[1]); err != nil {
-		fmt.Fprintf(os.Stderr, "plots: %v\n", err)
-		os.Exit(1)
-	}
-}
-
 const (
-	sample = "test/traces/sample.csv"
-	gpu    = "nvidia.com/gpu"
-	gpus   = 80
+	gpu  = "nvidia.com/gpu"
+	gpus = 80
 )
 
-func write(ctx context.Context, root string) error {
-	t, err := trace.Open(filepath.Join(root, sample), trace.Options{Format: trace.CSV, GPUResource: gpu})
-	if err != nil {
-		return err
-	}
-	lending, err := lendingOf(ctx, t)
-	if err != nil {
-		return err
-	}
-	policies, err := policiesOf(ctx, t)
-	if err != nil {
-		return err
-	}
-	for path, picture := range map[string][]byte{
-		"docs/images/lending.svg":  lending.plot(),
-		"docs/tasks/simulator.svg": plot.Draw(policies),
-	} {
-		if err := os.WriteFile(filepath.Join(root, path), picture, 0o644); err != nil {
+func main() {
+	generator.Main("ROOT-OF-THE-REPOSITORY", func(root string) error {
+		l, err := lendingIn(context.Background(), root)
+		if err != nil {
 			return err
 		}
-	}
-	return nil
+		return generator.Rewrite(filepath.Join(root, "docs/images/lending.svg"), generator.Whole(string(l.plot())))
+	})
 }
 
 // lending compares hard quotas with quotas that lend.
@@ -66,19 +40,26 @@ type lending struct {
 	hard, elastic *report.Report
 }
 
-func lendingOf(ctx context.Context, t *trace.Trace) (*lending, error) {
-	hard, err := replay(ctx, t, quotatree.Hard, queue.RoundRobin)
+func lendingIn(ctx context.Context, root string) (*lending, error) {
+	t, err := trace.Open(filepath.Join(root, "test/traces/sample.csv"), trace.Options{Format: trace.CSV, GPUResource: gpu})
 	if err != nil {
 		return nil, err
 	}
-	elastic, err := replay(ctx, t, quotatree.Elastic, queue.RoundRobin)
+	hard, err := replay(ctx, t, quotatree.Hard)
+	if err != nil {
+		return nil, err
+	}
+	elastic, err := replay(ctx, t, quotatree.Elastic)
 	if err != nil {
 		return nil, err
 	}
 	if never := elastic.All.Never; never > 0 {
 		return nil, fmt.Errorf("%d jobs never run with quotas that lend, but the plot says that every job runs", never)
 	}
-	return &lending{paper(t, hard, elastic), hard, elastic}, nil
+	return &lending{&report.Paper{
+		Trace:   report.Trace{Jobs: len(t.Jobs), Tenants: len(hard.Tenants), Start: &t.Start},
+		Reports: []*report.Report{hard, elastic},
+	}, hard, elastic}, nil
 }
 
 func (l *lending) plot() []byte {
@@ -94,33 +75,13 @@ func (l *lending) plot() []byte {
 	})
 }
 
-// policiesOf compares two policies with quotas that lend.
-func policiesOf(ctx context.Context, t *trace.Trace) (*report.Paper, error) {
-	var reports []*report.Report
-	for _, policy := range []*queue.Policy{queue.RoundRobin, queue.Block} {
-		r, err := replay(ctx, t, quotatree.Elastic, policy)
-		if err != nil {
-			return nil, err
-		}
-		reports = append(reports, r)
-	}
-	return paper(t, reports...), nil
-}
-
-func replay(ctx context.Context, t *trace.Trace, kind quotatree.Kind, policy *queue.Policy) (*report.Report, error) {
+func replay(ctx context.Context, t *trace.Trace, kind quotatree.Kind) (*report.Report, error) {
 	capacity := map[string]resource.Quantity{gpu: *resource.NewQuantity(gpus, resource.DecimalSI)}
+	policy := queue.RoundRobin
 	scenario := simulator.Scenario{Jobs: t.Jobs, Tree: quotatree.Propose(kind, t.Jobs, capacity), Core: scheduler.Options{Policy: policy}}
 	result, err := simulator.Run(ctx, scenario)
 	if err != nil {
 		return nil, fmt.Errorf("%s quotas, policy %s: %w", kind, policy, err)
 	}
 	return report.Of(&scenario, result, report.Options{Name: policy.Name, Resource: gpu}), nil
-}
-
-func paper(t *trace.Trace, reports ...*report.Report) *report.Paper {
-	return &report.Paper{
-		Trace:   report.Trace{File: sample, Jobs: len(t.Jobs), Tenants: len(reports[0].Tenants), Start: &t.Start},
-		Tree:    report.Tree{Source: "tree.yaml"},
-		Reports: reports,
-	}
 }

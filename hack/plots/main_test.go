@@ -7,19 +7,13 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"kube-queue.dev/kube-queue/pkg/simulator/trace"
 )
 
 const root = "../.."
 
 func lent(t *testing.T) *lending {
 	t.Helper()
-	jobs, err := trace.Open(filepath.Join(root, sample), trace.Options{Format: trace.CSV, GPUResource: gpu})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := lendingOf(t.Context(), jobs)
+	l, err := lendingIn(t.Context(), root)
 	if err != nil {
 		t.Fatal(err)
 	}

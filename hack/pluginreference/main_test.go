@@ -9,7 +9,10 @@ import (
 )
 
 func TestThePageDescribesEachCommandWithItsFlags(t *testing.T) {
-	text := page(command.New(command.Environment{}))
+	text, err := page(command.New(command.Environment{}))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, want := range []string{"### list\n", "### why\n", "### simulate\n", "### version\n", "and [simulate](#simulate) |", "kubectl kube-queue stop QUEUE [flags]", "--drain", "-n, --namespace string", "--queue-namespace"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page does not have %q", want)

@@ -1,17 +1,16 @@
 // Command testprofile measures what tests take: wall time, processor time, time in which they only
 // wait, and clusters.
 //
-// Terms. A step is a command of the Makefile, such as hack/verify.sh. A usage is what one test binary
-// or step took, with all its processes. A sample is the processor time of a test binary at a moment,
+// Terms. A target is a target of the Makefile, such as verify. A usage is what a target, the test binary of a
+// package or a test took, with all its processes. A sample is the processor time of a test binary at a moment,
 // from which the time of each of its tests follows.
 //
-// The folder that KUBE_QUEUE_PROFILE names has all measurements: the usages and samples, and the events
+// The folder that KUBE_QUEUE_PROFILE names has all measurements: the usages with their samples, and the events
 // of go test, which gotestsum writes.
 package main
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -22,11 +21,11 @@ import (
 const folderVariable = "KUBE_QUEUE_PROFILE"
 
 const usageText = `Usage:
-  testprofile exec PROGRAM [ARGUMENT...]     run a test binary and measure it; for go test -exec
-  testprofile step NAME COMMAND [ARGUMENT...] run a command and measure it
-  testprofile report [--packages N] [--tests N] print what was measured; 0: all
-  testprofile times FILE [TARGET]            write the times of targets into the table of a page; with
-                                             TARGET, only the total, as that of TARGET
+  testprofile exec PROGRAM [ARGUMENT...]      run a test binary and measure it; for go test -exec
+  testprofile step NAME COMMAND [ARGUMENT...] run a target and measure it
+  testprofile report [all]                    print the slowest of what was measured, or all
+  testprofile times FILE [TARGET]             write the times of targets into the table of a page; with
+                                              TARGET, only the total, as that of TARGET
 
 The measurements are in the folder $` + folderVariable + `.
 `
@@ -44,29 +43,24 @@ func main() {
 
 func run(args []string) error {
 	folder := os.Getenv(folderVariable)
-	switch {
-	case len(args) > 1 && args[0] == "exec":
-		return measure(folder, "", args[1:], true)
-	case len(args) > 2 && args[0] == "step":
-		return measure(folder, args[1], args[2:], false)
-	case (len(args) == 2 || len(args) == 3) && args[0] == "times":
+	switch command := strings.Join(args[:min(1, len(args))], ""); {
+	case command == "exec" && len(args) > 1:
+		name, err := tested(args[1])
+		if err != nil {
+			return err
+		}
+		return measure(folder, Usage{Name: name, Test: true}, args[1:])
+	case command == "step" && len(args) > 2:
+		return measure(folder, Usage{Name: args[1]}, args[2:])
+	case command == "report", command == "times" && len(args) > 1:
 		profile, err := read(folder)
 		if err != nil {
 			return err
 		}
-		return profile.refresh(args[1], strings.Join(args[2:], ""))
-	case len(args) > 0 && args[0] == "report":
-		flags := flag.NewFlagSet("report", flag.ContinueOnError)
-		packages := flags.Int("packages", 10, "number of packages; 0: all")
-		tests := flags.Int("tests", 20, "number of tests; 0: all, with their subtests")
-		if err := flags.Parse(args[1:]); err != nil {
-			return err
+		if command == "times" {
+			return profile.refresh(args[1], strings.Join(args[2:], ""))
 		}
-		profile, err := read(folder)
-		if err != nil {
-			return err
-		}
-		return profile.print(os.Stdout, *packages, *tests)
+		return profile.print(os.Stdout, len(args) > 1 && args[1] == "all")
 	}
 	fmt.Fprint(os.Stderr, usageText)
 	return errors.New("wrong arguments")

@@ -18,44 +18,39 @@ import (
 // sampleInterval is short compared with the tests that are worth a look. A sample takes milliseconds.
 const sampleInterval = 2 * time.Second
 
-// Usage is what a test binary or a step took. The times are in seconds.
+// Usage is what a target, a package or a test took. The times are in seconds.
 type Usage struct {
-	// Name is the import path of the tested package, or the name of the step.
-	Name string    `json:"name"`
+	// Name is the target, the import path of the tested package, or both the package and the test.
+	Name string `json:"name"`
+	// Test: a package, and not a target.
 	Test bool      `json:"test"`
 	From time.Time `json:"from"`
 	Wall float64   `json:"wall"`
 	// CPU is the processor time of all processes, Clusters the number of started clusters.
-	CPU      float64  `json:"cpu"`
-	Clusters int      `json:"clusters"`
-	Failed   bool     `json:"failed,omitempty"`
-	Samples  []Sample `json:"samples,omitempty"`
+	CPU      float64 `json:"cpu"`
+	Clusters int     `json:"clusters"`
+	Failed   bool    `json:"failed,omitempty"`
+	// Samples are from the start to the end.
+	Samples []Sample `json:"samples,omitempty"`
 }
 
-// Sample is the processor time of all processes of a test binary since its start, in seconds.
+// Sample is the processor time of all processes since the start, in seconds.
 type Sample struct {
 	At  time.Time `json:"at"`
 	CPU float64   `json:"cpu"`
 }
 
 // measure runs a command, with its input and output, and appends its usage to the profile.
-func measure(folder, name string, command []string, test bool) error {
+func measure(folder string, usage Usage, command []string) error {
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	// The processes of a killed test must not go on.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	runtime.LockOSThread() // Pdeathsig follows the thread
-	clusters := map[int]bool{}
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT)
 	defer signal.Stop(signals)
-	if test {
-		var err error
-		if name, err = tested(command[0]); err != nil {
-			return err
-		}
-	}
-	usage := Usage{Name: name, Test: test, From: time.Now()}
+	usage.From = time.Now()
 	if err := cmd.Start(); err != nil {
 		return err
 	}
@@ -63,26 +58,23 @@ func measure(folder, name string, command []string, test bool) error {
 	go func() { ended <- cmd.Wait() }()
 	tick := time.NewTicker(sampleInterval)
 	defer tick.Stop()
+	usage.Samples = []Sample{{At: usage.From}}
+	clusters := map[int]bool{}
 	for {
 		select {
 		case s := <-signals: // a timeout of go test, or Ctrl-C
 			_ = cmd.Process.Signal(s)
-		case <-tick.C:
-			if folder == "" {
-				continue
-			}
-			cpu := processorTime(cmd.Process.Pid, clusters)
-			if test {
-				usage.Samples = append(usage.Samples, Sample{At: time.Now(), CPU: cpu})
-			}
+		case at := <-tick.C:
+			usage.Samples = append(usage.Samples, Sample{At: at, CPU: processorTime(cmd.Process.Pid, clusters)})
 		case err := <-ended:
 			if folder == "" {
 				return err
 			}
 			usage.Wall = time.Since(usage.From).Seconds()
 			usage.CPU = (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
+			usage.Samples = append(usage.Samples, Sample{At: usage.end(), CPU: usage.CPU})
 			usage.Clusters, usage.Failed = len(clusters), err != nil
-			return errors.Join(err, appendLine(filepath.Join(folder, usagesFile), usage))
+			return errors.Join(err, record(folder, usage))
 		}
 	}
 }
@@ -96,12 +88,13 @@ func tested(binary string) (string, error) {
 	return strings.TrimSuffix(info.Path, ".test"), nil
 }
 
-func appendLine(path string, value any) error {
-	line, err := json.Marshal(value)
+// record appends a usage to the profile, in one write, because several programs write.
+func record(folder string, usage Usage) error {
+	line, err := json.Marshal(usage)
 	if err != nil {
 		return err
 	}
-	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	file, err := os.OpenFile(filepath.Join(folder, usagesFile), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err
 	}
@@ -116,28 +109,24 @@ const ticksPerSecond = 100
 // used, and what its children that have exited had used. It adds the processes of etcd to clusters:
 // each cluster has one.
 func processorTime(root int, clusters map[int]bool) float64 {
-	processes, _ := os.ReadDir("/proc")
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	ticks, children, etcd := map[int]int{}, map[int][]int{}, map[int]bool{}
-	for _, process := range processes {
-		pid, err := strconv.Atoi(process.Name())
-		if err != nil {
-			continue // no process
-		}
-		content, err := os.ReadFile(filepath.Join("/proc", process.Name(), "stat"))
+	for _, stat := range stats {
+		content, err := os.ReadFile(stat)
 		if err != nil {
 			continue // it has exited
 		}
-		// The name in brackets may contain spaces. After it: state, parent, and from the 12th field
-		// utime, stime, cutime and cstime; see proc(5).
-		text := string(content)
-		end := strings.LastIndexByte(text, ')')
-		fields := strings.Fields(text[end+1:])
-		parent, _ := strconv.Atoi(fields[1])
+		// The ID, and the name in brackets, which may contain spaces. After it: state, parent, and from the 12th
+		// field utime, stime, cutime and cstime; see proc(5).
+		end := strings.LastIndexByte(string(content), ')')
+		id, name, _ := strings.Cut(string(content[:end]), " (")
+		fields := strings.Fields(string(content[end+1:]))
+		number := func(text string) int { n, _ := strconv.Atoi(text); return n }
+		pid, parent := number(id), number(fields[1])
 		children[parent] = append(children[parent], pid)
-		etcd[pid] = strings.HasSuffix(text[:end], "(etcd")
+		etcd[pid] = name == "etcd"
 		for _, field := range fields[11:15] {
-			n, _ := strconv.Atoi(field)
-			ticks[pid] += n
+			ticks[pid] += number(field)
 		}
 	}
 	sum := 0

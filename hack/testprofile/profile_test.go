@@ -19,9 +19,10 @@ func recorded(t *testing.T) *Profile {
 	for _, u := range []Usage{
 		{Name: "test-a", From: began, Wall: 720, CPU: 900},
 		{Name: "test-b", From: began, Wall: 60, CPU: 60, Failed: true},
-		{Name: "example.com/a", Test: true, From: began, Wall: 20, CPU: 8, Clusters: 2, Samples: []Sample{{At: began.Add(10 * time.Second), CPU: 8}}},
+		{Name: "example.com/a", Test: true, From: began, Wall: 20, CPU: 8, Clusters: 2, Samples: []Sample{
+			{At: began}, {At: began.Add(10 * time.Second), CPU: 8}, {At: began.Add(20 * time.Second), CPU: 8}}},
 	} {
-		if err := appendLine(filepath.Join(folder, usagesFile), u); err != nil {
+		if err := record(folder, u); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -47,7 +48,7 @@ func recorded(t *testing.T) *Profile {
 
 func TestAProfileShowsWhatWorksAndWhatWaits(t *testing.T) {
 	var out strings.Builder
-	if err := recorded(t).print(&out, 10, 20); err != nil {
+	if err := recorded(t).print(&out, false); err != nil {
 		t.Fatal(err)
 	}
 	said := strings.Join(strings.Fields(out.String()), " ")
@@ -85,17 +86,17 @@ func TestOnlyRowsOfMeasuredTargetsChange(t *testing.T) {
 
 func TestACommandIsMeasuredWithWhatItStarts(t *testing.T) {
 	folder := t.TempDir()
-	if err := measure(folder, "spins", []string{"sh", "-c", "sh -c 'i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done'"}, false); err != nil {
+	if err := measure(folder, Usage{Name: "spins"}, []string{"sh", "-c", "sh -c 'i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done'"}); err != nil {
 		t.Fatal(err)
 	}
 	profile, err := read(folder)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if u := profile.Usages[0]; u.Name != "spins" || u.CPU <= 0 || u.Wall <= 0 {
+	if u := profile.Targets[0]; u.Name != "spins" || u.CPU <= 0 || u.Wall <= 0 {
 		t.Errorf("it took %+v", u)
 	}
-	if err := measure(folder, "fails", []string{"false"}, false); err == nil {
+	if err := measure(folder, Usage{Name: "fails"}, []string{"false"}); err == nil {
 		t.Error("a command that fails is reported as a success")
 	}
 }

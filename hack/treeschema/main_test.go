@@ -4,8 +4,16 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 )
+
+// field returns the value at a path of nested maps; nil if it does not exist.
+func field(value any, path ...string) any {
+	object, _ := value.(map[string]any)
+	found, _, _ := unstructured.NestedFieldNoCopy(object, path...)
+	return found
+}
 
 const generated = `---
 spec:
@@ -28,12 +36,12 @@ spec:
 `
 
 func TestUnrollDescribesTheLevelsRequestedAndKeepsWhatIsBelow(t *testing.T) {
-	out, err := unroll([]byte(generated), 3)
+	out, err := unroll(generated, 3)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var doc map[string]any
-	if err := yaml.Unmarshal(out, &doc); err != nil {
+	if err := yaml.Unmarshal([]byte(out), &doc); err != nil {
 		t.Fatal(err)
 	}
 	version := field(doc, "spec", "versions").([]any)[0]
@@ -60,7 +68,7 @@ func TestUnrollDescribesTheLevelsRequestedAndKeepsWhatIsBelow(t *testing.T) {
 }
 
 func TestUnrollOfAnUnrolledSchemaChangesNothing(t *testing.T) {
-	once, err := unroll([]byte(generated), 4)
+	once, err := unroll(generated, 4)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +76,7 @@ func TestUnrollOfAnUnrolledSchemaChangesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if string(once) != string(twice) {
+	if once != twice {
 		t.Errorf("once:\n%s\ntwice:\n%s", once, twice)
 	}
 }
@@ -81,7 +89,7 @@ func TestUnrollSaysWhatItMisses(t *testing.T) {
 		"no children": {strings.Replace(generated, "children:", "kids:", 1), "no property children"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := unroll([]byte(test.crd), 2); err == nil || !strings.Contains(err.Error(), test.want) {
+			if _, err := unroll(test.crd, 2); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("error %v, want one that says %q", err, test.want)
 			}
 		})
