@@ -20,9 +20,9 @@ func checkCommand(stdin io.Reader, stdout io.Writer) *cobra.Command {
 		Short: "Check quota trees before applying them",
 		Long: `Checks the ElasticQuotaTrees in the files as kube-queue-controller does, and prints each error and
 each warning with the path of the node. A FILE is a YAML or JSON file with any number of documents,
-a directory, of which all .yaml, .yml and .json files are read, or - for the standard input. Objects
-of other kinds are skipped. It does not connect to a cluster, so it cannot warn of namespaces and
-resources that a cluster does not have.
+a directory with .yaml, .yml and .json files, or - for standard input. Objects of other kinds are
+skipped. It does not connect to a cluster, so it cannot warn about namespaces and resources that the
+cluster does not have.
 
 A field that a node does not have is an error, because kubectl apply refuses it.
 

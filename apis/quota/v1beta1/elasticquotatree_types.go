@@ -47,8 +47,8 @@ type ElasticQuotaTreeSpec struct {
 	Root ElasticQuotaNode `json:"root"`
 }
 
-// ElasticQuotaNode is a node of the tree. A node with namespaces is a quota group: the jobs of
-// these namespaces are charged to it and to its ancestors.
+// ElasticQuotaNode is a node of the tree. A node with namespaces is a quota group. Jobs in these
+// namespaces are charged to it and to its ancestors.
 type ElasticQuotaNode struct {
 	// name must be unique in the tree.
 	// +optional
@@ -58,7 +58,7 @@ type ElasticQuotaNode struct {
 	// +nullable
 	// +optional
 	Namespaces []string `json:"namespaces,omitempty"`
-	// min is the guaranteed amount of each resource. Other nodes may borrow what is unused.
+	// min is the guaranteed amount of each resource. Other nodes can borrow what is unused.
 	// +nullable
 	// +optional
 	Min corev1.ResourceList `json:"min,omitempty"`
@@ -67,8 +67,8 @@ type ElasticQuotaNode struct {
 	// +nullable
 	// +optional
 	Max corev1.ResourceList `json:"max,omitempty"`
-	// attributes holds further settings. "kube-queue/reclaim": "never" prevents reclaiming quota
-	// from jobs at or below this node.
+	// attributes holds other settings. "kube-queue/reclaim": "never" prevents reclaiming quota from
+	// jobs at or below this node.
 	// +nullable
 	// +optional
 	Attributes map[string]string `json:"attributes,omitempty"`
@@ -113,8 +113,8 @@ type ElasticQuotaNodeStatus struct {
 	// max is the limit in force: the max of the node multiplied by the oversell rate.
 	// +optional
 	Max corev1.ResourceList `json:"max,omitempty"`
-	// used is the amount charged at and below the node to units, to pods that remain of jobs and,
-	// if configured, to pods without a unit.
+	// used is the amount charged at and below the node to units, to the remaining pods of ended or
+	// deleted jobs and, if configured, to pods without a unit.
 	// +optional
 	Used corev1.ResourceList `json:"used,omitempty"`
 	// unqueued is the part of used for pods without a unit.

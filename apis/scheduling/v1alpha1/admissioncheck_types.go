@@ -5,8 +5,8 @@ import (
 )
 
 // AdmissionCheck is a requirement that a unit must meet, in addition to quota, before its job is
-// released. During the checks of its Queue, the unit holds its quota in phase Reserved. The
-// controller of the check writes its decision to status.admissionChecks of the unit.
+// released. Until all checks of its Queue are Ready, the unit holds its quota in phase Reserved.
+// The check's controller writes its decision to status.admissionChecks of the unit.
 //
 // +genclient
 // +genclient:nonNamespaced
@@ -49,7 +49,7 @@ type AdmissionCheckSpec struct {
 	// parameters refers to an object with settings for the check.
 	// +optional
 	Parameters *AdmissionCheckParameters `json:"parameters,omitempty"`
-	// timeout is how long a check may stay Pending before it counts as Retry. Unlimited if unset.
+	// timeout is how long a check can stay Pending before it counts as Retry. Unlimited if unset.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Format=duration
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="timeout must be at least 1s"
@@ -81,9 +81,9 @@ type AdmissionCheckParameters struct {
 type CheckState string
 
 const (
-	// CheckPending means that the check has not decided.
+	// CheckPending means that the check is not decided yet.
 	CheckPending CheckState = "Pending"
-	// CheckReady means that the job may be released.
+	// CheckReady means that the job can be released.
 	CheckReady CheckState = "Ready"
 	// CheckRetry means that the unit gives its quota back, waits, and reserves quota again later.
 	CheckRetry CheckState = "Retry"
@@ -91,8 +91,8 @@ const (
 	CheckRejected CheckState = "Rejected"
 )
 
-// AdmissionCheckState is the state of a check for a unit. kube-queue-controller sets it to Pending;
-// the controller of the check sets the other states.
+// AdmissionCheckState is the state of a check for a unit. kube-queue-controller sets it to Pending.
+// The check's controller sets the other states.
 type AdmissionCheckState struct {
 	// name is the name of the AdmissionCheck.
 	// +kubebuilder:validation:MinLength=1

@@ -35,8 +35,8 @@ type ProvisioningRequestConfigList struct {
 	Items           []ProvisioningRequestConfig `json:"items"`
 }
 
-// ProvisioningRequestConfigSpec defines the ProvisioningRequests. A change applies to requests
-// created later.
+// ProvisioningRequestConfigSpec defines the ProvisioningRequests. Changes apply to requests created
+// later.
 type ProvisioningRequestConfigSpec struct {
 	// provisioningClassName selects the autoscaler and how it provides nodes, such as
 	// "check-capacity.autoscaling.x-k8s.io".
@@ -61,8 +61,8 @@ type ProvisioningRequestConfigSpec struct {
 	// retry defines what happens after a request fails.
 	// +optional
 	Retry *ProvisioningRequestRetry `json:"retry,omitempty"`
-	// maxPodSets is the maximum number of pod sets in a request. Equal pod sets count once. A unit
-	// with more is rejected. Defaults to 32. Some autoscalers accept only 1.
+	// maxPodSets is the maximum number of pod sets in a request. Equal pod sets count once. Units
+	// with more pod sets are rejected. Defaults to 32. Some autoscalers accept only 1.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=32
 	// +optional

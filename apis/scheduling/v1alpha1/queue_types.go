@@ -56,7 +56,8 @@ const (
 	PolicyRoundRobin QueuePolicy = "RoundRobin"
 	// PolicyBlock tries only the front unit. No unit passes it.
 	PolicyBlock QueuePolicy = "Block"
-	// PolicyPriority starts again at the first unit each time quota is freed. Later units may pass.
+	// PolicyPriority starts again at the first unit each time quota is freed. Later units can pass
+	// it.
 	PolicyPriority QueuePolicy = "Priority"
 )
 
@@ -80,7 +81,8 @@ type QueueSpec struct {
 	// kube-queue-controller.
 	// +optional
 	Policy QueuePolicy `json:"policy,omitempty"`
-	// priority orders queues that share an ancestor quota node. The highest goes first.
+	// priority orders queues that share an ancestor quota node. The queue with the highest priority
+	// goes first.
 	// +optional
 	// +kubebuilder:validation:Minimum=-2147483648
 	// +kubebuilder:validation:Maximum=2147483647
@@ -90,8 +92,8 @@ type QueueSpec struct {
 	// +kubebuilder:validation:Minimum=-2147483648
 	// +kubebuilder:validation:Maximum=2147483647
 	MaxPriority *int32 `json:"maxPriority,omitempty"`
-	// stop stops the queue. Hold admits no unit. Drain also evicts admitted units, which wait
-	// again. Defaults to None.
+	// stop stops the queue. With Hold, no unit is admitted. Drain also evicts admitted units, which
+	// then wait again. Defaults to None.
 	// +optional
 	Stop QueueStop `json:"stop,omitempty"`
 	// preemption controls the eviction of units in this queue for others. Only the elasticquota
@@ -105,7 +107,7 @@ type QueueSpec struct {
 	// +kubebuilder:validation:items:MaxLength=63
 	// +optional
 	AdmissionChecks []string `json:"admissionChecks,omitempty"`
-	// podsReadyTimeout is how long after admission all pods of a job may take to be ready. A job
+	// podsReadyTimeout is how long a job's pods can take to become ready after admission. A job
 	// that takes longer is stopped and queued again after 10s. The delay doubles each time, up to
 	// 15m. Unlimited if unset.
 	// +kubebuilder:validation:Type=string
@@ -113,8 +115,8 @@ type QueueSpec struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="podsReadyTimeout must be at least 1s"
 	// +optional
 	PodsReadyTimeout *metav1.Duration `json:"podsReadyTimeout,omitempty"`
-	// blockUntilPodsReady, if true, admits no unit while another unit of the queue is Reserved or
-	// has pods that are not ready. Requires podsReadyTimeout.
+	// blockUntilPodsReady, if true, prevents admission while another unit of the queue is Reserved
+	// or has pods that are not ready. Requires podsReadyTimeout.
 	// +optional
 	BlockUntilPodsReady bool `json:"blockUntilPodsReady,omitempty"`
 }
@@ -127,13 +129,13 @@ type WithinQueuePreemption string
 const (
 	// PreemptNever means that no unit is evicted.
 	PreemptNever WithinQueuePreemption = "Never"
-	// PreemptLowerPriority means that units of lower priority are evicted.
+	// PreemptLowerPriority means that units with lower priority are evicted.
 	PreemptLowerPriority WithinQueuePreemption = "LowerPriority"
 )
 
 // QueuePreemption controls the eviction of units for others.
 type QueuePreemption struct {
-	// withinQueue is whether a unit that does not fit may evict units of lower priority in the
+	// withinQueue is whether a unit that does not fit can evict units with lower priority in the
 	// queue. Defaults to Never.
 	// +optional
 	WithinQueue WithinQueuePreemption `json:"withinQueue,omitempty"`

@@ -8,7 +8,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 )
 
-// QueueUnit represents a job in the queue: it waits for quota and then holds it.
+// QueueUnit represents a job in the queue. It waits for quota and then holds it.
 //
 // +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
@@ -81,7 +81,7 @@ type QueueUnitSpec struct {
 	PodSets []PodSet `json:"podSets,omitempty"`
 
 	// resource is the sum of the requests of all pods and of the ResourceClaims that they use by
-	// name. All fields together may name at most 64 resources.
+	// name. All fields together can name up to 64 resources.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(name, size(name) <= 317)",message="the name of a resource must be at most 317 characters long"
@@ -99,8 +99,8 @@ type QueueUnitSpec struct {
 	// +optional
 	Preemptible *bool `json:"preemptible,omitempty"`
 
-	// unstoppable explains why suspending the job does not stop it. Such a unit is not evicted for
-	// others.
+	// unstoppable explains why suspending the job does not stop it. If set, the unit is not evicted
+	// for others.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Unstoppable string `json:"unstoppable,omitempty"`
@@ -110,7 +110,7 @@ type QueueUnitSpec struct {
 	// +optional
 	QuotaName string `json:"quotaName,omitempty"`
 
-	// maximumExecutionTimeSeconds is how long the job may run after its release. A job that runs
+	// maximumExecutionTimeSeconds is how long the job can run after its release. A job that runs
 	// longer is evicted and deactivated.
 	// +kubebuilder:validation:Minimum=1
 	// +optional
@@ -160,8 +160,8 @@ type PodSet struct {
 	// +required
 	// +kubebuilder:validation:Maximum=2147483647
 	Count int32 `json:"count"`
-	// minCount is the number of pods with which the job can start. Defaults to count. Only one pod
-	// set may have a minCount below its count.
+	// minCount is the minimum number of pods that the job can start with. Defaults to count. Only
+	// one pod set can have a minCount below its count.
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	// +kubebuilder:validation:Maximum=2147483647
@@ -178,21 +178,20 @@ type PodSet struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(name, size(name) <= 317)",message="the name of a resource must be at most 317 characters long"
 	// +optional
 	Limits corev1.ResourceList `json:"limits,omitempty"`
-	// priorityClassName is the PriorityClass of the pods: the one they name or the default of the
-	// cluster.
+	// priorityClassName is the PriorityClass that the pods name, or the cluster's default.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	PriorityClassName string `json:"priorityClassName,omitempty"`
-	// quotaScopes lists the ResourceQuota scopes that the pods match. Pods that do not match
-	// BestEffort or Terminating match the opposite, unless nothing is known about them.
+	// quotaScopes lists the ResourceQuota scopes that the pods match. If BestEffort or Terminating
+	// is not listed, the pods match the opposite scope, unless nothing is known about them.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=3
 	// +kubebuilder:validation:items:Enum=BestEffort;Terminating;CrossNamespacePodAffinity
 	// +optional
 	QuotaScopes []corev1.ResourceQuotaScope `json:"quotaScopes,omitempty"`
 	// unset lists the containers, separated by commas, that do not set requests.cpu,
-	// requests.memory, limits.cpu or limits.memory. A ResourceQuota that limits such a resource
-	// rejects the pods.
+	// requests.memory, limits.cpu or limits.memory. If a ResourceQuota limits such a resource, the
+	// API server rejects the pods.
 	// +kubebuilder:validation:MaxProperties=4
 	// +kubebuilder:validation:XValidation:rule="self.all(name, size(self[name]) <= 256)",message="each list of container names must be at most 256 characters long"
 	// +kubebuilder:validation:XValidation:rule="self.all(name, size(name) <= 317)",message="the name of a resource must be at most 317 characters long"
@@ -231,8 +230,8 @@ type QueueUnitStatus struct {
 	// dequeueTime is when the unit was last admitted.
 	// +optional
 	DequeueTime *metav1.MicroTime `json:"dequeueTime,omitempty"`
-	// renewTime is when the owner last renewed a unit created by hand. Such a unit loses its quota
-	// if it is not renewed.
+	// renewTime is when the owner last renewed a unit created by hand. If such a unit is not
+	// renewed, it loses its quota.
 	// +optional
 	RenewTime *metav1.MicroTime `json:"renewTime,omitempty"`
 	// admittedPodSets lists the pod sets admitted with fewer pods than spec.podSets requests.
@@ -278,7 +277,7 @@ type AdmittedPodSet struct {
 
 // RequeueState is when a unit is queued again.
 type RequeueState struct {
-	// count is how often the unit recently gave its quota back.
+	// count is how many times the unit recently gave its quota back.
 	// +optional
 	// +kubebuilder:validation:Maximum=2147483647
 	Count int32 `json:"count,omitempty"`

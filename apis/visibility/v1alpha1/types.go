@@ -69,7 +69,7 @@ type QueueUnitReviewStatus struct {
 	// requests is what the unit is charged while it holds quota.
 	// +optional
 	Requests corev1.ResourceList `json:"requests,omitempty"`
-	// reason is why the unit waits. It may be newer than the status of the unit.
+	// reason is why the unit waits. It can be newer than the unit's status.
 	// +optional
 	Reason wellknown.Reason `json:"reason,omitempty"`
 	// message explains the reason.
@@ -82,7 +82,7 @@ type QueueUnitReviewStatus struct {
 	// waiting is the number of units that wait in the queue.
 	// +optional
 	Waiting int32 `json:"waiting,omitempty"`
-	// ahead lists the first units ahead in the queue, at most 10.
+	// ahead lists the first units ahead in the queue, up to 10.
 	// +listType=atomic
 	// +optional
 	Ahead []UnitSummary `json:"ahead,omitempty"`
@@ -93,11 +93,11 @@ type QueueUnitReviewStatus struct {
 	// +listType=atomic
 	// +optional
 	Lacks []Lack `json:"lacks,omitempty"`
-	// holders lists the quotas that hold most of what the unit lacks, at most 20.
+	// holders lists the quotas that hold most of what the unit lacks, up to 20.
 	// +listType=atomic
 	// +optional
 	Holders []Holder `json:"holders,omitempty"`
-	// holdingUnits lists the units that hold most of what the unit lacks, at most 10.
+	// holdingUnits lists the units that hold most of what the unit lacks, up to 10.
 	// +listType=atomic
 	// +optional
 	HoldingUnits []UnitSummary `json:"holdingUnits,omitempty"`
@@ -105,8 +105,7 @@ type QueueUnitReviewStatus struct {
 	// +listType=atomic
 	// +optional
 	WouldAdmit []Remedy `json:"wouldAdmit,omitempty"`
-	// until is when the unit has what it lacks at the latest, or when its backoff ends, if that is
-	// known.
+	// until is the latest time when the unit has what it lacks, or when its backoff ends, if known.
 	// +optional
 	Until *metav1.Time `json:"until,omitempty"`
 }
@@ -156,7 +155,7 @@ type Lack struct {
 	// quota is the path of the node, or the namespace and name of the ResourceQuota.
 	// +required
 	Quota string `json:"quota"`
-	// bound is the limit: Max, Min (of non-preemptible jobs) or Reserved (for others).
+	// bound is the kind of limit: Max, Min (for non-preemptible jobs) or Reserved (for others).
 	// +required
 	Bound string `json:"bound"`
 	// resource is the name of the resource, or kube-queue/max-jobs.
@@ -171,7 +170,7 @@ type Lack struct {
 	// limit is the limit.
 	// +required
 	Limit string `json:"limit"`
-	// missing is the amount to free, or to add to the limit, so that the unit alone fits.
+	// missing is the amount to free, or to add to the limit, to make this unit fit.
 	// +required
 	Missing string `json:"missing"`
 }
@@ -297,7 +296,7 @@ type QueueReviewList struct {
 type QueueReviewContent string
 
 const (
-	// ShowQueues lists queues with their figures.
+	// ShowQueues lists queues with their counts.
 	ShowQueues QueueReviewContent = "Queues"
 	// ShowGroups lists groups of similar units.
 	ShowGroups QueueReviewContent = "Groups"
@@ -318,10 +317,10 @@ type QueueReviewSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Queue string `json:"queue,omitempty"`
-	// allNamespaces selects units in all namespaces instead of only that of the review.
+	// allNamespaces selects units in all namespaces, not only in the review's namespace.
 	// +optional
 	AllNamespaces bool `json:"allNamespaces,omitempty"`
-	// phases selects units by phase. If empty, all but Succeeded and Failed.
+	// phases selects units by phase. If empty, all phases except Succeeded and Failed.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
 	// +optional
@@ -331,7 +330,7 @@ type QueueReviewSpec struct {
 	// +kubebuilder:validation:MaxItems=50
 	// +optional
 	Reasons []string `json:"reasons,omitempty"`
-	// kinds selects units by the kind of their job.
+	// kinds selects units by job kind.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=50
 	// +optional
@@ -419,12 +418,12 @@ type QueueSummary struct {
 	Held corev1.ResourceList `json:"held,omitempty"`
 }
 
-// UnitGroup is a number of similar units.
+// UnitGroup describes a group of similar units.
 type UnitGroup struct {
 	// units is the number of units.
 	// +required
 	Units int32 `json:"units"`
-	// first is the first of them in the order of the queue.
+	// first is the first of these units in queue order.
 	// +required
 	First UnitSummary `json:"first"`
 }
@@ -461,9 +460,9 @@ type QuotaReviewList struct {
 
 // QuotaReviewSpec selects quotas.
 type QuotaReviewSpec struct {
-	// quota is the path of a node. The answer covers it and all nodes below. If empty, all nodes
-	// or, if the caller cannot list ElasticQuotaTrees, the quotas of the namespace and their
-	// ancestors.
+	// quota is the path of a node. The answer covers it and all nodes below. If empty, the answer
+	// covers all nodes or, if the caller cannot list ElasticQuotaTrees, the quotas of the namespace
+	// and their ancestors.
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
 	Quota string `json:"quota,omitempty"`

@@ -49,17 +49,17 @@ func (o *Options) declare(set *settings.Set) {
 		settings.Setting{Var: &o.enabled, Flag: "enabled-extensions", Field: "enabledExtensions", Form: settings.List(), Check: o.checkEnabled,
 			Help: "Comma-separated kinds of jobs to queue; empty for none. Known kinds: " + strings.Join(registry.Names(), ", ") + "."},
 		settings.Setting{Var: &o.annotated, Flag: "annotation-extensions", Field: "annotationExtensions", Form: settings.List(), Check: o.checkEnabled,
-			Help: "Comma-separated kinds for which only jobs with the annotation " + wellknown.SuspendAnnotation + " are queued, and not all jobs that are" +
-				" created suspended; empty for none. For a kind that is also in --enabled-extensions, that flag applies."},
+			Help: "Comma-separated kinds where only the annotation " + wellknown.SuspendAnnotation + " queues a job; empty for none." +
+				" Jobs that are only created suspended are not queued. If a kind is also in --enabled-extensions, that flag applies."},
 		settings.Setting{Var: &o.ShutDownRayClusters, Flag: "shut-down-ray-clusters", Field: "shutDownRayClusters", Check: o.checkEnabled,
-			Help: "Set shutdownAfterJobFinishes at the release of RayJobs that set neither this field nor deletionStrategy, so that their RayClusters do not keep quota after they have ended."},
+			Help: "Set shutdownAfterJobFinishes when releasing RayJobs that set neither this field nor deletionStrategy. Their RayClusters then do not keep quota after the jobs end."},
 		settings.Setting{Var: &o.Workers, Flag: "workers", Field: "workers", Check: settings.Above0(&o.Workers),
 			Help: "Maximum number of concurrent reconciles per kind."})
 	set.Group("Pods", settings.Setting{Var: &o.additional, Flag: "additional-resources", Field: "additionalResources", Form: settings.Resources(), Check: o.checkAdditional,
 		Help: "Requests and limits that webhooks add to each pod, for example by sidecars: NAMESPACE:requests.RESOURCE=AMOUNT:limits.RESOURCE=AMOUNT," +
-			" separated by commas; NAMESPACE: for nothing. Namespace * is for all other namespaces."})
+			" separated by commas; NAMESPACE: for nothing. Namespace * means all other namespaces."})
 	o.Devices.Declare(set)
-	o.Webhook.Declare(set, "which holds jobs where the API server does not serve MutatingAdmissionPolicy")
+	o.Webhook.Declare(set, "which holds jobs if the API server does not serve MutatingAdmissionPolicy")
 	for _, name := range [...]string{"QueueGroupPlugin", "StrictPriority", "StrictConsistency"} {
 		set.PassOver(name, "only kube-queue-controller reads it, not "+Name)
 	}

@@ -34,7 +34,7 @@ type change struct{ dryRun string }
 
 func (o *change) add(cmd *cobra.Command) {
 	values := []string{dryRunNone, dryRunClient, dryRunServer}
-	cmd.Flags().StringVar(&o.dryRun, "dry-run", dryRunNone, "`WHAT` is tried without a change: none, server (the API server checks the change), or client (nothing is sent). Without a value: server.")
+	cmd.Flags().StringVar(&o.dryRun, "dry-run", dryRunNone, "`WHAT` to do instead of changing anything: none (make the change), server (the API server only checks it), or client (nothing is sent). Without a value: server.")
 	cmd.Flags().Lookup("dry-run").NoOptDefVal = dryRunServer
 	_ = cmd.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }
@@ -103,10 +103,10 @@ func (s *shell) hold() *cobra.Command {
 	o, evict := &change{}, false
 	cmd := &cobra.Command{
 		Use:   "hold " + jobArgs,
-		Short: "Hold a job, so that it is not released",
+		Short: "Hold a job, to prevent its release",
 		Long: `Sets the annotation ` + wellknown.ActiveAnnotation + ` of the job to "false". The job keeps its place in the
-queue, but does not start until you run kubectl kube-queue release. A job that holds quota, and may be running,
-is held only with --evict: it is suspended, its pods are deleted, and it waits again.`,
+queue, but does not start until you run kubectl kube-queue release. A job that holds quota, and might be running,
+is held only with --evict. It is then suspended, its pods are deleted, and it waits again.`,
 		Example: `  kubectl kube-queue hold train-c
   kubectl kube-queue hold job/train-a --evict`,
 	}
@@ -128,9 +128,9 @@ func (s *shell) release() *cobra.Command {
 	o := &change{}
 	return s.jobCommand(&cobra.Command{
 		Use:   "release " + jobArgs,
-		Short: "Release a job that is held, so that it is queued again",
+		Short: "Queue a held job again",
 		Long: `Sets the annotation ` + wellknown.ActiveAnnotation + ` of the job to "true", which undoes kubectl kube-queue
-hold. The job is queued again at its place, and starts when its quota has room.`,
+hold. The job is queued again in its place, and starts when its quota has room.`,
 		Example: `  kubectl kube-queue release train-c`,
 	}, o, allArgs, func(ctx context.Context, c *cluster, t *target) error {
 		if t.unit != nil && t.unit.Status.Reason == wellknown.ReasonSuspendedByUser && ptr.Deref(t.unit.Spec.Active, true) {
@@ -253,9 +253,9 @@ func (s *shell) stop() *cobra.Command {
 	o, drain := &change{}, false
 	cmd := &cobra.Command{
 		Use:   "stop QUEUE",
-		Short: "Stop a queue, so that nothing more is released",
-		Long: `Sets spec.stop of the Queue to Hold: no more jobs of the queue are released, and running jobs continue. With
---drain, sets it to Drain: jobs that hold quota are also suspended and wait again.`,
+		Short: "Stop a queue, to release no more jobs",
+		Long: `Sets spec.stop of the Queue to Hold. No more jobs in the queue are released, and running jobs continue. With
+--drain, sets it to Drain. Jobs that hold quota are then also suspended and wait again.`,
 		Example: `  kubectl kube-queue stop company-research
   kubectl kube-queue stop company-research --drain`,
 	}
@@ -271,7 +271,7 @@ func (s *shell) stop() *cobra.Command {
 func (s *shell) resume() *cobra.Command {
 	return s.queueCommand(&cobra.Command{
 		Use:     "resume QUEUE",
-		Short:   "Resume a queue that is stopped",
+		Short:   "Resume a stopped queue",
 		Long:    `Sets spec.stop of the Queue to None, which undoes kubectl kube-queue stop.`,
 		Example: `  kubectl kube-queue resume company-research`,
 	}, &change{}, func() (v1alpha1.QueueStop, string) { return v1alpha1.StopNone, "resumed" })

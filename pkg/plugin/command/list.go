@@ -43,11 +43,10 @@ func (s *shell) list() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the units of jobs that wait or hold quota",
-		Long: `Lists the QueueUnits of a namespace, or of all namespaces. To list units of jobs that have ended, select
-them with --phase.
+		Long: `Lists the QueueUnits in a namespace or in all namespaces. To list units of jobs that have ended, use --phase.
 
-If there are more than 100 units, similar ones share a row: those with the same namespace, queue, kind,
-phase, reason, priority and request. UNITS is their number, and NAME the first of them.`,
+If there are more than 100 units, units with the same namespace, queue, kind, phase, reason, priority and
+request share a row. UNITS is their number, and NAME is the first of them.`,
 		Example: `  kubectl kube-queue list
   kubectl kube-queue list -A --queue company-research --phase Enqueued
   kubectl kube-queue list --reason ExceedsMaxQuota -o wide
@@ -66,12 +65,12 @@ phase, reason, priority and request. UNITS is their number, and NAME the first o
 	}
 	o.output.add(cmd, formatTable, formatWide, formatJSON, formatYAML, formatName)
 	flags := cmd.Flags()
-	flags.BoolVarP(&o.all, "all-namespaces", "A", false, "List the units of all namespaces.")
-	flags.StringSliceVar(&o.Queues, "queue", nil, "Only units of these queues.")
+	flags.BoolVarP(&o.all, "all-namespaces", "A", false, "List the units in all namespaces.")
+	flags.StringSliceVar(&o.Queues, "queue", nil, "Only units in these queues.")
 	flags.StringSliceVar(&o.Kinds, "kind", nil, "Only units of jobs of these kinds, such as Job or PyTorchJob.")
 	flags.StringSliceVar(&o.Phases, "phase", nil, "Only units in these phases: "+strings.Join(units.Phases(), ", ")+".")
 	flags.StringSliceVar(&o.Reasons, "reason", nil, "Only units with these reasons, such as QuotaExceeded.")
-	flags.StringVar(&o.group, "group", groupAuto, "`WHEN` similar units share a row: auto (if there are more than 100), always or never.")
+	flags.StringVar(&o.group, "group", groupAuto, "`WHEN` to show similar units in one row: auto (if there are more than 100), always or never.")
 	flags.StringVar(&o.sort, "sort", string(units.ByName), "`ORDER`: "+strings.Join(units.Orders(), ", ")+".")
 	flags.BoolVarP(&o.watch, "watch", "w", false, "Keep printing units that change, until Ctrl-C.")
 	_ = cmd.RegisterFlagCompletionFunc("queue", s.completeQueues)

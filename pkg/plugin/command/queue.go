@@ -27,10 +27,10 @@ func (s *shell) queue() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "queue [QUEUE]",
 		Aliases: []string{"queues"},
-		Short:   "List the queues, or the units of a queue in its order",
-		Long: `Without an argument, lists the queues. With the name of a queue, lists its units: first those that wait, in
-the order in which they are tried, then those that hold quota. Units in namespaces that you cannot read are
-not listed, but POSITION counts them.`,
+		Short:   "List the queues, or the units of a queue in order",
+		Long: `Without an argument, lists the queues. With the name of a queue, lists its units: first waiting units, in the
+order in which they are tried, then units that hold quota. Units in namespaces that you cannot read are not
+listed, but POSITION counts them.`,
 		Example: `  kubectl kube-queue queue
   kubectl kube-queue queue company-research --limit 20`,
 		Args: func(_ *cobra.Command, args []string) error {

@@ -41,18 +41,18 @@ func (s *shell) simulate() *cobra.Command {
 	var files []string
 	cmd := &cobra.Command{
 		Use:   simulateName + " -f FILE",
-		Short: "Show what would start and what would wait with another quota tree or with further jobs",
-		Long: `Shows what would start at once, and what would wait and why, if you applied the quota tree or the jobs in the
-files now. All jobs in the cluster are included. Nothing is applied. The plugin decides like
-kube-queue-controller with its default settings.
+		Short: "Show what would start and what would wait with another quota tree or more jobs",
+		Long: `Shows what would start immediately, and what would wait and why, if you applied the quota tree or the jobs in
+the files now. All jobs in the cluster are included. Nothing is applied. The plugin makes the same decisions
+as kube-queue-controller with its default settings.
 
-A FILE is a YAML or JSON file with any number of documents, or - for the standard input. It may contain one
-ElasticQuotaTree, QueueUnits, and jobs of all kinds that determine their pods in the manifest. You need
+A FILE is a YAML or JSON file with any number of documents, or - for standard input. It can contain one
+ElasticQuotaTree, QueueUnits, and jobs of all kinds whose manifest determines their pods. You need
 permission to list QueueUnits in all namespaces, Queues and ElasticQuotaTrees.
 
-In the simulation, evicted jobs stop at once. Admission checks and nodes are not simulated.
+In the simulation, evicted jobs stop immediately. Admission checks and nodes are not simulated.
 
-The exit status is 0 if the tree is valid and each job in the files would start at once; 1 if the tree
+The exit status is 0 if the tree is valid and each job in the files would start immediately; 1 if the tree
 is invalid, a job would wait, or running jobs would exceed a limit; 2 after an error.`,
 		Example: `  kubectl kube-queue simulate -f tree.yaml
   kubectl kube-queue simulate -f tree.yaml -f job.yaml -n research

@@ -22,9 +22,9 @@ func (s *shell) tree() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tree [QUOTA]",
 		Short: "Show how the quota tree is used",
-		Long: `Shows for each quota the guarantee (MIN), the used amount, the limit (MAX), what it has borrowed and lent,
-what pods outside of the queue use (UNQUEUED), and what waiting jobs request (WAITING). The row jobs counts
-jobs. QUOTA is the path of a quota; it and the quotas below it are shown.
+		Long: `For each quota, shows the guarantee (MIN), the used amount, the limit (MAX), what it has borrowed and lent,
+what pods outside the queue use (UNQUEUED), and what waiting jobs request (WAITING). The row jobs counts
+jobs. If you set QUOTA to the path of a quota, only this quota and the quotas below it are shown.
 
 A terminal shows bars: █ is used within the guarantee, ▒ is borrowed, and · is free below the max.
 

@@ -17,7 +17,7 @@ func (s *shell) version() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the versions of the plugin and of kube-queue in the cluster",
-		Long: `Prints the version of the plugin and, if you can read Deployments in the namespace of kube-queue, that of
+		Long: `Prints the version of the plugin and, if you can read Deployments in the namespace of kube-queue, the version of
 kube-queue-controller in the cluster.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -35,11 +35,11 @@ func (s *shell) why() *cobra.Command {
 		Use:   "why " + jobArgs,
 		Short: "Explain why a job waits, and what would admit it",
 		Long: `Explains why a job waits: the reason, what it lacks in which quota, its position, which units are ahead of it
-or hold what it lacks, and what would admit it. Units in namespaces that you cannot read are counted, not
+or hold what it lacks, and what would admit it. Units in namespaces that you cannot read are counted but not
 named.
 
-kube-queue-controller answers from its own state. If it does not answer, the command shows what follows from
-the objects that you can read.
+kube-queue-controller answers from its own state. If it does not answer, the command shows what it can find
+out from the objects that you can read.
 ` + JobHelp,
 		Example: `  kubectl kube-queue why train-c
   kubectl kube-queue why tfjob/mnist -n research

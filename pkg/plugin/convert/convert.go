@@ -62,11 +62,11 @@ AdmissionChecks, ProvisioningRequestConfigs, the configuration of its manager, a
 jobs. From ack-kube-queue and koord-queue, it reads ElasticQuotaTrees, ElasticQuotas, Queues, the
 Deployments of both programs with their flags and variables, and the manifests of jobs.
 
-The standard output has the converted objects, which kubectl apply accepts. The standard error lists what
-has no equivalent, why, and what to do instead, and what you must do by hand.
+Standard output has the converted objects, which kubectl apply accepts. Standard error lists settings that
+have no equivalent, why, and what to do instead. It also lists what you must do by hand.
 
 The exit status is 0 if everything was converted, 1 if some settings have no equivalent, and 2 if the
-input cannot be converted. The standard output is then empty.`,
+input cannot be converted. In that case, standard output is empty.`,
 		Example: `  kubectl kube-queue convert -f kueue.yaml > kube-queue.yaml
   kubectl get clusterqueues,cohorts,localqueues -A -o yaml | kubectl kube-queue convert -f -
   kubectl kube-queue convert -f ack/ --values values.yaml`,
@@ -81,10 +81,10 @@ input cannot be converted. The standard output is then empty.`,
 		RunE:          func(*cobra.Command, []string) error { return o.run() },
 	}
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return wrong("%v", err) })
-	cmd.Flags().StringSliceVarP(&o.files, "filename", "f", nil, "Files with the objects, folders of which all .yaml, .yml and .json files are read, or - for the standard input.")
-	cmd.Flags().StringVar(&o.from, "from", "auto", "The queue that the objects are of: kueue, ack, koord, or auto to recognize it.")
+	cmd.Flags().StringSliceVarP(&o.files, "filename", "f", nil, "Files with the objects, folders with .yaml, .yml and .json files, or - for standard input.")
+	cmd.Flags().StringVar(&o.from, "from", "auto", "The queue that the objects come from: kueue, ack, koord, or auto to detect it.")
 	cmd.Flags().StringVarP(&o.output, "output", "o", "yaml", "Format of the converted objects: yaml or json.")
-	cmd.Flags().StringVar(&o.valuesFile, "values", "", "File to which values of the chart are written that correspond to the flags and variables of the other queue.")
+	cmd.Flags().StringVar(&o.valuesFile, "values", "", "File for the chart values that replace the other queue's flags and variables.")
 	complete(cmd)
 	return cmd
 }

@@ -19,7 +19,7 @@ type Settings struct {
 func (s *Settings) Declare(set *settings.Set) {
 	set.Group("Devices",
 		settings.Setting{Var: &s.Classes, Flag: "device-classes", Field: "devices.classes", Form: settings.Texts(), Check: s.checkClasses,
-			Help: "Resource as which devices of each DeviceClass count, whether pods claim or request them: CLASS=RESOURCE, separated by commas; CLASS= for devices that are not counted." +
+			Help: "Resource that devices of each DeviceClass count as, whether pods claim or request them: CLASS=RESOURCE, separated by commas; CLASS= for devices that are not counted." +
 				" CLASS/CAPACITY=RESOURCE counts the capacity that claims request of shared devices. Jobs with devices of other classes are not admitted. Must be the same for both programs."},
 		settings.Setting{Var: &s.Types, Flag: "device-types", Field: "devices.types", Form: settings.Types(), Check: s.checkTypes,
 			Help: "Types of devices, charged in addition to the resource: RESOURCE:LABEL=VALUE:TYPE for pods that require a node label with a value," +

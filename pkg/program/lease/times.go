@@ -38,9 +38,9 @@ func (o *Options) LeaderElect() bool { return o.leaderElect }
 func (o *Options) Declare(set *settings.Set) {
 	set.Group("Leader election",
 		settings.Setting{Var: &o.leaderElect, Flag: "leader-elect", Field: "leaderElection.leaderElect",
-			Help: "Elect a leader, so that several replicas can run. If false, run only one replica: it is not ready while another process holds the lease, and it does not exit when it cannot renew the lease."},
+			Help: "Elect a leader, to run several replicas. If false, run only one replica: it is not ready while another process holds the lease, and does not exit when it cannot renew the lease."},
 		settings.Setting{Var: &o.lease.duration, Flag: "leader-elect-lease-duration", Field: "leaderElection.leaseDuration", Check: o.lease.checkDuration,
-			Help: "Time after which another replica may take over a lease that is not renewed, in whole seconds. It must be longer than the sum of the renew deadline, the retry period and " + (renewEvery + writeTimeout).String() + " (for renewals and the last write)."},
+			Help: "Time after which another replica can take over a lease that is not renewed, in whole seconds. It must be longer than the sum of the renew deadline, the retry period and " + (renewEvery + writeTimeout).String() + " (for renewals and the last write)."},
 		settings.Setting{Var: &o.lease.renew, Flag: "leader-elect-renew-deadline", Field: "leaderElection.renewDeadline", Check: settings.Above0(&o.lease.renew),
 			Help: "How long the leader tries to renew its lease before it exits."},
 		settings.Setting{Var: &o.lease.retry, Flag: "leader-elect-retry-period", Field: "leaderElection.retryPeriod", Check: settings.Above0(&o.lease.retry),
