@@ -67,8 +67,8 @@ build-localcluster:
 
 .PHONY: images
 images: ## Build images with bills of materials into bin/images/ (VERSION=v1.2.3)
-	go build -C hack/images -o $(CURDIR)/bin/tools/ .
-	bin/tools/images --version '$(VERSION)'
+	go build -C hack/images -o $(CURDIR)/bin/tools/ ./release
+	bin/tools/release images --version '$(VERSION)'
 
 # A release has a version that somebody chose, and no default.
 RELEASE := $(if $(filter file,$(origin VERSION)),,$(VERSION))
@@ -82,7 +82,7 @@ PLATFORMS ?= linux/amd64,linux/arm64,darwin/amd64,darwin/arm64
 release: RELEASE_FLAGS = --version '$(RELEASE)' --registry '$(REGISTRY)' --source-url '$(SOURCE_URL)' --platforms '$(PLATFORMS)'
 release: ## Make everything that users install from into bin/release/ (VERSION=v1.2.3 REGISTRY=ghcr.io/owner)
 	@mkdir -p bin/tools
-	go build -C hack/images -o $(CURDIR)/bin/tools/ . ./release
+	go build -C hack/images -o $(CURDIR)/bin/tools/ ./release
 	@bin/tools/release make $(RELEASE_FLAGS) --check
 	@echo "release: building helm (2 to 4 minutes the first time, then seconds)"
 	go build -C hack/helm -ldflags '-s -w' -o $(CURDIR)/bin/tools/ tool

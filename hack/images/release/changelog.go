@@ -6,43 +6,36 @@ import (
 	"strings"
 )
 
-// section is the part of the changelog about one version.
-type section struct {
-	// version has no v; previous is the version before it, or empty.
-	version, previous string
-	// text starts with the first line after the heading of the version.
-	text string
-}
-
 const changelogFile = "CHANGELOG.md"
 
-var versionHeading = regexp.MustCompile(`^## (\d\S*)( \(.*\))?\s*$`)
+// section is the part of the changelog about one version.
+type section struct {
+	// previous is the version before it, or empty. text is what is below its heading.
+	previous, text string
+}
+
+var (
+	versionHeading = regexp.MustCompile(`(?m)^## (\d\S*)( \(.*\))?[ \t]*$`)
+	subheading     = regexp.MustCompile(`(?m)^###(#* )`)
+	relativeLink   = regexp.MustCompile(`\[([^\]]*)\]\(([^):]+)\)`)
+)
 
 // sectionOf returns the section of a version. The error lists the versions that have one.
 func sectionOf(changelog, version string) (section, error) {
-	found, s := false, section{version: version}
+	var s section
 	var known []string
-	var text strings.Builder
-	inside := false
-	for line := range strings.Lines(changelog) {
-		heading := versionHeading.FindStringSubmatch(line)
+	found := -1
+	for i, at := range versionHeading.FindAllStringSubmatchIndex(changelog, -1) {
+		known = append(known, changelog[at[2]:at[3]])
 		switch {
-		case heading != nil:
-			inside = heading[1] == version
-			if found && s.previous == "" {
-				s.previous = heading[1]
-			}
-			found = found || inside
-			known = append(known, heading[1])
-		case strings.HasPrefix(line, "## "):
-			inside = false
-		case inside:
-			text.WriteString(line)
+		case known[i] == version:
+			found, s.text = i, before(changelog[at[1]:], "\n## ")
+		case found >= 0 && i == found+1:
+			s.previous = known[i]
 		}
 	}
-	s.text = strings.TrimSpace(text.String())
 	switch {
-	case !found:
+	case found < 0:
 		return s, fmt.Errorf("%s has no section for this release: rename its section %q to %q; versions with a section: %s",
 			changelogFile, "## Unreleased", "## "+version+" (DATE)", strings.Join(known, ", "))
 	case s.text == "":
@@ -53,21 +46,15 @@ func sectionOf(changelog, version string) (section, error) {
 
 // part returns the text below a heading of the section that starts with these words, or nothing.
 func (s section) part(words string) string {
-	var text strings.Builder
-	inside := false
-	for line := range strings.Lines(s.text) {
-		if strings.HasPrefix(line, "### ") {
-			inside = strings.HasPrefix(line, "### "+words)
-			continue
-		}
-		if inside {
-			text.WriteString(line)
-		}
-	}
-	return strings.TrimSpace(text.String())
+	_, text, _ := strings.Cut("\n"+s.text, "\n### "+words)
+	_, text, _ = strings.Cut(text, "\n")
+	return before("\n"+text, "\n### ")
 }
 
-var relativeLink = regexp.MustCompile(`\[([^\]]*)\]\(([^):]+)\)`)
+func before(text, heading string) string {
+	text, _, _ = strings.Cut(text, heading)
+	return strings.TrimSpace(text)
+}
 
 // linked makes links into the source absolute. If the source has no address, it writes the file
 // after the text of the link.
@@ -79,11 +66,9 @@ func (o *options) linked(text string) string {
 		if o.sourceURL == "" {
 			return fmt.Sprintf("%s (`%s`)", words, part[2])
 		}
-		return fmt.Sprintf("[%s](%s/blob/%s/%s)", words, strings.TrimSuffix(o.sourceURL, "/"), o.tag, part[2])
+		return fmt.Sprintf("[%s](%s/blob/%s/%s)", words, o.sourceURL, o.tag, part[2])
 	})
 }
 
 // raised makes the headings of a section those of a page.
-func raised(text string) string {
-	return regexp.MustCompile(`(?m)^###(#* )`).ReplaceAllString(text, "##$1")
-}
+func raised(text string) string { return subheading.ReplaceAllString(text, "##$1") }

@@ -2,18 +2,16 @@ package main
 
 import (
 	"bytes"
-	"compress/gzip"
-	"encoding/json"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
-	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/types"
+	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"sigs.k8s.io/yaml"
 
 	"kube-queue.dev/kube-queue/hack/images/internal/oci"
@@ -23,14 +21,16 @@ const (
 	chartName   = "kube-queue"
 	chartFolder = "charts/kube-queue"
 	// The media types of a chart in a registry, which helm defines.
-	chartConfigType  = types.MediaType("application/vnd.cncf.helm.config.v1+json")
-	chartContentType = types.MediaType("application/vnd.cncf.helm.chart.content.v1.tar+gzip")
+	chartConfigType  = "application/vnd.cncf.helm.config.v1+json"
+	chartContentType = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 )
 
 // metadata is what the release needs of Chart.yaml.
 type metadata struct {
 	Name, Version, AppVersion, Description string
 }
+
+func (o *options) chartRepository() string { return o.repository() + "/charts/" + chartName }
 
 // checkChart returns the metadata of the chart, whose version must be that of the release: the
 // manifests and the documentation of the commit name it too.
@@ -40,7 +40,7 @@ func (o *options) checkChart() (metadata, error) {
 	if err != nil {
 		return m, err
 	}
-	if err := yaml.Unmarshal([]byte(text), &m); err != nil {
+	if err := yaml.Unmarshal(text, &m); err != nil {
 		return m, fmt.Errorf("%s/Chart.yaml: %w", chartFolder, err)
 	}
 	if m.Name != chartName {
@@ -52,102 +52,83 @@ func (o *options) checkChart() (metadata, error) {
 	return m, nil
 }
 
+// addChart adds the chart, and the manifests that are rendered from it.
+func (r *release) addChart(ctx context.Context) error {
+	chart, err := r.chartPackage()
+	if err != nil {
+		return fmt.Errorf("packing the chart: %w", err)
+	}
+	packed, digest, err := r.chartArchive(chart)
+	if err != nil {
+		return fmt.Errorf("packing the chart: %w", err)
+	}
+	name := chartName + "-" + r.version
+	r.add(name+".tgz", "the chart", chart)
+	r.add(name+"-chart.tar", "the chart as an OCI archive", packed)
+	r.published = append(r.published, published{"chart", r.chartRepository() + ":" + r.version, digest.String()})
+	return r.addManifests(ctx, chart)
+}
+
 // chartPackage returns the chart as helm package would, with the registry of the release as the
 // default of its values. All files have the same time.
-func (o *options) chartPackage(created time.Time) ([]byte, error) {
+func (o *options) chartPackage() ([]byte, error) {
 	var files []oci.File
-	root := filepath.Join(o.source, filepath.FromSlash(chartFolder))
+	chart := os.DirFS(filepath.Join(o.source, filepath.FromSlash(chartFolder)))
 	// In lexical order, which does not depend on the file system.
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+	err := fs.WalkDir(chart, ".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
 		if !entry.Type().IsRegular() {
 			return fmt.Errorf("%s is not a file", path)
 		}
-		name, err := filepath.Rel(root, path)
-		if err != nil {
-			return err
+		data, err := fs.ReadFile(chart, path)
+		if err == nil && path == "values.yaml" {
+			data, err = o.withRegistry(data)
 		}
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		if name == "values.yaml" {
-			if data, err = o.withRegistry(data); err != nil {
-				return err
-			}
-		}
-		files = append(files, oci.File{Name: chartName + "/" + filepath.ToSlash(name), Data: data, Mode: 0o644})
-		return nil
+		files = append(files, oci.File{Name: chartName + "/" + path, Data: data, Mode: 0o644})
+		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("packing the chart: %w", err)
+		return nil, err
 	}
-	return tarGzip(created, files)
+	return oci.TarGzip(o.created, files)
 }
 
 // withRegistry sets the default of image.registry. It changes the text, because comments of the
 // values are their documentation.
 func (o *options) withRegistry(values []byte) ([]byte, error) {
-	const setting = "  registry: \"\"\n"
-	if bytes.Count(values, []byte("\n"+setting)) != 1 {
-		return nil, fmt.Errorf("values.yaml has not one line %q", strings.TrimSpace(setting))
-	}
-	changed := bytes.Replace(values, []byte(setting), []byte("  registry: "+o.registry+"\n"), 1)
+	changed := bytes.Replace(values, []byte("\n  registry: \"\"\n"), []byte("\n  registry: "+o.registry+"\n"), 1)
 	var read struct{ Image struct{ Registry string } }
 	if err := yaml.Unmarshal(changed, &read); err != nil {
 		return nil, fmt.Errorf("values.yaml: %w", err)
 	}
 	if read.Image.Registry != o.registry {
-		return nil, errors.New("values.yaml: image.registry is not where it was expected")
+		return nil, errors.New(`values.yaml: the first line with registry: "" is not image.registry`)
 	}
 	return changed, nil
 }
 
-// tarGzip returns a compressed archive without the time and the system of the machine.
-func tarGzip(created time.Time, files []oci.File) ([]byte, error) {
-	packed, err := oci.Tar(created, files)
-	if err != nil {
-		return nil, err
-	}
-	var out bytes.Buffer
-	w := gzip.NewWriter(&out)
-	if _, err := w.Write(packed); err != nil {
-		return nil, err
-	}
-	if err := w.Close(); err != nil {
-		return nil, err
-	}
-	return out.Bytes(), nil
-}
-
 // chartArchive returns the chart as a tar file with an OCI image layout, as helm push writes it to
 // a registry.
-func (o *options) chartArchive(m metadata, chart []byte, created time.Time, revision string) ([]byte, v1.Hash, error) {
-	text, err := o.read(chartFolder + "/Chart.yaml")
+func (r *release) chartArchive(chart []byte) ([]byte, digest.Digest, error) {
+	text, err := r.read(chartFolder + "/Chart.yaml")
 	if err != nil {
-		return nil, v1.Hash{}, err
+		return nil, "", err
 	}
-	config, err := yaml.YAMLToJSON([]byte(text))
+	config, err := yaml.YAMLToJSON(text)
 	if err != nil {
-		return nil, v1.Hash{}, fmt.Errorf("%s/Chart.yaml: %w", chartFolder, err)
+		return nil, "", fmt.Errorf("%s/Chart.yaml: %w", chartFolder, err)
 	}
-	const prefix = "org.opencontainers.image."
-	configured, layer := oci.Describe(chartConfigType, config), oci.Describe(chartContentType, chart)
-	manifest, err := json.Marshal(v1.Manifest{
-		SchemaVersion: 2, MediaType: types.OCIManifestSchema1, Config: configured, Layers: []v1.Descriptor{layer},
+	layout := oci.NewLayout()
+	manifest := layout.AddManifest(ocispec.Manifest{
+		Config: layout.Add(chartConfigType, config),
+		Layers: []ocispec.Descriptor{layout.Add(chartContentType, chart)},
 		Annotations: map[string]string{
-			prefix + "title": m.Name, prefix + "version": m.Version, prefix + "description": m.Description,
-			prefix + "created": created.Format(time.RFC3339), prefix + "revision": revision,
+			ocispec.AnnotationTitle: r.chart.Name, ocispec.AnnotationVersion: r.chart.Version, ocispec.AnnotationDescription: r.chart.Description,
+			ocispec.AnnotationCreated: r.created.Format(time.RFC3339), ocispec.AnnotationRevision: r.revision,
 		},
 	})
-	if err != nil {
-		return nil, v1.Hash{}, fmt.Errorf("writing the manifest of the chart: %w", err)
-	}
-	listed := oci.Describe(types.OCIManifestSchema1, manifest)
-	blobs := map[string][]byte{listed.Digest.Hex: manifest, configured.Digest.Hex: config, layer.Digest.Hex: chart}
-	listed.Annotations = oci.Named(o.chartRepository()+":"+o.version, o.version)
-	archive, err := oci.Layout(created, blobs, []v1.Descriptor{listed})
-	return archive, listed.Digest, err
+	packed, err := layout.Archive(r.created, manifest, r.chartRepository(), r.version)
+	return packed, manifest.Digest, err
 }

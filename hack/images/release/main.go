@@ -1,20 +1,22 @@
-// Command release makes everything that a user installs kube-queue from, and pushes it.
+// Command release makes everything that a user installs kube-queue from, and pushes it. It needs
+// only Go, the modules and helm: no container daemon, no root, no image tools.
 //
-// "release make" writes one folder: the images of both programs, the chart as a package and as an
-// OCI archive, manifests for kubectl, the binaries of all programs, bills of materials, release
-// notes and upgrade notes from CHANGELOG.md, and SHA256SUMS of all of them. It runs the commands
-// images and helm, which the Makefile builds.
+// "release images" builds the programs of the images as static binaries, packs each of them into
+// one OCI image archive for all platforms, and writes a bill of materials per binary. "release
+// make" adds the other programs, the chart as a package and as an OCI archive, manifests for
+// kubectl, release notes and upgrade notes from CHANGELOG.md, and a manifest of the kubectl plugin
+// for an index of krew of its own: the central index refuses its name. "release push" pushes the
+// images and the chart to the registry that they were made for.
 //
-// Builds are reproducible, as those of images: the same commit, version, registry and version of
-// Go give the same bytes. The folder is written under another name, and renamed when it is
-// complete. An interrupted run leaves the earlier folder unchanged.
+// The release is made here and not by steps of a CI service, so that anybody can make and compare
+// it, and a test can run every step.
 //
-// The release is made here and not by steps of a CI service, so that anybody can make and compare it, and
-// a test can run every step. The plugin's manifest is for an index of krew of its own: the central
-// index refuses its name.
+// Builds are reproducible: the same commit, version, registry and version of Go give the same
+// bytes. Files therefore contain nothing of the machine: no path, time, user, map order, or Go
+// setting other than those of gobuild.go. All times are the time of the commit.
 //
-// "release push" pushes the images and the chart of such a folder to the registry that they were
-// made for.
+// The output folder is written under another name, and renamed when it is complete. An interrupted
+// run leaves the earlier folder unchanged.
 package main
 
 import (
@@ -43,21 +45,25 @@ func main() {
 	}
 }
 
-// start runs one of the two commands. It writes progress to log and the result to out.
+// start runs one of the commands. It writes progress to log and the result to out.
 func start(ctx context.Context, args []string, in io.Reader, out, log io.Writer) error {
-	const usage = "run release make or release push; each has --help"
+	const usage = "run release images, release make or release push; each has --help"
 	if len(args) == 0 {
 		return errors.New(usage)
 	}
 	switch args[0] {
-	case "make":
-		opts, err := parse(args[1:], log)
+	case "images", "make":
+		opts, err := parse(ctx, args[0], args[1:], log)
 		if err != nil {
 			return err
 		}
-		return opts.run(ctx, out, log)
+		r := &release{options: opts, log: log}
+		if args[0] == "images" {
+			return r.makeImages(ctx, out)
+		}
+		return r.make(ctx, out)
 	case "push":
-		return startPush(ctx, args[1:], in, out, log)
+		return push(ctx, args[1:], in, out, log)
 	}
 	return fmt.Errorf("unknown command %q: %s", args[0], usage)
 }

@@ -3,13 +3,9 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
-	"time"
 
 	"sigs.k8s.io/yaml"
 )
@@ -28,13 +24,13 @@ type variant struct {
 	Set []string
 }
 
-func (o *options) variants() ([]variant, error) {
+func (o *options) readVariants() ([]variant, error) {
 	text, err := o.read(variantsFile)
 	if err != nil {
 		return nil, err
 	}
 	var all []variant
-	if err := yaml.UnmarshalStrict([]byte(text), &all); err != nil {
+	if err := yaml.UnmarshalStrict(text, &all); err != nil {
 		return nil, fmt.Errorf("%s: %w", variantsFile, err)
 	}
 	if len(all) == 0 {
@@ -48,47 +44,33 @@ func (o *options) variants() ([]variant, error) {
 	return all, nil
 }
 
-// manifests renders the packaged chart, as helm would install it.
-func (o *options) manifests(ctx context.Context, v variant, chart, scratch string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, o.helm, "template", chartName, chart, "--namespace", "kube-queue",
-		"--kube-version", v.Kubernetes, "--values", filepath.Join(o.source, filepath.FromSlash(v.Values)))
-	for _, value := range v.Set {
-		cmd.Args = append(cmd.Args, "--set", value)
+// addManifests renders the packaged chart, as helm would install it.
+func (r *release) addManifests(ctx context.Context, chart []byte) error {
+	scratch, err := os.MkdirTemp("", "kube-queue-chart-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(scratch)
+	path := filepath.Join(scratch, "chart.tgz")
+	if err := os.WriteFile(path, chart, 0o644); err != nil {
+		return err
 	}
 	// Settings and plugins of the user must not change the result.
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + scratch}
-	var errs bytes.Buffer
-	cmd.Stderr = &errs
-	out, err := cmd.Output()
-	if err != nil {
-		return nil, fmt.Errorf("rendering %s: %s template: %w\n%s", v.File, o.helm, err, strings.TrimSpace(errs.String()))
-	}
-	if !bytes.Contains(out, []byte("image: "+o.imageRepository()+"/")) {
-		return nil, fmt.Errorf("rendering %s: it has no image of %s: does %s set image.registry?", v.File, o.imageRepository(), v.Values)
-	}
-	head := fmt.Sprintf("# kube-queue %s for %s.\n# kubectl apply --server-side -f %s\n", o.tag, v.For, v.File)
-	return append([]byte(head), out...), nil
-}
-
-// interruptible runs a program that cleans up after an interrupt.
-func interruptible(ctx context.Context, name string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = 30 * time.Second
-	return cmd
-}
-
-// checkPrograms fails early if a program is not there.
-func (o *options) checkPrograms() error {
-	for _, program := range []string{o.images, o.helm} {
-		if o.chartOnly && program == o.images {
-			continue
+	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + scratch}
+	for _, v := range r.variants {
+		args := []string{"template", chartName, path, "--namespace", "kube-queue", "--kube-version", v.Kubernetes, "--values", v.Values}
+		for _, value := range v.Set {
+			args = append(args, "--set", value)
 		}
-		if _, err := os.Stat(program); errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("%s is not built: run make release, which builds it", program)
-		} else if err != nil {
-			return err
+		out, err := r.run(ctx, env, r.helm, args...)
+		if err != nil {
+			return fmt.Errorf("rendering %s: %w", v.File, err)
 		}
+		if !bytes.Contains(out, []byte("image: "+r.repository()+"/")) {
+			return fmt.Errorf("rendering %s: it has no image of %s: does %s set image.registry?", v.File, r.repository(), v.Values)
+		}
+		head := fmt.Sprintf("# kube-queue %s for %s.\n# kubectl apply --server-side -f %s\n", r.tag, v.For, v.File)
+		r.add(v.File, "all manifests, for "+v.For, append([]byte(head), out...))
 	}
 	return nil
 }

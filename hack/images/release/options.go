@@ -1,147 +1,203 @@
 package main
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
+	"time"
 )
 
-// options are the settings of a release.
+// options are the settings of "release images" and "release make". The program NAME is the
+// package cmd/NAME of the source.
 type options struct {
-	// source is a clone of the repository, output the folder of the release.
+	// source is a clone of the repository, output the folder to write.
 	source, output string
-	// tag is the version with its v, version the one without. Images and chart have the latter.
+	// tag is the version as it is given, that of a release with its v. version has no v; images and
+	// chart have it.
 	tag, version string
 	// registry is the prefix of the names of the images and of the chart.
 	registry string
+	// platforms are sorted and different, so that the order in which they are given does not change
+	// the output.
+	platforms []string
+	// programs are those to build.
+	programs []string
+	revision string
+	created  time.Time
+
+	// The other settings are only those of "release make".
+
 	// sourceURL is the address of the repository, to which links of the notes lead; empty if the
 	// repository has none.
 	sourceURL string
-	platforms string
-	// revision and created are passed to images.
-	revision, created string
-	// images and helm are the programs that are run.
-	images, helm string
+	helm      string
 	// checkOnly ends the run before the build. chartOnly leaves the programs and images out.
 	checkOnly, chartOnly bool
 }
 
-// placeholder is the default registry, because the repository has no public home.
+// placeholder is the default registry of a release, because the repository has no public home.
 const placeholder = "registry.example.com"
 
-// imaged are the programs that get an image. The binaries are those of all programs.
+// imaged are the programs that get an image.
 var imaged = []string{"job-extensions", "kube-queue-controller"}
+
+// parse reads the flags of a command.
+func parse(ctx context.Context, command string, args []string, usage io.Writer) (*options, error) {
+	registry, output, platforms := placeholder, "bin/release", "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64"
+	if command == "images" {
+		// The registry that Kubernetes assumes for a name without a host.
+		registry, output, platforms = "docker.io", "bin/images", "linux/amd64,linux/arm64"
+	}
+	o := &options{programs: imaged}
+	fs := flag.NewFlagSet("release "+command, flag.ContinueOnError)
+	fs.SetOutput(usage)
+	fs.StringVar(&o.source, "source", ".", "`folder` of a clone of the repository")
+	fs.StringVar(&o.output, "output", output, "output `folder`; the files of an earlier run in it are replaced")
+	fs.StringVar(&o.tag, "version", "", "version: of a release such as v1.2.3, of images any tag, by default that of git describe")
+	fs.StringVar(&o.registry, "registry", registry, "registry of the images and of the chart, with an optional prefix such as ghcr.io/owner")
+	fs.StringVar(&platforms, "platforms", platforms, "platforms of the binaries, separated by commas; those of linux are also the platforms of the images")
+	fs.StringVar(&o.revision, "revision", "", "commit to record; the one checked out if empty")
+	created := fs.String("created", os.Getenv("SOURCE_DATE_EPOCH"), "time of all files, in seconds since 1970; that of SOURCE_DATE_EPOCH or of the commit if empty")
+	if command == "make" {
+		fs.StringVar(&o.sourceURL, "source-url", "", "`address` of the repository, to which links of the notes lead; without it, they name files of the source")
+		fs.StringVar(&o.helm, "helm", "bin/tools/helm", "the program helm")
+		fs.BoolVar(&o.checkOnly, "check", false, "only check that the release can be made")
+		fs.BoolVar(&o.chartOnly, "chart-only", false, "make only the chart and the manifests, to try them")
+	}
+	if err := parseAll(fs, args); err != nil {
+		return nil, err
+	}
+	o.platforms = strings.FieldsFunc(platforms, func(r rune) bool { return r == ',' || r == ' ' })
+	slices.Sort(o.platforms)
+	o.platforms = slices.Compact(o.platforms)
+	return o, o.complete(ctx, command == "make", *created)
+}
+
+// complete fills in what the flags leave open, and refuses settings that cannot work before the
+// long build starts.
+func (o *options) complete(ctx context.Context, release bool, created string) (err error) {
+	for _, path := range []*string{&o.source, &o.output, &o.helm} {
+		if *path, err = filepath.Abs(*path); err != nil {
+			return err
+		}
+	}
+	if release {
+		if err := o.checkRelease(ctx); err != nil {
+			return err
+		}
+	}
+	if o.tag == "" {
+		if o.tag, err = o.git(ctx, "describe", "--tags", "--always", "--dirty", "--abbrev=12"); err != nil {
+			return fmt.Errorf("unknown version: set --version, or build in a git clone: %w", err)
+		}
+	}
+	o.version = cmp.Or(o.version, o.tag)
+	if o.revision == "" {
+		// Without git, the images record no commit.
+		o.revision, _ = o.git(ctx, "rev-parse", "HEAD")
+	}
+	if created == "" {
+		if created, err = o.git(ctx, "log", "-1", "--format=%ct"); err != nil {
+			return fmt.Errorf("unknown time of the files: set --created or SOURCE_DATE_EPOCH, or build in a git clone: %w", err)
+		}
+	}
+	return o.check(created)
+}
+
+func parseAll(fs *flag.FlagSet, args []string) error {
+	if err := fs.Parse(args); err != nil {
+		return err
+	}
+	if fs.NArg() > 0 {
+		return fmt.Errorf("unexpected argument %q: only flags are accepted; see --help", fs.Arg(0))
+	}
+	return nil
+}
 
 var (
 	// The grammar of semver.org, without build metadata: they cannot be in the tag of an image.
 	aVersion = regexp.MustCompile(`^v(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)(\.(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*))*)?$`)
+	aTag     = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$`)
 	// A registry with an optional prefix of repositories, both in lower case.
 	aRegistry = regexp.MustCompile(`^[a-z0-9.-]+(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*$`)
+	aPlatform = regexp.MustCompile(`^(linux|darwin)/(amd64|arm64)$`)
 )
 
-func parse(args []string, usage io.Writer) (*options, error) {
-	o := &options{}
-	fs := flag.NewFlagSet("release make", flag.ContinueOnError)
-	fs.SetOutput(usage)
-	fs.StringVar(&o.tag, "version", "", "version of the release, such as v1.2.3")
-	fs.StringVar(&o.registry, "registry", placeholder, "registry of the images and of the chart, with an optional prefix such as ghcr.io/owner")
-	fs.StringVar(&o.sourceURL, "source-url", "", "`address` of the repository, to which links of the notes lead; without it, they name files of the source")
-	fs.StringVar(&o.source, "source", ".", "`folder` of a clone of the repository")
-	fs.StringVar(&o.output, "output", "bin/release", "output `folder`; an earlier release in it is replaced")
-	fs.StringVar(&o.platforms, "platforms", "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64", "platforms of the binaries, separated by commas; those of linux are also the platforms of the images")
-	fs.StringVar(&o.revision, "revision", "", "commit to record; the one checked out if empty")
-	fs.StringVar(&o.created, "created", "", "time of all files, as in images --created; the time of the commit if empty")
-	fs.StringVar(&o.images, "images", "bin/tools/images", "the program images")
-	fs.StringVar(&o.helm, "helm", "bin/tools/helm", "the program helm")
-	fs.BoolVar(&o.checkOnly, "check", false, "only check that the release can be made")
-	fs.BoolVar(&o.chartOnly, "chart-only", false, "make only the chart and the manifests, to try them; needs --created in seconds since 1970, and --revision")
-	if err := fs.Parse(args); err != nil {
-		return nil, err
+// checkRelease refuses a version that no release can have, and files that are in no commit: nobody
+// could make the release again. A revision that is given is for trials, and for source without git.
+func (o *options) checkRelease(ctx context.Context) error {
+	if !aVersion.MatchString(o.tag) {
+		return fmt.Errorf("version %q is not vMAJOR.MINOR.PATCH or vMAJOR.MINOR.PATCH-PRERELEASE, without build metadata (+...), which the tag of an image cannot have; "+
+			"for example: make release VERSION=v1.2.3", o.tag)
 	}
-	if fs.NArg() > 0 {
-		return nil, fmt.Errorf("unexpected argument %q: only flags are accepted; see --help", fs.Arg(0))
+	o.version, o.sourceURL = strings.TrimPrefix(o.tag, "v"), strings.TrimSuffix(o.sourceURL, "/")
+	found, err := filepath.Glob(filepath.Join(o.source, "cmd", "*", "main.go"))
+	if err != nil || len(found) == 0 {
+		return fmt.Errorf("%s has no programs: no cmd/NAME/main.go", o.source)
 	}
-	return o, o.check()
+	o.programs = nil
+	for _, path := range found {
+		o.programs = append(o.programs, filepath.Base(filepath.Dir(path)))
+	}
+	if o.revision != "" {
+		return nil
+	}
+	changes, err := o.git(ctx, "status", "--porcelain")
+	if err != nil {
+		return fmt.Errorf("unknown commit: make the release in a git clone, or set --revision: %w", err)
+	}
+	if changes != "" {
+		return fmt.Errorf("%s has changes that are in no commit, so nobody could make this release again: commit or remove them, or set --revision for a trial\n%s",
+			o.source, changes)
+	}
+	return nil
 }
 
-func (o *options) check() error {
-	const example = "; for example: make release VERSION=v1.2.3"
+func (o *options) git(ctx context.Context, args ...string) (string, error) {
+	out, err := o.run(ctx, nil, "git", args...)
+	return strings.TrimSpace(string(out)), err
+}
+
+// check checks the settings that both commands have.
+func (o *options) check(created string) error {
+	seconds, err := strconv.ParseInt(created, 10, 64)
+	o.created = time.Unix(seconds, 0).UTC()
 	switch {
-	case o.tag == "":
-		return errors.New("no version: set the version of the release" + example)
-	case strings.Contains(o.tag, "+"):
-		return fmt.Errorf("version %q has build metadata (+...), which the tag of an image cannot have%s", o.tag, example)
-	case !strings.HasPrefix(o.tag, "v") && aVersion.MatchString("v"+o.tag):
-		return fmt.Errorf("version %q has no v: set v%s", o.tag, o.tag)
-	case !aVersion.MatchString(o.tag):
-		return fmt.Errorf("version %q is not a semantic version: use vMAJOR.MINOR.PATCH, or vMAJOR.MINOR.PATCH-PRERELEASE%s", o.tag, example)
+	// The range of a tar header without extensions; it has no time before 1970.
+	case err != nil || seconds < 0 || seconds >= 1<<33:
+		return fmt.Errorf("--created: %q is not a number of seconds since 1970 that an archive can have as a time", created)
+	case !aTag.MatchString(o.version):
+		return fmt.Errorf("--version: %q is not a valid image tag: use at most 128 letters, digits, '_', '.' and '-'", o.version)
 	case !aRegistry.MatchString(o.registry):
-		return fmt.Errorf("registry %q is not a name in lower case such as registry.example.com or ghcr.io/owner", o.registry)
+		return fmt.Errorf("--registry: %q is not a name in lower case such as registry.example.com or ghcr.io/owner", o.registry)
+	case !slices.ContainsFunc(o.platforms, func(p string) bool { return strings.HasPrefix(p, "linux/") }):
+		return errors.New("--platforms: images need linux/amd64 or linux/arm64")
 	}
-	o.version = strings.TrimPrefix(o.tag, "v")
-	for _, folder := range []*string{&o.source, &o.output, &o.images, &o.helm} {
-		var err error
-		if *folder, err = filepath.Abs(*folder); err != nil {
-			return err
+	for _, platform := range o.platforms {
+		if !aPlatform.MatchString(platform) {
+			return fmt.Errorf("--platforms: %q is not supported; set some of linux/amd64, linux/arm64, darwin/amd64 and darwin/arm64", platform)
 		}
 	}
 	return nil
 }
 
-// checkTree refuses files that are in no commit: nobody could make the release again. A revision
-// that is given explicitly is for trials, and for source without git.
-func (o *options) checkTree(ctx context.Context) error {
-	if o.revision != "" {
-		return nil
-	}
-	cmd := exec.CommandContext(ctx, "git", "status", "--porcelain")
-	cmd.Dir = o.source
-	var errs bytes.Buffer
-	cmd.Stderr = &errs
-	out, err := cmd.Output()
-	if err != nil {
-		return fmt.Errorf("unknown commit: make the release in a git clone, or set --revision: git status in %s: %w: %s", o.source, err, strings.TrimSpace(errs.String()))
-	}
-	if len(out) > 0 {
-		return fmt.Errorf("%s has changes that are in no commit, so nobody could make this release again: commit or remove them, or set --revision for a trial\n%s",
-			o.source, strings.TrimRight(string(out), "\n"))
-	}
-	return nil
-}
+// repository is the prefix of the names of the images. The chart adds kube-queue to its registry
+// itself.
+func (o *options) repository() string { return o.registry + "/kube-queue" }
 
-// programs returns the names of all programs: the folders of cmd with a main.go.
-func (o *options) programs() ([]string, error) {
-	found, err := filepath.Glob(filepath.Join(o.source, "cmd", "*", "main.go"))
-	if err != nil {
-		return nil, err
-	}
-	var names []string
-	for _, path := range found {
-		names = append(names, filepath.Base(filepath.Dir(path)))
-	}
-	if len(names) == 0 {
-		return nil, fmt.Errorf("%s has no programs: no cmd/NAME/main.go", o.source)
-	}
-	return names, nil
-}
-
-// imageRepository is the prefix of the names of the images, and chartRepository the name of the
-// chart. The chart adds the prefix kube-queue of the images itself.
-func (o *options) imageRepository() string { return o.registry + "/kube-queue" }
-func (o *options) chartRepository() string { return o.imageRepository() + "/charts/" + chartName }
-
-func (o *options) read(name string) (string, error) {
+func (o *options) read(name string) ([]byte, error) {
 	text, err := os.ReadFile(filepath.Join(o.source, filepath.FromSlash(name)))
 	if err != nil {
-		return "", fmt.Errorf("%s is no clone of the repository: %w", o.source, err)
+		return nil, fmt.Errorf("%s is no clone of the repository: %w", o.source, err)
 	}
-	return string(text), nil
+	return text, nil
 }

@@ -36,7 +36,7 @@ func platforms() string {
 
 // The commands of the workflow run in one clone, with a registry on this machine. A second clone
 // gives the same files. In short mode it gives only the chart and the manifests: the test of
-// hack/images with two other folders shows the same for programs and images.
+// hack/images/release with two other folders shows the same for programs and images.
 func TestTheWorkflowPublishesTheReleaseThatAnotherCloneGives(t *testing.T) {
 	source, version := clone(t), chartVersion(t)
 	address := serveRegistry(t)
@@ -71,7 +71,7 @@ func expectSame(t *testing.T, source, release, version, address string) {
 	tools := filepath.Join(source, "bin", "tools")
 	args := []string{"make", "--source", other, "--output", output, "--version", "v" + version, "--registry", address,
 		"--source-url", "https://github.example/Owner/kube-queue", "--platforms", platforms(),
-		"--images", filepath.Join(tools, "images"), "--helm", filepath.Join(tools, "helm")}
+		"--helm", filepath.Join(tools, "helm")}
 	if testing.Short() {
 		commit := strings.Fields(run(t, "git", "-C", other, "log", "-1", "--format=%ct %H"))
 		args = append(args, "--chart-only", "--created", commit[0], "--revision", commit[1])

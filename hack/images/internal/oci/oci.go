@@ -5,14 +5,22 @@ package oci
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
+	"compress/gzip"
 	"encoding/json"
-	"maps"
+	"errors"
 	"slices"
+	"strings"
 	"time"
 
-	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/types"
+	"github.com/opencontainers/go-digest"
+	"github.com/opencontainers/image-spec/specs-go"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
+
+// NameAnnotation is the full name of an image with its tag. containerd reads it; other tools read
+// the tag.
+const NameAnnotation = "io.containerd.image.name"
 
 // File is an entry of an archive; the name of a folder ends with a slash.
 type File struct {
@@ -29,7 +37,7 @@ func Tar(created time.Time, files []File) ([]byte, error) {
 	for _, f := range files {
 		header := &tar.Header{Name: f.Name, Typeflag: tar.TypeReg, Mode: f.Mode, Size: int64(len(f.Data)),
 			ModTime: created, Format: tar.FormatUSTAR}
-		if f.Name[len(f.Name)-1] == '/' {
+		if strings.HasSuffix(f.Name, "/") {
 			header.Typeflag, header.Mode = tar.TypeDir, 0o755
 		}
 		if err := w.WriteHeader(header); err != nil {
@@ -39,44 +47,83 @@ func Tar(created time.Time, files []File) ([]byte, error) {
 			return nil, err
 		}
 	}
-	if err := w.Close(); err != nil {
-		return nil, err
-	}
-	return out.Bytes(), nil
+	err := w.Close()
+	return out.Bytes(), err
 }
 
-// Describe returns the descriptor of a blob.
-func Describe(kind types.MediaType, data []byte) v1.Descriptor {
-	digest, size, _ := v1.SHA256(bytes.NewReader(data))
-	return v1.Descriptor{MediaType: kind, Size: size, Digest: digest}
-}
-
-// BlobPath returns the path of a blob in a layout.
-func BlobPath(hex string) string { return "blobs/sha256/" + hex }
-
-// Layout packs an OCI image layout into a tar archive: the blobs by digest, the manifests that
-// index.json lists, and additional files in the root of the layout.
-func Layout(created time.Time, blobs map[string][]byte, listed []v1.Descriptor, additional ...File) ([]byte, error) {
-	top := v1.IndexManifest{SchemaVersion: 2, MediaType: types.OCIImageIndex, Manifests: listed}
-	index, err := json.Marshal(top)
+// TarGzip returns a compressed tar archive.
+func TarGzip(created time.Time, files []File) ([]byte, error) {
+	packed, err := Tar(created, files)
 	if err != nil {
 		return nil, err
 	}
-	files := []File{{Name: "blobs/"}, {Name: "blobs/sha256/"}}
-	for _, hex := range slices.Sorted(maps.Keys(blobs)) {
-		files = append(files, File{Name: BlobPath(hex), Data: blobs[hex], Mode: 0o644})
+	return Gzip(packed)
+}
+
+// Gzip compresses without the time and the system of the machine.
+func Gzip(data []byte) ([]byte, error) {
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	_, err := w.Write(data)
+	err = errors.Join(err, w.Close())
+	return out.Bytes(), err
+}
+
+// Layout is an OCI image layout: blobs by digest. Archive returns the first error of an addition.
+type Layout struct {
+	blobs map[digest.Digest][]byte
+	err   error
+}
+
+// NewLayout returns an empty layout.
+func NewLayout() *Layout { return &Layout{blobs: map[digest.Digest][]byte{}} }
+
+// Add adds a blob.
+func (l *Layout) Add(mediaType string, data []byte) ocispec.Descriptor {
+	d := ocispec.Descriptor{MediaType: mediaType, Digest: digest.FromBytes(data), Size: int64(len(data))}
+	l.blobs[d.Digest] = data
+	return d
+}
+
+// AddJSON adds a document. The types of OCI have the order of fields that other tools write too:
+// skopeo decodes an index and encodes it again, and only an index that stays the same has the
+// same digest in a registry.
+func (l *Layout) AddJSON(mediaType string, document any) ocispec.Descriptor {
+	data, err := json.Marshal(document)
+	l.err = cmp.Or(l.err, err)
+	return l.Add(mediaType, data)
+}
+
+// AddManifest adds the manifest of an image, or of another artifact, and completes its fields.
+func (l *Layout) AddManifest(m ocispec.Manifest) ocispec.Descriptor {
+	m.Versioned, m.MediaType = specs.Versioned{SchemaVersion: 2}, ocispec.MediaTypeImageManifest
+	return l.AddJSON(m.MediaType, m)
+}
+
+// Index returns an index of manifests.
+func Index(manifests []ocispec.Descriptor, annotations map[string]string) ocispec.Index {
+	return ocispec.Index{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageIndex,
+		Manifests: manifests, Annotations: annotations}
+}
+
+// BlobPath returns the path of a blob in an archive.
+func BlobPath(d ocispec.Descriptor) string { return "blobs/sha256/" + d.Digest.Encoded() }
+
+// Archive packs the layout into a tar archive, with additional files. index.json lists only one
+// entry, because podman and skopeo cannot choose between several. It has the name repository:tag.
+func (l *Layout) Archive(created time.Time, entry ocispec.Descriptor, repository, tag string, additional ...File) ([]byte, error) {
+	entry.Annotations = map[string]string{NameAnnotation: repository + ":" + tag, ocispec.AnnotationRefName: tag}
+	index, err := json.Marshal(Index([]ocispec.Descriptor{entry}, nil))
+	if err := cmp.Or(l.err, err); err != nil {
+		return nil, err
 	}
-	files = append(files, File{Name: "index.json", Data: index, Mode: 0o644})
-	files = append(files, additional...)
-	files = append(files, File{Name: "oci-layout", Data: []byte(`{"imageLayoutVersion":"1.0.0"}`), Mode: 0o644})
+	files := append(additional,
+		File{Name: "blobs/"}, File{Name: "blobs/sha256/"},
+		File{Name: ocispec.ImageIndexFile, Data: index, Mode: 0o644},
+		File{Name: ocispec.ImageLayoutFile, Data: []byte(`{"imageLayoutVersion":"1.0.0"}`), Mode: 0o644})
+	for d, data := range l.blobs {
+		files = append(files, File{Name: "blobs/sha256/" + d.Encoded(), Data: data, Mode: 0o644})
+	}
+	slices.SortFunc(files, func(a, b File) int { return cmp.Compare(a.Name, b.Name) })
 	return Tar(created, files)
 }
-
-// Named returns the annotations with which an entry of index.json has a name and a tag: containerd
-// reads the name, other tools the tag.
-func Named(name, tag string) map[string]string {
-	return map[string]string{NameAnnotation: name, "org.opencontainers.image.ref.name": tag}
-}
-
-// NameAnnotation is the full name of an image with its tag.
-const NameAnnotation = "io.containerd.image.name"

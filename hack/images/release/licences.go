@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"slices"
 
-	"github.com/CycloneDX/cyclonedx-go"
 	"github.com/google/licensecheck"
 )
 
@@ -17,25 +16,16 @@ var (
 	spdx = regexp.MustCompile(`^(Apache-2\.0|MIT|BSD-[0-4]-Clause|0BSD|ISC|MPL-[12]\.[01]|Unlicense|CC0-1\.0|CC-BY-(SA-)?[1-4]\.0|Zlib|BSL-1\.0)$`)
 )
 
-// licencesIn returns the licences whose text is in the folder of a module; nil if no text is
-// recognised with certainty.
-func licencesIn(folder string) *cyclonedx.Licenses {
-	if folder == "" {
-		return nil
-	}
-	entries, err := os.ReadDir(folder)
-	if err != nil {
-		return nil
-	}
+// licencesIn returns the licences whose text is in the folder of a module; none if no text is
+// recognised with certainty, or the folder is not known.
+func licencesIn(folder string) []string {
 	var names []string
+	entries, _ := os.ReadDir(folder)
 	for _, entry := range entries {
 		if !entry.Type().IsRegular() || !licenceFile.MatchString(entry.Name()) {
 			continue
 		}
-		text, err := os.ReadFile(filepath.Join(folder, entry.Name()))
-		if err != nil {
-			continue
-		}
+		text, _ := os.ReadFile(filepath.Join(folder, entry.Name()))
 		for _, match := range licensecheck.Scan(text).Match {
 			if !match.IsURL && spdx.MatchString(match.ID) {
 				names = append(names, match.ID)
@@ -43,16 +33,5 @@ func licencesIn(folder string) *cyclonedx.Licenses {
 		}
 	}
 	slices.Sort(names)
-	return licences(slices.Compact(names)...)
-}
-
-func licences(names ...string) *cyclonedx.Licenses {
-	if len(names) == 0 {
-		return nil
-	}
-	out := cyclonedx.Licenses{}
-	for _, name := range names {
-		out = append(out, cyclonedx.LicenseChoice{License: &cyclonedx.License{ID: name}})
-	}
-	return &out
+	return slices.Compact(names)
 }
