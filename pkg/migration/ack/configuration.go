@@ -63,7 +63,7 @@ func (c *converter) convertConfiguration(d migration.Document, fields map[string
 		case "defaultReclaimProtectTime":
 			c.result.Find(d.Name(), key, "the time is a setting of each Queue", "set spec.preemption.minRunTime of the Queues")
 		default:
-			c.result.Find(d.Name(), key, "the setting has no equal", "nothing")
+			c.result.Find(d.Name(), key, "the setting has no equivalent", "nothing")
 		}
 	}
 }

@@ -42,7 +42,7 @@ var bookkeeping = []string{"job-has-enqueued", "job-enqueue-timestamp", "job-deq
 var sameKeys = []string{wellknown.SuspendAnnotation, wellknown.PriorityAnnotation, wellknown.ActiveAnnotation, wellknown.MaxExecTimeAnnotation,
 	wellknown.MinResourcesAnnotation, wellknown.PreemptibleLabel, wellknown.QuotaNameLabel, wellknown.MinCountAnnotation, wellknown.PriorityClassKey}
 
-// keysOfJobs are keys of jobs without an equal, with what to do instead.
+// keysOfJobs are keys of jobs without an equivalent, with what to do instead.
 var keysOfJobs = map[string]string{
 	"kube-queue/queue-name":                     "nothing: a job waits in the queue of its quota, which the label kube-queue/quota-name chooses",
 	"koord-queue/queue-name":                    "nothing: a job waits in the queue of its quota, which the label kube-queue/quota-name chooses",
@@ -123,7 +123,7 @@ func (c *converter) keep(d migration.Document, field string, old, into map[strin
 			if instead == "" {
 				instead = "nothing"
 			}
-			c.result.Find(d.Name(), field+": "+key, "the key has no equal, and is removed", instead)
+			c.result.Find(d.Name(), field+": "+key, "the key has no equivalent, and is removed", instead)
 		}
 	}
 }

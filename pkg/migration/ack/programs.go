@@ -91,7 +91,7 @@ func settings() []setting {
 		{controller, "strictDequeueMode", nil, "no scheduler confirms an admission", "use an admission check, whose controller asks the scheduler", []string{"false"}},
 		{controller, "queue-list", nil, "all queues are served", "set spec.stop: Hold of the Queues that must not be served", []string{""}},
 		{controller, "default-queue-policy", nil, "the flag had no effect", "set the value controller.config.policy of the chart if the policy is intended", []string{""}},
-		{controller, "feature-gates", nil, "the features are others", "nothing: what the gates enabled is always available, or has no equal", []string{""}},
+		{controller, "feature-gates", nil, "the features are others", "nothing: what the gates enabled is always available, or has no equivalent", []string{""}},
 		{controller, "config", nil, "the file has another format", "add the ConfigMap with the file to the input", []string{""}},
 		{controller, "PAI_ENV", nil, "names of units and annotations have one form", "nothing", []string{"", "false"}},
 		{controller, "TestENV", nil, "the variable has no counterpart", "nothing", []string{"", "false"}},
@@ -105,7 +105,7 @@ func settings() []setting {
 		{extensions, "enable-pod-reclaim", nil, "a job is admitted and evicted as a whole, unless it may start with fewer pods", "set the annotation kube-queue/min-count on jobs that may start with fewer pods", []string{"false"}},
 		{extensions, "enable-reservation", nil, "no Reservation of the koord-scheduler is created", "use an admission check", []string{"false"}},
 		{extensions, "enable-network-aware", nil, "kube-queue does not place pods", "use the topology features of the scheduler", []string{"false"}},
-		{extensions, "feature-gates", nil, "the features are others", "nothing: what the gates enabled is always available, or has no equal", []string{""}},
+		{extensions, "feature-gates", nil, "the features are others", "nothing: what the gates enabled is always available, or has no equivalent", []string{""}},
 		{extensions, "config", nil, "the file has another format", "set spec.podsReadyTimeout of the Queues to its runningTimeout", []string{""}},
 		{extensions, "PAI_ENV", nil, "names of units and annotations have one form", "nothing", []string{"", "false"}},
 	}

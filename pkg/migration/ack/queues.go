@@ -115,7 +115,7 @@ func (c *converter) queueSpec(d migration.Document) map[string]any {
 		switch short := withoutPrefix(key); {
 		case !hasPrefix(key), short == "quota-fullname", short == "parent-quota-fullname":
 		default:
-			c.result.Find(d.Name(), "metadata.annotations: "+key, "the setting has no equal", queueInstead(key))
+			c.result.Find(d.Name(), "metadata.annotations: "+key, "the setting has no equivalent", queueInstead(key))
 		}
 	}
 	return written

@@ -129,7 +129,7 @@ func (c *converter) copyAmounts(d migration.Document, node map[string]any) {
 	}
 }
 
-// findKeys reports labels and annotations of an ElasticQuota that have no equal.
+// findKeys reports labels and annotations of an ElasticQuota that have no equivalent.
 func (c *converter) findKeys(d migration.Document) {
 	report := func(field string, keys map[string]string, known ...string) {
 		for _, key := range slices.Sorted(maps.Keys(keys)) {
@@ -137,7 +137,7 @@ func (c *converter) findKeys(d migration.Document) {
 				continue
 			}
 			if strings.HasPrefix(key, koordinator) || hasPrefix(key) {
-				c.result.Find(d.Name(), "metadata."+field+": "+key, "the setting has no equal", queueInstead(key))
+				c.result.Find(d.Name(), "metadata."+field+": "+key, "the setting has no equivalent", queueInstead(key))
 			}
 		}
 	}

@@ -44,7 +44,7 @@ func (c *converter) readConfigurations() {
 var ofTheManager = []string{"apiVersion", "kind", "metadata", "namespace", "health", "metrics", "webhook", "leaderElection", "controller",
 	"clientConnection", "internalCertManagement", "pprofBindAddress", "tls"}
 
-// withoutEqual are the fields of a configuration whose features have no equal, with what to do instead.
+// withoutEqual are the fields of a configuration whose features have no equivalent, with what to do instead.
 var withoutEqual = map[string]string{
 	"fairSharing":                          "nothing: free quota goes first to the branch with the smallest share of its guarantee, without evictions for it",
 	"admissionFairSharing":                 "give each namespace a quota node of its own",
@@ -84,7 +84,7 @@ func (c *converter) readConfiguration(d migration.Document, fields map[string]an
 			if instead == "" {
 				instead = "nothing, if the default of kube-queue suits"
 			}
-			c.result.Find(d.Name(), key, "the setting has no equal", instead)
+			c.result.Find(d.Name(), key, "the setting has no equivalent", instead)
 		}
 	}
 }
@@ -135,7 +135,7 @@ func (c *converter) readIntegrations(d migration.Document, fields map[string]any
 	rest, _, _ := unstructured.NestedMap(fields, "integrations")
 	for _, field := range []string{"externalFrameworks", "labelKeysToCopy", "podOptions"} {
 		if rest[field] != nil {
-			c.result.Find(d.Name(), "integrations."+field, "the setting has no equal", "nothing")
+			c.result.Find(d.Name(), "integrations."+field, "the setting has no equivalent", "nothing")
 		}
 	}
 }

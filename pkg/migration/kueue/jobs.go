@@ -143,13 +143,13 @@ func (c *converter) convertKeys(d migration.Document, namespace string, labels, 
 	return newLabels, newAnnotations
 }
 
-// findKey reports a key of Kueue without an equal, which is removed.
+// findKey reports a key of Kueue without an equivalent, which is removed.
 func (c *converter) findKey(d migration.Document, field string) {
 	if strings.Contains(field, topologyPrefix) {
 		c.result.Find(d.Name(), field, "kube-queue does not place pods, and knows no topology", "use the topology features of the scheduler, or pod affinity")
 		return
 	}
-	c.result.Find(d.Name(), field, "the key has no equal, and is removed", "nothing")
+	c.result.Find(d.Name(), field, "the key has no equivalent, and is removed", "nothing")
 }
 
 // chooseQuota sets the label that selects the quota, if the namespace can use several.

@@ -1,5 +1,5 @@
 // Package convert is the command that converts the objects of another queue into those of kube-queue. It is a thin
-// shell of pkg/migration: it reads files, and prints objects and what has no equal. It has no client: kubectl
+// shell of pkg/migration: it reads files, and prints objects and what has no equivalent. It has no client: kubectl
 // exports and applies, so the result can be reviewed and the command needs no rights.
 package convert
 
@@ -36,7 +36,7 @@ func (e *StatusError) ExitStatus() int { return e.Status }
 
 // Exit statuses.
 const (
-	// StatusFindings means that the objects were converted, and that some settings have no equal.
+	// StatusFindings means that the objects were converted, and that some settings have no equivalent.
 	StatusFindings = 1
 	// StatusInput means that nothing was converted.
 	StatusInput = 2
@@ -188,7 +188,7 @@ func converterFor(name string, documents []migration.Document) (converter, error
 	}
 }
 
-// print prints the objects, and what has no equal.
+// print prints the objects, and what has no equivalent.
 func (o *options) print(result *migration.Result) error {
 	values, err := o.values(result)
 	if err != nil {
@@ -202,7 +202,7 @@ func (o *options) print(result *migration.Result) error {
 		return wrong("writing the objects: %v", err)
 	}
 	if len(result.Findings) > 0 {
-		fmt.Fprintf(o.ErrOut, "Without an equal (%d):\n", len(result.Findings))
+		fmt.Fprintf(o.ErrOut, "Without an equivalent (%d):\n", len(result.Findings))
 		for _, f := range result.Findings {
 			fmt.Fprintf(o.ErrOut, "- %s: %s\n  why: %s\n  instead: %s\n", f.Object, f.Field, f.Why, f.Instead)
 		}

@@ -56,7 +56,7 @@ func TestTheExitStatusSaysWhatWasConverted(t *testing.T) {
 		out, report string
 	}{
 		"everything":                     {files: map[string]string{"a.yaml": tree}, args: []string{"-f", "a.yaml"}, out: "kind: ElasticQuotaTree"},
-		"something has no equal":         {files: map[string]string{"a.yaml": weight}, args: []string{"-f", "a.yaml"}, status: 1, out: "name: b", report: "Without an equal (1):\n- Cohort b: spec.fairSharing.weight\n  why: branches share"},
+		"something has no equivalent":    {files: map[string]string{"a.yaml": weight}, args: []string{"-f", "a.yaml"}, status: 1, out: "name: b", report: "Without an equivalent (1):\n- Cohort b: spec.fairSharing.weight\n  why: branches share"},
 		"something is to be done":        {files: map[string]string{"a.yaml": queue}, args: []string{"-f", "a.yaml"}, out: "kind: Queue", report: "By hand (1):\n- No namespace can use ClusterQueue a"},
 		"the standard input":             {input: queue, args: []string{"-f", "-"}, out: "kind: Queue", report: "By hand"},
 		"a folder":                       {files: map[string]string{"x/a.yaml": queue, "x/y/b.yml": weight, "x/c.txt": "none"}, args: []string{"-f", "x"}, status: 1, out: "name: b", report: "Cohort b"},

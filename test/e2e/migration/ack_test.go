@@ -40,7 +40,7 @@ func TestAConvertedSetupOfAckKeepsItsPromises(t *testing.T) {
 			"Queue kube-queue/root-algorithm-video: metadata.annotations: kube-queue/max-depth",
 		}
 		if found := listed(report); !slices.Equal(found, want) {
-			t.Errorf("%s lists as without an equal:\n%s\nwant\n%s", command, strings.Join(found, "\n"), strings.Join(want, "\n"))
+			t.Errorf("%s lists as without an equivalent:\n%s\nwant\n%s", command, strings.Join(found, "\n"), strings.Join(want, "\n"))
 		}
 	}
 	text, err := os.ReadFile(filepath.Join(sh.folder, "values.yaml"))

@@ -61,7 +61,7 @@ var withoutEqual = []string{
 	"Topology racks: spec",
 }
 
-// listed returns the settings that a report lists as without an equal.
+// listed returns the settings that a report lists as without an equivalent.
 func listed(report string) []string {
 	var found []string
 	section, _, _ := strings.Cut(report, "By hand")
@@ -96,7 +96,7 @@ func TestAConvertedSetupOfKueueKeepsItsPromises(t *testing.T) {
 		}
 		_, report := sh.run(command, status)
 		if found := listed(report); status == 1 && !slices.Equal(found, withoutEqual) {
-			t.Errorf("%s lists as without an equal:\n%s\nwant\n%s", command, strings.Join(found, "\n"), strings.Join(withoutEqual, "\n"))
+			t.Errorf("%s lists as without an equivalent:\n%s\nwant\n%s", command, strings.Join(found, "\n"), strings.Join(withoutEqual, "\n"))
 		}
 	}
 	manifests, objects := sh.split("kube-queue-jobs.yaml")
