@@ -105,7 +105,7 @@ RUN = run() { for target in "$$@"; do $(TOOLS)/testprofile step $$target $(MAKE)
 
 .PHONY: test
 test: profile-start ## Run all checks, every rule, and every user story once
-	@$(RUN); (renice -n 10 $$BASHPID >/dev/null; run $(WITHOUT_CLUSTER); exit $$failed) & other=$$!; \
+	@$(RUN); (renice -n 19 $$BASHPID >/dev/null; run $(WITHOUT_CLUSTER); exit $$failed) & other=$$!; \
 	run $(WITH_CLUSTER); wait $$other || failed=1; \
 	$(TOOLS)/testprofile report; exit $$failed
 

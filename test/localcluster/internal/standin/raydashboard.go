@@ -20,6 +20,8 @@ const (
 	// requests to any head Service. Nothing runs: annotations of the RayJob set how long a job
 	// takes and how it ends. It simulates jobs only, not Ray Serve.
 	RayDashboard = "ray-dashboard"
+	// longestAnswer limits how long an answer is worked on that nobody may wait for any more.
+	longestAnswer = time.Minute
 	// HealthPath is the path of the health endpoint.
 	HealthPath = "/healthz"
 )
@@ -62,7 +64,11 @@ func (d *rayDashboard) handler() http.Handler {
 }
 
 func (d *rayDashboard) answer(w http.ResponseWriter, r *http.Request, answer func(*http.Request) (any, error)) {
-	out, err := answer(r)
+	// KubeRay gives up after 2 s, and waits longer before each next request. What a slow answer changes must
+	// not be lost then: the end of a submitter alone makes KubeRay look again.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), longestAnswer)
+	defer cancel()
+	out, err := answer(r.WithContext(ctx))
 	if err != nil {
 		code := http.StatusBadGateway
 		var refused *refusal

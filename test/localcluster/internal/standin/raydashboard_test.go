@@ -1,6 +1,7 @@
 package standin
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -272,6 +273,19 @@ func TestSubmitterEndsWithItsJob(t *testing.T) {
 				t.Errorf("written was %q, want %q", w.written, test.want)
 			}
 		})
+	}
+}
+
+func TestSubmitterEndsAlthoughTheOperatorHasGivenUp(t *testing.T) {
+	w := newRayWorld(t)
+	w.head("Running", "")
+	w.rayJob("K8sJobMode", runs3s, "")
+	w.submitter("Running", "", 0)
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	w.handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(gone, http.MethodGet, "http://"+rayHost+"/api/jobs/"+rayID, nil))
+	if len(w.written) != 1 || !strings.Contains(w.written[0], "/pods/submitter ") {
+		t.Errorf("written is %q, want the submitter", w.written)
 	}
 }
 
