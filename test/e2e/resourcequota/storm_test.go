@@ -76,7 +76,7 @@ type storm struct {
 	// kills so far, and whether the controller runs.
 	kills int
 	down  bool
-	// struck is closed after the second kill; it is nil until that is due.
+	// struck is closed after the first kill; it is nil until that is due.
 	struck chan struct{}
 }
 
@@ -105,8 +105,8 @@ func (s *storm) rage() {
 	}
 }
 
-// strike kills the controller twice: before quota is freed, with the restart after it, and while a
-// released job waits for its pods, with an immediate restart.
+// strike kills the controller twice: while a released job waits for its pods, with an immediate restart, and
+// before quota is freed, with the restart after it. The release comes first, while many jobs are still queued.
 func (s *storm) strike(ended int) {
 	switch {
 	case s.down:
@@ -115,19 +115,19 @@ func (s *storm) strike(ended int) {
 		}
 		s.down = false
 		s.controller.Start()
-	case s.kills == 0 && ended >= *stormSize/3 && s.any(func(_ *place, j *drawn) bool { return j.reported && !j.ended }):
-		s.kills, s.down = 1, true
-		s.controller.Kill()
-	case s.kills == 1 && s.struck == nil: // while many jobs are still queued
+	case s.kills == 0 && s.struck == nil && ended > 0:
 		s.struck = make(chan struct{})
 		s.killAtRelease()
-	case s.kills == 1 && s.struck != nil:
+	case s.kills == 0 && s.struck != nil:
 		select {
 		case <-s.struck:
-			s.kills = 2
+			s.kills = 1
 			s.controller.Start()
 		default:
 		}
+	case s.kills == 1 && ended >= *stormSize/3 && s.any(func(_ *place, j *drawn) bool { return j.reported && !j.ended }):
+		s.kills, s.down = 2, true
+		s.controller.Kill()
 	}
 }
 
