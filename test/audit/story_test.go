@@ -84,7 +84,7 @@ func (s *script) phrase(subject, verb string, args []string) {
 		p = &play{s: s, name: name}
 	case form != "":
 		cpu := strings.TrimRight(form, "br")
-		p = &play{s: s, name: name, cpu: number(cpu), job: s.form(admin, form[len(cpu):], name)}
+		p = &play{s: s, name: name, cpu: s.number(cpu), job: s.form(admin, form[len(cpu):], name)}
 	}
 	if p != nil {
 		s.plays[name] = p
@@ -118,15 +118,16 @@ func (s *script) object(name string) *thing {
 	case part == "object":
 		return p.job
 	case part != "":
-		return p.made[number(part)]
+		return p.made[p.s.number(part)]
 	}
 	return p.job
 }
 
-func number(text string) int {
+func (s *script) number(text string) int {
+	s.t.Helper()
 	n, err := strconv.Atoi(text)
 	if err != nil {
-		panic(err)
+		s.t.Fatalf("a story: %v", err)
 	}
 	return n
 }
@@ -183,7 +184,7 @@ var kindsToMake = map[string][2]string{
 
 // commands are about the whole log.
 var commands = map[string]func(s *script, rest string){
-	"wait": func(s *script, rest string) { s.wait(duration(rest)) },
+	"wait": func(s *script, rest string) { s.wait(s.duration(rest)) },
 	// seen waits until the controller must count all pods.
 	"seen": func(s *script, _ string) { s.wait(seen) },
 	// tree is one of 4 cpu, all for namespace default, or has a root with these fields.
@@ -204,12 +205,12 @@ var commands = map[string]func(s *script, rest string){
 	// mark remembers the time; requested and answered move the last line relative to it.
 	"mark": func(s *script, _ string) { s.marked = s.now },
 	"requested": func(s *script, rest string) {
-		s.last()["requestReceivedTimestamp"] = stamp(s.marked.Add(duration(rest)))
+		s.last()["requestReceivedTimestamp"] = stamp(s.marked.Add(s.duration(rest)))
 	},
-	"answered": func(s *script, rest string) { s.last()["stageTimestamp"] = stamp(s.marked.Add(duration(rest))) },
+	"answered": func(s *script, rest string) { s.last()["stageTimestamp"] = stamp(s.marked.Add(s.duration(rest))) },
 	// fails changes the status of the last response.
 	"fails": func(s *script, code string) {
-		s.last()["responseStatus"] = map[string]any{"code": number(code)}
+		s.last()["responseStatus"] = map[string]any{"code": s.number(code)}
 		delete(s.last(), "responseObject")
 	},
 	"by":   func(s *script, instance string) { by(instance, s.last()) },
@@ -257,10 +258,11 @@ func becomes(s *script, root string) {
 	tree.patch(admin, "spec", s.parse(fill("tree", "tree", root))["spec"])
 }
 
-func duration(text string) time.Duration {
+func (s *script) duration(text string) time.Duration {
+	s.t.Helper()
 	d, err := time.ParseDuration(text)
 	if err != nil {
-		panic(err)
+		s.t.Fatalf("a story: %v", err)
 	}
 	return d
 }
@@ -273,7 +275,7 @@ var verbs = map[string]func(p *play, args []string){
 	"admit": func(p *play, _ []string) { p.admit() }, "finish": func(p *play, _ []string) { p.finish() },
 	"endunit": func(p *play, _ []string) { p.endUnit() }, "end": func(p *play, _ []string) { p.end() },
 	"orphan": func(p *play, _ []string) { p.orphan() }, "decide": func(p *play, _ []string) { p.decide() },
-	"start": func(p *play, args []string) { p.start(number(append(args, strconv.Itoa(p.cpu))[0])) },
+	"start": func(p *play, args []string) { p.start(p.s.number(append(args, strconv.Itoa(p.cpu))[0])) },
 	// forget lets the pods run on when the job ends or is evicted.
 	"forget":  func(p *play, _ []string) { p.pods = nil },
 	"suspend": func(p *play, args []string) { p.suspend(userOf(args[0]), true) },
@@ -342,7 +344,7 @@ var objectVerbs = map[string]func(th *thing, user string, args []string){
 	"remove":    func(th *thing, user string, _ []string) { th.remove(user) },
 	"removepod": func(th *thing, user string, _ []string) { th.terminate(user, 0) },
 	"deleted":   func(th *thing, user string, _ []string) { th.write(user, "delete", "", 200) },
-	"terminate": func(th *thing, user string, args []string) { th.terminate(user, number(args[0])) },
+	"terminate": func(th *thing, user string, args []string) { th.terminate(user, th.s.number(args[0])) },
 	"disown":    func(th *thing, _ string, _ []string) { th.loseOwners() },
 	// lost and stored write a status without an answer, not carried out or carried out.
 	"lost":   func(th *thing, user string, args []string) { th.unanswered(false, user, th.s.values("", args)...) },
