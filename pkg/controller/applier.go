@@ -266,10 +266,10 @@ func denied(w *scheduler.Write, why error, until time.Time) input {
 	return func(l *loop) {
 		l.measures.refused(w)
 		l.apply(scheduler.Denied{Key: w.Key, Seq: w.Seq, Version: w.Version, Until: until, Why: &quota.Refusal{Reason: wellknown.ReasonBackoff,
-			Sentence: fmt.Sprintf("the API server denies kube-queue-controller to write the status of the unit, which is tried again at %s: %v",
+			Sentence: fmt.Sprintf("the API server does not let kube-queue-controller write the status of the unit; the next attempt is at %s: %v",
 				until.UTC().Format(time.RFC3339), why)}})
-		l.emit(notice(w, wellknown.EventStatusDenied, fmt.Sprintf("The API server denies kube-queue-controller to write the status of the unit, "+
-			"so nothing is decided about its job. It is tried again every %v, and when the unit changes. Ask an administrator to correct the policy or the role: %v",
+		l.emit(notice(w, wellknown.EventStatusDenied, fmt.Sprintf("The API server does not let kube-queue-controller write the status of the unit, "+
+			"so its job is neither admitted nor evicted. The controller tries again every %v, and when the unit changes. Ask an administrator to correct the policy or the role: %v",
 			refusalPeriod, why)))
 	}
 }

@@ -16,13 +16,13 @@ func TestADocumentThatCannotBeReadIsRefused(t *testing.T) {
 	for name, test := range map[string]struct{ text, fault string }{
 		"broken YAML":                 {"a: [b", "file: document 1: invalid YAML"},
 		"a key that is there twice":   {"a: 1\na: 2\n", "file: document 1: invalid YAML"},
-		"a text":                      {"hello", "file: document 1: the document is no object"},
+		"a text":                      {"hello", "file: document 1: the document is not an object"},
 		"no kind":                     {"a: 1\n", "the object has no apiVersion or kind"},
 		"an item without a kind":      {"{apiVersion: v1, kind: List, items: [{a: b}]}", "file: document 1, item 1: the object has no apiVersion or kind"},
-		"metadata that is a list":     {"{apiVersion: v1, kind: Pod, metadata: []}", "metadata is no object"},
-		"a name that is a number":     {"{apiVersion: v1, kind: Pod, metadata: {name: 7}}", "metadata.name 7 is no text; write it in quotes"},
-		"a label that is a boolean":   {"{apiVersion: v1, kind: Pod, metadata: {labels: {a: true}}}", "metadata.labels: the value of a is no text: true"},
-		"annotations that are a text": {"{apiVersion: v1, kind: Pod, metadata: {annotations: x}}", "metadata.annotations is no object"},
+		"metadata that is a list":     {"{apiVersion: v1, kind: Pod, metadata: []}", "metadata is not an object"},
+		"a name that is a number":     {"{apiVersion: v1, kind: Pod, metadata: {name: 7}}", "metadata.name 7 is not text; write it in quotes"},
+		"a label that is a boolean":   {"{apiVersion: v1, kind: Pod, metadata: {labels: {a: true}}}", "metadata.labels: the value of a is not text: true"},
+		"annotations that are a text": {"{apiVersion: v1, kind: Pod, metadata: {annotations: x}}", "metadata.annotations is not an object"},
 		"the second of two documents": {"{apiVersion: v1, kind: Pod}\n---\n{", "file: document 2: invalid YAML"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -57,7 +57,7 @@ func Read(name string, from io.Reader) ([]Document, error) {
 func objectsOf(value any, source string) ([]Document, error) {
 	fields, is := value.(map[string]any)
 	if !is {
-		return nil, fmt.Errorf("%s: the document is no object; write one with apiVersion and kind", source)
+		return nil, fmt.Errorf("%s: the document is not an object; write one with apiVersion and kind", source)
 	}
 	object := &unstructured.Unstructured{Object: fields}
 	kind, isText := fields["kind"].(string)
@@ -82,7 +82,7 @@ func objectsOf(value any, source string) ([]Document, error) {
 	return documents, nil
 }
 
-// CheckMetadata checks what is read without another check: a label that is no text would otherwise look as if it were
+// CheckMetadata checks what is read without another check: a label that is not text would otherwise look as if it were
 // not there.
 func CheckMetadata(metadata any) error {
 	fields, is := metadata.(map[string]any)
@@ -90,21 +90,21 @@ func CheckMetadata(metadata any) error {
 		if metadata == nil {
 			return nil
 		}
-		return errors.New("metadata is no object")
+		return errors.New("metadata is not an object")
 	}
 	for _, field := range []string{"name", "namespace", "uid"} {
 		if _, is := fields[field].(string); fields[field] != nil && !is {
-			return fmt.Errorf("metadata.%s %v is no text; write it in quotes", field, fields[field])
+			return fmt.Errorf("metadata.%s %v is not text; write it in quotes", field, fields[field])
 		}
 	}
 	for _, field := range []string{"labels", "annotations"} {
 		keys, is := fields[field].(map[string]any)
 		if fields[field] != nil && !is {
-			return fmt.Errorf("metadata.%s is no object", field)
+			return fmt.Errorf("metadata.%s is not an object", field)
 		}
 		for _, key := range slices.Sorted(maps.Keys(keys)) {
 			if _, is := keys[key].(string); !is {
-				return fmt.Errorf("metadata.%s: the value of %s is no text: %v; write it in quotes", field, key, keys[key])
+				return fmt.Errorf("metadata.%s: the value of %s is not text: %v; write it in quotes", field, key, keys[key])
 			}
 		}
 	}

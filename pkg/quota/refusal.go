@@ -117,15 +117,15 @@ func (r *Refusal) message() string {
 				r.Resource, r.Node, format(r.Asked), format(r.Used), format(r.Limit))
 		}
 		if r.Lack.Bound == Kept {
-			return fmt.Sprintf("insufficient %s in quota %s: requested %s, used %s and kept %s of max %s until jobs start for which others are evicted",
-				r.Resource, r.Node, format(r.Asked), format(r.Used), format(r.Reserved), format(r.Limit))
+			return fmt.Sprintf("insufficient %s in quota %s: requested %s, used %s of max %s, kept %s for jobs that others are evicted for",
+				r.Resource, r.Node, format(r.Asked), format(r.Used), format(r.Limit), format(r.Reserved))
 		}
 		return fmt.Sprintf("insufficient %s in quota %s: requested %s, used %s of max %s%s",
 			r.Resource, r.Node, format(r.Asked), format(r.Used), format(r.Limit), unqueued)
 	case wellknown.ReasonMaxJobs:
 		if r.Lack.Bound == Kept {
-			return fmt.Sprintf("job limit reached in quota %s: requested %d job, used %d and kept %d of max %d (%s) until jobs start for which others are evicted",
-				r.Node, r.Asked, r.Used, r.Reserved, r.Limit, JobsResource)
+			return fmt.Sprintf("job limit reached in quota %s: requested %d job, used %d of max %d (%s), kept %d for jobs that others are evicted for",
+				r.Node, r.Asked, r.Used, r.Limit, JobsResource, r.Reserved)
 		}
 		return fmt.Sprintf("job limit reached in quota %s: requested %d job, used %d of max %d (%s)",
 			r.Node, r.Asked, r.Used, r.Limit, JobsResource)

@@ -105,7 +105,7 @@ func (m *Model) withinGuarantee(u *scheduler.UnitView, group quota.Group, r *quo
 	}
 	from, to := resources.Format(r.Resource, r.Asked), resources.Format(r.Resource, room)
 	return &visibilityv1alpha1.Remedy{Type: visibilityv1alpha1.LowerRequest,
-		Message: fmt.Sprintf("request at most %s %s, which is what is unused of the min of quota %s", to, r.Resource, group.Path()),
+		Message: fmt.Sprintf("request at most %s %s, the unused part of the min of quota %s", to, r.Resource, group.Path()),
 		Changes: []visibilityv1alpha1.QuotaChange{{Field: "request", Resource: r.Resource, From: from, To: to}}}
 }
 

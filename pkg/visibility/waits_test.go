@@ -54,8 +54,8 @@ func TestAUnitThatMayNotBorrowWaitsForThoseThatAreOwed(t *testing.T) {
 		access Access
 		want   []string
 	}{
-		{"with names", everything(), []string{"LowerRequest: request at most 1 cpu, which is what is unused of the min of quota root/b", wait}},
-		{"without names", only("b"), []string{"LowerRequest: request at most 1 cpu, which is what is unused of the min of quota root/b",
+		{"with names", everything(), []string{"LowerRequest: request at most 1 cpu, the unused part of the min of quota root/b", wait}},
+		{"without names", only("b"), []string{"LowerRequest: request at most 1 cpu, the unused part of the min of quota root/b",
 			"Wait: 1 unit that you may not list starts with what is guaranteed to its quota, and then 2 cpu is unused in quota root"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

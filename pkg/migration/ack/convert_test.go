@@ -33,7 +33,7 @@ func TestInputThatCannotBeConvertedIsRefused(t *testing.T) {
 		"an oversell rate that is no number":    {controller(`args: [--oversellrate=much]`), "--oversellrate"},
 		"a backoff below a second":              {controller(`args: [--podMaxBackoffSeconds=0]`), `--podMaxBackoffSeconds: "0" is no number of seconds`},
 		"arguments that are no texts":           {controller(`args: [{a: b}]`), "Deployment kube-queue-controller: args"},
-		"a container that is no object":         {`{apiVersion: apps/v1, kind: Deployment, metadata: {name: job-extensions}, spec: {template: {spec: {containers: [a]}}}}`, "a container is no object"},
+		"a container that is not an object":     {`{apiVersion: apps/v1, kind: Deployment, metadata: {name: job-extensions}, spec: {template: {spec: {containers: [a]}}}}`, "a container is not an object"},
 		"a priority that overflows":             {`{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: Queue, metadata: {name: q, namespace: kube-queue}, spec: {priority: 3000000000}}`, "spec.priority 3000000000 is no integer of 32 bits"},
 		"checks that are no list":               {`{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: Queue, metadata: {name: q, namespace: kube-queue}, spec: {admissionChecks: a}}`, "spec.admissionChecks is no list"},
 		"an ElasticQuota that is there twice":   {elasticQuota("q", "", "") + elasticQuota("q", "", ""), "ElasticQuota a/q has the same name"},

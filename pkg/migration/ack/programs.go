@@ -185,7 +185,7 @@ func (c *converter) readDeployment(d migration.Document) {
 	for _, element := range containers {
 		container, is := element.(map[string]any)
 		if !is {
-			c.faults.Add(d, "a container is no object")
+			c.faults.Add(d, "a container is not an object")
 			continue
 		}
 		for _, list := range []string{"command", "args"} {

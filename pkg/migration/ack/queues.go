@@ -88,7 +88,7 @@ func (c *converter) queueSpec(d migration.Document) map[string]any {
 	if fields, is := d.Object.Object["spec"].(map[string]any); is {
 		spec = fields
 	} else if d.Object.Object["spec"] != nil {
-		c.faults.Add(d, "spec is no object")
+		c.faults.Add(d, "spec is not an object")
 	}
 	for _, field := range slices.Sorted(maps.Keys(spec)) {
 		switch value := spec[field]; field {

@@ -114,7 +114,7 @@ is held only with --evict. It is then suspended, its pods are deleted, and it wa
 	return s.jobCommand(cmd, o, allArgs, func(ctx context.Context, c *cluster, t *target) error {
 		holds := t.unit != nil && t.unit.Status.Phase.HoldsQuota()
 		if holds && !evict {
-			return fmt.Errorf("%s holds quota and may be running: to hold it stops it and deletes its pods; repeat the command with --evict", t)
+			return fmt.Errorf("%s holds quota and may be running: holding it stops it and deletes its pods; repeat the command with --evict", t)
 		}
 		done, already := "held", "already held"
 		if holds {

@@ -75,7 +75,7 @@ func TestTheExitStatusSaysWhatWasConverted(t *testing.T) {
 		"an output that is unknown":      {input: queue, args: []string{"-f", "-", "-o", "table"}, status: 2, report: `the output "table" is unknown`},
 		"a flag that is unknown":         {args: []string{"--files"}, status: 2, report: "unknown flag: --files"},
 		"values that cannot be written":  {input: tree + "---\n" + modes, args: []string{"-f", "-", "--values", "gone/values.yaml"}, status: 2, report: "writing the values of the chart"},
-		"all faults of all files":        {files: map[string]string{"a.yaml": "a: [", "b.yaml": "b"}, args: []string{"-f", "."}, status: 2, report: "b.yaml: document 1: the document is no object"},
+		"all faults of all files":        {files: map[string]string{"a.yaml": "a: [", "b.yaml": "b"}, args: []string{"-f", "."}, status: 2, report: "b.yaml: document 1: the document is not an object"},
 		"an argument without a flag":     {args: []string{"a.yaml"}, status: 2, report: "a.yaml"},
 		"koord by its own name":          {input: tree, args: []string{"-f", "-", "--from", "koord"}, out: "kind: ElasticQuotaTree"},
 		"a job of ack, which is not one": {input: "{apiVersion: batch/v1, kind: Job, metadata: {name: a, annotations: {scheduling.x-k8s.io/suspend: \"true\"}}}", args: []string{"-f", "-"}, out: "kind: Job"},
