@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,12 +10,11 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// gpuJob requests GPUs on nodes of one model. No node of this cluster has them, so its pod
-// waits for one.
-func gpuJob(name, model string, count int) string {
+// deviceJob requests devices under a name, on nodes with these labels. No node has them, so its pod waits for one.
+func deviceJob(name, resource string, count int, labels ...string) string {
 	return fmt.Sprintf(`{apiVersion: batch/v1, kind: Job, metadata: {name: %s}, spec: {suspend: true, template: {spec: {
-		restartPolicy: Never, nodeSelector: {model: %s},
-		containers: [{name: main, image: main, resources: {limits: {example.com/gpu: %d}}}]}}}}`+"\n---\n", name, model, count)
+		restartPolicy: Never, nodeSelector: {%s}, containers: [{name: main, image: main, resources: {limits: {%q: %d}}}]}}}}`+"\n---\n",
+		name, strings.Join(labels, ", "), resource, count)
 }
 
 func TestTypesOfGPUsAreGivenOutApart(t *testing.T) {
@@ -26,9 +26,9 @@ func TestTypesOfGPUsAreGivenOutApart(t *testing.T) {
 	extensions.Start()
 	l.Tree(`{example.com/gpu: "10", gpu/h100: "2", gpu/a100: "4"}`)
 
-	l.Apply(gpuJob("first", "h100", 2))
+	l.Apply(deviceJob("first", "example.com/gpu", 2, "model: h100"))
 	l.WaitForPhase("Job", "first", "Dequeued")
-	l.Apply(gpuJob("second", "h100", 1) + gpuJob("third", "a100", 4))
+	l.Apply(deviceJob("second", "example.com/gpu", 1, "model: h100") + deviceJob("third", "example.com/gpu", 4, "model: a100"))
 	l.WaitForPhase("Job", "third", "Dequeued")
 	waits := l.WaitForReason("Job", "second", wellknown.ReasonQuotaExceeded)
 	if want := "insufficient gpu/h100 in quota root/team: requested 1, used 2 of max 2"; waits.Status.Message != want {
@@ -40,12 +40,6 @@ func TestTypesOfGPUsAreGivenOutApart(t *testing.T) {
 		l.Delete(harness.Jobs, name)
 	}
 	l.ExpectFree()
-}
-
-// spelledJob requests devices under a name. The scheduler finds none, so its pod waits for a node.
-func spelledJob(name, resource string, count int) string {
-	return fmt.Sprintf(`{apiVersion: batch/v1, kind: Job, metadata: {name: %s}, spec: {suspend: true, template: {spec: {
-		restartPolicy: Never, containers: [{name: main, image: main, resources: {limits: {%q: %d}}}]}}}}`+"\n---\n", name, resource, count)
 }
 
 // claimingPods are the fields of a pod that claims two devices.
@@ -72,11 +66,11 @@ func TestADeviceIsChargedOnceByWhateverNameItIsRequested(t *testing.T) {
 	l.Apply(claiming)
 	l.WaitForPhase("Job", "claiming", "Dequeued", "Running")
 	for name, resource := range names {
-		l.Apply(spelledJob(name, resource, 1) + spelledJob("large-"+name, resource, 8))
+		l.Apply(deviceJob(name, resource, 1) + deviceJob("large-"+name, resource, 8))
 		l.WaitForReason("Job", name, wellknown.ReasonQuotaExceeded)
 		l.WaitForReason("Job", "large-"+name, wellknown.ReasonExceedsMaxQuota)
 	}
-	l.Apply(spelledJob("unknown", "deviceclass.resource.kubernetes.io/unknown.example.com", 1))
+	l.Apply(deviceJob("unknown", "deviceclass.resource.kubernetes.io/unknown.example.com", 1))
 	l.WaitForReason("Job", "unknown", wellknown.ReasonInvalidRequest)
 	for name := range names {
 		l.Delete(harness.Jobs, "large-"+name)
@@ -100,7 +94,7 @@ func TestADeviceIsChargedOnceByWhateverNameItIsRequested(t *testing.T) {
 			free, why := l.Free()
 			return !free, why
 		})
-		l.Apply(spelledJob("beside-"+name, "example.com/spelled", 1))
+		l.Apply(deviceJob("beside-"+name, "example.com/spelled", 1))
 		waits := l.WaitForReason("Job", "beside-"+name, wellknown.ReasonQuotaExceeded)
 		if want := "insufficient example.com/spelled in quota root/team: requested 1, used 2 of max 2 (2 by pods outside of the queue)"; waits.Status.Message != want {
 			t.Errorf("beside a pod that %s the message is %q, want %q", name, waits.Status.Message, want)

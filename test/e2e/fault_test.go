@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -20,7 +21,7 @@ func TestProgramsKilledAtEachOfTheirWrites(t *testing.T) {
 	for _, c := range kills {
 		t.Run(c.name, func(t *testing.T) {
 			c.onlySomeInTest(t)
-			killAtWrites(t, c.victim, c.when)
+			killAtWrites(t, c)
 		})
 	}
 }
@@ -49,47 +50,64 @@ var kills = []kill{
 func startToKill(t *testing.T, l *harness.Env, victim string, when harness.Moment) *harness.Executioner {
 	// With the Queues of earlier tests the controller would make fewer writes.
 	harness.Must(t, l.Queue.SchedulingV1alpha1().Queues(clustertest.Namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
-	programs := map[string]*harness.Program{
-		harness.Controller: suite.Program(t, harness.Controller),
-		harness.Extensions: suite.Program(t, harness.Extensions, "--enabled-extensions=tfjob,job"),
-	}
-	for name, p := range programs {
-		if name != victim {
-			p.Start()
-		}
-	}
-	return suite.Execute(t, programs[victim], when, faultproxy.Match{})
+	return suite.ExecuteOneOf(t, victim, "tfjob,job", when, faultproxy.Match{})
 }
 
-func killAtWrites(t *testing.T, victim string, when harness.Moment) {
-	l := suite.Env(t, "faults")
-	executioner := startToKill(t, l, victim, when)
-	l.Tree(`{cpu: "4"}`)
-	l.Apply(tfjob{name: "one", workers: 2, cpu: "1", runs: 4 * time.Second}.String() +
-		tfjob{name: "two", workers: 2, cpu: "1", runs: 4 * time.Second}.String() +
-		job{name: "three", cpu: "1", runs: 3 * time.Second}.String() +
-		job{name: "four", cpu: "1", runs: time.Second, fails: true}.String())
+// act is what a test does once something is so.
+type act struct {
+	when func() bool
+	do   func()
+}
 
+// ending is the end of a job, and how often it was released.
+type ending struct {
+	kind, name string
+	phase      schedulingv1alpha1.QueueUnitPhase
+	releases   int32
+}
+
+// revive starts the victim again after each kill, until the acts are over, all jobs have ended and the quota is free. It
+// expects at least so many kills.
+func (k kill) revive(t *testing.T, l *harness.Env, executioner *harness.Executioner, least int, jobs []ending, acts ...act) {
+	t.Helper()
 	executioner.Revive(t, func() bool {
-		if !l.Ended("TFJob", "one") || !l.Ended("TFJob", "two") || !l.Ended("Job", "three") || !l.Ended("Job", "four") {
+		if len(acts) > 0 {
+			if acts[0].when() {
+				acts[0].do()
+				acts = acts[1:]
+			}
 			return false
 		}
-		// The status of Queue and tree is written last.
-		free, _ := l.Free()
-		return free || victim != harness.Controller
+		if slices.ContainsFunc(jobs, func(j ending) bool { return !l.Ended(j.kind, j.name) }) {
+			return false
+		}
+		free, _ := l.Free() // the status of Queue and tree is written last
+		return free || k.victim != harness.Controller
 	})
-	t.Logf("%s was killed %d times", victim, executioner.Kills)
-	if executioner.Kills < 8 {
+	t.Logf("%s was killed %d times", k.victim, executioner.Kills)
+	if executioner.Kills < least {
 		t.Errorf("killed %d times; the story has more writes than that", executioner.Kills)
 	}
-	for kind, names := range map[string][]string{"TFJob": {"one", "two"}, "Job": {"three"}} {
-		for _, name := range names {
-			l.WaitForPhase(kind, name, "Succeeded")
+	for _, j := range jobs {
+		if unit := l.WaitForPhase(j.kind, j.name, j.phase); unit.Status.Attempts != j.releases {
+			t.Errorf("%s was released %d times, want %d", j.name, unit.Status.Attempts, j.releases)
 		}
 	}
-	l.WaitForPhase("Job", "four", "Failed")
 	l.ExpectFree()
 	l.Allowed = []string{"write-budget"} // a write without a response is repeated
+}
+
+func killAtWrites(t *testing.T, k kill) {
+	l := suite.Env(t, "faults")
+	executioner := startToKill(t, l, k.victim, k.when)
+	l.Tree(`{cpu: "4"}`)
+	l.Apply(harness.TFJob{Name: "one", Servers: 1, Workers: 2, CPU: "1", Runs: 4 * time.Second}.String() +
+		harness.TFJob{Name: "two", Servers: 1, Workers: 2, CPU: "1", Runs: 4 * time.Second}.String() +
+		harness.Job{Name: "three", CPU: "1", Runs: 3 * time.Second}.String() +
+		harness.Job{Name: "four", CPU: "1", Runs: time.Second, Fails: true}.String())
+
+	k.revive(t, l, executioner, 8, []ending{
+		{"TFJob", "one", "Succeeded", 1}, {"TFJob", "two", "Succeeded", 1}, {"Job", "three", "Succeeded", 1}, {"Job", "four", "Failed", 1}})
 }
 
 // Nobody but the two jobs that are needed is evicted, each once, whichever write of an eviction is lost.
@@ -100,67 +118,35 @@ func TestTheControllerKilledAtEachWriteOfEvictions(t *testing.T) {
 		if c.victim == harness.Controller {
 			t.Run(c.name, func(t *testing.T) {
 				c.onlySomeInTest(t)
-				killAtEvictions(t, c.victim, c.when)
+				killAtEvictions(t, c)
 			})
 		}
 	}
 }
 
-func killAtEvictions(t *testing.T, victim string, when harness.Moment) {
+func killAtEvictions(t *testing.T, k kill) {
 	l := suite.Env(t, "evictions")
-	executioner := startToKill(t, l, victim, when)
-	_, err := l.Queue.SchedulingV1alpha1().Queues(clustertest.Namespace).Create(t.Context(), &schedulingv1alpha1.Queue{
-		ObjectMeta: metav1.ObjectMeta{Name: "root-evictions"},
-		Spec: schedulingv1alpha1.QueueSpec{Preemption: &schedulingv1alpha1.QueuePreemption{
-			WithinQueue: schedulingv1alpha1.PreemptLowerPriority, MinRunTime: &metav1.Duration{}}},
-	}, metav1.CreateOptions{})
-	harness.Must(t, err)
+	executioner := startToKill(t, l, k.victim, k.when)
+	l.CreateQueue("root-evictions", schedulingv1alpha1.QueueSpec{Preemption: &schedulingv1alpha1.QueuePreemption{
+		WithinQueue: schedulingv1alpha1.PreemptLowerPriority, MinRunTime: &metav1.Duration{}}})
 	l.TreeOf(`{name: evictions, namespaces: [evictions], max: {cpu: "6"}}`)
 	runs := func(name string) bool {
 		unit := l.Unit("Job", name)
 		return unit != nil && unit.Status.Phase == schedulingv1alpha1.PhaseRunning
 	}
 	urgent := `scheduling.x-k8s.io/priority: "1000"`
-	l.Apply(job{name: "spared", cpu: "2", runs: harness.UntilFinished, annotations: urgent}.String() +
-		job{name: "first", cpu: "2", runs: harness.UntilFinished}.String() + job{name: "second", cpu: "2", runs: harness.UntilFinished}.String())
-	steps := []struct {
-		done func() bool
-		then func()
-	}{
-		{func() bool { return runs("spared") && runs("first") && runs("second") },
-			func() {
-				l.Apply(job{name: "large", cpu: "4", runs: harness.UntilFinished, annotations: urgent}.String())
-			}},
-		{func() bool { return runs("large") }, func() { l.Finish(harness.Jobs, "large") }},
-		{func() bool { return l.Ended("Job", "large") && runs("first") && runs("second") }, func() {
+	l.Apply(harness.Job{Name: "spared", CPU: "2", Runs: harness.UntilFinished, Annotations: urgent}.String() +
+		harness.Job{Name: "first", CPU: "2", Runs: harness.UntilFinished}.String() + harness.Job{Name: "second", CPU: "2", Runs: harness.UntilFinished}.String())
+	k.revive(t, l, executioner, 8, []ending{
+		{"Job", "large", "Succeeded", 1}, {"Job", "spared", "Succeeded", 1}, {"Job", "first", "Succeeded", 2}, {"Job", "second", "Succeeded", 2},
+	},
+		act{func() bool { return runs("spared") && runs("first") && runs("second") }, func() {
+			l.Apply(harness.Job{Name: "large", CPU: "4", Runs: harness.UntilFinished, Annotations: urgent}.String())
+		}},
+		act{func() bool { return runs("large") }, func() { l.Finish(harness.Jobs, "large") }},
+		act{func() bool { return l.Ended("Job", "large") && runs("first") && runs("second") }, func() {
 			for _, name := range []string{"spared", "first", "second"} {
 				l.Finish(harness.Jobs, name)
 			}
-		}},
-	}
-	executioner.Revive(t, func() bool {
-		if len(steps) > 0 {
-			if steps[0].done() {
-				steps[0].then()
-				steps = steps[1:]
-			}
-			return false
-		}
-		if !l.Ended("Job", "spared") || !l.Ended("Job", "first") || !l.Ended("Job", "second") {
-			return false
-		}
-		free, _ := l.Free() // the status of the tree is written last
-		return free
-	})
-	t.Logf("%s was killed %d times", victim, executioner.Kills)
-	if executioner.Kills < 8 {
-		t.Errorf("killed %d times; the story has more writes than that", executioner.Kills)
-	}
-	for name, attempts := range map[string]int32{"large": 1, "spared": 1, "first": 2, "second": 2} {
-		if unit := l.WaitForPhase("Job", name, "Succeeded"); unit.Status.Attempts != attempts {
-			t.Errorf("%s was released %d times, want %d", name, unit.Status.Attempts, attempts)
-		}
-	}
-	l.ExpectFree()
-	l.Allowed = []string{"write-budget"} // a write without a response is repeated
+		}})
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
@@ -170,12 +171,12 @@ func (n *tenancy) prepare() {
 	})
 	n.Tree(`{cpu: "3"}`)
 	n.Apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: owner}}\n---\n" +
-		job{name: "running", cpu: "2", completions: 8, runs: harness.UntilFinished}.String() +
+		harness.Job{Name: "running", CPU: "2", Completions: 8, Runs: harness.UntilFinished}.String() +
 		fmt.Sprintf(`{apiVersion: kubeflow.org/v1, kind: PyTorchJob, metadata: {name: resizable}, spec: {pytorchReplicaSpecs: {Worker: {replicas: 1, template: {
-			metadata: {annotations: {%s}}, spec: {containers: [{name: pytorch, image: busybox, resources: {requests: {cpu: "1"}}}]}}}}}}`, podAnnotations(harness.UntilFinished, false)))
+			metadata: {annotations: {%s}}, spec: {containers: [{name: pytorch, image: busybox, resources: {requests: {cpu: "1"}}}]}}}}}}`, harness.PodAnnotations(harness.UntilFinished, false)))
 	n.WaitForPhase("Job", "running", "Running")
 	n.WaitForPhase("PyTorchJob", "resizable", "Running")
-	n.Apply(job{name: "waiting", cpu: "8"}.String())
+	n.Apply(harness.Job{Name: "waiting", CPU: "8"}.String())
 	n.WaitForReason("Job", "waiting", "ExceedsMaxQuota")
 }
 
@@ -282,7 +283,7 @@ func (n *tenancy) allPods() (names []string) {
 // runsElsewhere runs unmarked jobs in another namespace.
 func (n *tenancy) runsElsewhere(name string) {
 	n.t.Helper()
-	n.elsewhere.Apply(job{name: name, cpu: "1", runs: time.Second, unheld: true}.String() + tfjob{name: name, workers: 1, cpu: "1", runs: time.Second, annotation: "false"}.String())
+	n.elsewhere.Apply(harness.Job{Name: name, CPU: "1", Runs: time.Second, Unheld: true}.String() + harness.TFJob{Name: name, Servers: 1, Workers: 1, CPU: "1", Runs: time.Second, Unheld: true}.String())
 	harness.Eventually(n.t, time.Minute, name+" is complete", func() (bool, string) { return n.elsewhere.HasCondition(harness.Jobs, name, "Complete"), "it is not" })
 	n.elsewhere.WaitForState(harness.TFJobs, name, "Succeeded")
 }
@@ -306,7 +307,7 @@ func (n *tenancy) expectCounted() {
 	_, err := suite.Kubectl(n.t.Context(), "-n", n.Namespace, "--as=tenant", "patch", "pytorchjob", "resizable", "--subresource=status", "--type=merge",
 		"-p", `{"status":{"conditions":[{"type":"Succeeded","status":"True","reason":"JobSucceeded","message":"","lastTransitionTime":"2026-01-01T00:00:00Z","lastUpdateTime":"2026-01-01T00:00:00Z"}],"completionTime":"2026-01-01T00:00:00Z"}}`)
 	harness.Must(n.t, err)
-	n.Apply(job{name: "next", cpu: "1", runs: time.Second}.String())
+	n.Apply(harness.Job{Name: "next", CPU: "1", Runs: time.Second}.String())
 	harness.Never(n.t, 2*time.Second, "the next job runs beside the pods of a job that claims to have ended", func() (bool, string) {
 		runs, running := false, false
 		for _, pod := range n.allPods() {
@@ -315,4 +316,32 @@ func (n *tenancy) expectCounted() {
 		}
 		return runs && running, "it does"
 	})
+}
+
+// takenOff is a patch after which nothing in a pod shows to which job it belongs.
+const takenOff = `{"metadata":{"ownerReferences":null,"labels":null,"finalizers":null}}`
+
+// A user takes a pod off its job, so that its operator creates another one. Both are charged.
+func TestAPodThatIsTakenOffItsJobStaysCharged(t *testing.T) {
+	l := suite.Env(t, "taken-off")
+	suite.Both(t, enabled)
+	l.Tree(`{cpu: "2"}`)
+	l.Apply(harness.Job{Name: "running", CPU: "1", Completions: 8, Runs: harness.UntilFinished}.String())
+	l.WaitForPhase("Job", "running", "Running")
+	first := l.Pods("running")[0].Name
+	l.Patch(harness.Pods, first, takenOff)
+	harness.Eventually(t, time.Minute, "the Job has another pod", func() (bool, string) {
+		pods := l.Pods("running")
+		return len(pods) == 2, fmt.Sprint(len(pods), " pods")
+	})
+	l.Apply(harness.Job{Name: "next", CPU: "1", Runs: time.Second}.String())
+	waits := l.WaitForReason("Job", "next", wellknown.ReasonQuotaExceeded)
+	if want := "requested 1, used 2 of max 2"; !strings.Contains(waits.Status.Message, want) {
+		t.Errorf("the message is %q, want %q", waits.Status.Message, want)
+	}
+	l.Delete(harness.Pods, first)
+	l.WaitForPhase("Job", "next", "Dequeued", "Running", "Succeeded")
+	l.Delete(harness.Jobs, "running")
+	l.Delete(harness.Jobs, "next")
+	l.ExpectFree()
 }

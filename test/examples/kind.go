@@ -13,33 +13,26 @@ type Kind struct {
 	Resource schema.GroupVersionResource
 }
 
-func kinds() []Kind {
-	var all []Kind
+// find returns the kind that is looked for.
+func find(is func(Kind) bool) (Kind, bool) {
 	for _, adapter := range registry.All() {
 		kind := adapter.Kind()
-		all = append(all, Kind{kind.Kind, kind.GroupVersion().WithResource(kind.Resource)})
+		if found := (Kind{kind.Kind, kind.GroupVersion().WithResource(kind.Resource)}); is(found) {
+			return found, true
+		}
 	}
-	return all
+	return Kind{}, false
 }
 
 // kindOf returns the kind of an object, in any version. The API server rejects versions that it
 // no longer serves.
 func kindOf(object *unstructured.Unstructured) (Kind, bool) {
 	gvk := object.GroupVersionKind()
-	for _, kind := range kinds() {
-		if kind.Name == gvk.Kind && kind.Resource.Group == gvk.Group {
-			kind.Resource.Version = gvk.Version
-			return kind, true
-		}
-	}
-	return Kind{}, false
+	kind, queued := find(func(k Kind) bool { return k.Name == gvk.Kind && k.Resource.Group == gvk.Group })
+	kind.Resource.Version = gvk.Version
+	return kind, queued
 }
 
 func kindNamed(name string) (Kind, bool) {
-	for _, kind := range kinds() {
-		if kind.Name == name {
-			return kind, true
-		}
-	}
-	return Kind{}, false
+	return find(func(k Kind) bool { return k.Name == name })
 }

@@ -20,7 +20,6 @@ const introduction = `# Examples of the operators
 
 The outcome of each example of a queued kind in the modules of the operators. Each was created with
 the annotation ` + "`scheduling.x-k8s.io/suspend: \"true\"`" + ` and no other change.
-
 `
 
 const notes = `
@@ -39,7 +38,6 @@ them. Workflows are not compared, because their owner specifies their size.
 func Page(reports []*Report) []byte {
 	var page bytes.Buffer
 	page.WriteString(introduction)
-	writeTotals(&page, reports)
 	page.WriteString(notes)
 	for _, report := range reports {
 		report.write(&page)

@@ -126,11 +126,12 @@ func (r row) release(t *testing.T, l *harness.Env, name string) {
 		r.ends(t, l, name)
 	}
 	l.WaitForPhase(r.kind, name, "Succeeded")
-	r.judge(t, l, name)
+	expectOneRelease(t, l, r.kind, name)
 }
 
-func (r row) judge(t *testing.T, l *harness.Env, name string) {
-	life, err := l.Log(t.Context()).Life(audit.Options{}, r.kind, l.Namespace, name)
+// expectOneRelease checks in the audit log that the job was held, released once and succeeded.
+func expectOneRelease(t *testing.T, l *harness.Env, kind, name string) {
+	life, err := l.Log(t.Context()).Life(audit.Options{}, kind, l.Namespace, name)
 	harness.Must(t, err)
 	for _, wrong := range (fate{job: name, released: true, outcome: "Succeeded"}).differences(life) {
 		t.Errorf("%s: %s", life, wrong)

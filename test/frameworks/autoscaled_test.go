@@ -125,7 +125,7 @@ func (s *story) waitForUsed(cpu string) {
 		tree, err := s.Queue.QuotaV1beta1().ElasticQuotaTrees(quotav1beta1.TreeNamespace).Get(s.t.Context(), "elasticquotatree", metav1.GetOptions{})
 		harness.Must(s.t, err)
 		for _, node := range tree.Status.Nodes {
-			if used := node.Used[corev1.ResourceCPU]; node.Path == "root/"+s.namespace() {
+			if used := node.Used[corev1.ResourceCPU]; node.Path == "root/"+s.title() {
 				return used.Cmp(want) == 0, used.String()
 			}
 		}

@@ -2,14 +2,12 @@ package frameworks
 
 import (
 	"fmt"
-	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
-	"kube-queue.dev/kube-queue/test/audit"
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
@@ -48,14 +46,6 @@ func (s *story) taleOfCronJob() {
 		return name != "", fmt.Sprintf("%d Jobs", len(list.Items))
 	})
 	s.WaitForPhase("Job", name, v1alpha1.PhaseSucceeded)
-	s.judgeJobOfCronJob(s.t, name)
+	expectOneRelease(s.t, s.Env, "Job", name)
 	harness.Must(s.t, s.Dynamic.Resource(cronJobs).Namespace(s.Namespace).Delete(s.t.Context(), "yearly", metav1.DeleteOptions{}))
-}
-
-func (s *story) judgeJobOfCronJob(t *testing.T, name string) {
-	life, err := s.Log(t.Context()).Life(audit.Options{}, "Job", s.Namespace, name)
-	harness.Must(t, err)
-	for _, wrong := range (fate{job: name, released: true, outcome: "Succeeded"}).differences(life) {
-		t.Errorf("%s: %s", life, wrong)
-	}
 }

@@ -31,20 +31,13 @@ func TestMPIOperator(t *testing.T) {
 	runStories(t, frameworksOf(t, instead)...)
 }
 
-// lives returns the specimens with all their stories. make test has, for each kind, the default story, and
-// the one of preemption in a managed namespace; of readiness it has the story of the Job, because the pods of
-// all kinds are counted by the same code.
+// lives returns the specimens with all their stories: each has the default story, and that of preemption in a managed
+// namespace. make test has the story of readiness only for the Job, because the pods of all kinds are counted by the same
+// code.
 func lives(specimens []specimen) []specimen {
-	if !testing.Short() {
-		return readyToo(preemptedToo(fencedToo(specimens)))
-	}
-	var all []specimen
-	for _, s := range preemptedToo(specimens) {
-		s.fenced = s.test != nil && s.name == s.extension+"-preempted"
-		all = append(all, s)
-	}
-	for _, s := range readyToo(specimens) {
-		if s.name == "job-ready" {
+	all := slices.Concat(specimens, preempted(specimens))
+	for _, s := range ready(specimens) {
+		if !testing.Short() || s.kind == "Job" {
 			all = append(all, s)
 		}
 	}
@@ -68,9 +61,6 @@ func frameworksOf(t *testing.T, operators []clustertest.Operator) []framework {
 		}
 		if slices.ContainsFunc(f.specimens, func(s specimen) bool { return s.kind == autoscaled.kind }) {
 			f.specimens = append(f.specimens, autoscaled)
-		}
-		if slices.ContainsFunc(f.specimens, func(s specimen) bool { return s.kind == fewerPods.kind }) {
-			f.specimens = append(f.specimens, fewerPods)
 		}
 		all = append(all, f)
 	}

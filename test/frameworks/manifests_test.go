@@ -3,6 +3,7 @@ package frameworks
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -41,9 +42,6 @@ type specimen struct {
 // queuing is the state of a waiting job, for kinds that show it.
 const queuing = "Queuing"
 
-// writesOfQueuing is the number of writes on a job to show and remove this state.
-const writesOfQueuing = 2
-
 func specimenOf(t *testing.T, sample kinds.Sample) specimen {
 	t.Helper()
 	view, err := audit.ViewOf(sample.Group, sample.Version, sample.Resource)
@@ -55,9 +53,6 @@ func specimenOf(t *testing.T, sample kinds.Sample) specimen {
 		total: string(total), suspend: sample.SuspendPath, view: view, endless: sample.Endless, jobs: sample.BatchJobs,
 	}
 }
-
-// exitCode is the annotation of pods and RayJobs that sets their exit code.
-const exitCode = "localcluster.kube-queue.dev/exit-code"
 
 // never is the run time of pods that end with their job.
 const never = "never"
@@ -76,7 +71,7 @@ func (s specimen) manifest(j job) *unstructured.Unstructured {
 	}
 	for _, annotations := range notes {
 		if annotations[harness.RunTime] != never {
-			annotations[harness.RunTime], annotations[exitCode] = j.runs.String(), code
+			annotations[harness.RunTime], annotations[harness.ExitCode] = j.runs.String(), code
 		}
 	}
 	return object
@@ -125,6 +120,24 @@ func visit(value any, see func(map[string]any)) {
 	case []any:
 		for _, inner := range v {
 			visit(inner, see)
+		}
+	}
+}
+
+// A story needs jobs that a test can end.
+func TestEachSpecimenHasTheRunTimeOfItsManifest(t *testing.T) {
+	for _, specimen := range specimens(t, func(s kinds.Sample) bool { return !s.Endless }) {
+		object := specimen.manifest(job{name: "reported", runs: time.Minute, fails: true})
+		reported := 0
+		for _, notes := range notesOnRunTimes(object) {
+			if notes[harness.RunTime] == "1m0s" && notes[harness.ExitCode] == "1" {
+				reported++
+			} else if notes[harness.RunTime] != never {
+				t.Errorf("%s: %v", specimen.extension, notes)
+			}
+		}
+		if reported == 0 || object.GetName() != "reported" {
+			t.Errorf("%s: %d run times in %v", specimen.extension, reported, object.Object)
 		}
 	}
 }

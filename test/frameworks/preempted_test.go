@@ -1,27 +1,24 @@
 package frameworks
 
 import (
-	"slices"
-	"testing"
-
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// preemptedToo returns the specimens, and each once more with a story of preemption if its jobs stop when they
-// are suspended.
-func preemptedToo(specimens []specimen) []specimen {
-	all := slices.Clone(specimens)
+// preempted returns the specimens whose jobs stop when they are suspended, each with a story of preemption behind the fence.
+func preempted(specimens []specimen) []specimen {
+	var all []specimen
 	for _, s := range specimens {
-		if s.test == nil && !s.fenced && s.kind != "Workflow" {
-			s.name, s.test = s.extension+"-preempted", (*story).taleOfPreemption
+		if s.test == nil && s.kind != "Workflow" {
+			s.name, s.test, s.fenced = s.extension+"-preempted", (*story).taleOfPreemption, true
 			all = append(all, s)
 		}
 	}
 	return all
 }
 
-// taleOfPreemption: a production job takes the place of a running development job, which runs again afterwards.
+// taleOfPreemption: a production job takes the place of a running development job, which runs again afterwards, and ends.
+// The operator is not refused to create, to stop and to end anything.
 func (s *story) taleOfPreemption() {
 	s.submit(job{name: "dev", runs: harness.UntilFinished})
 	dev := s.WaitForPhase(s.kind, "dev", v1alpha1.PhaseRunning)
@@ -42,13 +39,11 @@ func (s *story) taleOfPreemption() {
 	if dev = s.WaitForPhase(s.kind, "dev", v1alpha1.PhaseRunning); dev.Status.Attempts != 2 {
 		s.t.Errorf("dev was released %d times, want 2", dev.Status.Attempts)
 	}
+	if !s.endless {
+		s.Finish(s.resource, "dev")
+		s.waitForEnd("dev", "Succeeded")
+		s.WaitForPhase(s.kind, "dev", v1alpha1.PhaseSucceeded)
+	}
 	s.delete("dev", background)
 	s.expectFree()
-}
-
-func TestPreemptedToo(t *testing.T) {
-	of := preemptedToo([]specimen{{kind: "Job", extension: "job"}, {kind: "Job", extension: "job", fenced: true}, {kind: "Workflow", extension: "workflow"}})
-	if len(of) != 4 || of[3].title() != "job-preempted" {
-		t.Errorf("specimens are %+v", of)
-	}
 }

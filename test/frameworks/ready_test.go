@@ -3,7 +3,6 @@ package frameworks
 import (
 	"fmt"
 	"maps"
-	"slices"
 	"testing"
 	"time"
 
@@ -17,11 +16,11 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// readyToo returns the specimens, and each once more with the story of a queue that waits for pods.
-func readyToo(specimens []specimen) []specimen {
-	all := slices.Clone(specimens)
+// ready returns the specimens, each with the story of a queue that waits for pods.
+func ready(specimens []specimen) []specimen {
+	var all []specimen
 	for _, s := range specimens {
-		if s.test == nil && !s.fenced {
+		if s.test == nil {
 			s.name, s.test = s.extension+"-ready", (*story).taleOfReadiness
 			all = append(all, s)
 		}
@@ -48,7 +47,7 @@ var lonely = map[string][]any{
 // taleOfReadiness: the unit of a job shows that its pods are ready. If one of them finds no node, it does
 // not, and the job is stopped.
 func (s *story) taleOfReadiness() {
-	queue := "root-" + s.namespace()
+	queue := "root-" + s.title()
 	s.PatchQueue(queue, `{"spec":{"podsReadyTimeout":"10m"}}`)
 	s.submit(job{name: "good", runs: harness.UntilFinished})
 	s.waitForPodsReady("good")
@@ -57,7 +56,9 @@ func (s *story) taleOfReadiness() {
 	if path := lonely[s.kind]; path != nil {
 		s.submitLonely("stuck", path)
 		s.expectSomePodsRun("stuck")
-		s.expectPodsReady("stuck", metav1.ConditionFalse)
+		if conditions := s.Unit(s.kind, "stuck").Status.Conditions; !apimeta.IsStatusConditionFalse(conditions, wellknown.ConditionPodsReady) {
+			s.t.Errorf("conditions of the unit of stuck are %+v, want PodsReady=False", conditions)
+		}
 		s.PatchQueue(queue, `{"spec":{"podsReadyTimeout":"1s"}}`)
 		s.WaitForEvent("stuck", string(wellknown.ReasonPodsReadyTimeout))
 		s.WaitForPhase(s.kind, "stuck", v1alpha1.PhaseBackoff)
@@ -77,14 +78,6 @@ func (s *story) waitForPodsReady(name string) {
 		if phase := pod.Status.Phase; s.kind != "RayJob" && s.kind != "Workflow" && phase != corev1.PodRunning && phase != corev1.PodSucceeded {
 			s.t.Errorf("the pods of %s are ready, but pod %s is %s", name, pod.Name, phase)
 		}
-	}
-}
-
-func (s *story) expectPodsReady(name string, status metav1.ConditionStatus) {
-	s.t.Helper()
-	unit := s.Unit(s.kind, name)
-	if !apimeta.IsStatusConditionPresentAndEqual(unit.Status.Conditions, wellknown.ConditionPodsReady, status) {
-		s.t.Errorf("conditions of the unit of %s are %+v, want PodsReady=%s", name, unit.Status.Conditions, status)
 	}
 }
 
@@ -138,13 +131,6 @@ func inTree(value any, path []any) (map[string]any, bool) {
 	}
 	found, is := value.(map[string]any)
 	return found, is
-}
-
-func TestReadyToo(t *testing.T) {
-	of := readyToo([]specimen{{kind: "Job", extension: "job"}, {kind: "Job", extension: "job", fenced: true}})
-	if len(of) != 3 || of[2].title() != "job-ready" {
-		t.Errorf("specimens are %+v", of)
-	}
 }
 
 func TestTheLonelyTemplatesAreInTheManifests(t *testing.T) {

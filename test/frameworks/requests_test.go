@@ -94,5 +94,5 @@ func (s *story) expectNoOtherUnits(jobs ...string) {
 // expectFree waits until the status of the tree shows no used quota for the story.
 func (s *story) expectFree() {
 	s.t.Helper()
-	harness.Eventually(s.t, patience, "the quota is free", func() (bool, string) { return s.FreeNode("root/" + s.namespace()) })
+	harness.Eventually(s.t, patience, "the quota is free", func() (bool, string) { return s.FreeNode("root/" + s.title()) })
 }

@@ -54,7 +54,7 @@ func (s *scene) set(t *testing.T, frameworks []framework) {
 		}
 		for _, s := range f.specimens {
 			extensions = append(extensions, s.extension)
-			groups = append(groups, fmt.Sprintf("{name: %s, namespaces: [%s], max: %s}", s.namespace(), s.namespace(), s.total))
+			groups = append(groups, fmt.Sprintf("{name: %s, namespaces: [%s], max: %s}", s.title(), s.title(), s.total))
 		}
 	}
 	slices.Sort(extensions)
@@ -82,7 +82,7 @@ func (s *scene) runStories(t *testing.T, f framework) {
 	})
 	t.Run("examples", func(t *testing.T) {
 		for _, specimen := range f.specimens {
-			if specimen.test != nil || specimen.fenced { // a CronJob has no example
+			if specimen.test != nil { // a CronJob has no example
 				continue
 			}
 			t.Run(specimen.title(), func(t *testing.T) {
@@ -95,17 +95,14 @@ func (s *scene) runStories(t *testing.T, f framework) {
 		for _, specimen := range f.specimens {
 			t.Run(specimen.title(), func(t *testing.T) {
 				t.Parallel()
-				reported := &story{specimen: specimen, Env: s.suite.Part(t, specimen.namespace()), t: t}
+				reported := &story{specimen: specimen, Env: s.suite.Part(t, specimen.title()), t: t}
 				if specimen.fenced {
 					reported.Manage()
 					defer reported.expectNoRefusal()
 				}
-				switch {
-				case specimen.test != nil:
+				if specimen.test != nil {
 					specimen.test(reported)
-				case specimen.fenced:
-					reported.behindTheFence()
-				default:
+				} else {
 					reported.tale()
 				}
 			})

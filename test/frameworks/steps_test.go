@@ -145,16 +145,10 @@ func (s *story) delete(name string, cascade metav1.DeletionPropagation) {
 	})
 }
 
-// request requests the deletion of the job. The fence refuses to keep the pods of a job that has not
-// ended.
+// request requests the deletion of the job.
 func (s *story) request(name string, cascade metav1.DeletionPropagation) {
 	s.t.Helper()
-	err := s.objects().Delete(s.t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &cascade})
-	if s.fenced && cascade == orphan && apierrors.IsForbidden(err) && strings.Contains(err.Error(), "must delete its pods too") {
-		cascade = background
-		err = s.objects().Delete(s.t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &cascade})
-	}
-	harness.Must(s.t, err)
+	harness.Must(s.t, s.objects().Delete(s.t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &cascade}))
 }
 
 // expectNoRefusal checks that the fence has refused nothing to an operator.
@@ -171,7 +165,7 @@ func (s *story) deleteRunning(name string) {
 	s.request(name, orphan)
 	// The Spark operator deletes the driver with the job, and Trainer may own the JobSet again, so that
 	// it is not orphaned.
-	if !s.fenced && s.kind != "SparkApplication" && s.sample.Related.Resource == "" {
+	if s.kind != "SparkApplication" && s.sample.Related.Resource == "" {
 		s.WaitForReason(s.kind, name, wellknown.ReasonPodsRemain)
 	}
 	harness.Eventually(s.t, 2*time.Minute, fmt.Sprintf("%s %s, its orphans and its unit are gone", s.kind, name), func() (bool, string) {

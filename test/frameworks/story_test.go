@@ -2,7 +2,6 @@ package frameworks
 
 import (
 	"cmp"
-	"slices"
 	"testing"
 	"time"
 
@@ -20,26 +19,8 @@ type job struct {
 // short is the run time of a job whose end is tested.
 const short = time.Second
 
-func (s specimen) title() string {
-	title := cmp.Or(s.name, s.extension)
-	if s.fenced {
-		title += "-fenced"
-	}
-	return title
-}
-
-// fencedToo returns the specimens, and each once more in a managed namespace.
-func fencedToo(specimens []specimen) []specimen {
-	all := slices.Clone(specimens)
-	for _, s := range specimens {
-		s.fenced = true
-		all = append(all, s)
-	}
-	return all
-}
-
-// namespace of the specimen's story.
-func (s specimen) namespace() string { return s.title() }
+// title is the name of the story, and of its namespace.
+func (s specimen) title() string { return cmp.Or(s.name, s.extension) }
 
 // story runs the jobs of one specimen in its own namespace with quota for one job. A release there
 // shows that the jobs before have returned their quota.
@@ -65,32 +46,6 @@ func (s *story) tale() {
 		s.endedAndDeleted()
 	}
 	s.deletedWhileRunning()
-	s.expectFree()
-}
-
-// behindTheFence is a life in a managed namespace: the operator creates the parts of the job and
-// deletes them without being refused.
-func (s *story) behindTheFence() {
-	s.submit(job{name: "good", runs: harness.UntilFinished})
-	unit := s.WaitForPhase(s.kind, "good", v1alpha1.PhaseDequeued, v1alpha1.PhaseRunning)
-	s.expectRequests(unit, "good")
-	s.waitForRun("good")
-	s.WaitForPhase(s.kind, "good", v1alpha1.PhaseRunning)
-	s.expectJobsOf("good")
-	s.submit(job{name: "next", runs: harness.UntilFinished})
-	s.expectWaits("next")
-	if s.endless {
-		s.suspendByHand("good")
-		s.expectSuspendedByUser("good")
-		s.WaitForPhase(s.kind, "next", v1alpha1.PhaseRunning)
-		s.delete("next", background)
-	} else {
-		s.Finish(s.resource, "good")
-		s.waitForEnd("good", "Succeeded")
-		s.WaitForPhase(s.kind, "next", v1alpha1.PhaseRunning)
-		s.delete("next", orphan) // is refused
-	}
-	s.delete("good", background)
 	s.expectFree()
 }
 

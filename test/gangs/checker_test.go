@@ -47,6 +47,13 @@ func (s *scene) node(name string, ready bool) {
 	})
 }
 
+// nodes shows nodes that are ready.
+func (s *scene) nodes(names ...string) {
+	for _, name := range names {
+		s.node(name, true)
+	}
+}
+
 // pod shows a changed pod of the gang.
 func (s *scene) pod(name string, change func(*corev1.Pod)) {
 	p := s.pods[name]
@@ -96,8 +103,7 @@ func (s *scene) expect(want ...string) {
 
 func TestAGangThatIsBoundOneByOneToExistingNodesBreaksNoRule(t *testing.T) {
 	s := begin(t)
-	s.node("a", true)
-	s.node("b", true)
+	s.nodes("a", "b")
 	s.pod("train-0", created)
 	s.pod("train-0", on("a"))
 	s.pod("train-0", phase(corev1.PodRunning))
@@ -125,8 +131,7 @@ func TestAPodWithoutANodeWhileAnotherOneRunsIsAViolation(t *testing.T) {
 
 func TestAPodThatWasUnschedulableBeforeTheFirstOneRunsBreaksNoRule(t *testing.T) {
 	s := begin(t)
-	s.node("a", true)
-	s.node("b", true)
+	s.nodes("a", "b")
 	s.pod("train-0", unschedulable)
 	s.pod("train-1", unschedulable)
 	s.pod("train-0", on("a"))
@@ -137,8 +142,7 @@ func TestAPodThatWasUnschedulableBeforeTheFirstOneRunsBreaksNoRule(t *testing.T)
 
 func TestARefusalFromBeforeTheFirstPodBreaksNoRule(t *testing.T) {
 	s := begin(t)
-	s.node("a", true)
-	s.node("b", true)
+	s.nodes("a", "b")
 	s.pod("train-0", unschedulable)
 	s.pod("train-1", unschedulable)
 	s.pod("train-0", on("a"))
@@ -160,13 +164,15 @@ func TestARefusalFromBeforeTheFirstPodCountsIfThePodGetsNoNodeOrAnotherOne(t *te
 	s.expect("Unschedulable train-1", "LateCapacity train-1")
 }
 
-// full shows a node with room for one pod.
-func (s *scene) full(name string) {
-	s.checker.Node(&corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: s.next()},
-		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
-			Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}},
-	})
+// full shows nodes with room for one pod each.
+func (s *scene) full(names ...string) {
+	for _, name := range names {
+		s.checker.Node(&corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: s.next()},
+			Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+				Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}},
+		})
+	}
 }
 
 // fills binds a pod that requests as much as a node has.
@@ -189,8 +195,7 @@ func TestRoomThatBecomesFreeAfterTheFirstPodIsAViolation(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := begin(t)
-			s.full("a")
-			s.full("b")
+			s.full("a", "b")
 			s.pod("other", other("b"))
 			s.pod("train-0", fills("a"))
 			end(s)
@@ -202,9 +207,7 @@ func TestRoomThatBecomesFreeAfterTheFirstPodIsAViolation(t *testing.T) {
 
 func TestRoomOfANodeThatWasGoneIsNoRoom(t *testing.T) {
 	s := begin(t)
-	s.full("a")
-	s.full("b")
-	s.full("c")
+	s.full("a", "b", "c")
 	s.pod("other", other("b"))
 	s.checker.NodeGone(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "c", ResourceVersion: s.next()}})
 	s.pod("train-0", fills("a"))
@@ -215,9 +218,7 @@ func TestRoomOfANodeThatWasGoneIsNoRoom(t *testing.T) {
 
 func TestOthersMayTakeTheRoomIfOtherRoomBecomesFree(t *testing.T) {
 	s := begin(t)
-	for _, name := range []string{"a", "b", "c"} {
-		s.full(name)
-	}
+	s.full("a", "b", "c")
 	s.pod("ending", other("c"))
 	s.pod("train-0", fills("a"))
 	s.pod("later", other("b"))
@@ -287,14 +288,12 @@ func TestAnAttemptThatNeverCompletedIsAViolationAlsoLater(t *testing.T) {
 
 func TestAnAttemptAfterAnEvictionMayUseNewNodes(t *testing.T) {
 	s := begin(t)
-	s.node("a", true)
-	s.node("b", true)
+	s.nodes("a", "b")
 	s.pod("train-0", on("a"))
 	s.pod("train-1", on("b"))
 	s.gone("train-0")
 	s.gone("train-1")
-	s.node("c", true)
-	s.node("d", true)
+	s.nodes("c", "d")
 	s.pod("train-2", on("c"))
 	s.pod("train-3", on("d"))
 	s.expect()
@@ -302,8 +301,7 @@ func TestAnAttemptAfterAnEvictionMayUseNewNodes(t *testing.T) {
 
 func TestAReplacedPodOfACompleteGangMayUseANewNode(t *testing.T) {
 	s := begin(t)
-	s.node("a", true)
-	s.node("b", true)
+	s.nodes("a", "b")
 	s.pod("train-0", on("a"))
 	s.pod("train-1", on("b"))
 	s.pod("train-1", phase(corev1.PodFailed))

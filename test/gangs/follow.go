@@ -71,46 +71,15 @@ func Start(ctx context.Context, client kubernetes.Interface, gangs ...Gang) (f *
 func (f *Follower) start(ctx context.Context) (stop func(), err error) {
 	factory := informers.NewSharedInformerFactory(f.client, 0)
 	core := factory.Core().V1()
-	pod := func(object any) {
-		if p, is := object.(*corev1.Pod); is {
-			f.Pod(f.clock.Now(), p)
-			f.note(p)
-		}
-	}
-	node := func(object any) {
-		if n, is := object.(*corev1.Node); is {
-			f.Node(n)
-			f.note(n)
-		}
-	}
-	podsDone, err := core.Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    pod,
-		UpdateFunc: func(_, object any) { pod(object) },
-		DeleteFunc: func(object any) {
-			if unknown, is := object.(cache.DeletedFinalStateUnknown); is {
-				object = unknown.Obj
-			}
-			if p, is := object.(*corev1.Pod); is {
-				f.PodGone(p)
-				f.note(p)
-			}
-		},
-	})
+	podsDone, err := core.Pods().Informer().AddEventHandler(handler(
+		func(p *corev1.Pod) { f.Pod(f.clock.Now(), p); f.note(p) },
+		func(p *corev1.Pod) { f.PodGone(p); f.note(p) }))
 	if err != nil {
 		return nil, fmt.Errorf("following pods: %w", err)
 	}
-	nodesDone, err := core.Nodes().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: node, UpdateFunc: func(_, object any) { node(object) },
-		DeleteFunc: func(object any) {
-			if unknown, is := object.(cache.DeletedFinalStateUnknown); is {
-				object = unknown.Obj
-			}
-			if n, is := object.(*corev1.Node); is {
-				f.NodeGone(n)
-				f.note(n)
-			}
-		},
-	})
+	nodesDone, err := core.Nodes().Informer().AddEventHandler(handler(
+		func(n *corev1.Node) { f.Node(n); f.note(n) },
+		func(n *corev1.Node) { f.NodeGone(n); f.note(n) }))
 	if err != nil {
 		return nil, fmt.Errorf("following nodes: %w", err)
 	}
@@ -119,6 +88,27 @@ func (f *Follower) start(ctx context.Context) (stop func(), err error) {
 		return nil, fmt.Errorf("following pods and nodes: %w", context.Cause(ctx))
 	}
 	return factory.Shutdown, nil
+}
+
+// handler calls seen with each version of an object, and gone with the last one when the object is deleted.
+func handler[T any](seen, gone func(T)) cache.ResourceEventHandlerFuncs {
+	see := func(object any) {
+		if o, is := object.(T); is {
+			seen(o)
+		}
+	}
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    see,
+		UpdateFunc: func(_, object any) { see(object) },
+		DeleteFunc: func(object any) {
+			if unknown, is := object.(cache.DeletedFinalStateUnknown); is {
+				object = unknown.Obj
+			}
+			if o, is := object.(T); is {
+				gone(o)
+			}
+		},
+	}
 }
 
 // Check returns the violations until now, when the watches have shown all that the API server has.

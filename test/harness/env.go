@@ -30,8 +30,6 @@ type Env struct {
 
 	t     testing.TB
 	suite *Suite
-	// together is set for parts that run at the same time, and for their complete test.
-	together *together
 }
 
 // Env returns an Env in the namespace, which it creates if needed.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"kube-queue.dev/kube-queue/test/faultproxy"
 )
@@ -63,6 +64,18 @@ func (s *Suite) Execute(t testing.TB, victim *Program, when Moment, match faultp
 	return e
 }
 
+// ExecuteOneOf starts both programs, and starts to kill one of them.
+func (s *Suite) ExecuteOneOf(t testing.TB, victim, enabled string, when Moment, match faultproxy.Match) *Executioner {
+	t.Helper()
+	programs := map[string]*Program{Controller: s.Program(t, Controller), Extensions: s.Program(t, Extensions, "--enabled-extensions="+enabled)}
+	for name, p := range programs {
+		if name != victim {
+			p.Start()
+		}
+	}
+	return s.Execute(t, programs[victim], when, match)
+}
+
 // judge forwards a write or kills the program at it.
 func (e *Executioner) judge(x *faultproxy.Exchange) {
 	e.mu.Lock()
@@ -113,12 +126,12 @@ func (e *Executioner) Revive(t testing.TB, done func() bool) {
 		e.victim.Launch()
 		ended := e.victim.Ended()
 		e.mu.Unlock()
-		EventuallyQuiet(t, func() bool {
+		Eventually(t, 2*time.Minute, "the program is killed or the story has ended", func() (bool, string) {
 			select {
 			case <-ended:
-				return true
+				return true, ""
 			default:
-				return done()
+				return done(), "neither"
 			}
 		})
 		e.mu.Lock()

@@ -14,6 +14,8 @@ import (
 const (
 	// RunTime is the annotation of pods and RayJobs that sets how long they run.
 	RunTime = "localcluster.kube-queue.dev/run-time"
+	// ExitCode is the annotation of pods and RayJobs that sets their exit code.
+	ExitCode = "localcluster.kube-queue.dev/exit-code"
 	// UntilFinished is the run time of pods that the test ends or deletes, so that the result does
 	// not depend on the speed of the machine.
 	UntilFinished = 1000 * time.Hour

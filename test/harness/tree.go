@@ -3,7 +3,6 @@ package harness
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -16,26 +15,15 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 )
 
-// Tree applies a tree with one group, the Env's namespace, with this max. Its name is team, but parts that
-// run at the same time have the name of the namespace.
+// Tree applies a tree with the group team, which has the Env's namespace and this max.
 func (l *Env) Tree(max string) {
 	l.t.Helper()
-	name := "team"
-	if l.together != nil {
-		name = l.Namespace
-	}
-	l.TreeOf("{name: " + name + ", namespaces: [" + l.Namespace + "], max: " + max + "}")
+	l.TreeOf("{name: team, namespaces: [" + l.Namespace + "], max: " + max + "}")
 }
 
-// TreeOf applies a tree with these children. With parts that run at the same time, those of the other parts
-// stay.
+// TreeOf applies a tree with these children.
 func (l *Env) TreeOf(children ...string) {
 	l.t.Helper()
-	if l.together != nil {
-		var unlock func()
-		children, unlock = l.together.plant(l.Namespace, children)
-		defer unlock()
-	}
 	tree := l.parse("apiVersion: scheduling.sigs.k8s.io/v1beta1\nkind: ElasticQuotaTree\n" +
 		"metadata: {name: elasticquotatree, namespace: kube-system}\n" +
 		"spec: {root: {name: root, children: [" + strings.Join(children, ", ") + "]}}\n")[0]
@@ -58,19 +46,16 @@ func (l *Env) tree() *unstructured.Unstructured {
 	return tree
 }
 
-// ExpectFree waits until the status of the tree shows no used quota. Of parts that run at the same time, only
-// nodes with the namespace in their path count.
+// ExpectFree waits until the status of the tree shows no used quota.
 func (l *Env) ExpectFree() {
 	l.t.Helper()
 	Eventually(l.t, 30*time.Second, "the quota is free", l.Free)
 }
 
-// Free reports whether the status of the tree shows no used quota; see ExpectFree.
+// Free reports whether the status of the tree shows no used quota.
 func (l *Env) Free() (bool, string) {
 	l.t.Helper()
-	return l.free(func(path string) bool {
-		return l.together == nil || slices.Contains(strings.Split(path, "/"), l.Namespace)
-	})
+	return l.free(func(string) bool { return true })
 }
 
 // FreeNode reports whether the status of the node at the path shows no used quota.
@@ -108,19 +93,9 @@ func (l *Env) TreeValidity() (status, message string) {
 	if generation, _, _ := unstructured.NestedInt64(tree.Object, "status", "observedGeneration"); generation != tree.GetGeneration() {
 		return "", "not looked at yet"
 	}
-	return conditionOf(tree, wellknown.ConditionValid)
-}
-
-// TreeCondition returns status and message of a condition of the tree; empty if it does not have it.
-func (l *Env) TreeCondition(kind string) (status, message string) {
-	l.t.Helper()
-	return conditionOf(l.tree(), kind)
-}
-
-func conditionOf(o *unstructured.Unstructured, kind string) (status, message string) {
-	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+	conditions, _, _ := unstructured.NestedSlice(tree.Object, "status", "conditions")
 	for _, c := range conditions {
-		if condition := c.(map[string]any); condition["type"] == kind {
+		if condition := c.(map[string]any); condition["type"] == wellknown.ConditionValid {
 			status, _ = condition["status"].(string)
 			message, _ = condition["message"].(string)
 		}

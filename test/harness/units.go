@@ -3,14 +3,13 @@ package harness
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
-	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
 // Unit returns the unit of a job, or nil.
@@ -54,14 +53,17 @@ func (l *Env) WaitForPhase(kind, name string, phases ...schedulingv1alpha1.Queue
 	return unit
 }
 
-func (l *Env) WaitForReason(kind, name string, reason wellknown.Reason) *schedulingv1alpha1.QueueUnit {
+// WaitForReason waits until the unit of a job waits for the reason, with a message that has the words.
+func (l *Env) WaitForReason(kind, name string, reason wellknown.Reason, words ...string) *schedulingv1alpha1.QueueUnit {
 	l.t.Helper()
 	var unit *schedulingv1alpha1.QueueUnit
-	Eventually(l.t, time.Minute, fmt.Sprintf("the unit of %s %s waits for reason %s", kind, name, reason), func() (bool, string) {
+	Eventually(l.t, time.Minute, fmt.Sprintf("the unit of %s %s waits for reason %s with the words %q", kind, name, reason, words), func() (bool, string) {
 		if unit = l.Unit(kind, name); unit == nil {
 			return false, "there is no unit"
 		}
-		return unit.Status.Reason == reason, fmt.Sprintf("%s %s: %s", unit.Status.Phase, unit.Status.Reason, unit.Status.Message)
+		s := unit.Status
+		says := !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(s.Message, word) })
+		return s.Reason == reason && says, fmt.Sprintf("%s %s: %s", s.Phase, s.Reason, s.Message)
 	})
 	return unit
 }
@@ -69,14 +71,4 @@ func (l *Env) WaitForReason(kind, name string, reason wellknown.Reason) *schedul
 func (l *Env) Ended(kind, name string) bool {
 	unit := l.Unit(kind, name)
 	return unit != nil && unit.Status.Phase.Ended()
-}
-
-// PatchQueue applies a merge patch to the Queue with the name once kube-queue-controller has created it.
-func (l *Env) PatchQueue(name, patch string) {
-	l.t.Helper()
-	queues := l.Queue.SchedulingV1alpha1().Queues(clustertest.Namespace)
-	Eventually(l.t, time.Minute, fmt.Sprintf("Queue %s is patched with %s", name, patch), func() (bool, string) {
-		_, err := queues.Patch(l.t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-		return err == nil, fmt.Sprint(err)
-	})
 }

@@ -56,9 +56,3 @@ func Never(t testing.TB, during time.Duration, what string, happens func() (bool
 		}
 	}
 }
-
-// EventuallyQuiet waits until done returns true, without a description of the state.
-func EventuallyQuiet(t testing.TB, done func() bool) {
-	t.Helper()
-	Eventually(t, 2*time.Minute, "the program is killed or the story has ended", func() (bool, string) { return done(), "neither" })
-}

@@ -35,9 +35,9 @@ func (f *flow) submit(count int) {
 		j := flowing{name: fmt.Sprintf("job-%03d", len(f.jobs)), fails: f.chance.IntN(8) == 0}
 		runs := time.Duration(1000+f.chance.IntN(3000)) * time.Millisecond
 		if f.chance.IntN(5) == 0 {
-			manifests.WriteString(tfjob(j.name, runs, j.fails))
+			manifests.WriteString(harness.TFJob{Name: j.name, Workers: 2, CPU: "500m", Runs: runs, Fails: j.fails}.String())
 		} else {
-			manifests.WriteString(job(j.name, runs, j.fails))
+			manifests.WriteString(harness.Job{Name: j.name, CPU: "1", Runs: runs, Fails: j.fails}.String())
 		}
 		f.jobs = append(f.jobs, j)
 	}
@@ -107,42 +107,4 @@ func (f *flow) finish() {
 			f.t.Errorf("%s is %s after %d releases, want %s after one", j.name, s.Phase, s.Attempts, want)
 		}
 	}
-}
-
-func podAnnotations(runs time.Duration, fails bool) string {
-	text := fmt.Sprintf("%s: %q", harness.RunTime, runs)
-	if fails {
-		text += `, localcluster.kube-queue.dev/exit-code: "1"`
-	}
-	return text
-}
-
-func job(name string, runs time.Duration, fails bool) string {
-	return fmt.Sprintf(`apiVersion: batch/v1
-kind: Job
-metadata: {name: %s}
-spec:
-  suspend: true
-  backoffLimit: 0
-  template:
-    metadata: {annotations: {%s}}
-    spec: {restartPolicy: Never, containers: [{name: main, image: busybox, resources: {requests: {cpu: "1"}}}]}
----
-`, name, podAnnotations(runs, fails))
-}
-
-func tfjob(name string, runs time.Duration, fails bool) string {
-	return fmt.Sprintf(`apiVersion: kubeflow.org/v1
-kind: TFJob
-metadata: {name: %s, annotations: {scheduling.x-k8s.io/suspend: "true"}}
-spec:
-  tfReplicaSpecs:
-    Worker:
-      replicas: 2
-      restartPolicy: Never
-      template:
-        metadata: {annotations: {%s}}
-        spec: {containers: [{name: tensorflow, image: busybox, resources: {requests: {cpu: 500m}}}]}
----
-`, name, podAnnotations(runs, fails))
 }

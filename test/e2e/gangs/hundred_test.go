@@ -42,11 +42,11 @@ func TestAHundredGangsWaitForTheirNodes(t *testing.T) {
 	scaler := autoscaler.ForTest(t, suite.Cluster)
 	pool := &autoscaler.Pool{Limit: harness.Amounts(t, fmt.Sprintf(`{nvidia.com/gpu: "%d"}`, pods*3/10))}
 	harness.Must(t, scaler.Answer(autoscaler.Rule{Namespace: l.Namespace}, autoscaler.Provision().PodsOnNode(4).Within(pool)))
-	checkNodes(t, l)
+	l.CheckNodes("check-capacity.autoscaling.x-k8s.io")
 	suite.Both(t, enabled)
 	limit(l, pods*6/10)
 	run(t, l, with(gangs, func(g *gang) { g.apart = true }), pods*3/10, "QuotaExceeded", "NotProvisioned")
-	expectNothingLeft(t, l)
+	harness.Eventually(t, time.Minute, "no request, no template and no added node is left", func() (bool, string) { return scaler.NothingLeft(t, l.Namespace) })
 }
 
 // unschedulable is what pods wait for of which the scheduler reports that there is no node.

@@ -10,15 +10,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/test/clustertest"
 	"kube-queue.dev/kube-queue/test/harness"
-	"kube-queue.dev/kube-queue/test/standin/autoscaler"
 )
 
 const enabled = "job,jobset,pytorchjob,rayjob"
@@ -87,48 +84,4 @@ func usable(node *corev1.Node) bool {
 // limit applies a tree that gives the namespace this number of GPUs, and anything else.
 func limit(l *harness.Env, gpus int) {
 	l.TreeOf(fmt.Sprintf(`{name: %s, namespaces: [%s], max: {nvidia.com/gpu: "%d"}}`, l.Namespace, l.Namespace, gpus))
-}
-
-// checkNodes gives the queue of the namespace a check that requests nodes for pods with GPUs.
-func checkNodes(t *testing.T, l *harness.Env) {
-	t.Helper()
-	l.ApplyAsIs(`
-apiVersion: scheduling.x-k8s.io/v1alpha1
-kind: ProvisioningRequestConfig
-metadata: {name: gpus}
-spec: {provisioningClassName: check-capacity.autoscaling.x-k8s.io, managedResources: [nvidia.com/gpu]}
----
-apiVersion: scheduling.x-k8s.io/v1alpha1
-kind: AdmissionCheck
-metadata: {name: nodes}
-spec:
-  controllerName: kube-queue.dev/provisioning-request
-  parameters: {apiGroup: scheduling.x-k8s.io, kind: ProvisioningRequestConfig, name: gpus}
-`)
-	queues, name := l.Queue.SchedulingV1alpha1().Queues(clustertest.Namespace), "root-"+l.Namespace
-	_, err := queues.Create(t.Context(), &v1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: v1alpha1.QueueSpec{AdmissionChecks: []string{"nodes"}}}, metav1.CreateOptions{})
-	harness.Must(t, err)
-	t.Cleanup(func() {
-		if err := queues.Delete(context.Background(), name, metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
-			harness.Must(t, err)
-		}
-		_, err := suite.Kubectl(context.Background(), "delete", "admissioncheck/nodes", "provisioningrequestconfig/gpus")
-		harness.Must(t, err)
-	})
-}
-
-// expectNothingLeft waits until no request, no pod template and no node of a request is left.
-func expectNothingLeft(t *testing.T, l *harness.Env) {
-	t.Helper()
-	harness.Eventually(t, time.Minute, "no request, no template and no added node is left", func() (bool, string) {
-		requests, err := l.Dynamic.Resource(autoscaler.Resource).Namespace(l.Namespace).List(t.Context(), metav1.ListOptions{})
-		harness.Must(t, err)
-		templates, err := l.Kube.CoreV1().PodTemplates(l.Namespace).List(t.Context(), metav1.ListOptions{})
-		harness.Must(t, err)
-		nodes, err := l.Kube.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{LabelSelector: autoscaler.Label})
-		harness.Must(t, err)
-		left := []int{len(requests.Items), len(templates.Items), len(nodes.Items)}
-		return left[0]+left[1]+left[2] == 0, fmt.Sprintf("%d requests, %d templates, %d nodes", left[0], left[1], left[2])
-	})
 }

@@ -6,13 +6,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"testing"
-	"time"
 
 	"kube-queue.dev/kube-queue/test/clustertest"
 	"kube-queue.dev/kube-queue/test/harness"
 	"kube-queue.dev/kube-queue/test/podrunner"
-	"kube-queue.dev/kube-queue/test/testmode"
 )
 
 // release is the name of the helm release.
@@ -20,51 +17,6 @@ const release = "kube-queue"
 
 // chart is the package of the release under test.
 func chart() string { return filepath.Join(released.folder, "kube-queue-"+released.version+".tgz") }
-
-// The chart is rendered and applied as in docs/operations/install.md, and a first job runs.
-func TestTheRenderedChartIsAppliedAndAFirstJobRuns(t *testing.T) {
-	testmode.OnlyInTestAll(t, "helm installs the chart in make test, and every test with a cluster applies deploy/, which it renders")
-	s := begin(t)
-	s.apply(s.template())
-	s.waitForRollout()
-	s.enter("applied")
-	s.Tree(`{cpu: "4"}`)
-	s.Apply(tfjob("first", "1", time.Second))
-	s.WaitForPhase("TFJob", "first", "Succeeded")
-	s.ExpectFree()
-	// Applying it again changes nothing: no pod is restarted.
-	generation := s.deployment(harness.Controller).Generation
-	s.apply(s.template())
-	if got := s.deployment(harness.Controller).Generation; got != generation {
-		t.Errorf("applied twice, the Deployment is of generation %d, and was of %d", got, generation)
-	}
-}
-
-// The same for the manifests in deploy/, which enable all kinds.
-func TestTheManifestsInDeployAreAppliedAndAFirstJobRuns(t *testing.T) {
-	testmode.OnlyInTestAll(t, "every test with a cluster applies the CRDs, roles and policies of deploy/")
-	s := begin(t)
-	deploy := filepath.Join(suite.Repository, "deploy")
-	_, err := suite.Kubectl(t.Context(), "apply", "--server-side", "-f", filepath.Join(deploy, "namespace.yaml"),
-		"-f", filepath.Join(deploy, "crds"), "-f", filepath.Join(deploy, "rbac"), "-f", filepath.Join(deploy, "policies"))
-	harness.Must(t, err)
-	for _, program := range programs {
-		text, err := os.ReadFile(filepath.Join(deploy, "programs", program+".yaml"))
-		harness.Must(t, err)
-		const annotations = "      annotations:\n"
-		if !strings.Contains(string(text), annotations) {
-			t.Fatalf("the pods of %s have no annotations, to which one could be added", program)
-		}
-		s.apply(strings.Replace(string(text), annotations, annotations+"        "+podrunner.Annotation+": "+podrunner.Own+"\n", 1))
-	}
-	s.waitForRollout()
-	s.enter("deployed")
-	s.Tree(`{cpu: "4"}`)
-	s.Apply(tfjob("first", "1", time.Second) + batchJob("second", "1"))
-	s.WaitForPhase("TFJob", "first", "Succeeded")
-	s.WaitForPhase("Job", "second", "Succeeded")
-	s.ExpectFree()
-}
 
 // here are the values with which the pod runner runs the pods.
 const here = `

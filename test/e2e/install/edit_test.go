@@ -31,16 +31,16 @@ func TestEditedDeploymentsTakeEffect(t *testing.T) {
 
 	s.edit(harness.Extensions, `s/--enabled-extensions=[a-z,]*/--enabled-extensions=tfjob,job/`)
 	s.expectInForce(harness.Extensions, `"job"`, `"tfjob"`)
-	s.Apply(batchJob("by-spec", "1"))
+	s.Apply(harness.Job{Name: "by-spec", CPU: "1"}.String())
 	s.WaitForPhase("Job", "by-spec", "Succeeded")
 
 	s.Allowed = []string{"wrong-quota"} // the checker supports only one backend per log
 	s.edit(harness.Controller, `/name: QueueGroupPlugin/{n;s/elasticquota/resourcequota/}`)
 	s.expectInForce(harness.Controller, `quotaBackend="resourcequota"`)
 	s.Apply("apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: team}\nspec: {hard: {requests.cpu: \"2\"}}\n")
-	s.Apply(batchJob("fits", "2"))
+	s.Apply(harness.Job{Name: "fits", CPU: "2"}.String())
 	s.WaitForPhase("Job", "fits", "Succeeded")
-	s.Apply(batchJob("too-large", "3"))
+	s.Apply(harness.Job{Name: "too-large", CPU: "3"}.String())
 	s.WaitForReason("Job", "too-large", "ExceedsMaxQuota")
 
 	// An invalid value is reported in the pod, and the existing pods continue.
@@ -56,7 +56,7 @@ func TestEditedDeploymentsTakeEffect(t *testing.T) {
 		}
 		return false, said
 	})
-	s.Apply(batchJob("meanwhile", "1"))
+	s.Apply(harness.Job{Name: "meanwhile", CPU: "1"}.String())
 	s.WaitForPhase("Job", "meanwhile", "Succeeded")
 }
 
@@ -98,18 +98,4 @@ func (s *stage) expectPolicy(policy string) {
 		}
 		return out == policy, out
 	})
-}
-
-// batchJob is held by its suspend field.
-func batchJob(name, cpu string) string {
-	return `apiVersion: batch/v1
-kind: Job
-metadata: {name: ` + name + `}
-spec:
-  suspend: true
-  template:
-    spec:
-      restartPolicy: Never
-      containers: [{name: main, image: busybox, resources: {requests: {cpu: "` + cpu + `"}}}]
-`
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"kube-queue.dev/kube-queue/test/clustertest"
 	"kube-queue.dev/kube-queue/test/docs"
@@ -118,6 +119,17 @@ func (s *stage) expectImages(registry string) {
 	}
 }
 
+// runsAJob runs a first job in the namespace, and removes it.
+func (s *stage) runsAJob(namespace string) {
+	s.t.Helper()
+	l := suite.Env(s.t, namespace)
+	l.Tree(`{cpu: "4"}`)
+	l.Apply(tfjob("first", "1", time.Second))
+	l.WaitForPhase("TFJob", "first", "Succeeded")
+	l.ExpectFree()
+	l.Clean(s.t.Context())
+}
+
 func TestTheCommandsOfTheInstallPageRun(t *testing.T) {
 	testmode.OnlyInTestAll(t, "the upgrade, the rollback and the uninstallation run in make test")
 	s := begin(t)
@@ -130,6 +142,8 @@ func TestTheCommandsOfTheInstallPageRun(t *testing.T) {
 
 	r.run("kubectl apply --server-side -f install.yaml")
 	s.waitForRollout()
+	s.expectImages(released.registry + "/kube-queue/")
+	s.runsAJob("released")
 	s.remove()
 
 	readme := s.read("README.md")
@@ -144,8 +158,14 @@ func TestTheCommandsOfTheInstallPageRun(t *testing.T) {
 	s.waitForRollout()
 	s.remove()
 
-	r.run("helm template")
+	template := r.run("helm template")
 	s.waitForRollout()
+	s.runsAJob("rendered")
+	generation := s.deployment(harness.Controller).Generation
+	r.again(template)
+	if got := s.deployment(harness.Controller).Generation; got != generation {
+		t.Errorf("applied twice, the Deployment is of generation %d, and was of %d", got, generation)
+	}
 	s.remove()
 
 	r.run("sed -i")
@@ -153,6 +173,8 @@ func TestTheCommandsOfTheInstallPageRun(t *testing.T) {
 	r.run("rollout status deployment kube-queue-controller")
 	r.run("rollout status deployment job-extensions")
 	s.expectImages("registry.example.com/kube-queue/")
+	s.waitForRollout()
+	s.runsAJob("deployed")
 	s.remove()
 
 	r.again(install)

@@ -11,13 +11,10 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"kube-queue.dev/kube-queue/test/built"
-	"kube-queue.dev/kube-queue/test/docs"
 	"kube-queue.dev/kube-queue/test/harness"
 	"kube-queue.dev/kube-queue/test/podrunner"
-	"kube-queue.dev/kube-queue/test/testmode"
 )
 
 // released is the chart and the manifests of the release under test, as users get them.
@@ -124,22 +121,6 @@ func TestTheChartOfAReleaseIsInstalledAndAFirstJobRuns(t *testing.T) {
 	s.waitForAnswer()
 }
 
-func TestTheManifestsOfAReleaseAreAppliedAndAFirstJobRuns(t *testing.T) {
-	testmode.OnlyInTestAll(t, "make test compares the manifests of a release with deploy/")
-	s := begin(t)
-	manifests, err := released.manifests("install.yaml")
-	harness.Must(t, err)
-	s.apply(manifests)
-	s.waitForRollout()
-	s.expectImages(released.registry + "/kube-queue/")
-	s.enter("released")
-	s.Tree(`{cpu: "4"}`)
-	s.Apply(tfjob("first", "1", time.Second) + batchJob("second", "1"))
-	s.WaitForPhase("TFJob", "first", "Succeeded")
-	s.WaitForPhase("Job", "second", "Succeeded")
-	s.ExpectFree()
-}
-
 // install.yaml is what deploy/ has, with the images of the release; install-webhook.yaml has the variant in
 // deploy/webhook.
 func TestTheManifestsOfAReleaseAreThoseOfDeploy(t *testing.T) {
@@ -186,28 +167,4 @@ func objects(manifests string) map[string]bool {
 		}
 	}
 	return found
-}
-
-// TestTheCommandsOfTheInstallPageRun runs those of README.md too.
-func TestTheCommandsOfReadmeAreThoseOfTheInstallPage(t *testing.T) {
-	page, err := docs.ReadPage(os.DirFS(suite.Repository), installPage)
-	harness.Must(t, err)
-	executed := map[string]bool{}
-	for _, command := range page.Commands {
-		executed[command.Text] = true
-	}
-	readme, err := docs.ReadPage(os.DirFS(suite.Repository), "README.md")
-	harness.Must(t, err)
-	found := 0
-	for _, command := range readme.Commands {
-		if strings.HasPrefix(command.Text, "helm ") || strings.Contains(command.Text, "rollout") || strings.Contains(command.Text, "install.yaml") {
-			found++
-			if !executed[command.Text] {
-				t.Errorf("%s: %s does not have this command", command, installPage)
-			}
-		}
-	}
-	if found != 4 {
-		t.Errorf("README.md installs with %d commands, want 3 with helm and 1 with kubectl", found)
-	}
 }

@@ -131,23 +131,9 @@ func (s *stage) expectUnderWay() {
 	}
 }
 
-// tfjob of one worker.
+// tfjob is the manifest of a TFJob of one worker.
 func tfjob(name, cpu string, runs time.Duration) string {
-	return fmt.Sprintf(`apiVersion: kubeflow.org/v1
-kind: TFJob
-metadata:
-  name: %s
-  annotations: {scheduling.x-k8s.io/suspend: "true"}
-spec:
-  tfReplicaSpecs:
-    Worker:
-      replicas: 1
-      restartPolicy: Never
-      template:
-        metadata: {annotations: {%s: %s}}
-        spec: {containers: [{name: tensorflow, image: busybox, resources: {requests: {cpu: %q}}}]}
----
-`, name, harness.RunTime, runs, cpu)
+	return harness.TFJob{Name: name, CPU: cpu, Runs: runs}.String()
 }
 
 // ended counts the units that have ended.

@@ -5,9 +5,6 @@ package install
 import (
 	"context"
 	"fmt"
-	"math"
-	"regexp"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -50,7 +47,7 @@ func TestVersionsHoldJobsAsTheChartIsRenderedForThem(t *testing.T) {
 	}
 	s.enter("versions")
 	s.Tree(`{cpu: "4", memory: 8Gi}`)
-	pair, more := s.Read("tfjob-pair.yaml"), pytorchJob("torch", 2*time.Second)+plainJob("marked", "true", "1", 2*time.Second)
+	pair, more := s.Read("tfjob-pair.yaml"), pytorchJob("torch", 2*time.Second)+harness.Job{Name: "marked", CPU: "1", Runs: 2 * time.Second, Marked: true}.String()
 	s.Apply(pair)
 	// A manifest that is applied again stops nothing that runs, and releases nothing that waits: each
 	// job is released once.
@@ -69,7 +66,7 @@ func TestVersionsHoldJobsAsTheChartIsRenderedForThem(t *testing.T) {
 	}
 
 	s.Manage()
-	s.Apply(plainJob("unmarked", "", "1", 2*time.Second))
+	s.Apply(harness.Job{Name: "unmarked", CPU: "1", Runs: 2 * time.Second, Unheld: true}.String())
 	unit := s.WaitForPhase("Job", "unmarked", schedulingv1alpha1.PhaseSucceeded)
 	if unit.Status.Attempts != 1 {
 		t.Errorf("the job of the managed namespace was released %d times", unit.Status.Attempts)
@@ -105,7 +102,7 @@ func TestVersionsHoldOrRefuseEachJobOfABurst(t *testing.T) {
 	}
 	group.Wait()
 	held, refused := creator.result()
-	t.Logf("%d jobs were held, %d were refused, for example: %s; answers of the webhook: %s", held, refused, creator.example, s.latency())
+	t.Logf("%d jobs were held, %d were refused, for example: %s", held, refused, creator.example)
 	if held+refused != burst || held < burst/2 {
 		t.Errorf("%d jobs were held and %d were refused, of %d", held, refused, burst)
 	}
@@ -133,30 +130,6 @@ func (s *stage) replaceCertificate() {
 	}
 }
 
-// latency returns how long the API server waited for answers of webhooks.
-func (s *stage) latency() string {
-	text, err := suite.Kubectl(s.t.Context(), "get", "--raw", "/metrics")
-	harness.Must(s.t, err)
-	line := regexp.MustCompile(`(?m)^apiserver_admission_webhook_admission_duration_seconds_bucket\{name="hold-job.kube-queue.dev",operation="CREATE",rejected="false",type="admit",le="([^"]+)"\} ([0-9.e+]+)$`)
-	total, half, most := 0.0, "?", "?"
-	matches := line.FindAllStringSubmatch(text, -1)
-	for _, m := range matches {
-		count, err := strconv.ParseFloat(m[2], 64)
-		harness.Must(s.t, err)
-		total = math.Max(total, count)
-	}
-	for _, m := range matches {
-		count, _ := strconv.ParseFloat(m[2], 64)
-		if half == "?" && count >= total/2 {
-			half = m[1]
-		}
-		if most == "?" && count >= total*0.99 {
-			most = m[1]
-		}
-	}
-	return fmt.Sprintf("%.0f, half of them within %s s, 99%% within %s s", total, half, most)
-}
-
 // creator creates marked jobs, and checks that each is held when it is created.
 type creator struct {
 	t    *testing.T
@@ -174,7 +147,7 @@ func (s *stage) creator(host string, client dynamic.Interface) *creator {
 
 func (c *creator) create(name, cpu string) {
 	var job unstructured.Unstructured
-	if err := yaml.Unmarshal([]byte(strings.TrimSuffix(plainJob(name, "true", cpu, 100*time.Millisecond), "---\n")), &job.Object); err != nil {
+	if err := yaml.Unmarshal([]byte(strings.TrimSuffix(harness.Job{Name: name, CPU: cpu, Runs: 100 * time.Millisecond, Marked: true}.String(), "---\n")), &job.Object); err != nil {
 		c.t.Error(err)
 		return
 	}
@@ -266,7 +239,7 @@ func (s *stage) fromWebhookToPolicies(namespace string, upgrade func()) {
 	s.Tree(`{cpu: "4"}`)
 	s.Apply(tfjob("long", "1", harness.UntilFinished))
 	s.WaitForPhase("TFJob", "long", schedulingv1alpha1.PhaseRunning)
-	s.Apply(plainJob("large", "true", "4", time.Second))
+	s.Apply(harness.Job{Name: "large", CPU: "4", Runs: time.Second, Marked: true}.String())
 	s.WaitForUnit("Job", "large")
 
 	total := 0

@@ -32,55 +32,17 @@ func sets(values []string) []string {
 func pytorchJob(name string, runs time.Duration) string {
 	return fmt.Sprintf(`apiVersion: kubeflow.org/v1
 kind: PyTorchJob
-metadata:
-  name: %s
-  annotations:
-    scheduling.x-k8s.io/suspend: "true"
+metadata: {name: %s, annotations: {scheduling.x-k8s.io/suspend: "true"}}
 spec:
   pytorchReplicaSpecs:
     Master:
       replicas: 1
       restartPolicy: Never
       template:
-        metadata:
-          annotations:
-            %s: %s
-        spec:
-          containers:
-          - name: pytorch
-            image: busybox
-            resources:
-              requests:
-                cpu: "1"
+        metadata: {annotations: {%s}}
+        spec: {containers: [{name: pytorch, image: busybox, resources: {requests: {cpu: "1"}}}]}
 ---
-`, name, harness.RunTime, runs)
-}
-
-// plainJob is a Job of one pod, with an annotation if mark is not empty.
-func plainJob(name, mark, cpu string, runs time.Duration) string {
-	annotations := ""
-	if mark != "" {
-		annotations = "\n  annotations:\n    scheduling.x-k8s.io/suspend: \"" + mark + "\""
-	}
-	return fmt.Sprintf(`apiVersion: batch/v1
-kind: Job
-metadata:
-  name: %s%s
-spec:
-  template:
-    metadata:
-      annotations:
-        %s: %s
-    spec:
-      restartPolicy: Never
-      containers:
-      - name: main
-        image: busybox
-        resources:
-          requests:
-            cpu: %q
----
-`, name, annotations, harness.RunTime, runs, cpu)
+`, name, harness.PodAnnotations(runs, false))
 }
 
 // A webhook holds jobs before Kubernetes 1.36, and on 1.36 where the values of the chart say so.
@@ -89,9 +51,9 @@ func TestTheWebhookRefusesMarkedJobsAloneWhileNoProgramRuns(t *testing.T) {
 	s.install("holdPolicies.by=webhook")
 	s.enter("down")
 	s.Tree(`{cpu: "1"}`)
-	s.Apply(plainJob("running", "true", "1", harness.UntilFinished))
+	s.Apply(harness.Job{Name: "running", CPU: "1", Runs: harness.UntilFinished, Marked: true}.String())
 	s.WaitForPhase("Job", "running", schedulingv1alpha1.PhaseRunning)
-	s.Apply(plainJob("held", "true", "1", time.Second) + plainJob("deleted", "true", "1", time.Second))
+	s.Apply(harness.Job{Name: "held", CPU: "1", Runs: time.Second, Marked: true}.String() + harness.Job{Name: "deleted", CPU: "1", Runs: time.Second, Marked: true}.String())
 	s.WaitForUnit("Job", "held")
 	s.WaitForUnit("Job", "deleted")
 	s.EnsureNamespace("down-managed")
@@ -109,16 +71,16 @@ func TestTheWebhookRefusesMarkedJobsAloneWhileNoProgramRuns(t *testing.T) {
 
 	s.scale(0)
 	// What does not use kube-queue, and what is held, is not affected.
-	s.Apply(plainJob("unmarked", "", "100m", time.Second))
+	s.Apply(harness.Job{Name: "unmarked", CPU: "100m", Runs: time.Second, Unheld: true}.String())
 	s.Patch(harness.Jobs, "unmarked", `{"metadata": {"labels": {"a": "b"}}}`)
 	s.waitForPods("unmarked", 1)
 	s.Patch(harness.Jobs, "held", `{"metadata": {"labels": {"a": "b"}}}`)
 	s.Delete(harness.Jobs, "deleted")
 	s.Patch(harness.Jobs, "running", `{"metadata": {"labels": {"a": "b"}}}`)
 	for _, refused := range []struct{ namespace, manifest, webhook string }{
-		{s.Namespace, plainJob("refused", "true", "1", time.Second), "hold-job.kube-queue.dev"},
+		{s.Namespace, harness.Job{Name: "refused", CPU: "1", Runs: time.Second, Marked: true}.String(), "hold-job.kube-queue.dev"},
 		{s.Namespace, pytorchJob("refused", time.Second), "hold-pytorchjob.kube-queue.dev"},
-		{"down-managed", plainJob("refused", "", "1", time.Second), "managed-namespace.kube-queue.dev"},
+		{"down-managed", harness.Job{Name: "refused", CPU: "1", Runs: time.Second, Unheld: true}.String(), "managed-namespace.kube-queue.dev"},
 	} {
 		_, err := suite.KubectlWith(t.Context(), refused.manifest, "-n", refused.namespace, "create", "-f", "-")
 		if err == nil {
@@ -129,7 +91,7 @@ func TestTheWebhookRefusesMarkedJobsAloneWhileNoProgramRuns(t *testing.T) {
 	}
 	s.scale(2)
 	s.waitForRollout()
-	s.Apply(plainJob("refused", "true", "1", time.Second))
+	s.Apply(harness.Job{Name: "refused", CPU: "1", Runs: time.Second, Marked: true}.String())
 	s.Finish(harness.Jobs, "running")
 	for _, name := range []string{"running", "held", "refused"} {
 		s.WaitForPhase("Job", name, schedulingv1alpha1.PhaseSucceeded)

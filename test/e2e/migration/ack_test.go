@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"sigs.k8s.io/yaml"
 
@@ -56,10 +55,7 @@ func TestAConvertedSetupOfAckKeepsItsPromises(t *testing.T) {
 		"--backoff-initial="+c.Config.Backoff.Initial, "--backoff-max="+c.Config.Backoff.Max)
 	manifests, objects := sh.split("kube-queue.yaml")
 	s := newStory(t, "platform", manifests, objects)
-	harness.Eventually(t, 30*time.Second, "the tree is in force", func() (bool, string) {
-		status, message := s.main.TreeValidity()
-		return status == "True", message
-	})
+	s.main.WaitForTree()
 
 	// StrictConsistency: when a job ends, trying starts again with the job of the highest priority that was submitted first.
 	// If it still does not fit, a job of a lower priority may run. A label of the job chooses its quota.

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/test/harness"
@@ -102,10 +101,7 @@ func TestAConvertedSetupOfKueueKeepsItsPromises(t *testing.T) {
 	manifests, objects := sh.split("kube-queue-jobs.yaml")
 	suite.Both(t, "job")
 	s := newStory(t, "sandbox", manifests, objects)
-	harness.Eventually(t, 30*time.Second, "the tree is in force", func() (bool, string) {
-		status, message := s.main.TreeValidity()
-		return status == "True", message
-	})
+	s.main.WaitForTree()
 
 	// ClusterQueue, Queueing strategy: with StrictFIFO, older workloads that cannot be admitted block newer ones, even if
 	// these fit in the available quota.

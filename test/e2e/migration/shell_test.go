@@ -6,30 +6,33 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"kube-queue.dev/kube-queue/pkg/migration"
 	"kube-queue.dev/kube-queue/pkg/simulator/quotatree"
+	"kube-queue.dev/kube-queue/test/built"
+	"kube-queue.dev/kube-queue/test/docs"
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
 // shell runs commands as a reader of the documentation does, in a folder of its own with kubectl and the plugin.
 type shell struct {
-	t        *testing.T
-	folder   string
+	t      *testing.T
+	folder string
+	// programs are the folders of kubectl and the plugin.
 	programs string
 }
 
 func newShell(t *testing.T) *shell {
 	t.Helper()
-	s := &shell{t: t, folder: t.TempDir(), programs: t.TempDir()}
-	harness.Must(t, os.Symlink(suite.KubectlPath, filepath.Join(s.programs, "kubectl")))
-	program, err := os.Executable()
+	plugin, err := built.Programs(t.Context(), ".", "kube-queue.dev/kube-queue/cmd/kubectl-kube_queue")
 	harness.Must(t, err)
-	harness.Must(t, os.Symlink(program, filepath.Join(s.programs, plugin)))
-	return s
+	kubectl := t.TempDir()
+	harness.Must(t, os.Symlink(suite.KubectlPath, filepath.Join(kubectl, "kubectl")))
+	return &shell{t: t, folder: t.TempDir(), programs: kubectl + ":" + plugin}
 }
 
 // copy copies files of testdata into the folder.
@@ -88,4 +91,23 @@ func (s *shell) split(file string) (jobs map[string]string, others string) {
 	var all bytes.Buffer
 	harness.Must(s.t, migration.WriteYAML(&all, rest))
 	return jobs, all.String()
+}
+
+// commandsOf returns the commands of the blocks of a page that begin with one of the words, in order.
+func commandsOf(t *testing.T, page string, beginnings ...string) []string {
+	t.Helper()
+	read, err := docs.ReadPage(os.DirFS(suite.Repository), page)
+	harness.Must(t, err)
+	var commands []string
+	for _, command := range read.Commands {
+		for _, beginning := range beginnings {
+			if !command.Inline && strings.HasPrefix(command.Text, beginning) {
+				commands = append(commands, command.Text)
+			}
+		}
+	}
+	if len(commands) == 0 {
+		t.Fatalf("%s has no such commands", page)
+	}
+	return commands
 }

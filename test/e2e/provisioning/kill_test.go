@@ -53,16 +53,7 @@ func TestProgramsKilledAtEachWriteOfRequests(t *testing.T) {
 			s := prepare(t, "killed")
 			s.Allowed = []string{"write-budget"} // a write without a response is repeated
 			s.script()
-			programs := map[string]*harness.Program{
-				harness.Controller: suite.Program(t, harness.Controller),
-				harness.Extensions: suite.Program(t, harness.Extensions, "--enabled-extensions=job"),
-			}
-			for name, p := range programs {
-				if name != k.victim {
-					p.Start()
-				}
-			}
-			executioner := suite.Execute(t, programs[k.victim], harness.AroundEach, k.at)
+			executioner := suite.ExecuteOneOf(t, k.victim, "job", harness.AroundEach, k.at)
 			history := s.record()
 			s.quota()
 			s.Apply(short("failing") + short("deleted") + short("gone"))

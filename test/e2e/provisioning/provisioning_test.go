@@ -3,7 +3,6 @@
 package provisioning
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -57,29 +56,7 @@ func prepare(t *testing.T, namespace string) *scene {
 	t.Helper()
 	l := suite.Env(t, namespace)
 	s := &scene{t: t, Env: l, scaler: autoscaler.ForTest(t, suite.Cluster)}
-	l.ApplyAsIs(`
-apiVersion: scheduling.x-k8s.io/v1alpha1
-kind: ProvisioningRequestConfig
-metadata: {name: gpus}
-spec: {provisioningClassName: ` + class + `, managedResources: [nvidia.com/gpu]}
----
-apiVersion: scheduling.x-k8s.io/v1alpha1
-kind: AdmissionCheck
-metadata: {name: nodes}
-spec:
-  controllerName: kube-queue.dev/provisioning-request
-  parameters: {apiGroup: scheduling.x-k8s.io, kind: ProvisioningRequestConfig, name: gpus}
-`)
-	queues := l.Queue.SchedulingV1alpha1().Queues(clustertest.Namespace)
-	name := "root-" + namespace
-	_, err := queues.Create(t.Context(), &v1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: v1alpha1.QueueSpec{AdmissionChecks: []string{"nodes"}}}, metav1.CreateOptions{})
-	harness.Must(t, err)
-	t.Cleanup(func() {
-		harness.Must(t, queues.Delete(context.Background(), name, metav1.DeleteOptions{}))
-		_, err := suite.Kubectl(context.Background(), "delete", "admissioncheck/nodes", "provisioningrequestconfig/gpus")
-		harness.Must(t, err)
-	})
+	l.CheckNodes(class)
 	return s
 }
 
@@ -166,15 +143,7 @@ func (s *scene) gone() {
 	harness.Eventually(s.t, time.Minute, "no request, no template and no added node is left", s.nothingIsLeft)
 }
 
-func (s *scene) nothingIsLeft() (bool, string) {
-	s.t.Helper()
-	templates, err := s.Kube.CoreV1().PodTemplates(s.Namespace).List(s.t.Context(), metav1.ListOptions{})
-	harness.Must(s.t, err)
-	nodes, err := s.Kube.CoreV1().Nodes().List(s.t.Context(), metav1.ListOptions{LabelSelector: autoscaler.Label})
-	harness.Must(s.t, err)
-	requests := len(s.requests())
-	return requests+len(templates.Items)+len(nodes.Items) == 0, fmt.Sprintf("%d requests, %d templates, %d nodes", requests, len(templates.Items), len(nodes.Items))
-}
+func (s *scene) nothingIsLeft() (bool, string) { return s.scaler.NothingLeft(s.t, s.Namespace) }
 
 const gpu = `{requests: {cpu: 100m, nvidia.com/gpu: 1}, limits: {nvidia.com/gpu: 1}}`
 

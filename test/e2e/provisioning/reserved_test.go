@@ -15,49 +15,6 @@ import (
 	"kube-queue.dev/kube-queue/test/standin/autoscaler"
 )
 
-// The unit does not show that its job moves to another zone.
-func TestNodesAreForThePodsThatTheJobHasWhenTheyAreThere(t *testing.T) {
-	s := begin(t, "moving")
-	s.answer(autoscaler.Never())
-	s.Apply(batch)
-	s.says("Job", "batch", v1alpha1.PhaseReserved, "waits for an autoscaler")
-	s.Patch(harness.Jobs, "batch", `{"spec": {"template": {"spec": {"nodeSelector": {"zone": "b"}, "tolerations": [{"key": "zone", "operator": "Exists"}]}}}}`)
-	s.answer(autoscaler.Provision())
-	s.says("Job", "batch", v1alpha1.PhaseBackoff, "the pods of the job changed")
-	s.ExpectFree()
-	unit := s.WaitForPhase("Job", "batch", v1alpha1.PhaseRunning)
-	s.runs("batch.kubernetes.io/job-name=batch", 2, unit.Name+"-nodes-2")
-	for _, pod := range s.gang("batch.kubernetes.io/job-name=batch") {
-		node, err := s.Kube.CoreV1().Nodes().Get(t.Context(), pod.Spec.NodeName, metav1.GetOptions{})
-		harness.Must(t, err)
-		if node.Labels["zone"] != "b" {
-			t.Errorf("pod %s runs on a node with the labels %v", pod.Name, node.Labels)
-		}
-	}
-	s.Delete(harness.Jobs, "batch")
-	s.gone()
-}
-
-func TestAJobIsRejectedAtTheLimitUntilItChanges(t *testing.T) {
-	s := begin(t, "limited")
-	_, err := suite.Kubectl(t.Context(), "patch", "provisioningrequestconfig/gpus", "--type=merge", "--patch", `{"spec": {"retry": {"limit": 0}}}`)
-	harness.Must(t, err)
-	s.answer(autoscaler.Fail("NoStock", "there are no GPUs left"))
-	s.Apply(batch)
-	unit := s.WaitForReason("Job", "batch", wellknown.ReasonAdmissionCheckRejected)
-	if !strings.Contains(unit.Status.Message, "no further request is allowed after 1 failed in a row: NoStock: there are no GPUs left") {
-		t.Errorf("the unit says %q", unit.Status.Message)
-	}
-	s.shows("batch", "Queued", "no further request is allowed after 1 failed in a row: NoStock: there are no GPUs left")
-	s.ExpectFree()
-	s.answer(autoscaler.Provision())
-	s.Patch(harness.Jobs, "batch", `{"spec": {"parallelism": 1}}`)
-	s.WaitForPhase("Job", "batch", v1alpha1.PhaseRunning)
-	s.runs("batch.kubernetes.io/job-name=batch", 1, unit.Name+"-nodes-2")
-	s.Delete(harness.Jobs, "batch")
-	s.gone()
-}
-
 // A job without GPUs passes at once. Then a job is preempted by another one while both wait for nodes, the
 // queue is drained, and a job is deleted without its dependents.
 func TestJobsThatLoseTheirReservationLoseTheirRequests(t *testing.T) {

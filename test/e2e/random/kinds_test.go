@@ -40,9 +40,6 @@ func jobOf(name string) string {
 	return strings.Join(words[:min(len(words), 2)], "-")
 }
 
-// exitCode is the annotation of pods and RayJobs that sets their exit code.
-const exitCode = "localcluster.kube-queue.dev/exit-code"
-
 // meta returns the metadata of pods that the test ends.
 func (d drawn) meta() string {
 	code := 0
@@ -50,7 +47,7 @@ func (d drawn) meta() string {
 		code = 1
 	}
 	return fmt.Sprintf("{labels: {%s: %s}, annotations: {%s: %q, %s: %q}}",
-		oracle.JobLabel, d.name(), harness.RunTime, harness.UntilFinished, exitCode, fmt.Sprint(code))
+		oracle.JobLabel, d.name(), harness.RunTime, harness.UntilFinished, harness.ExitCode, fmt.Sprint(code))
 }
 
 // containers returns the containers of each pod.

@@ -8,6 +8,14 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
+// The jobs of the demo with a ResourceQuota.
+func TestAPairOfTFJobsRunsOneAfterTheOtherUnderAResourceQuota(t *testing.T) {
+	l := newEnv(t, "default")
+	suite.BothWith(t, enabled, byResourceQuota)
+	l.Apply(l.Read("resource-quota.yaml"))
+	l.RunPair("ResourceQuota default/default", "cpu", "requested 3", "used or reserved 3 of hard limit 4")
+}
+
 // The backend changes from elasticquota to resourcequota and back, with running and waiting jobs
 // each time.
 func TestJobsMoveFromOneQuotaBackendToAnotherAndBack(t *testing.T) {
@@ -28,10 +36,10 @@ func TestJobsMoveFromOneQuotaBackendToAnotherAndBack(t *testing.T) {
 	runs(t, l, "TFJob", "one")
 	runs(t, l, "Job", "two")
 	l.Apply(job("three", one("2")))
-	waits(t, l, "Job", "three", "QuotaExceeded", "quota root/team") // submitted first, so it is first in the queue
-	l.Apply(spark("four", 1, "1", "1", false) + rayjob("five", one("1"), one("1"), false))
+	l.WaitForReason("Job", "three", "QuotaExceeded", "quota root/team") // submitted first, so it is first in the queue
+	l.Apply(spark("four", 1, "1", false) + rayjob("five", one("1"), one("1"), false))
 	for kind, name := range map[string]string{"Job": "three", "SparkApplication": "four", "RayJob": "five"} {
-		waits(t, l, kind, name, "QuotaExceeded", "quota root/team", "used 3 of max 4")
+		l.WaitForReason(kind, name, "QuotaExceeded", "quota root/team", "used 3 of max 4")
 	}
 	waitForQueues(t, "root-team", "moving")
 
@@ -41,7 +49,7 @@ func TestJobsMoveFromOneQuotaBackendToAnotherAndBack(t *testing.T) {
 	})
 	runs(t, l, "Job", "three") // uses the remaining 2
 	for kind, name := range map[string]string{"SparkApplication": "four", "RayJob": "five"} {
-		waits(t, l, kind, name, "QuotaExceeded", "ResourceQuota moving/team", "used or reserved 5 of hard limit 5")
+		l.WaitForReason(kind, name, "QuotaExceeded", "ResourceQuota moving/team", "used or reserved 5 of hard limit 5")
 	}
 	waitForQueues(t, "moving", "root-team")
 	end(l, "Job", "two")
@@ -50,7 +58,7 @@ func TestJobsMoveFromOneQuotaBackendToAnotherAndBack(t *testing.T) {
 
 	move(nil, func() { l.Delete(harness.ResourceQuotas, "team") })
 	for kind, name := range map[string]string{"SparkApplication": "four", "RayJob": "five"} {
-		waits(t, l, kind, name, "QuotaExceeded", "quota root/team", "used 5 of max 4")
+		l.WaitForReason(kind, name, "QuotaExceeded", "quota root/team", "used 5 of max 4")
 		held(t, l, kind, name)
 	}
 	waitForQueues(t, "root-team", "moving")

@@ -5,11 +5,9 @@ package resourcequota
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
-	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/test/audit"
 	"kube-queue.dev/kube-queue/test/clustertest"
 	"kube-queue.dev/kube-queue/test/harness"
@@ -45,21 +43,6 @@ func newEnv(t testing.TB, namespace string) *harness.Env {
 	return l
 }
 
-// waits waits until the unit of a job has a reason with this message.
-func waits(t testing.TB, l *harness.Env, kind, name string, reason wellknown.Reason, words ...string) {
-	t.Helper()
-	what := fmt.Sprintf("%s %s in %s waits for reason %s with words %q", kind, name, l.Namespace, reason, words)
-	harness.Eventually(t, patience, what, func() (bool, string) {
-		unit := l.Unit(kind, name)
-		if unit == nil {
-			return false, "there is no unit"
-		}
-		s := unit.Status
-		reported := s.Reason == reason && !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(s.Message, word) })
-		return reported, fmt.Sprintf("%s %s: %s", s.Phase, s.Reason, s.Message)
-	})
-}
-
 // runs waits until a job runs with all its pods.
 func runs(t testing.TB, l *harness.Env, kind, name string) {
 	t.Helper()
@@ -88,4 +71,13 @@ func held(t testing.TB, l *harness.Env, kind, name string) {
 	if unit == nil || unit.Status.Attempts != 0 || len(l.Pods(name)) > 0 {
 		t.Errorf("%s %s in %s is not held: %d pods, unit %v", kind, name, l.Namespace, len(l.Pods(name)), unit)
 	}
+}
+
+// waitForStatus waits until all quotas of the namespace are in force.
+func waitForStatus(t testing.TB, l *harness.Env) {
+	t.Helper()
+	harness.Eventually(t, patience, "the quotas of "+l.Namespace+" have a status", func() (bool, string) {
+		quotas := look(t, l).quotas
+		return !slices.ContainsFunc(quotas, behind), "not yet"
+	})
 }

@@ -2,7 +2,6 @@ package resourcequota
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -13,7 +12,6 @@ import (
 // resources of the kinds that these tests use.
 var resources = map[string]schema.GroupVersionResource{
 	"Job": harness.Jobs, "TFJob": harness.TFJobs, "RayJob": harness.RayJobs, "SparkApplication": harness.SparkApplications,
-	"RayCluster": harness.RayClusters, "PyTorchJob": harness.PyTorchJobs,
 }
 
 // container has the resources of a container as in a manifest, or "".
@@ -30,9 +28,10 @@ func (c container) String() string {
 type pods struct {
 	count int
 	container
-	// spec has further fields of their spec, such as "priorityClassName: high, ".
-	spec string
 }
+
+// one is a pod that requests this many CPUs.
+func one(amount string) pods { return pods{count: 1, container: cpu(amount)} }
 
 // ends are the annotations of pods that the test ends.
 func ends(fails bool) string {
@@ -40,15 +39,15 @@ func ends(fails bool) string {
 	if fails {
 		code = 1
 	}
-	return fmt.Sprintf(`{%s: %q, localcluster.kube-queue.dev/exit-code: "%d"}`, harness.RunTime, harness.UntilFinished.String(), code)
+	return fmt.Sprintf(`{%s: %q, %s: "%d"}`, harness.RunTime, harness.UntilFinished.String(), harness.ExitCode, code)
 }
 
 // stays are the annotations of pods that end with their job.
 const stays = "{" + harness.RunTime + ": never}"
 
 func (p pods) template(annotations, name string) string {
-	return fmt.Sprintf("{metadata: {annotations: %s}, spec: {%srestartPolicy: Never, containers: [{name: %s, image: busybox, resources: %v}]}}",
-		annotations, p.spec, name, p.container)
+	return fmt.Sprintf("{metadata: {annotations: %s}, spec: {restartPolicy: Never, containers: [{name: %s, image: busybox, resources: %v}]}}",
+		annotations, name, p.container)
 }
 
 // job returns a Job whose pods all run at the same time.
@@ -91,17 +90,14 @@ spec:
 }
 
 func (p pods) ray() string {
-	return fmt.Sprintf("{spec: {%scontainers: [{name: ray, image: ray, resources: %v}]}}", p.spec, p.container)
+	return fmt.Sprintf("{spec: {containers: [{name: ray, image: ray, resources: %v}]}}", p.container)
 }
 
 // spark returns a SparkApplication. Driver and executors have 512m of memory each, plus Spark's
 // overhead. Its submission is retried: with many concurrent writes of a ResourceQuota the API
 // server can return a conflict, which the operator interprets as an existing driver pod.
-func spark(name string, executors int, coreRequest, coreLimit string, fails bool) string {
-	cores := fmt.Sprintf("cores: 1, coreRequest: %q", coreRequest)
-	if coreLimit != "" {
-		cores += fmt.Sprintf(", coreLimit: %q", coreLimit)
-	}
+func spark(name string, executors int, coreRequest string, fails bool) string {
+	cores := fmt.Sprintf(`cores: 1, coreRequest: %q, coreLimit: "1"`, coreRequest)
 	return fmt.Sprintf(`---
 apiVersion: sparkoperator.k8s.io/v1beta2
 kind: SparkApplication
@@ -119,10 +115,9 @@ spec:
 `, name, cores, ends(fails), executors)
 }
 
-// quota returns a ResourceQuota with hard and further fields of its spec, as in a manifest.
-func quota(name, hard string, spec ...string) string {
-	spec = append([]string{"hard: {" + hard + "}"}, spec...)
-	return fmt.Sprintf("---\napiVersion: v1\nkind: ResourceQuota\nmetadata: {name: %s}\nspec: {%s}\n", name, strings.Join(spec, ", "))
+// quota returns a ResourceQuota with hard as in a manifest.
+func quota(name, hard string) string {
+	return fmt.Sprintf("---\napiVersion: v1\nkind: ResourceQuota\nmetadata: {name: %s}\nspec: {hard: {%s}}\n", name, hard)
 }
 
 // patience is the timeout of all waits. It only limits how long a failing test runs.

@@ -40,7 +40,7 @@ func TestReleasesWhileTheQuotaControllerIsSlowOrPaused(t *testing.T) {
 		old, next := fmt.Sprintf("job-%d", i), fmt.Sprintf("job-%d", i+1)
 		resume := pauseQuotas(t)
 		l.Apply(tfjob(next, one("1"), one("2"), false))
-		waits(t, l, "TFJob", next, "QuotaExceeded", "ResourceQuota paused/team", "requested 3, used or reserved 3 of hard limit 4")
+		l.WaitForReason("TFJob", next, "QuotaExceeded", "ResourceQuota paused/team", "requested 3, used or reserved 3 of hard limit 4")
 		end(l, "TFJob", old)
 		// The quota that the status shows as free is used.
 		small := fmt.Sprintf("small-%d", i)
@@ -60,7 +60,7 @@ func TestReleasesWhileTheQuotaControllerIsSlowOrPaused(t *testing.T) {
 	late.Apply(quota("new", "cpu: 4"))
 	waitForQueues(t, "paused-too", "paused-gone") // kube-queue has seen it
 	late.Apply(tfjob("second", one("1"), one("1"), false))
-	waits(t, late, "TFJob", "second", "NoQuota", "ResourceQuota paused-too/new", "no status for cpu", "kube-controller-manager")
+	late.WaitForReason("TFJob", "second", "NoQuota", "ResourceQuota paused-too/new", "no status for cpu", "kube-controller-manager")
 	held(t, late, "TFJob", "second")
 	if phase := late.Unit("TFJob", "first").Status.Phase; phase != schedulingv1alpha1.PhaseRunning {
 		t.Errorf("the job that ran before is %s", phase)
@@ -68,7 +68,7 @@ func TestReleasesWhileTheQuotaControllerIsSlowOrPaused(t *testing.T) {
 	// An increased limit counts when the status shows it.
 	l.Patch(harness.ResourceQuotas, "team", `{"spec":{"hard":{"cpu":"9"}}}`)
 	l.Apply(tfjob("raised", one("2"), one("2"), false))
-	waits(t, l, "TFJob", "raised", "QuotaExceeded", "requested 4, used or reserved 3 of hard limit 4")
+	l.WaitForReason("TFJob", "raised", "QuotaExceeded", "requested 4, used or reserved 3 of hard limit 4")
 	held(t, l, "TFJob", "raised")
 
 	resume()

@@ -50,7 +50,7 @@ func drawJob(from *rand.Rand, i int) *drawn {
 		j.manifest = rayjob(j.name, pods{container: drawContainer(from, 6)}, pods{count: some(3), container: drawContainer(from, 6)}, j.fails)
 	default:
 		j.kind = "SparkApplication"
-		j.manifest = spark(j.name, some(3), fmt.Sprintf("%d00m", some(8)), "1", j.fails)
+		j.manifest = spark(j.name, some(3), fmt.Sprintf("%d00m", some(8)), j.fails)
 	}
 	return j
 }

@@ -52,47 +52,28 @@ type scene struct {
 
 func (s *scene) queue() string { return "root-" + s.Namespace }
 
-// job creates a Job of the namespace, with further metadata and a further field of its spec.
-func (s *scene) job(name, cpu string, more ...string) {
-	metadata, spec := "", ""
-	if len(more) > 0 {
-		metadata = more[0]
-	}
-	if len(more) > 1 {
-		spec = more[1]
-	}
-	s.Apply(fmt.Sprintf(`{apiVersion: batch/v1, kind: Job, metadata: {name: %s, annotations: {scheduling.x-k8s.io/suspend: "true"%s}%s}, spec: {%stemplate: {spec: {
-		restartPolicy: Never, containers: [{name: main, image: busybox, resources: {requests: {cpu: %q}}}]}}}}`,
-		name, annotation(metadata), label(metadata), spec, cpu))
+// job is a Job, with further parts of its manifest.
+type job struct{ name, cpu, annotations, labels, spec, podAnnotations, podSpec string }
+
+// create creates a marked Job in the namespace.
+func (s *scene) create(j job) {
+	s.Apply(fmt.Sprintf(`{apiVersion: batch/v1, kind: Job, metadata: {name: %s, annotations: {scheduling.x-k8s.io/suspend: "true", %s}, labels: {%s}}, spec: {%stemplate: {
+		metadata: {annotations: {%s}}, spec: {%srestartPolicy: Never, containers: [{name: main, image: busybox, resources: {requests: {cpu: %q}}}]}}}}`,
+		j.name, j.annotations, j.labels, j.spec, j.podAnnotations, j.podSpec, j.cpu))
 }
 
-func annotation(text string) string {
-	if strings.HasPrefix(text, "labels:") {
-		return ""
-	}
-	return text
-}
-
-func label(text string) string {
-	if !strings.HasPrefix(text, "labels:") {
-		return ""
-	}
-	return ", " + text
-}
+func (s *scene) job(name, cpu string) { s.create(job{name: name, cpu: cpu}) }
 
 // strandedJob creates a Job whose pods no kubelet runs, as on a node that is lost.
 func (s *scene) strandedJob(name, cpu string) {
-	s.Apply(fmt.Sprintf(`{apiVersion: batch/v1, kind: Job, metadata: {name: %s, annotations: {scheduling.x-k8s.io/suspend: "true"}}, spec: {template: {
-		metadata: {annotations: {%s: nobody}}, spec: {
-		restartPolicy: Never, containers: [{name: main, image: busybox, resources: {requests: {cpu: %q}}}]}}}}`, name, podrunner.Annotation, cpu))
+	s.create(job{name: name, cpu: cpu, podAnnotations: podrunner.Annotation + ": nobody"})
 	s.kubectlLater("delete", "jobs,pods", "--all", "-n", s.Namespace, "--force", "--grace-period=0")
 	s.WaitForPhase("Job", name, schedulingv1alpha1.PhaseDequeued, schedulingv1alpha1.PhaseRunning)
 }
 
 // unreadyJob creates a Job whose pods need a node with a label.
 func (s *scene) unreadyJob(name, label string) {
-	s.Apply(fmt.Sprintf(`{apiVersion: batch/v1, kind: Job, metadata: {name: %s, annotations: {scheduling.x-k8s.io/suspend: "true"}}, spec: {template: {spec: {
-		nodeSelector: {%s: present}, restartPolicy: Never, containers: [{name: main, image: busybox, resources: {requests: {cpu: "1"}}}]}}}}`, name, label))
+	s.create(job{name: name, cpu: "1", podSpec: "nodeSelector: {" + label + ": present}, "})
 }
 
 // evictsLower has the jobs of the queue evicted for those of a greater priority.
@@ -162,21 +143,10 @@ func (s *scene) finalizers(job, list string, flags ...string) {
 	s.kubectl(append([]string{"patch", "queueunit", s.Unit("Job", job).Name, "--type=merge", "-p", `{"metadata":{"finalizers":` + list + `}}`}, flags...)...)
 }
 
-// check writes the state of the admission check of the unit of a job.
-func (s *scene) check(job, state string) {
+// check writes the state of the admission check of a job.
+func (s *scene) check(job string, state schedulingv1alpha1.CheckState) {
 	s.t.Helper()
-	harness.Eventually(s.t, time.Minute, "the check is "+state, func() (bool, string) {
-		unit := s.Unit("Job", job)
-		if unit == nil || len(unit.Status.AdmissionChecks) != 1 {
-			return false, fmt.Sprint(unit)
-		}
-		unit.Status.AdmissionChecks[0].State = schedulingv1alpha1.CheckState(state)
-		unit.Status.AdmissionChecks[0].Message = "there is no node"
-		patch, _ := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": unit.ResourceVersion},
-			"status": map[string]any{"admissionChecks": unit.Status.AdmissionChecks}})
-		out, err := suite.Kubectl(s.t.Context(), "patch", "queueunit", unit.Name, "-n", s.Namespace, "--subresource=status", "--type=merge", "-p", string(patch))
-		return err == nil, fmt.Sprint(out, err)
-	})
+	s.Decide(job, "nodes", state, "there is no node")
 }
 
 // changeTree changes the root of the tree. Other stories change other nodes at the same time.
@@ -252,13 +222,6 @@ func (s *scene) follow(remedy visibilityv1alpha1.Remedy) {
 	}
 }
 
-func endOf(job string) func(*scene, visibilityv1alpha1.Remedy) {
-	return func(s *scene, _ visibilityv1alpha1.Remedy) { s.Delete(harness.Jobs, job) }
-}
-
-// wait does nothing.
-func wait(*scene, visibilityv1alpha1.Remedy) {}
-
 // lending is the rest of a node whose own jobs borrow the min of a child, and are not evicted for it.
 func lending(namespace string) string {
 	return fmt.Sprintf(`max: {cpu: 4}, attributes: {kube-queue/reclaim: never}, children: [{name: %s-owner, namespaces: [%s], min: {cpu: 2}}]`, namespace, namespace)
@@ -282,7 +245,7 @@ var stories = []story{
 				return waits || status.Phase == schedulingv1alpha1.PhaseRunning, fmt.Sprint(status.Phase, status.Reason)
 			})
 		}
-	}, does: wait},
+	}, does: func(*scene, visibilityv1alpha1.Remedy) {}},
 	{reason: "Backoff", name: "BackoffOfPods", node: "max: {cpu: 2}", says: "; after its release, all its pods must be ready within 5s", prepare: func(s *scene) {
 		s.PatchQueue(s.queue(), `{"spec":{"podsReadyTimeout":"5s"}}`)
 		s.unreadyJob("waiting", s.Namespace)
@@ -296,7 +259,7 @@ var stories = []story{
 		s.check("waiting", "Retry")
 	}, does: func(s *scene, _ visibilityv1alpha1.Remedy) { s.check("waiting", "Ready") }},
 	{reason: "QuotaExceeded", name: "OverQuota", node: "max: {cpu: 4}", says: "raises max of cpu in quota root/overquota from 4 to 7", prepare: func(s *scene) {
-		s.job("first", "2", "", "completions: 3, parallelism: 1, ")
+		s.create(job{name: "first", cpu: "2", spec: "completions: 3, parallelism: 1, "})
 		s.runs("first")
 		s.Patch(harness.Jobs, "first", `{"spec":{"parallelism":3}}`)
 		s.WaitForEvent("first", "OverQuota")
@@ -305,7 +268,7 @@ var stories = []story{
 	{reason: "Preempting", node: "max: {cpu: 3}", says: "stops, which is being evicted for it", prepare: func(s *scene) {
 		s.evictsLower()
 		s.strandedJob("first", "2")
-		s.job("waiting", "3", `, scheduling.x-k8s.io/priority: "10"`)
+		s.create(job{name: "waiting", cpu: "3", annotations: `scheduling.x-k8s.io/priority: "10"`})
 	}, does: func(s *scene, remedy visibilityv1alpha1.Remedy) {
 		if len(remedy.Units) != 1 || remedy.Units[0].Name != s.Unit("Job", "first").Name {
 			s.t.Fatalf("the unit waits for %+v", remedy.Units)
@@ -315,14 +278,14 @@ var stories = []story{
 	{reason: "QuotaExceeded", name: "Kept", node: "max: {cpu: 3}", says: "raises max of cpu in quota root/kept from 3 to ", prepare: func(s *scene) {
 		s.evictsLower()
 		s.strandedJob("first", "2")
-		s.job("urgent", "3", `, scheduling.x-k8s.io/priority: "10"`)
+		s.create(job{name: "urgent", cpu: "3", annotations: `scheduling.x-k8s.io/priority: "10"`})
 		s.WaitForReason("Job", "urgent", "Preempting")
 		s.job("waiting", "1")
 	}},
 	{reason: "BorrowingPaused", node: lending("borrowingpaused"), says: "starts with what is guaranteed to its quota, and then 1 cpu is unused in quota root/borrowingpaused",
 		prepare: func(s *scene) {
 			s.borrow()
-			s.job("owed", "2", "labels: {kube-queue/quota-name: borrowingpaused-owner}")
+			s.create(job{name: "owed", cpu: "2", labels: `kube-queue/quota-name: borrowingpaused-owner`})
 			s.WaitForReason("Job", "owed", "QuotaExceeded")
 			s.job("waiting", "1")
 		}, does: func(s *scene, remedy visibilityv1alpha1.Remedy) {
@@ -335,11 +298,11 @@ var stories = []story{
 		}},
 	{reason: "QuotaExceeded", name: "Owed", node: lending("owed"), says: "raises max of cpu in quota root/owed from 4 to 5", prepare: func(s *scene) {
 		s.borrow()
-		s.job("waiting", "2", "labels: {kube-queue/quota-name: owed-owner}")
+		s.create(job{name: "waiting", cpu: "2", labels: `kube-queue/quota-name: owed-owner`})
 	}},
 	{reason: "JobChanged", node: "max: {cpu: 4}", says: "job-extensions writes the new request into the unit", prepare: func(s *scene) {
 		s.PatchQueue(s.queue(), `{"spec":{"admissionChecks":["nodes"]}}`)
-		s.job("waiting", "1", "", "completions: 2, parallelism: 1, ")
+		s.create(job{name: "waiting", cpu: "1", spec: "completions: 2, parallelism: 1, "})
 		s.WaitForPhase("Job", "waiting", schedulingv1alpha1.PhaseReserved)
 		s.refuseChanges("waiting")
 		s.Patch(harness.Jobs, "waiting", `{"spec":{"parallelism":2}}`)
@@ -358,7 +321,7 @@ var stories = []story{
 		s.job("waiting", "1")
 	}},
 	{reason: "ExceedsMinQuota", node: "min: {cpu: 1}, max: {cpu: 4}", says: "raises min of cpu in quota root/exceedsminquota from 1 to 2", prepare: func(s *scene) {
-		s.job("waiting", "2", `labels: {kube-queue/preemptible: "false"}`)
+		s.create(job{name: "waiting", cpu: "2", labels: `kube-queue/preemptible: "false"`})
 	}},
 	{reason: "ExceedsMaxQuota", node: "max: {cpu: 2}", says: "raises max of cpu in quota root/exceedsmaxquota from 2 to 3", prepare: func(s *scene) {
 		s.job("waiting", "3")
@@ -396,7 +359,7 @@ var stories = []story{
 		s.job("waiting", "1")
 	}},
 	{reason: "Inactive", node: "max: {cpu: 2}", says: "set annotation scheduling.x-k8s.io/active of the job to \"true\"", prepare: func(s *scene) {
-		s.job("waiting", "1", `, scheduling.x-k8s.io/active: "false"`)
+		s.create(job{name: "waiting", cpu: "1", annotations: `scheduling.x-k8s.io/active: "false"`})
 	}, does: func(s *scene, _ visibilityv1alpha1.Remedy) {
 		s.kubectl("annotate", "job", "waiting", "--overwrite", "scheduling.x-k8s.io/active=true")
 	}},
@@ -408,7 +371,7 @@ var stories = []story{
 		s.kubectl("patch", "job", "waiting", "--type=merge", "-p", `{"spec":{"suspend":false}}`)
 	}},
 	{reason: "QuotaNotAllowed", node: "max: {cpu: 2}", says: "orrect or remove the label kube-queue/quota-name", prepare: func(s *scene) {
-		s.job("waiting", "1", `labels: {kube-queue/quota-name: other}`)
+		s.create(job{name: "waiting", cpu: "1", labels: `kube-queue/quota-name: other`})
 	}, does: func(s *scene, _ visibilityv1alpha1.Remedy) {
 		s.kubectl("label", "job", "waiting", "kube-queue/quota-name-")
 	}},
@@ -422,7 +385,7 @@ var stories = []story{
 		})
 	}},
 	{reason: "InvalidRequest", node: "max: {cpu: 2}", says: "annotation scheduling.x-k8s.io/priority must be an integer", prepare: func(s *scene) {
-		s.job("waiting", "1", `, scheduling.x-k8s.io/priority: "high"`)
+		s.create(job{name: "waiting", cpu: "1", annotations: `scheduling.x-k8s.io/priority: "high"`})
 	}, does: func(s *scene, _ visibilityv1alpha1.Remedy) {
 		s.kubectl("annotate", "job", "waiting", "scheduling.x-k8s.io/priority-")
 	}},
@@ -441,7 +404,7 @@ var stories = []story{
 		s.unreadyJob("first", s.Namespace)
 		s.WaitForPhase("Job", "first", schedulingv1alpha1.PhaseDequeued, schedulingv1alpha1.PhaseRunning)
 		s.job("waiting", "1")
-	}, does: endOf("first")},
+	}, does: func(s *scene, _ visibilityv1alpha1.Remedy) { s.Delete(harness.Jobs, "first") }},
 }
 
 // withoutTree and withInvalidTree are stories in a cluster without a valid quota tree.
@@ -462,12 +425,7 @@ var (
 // The sentence is the one that the unit shows, which the page of the reasons promises.
 func TestWhatWouldAdmitAJobForEachReason(t *testing.T) {
 	env := suite.Env(t, "default")
-	_, err := env.Queue.SchedulingV1alpha1().AdmissionChecks().Create(t.Context(), &schedulingv1alpha1.AdmissionCheck{
-		ObjectMeta: metav1.ObjectMeta{Name: "nodes"}, Spec: schedulingv1alpha1.AdmissionCheckSpec{ControllerName: "example.com/nodes"}}, metav1.CreateOptions{})
-	harness.Must(t, err)
-	t.Cleanup(func() { // the context of the test is done at this time
-		harness.Must(t, env.Queue.SchedulingV1alpha1().AdmissionChecks().Delete(context.Background(), "nodes", metav1.DeleteOptions{}))
-	})
+	env.CreateCheck("nodes")
 	start(t, env)
 	promised := readPromises(t)
 	all := append([]story{withoutTree, withInvalidTree}, stories...)

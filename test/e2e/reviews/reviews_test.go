@@ -127,21 +127,6 @@ spec:
 			t.Errorf("the error is %v", err)
 		}
 	})
-	t.Run("and what would admit a job admits it", func(t *testing.T) {
-		answer := why(t, env, "", "large")
-		if len(answer.WouldAdmit) == 0 || answer.WouldAdmit[0].Type != visibilityv1alpha1.RaiseQuota {
-			t.Fatalf("it would be admitted by %+v", answer.WouldAdmit)
-		}
-		for _, change := range answer.WouldAdmit[0].Changes {
-			if change.Quota != "root" || change.Field != "max" || change.From != "4" {
-				t.Fatalf("the change is %+v", change)
-			}
-			_, err := suite.Kubectl(t.Context(), "patch", "elasticquotatree", "tree", "-n", "kube-system", "--type=merge", "-p",
-				`{"spec":{"root":{"max":{"cpu":"`+change.To+`"}}}}`)
-			harness.Must(t, err)
-		}
-		env.WaitForPhase("Job", "large", "Running")
-	})
 	t.Run("and nothing else notices that nobody answers", func(t *testing.T) {
 		controller.Stop()
 		env.EnsureNamespace("short-lived")

@@ -26,7 +26,7 @@ const inTime = 2 * time.Second
 func fixedInTime(t *testing.T, l *harness.Env) {
 	const name = "waits"
 	stop := func(value string) func() {
-		return func() { queue(t, l, "root-stopped", `{"spec":{"stop":"`+value+`"}}`) }
+		return func() { l.PatchQueue("root-stopped", `{"spec":{"stop":"`+value+`"}}`) }
 	}
 	tree := func(groups ...string) func() { return func() { l.TreeOf(groups...) } }
 	with := func(group string) []string { return append([]string{group}, groups()[:1]...) }
@@ -34,7 +34,7 @@ func fixedInTime(t *testing.T, l *harness.Env) {
 	in := func(cpu string) held { return held{cpu: cpu, labels: "kube-queue/quota-name: stopped"} }
 	l.Apply(in("4").job("uses"))
 	l.WaitForPhase("Job", "uses", "Running")
-	began := create(t, l, in("4").job(name))
+	began := create(l, in("4").job(name))
 	lastSays(t, l, name, "Normal", "QuotaExceeded", began.Add(deadline))
 	steps := []struct {
 		change     func()

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/yaml"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/test/audit"
@@ -63,13 +62,6 @@ func silences() []silence {
 				l.Patch(harness.Jobs, name, `{"metadata":{"annotations":{"scheduling.x-k8s.io/suspend":"true"}}}`)
 			},
 			reason: "NotQueued", says: []string{"the job ran already", "suspend the job to queue it"}},
-		{name: "a TFJob was found running", job: held{unmarked: true}.tfJob,
-			cause: func(t *testing.T, l *harness.Env, name string) {
-				l.WaitForState(harness.TFJobs, name, "Running")
-				isOld(t, l.Object(harness.TFJobs, name))
-				l.Patch(harness.TFJobs, name, `{"metadata":{"annotations":{"scheduling.x-k8s.io/suspend":"true"}}}`)
-			},
-			reason: "NotQueued", says: []string{"the job ran already", "suspend the job to queue it"}},
 		{name: "an annotation takes it out of the queue", job: held{annotations: `kube-queue/bypass: "true"`}.job,
 			reason: "NotQueued", says: []string{"annotation kube-queue/bypass takes the job out of the queue", "unsuspend it", "remove the annotation"}},
 		{name: "another controller manages it", job: held{spec: "suspend: true, managedBy: example.com/other,"}.job,
@@ -85,17 +77,17 @@ func silences() []silence {
 		{name: "its quota group does not list the namespace", job: held{labels: "kube-queue/quota-name: nowhere"}.job,
 			reason: "Queued", says: []string{"QuotaNotAllowed", "nowhere"}},
 		{name: "its queue is stopped", job: held{labels: "kube-queue/quota-name: stopped"}.job,
-			before: func(t *testing.T, l *harness.Env, _ string) { queue(t, l, "root-stopped", `{"spec":{"stop":"Hold"}}`) },
+			before: func(_ *testing.T, l *harness.Env, _ string) { l.PatchQueue("root-stopped", `{"spec":{"stop":"Hold"}}`) },
 			reason: "Queued", says: []string{"QueueStopped", "root-stopped", "administrator"}, normal: true},
 		{name: "an admission check does not exist", job: held{labels: "kube-queue/quota-name: unknown"}.job,
 			before: func(t *testing.T, l *harness.Env, _ string) {
-				queue(t, l, "root-unknown", `{"spec":{"admissionChecks":["forgotten"]}}`)
+				l.PatchQueue("root-unknown", `{"spec":{"admissionChecks":["forgotten"]}}`)
 			},
 			reason: "Queued", says: []string{"AdmissionCheckMissing", "forgotten", "administrator"}},
 		{name: "nobody answers an admission check", job: held{labels: "kube-queue/quota-name: unanswered"}.job,
 			before: func(t *testing.T, l *harness.Env, _ string) {
 				l.ApplyAsIs("apiVersion: scheduling.x-k8s.io/v1alpha1\nkind: AdmissionCheck\nmetadata: {name: nobody}\nspec: {controllerName: example.com/nobody}\n")
-				queue(t, l, "root-unanswered", `{"spec":{"admissionChecks":["nobody"]}}`)
+				l.PatchQueue("root-unanswered", `{"spec":{"admissionChecks":["nobody"]}}`)
 			},
 			reason: "Queued", says: []string{"AdmissionCheckPending", "the controller that its AdmissionCheck names: nobody"}, normal: true},
 		{name: "its priority is no number", job: held{annotations: "scheduling.x-k8s.io/priority: urgent"}.job,
@@ -105,8 +97,6 @@ func silences() []silence {
 		{name: "its annotation has another key", job: held{unmarked: true, annotations: `scheduling.x-k8s.io/suspended: "true"`}.job,
 			reason: "NotQueued", says: []string{"annotation scheduling.x-k8s.io/suspended has no effect", "did you mean annotation scheduling.x-k8s.io/suspend?"}},
 		{name: "its mark is a label", job: held{unmarked: true, labels: `scheduling.x-k8s.io/suspend: "true"`}.job,
-			reason: "NotQueued", says: []string{"label scheduling.x-k8s.io/suspend has no effect", "set it as an annotation instead"}},
-		{name: "the mark of a TFJob is a label", job: held{unmarked: true, labels: `scheduling.x-k8s.io/suspend: "true"`}.tfJob,
 			reason: "NotQueued", says: []string{"label scheduling.x-k8s.io/suspend has no effect", "set it as an annotation instead"}},
 		{name: "its priority has another key", job: held{annotations: `kube-queue/priorty: "7"`}.job,
 			reason: "KeyIgnored", says: []string{"annotation kube-queue/priorty has no effect", "did you mean annotation scheduling.x-k8s.io/priority?"}},
@@ -159,14 +149,6 @@ func silences() []silence {
 	}
 }
 
-// queue creates a Queue, or changes it.
-func queue(t *testing.T, l *harness.Env, name, patch string) {
-	harness.Eventually(t, 30*time.Second, "there is Queue "+name, func() (bool, string) {
-		_, err := l.Queue.SchedulingV1alpha1().Queues(clustertest.Namespace).Patch(t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-		return err == nil, fmt.Sprint(err)
-	})
-}
-
 // refusing installs a policy, and waits until it is in effect.
 func refusing(name, condition string) func(*testing.T, *harness.Env, string) {
 	return func(t *testing.T, l *harness.Env, _ string) {
@@ -184,30 +166,21 @@ func refusing(name, condition string) func(*testing.T, *harness.Env, string) {
 }
 
 // create creates a job, and returns when that was.
-func create(t *testing.T, l *harness.Env, manifest string) time.Time {
-	t.Helper()
-	object := &unstructured.Unstructured{}
-	harness.Must(t, yaml.Unmarshal([]byte(manifest), &object.Object))
-	gvk := object.GroupVersionKind()
-	resource := gvk.GroupVersion().WithResource(strings.ToLower(gvk.Kind) + "s")
+func create(l *harness.Env, manifest string) time.Time {
 	began := time.Now()
-	_, err := l.Dynamic.Resource(resource).Namespace(l.Namespace).Create(t.Context(), object, metav1.CreateOptions{})
-	harness.Must(t, err)
+	l.Create(manifest)
 	return began
 }
 
-const tree = `{name: team, namespaces: [silence], max: {cpu: "4"}}`
-
-// others are quota groups with Queues of their own.
-func groups() []string {
-	all := []string{tree}
-	for _, name := range []string{"stopped", "unknown", "unanswered"} {
+// groups are quota groups with Queues of their own.
+func groups() (all []string) {
+	for _, name := range []string{"team", "stopped", "unknown", "unanswered"} {
 		all = append(all, fmt.Sprintf(`{name: %s, namespaces: [silence], max: {cpu: "4"}}`, name))
 	}
 	return all
 }
 
-// awaitWord waits for the event that the case expects, and returns how long it took.
+// awaitWord waits for the event that the case expects, and checks how long it took.
 func awaitWord(t *testing.T, l *harness.Env, name string, s silence, since time.Time) {
 	t.Helper()
 	var found *corev1.Event
@@ -235,23 +208,6 @@ func awaitWord(t *testing.T, l *harness.Env, name string, s silence, since time.
 	t.Logf("after %v %s: %s", took.Round(10*time.Millisecond), found.Reason, found.Message)
 }
 
-// oddTree expects events on a tree whose limits and namespaces have probably a wrong name.
-func oddTree(t *testing.T, l *harness.Env) {
-	l.TreeOf(`{name: odd, namespaces: [nowhere-yet], max: {nvidia.com/gpus: 1, kube-queue/maxjobs: 1, example.com/fpga: 1}}`)
-	says := []string{`root/odd: namespace "nowhere-yet" does not exist; create it`, `did you mean "nvidia.com/gpu"?`, `did you mean "kube-queue/max-jobs"?`,
-		`no node of the cluster has resource "example.com/fpga", and no other node of the tree names it`}
-	harness.Eventually(t, time.Minute, "events report the faults of the tree", func() (bool, string) {
-		all, err := l.Kube.CoreV1().Events("kube-system").List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.kind=ElasticQuotaTree,reason=QuotaTreeWarning,type=Warning"})
-		harness.Must(t, err)
-		var texts []string
-		for i := range all.Items {
-			texts = append(texts, all.Items[i].Message)
-		}
-		said := strings.Join(texts, "\n")
-		return !slices.ContainsFunc(says, func(words string) bool { return !strings.Contains(said, words) }), said
-	})
-}
-
 func TestNoJobWaitsWithoutAWord(t *testing.T) {
 	l := suite.Env(t, "silence")
 	l.Allowed = []string{"early-pod", "write-budget", "held-after-end"} // jobs are marked late, and writes are refused on purpose
@@ -271,15 +227,14 @@ func TestNoJobWaitsWithoutAWord(t *testing.T) {
 
 	t.Run("there is no tree", func(t *testing.T) {
 		l := l.For(t)
-		began := create(t, l, held{}.job("no-tree"))
+		began := create(l, held{}.job("no-tree"))
 		awaitWord(t, l, "no-tree", silence{reason: "Queued", says: []string{"NoQuota", "ElasticQuotaTree", "administrator"}}, began)
 		l.Delete(harness.Jobs, "no-tree")
 	})
-	t.Run("a tree names what the cluster does not have", func(t *testing.T) { oddTree(t, l.For(t)) })
 	l.TreeOf(groups()...)
 	t.Run("no group lists the namespace", func(t *testing.T) {
 		other := suite.Part(t, "elsewhere")
-		began := create(t, other, held{}.job("lost"))
+		began := create(other, held{}.job("lost"))
 		awaitWord(t, other, "lost", silence{reason: "Queued", says: []string{"NoQuota", "elsewhere", "administrator"}}, began)
 	})
 	for i, s := range silences() {
@@ -289,7 +244,7 @@ func TestNoJobWaitsWithoutAWord(t *testing.T) {
 			if s.before != nil {
 				s.before(t, l, name)
 			}
-			began := create(t, l, s.job(name))
+			began := create(l, s.job(name))
 			if s.cause != nil {
 				s.cause(t, l, name)
 				began = time.Now()
@@ -321,9 +276,9 @@ func controllerIsDown(t *testing.T, l *harness.Env, controller *harness.Replica)
 	<-early.C
 	down := silence{reason: "ControllerDown", says: []string{"kube-queue-controller, which admits units, has not run since " + lease.Spec.RenewTime.UTC().Format(time.RFC3339),
 		"an administrator must start Deployment kube-queue-controller"}}
-	create(t, l, held{}.job("early"))
+	create(l, held{}.job("early"))
 	awaitWord(t, l, "early", down, expires)
-	began := create(t, l, held{}.job("new"))
+	began := create(l, held{}.job("new"))
 	awaitWord(t, l, "new", down, began)
 	// Those that have been notified before what they wait for are notified later, one after the other.
 	harness.Eventually(t, time.Minute, "the job before is notified", func() (bool, string) {

@@ -86,10 +86,6 @@ func (c *comparison) prepare(example *examples.Example, namespace string) {
 			}
 		}
 	}
-	harness.Eventually(c.t, time.Minute, "the namespace has its own ServiceAccount", func() (bool, string) {
-		_, err := accounts.Get(c.t.Context(), "default", metav1.GetOptions{})
-		return err == nil, fmt.Sprint(err)
-	})
 }
 
 // accountsOf finds the names of ServiceAccounts anywhere in an object.

@@ -2,7 +2,10 @@ package autoscaler
 
 import (
 	"context"
+	"fmt"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kube-queue.dev/kube-queue/test/clustertest"
 )
@@ -40,4 +43,23 @@ func ForTest(t testing.TB, cluster *clustertest.Cluster) *Autoscaler {
 		}
 	})
 	return a
+}
+
+// NothingLeft reports whether no request and no pod template of the namespace is left, and no added node.
+func (a *Autoscaler) NothingLeft(t testing.TB, namespace string) (bool, string) {
+	t.Helper()
+	requests, err := a.dynamic.Resource(Resource).Namespace(namespace).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	templates, err := a.kube.CoreV1().PodTemplates(namespace).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	nodes, err := a.kube.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{LabelSelector: Label})
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := []int{len(requests.Items), len(templates.Items), len(nodes.Items)}
+	return left[0]+left[1]+left[2] == 0, fmt.Sprintf("%d requests, %d templates, %d nodes", left[0], left[1], left[2])
 }

@@ -80,7 +80,9 @@ func TestThePodsOfAUnitAreWeighedByTheirScopes(t *testing.T) {
 		{"scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: In, values: [high]}]}", wellknown.ReasonExceedsMaxQuota},
 		{"scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: NotIn, values: [high]}]}", ""},
 		{"scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: DoesNotExist}]}", ""},
+		{"scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: Exists}]}", wellknown.ReasonExceedsMaxQuota},
 		{"scopes: [Terminating]", ""},
+		{"scopes: [Terminating, BestEffort]", ""},
 		{"scopes: []", wellknown.ReasonExceedsMaxQuota},
 	} {
 		d.quotaSeen(read[corev1.ResourceQuota](t, `{metadata: {namespace: a, name: two}, spec: {hard: {pods: 2}, `+c.scopes+`}, status: {hard: {pods: 2}, used: {pods: 0}}}`))
