@@ -50,7 +50,7 @@ var kills = []kill{
 func startToKill(t *testing.T, l *harness.Env, victim string, when harness.Moment) *harness.Executioner {
 	// With the Queues of earlier tests the controller would make fewer writes.
 	harness.Must(t, l.Queue.SchedulingV1alpha1().Queues(clustertest.Namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
-	return suite.ExecuteOneOf(t, victim, "tfjob,job", when, faultproxy.Match{})
+	return suite.ExecuteOneOf(t, victim, "tfjob,job", when, func(faultproxy.Request) bool { return true })
 }
 
 // act is what a test does once something is so.

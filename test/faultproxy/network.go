@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"net"
 	"sync"
+	"sync/atomic"
 )
 
 // Cut is a failure of the complete network.
@@ -40,7 +41,7 @@ func (n *network) Accept() (net.Conn, error) {
 		l := &link{Conn: conn, network: n}
 		n.mu.Lock()
 		state := n.state
-		l.lost = state == Hang
+		l.lost.Store(state == Hang)
 		if state != Refuse {
 			n.links[l] = struct{}{}
 		}
@@ -57,7 +58,7 @@ func (n *network) cut(how Cut) {
 	n.state = how
 	var broken []*link
 	for l := range n.links {
-		l.lose()
+		l.lost.Store(true)
 		if how == Refuse {
 			broken = append(broken, l)
 		}
@@ -73,7 +74,7 @@ func (n *network) heal() {
 	n.state = whole
 	var broken []*link
 	for l := range n.links {
-		if l.isLost() {
+		if l.lost.Load() {
 			broken = append(broken, l)
 		}
 	}
@@ -87,10 +88,8 @@ func (n *network) heal() {
 type link struct {
 	net.Conn
 	network *network
-
-	mu sync.Mutex
 	// lost: all data on this connection is dropped, also after the cut.
-	lost bool
+	lost atomic.Bool
 }
 
 // linkOf returns the link of a connection of the server.
@@ -102,23 +101,11 @@ func linkOf(conn net.Conn) *link {
 	return l
 }
 
-func (l *link) lose() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.lost = true
-}
-
-func (l *link) isLost() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.lost
-}
-
 // Read reads data from the program, unless the link is lost.
 func (l *link) Read(p []byte) (int, error) {
 	for {
 		n, err := l.Conn.Read(p)
-		if err != nil || !l.isLost() {
+		if err != nil || !l.lost.Load() {
 			return n, err
 		}
 	}
@@ -126,7 +113,7 @@ func (l *link) Read(p []byte) (int, error) {
 
 // Write sends data to the program. On a lost link it drops the data and reports success.
 func (l *link) Write(p []byte) (int, error) {
-	if l.isLost() {
+	if l.lost.Load() {
 		return len(p), nil
 	}
 	return l.Conn.Write(p)

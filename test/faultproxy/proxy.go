@@ -1,15 +1,13 @@
 // Package faultproxy is a proxy between a program and the API server that injects faults for
-// tests: late, repeated, failed or missing responses. The program uses TLS and HTTP/2 with
-// its own token and does not notice the proxy. Watches are forwarded.
+// tests: lost requests and lost responses. The program uses TLS and HTTP/2 with its own token and
+// does not notice the proxy. Reads and watches are forwarded.
 //
-// Terms. A Rule selects the requests to which a Fault applies. A Fault replaces the forwarding
-// of one request, an Exchange. A request has landed when the API server has answered it,
-// whether or not the program receives the response. The complete proxy can be cut like a
-// network: with Refuse, connections break and new ones fail; with Hang, all data is silently
-// dropped.
+// Terms. A Fault replaces the forwarding of one write, an Exchange. A request has landed when the
+// API server has answered it, whether or not the program receives the response. The complete proxy
+// can be cut like a network: with Refuse, connections break and new ones fail; with Hang, all data is
+// silently dropped.
 //
-// Rules and cuts can change at any time. A request in flight is not affected by a new rule. A
-// cut stops requests that have not reached the API server.
+// Cuts can change at any time. A cut stops requests that have not reached the API server.
 package faultproxy
 
 import (
@@ -37,8 +35,10 @@ type Proxy struct {
 	server  *httptest.Server
 	direct  *httputil.ReverseProxy
 
-	mu    sync.Mutex
-	rules []*rule
+	mu sync.Mutex
+	// fault handles the writes that match accepts.
+	fault Fault
+	match func(Request) bool
 }
 
 // Start starts a proxy for the API server of the config. The proxy forwards the token of each
@@ -120,10 +120,26 @@ func (p *Proxy) Cut(how Cut) { p.network.cut(how) }
 // lost.
 func (p *Proxy) Heal() { p.network.heal() }
 
+// Intercept passes the writes that match accepts to the fault from now on.
+func (p *Proxy) Intercept(match func(Request) bool, fault Fault) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.match, p.fault = match, fault
+}
+
+// faultFor returns the fault of a write, or nil.
+func (p *Proxy) faultFor(write Request) Fault {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.fault == nil || !p.match(write) {
+		return nil
+	}
+	return p.fault
+}
+
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	request := read(r)
-	fault := p.faultFor(request)
-	if fault == nil && !request.Writes() {
+	if !request.Writes() {
 		p.direct.ServeHTTP(w, r)
 		return
 	}
@@ -133,6 +149,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		cut(r.Context())
 		return
 	}
+	fault := p.faultFor(request)
 	if fault == nil {
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		p.direct.ServeHTTP(w, r)
@@ -149,7 +166,7 @@ type linkKey struct{}
 
 // cut breaks the connection of a request.
 func cut(ctx context.Context) {
-	if l, is := ctx.Value(linkKey{}).(*link); is && !l.isLost() { // a lost connection must not show the failure
+	if l, is := ctx.Value(linkKey{}).(*link); is && !l.lost.Load() { // a lost connection must not show the failure
 		l.reset()
 	}
 }
@@ -157,5 +174,5 @@ func cut(ctx context.Context) {
 // lost reports whether the connection of the request was cut.
 func lost(ctx context.Context) bool {
 	l, is := ctx.Value(linkKey{}).(*link)
-	return is && l.isLost()
+	return is && l.lost.Load()
 }

@@ -17,7 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -182,38 +181,30 @@ func TestWatchIsForwardedImmediately(t *testing.T) {
 	}
 }
 
-func TestFaults(t *testing.T) {
-	const impatient = 300 * time.Millisecond
+func all(Request) bool { return true }
+
+func TestFaultDecidesWhetherAWriteLandsAndIsAnswered(t *testing.T) {
 	for _, test := range []struct {
-		name   string
-		fault  Fault
-		landed int
-		// code and words of the response. A code of 0 means no response.
-		code  int
-		words string
+		name     string
+		fault    Fault
+		landed   int
+		answered bool
 		// patience is the timeout of the program. Zero means no timeout.
 		patience time.Duration
 	}{
-		{name: "none", fault: Forward, landed: 1, code: 200, words: "answer-1"},
-		{name: "landed twice, the first answer is heard", fault: Twice, landed: 2, code: 200, words: "answer-1"},
-		{name: "landed twice, the second answer is heard", fault: TwiceAndReported, landed: 2, code: 200, words: "answer-2"},
-		{name: "too many requests", fault: Fail(429, 3*time.Second), code: 429, words: "TooManyRequests"},
-		{name: "an internal error", fault: Fail(500, 0), code: 500, words: "InternalError"},
-		{name: "unavailable", fault: Fail(503, 0), code: 503, words: "ServiceUnavailable"},
-		{name: "a conflict", fault: Fail(409, 0), code: 409, words: "Conflict"},
-		{name: "cut before it landed", fault: CutBefore},
-		{name: "cut after it landed", fault: CutAfter, landed: 1},
-		{name: "no answer, and it did not land", fault: HangBefore, patience: impatient},
-		{name: "no answer, and it landed", fault: HangAfter, landed: 1, patience: impatient},
-		{name: "late", fault: Late(time.Millisecond, time.Millisecond), landed: 1, code: 200, words: "answer-1"},
-		{name: "so late that nobody waits for it any more", fault: Late(time.Hour, 0), landed: 1, patience: impatient},
-		{name: "answered too late", fault: Late(0, time.Hour), landed: 1, patience: impatient},
-		{name: "a fault that says nothing", fault: func(*Exchange) {}},
+		{name: "forwarded", fault: (*Exchange).Forward, landed: 1, answered: true},
+		{name: "cut before it landed", fault: (*Exchange).Cut},
+		{name: "cut after it landed", fault: func(x *Exchange) { x.Land(); x.Cut() }, landed: 1},
+		{name: "so late that nobody waits for it any more", fault: func(x *Exchange) {
+			<-x.r.Context().Done()
+			x.Forward()
+		}, landed: 1, patience: 300 * time.Millisecond},
+		{name: "a fault that does nothing", fault: func(*Exchange) {}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := newScene(t)
 			s.warm()
-			s.proxy.Set(Rule{Match: Match{Writes: true}, Fault: test.fault})
+			s.proxy.Intercept(all, test.fault)
 			ctx := t.Context()
 			if test.patience > 0 {
 				var cancel context.CancelFunc
@@ -222,12 +213,10 @@ func TestFaults(t *testing.T) {
 			}
 			text, response, err := s.ask(ctx, http.MethodPatch, unitPath, "patch")
 			switch {
-			case test.code == 0 && err == nil:
+			case !test.answered && err == nil:
 				t.Errorf("it was answered: %s", text)
-			case test.code != 0 && (err != nil || response.StatusCode != test.code || !strings.Contains(text, test.words)):
+			case test.answered && (err != nil || response.StatusCode != http.StatusOK || !strings.Contains(text, "answer-1")):
 				t.Errorf("%v %v: %s", err, response, text)
-			case test.code == 429 && response.Header.Get("Retry-After") != "3":
-				t.Errorf("Retry-After is %q", response.Header.Get("Retry-After"))
 			}
 			eventually(t, func() bool { return s.server.count() == test.landed })
 			// Later requests succeed.
@@ -241,21 +230,20 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-func TestRequestWithoutResponseHasNoCode(t *testing.T) {
+func TestRequestWithoutResponseIsCut(t *testing.T) {
 	s := newScene(t)
-	codes := make(chan int, 1)
-	s.proxy.Set(Rule{Match: Match{Writes: true}, Fault: func(x *Exchange) {
-		landed := x.Land()
-		codes <- landed.Code()
-		x.Answer(landed)
-	}})
+	responses := make(chan *http.Response, 1)
+	s.proxy.Intercept(all, func(x *Exchange) {
+		responses <- x.Land()
+		x.Forward()
+	})
 	s.upstream.CloseClientConnections()
 	s.upstream.Close()
 	if text, _, err := s.ask(t.Context(), http.MethodPatch, unitPath, "patch"); err == nil {
 		t.Errorf("it was answered: %s", text)
 	}
-	if code := <-codes; code != 0 {
-		t.Errorf("the code is %d, want 0", code)
+	if response := <-responses; response != nil {
+		t.Errorf("the response is %v, want none", response)
 	}
 }
 
@@ -272,67 +260,32 @@ func eventually(t *testing.T, done func() bool) {
 	}
 }
 
-func TestRuleAppliesToMatchingRequests(t *testing.T) {
-	const other = "/api/v1/namespaces/team/pods/two"
-	for _, test := range []struct {
-		name  string
-		match Match
-		unit  bool
-		other bool
-	}{
-		{"all", Match{}, true, true},
-		{"by method", Match{Methods: []string{"PATCH"}}, true, true},
-		{"by another method", Match{Methods: []string{"POST", "PUT"}}, false, false},
-		{"by group", Match{Group: "scheduling.x-k8s.io"}, true, false},
-		{"by resource", Match{Resource: "pods"}, false, true},
-		{"by subresource", Match{Subresource: "status"}, true, false},
-		{"by namespace and name", Match{Namespace: "team", Name: "two"}, false, true},
-		{"by the namespace of others", Match{Namespace: "others"}, false, false},
-		{"by what it says itself", Match{Also: func(r Request) bool { return r.Version == "v1" }}, false, true},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			s := newScene(t)
-			rule := s.proxy.Set(Rule{Match: test.match, Fault: Fail(503, 0)})
-			want := 0
-			for path, met := range map[string]bool{unitPath: test.unit, other: test.other} {
-				code := http.StatusOK
-				if met {
-					code = http.StatusServiceUnavailable
-					want++
-				}
-				if _, response, err := s.ask(t.Context(), http.MethodPatch, path, ""); err != nil || response.StatusCode != code {
-					t.Errorf("%s: %v %v, want %d", path, err, response, code)
-				}
-			}
-			if rule.Count() != want {
-				t.Errorf("the rule counts %d, want %d", rule.Count(), want)
-			}
-		})
-	}
-}
-
-func TestRuleAppliesToSelectedRequestsUntilItsEnd(t *testing.T) {
+func TestFaultAppliesToMatchingWrites(t *testing.T) {
 	s := newScene(t)
-	codes := func(count int) (codes []int) {
-		for range count {
-			_, response, err := s.ask(t.Context(), http.MethodPatch, unitPath, "")
-			if err != nil {
-				t.Fatal(err)
+	paths := map[string]Request{
+		unitPath:                           {Namespace: "team", Resource: "queueunits", Name: "one", Subresource: "status"},
+		"/api/v1/namespaces/team/pods/two": {Namespace: "team", Resource: "pods", Name: "two"},
+		"/api/v1/namespaces/team/pods":     {Namespace: "team", Resource: "pods"},
+		"/api/v1/nodes/one":                {Resource: "nodes", Name: "one"},
+		"/version":                         {},
+	}
+	for path, want := range paths {
+		want.Method = http.MethodPatch
+		met := make(chan Request, 10)
+		s.proxy.Intercept(func(r Request) bool { return r == want }, func(x *Exchange) {
+			met <- x.Request
+			x.Forward()
+		})
+		for other := range paths {
+			for _, method := range []string{http.MethodPatch, http.MethodGet} {
+				if _, response, err := s.ask(t.Context(), method, other, ""); err != nil || response.StatusCode != http.StatusOK {
+					t.Errorf("%s %s: %v %v", method, other, err, response)
+				}
 			}
-			codes = append(codes, response.StatusCode)
 		}
-		return codes
-	}
-	first := s.proxy.Set(Rule{Fault: Fail(503, 0), When: First(1)})
-	third := s.proxy.Set(Rule{Fault: Fail(429, 0), When: Every(3)})
-	// The second rule does not count requests that the first rule has answered.
-	if got, want := fmt.Sprint(codes(7)), "[503 200 200 429 200 200 429]"; got != want {
-		t.Errorf("answered %s, want %s", got, want)
-	}
-	first.End()
-	third.End()
-	if got, want := fmt.Sprint(codes(3)), "[200 200 200]"; got != want {
-		t.Errorf("afterwards %s, want %s", got, want)
+		if len(met) != 1 || <-met != want {
+			t.Errorf("%s: the fault did not meet exactly the write", path)
+		}
 	}
 }
 
@@ -417,9 +370,5 @@ func TestKubeconfigLeadsToTheProxy(t *testing.T) {
 	found, err := client.CoreV1().ConfigMaps("team").Get(t.Context(), "any", metav1.GetOptions{})
 	if err != nil || found.Name != "answer-1" {
 		t.Errorf("%v: %v", found, err)
-	}
-	s.proxy.Set(Rule{Match: Match{Resource: "configmaps"}, Fault: Fail(409, 0), When: First(1)})
-	if err := client.CoreV1().ConfigMaps("team").Delete(t.Context(), "any", metav1.DeleteOptions{}); !errors.IsConflict(err) {
-		t.Errorf("client-go got: %v", err)
 	}
 }

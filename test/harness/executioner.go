@@ -45,8 +45,9 @@ type Executioner struct {
 	tried map[string]int
 }
 
-// Execute starts to kill the program at those of its writes that match.
-func (s *Suite) Execute(t testing.TB, victim *Program, when Moment, match faultproxy.Match) *Executioner {
+// Execute starts to kill the program at those of its writes that match accepts. It is not killed at
+// renewals of leases, which decide nothing.
+func (s *Suite) Execute(t testing.TB, victim *Program, when Moment, match func(faultproxy.Request) bool) *Executioner {
 	t.Helper()
 	proxy, err := faultproxy.Start(s.Config())
 	Must(t, err)
@@ -57,15 +58,12 @@ func (s *Suite) Execute(t testing.TB, victim *Program, when Moment, match faultp
 	victim.Kubeconfig, err = proxy.Kubeconfig(victim.Kubeconfig)
 	Must(t, err)
 	e := &Executioner{victim: victim, moment: when, dead: true, tried: map[string]int{}}
-	match.Writes = true
-	also := match.Also // a renewal decides nothing
-	match.Also = func(r faultproxy.Request) bool { return r.Resource != "leases" && (also == nil || also(r)) }
-	proxy.Set(faultproxy.Rule{Match: match, Fault: e.judge})
+	proxy.Intercept(func(r faultproxy.Request) bool { return r.Resource != "leases" && match(r) }, e.judge)
 	return e
 }
 
 // ExecuteOneOf starts both programs, and starts to kill one of them.
-func (s *Suite) ExecuteOneOf(t testing.TB, victim, enabled string, when Moment, match faultproxy.Match) *Executioner {
+func (s *Suite) ExecuteOneOf(t testing.TB, victim, enabled string, when Moment, match func(faultproxy.Request) bool) *Executioner {
 	t.Helper()
 	programs := map[string]*Program{Controller: s.Program(t, Controller), Extensions: s.Program(t, Extensions, "--enabled-extensions="+enabled)}
 	for name, p := range programs {
@@ -89,14 +87,14 @@ func (e *Executioner) judge(x *faultproxy.Exchange) {
 	e.tried[write]++
 	switch {
 	case e.off:
-		faultproxy.Forward(x)
+		x.Forward()
 	case e.moment == BeforeEach && (e.lives == 1 || e.writes == 2), e.moment == AroundEach && e.tried[write] == 1:
 		e.strike(x)
 	case e.moment == AfterEach, e.moment == AroundEach && e.tried[write] == 2:
 		x.Land()
 		e.strike(x)
 	default:
-		faultproxy.Forward(x)
+		x.Forward()
 	}
 }
 

@@ -33,14 +33,14 @@ spec:
 // a write that the story must have.
 var killings = []struct {
 	victim string
-	at     faultproxy.Match
+	at     func(faultproxy.Request) bool
 	writes []string
 }{
-	{harness.Extensions, faultproxy.Match{Also: func(r faultproxy.Request) bool { return r.Resource != "events" }}, []string{
+	{harness.Extensions, func(r faultproxy.Request) bool { return r.Resource != "events" }, []string{
 		"POST queueunits", "POST podtemplates", "POST provisioningrequests", "DELETE podtemplates", "DELETE provisioningrequests",
 		`"state":"Pending"`, `"state":"Ready"`, `"state":"Retry"`, `"suspend":false`, `"phase":"Succeeded"`,
 	}},
-	{harness.Controller, faultproxy.Match{Resource: "queueunits"}, []string{`"phase":"Reserved"`, `"phase":"Backoff"`, `"phase":"Dequeued"`}},
+	{harness.Controller, func(r faultproxy.Request) bool { return r.Resource == "queueunits" }, []string{`"phase":"Reserved"`, `"phase":"Backoff"`, `"phase":"Dequeued"`}},
 }
 
 // Each write of a program is lost once, and its response once. Three jobs need nodes at the same time: the

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	provisioningv1 "k8s.io/autoscaler/cluster-autoscaler/apis/provisioningrequest/autoscaling.x-k8s.io/v1"
 
@@ -13,57 +12,6 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 	"kube-queue.dev/kube-queue/test/standin/autoscaler"
 )
-
-func (s *scene) gang(pods int) gangs.Gang {
-	return gangs.Gang{Name: s.namespace, Namespace: s.namespace, Selector: "gang=train", Pods: pods}
-}
-
-func TestAGangRunsAtOnceOnTheNodesOfItsRequest(t *testing.T) {
-	s := begin(t)
-	gangs.Follow(t, s.client, s.gang(4))
-	requests := cpus(8)
-	requests["nvidia.com/gpu"] = resource.MustParse("8")
-	gpus := worker(map[string]string{"accelerator": "h100"}, requests)
-
-	s.answer(autoscaler.QuotaExceeded("no quota for GPUs in this region"))
-	s.request("train", gpus, 4)
-	s.waitFor("train", provisioningv1.Accepted, metav1.ConditionTrue, autoscaler.ReasonAccepted)
-	s.waitFor("train", provisioningv1.Provisioned, metav1.ConditionFalse, autoscaler.ReasonQuotaExceeded)
-	s.waitForNodes(0)
-
-	s.answer(autoscaler.Provision())
-	s.waitFor("train", provisioningv1.Provisioned, metav1.ConditionTrue, autoscaler.ReasonCapacityIsProvisioned)
-	s.waitForNodes(4)
-	s.createPods(gpus, "train-0", "train-1", "train-2", "train-3")
-	s.waitForRunning(4)
-	used := map[string]bool{}
-	for _, pod := range s.pods() {
-		used[pod.Spec.NodeName] = true
-	}
-	for _, node := range s.nodes() {
-		if !used[node.Name] || node.Labels["accelerator"] != "h100" {
-			t.Errorf("node %s has labels %v and no pod of the gang", node.Name, node.Labels)
-		}
-	}
-
-	s.deleteRequest("train")
-	s.deletePods()
-	s.waitForNodes(0)
-}
-
-func TestRequestsOfAPoolFollowOneAnother(t *testing.T) {
-	s := begin(t)
-	s.answer(autoscaler.Provision().Within(&autoscaler.Pool{Limit: cpus(4)}))
-	s.request("first", worker(nil, cpus(2)), 2)
-	s.waitFor("first", provisioningv1.Provisioned, metav1.ConditionTrue, autoscaler.ReasonCapacityIsProvisioned)
-	s.request("second", worker(nil, cpus(2)), 1)
-	s.waitFor("second", provisioningv1.Provisioned, metav1.ConditionFalse, autoscaler.ReasonNotProvisioned)
-	s.deleteRequest("first")
-	s.waitFor("second", provisioningv1.Provisioned, metav1.ConditionTrue, autoscaler.ReasonCapacityIsProvisioned)
-	s.waitForNodes(1)
-	s.deleteRequest("second")
-	s.waitForNodes(0)
-}
 
 func TestRevokedCapacityGoesWithItsPods(t *testing.T) {
 	s := begin(t)
@@ -82,7 +30,7 @@ func TestRevokedCapacityGoesWithItsPods(t *testing.T) {
 func TestAPartlyRunningGangIsFound(t *testing.T) {
 	s := begin(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	follower, stop, err := gangs.Start(ctx, s.client, s.gang(2))
+	follower, stop, err := gangs.Start(ctx, s.client, gangs.Gang{Name: s.namespace, Namespace: s.namespace, Selector: "gang=train", Pods: 2})
 	harness.Must(t, err)
 	defer stop()
 	defer cancel()

@@ -102,19 +102,13 @@ func (s *scene) waitFor(name, condition string, status metav1.ConditionStatus, r
 	})
 }
 
-// nodes returns the nodes that the stand-in has added.
-func (s *scene) nodes() []corev1.Node {
-	s.t.Helper()
-	list, err := s.client.CoreV1().Nodes().List(s.t.Context(), metav1.ListOptions{LabelSelector: autoscaler.Label})
-	harness.Must(s.t, err)
-	return list.Items
-}
-
+// waitForNodes waits until there are n nodes that the stand-in has added.
 func (s *scene) waitForNodes(n int) {
 	s.t.Helper()
 	harness.Eventually(s.t, patience, fmt.Sprintf("there are %d added nodes", n), func() (bool, string) {
-		have := len(s.nodes())
-		return have == n, fmt.Sprint(have)
+		list, err := s.client.CoreV1().Nodes().List(s.t.Context(), metav1.ListOptions{LabelSelector: autoscaler.Label})
+		harness.Must(s.t, err)
+		return len(list.Items) == n, fmt.Sprint(len(list.Items))
 	})
 }
 

@@ -17,7 +17,6 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
@@ -27,23 +26,13 @@ import (
 // Resource is the resource of ProvisioningRequests.
 var Resource = provisioningv1.SchemeGroupVersion.WithResource("provisioningrequests")
 
-// Options of an Autoscaler.
-type Options struct {
-	// Config is the config of its clients. It needs the rights of an administrator.
-	Config *rest.Config
-	// Dynamic and Kube are used instead of Config if set.
-	Dynamic dynamic.Interface
-	Kube    kubernetes.Interface
-	// Clock gives the times of conditions. The default is the real time.
-	Clock clock.PassiveClock
-}
-
 // Autoscaler answers ProvisioningRequests as its script says.
 type Autoscaler struct {
 	dynamic dynamic.Interface
 	kube    kubernetes.Interface
-	clock   clock.PassiveClock
-	queue   workqueue.TypedRateLimitingInterface[string]
+	// clock gives the times of conditions.
+	clock clock.PassiveClock
+	queue workqueue.TypedRateLimitingInterface[string]
 
 	requests  cache.GenericLister
 	nodes     corelisters.NodeLister
@@ -56,34 +45,18 @@ type Autoscaler struct {
 	// The fields below belong to the loop.
 
 	shares shares
-	// arrived numbers the requests, because times of creation have seconds only.
-	arrived map[types.UID]int
 	// gone are the names of the nodes that the loop has removed.
 	gone map[string]bool
 }
 
-// New returns an Autoscaler that ignores all requests.
-func New(options Options) (*Autoscaler, error) {
-	a := &Autoscaler{
-		dynamic: options.Dynamic, kube: options.Kube, clock: options.Clock,
+// newAutoscaler returns an Autoscaler that ignores all requests. The clients need the rights of an
+// administrator.
+func newAutoscaler(requests dynamic.Interface, kube kubernetes.Interface, clock clock.PassiveClock) *Autoscaler {
+	return &Autoscaler{
+		dynamic: requests, kube: kube, clock: clock,
 		queue:  workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]()),
-		shares: shares{}, arrived: map[types.UID]int{}, gone: map[string]bool{},
+		shares: shares{}, gone: map[string]bool{},
 	}
-	var err error
-	if a.dynamic == nil {
-		if a.dynamic, err = dynamic.NewForConfig(options.Config); err != nil {
-			return nil, fmt.Errorf("making a client for requests: %w", err)
-		}
-	}
-	if a.kube == nil {
-		if a.kube, err = kubernetes.NewForConfig(options.Config); err != nil {
-			return nil, fmt.Errorf("making a client for nodes: %w", err)
-		}
-	}
-	if a.clock == nil {
-		a.clock = clock.RealClock{}
-	}
-	return a, nil
 }
 
 // Answer sets how requests are answered from now on. The latest rule that matches a request applies,

@@ -31,12 +31,9 @@ func TestEachAnswerLeadsThroughTheStepsOfTheRealAutoscaler(t *testing.T) {
 		nodes  int
 	}{
 		{"never", Never(), nil, 0},
-		{"accept", Accept(), []string{isAccepted}, 0},
 		{"not provisioned", NotProvisioned("no capacity"), []string{isAccepted, isWaiting}, 0},
 		{"quota exceeded", QuotaExceeded("no quota"), []string{isAccepted, "Provisioned=False QuotaExceeded"}, 0},
-		{"wait", Wait(ReasonCapacityIsNotFound, "none"), []string{isAccepted, "Provisioned=False CapacityIsNotFound"}, 0},
-		{"fail", Fail(ReasonExpired, "too old"), []string{isAccepted, "Failed=True Expired"}, 0},
-		{"find", Find(), []string{isAccepted, "Provisioned=True CapacityIsFound"}, 0},
+		{"fail", Fail("Expired", "too old"), []string{isAccepted, "Failed=True Expired"}, 0},
 		{"provision", Provision(), []string{isAccepted, isProvisioned}, 3},
 		{"two pods on a node", Provision().PodsOnNode(2), []string{isAccepted, isProvisioned}, 2},
 		{"expire", Expire(), []string{isAccepted, isProvisioned, isExpired}, 3},
@@ -108,9 +105,9 @@ func TestFinalConditionsAreNeverTakenBack(t *testing.T) {
 		first, then Answer
 		want        []string
 	}{
-		{"failed stays failed", Fail(ReasonExpired, "too old"), Provision(), []string{isAccepted, "Failed=True Expired"}},
-		{"provisioned does not fail", Find(), Fail(ReasonExpired, "too old"), []string{isAccepted, "Provisioned=True CapacityIsFound"}},
-		{"provisioned does not wait again", Find(), NotProvisioned("gone"), []string{isAccepted, "Provisioned=True CapacityIsFound"}},
+		{"failed stays failed", Fail("Expired", "too old"), Provision(), []string{isAccepted, "Failed=True Expired"}},
+		{"provisioned does not fail", Provision(), Fail("Expired", "too old"), []string{isAccepted, isProvisioned}},
+		{"provisioned does not wait again", Provision(), NotProvisioned("gone"), []string{isAccepted, isProvisioned}},
 		{"expired stays expired", Expire(), Provision(), []string{isAccepted, isProvisioned, isExpired}},
 		{"revoked stays revoked", Revoke(""), Provision(), []string{isAccepted, isProvisioned, isRevoked}},
 	} {
@@ -127,21 +124,21 @@ func TestFinalConditionsAreNeverTakenBack(t *testing.T) {
 	}
 }
 
-func TestRulesSelectByClassNamespaceAndNameAndTheLatestWins(t *testing.T) {
+func TestRulesSelectByNamespaceAndNameAndTheLatestWins(t *testing.T) {
 	s := begin(t)
+	s.template("worker", nil, "cpu", "1")
 	s.request("train-a", set("worker", 1))
 	s.request("train-b", set("worker", 1))
 	s.request("infer", set("worker", 1))
-	s.answer(Rule{Class: s.class}, Accept())
-	s.answer(Rule{Name: "train-*"}, Fail(ReasonOutOfResources, "none"))
-	s.answer(Rule{Name: "train-b"}, Find())
-	s.answer(Rule{Class: "other.example.com"}, Fail("Other", "class"))
+	s.answer(Rule{Namespace: namespace}, NotProvisioned("none"))
+	s.answer(Rule{Name: "train-*"}, Fail("OutOfResources", "none"))
+	s.answer(Rule{Name: "train-b"}, Provision())
 	s.answer(Rule{Namespace: "other"}, Fail("Other", "namespace"))
 	s.settle()
 	s.expect("train-a", isAccepted, "Failed=True OutOfResources")
-	s.expect("train-b", isAccepted, "Provisioned=True CapacityIsFound")
-	s.expect("infer", isAccepted)
-	if err := s.Answer(Rule{Name: "["}, Find()); err == nil {
+	s.expect("train-b", isAccepted, isProvisioned)
+	s.expect("infer", isAccepted, isWaiting)
+	if err := s.Answer(Rule{Name: "["}, Provision()); err == nil {
 		t.Error("a malformed pattern was not refused")
 	}
 }

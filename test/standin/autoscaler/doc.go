@@ -2,12 +2,12 @@
 // autoscaler, for tests with a real API server. The test decides how each request is answered. Nodes
 // are simulated: kwok plays their kubelets, and the real scheduler places pods on them.
 //
-// Terms. A Rule selects requests by class, namespace and name. An Answer is the state that the
+// Terms. A Rule selects requests by namespace and name. An Answer is the state that the
 // stand-in leads a request to. A Pool is capacity that several requests share. The nodes of a
 // request are the nodes that the stand-in has added for it.
 //
 //	scaler := autoscaler.ForTest(t, cluster)
-//	err := scaler.Answer(autoscaler.Rule{Class: "queued.example.com"}, autoscaler.QuotaExceeded("no GPUs left"))
+//	err := scaler.Answer(autoscaler.Rule{Namespace: "research"}, autoscaler.QuotaExceeded("no GPUs left"))
 //	...
 //	err = scaler.Answer(autoscaler.Rule{Name: "train-*"}, autoscaler.Provision())
 //

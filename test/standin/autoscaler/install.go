@@ -6,6 +6,9 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
 
 	"kube-queue.dev/kube-queue/test/clustertest"
 )
@@ -16,22 +19,22 @@ const (
 	crdFile   = "config/crd/autoscaling.x-k8s.io_provisioningrequests.yaml"
 )
 
-// InstallCRD installs the CRD of ProvisioningRequests, in the version of the types in go.mod.
-func InstallCRD(ctx context.Context, cluster *clustertest.Cluster) error {
-	return cluster.InstallModuleCRDs(ctx, crdModule, crdFile)
-}
-
-// ForTest installs the CRD, and runs an Autoscaler until the end of the test. It must be the only one
-// in the cluster.
+// ForTest installs the CRD of ProvisioningRequests, in the version of the types in go.mod, and runs an
+// Autoscaler until the end of the test. It must be the only one in the cluster.
 func ForTest(t testing.TB, cluster *clustertest.Cluster) *Autoscaler {
 	t.Helper()
-	if err := InstallCRD(t.Context(), cluster); err != nil {
+	if err := cluster.InstallModuleCRDs(t.Context(), crdModule, crdFile); err != nil {
 		t.Fatal(err)
 	}
-	a, err := New(Options{Config: cluster.Config()})
+	requests, err := dynamic.NewForConfig(cluster.Config())
 	if err != nil {
 		t.Fatal(err)
 	}
+	kube, err := kubernetes.NewForConfig(cluster.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := newAutoscaler(requests, kube, clock.RealClock{})
 	// The context of the test is done before its cleanup, in which requests may be deleted.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)

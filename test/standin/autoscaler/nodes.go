@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	provisioningv1 "k8s.io/autoscaler/cluster-autoscaler/apis/provisioningrequest/autoscaling.x-k8s.io/v1"
 	helpers "k8s.io/component-helpers/resource"
-	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
 // Label is the label of added nodes. Its value is the UID of the request.
@@ -60,7 +59,7 @@ func grouped(templates []template) []*group {
 
 // plan returns the nodes for the pods of a request. Each node has room for podsOnNode pods of the
 // largest size of its group. So in any order of scheduling, a pod that is left finds a node with room.
-func plan(request *provisioningv1.ProvisioningRequest, templates []template, podsOnNode int) ([]*corev1.Node, error) {
+func plan(request *provisioningv1.ProvisioningRequest, templates []template, podsOnNode int) []*corev1.Node {
 	var nodes []*corev1.Node
 	for _, g := range grouped(templates) {
 		capacity := corev1.ResourceList{}
@@ -72,28 +71,7 @@ func plan(request *provisioningv1.ProvisioningRequest, templates []template, pod
 			nodes = append(nodes, newNode(request, len(nodes), g.selector, capacity))
 		}
 	}
-	for _, t := range templates {
-		if err := placed(t, nodes); err != nil {
-			return nil, err
-		}
-	}
-	return nodes, nil
-}
-
-// placed returns an error if the pods can run on none of the nodes: the node affinity of a pod may
-// require more than its node selector.
-func placed(t template, nodes []*corev1.Node) error {
-	affinity := nodeaffinity.GetRequiredNodeAffinity(&corev1.Pod{Spec: *t.spec})
-	for _, node := range nodes {
-		matches, err := affinity.Match(node)
-		if err != nil {
-			return fmt.Errorf("the node affinity of a pod template: %w", err)
-		}
-		if matches {
-			return nil
-		}
-	}
-	return fmt.Errorf("no node group matches the node affinity of the pods")
+	return nodes
 }
 
 func newNode(request *provisioningv1.ProvisioningRequest, number int, selector map[string]string, capacity corev1.ResourceList) *corev1.Node {

@@ -70,22 +70,6 @@ func TestEachNodeFitsTheLargestPodSoThatAnyOrderFits(t *testing.T) {
 	}
 }
 
-func TestARequestThatNoNodeMatchesFails(t *testing.T) {
-	s := begin(t)
-	s.template("worker", func(spec *corev1.PodSpec) {
-		spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{
-				Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"a"},
-			}}}},
-		}}}
-	}, "cpu", "1")
-	s.request("train", set("worker", 1))
-	s.answer(Rule{}, Provision())
-	s.settle()
-	s.expect("train", isAccepted, "Failed=True OutOfResources")
-	s.expectMessage("train", provisioningv1.Failed, "no node group matches the node affinity of the pods")
-}
-
 func TestNamesOfNodesAreValidLabels(t *testing.T) {
 	for _, name := range []string{"a", "train.example.com", strings.Repeat("x", 253), strings.Repeat("x", 44) + "." + "y"} {
 		request := &provisioningv1.ProvisioningRequest{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "6f4c2b1e-0000-4000-8000-000000000000"}}

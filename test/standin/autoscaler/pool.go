@@ -16,8 +16,6 @@ type Pool struct {
 	// Limit is the most that the nodes in the pool may have together. Resources that it does not name
 	// are not limited.
 	Limit corev1.ResourceList
-	// Reason is the reason of requests that wait. The default is ReasonNotProvisioned.
-	Reason string
 }
 
 // shares are what the requests hold in all pools. Only the loop of the Autoscaler uses them.
@@ -28,7 +26,7 @@ type share struct {
 	amount corev1.ResourceList
 }
 
-// lacking describes what the pool lacks for the amount, or returns "".
+// lacking describes the resources of which the limit of the pool does not leave the amount.
 func (s shares) lacking(pool *Pool, amount corev1.ResourceList) string {
 	used := corev1.ResourceList{}
 	for _, held := range s {
@@ -36,13 +34,8 @@ func (s shares) lacking(pool *Pool, amount corev1.ResourceList) string {
 			add(used, held.amount)
 		}
 	}
-	return pool.lacks(used, amount)
-}
-
-// lacks describes the resources of which the limit does not leave the amount.
-func (p *Pool) lacks(used, amount corev1.ResourceList) string {
 	var short []string
-	for name, limit := range p.Limit {
+	for name, limit := range pool.Limit {
 		requested, inUse := amount[name], used[name]
 		sum := requested.DeepCopy()
 		sum.Add(inUse)
@@ -52,13 +45,6 @@ func (p *Pool) lacks(used, amount corev1.ResourceList) string {
 	}
 	slices.Sort(short)
 	return strings.Join(short, "; ")
-}
-
-func (p *Pool) reason() string {
-	if p.Reason == "" {
-		return ReasonNotProvisioned
-	}
-	return p.Reason
 }
 
 // add adds the amounts to a sum.

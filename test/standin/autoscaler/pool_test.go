@@ -32,17 +32,17 @@ func TestAShareIsHeldUntilTheLastNodeIsGone(t *testing.T) {
 	s := begin(t)
 	s.template("worker", nil, "cpu", "1")
 	s.request("a", set("worker", 2))
-	s.answer(Rule{}, Provision().Within(&Pool{Limit: amounts("cpu", "2"), Reason: ReasonQuotaExceeded}))
+	s.answer(Rule{}, Provision().Within(&Pool{Limit: amounts("cpu", "2")}))
 	s.settle()
 	s.pod("a-0", "a-uid-a-1")
 	s.deleteRequest("a")
 	s.request("b", set("worker", 1))
 	s.settle()
 	s.expectNodes(map[string]int{"a": 1})
-	s.expect("b", isAccepted, "Provisioned=False QuotaExceeded")
+	s.expect("b", isAccepted, isWaiting)
 	s.must(s.kube.Tracker().Delete(podResource, namespace, "a-0"))
 	s.settle()
-	s.expect("b", isAccepted, "Provisioned=False QuotaExceeded", isProvisioned)
+	s.expect("b", isAccepted, isWaiting, isProvisioned)
 }
 
 func TestARevokedShareIsFree(t *testing.T) {
@@ -57,18 +57,6 @@ func TestARevokedShareIsFree(t *testing.T) {
 	s.settle()
 	s.expect("a", isAccepted, isProvisioned, isRevoked)
 	s.expect("b", isAccepted, isWaiting, isProvisioned)
-}
-
-func TestARequestThatExceedsThePoolFailsAndBlocksNobody(t *testing.T) {
-	s := begin(t)
-	s.template("worker", nil, "cpu", "1", "nvidia.com/gpu", "4")
-	s.request("a", set("worker", 3))
-	s.request("b", set("worker", 1))
-	s.answer(Rule{}, Provision().Within(&Pool{Limit: amounts("nvidia.com/gpu", "8")}))
-	s.settle()
-	s.expect("a", isAccepted, "Failed=True OutOfResources")
-	s.expectMessage("a", provisioningv1.Failed, "the request exceeds the limit of the pool: nvidia.com/gpu: requested 12, used 0 of 8")
-	s.expect("b", isAccepted, isProvisioned)
 }
 
 func TestPoolsAreIndependent(t *testing.T) {

@@ -9,18 +9,14 @@ const (
 	ReasonAccepted              = "Accepted"
 	ReasonCapacityIsFound       = "CapacityIsFound"
 	ReasonCapacityIsProvisioned = "CapacityIsProvisioned"
-	ReasonCapacityIsNotFound    = "CapacityIsNotFound"
 	// ReasonReservationTimeExpired is the reason of BookingExpired=True.
 	ReasonReservationTimeExpired = "CapacityReservationTimeExpired"
-	// ReasonExpired is the reason of Failed=True for a request that has waited for too long.
-	ReasonExpired = "Expired"
 
 	// The reasons below are those of autoscalers of cloud providers. The one of kubernetes/autoscaler
 	// never sets CapacityRevoked.
 
 	ReasonNotProvisioned  = "NotProvisioned"
 	ReasonQuotaExceeded   = "QuotaExceeded"
-	ReasonOutOfResources  = "OutOfResources"
 	ReasonCapacityRevoked = "CapacityRevoked"
 )
 

@@ -14,7 +14,7 @@ import (
 	provisioningv1 "k8s.io/autoscaler/cluster-autoscaler/apis/provisioningrequest/autoscaling.x-k8s.io/v1"
 )
 
-// list returns all requests in the order of creation.
+// list returns all requests in the order of creation, and those of one second in the order of their names.
 func (a *Autoscaler) list() ([]*provisioningv1.ProvisioningRequest, error) {
 	objects, err := a.requests.List(labels.Everything())
 	if err != nil {
@@ -29,23 +29,9 @@ func (a *Autoscaler) list() ([]*provisioningv1.ProvisioningRequest, error) {
 		all = append(all, request)
 	}
 	slices.SortFunc(all, func(x, y *provisioningv1.ProvisioningRequest) int {
-		return cmp.Or(x.CreationTimestamp.Compare(y.CreationTimestamp.Time), cmp.Compare(a.number(x), a.number(y)),
-			cmp.Compare(x.Namespace, y.Namespace), cmp.Compare(x.Name, y.Name))
+		return cmp.Or(x.CreationTimestamp.Compare(y.CreationTimestamp.Time), cmp.Compare(x.Namespace, y.Namespace), cmp.Compare(x.Name, y.Name))
 	})
-	for _, request := range all {
-		if a.arrived[request.UID] == 0 {
-			a.arrived[request.UID] = len(a.arrived) + 1
-		}
-	}
 	return all, nil
-}
-
-// number returns the order of arrival. Requests that are new come last.
-func (a *Autoscaler) number(request *provisioningv1.ProvisioningRequest) int {
-	if number := a.arrived[request.UID]; number != 0 {
-		return number
-	}
-	return len(a.arrived) + 1
 }
 
 // write writes a condition, unless the request has it already.

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -69,9 +70,7 @@ func begin(t *testing.T) *scene {
 		s.record(action.(clienttesting.UpdateAction).GetObject().(*unstructured.Unstructured))
 		return false, nil, nil
 	})
-	var err error
-	s.Autoscaler, err = New(Options{Dynamic: s.dynamic, Kube: s.kube, Clock: s.clock})
-	s.must(err)
+	s.Autoscaler = newAutoscaler(s.dynamic, s.kube, s.clock)
 	return s
 }
 
@@ -180,31 +179,20 @@ func (s *scene) settle() {
 // readCaches fills the caches of the Autoscaler.
 func (s *scene) readCaches() {
 	s.t.Helper()
-	ctx, list := s.t.Context(), metav1.ListOptions{}
-	indexer := func() cache.Indexer {
-		return cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
-	}
-	requests, nodes, pods, templates := indexer(), indexer(), indexer(), indexer()
-	allRequests, err := s.requestClient().List(ctx, list)
+	ctx, all := s.t.Context(), metav1.ListOptions{}
+	s.requests = cache.NewGenericLister(s.indexed(s.requestClient().List(ctx, all)), Resource.GroupResource())
+	s.nodes = corelisters.NewNodeLister(s.indexed(s.kube.CoreV1().Nodes().List(ctx, all)))
+	s.pods = corelisters.NewPodLister(s.indexed(s.kube.CoreV1().Pods("").List(ctx, all)))
+	s.templates = corelisters.NewPodTemplateLister(s.indexed(s.kube.CoreV1().PodTemplates("").List(ctx, all)))
+}
+
+// indexed returns a cache with the objects of a list.
+func (s *scene) indexed(list runtime.Object, err error) cache.Indexer {
+	s.t.Helper()
 	s.must(err)
-	for i := range allRequests.Items {
-		s.must(requests.Add(&allRequests.Items[i]))
-	}
-	for _, node := range s.allNodes() {
-		s.must(nodes.Add(&node))
-	}
-	allPods, err := s.kube.CoreV1().Pods("").List(ctx, list)
-	s.must(err)
-	for i := range allPods.Items {
-		s.must(pods.Add(&allPods.Items[i]))
-	}
-	allTemplates, err := s.kube.CoreV1().PodTemplates("").List(ctx, list)
-	s.must(err)
-	for i := range allTemplates.Items {
-		s.must(templates.Add(&allTemplates.Items[i]))
-	}
-	s.requests = cache.NewGenericLister(requests, Resource.GroupResource())
-	s.nodes, s.pods, s.templates = corelisters.NewNodeLister(nodes), corelisters.NewPodLister(pods), corelisters.NewPodTemplateLister(templates)
+	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	s.must(meta.EachListItem(list, func(object runtime.Object) error { return indexer.Add(object) }))
+	return indexer
 }
 
 func (s *scene) allNodes() []corev1.Node {

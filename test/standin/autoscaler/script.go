@@ -9,14 +9,13 @@ import (
 
 // Rule selects requests. An empty field matches all.
 type Rule struct {
-	Class     string
 	Namespace string
 	// Name is a pattern of path.Match, such as "train-*".
 	Name string
 }
 
 func (r Rule) matches(request *provisioningv1.ProvisioningRequest) bool {
-	if r.Class != "" && r.Class != request.Spec.ProvisioningClassName || r.Namespace != "" && r.Namespace != request.Namespace {
+	if r.Namespace != "" && r.Namespace != request.Namespace {
 		return false
 	}
 	// Answer has checked the pattern.
@@ -29,10 +28,8 @@ type goal int
 
 const (
 	ignored goal = iota
-	accepted
 	waiting
 	failed
-	found
 	provisioned
 	expired
 	revoked
@@ -50,27 +47,20 @@ type Answer struct {
 // Never ignores the request, like an autoscaler that does not know its class.
 func Never() Answer { return Answer{} }
 
-// Accept accepts the request, and does nothing else.
-func Accept() Answer { return Answer{goal: accepted} }
-
-// Wait accepts the request and reports Provisioned=False.
-func Wait(reason, message string) Answer {
-	return Answer{goal: waiting, reason: reason, message: message}
+// NotProvisioned reports Provisioned=False: the request waits for capacity.
+func NotProvisioned(message string) Answer {
+	return Answer{goal: waiting, reason: ReasonNotProvisioned, message: message}
 }
 
-// NotProvisioned is Wait for capacity.
-func NotProvisioned(message string) Answer { return Wait(ReasonNotProvisioned, message) }
-
-// QuotaExceeded is Wait for the quota of a cloud provider.
-func QuotaExceeded(message string) Answer { return Wait(ReasonQuotaExceeded, message) }
+// QuotaExceeded reports Provisioned=False: the request waits for the quota of a cloud provider.
+func QuotaExceeded(message string) Answer {
+	return Answer{goal: waiting, reason: ReasonQuotaExceeded, message: message}
+}
 
 // Fail reports Failed=True, unless the request has been provisioned.
 func Fail(reason, message string) Answer {
 	return Answer{goal: failed, reason: reason, message: message}
 }
-
-// Find reports Provisioned=True and adds no nodes: the cluster has the capacity.
-func Find() Answer { return Answer{goal: found} }
 
 // Provision adds nodes and then reports Provisioned=True.
 func Provision() Answer { return Answer{goal: provisioned, podsOnNode: 1} }

@@ -48,8 +48,6 @@ func (s step) take(ctx context.Context) error {
 		return s.set(ctx, provisioningv1.Provisioned, metav1.ConditionFalse, s.answer.reason, s.answer.message)
 	case failed:
 		return s.set(ctx, provisioningv1.Failed, metav1.ConditionTrue, s.answer.reason, s.answer.message)
-	case found:
-		return s.set(ctx, provisioningv1.Provisioned, metav1.ConditionTrue, ReasonCapacityIsFound, "the cluster has the capacity")
 	case provisioned, expired, revoked:
 		return s.provision(ctx)
 	}
@@ -84,10 +82,7 @@ func (s step) provision(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	wanted, err := plan(s.request, templates, s.answer.podsOnNode)
-	if err != nil {
-		return s.set(ctx, provisioningv1.Failed, metav1.ConditionTrue, ReasonOutOfResources, err.Error())
-	}
+	wanted := plan(s.request, templates, s.answer.podsOnNode)
 	if s.answer.pool != nil {
 		if granted, err := s.grant(ctx, sum(wanted)); err != nil || !granted {
 			return err
@@ -99,15 +94,11 @@ func (s step) provision(ctx context.Context) error {
 	return s.set(ctx, provisioningv1.Provisioned, metav1.ConditionTrue, foundReason(s.request.Spec.ProvisioningClassName), "the nodes are ready")
 }
 
-// grant gives the request its share of the pool. If it has to wait, or requests more than the pool
-// ever has, grant writes that to the request.
+// grant gives the request its share of the pool. If it has to wait, grant writes that to the request.
 func (s step) grant(ctx context.Context, amount corev1.ResourceList) (bool, error) {
 	pool := s.answer.pool
 	if _, holds := s.shares[s.request.UID]; holds {
 		return true, nil
-	}
-	if lacks := pool.lacks(nil, amount); lacks != "" {
-		return false, s.set(ctx, provisioningv1.Failed, metav1.ConditionTrue, ReasonOutOfResources, "the request exceeds the limit of the pool: "+lacks)
 	}
 	lacks := s.shares.lacking(pool, amount)
 	switch {
@@ -120,7 +111,7 @@ func (s step) grant(ctx context.Context, amount corev1.ResourceList) (bool, erro
 		return true, nil
 	}
 	s.queueUp(blocked)
-	return false, s.set(ctx, provisioningv1.Provisioned, metav1.ConditionFalse, pool.reason(), lacks)
+	return false, s.set(ctx, provisioningv1.Provisioned, metav1.ConditionFalse, ReasonNotProvisioned, lacks)
 }
 
 // addNodes creates the nodes that do not exist, and reports whether all can be used.

@@ -24,10 +24,26 @@ type running struct {
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
 	out   *bufio.Reader
+	errs  *output
+}
 
-	mu     sync.Mutex
-	errs   strings.Builder
-	copied chan struct{}
+// output is what a running command has written.
+type output struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+func (o *output) Write(text []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.text = append(o.text, text...)
+	return len(text), nil
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return string(o.text)
 }
 
 // startRun starts a command with an open standard input.
@@ -41,23 +57,11 @@ func startRun(t *testing.T, cmd *exec.Cmd) *running {
 	if err != nil {
 		t.Fatal(err)
 	}
-	errs, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := &running{cmd: cmd, stdin: stdin, out: bufio.NewReader(out), copied: make(chan struct{})}
+	r := &running{cmd: cmd, stdin: stdin, out: bufio.NewReader(out), errs: &output{}}
+	cmd.Stderr = r.errs
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	go func() {
-		defer close(r.copied)
-		lines := bufio.NewScanner(errs)
-		for lines.Scan() {
-			r.mu.Lock()
-			r.errs.WriteString(lines.Text() + "\n")
-			r.mu.Unlock()
-		}
-	}()
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	return r
 }
@@ -67,7 +71,7 @@ func (r *running) ready(t *testing.T) *cluster.Ready {
 	t.Helper()
 	line, err := r.out.ReadBytes('\n')
 	if err != nil {
-		t.Fatalf("%v\n%s", err, r.said())
+		t.Fatalf("%v\n%s", err, r.errs)
 	}
 	ready := &cluster.Ready{}
 	if err := json.Unmarshal(line, ready); err != nil {
@@ -81,17 +85,11 @@ func (r *running) ready(t *testing.T) *cluster.Ready {
 	return ready
 }
 
-func (r *running) said() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.errs.String()
-}
-
 // says waits for a text on standard error.
 func (r *running) says(t *testing.T, text string) {
 	t.Helper()
 	eventually(t, text, func() error {
-		if said := r.said(); !strings.Contains(said, text) {
+		if said := r.errs.String(); !strings.Contains(said, text) {
 			return errors.New(said)
 		}
 		return nil
@@ -100,9 +98,8 @@ func (r *running) says(t *testing.T, text string) {
 
 func (r *running) wait(t *testing.T) result {
 	t.Helper()
-	<-r.copied
 	_ = r.cmd.Wait()
-	return result{code: r.cmd.ProcessState.ExitCode(), errs: r.said()}
+	return result{code: r.cmd.ProcessState.ExitCode(), errs: r.errs.String()}
 }
 
 func TestCrashEndsTheRunAndIsReported(t *testing.T) {
@@ -191,11 +188,11 @@ func TestInterruptedStartLeavesNothing(t *testing.T) {
 
 func TestInterruptedBuildLeavesNothing(t *testing.T) {
 	cache := t.TempDir()
-	cmd := command("build", "--components=kwok")
+	cmd := command("build")
 	cmd.Env = append(os.Environ(), "KUBE_QUEUE_CACHE="+cache)
 	r := startRun(t, cmd)
-	r.says(t, "building kwok")
-	scratch := filepath.Join(cache, "localcluster", "building-kwok", "scratch")
+	r.says(t, "building controlplane")
+	scratch := filepath.Join(cache, "localcluster", "building-controlplane", "scratch")
 	eventually(t, "go command", func() error {
 		if len(process.Marked("GOTMPDIR", scratch)) == 0 {
 			return errors.New("the build has not started yet")
@@ -210,7 +207,7 @@ func TestInterruptedBuildLeavesNothing(t *testing.T) {
 	if err := process.WaitGone(process.Marked("GOTMPDIR", scratch), time.Second); err != nil {
 		t.Errorf("a command of the build is left: %v", err)
 	}
-	if left, _ := filepath.Glob(filepath.Join(cache, "localcluster", "*kwok*")); len(left) > 0 {
+	if left, _ := filepath.Glob(filepath.Join(cache, "localcluster", "*controlplane*")); len(left) > 0 {
 		t.Errorf("files are left: %v", left)
 	}
 }

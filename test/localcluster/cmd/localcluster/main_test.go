@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -18,8 +17,7 @@ import (
 	"kube-queue.dev/kube-queue/test/localcluster/internal/process"
 )
 
-// These tests run the real program. They share one cluster with all parts, and start another one
-// only if a test stops it.
+// These tests run the real program. The parts of TestCluster share one cluster.
 
 const (
 	// mark is the environment variable of all processes of a cluster.
@@ -31,9 +29,6 @@ const (
 // program is the path of the program under test.
 var program string
 
-// shared is the data folder of the cluster that most tests use.
-var shared string
-
 func TestMain(m *testing.M) { os.Exit(runTests(m)) }
 
 func runTests(m *testing.M) int {
@@ -43,7 +38,7 @@ func runTests(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	program, shared = filepath.Join(dir, "localcluster"), filepath.Join(dir, "shared")
+	program = filepath.Join(dir, "localcluster")
 	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
 		fmt.Printf("build: %v\n%s", err, out)
 		return 1
@@ -55,9 +50,7 @@ func runTests(m *testing.M) int {
 		fmt.Println("build:", err)
 		return 1
 	}
-	code := m.Run()
-	_ = exec.Command(program, "down", "--data", shared).Run()
-	return code
+	return m.Run()
 }
 
 // onlyInTestAll skips a test that only make test-all runs. why says what keeps its proof in make test.
@@ -106,24 +99,6 @@ func succeed(t *testing.T, args ...string) result {
 		t.Fatalf("localcluster %v: exit status %d\n%s%s", args, r.code, r.out, r.errs)
 	}
 	return r
-}
-
-var startShared = sync.OnceValue(func() error {
-	out, err := exec.Command(program, "up", "--data", shared, "--nodes=2", "--node-cpu=16", "--node-gpus=4",
-		"--operators=training-operator", "--pod-run-time=2s").CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("%w\n%s", err, out)
-	}
-	return nil
-})
-
-// useShared starts the shared cluster if it is not running.
-func useShared(t *testing.T) *cluster.Ready {
-	t.Helper()
-	if err := startShared(); err != nil {
-		t.Fatal(err)
-	}
-	return status(t, shared).Ready
 }
 
 func status(t *testing.T, data string) *cluster.Status {

@@ -16,7 +16,10 @@ import (
 
 // TestCluster runs its parts in parallel on one cluster, because they mostly wait.
 func TestCluster(t *testing.T) {
-	ready := useShared(t)
+	data := t.TempDir()
+	t.Cleanup(func() { localcluster(t, "down", "--data", data) })
+	succeed(t, "up", "--data", data, "--nodes=2", "--node-cpu=16", "--node-gpus=4", "--operators=training-operator", "--pod-run-time=2s")
+	ready := status(t, data).Ready
 	t.Run("parts", func(t *testing.T) {
 		for name, test := range map[string]func(*testing.T, *cluster.Ready){
 			"has the version it was built from":     hasVersion,
@@ -36,18 +39,18 @@ func TestCluster(t *testing.T) {
 			})
 		}
 	})
-	t.Run("a crash of a program is only reported", programCrash)
+	t.Run("a crash of a program is only reported", func(t *testing.T) { programCrash(t, data) })
 	t.Run("the audit log contains users and objects", func(t *testing.T) { auditLog(t, ready) })
 	t.Run("down stops all processes and can be repeated", func(t *testing.T) {
-		parts := status(t, shared).Parts
-		if r := succeed(t, "down", "--data", shared); !strings.Contains(r.errs, "stopped the cluster") {
+		parts := status(t, data).Parts
+		if r := succeed(t, "down", "--data", data); !strings.Contains(r.errs, "stopped the cluster") {
 			t.Errorf("the output is %q", r.errs)
 		}
-		nothingLeft(t, shared, parts...)
-		if r := succeed(t, "down", "--data", shared); !strings.Contains(r.errs, "no cluster runs") {
+		nothingLeft(t, data, parts...)
+		if r := succeed(t, "down", "--data", data); !strings.Contains(r.errs, "no cluster runs") {
 			t.Errorf("the output is %q", r.errs)
 		}
-		if s := status(t, shared); s.Phase != cluster.PhaseStopped {
+		if s := status(t, data); s.Phase != cluster.PhaseStopped {
 			t.Errorf("it is %s", s.Phase)
 		}
 	})
@@ -75,15 +78,15 @@ func batchJob(t *testing.T, ready *cluster.Ready) {
 
 func programs(t *testing.T, ready *cluster.Ready) {
 	named := func(verb, name string, rest ...string) []string {
-		return append([]string{"program", verb, "--data", shared, "--name", name}, rest...)
+		return append([]string{"program", verb, "--data", ready.Data, "--name", name}, rest...)
 	}
 	succeed(t, named("start", "waits", "--", "sh", "-c", `echo "$KUBECONFIG"; exec sleep 1000`)...)
-	first := part(t, status(t, shared), "waits")
+	first := part(t, status(t, ready.Data), "waits")
 	if first.State != cluster.StateReady || first.Kind != "program" {
 		t.Errorf("it is %+v", first)
 	}
 	eventually(t, "log", func() error {
-		if out := succeed(t, "logs", "--data", shared, "waits").out; out != ready.Kubeconfig+"\n" {
+		if out := succeed(t, "logs", "--data", ready.Data, "waits").out; out != ready.Kubeconfig+"\n" {
 			return fmt.Errorf("the log is %q", out)
 		}
 		return nil
@@ -92,7 +95,7 @@ func programs(t *testing.T, ready *cluster.Ready) {
 		t.Errorf("a second of that name: %+v", r)
 	}
 	succeed(t, named("stop", "waits")...)
-	if p := part(t, status(t, shared), "waits"); p.State != cluster.StateStopped || p.Exit != "signal: terminated" || first.Alive() {
+	if p := part(t, status(t, ready.Data), "waits"); p.State != cluster.StateStopped || p.Exit != "signal: terminated" || first.Alive() {
 		t.Errorf("after its stop it is %+v", p)
 	}
 	var asked atomic.Int32
@@ -109,20 +112,20 @@ func programs(t *testing.T, ready *cluster.Ready) {
 }
 
 // programCrash changes the status of the cluster, so it runs after the other parts.
-func programCrash(t *testing.T) {
-	r := localcluster(t, "program", "start", "--data", shared, "--name", "never-ready", "--ready-url", "http://127.0.0.1:1/", "--", "sh", "-c", "echo cannot; exit 3")
+func programCrash(t *testing.T, data string) {
+	r := localcluster(t, "program", "start", "--data", data, "--name", "never-ready", "--ready-url", "http://127.0.0.1:1/", "--", "sh", "-c", "echo cannot; exit 3")
 	if r.code != 1 || !strings.Contains(r.errs, "never-ready crashed: exit status 3") || !strings.Contains(r.errs, "cannot") {
 		t.Errorf("got %+v", r)
 	}
-	human := localcluster(t, "status", "--data", shared)
+	human := localcluster(t, "status", "--data", data)
 	if human.code != 1 || !strings.Contains(human.out, "never-ready crashed: exit status 3; the end of its log:\ncannot") {
 		t.Errorf("got %+v", human)
 	}
-	if s := status(t, shared); s.Phase != cluster.PhaseReady {
+	if s := status(t, data); s.Phase != cluster.PhaseReady {
 		t.Errorf("the cluster is %s", s.Phase)
 	}
-	succeed(t, "program", "stop", "--data", shared, "--name", "never-ready")
-	if s := status(t, shared); !s.AllReady() {
+	succeed(t, "program", "stop", "--data", data, "--name", "never-ready")
+	if s := status(t, data); !s.AllReady() {
 		t.Errorf("not ready: %+v", s)
 	}
 }
@@ -132,28 +135,28 @@ func refusesOlderVersions(t *testing.T, ready *cluster.Ready) {
 		ready.Kubernetes: "is not newer",
 		"1.20":           `unknown version "1.20"`,
 	} {
-		if r := localcluster(t, "upgrade", "--data", shared, "--kubernetes", version); r.code == 0 || !strings.Contains(r.errs, want) {
+		if r := localcluster(t, "upgrade", "--data", ready.Data, "--kubernetes", version); r.code == 0 || !strings.Contains(r.errs, want) {
 			t.Errorf("%s: got %+v, want %s", version, r, want)
 		}
 	}
-	if r := localcluster(t, "apiserver", "stop", "--data", shared); r.code != 1 || !strings.Contains(r.errs, "no second API server") {
+	if r := localcluster(t, "apiserver", "stop", "--data", ready.Data); r.code != 1 || !strings.Contains(r.errs, "no second API server") {
 		t.Errorf("got %+v", r)
 	}
 }
 
 func upAgain(t *testing.T, ready *cluster.Ready) {
-	before := status(t, shared)
-	r := succeed(t, "up", "--data", shared)
+	before := status(t, ready.Data)
+	r := succeed(t, "up", "--data", ready.Data)
 	if !strings.Contains(r.errs, "already runs") || !strings.Contains(r.out, "export KUBECONFIG="+ready.Kubeconfig) {
 		t.Errorf("got %+v", r)
 	}
-	if after := status(t, shared); after.Supervisor != before.Supervisor {
+	if after := status(t, ready.Data); after.Supervisor != before.Supervisor {
 		t.Error("the second start made another cluster")
 	}
 }
 
-func refusesFolder(t *testing.T, _ *cluster.Ready) {
-	cmd := command("run", "--data", shared)
+func refusesFolder(t *testing.T, ready *cluster.Ready) {
+	cmd := command("run", "--data", ready.Data)
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

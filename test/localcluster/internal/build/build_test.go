@@ -16,22 +16,20 @@ import (
 // write writes a file of the module of the component.
 func write(t *testing.T, source, name, content string) {
 	t.Helper()
-	dir := filepath.Join(source, "components", "hello")
-	if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644)); err != nil {
+	path := filepath.Join(source, "components", "hello", name)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), 0o644)); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // hello makes a module without dependencies and returns its source folder.
-func hello(t *testing.T, main string) (string, Component) {
+func hello(t *testing.T) (string, Component) {
 	t.Helper()
 	source := t.TempDir()
 	write(t, source, "go.mod", "module example.com/hello\n\ngo 1.26.0\n")
-	write(t, source, "main.go", main)
+	write(t, source, "main.go", "package main\n\nfunc main() { println(\"hello\") }\n")
 	return source, Component{Name: "hello", Package: ".", Binary: "hello", Links: []string{"world"}, LDFlags: "-s -w"}
 }
-
-const helloMain = "package main\n\nfunc main() { println(\"hello\") }\n"
 
 func newBuilder(t *testing.T, source string, out *bytes.Buffer) *Builder {
 	return &Builder{Source: source, Cache: t.TempDir(), Out: out, Starter: process.NewStarter()}
@@ -48,7 +46,7 @@ func keyOf(t *testing.T, source string, c Component, platform string) string {
 }
 
 func TestTheKeyReportsApartAllThatDecides(t *testing.T) {
-	source, component := hello(t, helloMain)
+	source, component := hello(t)
 	older := component
 	older.ModFile = "older.mod"
 	write(t, source, "older.mod", "module example.com/hello\n\ngo 1.25.0\n")
@@ -83,29 +81,8 @@ func TestTheKeyReportsApartAllThatDecides(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotBuiltIsListedAndNotBuilt(t *testing.T) {
-	source, component := hello(t, helloMain)
-	var out bytes.Buffer
-	b := newBuilder(t, source, &out)
-	missing, err := b.Missing(t.Context(), []Component{component})
-	if err != nil || len(missing) != 1 {
-		t.Errorf("before the build, missing are %v: %v", missing, err)
-	}
-	if entries, err := os.ReadDir(b.Cache); err != nil || len(entries) > 0 || out.Len() > 0 {
-		t.Errorf("the cache has %v, and it says %q: %v", entries, &out, err)
-	}
-	broken := component
-	broken.Package = "./none"
-	if _, err := b.Ensure(t.Context(), []Component{component, broken}); err == nil || !strings.Contains(err.Error(), "build hello") {
-		t.Errorf("the build of a package that does not exist: %v", err)
-	}
-	if missing, err := b.Missing(t.Context(), []Component{component, broken}); err != nil || len(missing) != 1 || missing[0].Package != broken.Package {
-		t.Errorf("after a build that has failed at the second component, missing are %v: %v", missing, err)
-	}
-}
-
 func TestAModuleOfAnotherVersionIsBuilt(t *testing.T) {
-	source, component := hello(t, helloMain)
+	source, component := hello(t)
 	write(t, source, "go.mod", "not a module")
 	write(t, source, "older.mod", "module example.com/hello\n\ngo 1.26.0\n")
 	write(t, source, "older.sum", "")
@@ -145,7 +122,7 @@ func TestCacheDir(t *testing.T) {
 func TestGOFLAGSOfTheCallerAreIgnored(t *testing.T) {
 	t.Setenv("GOFLAGS", "-mod=nonsense")
 	t.Setenv("GOWORK", "/nonexistent")
-	source, component := hello(t, helloMain)
+	source, component := hello(t)
 	var out bytes.Buffer
 	builder := newBuilder(t, source, &out)
 	dirs, err := builder.Ensure(context.Background(), []Component{component})
@@ -167,17 +144,21 @@ func TestGOFLAGSOfTheCallerAreIgnored(t *testing.T) {
 }
 
 func TestErrorOfABuildContainsTheCompilerOutput(t *testing.T) {
-	source, component := hello(t, "package main\n\nfunc main() { undefinedFunction() }\n")
+	source, component := hello(t)
+	write(t, source, "broken/main.go", "package main\n\nfunc main() { undefinedFunction() }\n")
+	broken := component
+	broken.Package = "./broken"
 	builder := newBuilder(t, source, &bytes.Buffer{})
-	_, err := builder.Ensure(context.Background(), []Component{component})
+	_, err := builder.Ensure(context.Background(), []Component{component, broken})
 	if err == nil || !strings.Contains(err.Error(), "build hello") || !strings.Contains(err.Error(), "undefined: undefinedFunction") {
 		t.Errorf("got %v", err)
 	}
-	checkOnlyResults(t, builder.Cache, 0)
+	// What was built before is kept.
+	checkOnlyResults(t, builder.Cache, 1)
 }
 
 func TestConcurrentBuildsWait(t *testing.T) {
-	source, component := hello(t, helloMain)
+	source, component := hello(t)
 	var out bytes.Buffer
 	builder := newBuilder(t, source, &out)
 	release, err := lock(context.Background(), builder.Cache, func() {})

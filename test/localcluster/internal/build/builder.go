@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -30,21 +31,6 @@ type Builder struct {
 	// Out receives the progress.
 	Out     io.Writer
 	Starter *process.Starter
-}
-
-// Missing returns the components that are not in the cache, in order.
-func (b *Builder) Missing(ctx context.Context, components []Component) ([]Component, error) {
-	dirs, err := b.dirs(ctx, components)
-	if err != nil {
-		return nil, err
-	}
-	var missing []Component
-	for i, c := range components {
-		if !exists(dirs[i]) {
-			missing = append(missing, c)
-		}
-	}
-	return missing, nil
 }
 
 // dirs returns the folder of each component in the cache.
@@ -149,7 +135,11 @@ func copyModuleFiles(ctx context.Context, run goCommand, files ModuleFiles, stag
 		return err
 	}
 	for _, name := range files.Paths {
-		if err := copyFile(filepath.Join(module, filepath.FromSlash(name)), filepath.Join(into, path.Base(name))); err != nil {
+		content, err := os.ReadFile(filepath.Join(module, filepath.FromSlash(name)))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(into, path.Base(name)), content, 0o644)
+		}
+		if err != nil {
 			return fmt.Errorf("module %s: %w", files.Module, err)
 		}
 	}
@@ -173,29 +163,28 @@ type goCommand struct {
 func (g goCommand) output(ctx context.Context, args ...string) ([]byte, error) {
 	cmd := exec.Command("go", args...)
 	// Temporary files are in the staging folder, so that they are always removed.
-	cmd.Dir, cmd.Env = g.dir, environment(os.Environ(), g.flags, "GOTMPDIR="+g.scratch)
+	cmd.Dir, cmd.Env = g.dir, environment(g.flags, "GOTMPDIR="+g.scratch)
 	var stdout bytes.Buffer
-	said := &lineWriter{line: g.progress.line}
-	cmd.Stdout, cmd.Stderr = &stdout, said
+	said, stderr := io.Pipe()
+	cmd.Stdout, cmd.Stderr = &stdout, stderr
+	var reader sync.WaitGroup
+	reader.Go(func() { g.progress.read(said) })
 	p, err := g.starter.StartCommand("go "+args[0], cmd)
-	if err != nil {
-		return nil, err
-	}
-	select {
-	case <-p.Done():
-	case <-ctx.Done():
-		p.Signal(syscall.SIGINT)
-		timer := time.NewTimer(interruptGrace)
-		defer timer.Stop()
+	if err == nil {
 		select {
 		case <-p.Done():
-		case <-timer.C:
-			p.Stop(0)
+		case <-ctx.Done():
+			p.End(syscall.SIGINT, interruptGrace)
 		}
-		return nil, context.Cause(ctx)
 	}
-	said.flush()
-	if p.Err() != nil {
+	stderr.Close()
+	reader.Wait()
+	switch {
+	case err != nil:
+		return nil, err
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case p.Err() != nil:
 		return nil, errors.New(strings.TrimSpace("go " + args[0] + ": " + p.Exit() + "\n" + g.progress.output()))
 	}
 	return stdout.Bytes(), nil

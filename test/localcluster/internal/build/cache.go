@@ -1,12 +1,12 @@
 package build
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -73,13 +73,17 @@ func key(c Component, dir, platform string) (string, error) {
 // select a toolchain.
 func platform(ctx context.Context, c Component, dir string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", "env", "GOVERSION", "GOOS", "GOARCH", "GOAMD64", "GOARM64", "GOEXPERIMENT")
-	cmd.Dir, cmd.Env = dir, environment(os.Environ(), c.goFlags())
+	cmd.Dir, cmd.Env = dir, environment(c.goFlags())
 	out, err := cmd.Output()
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
 	}
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return "", fmt.Errorf("go env in %s: %w\n%s", dir, err, bytes.TrimSpace(exit.Stderr))
+	}
 	if err != nil {
-		return "", fmt.Errorf("go env in %s: %w", dir, withOutput(err))
+		return "", fmt.Errorf("go env in %s: %w", dir, err)
 	}
 	return strings.Join(strings.Fields(string(out)), " "), nil
 }
@@ -116,33 +120,4 @@ func lock(ctx context.Context, cache string, waiting func()) (release func(), er
 		case <-ticker.C:
 		}
 	}
-}
-
-func copyFile(from, to string) error {
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	out, err := os.Create(to)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Close())
-}
-
-func withOutput(err error) error {
-	var exit *exec.ExitError
-	if errors.As(err, &exit) && len(exit.Stderr) > 0 {
-		return fmt.Errorf("%w\n%s", err, strings.TrimSpace(string(exit.Stderr)))
-	}
-	return err
-}
-
-func without(env []string, names ...string) []string {
-	return slices.DeleteFunc(slices.Clone(env), func(v string) bool {
-		name, _, _ := strings.Cut(v, "=")
-		return slices.Contains(names, name)
-	})
 }

@@ -9,7 +9,11 @@
 //     always complete, because it is renamed into place.
 package build
 
-import "strings"
+import (
+	"os"
+	"slices"
+	"strings"
+)
 
 // Component is a module in components/ and the program built from it.
 type Component struct {
@@ -63,8 +67,12 @@ func (c Component) modules() (mod string, other func(name string) bool) {
 	}
 }
 
-// environment returns the environment of a go command with these flags. base is that of the caller.
-func environment(base []string, flags string, extra ...string) []string {
-	return append(without(base, "GOFLAGS", "GOWORK", "CGO_ENABLED", "GOOS", "GOARCH", "PWD"),
-		append([]string{"GOFLAGS=" + flags, "GOWORK=off", "CGO_ENABLED=0"}, extra...)...)
+// environment returns the environment of a go command with these flags. Settings of the caller for
+// another result are left out.
+func environment(flags string, extra ...string) []string {
+	inherited := slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		name, _, _ := strings.Cut(variable, "=")
+		return slices.Contains([]string{"GOFLAGS", "GOWORK", "CGO_ENABLED", "GOOS", "GOARCH", "PWD"}, name)
+	})
+	return slices.Concat(inherited, []string{"GOFLAGS=" + flags, "GOWORK=off", "CGO_ENABLED=0"}, extra)
 }

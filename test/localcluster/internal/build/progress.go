@@ -1,7 +1,7 @@
 package build
 
 import (
-	"bytes"
+	"bufio"
 	"fmt"
 	"io"
 	"strings"
@@ -79,6 +79,16 @@ func (p *progress) compiling(total int) {
 	p.total, p.done, p.said = total, 0, nil
 }
 
+// read processes the lines of the go command until their end.
+func (p *progress) read(from io.Reader) {
+	lines := bufio.NewScanner(from)
+	for lines.Scan() {
+		p.line(lines.Text())
+	}
+	// The command must not wait because a line is too long for the scanner.
+	_, _ = io.Copy(io.Discard, from)
+}
+
 // line processes a line of the go command: a download, the package being compiled, or other output,
 // which is kept for errors.
 func (p *progress) line(line string) {
@@ -120,31 +130,5 @@ func (p *progress) text(now time.Time) string {
 		return fmt.Sprintf("building %s: %d modules downloaded, %v  %s", p.component, p.downloaded, elapsed, p.last)
 	default:
 		return fmt.Sprintf("building %s: listing packages, %v", p.component, elapsed)
-	}
-}
-
-// lineWriter passes on complete lines.
-type lineWriter struct {
-	line func(string)
-	rest []byte
-}
-
-func (w *lineWriter) Write(data []byte) (int, error) {
-	w.rest = append(w.rest, data...)
-	for {
-		line, rest, found := bytes.Cut(w.rest, []byte("\n"))
-		if !found {
-			return len(data), nil
-		}
-		w.line(strings.TrimRight(string(line), "\r"))
-		w.rest = rest
-	}
-}
-
-// flush passes on an incomplete last line.
-func (w *lineWriter) flush() {
-	if len(w.rest) > 0 {
-		w.line(string(w.rest))
-		w.rest = nil
 	}
 }

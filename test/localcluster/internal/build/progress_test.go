@@ -39,18 +39,3 @@ func TestProgressShowsTheCurrentStep(t *testing.T) {
 	}
 	check("building kwok: linking, 1m5s")
 }
-
-func TestLineWriterPassesCompleteLines(t *testing.T) {
-	var got []string
-	w := &lineWriter{line: func(line string) { got = append(got, line) }}
-	for _, part := range []string{"a", "b\ncd\r\n", "e"} {
-		if _, err := w.Write([]byte(part)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	w.flush()
-	w.flush()
-	if strings.Join(got, "|") != "ab|cd|e" {
-		t.Errorf("got %q", got)
-	}
-}

@@ -6,8 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
-	"strings"
 
 	"kube-queue.dev/kube-queue/test/localcluster/internal/build"
 	"kube-queue.dev/kube-queue/test/localcluster/internal/cluster"
@@ -58,19 +56,9 @@ func isSource(dir string) bool {
 }
 
 func runBuild(ctx context.Context, i *invocation) error {
-	components, err := chooseComponents(i.config.Kubernetes, i.components)
-	if err != nil {
-		return err
-	}
+	components := cluster.AllComponents(i.config.Kubernetes)
 	builder, err := i.builder()
 	if err != nil {
-		return err
-	}
-	if i.missing {
-		missing, err := builder.Missing(ctx, components)
-		for _, c := range missing {
-			fmt.Fprintln(i.world.Out, c.Name)
-		}
 		return err
 	}
 	dirs, err := builder.Ensure(ctx, components)
@@ -81,31 +69,6 @@ func runBuild(ctx context.Context, i *invocation) error {
 		fmt.Fprintf(i.world.Out, "%s\t%s\n", c.Name, dirs[n])
 	}
 	return nil
-}
-
-func namesOf(components []build.Component) []string {
-	var names []string
-	for _, c := range components {
-		names = append(names, c.Name)
-	}
-	return names
-}
-
-func chooseComponents(kubernetes string, names []string) ([]build.Component, error) {
-	all := cluster.AllComponents(kubernetes)
-	if len(names) == 0 {
-		return all, nil
-	}
-	known := namesOf(all)
-	var chosen []build.Component
-	for _, name := range names {
-		n := slices.Index(known, name)
-		if n < 0 {
-			return nil, usagef("unknown component %q; known components: %s", name, strings.Join(known, ", "))
-		}
-		chosen = append(chosen, all[n])
-	}
-	return chosen, nil
 }
 
 // prepare builds missing programs and locks the data folder.

@@ -26,14 +26,12 @@ type invocation struct {
 	// folder is the data folder.
 	folder cluster.Folder
 
-	data       string
-	config     cluster.Config
-	fresh      bool
-	missing    bool
-	components []string
-	output     string
-	name       string
-	readyURL   string
+	data     string
+	config   cluster.Config
+	fresh    bool
+	output   string
+	name     string
+	readyURL string
 }
 
 func newInvocation(c command, world Surroundings) *invocation {

@@ -108,9 +108,9 @@ the path of a kubeconfig for it.`,
 				if err != nil {
 					return err
 				}
-				second, err := i.folder.StartSecond(ctx, version)
+				kubeconfig, err := i.folder.StartSecond(ctx, version)
 				if err == nil {
-					fmt.Fprintln(i.world.Out, second.Kubeconfig)
+					fmt.Fprintln(i.world.Out, kubeconfig)
 				}
 				return err
 			},
@@ -171,11 +171,11 @@ func (i *invocation) printJSON(value any) error {
 	return encoder.Encode(value)
 }
 
-func showStatus(ctx context.Context, i *invocation) error {
+func showStatus(_ context.Context, i *invocation) error {
 	if i.output != "" && i.output != "json" {
 		return usagef("status: unknown output format -o %q; known formats: json", i.output)
 	}
-	status, err := i.folder.Status(ctx)
+	status, err := i.folder.Status()
 	if err != nil {
 		return err
 	}

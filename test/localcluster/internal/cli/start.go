@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"strings"
 	"syscall"
 
 	"kube-queue.dev/kube-queue/test/localcluster/internal/cluster"
@@ -23,13 +22,8 @@ func startCommands() []command {
 Programs that are already in the cache are not built again. The cache is
 $KUBE_QUEUE_CACHE, else $XDG_CACHE_HOME/kube-queue, else ~/.cache/kube-queue; it can be
 removed at any time. The first build takes some minutes and downloads modules.`,
-			flags: func(i *invocation) {
-				i.kubernetesFlag()
-				known := namesOf(cluster.AllComponents(cluster.DefaultConfig().Kubernetes))
-				i.set.Var(list{&i.components}, "components", "`NAMES` of the components to build, separated by commas: "+strings.Join(known, ", ")+"; unset: all")
-				i.set.BoolVar(&i.missing, "missing", false, "print the components that are not built, and build nothing")
-			},
-			run: runBuild,
+			flags: (*invocation).kubernetesFlag,
+			run:   runBuild,
 		},
 		{
 			name:    "up",

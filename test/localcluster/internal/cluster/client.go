@@ -62,23 +62,11 @@ func (f Folder) ask(ctx context.Context, path string, in, out any) error {
 	return json.NewDecoder(response.Body).Decode(out)
 }
 
-// Status asks the supervisor for the status, or returns the last saved one if there is none.
-func (f Folder) Status(ctx context.Context) (*Status, error) {
-	status := &Status{}
-	err := f.ask(ctx, "/status", nil, status)
-	if err == nil {
-		return status, nil
-	}
-	if !errors.Is(err, ErrNotRunning) {
-		return nil, err
-	}
-	status, err = f.savedState()
-	if err != nil {
-		return nil, err
-	}
-	if status.Supervisor.Alive() {
-		// The supervisor has not opened its socket yet, or has just closed it.
-		return status, nil
+// Status returns the status of the cluster, also after its end.
+func (f Folder) Status() (*Status, error) {
+	status, err := f.savedState()
+	if err != nil || status.Supervisor.Alive() {
+		return status, err
 	}
 	status = afterwards(status)
 	if end := process.Tail(f.Log("supervisor"), crashLines); status.Failure == supervisorGone && end != "" {
@@ -191,11 +179,10 @@ func (f Folder) Upgrade(ctx context.Context, to Version) error {
 	return f.ask(ctx, "/upgrade", to, nil)
 }
 
-// StartSecond starts a second API server.
-func (f Folder) StartSecond(ctx context.Context, version Version) (Second, error) {
-	var second Second
-	err := f.ask(ctx, "/apiserver", version, &second)
-	return second, err
+// StartSecond starts a second API server, and returns the path of the administrator's kubeconfig for it.
+func (f Folder) StartSecond(ctx context.Context, version Version) (kubeconfig string, err error) {
+	err = f.ask(ctx, "/apiserver", version, &kubeconfig)
+	return kubeconfig, err
 }
 
 // StopSecond stops the second API server.
@@ -208,9 +195,9 @@ func (f Folder) StopSecond(ctx context.Context) error {
 func (f Folder) WaitReady(ctx context.Context, say func(format string, args ...any)) (*Ready, error) {
 	var status *Status
 	reported := ""
-	err := waitFor(ctx, "wait for the cluster", func(ctx context.Context) error {
+	err := waitFor(ctx, "wait for the cluster", func(context.Context) error {
 		var err error
-		status, err = f.Status(ctx)
+		status, err = f.Status()
 		if errors.Is(err, errNoCluster) && !f.InUse() {
 			status = &Status{Phase: PhaseFailed, Failure: "the supervisor ended at once:\n" + process.Tail(f.Log("supervisor"), crashLines)}
 			return nil

@@ -6,28 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 )
-
-func TestStagesContainTheRunTime(t *testing.T) {
-	rendered := renderStages(1500 * time.Millisecond)
-	if strings.Contains(rendered, "POD_RUN_TIME") {
-		t.Error("a placeholder is left")
-	}
-	for _, want := range []string{"durationMilliseconds: 1500\n", `// "1500ms"`, "add // 1500)"} {
-		if !strings.Contains(rendered, want) {
-			t.Errorf("%q is missing", want)
-		}
-	}
-	kinds := regexp.MustCompile(`(?m)^kind: (\w+)$`).FindAllString(rendered, -1)
-	if len(kinds) != 6 || kinds[0] != "kind: KwokConfiguration" || !slices.Equal(kinds[1:], slices.Repeat([]string{"kind: Stage"}, 5)) {
-		t.Errorf("it holds %v", kinds)
-	}
-}
 
 func TestAuditPolicyListsResourcesWithObjects(t *testing.T) {
 	plain := renderAuditPolicy("Metadata", nil)

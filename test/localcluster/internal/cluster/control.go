@@ -15,7 +15,6 @@ import (
 func (s *Supervisor) listen() (close func(), err error) {
 	type nothing = struct{}
 	mux := http.NewServeMux()
-	handle(mux, "/status", func(*http.Request, nothing) (*Status, error) { return s.status(), nil })
 	handle(mux, "/stop", func(*http.Request, nothing) (nothing, error) {
 		s.stop(errStop)
 		return nothing{}, nil
@@ -28,7 +27,7 @@ func (s *Supervisor) listen() (close func(), err error) {
 	})
 	handle(mux, "/routes", func(_ *http.Request, routes Routes) (nothing, error) { return nothing{}, s.routes.merge(routes) })
 	handle(mux, "/upgrade", func(_ *http.Request, to Version) (nothing, error) { return nothing{}, s.upgrade(to) })
-	handle(mux, "/apiserver", func(_ *http.Request, version Version) (Second, error) { return s.startSecond(version) })
+	handle(mux, "/apiserver", func(_ *http.Request, version Version) (string, error) { return s.startSecond(version) })
 	handle(mux, "/apiserver/stop", func(*http.Request, nothing) (nothing, error) { return nothing{}, s.stopSecond() })
 	server, err := serveSocket(s.folder.socket(), mux)
 	if err != nil {

@@ -89,11 +89,6 @@ func (a *authority) serving(name string, dns []string, ips ...net.IP) (pair, err
 	})
 }
 
-// client issues a certificate for a client.
-func (a *authority) client(name string) (pair, error) {
-	return a.issue(name, &x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
-}
-
 func (a *authority) issue(name string, template *x509.Certificate) (pair, error) {
 	template.Subject = pkix.Name{CommonName: name}
 	template.KeyUsage = x509.KeyUsageDigitalSignature
@@ -159,7 +154,7 @@ func newCredentials(dir string, groups map[string]string) (*credentials, error) 
 	if err != nil {
 		return nil, err
 	}
-	proxy, err := proxyCA.client(proxyClient)
+	proxy, err := proxyCA.issue(proxyClient, &x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
 	if err != nil {
 		return nil, err
 	}

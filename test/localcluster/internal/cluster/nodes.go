@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"sync"
 )
 
 // nodeCreators is the number of nodes that are created concurrently.
@@ -54,25 +53,18 @@ func (c Config) node(number int) object {
 
 // createNodes creates all nodes.
 func (s *setup) createNodes(ctx context.Context) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	numbers := make(chan int)
-	var workers sync.WaitGroup
-	for range nodeCreators {
-		workers.Go(func() {
-			for number := range numbers {
+	var creators []step
+	for first := range nodeCreators {
+		creators = append(creators, func(ctx context.Context) error {
+			for number := first + 1; number <= s.config.Nodes; number += nodeCreators {
 				if err := s.createIfMissing(ctx, "/api/v1/nodes", s.config.node(number)); err != nil {
-					cancel(fmt.Errorf("create node-%d: %w", number, err))
+					return fmt.Errorf("create node-%d: %w", number, err)
 				}
 			}
+			return nil
 		})
 	}
-	for number := 1; number <= s.config.Nodes && ctx.Err() == nil; number++ {
-		numbers <- number
-	}
-	close(numbers)
-	workers.Wait()
-	return context.Cause(ctx)
+	return concurrently(ctx, creators)
 }
 
 // nodesReady passes when pods can be scheduled to all nodes: they are ready, and the node

@@ -161,8 +161,7 @@ func (s *setup) startOperator(ctx context.Context, name string) ([]part, error) 
 	if err := s.installCRDs(ctx, filepath.Join(built, "crds"), o.component.Files[0].Paths); err != nil {
 		return nil, err
 	}
-	webhooks, err := s.prepareWebhooks(ctx, name, o, filepath.Join(built, webhookFolder))
-	if err != nil {
+	if err := s.prepareWebhooks(ctx, name, o, filepath.Join(built, webhookFolder)); err != nil {
 		return nil, err
 	}
 	if o.before != nil {
@@ -170,14 +169,7 @@ func (s *setup) startOperator(ctx context.Context, name string) ([]part, error) 
 			return nil, err
 		}
 	}
-	ready := s.actsOn(o.jobs)
-	if webhooks {
-		ready = s.afterWebhooks(name, o)
-	} else if err := s.submit(ctx, o.jobs); err != nil {
-		// Jobs are created before the operator, which finds them when it starts.
-		return nil, err
-	}
-	own := s.part(name, rankOperator, filepath.Join(built, o.component.Binary), ready, expand(o.args...),
+	own := s.part(name, rankOperator, filepath.Join(built, o.component.Binary), s.actsOn(name, o), expand(o.args...),
 		append(expand(o.env...), "KUBECONFIG="+s.credentials.kubeconfig(name), "TMPDIR="+s.temporary(name))...)
 	if o.companion.name == "" {
 		return []part{own}, nil

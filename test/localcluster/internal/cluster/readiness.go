@@ -26,44 +26,30 @@ func (p probe) path() string {
 	return "/apis/" + p.apiVersion + "/namespaces/" + p.namespace + "/" + p.plural
 }
 
-// submit creates the jobs. It retries, because the API server serves a kind only some time after
-// the CRD is established.
-func (s *setup) submit(ctx context.Context, jobs []probe) error {
-	for _, p := range jobs {
-		if p.spec == "" {
-			continue
-		}
-		job := fmt.Appendf(nil, "apiVersion: %s\nkind: %s\nmetadata: {name: %s}\nspec: %s\n", p.apiVersion, p.kind, readinessJob, p.spec)
-		var refused error
-		err := waitFor(ctx, "create a "+p.kind, func(ctx context.Context) error {
-			err := s.api.Do(ctx, http.MethodPost, p.path(), "application/yaml", job, nil)
-			if kube.HasCode(err, http.StatusNotFound) {
+// actsOn returns the ready check of an operator. It creates the jobs, and passes and deletes them when
+// the operator has acted on all of them. Health endpoints are not sufficient, because they respond
+// before controllers run.
+func (s *setup) actsOn(name string, o operator) check {
+	webhooksAnswer := healthy("http://" + s.ports.address(name+"-health") + "/readyz")
+	submitted := false
+	return func(ctx context.Context) error {
+		if !submitted {
+			if hasWebhooks(o) {
+				if err := webhooksAnswer(ctx); err != nil {
+					return err
+				}
+			}
+			if err := s.submit(ctx, o); err != nil {
 				return err
 			}
-			refused = err
-			return nil
-		})
-		if err != nil {
-			return err
+			submitted = true
 		}
-		if refused != nil && !kube.HasCode(refused, http.StatusConflict) {
-			return refused
-		}
-	}
-	return nil
-}
-
-// actsOn returns the ready check of an operator. It passes, and deletes the jobs, when the operator
-// has acted on all of them. Health endpoints are not sufficient, because they respond before
-// controllers run.
-func (s *setup) actsOn(jobs []probe) check {
-	return func(ctx context.Context) error {
-		for _, p := range jobs {
+		for _, p := range o.jobs {
 			if err := s.handled(ctx, p); err != nil {
 				return err
 			}
 		}
-		for _, p := range jobs {
+		for _, p := range o.jobs {
 			if p.spec == "" {
 				continue
 			}
@@ -75,29 +61,24 @@ func (s *setup) actsOn(jobs []probe) check {
 	}
 }
 
-// afterWebhooks returns the ready check of an operator that also creates the jobs, because this is not
-// possible before its webhooks respond.
-func (s *setup) afterWebhooks(name string, o operator) check {
-	answers := healthy("http://" + s.ports.address(name+"-health") + "/readyz")
-	acts := s.actsOn(o.jobs)
-	submitted := false
-	return func(ctx context.Context) error {
-		if !submitted {
-			if err := answers(ctx); err != nil {
-				return err
-			}
-			if o.beforeJobs != nil {
-				if err := o.beforeJobs(ctx, s); err != nil {
-					return err
-				}
-			}
-			if err := s.submit(ctx, o.jobs); err != nil {
-				return err
-			}
-			submitted = true
+// submit creates the jobs of an operator. Jobs of an earlier attempt can exist.
+func (s *setup) submit(ctx context.Context, o operator) error {
+	if o.beforeJobs != nil {
+		if err := o.beforeJobs(ctx, s); err != nil {
+			return err
 		}
-		return acts(ctx)
 	}
+	for _, p := range o.jobs {
+		if p.spec == "" {
+			continue
+		}
+		job := fmt.Appendf(nil, "apiVersion: %s\nkind: %s\nmetadata: {name: %s}\nspec: %s\n", p.apiVersion, p.kind, readinessJob, p.spec)
+		err := s.api.Do(ctx, http.MethodPost, p.path(), "application/yaml", job, nil)
+		if err != nil && !kube.HasCode(err, http.StatusConflict) {
+			return fmt.Errorf("create a %s: %w", p.kind, err)
+		}
+	}
+	return nil
 }
 
 func (s *setup) handled(ctx context.Context, p probe) error {

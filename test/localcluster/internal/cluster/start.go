@@ -87,7 +87,7 @@ func (s *Supervisor) together(ctx context.Context, setup *setup, began time.Time
 	if err != nil {
 		return err
 	}
-	steps := []func(context.Context) error{
+	steps := []step{
 		func(ctx context.Context) error {
 			if err := s.run(ctx, setup.controllerManager()); err != nil {
 				return err
@@ -119,7 +119,14 @@ func (s *Supervisor) together(ctx context.Context, setup *setup, began time.Time
 		})
 	}
 
-	// The first failure ends the other steps and is returned.
+	return concurrently(ctx, steps)
+}
+
+// step is a part of a start.
+type step func(context.Context) error
+
+// concurrently runs all steps. The first failure ends the other steps and is returned.
+func concurrently(ctx context.Context, steps []step) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var group sync.WaitGroup

@@ -118,7 +118,7 @@ func TestStartFailsIfAProgramIsMissing(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	checkNothingLeft(t, supervisor.folder)
-	status, err := supervisor.folder.Status(t.Context())
+	status, err := supervisor.folder.Status()
 	if err != nil || status.Phase == PhaseReady || status.AllReady() {
 		t.Errorf("the status is %+v, %v", status, err)
 	}

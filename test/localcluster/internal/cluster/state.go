@@ -35,8 +35,8 @@ const (
 	StateStopped  State = "stopped"
 )
 
-// Status is the status of a cluster. The supervisor also saves it in the data folder, so that it
-// is available after the cluster has stopped.
+// Status is the status of a cluster. The supervisor saves each change in the data folder, so that it is
+// available after the cluster has stopped too.
 type Status struct {
 	Data       string           `json:"data"`
 	Socket     string           `json:"socket"`

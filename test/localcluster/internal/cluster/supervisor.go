@@ -55,7 +55,7 @@ type runningPart struct {
 	state    State
 	stopping bool
 	exit     string
-	// ended is closed after the end is recorded.
+	// ended is closed after the end is recorded and saved.
 	ended chan struct{}
 }
 
@@ -184,6 +184,7 @@ func (s *Supervisor) run(ctx context.Context, p part) error {
 		err = waitFor(alive, p.name+" does not become ready", p.ready)
 	}
 	if started.Ended() {
+		<-running.ended
 		return s.crashOf(running)
 	}
 	if err != nil {
@@ -216,8 +217,8 @@ func (s *Supervisor) watch(running *runningPart) {
 		end = s.abort
 	}
 	s.mu.Unlock()
-	close(running.ended)
 	s.save()
+	close(running.ended)
 	if !crashed {
 		return
 	}
@@ -297,6 +298,7 @@ func (s *Supervisor) setDetail(format string, args ...any) {
 	s.detail = fmt.Sprintf(format, args...)
 	detail := s.detail
 	s.mu.Unlock()
+	s.save()
 	s.say("%s", detail)
 }
 
@@ -326,10 +328,10 @@ func (r *runningPart) status() PartStatus {
 
 // save saves the status in the data folder. A failure, such as a full disk, is only reported.
 func (s *Supervisor) save() {
-	status := s.status()
 	s.saving.Lock()
 	defer s.saving.Unlock()
-	if err := s.folder.saveState(status); err != nil {
+	// Under the lock, so that an older status does not replace a newer one.
+	if err := s.folder.saveState(s.status()); err != nil {
 		s.say("cannot save the state: %v", err)
 	}
 }

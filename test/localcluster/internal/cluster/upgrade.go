@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"kube-queue.dev/kube-queue/test/localcluster/internal/kube"
@@ -20,13 +19,7 @@ type Version struct {
 	Built string `json:"built"`
 }
 
-// Second is a second API server of a cluster, on the same data as the first.
-type Second struct {
-	// Kubeconfig is the administrator's kubeconfig for it.
-	Kubeconfig string `json:"kubeconfig"`
-	Server     string `json:"server"`
-}
-
+// secondServer is a second API server of a cluster, on the same data as the first.
 const secondServer = "kube-apiserver-2"
 
 // upgrade replaces the control plane by that of a newer version. Everything else stays: etcd's data,
@@ -37,14 +30,12 @@ func (s *Supervisor) upgrade(to Version) error {
 	defer s.changing.Unlock()
 	s.mu.Lock()
 	from, phase := s.config.kubernetes().minor, s.phase
-	known := slices.Index(KubernetesVersions(), to.Kubernetes)
+	known := KubernetesVersions()
 	var err error
 	switch {
-	case known < 0:
-		err = fmt.Errorf("upgrade: unknown version %q; known versions: %s", to.Kubernetes, strings.Join(KubernetesVersions(), ", "))
 	case phase != PhaseReady:
 		err = fmt.Errorf("upgrade: the cluster is %s", phase)
-	case known <= slices.Index(KubernetesVersions(), from):
+	case slices.Index(known, to.Kubernetes) <= slices.Index(known, from):
 		err = fmt.Errorf("upgrade: the cluster has Kubernetes %s, and %s is not newer", from, to.Kubernetes)
 	default:
 		s.phase = PhaseUpgrading
@@ -125,17 +116,18 @@ func (s *setup) withVersion(to Version) *setup {
 	return &next
 }
 
-// startSecond starts a second API server, which can have another version.
-func (s *Supervisor) startSecond(version Version) (Second, error) {
+// startSecond starts a second API server, which can have another version, and returns the path of the
+// administrator's kubeconfig for it.
+func (s *Supervisor) startSecond(version Version) (kubeconfig string, err error) {
 	s.changing.Lock()
 	defer s.changing.Unlock()
 	setup, phase := s.current()
 	if phase != PhaseReady {
-		return Second{}, fmt.Errorf("start %s: the cluster is %s", secondServer, phase)
+		return "", fmt.Errorf("start %s: the cluster is %s", secondServer, phase)
 	}
 	ports, err := s.pickPorts([]string{portAPIServer})
 	if err != nil {
-		return Second{}, err
+		return "", err
 	}
 	second := setup.withVersion(version)
 	second.ports = maps.Clone(setup.ports)
@@ -143,16 +135,16 @@ func (s *Supervisor) startSecond(version Version) (Second, error) {
 	second.api = kube.New(second.server(), setup.credentials.tokens[userAdmin], setup.credentials.ca)
 	part, err := second.apiServer()
 	if err != nil {
-		return Second{}, err
+		return "", err
 	}
 	part.name, part.spec.Name, part.spec.Log = secondServer, secondServer, s.folder.Log(secondServer)
-	kubeconfig := s.folder.Path(kubeconfigFile + "-2")
+	kubeconfig = s.folder.Path(kubeconfigFile + "-2")
 	if err := writeFile(kubeconfig, setup.credentials.kubeconfigFor(userAdmin, second.server())); err != nil {
-		return Second{}, fmt.Errorf("kubeconfig: %w", err)
+		return "", fmt.Errorf("kubeconfig: %w", err)
 	}
 	ctx, cancel := readyWithin(context.Background(), startDeadline)
 	defer cancel()
-	return Second{Kubeconfig: kubeconfig, Server: second.server()}, s.run(ctx, part)
+	return kubeconfig, s.run(ctx, part)
 }
 
 // stopSecond stops the second API server.

@@ -23,16 +23,16 @@ const (
 )
 
 // prepareWebhooks creates the certificate of an operator with a webhook server, and the webhook
-// configurations in its module. It reports whether the module has any.
-func (s *setup) prepareWebhooks(ctx context.Context, name string, o operator, kustomization string) (has bool, err error) {
+// configurations in its module, if there are any.
+func (s *setup) prepareWebhooks(ctx context.Context, name string, o operator, kustomization string) error {
 	if !slices.Contains(o.ports, "webhook") {
-		return false, nil
+		return nil
 	}
 	authority, err := webhookCertificate(filepath.Join(s.temporary(name), webhookCertificates), name, o.namespace)
 	if err != nil || !hasWebhooks(o) {
-		return false, err
+		return err
 	}
-	return true, s.registerWebhooks(ctx, kustomization, o.webhookPrefix, s.ports.address(name+"-webhook"), authority)
+	return s.registerWebhooks(ctx, kustomization, o.webhookPrefix, s.ports.address(name+"-webhook"), authority)
 }
 
 // hasWebhooks reports whether the operator's component has webhook configurations.

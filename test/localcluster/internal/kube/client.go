@@ -1,6 +1,5 @@
 // Package kube is a client of a Kubernetes API server that uses JSON and only the standard library.
-// It sends requests, returns errors and follows the objects of one kind. The caller defines the
-// types of objects.
+// The caller defines the types of objects.
 package kube
 
 import (
@@ -112,6 +111,20 @@ func (c *Client) Delete(ctx context.Context, path string) error {
 		return nil
 	}
 	return err
+}
+
+// Patch changes an object. The content type says what kind of patch it is.
+func (c *Client) Patch(ctx context.Context, path, contentType string, patch any) error {
+	body, err := json.Marshal(patch)
+	if err != nil {
+		return err
+	}
+	return c.Do(ctx, http.MethodPatch, path, contentType, body, nil)
+}
+
+// Watch returns the events of a list, which has a query, as a stream of JSON. The caller closes it.
+func (c *Client) Watch(ctx context.Context, list string) (io.ReadCloser, error) {
+	return c.send(ctx, http.MethodGet, list+"&watch=true", "", nil)
 }
 
 // send returns the body of a successful response. The caller closes it.

@@ -97,7 +97,6 @@ func (s *Starter) StartCommand(name string, cmd *exec.Cmd) (*Process, error) {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
 	p := &Process{
-		Name:     name,
 		Identity: Identity{PID: cmd.Process.Pid},
 		done:     make(chan struct{}),
 	}
@@ -114,7 +113,6 @@ func (s *Starter) StartCommand(name string, cmd *exec.Cmd) (*Process, error) {
 
 // Process is a leader started by this package.
 type Process struct {
-	Name string
 	Identity
 	Log string
 
@@ -151,17 +149,13 @@ func (p *Process) Exit() string {
 // Err returns nil if the process exited with status 0. Call it after Done is closed.
 func (p *Process) Err() error { return p.err }
 
-// Signal sends a signal to the group.
-func (p *Process) Signal(sig syscall.Signal) {
-	if !p.Ended() {
-		signalGroup(p.PID, sig)
-	}
-}
-
 // Stop terminates the group, kills it after the grace period, and returns when the leader has
 // exited.
-func (p *Process) Stop(grace time.Duration) {
-	p.Signal(syscall.SIGTERM)
+func (p *Process) Stop(grace time.Duration) { p.End(syscall.SIGTERM, grace) }
+
+// End is Stop with another first signal.
+func (p *Process) End(first syscall.Signal, grace time.Duration) {
+	p.signal(first)
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
 	select {
@@ -169,8 +163,15 @@ func (p *Process) Stop(grace time.Duration) {
 		return
 	case <-timer.C:
 	}
-	p.Signal(syscall.SIGKILL)
+	p.signal(syscall.SIGKILL)
 	<-p.done
+}
+
+// signal sends a signal to the group.
+func (p *Process) signal(sig syscall.Signal) {
+	if !p.Ended() {
+		signalGroup(p.PID, sig)
+	}
 }
 
 func signalGroup(leader int, sig syscall.Signal) {

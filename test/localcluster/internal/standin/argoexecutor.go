@@ -28,23 +28,28 @@ const (
 )
 
 func serveArgoExecutor(ctx context.Context, client *kube.Client, _ []string) error {
-	followPods(ctx, client, argoWorkflowLabel, func(ctx context.Context, change kube.Change[pod]) error {
-		if change.Object == nil {
-			return nil
-		}
-		p := argoPod{change.Object}
+	handle := func(ctx context.Context, pod *pod, deleted bool) error {
+		p := argoPod{pod}
 		var err error
 		switch {
-		case p.reports(change.Deleted):
+		case p.reports(deleted):
 			err = p.report(ctx, client)
-		case p.stopped() && !change.Deleted:
+		case p.stopped() && !deleted:
 			err = endPod(ctx, client, p.path(), exitCodeTerminated)
 		}
-		if err != nil {
-			return fmt.Errorf("pod %s/%s: %w", p.Metadata.Namespace, p.Metadata.Name, err)
+		if err == nil {
+			return nil
 		}
-		return nil
-	})
+		err = fmt.Errorf("pod %s/%s: %w", p.Metadata.Namespace, p.Metadata.Name, err)
+		if deleted {
+			// It is not tried again, because the namespace can be gone too.
+			report(err)
+			return nil
+		}
+		return err
+	}
+	follower := podFollower{client: client, selector: argoWorkflowLabel, handle: handle, say: report}
+	follower.run(ctx)
 	return nil
 }
 

@@ -320,10 +320,3 @@ func TestSidecarEndsAfterItsJob(t *testing.T) {
 		}
 	}
 }
-
-func TestDashboardIsHealthyWithoutClusters(t *testing.T) {
-	w := newRayWorld(t)
-	if code, body := w.ask(http.MethodGet, HealthPath, ""); code != http.StatusOK || body != "ok" {
-		t.Errorf("got %d %s", code, body)
-	}
-}

@@ -126,7 +126,7 @@ func (d *rayDashboard) find(ctx context.Context, host, id string) (*rayTask, err
 	waits := false
 	if task.owner != nil {
 		if task.owner.Spec.SubmissionMode == k8sJobMode {
-			task.submitters, err = d.pods(ctx, head.Metadata.Namespace, map[string]string{"batch.kubernetes.io/job-name": task.owner.Metadata.Name})
+			task.submitters, err = listPods(ctx, d.client, head.Metadata.Namespace, map[string]string{"batch.kubernetes.io/job-name": task.owner.Metadata.Name})
 			if err != nil {
 				return nil, err
 			}
@@ -193,7 +193,7 @@ func (d *rayDashboard) leadSubmitter(ctx context.Context, task *rayTask, state r
 			continue
 		}
 		patch := object{"metadata": object{"uid": pod.Metadata.UID, "annotations": object{runTimeAnnotation: runTime}}}
-		if err := d.patch(ctx, pod.path(), "application/merge-patch+json", patch); err != nil && !kube.HasCode(err, http.StatusNotFound) {
+		if err := d.client.Patch(ctx, pod.path(), mergePatch, patch); err != nil && !kube.HasCode(err, http.StatusNotFound) {
 			return err
 		}
 	}
@@ -226,7 +226,7 @@ func (d *rayDashboard) endContainer(ctx context.Context, head *pod, name string,
 			"message": "containers with unready status: [" + name + "]", "lastTransitionTime": now,
 		})
 	}
-	return d.patch(ctx, head.path()+"/status", "application/strategic-merge-patch+json", object{
+	return d.client.Patch(ctx, head.path()+"/status", "application/strategic-merge-patch+json", object{
 		"metadata": object{"uid": head.Metadata.UID, "resourceVersion": head.Metadata.ResourceVersion},
 		"status":   object{"containerStatuses": head.Status.ContainerStatuses, "conditions": conditions},
 	})

@@ -2,7 +2,6 @@ package standin
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -99,7 +98,7 @@ func (d *rayDashboard) head(ctx context.Context, host string) (*pod, error) {
 	if err := d.client.Get(ctx, "/api/v1/namespaces/"+names[1]+"/services/"+names[0], &service); err != nil {
 		return nil, err
 	}
-	pods, err := d.pods(ctx, names[1], service.Spec.Selector)
+	pods, err := listPods(ctx, d.client, names[1], service.Spec.Selector)
 	if err != nil {
 		return nil, err
 	}
@@ -110,17 +109,6 @@ func (d *rayDashboard) head(ctx context.Context, host string) (*pod, error) {
 		return nil, fmt.Errorf("%s has no running head pod", host)
 	}
 	return &pods[running], nil
-}
-
-func (d *rayDashboard) pods(ctx context.Context, namespace string, labels map[string]string) ([]pod, error) {
-	var terms []string
-	for key, value := range labels {
-		terms = append(terms, key+"="+value)
-	}
-	var list struct{ Items []pod }
-	query := url.Values{"labelSelector": {strings.Join(terms, ",")}}
-	err := d.client.Get(ctx, podsPath(namespace)+"?"+query.Encode(), &list)
-	return list.Items, err
 }
 
 // rayJob returns the RayJob with this job ID, or nil. KubeRay derives the ID from the name, so that
@@ -147,12 +135,4 @@ func (d *rayDashboard) rayJob(ctx context.Context, namespace, id string) (*rayJo
 		}
 	}
 	return nil, nil
-}
-
-func (d *rayDashboard) patch(ctx context.Context, path, contentType string, patch object) error {
-	body, err := json.Marshal(patch)
-	if err != nil {
-		return err
-	}
-	return d.client.Do(ctx, http.MethodPatch, path, contentType, body, nil)
 }

@@ -1,12 +1,10 @@
 package standin
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
 
 	"kube-queue.dev/kube-queue/test/localcluster/internal/kube"
 )
@@ -19,7 +17,8 @@ const SparkDriver = "spark-driver"
 
 func serveSparkDrivers(ctx context.Context, client *kube.Client, _ []string) error {
 	drivers := &sparkDrivers{client: client, known: map[string]*sparkApp{}}
-	followPods(ctx, client, sparkRoleLabel+"="+string(sparkDriverRole), drivers.handle)
+	follower := podFollower{client: client, selector: sparkRoleLabel + "=" + string(sparkDriverRole), handle: drivers.handle, say: report}
+	follower.run(ctx)
 	return nil
 }
 
@@ -29,70 +28,62 @@ type sparkDrivers struct {
 	known  map[string]*sparkApp
 }
 
-// sparkApp has the data of a driver that is needed after the deletion of its pod. Each of the two
-// steps is retried until it succeeds.
+// sparkApp is what was done for a driver. Each of the two steps is retried until it succeeds.
 type sparkApp struct {
-	namespace, driver, uid, id string
-	keep                       bool
-	started, ended             bool
+	plan           executorPlan
+	started, ended bool
 	// made has the numbers of the executors that were created.
 	made map[int]bool
 }
 
-func (d *sparkDrivers) handle(ctx context.Context, change kube.Change[pod]) error {
-	app := d.known[change.UID]
-	driver := cmp.Or(change.Object, &pod{})
+func (d *sparkDrivers) handle(ctx context.Context, driver *pod, deleted bool) error {
 	m := driver.Metadata
-	var plan executorPlan
-	if change.Object != nil {
-		if json.Unmarshal([]byte(m.Annotations[sparkExecutorsAnnotation]), &plan) != nil {
+	app := d.known[m.UID]
+	if app == nil {
+		app = &sparkApp{made: map[int]bool{}}
+		if json.Unmarshal([]byte(m.Annotations[sparkExecutorsAnnotation]), &app.plan) != nil {
 			// The pod was created by hand.
 			return nil
 		}
-		if app == nil {
-			app = &sparkApp{namespace: m.Namespace, driver: m.Name, uid: change.UID, id: m.Labels[sparkAppLabel], keep: plan.Keep, made: map[int]bool{}}
-			d.known[change.UID] = app
-		}
+		d.known[m.UID] = app
 	}
-	if app == nil {
-		return nil
-	}
-	ended := change.Deleted || m.DeletionTimestamp != "" || driver.ended()
+	ended := deleted || m.DeletionTimestamp != "" || driver.ended()
 	var err error
 	switch {
 	case ended && !app.ended:
-		err = d.endExecutors(ctx, app)
+		err = d.endExecutors(ctx, driver, app.plan.Keep)
 		app.ended = err == nil
 	case !ended && !app.started && driver.Status.Phase == "Running":
-		err = d.makeExecutors(ctx, app, plan)
+		err = d.makeExecutors(ctx, driver, app)
 		app.started = err == nil
 	}
 	if err != nil {
-		return fmt.Errorf("driver pod %s/%s: %w", app.namespace, app.driver, err)
+		return fmt.Errorf("driver pod %s/%s: %w", m.Namespace, m.Name, err)
 	}
-	if change.Deleted {
-		delete(d.known, change.UID)
+	if deleted {
+		delete(d.known, m.UID)
 	}
 	return nil
 }
 
-// makeExecutors creates the missing executors, as long as the driver runs: a real driver creates none after its end. It must not create an existing one again: a
-// ResourceQuota counts such a pod before the API server refuses it, until the next sync of the
-// quota.
-func (d *sparkDrivers) makeExecutors(ctx context.Context, app *sparkApp, plan executorPlan) error {
+// makeExecutors creates the missing executors, as long as the driver runs: a real driver creates none
+// after its end. It must not create an existing one again: a ResourceQuota counts such a pod before the
+// API server refuses it, until the next sync of the quota.
+func (d *sparkDrivers) makeExecutors(ctx context.Context, driver *pod, app *sparkApp) error {
+	m := driver.Metadata
 	var errs []error
-	for number := 1; number <= plan.Count; number++ {
+	for number := 1; number <= app.plan.Count; number++ {
 		if app.made[number] {
 			continue
 		}
-		var driver pod
-		if err := d.client.Get(ctx, podsPath(app.namespace)+"/"+app.driver, &driver); err != nil {
+		var now pod
+		if err := d.client.Get(ctx, driver.path(), &now); err != nil {
 			return errors.Join(append(errs, err)...)
 		}
-		if driver.Status.Phase != "Running" {
+		if now.Status.Phase != "Running" {
 			break
 		}
-		err := d.client.Create(ctx, podsPath(app.namespace), plan.executor(number, app.driver, app.uid))
+		err := d.client.Create(ctx, podsPath(m.Namespace), app.plan.executor(number, m.Name, m.UID))
 		if err == nil || kube.Exists(err) {
 			app.made[number] = true
 			continue
@@ -102,22 +93,21 @@ func (d *sparkDrivers) makeExecutors(ctx context.Context, app *sparkApp, plan ex
 	return errors.Join(errs...)
 }
 
-func (d *sparkDrivers) endExecutors(ctx context.Context, app *sparkApp) error {
-	selector := sparkRoleLabel + "=" + string(sparkExecutorRole) + "," + sparkAppLabel + "=" + app.id
-	var executors struct {
-		Items []struct{ Metadata struct{ Name string } }
-	}
-	path := podsPath(app.namespace)
-	if err := d.client.Get(ctx, path+"?"+url.Values{"labelSelector": {selector}}.Encode(), &executors); err != nil {
+// endExecutors deletes the executors of a driver, or ends them and keeps their pods.
+func (d *sparkDrivers) endExecutors(ctx context.Context, driver *pod, keep bool) error {
+	executors, err := listPods(ctx, d.client, driver.Metadata.Namespace, map[string]string{
+		sparkRoleLabel: string(sparkExecutorRole), sparkAppLabel: driver.Metadata.Labels[sparkAppLabel],
+	})
+	if err != nil {
 		return err
 	}
 	end := d.client.Delete
-	if app.keep {
+	if keep {
 		end = func(ctx context.Context, path string) error { return endPod(ctx, d.client, path, 0) }
 	}
 	var errs []error
-	for _, executor := range executors.Items {
-		errs = append(errs, end(ctx, path+"/"+executor.Metadata.Name))
+	for _, executor := range executors {
+		errs = append(errs, end(ctx, executor.path()))
 	}
 	return errors.Join(errs...)
 }

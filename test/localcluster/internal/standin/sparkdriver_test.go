@@ -53,21 +53,21 @@ func TestDriverCreatesEachExecutorOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	driver := &pod{}
-	driver.Metadata = metadata{Name: "a-driver", Namespace: "ns", Annotations: map[string]string{sparkExecutorsAnnotation: string(plan)}}
+	driver.Metadata = metadata{Name: "a-driver", Namespace: "ns", UID: "u", Annotations: map[string]string{sparkExecutorsAnnotation: string(plan)}}
 	driver.Status.Phase = "Running"
-	running := kube.Change[pod]{UID: "u", Object: driver}
 	// The first exists, from before a restart of the stand-in. Only the second is accepted.
-	if err := drivers.handle(t.Context(), running); err == nil {
+	if err := drivers.handle(t.Context(), driver, false); err == nil {
 		t.Error("a refused executor was not reported")
 	}
 	pods.phase, pods.room = "Failed", 9
-	other := kube.Change[pod]{UID: "v", Object: driver}
-	if err := drivers.handle(t.Context(), other); err != nil {
+	other := *driver
+	other.Metadata.UID = "v"
+	if err := drivers.handle(t.Context(), &other, false); err != nil {
 		t.Errorf("a driver that has ended meanwhile: %v", err)
 	}
 	pods.phase = "Running"
 	for range 2 {
-		if err := drivers.handle(t.Context(), running); err != nil {
+		if err := drivers.handle(t.Context(), driver, false); err != nil {
 			t.Error(err)
 		}
 	}

@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,6 +28,9 @@ const (
 	runTimeAnnotation  = "localcluster.kube-queue.dev/run-time"
 	exitCodeAnnotation = "localcluster.kube-queue.dev/exit-code"
 )
+
+// mergePatch is a content type.
+const mergePatch = "application/merge-patch+json"
 
 // programs has the stand-ins by name. Servers end with their context.
 var programs = map[string]func(context.Context, *kube.Client, []string) error{
@@ -88,19 +93,25 @@ func (p *pod) path() string { return podsPath(p.Metadata.Namespace) + "/" + p.Me
 
 func (p *pod) ended() bool { return p.Status.Phase == "Succeeded" || p.Status.Phase == "Failed" }
 
-// followPods passes pods and their changes to a handler until the context ends.
-func followPods(ctx context.Context, client *kube.Client, selector string, handle func(context.Context, kube.Change[pod]) error) {
-	follower := kube.Follower[pod]{
-		Client: client, Path: "/api/v1/pods", Selector: selector, Handle: handle,
-		Say: func(err error) { fmt.Fprintln(os.Stderr, err) },
+// listPods returns the pods of a namespace with these labels.
+func listPods(ctx context.Context, client *kube.Client, namespace string, labels map[string]string) ([]pod, error) {
+	var terms []string
+	for key, value := range labels {
+		terms = append(terms, key+"="+value)
 	}
-	follower.Run(ctx)
+	var list struct{ Items []pod }
+	query := url.Values{"labelSelector": {strings.Join(terms, ",")}}
+	err := client.Get(ctx, podsPath(namespace)+"?"+query.Encode(), &list)
+	return list.Items, err
 }
+
+// report writes an error that is retried to the log.
+func report(err error) { fmt.Fprintln(os.Stderr, err) }
 
 // endPod ends a pod with an exit code. A missing pod is no error.
 func endPod(ctx context.Context, client *kube.Client, path string, exitCode int) error {
-	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"1ms",%q:"%d"}}}`, runTimeAnnotation, exitCodeAnnotation, exitCode)
-	err := client.Do(ctx, http.MethodPatch, path, "application/merge-patch+json", patch, nil)
+	annotations := object{runTimeAnnotation: "1ms", exitCodeAnnotation: strconv.Itoa(exitCode)}
+	err := client.Patch(ctx, path, mergePatch, object{"metadata": object{"annotations": annotations}})
 	if kube.HasCode(err, http.StatusNotFound) {
 		return nil
 	}
