@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kube-queue.dev/kube-queue/extensions/framework"
-	"kube-queue.dev/kube-queue/extensions/registry"
 )
 
 // kindOnly is an adapter that has a kind and nothing else.
@@ -28,26 +27,6 @@ func aKind(change func(*framework.Kind)) framework.Adapter {
 	}
 	change(&kind)
 	return kindOnly{kind: kind}
-}
-
-func TestTheDataHaveEachKindOfTheRegistry(t *testing.T) {
-	kinds, err := dataOf(registry.All())
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := map[string]string{}
-	for _, kind := range kinds {
-		for _, extension := range kind.Extensions {
-			found[extension.Name] = kind.Group + " " + strings.Join(extension.Versions, ",") + " " + kind.Resource
-		}
-	}
-	for _, adapter := range registry.All() {
-		kind := adapter.Kind()
-		want := kind.Group + " " + strings.Join(append([]string{kind.Version}, kind.OlderVersions...), ",") + " " + kind.Resource
-		if found[kind.Name] != want {
-			t.Errorf("the data have %q for extension %s, want %q", found[kind.Name], kind.Name, want)
-		}
-	}
 }
 
 func TestTwoExtensionsOfOneResourceAreOneKind(t *testing.T) {

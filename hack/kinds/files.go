@@ -46,7 +46,6 @@ var (
 	enabledLine    = regexp.MustCompile(`(?m)^(enabledExtensions: \[).*(\])$`)
 	annotatedLine  = regexp.MustCompile(`(?m)^(annotationExtensions: \[).*(\])$`)
 	enabledComment = regexp.MustCompile("(?m)^(# ).*(\nenabledExtensions: )")
-	enabledRow     = regexp.MustCompile("(?m)^(\\| `enabledExtensions` \\| [^|]* \\| ).*( \\|)$")
 	operatorsLines = regexp.MustCompile(`(?m)(^  operators: \[\]\n)(?:  # .*\n)*(\n)`)
 )
 
@@ -100,7 +99,7 @@ func fold(items []string) string {
 	return text + line
 }
 
-// aboutEnabled describes the value, in a comment and in the README of the chart.
+// aboutEnabled describes the value in its comment. A test of the chart copies the comment to the README.
 func aboutEnabled(kinds []framework.Kind) string {
 	var names, suspended []string
 	for _, kind := range kinds {

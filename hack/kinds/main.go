@@ -58,13 +58,12 @@ func files(root string, adapters []framework.Adapter, examples []samples.Sample)
 	if err != nil {
 		return nil, err
 	}
-	names, about := firstNames(kinds), aboutEnabled(kinds)
+	names := firstNames(kinds)
 	return []file{
 		{"charts/kube-queue/files/kinds.json", []generator.Edit{generator.Whole(text)}},
 		{"charts/kube-queue/values.schema.json", []generator.Edit{inside(schemaEnum, fold(allNames(kinds)))}},
-		{"charts/kube-queue/values.yaml", []generator.Edit{inside(enabledComment, about), inside(annotatedLine, names),
+		{"charts/kube-queue/values.yaml", []generator.Edit{inside(enabledComment, aboutEnabled(kinds)), inside(annotatedLine, names),
 			inside(operatorsLines, operatorsExample(kinds))}},
-		{"charts/kube-queue/README.md", []generator.Edit{inside(enabledRow, about)}},
 		{"hack/deploy-values.yaml", []generator.Edit{inside(enabledLine, names)}},
 		{"pkg/generated/kinds/kinds.go", []generator.Edit{generator.Whole(code)}},
 		{"README.md", []generator.Edit{block("kinds", tested)}},

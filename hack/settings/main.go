@@ -4,25 +4,16 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 
 	extensions "kube-queue.dev/kube-queue/cmd/job-extensions/options"
 	controller "kube-queue.dev/kube-queue/cmd/kube-queue-controller/options"
+	"kube-queue.dev/kube-queue/hack/internal/generator"
 	"kube-queue.dev/kube-queue/pkg/program"
 	"kube-queue.dev/kube-queue/pkg/program/settings"
 )
 
-func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: settings DOCS-FOLDER")
-		os.Exit(2)
-	}
-	if err := write(os.Args[1]); err != nil {
-		fmt.Fprintf(os.Stderr, "settings: %v\n", err)
-		os.Exit(1)
-	}
-}
+func main() { generator.Main("DOCS-FOLDER", write) }
 
 // programs returns the programs with settings.
 func programs() []program.Program {
@@ -30,9 +21,6 @@ func programs() []program.Program {
 }
 
 func write(docs string) error {
-	if err := os.MkdirAll(filepath.Join(docs, "config"), 0o755); err != nil {
-		return err
-	}
 	var sets []*settings.Set
 	for _, p := range programs() {
 		set, err := program.Settings(p)
@@ -44,9 +32,9 @@ func write(docs string) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", p.Name, err)
 		}
-		if err := os.WriteFile(filepath.Join(docs, "config", p.Name+".yaml"), text, 0o644); err != nil {
+		if err := generator.Rewrite(filepath.Join(docs, "config", p.Name+".yaml"), generator.Whole(text)); err != nil {
 			return err
 		}
 	}
-	return os.WriteFile(filepath.Join(docs, "settings.md"), page(sets[0], sets[1]), 0o644)
+	return generator.Rewrite(filepath.Join(docs, "settings.md"), generator.Whole(page(sets[0], sets[1])))
 }

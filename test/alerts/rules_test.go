@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/prometheus/model/rulefmt"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/template"
 )
 
@@ -71,7 +72,7 @@ func firing(t *testing.T, text string, during time.Duration, only func(rulefmt.R
 
 // play evaluates a rule once per minute. A result fires when it was continuously present for the
 // duration in the rule.
-func play(t *testing.T, r rulefmt.Rule, engine *promql.Engine, scraped series, during time.Duration) (reported []string) {
+func play(t *testing.T, r rulefmt.Rule, engine *promql.Engine, scraped storage.Queryable, during time.Duration) (reported []string) {
 	t.Helper()
 	since := map[uint64]time.Duration{}
 	for at := time.Duration(0); at <= during; at += time.Minute {

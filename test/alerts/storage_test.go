@@ -1,28 +1,22 @@
 package alerts
 
 import (
-	"context"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/storage"
-	"github.com/prometheus/prometheus/tsdb/chunkenc"
-	"github.com/prometheus/prometheus/tsdb/chunks"
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// series are scraped series with one sample per minute. Prometheus's own storage would import the
-// clients of all clouds.
-type series []*storage.SeriesEntry
-
-// scraping parses series in the notation of Prometheus's tests, one per line.
-func scraping(t *testing.T, text string) series {
+// scraping parses series in the notation of Prometheus's tests, one per line, and returns them with one
+// sample per minute. Prometheus's own storage would import the clients of all clouds.
+func scraping(t *testing.T, text string) storage.Queryable {
 	t.Helper()
-	var all series
+	var all []storage.Series
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); line == "" {
 			continue
@@ -31,63 +25,27 @@ func scraping(t *testing.T, text string) series {
 		if err != nil {
 			t.Fatalf("%s: %v", line, err)
 		}
-		var samples []chunks.Sample
+		one := promql.Series{Metric: metric}
 		for i, v := range values {
 			if !v.Omitted {
-				samples = append(samples, sample{at: int64(i) * 60_000, value: v.Value})
+				one.Floats = append(one.Floats, promql.FPoint{T: int64(i) * 60_000, F: v.Value})
 			}
 		}
-		all = append(all, storage.NewListSeries(metric, samples))
+		all = append(all, promql.NewStorageSeries(one))
 	}
-	return all
-}
-
-// sample is one number.
-type sample struct {
-	at    int64
-	value float64
-}
-
-func (s sample) T() int64                      { return s.at }
-func (s sample) ST() int64                     { return 0 }
-func (s sample) F() float64                    { return s.value }
-func (s sample) H() *histogram.Histogram       { return nil }
-func (s sample) FH() *histogram.FloatHistogram { return nil }
-func (s sample) Type() chunkenc.ValueType      { return chunkenc.ValFloat }
-func (s sample) Copy() chunks.Sample           { return s }
-
-// Querier returns the same querier for all times. The engine selects the samples.
-func (s series) Querier(_, _ int64) (storage.Querier, error) { return querier{s}, nil }
-
-type querier struct{ series }
-
-func (q querier) Select(_ context.Context, _ bool, _ *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
-	found := &set{}
-	for _, s := range q.series {
-		if !slices.ContainsFunc(matchers, func(m *labels.Matcher) bool { return !m.Matches(s.Lset.Get(m.Name)) }) {
-			found.left = append(found.left, s)
-		}
+	slices.SortFunc(all, func(a, b storage.Series) int { return labels.Compare(a.Labels(), b.Labels()) })
+	find := func(_ bool, _ *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
+		return &set{left: slices.DeleteFunc(slices.Clone(all), func(s storage.Series) bool {
+			return slices.ContainsFunc(matchers, func(m *labels.Matcher) bool { return !m.Matches(s.Labels().Get(m.Name)) })
+		})}
 	}
-	slices.SortFunc(found.left, func(a, b *storage.SeriesEntry) int { return labels.Compare(a.Lset, b.Lset) })
-	return found
+	return &storage.MockQueryable{MockQuerier: &storage.MockQuerier{SelectMockFunction: find}}
 }
-
-// LabelValues is not requested by rules.
-func (querier) LabelValues(context.Context, string, *storage.LabelHints, ...*labels.Matcher) ([]string, annotations.Annotations, error) {
-	return nil, nil, nil
-}
-
-// LabelNames is not requested by rules.
-func (querier) LabelNames(context.Context, *storage.LabelHints, ...*labels.Matcher) ([]string, annotations.Annotations, error) {
-	return nil, nil, nil
-}
-
-func (querier) Close() error { return nil }
 
 // set iterates over series.
 type set struct {
-	now  *storage.SeriesEntry
-	left []*storage.SeriesEntry
+	now  storage.Series
+	left []storage.Series
 }
 
 func (s *set) Next() bool {

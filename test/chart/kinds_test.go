@@ -9,45 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"sigs.k8s.io/yaml"
-
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/registry"
 	"kube-queue.dev/kube-queue/test/audit"
 )
-
-// A new kind must be in the chart too.
-func TestTheChartHasTheKindsOfJobExtensions(t *testing.T) {
-	var schema map[string]any
-	if err := yaml.Unmarshal([]byte(read(t, chart+"/values.schema.json")), &schema); err != nil {
-		t.Fatal(err)
-	}
-	var known []string
-	for _, name := range at(schema, "$defs.extensions.items.enum").([]any) {
-		known = append(known, name.(string))
-	}
-	want := registry.Names()
-	slices.Sort(want)
-	slices.Sort(known)
-	if !slices.Equal(known, want) {
-		t.Errorf("values.schema.json knows %v, job-extensions %v", known, want)
-	}
-	var deploy map[string]any
-	if err := yaml.Unmarshal([]byte(read(t, root+"/hack/deploy-values.yaml")), &deploy); err != nil {
-		t.Fatal(err)
-	}
-	var enabled []string
-	for _, name := range deploy["enabledExtensions"].([]any) {
-		enabled = append(enabled, name.(string))
-	}
-	adapters, err := registry.Parse(strings.Join(enabled, ","))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(adapters) != len(registry.All()) {
-		t.Errorf("hack/deploy-values.yaml enables %v of %d kinds", enabled, len(registry.All()))
-	}
-}
 
 // right is a right of a role, such as "patch kubeflow.org/tfjobs".
 type right string
@@ -99,17 +64,6 @@ func on(resource string, verbs ...string) []right {
 
 // notAnnotated queues no kind by the annotation alone.
 const notAnnotated = "--set-json=annotationExtensions=[]"
-
-// By default all kinds are queued by the annotation.
-func TestAllKindsAreQueuedByTheAnnotationByDefault(t *testing.T) {
-	var values map[string]any
-	if err := yaml.Unmarshal([]byte(read(t, chart+"/values.yaml")), &values); err != nil {
-		t.Fatal(err)
-	}
-	if got, want := texts(values["annotationExtensions"]), registry.NamesOf(registry.All()); !slices.Equal(got, want) {
-		t.Errorf("they are %v, want %v", got, want)
-	}
-}
 
 // onlyEnabled is the argument that limits rights and policies to what is enabled.
 const onlyEnabled = "--set=rbac.grant=enabled"

@@ -10,11 +10,7 @@ import (
 )
 
 func TestInvalidValuesAreRefusedWithTheirNames(t *testing.T) {
-	tests := []struct {
-		name   string
-		values string
-		says   []string
-	}{
+	expectRefused(t, []refused{
 		{"a kind that nobody knows", "enabledExtensions: [tfjob, jbo]", []string{"/enabledExtensions/1", "'pytorchjob'", "'workflow'"}},
 		{"a kind that nobody knows, by its annotation", "annotationExtensions: [jbo]", []string{"/annotationExtensions/0", "'pytorchjob'"}},
 		{"kinds as one text", "enabledExtensions: tfjob,job", []string{"/enabledExtensions", "want array"}},
@@ -44,7 +40,18 @@ func TestInvalidValuesAreRefusedWithTheirNames(t *testing.T) {
 		{"a fence that is unknown", "managedNamespaces: {fence: refuse}", []string{"fence"}},
 		{"a managed kind that is not queued", "annotationExtensions: [tfjob]\nmanagedNamespaces: {kinds: [jobset]}",
 			[]string{"managedNamespaces.kinds", "jobset", "enabledExtensions", "wait forever"}},
-	}
+	})
+}
+
+// refused are values that are an error, and what the error says.
+type refused struct {
+	name   string
+	values string
+	says   []string
+}
+
+func expectRefused(t *testing.T, tests []refused) {
+	t.Helper()
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

@@ -20,9 +20,7 @@ const introduction = `# Examples of the operators
 
 The outcome of each example of a queued kind in the modules of the operators. Each was created with
 the annotation ` + "`scheduling.x-k8s.io/suspend: \"true\"`" + ` and no other change.
-`
 
-const notes = `
 - Queued: the example has a QueueUnit that waits for quota. "pods" and "requests" are those of the
   unit. "#2" is the second example of a file.
 - Not queued: the job exists, but cannot wait for quota. The message is that of its unit.
@@ -38,7 +36,6 @@ them. Workflows are not compared, because their owner specifies their size.
 func Page(reports []*Report) []byte {
 	var page bytes.Buffer
 	page.WriteString(introduction)
-	page.WriteString(notes)
 	for _, report := range reports {
 		report.write(&page)
 	}
@@ -46,7 +43,7 @@ func Page(reports []*Report) []byte {
 }
 
 func (r *Report) write(page *bytes.Buffer) {
-	fmt.Fprintf(page, "\n## %s\n\n`%s` of module `%s@%s`: %s", r.title(), strings.Join(r.Folders, "`, `"),
+	fmt.Fprintf(page, "\n## %s %s\n\n`%s` of module `%s@%s`: %s", r.Operator, r.Module.Version, strings.Join(r.Folders, "`, `"),
 		r.Module.Path, r.Module.Version, plural(len(r.Examples), "example"))
 	if others := r.others(); others != "" {
 		fmt.Fprintf(page, "; documents of other kinds: %s", others)
@@ -70,9 +67,6 @@ func (r *Report) write(page *bytes.Buffer) {
 		fmt.Fprintf(page, "| %s | %s | %s | %s | %s | %s |\n", row.file, row.kind, row.pods, row.demand, cell(row.result), cell(row.real))
 	}
 }
-
-// title returns the operator and its version.
-func (r *Report) title() string { return r.Operator + " " + r.Module.Version }
 
 // others counts the documents of other kinds.
 func (r *Report) others() string {

@@ -116,13 +116,8 @@ func (a *attempt) bound() []*pod {
 		}
 	}
 	slices.SortFunc(all, func(x, y *pod) int {
-		switch {
-		case before(x.bound, y.bound):
-			return -1
-		case before(y.bound, x.bound):
-			return 1
-		}
-		return 0
+		order, _ := resourceversion.CompareResourceVersion(x.bound, y.bound) // invalid versions are equal
+		return order
 	})
 	return all
 }

@@ -71,15 +71,11 @@ func Start(ctx context.Context, client kubernetes.Interface, gangs ...Gang) (f *
 func (f *Follower) start(ctx context.Context) (stop func(), err error) {
 	factory := informers.NewSharedInformerFactory(f.client, 0)
 	core := factory.Core().V1()
-	podsDone, err := core.Pods().Informer().AddEventHandler(handler(
-		func(p *corev1.Pod) { f.Pod(f.clock.Now(), p); f.note(p) },
-		func(p *corev1.Pod) { f.PodGone(p); f.note(p) }))
+	podsDone, err := follow(f, core.Pods().Informer(), func(p *corev1.Pod) { f.Pod(f.clock.Now(), p) }, f.PodGone)
 	if err != nil {
 		return nil, fmt.Errorf("following pods: %w", err)
 	}
-	nodesDone, err := core.Nodes().Informer().AddEventHandler(handler(
-		func(n *corev1.Node) { f.Node(n); f.note(n) },
-		func(n *corev1.Node) { f.NodeGone(n); f.note(n) }))
+	nodesDone, err := follow(f, core.Nodes().Informer(), f.Node, f.NodeGone)
 	if err != nil {
 		return nil, fmt.Errorf("following nodes: %w", err)
 	}
@@ -90,25 +86,23 @@ func (f *Follower) start(ctx context.Context) (stop func(), err error) {
 	return factory.Shutdown, nil
 }
 
-// handler calls seen with each version of an object, and gone with the last one when the object is deleted.
-func handler[T any](seen, gone func(T)) cache.ResourceEventHandlerFuncs {
-	see := func(object any) {
-		if o, is := object.(T); is {
-			seen(o)
-		}
-	}
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc:    see,
-		UpdateFunc: func(_, object any) { see(object) },
-		DeleteFunc: func(object any) {
+// follow shows the Checker each version of the objects of an informer, and their ends.
+func follow[T metav1.Object](f *Follower, informer cache.SharedInformer, see, end func(T)) (cache.ResourceEventHandlerRegistration, error) {
+	shown := func(show func(T)) func(any) {
+		return func(object any) {
 			if unknown, is := object.(cache.DeletedFinalStateUnknown); is {
 				object = unknown.Obj
 			}
 			if o, is := object.(T); is {
-				gone(o)
+				show(o)
+				f.note(o)
 			}
-		},
+		}
 	}
+	seen := shown(see)
+	return informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: seen, UpdateFunc: func(_, object any) { seen(object) }, DeleteFunc: shown(end),
+	})
 }
 
 // Check returns the violations until now, when the watches have shown all that the API server has.

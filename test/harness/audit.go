@@ -1,12 +1,9 @@
 package harness
 
 import (
-	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -15,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kube-queue.dev/kube-queue/test/audit"
+	auditlog "kube-queue.dev/kube-queue/test/audit/log"
 )
 
 // Check runs the audit checker on the log so far, and fails the test for new violations.
@@ -85,31 +83,23 @@ func (l *Env) Log(ctx context.Context) *audit.Log {
 
 // Refusals returns the requests in the namespace, except those of the test, that were refused with a message
 // that contains the text.
-func (l *Env) Refusals(text string) []string {
+func (l *Env) Refusals(text string) (found []string) {
 	l.t.Helper()
 	l.Log(l.t.Context()) // complete up to now
-	file, err := os.Open(l.suite.AuditLog)
-	Must(l.t, err)
-	defer file.Close()
-	var found []string
-	lines := bufio.NewReader(file)
-	for {
-		line, err := lines.ReadBytes('\n')
-		if err != nil {
-			return found // also at the beginning of a line that is being written
+	Must(l.t, auditlog.Open(l.suite.AuditLog).Read(func(_ int, line []byte) error {
+		if !bytes.Contains(line, []byte(text)) {
+			return nil
 		}
-		var event struct {
-			Verb           string
-			User           struct{ Username string }
-			ObjectRef      struct{ Namespace, Resource, Name string }
-			ResponseStatus struct{ Message string }
+		e, err := auditlog.Parse(line)
+		if err != nil || e.ObjectRef == nil || e.ObjectRef.Namespace != l.Namespace || e.User.Username == "admin" {
+			return err
 		}
-		if !bytes.Contains(line, []byte(text)) || json.Unmarshal(line, &event) != nil || event.ObjectRef.Namespace != l.Namespace ||
-			!strings.Contains(event.ResponseStatus.Message, text) || event.User.Username == "admin" {
-			continue
+		if e.ResponseStatus != nil && strings.Contains(e.ResponseStatus.Message, text) {
+			found = append(found, fmt.Sprintf("%s may not %s %s %s: %s", e.User.Username, e.Verb, e.ObjectRef.Resource, e.ObjectRef.Name, e.ResponseStatus.Message))
 		}
-		found = append(found, fmt.Sprintf("%s may not %s %s %s: %s", event.User.Username, event.Verb, event.ObjectRef.Resource, event.ObjectRef.Name, event.ResponseStatus.Message))
-	}
+		return nil
+	}))
+	return found
 }
 
 // ExpectOneAfterTheOther checks in the audit log that two jobs never ran at the same time, and that

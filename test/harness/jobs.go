@@ -65,13 +65,8 @@ func (l *Env) State(resource schema.GroupVersionResource, name string) string {
 // HasCondition reports whether a condition of the object is true.
 func (l *Env) HasCondition(resource schema.GroupVersionResource, name, condition string) bool {
 	l.t.Helper()
-	conditions, _, _ := unstructured.NestedSlice(l.Object(resource, name).Object, "status", "conditions")
-	for _, c := range conditions {
-		if c, ok := c.(map[string]any); ok && c["type"] == condition && c["status"] == "True" {
-			return true
-		}
-	}
-	return false
+	status, _ := conditionOf(l.Object(resource, name), condition)
+	return status == "True"
 }
 
 func (l *Env) WaitForState(resource schema.GroupVersionResource, name string, states ...string) {
@@ -85,10 +80,7 @@ func (l *Env) WaitForState(resource schema.GroupVersionResource, name string, st
 // Events returns the events about an object with a reason.
 func (l *Env) Events(name, reason string) []corev1.Event {
 	l.t.Helper()
-	list, err := l.Kube.CoreV1().Events(l.Namespace).List(l.t.Context(), metav1.ListOptions{
-		FieldSelector: "involvedObject.name=" + name + ",reason=" + reason})
-	Must(l.t, err)
-	return list.Items
+	return slices.DeleteFunc(l.AllEvents(name), func(e corev1.Event) bool { return e.Reason != reason })
 }
 
 func (l *Env) AllEvents(name string) []corev1.Event {

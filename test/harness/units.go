@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -28,42 +29,34 @@ func (l *Env) Unit(kind, name string) *schedulingv1alpha1.QueueUnit {
 // WaitForUnit waits until the job has a unit.
 func (l *Env) WaitForUnit(kind, name string) *schedulingv1alpha1.QueueUnit {
 	l.t.Helper()
-	var unit *schedulingv1alpha1.QueueUnit
-	Eventually(l.t, time.Minute, fmt.Sprintf("%s %s has a unit", kind, name), func() (bool, string) {
-		unit = l.Unit(kind, name)
-		return unit != nil, "it has none"
-	})
-	return unit
+	return l.waitForUnit(kind, name, "exists", func(*schedulingv1alpha1.QueueUnit) bool { return true })
 }
 
 func (l *Env) WaitForPhase(kind, name string, phases ...schedulingv1alpha1.QueueUnitPhase) *schedulingv1alpha1.QueueUnit {
 	l.t.Helper()
-	var unit *schedulingv1alpha1.QueueUnit
-	Eventually(l.t, time.Minute, fmt.Sprintf("the unit of %s %s is %v", kind, name, phases), func() (bool, string) {
-		unit = l.Unit(kind, name)
-		if unit == nil {
-			return false, "there is no unit"
-		}
-		phase := unit.Status.Phase
-		if phase == "" {
-			phase = schedulingv1alpha1.PhaseEnqueued
-		}
-		return slices.Contains(phases, phase), fmt.Sprintf("%s %s: %s", phase, unit.Status.Reason, unit.Status.Message)
+	return l.waitForUnit(kind, name, fmt.Sprintf("is %v", phases), func(unit *schedulingv1alpha1.QueueUnit) bool {
+		return slices.Contains(phases, cmp.Or(unit.Status.Phase, schedulingv1alpha1.PhaseEnqueued))
 	})
-	return unit
 }
 
 // WaitForReason waits until the unit of a job waits for the reason, with a message that has the words.
 func (l *Env) WaitForReason(kind, name string, reason wellknown.Reason, words ...string) *schedulingv1alpha1.QueueUnit {
 	l.t.Helper()
+	return l.waitForUnit(kind, name, fmt.Sprintf("waits for reason %s with the words %q", reason, words), func(unit *schedulingv1alpha1.QueueUnit) bool {
+		lacks := func(word string) bool { return !strings.Contains(unit.Status.Message, word) }
+		return unit.Status.Reason == reason && !slices.ContainsFunc(words, lacks)
+	})
+}
+
+// waitForUnit waits until the job has a unit for which reached returns true.
+func (l *Env) waitForUnit(kind, name, state string, reached func(*schedulingv1alpha1.QueueUnit) bool) *schedulingv1alpha1.QueueUnit {
+	l.t.Helper()
 	var unit *schedulingv1alpha1.QueueUnit
-	Eventually(l.t, time.Minute, fmt.Sprintf("the unit of %s %s waits for reason %s with the words %q", kind, name, reason, words), func() (bool, string) {
+	Eventually(l.t, time.Minute, fmt.Sprintf("the unit of %s %s %s", kind, name, state), func() (bool, string) {
 		if unit = l.Unit(kind, name); unit == nil {
 			return false, "there is no unit"
 		}
-		s := unit.Status
-		says := !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(s.Message, word) })
-		return s.Reason == reason && says, fmt.Sprintf("%s %s: %s", s.Phase, s.Reason, s.Message)
+		return reached(unit), fmt.Sprintf("%s %s: %s", unit.Status.Phase, unit.Status.Reason, unit.Status.Message)
 	})
 	return unit
 }

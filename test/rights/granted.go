@@ -13,6 +13,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/component-helpers/auth/rbac/validation"
 )
 
 // manifest has the needed fields of all RBAC objects.
@@ -99,29 +100,19 @@ func bound(binding manifest, program string, all []manifest) ([]Right, error) {
 		}
 		found = true
 		for _, rule := range role.Rules {
-			rights = append(rights, ruled(rule, program, namespace)...)
+			for _, one := range validation.BreakdownRule(rule) {
+				if len(one.Resources) == 0 {
+					continue // it is about URLs
+				}
+				rights = append(rights, Right{
+					Program: program, Verb: one.Verbs[0], Group: one.APIGroups[0], Resource: one.Resources[0],
+					Namespace: namespace, Name: strings.Join(one.ResourceNames, ""),
+				})
+			}
 		}
 	}
 	if !found { // a built-in role
 		return nil, fmt.Errorf("%s %s: there is no %s %s beside it", binding.Kind, binding.Name, binding.RoleRef.Kind, binding.RoleRef.Name)
 	}
 	return rights, nil
-}
-
-func ruled(rule rbacv1.PolicyRule, program, namespace string) []Right {
-	names := rule.ResourceNames
-	if len(names) == 0 {
-		names = []string{""}
-	}
-	var rights []Right
-	for _, group := range rule.APIGroups {
-		for _, resource := range rule.Resources {
-			for _, verb := range rule.Verbs {
-				for _, name := range names {
-					rights = append(rights, Right{Program: program, Verb: verb, Group: group, Resource: resource, Namespace: namespace, Name: name})
-				}
-			}
-		}
-	}
-	return rights
 }

@@ -14,9 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
-	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
 func TestThePackagedChartHasTheRegistryAsItsDefault(t *testing.T) {
@@ -107,36 +105,18 @@ func TestAReleaseForThePlaceholderIsNotPushed(t *testing.T) {
 	expectPushError(t, folder, "REGISTRY=ghcr.io/owner")
 }
 
-// The chart is pushed as helm reads it.
-func TestAPushedChartHasTheMediaTypesOfHelm(t *testing.T) {
+// The test of the release workflow pulls what was pushed, also with helm.
+func TestAPushSaysWhatItPushedOrWhyItCouldNot(t *testing.T) {
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	t.Cleanup(server.Close)
-	address := strings.TrimPrefix(server.URL, "http://")
-	folder, digest := packedChart(t, address+"/o")
+	repository := strings.TrimPrefix(server.URL, "http://") + "/o"
+	folder, digest := packedChart(t, repository)
 	expectPushError(t, folder, "run make release first")
 	put(t, filepath.Join(folder, sums), "")
 	expectPushError(t, folder, "set --username and --password-stdin together", "--username", "me")
 	if out, err := command(t, "push", "--folder", folder); err != nil || !strings.Contains(out, digest) {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	tag, err := name.NewTag(address + "/o/kube-queue/charts/kube-queue:1.2.3")
-	if err != nil {
-		t.Fatal(err)
-	}
-	image, err := remote.Image(tag)
-	if err != nil {
-		t.Fatal(err)
-	}
-	manifest, err := image.Manifest()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, err := image.Digest(); err != nil || got.String() != digest {
-		t.Errorf("the digest is %v, want %v: %v", got, digest, err)
-	}
-	if manifest.Config.MediaType != chartConfigType || len(manifest.Layers) != 1 || manifest.Layers[0].MediaType != chartContentType {
-		t.Errorf("the manifest is %+v", manifest)
+		t.Errorf("%v\n%s", err, out)
 	}
 	server.Close()
-	expectPushError(t, folder, tag.String())
+	expectPushError(t, folder, repository+"/kube-queue/charts/kube-queue:1.2.3")
 }

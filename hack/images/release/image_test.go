@@ -14,7 +14,6 @@ import (
 	"testing"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
@@ -22,8 +21,7 @@ import (
 func TestAnArchive(t *testing.T) {
 	folder := t.TempDir()
 	images(t, fixture(t), folder, "--registry", "registry.example.com:5000/batch")
-	archive := unpacked(t, filepath.Join(folder, "kube-queue-controller-v1.2.3-image.tar"))
-	index, top := readIndex(t, archive)
+	archive, index, top := opened(t, filepath.Join(folder, "kube-queue-controller-v1.2.3-image.tar"))
 	manifest, err := index.IndexManifest()
 	if err != nil {
 		t.Fatal(err)
@@ -230,11 +228,13 @@ func checkStatic(t *testing.T, binary []byte, arch string) {
 	}
 }
 
-// unpacked writes an archive to a folder, and checks how it is packed.
-func unpacked(t *testing.T, path string) string {
+// opened unpacks an archive to a folder as a push does, and checks how it is packed. It returns the one
+// image that the archive holds, and how index.json names it.
+func opened(t *testing.T, path string) (folder string, index v1.ImageIndex, top v1.Descriptor) {
 	t.Helper()
-	folder := t.TempDir()
-	if err := unpack(t.Context(), path, folder); err != nil {
+	folder = t.TempDir()
+	top, content, err := open(t.Context(), path, folder)
+	if err != nil {
 		t.Fatal(err)
 	}
 	var names []string
@@ -247,31 +247,13 @@ func unpacked(t *testing.T, path string) string {
 	if !slices.IsSorted(names) {
 		t.Errorf("it is not sorted: %q", names)
 	}
-	return folder
+	return folder, content.(v1.ImageIndex), top
 }
 
 // binaryOf returns the program from its archive.
 func binaryOf(t *testing.T, folder, arch string) string {
 	t.Helper()
 	return untar(t, []byte(read(t, filepath.Join(folder, "kube-queue-controller-v1.2.3-linux-"+arch+".tar.gz"))))["kube-queue-controller"]
-}
-
-// readIndex reads the one image that an archive holds, and how index.json names it.
-func readIndex(t *testing.T, unpacked string) (v1.ImageIndex, v1.Descriptor) {
-	t.Helper()
-	top, err := layout.ImageIndexFromPath(unpacked)
-	if err != nil {
-		t.Fatal(err)
-	}
-	manifest, err := top.IndexManifest()
-	if err != nil || len(manifest.Manifests) != 1 {
-		t.Fatalf("index.json is %+v: %v", manifest, err)
-	}
-	index, err := top.ImageIndex(manifest.Manifests[0].Digest)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return index, manifest.Manifests[0]
 }
 
 func blobOf(t *testing.T, unpacked string, d v1.Descriptor) []byte {

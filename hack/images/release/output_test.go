@@ -7,7 +7,6 @@ import (
 	"maps"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -135,16 +134,6 @@ func expectNotes(t *testing.T, files map[string]string) {
 		if strings.Contains(files[name], "\n### ") {
 			t.Errorf("%s has headings of the changelog:\n%s", name, files[name])
 		}
-	}
-}
-
-func TestTheBinaryReportsItsVersion(t *testing.T) {
-	folder := t.TempDir()
-	images(t, fixture(t), folder, "--platforms", "linux/"+runtime.GOARCH)
-	program := filepath.Join(t.TempDir(), "program")
-	put(t, program, binaryOf(t, folder, runtime.GOARCH))
-	if out, err := exec.Command(program).Output(); err != nil || string(out) != "greeter v1.2.3\n" {
-		t.Errorf("it said %q: %v", out, err)
 	}
 }
 

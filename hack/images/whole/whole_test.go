@@ -4,7 +4,6 @@ package whole
 import (
 	"archive/tar"
 	"bytes"
-	"errors"
 	"io"
 	"log"
 	"net/http"
@@ -21,6 +20,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"sigs.k8s.io/yaml"
 )
@@ -119,19 +119,19 @@ func expectImage(t *testing.T, image, says, notes string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	index, err := remote.Index(reference, remote.WithAuth(credentials))
+	index, err := remote.Get(reference, remote.WithAuth(credentials), remote.WithPlatform(v1.Platform{OS: "linux", Architecture: runtime.GOARCH}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	digest, err := index.Digest()
+	if !strings.Contains(notes, "`"+image+"` | `"+index.Digest.String()+"`") {
+		t.Errorf("the notes do not list %s with digest %s:\n%s", image, index.Digest, notes)
+	}
+	forThisMachine, err := index.Image()
 	if err != nil {
 		t.Fatal(err)
-	}
-	if !strings.Contains(notes, "`"+image+"` | `"+digest.String()+"`") {
-		t.Errorf("the notes do not list %s with digest %s:\n%s", image, digest, notes)
 	}
 	program := filepath.Join(t.TempDir(), "program")
-	if err := os.WriteFile(program, entrypoint(t, index), 0o755); err != nil {
+	if err := os.WriteFile(program, entrypoint(t, forThisMachine), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	if said := run(t, program, "--version"); said != says {
@@ -237,51 +237,21 @@ func chartVersion(t *testing.T) string {
 	return chart.Version
 }
 
-// entrypoint is the program of the image for this machine, found as a runtime finds it.
-func entrypoint(t *testing.T, index v1.ImageIndex) []byte {
+// entrypoint is the program of the image for this machine.
+func entrypoint(t *testing.T, image v1.Image) []byte {
 	t.Helper()
-	manifest, err := index.IndexManifest()
+	config, err := image.ConfigFile()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, descriptor := range manifest.Manifests {
-		if descriptor.Platform.OS != "linux" || descriptor.Platform.Architecture != runtime.GOARCH {
-			continue
-		}
-		img, err := index.Image(descriptor.Digest)
-		if err != nil {
-			t.Fatal(err)
-		}
-		config, err := img.ConfigFile()
-		if err != nil {
-			t.Fatal(err)
-		}
-		layers, err := img.Layers()
-		if err != nil {
-			t.Fatal(err)
-		}
-		files, err := layers[0].Uncompressed()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return find(t, files, strings.TrimPrefix(config.Config.Entrypoint[0], "/"))
-	}
-	t.Fatalf("the image has nothing for %s", runtime.GOARCH)
-	return nil
-}
-
-func find(t *testing.T, files io.ReadCloser, name string) []byte {
-	t.Helper()
+	files := mutate.Extract(image)
 	defer files.Close()
 	for r := tar.NewReader(files); ; {
 		header, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			t.Fatalf("the image has no file %s", name)
-		}
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("the image has no file %s: %v", config.Config.Entrypoint[0], err)
 		}
-		if header.Name != name {
+		if "/"+header.Name != config.Config.Entrypoint[0] {
 			continue
 		}
 		data, err := io.ReadAll(r)

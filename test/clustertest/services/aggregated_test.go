@@ -18,12 +18,10 @@ import (
 	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
-// aggregated is an aggregated API server, at the address of an EndpointSlice.
-type aggregated struct{}
-
 const group = "test.kube-queue.dev"
 
-func newAggregated(t *testing.T) *aggregated {
+// startAggregated starts an aggregated API server, at the address of an EndpointSlice.
+func startAggregated(t *testing.T) {
 	t.Helper()
 	authentication, err := client(t).CoreV1().ConfigMaps("kube-system").Get(t.Context(), "extension-apiserver-authentication", metav1.GetOptions{})
 	must(t, err)
@@ -65,7 +63,6 @@ spec:
   service: {namespace: %[1]s, name: aggregated, port: 443}
   caBundle: %[4]s
 `, clustertest.Namespace, listener.Addr().(*net.TCPAddr).Port, group, base64.StdEncoding.EncodeToString(certificate)))
-	return &aggregated{}
 }
 
 // user is the answer of the aggregated API server.
@@ -84,7 +81,9 @@ func answerUser(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(answer)
 }
 
-func (a *aggregated) check(t *testing.T) {
+// expectUser waits until the aggregated API server answers, with the user that asks.
+func expectUser(t *testing.T) {
+	t.Helper()
 	eventually(t, "the aggregated API server answers", func(ctx context.Context) error {
 		out, err := cluster.Kubectl(ctx, "get", "--raw", "/apis/"+group+"/v1/user")
 		if err != nil {

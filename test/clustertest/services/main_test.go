@@ -1,6 +1,7 @@
 // Package services tests that the API server of the local cluster reaches webhooks and aggregated API
-// servers through their Services, on an older version of Kubernetes, beside a second API server of a newer
-// version, and after an upgrade to it.
+// servers through their Services, to pods and to addresses of an EndpointSlice. Routes, which programs
+// without pods have, are tested by test/localcluster and by each test with webhooks; upgrades and a second
+// API server by test/e2e/install.
 package services
 
 import (
@@ -15,11 +16,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"kube-queue.dev/kube-queue/test/clustertest"
-)
-
-const (
-	before = "1.34"
-	after  = "1.36"
 )
 
 // cluster is the cluster of the running test.

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"kube-queue.dev/kube-queue/test/clustertest"
 	"kube-queue.dev/kube-queue/test/podrunner"
@@ -91,15 +90,6 @@ func (p *pods) check(t *testing.T) {
 	p.setReady(t, names[0], true)
 	p.setReady(t, names[1], true)
 	p.expectBy(t, names...)
-}
-
-// expectCalled expects that another API server calls the webhook.
-func (p *pods) expectCalled(t *testing.T, api kubernetes.Interface) {
-	t.Helper()
-	eventually(t, "the webhook is called", func(ctx context.Context) error {
-		_, err := p.call(ctx, api)
-		return err
-	})
 }
 
 func (p *pods) names(t *testing.T) []string {
