@@ -1,14 +1,12 @@
 package audit
 
 import (
-	"context"
 	"fmt"
 	"io"
 
 	"kube-queue.dev/kube-queue/test/audit/budget"
 	"kube-queue.dev/kube-queue/test/audit/checks"
 	"kube-queue.dev/kube-queue/test/audit/facts"
-	"kube-queue.dev/kube-queue/test/audit/log"
 )
 
 // Options of a check, and results for jobs.
@@ -55,14 +53,6 @@ func Read(r io.Reader) (*Log, error) {
 		return nil, err
 	}
 	return &Log{read}, nil
-}
-
-// Marker is a ConfigMap that a test creates as its last write.
-type Marker = log.Marker
-
-// WaitFor waits until the log at path contains the marker, and therefore all earlier writes.
-func WaitFor(ctx context.Context, path string, marker Marker) error {
-	return log.WaitFor(ctx, path, marker)
 }
 
 // Accounting compares the status of the quota tree in force at the end of the log with the

@@ -5,22 +5,15 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"kube-queue.dev/kube-queue/test/audit/checks"
 	"kube-queue.dev/kube-queue/test/audit/facts"
 	"kube-queue.dev/kube-queue/test/audit/state"
 )
 
-// Report is the result of all checks.
+// Report is the result of all checks of a log.
 type Report struct {
-	Lines      int
-	Entries    int
-	From       time.Time
-	To         time.Time
-	Unfinished bool
-	Cut        int
-	Unanswered int
+	*facts.Log
 	// Doubts counts the units and pods that sums leave out, because the log does not show what became of them.
 	Doubts int
 	Jobs   []KindCount
@@ -53,8 +46,7 @@ func (l *Log) Check(options Options) (Report, error) {
 
 func (l *Log) report(s *state.State) Report {
 	r := Report{
-		Lines: l.Lines, Entries: l.Entries, From: l.From, To: l.To, Unfinished: l.Unfinished, Cut: l.Cut, Unanswered: l.Unanswered,
-		Units: len(s.Units), Pods: len(s.Pods), Trees: s.Trees.Changes, Oversell: s.Options.Oversell, Doubts: s.Doubts,
+		Log: l.Log, Units: len(s.Units), Pods: len(s.Pods), Trees: s.Trees.Changes, Oversell: s.Options.Oversell, Doubts: s.Doubts,
 	}
 	for _, quotas := range s.Quotas {
 		for _, q := range quotas {

@@ -138,73 +138,70 @@ func TestWrongQuota(t *testing.T) {
 }
 
 func TestOverLimitByPods(t *testing.T) {
-	const by = "over-limit-by-pods"
 	const grown = "tree; a:2 admit, start 1; "
 	const ray = "r:2r enqueue, dequeue; r patch extensions spec.suspend=false; c make raycluster kuberay {metadata: {ownerReferences: [$r]}, spec: {}}; c0 of c 1; c1 of c 1; c2 of c 1; seen; "
 	const memory = "m make pod operator {metadata: {ownerReferences: [$a]}, spec: {containers: [{name: main, resources: {requests: {memory: 3}}}]}, status: {phase: Pending}}; seen; "
 	tellAll(t, Options{}, []story{
 		{"pods within what was admitted add nothing", "tree; a:2 admit; seen; b:2 admit", ""},
-		{"a job that has grown is charged for all its pods", grown + "seen; b:2 admit", by},
+		{"a job that has grown is charged for all its pods", grown + "seen; b:2 admit", "over-limit"},
 		{"what fits beside them is admitted", grown + "seen; b:1 admit", ""},
 		{"a pod that was just created need not be counted", grown + "wait 1s; b:2 admit", ""},
 		{"a pod replaces what was admitted resource by resource", "tree max: {cpu: 4, memory: 4}, " + team + "; a:1 admit, start 0; a.1 patch kwok spec.nodeName=node-0; " + memory +
-			"b:1 enqueue; b.unit patch extensions spec.resource={cpu: '1', memory: '2'} spec.podSets=-; b dequeue", by},
+			"b:1 enqueue; b.unit patch extensions spec.resource={cpu: '1', memory: '2'} spec.podSets=-; b dequeue", "over-limit"},
 		{"only resources that are requested are compared", "tree max: {cpu: 4, memory: 2}, " + team + "; a:1 admit; " + memory + "b:1 admit", ""},
 		{"a type of device that only the programs compute counts as admitted", "tree max: {gpu/h100: 2}, " + team + `;
 			a:1 enqueue; a.unit patch extensions spec.resource={cpu: '1', gpu/h100: '1'} spec.podSets=-; a dequeue, release, start, start 1; seen;
 			b:1 enqueue; b.unit patch extensions spec.resource={cpu: '1', gpu/h100: '1'} spec.podSets=-; b dequeue, release, start, start 1`, ""},
 		{"a pod that has ended counts no more", grown + "a.1 status kwok phase=Failed; seen; b:2 admit", ""},
 		{"nor does one that is gone", grown + "a.1 removepod training-operator; seen; b:2 admit", ""},
-		{"one that terminates counts", grown + "a.1 terminate training-operator 30; seen; b:2 admit", by},
+		{"one that terminates counts", grown + "a.1 terminate training-operator 30; seen; b:2 admit", "over-limit"},
 		{"but not after its grace period", grown + "a.1 terminate training-operator 30; wait 31s; b:2 admit", ""},
 		{"one that was resized has requests that are not known", grown + "a.1 resize admin; seen; b:2 admit", ""},
 		{"pods of a job that waits count nothing", "tree; a:2 enqueue; wait 60s; a start; seen; b:3 admit", "early-pod"},
-		{"pods that are older than the admission count", "tree; x0 of x 2; x errand default root/team 1 x, admit; seen; b:3 admit", by},
+		{"pods that are older than the admission count", "tree; x0 of x 2; x errand default root/team 1 x, admit; seen; b:3 admit", "over-limit"},
 		{"the pods of two units of one object count once", "tree max: {cpu: 5}, " + team + "; x errand default root/team 2 x, admit; y errand default root/team 1 x, admit; x0 of x 3; seen; b:1 admit", ""},
-		{"and for the other one from then on", "tree max: {cpu: 5}, " + team + "; x errand default root/team 2 x, admit; y errand default root/team 1 x, admit; x0 of x 3; seen; x end; b:3 admit", by},
-		{"pods of a job whose unit somebody deleted count", "tree; a:1 enqueue, dequeue, release; a.unit remove admin; a start 2; seen; b:3 admit", by},
+		{"and for the other one from then on", "tree max: {cpu: 5}, " + team + "; x errand default root/team 2 x, admit; y errand default root/team 1 x, admit; x0 of x 3; seen; x end; b:3 admit", "over-limit"},
+		{"pods of a job whose unit somebody deleted count", "tree; a:1 enqueue, dequeue, release; a.unit remove admin; a start 2; seen; b:3 admit", "over-limit"},
 		{"a job that was deleted before its admission uses nothing", "tree; a:2 admit, start 3; b:1 enqueue; seen; b remove admin; b dequeue", ""},
-		{"pods count through the objects between", "tree; " + ray + "b:2 admit", by},
-		{"also if these are gone", "tree; lease; " + ray + "c remove kuberay; b:2 admit", by},
+		{"pods count through the objects between", "tree; " + ray + "b:2 admit", "over-limit"},
+		{"also if these are gone", "tree; lease; " + ray + "c remove kuberay; b:2 admit", "over-limit"},
 		{"which another process does not know", "tree; lease; " + ray + "c remove kuberay; restart; b:2 admit", ""},
-		{"as it knows those that exist", "tree; lease; " + ray + "restart; b:2 admit", by},
-		{"executors count through their driver", "tree; x errand default root/team 2 x, admit; d of x 1; e of d 1; f of d 1; seen; b:2 admit", by},
+		{"as it knows those that exist", "tree; lease; " + ray + "restart; b:2 admit", "over-limit"},
+		{"executors count through their driver", "tree; x errand default root/team 2 x, admit; d of x 1; e of d 1; f of d 1; seen; b:2 admit", "over-limit"},
 		{"of which another process knows only the existing one", "tree; lease; x errand default root/team 1 x, admit; d of x 1; e of d 2; seen; d removepod training-operator; restart; b:3 admit", ""},
 		{"just after a change the previous tree justifies", grown + "seen; b:1 enqueue; becomes max: {cpu: 3}, " + team + "; b dequeue", ""},
-		{"what does not fit without pods is over its limit, and not by pods", grown + "seen; b:3 admit", "over-limit"},
 		{"a pod of which the log does not show whether it was deleted counts no more", grown + "a.1 removepod training-operator; fails 504; seen; b:2 admit", ""},
 		{"nor do those of a namespace of which it does not", grown + "lost-collection default; seen; b:2 admit", ""},
-		{"but those of another do", grown + "lost-collection other; seen; b:2 admit", by},
+		{"but those of another do", grown + "lost-collection other; seen; b:2 admit", "over-limit"},
 		{"nor does one that no longer exists", grown + "a.1 status kwok phase=Running; fails 404; seen; b:2 admit", ""},
 		{"nor one that has a successor", grown + "n make pod operator {metadata: {name: a-1, ownerReferences: [$a]}, spec: {containers: []}, status: {phase: Pending}}; n removepod training-operator; seen; b:2 admit", ""},
 	})
-	tellAll(t, Options{PodLag: new(time.Duration)}, []story{{"unless the delay is shorter", grown + "wait 1s; b:2 admit", by}})
+	tellAll(t, Options{PodLag: new(time.Duration)}, []story{{"unless the delay is shorter", grown + "wait 1s; b:2 admit", "over-limit"}})
 }
 
 func TestPodsThatAreLeftOfAJobCount(t *testing.T) {
-	const by = "over-limit-by-pods"
 	const orphan = "tree; a:2 admit; seen; a orphan; "
 	tellAll(t, Options{}, []story{
-		{"after its end", "tree; a:2 admit; seen; a forget, end; b:3 admit", by},
+		{"after its end", "tree; a:2 admit; seen; a forget, end; b:3 admit", "over-limit"},
 		{"until they have ended", "tree; a:2 admit; seen; a end; b:3 admit", ""},
 		{"only for what they request", "tree; a:3 enqueue, dequeue, release, start 1; seen; a remove admin; a.unit remove collector; b:3 admit", ""},
 		{"but not as a job", "tree max: {cpu: 4, kube-queue/max-jobs: 1}, " + team + "; a:1 admit; seen; a forget, end; b:3 admit", ""},
-		{"while its job is requeued", "tree; a:2 admit; seen; a forget, evict; b:3 admit", by + " early-return"},
-		{"also one that its operator creates late", "tree; a:2 admit, evict, start; seen; b:3 admit", by},
-		{"also one that an unknown object creates late", "tree; x errand default root/team 2 x, admit, end; x0 of x 2; seen; b:3 admit", by},
+		{"while its job is requeued", "tree; a:2 admit; seen; a forget, evict; b:3 admit", "over-limit early-return"},
+		{"also one that its operator creates late", "tree; a:2 admit, evict, start; seen; b:3 admit", "over-limit"},
+		{"also one that an unknown object creates late", "tree; x errand default root/team 2 x, admit, end; x0 of x 2; seen; b:3 admit", "over-limit"},
 		{"but not later than its unit is deleted", "tree; x errand default root/team 2 x, admit, end; x.unit remove admin; x0 of x 2; seen; b:3 admit", ""},
 		{"together with the next attempt of the job", "tree; a:3 admit; seen; a forget, evict, dequeue, release; a.0 removepod training-operator", "early-return"},
-		{"at the group that admitted it", "tree max: {}, children: [{name: team, namespaces: [default], max: {cpu: 4}}]; a:2 admit, forget, end; later max: {}, children: [{name: team, namespaces: [other], max: {cpu: 4}}]; x errand other root/team 3, admit", by},
-		{"after it was deleted", "tree; a:2 admit; seen; a remove admin; a.unit remove collector; b:3 admit", by},
+		{"at the group that admitted it", "tree max: {}, children: [{name: team, namespaces: [default], max: {cpu: 4}}]; a:2 admit, forget, end; later max: {}, children: [{name: team, namespaces: [other], max: {cpu: 4}}]; x errand other root/team 3, admit", "over-limit"},
+		{"after it was deleted", "tree; a:2 admit; seen; a remove admin; a.unit remove collector; b:3 admit", "over-limit"},
 		{"and pods that it gets after they are gone do not", "tree; a:2 admit; seen; a remove admin; a.unit remove collector; a.0 removepod collector; a start 2; seen; b:3 admit", ""},
 		// The unit of a job that was deleted while its pods were kept is deleted, and the pods are charged without it.
-		{"an orphan uses quota", orphan + "b:3 admit", by},
+		{"an orphan uses quota", orphan + "b:3 admit", "over-limit"},
 		{"that is not given out while it is there", orphan + "b:2 admit", ""},
 		{"and is free when it is gone", orphan + "a.0 removepod admin; b:3 admit", ""},
 		{"the unit of a job that was not deleted is needed, even if its pods are orphans", "tree; a:2 admit; a.0 disown admin; a.unit remove extensions", "unit-deleted"},
 		{"another process may not know whose the pods of a deleted unit are", "tree; lease; a:2 admit; seen; a remove admin; a.unit remove collector; restart; b:3 admit", ""},
 		{"nor does another process without a lease", "tree; a:2 enqueue, dequeue; by one; a release, start; seen; a remove admin; a.unit remove collector; b:3 enqueue, dequeue; by two", ""},
-		{"a unit that exists is known to each process", "tree; lease; a:2 admit; seen; a forget, end; restart; b:3 admit", by},
+		{"a unit that exists is known to each process", "tree; lease; a:2 admit; seen; a forget, end; restart; b:3 admit", "over-limit"},
 		{"an orphan of a job that was never queued uses no quota", "tree; x0 of x 2; x0 disown admin; seen; b:3 admit", ""},
 	})
 }

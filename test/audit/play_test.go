@@ -17,40 +17,31 @@ type play struct {
 	cpu        int
 }
 
-// forms are objects that stories create, with %0 for the name and %1, %2 and %3 for arguments.
-var forms = map[string]struct{ resource, text string }{
-	// A TFJob, a batch Job and a RayJob, held.
-	"": {"kubeflow.org/v1/tfjobs", `{apiVersion: kubeflow.org/v1, kind: TFJob, metadata: {name: %0, annotations: {scheduling.x-k8s.io/suspend: "true"}},
-		spec: {runPolicy: {suspend: true}, tfReplicaSpecs: {Worker: {replicas: 1}}}}`},
-	"b": {"batch/v1/jobs", `{apiVersion: batch/v1, kind: Job, metadata: {name: %0}, spec: {suspend: true, parallelism: 1, completions: 1}}`},
-	"r": {"ray.io/v1/rayjobs", `{apiVersion: ray.io/v1, kind: RayJob, metadata: {name: %0}, spec: {suspend: true}}`},
-	// A tree whose root has these fields.
-	"tree": {"scheduling.sigs.k8s.io/v1beta1/elasticquotatrees", `{apiVersion: scheduling.sigs.k8s.io/v1beta1, kind: ElasticQuotaTree,
-		metadata: {name: %0, namespace: kube-system}, spec: {root: {name: root, %1}}}`},
-	// A ResourceQuota with these limits and fields.
-	"quota": {"/v1/resourcequotas", `{apiVersion: v1, kind: ResourceQuota, metadata: {name: %0}, spec: {hard: %1, %2}}`},
-	// The controller's lease, held by its first process.
-	"lease": {"coordination.k8s.io/v1/leases", `{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: kube-queue-controller, namespace: kube-queue},
-		spec: {holderIdentity: one, leaseDurationSeconds: 15}}`},
-	// A unit with this object and request.
-	"unit": {"scheduling.x-k8s.io/v1alpha1/queueunits", `{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: QueueUnit, metadata: {name: %0}, spec: {consumerRef: %1, %2}}`},
-	// A pod with these metadata and fields, and a container that requests so many cores.
-	"pod":   {pods, `{apiVersion: v1, kind: Pod, metadata: {name: %0, %1}, spec: {%2 containers: [{name: main, resources: {requests: {cpu: "%3"}}}]}, status: {phase: Pending, qosClass: Burstable}}`},
-	"event": {"/v1/events", `{apiVersion: v1, kind: Event, metadata: {name: %0}, type: Normal, reason: Released, involvedObject: %1}`},
+// kinds are the objects of stories: their resources and kinds.
+var kinds = map[string]struct{ resource, kind string }{
+	"tfjob": {"kubeflow.org/v1/tfjobs", "TFJob"}, "job": {"batch/v1/jobs", "Job"}, "rayjob": {"ray.io/v1/rayjobs", "RayJob"}, "raycluster": {"ray.io/v1/rayclusters", "RayCluster"},
+	"jobset": {"jobset.x-k8s.io/v1alpha2/jobsets", "JobSet"}, "workflow": {"argoproj.io/v1alpha1/workflows", "Workflow"},
+	"spark": {"sparkoperator.k8s.io/v1beta2/sparkapplications", "SparkApplication"}, "mpijob": {"kubeflow.org/v2beta1/mpijobs", "MPIJob"},
+	"pod": {pods, "Pod"}, "unit": {"scheduling.x-k8s.io/v1alpha1/queueunits", "QueueUnit"}, "queue": {"scheduling.x-k8s.io/v1alpha1/queues", "Queue"},
+	"tree": {"scheduling.sigs.k8s.io/v1beta1/elasticquotatrees", "ElasticQuotaTree"}, "quota": {"/v1/resourcequotas", "ResourceQuota"},
+	"lease": {"coordination.k8s.io/v1/leases", "Lease"}, "event": {"/v1/events", "Event"}, "configmap": {"/v1/configmaps", "ConfigMap"},
 }
 
-// fill returns the object of a form.
-func fill(form string, args ...string) string {
-	text := forms[form].text
-	for i, arg := range args {
-		text = strings.ReplaceAll(text, fmt.Sprintf("%%%d", i), arg)
-	}
-	return text
+// held are the jobs that a story creates by their first phrase: a TFJob, a batch Job and a RayJob.
+var held = map[string]struct{ kind, object string }{
+	"":  {"tfjob", `{metadata: {annotations: {scheduling.x-k8s.io/suspend: "true"}}, spec: {runPolicy: {suspend: true}, tfReplicaSpecs: {Worker: {replicas: 1}}}}`},
+	"b": {"job", `{spec: {suspend: true, parallelism: 1, completions: 1}}`},
+	"r": {"rayjob", `{spec: {suspend: true}}`},
 }
 
-func (s *script) form(user, form string, args ...string) *thing {
-	s.t.Helper()
-	return s.create(user, forms[form].resource, fill(form, args...))
+// treeOf is a quota tree whose root has these fields.
+func treeOf(root string) string {
+	return fmt.Sprintf(`{metadata: {namespace: kube-system}, spec: {root: {name: root, %s}}}`, root)
+}
+
+// podOf is a pod with these metadata and fields, and a container that requests so many cores.
+func podOf(metadata, spec, cpu string) string {
+	return fmt.Sprintf(`{metadata: {%s}, spec: {%s containers: [{name: main, resources: {requests: {cpu: "%s"}}}]}, status: {phase: Pending, qosClass: Burstable}}`, metadata, spec, cpu)
 }
 
 // ownedBy is the metadata of a pod of the job.
@@ -62,11 +53,11 @@ func (p *play) ref() string {
 		p.job.text("apiVersion"), p.job.text("kind"), p.job.text("metadata.name"), p.job.text("metadata.uid"))
 }
 
-func (p *play) isBatch() bool { return p.job.resource == forms["b"].resource }
+func (p *play) isBatch() bool { return p.job.resource == kinds["job"].resource }
 
 func (p *play) enqueue() {
-	p.unit = p.s.form(extensions, "unit", p.job.text("metadata.name")+"-unit", p.ref(),
-		fmt.Sprintf(`podSets: [{name: worker, count: 1, requests: {cpu: "%[1]d"}}], resource: {cpu: "%[1]d"}`, p.cpu))
+	p.unit = p.s.create(extensions, "unit", p.job.text("metadata.name")+"-unit",
+		fmt.Sprintf(`{spec: {consumerRef: %s, podSets: [{name: worker, count: 1, requests: {cpu: "%[2]d"}}], resource: {cpu: "%[2]d"}}}`, p.ref(), p.cpu))
 }
 
 func (p *play) dequeue() {
@@ -91,7 +82,7 @@ func (p *play) suspend(user string, on bool) {
 
 // start creates a pod of the job as the operator.
 func (p *play) start(cpu int) {
-	pod := p.s.form(operator, "pod", fmt.Sprintf("%s-%d", p.name, len(p.made)), p.ownedBy(), "", fmt.Sprint(cpu))
+	pod := p.s.create(operator, "pod", fmt.Sprintf("%s-%d", p.name, len(p.made)), podOf(p.ownedBy(), "", fmt.Sprint(cpu)))
 	p.pods, p.made = append(p.pods, pod), append(p.made, pod)
 }
 
@@ -172,6 +163,11 @@ func (p *play) refused(message string) {
 	e := p.s.entry(operator, "create", pods, "", "default", "", 403, map[string]any{"kind": "Status", "status": "Failure", "message": text})
 	e["responseStatus"] = map[string]any{"code": 403, "message": text}
 	p.s.asking("{kind: Pod, metadata: {generateName: x-, " + p.ownedBy() + "}}")
+}
+
+// limit creates a ResourceQuota with limits, and more fields.
+func (p *play) limit(args []string) {
+	p.job = p.s.create(admin, "quota", p.name, fmt.Sprintf("{spec: {hard: %s, %s}}", args[0], more(args[1:])))
 }
 
 // decide writes the status of a ResourceQuota as the quota controller.

@@ -2,8 +2,10 @@ package audit
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -113,16 +115,21 @@ type thing struct {
 	obj      map[string]any
 }
 
-// create creates an object in YAML as a user.
-func (s *script) create(user, resource, text string) *thing {
+// create creates an object in YAML as a user. The name is that of an object without one.
+func (s *script) create(user, kind, name, text string) *thing {
 	s.t.Helper()
-	th := &thing{s, resource, s.parse(text)}
+	k, known := kinds[kind]
+	if !known {
+		s.t.Fatalf("%s: no kind %s", name, kind)
+	}
+	th := &thing{s, k.resource, s.parse(text)}
 	s.names++
+	th.set("kind", k.kind)
+	th.set("apiVersion", strings.TrimPrefix(path.Dir(k.resource), "/"))
+	th.set("metadata.name", cmp.Or(th.text("metadata.name"), name))
+	th.set("metadata.namespace", cmp.Or(th.text("metadata.namespace"), "default"))
 	th.set("metadata.uid", fmt.Sprintf("uid-%d", s.names))
 	th.set("metadata.creationTimestamp", s.now.Format(time.RFC3339))
-	if th.text("metadata.namespace") == "" {
-		th.set("metadata.namespace", "default")
-	}
 	th.write(user, "create", "", 201)
 	return th
 }

@@ -84,7 +84,8 @@ func (s *script) phrase(subject, verb string, args []string) {
 		p = &play{s: s, name: name}
 	case form != "":
 		cpu := strings.TrimRight(form, "br")
-		p = &play{s: s, name: name, cpu: s.number(cpu), job: s.form(admin, form[len(cpu):], name)}
+		job := held[form[len(cpu):]]
+		p = &play{s: s, name: name, cpu: s.number(cpu), job: s.create(admin, job.kind, name, job.object)}
 	}
 	if p != nil {
 		s.plays[name] = p
@@ -173,15 +174,6 @@ func (s *script) values(prefix string, args []string) (fields []any) {
 	return fields
 }
 
-// kindsToMake are what can be made: resource and kind.
-var kindsToMake = map[string][2]string{
-	"tfjob": {"kubeflow.org/v1/tfjobs", "TFJob"}, "job": {"batch/v1/jobs", "Job"}, "rayjob": {"ray.io/v1/rayjobs", "RayJob"}, "raycluster": {"ray.io/v1/rayclusters", "RayCluster"},
-	"jobset": {"jobset.x-k8s.io/v1alpha2/jobsets", "JobSet"}, "workflow": {"argoproj.io/v1alpha1/workflows", "Workflow"},
-	"spark": {"sparkoperator.k8s.io/v1beta2/sparkapplications", "SparkApplication"}, "mpijob": {"kubeflow.org/v2beta1/mpijobs", "MPIJob"},
-	"pod": {pods, "Pod"}, "unit": {"scheduling.x-k8s.io/v1alpha1/queueunits", "QueueUnit"}, "queue": {"scheduling.x-k8s.io/v1alpha1/queues", "Queue"},
-	"tree": {"scheduling.sigs.k8s.io/v1beta1/elasticquotatrees", "ElasticQuotaTree"}, "quota": {"/v1/resourcequotas", "ResourceQuota"},
-}
-
 // commands are about the whole log.
 var commands = map[string]func(s *script, rest string){
 	"wait": func(s *script, rest string) { s.wait(s.duration(rest)) },
@@ -189,7 +181,8 @@ var commands = map[string]func(s *script, rest string){
 	"seen": func(s *script, _ string) { s.wait(seen) },
 	// tree is one of 4 cpu, all for namespace default, or has a root with these fields.
 	"tree": func(s *script, root string) {
-		s.plays["tree"] = &play{s: s, job: s.form(admin, "tree", "tree", cmp.Or(root, `max: {cpu: 4}, min: {cpu: 0}, children: [{name: team, namespaces: [default], max: {cpu: "4"}, children: null}]`))}
+		root = cmp.Or(root, `max: {cpu: 4}, min: {cpu: 0}, children: [{name: team, namespaces: [default], max: {cpu: "4"}, children: null}]`)
+		s.plays["tree"] = &play{s: s, job: s.create(admin, "tree", "tree", treeOf(root))}
 	},
 	// becomes changes the tree, later also waits until the previous one justifies nothing.
 	"becomes": becomes,
@@ -234,8 +227,10 @@ var commands = map[string]func(s *script, rest string){
 	"dryrun":   func(s *script, _ string) { s.last()["requestURI"] = "/api/v1/namespaces/default/pods?dryRun=All" },
 	"verb":     func(s *script, verb string) { s.last()["verb"] = verb },
 	"metadata": func(s *script, _ string) { onlyMetadata(s.last()) },
+	// lease is the controller's lease, held by its first process.
 	"lease": func(s *script, _ string) {
-		s.plays["lease"] = &play{s: s, job: s.form(controller, "lease")}
+		s.plays["lease"] = &play{s: s, job: s.create(controller, "lease", "kube-queue-controller",
+			`{metadata: {namespace: kube-queue}, spec: {holderIdentity: one, leaseDurationSeconds: 15}}`)}
 		by("one", s.last())
 	},
 	// restart makes another process the one that decides.
@@ -255,7 +250,7 @@ var commands = map[string]func(s *script, rest string){
 
 func becomes(s *script, root string) {
 	tree := s.plays["tree"].job
-	tree.patch(admin, "spec", s.parse(fill("tree", "tree", root))["spec"])
+	tree.patch(admin, "spec", s.parse(treeOf(root))["spec"])
 }
 
 func (s *script) duration(text string) time.Duration {
@@ -281,7 +276,7 @@ var verbs = map[string]func(p *play, args []string){
 	"suspend": func(p *play, args []string) { p.suspend(userOf(args[0]), true) },
 	"evict":   func(p *play, args []string) { p.evict(append(args, "Preempted")[0]) },
 	"event": func(p *play, _ []string) {
-		p.s.form(extensions, "event", fmt.Sprintf("e%d", p.s.revision), p.ref())
+		p.s.create(extensions, "event", fmt.Sprintf("e%d", p.s.revision), "{type: Normal, reason: Released, involvedObject: "+p.ref()+"}")
 	},
 	"shows": func(p *play, args []string) {
 		p.unit.patchStatus(controller, "status.phase", "Enqueued", "status.reason", args[0])
@@ -289,20 +284,13 @@ var verbs = map[string]func(p *play, args []string){
 	// errand creates a unit without a job: its namespace, group and cores, and the UID of its object.
 	"errand": func(p *play, args []string) {
 		p.path = args[1]
-		p.unit = p.s.form(admin, "unit", "errand-"+p.name+", namespace: "+args[0],
-			fmt.Sprintf(`{apiVersion: example.com/v1, kind: Thing, name: t, uid: "%s"}`, append(args, "")[3]), "resource: {cpu: "+args[2]+"}")
+		p.unit = p.s.create(admin, "unit", "errand-"+p.name, fmt.Sprintf(`{metadata: {namespace: %s},
+			spec: {consumerRef: {apiVersion: example.com/v1, kind: Thing, name: t, uid: "%s"}, resource: {cpu: %s}}}`, args[0], append(args, "")[3], args[2]))
 	},
 	// make creates an object: its kind and user, and its fields.
 	"make": func(p *play, args []string) {
-		kind := kindsToMake[args[0]]
-		object := &thing{p.s, kind[0], p.s.parse(args[2])}
-		parts := strings.Split(kind[0], "/")
-		object.set("kind", kind[1])
-		object.set("apiVersion", strings.TrimPrefix(parts[0]+"/"+parts[1], "/"))
-		object.set("metadata.name", cmp.Or(object.text("metadata.name"), p.name))
-		raw, _ := yaml.Marshal(object.obj)
 		p.cpu = max(p.cpu, 1)
-		p.job = p.s.create(userOf(args[1]), kind[0], string(raw))
+		p.job = p.s.create(userOf(args[1]), args[0], p.name, args[2])
 		if args[0] == "unit" {
 			p.unit = p.job
 		}
@@ -313,17 +301,20 @@ var verbs = map[string]func(p *play, args []string){
 		if of := p.s.plays[owner]; of != nil && of.job != nil {
 			owner = of.job.text("metadata.uid")
 		}
-		p.job = p.s.form(operator, "pod", p.name, "ownerReferences: [{kind: Thing, name: t, uid: "+owner+", controller: true}], namespace: "+append(args, "default")[2], "", args[1])
+		metadata := "ownerReferences: [{kind: Thing, name: t, uid: " + owner + ", controller: true}], namespace: " + append(args, "default")[2]
+		p.job = p.s.create(operator, "pod", p.name, podOf(metadata, "", args[1]))
 	},
 	// stranger creates a pod without an owner: its cores, and more of its spec.
-	"stranger": func(p *play, args []string) { p.job = p.s.form(admin, "pod", p.name, "", more(args[1:]), args[0]) },
-	// quota creates a ResourceQuota, and its status as the quota controller.
+	"stranger": func(p *play, args []string) {
+		p.job = p.s.create(admin, "pod", p.name, podOf("", more(args[1:]), args[0]))
+	},
+	// quota creates a ResourceQuota with these limits and fields, and its status as the quota controller.
 	"quota": func(p *play, args []string) {
-		p.job = p.s.form(admin, "quota", p.name, args[0], more(args[1:]))
+		p.limit(args)
 		p.decide()
 		p.s.wait(5 * time.Second)
 	},
-	"undecided": func(p *play, args []string) { p.job = p.s.form(admin, "quota", p.name, args[0], more(args[1:])) },
+	"undecided": func(p *play, args []string) { p.limit(args) },
 }
 
 // objectVerbs are writes on an object: by a user, with values.

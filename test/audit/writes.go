@@ -13,13 +13,8 @@ import (
 	"kube-queue.dev/kube-queue/test/audit/state"
 )
 
-// WriteTable contains the writes of the two programs.
-type WriteTable struct {
-	Jobs     []JobWrites
-	Statuses []budget.ObjectWrites
-	// Others are writes to objects of no job, by verb and resource.
-	Others map[string]int
-}
+// WriteTable contains the writes of the two programs for each job.
+type WriteTable struct{ Jobs []JobWrites }
 
 // Writes counts the writes of the two programs.
 func (l *Log) Writes(options Options) (WriteTable, error) {
@@ -29,14 +24,11 @@ func (l *Log) Writes(options Options) (WriteTable, error) {
 	}
 	b := budget.NewBook()
 	s := state.Replay(l.Log, o, b.See)
-	t := WriteTable{Others: b.Others}
+	var t WriteTable
 	for _, a := range b.Order {
 		if a.Settle(s); a.Total()+a.Failed > 0 {
 			t.Jobs = append(t.Jobs, a.JobWrites)
 		}
-	}
-	for _, key := range slices.Sorted(maps.Keys(b.Statuses)) {
-		t.Statuses = append(t.Statuses, *b.Statuses[key])
 	}
 	return t, nil
 }
@@ -59,16 +51,6 @@ func (t WriteTable) Print(out io.Writer) error {
 	for _, key := range slices.Sorted(maps.Keys(purposes)) {
 		kind, what, _ := strings.Cut(key, "\t")
 		fmt.Fprintf(table, "%s\t%s\t%d\t%.2f\n", kind, what, purposes[key], float64(purposes[key])/float64(jobs[kind]))
-	}
-	fmt.Fprintln(table, "\nQUEUES AND TREES\tSTATUS\tOTHERS\tREFUSED")
-	for _, s := range t.Statuses {
-		fmt.Fprintf(table, "%s\t%d\t%d\t%d\n", s.Object, s.Status, s.Others, s.Failed)
-	}
-	if len(t.Others) > 0 {
-		fmt.Fprintln(table, "\nOTHER WRITES\tCOUNT")
-		for _, what := range slices.Sorted(maps.Keys(t.Others)) {
-			fmt.Fprintf(table, "%s\t%d\n", what, t.Others[what])
-		}
 	}
 	return table.Flush()
 }

@@ -163,12 +163,7 @@ func indent(text string) string {
 
 // audit runs the independent checker on the complete audit log, and prints its report to out.
 func (e *environment) audit(ctx context.Context, out io.Writer) (*audit.Log, error) {
-	// When the last write is in the log, everything that was written before is.
-	last := audit.Marker{Namespace: "default", Name: "end-of-demo"}
-	if _, err := e.kubectlIn(ctx, "create", "configmap", last.Name, "--namespace", last.Namespace); err != nil {
-		return nil, err
-	}
-	if err := audit.WaitFor(ctx, e.cluster.AuditLog, last); err != nil {
+	if err := e.cluster.CompleteAuditLog(ctx); err != nil {
 		return nil, err
 	}
 	log, err := audit.ReadFile(e.cluster.AuditLog)

@@ -9,10 +9,8 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"kube-queue.dev/kube-queue/test/audit"
-	auditlog "kube-queue.dev/kube-queue/test/audit/log"
+	"kube-queue.dev/kube-queue/test/audit/log"
 )
 
 // Check runs the audit checker on the log so far, and fails the test for new violations.
@@ -72,10 +70,7 @@ func (l *Env) ExpectAccounting() {
 // Log returns the audit log up to now.
 func (l *Env) Log(ctx context.Context) *audit.Log {
 	l.t.Helper()
-	marker, err := l.Kube.CoreV1().ConfigMaps("default").Create(ctx,
-		ConfigMap(fmt.Sprintf("marker-%d", time.Now().UnixNano())), metav1.CreateOptions{})
-	Must(l.t, err)
-	Must(l.t, audit.WaitFor(ctx, l.suite.AuditLog, audit.Marker{Namespace: marker.Namespace, Name: marker.Name}))
+	Must(l.t, l.suite.CompleteAuditLog(ctx))
 	log, err := audit.ReadFile(l.suite.AuditLog)
 	Must(l.t, err)
 	return log
@@ -85,18 +80,17 @@ func (l *Env) Log(ctx context.Context) *audit.Log {
 // that contains the text.
 func (l *Env) Refusals(text string) (found []string) {
 	l.t.Helper()
-	l.Log(l.t.Context()) // complete up to now
-	Must(l.t, auditlog.Open(l.suite.AuditLog).Read(func(_ int, line []byte) error {
+	Must(l.t, l.suite.CompleteAuditLog(l.t.Context()))
+	Must(l.t, log.Open(l.suite.AuditLog).Read(func(_ int, line []byte) error {
 		if !bytes.Contains(line, []byte(text)) {
 			return nil
 		}
-		e, err := auditlog.Parse(line)
-		if err != nil || e.ObjectRef == nil || e.ObjectRef.Namespace != l.Namespace || e.User.Username == "admin" {
+		e, err := log.Parse(line)
+		if err != nil || e.ObjectRef == nil || e.ObjectRef.Namespace != l.Namespace || e.User.Username == "admin" ||
+			e.ResponseStatus == nil || !strings.Contains(e.ResponseStatus.Message, text) {
 			return err
 		}
-		if e.ResponseStatus != nil && strings.Contains(e.ResponseStatus.Message, text) {
-			found = append(found, fmt.Sprintf("%s may not %s %s %s: %s", e.User.Username, e.Verb, e.ObjectRef.Resource, e.ObjectRef.Name, e.ResponseStatus.Message))
-		}
+		found = append(found, fmt.Sprintf("%s may not %s %s %s: %s", e.User.Username, e.Verb, e.ObjectRef.Resource, e.ObjectRef.Name, e.ResponseStatus.Message))
 		return nil
 	}))
 	return found

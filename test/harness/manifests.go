@@ -118,11 +118,6 @@ func (l *Env) Delete(resource schema.GroupVersionResource, name string) {
 	Must(l.t, l.Dynamic.Resource(resource).Namespace(l.Namespace).Delete(l.t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &background}))
 }
 
-// ConfigMap returns an empty ConfigMap, for example to own objects.
-func ConfigMap(name string) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}
-}
-
 // Amounts parses a resource list in YAML.
 func Amounts(t testing.TB, text string) corev1.ResourceList {
 	t.Helper()

@@ -207,13 +207,9 @@ func longName(text string) string {
 	return prefix + "/" + strings.Repeat("x", 63-len(text)) + text
 }
 
-func (n *namesRun) createUnit(ctx context.Context, namespace, name string, list corev1.ResourceList) error {
-	_, err := n.Queue.SchedulingV1alpha1().QueueUnits(namespace).Create(ctx, &v1alpha1.QueueUnit{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: v1alpha1.QueueUnitSpec{
-			ConsumerRef: v1alpha1.ConsumerReference{APIVersion: "example.com/v1", Kind: "Thing", Name: name, Namespace: namespace},
-			Resource:    list,
-		}}, metav1.CreateOptions{})
+func (n *namesRun) createUnit(ctx context.Context, namespace, name string, requests corev1.ResourceList) error {
+	of := v1alpha1.ConsumerReference{APIVersion: "example.com/v1", Kind: "Thing", Name: name, Namespace: namespace}
+	_, err := n.session.createUnit(ctx, of, requests)
 	return err
 }
 

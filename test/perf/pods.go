@@ -103,6 +103,8 @@ func (p *podsRun) units() int { return p.pods / podsPerUnit }
 
 func namespaceOf(unit int) string { return fmt.Sprintf("perf-%03d", unit/unitsPerNamespace) }
 
+func jobOf(unit int) string { return fmt.Sprintf("job-%05d", unit) }
+
 func uidOf(unit int) types.UID { return types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", unit)) }
 
 // create creates all objects.
@@ -133,12 +135,8 @@ func (p *podsRun) create(ctx context.Context) error {
 }
 
 func (p *podsRun) createUnit(ctx context.Context, i int) error {
-	unit, err := p.Queue.SchedulingV1alpha1().QueueUnits(namespaceOf(i)).Create(ctx, &v1alpha1.QueueUnit{
-		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("job-%05d", i)},
-		Spec: v1alpha1.QueueUnitSpec{
-			ConsumerRef: v1alpha1.ConsumerReference{APIVersion: "batch/v1", Kind: "Job", Name: fmt.Sprintf("job-%05d", i), Namespace: namespaceOf(i), UID: uidOf(i)},
-			Resource:    corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")},
-		}}, metav1.CreateOptions{})
+	of := v1alpha1.ConsumerReference{APIVersion: "batch/v1", Kind: "Job", Name: jobOf(i), Namespace: namespaceOf(i), UID: uidOf(i)}
+	unit, err := p.session.createUnit(ctx, of, corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")})
 	if err != nil {
 		return err
 	}
@@ -152,10 +150,9 @@ func podName(i int) string { return fmt.Sprintf("pod-%06d", i) }
 // createPod creates a pod that requests 1 CPU. It has the fields that an operator sets.
 func (p *podsRun) createPod(ctx context.Context, i int) error {
 	unit := i / podsPerUnit
-	job := fmt.Sprintf("job-%05d", unit)
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: podName(i), Labels: map[string]string{"batch.kubernetes.io/controller-uid": string(uidOf(unit)), "job-name": job},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: job, UID: uidOf(unit), Controller: new(true)}}},
+		ObjectMeta: metav1.ObjectMeta{Name: podName(i), Labels: map[string]string{"batch.kubernetes.io/controller-uid": string(uidOf(unit)), "job-name": jobOf(unit)},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: jobOf(unit), UID: uidOf(unit), Controller: new(true)}}},
 		Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, NodeName: fmt.Sprintf("node-%04d", i%1000),
 			AutomountServiceAccountToken: new(false),
 			Containers: []corev1.Container{{Name: "main", Image: "registry.example.com/team/training:v1", Args: []string{"--epochs=10"},

@@ -10,6 +10,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/test/clustertest"
 	"kube-queue.dev/kube-queue/test/perf/loadgen"
 	"kube-queue.dev/kube-queue/test/perf/pace"
@@ -94,6 +98,14 @@ func (s *session) prepare(ctx context.Context, units *scenario.Scenario) (*loadg
 		return nil, err
 	}
 	return loadgen.New(config, units)
+}
+
+// createUnit creates a unit of an object, which has the name of the object.
+func (s *session) createUnit(ctx context.Context, of v1alpha1.ConsumerReference, requests corev1.ResourceList) (*v1alpha1.QueueUnit, error) {
+	return s.Queue.SchedulingV1alpha1().QueueUnits(of.Namespace).Create(ctx, &v1alpha1.QueueUnit{
+		ObjectMeta: metav1.ObjectMeta{Name: of.Name},
+		Spec:       v1alpha1.QueueUnitSpec{ConsumerRef: of, Resource: requests},
+	}, metav1.CreateOptions{})
 }
 
 // during returns what the processes use while do runs.

@@ -13,31 +13,36 @@ import (
 type Book struct {
 	accounts map[string]*account // by the job's UID
 	Order    []*account
-	Statuses map[string]*ObjectWrites
-	Others   map[string]int
+	// Statuses counts the writes of the status of Queues and trees.
+	Statuses int
 	Rapid    []rapidStatus
+	written  map[string]time.Time // the last write of each status
 }
 
 // account has the writes for one job.
 type account struct {
 	JobWrites
-	Job        *state.Job
-	unitMade   facts.Moment
-	quota      facts.Moment // first got
-	released   facts.Moment
-	ended      facts.Moment
-	reasons    int // writes of the reason or the message while the unit waited
-	asked      int // those before or after which the unit waited for somebody to do something
-	afterwards int // writes of the reason after the release
-	checked    int // writes for its admission checks: reservations, messages and returns
-	podsReady  int // writes of the condition PodsReady that change nothing else
-	overQuota  int // changes of the condition OverQuota
-	placing    int // changes of the condition PodsScheduled
-	swept      int // explicit deletes of its unit, which the garbage collector would delete too
-	nodes      int // events that show what an autoscaler reports
-	warnings   map[string]bool
-	shown      map[string]bool // the reasons that the unit showed while it waited
-	unjudged   string
+	Job      *state.Job
+	unitMade facts.Moment
+	quota    facts.Moment // first got
+	released facts.Moment
+	ended    facts.Moment
+	reasons  int             // writes of the reason or the message while the unit waited
+	shown    map[string]bool // the reasons of these
+	asked    int             // those before or after which the unit waited for somebody to do something
+	checked  int             // writes for its admission checks: reservations, messages and returns
+	nodes    int             // events that show what an autoscaler reports
+	more     int             // writes that any job may cost in addition
+	once     map[string]bool // those of them that it may cost once
+	unjudged string
+}
+
+// allowOnce allows one more write, the first time that the job gets it.
+func (a *account) allowOnce(what string) {
+	if !a.once[what] {
+		a.once[what] = true
+		a.more++
+	}
 }
 
 // rapidStatus is a status write too soon after the previous one.
@@ -48,13 +53,13 @@ type rapidStatus struct {
 }
 
 func NewBook() *Book {
-	return &Book{accounts: map[string]*account{}, Statuses: map[string]*ObjectWrites{}, Others: map[string]int{}}
+	return &Book{accounts: map[string]*account{}, written: map[string]time.Time{}}
 }
 
 func (b *Book) of(j *state.Job) *account {
 	a := b.accounts[j.UID]
 	if a == nil {
-		a = &account{Job: j, warnings: map[string]bool{}, shown: map[string]bool{}}
+		a = &account{Job: j, shown: map[string]bool{}, once: map[string]bool{}}
 		a.Kind, a.Namespace, a.Name, a.UID = j.Row.Kind, j.Namespace, j.Name, j.UID
 		a.By = map[string]int{}
 		b.accounts[j.UID] = a
@@ -75,8 +80,7 @@ func (b *Book) See(s *state.State, c *state.Change) {
 	}
 	j, kind := target(s, c)
 	if j == nil {
-		b.Others[c.Write.Verb+" "+path(c.Write)]++
-		return
+		return // an object of no job
 	}
 	a := b.of(j)
 	what := c.Write.Verb + " " + path(c.Write) + ": " + purpose(c)
@@ -92,16 +96,26 @@ func (b *Book) See(s *state.State, c *state.Change) {
 	case onUnit:
 		a.OnUnit++
 		if c.Died && !j.Gone.IsZero() {
-			a.swept++
+			a.allowOnce("deletion of the unit of a deleted job, if the garbage collector is slow")
 		}
 	default:
 		a.OnEvents++
-		if c.Event != nil && c.Event.Type == "Warning" {
-			a.warnings[c.Event.Reason] = true
-		}
-		if c.Event != nil && c.Event.Reason == nodesPending {
-			a.nodes++
-		}
+		a.allowEvent(c.Event)
+	}
+}
+
+func (a *account) allowEvent(e *facts.Event) {
+	if e == nil {
+		return
+	}
+	if e.Type == "Warning" {
+		a.allowOnce("warning " + e.Reason)
+	}
+	switch e.Reason {
+	case "ControllerDown":
+		a.allowOnce("event that says what is true afterwards")
+	case nodesPending:
+		a.nodes++
 	}
 }
 
@@ -239,25 +253,27 @@ func (a *account) followUnit(c *state.Change) {
 		a.unjudged = "its unit's spec changed"
 	}
 	if now.PodsReady && !was.PodsReady && now.Phase == was.Phase && now.Holds() {
-		a.podsReady++
+		a.allowOnce("condition PodsReady that changes nothing else")
 	}
 	if now.Unscheduled != was.Unscheduled && now.Holds() && now.Phase == was.Phase {
-		a.placing++
+		a.more++
 	}
 	if now.OverQuota != was.OverQuota && now.Holds() {
-		a.overQuota++
+		a.more++
 	}
 	if now.Holds() && now.Phase != facts.Reserved && a.quota.IsZero() {
 		a.quota = c.Write.Moment() // a Reserved unit waits, too
 	}
 	if now.Phase == facts.Reserved || was.Phase == facts.Reserved && now.Queued() {
 		a.checked++
+		a.more++
+		a.allowOnce("event that the job waits for its checks")
 	}
 	switch {
 	case now.Phase != was.Phase:
 	case now.Holds():
 		if now.Reason != was.Reason {
-			a.afterwards++
+			a.allowOnce("reason after the release")
 		}
 	case now.Reason != was.Reason || now.Says != was.Says:
 		a.reasons++
@@ -270,25 +286,16 @@ func (a *account) followUnit(c *state.Change) {
 
 // seeStatus counts the writes of the status of queues and trees.
 func (b *Book) seeStatus(o *facts.Options, w *facts.Write) {
-	key := w.Resource + " " + w.Namespace + "/" + w.Name
-	s := b.Statuses[key]
-	if s == nil {
-		s = &ObjectWrites{Object: key}
-		b.Statuses[key] = s
-	}
-	switch {
-	case !w.OK():
-		s.Failed++
-		return
-	case w.Subresource != "status":
-		s.Others++
+	if !w.OK() || w.Subresource != "status" {
 		return
 	}
-	s.Status++
-	if after := w.Time.Sub(s.last); !s.last.IsZero() && after < *o.StatusInterval-statusTolerance {
-		b.Rapid = append(b.Rapid, rapidStatus{key, w.Moment(), after})
+	object := w.Resource + " " + w.Namespace + "/" + w.Name
+	b.Statuses++
+	last, before := b.written[object]
+	if after := w.Time.Sub(last); before && after < *o.StatusInterval-statusTolerance {
+		b.Rapid = append(b.Rapid, rapidStatus{object, w.Moment(), after})
 	}
-	s.last = w.Time
+	b.written[object] = w.Time
 }
 
 // statusTolerance is how much a delayed answer may shorten the time between two writes.

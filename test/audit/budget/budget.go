@@ -58,16 +58,6 @@ type JobWrites struct {
 // Total returns the number of successful writes.
 func (j JobWrites) Total() int { return j.OnJob + j.OnUnit + j.OnEvents }
 
-// ObjectWrites counts the writes on a queue or tree.
-type ObjectWrites struct {
-	Object string
-	Status int
-	Others int
-	Failed int
-
-	last time.Time
-}
-
 // Settle computes the budget of the account.
 func (a *account) Settle(s *state.State) {
 	if a.Job.Created.IsZero() {
@@ -99,16 +89,7 @@ func (a *account) Settle(s *state.State) {
 		a.Budget += a.asked // an event follows each
 		a.Budget += int(waited / renewal)
 	}
-	if a.checked > 0 {
-		a.Budget++ // an event says at once that the job waits for its checks
-	}
-	a.Budget += min(a.nodes, a.checked) // each with a write of the check
-	a.Budget += min(a.afterwards, 1) + a.checked + min(a.podsReady, 1) + a.overQuota + a.placing + len(a.warnings)
-	if a.warnings["ControllerDown"] {
-		a.Budget++ // the next event says what is true afterwards
-	}
-	// If the garbage collector is slow, job-extensions deletes the unit of a deleted job.
-	a.Budget += min(a.swept, 1)
+	a.Budget += a.more + min(a.nodes, a.checked) // each of these with a write of the check
 }
 
 func timeOr(m facts.Moment, otherwise time.Time) time.Time {

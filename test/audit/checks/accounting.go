@@ -29,7 +29,7 @@ func Accounting(l *facts.Log, options facts.Options) ([]string, error) {
 	if counts.Shown.ObservedGeneration != counts.Generation {
 		return []string{fmt.Sprintf("the status has observedGeneration %d, but the tree has generation %d", counts.Shown.ObservedGeneration, counts.Generation)}, nil
 	}
-	used := usageOf(s, counts.Tree, s.Charges("", func(p *state.Pod) bool { return state.Requesting(p) && !s.Unseen(p, s.End, 0) }))
+	sums := usageOf(s, counts.Tree, s.Charges("", func(p *state.Pod) bool { return state.Requesting(p) && !s.Unseen(p, s.End, 0) }))
 	waiting := waitingIn(s, counts.Tree)
 	var wrong []string
 	shown := map[string]facts.NodeStatus{}
@@ -46,10 +46,7 @@ func Accounting(l *facts.Log, options facts.Options) ([]string, error) {
 			wrong = append(wrong, fmt.Sprintf("node %s: missing in the status", n.Path))
 			continue
 		}
-		sum := facts.Amounts{}
-		sum.AddTimes(used.admitted[n], 1)
-		sum.AddTimes(used.grown[n], 1)
-		for _, difference := range compareNode(status, sum, waiting[n]) {
+		for _, difference := range compareNode(status, sums.used[n], waiting[n]) {
 			wrong = append(wrong, fmt.Sprintf("node %s: %s", n.Path, difference))
 		}
 	}

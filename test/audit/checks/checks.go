@@ -19,6 +19,10 @@ type check struct {
 // inspector processes the writes in order and reports violations of its law.
 type inspector interface {
 	see(*state.State, *state.Change, *findings)
+}
+
+// finisher is an inspector that has something to report at the end.
+type finisher interface {
 	finish(*state.State, *findings)
 }
 
@@ -26,12 +30,6 @@ type inspector interface {
 type each func(*state.State, *state.Change, *findings)
 
 func (e each) see(s *state.State, c *state.Change, f *findings) { e(s, c, f) }
-
-// eachAlone is part of inspectors that have nothing to do at the end.
-type eachAlone struct{}
-
-func (each) finish(*state.State, *findings)      {}
-func (eachAlone) finish(*state.State, *findings) {}
 
 func stateless(e each) func() inspector { return func() inspector { return e } }
 
@@ -65,7 +63,9 @@ func Run(l *facts.Log, o *facts.Options) (*state.State, []Result) {
 	})
 	var results []Result
 	for i, r := range running {
-		r.finish(s, found[i])
+		if last, is := r.(finisher); is {
+			last.finish(s, found[i])
+		}
 		results = append(results, found[i].Result)
 	}
 	return s, results

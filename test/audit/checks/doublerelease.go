@@ -7,7 +7,6 @@ import (
 
 // doubleRelease counts for each job the admissions of its unit and its releases.
 type doubleRelease struct {
-	eachAlone
 	jobs map[string]*releases
 }
 

@@ -14,18 +14,12 @@ const recheck = 10 * time.Second
 // heldAfterEnd measures the time between the end of a job and the end of its unit. A unit whose job is
 // gone may show that pods are left; it holds quota until they are gone.
 type heldAfterEnd struct {
-	kept map[*state.Unit]bool     // units that have shown that pods are left
-	late map[*state.Unit]*overdue // units that hold quota though their job is over
-}
-
-type overdue struct {
-	job   *state.Job
-	since facts.Moment
-	phase string // of the unit at that time
+	kept map[*state.Unit]bool         // units that have shown that pods are left
+	late map[*state.Unit]facts.Moment // since when units hold quota though their job is over
 }
 
 func newHeldAfterEnd() inspector {
-	return &heldAfterEnd{kept: map[*state.Unit]bool{}, late: map[*state.Unit]*overdue{}}
+	return &heldAfterEnd{kept: map[*state.Unit]bool{}, late: map[*state.Unit]facts.Moment{}}
 }
 
 func (h *heldAfterEnd) see(s *state.State, c *state.Change, f *findings) {
@@ -54,13 +48,13 @@ func (h *heldAfterEnd) follow(s *state.State, c *state.Change, j *state.Job, f *
 			h.stop(s, u, c.Write.Received, f)
 			h.kept[u] = true
 			continue
-		case h.late[u] != nil:
+		case !h.late[u].IsZero():
 			continue
 		case h.kept[u]:
 			over = c.Write.Moment()
 			over.Time = over.Time.Add(recheck)
 		}
-		h.late[u] = &overdue{j, over, u.Facts.Phase}
+		h.late[u] = over
 	}
 }
 
@@ -71,16 +65,12 @@ func podsLeft(j *state.Job) bool {
 
 // stop stops the clock of a unit, and reports it if it ran for too long.
 func (h *heldAfterEnd) stop(s *state.State, u *state.Unit, now time.Time, f *findings) {
-	o := h.late[u]
+	since := h.late[u]
 	delete(h.late, u)
-	if o == nil || now.Sub(o.since.Time) < *s.Options.Grace {
+	if since.IsZero() || now.Sub(since.Time) < *s.Options.Grace {
 		return
 	}
-	how := "ended"
-	if o.job.Ended.IsZero() {
-		how = "was deleted"
-	}
-	f.fail("held-after-end", o.since, u, "%s %s, but the unit still held its quota (%s) %s later", o.job, how, o.phase, now.Sub(o.since.Time).Round(time.Millisecond))
+	f.fail("held-after-end", since, u, "its job has ended or was deleted, but it still held its quota %s later", now.Sub(since.Time).Round(time.Millisecond))
 }
 
 // seeEnd checks that a unit ends with its job.
@@ -116,7 +106,7 @@ func progress(j *state.Job) string {
 func (h *heldAfterEnd) finish(s *state.State, f *findings) {
 	early := 0
 	for _, u := range s.Units { // each clock that still runs
-		if o := h.late[u]; o != nil && s.End.Sub(o.since.Time) < *s.Options.Grace {
+		if since := h.late[u]; !since.IsZero() && s.End.Sub(since.Time) < *s.Options.Grace {
 			early++
 		}
 		h.stop(s, u, s.End, f)

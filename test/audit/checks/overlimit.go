@@ -39,22 +39,12 @@ func seeTree(s *state.State, c *state.Change, f *findings) {
 	at := requested(c.Write)
 	charges := s.Charges("", func(p *state.Pod) bool { return state.Requesting(p) && !s.Unseen(p, at, *s.Options.PodLag) })
 	var broken []string
-	byPods := ""
 	for _, t := range trees {
-		used := usageOf(s, t, charges)
-		why := used.excess(s, c.Unit, true)
+		why := usageOf(s, t, charges).excess(s, c.Unit)
 		if why == "" {
 			return
 		}
-		if without := used.excess(s, c.Unit, false); without != "" {
-			broken = append(broken, without)
-		} else if byPods == "" {
-			byPods = why
-		}
-	}
-	if byPods != "" {
-		f.fail("over-limit-by-pods", c.Write.Moment(), holder(c), "%s", byPods)
-		return
+		broken = append(broken, why)
 	}
 	f.fail("over-limit", c.Write.Moment(), holder(c), "%s", strings.Join(broken, "; it did not fit in the previous tree either: "))
 }

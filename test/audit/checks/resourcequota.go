@@ -68,8 +68,7 @@ func breach(name string, q *facts.Quota, charges []*state.Charge, asked facts.Lo
 					holders = append(holders, fmt.Sprintf("%s by %s", facts.Figure(limit.Key, all), c))
 				}
 			}
-			parts = append(parts, fmt.Sprintf("%s used %s + requested %s exceeds the limit %s (%s)", limit.Key,
-				facts.Figure(limit.Key, total-more), facts.Figure(limit.Key, more), facts.Figure(limit.Key, limit.Hard), few(holders)))
+			parts = append(parts, exceeds(limit.Key, total, more, limit.Hard, holders))
 		}
 	}
 	if parts == nil {

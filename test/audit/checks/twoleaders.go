@@ -12,7 +12,6 @@ import (
 // the same token look like one. An expired or released lease restricts nobody. Events do not
 // count: they report earlier decisions, and their names are unique.
 type twoLeaders struct {
-	eachAlone
 	terms map[string]*term
 }
 

@@ -33,9 +33,7 @@ func (b writeBudget) finish(s *state.State, f *findings) {
 	for _, r := range b.Rapid {
 		f.fail("status-rate", r.At, named(r.Object), "its status was written only %s after the previous write", r.After.Round(time.Millisecond))
 	}
-	for _, s := range b.Statuses {
-		f.Checked += s.Status
-	}
+	f.Checked += b.Statuses
 }
 
 // named is an object with only a known name.

@@ -34,8 +34,8 @@ type Write struct {
 	Landed bool
 	// Gone reports that the object does not exist after the write.
 	Gone bool
-	// Body is a *Job, *Unit, *Pod, *TreeObject, *Quota, *Queue, *Event, *Lease or *Namespace; nil if the
-	// response contains no object.
+	// Body is a *Job, *Unit, *Pod, *TreeObject, *Quota, *Event, *Lease or *Namespace; nil for other
+	// kinds, or if the response contains no object.
 	Body any
 	// Refusal is set if a ResourceQuota refused a pod.
 	Refusal *Refusal

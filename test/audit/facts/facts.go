@@ -40,8 +40,6 @@ func parserOf(group, version, resource string) parser {
 		return parseLease
 	case group == queueGroup && resource == "queueunits":
 		return parseUnit
-	case group == queueGroup && resource == "queues":
-		return parseQueue
 	case group == treeGroup && resource == "elasticquotatrees":
 		return parseTree
 	}
@@ -136,11 +134,6 @@ type Namespace struct{ Managed bool }
 func parseNamespace(_ string, m *meta, _ json.RawMessage) (any, error) {
 	return &Namespace{strings.EqualFold(m.Labels[labelManaged], "true")}, nil
 }
-
-// Queue is a Queue, whose writes are counted.
-type Queue struct{}
-
-func parseQueue(string, *meta, json.RawMessage) (any, error) { return &Queue{}, nil }
 
 // Lease is the holder of a lease, and its duration.
 type Lease struct {

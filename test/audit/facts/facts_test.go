@@ -28,7 +28,7 @@ func TestTreesThatAreInvalid(t *testing.T) {
 				t.Fatal(err)
 			}
 			if f := facts.(*TreeObject); (f.Tree != nil) != test.valid {
-				t.Errorf("valid is %t (%s), want %t", f.Tree != nil, f.invalid, test.valid)
+				t.Errorf("valid is %t, want %t", f.Tree != nil, test.valid)
 			}
 		})
 	}

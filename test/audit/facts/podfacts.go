@@ -15,7 +15,6 @@ type Pod struct {
 	Labelled string // the job in the label of a pod without a controller
 	ByRow    *Row   // the row whose label names the job
 	Over     bool   // it has ended
-	Deleting bool
 	Class    Class
 	// Until is the end of the grace period of a pod that is being deleted, or zero.
 	Until time.Time
@@ -33,7 +32,7 @@ func parsePod(kind string, m *meta, raw json.RawMessage) (any, error) {
 	}
 	p := &Pod{
 		Owner: m.controller(), Over: o.Status.Phase == corev1.PodSucceeded || o.Status.Phase == corev1.PodFailed,
-		Deleting: m.DeletionTimestamp != "", Until: m.until(), Class: classOfPod(&o),
+		Until: m.until(), Class: classOfPod(&o),
 	}
 	if p.Owner.UID == "" {
 		for _, r := range rows {

@@ -1,7 +1,6 @@
 package facts
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -80,7 +79,7 @@ func (l *Log) read(r io.Reader) error {
 		return nil
 	}
 	unfinished, err := log.Lines(r, func(_ int, line []byte) error {
-		if batch = append(batch, bytes.Clone(line)); len(batch) < batchLines {
+		if batch = append(batch, line); len(batch) < batchLines {
 			return nil
 		}
 		return take()

@@ -2,6 +2,7 @@ package facts
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/big"
 	"slices"
@@ -14,8 +15,7 @@ import (
 type TreeObject struct {
 	Created    string // its creation time; the text can be sorted
 	Generation int64
-	Tree       *Tree  // nil if the spec is invalid
-	invalid    string // the reason why the spec is invalid
+	Tree       *Tree // nil if the spec is invalid
 	Shown      TreeStatus
 }
 
@@ -68,49 +68,28 @@ func parseTree(kind string, m *meta, raw json.RawMessage) (any, error) {
 	if json.Unmarshal(raw, &status) == nil { // an invalid status has no nodes
 		f.Shown = status.Status
 	}
-	err := json.Unmarshal(raw, &o)
-	switch {
-	case err != nil:
-	case o.Spec.Root == nil:
-		err = fmt.Errorf("the tree has no root")
-	default:
-		f.Tree, err = newTree(o.Spec.Root)
-	}
-	if err != nil {
-		f.invalid = err.Error()
+	if tree := (&Tree{}); json.Unmarshal(raw, &o) == nil && o.Spec.Root != nil && tree.add(o.Spec.Root, nil, map[string]bool{}) {
+		f.Tree = tree
 	}
 	return f, nil
 }
 
-func newTree(root *treeNode) (*Tree, error) {
-	t := &Tree{}
-	if err := t.add(root, nil, map[string]bool{}); err != nil {
-		return nil, err
-	}
-	return t, nil
-}
-
-func (t *Tree) add(in *treeNode, parent *Node, seen map[string]bool) error {
+// add adds a node and its children. It returns false if they are invalid. Names must be unique.
+func (t *Tree) add(in *treeNode, parent *Node, seen map[string]bool) bool {
 	n := &Node{name: in.Name, Path: in.Name, Parent: parent, namespaces: in.Namespaces}
 	if parent != nil {
 		n.Path = parent.Path + "/" + in.Name
 	}
-	switch {
-	case in.Name == "":
-		return fmt.Errorf("a node has no name")
-	case seen[in.Name]:
-		return fmt.Errorf("two nodes are named %s", in.Name)
+	if in.Name == "" || seen[in.Name] || !n.read(in) {
+		return false
 	}
 	seen[in.Name] = true
-	if err := n.read(in); err != nil {
-		return fmt.Errorf("node %s: %w", in.Name, err)
-	}
 	t.Nodes = append(t.Nodes, n)
 	children := corev1.ResourceList{}
 	for i := range in.Children {
 		at := len(t.Nodes)
-		if err := t.add(&in.Children[i], n, seen); err != nil {
-			return err
+		if !t.add(&in.Children[i], n, seen) {
+			return false
 		}
 		for name, least := range t.Nodes[at].min {
 			sum := children[name]
@@ -120,32 +99,30 @@ func (t *Tree) add(in *treeNode, parent *Node, seen map[string]bool) error {
 	}
 	for name, limit := range n.max {
 		if sum := children[name]; sum.Cmp(limit) > 0 {
-			return fmt.Errorf("node %s: its children's min of %s together is above its max", in.Name, name)
+			return false // the children's min together is above the max
 		}
 	}
-	return nil
+	return true
 }
 
-// read sets the limits of a node. It returns an error for invalid limits.
-func (n *Node) read(in *treeNode) error {
-	var err error
-	if n.min, err = in.Min.read(); err != nil {
-		return fmt.Errorf("min: %w", err)
-	}
-	if n.max, err = in.Max.read(); err != nil {
-		return fmt.Errorf("max: %w", err)
+// read sets the limits of a node. It returns false if they are invalid.
+func (n *Node) read(in *treeNode) bool {
+	var err, maxErr error
+	n.min, err = in.Min.read()
+	if n.max, maxErr = in.Max.read(); errors.Join(err, maxErr) != nil {
+		return false
 	}
 	for name, least := range n.min {
 		if most, ok := n.max[name]; least.Sign() < 0 || ok && least.Cmp(most) > 0 {
-			return fmt.Errorf("min of %s is negative or above its max", name)
+			return false
 		}
 	}
-	for name, most := range n.max {
+	for _, most := range n.max {
 		if most.Sign() < 0 {
-			return fmt.Errorf("max of %s is negative", name)
+			return false
 		}
 	}
-	return nil
+	return true
 }
 
 // Limit returns the maximum usage of a resource under the node.

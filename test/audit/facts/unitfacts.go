@@ -18,8 +18,6 @@ type Unit struct {
 	Total     Amounts
 	Sets      []PodSet
 	Bad       string // error in an amount
-	Priority  int64
-	Submitted time.Time
 	QuotaName string // from the spec, or else from the label
 	Active    bool
 	MaxTime   time.Duration // 0: no limit
@@ -109,11 +107,9 @@ type unitObject struct {
 			PriorityClassName string
 			QuotaScopes       []string
 		}
-		Priority       int64
-		SubmissionTime time.Time
-		Resource       Quantities
-		Active         *bool
-		QuotaName      string
+		Resource  Quantities
+		Active    *bool
+		QuotaName string
 
 		MaximumExecutionTimeSeconds int64
 	}
@@ -152,8 +148,7 @@ func parseUnit(kind string, m *meta, raw json.RawMessage) (any, error) {
 		Phase: word(o.Status.Phase), Reason: word(o.Status.Reason), Quota: word(o.Status.Quota),
 		Says:     digest(o.Status.Message),
 		Attempts: o.Status.Attempts, DequeueTime: o.Status.DequeueTime, RequeueAt: o.Status.RequeueState.RequeueAt,
-		MaxTime:  time.Duration(o.Spec.MaximumExecutionTimeSeconds) * time.Second,
-		Priority: o.Spec.Priority, Submitted: o.Spec.SubmissionTime,
+		MaxTime: time.Duration(o.Spec.MaximumExecutionTimeSeconds) * time.Second,
 	}
 	if u.Phase == "" {
 		u.Phase = Enqueued

@@ -14,8 +14,8 @@ import (
 const bufferSize = 1 << 20
 
 // Lines visits the lines of a log, which may be compressed with gzip, with their numbers
-// from 1. It skips an incomplete last line and reports it. The visitor must not retain the
-// bytes of the line. An error of the visitor stops the reading and is returned.
+// from 1. It skips an incomplete last line and reports it. An error of the visitor stops the
+// reading and is returned.
 func Lines(r io.Reader, visit func(number int, line []byte) error) (unfinished bool, err error) {
 	buffered := bufio.NewReaderSize(r, bufferSize)
 	if magic, err := buffered.Peek(2); err == nil && bytes.Equal(magic, []byte{0x1f, 0x8b}) {
@@ -34,30 +34,17 @@ func Lines(r io.Reader, visit func(number int, line []byte) error) (unfinished b
 
 // lines visits complete lines including their line ends.
 func lines(r *bufio.Reader, visit func(line []byte) error) (unfinished bool, err error) {
-	var long []byte // the beginning of a line that is longer than the buffer
 	for {
-		part, err := r.ReadSlice('\n')
-		line := part
-		if len(long) > 0 {
-			long = append(long, part...)
-			line = long
-		}
+		line, err := r.ReadBytes('\n')
 		switch {
-		case err == nil:
-		case errors.Is(err, bufio.ErrBufferFull):
-			if len(long) == 0 {
-				long = append(long, part...)
-			}
-			continue
 		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 			return len(bytes.TrimSpace(line)) > 0, nil
-		default:
+		case err != nil:
 			return false, err
 		}
 		if err := visit(line); err != nil {
 			return false, err
 		}
-		long = long[:0]
 	}
 }
 

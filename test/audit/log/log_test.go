@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -40,28 +41,16 @@ func zipped(t *testing.T, text string) string {
 	return out.String()
 }
 
-func TestLinesAreNumberedWhateverTheirLength(t *testing.T) {
-	long := strings.Repeat("x", 3*bufferSize)
-	edge := strings.Repeat("y", bufferSize-1) // with its end as long as the buffer
-	text := "a\n\n" + long + "\n" + edge + "\nb \n"
-	want := []string{"1 a", "2 ", "3 " + long, "4 " + edge, "5 b"}
-	for name, raw := range map[string]string{"plain": text, "gzip": zipped(t, text)} {
-		t.Run(name, func(t *testing.T) {
-			got, unfinished := read(t, raw)
-			if len(got) != len(want) || unfinished {
-				t.Fatalf("%d lines, unfinished %t; want %d whole ones", len(got), unfinished, len(want))
-			}
-			for i := range want {
-				if got[i] != want[i] {
-					t.Errorf("line %d is %.40q of %d bytes", i+1, got[i], len(got[i]))
-				}
-			}
-		})
+func TestLinesAreNumbered(t *testing.T) {
+	for name, raw := range map[string]string{"plain": "a\n\nb \n", "gzip": zipped(t, "a\n\nb \n")} {
+		if got, unfinished := read(t, raw); !slices.Equal(got, []string{"1 a", "2 ", "3 b"}) || unfinished {
+			t.Errorf("%s: got %q, unfinished %t", name, got, unfinished)
+		}
 	}
 }
 
 func TestALastLineWithoutAnEndIsLeftOut(t *testing.T) {
-	for name, raw := range map[string]string{"plain": "a\nhalf", "gzip": zipped(t, "a\nhalf"), "longer than the buffer": "a\n" + strings.Repeat("x", 2*bufferSize)} {
+	for name, raw := range map[string]string{"plain": "a\nhalf", "gzip": zipped(t, "a\nhalf")} {
 		if got, unfinished := read(t, raw); len(got) != 1 || !unfinished {
 			t.Errorf("%s: %d lines, unfinished %t; want 1, true", name, len(got), unfinished)
 		}
@@ -113,27 +102,24 @@ func appendTo(t *testing.T, path, text string) {
 	}
 }
 
-// marked is an entry of the create of a ConfigMap; an empty name is one that the server
-// makes up.
+// marked is an entry of the create of a ConfigMap.
 func marked(name string, code int) string {
 	return fmt.Sprintf(`{"stage":"ResponseComplete","verb":"create","objectRef":{"resource":"configmaps","namespace":"default","name":%q},`+
-		`"responseStatus":{"code":%d},"responseObject":{"metadata":{"name":"marker"}}}`, name, code) + "\n"
+		`"responseStatus":{"code":%d}}`, name, code) + "\n"
 }
 
 func TestWaitForFindsTheMarker(t *testing.T) {
-	for _, name := range []string{"marker", ""} {
-		path := filepath.Join(t.TempDir(), "audit.log")
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		defer cancel()
-		done := make(chan error, 1)
-		go func() { done <- WaitFor(ctx, path, Marker{"default", "marker"}) }()
-		raw := marked("other", 409) + marked(name, 201)
-		for _, part := range []string{raw[:100], raw[100 : len(raw)-5], raw[len(raw)-5:]} {
-			appendTo(t, path, part)
-		}
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+	path := filepath.Join(t.TempDir(), "audit.log")
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- WaitFor(ctx, path, Marker{"default", "marker"}) }()
+	raw := marked("other", 409) + marked("marker", 201)
+	for _, part := range []string{raw[:100], raw[100 : len(raw)-5], raw[len(raw)-5:]} {
+		appendTo(t, path, part)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }
 

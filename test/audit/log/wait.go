@@ -3,7 +3,6 @@ package log
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -55,16 +54,6 @@ func (m Marker) in(line []byte) bool {
 		return false
 	}
 	e, err := Parse(line)
-	if err != nil || !e.Write() {
-		return false
-	}
-	// Only the response contains a name that the server generated.
-	var answer struct {
-		Metadata struct {
-			Name string `json:"name"`
-		} `json:"metadata"`
-	}
-	_ = json.Unmarshal(e.ResponseObject, &answer)
-	return e.ObjectRef.Resource == "configmaps" && e.ObjectRef.Namespace == m.Namespace &&
-		(e.ObjectRef.Name == m.Name || answer.Metadata.Name == m.Name) && Success(e.Code())
+	return err == nil && e.Write() && e.ObjectRef.Resource == "configmaps" && e.ObjectRef.Namespace == m.Namespace &&
+		e.ObjectRef.Name == m.Name && Success(e.Code())
 }

@@ -40,13 +40,6 @@ func (s *State) ownerOf(u *Unit) string {
 	return u.Facts.JobUID
 }
 
-func (s *State) jobOfPod(namespace string, p *facts.Pod) *Job {
-	if p.ByRow != nil {
-		return s.JobNamed(p.ByRow, namespace, p.Labelled)
-	}
-	return s.root(p.Owner.UID)
-}
-
 // root returns the topmost job among an object and its controllers.
 func (s *State) root(uid string) *Job {
 	var top *Job

@@ -21,7 +21,6 @@ type State struct {
 
 	names    map[name]string          // the UID of the latest object of each name
 	owners   map[string]string        // the controller of each object
-	early    map[string][]*Unit       // by the UID of a job that was not seen yet
 	holding  map[*Unit]bool           // the units that hold quota
 	admitted map[string][]*Unit       // units that were admitted, by the UID of their object
 	present  map[string]map[*Pod]bool // pods that are not gone, by namespace
@@ -79,7 +78,6 @@ type Pod struct {
 	Created, Over, Gone  facts.Moment
 	Requests, Limits     facts.Amounts
 	Class                facts.Class
-	Deleting             bool
 
 	until   time.Time // end of its grace period
 	resized bool      // since it was created
@@ -99,8 +97,8 @@ type Change struct {
 
 	Job    *Job
 	JobWas *facts.Job // nil if the job was not known
-	// Released and Suspended report a change of the job's suspend field, Ended that it has ended.
-	Released, Suspended, Ended bool
+	// Released and Suspended report a change of the job's suspend field.
+	Released, Suspended bool
 
 	Unit    *Unit
 	UnitWas *facts.Unit
@@ -127,7 +125,7 @@ func New(l *facts.Log, o *facts.Options) *State {
 	s := &State{
 		Options: o, End: l.To, Jobs: map[string]*Job{}, Units: map[string]*Unit{}, Pods: map[string]*Pod{},
 		Managed: map[string]bool{}, Quotas: map[string][]*QuotaObject{},
-		names: map[name]string{}, owners: map[string]string{}, early: map[string][]*Unit{}, holding: map[*Unit]bool{},
+		names: map[name]string{}, owners: map[string]string{}, holding: map[*Unit]bool{},
 		admitted: map[string][]*Unit{}, present: map[string]map[*Pod]bool{}, leaving: map[string]time.Time{},
 	}
 	for _, write := range l.Writes {
@@ -196,12 +194,14 @@ func (s *State) applyJob(c *Change, now *facts.Job) {
 		j = &Job{Row: now.Row, UID: write.UID, Namespace: write.Namespace, Name: write.Name, Units: map[string]*Unit{}, Clusters: map[string]*Job{}}
 		s.Jobs[j.UID] = j
 		s.owners[j.UID] = now.Owner.UID
-		for _, u := range s.early[j.UID] {
+		for _, u := range s.Units { // a unit may be older than the first write that shows its job
+			if s.JobOf(u) != j {
+				continue
+			}
 			if j.WasUnit = true; u.Exists() {
 				j.Units[u.UID] = u
 			}
 		}
-		delete(s.early, j.UID)
 		if c.Born {
 			j.Created = write.Moment()
 			j.Missed = now.Marked && !now.Suspended && now.Queued() && !now.Unholdable
@@ -243,9 +243,6 @@ func (s *State) applyUnit(c *Change, now *facts.Unit) {
 		s.Units[u.UID] = u
 		if c.Born {
 			u.Created = write.Moment()
-		}
-		if now.Row != nil && now.JobUID != "" && s.Jobs[now.JobUID] == nil {
-			s.early[now.JobUID] = append(s.early[now.JobUID], u)
 		}
 	}
 	s.names[nameOf(write)] = u.UID
@@ -292,7 +289,7 @@ func (s *State) applyPod(c *Change, now *facts.Pod) {
 		if c.Born {
 			p.Created = write.Moment()
 		}
-		if p.Job = s.jobOfPod(p.Namespace, now); p.Job != nil {
+		if p.Job = s.root(s.OwnerOf(now, p.Namespace)); p.Job != nil {
 			p.Job.Pods = append(p.Job.Pods, p)
 		}
 		if before := s.Pods[s.names[nameOf(write)]]; before != nil && before.Live() {
@@ -305,7 +302,7 @@ func (s *State) applyPod(c *Change, now *facts.Pod) {
 		s.present[p.Namespace][p] = true
 	}
 	c.Pod, c.Job = p, p.Job
-	p.Deleting, p.until = now.Deleting, now.Until
+	p.until = now.Until
 	p.resized = p.resized || write.Subresource == "resize"
 	if now.Over && p.Over.IsZero() {
 		p.Over = write.Moment()
@@ -353,7 +350,6 @@ func (s *State) settle(c *Change) {
 			j.Ended = facts.Moment{}
 		case j.Ended.IsZero():
 			j.Ended = c.Write.Moment()
-			c.Ended = c.Ended || j == c.Job
 		}
 	}
 }

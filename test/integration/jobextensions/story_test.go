@@ -1,7 +1,6 @@
 package jobextensions
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -372,12 +371,7 @@ func (s *story) events() []corev1.Event {
 // writes returns the writes for the job so far, from the audit log.
 func (s *story) writes() audit.JobWrites {
 	s.Helper()
-	marker := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "marker-"}}
-	marker, err := s.core.CoreV1().ConfigMaps(s.ns).Create(s.Context(), marker, metav1.CreateOptions{})
-	s.must(err)
-	ctx, cancel := context.WithTimeout(s.Context(), patience)
-	defer cancel()
-	s.must(audit.WaitFor(ctx, s.cluster.AuditLog, audit.Marker{Namespace: s.ns, Name: marker.Name}))
+	s.must(s.cluster.CompleteAuditLog(s.Context()))
 	log, err := audit.ReadFile(s.cluster.AuditLog)
 	s.must(err)
 	table, err := log.Writes(audit.Options{})

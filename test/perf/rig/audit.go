@@ -4,16 +4,13 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"kube-queue.dev/kube-queue/test/audit/log"
+	"kube-queue.dev/kube-queue/test/clustertest"
 	"kube-queue.dev/kube-queue/test/perf/report"
 )
 
@@ -64,19 +61,9 @@ func (r *Rig) Log() (*Log, error) {
 	return l, l.file.Read(func(int, []byte) error { return nil })
 }
 
-// marker is the prefix of the names of ConfigMaps that mark the end of a part.
-const marker = "perf-marker-"
-
 // Read visits the writes up to now.
 func (l *Log) Read(ctx context.Context, visit func(*Entry)) error {
-	end := log.Marker{Namespace: "default", Name: fmt.Sprint(marker, time.Now().UnixNano())}
-	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: end.Name}}
-	if _, err := l.rig.Kube.CoreV1().ConfigMaps(end.Namespace).Create(ctx, config, metav1.CreateOptions{}); err != nil {
-		return fmt.Errorf("marking the end in the audit log: %w", err)
-	}
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	if err := log.WaitFor(ctx, l.rig.Cluster.AuditLog, end); err != nil {
+	if err := l.rig.Cluster.CompleteAuditLog(ctx); err != nil {
 		return err
 	}
 	return l.read(visit)
@@ -91,7 +78,7 @@ func (l *Log) read(visit func(*Entry)) error {
 		if err != nil {
 			return log.NoEntry(number, err)
 		}
-		if entry != nil && !strings.HasPrefix(entry.Name, marker) {
+		if entry != nil && !strings.HasPrefix(entry.Name, clustertest.MarkerPrefix) {
 			visit(entry)
 		}
 		return nil

@@ -7,12 +7,11 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
+
+	"github.com/prometheus/procfs"
 
 	"kube-queue.dev/kube-queue/test/perf/report"
 )
@@ -73,50 +72,28 @@ func (r *Rig) Use() (Use, error) {
 
 // readUse returns the use of processes and of process groups, which have these names.
 func readUse(pids, groups map[int]string) (Use, error) {
-	files, err := filepath.Glob("/proc/[0-9]*/stat")
+	processes, err := procfs.AllProcs()
 	if err != nil {
 		return nil, err
 	}
 	use := Use{}
-	for _, file := range files {
-		stat, err := os.ReadFile(file)
+	for _, process := range processes {
+		stat, err := process.Stat()
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
 			continue // the process has ended since it was listed
 		}
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("process %d: %w", process.PID, err)
 		}
-		pid, group, usage, err := readStat(string(stat))
-		if err != nil {
-			return nil, err
-		}
-		if name := cmp.Or(pids[pid], groups[group]); name != "" {
+		if name := cmp.Or(pids[stat.PID], groups[stat.PGRP]); name != "" {
 			sum := use[name]
-			use[name] = Usage{CPU: sum.CPU + usage.CPU, Resident: sum.Resident + usage.Resident}
+			sum.CPU += time.Duration(stat.UTime+stat.STime) * tick
+			sum.Resident += int64(stat.ResidentMemory())
+			use[name] = sum
 		}
 	}
 	return use, nil
 }
 
-// tick is the unit of times in /proc/PID/stat, which is the same on every Linux.
+// tick is the unit of times of a process, which is the same on every Linux.
 const tick = 10 * time.Millisecond
-
-// readStat reads the content of /proc/PID/stat; see man 5 proc.
-func readStat(stat string) (pid, group int, usage Usage, err error) {
-	// The name of the program is in parentheses and can contain any characters.
-	before, _, _ := strings.Cut(stat, " ")
-	fields := append([]string{before, ""}, strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])...)
-	var numbers []int
-	for _, field := range []int{1, 5, 14, 15, 24} { // pid, pgrp, utime, stime, rss
-		if field > len(fields) {
-			return 0, 0, usage, fmt.Errorf("/proc/PID/stat is %q", stat)
-		}
-		number, err := strconv.Atoi(fields[field-1])
-		if err != nil {
-			return 0, 0, usage, fmt.Errorf("/proc/PID/stat is %q: %w", stat, err)
-		}
-		numbers = append(numbers, number)
-	}
-	usage = Usage{CPU: time.Duration(numbers[2]+numbers[3]) * tick, Resident: int64(numbers[4]) * int64(os.Getpagesize())}
-	return numbers[0], numbers[1], usage, nil
-}

@@ -15,17 +15,7 @@ import (
 	"kube-queue.dev/kube-queue/test/perf/pace"
 )
 
-func TestUsageIsReadFromAProcFile(t *testing.T) {
-	const stat = "42 (a) b (c)) S 1 41 42 0 -1 4194560 100 0 0 0 150 25 9 9 20 0 5 0 100 99999 2 9"
-	pid, group, usage, err := readStat(stat)
-	if want := (Usage{CPU: 1750 * time.Millisecond, Resident: 2 * int64(os.Getpagesize())}); err != nil || pid != 42 || group != 41 || usage != want {
-		t.Errorf("got %d, %d, %+v, %v", pid, group, usage, err)
-	}
-	for name, stat := range map[string]string{"a short one": "42 (a) S 1", "times of no numbers": strings.Replace(stat, " 150 ", " x ", 1)} {
-		if _, _, usage, err := readStat(stat); err == nil {
-			t.Errorf("%s: got %+v", name, usage)
-		}
-	}
+func TestMemoryIsThatOfTheLaterUse(t *testing.T) {
 	now := Use{"a": {CPU: 3 * time.Second, Resident: 3}}
 	if since := now.Since(Use{"a": {CPU: time.Second, Resident: 100}})["a"]; since != (Usage{CPU: 2 * time.Second, Resident: 3}) || now["a"].CPU != 3*time.Second {
 		t.Errorf("since the first: %+v, and now %+v", since, now)
