@@ -216,37 +216,3 @@ func answers(url string) bool {
 	response.Body.Close()
 	return response.StatusCode == http.StatusOK
 }
-
-func TestWhatIsWrongEndsAProgramAtOnceWithWhatIsKnown(t *testing.T) {
-	for _, name := range []string{controller, extensions} { // so that no result is kept when it changes
-		if _, err := os.ReadFile(filepath.Join(name, "main.go")); err != nil {
-			t.Fatal(err)
-		}
-	}
-	bad := write(t, "config", map[string]any{"apiVersion": "config.kube-queue.dev/v1alpha1", "kind": "JobExtensionsConfiguration", "worker": 3})
-	for _, c := range []struct {
-		program, environ string
-		args             []string
-		words            []string
-	}{
-		{controller, "QueueGroupPlugin=elasticquotav2", nil, []string{"QueueGroupPlugin", "elasticquotav2", "elasticquota, resourcequota"}},
-		{controller, "StrictPriority=yes please", nil, []string{"StrictPriority", "true or false"}},
-		{controller, "", []string{"--oversellrate=1.2"}, []string{"unknown flag: --oversellrate", "--oversell-rate"}},
-		{controller, "", []string{"--config", bad}, []string{bad, "KubeQueueControllerConfiguration"}},
-		{extensions, "", []string{"--config", bad}, []string{bad, `unknown field "worker"`, "workers"}},
-		{extensions, "", []string{"--enabled-extensions=tfjobs"}, []string{"--enabled-extensions", "tfjobs", "pytorchjob"}},
-		{extensions, "", []string{"--leader-elect-lease-duration=14s"}, []string{"--leader-elect-lease-duration (14s)"}},
-	} {
-		cmd := exec.CommandContext(t.Context(), filepath.Join(programs, c.program), c.args...)
-		cmd.Env = []string{c.environ}
-		out, _ := cmd.CombinedOutput()
-		if code := cmd.ProcessState.ExitCode(); code != 2 {
-			t.Errorf("%s %v %s: exit status %d, want 2", c.program, c.args, c.environ, code)
-		}
-		for _, word := range c.words {
-			if !strings.Contains(string(out), word) {
-				t.Errorf("%s %v %s: %q does not say %q", c.program, c.args, c.environ, out, word)
-			}
-		}
-	}
-}

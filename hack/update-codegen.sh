@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Writes everything in this repository that a program generates: deep copies, clients,
-# listers, informers, CRDs, the API reference, the tables of job kinds in the chart and in
+# CRDs, the API reference, the tables of job kinds in the chart and in
 # docs/, deploy/, the references of settings and metrics, and plots. Run it after a
 # change to apis/, to the chart, to extensions/registry or an adapter's description of its kind,
 # to a program's options, to pkg/metrics/definitions.go, or to the simulator.
@@ -25,9 +25,9 @@ echo "deep copies"
 find apis -name 'zz_generated.*' -delete
 "${tools}/deepcopy-gen" --output-file zz_generated.deepcopy.go "${apis[@]}"
 
-echo "clients, listers, informers"
+echo "clients"
 # pkg/generated/kinds stays: its own generator writes it, and is built from it.
-rm -rf "${generated}"/{clientset,listers,informers}
+rm -rf "${generated}/clientset"
 inputs=()
 for api in "${apis[@]}"; do
   inputs+=(--input "${api}")
@@ -36,12 +36,6 @@ done
 "${tools}/client-gen" --clientset-name versioned --fake-clientset=false \
   --input-base "" "${inputs[@]}" \
   --output-dir "${generated}/clientset" --output-pkg "${module}/${generated}/clientset"
-"${tools}/lister-gen" \
-  --output-dir "${generated}/listers" --output-pkg "${module}/${generated}/listers" "${apis[@]}"
-"${tools}/informer-gen" \
-  --versioned-clientset-package "${module}/${generated}/clientset/versioned" \
-  --listers-package "${module}/${generated}/listers" \
-  --output-dir "${generated}/informers" --output-pkg "${module}/${generated}/informers" "${apis[@]}"
 
 echo "CRDs"
 crds=charts/kube-queue/files/crds

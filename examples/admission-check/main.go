@@ -15,13 +15,13 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
-	"kube-queue.dev/kube-queue/pkg/generated/informers/externalversions"
 )
 
 func main() {
@@ -63,7 +63,8 @@ func main() {
 		}
 	}
 	// Each unit is decided when it changes, and again every minute.
-	units := externalversions.NewSharedInformerFactory(client, time.Minute).Scheduling().V1alpha1().QueueUnits().Informer()
+	listed := cache.NewListWatchFromClient(client.SchedulingV1alpha1().RESTClient(), "queueunits", metav1.NamespaceAll, fields.Everything())
+	units := cache.NewSharedInformer(listed, &v1alpha1.QueueUnit{}, time.Minute)
 	units.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: decide, UpdateFunc: func(_, object any) { decide(object) }})
 	units.RunWithContext(ctx)
 }

@@ -239,7 +239,7 @@ func written(w *scheduler.Write, version string, at time.Time) input {
 func notice(w *scheduler.Write, reason wellknown.EventReason, message string) backend.Notice {
 	namespace, name, _ := cache.SplitMetaNamespaceKey(w.Key) // the key always has this form
 	return backend.Notice{
-		About: reference(&metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(w.UID), ResourceVersion: fmt.Sprint(w.Version)}),
+		About: reference("QueueUnit", &metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(w.UID), ResourceVersion: fmt.Sprint(w.Version)}),
 		Type:  corev1.EventTypeWarning, Reason: reason, Message: message,
 	}
 }

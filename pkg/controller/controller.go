@@ -10,6 +10,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -22,7 +24,6 @@ import (
 	"kube-queue.dev/kube-queue/pkg/controller/codec"
 	"kube-queue.dev/kube-queue/pkg/controller/podwatch"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
-	"kube-queue.dev/kube-queue/pkg/generated/informers/externalversions"
 	"kube-queue.dev/kube-queue/pkg/lenient"
 	"kube-queue.dev/kube-queue/pkg/metrics"
 	"kube-queue.dev/kube-queue/pkg/queue"
@@ -153,10 +154,9 @@ func renewalAfter(cfg Config) scheduler.Renewal {
 
 // informers are what the controller itself watches.
 type informers struct {
-	queues externalversions.SharedInformerFactory
-
-	units, queue, check cache.SharedIndexInformer
-	handled             []cache.InformerSynced
+	units          cache.SharedIndexInformer
+	queues, checks cache.SharedInformer
+	handled        []cache.InformerSynced
 }
 
 func newInformers(cfg Config) (*informers, error) {
@@ -165,10 +165,16 @@ func newInformers(cfg Config) (*informers, error) {
 	if err != nil {
 		return nil, err
 	}
-	queues := externalversions.NewSharedInformerFactoryWithOptions(cfg.Client, 0,
-		externalversions.WithNamespace(cfg.Namespace), externalversions.WithTransform(dropManagedFields))
-	settings := queues.Scheduling().V1alpha1()
-	return &informers{units: units, queues: queues, queue: settings.Queues().Informer(), check: settings.AdmissionChecks().Informer()}, nil
+	queues, noQueues := settingsInformer(cfg.Client, "queues", cfg.Namespace, &schedulingv1alpha1.Queue{})
+	checks, noChecks := settingsInformer(cfg.Client, "admissionchecks", metav1.NamespaceAll, &schedulingv1alpha1.AdmissionCheck{})
+	return &informers{units: units, queues: queues, checks: checks}, errors.Join(noQueues, noChecks)
+}
+
+// settingsInformer returns an informer for objects in which administrators set something.
+func settingsInformer(client versioned.Interface, resource, namespace string, object runtime.Object) (cache.SharedInformer, error) {
+	listed := cache.NewListWatchFromClient(client.SchedulingV1alpha1().RESTClient(), resource, namespace, fields.Everything())
+	informer := cache.NewSharedInformer(listed, object, 0)
+	return informer, informer.SetTransform(dropManagedFields)
 }
 
 // unitsOf returns a client for QueueUnits that uses the connection of the client.
@@ -196,7 +202,7 @@ func (i *informers) loop(cfg Config, logger klog.Logger) *loop {
 		namespace:    cfg.Namespace,
 		reader:       codec.Reader{Compactor: codec.Compactor{Keep: cfg.Source.Keep}, Demand: cfg.Source.Demand, Kinds: &codec.Kinds{}, Renewal: renewalAfter(cfg)},
 		applier:      newApplier(cfg.Client, cfg.Clock, inbox),
-		publisher:    newPublisher(cfg.Client, i.queues.Scheduling().V1alpha1().Queues().Lister(), cfg.Namespace, cfg.Clock, every),
+		publisher:    newPublisher(cfg.Client, i.queues.GetStore(), cfg.Namespace, cfg.Clock, every),
 		publishEvery: every,
 		emit: func(n backend.Notice) {
 			about := logger.WithValues("kind", n.About.GetKind(), "object", klog.KObj(n.About), "reason", n.Reason)
@@ -219,13 +225,13 @@ func (i *informers) loop(cfg Config, logger klog.Logger) *loop {
 // handle puts everything that the informers report into the inbox.
 func (i *informers) handle(inbox *inbox) error {
 	return errors.Join(
-		i.follow(i.queue, func(o any) { inbox.put(queueSeen(o.(*schedulingv1alpha1.Queue))) },
+		i.follow(i.queues, func(o any) { inbox.put(queueSeen(o.(*schedulingv1alpha1.Queue))) },
 			func(_ string, o any) {
 				if q, ok := o.(*schedulingv1alpha1.Queue); ok {
 					inbox.put(queueGone(q.Name))
 				}
 			}),
-		i.follow(i.check, func(o any) { inbox.put(checkSeen(o.(*schedulingv1alpha1.AdmissionCheck))) },
+		i.follow(i.checks, func(o any) { inbox.put(checkSeen(o.(*schedulingv1alpha1.AdmissionCheck))) },
 			func(_ string, o any) {
 				if c, ok := o.(*schedulingv1alpha1.AdmissionCheck); ok {
 					inbox.put(checkGone(c.Name))
@@ -245,7 +251,7 @@ func (i *informers) handle(inbox *inbox) error {
 	)
 }
 
-func (i *informers) follow(informer cache.SharedIndexInformer, seen func(any), gone func(key string, last any)) error {
+func (i *informers) follow(informer cache.SharedInformer, seen func(any), gone func(key string, last any)) error {
 	synced, err := backend.Follow(informer, seen, gone)
 	i.handled = append(i.handled, synced)
 	return err
@@ -253,7 +259,8 @@ func (i *informers) follow(informer cache.SharedIndexInformer, seen func(any), g
 
 func (i *informers) start(ctx context.Context) {
 	go i.units.RunWithContext(ctx)
-	i.queues.Start(ctx.Done())
+	go i.queues.RunWithContext(ctx)
+	go i.checks.RunWithContext(ctx)
 }
 
 // wait waits until all listed objects, including the others, are in the inbox.

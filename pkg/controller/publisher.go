@@ -12,14 +12,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
-	listers "kube-queue.dev/kube-queue/pkg/generated/listers/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/lifecycle"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
@@ -28,8 +27,9 @@ import (
 // quota write how much is used. The loop sets the wanted state. Nothing is written that has not
 // changed.
 type publisher struct {
-	client    versioned.Interface
-	queues    listers.QueueLister
+	client versioned.Interface
+	// queues are the Queues of the namespace.
+	queues    cache.Store
 	namespace string
 	clock     clock.Clock
 	// every is the shortest time between two writes of the status of an object.
@@ -47,7 +47,7 @@ type publisher struct {
 	ready chan struct{}
 }
 
-func newPublisher(client versioned.Interface, queues listers.QueueLister, namespace string, clock clock.Clock, every time.Duration) *publisher {
+func newPublisher(client versioned.Interface, queues cache.Store, namespace string, clock clock.Clock, every time.Duration) *publisher {
 	return &publisher{client: client, queues: queues, namespace: namespace, clock: clock, every: every,
 		wanted: map[string]scheduler.QueueStats{}, stale: map[string]bool{}, ready: make(chan struct{}, 1)}
 }
@@ -82,15 +82,18 @@ func (p *publisher) set(names []string, changed []scheduler.QueueStats, show fun
 // findLeft marks the Queues as stale that an earlier process has left for groups that no longer
 // exist or for another backend. The caller must hold the lock.
 func (p *publisher) findLeft(keep map[string]bool) {
-	known, err := p.queues.Queues(p.namespace).List(labels.Everything())
-	if err != nil {
-		return // a lister reads from a cache and does not fail
-	}
-	for _, queue := range known {
-		if !keep[queue.Name] {
-			p.stale[queue.Name] = true
+	for _, known := range p.queues.List() {
+		if name := known.(*schedulingv1alpha1.Queue).Name; !keep[name] {
+			p.stale[name] = true
 		}
 	}
+}
+
+// known returns the Queue as the cache has it; nil if it does not exist.
+func (p *publisher) known(name string) *schedulingv1alpha1.Queue {
+	object, _, _ := p.queues.GetByKey(p.namespace + "/" + name) // a cache does not fail
+	queue, _ := object.(*schedulingv1alpha1.Queue)
+	return queue
 }
 
 // lookAt marks a queue as stale.
@@ -162,16 +165,17 @@ func (p *publisher) publish(ctx context.Context, logger klog.Logger) (failed boo
 // keep creates the Queue if it does not exist, and updates its status.
 func (p *publisher) keep(ctx context.Context, stats scheduler.QueueStats) error {
 	api := p.client.SchedulingV1alpha1().Queues(p.namespace)
-	queue, err := p.queues.Queues(p.namespace).Get(stats.Name)
-	if apierrors.IsNotFound(err) {
+	queue := p.known(stats.Name)
+	if queue == nil {
+		var err error
 		queue, err = api.Create(ctx, &schedulingv1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Name: stats.Name}}, metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) { // the cache is outdated
 			p.lookAt(stats.Name)
 			return nil
 		}
-	}
-	if err != nil {
-		return fmt.Errorf("queue %s: %w", stats.Name, err)
+		if err != nil {
+			return fmt.Errorf("queue %s: %w", stats.Name, err)
+		}
 	}
 	status := schedulingv1alpha1.QueueStatus{
 		Policy: schedulingv1alpha1.QueuePolicy(stats.Policy.String()), Quota: stats.Quota,
@@ -201,12 +205,9 @@ func (p *publisher) keep(ctx context.Context, stats scheduler.QueueStats) error 
 // in its spec, it only clears the status, so that the settings remain for when the group exists
 // again. It ignores a Queue that never had a group, because somebody else created it.
 func (p *publisher) retire(ctx context.Context, name string) error {
-	queue, err := p.queues.Queues(p.namespace).Get(name)
-	if apierrors.IsNotFound(err) || err == nil && queue.Status.Quota == "" {
+	queue := p.known(name)
+	if queue == nil || queue.Status.Quota == "" {
 		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("queue %s: %w", name, err)
 	}
 	api := p.client.SchedulingV1alpha1().Queues(p.namespace)
 	if equality.Semantic.DeepEqual(queue.Spec, schedulingv1alpha1.QueueSpec{}) {

@@ -22,20 +22,19 @@ import (
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
-	listers "kube-queue.dev/kube-queue/pkg/generated/listers/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// slowServer takes a second for each write, by the clock, and reports when it was done.
-func slowServer(t *testing.T, clock *clocktesting.FakeClock) (versioned.Interface, <-chan time.Time) {
+// publisherOf returns a publisher that knows these Queues, and its clock. The API server answers each request with a
+// Queue, after see was called with the request and its body.
+func publisherOf(t *testing.T, see func(r *http.Request, body string), known ...*schedulingv1alpha1.Queue) (*publisher, *clocktesting.FakeClock) {
 	t.Helper()
-	written := make(chan time.Time, 10)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodPatch {
-			t.Errorf("%s %s, want patches only", r.Method, r.URL.Path)
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
 		}
-		clock.Step(time.Second)
-		written <- clock.Now()
+		see(r, string(body))
 		w.Header().Set("Content-Type", "application/json")
 		if _, err := io.WriteString(w, `{"apiVersion":"scheduling.x-k8s.io/v1alpha1","kind":"Queue"}`); err != nil {
 			t.Error(err)
@@ -46,27 +45,18 @@ func slowServer(t *testing.T, clock *clocktesting.FakeClock) (versioned.Interfac
 	if err != nil {
 		t.Fatal(err)
 	}
-	return client, written
+	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
+	for _, queue := range known {
+		queue.Namespace = "kube-queue"
+		if err := store.Add(queue); err != nil {
+			t.Fatal(err)
+		}
+	}
+	clock := clocktesting.NewFakeClock(time.Unix(1000, 0))
+	return newPublisher(client, store, "kube-queue", clock, PublishInterval), clock
 }
 
 func TestAQueueInWhichSomethingIsSetOutlivesItsGroup(t *testing.T) {
-	var request string
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			t.Error(err)
-		}
-		request = r.Method + " " + string(body)
-		w.Header().Set("Content-Type", "application/json")
-		if _, err := io.WriteString(w, `{"apiVersion":"scheduling.x-k8s.io/v1alpha1","kind":"Queue"}`); err != nil {
-			t.Error(err)
-		}
-	}))
-	defer server.Close()
-	client, err := versioned.NewForConfig(&rest.Config{Host: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
 	for name, c := range map[string]struct {
 		spec schedulingv1alpha1.QueueSpec
 		kept bool
@@ -78,12 +68,10 @@ func TestAQueueInWhichSomethingIsSetOutlivesItsGroup(t *testing.T) {
 		"maxPriority":           {schedulingv1alpha1.QueueSpec{MaxPriority: ptr.To[int32](5)}, true},
 		"maxPriority that is 0": {schedulingv1alpha1.QueueSpec{MaxPriority: ptr.To[int32](0)}, true},
 	} {
-		known := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
-		if err := known.Add(&schedulingv1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-queue", Name: "team", UID: "u", ResourceVersion: "7"},
-			Spec: c.spec, Status: schedulingv1alpha1.QueueStatus{Quota: "root/team"}}); err != nil {
-			t.Fatal(err)
-		}
-		p := newPublisher(client, listers.NewQueueLister(known), "kube-queue", clocktesting.NewFakeClock(time.Unix(1000, 0)), PublishInterval)
+		var request string
+		p, _ := publisherOf(t, func(r *http.Request, body string) { request = r.Method + " " + body },
+			&schedulingv1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Name: "team", UID: "u", ResourceVersion: "7"},
+				Spec: c.spec, Status: schedulingv1alpha1.QueueStatus{Quota: "root/team"}})
 		if err := p.retire(t.Context(), "team"); err != nil {
 			t.Fatal(err)
 		}
@@ -98,13 +86,16 @@ func TestAQueueInWhichSomethingIsSetOutlivesItsGroup(t *testing.T) {
 }
 
 func TestAStatusIsWrittenAgainOnlyAnIntervalAfterASlowWrite(t *testing.T) {
-	clock := clocktesting.NewFakeClock(time.Unix(1000, 0))
-	client, written := slowServer(t, clock)
-	known := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
-	if err := known.Add(&schedulingv1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-queue", Name: "team"}}); err != nil {
-		t.Fatal(err)
-	}
-	p := newPublisher(client, listers.NewQueueLister(known), "kube-queue", clock, PublishInterval)
+	// Each write takes a second.
+	written := make(chan time.Time, 10)
+	var clock *clocktesting.FakeClock
+	p, clock := publisherOf(t, func(r *http.Request, _ string) {
+		if r.Method != http.MethodPatch {
+			t.Errorf("%s %s, want patches only", r.Method, r.URL.Path)
+		}
+		clock.Step(time.Second)
+		written <- clock.Now()
+	}, &schedulingv1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Name: "team"}})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { p.run(ctx); close(done) }()
@@ -141,28 +132,8 @@ func TestAStatusIsWrittenAgainOnlyAnIntervalAfterASlowWrite(t *testing.T) {
 
 func TestTheHeadThatAnOlderReleaseHasWrittenIsRemoved(t *testing.T) {
 	var requests []string
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			t.Error(err)
-		}
-		requests = append(requests, r.Method+" "+string(body))
-		w.Header().Set("Content-Type", "application/json")
-		if _, err := io.WriteString(w, `{"apiVersion":"scheduling.x-k8s.io/v1alpha1","kind":"Queue"}`); err != nil {
-			t.Error(err)
-		}
-	}))
-	defer server.Close()
-	client, err := versioned.NewForConfig(&rest.Config{Host: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	known := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
-	if err := known.Add(&schedulingv1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-queue", Name: "team"},
-		Status: schedulingv1alpha1.QueueStatus{Quota: "root/team"}}); err != nil {
-		t.Fatal(err)
-	}
-	p := newPublisher(client, listers.NewQueueLister(known), "kube-queue", clocktesting.NewFakeClock(time.Unix(1000, 0)), PublishInterval)
+	p, _ := publisherOf(t, func(r *http.Request, body string) { requests = append(requests, r.Method+" "+body) },
+		&schedulingv1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Name: "team"}, Status: schedulingv1alpha1.QueueStatus{Quota: "root/team"}})
 	if err := p.keep(t.Context(), scheduler.QueueStats{Name: "team", Quota: "root/team", Pending: 1, Waits: true, HighestPriority: new(int32(7))}); err != nil {
 		t.Fatal(err)
 	}
@@ -172,54 +143,30 @@ func TestTheHeadThatAnOlderReleaseHasWrittenIsRemoved(t *testing.T) {
 }
 
 func TestAnUnchangedStatusOfAQueueIsNotWrittenAgain(t *testing.T) {
-	known := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
-	if err := known.Add(&schedulingv1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-queue", Name: "team"},
-		Status: schedulingv1alpha1.QueueStatus{Quota: "root/team", Pending: 1, HighestPriority: new(int32(7))}}); err != nil {
-		t.Fatal(err)
-	}
-	client, err := versioned.NewForConfig(&rest.Config{Host: "http://127.0.0.1:1"}) // refuses everything
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := newPublisher(client, listers.NewQueueLister(known), "kube-queue", clocktesting.NewFakeClock(time.Unix(1000, 0)), PublishInterval)
+	writes := 0
+	p, _ := publisherOf(t, func(*http.Request, string) { writes++ }, &schedulingv1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Name: "team"},
+		Status: schedulingv1alpha1.QueueStatus{Quota: "root/team", Pending: 1, HighestPriority: new(int32(7))}})
 	same := scheduler.QueueStats{Name: "team", Quota: "root/team", Pending: 1, HighestPriority: new(int32(7))}
-	if err := p.keep(t.Context(), same); err != nil {
-		t.Errorf("it is written: %v", err)
+	if err := p.keep(t.Context(), same); err != nil || writes != 0 {
+		t.Errorf("it is written %d times, error %v", writes, err)
 	}
 	same.HighestPriority = new(int32(8))
-	if err := p.keep(t.Context(), same); err == nil {
-		t.Error("another priority is not written")
+	if err := p.keep(t.Context(), same); err != nil || writes != 1 {
+		t.Errorf("another priority is written %d times, error %v", writes, err)
 	}
 }
 
 // What a process before this one has left behind.
 func TestQueuesWithoutAGroupAreRetiredAtTheStart(t *testing.T) {
 	var requests []string
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	p, _ := publisherOf(t, func(r *http.Request, _ string) {
 		requests = append(requests, r.Method+" "+path.Base(strings.TrimSuffix(r.URL.Path, "/status")))
-		w.Header().Set("Content-Type", "application/json")
-		if _, err := io.WriteString(w, `{"apiVersion":"scheduling.x-k8s.io/v1alpha1","kind":"Queue"}`); err != nil {
-			t.Error(err)
-		}
-	}))
-	defer server.Close()
-	client, err := versioned.NewForConfig(&rest.Config{Host: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	known := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
-	for name, queue := range map[string]*schedulingv1alpha1.Queue{
-		"left":    {Status: schedulingv1alpha1.QueueStatus{Quota: "other/left"}},
-		"set":     {Spec: schedulingv1alpha1.QueueSpec{Priority: 1}, Status: schedulingv1alpha1.QueueStatus{Quota: "other/set"}},
-		"foreign": {Spec: schedulingv1alpha1.QueueSpec{Priority: 1}},
-		"team":    {Status: schedulingv1alpha1.QueueStatus{Quota: "root/team"}},
-	} {
-		queue.Namespace, queue.Name = "kube-queue", name
-		if err := known.Add(queue); err != nil {
-			t.Fatal(err)
-		}
-	}
-	p := newPublisher(client, listers.NewQueueLister(known), "kube-queue", clocktesting.NewFakeClock(time.Unix(1000, 0)), PublishInterval)
+	},
+		&schedulingv1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Name: "left"}, Status: schedulingv1alpha1.QueueStatus{Quota: "other/left"}},
+		&schedulingv1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Name: "set"}, Spec: schedulingv1alpha1.QueueSpec{Priority: 1},
+			Status: schedulingv1alpha1.QueueStatus{Quota: "other/set"}},
+		&schedulingv1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Name: "foreign"}, Spec: schedulingv1alpha1.QueueSpec{Priority: 1}},
+		&schedulingv1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Name: "team"}, Status: schedulingv1alpha1.QueueStatus{Quota: "root/team"}})
 	for _, want := range [][]string{{"DELETE left", "PATCH set"}, nil} {
 		requests = nil
 		p.set([]string{"team"}, []scheduler.QueueStats{{Name: "team", Quota: "root/team"}}, nil)
@@ -230,8 +177,7 @@ func TestQueuesWithoutAGroupAreRetiredAtTheStart(t *testing.T) {
 }
 
 func TestWhatCannotBeShownIsTriedAgain(t *testing.T) {
-	known := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
-	p := newPublisher(nil, listers.NewQueueLister(known), "kube-queue", clocktesting.NewFakeClock(time.Unix(1000, 0)), PublishInterval)
+	p, _ := publisherOf(t, nil)
 	if p.publish(t.Context(), klog.Background()) {
 		t.Error("it fails with nothing to show")
 	}

@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/metadata/metadatainformer"
@@ -43,13 +42,6 @@ func watchStrayQueues(ctx context.Context, config *rest.Config, namespace string
 
 // strayQueue is the event on a Queue outside of the namespace.
 func strayQueue(queue *metav1.PartialObjectMetadata, namespace string) backend.Notice {
-	about := &unstructured.Unstructured{}
-	about.SetGroupVersionKind(schedulingv1alpha1.SchemeGroupVersion.WithKind("Queue"))
-	about.SetNamespace(queue.Namespace)
-	about.SetName(queue.Name)
-	about.SetUID(queue.UID)
-	about.SetResourceVersion(queue.ResourceVersion)
-	about.SetGeneration(queue.Generation)
-	return backend.Notice{About: about, Type: corev1.EventTypeWarning, Reason: wellknown.EventIgnoredQueue,
+	return backend.Notice{About: reference("Queue", queue), Type: corev1.EventTypeWarning, Reason: wellknown.EventIgnoredQueue,
 		Message: fmt.Sprintf("This Queue is ignored because only Queues in namespace %s count. Make its settings in the Queue of the quota group in that namespace, and delete this one.", namespace)}
 }

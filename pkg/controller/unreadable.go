@@ -50,20 +50,20 @@ func (u *unreadableUnits) see(logger klog.Logger, object lenient.Object) {
 	message := fmt.Sprintf("The unit %s: %v. It is not admitted; if it holds quota, it keeps the quota that it was charged before. Delete it and create a valid one.", what, unit.Err)
 	logger.Info("A unit is invalid", "unit", klog.KObj(unit), "message", message)
 	if u.emit != nil {
-		u.emit(backend.Notice{About: reference(unit), Type: corev1.EventTypeWarning, Reason: wellknown.EventUnreadableUnit, Message: message})
+		u.emit(backend.Notice{About: reference("QueueUnit", unit), Type: corev1.EventTypeWarning, Reason: wellknown.EventUnreadableUnit, Message: message})
 	}
 }
 
 func (u *unreadableUnits) gone(key string) { delete(u.reported, key) }
 
-// reference returns the part of the unit that an event needs.
-func reference(unit metav1.Object) *unstructured.Unstructured {
+// reference returns the part of an object of our API group that an event needs.
+func reference(kind string, of metav1.Object) *unstructured.Unstructured {
 	about := &unstructured.Unstructured{}
-	about.SetGroupVersionKind(schedulingv1alpha1.SchemeGroupVersion.WithKind("QueueUnit"))
-	about.SetNamespace(unit.GetNamespace())
-	about.SetName(unit.GetName())
-	about.SetUID(unit.GetUID())
-	about.SetResourceVersion(unit.GetResourceVersion())
-	about.SetGeneration(unit.GetGeneration())
+	about.SetGroupVersionKind(schedulingv1alpha1.SchemeGroupVersion.WithKind(kind))
+	about.SetNamespace(of.GetNamespace())
+	about.SetName(of.GetName())
+	about.SetUID(of.GetUID())
+	about.SetResourceVersion(of.GetResourceVersion())
+	about.SetGeneration(of.GetGeneration())
 	return about
 }

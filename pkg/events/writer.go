@@ -86,7 +86,7 @@ func (e *entry) due() time.Time {
 	return e.paced.Until.Add(repeats.Quiet) // to forget it
 }
 
-// NewWriter returns a Writer. It writes nothing before Run. Each event that is given up is reported
+// NewWriter returns a Writer. It writes nothing before While. Each event that is given up is reported
 // with dropped, which may be nil.
 func NewWriter(client corev1client.EventsGetter, source Source, clk clock.WithTicker, dropped func(reason string)) *Writer {
 	if dropped == nil {
@@ -159,18 +159,19 @@ func (w *Writer) schedule(key types.NamespacedName, e *entry) {
 	w.queue.AddAfter(key, e.due().Sub(w.clock.Now()))
 }
 
-// Run writes events until ctx is done, and then the remaining ones for at most a few seconds.
-func (w *Writer) Run(ctx context.Context) {
-	writeCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+// While writes events while work runs, and then the remaining ones for at most a few seconds, so that the last events
+// are written too.
+func (w *Writer) While(ctx context.Context, work func(context.Context) error) error {
+	writing, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	var running sync.WaitGroup
 	for range workers {
 		running.Go(func() {
-			for w.next(writeCtx) {
+			for w.next(writing) {
 			}
 		})
 	}
-	<-ctx.Done()
+	err := work(ctx)
 	w.hurry()
 	w.queue.ShutDown()
 	late := time.AfterFunc(flushFor, func() {
@@ -178,17 +179,6 @@ func (w *Writer) Run(ctx context.Context) {
 		cancel()
 	})
 	defer late.Stop()
-	running.Wait()
-}
-
-// While writes events while work runs, and then the remaining ones, so that the last events are written
-// too.
-func (w *Writer) While(ctx context.Context, work func(context.Context) error) error {
-	writing, stop := context.WithCancel(context.WithoutCancel(ctx))
-	var running sync.WaitGroup
-	running.Go(func() { w.Run(writing) })
-	err := work(ctx)
-	stop()
 	running.Wait()
 	return err
 }

@@ -43,7 +43,7 @@ func run(t *testing.T, client kubernetes.Interface, clk clock.WithTicker, droppe
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		w.Run(ctx)
+		_ = w.While(ctx, func(ctx context.Context) error { <-ctx.Done(); return nil })
 	}()
 	stop := func() {
 		cancel()

@@ -1,6 +1,7 @@
 package lenient
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -66,12 +67,15 @@ func (k Kind) readList(body io.Reader, each func(Object) error) (metav1.ListMeta
 				return each(object)
 			})
 		case "metadata":
-			return list.Decode(&meta)
+			return list.next(&meta)
 		}
-		return list.skip()
+		return list.next(&json.RawMessage{})
 	})
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF // the list is not complete
+	}
 	if err != nil {
-		return metav1.ListMeta{}, fmt.Errorf("reading a list of %s: %w", k.Resource, cutOff(err))
+		return metav1.ListMeta{}, fmt.Errorf("reading a list of %s: %w", k.Resource, err)
 	}
 	return meta, nil
 }

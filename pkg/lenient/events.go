@@ -1,6 +1,7 @@
 package lenient
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 
@@ -15,6 +16,8 @@ type events struct {
 	kind   Kind
 	body   io.Closer
 	stream *stream
+	// raw has the text of the last object.
+	raw json.RawMessage
 }
 
 func newEvents(kind Kind, body io.ReadCloser) *events {
@@ -23,33 +26,28 @@ func newEvents(kind Kind, body io.ReadCloser) *events {
 
 // Decode waits for the next event.
 func (e *events) Decode() (watch.EventType, runtime.Object, error) {
-	var what watch.EventType
-	var text []byte
-	err := e.stream.members(func(name string) (err error) {
-		switch name {
-		case "type":
-			return e.stream.Decode(&what)
-		case "object":
-			text, err = e.stream.object()
-			return err
-		}
-		return e.stream.skip()
-	})
+	var event struct {
+		Type   watch.EventType `json:"type"`
+		Object json.RawMessage `json:"object"`
+	}
+	event.Object = e.raw[:0]
+	err := e.stream.next(&event)
+	e.raw = event.Object
 	switch {
 	case utilnet.IsProbableEOF(err) || utilnet.IsTimeout(err):
 		return "", nil, err // the watcher compares it
 	case err != nil:
 		return "", nil, fmt.Errorf("reading a watch event of %s: %w", e.kind.Resource, err)
 	}
-	if what == watch.Error {
+	if event.Type == watch.Error {
 		status := &metav1.Status{}
-		return what, status, unmarshal(text, status)
+		return event.Type, status, unmarshal(event.Object, status)
 	}
-	object, err := e.kind.Decode(text)
+	object, err := e.kind.Decode(event.Object)
 	if err != nil {
-		return "", nil, fmt.Errorf("in a watch event of type %s: %w", what, err)
+		return "", nil, fmt.Errorf("in a watch event of type %s: %w", event.Type, err)
 	}
-	return what, object, nil
+	return event.Type, object, nil
 }
 
 // Close ends the watch.

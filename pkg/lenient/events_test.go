@@ -44,6 +44,7 @@ func TestEvents(t *testing.T) {
 		`{"type":"DELETED","object":` + named("c", `"1e1.5"`) + `}`,
 		`{"type":"ADDED","object":` + named("d", `"1e-1000000000"`) + `}`,
 		`{"type":"ADDED","object":` + named("e", `"1e3"`) + `}`,
+		`{"type":"BOOKMARK","object":` + named("g", "0") + `}`,
 		`{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","metadata":{},"code":410}}`,
 		`{"type":"ADDED","object":` + named("f", "1"),
 	}, "\n")
@@ -70,7 +71,7 @@ func TestEvents(t *testing.T) {
 	}
 	want := []string{
 		`ADDED a 1500m {"f:spec":{"f:a":{}}}`, `MODIFIED b 2 {"f:spec":{"f:b":{}}}`, "DELETED c unreadable", "ADDED d unreadable",
-		`ADDED e 1e3 {"f:spec":{"f:e":{}}}`, "ERROR 410",
+		`ADDED e 1e3 {"f:spec":{"f:e":{}}}`, `BOOKMARK g 0 {"f:spec":{"f:g":{}}}`, "ERROR 410",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("they report %q, want %q", got, want)

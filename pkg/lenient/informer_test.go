@@ -54,7 +54,7 @@ func says(format string, args ...any) http.HandlerFunc {
 
 const expired = `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","reason":"Expired","code":410}`
 
-func TestAnInformerListsWhatIsThereWhateverFails(t *testing.T) {
+func TestAnInformerListsWhatIsThereWhateverFailsOrCannotBeDecoded(t *testing.T) {
 	s := &script{answers: []http.HandlerFunc{
 		func(w http.ResponseWriter, _ *http.Request) { // the connection breaks
 			fmt.Fprintf(w, `{"items":[%s,`, named("a", "1"))
@@ -75,9 +75,9 @@ func TestAnInformerListsWhatIsThereWhateverFails(t *testing.T) {
 			fmt.Fprint(w, expired)
 		},
 		says(`{"metadata":{"resourceVersion":"6","continue":"more"},"items":[%s]}`, named("a", "1")),
-		says(`{"metadata":{"resourceVersion":"6"},"items":[%s]}`, named("b", "1")),
-		says(`{"type":"ADDED","object":%s}{"type":"ERROR","object":%s}`, named("c", "1"), expired),
-		says(`{"items":[%s],"metadata":{"resourceVersion":"9"}}`, named("b", "1")),
+		says(`{"metadata":{"resourceVersion":"6"},"items":[%s]}`, named("b", `"1e1.5"`)),
+		says(`{"type":"ADDED","object":%s}{"type":"ERROR","object":%s}`, named("c", `"1e1.5"`), expired),
+		says(`{"items":[%s],"metadata":{"resourceVersion":"9"}}`, named("b", `"1e1.5"`)),
 	}}
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
@@ -86,18 +86,24 @@ func TestAnInformerListsWhatIsThereWhateverFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	results := make(chan error, 100)
-	informer, err := Informer(client, func(err error) { results <- err }, "queueunits", cache.Indexers{}, func(o any) (any, error) { return o, nil })
+	informer, err := Informer(client, func(err error) { results <- err }, "queueunits", cache.Indexers{}, func(o any) (any, error) {
+		o.(Object).SetManagedFields(nil)
+		return o, nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	shown := func(o any) string {
+		return fmt.Sprintf("%s %T %d", o.(Object).GetName(), o, len(o.(Object).GetManagedFields()))
+	}
 	reported := make(chan string, 100)
 	_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(o any) { reported <- "+" + o.(Object).GetName() },
+		AddFunc: func(o any) { reported <- "+" + shown(o) },
 		DeleteFunc: func(o any) {
 			if unknown, is := o.(cache.DeletedFinalStateUnknown); is {
 				o = unknown.Obj
 			}
-			reported <- "-" + o.(Object).GetName()
+			reported <- "-" + shown(o)
 		},
 	})
 	if err != nil {
@@ -122,7 +128,8 @@ func TestAnInformerListsWhatIsThereWhateverFails(t *testing.T) {
 	}
 	slices.Sort(got[:2])
 	slices.Sort(got[3:])
-	if want := []string{"+a", "+b", "+c", "-a", "-c"}; !slices.Equal(got, want) {
+	if want := []string{"+a *v1alpha1.QueueUnit 0", "+b *lenient.Unreadable 0", "+c *lenient.Unreadable 0",
+		"-a *v1alpha1.QueueUnit 0", "-c *lenient.Unreadable 0"}; !slices.Equal(got, want) {
 		t.Errorf("it reported %q, want %q", got, want)
 	}
 	s.mu.Lock()

@@ -3,14 +3,13 @@ package lenient
 import (
 	"bufio"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 
 	kjson "sigs.k8s.io/json"
 )
 
-// stream reads the members of the JSON objects of a stream one by one, as they arrive.
+// stream reads JSON values one by one, as they arrive.
 type stream struct {
 	kjson.Decoder
 	from *bounded
@@ -42,36 +41,40 @@ func (b *bounded) Read(into []byte) (int, error) {
 	return n, err
 }
 
+// next decodes the next value.
+func (s *stream) next(into any) error {
+	err := s.Decode(into)
+	s.from.left = longest
+	return err
+}
+
 // object returns the text of the next object. It is valid until the next call.
 func (s *stream) object() ([]byte, error) {
 	s.raw = s.raw[:0]
-	if err := s.Decode(&s.raw); err != nil {
+	if err := s.next(&s.raw); err != nil {
 		return nil, err
 	}
-	s.from.left = longest
 	if s.raw[0] != '{' {
 		return nil, fmt.Errorf("found %.20s, want a JSON object", s.raw)
 	}
 	return s.raw, nil
 }
 
-// members reads an object. It calls each with the name of every member; each reads the value. The error
-// is io.EOF if the stream ends before the object and io.ErrUnexpectedEOF if it ends within it.
+// members reads an object. It calls each with the name of every member; each reads the value.
 func (s *stream) members(each func(name string) error) error {
-	s.from.left = longest
 	if err := s.expect('{'); err != nil {
 		return err
 	}
 	for s.More() {
 		name, err := s.Token()
 		if err != nil {
-			return cutOff(err)
+			return err
 		}
 		if err := each(name.(string)); err != nil {
-			return cutOff(err)
+			return err
 		}
 	}
-	return cutOff(s.expect('}'))
+	return s.expect('}')
 }
 
 // elements reads an array of objects, or null, which is an empty one.
@@ -94,21 +97,10 @@ func (s *stream) elements(each func(object []byte) error) error {
 	return s.expect(']')
 }
 
-// skip reads a value of any kind.
-func (s *stream) skip() error { return s.Decode(&json.RawMessage{}) }
-
 func (s *stream) expect(want json.Delim) error {
 	found, err := s.Token()
 	if err == nil && found != want {
 		err = fmt.Errorf("found %.20q, want %s", fmt.Sprint(found), want)
-	}
-	return err
-}
-
-// cutOff returns the error of a stream that must not end yet.
-func cutOff(err error) error {
-	if errors.Is(err, io.EOF) {
-		return io.ErrUnexpectedEOF
 	}
 	return err
 }

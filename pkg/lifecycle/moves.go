@@ -188,16 +188,6 @@ func Moves() []Move {
 	}
 }
 
-// MoveOf returns the move with the name.
-func MoveOf(name Name) (Move, bool) {
-	for _, m := range Moves() {
-		if m.Name == name {
-			return m, true
-		}
-	}
-	return Move{}, false
-}
-
 // Begins reports whether the move can begin with the current state of the unit. Nil means that
 // there is no unit.
 func (m Move) Begins(unit *v1alpha1.QueueUnit) bool {

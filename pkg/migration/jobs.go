@@ -1,6 +1,7 @@
 package migration
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -85,12 +86,7 @@ func SetLabels(object *unstructured.Unstructured, labels map[string]string) {
 func Walk(value any, path string, visit func(path string, metadata map[string]any)) {
 	switch v := value.(type) {
 	case map[string]any:
-		keys := make([]string, 0, len(v))
-		for key := range v {
-			keys = append(keys, key)
-		}
-		slices.Sort(keys)
-		for _, key := range keys {
+		for _, key := range slices.Sorted(maps.Keys(v)) {
 			below := strings.TrimPrefix(path+"."+key, ".")
 			if metadata, is := v[key].(map[string]any); is && key == "metadata" {
 				visit(below, metadata)

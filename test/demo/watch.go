@@ -7,12 +7,13 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
-	"kube-queue.dev/kube-queue/pkg/generated/informers/externalversions"
 	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
@@ -35,8 +36,8 @@ func newWatch(ctx context.Context, cluster *clustertest.Cluster) (*watch, error)
 	if err != nil {
 		return nil, err
 	}
-	factory := externalversions.NewSharedInformerFactory(queue, 0)
-	informer := factory.Scheduling().V1alpha1().QueueUnits().Informer()
+	informer := cache.NewSharedInformer(cache.NewListWatchFromClient(queue.SchedulingV1alpha1().RESTClient(), "queueunits",
+		metav1.NamespaceAll, fields.Everything()), &v1alpha1.QueueUnit{}, 0)
 	w := &watch{kube, queue, informer.GetStore(), make(chan unit)}
 	send := func(u unit) {
 		select {
@@ -54,7 +55,7 @@ func newWatch(ctx context.Context, cluster *clustertest.Cluster) (*watch, error)
 	}); err != nil {
 		return nil, err
 	}
-	factory.Start(ctx.Done())
+	go informer.RunWithContext(ctx)
 	return w, nil
 }
 

@@ -9,8 +9,6 @@ import (
 // check has controllerName "kube-queue.dev/provisioning-request" and refers to the config in
 // spec.parameters.
 //
-// +genclient
-// +genclient:nonNamespaced
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster

@@ -118,32 +118,23 @@ func TestSettingsThatAreNotKnownAreRefusedWithWhatIs(t *testing.T) {
 	}
 }
 
-func TestReclaimIsOnUnlessItIsSwitchedOff(t *testing.T) {
+// With reclaim, borrowing is paused as well if no job can be evicted, and the flag --pause-borrowing has no effect.
+func TestReclaimAndPausedBorrowingAreOnUnlessTheyAreSwitchedOff(t *testing.T) {
 	for _, c := range []struct {
-		args []string
-		want bool
-	}{{nil, true}, {[]string{"--reclaim"}, true}, {[]string{"--reclaim=false"}, false}} {
+		args           []string
+		reclaim, pause bool
+	}{
+		{nil, true, true},
+		{[]string{"--reclaim"}, true, true},
+		{[]string{"--reclaim=false"}, false, true},
+		{[]string{"--pause-borrowing"}, true, true},
+		{[]string{"--pause-borrowing=false"}, true, false},
+	} {
 		o, err := read(t, nil, c.args...)
-		if err != nil || o.Reclaim != c.want {
-			t.Fatalf("%v: reclaim %t, error %v", c.args, o.Reclaim, err)
+		if err != nil || o.Reclaim != c.reclaim || o.PauseBorrowing != c.pause {
+			t.Fatalf("%v: reclaim %t, paused %t, error %v", c.args, o.Reclaim, o.PauseBorrowing, err)
 		}
-		if shown := fmt.Sprintln(o.inForce()...); !strings.Contains(shown, fmt.Sprint("reclaim ", c.want)) {
-			t.Errorf("%v: in force is %s", c.args, shown)
-		}
-	}
-}
-
-// With reclaim, the flag has no effect.
-func TestBorrowingIsPausedWithoutReclaimUnlessThatIsSwitchedOff(t *testing.T) {
-	for _, c := range []struct {
-		args []string
-		want bool
-	}{{nil, true}, {[]string{"--reclaim=false"}, true}, {[]string{"--pause-borrowing"}, true}, {[]string{"--pause-borrowing=false"}, false}} {
-		o, err := read(t, nil, c.args...)
-		if err != nil || o.PauseBorrowing != c.want {
-			t.Fatalf("%v: paused %t, error %v", c.args, o.PauseBorrowing, err)
-		}
-		if shown := fmt.Sprintln(o.inForce()...); !strings.Contains(shown, fmt.Sprint("pauseBorrowing ", c.want)) {
+		if shown, want := fmt.Sprintln(o.inForce()...), fmt.Sprintf("reclaim %t pauseBorrowing %t", c.reclaim, c.pause); !strings.Contains(shown, want) {
 			t.Errorf("%v: in force is %s", c.args, shown)
 		}
 	}

@@ -2,6 +2,7 @@ package decision
 
 import (
 	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -464,11 +465,9 @@ func TestDecideNever(t *testing.T) {
 // isMove reports whether an action that moves a unit starts in a phase that the table of
 // moves allows.
 func isMove(action Action, unit *v1alpha1.QueueUnit) bool {
-	move, is := lifecycle.MoveOf(lifecycle.Name(action))
-	if is && move.By == lifecycle.Extensions {
-		return move.Begins(unit)
-	}
-	return true
+	return !slices.ContainsFunc(lifecycle.Moves(), func(m lifecycle.Move) bool {
+		return m.Name == lifecycle.Name(action) && m.By == lifecycle.Extensions && !m.Begins(unit)
+	})
 }
 
 func TestParametersFollowTheJob(t *testing.T) {

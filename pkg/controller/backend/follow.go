@@ -5,7 +5,7 @@ import "k8s.io/client-go/tools/cache"
 // Follow calls seen for each object that the informer adds or updates, and gone for each deleted
 // object with its key and its last known version. A goroutine of the informer calls both. synced
 // reports whether all objects of the initial list were reported.
-func Follow(informer cache.SharedIndexInformer, seen func(object any), gone func(key string, last any)) (synced cache.InformerSynced, err error) {
+func Follow(informer cache.SharedInformer, seen func(object any), gone func(key string, last any)) (synced cache.InformerSynced, err error) {
 	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    seen,
 		UpdateFunc: func(_, o any) { seen(o) },

@@ -14,8 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -91,12 +89,6 @@ type claim struct {
 	metav1.ObjectMeta
 	use requests.Claimed
 }
-
-// GetObjectKind returns an empty kind.
-func (c *claim) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
-
-// DeepCopyObject returns the object itself, because nothing changes it.
-func (c *claim) DeepCopyObject() runtime.Object { return c }
 
 // Start starts the watches, which run until the context ends, and returns without waiting. It calls changed with each claim that
 // counts differently. Each of synced reports whether all existing objects of a kind are known.

@@ -2,7 +2,6 @@ package podwatch
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
@@ -14,9 +13,6 @@ type namespace struct {
 	slim
 	managed bool
 }
-
-// DeepCopyObject returns the namespace itself, because nothing changes it.
-func (n *namespace) DeepCopyObject() runtime.Object { return n }
 
 func slimNamespace(object any) (any, error) {
 	if o, is := object.(*metav1.PartialObjectMetadata); is {

@@ -9,8 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/controller/codec"
@@ -26,12 +24,6 @@ type slim struct {
 	owner  string
 	orphan bool
 }
-
-// GetObjectKind returns an empty kind.
-func (s *slim) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
-
-// DeepCopyObject returns the object itself, because nothing changes it.
-func (s *slim) DeepCopyObject() runtime.Object { return s }
 
 func slimOf(o metav1.Object) slim {
 	owner, orphan := codec.OwnerOf(o)
@@ -52,9 +44,6 @@ type pod struct {
 	// wait for the same share it.
 	unschedulable unique.Handle[string]
 }
-
-// DeepCopyObject returns the pod itself, because nothing changes it.
-func (p *pod) DeepCopyObject() runtime.Object { return p }
 
 func (w *Watch) slimPod(p *corev1.Pod) *pod {
 	over := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed

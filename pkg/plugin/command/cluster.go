@@ -20,6 +20,7 @@ import (
 
 	quotav1beta1 "kube-queue.dev/kube-queue/apis/quota/v1beta1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/controller/backend/elasticquota"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	"kube-queue.dev/kube-queue/pkg/plugin/reviews"
 	"kube-queue.dev/kube-queue/pkg/plugin/units"
@@ -34,6 +35,8 @@ type cluster struct {
 	queue     versioned.Interface
 	dynamic   dynamic.Interface
 	core      kubernetes.Interface
+	// warned is whether the user knows that answers are from the objects.
+	warned bool
 }
 
 var (
@@ -142,16 +145,20 @@ func (c *cluster) allUnits(ctx context.Context, namespace string) ([]units.Unit,
 	return all, nil
 }
 
-// trees returns the quota trees.
-func (c *cluster) trees(ctx context.Context) ([]unstructured.Unstructured, error) {
+// treeInUse returns the quota tree in use; nil if there is none.
+func (c *cluster) treeInUse(ctx context.Context) (*unstructured.Unstructured, error) {
 	list, err := c.dynamic.Resource(treeResource).Namespace(quotav1beta1.TreeNamespace).List(ctx, metav1.ListOptions{})
-	if isMissingResource(err) {
+	if reviews.IsNotServed(err) {
 		return nil, &notServed{treeResource.GroupResource(), err}
 	}
 	if err != nil {
 		return nil, err
 	}
-	return list.Items, nil
+	trees := make([]*unstructured.Unstructured, len(list.Items))
+	for i := range list.Items {
+		trees[i] = &list.Items[i]
+	}
+	return elasticquota.Oldest(slices.Values(trees)), nil
 }
 
 // suggestions is the greatest number of names that are read in order to suggest one.

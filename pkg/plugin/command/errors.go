@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -29,7 +27,7 @@ func explain(err error) string {
 		return fmt.Sprintf("no cluster is selected: %s; see kubectl config get-contexts", oneLine(err))
 	case apierrors.IsUnauthorized(err):
 		return "the API server does not accept your credentials; log in again"
-	case isMissingResource(err):
+	case reviews.IsNotServed(err):
 		return fmt.Sprintf("the cluster does not serve %s: kube-queue is not installed there, or in an older version; see kubectl config current-context", resourceOf(err))
 	case apierrors.IsForbidden(err):
 		return oneLine(err) + "; ask an administrator for this right"
@@ -62,25 +60,8 @@ func unreachable(err *url.Error) string {
 	return fmt.Sprintf("cannot reach the API server %s: %s; is the cluster running, and the right one selected (kubectl config current-context)?", server, oneLine(cause))
 }
 
-// isMissingResource reports whether the API server does not serve the resource at all.
-func isMissingResource(err error) bool {
-	if !apierrors.IsNotFound(err) {
-		return false
-	}
-	details := detailsOf(err)
-	return details == nil || details.Name == "" || slices.ContainsFunc(details.Causes, func(c metav1.StatusCause) bool { return c.Type == metav1.CauseTypeUnexpectedServerResponse })
-}
-
 // isMissingObject reports whether the API server serves the resource and has no such object.
-func isMissingObject(err error) bool { return apierrors.IsNotFound(err) && !isMissingResource(err) }
-
-func detailsOf(err error) *metav1.StatusDetails {
-	status := apierrors.APIStatus(nil)
-	if errors.As(err, &status) {
-		return status.Status().Details
-	}
-	return nil
-}
+func isMissingObject(err error) bool { return apierrors.IsNotFound(err) && !reviews.IsNotServed(err) }
 
 // notServed is the error about a resource that is not served, of a client that does not name it.
 type notServed struct {
@@ -96,7 +77,7 @@ func resourceOf(err error) string {
 	if errors.As(err, &known) {
 		return known.resource.String()
 	}
-	if details := detailsOf(err); details != nil && details.Kind != "" {
+	if details := reviews.DetailsOf(err); details != nil && details.Kind != "" {
 		if details.Group != "" {
 			return details.Kind + "." + details.Group
 		}

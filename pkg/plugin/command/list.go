@@ -253,7 +253,8 @@ func (c *cluster) nothing(ctx context.Context, o *listOptions, namespace string,
 
 // printUnits writes complete objects, or their names.
 func (c *cluster) printUnits(ctx context.Context, o *listOptions, namespace string) error {
-	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": ""}}}
+	var shown []units.Unit
+	objects := map[string]unstructured.Unstructured{} // by UID
 	next := ""
 	for {
 		page, err := c.dynamic.Resource(unitResource).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: pageSize, Continue: next})
@@ -266,23 +267,19 @@ func (c *cluster) printUnits(ctx context.Context, o *listOptions, namespace stri
 				return err
 			}
 			if o.selects(u) {
-				list.Items = append(list.Items, page.Items[i])
+				shown, objects[u.Metadata.UID] = append(shown, *u), page.Items[i]
 			}
 		}
 		if next = page.GetContinue(); next == "" {
 			break
 		}
 	}
-	slices.SortStableFunc(list.Items, func(a, b unstructured.Unstructured) int {
-		one, _ := read(&a)
-		other, _ := read(&b)
-		pair := []units.Unit{*other, *one} // sorted, it begins with a if a is not after b
-		units.Sort(pair, units.Order(o.sort))
-		if pair[0].Metadata.UID == one.Metadata.UID {
-			return -1
-		}
-		return 1
-	})
+	units.Sort(shown, units.Order(o.sort))
+	list := &unstructured.UnstructuredList{Items: []unstructured.Unstructured{},
+		Object: map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": ""}}}
+	for i := range shown {
+		list.Items = append(list.Items, objects[shown[i].Metadata.UID])
+	}
 	if o.format == formatName {
 		printer := &printers.NamePrinter{}
 		for i := range list.Items {
@@ -291,9 +288,6 @@ func (c *cluster) printUnits(ctx context.Context, o *listOptions, namespace stri
 			}
 		}
 		return nil
-	}
-	if list.Items == nil {
-		list.Items = []unstructured.Unstructured{}
 	}
 	return o.object(c.Streams.Out, list)
 }

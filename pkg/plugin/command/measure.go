@@ -8,6 +8,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"kube-queue.dev/kube-queue/pkg/plugin/reviews"
 	"kube-queue.dev/kube-queue/pkg/requests"
 )
 
@@ -34,7 +35,7 @@ func (c *cluster) measure(ctx context.Context) *measured {
 
 // note notes that objects could not be read.
 func (m *measured) note(err error, what string) {
-	if err != nil && !isMissingObject(err) && !isMissingResource(err) {
+	if err != nil && !isMissingObject(err) && !reviews.IsNotServed(err) {
 		m.hidden[what] = true
 	}
 }

@@ -110,7 +110,13 @@ func (s *shell) repeat(ctx context.Context, o *output, answer func(context.Conte
 	}
 }
 
-// unanswered warns that the answer is from the objects.
-func (s *shell) unanswered(why error) {
-	s.warn("%v; this is what the objects show.", why)
+// warnOnce warns that answers are from the objects, because nobody answers. It reports whether it did: with --watch, a
+// command asks again and again.
+func (c *cluster) warnOnce(why error) bool {
+	first := !c.warned
+	if first {
+		c.warned = true
+		c.warn("%v; this is what the objects show.", why)
+	}
+	return first
 }

@@ -33,12 +33,7 @@ order in which they are tried, then units that hold quota. Units in namespaces t
 listed, but POSITION counts them.`,
 		Example: `  kubectl kube-queue queue
   kubectl kube-queue queue company-research --limit 20`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return usageError{fmt.Errorf("expected the name of one queue, not %d arguments", len(args))}
-			}
-			return nil
-		},
+		Args:              atMostOne("the name of one queue"),
 		ValidArgsFunction: s.completeQueues,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {
@@ -51,12 +46,11 @@ listed, but POSITION counts them.`,
 			if err != nil {
 				return err
 			}
-			warned := false
 			return s.repeat(cmd.Context(), o, func(ctx context.Context, to io.Writer) error {
 				if len(args) == 0 {
-					return c.showQueues(ctx, to, o, &warned)
+					return c.showQueues(ctx, to, o)
 				}
-				return c.showQueue(ctx, to, o, args[0], limit, &warned)
+				return c.showQueue(ctx, to, o, args[0], limit)
 			})
 		},
 	}
@@ -72,7 +66,7 @@ func queueReview(spec visibility.QueueReviewSpec, status *visibility.QueueReview
 }
 
 // showQueues writes the queues.
-func (c *cluster) showQueues(ctx context.Context, to io.Writer, o *output, warned *bool) error {
+func (c *cluster) showQueues(ctx context.Context, to io.Writer, o *output) error {
 	spec := visibility.QueueReviewSpec{AllNamespaces: true}
 	review, err := c.reviews().Queues(ctx, c.namespace, spec, math.MaxInt)
 	if unanswered := reviews.IsUnanswered(err); unanswered != nil {
@@ -80,7 +74,7 @@ func (c *cluster) showQueues(ctx context.Context, to io.Writer, o *output, warne
 		if listed != nil {
 			return c.noAnswer(unanswered, listed, "list Queues in namespace "+c.queueNamespace)
 		}
-		c.warnOnce(unanswered, warned)
+		c.warnOnce(unanswered)
 		review, err = queueReview(spec, objects.Queues(list, metav1.NewMicroTime(c.Now()))), nil
 	}
 	if err != nil {
@@ -104,19 +98,12 @@ func (c *cluster) noAnswer(why, err error, what string) error {
 	return err
 }
 
-func (c *cluster) warnOnce(why error, warned *bool) {
-	if !*warned {
-		*warned = true
-		c.unanswered(why)
-	}
-}
-
 // showQueue writes the units of a queue.
-func (c *cluster) showQueue(ctx context.Context, to io.Writer, o *output, name string, limit int, warned *bool) error {
+func (c *cluster) showQueue(ctx context.Context, to io.Writer, o *output, name string, limit int) error {
 	spec := visibility.QueueReviewSpec{Queue: name, AllNamespaces: true, Show: visibility.ShowUnits}
 	review, err := c.reviews().Queues(ctx, c.namespace, spec, limit)
 	if unanswered := reviews.IsUnanswered(err); unanswered != nil {
-		review, err = c.queueOfObjects(ctx, spec, limit, unanswered, warned)
+		review, err = c.queueOfObjects(ctx, spec, limit, unanswered)
 	}
 	if err != nil {
 		return err
@@ -151,7 +138,7 @@ func (c *cluster) showQueue(ctx context.Context, to io.Writer, o *output, name s
 
 // queueOfObjects reads the units of the queue: those of all namespaces or, if the caller may not list them, those of
 // the namespace, whose positions are not known.
-func (c *cluster) queueOfObjects(ctx context.Context, spec visibility.QueueReviewSpec, limit int, why error, warned *bool) (*visibility.QueueReview, error) {
+func (c *cluster) queueOfObjects(ctx context.Context, spec visibility.QueueReviewSpec, limit int, why error) (*visibility.QueueReview, error) {
 	queue, err := c.queue.SchedulingV1alpha1().Queues(c.queueNamespace).Get(ctx, spec.Queue, metav1.GetOptions{})
 	var known []v1alpha1.Queue
 	var most *int32
@@ -171,7 +158,7 @@ func (c *cluster) queueOfObjects(ctx context.Context, spec visibility.QueueRevie
 	if err != nil {
 		return nil, c.noAnswer(why, err, "list QueueUnits")
 	}
-	c.warnOnce(why, warned)
+	c.warnOnce(why)
 	if !complete {
 		c.warn("You may not list units of all namespaces: only those of namespace %s are shown, without their positions.", c.namespace)
 	}

@@ -14,6 +14,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
 	"kube-queue.dev/kube-queue/pkg/plugin/jobs"
+	"kube-queue.dev/kube-queue/pkg/plugin/reviews"
 	"kube-queue.dev/kube-queue/pkg/plugin/units"
 )
 
@@ -96,7 +97,7 @@ func (c *cluster) findJob(ctx context.Context, kind jobs.Kind, name string) (*ta
 		switch {
 		case err == nil:
 			return &target{job: job, resource: gvr}, nil
-		case isMissingResource(err):
+		case reviews.IsNotServed(err):
 		case isMissingObject(err):
 			return nil, nil
 		default:

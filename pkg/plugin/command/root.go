@@ -180,3 +180,13 @@ func noArgs(_ *cobra.Command, args []string) error {
 	}
 	return nil
 }
+
+// atMostOne accepts no argument or one, which what describes.
+func atMostOne(what string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) > 1 {
+			return usageError{fmt.Errorf("expected %s, not %d arguments", what, len(args))}
+		}
+		return nil
+	}
+}

@@ -122,11 +122,10 @@ func (c *cluster) simulateFiles(ctx context.Context, o *output, files []string) 
 // trial reads the cluster.
 func (c *cluster) trial(ctx context.Context, q *question) (*objects.Trial, error) {
 	trial := &objects.Trial{Jobs: q.jobs}
-	trees, err := c.trees(ctx)
+	tree, err := c.treeInUse(ctx)
 	if err != nil {
 		return nil, err
 	}
-	tree := objects.Oldest(trees)
 	if tree != nil {
 		trial.Quotas, _ = objects.Tree(tree)
 	}

@@ -31,12 +31,7 @@ A terminal shows bars: █ is used within the guarantee, ▒ is borrowed, and ·
 Users who cannot list ElasticQuotaTrees see the quotas of the namespace and their ancestors.`,
 		Example: `  kubectl kube-queue tree
   kubectl kube-queue tree company/research --watch`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return usageError{fmt.Errorf("expected the path of one quota, not %d arguments", len(args))}
-			}
-			return nil
-		},
+		Args:              atMostOne("the path of one quota"),
 		ValidArgsFunction: s.completeQuotas,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {
@@ -50,8 +45,7 @@ Users who cannot list ElasticQuotaTrees see the quotas of the namespace and thei
 			if len(args) > 0 {
 				quota = args[0]
 			}
-			warned := false
-			return s.repeat(cmd.Context(), o, func(ctx context.Context, to io.Writer) error { return c.showTree(ctx, to, o, quota, &warned) })
+			return s.repeat(cmd.Context(), o, func(ctx context.Context, to io.Writer) error { return c.showTree(ctx, to, o, quota) })
 		},
 	}
 	o.add(cmd, formatTable, formatWide, formatJSON, formatYAML)
@@ -59,11 +53,11 @@ Users who cannot list ElasticQuotaTrees see the quotas of the namespace and thei
 	return cmd
 }
 
-// showTree writes the quotas. warned is whether the user knows that nobody answers.
-func (c *cluster) showTree(ctx context.Context, to io.Writer, o *output, quota string, warned *bool) error {
+// showTree writes the quotas.
+func (c *cluster) showTree(ctx context.Context, to io.Writer, o *output, quota string) error {
 	review, err := c.reviews().Quotas(ctx, c.namespace, quota)
 	if unanswered := reviews.IsUnanswered(err); unanswered != nil {
-		review, err = c.treeOfObjects(ctx, quota, unanswered, warned)
+		review, err = c.treeOfObjects(ctx, quota, unanswered)
 	}
 	if err != nil {
 		return err
@@ -103,19 +97,18 @@ var errNoTree = errors.New("there is no ElasticQuotaTree in namespace " + quotav
 
 // readTree returns the nodes of the tree in use.
 func (c *cluster) readTree(ctx context.Context) (quotas []visibility.QuotaSummary, problem string, err error) {
-	trees, err := c.trees(ctx)
-	if err != nil {
+	tree, err := c.treeInUse(ctx)
+	switch {
+	case err != nil:
 		return nil, "", err
-	}
-	tree := objects.Oldest(trees)
-	if tree == nil {
+	case tree == nil:
 		return nil, "", errNoTree
 	}
 	quotas, problem = objects.Tree(tree)
 	return quotas, problem, nil
 }
 
-func (c *cluster) treeOfObjects(ctx context.Context, quota string, why error, warned *bool) (*visibility.QuotaReview, error) {
+func (c *cluster) treeOfObjects(ctx context.Context, quota string, why error) (*visibility.QuotaReview, error) {
 	quotas, problem, err := c.readTree(ctx)
 	if apierrors.IsForbidden(err) {
 		return nil, fmt.Errorf("%v, and you may not list ElasticQuotaTrees in namespace %s: %w", why, quotav1beta1.TreeNamespace, err)
@@ -123,12 +116,8 @@ func (c *cluster) treeOfObjects(ctx context.Context, quota string, why error, wa
 	if err != nil {
 		return nil, err
 	}
-	if !*warned {
-		*warned = true
-		c.unanswered(why)
-		if problem != "" {
-			c.warn("The tree is invalid: %s", problem)
-		}
+	if c.warnOnce(why) && problem != "" {
+		c.warn("The tree is invalid: %s", problem)
 	}
 	if quota != "" {
 		if quotas = objects.Below(quotas, quota); quotas == nil {

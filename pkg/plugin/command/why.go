@@ -58,8 +58,7 @@ out from the objects that you can read.
 			if err != nil {
 				return err
 			}
-			warned := false
-			return s.repeat(cmd.Context(), o, func(ctx context.Context, to io.Writer) error { return c.explainJob(ctx, to, o, ref, &warned) })
+			return s.repeat(cmd.Context(), o, func(ctx context.Context, to io.Writer) error { return c.explainJob(ctx, to, o, ref) })
 		},
 	}
 	o.add(cmd, formatTable, formatJSON, formatYAML)
@@ -68,7 +67,7 @@ out from the objects that you can read.
 }
 
 // explainJob writes why a job waits.
-func (c *cluster) explainJob(ctx context.Context, to io.Writer, o *output, ref jobs.Reference, warned *bool) error {
+func (c *cluster) explainJob(ctx context.Context, to io.Writer, o *output, ref jobs.Reference) error {
 	t, err := c.find(ctx, ref)
 	if err != nil {
 		return err
@@ -76,7 +75,7 @@ func (c *cluster) explainJob(ctx context.Context, to io.Writer, o *output, ref j
 	if t.unit == nil {
 		return c.withoutUnit(ctx, to, t)
 	}
-	review, err := c.answer(ctx, t, warned)
+	review, err := c.answer(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -89,13 +88,13 @@ func (c *cluster) explainJob(ctx context.Context, to io.Writer, o *output, ref j
 
 // answer asks why a unit waits. A unit that has ended is not known to kube-queue-controller, and neither may be one
 // that was created just now.
-func (c *cluster) answer(ctx context.Context, t *target, warned *bool) (*visibility.QueueUnitReview, error) {
+func (c *cluster) answer(ctx context.Context, t *target) (*visibility.QueueUnitReview, error) {
 	if t.unit.Status.Phase.Ended() {
 		return c.whyOfObjects(ctx, t)
 	}
 	review, err := c.reviews().Unit(ctx, t.unit.Namespace, t.unit.Name)
 	if reviews.IsUnanswered(err) != nil || reviews.IsRefused(err) != nil {
-		c.warnOnce(err, warned)
+		c.warnOnce(err)
 		return c.whyOfObjects(ctx, t)
 	}
 	if err == nil && review.Status != nil {
@@ -132,7 +131,7 @@ func (c *cluster) whyOfObjects(ctx context.Context, t *target) (*visibility.Queu
 		quotas, _, err := c.readTree(ctx)
 		if err == nil {
 			found.Quotas = quotas
-		} else if err := may("the quota tree", err); err != nil && err != errNoTree && !isMissingResource(err) {
+		} else if err := may("the quota tree", err); err != nil && err != errNoTree && !reviews.IsNotServed(err) {
 			return nil, err
 		}
 	}

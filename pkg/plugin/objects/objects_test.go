@@ -191,18 +191,3 @@ func TestATreeShowsItsSpecAndItsStatus(t *testing.T) {
 		t.Error("a part of a name is a node")
 	}
 }
-
-func TestTheOldestTreeIsInUse(t *testing.T) {
-	at := func(name string, second int) unstructured.Unstructured {
-		o := unstructured.Unstructured{Object: map[string]any{}}
-		o.SetName(name)
-		o.SetCreationTimestamp(metav1.NewTime(now.Add(time.Duration(second) * time.Second)))
-		return o
-	}
-	if got := Oldest([]unstructured.Unstructured{at("c", 1), at("b", 0), at("a", 0), at("d", 0)}); got.GetName() != "a" {
-		t.Errorf("the tree is %s", got.GetName())
-	}
-	if Oldest(nil) != nil {
-		t.Error("there is one of none")
-	}
-}

@@ -6,40 +6,21 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	quotav1beta1 "kube-queue.dev/kube-queue/apis/quota/v1beta1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	visibility "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/controller/backend/elasticquota"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/quota/tree/manifest"
 )
 
-// Oldest returns the tree in use: the oldest one; nil if there is none.
-func Oldest(trees []unstructured.Unstructured) *unstructured.Unstructured {
-	var oldest *unstructured.Unstructured
-	for i := range trees {
-		t := &trees[i]
-		switch {
-		case oldest == nil:
-			oldest = t
-		case t.GetCreationTimestamp().Time.Equal(oldest.GetCreationTimestamp().Time):
-			if t.GetName() < oldest.GetName() {
-				oldest = t
-			}
-		case t.GetCreationTimestamp().Time.Before(oldest.GetCreationTimestamp().Time):
-			oldest = t
-		}
-	}
-	return oldest
-}
-
 // Tree returns the nodes of a tree, each before those below it, as spec and status of the ElasticQuotaTree
 // show them. What is lent, and how many units wait, is not in the objects. problem is why the spec is not in
 // force; empty if it is.
 func Tree(object *unstructured.Unstructured) (quotas []visibility.QuotaSummary, problem string) {
-	status := statusOf(object)
+	status := elasticquota.StatusOf(object)
 	for _, condition := range status.Conditions {
 		if condition.Type == wellknown.ConditionValid && condition.Status != "True" {
 			problem = condition.Message
@@ -74,14 +55,6 @@ func Tree(object *unstructured.Unstructured) (quotas []visibility.QuotaSummary, 
 		quotas = append(quotas, summary)
 	})
 	return quotas, problem
-}
-
-func statusOf(object *unstructured.Unstructured) quotav1beta1.ElasticQuotaTreeStatus {
-	fields, _, _ := unstructured.NestedMap(object.Object, "status")
-	status := quotav1beta1.ElasticQuotaTreeStatus{}
-	// Only the controller writes the status. What cannot be read is not shown.
-	_ = runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &status)
-	return status
 }
 
 func walk(node tree.Node, above string, visit func(path string, node *tree.Node)) {

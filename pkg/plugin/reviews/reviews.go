@@ -173,7 +173,7 @@ func check(err error, answered bool, resource, namespace string) error {
 		return &Unanswered{"kube-queue-controller does not answer", err}
 	case apierrors.IsInvalid(err) && (strings.Contains(err.Error(), "nothing has answered") || strings.Contains(err.Error(), "status.observedTime")):
 		return &Unanswered{"reviews are off in this cluster", err}
-	case isNotServed(err):
+	case IsNotServed(err):
 		return &Unanswered{"the kube-queue of this cluster is older than this plugin and answers no questions", err}
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot create resource"):
 		return &Unanswered{fmt.Sprintf("you may not create %s in namespace %q", resource, namespace), err}
@@ -190,16 +190,20 @@ func check(err error, answered bool, resource, namespace string) error {
 	}
 }
 
-// isNotServed reports whether the API server has no resource of this name. A review has no name, so it
-// is not a missing object.
-func isNotServed(err error) bool {
+// IsNotServed reports whether the API server does not serve the resource at all. A review has no name, so it is never a
+// missing object.
+func IsNotServed(err error) bool {
 	if !apierrors.IsNotFound(err) {
 		return false
 	}
-	status := apierrors.APIStatus(nil)
-	if !errors.As(err, &status) || status.Status().Details == nil {
-		return true
+	details := DetailsOf(err)
+	return details == nil || details.Name == "" || slices.ContainsFunc(details.Causes, func(c metav1.StatusCause) bool { return c.Type == metav1.CauseTypeUnexpectedServerResponse })
+}
+
+// DetailsOf returns what the API server says about an error; nil if it says nothing.
+func DetailsOf(err error) *metav1.StatusDetails {
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
+		return status.Status().Details
 	}
-	details := status.Status().Details
-	return details.Name == "" || slices.ContainsFunc(details.Causes, func(c metav1.StatusCause) bool { return c.Type == metav1.CauseTypeUnexpectedServerResponse })
+	return nil
 }

@@ -4,23 +4,20 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 )
 
 // Group is one or more units that are alike.
 type Group struct {
 	// First is the unit that was submitted first.
 	First *Unit
-	// Count is the number of units, and Newest when the last of them was submitted.
-	Count  int
-	Newest time.Time
+	Count int
 }
 
 // Singles returns a group for each unit, in the order of the list.
 func Singles(list []Unit) []Group {
 	groups := make([]Group, len(list))
 	for i := range list {
-		groups[i] = Group{First: &list[i], Count: 1, Newest: list[i].Submitted()}
+		groups[i] = Group{First: &list[i], Count: 1}
 	}
 	return groups
 }
@@ -43,16 +40,12 @@ func Together(list []Unit) []Group {
 		at, known := place[key]
 		if !known {
 			place[key] = len(groups)
-			groups = append(groups, Group{First: u, Count: 1, Newest: u.Submitted()})
+			groups = append(groups, Group{First: u, Count: 1})
 			continue
 		}
 		g := &groups[at]
 		g.Count++
-		submitted := u.Submitted()
-		if submitted.After(g.Newest) {
-			g.Newest = submitted
-		}
-		if submitted.Before(g.First.Submitted()) {
+		if u.Submitted().Before(g.First.Submitted()) {
 			g.First = u
 		}
 	}

@@ -36,6 +36,12 @@ type limited struct {
 
 func newLimited(t *testing.T, limits Limits, handler http.HandlerFunc) *limited {
 	t.Helper()
+	return newLimitedBy(t, limits, handler, (*http.Server).Serve)
+}
+
+// newLimitedBy serves with a function.
+func newLimitedBy(t *testing.T, limits Limits, handler http.HandlerFunc, serve func(*http.Server, net.Listener) error) *limited {
+	t.Helper()
 	opened, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -45,7 +51,7 @@ func newLimited(t *testing.T, limits Limits, handler http.HandlerFunc) *limited 
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = server.Serve(listener{opened, l.limiter})
+		_ = serve(server, listener{opened, l.limiter})
 	}()
 	t.Cleanup(func() {
 		_ = server.Close()
@@ -199,16 +205,10 @@ func secure(t *testing.T, limits Limits) *limited {
 	if err != nil {
 		t.Fatal(err)
 	}
-	opened, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := &limited{newLimiter(limits, http.HandlerFunc(echo)), t, opened.Addr().String()}
-	server := l.server()
-	server.TLSConfig = &tls.Config{Certificates: []tls.Certificate{*certificate}}
-	go func() { _ = server.ServeTLS(listener{opened, l.limiter}, "", "") }()
-	t.Cleanup(func() { _ = server.Close() })
-	return l
+	return newLimitedBy(t, limits, echo, func(server *http.Server, opened net.Listener) error {
+		server.TLSConfig = &tls.Config{Certificates: []tls.Certificate{*certificate}}
+		return server.ServeTLS(opened, "", "")
+	})
 }
 
 func TestRequestsComeByHTTP1(t *testing.T) {

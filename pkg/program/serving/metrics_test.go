@@ -119,16 +119,6 @@ func TestOnlyWhoMayIsLetThrough(t *testing.T) {
 	}
 }
 
-func TestVerdictsDoNotPileUp(t *testing.T) {
-	_, r, _ := reviewing(t)
-	for i := range 3 * mostVerdicts {
-		r.remember(question{token: [32]byte{byte(i), byte(i >> 8)}}, http.StatusUnauthorized)
-	}
-	if len(r.known) > mostVerdicts {
-		t.Errorf("%d verdicts are kept", len(r.known))
-	}
-}
-
 // serving is a program's metrics, served with the options.
 func serving(t *testing.T, o metricsOptions) (address string, err error) {
 	t.Helper()

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/cache"
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/klog/v2"
@@ -31,10 +31,8 @@ const (
 type reviewer struct {
 	tokens authenticationclient.TokenReviewInterface
 	access authorizationclient.SubjectAccessReviewInterface
-	clock  clock.PassiveClock
-
-	mu    sync.Mutex
-	known map[question]verdict
+	// known are the latest verdicts by question: HTTP statuses.
+	known *cache.LRUExpireCache
 }
 
 // question is what the API server is asked about a request. Only a hash of the token is
@@ -44,14 +42,8 @@ type question struct {
 	path  string
 }
 
-// verdict is the answer to a question, as an HTTP status.
-type verdict struct {
-	status int
-	until  time.Time
-}
-
 func newReviewer(tokens authenticationclient.TokenReviewInterface, access authorizationclient.SubjectAccessReviewInterface, clock clock.PassiveClock) *reviewer {
-	return &reviewer{tokens: tokens, access: access, clock: clock, known: map[question]verdict{}}
+	return &reviewer{tokens: tokens, access: access, known: cache.NewLRUExpireCacheWithClock(mostVerdicts, clock)}
 }
 
 // guard passes on authorized requests to next.
@@ -91,14 +83,19 @@ func (r *reviewer) authorize(ctx context.Context, token, path string) (int, erro
 		return http.StatusUnauthorized, nil
 	}
 	asked := question{sha256.Sum256([]byte(token)), path}
-	if status, known := r.recall(asked); known {
-		return status, nil
+	if status, known := r.known.Get(asked); known {
+		return status.(int), nil
 	}
 	status, err := r.ask(ctx, token, path)
-	if err == nil {
-		r.remember(asked, status)
+	if err != nil {
+		return 0, err
 	}
-	return status, err
+	lasts := refusedFor
+	if status == http.StatusOK {
+		lasts = allowedFor
+	}
+	r.known.Add(asked, status, lasts)
+	return status, nil
 }
 
 func (r *reviewer) ask(ctx context.Context, token, path string) (int, error) {
@@ -126,27 +123,4 @@ func (r *reviewer) ask(ctx context.Context, token, path string) (int, error) {
 	default:
 		return http.StatusOK, nil
 	}
-}
-
-func (r *reviewer) recall(asked question) (status int, known bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	v, known := r.known[asked]
-	if !known || r.clock.Now().After(v.until) {
-		return 0, false
-	}
-	return v.status, true
-}
-
-func (r *reviewer) remember(asked question, status int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.known) >= mostVerdicts {
-		clear(r.known)
-	}
-	lasts := refusedFor
-	if status == http.StatusOK {
-		lasts = allowedFor
-	}
-	r.known[asked] = verdict{status, r.clock.Now().Add(lasts)}
 }

@@ -128,6 +128,18 @@ func (w *world) secret() *corev1.Secret {
 	return secret
 }
 
+// edit changes the Secret, as a person does.
+func (w *world) edit(change func(data map[string][]byte) map[string][]byte) error {
+	w.t.Helper()
+	secret := w.secret()
+	secret.Data = change(secret.Data)
+	_, err := w.client.CoreV1().Secrets(namespace).Update(w.t.Context(), secret, metav1.UpdateOptions{})
+	return err
+}
+
+// empty returns that a Secret has no data.
+func empty(map[string][]byte) map[string][]byte { return nil }
+
 // served returns the serial number of the certificate that the server presents.
 func (w *world) served() string {
 	c, err := w.server.certificate.get(nil)
@@ -288,32 +300,21 @@ func TestAnotherLeaderContinuesAReplacement(t *testing.T) {
 }
 
 func TestWhatSomebodyBreaksIsRepaired(t *testing.T) {
+	other, err := selfsigned.Make([]string{"other"}, start)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, harm := range map[string]func(w *world) error{
-		"the Secret is emptied": func(w *world) error {
-			secret := w.secret()
-			secret.Data = nil
-			_, err := w.client.CoreV1().Secrets(namespace).Update(t.Context(), secret, metav1.UpdateOptions{})
-			return err
-		},
+		"the Secret is emptied": func(w *world) error { return w.edit(empty) },
 		"the key is of another certificate": func(w *world) error {
-			secret := w.secret()
-			other, err := selfsigned.Make([]string{"other"}, start)
-			if err != nil {
-				return err
-			}
-			secret.Data[privateKey] = other.Key
-			_, err = w.client.CoreV1().Secrets(namespace).Update(t.Context(), secret, metav1.UpdateOptions{})
-			return err
+			return w.edit(func(data map[string][]byte) map[string][]byte {
+				return map[string][]byte{certificateKey: data[certificateKey], privateKey: other.Key}
+			})
 		},
 		"the certificate is for another name": func(w *world) error {
-			secret := w.secret()
-			other, err := selfsigned.Make([]string{"other"}, start)
-			if err != nil {
-				return err
-			}
-			secret.Data[certificateKey], secret.Data[privateKey] = other.Certificate, other.Key
-			_, err = w.client.CoreV1().Secrets(namespace).Update(t.Context(), secret, metav1.UpdateOptions{})
-			return err
+			return w.edit(func(map[string][]byte) map[string][]byte {
+				return map[string][]byte{certificateKey: other.Certificate, privateKey: other.Key}
+			})
 		},
 		"caBundle is removed": func(w *world) error {
 			_, err := w.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Update(t.Context(), configurationOf("a", "b"), metav1.UpdateOptions{})
@@ -363,9 +364,7 @@ func TestBundlesHaveFewCertificates(t *testing.T) {
 	for i := range 6 {
 		w.eventually("one is served", w.verifies)
 		before := w.served()
-		secret := w.secret()
-		secret.Data = nil
-		if _, err := w.client.CoreV1().Secrets(namespace).Update(t.Context(), secret, metav1.UpdateOptions{}); err != nil {
+		if err := w.edit(empty); err != nil {
 			t.Fatal(err)
 		}
 		w.eventually(fmt.Sprintf("number %d is replaced", i), func() error {

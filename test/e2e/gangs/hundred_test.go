@@ -5,17 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/informers"
 	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
-	"kube-queue.dev/kube-queue/pkg/generated/informers/externalversions"
-	listers "kube-queue.dev/kube-queue/pkg/generated/listers/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/test/gangs"
 	"kube-queue.dev/kube-queue/test/harness"
 	"kube-queue.dev/kube-queue/test/standin/autoscaler"
@@ -105,7 +106,7 @@ type observer struct {
 	t     *testing.T
 	l     *harness.Env
 	all   []gang
-	units listers.QueueUnitNamespaceLister
+	units cache.Store
 	pods  corelisters.PodNamespaceLister
 	// ended are the gangs that the observer has ended.
 	ended map[string]bool
@@ -116,22 +117,24 @@ type observer struct {
 func observe(t *testing.T, l *harness.Env, all []gang) *observer {
 	t.Helper()
 	core := informers.NewSharedInformerFactoryWithOptions(l.Kube, 0, informers.WithNamespace(l.Namespace))
-	queue := externalversions.NewSharedInformerFactoryWithOptions(l.Queue, 0, externalversions.WithNamespace(l.Namespace))
+	units := cache.NewSharedInformer(cache.NewListWatchFromClient(l.Queue.SchedulingV1alpha1().RESTClient(), "queueunits",
+		l.Namespace, fields.Everything()), &v1alpha1.QueueUnit{}, 0)
 	o := &observer{
 		t: t, l: l, all: all, ended: map[string]bool{}, waited: map[string]map[string]bool{},
-		units: queue.Scheduling().V1alpha1().QueueUnits().Lister().QueueUnits(l.Namespace),
+		units: units.GetStore(),
 		pods:  core.Core().V1().Pods().Lister().Pods(l.Namespace),
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	core.Start(ctx.Done())
-	queue.Start(ctx.Done())
+	var running sync.WaitGroup
+	running.Go(func() { units.RunWithContext(ctx) })
 	t.Cleanup(func() {
 		cancel()
 		core.Shutdown()
-		queue.Shutdown()
+		running.Wait()
 	})
 	core.WaitForCacheSync(ctx.Done())
-	queue.WaitForCacheSync(ctx.Done())
+	cache.WaitForCacheSync(ctx.Done(), units.HasSynced)
 	return o
 }
 
@@ -149,9 +152,8 @@ func (s seen) String() string {
 func (o *observer) look() seen {
 	o.t.Helper()
 	now := seen{phases: map[v1alpha1.QueueUnitPhase]int{}}
-	units, err := o.units.List(labels.Everything())
-	harness.Must(o.t, err)
-	for _, unit := range units {
+	for _, object := range o.units.List() {
+		unit := object.(*v1alpha1.QueueUnit)
 		now.phases[unit.Status.Phase]++
 		cause := string(unit.Status.Reason)
 		if strings.Contains(unit.Status.Message, "NotProvisioned") {

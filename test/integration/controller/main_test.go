@@ -49,9 +49,10 @@ func startController(t *testing.T, settings ...func(*controller.Config)) (stop f
 	}
 	cfg.Synced = func() { close(synced) }
 	var running sync.WaitGroup
-	running.Go(func() { writer.Run(ctx) })
 	ended := make(chan error, 1)
-	running.Go(func() { ended <- controller.Run(ctx, cfg) })
+	running.Go(func() {
+		ended <- writer.While(ctx, func(ctx context.Context) error { return controller.Run(ctx, cfg) })
+	})
 	stop = sync.OnceFunc(func() {
 		cancel()
 		running.Wait()

@@ -111,15 +111,11 @@ func startExtensions(c *clustertest.Cluster, enabled string, options ...func(*re
 	if err := jobs.Start(ctx); err != nil {
 		return nil, err
 	}
-	writing, endWriting := context.WithCancel(context.Background())
-	var working, written sync.WaitGroup
-	working.Go(func() { _ = jobs.Work(ctx) })
-	written.Go(func() { writer.Run(writing) })
+	var working sync.WaitGroup
+	working.Go(func() { _ = writer.While(ctx, jobs.Work) })
 	return func() {
 		cancel()
 		working.Wait()
-		endWriting()
-		written.Wait()
 	}, nil
 }
 

@@ -32,6 +32,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/registry"
 	"kube-queue.dev/kube-queue/pkg/events"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
+	"kube-queue.dev/kube-queue/pkg/program"
 	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
@@ -223,9 +224,9 @@ func (s *scene) extensions() {
 		s.Fatal(err)
 	}
 	var running sync.WaitGroup
-	for _, work := range []func(context.Context) error{jobs.Work, checks.Work, func(ctx context.Context) error { writer.Run(ctx); return nil }} {
-		running.Go(func() { _ = work(ctx) })
-	}
+	running.Go(func() {
+		_ = writer.While(ctx, func(ctx context.Context) error { return program.Together(ctx, jobs.Work, checks.Work) })
+	})
 	s.Cleanup(func() {
 		cancel()
 		running.Wait()

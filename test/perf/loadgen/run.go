@@ -16,12 +16,12 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
-	"kube-queue.dev/kube-queue/pkg/generated/informers/externalversions"
 	"kube-queue.dev/kube-queue/test/perf/pace"
 	"kube-queue.dev/kube-queue/test/perf/scenario"
 )
@@ -160,8 +160,8 @@ func (r *Run) Reach(ctx context.Context, state string, holds func(Counts) bool) 
 
 // watch starts the run and watches units until ctx ends. stop then waits for its end.
 func (r *Run) watch(ctx context.Context) (stop func(), err error) {
-	factory := externalversions.NewSharedInformerFactory(r.client, 0)
-	informer := factory.Scheduling().V1alpha1().QueueUnits().Informer()
+	informer := cache.NewSharedInformer(cache.NewListWatchFromClient(r.client.SchedulingV1alpha1().RESTClient(), "queueunits",
+		metav1.NamespaceAll, fields.Everything()), &v1alpha1.QueueUnit{}, 0)
 	if err := informer.SetTransform(func(object any) (any, error) {
 		u, ok := object.(*v1alpha1.QueueUnit)
 		if !ok {
@@ -176,12 +176,13 @@ func (r *Run) watch(ctx context.Context) (stop func(), err error) {
 	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: see, UpdateFunc: func(_, now any) { see(now) }}); err != nil {
 		return nil, err
 	}
-	factory.Start(ctx.Done())
-	factory.WaitForCacheSync(ctx.Done())
+	var running sync.WaitGroup
+	running.Go(func() { informer.RunWithContext(ctx) })
+	cache.WaitForCacheSync(ctx.Done(), informer.HasSynced)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.start = time.Now()
-	return factory.Shutdown, context.Cause(ctx)
+	return running.Wait, context.Cause(ctx)
 }
 
 // see processes a change of a unit.

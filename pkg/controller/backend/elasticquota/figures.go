@@ -39,7 +39,7 @@ func (s *Source) PrepareStatus(pending map[quota.NodeID]resources.Vector) func(c
 	}
 	figures := &figures{trees: s.client.Namespace(f.chosen.GetNamespace()),
 		namespace: f.chosen.GetNamespace(), name: f.chosen.GetName(), uid: f.chosen.GetUID()}
-	figures.shown = statusOf(f.chosen)
+	figures.shown = StatusOf(f.chosen)
 	figures.status.ObservedGeneration = f.chosen.GetGeneration()
 	figures.status.Conditions = f.overQuota(f.validity(figures.shown.Conditions))
 	if f.backend != nil {
@@ -158,8 +158,8 @@ func (f *forest) overQuota(conditions []metav1.Condition) []metav1.Condition {
 	return conditions
 }
 
-// statusOf returns the current status of the tree. It is empty if it cannot be read.
-func statusOf(tree *unstructured.Unstructured) quotav1beta1.ElasticQuotaTreeStatus {
+// StatusOf returns the current status of the tree. It is empty if it cannot be read.
+func StatusOf(tree *unstructured.Unstructured) quotav1beta1.ElasticQuotaTreeStatus {
 	var read struct {
 		Status quotav1beta1.ElasticQuotaTreeStatus `json:"status"`
 	}

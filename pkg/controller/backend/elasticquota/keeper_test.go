@@ -469,7 +469,7 @@ func TestTheConditionKeepsTheTimeSinceWhenTheTreeIsInvalid(t *testing.T) {
 	if _, refusal := p.forest.backend.Place("b", ""); refusal == nil || !strings.Contains(refusal.Message(), "is invalid since 2026-11-25T11:00:00Z: root: max: cpu: -1 is negative") {
 		t.Errorf("a unit shows %+v", refusal)
 	}
-	for _, condition := range p.forest.validity(statusOf(invalid).Conditions) {
+	for _, condition := range p.forest.validity(StatusOf(invalid).Conditions) {
 		if !condition.LastTransitionTime.Time.Equal(since) || condition.Status != metav1.ConditionFalse {
 			t.Errorf("the condition is %+v", condition)
 		}

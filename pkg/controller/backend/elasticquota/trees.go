@@ -2,6 +2,7 @@ package elasticquota
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -70,7 +71,7 @@ func (f *forest) set(key string, object *unstructured.Unstructured) backend.Chan
 	if !f.listed {
 		return change
 	}
-	oldest := f.oldest()
+	oldest := Oldest(maps.Values(f.trees))
 	if object != nil && object != oldest && (isNew || before.GetGeneration() != object.GetGeneration()) {
 		change.Notices = append(change.Notices, ignored(object, oldest))
 	}
@@ -108,7 +109,7 @@ func (f *forest) start() backend.Change {
 	f.listed = true
 	f.recall()
 	var change backend.Change
-	oldest := f.oldest()
+	oldest := Oldest(maps.Values(f.trees))
 	for _, key := range slices.Sorted(maps.Keys(f.trees)) {
 		if object := f.trees[key]; object != oldest {
 			change.Notices = append(change.Notices, ignored(object, oldest))
@@ -225,7 +226,7 @@ func (f *forest) refuse(object *unstructured.Unstructured, faults []string, chan
 
 // invalidSince returns when the tree became invalid, by its status if that shows it.
 func (f *forest) invalidSince(object *unstructured.Unstructured) time.Time {
-	shown := apimeta.FindStatusCondition(statusOf(object).Conditions, wellknown.ConditionValid)
+	shown := apimeta.FindStatusCondition(StatusOf(object).Conditions, wellknown.ConditionValid)
 	if shown != nil && shown.Status == metav1.ConditionFalse && !shown.LastTransitionTime.IsZero() {
 		return shown.LastTransitionTime.Time
 	}
@@ -289,11 +290,11 @@ func (f *forest) missing() *quota.Refusal {
 		name, f.since.UTC().Format(time.RFC3339), f.faults)}
 }
 
-// oldest returns the oldest tree in namespace kube-system, which is the one in use; nil if there is
+// Oldest returns the oldest tree in namespace kube-system, which is the one in use; nil if there is
 // none.
-func (f *forest) oldest() *unstructured.Unstructured {
+func Oldest(trees iter.Seq[*unstructured.Unstructured]) *unstructured.Unstructured {
 	var oldest *unstructured.Unstructured
-	for _, t := range f.trees {
+	for t := range trees {
 		if t.GetNamespace() != quotav1beta1.TreeNamespace {
 			continue
 		}

@@ -11,6 +11,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -21,7 +23,6 @@ import (
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
-	"kube-queue.dev/kube-queue/pkg/generated/informers/externalversions"
 )
 
 // JobLabel is the label of pods with the name of the job that they were created for.
@@ -59,14 +60,16 @@ func Watch(ctx context.Context, config *rest.Config, namespaces []string, jobOf 
 		namespaces: namespaces, jobOf: jobOf, pods: map[string]*corev1.Pod{},
 		units: map[string]*schedulingv1alpha1.QueueUnit{}, unlabelled: map[string]bool{}, ended: map[string]bool{},
 	}
-	ours := externalversions.NewSharedInformerFactory(queue, 0)
+	ours := func(client rest.Interface, resource string, object runtime.Object) cache.SharedInformer {
+		return cache.NewSharedInformer(cache.NewListWatchFromClient(client, resource, metav1.NamespaceAll, fields.Everything()), object, 0)
+	}
 	for _, watched := range []struct {
-		informer cache.SharedIndexInformer
+		informer cache.SharedInformer
 		see      func(object any, gone bool)
 	}{
 		{informers.NewSharedInformerFactory(kube, 0).Core().V1().Pods().Informer(), r.seePod},
-		{ours.Scheduling().V1alpha1().QueueUnits().Informer(), r.seeUnit},
-		{ours.Quota().V1beta1().ElasticQuotaTrees().Informer(), r.seeTree},
+		{ours(queue.SchedulingV1alpha1().RESTClient(), "queueunits", &schedulingv1alpha1.QueueUnit{}), r.seeUnit},
+		{ours(queue.QuotaV1beta1().RESTClient(), "elasticquotatrees", &quotav1beta1.ElasticQuotaTree{}), r.seeTree},
 	} {
 		registration, err := watched.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 			AddFunc:    func(o any) { watched.see(o, false) },

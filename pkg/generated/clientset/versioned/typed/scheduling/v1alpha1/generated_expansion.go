@@ -4,8 +4,6 @@ package v1alpha1
 
 type AdmissionCheckExpansion interface{}
 
-type ProvisioningRequestConfigExpansion interface{}
-
 type QueueExpansion interface{}
 
 type QueueUnitExpansion interface{}

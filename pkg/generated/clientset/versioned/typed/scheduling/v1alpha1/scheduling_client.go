@@ -13,7 +13,6 @@ import (
 type SchedulingV1alpha1Interface interface {
 	RESTClient() rest.Interface
 	AdmissionChecksGetter
-	ProvisioningRequestConfigsGetter
 	QueuesGetter
 	QueueUnitsGetter
 }
@@ -25,10 +24,6 @@ type SchedulingV1alpha1Client struct {
 
 func (c *SchedulingV1alpha1Client) AdmissionChecks() AdmissionCheckInterface {
 	return newAdmissionChecks(c)
-}
-
-func (c *SchedulingV1alpha1Client) ProvisioningRequestConfigs() ProvisioningRequestConfigInterface {
-	return newProvisioningRequestConfigs(c)
 }
 
 func (c *SchedulingV1alpha1Client) Queues(namespace string) QueueInterface {
