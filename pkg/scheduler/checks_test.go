@@ -63,6 +63,10 @@ func TestAUnitWithChecksIsReleasedWhenAllAreReady(t *testing.T) {
 	w.after(10 * time.Second)
 	w.expectPhase("a/job", scheduler.Reserved, wellknown.ReasonAdmissionCheckPending)
 	w.expectPhase("a/other", scheduler.Waiting, wellknown.ReasonQuotaExceeded)
+	const pending = "the quota is reserved; the job is released when these admission checks are ready, each decided by the controller that its AdmissionCheck names: one, two"
+	if got := w.lastMessage("a/job"); got != pending {
+		t.Errorf("it shows %q", got)
+	}
 	w.decide("a/job", "two", scheduler.Ready, "")
 	w.after(time.Hour)
 	w.expectPhase("a/job", scheduler.Reserved, wellknown.ReasonAdmissionCheckPending)

@@ -41,6 +41,9 @@ func TestADeactivatedUnitKeepsItsQuotaUntilItHasStoppedAndThenWaits(t *testing.T
 	w.write("a/one", deactivate)
 	w.after(10 * time.Minute)
 	expectEvictions(t, w, "a/one", "Deactivated")
+	if message := w.writes("a/one", scheduler.Evict)[0].Message; message != "the job was deactivated after its release" {
+		t.Errorf("the sentence is %q", message)
+	}
 	expectReleased(t, w, "a/one") // its pods may still be there
 
 	w.write("a/one", stop)

@@ -120,8 +120,9 @@ func TestUnitsThatAreNotPreemptibleStayTogetherWithinMin(t *testing.T) {
 		reason   wellknown.Reason
 		sentence string
 	}{
-		"a/fixed-2":     {wellknown.ReasonQuotaExceeded, "insufficient guaranteed cpu in quota root/a: requested 3, used 3 of min 4 by non-preemptible jobs"},
-		"a/fixed-never": {wellknown.ReasonExceedsMinQuota, "a non-preemptible job requested 5 cpu, min is 4"},
+		"a/fixed-2": {wellknown.ReasonQuotaExceeded, "insufficient guaranteed cpu in quota root/a: requested 3, used 3 of min 4 by non-preemptible jobs"},
+		"a/fixed-never": {wellknown.ReasonExceedsMinQuota, "can never fit in the guarantee of quota root/a: a non-preemptible job requested 5 cpu, min is 4; " +
+			"request less, make the job preemptible, or ask an administrator to raise the min of the quota"},
 	} {
 		reported := w.writes(key, scheduler.Explain)
 		if len(reported) != 1 || reported[0].Reason != want.reason || !strings.Contains(reported[0].Message, want.sentence) {

@@ -163,7 +163,8 @@ func TestAStoppedQueueHoldsOrDrainsAndGoesOn(t *testing.T) {
 	w.submit("a/2", cpu("2"))
 	w.after(2 * time.Second)
 	expectReleased(t, w, "a/1")
-	if reported := w.writes("a/2", scheduler.Explain); len(reported) != 1 || reported[0].Reason != wellknown.ReasonQueueStopped {
+	const stopped = "queue root-a is stopped; an administrator resumes it by setting spec.stop to None"
+	if reported := w.writes("a/2", scheduler.Explain); len(reported) != 1 || reported[0].Reason != wellknown.ReasonQueueStopped || reported[0].Message != stopped {
 		t.Fatalf("a/2 reports %+v", reported)
 	}
 	w.configure(scheduler.QueueChanged{Queue: "root-a", Stop: scheduler.Drain})

@@ -2,7 +2,6 @@ package scheduler_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -33,7 +32,7 @@ func TestBorrowingIsPausedWhileSomebodyWaitsForWhatTheyAreOwed(t *testing.T) {
 		expectReleased(t, w, "b/2")
 		reported := w.writes("b/3", scheduler.Explain)
 		if last := reported[len(reported)-1]; last.Reason != wellknown.ReasonBorrowingPaused ||
-			!strings.Contains(last.Message, "borrowing of cpu is paused in quota root") {
+			last.Message != "borrowing of cpu is paused in quota root until a waiting job gets its guaranteed quota there: requested 5, used 10 and reserved 6 of max 10" {
 			t.Errorf("b/3 is reported %s: %s", last.Reason, last.Message)
 		}
 		w.finish("b/2")

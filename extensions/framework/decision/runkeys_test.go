@@ -26,6 +26,7 @@ func TestKeysThatCountWhileTheJobRuns(t *testing.T) {
 		{"a time with a unit", map[string]string{wellknown.MaxExecTimeAnnotation: "60s"}, `{"active":true,"maximumExecutionTimeSeconds":60}`, true},
 		{"no time at all", map[string]string{wellknown.MaxExecTimeAnnotation: "0"}, `{"active":true,"maximumExecutionTimeSeconds":60}`, true},
 		{"more time than can be counted", map[string]string{wellknown.MaxExecTimeAnnotation: "2147483648"}, `{"active":true,"maximumExecutionTimeSeconds":60}`, true},
+		{"inactive, with a time with a unit", map[string]string{wellknown.ActiveAnnotation: "false", wellknown.MaxExecTimeAnnotation: "2h"}, "", true},
 		{"nothing that can be read", map[string]string{wellknown.ActiveAnnotation: "no", wellknown.MaxExecTimeAnnotation: "soon"}, "", true},
 	}
 	for _, test := range tests {

@@ -193,7 +193,7 @@ func TestTheEventOfAJobThatLeftTheQueueSaysThatItStaysSuspended(t *testing.T) {
 				t.Fatal(err)
 			}
 			r.recordLeft(o)
-			if len(said.repeated) != 1 || !strings.HasSuffix(said.repeated[0].Message, "left the queue"+test.says) {
+			if len(said.repeated) != 1 || said.repeated[0].Reason != wellknown.EventLeftQueue || !strings.HasSuffix(said.repeated[0].Message, "left the queue"+test.says) {
 				t.Errorf("the events are %v", said.repeated)
 			}
 		})

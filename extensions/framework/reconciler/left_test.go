@@ -37,6 +37,8 @@ type deletion struct {
 	objects map[string][]string
 	// job is the UID of the job that has its name; empty if there is none.
 	job types.UID
+	// version is the resourceVersion of that job.
+	version string
 	// finalizers keep the job, which is being deleted.
 	finalizers []string
 	// fails is whether lists fail.
@@ -58,10 +60,14 @@ func (d *deletion) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if err := json.NewDecoder(r.Body).Decode(&patch); err != nil {
 			d.t.Error(err)
 		}
-		d.patches = append(d.patches, string(patch.Status.Phase)+" "+string(patch.Status.Reason)+": "+patch.Status.Message)
+		text := string(patch.Status.Phase) + " " + string(patch.Status.Reason) + ": " + patch.Status.Message
+		for _, condition := range patch.Status.Conditions {
+			text += condition.Reason
+		}
+		d.patches = append(d.patches, text)
 		d.answer(w, v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "9"}})
 	case r.URL.Query().Get("limit") == "" && d.job != "": // not a list, but the job
-		live := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "a", UID: d.job, Finalizers: d.finalizers}}
+		live := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "a", UID: d.job, ResourceVersion: d.version, Finalizers: d.finalizers}}
 		if len(d.finalizers) > 0 {
 			live.DeletionTimestamp = new(metav1.NewTime(noon))
 		}
@@ -261,8 +267,41 @@ func TestAJobThatFinalizersKeepHoldsQuotaOnlyAsLongAsItHasPods(t *testing.T) {
 	}
 	d.objects = nil
 	check(2 * leftAgain)
-	if want := "Failed : "; len(d.patches) != 1 || d.patches[0] != want {
+	if want := "Failed : JobDeleted"; len(d.patches) != 1 || d.patches[0] != want {
 		t.Errorf("the unit is patched: %q", d.patches)
+	}
+}
+
+// It would hold its quota until somebody removes its finalizer.
+func TestAUnitThatAFinalizerKeepsEndsWithItsJob(t *testing.T) {
+	d := &deletion{t: t}
+	unit := unitOfGone(job.New().Kind(), v1alpha1.PhaseRunning)
+	unit.DeletionTimestamp, unit.Finalizers = new(metav1.NewTime(noon)), []string{"example.com/keep"}
+	if _, err := d.check(d.reconciler(job.New()), unit, noon); err != nil {
+		t.Fatal(err)
+	}
+	if want := "Failed : JobDeleted"; d.deleted > 0 || len(d.patches) != 1 || d.patches[0] != want {
+		t.Errorf("the unit is deleted %d times, and patched: %q", d.deleted, d.patches)
+	}
+}
+
+// A cache of jobs that lags shows a running job as it was before its release: suspended, without pods.
+func TestACacheOfJobsThatLagsDoesNotFreeTheQuotaOfARunningJob(t *testing.T) {
+	d := &deletion{t: t, job: "job", version: "4"}
+	r := d.reconciler(job.New())
+	for _, c := range []struct {
+		cached string
+		freed  int
+	}{{"3", 0}, {"4", 1}} {
+		suspended := marked()
+		suspended.UID, suspended.ResourceVersion = "job", c.cached
+		o := &observation{key: queuedKey, job: suspended, unit: unitOfGone(job.New().Kind(), v1alpha1.PhaseRunning), now: noon}
+		if _, err := r.act(t.Context(), o, decision.MarkSuspendedByUser); err != nil {
+			t.Fatal(err)
+		}
+		if len(d.patches) != c.freed {
+			t.Errorf("with version %s in the cache the unit is patched: %q", c.cached, d.patches)
+		}
 	}
 }
 

@@ -53,6 +53,10 @@ func TestPatches(t *testing.T) {
 			return releasePatch(suspender{bySuspend: true}, suspender{bySuspend: true}.Kind(), meta(""), "1", nil)
 		},
 			`{"metadata":{"annotations":{"kube-queue/released":"1"},"resourceVersion":"7","uid":"u"},"spec":{"suspend":false}}`},
+		{"a release without annotations of pods removes the list of the last release", func() ([]byte, error) {
+			return releasePatch(suspender{}, suspender{}.Kind(), meta("true"), "2", record(nil, decision.PodAnnotations{"a": {"b/c": ""}}))
+		},
+			`{"metadata":{"annotations":{"kube-queue/pod-annotations":null,"kube-queue/released":"2","scheduling.x-k8s.io/suspend":"false"},"resourceVersion":"7","uid":"u"},"spec":{"suspend":false}}`},
 		{"a release that changes lists is the same as a JSON Patch", func() ([]byte, error) {
 			live := map[string]any{"metadata": map[string]any{"uid": "u", "resourceVersion": "7", "annotations": map[string]any{"scheduling.x-k8s.io/suspend": "true"}},
 				"spec": map[string]any{"suspend": true, "groups": []any{map[string]any{"name": "a", "template": map[string]any{}}}}}

@@ -71,9 +71,7 @@ func podsAreAnnotatedOnlyByARelease(t *testing.T, kind heldKind, _ dynamic.Resou
 		return
 	}
 	released, err := changeJob(t, f.queue, nil, annotate, record, release)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	kind.wantSuspended(t, released, false)
 	if got := annotatedIn(released.Object); got != len(added) {
 		t.Errorf("%d of %d pod sets are annotated", got, len(added))
@@ -96,9 +94,7 @@ func podsAreAnnotatedOnlyByARelease(t *testing.T, kind heldKind, _ dynamic.Resou
 		}
 		return
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got := annotatedIn(again.Object); got != 0 {
 		t.Errorf("%d pod sets are still annotated", got)
 	}
@@ -144,13 +140,9 @@ func (k heldKind) annotationsOf(t *testing.T, job *unstructured.Unstructured) de
 			continue
 		}
 		object := adapter.New()
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(job.Object, object); err != nil {
-			t.Fatal(err)
-		}
+		must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(job.Object, object))
 		pods, err := adapter.Pods(object)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, set := range pods.Sets {
 			if set.Name != "submitter" { // the example does not have its template
 				add(set.Name)
@@ -167,17 +159,13 @@ func (k heldKind) annotationsOf(t *testing.T, job *unstructured.Unstructured) de
 func changeJob(t *testing.T, jobs dynamic.ResourceInterface, dryRun []string, changes ...func(map[string]any)) (*unstructured.Unstructured, error) {
 	t.Helper()
 	live, err := jobs.Get(t.Context(), "held", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	now := runtime.DeepCopyJSON(live.Object)
 	for _, change := range changes {
 		change(now)
 	}
 	data, err := json.Marshal(decision.OperationsOf(live.Object, now))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return jobs.Patch(t.Context(), "held", types.JSONPatchType, data, metav1.PatchOptions{DryRun: dryRun})
 }
 

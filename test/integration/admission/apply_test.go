@@ -103,18 +103,14 @@ func (k heldKind) apply(t *testing.T, ns string, job *unstructured.Unstructured,
 	t.Helper()
 	kubectl(t, textOf(t, job), append(how, "-n", ns, "-f", "-")...)
 	applied, err := objects(t).Resource(k.resource).Namespace(ns).Get(t.Context(), "held", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return applied
 }
 
 func textOf(t *testing.T, job *unstructured.Unstructured) string {
 	t.Helper()
 	text, err := json.Marshal(job.Object)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(text)
 }
 
@@ -134,9 +130,7 @@ func editedByHand(t *testing.T, kind heldKind, _ dynamic.ResourceInterface) {
 		t.Setenv("KUBE_EDITOR", "sed -i -e '"+sed+"'")
 		kubectl(t, "", "edit", kind.resource.Resource+"."+kind.resource.Version+"."+kind.resource.Group, "held", "-n", ns)
 		job, err := jobs.Get(t.Context(), "held", metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return job
 	}
 	const unsuspend, relabel = "s/suspend: true/suspend: false/", "s/team: red/team: blue/"

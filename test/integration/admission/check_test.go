@@ -92,9 +92,7 @@ func checks(fields string, entries ...string) string {
 // reserve creates a unit that has reserved quota, with checks a, b and c.
 func reserve(t *testing.T, who map[string]*rest.Config, ns, name, kind string) {
 	t.Helper()
-	if _, err := unitsAs(t, who["job-extensions"], ns).Create(t.Context(), unit(name, "batch/v1", kind), metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	makeUnit(t, who, ns, unit(name, "batch/v1", kind))
 	patchStatus(t, who["controller"], ns, name, checks(reserved, "a Pending", "b Pending", "c Pending"))
 }
 
@@ -190,9 +188,7 @@ func TestAUnitWithoutChecksHasNothingToDecide(t *testing.T) {
 	ns := namespace(t)
 	who := actors(t, ns)
 	who["owner"] = owner(t, "owner-of-a", "a")
-	if _, err := unitsAs(t, who["job-extensions"], ns).Create(t.Context(), unit("new", "batch/v1", "Job"), metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	makeUnit(t, who, ns, unit("new", "batch/v1", "Job"))
 	for patch, says := range map[string]string{
 		checks("", "a Ready"):              "entries of status.admissionChecks cannot be added",
 		`{"status": {"message": "hello"}}`: "only kube-queue writes the status of the QueueUnit of a Job; change the Job instead",
@@ -210,9 +206,7 @@ func TestADecisionIsCheckedAtTheMaximumSize(t *testing.T) {
 	who["owner of all"] = owner(t, "owner-of-all")
 	u := unit("large", "batch/v1", "Job")
 	u.Spec.PodSets = podSets(64)
-	if _, err := unitsAs(t, who["job-extensions"], ns).Create(t.Context(), u, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	makeUnit(t, who, ns, u)
 	patch := func(states map[int]v1alpha1.CheckState) string {
 		status := v1alpha1.QueueUnitStatus{Phase: "Reserved", Quota: "root/a"}
 		for i := range 16 {
@@ -228,9 +222,7 @@ func TestADecisionIsCheckedAtTheMaximumSize(t *testing.T) {
 			status.AdmissionChecks = append(status.AdmissionChecks, check)
 		}
 		text, err := json.Marshal(map[string]any{"status": status})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return string(text)
 	}
 	patchStatus(t, who["controller"], ns, "large", patch(map[int]v1alpha1.CheckState{-1: v1alpha1.CheckPending}))
@@ -281,29 +273,21 @@ func TestADecisionByServerSideApplyLeavesTheOtherEntries(t *testing.T) {
 // The role and the patch are those of the page.
 func TestTheControllerOfThePageDecidesItsCheck(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/concepts/admission-checks.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	read, err := docs.ReadPage(os.DirFS("../../.."), "docs/concepts/admission-checks.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(read.Manifests) != 2 {
 		t.Fatalf("the page has %d manifests, want a check and a role", len(read.Manifests))
 	}
 	kubectl(t, read.Manifests[0], "create", "-f", "-")
 	t.Cleanup(func() { _, _ = cluster.Kubectl(context.Background(), "delete", "admissioncheck", "budget") })
 	var role rbacv1.ClusterRole
-	if err := yaml.UnmarshalStrict([]byte(read.Manifests[1]), &role); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.UnmarshalStrict([]byte(read.Manifests[1]), &role))
 	ns := namespace(t)
 	who := actors(t, ns)
 	units := unitsAs(t, bound(t, role.Name, role.Rules), ns)
 
-	if _, err := unitsAs(t, who["job-extensions"], ns).Create(t.Context(), unit("mine", "batch/v1", "Job"), metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	makeUnit(t, who, ns, unit("mine", "batch/v1", "Job"))
 	patchStatus(t, who["controller"], ns, "mine", checks(reserved, "budget Pending"))
 	patchStatus(t, who["controller"], ns, "mine", `{"status": {"admissionChecks": [
 		{"name": "budget", "state": "Pending", "lastTransitionTime": "2026-11-25T11:59:58Z"},

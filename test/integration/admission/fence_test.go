@@ -106,27 +106,15 @@ func fencedNamespace(t *testing.T, kind heldKind) fenced {
 	resource := kind.resource.Resource
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "tenant"}, Rules: []rbacv1.PolicyRule{{
 		APIGroups: []string{kind.Group}, Resources: []string{resource, resource + "/scale", resource + "/status"}, Verbs: []string{"*"}}}}
-	if _, err := core(t).RbacV1().Roles(f.namespace).Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	bind := func(name, roleKind, role string, users ...string) {
-		t.Helper()
-		binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: roleKind, Name: role}}
-		for _, user := range users {
-			binding.Subjects = append(binding.Subjects, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user})
-		}
-		if _, err := core(t).RbacV1().RoleBindings(f.namespace).Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	bind("tenant", "Role", "tenant", "tenant", "privileged")
-	bind("bypass", "ClusterRole", "kube-queue-bypass", "privileged")
+	_, err := core(t).RbacV1().Roles(f.namespace).Create(t.Context(), role, metav1.CreateOptions{})
+	must(t, err)
+	grant(t, f.namespace, "Role", role.Name, "tenant")
+	grant(t, f.namespace, "Role", role.Name, "privileged")
+	grant(t, f.namespace, "ClusterRole", "kube-queue-bypass", "privileged")
 	f.tenant, f.privileged = f.as(t, kind, "tenant"), f.as(t, kind, "privileged")
 	f.admin = objects(t).Resource(kind.resource).Namespace(f.namespace)
 	queue, err := dynamic.NewForConfig(program(t, "job-extensions"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	f.queue = queue.Resource(kind.resource).Namespace(f.namespace)
 	eventually(t, "the rights of "+f.namespace, func(ctx context.Context) error {
 		for _, user := range []string{"tenant", "privileged"} {
@@ -145,9 +133,7 @@ func fencedNamespace(t *testing.T, kind heldKind) fenced {
 func (f fenced) as(t *testing.T, kind heldKind, user string) dynamic.ResourceInterface {
 	t.Helper()
 	client, err := dynamic.NewForConfig(cluster.ConfigAs(user))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return client.Resource(kind.resource).Namespace(f.namespace)
 }
 
@@ -616,17 +602,6 @@ func partsOfJobs(t *testing.T, kind heldKind, _ dynamic.ResourceInterface) {
 	refused(t, err, "the controller of a Job cannot be changed")
 	_, err = try(t, f.as(t, kind, "system:serviceaccount:kube-system:generic-garbage-collector"), disowned, dryRun)
 	allowed(t, "the garbage collector removes an owner that is gone", err)
-}
-
-func grant(t *testing.T, ns, roleKind, role, user string) {
-	t.Helper()
-	_, err := core(t).RbacV1().RoleBindings(ns).Create(t.Context(), &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "grant-"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: roleKind, Name: role},
-		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // damagedInManagedNamespace tests that the fence refuses damaged jobs with its own messages only.

@@ -13,7 +13,6 @@ func holdTests() []kindTest {
 	return []kindTest{
 		{"which new jobs are held", whichNewJobsAreHeld},
 		{"a copy of a released job is a new job", copyIsANewJob},
-		{"a suspended job stays suspended with and without a mark", suspendedStaysSuspended},
 		{"pods of a held kubeflow job end with it unless configured otherwise", podsEndWithTheirJob},
 		{"a held kubeflow job may be instructed to leave its pods", mayLeaveItsPods},
 		{"a held job stays held until its release", heldUntilItsRelease},
@@ -50,6 +49,10 @@ func whichNewJobsAreHeld(t *testing.T, kind heldKind, jobs dynamic.ResourceInter
 		{"a marked one with an owner of null", []string{marked, ownedBy("example.com/v1", "Thing", "null")}, true},
 		{"a marked one that Kueue manages", []string{marked, `{metadata: {labels: {kueue.x-k8s.io/queue-name: main}}}`}, false},
 		{"a marked one with Kueue's label left empty", []string{marked, `{metadata: {labels: {kueue.x-k8s.io/queue-name: ""}}}`}, false},
+		{"a suspended one", []string{kind.suspend("true")}, true},
+		{"a suspended and marked one", []string{kind.suspend("true"), marked}, true},
+		{"a suspended one marked false", []string{kind.suspend("true"), `{metadata: {annotations: {scheduling.x-k8s.io/suspend: "false"}}}`}, true},
+		{"a suspended and marked one that Kueue manages", []string{kind.suspend("true"), marked, `{metadata: {labels: {kueue.x-k8s.io/queue-name: main}}}`}, true},
 	}
 	for _, owner := range heldKinds(t) {
 		name := owner.Kind.Kind
@@ -105,19 +108,6 @@ func copyIsANewJob(t *testing.T, kind heldKind, jobs dynamic.ResourceInterface) 
 			if _, has := annotations["kube-queue/released"]; has == test.held || (annotations[mark] == "true") != test.held {
 				t.Errorf("the annotations are %v", annotations)
 			}
-		})
-	}
-}
-
-func suspendedStaysSuspended(t *testing.T, kind heldKind, jobs dynamic.ResourceInterface) {
-	for name, merged := range map[string][]string{
-		"unmarked":              {kind.suspend("true")},
-		"marked":                {kind.suspend("true"), marked},
-		"marked false":          {kind.suspend("true"), `{metadata: {annotations: {scheduling.x-k8s.io/suspend: "false"}}}`},
-		"marked, another queue": {kind.suspend("true"), marked, `{metadata: {labels: {kueue.x-k8s.io/queue-name: main}}}`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			kind.wantSuspended(t, create(t, jobs, kind.job(t, merged...), metav1.DryRunAll), true)
 		})
 	}
 }

@@ -39,9 +39,7 @@ type heldKind struct {
 func heldKinds(t testing.TB) []heldKind {
 	t.Helper()
 	samples, err := kinds.All()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var alone, shared []heldKind
 	for _, sample := range samples {
 		if !sample.Native && !slices.ContainsFunc(operators, func(o clustertest.Operator) bool { return o.Runs(sample.Kind) }) {
@@ -144,9 +142,7 @@ func (k heldKind) serve(t *testing.T) {
 		return
 	}
 	kubectl(t, "", "delete", "crd", k.resource.GroupResource().String())
-	if err := cluster.InstallCRDs(t.Context(), k.operator); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cluster.InstallCRDs(t.Context(), k.operator))
 }
 
 func (k heldKind) isRayJob() bool { return k.resource.Resource == "rayjobs" }
@@ -224,18 +220,14 @@ func ownedBy(apiVersion, kind, controller string) string {
 func create(t *testing.T, jobs dynamic.ResourceInterface, job *unstructured.Unstructured, dryRun ...string) *unstructured.Unstructured {
 	t.Helper()
 	created, err := jobs.Create(t.Context(), job, metav1.CreateOptions{DryRun: dryRun})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return created
 }
 
 func patch(t *testing.T, jobs dynamic.ResourceInterface, text string) *unstructured.Unstructured {
 	t.Helper()
 	patched, err := jobs.Patch(t.Context(), "held", types.MergePatchType, toJSON(t, text), metav1.PatchOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return patched
 }
 

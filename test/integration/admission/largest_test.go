@@ -74,9 +74,7 @@ func (k heldKind) multiply(t *testing.T, job *unstructured.Unstructured, count i
 			group[groups.Key] = fmt.Sprint("group-", i)
 			list = append(list, group)
 		}
-		if err := unstructured.SetNestedSlice(job.Object, list, groups.Path...); err != nil {
-			t.Fatal(err)
-		}
+		must(t, unstructured.SetNestedSlice(job.Object, list, groups.Path...))
 		return true
 	}
 	return false
@@ -86,9 +84,7 @@ func (k heldKind) multiply(t *testing.T, job *unstructured.Unstructured, count i
 func fill(t *testing.T, job *unstructured.Unstructured) {
 	t.Helper()
 	text, err := json.Marshal(job.Object)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	container := firstContainer(job.Object)
 	if container == nil {
 		return // TrainJobs name a runtime, and SparkApplications have no containers

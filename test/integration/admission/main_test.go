@@ -49,18 +49,14 @@ const patience = time.Minute
 func core(t testing.TB) kubernetes.Interface {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(cluster.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return client
 }
 
 func objects(t testing.TB) dynamic.Interface {
 	t.Helper()
 	client, err := dynamic.NewForConfig(cluster.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return client
 }
 
@@ -68,9 +64,7 @@ func objects(t testing.TB) dynamic.Interface {
 func unitsAs(t *testing.T, config *rest.Config, ns string) unitclient.QueueUnitInterface {
 	t.Helper()
 	client, err := versioned.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return client.SchedulingV1alpha1().QueueUnits(ns)
 }
 
@@ -81,9 +75,7 @@ func namespace(t testing.TB) string {
 	created, err := core(t).CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "admission-"},
 	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return created.Name
 }
 
@@ -103,34 +95,47 @@ func eventually(t testing.TB, what string, check func(context.Context) error) {
 	}
 }
 
-// person binds a ClusterRole to a user in a namespace and returns the user's config. It waits until
-// the right is in effect.
+// person is a user with this ClusterRole in a namespace, and with this one alone.
 func person(t *testing.T, ns, role string) *rest.Config {
 	t.Helper()
-	name := "person-with-" + role
-	_, err := core(t).RbacV1().RoleBindings(ns).Create(t.Context(), &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	config := cluster.ConfigAs(name)
-	eventually(t, name+" may list units", func(ctx context.Context) error {
+	return userWith(t, ns, role, "person-with-"+role)
+}
+
+// userWith binds a ClusterRole to a user in a namespace and returns the user's config. It waits until
+// the right is in effect.
+func userWith(t *testing.T, ns, role, user string) *rest.Config {
+	t.Helper()
+	grant(t, ns, "ClusterRole", role, user)
+	config := cluster.ConfigAs(user)
+	eventually(t, user+" may list units", func(ctx context.Context) error {
 		_, err := unitsAs(t, config, ns).List(ctx, metav1.ListOptions{})
 		return err
 	})
 	return config
 }
 
+// grant binds a role to a user in a namespace.
+func grant(t *testing.T, ns, roleKind, role, user string) {
+	t.Helper()
+	_, err := core(t).RbacV1().RoleBindings(ns).Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "grant-"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: roleKind, Name: role},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+	}, metav1.CreateOptions{})
+	must(t, err)
+}
+
 func program(t *testing.T, name string) *rest.Config {
 	t.Helper()
 	config, _, err := cluster.ServiceAccountConfig(t.Context(), name)
+	must(t, err)
+	return config
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return config
 }
 
 // wantError checks that an error contains a text, or that there is no error.
@@ -149,8 +154,6 @@ func wantError(t *testing.T, err error, says string) {
 func kubectl(t *testing.T, stdin string, args ...string) string {
 	t.Helper()
 	out, err := cluster.KubectlWith(t.Context(), stdin, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return out
 }

@@ -21,9 +21,7 @@ func podsOf(t *testing.T, ns, user string) typedv1.PodInterface {
 	t.Helper()
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{GenerateName: "pods-"}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"*"}}}}
 	created, err := core(t).RbacV1().Roles(ns).Create(t.Context(), role, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	grant(t, ns, "Role", created.Name, user)
 	eventually(t, user+" may change pods", func(ctx context.Context) error {
 		if !may(ctx, t, user, ns, "patch", "/pods") {
@@ -32,9 +30,7 @@ func podsOf(t *testing.T, ns, user string) typedv1.PodInterface {
 		return nil
 	})
 	client, err := kubernetes.NewForConfig(cluster.ConfigAs(user))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return client.CoreV1().Pods(ns)
 }
 
@@ -55,9 +51,7 @@ func TestAPodOfAManagedNamespaceStaysWithItsJob(t *testing.T) {
 	tenant := podsOf(t, ns, "tenant")
 	for name, metadata := range pods {
 		pod := new(corev1.Pod)
-		if err := yaml.UnmarshalStrict([]byte(`{metadata: {name: `+name+`, `+metadata+`}, spec: {containers: [{name: c, image: i}]}}`), pod); err != nil {
-			t.Fatal(err)
-		}
+		must(t, yaml.UnmarshalStrict([]byte(`{metadata: {name: `+name+`, `+metadata+`}, spec: {containers: [{name: c, image: i}]}}`), pod))
 		eventually(t, name+" is created", func(ctx context.Context) error { // it needs the ServiceAccount of the namespace
 			_, err := tenant.Create(ctx, pod, metav1.CreateOptions{})
 			return err
@@ -113,9 +107,7 @@ func TestAPodOfAManagedNamespaceStaysWithItsJob(t *testing.T) {
 func partsStayParts(t *testing.T, kind heldKind, _ dynamic.ResourceInterface) {
 	f := fencedNamespace(t, kind)
 	owner, err := core(t).CoreV1().ConfigMaps(f.namespace).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owner"}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	create(t, f.tenant, kind.job(t, strings.Replace(ownedBy("v1", "ConfigMap", "true"), "uid: u", "uid: "+string(owner.UID), 1)))
 	dryRun := metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}
 	for _, jobs := range []dynamic.ResourceInterface{f.tenant, f.admin} {

@@ -21,9 +21,7 @@ import (
 func asProgram(t *testing.T, name string) dynamic.Interface {
 	t.Helper()
 	client, err := dynamic.NewForConfig(program(t, name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return client
 }
 
@@ -165,9 +163,7 @@ func TestTheProgramsWriteOnlyWhatIsTheirs(t *testing.T) {
 	forbidden(t, "a PodTemplate of others is deleted", templates.Delete(t.Context(), "of-others", metav1.DeleteOptions{}), ownTemplates)
 	// The garbage collector deletes a PodTemplate whose owner does not exist.
 	unit, err := unitsAs(t, cluster.Config(), ns).Create(t.Context(), unit("by-hand", "example.com/v1", "Thing"), metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	made("v1/podtemplates", strings.Replace(podTemplate(strings.NewReplacer("name: a", "name: by-hand", "uid: u", "uid: "+string(unit.UID)).Replace(ofUnit)), "NAME", "own", 1))
 	eventually(t, "its own PodTemplate is deleted", func(ctx context.Context) error {
 		return templates.Delete(ctx, "own", metav1.DeleteOptions{})

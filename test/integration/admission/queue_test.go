@@ -22,6 +22,12 @@ func TestWhatAnAdministratorMaySetOfAQueue(t *testing.T) {
 		"a check twice":       {`{admissionChecks: [a, a]}`, "Duplicate value"},
 		"too many checks":     {`{admissionChecks: [a, b, c, d, e, f, g, h, i]}`, "must have at most 8 items"},
 		"an unknown field":    {`{polcy: Block}`, `unknown field "spec.polcy"`},
+		"that it stops":       {`{stop: Hold, maxPriority: -5, policy: Block}`, ""},
+		"an unknown stop":     {`{stop: Maybe}`, `spec.stop: Unsupported value: "Maybe"`},
+		"a stop in small":     {`{stop: drain}`, `spec.stop: Unsupported value: "drain"`},
+		"a cap in words":      {`{maxPriority: high}`, "spec.maxPriority"},
+		"half a cap":          {`{maxPriority: 1.5}`, "spec.maxPriority"},
+		"a cap out of range":  {`{maxPriority: 2147483648}`, "spec.maxPriority"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			manifest := "{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: Queue, metadata: {name: root-a, namespace: " + clustertest.Namespace + "}, spec: " + test.spec + "}"

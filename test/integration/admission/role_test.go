@@ -26,9 +26,7 @@ func may(ctx context.Context, t *testing.T, user, ns, verb, resource string) boo
 	review, err := core(t).AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
 		Spec: authorizationv1.SubjectAccessReviewSpec{User: user, Groups: []string{"system:authenticated"}, ResourceAttributes: attributes},
 	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return review.Status.Allowed
 }
 
@@ -79,9 +77,7 @@ type permission struct {
 func onJobs(t *testing.T, extensions string, kind heldKind) []permission {
 	t.Helper()
 	view, err := audit.ViewOf(kind.Group, kind.Version, kind.Resource)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	jobs := kind.resource.Group + "/" + kind.resource.Resource
 	all := []permission{
 		{extensions, "default", "get list watch patch", jobs, true},

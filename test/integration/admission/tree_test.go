@@ -47,9 +47,7 @@ func storedTree(t *testing.T) *unstructured.Unstructured {
 	t.Helper()
 	stored, err := objects(t).Resource(treeResource).Namespace(quotav1beta1.TreeNamespace).
 		Get(t.Context(), "elasticquotatree", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return stored
 }
 
@@ -58,13 +56,9 @@ func storedTree(t *testing.T) *unstructured.Unstructured {
 func plain(t *testing.T, value any) any {
 	t.Helper()
 	data, err := json.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var out any
-	if err := json.Unmarshal(data, &out); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(data, &out))
 	dropNulls(out)
 	return out
 }
@@ -102,13 +96,9 @@ func TestQuotaTreesOfUsersApplyUnchangedAndLoseNothing(t *testing.T) {
 			t.Run(file+" "+how, func(t *testing.T) {
 				path := filepath.Join(cluster.Repository, filepath.FromSlash(file))
 				data, err := os.ReadFile(path)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				var manifest unstructured.Unstructured
-				if err := yaml.Unmarshal(data, &manifest.Object); err != nil {
-					t.Fatal(err)
-				}
+				must(t, yaml.Unmarshal(data, &manifest.Object))
 				if items, ok := manifest.Object["items"].([]any); ok {
 					manifest.Object = items[0].(map[string]any)
 				}
@@ -136,19 +126,13 @@ func TestATreeOfNineLevelsLosesNothing(t *testing.T) {
 	deleteTree(t)
 
 	var written any
-	if err := yaml.Unmarshal([]byte("root: "+root), &written); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal([]byte("root: "+root), &written))
 	wantSameSpec(t, written)
 
 	client, err := versioned.NewForConfig(cluster.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	typed, err := client.QuotaV1beta1().ElasticQuotaTrees(quotav1beta1.TreeNamespace).Get(t.Context(), "elasticquotatree", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	node, depth := typed.Spec.Root, 1
 	for len(node.Children) > 0 {
 		node, depth = node.Children[0], depth+1
@@ -167,12 +151,8 @@ func withoutTreeWebhook(t *testing.T) {
 	}
 	all := core(t).AdmissionregistrationV1().ValidatingWebhookConfigurations()
 	found, err := all.Get(t.Context(), webhooks.TreeConfiguration, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := all.Delete(t.Context(), found.Name, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, all.Delete(t.Context(), found.Name, metav1.DeleteOptions{}))
 	t.Cleanup(func() {
 		found.ResourceVersion = ""
 		if _, err := all.Create(context.Background(), found, metav1.CreateOptions{}); err != nil {
@@ -206,9 +186,7 @@ func TestTreesThatTheAPIServerAccepts(t *testing.T) {
 			})
 			deleteTree(t)
 			var written any
-			if err := yaml.Unmarshal([]byte("root: "+root), &written); err != nil {
-				t.Fatal(err)
-			}
+			must(t, yaml.Unmarshal([]byte("root: "+root), &written))
 			wantSameSpec(t, written)
 		})
 	}
@@ -237,9 +215,7 @@ func TestStatusOfATreeIsWrittenApartFromItsSpec(t *testing.T) {
 		{"path": "root/a", "jobs": 0}],
 		"conditions": [{"type": "Valid", "status": "True", "reason": "Valid", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}}`
 	written, err := trees.Patch(t.Context(), "elasticquotatree", types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if name, _, _ := unstructured.NestedString(written.Object, "spec", "root", "name"); name != "root" {
 		t.Errorf("a write to status has changed the spec: name %q", name)
 	}
@@ -260,13 +236,9 @@ func TestCRDsCanBeAppliedByAnyMeans(t *testing.T) {
 	} {
 		crd, err := objects(t).Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}).
 			Get(t.Context(), name, metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		data, err := json.Marshal(crd.Object["spec"])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if len(data) > 256<<10 {
 			t.Errorf("%s has %d bytes", name, len(data))
 		}

@@ -33,6 +33,13 @@ func unit(name, apiVersion, kind string) *v1alpha1.QueueUnit {
 	}
 }
 
+// makeUnit creates a unit as job-extensions.
+func makeUnit(t *testing.T, who map[string]*rest.Config, ns string, u *v1alpha1.QueueUnit) {
+	t.Helper()
+	_, err := unitsAs(t, who["job-extensions"], ns).Create(t.Context(), u, metav1.CreateOptions{})
+	must(t, err)
+}
+
 // actors are the users that work with the units of a namespace.
 func actors(t *testing.T, ns string) map[string]*rest.Config {
 	return map[string]*rest.Config{
@@ -172,9 +179,7 @@ func TestAnUnreadableUnitIsRefusedAtTheMaximumSize(t *testing.T) {
 	u := unit("new", "example.com/v1", "Thing")
 	u.APIVersion, u.Kind, u.Spec.PodSets = v1alpha1.SchemeGroupVersion.String(), "QueueUnit", podSets(256)
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(u)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	last := object["spec"].(map[string]any)["podSets"].([]any)[255].(map[string]any)
 	last["limits"].(map[string]any)["example.com/resource-63"] = "1e1.5"
 	_, err = objects(t).Resource(v1alpha1.SchemeGroupVersion.WithResource("queueunits")).Namespace(ns).
@@ -299,61 +304,46 @@ func TestWhoMayChangeWhatOfAUnit(t *testing.T) {
 func prepare(t *testing.T, who map[string]*rest.Config, ns, name string) {
 	t.Helper()
 	status := `{"status": {"phase": "Dequeued", "quota": "root/a", "queue": "root-a", "attempts": 1}}`
-	if _, err := unitsAs(t, who["controller"], ns).Patch(t.Context(), name, types.MergePatchType, []byte(status), metav1.PatchOptions{}, "status"); err != nil {
-		t.Fatal(err)
-	}
+	patchStatus(t, who["controller"], ns, name, status)
 }
 
-func TestDeletionOfUnitsIsLeftToRoles(t *testing.T) {
+// Roles decide who may delete units. Without its unit a released job would lose its quota while it uses it, and the next
+// job would exceed the quota, so only job-extensions and the controllers that delete units may delete that one.
+func TestTheUnitOfAReleasedJobIsNotDeletedByHand(t *testing.T) {
 	ns := namespace(t)
 	who := actors(t, ns)
 	who["viewer"] = person(t, ns, "kube-queue-viewer")
 	for _, kind := range []string{"Job", "Thing"} {
-		if _, err := unitsAs(t, who["job-extensions"], ns).Create(t.Context(), unit("a", "batch/v1", kind), metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		for actor, says := range map[string]string{
-			"editor": "", "administrator": "", "job-extensions": "",
-			"controller": "cannot delete resource", "viewer": "cannot delete resource",
-		} {
-			t.Run(actor+" deletes the unit of a "+kind, func(t *testing.T) {
-				err := unitsAs(t, who[actor], ns).Delete(t.Context(), "a", metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
-				wantError(t, err, says)
-			})
-		}
-		if err := unitsAs(t, who["job-extensions"], ns).Delete(t.Context(), "a", metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		makeUnit(t, who, ns, unit("waiting-"+strings.ToLower(kind), "batch/v1", kind))
+		makeUnit(t, who, ns, unit("released-"+strings.ToLower(kind), "batch/v1", kind))
+		prepare(t, who, ns, "released-"+strings.ToLower(kind))
 	}
-}
-
-// Without its unit a released job would lose its quota while it uses it, and the next job would
-// exceed the quota.
-func TestTheUnitOfAReleasedJobIsNotDeletedByHand(t *testing.T) {
-	ns := namespace(t)
-	who := actors(t, ns)
-	for _, c := range []struct{ kind, actor, says string }{
-		{"Job", "editor", "the QueueUnit holds quota for Job"},
-		{"Job", "administrator", "delete or suspend the Job"},
-		{"Job", "job-extensions", ""},
-		{"Thing", "editor", ""},
+	const account, root = "system:serviceaccount:kube-system:", "system:kube-controller-manager"
+	const cannot, holds, instead = "cannot delete resource", "the QueueUnit holds quota for Job", "delete or suspend the Job"
+	for actor, says := range map[string]string{
+		"controller": cannot, "viewer": cannot, "editor": holds, "administrator": instead, "job-extensions": "",
+		account + "default": holds, account + "job-controller": holds, account + "generic-garbage-collector": "", account + "namespace-controller": "", root: "",
 	} {
-		name := strings.ToLower(c.kind + "-" + c.actor)
-		if _, err := unitsAs(t, who["job-extensions"], ns).Create(t.Context(), unit(name, "batch/v1", c.kind), metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
+		if who[actor] == nil {
+			who[actor] = userWith(t, ns, "kube-queue-editor", actor)
 		}
-		prepare(t, who, ns, name)
-		t.Run(c.actor+" deletes the unit of a released "+c.kind, func(t *testing.T) {
-			err := unitsAs(t, who[c.actor], ns).Delete(t.Context(), name, metav1.DeleteOptions{})
-			wantError(t, err, c.says)
-		})
-		if c.actor == "administrator" { // others may not delete collections at all
-			t.Run(c.actor+" deletes it among others", func(t *testing.T) {
-				err := unitsAs(t, who[c.actor], ns).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
-				wantError(t, err, c.says)
-			})
+		for _, name := range []string{"waiting-job", "waiting-thing", "released-job", "released-thing"} {
+			want := says
+			if says != cannot && name != "released-job" {
+				want = ""
+			}
+			for _, policy := range []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan} {
+				t.Run(fmt.Sprint(actor, " deletes the unit ", name, " with policy ", policy), func(t *testing.T) {
+					err := unitsAs(t, who[actor], ns).Delete(t.Context(), name, metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}, PropagationPolicy: &policy})
+					wantError(t, err, want)
+				})
+			}
 		}
 	}
+	t.Run("an administrator deletes it among others", func(t *testing.T) { // others may not delete collections at all
+		err := unitsAs(t, who["administrator"], ns).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{FieldSelector: "metadata.name=released-job"})
+		wantError(t, err, instead)
+	})
 }
 
 // The garbage collector writes to units too, which the policy must allow.
@@ -369,9 +359,7 @@ func TestTheGarbageCollectorMayWriteToUnits(t *testing.T) {
 				RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "main", Image: "main"}},
 			}}},
 		}, metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		u := unit(name, "batch/v1", "Job")
 		u.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))}
 		if _, err := units.Create(t.Context(), u, metav1.CreateOptions{}); err != nil {
@@ -392,9 +380,7 @@ func TestTheGarbageCollectorMayWriteToUnits(t *testing.T) {
 
 	t.Run("a unit goes with its job", func(t *testing.T) {
 		owned(t, "deleted")
-		if err := jobs.Delete(t.Context(), "deleted", metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, jobs.Delete(t.Context(), "deleted", metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)}))
 		gone(t, "deleted")
 	})
 	for _, policy := range []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground} {
@@ -402,9 +388,7 @@ func TestTheGarbageCollectorMayWriteToUnits(t *testing.T) {
 			name := "charged-" + strings.ToLower(string(policy))
 			owned(t, name)
 			prepare(t, map[string]*rest.Config{"controller": program(t, "kube-queue-controller")}, ns, name)
-			if err := jobs.Delete(t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &policy}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, jobs.Delete(t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &policy}))
 			gone(t, name)
 		})
 	}
@@ -423,9 +407,7 @@ func TestTheGarbageCollectorMayWriteToUnits(t *testing.T) {
 	t.Run("a unit is orphaned when its job's deletion requests it", func(t *testing.T) {
 		owned(t, "orphaned")
 		collectorKnowsAll(t)
-		if err := jobs.Delete(t.Context(), "orphaned", metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationOrphan)}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, jobs.Delete(t.Context(), "orphaned", metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationOrphan)}))
 		eventually(t, "the unit has no owner", func(ctx context.Context) error {
 			u, err := units.Get(ctx, "orphaned", metav1.GetOptions{})
 			if err != nil {

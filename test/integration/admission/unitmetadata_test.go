@@ -10,22 +10,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 )
-
-// asEditor is a user with the rights of an editor of the namespace, and with these alone.
-func asEditor(t *testing.T, ns, user string) *rest.Config {
-	t.Helper()
-	grant(t, ns, "ClusterRole", "kube-queue-editor", user)
-	config := cluster.ConfigAs(user)
-	eventually(t, user+" may list units", func(ctx context.Context) error {
-		_, err := unitsAs(t, config, ns).List(ctx, metav1.ListOptions{})
-		return err
-	})
-	return config
-}
 
 // With the owners of a unit that holds quota, a user could have it deleted. With its finalizers, it would stay, or go
 // too soon. Whoever may delete a unit that was created by hand may change these.
@@ -35,26 +22,20 @@ func TestWhoMayChangeTheMetadataOfAUnit(t *testing.T) {
 	const collector, root = "system:serviceaccount:kube-system:generic-garbage-collector", "system:kube-controller-manager"
 	for _, user := range []string{"tenant", collector, root, "system:serviceaccount:kube-system:job-controller", "system:serviceaccount:kube-system:default",
 		"system:serviceaccount:" + ns + ":generic-garbage-collector"} {
-		who[user] = asEditor(t, ns, user)
+		who[user] = userWith(t, ns, "kube-queue-editor", user)
 	}
 	var owners []string
 	for _, name := range []string{"a", "b"} {
 		owner, err := core(t).CoreV1().ConfigMaps(ns).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		owners = append(owners, fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, name: %s, uid: %s}", name, owner.UID))
 	}
 	both := strings.Join(owners, ", ")
 	for name, kind := range map[string]string{"of-a-job": "Job", "by-hand": "Thing"} {
 		u := unit(name, "batch/v1", kind)
-		if err := yaml.Unmarshal([]byte("["+both+"]"), &u.OwnerReferences); err != nil {
-			t.Fatal(err)
-		}
+		must(t, yaml.Unmarshal([]byte("["+both+"]"), &u.OwnerReferences))
 		u.Finalizers = []string{"foregroundDeletion", "example.com/a"}
-		if _, err := unitsAs(t, who["job-extensions"], ns).Create(t.Context(), u, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		makeUnit(t, who, ns, u)
 		prepare(t, who, ns, name)
 	}
 	// Who may make a change in addition to job-extensions.
@@ -113,9 +94,7 @@ func TestWhoMayChangeTheMetadataOfAUnit(t *testing.T) {
 	// An administrator may also replace a unit.
 	for name, says := range map[string]string{"of-a-job": keepsOwners, "by-hand": ""} {
 		u, err := unitsAs(t, who["administrator"], ns).Get(t.Context(), name, metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		u.OwnerReferences = nil
 		_, err = unitsAs(t, who["administrator"], ns).Update(t.Context(), u, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
 		wantError(t, err, says)
@@ -126,42 +105,16 @@ func TestWhoMayChangeTheMetadataOfAUnit(t *testing.T) {
 	wantError(t, err, "annotation kube-queue/released")
 }
 
-func TestOnlyControllersThatDeleteUnitsMayDeleteOneThatHoldsQuota(t *testing.T) {
-	ns := namespace(t)
-	who := actors(t, ns)
-	if _, err := unitsAs(t, who["job-extensions"], ns).Create(t.Context(), unit("a", "batch/v1", "Job"), metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	prepare(t, who, ns, "a")
-	const holds = "the QueueUnit holds quota"
-	for user, says := range map[string]string{
-		"tenant": holds, "system:serviceaccount:kube-system:default": holds, "system:serviceaccount:kube-system:job-controller": holds,
-		"system:serviceaccount:kube-system:generic-garbage-collector": "", "system:serviceaccount:kube-system:namespace-controller": "", "system:kube-controller-manager": "",
-	} {
-		config := asEditor(t, ns, user)
-		for _, policy := range []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan} {
-			t.Run(user+" "+string(policy), func(t *testing.T) {
-				err := unitsAs(t, config, ns).Delete(t.Context(), "a", metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}, PropagationPolicy: &policy})
-				wantError(t, err, says)
-			})
-		}
-	}
-}
-
 // The API server adds finalizers for some deletions, which the garbage collector removes.
 func TestAUnitIsGoneHoweverItIsDeleted(t *testing.T) {
 	ns := namespace(t)
 	who := actors(t, ns)
-	tenant := unitsAs(t, asEditor(t, ns, "tenant"), ns)
+	tenant := unitsAs(t, userWith(t, ns, "kube-queue-editor", "tenant"), ns)
 	for _, kind := range []string{"Job", "Thing"} {
 		for _, policy := range []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan} {
 			name := strings.ToLower(kind + "-" + string(policy))
-			if _, err := unitsAs(t, who["job-extensions"], ns).Create(t.Context(), unit(name, "batch/v1", kind), metav1.CreateOptions{}); err != nil {
-				t.Fatal(err)
-			}
-			if err := tenant.Delete(t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &policy}); err != nil {
-				t.Fatal(err)
-			}
+			makeUnit(t, who, ns, unit(name, "batch/v1", kind))
+			must(t, tenant.Delete(t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &policy}))
 			eventually(t, name+" is gone", func(ctx context.Context) error {
 				if _, err := tenant.Get(ctx, name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 					return fmt.Errorf("it is there (error %v)", err)
@@ -170,13 +123,9 @@ func TestAUnitIsGoneHoweverItIsDeleted(t *testing.T) {
 			})
 		}
 	}
-	if _, err := unitsAs(t, who["job-extensions"], ns).Create(t.Context(), unit("held", "batch/v1", "Job"), metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	makeUnit(t, who, ns, unit("held", "batch/v1", "Job"))
 	prepare(t, who, ns, "held")
-	if err := core(t).CoreV1().Namespaces().Delete(t.Context(), ns, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, core(t).CoreV1().Namespaces().Delete(t.Context(), ns, metav1.DeleteOptions{}))
 	eventually(t, "a unit that holds quota is gone with its namespace", func(ctx context.Context) error {
 		if _, err := unitsAs(t, cluster.Config(), ns).Get(ctx, "held", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("it is there (error %v)", err)

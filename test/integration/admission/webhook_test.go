@@ -51,14 +51,10 @@ func TestHoldingByWebhookGivesJobExtensionsOnlyCABundle(t *testing.T) {
 		return
 	}
 	client, err := kubernetes.NewForConfig(program(t, "job-extensions"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	all := client.AdmissionregistrationV1().MutatingWebhookConfigurations()
 	before, err := all.Get(t.Context(), webhooks.HoldConfiguration, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	const only = "the program changes only caBundle of its webhooks"
 	bundle := base64.StdEncoding.EncodeToString(before.Webhooks[0].ClientConfig.CABundle)
 	for name, test := range map[string]struct{ patch, says string }{

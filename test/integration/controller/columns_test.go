@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
@@ -32,6 +33,20 @@ func (s *stage) shows(want string, args ...string) {
 		}
 		return ""
 	})
+}
+
+// rootQueue is the Queue of the stage's tree.
+const rootQueue = "root"
+
+// runs writes that the job of a unit runs, as job-extensions does.
+func (s *stage) runs(name string) {
+	s.Helper()
+	config, _, err := cluster.ServiceAccountConfig(s.Context(), "job-extensions")
+	must(s.T, err)
+	client, err := versioned.NewForConfig(config)
+	must(s.T, err)
+	_, err = client.SchedulingV1alpha1().QueueUnits(s.namespace).Patch(s.Context(), name, types.MergePatchType, []byte(`{"status": {"phase": "Running"}}`), metav1.PatchOptions{}, "status")
+	must(s.T, err)
 }
 
 func TestKubectlShowsWhatAUnitRequests(t *testing.T) {
@@ -83,8 +98,7 @@ func TestKubectlShowsWhatAQueueHolds(t *testing.T) {
 	startController(t)
 	s.unit("first", `priority: 9, resource: {cpu: 1}`)
 	s.becomes("first", "phase", "Dequeued")
-	_, err := s.extensions().units.Patch(t.Context(), "first", types.MergePatchType, []byte(`{"status": {"phase": "Running"}}`), metav1.PatchOptions{}, "status")
-	must(t, err)
+	s.runs("first")
 	s.unit("second", `resource: {cpu: 2}`)
 	s.becomes("second", "phase", "Dequeued")
 	s.unit("third", `priority: 4, resource: {cpu: 2}`)
@@ -109,7 +123,7 @@ func TestKubectlShowsWhatAQueueHolds(t *testing.T) {
 
 func TestTheHeadThatAnOlderReleaseHasWrittenIsNotServed(t *testing.T) {
 	s := newStage(t)
-	s.setQueue(`{}`)
+	s.create(s.queues(), `{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: Queue, metadata: {name: `+rootQueue+`}}`)
 	_, err := s.queues().Patch(t.Context(), rootQueue, types.MergePatchType, []byte(`{"status": {"quota": "root", "head": "others/unit"}}`), metav1.PatchOptions{}, "status")
 	must(t, err)
 	queue, err := s.queues().Get(t.Context(), rootQueue, metav1.GetOptions{})
@@ -121,7 +135,10 @@ func TestTheHeadThatAnOlderReleaseHasWrittenIsNotServed(t *testing.T) {
 
 func TestATreeIsDescribedWithMinMaxAndUsedOfEachNode(t *testing.T) {
 	s := newStage(t)
-	s.grow(`[{name: team, namespaces: [` + s.namespace + `], min: {cpu: 1}, max: {cpu: 3, "kube-queue/max-jobs": 2}}, {name: other, min: {cpu: 2}}]`)
+	_, err := s.trees().Patch(t.Context(), "tree", types.MergePatchType, fmt.Appendf(nil, `{"spec": {"root": {"namespaces": null, "children": [
+		{"name": "team", "namespaces": [%[1]q], "min": {"cpu": 1}, "max": {"cpu": 3, "kube-queue/max-jobs": 2}},
+		{"name": "other", "namespaces": [%[1]q], "min": {"cpu": 2}}]}}}`, s.namespace), metav1.PatchOptions{})
+	must(t, err)
 	startController(t)
 	s.unit("first", `resource: {cpu: 2}`)
 	s.becomes("first", "phase", "Dequeued")

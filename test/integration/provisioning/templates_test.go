@@ -1,3 +1,5 @@
+// Package provisioning tests that the API server accepts the pod templates of ProvisioningRequests. test/e2e/provisioning
+// tests the requests themselves.
 package provisioning
 
 import (

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
+	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
 
 	"kube-queue.dev/kube-queue/pkg/requests"
@@ -28,6 +29,13 @@ func TestMain(m *testing.M) {
 	clustertest.Main(m, clustertest.Options{Nodes: 1}, func(c *clustertest.Cluster) {
 		client = kubernetes.NewForConfigOrDie(c.Config())
 	})
+}
+
+func must(t rapid.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // patience is the timeout of waits.
@@ -68,9 +76,7 @@ func begin(t *testing.T, ranges ...string) *namespace {
 	created, err := client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "requests-"},
 	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := client.CoreV1().Namespaces().Delete(context.Background(), created.Name, metav1.DeleteOptions{}); err != nil {
 			t.Error(err)
@@ -93,9 +99,7 @@ func mark(i int) corev1.ResourceName {
 func (n *namespace) addRange(t *testing.T, i int, items string) {
 	t.Helper()
 	limitRange := &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("range-%d", i)}}
-	if err := yaml.UnmarshalStrict([]byte(items), &limitRange.Spec.Limits); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.UnmarshalStrict([]byte(items), &limitRange.Spec.Limits))
 	for j := range limitRange.Spec.Limits {
 		item := &limitRange.Spec.Limits[j]
 		if item.Type != corev1.LimitTypeContainer {
@@ -107,9 +111,7 @@ func (n *namespace) addRange(t *testing.T, i int, items string) {
 		item.Default[mark(i)] = resource.Quantity{}
 	}
 	created, err := client.CoreV1().LimitRanges(n.name).Create(t.Context(), limitRange, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	n.ranges = append(n.ranges, created)
 }
 

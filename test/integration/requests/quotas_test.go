@@ -53,9 +53,7 @@ func beginStrict(t *testing.T, with strict, ranges []string) *namespace {
 	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "strict"}}
 	var refused corev1.PodSpec
 	for text, into := range map[string]any{with.quota: &quota.Spec, with.refused: &refused} {
-		if err := yaml.UnmarshalStrict([]byte(text), into); err != nil {
-			t.Fatal(err)
-		}
+		must(t, yaml.UnmarshalStrict([]byte(text), into))
 	}
 	named(&refused)
 	quotas := client.CoreV1().ResourceQuotas(n.name)
@@ -151,9 +149,7 @@ func TestQuotasRefuseTheExpectedPods(t *testing.T) {
 func tryDemand(ctx context.Context, t rapid.TB, n *namespace, spec corev1.PodSpec, size requests.Size) (refused bool) {
 	t.Helper()
 	refusal, err := n.refusal(ctx, spec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var missing []string
 	for _, name := range slices.Sorted(maps.Keys(size.Unset)) {
 		containers := strings.Split(size.Unset[name], ", ")
@@ -174,9 +170,7 @@ func tryDemand(ctx context.Context, t rapid.TB, n *namespace, spec corev1.PodSpe
 func tryScope(ctx context.Context, t rapid.TB, n *namespace, scope corev1.ResourceQuotaScope, spec corev1.PodSpec, size requests.Size) (refused bool) {
 	t.Helper()
 	refusal, err := n.refusal(ctx, spec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	matches := slices.Contains(size.Scopes, scope)
 	if opposite, isOpposite := opposites[scope]; isOpposite {
 		matches = !slices.Contains(size.Scopes, opposite)

@@ -18,9 +18,7 @@ import (
 func compare(ctx context.Context, t rapid.TB, n *namespace, spec corev1.PodSpec) (possible bool) {
 	t.Helper()
 	pod, refused, err := n.create(ctx, spec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	size, err := requests.Pod(&corev1.PodTemplateSpec{Spec: spec}, n.name, n)
 	switch {
 	case refused != nil && err == nil:
@@ -91,9 +89,7 @@ func TestRequestsOfPodsAreThoseOfTheAPIServer(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			var spec corev1.PodSpec
-			if err := yaml.UnmarshalStrict([]byte(test.spec), &spec); err != nil {
-				t.Fatal(err)
-			}
+			must(t, yaml.UnmarshalStrict([]byte(test.spec), &spec))
 			named(&spec)
 			if possible := compare(t.Context(), t, n, spec); possible == test.refused {
 				t.Errorf("pods of it can be: %v", possible)
@@ -143,9 +139,7 @@ func TestPodsAreChargedNoLessThanAnyOfTheirDefaults(t *testing.T) {
 	spec := corev1.PodSpec{Containers: make([]corev1.Container, 2)}
 	named(&spec)
 	size, err := requests.Pod(&corev1.PodTemplateSpec{Spec: spec}, n.name, n)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for range 20 {
 		pod, refused, err := n.create(t.Context(), spec)
 		if err != nil || refused != nil {
