@@ -222,8 +222,7 @@ func written(w *scheduler.Write, version string, at time.Time) input {
 			l.logger.Error(err, "Cannot parse the resourceVersion of the unit")
 		}
 		l.measures.written(w, at)
-		l.apply(scheduler.Written{Key: w.Key, Seq: w.Seq, Version: version, DequeuedAt: at, Quota: w.Quota, Requeue: w.Requeue,
-			Checks: w.Checks, Reservation: w.Reservation, Rejected: w.Rejected, AwaitsPods: w.AwaitsPods, Message: w.Message})
+		l.apply(scheduler.Written{Write: w, Version: version, At: at})
 		switch {
 		case w.Kind == scheduler.Evict && w.Reason == wellknown.ReasonNotAdmitted:
 			l.emit(notice(w, wellknown.EventNotAdmitted, "The unit was not admitted: somebody other than kube-queue-controller set its phase. It is charged until its job has stopped, "+
@@ -247,7 +246,7 @@ func notice(w *scheduler.Write, reason wellknown.EventReason, message string) ba
 // refused reports a write that changed nothing. The unit is nil if it was deleted.
 func refused(w *scheduler.Write, unit lenient.Object) input {
 	return func(l *loop) {
-		event := scheduler.Refused{Key: w.Key, Seq: w.Seq}
+		event := scheduler.Refused{Write: w}
 		if unit != nil {
 			now, err := l.reader.ReadComplete(unit)
 			if err != nil {
@@ -265,7 +264,7 @@ func refused(w *scheduler.Write, unit lenient.Object) input {
 func denied(w *scheduler.Write, why error, until time.Time) input {
 	return func(l *loop) {
 		l.measures.refused(w)
-		l.apply(scheduler.Denied{Key: w.Key, Seq: w.Seq, Version: w.Version, Until: until, Why: &quota.Refusal{Reason: wellknown.ReasonBackoff,
+		l.apply(scheduler.Denied{Write: w, Until: until, Why: &quota.Refusal{Reason: wellknown.ReasonBackoff,
 			Sentence: fmt.Sprintf("the API server does not let kube-queue-controller write the status of the unit; the next attempt is at %s: %v",
 				until.UTC().Format(time.RFC3339), why)}})
 		l.emit(notice(w, wellknown.EventStatusDenied, fmt.Sprintf("The API server does not let kube-queue-controller write the status of the unit, "+

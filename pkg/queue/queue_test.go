@@ -163,38 +163,6 @@ func backsOff(t *testing.T, backoff queue.Backoff, want ...int) {
 	}
 }
 
-func TestBackoffStartsAgainOnceOneOfTheShapeGotItsRoom(t *testing.T) {
-	g := &group{}
-	room := int64(0)
-	index := indexWith(&room)
-	q := queue.New(g, queue.RoundRobin, index)
-	first, second := &queue.Item{Key: "a"}, &queue.Item{Key: "b"}
-	q.Push(first, demand(10))
-	q.Push(second, demand(10))
-	now := time.Unix(0, 0)
-	refuse := func() {
-		room = 0
-		drain(q, now, func(int64) bool { return false })
-	}
-	wake := func() {
-		room = 10
-		index.Wake(here, func(*queue.Queue) {})
-	}
-	for range 5 {
-		refuse()
-		wake()
-	}
-	q.Take(first)
-	refuse()
-	wake()
-	small := &queue.Item{Key: "small", Submitted: 1}
-	q.Push(small, demand(1))
-	q.Begin(now.Add(queue.DefaultBackoff().Initial))
-	if next := q.Next(); next != second {
-		t.Errorf("after a second %v is tried first, want b", next)
-	}
-}
-
 func TestFreedRoomWakesWhatItCouldHoldAndNothingElse(t *testing.T) {
 	room := int64(0)
 	index := indexWith(&room)

@@ -94,7 +94,7 @@ func (s *Scheduler) chargePods() {
 			u := h.units[0]
 			s.chargeUnit(u)
 			s.seeScheduling(u)
-			if s.mayRequeue(u) {
+			if s.mayRequeue(u) && !u.write.pending(Expire) { // a unit that nobody renews ends
 				s.outbox.want(u, Requeue)
 			}
 		default:

@@ -297,24 +297,24 @@ func (s *Scheduler) composeReserve(u *unit, w *Write, now time.Time) {
 }
 
 // reserved takes over what composeReserve has written.
-func (u *unit) reserved(e *Written) {
-	checking := &Checking{Reservations: e.Reservation}
+func (u *unit) reserved(w *Write, at time.Time) {
+	checking := &Checking{Reservations: w.Reservation}
 	if u.Checking != nil {
 		checking.Generation = u.Checking.Generation
 	}
-	for _, name := range e.Checks.Names() {
-		checking.States = append(checking.States, CheckState{Name: name, Verdict: Pending, Since: e.DequeuedAt.UnixMicro()})
+	for _, name := range w.Checks.Names() {
+		checking.States = append(checking.States, CheckState{Name: name, Verdict: Pending, Since: at.UnixMicro()})
 	}
 	u.Checking = checking
 }
 
 // forgetChecks forgets what the checks of a unit have decided that has given its quota back.
-func (u *unit) forgetChecks(e *Written) {
+func (u *unit) forgetChecks(w *Write) {
 	if u.Checking == nil {
 		return
 	}
 	u.Checking = &Checking{Reservations: u.Checking.Reservations, Generation: u.Checking.Generation}
-	if e.Rejected {
-		u.Held = &quota.Refusal{Reason: wellknown.ReasonAdmissionCheckRejected, Sentence: e.Message}
+	if w.Rejected {
+		u.Held = &quota.Refusal{Reason: wellknown.ReasonAdmissionCheckRejected, Sentence: w.Message}
 	}
 }

@@ -87,18 +87,6 @@ func TestAUnitWithChecksIsReleasedWhenAllAreReady(t *testing.T) {
 	}
 }
 
-func TestAQueueWithoutChecksReleasesWithOneWrite(t *testing.T) {
-	w := checking(t)
-	w.submit("a/job", cpu("3"))
-	w.settle()
-	w.runs("a/job")
-	w.after(time.Minute)
-	expectReleased(t, w, "a/job")
-	if len(w.landed) != 1 {
-		t.Fatalf("the writes are %+v", w.landed)
-	}
-}
-
 func TestTheMessageOfAPendingCheckIsShown(t *testing.T) {
 	w := checking(t, "nodes")
 	w.submit("a/job", cpu("3"))
@@ -225,56 +213,15 @@ func TestACheckThatChangesItsMind(t *testing.T) {
 	w.expectPhase("a/job", scheduler.Reserved, wellknown.ReasonAdmissionCheckPending)
 }
 
-func TestACheckThatChangesItsMindWhileTheReleaseIsWritten(t *testing.T) {
+func TestAUnitThatWaitsForAMissingCheckNamesIt(t *testing.T) {
 	w := checking(t, "nodes")
-	w.submit("a/job", cpu("3"))
-	w.settle()
-	w.decide("a/job", "nodes", scheduler.Ready, "")
-	w.deliver()
-	w.think() // the release is under way
-	w.decide("a/job", "nodes", scheduler.Rejected, "no")
-	w.land(0) // and fails
-	w.after(time.Minute)
-	expectReleased(t, w)
-	w.expectPhase("a/job", scheduler.Waiting, wellknown.ReasonAdmissionCheckRejected)
-}
-
-func TestARejectionAfterTheReleaseStopsTheJobForGood(t *testing.T) {
-	w := checking(t, "nodes")
-	w.submit("a/job", cpu("3"))
-	w.settle()
-	w.decide("a/job", "nodes", scheduler.Ready, "")
-	w.settle()
-	w.decide("a/job", "nodes", scheduler.Rejected, "not allowed")
-	w.settle()
-	expectEvictions(t, w, "a/job", "AdmissionCheckRejected")
-	w.restart()
-	w.write("a/job", stop)
-	w.after(time.Hour)
-	w.expectPhase("a/job", scheduler.Waiting, wellknown.ReasonAdmissionCheckRejected)
-}
-
-func TestAMissingCheckKeepsUnitsOutOfTheQueue(t *testing.T) {
-	w := checking(t, "nodes")
-	w.submit("a/reserved", cpu("1"))
-	w.settle()
-	w.decide("a/reserved", "nodes", scheduler.Ready, "")
-	w.settle()
-	w.submit("a/waits", cpu("1"))
-	w.settle()
 	w.removeCheck("nodes")
 	w.submit("a/new", cpu("1"))
 	w.after(time.Minute)
-	expectReleased(t, w, "a/reserved") // it runs already
-	w.expectPhase("a/waits", scheduler.Waiting, wellknown.ReasonAdmissionCheckMissing)
 	w.expectPhase("a/new", scheduler.Waiting, wellknown.ReasonAdmissionCheckMissing)
 	if got := w.lastMessage("a/new"); !strings.Contains(got, "queue root lists admission check nodes, which does not exist") {
 		t.Fatalf("it shows %q", got)
 	}
-	w.addCheck("nodes", 0)
-	w.settle()
-	w.expectPhase("a/waits", scheduler.Reserved, wellknown.ReasonAdmissionCheckPending)
-	w.expectPhase("a/new", scheduler.Reserved, wellknown.ReasonAdmissionCheckPending)
 }
 
 func TestReservedUnitsGiveTheirQuotaBackWhenTheyAreKeptOut(t *testing.T) {
@@ -307,45 +254,6 @@ func (w *world) stopQueue(stop scheduler.Stop) {
 	set := w.set["root"]
 	set.Stop = stop
 	w.configure(set)
-}
-
-func TestWithoutAnyQuotaReservedUnitsStayAsTheyAre(t *testing.T) {
-	w := checking(t, "nodes")
-	w.submit("a/job", cpu("3"))
-	w.settle()
-	w.without = true
-	w.core.Apply(w.now, scheduler.QuotaChanged{})
-	w.decide("a/job", "nodes", scheduler.Ready, "")
-	w.after(time.Minute)
-	w.expectPhase("a/job", scheduler.Reserved, wellknown.ReasonAdmissionCheckPending)
-	w.plant(w.root)
-	w.settle()
-	expectReleased(t, w, "a/job")
-}
-
-func TestChecksThatChangeWhileAUnitIsReserved(t *testing.T) {
-	w := checking(t, "one", "two")
-	w.submit("a/job", cpu("3"))
-	w.settle()
-	w.decide("a/job", "one", scheduler.Ready, "")
-	w.settle()
-	set := w.set["root"]
-	set.Checks = scheduler.ChecksOf([]string{"one"})
-	w.configure(set)
-	w.settle()
-	expectReleased(t, w, "a/job")
-
-	w.submit("a/next", cpu("1"))
-	w.settle()
-	w.decide("a/next", "one", scheduler.Ready, "")
-	set.Checks = scheduler.ChecksOf([]string{"two", "one"})
-	w.configure(set)
-	w.settle()
-	w.expectPhase("a/next", scheduler.Reserved, wellknown.ReasonAdmissionCheckPending)
-	if c := w.units["a/next"].Checking; len(c.States) != 2 || c.Reservations != 2 {
-		t.Fatalf("it was not asked again: %+v", c)
-	}
-	expectReleased(t, w, "a/job") // what was released is not checked again
 }
 
 func TestAPreemptorWaitsForItsChecksAndEvictsAgainOnlyAfterItsBackoff(t *testing.T) {
@@ -406,22 +314,4 @@ func TestWhoWritesThatChecksHavePassedDoesNotReleaseTheJob(t *testing.T) {
 	w.forgeRelease("a/job")
 	w.settle()
 	expectEvictions(t, w, "a/job", "NotAdmitted")
-}
-
-func TestOneRunningUnitOfManyIsNotTouchedByTheChecksOfAnother(t *testing.T) {
-	w := checking(t, "nodes")
-	for _, name := range []string{"a/1", "a/2", "a/3", "a/4"} {
-		w.submit(name, cpu("1"))
-	}
-	w.settle()
-	for _, name := range []string{"a/1", "a/2", "a/3"} {
-		w.decide(name, "nodes", scheduler.Ready, "")
-	}
-	w.settle()
-	writes := len(w.landed)
-	w.decide("a/4", "nodes", scheduler.Ready, "")
-	w.settle()
-	if got := w.landed[writes:]; len(got) != 1 || got[0].Key != "a/4" {
-		t.Fatalf("the writes are %+v", got)
-	}
 }

@@ -187,7 +187,7 @@ func (l *line) pass(d time.Duration, busy bool) {
 			w := l.answers[0].of
 			l.answers = l.answers[1:]
 			l.version++
-			l.core.Apply(l.now, scheduler.Written{Key: w.Key, Seq: w.Seq, Version: l.version, DequeuedAt: l.now, Quota: w.Quota})
+			l.core.Apply(l.now, scheduler.Written{Write: &w, Version: l.version, At: l.now})
 			if w.Kind == scheduler.Dequeue {
 				l.urgent++
 				l.running = append(l.running, scheduler.Unit{Key: w.Key, Facts: scheduler.Facts{UID: w.UID, Version: l.version}})

@@ -132,9 +132,10 @@ func (c *crowd) fill(t testing.TB) {
 // turn has the core decide, and confirms its releases.
 func (c *crowd) turn() (released int) {
 	plan, _ := c.core.Next(c.now)
-	for _, w := range plan {
+	for i := range plan {
+		w := &plan[i]
 		c.version++
-		c.core.Apply(c.now, scheduler.Written{Key: w.Key, Seq: w.Seq, Version: c.version, DequeuedAt: c.now, Quota: w.Quota})
+		c.core.Apply(c.now, scheduler.Written{Write: w, Version: c.version, At: c.now})
 		c.running = append(c.running, scheduler.Unit{Key: w.Key, Facts: scheduler.Facts{UID: w.UID, Version: c.version}})
 	}
 	return len(plan)

@@ -24,67 +24,6 @@ func expectPods(t *testing.T, w *world, key string, pods int32) {
 	}
 }
 
-func TestAnElasticUnitStartsWithAsManyPodsAsFit(t *testing.T) {
-	tests := map[string]struct {
-		max  string
-		pods int32
-	}{
-		"all, if they fit":              {"10", 10},
-		"all, if more would fit":        {"12", 10},
-		"as many as fit":                {"6", 6},
-		"a part of a pod is not enough": {"6500m", 6},
-		"the least":                     {"4", 4},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, roundRobin(), leaf("a", cpu(test.max), "a"))
-			w.submit("a/elastic", cpu("10"), w.elastic(4, 10))
-			w.settle()
-			expectPods(t, w, "a/elastic", test.pods)
-		})
-	}
-}
-
-func TestAnElasticUnitWaitsForTheLeastOfItsPods(t *testing.T) {
-	w := newWorld(t, roundRobin(), leaf("a", cpu("6"), "a"))
-	w.submit("a/first", cpu("3"))
-	w.settle()
-	w.submit("a/elastic", cpu("10"), w.elastic(4, 10))
-	w.after(2 * time.Second)
-	expectReleased(t, w, "a/first")
-	w.finish("a/first")
-	w.settle()
-	expectPods(t, w, "a/elastic", 6)
-}
-
-func TestAnElasticUnitGetsAnotherNumberOfPodsEachTime(t *testing.T) {
-	w := newWorld(t, roundRobin(), leaf("a", cpu("6"), "a"))
-	w.submit("a/elastic", cpu("10"), w.elastic(4, 10))
-	w.settle()
-	expectPods(t, w, "a/elastic", 6)
-	w.plant(leaf("a", cpu("10"), "a")) // a unit that runs does not grow
-	w.settle()
-	expectPods(t, w, "a/elastic", 6)
-	w.write("a/elastic", stop)
-	w.settle()
-	expectPods(t, w, "a/elastic", 10)
-	w.plant(leaf("a", cpu("5"), "a"))
-	w.write("a/elastic", stop)
-	w.settle()
-	expectPods(t, w, "a/elastic", 5)
-}
-
-func TestARestartChargesAnElasticUnitForThePodsThatItWasGranted(t *testing.T) {
-	w := newWorld(t, roundRobin(), leaf("a", cpu("6"), "a"))
-	w.submit("a/elastic", cpu("10"), w.elastic(4, 8))
-	w.submit("a/other", cpu("1"))
-	w.write("a/elastic", func(u *scheduler.Unit) { u.Phase, u.Attempts = scheduler.Running, 1; granted(u, 4) })
-	w.restart()
-	w.settle()
-	expectPods(t, w, "a/elastic", 4)
-	expectReleased(t, w, "a/elastic", "a/other")
-}
-
 // Whoever is admitted later in the same round gets what is left.
 func TestTheFirstElasticUnitGrowsBeforeTheNextUnitIsTried(t *testing.T) {
 	w := newWorld(t, scheduler.Options{Policy: queue.Block}, leaf("a", cpu("8"), "a"))
@@ -199,27 +138,6 @@ func TestAnElasticUnitKeepsItsPodsWhileItsAdmissionIsNotWritten(t *testing.T) {
 			expectPods(t, w, "a/elastic", 6)
 		})
 	}
-}
-
-func TestANonPreemptibleElasticUnitStaysWithinTheGuarantee(t *testing.T) {
-	w := newWorld(t, roundRobin(), owning("root", nil, cpu("20"), owning("a", cpu("5"), cpu("20")), owning("b", nil, cpu("20"))))
-	w.submit("a/elastic", cpu("10"), w.elastic(2, 10), preemptible(false))
-	w.settle()
-	expectPods(t, w, "a/elastic", 5)
-}
-
-func TestAnElasticUnitThatIsReservedKeepsItsPodsUntilItsRelease(t *testing.T) {
-	w := newWorld(t, roundRobin(), leaf("a", cpu("6"), "a"))
-	w.addCheck("check", 0)
-	w.configure(scheduler.QueueChanged{Queue: "a", Checks: "check"})
-	w.submit("a/elastic", cpu("10"), w.elastic(4, 10))
-	w.settle()
-	expectPods(t, w, "a/elastic", 6)
-	w.plant(leaf("a", cpu("10"), "a"))
-	w.decide("a/elastic", "check", scheduler.Ready, "")
-	w.settle()
-	expectReleased(t, w, "a/elastic")
-	expectPods(t, w, "a/elastic", 6)
 }
 
 // Most units are not elastic, and a million of them wait.

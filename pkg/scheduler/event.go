@@ -218,28 +218,18 @@ const (
 	Drain
 )
 
-// Written means that the write with the number succeeded.
+// Written means that the write succeeded.
 type Written struct {
-	Key string
-	Seq uint64
+	Write *Write
 	// Version is the version of the unit after the write.
 	Version uint64
-	// DequeuedAt is the time of the write, for Dequeue and Reserve. The others are those of the write.
-	DequeuedAt  time.Time
-	Requeue     backoff.State
-	Quota       string
-	Checks      Checks
-	Reservation int32
-	Rejected    bool
-	AwaitsPods  bool
-	Message     string
+	// At is the time of the write. Only that of Dequeue and Reserve is used.
+	At time.Time
 }
 
-// Refused means that the write with the number changed nothing because the unit had changed since the
-// decision.
+// Refused means that the write changed nothing because the unit had changed since the decision.
 type Refused struct {
-	Key string
-	Seq uint64
+	Write *Write
 	// Now is the current unit; nil if it was deleted.
 	Now *Unit
 }
@@ -247,12 +237,9 @@ type Refused struct {
 // Denied means that the API server accepts no write of the unit, for example because of a policy. Nothing is written
 // to the unit until Until, unless it changes before. If it waits, it is not tried until then, and shows Why.
 type Denied struct {
-	Key string
-	Seq uint64
-	// Version is the version of the unit on which the write was based.
-	Version uint64
-	Until   time.Time
-	Why     *quota.Refusal
+	Write *Write
+	Until time.Time
+	Why   *quota.Refusal
 }
 
 // Plan is a list of writes, in the order in which they must be sent.
@@ -297,7 +284,7 @@ func (k Kind) admits() bool { return k == Dequeue || k == Reserve }
 
 // Write is one write to one unit.
 type Write struct {
-	// Seq is the number with which the outcome is reported.
+	// Seq is the number of the write.
 	Seq  uint64
 	Kind Kind
 	Key  string

@@ -60,7 +60,7 @@ func (s *Scheduler) evictFor(v *unit, claimant *unit, why *quota.Refusal, now ti
 	s.listVictim(v)
 	s.planUncharge(v)
 	s.requestStep(v, now)
-	s.timers.schedule(v, now)
+	s.schedule(v, now)
 }
 
 // pace reports whether the eviction of a unit may be sent now, as far as it is evicted for another one: not

@@ -95,24 +95,6 @@ func TestAUnitIsEvictedWhenItsTimeIsOver(t *testing.T) {
 	}
 }
 
-func TestTimeIsCountedAgainForEachRelease(t *testing.T) {
-	w := pair(t, maxTime(30*time.Second))
-	w.after(20 * time.Second)
-	w.write("a/one", deactivate)
-	w.write("a/one", stop)
-	w.settle()
-	expectReleased(t, w, "a/two")
-	w.write("a/one", activate)
-	w.after(time.Hour)
-	w.finish("a/two")
-	w.settle()
-	expectReleased(t, w, "a/one")
-	w.after(30*time.Second - time.Millisecond)
-	expectEvictions(t, w, "a/one")
-	w.after(time.Millisecond)
-	expectEvictions(t, w, "a/one", "MaximumExecutionTime")
-}
-
 func TestAChangedTimeLimitCountsAtOnce(t *testing.T) {
 	for _, c := range []struct {
 		name         string
@@ -143,109 +125,6 @@ func TestAChangedTimeLimitCountsAtOnce(t *testing.T) {
 	}
 }
 
-func TestARestartCountsTheTimeFromTheRelease(t *testing.T) {
-	w := pair(t, maxTime(30*time.Second))
-	w.after(10 * time.Second)
-	w.restart()
-	w.after(18 * time.Second)
-	expectEvictions(t, w, "a/one")
-	w.now = w.now.Add(time.Minute) // nobody is there when the time is over
-	w.restart()
-	w.think() // decided, and lost with the process
-	w.sent = nil
-	w.restart()
-	w.settle()
-	expectEvictions(t, w, "a/one", "MaximumExecutionTime")
-	w.restart()
-	w.after(time.Minute)
-	expectEvictions(t, w, "a/one", "MaximumExecutionTime")
-	w.write("a/one", deactivate)
-	w.write("a/one", stop)
-	w.restart()
-	w.settle()
-	expectReleased(t, w, "a/two")
-}
-
-// What units say of themselves never adds up to more than there is, so the room of
-// a stopped unit is given away only once it says that it holds none.
-func TestTheQuotaOfAStoppedUnitIsFreeWhenItIsRequeued(t *testing.T) {
-	w := pair(t)
-	w.write("a/one", deactivate)
-	w.write("a/one", stop)
-	w.deliver()
-	w.deliver()
-	w.think()
-	if len(w.sent) != 1 || w.sent[0].Kind != scheduler.Requeue {
-		t.Fatalf("sent are %+v, want the Requeue alone", w.sent)
-	}
-	w.sent = nil
-	w.restart() // the write is lost with the process
-	w.think()
-	if len(w.sent) != 1 || w.sent[0].Kind != scheduler.Requeue {
-		t.Fatalf("after a restart sent are %+v, want the Requeue alone", w.sent)
-	}
-	w.settle()
-	expectReleased(t, w, "a/two")
-}
-
-func TestAnEndBeatsAPendingEviction(t *testing.T) {
-	for name, between := range map[string]func(*world){
-		"before it is decided":  func(*world) {},
-		"before it is written":  func(w *world) { w.deliver(); w.think() },
-		"before that is heard":  func(w *world) { w.deliver(); w.think(); w.land(0) },
-		"after it is written":   func(w *world) { w.settle() },
-		"after the job stopped": func(w *world) { w.settle(); w.write("a/one", stop); w.deliver(); w.think() },
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := pair(t)
-			w.write("a/one", deactivate)
-			between(w)
-			w.finish("a/one")
-			w.after(time.Minute)
-			expectReleased(t, w, "a/two")
-			if u := w.units["a/one"]; u.Phase != scheduler.Ended || len(w.writes("a/one", scheduler.Requeue)) > 0 {
-				t.Fatalf("the ended unit was taken up again: %+v", u)
-			}
-		})
-	}
-}
-
-// Found by TestPropertyChargedIsUsed: the end was heard of before the write that
-// requeues a stopped unit was sent, and had its version.
-func TestAnEndThatIsHeardOfTogetherWithTheStopIsNotWrittenOver(t *testing.T) {
-	w := pair(t)
-	w.write("a/one", stop)
-	w.finish("a/one")
-	w.settle()
-	if u := w.units["a/one"]; u.Phase != scheduler.Ended {
-		t.Fatalf("the ended unit was taken up again: %+v", u)
-	}
-	expectReleased(t, w, "a/two")
-}
-
-func TestAnEvictionThatNoLongerHoldsIsNotWritten(t *testing.T) {
-	w := pair(t)
-	w.write("a/one", deactivate)
-	w.deliver()
-	w.think()
-	w.write("a/one", activate) // before the write lands
-	w.after(time.Minute)
-	expectEvictions(t, w, "a/one")
-	expectReleased(t, w, "a/one")
-	if jobs := w.tree.Usage()[0].Jobs; jobs != 1 {
-		t.Fatalf("%d jobs charged, want 1", jobs)
-	}
-}
-
-func TestAnEvictionIsDecidedAgainWhenTheUnitHasChangedMeanwhile(t *testing.T) {
-	w := pair(t, maxTime(30*time.Second))
-	w.now = w.now.Add(30 * time.Second)
-	w.think()
-	w.write("a/one", func(u *scheduler.Unit) { u.Phase = scheduler.Running }) // before the write lands
-	w.settle()
-	expectEvictions(t, w, "a/one", "MaximumExecutionTime")
-}
-
 func TestAnEvictionIsNotTakenBack(t *testing.T) {
 	w := pair(t)
 	w.write("a/one", deactivate)
@@ -263,24 +142,6 @@ func TestAnEvictionIsNotTakenBack(t *testing.T) {
 	}
 }
 
-func TestAUnitDeactivatedDuringItsReleaseIsNotReleasedOrIsEvicted(t *testing.T) {
-	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
-	w.submit("a/early", cpu("1"))
-	w.submit("a/late", cpu("1"))
-	w.deliver()
-	w.deliver()
-	w.think()
-	w.write("a/early", deactivate) // before its release lands
-	w.land(0)
-	w.land(0)
-	w.write("a/late", deactivate) // after, but nobody has heard of that release
-	w.deliver()
-	w.settle()
-	expectReleased(t, w, "a/late")
-	expectEvictions(t, w, "a/early")
-	expectEvictions(t, w, "a/late", "Deactivated")
-}
-
 func TestAnEvictionOfBeforeIsForgottenWithTheRelease(t *testing.T) {
 	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
 	w.submit("a/one", cpu("3"), func(u *scheduler.Unit) { u.Evicted, u.Stopped = true, true }, maxTime(time.Minute))
@@ -288,37 +149,4 @@ func TestAnEvictionOfBeforeIsForgottenWithTheRelease(t *testing.T) {
 	expectReleased(t, w, "a/one")
 	w.after(time.Second)
 	expectEvictions(t, w, "a/one", "MaximumExecutionTime")
-}
-
-func TestAUnitWithoutQuotaIsEvictedOnce(t *testing.T) {
-	w := pair(t, maxTime(time.Minute))
-	w.exact = false
-	w.plant(leaf("root", cpu("4"), "elsewhere"))
-	w.after(59 * time.Second)
-	expectEvictions(t, w, "a/one", "MaximumExecutionTime")
-	w.write("a/one", deactivate)
-	w.plant(leaf("root", cpu("4"), "a"))
-	w.after(time.Minute)
-	expectEvictions(t, w, "a/one", "MaximumExecutionTime")
-}
-
-func TestWhatIsOverIsNotEvicted(t *testing.T) {
-	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
-	w.submit("a/one", cpu("3"), maxTime(time.Minute))
-	w.settle()
-	w.write("a/one", func(u *scheduler.Unit) { u.Phase, u.Over = scheduler.Running, true })
-	w.submit("a/two", cpu("3"))
-	w.after(2 * time.Minute)
-	w.configure(scheduler.QueueChanged{Queue: "root", Stop: scheduler.Drain})
-	w.write("a/one", deactivate)
-	w.after(time.Minute)
-	if found := w.writes("a/one", scheduler.Evict); len(found) != 0 {
-		t.Errorf("it is evicted: %+v", found)
-	}
-	w.configure(scheduler.QueueChanged{Queue: "root"})
-	w.settle()
-	expectReleased(t, w, "a/one") // and keeps its quota
-	w.finish("a/one")
-	w.settle()
-	expectReleased(t, w, "a/two")
 }

@@ -59,18 +59,6 @@ type explainer struct {
 	sweepAt instant
 }
 
-// report is how often, and when for the last time, a unit has reported a cause.
-type report struct {
-	cause unique.Handle[quota.Cause]
-	at    instant
-	count int32
-}
-
-// historyFor is how long a report is remembered. Of two causes that take turns, each is reported every two
-// ReasonIntervals, so
-// this must be longer.
-const historyFor = 3 * ReasonInterval
-
 // promptBudget is how many units may still be corrected before others, until a time.
 type promptBudget struct {
 	left  int
@@ -122,60 +110,6 @@ func newExplainer() explainer {
 func (c *causeChange) before(other *causeChange) bool {
 	by := cmp.Or(cmp.Compare(c.at, other.at), cmp.Compare(c.queue.name, other.queue.name), cmp.Compare(c.shape.Key(), other.shape.Key()))
 	return by < 0
-}
-
-// show records the cause that the unit shows from now on.
-func (e *explainer) show(u *unit, cause quota.Cause, now time.Time) {
-	if before := u.shown.last(); before != (quota.Cause{}) && before != cause {
-		if e.history[u] == nil {
-			e.remember(u, u.shown.cause, u.shown.at)
-		}
-		e.remember(u, one(cause), instantOf(now))
-	}
-	u.shown.cause, u.shown.at = one(cause), instantOf(now)
-	if e.sweepAt == 0 {
-		e.sweepAt = instantOf(now).plus(historyFor)
-	}
-	if instantOf(now) >= e.sweepAt {
-		e.sweep(instantOf(now))
-	}
-}
-
-// remember adds a report to the history of the unit.
-func (e *explainer) remember(u *unit, cause unique.Handle[quota.Cause], at instant) {
-	count := int32(1)
-	all := slices.DeleteFunc(e.history[u], func(r report) bool {
-		if r.cause == cause && at < r.at.plus(historyFor) {
-			count += r.count
-		}
-		return r.cause == cause || at >= r.at.plus(historyFor)
-	})
-	e.history[u] = append(all, report{cause: cause, at: at, count: count})
-}
-
-// sweep forgets old reports.
-func (e *explainer) sweep(now instant) {
-	e.sweepAt = now.plus(historyFor)
-	for u, reports := range e.history {
-		if now >= reports[len(reports)-1].at.plus(historyFor) { // the last is the newest
-			delete(e.history, u)
-		}
-	}
-}
-
-// reported returns how often the unit has reported the cause in the last time.
-func (e *explainer) reported(u *unit, cause quota.Cause, now time.Time) int32 {
-	for _, r := range e.history[u] {
-		if r.cause == one(cause) && instantOf(now) < r.at.plus(historyFor) {
-			return r.count
-		}
-	}
-	return 0
-}
-
-// comesAndGoes reports whether the unit has reported the cause before, and the one that it shows more than once.
-func (e *explainer) comesAndGoes(u *unit, cause quota.Cause, now time.Time) bool {
-	return e.reported(u, cause, now) > 0 && e.reported(u, u.shown.last(), now) > 1
 }
 
 // restore records the reason that was read from the unit.
@@ -240,7 +174,7 @@ func (s *Scheduler) explainLater(u *unit, now time.Time) {
 		}
 	}
 	u.shown.checkAt = at
-	s.timers.schedule(u, now)
+	s.schedule(u, now)
 }
 
 // explain requests the explanation of the unit if it does not show why it waits, or schedules it if it is too early.
@@ -259,7 +193,7 @@ func (s *Scheduler) explain(u *unit, now time.Time) {
 		switch at := u.nextCheck(now); {
 		case at > instantOf(now):
 			u.shown.checkAt = at
-			s.timers.schedule(u, now)
+			s.schedule(u, now)
 		case at != 0 && (outdated || !u.causeUnsettled(r)):
 			s.outbox.want(u, Explain)
 		}

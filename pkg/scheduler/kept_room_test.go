@@ -112,20 +112,6 @@ func TestAUnitIsEvictedThatWasStartingWhenTheOtherCame(t *testing.T) {
 	expectEvicted(t, w, "team/dev")
 }
 
-// Its attempt failed as long as borrowing was paused for another one.
-func TestAUnitIsTriedAgainWhenBorrowingIsNoLongerPaused(t *testing.T) {
-	w := twoTeams(t, owning("root", nil, cpu("6"), owning("a", cpu("2"), nil), leaf("b", nil, "b")), 0)
-	w.configure(scheduler.QueueChanged{Queue: "root-b", Preemption: scheduler.Preemption{WithinQueue: true, MinRunTime: scheduler.Period{Set: true, Value: 30 * time.Second}}})
-	w.submitAll(cpu("5"), "b/low")
-	w.submit("a/owed", cpu("2"), preemptible(false))
-	w.settle()
-	w.submit("b/high", cpu("5"), priority(1))
-	w.after(time.Second)
-	w.delete("a/owed")
-	w.after(time.Minute)
-	expectEvicted(t, w, "b/low")
-}
-
 // Jobs that stop for another cause make room for a unit without victims of its own. Neither a restart nor another tree
 // gives that room to another unit.
 func TestRoomStaysKeptForAUnitThatNeedsNoVictims(t *testing.T) {

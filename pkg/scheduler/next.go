@@ -27,8 +27,8 @@ func (s *Scheduler) Next(now time.Time) (Plan, time.Time) {
 		again = s.runTimers(now) || again
 		again = s.flush(now) || again
 	}
-	if s.waitIndex.Len() > 0 && s.flushAt.IsZero() {
-		s.flushAt = now.Add(FlushInterval)
+	if s.waitIndex.Len() > 0 && s.flushAt == 0 {
+		s.flushAt = instantOf(now).plus(FlushInterval)
 	}
 	s.watchLimits(now)
 	s.watchScheduling(now)
@@ -168,10 +168,10 @@ func (s *Scheduler) refuse(q *queueState, shape *queue.Shape, refusal *quota.Ref
 // flush tries all parked shapes, as a safety net, after everything that is known to be worth trying was
 // tried. It reports whether any of them fits.
 func (s *Scheduler) flush(now time.Time) (found bool) {
-	if s.flushAt.IsZero() || now.Before(s.flushAt) {
+	if s.flushAt == 0 || instantOf(now) < s.flushAt {
 		return false
 	}
-	s.flushAt = time.Time{}
+	s.flushAt = 0
 	s.flushes++
 	for _, shape := range s.waitIndex.All() {
 		if q := s.queues[shape.Queue().Group.Queue()]; s.fits(q, shape) == nil {
@@ -264,11 +264,11 @@ func (s *Scheduler) handleTimer(u *unit, now time.Time) {
 	}
 	s.seePodless(u, now)
 	if !checking {
-		s.timers.schedule(u, now)
+		s.schedule(u, now)
 		return
 	}
 	u.shown.checkAt = 0
-	s.timers.schedule(u, now)
+	s.schedule(u, now)
 	s.explain(u, now)
 }
 
@@ -321,14 +321,11 @@ func (s *Scheduler) compose(u *unit, kind Kind, now time.Time) (Write, bool) {
 }
 
 func (s *Scheduler) wakeTime() time.Time {
-	at := earliest(earliest(s.timers.next(), s.explainer.next()), earliest(earliest(s.over.checkAt, s.unscheduled.checkAt), s.nextClaim())).time()
-	if s.waitIndex.Len() > 0 && (at.IsZero() || s.flushAt.Before(at)) {
-		at = s.flushAt
+	at := earliest(s.timers.next(), s.explainer.next(), s.outbox.next(), s.over.checkAt, s.unscheduled.checkAt, s.nextClaim())
+	if s.waitIndex.Len() > 0 {
+		at = earliest(at, s.flushAt)
 	}
-	if next := s.outbox.next(); !next.IsZero() && (at.IsZero() || next.Before(at)) {
-		at = next
-	}
-	return at
+	return at.time()
 }
 
 // fits returns why the first item of a shape does not fit; nil if it fits. Room that is kept for the item, or for

@@ -126,7 +126,7 @@ func (n *namespaces) next() (released []string) {
 			} else {
 				n.reported[w.Key] = w.Reason
 			}
-			n.core.Apply(n.now, scheduler.Written{Key: w.Key, Seq: w.Seq, Version: n.version, DequeuedAt: n.now, Quota: w.Quota})
+			n.core.Apply(n.now, scheduler.Written{Write: &w, Version: n.version, At: n.now})
 		}
 	}
 }
@@ -134,24 +134,6 @@ func (n *namespaces) next() (released []string) {
 func (n *namespaces) group(namespace string) quota.Group {
 	g, _ := n.backend.Place(namespace, "")
 	return g
-}
-
-func TestAUnitIsReleasedWhenSomebodyElsesPodIsGone(t *testing.T) {
-	n := newNamespaces(queue.RoundRobin)
-	n.quota("a", "q", 4, 2)
-	n.pod("a", "other", "", 2)
-	n.submit("a", "one", 3, 1)
-	if got := n.next(); got != nil {
-		t.Fatalf("released %v next to a pod of 2 under a quota of 4", got)
-	}
-	n.core.Apply(n.now, scheduler.PodGone{Namespace: "a", UID: "other"})
-	if got := n.next(); got != nil {
-		t.Fatalf("released %v though the status still says that 2 are used", got)
-	}
-	n.quota("a", "q", 4, 0)
-	if got := n.next(); len(got) != 1 {
-		t.Fatal("not released when there was room")
-	}
 }
 
 func TestWhatCouldNeverRunDoesOnceTheQuotaIsRaisedAndTheOtherWayRound(t *testing.T) {
@@ -184,41 +166,14 @@ func TestWhatCouldNeverRunDoesOnceTheQuotaIsRaisedAndTheOtherWayRound(t *testing
 	}
 }
 
-func TestAQueueIsThereAsLongAsItsNamespaceHasAQuotaOrAUnit(t *testing.T) {
+func TestANamespaceGetsThePlaceOfOneThatIsForgotten(t *testing.T) {
 	n := newNamespaces(queue.RoundRobin)
-	expect := func(want ...string) {
-		t.Helper()
-		n.next()
-		if got := n.core.QueueNames(); !slices.Equal(got, want) {
-			t.Fatalf("queues %v, want %v", got, want)
-		}
-	}
-	expect()
-	n.quota("a", "q", 2, 0)
-	n.quota("b", "q", 2, 0)
-	expect("a", "b")
-	n.submit("b", "one", 1, 1)
-	n.submit("c", "one", 1, 1)
-	expect("a", "b", "c")
-	n.end(n.units["c/one"])
-	expect("a", "b", "c")
-	n.remove(n.units["c/one"])
-	expect("a", "b")
-	for _, namespace := range []string{"a", "b"} {
-		n.observe(resourcequota.QuotaGone{Namespace: namespace, Name: "q"})
-	}
-	expect("b")
-	n.remove(n.units["b/one"])
-	expect()
-	if n.forget(); len(n.backend.Usage()) != 0 {
-		t.Fatalf("namespaces that nobody uses are left: %+v", n.backend.Usage())
-	}
 	n.quota("d", "q", 2, 0)
 	n.quota("e", "q", 2, 0)
 	n.observe(resourcequota.QuotaGone{Namespace: "d", Name: "q"})
 	n.forget()
 	n.submit("f", "one", 1, 1)
-	expect("e", "f")
+	n.next()
 	if usage := n.backend.Usage(); len(usage) != 2 || usage[0].Path != "f" || usage[0].Jobs != 1 || usage[1].Path != "e" {
 		t.Fatalf("the namespaces are %+v, want f in the place of d, and e", usage)
 	}

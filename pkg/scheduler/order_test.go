@@ -39,9 +39,7 @@ func TestPropertyOrderBetweenGroups(t *testing.T) {
 				submitSmall(t, w, fmt.Sprintf("u%d-%d", step, i))
 			}
 			endSome(t, w)
-			for len(w.news) > 0 {
-				w.deliver()
-			}
+			w.deliverAll()
 			want := expectedReleases(w)
 			w.think()
 			var got []string
@@ -93,9 +91,7 @@ func TestPropertyBorrowingIsPausedForWhoIsOwed(t *testing.T) {
 				w.after(2 * scheduler.ReasonDelay)
 				expectRest(t, w)
 			} else {
-				for len(w.news) > 0 {
-					w.deliver()
-				}
+				w.deliverAll()
 				w.think()
 			}
 		}

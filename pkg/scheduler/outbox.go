@@ -40,15 +40,13 @@ type outbox struct {
 	// mostExplaining is the maximum number of explanations in progress; 0 means no limit.
 	mostExplaining int
 	// explainedAt, promptAt and restAt are when the last explanation of each lane was sent.
-	explainedAt, promptAt, restAt time.Time
+	explainedAt, promptAt, restAt instant
 	// seq is the number of the last write.
 	seq uint64
 	// denied are the units to which nothing is written, because the API server would deny it, with until when.
 	// What is requested in the meantime is sent then.
-	denied refusals
+	denied map[*unit]instant
 }
-
-type refusals map[*unit]instant
 
 // unitWrite is the part of a unit that belongs to the outbox.
 type unitWrite struct {
@@ -169,10 +167,10 @@ func (o *outbox) plan(now time.Time, compose composer) Plan {
 		plan, _ = o.explainNext(plan, &o.impossible, now, compose)
 	}
 	for _, lane := range o.lanes() {
-		for len(*lane.units) > 0 && o.mayExplain(lane.spare) && !now.Before(lane.next()) {
+		for len(*lane.units) > 0 && o.mayExplain(lane.spare) && instantOf(now) >= lane.next() {
 			var sent bool
 			if plan, sent = o.explainNext(plan, lane.units, now, compose); sent {
-				*lane.sentAt = now
+				*lane.sentAt = instantOf(now)
 			}
 		}
 	}
@@ -182,14 +180,14 @@ func (o *outbox) plan(now time.Time, compose composer) Plan {
 // lane is a list of explanations that are sent at most one per interval.
 type lane struct {
 	units    *[]*unit
-	sentAt   *time.Time
+	sentAt   *instant
 	interval time.Duration
 	// spare is how many of the explanations that may be in progress are left to the lanes after it.
 	spare int
 }
 
 // next returns when the next explanation of the lane may be sent.
-func (l *lane) next() time.Time { return l.sentAt.Add(l.interval) }
+func (l *lane) next() instant { return l.sentAt.plus(l.interval) }
 
 // lanes returns the lanes in the order in which they are served.
 func (o *outbox) lanes() [3]lane {
@@ -213,14 +211,11 @@ func (o *outbox) mayExplain(spare int) bool {
 }
 
 // next returns when the next requested explanation may be sent if nothing happens before. It is
-// zero if none is requested or if another one must finish first.
-func (o *outbox) next() (at time.Time) {
+// 0 if none is requested or if another one must finish first.
+func (o *outbox) next() (at instant) {
 	for _, lane := range o.lanes() {
-		if len(*lane.units) == 0 || !o.mayExplain(lane.spare) {
-			continue
-		}
-		if next := lane.next(); at.IsZero() || next.Before(at) {
-			at = next
+		if len(*lane.units) > 0 && o.mayExplain(lane.spare) {
+			at = earliest(at, lane.next())
 		}
 	}
 	return at

@@ -200,8 +200,7 @@ func (s *Scheduler) showOverQuota(over []quota.Space) {
 			units = append(units, u)
 		}
 	}
-	slices.SortFunc(units, func(a, b *unit) int { return cmp.Compare(a.key(), b.key()) })
-	for _, u := range units {
+	for _, u := range sortByKey(units) {
 		if u.write.wanted == 0 && u.write.seq == 0 {
 			kind := MarkOverQuota
 			if u.OverQuota {

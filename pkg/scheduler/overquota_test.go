@@ -121,20 +121,6 @@ func TestAQuotaAboveItsLimitIsReportedAfterTenSeconds(t *testing.T) {
 	}
 }
 
-func TestAUnitWhoseJobIsOverDoesNotShowThatItHasGrown(t *testing.T) {
-	w, pod := grownWorld(t)
-	pod("p0", 6, false)
-	w.after(11 * time.Second)
-	if !w.units["a/grown"].OverQuota {
-		t.Fatal("it does not show it while its job runs")
-	}
-	w.write("a/grown", func(u *scheduler.Unit) { u.Phase, u.Over = scheduler.Running, true })
-	w.after(11 * time.Second)
-	if w.units["a/grown"].OverQuota || len(w.excesses()) != 1 {
-		t.Errorf("OverQuota is %t, excesses are %+v", w.units["a/grown"].OverQuota, w.excesses())
-	}
-}
-
 func TestPodsThatAreBeingDeletedDoNotPutAQuotaAboveItsLimit(t *testing.T) {
 	w, pod := grownWorld(t)
 	pod("old", 3, true)

@@ -112,22 +112,6 @@ func TestAProductionUnitStartsInPlaceOfADevelopmentUnitWhichRunsAgainAfterwards(
 	}
 }
 
-// Units of the same requests were refused before.
-func TestAProductionUnitEvictsAlthoughDevelopmentUnitsWait(t *testing.T) {
-	for _, minRunTime := range []time.Duration{0, 30 * time.Second} {
-		w := preempting(t, owning("team", gpu("1"), gpu("1")), "team")
-		w.configure(scheduler.QueueChanged{Queue: "team", Preemption: scheduler.Preemption{WithinQueue: true,
-			MinRunTime: scheduler.Period{Set: true, Value: minRunTime}}})
-		for _, key := range []string{"team/dev-1", "team/dev-2", "team/dev-3"} {
-			w.submit(key, gpu("1"), priority(100))
-			w.after(time.Second)
-		}
-		w.submit("team/prod", gpu("1"), priority(1000))
-		w.after(40 * time.Second)
-		expectEvicted(t, w, "team/dev-1")
-	}
-}
-
 func TestTheNextUnitEvictsIfTheFirstIsDeletedWhileItWaitsForAVictim(t *testing.T) {
 	w := preempting(t, owning("team", gpu("1"), gpu("1")), "team")
 	w.configure(scheduler.QueueChanged{Queue: "team", Preemption: scheduler.Preemption{WithinQueue: true,
@@ -145,34 +129,8 @@ func TestTheNextUnitEvictsIfTheFirstIsDeletedWhileItWaitsForAVictim(t *testing.T
 	expectEvicted(t, w, "team/dev")
 }
 
-func TestNobodyIsPreemptedUnlessTheQueueSaysSo(t *testing.T) {
-	w := newWorld(t, roundRobin(), owning("team", gpu("1"), gpu("1")))
-	w.submitAll(gpu("1"), "team/dev")
-	w.submit("team/prod", gpu("1"), priority(1000))
-	w.after(time.Minute)
-	expectEvicted(t, w)
-}
-
 func lenders() tree.Node {
 	return owning("root", nil, cpu("20"), owning("a", cpu("10"), cpu("20")), owning("b", cpu("10"), cpu("20")))
-}
-
-func TestAGroupGetsBackWhatOthersHaveBorrowed(t *testing.T) {
-	w := reclaiming(t, lenders())
-	w.submitAll(cpu("1"), numbered("a", 20)...)
-	for _, key := range numbered("b", 12) {
-		w.submit(key, cpu("1"))
-	}
-	w.settle()
-	expectEvicted(t, w, numbered("a", 20)[10:]...) // the ten that started last, all at the same time
-	w.stopEvicted()
-	w.after(time.Minute)
-	expectReleased(t, w, append(numbered("a", 10), numbered("b", 10)...)...)
-	if n := len(w.evicted()); n != 0 {
-		t.Fatalf("%d more are evicted", n)
-	}
-	w.after(10 * time.Minute) // what was evicted evicts nobody
-	expectReleased(t, w, append(numbered("a", 10), numbered("b", 10)...)...)
 }
 
 func TestReclaimCanBeSwitchedOffForAPartOfTheTree(t *testing.T) {
@@ -227,28 +185,6 @@ func TestAUnitAheadInTheQueueMayUseTheRoomThatWasMadeForAnother(t *testing.T) {
 	expectReleased(t, w, "a/00", "a/01", "b/large")
 }
 
-func TestRoomIsReturnedWhenTheUnitForWhichItWasMadeIsGone(t *testing.T) {
-	for name, leave := range map[string]func(*world){
-		"deleted":     func(w *world) { w.delete("b/one") },
-		"held":        func(w *world) { w.write("b/one", deactivate) },
-		"changed":     func(w *world) { w.write("b/one", func(u *scheduler.Unit) { u.Demand = w.demand(cpu("11")) }) },
-		"over by now": func(w *world) { w.write("b/one", func(u *scheduler.Unit) { u.Phase = scheduler.Ended }) },
-		"moved":       func(w *world) { w.write("b/one", quotaName("of-no-group")) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := reclaiming(t, lenders())
-			w.submitAll(cpu("5"), numbered("a", 4)...)
-			w.submit("b/one", cpu("5"))
-			w.settle()
-			expectEvicted(t, w, "a/03")
-			leave(w)
-			w.stopEvicted()
-			w.after(time.Minute)
-			expectReleased(t, w, numbered("a", 4)...) // the victim runs again
-		})
-	}
-}
-
 func TestAnEvictionThatWasNotSentIsWithdrawn(t *testing.T) {
 	w := reclaiming(t, lenders())
 	w.configure(scheduler.QueueChanged{Queue: "root-a", Preemption: scheduler.Preemption{MaxPerMinute: 1}})
@@ -282,18 +218,6 @@ func TestEvictionsOfAQueueArePaced(t *testing.T) {
 	if !holds(w.units["b/one"]) {
 		t.Fatal("b/one does not run")
 	}
-}
-
-func TestAUnitIsNotEvictedBeforeItsMinimumRunTimeIsOver(t *testing.T) {
-	w := reclaiming(t, lenders())
-	w.configure(scheduler.QueueChanged{Queue: "root-a", Preemption: scheduler.Preemption{MinRunTime: scheduler.Period{Set: true, Value: time.Minute}}})
-	w.submit("a/one", cpu("20"))
-	w.settle()
-	w.submit("b/one", cpu("5"))
-	w.after(59 * time.Second)
-	expectEvicted(t, w)
-	w.after(time.Second)
-	expectEvicted(t, w, "a/one")
 }
 
 // A unit that has run for long would lose more work than the one that started last, which is protected only for
@@ -396,36 +320,6 @@ func TestAGracePeriodOfYearsDoesNotKeepOthersFromTheirGuarantee(t *testing.T) {
 	expectEvicted(t, w, "a/02", "a/03")
 }
 
-func TestAJobThatCannotBeStoppedIsNotEvicted(t *testing.T) {
-	w := reclaiming(t, lenders())
-	w.submit("a/argo", cpu("15"), func(u *scheduler.Unit) { u.Unstoppable = true })
-	w.submitAll(cpu("5"), "a/one")
-	w.submit("b/one", cpu("5"))
-	w.submit("b/two", cpu("5"))
-	w.after(time.Minute)
-	expectEvicted(t, w, "a/one")
-	w.stopEvicted()
-	w.after(time.Minute)
-	expectReleased(t, w, "a/argo", "b/one")
-	if got := w.units["b/two"].Reason; got != wellknown.ReasonQuotaExceeded {
-		t.Fatalf("b/two waits for %s", got)
-	}
-}
-
-func TestVictimsThatEndByThemselvesLeaveTheRoomToTheUnit(t *testing.T) {
-	w := reclaiming(t, lenders())
-	w.submitAll(cpu("5"), numbered("a", 4)...)
-	w.submit("b/one", cpu("10"))
-	w.settle()
-	w.finish("a/02")
-	w.finish("a/03")
-	w.settle()
-	expectReleased(t, w, "a/00", "a/01", "b/one")
-	w.submitAll(cpu("5"), "b/two")
-	w.after(time.Minute)
-	expectEvicted(t, w)
-}
-
 func TestAnotherUnitThatEndsSparesVictimsThatWereNotEvictedYet(t *testing.T) {
 	w := reclaiming(t, lenders())
 	w.configure(scheduler.QueueChanged{Queue: "root-a", Preemption: scheduler.Preemption{MaxPerMinute: 1}})
@@ -445,9 +339,7 @@ func TestARestartBetweenEvictionsEvictsNobodyMoreThanNeeded(t *testing.T) {
 		w := reclaiming(t, lenders())
 		w.submitAll(cpu("5"), numbered("a", 4)...)
 		w.submit("b/one", cpu("10"))
-		for len(w.news) > 0 {
-			w.deliver()
-		}
+		w.deliverAll()
 		w.think()
 		for range landed {
 			w.land(slices.IndexFunc(w.sent, func(s scheduler.Write) bool { return s.Kind == scheduler.Evict }))
@@ -484,37 +376,6 @@ func TestAChangeOfTheTreeKeepsRoomForTheUnitForWhichItIsMade(t *testing.T) {
 	expectReleased(t, w, "a/00", "a/01", "b/one")
 	if n := len(w.allEvictions()); n != 2 {
 		t.Fatalf("%d evictions, want 2", n)
-	}
-}
-
-func TestWhoNeedsWhatAnotherIsGuaranteedAndTheOtherWayRoundEvictNobodyForever(t *testing.T) {
-	both := map[string]string{"gpu": "1", "cpu": "1"}
-	w := reclaiming(t, owning("root", nil, map[string]string{"gpu": "1", "cpu": "10"}, owning("a", gpu("1"), nil), owning("b", cpu("10"), nil)))
-	w.submitAll(both, "a/one", "b/one")
-	for range 50 {
-		w.after(time.Minute)
-		w.stopEvicted()
-	}
-	if n := len(w.allEvictions()); n > 1 {
-		t.Fatalf("%d evictions", n)
-	}
-	expectReleased(t, w, "a/one")
-}
-
-// Four services of five jobs of 5 cpu each start one after the other.
-func TestServicesOfATreeOfThreeLevelsShareItEvenly(t *testing.T) {
-	service := func(name string) tree.Node { return owning(name, cpu("10"), cpu("20")) }
-	w := reclaiming(t, owning("root", nil, cpu("40"), owning("left", nil, nil, service("a"), service("b")), owning("right", nil, nil, service("c"), service("d"))))
-	for i, want := range []string{"4 0 0 0", "4 4 0 0", "3 3 2 0", "2 2 2 2"} {
-		w.submitAll(cpu("5"), numbered(string("abcd"[i]), 5)...)
-		for range 5 {
-			w.after(20 * time.Second)
-			w.stopEvicted()
-		}
-		w.after(time.Minute)
-		if got := fmt.Sprint(count(w, "a"), " ", count(w, "b"), " ", count(w, "c"), " ", count(w, "d")); got != want {
-			t.Fatalf("after service %d: %s jobs run, want %s", i+1, got, want)
-		}
 	}
 }
 

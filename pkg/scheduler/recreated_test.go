@@ -36,7 +36,7 @@ func TestLateEventsOfADeletedUnitDoNotAffectTheUnitThatReplacedIt(t *testing.T) 
 		t.Fatalf("the plan is %+v, want one Dequeue", plan)
 	}
 	replaced := at("a/one", "new", 9, 3, scheduler.Running)
-	core.Apply(now, scheduler.Refused{Key: "a/one", Seq: plan[0].Seq, Now: &replaced})
+	core.Apply(now, scheduler.Refused{Write: &plan[0], Now: &replaced})
 	core.Apply(now, scheduler.UnitChanged{Unit: at("a/one", "old", 5, 1, scheduler.Waiting)})
 	core.Apply(now, scheduler.UnitGone{Key: "a/one", UID: "old"})
 	core.Apply(now, scheduler.UnitChanged{Unit: at("a/two", "two", 10, 3, scheduler.Waiting)})

@@ -23,18 +23,15 @@ func (u *unit) refusalShared(now time.Time, shared sharedRefusals) *quota.Refusa
 	}
 	q := u.queue
 	switch {
-	case u.Held != nil:
-		return u.Held
-	case u.placeRefusal != nil:
-		return u.placeRefusal
-	case q == nil:
-		return nil
+	case u.Held != nil, u.placeRefusal != nil, q == nil:
+		return u.keptOut()
 	case !q.admits():
-		return shared.of(q, isKeptOut, u.keptOut)
+		return shared.of(q, isClosed, q.closed)
 	case instantOf(now) < u.requeueAt && u.Backoff != nil:
 		return u.Backoff
 	case instantOf(now) < u.requeueAt:
-		return inUnknownBackoff(backoff.State{Count: u.Requeues, Until: u.requeueAt.time()})
+		// Its status has another reason meanwhile, so the cause is not known any more.
+		return inBackoff("gave its quota back", backoff.State{Count: u.Requeues, Until: u.requeueAt.time()})
 	}
 	shape := u.item.Shape()
 	switch {
@@ -60,7 +57,7 @@ type sharedRefusals map[*queueState]*[3]*quota.Refusal
 
 // Refusals that are the same for many units of a queue.
 const (
-	isKeptOut = iota
+	isClosed = iota
 	isBlocked
 	isBehind
 )
@@ -150,13 +147,23 @@ func (u *unit) keptOut() *quota.Refusal {
 		return u.Held
 	case u.placeRefusal != nil:
 		return u.placeRefusal
-	case u.queue != nil && u.queue.set.Stop != NotStopped:
+	case u.queue != nil:
+		return u.queue.closed()
+	default:
+		return nil
+	}
+}
+
+// closed returns why the queue admits no unit; nil if it does.
+func (q *queueState) closed() *quota.Refusal {
+	switch {
+	case q.set.Stop != NotStopped:
 		return &quota.Refusal{Reason: wellknown.ReasonQueueStopped, Sentence: fmt.Sprintf(
-			"queue %s is stopped; an administrator resumes it by setting spec.stop to None", u.queue.name)}
-	case u.queue != nil && u.queue.missingCheck != "":
-		return &quota.Refusal{Reason: wellknown.ReasonAdmissionCheckMissing, Node: u.queue.missingCheck, Sentence: fmt.Sprintf(
+			"queue %s is stopped; an administrator resumes it by setting spec.stop to None", q.name)}
+	case q.missingCheck != "":
+		return &quota.Refusal{Reason: wellknown.ReasonAdmissionCheckMissing, Node: q.missingCheck, Sentence: fmt.Sprintf(
 			"queue %s lists admission check %s, which does not exist; an administrator creates the AdmissionCheck or removes it from spec.admissionChecks of the queue",
-			u.queue.name, u.queue.missingCheck)}
+			q.name, q.missingCheck)}
 	default:
 		return nil
 	}

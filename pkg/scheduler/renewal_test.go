@@ -5,7 +5,9 @@ import (
 	"time"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/pkg/pods"
 	"kube-queue.dev/kube-queue/pkg/queue"
+	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
@@ -39,45 +41,19 @@ func TestAUnitThatNobodyRenewsLosesItsQuota(t *testing.T) {
 	}
 }
 
-// The owner may not have seen that it is evicted.
-func TestAnEvictedUnitThatNobodyRenewsLosesItsQuota(t *testing.T) {
+// Found by TestPropertyChargedIsUsed: the end of the last pod replaced the write that ends the unit.
+func TestAStoppedUnitThatNobodyRenewsEndsAlthoughItsLastPodEnds(t *testing.T) {
 	w := byHand(t)
-	w.write("a/hand", deactivate)
-	w.after(day)
-	if len(w.writes("a/hand", scheduler.Evict)) != 1 {
-		t.Fatal("it was not evicted")
+	w.pod(pods.Pod{Namespace: "a", UID: "pod", Owner: w.units["a/hand"].Owner, Requests: resources.Vector{}.With(w.names.ID("cpu"), 1000)})
+	w.write("a/hand", stop)
+	w.settle()
+	w.now = w.now.Add(day)
+	w.restart()
+	w.podGone("pod")
+	w.settle()
+	if ends := w.writes("a/hand", scheduler.Expire); len(ends) != 1 {
+		t.Fatalf("it was ended by %+v", ends)
 	}
-	expectReleased(t, w, "a/waits")
-}
-
-func TestARenewedUnitKeepsItsQuota(t *testing.T) {
-	w := byHand(t)
-	for range 3 {
-		w.after(day - time.Hour)
-		w.write("a/hand", renewed(day, w.now))
-	}
-	w.after(day - time.Second)
-	expectReleased(t, w, "a/hand")
-	w.after(time.Second)
-	expectReleased(t, w, "a/waits")
-}
-
-func TestARenewalInTheFutureDoesNotCount(t *testing.T) {
-	w := byHand(t)
-	w.write("a/hand", renewed(day, w.now.Add(365*day)))
-	w.after(day)
-	expectReleased(t, w, "a/waits")
-}
-
-// The clocks of the owner and of the controller differ.
-func TestARenewalCountsWhenItsTimeHasCome(t *testing.T) {
-	w := byHand(t)
-	w.after(time.Hour)
-	w.write("a/hand", renewed(day, w.now.Add(time.Minute)))
-	w.after(day)
-	expectReleased(t, w, "a/hand")
-	w.after(time.Minute)
-	expectReleased(t, w, "a/waits")
 }
 
 func TestAUnitIsNotEndedRightAfterAStart(t *testing.T) {
@@ -88,18 +64,4 @@ func TestAUnitIsNotEndedRightAfterAStart(t *testing.T) {
 	expectReleased(t, w, "a/hand")
 	w.after(time.Second)
 	expectReleased(t, w, "a/waits")
-}
-
-func TestARestartContinuesTheTimeOfARenewal(t *testing.T) {
-	w := byHand(t)
-	w.after(20 * time.Hour)
-	w.restart()
-	w.after(4 * time.Hour)
-	expectReleased(t, w, "a/waits")
-}
-
-func TestAUnitOfAJobNeedsNoRenewal(t *testing.T) {
-	w := full(t)
-	w.after(30 * day)
-	expectReleased(t, w, "a/runs")
 }

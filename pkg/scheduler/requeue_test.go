@@ -99,21 +99,6 @@ func TestAStoppedUnitIsRequeuedWhenItsLastPodIsGone(t *testing.T) {
 	}
 }
 
-func TestStopsAreForgottenAfterAQuietTime(t *testing.T) {
-	w := pacedWorld(t)
-	w.submit("a/one", cpu("3"))
-	w.settle()
-	for range 4 {
-		expectReleased(t, w, "a/one")
-		stopByHand(w, "a/one")
-		resume(w, "a/one")
-		if w.units["a/one"].Phase == scheduler.Waiting {
-			t.Fatal("it waits although nobody stopped it for a long time")
-		}
-		w.after(11 * time.Minute)
-	}
-}
-
 func TestADeactivatedUnitThatWaitsCannotEscapeItsBackoff(t *testing.T) {
 	w := pacedWorld(t)
 	w.submit("a/one", cpu("3"))

@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
@@ -51,33 +50,4 @@ func TestAUnitThatReplacesALostOneIsChargedWhateverItsQueueIs(t *testing.T) {
 			t.Errorf("%s: it was admitted with %d pods only", name, grant.Count)
 		}
 	}
-}
-
-func TestAUnitThatReplacesALostOneIsEvictedLikeAnyOther(t *testing.T) {
-	w := full(t)
-	w.exact = false
-	w.submit("a/lost", cpu("1"), restored(0))
-	w.settle()
-	w.write("a/lost", deactivate)
-	w.settle()
-	w.write("a/lost", stop)
-	w.settle()
-	w.write("a/lost", activate)
-	w.after(time.Minute)
-	if u := w.units["a/lost"]; u.Phase != scheduler.Waiting || u.Reason != wellknown.ReasonQuotaExceeded {
-		t.Errorf("it does not wait for its turn: %+v", u)
-	}
-}
-
-func TestAUnitThatReplacesALostOneWaitsForAQuota(t *testing.T) {
-	w := full(t)
-	w.exact = false
-	w.submit("elsewhere/lost", cpu("1"), restored(0))
-	w.after(time.Minute)
-	if u := w.units["elsewhere/lost"]; u.Phase != scheduler.Waiting || u.Reason != wellknown.ReasonNoQuota {
-		t.Errorf("%+v", u)
-	}
-	w.plant(leaf("root", cpu("4"), "a", "elsewhere"))
-	w.settle()
-	expectReleased(t, w, "a/runs", "elsewhere/lost")
 }

@@ -95,7 +95,7 @@ type Scheduler struct {
 	// unscheduled watches the units with pods for which the scheduler finds no node.
 	unscheduled unscheduled
 
-	flushAt          time.Time
+	flushAt          instant
 	flushes, rescued int
 }
 
@@ -107,21 +107,20 @@ func New(opts Options) *Scheduler {
 	if opts.Backoff == (queue.Backoff{}) {
 		opts.Backoff = queue.DefaultBackoff()
 	}
-	denied := refusals{}
 	s := &Scheduler{
 		defaultPolicy: opts.Policy,
 		backoff:       opts.Backoff,
 		requeues:      opts.Requeues,
 		checkRetries:  opts.CheckRetries,
 		checks:        map[string]time.Duration{},
-		outbox:        outbox{mostExplaining: opts.Explanations, denied: denied},
+		outbox:        outbox{mostExplaining: opts.Explanations, denied: map[*unit]instant{}},
 		settings:      map[string]QueueChanged{},
 		units:         map[string]*unit{},
 		pods:          pods.New(),
 		holders:       map[pods.Holder]*holder{},
 		strays:        map[string]*charge{},
 		queues:        map[string]*queueState{},
-		timers:        newTimers(denied),
+		timers:        newTimers(),
 		claims:        newClaims(opts),
 		explainer:     newExplainer(),
 		over:          newOverQuota(),
@@ -219,8 +218,9 @@ func (s *Scheduler) forget(u *unit, now time.Time) {
 }
 
 func (e Written) apply(s *Scheduler, now time.Time) {
-	u := s.units[e.Key]
-	kind, underWay := s.outbox.answered(u, e.Seq)
+	w := e.Write
+	u := s.units[w.Key]
+	kind, underWay := s.outbox.answered(u, w.Seq)
 	if !underWay {
 		return
 	}
@@ -233,22 +233,22 @@ func (e Written) apply(s *Scheduler, now time.Time) {
 	if e.Version > u.Version {
 		u.Version = e.Version
 		if kind.writesPlace() {
-			u.Quota = e.Quota
+			u.Quota = w.Quota
 		}
 		switch kind {
 		case Dequeue:
 			u.Phase, u.unadmitted = Dequeued, false
-			u.dequeuedAt, u.Evicted, u.Stopped, u.Unscheduled = instantOf(e.DequeuedAt), false, false, false
-			u.AwaitsPods, u.Restored = e.AwaitsPods, false
+			u.dequeuedAt, u.Evicted, u.Stopped, u.Unscheduled = instantOf(e.At), false, false, false
+			u.AwaitsPods, u.Restored = w.AwaitsPods, false
 			u.Attempts++
 		case Reserve:
 			u.Phase, u.unadmitted, u.Evicted, u.Stopped = Reserved, false, false, false
-			u.reserved(&e)
+			u.reserved(w, e.At)
 		case Requeue:
 			u.Phase, u.unadmitted, u.Evicted, u.Stopped, u.OverQuota, u.Unscheduled = Waiting, false, false, false, false, false
 			u.AwaitsPods = false
-			u.Requeues, u.requeueAt = e.Requeue.Count, instantOf(e.Requeue.Until)
-			u.forgetChecks(&e)
+			u.Requeues, u.requeueAt = w.Requeue.Count, instantOf(w.Requeue.Until)
+			u.forgetChecks(w)
 		case Evict:
 			u.Evicted = true
 		case Expire:
@@ -264,8 +264,8 @@ func (e Written) apply(s *Scheduler, now time.Time) {
 }
 
 func (e Refused) apply(s *Scheduler, now time.Time) {
-	u := s.units[e.Key]
-	kind, underWay := s.outbox.answered(u, e.Seq)
+	u := s.units[e.Write.Key]
+	kind, underWay := s.outbox.answered(u, e.Write.Seq)
 	if !underWay {
 		return
 	}
@@ -290,8 +290,8 @@ func (e Refused) apply(s *Scheduler, now time.Time) {
 }
 
 func (e Denied) apply(s *Scheduler, now time.Time) {
-	u := s.units[e.Key]
-	kind, underWay := s.outbox.answered(u, e.Seq)
+	u := s.units[e.Write.Key]
+	kind, underWay := s.outbox.answered(u, e.Write.Seq)
 	if !underWay {
 		return
 	}
@@ -301,7 +301,7 @@ func (e Denied) apply(s *Scheduler, now time.Time) {
 	if kind.writesPlace() { // it does not show what it was to show
 		u.shown.clear()
 	}
-	if e.Version >= u.Version {
+	if e.Write.Version >= u.Version {
 		s.outbox.denied[u] = instantOf(e.Until)
 		if u.Phase == Waiting { // it must not keep quota that it cannot be given
 			u.unassume()
@@ -310,7 +310,7 @@ func (e Denied) apply(s *Scheduler, now time.Time) {
 	}
 	s.settle(u, now)
 	s.outbox.post(u)
-	s.timers.schedule(u, now)
+	s.schedule(u, now)
 }
 
 func (e QuotaChanged) apply(s *Scheduler, now time.Time) {

@@ -6,26 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
-	"kube-queue.dev/kube-queue/pkg/pods"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
-	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
-
-func TestTheSecondUnitIsReleasedWhenTheFirstHasEnded(t *testing.T) {
-	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
-	w.submit("a/one", cpu("3"))
-	w.submit("a/two", cpu("3"))
-	w.after(10 * time.Second)
-	expectReleased(t, w, "a/one")
-
-	w.finish("a/one")
-	w.settle()
-	expectReleased(t, w, "a/two")
-}
 
 func TestAUnitThatNeverWaitedIsWrittenOnceAndOneThatWaitedTwice(t *testing.T) {
 	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
@@ -105,16 +90,6 @@ func TestBackoffLastsAsLongAsWasSetUnderEachTree(t *testing.T) {
 	}
 }
 
-func TestRoomThatNobodyElseCanUseGoesToAUnitInBackoffAtOnce(t *testing.T) {
-	w := newWorld(t, roundRobin(), leaf("root", cpu("2"), "a"))
-	w.submit("a/running", cpu("2"))
-	w.submit("a/waiting", cpu("2"))
-	w.settle()
-	w.finish("a/running")
-	w.settle() // no time has passed
-	expectReleased(t, w, "a/waiting")
-}
-
 // The policy is that of docs/development/adding-a-policy.md.
 func TestAPolicyThatIsAddedDecidesTheOrder(t *testing.T) {
 	oldestFirst := &queue.Policy{Name: "OldestFirst", Before: (*queue.Item).Older, FrontOnly: true}
@@ -138,22 +113,6 @@ func TestAPolicyThatIsAddedDecidesTheOrder(t *testing.T) {
 	w.finish("a/oldest")
 	w.settle()
 	expectReleased(t, w, "a/greater-priority")
-}
-
-func TestInBlockNothingPassesTheFrontAndDeletingItUnblocks(t *testing.T) {
-	w := newWorld(t, scheduler.Options{Policy: queue.Block}, leaf("root", cpu("4"), "a"))
-	w.submit("a/running", cpu("2"))
-	w.settle()
-	w.submit("a/front", cpu("4"), priority(1))
-	w.submit("a/small", cpu("1"))
-	w.after(time.Minute)
-	expectReleased(t, w, "a/running")
-	if found := w.writes("a/small", scheduler.Explain); len(found) != 1 || found[0].Reason != wellknown.ReasonNotAtFront {
-		t.Fatalf("want NotAtFront, got %+v", found)
-	}
-	w.delete("a/front")
-	w.settle()
-	expectReleased(t, w, "a/running", "a/small")
 }
 
 func TestFreedRoomWakesOnlyShapesThatItCouldHold(t *testing.T) {
@@ -268,58 +227,6 @@ func TestNewsFromBeforeAReleaseDoesNotUndoIt(t *testing.T) {
 	expectReleased(t, w, "a/one", "a/zero")
 }
 
-func TestARestartChargesWhatHoldsQuotaThoughItNoLongerFits(t *testing.T) {
-	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
-	w.submit("a/one", cpu("3"))
-	w.settle()
-	w.exact = false
-	w.root = leaf("root", cpu("3"), "a")
-	w.restart()
-	w.submit("a/two", cpu("1"))
-	w.after(time.Minute)
-	expectReleased(t, w, "a/one")
-	w.finish("a/one")
-	w.settle()
-	expectReleased(t, w, "a/two")
-}
-
-func TestAUnitSuspendedByHandGivesItsQuotaBackAndStaysOut(t *testing.T) {
-	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
-	w.submit("a/one", cpu("3"))
-	w.submit("a/two", cpu("3"))
-	w.settle()
-	w.write("a/one", func(u *scheduler.Unit) {
-		u.Stopped, u.Held = true, &quota.Refusal{Reason: wellknown.ReasonSuspendedByUser, Sentence: "by hand"}
-	})
-	w.settle()
-	expectReleased(t, w, "a/two")
-	if found := w.writes("a/one", scheduler.Requeue); len(found) != 1 || found[0].Reason != wellknown.ReasonSuspendedByUser {
-		t.Fatalf("want one Requeue with reason SuspendedByUser, got %+v", found)
-	}
-	w.finish("a/two")
-	w.after(time.Minute)
-	expectReleased(t, w)
-	w.write("a/one", func(u *scheduler.Unit) { u.Held = nil })
-	w.settle()
-	expectReleased(t, w, "a/one")
-	if got := w.units["a/one"].Attempts; got != 2 {
-		t.Fatalf("attempts is %d, want 2", got)
-	}
-}
-
-func TestUnitsWithoutQuotaSaySoAndAreReleasedWhenATreeComes(t *testing.T) {
-	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "elsewhere"))
-	w.submit("a/one", cpu("3"))
-	w.after(time.Minute)
-	found := w.writes("a/one", scheduler.Explain)
-	if len(found) != 1 || found[0].Reason != wellknown.ReasonNoQuota {
-		t.Fatalf("want NoQuota, got %+v", found)
-	}
-	w.plant(leaf("root", cpu("4"), "a"))
-	w.settle()
-	expectReleased(t, w, "a/one")
-}
-
 func TestTheSameEventsGiveTheSamePlans(t *testing.T) {
 	run := func() []scheduler.Write {
 		w := newWorld(t, roundRobin(), leaf("root", cpu("7"), "a", "b", "c"))
@@ -337,71 +244,4 @@ func TestTheSameEventsGiveTheSamePlans(t *testing.T) {
 	if a, b := run(), run(); !slices.Equal(a, b) {
 		t.Fatal("two runs differ")
 	}
-}
-
-// Found by TestPropertyChargedIsUsed: the outcome of a write that only reports why
-// brought a greater request than the one that had been found to fit meanwhile.
-func TestARequestThatGrowsWhileItsReleaseWaitsToBeSentIsDecidedAgain(t *testing.T) {
-	w := newWorld(t, roundRobin(), leaf("root", cpu("2"), "a"))
-	w.submit("a/one", cpu("3"))
-	w.deliver()
-	w.think() // reported at once that it can never fit
-	small, large := w.demand(cpu("1")), w.demand(cpu("3"))
-	w.write("a/one", func(u *scheduler.Unit) { u.Demand = small })
-	w.write("a/one", func(u *scheduler.Unit) { u.Demand = large })
-	w.deliver() // small
-	w.land(0)   // refused: brings large
-	w.think()   // small is released, once the outcome is in
-	w.answer(0)
-	w.settle()
-	expectReleased(t, w)
-}
-
-func TestALoweredRequestOfARunningUnitFreesItsQuotaAtOnce(t *testing.T) {
-	for _, phase := range []scheduler.Phase{scheduler.Dequeued, scheduler.Running} {
-		w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
-		w.submit("a/one", cpu("4"))
-		w.after(time.Second)
-		w.submit("a/two", cpu("3"))
-		w.after(time.Second)
-		expectReleased(t, w, "a/one")
-
-		small := w.demand(cpu("1"))
-		w.write("a/one", func(u *scheduler.Unit) { u.Phase, u.Demand = phase, small })
-		w.settle()
-		expectReleased(t, w, "a/one", "a/two")
-	}
-}
-
-// The pods of a job whose request was lowered are charged until they are gone, and those that
-// it creates later too.
-func TestPodsAreChargedWhateverIsLeftOfTheRequest(t *testing.T) {
-	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
-	w.submit("a/one", cpu("4"))
-	w.after(time.Second)
-	pod := func(uid string) {
-		w.pod(pods.Pod{Namespace: "a", UID: uid, Owner: w.units["a/one"].Owner, Requests: resources.Vector{}.With(w.names.ID("cpu"), 1000)})
-	}
-	for _, uid := range []string{"p1", "p2", "p3", "p4"} {
-		pod(uid)
-	}
-	w.submit("a/two", cpu("3"))
-	w.after(time.Second)
-	small := w.demand(cpu("1"))
-	w.write("a/one", func(u *scheduler.Unit) { u.Phase, u.Demand = scheduler.Running, small })
-	w.after(time.Minute)
-	expectReleased(t, w, "a/one")
-
-	for _, uid := range []string{"p1", "p2", "p3"} {
-		w.podGone(uid)
-	}
-	w.settle()
-	expectReleased(t, w, "a/one", "a/two")
-
-	w.finish("a/two")
-	pod("p5")
-	pod("p6")
-	w.submit("a/three", cpu("2"))
-	w.after(time.Minute)
-	expectReleased(t, w, "a/one")
 }

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
@@ -38,12 +39,7 @@ func (s *Scheduler) ChangedQueues(now time.Time) []QueueStats {
 			all = append(all, s.stats(q, now))
 		}
 	}
-	slices.SortFunc(all, func(a, b QueueStats) int {
-		if a.Name < b.Name {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(all, func(a, b QueueStats) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 
@@ -62,12 +58,8 @@ func (s *Scheduler) stats(q *queueState, now time.Time) QueueStats {
 			stats.HeadReason = r.Reason
 		}
 	}
-	switch {
-	case stats.Pending == 0:
-	case stats.Stopped:
-		stats.HeadReason = wellknown.ReasonQueueStopped
-	case q.missingCheck != "":
-		stats.HeadReason = wellknown.ReasonAdmissionCheckMissing
+	if why := q.closed(); why != nil && stats.Pending > 0 {
+		stats.HeadReason = why.Reason
 	}
 	return stats
 }

@@ -13,8 +13,6 @@ type timers struct {
 	units *queue.Heap[*unit]
 	// checks are the Reserved units of which an admission check may be late, with when it is.
 	checks map[*unit]instant
-	// denied are those of the outbox.
-	denied refusals
 }
 
 // timer is the part of a unit that belongs to the timers.
@@ -24,9 +22,9 @@ type timer struct {
 	place int32
 }
 
-func newTimers(denied refusals) timers {
+func newTimers() timers {
 	return timers{
-		checks: map[*unit]instant{}, denied: denied,
+		checks: map[*unit]instant{},
 		// Timers of the same time are in any order. Most are removed before they end, and an order
 		// among equals would cost more than everything else. See due.
 		units: queue.NewHeap(func(a, b *unit) bool { return a.timer.at < b.timer.at }, func(u *unit) *int32 { return &u.timer.place }),
@@ -34,8 +32,8 @@ func newTimers(denied refusals) timers {
 }
 
 // schedule sets the timer of the unit to the first time at which something is due for it.
-func (t timers) schedule(u *unit, now time.Time) {
-	at := u.shown.checkAt
+func (s *Scheduler) schedule(u *unit, now time.Time) {
+	at := earliest(u.shown.checkAt, u.podlessAt(now), s.timers.checks[u], s.outbox.denied[u])
 	if u.Phase == Waiting && instantOf(now) < u.requeueAt {
 		at = earliest(at, u.requeueAt)
 	}
@@ -45,15 +43,13 @@ func (t timers) schedule(u *unit, now time.Time) {
 	if deadline := u.podsDeadline(); deadline > instantOf(now) && !u.Evicted && !u.Stopped && !u.Over {
 		at = earliest(at, deadline)
 	}
-	at = earliest(at, u.podlessAt(now))
 	if end := u.expiresAt(now); end > instantOf(now) {
 		at = earliest(at, end)
 	}
 	if u.leaving != nil {
 		at = earliest(at, u.leaving.checkAt)
 	}
-	at = earliest(earliest(at, t.checks[u]), t.denied[u])
-	t.set(u, at)
+	s.timers.set(u, at)
 }
 
 // set sets the timer of the unit; 0 removes it.

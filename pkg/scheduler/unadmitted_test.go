@@ -34,25 +34,6 @@ func expectNotAdmitted(t *testing.T, w *world, key string, n int) {
 	}
 }
 
-func TestAUnitThatSomebodyElseHasDequeuedIsChargedEvictedAndQueuedAgain(t *testing.T) {
-	for _, phase := range []scheduler.Phase{scheduler.Reserved, scheduler.Dequeued, scheduler.Running} {
-		w := full(t)
-		w.forge("a/waits", phase)
-		w.settle()
-		expectNotAdmitted(t, w, "a/waits", 1)
-		if used := w.tree.Usage()[0]; used.Jobs != 2 {
-			t.Fatalf("phase %d: %d units are charged, want both", phase, used.Jobs)
-		}
-		w.write("a/waits", stop)
-		w.settle()
-		expectReleased(t, w, "a/runs")
-		w.finish("a/runs")
-		w.after(time.Minute)
-		expectReleased(t, w, "a/waits") // in its turn, and trusted
-		expectNotAdmitted(t, w, "a/waits", 1)
-	}
-}
-
 func TestAUnitThatIsFirstSeenHoldingQuotaWasNotAdmitted(t *testing.T) {
 	w := full(t)
 	w.write("a/new", func(u *scheduler.Unit) { u.Demand, u.Phase = w.demand(cpu("1")), scheduler.Dequeued })
@@ -73,15 +54,6 @@ func TestAUnitThatHasEndedIsNotAdmittedByWritingItsPhase(t *testing.T) {
 	expectNotAdmitted(t, w, "a/runs", 1)
 }
 
-func TestWhatHoldsQuotaAtTheStartIsTrusted(t *testing.T) {
-	w := full(t)
-	w.restart()
-	w.write("a/runs", func(u *scheduler.Unit) { u.Phase = scheduler.Running })
-	w.after(time.Minute)
-	expectNotAdmitted(t, w, "a/runs", 0)
-	expectReleased(t, w, "a/runs")
-}
-
 // The answer to the write of an admission may be lost, and the informer may be first.
 func TestAnOwnAdmissionIsTrustedHoweverItBecomesKnown(t *testing.T) {
 	for name, learn := range map[string]func(w *world){
@@ -89,9 +61,8 @@ func TestAnOwnAdmissionIsTrustedHoweverItBecomesKnown(t *testing.T) {
 		"the informer comes first":  func(w *world) { w.deliver(); w.answer(0) },
 		"it runs before the answer": func(w *world) { w.write("a/u", func(u *scheduler.Unit) { u.Phase = scheduler.Running }); w.settle() },
 		"the answer is lost, and the next try is refused": func(w *world) {
-			seq := w.outcomes[0].(scheduler.Written).Seq
 			now := *w.units["a/u"]
-			w.outcomes[0] = scheduler.Refused{Key: "a/u", Seq: seq, Now: &now}
+			w.outcomes[0] = scheduler.Refused{Write: w.outcomes[0].(scheduler.Written).Write, Now: &now}
 			w.answer(0)
 			w.deliver()
 		},

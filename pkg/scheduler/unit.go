@@ -15,17 +15,24 @@ type instant int64
 
 func instantOf(t time.Time) instant { return instant(t.UnixMicro() - time.Time{}.UnixMicro()) }
 
-func (i instant) time() time.Time { return time.UnixMicro(int64(i) + time.Time{}.UnixMicro()) }
+func (i instant) time() time.Time {
+	if i == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(int64(i) + time.Time{}.UnixMicro())
+}
 
 // plus returns the instant after the duration.
 func (i instant) plus(d time.Duration) instant { return i + instant(d.Microseconds()) }
 
-// earliest returns the earlier of two instants, each of which may be none.
-func earliest(a, b instant) instant {
-	if a == 0 || b != 0 && b < a {
-		return b
+// earliest returns the earliest of the instants, each of which may be none.
+func earliest(instants ...instant) (first instant) {
+	for _, i := range instants {
+		if first == 0 || i != 0 && i < first {
+			first = i
+		}
 	}
-	return a
+	return first
 }
 
 // unit is what is stored of a Unit and what has been decided about it. It should be small while it

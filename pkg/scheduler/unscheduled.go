@@ -1,9 +1,7 @@
 package scheduler
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"time"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
@@ -164,8 +162,7 @@ func (s *Scheduler) watchScheduling(now time.Time) {
 			}
 		}
 	}
-	slices.SortFunc(marked, func(a, b *unit) int { return cmp.Compare(a.key(), b.key()) })
-	for _, u := range marked {
+	for _, u := range sortByKey(marked) {
 		if u.write.wanted != 0 || u.write.seq != 0 {
 			w.checkAt = earliest(w.checkAt, at.plus(overQuotaInterval)) // after the other write
 			continue

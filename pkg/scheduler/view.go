@@ -82,7 +82,7 @@ type EvictionView struct {
 }
 
 // DequeuedAt returns when the unit was admitted; zero if it never was.
-func (u *UnitView) DequeuedAt() time.Time { return u.dequeuedAt.orZero() }
+func (u *UnitView) DequeuedAt() time.Time { return u.dequeuedAt.time() }
 
 // Charged returns what the unit is charged, and where. It is charged something.
 func (u *UnitView) Charged() quota.Charged {
@@ -90,17 +90,10 @@ func (u *UnitView) Charged() quota.Charged {
 }
 
 // EndsAt returns when the maximum execution time of the unit ends; zero if it has none.
-func (u *UnitView) EndsAt() time.Time { return u.endsAt.orZero() }
+func (u *UnitView) EndsAt() time.Time { return u.endsAt.time() }
 
 // RequeueAt returns when the unit is queued again; zero if it is not in backoff.
-func (u *UnitView) RequeueAt() time.Time { return u.requeueAt.orZero() }
-
-func (i instant) orZero() time.Time {
-	if i == 0 {
-		return time.Time{}
-	}
-	return i.time()
-}
+func (u *UnitView) RequeueAt() time.Time { return u.requeueAt.time() }
 
 // View returns the state at the time. It takes time proportional to the number of units, and copies nothing that never
 // changes. Names are those with which the demands were built.

@@ -195,9 +195,7 @@ func (w *world) forgeRelease(key string) {
 	if u.Phase != scheduler.Reserved || w.underWay(u) {
 		return
 	}
-	for len(w.news) > 0 { // else the core may not learn that it was Reserved
-		w.deliver()
-	}
+	w.deliverAll() // else the core may not learn that it was Reserved
 	if u.Phase == scheduler.Reserved {
 		w.forged[u.UID] = true
 		w.write(key, func(u *scheduler.Unit) { u.Phase, u.Attempts, u.DequeuedAt = scheduler.Dequeued, u.Attempts+1, w.now })
@@ -217,9 +215,9 @@ func (w *world) underWay(u *scheduler.Unit) bool {
 		slices.ContainsFunc(w.outcomes, func(e scheduler.Event) bool {
 			switch e := e.(type) {
 			case scheduler.Written:
-				return e.Key == u.Key
+				return e.Write.Key == u.Key
 			case scheduler.Refused:
-				return e.Key == u.Key
+				return e.Write.Key == u.Key
 			}
 			return false
 		})
@@ -304,9 +302,7 @@ func withoutUnusedJob(u scheduler.Unit) scheduler.Unit {
 func (w *world) delete(key string) {
 	u := w.units[key]
 	if _, was := w.forged[u.UID]; was { // else the core may never learn that its pods are to be charged
-		for len(w.news) > 0 {
-			w.deliver()
-		}
+		w.deliverAll()
 	}
 	delete(w.units, key)
 	if had(u) {
@@ -341,6 +337,13 @@ func (w *world) deliver() {
 	w.check()
 }
 
+// deliverAll has the informer report all news.
+func (w *world) deliverAll() {
+	for len(w.news) > 0 {
+		w.deliver()
+	}
+}
+
 // think has the core decide.
 func (w *world) think() {
 	plan, wake := w.core.Next(w.now)
@@ -368,6 +371,12 @@ func (w *world) think() {
 	w.sent = append(w.sent, plan...)
 	w.wake = wake
 	w.check()
+}
+
+// hearAndThink has the core decide when it knows everything.
+func (w *world) hearAndThink() {
+	w.deliverAll()
+	w.think()
 }
 
 // checkWrite proves of what is about to be written that no queue that is stopped
@@ -434,10 +443,10 @@ func (w *world) land(i int) {
 	u := w.units[s.Key]
 	switch {
 	case u == nil:
-		w.outcome(scheduler.Refused{Key: s.Key, Seq: s.Seq})
+		w.outcome(scheduler.Refused{Write: &s})
 	case u.UID != s.UID || u.Version != s.Version: // the answer may be ahead of the informer
 		now := withoutUnusedJob(*u)
-		w.outcome(scheduler.Refused{Key: s.Key, Seq: s.Seq, Now: &now})
+		w.outcome(scheduler.Refused{Write: &s, Now: &now})
 	default:
 		w.version++
 		u.Version = w.version
@@ -502,8 +511,7 @@ func (w *world) land(i int) {
 		}
 		w.landed = append(w.landed, s)
 		w.publish(u)
-		w.outcome(scheduler.Written{Key: s.Key, Seq: s.Seq, Version: u.Version, DequeuedAt: w.now, Quota: s.Quota, Requeue: s.Requeue,
-			Checks: s.Checks, Reservation: s.Reservation, Rejected: s.Rejected, AwaitsPods: s.AwaitsPods, Message: s.Message})
+		w.outcome(scheduler.Written{Write: &s, Version: u.Version, At: w.now})
 		w.checkLimits()
 	}
 }
@@ -522,7 +530,7 @@ func (w *world) deny(i int) {
 			}
 		}
 	}
-	w.core.Apply(w.now, scheduler.Denied{Key: s.Key, Seq: s.Seq, Version: s.Version, Until: until,
+	w.core.Apply(w.now, scheduler.Denied{Write: &s, Until: until,
 		Why: &quota.Refusal{Reason: wellknown.ReasonBackoff, Sentence: "a policy denies it"}})
 	w.check()
 }
@@ -630,9 +638,7 @@ func (w *world) settle() {
 		if round > 10_000 {
 			w.t.Fatalf("the world does not come to rest")
 		}
-		for len(w.news) > 0 {
-			w.deliver()
-		}
+		w.deliverAll()
 		w.think()
 		if len(w.sent) == 0 && len(w.outcomes) == 0 && len(w.news) == 0 {
 			return

@@ -167,13 +167,13 @@ func (p *simulation) decide() {
 		if len(plan) == 0 {
 			return
 		}
-		for _, w := range plan {
-			p.land(w)
+		for i := range plan {
+			p.land(&plan[i])
 		}
 	}
 }
 
-func (p *simulation) land(w scheduler.Write) {
+func (p *simulation) land(w *scheduler.Write) {
 	i := p.byKey[w.Key]
 	u := &p.units[i]
 	p.version++
@@ -196,11 +196,11 @@ func (p *simulation) land(w scheduler.Write) {
 	default:
 		p.explain(i, w)
 	}
-	p.core.Apply(p.now, scheduler.Written{Key: w.Key, Seq: w.Seq, Version: u.Version, DequeuedAt: u.DequeuedAt, Quota: w.Quota, Requeue: w.Requeue})
+	p.core.Apply(p.now, scheduler.Written{Write: w, Version: u.Version, At: u.DequeuedAt})
 }
 
 // explain records why a job waits.
-func (p *simulation) explain(i int, w scheduler.Write) {
+func (p *simulation) explain(i int, w *scheduler.Write) {
 	o := &p.result.Outcomes[i]
 	o.Reason, o.Message, o.Quota = w.Reason, w.Message, w.Quota
 }

@@ -117,7 +117,7 @@ func (c *cluster) land(w scheduler.Write) {
 	default:
 		c.t.Fatalf("unexpected write %v of %s", w.Kind, w.Key)
 	}
-	c.core.Apply(c.now, scheduler.Written{Key: w.Key, Seq: w.Seq, Version: u.Version, DequeuedAt: u.DequeuedAt, Quota: w.Quota, Requeue: w.Requeue})
+	c.core.Apply(c.now, scheduler.Written{Write: &w, Version: u.Version, At: u.DequeuedAt})
 }
 
 // end ends units at the same time.

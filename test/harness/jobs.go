@@ -65,8 +65,13 @@ func (l *Env) State(resource schema.GroupVersionResource, name string) string {
 // HasCondition reports whether a condition of the object is true.
 func (l *Env) HasCondition(resource schema.GroupVersionResource, name, condition string) bool {
 	l.t.Helper()
-	status, _ := conditionOf(l.Object(resource, name), condition)
-	return status == "True"
+	conditions, _, _ := unstructured.NestedSlice(l.Object(resource, name).Object, "status", "conditions")
+	for _, c := range conditions {
+		if c, ok := c.(map[string]any); ok && c["type"] == condition && c["status"] == "True" {
+			return true
+		}
+	}
+	return false
 }
 
 func (l *Env) WaitForState(resource schema.GroupVersionResource, name string, states ...string) {

@@ -70,41 +70,6 @@ func TestARefusalNamesAskedUsedLimitAndLack(t *testing.T) {
 	}
 }
 
-func TestMaxJobsCountsUnitsUnderEveryNode(t *testing.T) {
-	f := build(t, "1", node("root", "", "kube-queue/max-jobs=3",
-		node("a", "a", "kube-queue/max-jobs=2"), node("b", "b", ""), node("none", "none", "kube-queue/max-jobs=0")))
-	a, b := f.group("a"), f.group("b")
-	nothing := f.demand("")
-	for range 2 {
-		f.expect(a, nothing, "")
-		a.Charge(&quota.Charge{Demand: nothing})
-	}
-	f.expect(a, nothing, "MaxJobs root/a kube-queue/max-jobs")
-	f.expect(b, nothing, "")
-	b.Charge(&quota.Charge{Demand: f.demand("cpu=1")})
-	f.expect(b, nothing, "MaxJobs root kube-queue/max-jobs")
-	f.expect(f.group("none"), nothing, "ExceedsMaxQuota root/none kube-queue/max-jobs")
-	a.Uncharge(&quota.Charge{Demand: nothing})
-	f.expect(b, nothing, "")
-	if got := f.Usage()[0].Jobs; got != 2 {
-		t.Errorf("%d jobs at the root, want 2", got)
-	}
-}
-
-func TestMaxJobsIsOversold(t *testing.T) {
-	for oversell, want := range map[string]int{"1.0": 10, "1.2": 12, "1.25": 12, "0.5": 5} {
-		f := build(t, oversell, node("root", "", "kube-queue/max-jobs=10", node("a", "a", "kube-queue/max-jobs=10")))
-		admitted := 0
-		for f.group("a").Fits(f.demand("cpu=100m")) == nil {
-			f.group("a").Charge(&quota.Charge{Demand: f.demand("cpu=100m")})
-			admitted++
-		}
-		if admitted != want {
-			t.Errorf("oversell rate %s: %d jobs, want %d", oversell, admitted, want)
-		}
-	}
-}
-
 func TestOversellIsFlooredToBaseUnits(t *testing.T) {
 	f := build(t, "1.2", node("root", "a", "cpu=1 memory=4 nvidia.com/gpu=4"))
 	g := f.group("a")
@@ -112,25 +77,6 @@ func TestOversellIsFlooredToBaseUnits(t *testing.T) {
 	f.expect(g, f.demand("cpu=1201m"), "ExceedsMaxQuota root cpu")
 	f.expect(g, f.demand("memory=5"), "ExceedsMaxQuota root memory")
 	f.expect(g, f.demand("nvidia.com/gpu=5"), "ExceedsMaxQuota root nvidia.com/gpu")
-}
-
-// Two jobs of 3 cpu under 4: the tree and the jobs that users of older systems
-// have.
-func TestTwoJobsOfThreeCoresUnderFourRunOneAfterTheOther(t *testing.T) {
-	limits := "cpu=4 memory=4Gi nvidia.com/gpu=64 aliyun.com/gpu-mem=32"
-	zeros := "cpu=0 memory=0M nvidia.com/gpu=0 aliyun.com/gpu-mem=0"
-	f := build(t, "1", withMin(zeros, node("root", "", limits,
-		withMin(zeros, node("root.defaultQuotaGroup", "default spark-operator", limits)))))
-	g, job := f.group("default"), f.demand("cpu=3 memory=3Gi")
-	f.expect(g, job, "")
-	g.Charge(&quota.Charge{Demand: job})
-	f.expect(g, job, "QuotaExceeded root/root.defaultQuotaGroup cpu")
-	g.Uncharge(&quota.Charge{Demand: job})
-	f.expect(g, job, "")
-	f.expect(g, f.demand("cpu=5 memory=5G"), "ExceedsMaxQuota root/root.defaultQuotaGroup cpu")
-	if usage := f.Usage(); usage[0].Used != nil || usage[1].Jobs != 0 {
-		t.Errorf("after all is released: %+v", usage)
-	}
 }
 
 func TestUsageReportsWhatIsBorrowed(t *testing.T) {

@@ -10,68 +10,6 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-func TestAShareIsOfTheResourceOfWhichTheNodeWouldUseTheMost(t *testing.T) {
-	f := build(t, "1", node("root", "", "cpu=100 memory=100Gi",
-		withMin("cpu=10 memory=4Gi", node("guaranteed", "guaranteed", "cpu=50 memory=50Gi")),
-		withMin("cpu=0", node("zero", "zero", "cpu=40")),
-		node("limited", "limited", "cpu=20"),
-		node("free", "free", "")))
-	f.group("guaranteed").Charge(&quota.Charge{Demand: f.demand("cpu=4 memory=1Gi")})
-	for _, c := range []struct {
-		name, group, demand string
-		want                quota.Share
-	}{
-		{"of min, the greater share counts", "guaranteed", "cpu=1 memory=2Gi", quota.Share{Kind: quota.OfMin, Used: 3 << 30, Due: 4 << 30}},
-		{"only what is requested counts", "guaranteed", "cpu=1", quota.Share{Kind: quota.OfMin, Used: 5000, Due: 10000}},
-		{"what min does not name does not count beside what it names", "guaranteed", "cpu=1 nvidia.com/gpu=8", quota.Share{Kind: quota.OfMin, Used: 5000, Due: 10000}},
-		{"a min of zero is none", "zero", "cpu=1", quota.Share{Kind: quota.OfMax, Used: 1000, Due: 40000}},
-		{"without min, of max", "limited", "cpu=5", quota.Share{Kind: quota.OfMax, Used: 5000, Due: 20000}},
-		{"of nothing that is named", "free", "cpu=5", quota.Share{Kind: quota.OfNothing}},
-		{"nothing requested that is named", "limited", "nvidia.com/gpu=5", quota.Share{Kind: quota.OfNothing}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			if got := f.Share(quota.Branch{Node: f.group(c.group).Nodes()[0]}, f.demand(c.demand)); got != c.want {
-				t.Errorf("%+v, want %+v", got, c.want)
-			}
-		})
-	}
-}
-
-func TestWhatIsOwedIsWithinMin(t *testing.T) {
-	f := build(t, "1", node("root", "", "cpu=100",
-		withMin("nvidia.com/gpu=4 kube-queue/max-jobs=3", node("gpus", "gpus", "")),
-		withMin("kube-queue/max-jobs=3", node("jobs", "jobs", "")),
-		node("none", "none", "cpu=10")))
-	f.group("gpus").Charge(&quota.Charge{Demand: f.demand("nvidia.com/gpu=1")})
-	for _, c := range []struct {
-		name, group, demand string
-		want                bool
-	}{
-		{"up to min", "gpus", "nvidia.com/gpu=3", true},
-		{"beyond min", "gpus", "nvidia.com/gpu=4", false},
-		{"what min does not name is not bounded by it", "gpus", "nvidia.com/gpu=1 cpu=90", true},
-		{"nothing that min names is owed to nobody", "gpus", "cpu=1", false},
-		{"a number of jobs alone is no guarantee", "jobs", "cpu=1", false},
-		{"without min nothing is owed", "none", "cpu=1", false},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			if got := owed(f.group(c.group), f.demand(c.demand)); got != c.want {
-				t.Errorf("owed: %t, want %t", got, c.want)
-			}
-		})
-	}
-	f.group("gpus").Charge(&quota.Charge{Demand: f.demand("nvidia.com/gpu=1")})
-	f.group("gpus").Charge(&quota.Charge{Demand: f.demand("nvidia.com/gpu=1")})
-	if !owed(f.group("gpus"), f.demand("nvidia.com/gpu=1")) {
-		t.Error("a fourth job is not owed, but max-jobs is a limit and guarantees nothing")
-	}
-}
-
-// owed reports whether the group is owed the demand against the siblings of its node.
-func owed(g quota.Group, d quota.Demand) bool {
-	return g.Owed(d, quota.Branch{Node: g.Nodes()[0]})
-}
-
 func TestTheNearestNodeIsTheLongestPathThatIsLeft(t *testing.T) {
 	f := build(t, "1", node("root", "", "", node("a", "", "", node("b", "b", "")), node("ab", "ab", "")))
 	for path, want := range map[string]string{

@@ -79,6 +79,8 @@ func TestValidTreesWithAndWithoutWarnings(t *testing.T) {
 		{"min without max, and max without min", node("root", "", "cpu=4", withMin("memory=100Gi", node("a", "", "cpu=4"))), nil},
 		{"the children's min up to the max", node("root", "", "cpu=4", withMin("cpu=4", node("a", "", "")), node("b", "", "")), nil},
 		{"the children's min above the parent's min", withMin("cpu=1", node("root", "", "cpu=4", withMin("cpu=2", node("a", "", "")))), nil},
+		{"more is guaranteed below a node without min than there is above it", node("root", "", "cpu=10", node("inner", "", "", withMin("cpu=8", node("a", "", "")), withMin("cpu=8", node("b", "", "")))),
+			[]string{"root: 16 cpu is guaranteed below this node, which is above max 10, so not all of it can be guaranteed at the same time; lower the min of nodes below it or raise the max"}},
 		{"a limit beyond all numbers", node("root", "", "memory=1e30", withMin("memory=9e18", node("a", "", "memory=1e30")), withMin("memory=2e17", node("b", "", ""))), nil},
 		{"a child's max above the parent's", node("root", "", "cpu=4", node("a", "", "cpu=5"), node("b", "", "cpu=5")),
 			[]string{"root/a: max cpu 5 is above max 4 of root, so it can never be reached; lower it", "root/b: max cpu 5 is above max 4 of root, so it can never be reached; lower it"}},

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
@@ -33,20 +32,6 @@ func (s *stage) shows(want string, args ...string) {
 		}
 		return ""
 	})
-}
-
-// rootQueue is the Queue of the stage's tree.
-const rootQueue = "root"
-
-// runs writes that the job of a unit runs, as job-extensions does.
-func (s *stage) runs(name string) {
-	s.Helper()
-	config, _, err := cluster.ServiceAccountConfig(s.Context(), "job-extensions")
-	must(s.T, err)
-	client, err := versioned.NewForConfig(config)
-	must(s.T, err)
-	_, err = client.SchedulingV1alpha1().QueueUnits(s.namespace).Patch(s.Context(), name, types.MergePatchType, []byte(`{"status": {"phase": "Running"}}`), metav1.PatchOptions{}, "status")
-	must(s.T, err)
 }
 
 func TestKubectlShowsWhatAUnitRequests(t *testing.T) {
@@ -98,7 +83,8 @@ func TestKubectlShowsWhatAQueueHolds(t *testing.T) {
 	startController(t)
 	s.unit("first", `priority: 9, resource: {cpu: 1}`)
 	s.becomes("first", "phase", "Dequeued")
-	s.runs("first")
+	_, err := s.extensions().units.Patch(t.Context(), "first", types.MergePatchType, []byte(`{"status": {"phase": "Running"}}`), metav1.PatchOptions{}, "status")
+	must(t, err)
 	s.unit("second", `resource: {cpu: 2}`)
 	s.becomes("second", "phase", "Dequeued")
 	s.unit("third", `priority: 4, resource: {cpu: 2}`)
@@ -123,7 +109,7 @@ func TestKubectlShowsWhatAQueueHolds(t *testing.T) {
 
 func TestTheHeadThatAnOlderReleaseHasWrittenIsNotServed(t *testing.T) {
 	s := newStage(t)
-	s.create(s.queues(), `{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: Queue, metadata: {name: `+rootQueue+`}}`)
+	s.setQueue(`{}`)
 	_, err := s.queues().Patch(t.Context(), rootQueue, types.MergePatchType, []byte(`{"status": {"quota": "root", "head": "others/unit"}}`), metav1.PatchOptions{}, "status")
 	must(t, err)
 	queue, err := s.queues().Get(t.Context(), rootQueue, metav1.GetOptions{})
@@ -135,10 +121,7 @@ func TestTheHeadThatAnOlderReleaseHasWrittenIsNotServed(t *testing.T) {
 
 func TestATreeIsDescribedWithMinMaxAndUsedOfEachNode(t *testing.T) {
 	s := newStage(t)
-	_, err := s.trees().Patch(t.Context(), "tree", types.MergePatchType, fmt.Appendf(nil, `{"spec": {"root": {"namespaces": null, "children": [
-		{"name": "team", "namespaces": [%[1]q], "min": {"cpu": 1}, "max": {"cpu": 3, "kube-queue/max-jobs": 2}},
-		{"name": "other", "namespaces": [%[1]q], "min": {"cpu": 2}}]}}}`, s.namespace), metav1.PatchOptions{})
-	must(t, err)
+	s.grow(`[{name: team, namespaces: [` + s.namespace + `], min: {cpu: 1}, max: {cpu: 3, "kube-queue/max-jobs": 2}}, {name: other, min: {cpu: 2}}]`)
 	startController(t)
 	s.unit("first", `resource: {cpu: 2}`)
 	s.becomes("first", "phase", "Dequeued")

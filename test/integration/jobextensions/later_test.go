@@ -11,7 +11,10 @@ import (
 func TestAKindStartsWhenItsCRDIsInstalledLater(t *testing.T) {
 	t.Parallel()
 	c := clustertest.ForTest(t, clustertest.Options{Nodes: 1})
-	stop := startFor(t, c, "tfjob,job")
+	stop, err := startExtensions(c, "tfjob,job")
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer func() { stop() }()
 	begin(t, c, batchJob, annotated).enqueued()
 
@@ -29,6 +32,8 @@ func TestAKindStartsWhenItsCRDIsInstalledLater(t *testing.T) {
 		{name: tensorflow, image: main, resources: {requests: {cpu: "1e1.5"}}}]}}}}}}`)
 	begin(t, c, tfJob, annotated).enqueued()
 	stop()
-	stop = startFor(t, c, "tfjob,job")
+	if stop, err = startExtensions(c, "tfjob,job"); err != nil {
+		t.Fatal(err)
+	}
 	begin(t, c, tfJob, annotated).enqueued()
 }

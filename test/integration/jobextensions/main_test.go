@@ -38,7 +38,8 @@ func inTurn(t *testing.T) *clustertest.Cluster {
 	t.Cleanup(second.Unlock)
 	if second.Cluster == nil {
 		var err error
-		second.Cluster, err = clustertest.StartInstalled(clustertest.Options{Nodes: 1, Operators: []string{"training-operator"}, CRDs: []string{"kuberay", "jobset"}})
+		second.Cluster, err = clustertest.StartInstalled(clustertest.Options{Nodes: 1, Operators: []string{"training-operator"},
+			CRDs: []string{"kuberay", "argo-workflows", "jobset", "spark-operator"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,16 +117,6 @@ func startExtensions(c *clustertest.Cluster, enabled string, options ...func(*re
 		cancel()
 		working.Wait()
 	}, nil
-}
-
-// startFor is startExtensions for a test.
-func startFor(t *testing.T, c *clustertest.Cluster, enabled string, options ...func(*rest.Config)) (stop func()) {
-	t.Helper()
-	stop, err := startExtensions(c, enabled, options...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return stop
 }
 
 // account returns a client with the ServiceAccount of a program.

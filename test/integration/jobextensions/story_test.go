@@ -1,6 +1,7 @@
 package jobextensions
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -21,6 +22,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
+	"kube-queue.dev/kube-queue/pkg/lifecycle"
 	"kube-queue.dev/kube-queue/test/audit"
 	"kube-queue.dev/kube-queue/test/clustertest"
 )
@@ -231,16 +233,31 @@ func (s *story) decide(status map[string]any) {
 	s.must(err)
 }
 
-// admit admits the unit like the controller. The checks have passed, which may annotate the pods.
-func (s *story) admit(checks ...v1alpha1.AdmissionCheckState) {
+func (s *story) admit() {
+	s.Helper()
+	s.admitWith()
+}
+
+// admitWith admits the unit with conditions, like older releases of the controller.
+func (s *story) admitWith(held ...string) {
 	s.Helper()
 	unit := s.enqueued()
 	conditions := unit.Status.Conditions
 	apimeta.RemoveStatusCondition(&conditions, wellknown.ConditionEvicted)
+	for _, kind := range held {
+		apimeta.SetStatusCondition(&conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind})
+	}
 	s.decide(map[string]any{
 		"phase": "Dequeued", "attempts": unit.Status.Attempts + 1, "reason": nil, "message": nil,
-		"dequeueTime": metav1.NowMicro(), "quota": "root/team", "queue": "root-team", "conditions": conditions, "admissionChecks": checks,
+		"dequeueTime": metav1.NowMicro(), "quota": "root/team", "queue": "root-team", "conditions": conditions,
 	})
+}
+
+// admitAwaitingPods admits the unit like the controller in a queue that waits for pods.
+func (s *story) admitAwaitingPods() {
+	s.Helper()
+	unit := s.enqueued()
+	s.decide(lifecycle.AwaitingPods(lifecycle.Dequeued(lifecycle.Place{Quota: "root/team", Queue: "root-team"}, unit.Status.Attempts+1, metav1.NowMicro()), metav1.NowMicro()))
 }
 
 func (s *story) refuse(reason, message string) {
@@ -295,6 +312,39 @@ func (s *story) setSuspend(value bool) {
 	object := map[string]any{}
 	s.must(unstructured.SetNestedField(object, value, s.kind.suspend...))
 	s.change(asJSON(object))
+}
+
+// states returns the types of the job's conditions in order.
+func (s *story) states() []string {
+	s.Helper()
+	conditions, _, _ := unstructured.NestedSlice(s.get().Object, "status", "conditions")
+	var types []string
+	for _, c := range conditions {
+		object := c.(map[string]any)
+		types = append(types, fmt.Sprint(object["type"], "=", object["status"]))
+	}
+	return types
+}
+
+func (s *story) lastState() string {
+	s.Helper()
+	states := s.states()
+	if len(states) == 0 {
+		return "no condition"
+	}
+	return states[len(states)-1]
+}
+
+func (s *story) becomes(state string) {
+	s.Helper()
+	s.eventually("the job is "+state, func() string {
+		for _, has := range s.states() {
+			if has == state {
+				return ""
+			}
+		}
+		return fmt.Sprintf("its conditions are %v", s.states())
+	})
 }
 
 // event waits for an event of job-extensions on the job.
