@@ -33,6 +33,18 @@ type Adapter interface {
 	SuspendPatch(job Object, suspend bool) map[string]any
 }
 
+// As returns a job as the type of its kind, which is the type of Adapter.New. It returns an empty job for an object of
+// another type, which no adapter gets.
+func As[T any, P interface {
+	*T
+	Object
+}](object Object) P {
+	if job, is := object.(P); is {
+		return job
+	}
+	return new(T)
+}
+
 // RemainsKeeper is an Adapter whose operator may keep what has the pods of an ended job until somebody deletes it.
 type RemainsKeeper interface {
 	Adapter
@@ -64,8 +76,8 @@ type RelatedReader interface {
 	PodsWith(job, related Object) (Pods, error)
 }
 
-// ScaledReader is implemented by adapters of kinds whose jobs run in an object of
-// Kind.Remains that an autoscaler scales. Others need only the names of these objects.
+// ScaledReader is implemented by adapters of kinds with Kind.Remains: jobs run in an object
+// of it, which an autoscaler may scale.
 type ScaledReader interface {
 	// NewScaled returns an empty object to decode such an object into.
 	NewScaled() Object
@@ -130,7 +142,8 @@ type Kind struct {
 	Parts []schema.GroupKind
 	// Remains is a resource of the kind's own group and version, such as "rayclusters".
 	// While the job controls an object of it, pods of the job may remain: the job has
-	// neither stopped nor ended. Empty: the job's own status is sufficient.
+	// neither stopped nor ended. The adapter is then a ScaledReader. Empty: the job's own
+	// status is sufficient.
 	Remains string
 	// RemainsKind is the kind of Remains, such as "RayCluster", for messages.
 	RemainsKind string

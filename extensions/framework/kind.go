@@ -109,9 +109,6 @@ type Elastic struct {
 	Needs string
 }
 
-// InList reports whether the place is in a list, of which a merge patch cannot change a part.
-func (p Place) InList() bool { return p.Key != "" }
-
 // Doc has the texts of the kind for the tables of the documentation, in Markdown.
 type Doc struct {
 	// Needs is a requirement, such as "operator 2.4 or later"; it may be empty.

@@ -12,6 +12,8 @@ package hold
 import (
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -122,12 +124,14 @@ func operations(object, changes, annotations map[string]any) []decision.Operatio
 // fields it has set.
 func suspension(kind framework.Kind, object, annotations map[string]any) map[string]any {
 	changes := map[string]any{}
-	set(changes, kind.SuspendPath, true)
+	// An error means that a parent is no map.
+	set := func(path []string, value any) { _ = unstructured.SetNestedField(changes, value, path...) }
+	set(kind.SuspendPath, true)
 	for _, setting := range kind.Sets {
 		if isSet(object, setting) {
 			continue
 		}
-		set(changes, setting.Path, setting.Value)
+		set(setting.Path, setting.Value)
 		if setting.Annotation != "" {
 			annotations[setting.Annotation] = "false"
 		}
@@ -138,7 +142,7 @@ func suspension(kind framework.Kind, object, annotations map[string]any) map[str
 // isSet reports whether the job sets the field itself, to another value than the zero value.
 func isSet(object map[string]any, setting framework.Setting) bool {
 	value := at(object, setting.Path)
-	if value == nil {
+	if value == nil && setting.OlderPath != nil {
 		value = at(object, setting.OlderPath)
 	}
 	return value != nil && value != "" && value != false
@@ -146,26 +150,8 @@ func isSet(object map[string]any, setting framework.Setting) bool {
 
 // at returns the value at a path; nil if there is none.
 func at(object map[string]any, path []string) any {
-	var value any
-	for i, name := range path {
-		if value = object[name]; i == len(path)-1 {
-			return value
-		}
-		object, _ = value.(map[string]any)
-	}
-	return nil
-}
-
-func set(object map[string]any, path []string, value any) {
-	for _, name := range path[:len(path)-1] {
-		inner, isMap := object[name].(map[string]any)
-		if !isMap {
-			inner = map[string]any{}
-			object[name] = inner
-		}
-		object = inner
-	}
-	object[path[len(path)-1]] = value
+	value, _, _ := unstructured.NestedFieldNoCopy(object, path...)
+	return value
 }
 
 func annotation(object map[string]any, key string) (value string, there bool) {
@@ -181,12 +167,8 @@ func markOf(object map[string]any) string {
 
 // controller returns the UID of the controller of a job, and "" if it has none.
 func controller(object map[string]any) string {
-	owners, _ := at(object, []string{"metadata", "ownerReferences"}).([]any)
-	for _, owner := range owners {
-		if owner, _ := owner.(map[string]any); owner["controller"] == true {
-			uid, _ := owner["uid"].(string)
-			return uid
-		}
+	if owner := metav1.GetControllerOf(&unstructured.Unstructured{Object: object}); owner != nil {
+		return string(owner.UID)
 	}
 	return ""
 }

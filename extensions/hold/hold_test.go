@@ -5,52 +5,22 @@ import (
 	"reflect"
 	"testing"
 
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"pgregory.net/rapid"
 
 	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/extensions/framework/adaptertest"
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
 	"kube-queue.dev/kube-queue/extensions/hold"
 	"kube-queue.dev/kube-queue/extensions/registry"
 	"kube-queue.dev/kube-queue/test/acceptance/kinds"
 )
 
-// patched applies the operations as the API server does.
-func patched(t interface {
-	Helper()
-	Fatal(...any)
-}, object map[string]any, operations []decision.Operation) map[string]any {
-	t.Helper()
-	before, err := json.Marshal(object)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := json.Marshal(operations)
-	if err != nil {
-		t.Fatal(err)
-	}
-	patch, err := jsonpatch.DecodePatch(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(operations) > 0 {
-		if before, err = patch.Apply(before); err != nil {
-			t.Fatal(string(text), err)
-		}
-	}
-	var after map[string]any
-	if err := json.Unmarshal(before, &after); err != nil {
-		t.Fatal(err)
-	}
-	return after
-}
-
 // normal returns the object with the types of encoding/json.
 func normal(t *testing.T, object map[string]any) map[string]any {
 	t.Helper()
-	return patched(t, object, nil)
+	return adaptertest.Patched(t, object, nil)
 }
 
 func annotationsOf(object map[string]any) map[string]any {
@@ -83,7 +53,7 @@ func TestHoldingAJobChangesWhatItsAdapterChanges(t *testing.T) {
 			}
 			want := runtime.DeepCopyJSON(normal(t, object))
 			decision.Merge(want, normal(t, merge))
-			got := patched(t, object, hold.Marked(kind.Kind, hold.Request{Create: true, Object: object}))
+			got := adaptertest.Patched(t, object, hold.Marked(kind.Kind, hold.Request{Create: true, Object: object}))
 			if !reflect.DeepEqual(got, want) {
 				t.Errorf("held:\n%v\nwant:\n%v", got, want)
 			}
@@ -94,11 +64,11 @@ func TestHoldingAJobChangesWhatItsAdapterChanges(t *testing.T) {
 func TestACopyOfAReleasedJobGetsItsMarkBack(t *testing.T) {
 	for _, adapter := range registry.All() {
 		object := map[string]any{"metadata": map[string]any{"annotations": map[string]any{"kube-queue/released": "3", "a": "b", "scheduling.x-k8s.io/suspend": "false"}}, "spec": map[string]any{}}
-		annotations := annotationsOf(patched(t, object, hold.Marked(adapter.Kind(), hold.Request{Create: true, Object: object})))
+		annotations := annotationsOf(adaptertest.Patched(t, object, hold.Marked(adapter.Kind(), hold.Request{Create: true, Object: object})))
 		if annotations["scheduling.x-k8s.io/suspend"] != "true" || annotations["kube-queue/released"] != nil || annotations["a"] != "b" {
 			t.Errorf("%s: the annotations of a copy are %v", adapter.Kind().Name, annotations)
 		}
-		annotations = annotationsOf(patched(t, object, hold.Marked(adapter.Kind(), hold.Request{Object: object, Old: object})))
+		annotations = annotationsOf(adaptertest.Patched(t, object, hold.Marked(adapter.Kind(), hold.Request{Object: object, Old: object})))
 		if annotations["scheduling.x-k8s.io/suspend"] != "false" || annotations["kube-queue/released"] != "3" {
 			t.Errorf("%s: the annotations after an update are %v", adapter.Kind().Name, annotations)
 		}
@@ -135,7 +105,7 @@ func TestAJobOfAManagedNamespaceGetsTheMark(t *testing.T) {
 		"one whose spec and labels are null": {hold.Request{Create: true, Object: map[string]any{"metadata": map[string]any{"labels": nil}, "spec": nil}, Holdable: true}, true, map[string]any{"scheduling.x-k8s.io/suspend": "true"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			after := patched(t, test.request.Object, hold.Managed(kind, test.request, test.fenced))
+			after := adaptertest.Patched(t, test.request.Object, hold.Managed(kind, test.request, test.fenced))
 			test.want["kube-queue/managed"] = "true"
 			if got := annotationsOf(after); !reflect.DeepEqual(got, test.want) {
 				t.Errorf("the annotations are %v, want %v", got, test.want)
@@ -194,7 +164,7 @@ func TestPropertyAnyJobIsHeldOnce(t *testing.T) {
 			}
 		}
 		before, _ := json.Marshal(object)
-		held := patched(t, object, mutate(kind, request))
+		held := adaptertest.Patched(t, object, mutate(kind, request))
 		if after, _ := json.Marshal(object); string(after) != string(before) {
 			t.Fatalf("the request was changed: %s, before %s", after, before)
 		}

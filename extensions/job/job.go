@@ -54,10 +54,7 @@ func (adapter) Kind() framework.Kind {
 func (adapter) New() framework.Object { return &batchv1.Job{} }
 
 func (adapter) State(object framework.Object) framework.JobState {
-	job, isJob := object.(*batchv1.Job)
-	if !isJob {
-		return framework.JobState{}
-	}
+	job := framework.As[batchv1.Job](object)
 	status := &job.Status
 	return framework.JobState{
 		Suspended: ptr.Deref(job.Spec.Suspend, false),
@@ -103,10 +100,7 @@ func condition(status *batchv1.JobStatus, name batchv1.JobConditionType) *batchv
 }
 
 func (adapter) Pods(object framework.Object) (framework.Pods, error) {
-	job, isJob := object.(*batchv1.Job)
-	if !isJob {
-		return framework.Pods{}, nil
-	}
+	job := framework.As[batchv1.Job](object)
 	count := PodsAtOnce(&job.Spec, job.Status.Succeeded)
 	return framework.Pods{Sets: []framework.PodSet{{
 		Name: podSet, Count: count, Ended: PodsAtOnce(&job.Spec, 0) - count, Template: &job.Spec.Template,
@@ -124,10 +118,7 @@ func PodsAtOnce(spec *batchv1.JobSpec, succeeded int32) int32 {
 }
 
 func (adapter) Templates(object framework.Object) []*corev1.PodTemplateSpec {
-	job, isJob := object.(*batchv1.Job)
-	if !isJob {
-		return nil
-	}
+	job := framework.As[batchv1.Job](object)
 	return []*corev1.PodTemplateSpec{&job.Spec.Template}
 }
 

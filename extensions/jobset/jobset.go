@@ -65,10 +65,7 @@ func (adapter) Kind() framework.Kind {
 func (adapter) New() framework.Object { return &jobset.JobSet{} }
 
 func (adapter) Pods(object framework.Object) (framework.Pods, error) {
-	set, isJobSet := object.(*jobset.JobSet)
-	if !isJobSet {
-		return framework.Pods{}, nil
-	}
+	set := framework.As[jobset.JobSet](object)
 	var pods framework.Pods
 	var total int64
 	named := map[string]bool{}
@@ -116,19 +113,15 @@ func count(group *jobset.ReplicatedJob) (int32, error) {
 // ended returns how many pods of a group do not run again: those of its Jobs that have succeeded, which a JobSet keeps
 // when it is suspended. It counts again from 0 if it creates all its Jobs again.
 func ended(set *jobset.JobSet, group *jobset.ReplicatedJob) int32 {
-	for i := range set.Status.ReplicatedJobsStatus {
-		if status := &set.Status.ReplicatedJobsStatus[i]; status.Name == group.Name {
-			return min(max(status.Succeeded, 0), group.Replicas) * job.PodsAtOnce(&group.Template.Spec, 0)
-		}
+	status := find(set.Status.ReplicatedJobsStatus, group.Name)
+	if status == nil {
+		return 0
 	}
-	return 0
+	return min(max(status.Succeeded, 0), group.Replicas) * job.PodsAtOnce(&group.Template.Spec, 0)
 }
 
 func (adapter) Templates(object framework.Object) []*corev1.PodTemplateSpec {
-	set, isJobSet := object.(*jobset.JobSet)
-	if !isJobSet {
-		return nil
-	}
+	set := framework.As[jobset.JobSet](object)
 	templates := make([]*corev1.PodTemplateSpec, len(set.Spec.ReplicatedJobs))
 	for i := range set.Spec.ReplicatedJobs {
 		templates[i] = &set.Spec.ReplicatedJobs[i].Template.Spec.Template
@@ -141,10 +134,7 @@ func (adapter) SuspendPatch(_ framework.Object, suspend bool) map[string]any {
 }
 
 func (adapter) State(object framework.Object) framework.JobState {
-	set, isJobSet := object.(*jobset.JobSet)
-	if !isJobSet {
-		return framework.JobState{}
-	}
+	set := framework.As[jobset.JobSet](object)
 	return framework.JobState{
 		Suspended: ptr.Deref(set.Spec.Suspend, false),
 		ManagedBy: ptr.Deref(set.Spec.ManagedBy, ""),

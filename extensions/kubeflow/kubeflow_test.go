@@ -7,7 +7,6 @@ import (
 
 	training "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 )
 
 func base() Base[*training.TFJob] {
@@ -55,31 +54,6 @@ func TestQueuingPatch(t *testing.T) {
 				if c := got.Status.Conditions[i]; c.Type != want.Type || c.Status != want.Status {
 					t.Errorf("condition %d is %s=%s, not %s=%s", i, c.Type, c.Status, want.Type, want.Status)
 				}
-			}
-		})
-	}
-}
-
-func TestSuspendPatchEndsPodsWithTheJobUnlessReportedOtherwise(t *testing.T) {
-	tests := []struct {
-		name    string
-		policy  *training.CleanPodPolicy
-		suspend bool
-		want    string
-	}{
-		{"a held job without a policy gets one", nil, true, `{"spec":{"runPolicy":{"cleanPodPolicy":"Running","suspend":true}}}`},
-		{"a policy is kept", ptr.To(training.CleanPodPolicyAll), true, `{"spec":{"runPolicy":{"suspend":true}}}`},
-		{"a release changes nothing else", nil, false, `{"spec":{"runPolicy":{"suspend":false}}}`},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			job := &training.TFJob{Spec: training.TFJobSpec{RunPolicy: training.RunPolicy{CleanPodPolicy: test.policy}}}
-			data, err := json.Marshal(base().SuspendPatch(job, test.suspend))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if string(data) != test.want {
-				t.Errorf("the patch is %s", data)
 			}
 		})
 	}

@@ -46,8 +46,8 @@ func New() framework.Adapter {
 
 // Grown implements framework.Autoscaled: the operator creates a HorizontalPodAutoscaler for elasticPolicy.metrics.
 func (a adapter) Grown(object framework.Object, admitted map[string]int32) []framework.Growth {
-	job, isJob := object.(*training.PyTorchJob)
-	if !isJob || job.Spec.ElasticPolicy == nil {
+	job := framework.As[training.PyTorchJob](object)
+	if job.Spec.ElasticPolicy == nil {
 		return nil
 	}
 	elastic := a.Kind().Elastic

@@ -48,10 +48,7 @@ func (adapter) Kind() framework.Kind {
 func (adapter) New() framework.Object { return &rayv1.RayCluster{} }
 
 func (adapter) State(object framework.Object) framework.JobState {
-	cluster, isCluster := object.(*rayv1.RayCluster)
-	if !isCluster {
-		return framework.JobState{}
-	}
+	cluster := framework.As[rayv1.RayCluster](object)
 	status := &cluster.Status
 	//lint:ignore SA1019 operators before 1.3 have no conditions by default
 	ready := status.State == rayv1.Ready
@@ -88,10 +85,7 @@ func stopped(cluster *rayv1.RayCluster) bool {
 }
 
 func (adapter) Pods(object framework.Object) (framework.Pods, error) {
-	cluster, isCluster := object.(*rayv1.RayCluster)
-	if !isCluster {
-		return framework.Pods{}, nil
-	}
+	cluster := framework.As[rayv1.RayCluster](object)
 	// The operator reports such a name only by an event, and the cluster would hold its
 	// quota without running.
 	if len(cluster.Name) > longestName || len(validation.IsDNS1035Label(cluster.Name)) > 0 {
@@ -103,18 +97,12 @@ func (adapter) Pods(object framework.Object) (framework.Pods, error) {
 }
 
 func (adapter) Grown(object framework.Object, admitted map[string]int32) []framework.Growth {
-	cluster, isCluster := object.(*rayv1.RayCluster)
-	if !isCluster {
-		return nil
-	}
+	cluster := framework.As[rayv1.RayCluster](object)
 	return ray.Grown(&cluster.Spec, "/spec", admitted)
 }
 
 func (adapter) Templates(object framework.Object) []*corev1.PodTemplateSpec {
-	cluster, isCluster := object.(*rayv1.RayCluster)
-	if !isCluster {
-		return nil
-	}
+	cluster := framework.As[rayv1.RayCluster](object)
 	return ray.Templates(&cluster.Spec)
 }
 

@@ -68,10 +68,7 @@ func (adapter) Kind() framework.Kind {
 func (adapter) New() framework.Object { return &job{} }
 
 func (a adapter) Pods(object framework.Object) (framework.Pods, error) {
-	job, isJob := object.(*job)
-	if !isJob {
-		return framework.Pods{}, nil
-	}
+	job := framework.As[job](object)
 	if err := a.check(job); err != nil {
 		return framework.Pods{}, err
 	}
@@ -133,10 +130,7 @@ func submitter(spec *rayv1.RayJobSpec) (pod *corev1.PodTemplateSpec, sidecars []
 }
 
 func (adapter) Templates(object framework.Object) []*corev1.PodTemplateSpec {
-	job, isJob := object.(*job)
-	if !isJob {
-		return nil
-	}
+	job := framework.As[job](object)
 	var templates []*corev1.PodTemplateSpec
 	if job.Spec.RayClusterSpec != nil {
 		templates = ray.Templates(job.Spec.RayClusterSpec)
@@ -155,8 +149,8 @@ func (a adapter) setsShutdown(job *job) bool {
 
 // Keeps returns why the operator does not delete the cluster of the ended job.
 func (adapter) Keeps(object framework.Object) string {
-	job, isJob := object.(*job)
-	if !isJob || job.Spec.ShutdownAfterJobFinishes || job.Spec.deletes() {
+	job := framework.As[job](object)
+	if job.Spec.ShutdownAfterJobFinishes || job.Spec.deletes() {
 		return ""
 	}
 	return "the RayJob does not set spec.shutdownAfterJobFinishes; delete the RayCluster if you no longer need it, and set the field in the next RayJob"
@@ -165,10 +159,7 @@ func (adapter) Keeps(object framework.Object) string {
 func (a adapter) SuspendPatch(object framework.Object, suspend bool) map[string]any {
 	spec := map[string]any{"suspend": suspend}
 	patch := map[string]any{"spec": spec}
-	job, isJob := object.(*job)
-	if !isJob {
-		return patch
-	}
+	job := framework.As[job](object)
 	note, noted := job.Annotations[wellknown.ShutdownAnnotation]
 	switch {
 	case suspend && !job.Spec.ShutdownAfterJobFinishes:

@@ -16,10 +16,7 @@ func (adapter) NewScaled() framework.Object { return &rayv1.RayCluster{} }
 
 // SlimScaled retains the names and replicas of the worker groups.
 func (adapter) SlimScaled(object framework.Object) {
-	cluster, isCluster := object.(*rayv1.RayCluster)
-	if !isCluster {
-		return
-	}
+	cluster := framework.As[rayv1.RayCluster](object)
 	groups := make([]rayv1.WorkerGroupSpec, len(cluster.Spec.WorkerGroupSpecs))
 	for i, group := range cluster.Spec.WorkerGroupSpecs {
 		groups[i] = rayv1.WorkerGroupSpec{GroupName: group.GroupName, Replicas: group.Replicas}
@@ -31,9 +28,8 @@ func (adapter) SlimScaled(object framework.Object) {
 // PodsScaled returns the pods of the job with the replicas of its RayCluster where these
 // are fewer.
 func (a adapter) PodsScaled(object, scaled framework.Object) (framework.Pods, error) {
-	job, isJob := object.(*job)
-	cluster, isCluster := scaled.(*rayv1.RayCluster)
-	if !isJob || !isCluster || job.Spec.RayClusterSpec == nil {
+	job, cluster := framework.As[job](object), framework.As[rayv1.RayCluster](scaled)
+	if job.Spec.RayClusterSpec == nil {
 		return a.Pods(object)
 	}
 	spec := *job.Spec.RayClusterSpec

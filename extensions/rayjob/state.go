@@ -8,10 +8,7 @@ import (
 )
 
 func (adapter) State(object framework.Object) framework.JobState {
-	job, isJob := object.(*job)
-	if !isJob {
-		return framework.JobState{}
-	}
+	job := framework.As[job](object)
 	state := job.Status.JobDeploymentStatus
 	// A job in state Waiting has its cluster and waits for its user to submit it.
 	running := state == rayv1.JobDeploymentStatusRunning || state == rayv1.JobDeploymentStatusWaiting

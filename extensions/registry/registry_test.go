@@ -54,6 +54,9 @@ func TestKindsAreDistinguished(t *testing.T) {
 		if _, reads := adapter.(framework.RelatedReader); reads != (kind.Related.Resource != "") {
 			t.Errorf("kind %s has related objects %q, and who reads them: %t", kind.Kind, kind.Related.Resource, reads)
 		}
+		if _, reads := adapter.(framework.ScaledReader); reads != (kind.Remains != "") {
+			t.Errorf("of kind %s remain %q, and who reads them: %t", kind.Kind, kind.Remains, reads)
+		}
 	}
 }
 

@@ -54,10 +54,7 @@ func (adapter) Kind() framework.Kind {
 func (adapter) New() framework.Object { return &v1beta2.SparkApplication{} }
 
 func (adapter) State(object framework.Object) framework.JobState {
-	app, isApp := object.(*v1beta2.SparkApplication)
-	if !isApp {
-		return framework.JobState{}
-	}
+	app := framework.As[v1beta2.SparkApplication](object)
 	state, suspended, ended := app.Status.AppState.State, ptr.Deref(app.Spec.Suspend, false), end(app.Status.AppState)
 	return framework.JobState{
 		Suspended: suspended,
@@ -120,10 +117,7 @@ func end(state v1beta2.ApplicationState) *framework.End {
 }
 
 func (adapter) Pods(object framework.Object) (framework.Pods, error) {
-	app, isApp := object.(*v1beta2.SparkApplication)
-	if !isApp {
-		return framework.Pods{}, nil
-	}
+	app := framework.As[v1beta2.SparkApplication](object)
 	sets, err := spark.Pods(&app.Spec)
 	pods := framework.Pods{Sets: sets}
 	if options := app.Spec.BatchSchedulerOptions; options != nil {
@@ -134,10 +128,7 @@ func (adapter) Pods(object framework.Object) (framework.Pods, error) {
 
 // Templates returns the templates of the application's owner, if any.
 func (adapter) Templates(object framework.Object) []*corev1.PodTemplateSpec {
-	app, isApp := object.(*v1beta2.SparkApplication)
-	if !isApp {
-		return nil
-	}
+	app := framework.As[v1beta2.SparkApplication](object)
 	var templates []*corev1.PodTemplateSpec
 	for _, template := range []*corev1.PodTemplateSpec{app.Spec.Driver.Template, app.Spec.Executor.Template} {
 		if template != nil {

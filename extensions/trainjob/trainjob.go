@@ -86,10 +86,7 @@ func (a adapter) Pods(object framework.Object) (framework.Pods, error) {
 }
 
 func (a adapter) PodsWith(object, jobSet framework.Object) (framework.Pods, error) {
-	job, isTrainJob := object.(*TrainJob)
-	if !isTrainJob {
-		return framework.Pods{}, nil
-	}
+	job := framework.As[TrainJob](object)
 	if jobSet == nil {
 		ref := job.Spec.RuntimeRef
 		return framework.Pods{}, fmt.Errorf("the requests of TrainJob %s are unknown, because it has no JobSet yet;"+
@@ -110,10 +107,7 @@ func (adapter) SuspendPatch(_ framework.Object, suspend bool) map[string]any {
 func (a adapter) State(object framework.Object) framework.JobState { return a.StateWith(object, nil) }
 
 func (a adapter) StateWith(object, jobSet framework.Object) framework.JobState {
-	job, isTrainJob := object.(*TrainJob)
-	if !isTrainJob {
-		return framework.JobState{}
-	}
+	job := framework.As[TrainJob](object)
 	conditions := job.Status.Conditions
 	state := framework.JobState{
 		Suspended: ptr.Deref(job.Spec.Suspend, false),

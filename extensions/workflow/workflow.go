@@ -64,10 +64,7 @@ func (adapter) Kind() framework.Kind {
 func (adapter) New() framework.Object { return &Workflow{} }
 
 func (adapter) State(object framework.Object) framework.JobState {
-	workflow, isWorkflow := object.(*Workflow)
-	if !isWorkflow {
-		return framework.JobState{}
-	}
+	workflow := framework.As[Workflow](object)
 	spec, status := &workflow.Spec, &workflow.Status
 	suspended := ptr.Deref(spec.Suspend, false)
 	running := !suspended && status.podsRun()
@@ -106,10 +103,7 @@ func end(status *Status) *framework.End {
 }
 
 func (adapter) Pods(object framework.Object) (framework.Pods, error) {
-	workflow, isWorkflow := object.(*Workflow)
-	if !isWorkflow {
-		return framework.Pods{}, nil
-	}
+	workflow := framework.As[Workflow](object)
 	pods := framework.Pods{PriorityClassName: workflow.Spec.PodPriorityClassName, PriorityClassField: "spec.podPriorityClassName"}
 	text, sized := workflow.Annotations[wellknown.MinResourcesAnnotation]
 	if !sized {
@@ -135,7 +129,7 @@ func (adapter) Templates(framework.Object) []*corev1.PodTemplateSpec { return ni
 // template that Argo stored first.
 func (adapter) SuspendPatch(object framework.Object, suspend bool) map[string]any {
 	patch := map[string]any{"spec": map[string]any{"suspend": suspend}}
-	if workflow, isWorkflow := object.(*Workflow); isWorkflow && !suspend && workflow.onlyWaited() {
+	if workflow := framework.As[Workflow](object); !suspend && workflow.onlyWaited() {
 		patch["status"] = map[string]any{"phase": nil, "startedAt": nil}
 	}
 	return patch

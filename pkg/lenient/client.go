@@ -44,12 +44,11 @@ func NewForConfig(config *rest.Config, kind Kind) (*Client, error) {
 
 // Get returns an object of the type of the kind, or an Unreadable.
 func (c *Client) Get(ctx context.Context, namespace, name string) (Object, error) {
-	return c.one(ctx, c.request("GET", namespace).Name(name))
-}
-
-// Patch sends a merge patch and returns the patched object.
-func (c *Client) Patch(ctx context.Context, namespace, name string, patch []byte, subresources ...string) (Object, error) {
-	return c.one(ctx, c.patch(namespace, name, patch, subresources))
+	data, err := c.GetJSON(ctx, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	return c.kind.Decode(data)
 }
 
 // GetJSON reads an object as the API server has it.
@@ -57,15 +56,19 @@ func (c *Client) GetJSON(ctx context.Context, namespace, name string) ([]byte, e
 	return do(ctx, c.request("GET", namespace).Name(name))
 }
 
-// PatchJSON sends a JSON Patch and returns the patched object.
-func (c *Client) PatchJSON(ctx context.Context, namespace, name string, patch []byte) (Object, error) {
-	return c.one(ctx, c.request("PATCH", namespace).Name(name).SetHeader("Content-Type", string(types.JSONPatchType)).Body(patch))
-}
-
-// PatchVersion is like Patch but returns only the resourceVersion of the object. The rest of the
+// PatchVersion sends a merge patch and returns the resourceVersion of the patched object. The rest of the
 // response is not decoded.
 func (c *Client) PatchVersion(ctx context.Context, namespace, name string, patch []byte, subresources ...string) (string, error) {
-	data, err := do(ctx, c.patch(namespace, name, patch, subresources))
+	return c.patch(ctx, types.MergePatchType, namespace, name, patch, subresources...)
+}
+
+// PatchJSON is PatchVersion for a JSON Patch.
+func (c *Client) PatchJSON(ctx context.Context, namespace, name string, patch []byte) (string, error) {
+	return c.patch(ctx, types.JSONPatchType, namespace, name, patch)
+}
+
+func (c *Client) patch(ctx context.Context, kind types.PatchType, namespace, name string, patch []byte, subresources ...string) (string, error) {
+	data, err := do(ctx, c.request("PATCH", namespace).Name(name).SubResource(subresources...).SetHeader("Content-Type", string(kind)).Body(patch))
 	if err != nil {
 		return "", err
 	}
@@ -78,11 +81,6 @@ func (c *Client) PatchVersion(ctx context.Context, namespace, name string, patch
 		return "", fmt.Errorf("reading the version of %s %s/%s: %w", c.kind.Kind, namespace, name, err)
 	}
 	return answer.Metadata.ResourceVersion, nil
-}
-
-func (c *Client) patch(namespace, name string, patch []byte, subresources []string) *rest.Request {
-	return c.request("PATCH", namespace).Name(name).SubResource(subresources...).
-		SetHeader("Content-Type", string(types.MergePatchType)).Body(patch)
 }
 
 // Each lists objects and calls each for one object after another while the response is still being
@@ -112,14 +110,6 @@ func (c *Client) Watch(ctx context.Context, namespace string, opts metav1.ListOp
 	default:
 		return nil, err
 	}
-}
-
-func (c *Client) one(ctx context.Context, request *rest.Request) (Object, error) {
-	data, err := do(ctx, request)
-	if err != nil {
-		return nil, err
-	}
-	return c.kind.Decode(data)
 }
 
 // do returns the response of the API server. Raw alone would replace the error of the server with

@@ -35,7 +35,7 @@ type Report func(error)
 // Informer returns an informer for the transformed objects of all namespaces. transform must be
 // idempotent. description is for logs.
 func Informer(source Lister, report Report, description string, indexers cache.Indexers, transform cache.TransformFunc) (cache.SharedIndexInformer, error) {
-	return informer(listed{listWatch(newest(source, transform), source, report)}, description, indexers, transform)
+	return informer(listed{Reporting(newest(source, transform), watchAll(source), report)}, description, indexers, transform)
 }
 
 // InformerOf is like Informer for a source that cannot list objects one at a time. The informer may
@@ -44,7 +44,14 @@ func InformerOf(source Source, report Report, description string, indexers cache
 	list := func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 		return source.List(ctx, metav1.NamespaceAll, opts)
 	}
-	return informer(listWatch(list, source, report), description, indexers, transform)
+	return informer(Reporting(list, watchAll(source), report), description, indexers, transform)
+}
+
+// watchAll watches all namespaces.
+func watchAll(source Watcher) cache.WatchFuncWithContext {
+	return func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+		return source.Watch(ctx, metav1.NamespaceAll, opts)
+	}
 }
 
 func informer(from cache.ListerWatcher, description string, indexers cache.Indexers, transform cache.TransformFunc) (cache.SharedIndexInformer, error) {
@@ -57,8 +64,8 @@ func informer(from cache.ListerWatcher, description string, indexers cache.Index
 	return informer, nil
 }
 
-// listWatch lists and watches all namespaces, and reports the results.
-func listWatch(list cache.ListWithContextFunc, source Watcher, report Report) *cache.ListWatch {
+// Reporting returns a ListWatch of the functions that reports their results.
+func Reporting(list cache.ListWithContextFunc, watches cache.WatchFuncWithContext, report Report) *cache.ListWatch {
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 			all, err := list(ctx, opts)
@@ -66,7 +73,7 @@ func listWatch(list cache.ListWithContextFunc, source Watcher, report Report) *c
 			return all, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-			watched, err := source.Watch(ctx, metav1.NamespaceAll, opts)
+			watched, err := watches(ctx, opts)
 			report(err)
 			return watched, err
 		},

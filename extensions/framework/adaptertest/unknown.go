@@ -50,10 +50,6 @@ func tryUnknown(t *testing.T, adapter framework.Adapter, test testCase, podSets 
 	now := runtime.DeepCopyJSON(live)
 	decision.Annotate(adapter.Kind(), now, added, nil)
 	compareUnknown(t, "a release by a JSON Patch", byOperations(t, live, now), want)
-	if !decision.InLists(adapter.Kind(), slimmed(t, adapter, test), added) {
-		merged, _ := byMerge(t, adapter, test, live, added)
-		compareUnknown(t, "a release by a merge patch", merged, want)
-	}
 }
 
 func compareUnknown(t *testing.T, what string, after map[string]any, want map[string]any) {

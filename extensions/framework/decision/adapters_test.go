@@ -89,15 +89,11 @@ func TestTheAdmittedUnitFollowsTheSpecOfItsJobDownwards(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			was, err := yaml.YAMLToJSON([]byte(test.was))
-			if err != nil {
-				t.Fatal(err)
+			was := desiredOf(t, test.adapter, test.was)
+			if was.Invalid != "" {
+				t.Fatal(was.Invalid)
 			}
-			seen, err := decision.Observe(test.adapter, was, nil, adaptertest.Usual())
-			if err != nil || seen.Invalid != "" {
-				t.Fatal(err, seen.Invalid)
-			}
-			fields := decision.LoweredOf(test.adapter, decode(t, test.adapter, test.now), nil, nil, adaptertest.Usual(), &v1alpha1.QueueUnit{Spec: seen.Spec})
+			fields := decision.LoweredOf(test.adapter, decode(t, test.adapter, test.now), nil, nil, adaptertest.Usual(), &v1alpha1.QueueUnit{Spec: was.Spec})
 			if got := cpuOf(t, fields); got != test.cpu {
 				t.Errorf("lowered to %q cpu, not %q: %v", got, test.cpu, fields)
 			}
@@ -128,7 +124,7 @@ func TestTheAdmittedUnitFollowsTheAutoscalerOfItsRayJob(t *testing.T) {
 	}
 	adapter := rayjob.New()
 	reader := adapter.(framework.ScaledReader)
-	was := decision.DesiredOf(adapter, decode(t, adapter, rayJob(`replicas: 4, `)), nil, adaptertest.Usual(), nil)
+	was := desiredOf(t, adapter, rayJob(`replicas: 4, `))
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			var scaled framework.Object
@@ -179,7 +175,7 @@ func TestAJobWhosePodsRequestNothingIsEmpty(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if got := decision.DesiredOf(test.adapter, decode(t, test.adapter, test.job), nil, adaptertest.Usual(), nil); got.Empty != test.want {
+			if got := desiredOf(t, test.adapter, test.job); got.Empty != test.want {
 				t.Errorf("it is empty: %v, requests %v, invalid %q", got.Empty, got.Spec.Resource, got.Invalid)
 			}
 		})
@@ -249,11 +245,7 @@ func TestGrown(t *testing.T) {
 		{"a kind that is not scaled", job.New(), `{"spec": {"parallelism": 9}}`, evicting, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			object := test.adapter.New()
-			if err := json.Unmarshal([]byte(test.job), object); err != nil {
-				t.Fatal(err)
-			}
-			if got := decision.GrownOf(test.adapter, object, test.unit); !equality.Semantic.DeepEqual(got, test.want) {
+			if got := decision.GrownOf(test.adapter, decode(t, test.adapter, test.job), test.unit); !equality.Semantic.DeepEqual(got, test.want) {
 				t.Errorf("it has grown by %+v, want %+v", got, test.want)
 			}
 		})

@@ -56,7 +56,7 @@ func (d *Desired) fill(adapter framework.Adapter, job, related framework.Object,
 		return errors.New(why)
 	}
 	d.Spec.Unstoppable = state.Unstoppable
-	pods, err := podsOf(adapter, requested(adapter, job), related)
+	pods, err := Pods(adapter, requested(adapter, job), related)
 	if err != nil {
 		return err
 	}
@@ -244,13 +244,13 @@ func (d *Desired) Changes(unit *v1alpha1.QueueUnit) map[string]any {
 
 // replaceMap returns the merge patch that turns one map into the other: removed keys
 // are null.
-func replaceMap(have, want corev1.ResourceList) map[corev1.ResourceName]any {
-	patch := make(map[corev1.ResourceName]any, len(want))
+func replaceMap[K ~string, V any](have, want map[K]V) map[K]any {
+	patch := make(map[K]any, len(want))
 	for name := range have {
 		patch[name] = nil
 	}
-	for name, quantity := range want {
-		patch[name] = quantity
+	for name, value := range want {
+		patch[name] = value
 	}
 	return patch
 }

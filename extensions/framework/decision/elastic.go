@@ -2,11 +2,12 @@ package decision
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
@@ -33,17 +34,16 @@ func requested(adapter framework.Adapter, job framework.Object) framework.Object
 	if err != nil {
 		return job
 	}
-	field := countField(adapter.Kind().Elastic, object)
-	if field == nil || field.value() != admitted {
-		return job
-	}
-	field.set(original)
-	data, err := json.Marshal(object)
-	if err != nil {
+	path := countPath(adapter.Kind().Elastic, object)
+	if now, _ := field(object, path...).(int64); now != admitted {
 		return job
 	}
 	whole := adapter.New()
-	if err := json.Unmarshal(data, whole); err != nil {
+	err = unstructured.SetNestedField(object, original, path...)
+	if err == nil {
+		err = runtime.DefaultUnstructuredConverter.FromUnstructured(object, whole)
+	}
+	if err != nil {
 		return job
 	}
 	return whole
@@ -87,14 +87,14 @@ func sized(elastic *framework.Elastic, job framework.Object, admitted int64) (ma
 	}
 	annotations := map[string]any{wellknown.OriginalCountAnnotation: nil, wellknown.AdmittedCountAnnotation: nil}
 	patch := map[string]any{"metadata": map[string]any{"annotations": annotations}}
-	field := countField(elastic, object)
-	if field == nil {
+	path := countPath(elastic, object)
+	now, found := field(object, path...).(int64)
+	if !found {
 		if admitted == 0 {
 			return patch, nil
 		}
 		return nil, fmt.Errorf("%s/%s was admitted with %d pods, but has no field %s", job.GetNamespace(), job.GetName(), admitted, strings.Join(elastic.Path, "."))
 	}
-	now := field.value()
 	wish := now
 	if recorded && now == last {
 		wish = original
@@ -106,9 +106,9 @@ func sized(elastic *framework.Elastic, job framework.Object, admitted int64) (ma
 		annotations[wellknown.AdmittedCountAnnotation] = writeCount(elastic.PodSet, admitted)
 	}
 	if size != now {
-		patch = Join(patch, field.patch(size))
+		err = unstructured.SetNestedField(patch, size, path...)
 	}
-	return patch, nil
+	return patch, err
 }
 
 // recordedCounts returns what the last release has recorded.
@@ -130,50 +130,23 @@ func readCount(podSet, text string) (int64, bool) {
 	return count, found && err == nil && count > 0
 }
 
-// count is the field of a job with a number of pods.
-type count struct {
-	parent map[string]any
-	path   []string
-}
-
-// countField returns the field of a job, a JSON object; nil if it does not exist.
-func countField(elastic *framework.Elastic, job map[string]any) *count {
-	found := &count{parent: job}
-	for i, name := range elastic.Path {
-		if _, exact := found.parent[name]; !exact && elastic.AnyCase && i == len(elastic.Path)-2 {
-			for other := range found.parent {
-				if strings.EqualFold(other, name) { // the adapter refuses a job with two of them
-					name = other
-				}
-			}
-		}
-		found.path = append(found.path, name)
-		if i == len(elastic.Path)-1 {
-			break
-		}
-		inner, isMap := found.parent[name].(map[string]any)
-		if !isMap {
-			return nil
-		}
-		found.parent = inner
+// countPath returns the path of the field with the number of pods in a job, a JSON object.
+func countPath(elastic *framework.Elastic, job map[string]any) []string {
+	path := slices.Clone(elastic.Path)
+	if !elastic.AnyCase {
+		return path
 	}
-	if _, isNumber := found.parent[found.path[len(found.path)-1]].(int64); !isNumber {
-		return nil
+	at := len(path) - 2
+	names, _ := field(job, path[:at]...).(map[string]any)
+	if _, exact := names[path[at]]; exact {
+		return path
 	}
-	return found
-}
-
-func (c *count) value() int64 { return c.parent[c.path[len(c.path)-1]].(int64) }
-
-func (c *count) set(value int64) { c.parent[c.path[len(c.path)-1]] = value }
-
-// patch returns the merge patch that sets the field.
-func (c *count) patch(value int64) map[string]any {
-	var patch any = value
-	for i := len(c.path) - 1; i >= 0; i-- {
-		patch = map[string]any{c.path[i]: patch}
+	for name := range names {
+		if strings.EqualFold(name, path[at]) { // the adapter refuses a job with two of them
+			path[at] = name
+		}
 	}
-	return patch.(map[string]any)
+	return path
 }
 
 // minCounts reads the minimum counts of a job into the pod sets, from its annotation "podset=n,..." or

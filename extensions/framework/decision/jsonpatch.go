@@ -16,31 +16,6 @@ type Operation struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// MergeOf returns the merge patch that makes one JSON object from another, in which lists are
-// replaced as a whole. Fields that are null in the latter are removed.
-func MergeOf(was, now map[string]any) map[string]any {
-	patch := map[string]any{}
-	for name, value := range now {
-		before, there := was[name]
-		inner, isMap := value.(map[string]any)
-		old, wasMap := before.(map[string]any)
-		switch {
-		case isMap && wasMap:
-			if deeper := MergeOf(old, inner); len(deeper) > 0 {
-				patch[name] = deeper
-			}
-		case !there || !equality.Semantic.DeepEqual(before, value):
-			patch[name] = value
-		}
-	}
-	for name := range was {
-		if _, there := now[name]; !there {
-			patch[name] = nil
-		}
-	}
-	return patch
-}
-
 // Merge applies a merge patch to a JSON object.
 func Merge(object, patch map[string]any) {
 	for name, value := range patch {

@@ -32,7 +32,7 @@ func Follows(unit *v1alpha1.QueueUnit, job State) bool {
 // Related is the job's related object; scaled is the object that its autoscaler scales.
 // Either may be nil.
 func LoweredOf(adapter framework.Adapter, job, related, scaled framework.Object, cluster Cluster, unit *v1alpha1.QueueUnit) map[string]any {
-	pods, err := podsOf(adapter, requested(adapter, job), related)
+	pods, err := Pods(adapter, requested(adapter, job), related)
 	if reader, scales := adapter.(framework.ScaledReader); scales && scaled != nil {
 		pods, err = reader.PodsScaled(job, scaled)
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 
-	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/pkg/lenient"
 )
@@ -16,11 +15,7 @@ type Observation struct {
 	// Foreign is the reason why the job is not ours.
 	Foreign string
 	Marked  bool
-	// Spec of the unit, and what is wrong with the job, if anything.
-	Spec    v1alpha1.QueueUnitSpec
-	Invalid string
-	// Warning is for the job's owner.
-	Warning string
+	Desired
 }
 
 // Observe passes a job to an adapter as the reconciler does, stripped as in the cache.
@@ -35,10 +30,9 @@ func Observe(adapter framework.Adapter, data, related []byte, cluster Cluster) (
 		return Observation{}, err
 	}
 	state := JobStateOf(adapter, object, other)
-	d := DesiredOf(adapter, object, other, cluster, cmp.Or(fault, otherFault))
 	return Observation{
 		Job: state, Foreign: Foreign(adapter.Kind(), object, state, PartOf(adapter.Kind().GroupKind(), object)), Marked: Marked(adapter.Kind(), object, state),
-		Spec: d.Spec, Invalid: d.Invalid, Warning: d.Warning,
+		Desired: *DesiredOf(adapter, object, other, cluster, cmp.Or(fault, otherFault)),
 	}, nil
 }
 

@@ -35,12 +35,5 @@ func (d *Desired) ParameterChanges(unit metav1.Object) map[string]any {
 	if maps.Equal(have, d.Parameters) {
 		return nil
 	}
-	changes := map[string]any{}
-	for key := range have {
-		changes[key] = nil
-	}
-	for key, value := range d.Parameters {
-		changes[key] = value
-	}
-	return changes
+	return replaceMap(have, d.Parameters)
 }

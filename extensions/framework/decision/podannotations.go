@@ -32,12 +32,8 @@ func (a PodAnnotations) Why(cause string) Unplaced {
 // And returns the explanations of both. Of two for the same pod set, the former counts.
 func (u Unplaced) And(more Unplaced) Unplaced {
 	all := Unplaced{}
-	for podSet, why := range more {
-		all[podSet] = why
-	}
-	for podSet, why := range u {
-		all[podSet] = why
-	}
+	maps.Copy(all, more)
+	maps.Copy(all, u)
 	return all
 }
 
@@ -101,20 +97,6 @@ func RecordedOf(job framework.Object) PodAnnotations {
 	return recorded
 }
 
-// InLists reports whether pods of the job that change are described in a list. Then the release
-// needs the job as the API server has it. The job is a JSON object.
-func InLists(kind framework.Kind, job map[string]any, changed ...PodAnnotations) bool {
-	places := placesOf(kind, job)
-	for _, sets := range changed {
-		for podSet := range sets {
-			if at, found := places.of(podSet); found && at.InList() {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // Annotate changes the annotations of the pods in a job, a JSON object: it sets those that are
 // added, and sets others that the last release had added to null. It returns what was added, and why
 // pod sets did not get theirs. Other annotations stay. An annotation that the job has already gets
@@ -161,28 +143,39 @@ func SetTime(kind framework.Kind, job map[string]any, now time.Time) {
 type places struct {
 	kind framework.Kind
 	job  map[string]any
-	// at has the place of each pod set, and templates the object in the job that contains its
-	// template. A place of a Manager is that of all pod sets that have no other.
-	at        map[string]framework.Place
-	templates map[string]map[string]any
+	// at has the place of each pod set. A place of a Manager is that of all pod sets that have no other.
+	at map[string]located
+}
+
+// located is the place of one pod set in a job.
+type located struct {
+	framework.Place
+	// around is the object in the job that contains the annotations, at path.
+	around map[string]any
+	path   []string
 }
 
 func placesOf(kind framework.Kind, job map[string]any) places {
-	p := places{kind: kind, job: job, at: map[string]framework.Place{}, templates: map[string]map[string]any{}}
+	p := places{kind: kind, job: job, at: map[string]located{}}
 	for _, place := range kind.Places {
 		switch {
 		case place.Manager != "":
 		case place.PodSet != "":
-			// The object that contains the metadata of the pods must exist.
-			template, found := field(job, place.Path[:len(place.Path)-2]...).(map[string]any)
-			if found {
-				p.at[place.PodSet], p.templates[place.PodSet] = place, template
-			}
+			p.add(place.PodSet, place, job, place.Path)
 		default:
 			p.addAll(place)
 		}
 	}
 	return p
+}
+
+// add adds the place of a pod set, whose annotations are at a path in an object. What contains the
+// metadata of the pods must exist.
+func (p places) add(podSet string, place framework.Place, in any, path []string) {
+	last := len(path) - 2 // the metadata and its annotations
+	if around, found := field(in, path[:last]...).(map[string]any); found {
+		p.at[podSet] = located{place, around, path[last:]}
+	}
 }
 
 // addAll adds the elements of a map or a list.
@@ -209,16 +202,13 @@ func (p places) addAll(place framework.Place) {
 		podSets = place.Names(names)
 	}
 	for i, podSet := range podSets {
-		template, found := field(elements[names[i]], place.Below[:len(place.Below)-2]...).(map[string]any)
-		if found {
-			p.at[podSet], p.templates[podSet] = place, template
-		}
+		p.add(podSet, place, elements[names[i]], place.Below)
 	}
 }
 
 func (p places) of(podSet string) (framework.Place, bool) {
-	if place, found := p.at[podSet]; found {
-		return place, true
+	if at, found := p.at[podSet]; found {
+		return at.Place, true
 	}
 	return p.managed()
 }
@@ -248,18 +238,16 @@ func (p places) refuses(podSet string) string {
 
 // annotate sets an annotation of a pod set that has a place; nil removes it.
 func (p places) annotate(podSet, key string, value any) {
-	place, _ := p.of(podSet)
-	template, path := p.templates[podSet], place.Below
-	switch {
-	case place.Manager != "":
-		template, path = p.override(place, podSet), place.Own.Below
-	case place.PodSet != "":
-		path = place.Path
+	at, found := p.at[podSet]
+	if !found {
+		place, _ := p.managed()
+		at = located{place, p.override(place, podSet), place.Own.Below}
 	}
-	for _, name := range path[len(path)-2:] { // the metadata of the template
-		template = child(template, name)
+	annotations := at.around
+	for _, name := range at.path {
+		annotations = child(annotations, name)
 	}
-	template[key] = value
+	annotations[key] = value
 }
 
 // clear removes the element of the Manager, which contains only annotations of the last release.
@@ -284,15 +272,10 @@ func (p places) clear() {
 	}
 }
 
-// override returns the template of a pod set in the element of the Manager, which is created.
+// override returns the element of a pod set in the element of the Manager. Both are created.
 func (p places) override(place framework.Place, podSet string) map[string]any {
-	own := place.Own
 	element := elementOf(p.job, place.Path, place.Key, place.Manager)
-	set := elementOf(element, own.Path, own.Key, podSet)
-	for _, name := range own.Below[:len(own.Below)-2] {
-		set = child(set, name)
-	}
-	return set
+	return elementOf(element, place.Own.Path, place.Own.Key, podSet)
 }
 
 // elementOf returns the element of a list that has the name, and creates it at the end.

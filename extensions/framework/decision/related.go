@@ -18,10 +18,6 @@ func JobStateOf(adapter framework.Adapter, job, related framework.Object) framew
 // Pods returns the pods of a job with its related object, which may be nil. Their templates are as
 // complete as those of the objects.
 func Pods(adapter framework.Adapter, job, related framework.Object) (framework.Pods, error) {
-	return podsOf(adapter, job, related)
-}
-
-func podsOf(adapter framework.Adapter, job, related framework.Object) (framework.Pods, error) {
 	if reader, reads := adapter.(framework.RelatedReader); reads {
 		return reader.PodsWith(job, related)
 	}

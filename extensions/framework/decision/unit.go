@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/lifecycle"
@@ -15,9 +17,7 @@ func Attempt(unit *v1alpha1.QueueUnit) string {
 	return strconv.Itoa(int(unit.Status.Attempts))
 }
 
-func active(unit *v1alpha1.QueueUnit) bool {
-	return unit.Spec.Active == nil || *unit.Spec.Active
-}
+func active(unit *v1alpha1.QueueUnit) bool { return ptr.Deref(unit.Spec.Active, true) }
 
 func submitted(unit *v1alpha1.QueueUnit) time.Time {
 	if unit.Spec.SubmissionTime == nil {

@@ -97,7 +97,7 @@ func (r *reconciler) finishDeleted(ctx context.Context, o *observation) error {
 	if r.memory.lookIn(o.unit.UID, o.now, 0) > 0 {
 		return nil
 	}
-	r.memory.lookAt(o.unit.UID, o.now.Add(leftAgain))
+	r.memory.look.set(o.unit.UID, o.now.Add(leftAgain))
 	live, err := r.jobs.Get(ctx, o.key.Namespace, o.key.Name)
 	if err != nil {
 		return fmt.Errorf("reading %s %s: %w", r.kind.Kind, o.key, err)
@@ -181,11 +181,11 @@ func (r *reconciler) lowerPods(ctx context.Context, o *observation) (bool, error
 	if err != nil {
 		return false, fmt.Errorf("encoding a patch of %s: %w", o.key, err)
 	}
-	patched, err := r.jobs.PatchJSON(ctx, o.key.Namespace, o.key.Name, data)
+	version, err := r.jobs.PatchJSON(ctx, o.key.Namespace, o.key.Name, data)
 	if refused(err) {
 		return false, r.freeQuota(ctx, o, lifecycle.Stopped(o.unit, metav1.NewTime(o.now)))
 	}
-	err = r.awaitJob(o, patched, err)
+	err = r.awaitJob(o, version, err)
 	return err == nil, err
 }
 
@@ -235,7 +235,7 @@ func (r *reconciler) leaveQueue(ctx context.Context, o *observation) error {
 
 // forgetRelease removes the annotation of a release that belongs to another unit.
 func (r *reconciler) forgetRelease(ctx context.Context, o *observation) error {
-	data, err := jobPatch(o.job, map[string]any{wellknown.ReleasedAnnotation: nil}, nil)
+	data, err := guardedPatch(o.job, map[string]any{wellknown.ReleasedAnnotation: nil}, nil)
 	if err != nil {
 		return err
 	}
@@ -255,7 +255,7 @@ func (r *reconciler) showQueuing(ctx context.Context, o *observation, queuing bo
 	if !able {
 		return nil
 	}
-	data, err := jobPatch(o.job, nil, patcher.QueuingPatch(o.job, queuing, queuingMessage(o.unit, queuing), o.now))
+	data, err := guardedPatch(o.job, nil, patcher.QueuingPatch(o.job, queuing, queuingMessage(o.unit, queuing), o.now))
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
@@ -16,7 +15,6 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
 	"kube-queue.dev/kube-queue/extensions/job"
-	"kube-queue.dev/kube-queue/pkg/events"
 )
 
 var queuedKey = types.NamespacedName{Namespace: "n", Name: "a"}
@@ -30,17 +28,11 @@ type changingJob struct {
 
 func newChangingJob(t *testing.T) *changingJob {
 	t.Helper()
-	clk := clocktesting.NewFakeClock(noon)
-	f, err := New(Options{Config: &rest.Config{Host: "http://nowhere"}, Adapters: []framework.Adapter{job.New()}, Events: silence{}, Clock: clk})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := frameworkOf(t, Options{Adapters: []framework.Adapter{job.New()}})
 	held := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: queuedKey.Namespace, Name: queuedKey.Name, UID: "j", ResourceVersion: "1",
 		Annotations: map[string]string{wellknown.SuspendAnnotation: "true"}}, Spec: batchv1.JobSpec{Suspend: new(true), Parallelism: new(int32(0))}}
-	r := &changingJob{reconciler: f.reconcilers[0], clock: clk, job: held}
-	if err := r.cached.GetIndexer().Add(held); err != nil {
-		t.Fatal(err)
-	}
+	r := &changingJob{reconciler: f.reconcilers[0], clock: f.Clock.(*clocktesting.FakeClock), job: held}
+	cached(t, r.cached, held)
 	return r
 }
 
@@ -76,7 +68,7 @@ func TestTheUnitOfAJobThatLeavesAndEntersTheQueueAgainAndAgainIsCreatedRarely(t 
 	}
 	r.clock.Step(answering.Max + answering.Quiet)
 	r.next(nil)
-	if len(r.memory.answers) != 0 {
+	if len(r.memory.answers.all()) != 0 {
 		t.Error("it is remembered forever")
 	}
 }
@@ -115,31 +107,23 @@ func TestTheUnitsOfDeletedJobsAreNotRemembered(t *testing.T) {
 			unit.Spec.ConsumerRef.UID = "former"
 		}
 		r.unitGone(unit)
-		if len(r.memory.answers) != 0 {
+		if len(r.memory.answers.all()) != 0 {
 			t.Errorf("%s, but it counts", other)
 		}
 	}
 	r.unitGone(r.unit())
-	if len(r.memory.answers) != 1 {
+	if len(r.memory.answers.all()) != 1 {
 		t.Error("the unit of a job that exists does not count")
 	}
 	r.jobGone(r.job)
-	if len(r.memory.answers) != 0 {
+	if len(r.memory.answers.all()) != 0 {
 		t.Error("it is remembered after its job is gone")
 	}
 }
 
-// reports counts events by the reason.
-type reports struct {
-	silence
-	repeated []events.Event
-}
-
-func (r *reports) Repeat(e events.Event) { r.repeated = append(r.repeated, e) }
-
 func TestAnInvalidChangeIsReportedOnceUntilItChanges(t *testing.T) {
-	r, got := newChangingJob(t), &reports{}
-	r.events = got
+	r, got := newChangingJob(t), &spoken{}
+	r.Events = got
 	unit := r.unit()
 	unit.Status.Phase = v1alpha1.PhaseRunning
 	r.job.Annotations[wellknown.SuspendAnnotation] = "false"

@@ -3,12 +3,10 @@ package reconciler
 import (
 	"context"
 	"fmt"
-	"time"
 
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	resourcelisters "k8s.io/client-go/listers/resource/v1"
@@ -52,15 +50,14 @@ func claimHandler(changed func(obj any)) cache.ResourceEventHandler {
 			changed(obj)
 		}
 	}
-	all := handler(byUser, byUser)
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc: func(obj any) { all.OnAdd(obj, false) },
+		AddFunc: byUser,
 		UpdateFunc: func(old, obj any) {
 			if !equality.Semantic.DeepEqual(specOf(old), specOf(obj)) {
-				all.OnUpdate(old, obj)
+				byUser(obj)
 			}
 		},
-		DeleteFunc: all.OnDelete,
+		DeleteFunc: Handler(byUser, byUser).OnDelete,
 	}
 }
 
@@ -98,16 +95,16 @@ func specOf(obj any) any {
 func slimClaim(obj any) (any, error) {
 	switch o := obj.(type) {
 	case *resourcev1.ResourceClaim:
-		o.ManagedFields, o.Annotations, o.Status = nil, nil, resourcev1.ResourceClaimStatus{}
+		o.Status = resourcev1.ResourceClaimStatus{}
 	case *resourcev1.ResourceClaimTemplate:
-		o.ManagedFields, o.Annotations, o.Spec.ObjectMeta = nil, nil, metav1.ObjectMeta{}
+		o.Spec.ObjectMeta = metav1.ObjectMeta{}
 	case *resourcev1.DeviceClass:
-		o.ManagedFields, o.Annotations, o.Spec = nil, nil, resourcev1.DeviceClassSpec{ExtendedResourceName: o.Spec.ExtendedResourceName}
+		o.Spec = resourcev1.DeviceClassSpec{ExtendedResourceName: o.Spec.ExtendedResourceName}
 	}
 	if claim := claimOf(obj); claim != nil {
 		slimDevices(&claim.Devices)
 	}
-	return obj, nil
+	return slimClusterObject(obj)
 }
 
 func slimDevices(devices *resourcev1.DeviceClaim) {
@@ -128,7 +125,14 @@ func slimDevices(devices *resourcev1.DeviceClaim) {
 // they are filled. If it does not, the caches are filled once it does.
 func (c *listedClaims) start(ctx context.Context, served func() (bool, error)) ([]cache.InformerSynced, error) {
 	found := false
-	if err := untilAnswered(ctx, served, func(answer bool) bool { found = answer; return true }); err != nil {
+	ask := func() (answered bool) {
+		var err error
+		if found, err = served(); err != nil {
+			klog.FromContext(ctx).V(2).Info("Failed to discover claims, retrying", "err", err)
+		}
+		return err == nil
+	}
+	if err := Retry(ctx, ask); err != nil {
 		return nil, err
 	}
 	if found {
@@ -138,42 +142,31 @@ func (c *listedClaims) start(ctx context.Context, served func() (bool, error)) (
 	klog.FromContext(ctx).Info("Warning: the API server does not serve the claims that setting devices.classes counts (Kubernetes 1.34 or later),"+
 		" so jobs with claims wait with reason InvalidRequest", "groupVersion", resourcev1.SchemeGroupVersion)
 	go func() {
-		if untilAnswered(ctx, served, func(answer bool) bool { return answer }) == nil {
+		if Retry(ctx, func() bool { return ask() && found }) == nil {
 			c.factory.StartWithContext(ctx)
 		}
 	}()
 	return nil, nil
 }
 
-// untilAnswered repeats the question until an answer is accepted.
-func untilAnswered(ctx context.Context, question func() (bool, error), accept func(answer bool) bool) error {
-	backoff := wait.Backoff{Duration: time.Second, Factor: 1.5, Jitter: 0.1, Steps: 8, Cap: 10 * time.Second}
-	return backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
-		answer, err := question()
-		if err != nil {
-			klog.FromContext(ctx).V(2).Info("Failed to discover claims, retrying", "err", err)
-			return false, nil
-		}
-		return accept(answer), nil
-	})
-}
-
-func (c *listedClaims) template(namespace, name string) (*resourcev1.ResourceClaimSpec, bool) {
-	if c == nil {
+// ClaimTemplate returns the claim that a ResourceClaimTemplate describes.
+func (c *listedCluster) ClaimTemplate(namespace, name string) (*resourcev1.ResourceClaimSpec, bool) {
+	if c.claims == nil {
 		return nil, false
 	}
-	template, err := c.templates.ResourceClaimTemplates(namespace).Get(name)
+	template, err := c.claims.templates.ResourceClaimTemplates(namespace).Get(name)
 	if err != nil {
 		return nil, false
 	}
 	return &template.Spec.Spec, true
 }
 
-func (c *listedClaims) claim(namespace, name string) (*resourcev1.ResourceClaimSpec, bool) {
-	if c == nil {
+// Claim returns a ResourceClaim.
+func (c *listedCluster) Claim(namespace, name string) (*resourcev1.ResourceClaimSpec, bool) {
+	if c.claims == nil {
 		return nil, false
 	}
-	claim, err := c.claims.ResourceClaims(namespace).Get(name)
+	claim, err := c.claims.claims.ResourceClaims(namespace).Get(name)
 	if err != nil {
 		return nil, false
 	}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	resourcev1 "k8s.io/api/resource/v1"
@@ -100,11 +101,11 @@ spec:
 }
 
 func TestClaimsThatAreNotWatchedAreNotFound(t *testing.T) {
-	var none *listedClaims
-	if _, found := none.template("ns", "a"); found {
+	none := &listedCluster{}
+	if _, found := none.ClaimTemplate("ns", "a"); found {
 		t.Error("a template was found")
 	}
-	if _, found := none.claim("ns", "a"); found {
+	if _, found := none.Claim("ns", "a"); found {
 		t.Error("a claim was found")
 	}
 }
@@ -144,18 +145,28 @@ func TestClaimsThatAreNotServedAreNotWaitedFor(t *testing.T) {
 }
 
 func TestAFailedDiscoveryOfClaimsIsRepeated(t *testing.T) {
-	calls := 0
-	err := untilAnswered(context.Background(), func() (bool, error) {
-		if calls++; calls == 1 {
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: "http://nowhere"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	claims, err := newClaims(client, func(any) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var calls atomic.Int32
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	_, err = claims.start(ctx, func() (bool, error) {
+		if calls.Add(1) == 1 {
 			return true, errors.New("not reachable")
 		}
+		cancel() // nobody waits until the claims are served
 		return false, nil
-	}, func(bool) bool { return true })
-	if err != nil || calls != 2 {
-		t.Errorf("%d calls, error %v", calls, err)
+	})
+	if err != nil || calls.Load() < 2 {
+		t.Errorf("%d calls, error %v", calls.Load(), err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	err = untilAnswered(ctx, func() (bool, error) { cancel(); return false, nil }, func(answer bool) bool { return answer })
+	_, err = claims.start(ctx, func() (bool, error) { return false, errors.New("not reachable") })
 	if err == nil {
 		t.Error("it did not end with its context")
 	}

@@ -8,8 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
-	resourcev1 "k8s.io/api/resource/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -23,12 +23,12 @@ import (
 
 // listedCluster is the decision.Cluster that reads from informers.
 type listedCluster struct {
-	listedClasses
-	runtimeClasses nodelisters.RuntimeClassLister
-	limitRanges    corelisters.LimitRangeLister
-	factory        informers.SharedInformerFactory
-	informers      []cache.SharedIndexInformer
-	rules          requests.Rules
+	priorityClasses schedulinglisters.PriorityClassLister
+	runtimeClasses  nodelisters.RuntimeClassLister
+	limitRanges     corelisters.LimitRangeLister
+	factory         informers.SharedInformerFactory
+	informers       []cache.SharedIndexInformer
+	rules           requests.Rules
 	// claims is nil if no devices of classes are counted.
 	claims *listedClaims
 }
@@ -39,13 +39,12 @@ func newCluster(kube kubernetes.Interface, rules requests.Rules, changed func(ob
 	factory := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithTransform(slimClusterObject))
 	classes, runtimeClasses, limitRanges := factory.Scheduling().V1().PriorityClasses(), factory.Node().V1().RuntimeClasses(), factory.Core().V1().LimitRanges()
 	c := &listedCluster{
-		rules:         rules,
-		listedClasses: listedClasses{classes.Lister()}, runtimeClasses: runtimeClasses.Lister(), limitRanges: limitRanges.Lister(),
-		factory:   factory,
+		priorityClasses: classes.Lister(), runtimeClasses: runtimeClasses.Lister(), limitRanges: limitRanges.Lister(),
+		rules: rules, factory: factory,
 		informers: []cache.SharedIndexInformer{classes.Informer(), runtimeClasses.Informer(), limitRanges.Informer()},
 	}
 	for _, informer := range c.informers {
-		if _, err := informer.AddEventHandler(handler(changed, changed)); err != nil {
+		if _, err := informer.AddEventHandler(Handler(changed, changed)); err != nil {
 			return nil, fmt.Errorf("watching PriorityClasses, RuntimeClasses and LimitRanges: %w", err)
 		}
 	}
@@ -61,10 +60,10 @@ func newCluster(kube kubernetes.Interface, rules requests.Rules, changed func(ob
 func (c *listedCluster) start(ctx context.Context, claimsServed func() (bool, error)) ([]cache.InformerSynced, error) {
 	c.factory.StartWithContext(ctx)
 	if c.claims == nil {
-		return c.synced(), nil
+		return syncedBy(c.informers), nil
 	}
 	claims, err := c.claims.start(ctx, claimsServed)
-	return append(c.synced(), claims...), err
+	return append(syncedBy(c.informers), claims...), err
 }
 
 // Rules returns the administrator's rules for what pods request, with the resources that the
@@ -79,18 +78,6 @@ func (c *listedCluster) Rules() requests.Rules {
 	}
 	return c.rules.WithClasses(classes)
 }
-
-// ClaimTemplate returns the claim that a ResourceClaimTemplate describes.
-func (c *listedCluster) ClaimTemplate(namespace, name string) (*resourcev1.ResourceClaimSpec, bool) {
-	return c.claims.template(namespace, name)
-}
-
-// Claim returns a ResourceClaim.
-func (c *listedCluster) Claim(namespace, name string) (*resourcev1.ResourceClaimSpec, bool) {
-	return c.claims.claim(namespace, name)
-}
-
-func (c *listedCluster) synced() []cache.InformerSynced { return syncedBy(c.informers) }
 
 func syncedBy(informers []cache.SharedIndexInformer) []cache.InformerSynced {
 	synced := make([]cache.InformerSynced, len(informers))
@@ -117,24 +104,19 @@ func (c *listedCluster) LimitRanges(namespace string) []*corev1.LimitRange {
 }
 
 func slimClusterObject(obj any) (any, error) {
-	switch o := obj.(type) {
-	case *schedulingv1.PriorityClass:
-		o.ManagedFields, o.Annotations, o.Description = nil, nil, ""
-	case *nodev1.RuntimeClass:
-		o.ManagedFields, o.Annotations = nil, nil
-	case *corev1.LimitRange:
-		o.ManagedFields, o.Annotations = nil, nil
+	if object, isObject := obj.(metav1.Object); isObject {
+		object.SetManagedFields(nil)
+		object.SetAnnotations(nil)
+	}
+	if class, isClass := obj.(*schedulingv1.PriorityClass); isClass {
+		class.Description = ""
 	}
 	return obj, nil
 }
 
-// listedClasses reads classes from an informer.
-type listedClasses struct {
-	lister schedulinglisters.PriorityClassLister
-}
-
-func (c listedClasses) Value(name string) (int32, bool) {
-	class, err := c.lister.Get(name)
+// Value returns the value of a PriorityClass.
+func (c *listedCluster) Value(name string) (int32, bool) {
+	class, err := c.priorityClasses.Get(name)
 	if err != nil {
 		return 0, false
 	}
@@ -143,8 +125,8 @@ func (c listedClasses) Value(name string) (int32, bool) {
 
 // Default returns the global default class. If there are several, it is the one with
 // the lowest value, as in the API server.
-func (c listedClasses) Default() (string, int32, bool) {
-	classes, err := c.lister.List(labels.Everything())
+func (c *listedCluster) Default() (string, int32, bool) {
+	classes, err := c.priorityClasses.List(labels.Everything())
 	if err != nil {
 		return "", 0, false
 	}

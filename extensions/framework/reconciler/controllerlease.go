@@ -122,13 +122,13 @@ type notice struct {
 // watchController notifies jobs that wait when no controller runs: new ones at once, and the others at a
 // bounded rate. When one runs again, they are notified what is true then.
 func (f *Framework) watchController(ctx context.Context) {
-	ticker := f.opts.Clock.NewTicker(leaseEvery)
+	ticker := f.Clock.NewTicker(leaseEvery)
 	defer ticker.Stop()
 	var last *outage
 	var others []notice
 	failing := false
 	for {
-		err := f.controller.look(ctx, f.opts.Clock.Now())
+		err := f.controller.look(ctx, f.Clock.Now())
 		if err != nil && !failing && ctx.Err() == nil {
 			klog.FromContext(ctx).Error(err, "Jobs are not notified when the controller does not run, retrying")
 		}
@@ -139,7 +139,7 @@ func (f *Framework) watchController(ctx context.Context) {
 			others = f.notifyNew(outage)
 			last = outage
 		}
-		if outage == nil || !f.opts.Clock.Now().Before(outage.began.Add(notifyAfter)) {
+		if outage == nil || !f.Clock.Now().Before(outage.began.Add(notifyAfter)) {
 			others = f.notifySome(others, outage)
 		}
 		select {
@@ -167,8 +167,8 @@ func (f *Framework) notifyNew(outage *outage) []notice {
 	var others []notice
 	for _, r := range f.reconcilers {
 		if outage == nil {
-			for uid, key := range r.memory.allNotified() {
-				others = append(others, notice{r, uid, key})
+			for uid, last := range r.memory.outages.all() {
+				others = append(others, notice{r, uid, last.job})
 			}
 			continue
 		}
@@ -193,7 +193,7 @@ func (f *Framework) notifySome(others []notice, outage *outage) []notice {
 	some := others[:min(notifyEach, len(others))]
 	for _, t := range some {
 		if outage != nil {
-			t.reconciler.memory.setNotified(t.uid, t.key, outage.since)
+			t.reconciler.memory.outages.set(t.uid, notified{t.key, outage.since})
 		}
 		t.reconciler.queue.Add(t.key)
 	}

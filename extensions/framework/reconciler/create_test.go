@@ -10,8 +10,6 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
 )
 
-var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
-
 func TestSubmissionStaysInTheSecondOfCreation(t *testing.T) {
 	tests := []struct {
 		name       string

@@ -39,10 +39,10 @@ func (r *reconciler) explain(ctx context.Context, o *observation, decided decisi
 	}
 	event, after := r.withoutUnit(ctx, o, decided)
 	if event == nil {
-		r.events.Forget(o.job.GetUID())
+		r.Events.Forget(o.job.GetUID())
 		return 0
 	}
-	r.events.Keep(*event)
+	r.Events.Keep(*event)
 	return after
 }
 
@@ -53,22 +53,22 @@ func (r *reconciler) explainUnit(ctx context.Context, o *observation, decided de
 	silent := waits && o.unit.Status.Reason == "" && o.unit.DeletionTimestamp == nil
 	since := r.memory.since(uid, isSilent, silent, o.now)
 	if !waits {
-		r.memory.setNotified(uid, o.key, "")
+		r.memory.outages.forget(uid)
 	}
 	outage := r.controller.outage()
 	switch {
-	case waits && outage != nil && (silent && !o.now.Before(since.Add(silentAfter)) || !outage.absent && r.memory.notified(uid) == outage.since):
-		r.memory.setNotified(uid, o.key, outage.since)
-		r.events.Keep(r.event(o, corev1.EventTypeWarning, wellknown.EventControllerDown,
+	case waits && outage != nil && (silent && !o.now.Before(since.Add(silentAfter)) || !outage.absent && r.memory.outages.get(uid).since == outage.since):
+		r.memory.outages.set(uid, notified{o.key, outage.since})
+		r.Events.Keep(r.event(o, corev1.EventTypeWarning, wellknown.EventControllerDown,
 			fmt.Sprintf("QueueUnit %s is waiting: %s", o.unit.Name, outage.message), outage.since))
 	case decided.Queued:
 		r.recordQueued(ctx, o)
 	case isBeingDeleted(o):
-		r.events.Keep(r.event(o, corev1.EventTypeWarning, wellknown.EventQueued, fmt.Sprintf(
+		r.Events.Keep(r.event(o, corev1.EventTypeWarning, wellknown.EventQueued, fmt.Sprintf(
 			"QueueUnit %s is being deleted, and the job is queued again when it is gone; its finalizers keep it: %s; whoever set them can remove them",
 			o.unit.Name, strings.Join(o.unit.Finalizers, ", ")), string(o.unit.UID)+"/deleted"))
 	case silent:
-		r.events.Forget(uid)
+		r.Events.Forget(uid)
 	default:
 		return 0, false
 	}
@@ -99,14 +99,11 @@ func (r *reconciler) withoutUnit(ctx context.Context, o *observation, decided de
 	}
 	annotations := o.job.GetAnnotations()
 	if value := annotations[wellknown.SuspendAnnotation]; o.state.Foreign == "" && isMisspelled(annotations) {
-		event := r.event(o, corev1.EventTypeWarning, wellknown.EventNotQueued, fmt.Sprintf(
-			"Not queued: annotation %s is %.40q, which means \"false\"; only \"true\" queues the job", wellknown.SuspendAnnotation, value), "value")
-		return &event, 0
+		return r.notQueued(o, "value", "Not queued: annotation %s is %.40q, which means \"false\"; only \"true\" queues the job", wellknown.SuspendAnnotation, value), 0
 	}
 	if o.state.Foreign == "" && !o.state.Marked {
 		if almost := decision.AlmostMarked(o.job); almost != "" {
-			event := r.event(o, corev1.EventTypeWarning, wellknown.EventNotQueued, "Not queued: "+almost, "key/"+almost)
-			return &event, 0
+			return r.notQueued(o, "key/"+almost, "Not queued: %s", almost), 0
 		}
 	}
 	if o.state.Foreign == "" || !o.state.Marked && !o.state.Suspended {
@@ -131,16 +128,18 @@ func (r *reconciler) withoutUnit(ctx context.Context, o *observation, decided de
 		event := r.event(o, corev1.EventTypeWarning, wellknown.EventKueueMissing, message, "")
 		return &event, askAgain
 	case o.state.Marked && o.state.Suspended && bypass:
-		event := r.event(o, corev1.EventTypeWarning, wellknown.EventNotQueued, fmt.Sprintf(
+		return r.notQueued(o, "bypass",
 			"Not queued: annotation %s takes the job out of the queue, and it is suspended; unsuspend it to run it without quota, or remove the annotation to queue it",
-			wellknown.BypassAnnotation), "bypass")
-		return &event, 0
+			wellknown.BypassAnnotation), 0
 	case o.state.Marked && o.state.Suspended && o.state.ManagedBy != "" && !part:
-		event := r.event(o, corev1.EventTypeWarning, wellknown.EventNotQueued, fmt.Sprintf(
-			"Not queued: %s, which alone can unsuspend the job; create the job without managedBy to queue it", o.state.Foreign), "managedBy")
-		return &event, 0
+		return r.notQueued(o, "managedBy", "Not queued: %s, which alone can unsuspend the job; create the job without managedBy to queue it", o.state.Foreign), 0
 	}
 	return nil, 0
+}
+
+// notQueued returns a warning on a job that is not queued.
+func (r *reconciler) notQueued(o *observation, key, format string, args ...any) *events.Event {
+	return new(r.event(o, corev1.EventTypeWarning, wellknown.EventNotQueued, fmt.Sprintf(format, args...), key))
 }
 
 // recordQueued keeps an event on the job while it waits. The event has the name of the
@@ -153,8 +152,8 @@ func (r *reconciler) recordQueued(ctx context.Context, o *observation) {
 	if reason.NeedsAction() {
 		kind = corev1.EventTypeWarning
 	}
-	if notified := r.memory.notified(o.job.GetUID()); notified != "" {
-		key += "/" + notified
+	if last := r.memory.outages.get(o.job.GetUID()); last.since != "" {
+		key += "/" + last.since
 	}
 	why := whyWaits(o.unit)
 	if creator := r.creatorHolds(ctx, o); creator != "" {
@@ -164,7 +163,7 @@ func (r *reconciler) recordQueued(ctx context.Context, o *observation) {
 	if reason.NeedsAction() || reason == wellknown.ReasonQueueStopped || reason == wellknown.ReasonInactive {
 		event.Revision = whyWaits(o.unit)
 	}
-	r.events.Keep(event)
+	r.Events.Keep(event)
 }
 
 // explainPart returns an event on a marked part of a job that is not queued: nothing is charged for either.
@@ -184,7 +183,7 @@ func (r *reconciler) explainPart(ctx context.Context, o *observation) (*events.E
 			if left := r.memory.since(o.job.GetUID(), isOrphan, true, o.now).Add(collectedAtMost).Sub(o.now); left > 0 && o.state.Released != "" {
 				return nil, left
 			}
-			r.memory.setLost(o.job.GetUID(), owner.UID)
+			r.memory.lost.set(o.job.GetUID(), owner.UID)
 			return nil, retryMin // it is queued itself
 		}
 	}
@@ -198,10 +197,9 @@ func (r *reconciler) explainPart(ctx context.Context, o *observation) (*events.E
 	if left := o.state.Created.Add(silentAfter).Sub(o.now); left > 0 {
 		return nil, left // its job may get its unit now
 	}
-	event := r.event(o, corev1.EventTypeWarning, wellknown.EventNotQueued, fmt.Sprintf(
+	return r.notQueued(o, "part",
 		"Not queued: the job is a part of %[1]s %[2]s, whose operator starts and stops it, and %[1]s %[2]s is not queued, so nothing is charged for it; queue %[1]s %[2]s, or remove annotation %[3]s from its parts",
-		owner.Kind, owner.Name, wellknown.SuspendAnnotation), "part")
-	return &event, askAgain
+		owner.Kind, owner.Name, wellknown.SuspendAnnotation), askAgain
 }
 
 // creatorHolds explains that a job waits for quota which the job that created it may hold until this one has ended; empty
@@ -230,7 +228,7 @@ func (r *reconciler) refusedFor(o *observation, err error) time.Duration {
 	var answer apierrors.APIStatus
 	is := errors.As(err, &answer) && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err)
 	if since := r.memory.since(o.job.GetUID(), isRefused, is, o.now); is {
-		return r.clock.Since(since)
+		return r.Clock.Since(since)
 	}
 	return 0
 }
@@ -245,11 +243,13 @@ func (r *reconciler) recordRefusal(o *observation, action decision.Action, lasts
 	words := answer.Status().Message
 	switch action {
 	case decision.CreateUnit, decision.RestoreUnit:
-		if o.unit == nil {
-			r.recordRefused(o, err)
+		// Only a user can fix the cause, for example a quota on the number of objects.
+		if o.unit == nil && refused(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+			r.Events.Repeat(r.event(o, corev1.EventTypeWarning, wellknown.EventUnitRefused, fmt.Sprintf(
+				"The job is not queued, because its QueueUnit cannot be created (kube-queue retries); an administrator of the namespace can change the quota or policy that refuses it: %v", err), ""))
 		}
 	case decision.Release:
-		r.events.Repeat(r.event(o, corev1.EventTypeWarning, wellknown.EventReleaseRefused, fmt.Sprintf(
+		r.Events.Repeat(r.event(o, corev1.EventTypeWarning, wellknown.EventReleaseRefused, fmt.Sprintf(
 			"QueueUnit %s was admitted and holds quota, but the API server refuses to unsuspend the job (kube-queue retries, and gives the quota back after a minute); whoever manages the webhook, policy or quota that it names can change that, or the owner of the job: %s",
 			o.unit.Name, words), decision.Attempt(o.unit)))
 	case decision.Evict, decision.HoldLate, decision.HoldAgain, decision.Resume:
@@ -257,7 +257,7 @@ func (r *reconciler) recordRefusal(o *observation, action decision.Action, lasts
 		if evicted := lifecycle.EvictedOf(o.unit); action == decision.Evict && evicted != nil {
 			message = fmt.Sprintf("The job must be suspended, because %s,", evicted.Message)
 		}
-		r.events.Repeat(r.event(o, corev1.EventTypeWarning, wellknown.EventSuspendRefused, fmt.Sprintf(
+		r.Events.Repeat(r.event(o, corev1.EventTypeWarning, wellknown.EventSuspendRefused, fmt.Sprintf(
 			"%s but the API server refuses that (kube-queue retries); whoever manages the webhook or policy that it names can change that, or the owner of the job: %s", message, words), ""))
 	}
 }

@@ -13,42 +13,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
-	clocktesting "k8s.io/utils/clock/testing"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
 	"kube-queue.dev/kube-queue/extensions/job"
-	"kube-queue.dev/kube-queue/pkg/events"
 )
-
-// spoken are the events of one job.
-type spoken struct {
-	kept              *events.Event
-	repeated, written []events.Event
-}
-
-func (s *spoken) Write(e events.Event)  { s.written = append(s.written, e) }
-func (s *spoken) Repeat(e events.Event) { s.repeated = append(s.repeated, e) }
-func (s *spoken) Keep(e events.Event)   { s.kept = &e }
-func (s *spoken) Forget(types.UID)      { s.kept = nil }
-
-func (s *spoken) says() string {
-	if s.kept == nil {
-		return ""
-	}
-	return string(s.kept.Reason) + " " + s.kept.Message
-}
 
 func explaining(t *testing.T) (*reconciler, *spoken) {
 	t.Helper()
 	said := &spoken{}
-	f, err := New(Options{Config: &rest.Config{Host: "http://nowhere"}, Adapters: []framework.Adapter{job.New()}, Events: said, Clock: clocktesting.NewFakeClock(noon)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := frameworkOf(t, Options{Adapters: []framework.Adapter{job.New()}, Events: said})
 	f.kueue.asked.Store(noon.UnixNano()) // the API server serves Kueue
 	return f.reconcilers[0], said
 }
@@ -160,14 +136,14 @@ func TestEachIgnoredKeyOfAQueuedJobIsReportedOnce(t *testing.T) {
 	delete(object.Annotations, "kube-queue/priorty")
 	object.Labels = nil
 	step(unit)
-	if len(r.memory.ignored) != 0 {
-		t.Errorf("it remembers %v", r.memory.ignored)
+	if len(r.memory.ignored.all()) != 0 {
+		t.Errorf("it remembers %v", r.memory.ignored.all())
 	}
 	object.Annotations["kube-queue/priorty"] = "7"
 	step(unit, "KeyIgnored Warning Ignored: "+priority)
 	r.memory.forgetJob(object.UID)
-	if len(r.memory.ignored) != 0 {
-		t.Errorf("of a job that is gone it remembers %v", r.memory.ignored)
+	if len(r.memory.ignored.all()) != 0 {
+		t.Errorf("of a job that is gone it remembers %v", r.memory.ignored.all())
 	}
 
 	// Nothing is said of a job that another queue has.
@@ -234,7 +210,7 @@ func TestANewJobIsNotifiedOfAnOutageAfterThreeSecondsAndOthersWhenItIsTheirTurn(
 	if said.kept.Reason != wellknown.EventQueued {
 		t.Errorf("one that knows what it waits for is notified %q before its turn", said.says())
 	}
-	r.memory.setNotified("j", queuedKey, down.since)
+	r.memory.outages.set("j", notified{queuedKey, down.since})
 	r.explained(t, marked(), waitingUnit("QuotaExceeded"), noon)
 	if said.kept.Reason != wellknown.EventControllerDown {
 		t.Errorf("in its turn it is notified %q", said.says())
@@ -245,7 +221,7 @@ func TestANewJobIsNotifiedOfAnOutageAfterThreeSecondsAndOthersWhenItIsTheirTurn(
 		t.Errorf("of a controller without a Lease, which writes reasons, it is notified %q", said.says())
 	}
 	r.memory.forgetJob("j")
-	if len(r.memory.outages) != 0 || len(r.memory.began) != 0 {
+	if len(r.memory.outages.all()) != 0 || len(r.memory.began.all()) != 0 {
 		t.Error("a job that is gone is remembered")
 	}
 }
@@ -291,21 +267,17 @@ func TestOthersAreNotifiedOfAnOutageAFewAtATime(t *testing.T) {
 		unit := waitingUnit("QuotaExceeded")
 		name := fmt.Sprintf("w%d", i)
 		unit.Name, unit.Spec.ConsumerRef.Name, unit.Spec.ConsumerRef.UID = name, name, types.UID(name)
-		if err := r.units.GetIndexer().Add(unit); err != nil {
-			t.Fatal(err)
-		}
+		cached(t, r.units, unit)
 	}
-	if err := r.units.GetIndexer().Add(waitingUnit("")); err != nil {
-		t.Fatal(err)
-	}
+	cached(t, r.units, waitingUnit(""))
 	down := &outage{since: "2026"}
 	others := f.notifyNew(down)
 	if len(others) != 3*notifyEach || r.queue.Len() != 1 {
 		t.Fatalf("%d jobs are notified later, and %d at once", len(others), r.queue.Len())
 	}
 	others = f.notifySome(others, down)
-	if len(others) != 2*notifyEach || r.queue.Len() != 1+notifyEach || len(r.memory.outages) != notifyEach {
-		t.Errorf("then %d are left, %d are queued, and %d were notified", len(others), r.queue.Len(), len(r.memory.outages))
+	if len(others) != 2*notifyEach || r.queue.Len() != 1+notifyEach || len(r.memory.outages.all()) != notifyEach {
+		t.Errorf("then %d are left, %d are queued, and %d were notified", len(others), r.queue.Len(), len(r.memory.outages.all()))
 	}
 	if back := f.notifyNew(nil); len(back) != notifyEach {
 		t.Errorf("of its end %d are notified", len(back))

@@ -13,11 +13,7 @@ import (
 // Reporter returns a function that is called with the result of each list and watch of a resource. While
 // job-extensions may not do that, it sees none of the objects, so it reports that at once.
 func (f *Framework) Reporter(resource schema.GroupVersionResource) lenient.Report {
-	return f.reporter(resource.Resource, resource.Group)
-}
-
-func (f *Framework) reporter(resource, group string) lenient.Report {
-	name := schema.GroupResource{Group: group, Resource: resource}.String()
+	name := resource.GroupResource().String()
 	var mu sync.Mutex
 	forbidden := false
 	return func(err error) {
@@ -27,7 +23,7 @@ func (f *Framework) reporter(resource, group string) lenient.Report {
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		f.opts.Metrics.Forbidden(name, denied)
+		f.Metrics.Forbidden(name, denied)
 		switch {
 		case denied && !forbidden:
 			klog.Background().Error(err, "job-extensions may not list or watch a resource, so its objects wait; an administrator must grant list and watch to ServiceAccount job-extensions (ClusterRole kube-queue-job-extensions)", "resource", name)

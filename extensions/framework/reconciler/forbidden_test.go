@@ -15,7 +15,7 @@ import (
 
 func TestAMetricShowsWhatMayNotBeWatched(t *testing.T) {
 	registry := metrics.New(metrics.ExtensionsProgram, "v1")
-	f := &Framework{opts: Options{Metrics: metrics.NewExtensions(registry)}}
+	f := &Framework{Options: Options{Metrics: metrics.NewExtensions(registry)}}
 	report := f.Reporter(schema.GroupVersionResource{Group: "ray.io", Version: "v1", Resource: "rayjobs"})
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Group: "ray.io", Resource: "rayjobs"}, "", errors.New("no rights"))
 	for _, step := range []struct {

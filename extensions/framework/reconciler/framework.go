@@ -19,6 +19,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
+	schedulingclient "kube-queue.dev/kube-queue/pkg/generated/clientset/versioned/typed/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/metrics"
 	"kube-queue.dev/kube-queue/pkg/requests"
 )
@@ -51,15 +52,17 @@ type Options struct {
 
 // Framework queues the jobs of all enabled kinds.
 type Framework struct {
-	opts        Options
-	client      versioned.Interface
+	Options
+	client schedulingclient.QueueUnitsGetter
+	// metadata reads objects of which only the metadata matters.
 	metadata    metadata.Interface
 	discovery   discovery.DiscoveryInterface
 	units       *unitCache
 	cluster     *listedCluster
 	reconcilers []*reconciler
-	controller  *controllerLease
-	kueue       *kueue
+	// controller knows whether a controller runs, and kueue whether Kueue is installed.
+	controller *controllerLease
+	kueue      *kueue
 }
 
 // New returns a framework. Nothing is read or written before Start.
@@ -79,11 +82,11 @@ func New(opts Options) (*Framework, error) {
 	if err != nil {
 		return nil, fmt.Errorf("creating a client for metadata: %w", err)
 	}
-	f := &Framework{opts: opts, client: client, metadata: objects, discovery: kube.Discovery(), kueue: &kueue{groups: kube.Discovery()}}
+	f := &Framework{Options: opts, client: client.SchedulingV1alpha1(), metadata: objects, discovery: kube.Discovery(), kueue: &kueue{groups: kube.Discovery()}}
 	f.controller = &controllerLease{get: func(ctx context.Context) (*coordinationv1.Lease, error) {
 		return kube.CoordinationV1().Leases(opts.Namespace).Get(ctx, controllerName, metav1.GetOptions{})
 	}}
-	if f.units, err = newUnitCache(opts.Config, f.reporter("queueunits", v1alpha1.SchemeGroupVersion.Group)); err != nil {
+	if f.units, err = newUnitCache(opts.Config, f.Reporter(v1alpha1.SchemeGroupVersion.WithResource("queueunits"))); err != nil {
 		return nil, err
 	}
 	if f.cluster, err = newCluster(kube, opts.Rules, f.clusterChanged); err != nil {
@@ -133,10 +136,10 @@ func (f *Framework) Work(ctx context.Context) error {
 	var running sync.WaitGroup
 	for _, r := range f.reconcilers {
 		ctx := klog.NewContext(ctx, klog.FromContext(ctx).WithValues("kind", r.kind.Kind))
-		running.Go(func() { r.run(ctx, f.opts.Workers) })
+		running.Go(func() { r.run(ctx, f.Workers) })
 	}
 	running.Go(func() { f.warnOthers(ctx) })
-	if f.opts.Namespace != "" {
+	if f.Namespace != "" {
 		running.Go(func() { f.watchController(ctx) })
 	}
 	<-ctx.Done()

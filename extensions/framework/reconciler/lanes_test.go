@@ -7,13 +7,13 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
 	"pgregory.net/rapid"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/extensions/job"
 )
 
 // Each key is popped once for all adds since its last pop, urgent keys first, and each
@@ -102,22 +102,8 @@ func TestAJobIsUrgentWhenItsUnitHoldsQuota(t *testing.T) {
 		v1alpha1.PhaseReserved: true, v1alpha1.PhaseDequeued: true, v1alpha1.PhaseRunning: true,
 		v1alpha1.PhaseSucceeded: false, v1alpha1.PhaseFailed: false,
 	} {
-		units, err := newUnitCache(&rest.Config{Host: "http://nowhere"}, unreported) // nobody asks it
-		if err != nil {
-			t.Fatal(err)
-		}
-		lanes := newLanes()
-		r := &reconciler{lanes: lanes, units: units, kind: schema.GroupKind{Group: "batch", Kind: "Job"},
-			queue: workqueue.NewTypedRateLimitingQueueWithConfig(workqueue.DefaultTypedControllerRateLimiter[types.NamespacedName](),
-				workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(
-					workqueue.TypedDelayingQueueConfig[types.NamespacedName]{
-						Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[types.NamespacedName]{Queue: lanes})})})}
-		err = units.GetIndexer().Add(&v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "u"},
-			Spec:   v1alpha1.QueueUnitSpec{ConsumerRef: v1alpha1.ConsumerReference{APIVersion: "batch/v1", Kind: "Job", Name: "known", UID: "j"}},
-			Status: v1alpha1.QueueUnitStatus{Phase: phase}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := frameworkOf(t, Options{Adapters: []framework.Adapter{job.New()}}).reconcilers[0]
+		r.hasUnit(t, "batch/v1", "Job", "known", "j", phase)
 		for _, name := range []string{"new", "known"} {
 			r.jobChanged(&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name}})
 		}

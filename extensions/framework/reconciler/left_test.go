@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/yaml"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
@@ -129,11 +128,7 @@ func (d *deletion) reconciler(adapter framework.Adapter) *reconciler {
 	d.t.Helper()
 	server := httptest.NewServer(d)
 	d.t.Cleanup(server.Close)
-	f, err := New(Options{Config: &rest.Config{Host: server.URL}, Adapters: []framework.Adapter{adapter}, Events: silence{}, Clock: clocktesting.NewFakeClock(noon)})
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	return f.reconcilers[0]
+	return frameworkOf(d.t, Options{Config: &rest.Config{Host: server.URL}, Adapters: []framework.Adapter{adapter}}).reconcilers[0]
 }
 
 // unitOfGone returns a unit of the job "a" that is gone, with UID "job".
@@ -146,7 +141,7 @@ func unitOfGone(kind framework.Kind, phase v1alpha1.QueueUnitPhase) *v1alpha1.Qu
 
 // check checks the unit at a time at which that is due.
 func (d *deletion) check(r *reconciler, unit *v1alpha1.QueueUnit, now time.Time) (time.Duration, error) {
-	r.memory.lookAt(unit.UID, now)
+	r.memory.look.set(unit.UID, now)
 	return r.clear(d.t.Context(), []*v1alpha1.QueueUnit{unit}, now)
 }
 

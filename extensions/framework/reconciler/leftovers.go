@@ -90,7 +90,7 @@ func (r *reconciler) keep(ctx context.Context, unit *v1alpha1.QueueUnit, left st
 		}
 		klog.FromContext(ctx).Info("Kept a unit whose job is gone", "unit", klog.KObj(unit), "uid", unit.Spec.ConsumerRef.UID, "left", left)
 	}
-	r.memory.lookAt(unit.UID, now.Add(leftAgain))
+	r.memory.look.set(unit.UID, now.Add(leftAgain))
 	return nil
 }
 

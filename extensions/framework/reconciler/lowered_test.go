@@ -8,8 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
-	clocktesting "k8s.io/utils/clock/testing"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
@@ -31,12 +29,7 @@ func (c *counting) Pods(job framework.Object) (framework.Pods, error) {
 
 func TestTheRequestsOfAReleasedJobAreComputedOnceForEachOfItsVersions(t *testing.T) {
 	adapter := &counting{Adapter: job.New()}
-	f, err := New(Options{Config: &rest.Config{Host: "http://localhost"}, Adapters: []framework.Adapter{adapter},
-		Workers: 1, Events: silence{}, Clock: clocktesting.NewFakeClock(noon)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := f.reconcilers[0]
+	r := frameworkOf(t, Options{Adapters: []framework.Adapter{adapter}}).reconcilers[0]
 	run := func(version string, parallelism int32) *batchv1.Job {
 		container := corev1.Container{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}}
 		return &batchv1.Job{

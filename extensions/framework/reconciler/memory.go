@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -17,30 +18,76 @@ const catchUp = 5 * time.Second
 // memory is what a reconciler knows in addition to the objects. All of it may be lost: a
 // restart costs an additional check, never a wrong step.
 type memory struct {
-	mu sync.Mutex
 	// awaited, by the name of the job.
-	awaited map[types.NamespacedName]awaited
+	awaited table[types.NamespacedName, awaited]
 	// began, by the job's UID: since when a fact has been observed.
-	began map[types.UID][facts]time.Time
+	began table[types.UID, [facts]time.Time]
 	// measured, by the job's UID: the versions of the objects of a released job that does not
 	// request less than was admitted.
-	measured map[types.UID]string
+	measured table[types.UID, string]
 	// look, by the unit's UID: when to check a unit whose job is missing.
-	look map[types.UID]time.Time
+	look table[types.UID, time.Time]
 	// answers, by the job's UID: the writes that followed changes of the job by hand.
-	answers map[types.UID]backoff.State
+	answers table[types.UID, backoff.State]
 	// faults, by the job's UID: the last invalid change of a released job.
-	faults map[types.UID]string
+	faults table[types.UID, string]
 	// ignored, by the job's UID: what an event said of keys that have no effect.
-	ignored map[types.UID]string
+	ignored table[types.UID, string]
 	// lost, by the job's UID: the UID of its controller, which does not exist.
-	lost map[types.UID]types.UID
+	lost table[types.UID, types.UID]
 	// outages, by the job's UID: the last outage of the controller that the job was notified of.
-	outages map[types.UID]noticeOf
+	outages table[types.UID, notified]
 }
 
-// noticeOf is the outage of which a job was notified.
-type noticeOf struct {
+// table is a map for several goroutines. Only values that are not zero are kept.
+type table[K, V comparable] struct {
+	mu     sync.Mutex
+	values map[K]V
+}
+
+func (t *table[K, V]) get(key K) V {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.values[key]
+}
+
+// change replaces a value by what is computed from it, and returns that.
+func (t *table[K, V]) change(key K, compute func(V) V) V {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var zero V
+	value := compute(t.values[key])
+	switch {
+	case value == zero:
+		delete(t.values, key)
+	case t.values == nil:
+		t.values = map[K]V{key: value}
+	default:
+		t.values[key] = value
+	}
+	return value
+}
+
+// set reports whether the value was another one.
+func (t *table[K, V]) set(key K, value V) (changed bool) {
+	t.change(key, func(before V) V { changed = before != value; return value })
+	return changed
+}
+
+func (t *table[K, V]) forget(key K) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.values, key)
+}
+
+func (t *table[K, V]) all() map[K]V {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return maps.Clone(t.values)
+}
+
+// notified is the outage of which a job was notified.
+type notified struct {
 	job   types.NamespacedName
 	since string
 }
@@ -74,45 +121,29 @@ func (v version) reachedBy(have string) bool {
 	return err != nil || order > 0 || order == 0 && !v.pass
 }
 
-func newMemory() *memory {
-	return &memory{
-		awaited:  map[types.NamespacedName]awaited{},
-		began:    map[types.UID][facts]time.Time{},
-		measured: map[types.UID]string{},
-		look:     map[types.UID]time.Time{},
-		answers:  map[types.UID]backoff.State{},
-		faults:   map[types.UID]string{},
-		ignored:  map[types.UID]string{},
-		lost:     map[types.UID]types.UID{},
-		outages:  map[types.UID]noticeOf{},
-	}
-}
-
 // await changes what is awaited for a job.
 func (m *memory) await(key types.NamespacedName, now time.Time, change func(*awaited)) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	a := m.awaited[key]
-	change(&a)
-	a.until = now.Add(catchUp)
-	m.awaited[key] = a
+	m.awaited.change(key, func(a awaited) awaited {
+		change(&a)
+		a.until = now.Add(catchUp)
+		return a
+	})
 }
 
 // behind returns how long to wait, at most, until the informers show the last writes; 0
 // if they do. Versions are empty for objects that do not exist.
 func (m *memory) behind(key types.NamespacedName, job, unit string, unitUID types.UID, now time.Time) time.Duration {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	a, waits := m.awaited[key]
-	if !waits {
+	left := m.awaited.change(key, func(a awaited) awaited {
+		seen := a.job.reachedBy(job) && a.unit.reachedBy(unit) && (a.deleted == "" || a.deleted != unitUID)
+		if seen || !now.Before(a.until) {
+			return awaited{}
+		}
+		return a
+	})
+	if left == (awaited{}) {
 		return 0
 	}
-	seen := a.job.reachedBy(job) && a.unit.reachedBy(unit) && (a.deleted == "" || a.deleted != unitUID)
-	if seen || !now.Before(a.until) {
-		delete(m.awaited, key)
-		return 0
-	}
-	return a.until.Sub(now)
+	return left.until.Sub(now)
 }
 
 // fact is an observation whose start time is remembered.
@@ -142,174 +173,56 @@ const (
 
 // since returns since when a fact has been observed; the zero time if it is not true.
 func (m *memory) since(job types.UID, what fact, is bool, now time.Time) time.Time {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	began, known := m.began[job]
-	switch {
-	case is && began[what].IsZero():
-		began[what] = now
-		m.began[job] = began
-	case !is && known:
-		began[what] = time.Time{}
-		if began == ([facts]time.Time{}) {
-			delete(m.began, job)
-		} else {
-			m.began[job] = began
+	began := m.began.change(job, func(began [facts]time.Time) [facts]time.Time {
+		switch {
+		case !is:
+			began[what] = time.Time{}
+		case began[what].IsZero():
+			began[what] = now
 		}
-	}
+		return began
+	})
 	return began[what]
 }
 
 // is reports whether a fact is being observed.
-func (m *memory) is(job types.UID, what fact) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return !m.began[job][what].IsZero()
-}
+func (m *memory) is(job types.UID, what fact) bool { return !m.began.get(job)[what].IsZero() }
 
 // lookIn returns how long to wait before a unit whose job is missing is checked. The first
 // call begins the wait.
 func (m *memory) lookIn(unit types.UID, now time.Time, first time.Duration) time.Duration {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	at, known := m.look[unit]
-	if !known {
-		at = now.Add(first)
-		m.look[unit] = at
-	}
+	at := m.look.change(unit, func(at time.Time) time.Time {
+		if at.IsZero() {
+			return now.Add(first)
+		}
+		return at
+	})
 	return at.Sub(now)
 }
 
-// lookAt sets when to check the unit again.
-func (m *memory) lookAt(unit types.UID, at time.Time) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.look[unit] = at
-}
-
-// forgetName, forgetUnit and forgetJob remove what is remembered about them.
-func (m *memory) forgetName(key types.NamespacedName) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.awaited, key)
-}
-
-func (m *memory) forgetUnit(unit types.UID) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.look, unit)
-}
-
+// forgetJob removes what is remembered about a job.
 func (m *memory) forgetJob(job types.UID) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.began, job)
-	delete(m.measured, job)
-	delete(m.answers, job)
-	delete(m.faults, job)
-	delete(m.ignored, job)
-	delete(m.outages, job)
-	delete(m.lost, job)
-}
-
-// isLost reports whether the controller of the job was found not to exist.
-func (m *memory) isLost(job, controller types.UID) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.lost[job] == controller
-}
-
-// setLost remembers what isLost reports.
-func (m *memory) setLost(job, controller types.UID) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.lost[job] = controller
-}
-
-// notified returns the outage of the controller that a job was notified of; empty for none.
-func (m *memory) notified(job types.UID) string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.outages[job].since
-}
-
-// setNotified remembers what notified returns. An empty outage forgets it.
-func (m *memory) setNotified(job types.UID, key types.NamespacedName, since string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if since == "" {
-		delete(m.outages, job)
-	} else {
-		m.outages[job] = noticeOf{key, since}
-	}
-}
-
-// allNotified returns the jobs that were notified of an outage.
-func (m *memory) allNotified() map[types.UID]types.NamespacedName {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	all := make(map[types.UID]types.NamespacedName, len(m.outages))
-	for job, notified := range m.outages {
-		all[job] = notified.job
-	}
-	return all
+	m.began.forget(job)
+	m.measured.forget(job)
+	m.answers.forget(job)
+	m.faults.forget(job)
+	m.ignored.forget(job)
+	m.outages.forget(job)
+	m.lost.forget(job)
 }
 
 // answered counts a write that answers a change of the job by hand.
 func (m *memory) answered(job types.UID, now time.Time) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.answers[job] = answering.Step(m.answers[job], now)
+	m.answers.change(job, func(s backoff.State) backoff.State { return answering.Step(s, now) })
 }
 
 // answerIn returns how long the next answer waits.
 func (m *memory) answerIn(job types.UID, now time.Time) time.Duration {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	state, known := m.answers[job]
-	if known && answering.Forgotten(state, now) {
-		delete(m.answers, job)
-	}
+	state := m.answers.change(job, func(s backoff.State) backoff.State {
+		if answering.Forgotten(s, now) {
+			return backoff.State{}
+		}
+		return s
+	})
 	return state.Until.Sub(now)
-}
-
-// isNewFault reports whether the invalid change is another one than before. An empty one means that there
-// is none.
-func (m *memory) isNewFault(job types.UID, fault string) bool { return m.isNew(m.faults, job, fault) }
-
-// isNewIgnored reports whether what is said of the ignored keys of the job is new. An empty text means that there are
-// none.
-func (m *memory) isNewIgnored(job types.UID, text string) bool { return m.isNew(m.ignored, job, text) }
-
-func (m *memory) isNew(known map[types.UID]string, job types.UID, text string) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if known[job] == text {
-		return false
-	}
-	if text == "" {
-		delete(known, job)
-		return false
-	}
-	known[job] = text
-	return true
-}
-
-// isMeasured reports whether a released job in these versions was found not to request less
-// than was admitted.
-func (m *memory) isMeasured(job types.UID, versions string) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.measured[job] == versions
-}
-
-// setMeasured remembers what isMeasured reports. Empty versions forget it.
-func (m *memory) setMeasured(job types.UID, versions string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if versions == "" {
-		delete(m.measured, job)
-	} else {
-		m.measured[job] = versions
-	}
 }

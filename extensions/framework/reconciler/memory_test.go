@@ -30,7 +30,7 @@ func TestMemoryAwaitsWhatWasWritten(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			m := newMemory()
+			m := &memory{}
 			m.await(key, noon, func(a *awaited) { *a = test.await })
 			if wait := m.behind(key, test.job, test.unit, test.uid, noon.Add(test.later)); (wait > 0) != test.waits {
 				t.Errorf("it waits %v", wait)

@@ -105,7 +105,7 @@ func (r *reconciler) observe(key types.NamespacedName, job framework.Object, uni
 // are computed only if the job has changed since it was last found not to request less.
 func (r *reconciler) lowered(o *observation, related framework.Object, fault error) map[string]any {
 	if !decision.Follows(o.unit, o.state) {
-		r.memory.setMeasured(o.job.GetUID(), "")
+		r.memory.measured.forget(o.job.GetUID())
 		return nil
 	}
 	versions := o.job.GetResourceVersion()
@@ -115,12 +115,12 @@ func (r *reconciler) lowered(o *observation, related framework.Object, fault err
 			versions += "/" + other.GetResourceVersion()
 		}
 	}
-	if fault != nil || r.memory.isMeasured(o.job.GetUID(), versions) {
+	if fault != nil || r.memory.measured.get(o.job.GetUID()) == versions {
 		return nil
 	}
 	fields := decision.LoweredOf(r.adapter, o.job, related, scaled, r.cluster, o.unit)
 	if fields == nil {
-		r.memory.setMeasured(o.job.GetUID(), versions)
+		r.memory.measured.set(o.job.GetUID(), versions)
 	}
 	return fields
 }

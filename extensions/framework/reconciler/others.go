@@ -12,8 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
@@ -21,6 +19,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
 	"kube-queue.dev/kube-queue/pkg/events"
+	"kube-queue.dev/kube-queue/pkg/lenient"
 )
 
 // forbiddenRetry is when to check again whether jobs of a kind that is not queued may be listed.
@@ -30,7 +29,7 @@ const forbiddenRetry = 5 * time.Minute
 // it, and nothing else would say so. Of unmarked jobs nothing is kept.
 func (f *Framework) warnOthers(ctx context.Context) {
 	var running sync.WaitGroup
-	for _, adapter := range f.opts.Others {
+	for _, adapter := range f.Others {
 		running.Go(func() { f.warnOther(ctx, adapter.Kind()) })
 	}
 	running.Wait()
@@ -53,7 +52,7 @@ func (f *Framework) warnOther(ctx context.Context, kind framework.Kind) {
 		if apierrors.IsForbidden(err) {
 			retry = forbiddenRetry
 		}
-		timer := f.opts.Clock.NewTimer(retry)
+		timer := f.Clock.NewTimer(retry)
 		select {
 		case <-ctx.Done():
 		case <-timer.C():
@@ -64,35 +63,26 @@ func (f *Framework) warnOther(ctx context.Context, kind framework.Kind) {
 
 // readable waits until the API server serves the kind, and returns its resource.
 func (f *Framework) readable(ctx context.Context, kind framework.Kind) (resource schema.GroupVersionResource, err error) {
-	backoff := wait.Backoff{Duration: time.Second, Factor: 1.5, Jitter: 0.1, Steps: 8, Cap: 10 * time.Second}
-	err = backoff.DelayFunc().Until(ctx, true, true, func(context.Context) (bool, error) {
+	err = Retry(ctx, func() (done bool) {
 		for _, version := range kind.Versions() {
 			gv := schema.GroupVersion{Group: kind.Group, Version: version}
-			if served, err := f.servesAll(gv, []string{kind.Resource}); err == nil && served {
+			if served, err := f.Serves(gv, kind.Resource); err == nil && served {
 				resource = gv.WithResource(kind.Resource)
-				return true, nil
+				return true
 			}
 		}
-		return false, nil
+		return false
 	})
 	return resource, err
 }
 
 func (f *Framework) followOther(ctx context.Context, kind framework.Kind, resource schema.GroupVersionResource) {
-	jobs := &otherJobs{events: f.opts.Events, kind: kind, version: resource.GroupVersion().String(), notified: map[string]types.UID{}}
-	report := f.reporter(kind.Resource, kind.Group)
-	from := &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-			list, err := f.metadata.Resource(resource).List(ctx, opts)
-			report(err)
-			return list, err
-		},
-		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-			watched, err := f.metadata.Resource(resource).Watch(ctx, opts)
-			report(err)
-			return watched, err
-		},
+	jobs := &otherJobs{events: f.Events, kind: kind, version: resource.GroupVersion().String(), notified: map[string]types.UID{}}
+	client := f.metadata.Resource(resource)
+	list := func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+		return client.List(ctx, opts)
 	}
+	from := lenient.Reporting(list, client.Watch, f.Reporter(resource))
 	cache.NewReflectorWithOptions(from, &metav1.PartialObjectMetadata{}, jobs, cache.ReflectorOptions{Name: "marked " + kind.Resource}).RunWithContext(ctx)
 }
 
@@ -116,9 +106,8 @@ func (o *otherJobs) Update(obj any) error {
 		return fmt.Errorf("a %T is no %s", obj, o.kind.Kind)
 	}
 	key := job.GetNamespace() + "/" + job.GetName()
-	if last, was := o.notified[key]; was && last != job.GetUID() {
-		o.events.Forget(last)
-		delete(o.notified, key)
+	if o.notified[key] != job.GetUID() {
+		o.forget(key)
 	}
 	_, bypass := job.GetAnnotations()[wellknown.BypassAnnotation]
 	_, kueue := job.GetLabels()[wellknown.KueueLabel]
@@ -146,13 +135,17 @@ func (o *otherJobs) event(job metav1.Object) events.Event {
 // Delete forgets a job.
 func (o *otherJobs) Delete(obj any) error {
 	if job, isObject := obj.(metav1.Object); isObject {
-		key := job.GetNamespace() + "/" + job.GetName()
-		if uid, was := o.notified[key]; was {
-			o.events.Forget(uid)
-			delete(o.notified, key)
-		}
+		o.forget(job.GetNamespace() + "/" + job.GetName())
 	}
 	return nil
+}
+
+// forget ends the event of the job that was notified, if any.
+func (o *otherJobs) forget(key string) {
+	if uid, was := o.notified[key]; was {
+		o.events.Forget(uid)
+		delete(o.notified, key)
+	}
 }
 
 // Replace notifies the jobs of a list, and forgets those that are not in it.
@@ -166,10 +159,9 @@ func (o *otherJobs) Replace(list []any, _ string) error {
 			return err
 		}
 	}
-	for key, uid := range o.notified {
+	for key := range o.notified {
 		if !listed[key] {
-			o.events.Forget(uid)
-			delete(o.notified, key)
+			o.forget(key)
 		}
 	}
 	return nil

@@ -13,8 +13,8 @@ import (
 )
 
 func TestMarkedJobsOfAKindThatIsNotQueuedAreNotifiedAsLongAsTheyAreMarked(t *testing.T) {
-	kept := keeping{}
-	jobs := &otherJobs{events: kept, kind: raycluster.New().Kind(), version: "ray.io/v1", notified: map[string]types.UID{}}
+	said := &spoken{}
+	jobs := &otherJobs{events: said, kind: raycluster.New().Kind(), version: "ray.io/v1", notified: map[string]types.UID{}}
 	object := func(name string, annotations map[string]string, change ...func(*metav1.PartialObjectMetadata)) any {
 		o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, UID: types.UID("uid-" + name), Annotations: annotations}}
 		for _, c := range change {
@@ -25,16 +25,12 @@ func TestMarkedJobsOfAKindThatIsNotQueuedAreNotifiedAsLongAsTheyAreMarked(t *tes
 	mark := map[string]string{wellknown.SuspendAnnotation: "true"}
 	notified := func(want ...string) {
 		t.Helper()
-		got := slices.Sorted(maps.Keys(kept))
-		for i, uid := range want {
-			want[i] = "uid-" + uid
+		got := slices.Sorted(maps.Keys(said.keeps))
+		var uids []types.UID
+		for _, name := range slices.Sorted(slices.Values(want)) {
+			uids = append(uids, types.UID("uid-"+name))
 		}
-		if !slices.Equal(got, slices.Sorted(slices.Values(func() (uids []types.UID) {
-			for _, uid := range want {
-				uids = append(uids, types.UID(uid))
-			}
-			return uids
-		}()))) || len(jobs.notified) != len(want) {
+		if !slices.Equal(got, uids) || len(jobs.notified) != len(want) {
 			t.Errorf("notified are %v, want %v; remembered are %v", got, want, jobs.notified)
 		}
 	}

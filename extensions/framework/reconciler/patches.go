@@ -3,11 +3,9 @@ package reconciler
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
@@ -27,21 +25,17 @@ func guardOperations(object metav1.Object) []decision.Operation {
 	}
 }
 
-// jobPatch returns a guarded merge patch of a job.
-func jobPatch(job framework.Object, annotations, rest map[string]any) ([]byte, error) {
-	metadata := guard(job)
-	all := maps.Clone(annotations)
-	if own, has := rest["metadata"].(map[string]any); has {
-		more, _ := own["annotations"].(map[string]any)
-		if all == nil {
-			all = map[string]any{}
-		}
-		maps.Copy(all, more)
+// guardedPatch returns a guarded merge patch of a job or a unit.
+func guardedPatch(object metav1.Object, annotations, rest map[string]any) ([]byte, error) {
+	metadata := guard(object)
+	if len(annotations) > 0 {
+		metadata["annotations"] = annotations
 	}
-	if len(all) > 0 {
-		metadata["annotations"] = all
+	data, err := json.Marshal(decision.Join(map[string]any{"metadata": metadata}, rest))
+	if err != nil {
+		return nil, fmt.Errorf("encoding a patch of %s/%s: %w", object.GetNamespace(), object.GetName(), err)
 	}
-	return encode(job, metadata, rest)
+	return data, nil
 }
 
 // releasePatch clears mark and suspend field and records the attempt. A job that is
@@ -55,7 +49,7 @@ func releasePatch(adapter framework.Adapter, kind framework.Kind, job framework.
 	if decision.Resumed(job) {
 		annotations[wellknown.ResumedAnnotation] = nil
 	}
-	return jobPatch(job, annotations, decision.Join(adapter.SuspendPatch(job, false), more))
+	return guardedPatch(job, annotations, decision.Join(adapter.SuspendPatch(job, false), more))
 }
 
 // suspendPatch suspends a job and restores its mark and its number of pods. With forGood it also deactivates
@@ -75,27 +69,5 @@ func suspendPatch(adapter framework.Adapter, kind framework.Kind, job framework.
 	if err != nil {
 		return nil, err
 	}
-	return jobPatch(job, annotations, decision.Join(adapter.SuspendPatch(job, true), restored))
-}
-
-// unitPatch returns a guarded merge patch of a unit's spec or status, and annotations.
-func unitPatch(unit *v1alpha1.QueueUnit, part string, fields, annotations map[string]any) ([]byte, error) {
-	metadata := guard(unit)
-	if len(annotations) > 0 {
-		metadata["annotations"] = annotations
-	}
-	return encode(unit, metadata, map[string]any{part: fields})
-}
-
-func encode(object metav1.Object, metadata, rest map[string]any) ([]byte, error) {
-	patch := maps.Clone(rest)
-	if patch == nil {
-		patch = map[string]any{}
-	}
-	patch["metadata"] = metadata
-	data, err := json.Marshal(patch)
-	if err != nil {
-		return nil, fmt.Errorf("encoding a patch of %s/%s: %w", object.GetNamespace(), object.GetName(), err)
-	}
-	return data, nil
+	return guardedPatch(job, annotations, decision.Join(adapter.SuspendPatch(job, true), restored))
 }

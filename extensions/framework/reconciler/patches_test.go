@@ -6,10 +6,13 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
+	"kube-queue.dev/kube-queue/extensions/job"
 )
 
 // suspender is an adapter of Jobs that can be marked in two ways.
@@ -35,11 +38,32 @@ func TestPatches(t *testing.T) {
 		}
 		return job
 	}
+	held := &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "a", UID: "u", ResourceVersion: "7", Annotations: map[string]string{"scheduling.x-k8s.io/suspend": "true"}},
+		Spec:       batchv1.JobSpec{Parallelism: ptr.To[int32](10), Suspend: ptr.To(true)},
+	}
+	runs := held.DeepCopy()
+	runs.Annotations = map[string]string{"scheduling.x-k8s.io/suspend": "false", "kube-queue/original-count": "main=10", "kube-queue/admitted-count": "main=6"}
+	runs.Spec.Parallelism, runs.Spec.Suspend = ptr.To[int32](6), ptr.To(false)
 	tests := []struct {
 		name  string
 		patch func() ([]byte, error)
 		want  string
 	}{
+		{"a release with fewer pods sets their number in the same patch", func() ([]byte, error) {
+			resized, err := decision.Resized(job.New(), held, &v1alpha1.QueueUnit{
+				Spec:   v1alpha1.QueueUnitSpec{PodSets: []v1alpha1.PodSet{{Name: "main", Count: 10, MinCount: ptr.To[int32](4)}}},
+				Status: v1alpha1.QueueUnitStatus{Phase: v1alpha1.PhaseDequeued, AdmittedPodSets: []v1alpha1.AdmittedPodSet{{Name: "main", Count: 6}}},
+			})
+			if err != nil {
+				return nil, err
+			}
+			return releasePatch(job.New(), job.New().Kind(), held, "1", resized)
+		}, `{"metadata":{"annotations":{"kube-queue/admitted-count":"main=6","kube-queue/original-count":"main=10","kube-queue/released":"1",` +
+			`"scheduling.x-k8s.io/suspend":"false"},"resourceVersion":"7","uid":"u"},"spec":{"parallelism":6,"suspend":false}}`},
+		{"a suspension restores the number of pods in the same patch", func() ([]byte, error) { return suspendPatch(job.New(), job.New().Kind(), runs, false) },
+			`{"metadata":{"annotations":{"kube-queue/admitted-count":null,"kube-queue/original-count":null,` +
+				`"scheduling.x-k8s.io/suspend":"true"},"resourceVersion":"7","uid":"u"},"spec":{"parallelism":10,"suspend":true}}`},
 		{"a release clears annotation and suspend field together", func() ([]byte, error) { return releasePatch(suspender{}, suspender{}.Kind(), meta("true"), "2", nil) },
 			`{"metadata":{"annotations":{"kube-queue/released":"2","scheduling.x-k8s.io/suspend":"false"},"resourceVersion":"7","uid":"u"},"spec":{"suspend":false}}`},
 		{"a mark that its owner applies on the server stays, and a wish to resume is fulfilled", func() ([]byte, error) {
@@ -61,7 +85,7 @@ func TestPatches(t *testing.T) {
 			live := map[string]any{"metadata": map[string]any{"uid": "u", "resourceVersion": "7", "annotations": map[string]any{"scheduling.x-k8s.io/suspend": "true"}},
 				"spec": map[string]any{"suspend": true, "groups": []any{map[string]any{"name": "a", "template": map[string]any{}}}}}
 			placed := suspender{places: []framework.Place{{Path: []string{"spec", "groups"}, Key: "name", Below: []string{"template", "metadata", "annotations"}}}}
-			data, _, err := listPatch(placed, placed.Kind(), meta("true"), live, "2", decision.PodAnnotations{"a": {"b/c": "d"}}, nil, nil, time.Time{})
+			data, _, err := annotatedPatch(placed, placed.Kind(), meta("true"), live, "2", decision.PodAnnotations{"a": {"b/c": "d"}}, nil, nil, time.Time{})
 			return data, err
 		}, `[{"op":"replace","path":"/metadata/resourceVersion","value":"7"},{"op":"replace","path":"/metadata/uid","value":"u"},` +
 			`{"op":"add","path":"/metadata/annotations/kube-queue~1pod-annotations","value":"b/c=a"},{"op":"add","path":"/metadata/annotations/kube-queue~1released","value":"2"},` +

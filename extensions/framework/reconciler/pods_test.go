@@ -1,17 +1,15 @@
 package reconciler
 
 import (
+	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"testing"
 
 	batchv1 "k8s.io/api/batch/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
-	clocktesting "k8s.io/utils/clock/testing"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/extensions/framework"
@@ -22,19 +20,13 @@ const liveJob = `{"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": 
 	"template": {"metadata": {"labels": {"app": "train"}}, "spec": {"schedulerName": "gang", "tolerations": [{"key": "gpu"}], "containers": [{"name": "main", "image": "large"}]}}}}`
 
 func TestTheLivePodsOfAJobAreComplete(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
+	config := jsonServer(t, func(r *http.Request) any {
 		if r.URL.Path != "/apis/batch/v1/namespaces/n/jobs/train" {
-			w.WriteHeader(http.StatusNotFound)
-			return
+			return apierrors.NewNotFound(schema.GroupResource{Group: "batch", Resource: "jobs"}, "")
 		}
-		_, _ = io.WriteString(w, liveJob)
-	}))
-	t.Cleanup(server.Close)
-	f, err := New(Options{Config: &rest.Config{Host: server.URL}, Adapters: []framework.Adapter{job.New()}, Events: silence{}, Clock: clocktesting.NewFakeClock(noon)})
-	if err != nil {
-		t.Fatal(err)
-	}
+		return json.RawMessage(liveJob)
+	})
+	f := frameworkOf(t, Options{Config: config, Adapters: []framework.Adapter{job.New()}})
 	unit := func(version, kind, name string, uid types.UID) *v1alpha1.QueueUnit {
 		u := &v1alpha1.QueueUnit{}
 		u.Namespace = "n"
@@ -65,15 +57,12 @@ func TestTheLivePodsOfAJobAreComplete(t *testing.T) {
 }
 
 func TestTheLiveObjectThatDescribesAJobIsItsOwn(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
+	config := listServer(t, sizes, func(r *http.Request) {
 		if selector := r.URL.Query().Get("fieldSelector"); selector == "" {
 			t.Errorf("%s lists everything", r.URL)
 		}
-		_, _ = io.WriteString(w, sizes)
-	}))
-	t.Cleanup(server.Close)
-	client, err := newRelatedClient(&rest.Config{Host: server.URL}, withSizes{})
+	})
+	client, _, err := newRelated(config, withSizes{}, unreported)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -74,15 +74,14 @@ func (r *reconciler) forgetGone(key types.NamespacedName, job framework.Object, 
 		return // a key never fails
 	}
 	if !exists {
-		r.memory.forgetName(key)
+		r.memory.awaited.forget(key)
 	}
 	if now, _ := current.(framework.Object); job != nil && (!exists || now != nil && now.GetUID() != job.GetUID()) {
-		r.memory.forgetJob(job.GetUID())
-		r.events.Forget(job.GetUID())
+		r.forgetJob(job.GetUID())
 	}
 	for _, unit := range leftovers {
 		if _, exists, err := r.units.GetIndexer().GetByKey(unit.Namespace + "/" + unit.Name); err == nil && !exists {
-			r.memory.forgetUnit(unit.UID)
+			r.memory.look.forget(unit.UID)
 		}
 	}
 }

@@ -9,18 +9,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/clock"
 
 	"kube-queue.dev/kube-queue/extensions/framework"
-	"kube-queue.dev/kube-queue/extensions/framework/decision"
 	"kube-queue.dev/kube-queue/pkg/arrival"
-	schedulingclient "kube-queue.dev/kube-queue/pkg/generated/clientset/versioned/typed/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/lenient"
-	"kube-queue.dev/kube-queue/pkg/metrics"
 )
 
 // Waits between retries.
@@ -33,6 +28,8 @@ const (
 
 // reconciler keeps the jobs of one kind and their units in sync.
 type reconciler struct {
+	// Framework is what all kinds share.
+	*Framework
 	adapter framework.Adapter
 	// described is the kind as it is queued here: the suspend field may be no mark.
 	described framework.Kind
@@ -48,24 +45,11 @@ type reconciler struct {
 	related cache.SharedIndexInformer
 	// relatedLive reads objects of Kind.Related as they are now; nil if the kind has none.
 	relatedLive *lenient.Client
-	units       *unitCache
-	// all returns the reconcilers of all kinds that are queued.
-	all    func() []*reconciler
-	client schedulingclient.QueueUnitsGetter
-	// metadata reads what is left of jobs that are gone.
-	metadata metadata.Interface
-	cluster  decision.Cluster
-	events   EventSink
-	clock    clock.WithTicker
-	queue    workqueue.TypedRateLimitingInterface[types.NamespacedName]
-	lanes    *lanes
+	queue       workqueue.TypedRateLimitingInterface[types.NamespacedName]
+	lanes       *lanes
 	// arrivals records the order in which jobs are taken from the queue.
 	arrivals *arrival.Sender
 	memory   *memory
-	metrics  *metrics.Extensions
-	// controller knows whether a controller runs, and kueue whether Kueue is installed.
-	controller *controllerLease
-	kueue      *kueue
 }
 
 func newReconciler(f *Framework, adapter framework.Adapter, annotated bool) (*reconciler, error) {
@@ -73,70 +57,67 @@ func newReconciler(f *Framework, adapter framework.Adapter, annotated bool) (*re
 	if annotated {
 		kind.MarkedBySuspend = false
 	}
-	jobs, err := newJobClient(f.opts.Config, adapter, f.serves, f.opts.Clock)
+	jobs, err := newJobClient(f.Config, adapter, f.serves, f.Clock)
 	if err != nil {
 		return nil, err
 	}
-	remains, err := newRemains(f.opts.Config, f.metadata, adapter, jobs.Version, f.reporter(kind.Remains, kind.Group))
+	remains, err := newRemains(f.Config, adapter, jobs.Version, f.Reporter(kind.GroupVersion().WithResource(kind.Remains)))
 	if err != nil {
 		return nil, err
 	}
-	related, err := newRelated(f.opts.Config, adapter, f.reporter(kind.Related.Resource, kind.Related.Group))
-	if err != nil {
-		return nil, err
-	}
-	relatedLive, err := newRelatedClient(f.opts.Config, adapter)
+	relatedLive, related, err := newRelated(f.Config, adapter, f.Reporter(kind.Related.GroupVersion().WithResource(kind.Related.Resource)))
 	if err != nil {
 		return nil, err
 	}
 	lanes := newLanes()
 	r := &reconciler{
-		adapter: adapter, described: kind, kind: kind.GroupKind(), annotated: annotated, jobs: jobs, remains: remains, related: related, relatedLive: relatedLive,
-		units: f.units, all: func() []*reconciler { return f.reconcilers }, client: f.client.SchedulingV1alpha1(), metadata: f.metadata, cluster: f.cluster,
-		events: f.opts.Events, clock: f.opts.Clock, memory: newMemory(), metrics: f.opts.Metrics,
+		Framework: f, adapter: adapter, described: kind, kind: kind.GroupKind(), annotated: annotated,
+		jobs: jobs, remains: remains, related: related, relatedLive: relatedLive, memory: &memory{}, arrivals: arrival.NewSender(), lanes: lanes,
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](retryMin, retryMax),
 			workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(
-				workqueue.TypedDelayingQueueConfig[types.NamespacedName]{Clock: f.opts.Clock, Name: adapter.Kind().Name,
-					Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[types.NamespacedName]{Name: adapter.Kind().Name, Clock: f.opts.Clock, Queue: lanes})})}),
-		lanes: lanes, arrivals: arrival.NewSender(), controller: f.controller, kueue: f.kueue,
+				workqueue.TypedDelayingQueueConfig[types.NamespacedName]{Clock: f.Clock, Name: adapter.Kind().Name,
+					Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[types.NamespacedName]{Name: adapter.Kind().Name, Clock: f.Clock, Queue: lanes})})}),
 	}
 	if annotated {
 		jobs.concerns = r.concerns
 	}
-	if r.cached, err = jobs.informer(f.reporter(kind.Resource, kind.Group)); err != nil {
+	if r.cached, err = jobs.informer(f.Reporter(kind.GroupVersion().WithResource(kind.Resource))); err != nil {
 		return nil, err
 	}
-	if _, err := r.cached.AddEventHandler(r.jobHandler()); err != nil {
-		return nil, fmt.Errorf("watching %s: %w", adapter.Kind().Resource, err)
+	handlers := map[cache.SharedIndexInformer]cache.ResourceEventHandler{
+		r.cached: r.jobHandler(), f.units: Handler(r.unitChanged, r.unitGone),
 	}
 	if remains != nil {
-		if _, err := remains.AddEventHandler(handler(r.controlledChanged, r.controlledChanged)); err != nil {
-			return nil, fmt.Errorf("watching %s: %w", adapter.Kind().Remains, err)
-		}
+		handlers[remains] = Handler(r.controlledChanged, r.controlledChanged)
 	}
 	if related != nil {
-		if _, err := related.AddEventHandler(handler(r.relatedChanged, r.relatedChanged)); err != nil {
-			return nil, fmt.Errorf("watching %s: %w", adapter.Kind().Related.Resource, err)
+		handlers[related] = Handler(r.relatedChanged, r.relatedChanged)
+	}
+	for informer, handler := range handlers {
+		if _, err := informer.AddEventHandler(handler); err != nil {
+			return nil, fmt.Errorf("watching what %s need: %w", kind.Resource, err)
 		}
 	}
-	if _, err := f.units.AddEventHandler(handler(r.unitChanged, r.unitGone)); err != nil {
-		return nil, fmt.Errorf("watching QueueUnits for %s: %w", adapter.Kind().Resource, err)
-	}
 	return r, nil
+}
+
+// caches returns the caches of this kind.
+func (r *reconciler) caches() []cache.SharedIndexInformer {
+	all := []cache.SharedIndexInformer{r.cached}
+	if r.remains != nil {
+		all = append(all, r.remains)
+	}
+	if r.related != nil {
+		all = append(all, r.related)
+	}
+	return all
 }
 
 // run processes jobs until ctx is done. It first waits until all caches have synced:
 // before that, a job or unit that is not cached yet would be considered gone.
 func (r *reconciler) run(ctx context.Context, workers int) {
-	synced := []cache.InformerSynced{r.cached.HasSynced, r.units.HasSynced}
-	if r.remains != nil {
-		synced = append(synced, r.remains.HasSynced)
-	}
-	if r.related != nil {
-		synced = append(synced, r.related.HasSynced)
-	}
-	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
+	if !cache.WaitForCacheSync(ctx.Done(), append(syncedBy(r.caches()), r.units.HasSynced)...) {
 		return
 	}
 	klog.FromContext(ctx).Info("Started queuing jobs of this kind", "version", r.jobs.Version())
@@ -159,7 +140,7 @@ func (r *reconciler) next(ctx context.Context) bool {
 		turn.End()
 		return false
 	}
-	now := r.clock.Now()
+	now := r.Clock.Now()
 	defer r.queue.Done(key)
 	defer turn.End()
 	if ctx.Err() != nil {
@@ -178,15 +159,14 @@ func (r *reconciler) next(ctx context.Context) bool {
 			r.prioritize(key)
 			r.queue.AddAfter(key, after)
 		}
+		return true
 	case apierrors.IsConflict(err) || apierrors.IsNotFound(err):
 		// The informer will deliver the newer object, and the next step waits for it.
 		klog.FromContext(ctx).V(3).Info("Object changed in the meantime", "err", err)
-		r.prioritize(key)
-		r.queue.AddRateLimited(key)
 	default:
 		klog.FromContext(ctx).Error(err, "Failed to reconcile the job, retrying")
-		r.prioritize(key)
-		r.queue.AddRateLimited(key)
 	}
+	r.prioritize(key)
+	r.queue.AddRateLimited(key)
 	return true
 }

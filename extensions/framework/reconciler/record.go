@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -74,7 +73,7 @@ func (r *reconciler) record(ctx context.Context, o *observation, decided decisio
 func (r *reconciler) recordDone(o *observation, action decision.Action) {
 	switch action {
 	case decision.CreateUnit:
-		r.metrics.Seen(r.kind.Kind)
+		r.Metrics.Seen(r.kind.Kind)
 		r.recordWarning(o)
 	case decision.UpdateSpec:
 		if o.desired != nil {
@@ -90,7 +89,7 @@ func (r *reconciler) recordDone(o *observation, action decision.Action) {
 		r.recordLeft(o)
 	case decision.Release:
 		if decided := o.unit.Status.DequeueTime; decided != nil {
-			r.metrics.Released(r.kind.Kind, r.clock.Since(decided.Time))
+			r.Metrics.Released(r.kind.Kind, r.Clock.Since(decided.Time))
 		}
 		r.recordReleased(o)
 		r.recordNotAnnotated(o)
@@ -100,7 +99,7 @@ func (r *reconciler) recordDone(o *observation, action decision.Action) {
 		r.recordKept(o)
 	case decision.MarkFinished:
 		if o.state.End != nil {
-			r.metrics.Finished(r.kind.Kind, o.state.End.Succeeded)
+			r.Metrics.Finished(r.kind.Kind, o.state.End.Succeeded)
 		}
 	}
 }
@@ -111,14 +110,14 @@ func (r *reconciler) recordNotQueued(o *observation, notQueued bool) {
 	if since := r.memory.since(o.job.GetUID(), isNotQueued, notQueued, o.now); !notQueued || since.Before(o.now) {
 		return
 	}
-	r.events.Write(r.event(o, corev1.EventTypeWarning, wellknown.EventNotQueued, fmt.Sprintf(
+	r.Events.Write(r.event(o, corev1.EventTypeWarning, wellknown.EventNotQueued, fmt.Sprintf(
 		"Not queued: the job ran already when kube-queue first saw its annotation %s, so it continues without quota; suspend the job to queue it, or remove the annotation",
 		wellknown.SuspendAnnotation), ""))
 }
 
 // recordRestored reports that the unit of the job was lost.
 func (r *reconciler) recordRestored(o *observation) {
-	r.events.Write(r.event(o, corev1.EventTypeWarning, wellknown.EventUnitRestored, fmt.Sprintf(
+	r.Events.Write(r.event(o, corev1.EventTypeWarning, wellknown.EventUnitRestored, fmt.Sprintf(
 		"QueueUnit %s of the released job was lost; it was created again, and is charged whether it fits or not", o.unit.Name), string(o.unit.UID)))
 }
 
@@ -126,14 +125,14 @@ func (r *reconciler) recordRestored(o *observation) {
 // written once, when the unit is created or when a change of the job gives cause for it.
 func (r *reconciler) recordWarning(o *observation) {
 	if o.desired.Ignored != "" {
-		r.events.Write(r.event(o, corev1.EventTypeWarning, wellknown.EventMinCountIgnored, fmt.Sprintf(
+		r.Events.Write(r.event(o, corev1.EventTypeWarning, wellknown.EventMinCountIgnored, fmt.Sprintf(
 			"A minimum in annotation %s has no effect: %s", wellknown.MinCountAnnotation, o.desired.Ignored), ""))
 	}
 	switch {
 	case o.desired.Warning != "":
-		r.events.Write(r.event(o, corev1.EventTypeWarning, wellknown.EventUnsized, fmt.Sprintf("Charged nothing, because %s", o.desired.Warning), ""))
+		r.Events.Write(r.event(o, corev1.EventTypeWarning, wellknown.EventUnsized, fmt.Sprintf("Charged nothing, because %s", o.desired.Warning), ""))
 	case o.desired.Empty:
-		r.events.Write(r.event(o, corev1.EventTypeWarning, wellknown.EventNoRequests,
+		r.Events.Write(r.event(o, corev1.EventTypeWarning, wellknown.EventNoRequests,
 			"Charged nothing, because the pods of the job request no resources; set resources.requests in the pod template", ""))
 	}
 }
@@ -149,7 +148,7 @@ func (r *reconciler) recordReleased(o *observation) {
 			message += fmt.Sprintf(", with %d of %d pods of pod set %s", pods, set.Count, set.Name)
 		}
 	}
-	r.events.Write(r.event(o, corev1.EventTypeNormal, wellknown.EventReleased, message, decision.Attempt(o.unit)))
+	r.Events.Write(r.event(o, corev1.EventTypeNormal, wellknown.EventReleased, message, decision.Attempt(o.unit)))
 }
 
 // recordKept reports once that an ended job keeps its quota until somebody deletes what is left of it.
@@ -159,7 +158,7 @@ func (r *reconciler) recordKept(o *observation) {
 		return
 	}
 	if why := keeper.Keeps(o.job); why != "" {
-		r.events.Write(r.event(o, corev1.EventTypeWarning, wellknown.EventQuotaKept, fmt.Sprintf(
+		r.Events.Write(r.event(o, corev1.EventTypeWarning, wellknown.EventQuotaKept, fmt.Sprintf(
 			"The job has ended, but %s still exists and keeps the quota until it is deleted: %s", o.state.Remains, why), decision.Attempt(o.unit)))
 	}
 }
@@ -169,7 +168,7 @@ func (r *reconciler) recordNotAnnotated(o *observation) {
 	if len(o.unplaced) == 0 {
 		return
 	}
-	r.events.Write(r.event(o, corev1.EventTypeWarning, wellknown.EventNotAnnotated,
+	r.Events.Write(r.event(o, corev1.EventTypeWarning, wellknown.EventNotAnnotated,
 		fmt.Sprintf("Released without annotations that admission checks set on its pods: %s", whyUnplaced(o.unplaced)), decision.Attempt(o.unit)))
 }
 
@@ -194,15 +193,15 @@ func (r *reconciler) recordSuspended(o *observation, why decision.Action) {
 		if lifecycle.IsResumed(o.unit) {
 			return // reported when it was resumed
 		}
-		r.events.Repeat(r.event(o, corev1.EventTypeWarning, wellknown.EventHeldAgain, fmt.Sprintf(
+		r.Events.Repeat(r.event(o, corev1.EventTypeWarning, wellknown.EventHeldAgain, fmt.Sprintf(
 			"Suspended again: the job was unsuspended by hand while QueueUnit %s is waiting; the job starts when the unit is admitted", o.unit.Name), decision.Attempt(o.unit)))
 	case decision.HoldLate:
-		r.events.Repeat(r.event(o, corev1.EventTypeWarning, wellknown.EventHeldLate,
+		r.Events.Repeat(r.event(o, corev1.EventTypeWarning, wellknown.EventHeldLate,
 			fmt.Sprintf("Suspended late: %s; some of its pods may have started", r.whyLate(o)), ""))
 	case decision.Evict:
 		condition := lifecycle.EvictedOf(o.unit)
 		kind, message := evictedEvent(o.job, condition, o.state.Lingers)
-		r.events.Write(r.event(o, kind, wellknown.EventReason(condition.Reason), message, o.job.GetResourceVersion()))
+		r.Events.Write(r.event(o, kind, wellknown.EventReason(condition.Reason), message, o.job.GetResourceVersion()))
 	}
 }
 
@@ -212,7 +211,7 @@ func (r *reconciler) recordPodsLowered(o *observation) {
 	for _, growth := range o.state.Grown {
 		changes = append(changes, fmt.Sprintf("%s of pod set %s from %d to %d", strings.TrimPrefix(growth.Field, "/"), growth.PodSet, growth.Now, growth.Admitted))
 	}
-	r.events.Write(r.event(o, corev1.EventTypeNormal, wellknown.EventPodsLowered, fmt.Sprintf(
+	r.Events.Write(r.event(o, corev1.EventTypeNormal, wellknown.EventPodsLowered, fmt.Sprintf(
 		"Lowered %s: the job is queued with the pods that were admitted, not with those that its autoscaler added", strings.Join(changes, ", ")),
 		o.job.GetResourceVersion()))
 }
@@ -261,8 +260,8 @@ func (r *reconciler) recordUnreadable(o *observation) {
 	if o.unread != nil && o.unit != nil && o.unit.Status.Phase.HoldsQuota() {
 		fault = o.unread.Error()
 	}
-	if r.memory.isNewFault(o.job.GetUID(), fault) {
-		r.events.Repeat(r.event(o, corev1.EventTypeWarning, wellknown.EventInvalidRequest,
+	if r.memory.faults.set(o.job.GetUID(), fault) && fault != "" {
+		r.Events.Repeat(r.event(o, corev1.EventTypeWarning, wellknown.EventInvalidRequest,
 			fmt.Sprintf("Ignored an invalid change: %s; the previous value stays in force until this is fixed", fault), "running"))
 	}
 }
@@ -274,8 +273,8 @@ func (r *reconciler) recordIgnoredKeys(o *observation) {
 	if o.state.End == nil && o.state.Foreign == "" && (o.unit != nil || o.state.Marked) {
 		ignored = decision.IgnoredKeys(o.job)
 	}
-	if r.memory.isNewIgnored(o.job.GetUID(), ignored) {
-		r.events.Write(r.event(o, corev1.EventTypeWarning, wellknown.EventKeyIgnored, "Ignored: "+ignored, ignored))
+	if r.memory.ignored.set(o.job.GetUID(), ignored) && ignored != "" {
+		r.Events.Write(r.event(o, corev1.EventTypeWarning, wellknown.EventKeyIgnored, "Ignored: "+ignored, ignored))
 	}
 }
 
@@ -287,7 +286,7 @@ func (r *reconciler) recordOverQuota(o *observation) {
 		return
 	}
 	condition := apimeta.FindStatusCondition(o.unit.Status.Conditions, wellknown.ConditionOverQuota)
-	r.events.Write(r.event(o, corev1.EventTypeWarning, wellknown.EventOverQuota,
+	r.Events.Write(r.event(o, corev1.EventTypeWarning, wellknown.EventOverQuota,
 		fmt.Sprintf("Over quota: %s", condition.Message), condition.LastTransitionTime.UTC().Format(time.RFC3339)))
 }
 
@@ -297,7 +296,7 @@ func (r *reconciler) recordResumed(o *observation) {
 		message = fmt.Sprintf("Requeued: the job was unsuspended by hand; it stays suspended until QueueUnit %s is admitted, at %s at the earliest, because the job was stopped %d times in a short time",
 			o.unit.Name, state.RequeueAt.UTC().Format(time.RFC3339), state.Count)
 	}
-	r.events.Repeat(r.event(o, corev1.EventTypeNormal, wellknown.EventRequeued, message, ""))
+	r.Events.Repeat(r.event(o, corev1.EventTypeNormal, wellknown.EventRequeued, message, ""))
 }
 
 func (r *reconciler) recordLeft(o *observation) {
@@ -311,18 +310,8 @@ func (r *reconciler) recordLeft(o *observation) {
 		// Nothing else says why it does not start.
 		why = "its mark was removed; it stays suspended until somebody unsuspends it"
 	}
-	r.events.Repeat(r.event(o, corev1.EventTypeNormal, wellknown.EventLeftQueue, fmt.Sprintf(
+	r.Events.Repeat(r.event(o, corev1.EventTypeNormal, wellknown.EventLeftQueue, fmt.Sprintf(
 		"QueueUnit %s was deleted and the job left the queue: %s", o.unit.Name, why), ""))
-}
-
-// recordRefused reports that a held job has no unit because the API server rejects it.
-// Only a user can fix the cause, for example a quota on the number of objects.
-func (r *reconciler) recordRefused(o *observation, err error) {
-	if !refused(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-		return
-	}
-	r.events.Repeat(r.event(o, corev1.EventTypeWarning, wellknown.EventUnitRefused, fmt.Sprintf(
-		"The job is not queued, because its QueueUnit cannot be created (kube-queue retries); an administrator of the namespace can change the quota or policy that refuses it: %v", err), ""))
 }
 
 // whyWaits returns the unit's reason and, if set, its message.

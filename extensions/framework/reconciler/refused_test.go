@@ -1,18 +1,15 @@
 package reconciler
 
 import (
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
@@ -25,49 +22,33 @@ import (
 // The webhook of an operator is not reachable, so the API server answers every change of its jobs with 500.
 func TestAJobThatCannotBeReleasedIsReportedAndGivesItsQuotaBack(t *testing.T) {
 	var given []string
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		var answer any
+	config := jsonServer(t, func(req *http.Request) any {
 		switch {
 		case req.Method == http.MethodGet:
 			live := marked()
 			live.APIVersion, live.Kind = "batch/v1", "Job"
-			answer = live
+			return live
 		case strings.Contains(req.URL.Path, "/queueunits/"):
 			body, _ := io.ReadAll(req.Body)
 			given = append(given, string(body))
-			answer = &v1alpha1.QueueUnit{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "QueueUnit"},
+			return &v1alpha1.QueueUnit{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "QueueUnit"},
 				ObjectMeta: metav1.ObjectMeta{Namespace: queuedKey.Namespace, ResourceVersion: "9"}}
 		default:
-			refusal := apierrors.NewInternalError(errors.New(`failed calling webhook "x"`)).Status()
-			refusal.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
-			w.WriteHeader(int(refusal.Code))
-			answer = refusal
+			return apierrors.NewInternalError(errors.New(`failed calling webhook "x"`))
 		}
-		if err := json.NewEncoder(w).Encode(answer); err != nil {
-			t.Error(err)
-		}
-	}))
-	t.Cleanup(server.Close)
-	said, clock := &spoken{}, clocktesting.NewFakeClock(noon)
-	f, err := New(Options{Config: &rest.Config{Host: server.URL, QPS: -1}, Adapters: []framework.Adapter{job.New()}, Events: said, Clock: clock})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := f.reconcilers[0]
+	})
+	said := &spoken{}
+	r := frameworkOf(t, Options{Config: config, Adapters: []framework.Adapter{job.New()}, Events: said}).reconcilers[0]
+	clock := r.Clock.(*clocktesting.FakeClock)
 	held := marked()
-	if err := r.cached.GetIndexer().Add(held); err != nil {
-		t.Fatal(err)
-	}
+	cached(t, r.cached, held)
 	o, decided, err := r.decide(queuedKey, held, nil, noon)
 	if err != nil || decided.Action != decision.CreateUnit {
 		t.Fatalf("decided is %+v, %v", decided, err)
 	}
 	unit := newUnit(r.servedKind(), o)
 	unit.UID, unit.ResourceVersion, unit.Status.Phase, unit.Status.Attempts = "u", "2", v1alpha1.PhaseDequeued, 1
-	if err := r.units.GetIndexer().Add(unit); err != nil {
-		t.Fatal(err)
-	}
+	cached(t, r.units, unit)
 	for tries := range 100 {
 		turn := r.arrivals.Enter()
 		_, err := r.reconcile(t.Context(), turn, queuedKey, clock.Now())

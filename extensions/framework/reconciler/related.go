@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
@@ -12,52 +13,28 @@ import (
 	"kube-queue.dev/kube-queue/pkg/lenient"
 )
 
-// newRelated caches the objects of Kind.Related; nil if the kind has none. Of objects
-// that no job of the kind controls, only the name is cached.
-func newRelated(config *rest.Config, adapter framework.Adapter, report lenient.Report) (cache.SharedIndexInformer, error) {
+// newRelated returns a client for the objects of Kind.Related, and their cache; nil if the kind has none.
+func newRelated(config *rest.Config, adapter framework.Adapter, report lenient.Report) (*lenient.Client, cache.SharedIndexInformer, error) {
 	reader, reads := adapter.(framework.RelatedReader)
 	if !reads {
-		return nil, nil
+		return nil, nil, nil
 	}
 	kind := adapter.Kind()
-	client, err := newRelatedClient(config, adapter)
+	client, err := lenient.NewForConfig(config, decision.ReadRelatedAs(kind.Related, reader))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return lenient.Informer(client, report, kind.Related.Resource, cache.Indexers{}, func(obj any) (any, error) {
-		object, isObject := obj.(framework.Object)
-		if !isObject {
-			return obj, nil
-		}
-		if owner := metav1.GetControllerOf(object); owner == nil || owner.Kind != kind.Kind {
-			return placeholder(object, reader.NewRelated()), nil
-		}
-		decision.SlimRelated(reader, object)
-		return object, nil
-	})
+	slim := func(object framework.Object) { decision.SlimRelated(reader, object) }
+	informer, err := lenient.Informer(client, report, kind.Related.Resource, cache.Indexers{}, keepControlled(kind, reader.NewRelated, slim))
+	return client, informer, err
 }
 
-// newRelatedClient returns a client for the objects of Kind.Related; nil if the kind has none.
-func newRelatedClient(config *rest.Config, adapter framework.Adapter) (*lenient.Client, error) {
-	reader, reads := adapter.(framework.RelatedReader)
-	if !reads {
-		return nil, nil
+// relatedChanged queues the job that has the object's name, whoever controls the object
+// now.
+func (r *reconciler) relatedChanged(obj any) {
+	if object, isObject := obj.(metav1.Object); isObject {
+		r.enqueue(types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()})
 	}
-	kind := adapter.Kind().Related
-	client, err := lenient.NewForConfig(config, decision.ReadRelatedAs(kind, reader))
-	if err != nil {
-		return nil, fmt.Errorf("creating a client for %s: %w", kind.Resource, err)
-	}
-	return client, nil
-}
-
-// placeholder returns an empty object that replaces another one in the cache.
-func placeholder(object, empty framework.Object) framework.Object {
-	empty.SetNamespace(object.GetNamespace())
-	empty.SetName(object.GetName())
-	empty.SetUID(object.GetUID())
-	empty.SetResourceVersion(object.GetResourceVersion())
-	return empty
 }
 
 // relatedOf returns the object of the job's name that the job controls, or its readable

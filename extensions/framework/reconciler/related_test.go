@@ -3,9 +3,7 @@ package reconciler
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
 	"kube-queue.dev/kube-queue/extensions/framework"
@@ -50,18 +47,7 @@ const sizes = `{"metadata": {"resourceVersion": "5"}, "items": [
 
 // relatedReconciler returns a reconciler that reads only sizes.
 func relatedReconciler(t *testing.T) *reconciler {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		if r.URL.Query().Get("watch") == "" {
-			_, _ = io.WriteString(w, sizes)
-			return
-		}
-		if err := http.NewResponseController(w).Flush(); err == nil {
-			<-r.Context().Done()
-		}
-	}))
-	t.Cleanup(server.Close)
-	related, err := newRelated(&rest.Config{Host: server.URL}, withSizes{}, unreported)
+	_, related, err := newRelated(listServer(t, sizes, func(*http.Request) {}), withSizes{}, unreported)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,15 +41,7 @@ func (r *reconciler) releaseWith(ctx context.Context, o *observation, added deci
 		done, err = r.releaseAlone(ctx, o)
 		return nil, done, err
 	}
-	cached, err := objectOf(o.job)
-	if err != nil {
-		return nil, false, err
-	}
-	if decision.InLists(r.adapter.Kind(), cached, added, recorded) {
-		unplaced, done, err = r.releaseInLists(ctx, o, added, recorded)
-	} else {
-		unplaced, done, err = r.releaseInMaps(ctx, o, cached, added, recorded)
-	}
+	unplaced, done, err = r.releaseAnnotated(ctx, o, added, recorded)
 	if !refused(err) {
 		return unplaced, done, err
 	}
@@ -84,23 +76,9 @@ func (r *reconciler) releaseAlone(ctx context.Context, o *observation) (bool, er
 	return err == nil, err
 }
 
-// releaseInMaps sends a merge patch. The cached job has no annotations of pods, so it cannot show
-// what changes, but a merge patch changes only the keys that it names.
-func (r *reconciler) releaseInMaps(ctx context.Context, o *observation, cached map[string]any, added, recorded decision.PodAnnotations) (decision.Unplaced, bool, error) {
-	annotated := runtime.DeepCopyJSON(cached)
-	placed, unplaced := decision.Annotate(r.adapter.Kind(), annotated, added, recorded)
-	more := decision.Join(decision.Join(decision.MergeOf(cached, annotated), record(placed, recorded)), o.resized)
-	data, err := releasePatch(r.adapter, r.described, o.job, decision.Attempt(o.unit), more)
-	if err != nil {
-		return nil, false, err
-	}
-	err = r.patchJob(ctx, o, data)
-	return unplaced, err == nil, err
-}
-
-// releaseInLists sends a JSON Patch of the job that the API server has, because a merge patch
-// replaces a list as a whole and the cached job has no complete one.
-func (r *reconciler) releaseInLists(ctx context.Context, o *observation, added, recorded decision.PodAnnotations) (decision.Unplaced, bool, error) {
+// releaseAnnotated sends a JSON Patch of the job that the API server has, because the pods of some kinds are in
+// a list. A merge patch replaces a list as a whole, and the cached job has no complete one.
+func (r *reconciler) releaseAnnotated(ctx context.Context, o *observation, added, recorded decision.PodAnnotations) (decision.Unplaced, bool, error) {
 	data, err := r.jobs.GetJSON(ctx, o.key.Namespace, o.key.Name)
 	if err != nil {
 		return nil, false, fmt.Errorf("reading %s %s: %w", r.kind.Kind, o.key, err)
@@ -112,18 +90,18 @@ func (r *reconciler) releaseInLists(ctx context.Context, o *observation, added, 
 	if r.overtaken(o, &unstructured.Unstructured{Object: live}) {
 		return nil, false, nil
 	}
-	patch, unplaced, err := listPatch(r.adapter, r.described, o.job, live, decision.Attempt(o.unit), added, recorded, o.resized, o.now)
+	patch, unplaced, err := annotatedPatch(r.adapter, r.described, o.job, live, decision.Attempt(o.unit), added, recorded, o.resized, o.now)
 	if err != nil {
 		return nil, false, err
 	}
-	patched, err := r.jobs.PatchJSON(ctx, o.key.Namespace, o.key.Name, patch)
-	err = r.awaitJob(o, patched, err)
+	version, err := r.jobs.PatchJSON(ctx, o.key.Namespace, o.key.Name, patch)
+	err = r.awaitJob(o, version, err)
 	return unplaced, err == nil, err
 }
 
-// listPatch returns the JSON Patch that does to the live job what releasePatch does, and changes
+// annotatedPatch returns the JSON Patch that does to the live job what releasePatch does, and changes
 // the annotations of its pods.
-func listPatch(adapter framework.Adapter, kind framework.Kind, job framework.Object, live map[string]any, attempt string,
+func annotatedPatch(adapter framework.Adapter, kind framework.Kind, job framework.Object, live map[string]any, attempt string,
 	added, recorded decision.PodAnnotations, resized map[string]any, at time.Time) ([]byte, decision.Unplaced, error) {
 	now := runtime.DeepCopyJSON(live)
 	placed, unplaced := decision.Annotate(adapter.Kind(), now, added, recorded)
@@ -151,15 +129,6 @@ func record(placed, before decision.PodAnnotations) map[string]any {
 		return nil
 	}
 	return map[string]any{"metadata": map[string]any{"annotations": map[string]any{wellknown.PodAnnotationsAnnotation: value}}}
-}
-
-// objectOf returns a job as a JSON object.
-func objectOf(job framework.Object) (map[string]any, error) {
-	data, err := json.Marshal(job)
-	if err != nil {
-		return nil, fmt.Errorf("encoding %s/%s: %w", job.GetNamespace(), job.GetName(), err)
-	}
-	return decodeObject(data)
 }
 
 // decodeObject decodes a JSON object. Numbers keep their text.

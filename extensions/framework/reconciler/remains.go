@@ -4,54 +4,61 @@ import (
 	"context"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
 	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/extensions/framework/decision"
 	"kube-queue.dev/kube-queue/pkg/lenient"
 )
 
 // byController indexes objects by the UID of their controller.
 const byController = "controller"
 
-// remainsSource lists and watches the metadata of the objects of Kind.Remains. They are
-// read in the same version as the jobs.
+// remainsSource lists and watches the objects of Kind.Remains. They are read in the same
+// version as the jobs.
 type remainsSource struct {
-	client  metadata.Interface
-	kind    framework.Kind
+	clients map[string]*lenient.Client
 	version func() string
 }
 
-func (s remainsSource) resource() metadata.Getter {
-	return s.client.Resource(schema.GroupVersionResource{Group: s.kind.Group, Version: s.version(), Resource: s.kind.Remains})
-}
-
-// List reads them all.
-func (s remainsSource) List(ctx context.Context, namespace string, opts metav1.ListOptions) (runtime.Object, error) {
-	return s.resource().Namespace(namespace).List(ctx, opts)
+// Each lists all objects.
+func (s remainsSource) Each(ctx context.Context, namespace string, opts metav1.ListOptions, each func(lenient.Object) error) (metav1.ListMeta, error) {
+	return s.clients[s.version()].Each(ctx, namespace, opts, each)
 }
 
 // Watch reports their changes.
 func (s remainsSource) Watch(ctx context.Context, namespace string, opts metav1.ListOptions) (watch.Interface, error) {
-	return s.resource().Namespace(namespace).Watch(ctx, opts)
+	return s.clients[s.version()].Watch(ctx, namespace, opts)
 }
 
 // newRemains caches the objects of Kind.Remains; nil if the kind has none.
-func newRemains(config *rest.Config, client metadata.Interface, adapter framework.Adapter, version func() string, report lenient.Report) (cache.SharedIndexInformer, error) {
+func newRemains(config *rest.Config, adapter framework.Adapter, version func() string, report lenient.Report) (cache.SharedIndexInformer, error) {
 	kind := adapter.Kind()
-	if kind.Remains == "" {
+	reader, reads := adapter.(framework.ScaledReader)
+	if !reads {
 		return nil, nil
 	}
-	if reader, scales := adapter.(framework.ScaledReader); scales {
-		return newScaled(config, kind, reader, version, report)
+	clients, err := clientsOf(config, kind, func(version string) lenient.Kind {
+		return lenient.Kind{
+			GroupVersionKind: schema.GroupVersionKind{Group: kind.Group, Version: version, Kind: kind.RemainsKind}, Resource: kind.Remains,
+			New: func() lenient.Object { return reader.NewScaled() },
+		}
+	})
+	if err != nil {
+		return nil, err
 	}
-	source := remainsSource{client: client, kind: kind, version: version}
-	return lenient.InformerOf(source, report, kind.Remains, cache.Indexers{byController: indexController}, slimRemains)
+	slim := func(object framework.Object) {
+		object.SetManagedFields(nil)
+		if readable, fault := decision.Readable(object); fault == nil {
+			reader.SlimScaled(readable)
+		}
+	}
+	return lenient.Informer(remainsSource{clients, version}, report, kind.Remains, cache.Indexers{byController: indexController},
+		keepControlled(kind, reader.NewScaled, slim))
 }
 
 func indexController(obj any) ([]string, error) {
@@ -65,14 +72,29 @@ func indexController(obj any) ([]string, error) {
 	return nil, nil
 }
 
-func slimRemains(obj any) (any, error) {
-	if object, isObject := obj.(*metav1.PartialObjectMetadata); isObject {
-		object.ObjectMeta = metav1.ObjectMeta{
-			Name: object.Name, Namespace: object.Namespace, UID: object.UID,
-			ResourceVersion: object.ResourceVersion, OwnerReferences: object.OwnerReferences,
+// keepControlled returns the transformation of objects that jobs of the kind control: slim removes the fields
+// that are not used. Of other objects, only the name is cached.
+func keepControlled(kind framework.Kind, empty func() framework.Object, slim func(framework.Object)) cache.TransformFunc {
+	return func(obj any) (any, error) {
+		object, isObject := obj.(framework.Object)
+		if !isObject {
+			return obj, nil
 		}
+		if owner := metav1.GetControllerOf(object); owner == nil || owner.Kind != kind.Kind {
+			return placeholder(object, empty()), nil
+		}
+		slim(object)
+		return object, nil
 	}
-	return obj, nil
+}
+
+// placeholder returns an empty object that replaces another one in the cache.
+func placeholder(object, empty framework.Object) framework.Object {
+	empty.SetNamespace(object.GetNamespace())
+	empty.SetName(object.GetName())
+	empty.SetUID(object.GetUID())
+	empty.SetResourceVersion(object.GetResourceVersion())
+	return empty
 }
 
 // controlledChanged queues the job that controls the object.
@@ -82,34 +104,44 @@ func (r *reconciler) controlledChanged(obj any) {
 		return
 	}
 	if owner := metav1.GetControllerOf(object); owner != nil && owner.Kind == r.kind.Kind {
-		key := types.NamespacedName{Namespace: object.GetNamespace(), Name: owner.Name}
-		r.prioritize(key)
-		r.queue.Add(key)
+		r.enqueue(types.NamespacedName{Namespace: object.GetNamespace(), Name: owner.Name})
 	}
 }
 
-// relatedChanged queues the job that has the object's name, whoever controls the object
-// now.
-func (r *reconciler) relatedChanged(obj any) {
-	if object, isObject := obj.(metav1.Object); isObject {
-		key := types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
-		r.prioritize(key)
-		r.queue.Add(key)
+// remaining returns the objects of Kind.Remains that the job controls.
+func (r *reconciler) remaining(job types.UID) []framework.Object {
+	if r.remains == nil {
+		return nil
 	}
+	// The only error is an index that does not exist.
+	found, _ := r.remains.GetIndexer().ByIndex(byController, string(job))
+	var objects []framework.Object
+	for _, one := range found {
+		if object, isObject := one.(framework.Object); isObject {
+			objects = append(objects, object)
+		}
+	}
+	return objects
 }
 
 // remainOf returns kind and name of an object that the job still controls; empty for
 // none.
 func (r *reconciler) remainOf(job types.UID) string {
-	if r.remains == nil {
-		return ""
-	}
-	// The only error is an index that does not exist.
-	objects, _ := r.remains.GetIndexer().ByIndex(byController, string(job))
-	for _, object := range objects {
-		if o, isObject := object.(metav1.Object); isObject {
-			return r.adapter.Kind().RemainsKind + " " + o.GetName()
-		}
+	if objects := r.remaining(job); len(objects) > 0 {
+		return r.adapter.Kind().RemainsKind + " " + objects[0].GetName()
 	}
 	return ""
+}
+
+// scaledOf returns the only object of Kind.Remains that the job controls; nil if there is
+// none or several, or if it cannot be read.
+func (r *reconciler) scaledOf(job types.UID) framework.Object {
+	objects := r.remaining(job)
+	if len(objects) != 1 {
+		return nil
+	}
+	if readable, fault := decision.Readable(objects[0]); fault == nil {
+		return readable
+	}
+	return nil
 }

@@ -27,7 +27,7 @@ func (r *reconciler) partOf(job framework.Object, unit *v1alpha1.QueueUnit) *met
 	if owner == nil || r.sees(job.GetNamespace(), owner) {
 		return owner
 	}
-	if unit != nil || r.memory.isLost(job.GetUID(), owner.UID) {
+	if unit != nil || r.memory.lost.get(job.GetUID()) == owner.UID {
 		return nil
 	}
 	return owner
@@ -38,7 +38,7 @@ func (r *reconciler) sees(namespace string, owner *metav1.OwnerReference) bool {
 	if r.unitOfOwner(namespace, owner) != nil {
 		return true
 	}
-	for _, other := range r.all() {
+	for _, other := range r.reconcilers {
 		if other.kind != decision.GroupKindOf(owner) {
 			continue
 		}
@@ -63,7 +63,7 @@ func (r *reconciler) unitOfOwner(namespace string, owner *metav1.OwnerReference)
 // isChargedToCreator reports whether a job without a unit is what is left of another one whose unit keeps its quota: its
 // release was that of the other one, whose operator copied the annotation.
 func (r *reconciler) isChargedToCreator(job framework.Object) bool {
-	for _, other := range r.all() {
+	for _, other := range r.reconcilers {
 		name := job.GetLabels()[other.described.PodLabel.Key]
 		if name == "" || other.described.PodLabel.IsUID || !decision.IsPart(r.kind, other.kind) {
 			continue
@@ -120,7 +120,7 @@ func (r *reconciler) find(ctx context.Context, namespace string, owner *metav1.O
 }
 
 func (r *reconciler) isQueued(kind schema.GroupKind) bool {
-	for _, other := range r.all() {
+	for _, other := range r.reconcilers {
 		if other.kind == kind {
 			return true
 		}

@@ -1,19 +1,17 @@
 package reconciler
 
 import (
-	"encoding/json"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
-	clocktesting "k8s.io/utils/clock/testing"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
@@ -31,40 +29,29 @@ func controlledBy(apiVersion, kind, name, uid string) []metav1.OwnerReference {
 // above is a reconciler of Jobs whose API server has these objects by their paths, such as pods/step.
 func above(t *testing.T, objects map[string]metav1.ObjectMeta) (*reconciler, *spoken) {
 	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+	config := jsonServer(t, func(req *http.Request) any {
 		at := strings.Split(req.URL.Path, "/")
 		resource, name := at[len(at)-1], strings.TrimPrefix(req.URL.Query().Get("fieldSelector"), "metadata.name=")
 		if resource == "rayclusters" {
-			http.Error(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`, http.StatusForbidden)
-			return
+			return apierrors.NewForbidden(schema.GroupResource{Resource: resource}, name, nil)
 		}
 		list := metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"}}
 		if object, there := objects[resource+"/"+name]; there {
 			list.Items = []metav1.PartialObjectMetadata{{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"}, ObjectMeta: object}}
 		}
-		w.Header().Set("Content-Type", "application/json")
-		if err := json.NewEncoder(w).Encode(list); err != nil {
-			t.Error(err)
-		}
-	}))
-	t.Cleanup(server.Close)
+		return list
+	})
 	said := &spoken{}
-	f, err := New(Options{Config: &rest.Config{Host: server.URL}, Adapters: []framework.Adapter{job.New(), workflow.New(), rayjob.New()}, Events: said, Clock: clocktesting.NewFakeClock(noon)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := frameworkOf(t, Options{Config: config, Adapters: []framework.Adapter{job.New(), workflow.New(), rayjob.New()}, Events: said})
 	f.kueue.asked.Store(noon.UnixNano())
 	return f.reconcilers[0], said
 }
 
 func (r *reconciler) hasUnit(t *testing.T, apiVersion, kind, name, uid string, phase v1alpha1.QueueUnitPhase) {
 	t.Helper()
-	err := r.units.GetIndexer().Add(&v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "unit-of-" + name},
+	cached(t, r.units, &v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "unit-of-" + name},
 		Spec:   v1alpha1.QueueUnitSpec{ConsumerRef: v1alpha1.ConsumerReference{APIVersion: apiVersion, Kind: kind, Name: name, UID: types.UID(uid)}},
 		Status: v1alpha1.QueueUnitStatus{Phase: phase}})
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func TestAMarkedJobWithAControllerIsQueuedOrSaysWhyNot(t *testing.T) {

@@ -2,16 +2,13 @@ package reconciler
 
 import (
 	"context"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
 	"kube-queue.dev/kube-queue/extensions/framework"
@@ -31,22 +28,13 @@ const rayClusters = `{"metadata": {"resourceVersion": "5"}, "items": [
 // be read or not.
 func TestTheClusterOfAJobIsReadWithItsReplicas(t *testing.T) {
 	for _, version := range []string{"v1", "v1alpha1"} {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Type", "application/json")
+		config := listServer(t, rayClusters, func(r *http.Request) {
 			if !strings.HasPrefix(r.URL.Path, "/apis/ray.io/"+version+"/") {
 				t.Errorf("it reads %s", r.URL)
 			}
-			if r.URL.Query().Get("watch") == "" {
-				_, _ = io.WriteString(w, rayClusters)
-				return
-			}
-			if err := http.NewResponseController(w).Flush(); err == nil {
-				<-r.Context().Done()
-			}
-		}))
-		defer server.Close()
+		})
 		adapter := rayjob.New()
-		remains, err := newRemains(&rest.Config{Host: server.URL}, nil, adapter, func() string { return version }, unreported)
+		remains, err := newRemains(config, adapter, func() string { return version }, unreported)
 		if err != nil {
 			t.Fatal(err)
 		}

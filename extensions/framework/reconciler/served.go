@@ -21,44 +21,40 @@ import (
 // fill starts the cache of a kind as soon as the API server serves the kind.
 func (f *Framework) fill(ctx context.Context, r *reconciler) {
 	kind := r.adapter.Kind()
-	backoff := wait.Backoff{Duration: time.Second, Factor: 1.5, Jitter: 0.1, Steps: 8, Cap: 10 * time.Second}
 	missing := false
 	versions := strings.Join(kind.Versions(), " or ")
-	err := backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+	err := Retry(ctx, func() (done bool) {
 		_, served, err := f.serves(kind)
 		if err != nil {
 			klog.FromContext(ctx).V(2).Info("Failed to discover a kind, retrying", "kind", kind.Kind, "err", err)
-			return false, nil
+			return false
 		}
 		if r.annotated {
-			return served, nil // it need not be installed
+			return served // it need not be installed
 		}
-		f.opts.Metrics.Missing(kind.Name, !served)
+		f.Metrics.Missing(kind.Name, !served)
 		if !served && !missing {
 			missing = true
 			klog.FromContext(ctx).Info("Waiting for the CRD of an enabled kind", "kind", kind.Kind, "resource", kind.Resource, "group", kind.Group, "version", versions, "with", kind.Related.Resource)
 		}
-		return served, nil
+		return served
 	})
 	if err != nil {
 		return
 	}
-	if r.remains != nil {
-		go r.remains.RunWithContext(ctx)
+	for _, informer := range r.caches() {
+		go informer.RunWithContext(ctx)
 	}
-	if r.related != nil {
-		go r.related.RunWithContext(ctx)
-	}
-	r.cached.RunWithContext(ctx)
+}
+
+// Retry repeats a step until it is done, after a second at first, and then more and more rarely. The error is that of ctx.
+func Retry(ctx context.Context, step func() (done bool)) error {
+	backoff := wait.Backoff{Duration: time.Second, Factor: 1.5, Jitter: 0.1, Steps: 8, Cap: 10 * time.Second}
+	return backoff.DelayFunc().Until(ctx, true, true, func(context.Context) (bool, error) { return step(), nil })
 }
 
 // Serves reports whether the API server serves all of the resources.
 func (f *Framework) Serves(gv schema.GroupVersion, resources ...string) (bool, error) {
-	return f.servesAll(gv, resources)
-}
-
-// servesAll reports whether the API server serves all of the resources.
-func (f *Framework) servesAll(gv schema.GroupVersion, resources []string) (bool, error) {
 	list, err := f.discovery.ServerResourcesForGroupVersion(gv.String())
 	if apierrors.IsNotFound(err) {
 		return false, nil
@@ -76,15 +72,15 @@ func (f *Framework) servesAll(gv schema.GroupVersion, resources []string) (bool,
 
 // servesClaims reports whether the API server serves claims, their templates and the classes of devices.
 func (f *Framework) servesClaims() (bool, error) {
-	return f.servesAll(resourcev1.SchemeGroupVersion, []string{"resourceclaims", "resourceclaimtemplates", "deviceclasses"})
+	return f.Serves(resourcev1.SchemeGroupVersion, "resourceclaims", "resourceclaimtemplates", "deviceclasses")
 }
 
 // warnIfNothingHolds logs at start that marked jobs are suspended late, if they are.
 func (f *Framework) warnIfNothingHolds(ctx context.Context) {
-	if f.opts.Webhook {
+	if f.Webhook {
 		return
 	}
-	served, err := f.servesAll(schema.GroupVersion{Group: "admissionregistration.k8s.io", Version: "v1"}, []string{"mutatingadmissionpolicies"})
+	served, err := f.Serves(schema.GroupVersion{Group: "admissionregistration.k8s.io", Version: "v1"}, "mutatingadmissionpolicies")
 	if err != nil || served {
 		return
 	}
@@ -97,7 +93,7 @@ func (f *Framework) warnIfNothingHolds(ctx context.Context) {
 // jobs and the objects of Kind.Remains. Those of Kind.Related must be served too.
 func (f *Framework) serves(kind framework.Kind) (version string, found bool, err error) {
 	if related := kind.Related; related.Resource != "" {
-		found, err := f.servesAll(related.GroupVersion(), []string{related.Resource})
+		found, err := f.Serves(related.GroupVersion(), related.Resource)
 		if err != nil || !found {
 			return "", false, err
 		}
@@ -107,7 +103,7 @@ func (f *Framework) serves(kind framework.Kind) (version string, found bool, err
 		if kind.Remains != "" {
 			resources = append(resources, kind.Remains)
 		}
-		found, err := f.servesAll(schema.GroupVersion{Group: kind.Group, Version: version}, resources)
+		found, err := f.Serves(schema.GroupVersion{Group: kind.Group, Version: version}, resources...)
 		if err != nil || found {
 			return version, found, err
 		}

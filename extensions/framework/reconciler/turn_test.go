@@ -2,32 +2,22 @@ package reconciler
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
-	"net/http/httptest"
 	"sync"
 	"testing"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
-	clocktesting "k8s.io/utils/clock/testing"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/job"
 	"kube-queue.dev/kube-queue/pkg/arrival"
-	"kube-queue.dev/kube-queue/pkg/events"
 )
-
-// silence discards events.
-type silence struct{}
-
-func (silence) Write(events.Event)  {}
-func (silence) Repeat(events.Event) {}
-func (silence) Keep(events.Event)   {}
-func (silence) Forget(types.UID)    {}
 
 // While the creation of the first job's unit hangs, the unit of the second job is created,
 // and says that it comes after that of the first. The first job has a unit of its
@@ -35,8 +25,7 @@ func (silence) Forget(types.UID)    {}
 func TestOneRequestThatHangsDoesNotHoldUpItsNamespace(t *testing.T) {
 	hangs, answer := make(chan struct{}), make(chan struct{})
 	created := make(chan v1alpha1.QueueUnit, 2)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
+	config := jsonServer(t, func(r *http.Request) any {
 		var unit v1alpha1.QueueUnit
 		if err := json.NewDecoder(r.Body).Decode(&unit); err != nil || r.Method != http.MethodPost {
 			t.Errorf("%s %s comes before the units are created: %v", r.Method, r.URL, err)
@@ -44,34 +33,22 @@ func TestOneRequestThatHangsDoesNotHoldUpItsNamespace(t *testing.T) {
 		if unit.Spec.ConsumerRef.Name == "first" {
 			close(hangs)
 			<-answer
-			w.WriteHeader(http.StatusInternalServerError)
-			return
+			return apierrors.NewInternalError(errors.New("it hangs"))
 		}
 		created <- unit
 		unit.ResourceVersion = "9"
-		if err := json.NewEncoder(w).Encode(unit); err != nil {
-			t.Error(err)
-		}
-	}))
-	t.Cleanup(server.Close)
-	f, err := New(Options{Config: &rest.Config{Host: server.URL}, Adapters: []framework.Adapter{job.New()},
-		Workers: 2, Events: silence{}, Clock: clocktesting.NewFakeClock(noon)})
-	if err != nil {
-		t.Fatal(err)
-	}
+		return unit
+	})
+	f := frameworkOf(t, Options{Config: config, Adapters: []framework.Adapter{job.New()}, Workers: 2})
 	r := f.reconcilers[0]
 	left := &v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "left", UID: "left"},
 		Spec: v1alpha1.QueueUnitSpec{ConsumerRef: v1alpha1.ConsumerReference{APIVersion: "batch/v1", Kind: "Job", Name: "first", UID: "gone"}}}
-	if err := f.units.GetIndexer().Add(left); err != nil {
-		t.Fatal(err)
-	}
-	r.memory.lookAt(left.UID, noon)
+	cached(t, f.units, left)
+	r.memory.look.set(left.UID, noon)
 	for _, name := range []string{"first", "second"} {
 		held := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, UID: types.UID(name), ResourceVersion: "1"},
 			Spec: batchv1.JobSpec{Suspend: new(true)}}
-		if err := r.cached.GetIndexer().Add(held); err != nil {
-			t.Fatal(err)
-		}
+		cached(t, r.cached, held)
 		r.jobChanged(held)
 	}
 	var running sync.WaitGroup

@@ -13,12 +13,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/lifecycle"
 )
 
-const (
-	// byJob indexes units by kind and name of their job; successive jobs may share a name.
-	byJob = "job"
-	// byKind indexes units by the kind of their job.
-	byKind = "kind"
-)
+// byJob indexes units by the kind of their job, and by its kind and name; successive jobs may share a name.
+const byJob = "job"
 
 // unitCache holds all units of all kinds.
 type unitCache struct {
@@ -33,7 +29,7 @@ func newUnitCache(config *rest.Config, report lenient.Report) (*unitCache, error
 	if err != nil {
 		return nil, err
 	}
-	informer, err := lenient.Informer(client, report, "queueunits", cache.Indexers{byJob: indexJob, byKind: indexKind}, transformUnit)
+	informer, err := lenient.Informer(client, report, "queueunits", cache.Indexers{byJob: indexJob}, transformUnit)
 	if err != nil {
 		return nil, err
 	}
@@ -72,19 +68,7 @@ func indexJob(obj any) ([]string, error) {
 	if !ours {
 		return nil, nil
 	}
-	return []string{jobIndex(kind, job)}, nil
-}
-
-func indexKind(obj any) ([]string, error) {
-	unit, isUnit := obj.(*v1alpha1.QueueUnit)
-	if !isUnit {
-		return nil, nil
-	}
-	kind, _, ours := jobOf(unit)
-	if !ours {
-		return nil, nil
-	}
-	return []string{kind.String()}, nil
+	return []string{kind.String(), jobIndex(kind, job)}, nil
 }
 
 func jobIndex(kind schema.GroupKind, job types.NamespacedName) string {
@@ -93,17 +77,17 @@ func jobIndex(kind schema.GroupKind, job types.NamespacedName) string {
 
 // of returns the units of all jobs of the kind that have or had the name.
 func (c *unitCache) of(kind schema.GroupKind, job types.NamespacedName) []*v1alpha1.QueueUnit {
-	return c.indexed(byJob, jobIndex(kind, job))
+	return c.indexed(jobIndex(kind, job))
 }
 
 // ofKind returns the units of all jobs of the kind.
 func (c *unitCache) ofKind(kind schema.GroupKind) []*v1alpha1.QueueUnit {
-	return c.indexed(byKind, kind.String())
+	return c.indexed(kind.String())
 }
 
-func (c *unitCache) indexed(index, value string) []*v1alpha1.QueueUnit {
+func (c *unitCache) indexed(value string) []*v1alpha1.QueueUnit {
 	// The only error is an index that does not exist.
-	objects, _ := c.GetIndexer().ByIndex(index, value)
+	objects, _ := c.GetIndexer().ByIndex(byJob, value)
 	units := make([]*v1alpha1.QueueUnit, 0, len(objects))
 	for _, object := range objects {
 		if unit, isUnit := object.(*v1alpha1.QueueUnit); isUnit {

@@ -2,7 +2,6 @@ package reconciler
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -16,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
-	clocktesting "k8s.io/utils/clock/testing"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
@@ -83,12 +81,7 @@ func (c crowd) fill(t testing.TB, adapter framework.Adapter) (bytes int64, r *re
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(c.serve))
 	t.Cleanup(server.Close)
-	f, err := New(Options{Config: &rest.Config{Host: server.URL}, Annotated: []framework.Adapter{adapter}, Events: silence{}, Clock: clocktesting.NewFakeClock(noon)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.kueue.asked.Store(1) // Kueue is installed, as far as is known
-	r = f.reconcilers[0]
+	r = onlyAnnotated(t, &rest.Config{Host: server.URL}, adapter)
 	before := heap()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 4*time.Minute)
 	t.Cleanup(cancel)
@@ -148,14 +141,11 @@ func BenchmarkUnmarked(b *testing.B) {
 	}
 }
 
-// onlyAnnotated is a reconciler of Jobs of which only the annotation is a mark.
-func onlyAnnotated(t *testing.T, host string) *reconciler {
+// onlyAnnotated is a reconciler of jobs of which only the annotation is a mark.
+func onlyAnnotated(t testing.TB, config *rest.Config, adapter framework.Adapter) *reconciler {
 	t.Helper()
-	f, err := New(Options{Config: &rest.Config{Host: host}, Annotated: []framework.Adapter{job.New()}, Events: silence{}, Clock: clocktesting.NewFakeClock(noon)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.kueue.asked.Store(1)
+	f := frameworkOf(t, Options{Config: config, Annotated: []framework.Adapter{adapter}})
+	f.kueue.asked.Store(1) // Kueue is installed, as far as is known
 	return f.reconcilers[0]
 }
 
@@ -183,12 +173,10 @@ func TestAJobIsCachedWholeIfItIsMarkedWasReleasedOrHasAUnit(t *testing.T) {
 		{name: "one of Kueue, which is installed", labels: map[string]string{wellknown.KueueLabel: "q"}, whole: false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			r := onlyAnnotated(t, "http://nowhere")
+			r := onlyAnnotated(t, nil, job.New())
 			if test.unit {
 				unit := (&changingJob{}).unit()
-				if err := r.units.GetIndexer().Add(unit); err != nil {
-					t.Fatal(err)
-				}
+				cached(t, r.units, unit)
 			}
 			object := jobWith(test.annotations)
 			object.Labels = test.labels
@@ -206,7 +194,7 @@ func TestAJobIsCachedWholeIfItIsMarkedWasReleasedOrHasAUnit(t *testing.T) {
 }
 
 func TestAJobThatIsOnlySuspendedIsNotQueuedByTheAnnotationAlone(t *testing.T) {
-	r := onlyAnnotated(t, "http://nowhere")
+	r := onlyAnnotated(t, nil, job.New())
 	for annotation, want := range map[string]decision.Action{"": decision.Nothing, "true": decision.CreateUnit} {
 		object := jobWith(nil)
 		if annotation != "" {
@@ -227,34 +215,25 @@ func TestAJobThatIsOnlySuspendedIsNotQueuedByTheAnnotationAlone(t *testing.T) {
 func TestAJobWithoutAMarkThatHasAUnitLeavesTheQueue(t *testing.T) {
 	var deleted []string
 	var r *reconciler
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
+	config := jsonServer(t, func(req *http.Request) any {
 		if req.Method == http.MethodDelete {
 			deleted = append(deleted, req.URL.Path)
-			_, _ = io.WriteString(w, `{"apiVersion":"v1","kind":"Status","status":"Success"}`)
-			return
+			return metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess}
 		}
 		r.arrivals.Enter().End()
 		live := jobWith(nil)
 		live.APIVersion, live.Kind = "batch/v1", "Job"
-		if err := json.NewEncoder(w).Encode(live); err != nil {
-			t.Error(err)
-		}
-	}))
-	t.Cleanup(server.Close)
-	r = onlyAnnotated(t, server.URL)
+		return live
+	})
+	r = onlyAnnotated(t, config, job.New())
 	kept, err := r.jobs.transform(jobWith(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := r.cached.GetIndexer().Add(kept); err != nil {
-		t.Fatal(err)
-	}
+	cached(t, r.cached, kept)
 	unit := (&changingJob{}).unit()
 	unit.Status.Phase = v1alpha1.PhaseEnqueued
-	if err := r.units.GetIndexer().Add(unit); err != nil {
-		t.Fatal(err)
-	}
+	cached(t, r.units, unit)
 	r.unitChanged(unit)
 	r.next(t.Context())
 	if len(deleted) != 1 || !strings.HasSuffix(deleted[0], unit.Name) {

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
 	"kube-queue.dev/kube-queue/extensions/framework"
@@ -44,18 +43,25 @@ type versionedJobs struct {
 
 func newVersioned(config *rest.Config, adapter framework.Adapter, served servedVersions, clock clock.WithTicker) (versionedJobs, error) {
 	kind := adapter.Kind()
-	v := versionedJobs{kind: kind, clients: map[string]*lenient.Client{}, served: served, clock: clock,
+	clients, err := clientsOf(config, kind, func(version string) lenient.Kind { return decision.ReadAs(adapter, version) })
+	v := versionedJobs{kind: kind, clients: clients, served: served, clock: clock,
 		now: &atomic.Pointer[string]{}, listed: &atomic.Pointer[string]{}}
 	v.now.Store(&kind.Version)
 	v.listed.Store(&kind.Version)
+	return v, err
+}
+
+// clientsOf returns the clients for the versions of a kind, of objects that described describes.
+func clientsOf(config *rest.Config, kind framework.Kind, described func(version string) lenient.Kind) (map[string]*lenient.Client, error) {
+	clients := map[string]*lenient.Client{}
 	for _, version := range kind.Versions() {
-		client, err := lenient.NewForConfig(config, decision.ReadAs(adapter, version))
+		client, err := lenient.NewForConfig(config, described(version))
 		if err != nil {
-			return v, err
+			return nil, err
 		}
-		v.clients[version] = client
+		clients[version] = client
 	}
-	return v, nil
+	return clients, nil
 }
 
 // Version returns the version that was last found served.
@@ -82,13 +88,13 @@ func (v versionedJobs) Get(ctx context.Context, namespace, name string) (lenient
 	return v.clients[v.Version()].Get(ctx, namespace, name)
 }
 
-// Patch sends a merge patch.
-func (v versionedJobs) Patch(ctx context.Context, namespace, name string, patch []byte, subresources ...string) (lenient.Object, error) {
+// Patch sends a merge patch, and returns the resourceVersion of the patched job.
+func (v versionedJobs) Patch(ctx context.Context, namespace, name string, patch []byte, subresources ...string) (string, error) {
 	client, err := v.patcher()
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	return client.Patch(ctx, namespace, name, patch, subresources...)
+	return client.PatchVersion(ctx, namespace, name, patch, subresources...)
 }
 
 // GetJSON reads a job as JSON.
@@ -96,11 +102,11 @@ func (v versionedJobs) GetJSON(ctx context.Context, namespace, name string) ([]b
 	return v.clients[v.Version()].GetJSON(ctx, namespace, name)
 }
 
-// PatchJSON sends a JSON Patch.
-func (v versionedJobs) PatchJSON(ctx context.Context, namespace, name string, patch []byte) (lenient.Object, error) {
+// PatchJSON is Patch for a JSON Patch.
+func (v versionedJobs) PatchJSON(ctx context.Context, namespace, name string, patch []byte) (string, error) {
 	client, err := v.patcher()
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	return client.PatchJSON(ctx, namespace, name, patch)
 }
@@ -115,10 +121,6 @@ func (v versionedJobs) patcher() (*lenient.Client, error) {
 		}
 	}
 	return v.clients[version], nil
-}
-
-func (v versionedJobs) informer(transform cache.TransformFunc, report lenient.Report) (cache.SharedIndexInformer, error) {
-	return lenient.Informer(v, report, v.kind.Resource, cache.Indexers{}, transform)
 }
 
 // Each lists all jobs.

@@ -2,9 +2,7 @@ package reconciler
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"runtime"
 	"sync"
 	"testing"
@@ -14,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"kube-queue.dev/kube-queue/extensions/framework"
@@ -40,27 +37,22 @@ type apiServer struct {
 	asked   []string
 }
 
+// newAPIServer returns one that serves the older version, in which the kind was listed.
 func newAPIServer(t *testing.T) *apiServer {
 	s := &apiServer{version: "v1alpha1", clock: clocktesting.NewFakeClock(noon)}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	config := listServer(t, `{"metadata": {"resourceVersion": "5"}, "items": []}`, func(r *http.Request) {
 		s.mu.Lock()
+		defer s.mu.Unlock()
 		s.asked = append(s.asked, r.Method+" "+r.URL.Path)
-		s.mu.Unlock()
-		w.Header().Set("Content-Type", "application/json")
-		if r.URL.Query().Get("watch") == "" {
-			fmt.Fprint(w, `{"metadata": {"resourceVersion": "5"}, "items": []}`)
-			return
-		}
-		if err := http.NewResponseController(w).Flush(); err == nil {
-			<-r.Context().Done()
-		}
-	}))
-	t.Cleanup(server.Close)
-	jobs, err := newVersioned(&rest.Config{Host: server.URL}, twoVersions{}, s.serves, s.clock)
+	})
+	jobs, err := newVersioned(config, twoVersions{}, s.serves, s.clock)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.jobs = jobs
+	if err := s.list(t); err != nil {
+		t.Fatal(err)
+	}
 	return s
 }
 
@@ -102,9 +94,6 @@ func (s *apiServer) expectAsked(t *testing.T, want string) {
 
 func TestABetterVersionIsTakenAsSoonAsItIsServed(t *testing.T) {
 	s := newAPIServer(t)
-	if err := s.list(t); err != nil {
-		t.Fatal(err)
-	}
 	if err := s.watch(t); err != nil {
 		t.Fatal(err)
 	}
@@ -127,9 +116,6 @@ func TestABetterVersionIsTakenAsSoonAsItIsServed(t *testing.T) {
 // However long the list takes, the watch continues until a better version is served.
 func TestAWatchEndsWhenThereIsABetterVersion(t *testing.T) {
 	s := newAPIServer(t)
-	if err := s.list(t); err != nil {
-		t.Fatal(err)
-	}
 	w, err := s.jobs.Watch(t.Context(), "", metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -163,9 +149,6 @@ func TestAWatchEndsWhenThereIsABetterVersion(t *testing.T) {
 
 func TestAListGoesOnInTheVersionThatItBeganIn(t *testing.T) {
 	s := newAPIServer(t)
-	if err := s.list(t); err != nil {
-		t.Fatal(err)
-	}
 	s.change("v1", nil)
 	_, err := s.jobs.Each(t.Context(), "", metav1.ListOptions{Continue: "more"}, func(framework.Object) error { return nil })
 	if err != nil {
@@ -179,9 +162,6 @@ func TestAListGoesOnInTheVersionThatItBeganIn(t *testing.T) {
 
 func TestAPatchGoesThroughTheBestVersion(t *testing.T) {
 	s := newAPIServer(t)
-	if err := s.list(t); err != nil {
-		t.Fatal(err)
-	}
 	s.change("v1", nil)
 	if _, err := s.jobs.Patch(t.Context(), "n", "a", []byte(`{}`)); err != nil {
 		t.Fatal(err)
@@ -191,9 +171,6 @@ func TestAPatchGoesThroughTheBestVersion(t *testing.T) {
 
 func TestNotToKnowForAMomentWhatIsServedIsNoCauseToListAgain(t *testing.T) {
 	s := newAPIServer(t)
-	if err := s.list(t); err != nil {
-		t.Fatal(err)
-	}
 	s.change("v1alpha1", errors.New("timeout"))
 	if err := s.watch(t); err != nil {
 		t.Errorf("the watch gave up: %v", err)

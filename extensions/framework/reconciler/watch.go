@@ -12,8 +12,8 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework"
 )
 
-// handler calls changed with each new state of an object, and gone with its last state.
-func handler(changed, gone func(obj any)) cache.ResourceEventHandler {
+// Handler calls changed with each new state of an object, and gone with its last state.
+func Handler(changed, gone func(obj any)) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc:    changed,
 		UpdateFunc: func(_, obj any) { changed(obj) },
@@ -28,18 +28,17 @@ func handler(changed, gone func(obj any)) cache.ResourceEventHandler {
 
 // jobHandler also remembers which jobs were marked late.
 func (r *reconciler) jobHandler() cache.ResourceEventHandler {
-	changed := handler(r.jobChanged, r.jobGone)
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc: func(obj any) { changed.OnAdd(obj, false) },
+		AddFunc: r.jobChanged,
 		UpdateFunc: func(was, obj any) {
-			if before, is := was.(framework.Object); is {
-				if job, is := obj.(framework.Object); is && job.GetUID() == before.GetUID() && !isAnnotated(before) && isAnnotated(job) {
-					r.memory.since(job.GetUID(), isMarkedLate, true, r.clock.Now())
-				}
+			before, wasJob := was.(framework.Object)
+			job, isJob := obj.(framework.Object)
+			if wasJob && isJob && job.GetUID() == before.GetUID() && !isAnnotated(before) && isAnnotated(job) {
+				r.memory.since(job.GetUID(), isMarkedLate, true, r.Clock.Now())
 			}
-			changed.OnUpdate(was, obj)
+			r.jobChanged(obj)
 		},
-		DeleteFunc: changed.OnDelete,
+		DeleteFunc: Handler(r.jobChanged, r.jobGone).OnDelete,
 	}
 }
 
@@ -55,22 +54,25 @@ func (r *reconciler) jobChanged(obj any) {
 	key := types.NamespacedName{Namespace: job.GetNamespace(), Name: job.GetName()}
 	if isUnmarked(job) {
 		// It may have been marked. If it has a unit, the unit or its event makes it known.
-		r.memory.forgetJob(job.GetUID())
-		r.events.Forget(job.GetUID())
+		r.forgetJob(job.GetUID())
 		if len(r.units.of(r.kind, key)) == 0 {
 			return
 		}
 	}
-	r.prioritize(key)
-	r.queue.Add(key)
+	r.enqueue(key)
 }
 
 func (r *reconciler) jobGone(obj any) {
 	if job, isJob := obj.(framework.Object); isJob {
-		r.memory.forgetJob(job.GetUID())
-		r.events.Forget(job.GetUID())
+		r.forgetJob(job.GetUID())
 	}
 	r.jobChanged(obj)
+}
+
+// forgetJob forgets what is known of a job, and renews its event no longer.
+func (r *reconciler) forgetJob(job types.UID) {
+	r.memory.forgetJob(job)
+	r.Events.Forget(job)
 }
 
 func (r *reconciler) unitChanged(obj any) {
@@ -79,9 +81,14 @@ func (r *reconciler) unitChanged(obj any) {
 		return
 	}
 	if kind, job, ours := jobOf(unit); ours && kind == r.kind && r.inKindVersions(unit) {
-		r.prioritize(job)
-		r.queue.Add(job)
+		r.enqueue(job)
 	}
+}
+
+// enqueue queues a job, in the first lane if it holds quota.
+func (r *reconciler) enqueue(job types.NamespacedName) {
+	r.prioritize(job)
+	r.queue.Add(job)
 }
 
 // prioritize makes a job that holds quota enter the first lane when it is added to the
@@ -96,7 +103,7 @@ func (r *reconciler) prioritize(job types.NamespacedName) {
 
 func (r *reconciler) unitGone(obj any) {
 	if unit, isUnit := obj.(*v1alpha1.QueueUnit); isUnit {
-		r.memory.forgetUnit(unit.UID)
+		r.memory.look.forget(unit.UID)
 		r.countGone(unit)
 	}
 	r.unitChanged(obj)
@@ -111,7 +118,7 @@ func (r *reconciler) countGone(unit *v1alpha1.QueueUnit) {
 	}
 	object, exists, err := r.cached.GetIndexer().GetByKey(key.String())
 	if job, isJob := object.(framework.Object); err == nil && exists && isJob && job.GetUID() == unit.Spec.ConsumerRef.UID {
-		r.memory.answered(job.GetUID(), r.clock.Now())
+		r.memory.answered(job.GetUID(), r.Clock.Now())
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
-	"kube-queue.dev/kube-queue/extensions/framework"
 )
 
 func (r *reconciler) patchUnitStatus(ctx context.Context, o *observation, fields map[string]any) error {
@@ -25,7 +24,7 @@ func (r *reconciler) patchUnit(ctx context.Context, o *observation, part string,
 
 // sendUnit patches the unit without awaiting the result, and returns its new version.
 func (r *reconciler) sendUnit(ctx context.Context, unit *v1alpha1.QueueUnit, part string, fields, annotations map[string]any) (version string, err error) {
-	data, err := unitPatch(unit, part, fields, annotations)
+	data, err := guardedPatch(unit, annotations, map[string]any{part: fields})
 	if err != nil {
 		return "", err
 	}
@@ -42,16 +41,12 @@ func (r *reconciler) sendUnit(ctx context.Context, unit *v1alpha1.QueueUnit, par
 
 // patchJob patches the job and awaits the result.
 func (r *reconciler) patchJob(ctx context.Context, o *observation, data []byte, subresources ...string) error {
-	patched, err := r.jobs.Patch(ctx, o.key.Namespace, o.key.Name, data, subresources...)
-	return r.awaitJob(o, patched, err)
+	version, err := r.jobs.Patch(ctx, o.key.Namespace, o.key.Name, data, subresources...)
+	return r.awaitJob(o, version, err)
 }
 
 // awaitJob awaits the result of a write on the job.
-func (r *reconciler) awaitJob(o *observation, patched framework.Object, err error) error {
-	version := ""
-	if err == nil {
-		version = patched.GetResourceVersion()
-	}
+func (r *reconciler) awaitJob(o *observation, version string, err error) error {
 	r.memory.await(o.key, o.now, func(a *awaited) {
 		a.job = after(o.job.GetResourceVersion(), version, err, a.job)
 	})

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
@@ -21,6 +20,7 @@ import (
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/extensions/framework/reconciler"
 	"kube-queue.dev/kube-queue/extensions/provisioning"
 	"kube-queue.dev/kube-queue/pkg/events"
 	"kube-queue.dev/kube-queue/pkg/lenient"
@@ -87,7 +87,7 @@ type Controller struct {
 
 // New returns a controller. Nothing is read or written before Start.
 func New(options Options) (*Controller, error) {
-	c := &Controller{Options: options, api: newAPI(), memory: newMemory(),
+	c := &Controller{Options: options, api: api{needed: make(chan struct{})},
 		checks:   informerOf(options, checks, cache.Indexers{}),
 		configs:  informerOf(options, configs, cache.Indexers{}),
 		requests: informerOf(options, provisioning.RequestResource, cache.Indexers{byUnit: unitUIDs}),
@@ -103,7 +103,7 @@ func New(options Options) (*Controller, error) {
 	for informer, changed := range map[cache.SharedIndexInformer]func(obj any){
 		options.Units: c.unitChanged, c.checks: c.checkChanged, c.configs: c.configChanged, c.requests: c.requestChanged,
 	} {
-		if _, err := informer.AddEventHandler(handler(changed)); err != nil {
+		if _, err := informer.AddEventHandler(reconciler.Handler(changed, changed)); err != nil {
 			return nil, fmt.Errorf("watching objects of provisioning checks: %w", err)
 		}
 	}
@@ -111,19 +111,13 @@ func New(options Options) (*Controller, error) {
 }
 
 func informerOf(options Options, resource schema.GroupVersionResource, indexers cache.Indexers) cache.SharedIndexInformer {
-	client, report := options.Client.Resource(resource), options.Reporter(resource)
-	return cache.NewSharedIndexInformerWithOptions(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-			list, err := client.List(ctx, opts)
-			report(err)
-			return list, err
-		},
-		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-			watched, err := client.Watch(ctx, opts)
-			report(err)
-			return watched, err
-		},
-	}, options.Client), &unstructured.Unstructured{}, cache.SharedIndexInformerOptions{Indexers: indexers, ObjectDescription: resource.String()})
+	client := options.Client.Resource(resource)
+	list := func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+		return client.List(ctx, opts)
+	}
+	from := lenient.Reporting(list, client.Watch, options.Reporter(resource))
+	return cache.NewSharedIndexInformerWithOptions(cache.ToListWatcherWithWatchListSemantics(from, options.Client), &unstructured.Unstructured{},
+		cache.SharedIndexInformerOptions{Indexers: indexers, ObjectDescription: resource.String()})
 }
 
 // slim removes from a cached object what is not used.
@@ -132,20 +126,6 @@ func slim(obj any) (any, error) {
 		object.SetManagedFields(nil)
 	}
 	return obj, nil
-}
-
-// handler calls changed with each new state of an object, and its last one.
-func handler(changed func(obj any)) cache.ResourceEventHandler {
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc:    changed,
-		UpdateFunc: func(_, obj any) { changed(obj) },
-		DeleteFunc: func(obj any) {
-			if last, missed := obj.(cache.DeletedFinalStateUnknown); missed {
-				obj = last.Obj
-			}
-			changed(obj)
-		},
-	}
 }
 
 // Work decides checks until ctx is done.

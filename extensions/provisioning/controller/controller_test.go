@@ -27,9 +27,7 @@ func TestTheEntriesOfOtherChecksAreKept(t *testing.T) {
 
 // Template, request and entry; then one write for each answer of the autoscaler; then two deletions.
 func TestAJobCostsFewWrites(t *testing.T) {
-	w := newWorld(t)
-	w.reserve("nodes")
-	c := w.settle(w.start())
+	w, c := requested(t)
 	w.report("Accepted", "True", "Accepted", "")
 	c = w.settle(c)
 	w.report("Provisioned", "True", "Provisioned", "")
@@ -63,51 +61,69 @@ func TestAUnitWithoutAManagedResourceIsReadyAtOnce(t *testing.T) {
 	}
 }
 
-func TestAMissingAPIIsReportedAndUsedWhenItAppears(t *testing.T) {
-	w := newWorld(t)
-	w.served = false
-	w.reserve("nodes")
-	c := w.settle(w.start())
-	w.is("nodes", v1alpha1.CheckPending, "the cluster has no ProvisioningRequest API")
-	w.served = true
-	w.settle(c)
-	w.is("nodes", v1alpha1.CheckPending, "waits for an autoscaler")
-}
-
-func TestAMissingConfigIsReportedAndUsedWhenItAppears(t *testing.T) {
-	w := newWorld(t)
-	if err := w.client.Tracker().Delete(configs, "", "gpus"); err != nil {
-		t.Fatal(err)
+func TestAUnitWithoutARequestIsToldWhy(t *testing.T) {
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "x"}, "x", errors.New("exceeded quota"))
+	byHand := func(w *world, managed string) {
+		w.change(configs, "", "gpus", func(object map[string]any) {
+			object["spec"].(map[string]any)["managedResources"] = []any{managed}
+		})
+		w.change(queueUnits, team, unitName, func(object map[string]any) {
+			spec := object["spec"].(map[string]any)
+			delete(spec["consumerRef"].(map[string]any), "uid")
+			delete(spec, "podSets")
+			spec["resource"] = map[string]any{"cpu": "4"}
+		})
 	}
-	w.reserve("nodes")
-	c := w.settle(w.start())
-	w.is("nodes", v1alpha1.CheckPending, `ProvisioningRequestConfig "gpus" of AdmissionCheck "nodes" does not exist`)
-	w.add(configs, `{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: ProvisioningRequestConfig, metadata: {name: gpus}, spec: {provisioningClassName: class.example.com}}`)
-	w.settle(c)
-	w.is("nodes", v1alpha1.CheckPending, "waits for an autoscaler")
-}
-
-func TestACheckWithoutParametersIsReported(t *testing.T) {
-	w := newWorld(t)
-	w.change(checks, "", "nodes", func(object map[string]any) { delete(object["spec"].(map[string]any), "parameters") })
-	w.reserve("nodes")
-	w.settle(w.start())
-	w.is("nodes", v1alpha1.CheckPending, "names no ProvisioningRequestConfig")
+	for _, test := range []struct {
+		name    string
+		change  func(w *world)
+		state   v1alpha1.CheckState
+		message string
+		// correct lets the unit have a request; nil if nothing is wrong, or stays wrong.
+		correct func(w *world)
+	}{
+		{"the API is missing", func(w *world) { w.served = false }, v1alpha1.CheckPending, "the cluster has no ProvisioningRequest API",
+			func(w *world) { w.served = true }},
+		{"the config is missing", func(w *world) { w.remove(configs, "", "gpus") }, v1alpha1.CheckPending,
+			`ProvisioningRequestConfig "gpus" of AdmissionCheck "nodes" does not exist`, func(w *world) { w.add(configs, gpusConfig) }},
+		{"the check has no parameters", func(w *world) {
+			w.change(checks, "", "nodes", func(object map[string]any) { delete(object["spec"].(map[string]any), "parameters") })
+		}, v1alpha1.CheckPending, "names no ProvisioningRequestConfig", nil},
+		{"the API server refuses templates", func(w *world) { w.refuse["podtemplates"] = forbidden }, v1alpha1.CheckRetry, "exceeded quota", nil},
+		{"the API server refuses requests", func(w *world) { w.refuse["provisioningrequests"] = forbidden }, v1alpha1.CheckRetry, "exceeded quota", nil},
+		{"the API server fails once", func(w *world) {
+			w.refuse["provisioningrequests"] = apierrors.NewInternalError(errors.New("broken"))
+		}, v1alpha1.CheckPending, "waits for an autoscaler", nil},
+		{"the unit has no job", func(w *world) { w.gone = reconciler.ErrNoJob }, v1alpha1.CheckRejected, "created by hand", nil},
+		{"the kind is not enabled", func(w *world) { w.gone = reconciler.ErrNotEnabled }, v1alpha1.CheckRetry, "the kind Job is not enabled", nil},
+		{"the job is gone", func(w *world) { w.gone = apierrors.NewNotFound(schema.GroupResource{}, "train") }, v1alpha1.CheckPending, "", nil},
+		{"a unit that was created by hand", func(w *world) { byHand(w, "cpu") }, v1alpha1.CheckRejected, "created by hand", nil},
+		{"one without a managed resource", func(w *world) { byHand(w, "nvidia.com/gpu") }, v1alpha1.CheckReady, "no pod set requests", nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t)
+			test.change(w)
+			w.reserve("nodes")
+			c := w.settle(w.start())
+			w.is("nodes", test.state, test.message)
+			if test.correct != nil {
+				test.correct(w)
+				w.settle(c)
+				w.is("nodes", v1alpha1.CheckPending, "waits for an autoscaler")
+			}
+		})
+	}
 }
 
 func TestARequestThatIsDeletedByHandIsARetryOnlyBeforeTheRelease(t *testing.T) {
 	for phase, want := range map[v1alpha1.QueueUnitPhase]v1alpha1.CheckState{
 		v1alpha1.PhaseReserved: v1alpha1.CheckRetry, v1alpha1.PhaseDequeued: v1alpha1.CheckReady, v1alpha1.PhaseRunning: v1alpha1.CheckReady,
 	} {
-		w := newWorld(t)
-		w.reserve("nodes")
-		c := w.settle(w.start())
+		w, c := requested(t)
 		w.report("Provisioned", "True", "Provisioned", "")
 		c = w.settle(c)
 		w.move(phase)
-		if err := w.client.Tracker().Delete(provisioning.RequestResource, team, unitName+"-nodes-1"); err != nil {
-			t.Fatal(err)
-		}
+		w.remove(provisioning.RequestResource, team, unitName+"-nodes-1")
 		w.settle(c)
 		if got := w.entry("nodes").State; got != want {
 			t.Errorf("%s: the check is %s, not %s", phase, got, want)
@@ -117,9 +133,7 @@ func TestARequestThatIsDeletedByHandIsARetryOnlyBeforeTheRelease(t *testing.T) {
 
 // The cache of requests may not show a request that was just created.
 func TestACacheThatLagsIsNoDeletion(t *testing.T) {
-	w := newWorld(t)
-	w.reserve("nodes")
-	c := w.settle(w.start())
+	w, c := requested(t)
 	for _, obj := range c.requests.GetStore().List() {
 		if err := c.requests.GetIndexer().Delete(obj); err != nil {
 			t.Fatal(err)
@@ -174,64 +188,8 @@ func TestARequestOfAFormerUnitOfTheNameIsReplaced(t *testing.T) {
 	w.is("nodes", v1alpha1.CheckPending, "waits for an autoscaler")
 }
 
-func TestWhatTheAPIServerRefusesIsARetryWithItsMessage(t *testing.T) {
-	for _, resource := range []string{"podtemplates", "provisioningrequests"} {
-		w := newWorld(t)
-		w.refuse[resource] = apierrors.NewForbidden(schema.GroupResource{Resource: resource}, "x", errors.New("exceeded quota"))
-		w.reserve("nodes")
-		w.settle(w.start())
-		w.is("nodes", v1alpha1.CheckRetry, "exceeded quota")
-	}
-	w := newWorld(t)
-	w.refuse["provisioningrequests"] = apierrors.NewInternalError(errors.New("broken"))
-	w.reserve("nodes")
-	w.settle(w.start())
-	w.is("nodes", v1alpha1.CheckPending, "waits for an autoscaler")
-}
-
-func TestUnitsWhosePodsAreUnknownAreAnswered(t *testing.T) {
-	for _, test := range []struct {
-		err     error
-		state   v1alpha1.CheckState
-		message string
-	}{
-		{reconciler.ErrNoJob, v1alpha1.CheckRejected, "created by hand"},
-		{reconciler.ErrNotEnabled, v1alpha1.CheckRetry, "the kind Job is not enabled"},
-		{apierrors.NewNotFound(schema.GroupResource{}, "train"), v1alpha1.CheckPending, ""},
-	} {
-		w := newWorld(t)
-		w.gone = test.err
-		w.reserve("nodes")
-		w.settle(w.start())
-		w.is("nodes", test.state, test.message)
-	}
-}
-
-func TestAUnitThatWasCreatedByHandPassesOnlyWithoutAManagedResource(t *testing.T) {
-	for _, test := range []struct {
-		managed, message string
-		state            v1alpha1.CheckState
-	}{{"cpu", "created by hand", v1alpha1.CheckRejected}, {"nvidia.com/gpu", "no pod set requests", v1alpha1.CheckReady}} {
-		w := newWorld(t)
-		w.change(configs, "", "gpus", func(object map[string]any) {
-			object["spec"].(map[string]any)["managedResources"] = []any{test.managed}
-		})
-		w.change(queueUnits, team, unitName, func(object map[string]any) {
-			spec := object["spec"].(map[string]any)
-			delete(spec["consumerRef"].(map[string]any), "uid")
-			delete(spec, "podSets")
-			spec["resource"] = map[string]any{"cpu": "4"}
-		})
-		w.reserve("nodes")
-		w.settle(w.start())
-		w.is("nodes", test.state, test.message)
-	}
-}
-
 func TestWhatTheAutoscalerReportsIsAnEventOnTheJob(t *testing.T) {
-	w := newWorld(t)
-	w.reserve("nodes")
-	c := w.settle(w.start())
+	w, c := requested(t)
 	w.report("Accepted", "True", "Accepted", "")
 	c = w.settle(c)
 	w.report("Provisioned", "False", "QuotaExceeded", "8 of 8 GPUs are used")
@@ -252,9 +210,7 @@ func TestWhatTheAutoscalerReportsIsAnEventOnTheJob(t *testing.T) {
 
 // Autoscalers may report another estimate every few seconds.
 func TestDetailsAreWrittenNowAndThen(t *testing.T) {
-	w := newWorld(t)
-	w.reserve("nodes")
-	c := w.settle(w.start())
+	w, c := requested(t)
 	w.report("Provisioned", "False", "NotProvisioned", "9 minutes left")
 	c = w.settle(c)
 	w.is("nodes", v1alpha1.CheckPending, "9 minutes left")
@@ -293,9 +249,7 @@ func TestTheLimitOfFailuresSurvivesRestarts(t *testing.T) {
 }
 
 func TestAFailedRequestStaysUntilTheUnitHasEnded(t *testing.T) {
-	w := newWorld(t)
-	w.reserve("nodes")
-	c := w.settle(w.start())
+	w, c := requested(t)
 	w.report("Failed", "True", "NoStock", "none left")
 	c = w.settle(c)
 	w.move(v1alpha1.PhaseBackoff)
@@ -337,9 +291,7 @@ func TestNodesForOtherPodsThanTheJobHasAreARetry(t *testing.T) {
 		{"the job is gone", func(w *world) { w.gone = apierrors.NewNotFound(schema.GroupResource{}, "train") }, v1alpha1.CheckPending, "waits for an autoscaler"},
 		{"the kind is not enabled any more", func(w *world) { w.gone = reconciler.ErrNotEnabled }, v1alpha1.CheckRetry, "the kind Job is not enabled"},
 	} {
-		w := newWorld(t)
-		w.reserve("nodes")
-		c := w.settle(w.start())
+		w, c := requested(t)
 		test.change(w)
 		w.report("Provisioned", "True", "Provisioned", "")
 		c = w.settle(c)
@@ -361,9 +313,7 @@ func TestNodesForOtherPodsThanTheJobHasAreARetry(t *testing.T) {
 // The cache of units may not show that the unit gave its quota back. An autoscaler must not provide the
 // nodes twice.
 func TestTheRequestOfAnEarlierAttemptIsDeletedBeforeTheNextIsCreated(t *testing.T) {
-	w := newWorld(t)
-	w.reserve("nodes")
-	c := w.settle(w.start())
+	w, c := requested(t)
 	w.reserve("nodes")
 	w.settle(c)
 	want := "create podtemplates, create provisioningrequests, patch queueunits, delete provisioningrequests, delete podtemplates, create podtemplates, create provisioningrequests, patch queueunits"

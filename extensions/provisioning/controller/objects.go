@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
@@ -35,9 +35,7 @@ func decode[T any](obj any) (*T, error) {
 }
 
 // get returns an object of a cluster-scoped cache; nil if it does not exist.
-func get[T any](store interface {
-	GetByKey(key string) (any, bool, error)
-}, name string) (*T, error) {
+func get[T any](store cache.Store, name string) (*T, error) {
 	obj, exists, err := store.GetByKey(name)
 	if err != nil || !exists {
 		return nil, err
@@ -45,14 +43,18 @@ func get[T any](store interface {
 	return decode[T](obj)
 }
 
+// unitOf returns the unit that owns an object; nil if none does.
+func unitOf(object metav1.Object) *metav1.OwnerReference {
+	if owner := metav1.GetControllerOf(object); owner != nil && owner.Kind == unitKind {
+		return owner
+	}
+	return nil
+}
+
 // unitUIDs is the index of requests by the unit that owns them.
 func unitUIDs(obj any) ([]string, error) {
-	object, is := obj.(metav1.Object)
-	if !is {
-		return nil, nil
-	}
-	if owner := metav1.GetControllerOf(object); owner != nil && owner.Kind == unitKind {
-		return []string{string(owner.UID)}, nil
+	if object, is := obj.(metav1.Object); is && unitOf(object) != nil {
+		return []string{string(unitOf(object).UID)}, nil
 	}
 	return nil, nil
 }
@@ -103,9 +105,8 @@ func (c *Controller) create(ctx context.Context, unit *v1alpha1.QueueUnit, resou
 	if err != nil {
 		return nil, err
 	}
-	owner := metav1.GetControllerOf(live)
-	switch {
-	case owner == nil || owner.Kind != unitKind || owner.Name != unit.Name:
+	switch owner := unitOf(live); {
+	case owner == nil || owner.Name != unit.Name:
 		return nil, &errTaken{wanted.GetKind(), wanted.GetName(), unit.Name}
 	case owner.UID == unit.UID:
 		return live, nil
@@ -183,17 +184,4 @@ func (c *Controller) liveRequest(ctx context.Context, unit *v1alpha1.QueueUnit, 
 		return nil, nil
 	}
 	return decode[provisioning.Request](live)
-}
-
-// keyOf returns the key of an object's unit; ok is false if it has none.
-func keyOf(obj any) (key types.NamespacedName, ok bool) {
-	object, is := obj.(metav1.Object)
-	if !is {
-		return key, false
-	}
-	owner := metav1.GetControllerOf(object)
-	if owner == nil || owner.Kind != unitKind {
-		return key, false
-	}
-	return types.NamespacedName{Namespace: object.GetNamespace(), Name: owner.Name}, true
 }

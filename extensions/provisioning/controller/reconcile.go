@@ -35,7 +35,7 @@ func (c *Controller) reconcile(ctx context.Context, key types.NamespacedName) (t
 	switch {
 	case !unit.Status.Phase.HoldsQuota():
 		return 0, c.clear(ctx, unit, requests)
-	case c.api.get() == apiUnknown, c.memory.isPassed(unit.UID, unit.ResourceVersion), lifecycle.EvictionOf(unit) != lifecycle.EvictionNone:
+	case c.api.get() == apiUnknown, c.memory.of(unit.UID).passed == unit.ResourceVersion, lifecycle.EvictionOf(unit) != lifecycle.EvictionNone:
 		return 0, nil // another event follows
 	}
 	return c.decide(ctx, unit, requests)
@@ -47,7 +47,7 @@ func (c *Controller) clear(ctx context.Context, unit *v1alpha1.QueueUnit, reques
 	gone := slices.DeleteFunc(slices.Clone(requests), func(r *provisioning.Request) bool {
 		return r.Failed() && !unit.Status.Phase.Ended()
 	})
-	if len(gone) == 0 && !c.memory.hasTemplates(unit.UID) {
+	if len(gone) == 0 && !c.memory.of(unit.UID).templates {
 		return nil
 	}
 	// Autoscalers take a request without its templates for a failed one, so the request goes first.
@@ -102,7 +102,7 @@ func (c *Controller) decide(ctx context.Context, unit *v1alpha1.QueueUnit, reque
 			former = append(former, formerOf(unit, entry.Name, requests)...)
 		}
 		next, differs := answer.Entry(entry, metav1.NewTime(now))
-		if wait := c.memory.wrote(unit.UID).Add(detailEvery).Sub(now); differs && wait > 0 && answer.OnlyDetail(entry) {
+		if wait := c.memory.of(unit.UID).wrote.Add(detailEvery).Sub(now); differs && wait > 0 && answer.OnlyDetail(entry) {
 			later = wait
 			continue
 		}
@@ -139,7 +139,7 @@ func (c *Controller) patch(ctx context.Context, unit *v1alpha1.QueueUnit, entrie
 	switch {
 	case err == nil, apierrors.IsConflict(err):
 		// The cache will show a newer version, and the next step waits for it.
-		c.memory.patched(unit.UID, unit.ResourceVersion, now)
+		c.memory.change(unit.UID, func(k *known) { k.passed, k.wrote = unit.ResourceVersion, now })
 		if err == nil {
 			return nil
 		}

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,11 +14,12 @@ import (
 	"k8s.io/klog/v2"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/extensions/framework/reconciler"
 	"kube-queue.dev/kube-queue/extensions/provisioning"
 )
 
 // apiState is what is known about the API of requests.
-type apiState int
+type apiState int32
 
 const (
 	// apiUnknown: nobody has looked yet, or the cache of requests is being filled.
@@ -30,33 +32,18 @@ const (
 
 // api is the state of the API of requests, and whether it is needed.
 type api struct {
-	mu     *sync.Mutex
-	state  *apiState
-	once   *sync.Once
+	state  atomic.Int32
+	once   sync.Once
 	needed chan struct{}
 }
 
-func newAPI() api {
-	return api{mu: &sync.Mutex{}, state: new(apiState), once: &sync.Once{}, needed: make(chan struct{})}
-}
-
-func (a api) get() apiState {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return *a.state
-}
+func (a *api) get() apiState { return apiState(a.state.Load()) }
 
 // set reports whether the state was another one.
-func (a api) set(state apiState) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	changed := *a.state != state
-	*a.state = state
-	return changed
-}
+func (a *api) set(state apiState) bool { return a.state.Swap(int32(state)) != int32(state) }
 
 // need reports that a check of this controller exists, or requests of a former one may.
-func (a api) need() { a.once.Do(func() { close(a.needed) }) }
+func (a *api) need() { a.once.Do(func() { close(a.needed) }) }
 
 // Start fills the caches in the background, as soon as the API server serves their objects.
 func (c *Controller) Start(ctx context.Context) { go c.fill(ctx) }
@@ -96,17 +83,16 @@ func (c *Controller) fill(ctx context.Context) {
 
 // await returns true when the resources are served, and false when ctx is done before.
 func (c *Controller) await(ctx context.Context, gv schema.GroupVersion, resources []string, missing func()) bool {
-	backoff := wait.Backoff{Duration: time.Second, Factor: 1.5, Jitter: 0.1, Steps: 8, Cap: 10 * time.Second}
-	return backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+	return reconciler.Retry(ctx, func() (done bool) {
 		served, err := c.Serves(gv, resources...)
 		if err != nil {
 			klog.FromContext(ctx).V(2).Info("Failed to discover resources, retrying", "groupVersion", gv, "resources", resources, "err", err)
-			return false, nil
+			return false
 		}
 		if !served {
 			missing()
 		}
-		return served, nil
+		return served
 	}) == nil
 }
 
@@ -131,8 +117,7 @@ func (c *Controller) noteTemplates(ctx context.Context) error {
 		return err
 	}
 	for i := range list.Items {
-		owner := metav1.GetControllerOf(&list.Items[i])
-		if owner != nil && owner.Kind == unitKind {
+		if owner := unitOf(&list.Items[i]); owner != nil {
 			c.api.need()
 			c.memory.setTemplates(owner.UID, true)
 			c.queue.Add(types.NamespacedName{Namespace: list.Items[i].GetNamespace(), Name: owner.Name})

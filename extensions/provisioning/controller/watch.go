@@ -1,6 +1,7 @@
 package controller
 
 import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
@@ -23,7 +24,7 @@ func (c *Controller) unitChanged(obj any) {
 
 // concerns reports whether the unit has checks, or something was created for it.
 func (c *Controller) concerns(unit *v1alpha1.QueueUnit) bool {
-	if len(unit.Status.AdmissionChecks) > 0 || c.memory.hasTemplates(unit.UID) {
+	if len(unit.Status.AdmissionChecks) > 0 || c.memory.of(unit.UID).templates {
 		return true
 	}
 	keys, err := c.requests.GetIndexer().IndexKeys(byUnit, string(unit.UID))
@@ -43,8 +44,8 @@ func (c *Controller) checkChanged(obj any) {
 func (c *Controller) configChanged(any) { c.queueAll() }
 
 func (c *Controller) requestChanged(obj any) {
-	if key, ok := keyOf(obj); ok {
-		c.queue.Add(key)
+	if request, is := obj.(metav1.Object); is && unitOf(request) != nil {
+		c.queue.Add(types.NamespacedName{Namespace: request.GetNamespace(), Name: unitOf(request).Name})
 	}
 }
 

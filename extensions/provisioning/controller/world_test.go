@@ -37,6 +37,12 @@ var errDead = errors.New("the program was killed")
 
 const team, unitName = "team", "train-job-0123456789"
 
+// nodesCheck is an AdmissionCheck of the controller, and gpusConfig its config.
+const nodesCheck = `{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: AdmissionCheck, metadata: {name: nodes}, spec: {controllerName: kube-queue.dev/provisioning-request,
+	parameters: {apiGroup: scheduling.x-k8s.io, kind: ProvisioningRequestConfig, name: gpus}}}`
+
+const gpusConfig = `{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: ProvisioningRequestConfig, metadata: {name: gpus}, spec: {provisioningClassName: class.example.com}}`
+
 // world is an API server with versions, UIDs and preconditions, and what others do there.
 type world struct {
 	t      *testing.T
@@ -79,14 +85,21 @@ func newWorld(t *testing.T) *world {
 	w.client = dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), lists)
 	w.client.PrependReactor("*", "*", w.react)
 	w.pods = []framework.PodSet{{Name: "main", Count: 4, Template: template(t, "{nodeSelector: {gpu: h100}, containers: [{name: main, image: train, resources: {requests: {cpu: 1}}}]}")}}
-	w.add(checks, `{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: AdmissionCheck, metadata: {name: nodes}, spec: {controllerName: kube-queue.dev/provisioning-request,
-		parameters: {apiGroup: scheduling.x-k8s.io, kind: ProvisioningRequestConfig, name: gpus}}}`)
+	w.add(checks, nodesCheck)
 	w.add(checks, `{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: AdmissionCheck, metadata: {name: budget}, spec: {controllerName: example.com/budget}}`)
-	w.add(configs, `{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: ProvisioningRequestConfig, metadata: {name: gpus}, spec: {provisioningClassName: class.example.com}}`)
+	w.add(configs, gpusConfig)
 	w.add(queueUnits, `{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: QueueUnit, metadata: {name: `+unitName+`, namespace: team, uid: u1},
 		spec: {consumerRef: {apiVersion: batch/v1, kind: Job, namespace: team, name: train, uid: j1}, podSets: [{name: main, count: 4, requests: {cpu: "1"}}]},
 		status: {phase: Enqueued}}`)
 	return w
+}
+
+// requested returns a world in which there is a request for the unit, and a program that has created it.
+func requested(t *testing.T) (*world, *Controller) {
+	t.Helper()
+	w := newWorld(t)
+	w.reserve("nodes")
+	return w, w.settle(w.start())
 }
 
 func template(t *testing.T, spec string) *corev1.PodTemplateSpec {
@@ -180,6 +193,14 @@ func (w *world) add(resource schema.GroupVersionResource, text string) {
 	}
 	w.stamp(object)
 	if err := w.client.Tracker().Create(resource, object, object.GetNamespace()); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// remove deletes an object as somebody else.
+func (w *world) remove(resource schema.GroupVersionResource, namespace, name string) {
+	w.t.Helper()
+	if err := w.client.Tracker().Delete(resource, namespace, name); err != nil {
 		w.t.Fatal(err)
 	}
 }
