@@ -113,18 +113,6 @@ func (s *stage) becomes(name, field, want string) {
 	})
 }
 
-func (s *stage) says(name, want string) {
-	s.Helper()
-	if is := s.status(name, "message"); is != want {
-		s.Errorf("%s says %q, want %q", name, is, want)
-	}
-}
-
-func (s *stage) end(name string) {
-	s.Helper()
-	s.patch(name, `{"status": {"phase": "Succeeded"}}`, "status")
-}
-
 // warnings returns the warnings about a unit.
 func (s *stage) warnings(name string) []corev1.Event {
 	s.Helper()
@@ -205,7 +193,7 @@ func TestUnreadableUnitsDoNotBlockOthers(t *testing.T) {
 	s.patch("second", `{"spec": {"priority": 1}}`)
 	s.used("3")
 	s.becomes("second", "phase", "Enqueued")
-	s.end("first")
+	s.patch("first", `{"status": {"phase": "Succeeded"}}`, "status")
 	s.becomes("second", "phase", "Dequeued")
 	s.used("2")
 

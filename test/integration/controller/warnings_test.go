@@ -38,6 +38,20 @@ func TestATreeThatNamesWhatTheClusterDoesNotHaveGetsWarnings(t *testing.T) {
 	fpga := `root/team: max: no node of the cluster has resource "example.com/fpga", and no other node of the tree names it`
 	namespace := fmt.Sprintf("root/team: namespace %q does not exist", missing)
 	s.warnsOfTree(gpus, jobs, fpga, namespace)
+	s.eventually("events report all of it", func() string {
+		list, err := s.kube.CoreV1().Events("kube-system").List(t.Context(), metav1.ListOptions{FieldSelector: "reason=QuotaTreeWarning,type=Warning"})
+		must(t, err)
+		said := ""
+		for _, e := range list.Items {
+			said += e.Message + "\n"
+		}
+		for _, text := range []string{gpus, jobs, fpga, namespace} {
+			if !strings.Contains(said, text) {
+				return fmt.Sprintf("they lack %q: %s", text, said)
+			}
+		}
+		return ""
+	})
 
 	// A namespace that is created later is known at once.
 	_, err = s.kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: missing}}, metav1.CreateOptions{})

@@ -218,14 +218,7 @@ func TestListsOfAJobAreChangedByAJSONPatchOfTheCurrentJob(t *testing.T) {
 	}
 	both := map[string]map[string]string{"head": {consume: "r", class: "c"}, "small": {consume: "r"}}
 
-	t.Run("the head alone needs no other request", func(t *testing.T) {
-		s := start(t)
-		sent.first(nil)
-		s.admitWithUpdates(map[string]map[string]string{"head": {consume: "r"}})
-		s.annotatesPods(map[string]string{consume: "r"}, head...)
-		sent.expect(s, "PATCH 200 "+string(types.MergePatchType))
-	})
-	t.Run("nor does a release without annotations", func(t *testing.T) {
+	t.Run("a release without annotations needs no other request", func(t *testing.T) {
 		s := start(t)
 		sent.first(nil)
 		s.admit()

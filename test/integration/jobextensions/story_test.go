@@ -1,7 +1,6 @@
 package jobextensions
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
