@@ -175,11 +175,12 @@ func (s *Scheduler) watchScheduling(now time.Time) {
 	}
 }
 
-// composeUnscheduled completes a write of MarkUnscheduled or ClearUnscheduled. It returns false if it is not needed.
+// composeUnscheduled completes a write of MarkUnscheduled or ClearUnscheduled. It returns false if it is not needed: the
+// unit may have ended while the write was held back.
 func (s *Scheduler) composeUnscheduled(u *unit, w *Write, now time.Time) bool {
 	known := s.unscheduled.units[u]
 	if w.Kind == ClearUnscheduled || known == nil {
-		return u.Unscheduled && w.Kind == ClearUnscheduled
+		return w.Kind == ClearUnscheduled && u.Unscheduled && u.Phase.holdsQuota()
 	}
 	w.Reason, w.Message = wellknown.ReasonPodsUnschedulable, s.unscheduledMessage(u)
 	known.message, known.at = w.Message, instantOf(now)

@@ -63,6 +63,25 @@ func TestAReleasedUnitWhosePodsCannotBeScheduledSaysSoAfter5Seconds(t *testing.T
 	}
 }
 
+func TestAnEndedUnitKeepsTheMarkWhoseRemovalTheAPIServerDenied(t *testing.T) {
+	w := releasedJob(t)
+	placed(w, "no cpu")
+	w.after(scheduler.UnscheduledAfter)
+	placed(w, "")
+	w.think()
+	if len(w.sent) != 1 || w.sent[0].Kind != scheduler.ClearUnscheduled {
+		t.Fatalf("under way are %+v, want the removal", w.sent)
+	}
+	w.deny(0)
+	placed(w, "", "") // it is wanted again, and held back
+	w.think()
+	w.finish("a/job")
+	w.after(time.Hour) // landing a removal would fail
+	if got := w.writes("a/job", scheduler.ClearUnscheduled); len(got) > 0 {
+		t.Errorf("it was written to after its end: %+v", got)
+	}
+}
+
 func TestPodsThatAreScheduledSoonCostNoWrite(t *testing.T) {
 	w := releasedJob(t)
 	for range 20 {

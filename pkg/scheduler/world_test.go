@@ -504,8 +504,8 @@ func (w *world) land(i int) {
 			}
 			u.Unscheduled = s.Kind == scheduler.MarkUnscheduled
 		case scheduler.ClearOverQuota:
-			if !u.OverQuota {
-				w.t.Fatalf("unit %s is cleared without being marked", u.Key)
+			if !holds(u) || !u.OverQuota {
+				w.t.Fatalf("unit %s: %s in phase %d, marked %t", u.Key, s.Kind, u.Phase, u.OverQuota)
 			}
 			u.OverQuota = false
 		}
