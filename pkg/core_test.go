@@ -47,13 +47,15 @@ func core() []room {
 		{"quota", []string{"resources"}, nil},
 		{"quota/tree", []string{"quota", "resources", "spelling"}, types},
 		{"quota/resourcequota", []string{"quota", "resources"}, types},
+		{"quota/tree/manifest", []string{"quota/tree", "resources", "spelling"},
+			append([]string{"encoding/json", "kube-queue.dev/kube-queue/apis/quota/v1beta1"}, types...)},
 		{"requests", []string{"resources"}, append([]string{"k8s.io/api/node/v1", "k8s.io/api/resource/v1", "k8s.io/apimachinery/pkg/api/equality",
 			"k8s.io/apimachinery/pkg/util/validation", "k8s.io/component-helpers/resource", "k8s.io/utils/ptr"}, types...)},
 		{"lifecycle", nil, meta},
 		{"arrival", nil, []string{"sync"}},
 		{"visibility", []string{"scheduler", "queue", "quota", "resources", "spelling"}, append([]string{"sync", "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1",
 			"kube-queue.dev/kube-queue/apis/visibility/v1alpha1", "k8s.io/apimachinery/pkg/apis/meta/v1"}, types...)},
-		{"simulator", []string{"scheduler", "queue", "quota", "quota/tree", "resources"}, append(files, types...)},
+		{"simulator", []string{"scheduler", "queue", "quota", "quota/tree", "quota/tree/manifest", "resources"}, append(files, types...)},
 	}
 }
 
@@ -169,10 +171,34 @@ func inspectFile(name string, may func(imported string) bool) (faults []string, 
 
 // What the core imports of others must not bring a client either.
 func TestNothingThatTheCoreImportsBringsAClient(t *testing.T) {
-	args := []string{"list", "-deps", "-f", `{{.ImportPath}} {{join .Imports " "}}`}
+	var folders []string
 	for _, r := range core() {
-		args = append(args, "./"+r.folder+"/...")
+		folders = append(folders, "./"+r.folder+"/...")
 	}
+	imports := importsOf(t, folders...)
+	for name := range imports {
+		if roomOf(core(), strings.TrimPrefix(name, here+"/")) == "" {
+			continue
+		}
+		if chain := clientChain(imports, name, map[string]bool{}); chain != nil {
+			t.Errorf("a client is reached: %s", strings.Join(chain, " imports "))
+		}
+	}
+}
+
+// Who uses the plugin needs no controller.
+func TestThePluginKnowsOfTheControllerOnlyItsCodec(t *testing.T) {
+	for name := range importsOf(t, "./plugin/...") {
+		if strings.HasPrefix(name, here+"/controller") && name != here+"/controller/codec" {
+			t.Errorf("the plugin imports %s", name)
+		}
+	}
+}
+
+// importsOf returns what the packages of the folders need, each with its imports.
+func importsOf(t *testing.T, folders ...string) map[string][]string {
+	t.Helper()
+	args := append([]string{"list", "-deps", "-f", `{{.ImportPath}} {{join .Imports " "}}`}, folders...)
 	command := exec.CommandContext(t.Context(), "go", args...)
 	command.Stderr = os.Stderr
 	out, err := command.Output()
@@ -184,14 +210,7 @@ func TestNothingThatTheCoreImportsBringsAClient(t *testing.T) {
 		words := strings.Fields(line)
 		imports[words[0]] = words[1:]
 	}
-	for name := range imports {
-		if roomOf(core(), strings.TrimPrefix(name, here+"/")) == "" {
-			continue
-		}
-		if chain := clientChain(imports, name, map[string]bool{}); chain != nil {
-			t.Errorf("a client is reached: %s", strings.Join(chain, " imports "))
-		}
-	}
+	return imports
 }
 
 // clientChain is how the package comes to a client; nil where it comes to none.

@@ -12,6 +12,7 @@ import (
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
+	"kube-queue.dev/kube-queue/pkg/controller/codec"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/resources"
@@ -48,7 +49,7 @@ func (*drawn) Pods() backend.PodRules { return backend.PodRules{} }
 func (*drawn) Keep(_, _ *schedulingv1alpha1.QueueUnitSpec) {}
 
 func (d *drawn) Demand(unit *schedulingv1alpha1.QueueUnit) (quota.Demand, error) {
-	return backend.Requests(d.names, unit)
+	return codec.Requests(d.names, unit)
 }
 
 // shown is a source that shows its last status.

@@ -12,7 +12,6 @@ import (
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
-	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
@@ -28,7 +27,7 @@ func unitObject(change func(*schedulingv1alpha1.QueueUnit)) *schedulingv1alpha1.
 }
 
 func newTestReader(names *resources.Names) Reader {
-	return Reader{Kinds: &Kinds{}, Demand: func(unit *schedulingv1alpha1.QueueUnit) (quota.Demand, error) { return backend.Requests(names, unit) }}
+	return Reader{Kinds: &Kinds{}, Demand: func(unit *schedulingv1alpha1.QueueUnit) (quota.Demand, error) { return Requests(names, unit) }}
 }
 
 // Anybody may create a unit for a kind that is not queued, with any submissionTime.

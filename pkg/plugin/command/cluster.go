@@ -20,10 +20,10 @@ import (
 
 	quotav1beta1 "kube-queue.dev/kube-queue/apis/quota/v1beta1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
-	"kube-queue.dev/kube-queue/pkg/controller/backend/elasticquota"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	"kube-queue.dev/kube-queue/pkg/plugin/reviews"
 	"kube-queue.dev/kube-queue/pkg/plugin/units"
+	"kube-queue.dev/kube-queue/pkg/quota/tree/manifest"
 	"kube-queue.dev/kube-queue/pkg/spelling"
 )
 
@@ -158,7 +158,7 @@ func (c *cluster) treeInUse(ctx context.Context) (*unstructured.Unstructured, er
 	for i := range list.Items {
 		trees[i] = &list.Items[i]
 	}
-	return elasticquota.Oldest(slices.Values(trees)), nil
+	return manifest.Oldest(trees), nil
 }
 
 // suggestions is the greatest number of names that are read in order to suggest one.

@@ -16,7 +16,6 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	visibility "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/arrival"
-	controllerbackend "kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/controller/codec"
 	"kube-queue.dev/kube-queue/pkg/generated/kinds"
 	"kube-queue.dev/kube-queue/pkg/plugin/units"
@@ -93,7 +92,7 @@ func Simulate(t Trial, now time.Time) (*Simulation, error) {
 		}
 	}
 	reader := codec.Reader{Kinds: &codec.Kinds{}, Demand: func(unit *v1alpha1.QueueUnit) (quota.Demand, error) {
-		return controllerbackend.Requests(names, unit)
+		return codec.Requests(names, unit)
 	}}
 	all := slices.Concat(t.Units, t.Jobs)
 	for i := range all {

@@ -10,7 +10,6 @@ import (
 	quotav1beta1 "kube-queue.dev/kube-queue/apis/quota/v1beta1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	visibility "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
-	"kube-queue.dev/kube-queue/pkg/controller/backend/elasticquota"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/quota/tree/manifest"
@@ -20,7 +19,7 @@ import (
 // show them. What is lent, and how many units wait, is not in the objects. problem is why the spec is not in
 // force; empty if it is.
 func Tree(object *unstructured.Unstructured) (quotas []visibility.QuotaSummary, problem string) {
-	status := elasticquota.StatusOf(object)
+	status := manifest.Status(object)
 	for _, condition := range status.Conditions {
 		if condition.Type == wellknown.ConditionValid && condition.Status != "True" {
 			problem = condition.Message

@@ -12,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
@@ -20,6 +19,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/lifecycle"
 	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/quota/tree/manifest"
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
@@ -39,7 +39,7 @@ func (s *Source) PrepareStatus(pending map[quota.NodeID]resources.Vector) func(c
 	}
 	figures := &figures{trees: s.client.Namespace(f.chosen.GetNamespace()),
 		namespace: f.chosen.GetNamespace(), name: f.chosen.GetName(), uid: f.chosen.GetUID()}
-	figures.shown = StatusOf(f.chosen)
+	figures.shown = manifest.Status(f.chosen)
 	figures.status.ObservedGeneration = f.chosen.GetGeneration()
 	figures.status.Conditions = f.overQuota(f.validity(figures.shown.Conditions))
 	if f.backend != nil {
@@ -156,18 +156,6 @@ func (f *forest) overQuota(conditions []metav1.Condition) []metav1.Condition {
 	}
 	apimeta.SetStatusCondition(&conditions, now)
 	return conditions
-}
-
-// StatusOf returns the current status of the tree. It is empty if it cannot be read.
-func StatusOf(tree *unstructured.Unstructured) quotav1beta1.ElasticQuotaTreeStatus {
-	var read struct {
-		Status quotav1beta1.ElasticQuotaTreeStatus `json:"status"`
-	}
-	text, err := json.Marshal(map[string]any{"status": tree.Object["status"]})
-	if err != nil || json.Unmarshal(text, &read) != nil {
-		return quotav1beta1.ElasticQuotaTreeStatus{}
-	}
-	return read.Status
 }
 
 // show writes the status, unless the tree already shows it.

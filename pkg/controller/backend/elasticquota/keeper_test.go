@@ -25,6 +25,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
+	"kube-queue.dev/kube-queue/pkg/quota/tree/manifest"
 	"kube-queue.dev/kube-queue/pkg/requests"
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
@@ -469,7 +470,7 @@ func TestTheConditionKeepsTheTimeSinceWhenTheTreeIsInvalid(t *testing.T) {
 	if _, refusal := p.forest.backend.Place("b", ""); refusal == nil || !strings.Contains(refusal.Message(), "is invalid since 2026-11-25T11:00:00Z: root: max: cpu: -1 is negative") {
 		t.Errorf("a unit shows %+v", refusal)
 	}
-	for _, condition := range p.forest.validity(StatusOf(invalid).Conditions) {
+	for _, condition := range p.forest.validity(manifest.Status(invalid).Conditions) {
 		if !condition.LastTransitionTime.Time.Equal(since) || condition.Status != metav1.ConditionFalse {
 			t.Errorf("the condition is %+v", condition)
 		}

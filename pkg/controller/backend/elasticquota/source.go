@@ -23,6 +23,7 @@ import (
 	quotav1beta1 "kube-queue.dev/kube-queue/apis/quota/v1beta1"
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
+	"kube-queue.dev/kube-queue/pkg/controller/codec"
 	"kube-queue.dev/kube-queue/pkg/controller/devicewatch"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
@@ -173,5 +174,5 @@ func (s *Source) Keep(_, _ *schedulingv1alpha1.QueueUnitSpec) {}
 
 // Demand returns the demand from spec.resource of the unit.
 func (s *Source) Demand(unit *schedulingv1alpha1.QueueUnit) (quota.Demand, error) {
-	return backend.Requests(s.names, unit)
+	return codec.Requests(s.names, unit)
 }

@@ -2,7 +2,6 @@ package elasticquota
 
 import (
 	"fmt"
-	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -71,7 +70,7 @@ func (f *forest) set(key string, object *unstructured.Unstructured) backend.Chan
 	if !f.listed {
 		return change
 	}
-	oldest := Oldest(maps.Values(f.trees))
+	oldest := f.oldest()
 	if object != nil && object != oldest && (isNew || before.GetGeneration() != object.GetGeneration()) {
 		change.Notices = append(change.Notices, ignored(object, oldest))
 	}
@@ -109,7 +108,7 @@ func (f *forest) start() backend.Change {
 	f.listed = true
 	f.recall()
 	var change backend.Change
-	oldest := Oldest(maps.Values(f.trees))
+	oldest := f.oldest()
 	for _, key := range slices.Sorted(maps.Keys(f.trees)) {
 		if object := f.trees[key]; object != oldest {
 			change.Notices = append(change.Notices, ignored(object, oldest))
@@ -226,7 +225,7 @@ func (f *forest) refuse(object *unstructured.Unstructured, faults []string, chan
 
 // invalidSince returns when the tree became invalid, by its status if that shows it.
 func (f *forest) invalidSince(object *unstructured.Unstructured) time.Time {
-	shown := apimeta.FindStatusCondition(StatusOf(object).Conditions, wellknown.ConditionValid)
+	shown := apimeta.FindStatusCondition(manifest.Status(object).Conditions, wellknown.ConditionValid)
 	if shown != nil && shown.Status == metav1.ConditionFalse && !shown.LastTransitionTime.IsZero() {
 		return shown.LastTransitionTime.Time
 	}
@@ -290,27 +289,9 @@ func (f *forest) missing() *quota.Refusal {
 		name, f.since.UTC().Format(time.RFC3339), f.faults)}
 }
 
-// Oldest returns the oldest tree in namespace kube-system, which is the one in use; nil if there is
-// none.
-func Oldest(trees iter.Seq[*unstructured.Unstructured]) *unstructured.Unstructured {
-	var oldest *unstructured.Unstructured
-	for t := range trees {
-		if t.GetNamespace() != quotav1beta1.TreeNamespace {
-			continue
-		}
-		if oldest == nil || older(t, oldest) {
-			oldest = t
-		}
-	}
-	return oldest
-}
-
-func older(a, b *unstructured.Unstructured) bool {
-	at, bt := a.GetCreationTimestamp(), b.GetCreationTimestamp()
-	if !at.Equal(&bt) {
-		return at.Before(&bt)
-	}
-	return a.GetName() < b.GetName()
+// oldest returns the tree in use; nil if there is none.
+func (f *forest) oldest() *unstructured.Unstructured {
+	return manifest.Oldest(slices.Collect(maps.Values(f.trees)))
 }
 
 // report processes that these limits are exceeded now. Each newly exceeded limit is an event.

@@ -15,6 +15,7 @@ import (
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
+	"kube-queue.dev/kube-queue/pkg/controller/codec"
 	"kube-queue.dev/kube-queue/pkg/controller/devicewatch"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/resourcequota"
@@ -80,7 +81,7 @@ func (s *Source) Keep(unit, kept *schedulingv1alpha1.QueueUnitSpec) { kept.PodSe
 // Demand returns what the pods of the unit use of ResourceQuotas. For a unit without pod sets, it uses
 // spec.resource.
 func (s *Source) Demand(unit *schedulingv1alpha1.QueueUnit) (quota.Demand, error) {
-	demand, err := backend.Requests(s.host.Names, unit)
+	demand, err := codec.Requests(s.host.Names, unit)
 	if err != nil {
 		return demand, err
 	}
