@@ -82,9 +82,10 @@ func (s *Scheduler) Stored() Stored {
 
 // Outdated lists the units that show a cause that is no longer true, except one that comes and goes.
 func (s *Scheduler) Outdated(now time.Time) (keys []string) {
+	began := now.Add(-ReasonInterval) // a cause that came and went then may wait until now
 	for key, u := range s.units {
 		r := u.refusal(now)
-		if r == nil || u.HeldReported && u.Held != nil || u.shows(r.Cause()) || !s.isOutdated(u, now) || s.explainer.comesAndGoes(u, r.Cause(), now) {
+		if r == nil || u.HeldReported && u.Held != nil || u.shows(r.Cause()) || !s.isOutdated(u, now) || s.explainer.comesAndGoes(u, r.Cause(), began) {
 			continue
 		}
 		if u.requeueAt != 0 && instantOf(now) < u.requeueAt.plus(2*time.Second) {

@@ -237,12 +237,12 @@ func (s *Scheduler) overMessage(u *unit, requested resources.Vector, over []quot
 	return ""
 }
 
-// composeOverQuota completes a write of MarkOverQuota or ClearOverQuota. It returns false if it is not needed: the unit
-// may have ended while the write was held back.
+// composeOverQuota completes a write of MarkOverQuota or ClearOverQuota, which was requested just now.
+// It returns false if it is not needed.
 func (s *Scheduler) composeOverQuota(u *unit, w *Write) bool {
 	if w.Kind == ClearOverQuota {
 		w.Reason, w.Message = wellknown.ReasonWithinLimits, "the quota is within its limits, or the pods of the job request no more than was admitted"
-		return u.OverQuota && u.Phase.holdsQuota()
+		return u.OverQuota
 	}
 	w.Reason, w.Message = wellknown.ReasonLimitExceeded, s.over.messages[u]
 	return !u.OverQuota && w.Message != ""

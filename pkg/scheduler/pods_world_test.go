@@ -20,6 +20,8 @@ import (
 // leftover is where a deleted unit was charged whose pods may be left.
 type leftover struct{ namespace, quotaName, quota string }
 
+func placeOf(u *scheduler.Unit) leftover { return leftover{u.Namespace(), u.QuotaName, u.Quota} }
+
 func jobOf(uid string) string   { return "job-" + uid }
 func labelOf(uid string) string { return "label=" + uid }
 

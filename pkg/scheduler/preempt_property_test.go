@@ -29,10 +29,14 @@ func (w *world) rest() {
 				stopped++
 			}
 		}
-		if stopped == 0 {
-			if !w.isRoomKept() {
+		switch {
+		case stopped > 0:
+		case !w.isRoomKept():
+			landed := len(w.landed)
+			if w.after(10 * time.Second); len(w.landed) == landed { // else something is still to follow from a write
 				return
 			}
+		default:
 			w.after(scheduler.DefaultEvictionTimeout) // the room of units that are evicted for other reasons is kept until then
 		}
 		if round > 200 {
@@ -41,9 +45,10 @@ func (w *world) rest() {
 	}
 }
 
+// isRoomKept reports whether room is kept for a unit that can start when it is there.
 func (w *world) isRoomKept() bool {
 	for _, u := range w.units {
-		if u.Phase == scheduler.Waiting && u.Reason == wellknown.ReasonPreempting {
+		if u.Phase == scheduler.Waiting && u.Reason == wellknown.ReasonPreempting && !w.awaitsPodsOfOthers(u) {
 			return true
 		}
 	}

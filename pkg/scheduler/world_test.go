@@ -49,6 +49,8 @@ type world struct {
 	pods    map[string]pods.Pod
 	// left are the deleted units, by UID, whose pods the core still charges.
 	left map[string]leftover
+	// shown is where each unit was charged, by UID, as the informer or the start of a process last showed it.
+	shown map[string]leftover
 	// listed is whether the core has received that all units were shown. forged has the UIDs of the units of
 	// which somebody else has written since that they hold quota, and whether that is to be taken back.
 	listed bool
@@ -91,7 +93,7 @@ type news struct {
 }
 
 func newWorld(t failer, opts scheduler.Options, root tree.Node) *world {
-	w := &world{t: t, now: time.Unix(1_700_000_000, 0), names: resources.NewNames(), units: map[string]*scheduler.Unit{}, pods: map[string]pods.Pod{}, left: map[string]leftover{}, denied: map[string]refusal{}, forged: map[string]bool{}, restored: map[string]int32{}, opts: opts, exact: true, set: map[string]scheduler.QueueChanged{}, checks: map[string]time.Duration{}}
+	w := &world{t: t, now: time.Unix(1_700_000_000, 0), names: resources.NewNames(), units: map[string]*scheduler.Unit{}, pods: map[string]pods.Pod{}, left: map[string]leftover{}, shown: map[string]leftover{}, denied: map[string]refusal{}, forged: map[string]bool{}, restored: map[string]int32{}, opts: opts, exact: true, set: map[string]scheduler.QueueChanged{}, checks: map[string]time.Duration{}}
 	w.core = scheduler.New(opts)
 	w.plant(root)
 	return w
@@ -155,6 +157,7 @@ func (w *world) restart() {
 	}
 	clear(w.left) // a new process does not learn of a unit that is gone
 	for _, key := range slices.Sorted(maps.Keys(w.units)) {
+		w.shown[w.units[key].UID] = placeOf(w.units[key])
 		w.core.Apply(w.now, scheduler.UnitChanged{Unit: withoutUnusedJob(*w.units[key])})
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.checks)) {
@@ -301,12 +304,13 @@ func withoutUnusedJob(u scheduler.Unit) scheduler.Unit {
 
 func (w *world) delete(key string) {
 	u := w.units[key]
-	if _, was := w.forged[u.UID]; was { // else the core may never learn that its pods are to be charged
+	place := placeOf(u)
+	if _, was := w.forged[u.UID]; was || had(u) && w.shown[u.UID] != place { // else the core may never learn where its pods are charged
 		w.deliverAll()
 	}
 	delete(w.units, key)
 	if had(u) {
-		w.left[u.UID] = leftover{u.Namespace(), u.QuotaName, u.Quota}
+		w.left[u.UID] = place
 	}
 	w.news = append(w.news, news{key, u.UID, nil})
 }
@@ -332,6 +336,7 @@ func (w *world) deliver() {
 	if n.unit == nil {
 		w.core.Apply(w.now, scheduler.UnitGone{Key: n.key, UID: n.uid})
 	} else {
+		w.shown[n.uid] = placeOf(n.unit)
 		w.core.Apply(w.now, scheduler.UnitChanged{Unit: *n.unit})
 	}
 	w.check()
@@ -504,8 +509,8 @@ func (w *world) land(i int) {
 			}
 			u.Unscheduled = s.Kind == scheduler.MarkUnscheduled
 		case scheduler.ClearOverQuota:
-			if !holds(u) || !u.OverQuota {
-				w.t.Fatalf("unit %s: %s in phase %d, marked %t", u.Key, s.Kind, u.Phase, u.OverQuota)
+			if !u.OverQuota {
+				w.t.Fatalf("unit %s is cleared without being marked", u.Key)
 			}
 			u.OverQuota = false
 		}
