@@ -19,10 +19,8 @@ func (s *Scheduler) Check() error {
 	return nil
 }
 
-// Audit is like Check but returns all violations: of the sums of pods, then of units by name, then of
-// nodes. It
-// may be called from time to time in production, between two events. name returns the name of a
-// resource.
+// Audit is like Check but returns all violations: first the sums of pods, then units by name, then nodes. It is cheap
+// enough to call from time to time in production, between two events. name returns the name of a resource.
 func (s *Scheduler) Audit(name func(resources.ID) string) []error {
 	charged := map[quota.NodeID]map[resources.ID]int64{}
 	jobs := map[quota.NodeID]int64{}

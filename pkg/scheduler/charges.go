@@ -16,15 +16,14 @@ type charge struct {
 	quota.Charge
 }
 
-// holder is a job whose pods count for its units. It exists while a unit names it that was admitted at
-// some time, and after that while pods of the job are left.
+// holder is a job whose pods count toward its units. It exists while it has a unit that was ever admitted. After
+// that, it exists until the job's pods are gone.
 type holder struct {
 	pods.Holder
 	label string
-	// units are the units that name the job, usually one. Its pods are charged together with the
-	// first.
+	// units are the units that name the job, usually one. The first is charged for the pods.
 	units []*unit
-	// left is what is charged for pods after the last unit is gone; nil if nothing is. lastQuotaName,
+	// left is the charge for pods that remain after the last unit is gone; nil if there are none. lastQuotaName,
 	// lastQuota and preemptible are from the last unit.
 	left                     *charge
 	lastQuotaName, lastQuota string
@@ -37,7 +36,7 @@ type PodChanged struct{ Pod pods.Pod }
 // PodGone means that a pod was deleted.
 type PodGone struct{ Namespace, UID string }
 
-// OwnerChanged means that an object exists or has changed to which pods may belong.
+// OwnerChanged means that an object that can own pods exists or has changed.
 type OwnerChanged struct {
 	Namespace, UID string
 	// Owner identifies the object that it belongs to; empty if none.
@@ -74,7 +73,7 @@ func (e OwnerGone) apply(s *Scheduler, _ time.Time) {
 	s.chargePods()
 }
 
-// chargePods charges what pods request now to the holders for which it has changed.
+// chargePods updates the charges of the holders whose pods have changed.
 func (s *Scheduler) chargePods() {
 	changed := s.pods.Changed()
 	if len(changed) > 0 {
@@ -103,8 +102,8 @@ func (s *Scheduler) chargePods() {
 	}
 }
 
-// hold declares the job of the unit as a holder if the unit was admitted at some time, or replaces one that
-// was. Other units have no pods, and most units wait.
+// hold registers the unit's job as a holder if the unit was ever admitted or replaces one that was. Other units have
+// no pods, and most units wait.
 func (s *Scheduler) hold(u *unit) {
 	id := pods.Holder{Namespace: u.namespace(), UID: u.Owner}
 	wanted := u.Owner != "" && (u.assumed || u.Restored || u.Attempts > 0 || u.reservations() > 0 || u.Phase.holdsQuota())
@@ -129,8 +128,8 @@ func (s *Scheduler) hold(u *unit) {
 	h.lastQuotaName, h.lastQuota, h.preemptible = u.QuotaName, u.Quota, u.Demand.Preemptible
 }
 
-// unhold reverts hold. The pods that are left are charged to another unit of the job, or without a
-// unit until they are gone.
+// unhold reverts hold. Remaining pods are charged to another unit of the job. If there is none, they are charged
+// without a unit until they are gone.
 func (s *Scheduler) unhold(u *unit) {
 	h := u.holder
 	if h == nil {
@@ -145,8 +144,8 @@ func (s *Scheduler) unhold(u *unit) {
 	s.chargeLeft(h)
 }
 
-// chargeUnit charges the unit what it uses: what it was admitted with while it holds quota, and what
-// its pods request while there are any.
+// chargeUnit charges the unit for what it uses: what it was admitted with while it holds quota, and what its pods
+// request while it has any.
 func (s *Scheduler) chargeUnit(u *unit) {
 	var now *charge
 	if group := s.chargedTo(u); group != nil {
@@ -167,8 +166,7 @@ func (s *Scheduler) chargeUnit(u *unit) {
 	}
 }
 
-// chargeLeft charges the pods that are left of a job without units. When none is left, the holder is
-// dropped.
+// chargeLeft charges the remaining pods of a job without units. When the last pod is gone, the holder is dropped.
 func (s *Scheduler) chargeLeft(h *holder) {
 	if len(h.units) > 0 {
 		s.recharge(&h.left, nil)
@@ -206,8 +204,7 @@ func (s *Scheduler) chargeStrays(id pods.Holder) {
 	}
 }
 
-// dropCharges forgets all charges, because they are dropped together with their backend. It returns those of the
-// units that are to be charged again.
+// dropCharges forgets all charges, because their backend is dropped too. It returns the units to charge again.
 func (s *Scheduler) dropCharges(units []*unit) (charged []*unit) {
 	for _, u := range units {
 		u.charged = nil
@@ -236,7 +233,7 @@ func (s *Scheduler) chargeWithoutUnit() {
 // strays identifies the pods of a namespace that belong to no unit.
 func strays(namespace string) pods.Holder { return pods.Holder{Namespace: namespace} }
 
-// recharge replaces a charge. Either may be nil. Shapes are woken for which there may be more room.
+// recharge replaces a charge. Either can be nil. It wakes the shapes that may now have more room.
 func (s *Scheduler) recharge(at **charge, now *charge) {
 	was := *at
 	switch {
@@ -284,7 +281,7 @@ func (s *Scheduler) exchange(was, now *charge) {
 	}
 }
 
-// usedMore processes that a charge was added or replaced.
+// usedMore updates what depends on usage after a charge was added or replaced.
 func (s *Scheduler) usedMore(c *charge) {
 	total := c.Total()
 	s.reviewClaims(c)
@@ -302,7 +299,7 @@ func (s *Scheduler) usedMore(c *charge) {
 	s.seeExcess(c)
 }
 
-// wakeBorrowers wakes shapes that are owed what nobody has borrowed so far.
+// wakeBorrowers wakes shapes that are owed quota that nobody had borrowed before.
 func (s *Scheduler) wakeBorrowers(group quota.Group, used resources.Vector) {
 	if !s.waitIndex.Awaits(quota.Borrowers) {
 		return
@@ -325,7 +322,7 @@ func (u *unit) chargedGroup() quota.Group {
 	return u.charged.group
 }
 
-// chargedTo returns the group to which a unit is charged if it holds quota or has pods; nil if none.
+// chargedTo returns the group that a unit is charged to if it holds quota or has pods; nil if none.
 func (s *Scheduler) chargedTo(u *unit) quota.Group {
 	if !u.holdsQuota() && u.holder == nil {
 		return nil
@@ -333,9 +330,8 @@ func (s *Scheduler) chargedTo(u *unit) quota.Group {
 	return s.groupOf(u.namespace(), u.QuotaName, u.Quota)
 }
 
-// groupOf returns the group to which quota is charged that was admitted to the group with the path. A
-// unit that no longer belongs to a group still uses quota of the ancestors: it is charged to what is
-// left of that group.
+// groupOf returns the group to charge for quota that was admitted at the path. If the group is gone, the unit is
+// charged to what is left of it, so it still uses quota of the group's ancestors.
 func (s *Scheduler) groupOf(namespace, quotaName, path string) quota.Group {
 	if s.backend == nil {
 		return nil

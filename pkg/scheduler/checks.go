@@ -10,13 +10,11 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota"
 )
 
-// A queue may have admission checks. A unit that fits is then first Reserved: it is charged, and its
-// checks run. It is admitted when all of them are ready. A check may also fail, before the admission or
-// after it.
+// A queue can have admission checks. A unit that fits is then Reserved first: it is charged and its checks run. It is
+// admitted when all checks are ready. A check can fail before or after the admission.
 //
-// A Reserved unit runs nothing, so it gives its quota back with one write when a check fails, or when
-// anything keeps it out of its queue. It is only evicted for other units. After its admission, a check
-// that fails evicts it like anything else.
+// A Reserved unit runs nothing. If a check fails, or anything else keeps the unit out of its queue, one write frees
+// its quota. Only other units can evict it. After its admission, a failed check evicts it like any other reason.
 
 // CheckInterval is the shortest time between two explanations of why a Reserved unit waits.
 const CheckInterval = 5 * time.Second
@@ -40,7 +38,7 @@ func (c Checks) Names() []string {
 	return strings.Split(string(c), ",")
 }
 
-// Verdict is what an admission check has decided about a unit. The greatest of several decides.
+// Verdict is what an admission check has decided about a unit. If there are several, the greatest one counts.
 type Verdict int8
 
 // The verdicts.
@@ -94,7 +92,7 @@ func (e CheckGone) apply(s *Scheduler, now time.Time) {
 	s.checkHasChanged(e.Name, now)
 }
 
-// checkHasChanged updates the queues with the check, and their units.
+// checkHasChanged updates the queues that use the check, and their units.
 func (s *Scheduler) checkHasChanged(name string, now time.Time) {
 	for _, q := range slices.Clone(s.order) {
 		if slices.Contains(q.checks, name) {
@@ -151,10 +149,9 @@ func (u *unit) reservations() int32 {
 	return u.Checking.Reservations
 }
 
-// checkState returns the state of the check of the queue that decides about the unit: the first one with the
-// greatest verdict. A check that was not asked is Pending. A Reserved unit whose check is late is to be
-// tried again. A unit that was admitted waits for no check. Of a unit without a queue, all checks decide that
-// were asked.
+// checkState returns the state of the check that decides about the unit: the queue's first check with the greatest
+// verdict. A check that was not asked is Pending. A Reserved unit whose check is late is tried again. An admitted
+// unit waits for no check. If the unit has no queue, all checks that were asked decide.
 func (s *Scheduler) checkState(u *unit, now time.Time) (decisive CheckState) {
 	for _, name := range u.checks() {
 		state := CheckState{Name: name, Verdict: Pending}
@@ -194,7 +191,7 @@ func (s *Scheduler) isLate(state *CheckState, now time.Time) bool {
 	return timeout > 0 && state.Since > 0 && !now.Before(time.UnixMicro(state.Since).Add(timeout))
 }
 
-// watchChecks sets when the first check of a Reserved unit is late.
+// watchChecks sets the time at which the first check of a Reserved unit is late.
 func (s *Scheduler) watchChecks(u *unit, now time.Time) {
 	var first instant
 	if u.Phase == Reserved {
@@ -212,7 +209,7 @@ func (s *Scheduler) watchChecks(u *unit, now time.Time) {
 	}
 }
 
-// mayGiveBack reports whether a Reserved unit has to give its quota back. Nothing has to stop for that.
+// mayGiveBack reports whether a Reserved unit must free its quota. Nothing has to stop first.
 func (s *Scheduler) mayGiveBack(u *unit, now time.Time) bool {
 	if u.Phase != Reserved || u.Evicted || u.Stopped || u.Over || u.unadmitted || s.backend == nil {
 		return false
@@ -225,14 +222,13 @@ func (u *unit) isUnasked() bool {
 	return u.queue != nil && slices.ContainsFunc(u.queue.checks, func(name string) bool { return u.stateOf(name) == nil })
 }
 
-// mayRelease reports whether all checks of a Reserved unit are ready, and nothing else keeps it from being
-// admitted.
+// mayRelease reports whether all checks of a Reserved unit are ready and nothing else prevents its admission.
 func (s *Scheduler) mayRelease(u *unit, now time.Time) bool {
 	return u.Phase == Reserved && !u.Evicted && !u.Stopped && !u.Over && !u.unadmitted && u.leaving == nil && u.queue != nil &&
 		u.keptOut() == nil && s.checkState(u, now).Verdict == Ready
 }
 
-// failedCheck returns why a check of the unit evicts it; nil if none does.
+// failedCheck returns why a check evicts the unit; nil if none does.
 func (s *Scheduler) failedCheck(u *unit, now time.Time) *quota.Refusal {
 	switch state := s.checkState(u, now); state.Verdict {
 	case Retry:
@@ -278,7 +274,7 @@ func (u *unit) pendingCheck() *quota.Refusal {
 	return undecidedChecks(undecided)
 }
 
-// undecidedChecks explains that a unit waits for checks that have said nothing; nil if there are none.
+// undecidedChecks explains that a unit waits for checks that have not reported anything; nil if there are none.
 func undecidedChecks(names []string) *quota.Refusal {
 	if len(names) == 0 {
 		return nil
@@ -287,7 +283,7 @@ func undecidedChecks(names []string) *quota.Refusal {
 		Sentence: fmt.Sprintf("the quota is reserved; the job is released when these admission checks are ready, each decided by the controller that its AdmissionCheck names: %s", strings.Join(names, ", "))}
 }
 
-// composeReserve completes the write that charges a unit and has its checks run.
+// composeReserve completes the write that charges a unit and starts its checks.
 func (s *Scheduler) composeReserve(u *unit, w *Write, now time.Time) {
 	w.Checks = u.queue.set.Checks
 	w.Reservation, w.Grant = u.reservations()+1, u.granted()
@@ -296,7 +292,7 @@ func (s *Scheduler) composeReserve(u *unit, w *Write, now time.Time) {
 	s.explainer.show(u, why.Cause(), now)
 }
 
-// reserved takes over what composeReserve has written.
+// reserved applies what composeReserve has written.
 func (u *unit) reserved(w *Write, at time.Time) {
 	checking := &Checking{Reservations: w.Reservation}
 	if u.Checking != nil {
@@ -308,7 +304,7 @@ func (u *unit) reserved(w *Write, at time.Time) {
 	u.Checking = checking
 }
 
-// forgetChecks forgets what the checks of a unit have decided that has given its quota back.
+// forgetChecks forgets the verdicts of a unit that has freed its quota.
 func (u *unit) forgetChecks(w *Write) {
 	if u.Checking == nil {
 		return

@@ -14,31 +14,28 @@ import (
 const (
 	// ReasonDelay is how long a unit waits before it shows a reason.
 	ReasonDelay = time.Second
-	// ReasonInterval is how long a cause must last before it replaces one that is still true, and the shortest time
-	// between two reports of a cause that comes and goes.
+	// ReasonInterval is how long a new cause must last before it replaces a cause that is still true. It is also the
+	// shortest time between two reports of a cause that comes and goes.
 	ReasonInterval = 30 * time.Second
-	// CorrectionDelay is how long a unit shows a cause that is no longer true before it shows another one. What
-	// lasts for a shorter time is not reported.
+	// CorrectionDelay is how long a unit shows a cause that is no longer true before it is corrected. Causes that
+	// last for a shorter time are not reported.
 	CorrectionDelay = 500 * time.Millisecond
-	// PromptUnits is how many units of a queue are corrected before those of all other queues are, within
-	// promptPeriod.
+	// PromptUnits is how many units per queue and promptPeriod are corrected before the units of other queues.
 	PromptUnits  = 100
 	promptPeriod = 2 * time.Second
-	// lookAgain is when to compare the first units of a queue again that do not show why they wait.
+	// lookAgain is when to compare the first units of a queue again if they do not show why they wait.
 	lookAgain = time.Second
 )
 
-// explainer stores which cause of waiting each unit shows, and decides when to compare it with the
-// cause for which the unit waits now. It requests no writes: an explanation is composed when it is
-// sent and is recorded with show.
+// explainer stores which cause each waiting unit shows, and decides when to compare it with the current cause. It
+// requests no writes: an explanation is composed when it is sent, and show records it.
 //
-// Units of one shape are refused for the same cause. A cause that lasts only for a short time is not
-// worth a write for each of them, so a new cause must last for ReasonInterval before it replaces the
-// cause that they show.
+// All units of a shape are refused for the same cause. A short-lived cause is not worth one write per unit, so a new
+// cause must last for ReasonInterval before it replaces the one that the units show.
 //
-// A cause that is no longer true is corrected earlier: for a unit that has changed, or whose queue or quota has,
-// after CorrectionDelay. What running jobs use changes all the time, so it is compared for the first PromptUnits of
-// a queue only, when one of its shapes is refused for another cause than before.
+// A cause that is no longer true is corrected earlier. After a change of the unit, its queue or its quota, that takes
+// CorrectionDelay. Usage changes all the time, so a change of usage only leads to a comparison if one of the queue's
+// shapes is refused for another cause than before, and then only of the first PromptUnits.
 //
 // Invariants:
 //
@@ -46,26 +43,26 @@ const (
 //   - A shape has at most one timer, which is in both changes and the causeChanges of its queue.
 //   - A unit has a history only if it has shown another cause within historyFor.
 type explainer struct {
-	// changes are the shapes with a new cause, ordered by when it is reported for their items.
+	// changes are the shapes with a new cause, ordered by the time at which their items report it.
 	changes *queue.Heap[*causeChange]
-	// looks are the queues of which the first units are compared, ordered by when.
+	// looks are the queues whose first units are compared, ordered by time.
 	looks *queue.Heap[*queueState]
 	// corrections are the units that show a cause that is no longer true.
 	corrections []*unit
-	// prompt is what is left for units without a queue.
+	// prompt is the remaining budget for units without a queue.
 	prompt promptBudget
-	// history are the causes that units have shown one after the other. Those that are old are removed at sweepAt.
+	// history is the series of causes that units have shown. Old ones are removed at sweepAt.
 	history map[*unit][]report
 	sweepAt instant
 }
 
-// promptBudget is how many units may still be corrected before others, until a time.
+// promptBudget is how many units can still be corrected before others until a given time.
 type promptBudget struct {
 	left  int
 	until instant
 }
 
-// take reports whether a unit may be corrected before others.
+// take reports whether a unit can be corrected before others, and uses up the budget.
 func (b *promptBudget) take(now time.Time) bool {
 	if instantOf(now) >= b.until {
 		b.left, b.until = PromptUnits, instantOf(now).plus(promptPeriod)
@@ -154,8 +151,8 @@ func (s *shown) last() quota.Cause {
 	return causeOf(s.cause)
 }
 
-// shows reports whether the unit shows the cause. Of a cause that was written before the start,
-// only the reason and the group are known, so that one with a detail is written again.
+// shows reports whether the unit shows the cause. For a cause that was written before the start, only the reason and
+// the group are known, so a cause with a detail is written again.
 func (u *unit) shows(c quota.Cause) bool {
 	if u.shown.restored() {
 		return c.Detail == "" && u.shown.last().Reason == c.Reason && (u.queue == nil || u.Quota == u.queue.Group.Path())
@@ -164,7 +161,7 @@ func (u *unit) shows(c quota.Cause) bool {
 }
 
 // explainLater schedules the comparison of the cause that the unit shows with the current one. A cause that is no
-// longer true is compared soon, however often the unit changes until then.
+// longer true is compared soon, even if the unit keeps changing.
 func (s *Scheduler) explainLater(u *unit, now time.Time) {
 	at := u.nextCheck(now)
 	if at != 0 && s.isOutdated(u, now) && !u.isImpossible(now) {
@@ -177,7 +174,8 @@ func (s *Scheduler) explainLater(u *unit, now time.Time) {
 	s.schedule(u, now)
 }
 
-// explain requests the explanation of the unit if it does not show why it waits, or schedules it if it is too early.
+// explain requests the explanation of the unit if the unit does not show why it waits. If it is too early, it
+// schedules the explanation.
 func (s *Scheduler) explain(u *unit, now time.Time) {
 	r := u.refusal(now)
 	if r == nil || u.shows(r.Cause()) {
@@ -200,8 +198,8 @@ func (s *Scheduler) explain(u *unit, now time.Time) {
 	}
 }
 
-// sendCorrections requests the explanations of the units that show a cause that is no longer true. The first of each
-// queue are explained first, and after them the others in the order of their queues.
+// sendCorrections requests the explanations of units that show a cause that is no longer true: first those at the
+// head of each queue, then the others in the order of their queues.
 func (s *Scheduler) sendCorrections(now time.Time) {
 	units := s.explainer.corrections
 	s.explainer.corrections = nil
@@ -230,7 +228,7 @@ func (s *Scheduler) sendCorrections(now time.Time) {
 	}
 }
 
-// cappedPriority is the priority of the unit in its queue.
+// cappedPriority is the priority of the unit as limited by its queue.
 func (u *unit) cappedPriority() int32 {
 	if u.queue == nil {
 		return u.Priority
@@ -238,7 +236,7 @@ func (u *unit) cappedPriority() int32 {
 	return u.queue.set.MaxPriority.Of(u.Priority)
 }
 
-// lookAt schedules the comparison of the first units of the queue, unless it is earlier.
+// lookAt schedules the comparison of the first units of the queue, unless an earlier one is scheduled.
 func (e *explainer) lookAt(q *queueState, now time.Time, after time.Duration) {
 	at := instantOf(now).plus(after)
 	if !e.looks.Has(q) || at < q.lookAt {
@@ -247,8 +245,8 @@ func (e *explainer) lookAt(q *queueState, now time.Time, after time.Duration) {
 	}
 }
 
-// look compares what the first units of the queue show with why they wait. It is repeated as long as one of them
-// shows anything else: the cause may become untrue without another refusal.
+// look compares what the first units of the queue show with why they wait. It repeats as long as one of them shows
+// something else, because the cause can become untrue without another refusal.
 func (s *Scheduler) look(q *queueState, now time.Time) {
 	again := len(s.outbox.rest) > 0
 	for _, item := range q.First(PromptUnits) {
@@ -267,8 +265,8 @@ func (s *Scheduler) look(q *queueState, now time.Time) {
 	}
 }
 
-// nextCheck returns when to compare the cause that the unit shows with the current one if it is still true: as soon
-// as the intervals allow, or at once if the unit can never fit; 0 means never.
+// nextCheck returns when to compare the cause that the unit shows with the current one if it is still true. That is
+// as soon as the intervals allow, or immediately if the unit can never fit; 0 means never.
 func (u *unit) nextCheck(now time.Time) instant {
 	if u.shown.waitingSince == 0 || u.HeldReported && u.Held != nil {
 		return 0
@@ -293,8 +291,7 @@ func (u *unit) isImpossible(now time.Time) bool {
 	return r != nil && r.Impossible() && u.shown.last().Reason != r.Reason
 }
 
-// causeUnsettled reports whether the cause has not lasted long enough to replace the cause that the
-// units of the shape show.
+// causeUnsettled reports whether the cause is too new to replace the one that the units of the shape show.
 func (u *unit) causeUnsettled(r *quota.Refusal) bool {
 	shape := u.item.Shape()
 	if shape == nil || r != shape.Refusal() {
@@ -304,8 +301,8 @@ func (u *unit) causeUnsettled(r *quota.Refusal) bool {
 	return shown != (quota.Cause{}) && shown != shape.Cause() && u.shows(shown)
 }
 
-// refused processes that a shape of the queue was refused, possibly for another cause than before and than the one
-// that its items show.
+// refused processes the refusal of a shape. The cause can differ from the previous one and from the one that its
+// items show.
 func (e *explainer) refused(q *queueState, shape *queue.Shape, before quota.Cause, now time.Time) {
 	if before != (quota.Cause{}) && before != shape.Cause() {
 		e.lookAt(q, now, CorrectionDelay)
@@ -323,7 +320,7 @@ func (e *explainer) refused(q *queueState, shape *queue.Shape, before quota.Caus
 	}
 }
 
-// forget makes the next cause of the shape count as its first one.
+// forget makes the next cause of the shape count as its first.
 func (e *explainer) forget(q *queueState, shape *queue.Shape) {
 	e.stop(q.causeChanges[shape])
 	shape.Shown = one(quota.Cause{})
@@ -357,8 +354,7 @@ func (e *explainer) next() (at instant) {
 	return at
 }
 
-// dueLooks removes and returns the queues of which the first units are to be compared, ordered by time and then by
-// name.
+// dueLooks removes and returns the queues whose first units must be compared, ordered by time and then by name.
 func (e *explainer) dueLooks(now instant) (queues []*queueState) {
 	for q, ok := e.looks.Top(); ok && q.lookAt <= now; q, ok = e.looks.Top() {
 		e.looks.Remove(q)

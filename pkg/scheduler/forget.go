@@ -8,8 +8,8 @@ import (
 // Uses returns the resources that units, pods and the quota refer to. It returns false if the backend
 // does not report them. It takes time proportional to the number of units and pods.
 //
-// What is charged is part of what the backend uses. Shapes, parked or with claims, lack what their units
-// request or what the backend uses.
+// Charges are part of what the backend uses. Shapes, also parked ones and those of claimants, only lack what their
+// units request or what the backend uses.
 func (s *Scheduler) Uses() (resources.IDs, bool) {
 	var used resources.IDs
 	if s.backend != nil {
@@ -29,9 +29,8 @@ func (s *Scheduler) Uses() (resources.IDs, bool) {
 	return used, true
 }
 
-// Forget forgets everything about resources that are not in the set, and about groups that nothing
-// uses. The set must contain what Uses returns now. Afterwards the IDs of the other resources may be
-// assigned to other names.
+// Forget forgets all resources that are not in the set, and groups that nothing uses. The set must contain what Uses
+// returns now. Afterwards, the IDs of the forgotten resources can be assigned to other names.
 func (s *Scheduler) Forget(used resources.IDs) {
 	if forgetter, is := s.backend.(quota.Forgetter); is {
 		forgetter.Forget(used, func(node quota.NodeID) bool { return s.queueAt[node] != nil })
@@ -42,7 +41,7 @@ func (s *Scheduler) Forget(used resources.IDs) {
 	}
 }
 
-// forget forgets what items requested of resources that none requests any more.
+// forget forgets requests for resources that no item requests any more.
 func (t *tournament) forget(used resources.IDs) {
 	t.root.forget(used)
 	for _, b := range t.inner {

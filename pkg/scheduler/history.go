@@ -8,15 +8,15 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota"
 )
 
-// report is how often, and when for the last time, a unit has reported a cause.
+// report is how often a unit has reported a cause, and when it last did.
 type report struct {
 	cause unique.Handle[quota.Cause]
 	at    instant
 	count int32
 }
 
-// historyFor is how long a report is remembered. Of two causes that take turns, each is reported every two
-// ReasonIntervals, so this must be longer.
+// historyFor is how long a report is remembered. Two alternating causes are each reported every two ReasonIntervals,
+// so this must be longer.
 const historyFor = 3 * ReasonInterval
 
 // show records the cause that the unit shows from now on.
@@ -58,7 +58,7 @@ func (e *explainer) sweep(now instant) {
 	}
 }
 
-// reported returns how often the unit has reported the cause in the last time.
+// reported returns how often the unit has recently reported the cause.
 func (e *explainer) reported(u *unit, cause quota.Cause, now time.Time) int32 {
 	for _, r := range e.history[u] {
 		if r.cause == one(cause) && instantOf(now) < r.at.plus(historyFor) {
@@ -68,7 +68,7 @@ func (e *explainer) reported(u *unit, cause quota.Cause, now time.Time) int32 {
 	return 0
 }
 
-// comesAndGoes reports whether the unit has reported the cause before, and the one that it shows more than once.
+// comesAndGoes reports whether the unit has reported this cause before and its present one more than once.
 func (e *explainer) comesAndGoes(u *unit, cause quota.Cause, now time.Time) bool {
 	return e.reported(u, cause, now) > 0 && e.reported(u, u.shown.last(), now) > 1
 }

@@ -1,12 +1,12 @@
 package scheduler
 
-// members are the units of a queue, those first that hold quota.
+// members are the units of a queue. Those that hold quota come first.
 type members struct {
 	all     []*unit
 	holding int
 }
 
-// holders are the units that hold quota, in no order.
+// holders are the units that hold quota, in no particular order.
 func (m *members) holders() []*unit { return m.all[:m.holding] }
 
 func (m *members) add(u *unit) {
@@ -22,7 +22,7 @@ func (m *members) remove(u *unit) {
 	m.all = m.all[:last]
 }
 
-// setHolds records whether a member holds quota. It reports whether it holds it from now on.
+// setHolds records whether a member holds quota. It reports whether the member newly holds quota.
 func (m *members) setHolds(u *unit, holds bool) (began bool) {
 	at := int(u.memberAt) - 1
 	switch {

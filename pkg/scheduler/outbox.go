@@ -4,21 +4,21 @@ import "time"
 
 // The shortest times between two explanations, if the number of explanations in progress is limited.
 const (
-	// ExplainInterval is that of the reasons that units show first, and of those that replace one that was true,
-	// while other writes are in progress. Otherwise there is none.
+	// ExplainInterval applies to first reasons and to reasons that replace one that was true, while other writes are
+	// in progress. Otherwise they are not delayed.
 	ExplainInterval = 50 * time.Millisecond
-	// PromptInterval is that of the first units of a queue that show a cause that is no longer true while other
-	// writes are in progress. Otherwise there is none.
+	// PromptInterval applies to the first units of a queue that show an untrue cause, while other writes are in
+	// progress. Otherwise they are not delayed.
 	PromptInterval = 4 * time.Millisecond
-	// RestInterval is that of all other units that show a cause that is no longer true. While other writes are in
-	// progress it is ExplainInterval.
+	// RestInterval applies to all other units that show an untrue cause. While other writes are in progress,
+	// ExplainInterval applies instead.
 	RestInterval = 5 * time.Millisecond
 )
 
-// outbox stores which writes are requested and which are in progress, and decides in which order
-// they are sent. Most writes, such as an admission, are urgent: they are sent at once, in the order
-// of the requests. Explanations of why units wait come in bursts and must not delay the urgent
-// writes, so their number and rate can be limited. They are in lanes, each with a rate of its own.
+// outbox stores which writes are requested and which are in progress, and decides the order in which they are sent.
+// Most writes, such as admissions, are urgent: they are sent immediately, in the order of the requests. Explanations
+// of why units wait come in bursts and must not delay urgent writes, so their number and rate can be limited. They
+// are in lanes, each with its own rate.
 //
 // Invariants:
 //
@@ -30,8 +30,8 @@ const (
 type outbox struct {
 	// ready are the units with an urgent write.
 	ready []*unit
-	// explanations are the units with an explanation to send. Those that can never fit are also in
-	// impossible and come first. Those that show a cause that is no longer true are in prompt or in rest.
+	// explanations are the units with an explanation to send. Those that can never fit are also in impossible and
+	// come first. Those that show an untrue cause are in prompt or in rest.
 	explanations, impossible, prompt, rest []*unit
 
 	// explaining is the number of explanations in progress, and urgent the number of all other writes
@@ -43,8 +43,8 @@ type outbox struct {
 	explainedAt, promptAt, restAt instant
 	// seq is the number of the last write.
 	seq uint64
-	// denied are the units to which nothing is written, because the API server would deny it, with until when.
-	// What is requested in the meantime is sent then.
+	// denied are the units that are not written to, because the API server would deny it, with the end of that time.
+	// Requested writes are sent afterwards.
 	denied map[*unit]instant
 }
 
@@ -55,8 +55,8 @@ type unitWrite struct {
 	// sent is the kind of the write in progress and wanted the kind of the next one; 0 if there is
 	// none.
 	sent, wanted Kind
-	// ready, explaining, prompt and resting are whether the unit is in the lists ready, explanations, prompt and
-	// rest of the outbox.
+	// ready, explaining, prompt and resting are whether the unit is in the outbox lists ready, explanations, prompt
+	// and rest.
 	ready, explaining, prompt, resting bool
 }
 
@@ -82,7 +82,7 @@ func (o *outbox) want(u *unit, kind Kind) {
 	o.post(u)
 }
 
-// wantFirst moves the requested explanation of the unit before others.
+// wantFirst moves the requested explanation of the unit to the front.
 func (o *outbox) wantFirst(u *unit) { o.impossible = append(o.impossible, u) }
 
 // correct requests the explanation of a unit that shows a cause that is no longer true.
@@ -117,9 +117,8 @@ func (o *outbox) post(u *unit) {
 	}
 }
 
-// answered processes the outcome of the write with the number and returns the kind of the write. It
-// returns false if the unit is nil or has no such write in progress. The next requested write is
-// sent after a call of post.
+// answered processes the outcome of the write with the number and returns its kind. It returns false if the unit is
+// nil or this write is not in progress. Call post to send the next requested write.
 func (o *outbox) answered(u *unit, seq uint64) (Kind, bool) {
 	if u == nil || u.write.seq != seq {
 		return 0, false
@@ -177,12 +176,12 @@ func (o *outbox) plan(now time.Time, compose composer) Plan {
 	return plan
 }
 
-// lane is a list of explanations that are sent at most one per interval.
+// lane is a list of explanations that are sent at a limited rate, at most one per interval.
 type lane struct {
 	units    *[]*unit
 	sentAt   *instant
 	interval time.Duration
-	// spare is how many of the explanations that may be in progress are left to the lanes after it.
+	// spare is how many of the allowed explanations in progress are left for the lanes that follow.
 	spare int
 }
 
@@ -205,13 +204,13 @@ func (o *outbox) lanes() [3]lane {
 	return lanes
 }
 
-// mayExplain reports whether the number of explanations allows another one, so that some are spared.
+// mayExplain reports whether another explanation can be in progress with this many to spare.
 func (o *outbox) mayExplain(spare int) bool {
 	return o.mostExplaining == 0 || o.explaining < o.mostExplaining-spare
 }
 
-// next returns when the next requested explanation may be sent if nothing happens before. It is
-// 0 if none is requested or if another one must finish first.
+// next returns when the next requested explanation can be sent if nothing else happens. It is 0 if none is requested
+// or if another one must finish first.
 func (o *outbox) next() (at instant) {
 	for _, lane := range o.lanes() {
 		if len(*lane.units) > 0 && o.mayExplain(lane.spare) {
@@ -221,7 +220,7 @@ func (o *outbox) next() (at instant) {
 	return at
 }
 
-// explainNext adds the explanation of the first unit of the list to the plan, and reports whether it is still needed.
+// explainNext adds the explanation of the first unit in the list to the plan, and reports whether it is still needed.
 func (o *outbox) explainNext(plan Plan, list *[]*unit, now time.Time, compose composer) (Plan, bool) {
 	u := (*list)[0]
 	(*list)[0] = nil // the array of the slice is only released when the slice grows

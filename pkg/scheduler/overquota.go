@@ -11,24 +11,23 @@ import (
 )
 
 const (
-	// OverQuotaAfter is how long a node must be above its limit before this is reported. Pods that are
-	// being deleted do not count, because an operator may create their successors before.
+	// OverQuotaAfter is how long a node must exceed its limit before this is reported. Pods that are being deleted do
+	// not count, because an operator can create their replacements earlier.
 	OverQuotaAfter = 10 * time.Second
 	// overQuotaInterval is the shortest time between two comparisons with the limits.
 	overQuotaInterval = time.Second
 )
 
-// overQuota watches the spaces in which more is used than their limits allow. There are none most of
-// the time: an admission never exceeds a limit, but pods and a lowered limit do.
+// overQuota watches the spaces whose usage exceeds their limits. Usually there are none: admissions never exceed a
+// limit, but pods can, and limits can be lowered.
 type overQuota struct {
-	// since are these spaces, with the time since when they are above their limits even without the
-	// pods that are being deleted; 0 if they are not.
+	// since are these spaces, with the time since when they exceed their limits even without the pods that are being
+	// deleted; 0 if they do not.
 	since map[quota.Space]instant
-	// shown are the units that show that they are over quota, and messages what units must show.
+	// shown are the units that show that they are over quota, and messages is what units must show.
 	shown    map[*unit]struct{}
 	messages map[*unit]string
-	// excesses are the limits that have been exceeded for long enough, and pending the spaces that may
-	// become so.
+	// excesses are the limits that have been exceeded for long enough, and pending are the spaces that may follow.
 	excesses []quota.Excess
 	pending  []quota.Space
 	// checkedAt is the time of the last comparison, and checkAt that of the next one; 0 if none is due.
@@ -39,16 +38,15 @@ func newOverQuota() overQuota {
 	return overQuota{since: map[quota.Space]instant{}, shown: map[*unit]struct{}{}}
 }
 
-// touch requests a comparison, because something has changed that it depends on.
+// touch requests a comparison because something that it depends on has changed.
 func (o *overQuota) touch() {
 	if len(o.since) > 0 || len(o.shown) > 0 {
 		o.checkAt = earliest(o.checkAt, o.checkedAt.plus(overQuotaInterval))
 	}
 }
 
-// Excesses returns the limits that have been exceeded for OverQuotaAfter, by node. certain is false
-// while others are exceeded for a shorter time. After a start they may be those that were reported
-// before.
+// Excesses returns the limits that have been exceeded for OverQuotaAfter, by node. certain is false while others have
+// been exceeded for a shorter time. After a start, these may be limits that were reported before.
 func (s *Scheduler) Excesses() (excesses []quota.Excess, certain bool) {
 	return s.over.excesses, len(s.over.pending) == 0 && s.over.checkAt == 0
 }
@@ -69,8 +67,7 @@ func (s *Scheduler) seeExcess(c *charge) {
 	s.over.touch()
 }
 
-// replaceLimits prepares a change of the backend. The result must be called when everything is charged
-// to the new one.
+// replaceLimits prepares a change of the backend. Call the result when everything is charged to the new backend.
 func (s *Scheduler) replaceLimits() (done func()) {
 	type limit struct {
 		node     string
@@ -96,7 +93,7 @@ func (s *Scheduler) replaceLimits() (done func()) {
 	}
 }
 
-// watchLimits compares what is used with the limits, and requests the writes that show it on units.
+// watchLimits compares usage with the limits, and requests the writes that show the result on units.
 func (s *Scheduler) watchLimits(now time.Time) {
 	o, at := &s.over, instantOf(now)
 	if o.checkAt == 0 || at < o.checkAt {
@@ -139,7 +136,7 @@ func (s *Scheduler) watchLimits(now time.Time) {
 	s.showOverQuota(over)
 }
 
-// terminating returns how much of each exceeded space pods use that are being deleted.
+// terminating returns how much of each exceeded space belongs to pods that are being deleted.
 func (s *Scheduler) terminating() map[quota.Space]int64 {
 	leaving := map[quota.Space]int64{}
 	if len(s.over.since) == 0 {
@@ -172,9 +169,9 @@ func (s *Scheduler) terminating() map[quota.Space]int64 {
 	return leaving
 }
 
-// showOverQuota requests the writes with which units show that their pods exceed what was admitted
-// while one of these spaces is above its limit, and no longer show it otherwise. A unit whose job is over
-// does not show it: nothing of what was admitted is charged any more.
+// showOverQuota requests the writes for units whose pods exceed what was admitted while one of these spaces exceeds
+// its limit, and for units that no longer do. A unit whose job is over does not show it, because it is no longer
+// charged for its admission.
 func (s *Scheduler) showOverQuota(over []quota.Space) {
 	o := &s.over
 	o.messages = nil
@@ -214,8 +211,8 @@ func (s *Scheduler) showOverQuota(over []quota.Space) {
 	}
 }
 
-// staysOverQuota reports whether a unit goes on to show that it is over quota. After a start a limit
-// must be exceeded for a while again before it is certain.
+// staysOverQuota reports whether a unit still shows that it is over quota. After a start, it takes a while until it
+// is certain again that a limit is exceeded.
 func (s *Scheduler) staysOverQuota(u *unit) bool {
 	if s.over.messages[u] != "" {
 		return true
@@ -223,8 +220,8 @@ func (s *Scheduler) staysOverQuota(u *unit) bool {
 	return u.charged != nil && u.holder != nil && !u.Over && s.overMessage(u, s.pods.Lasting(u.holder.Holder), s.over.pending) != ""
 }
 
-// overMessage returns what a unit shows whose pods request more than was admitted of a resource whose
-// limit is exceeded; empty if there is no such resource.
+// overMessage returns what to show on a unit whose pods request more than was admitted of a resource whose limit is
+// exceeded; empty if there is no such resource.
 func (s *Scheduler) overMessage(u *unit, requested resources.Vector, over []quota.Space) string {
 	for _, space := range over {
 		amount, _ := requested.Get(space.Resource)
@@ -237,8 +234,7 @@ func (s *Scheduler) overMessage(u *unit, requested resources.Vector, over []quot
 	return ""
 }
 
-// composeOverQuota completes a write of MarkOverQuota or ClearOverQuota, which was requested just now.
-// It returns false if it is not needed.
+// composeOverQuota completes a MarkOverQuota or ClearOverQuota write. It returns false if the write is not needed.
 func (s *Scheduler) composeOverQuota(u *unit, w *Write) bool {
 	if w.Kind == ClearOverQuota {
 		w.Reason, w.Message = wellknown.ReasonWithinLimits, "the quota is within its limits, or the pods of the job request no more than was admitted"

@@ -11,11 +11,11 @@ import (
 
 // PodsReady is what a queue requires of the pods of its units.
 type PodsReady struct {
-	// Timeout is how long after its admission all pods of a unit may take to become ready. A unit that takes
-	// longer is evicted. 0 means without a limit.
+	// Timeout is how long the pods of a unit can take to become ready after its admission. If they take longer, the
+	// unit is evicted. 0 means no limit.
 	Timeout time.Duration
-	// Blocks is whether no further unit of the queue is admitted while pods of another one are not ready. It has
-	// no effect without a Timeout.
+	// Blocks is whether the queue admits no further unit while pods of another one are not ready. It has no effect
+	// without a Timeout.
 	Blocks bool
 }
 
@@ -40,10 +40,10 @@ func (u *unit) unready() *quota.Refusal {
 		u.queue.set.PodsReady.Timeout, u.queue.name)}
 }
 
-// mayBlock reports whether no unit of the queue is admitted while pods of another one are not ready.
+// mayBlock reports whether the queue admits no unit while pods of another one are not ready.
 func (q *queueState) mayBlock() bool { return q.set.PodsReady.Blocks && q.set.PodsReady.Timeout > 0 }
 
-// blocks reports whether no unit of the queue is admitted because pods of another one are not ready.
+// blocks reports whether the queue admits no unit now because pods of another one are not ready.
 func (q *queueState) blocks() bool { return len(q.awaiting) > 0 && q.mayBlock() }
 
 // blocked explains why a unit of such a queue waits.
@@ -52,8 +52,8 @@ func (q *queueState) blocked() *quota.Refusal {
 		"pods of another job of queue %s are not ready yet, and the queue admits no other job until they are (blockUntilPodsReady)", q.name)}
 }
 
-// awaitPods records whether the queue, of which the unit becomes part, waits for the pods of the unit. Those of a
-// Reserved unit will not be ready either.
+// awaitPods records whether the unit's new queue waits for the unit's pods. The pods of a Reserved unit will not be
+// ready either.
 func (s *Scheduler) awaitPods(u *unit, q *queueState, now time.Time) {
 	if was := u.countedIn; was != nil && was != q {
 		s.setAwaiting(was, u, false, now)

@@ -9,11 +9,11 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota"
 )
 
-// refusal returns why the unit waits now; nil if it does not wait or was not tried yet.
+// refusal returns why the unit waits; nil if it does not wait or has not been tried yet.
 func (u *unit) refusal(now time.Time) *quota.Refusal { return u.refusalShared(now, nil) }
 
-// refusalShared is refusal. What is true of all units of a queue is composed once for each queue of shared, unless that is
-// nil.
+// refusalShared is refusal, but composes what all units of a queue have in common only once per queue and stores it
+// in shared, unless shared is nil.
 func (u *unit) refusalShared(now time.Time, shared sharedRefusals) *quota.Refusal {
 	if u.Phase == Reserved {
 		return u.pendingCheck()
@@ -52,7 +52,7 @@ func (u *unit) refusalShared(now time.Time, shared sharedRefusals) *quota.Refusa
 	return shape.Refusal()
 }
 
-// sharedRefusals are those that are the same for many units of a queue.
+// sharedRefusals are the refusals that many units of a queue have in common.
 type sharedRefusals map[*queueState]*[3]*quota.Refusal
 
 // Refusals that are the same for many units of a queue.
@@ -62,7 +62,7 @@ const (
 	isBehind
 )
 
-// of returns the refusal of the queue, and composes it the first time.
+// of returns the refusal of the queue. It composes it the first time.
 func (s sharedRefusals) of(q *queueState, which int, compose func() *quota.Refusal) *quota.Refusal {
 	if s == nil {
 		return compose()
@@ -78,15 +78,15 @@ func (s sharedRefusals) of(q *queueState, which int, compose func() *quota.Refus
 	return known[which]
 }
 
-// notAtFront returns that another unit is in front. The message does not name that unit: readers of this
-// unit may not be allowed to read the other, and the name would be wrong as soon as the other is gone.
+// notAtFront explains that another unit is in front. The message does not name that unit: readers of this unit might
+// not be allowed to read the other one, and the name would be wrong as soon as the other unit is gone.
 func (u *unit) notAtFront() *quota.Refusal {
 	return &quota.Refusal{Reason: wellknown.ReasonNotAtFront,
 		Sentence: fmt.Sprintf("another unit is ahead in queue %s, and policy %s admits only the front unit", u.queue.name, u.queue.Policy)}
 }
 
-// currentRefusal is like refusal, but checks again what a parked shape lacks, so that the message is true
-// when it is written. It returns nil if the unit is about to be tried.
+// currentRefusal is like refusal, but checks again what a parked shape lacks, so that the message is true when it is
+// written. It returns nil if the unit is about to be tried.
 func (s *Scheduler) currentRefusal(u *unit, now time.Time) *quota.Refusal {
 	r, shape := u.refusal(now), u.item.Shape()
 	if r == nil || shape == nil || r != shape.Refusal() {
@@ -101,7 +101,7 @@ func (s *Scheduler) currentRefusal(u *unit, now time.Time) *quota.Refusal {
 	return current
 }
 
-// isOutdated reports whether the unit waits and the cause that it shows is no longer true, or no longer why it waits.
+// isOutdated reports whether the unit waits and shows a cause that is no longer true or no longer why it waits.
 func (s *Scheduler) isOutdated(u *unit, now time.Time) bool {
 	cause, q := u.shown.last(), u.queue
 	if cause == (quota.Cause{}) || u.Phase != Waiting || u.assumed {
@@ -140,7 +140,7 @@ func (s *Scheduler) isOutdated(u *unit, now time.Time) bool {
 	return able && !group.StillRefuses(u.Demand, cause)
 }
 
-// keptOut returns why the unit must not be queued; nil if it may be.
+// keptOut returns why the unit must not be queued; nil if it can be.
 func (u *unit) keptOut() *quota.Refusal {
 	switch {
 	case u.Held != nil:

@@ -8,21 +8,21 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota"
 )
 
-// Nothing shows when the work of a unit that was created by hand has ended, unless its owner says so. A unit
-// that its owner has forgotten would hold its quota forever, so the owner renews it.
+// Nothing shows when the work of a hand-made unit has ended, unless its owner says so. A forgotten unit would hold
+// its quota forever, so the owner must renew it.
 
-// Renewal is how long a unit that was created by hand holds quota. It must not be changed.
+// Renewal is how long a hand-made unit holds quota. It must not be changed.
 type Renewal struct {
-	// Timeout is how long it does so after its admission or its last renewal.
+	// Timeout is the time after the admission or the last renewal.
 	Timeout time.Duration
-	// At is when the owner last renewed it, by the clock of the owner; zero if never. A time in the future does
-	// not count, because the unit would never have to be renewed again.
+	// At is when the owner last renewed the unit, by the owner's clock; zero if never. A time in the future does not
+	// count. Otherwise, the unit would never have to be renewed again.
 	At time.Time
 	// NotBefore is the earliest time at which the unit loses its quota.
 	NotBefore time.Time
 }
 
-// expiresAt returns when a unit that nobody renews loses its quota; 0 if never.
+// expiresAt returns when a unit loses its quota if nobody renews it; 0 if never.
 func (u *unit) expiresAt(now time.Time) instant {
 	r := u.Renewal
 	if r == nil || u.dequeuedAt == 0 || u.Phase != Dequeued && u.Phase != Running {

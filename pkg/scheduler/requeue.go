@@ -36,8 +36,8 @@ func (s *Scheduler) composeRequeue(u *unit, w *Write, now time.Time) {
 	s.explainer.show(u, quota.Cause{Reason: w.Reason}, now)
 }
 
-// whyLater explains why a unit that gives its quota back is not queued at once although nothing keeps it out; nil if it
-// is.
+// whyLater explains why a unit that frees its quota is not queued immediately although nothing keeps it out; nil if
+// it is.
 func (s *Scheduler) whyLater(u *unit, check *CheckState, again backoff.State, now time.Time) *quota.Refusal {
 	switch {
 	case check.Verdict == Rejected:
@@ -53,7 +53,7 @@ func (s *Scheduler) whyLater(u *unit, check *CheckState, again backoff.State, no
 	}
 }
 
-// inBackoff explains why a unit is not queued yet, by what its job did again and again.
+// inBackoff explains why a unit is not queued yet: what its job did repeatedly.
 func inBackoff(did string, s backoff.State) *quota.Refusal {
 	return &quota.Refusal{Reason: wellknown.ReasonBackoff, Sentence: fmt.Sprintf(
 		"the job %s %d times in a short time; it is queued again at %s", did, s.Count, readable(s.Until))}
@@ -61,9 +61,8 @@ func inBackoff(did string, s backoff.State) *quota.Refusal {
 
 func readable(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// requeueOf returns how often the unit has given its quota back and when it is queued again. Each
-// round costs releases, pods and writes, so an owner who repeats it has to wait. It does not count that
-// an administrator stops the queue.
+// requeueOf returns how often the unit has freed its quota and when it is queued again. Each round costs releases,
+// pods and writes, so owners who repeat it have to wait. It does not count if an administrator stops the queue.
 func (s *Scheduler) requeueOf(u *unit, now time.Time) backoff.State {
 	last := backoff.State{Count: u.Requeues, Until: u.requeueAt.time()}
 	switch check := s.checkState(u, now); check.Verdict {

@@ -10,31 +10,29 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// ledger holds the reservations: room that is kept for somebody who waits. The holder of a reservation is
-// a shape. What is charged is not in the ledger, because the backend counts it.
+// ledger holds the reservations: room that is kept for a waiting shape, which is the holder. Charges are not in the
+// ledger, because the backend counts them.
 //
-// A shape holds a reservation while it lacks nothing but what its group is owed and others
-// have borrowed: nobody may borrow more of that. It is reserved in every space in which the shape has
-// lacked room since it began to wait, because it lacks room in another space each time a borrower ends.
-// The reservation lasts until the group is no longer owed the demand, the shape lacks anything else, or
-// it has no items left. In a queue of which only the front is tried, it also ends when another shape is
-// in front.
+// A shape holds a reservation while it only lacks what its group is owed and others have borrowed. Nobody can borrow
+// more of that. It is reserved in every space in which the shape has lacked room since it began to wait, because each
+// time a borrower ends, the shape can lack room in another space. The reservation ends when the group is no longer
+// owed the demand, when the shape lacks anything else, or when it has no items left. If the queue only tries its
+// front, it also ends when another shape is in front.
 //
-// Of the reservations of one queue in one space, only the greatest is kept from others: each of them may
-// be used by any of the shapes, and the guarantee of the group covers one of them at least.
+// For each queue and space, only the greatest reservation is kept from others: any of the shapes can use it, and the
+// guarantee of the group covers at least one of them.
 //
-// A change of what is used concerns only the reservations that depend on it: the ledger stores for each
-// of them how much room must be left in which spaces.
+// A change of usage affects only the reservations that depend on it: the ledger stores how much room each of them
+// needs in which spaces.
 type ledger struct {
 	lender  quota.Lender
 	holders map[*queue.Shape]*reservation
 	spaces  map[quota.Space]*reservedSpace
-	// watches are the conditions of the reservations by space, those first that need the most room.
+	// watches are the conditions of the reservations by space. Those that need the most room come first.
 	watches map[quota.Space]*queue.Heap[*watch]
 	// reviews counts the reservations that were checked again after a charge.
 	reviews int
-	// grown are the nodes at which more is reserved, so that items that were about to be tried below
-	// them may not fit any more.
+	// grown are the nodes at which more was reserved. Items below them that were about to be tried may no longer fit.
 	grown []quota.NodeID
 }
 
@@ -58,7 +56,7 @@ type reservedSpace struct {
 	byQueue map[*queueState]*queue.Heap[*reservedAmount]
 }
 
-// watch is a condition of a reservation: as much room as Amount is left in the space.
+// watch is a condition of a reservation: at least Amount is left in the space.
 type watch struct {
 	quota.Lack
 	reservation *reservation
@@ -93,8 +91,8 @@ func (l *ledger) reserve(q *queueState, shape *queue.Shape, amounts []quota.Lack
 	l.watch(r)
 }
 
-// release removes the reservation of the shape, if it has one, and calls freed for the spaces in which
-// less is reserved.
+// release removes the reservation of the shape, if it has one, and calls freed for each space in which less is
+// reserved.
 func (l *ledger) release(shape *queue.Shape, freed func(quota.Space)) {
 	r := l.holders[shape]
 	if r == nil {
@@ -112,7 +110,7 @@ func (l *ledger) release(shape *queue.Shape, freed func(quota.Space)) {
 	}
 }
 
-// change adds an amount to its space or removes it, and reports whether less is reserved there then.
+// change adds an amount to its space or removes it, and reports whether less is reserved there afterwards.
 func (l *ledger) change(a *reservedAmount, do func(*queue.Heap[*reservedAmount], *reservedAmount)) (less bool) {
 	space, q := l.spaces[a.Space], a.reservation.queue
 	if space == nil {
@@ -150,9 +148,8 @@ func greatest(amounts *queue.Heap[*reservedAmount]) int64 {
 	return 0
 }
 
-// watch stores the conditions of the reservation that are met: that there is room for what the shape
-// does not lack, within the limits and the guarantees of its group, and that somebody borrows what it
-// lacks.
+// watch stores the conditions of the reservation that are met: there is room for what the shape does not lack, within
+// the limits and guarantees of its group, and somebody borrows what it lacks.
 func (l *ledger) watch(r *reservation) {
 	if r.watches == nil {
 		for _, node := range r.queue.Group.Nodes() {
@@ -206,8 +203,8 @@ func (l *ledger) unwatch(w *watch) {
 	}
 }
 
-// concerned removes and returns the reservations of which a condition is no longer met after a change
-// of what the group uses of the resources, in a fixed order.
+// concerned removes and returns the reservations with a condition that is no longer met after the group's usage of
+// the resources changed, in a fixed order.
 func (l *ledger) concerned(group quota.Group, changed resources.Vector) []*reservation {
 	if len(l.holders) == 0 {
 		return nil
@@ -232,7 +229,7 @@ func (l *ledger) concerned(group quota.Group, changed resources.Vector) []*reser
 	return slices.Compact(found)
 }
 
-// reserveOwed reserves what the refusal of the shape reports as owed, or nothing if it reports none.
+// reserveOwed reserves what the refusal reports as owed to the shape. If it reports nothing, the reservation ends.
 func (s *Scheduler) reserveOwed(q *queueState, shape *queue.Shape, refusal *quota.Refusal) {
 	switch {
 	case s.ledger == nil:
@@ -256,7 +253,7 @@ func (s *Scheduler) reservedLess(space quota.Space) {
 	s.changes++
 }
 
-// unproveGrown has all items tried again that may not fit any more because room was reserved.
+// unproveGrown marks all items to be tried again that may no longer fit because room was reserved.
 func (s *Scheduler) unproveGrown() {
 	if s.ledger == nil {
 		return
@@ -270,7 +267,7 @@ func (s *Scheduler) unproveGrown() {
 // grown reports whether more was reserved since unproveGrown.
 func (s *Scheduler) grown() bool { return s.ledger != nil && len(s.ledger.grown) > 0 }
 
-// reviewReservations updates the reservations that depend on what the group uses of the resources.
+// reviewReservations updates the reservations that depend on the group's usage of the resources.
 func (s *Scheduler) reviewReservations(group quota.Group, changed resources.Vector) {
 	if s.ledger == nil {
 		return
@@ -291,9 +288,9 @@ func (s *Scheduler) reviewReservations(group quota.Group, changed resources.Vect
 	}
 }
 
-// reserveForFront reserves what the shape in front of a queue is owed if it waits for that. The refusal is
-// computed again, because the shape may lack something else now than when it was last tried, before
-// others were in front. It reports whether anything has changed.
+// reserveForFront reserves what is owed to the shape in front of a queue, if the shape waits for that. It computes
+// the refusal again, because the shape may now lack something else than when it was last tried behind others. It
+// reports whether anything has changed.
 func (s *Scheduler) reserveForFront(q *queueState) bool {
 	front := q.Front()
 	if s.ledger == nil || front == nil || !front.Shape().Parked() {
@@ -317,8 +314,8 @@ func (s *Scheduler) reserveForFront(q *queueState) bool {
 	}
 }
 
-// unreserveBehindFront ends the reservations of all shapes that are not in front of their queue. It
-// reports whether there were any.
+// unreserveBehindFront ends the reservations of all shapes that are not in front of their queue. It reports whether
+// there were any.
 func (s *Scheduler) unreserveBehindFront(q *queueState) (changed bool) {
 	front := q.Front()
 	for _, r := range slices.Clone(q.reservations) {

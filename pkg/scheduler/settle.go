@@ -8,8 +8,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota"
 )
 
-// settle puts a unit into the state that follows from what is known of it: charged or not, and
-// queued or not. It is the only function that moves units, and it is idempotent.
+// settle derives the state of a unit from what is known about it: whether it is charged and whether it is queued. It
+// is the only function that moves units, and it is idempotent.
 func (s *Scheduler) settle(u *unit, now time.Time) {
 	q, refusal := s.place(u)
 	if u.assumed && u.write.wanted.admits() && (q == nil || q != u.queue || !q.admits() || u.write.wanted != q.admission()) {
@@ -61,8 +61,8 @@ func (s *Scheduler) settleUnitsOf(q *queueState, now time.Time) {
 	}
 }
 
-// requestStep requests the write that frees the quota of the unit, that evicts it, or that admits it because
-// its admission checks are ready. A unit whose job has ended is not evicted.
+// requestStep requests the next write of a unit that holds quota: one that frees its quota, evicts it, or admits it
+// because its admission checks are ready. A unit whose job has ended is not evicted.
 func (s *Scheduler) requestStep(u *unit, now time.Time) {
 	requeues := s.mayRequeue(u) || s.mayGiveBack(u, now)
 	if !requeues {
@@ -86,8 +86,8 @@ func (s *Scheduler) requestStep(u *unit, now time.Time) {
 	}
 }
 
-// mayRequeue reports whether the job of a unit that holds quota has stopped and none of its pods is left. Some
-// operators report that a job is suspended before its last pods are gone.
+// mayRequeue reports whether a unit that holds quota has stopped and all its pods are gone. Some operators report a
+// job as suspended before its last pods are gone.
 func (s *Scheduler) mayRequeue(u *unit) bool {
 	return u.Phase.holdsQuota() && u.Stopped && (u.charged == nil || len(u.charged.Pods) == 0)
 }
@@ -109,8 +109,8 @@ func (s *Scheduler) place(u *unit) (*queueState, *quota.Refusal) {
 	return q, nil
 }
 
-// wake records that a space may have more room. The shapes that it could hold are tried together
-// with those of other freed spaces.
+// wake records that a space may have more room. The shapes that could use it are tried together with those of other
+// freed spaces.
 func (s *Scheduler) wake(space quota.Space) {
 	if !s.isFreed[space] {
 		s.isFreed[space] = true

@@ -21,12 +21,12 @@ type QueueStats struct {
 	Pending, Reserved, Dequeued, Running int
 	// Stopped is whether an administrator has stopped the queue.
 	Stopped bool
-	// Waits is whether a unit is in front, and HeadReason is why it waits. Its name is not known to
-	// the readers of a Queue, who may not be allowed to read units of its namespace.
+	// Waits is whether a unit is in front, and HeadReason is why it waits. The stats do not name the unit, because
+	// readers of a Queue might not be allowed to read units of its namespace.
 	Waits      bool
 	HeadReason wellknown.Reason
-	// HighestPriority is the greatest priority of the unit in front and of the units that hold quota, as
-	// limited by the queue; nil if there are none.
+	// HighestPriority is the greatest priority of the front unit and of the units that hold quota, as limited by the
+	// queue; nil if there are none.
 	HighestPriority *int32
 }
 
@@ -64,8 +64,8 @@ func (s *Scheduler) stats(q *queueState, now time.Time) QueueStats {
 	return stats
 }
 
-// highestPriority returns the greatest priority of the units that are ready to be tried or hold quota; nil if
-// there are none. Those that wait are ordered by priority, so only the first of them counts.
+// highestPriority returns the greatest priority of the units that can be tried or hold quota; nil if there are none.
+// Waiting units are ordered by priority, so only the first one counts.
 func (q *queueState) highestPriority() *int32 {
 	var highest *int32
 	see := func(priority int32) {
@@ -82,8 +82,7 @@ func (q *queueState) highestPriority() *int32 {
 	return highest
 }
 
-// Pending returns the sum of the demands of the queued units by node. The sum of a resource is at
-// most the largest int64.
+// Pending returns the sum of the demands of the queued units by node. Each sum is capped at the largest int64.
 func (s *Scheduler) Pending() map[quota.NodeID]resources.Vector {
 	sums := map[quota.NodeID]map[resources.ID]int64{}
 	for _, q := range s.queues {
@@ -109,7 +108,7 @@ func (s *Scheduler) Pending() map[quota.NodeID]resources.Vector {
 	return vectors
 }
 
-// Usage returns the usage of the quota by the names that users know; nil if there is no quota.
+// Usage returns the usage of the quota by resource names; nil if there is no quota.
 func (s *Scheduler) Usage() []quota.NodeUsage {
 	if aggregator, is := s.backend.(quota.UsageAggregator); is {
 		return aggregator.AggregatedUsage()

@@ -11,7 +11,7 @@ import (
 // timers holds the timers of all units.
 type timers struct {
 	units *queue.Heap[*unit]
-	// checks are the Reserved units of which an admission check may be late, with when it is.
+	// checks are the Reserved units that have an admission check that can be late, with the time.
 	checks map[*unit]instant
 }
 
@@ -25,13 +25,13 @@ type timer struct {
 func newTimers() timers {
 	return timers{
 		checks: map[*unit]instant{},
-		// Timers of the same time are in any order. Most are removed before they end, and an order
-		// among equals would cost more than everything else. See due.
+		// Timers that end at the same time are in any order. Most timers are removed before they end, and ordering
+		// equals would cost more than everything else. See due.
 		units: queue.NewHeap(func(a, b *unit) bool { return a.timer.at < b.timer.at }, func(u *unit) *int32 { return &u.timer.place }),
 	}
 }
 
-// schedule sets the timer of the unit to the first time at which something is due for it.
+// schedule sets the timer of the unit to the first time at which it has something due.
 func (s *Scheduler) schedule(u *unit, now time.Time) {
 	at := earliest(u.shown.checkAt, u.podlessAt(now), s.timers.checks[u], s.outbox.denied[u])
 	if u.Phase == Waiting && instantOf(now) < u.requeueAt {

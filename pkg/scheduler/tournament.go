@@ -11,31 +11,30 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// tournament selects the queue that tries next among those that have an item to try. At each node
-// of the quota the branches below it compete, each with the item of the queue that won below it:
+// tournament selects the queue that tries next among those that have an item to try. At each quota node, the branches
+// below it compete. Each enters with the item of the queue that won below it:
 //
 //   - an item that its group is owed goes before an item for which it would borrow,
 //   - then the queue with the greater rank goes first,
 //   - then the branch whose share, with the item, is smaller,
 //   - then the older item.
 //
-// Where the number of jobs is limited and the limit will be reached before anything else is lacking, the
-// branches compete for jobs: after the rank, the branch goes first of which fewer units hold quota.
+// If the number of jobs is limited and that limit is reached before anything else is lacking, the branches compete
+// for jobs: after the rank, the branch with fewer units that hold quota goes first.
 //
-// Priorities of jobs in different queues are never compared. A change of a queue, or of what is used,
-// costs the logarithm of the number of siblings at each level.
+// Priorities of jobs in different queues are never compared. A change of a queue or of usage costs the logarithm of
+// the number of siblings at each level.
 type tournament struct {
 	backend quota.Backend
 	// limiter is the backend if it limits the number of units; nil otherwise.
 	limiter quota.JobLimiter
 	root    branch
-	// inner are the branches of nodes that have branches below them. queues are the branches of
-	// queues.
+	// inner are the branches of nodes with branches below them. queues are the branches of queues.
 	inner, queues map[quota.NodeID]*branch
-	// only is the branch that competes with no other because there is one root; nil if there are several.
+	// only is the branch without competitors, because there is one root; nil if there are several roots.
 	only *branch
-	// limited are the inner branches at or above which the number of units is limited, those below
-	// first. stale is whether it is to be checked for them whether only jobs will be lacking.
+	// limited are the inner branches with a limit on the number of units at or above them, deepest first. stale is
+	// whether to check for them again if only jobs will be lacking.
 	limited []*branch
 	stale   bool
 }
@@ -48,19 +47,19 @@ type branch struct {
 	// below are the branches that have an item to try; nil for the branch of a queue.
 	below *queue.Heap[*branch]
 
-	// queue is the queue of this branch, or the one that won below it. owed and share are of the item
-	// that it tries.
+	// queue is the queue of this branch, or the one that won below it. owed and share belong to the item that it
+	// tries.
 	queue *queueState
 	owed  bool
 	share quota.Share
-	// jobs is the number of units of the branch that hold quota, if the number is limited.
+	// jobs is the number of units in the branch that hold quota, if that number is limited.
 	jobs  int64
 	place int32
 
 	// byJobs is whether the branches below compete for jobs.
 	byJobs bool
 
-	// most is, by resource, at least what any item requests that was proved below.
+	// most is, for each resource, at least the largest request of any item that was proved below.
 	most map[resources.ID]int64
 }
 
@@ -155,7 +154,8 @@ func (t *tournament) findLimited() {
 	slices.SortFunc(t.limited, func(a, b *branch) int { return cmp.Compare(b.depth(), a.depth()) })
 }
 
-// jobsRoom returns how many more units may hold quota below the branch because of it and its ancestors.
+// jobsRoom returns how many more units can hold quota below the branch according to the limits of the branch and its
+// ancestors.
 func (t *tournament) jobsRoom(b *branch) int64 {
 	room := int64(math.MaxInt64)
 	for ; b != &t.root; b = b.above {
@@ -171,8 +171,8 @@ func (b *branch) depth() (depth int) {
 	return depth
 }
 
-// competeForJobs updates byJobs of all branches. It takes time proportional to the number of inner nodes
-// at or above which the number of units is limited.
+// competeForJobs updates byJobs of all branches. It takes time proportional to the number of inner nodes with a limit
+// on the number of units at or above them.
 func (t *tournament) competeForJobs() {
 	if !t.stale || len(t.limited) == 0 {
 		return
@@ -197,8 +197,8 @@ func (t *tournament) competeForJobs() {
 	}
 }
 
-// lacksOnlyJobs reports whether nothing else is lacking after as many units were admitted below the
-// branch as the number is limited to: there is room for one more than that of the greatest requests.
+// lacksOnlyJobs reports whether nothing else would be lacking after the branch admitted as many units as its limit
+// allows. That is so if there is room for one more unit with the greatest requests.
 func (t *tournament) lacksOnlyJobs(b *branch, jobs int64) bool {
 	enough := func(id resources.ID, request int64) bool {
 		if id == t.limiter.JobsID() {
@@ -240,7 +240,7 @@ func (t *tournament) node(id quota.NodeID, above *branch) *branch {
 	return t.inner[id]
 }
 
-// changed processes that the queue tries another item.
+// changed updates the tournament after the queue changed the item that it tries.
 func (t *tournament) changed(q *queueState) {
 	t.stale = true
 	b := q.branch
@@ -250,7 +250,7 @@ func (t *tournament) changed(q *queueState) {
 	}
 }
 
-// used processes that the usage of the nodes of the group has changed.
+// used updates the tournament after the usage of the group's nodes changed.
 func (t *tournament) used(group quota.Group) {
 	t.stale = true
 	for _, node := range group.Nodes() {
@@ -286,7 +286,7 @@ func (t *tournament) refresh(b *branch) {
 	b.above.below.Set(b)
 }
 
-// raise updates most of the branch and its ancestors for the item that the queue tries, which was proved.
+// raise updates most of the branch and its ancestors with the item that the queue tries, after it was proved.
 func (b *branch) raise() {
 	for _, a := range b.queue.tried.Shape().Demand.Requests {
 		for up := b; up != nil; up = up.above {
@@ -300,9 +300,8 @@ func (b *branch) raise() {
 	}
 }
 
-// shrunk calls visit for the queues whose items may no longer fit after the vector was charged to
-// the group: the queues of the nodes of the group, and the queues below these nodes whose items
-// request more than is left.
+// shrunk calls visit for the queues whose items may no longer fit after the vector was charged to the group: the
+// queues of the group's nodes, and the queues below these nodes whose items request more than is left.
 func (t *tournament) shrunk(group quota.Group, charged resources.Vector, visit func(*queueState)) {
 	for _, node := range group.Nodes() {
 		if b := t.queues[node]; b != nil {
@@ -324,8 +323,8 @@ func (t *tournament) shrunk(group quota.Group, charged resources.Vector, visit f
 	}
 }
 
-// findAbove calls visit for the queues below that request more than the room of a resource, and
-// returns the most that the others request.
+// findAbove calls visit for the queues below that request more of a resource than its room, and returns the largest
+// request of the others.
 func (b *branch) findAbove(resource resources.ID, room int64, visit func(*queueState)) (most int64) {
 	if b.below == nil {
 		requested, _ := b.queue.tried.Shape().Demand.Requests.Get(resource)
@@ -350,7 +349,7 @@ func (t *tournament) under(node quota.NodeID, visit func(*queueState)) {
 	}
 }
 
-// competing returns the queues that have an item to try. No decision may depend on the order.
+// competing returns the queues that have an item to try, in no particular order. No decision may depend on the order.
 func (t *tournament) competing() []*queueState { return t.root.competing(nil) }
 
 func (b *branch) competing(found []*queueState) []*queueState {
@@ -363,8 +362,8 @@ func (b *branch) competing(found []*queueState) []*queueState {
 	return found
 }
 
-// check returns an error for each queue whose item was proved, and that shrunk could pass over although less is left
-// than the item requests.
+// check returns an error for each queue that has a proved item for which too little is left, if shrunk could have
+// missed that.
 func (t *tournament) check() (broken []error) {
 	for _, q := range t.competing() {
 		for _, a := range q.tried.Shape().Demand.Requests {

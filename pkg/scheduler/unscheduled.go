@@ -8,37 +8,38 @@ import (
 )
 
 const (
-	// UnscheduledAfter is how long the scheduler must find no node for pods of a unit before the unit shows it.
+	// UnscheduledAfter is how long the scheduler must find no node for a unit's pods before the unit shows it.
 	UnscheduledAfter = 5 * time.Second
-	// UnscheduledInterval is the shortest time between two messages of a unit about its pods.
+	// UnscheduledInterval is the shortest time between two messages about the pods of a unit.
 	UnscheduledInterval = 30 * time.Second
-	// PodlessSoon is how long after its admission a unit that requests pods may have none before it shows it: perhaps
-	// the API server refuses them.
+	// PodlessSoon is how long a unit that requests pods can have none after its admission before it shows that. The
+	// API server might refuse its pods.
 	PodlessSoon = 5 * time.Second
-	// PodlessAfter replaces PodlessSoon while more than fewPodless units have none: their operator has much to do, and
-	// does not cost a write for each.
+	// PodlessAfter replaces PodlessSoon while more than fewPodless units have no pods. Their operator is then busy,
+	// and this is not worth a write for each unit.
 	PodlessAfter = 30 * time.Second
 	fewPodless   = 10
 )
 
-// unscheduled watches the units that hold quota and have pods for which the scheduler finds no node, or no pods at all.
-// They are few most of the time.
+// unscheduled watches units that hold quota and have no pods, or pods for which the scheduler finds no node. Usually
+// there are few.
 type unscheduled struct {
-	// units are those units, and those that show it.
+	// units are the watched units, and those that show such a message.
 	units map[*unit]*unscheduledUnit
 	// podless are the units that have had no pods for PodlessSoon.
 	podless map[*unit]struct{}
-	// checkAt is when to compare what they show with their pods; 0 for never.
+	// checkAt is when to compare what they show with their pods; 0 means never.
 	checkAt instant
 }
 
-// unscheduledUnit is what is known of such a unit.
+// unscheduledUnit is what is known about a watched unit.
 type unscheduledUnit struct {
-	// since is since when it has such pods; 0 if it is not known yet. podless is how long it had none when that was too
-	// long; 0 if it was not.
+	// since is when the unit first had such pods; 0 if not known yet. podless is how long it had no pods when that
+	// became too long; 0 if it did not.
 	since   instant
 	podless time.Duration
-	// message is what the unit shows, since at; empty if nothing, or if it was written before the start.
+	// message is what the unit shows, since at; empty if it shows nothing or if the message was written before the
+	// start.
 	message string
 	at      instant
 }
@@ -67,12 +68,12 @@ func (s *Scheduler) seeScheduling(u *unit) {
 	w.checkAt = 1 // in the next round
 }
 
-// needsPods reports whether the unit has none although it should soon have some, as far as its phase says.
+// needsPods reports whether the unit has no pods but should, judging by its phase.
 func (u *unit) needsPods() bool {
 	return u.Phase == Dequeued && !u.Evicted && !u.Stopped && !u.Over && u.holder != nil && len(u.Demand.Requests) > 1 // one is of JobsResource
 }
 
-// podlessAt returns when the unit may show next that it has no pods; 0 for never.
+// podlessAt returns when the unit can next show that it has no pods; 0 means never.
 func (u *unit) podlessAt(now time.Time) instant {
 	if !u.needsPods() {
 		return 0
@@ -126,7 +127,7 @@ func (s *Scheduler) unscheduledMessage(u *unit) string {
 	}
 }
 
-// watchScheduling requests the writes with which units show that the scheduler finds no node for their pods.
+// watchScheduling requests the writes that show on units that the scheduler finds no node for their pods.
 func (s *Scheduler) watchScheduling(now time.Time) {
 	w, at := &s.unscheduled, instantOf(now)
 	if w.checkAt == 0 || at < w.checkAt {
@@ -175,8 +176,8 @@ func (s *Scheduler) watchScheduling(now time.Time) {
 	}
 }
 
-// composeUnscheduled completes a write of MarkUnscheduled or ClearUnscheduled. It returns false if it is not needed: the
-// unit may have ended while the write was held back.
+// composeUnscheduled completes a MarkUnscheduled or ClearUnscheduled write. It returns false if the write is not
+// needed: the unit may have ended while the write was held back.
 func (s *Scheduler) composeUnscheduled(u *unit, w *Write, now time.Time) bool {
 	known := s.unscheduled.units[u]
 	if w.Kind == ClearUnscheduled || known == nil {

@@ -10,12 +10,11 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// View is the state of the core at a time. Nothing changes it later, so any goroutine may read it, while the core goes
-// on.
+// View is the state of the core at one time. It never changes, so any goroutine can read it while the core continues.
 type View struct {
 	At time.Time
-	// Names are the names of the resources, and Backend is the quota with all that is charged to it; nil if there is
-	// none, or if the backend cannot be copied.
+	// Names are the names of the resources. Backend is the quota with all charges; nil if there is none or if the
+	// backend cannot be copied.
 	Names   *resources.Names
 	Backend quota.Explainer
 	// Missing explains why there is no quota.
@@ -44,7 +43,7 @@ type QueueView struct {
 	Settings QueueChanged
 }
 
-// UnitView is a unit in a View. It has no points in time of type time.Time, because there may be a million.
+// UnitView is a unit in a View. It stores times as numbers, not as time.Time, because there can be a million units.
 type UnitView struct {
 	Key, UID, QuotaName string
 	Kind                JobKind
@@ -59,12 +58,12 @@ type UnitView struct {
 	Demand    quota.Demand
 	// Elastic, if set, describes how the unit may be admitted with fewer pods.
 	Elastic *Elastic
-	// Held is whether the unit is not tried, whatever room there is.
+	// Held is whether the unit is not tried, no matter how much room there is.
 	Held bool
-	// Refusal is why the unit waits, by what was found when it was last tried; nil if it does not wait.
+	// Refusal is why the unit waits, as found when it was last tried; nil if it does not wait.
 	Refusal *quota.Refusal
-	// Charge is what the unit is charged, and Path the path of the group; nil if it is charged nothing. Remains is
-	// whether that is only what is left of the group of the unit.
+	// Charge is what the unit is charged, and Path is the path of the group; nil if it is not charged. Remains is
+	// whether it is charged to what is left of a removed group.
 	Charge  *quota.Charge
 	Path    string
 	Remains bool
@@ -84,7 +83,7 @@ type EvictionView struct {
 // DequeuedAt returns when the unit was admitted; zero if it never was.
 func (u *UnitView) DequeuedAt() time.Time { return u.dequeuedAt.time() }
 
-// Charged returns what the unit is charged, and where. It is charged something.
+// Charged returns what the unit is charged, and to which group. The unit must have a charge.
 func (u *UnitView) Charged() quota.Charged {
 	return quota.Charged{Path: u.Path, Remains: u.Remains, Charge: u.Charge}
 }
@@ -95,8 +94,8 @@ func (u *UnitView) EndsAt() time.Time { return u.endsAt.time() }
 // RequeueAt returns when the unit is queued again; zero if it is not in backoff.
 func (u *UnitView) RequeueAt() time.Time { return u.requeueAt.time() }
 
-// View returns the state at the time. It takes time proportional to the number of units, and copies nothing that never
-// changes. Names are those with which the demands were built.
+// View returns the current state. It takes time proportional to the number of units, and does not copy what never
+// changes. The demands must have been built with names.
 func (s *Scheduler) View(now time.Time, names *resources.Names) *View {
 	v := &View{At: now, Names: names.Clone(), Missing: s.missing, Usage: s.Usage(),
 		Checks: slices.Sorted(maps.Keys(s.checks)), DefaultPolicy: s.defaultPolicy}
@@ -147,8 +146,8 @@ func (s *Scheduler) View(now time.Time, names *resources.Names) *View {
 	return v
 }
 
-// view returns the charge and its group by what identifies it in a copy of the backend. Only what is left of a group has
-// no queue.
+// view returns the charge and its group by what identifies the group in a copy of the backend. What is left of a
+// removed group has no queue.
 func (c *charge) view() quota.Charged {
 	return quota.Charged{Path: c.group.Path(), Remains: c.group.Queue() == "", Charge: &c.Charge}
 }
