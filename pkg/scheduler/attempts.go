@@ -7,8 +7,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/queue"
 )
 
-// fail records that an attempt of the unit to make room failed. If it may succeed at some time without any
-// change, that is at; otherwise at is 0.
+// fail records that the unit failed to make room. at is when it might succeed without any change; 0 if never.
 func (s *Scheduler) fail(u *unit, at instant, now time.Time) {
 	wait, patientUntil := time.Duration(0), instant(0)
 	if u.claim != nil {
@@ -32,7 +31,7 @@ func (s *Scheduler) fail(u *unit, at instant, now time.Time) {
 	s.failed.Set(c)
 }
 
-// retryClaims has the units tried again whose attempts may succeed now. It reports whether there are any.
+// retryClaims tries the units again whose attempts may succeed now. It reports whether there are any.
 func (s *Scheduler) retryClaims(now time.Time) (retried bool) {
 	s.watchHolders(now)
 	s.scheduleIdle()
@@ -50,7 +49,8 @@ func (s *Scheduler) retryClaims(now time.Time) (retried bool) {
 	return retried
 }
 
-// watch has the front unit of the queue scheduled if more units may be evicted for it.
+// watch schedules attempts of the first units of the queue, if it allows preemption, because more units can be
+// evicted for them.
 func (s *Scheduler) watch(q *queueState) {
 	if q.set.Preemption.WithinQueue && !q.heldMore {
 		q.heldMore = true
@@ -58,13 +58,13 @@ func (s *Scheduler) watch(q *queueState) {
 	}
 }
 
-// moreToEvict records that more units of the queue may be evicted than before.
+// moreToEvict records that more units of the queue can be evicted than before.
 func (s *Scheduler) moreToEvict(q *queueState) {
 	s.changes++
 	s.watch(q)
 }
 
-// watchHolders schedules the first units of queues in which more units may be evicted for them than before.
+// watchHolders schedules attempts of the first units of the queues in which more units can be evicted than before.
 func (s *Scheduler) watchHolders(now time.Time) {
 	for _, q := range s.heldMore {
 		q.heldMore = false
@@ -85,7 +85,7 @@ func (s *Scheduler) watchHolders(now time.Time) {
 	s.heldMore = nil
 }
 
-// scheduleIdle schedules the units whose attempts failed before the last change.
+// scheduleIdle schedules the idle attempts that failed before the last change.
 func (s *Scheduler) scheduleIdle() {
 	if s.changes == s.changesSeen || len(s.idle) == 0 {
 		return

@@ -13,60 +13,57 @@ import (
 )
 
 const (
-	// DefaultEvictionTimeout is how long a unit that is evicted may take to stop unless the options say
-	// otherwise. Then its room is no longer expected.
+	// DefaultEvictionTimeout is the default of Options.EvictionTimeout: how long an evicted unit can take to stop.
+	// After that, its room is no longer expected.
 	DefaultEvictionTimeout = 5 * time.Minute
-	// MaxStopping is how long it may take if all its pods are within their grace period. Anybody may set a period of
-	// years, and must not keep others from their guarantee.
+	// MaxStopping is the timeout while all pods of the unit are within their grace periods. Anybody can set a grace
+	// period of years, and that must not keep others from their guarantee.
 	MaxStopping = 40 * time.Minute
-	// claimRetry is the shortest time between two attempts of a unit to make room. It doubles up to
-	// maxClaimRetry.
+	// claimRetry is the shortest time between two attempts of a unit to make room. It doubles up to maxClaimRetry.
 	claimRetry    = time.Second
 	maxClaimRetry = 10 * time.Second
-	// failuresPerRetry is how many attempts to make room may fail in a queue within claimRetry. Each takes
+	// failuresPerRetry is how many attempts to make room can fail in a queue within claimRetry. Each attempt takes
 	// time proportional to the number of units that hold quota.
 	failuresPerRetry = 16
-	// maxPatience is how long a unit waits for victims that have not run for their MinRunTime yet, from its first
-	// attempt. After that, others are evicted that would be evicted after them, and that often have run for long.
+	// maxPatience is how long a unit waits, from its first attempt, for victims that have not run for their
+	// MinRunTime yet. After that, it evicts units that come later in the order of victims, and have often run for
+	// long.
 	maxPatience = time.Minute
-	// maxFailing is how many units of a queue are tried again after a failed attempt. They are those that were
-	// tried first. The others are tried again when they could fit.
+	// maxFailing is how many units of a queue are tried again after a failed attempt: those that were tried first.
+	// The others are tried again when they might fit.
 	maxFailing = 64
 )
 
-// claims are the entries of the ledger for units for which others are evicted. Such an entry keeps what the
-// unit requests from everybody but the units before it in its queue, in the plan of the backend: the units
-// that are evicted, for whatever reason, are planned to release what they are charged, and the holders of
-// entries are planned to be charged.
+// claims are the units for which others are evicted, the claimants, and what is kept for them. A claim keeps the
+// claimant's requests from everybody except the units ahead of it in its queue. It does so in the plan of the
+// backend, where evicted units are already uncharged, no matter why they are evicted, and claimants are already
+// charged.
 //
-// An entry ends when its unit is admitted or leaves the queue, or when the unit would not fit even as
-// planned. Evictions that have not been sent are then withdrawn. After a restart, the entries are restored
-// from the evicted units, which name the unit for which they are evicted, and from the units with reason
-// Preempting, which may need no victims of their own.
+// A claim ends when its unit is admitted, leaves the queue, or would not fit even as planned. Its unsent evictions
+// are then withdrawn. After a restart, claims are restored from two sources: evicted units name their claimant, and a
+// unit with reason Preempting is a claimant, even if it needs no victims of its own.
 //
-// An attempt that fails is repeated once anything has changed that it may depend on.
+// A failed attempt is repeated when something that it depends on may have changed.
 type claims struct {
-	// victims are the units that are evicted for another one, by the UID of that.
+	// victims are the units that are evicted for a claimant, by the claimant's UID.
 	victims map[string][]*unit
-	// claimants are the keys of units that may be among those for whom others are evicted.
+	// claimants are the keys of units that might be claimants without a claim yet.
 	claimants []string
-	// seekClaimants is whether all units may be among them, because evictions were seen that were decided
-	// before the start.
+	// seekClaimants is whether any unit might be one, because evictions from before the start were seen.
 	seekClaimants bool
-	// made is the number of entries.
+	// made is the number of claims that keep room.
 	made int
-	// claimsStale is whether it is to be checked whether all holders fit as planned.
+	// claimsStale is whether to check that all claimants still fit as planned.
 	claimsStale bool
-	// failed are the units whose attempts failed, by when they may be repeated.
+	// failed are the failed attempts, ordered by when they can be repeated.
 	failed *queue.Heap[*claim]
-	// changes counts the changes on which attempts depend. changesSeen are those up to which units in
-	// failed are scheduled.
+	// changes counts the changes that attempts depend on. The units in failed are scheduled up to changesSeen.
 	changes, changesSeen uint64
-	// heldMore are the queues in which units are evicted for others of the queue, and more may be now.
+	// heldMore are the queues that allow preemption and may now have more units to evict.
 	heldMore []*queueState
 	// placeless are the units that hold quota and have no queue, because their quota was removed.
 	placeless evictions
-	// idle are the units whose attempts failed, and that have nothing to wait for until something changes.
+	// idle are the failed attempts that wait for a change.
 	idle []*claim
 
 	// reclaims is whether units are evicted for the guarantee of other groups.
@@ -75,25 +72,25 @@ type claims struct {
 	minRunTime time.Duration
 }
 
-// claim is what a waiting unit has tried in order to get room by evictions.
+// claim is the attempt of a waiting unit to get room by evictions.
 type claim struct {
 	unit *unit
-	// made is whether the attempt succeeded, so that room is kept for the unit: planned is charged to the
-	// group of the queue.
+	// made is whether the attempt succeeded, so that room is kept for the unit: planned is charged to the group of
+	// the queue in the plan.
 	made bool
-	// owed is whether the room is made because it is guaranteed to the group of the unit. Then the unit has it only as
-	// long as it stays within the guarantee, and nobody ahead of it may borrow the room.
+	// owed is whether the room is made because it is guaranteed to the unit's group. The claim then lasts only while
+	// the unit stays within the guarantee, and nobody ahead of it can borrow the room.
 	owed bool
-	// restored is whether the evictions were decided before, perhaps not all that are needed.
+	// restored is whether the evictions were decided before the start. They might not be all that are needed.
 	restored bool
 	queue    *queueState
 	planned  quota.Charge
-	// retryAt is when a failed attempt is repeated, at the earliest at notBefore if anything has changed; 0
-	// if it is idle. wait is how long the last failure makes it wait.
+	// retryAt is when a failed attempt is repeated; 0 if it is idle. If something changes, it is repeated at
+	// notBefore at the earliest. wait is how long the last failure makes the unit wait.
 	retryAt, notBefore instant
 	wait               time.Duration
-	// patientUntil is until when the unit waits for victims that have not run for their MinRunTime yet; 0 if it
-	// has not waited for any.
+	// patientUntil is until when the unit waits for victims that have not run for their MinRunTime yet; 0 if it has
+	// not waited for any.
 	patientUntil instant
 	changes      uint64
 	idle         bool
@@ -111,7 +108,7 @@ func newFailedClaims() *queue.Heap[*claim] {
 	}, func(c *claim) *int32 { return &c.place })
 }
 
-// forget drops all entries together with the backend. Evictions that were not sent are withdrawn.
+// forget drops all claims together with the backend. Unsent evictions are withdrawn.
 func (c *claims) forget(units []*unit) {
 	c.claimants = nil
 	for _, u := range units {
@@ -129,9 +126,9 @@ func (c *claims) forget(units []*unit) {
 	c.failed = newFailedClaims()
 }
 
-// exempt calls do without the entries that do not bind an item: its own, and those of units behind it in its
-// queue. If the item would borrow, those bind it that are owed the room, because it would be reclaimed from the item
-// again. What was reserved against borrowing after room was made for the item does not bind it either.
+// exempt calls do without the claims that do not bind an item: its own, and those of units behind it in its queue. If
+// the item would borrow, the claims of units that are owed their room bind it nevertheless, because the item would be
+// reclaimed again. If room was made for the item, reservations against borrowing do not bind it either.
 func (s *Scheduler) exempt(q *queueState, item *queue.Item, do func()) {
 	u := s.units[item.Key]
 	if u.claim != nil && u.claim.made {
@@ -159,14 +156,14 @@ func (s *Scheduler) exempt(q *queueState, item *queue.Item, do func()) {
 	without(func(c *claim) bool { return isBehind(c) && !(borrows && c.owed && c.unit != u) }, do)
 }
 
-// isOwedAsPlanned reports whether the unit stays within the guarantee of its group when all is done that is planned.
+// isOwedAsPlanned reports whether the unit stays within the guarantee of its group once everything planned is done.
 func (s *Scheduler) isOwedAsPlanned(q *queueState, u *unit) (owed bool) {
 	s.planner.AsPlanned(func() { owed = q.Group.Owed(u.Demand, quota.Branch{Node: q.Group.Nodes()[0]}) })
 	return owed
 }
 
-// isOwedWithoutBorrowers is isOwedAsPlanned without the running units that are behind the unit in its queue. What they
-// got while room was kept for the unit was borrowed.
+// isOwedWithoutBorrowers is isOwedAsPlanned without the running units that are behind the unit in its queue. They
+// borrowed what they got while room was kept for the unit.
 func (s *Scheduler) isOwedWithoutBorrowers(q *queueState, u *unit) (owed bool) {
 	var behind []*charge
 	for _, h := range q.holders() {
@@ -183,7 +180,7 @@ func (s *Scheduler) isOwedWithoutBorrowers(q *queueState, u *unit) (owed bool) {
 	return owed
 }
 
-// hasClaim reports whether the shape is that of a unit for which room is kept.
+// hasClaim reports whether the shape belongs to a unit for which room is kept.
 func (s *Scheduler) hasClaim(shape *queue.Shape) bool {
 	if s.made == 0 || shape.Len() != 1 {
 		return false
@@ -192,8 +189,7 @@ func (s *Scheduler) hasClaim(shape *queue.Shape) bool {
 	return c != nil && c.made
 }
 
-// keepRoom keeps room for a unit that waits in a queue. owed is whether it is owed the room. From now on, it is tried
-// alone.
+// keepRoom keeps room for a waiting unit. owed is whether it is owed the room. From now on, it is tried alone.
 func (s *Scheduler) keepRoom(u *unit, owed bool, now time.Time) {
 	q := u.queue
 	s.dropFailure(u)
@@ -211,8 +207,8 @@ func (s *Scheduler) keepRoom(u *unit, owed bool, now time.Time) {
 	s.explainLater(u, now)
 }
 
-// dropClaim ends the claim of a unit, and forgets failed attempts. Evictions for it that have not been sent
-// are withdrawn. The unit stays in the shape of its own.
+// dropClaim ends the claim of a unit, forgets failed attempts, and withdraws its unsent evictions. The unit keeps its
+// own shape.
 func (s *Scheduler) dropClaim(u *unit) {
 	s.endClaim(u)
 	s.eachVictim(u, s.withdrawUnused)
@@ -235,7 +231,7 @@ func (s *Scheduler) endClaim(u *unit) {
 	s.wakeKept(c.queue.Group, &c.planned)
 }
 
-// eachVictim calls do for the units that are evicted for a unit. do may remove them.
+// wakeKept wakes the shapes that can use room that is no longer kept from them.
 func (c *claims) eachVictim(of *unit, do func(*unit)) {
 	if len(c.victims) == 0 {
 		return
@@ -245,7 +241,8 @@ func (c *claims) eachVictim(of *unit, do func(*unit)) {
 	}
 }
 
-// wakeKept wakes those who may use what is no longer kept from them.
+// reviewClaims requests a check of all claims after the charge was added, or after evictions for it were withdrawn,
+// if more is now planned to be used somewhere than there is.
 func (s *Scheduler) wakeKept(group quota.Group, c *quota.Charge) {
 	s.changes++
 	for _, node := range group.Nodes() {
@@ -257,8 +254,8 @@ func (s *Scheduler) wakeKept(group quota.Group, c *quota.Charge) {
 	}
 }
 
-// reviewClaims requests a check of all entries if more is planned to be used somewhere than there is, after the
-// charge was added, or evictions for it were withdrawn.
+// mayEndRights reports whether a charge, or a planned charge, of the amounts to the group may have used what the
+// group owes to its claimants.
 func (s *Scheduler) reviewClaims(c *charge) {
 	if s.made > 0 && !s.claimsStale {
 		s.claimsStale = s.isTooMuchPlanned(c) || s.mayEndRights(c.group, c.Total())
@@ -282,7 +279,7 @@ func (s *Scheduler) mayEndRights(g quota.Group, amounts resources.Vector) (may b
 	return may
 }
 
-// isTooMuchPlanned reports whether more is planned to be used than there is in a space of the charge.
+// isTooMuchPlanned reports whether the plan uses more than there is in a space of the charge.
 func (s *Scheduler) isTooMuchPlanned(c *charge) (is bool) {
 	s.planner.AsPlanned(func() {
 		c.group.Spaces(&c.Charge, func(space quota.Space) {
@@ -295,8 +292,8 @@ func (s *Scheduler) isTooMuchPlanned(c *charge) (is bool) {
 	return is
 }
 
-// checkClaims ends the entries of units that would not fit even as planned, or are no longer owed the room that is kept
-// for them. They are tried again as if they had none.
+// checkClaims ends the claims of units that would not fit even as planned, or that are no longer owed the room that
+// is kept for them. They are then tried as if they had no claim.
 func (s *Scheduler) checkClaims(now time.Time) {
 	if !s.claimsStale {
 		return
@@ -310,7 +307,7 @@ func (s *Scheduler) checkClaims(now time.Time) {
 	}
 }
 
-// checkClaimsOf is checkClaims for the units of one queue, the last first.
+// checkClaimsOf is checkClaims for the units of one queue, last first.
 func (s *Scheduler) checkClaimsOf(q *queueState, now time.Time) {
 	if len(q.claimed) == 0 {
 		return
@@ -341,7 +338,7 @@ func (s *Scheduler) checkClaimsOf(q *queueState, now time.Time) {
 	}
 }
 
-// giveUp ends the entry of a unit, which is then tried like any other.
+// giveUp ends the claim of a unit, which is then tried like any other.
 func (s *Scheduler) giveUp(u *unit, now time.Time) {
 	s.dropClaim(u)
 	s.remove(u)
@@ -350,7 +347,7 @@ func (s *Scheduler) giveUp(u *unit, now time.Time) {
 	s.explainLater(u, now)
 }
 
-// giveUpBehindFront ends the entries of all units that are not in front of their queue, of which only the front is
+// giveUpBehindFront ends the claims of all units that are not at the front of their queue, if only the front is
 // tried. It reports whether there were any.
 func (s *Scheduler) giveUpBehindFront(q *queueState, now time.Time) (changed bool) {
 	for _, c := range slices.Clone(q.claimed) {
@@ -362,7 +359,7 @@ func (s *Scheduler) giveUpBehindFront(q *queueState, now time.Time) (changed boo
 	return changed
 }
 
-// refusal explains why a unit still waits for which others are evicted.
+// refusal explains why a claimant still waits.
 func (c *claim) refusal() *quota.Refusal {
 	return &quota.Refusal{Reason: wellknown.ReasonPreempting, Sentence: fmt.Sprintf(
 		"jobs are being evicted so that this job can start; it waits in queue %s until they have stopped", c.queue.name)}

@@ -7,27 +7,26 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// A unit may be elastic: it can be admitted with fewer pods than it requests. While it waits, its Demand is the
-// least with which it can start, and everything is decided by that: its shape, its place in the tournament, what
-// it lacks, and for what others are evicted. In the round in which it is admitted, it then gets as many more pods
-// as fit, up to its count. Nobody is evicted for these, and units that are owed what they request go before.
+// A unit can be elastic: it can be admitted with fewer pods than it requests. While it waits, its Demand is the least
+// that it can start with, and all decisions use that: its shape, its place in the tournament, what it lacks, and who
+// is evicted for it. In the round in which it is admitted, it then gets as many more pods as fit, up to its count.
+// Nobody is evicted for these extra pods, and units that are owed what they request come first.
 //
-// A unit for which others were evicted because it was owed the room borrows nothing for more pods. Its victims are not
-// queued again yet, and may be owed what it would borrow: they would be evicted in turns.
+// If others were evicted for an elastic unit because it was owed the room, it does not borrow for extra pods. Its
+// victims are not queued again yet and might be owed what it would borrow, so they would evict each other in turns.
 
-// Elastic describes an elastic unit. The Demand of the Unit is the one with all pods. An Elastic must not be
-// changed.
+// Elastic describes an elastic unit. The Demand of a Unit includes all pods. An Elastic must not be changed.
 type Elastic struct {
-	// PodSet is the name of the pod set of which fewer pods may start.
+	// PodSet is the name of the pod set that can start with fewer pods.
 	PodSet string
 	// Min is the least number of pods of the pod set, from 1, and Count is the full number.
 	Min, Count int32
-	// Granted is the number of pods with which a unit was admitted that holds quota; 0 if it is Count.
+	// Granted is the number of pods that a unit that holds quota was admitted with; 0 if it is Count.
 	Granted int32
-	// Pod is what each pod requests, and at most what the whole unit requests divided by Count.
+	// Pod is what each pod requests. It is at most the request of the whole unit divided by Count.
 	Pod resources.Vector
 
-	// full is what is requested with Count pods, and sized the number of pods of which the Demand is.
+	// full is the request with Count pods. sized is the number of pods in the present Demand.
 	full  resources.Vector
 	sized int32
 }
@@ -40,7 +39,7 @@ func (e *Elastic) pods() int32 {
 	return min(e.Granted, e.Count)
 }
 
-// requests returns what is requested with n pods of the pod set, which are at most Count.
+// requests returns the request with n pods of the pod set, at most Count.
 func (e *Elastic) requests(n int32) resources.Vector {
 	missing := int64(e.Count - n)
 	if missing <= 0 || len(e.Pod) == 0 {
@@ -55,12 +54,12 @@ func (e *Elastic) requests(n int32) resources.Vector {
 	return requests
 }
 
-// same reports whether both describe the same unit, whatever they were granted.
+// same reports whether both describe the same unit, no matter what was granted.
 func (e *Elastic) same(other *Elastic) bool {
 	return e.PodSet == other.PodSet && e.Min == other.Min && e.Count == other.Count && e.Pod.Equal(other.Pod) && e.full.Equal(other.full)
 }
 
-// own returns the Facts with an Elastic of their own, which knows the full request.
+// own returns the Facts with its own Elastic, which knows the full request.
 func (f Facts) own() Facts {
 	if f.Elastic != nil {
 		e := *f.Elastic
@@ -79,8 +78,8 @@ func (u *unit) whole() quota.Demand {
 	return d
 }
 
-// keepGrant takes over what the unit was granted by an admission that is not confirmed. It reports whether the
-// unit requests the same as before.
+// keepGrant applies the grant of an unconfirmed admission to the newer version. It reports whether the request is the
+// same as before.
 func (u *unit) keepGrant(now *Facts) (same bool) {
 	was, is := u.Elastic, now.Elastic
 	if was == nil || is == nil {
@@ -92,7 +91,7 @@ func (u *unit) keepGrant(now *Facts) (same bool) {
 	return was.same(is) && now.Demand.Preemptible == u.Demand.Preemptible
 }
 
-// resize updates the Demand of an elastic unit: a unit that holds no quota requests the least.
+// resize updates the Demand of an elastic unit. A unit that holds no quota requests the least that it can start with.
 func (u *unit) resize() {
 	e := u.Elastic
 	if e == nil {
@@ -109,7 +108,7 @@ func (u *unit) resize() {
 	}
 }
 
-// grant sets the number of pods with which an elastic unit is admitted.
+// grant sets the number of pods that an elastic unit is admitted with.
 func (u *unit) grant(n int32) {
 	u.Elastic.Granted = n
 	if n == u.Elastic.Count {
@@ -118,13 +117,13 @@ func (u *unit) grant(n int32) {
 	u.resize()
 }
 
-// Grant is the number of pods of a pod set with which a unit is admitted, if that is not the full number.
+// Grant is the number of pods of a pod set that a unit is admitted with, if it is not the full number.
 type Grant struct {
 	PodSet string
 	Count  int32
 }
 
-// granted returns with how many pods the unit is admitted.
+// granted returns the Grant of the unit.
 func (u *unit) granted() Grant {
 	if u.Elastic == nil || u.Elastic.pods() == u.Elastic.Count {
 		return Grant{}
@@ -135,12 +134,12 @@ func (u *unit) granted() Grant {
 // growing is an elastic unit that was admitted in this round.
 type growing struct {
 	*unit
-	// reclaimed is whether it was owed room that was made for it.
+	// reclaimed is whether others were evicted for the unit because it was owed their room.
 	reclaimed bool
 }
 
-// admitLeast begins the admission of an elastic unit, which may grow until the end of the round. c is its claim until
-// now, if it has one.
+// admitLeast begins the admission of an elastic unit, which can grow until the end of the round. c is the claim that
+// it had, if any.
 func (s *Scheduler) admitLeast(u *unit, c *claim) {
 	if u.Elastic == nil {
 		return
@@ -151,7 +150,7 @@ func (s *Scheduler) admitLeast(u *unit, c *claim) {
 	}
 }
 
-// growNewest gives the unit that was admitted last as many more pods as fit.
+// growNewest gives the last admitted unit as many more pods as fit.
 func (s *Scheduler) growNewest() {
 	if u := s.newest; u.unit != nil {
 		s.newest = growing{}
@@ -160,8 +159,8 @@ func (s *Scheduler) growNewest() {
 	}
 }
 
-// growAll does the same at the end of a round for all units that were admitted in it, in the order of their
-// admission: nobody competes with them any more. It reports whether any has grown.
+// growAll does the same at the end of a round for all units that were admitted in it, in that order. By then, nobody
+// competes with them. It reports whether any has grown.
 func (s *Scheduler) growAll() (grown bool) {
 	for _, u := range s.growing {
 		grown = s.grow(u) || grown
@@ -183,8 +182,8 @@ func (s *Scheduler) grow(u growing) bool {
 	return true
 }
 
-// mostPods returns the greatest number of pods with which the unit, which is charged, fits. Room that is planned
-// for others is kept from it. Nothing is borrowed while others are about to be tried that are owed it.
+// mostPods returns the greatest number of pods that the charged unit fits with. It does not use room that is planned
+// for others, and does not borrow what units that are about to be tried are owed.
 func (s *Scheduler) mostPods(u growing) int32 {
 	group, charged, e := u.queue.Group, u.charged.group, u.Elastic
 	own, competes := quota.Branch{Node: group.Nodes()[0]}, s.competition(u.queue)
@@ -216,8 +215,8 @@ func (s *Scheduler) mostPods(u growing) int32 {
 	return least
 }
 
-// competition returns a function that reports whether a demand of the queue would borrow what others are about to
-// try that are owed it. They are sought only if it is called.
+// competition returns a function that reports whether a demand of the queue would borrow quota that is owed to units
+// that are about to be tried. These units are only looked up when it is called.
 func (s *Scheduler) competition(q *queueState) func(quota.Demand) bool {
 	var branches []quota.Branch
 	sought := false
@@ -229,8 +228,7 @@ func (s *Scheduler) competition(q *queueState) func(quota.Demand) bool {
 	}
 }
 
-// owedAgainst returns the branches of the queue against whose siblings others are about to try an item that they
-// are owed.
+// owedAgainst returns the branches of the queue with siblings that are about to try an item that they are owed.
 func (t *tournament) owedAgainst(q *queueState) (branches []quota.Branch) {
 	for b := q.branch; b.above != &t.root; b = b.above {
 		if slices.ContainsFunc(b.above.below.All(), func(other *branch) bool { return other != b && other.isOwedAny() }) {
@@ -240,8 +238,8 @@ func (t *tournament) owedAgainst(q *queueState) (branches []quota.Branch) {
 	return branches
 }
 
-// isOwedAny reports whether a queue of the branch is about to try an item that it is owed against the siblings of the
-// branch.
+// isOwedAny reports whether a queue of the branch is about to try an item that it is owed against the branch's
+// siblings.
 func (b *branch) isOwedAny() bool {
 	if b.below == nil {
 		return b.owed

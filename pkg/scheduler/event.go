@@ -26,20 +26,21 @@ func (p Phase) holdsQuota() bool { return p == Reserved || p == Dequeued || p ==
 
 // Unit is what the core receives of a QueueUnit.
 type Unit struct {
-	// Key is namespace/name.
+	// Partial is whether the request and the order of the unit could not be read completely. Values that are already
+	// known then remain in force.
 	Key string
 	Facts
 	// Partial is whether the request and the order of the unit could not be read completely. The
 	// values that are already known then remain in force.
 	Partial bool
 
-	// DequeuedAt is when the unit was last admitted; zero if it never was.
+	// RequeueAt, if set, is when the unit is or was queued again after it freed its quota.
 	DequeuedAt time.Time
 	// RequeueAt, if set, is when the unit is or was queued again after it gave its quota back.
 	RequeueAt time.Time
 	// Reason is the reason that the unit shows now.
 	Reason wellknown.Reason
-	// Eviction describes the eviction of a unit that is evicted.
+	// JobKind is the number of a kind of job. The owner of the core knows its name. 0 is unknown.
 	Eviction Eviction
 }
 
@@ -50,13 +51,13 @@ type JobKind uint16
 type Eviction struct {
 	// At is when the eviction was written.
 	At time.Time
-	// For is the UID of the unit that gets the room; empty if it is not evicted for another one.
+	// Facts are the part of a Unit that the core stores unchanged. It contains no points in time: a time.Time is
+	// large, the core can hold a million units, and so it stores times in a shorter form.
 	For string
 }
 
-// Facts are the part of a Unit that the core stores unchanged. It does not contain points in time,
-// because a time.Time is large and the core, which may hold a million units, stores them in a
-// shorter form.
+// Owner is the UID of the job whose pods use the quota of the unit; empty if unknown. Like Demand, it can be missing
+// from a unit that has ended or was never admitted.
 type Facts struct {
 	UID string
 	// Owner is the UID of the job whose pods use the quota of the unit; empty if unknown. Like
@@ -64,37 +65,37 @@ type Facts struct {
 	Owner string
 	// Label identifies the job for pods that have lost their controller; empty if none does.
 	Label string
-	// QuotaName selects one of the groups of the namespace. If empty, the first is used.
+	// Quota is the path in the status of the unit: the group whose quota it holds, held last, or waits for.
 	QuotaName string
 	// Quota is the path, from the status of the unit, of the group whose quota it holds, held last,
 	// or waits for.
 	Quota string
 	// Version grows with every write of the unit.
 	Version uint64
-	// Submitted orders units of the same priority, in microseconds since 1970.
+	// Elastic, if set, describes how the unit can be admitted with fewer pods. In a Unit, Demand then includes all
+	// pods. In the core, Demand is what counts now.
 	Submitted int64
 	Demand    quota.Demand
-	// Elastic, if set, describes how the unit may be admitted with fewer pods. Demand is then the one with all
-	// pods in a Unit, and the one that counts now in the core.
+	// Held, if set, is why the unit must not be tried.
 	Elastic *Elastic
-	// Held, if set, keeps the unit from being tried and explains why.
+	// Backoff explains why a unit that has freed its quota is not queued again yet; nil if unknown.
 	Held *quota.Refusal
 	// Backoff explains why a unit that has given its quota back is queued again only later; nil if that is
 	// not known.
 	Backoff *quota.Refusal
-	// Checking is what admission checks have decided; nil if none was ever asked.
+	// MaxSeconds is how long the unit can run after its release; 0 means no limit.
 	Checking *Checking
 	// MaxSeconds is how long the unit may run after its release; 0 means without a limit.
 	MaxSeconds int32
 	Priority   int32
 	Attempts   int32
-	// Requeues is how often the unit has given its quota back because of its owner in a short time.
+	// Requeues is how often the unit has recently freed its quota because of its owner.
 	Requeues int32
 	// Kind is the kind of the job.
 	Kind  JobKind
 	Phase Phase
 
-	// Unstoppable is whether the job goes on when it is suspended. Such a unit is not evicted for others.
+	// Unstoppable is whether the job continues when it is suspended. Such a unit is not evicted for others.
 	Unstoppable bool
 	// Inactive is whether the unit must not run. It is evicted if it holds quota.
 	Inactive bool
@@ -103,24 +104,23 @@ type Facts struct {
 	// Evicted is whether the eviction of a unit that holds quota has been written. The unit holds
 	// the quota until the job has stopped.
 	Evicted bool
-	// Over is whether the job has ended or is gone and its unit holds quota only until the remaining
-	// pods and objects of the job are gone. Such a unit is not evicted, and its Demand has no requests
-	// of pods.
+	// Over is whether the job has ended or is gone, and the unit holds quota only until the job's remaining pods and
+	// objects are gone. Such a unit is not evicted, and its Demand includes no requests of pods.
 	Over bool
 	// Stopped is whether the job of a unit that holds quota has stopped. The unit is then requeued,
 	// which frees its quota.
 	Stopped bool
-	// AwaitsPods is whether the queue of a unit that holds quota waits for its pods to become ready.
+	// AwaitsPods is whether the unit's queue waits for its pods to become ready.
 	AwaitsPods bool
-	// OverQuota is whether the unit shows that its pods exceed what was admitted while a limit of its
-	// quota is exceeded.
+	// OverQuota is whether the unit shows that its pods exceed what was admitted while a limit of its quota is
+	// exceeded.
 	OverQuota bool
 	// Unscheduled is whether the unit shows that the scheduler finds no node for its pods.
 	Unscheduled bool
-	// Restored is whether a waiting unit replaces one that was lost. Its job runs, so it is charged at once,
-	// whether it fits or not.
+	// Restored is whether a waiting unit replaces one that was lost. Its job runs, so it is charged immediately, even
+	// if it does not fit.
 	Restored bool
-	// Renewal limits how long a unit that was created by hand holds quota; nil for no limit.
+	// Renewal limits how long a hand-made unit holds quota; nil means no limit.
 	Renewal *Renewal
 }
 
@@ -141,12 +141,12 @@ type UnitChanged struct{ Unit Unit }
 // UnitGone means that a unit was deleted.
 type UnitGone struct{ Key, UID string }
 
-// Listed means that all units were shown that exist at the start. Those that hold quota were admitted
-// by an earlier process. From now on, only the core admits units.
+// Listed means that all units that exist at the start were shown. Those that hold quota were admitted by an earlier
+// process. From now on, only the core admits units.
 type Listed struct{}
 
-// QuotaChanged means that the limits have changed. All units that hold quota are charged to the new
-// backend, whether they fit or not.
+// QuotaChanged means that the limits have changed. All units that hold quota are charged to the new backend, even if
+// they do not fit.
 type QuotaChanged struct {
 	// Backend is the new backend; nil if there is none.
 	Backend quota.Backend
@@ -154,8 +154,7 @@ type QuotaChanged struct {
 	Missing *quota.Refusal
 }
 
-// Observed carries an observation for a backend that is a quota.Observer. Other backends do not receive
-// it.
+// Observed is an observation for a backend that is a quota.Observer. Other backends do not receive it.
 type Observed struct{ Seen any }
 
 // QueueChanged means that an administrator has changed the settings of a queue.
@@ -164,7 +163,7 @@ type QueueChanged struct {
 	Queue string
 	// Policy is the policy of the queue. If empty, the default policy applies.
 	Policy *queue.Policy
-	// Rank orders queues that compete for the same room. The greater goes first.
+	// Rank orders queues that compete for the same room. The greatest goes first.
 	Rank int32
 	// MaxPriority caps the priority of the units of the queue.
 	MaxPriority Cap
@@ -177,11 +176,11 @@ type QueueChanged struct {
 
 // Preemption is how units of a queue are evicted for others.
 type Preemption struct {
-	// WithinQueue is whether units of the queue are evicted for those of a greater priority in it.
+	// WithinQueue is whether units of the queue are evicted for units with higher priority in the same queue.
 	WithinQueue bool
-	// MinRunTime is how long after its admission no unit of the queue is evicted for another.
+	// MinRunTime is how long a unit of the queue is protected from eviction for others after its admission.
 	MinRunTime Period
-	// MaxPerMinute is how many units of the queue are evicted for others in a minute; 0 means no limit.
+	// MaxPerMinute is how many units of the queue can be evicted for others per minute; 0 means no limit.
 	MaxPerMinute int32
 }
 
@@ -235,7 +234,7 @@ type Refused struct {
 }
 
 // Denied means that the API server accepts no write of the unit, for example because of a policy. Nothing is written
-// to the unit until Until, unless it changes before. If it waits, it is not tried until then, and shows Why.
+// to the unit before Until, unless the unit changes first. If it waits, it is not tried before Until, and shows Why.
 type Denied struct {
 	Write *Write
 	Until time.Time
@@ -261,13 +260,13 @@ const (
 	// quota is exceeded. ClearOverQuota reports that this is over.
 	MarkOverQuota
 	ClearOverQuota
-	// Reserve charges the unit and has its admission checks run. Dequeue follows when they are ready.
+	// Reserve charges the unit and starts its admission checks. Dequeue follows when they are ready.
 	Reserve
 	// MarkUnscheduled reports that the scheduler finds no node for pods of the unit. ClearUnscheduled reports that
 	// this is over.
 	MarkUnscheduled
 	ClearUnscheduled
-	// Expire ends a unit that was created by hand and that nobody has renewed.
+	// Expire ends a hand-made unit that nobody has renewed.
 	Expire
 )
 
@@ -275,11 +274,11 @@ func (k Kind) String() string {
 	return [...]string{"", "Dequeue", "Explain", "Requeue", "Evict", "MarkOverQuota", "ClearOverQuota", "Reserve", "MarkUnscheduled", "ClearUnscheduled", "Expire"}[k]
 }
 
-// writesPlace reports whether the write sets queue, quota, reason and message of the unit. The others
-// set a condition.
+// writesPlace reports whether the write sets queue, quota, reason and message of the unit. Other kinds set a
+// condition.
 func (k Kind) writesPlace() bool { return k.admits() || k == Explain || k == Requeue }
 
-// admits reports whether the unit is charged from the decision to make the write on.
+// admits reports whether the unit is charged as soon as the write is decided.
 func (k Kind) admits() bool { return k == Dequeue || k == Reserve }
 
 // Write is one write to one unit.
@@ -296,17 +295,16 @@ type Write struct {
 	// Reason and Message are what the unit shows; empty for Dequeue.
 	Reason  wellknown.Reason
 	Message string
-	// Requeue is how often the unit has given its quota back, and when it is queued again, only for
-	// Requeue.
+	// Requeue is how often the unit has freed its quota, and when it is queued again. It is only for Requeue.
 	Requeue backoff.State
-	// EvictedFor is the UID of the unit that gets the room, only for Evict; empty if there is none.
+	// EvictedFor is the UID of the claimant, only for Evict; empty if there is none.
 	EvictedFor string
 	// Attempt is the number of the admission, from 1. Submitted is from the unit. AwaitsPods is whether the
 	// queue waits for the pods of the job to become ready. All are only for Dequeue.
 	Attempt    int32
 	Submitted  int64
 	AwaitsPods bool
-	// Grant is with how many pods the unit is admitted, if not with all, only for Dequeue and Reserve.
+	// Grant is the number of pods that the unit is admitted with, if not all, only for Dequeue and Reserve.
 	Grant Grant
 	// Checks are the checks to run, in order, and Reservation is the number of the reservation, from 1.
 	// Both are only for Reserve.

@@ -9,8 +9,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota"
 )
 
-// eviction returns why the unit must be evicted; nil if it must not be or its eviction is already
-// decided.
+// eviction returns why the unit must be evicted; nil if it must not be, or if its eviction is already decided.
 func (s *Scheduler) eviction(u *unit, now time.Time) *quota.Refusal {
 	switch {
 	case !u.Phase.holdsQuota() || u.Evicted || u.Stopped || u.Over:
@@ -45,8 +44,8 @@ func (s *Scheduler) eviction(u *unit, now time.Time) *quota.Refusal {
 		"the job exceeded its maximum execution time of %d s (annotation %s)", u.MaxSeconds, wellknown.MaxExecTimeAnnotation)}
 }
 
-// endsAt returns when a unit with a maximum execution time must be evicted; 0 if never. A reserved unit
-// does not run yet.
+// endsAt returns when the maximum execution time of the unit ends; 0 if it has none. A Reserved unit does not run
+// yet.
 func (u *unit) endsAt() instant {
 	if u.MaxSeconds == 0 || u.dequeuedAt == 0 || u.Phase != Dequeued && u.Phase != Running || u.Evicted || u.Stopped || u.Over {
 		return 0
@@ -63,8 +62,8 @@ func (s *Scheduler) evictFor(v *unit, claimant *unit, why *quota.Refusal, now ti
 	s.schedule(v, now)
 }
 
-// pace reports whether the eviction of a unit may be sent now, as far as it is evicted for another one: not
-// more than MaxPerMinute of a queue are in a minute. Otherwise it is tried again later.
+// pace reports whether the eviction of a unit for another one can be sent now: at most MaxPerMinute units of a queue
+// are evicted per minute. If not, it is tried again later.
 func (s *Scheduler) pace(u *unit, now time.Time) bool {
 	v, q := u.leaving, u.queue
 	if v.why == nil || v.mayGo {
@@ -81,7 +80,7 @@ func (s *Scheduler) pace(u *unit, now time.Time) bool {
 	return true
 }
 
-// evicted records that a unit of the queue was evicted for another one. The limit may become known only later.
+// evicted records that a unit of the queue was evicted for another one. The limit might become known only later.
 func (q *queueState) evicted(at instant) {
 	q.sent = append(q.sent, at)
 	slices.Sort(q.sent)

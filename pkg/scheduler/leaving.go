@@ -7,44 +7,44 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota"
 )
 
-// leaving is the eviction of a unit, from the decision until it holds no quota any more.
+// leaving is the eviction of a unit, from the decision until the unit holds no quota.
 type leaving struct {
-	// why is the reason, and forUID and forKey are the UID and the key of the unit that gets the room, if it is
-	// evicted for another one. why is nil and forKey is empty if somebody else has decided that.
+	// why is the reason. If the unit is evicted for another one, forUID and forKey are the UID and the key of that
+	// claimant. If another process has decided the eviction, why is nil and forKey is empty.
 	why            *quota.Refusal
 	forUID, forKey string
-	// served is whether that unit has started since. listedFor is the UID of the unit among whose victims this one
-	// is; empty if it is not.
+	// served is whether the claimant has started since. listedFor is the UID of the claimant that lists this unit
+	// among its victims; empty if none does.
 	served    bool
 	listedFor string
-	// mayGo is whether the eviction may be sent, and counts for the pace of its queue.
+	// mayGo is whether the eviction can be sent. It then counts for the pace of its queue.
 	mayGo bool
-	// at is when the eviction was sent; 0 if it has not been. late is whether that was too long ago.
+	// at is when the eviction was sent; 0 if it was not. late is whether it has taken too long since.
 	at   instant
 	late bool
-	// checkAt is when the eviction may be sent, or when it is late; 0 if neither is due.
+	// checkAt is when the eviction can be sent, or when it is late; 0 if neither is due.
 	checkAt instant
 	// planned is the charge that is planned to be released; nil if none is.
 	planned *charge
 }
 
-// evictions are the units of a queue, and what is known of those that are evicted for others.
+// evictions are the units of a queue, and the state of evictions within it.
 type evictions struct {
 	members
-	// claimed are the entries of units of the queue in the ledger.
+	// claimed are the claims of the units in the queue.
 	claimed []*claim
 	// sent are the times of the last evictions for others, in order.
 	sent []instant
 	// failures is the number of attempts to make room that failed since failuresSince.
 	failures      int
 	failuresSince instant
-	// failing is the number of units whose attempts failed and are repeated. heldMore is whether the queue is
-	// in heldMore of the claims.
+	// failing is the number of units whose failed attempts are repeated. heldMore is whether the queue is in
+	// claims.heldMore.
 	failing  int
 	heldMore bool
 }
 
-// seeEviction takes over the eviction that a unit shows.
+// seeEviction applies the eviction that a unit shows.
 func (u *unit) seeEviction(seen *Unit) {
 	if !seen.Evicted || u.leaving != nil && u.leaving.forUID == seen.Eviction.For {
 		return
@@ -67,7 +67,7 @@ func (u *unit) forgetPlans() {
 	}
 }
 
-// followEviction updates what is known of the eviction of a unit.
+// followEviction updates what is known about the eviction of a unit.
 func (s *Scheduler) followEviction(u *unit, now time.Time) {
 	going := u.Phase.holdsQuota() && !u.Over
 	v := u.leaving
@@ -109,13 +109,13 @@ func (s *Scheduler) followEviction(u *unit, now time.Time) {
 	s.planUncharge(u)
 }
 
-// isStopping reports whether all pods that are left of the unit are being deleted. They count until their grace periods
-// are over.
+// isStopping reports whether all remaining pods of the unit are being deleted. They count until their grace periods
+// end.
 func (s *Scheduler) isStopping(u *unit) bool {
 	return u.charged != nil && len(u.charged.Pods) > 0 && u.holder != nil && len(s.pods.Lasting(u.holder.Holder)) == 0
 }
 
-// stopFollowing forgets the eviction of a unit, which is over or was withdrawn.
+// stopFollowing forgets the eviction of a unit, because it is over or was withdrawn.
 func (s *Scheduler) stopFollowing(u *unit) {
 	if u.leaving == nil {
 		return
@@ -131,8 +131,8 @@ func (s *Scheduler) stopFollowing(u *unit) {
 	s.retryClaimant(v)
 }
 
-// retryClaimant has the unit tried again for which another one is evicted: it does not start while it relies on
-// evictions that have not been sent.
+// retryClaimant tries the claimant of an eviction again, because it does not start while it relies on evictions that
+// were not sent.
 func (s *Scheduler) retryClaimant(v *leaving) {
 	u := s.units[v.forKey]
 	if u == nil || u.UID != v.forUID || u.claim == nil || !u.claim.made {
@@ -144,8 +144,8 @@ func (s *Scheduler) retryClaimant(v *leaving) {
 	}
 }
 
-// listVictim adds the unit to those that are evicted for another one, and removes it from those of the unit for which
-// it was evicted before, because others may write that it is evicted for somebody else. It reports whether it added it.
+// listVictim adds the unit to the victims of its claimant. It removes the unit from those of an earlier claimant,
+// because another process can change who the unit is evicted for. It reports whether it added the unit.
 func (c *claims) listVictim(u *unit) bool {
 	v := u.leaving
 	if v.served || v.listedFor == v.forUID {
@@ -157,7 +157,7 @@ func (c *claims) listVictim(u *unit) bool {
 	return true
 }
 
-// disown removes the unit from those that are evicted for another one.
+// disown removes the unit from the victims of its claimant.
 func (c *claims) disown(u *unit) {
 	uid := u.leaving.listedFor
 	if uid == "" {
@@ -172,14 +172,14 @@ func (c *claims) disown(u *unit) {
 	}
 }
 
-// serve records that the unit has started for which another one is evicted. If it is queued again, the room of that
-// one is not kept for it.
+// serve records that the claimant of an evicted unit has started. If the claimant is queued again, the room of this
+// victim is not kept for it.
 func (c *claims) serve(v *unit) {
 	c.disown(v)
 	v.leaving.served = true
 }
 
-// planUncharge plans that what the unit is charged will be released, unless it takes too long.
+// planUncharge plans that the charge of the unit will be freed, unless the eviction takes too long.
 func (s *Scheduler) planUncharge(u *unit) {
 	v := u.leaving
 	wanted := u.charged
@@ -205,7 +205,7 @@ func (s *Scheduler) unplanUncharge(u *unit) {
 	}
 }
 
-// withdraw takes back the eviction of a unit for another one if it has not been sent. It reports whether it did.
+// withdraw withdraws the eviction of a unit for another one if it was not sent. It reports whether it did.
 func (s *Scheduler) withdraw(v *unit) bool {
 	if !v.mayWithdraw() {
 		return false
@@ -215,7 +215,7 @@ func (s *Scheduler) withdraw(v *unit) bool {
 	return true
 }
 
-// withdrawUnused is withdraw unless a third unit relies on the eviction.
+// withdrawUnused is withdraw, unless a third unit relies on the eviction.
 func (s *Scheduler) withdrawUnused(v *unit) {
 	if !v.mayWithdraw() {
 		return

@@ -7,18 +7,18 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota"
 )
 
-// FlushInterval is how often parked shapes are tried even if nothing was freed. This is a safety
-// net: what it finds is a lost wake-up, which Rescued counts.
+// FlushInterval is how often parked shapes are tried even if nothing was freed. This is a safety net: a shape that
+// fits has missed a wake-up, and Rescued counts it.
 const FlushInterval = 5 * time.Minute
 
-// Next makes all decisions that are possible at the time. It returns the resulting writes, and when
-// to call it again if no event occurs before; zero means never.
+// Next makes all decisions that are possible now. It returns the resulting writes, and when to call it again if no
+// event comes earlier; zero means never.
 func (s *Scheduler) Next(now time.Time) (Plan, time.Time) {
 	s.waitIndex.Begin(now)
 	clear(s.growing)
 	s.growing = s.growing[:0]
-	// A unit must be tried before the reason for its wait is known, and expired timers may add units to
-	// try. So both are repeated until nothing changes.
+	// A unit must be tried before the reason for its wait is known, and expired timers can add units to try. So this
+	// repeats until nothing changes.
 	for again := true; again; {
 		s.retryClaims(now)
 		s.admit(now)
@@ -105,7 +105,7 @@ func (s *Scheduler) hasMore() bool {
 	return len(s.freed) > 0 || len(s.unproven) > 0 || s.grown() || s.claimsStale || s.seekClaimants || len(s.claimants) > 0
 }
 
-// wakeFreed adds the queues to the tournament for which the freed spaces may have room.
+// wakeFreed adds the queues that may have something to try in the freed spaces to the tournament.
 func (s *Scheduler) wakeFreed() {
 	for _, space := range s.freed {
 		s.waitIndex.Wake(space, func(q *queue.Queue) { s.activate(s.queues[q.Group.Queue()]) })
@@ -114,9 +114,8 @@ func (s *Scheduler) wakeFreed() {
 	clear(s.isFreed)
 }
 
-// prove refuses items until the item that each queue tries fits. An item that does not fit would
-// otherwise compete for its queue with its own share and guarantee instead of those of a later item
-// that fits.
+// prove refuses items until each queue tries an item that fits. Otherwise, an item that does not fit would compete
+// with its own share and guarantee, instead of those of the next item that fits.
 func (s *Scheduler) prove(now time.Time) {
 	for len(s.unproven) > 0 {
 		q := s.unproven[len(s.unproven)-1]
@@ -165,8 +164,8 @@ func (s *Scheduler) refuse(q *queueState, shape *queue.Shape, refusal *quota.Ref
 	s.explainer.refused(q, shape, before, now)
 }
 
-// flush tries all parked shapes, as a safety net, after everything that is known to be worth trying was
-// tried. It reports whether any of them fits.
+// flush is the safety net: after everything else was tried, it tries all parked shapes. It reports whether any of
+// them fits.
 func (s *Scheduler) flush(now time.Time) (found bool) {
 	if s.flushAt == 0 || instantOf(now) < s.flushAt {
 		return false
@@ -191,16 +190,16 @@ func (s *Scheduler) Flushes() int { return s.flushes }
 // there is a bug.
 func (s *Scheduler) Rescued() int { return s.rescued }
 
-// watchFronts explains again why the units wait that have reached or lost the front of a queue of which
-// only the front unit is tried. Only the front unit of such a queue has a reservation, because those of
-// other units would keep room from others without any use. It reports whether reservations have changed.
+// watchFronts handles the queues that only try their front. It explains units again that have reached or lost the
+// front. Only the front unit has a reservation, because reservations of others would keep room without any use. It
+// reports whether reservations have changed.
 func (s *Scheduler) watchFronts(now time.Time) (changed bool) {
 	queues := s.frontsToCheck
 	s.frontsToCheck = nil
 	for _, q := range queues {
 		q.checkFront = false
 	}
-	// All new reservations come before the end of others, so that no room becomes free in between.
+	// All new reservations are made before others end, so that no room becomes free in between.
 	for _, q := range queues {
 		changed = q.Policy.FrontOnly && s.reserveForFront(q) || changed
 	}
@@ -226,8 +225,7 @@ func (s *Scheduler) watchFronts(now time.Time) (changed bool) {
 
 // runTimers handles the timers that are due, and reports whether there were any.
 //
-// It first removes all timers that are due. Timers that are set for the same time while it runs wait
-// until requeued units have been tried.
+// It first removes all timers that are due. New timers for the same time wait until requeued units have been tried.
 func (s *Scheduler) runTimers(now time.Time) bool {
 	queues, shapes, units := s.explainer.dueLooks(instantOf(now)), s.explainer.due(instantOf(now)), s.timers.due(instantOf(now))
 	for _, q := range queues {
@@ -328,8 +326,8 @@ func (s *Scheduler) wakeTime() time.Time {
 	return at.time()
 }
 
-// fits returns why the first item of a shape does not fit; nil if it fits. Room that is kept for the item, or for
-// units behind it in its queue, is not kept from it.
+// fits returns why the first item of a shape does not fit; nil if it fits. The item can use room that is kept for
+// itself or for units behind it in its queue.
 func (s *Scheduler) fits(q *queueState, shape *queue.Shape) *quota.Refusal {
 	if len(q.claimed) == 0 {
 		return q.Group.Fits(shape.Demand)
@@ -352,9 +350,9 @@ func (s *Scheduler) fits(q *queueState, shape *queue.Shape) *quota.Refusal {
 	return r
 }
 
-// fitsIfWithdrawn returns why a unit would not fit if the evictions for it were withdrawn that have not been sent;
-// nil if it would. They are withdrawn when it starts, so it must not start with room that is kept for others who
-// would then get the room of its victims.
+// fitsIfWithdrawn returns why a unit would not fit if its unsent evictions were withdrawn; nil if it would fit. They
+// are withdrawn when the unit starts. So it must not start in room that is kept for others who would in turn get the
+// room of its victims.
 func (s *Scheduler) fitsIfWithdrawn(u *unit) (r *quota.Refusal) {
 	unsent := func(do func(quota.Group, *quota.Charge)) (any bool) {
 		for _, v := range s.victims[u.UID] {

@@ -13,8 +13,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// mayMakeRoom reports whether the item that the queue tries, which was refused, may make room by evictions. It
-// then competes with items that fit, so that these do not take what it would get.
+// mayMakeRoom reports whether the refused item that the queue tries can make room by evictions. It then competes with
+// items that fit, so that they do not take the room that it would get.
 func (s *Scheduler) mayMakeRoom(q *queueState, refusal *quota.Refusal, now time.Time) bool {
 	evicts := s.reclaims || q.set.Preemption.WithinQueue || q.failing > 0
 	if s.planner == nil || !evicts || refusal.Final() {
@@ -35,8 +35,8 @@ func (s *Scheduler) mayMakeRoom(q *queueState, refusal *quota.Refusal, now time.
 	return true
 }
 
-// tryFirst has a refused shape with a new first unit tried again if that may evict others. The unit that was the
-// first may have had a smaller priority, or took its attempts with it.
+// tryFirst tries a refused shape again if its new first unit can evict others. The unit that was first before may
+// have had a lower priority, or has taken its attempts with it.
 func (s *Scheduler) tryFirst(q *queueState, shape *queue.Shape) {
 	if s.planner == nil || !shape.Parked() {
 		return
@@ -46,7 +46,7 @@ func (s *Scheduler) tryFirst(q *queueState, shape *queue.Shape) {
 	}
 }
 
-// mayFail reports whether another attempt may fail now.
+// mayFail reports whether another attempt of the queue may fail now.
 func (q *queueState) mayFail(now time.Time) bool {
 	return q.failures < failuresPerRetry || q.failuresSince.plus(claimRetry) <= instantOf(now)
 }
@@ -59,24 +59,23 @@ func (q *queueState) failed(now time.Time) {
 	q.failures++
 }
 
-// mayReclaim reports whether the unit is within the guarantee of its group, so that others may be evicted who
-// have borrowed it.
+// mayReclaim reports whether the unit is within the guarantee of its group, so that borrowers can be evicted for it.
 func (s *Scheduler) mayReclaim(q *queueState, u *unit) bool {
 	return s.reclaims && q.Group.Owed(u.Demand, quota.Branch{Node: q.Group.Nodes()[0]})
 }
 
-// mayPreempt reports whether a unit of a smaller priority may hold quota in the queue.
+// mayPreempt reports whether the queue allows preemption and a unit with lower priority holds its quota.
 func (s *Scheduler) mayPreempt(q *queueState, u *unit) bool {
 	return q.set.Preemption.WithinQueue && slices.ContainsFunc(q.holders(), func(h *unit) bool {
 		return q.priorityOf(h) < u.item.Priority
 	})
 }
 
-// priorityOf returns the priority of a unit in the queue.
+// priorityOf returns the priority of a unit as limited by the queue.
 func (q *queueState) priorityOf(u *unit) int32 { return q.set.MaxPriority.Of(u.Priority) }
 
-// makeRoom evicts units so that the item that the queue tries gets room, and keeps the room for it. If that is
-// not possible, it refuses the item.
+// makeRoom evicts units to make room for the item that the queue tries, and keeps the room for it. If that is
+// impossible, it refuses the item.
 func (s *Scheduler) makeRoom(q *queueState, u *unit, refusal *quota.Refusal, now time.Time) {
 	q.attempts = false
 	due := preemption.Claim{Group: q.Group, Demand: u.Demand, Reclaims: s.reclaims}
@@ -147,8 +146,8 @@ func (u *unit) protectedUntil(s *Scheduler) instant {
 	return u.dequeuedAt.plus(s.minRunTimeOf(u.countedIn))
 }
 
-// candidates returns the units that may be evicted, as planned, for one that waits until patientUntil for those
-// that have not run for their MinRunTime yet, and when further units may be evicted; 0 if there are none.
+// candidates returns the units that can be evicted for u, in the plan. Until patientUntil, it leaves out units that
+// will not have run for their MinRunTime by then. later is when further units can be evicted; 0 if never.
 func (s *Scheduler) candidates(q *queueState, u *unit, patientUntil instant, now time.Time) (found []*preemption.Candidate, later instant) {
 	lacking := s.lacking(q, u.Demand)
 	reclaimable := func(from quota.Group) bool {
@@ -191,7 +190,7 @@ func (s *Scheduler) candidates(q *queueState, u *unit, patientUntil instant, now
 	return found, later
 }
 
-// lacking returns the resources of which the demand lacks room somewhere.
+// lacking returns the resources of the demand that lack room at any node of the group.
 func (s *Scheduler) lacking(q *queueState, d quota.Demand) (lacking []resources.ID) {
 	for _, a := range d.Requests {
 		if slices.ContainsFunc(q.Group.Nodes(), func(n quota.NodeID) bool {
@@ -203,7 +202,7 @@ func (s *Scheduler) lacking(q *queueState, d quota.Demand) (lacking []resources.
 	return lacking
 }
 
-// hasBorrowed reports whether the group uses more than its guarantee of one of the resources.
+// hasBorrowed reports whether the group uses more than its guarantee of at least one of the resources.
 func (s *Scheduler) hasBorrowed(g quota.Group, of []resources.ID) bool {
 	return slices.ContainsFunc(of, func(r resources.ID) bool {
 		room := s.room(quota.Space{Node: g.Nodes()[0], Resource: r, Bound: quota.OwnMin})
@@ -211,8 +210,8 @@ func (s *Scheduler) hasBorrowed(g quota.Group, of []resources.ID) bool {
 	})
 }
 
-// started returns when the unit was admitted, in microseconds. A Reserved unit, which loses nothing when it is
-// evicted, is the latest.
+// started returns when the unit was admitted, in microseconds. A Reserved unit counts as the latest, because its
+// eviction loses no work.
 func (u *unit) started() int64 {
 	if u.Phase == Reserved {
 		return math.MaxInt64
@@ -233,7 +232,8 @@ func (u *unit) mayBeEvicted() bool {
 		!u.Unstoppable && (u.Demand.Preemptible || u.exceeds())
 }
 
-// isEasierToEvictAs reports whether the newer version of the unit holds quota and may be evicted for more units.
+// isEasierToEvictAs reports whether the newer version of the unit holds quota and can be evicted for more units than
+// before.
 func (u *unit) isEasierToEvictAs(seen *Unit) bool {
 	return seen.Phase.holdsQuota() && !seen.Partial && (seen.Priority < u.Priority || seen.Demand.Preemptible && !u.Demand.Preemptible ||
 		!seen.Unstoppable && u.Unstoppable)
@@ -244,7 +244,7 @@ func (u *unit) exceeds() bool {
 	return !u.charged.Total().Equal(u.Demand.Requests)
 }
 
-// whyEvicted explains on a unit why it is evicted. It names the other unit only to readers of its namespace.
+// whyEvicted explains to the victim why it is evicted. It names the claimant only if both are in the same namespace.
 func whyEvicted(victim, claimant *unit, reclaimed bool) *quota.Refusal {
 	who := "a job"
 	if claimant.namespace() == victim.namespace() {

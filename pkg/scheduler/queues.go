@@ -16,27 +16,25 @@ type queueState struct {
 	branch *branch
 	// set are the settings of an administrator.
 	set QueueChanged
-	// checks are the names of the admission checks of the queue. missingCheck is one that does not exist;
-	// empty if all do.
+	// checks are the names of the queue's admission checks. missingCheck is one that does not exist; empty if all do.
 	checks       []string
 	missingCheck string
-	// awaiting are the units that have been admitted and whose pods are not ready yet, if the queue waits for
-	// them.
+	// awaiting are the admitted units whose pods are not ready yet, if the queue waits for them.
 	awaiting map[*unit]struct{}
 	// tried is the item to try next; nil if there is none.
 	tried      *queue.Item
 	unproven   bool
 	checkFront bool
 	front      *unit
-	// attempts is whether the item that the queue tries does not fit, but may make room.
+	// attempts is whether the item that the queue tries does not fit but might make room.
 	attempts bool
 	evictions
-	// reservations are those of the shapes of the queue.
+	// reservations are the reservations of the queue's shapes.
 	reservations []*reservation
 	// causeChanges are the timers of the explainer for the shapes of the queue.
 	causeChanges map[*queue.Shape]*causeChange
-	// lookAt is when the explainer compares the first units of the queue. prompt is how many it corrects before
-	// others.
+	// lookAt is when the explainer compares the first units of the queue. prompt is the queue's budget for
+	// corrections before others.
 	lookAt    instant
 	lookPlace int32
 	prompt    promptBudget
@@ -87,8 +85,8 @@ func (e QueueChanged) apply(s *Scheduler, now time.Time) {
 	s.settleUnitsOf(q, now)
 }
 
-// reconsider tries all shapes in the queue of a group again: refused shapes may be possible now, and
-// possible shapes may have become impossible.
+// reconsider tries all shapes in the queue of a group again: refused shapes may fit now, and others may have become
+// impossible.
 func (s *Scheduler) reconsider(group quota.Group, now time.Time) {
 	q := s.queues[group.Queue()]
 	if q == nil {
@@ -107,7 +105,7 @@ func (s *Scheduler) reconsider(group quota.Group, now time.Time) {
 	s.dropIdle(q)
 }
 
-// dropIdle removes the queue of a group that exists only while it has units, if it has none.
+// dropIdle removes the queue if it has no units and its group exists only while it has some.
 func (s *Scheduler) dropIdle(q *queueState) {
 	if q.counts != [Ended + 1]int{} || slices.Contains(s.backend.Groups(), q.Group) {
 		return

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// restoreClaims keeps room again for units for which others are being evicted by decisions that were made before.
+// restoreClaims makes the claims again of units for which others are being evicted by earlier decisions.
 func (s *Scheduler) restoreClaims(now time.Time) {
 	if s.seekClaimants {
 		s.seekClaimants = false
@@ -51,8 +51,8 @@ func (s *Scheduler) restoreClaims(now time.Time) {
 	}
 }
 
-// fitsAsPlanned reports whether a unit that may make room fits without evictions of its own when all is done that is
-// planned, and whether it is owed that.
+// fitsAsPlanned reports whether a unit that can make room fits without evictions of its own once everything planned
+// is done, and whether it is owed that room.
 func (s *Scheduler) fitsAsPlanned(q *queueState, u *unit) (fits, owed bool) {
 	if !s.mayReclaim(q, u) && !s.mayPreempt(q, u) {
 		return false, false
@@ -64,7 +64,7 @@ func (s *Scheduler) fitsAsPlanned(q *queueState, u *unit) (fits, owed bool) {
 	return fits, owed
 }
 
-// isOwed reports whether one of the units that are evicted for a unit is of another group, so that it was reclaimed.
+// isOwed reports whether a victim of the unit belongs to another group, so that it was reclaimed.
 func (s *Scheduler) isOwed(u *unit) bool {
 	return slices.ContainsFunc(s.victims[u.UID], func(v *unit) bool {
 		return v.charged != nil && v.charged.group.Path() != u.queue.Group.Path()

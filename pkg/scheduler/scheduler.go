@@ -18,20 +18,18 @@ type Options struct {
 	Policy *queue.Policy
 	// Backoff is the backoff of policy RoundRobin. If zero, the default applies.
 	Backoff queue.Backoff
-	// Requeues is how long units wait whose jobs stop again and again because of their owners. If zero,
-	// they do not wait.
+	// Requeues is the backoff of units whose jobs repeatedly stop because of their owners. If zero, they do not wait.
 	Requeues backoff.Policy
-	// CheckRetries is how long units wait whose admission checks fail for now. If zero, they do not wait.
+	// CheckRetries is the backoff of units whose admission checks fail for now. If zero, they do not wait.
 	CheckRetries backoff.Policy
-	// MinRunTime is that of queues for which QueueChanged sets none.
+	// MinRunTime applies to queues for which QueueChanged sets none.
 	MinRunTime time.Duration
-	// EvictionTimeout is how long a unit that is evicted for another may take to stop. Then others are
-	// evicted in its place. If zero, DefaultEvictionTimeout applies.
+	// EvictionTimeout is how long a unit that is evicted for another can take to stop before others are evicted in
+	// its place. If zero, DefaultEvictionTimeout applies.
 	EvictionTimeout time.Duration
-	// Explanations is the maximum number of explanations of why units wait that may be in progress
-	// at a time; 0 means no limit. If set, at most one explanation per ExplainInterval is sent while
-	// other writes are in progress, because explanations come in bursts and must not delay
-	// admissions.
+	// Explanations is the maximum number of explanations of why units wait that can be in progress at a time; 0 means
+	// no limit. If set, at most one explanation per ExplainInterval is sent while other writes are in progress,
+	// because explanations come in bursts and must not delay admissions.
 	Explanations int
 }
 
@@ -43,12 +41,11 @@ type Scheduler struct {
 	checkRetries  backoff.Policy
 	// checks are the timeouts of the admission checks that exist, by name.
 	checks map[string]time.Duration
-	// settings are those of the queues for which something is set, by name. The queue may not exist.
+	// settings are those of the queues for which something is set, by name. The queue might not exist.
 	settings map[string]QueueChanged
 
 	units map[string]*unit
-	// pods attributes pods to holders. strays are the charges of the pods that belong to no unit, by
-	// namespace.
+	// pods attributes pods to holders. strays are the charges of pods that belong to no unit, by namespace.
 	pods    *pods.Ledger
 	holders map[pods.Holder]*holder
 	strays  map[string]*charge
@@ -58,11 +55,11 @@ type Scheduler struct {
 
 	backend quota.Backend
 	missing *quota.Refusal
-	// ledger holds the reservations; nil if the backend reserves nothing.
+	// ledger holds the reservations; nil if the backend has none.
 	ledger *ledger
 	// limits is the backend if pods can exceed its limits; nil otherwise.
 	limits quota.Exceedable
-	// planner is the backend if room can be made by evictions; nil otherwise.
+	// planner is the backend if it can plan evictions; nil otherwise.
 	planner quota.Planner
 	claims
 	queues map[string]*queueState
@@ -72,20 +69,20 @@ type Scheduler struct {
 	tournament *tournament
 	// order lists the queues in the order of the groups of the backend.
 	order []*queueState
-	// frontsToCheck are the queues whose policy tries only the front and that may have another unit in front.
+	// frontsToCheck are the queues that only try their front and might have another unit in front.
 	frontsToCheck []*queueState
-	// freed are the spaces that may have more room than when they were last processed, in the order
-	// in which they were freed.
+	// freed are the spaces that may have more room than when they were last processed, in the order in which they
+	// were freed.
 	freed   []quota.Space
 	isFreed map[quota.Space]bool
-	// unproven are the queues for which it is not known whether the item that they try fits.
+	// unproven are the queues whose tried item is not known to fit.
 	unproven []*queueState
-	// growing are the elastic units that were admitted in this round. newest is the last one, which has not grown yet;
-	// zero if it has.
+	// growing are the elastic units that were admitted in this round. newest is the last one while it has not grown
+	// yet; zero otherwise.
 	growing []growing
 	newest  growing
 
-	// listed is whether all units were shown that exist at the start.
+	// listed is whether all units that exist at the start were shown.
 	listed bool
 
 	outbox    outbox
@@ -164,8 +161,8 @@ func (e UnitChanged) apply(s *Scheduler, now time.Time) {
 	s.settle(u, now)
 }
 
-// update applies a newer version of the unit. sent is the kind of the write that is in progress, so that the
-// version may be the result.
+// update applies a newer version of the unit. sent is the kind of the write in progress, because the version may be
+// its result.
 func (s *Scheduler) update(u *unit, seen *Unit, sent Kind) {
 	switch {
 	case !seen.Phase.holdsQuota():

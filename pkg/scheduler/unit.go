@@ -8,9 +8,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota"
 )
 
-// instant is a time in microseconds since the zero time.Time. It has a third of the size of a
-// time.Time, which matters because each of a million units has several. 0 means none, like the zero
-// time.
+// instant is a time in microseconds since the zero time.Time. It is a third of the size of a time.Time, which matters
+// because each of a million units has several. 0 means none, like the zero time.
 type instant int64
 
 func instantOf(t time.Time) instant { return instant(t.UnixMicro() - time.Time{}.UnixMicro()) }
@@ -35,8 +34,8 @@ func earliest(instants ...instant) (first instant) {
 	return first
 }
 
-// unit is what is stored of a Unit and what has been decided about it. It should be small while it
-// waits, because most units wait.
+// unit is what is stored of a Unit and what has been decided about it. It should be small while it waits, because
+// most units do.
 type unit struct {
 	Facts
 	// dequeuedAt and requeueAt are from the Unit.
@@ -52,7 +51,7 @@ type unit struct {
 	// holder is the job of the unit if the unit was admitted at some time; nil otherwise.
 	holder *holder
 
-	// claim is what the unit has tried in order to get room, and leaving its eviction; nil if there is none.
+	// claim is the unit's attempt to get room, and leaving its eviction; each is nil if there is none.
 	claim   *claim
 	leaving *leaving
 
@@ -63,14 +62,14 @@ type unit struct {
 
 	// countedIn is the queue that counts the unit, with phase countedAs.
 	countedIn *queueState
-	// memberAt is 1 plus the index of the unit among the members of countedIn, or of those that hold quota and have no
-	// queue; 0 if it is not one of them.
+	// memberAt is 1 plus the index of the unit among the members of countedIn, or among the units that hold quota
+	// without a queue; 0 if it is neither.
 	memberAt  int32
 	countedAs Phase
 	// assumed is whether the unit is charged and the write of its admission, or of its reservation, is not
 	// confirmed.
 	assumed bool
-	// unadmitted is whether the unit holds quota because somebody else has written its phase.
+	// unadmitted is whether the unit holds quota only because another process wrote its phase.
 	unadmitted bool
 	gone       bool
 }
@@ -83,7 +82,8 @@ func newUnit(u *Unit) *unit {
 	return added
 }
 
-// key returns the namespace/name of the unit.
+// update applies a newer version of the unit. It drops an unsent decision if it is outdated. While an admission is
+// being written, the unit stays assumed, even if this version is from before the write.
 func (u *unit) key() string { return u.item.Key }
 
 func (u *unit) namespace() string { return namespaceOf(u.item.Key) }
