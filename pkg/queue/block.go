@@ -1,4 +1,4 @@
 package queue
 
 // Block tries only the front item.
-var Block = &Policy{Name: "Block", Before: priorityFirst, FrontOnly: true}
+var Block = &Policy{Name: "Block", Before: (*Item).Older, FrontOnly: true}

@@ -2,13 +2,14 @@ package queue
 
 import "slices"
 
-// Policy decides the order of a queue, which of its items may pass others, and when a refused item is tried again. A policy is
-// a file of this package. Policies are compared by identity.
+// Policy decides the order of items with the same priority in a queue, which items can pass others, and when a refused item
+// is tried again. Items with greater priority always come first, because preemption and backoff rely on it. Each policy is a
+// file of this package. Policies are compared by identity.
 type Policy struct {
 	// Name is what Queues and flags call the policy.
 	Name string
-	// Before reports whether an item comes before another. It must be a total order that depends on the fields of the
-	// items alone.
+	// Before reports whether an item comes before another one with the same priority. It must be a total order that depends
+	// only on the fields of the items.
 	Before func(a, b *Item) bool
 	// FrontOnly lets no item pass another: only the front item is tried.
 	FrontOnly bool
@@ -43,12 +44,4 @@ func (p *Policy) String() string {
 		return ""
 	}
 	return p.Name
-}
-
-// priorityFirst orders items by priority, then by submission time, then by name.
-func priorityFirst(a, b *Item) bool {
-	if a.Priority != b.Priority {
-		return a.Priority > b.Priority
-	}
-	return a.Older(b)
 }

@@ -1,4 +1,4 @@
 package queue
 
 // Priority lets items pass one that was refused, as long as it does not fit.
-var Priority = &Policy{Name: "Priority", Before: priorityFirst}
+var Priority = &Policy{Name: "Priority", Before: (*Item).Older}

@@ -47,7 +47,12 @@ func New(group quota.Group, policy *Policy, index *WaitIndex) *Queue {
 }
 
 // Before reports whether an item comes before another in the order of the queue.
-func (q *Queue) Before(a, b *Item) bool { return q.Policy.Before(a, b) }
+func (q *Queue) Before(a, b *Item) bool {
+	if a.Priority != b.Priority {
+		return a.Priority > b.Priority
+	}
+	return q.Policy.Before(a, b)
+}
 
 // Shapes calls do for every shape. No decision may depend on the order.
 func (q *Queue) Shapes(do func(*Shape)) {

@@ -356,13 +356,13 @@ func sign(a, b *queue.Item) int {
 	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Submitted, b.Submitted), cmp.Compare(a.Key, b.Key))
 }
 
-// oldestFirst is a policy that is made by docs/development/adding-a-policy.md.
-var oldestFirst = &queue.Policy{Name: "OldestFirst", Before: (*queue.Item).Older, FrontOnly: true}
+// newestFirst is the policy of docs/development/adding-a-policy.md.
+var newestFirst = &queue.Policy{Name: "NewestFirst", Before: func(a, b *queue.Item) bool { return b.Older(a) }, FrontOnly: true}
 
 // Whatever comes and goes, and however the policy changes meanwhile, the queue gives what a sorted list of its items gives.
 func TestPropertyOrder(t *testing.T) {
-	orders := map[*queue.Policy]func(a, b *queue.Item) int{queue.Priority: sign, queue.Block: sign, oldestFirst: func(a, b *queue.Item) int {
-		return cmp.Or(cmp.Compare(a.Submitted, b.Submitted), cmp.Compare(a.Key, b.Key))
+	orders := map[*queue.Policy]func(a, b *queue.Item) int{queue.Priority: sign, queue.Block: sign, newestFirst: func(a, b *queue.Item) int {
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(b.Submitted, a.Submitted), cmp.Compare(b.Key, a.Key))
 	}}
 	policies := rapid.SampledFrom(slices.SortedFunc(maps.Keys(orders), func(a, b *queue.Policy) int { return cmp.Compare(a.Name, b.Name) }))
 	rapid.Check(t, func(t *rapid.T) {

@@ -22,7 +22,8 @@ type Item struct {
 	shape *Shape
 }
 
-// Older reports whether the item was submitted before the other.
+// Older reports whether the item was submitted before the other one. Items that were submitted at the same time are
+// ordered by name.
 func (i *Item) Older(other *Item) bool {
 	if i.Submitted != other.Submitted {
 		return i.Submitted < other.Submitted

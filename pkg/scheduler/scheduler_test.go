@@ -92,27 +92,27 @@ func TestBackoffLastsAsLongAsWasSetUnderEachTree(t *testing.T) {
 
 // The policy is that of docs/development/adding-a-policy.md.
 func TestAPolicyThatIsAddedDecidesTheOrder(t *testing.T) {
-	oldestFirst := &queue.Policy{Name: "OldestFirst", Before: (*queue.Item).Older, FrontOnly: true}
-	w := newWorld(t, scheduler.Options{Policy: oldestFirst}, leaf("root", cpu("4"), "a"))
+	newestFirst := &queue.Policy{Name: "NewestFirst", Before: func(a, b *queue.Item) bool { return b.Older(a) }, FrontOnly: true}
+	w := newWorld(t, scheduler.Options{Policy: newestFirst}, leaf("root", cpu("4"), "a"))
 	w.submit("a/running", cpu("2"))
 	w.settle()
-	w.submit("a/oldest", cpu("4"))
+	w.submit("a/old", cpu("3"))
 	w.after(time.Second)
-	w.submit("a/greater-priority", cpu("1"), priority(9))
+	w.submit("a/newest", cpu("4"))
 	w.after(time.Minute)
 	expectReleased(t, w, "a/running")
-	if found := w.writes("a/greater-priority", scheduler.Explain); len(found) != 1 || !strings.Contains(found[0].Message, "OldestFirst") {
+	if found := w.writes("a/old", scheduler.Explain); len(found) == 0 || !strings.Contains(found[len(found)-1].Message, "NewestFirst") {
 		t.Fatalf("want the policy in the message, got %+v", found)
 	}
 	w.finish("a/running")
 	w.settle()
-	expectReleased(t, w, "a/oldest")
+	expectReleased(t, w, "a/newest")
 	w.configure(scheduler.QueueChanged{Queue: "root", Policy: queue.Priority})
-	w.submit("a/older", cpu("4"))
+	w.submit("a/newer", cpu("3"))
 	w.after(time.Second)
-	w.finish("a/oldest")
+	w.finish("a/newest")
 	w.settle()
-	expectReleased(t, w, "a/greater-priority")
+	expectReleased(t, w, "a/old")
 }
 
 func TestFreedRoomWakesOnlyShapesThatItCouldHold(t *testing.T) {
