@@ -299,12 +299,12 @@ func (n *namespaces) expectWork(t *rapid.T) {
 		t.Fatal("the safety net found something")
 	}
 	inFront := map[string]bool{}
-	for _, u := range slices.SortedFunc(maps.Values(n.units), func(a, b *scheduler.Unit) int { return int(a.Submitted - b.Submitted) }) {
+	for _, u := range slices.SortedFunc(maps.Values(n.units), func(a, b *scheduler.Unit) int { return orderOf(n.policy, a, b) }) {
 		r := n.group(u.Namespace()).Fits(u.Demand)
 		if u.Phase != scheduler.Waiting || r != nil && r.Final() {
 			continue
 		}
-		if r == nil && (n.policy != queue.Block || !inFront[u.Namespace()]) {
+		if r == nil && (!n.policy.FrontOnly || !inFront[u.Namespace()]) {
 			t.Fatalf("%s waits though it fits", u.Key)
 		}
 		inFront[u.Namespace()] = true

@@ -297,7 +297,7 @@ func (w *world) firstThatFits(o *oracle.Tree, group quota.Group, released map[st
 			continue
 		}
 		reason := o.Refuses(group.Path(), u.Demand)
-		if reason != "" && (isFinal(reason) || w.policyOf(w.set[group.Queue()]) != queue.Block) {
+		if reason != "" && (isFinal(reason) || !w.policyOf(w.set[group.Queue()]).FrontOnly) {
 			continue
 		}
 		if first == nil || w.before(u, first) {

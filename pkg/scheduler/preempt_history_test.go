@@ -113,7 +113,7 @@ func expectEachEvictionHelps(t *rapid.T, w *world) {
 		claimant := w.units[w.keyOf(write.EvictedFor)]
 		helps := func(s scheduler.Write) bool {
 			u := w.units[s.Key]
-			blocks := w.opts.Policy == queue.Block && u.Phase == scheduler.Waiting && s.Queue == w.queueNameOf(claimant) && w.before(u, claimant)
+			blocks := w.policyOf(w.queueOf(claimant)).FrontOnly && u.Phase == scheduler.Waiting && s.Queue == w.queueNameOf(claimant) && w.before(u, claimant)
 			isAhead := s.Queue == w.queueNameOf(claimant) && w.before(u, claimant)
 			return blocks || s.Kind == scheduler.Dequeue && (u == claimant || isAhead || strings.HasPrefix(s.Quota, w.pathOf(claimant)+"/"))
 		}

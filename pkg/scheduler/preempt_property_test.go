@@ -12,7 +12,6 @@ import (
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/preemption"
-	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
@@ -120,7 +119,7 @@ func expectNoRoomToMake(t *rapid.T, w *world) {
 			continue
 		}
 		o := w.oracle()
-		if r := o.Refuses(group.Path(), asked(u)); isFinal(r) || r == wellknown.ReasonBorrowingPaused || w.policyOf(set) == queue.Block && w.front(o, group) != u {
+		if r := o.Refuses(group.Path(), asked(u)); isFinal(r) || r == wellknown.ReasonBorrowingPaused || w.policyOf(set).FrontOnly && w.front(o, group) != u {
 			continue
 		}
 		claim := preemption.Claim{Group: group, Demand: asked(u), Reclaims: w.treeOpts.Reclaim}

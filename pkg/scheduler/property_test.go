@@ -1,6 +1,7 @@
 package scheduler_test
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -391,7 +392,7 @@ func (w *world) reasonOf(o *oracle.Tree, u *scheduler.Unit) wellknown.Reason {
 	if (reason == "" || !isFinal(reason)) && w.awaitsPodsOfOthers(u) {
 		return wellknown.ReasonWaitingForPods
 	}
-	if reason != "" && isFinal(reason) || w.policyOf(w.queueOf(u)) != queue.Block || w.front(o, group) == u {
+	if reason != "" && isFinal(reason) || !w.policyOf(w.queueOf(u)).FrontOnly || w.front(o, group) == u {
 		return reason
 	}
 	return wellknown.ReasonNotAtFront
@@ -433,7 +434,7 @@ func expectRest(t *rapid.T, w *world) {
 		if u.Held != nil || refusal != nil || set.Stop != scheduler.NotStopped || w.missingCheck(u) != "" || w.awaitsPodsOfOthers(u) {
 			continue
 		}
-		if w.policyOf(set) != queue.Block || w.front(o, group) == u {
+		if !w.policyOf(set).FrontOnly || w.front(o, group) == u {
 			expectRefused(t, w, o, u, group, justified)
 		}
 	}
@@ -518,10 +519,12 @@ func (w *world) before(a, b *scheduler.Unit) bool {
 	if p, q := priorityCap.Of(a.Priority), priorityCap.Of(b.Priority); p != q {
 		return p > q
 	}
-	if a.Submitted != b.Submitted {
-		return a.Submitted < b.Submitted
-	}
-	return a.Key < b.Key
+	return orderOf(w.policyOf(w.queueOf(a)), a, b) < 0
+}
+
+// orderOf is the order of two units with the same priority. All present policies have the same.
+func orderOf(_ *queue.Policy, a, b *scheduler.Unit) int {
+	return cmp.Or(cmp.Compare(a.Submitted, b.Submitted), cmp.Compare(a.Key, b.Key))
 }
 
 func drawTree(t *rapid.T) tree.Node {
