@@ -101,6 +101,10 @@ func TestAQueueAdmitsNoUnitUntilThePodsOfTheLastAreReady(t *testing.T) {
 	w.write("a/2", stop)
 	w.settle()
 	expectReleased(t, w, "a/1", "a/3")
+	w.delete("a/3") // a unit that is gone does not block the queue
+	w.after(time.Minute)
+	expectReleased(t, w, "a/1", "a/2")
+	w.submit("a/3", cpu("1"))
 	set := w.set["root"]
 	set.PodsReady.Blocks = false
 	w.configure(set)
