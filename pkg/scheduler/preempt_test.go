@@ -399,6 +399,16 @@ func TestAnEvictionMayBecomeThatForAnotherUnit(t *testing.T) {
 	expectReleased(t, w, "team/other")
 }
 
+func TestRoomIsKeptForTheUnitThatAnotherProcessEvictsFor(t *testing.T) {
+	w := newWorld(t, roundRobin(), leaf("root", cpu("5"), "a"))
+	w.submitAll(cpu("5"), "a/running", "a/waiting")
+	w.write("a/running", func(u *scheduler.Unit) {
+		u.Evicted, u.Eviction = true, scheduler.Eviction{At: w.now, For: w.units["a/waiting"].UID}
+	})
+	w.after(time.Minute)
+	w.expectPhase("a/waiting", scheduler.Waiting, wellknown.ReasonPreempting)
+}
+
 func TestRoomOfAnEvictionThatIsTakenBackIsNotKept(t *testing.T) {
 	w := preempting(t, owning("team", nil, gpu("3")), "team")
 	w.exact = false
