@@ -231,7 +231,7 @@ func (s *Scheduler) endClaim(u *unit) {
 	s.wakeKept(c.queue.Group, &c.planned)
 }
 
-// wakeKept wakes the shapes that can use room that is no longer kept from them.
+// eachVictim calls do for each unit that is evicted for a claimant. do can remove it.
 func (c *claims) eachVictim(of *unit, do func(*unit)) {
 	if len(c.victims) == 0 {
 		return
@@ -241,8 +241,7 @@ func (c *claims) eachVictim(of *unit, do func(*unit)) {
 	}
 }
 
-// reviewClaims requests a check of all claims after the charge was added, or after evictions for it were withdrawn,
-// if more is now planned to be used somewhere than there is.
+// wakeKept wakes the shapes that can use room that is no longer kept from them.
 func (s *Scheduler) wakeKept(group quota.Group, c *quota.Charge) {
 	s.changes++
 	for _, node := range group.Nodes() {
@@ -254,16 +253,16 @@ func (s *Scheduler) wakeKept(group quota.Group, c *quota.Charge) {
 	}
 }
 
-// mayEndRights reports whether a charge, or a planned charge, of the amounts to the group may have used what the
-// group owes to its claimants.
+// reviewClaims requests a check of all claims after the charge was added, or after evictions for it were withdrawn,
+// if more is now planned to be used somewhere than there is.
 func (s *Scheduler) reviewClaims(c *charge) {
 	if s.made > 0 && !s.claimsStale {
 		s.claimsStale = s.isTooMuchPlanned(c) || s.mayEndRights(c.group, c.Total())
 	}
 }
 
-// mayEndRights reports whether groups to which the amounts were charged, or are planned to be, may have used what units
-// of theirs are owed for which room is kept.
+// mayEndRights reports whether the amounts, which were charged to the group or are planned to be, may have used what
+// claimants in its branch are owed.
 func (s *Scheduler) mayEndRights(g quota.Group, amounts resources.Vector) (may bool) {
 	for _, node := range g.Nodes() {
 		q := s.queueAt[node]

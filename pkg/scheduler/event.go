@@ -26,66 +26,62 @@ func (p Phase) holdsQuota() bool { return p == Reserved || p == Dequeued || p ==
 
 // Unit is what the core receives of a QueueUnit.
 type Unit struct {
-	// Partial is whether the request and the order of the unit could not be read completely. Values that are already
-	// known then remain in force.
+	// Key is namespace/name.
 	Key string
 	Facts
-	// Partial is whether the request and the order of the unit could not be read completely. The
-	// values that are already known then remain in force.
+	// Partial is whether the request and the order of the unit could not be read completely. Values that are already
+	// known then remain in force.
 	Partial bool
 
-	// RequeueAt, if set, is when the unit is or was queued again after it freed its quota.
+	// DequeuedAt is when the unit was last admitted; zero if it never was.
 	DequeuedAt time.Time
-	// RequeueAt, if set, is when the unit is or was queued again after it gave its quota back.
+	// RequeueAt, if set, is when the unit is or was queued again after it freed its quota.
 	RequeueAt time.Time
 	// Reason is the reason that the unit shows now.
 	Reason wellknown.Reason
-	// JobKind is the number of a kind of job. The owner of the core knows its name. 0 is unknown.
+	// Eviction describes the eviction of a unit that is evicted.
 	Eviction Eviction
 }
 
-// JobKind is the number of a kind of job, by which the owner of the core knows the name. 0 is unknown.
+// JobKind is the number of a kind of job. The owner of the core knows its name. 0 is unknown.
 type JobKind uint16
 
 // Eviction is when and for whom a unit is evicted.
 type Eviction struct {
 	// At is when the eviction was written.
 	At time.Time
-	// Facts are the part of a Unit that the core stores unchanged. It contains no points in time: a time.Time is
-	// large, the core can hold a million units, and so it stores times in a shorter form.
+	// For is the UID of the unit that gets the room; empty if it is not evicted for another one.
 	For string
 }
 
-// Owner is the UID of the job whose pods use the quota of the unit; empty if unknown. Like Demand, it can be missing
-// from a unit that has ended or was never admitted.
+// Facts are the part of a Unit that the core stores unchanged. It contains no points in time: a time.Time is large,
+// the core can hold a million units, and so it stores times in a shorter form.
 type Facts struct {
 	UID string
-	// Owner is the UID of the job whose pods use the quota of the unit; empty if unknown. Like
-	// Demand, it may be missing for a unit that has ended, and for one that was never admitted.
+	// Owner is the UID of the job whose pods use the quota of the unit; empty if unknown. Like Demand, it can be
+	// missing from a unit that has ended or was never admitted.
 	Owner string
 	// Label identifies the job for pods that have lost their controller; empty if none does.
 	Label string
-	// Quota is the path in the status of the unit: the group whose quota it holds, held last, or waits for.
+	// QuotaName selects one of the groups of the namespace. If empty, the first is used.
 	QuotaName string
-	// Quota is the path, from the status of the unit, of the group whose quota it holds, held last,
-	// or waits for.
+	// Quota is the path in the status of the unit: the group whose quota it holds, held last, or waits for.
 	Quota string
 	// Version grows with every write of the unit.
 	Version uint64
-	// Elastic, if set, describes how the unit can be admitted with fewer pods. In a Unit, Demand then includes all
-	// pods. In the core, Demand is what counts now.
+	// Submitted orders units of the same priority, in microseconds since 1970.
 	Submitted int64
 	Demand    quota.Demand
-	// Held, if set, is why the unit must not be tried.
+	// Elastic, if set, describes how the unit can be admitted with fewer pods. In a Unit, Demand then includes all
+	// pods. In the core, Demand is what counts now.
 	Elastic *Elastic
-	// Backoff explains why a unit that has freed its quota is not queued again yet; nil if unknown.
+	// Held, if set, is why the unit must not be tried.
 	Held *quota.Refusal
-	// Backoff explains why a unit that has given its quota back is queued again only later; nil if that is
-	// not known.
+	// Backoff explains why a unit that has freed its quota is not queued again yet; nil if unknown.
 	Backoff *quota.Refusal
-	// MaxSeconds is how long the unit can run after its release; 0 means no limit.
+	// Checking is what admission checks have decided; nil if none was ever asked.
 	Checking *Checking
-	// MaxSeconds is how long the unit may run after its release; 0 means without a limit.
+	// MaxSeconds is how long the unit can run after its release; 0 means no limit.
 	MaxSeconds int32
 	Priority   int32
 	Attempts   int32

@@ -82,15 +82,13 @@ func newUnit(u *Unit) *unit {
 	return added
 }
 
-// update applies a newer version of the unit. It drops an unsent decision if it is outdated. While an admission is
-// being written, the unit stays assumed, even if this version is from before the write.
+// key returns the namespace/name of the unit.
 func (u *unit) key() string { return u.item.Key }
 
 func (u *unit) namespace() string { return namespaceOf(u.item.Key) }
 
-// update applies a newer version of the unit, and drops a decision that was not sent if it is outdated.
-// While the write of an admission is in progress, the unit stays assumed, even if the version is from
-// before the write.
+// update applies a newer version of the unit. It drops an unsent decision if it is outdated. While an admission is
+// being written, the unit stays assumed, even if this version is from before the write.
 func (u *unit) update(seen *Unit) {
 	now, requeueAt := seen.own(), instantOf(seen.RequeueAt)
 	if seen.Partial {
