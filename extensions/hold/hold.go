@@ -1,10 +1,9 @@
-// Package hold computes what admission changes in a job so that it is held: the same as the hold
-// policies, from the same description of its kind. The webhook of job-extensions uses it where the
-// API server does not serve MutatingAdmissionPolicy.
+// Package hold computes how admission changes a job to hold it: the same as the hold policies, from the same
+// description of its kind. The webhook of job-extensions uses it where the API server does not serve
+// MutatingAdmissionPolicy.
 //
-// The match conditions of the webhook are those of the policies, so each request here is for a job
-// that is to be held. A job is read as JSON, not as the type of its kind, so that a job that cannot
-// be decoded is held too.
+// The match conditions of the webhook are those of the policies, so each request here is for a job to hold. A job is
+// read as JSON, not as the type of its kind, so that a job that cannot be decoded is held too.
 //
 // The package is pure: it has no client, no clock and no goroutine.
 package hold
@@ -28,8 +27,8 @@ type Request struct {
 	Create bool
 	// Object and Old are jobs as JSON objects. They are not changed.
 	Object, Old map[string]any
-	// Holdable: the operator accepts the job while it is suspended; for Managed alone, because the
-	// conditions of the others imply it.
+	// Holdable: the operator accepts the job while it is suspended. Only Managed uses it, because the conditions of
+	// the other policies imply it.
 	Holdable bool
 }
 
@@ -52,8 +51,8 @@ func Of(adapters []framework.Adapter) Kinds {
 	return kinds
 }
 
-// Find returns a kind in a version. Of two adapters of one kind, such as those of MPIJob, it returns
-// that of the version.
+// Find returns a kind in a version. If there are two adapters of a kind, as for MPIJob, it returns the one with the
+// version.
 func (k Kinds) Find(of schema.GroupVersionKind) (kind Kind, known bool) {
 	all := k[of.GroupKind()]
 	if len(all) == 0 {
@@ -63,7 +62,7 @@ func (k Kinds) Find(of schema.GroupVersionKind) (kind Kind, known bool) {
 	return all[max(at, 0)], true
 }
 
-// Marked returns what the hold policy of a kind changes in a job with a mark.
+// Marked returns what the hold policy of a kind changes in a marked job.
 func Marked(kind framework.Kind, request Request) []decision.Operation {
 	annotations := map[string]any{}
 	if request.isCopy() {
@@ -75,8 +74,8 @@ func Marked(kind framework.Kind, request Request) []decision.Operation {
 	return operations(request.Object, suspension(kind, request.Object, annotations), annotations)
 }
 
-// Managed returns what the policy of managed namespaces changes in a job. Fenced: jobs cannot bypass
-// the queue there, so a job that claims to be a part of another one is queued too.
+// Managed returns what the policy of managed namespaces changes in a job. fenced means that jobs cannot bypass the
+// queue there, so a job that claims to be a part of another one is queued too.
 func Managed(kind framework.Kind, request Request, fenced bool) []decision.Operation {
 	annotations := map[string]any{wellknown.ManagedKey: "true"}
 	if request.isCopy() {
@@ -124,7 +123,7 @@ func operations(object, changes, annotations map[string]any) []decision.Operatio
 // fields it has set.
 func suspension(kind framework.Kind, object, annotations map[string]any) map[string]any {
 	changes := map[string]any{}
-	// An error means that a parent is no map.
+	// An error means that a parent is not a map.
 	set := func(path []string, value any) { _ = unstructured.SetNestedField(changes, value, path...) }
 	set(kind.SuspendPath, true)
 	for _, setting := range kind.Sets {
@@ -139,7 +138,7 @@ func suspension(kind framework.Kind, object, annotations map[string]any) map[str
 	return changes
 }
 
-// isSet reports whether the job sets the field itself, to another value than the zero value.
+// isSet reports whether the job itself sets the field to a non-zero value.
 func isSet(object map[string]any, setting framework.Setting) bool {
 	value := at(object, setting.Path)
 	if value == nil && setting.OlderPath != nil {

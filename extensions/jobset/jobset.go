@@ -110,8 +110,8 @@ func count(group *jobset.ReplicatedJob) (int32, error) {
 	return int32(replicas * each), nil
 }
 
-// ended returns how many pods of a group do not run again: those of its Jobs that have succeeded, which a JobSet keeps
-// when it is suspended. It counts again from 0 if it creates all its Jobs again.
+// ended returns how many pods of a group do not run again: the pods of its succeeded Jobs, which a JobSet keeps when
+// it is suspended. The count restarts at 0 if the JobSet recreates all its Jobs.
 func ended(set *jobset.JobSet, group *jobset.ReplicatedJob) int32 {
 	status := find(set.Status.ReplicatedJobsStatus, group.Name)
 	if status == nil {

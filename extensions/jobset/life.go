@@ -21,8 +21,8 @@ func started(status *jobset.JobSetStatus) bool {
 		apimeta.IsStatusConditionTrue(status.Conditions, string(jobset.JobSetStartupPolicyCompleted))
 }
 
-// running reports whether all pods of some Job are ready. An active Job may have pods
-// that wait for a node; a Job without pods is ready at once, and never active.
+// running reports whether all pods of some Job are ready. An active Job may have pods that wait for a node; a Job
+// without pods is ready immediately, and never active.
 func running(status *jobset.JobSetStatus) bool {
 	for _, group := range status.ReplicatedJobsStatus {
 		if group.Active > 0 && group.Ready > 0 {
@@ -32,9 +32,8 @@ func running(status *jobset.JobSetStatus) bool {
 	return false
 }
 
-// ready reports whether all Jobs that the controller has to run now have all their pods ready or
-// succeeded. The controller counts a Job as ready if its ready and succeeded pods are as many as run
-// at the same time.
+// ready reports whether all pods of the Jobs that the controller must run now are ready or have succeeded. The
+// controller counts a Job as ready if it has as many ready and succeeded pods as run at the same time.
 func ready(set *jobset.JobSet) bool {
 	if apimeta.IsStatusConditionTrue(set.Status.Conditions, string(jobset.JobSetSuspended)) {
 		return false

@@ -66,16 +66,16 @@ type Base[T framework.Object] struct {
 	Scaled training.ReplicaType
 	// Elastic and Most are those of framework.Groups.
 	Elastic, Most string
-	// Needs returns how many pods of the Scaled role the job needs, and why all; see
+	// Needs returns how many pods of the Scaled role the job needs and, if it needs all, why; see
 	// framework.ElasticReader. If it is nil, jobs of the kind always need all.
 	Needs func(T) (least int32, why string)
 	// Empty returns an empty job to decode into.
 	Empty func() T
 	// Parts returns the parts of a job.
 	Parts func(T) Parts
-	// Check returns an error for what else the operator permanently rejects. It may be nil.
+	// Check returns an error for anything else that the operator permanently rejects. It can be nil.
 	Check func(T) error
-	// Inject returns the template with the operator's additions. It may be nil.
+	// Inject returns the template with the operator's additions. It can be nil.
 	Inject func(job T, role training.ReplicaType, template *corev1.PodTemplateSpec) *corev1.PodTemplateSpec
 }
 
@@ -149,9 +149,9 @@ func (b Base[T]) State(object framework.Object) framework.JobState {
 	}
 }
 
-// ready reports whether the pods of all roles run or have succeeded. The operators count pods in
-// phase Running: the status does not show whether they are ready. While the job is suspended the
-// counts may be those of before, but condition Running is false.
+// ready reports whether the pods of all roles run or have succeeded. The operators count pods in phase Running: the
+// status does not show whether they are ready. While the job is suspended the counts may be outdated, but condition
+// Running is false.
 func (b Base[T]) ready(parts Parts) bool {
 	if condition(parts, training.JobRunning) == nil {
 		return false
@@ -202,9 +202,8 @@ func (b Base[T]) Templates(object framework.Object) []*corev1.PodTemplateSpec {
 	return templates
 }
 
-// SuspendPatch sets the run policy. By default the operators do not delete pods that
-// never end, such as parameter servers. So a held job gets the policy that deletes them,
-// the same that the hold policy sets at admission.
+// SuspendPatch sets the run policy. By default the operators do not delete pods that never end, such as parameter
+// servers. So a held job gets the policy that deletes them, which the hold policy also sets at admission.
 func (b Base[T]) SuspendPatch(object framework.Object, suspend bool) map[string]any {
 	runPolicy := map[string]any{"suspend": suspend}
 	if suspend && b.parts(object).CleanPodPolicy == "" {

@@ -10,9 +10,9 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework"
 )
 
-// Queuing is the condition of a queued job. The operators do not change conditions that
-// they do not know, nor their order. The column STATE shows the type of the last
-// condition, whatever its status, so Queuing must be last to be visible.
+// Queuing is the condition of a queued job. The operators do not change conditions that they do not know, nor their
+// order. The column STATE shows the type of the last condition, even if it is false, so Queuing must be last to be
+// visible.
 const Queuing training.JobConditionType = "Queuing"
 
 const (

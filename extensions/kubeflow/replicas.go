@@ -71,7 +71,7 @@ func (b Base[T]) byRole(given map[training.ReplicaType]*Replicas) (map[training.
 	return byRole, nil
 }
 
-// setName returns the pod set of a role, in any case.
+// setName returns the name of the pod set of a role, which can be in any case.
 func setName(role string) string { return strings.ToLower(role) }
 
 func setNames(roles []string) []string {

@@ -17,7 +17,7 @@ type Answer struct {
 	Message string
 	// Updates are for the pods of the job. They are set as soon as the request exists.
 	Updates []v1alpha1.PodSetUpdate
-	// Cause is the beginning of the message that does not change while the situation is the same.
+	// Cause is the beginning of the message. It does not change while the situation is the same.
 	Cause string
 	// Event is the reason of an event on the job; empty for none.
 	Event wellknown.EventReason
@@ -27,9 +27,9 @@ type Answer struct {
 type Observed struct {
 	Unit  *v1alpha1.QueueUnit
 	Entry v1alpha1.AdmissionCheckState
-	// Request is nil if it no longer exists.
+	// Request is nil if it does not exist any more.
 	Request *Request
-	// Limit is how many requests follow failed ones in a row; nil: no limit.
+	// Limit is how many requests in a row can follow failed ones; nil: no limit.
 	Limit *int32
 }
 
@@ -93,7 +93,7 @@ func failed(o Observed, c *metav1.Condition) Answer {
 	return answer
 }
 
-// waits returns the answer while the autoscaler has decided nothing. What it reports is an event.
+// waits returns the answer while the autoscaler has decided nothing. What the autoscaler reports is an event.
 func waits(r *Request) Answer {
 	c, format := r.condition(conditionReady), "ProvisioningRequest %s is not provisioned yet"
 	if c == nil {
@@ -150,7 +150,7 @@ func (a Answer) OnlyDetail(old v1alpha1.AdmissionCheckState) bool {
 		len(a.Updates) == len(old.PodSetUpdates) && strings.HasPrefix(old.Message, a.Cause)
 }
 
-// Waiting returns an answer that the check is not decided, for a cause outside of the job.
+// Waiting returns the answer that the check is not decided, for a cause outside of the job.
 func Waiting(format string, args ...any) Answer {
 	return Answer{State: v1alpha1.CheckPending, Message: fmt.Sprintf(format, args...)}
 }
@@ -165,8 +165,8 @@ func Unchanged(entry v1alpha1.AdmissionCheckState) Answer {
 	return Answer{State: entry.State, Message: entry.Message, Updates: entry.PodSetUpdates}
 }
 
-// Requested is the answer for a unit whose request exists, and is not recorded yet. What an autoscaler
-// has reported since the request was created is the next answer.
+// Requested is the answer for a unit whose request exists but is not recorded yet. What an autoscaler has reported
+// since the request was created is the next answer.
 func Requested(in Input, request *Request) Answer {
 	if request == nil {
 		return Answer{}

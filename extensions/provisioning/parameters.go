@@ -19,8 +19,8 @@ const runTime = "maxRunDurationSeconds"
 // of a config that sets it.
 var limitsRunTime = []string{"queued-provisioning.gke.io"}
 
-// parametersOf returns the parameters of the request of a unit. What the job sets takes precedence
-// over the maximum execution time of the unit, and that over the config.
+// parametersOf returns the parameters of the request of a unit. What the job sets takes precedence over the maximum
+// execution time of the unit, which takes precedence over the config.
 func parametersOf(unit *v1alpha1.QueueUnit, config *v1alpha1.ProvisioningRequestConfigSpec) (map[string]string, error) {
 	all := maps.Clone(config.Parameters)
 	if all == nil {

@@ -41,12 +41,12 @@ type Plan struct {
 	Request   *Request
 }
 
-// Managed returns the pod sets of the unit for which nodes are requested, with the number of pods that were admitted.
+// Managed returns the pod sets of the unit that nodes are requested for, with the number of pods that were admitted.
 func Managed(unit *v1alpha1.QueueUnit, config *v1alpha1.ProvisioningRequestConfigSpec) []v1alpha1.PodSet {
 	return admitted(unit, func(set *v1alpha1.PodSet) bool { return set.Count > 0 && requestsManaged(set.Requests, config) })
 }
 
-// admitted returns those pod sets of the unit that wanted selects, with the number of pods that were admitted.
+// admitted returns the pod sets of the unit that wanted selects, with the number of pods that were admitted.
 func admitted(unit *v1alpha1.QueueUnit, wanted func(*v1alpha1.PodSet) bool) []v1alpha1.PodSet {
 	var sets []v1alpha1.PodSet
 	for _, set := range unit.Spec.PodSets {
@@ -58,8 +58,7 @@ func admitted(unit *v1alpha1.QueueUnit, wanted func(*v1alpha1.PodSet) bool) []v1
 	return sets
 }
 
-// IsManaged reports whether nodes are requested for the unit. A unit that was created by hand may
-// have a request and no pod sets.
+// IsManaged reports whether nodes are requested for the unit. A hand-made unit can have a request and no pod sets.
 func IsManaged(unit *v1alpha1.QueueUnit, config *v1alpha1.ProvisioningRequestConfigSpec) bool {
 	if len(unit.Spec.PodSets) == 0 {
 		return len(unit.Spec.Resource) > 0 && requestsManaged(unit.Spec.Resource, config)

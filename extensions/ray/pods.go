@@ -16,7 +16,7 @@ import (
 const (
 	HeadSet      = "head"
 	SubmitterSet = "submitter"
-	// renamed is the prefix of a worker group whose name is one of the above.
+	// renamed is the prefix for a worker group that has one of the above names.
 	renamed = "worker-"
 )
 
@@ -85,7 +85,7 @@ func checkTemplate(template *corev1.PodTemplateSpec, where string) error {
 	return nil
 }
 
-// groupNames returns the names of the worker groups, which are unique.
+// groupNames returns the names of the worker groups. They must be unique.
 func groupNames(groups []rayv1.WorkerGroupSpec, at string) ([]string, error) {
 	names := make([]string, len(groups))
 	taken := map[string]bool{}
@@ -126,8 +126,8 @@ func setNames(groups []string) []string {
 func workers(group *rayv1.WorkerGroupSpec, where string) (int32, error) {
 	least, most := ptr.Deref(group.MinReplicas, 0), ptr.Deref(group.MaxReplicas, math.MaxInt32)
 	replicas := ptr.Deref(group.Replicas, least)
-	// Versions before v1 have no such field, and one pod for each replica. A 0 in a RayJob
-	// means the same: the operator omits it in the job's cluster.
+	// Versions before v1 have no such field, and one pod per replica. A 0 in a RayJob means the same, because the
+	// operator omits it in the job's cluster.
 	hosts := group.NumOfHosts
 	if hosts == 0 {
 		hosts = 1

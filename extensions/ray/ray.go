@@ -63,7 +63,7 @@ func Fence(cluster ...string) framework.Fence {
 	}
 }
 
-// Places returns where the annotations of the pods of a cluster at the path are.
+// Places returns the places of the pod annotations of a cluster at the path.
 func Places(cluster ...string) []framework.Place {
 	field := func(names ...string) []string { return slices.Concat(cluster, names) }
 	return []framework.Place{
@@ -81,7 +81,7 @@ func Templates(cluster *rayv1.RayClusterSpec) []*corev1.PodTemplateSpec {
 	return templates
 }
 
-// Submitter returns the container with which the operator submits a job to its cluster.
+// Submitter returns the container that the operator uses to submit a job to its cluster.
 func Submitter() corev1.Container {
 	return container("ray-job-submitter", amounts(500, 200), amounts(1000, 1024))
 }

@@ -1,6 +1,5 @@
-// Package raycluster is the adapter of ray.io RayCluster: a cluster that its owner uses
-// until the owner suspends or deletes it. Clusters of RayJobs are parts of those; a RayService
-// is not queued, so its clusters are.
+// Package raycluster is the adapter of ray.io RayCluster: a cluster that its owner uses until the owner suspends or
+// deletes it. The clusters of RayJobs are parts of the RayJobs. A RayService is not queued, but its clusters are.
 package raycluster
 
 import (
@@ -30,7 +29,7 @@ func New() framework.Adapter { return adapter{} }
 func (adapter) Kind() framework.Kind {
 	kind := ray.Kind("raycluster", "RayCluster", "rayclusters")
 	kind.PodLabel = framework.PodLabel{Key: "ray.io/cluster"}
-	// It cleans up Redis when a cluster with fault tolerance is deleted.
+	// This Job cleans up Redis when a cluster with fault tolerance is deleted.
 	kind.Parts = []schema.GroupKind{{Group: batchv1.GroupName, Kind: "Job"}}
 	kind.Fence = ray.Fence("spec") // it never ends
 	kind.Places = ray.Places("spec")
@@ -58,9 +57,9 @@ func (adapter) State(object framework.Object) framework.JobState {
 		ManagedBy: ptr.Deref(cluster.Spec.ManagedBy, ""),
 		Started:   running || hasHead(status),
 		Running:   running,
-		// The operator writes this state when as many pods as desired exist and all are ready. It
-		// keeps the state until the cluster is suspended, also if the autoscaler adds workers.
-		// Condition RayClusterProvisioned may be true before all pods are created.
+		// The operator writes this state when all desired pods exist and are ready. It keeps the state until the
+		// cluster is suspended, even if the autoscaler adds workers. Condition RayClusterProvisioned can be true
+		// before all pods are created.
 		Ready:   ready,
 		Stopped: stopped(cluster),
 	}
@@ -86,8 +85,7 @@ func stopped(cluster *rayv1.RayCluster) bool {
 
 func (adapter) Pods(object framework.Object) (framework.Pods, error) {
 	cluster := framework.As[rayv1.RayCluster](object)
-	// The operator reports such a name only by an event, and the cluster would hold its
-	// quota without running.
+	// The operator reports an invalid name only with an event, and the cluster would hold its quota without running.
 	if len(cluster.Name) > longestName || len(validation.IsDNS1035Label(cluster.Name)) > 0 {
 		return framework.Pods{}, fmt.Errorf("the Ray operator rejects the RayCluster name %q; create it again with a name of at most %d "+
 			"lowercase letters, digits and \"-\" that starts with a letter", cluster.Name, longestName)

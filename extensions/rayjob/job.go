@@ -20,7 +20,7 @@ type spec struct {
 	DeletionPolicy rayv1.DeletionPolicyType `json:"deletionPolicy,omitempty"`
 }
 
-// deletes reports whether the owner says what is deleted when the job ends.
+// deletes reports whether the owner has set what to delete when the job ends.
 func (s *spec) deletes() bool { return s.DeletionStrategy != nil || s.DeletionPolicy != "" }
 
 // DeepCopyObject implements runtime.Object.

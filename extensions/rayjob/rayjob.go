@@ -32,8 +32,8 @@ type adapter struct {
 // New returns the adapter.
 func New() framework.Adapter { return adapter{} }
 
-// ShuttingDown returns an adapter that has the operator delete the clusters of ended jobs that would keep them, and
-// with them the quota.
+// ShuttingDown returns an adapter that makes the operator delete the clusters of ended jobs that would otherwise keep
+// them, and their quota.
 func ShuttingDown() framework.Adapter { return adapter{shutsDown: true} }
 
 func (adapter) Kind() framework.Kind {
@@ -141,8 +141,8 @@ func (adapter) Templates(object framework.Object) []*corev1.PodTemplateSpec {
 	return templates
 }
 
-// setsShutdown reports whether the job keeps the shutdownAfterJobFinishes that its hold has set. One whose owner
-// says what is deleted keeps that.
+// setsShutdown reports whether the job keeps the shutdownAfterJobFinishes that its hold has set. It does not if its
+// owner has set what to delete.
 func (a adapter) setsShutdown(job *job) bool {
 	return a.shutsDown && !job.Spec.deletes()
 }

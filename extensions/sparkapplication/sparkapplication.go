@@ -71,9 +71,8 @@ func (adapter) State(object framework.Object) framework.JobState {
 	}
 }
 
-// started reports whether the application has been submitted. One that was created
-// suspended passes through these states before that; one that was suspended later
-// retains its attempts.
+// started reports whether the application has been submitted. An application that was created suspended passes
+// through these states first; one that was suspended later retains its attempts.
 func started(status *v1beta2.SparkApplicationStatus) bool {
 	switch status.AppState.State {
 	case v1beta2.ApplicationStateNew, v1beta2.ApplicationStateSuspending,
@@ -103,9 +102,9 @@ func executorsReady(app *v1beta2.SparkApplication) bool {
 	return up >= min(least, trackedExecutors)
 }
 
-// end returns the end of the application. Depending on the restart policy, another run
-// may follow a run that has failed or succeeded (FAILING, SUBMISSION_FAILED, SUCCEEDING).
-// Only in the two states below the operator has decided that none follows.
+// end returns the end of the application. Depending on the restart policy, another run may follow a run that has
+// failed or succeeded (FAILING, SUBMISSION_FAILED, SUCCEEDING). Only in the two states below has the operator decided
+// that none follows.
 func end(state v1beta2.ApplicationState) *framework.End {
 	switch state.State {
 	case v1beta2.ApplicationStateCompleted:

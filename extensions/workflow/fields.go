@@ -104,7 +104,7 @@ func (s *Status) nodesHidden() bool {
 	return bool(s.CompressedNodes) || bool(s.OffloadNodeStatusVersion) || s.Nodes.Unreadable
 }
 
-// given is true if a field is present, whatever its value.
+// given is true if a field is present, with any value.
 type given bool
 
 // UnmarshalJSON accepts any value.

@@ -115,7 +115,7 @@ func readEntry(name string, value any) (*resource.Quantity, error) {
 	return &quantity, nil
 }
 
-// isResource reports whether a container may use the name in its requests.
+// isResource reports whether a container can use the name in its requests.
 func isResource(name string) bool {
 	switch corev1.ResourceName(name) {
 	case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
@@ -125,7 +125,7 @@ func isResource(name string) bool {
 		size, err := resources.Parse(page)
 		return err == nil && size.Sign() > 0
 	}
-	// Names in quotas, such as requests.nvidia.com/gpu, look like those of resources.
+	// Keys of quotas, such as requests.nvidia.com/gpu, look like names of resources.
 	return strings.Contains(name, "/") && !strings.HasPrefix(name, corev1.DefaultResourceRequestsPrefix) &&
 		len(validation.IsQualifiedName(name)) == 0
 }

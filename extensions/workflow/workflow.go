@@ -39,7 +39,7 @@ func (adapter) Kind() framework.Kind {
 		SuspendPath:      []string{"spec", "suspend"},
 		MarkedBySuspend:  true,
 		Operators:        []string{"system:serviceaccount:argo:argo"},
-		// With each status, Argo writes the spec in its own spelling, such as 2 for 2000m.
+		// Whenever Argo writes a status, it also writes the spec in its own spelling, such as 2 for 2000m.
 		Fence: framework.Fence{
 			Declared: true,
 			Ended:    framework.Ended{Path: []string{"status", "phase"}, Values: []string{phaseSucceeded, phaseFailed, phaseError}},
@@ -107,7 +107,7 @@ func (adapter) Pods(object framework.Object) (framework.Pods, error) {
 	pods := framework.Pods{PriorityClassName: workflow.Spec.PodPriorityClassName, PriorityClassField: "spec.podPriorityClassName"}
 	text, sized := workflow.Annotations[wellknown.MinResourcesAnnotation]
 	if !sized {
-		// No pod set either: no pod is known that a quota could reject.
+		// There is no pod set either, because no pod is known that a quota could reject.
 		pods.Unsized = unsized
 		return pods, nil
 	}
@@ -122,11 +122,10 @@ func (adapter) Pods(object framework.Object) (framework.Pods, error) {
 // Templates returns none: Argo creates pods from its own templates, which are not cached.
 func (adapter) Templates(framework.Object) []*corev1.PodTemplateSpec { return nil }
 
-// SuspendPatch restarts the clock of a released Workflow, because activeDeadlineSeconds
-// counted while it was queued. Argo treats a Workflow without a phase as new: it
-// validates the Workflow again, for which a referenced WorkflowTemplate must still exist,
-// and restarts the clock. The rest of the status stays, so the Workflow runs with the
-// template that Argo stored first.
+// SuspendPatch restarts the clock of a released Workflow, because activeDeadlineSeconds counted while it was queued.
+// Argo treats a Workflow without a phase as new: it restarts the clock, and validates the Workflow again, so a
+// referenced WorkflowTemplate must still exist. The rest of the status stays, so the Workflow runs with the template
+// that Argo stored first.
 func (adapter) SuspendPatch(object framework.Object, suspend bool) map[string]any {
 	patch := map[string]any{"spec": map[string]any{"suspend": suspend}}
 	if workflow := framework.As[Workflow](object); !suspend && workflow.onlyWaited() {

@@ -8,7 +8,7 @@ import (
 // Patience is how long a unit waits for the unit that it comes after, whose creation may have failed.
 const Patience = time.Second
 
-// Unit is what a Receiver must know of a unit.
+// Unit is what a Receiver must know about a unit.
 type Unit[T any] struct {
 	Key, UID string
 	// After is the key of the unit that it comes after; empty if none.
@@ -122,8 +122,8 @@ func (s *Receiver[T]) release(h *follower[T]) (units []T) {
 	return append(units, s.follow(h.unit.Key)...)
 }
 
-// follow returns the units that come after a unit. Each is followed by the units that come after it,
-// because the creation of these began before the creation of the next unit behind the same unit.
+// follow returns the units that come after a unit. Each is followed by the units that come after it, because their
+// creation began before that of the next unit behind the same unit.
 func (s *Receiver[T]) follow(key string) (units []T) {
 	for len(s.behind[key]) > 0 {
 		units = append(units, s.release(s.behind[key][0])...)

@@ -37,8 +37,8 @@ func (s *Sender) Enter() *Turn {
 	return &Turn{sender: s}
 }
 
-// Begin records that the creation of a unit begins and ends the turn, if that has not ended. It returns the
-// name of the unit that this unit comes after; empty if no other unit of the namespace is being created.
+// Begin records that the creation of a unit begins, and ends the turn unless it has ended. It returns the name of the
+// unit that this unit comes after; empty if no other unit of the namespace is being created.
 func (t *Turn) Begin(namespace, unit string) (after string) {
 	t.sender.mu.Lock()
 	creating := t.sender.creating[namespace]
@@ -54,7 +54,7 @@ func (t *Turn) Begin(namespace, unit string) (after string) {
 	return after
 }
 
-// End ends the turn, or the creation that has begun, whatever its result. A second call does nothing.
+// End ends the turn, or the creation that has begun, no matter its result. A second call does nothing.
 func (t *Turn) End() {
 	switch {
 	case !t.over:

@@ -1,9 +1,9 @@
-// Package backoff computes how long to wait between steps that somebody else causes again and again,
-// such as the writes after each change of a job. The first steps follow each other at once, so that
-// nobody notices who acts now and then. Whoever goes on waits longer with each step.
+// Package backoff computes how long to wait between steps that someone else causes repeatedly, such as the writes
+// after each change of a job. The first steps do not wait, so occasional changes are not slowed down. If the steps
+// continue, each wait is longer than the one before.
 //
-// A step that keeps a job from running without quota never waits: a waiting job that was resumed is
-// suspended again at once.
+// A step that keeps a job from running without quota never waits: a waiting job that was resumed is suspended again
+// immediately.
 //
 // The package is pure: the time is an argument.
 package backoff
@@ -13,15 +13,15 @@ import (
 	"time"
 )
 
-// Policy defines the waits. The first Free steps cause no wait. The next step causes the wait Initial,
-// and each further one twice the wait of the one before, at most Max. All steps are forgotten when a
-// wait has been over for Quiet without another step; they never are if Quiet is 0.
+// Policy defines the waits. The first Free steps cause no wait. The next step causes the wait Initial, and each
+// further step doubles the wait, up to Max. All steps are forgotten when a wait has been over for Quiet without
+// another step; never if Quiet is 0.
 type Policy struct {
 	Free                int32
 	Initial, Max, Quiet time.Duration
 }
 
-// State is the state after some steps. The zero State is that before the first one.
+// State is the state after some steps. The zero State is the state before the first step.
 type State struct {
 	// Count is the number of steps that are not forgotten.
 	Count int32
@@ -32,8 +32,8 @@ type State struct {
 // Step returns the state after another step now.
 func (p Policy) Step(s State, now time.Time) State { return p.Fail(s, now, now) }
 
-// Fail returns the state after a step now that ends a try that began earlier. The time of the try is not quiet:
-// otherwise a try that always takes longer than Quiet, and fails, would never wait longer.
+// Fail returns the state after a step now that ends a try begun earlier. The try does not count as quiet time:
+// otherwise tries that take longer than Quiet, and fail, would never wait longer.
 func (p Policy) Fail(s State, began, now time.Time) State {
 	if p.Forgotten(s, began) {
 		s.Count = 0

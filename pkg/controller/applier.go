@@ -47,7 +47,7 @@ type applier struct {
 // pendingWrite is a write until its outcome is known.
 type pendingWrite struct {
 	*scheduler.Write
-	// at is when it was tried first.
+	// at is when it was first tried.
 	at      metav1.MicroTime
 	backoff wait.Backoff
 }
@@ -85,8 +85,8 @@ func (a *applier) run(ctx context.Context, workers int) {
 	group.Wait()
 }
 
-// write patches the unit and reports the outcome. It has the write tried again after an unclear answer such as a
-// broken connection: if the first try took effect, the second one fails with a conflict.
+// write patches the unit and reports the outcome. After an unclear answer, such as a broken connection, it schedules
+// another try: if the first try took effect, the second one fails with a conflict.
 func (a *applier) write(ctx context.Context, w *pendingWrite) {
 	logger := klog.FromContext(ctx).WithValues("unit", w.Key, "write", w.Kind.String(), "seq", w.Seq)
 	namespace, name, err := cache.SplitMetaNamespaceKey(w.Key)
@@ -207,7 +207,7 @@ func statusPatch(w *scheduler.Write, now metav1.MicroTime, conditions []metav1.C
 	})
 }
 
-// withGrant adds with how many pods a unit is admitted, if not with all.
+// withGrant adds how many pods a unit is admitted with, if not all.
 func withGrant(status lifecycle.Status, grant scheduler.Grant) lifecycle.Status {
 	if grant.Count == 0 {
 		return status
@@ -234,7 +234,7 @@ func written(w *scheduler.Write, version string, at time.Time) input {
 	}
 }
 
-// notice is a warning on a unit. Events on jobs are by job-extensions, and some units have no job.
+// notice is a warning event on a unit. job-extensions writes the events on jobs, and some units have no job.
 func notice(w *scheduler.Write, reason wellknown.EventReason, message string) backend.Notice {
 	namespace, name, _ := cache.SplitMetaNamespaceKey(w.Key) // the key always has this form
 	return backend.Notice{
@@ -260,7 +260,7 @@ func refused(w *scheduler.Write, unit lenient.Object) input {
 	}
 }
 
-// denied reports a write that the API server does not accept.
+// denied reports a write that the API server rejects.
 func denied(w *scheduler.Write, why error, until time.Time) input {
 	return func(l *loop) {
 		l.measures.refused(w)

@@ -19,19 +19,19 @@ const (
 	// AuditInterval is how often used quota is recomputed from units and pods. This takes time
 	// proportional to their number, so it is not done after each event.
 	AuditInterval = 5 * time.Minute
-	// confirmInterval is how long a difference between an object and what the core knows must remain
-	// without a change of the object. Events take less time.
+	// confirmInterval is how long a difference between an object and what the core knows must last, without a change
+	// of the object, to count as a violation. Events take less time.
 	confirmInterval = 30 * time.Second
 	// mostLogged is the maximum number of violations of one audit that are logged.
 	mostLogged = 20
 )
 
-// auditor recomputes from time to time what is used: the sums of the core from its units and pods, and
-// these from the objects in the caches of the informers. Violations are logged, counted and healed. They
-// do not end the program, because the cluster still depends on it.
+// auditor periodically recomputes what is used: the sums of the core from its units and pods, and these from the
+// objects in the caches of the informers. Violations are logged, counted and healed. They do not end the program,
+// because the cluster still depends on it.
 type auditor struct {
-	// on is whether to audit. at is the time of the next audit, and confirmAt that of the confirmation of
-	// suspects; zero if there is none.
+	// on is whether to audit. at is when the next audit is due, and confirmAt when the suspects are confirmed; zero
+	// if there are none.
 	on            bool
 	at, confirmAt time.Time
 	// suspects are the versions of the objects that differ from what the core knows.
@@ -43,7 +43,7 @@ type auditor struct {
 	units cache.Store
 	get   func(ctx context.Context, namespace, name string) (lenient.Object, error)
 	start func(func(context.Context))
-	// differ are the keys of the units that are to be read.
+	// differ are the keys of the units to read.
 	differ []string
 }
 
@@ -70,8 +70,8 @@ func (a *auditor) run(l *loop) time.Time {
 	return earlier(a.at, a.confirmAt)
 }
 
-// recompute compares what the core has summed up with its units and pods. If it differs, a new backend
-// is charged with them.
+// recompute compares the sums of the core with its units and pods. If they differ, a new backend is built and charged
+// with them.
 func (a *auditor) recompute(l *loop) {
 	broken := l.core.Audit(l.names.Name)
 	for i, err := range broken {
@@ -142,7 +142,7 @@ func (a *auditor) compare(l *loop, visit func(podwatch.Difference)) {
 	})
 }
 
-// unitDifference describes a unit that differs from what the core knows. To heal it, it is read.
+// unitDifference describes a unit that differs from what the core knows. Healing reads it from the API server.
 func (a *auditor) unitDifference(key, version string) podwatch.Difference {
 	return podwatch.Difference{Object: "QueueUnit " + key, Version: version, Heal: func() { a.differ = append(a.differ, key) }}
 }

@@ -50,16 +50,16 @@ type Config struct {
 	// PublishInterval is the shortest time between two writes of the status of a Queue or of an object of the
 	// quota. If zero, the constant of this name applies.
 	PublishInterval time.Duration
-	// UnrenewedUnitTimeout is how long a unit that was created by hand holds quota after its admission or its
-	// last renewal; 0 means forever.
+	// UnrenewedUnitTimeout is how long a hand-made unit holds quota after its admission or its last renewal; 0 means
+	// forever.
 	UnrenewedUnitTimeout time.Duration
 	// Workers is the maximum number of concurrent status writes.
 	Workers int
 	// CheckInvariants verifies the invariants of the core after every event and ends Run with an error
 	// if one is broken. It takes time proportional to the number of units.
 	CheckInvariants bool
-	// AuditInvariants recomputes used quota from time to time from units and pods. Differences are
-	// logged, counted and corrected.
+	// AuditInvariants periodically recomputes used quota from units and pods. Differences are logged, counted and
+	// corrected.
 	AuditInvariants bool
 	// Emit writes an event on an object.
 	Emit func(backend.Notice)
@@ -129,23 +129,22 @@ func (l *loop) watchPods(ctx context.Context, cfg Config) ([]cache.InformerSynce
 	return watch.Start(ctx)
 }
 
-// explanations is the maximum number of explanations of why units wait that are in progress at a time.
+// explanations is the maximum number of concurrent explanations of why units wait.
 const explanations = 4
 
-// minRunTime is how long after its admission no unit is evicted for another one, in queues that set nothing else.
-// The documentation of Queue states it.
+// minRunTime is how long after its admission a unit is not evicted for another one, unless its queue sets something
+// else. The documentation of Queue states it.
 const minRunTime = 30 * time.Second
 
-// requeues is how long a job waits that its owner suspends or deactivates after its release again and
-// again.
+// requeues is how long a job waits if its owner repeatedly suspends or deactivates it after its release.
 var requeues = backoff.Policy{Free: 3, Initial: 10 * time.Second, Max: 5 * time.Minute, Quiet: 10 * time.Minute}
 
-// checkRetries is how long a unit waits whose admission checks fail again and again. The documentation of
-// AdmissionCheck states it.
+// checkRetries is how long a unit waits if its admission checks fail repeatedly. The documentation of AdmissionCheck
+// states it.
 var checkRetries = backoff.Policy{Initial: 10 * time.Second, Max: 15 * time.Minute, Quiet: 30 * time.Minute}
 
-// startGrace is how long after a start no unit loses its quota because nobody has renewed it, so that an upgrade
-// leaves time to renew units that were created before.
+// startGrace is how long after a start no unit loses its quota because it was not renewed. It leaves time after an
+// upgrade to renew units that were created before.
 const startGrace = time.Hour
 
 func renewalAfter(cfg Config) scheduler.Renewal {
@@ -160,7 +159,7 @@ type informers struct {
 }
 
 func newInformers(cfg Config) (*informers, error) {
-	// Anybody may create a unit, and its schema does not reject everything that cannot be decoded.
+	// Anyone may create a unit, and its schema does not reject everything that cannot be decoded.
 	units, err := lenient.Informer(unitsOf(cfg.Client), func(error) {}, "queueunits", cache.Indexers{}, codec.Compactor{Keep: cfg.Source.Keep}.Transform)
 	if err != nil {
 		return nil, err
@@ -170,7 +169,7 @@ func newInformers(cfg Config) (*informers, error) {
 	return &informers{units: units, queues: queues, checks: checks}, errors.Join(noQueues, noChecks)
 }
 
-// settingsInformer returns an informer for objects in which administrators set something.
+// settingsInformer returns an informer for objects that administrators configure.
 func settingsInformer(client versioned.Interface, resource, namespace string, object runtime.Object) (cache.SharedInformer, error) {
 	listed := cache.NewListWatchFromClient(client.SchedulingV1alpha1().RESTClient(), resource, namespace, fields.Everything())
 	informer := cache.NewSharedInformer(listed, object, 0)

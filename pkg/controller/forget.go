@@ -7,25 +7,23 @@ import (
 )
 
 const (
-	// forgetInterval is how often what nothing uses any more is forgotten.
+	// forgetInterval is how often unused names and groups are forgotten.
 	forgetInterval = 5 * time.Minute
-	// forgetNames is the number of new names of resources after which this is done earlier, in addition to
-	// one for each unit. It takes time proportional to the number of units and pods, so it must not be done
-	// for a few names.
+	// forgetNames is how many new resource names, in addition to one per unit, make this happen earlier. Forgetting
+	// takes time proportional to the number of units and pods, so a few names must not trigger it.
 	forgetNames = 4096
 )
 
-// forgetting forgets the names of resources and the groups that nothing uses any more. Otherwise units
-// with ever new names would fill the memory.
+// forgetting forgets unused resource names and groups. Otherwise units with ever new names would fill the memory.
 type forgetting struct {
-	// at is the time of the next time; zero before the first call of run.
+	// at is when to forget next; zero before the first call of run.
 	at time.Time
 	// kept is the number of names that were in use the last time.
 	kept int
 }
 
-// run forgets if it is time to, and returns when to call it again. All IDs in use must be in the core or
-// in the sequence of new units: it is called after decisions, when no input is half processed.
+// run forgets if it is time to, and returns when to call it again. It is called after decisions, when no input is
+// half processed, because all IDs in use must be in the core or in the sequence of new units.
 func (f *forgetting) run(l *loop) time.Time {
 	switch {
 	case !l.listed: // the source stores IDs that the core does not know yet

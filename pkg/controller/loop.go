@@ -25,8 +25,7 @@ import (
 // PublishInterval is the default of Config.PublishInterval.
 const PublishInterval = 5 * time.Second
 
-// loop owns the core and everything on which the decisions of the core depend. Only one goroutine uses
-// it.
+// loop owns the core and everything that its decisions depend on. Only one goroutine uses it.
 type loop struct {
 	clock  clock.Clock
 	logger klog.Logger
@@ -62,7 +61,7 @@ type loop struct {
 
 	now   time.Time
 	dirty bool
-	// publishEvery is the shortest time between two writes of a status, publishAt when it is over.
+	// publishEvery is the shortest time between two writes of a status. publishAt is when the next one is allowed.
 	publishEvery time.Duration
 	publishAt    time.Time
 	broken       error
@@ -70,12 +69,12 @@ type loop struct {
 
 // run processes inputs until the context ends or an invariant is broken.
 func (l *loop) run(ctx context.Context) error {
-	// The process before this one may have written a status just now.
+	// The previous process may have just written a status.
 	l.publishAt = l.clock.Now().Add(l.publishEvery)
 	timer := l.clock.NewTimer(0)
 	defer timer.Stop()
-	// The initial lists leave more garbage than live memory. The runtime would return it to the system
-	// only over several minutes.
+	// The initial lists leave more garbage than live memory. The runtime would take several minutes to return it to
+	// the system.
 	clean := sync.OnceFunc(func() { go debug.FreeOSMemory() })
 	for {
 		select {
@@ -105,8 +104,7 @@ func (l *loop) turn() (wake time.Time) {
 	return earlier(wake, l.forgetting.run(l))
 }
 
-// decide processes inputs and returns what to write, and when to decide again if nothing happens
-// before.
+// decide processes inputs and returns what to write, and when to decide again if nothing happens earlier.
 func (l *loop) decide(inputs []input) (plan scheduler.Plan, wake time.Time) {
 	l.now = l.clock.Now()
 	for _, take := range inputs {
@@ -246,7 +244,7 @@ func reported(n backend.Notice) input { return func(l *loop) { l.emit(n) } }
 
 // Inputs from the source.
 
-// podSeen is an input about a pod, or about an object to which pods belong.
+// podSeen is an input about a pod, or about an object that pods belong to.
 func podSeen(event func() scheduler.Event) input {
 	return func(l *loop) {
 		if e := event(); e != nil {

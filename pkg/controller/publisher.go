@@ -23,9 +23,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// publisher creates and deletes the Queue objects, writes their status, and lets the source of the
-// quota write how much is used. The loop sets the wanted state. Nothing is written that has not
-// changed.
+// publisher creates and deletes the Queue objects, writes their status, and lets the source of the quota write how
+// much is used. The loop sets the wanted state. Only changes are written.
 type publisher struct {
 	client versioned.Interface
 	// queues are the Queues of the namespace.
@@ -79,8 +78,8 @@ func (p *publisher) set(names []string, changed []scheduler.QueueStats, show fun
 	p.wake()
 }
 
-// findLeft marks the Queues as stale that an earlier process has left for groups that no longer
-// exist or for another backend. The caller must hold the lock.
+// findLeft marks Queues as stale that an earlier process left behind, for groups that do not exist any more or for
+// another backend. The caller must hold the lock.
 func (p *publisher) findLeft(keep map[string]bool) {
 	for _, known := range p.queues.List() {
 		if name := known.(*schedulingv1alpha1.Queue).Name; !keep[name] {
@@ -89,7 +88,7 @@ func (p *publisher) findLeft(keep map[string]bool) {
 	}
 }
 
-// known returns the Queue as the cache has it; nil if it does not exist.
+// known returns the cached Queue; nil if it does not exist.
 func (p *publisher) known(name string) *schedulingv1alpha1.Queue {
 	object, _, _ := p.queues.GetByKey(p.namespace + "/" + name) // a cache does not fail
 	queue, _ := object.(*schedulingv1alpha1.Queue)
@@ -186,7 +185,7 @@ func (p *publisher) keep(ctx context.Context, stats scheduler.QueueStats) error 
 	if equality.Semantic.DeepEqual(queue.Status, status) {
 		return nil
 	}
-	// Releases up to 0.2.0 wrote the name of a unit to head. Where their CRD is still installed, it is removed.
+	// Releases up to 0.2.0 wrote a unit name to head. It is removed if their CRD is still installed.
 	patch, err := json.Marshal(map[string]any{"status": map[string]any{
 		"policy": status.Policy, "quota": status.Quota, "pending": status.Pending, "reserved": status.Reserved,
 		"dequeued": status.Dequeued, "running": status.Running,
@@ -201,9 +200,9 @@ func (p *publisher) keep(ctx context.Context, stats scheduler.QueueStats) error 
 	return nil
 }
 
-// retire deletes the Queue of a group that no longer exists. If an administrator has set something
-// in its spec, it only clears the status, so that the settings remain for when the group exists
-// again. It ignores a Queue that never had a group, because somebody else created it.
+// retire deletes the Queue of a group that does not exist any more. If an administrator has set something in its
+// spec, it only clears the status, so that the settings remain for when the group exists again. It ignores a Queue
+// that never had a group, because someone else created it.
 func (p *publisher) retire(ctx context.Context, name string) error {
 	queue := p.known(name)
 	if queue == nil || queue.Status.Quota == "" {

@@ -17,9 +17,9 @@ import (
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
 )
 
-// watchStrayQueues reports each Queue outside of the namespace with an event. The policy kube-queue-queues refuses to
-// create one, but it may be older than the policy, or the policy may not be installed. Only their metadata is read,
-// and decisions do not wait for them. The function seen is called by another goroutine.
+// watchStrayQueues reports each Queue outside of the namespace with an event. The policy kube-queue-queues rejects
+// new ones, but a Queue may be older than the policy, or the policy may not be installed. Only metadata is read, and
+// decisions do not wait for it. Another goroutine calls seen.
 func watchStrayQueues(ctx context.Context, config *rest.Config, namespace string, seen func(backend.Notice)) error {
 	client, err := metadata.NewForConfig(config)
 	if err != nil {

@@ -11,11 +11,11 @@ import (
 	"kube-queue.dev/kube-queue/pkg/visibility"
 )
 
-// viewCost limits what views cost: one is made at most every viewCost times as long as the last one took to make, so that
-// the loop spends at most 2 % of its time on them. While there are few units, each question gets its own.
+// viewCost limits what views cost: after a view, the loop makes no other one for viewCost times as long as the view
+// took, so that it spends at most 2 % of its time on them. While there are few units, each question gets its own.
 const viewCost = 50
 
-// ErrNotDeciding means that this process decides nothing now, so that it knows no state. Another one may.
+// ErrNotDeciding means that this process decides nothing now and knows no state. Another one may.
 var ErrNotDeciding = errors.New("kube-queue-controller has just started and has not listed all objects yet; try again in a few seconds")
 
 // Views makes models of the state of the core for other goroutines.
@@ -23,9 +23,10 @@ type Views struct {
 	clock clock.Clock
 
 	mutex sync.Mutex
-	// inbox is that of the loop; nil while it decides nothing.
+	// inbox is the inbox of the loop; nil while the loop decides nothing.
 	inbox *inbox
-	// last is the last model, which serves until stale. made is closed when the next one is made; nil if none is.
+	// last is the last model, which is used until stale. made is closed when the next one is made; nil if none is
+	// being made.
 	last  *visibility.Model
 	stale time.Time
 	made  chan struct{}
@@ -66,10 +67,10 @@ func (v *Views) Model(ctx context.Context) (*visibility.Model, error) {
 // viewAsked is an input that makes the loop make a model after it has decided.
 func viewAsked(v *Views) input { return func(l *loop) { l.viewsAsked = append(l.viewsAsked, v) } }
 
-// keepViews is how long a model is kept that nobody requests.
+// keepViews is how long a stale model is kept if none is requested.
 const keepViews = 10 * time.Second
 
-// forget drops a model that nobody has requested in a while, because it may be large.
+// forget drops a model that was not requested in a while, because it can be large.
 func (v *Views) forget(now time.Time) {
 	if v == nil {
 		return
@@ -101,7 +102,7 @@ func (v *Views) set(model *visibility.Model, stale time.Time) {
 	v.done()
 }
 
-// done lets go who waits for a model.
+// done releases the callers that wait for a model.
 func (v *Views) done() {
 	if v.made != nil {
 		close(v.made)
@@ -109,7 +110,7 @@ func (v *Views) done() {
 	}
 }
 
-// start lets the inbox of a loop receive questions, and returns what ends that.
+// start lets the inbox of a loop receive questions, and returns a function that stops that.
 func (v *Views) start(inbox *inbox) (stop func()) {
 	if v == nil {
 		return func() {}

@@ -8,9 +8,8 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 )
 
-// Reserved charges a unit and has the admission checks with the names run. It removes what earlier
-// checks have decided and the conditions of earlier admissions. Reservation is the number of the
-// reservation, from 1.
+// Reserved charges a unit and starts the named admission checks. It removes the results of earlier checks and the
+// conditions of earlier admissions. reservation is the number of this reservation, from 1.
 func Reserved(at Place, checks []string, reservation int32, reason wellknown.Reason, message string, now metav1.MicroTime) Status {
 	status := at.status(reason, message)
 	status["phase"] = v1alpha1.PhaseReserved
@@ -24,8 +23,7 @@ func Reserved(at Place, checks []string, reservation int32, reason wellknown.Rea
 	return status
 }
 
-// Rejected adds to the status of a unit that is queued again that an admission check has rejected its
-// spec, which has the generation.
+// Rejected adds to the status of a requeued unit that an admission check has rejected its spec of this generation.
 func Rejected(requeued Status, generation int64, message string, now metav1.MicroTime) Status {
 	rejected := condition(wellknown.ConditionRejected, metav1.ConditionTrue, string(wellknown.ReasonAdmissionCheckRejected), now)
 	rejected.ObservedGeneration, rejected.Message = generation, Shorten(message)

@@ -20,7 +20,7 @@ const (
 	EvictionForGood
 	// EvictionStopped means that the pods of the job are gone.
 	EvictionStopped
-	// EvictionByUser means that the job was suspended by hand and that its pods are gone.
+	// EvictionByUser means that a user suspended the job and that its pods are gone.
 	EvictionByUser
 	// EvictionChanged means that the job changed between its admission and its release. It was
 	// not released.
@@ -55,14 +55,12 @@ func EvictionOf(unit *v1alpha1.QueueUnit) Eviction {
 	}
 }
 
-// EvictedOf returns the condition Evicted of the unit, whatever its status, or nil if there is
-// none.
+// EvictedOf returns the condition Evicted of the unit, with any status, or nil if there is none.
 func EvictedOf(unit *v1alpha1.QueueUnit) *metav1.Condition {
 	return apimeta.FindStatusCondition(unit.Status.Conditions, wellknown.ConditionEvicted)
 }
 
-// IsResumed reports whether the job was suspended by hand, unsuspended by hand, and is queued
-// again.
+// IsResumed reports whether a user suspended and unsuspended the job, and it is queued again.
 func IsResumed(unit *v1alpha1.QueueUnit) bool {
 	condition := EvictedOf(unit)
 	return condition != nil && condition.Status == metav1.ConditionFalse && condition.Reason == string(wellknown.ReasonResumed)

@@ -71,19 +71,18 @@ type Move struct {
 
 // From is the state in which a move begins.
 type From struct {
-	// Phases are the phases that the unit may be in. If empty, there is no unit yet. An empty
-	// phase of a unit means Enqueued.
+	// Phases are the phases that the unit can be in. If empty, there is no unit yet. An empty phase of a unit means
+	// Enqueued.
 	Phases []v1alpha1.QueueUnitPhase
-	// Evictions are the states of eviction that the unit may be in. If empty, any.
+	// Evictions are the states of eviction that the unit can be in. If empty, any.
 	Evictions []Eviction
 }
 
 // To is the state in which a move ends. What is not set remains unchanged.
 type To struct {
-	// Phases are the phases of which the unit is in one.
+	// Phases are the phases that the unit can be in afterwards.
 	Phases []v1alpha1.QueueUnitPhase
-	// Evicted is the status of the condition Evicted. Reasons are the reasons that the condition
-	// may have.
+	// Evicted is the status of the condition Evicted. Reasons are the reasons that the condition can have.
 	Evicted metav1.ConditionStatus
 	Reasons []wellknown.Reason
 	// Reason is the reason in the status of the unit.

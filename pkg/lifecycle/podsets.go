@@ -7,15 +7,14 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 )
 
-// AdmittedWith adds to the status of a unit that is admitted, or reserved, with how many pods of a pod set, if
-// these are not all.
+// AdmittedWith adds to the status of an admitted or reserved unit how many pods of a pod set it gets, if not all.
 func AdmittedWith(admitted Status, podSet string, count int32) Status {
 	admitted["admittedPodSets"] = []v1alpha1.AdmittedPodSet{{Name: podSet, Count: count}}
 	return admitted
 }
 
-// AdmittedPods returns the number of pods of a pod set of the unit: of a unit that holds quota, the number with
-// which it was admitted.
+// AdmittedPods returns the number of pods in a pod set of the unit. If the unit holds quota, it is the number that
+// was admitted.
 func AdmittedPods(unit *v1alpha1.QueueUnit, podSet *v1alpha1.PodSet) int32 {
 	if !unit.Status.Phase.HoldsQuota() {
 		return podSet.Count
@@ -28,8 +27,8 @@ func AdmittedPods(unit *v1alpha1.QueueUnit, podSet *v1alpha1.PodSet) int32 {
 	return podSet.Count
 }
 
-// ElasticPodSet returns the index of the pod set with which a unit may be admitted with fewer pods, or was; -1 if
-// there is none. Only one pod set may be.
+// ElasticPodSet returns the index of the pod set that can be, or was, admitted with fewer pods; -1 if there is none.
+// Only one pod set can be.
 func ElasticPodSet(unit *v1alpha1.QueueUnit) (int, error) {
 	sets, found := unit.Spec.PodSets, -1
 	for i := range sets {

@@ -7,8 +7,8 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 )
 
-// PodsReady reports that all pods of a job were ready. The condition stays true until the unit
-// gives its quota back: nobody follows pods that are lost later.
+// PodsReady reports that all pods of a job were ready. The condition stays true until the unit frees its quota,
+// because pods that are lost later are not tracked.
 func PodsReady(unit *v1alpha1.QueueUnit, now metav1.Time) Status {
 	return Status{"conditions": with(unit.Status.Conditions, metav1.Condition{
 		Type: wellknown.ConditionPodsReady, Status: metav1.ConditionTrue, Reason: string(wellknown.ReasonPodsReady),

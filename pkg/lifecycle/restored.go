@@ -8,11 +8,12 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 )
 
-// mostAttempts is the greatest number of an attempt that a job is believed. Its annotation belongs to its owner.
+// mostAttempts is the greatest attempt number that is accepted from a job. The job's owner can write anything into
+// its annotation.
 const mostAttempts = 1_000_000
 
-// Restored returns the annotations of a unit that replaces a lost one, of a job that was released with the
-// attempt, as the annotation of the job says. It does not change its argument.
+// Restored returns the annotations of a unit that replaces a lost one. attempt is the one that the job was released
+// with, according to its annotation. Restored does not change its argument.
 func Restored(annotations map[string]string, attempt string) map[string]string {
 	if attempt == "" {
 		return annotations
@@ -25,7 +26,7 @@ func Restored(annotations map[string]string, attempt string) map[string]string {
 	return all
 }
 
-// RestoredFor returns the attempt with which the job of a unit was released, if the unit replaces a lost one and is
+// RestoredFor returns the attempt that the job of a unit was released with, if the unit replaces a lost one and is
 // not admitted yet; 0 otherwise. The policy of units lets only job-extensions set the annotation.
 func RestoredFor(unit *v1alpha1.QueueUnit) int32 {
 	attempt, restored := unit.Annotations[wellknown.ReleasedAnnotation]

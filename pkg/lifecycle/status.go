@@ -17,14 +17,13 @@ import (
 // or an event.
 const MaxMessage = 1024
 
-// Status is the part "status" of a merge patch of a unit. It replaces the complete list of
-// conditions, so the caller must guard it with the resourceVersion of the unit from which it was
-// built.
+// Status is the part "status" of a merge patch of a unit. It replaces the complete list of conditions, so the caller
+// must guard it with the resourceVersion of the unit that it was built from.
 //
-// A status contains each fact once: the phase shows that a unit holds quota and that its job is
-// released. Older releases also wrote the conditions QuotaReserved and Admitted. Every write to the
-// phase of a released unit or to its conditions removes them. Explained does not remove them,
-// because none of them is true while a unit waits, and its admission removes them.
+// A status contains each fact once: the phase shows that a unit holds quota and that its job is released. Older
+// releases also wrote the conditions QuotaReserved and Admitted. Every write to the phase of a released unit or to
+// its conditions removes them. Explained does not remove them, because none of them is true while a unit waits, and
+// its admission removes them.
 type Status map[string]any
 
 // Place is where a unit waits, or from where it was admitted.
@@ -33,7 +32,7 @@ type Place struct {
 	Quota, Queue string
 }
 
-// Invalid reports on the unit what is wrong with its job. A unit without a phase gets the one that this means.
+// Invalid reports on the unit what is wrong with its job. A unit without a phase becomes Enqueued.
 func Invalid(unit *v1alpha1.QueueUnit, message string) Status {
 	status := Status{"reason": wellknown.ReasonInvalidRequest, "message": Shorten(message)}
 	if unit.Status.Phase == "" {
@@ -108,8 +107,7 @@ func Finished(unit *v1alpha1.QueueUnit, succeeded bool, reason, message string, 
 	return status
 }
 
-// Expired ends a unit that was created by hand and that nobody has renewed. Conditions are all conditions of the
-// unit.
+// Expired ends a hand-made unit that was not renewed. Conditions are all conditions of the unit.
 func Expired(conditions []metav1.Condition, message string, now metav1.MicroTime) Status {
 	message = Shorten(message)
 	finished := condition(wellknown.ConditionFinished, metav1.ConditionTrue, string(wellknown.ReasonNotRenewed), now)
@@ -143,8 +141,8 @@ func OverQuota(conditions []metav1.Condition, over bool, reason wellknown.Reason
 	return Status{"conditions": with(conditions, shows)}
 }
 
-// Unscheduled reports that the scheduler finds no node for pods of a unit, or no longer if the message is empty.
-// Conditions are all conditions of the unit.
+// Unscheduled reports that the scheduler finds no node for pods of a unit or, if the message is empty, that this is
+// over. Conditions are all conditions of the unit.
 func Unscheduled(conditions []metav1.Condition, message string, now metav1.MicroTime) Status {
 	if message == "" {
 		return Status{"conditions": slices.DeleteFunc(slices.Clone(conditions), func(c metav1.Condition) bool {
@@ -176,20 +174,20 @@ func Stopped(unit *v1alpha1.QueueUnit, now metav1.Time) Status {
 	return evicted(unit, metav1.ConditionTrue, wellknown.ReasonStopped, message, now)
 }
 
-// SuspendedByUser reports that a released job was suspended by hand and has stopped.
+// SuspendedByUser reports that a user suspended a released job, and that it has stopped.
 func SuspendedByUser(unit *v1alpha1.QueueUnit, now metav1.Time) Status {
 	return evicted(unit, metav1.ConditionTrue, wellknown.ReasonSuspendedByUser,
 		"the job was suspended by hand after its release; set suspend to false to queue it again, or delete it", now)
 }
 
-// Resumed reports that such a job was unsuspended by hand.
+// Resumed reports that a user unsuspended such a job.
 func Resumed(unit *v1alpha1.QueueUnit, now metav1.Time) Status {
 	return evicted(unit, metav1.ConditionFalse, wellknown.ReasonResumed,
 		"the job was unsuspended by hand and is queued again", now)
 }
 
-// JobChanged reports that the job of an admitted unit requests something else than was admitted, and
-// is therefore not released.
+// JobChanged reports that the job of an admitted unit requests something other than what was admitted, and is
+// therefore not released.
 func JobChanged(unit *v1alpha1.QueueUnit, now metav1.Time) Status {
 	return evicted(unit, metav1.ConditionTrue, wellknown.ReasonJobChanged,
 		"the job changed after its admission and was not released; the unit is queued again with the new request", now)
@@ -207,9 +205,9 @@ func ChangeAccepted(unit *v1alpha1.QueueUnit, now metav1.Time) Status {
 		"the unit has the request of the changed job and is queued again", now)
 }
 
-// Requeued queues a unit again whose job has stopped, or was never released. A unit whose job was suspended by hand, or has
-// changed, keeps its condition and is not tried. No unit is tried before requeueAt. Count is how often it
-// has given its quota back in a short time; 0 leaves both as they are.
+// Requeued requeues a unit whose job has stopped, or was never released. If its job was suspended by a user, or has
+// changed, the unit keeps its condition and is not tried. No unit is tried before requeueAt. Count is how often it
+// has freed its quota in a short time; 0 leaves both as they are.
 func Requeued(at Place, reason wellknown.Reason, message string, count int32, requeueAt, now metav1.MicroTime) Status {
 	status := at.status(reason, message)
 	status["phase"], status["evictedFor"], status["admissionChecks"] = waits(reason), nil, nil
@@ -241,8 +239,7 @@ func condition(kind string, status metav1.ConditionStatus, reason string, at met
 	return metav1.Condition{Type: kind, Status: status, Reason: reason, LastTransitionTime: metav1.NewTime(at.Time)}
 }
 
-// with returns a copy of the conditions in which the condition is set and retired conditions are
-// removed.
+// with returns a copy of the conditions with the condition set and retired conditions removed.
 func with(conditions []metav1.Condition, condition metav1.Condition) []metav1.Condition {
 	all := slices.DeleteFunc(slices.Clone(conditions), isRetired)
 	apimeta.SetStatusCondition(&all, condition)
@@ -259,8 +256,7 @@ func isOfPods(c metav1.Condition) bool {
 	return c.Type == wellknown.ConditionOverQuota || c.Type == wellknown.ConditionPodsScheduled
 }
 
-// withoutRetired adds the removal of retired conditions to a status that changes no condition, if
-// the unit has any.
+// withoutRetired adds the removal of any retired conditions to a status that changes no condition.
 func withoutRetired(unit *v1alpha1.QueueUnit, status Status) Status {
 	if has := unit.Status.Conditions; slices.ContainsFunc(has, isRetired) {
 		status["conditions"] = slices.DeleteFunc(slices.Clone(has), isRetired)
@@ -268,8 +264,7 @@ func withoutRetired(unit *v1alpha1.QueueUnit, status Status) Status {
 	return status
 }
 
-// conditionReason matches the reasons of a condition that the API server accepts and that are
-// short enough to be read.
+// conditionReason matches the condition reasons that the API server accepts and that are short enough to read.
 var conditionReason = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]{0,254}[A-Za-z0-9_])?$`)
 
 // Shorten returns the message, cut to the length that the API server accepts in an event or a

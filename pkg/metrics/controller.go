@@ -29,7 +29,7 @@ type Controller struct {
 	quota    *quotaCollector
 
 	mu sync.Mutex
-	// queues are those that have series.
+	// queues are the queues that have series.
 	queues map[string]bool
 }
 
@@ -37,7 +37,7 @@ type Controller struct {
 func NewController(r *Registry) *Controller {
 	c := &Controller{registry: r, decision: r.histograms[decisionSeconds].WithLabelValues(), quota: newQuotaCollector(), queues: map[string]bool{}}
 	r.kube.CustomMustRegister(c.quota)
-	// Otherwise the first forged admission would be no increase, and there would be no alert.
+	// Without this, the first forged admission would not be an increase, and there would be no alert.
 	r.counters[evictions].WithLabelValues(string(wellknown.ReasonNotAdmitted))
 	return c
 }
@@ -56,7 +56,7 @@ func (c *Controller) Dequeued(queue, framework string, first bool, waited time.D
 	}
 }
 
-// Refused counts a unit to which the reason of its waiting was written.
+// Refused counts a write of the reason why a unit waits.
 func (c *Controller) Refused(reason string) { c.attempt(resultRefused, reason) }
 
 // Evicted counts a unit that was evicted.
@@ -64,8 +64,7 @@ func (c *Controller) Evicted(reason string) {
 	c.registry.counters[evictions].WithLabelValues(reason).Inc()
 }
 
-// Requeued counts a unit that returned its quota. The reason is why the unit is not queued
-// again; it is empty if the unit is queued again.
+// Requeued counts a unit that freed its quota. reason is why the unit is not queued again; empty if it is.
 func (c *Controller) Requeued(reason string) {
 	if reason == "" {
 		reason = requeued

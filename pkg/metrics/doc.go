@@ -1,13 +1,12 @@
 // Package metrics defines the Prometheus metrics of the programs.
 //
-// Definitions is the only place where metrics are defined: the registry, the table of
-// docs/reference/metrics.md, and the checks of alert rules and dashboards are derived from
-// it. A Registry holds the metrics of one program. Controller and Extensions record the
-// events of the two programs. The scheduling core does not use this package: its plans and
-// the results of their writes are counted from outside. An attempt to admit is a write, and not each
-// comparison with a quota. The label framework is read from the name of the unit, because the kinds
-// of all waiting units would cost too much memory. Units created by hand are "other".
+// Definitions is the only place where metrics are defined: the registry, the table of docs/reference/metrics.md, and
+// the checks of alert rules and dashboards are derived from it. A Registry holds the metrics of one program.
+// Controller and Extensions record the events of the two programs. The scheduling core does not use this package: its
+// plans and the results of their writes are counted from outside. An attempt to admit counts when it is written, not
+// at each comparison with a quota. The label framework is read from the name of the unit, because the kinds of all
+// waiting units would cost too much memory. Hand-made units are "other".
 //
-// Invariants. The values of each label are bounded: by the existing queues and quota nodes,
-// or by constants in the code. The series of a queue or a node are deleted with it.
+// Invariants. The values of each label are bounded: by the existing queues and quota nodes, or by constants in the
+// code. The series of a queue or a node are deleted with it.
 package metrics

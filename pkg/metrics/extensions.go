@@ -28,8 +28,7 @@ func (e *Extensions) Finished(kind string, succeeded bool) {
 	e.registry.counters[jobsFinished].WithLabelValues(Framework(kind), result).Inc()
 }
 
-// Missing records whether the API server does not serve an enabled kind, given by the name
-// of its extension.
+// Missing records whether an enabled kind is missing from the API server. extension is the name of its extension.
 func (e *Extensions) Missing(extension string, missing bool) {
 	e.registry.gauges[kindMissing].WithLabelValues(extension).Set(truth(missing))
 }

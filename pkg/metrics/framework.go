@@ -6,11 +6,11 @@ import (
 	"kube-queue.dev/kube-queue/pkg/generated/kinds"
 )
 
-// other is the framework of units that were created by hand.
+// other is the framework of hand-made units.
 const other = "other"
 
-// Framework returns the label value of a kind: the kind itself if kube-queue supports it. A
-// unit that was created by hand may name any kind, which becomes other.
+// Framework returns the label value of a kind: the kind itself if kube-queue supports it. A hand-made unit can name
+// any kind, which becomes other.
 func Framework(kind string) string {
 	for _, known := range kinds.All() {
 		if strings.EqualFold(kind, known) {

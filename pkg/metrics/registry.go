@@ -62,7 +62,7 @@ func (r *Registry) register(d Definition) {
 	}
 }
 
-// EventDropped counts an event that was given up, by the reason of the API server.
+// EventDropped counts a dropped event by the API server's reason.
 func (r *Registry) EventDropped(reason string) {
 	r.counters[eventsDropped].WithLabelValues(reason).Inc()
 }

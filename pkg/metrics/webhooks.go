@@ -8,8 +8,7 @@ func (r *Registry) Webhook(webhook, result string, took time.Duration) {
 	r.histograms[webhookSeconds].WithLabelValues(webhook).Observe(took.Seconds())
 }
 
-// WebhookCertificateExpires records the end of the validity of the certificate of the webhooks, in
-// seconds since 1970.
+// WebhookCertificateExpires records when the certificate of the webhooks expires, in seconds since 1970.
 func (r *Registry) WebhookCertificateExpires(at float64) {
 	r.gauges[webhookExpiry].WithLabelValues().Set(at)
 }

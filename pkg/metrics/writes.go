@@ -34,7 +34,7 @@ func (c countedWrites) RoundTrip(req *http.Request) (*http.Response, error) {
 // WrappedRoundTripper returns the wrapped RoundTripper, as client-go requires.
 func (c countedWrites) WrappedRoundTripper() http.RoundTripper { return c.next }
 
-// verbOf returns the verb of a write request, and an empty text for a read request.
+// verbOf returns the verb of a write request; empty for a read request.
 func verbOf(method string) string {
 	switch method {
 	case http.MethodPost:

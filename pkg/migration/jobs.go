@@ -49,7 +49,7 @@ func KindOfJob(object *unstructured.Unstructured) (JobKind, bool) {
 	return jobKinds[at], true
 }
 
-// Applicable returns a copy of a job without what the API server has added: it can be created again.
+// Applicable returns a copy of a job without what the API server has added, so that it can be created again.
 func Applicable(object *unstructured.Unstructured) *unstructured.Unstructured {
 	job := object.DeepCopy()
 	delete(job.Object, "status")

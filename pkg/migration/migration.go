@@ -1,9 +1,9 @@
-// Package migration holds what the converters of other queues' objects share: documents that are read, objects
-// that are written, and findings about what has no equivalent.
+// Package migration holds what the converters of other queues' objects share: documents that are read, objects that
+// are written, and findings about what has no equivalent.
 //
-// Terms. A document is one object of the input, with the place where it was read. A finding is a setting that
-// the objects of kube-queue cannot express. A step is something that a person has to do by hand, such as setting a
-// value of the chart. A fault is input that cannot be converted: nothing is written then.
+// Terms. A document is one object of the input, with the place where it was read. A finding is a setting that the
+// objects of kube-queue cannot express. A step is something to do by hand, such as setting a value of the chart. A
+// fault is input that cannot be converted: then nothing is written.
 //
 // Invariants. Converting is a pure function of the documents: it reads no cluster and no clock, and equal input gives
 // equal output. Each setting of the input is in the output, or in a finding, or is a fault. Nothing is dropped
@@ -58,13 +58,13 @@ func (f Finding) String() string {
 	return fmt.Sprintf("%s: %s: %s; instead: %s", f.Object, f.Field, f.Why, f.Instead)
 }
 
-// Result is what a conversion gives.
+// Result is the result of a conversion.
 type Result struct {
-	// Objects are to be applied, in this order.
+	// Objects are the objects to apply, in this order.
 	Objects []*unstructured.Unstructured
 	// Findings are sorted by object.
 	Findings []Finding
-	// Steps are to be done by hand, in this order.
+	// Steps are what to do by hand, in this order.
 	Steps []string
 	// Values are values of the chart that correspond to settings of the input; nil if there are none.
 	Values map[string]any
@@ -80,7 +80,7 @@ func (r *Result) SortFindings() {
 	slices.SortStableFunc(r.Findings, func(a, b Finding) int { return cmp.Compare(a.Object, b.Object) })
 }
 
-// Step adds something to be done by hand.
+// Step adds something to do by hand.
 func (r *Result) Step(format string, args ...any) {
 	r.Steps = append(r.Steps, fmt.Sprintf(format, args...))
 }
@@ -135,7 +135,7 @@ func Sorted(documents []Document) []Document {
 	})
 }
 
-// Object returns an object of kube-queue or Kubernetes to be applied.
+// Object returns an object of kube-queue or Kubernetes to apply.
 func Object(apiVersion, kind, namespace, name string, fields map[string]any) *unstructured.Unstructured {
 	metadata := map[string]any{"name": name}
 	if namespace != "" {

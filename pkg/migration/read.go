@@ -31,7 +31,7 @@ func Read(name string, from io.Reader) ([]Document, error) {
 		if err != nil {
 			return nil, &InputError{Faults: append(faults, fmt.Sprintf("%s: %v", source, err))}
 		}
-		// A key that is written twice is refused, because only one of its values would count.
+		// A duplicate key is rejected, because only one of its values would count.
 		raw, err := yaml.YAMLToJSONStrict(text)
 		if err != nil {
 			faults = append(faults, fmt.Sprintf("%s: invalid YAML: %v", source, err))
@@ -82,8 +82,8 @@ func objectsOf(value any, source string) ([]Document, error) {
 	return documents, nil
 }
 
-// CheckMetadata checks what is read without another check: a label that is not text would otherwise look as if it were
-// not there.
+// CheckMetadata checks what is read without another check: otherwise a label that is not text would look as if it
+// were missing.
 func CheckMetadata(metadata any) error {
 	fields, is := metadata.(map[string]any)
 	if !is {
@@ -111,8 +111,8 @@ func CheckMetadata(metadata any) error {
 	return nil
 }
 
-// Decode reads the object into a type that lists the fields that are converted, and returns the paths of all other
-// fields. The fields of status and metadata are not returned.
+// Decode reads the object into a type that lists the fields to convert, and returns the paths of all other fields.
+// The fields of status and metadata are not returned.
 func Decode(d Document, into any) (unknown []string, err error) {
 	raw, err := d.Object.MarshalJSON()
 	if err != nil {
@@ -135,8 +135,8 @@ func Decode(d Document, into any) (unknown []string, err error) {
 	return unknown, nil
 }
 
-// Text is a quantity as it is written: a string or a number. It is not parsed, because a text with a monstrous
-// exponent takes very long.
+// Text is a quantity as it is written: a string or a number. It is not parsed, because parsing a huge exponent takes
+// very long.
 type Text string
 
 // UnmarshalJSON reads a string or a number.

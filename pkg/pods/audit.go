@@ -10,10 +10,10 @@ import (
 type View interface {
 	// Known returns what is known of a pod, or false if nothing is.
 	Known(namespace, uid string) (Pod, bool)
-	// OwnerOf returns the owner that an object names that is not a pod; empty if the object is not known or
-	// names none.
+	// OwnerOf returns the owner that an object other than a pod names; empty if the object is not known or names
+	// none.
 	OwnerOf(namespace, uid string) string
-	// IsExempt reports whether the pods of an object count for nobody.
+	// IsExempt reports whether an object is exempt, so that its pods do not count.
 	IsExempt(namespace, id string) bool
 	// EachPod calls visit with each pod, in no particular order.
 	EachPod(visit func(Pod))
@@ -38,7 +38,7 @@ func (l *Ledger) OwnerOf(namespace, uid string) string {
 	return ""
 }
 
-// IsExempt reports whether the pods of an object count for nobody.
+// IsExempt reports whether an object is exempt, so that its pods do not count.
 func (l *Ledger) IsExempt(namespace, id string) bool {
 	o := l.find(namespace, id)
 	return o != nil && o.exempts
@@ -66,8 +66,8 @@ func (o *object) asPod(namespace string) Pod {
 	return Pod{Namespace: namespace, UID: o.id, Owner: o.named, Requests: o.pod.requests, Shared: o.pod.shared, Terminating: o.pod.terminating, Stray: o.pod.stray, Unschedulable: o.pod.unschedulable}
 }
 
-// Audit recomputes what the pods of each holder request from the pods, and returns an error for each
-// holder for which it differs from the sum. It takes time proportional to the number of pods.
+// Audit recomputes from the pods what each holder requests, and returns an error for each holder whose sum differs.
+// It takes time proportional to the number of pods.
 func (l *Ledger) Audit() (broken []error) {
 	sums := map[Holder]*sum{}
 	for name, n := range l.namespaces {
@@ -108,7 +108,7 @@ func (l *Ledger) Audit() (broken []error) {
 	return broken
 }
 
-// Same reports whether nothing differs that counts.
+// Same reports whether both are equal in everything that counts.
 func (p *Pod) Same(other *Pod) bool {
 	return p.Owner == other.Owner && p.Terminating == other.Terminating && p.Stray == other.Stray && p.Unschedulable == other.Unschedulable && p.Requests.Equal(other.Requests) &&
 		slices.EqualFunc(p.Shared, other.Shared, Shared.same)

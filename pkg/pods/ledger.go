@@ -1,22 +1,20 @@
 // Package pods attributes the requests of pods to the jobs that they belong to.
 //
-// Terms. An object is a pod, or something that pods may belong to: a job, an object between a job
-// and its pods, such as the Job of a JobSet, or the value of a label that identifies a job. A holder
-// is an object that was declared with Hold, because it uses quota. A pod counts for the nearest
-// holder among the objects that it belongs to. A stray is a pod without a holder that counts
-// nevertheless, for its namespace. An exempt object is one whose pods count for nobody.
+// Terms. An object is a pod, or something that pods can belong to: a job, an object between a job and its pods, such
+// as the Job of a JobSet, or the value of a label that identifies a job. A holder is an object that was declared with
+// Hold, because it uses quota. A pod counts for the nearest holder among the objects that it belongs to. A stray is a
+// pod without a holder that counts anyway, for its namespace. An exempt object is one whose pods do not count.
 //
-// Invariants. What a holder requests is the exact sum of the requests of the pods that count for it.
-// An object is forgotten when it does not exist, is no holder, and nothing belongs to it. If something
-// ever belonged to it, it is known until its holder is dropped: a driver may be deleted while it creates
-// pods.
+// Invariants. What a holder requests is the exact sum of the requests of the pods that count for it. An object is
+// forgotten when it does not exist, is not a holder, and nothing belongs to it. If something ever belonged to it, it
+// is known until its holder is dropped: a driver may be deleted while it creates pods.
 //
-// A pod that counts for a holder counts for a holder as long as it exists and no holder is dropped, whatever its
-// owners are changed to later, and theirs: an object keeps the owner that leads to a holder. Otherwise the order in
-// which objects are seen does not matter.
+// A pod that counts for a holder keeps counting for a holder as long as it exists and no holder is dropped, no matter
+// how its owners, or theirs, are changed later: an object keeps the owner that leads to a holder. Otherwise the order
+// in which objects are seen does not matter.
 //
-// Sums are exact and cannot overflow; a Vector contains at most the greatest int64. A Ledger is not
-// safe for concurrent use.
+// Sums are exact and cannot overflow; a Vector contains at most the greatest int64. A Ledger is not safe for
+// concurrent use.
 package pods
 
 import (
@@ -25,7 +23,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// Pod is what a Ledger receives of a pod.
+// Pod is what a Ledger is told about a pod.
 type Pod struct {
 	Namespace, UID string
 	// Owner identifies the object that the pod belongs to; empty if none.
@@ -66,7 +64,7 @@ func New() *Ledger {
 	return &Ledger{namespaces: map[string]*namespace{}, changed: map[Holder]struct{}{}}
 }
 
-// Pod processes that a pod exists or has changed.
+// Pod records a new or changed pod.
 func (l *Ledger) Pod(p Pod) {
 	n := l.namespace(p.Namespace)
 	pod := n.object(p.UID)
@@ -82,9 +80,8 @@ func (l *Ledger) Pod(p Pod) {
 	n.count(pod, pod.nearestHolder(), pod.pod)
 }
 
-// Object processes that an object that pods may belong to exists or has changed. The owner
-// identifies the object that it belongs to; empty if none. An object without an owner matters only
-// if something belongs to it, and need not be reported.
+// Object records a new or changed object that pods can belong to. The owner identifies the object that it belongs to;
+// empty if none. An object without an owner matters only if something belongs to it, and need not be reported.
 func (l *Ledger) Object(name, id, owner string) {
 	n := l.namespaces[name]
 	if owner == "" && (n == nil || n.objects[id] == nil) {
@@ -96,8 +93,8 @@ func (l *Ledger) Object(name, id, owner string) {
 	n.attach(o, owner)
 }
 
-// Gone processes that a pod or another object was deleted. Its owner remains known while something
-// belongs to it, and while it has a holder if something ever did.
+// Gone records that a pod or another object was deleted. The owner of the object remains known while something
+// belongs to the object and, if something ever did, while it has a holder.
 func (l *Ledger) Gone(name, id string) {
 	o := l.find(name, id)
 	if o == nil {
@@ -109,8 +106,8 @@ func (l *Ledger) Gone(name, id string) {
 	n.set(o, o.holds, false)
 }
 
-// Label processes that the object has a label by which pods name it that have lost their controller.
-// Of several holders to which the same label leads, the first has it.
+// Label records that the object has a label. Pods that have lost their controller name their owner by the label. If
+// the label already leads to a holder, that one keeps it.
 func (l *Ledger) Label(name, label, id string) {
 	if label == "" {
 		return
@@ -122,7 +119,7 @@ func (l *Ledger) Label(name, label, id string) {
 	}
 }
 
-// Unlabel reverts Label, except for a holder.
+// Unlabel reverts Label, unless the label belongs to a holder.
 func (l *Ledger) Unlabel(name, label string) {
 	n := l.namespaces[name]
 	if n == nil || n.objects[label] == nil {
@@ -147,7 +144,7 @@ func (l *Ledger) Drop(h Holder) {
 	}
 }
 
-// Exempt declares that the pods of an object count for nobody unless it is a holder, or reverts that.
+// Exempt declares that the pods of an object do not count unless it is a holder, or reverts that.
 func (l *Ledger) Exempt(name, id string, exempt bool) {
 	if !exempt && l.find(name, id) == nil {
 		return
@@ -165,7 +162,7 @@ func (l *Ledger) Pods(h Holder) int {
 	return 0
 }
 
-// Requested returns what the pods of the holder request, or the strays of a namespace.
+// Requested returns what the pods of the holder, or the strays of a namespace, request.
 func (l *Ledger) Requested(h Holder) resources.Vector {
 	s := l.sumOf(h)
 	if s == nil {
@@ -174,8 +171,8 @@ func (l *Ledger) Requested(h Holder) resources.Vector {
 	return s.all.vector()
 }
 
-// Unschedulable returns for how many pods of the holder the scheduler finds no node, of how many, and the message that
-// most of these have. Pods that are being deleted do not count.
+// Unschedulable returns how many pods of the holder the scheduler finds no node for, how many pods there are, and the
+// most common message. Pods that are being deleted do not count.
 func (l *Ledger) Unschedulable(h Holder) (unschedulable, of int, message string) {
 	s := l.sumOf(h)
 	if s == nil {
@@ -249,7 +246,7 @@ func (l *Ledger) namespace(name string) *namespace {
 	return n
 }
 
-// Uses adds the resources to the set that pods request.
+// Uses adds the resources that pods request to the set.
 func (l *Ledger) Uses(used *resources.IDs) {
 	for _, n := range l.namespaces {
 		for _, o := range n.objects {

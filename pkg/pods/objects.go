@@ -15,22 +15,22 @@ type namespace struct {
 	strays  sum
 }
 
-// object is a pod, or something that pods may belong to.
+// object is a pod, or something that pods can belong to.
 type object struct {
 	id string
-	// above is the owner by which it counts. named is the owner that it names now, which may be another one.
+	// above is the owner that it counts through. named is the owner that it names now, which may be another one.
 	above *object
 	named string
 	below map[*object]struct{}
 	// seen is whether the object itself is known to exist. owns is whether something ever belonged to it.
 	seen, owns bool
-	// holds is whether the object is a holder. exempts is whether its pods count for nobody, and exempted whether
-	// they ever did. sum is what its pods request; nil if it never was one of both.
+	// holds is whether the object is a holder. exempts is whether it is exempt, and exempted whether it ever was. sum
+	// is what its pods request; nil if it never was a holder or exempt.
 	holds, exempts, exempted bool
 	sum                      *sum
 
-	// pod is set if it is a pod. holder is the holder for which it counts; nil if none. counted is
-	// what counts, for the holder or as a stray.
+	// pod is set if it is a pod. holder is the holder that it counts for; nil if none. counted is what counts, for
+	// the holder or as a stray.
 	pod     *podFacts
 	holder  *object
 	counted *podFacts
@@ -53,8 +53,7 @@ func (n *namespace) object(id string) *object {
 	return o
 }
 
-// nearestHolder returns the nearest among the object and its owners that is a holder or exempts its pods; nil if
-// there is none.
+// nearestHolder returns the nearest of the object and its owners that is a holder or exempt; nil if there is none.
 func (o *object) nearestHolder() *object {
 	for depth := 0; o != nil && depth <= maxDepth; depth++ {
 		if o.holds || o.exempts {
@@ -71,9 +70,9 @@ func (o *object) isHeld() bool {
 	return holder != nil && holder.holds
 }
 
-// attach processes that the object names this owner. Whoever may write an object may let it name any owner, so it
-// never leaves an owner that leads to a holder. One that leads nowhere may belong to something that was not seen yet, so
-// the object leaves it only for one that leads to a holder.
+// attach records that the object names this owner. Anyone who can write an object can let it name any owner, so it
+// never leaves an owner that leads to a holder. An owner that leads nowhere may belong to something that was not seen
+// yet, so the object leaves it only for an owner that leads to a holder.
 func (n *namespace) attach(o *object, owner string) {
 	o.named = owner
 	isFree := o.above == nil || o.above.exempted
@@ -82,7 +81,7 @@ func (n *namespace) attach(o *object, owner string) {
 	}
 }
 
-// link sets the owner by which the object counts.
+// link sets the owner that the object counts through.
 func (n *namespace) link(o *object, owner string) {
 	switch {
 	case o.above == nil && owner == "", o.above != nil && o.above.id == owner:
@@ -106,7 +105,7 @@ func (n *namespace) link(o *object, owner string) {
 	n.drop(before)
 }
 
-// set sets whether the object is a holder, and whether it exempts its pods.
+// set sets whether the object is a holder, and whether it is exempt.
 func (n *namespace) set(o *object, holds, exempts bool) {
 	if o.holds != holds || o.exempts != exempts {
 		o.holds, o.exempts, o.exempted = holds, exempts, o.exempted || exempts
@@ -137,7 +136,8 @@ func (n *namespace) recount(o *object, depth int) {
 	}
 }
 
-// count sets what the pod counts, and for which holder. Facts are nil if it no longer counts.
+// count sets the facts of the pod that count, and the holder that they count for. facts is nil if the pod does not
+// count any more.
 func (n *namespace) count(pod *object, holder *object, facts *podFacts) {
 	if pod.counted != nil {
 		n.add(pod.holder, pod.counted, false)
@@ -177,13 +177,13 @@ func (n *namespace) drop(o *object) {
 	}
 }
 
-// isForgotten reports whether the object need not be known any more. An owner is known as long as its holder, because
-// it may have created pods just before it was deleted.
+// isForgotten reports whether the object can be forgotten. An owner is known as long as its holder, because it may
+// have created pods just before it was deleted.
 func (o *object) isForgotten() bool {
 	return !o.seen && !o.holds && !o.exempts && len(o.below) == 0 && !(o.owns && o.nearestHolder() != nil)
 }
 
-// sweep drops owners below an object that are deleted, and that may have lost their holder.
+// sweep drops deleted owners below an object. They may have lost their holder.
 func (n *namespace) sweep(o *object, depth int) {
 	if depth == maxDepth {
 		return

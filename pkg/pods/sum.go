@@ -10,8 +10,8 @@ import (
 type sum struct {
 	pods         int
 	all, lasting total
-	// live is the number of pods that are not being deleted. unschedulable is the number of those for which the
-	// scheduler finds no node, by its message; nil if there are none.
+	// live is the number of pods that are not being deleted. unschedulable counts those that the scheduler finds no
+	// node for, by its message; nil if there are none.
 	live          int
 	unschedulable map[string]int
 }
@@ -47,14 +47,14 @@ func (s *sum) include(pod *podFacts, plus bool) {
 	}
 }
 
-// total are the amounts that pods request. What they share counts once. While they differ in how much it is, because
-// one of them was seen before another, it is the greatest amount of each resource.
+// total are the amounts that pods request. What they share counts once. While they disagree on how much that is,
+// because one was seen before another, the greatest amount of each resource counts.
 type total struct {
 	amounts
 	shared map[string][]sharers
 }
 
-// sharers is a number of pods that request the same.
+// sharers is a number of pods with the same requests.
 type sharers struct {
 	requests resources.Vector
 	pods     int

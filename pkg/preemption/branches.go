@@ -10,27 +10,25 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// branches finds the candidates of other groups from whom room is reclaimed. It holds the part of the quota
-// that candidates are charged to: each node is a branch with the nodes and the group below it.
+// branches finds the candidates of other groups to reclaim room from. It holds the part of the quota that candidates
+// are charged to: each node is a branch with the nodes and the group below it.
 //
-// For the resource that is lacking at a node of the claimant, the branches that use more than their
-// guarantee of it are in heaps, those first that are furthest above. Who is taken changes only the
-// branches that it is charged to.
+// For the resource that is lacking at a node of the claimant, heaps hold the branches that use more than their
+// guarantee of it, furthest above first. Taking a candidate changes only the branches that it is charged to.
 type branches struct {
 	backend quota.Backend
-	// nodes are the branches of nodes, and groups those of the groups themselves, by the path of the
-	// group.
+	// nodes are the branches of nodes. groups are those of the groups themselves, by the path of the group.
 	nodes  map[quota.NodeID]*branch
 	groups map[string]*branch
-	// chain are the nodes of the claimant, from its own to the root. Its own group is no branch.
+	// chain are the nodes of the claimant, from its own to the root. Its own group is not a branch.
 	chain []quota.NodeID
-	// sought is the lack for which the heaps are ordered; valid unless stale. by is the order within a group.
+	// sought is the lack that the heaps are ordered for, unless stale. by is the order within a group.
 	sought lack
 	stale  bool
 	by     order
-	// cut is whether a branch got within its guarantee while it had more candidates.
+	// cut is whether a branch got within its guarantee while it still had candidates.
 	cut bool
-	// reclaimed are the branches at and below the node of the lack that the claimant is not part of.
+	// reclaimed are the branches at and below the node of the lack that do not contain the claimant.
 	reclaimed *queue.Heap[*branch]
 	isTaken   map[*Candidate]bool
 }
@@ -48,13 +46,13 @@ type branch struct {
 	quota.Branch
 	above *branch
 	below []*branch
-	// candidates are those of a group, in the order in which they are taken. Those before next are
-	// taken or do not use the resource that is lacking.
+	// candidates are those of a group, in the order in which they are taken. Candidates before next are taken, or do
+	// not use the lacking resource.
 	candidates []*Candidate
 	next       int
 
-	// share is the share of the resource that is lacking. heap holds the branches below that use more
-	// than their guarantee of it and have a candidate, and in is the heap that this branch may be in.
+	// share is the branch's share of the lacking resource. heap holds the branches below that use more than their
+	// guarantee of it and have a candidate. in is the heap that can hold this branch.
 	share quota.Share
 	heap  *queue.Heap[*branch]
 	in    *queue.Heap[*branch]
@@ -119,7 +117,8 @@ func isGuaranteed(backend quota.Backend, node quota.NodeID, r resources.ID) bool
 	return backend.Room(quota.Space{Node: node, Resource: r, Bound: quota.Min}) != math.MaxInt64
 }
 
-// isAbove reports whether the branch uses more than its guarantee of the resource. What is not guaranteed at all is above it.
+// isAbove reports whether the branch uses more than its guarantee of the resource. A branch without a guarantee of it
+// is always above.
 func (b *branch) isAbove(backend quota.Backend, r resources.ID) bool {
 	bound := quota.Min
 	if b.Own {
@@ -129,7 +128,7 @@ func (b *branch) isAbove(backend quota.Backend, r resources.ID) bool {
 	return room < 0 || room == math.MaxInt64
 }
 
-// forget starts again: nothing is taken, and groups give their candidates by the order.
+// forget starts over: nothing is taken, and each group gives its candidates in the order.
 func (f *branches) forget(by order) {
 	if f.by == largestFirst {
 		f.sort()
@@ -137,7 +136,7 @@ func (f *branches) forget(by order) {
 	f.isTaken, f.stale, f.by, f.cut = map[*Candidate]bool{}, true, by, false
 }
 
-// next returns the candidate to take for what is lacking; nil if there is none.
+// next returns the candidate to take for the lack; nil if there is none.
 func (f *branches) next(l lack) *Candidate {
 	if f.stale || l != f.sought {
 		f.seek(l)
@@ -152,7 +151,7 @@ func (f *branches) next(l lack) *Candidate {
 	return top.candidates[top.next]
 }
 
-// taken processes that a candidate was taken.
+// taken records that a candidate was taken.
 func (f *branches) taken(c *Candidate) {
 	f.isTaken[c] = true
 	for b := f.groups[c.Group.Path()]; b != nil && b.in != nil; b = b.above {
@@ -160,7 +159,7 @@ func (f *branches) taken(c *Candidate) {
 	}
 }
 
-// seek orders the branches for what is lacking.
+// seek orders the branches for the lack.
 func (f *branches) seek(l lack) {
 	f.sought, f.stale = l, false
 	f.reclaimed = newHeap()

@@ -1,26 +1,26 @@
 // Package preemption chooses which units are evicted to make room for a waiting unit.
 //
-// Terms. The claimant is the unit that waits. A candidate is a unit that holds quota and may be evicted.
-// A victim is a candidate that was chosen. Reclaim evicts units of other groups that use more than their
-// guarantee, for a claimant that stays within the guarantee of its own group. Preemption evicts units of a
-// lower priority in the queue of the claimant.
+// Terms. The claimant is the waiting unit. A candidate is a unit that holds quota and can be evicted. A victim is a
+// candidate that was chosen. Reclaim evicts units of other groups that use more than their guarantee, for a claimant
+// that stays within the guarantee of its own group. Preemption evicts units with lower priority in the claimant's
+// queue.
 //
 // Laws:
 //
 //   - Units are evicted only if the claimant then fits.
-//   - Reclaim needs a claimant that its own group is owed, and that lacks only resources that the guarantee of
-//     its group names. Room that victims would free in other resources does not count.
+//   - Reclaim needs a claimant whose own group is owed its requests, and that lacks only resources that the
+//     guarantee of its group names. Room that victims would free in other resources does not count.
 //   - When a victim is taken for reclaim, its group uses more than its guarantee of a resource that the claimant
-//     lacks. So does each ancestor of the group, up to the node that victim and claimant have in common.
+//     lacks. So does each ancestor of the group, up to the first node that victim and claimant have in common.
 //   - A claimant that would borrow does not preempt a unit if the group would then use less of its guarantee than
-//     before. Otherwise the guarantee would be lent again, and taking it back would free the way for the
-//     claimant again, without end.
+//     before. Otherwise the guarantee would be lent again, and reclaiming it would make way for the claimant
+//     again, without end.
 //   - Victims come from the branch that is furthest above its guarantee, by share. The shares are compared again
-//     after each victim. Within a group, the order of the candidates counts. This can fail: a small victim may
-//     bring its group within its guarantee, and so protect a large one. Then those that use most are taken first.
-//   - No victim could be spared: without any one of them, the claimant would not fit, or would not be owed what
-//     is reclaimed for it.
+//     after each victim. Within a group, candidates are taken in order. This can fail: a small victim can bring
+//     its group within its guarantee, and so protect a large one. Then the largest users are taken first.
+//   - No victim is unnecessary: without any one of them, the claimant would not fit, or would not be owed what is
+//     reclaimed for it.
 //
-// The choice is deterministic, and depends only on what is charged. To compare, the package uncharges and
-// charges candidates in the backend. Afterwards the backend is as before.
+// The choice is deterministic and depends only on what is charged. To compare, the package uncharges and charges
+// candidates in the backend. Afterwards the backend is as before.
 package preemption

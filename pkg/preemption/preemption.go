@@ -8,7 +8,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// Candidate is a unit that holds quota and may be evicted.
+// Candidate is a unit that holds quota and can be evicted.
 type Candidate struct {
 	// Key identifies the unit. Every order ends with it.
 	Key string
@@ -21,8 +21,8 @@ type Candidate struct {
 	Charge    *quota.Charge
 }
 
-// Compare orders candidates by who is taken first: who uses more than was admitted, then the smaller
-// priority, then the later start.
+// Compare orders candidates by who is taken first: units that use more than they were admitted with, then lower
+// priority, then later start.
 func (c *Candidate) Compare(other *Candidate) int {
 	if c.Exceeding != other.Exceeding {
 		if c.Exceeding {
@@ -43,16 +43,16 @@ func (c *Candidate) uses(r resources.ID) int64 {
 type Claim struct {
 	Group  quota.Group
 	Demand quota.Demand
-	// Preempts returns whether a candidate of the queue of the claimant may be evicted for it.
+	// Preempts reports whether a candidate in the claimant's queue can be evicted for it.
 	Preempts func(*Candidate) bool
-	// Reclaims is whether candidates of other groups may be evicted for it.
+	// Reclaims is whether candidates of other groups can be evicted for it.
 	Reclaims bool
 }
 
 // Victim is a candidate that is evicted.
 type Victim struct {
 	*Candidate
-	// Reclaimed is whether the victim is of another group than the claimant.
+	// Reclaimed is whether the victim belongs to another group than the claimant.
 	Reclaimed bool
 }
 
@@ -73,19 +73,19 @@ func Choose(backend quota.Planner, claim Claim, candidates []*Candidate) []Victi
 	return nil
 }
 
-// search is one choice of victims. Taken victims are released in the backend.
+// search is one choice of victims. Taken victims are uncharged in the backend.
 type search struct {
 	backend quota.Planner
 	claim   Claim
-	// requests are those of the claimant, by the names of the resources: their IDs change at a restart.
+	// requests are those of the claimant, sorted by resource name, because IDs change at a restart.
 	requests resources.Vector
-	// nodes are the nodes of the group of the claimant, from its own to the root.
+	// nodes are the nodes of the claimant's group, from its own to the root.
 	nodes   []quota.NodeID
 	own     []*Candidate
 	others  *branches
 	victims []Victim
-	// unused is how much of the guarantee of the group was not used before anybody was taken, for the
-	// resources that candidates of the group use.
+	// unused is how much of the group's guarantee was unused before any victim was taken, for the resources that
+	// candidates of the group use.
 	unused map[resources.ID]int64
 }
 
@@ -142,8 +142,8 @@ func (s *search) reclaim() bool {
 	return true
 }
 
-// takeOthers takes units of other groups until there are enough. It looks at everything that is lacking: who has
-// borrowed one resource may also use another one that nobody else can be stopped for.
+// takeOthers takes units of other groups until the claimant lacks nothing. It looks at everything that is lacking: a
+// unit that has borrowed one resource may also use another one that no other unit can be stopped for.
 func (s *search) takeOthers(by order) bool {
 	s.others.forget(by)
 	for lacks := s.lacks(); len(lacks) > 0; lacks = s.lacks() {
@@ -157,7 +157,7 @@ func (s *search) takeOthers(by order) bool {
 	return s.fits()
 }
 
-// nextOf returns the candidate to take for the first lack for which there is one; nil if there is none.
+// nextOf returns the candidate to take for the first lack that has one; nil if none has.
 func (s *search) nextOf(lacks []lack) *Candidate {
 	for _, l := range lacks {
 		if c := s.others.next(l); c != nil {
@@ -167,8 +167,8 @@ func (s *search) nextOf(lacks []lack) *Candidate {
 	return nil
 }
 
-// mayReclaim reports whether the claimant stays within the guarantee of its group, and lacks nothing that the
-// guarantee does not name.
+// mayReclaim reports whether the claimant stays within the guarantee of its group, and lacks only resources that the
+// guarantee names.
 func (s *search) mayReclaim() bool {
 	if s.others == nil || !s.isOwed() {
 		return false
@@ -176,7 +176,7 @@ func (s *search) mayReclaim() bool {
 	return !slices.ContainsFunc(s.lacks(), func(l lack) bool { return !isGuaranteed(s.backend, s.nodes[0], l.resource) })
 }
 
-// preempt takes units of the queue of the claimant until it fits.
+// preempt takes units in the claimant's queue until it fits.
 func (s *search) preempt() bool {
 	lawful := func() bool { return s.fits() && s.keepsGuarantee() }
 	if !s.takeOwn(lawful) {
@@ -220,7 +220,7 @@ func (s *search) isOwed() bool {
 	return s.claim.Group.Owed(s.claim.Demand, quota.Branch{Node: s.nodes[0]})
 }
 
-// preemptAndReclaim takes units of the queue of the claimant until its group is owed the rest.
+// preemptAndReclaim takes units in the claimant's queue until its group is owed the rest, and reclaims the rest.
 func (s *search) preemptAndReclaim() bool {
 	lawful := func() bool { return s.mayReclaim() && s.keepsGuarantee() }
 	if s.others == nil || !s.takeOwn(lawful) {
@@ -230,7 +230,7 @@ func (s *search) preemptAndReclaim() bool {
 	return s.reclaim()
 }
 
-// takeOwn takes units of the queue of the claimant until there are enough.
+// takeOwn takes units in the claimant's queue until there are enough.
 func (s *search) takeOwn(enough func() bool) bool {
 	for _, c := range s.own {
 		if s.claim.Preempts == nil || !s.claim.Preempts(c) || !s.helps(c) {
@@ -244,10 +244,10 @@ func (s *search) takeOwn(enough func() bool) bool {
 	return false
 }
 
-// restore charges what was released.
+// restore charges all victims again.
 func (s *search) restore() { s.restoreAfter(0) }
 
-// restoreAfter charges what was released after the first n victims.
+// restoreAfter charges the victims after the first n again.
 func (s *search) restoreAfter(n int) {
 	for _, v := range s.victims[n:] {
 		v.Group.Charge(v.Charge)
@@ -262,14 +262,14 @@ func (s *search) helps(c *Candidate) bool {
 	})
 }
 
-// lack is a resource of which the claimant lacks room at the node with the index in its chain.
+// lack is a resource that the claimant lacks room for, at the node with this index in its chain.
 type lack struct {
 	at       int
 	node     quota.NodeID
 	resource resources.ID
 }
 
-// lacks returns what the claimant lacks, from the own node to the root, and by the names of the resources.
+// lacks returns what the claimant lacks, from its own node to the root, then by resource name.
 func (s *search) lacks() (lacks []lack) {
 	for at, node := range s.nodes {
 		for _, a := range s.requests {
@@ -281,7 +281,7 @@ func (s *search) lacks() (lacks []lack) {
 	return lacks
 }
 
-// spare gives back victims without which there are still enough, those first that are taken last.
+// spare gives back victims that are not needed to have enough, starting with the one that Compare orders last.
 func (s *search) spare(of func(Victim) bool, enough func() bool) {
 	order := slices.DeleteFunc(slices.Clone(s.victims), func(v Victim) bool { return !of(v) })
 	slices.SortFunc(order, func(a, b Victim) int { return b.Compare(a.Candidate) })

@@ -12,7 +12,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// otherNamespaces is the key of all namespaces that have no entry of their own.
+// otherNamespaces is the key of all namespaces without an entry.
 const otherNamespaces = "*"
 
 // Prefixes of the resources in an entry, the same as in a ResourceQuota.
@@ -110,7 +110,7 @@ func checkContainerResource(name corev1.ResourceName) error {
 	return checkName(string(name))
 }
 
-// isDevice reports whether the name is that of an extended resource.
+// isDevice reports whether the name is an extended resource.
 func isDevice(name corev1.ResourceName) bool { return strings.Contains(string(name), "/") }
 
 func isInteger(quantity resource.Quantity) bool {
@@ -126,10 +126,9 @@ func (a Additional) of(namespace string) corev1.ResourceRequirements {
 	return a[otherNamespaces]
 }
 
-// injected returns the pod with a sidecar that has the additional resources of the
-// namespace, or the pod itself if there are none. So the arithmetic of pods applies: a
-// sidecar counts in addition to all other containers, but not if the pod sets the resource
-// at pod level.
+// injected returns the pod with a sidecar that requests the additional resources of the namespace, or the pod itself
+// if there are none. This way the arithmetic of pods applies: a sidecar counts in addition to all other containers,
+// but not if the pod sets the resource at pod level.
 func (a Additional) injected(pod *corev1.Pod, namespace string) *corev1.Pod {
 	resources := a.of(namespace)
 	if len(resources.Requests) == 0 { // each limit has a request

@@ -185,8 +185,7 @@ func (r Rules) ofAlternative(a alternative) (corev1.ResourceList, error) {
 	return r.ofDevices(a.class, *resource.NewQuantity(max(a.count, 1), resource.DecimalSI), a.capacity) // 0 is unset
 }
 
-// Shared are the claims that pods of a job use by name, by the name of the ResourceClaim.
-// Each counts once for the job.
+// Shared are the ResourceClaims that pods of a job use by name, keyed by that name. Each counts once for the job.
 type Shared map[string]SharedClaim
 
 // SharedClaim is what a claim requests.

@@ -11,11 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// WithClasses returns the rules for containers that request devices of these DeviceClasses by an extended resource.
+// WithClasses returns the rules for containers that request devices of these DeviceClasses through an extended
+// resource.
 func (r Rules) WithClasses(classes []*resourcev1.DeviceClass) Rules {
 	newest := map[corev1.ResourceName]*resourcev1.DeviceClass{}
 	for _, class := range classes {
-		// A resource whose class is not counted counts as it is requested: device plugins may provide it too.
+		// A resource whose class is not counted counts as it is requested: device plugins can provide it too.
 		if class.Spec.ExtendedResourceName == nil || !r.counts(class.Name) {
 			continue
 		}
@@ -31,7 +32,7 @@ func (r Rules) WithClasses(classes []*resourcev1.DeviceClass) Rules {
 	return r
 }
 
-// SameNames reports whether containers request devices by the same extended resources with other rules.
+// SameNames reports whether containers request devices through the same extended resources with other rules.
 func (r Rules) SameNames(other Rules) bool { return maps.Equal(r.extended, other.extended) }
 
 // isNewer reports whether the scheduler prefers the class to another one with the same extended resource.
@@ -42,7 +43,7 @@ func isNewer(class, other *resourcev1.DeviceClass) bool {
 	return other.CreationTimestamp.Before(&class.CreationTimestamp)
 }
 
-// classOf returns the DeviceClass of which a container requests devices as the resource.
+// classOf returns the DeviceClass whose devices a container requests through the resource.
 func (r Rules) classOf(name corev1.ResourceName) (class string, is bool) {
 	if class, is := strings.CutPrefix(string(name), resourcev1.ResourceDeviceClassPrefix); is {
 		return class, true
@@ -51,11 +52,11 @@ func (r Rules) classOf(name corev1.ResourceName) (class string, is bool) {
 	return class, is
 }
 
-// named returns the requests of one pod with the devices of DeviceClasses under the names of the resources that these
+// named returns the requests of one pod, with devices of DeviceClasses under the names of the resources that they
 // count as. What cannot be counted is an error, and keeps its name.
 //
-// It applies to the sums over containers, because the scheduler allocates devices for each name apart: an init container
-// shares the devices of other containers only if it requests them by the same name.
+// It applies to the sums over containers, because the scheduler allocates devices separately for each name: an init
+// container shares the devices of other containers only if it requests them by the same name.
 func (r Rules) named(list corev1.ResourceList) (corev1.ResourceList, error) {
 	var devices []corev1.ResourceName
 	for _, name := range sorted(list) {
@@ -91,8 +92,8 @@ func (r Rules) named(list corev1.ResourceList) (corev1.ResourceList, error) {
 	return total, fault
 }
 
-// QuotaKey returns the key of a ResourceQuota under which kube-queue counts what the API server counts under a key.
-// The API server counts a device under each name of its class.
+// QuotaKey returns the key of a ResourceQuota that kube-queue uses for what the API server counts under the given
+// key. The API server counts a device under each name of its class.
 func (r Rules) QuotaKey(key string) string {
 	class, is := strings.CutSuffix(key, corev1.ResourceClaimsPerClass)
 	if requested, prefixed := strings.CutPrefix(key, requestsPrefix); !is && prefixed {
@@ -114,7 +115,7 @@ func unmapped(class string) error {
 	return fmt.Errorf("devices of DeviceClass %q cannot be counted; use another class, or ask an administrator to add this one to setting devices.classes", class)
 }
 
-// counts reports whether anything of the devices of the class counts.
+// counts reports whether the devices of the class, or any of their capacities, count.
 func (r Rules) counts(class string) bool {
 	if r.Classes[class] != "" {
 		return true
@@ -127,7 +128,7 @@ func (r Rules) counts(class string) bool {
 	return false
 }
 
-// capacities returns the resources as which the capacities of the devices of a class count.
+// capacities returns the resources that the capacities of the devices of a class count as.
 func (r Rules) capacities(class string) map[resourcev1.QualifiedName]corev1.ResourceName {
 	names := map[resourcev1.QualifiedName]corev1.ResourceName{}
 	for key, name := range r.Classes {
@@ -138,7 +139,7 @@ func (r Rules) capacities(class string) map[resourcev1.QualifiedName]corev1.Reso
 	return names
 }
 
-// ofDevices returns what a number of devices of a class count as, if each is used to the capacity.
+// ofDevices returns what a number of devices of a class count as, if this capacity of each is used.
 func (r Rules) ofDevices(class string, count resource.Quantity, capacity map[resourcev1.QualifiedName]resource.Quantity) (corev1.ResourceList, error) {
 	if !r.mapped(class) {
 		return nil, unmapped(class)
@@ -150,8 +151,8 @@ func (r Rules) ofDevices(class string, count resource.Quantity, capacity map[res
 	return total, err
 }
 
-// capacity returns what the capacity of a number of devices counts as. How much a device provides to a request that
-// does not say how much is known only when it is allocated. The list has what is known, even with an error.
+// capacity returns what the capacity of a number of devices counts as. If a request does not say how much it needs,
+// what a device provides is known only after its allocation. The list has what is known, even with an error.
 func (r Rules) capacity(class string, count int64, requested map[resourcev1.QualifiedName]resource.Quantity) (corev1.ResourceList, error) {
 	total, counted := corev1.ResourceList{}, r.capacities(class)
 	if len(counted) == 0 {

@@ -13,11 +13,10 @@ import (
 // NotEnded is the field selector of the pods that have not ended.
 const NotEnded = "status.phase!=" + string(corev1.PodSucceeded) + ",status.phase!=" + string(corev1.PodFailed)
 
-// OfPod returns what a real pod requests without its claims, and the types of its devices. The
-// arithmetic is the same as for templates; the API server has set defaults and overhead in the
-// pod already. A container that is being resized counts as for the scheduler. The phase of the
-// pod makes no difference. Devices that cannot be counted keep the name by which the pod
-// requests them.
+// OfPod returns what a real pod requests without its claims, and the types of its devices. The arithmetic is the same
+// as for templates; the API server has already set defaults and overhead in the pod. A container that is being
+// resized counts as it does for the scheduler. The phase of the pod makes no difference. Devices that cannot be
+// counted keep the name that the pod requests them by.
 //
 // An amount may be too large for 64 bits.
 func (r Rules) OfPod(pod *corev1.Pod) corev1.ResourceList {
@@ -52,12 +51,12 @@ func (d *PodDevices) ClaimKeys() []string {
 // podClaim is a claim that a real pod uses.
 type podClaim struct {
 	name string
-	// shared is whether the pod names it, so that other pods may use it too. extended is whether the
-	// scheduler has made it for resources that the containers request.
+	// shared is whether the pod refers to it by name, so that other pods can use it too. extended is whether the
+	// scheduler created it for resources that the containers request.
 	shared, extended bool
 }
 
-// DevicesOf returns what Count needs of the pod; nil if OfPod returns the same.
+// DevicesOf returns what Count needs to know about the pod; nil if OfPod returns the same.
 func (r Rules) DevicesOf(pod *corev1.Pod) *PodDevices {
 	d := &PodDevices{Namespace: pod.Namespace, claims: claimsOf(pod), requests: requestsOf(pod)}
 	fixed := len(r.Classes) == 0 || len(d.claims) == 0 && !slices.ContainsFunc(sorted(d.requests), isDevice)
@@ -75,7 +74,7 @@ func (r Rules) DevicesOf(pod *corev1.Pod) *PodDevices {
 	return d
 }
 
-// claimsOf returns the claims that exist of those of a pod.
+// claimsOf returns the claims of a pod that have a name.
 func claimsOf(pod *corev1.Pod) []podClaim {
 	var claims []podClaim
 	for i := range pod.Spec.ResourceClaims {
@@ -96,12 +95,12 @@ func claimsOf(pod *corev1.Pod) []podClaim {
 	return claims
 }
 
-// Claimed is what a real claim counts as: in all, and by capacity alone.
+// Claimed is what a real claim counts as: in total, and by capacity alone.
 type Claimed struct{ Requests, Capacities corev1.ResourceList }
 
-// Count returns what the pod requests, and what each of the claims requests that it may share with other pods, with the
-// types of devices. A claim that does not exist yet requests nothing: the pod cannot run before. The error reports
-// a resource that cannot be counted, and that therefore keeps its name.
+// Count returns what the pod requests and, for each claim that it can share with other pods, what the claim requests,
+// with the types of devices. A claim that does not exist yet requests nothing, because the pod cannot run without it.
+// The error reports a resource that cannot be counted and therefore keeps its name.
 func (r Rules) Count(pod *PodDevices, claimed func(namespace, name string) Claimed) (own corev1.ResourceList, shared map[string]corev1.ResourceList, unmapped error) {
 	typeOf := func(name corev1.ResourceName) corev1.ResourceName { return pod.types[name] }
 	own, unmapped = r.named(pod.requests)
@@ -123,10 +122,9 @@ func (r Rules) Count(pod *PodDevices, claimed func(namespace, name string) Claim
 	return typed(own, typeOf), shared, unmapped
 }
 
-// OfClaim returns what a real claim counts as: the devices that are allocated to it, with the capacity that they give
-// it, or what it requests before that. Devices of a class that is not mapped count under the name that a container
-// would request them by. Of allocation mode All, a ResourceQuota counts as many devices as a claim can have; so does
-// this.
+// OfClaim returns what a real claim counts as: its allocated devices with the capacity that they give it, or what it
+// requests before it is allocated. Devices of a class that is not mapped count under the name that a container would
+// request them by. With allocation mode All, as many devices count as a claim can have, as in a ResourceQuota.
 func (r Rules) OfClaim(claim *resourcev1.ResourceClaim) Claimed {
 	total, requested := Claimed{corev1.ResourceList{}, corev1.ResourceList{}}, map[string]alternative{}
 	for i := range claim.Spec.Devices.Requests {
@@ -165,7 +163,7 @@ func (c Claimed) add(more Claimed) {
 	addUnchecked(c.Capacities, more.Capacities)
 }
 
-// uses returns what the devices of a claim that exists count as. What is not known of their capacity is left out.
+// uses returns what the devices of an existing claim count as. Unknown capacity is left out.
 func (r Rules) uses(a alternative) Claimed {
 	count := *resource.NewQuantity(a.count, resource.DecimalSI)
 	if !r.mapped(a.class) {

@@ -13,15 +13,15 @@ import (
 // units.
 const maxNames = 256
 
-// computeResources are the resources that a ResourceQuota may require each container to
-// set. They also determine whether a pod is BestEffort.
+// computeResources are the resources that a ResourceQuota can require each container to set. They also determine
+// whether a pod is BestEffort.
 var computeResources = []struct{ resource, request, limit corev1.ResourceName }{
 	{corev1.ResourceCPU, corev1.ResourceRequestsCPU, corev1.ResourceLimitsCPU},
 	{corev1.ResourceMemory, corev1.ResourceRequestsMemory, corev1.ResourceLimitsMemory},
 }
 
-// scopesOf returns the ResourceQuota scopes that the pod, with its defaults, matches,
-// except those of its PriorityClass.
+// scopesOf returns the ResourceQuota scopes that the pod matches, except those of its PriorityClass. The pod has its
+// defaults.
 func scopesOf(pod *corev1.Pod) []corev1.ResourceQuotaScope {
 	var scopes []corev1.ResourceQuotaScope
 	if bestEffort(pod) {
@@ -57,8 +57,8 @@ func requestsCompute(resources corev1.ResourceRequirements) bool {
 	return false
 }
 
-// unsetBy returns, by resource, the names of the containers of the pod, with its
-// defaults, that do not set it. With pod-level resources, containers need not set any.
+// unsetBy returns, by resource, the names of the containers that do not set it. The pod has its defaults. With
+// pod-level resources, containers need not set any.
 func unsetBy(pod *corev1.Pod) map[corev1.ResourceName]string {
 	if helpers.IsPodLevelResourcesSet(pod) {
 		return nil

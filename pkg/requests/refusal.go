@@ -74,8 +74,7 @@ func consistent(pod *corev1.Pod) error {
 	return nil
 }
 
-// exceeds returns a resource of which the first list has more than the second, if both
-// contain it.
+// exceeds returns a resource that both lists contain and that the first has more of.
 func exceeds(list, most corev1.ResourceList) (corev1.ResourceName, bool) {
 	for _, name := range sorted(list) {
 		quantity := list[name]
@@ -86,9 +85,8 @@ func exceeds(list, most corev1.ResourceList) (corev1.ResourceName, bool) {
 	return "", false
 }
 
-// allowed checks the pod against the LimitRanges of the namespace as the API server does.
-// injected is the pod with its additional resources: their sum is known, and not the
-// containers that have them.
+// allowed checks the pod against the LimitRanges of the namespace as the API server does. injected is the pod with
+// its additional resources. Only their sum is known, not the containers that have them.
 func allowed(pod, injected *corev1.Pod, ranges []*corev1.LimitRange) error {
 	whole := wholePod(injected)
 	if injected != pod {

@@ -1,28 +1,25 @@
-// Package requests computes the effective requests of pods: of the pods that will be created
-// from a template in a job (Pod), and of real pods (Rules.OfPod). Both programs use it, so
-// that a job is admitted with what its pods are charged.
+// Package requests computes the effective requests of pods: of the pods that will be created from a template in a job
+// (Pod), and of real pods (Rules.OfPod). Both programs use it, so that a job is admitted with what its pods are
+// charged.
 //
-// The API server sets defaults in a pod when it is created: limits become missing
-// requests, the LimitRanges of the namespace add what is still missing, and the
-// RuntimeClass adds its overhead and its node selector, in this order. Templates inside a job have no
-// defaults, so they are set here, before the arithmetic of k8s.io/component-helpers,
-// which handles init containers, sidecars, overhead and pod-level resources. A pod that
-// the API server rejects because of its resources is an error, because a job would wait
-// for such pods forever.
+// The API server sets defaults in a pod when it is created: limits become missing requests, the LimitRanges of the
+// namespace add what is still missing, and the RuntimeClass adds its overhead and its node selector, in this order.
+// Templates inside a job have no defaults, so they are set here, before the arithmetic of k8s.io/component-helpers,
+// which handles init containers, sidecars, overhead and pod-level resources. A pod that the API server rejects
+// because of its resources is an error, because a job would wait for such pods forever.
 //
-// Devices such as GPUs can be claimed instead of requested, and have types that a pod
-// selects by node labels. Webhooks can add containers to pods. Rules are the administrator's
-// rules for all of these. All names of a device count as one resource, because a quota limits only
-// what it names. They are mapped after the arithmetic of containers: the scheduler allocates devices
-// for each name apart. The type never comes from a node, so the charge is known before the release.
+// Devices such as GPUs can be claimed instead of requested, and have types that a pod selects by node labels.
+// Webhooks can add containers to pods. Rules are the administrator's rules for all of these. All names of a device
+// count as one resource, because a quota limits only what it names. They are mapped after the arithmetic of
+// containers, because the scheduler allocates devices separately for each name. The type never comes from a node, so
+// the charge is known before the release.
 //
-// The package also computes what else a ResourceQuota checks in a pod: the scopes that
-// the pod matches, and the containers that do not set a resource which it may require. Units have
-// this with every backend, because job-extensions does not know the backend, and a change of it needs
-// no new units.
+// The package also computes what else a ResourceQuota checks in a pod: the scopes that the pod matches, and the
+// containers that do not set a resource that the quota may require. Units have this with every backend, because
+// job-extensions does not know the backend, and so that a change of backend needs no new units.
 //
-// Invariants: no result for a job overflows; a sum or product that no quantity can hold is
-// an error that names the resource. Arguments are never changed.
+// Invariants: no result for a job overflows; a sum or product that no quantity can hold is an error that names the
+// resource. Arguments are never changed.
 package requests
 
 import (
@@ -38,7 +35,7 @@ import (
 // Size is what a quota counts in one pod.
 type Size struct {
 	Requests, Limits corev1.ResourceList
-	// Scopes of a ResourceQuota that the pod matches, of BestEffort, Terminating and
+	// Scopes are the ResourceQuota scopes that the pod matches, out of BestEffort, Terminating and
 	// CrossNamespacePodAffinity.
 	Scopes []corev1.ResourceQuotaScope
 	// Unset names the containers that do not set requests.cpu, requests.memory,
@@ -99,8 +96,8 @@ func created(template *corev1.PodTemplateSpec, namespace string, cluster Cluster
 	return pod, injected, consistent(pod)
 }
 
-// Created returns the pod spec that the API server creates from the template in a namespace,
-// with the containers that webhooks add, which have no name.
+// Created returns the pod spec that the API server creates from the template in a namespace, including the unnamed
+// containers that webhooks add.
 func Created(template *corev1.PodTemplateSpec, namespace string, cluster Cluster) (*corev1.PodSpec, error) {
 	_, injected, err := created(template, namespace, cluster)
 	if err != nil {

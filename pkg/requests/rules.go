@@ -11,12 +11,10 @@ import (
 
 // Rules are the administrator's rules for what pods request. The zero value has none.
 type Rules struct {
-	// Classes maps the name of a DeviceClass to the resource as which its devices count;
-	// empty for devices that are not counted. CLASS/CAPACITY is the capacity of its devices
-	// that claims request.
+	// Classes maps the name of a DeviceClass to the resource that its devices count as; empty for devices that are
+	// not counted. CLASS/CAPACITY is the capacity of its devices that claims request.
 	Classes map[string]corev1.ResourceName
-	// extended has the DeviceClasses in Classes by the extended resource as which containers
-	// request their devices.
+	// extended maps the extended resources that containers request devices by to DeviceClasses in Classes.
 	extended map[corev1.ResourceName]string
 	// Types are the types of devices, by the resource that pods request.
 	Types map[corev1.ResourceName]Types
@@ -26,9 +24,9 @@ type Rules struct {
 
 // Types are the types of the devices of one resource.
 type Types struct {
-	// Names has the name of a type by node label and value.
+	// Names maps a node label and its value to the name of a type.
 	Names map[string]map[string]corev1.ResourceName
-	// Default is the type of the pods that do not select exactly one; empty for none.
+	// Default is the type for pods that do not select exactly one; empty for none.
 	Default corev1.ResourceName
 }
 
@@ -133,8 +131,7 @@ func (t Types) with(name corev1.ResourceName, selector string, kind corev1.Resou
 	return t, nil
 }
 
-// checkTypes rejects a type that has types itself, because the amount of it would depend
-// on the order of the rules.
+// checkTypes rejects a type that has types itself, because its amount would depend on the order of the rules.
 func checkTypes(all map[corev1.ResourceName]Types) error {
 	for _, name := range sortedKeys(all) {
 		for _, kind := range all[name].all() {
@@ -160,8 +157,8 @@ func (t Types) all() []corev1.ResourceName {
 	return sortedKeys(names)
 }
 
-// checkName checks that a resource is one of devices: these are counted in whole units,
-// and kube-queue gives their names no other meaning.
+// checkName checks that a resource can be a device: it is counted in whole units, and kube-queue gives its name no
+// other meaning.
 func checkName(name string) error {
 	prefix, _, prefixed := strings.Cut(name, "/")
 	faults := validation.IsQualifiedName(name)

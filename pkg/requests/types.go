@@ -34,8 +34,7 @@ func addType(total corev1.ResourceList, kind corev1.ResourceName, amount resourc
 	}
 }
 
-// typeOf returns the type of the devices that a pod requests as the resource; empty if
-// they have none.
+// typeOf returns the type of the devices that a pod requests through the resource; empty if they have none.
 func (r Rules) typeOf(name corev1.ResourceName, spec *corev1.PodSpec) corev1.ResourceName {
 	types, has := r.Types[name]
 	if !has {
@@ -47,8 +46,7 @@ func (r Rules) typeOf(name corev1.ResourceName, spec *corev1.PodSpec) corev1.Res
 	return types.Default
 }
 
-// selected returns the type if all nodes that the pod allows have the same one; empty
-// otherwise.
+// selected returns the type if all nodes that the pod allows have the same type; empty otherwise.
 func (t Types) selected(spec *corev1.PodSpec) corev1.ResourceName {
 	only := corev1.ResourceName("")
 	for _, required := range alternatives(spec.Affinity) {
@@ -64,9 +62,8 @@ func (t Types) selected(spec *corev1.PodSpec) corev1.ResourceName {
 	return only
 }
 
-// alternatives returns the terms of the required node affinity, of which a node must
-// match one: one empty term if nothing is required. A term without any requirement
-// matches no node.
+// alternatives returns the terms of the required node affinity. A node must match one of them. If nothing is
+// required, there is one empty term. A term without any requirement matches no node.
 func alternatives(affinity *corev1.Affinity) [][]corev1.NodeSelectorRequirement {
 	if affinity == nil || affinity.NodeAffinity == nil || affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
 		return [][]corev1.NodeSelectorRequirement{nil}
@@ -80,8 +77,8 @@ func alternatives(affinity *corev1.Affinity) [][]corev1.NodeSelectorRequirement 
 	return terms
 }
 
-// selectedBy returns the type of all nodes that match the selector and the
-// requirements, empty if there is not exactly one; possible is false if no node matches.
+// selectedBy returns the type of all nodes that match the selector and the requirements; empty if there is not
+// exactly one. possible is false if no node matches.
 func (t Types) selectedBy(selector map[string]string, required []corev1.NodeSelectorRequirement) (only corev1.ResourceName, possible bool) {
 	for _, label := range sortedKeys(t.Names) {
 		values, restricted := allowedValues(label, selector, required)

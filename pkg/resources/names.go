@@ -60,7 +60,7 @@ func (n *Names) Name(id ID) string {
 	return n.names[id]
 }
 
-// Clone returns Names with the same IDs that are independent from now on.
+// Clone returns independent Names with the same IDs.
 func (n *Names) Clone() *Names {
 	return &Names{ids: maps.Clone(n.ids), names: slices.Clone(n.names), free: slices.Clone(n.free)}
 }
@@ -68,8 +68,7 @@ func (n *Names) Clone() *Names {
 // Len returns the number of names.
 func (n *Names) Len() int { return len(n.ids) }
 
-// Forget removes all names whose IDs are not in the set. Their IDs are assigned again, so nothing may
-// refer to them any more.
+// Forget removes all names whose IDs are not in the set. Their IDs are reused, so nothing may refer to them any more.
 func (n *Names) Forget(used IDs) {
 	// A map never shrinks, so a new one is made.
 	n.ids, n.free = map[string]ID{}, nil

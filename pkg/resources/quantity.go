@@ -108,9 +108,8 @@ func check(name string, q resource.Quantity) error {
 	return nil
 }
 
-// floor returns a quantity, which must not be negative, in whole units or thousandths, rounded
-// down, whether the result is exact, and whether it fits an int64. A value that does not fit
-// becomes the greatest int64.
+// floor returns a non-negative quantity in whole units or thousandths, rounded down; whether the result is exact; and
+// whether it fits an int64. A value that does not fit becomes the greatest int64.
 func floor(q resource.Quantity, milli bool) (value int64, exact, fits bool) {
 	if q.IsZero() {
 		return 0, true, true

@@ -90,7 +90,7 @@ func digits(s string) bool {
 	return strings.Trim(s, "0123456789") == ""
 }
 
-// Reaching returns the smallest value of which Floor is at least the wanted one, and false if no int64 is.
+// Reaching returns the smallest value whose Floor is at least the wanted one, and false if there is none in an int64.
 func (r Rate) Reaching(wanted int64) (value int64, reached bool) {
 	if r.Floor(math.MaxInt64) < wanted {
 		return 0, false

@@ -39,7 +39,7 @@ func Parse(s string) (resource.Quantity, error) {
 	return q, nil
 }
 
-// isNumber reports whether the text has digits, and nothing but what a number consists of.
+// isNumber reports whether the text has digits and contains only characters of a number.
 func isNumber(s string) bool {
 	return strings.ContainsAny(s, "0123456789") && strings.Trim(s, "+-.0123456789") == ""
 }

@@ -46,8 +46,7 @@ func (v Vector) With(id ID, value int64) Vector {
 	return append(with, tail...)
 }
 
-// Key returns a key for maps that is equal exactly for vectors that are Equal. It consists of
-// arbitrary bytes.
+// Key returns a map key. Keys are equal exactly if the vectors are Equal. A key consists of arbitrary bytes.
 func (v Vector) Key() string {
 	key := make([]byte, 0, 8*len(v))
 	for _, a := range v {

@@ -9,7 +9,7 @@ import (
 
 // Situation is everything that exists at one time.
 type Situation struct {
-	// Backend is the quota, to which the units that hold quota are not charged yet.
+	// Backend is the quota. Units that hold quota are not charged to it yet.
 	Backend quota.Backend
 	// Core options include the policy of queues that are not in Queues.
 	Core scheduler.Options
@@ -21,7 +21,7 @@ type Situation struct {
 
 // Decided is what the core decides about a unit.
 type Decided struct {
-	// Admitted is whether a unit that waited is admitted at once, possibly after others were evicted for it.
+	// Admitted is whether a waiting unit is admitted immediately, possibly after others were evicted for it.
 	Admitted bool
 	// Evicted is whether a unit that held quota is evicted.
 	Evicted bool
@@ -32,9 +32,9 @@ type Decided struct {
 // forever is longer than any job runs while something is decided.
 const forever = 1 << 62
 
-// Decide returns what the core decides at once about each of the units, in their order. Jobs that are
-// evicted stop at once. Admission checks and pods that are not ready are not waited for. Then the time goes on,
-// and no job ends, until each unit that waits has a reason.
+// Decide returns what the core decides immediately about each of the units, in their order. Evicted jobs stop
+// immediately. Admission checks and pods that are not ready are not waited for. Then time passes, and no job ends,
+// until each waiting unit has a reason.
 func Decide(s Situation, at time.Time) []Decided {
 	p := &simulation{Scenario: Scenario{Jobs: make([]Job, len(s.Units))}, core: scheduler.New(s.Core), start: at, now: at,
 		byKey: map[string]int{}, runs: map[int]*run{}, left: map[int]time.Duration{}, result: Result{Outcomes: make([]Outcome, len(s.Units))}}
@@ -72,7 +72,7 @@ func Decide(s Situation, at time.Time) []Decided {
 	return decided
 }
 
-// decideAll runs the core until it decides nothing more, and lets jobs that are evicted stop.
+// decideAll runs the core until it decides nothing more, and lets evicted jobs stop.
 func (p *simulation) decideAll() {
 	for {
 		p.decide()

@@ -31,7 +31,7 @@ func Run(ctx context.Context, scenario Scenario) (*Result, error) {
 			}
 		}
 		p.explainWaiting()
-		// The core may have released a job in that time, whose end frees quota again.
+		// In that time, the core may have released a job whose end frees quota again.
 		if _, ok := p.nextEvent(); !ok {
 			break
 		}
@@ -62,7 +62,7 @@ type simulation struct {
 	// index.
 	running *queue.Heap[*run]
 	runs    map[int]*run
-	// left is the run time that is left of evicted jobs that go on where they stopped.
+	// left is the remaining run time of evicted jobs that continue where they stopped.
 	left map[int]time.Duration
 	// requeuedUntil is when the last evicted job is queued again.
 	requeuedUntil time.Time
@@ -92,7 +92,7 @@ func newSimulation(scenario Scenario) (*simulation, error) {
 		p.byKey[u.Key] = i
 		p.order = append(p.order, i)
 	}
-	// Jobs of the same time are ordered by name, so that the order of rows does not matter.
+	// Jobs with the same submission time are ordered by name, so that the order of rows does not matter.
 	slices.SortFunc(p.order, func(a, b int) int {
 		return cmp.Or(cmp.Compare(p.Jobs[a].Submitted, p.Jobs[b].Submitted), strings.Compare(p.units[a].Key, p.units[b].Key))
 	})
@@ -126,9 +126,8 @@ func (p *simulation) step() bool {
 	return true
 }
 
-// nextEvent returns when the next job is submitted, ends, stops or is queued again after its
-// eviction. Without such an event, no decision of the core can change anything: whatever else
-// the core waits for needs a job that runs.
+// nextEvent returns when the next job is submitted, ends, stops or is queued again after its eviction. Without such
+// an event, no decision of the core can change anything: everything else that the core waits for needs a running job.
 func (p *simulation) nextEvent() (at time.Time, ok bool) {
 	if p.next < len(p.order) {
 		at, ok = p.start.Add(p.Jobs[p.order[p.next]].Submitted), true

@@ -15,13 +15,13 @@ type run struct {
 	// until is when the job ends or, if it is stopping, has stopped.
 	until    time.Time
 	stopping bool
-	// why is the reason of its eviction, and left the run time that is left when it has stopped.
+	// why is the reason for its eviction. left is the run time that remains when it has stopped.
 	why   wellknown.Reason
 	left  time.Duration
 	place int32
 }
 
-// newRunning returns a heap of runs. Runs of the same time are ordered by name.
+// newRunning returns a heap of runs. Runs that end at the same time are ordered by name.
 func (p *simulation) newRunning() *queue.Heap[*run] {
 	return queue.NewHeap(func(a, b *run) bool {
 		if !a.until.Equal(b.until) {

@@ -46,23 +46,22 @@ type Scenario struct {
 	Preemption scheduler.Preemption
 	// Queues are settings of queues by an administrator.
 	Queues []scheduler.QueueChanged
-	// Victims is what happens to the work of jobs that are evicted.
+	// Victims is what happens to the work of evicted jobs.
 	Victims Victims
-	// StopsIn is how long a job that is evicted runs on until it has stopped. It uses its quota
-	// until then.
+	// StopsIn is how long an evicted job keeps running until it has stopped. It uses its quota until then.
 	StopsIn time.Duration
 	// Progress, if set, is called periodically with the number of finished jobs and the
 	// number of all jobs.
 	Progress func(finished, all int)
 }
 
-// Victims is what happens to the work of jobs that are evicted.
+// Victims is what happens to the work of evicted jobs.
 type Victims string
 
 const (
 	// Restart means that an evicted job starts again from zero. It is the default.
 	Restart Victims = "restart"
-	// Resume means that it goes on where it stopped.
+	// Resume means that it continues where it stopped.
 	Resume Victims = "resume"
 )
 
@@ -77,9 +76,9 @@ type Outcome struct {
 	// Evictions is how often the job was evicted and stopped, Preempted and Reclaimed how often
 	// for each reason.
 	Evictions, Preempted, Reclaimed int
-	// Lost is how long the job ran before its evictions in vain: the time that it ran again.
+	// Lost is how long the job ran in vain before its evictions: the time that it ran again.
 	Lost time.Duration
-	// Reason and Message describe why a job waits that is not released at the end.
+	// Reason and Message describe why a job waits if it is not released at the end.
 	Reason  wellknown.Reason
 	Message string
 	// Quota is the path of the quota group of the job; empty if it has none.

@@ -8,8 +8,8 @@ import (
 	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
-// AnswersReviews makes a controller that is not started yet answer reviews, at the address that it returns. Its Service
-// leads to it by a route. The address that it writes into the EndpointSlice is one that no machine has.
+// AnswersReviews makes a controller that is not started yet answer reviews, at the address that it returns. Its
+// Service leads to it by a route. The address that it writes into the EndpointSlice belongs to no machine.
 func (s *Suite) AnswersReviews(t testing.TB, controller *Program) (address string) {
 	t.Helper()
 	address, _ = freeAddresses(t)

@@ -39,7 +39,7 @@ func (l *Env) Check(ctx context.Context) {
 	}
 }
 
-// patient returns options for a slow machine, on which programs write much later.
+// patient returns options for a slow machine, where programs write much later.
 func (l *Env) patient(options audit.Options) audit.Options {
 	options.StatusInterval = &l.suite.StatusInterval
 	if options.Grace == nil {
@@ -76,8 +76,8 @@ func (l *Env) Log(ctx context.Context) *audit.Log {
 	return log
 }
 
-// Refusals returns the requests in the namespace, except those of the test, that were refused with a message
-// that contains the text.
+// Refusals returns the requests in the namespace that were refused with a message that contains the text, except
+// those of the test.
 func (l *Env) Refusals(text string) (found []string) {
 	l.t.Helper()
 	Must(l.t, l.suite.CompleteAuditLog(l.t.Context()))

@@ -21,9 +21,9 @@ const (
 	// AfterEach: each process is killed after its first write has landed, before it receives the
 	// response.
 	AfterEach
-	// AroundEach: a process is killed before a write that no process has tried, and then after it has
-	// landed. A process may make any number of writes that were killed twice. So a program that begins
-	// each of its steps with the same writes gets to the later ones.
+	// AroundEach: a process is killed before a write that no process has tried, and then after it has landed. Writes
+	// that were killed twice go through. So a program that begins each of its steps with the same writes gets to the
+	// later ones.
 	AroundEach
 )
 
@@ -45,8 +45,8 @@ type Executioner struct {
 	tried map[string]int
 }
 
-// Execute starts to kill the program at those of its writes that match accepts. It is not killed at
-// renewals of leases, which decide nothing.
+// Execute starts to kill the program at those of its writes that match accepts. Lease renewals do not kill it,
+// because they decide nothing.
 func (s *Suite) Execute(t testing.TB, victim *Program, when Moment, match func(faultproxy.Request) bool) *Executioner {
 	t.Helper()
 	proxy, err := faultproxy.Start(s.Config())
@@ -101,7 +101,7 @@ func (e *Executioner) judge(x *faultproxy.Exchange) {
 // varying is what differs when a write is repeated.
 var varying = regexp.MustCompile(`"resourceVersion":"\d+"|resourceVersion","value":"\d+"|"\d{4}-\d\d-\d\dT[^"]*Z"`)
 
-// named returns a name of a write, which is the same if the write is repeated.
+// named returns a name of a write that stays the same if the write is repeated.
 func named(x *faultproxy.Exchange) string {
 	return x.Method + " " + x.Resource + "/" + x.Namespace + "/" + x.Name + "/" + x.Subresource + " " + varying.ReplaceAllString(string(x.Body()), "")
 }

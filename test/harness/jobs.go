@@ -118,7 +118,7 @@ func (l *Env) RayClustersOf(job string) (names []string) {
 	return names
 }
 
-// Pods returns the pods whose names are those of the job's pods.
+// Pods returns the pods that belong to the job by their names.
 func (l *Env) Pods(job string) []corev1.Pod {
 	l.t.Helper()
 	list, err := l.Kube.CoreV1().Pods(l.Namespace).List(l.t.Context(), metav1.ListOptions{})

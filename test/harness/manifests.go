@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Apply applies a manifest in the Env's namespace like kubectl, which applies only objects that exist: a process for
-// each job would take more time than most tests.
+// Apply applies a manifest in the Env's namespace like kubectl. It runs kubectl only for objects that exist: a
+// process for each job would take more time than most tests.
 func (l *Env) Apply(manifest string) {
 	l.t.Helper()
 	for _, object := range l.parse(manifest) {
@@ -37,7 +37,7 @@ func (l *Env) Apply(manifest string) {
 	}
 }
 
-// asApplied sets the annotation by which kubectl apply knows what it has applied, and returns its value.
+// asApplied sets the annotation in which kubectl apply records what it has applied, and returns its value.
 func (l *Env) asApplied(object *unstructured.Unstructured) (text string) {
 	l.t.Helper()
 	bytes, err := object.MarshalJSON()
@@ -68,7 +68,7 @@ func (l *Env) parse(manifest string) (objects []*unstructured.Unstructured) {
 	}
 }
 
-// create creates an object, in the Env's namespace if it is namespaced and says no other.
+// create creates an object, in the Env's namespace if it is namespaced and does not name another one.
 func (l *Env) create(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	mapping, err := l.suite.mapping(object.GroupVersionKind())
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// scrapers are two ServiceAccounts, of which prometheus may read metrics.
+// scrapers are two ServiceAccounts. Of these, only prometheus may read metrics.
 const scrapers = `apiVersion: v1
 kind: ServiceAccount
 metadata: {name: prometheus, namespace: kube-queue}
@@ -39,7 +39,7 @@ func (s *Suite) MetricsToken(t testing.TB, account string) string {
 	return config.BearerToken
 }
 
-// Scrape requests the metrics with a token, which may be empty. It returns the HTTP status and the lines.
+// Scrape requests the metrics with a token, which can be empty. It returns the HTTP status and the lines.
 func (p *Program) Scrape(ctx context.Context, token string) (status int, lines []string, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+p.metrics+"/metrics", nil)
 	if err != nil {

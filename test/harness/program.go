@@ -109,7 +109,7 @@ func (p *Program) Launch() {
 	args := append([]string{"--kubeconfig", p.Kubeconfig, fmt.Sprintf("--leader-elect=%t", p.elects),
 		"--health-bind-address", p.health, "--metrics-bind-address", p.metrics, "-v=2"}, p.Args...)
 	p.cmd = exec.Command(filepath.Join(p.programs, p.Name), args...)
-	// An object of a cache that is changed ends the program.
+	// A program that changes an object of a cache ends.
 	p.cmd.Env = append(append(os.Environ(), "KUBE_CACHE_MUTATION_DETECTOR=true"), p.Env...)
 	p.cmd.Stdout, p.cmd.Stderr = p.Log, p.Log
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -140,8 +140,8 @@ func (p *Program) Kill() {
 	p.Forget()
 }
 
-// Forget deletes the lease of a process that has been killed, if there is only one replica. Otherwise the next process
-// would wait until it expires.
+// Forget deletes the lease of a killed process if there is only one replica. Without this, the next process would
+// wait until the lease expires.
 func (p *Program) Forget() {
 	if !p.elects {
 		p.forget()
@@ -172,7 +172,7 @@ func (p *Program) end(signal syscall.Signal) {
 // error.
 func (p *Program) Ended() <-chan struct{} { return p.ended }
 
-// Err returns the error with which the program exited.
+// Err returns the error that the program exited with.
 func (p *Program) Err() error { return p.err }
 
 // Strike kills the program without waiting.

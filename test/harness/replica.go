@@ -85,7 +85,7 @@ func (r *Replica) HasEnded() bool {
 
 var identity = regexp.MustCompile(`"Waiting for the lease".* identity="([^"]+)"`)
 
-// Identity returns the name with which the last process holds the lease.
+// Identity returns the name of the last process as a holder of the lease.
 func (r *Replica) Identity() string {
 	r.t.Helper()
 	log, err := os.ReadFile(r.Log.Name())

@@ -18,7 +18,7 @@ type Job struct {
 	Completions int
 	// Marked: the annotation holds it instead. Unheld: nothing does.
 	Marked, Unheld bool
-	// Annotations are further ones, as in a manifest.
+	// Annotations are additional annotations, as in a manifest.
 	Annotations string
 }
 
@@ -93,8 +93,8 @@ func PodAnnotations(runs time.Duration, fails bool) string {
 	return strings.Join(all, ", ")
 }
 
-// RunPair applies the users' pair of TFJobs, of which the quota in force has room for one. The second waits with a
-// message that has these words, and runs after the first. It returns the unit of the second as it waited.
+// RunPair applies the users' pair of TFJobs. The quota in force has room for one. The second waits with a message
+// that has these words, and runs after the first. It returns the unit of the second as it waited.
 func (l *Env) RunPair(words ...string) *schedulingv1alpha1.QueueUnit {
 	l.t.Helper()
 	l.Apply(l.Read("tfjob-pair.yaml"))

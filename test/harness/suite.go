@@ -51,8 +51,7 @@ type Suite struct {
 	reported map[string]bool
 }
 
-// Main runs the tests of a package that share one suite, which use passes to them. Call it from
-// TestMain.
+// Main runs the tests of a package that share one suite. use passes the suite to them. Call it from TestMain.
 func Main(m *testing.M, options clustertest.Options, use func(*Suite)) {
 	os.Exit(Run(m, options, use))
 }

@@ -86,7 +86,7 @@ func (l *Env) free(asked func(path string) bool) (bool, string) {
 	return found, "the tree's status knows no such node"
 }
 
-// TreeValidity returns the validity in the status of the current generation of the tree.
+// TreeValidity returns the validity of the current generation of the tree, from its status.
 func (l *Env) TreeValidity() (status, message string) {
 	l.t.Helper()
 	tree := l.tree()

@@ -48,7 +48,7 @@ func (l *Env) WaitForReason(kind, name string, reason wellknown.Reason, words ..
 	})
 }
 
-// waitForUnit waits until the job has a unit for which reached returns true.
+// waitForUnit waits until the job has a unit that reached accepts.
 func (l *Env) waitForUnit(kind, name, state string, reached func(*schedulingv1alpha1.QueueUnit) bool) *schedulingv1alpha1.QueueUnit {
 	l.t.Helper()
 	var unit *schedulingv1alpha1.QueueUnit

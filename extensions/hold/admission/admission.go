@@ -1,5 +1,5 @@
-// Package admission answers the admission webhooks of job-extensions: those that hold jobs, and the
-// one that refuses an invalid quota tree.
+// Package admission answers the admission webhooks of job-extensions: those that hold jobs, and the one that rejects
+// an invalid quota tree.
 package admission
 
 import (
@@ -23,7 +23,7 @@ import (
 
 // Names of objects that the chart installs.
 const (
-	// Service is the Service before the webhooks, and the Secret with their certificate.
+	// Service is the name of the Service of the webhooks, and of the Secret with their certificate.
 	Service = "job-extensions-webhook"
 	// HoldConfiguration is the configuration of the webhooks that hold jobs.
 	HoldConfiguration = "kube-queue-hold"
@@ -31,9 +31,9 @@ const (
 	TreeConfiguration = "kube-queue-trees"
 )
 
-// Largest is the size of the largest request of a webhook, in bytes. The API server accepts an object of 3 MiB, and etcd one of
-// 1.5 MiB. A request has the new object and the old one. Some characters, and the names of fields, need more room in JSON
-// than where the object comes from.
+// Largest is the maximum size of a request to a webhook, in bytes. The API server accepts an object of 3 MiB, and
+// etcd one of 1.5 MiB. A request has the new object and the old one. Some characters, and the names of fields, take
+// more room in JSON than in the original object.
 const Largest = 8 << 20
 
 // Recorder records a request of a webhook: its result and how long the answer took.
@@ -70,7 +70,7 @@ func checkTree(_ context.Context, asked *admissionv1.AdmissionRequest) (webhook.
 	return answer, nil
 }
 
-// holder returns the review that holds a job by the operations. They get the job as JSON too.
+// holder returns the review that holds a job by the operations. These also get the job as JSON.
 func holder(kinds hold.Kinds, operations func(kind hold.Kind, request hold.Request, raw []byte) []decision.Operation) webhook.Review {
 	return func(_ context.Context, asked *admissionv1.AdmissionRequest) (webhook.Answer, error) {
 		of := schema.GroupVersionKind(asked.Kind)

@@ -44,8 +44,7 @@ func (c *Controller) answer(ctx context.Context, unit *v1alpha1.QueueUnit, entry
 	in := provisioning.Input{
 		Unit: unit, Check: entry.Name, ConfigName: name, Config: &config.Spec, Cluster: c.Cluster, Failed: provisioning.FailedBefore(unit, former),
 	}
-	// The cache may not have shown that the unit had given its quota back. Two requests at a time
-	// would get the nodes twice.
+	// The cache may not show yet that the unit had freed its quota. Two requests at a time would get the nodes twice.
 	if err := c.deleteRequests(ctx, slices.DeleteFunc(former, (*provisioning.Request).Failed)); err != nil {
 		return same, err
 	}
@@ -109,8 +108,8 @@ func (c *Controller) follow(ctx context.Context, unit *v1alpha1.QueueUnit, entry
 	return c.confirm(ctx, unit, entry, observed.Request, answer)
 }
 
-// confirm returns the answer that the request is provisioned, if it is for the pods that the job has now.
-// The unit does not show all of what a scheduler reads, such as the node selector.
+// confirm returns the answer that the request is provisioned, if it is for the pods that the job has now. The unit
+// does not show everything that a scheduler reads, such as the node selector.
 func (c *Controller) confirm(ctx context.Context, unit *v1alpha1.QueueUnit, entry v1alpha1.AdmissionCheckState,
 	request *provisioning.Request, answer provisioning.Answer) (provisioning.Answer, error) {
 	pods, unknown, err := c.podsOf(ctx, unit, entry)
@@ -143,8 +142,8 @@ func (c *Controller) podsOf(ctx context.Context, unit *v1alpha1.QueueUnit, entry
 	return nil, &answer, nil
 }
 
-// request creates the objects of the attempt, unless its request exists already: then the program
-// ended after it created the request and before it wrote that.
+// request creates the objects of the attempt, unless its request exists already: then the program ended between
+// creating the request and recording it.
 func (c *Controller) request(ctx context.Context, in provisioning.Input, entry v1alpha1.AdmissionCheckState) (provisioning.Answer, error) {
 	existing, err := c.liveRequest(ctx, in.Unit, provisioning.RequestName(in.Unit, in.Check))
 	if err != nil || existing != nil {

@@ -63,7 +63,7 @@ type Events interface {
 // Options of a Controller. All are required.
 type Options struct {
 	Client dynamic.Interface
-	// Units is the cache of all units, which somebody else runs.
+	// Units is the cache of all units. It is run elsewhere.
 	Units cache.SharedIndexInformer
 	Jobs  Jobs
 	// Cluster has what the API server adds to pods.

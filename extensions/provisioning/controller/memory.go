@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// memory is what the controller knows of units in addition to the objects. All of it may be lost: a
-// restart costs an additional request, never a wrong step.
+// memory is what the controller knows about units in addition to the objects. All of it can be lost: a restart costs
+// an additional request, never a wrong step.
 type memory struct {
 	mu sync.Mutex
 	// units, by their UID.
@@ -17,7 +17,7 @@ type memory struct {
 
 // known is what is known about a unit.
 type known struct {
-	// passed is a resourceVersion that was patched, so the cache will show another one.
+	// passed is a resourceVersion that is outdated since a patch, so the cache will show another one.
 	passed string
 	// wrote is when the unit was last patched.
 	wrote time.Time

@@ -78,15 +78,15 @@ func (c *Controller) requestsOf(unit *v1alpha1.QueueUnit) ([]*provisioning.Reque
 	return all, nil
 }
 
-// errTaken means that an object of somebody else has the name.
+// errTaken means that the name is taken by an object that does not belong to the unit.
 type errTaken struct{ kind, name, unit string }
 
 func (e *errTaken) Error() string {
 	return fmt.Sprintf("%s %s exists and does not belong to QueueUnit %s; delete it, because its name is needed", e.kind, e.name, e.unit)
 }
 
-// create creates an object of the unit, and returns it as it exists then. One that the unit owns
-// already was created before. One of a former unit of the same name is deleted first.
+// create creates an object of the unit, and returns it as it is in the cluster then. An object that the unit owns
+// already was created before. An object of a former unit with the same name is deleted first.
 func (c *Controller) create(ctx context.Context, unit *v1alpha1.QueueUnit, resource schema.GroupVersionResource, object any) (*unstructured.Unstructured, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
@@ -117,7 +117,7 @@ func (c *Controller) create(ctx context.Context, unit *v1alpha1.QueueUnit, resou
 	return nil, fmt.Errorf("%s %s of a former QueueUnit %s is being deleted", wanted.GetKind(), wanted.GetName(), unit.Name)
 }
 
-// find returns an object by its name. It lists, because the program may not get PodTemplates.
+// find returns an object by its name. It lists, because the program is not allowed to get PodTemplates.
 func (c *Controller) find(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) (*unstructured.Unstructured, error) {
 	list, err := c.Client.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name).String(),
@@ -133,7 +133,7 @@ func (c *Controller) find(ctx context.Context, resource schema.GroupVersionResou
 	return nil, apierrors.NewNotFound(resource.GroupResource(), name)
 }
 
-// delete deletes an object unless it is gone or another one by now.
+// delete deletes an object, unless it is already gone or replaced.
 func (c *Controller) delete(ctx context.Context, resource schema.GroupVersionResource, object metav1.Object) error {
 	uid := object.GetUID()
 	err := c.Client.Resource(resource).Namespace(object.GetNamespace()).Delete(ctx, object.GetName(),

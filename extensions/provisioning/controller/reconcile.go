@@ -50,8 +50,8 @@ func (c *Controller) clear(ctx context.Context, unit *v1alpha1.QueueUnit, reques
 	if len(gone) == 0 && !c.memory.of(unit.UID).templates {
 		return nil
 	}
-	// Autoscalers take a request without its templates for a failed one, so the request goes first.
-	// The memory finds the templates if their deletion fails.
+	// Autoscalers treat a request without its templates as failed, so the request goes first. The memory finds the
+	// templates if their deletion fails.
 	c.memory.setTemplates(unit.UID, true)
 	if err := c.deleteRequests(ctx, gone); err != nil {
 		return err

@@ -22,7 +22,7 @@ import (
 type apiState int32
 
 const (
-	// apiUnknown: nobody has looked yet, or the cache of requests is being filled.
+	// apiUnknown: not looked up yet, or the cache of requests is being filled.
 	apiUnknown apiState = iota
 	// apiMissing: the API server does not serve it.
 	apiMissing
@@ -39,10 +39,10 @@ type api struct {
 
 func (a *api) get() apiState { return apiState(a.state.Load()) }
 
-// set reports whether the state was another one.
+// set reports whether this changes the state.
 func (a *api) set(state apiState) bool { return a.state.Swap(int32(state)) != int32(state) }
 
-// need reports that a check of this controller exists, or requests of a former one may.
+// need reports that a check of this controller exists, or that requests of a former check may exist.
 func (a *api) need() { a.once.Do(func() { close(a.needed) }) }
 
 // Start fills the caches in the background, as soon as the API server serves their objects.
@@ -96,9 +96,9 @@ func (c *Controller) await(ctx context.Context, gv schema.GroupVersion, resource
 	}) == nil
 }
 
-// findTemplates finds templates that an earlier leader may have left behind: it may have ended
-// after it created them and before it created their request. Each request has templates, so it also
-// finds whether there are requests if their check is gone.
+// findTemplates finds templates that an earlier leader may have left behind, if it ended between creating them and
+// creating their request. Each request has templates, so this also shows whether there are requests whose check is
+// gone.
 func (c *Controller) findTemplates(ctx context.Context) {
 	backoff := wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.1, Steps: 6, Cap: 30 * time.Second}
 	// An error means that ctx is done.

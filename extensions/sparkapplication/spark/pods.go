@@ -22,8 +22,8 @@ type role struct {
 	name              string
 	pods              *v1beta2.SparkPodSpec
 	priorityClassName *string
-	// containers are the names by which the webhook finds Spark's container. The last is
-	// the name that the operator passes to Spark.
+	// containers are the names that the webhook finds Spark's container by. The last is the name that the operator
+	// passes to Spark.
 	containers []string
 }
 

@@ -129,7 +129,7 @@ func parseQuantity(text string) (resource.Quantity, error) {
 func (c conf) devices(role string) (corev1.ResourceList, error) {
 	devices := corev1.ResourceList{}
 	prefix := "spark." + role + ".resource."
-	// Sorted, so that the same of two errors is reported each time.
+	// Sorted, so that the same error is reported each time if there are several.
 	for _, key := range slices.Sorted(maps.Keys(c)) {
 		name, is := strings.CutPrefix(key, prefix)
 		if !is {

@@ -53,9 +53,8 @@ func Pods(spec *v1beta2.SparkApplicationSpec) ([]framework.PodSet, error) {
 	return append(sets, framework.PodSet{Name: executorRole, Count: count, Template: template}), nil
 }
 
-// LeastExecutors returns the number of executors without which an application does not have what it
-// requests: all of them, or the minimum of dynamic allocation. How many executors Spark wants at a
-// time beyond that minimum is not visible, and may be more than there will ever be.
+// LeastExecutors returns how many executors an application needs at least: all of them, or the minimum of dynamic
+// allocation. How many more Spark wants at a time is not visible, and may be more than there will ever be.
 func LeastExecutors(spec *v1beta2.SparkApplicationSpec) (int32, error) {
 	c := confOf(spec)
 	dynamic, err := c.on(dynamicKey)

@@ -31,16 +31,16 @@ type Source interface {
 	// Start starts watches that run until the context ends, and returns without waiting. Each of
 	// synced reports whether all existing objects were passed to Host.Take.
 	Start(ctx context.Context, host Host) (synced []cache.InformerSynced, err error)
-	// Listed is called once, after all existing objects were processed. Nothing is decided before.
+	// Listed is called once, after all existing objects were processed. Nothing is decided until then.
 	Listed() Change
 	// Pods returns how pods are counted. It is called before Start.
 	Pods() PodRules
-	// Keep copies to kept the fields of the spec of a unit that Demand reads, except the fields that
-	// are always kept, such as resource and preemptible. It is called by any goroutine.
+	// Keep copies the fields of a unit's spec that Demand reads to kept, except the fields that are always kept, such
+	// as resource and preemptible. Any goroutine can call it.
 	Keep(unit *v1alpha1.QueueUnitSpec, kept *v1alpha1.QueueUnitSpec)
-	// Demand returns what the unit is charged while it holds quota, including JobsResource. The error
-	// reports what its user must fix, and the demand is then what is known. The spec of a unit that
-	// has ended is empty, and the spec of an unreadable unit is incomplete.
+	// Demand returns what the unit is charged while it holds quota, including JobsResource. The error reports what
+	// its user must fix; the demand then has what is known. The spec of a unit that has ended is empty, and the spec
+	// of an unreadable unit is incomplete.
 	Demand(unit *v1alpha1.QueueUnit) (quota.Demand, error)
 }
 
@@ -50,12 +50,11 @@ type PodUse any
 
 // PodRules are how a Source counts pods.
 type PodRules struct {
-	// Weigh returns what the pod uses, or what it uses after it has ended. It is called by any
-	// goroutine. It is nil if pods use nothing of the quota; they are not watched then.
+	// Weigh returns what the pod uses, or what it uses after it has ended. Any goroutine can call it. It is nil if
+	// pods use nothing of the quota; they are not watched then.
 	Weigh func(pod *corev1.Pod, ended bool) PodUse
-	// Requests returns the amounts with which the pod is charged, and those of the claims that it
-	// may share with other pods. It is called by the goroutine that decides, and again whenever
-	// Devices reports a change of the pod's devices.
+	// Requests returns the amounts that the pod is charged, and those of the claims that it can share with other
+	// pods. The goroutine that decides calls it, again whenever Devices reports a change of the pod's devices.
 	Requests func(PodUse) (resources.Vector, []pods.Shared)
 	// Devices watches the devices of pods.
 	Devices *devicewatch.Watch
@@ -71,7 +70,7 @@ type Strays int
 const (
 	// Orphans are the pods of jobs that were deleted while their pods were kept.
 	Orphans Strays = iota
-	// UnqueuedPods are all pods but those that are known to serve a node: static pods in kube-system, and pods of
+	// UnqueuedPods are all pods except those known to serve a node: static pods in kube-system, and pods of
 	// DaemonSets in namespaces that are not managed.
 	UnqueuedPods
 	// AllPods are all pods.
@@ -90,7 +89,7 @@ type StatusWriter interface {
 // ExcessReporter is a Source that shows which of its limits pods exceed.
 type ExcessReporter interface {
 	Source
-	// Report processes that these limits, and no others, are exceeded now.
+	// Report records that exactly these limits are exceeded now.
 	Report([]quota.Excess) Change
 }
 
@@ -101,7 +100,7 @@ type Rebuilder interface {
 	Rebuild() Change
 }
 
-// Validator is a Source whose objects may be invalid as a whole.
+// Validator is a Source whose objects can be invalid as a whole.
 type Validator interface {
 	Source
 	// Invalid returns why the current objects are not in force; empty if they are.
@@ -115,9 +114,8 @@ type Host struct {
 	Clock  clock.Clock
 	// Namespace is the namespace of the objects of the program.
 	Namespace string
-	// Names are the names with which demands and limits are built. If the Backend in force is a
-	// quota.Forgetter, an ID to which neither it nor a unit nor a pod refers may be assigned to
-	// another name at any time, so the Source must not store IDs.
+	// Names are used to build demands and limits. If the Backend in force is a quota.Forgetter, an ID that neither it
+	// nor a unit nor a pod refers to can be assigned to another name at any time, so the Source must not store IDs.
 	Names *resources.Names
 	// Take makes the goroutine that decides call the function and apply the change, in the order of
 	// the calls of Take. It never blocks.

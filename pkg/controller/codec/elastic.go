@@ -10,7 +10,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// keepElastic copies the pod sets of a unit that may be admitted with fewer pods, or was. Most units may not.
+// keepElastic copies the pod sets of a unit that can be, or was, admitted with fewer pods. Most units cannot.
 func (c Compactor) keepElastic(unit, compact *schedulingv1alpha1.QueueUnit) {
 	compact.Status.AdmittedPodSets = unit.Status.AdmittedPodSets
 	if len(compact.Spec.PodSets) > 0 { // the source of the quota reads them
@@ -26,8 +26,8 @@ func (c Compactor) keepElastic(unit, compact *schedulingv1alpha1.QueueUnit) {
 	}
 }
 
-// elastic returns how a unit may be admitted with fewer pods than it requests, or was; nil if it may not. Each pod
-// requests the difference that one pod makes to the demand of the unit, which is whole, but at most an equal part.
+// elastic returns how a unit can be, or was, admitted with fewer pods than it requests; nil if it cannot. whole is
+// the demand of the unit. A pod requests what whole loses without the pod, but at most an equal part of whole.
 func (r Reader) elastic(unit *schedulingv1alpha1.QueueUnit, whole quota.Demand) (*scheduler.Elastic, error) {
 	i, err := lifecycle.ElasticPodSet(unit)
 	if err != nil || i < 0 {

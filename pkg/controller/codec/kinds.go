@@ -17,8 +17,8 @@ type Kinds struct {
 	names []string
 }
 
-// of returns the number of a kind. Users may create units with any kind. If there are more kinds than numbers, the kind
-// is unknown.
+// of returns the number of a kind. Users can create units with any kind. If there are more kinds than numbers, the
+// kind is unknown.
 func (k *Kinds) of(name string) scheduler.JobKind {
 	if name == "" {
 		return 0

@@ -12,17 +12,17 @@ import (
 // labels identify the job of a pod, or of an object between a job and its pods, that has lost its
 // controller.
 type labels struct {
-	// read are the labels in the order in which those of an object are read.
+	// read are the labels in reading order.
 	read []kinds.PodLabel
-	// names are the labels by name, by the kind of the job.
+	// names are the labels that hold a name, by the kind of the job.
 	names map[string]string
 }
 
 var podLabels = newLabels(kinds.PodLabels())
 
-// newLabels puts the labels in order. A UID is read first, because another job may have the same name.
-// That of a Job is the last UID: the pod of a Job of a JobSet also has the label of the Job, which is
-// deleted together with the JobSet.
+// newLabels puts the labels in order. UIDs are read first, because another job may have the same name. The UID of a
+// Job is the last of them: the pods of a JobSet's Job also have the label of the Job, which is deleted together with
+// the JobSet.
 func newLabels(all []kinds.PodLabel) labels {
 	rank := func(l kinds.PodLabel) int {
 		switch {
@@ -44,10 +44,10 @@ func newLabels(all []kinds.PodLabel) labels {
 }
 
 // LabelOf returns what identifies an object for pods that have lost their controller; empty if its UID does, or
-// nothing.
+// nothing does.
 func LabelOf(kind, name string) string { return labelled(podLabels.names[kind], name) }
 
-// labelled returns the identifier of the object that the label names. It is no UID.
+// labelled returns the identifier of the object that the label names. It is not a UID.
 func labelled(label, name string) string {
 	if label == "" || name == "" {
 		return ""

@@ -64,7 +64,7 @@ func (c Compactor) unit(unit *schedulingv1alpha1.QueueUnit) *schedulingv1alpha1.
 		Status:     schedulingv1alpha1.QueueUnitStatus{Phase: unit.Status.Phase},
 	}
 	if unit.Status.Phase.Ended() {
-		// The pods that are left are charged where the unit was.
+		// The remaining pods are charged where the unit was.
 		compact.Spec.ConsumerRef, compact.Spec.QuotaName = compactRef(&unit.Spec.ConsumerRef), unit.Spec.QuotaName
 		compact.Status.Quota, compact.Status.Attempts, compact.Status.Reservations = unit.Status.Quota, unit.Status.Attempts, unit.Status.Reservations
 		return compact
@@ -129,8 +129,8 @@ func compactChecks(states []schedulingv1alpha1.AdmissionCheckState) []scheduling
 	return compact
 }
 
-// compactRef copies what identifies the job to which pods belong. Only that of a unit that was created by hand has
-// an apiVersion.
+// compactRef copies what identifies the job that pods belong to. Only the reference of a hand-made unit has an
+// apiVersion.
 func compactRef(ref *schedulingv1alpha1.ConsumerReference) schedulingv1alpha1.ConsumerReference {
 	compact := schedulingv1alpha1.ConsumerReference{Kind: ref.Kind, Name: ref.Name, UID: ref.UID}
 	if jobkinds.ByHand(ref.APIVersion, ref.Kind) {
@@ -163,7 +163,7 @@ type Reader struct {
 	// Demand returns what a unit is charged while it holds quota, from the source of the quota.
 	Demand func(*schedulingv1alpha1.QueueUnit) (quota.Demand, error)
 	Kinds  *Kinds
-	// Renewal limits how long units that were created by hand hold quota. Without a timeout there is no limit.
+	// Renewal limits how long hand-made units hold quota. Without a timeout there is no limit.
 	Renewal scheduler.Renewal
 }
 
@@ -184,7 +184,7 @@ func (r Reader) Read(object lenient.Object) (scheduler.Unit, error) {
 	}
 }
 
-// readUnless converts a unit. A unit with an invalid request is held and explains why, and so is one with a fault that is not nil.
+// readUnless converts a unit. A unit with an invalid request, or with a fault, is held and explains why.
 func (r Reader) readUnless(unit *schedulingv1alpha1.QueueUnit, fault error) (scheduler.Unit, error) {
 	version, err := Version(unit)
 	if err != nil {
@@ -230,7 +230,7 @@ func (r Reader) readUnless(unit *schedulingv1alpha1.QueueUnit, fault error) (sch
 	}
 	u.Checking = checkingOf(unit)
 	r.hold(&u, unit, err)
-	// The phase Backoff does not last as long: a unit that is held for another cause shows that.
+	// The phase Backoff can be gone earlier: a unit that is held for another reason shows that reason.
 	if state := unit.Status.RequeueState; state != nil && state.RequeueAt != nil {
 		u.Requeues, u.RequeueAt = state.Count, state.RequeueAt.Time
 		if unit.Status.Reason == wellknown.ReasonBackoff && unit.Status.Message != "" {
@@ -240,7 +240,7 @@ func (r Reader) readUnless(unit *schedulingv1alpha1.QueueUnit, fault error) (sch
 	return u, nil
 }
 
-// renewalOf returns how long a unit that was created by hand holds quota; nil for no limit.
+// renewalOf returns how long a hand-made unit holds quota; nil for no limit.
 func (r Reader) renewalOf(unit *schedulingv1alpha1.QueueUnit) *scheduler.Renewal {
 	if r.Renewal.Timeout == 0 {
 		return nil
@@ -280,7 +280,7 @@ func (r Reader) hold(u *scheduler.Unit, unit *schedulingv1alpha1.QueueUnit, inva
 	case invalid != nil:
 		u.Held = &quota.Refusal{Reason: wellknown.ReasonInvalidRequest, Sentence: invalid.Error()}
 	case u.Inactive && u.Reason == wellknown.ReasonInvalidRequest:
-		// The unit shows no queue until this is written again with it.
+		// The unit shows no queue until the controller writes this again with its queue.
 		u.Held = &quota.Refusal{Reason: wellknown.ReasonInvalidRequest, Sentence: unit.Status.Message}
 		u.HeldReported = !reportsNoPlace(unit)
 	case u.Inactive:

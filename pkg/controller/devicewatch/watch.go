@@ -1,6 +1,6 @@
 // Package devicewatch watches the objects that determine how many devices pods have: the claims of the pods, and the
-// DeviceClasses, which provide extended resources. It watches nothing if no class is mapped to a resource, so that
-// nobody else needs the rights.
+// DeviceClasses, which provide extended resources. If no class is mapped to a resource, it watches nothing and needs
+// no permissions.
 package devicewatch
 
 import (
@@ -36,7 +36,7 @@ type Watch struct {
 	reported map[string]bool
 }
 
-// maxReported is how many resources are reported that cannot be counted, because anybody may name any.
+// maxReported is how many resources that cannot be counted are reported, because users can name any.
 const maxReported = 64
 
 // New returns a Watch that uses the rules.
@@ -46,15 +46,15 @@ func New(rules requests.Rules) *Watch {
 	return w
 }
 
-// Renamed makes the Watch call the function whenever the extended resources of DeviceClasses have changed. It is called
+// Renamed makes the Watch call the function whenever the extended resources of DeviceClasses have changed. Call it
 // before Start.
 func (w *Watch) Renamed(call func()) { w.renamed = append(w.renamed, call) }
 
 // Rules returns the rules with the extended resources of the DeviceClasses.
 func (w *Watch) Rules() requests.Rules { return *w.rules.Load() }
 
-// Count returns what the pod requests, and what each claim requests that it may share with others. It logs
-// a resource that cannot be counted, once.
+// Count returns what the pod requests and, for each claim that it can share with others, what the claim requests. It
+// logs each resource that cannot be counted once.
 func (w *Watch) Count(pod *requests.PodDevices) (own corev1.ResourceList, shared map[string]corev1.ResourceList) {
 	own, shared, unmapped := w.Rules().Count(pod, w.claimed)
 	if unmapped != nil {
@@ -111,7 +111,7 @@ func (w *Watch) Start(ctx context.Context, config *rest.Config, changed func(nam
 	return []cache.InformerSynced{has, knows}, err
 }
 
-// run runs an informer. An API server that does not serve its kind has no objects of it.
+// run runs an informer. If the API server does not serve its kind, there are no objects of it.
 func run(ctx context.Context, what string, informer cache.SharedIndexInformer, transform cache.TransformFunc, handler cache.ResourceEventHandler) (cache.InformerSynced, error) {
 	var missing atomic.Bool
 	failed := func(ctx context.Context, r *cache.Reflector, err error) {

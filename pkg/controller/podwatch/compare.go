@@ -7,7 +7,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// Difference is a difference between an object of the cluster and what is known of it.
+// Difference is a difference between an object of the cluster and what is known about it.
 type Difference struct {
 	// Object is kind, namespace and name, or the UID if the name is unknown. Version is its
 	// resourceVersion; empty if it does not exist. Problem describes the difference.

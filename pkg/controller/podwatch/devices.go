@@ -26,7 +26,7 @@ func devicesOf(object any) ([]string, error) {
 	return append(claiming.ClaimKeys(), anyDevice), nil
 }
 
-// watchDevices counts pods again whose devices have changed.
+// watchDevices recounts pods whose devices have changed.
 func (w *Watch) watchDevices(ctx context.Context) ([]cache.InformerSynced, error) {
 	if w.rules.Devices == nil {
 		return nil, nil
@@ -35,8 +35,8 @@ func (w *Watch) watchDevices(ctx context.Context) ([]cache.InformerSynced, error
 	return w.rules.Devices.Start(ctx, w.config, func(namespace, name string) { w.countAgain(namespace + "/" + name) })
 }
 
-// countAgain counts the pods again with these devices, each once for all changes that were seen before: users may change a
-// claim often, and many pods may name it.
+// countAgain recounts the pods with these devices, each once for all changes that were seen before: users can change
+// a claim often, and many pods can name it.
 func (w *Watch) countAgain(devices string) {
 	keys, _ := w.pods.GetIndexer().IndexKeys(byDevices, devices)
 	for _, key := range keys {

@@ -23,9 +23,9 @@ func slimNamespace(object any) (any, error) {
 
 func sameNamespace(a, b *namespace) bool { return a.managed == b.managed }
 
-// exempts reports whether the pods of the object are not charged if they belong to no unit: it is a DaemonSet that exists.
-// Whoever may edit a namespace may create DaemonSets in it, so their pods are charged where the administrator has said that
-// tenants work. The goroutine that decides calls it.
+// exempts reports whether the pods of the object are not charged if they belong to no unit: it is a DaemonSet that
+// exists, in a namespace that is not managed. Users who can edit a namespace can create DaemonSets in it, so their
+// pods are charged where the administrator has said that tenants work. The goroutine that decides calls it.
 func (w *Watch) exempts(kind *ownerKind, o *slim) bool {
 	if !kind.exempt || !w.unmanaged[o.Namespace] {
 		return false
@@ -39,7 +39,7 @@ func (w *Watch) namespaceSeen(n *namespace) { w.setUnmanaged(n.Name, !n.managed)
 
 func (w *Watch) namespaceGone(n *namespace) { w.setUnmanaged(n.Name, false) }
 
-// setUnmanaged processes whether it is known that the namespace is not managed.
+// setUnmanaged records whether the namespace is known to be unmanaged.
 func (w *Watch) setUnmanaged(name string, is bool) {
 	w.put(func() scheduler.Event {
 		if is {

@@ -22,19 +22,21 @@ import (
 // ownerKind is a kind of objects between pods and the jobs that create them.
 type ownerKind struct {
 	schema.GroupVersionResource
-	// kind is the kind whose label pods have that name the object; empty if they do not.
+	// kind is the kind whose label on pods holds the name of the object; empty if they have none.
 	kind string
-	// job is the kind of the job that has the name of the object; empty if there is none.
+	// job is the kind of the job with the same name as the object; empty if there is none.
 	job string
-	// optional is whether nothing is lost if the objects may not be watched, and exempt whether their pods serve nodes.
+	// optional is whether nothing is lost if watching the objects is forbidden. exempt is whether their pods serve
+	// nodes.
 	optional, exempt bool
 	informer         cache.SharedIndexInformer
-	// missing is whether the API server has reported that it does not serve the kind, or not to us.
+	// missing is whether the API server has reported that it does not serve the kind, or that we are not allowed to
+	// watch it.
 	missing atomic.Bool
 }
 
-// newOwnerKinds returns Jobs, RayClusters of RayJobs, and JobSets of TrainJobs. A cluster may not have
-// the latter two. If the pods of DaemonSets are exempt, it returns DaemonSets as well, and the namespaces.
+// newOwnerKinds returns Jobs, RayClusters of RayJobs, and JobSets of TrainJobs. A cluster may lack the latter two. If
+// the pods of DaemonSets are exempt, it also returns DaemonSets and the namespaces.
 func newOwnerKinds(config *rest.Config, strays backend.Strays) (owners []*ownerKind, namespaces *ownerKind, err error) {
 	client, err := metadata.NewForConfig(metadata.ConfigFor(config))
 	if err != nil {
@@ -69,8 +71,7 @@ func newOwnerKinds(config *rest.Config, strays backend.Strays) (owners []*ownerK
 	return kinds, namespaces, nil
 }
 
-// failed logs no error for a kind that the cluster does not have. The informer tries again from time
-// to time.
+// failed logs no error for a kind that the cluster does not have. The informer keeps trying.
 func (k *ownerKind) failed(ctx context.Context, r *cache.Reflector, err error) {
 	if k.optional && apierrors.IsForbidden(err) {
 		if !k.missing.Swap(true) {
@@ -86,8 +87,8 @@ func (k *ownerKind) failed(ctx context.Context, r *cache.Reflector, err error) {
 	cache.DefaultWatchErrorHandler(ctx, r, err)
 }
 
-// slim reduces the metadata of an object to what is stored. An object that belongs to nothing may have
-// lost the job of its name.
+// slim reduces the metadata of an object to what is stored. An object without an owner may have lost the job with its
+// name.
 func (k *ownerKind) slim(object any) (any, error) {
 	if o, is := object.(*metav1.PartialObjectMetadata); is {
 		slim := slimOf(o)

@@ -19,8 +19,7 @@ import (
 // slim is the part of an object that is stored, because a cluster may have a hundred thousand pods.
 type slim struct {
 	metav1.ObjectMeta
-	// owner identifies the object that it belongs to; empty if none. orphan is whether only labels
-	// of the object do.
+	// owner identifies the object that it belongs to; empty if none. orphan is whether only labels identify it.
 	owner  string
 	orphan bool
 }
@@ -41,7 +40,7 @@ type pod struct {
 	ended  backend.PodUse
 	stray  bool
 	// unschedulable is why the scheduler finds no node for the pod; the zero Handle if it does not say so. Pods that
-	// wait for the same share it.
+	// wait for the same reason share it.
 	unschedulable unique.Handle[string]
 }
 
@@ -93,7 +92,7 @@ func (w *Watch) counts(p *corev1.Pod, orphan bool) bool {
 }
 
 // isStatic reports whether the pod is a static pod of the cluster. Only administrators create pods in kube-system; in
-// another namespace, anybody may create a pod with the annotation.
+// other namespaces, anyone can create a pod with the annotation.
 func isStatic(p *corev1.Pod) bool {
 	_, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]
 	return mirror && p.Namespace == metav1.NamespaceSystem

@@ -1,15 +1,14 @@
-// Package podwatch watches the pods of the cluster, and the objects between pods and their jobs, for
-// the core.
+// Package podwatch watches the pods of the cluster, and the objects between pods and their jobs, for the core.
 //
-// A pod belongs to the object that controls it. Between a pod and its job there may be a Job (of
-// the submitter of a RayJob, of a JobSet, or of the launcher of an MPIJob), a RayCluster (of a
-// RayJob), a Job and its JobSet (of a TrainJob), or another pod (a Spark driver). Only the metadata
-// of these objects is watched. An object that has lost its controller, because the controller was
-// deleted and its dependents were orphaned, belongs to the job that its labels name.
+// A pod belongs to the object that controls it. Between a pod and its job there can be a Job (of the submitter of a
+// RayJob, of a JobSet, or of the launcher of an MPIJob), a RayCluster (of a RayJob), a Job and its JobSet (of a
+// TrainJob), or another pod (a Spark driver). Only the metadata of these objects is watched. An object that has lost
+// its controller, because the controller was deleted and its dependents were orphaned, belongs to the job that its
+// labels name.
 //
-// Whoever may write a pod may write all of these fields. So a pod stays with the job for which it counted
-// first (package pods), and what is not charged is proved by other objects: a DaemonSet with the UID exists, in a
-// namespace that is not managed.
+// Anyone who can write a pod can write all of these fields. So a pod stays with the first job that it counted for
+// (package pods), and what is not charged is proved by other objects: a DaemonSet with the UID exists, in a namespace
+// that is not managed.
 package podwatch
 
 import (
@@ -44,8 +43,8 @@ type Watch struct {
 	// pods and kinds are the informers. Kinds are those of the objects between pods and jobs, and DaemonSets.
 	pods  cache.SharedIndexInformer
 	kinds []*ownerKind
-	// namespaces is nil if it makes no difference which ones are managed. unmanaged are those of which it is known that
-	// they are not. Only the goroutine that decides uses it.
+	// namespaces is nil if it makes no difference which ones are managed. unmanaged are those known to be unmanaged.
+	// Only the goroutine that decides uses it.
 	namespaces *ownerKind
 	unmanaged  map[string]bool
 }
@@ -117,9 +116,8 @@ func (w *Watch) Start(ctx context.Context) (synced []cache.InformerSynced, err e
 	return synced, nil
 }
 
-// changes calls seen with each object that is new or differs from its last version in what is stored, and
-// gone with each that no longer exists. Most changes of a pod are of no interest here, and each one that
-// is reported makes the core decide again.
+// changes calls seen with each object that is new or whose stored part has changed, and gone with each deleted
+// object. Most changes of a pod are of no interest here, and each reported change makes the core decide again.
 func changes[T metav1.Object](same func(before, now T) bool, seen, gone func(T)) cache.ResourceEventHandlerFuncs {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(o any) {

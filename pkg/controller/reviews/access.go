@@ -17,13 +17,14 @@ import (
 	"kube-queue.dev/kube-queue/pkg/visibility"
 )
 
-// mostNamespaces is about how many namespaces the API server is asked in one answer. Units of others are hidden.
+// mostNamespaces is about how many namespaces the API server is asked about for one answer. Units in other namespaces
+// are hidden.
 const mostNamespaces = 100
 
 // Authorize asks the API server whether a user may do something.
 type Authorize func(context.Context, *authorizationv1.SubjectAccessReview) (allowed bool, err error)
 
-// How long an answer of the API server about the rights of a user is used, and how many are kept.
+// How long an answer of the API server about a user's rights is used, and how many answers are kept.
 const (
 	rightsLast = 10 * time.Second
 	mostRights = 4096
@@ -50,7 +51,7 @@ func Cached(authorize Authorize, clock clock.PassiveClock) Authorize {
 	}
 }
 
-// access is what a caller may see, as the API server decides. It is used for one answer.
+// access is what a caller may see, according to the API server. It is used for one answer.
 type access struct {
 	ctx       context.Context
 	user      authenticationv1.UserInfo

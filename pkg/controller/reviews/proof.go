@@ -24,7 +24,8 @@ import (
 // ProofSecret is the name of the Secret with the proofs.
 const ProofSecret = "kube-queue-reviews-proof"
 
-// Keys of the Secret. All three are accepted: an API server may not have seen a rotation yet, and neither may this replica.
+// Keys of the Secret. All three are accepted, because an API server, or this replica, may not have seen a rotation
+// yet.
 const (
 	// proofCurrent is what the policy kube-queue-reviews copies.
 	proofCurrent  = "current"
@@ -35,16 +36,16 @@ const (
 const (
 	// rotateAfter is how long a proof is the current one.
 	rotateAfter = time.Hour
-	// retryAfter is when a rotation that failed is repeated, and how often it is checked whether one is due.
+	// retryAfter is when a failed rotation is repeated, and how often to check whether one is due.
 	retryAfter = 5 * time.Second
 	// proofSize is the length of a proof in bytes.
 	proofSize = 32
 )
 
-// Proof shows that a review comes from an API server. The policy kube-queue-reviews replaces the status of each review that
-// is created by {proof: X}, where X is in a Secret that only API servers, kube-queue-controller and administrators read. The
-// answer replaces the status, and the schema refuses a status with nothing but the proof. So the proof leaves the API
-// server only to webhooks.
+// Proof shows that a review comes from an API server. The policy kube-queue-reviews sets the status of each new
+// review to {proof: X}. X is in a Secret that only API servers, kube-queue-controller and administrators can read.
+// The answer replaces the status, and the schema rejects a status with nothing but the proof. So the proof leaves the
+// API server only to webhooks.
 type Proof struct {
 	client    kubernetes.Interface
 	namespace string
@@ -84,7 +85,7 @@ func (p *Proof) read() map[string][]byte {
 	return nil
 }
 
-// Proves reports whether a review has a proof.
+// Proves reports whether a review has a valid proof.
 func (p *Proof) Proves(review []byte) bool {
 	var given struct {
 		Status struct {
@@ -104,8 +105,9 @@ func (p *Proof) Proves(review []byte) bool {
 	return equal == 1
 }
 
-// Keep rotates the proof until ctx is done, and makes the Secret again if it is deleted or damaged. One replica at a time
-// keeps it. It rotates at once, because it does not know when another one did, and no clocks are compared.
+// Keep rotates the proof until ctx is done, and recreates the Secret if it is deleted or damaged. One replica at a
+// time keeps it. It rotates immediately, because it does not know when another replica did, and no clocks are
+// compared.
 func (p *Proof) Keep(ctx context.Context) error {
 	cache.WaitForCacheSync(ctx.Done(), p.secret.HasSynced)
 	ticker := p.clock.NewTicker(retryAfter)
@@ -157,7 +159,7 @@ func (p *Proof) rotate(ctx context.Context, isDue bool) (bool, error) {
 	if present.UID != "" { // another leader may write it too
 		wanted.WithUID(present.UID).WithResourceVersion(present.ResourceVersion)
 	}
-	// RBAC restricts the creation by apply to a name, unlike that by create.
+	// RBAC can restrict creation by apply to a name, unlike creation by create.
 	if _, err = secrets.Apply(ctx, wanted, metav1.ApplyOptions{FieldManager: "kube-queue-controller", Force: true}); err != nil {
 		return false, fmt.Errorf("writing Secret %s/%s: %w", p.namespace, ProofSecret, err)
 	}

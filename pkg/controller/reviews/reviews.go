@@ -1,9 +1,10 @@
-// Package reviews answers the reviews of group visibility.kube-queue.dev. The API server passes each of them to a mutating
-// webhook, which puts the answer into its status. Reviews are only created with dryRun=All, so nothing is stored.
+// Package reviews answers the reviews of group visibility.kube-queue.dev. The API server passes each of them to a
+// mutating webhook, which puts the answer into its status. Reviews are only created with dryRun=All, so nothing is
+// stored.
 //
-// The API server has authorized the creation of the review in its namespace. What of other namespaces is in the answer, it
-// is asked again: see access. Whoever reaches the port could name any author, so only reviews that have come through an API
-// server are answered: see Proof.
+// The API server has authorized the creation of the review in its namespace. For what the answer says about other
+// namespaces, it is asked again: see access. Anyone who reaches the port could name any author, so only reviews that
+// came through an API server are answered: see Proof.
 package reviews
 
 import (
@@ -26,7 +27,8 @@ import (
 
 // Names of objects that the chart installs.
 const (
-	// Service is the Service that leads to the replica that decides, and the Secret with the certificate.
+	// Service is the name of the Service that leads to the replica that decides, and of the Secret with the
+	// certificate.
 	Service = "kube-queue-controller-webhook"
 	// Configuration is the configuration of the webhook.
 	Configuration = "kube-queue-reviews"
@@ -34,8 +36,8 @@ const (
 	Path = "/reviews"
 )
 
-// Largest is the size of the largest request of the webhook, in bytes. A question has some KiB, and annotations of at most
-// 256 KiB. The rest is for the groups of its author.
+// Largest is the maximum size of a request to the webhook, in bytes. A question has a few KiB, and annotations of at
+// most 256 KiB. The rest is for the groups of its author.
 const Largest = 512 << 10
 
 // Recorder records a review: its kind, the result and how long the answer took.
@@ -52,7 +54,7 @@ type Options struct {
 	Record  Recorder
 }
 
-// unproven is the answer to everything that may not come from an API server.
+// unproven is the answer to everything that might not come from an API server.
 const unproven = "kube-queue-controller cannot verify that the API server sent this review; try again in some seconds"
 
 // Handler serves the webhook.
@@ -83,7 +85,7 @@ type answerer func(asking) (any, error)
 // refusal is why a review has no answer.
 type refusal struct{ error }
 
-// answers returns what answers the reviews, by their resources.
+// answers returns the answerers of the reviews, by resource.
 func answers() map[string]answerer {
 	return map[string]answerer{
 		"queueunitreviews": func(a asking) (any, error) {

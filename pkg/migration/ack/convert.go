@@ -1,8 +1,9 @@
-// Package ack converts the settings of ack-kube-queue and of its successor koord-queue into those of kube-queue: their
-// Deployments into values of the chart, their Queues, ElasticQuotaTrees and ElasticQuotas, and the manifests of jobs.
+// Package ack converts the settings of ack-kube-queue and of its successor koord-queue into those of kube-queue:
+// their Deployments into values of the chart, their Queues, ElasticQuotaTrees and ElasticQuotas, and the manifests of
+// jobs.
 //
-// Terms. Both are called the former queue here. Its root is always called "root" in the paths and names of its Queues, whatever
-// the tree says.
+// Terms. Both are called the former queue here. Its root is always called "root" in the paths and names of its
+// Queues, no matter what the tree says.
 package ack
 
 import (
@@ -87,12 +88,12 @@ type converter struct {
 	quotas map[string]migration.Document
 	// policies are those that ElasticQuotas set for their queues.
 	policies map[string]string
-	// usesQuotas is whether the quota backend is that of ElasticQuotas.
+	// usesQuotas is whether the quota backend uses ElasticQuotas.
 	usesQuotas bool
 	units      int
 	live       int
 
-	// tree is the tree to be applied, and groups are its groups; nil without a tree.
+	// tree is the tree to apply, and groups are its groups; nil without a tree.
 	tree   *unstructured.Unstructured
 	groups []group
 	root   tree.Node
@@ -104,7 +105,7 @@ type group struct {
 	node        tree.Node
 }
 
-// buildTree takes the ElasticQuotaTree over, or makes one of ElasticQuotas.
+// buildTree takes over the ElasticQuotaTree, or makes one from ElasticQuotas.
 func (c *converter) buildTree() {
 	switch {
 	case len(c.trees) > 0 && len(c.quotas) > 0:
@@ -139,7 +140,7 @@ func (c *converter) collect(n tree.Node, path string) {
 	}
 }
 
-// takeTree takes the tree over as it is. Attributes and labels that have no effect become findings.
+// takeTree takes over the tree as it is. Attributes and labels that have no effect become findings.
 func (c *converter) takeTree() {
 	d := c.trees[0]
 	for _, other := range c.trees[1:] {

@@ -31,14 +31,14 @@ const alibaba = "quota.scheduling.alibabacloud.com/"
 // quotaLabels choose the quota of a job; the first that is set has precedence.
 var quotaLabels = []string{alibaba + "name", koordinator + "name", "alibabacloud.com/quota-name"}
 
-// preemptibleKeys are whether a job is preemptible.
+// preemptibleKeys say whether a job is preemptible.
 var preemptibleKeys = []string{alibaba + "preemptible", koordinator + "preemptible"}
 
 // bookkeeping are keys, without their prefix, that the former queue has written.
 var bookkeeping = []string{"job-has-enqueued", "job-enqueue-timestamp", "job-dequeue-timestamp", "related-queueunit", "related-apiversion-kind",
 	"related-object", "related-podset-name"}
 
-// sameKeys are keys that kube-queue has, too, with the same meaning.
+// sameKeys are keys that have the same meaning in kube-queue.
 var sameKeys = []string{wellknown.SuspendAnnotation, wellknown.PriorityAnnotation, wellknown.ActiveAnnotation, wellknown.MaxExecTimeAnnotation,
 	wellknown.MinResourcesAnnotation, wellknown.PreemptibleLabel, wellknown.QuotaNameLabel, wellknown.MinCountAnnotation, wellknown.PriorityClassKey}
 
@@ -73,7 +73,7 @@ func isJob(object *unstructured.Unstructured) bool {
 	return false
 }
 
-// convertJobs converts the manifests of jobs. The mark is the same, so that only other keys change.
+// convertJobs converts the manifests of jobs. The mark is the same, so only other keys change.
 func (c *converter) convertJobs() {
 	for _, d := range c.jobs {
 		if d.Object.GetUID() != "" {

@@ -35,7 +35,7 @@ type setting struct {
 	program, name string
 	// convert sets the values of the chart.
 	convert func(s *settingContext)
-	// why and instead make a finding if the value is not one of these, which change nothing.
+	// why and instead make a finding if the value is not one of harmless, which change nothing.
 	why, instead string
 	harmless     []string
 }
@@ -135,7 +135,8 @@ func mode(value string) func(*settingContext) {
 	}
 }
 
-// backend converts the quota backend. The former queue compares resourceQuota with this case; kube-queue accepts any.
+// backend converts the quota backend. The former queue compares resourceQuota case-sensitively; kube-queue accepts
+// any case.
 func backend(s *settingContext) {
 	switch strings.ToLower(s.value) {
 	case "", "elasticquota":

@@ -17,7 +17,7 @@ const (
 	koordinator   = "quota.scheduling.koordinator.sh/"
 	parentLabel   = koordinator + "parent"
 	isParentLabel = koordinator + "is-parent"
-	// koordinatorRoot is the quota above all those without a parent.
+	// koordinatorRoot is the quota above all quotas without a parent.
 	koordinatorRoot = "koordinator-root-quota"
 )
 
@@ -36,8 +36,8 @@ func (c *converter) addQuota(d migration.Document) {
 	}
 }
 
-// treeOfQuotas makes a tree of ElasticQuotas. Jobs choose a quota by a label alone, from any namespace: so each leaf lists
-// every namespace.
+// treeOfQuotas makes a tree of ElasticQuotas. Jobs choose a quota only by a label, from any namespace, so each leaf
+// lists every namespace.
 func (c *converter) treeOfQuotas() {
 	children := map[string][]string{}
 	for _, name := range slices.Sorted(maps.Keys(c.quotas)) {

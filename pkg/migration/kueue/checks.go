@@ -13,7 +13,7 @@ const (
 	multiKueue   = "kueue.x-k8s.io/multikueue"
 )
 
-// maxCheckName is the length of the longest name that an AdmissionCheck of kube-queue may have.
+// maxCheckName is the length of the longest name that an AdmissionCheck of kube-queue can have.
 const maxCheckName = 63
 
 // readCheck converts an AdmissionCheck.
@@ -48,10 +48,10 @@ func (c *converter) readCheck(d migration.Document, check *admissionCheck) {
 	c.before = append(c.before, migration.Object(apiVersion, "AdmissionCheck", "", name, map[string]any{"spec": written}))
 }
 
-// maxManaged is how many managed resources a ProvisioningRequestConfig of kube-queue may list.
+// maxManaged is how many managed resources a ProvisioningRequestConfig of kube-queue can list.
 const maxManaged = 64
 
-// defaultRetries is how often Kueue repeats a request that fails if nothing is set.
+// defaultRetries is how often Kueue repeats a failed request by default.
 const defaultRetries = 3
 
 // readConfig converts a ProvisioningRequestConfig.

@@ -16,7 +16,7 @@ import (
 const maxPriority = 1_000_000_000
 
 // convertClasses converts WorkloadPriorityClasses into PriorityClasses. Jobs name them by a label, so the priority of
-// their pods does not change, and preemptionPolicy Never keeps pods that name one all the same from evicting others.
+// their pods does not change. If pods name one anyway, preemptionPolicy Never keeps them from evicting others.
 func (c *converter) convertClasses() {
 	var objects []*unstructured.Unstructured
 	for _, name := range slices.Sorted(maps.Keys(c.classes)) {

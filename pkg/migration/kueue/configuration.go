@@ -140,7 +140,7 @@ func (c *converter) readIntegrations(d migration.Document, fields map[string]any
 	}
 }
 
-// use remembers a kind of job to be enabled.
+// use records a kind of job to enable.
 func (c *converter) use(extension string) {
 	if c.kinds == nil {
 		c.kinds = map[string]bool{}

@@ -25,8 +25,8 @@ func Is(object *unstructured.Unstructured) bool {
 	return object.GroupVersionKind().Group == Group || object.GroupVersionKind().Group == configGroup || isJob(object)
 }
 
-// Convert converts the documents. Objects that neither Kueue nor a user of Kueue has made are skipped, but Namespaces
-// count: their labels decide which ClusterQueues their jobs may use. The error is a *migration.InputError.
+// Convert converts the documents. Objects that do not come from Kueue or its users are skipped, except Namespaces:
+// their labels decide which ClusterQueues their jobs may use. The error is a *migration.InputError.
 func Convert(documents []migration.Document) (*migration.Result, error) {
 	c := &converter{
 		result: &migration.Result{},
@@ -110,7 +110,7 @@ type localDocument struct {
 	spec     *localQueue
 }
 
-// read reads all documents and converts those that need no other.
+// read reads all documents and converts those that do not depend on others.
 func (c *converter) read(documents []migration.Document) {
 	for _, d := range migration.Sorted(documents) {
 		gvk := d.Object.GroupVersionKind()

@@ -3,10 +3,10 @@
 // ProvisioningRequestConfigs into those of kube-queue, and the manifests of jobs. It reads the versions v1beta1 and
 // v1beta2.
 //
-// Terms. A pair is a resource of a flavor; Kueue has quota for pairs, and kube-queue for resources. The reach of a node
-// is the most that can be in use at and below it while everybody else is idle.
+// Terms. A pair is a resource of a flavor; Kueue has quota for pairs, and kube-queue for resources. The reach of a
+// node is the most that can be in use at and below it while all others are idle.
 //
 // Invariants. The min of a leaf is the nominal quota of its ClusterQueue, and its max is the reach, summed over the
-// flavors, because kube-queue chooses no nodes. The max of a Cohort is its reach. So the tree is always valid, and
-// nobody has less than before.
+// flavors, because kube-queue does not choose nodes. The max of a Cohort is its reach. So the tree is always valid,
+// and no queue has less than before.
 package kueue

@@ -12,13 +12,13 @@ func errTooLarge(text string) error {
 	return fmt.Errorf("%q exceeds the largest amount; if it means no limit, write the amount that the cluster has", text)
 }
 
-// maxLabel is the length of the longest value of a label. The name of a quota node is one, in jobs that select it.
+// maxLabel is the maximum length of a label value. Jobs select a quota node by its name in a label.
 const maxLabel = 63
 
 // nodeNames gives each quota node a name that is unique in the tree.
 type nodeNames map[string]bool
 
-// name returns the first of the names that is free, or the last one with a number.
+// name returns the first free name, or the last one with a number.
 func (taken nodeNames) name(wanted ...string) string {
 	last := ""
 	for _, name := range wanted {

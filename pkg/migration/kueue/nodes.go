@@ -27,7 +27,7 @@ type quotas struct {
 type node struct {
 	// object names the node in findings.
 	object string
-	// name is that of the quota node, which is unique in the tree.
+	// name is the name of the quota node, which is unique in the tree.
 	name   string
 	parent *node
 	// children are sorted by their name in the tree.
@@ -40,7 +40,7 @@ type node struct {
 	// of it that the node does not lend. hidden is what the descendants do not lend, so that subtree does not
 	// include it.
 	subtree, local, hidden map[pair]resources.Sum
-	// reach is the most that can be in use at and below the node while everybody else is idle.
+	// reach is the most that can be in use at and below the node while all others are idle.
 	reach map[pair]resources.Sum
 }
 

@@ -13,7 +13,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/migration"
 )
 
-// apiVersion is that of the objects of kube-queue.
+// apiVersion is the apiVersion of kube-queue's objects.
 var apiVersion = schedulingv1alpha1.SchemeGroupVersion.String()
 
 // QueueNamespace is the namespace of Queues.
@@ -94,8 +94,8 @@ func (c *converter) queueSpec(n *node) map[string]any {
 	return written
 }
 
-// preemption converts the settings of preemption. Kueue protects no job from it, so minRunTime is 0 where jobs of the
-// queue can be evicted for others.
+// preemption converts the settings of preemption. Kueue does not protect any job from it, so minRunTime is 0 where
+// jobs of the queue can be evicted for others.
 func (c *converter) preemption(n *node) map[string]any {
 	p := n.queue.Spec.Preemption
 	within := schedulingv1alpha1.PreemptNever
@@ -128,7 +128,7 @@ func (c *converter) preemption(n *node) map[string]any {
 	return map[string]any{"withinQueue": string(within), "minRunTime": "0s"}
 }
 
-// maxChecks is how many checks a Queue may list.
+// maxChecks is how many checks a Queue can list.
 const maxChecks = 8
 
 func (c *converter) checksOf(n *node) []string {

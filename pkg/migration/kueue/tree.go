@@ -64,7 +64,7 @@ func (c *converter) findLimits(nodes []*node) {
 	}
 }
 
-// lendsExactly reports whether a limit of lending is expressed by the max of the one queue that can borrow from the
+// lendsExactly reports whether a lending limit is expressed by the max of the only queue that can borrow from the
 // node.
 func lendsExactly(n *node) bool {
 	if n.parent.parent != nil || len(n.parent.children) > 2 {
@@ -106,8 +106,8 @@ func (c *converter) listNamespaces() {
 	}
 }
 
-// mayUse reports whether the namespaceSelector of the ClusterQueue matches the namespace. Where the labels of the
-// namespace are unknown, it is listed and a person has to check it.
+// mayUse reports whether the namespaceSelector of the ClusterQueue matches the namespace. If the labels of the
+// namespace are unknown, it is listed, and a person has to check it.
 func (c *converter) mayUse(d migration.Document, n *node, namespace string) bool {
 	written := n.queue.Spec.NamespaceSelector
 	if written == nil {
@@ -217,7 +217,7 @@ func (c *converter) quotaNode(n *node, covered map[string]bool) map[string]any {
 	return written
 }
 
-// ownsAny reports whether a Cohort has quota of its own, which its children share.
+// ownsAny reports whether a Cohort has its own quota, which its children share.
 func (c *converter) ownsAny(n *node) bool {
 	for _, q := range n.own {
 		if q.nominal > 0 {
@@ -235,7 +235,7 @@ func (c *converter) amount(n *node, resource string, amount resources.Sum) strin
 	return resources.Format(resource, amount.Clamp())
 }
 
-// reclaims reports whether any ClusterQueue at or below the node may get its quota back from others by evicting jobs.
+// reclaims reports whether any ClusterQueue at or below the node can reclaim its quota from others by evicting jobs.
 func reclaims(n *node) bool {
 	return slices.ContainsFunc(leaves([]*node{n}), func(leaf *node) bool {
 		policy := leaf.queue.Spec.Preemption.ReclaimWithinCohort

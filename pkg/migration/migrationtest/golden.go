@@ -101,8 +101,8 @@ func Golden(t *testing.T, convert Convert) {
 	}
 }
 
-// Damage converts each file of testdata again and again, each time with one value replaced by one of another type. The
-// conversion may fail, but must not panic, and an error must be a *migration.InputError.
+// Damage repeatedly converts each file of testdata, each time with one value replaced by a value of another type. The
+// conversion can fail, but must not panic, and an error must be a *migration.InputError.
 func Damage(t *testing.T, convert Convert) {
 	t.Helper()
 	inputs, err := filepath.Glob("testdata/*.yaml")

@@ -21,8 +21,8 @@ type Checked struct {
 	Errors, Warnings []string
 }
 
-// Check checks all ElasticQuotaTrees of a YAML or JSON file, of which there may be any number, as kube-queue-controller
-// does. Other objects are skipped. faults are about documents that cannot be read.
+// Check checks any number of ElasticQuotaTrees in a YAML or JSON file as kube-queue-controller does. Other objects
+// are skipped. faults are about documents that cannot be read.
 func Check(from io.Reader) (trees []Checked, faults []string) {
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(from))
 	for number := 1; ; number++ {
@@ -33,7 +33,7 @@ func Check(from io.Reader) (trees []Checked, faults []string) {
 		if err != nil {
 			return trees, append(faults, fmt.Sprintf("document %d: %v", number, err))
 		}
-		// A key that is written twice is refused, because only one of its values would count.
+		// A duplicate key is rejected, because only one of its values would count.
 		if asJSON, err := yaml.YAMLToJSONStrict(document); err != nil {
 			faults = append(faults, fmt.Sprintf("document %d: invalid YAML: %v", number, err))
 			continue

@@ -120,8 +120,7 @@ func shares(name string, capacity resource.Quantity, jobs []simulator.Job, tenan
 	}
 }
 
-// step returns the unit to which shares are rounded: a core or a mebibyte for large
-// amounts, else a base unit.
+// step returns the unit that shares are rounded to: a core or a mebibyte for large amounts, else a base unit.
 func step(name string, limit int64) int64 {
 	if well := min(simulator.One(name), 1<<20); limit >= 100*well {
 		return well

@@ -12,7 +12,7 @@ import (
 type Preemption struct {
 	Reclaim     bool `json:"reclaim"`
 	WithinQueue bool `json:"withinQueue"`
-	// MinRunTime is how long after its release no job is evicted.
+	// MinRunTime is how long a job is not evicted after its release.
 	MinRunTime Seconds `json:"minRunTimeSeconds"`
 	// Victims is whether evicted jobs restart or resume, and StopsIn how long they take to stop.
 	Victims simulator.Victims `json:"victims"`
@@ -56,7 +56,7 @@ func (p *Preemption) String() string {
 	return text + " and start again from zero"
 }
 
-// evicting reports whether jobs may be evicted in the scenario.
+// evicting reports whether jobs can be evicted in the scenario.
 func evicting(s *simulator.Scenario) bool {
 	within := s.Preemption.WithinQueue
 	for _, q := range s.Queues {
@@ -67,8 +67,8 @@ func evicting(s *simulator.Scenario) bool {
 
 // Evictions contains the statistics of the evictions of a group of jobs.
 type Evictions struct {
-	// Count is the number of evictions. Reclaimed are those for jobs of other quotas, Preempted
-	// those for jobs of a greater priority in the same queue.
+	// Count is the number of evictions. Reclaimed are those for jobs of other quotas, Preempted those for jobs with a
+	// higher priority in the same queue.
 	Count     int `json:"count"`
 	Reclaimed int `json:"reclaimed"`
 	Preempted int `json:"preempted"`

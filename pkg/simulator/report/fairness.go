@@ -126,7 +126,7 @@ func newClaim(g guarantee) *claim {
 	return &claim{min: g, used: make([]int64, len(g)), byKey: map[string]int{}, areas: make([]area, len(g))}
 }
 
-// event is that a job of the group begins to wait, is released, or ends.
+// event says that a job of the group begins to wait, is released, or ends.
 type event struct {
 	at    time.Duration
 	shape int

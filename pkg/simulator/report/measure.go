@@ -20,7 +20,7 @@ type job struct {
 	simulator.Outcome
 	// interrupted are the runs that ended by an eviction, in order.
 	interrupted []simulator.Interruption
-	// wait is the time to the first start, and later that between evictions and the next starts.
+	// wait is the time to the first start. later is the time between evictions and the next starts.
 	wait, later time.Duration
 	// slowdown is in millionths.
 	slowdown int64
@@ -48,10 +48,10 @@ func (j *job) of(resource string) int64 {
 	return 0
 }
 
-// measured is a run from which statistics are computed.
+// measured is a run that statistics are computed from.
 type measured struct {
 	resource string
-	// evicting is whether jobs may be evicted.
+	// evicting is whether jobs can be evicted.
 	evicting bool
 	// jobs are sorted by submission, then by name.
 	jobs []job
@@ -115,8 +115,7 @@ func (j *job) eachWait(do func(from, to time.Duration)) {
 	})
 }
 
-// slowdown returns the bounded slowdown in millionths of a job that ended so long after its
-// submission.
+// slowdown returns the bounded slowdown, in millionths, of a job with this turnaround and run time.
 func slowdown(turnaround, run time.Duration) int64 {
 	const million = 1_000_000
 	var a area

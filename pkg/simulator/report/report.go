@@ -25,8 +25,7 @@ import (
 type Options struct {
 	// Name is the name of the report, such as the policy.
 	Name string
-	// Resource is the resource by which jobs are grouped by size and whose use is tracked
-	// over time.
+	// Resource is the resource that the sizes of jobs are measured in and whose use is tracked over time.
 	Resource string
 }
 
@@ -71,7 +70,7 @@ type Group struct {
 	Max  Seconds `json:"waitMaxSeconds"`
 	// Slowdown is the mean bounded slowdown.
 	Slowdown float64 `json:"boundedSlowdownMean"`
-	// Hours is the use of the resource of the report, in hours, with what was lost.
+	// Hours is the use of the resource of the report, in hours, including what was lost.
 	Hours float64 `json:"resourceHours"`
 	// Evictions is nil if no job is evicted in this scenario.
 	Evictions *Evictions `json:"evictions,omitempty"`

@@ -18,8 +18,8 @@ type Use struct {
 	Max string `json:"max"`
 	// Hours is the number of used resource-hours, in cores, GiB or counts.
 	Hours float64 `json:"resourceHours"`
-	// Part is the used part of the max of the root from the first submission to the last
-	// end, PartEarly that to the last submission, before the remaining jobs drain.
+	// Part is the used part of the max of the root from the first submission to the last end. PartEarly is the same
+	// up to the last submission, before the remaining jobs drain.
 	Part      float64 `json:"part"`
 	PartEarly float64 `json:"partUntilLastSubmission"`
 }
@@ -56,7 +56,7 @@ func (m *measured) demand() float64 {
 	return all.hours() / one(m.resource)
 }
 
-// part returns the used part of the limit in the time; it is 0 if the limit or the time is 0.
+// part returns the part of the limit that is used during the time; it is 0 if the limit or the time is 0.
 func part(used area, limit int64, in time.Duration) float64 {
 	var all area
 	all.add(limit, int64(in))
@@ -66,12 +66,12 @@ func part(used area, limit int64, in time.Duration) float64 {
 	return used.float() / all.float()
 }
 
-// one returns the unit in which users count the resource, in base units.
+// one returns the unit that users count the resource in, as base units.
 func one(resource string) float64 {
 	return float64(simulator.One(resource))
 }
 
-// Unit returns the name of the unit in which users count a resource: "cpu", "GiB of memory".
+// Unit returns the name of the unit that users count a resource in: "cpu", "GiB of memory".
 func Unit(resource string) string {
 	if simulator.One(resource) == 1<<30 {
 		return "GiB of " + resource

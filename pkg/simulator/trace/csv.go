@@ -229,7 +229,7 @@ func timestamp(text string) (at time.Duration, dated bool, err error) {
 	return at, false, nil
 }
 
-// seconds parses a number of seconds that may have a fraction.
+// seconds parses a number of seconds that can have a fraction.
 func seconds(text string) (time.Duration, error) {
 	n, err := strconv.ParseFloat(text, 64)
 	switch {

@@ -48,21 +48,20 @@ func (s *Source) PrepareStatus(pending map[quota.NodeID]resources.Vector) func(c
 	return figures.show
 }
 
-// unlimitedSize is how large the part of the status may be that shows resources which no node of the
-// tree names, in bytes. Users may request anything, and the status of all must stay writable: an object
-// has at most about 1.5 MB, most of which belongs to the spec and to the names that an administrator
-// chose.
+// unlimitedSize is the maximum size, in bytes, of the part of the status that shows resources that no node of the
+// tree names. Users can request anything, and the status of all nodes must stay writable: an object has at most about
+// 1.5 MB, and most of it belongs to the spec and to the names that an administrator chose.
 const unlimitedSize = 64 << 10
 
-// limitsSize is how large the part of the status may be that repeats min and max, in bytes. It is enough for 2,000
-// nodes with two resources.
+// limitsSize is the maximum size, in bytes, of the part of the status that repeats min and max. It is enough for
+// 2,000 nodes with two resources.
 const limitsSize = 256 << 10
 
 // quantitySize is the size of a number with its punctuation, in bytes.
 const quantitySize = 24
 
-// nodes returns the status of the nodes. Of resources that no node of the tree names, it shows as many
-// for each node as fit, and counts the others.
+// nodes returns the status of the nodes. For each node, it shows as many resources that no node of the tree names as
+// fit, and counts the others.
 func (s *Source) nodes(usage []quota.NodeUsage, pending map[quota.NodeID]resources.Vector) []quotav1beta1.ElasticQuotaNodeStatus {
 	var jobs resources.IDs
 	jobs.Add(s.names.ID(quota.JobsResource))
@@ -88,8 +87,8 @@ func (s *Source) nodes(usage []quota.NodeUsage, pending map[quota.NodeID]resourc
 	return nodes
 }
 
-// unlimited returns how large the part of the status is at most that shows so many resources for each
-// node which no node names, in bytes.
+// unlimited returns the maximum size, in bytes, of the part of the status that shows resources that no node names, at
+// most this many for each node.
 func (s *Source) unlimited(requests []resources.Vector, named resources.IDs, most int) int {
 	const lists = 3 // used, unqueued and request
 	size := 0
@@ -101,7 +100,7 @@ func (s *Source) unlimited(requests []resources.Vector, named resources.IDs, mos
 	return size
 }
 
-// limits returns how large the part of the status is at most that repeats min and max, in bytes.
+// limits returns the maximum size, in bytes, of the part of the status that repeats min and max.
 func (s *Source) limits(usage []quota.NodeUsage) (size int) {
 	for _, u := range usage {
 		for _, list := range []resources.Vector{u.Min, u.Max} {
@@ -124,7 +123,7 @@ func (s *Source) list(v resources.Vector) corev1.ResourceList {
 	return list
 }
 
-// validity returns the conditions with Valid. Its time changes only with its status.
+// validity returns the conditions with Valid set. Its time changes only with its status.
 func (f *forest) validity(shown []metav1.Condition) []metav1.Condition {
 	now := metav1.Condition{Type: wellknown.ConditionValid, Status: metav1.ConditionTrue, Reason: string(wellknown.ReasonInForce),
 		Message: "The tree is in force.", ObservedGeneration: f.chosen.GetGeneration()}

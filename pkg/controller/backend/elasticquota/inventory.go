@@ -27,19 +27,19 @@ import (
 )
 
 const (
-	// settleTime is how long after a change of the tree the cluster is looked at, because its namespaces are
-	// often created with it.
+	// settleTime is how long after a change of the tree the cluster is looked at, because namespaces are often
+	// created together with the tree.
 	settleTime = 3 * time.Second
-	// askAgain is when the nodes are read again while the tree names a resource that none of them has.
+	// askAgain is how often the nodes are read while the tree names a resource that none of them has.
 	askAgain = 5 * time.Minute
-	// nodePage is how many nodes are read at once. Only the names of their resources are kept.
+	// nodePage is how many nodes one request reads. Only the names of their resources are kept.
 	nodePage = 100
 )
 
-// inventory knows what the warnings about a tree say of the cluster: which of the namespaces that it lists exist, and
-// whether nodes have the resources that it names. Decisions do not depend on it. Namespaces are watched by their metadata. Nodes
-// are read only while the tree names a resource that is unusual. What may not be read is not known, and nothing is
-// said of it.
+// inventory knows what the warnings about a tree need to know of the cluster: which of its namespaces exist, and
+// whether nodes have the resources that it names. Decisions do not depend on it. Only the metadata of namespaces is
+// watched. Nodes are read only while the tree names an unusual resource. There are no warnings about what the
+// controller is not allowed to read.
 type inventory struct {
 	clock clock.Clock
 	// types are the names of resources that settings define.
@@ -48,14 +48,14 @@ type inventory struct {
 	nodes func(context.Context) (map[string]bool, error)
 	// namespaces returns which namespaces exist; nil if that is not known.
 	namespaces func() func(string) bool
-	// report passes what is known, if anything is. The goroutine of run calls it.
+	// report passes on what is known, if anything. The goroutine of run calls it.
 	report func(tree.Cluster)
 
 	mu sync.Mutex
-	// listed are the namespaces of the tree, and unusual the resources that it names and that only nodes can
-	// explain. Both are replaced, and never changed.
+	// listed are the namespaces of the tree. unusual are the resources that it names and that only nodes can explain.
+	// Both are replaced, never modified.
 	listed, unusual map[string]bool
-	// fresh has an element if the tree has changed, and moved if one of its namespaces came or went.
+	// fresh has an element if the tree has changed, and moved if one of its namespaces was created or deleted.
 	fresh, moved chan struct{}
 }
 
@@ -225,7 +225,7 @@ func (i *inventory) run(ctx context.Context) {
 	}
 }
 
-// lacksAny returns whether any of the names is missing.
+// lacksAny reports whether any of the names is missing.
 func lacksAny(known, names map[string]bool) bool {
 	for name := range names {
 		if !known[name] {

@@ -28,7 +28,7 @@ const revisionSelector = wellknown.LastValidTreeLabel + "=true"
 
 var revisionResource = appsv1.SchemeGroupVersion.WithResource("controllerrevisions")
 
-// wanted is what is to be kept in the cluster: a tree, or none. The zero value is unknown, and changes nothing.
+// wanted is what to keep in the cluster: a tree, or none. The zero value is unknown, and changes nothing.
 type wanted struct {
 	tree *kept
 	none bool
@@ -60,7 +60,7 @@ func newKeeper(revisions dynamic.ResourceInterface, namespace string, clock cloc
 	return &keeper{revisions: revisions, namespace: namespace, clock: clock, failed: failed, ready: make(chan struct{}, 1)}
 }
 
-// want sets what is to be kept.
+// want sets what to keep.
 func (k *keeper) want(w wanted) {
 	k.mu.Lock()
 	changed := !k.wanted.same(w)
@@ -136,8 +136,7 @@ func (k *keeper) keep(ctx context.Context) error {
 	}
 	sortRevisions(items)
 	exists := false
-	// last is what a restart at this moment reads. It is deleted last, so that two exist at most, and the newer one
-	// counts.
+	// last is what a restart would read now. It is deleted last, so that at most two exist, and the newer one counts.
 	var last, others []*unstructured.Unstructured
 	for _, item := range items {
 		switch read, err := readKept(item); {
@@ -164,7 +163,8 @@ func (k *keeper) keep(ctx context.Context) error {
 	return k.delete(ctx, last)
 }
 
-// create creates the ControllerRevision. One that has its name is damaged or has lost its label, and is replaced.
+// create creates the ControllerRevision. An existing one with its name is damaged or has lost its label, and is
+// replaced.
 func (k *keeper) create(ctx context.Context, revision *unstructured.Unstructured) error {
 	_, err := k.revisions.Create(ctx, revision, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {

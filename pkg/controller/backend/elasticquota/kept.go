@@ -18,18 +18,18 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota/tree/manifest"
 )
 
-// revisionPrefix begins the names of the ControllerRevisions that hold a valid tree. The hash of what they hold
-// follows.
+// revisionPrefix is the prefix of the names of the ControllerRevisions that hold a valid tree. The hash of their
+// content follows.
 const revisionPrefix = "last-valid-tree-"
 
 // kept is a valid tree as a ControllerRevision holds it. It never changes.
 type kept struct {
-	// revision is the name of the ControllerRevision, which follows from data.
+	// revision is the name of the ControllerRevision, which is derived from data.
 	revision string
 	// of is the namespace and name of the tree.
 	of string
-	// generation is that of the tree when it was kept. Another generation may have the same content. It is 0 if it is
-	// unknown.
+	// generation is the generation of the tree when it was kept; 0 if unknown. Another generation may have the same
+	// content.
 	generation int64
 	// data is a manifest of the tree, without the fields that the API server sets.
 	data map[string]any

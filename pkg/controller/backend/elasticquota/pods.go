@@ -30,7 +30,7 @@ type amount struct {
 	value int64
 }
 
-// Pods returns that a pod uses what it requests.
+// Pods returns the rules of a backend where pods use what they request.
 func (s *Source) Pods() backend.PodRules {
 	strays := backend.Orphans
 	if s.pods.CountUnqueued {

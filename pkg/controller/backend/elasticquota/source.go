@@ -1,11 +1,9 @@
-// Package elasticquota feeds the quota backend "elasticquota" with the ElasticQuotaTrees of the
-// cluster.
+// Package elasticquota feeds the quota backend "elasticquota" with the ElasticQuotaTrees of the cluster.
 //
-// Only the oldest tree in namespace kube-system is used. If it is invalid, the last valid tree stays
-// in force. A ControllerRevision keeps it, so that this holds after a restart too. The status of the
-// tree reports this and shows how much of it is used.
-// Each tree is read as an unstructured object, and all its problems are reported at once. With a typed
-// client, one unreadable quantity would fail the list and hide every tree.
+// Only the oldest tree in namespace kube-system is used. If it is invalid, the last valid tree stays in force. A
+// ControllerRevision keeps it, so that this holds after a restart too. The status of the tree reports this and shows
+// how much of it is used. Each tree is read as an unstructured object, and all its problems are reported together.
+// With a typed client, one unreadable quantity would fail the list and hide every tree.
 package elasticquota
 
 import (
@@ -53,7 +51,7 @@ type Source struct {
 	seen      string
 }
 
-// New returns a Source whose trees have the options, and that counts pods as the other options say.
+// New returns a Source for trees with these options that counts pods as the PodOptions say.
 func New(opts tree.Options, pods PodOptions) *Source {
 	return &Source{opts: opts, pods: pods, devices: devicewatch.New(pods.Rules)}
 }
@@ -98,8 +96,9 @@ func (s *Source) Start(ctx context.Context, host backend.Host) ([]cache.Informer
 	return []cache.InformerSynced{synced, recalled}, nil
 }
 
-// watchRevisions watches the ControllerRevisions that keep the last valid tree. Those of the start are passed to the
-// forest. After a later change, the keeper restores what it wants. A controller that may not read them works without.
+// watchRevisions watches the ControllerRevisions that keep the last valid tree. Those that exist at the start are
+// passed to the forest. After a later change, the keeper restores what it wants. A controller that is not allowed to
+// read them works without them.
 func (s *Source) watchRevisions(ctx context.Context, client dynamic.Interface, host backend.Host) (cache.InformerSynced, error) {
 	informer := dynamicinformer.NewFilteredDynamicInformer(client, revisionResource, host.Namespace, 0, cache.Indexers{},
 		func(list *metav1.ListOptions) { list.LabelSelector = revisionSelector }).Informer()
@@ -143,7 +142,7 @@ func (s *Source) Listed() backend.Change {
 	return change
 }
 
-// follow passes the tree to those who act on it.
+// follow passes the tree to the keeper and the inventory.
 func (s *Source) follow() {
 	s.keeper.want(s.forest.wanted())
 	chosen := s.forest.chosen

@@ -30,15 +30,15 @@ type forest struct {
 	// revisions are the ControllerRevisions that existed at the start.
 	revisions []*unstructured.Unstructured
 	trees     map[string]*unstructured.Unstructured
-	// listed is whether all existing trees were processed. No tree is selected before, because it
-	// might not be the oldest.
+	// listed is whether all existing trees were processed. No tree is selected until then, because it might not be
+	// the oldest.
 	listed bool
 	// chosen is the tree in use in its latest version.
 	chosen *unstructured.Unstructured
 	// backend is the backend in force, which was built from inForce; both are nil if no valid tree is known.
 	backend *tree.Tree
 	inForce *kept
-	// ended is whether no tree existed since one was in force.
+	// ended is whether there was a time without any tree since one was last in force.
 	ended bool
 	// damaged explains why the ControllerRevisions of the start cannot be used; empty if one can or there were none.
 	damaged string
@@ -78,15 +78,15 @@ func (f *forest) set(key string, object *unstructured.Unstructured) backend.Chan
 	return change
 }
 
-// found processes a ControllerRevision that exists at the start. Later ones are not read, because the process knows
-// the last valid tree then.
+// found processes a ControllerRevision that exists at the start. Later ones are not read, because by then the process
+// knows the last valid tree.
 func (f *forest) found(revision *unstructured.Unstructured) {
 	if !f.listed {
 		f.revisions = append(f.revisions, revision)
 	}
 }
 
-// recall reads the last valid tree from the ControllerRevisions. Of several, the newest that is not damaged counts.
+// recall reads the last valid tree from the ControllerRevisions. The newest one that is not damaged counts.
 func (f *forest) recall() {
 	sortRevisions(f.revisions)
 	for _, revision := range f.revisions {
@@ -122,7 +122,7 @@ func (f *forest) start() backend.Change {
 func (f *forest) follow(oldest *unstructured.Unstructured, change *backend.Change) {
 	switch {
 	case oldest == nil:
-		// No tree is not an invalid tree: who deletes it wants no quota in force.
+		// A missing tree is not an invalid tree: deleting it means that no quota should be in force.
 		f.chosen, f.backend, f.inForce, f.ended, f.damaged, f.problem, f.faults, f.warnings = nil, nil, nil, true, "", "", "", nil
 		change.Quota = &backend.Quota{Missing: f.missing()}
 	case f.chosen != nil && f.chosen.GetUID() == oldest.GetUID() && f.chosen.GetGeneration() == oldest.GetGeneration():
@@ -132,8 +132,8 @@ func (f *forest) follow(oldest *unstructured.Unstructured, change *backend.Chang
 	}
 }
 
-// choose builds the backend from the tree. If the tree is invalid, the last valid tree stays in force, whichever
-// tree that was.
+// choose builds the backend from the tree. If the tree is invalid, the last valid tree stays in force, even if that
+// was a different tree.
 func (f *forest) choose(object *unstructured.Unstructured, change *backend.Change) {
 	if f.chosen != nil && f.chosen.GetUID() != object.GetUID() {
 		f.problem = "" // that was said of another tree
@@ -158,7 +158,7 @@ func (f *forest) choose(object *unstructured.Unstructured, change *backend.Chang
 	change.Quota = &backend.Quota{Backend: built}
 }
 
-// know processes what is known of the cluster. Warnings that are new are an event.
+// know processes what is known about the cluster. New warnings become an event.
 func (f *forest) know(cluster tree.Cluster) (change backend.Change) {
 	if f.chosen == nil || f.problem != "" {
 		return change // a tree that is not in force needs no warnings
@@ -177,7 +177,7 @@ func (f *forest) know(cluster tree.Cluster) (change backend.Change) {
 	return change
 }
 
-// withUse adds the resources that something uses: devices of claims, for example, are counted by a name that no node
+// withUse adds the resources that are used: devices of claims, for example, are counted under a name that no node
 // has.
 func (f *forest) withUse(cluster tree.Cluster) tree.Cluster {
 	of := cluster.HasResource
@@ -198,7 +198,7 @@ func (f *forest) warn(warnings []string) backend.Notice {
 	return notice
 }
 
-// refuse processes that the tree is invalid.
+// refuse handles an invalid tree.
 func (f *forest) refuse(object *unstructured.Unstructured, faults []string, change *backend.Change) {
 	if f.problem == "" {
 		f.since = f.invalidSince(object)
@@ -223,7 +223,7 @@ func (f *forest) refuse(object *unstructured.Unstructured, faults []string, chan
 	change.Notices = append(change.Notices, notice)
 }
 
-// invalidSince returns when the tree became invalid, by its status if that shows it.
+// invalidSince returns when the tree became invalid: as shown in its status, or else now.
 func (f *forest) invalidSince(object *unstructured.Unstructured) time.Time {
 	shown := apimeta.FindStatusCondition(manifest.Status(object).Conditions, wellknown.ConditionValid)
 	if shown != nil && shown.Status == metav1.ConditionFalse && !shown.LastTransitionTime.IsZero() {
@@ -260,8 +260,8 @@ func (f *forest) rebuild() backend.Change {
 	return backend.Change{Quota: &backend.Quota{Backend: built}}
 }
 
-// wanted returns what is to be kept for the next start. If no valid tree is known, whatever is kept stays, because a
-// person may still be able to use it.
+// wanted returns what to keep for the next start. If no valid tree is known, what is kept now stays, because a person
+// might still be able to use it.
 func (f *forest) wanted() wanted {
 	return wanted{tree: f.inForce, none: f.ended}
 }
@@ -294,7 +294,7 @@ func (f *forest) oldest() *unstructured.Unstructured {
 	return manifest.Oldest(slices.Collect(maps.Values(f.trees)))
 }
 
-// report processes that these limits are exceeded now. Each newly exceeded limit is an event.
+// report records that exactly these limits are exceeded now. Each newly exceeded limit is an event.
 func (f *forest) report(excesses []quota.Excess) backend.Change {
 	var change backend.Change
 	for _, excess := range excesses {

@@ -11,13 +11,13 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// Pods returns the rules of the API server. ResourceQuotas limit all pods, and count/pods those that have
-// ended too.
+// Pods returns the rules of the API server. ResourceQuotas limit all pods, and count/pods includes those that have
+// ended.
 func (s *Source) Pods() backend.PodRules {
 	return backend.PodRules{Weigh: s.weigh, Requests: s.requests, Devices: s.devices, CountEnded: true, Strays: backend.AllPods}
 }
 
-// podUse is what a pod uses that may have devices, without its requests.
+// podUse is the use of a pod that may have devices, without its requests.
 type podUse struct {
 	resourcequota.Pods
 	*requests.PodDevices
@@ -37,7 +37,8 @@ func (s *Source) weigh(p *corev1.Pod, ended bool) backend.PodUse {
 	return use
 }
 
-// requests returns no claim that pods may share: the API server counts it when it is created, whoever uses it.
+// requests returns no claim that pods can share: the API server counts a claim when it is created, no matter which
+// pods use it.
 func (s *Source) requests(use backend.PodUse) (resources.Vector, []pods.Shared) {
 	if pod, is := use.(podUse); is {
 		pod.Requests, _ = s.devices.Count(pod.PodDevices)
@@ -51,7 +52,7 @@ func (s *Source) requests(use backend.PodUse) (resources.Vector, []pods.Shared) 
 	return amounts, nil
 }
 
-// classOf returns the class with which the API server counts the pod.
+// classOf returns the class that the API server counts the pod in.
 func classOf(p *corev1.Pod) resourcequota.Class {
 	return resourcequota.Class{
 		BestEffort:                p.Status.QOSClass == corev1.PodQOSBestEffort,

@@ -35,7 +35,7 @@ type Source struct {
 	decides bool
 }
 
-// New returns a Source that counts the devices of these DeviceClasses. ResourceQuotas know no types of devices.
+// New returns a Source that counts the devices of these DeviceClasses. ResourceQuotas do not know types of devices.
 func New(classes map[string]corev1.ResourceName) *Source {
 	rules := requests.Rules{Classes: classes}
 	return &Source{rules: rules, devices: devicewatch.New(rules)}
@@ -138,7 +138,7 @@ func (s *Source) see(object any) backend.Change {
 	return s.observe(resourcequota.QuotaSeen{Quota: seen, Keys: s.keysOf(seen)})
 }
 
-// keysOf returns the keys of the quota that count devices, with the keys by which these count here.
+// keysOf maps the keys of the quota that count devices to the keys that they count under here.
 func (s *Source) keysOf(seen *corev1.ResourceQuota) map[string]string {
 	keys, rules := map[string]string{}, s.devices.Rules()
 	for _, hard := range []corev1.ResourceList{seen.Spec.Hard, seen.Status.Hard} {
