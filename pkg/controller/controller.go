@@ -31,8 +31,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// Config configures Run. All fields are required except Backoff, Emit, Metrics, Views,
-// Synced, CheckInvariants and AuditInvariants.
+// Config configures Run. Fields that allow zero say so; Backoff, Emit, Metrics, Views, Synced, CheckInvariants and
+// AuditInvariants are also optional.
 type Config struct {
 	// Client is the client for units and Queues.
 	Client versioned.Interface

@@ -62,7 +62,7 @@ func (s *Suite) Execute(t testing.TB, victim *Program, when Moment, match func(f
 	return e
 }
 
-// ExecuteOneOf starts both programs, and starts to kill one of them.
+// ExecuteOneOf kills the victim, which Revive starts, and starts the other program.
 func (s *Suite) ExecuteOneOf(t testing.TB, victim, enabled string, when Moment, match func(faultproxy.Request) bool) *Executioner {
 	t.Helper()
 	programs := map[string]*Program{Controller: s.Program(t, Controller), Extensions: s.Program(t, Extensions, "--enabled-extensions="+enabled)}
@@ -152,7 +152,7 @@ func (e *Executioner) Revive(t testing.TB, done func() bool) {
 	e.victim.WaitReady()
 }
 
-// Tried returns the writes that were killed, without what differs when they are repeated.
+// Tried returns the writes that the victim has tried, without what differs when they are repeated.
 func (e *Executioner) Tried() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()

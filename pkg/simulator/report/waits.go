@@ -73,8 +73,8 @@ func percentile(waits []time.Duration, percent int) Seconds {
 // gridPerDecade is the number of points of a distribution per factor of ten.
 const gridPerDecade = 12
 
-// grid returns waits from a second to the longest at equal distances on a logarithmic
-// scale, rounded to milliseconds.
+// grid returns 0, and waits from a second to the longest at equal distances on a logarithmic scale, rounded to
+// milliseconds.
 func grid(longest time.Duration) []Seconds {
 	at := []Seconds{0}
 	for decade := time.Second; ; decade *= 10 {
