@@ -156,7 +156,7 @@ func (a *applier) try(ctx context.Context, w *scheduler.Write, namespace, name s
 	if err != nil {
 		return "", err
 	}
-	return a.units.PatchVersion(ctx, namespace, name, patch, "status")
+	return a.units.Patch(ctx, types.MergePatchType, namespace, name, patch, "status")
 }
 
 func conditionsOf(object lenient.Object) []metav1.Condition {

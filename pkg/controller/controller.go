@@ -23,6 +23,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/controller/codec"
 	"kube-queue.dev/kube-queue/pkg/controller/podwatch"
+	"kube-queue.dev/kube-queue/pkg/follow"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	"kube-queue.dev/kube-queue/pkg/lenient"
 	"kube-queue.dev/kube-queue/pkg/metrics"
@@ -223,37 +224,26 @@ func (i *informers) loop(cfg Config, logger klog.Logger) *loop {
 
 // handle puts everything that the informers report into the inbox.
 func (i *informers) handle(inbox *inbox) error {
+	await := func(synced cache.InformerSynced, err error) error {
+		i.handled = append(i.handled, synced)
+		return err
+	}
 	return errors.Join(
-		i.follow(i.queues, func(o any) { inbox.put(queueSeen(o.(*schedulingv1alpha1.Queue))) },
-			func(_ string, o any) {
-				if q, ok := o.(*schedulingv1alpha1.Queue); ok {
-					inbox.put(queueGone(q.Name))
+		await(follow.Objects(i.queues,
+			func(q *schedulingv1alpha1.Queue) { inbox.put(queueSeen(q)) },
+			func(q *schedulingv1alpha1.Queue) { inbox.put(queueGone(q.Name)) })),
+		await(follow.Objects(i.checks,
+			func(c *schedulingv1alpha1.AdmissionCheck) { inbox.put(checkSeen(c)) },
+			func(c *schedulingv1alpha1.AdmissionCheck) { inbox.put(checkGone(c.Name)) })),
+		await(follow.Objects(i.units,
+			func(u *codec.Cached) {
+				// A unit that was already taken has not changed.
+				if unit := u.Take(); unit != nil {
+					inbox.put(unitSeen(unit))
 				}
-			}),
-		i.follow(i.checks, func(o any) { inbox.put(checkSeen(o.(*schedulingv1alpha1.AdmissionCheck))) },
-			func(_ string, o any) {
-				if c, ok := o.(*schedulingv1alpha1.AdmissionCheck); ok {
-					inbox.put(checkGone(c.Name))
-				}
-			}),
-		i.follow(i.units, func(o any) {
-			// A unit that was already taken has not changed.
-			if unit := o.(*codec.Cached).Take(); unit != nil {
-				inbox.put(unitSeen(unit))
-			}
-		},
-			func(key string, o any) {
-				if u, ok := o.(lenient.Object); ok {
-					inbox.put(unitGone(key, string(u.GetUID())))
-				}
-			}),
+			},
+			func(u *codec.Cached) { inbox.put(unitGone(u.Namespace+"/"+u.Name, string(u.UID))) })),
 	)
-}
-
-func (i *informers) follow(informer cache.SharedInformer, seen func(any), gone func(key string, last any)) error {
-	synced, err := backend.Follow(informer, seen, gone)
-	i.handled = append(i.handled, synced)
-	return err
 }
 
 func (i *informers) start(ctx context.Context) {

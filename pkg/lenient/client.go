@@ -56,18 +56,8 @@ func (c *Client) GetJSON(ctx context.Context, namespace, name string) ([]byte, e
 	return do(ctx, c.request("GET", namespace).Name(name))
 }
 
-// PatchVersion sends a merge patch and returns the resourceVersion of the patched object. The rest of the
-// response is not decoded.
-func (c *Client) PatchVersion(ctx context.Context, namespace, name string, patch []byte, subresources ...string) (string, error) {
-	return c.patch(ctx, types.MergePatchType, namespace, name, patch, subresources...)
-}
-
-// PatchJSON is PatchVersion for a JSON Patch.
-func (c *Client) PatchJSON(ctx context.Context, namespace, name string, patch []byte) (string, error) {
-	return c.patch(ctx, types.JSONPatchType, namespace, name, patch)
-}
-
-func (c *Client) patch(ctx context.Context, kind types.PatchType, namespace, name string, patch []byte, subresources ...string) (string, error) {
+// Patch sends a patch and returns the resourceVersion of the patched object. The rest of the response is not decoded.
+func (c *Client) Patch(ctx context.Context, kind types.PatchType, namespace, name string, patch []byte, subresources ...string) (string, error) {
 	data, err := do(ctx, c.request("PATCH", namespace).Name(name).SubResource(subresources...).SetHeader("Content-Type", string(kind)).Body(patch))
 	if err != nil {
 		return "", err

@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 )
 
@@ -55,7 +56,7 @@ func TestOneIsReadAndPatchedThoughItCannotBeDecoded(t *testing.T) {
 	if _, isBad := object.(*Unreadable); !isBad || object.GetResourceVersion() != "7" {
 		t.Errorf("read is %+v", object)
 	}
-	if version, err := client.PatchVersion(t.Context(), "ns", "bad", []byte("{}"), "status"); err != nil || version != "7" {
+	if version, err := client.Patch(t.Context(), types.MergePatchType, "ns", "bad", []byte("{}"), "status"); err != nil || version != "7" {
 		t.Errorf("patched to version %q, error %v", version, err)
 	}
 	if _, err := client.Get(t.Context(), "ns", "none"); !apierrors.IsNotFound(err) {

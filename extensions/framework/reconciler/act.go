@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
@@ -118,7 +119,7 @@ func (r *reconciler) suspend(ctx context.Context, o *observation, forGood bool) 
 	if err != nil {
 		return err
 	}
-	return r.patchJob(ctx, o, data)
+	return r.mergeJob(ctx, o, data)
 }
 
 // holdLate suspends a job that was not held. One that was released is a copy only if the
@@ -181,11 +182,10 @@ func (r *reconciler) lowerPods(ctx context.Context, o *observation) (bool, error
 	if err != nil {
 		return false, fmt.Errorf("encoding a patch of %s: %w", o.key, err)
 	}
-	version, err := r.jobs.PatchJSON(ctx, o.key.Namespace, o.key.Name, data)
+	err = r.patchJob(ctx, o, types.JSONPatchType, data)
 	if refused(err) {
 		return false, r.freeQuota(ctx, o, lifecycle.Stopped(o.unit, metav1.NewTime(o.now)))
 	}
-	err = r.awaitJob(o, version, err)
 	return err == nil, err
 }
 
@@ -239,7 +239,7 @@ func (r *reconciler) forgetRelease(ctx context.Context, o *observation) error {
 	if err != nil {
 		return err
 	}
-	return r.patchJob(ctx, o, data)
+	return r.mergeJob(ctx, o, data)
 }
 
 // updateSpec updates the unit's spec. Once the unit is admitted, only RunKeys count.
@@ -259,5 +259,5 @@ func (r *reconciler) showQueuing(ctx context.Context, o *observation, queuing bo
 	if err != nil {
 		return err
 	}
-	return r.patchJob(ctx, o, data, "status")
+	return r.mergeJob(ctx, o, data, "status")
 }

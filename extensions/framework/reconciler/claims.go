@@ -3,70 +3,72 @@ package reconciler
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	resourcelisters "k8s.io/client-go/listers/resource/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+
+	"kube-queue.dev/kube-queue/pkg/follow"
 )
 
 // listedClaims are the claims, their templates and the classes of devices, from informers. They
-// are watched only if devices of classes are counted.
+// are watched only if devices of classes are counted, and nobody waits for those that the API server does not serve.
 type listedClaims struct {
 	claims    resourcelisters.ResourceClaimLister
 	templates resourcelisters.ResourceClaimTemplateLister
 	classes   resourcelisters.DeviceClassLister
 	factory   informers.SharedInformerFactory
-	informers []cache.SharedIndexInformer
+	synced    []cache.InformerSynced
 }
 
 // newClaims calls changed with each claim, template or class that is created, changed or deleted,
 // except the claims that are created for pods.
-func newClaims(kube kubernetes.Interface, changed func(obj any)) (*listedClaims, error) {
+func newClaims(kube kubernetes.Interface, changed func(metav1.Object)) (*listedClaims, error) {
 	factory := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithTransform(slimClaim))
 	api := factory.Resource().V1()
 	claims, templates, classes := api.ResourceClaims(), api.ResourceClaimTemplates(), api.DeviceClasses()
-	c := &listedClaims{
-		claims: claims.Lister(), templates: templates.Lister(), classes: classes.Lister(), factory: factory,
-		informers: []cache.SharedIndexInformer{claims.Informer(), templates.Informer(), classes.Informer()},
+	c := &listedClaims{claims: claims.Lister(), templates: templates.Lister(), classes: classes.Lister(), factory: factory}
+	var warned sync.Once
+	warn := func(ctx context.Context, _ error) {
+		warned.Do(func() {
+			klog.FromContext(ctx).Info("Warning: the API server does not serve the claims that setting devices.classes counts (Kubernetes 1.34 or later),"+
+				" so jobs with claims wait with reason InvalidRequest", "groupVersion", resourcev1.SchemeGroupVersion)
+		})
 	}
-	for _, informer := range c.informers {
-		if _, err := informer.AddEventHandler(claimHandler(changed)); err != nil {
+	for _, informer := range []cache.SharedIndexInformer{claims.Informer(), templates.Informer(), classes.Informer()} {
+		absent, err := follow.Tolerate(informer, apierrors.IsNotFound, warn)
+		if err == nil {
+			_, err = informer.AddEventHandler(claimHandler(changed))
+		}
+		if err != nil {
 			return nil, fmt.Errorf("watching ResourceClaims, ResourceClaimTemplates and DeviceClasses: %w", err)
 		}
+		c.synced = append(c.synced, func() bool { return informer.HasSynced() || absent() })
 	}
 	return c, nil
 }
 
 // claimHandler ignores updates that change no spec, because the status of a claim changes
 // whenever it is allocated or released.
-func claimHandler(changed func(obj any)) cache.ResourceEventHandler {
-	byUser := func(obj any) {
-		if !isOfPod(obj) {
-			changed(obj)
+func claimHandler(changed func(metav1.Object)) cache.ResourceEventHandler {
+	byUser := func(object metav1.Object) {
+		if !isOfPod(object) {
+			changed(object)
 		}
 	}
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc: byUser,
-		UpdateFunc: func(old, obj any) {
-			if !equality.Semantic.DeepEqual(specOf(old), specOf(obj)) {
-				byUser(obj)
-			}
-		},
-		DeleteFunc: Handler(byUser, byUser).OnDelete,
-	}
+	sameSpec := func(before, now metav1.Object) bool { return equality.Semantic.DeepEqual(specOf(before), specOf(now)) }
+	return follow.Changes(sameSpec, byUser, byUser)
 }
 
 // isOfPod reports whether a claim was created for a pod from a template.
-func isOfPod(obj any) bool {
-	object, isObject := obj.(metav1.Object)
-	if !isObject {
-		return false
-	}
+func isOfPod(object metav1.Object) bool {
 	owner := metav1.GetControllerOf(object)
 	return owner != nil && owner.Kind == "Pod"
 }
@@ -119,34 +121,6 @@ func slimDevices(devices *resourcev1.DeviceClaim) {
 			sub.Selectors, sub.Tolerations = nil, nil
 		}
 	}
-}
-
-// start fills the caches if the API server serves claims, and returns what reports that
-// they are filled. If it does not, the caches are filled once it does.
-func (c *listedClaims) start(ctx context.Context, served func() (bool, error)) ([]cache.InformerSynced, error) {
-	found := false
-	ask := func() (answered bool) {
-		var err error
-		if found, err = served(); err != nil {
-			klog.FromContext(ctx).V(2).Info("Failed to discover claims, retrying", "err", err)
-		}
-		return err == nil
-	}
-	if err := Retry(ctx, ask); err != nil {
-		return nil, err
-	}
-	if found {
-		c.factory.StartWithContext(ctx)
-		return syncedBy(c.informers), nil
-	}
-	klog.FromContext(ctx).Info("Warning: the API server does not serve the claims that setting devices.classes counts (Kubernetes 1.34 or later),"+
-		" so jobs with claims wait with reason InvalidRequest", "groupVersion", resourcev1.SchemeGroupVersion)
-	go func() {
-		if Retry(ctx, func() bool { return ask() && found }) == nil {
-			c.factory.StartWithContext(ctx)
-		}
-	}()
-	return nil, nil
 }
 
 // ClaimTemplate returns the claim that a ResourceClaimTemplate describes.

@@ -2,12 +2,10 @@ package reconciler
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"net/http/httptest"
-	"strings"
-	"sync/atomic"
 	"testing"
+	"time"
 
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -41,7 +39,7 @@ func TestAChangeOfAClaimIsReportedOnlyIfItMayChangeARequest(t *testing.T) {
 	labelled.Labels = map[string]string{"a": "b"}
 
 	reported := 0
-	handler := claimHandler(func(any) { reported++ })
+	handler := claimHandler(func(metav1.Object) { reported++ })
 	for _, c := range []struct {
 		name string
 		does func()
@@ -112,62 +110,20 @@ func TestClaimsThatAreNotWatchedAreNotFound(t *testing.T) {
 
 // Without the API, a program that waited for the caches would never be ready.
 func TestClaimsThatAreNotServedAreNotWaitedFor(t *testing.T) {
-	requested := make(chan string, 100)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		requested <- r.URL.Path
-		http.NotFound(w, r)
-	}))
+	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, served := range []bool{false, true} {
-		claims, err := newClaims(client, func(any) {})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		synced, err := claims.start(ctx, func() (bool, error) { return served, nil })
-		if err != nil || served != (len(synced) == 3) {
-			t.Errorf("served %t: waits for %d caches, error %v", served, len(synced), err)
-		}
-		if served {
-			if path := <-requested; !strings.HasPrefix(path, "/apis/resource.k8s.io/v1/") {
-				t.Errorf("requested was %s", path)
-			}
-		} else if len(requested) > 0 {
-			t.Errorf("requested was %s, which is not served", <-requested)
-		}
-		cancel()
-		claims.factory.Shutdown()
-	}
-}
-
-func TestAFailedDiscoveryOfClaimsIsRepeated(t *testing.T) {
-	client, err := kubernetes.NewForConfig(&rest.Config{Host: "http://nowhere"})
+	claims, err := newClaims(client, func(metav1.Object) {})
 	if err != nil {
 		t.Fatal(err)
 	}
-	claims, err := newClaims(client, func(any) {})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var calls atomic.Int32
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	_, err = claims.start(ctx, func() (bool, error) {
-		if calls.Add(1) == 1 {
-			return true, errors.New("not reachable")
-		}
-		cancel() // nobody waits until the claims are served
-		return false, nil
-	})
-	if err != nil || calls.Load() < 2 {
-		t.Errorf("%d calls, error %v", calls.Load(), err)
-	}
-	_, err = claims.start(ctx, func() (bool, error) { return false, errors.New("not reachable") })
-	if err == nil {
-		t.Error("it did not end with its context")
+	claims.factory.StartWithContext(ctx)
+	if len(claims.synced) != 3 || !cache.WaitForCacheSync(ctx.Done(), claims.synced...) {
+		t.Errorf("it waits for some of %d caches", len(claims.synced))
 	}
 }

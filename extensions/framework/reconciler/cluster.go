@@ -18,6 +18,7 @@ import (
 	schedulinglisters "k8s.io/client-go/listers/scheduling/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"kube-queue.dev/kube-queue/pkg/follow"
 	"kube-queue.dev/kube-queue/pkg/requests"
 )
 
@@ -35,7 +36,7 @@ type listedCluster struct {
 
 // newCluster calls changed with each object that may change the requests of units: a
 // class, or a LimitRange or claim, which affects only its namespace.
-func newCluster(kube kubernetes.Interface, rules requests.Rules, changed func(obj any)) (*listedCluster, error) {
+func newCluster(kube kubernetes.Interface, rules requests.Rules, changed func(metav1.Object)) (*listedCluster, error) {
 	factory := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithTransform(slimClusterObject))
 	classes, runtimeClasses, limitRanges := factory.Scheduling().V1().PriorityClasses(), factory.Node().V1().RuntimeClasses(), factory.Core().V1().LimitRanges()
 	c := &listedCluster{
@@ -44,7 +45,7 @@ func newCluster(kube kubernetes.Interface, rules requests.Rules, changed func(ob
 		informers: []cache.SharedIndexInformer{classes.Informer(), runtimeClasses.Informer(), limitRanges.Informer()},
 	}
 	for _, informer := range c.informers {
-		if _, err := informer.AddEventHandler(Handler(changed, changed)); err != nil {
+		if _, err := informer.AddEventHandler(follow.Handler(changed, changed)); err != nil {
 			return nil, fmt.Errorf("watching PriorityClasses, RuntimeClasses and LimitRanges: %w", err)
 		}
 	}
@@ -57,13 +58,13 @@ func newCluster(kube kubernetes.Interface, rules requests.Rules, changed func(ob
 }
 
 // start starts to fill the caches and returns what reports that they are filled.
-func (c *listedCluster) start(ctx context.Context, claimsServed func() (bool, error)) ([]cache.InformerSynced, error) {
+func (c *listedCluster) start(ctx context.Context) []cache.InformerSynced {
 	c.factory.StartWithContext(ctx)
 	if c.claims == nil {
-		return syncedBy(c.informers), nil
+		return syncedBy(c.informers)
 	}
-	claims, err := c.claims.start(ctx, claimsServed)
-	return append(syncedBy(c.informers), claims...), err
+	c.claims.factory.StartWithContext(ctx)
+	return append(syncedBy(c.informers), c.claims.synced...)
 }
 
 // Rules returns the administrator's rules for what pods request, with the resources that the

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 )
@@ -79,15 +80,8 @@ func (c *controllerLease) judge(lease *coordinationv1.Lease, now time.Time) *out
 	var renewed metav1.MicroTime
 	holder, lasts := "", time.Duration(0)
 	if lease != nil {
-		if lease.Spec.RenewTime != nil {
-			renewed = *lease.Spec.RenewTime
-		}
-		if lease.Spec.HolderIdentity != nil {
-			holder = *lease.Spec.HolderIdentity
-		}
-		if lease.Spec.LeaseDurationSeconds != nil {
-			lasts = time.Duration(*lease.Spec.LeaseDurationSeconds) * time.Second
-		}
+		renewed, holder = ptr.Deref(lease.Spec.RenewTime, renewed), ptr.Deref(lease.Spec.HolderIdentity, "")
+		lasts = time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0)) * time.Second
 	}
 	first := c.changed.IsZero()
 	if first || c.exists != (lease != nil) || c.holder != holder || !c.renewed.Equal(&renewed) {

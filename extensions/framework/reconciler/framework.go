@@ -103,11 +103,7 @@ func New(opts Options) (*Framework, error) {
 }
 
 // clusterChanged queues all jobs whose units the object may change.
-func (f *Framework) clusterChanged(obj any) {
-	object, isObject := obj.(metav1.Object)
-	if !isObject {
-		return
-	}
+func (f *Framework) clusterChanged(object metav1.Object) {
 	for _, r := range f.reconcilers {
 		r.clusterChanged(object.GetNamespace())
 	}
@@ -117,10 +113,7 @@ func (f *Framework) clusterChanged(obj any) {
 // each kind is filled separately: a kind that is not served yet is waited for.
 func (f *Framework) Start(ctx context.Context) error {
 	f.warnIfNothingHolds(ctx)
-	synced, err := f.cluster.start(ctx, f.servesClaims)
-	if err != nil {
-		return err
-	}
+	synced := f.cluster.start(ctx)
 	go f.units.RunWithContext(ctx)
 	for _, r := range f.reconcilers {
 		go f.fill(ctx, r)

@@ -15,6 +15,7 @@ import (
 
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/pkg/arrival"
+	"kube-queue.dev/kube-queue/pkg/follow"
 	"kube-queue.dev/kube-queue/pkg/lenient"
 )
 
@@ -86,13 +87,13 @@ func newReconciler(f *Framework, adapter framework.Adapter, annotated bool) (*re
 		return nil, err
 	}
 	handlers := map[cache.SharedIndexInformer]cache.ResourceEventHandler{
-		r.cached: r.jobHandler(), f.units: Handler(r.unitChanged, r.unitGone),
+		r.cached: r.jobHandler(), f.units: follow.Handler(r.unitChanged, r.unitGone),
 	}
 	if remains != nil {
-		handlers[remains] = Handler(r.controlledChanged, r.controlledChanged)
+		handlers[remains] = follow.Handler(r.controlledChanged, r.controlledChanged)
 	}
 	if related != nil {
-		handlers[related] = Handler(r.relatedChanged, r.relatedChanged)
+		handlers[related] = follow.Handler(r.relatedChanged, r.relatedChanged)
 	}
 	for informer, handler := range handlers {
 		if _, err := informer.AddEventHandler(handler); err != nil {

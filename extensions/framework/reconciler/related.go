@@ -31,10 +31,8 @@ func newRelated(config *rest.Config, adapter framework.Adapter, report lenient.R
 
 // relatedChanged queues the job that has the object's name, whoever controls the object
 // now.
-func (r *reconciler) relatedChanged(obj any) {
-	if object, isObject := obj.(metav1.Object); isObject {
-		r.enqueue(types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()})
-	}
+func (r *reconciler) relatedChanged(object metav1.Object) {
+	r.enqueue(types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()})
 }
 
 // relatedOf returns the object of the job's name that the job controls, or its readable

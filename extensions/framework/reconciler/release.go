@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/extensions/framework"
@@ -72,7 +73,7 @@ func (r *reconciler) releaseAlone(ctx context.Context, o *observation) (bool, er
 	if err != nil {
 		return false, err
 	}
-	err = r.patchJob(ctx, o, data)
+	err = r.mergeJob(ctx, o, data)
 	return err == nil, err
 }
 
@@ -94,8 +95,7 @@ func (r *reconciler) releaseAnnotated(ctx context.Context, o *observation, added
 	if err != nil {
 		return nil, false, err
 	}
-	version, err := r.jobs.PatchJSON(ctx, o.key.Namespace, o.key.Name, patch)
-	err = r.awaitJob(o, version, err)
+	err = r.patchJob(ctx, o, types.JSONPatchType, patch)
 	return unplaced, err == nil, err
 }
 

@@ -98,11 +98,7 @@ func placeholder(object, empty framework.Object) framework.Object {
 }
 
 // controlledChanged queues the job that controls the object.
-func (r *reconciler) controlledChanged(obj any) {
-	object, isObject := obj.(metav1.Object)
-	if !isObject {
-		return
-	}
+func (r *reconciler) controlledChanged(object metav1.Object) {
 	if owner := metav1.GetControllerOf(object); owner != nil && owner.Kind == r.kind.Kind {
 		r.enqueue(types.NamespacedName{Namespace: object.GetNamespace(), Name: owner.Name})
 	}

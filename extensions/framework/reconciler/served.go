@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -68,11 +67,6 @@ func (f *Framework) Serves(gv schema.GroupVersion, resources ...string) (bool, e
 		}
 	}
 	return true, nil
-}
-
-// servesClaims reports whether the API server serves claims, their templates and the classes of devices.
-func (f *Framework) servesClaims() (bool, error) {
-	return f.Serves(resourcev1.SchemeGroupVersion, "resourceclaims", "resourceclaimtemplates", "deviceclasses")
 }
 
 // warnIfNothingHolds logs at start that marked jobs are suspended late, if they are.

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
@@ -88,39 +89,21 @@ func (v versionedJobs) Get(ctx context.Context, namespace, name string) (lenient
 	return v.clients[v.Version()].Get(ctx, namespace, name)
 }
 
-// Patch sends a merge patch, and returns the resourceVersion of the patched job.
-func (v versionedJobs) Patch(ctx context.Context, namespace, name string, patch []byte, subresources ...string) (string, error) {
-	client, err := v.patcher()
-	if err != nil {
-		return "", err
-	}
-	return client.PatchVersion(ctx, namespace, name, patch, subresources...)
-}
-
-// GetJSON reads a job as JSON.
+// GetJSON reads the current job as JSON.
 func (v versionedJobs) GetJSON(ctx context.Context, namespace, name string) ([]byte, error) {
 	return v.clients[v.Version()].GetJSON(ctx, namespace, name)
 }
 
-// PatchJSON is Patch for a JSON Patch.
-func (v versionedJobs) PatchJSON(ctx context.Context, namespace, name string, patch []byte) (string, error) {
-	client, err := v.patcher()
-	if err != nil {
-		return "", err
-	}
-	return client.PatchJSON(ctx, namespace, name, patch)
-}
-
-// patcher returns the client with which jobs are patched.
-func (v versionedJobs) patcher() (*lenient.Client, error) {
+// Patch sends a patch, and returns the resourceVersion of the patched job.
+func (v versionedJobs) Patch(ctx context.Context, kind types.PatchType, namespace, name string, patch []byte, subresources ...string) (string, error) {
 	version := v.Version()
 	if version != v.kind.Version {
 		var err error
 		if version, err = v.choose(); err != nil {
-			return nil, err
+			return "", err
 		}
 	}
-	return v.clients[version], nil
+	return v.clients[version].Patch(ctx, kind, namespace, name, patch, subresources...)
 }
 
 // Each lists all jobs.

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"kube-queue.dev/kube-queue/extensions/framework"
@@ -163,7 +164,7 @@ func TestAListGoesOnInTheVersionThatItBeganIn(t *testing.T) {
 func TestAPatchGoesThroughTheBestVersion(t *testing.T) {
 	s := newAPIServer(t)
 	s.change("v1", nil)
-	if _, err := s.jobs.Patch(t.Context(), "n", "a", []byte(`{}`)); err != nil {
+	if _, err := s.jobs.Patch(t.Context(), types.MergePatchType, "n", "a", []byte(`{}`)); err != nil {
 		t.Fatal(err)
 	}
 	s.expectAsked(t, "PATCH /apis/a.b/v1/namespaces/n/things/a")
@@ -179,7 +180,7 @@ func TestNotToKnowForAMomentWhatIsServedIsNoCauseToListAgain(t *testing.T) {
 	if err := s.list(t); err == nil {
 		t.Error("it was listed in a version that nobody knows to be served")
 	}
-	if _, err := s.jobs.Patch(t.Context(), "n", "a", []byte(`{}`)); err == nil {
+	if _, err := s.jobs.Patch(t.Context(), types.MergePatchType, "n", "a", []byte(`{}`)); err == nil {
 		t.Error("a job was patched in a version that may not be the best")
 	}
 }

@@ -10,47 +10,29 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/pkg/follow"
 )
-
-// Handler calls changed with each new state of an object, and gone with its last state.
-func Handler(changed, gone func(obj any)) cache.ResourceEventHandler {
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc:    changed,
-		UpdateFunc: func(_, obj any) { changed(obj) },
-		DeleteFunc: func(obj any) {
-			if last, missed := obj.(cache.DeletedFinalStateUnknown); missed {
-				obj = last.Obj
-			}
-			gone(obj)
-		},
-	}
-}
 
 // jobHandler also remembers which jobs were marked late.
 func (r *reconciler) jobHandler() cache.ResourceEventHandler {
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc: r.jobChanged,
-		UpdateFunc: func(was, obj any) {
-			before, wasJob := was.(framework.Object)
-			job, isJob := obj.(framework.Object)
-			if wasJob && isJob && job.GetUID() == before.GetUID() && !isAnnotated(before) && isAnnotated(job) {
-				r.memory.since(job.GetUID(), isMarkedLate, true, r.Clock.Now())
-			}
-			r.jobChanged(obj)
-		},
-		DeleteFunc: Handler(r.jobChanged, r.jobGone).OnDelete,
+	handler := follow.Handler(r.jobChanged, r.jobGone)
+	changed := handler.UpdateFunc
+	handler.UpdateFunc = func(was, obj any) {
+		before, wasJob := was.(framework.Object)
+		job, isJob := obj.(framework.Object)
+		if wasJob && isJob && job.GetUID() == before.GetUID() && !isAnnotated(before) && isAnnotated(job) {
+			r.memory.since(job.GetUID(), isMarkedLate, true, r.Clock.Now())
+		}
+		changed(was, obj)
 	}
+	return handler
 }
 
 func isAnnotated(job framework.Object) bool {
 	return job.GetAnnotations()[wellknown.SuspendAnnotation] == "true"
 }
 
-func (r *reconciler) jobChanged(obj any) {
-	job, isJob := obj.(framework.Object)
-	if !isJob {
-		return
-	}
+func (r *reconciler) jobChanged(job framework.Object) {
 	key := types.NamespacedName{Namespace: job.GetNamespace(), Name: job.GetName()}
 	if isUnmarked(job) {
 		// It may have been marked. If it has a unit, the unit or its event makes it known.
@@ -62,11 +44,9 @@ func (r *reconciler) jobChanged(obj any) {
 	r.enqueue(key)
 }
 
-func (r *reconciler) jobGone(obj any) {
-	if job, isJob := obj.(framework.Object); isJob {
-		r.forgetJob(job.GetUID())
-	}
-	r.jobChanged(obj)
+func (r *reconciler) jobGone(job framework.Object) {
+	r.forgetJob(job.GetUID())
+	r.jobChanged(job)
 }
 
 // forgetJob forgets what is known of a job, and renews its event no longer.
@@ -75,11 +55,7 @@ func (r *reconciler) forgetJob(job types.UID) {
 	r.Events.Forget(job)
 }
 
-func (r *reconciler) unitChanged(obj any) {
-	unit, isUnit := obj.(*v1alpha1.QueueUnit)
-	if !isUnit {
-		return
-	}
+func (r *reconciler) unitChanged(unit *v1alpha1.QueueUnit) {
 	if kind, job, ours := jobOf(unit); ours && kind == r.kind && r.inKindVersions(unit) {
 		r.enqueue(job)
 	}
@@ -101,12 +77,10 @@ func (r *reconciler) prioritize(job types.NamespacedName) {
 	}
 }
 
-func (r *reconciler) unitGone(obj any) {
-	if unit, isUnit := obj.(*v1alpha1.QueueUnit); isUnit {
-		r.memory.look.forget(unit.UID)
-		r.countGone(unit)
-	}
-	r.unitChanged(obj)
+func (r *reconciler) unitGone(unit *v1alpha1.QueueUnit) {
+	r.memory.look.forget(unit.UID)
+	r.countGone(unit)
+	r.unitChanged(unit)
 }
 
 // countGone counts a unit that is gone while its job exists: the job left the queue, or somebody deleted the

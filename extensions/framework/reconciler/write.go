@@ -39,14 +39,14 @@ func (r *reconciler) sendUnit(ctx context.Context, unit *v1alpha1.QueueUnit, par
 	return patched.ResourceVersion, nil
 }
 
-// patchJob patches the job and awaits the result.
-func (r *reconciler) patchJob(ctx context.Context, o *observation, data []byte, subresources ...string) error {
-	version, err := r.jobs.Patch(ctx, o.key.Namespace, o.key.Name, data, subresources...)
-	return r.awaitJob(o, version, err)
+// mergeJob sends a merge patch of the job and awaits the result.
+func (r *reconciler) mergeJob(ctx context.Context, o *observation, data []byte, subresources ...string) error {
+	return r.patchJob(ctx, o, types.MergePatchType, data, subresources...)
 }
 
-// awaitJob awaits the result of a write on the job.
-func (r *reconciler) awaitJob(o *observation, version string, err error) error {
+// patchJob patches the job and awaits the result.
+func (r *reconciler) patchJob(ctx context.Context, o *observation, kind types.PatchType, data []byte, subresources ...string) error {
+	version, err := r.jobs.Patch(ctx, kind, o.key.Namespace, o.key.Name, data, subresources...)
 	r.memory.await(o.key, o.now, func(a *awaited) {
 		a.job = after(o.job.GetResourceVersion(), version, err, a.job)
 	})

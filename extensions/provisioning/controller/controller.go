@@ -20,9 +20,9 @@ import (
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/extensions/framework"
-	"kube-queue.dev/kube-queue/extensions/framework/reconciler"
 	"kube-queue.dev/kube-queue/extensions/provisioning"
 	"kube-queue.dev/kube-queue/pkg/events"
+	"kube-queue.dev/kube-queue/pkg/follow"
 	"kube-queue.dev/kube-queue/pkg/lenient"
 	"kube-queue.dev/kube-queue/pkg/requests"
 )
@@ -103,7 +103,7 @@ func New(options Options) (*Controller, error) {
 	for informer, changed := range map[cache.SharedIndexInformer]func(obj any){
 		options.Units: c.unitChanged, c.checks: c.checkChanged, c.configs: c.configChanged, c.requests: c.requestChanged,
 	} {
-		if _, err := informer.AddEventHandler(reconciler.Handler(changed, changed)); err != nil {
+		if _, err := informer.AddEventHandler(follow.Handler(changed, changed)); err != nil {
 			return nil, fmt.Errorf("watching objects of provisioning checks: %w", err)
 		}
 	}

@@ -4,12 +4,10 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
@@ -100,14 +98,13 @@ func (c *Controller) await(ctx context.Context, gv schema.GroupVersion, resource
 // creating their request. Each request has templates, so this also shows whether there are requests whose check is
 // gone.
 func (c *Controller) findTemplates(ctx context.Context) {
-	backoff := wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.1, Steps: 6, Cap: 30 * time.Second}
 	// An error means that ctx is done.
-	_ = backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
-		if err := c.noteTemplates(ctx); err != nil {
+	_ = reconciler.Retry(ctx, func() (done bool) {
+		err := c.noteTemplates(ctx)
+		if err != nil {
 			klog.FromContext(ctx).Error(err, "Failed to list PodTemplates, retrying")
-			return false, nil
 		}
-		return true, nil
+		return err == nil
 	})
 }
 

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	"kube-queue.dev/kube-queue/pkg/follow"
 	"kube-queue.dev/kube-queue/pkg/requests"
 )
 
@@ -113,15 +114,10 @@ func (w *Watch) Start(ctx context.Context, config *rest.Config, changed func(nam
 
 // run runs an informer. If the API server does not serve its kind, there are no objects of it.
 func run(ctx context.Context, what string, informer cache.SharedIndexInformer, transform cache.TransformFunc, handler cache.ResourceEventHandler) (cache.InformerSynced, error) {
-	var missing atomic.Bool
-	failed := func(ctx context.Context, r *cache.Reflector, err error) {
-		if !apierrors.IsNotFound(err) {
-			cache.DefaultWatchErrorHandler(ctx, r, err)
-		} else if !missing.Swap(true) {
-			klog.FromContext(ctx).Info("Warning: the API server does not serve what setting devices.classes counts (Kubernetes 1.34 or later); trying again later", "kind", what)
-		}
-	}
-	if err := informer.SetWatchErrorHandlerWithContext(failed); err != nil {
+	absent, err := follow.Tolerate(informer, apierrors.IsNotFound, func(ctx context.Context, _ error) {
+		klog.FromContext(ctx).Info("Warning: the API server does not serve what setting devices.classes counts (Kubernetes 1.34 or later); trying again later", "kind", what)
+	})
+	if err != nil {
 		return nil, fmt.Errorf("watching %s: %w", what, err)
 	}
 	if err := informer.SetTransform(transform); err != nil {
@@ -132,7 +128,7 @@ func run(ctx context.Context, what string, informer cache.SharedIndexInformer, t
 		return nil, fmt.Errorf("watching %s: %w", what, err)
 	}
 	go informer.RunWithContext(ctx)
-	return func() bool { return registration.HasSynced() || missing.Load() }, nil
+	return func() bool { return registration.HasSynced() || absent() }, nil
 }
 
 // slim reduces a claim to what is stored.
@@ -153,25 +149,8 @@ func slimClass(object any) (any, error) {
 }
 
 func claimHandler(changed func(namespace, name string)) cache.ResourceEventHandler {
-	report := func(object any) {
-		if tombstone, is := object.(cache.DeletedFinalStateUnknown); is {
-			object = tombstone.Obj
-		}
-		if c, is := object.(*claim); is {
-			changed(c.Namespace, c.Name)
-		}
-	}
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc: report,
-		UpdateFunc: func(b, o any) {
-			before, had := b.(*claim)
-			now, is := o.(*claim)
-			if !had || !is || !equality.Semantic.DeepEqual(before.use, now.use) {
-				report(o)
-			}
-		},
-		DeleteFunc: report,
-	}
+	report := func(c *claim) { changed(c.Namespace, c.Name) }
+	return follow.Changes(func(before, now *claim) bool { return equality.Semantic.DeepEqual(before.use, now.use) }, report, report)
 }
 
 // classHandler applies the extended resources of all classes after each change of one.
@@ -185,7 +164,7 @@ func (w *Watch) classHandler(store cache.Store) cache.ResourceEventHandler {
 		}
 		w.apply(classes)
 	}
-	return cache.ResourceEventHandlerFuncs{AddFunc: apply, UpdateFunc: func(_, o any) { apply(o) }, DeleteFunc: apply}
+	return follow.Handler(apply, apply)
 }
 
 func (w *Watch) apply(classes []*resourcev1.DeviceClass) {

@@ -3,7 +3,6 @@ package podwatch
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +15,7 @@ import (
 
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/controller/codec"
+	"kube-queue.dev/kube-queue/pkg/follow"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
@@ -30,9 +30,8 @@ type ownerKind struct {
 	// nodes.
 	optional, exempt bool
 	informer         cache.SharedIndexInformer
-	// missing is whether the API server has reported that it does not serve the kind, or that we are not allowed to
-	// watch it.
-	missing atomic.Bool
+	// absent reports whether the API server does not serve the kind, or does not let us watch it.
+	absent func() bool
 }
 
 // newOwnerKinds returns Jobs, RayClusters of RayJobs, and JobSets of TrainJobs. A cluster may lack the latter two. If
@@ -64,27 +63,23 @@ func newOwnerKinds(config *rest.Config, strays backend.Strays) (owners []*ownerK
 		if err := kind.informer.SetTransform(transform); err != nil {
 			return nil, nil, fmt.Errorf("watching %s: %w", kind.Resource, err)
 		}
-		if err := kind.informer.SetWatchErrorHandlerWithContext(kind.failed); err != nil {
+		if kind.absent, err = follow.Tolerate(kind.informer, kind.isAbsent, kind.reportAbsent); err != nil {
 			return nil, nil, fmt.Errorf("watching %s: %w", kind.Resource, err)
 		}
 	}
 	return kinds, namespaces, nil
 }
 
-// failed logs no error for a kind that the cluster does not have. The informer keeps trying.
-func (k *ownerKind) failed(ctx context.Context, r *cache.Reflector, err error) {
-	if k.optional && apierrors.IsForbidden(err) {
-		if !k.missing.Swap(true) {
-			klog.FromContext(ctx).Info("Pods of DaemonSets are charged, because "+k.Resource+" may not be watched", "reason", err.Error())
-		}
-		return
-	}
+func (k *ownerKind) isAbsent(err error) bool {
+	return apierrors.IsNotFound(err) || k.optional && apierrors.IsForbidden(err)
+}
+
+func (k *ownerKind) reportAbsent(ctx context.Context, err error) {
 	if apierrors.IsNotFound(err) {
-		k.missing.Store(true)
-		klog.FromContext(ctx).V(3).Info("The kind is not served; trying again later", "kind", r.TypeDescription())
+		klog.FromContext(ctx).V(3).Info("The kind is not served; trying again later", "kind", k.GroupVersionResource)
 		return
 	}
-	cache.DefaultWatchErrorHandler(ctx, r, err)
+	klog.FromContext(ctx).Info("Pods of DaemonSets are charged, because "+k.Resource+" may not be watched", "reason", err.Error())
 }
 
 // slim reduces the metadata of an object to what is stored. An object without an owner may have lost the job with its

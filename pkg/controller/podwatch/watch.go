@@ -27,6 +27,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
+	"kube-queue.dev/kube-queue/pkg/follow"
 	"kube-queue.dev/kube-queue/pkg/requests"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
@@ -81,7 +82,7 @@ func New(config *rest.Config, rules backend.PodRules, c clock.Clock, put func(fu
 // Start starts the watches, which run until the context ends, and returns without waiting. Each of
 // synced reports whether all existing objects of a kind were put.
 func (w *Watch) Start(ctx context.Context) (synced []cache.InformerSynced, err error) {
-	follow := func(what string, informer cache.SharedIndexInformer, handler cache.ResourceEventHandler) (cache.InformerSynced, error) {
+	run := func(what string, informer cache.SharedIndexInformer, handler cache.ResourceEventHandler) (cache.InformerSynced, error) {
 		registration, err := informer.AddEventHandler(handler)
 		if err != nil {
 			return nil, fmt.Errorf("watching %s: %w", what, err)
@@ -92,7 +93,7 @@ func (w *Watch) Start(ctx context.Context) (synced []cache.InformerSynced, err e
 	if synced, err = w.watchDevices(ctx); err != nil {
 		return nil, err
 	}
-	has, err := follow("pods", w.pods, changes(samePod, w.podSeen, w.podGone))
+	has, err := run("pods", w.pods, follow.Changes(samePod, w.podSeen, w.podGone))
 	if err != nil {
 		return nil, err
 	}
@@ -102,50 +103,18 @@ func (w *Watch) Start(ctx context.Context) (synced []cache.InformerSynced, err e
 		all = append(slices.Clone(all), w.namespaces)
 	}
 	for _, kind := range all {
-		handler := changes(sameOwner, func(o *slim) { w.ownerSeen(kind, o) }, func(o *slim) { w.ownerGone(kind, o) })
+		handler := follow.Changes(sameOwner, func(o *slim) { w.ownerSeen(kind, o) }, func(o *slim) { w.ownerGone(kind, o) })
 		if kind == w.namespaces {
-			handler = changes(sameNamespace, w.namespaceSeen, w.namespaceGone)
+			handler = follow.Changes(sameNamespace, w.namespaceSeen, w.namespaceGone)
 		}
-		has, err := follow(kind.Resource, kind.informer, handler)
+		has, err := run(kind.Resource, kind.informer, handler)
 		if err != nil {
 			return nil, err
 		}
-		synced = append(synced, func() bool { return has() || kind.missing.Load() })
+		synced = append(synced, func() bool { return has() || kind.absent() })
 	}
 	go w.ending.run(ctx)
 	return synced, nil
-}
-
-// changes calls seen with each object that is new or whose stored part has changed, and gone with each deleted
-// object. Most changes of a pod are of no interest here, and each reported change makes the core decide again.
-func changes[T metav1.Object](same func(before, now T) bool, seen, gone func(T)) cache.ResourceEventHandlerFuncs {
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc: func(o any) {
-			if object, is := o.(T); is {
-				seen(object)
-			}
-		},
-		UpdateFunc: func(b, o any) {
-			before, had := b.(T)
-			object, is := o.(T)
-			switch {
-			case !had || !is:
-			case before.GetUID() != object.GetUID(): // the deletion was missed
-				gone(before)
-				seen(object)
-			case !same(before, object):
-				seen(object)
-			}
-		},
-		DeleteFunc: func(o any) {
-			if tombstone, is := o.(cache.DeletedFinalStateUnknown); is {
-				o = tombstone.Obj
-			}
-			if object, is := o.(T); is {
-				gone(object)
-			}
-		},
-	}
 }
 
 // slim reduces a pod to what is stored.

@@ -17,6 +17,7 @@ import (
 
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/controller/codec"
+	"kube-queue.dev/kube-queue/pkg/follow"
 	"kube-queue.dev/kube-queue/pkg/pods"
 	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
@@ -195,7 +196,7 @@ func TestAPodCountsUntilItHasEndedOrIsGone(t *testing.T) {
 
 func TestAChangeThatMakesNoDifferenceIsNotReported(t *testing.T) {
 	d := newDesk(t, backend.AllPods)
-	handler := changes(samePod, d.podSeen, d.podGone)
+	handler := follow.Changes(samePod, d.podSeen, d.podGone)
 	deleted := func(p *corev1.Pod) {
 		p.DeletionTimestamp = &metav1.Time{Time: d.clock.Now().Add(30 * time.Second)}
 		p.DeletionGracePeriodSeconds = ptr.To[int64](30)
@@ -234,7 +235,7 @@ func TestAChangeThatMakesNoDifferenceIsNotReported(t *testing.T) {
 func TestAnOwnerIsReportedWhenItsOwnOwnerChanges(t *testing.T) {
 	d := newDesk(t, backend.AllPods)
 	kind := d.kinds[0]
-	handler := changes(sameOwner, func(o *slim) { d.ownerSeen(kind, o) }, func(o *slim) { d.ownerGone(kind, o) })
+	handler := follow.Changes(sameOwner, func(o *slim) { d.ownerSeen(kind, o) }, func(o *slim) { d.ownerGone(kind, o) })
 	owned := d.owner(kind, `{metadata: {namespace: a, name: j, uid: j, resourceVersion: "1", ownerReferences: [{uid: job, controller: true}]}}`)
 	handler.OnUpdate(owned, d.owner(kind, `{metadata: {namespace: a, name: j, uid: j, resourceVersion: "2", labels: {a: b}, ownerReferences: [{uid: job, controller: true}]}}`))
 	if n := d.pending(); n != 0 {

@@ -19,6 +19,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+
+	"kube-queue.dev/kube-queue/pkg/follow"
 )
 
 // ProofSecret is the name of the Secret with the proofs.
@@ -67,7 +69,7 @@ func NewProof(client kubernetes.Interface, namespace string, clock clock.WithTic
 		default:
 		}
 	}
-	if _, err := p.secret.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: wake, UpdateFunc: func(_, now any) { wake(now) }, DeleteFunc: wake}); err != nil {
+	if _, err := follow.Objects(p.secret, wake, wake); err != nil {
 		return nil, fmt.Errorf("watching Secret %s/%s: %w", namespace, ProofSecret, err)
 	}
 	return p, nil

@@ -88,35 +88,31 @@ type refusal struct{ error }
 // answers returns the answerers of the reviews, by resource.
 func answers() map[string]answerer {
 	return map[string]answerer{
-		"queueunitreviews": func(a asking) (any, error) {
-			var review visibilityv1alpha1.QueueUnitReview
-			if err := json.Unmarshal(a.raw, &review); err != nil {
-				return nil, err
-			}
-			return refused(a.model.Why(a.namespace, review.Spec.Unit, a.access))
-		},
-		"queuereviews": func(a asking) (any, error) {
-			var review visibilityv1alpha1.QueueReview
-			if err := json.Unmarshal(a.raw, &review); err != nil {
-				return nil, err
-			}
-			return refused(a.model.Queues(a.namespace, review.Spec, a.access))
-		},
-		"quotareviews": func(a asking) (any, error) {
-			var review visibilityv1alpha1.QuotaReview
-			if err := json.Unmarshal(a.raw, &review); err != nil {
-				return nil, err
-			}
-			return refused(a.model.Quotas(a.namespace, review.Spec, a.access))
-		},
+		"queueunitreviews": answererOf(func(a asking, review visibilityv1alpha1.QueueUnitReview) (*visibilityv1alpha1.QueueUnitReviewStatus, error) {
+			return a.model.Why(a.namespace, review.Spec.Unit, a.access)
+		}),
+		"queuereviews": answererOf(func(a asking, review visibilityv1alpha1.QueueReview) (*visibilityv1alpha1.QueueReviewStatus, error) {
+			return a.model.Queues(a.namespace, review.Spec, a.access)
+		}),
+		"quotareviews": answererOf(func(a asking, review visibilityv1alpha1.QuotaReview) (*visibilityv1alpha1.QuotaReviewStatus, error) {
+			return a.model.Quotas(a.namespace, review.Spec, a.access)
+		}),
 	}
 }
 
-func refused[T any](answer T, err error) (any, error) {
-	if err != nil {
-		return nil, refusal{err}
+// answererOf answers reviews of a type. The error of the function is for the caller.
+func answererOf[R, S any](of func(asking, R) (S, error)) answerer {
+	return func(a asking) (any, error) {
+		var review R
+		if err := json.Unmarshal(a.raw, &review); err != nil {
+			return nil, err
+		}
+		status, err := of(a, review)
+		if err != nil {
+			return nil, refusal{err}
+		}
+		return status, nil
 	}
-	return answer, nil
 }
 
 // patch is a JSON Patch that sets the status.

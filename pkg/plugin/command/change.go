@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
@@ -164,31 +165,26 @@ func (c *cluster) setActiveByHand(ctx context.Context, o *change, t *target, act
 		c.say("unit %s is %s", t.unit.Name, already)
 		return nil
 	}
-	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"active": active}})
-	if err != nil {
-		return err
-	}
-	if o.dryRun != dryRunClient {
-		if _, err := c.queue.SchedulingV1alpha1().QueueUnits(t.unit.Namespace).Patch(ctx, t.unit.Name, types.MergePatchType, patch, o.options()); err != nil {
-			return fmt.Errorf("unit %s: %w", t.unit.Name, err)
-		}
-	}
-	c.say("unit %s %s%s", t.unit.Name, done, o.tried())
-	return nil
+	return c.patch(ctx, o, unitResource, t.unit.Namespace, t.unit.Name, map[string]any{"spec": map[string]any{"active": active}}, "unit "+t.unit.Name, done)
 }
 
 // annotate sets an annotation of a job.
 func (c *cluster) annotate(ctx context.Context, o *change, t *target, key, value, done string) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{key: value}}})
+	return c.patch(ctx, o, t.resource, c.namespace, t.job.GetName(), map[string]any{"metadata": map[string]any{"annotations": map[string]string{key: value}}}, t.String(), done)
+}
+
+// patch makes a change to an object, which what names, and says that it is done.
+func (c *cluster) patch(ctx context.Context, o *change, resource schema.GroupVersionResource, namespace, name string, content map[string]any, what, done string) error {
+	data, err := json.Marshal(content)
 	if err != nil {
 		return err
 	}
 	if o.dryRun != dryRunClient {
-		if _, err := c.objects(t.resource).Patch(ctx, t.job.GetName(), types.MergePatchType, patch, o.options()); err != nil {
-			return fmt.Errorf("%s: %w", t, err)
+		if _, err := c.dynamic.Resource(resource).Namespace(namespace).Patch(ctx, name, types.MergePatchType, data, o.options()); err != nil {
+			return fmt.Errorf("%s: %w", what, err)
 		}
 	}
-	c.say("%s %s%s", t, done, o.tried())
+	c.say("%s %s%s", what, done, o.tried())
 	return nil
 }
 
@@ -302,8 +298,7 @@ func (s *shell) queueCommand(cmd *cobra.Command, o *change, wanted func() (stop 
 }
 
 func (c *cluster) setStop(ctx context.Context, o *change, name string, stop v1alpha1.QueueStop, done string) error {
-	queues := c.queue.SchedulingV1alpha1().Queues(c.queueNamespace)
-	queue, err := queues.Get(ctx, name, metav1.GetOptions{})
+	queue, err := c.queue.SchedulingV1alpha1().Queues(c.queueNamespace).Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case isMissingObject(err):
 		return c.noQueue(ctx, name)
@@ -313,18 +308,9 @@ func (c *cluster) setStop(ctx context.Context, o *change, name string, stop v1al
 	case err != nil && !apierrors.IsForbidden(err): // who may not read it may be allowed to change it
 		return err
 	}
-	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"stop": stop}})
-	if err != nil {
-		return err
+	err = c.patch(ctx, o, queueResource, c.queueNamespace, name, map[string]any{"spec": map[string]any{"stop": stop}}, "queue "+name, done)
+	if isMissingObject(err) {
+		return c.noQueue(ctx, name)
 	}
-	if o.dryRun != dryRunClient {
-		if _, err := queues.Patch(ctx, name, types.MergePatchType, patch, o.options()); err != nil {
-			if isMissingObject(err) {
-				return c.noQueue(ctx, name)
-			}
-			return fmt.Errorf("queue %s: %w", name, err)
-		}
-	}
-	c.say("queue %s %s%s", name, done, o.tried())
-	return nil
+	return err
 }

@@ -40,8 +40,9 @@ type cluster struct {
 }
 
 var (
-	unitResource = v1alpha1.SchemeGroupVersion.WithResource("queueunits")
-	treeResource = quotav1beta1.SchemeGroupVersion.WithResource("elasticquotatrees")
+	unitResource  = v1alpha1.SchemeGroupVersion.WithResource("queueunits")
+	queueResource = v1alpha1.SchemeGroupVersion.WithResource("queues")
+	treeResource  = quotav1beta1.SchemeGroupVersion.WithResource("elasticquotatrees")
 )
 
 // defaultServer is the server of a kubeconfig without a cluster.

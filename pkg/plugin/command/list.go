@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -130,27 +131,16 @@ func (c *cluster) listUnits(ctx context.Context, o *listOptions) error {
 	if !o.isTable() {
 		return c.printUnits(ctx, o, namespace)
 	}
-	var list []units.Unit
-	seen, tooMany := units.Seen{}, false
-	first := 2 * many // some may not be selected
+	seen := units.Seen{}
+	first, most := 2*many, many // some of the first may not be selected
 	if o.group == groupNever {
-		first = pageSize
+		first, most = pageSize, math.MaxInt
 	}
-	err := c.pages(ctx, namespace, first, func(page *units.Page) bool {
-		for i := range page.Items {
-			seen.Add(&page.Items[i])
-			if o.selects(&page.Items[i]) {
-				list = append(list, page.Items[i])
-			}
-		}
-		// Then kube-queue-controller counts faster than the units can be read.
-		tooMany = page.Metadata.Continue != "" && o.group != groupNever && len(list) > many
-		return !tooMany
-	})
+	list, complete, err := c.selectUnits(ctx, o, namespace, first, most, &seen)
 	if err != nil {
 		return err
 	}
-	if tooMany {
+	if !complete { // kube-queue-controller counts faster than the rest can be read
 		review, err := c.askGroups(ctx, o)
 		if err == nil {
 			return c.showGroups(review, o)
@@ -158,26 +148,27 @@ func (c *cluster) listUnits(ctx context.Context, o *listOptions) error {
 		if reviews.IsUnanswered(err) == nil {
 			return err
 		}
-		if list, err = c.selectAll(ctx, o, namespace, &seen); err != nil {
+		if list, _, err = c.selectUnits(ctx, o, namespace, pageSize, math.MaxInt, &seen); err != nil {
 			return err
 		}
 	}
 	return c.showUnits(ctx, list, o, namespace, &seen)
 }
 
-// selectAll reads all units and returns those that are shown.
-func (c *cluster) selectAll(ctx context.Context, o *listOptions, namespace string, seen *units.Seen) ([]units.Unit, error) {
-	var list []units.Unit
-	err := c.pages(ctx, namespace, pageSize, func(page *units.Page) bool {
+// selectUnits reads units until they end or more than most of them are shown, and returns those that are shown. The first
+// page has at most the given number of units.
+func (c *cluster) selectUnits(ctx context.Context, o *listOptions, namespace string, first, most int, seen *units.Seen) (list []units.Unit, complete bool, err error) {
+	err = c.pages(ctx, namespace, first, func(page *units.Page) bool {
 		for i := range page.Items {
 			seen.Add(&page.Items[i])
 			if o.selects(&page.Items[i]) {
 				list = append(list, page.Items[i])
 			}
 		}
-		return true
+		complete = page.Metadata.Continue == ""
+		return len(list) <= most
 	})
-	return list, err
+	return list, complete, err
 }
 
 // askGroups requests the groups of the units. A review selects one queue, or all.
@@ -255,24 +246,19 @@ func (c *cluster) nothing(ctx context.Context, o *listOptions, namespace string,
 func (c *cluster) printUnits(ctx context.Context, o *listOptions, namespace string) error {
 	var shown []units.Unit
 	objects := map[string]unstructured.Unstructured{} // by UID
-	next := ""
-	for {
-		page, err := c.dynamic.Resource(unitResource).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: pageSize, Continue: next})
-		if err != nil {
-			return err
-		}
-		for i := range page.Items {
-			u, err := read(&page.Items[i])
+	if _, err := c.objectPages(ctx, namespace, func(items []unstructured.Unstructured) error {
+		for i := range items {
+			u, err := read(&items[i])
 			if err != nil {
 				return err
 			}
 			if o.selects(u) {
-				shown, objects[u.Metadata.UID] = append(shown, *u), page.Items[i]
+				shown, objects[u.Metadata.UID] = append(shown, *u), items[i]
 			}
 		}
-		if next = page.GetContinue(); next == "" {
-			break
-		}
+		return nil
+	}); err != nil {
+		return err
 	}
 	units.Sort(shown, units.Order(o.sort))
 	list := &unstructured.UnstructuredList{Items: []unstructured.Unstructured{},
@@ -290,6 +276,22 @@ func (c *cluster) printUnits(ctx context.Context, o *listOptions, namespace stri
 		return nil
 	}
 	return o.object(c.Streams.Out, list)
+}
+
+// objectPages calls visit with each page of complete units, and returns the version of the list.
+func (c *cluster) objectPages(ctx context.Context, namespace string, visit func([]unstructured.Unstructured) error) (string, error) {
+	for next := ""; ; {
+		page, err := c.dynamic.Resource(unitResource).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: pageSize, Continue: next})
+		if err != nil {
+			return "", err
+		}
+		if err := visit(page.Items); err != nil {
+			return "", err
+		}
+		if next = page.GetContinue(); next == "" {
+			return page.GetResourceVersion(), nil
+		}
+	}
 }
 
 // read converts an object to the part that is shown.

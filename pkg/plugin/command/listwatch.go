@@ -14,24 +14,13 @@ import (
 
 // watchUnits writes the units, and then each one that changes.
 func (c *cluster) watchUnits(ctx context.Context, o *listOptions, namespace string) error {
-	client := c.dynamic.Resource(unitResource).Namespace(namespace)
 	show := &rows{cluster: c, options: o, known: map[string]string{}}
 	for {
-		version := ""
-		for next := ""; ; {
-			page, err := client.List(ctx, metav1.ListOptions{Limit: pageSize, Continue: next})
-			if err != nil {
-				return err
-			}
-			if err := show.page(page.Items); err != nil {
-				return err
-			}
-			version = page.GetResourceVersion()
-			if next = page.GetContinue(); next == "" {
-				break
-			}
+		version, err := c.objectPages(ctx, namespace, show.page)
+		if err != nil {
+			return err
 		}
-		expired, err := c.followUnits(ctx, client.Watch, version, show)
+		expired, err := c.followUnits(ctx, c.dynamic.Resource(unitResource).Namespace(namespace).Watch, version, show)
 		if err != nil || !expired {
 			return err
 		}

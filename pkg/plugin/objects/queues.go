@@ -41,18 +41,13 @@ func Order(status *visibility.QueueReviewStatus, list []units.Unit, queue string
 		}
 	}
 	slices.SortFunc(waiting, func(a, b *units.Unit) int {
-		switch { // those that are not tried are at the end
-		case isTried(a) != isTried(b):
-			if isTried(a) {
-				return -1
-			}
-			return 1
-		case units.Ahead(a, b, most):
+		switch tried := isTried(a); {
+		case tried == isTried(b):
+			return units.InQueue(a, b, most)
+		case tried: // those that are not tried are at the end
 			return -1
-		case units.Ahead(b, a, most):
-			return 1
 		}
-		return 0
+		return 1
 	})
 	slices.SortFunc(holding, func(a, b *units.Unit) int {
 		return cmp.Or(a.Submitted().Compare(b.Submitted()), cmp.Compare(a.Metadata.Namespace, b.Metadata.Namespace), cmp.Compare(a.Metadata.Name, b.Metadata.Name))

@@ -107,13 +107,8 @@ func placeInQueue(status *visibility.QueueUnitReviewStatus, read Read) {
 	if own == nil {
 		return
 	}
-	ahead := slices.DeleteFunc(slices.Clone(waiting), func(u *units.Unit) bool { return !units.Ahead(u, own, most) })
-	slices.SortFunc(ahead, func(a, b *units.Unit) int {
-		if units.Ahead(a, b, most) {
-			return -1
-		}
-		return 1
-	})
+	ahead := slices.DeleteFunc(slices.Clone(waiting), func(u *units.Unit) bool { return units.InQueue(u, own, most) >= 0 })
+	slices.SortFunc(ahead, func(a, b *units.Unit) int { return units.InQueue(a, b, most) })
 	status.Position, status.Waiting = int32(len(ahead)+1), int32(len(waiting))
 	for i, u := range ahead[:min(len(ahead), mostAhead)] {
 		summary := Summary(u)

@@ -117,14 +117,14 @@ func byName(a, b *Unit) int {
 	return cmp.Or(cmp.Compare(a.Metadata.Namespace, b.Metadata.Namespace), cmp.Compare(a.Metadata.Name, b.Metadata.Name))
 }
 
-// Ahead reports whether a unit is tried before another one of the same queue. most is the greatest
+// InQueue compares units of the same queue: that which is tried first is less. most is the greatest
 // priority of the queue; nil if it has none.
-func Ahead(a, b *Unit, most *int32) bool {
+func InQueue(a, b *Unit, most *int32) int {
 	capped := func(priority int32) int32 {
 		if most != nil {
 			return min(priority, *most)
 		}
 		return priority
 	}
-	return cmp.Or(cmp.Compare(capped(b.Spec.Priority), capped(a.Spec.Priority)), a.Submitted().Compare(b.Submitted()), byName(a, b)) < 0
+	return cmp.Or(cmp.Compare(capped(b.Spec.Priority), capped(a.Spec.Priority)), a.Submitted().Compare(b.Submitted()), byName(a, b))
 }

@@ -100,15 +100,15 @@ func TestUnitsAreSorted(t *testing.T) {
 
 func TestTheGreaterPriorityIsAheadUpToTheMaximumOfTheQueue(t *testing.T) {
 	early, late := unit(t, "early", "q", "", "", 0, 0), unit(t, "late", "q", "", "", 100, 9)
-	if !Ahead(&late, &early, nil) || Ahead(&early, &late, nil) {
+	if InQueue(&late, &early, nil) >= 0 || InQueue(&early, &late, nil) <= 0 {
 		t.Error("the greater priority is not ahead")
 	}
 	most := int32(0)
-	if !Ahead(&early, &late, &most) {
+	if InQueue(&early, &late, &most) >= 0 {
 		t.Error("a capped priority is ahead")
 	}
 	twin := unit(t, "twin", "q", "", "", 0, 0)
-	if !Ahead(&early, &twin, nil) || Ahead(&early, &early, nil) {
+	if InQueue(&early, &twin, nil) >= 0 || InQueue(&early, &early, nil) != 0 {
 		t.Error("the name does not decide")
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	"kube-queue.dev/kube-queue/pkg/follow"
 	"kube-queue.dev/kube-queue/pkg/program/selfsigned"
 )
 
@@ -133,11 +134,11 @@ func (k *keeper) work(ctx context.Context) error {
 	wake := func(any) { wake(k.changed) }
 	synced := []cache.InformerSynced{k.secret.HasSynced}
 	for _, c := range k.configurations {
-		registration, err := c.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: wake, UpdateFunc: func(_, now any) { wake(now) }, DeleteFunc: wake})
+		has, err := follow.Objects(c.informer, wake, wake)
 		if err != nil {
 			return fmt.Errorf("watching webhook configuration %s: %w", c.name, err)
 		}
-		synced = append(synced, registration.HasSynced)
+		synced = append(synced, has)
 		go c.informer.RunWithContext(ctx)
 	}
 	cache.WaitForCacheSync(ctx.Done(), synced...)

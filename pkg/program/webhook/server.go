@@ -19,6 +19,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"kube-queue.dev/kube-queue/pkg/follow"
 	"kube-queue.dev/kube-queue/pkg/program/serving"
 	"kube-queue.dev/kube-queue/pkg/program/settings"
 )
@@ -126,13 +127,11 @@ const drain = 5 * time.Second
 func Start(ctx context.Context, options Options) (*Server, error) {
 	s := &Server{options: options, certificate: &certificate{expires: options.Expires}, changed: make(chan struct{}, 1), stopping: ctx.Done()}
 	s.secret = coreinformers.NewFilteredSecretInformer(options.Client, options.Namespace, 0, cache.Indexers{}, named(options.Service))
-	observe := func(object any) {
-		if secret, is := object.(*corev1.Secret); is {
-			s.certificate.observe(ctx, secret)
-		}
+	observe := func(secret *corev1.Secret) {
+		s.certificate.observe(ctx, secret)
 		wake(s.changed)
 	}
-	if _, err := s.secret.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: observe, UpdateFunc: func(_, now any) { observe(now) }, DeleteFunc: func(any) { wake(s.changed) }}); err != nil {
+	if _, err := follow.Objects(s.secret, observe, func(*corev1.Secret) { wake(s.changed) }); err != nil {
 		return nil, fmt.Errorf("watching Secret %s/%s: %w", options.Namespace, options.Service, err)
 	}
 	secure := &tls.Config{GetCertificate: s.certificate.get, MinVersion: tls.VersionTLS12}

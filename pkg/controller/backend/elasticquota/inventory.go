@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,7 +20,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
-	"kube-queue.dev/kube-queue/pkg/controller/backend"
+	"kube-queue.dev/kube-queue/pkg/follow"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/requests"
 )
@@ -96,20 +95,14 @@ func (i *inventory) start(ctx context.Context, config *rest.Config) error {
 	if err := informer.SetTransform(nameOnly); err != nil {
 		return fmt.Errorf("watching namespaces: %w", err)
 	}
-	var refused atomic.Bool
-	if err := informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
-		if !apierrors.IsForbidden(err) {
-			cache.DefaultWatchErrorHandler(ctx, r, err)
-		} else if !refused.Swap(true) {
-			klog.FromContext(ctx).Info("Namespaces may not be watched, so a quota tree that lists one that does not exist gets no warning", "reason", err.Error())
-		}
+	if _, err := follow.Tolerate(informer, apierrors.IsForbidden, func(ctx context.Context, err error) {
+		klog.FromContext(ctx).Info("Namespaces may not be watched, so a quota tree that lists one that does not exist gets no warning", "reason", err.Error())
 	}); err != nil {
 		return fmt.Errorf("watching namespaces: %w", err)
 	}
-	registered, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { i.see(backend.Key(o)) },
-		DeleteFunc: func(o any) { i.see(backend.Key(o)) },
-	})
+	see := func(namespace *metav1.PartialObjectMetadata) { i.see(namespace.Name) }
+	comesOrGoes := follow.Changes(func(_, _ *metav1.PartialObjectMetadata) bool { return true }, see, see)
+	registered, err := informer.AddEventHandler(comesOrGoes)
 	if err != nil {
 		return fmt.Errorf("watching namespaces: %w", err)
 	}

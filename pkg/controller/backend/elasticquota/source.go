@@ -23,6 +23,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/controller/codec"
 	"kube-queue.dev/kube-queue/pkg/controller/devicewatch"
+	"kube-queue.dev/kube-queue/pkg/follow"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/quota/tree/manifest"
@@ -73,13 +74,12 @@ func (s *Source) Start(ctx context.Context, host backend.Host) ([]cache.Informer
 	// The client is dynamic because no schema describes a complete tree, and a tree that a typed client
 	// cannot decode would hide all others.
 	informer := dynamicinformer.NewDynamicSharedInformerFactory(client, 0).ForResource(trees).Informer()
-	synced, err := backend.Follow(informer,
-		func(o any) {
-			key, object := backend.Key(o), o.(*unstructured.Unstructured)
-			host.Take(func() backend.Change { return s.set(key, object) })
+	synced, err := follow.Objects(informer,
+		func(tree *unstructured.Unstructured) {
+			host.Take(func() backend.Change { return s.set(keyOf(tree), tree) })
 		},
-		func(key string, _ any) {
-			host.Take(func() backend.Change { return s.set(key, nil) })
+		func(last *unstructured.Unstructured) {
+			host.Take(func() backend.Change { return s.set(keyOf(last), nil) })
 		})
 	if err != nil {
 		return nil, fmt.Errorf("watching quota trees: %w", err)
@@ -111,22 +111,23 @@ func (s *Source) watchRevisions(ctx context.Context, client dynamic.Interface, h
 	}); err != nil {
 		return nil, err
 	}
-	synced, err := backend.Follow(informer,
-		func(o any) {
-			revision := o.(*unstructured.Unstructured)
+	synced, err := follow.Objects(informer,
+		func(revision *unstructured.Unstructured) {
 			host.Take(func() backend.Change {
 				s.forest.found(revision)
 				return backend.Change{}
 			})
 			s.keeper.look()
 		},
-		func(string, any) { s.keeper.look() })
+		func(*unstructured.Unstructured) { s.keeper.look() })
 	if err != nil {
 		return nil, err
 	}
 	go informer.RunWithContext(ctx)
 	return func() bool { return synced() || forbidden.Load() }, nil
 }
+
+func keyOf(tree *unstructured.Unstructured) string { return tree.GetNamespace() + "/" + tree.GetName() }
 
 // set processes a tree that was added or changed, or deleted if it is nil.
 func (s *Source) set(key string, object *unstructured.Unstructured) backend.Change {

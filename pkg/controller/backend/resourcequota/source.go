@@ -17,6 +17,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/controller/codec"
 	"kube-queue.dev/kube-queue/pkg/controller/devicewatch"
+	"kube-queue.dev/kube-queue/pkg/follow"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/resourcequota"
 	"kube-queue.dev/kube-queue/pkg/requests"
@@ -53,15 +54,18 @@ func (s *Source) Start(ctx context.Context, host backend.Host) ([]cache.Informer
 	}
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(slim))
 	quotas := factory.Core().V1().ResourceQuotas().Informer()
-	synced, err := backend.Follow(quotas, s.quotaSeen, s.quotaGone)
+	synced, err := follow.Objects(quotas, s.quotaSeen, s.quotaGone)
 	if err != nil {
 		return nil, fmt.Errorf("watching ResourceQuotas: %w", err)
 	}
 	s.devices.Renamed(func() { // the quotas count other devices
 		for _, key := range quotas.GetStore().ListKeys() {
 			host.Take(func() backend.Change {
-				seen, _, _ := quotas.GetStore().GetByKey(key)
-				return s.see(seen)
+				object, _, _ := quotas.GetStore().GetByKey(key)
+				if seen, is := object.(*corev1.ResourceQuota); is {
+					return s.see(seen)
+				}
+				return backend.Change{}
 			})
 		}
 	})
@@ -126,15 +130,11 @@ func (s *Source) observe(seen any) backend.Change {
 	return backend.Change{}
 }
 
-func (s *Source) quotaSeen(object any) {
-	s.host.Take(func() backend.Change { return s.see(object) })
+func (s *Source) quotaSeen(seen *corev1.ResourceQuota) {
+	s.host.Take(func() backend.Change { return s.see(seen) })
 }
 
-func (s *Source) see(object any) backend.Change {
-	seen, is := object.(*corev1.ResourceQuota)
-	if !is {
-		return backend.Change{}
-	}
+func (s *Source) see(seen *corev1.ResourceQuota) backend.Change {
 	return s.observe(resourcequota.QuotaSeen{Quota: seen, Keys: s.keysOf(seen)})
 }
 
@@ -151,11 +151,10 @@ func (s *Source) keysOf(seen *corev1.ResourceQuota) map[string]string {
 	return keys
 }
 
-func (s *Source) quotaGone(key string, _ any) {
-	namespace, name, err := cache.SplitMetaNamespaceKey(key)
-	if err == nil {
-		s.host.Take(func() backend.Change { return s.observe(resourcequota.QuotaGone{Namespace: namespace, Name: name}) })
-	}
+func (s *Source) quotaGone(last *corev1.ResourceQuota) {
+	s.host.Take(func() backend.Change {
+		return s.observe(resourcequota.QuotaGone{Namespace: last.Namespace, Name: last.Name})
+	})
 }
 
 // slim removes the parts of a ResourceQuota that are not used here.

@@ -100,7 +100,7 @@ func TestThePodsOfAUnitAreWeighedByTheirScopes(t *testing.T) {
 			t.Errorf("%s: refused for %q, want %q", c.scopes, got, c.want)
 		}
 	}
-	d.quotaGone("a/two", nil)
+	d.quotaGone(read[corev1.ResourceQuota](t, `{metadata: {namespace: a, name: two}}`))
 	d.work()
 	group, _ := d.backend.Place("a", "")
 	if demand, _ := d.Demand(kept); group.Fits(demand) != nil {
@@ -125,7 +125,7 @@ func TestTheCoreIsReportedOnceEverythingHasBeenTakenIn(t *testing.T) {
 	if first := d.Listed().Quota; first == nil || first.Backend != quota.Backend(d.backend) {
 		t.Errorf("the quota in force is %v", first)
 	}
-	d.quotaGone("a/two", nil)
+	d.quotaGone(read[corev1.ResourceQuota](t, `{metadata: {namespace: a, name: two}}`))
 	if reported := d.work(); len(reported) != 1 || reported[0] != (resourcequota.QuotaGone{Namespace: "a", Name: "two"}) {
 		t.Errorf("reported %v", reported)
 	}

@@ -19,6 +19,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
+	"kube-queue.dev/kube-queue/pkg/follow"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
@@ -132,13 +133,13 @@ func (s *Source) Start(ctx context.Context, host backend.Host) ([]cache.Informer
 	}
 	s.names, s.seats = host.Names, map[string]int64{}
 	factory := informers.NewSharedInformerFactory(client, 0)
-	synced, err := backend.Follow(factory.Core().V1().Namespaces().Informer(),
-		func(object any) {
-			if namespace, is := object.(*corev1.Namespace); is {
-				host.Take(func() backend.Change { return s.set(namespace.Name, namespace.Labels[Label]) })
-			}
+	synced, err := follow.Objects(factory.Core().V1().Namespaces().Informer(),
+		func(namespace *corev1.Namespace) {
+			host.Take(func() backend.Change { return s.set(namespace.Name, namespace.Labels[Label]) })
 		},
-		func(name string, _ any) { host.Take(func() backend.Change { return s.set(name, "") }) })
+		func(last *corev1.Namespace) {
+			host.Take(func() backend.Change { return s.set(last.Name, "") })
+		})
 	if err != nil {
 		return nil, fmt.Errorf("watching namespaces: %w", err)
 	}
