@@ -3,7 +3,6 @@ package harness
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -124,18 +123,4 @@ func Amounts(t testing.TB, text string) corev1.ResourceList {
 	amounts := corev1.ResourceList{}
 	Must(t, yaml.Unmarshal([]byte(text), &amounts))
 	return amounts
-}
-
-// MarkedJob is the manifest of a Job of one pod with the annotation that marks it.
-func MarkedJob(namespace, name, cpu string) string {
-	return fmt.Sprintf(`
-apiVersion: batch/v1
-kind: Job
-metadata: {name: %s, namespace: %s, annotations: {scheduling.x-k8s.io/suspend: "true"}}
-spec:
-  template:
-    spec:
-      restartPolicy: Never
-      containers: [{name: main, image: busybox, resources: {requests: {cpu: %q}}}]
-`, name, namespace, cpu)
 }

@@ -11,6 +11,8 @@ import (
 // Job is a batch Job of one pod at a time, which is held by its suspend field.
 type Job struct {
 	Name, CPU string
+	// Namespace is by default the one of the Env.
+	Namespace string
 	// Runs is how long a pod runs; by default as long as the cluster says.
 	Runs  time.Duration
 	Fails bool
@@ -32,7 +34,7 @@ func (j Job) String() string {
 	}
 	return fmt.Sprintf(`apiVersion: batch/v1
 kind: Job
-metadata: {name: %s, annotations: {%s}}
+metadata: {name: %s, namespace: %q, annotations: {%s}}
 spec:
 %s  backoffLimit: 0
   parallelism: 1
@@ -43,7 +45,12 @@ spec:
       restartPolicy: Never
       containers: [{name: main, image: busybox, resources: {requests: {cpu: %q}}}]
 ---
-`, j.Name, annotations, suspend, max(j.Completions, 1), PodAnnotations(j.Runs, j.Fails), j.CPU)
+`, j.Name, j.Namespace, annotations, suspend, max(j.Completions, 1), PodAnnotations(j.Runs, j.Fails), j.CPU)
+}
+
+// MarkedJob is the manifest of a marked Job in a namespace.
+func MarkedJob(namespace, name, cpu string) string {
+	return Job{Namespace: namespace, Name: name, CPU: cpu, Marked: true}.String()
 }
 
 // TFJob is a TFJob of equal pods, which is held by the annotation.

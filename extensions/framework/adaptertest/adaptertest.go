@@ -51,7 +51,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/requests"
 )
 
-type testCase struct {
+// Case is a job and the expected result.
+type Case struct {
 	Example           json.RawMessage     `json:"example"`
 	Name              string              `json:"name"`
 	Job               json.RawMessage     `json:"job"`
@@ -165,27 +166,29 @@ func (c Cluster) Claim(_, name string) (*resourcev1.ResourceClaimSpec, bool) {
 
 // Run tests the adapter with each case of testdata.
 func Run(t *testing.T, adapter framework.Adapter) {
-	for _, test := range cases(t, adapter) {
+	for _, test := range Cases(t, "testdata", adapter.Kind().Name) {
 		t.Run(test.Name, func(t *testing.T) { try(t, adapter, test) })
 	}
 }
 
-func cases(t *testing.T, adapter framework.Adapter) []testCase {
-	files, err := filepath.Glob("testdata/" + adapter.Kind().Name + "/*.yaml")
+// Cases returns the cases of the extension with the name in a folder testdata.
+func Cases(t *testing.T, folder, name string) []Case {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(folder, name, "*.yaml"))
 	if err == nil && len(files) == 0 {
-		files, err = filepath.Glob("testdata/*.yaml")
+		files, err = filepath.Glob(filepath.Join(folder, "*.yaml"))
 	}
 	if err != nil || len(files) == 0 {
-		t.Fatalf("no test data found: %v", err)
+		t.Fatalf("no test data of %s found in %s: %v", name, folder, err)
 	}
-	var all []testCase
+	var all []Case
 	for _, file := range files {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, document := range bytes.Split(data, []byte("\n---\n")) {
-			var test testCase
+			var test Case
 			if err := yaml.UnmarshalStrict(document, &test); err != nil {
 				t.Fatalf("%s: %v", file, err)
 			}
@@ -197,7 +200,7 @@ func cases(t *testing.T, adapter framework.Adapter) []testCase {
 	return all
 }
 
-func try(t *testing.T, adapter framework.Adapter, test testCase) {
+func try(t *testing.T, adapter framework.Adapter, test Case) {
 	got, err := decision.Observe(adapter, test.Job, test.Related, Usual())
 	if err != nil {
 		t.Fatal(err)
@@ -263,7 +266,7 @@ func compared(got, want []v1alpha1.PodSet) []v1alpha1.PodSet {
 
 // tryPatches checks that the patches that suspend and release the job set the kind's
 // suspend field, and compares the complete patches if the case contains them.
-func tryPatches(t *testing.T, adapter framework.Adapter, test testCase) {
+func tryPatches(t *testing.T, adapter framework.Adapter, test Case) {
 	for suspend, want := range map[bool]map[string]any{true: test.Suspend, false: test.Release} {
 		got, err := decision.SuspendPatch(adapter, test.Job, suspend)
 		if err != nil {

@@ -21,7 +21,7 @@ const annotation = "example.com/annotated"
 
 // tryAnnotations annotates the pods of all pod sets, and removes the annotations again. It checks
 // that the templates of the pod sets get them, and that nothing else changes.
-func tryAnnotations(t *testing.T, adapter framework.Adapter, test testCase, podSets []v1alpha1.PodSet) {
+func tryAnnotations(t *testing.T, adapter framework.Adapter, test Case, podSets []v1alpha1.PodSet) {
 	added := decision.PodAnnotations{}
 	for _, set := range podSets {
 		added[set.Name] = map[string]string{annotation: set.Name}
@@ -41,7 +41,7 @@ func tryAnnotations(t *testing.T, adapter framework.Adapter, test testCase, podS
 
 // compareTyped checks that the templates of these pod sets alone are annotated, and that the job
 // is otherwise the same.
-func compareTyped(t *testing.T, adapter framework.Adapter, test testCase, after map[string]any, placed decision.PodAnnotations) {
+func compareTyped(t *testing.T, adapter framework.Adapter, test Case, after map[string]any, placed decision.PodAnnotations) {
 	want, got := typed(t, adapter, object(t, test.Job)), typed(t, adapter, after)
 	if want == nil || got == nil {
 		return // it has a part that cannot be decoded, and is never released

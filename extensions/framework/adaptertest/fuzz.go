@@ -16,7 +16,7 @@ import (
 // Fuzz changes the jobs of testdata and their related objects at random: each job must
 // result in a unit or a message, never in a panic.
 func Fuzz(t *testing.T, adapter framework.Adapter) {
-	tests := cases(t, adapter)
+	tests := Cases(t, "testdata", adapter.Kind().Name)
 	rapid.Check(t, func(t *rapid.T) {
 		test := rapid.SampledFrom(tests).Draw(t, "case")
 		data, related := test.Job, test.Related

@@ -24,7 +24,7 @@ var unknown = map[string]any{
 
 // tryUnknown suspends and releases a job that has fields that its types do not have, with and without
 // annotations of its pods, and checks that these fields stay.
-func tryUnknown(t *testing.T, adapter framework.Adapter, test testCase, podSets []v1alpha1.PodSet) {
+func tryUnknown(t *testing.T, adapter framework.Adapter, test Case, podSets []v1alpha1.PodSet) {
 	live := object(t, test.Job)
 	strew(live)
 	test.Job = []byte(text(live))

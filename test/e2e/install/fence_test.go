@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/test/harness"
@@ -123,38 +123,26 @@ func (s *stage) nextMinor() string {
 
 // warned is a user who is shown the warnings of the API server.
 type warned struct {
-	jobs dynamic.ResourceInterface
-	t    *testing.T
-
-	mu       sync.Mutex
-	warnings []string
+	jobs     dynamic.ResourceInterface
+	t        *testing.T
+	warnings strings.Builder
 }
 
 func (s *stage) user() *warned {
 	s.t.Helper()
 	w := &warned{t: s.t}
 	config := suite.Config()
-	config.WarningHandler = w
+	config.WarningHandler = rest.NewWarningWriter(&w.warnings, rest.WarningWriterOptions{})
 	client, err := dynamic.NewForConfig(config)
 	harness.Must(s.t, err)
 	w.jobs = client.Resource(harness.TFJobs).Namespace(s.Namespace)
 	return w
 }
 
-// HandleWarningHeader implements rest.WarningHandler.
-func (w *warned) HandleWarningHeader(_ int, _, text string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.warnings = append(w.warnings, text)
-}
-
 // take returns the warnings since the last call.
 func (w *warned) take() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	warnings := w.warnings
-	w.warnings = nil
-	return strings.Join(warnings, "\n")
+	defer w.warnings.Reset()
+	return w.warnings.String()
 }
 
 func (w *warned) patch(job, patch string, dryRun ...string) error {

@@ -42,7 +42,9 @@ func podsAreAnnotatedOnlyByARelease(t *testing.T, kind heldKind, _ dynamic.Resou
 	}
 	record := func(object map[string]any) { mergeText(t, object, recordText(added.Record())) }
 	release := func(object map[string]any) { mergeText(t, object, kind.releaseText()) }
-	label := func(object map[string]any) { labelAnnotated(object) }
+	label := func(object map[string]any) {
+		decision.Merge(annotated(object)[0], map[string]any{"labels": map[string]any{"a": "b"}})
+	}
 	if len(kind.Places) == 0 {
 		annotate = func(object map[string]any) {
 			mergeText(t, object, `{spec: {driver: {annotations: {`+ofPods+`: a}}}}`)
@@ -73,7 +75,7 @@ func podsAreAnnotatedOnlyByARelease(t *testing.T, kind heldKind, _ dynamic.Resou
 	released, err := changeJob(t, f.queue, nil, annotate, record, release)
 	must(t, err)
 	kind.wantSuspended(t, released, false)
-	if got := annotatedIn(released.Object); got != len(added) {
+	if got := len(annotated(released.Object)); got != len(added) {
 		t.Errorf("%d of %d pod sets are annotated", got, len(added))
 	}
 	remove := func(object map[string]any) {
@@ -95,7 +97,7 @@ func podsAreAnnotatedOnlyByARelease(t *testing.T, kind heldKind, _ dynamic.Resou
 		return
 	}
 	must(t, err)
-	if got := annotatedIn(again.Object); got != 0 {
+	if got := len(annotated(again.Object)); got != 0 {
 		t.Errorf("%d pod sets are still annotated", got)
 	}
 }
@@ -195,41 +197,20 @@ func recordText(record string) string {
 	return "{metadata: {annotations: {" + wellknown.PodAnnotationsAnnotation + ": " + record + "}}}"
 }
 
-// annotatedIn returns how many objects have the annotation of pods.
-func annotatedIn(value any) int {
-	found := 0
-	eachAnnotated(value, func(map[string]any) { found++ })
-	return found
-}
-
-// labelAnnotated adds a label to the first object with the annotation of pods.
-func labelAnnotated(object map[string]any) {
-	first := true
-	eachAnnotated(object, func(metadata map[string]any) {
-		if first {
-			decision.Merge(metadata, map[string]any{"labels": map[string]any{"a": "b"}})
-		}
-		first = false
-	})
-}
-
-func eachAnnotated(value any, do func(metadata map[string]any)) {
+// annotated returns what has the annotation of pods in the object.
+func annotated(value any) (found []map[string]any) {
 	switch value := value.(type) {
 	case map[string]any:
 		if annotations, is := value["annotations"].(map[string]any); is && annotations[ofPods] != nil {
-			do(value)
+			found = append(found, value)
 		}
-		names := make([]string, 0, len(value))
-		for name := range value {
-			names = append(names, name)
-		}
-		slices.Sort(names)
-		for _, name := range names {
-			eachAnnotated(value[name], do)
+		for _, field := range value {
+			found = append(found, annotated(field)...)
 		}
 	case []any:
 		for _, element := range value {
-			eachAnnotated(element, do)
+			found = append(found, annotated(element)...)
 		}
 	}
+	return found
 }

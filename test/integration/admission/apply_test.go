@@ -13,10 +13,7 @@ import (
 )
 
 func applyTests() []kindTest {
-	return []kindTest{
-		{"the same manifest applied again changes nothing", sameManifestAgain},
-		{"a job is edited by hand", editedByHand},
-	}
+	return []kindTest{{"the same manifest applied again changes nothing", sameManifestAgain}}
 }
 
 func sameManifestAgain(t *testing.T, kind heldKind, _ dynamic.ResourceInterface) {
@@ -121,27 +118,4 @@ func (k heldKind) wantHeld(t *testing.T, job *unstructured.Unstructured) {
 	if k.isRayJob() {
 		wantShutdown(t, job, true, "false")
 	}
-}
-
-func editedByHand(t *testing.T, kind heldKind, _ dynamic.ResourceInterface) {
-	ns := namespace(t)
-	jobs := objects(t).Resource(kind.resource).Namespace(ns)
-	edit := func(sed string) *unstructured.Unstructured {
-		t.Setenv("KUBE_EDITOR", "sed -i -e '"+sed+"'")
-		kubectl(t, "", "edit", kind.resource.Resource+"."+kind.resource.Version+"."+kind.resource.Group, "held", "-n", ns)
-		job, err := jobs.Get(t.Context(), "held", metav1.GetOptions{})
-		must(t, err)
-		return job
-	}
-	const unsuspend, relabel = "s/suspend: true/suspend: false/", "s/team: red/team: blue/"
-	team := `{metadata: {labels: {team: red}}}`
-	create(t, jobs, kind.job(t, marked, team))
-	kind.wantHeld(t, edit(unsuspend))
-	job := edit(relabel)
-	kind.wantHeld(t, job)
-	if job.GetLabels()["team"] != "blue" {
-		t.Error("the edit did nothing, so this test shows nothing")
-	}
-	kind.release(t, jobs)
-	kind.wantSuspended(t, edit("s/team: blue/team: green/"), false)
 }

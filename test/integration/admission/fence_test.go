@@ -22,7 +22,6 @@ import (
 
 func fenceTests(kind heldKind) []kindTest {
 	tests := []kindTest{
-		{"no new job runs in a managed namespace", noNewJobRuns},
 		{"a waiting job of a managed namespace does not run", noWaitingJobRuns},
 		{"a released job of a managed namespace does not grow", noReleasedJobGrows},
 		{"pods are annotated only by a release", podsAreAnnotatedOnlyByARelease},
@@ -160,7 +159,8 @@ func allowed(t *testing.T, what string, err error) {
 
 const bypass = `{metadata: {annotations: {kube-queue/bypass: "true"}}}`
 
-func noNewJobRuns(t *testing.T, kind heldKind, _ dynamic.ResourceInterface) {
+// noNewJobRuns tests that each new job of a managed namespace is queued or refused.
+func noNewJobRuns(t *testing.T, kind heldKind, unmanaged dynamic.ResourceInterface) {
 	f := fencedNamespace(t, kind)
 	dryRun := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 	type test struct {
@@ -170,9 +170,18 @@ func noNewJobRuns(t *testing.T, kind heldKind, _ dynamic.ResourceInterface) {
 	}
 	tests := []test{
 		{"unmarked", nil, ""},
+		{"with null for every map", []string{`{metadata: {annotations: null, labels: null, ownerReferences: null}}`}, ""},
+		{"with other annotations", []string{`{metadata: {annotations: {a: b}}}`}, ""},
+		{"marked", []string{marked}, ""},
+		{"suspended", []string{kind.suspend("true")}, ""},
+		{"not suspended", []string{kind.suspend("false")}, ""},
 		{"marked false", []string{`{metadata: {annotations: {scheduling.x-k8s.io/suspend: "false"}}}`, kind.suspend("false")}, ""},
 		{"a copy of a released job", []string{`{metadata: {annotations: {scheduling.x-k8s.io/suspend: "false", kube-queue/released: "1"}}}`, kind.suspend("false")}, ""},
 		{"with the annotation of managed namespaces", []string{`{metadata: {annotations: {kube-queue/managed: "false", kube-queue/not-part-of: x}}}`}, ""},
+		{"with an owner that is no controller", []string{ownedBy("example.com/v1", "Thing", "false")}, ""},
+		{"owned by a CronJob", []string{ownedBy("batch/v1", "CronJob", "true")}, ""},
+		{"owned by a foreign CronJob", []string{ownedBy("example.com/v1", "CronJob", "true")}, ""},
+		{"owned by a RayCronJob", []string{ownedBy("ray.io/v1", "RayCronJob", "true")}, ""},
 		{"owned by a ConfigMap", []string{ownedBy("v1", "ConfigMap", "true")}, ""},
 		{"owned by a JobSet", []string{ownedBy("jobset.x-k8s.io/v1alpha2", "JobSet", "true")}, ""},
 		{"owned by a RayService", []string{ownedBy("ray.io/v1", "RayService", "true")}, ""},
@@ -183,7 +192,12 @@ func noNewJobRuns(t *testing.T, kind heldKind, _ dynamic.ResourceInterface) {
 		{"with an orphan finalizer", []string{`{metadata: {finalizers: [orphan]}}`}, "finalizer orphan would keep the pods"},
 	}
 	if kind.manager != "" {
-		tests = append(tests, test{"of another controller", []string{kind.field("managedBy", "kueue.x-k8s.io/multikueue")}, "only kube-queue starts a"})
+		tests = append(tests,
+			test{"of its controller by name", []string{kind.field("managedBy", kind.manager)}, ""},
+			test{"of another controller", []string{kind.field("managedBy", "kueue.x-k8s.io/multikueue")}, "only kube-queue starts a"})
+	}
+	if kind.title == "Workflow" {
+		tests = append(tests, test{"with a managedBy that Argo does not know", []string{`{spec: {managedBy: a, runPolicy: {managedBy: b}}}`}, ""})
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -198,8 +212,11 @@ func noNewJobRuns(t *testing.T, kind heldKind, _ dynamic.ResourceInterface) {
 				case err != nil:
 					t.Errorf("%s: %v", user, err)
 				default:
-					kind.wantSuspended(t, created, true)
+					kind.wantHeld(t, created)
 					wantQueued(t, created, true)
+					if policy, _, _ := unstructured.NestedString(created.Object, "spec", "runPolicy", "cleanPodPolicy"); kind.hasRunPolicy() && policy != "Running" {
+						t.Errorf("cleanPodPolicy %q", policy)
+					}
 					annotations := created.GetAnnotations()
 					if _, copied := annotations["kube-queue/released"]; copied {
 						t.Error("the annotation of another release was kept")
@@ -207,6 +224,12 @@ func noNewJobRuns(t *testing.T, kind heldKind, _ dynamic.ResourceInterface) {
 					if owner := metav1.GetControllerOf(created); owner != nil && annotations["kube-queue/not-part-of"] != string(owner.UID) {
 						t.Errorf("job-extensions would take it for a part of %s %s: %v", owner.Kind, owner.Name, annotations)
 					}
+				}
+			}
+			if test.refused == "" {
+				created := create(t, unmanaged, kind.job(t, test.merged...), metav1.DryRunAll)
+				if created.GetAnnotations()[managedNote] == "true" {
+					t.Errorf("queued in a namespace that is not managed: %v", created.GetAnnotations())
 				}
 			}
 		})
@@ -308,12 +331,12 @@ func changes(kind heldKind) []change {
 		{"no annotation", `{metadata: {annotations: null}}`, false},
 		{"suspended by hand", kind.suspend("true"), false},
 	}
-	replicas := func(field, role, added string, elastic bool) []change {
+	replicas := func(field, added string) []change {
 		at := func(value string) string { return nested([]string{"spec", field}, value) }
 		return []change{
-			{"more " + role, at(`{` + role + `: {replicas: 90}}`), !elastic},
-			{"fewer " + role, at(`{` + role + `: {replicas: 0}}`), false},
-			{"larger " + role, `[{op: add, path: /spec/` + field + `/` + role + `/template/spec/containers/0/resources, value: {requests: {cpu: "64"}}}]`, true},
+			{"more workers", at(`{Worker: {replicas: 90}}`), true},
+			{"fewer workers", at(`{Worker: {replicas: 0}}`), false},
+			{"larger workers", `[{op: add, path: /spec/` + field + `/Worker/template/spec/containers/0/resources, value: {requests: {cpu: "64"}}}]`, true},
 			{"another role", at(`{` + added + `: {replicas: 1, template: {spec: {containers: [{name: tensorflow, image: i}]}}}}`), true},
 		}
 	}
@@ -324,18 +347,18 @@ func changes(kind heldKind) []change {
 			change{"fewer pods", `{spec: {parallelism: 0}}`, false},
 			change{"a deadline", `{spec: {activeDeadlineSeconds: 100}}`, false})
 	case "TFJob":
-		all = append(all, replicas("tfReplicaSpecs", "Worker", "PS", false)...)
+		all = append(all, replicas("tfReplicaSpecs", "PS")...)
 	case "PyTorchJob":
-		all = append(all, replicas("pytorchReplicaSpecs", "Worker", "Other", false)...)
+		all = append(all, replicas("pytorchReplicaSpecs", "Other")...)
 		all = append(all, change{"an elastic policy", `{spec: {elasticPolicy: {minReplicas: 1, maxReplicas: 90}}}`, true})
 	case "XGBoostJob":
-		all = append(all, replicas("xgbReplicaSpecs", "Worker", "Other", false)...)
+		all = append(all, replicas("xgbReplicaSpecs", "Other")...)
 	case "PaddleJob":
-		all = append(all, replicas("paddleReplicaSpecs", "Worker", "Other", false)...)
+		all = append(all, replicas("paddleReplicaSpecs", "Other")...)
 	case "JAXJob":
-		all = append(all, replicas("jaxReplicaSpecs", "Worker", "Other", false)...)
+		all = append(all, replicas("jaxReplicaSpecs", "Other")...)
 	case "MPIJob":
-		all = append(all, replicas("mpiReplicaSpecs", "Worker", "Other", false)...)
+		all = append(all, replicas("mpiReplicaSpecs", "Other")...)
 	case "RayCluster", "RayJob":
 		cluster := "/spec"
 		if kind.Kind.Kind == "RayJob" {

@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -21,6 +20,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	unitclient "kube-queue.dev/kube-queue/pkg/generated/clientset/versioned/typed/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/test/clustertest"
+	"kube-queue.dev/kube-queue/test/harness"
 )
 
 var (
@@ -43,8 +43,8 @@ func options() clustertest.Options {
 	return clustertest.Options{Nodes: 1, CRDs: clustertest.Names(together)}
 }
 
-// patience is the timeout of waits.
-const patience = time.Minute
+// patience is the timeout of waits, which are longer on a slow machine.
+const patience = 30 * time.Second
 
 func core(t testing.TB) kubernetes.Interface {
 	t.Helper()
@@ -82,17 +82,10 @@ func namespace(t testing.TB) string {
 // eventually waits until check returns nil.
 func eventually(t testing.TB, what string, check func(context.Context) error) {
 	t.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
-		now := check(ctx)
-		if now == nil || ctx.Err() == nil { // keep the last error, not the timeout
-			last = now
-		}
-		return now == nil, nil
+	harness.Eventually(t, patience, what, func() (bool, string) {
+		err := check(t.Context())
+		return err == nil, fmt.Sprint(err)
 	})
-	if err != nil {
-		t.Fatalf("%s: not within %v: %v", what, patience, last)
-	}
 }
 
 // person is a user with this ClusterRole in a namespace, and with this one alone.

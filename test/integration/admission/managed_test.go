@@ -15,7 +15,7 @@ import (
 
 func managedTests() []kindTest {
 	return []kindTest{
-		{"every new job of a managed namespace is queued", everyNewJobIsQueued},
+		{"no new job runs in a managed namespace", noNewJobRuns},
 		{"a job that is older than the label is left alone", olderThanTheLabel},
 	}
 }
@@ -59,65 +59,12 @@ func labelNamespace(t testing.TB, ns, value string) {
 	})
 }
 
-func everyNewJobIsQueued(t *testing.T, kind heldKind, jobs dynamic.ResourceInterface) {
-	managed := objects(t).Resource(kind.resource).Namespace(managedNamespace(t))
-	type test struct {
-		name   string
-		merged []string
-		queued bool
-	}
-	tests := []test{
-		{"an unmarked one", nil, true},
-		{"one with null for every map", []string{`{metadata: {annotations: null, labels: null, ownerReferences: null}}`}, true},
-		{"one with other annotations", []string{`{metadata: {annotations: {a: b}}}`}, true},
-		{"one marked false", []string{`{metadata: {annotations: {scheduling.x-k8s.io/suspend: "false", kube-queue/managed: "no"}}}`}, true},
-		{"a marked one", []string{marked}, true},
-		{"one that is suspended", []string{kind.suspend("true")}, true},
-		{"one that says it is not suspended", []string{kind.suspend("false")}, true},
-		{"one with a controller", []string{ownedBy("example.com/v1", "Thing", "true")}, true},
-		{"one with an owner that is no controller", []string{ownedBy("example.com/v1", "Thing", "false")}, true},
-	}
-	for owner, apiVersion := range map[string]string{"CronJob": "batch/v1", "RayCronJob": "ray.io/v1"} {
-		tests = append(tests,
-			test{"one of a " + owner, []string{ownedBy(apiVersion, owner, "true")}, true},
-			test{"one of a foreign " + owner, []string{ownedBy("example.com/v1", owner, "true")}, true})
-	}
-	if kind.manager != "" {
-		tests = append(tests, test{"one of its controller by name", []string{kind.field("managedBy", kind.manager)}, true})
-	}
-	if kind.title == "Workflow" {
-		tests = append(tests, test{"one with a managedBy that Argo does not know", []string{`{spec: {managedBy: a, runPolicy: {managedBy: b}}}`}, true})
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			job := create(t, managed, kind.job(t, test.merged...), metav1.DryRunAll)
-			kind.wantSuspended(t, job, test.queued)
-			wantQueued(t, job, test.queued)
-			if kind.isRayJob() && test.queued {
-				wantShutdown(t, job, true, "false")
-			}
-			if policy, _, _ := unstructured.NestedString(job.Object, "spec", "runPolicy", "cleanPodPolicy"); kind.hasRunPolicy() && test.queued && policy != "Running" {
-				t.Errorf("cleanPodPolicy %q", policy)
-			}
-			wantQueuedByItself(t, create(t, jobs, kind.job(t, test.merged...), metav1.DryRunAll))
-		})
-	}
-}
-
 // wantQueued checks the mark and the annotation of a job.
 func wantQueued(t *testing.T, job *unstructured.Unstructured, want bool) {
 	t.Helper()
 	annotations := job.GetAnnotations()
 	if got := annotations[mark] == "true" && annotations[managedNote] == "true"; got != want {
 		t.Errorf("queued %v, want %v: %v", got, want, annotations)
-	}
-}
-
-// wantQueuedByItself checks that a job outside of managed namespaces was not changed.
-func wantQueuedByItself(t *testing.T, job *unstructured.Unstructured) {
-	t.Helper()
-	if job.GetAnnotations()[managedNote] == "true" {
-		t.Errorf("queued in a namespace that is not managed: %v", job.GetAnnotations())
 	}
 }
 

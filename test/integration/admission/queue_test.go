@@ -37,18 +37,11 @@ func TestWhatAnAdministratorMaySetOfAQueue(t *testing.T) {
 	}
 }
 
-func TestColumns(t *testing.T) {
+// The columns of narrow tables are those of test/integration/controller.
+func TestWideColumns(t *testing.T) {
 	ns := namespace(t)
-	if _, err := unitsAs(t, cluster.Config(), ns).Create(t.Context(), unit("mine", "example.com/v1", "Thing"), metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	queue := "{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: Queue, metadata: {name: columns}}"
-	kubectl(t, queue, "create", "-n", clustertest.Namespace, "-f", "-")
-	t.Cleanup(func() {
-		if _, err := cluster.Kubectl(context.Background(), "delete", "-n", clustertest.Namespace, "queue", "columns"); err != nil {
-			t.Error(err)
-		}
-	})
+	_, err := unitsAs(t, cluster.Config(), ns).Create(t.Context(), unit("mine", "example.com/v1", "Thing"), metav1.CreateOptions{})
+	must(t, err)
 	kubectl(t, "{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: AdmissionCheck, metadata: {name: shown}, spec: {controllerName: example.com/a}}", "create", "-f", "-")
 	t.Cleanup(func() {
 		if _, err := cluster.Kubectl(context.Background(), "delete", "admissioncheck", "shown"); err != nil {
@@ -56,19 +49,12 @@ func TestColumns(t *testing.T) {
 		}
 	})
 	for resource, want := range map[string]string{
-		"qu -o wide":              "NAME QUEUE PHASE REASON PRIORITY KIND REQUESTS AGE QUOTA MESSAGE",
-		"qu":                      "NAME QUEUE PHASE REASON PRIORITY KIND REQUESTS AGE",
-		"queues":                  "NAME POLICY PENDING RESERVED DEQUEUED RUNNING FRONT-REASON AGE",
-		"admissionchecks -o wide": "NAME CONTROLLER TIMEOUT AGE PARAMETERS",
+		"queueunits":      "NAME QUEUE PHASE REASON PRIORITY KIND REQUESTS AGE QUOTA MESSAGE",
+		"admissionchecks": "NAME CONTROLLER TIMEOUT AGE PARAMETERS",
 	} {
-		in := ns
-		if resource == "queues" {
-			in = clustertest.Namespace
-		}
-		out := kubectl(t, "", append([]string{"get", "-n", in}, strings.Fields(resource)...)...)
-		header, _, _ := strings.Cut(out, "\n")
+		header, _, _ := strings.Cut(kubectl(t, "", "get", "-n", ns, resource, "-o", "wide"), "\n")
 		if got := strings.Join(strings.Fields(header), " "); got != want {
-			t.Errorf("kubectl get %s shows %q, want %q", resource, got, want)
+			t.Errorf("kubectl get %s -o wide shows %q, want %q", resource, got, want)
 		}
 	}
 }

@@ -346,77 +346,33 @@ func TestTheUnitOfAReleasedJobIsNotDeletedByHand(t *testing.T) {
 	})
 }
 
-// The garbage collector writes to units too, which the policy must allow.
+// The garbage collector writes to units too, which the policy must allow. It orphans them in test/integration/jobextensions.
 func TestTheGarbageCollectorMayWriteToUnits(t *testing.T) {
 	ns := namespace(t)
-	units := unitsAs(t, program(t, "job-extensions"), ns)
+	who := actors(t, ns)
+	units := unitsAs(t, who["job-extensions"], ns)
 	jobs := core(t).BatchV1().Jobs(ns)
-	owned := func(t *testing.T, name string) {
-		t.Helper()
-		job, err := jobs.Create(t.Context(), &batchv1.Job{
-			ObjectMeta: metav1.ObjectMeta{Name: name},
-			Spec: batchv1.JobSpec{Suspend: ptr.To(true), Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-				RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "main", Image: "main"}},
-			}}},
-		}, metav1.CreateOptions{})
-		must(t, err)
-		u := unit(name, "batch/v1", "Job")
-		u.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))}
-		if _, err := units.Create(t.Context(), u, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-	}
-
-	gone := func(t *testing.T, name string) {
-		t.Helper()
-		eventually(t, "the unit is gone", func(ctx context.Context) error {
-			_, err := units.Get(ctx, name, metav1.GetOptions{})
-			if apierrors.IsNotFound(err) {
-				return nil
-			}
-			return fmt.Errorf("it is still there (error %v)", err)
-		})
-	}
-
-	t.Run("a unit goes with its job", func(t *testing.T) {
-		owned(t, "deleted")
-		must(t, jobs.Delete(t.Context(), "deleted", metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)}))
-		gone(t, "deleted")
-	})
 	for _, policy := range []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground} {
-		t.Run("a unit that holds quota goes with its job as well: "+string(policy), func(t *testing.T) {
+		t.Run("a unit that holds quota goes with its job: "+string(policy), func(t *testing.T) {
 			name := "charged-" + strings.ToLower(string(policy))
-			owned(t, name)
-			prepare(t, map[string]*rest.Config{"controller": program(t, "kube-queue-controller")}, ns, name)
+			job, err := jobs.Create(t.Context(), &batchv1.Job{
+				ObjectMeta: metav1.ObjectMeta{Name: name},
+				Spec: batchv1.JobSpec{Suspend: ptr.To(true), Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+					RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "main", Image: "main"}},
+				}}},
+			}, metav1.CreateOptions{})
+			must(t, err)
+			u := unit(name, "batch/v1", "Job")
+			u.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))}
+			makeUnit(t, who, ns, u)
+			prepare(t, who, ns, name)
 			must(t, jobs.Delete(t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &policy}))
-			gone(t, name)
+			eventually(t, "the unit is gone", func(ctx context.Context) error {
+				if _, err := units.Get(ctx, name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+					return fmt.Errorf("it is still there (error %v)", err)
+				}
+				return nil
+			})
 		})
 	}
-	// The garbage collector does not orphan dependents that it has not seen yet, but deletes them
-	// later. It sees units in order of creation, so it has seen those created before one that it
-	// has deleted.
-	collectorKnowsAll := func(t *testing.T) {
-		t.Helper()
-		u := unit("ownerless", "batch/v1", "Job")
-		u.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "ownerless", UID: "of-no-job"}}
-		if _, err := units.Create(t.Context(), u, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		gone(t, "ownerless")
-	}
-	t.Run("a unit is orphaned when its job's deletion requests it", func(t *testing.T) {
-		owned(t, "orphaned")
-		collectorKnowsAll(t)
-		must(t, jobs.Delete(t.Context(), "orphaned", metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationOrphan)}))
-		eventually(t, "the unit has no owner", func(ctx context.Context) error {
-			u, err := units.Get(ctx, "orphaned", metav1.GetOptions{})
-			if err != nil {
-				return err
-			}
-			if len(u.OwnerReferences) > 0 {
-				return fmt.Errorf("owners: %v", u.OwnerReferences)
-			}
-			return nil
-		})
-	})
 }

@@ -2,13 +2,8 @@ package controller
 
 import (
 	"context"
-	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -16,9 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
-
-	"kube-queue.dev/kube-queue/pkg/controller"
-	"kube-queue.dev/kube-queue/pkg/metrics"
 )
 
 // naming is a unit that requests 1m CPU and one of each of these resources.
@@ -109,72 +101,4 @@ func TestNamesOfResourcesDoNotFreezeTheStatusOfOthers(t *testing.T) {
 	must(t, s.units.Delete(t.Context(), "huge", metav1.DeleteOptions{}))
 	s.unit("third", `resource: {cpu: 1}`)
 	s.used("4")
-}
-
-// omitted returns how many resources the status of the root does not list, and how many it lists.
-func (s *stage) omitted() (omitted int64, listed int) {
-	s.Helper()
-	tree, err := s.trees().Get(s.Context(), "tree", metav1.GetOptions{})
-	must(s.T, err)
-	nodes, _, _ := unstructured.NestedSlice(tree.Object, "status", "nodes")
-	if len(nodes) == 0 {
-		return 0, 0
-	}
-	root := nodes[0].(map[string]any)
-	omitted, _, _ = unstructured.NestedInt64(root, "omittedResources")
-	used, _, _ := unstructured.NestedMap(root, "used")
-	return omitted, len(used)
-}
-
-func TestNamesOfUnitsThatAreGoneAreForgotten(t *testing.T) {
-	const units, names = 40, 63
-	waves := 6
-	if testing.Short() {
-		waves = 2
-	}
-	s := newStage(t)
-	registry := metrics.New(metrics.ControllerProgram, "")
-	startController(t, func(cfg *controller.Config) { cfg.Metrics = metrics.NewController(registry) })
-	stored := func() int {
-		w := httptest.NewRecorder()
-		registry.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
-		found := regexp.MustCompile(`(?m)^kube_queue_resource_names (\d+)$`).FindStringSubmatch(w.Body.String())
-		if found == nil {
-			return 0
-		}
-		number, err := strconv.Atoi(found[1])
-		must(t, err)
-		return number
-	}
-	s.unit("first", `resource: {cpu: 1}`)
-	s.used("1")
-	most := 0
-	for wave := range waves {
-		for i := range units {
-			var long []string
-			for j := range names {
-				text := fmt.Sprintf("%d-%d-%d", wave, i, j)
-				long = append(long, strings.Repeat("p", 253)+"/"+strings.Repeat("n", 63-len(text))+text)
-			}
-			_, err := s.units.Create(t.Context(), naming(fmt.Sprint("naming-", i), long...), metav1.CreateOptions{})
-			must(t, err)
-		}
-		s.eventually("the status counts what it does not list", func() string {
-			if omitted, listed := s.omitted(); omitted != units*names-16 || listed != 17 {
-				return fmt.Sprintf("%d are omitted and %d are listed", omitted, listed)
-			}
-			return ""
-		})
-		most = max(most, stored())
-		for i := range units {
-			must(t, s.units.Delete(t.Context(), fmt.Sprint("naming-", i), metav1.DeleteOptions{}))
-		}
-		s.used("1")
-		if omitted, listed := s.omitted(); omitted != 0 || listed != 1 {
-			t.Errorf("%d are omitted and %d are listed of units that are gone", omitted, listed)
-		}
-	}
-	if most < units*names || most > 10_000 {
-		t.Errorf("at most %d names were stored; want those of one wave, and fewer than 10,000 of all %d", most, waves*units*names)
-	}
 }

@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
+	schedulingclient "kube-queue.dev/kube-queue/pkg/generated/clientset/versioned/typed/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
@@ -32,6 +34,19 @@ func (s *stage) shows(want string, args ...string) {
 		}
 		return ""
 	})
+}
+
+// rootQueue is the Queue of the stage's tree.
+const rootQueue = "root"
+
+// asExtensions returns the units as job-extensions may write them.
+func (s *stage) asExtensions() schedulingclient.QueueUnitInterface {
+	s.Helper()
+	config, _, err := cluster.ServiceAccountConfig(s.Context(), "job-extensions")
+	must(s.T, err)
+	client, err := versioned.NewForConfig(config)
+	must(s.T, err)
+	return client.SchedulingV1alpha1().QueueUnits(s.namespace)
 }
 
 func TestKubectlShowsWhatAUnitRequests(t *testing.T) {
@@ -83,7 +98,7 @@ func TestKubectlShowsWhatAQueueHolds(t *testing.T) {
 	startController(t)
 	s.unit("first", `priority: 9, resource: {cpu: 1}`)
 	s.becomes("first", "phase", "Dequeued")
-	_, err := s.extensions().units.Patch(t.Context(), "first", types.MergePatchType, []byte(`{"status": {"phase": "Running"}}`), metav1.PatchOptions{}, "status")
+	_, err := s.asExtensions().Patch(t.Context(), "first", types.MergePatchType, []byte(`{"status": {"phase": "Running"}}`), metav1.PatchOptions{}, "status")
 	must(t, err)
 	s.unit("second", `resource: {cpu: 2}`)
 	s.becomes("second", "phase", "Dequeued")
@@ -109,7 +124,7 @@ func TestKubectlShowsWhatAQueueHolds(t *testing.T) {
 
 func TestTheHeadThatAnOlderReleaseHasWrittenIsNotServed(t *testing.T) {
 	s := newStage(t)
-	s.setQueue(`{}`)
+	s.create(s.queues(), `{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: Queue, metadata: {name: `+rootQueue+`}}`)
 	_, err := s.queues().Patch(t.Context(), rootQueue, types.MergePatchType, []byte(`{"status": {"quota": "root", "head": "others/unit"}}`), metav1.PatchOptions{}, "status")
 	must(t, err)
 	queue, err := s.queues().Get(t.Context(), rootQueue, metav1.GetOptions{})
@@ -121,7 +136,10 @@ func TestTheHeadThatAnOlderReleaseHasWrittenIsNotServed(t *testing.T) {
 
 func TestATreeIsDescribedWithMinMaxAndUsedOfEachNode(t *testing.T) {
 	s := newStage(t)
-	s.grow(`[{name: team, namespaces: [` + s.namespace + `], min: {cpu: 1}, max: {cpu: 3, "kube-queue/max-jobs": 2}}, {name: other, min: {cpu: 2}}]`)
+	_, err := s.trees().Patch(t.Context(), "tree", types.MergePatchType, fmt.Appendf(nil, `{"spec": {"root": {"namespaces": null, "children": [
+		{"name": "team", "namespaces": [%[1]q], "min": {"cpu": 1}, "max": {"cpu": 3, "kube-queue/max-jobs": 2}},
+		{"name": "other", "namespaces": [%[1]q], "min": {"cpu": 2}}]}}}`, s.namespace), metav1.PatchOptions{})
+	must(t, err)
 	startController(t)
 	s.unit("first", `resource: {cpu: 2}`)
 	s.becomes("first", "phase", "Dequeued")

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/controller"
@@ -43,7 +44,9 @@ func (c statusTries) RoundTrip(r *http.Request) (*http.Response, error) {
 // -denied=1000 -others=2000
 func TestUnitsWhoseStatusIsDeniedHoldUpNoOthers(t *testing.T) {
 	s := newStage(t)
-	s.setTree("1000000", `["`+s.namespace+`", "before", "beside"]`)
+	_, err := s.trees().Patch(t.Context(), "tree", types.MergePatchType,
+		[]byte(`{"spec": {"root": {"max": {"cpu": 1000000}, "namespaces": ["`+s.namespace+`", "before", "beside"]}}}`), metav1.PatchOptions{})
+	must(t, err)
 	for _, object := range []string{
 		`{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicy, metadata: {name: no-status}, spec: {
 			matchConstraints: {resourceRules: [{apiGroups: [scheduling.x-k8s.io], apiVersions: [v1alpha1], operations: [UPDATE], resources: [queueunits/status]}]},
@@ -60,7 +63,7 @@ func TestUnitsWhoseStatusIsDeniedHoldUpNoOthers(t *testing.T) {
 	})
 	s.unit("probe", `resource: {cpu: 1}`)
 	s.eventually("the policy is in force", func() string {
-		_, err := s.units.Patch(t.Context(), "probe", "application/merge-patch+json", []byte(`{"status": {"message": "probe"}}`), metav1.PatchOptions{}, "status")
+		_, err := s.units.Patch(t.Context(), "probe", types.MergePatchType, []byte(`{"status": {"message": "probe"}}`), metav1.PatchOptions{}, "status")
 		if err == nil || !strings.Contains(err.Error(), "no status here") {
 			return fmt.Sprint(err)
 		}

@@ -24,6 +24,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/test/clustertest"
+	"kube-queue.dev/kube-queue/test/harness"
 )
 
 var cluster *clustertest.Cluster
@@ -38,9 +39,7 @@ func startController(t *testing.T, settings ...func(*controller.Config)) (stop f
 	t.Helper()
 	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), klog.Background()))
 	config, _, err := cluster.ServiceAccountConfig(ctx, "kube-queue-controller")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	config.QPS = -1
 	cfg, writer := configure(t, config)
 	synced := make(chan struct{})
@@ -61,11 +60,14 @@ func startController(t *testing.T, settings ...func(*controller.Config)) (stop f
 		}
 	})
 	t.Cleanup(stop)
-	select {
-	case <-synced:
-	case <-time.After(patience):
-		t.Fatalf("it has not begun to decide within %v", patience)
-	}
+	harness.Eventually(t, patience, "it begins to decide", func() (bool, string) {
+		select {
+		case <-synced:
+			return true, ""
+		default:
+			return false, "it has not"
+		}
+	})
 	return stop
 }
 
@@ -89,9 +91,7 @@ func configure(t *testing.T, config *rest.Config) (controller.Config, *events.Wr
 
 func must(t *testing.T, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 // withoutUnitPolicy removes the policy that refuses most unreadable units.

@@ -43,27 +43,3 @@ func TestAUnitThatWasCreatedByHandIsRenewedOrEnds(t *testing.T) {
 		return fmt.Sprintf("%d events: %v", len(found), found)
 	})
 }
-
-// Whoever creates a unit by hand can write any submissionTime.
-func TestAUnitThatWasCreatedByHandWaitsFromItsCreationOn(t *testing.T) {
-	s := newStage(t)
-	startController(t)
-	s.unit("holder", `resource: {cpu: 4}`)
-	s.becomes("holder", "phase", "Dequeued")
-	s.unit("first", `resource: {cpu: 4}`)
-	s.becomes("first", "reason", "QuotaExceeded")
-	created := time.Now()
-	s.eventually("the next second", func() string { // creation times have whole seconds
-		if time.Now().Unix() == created.Unix() {
-			return "not yet"
-		}
-		return ""
-	})
-	s.unit("second", `resource: {cpu: 4}, submissionTime: "1970-01-01T00:00:00.000000Z"`)
-	s.becomes("second", "reason", "QuotaExceeded")
-	s.end("holder")
-	s.becomes("first", "phase", "Dequeued")
-	if phase := s.status("second", "phase"); phase != "Enqueued" {
-		t.Errorf("the unit that was created last is in phase %s", phase)
-	}
-}

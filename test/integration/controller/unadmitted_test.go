@@ -1,18 +1,41 @@
 package controller
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 )
+
+// stops reports as job-extensions that the evicted job of a unit has stopped.
+func (s *stage) stops(name string) {
+	s.Helper()
+	units := s.asExtensions()
+	unit, err := units.Get(s.Context(), name, metav1.GetOptions{})
+	must(s.T, err)
+	evicted := apimeta.FindStatusCondition(unit.Status.Conditions, wellknown.ConditionEvicted)
+	if evicted == nil {
+		s.Fatalf("%s is not evicted: %+v", name, unit.Status)
+	}
+	evicted.Reason = string(wellknown.ReasonStopped)
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": unit.ResourceVersion},
+		"status":   map[string]any{"conditions": unit.Status.Conditions},
+	})
+	must(s.T, err)
+	_, err = units.Patch(s.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+	must(s.T, err)
+}
 
 // Without the policy of units an administrator may write every phase.
 func TestAPhaseThatAnAdministratorWritesIsReportedAndTakenBack(t *testing.T) {
 	s := newStage(t)
-	e := s.extensions()
 	startController(t)
 	withoutUnitPolicy(t)
 	s.unit("holder", `resource: {cpu: 4}`)
@@ -36,7 +59,7 @@ func TestAPhaseThatAnAdministratorWritesIsReportedAndTakenBack(t *testing.T) {
 		}
 		return fmt.Sprintf("%d events: %v", len(found), found)
 	})
-	e.stop("forged") // its job is suspended
+	s.stops("forged") // its job is suspended
 	s.becomes("forged", "phase", "Enqueued")
 	s.used("4")
 	if s.status("holder", "phase") != "Dequeued" {
@@ -45,7 +68,9 @@ func TestAPhaseThatAnAdministratorWritesIsReportedAndTakenBack(t *testing.T) {
 	s.end("holder")
 	s.becomes("forged", "phase", "Dequeued")
 	s.used("3")
-	if unit := e.get("forged"); unit.Status.Reason != "" || unit.Status.Attempts != 2 {
+	unit, err := s.asExtensions().Get(t.Context(), "forged", metav1.GetOptions{})
+	must(t, err)
+	if unit.Status.Reason != "" || unit.Status.Attempts != 2 {
 		t.Errorf("released in its turn it is %+v", unit.Status)
 	}
 }

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
@@ -19,9 +18,11 @@ import (
 	quotav1beta1 "kube-queue.dev/kube-queue/apis/quota/v1beta1"
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/test/clustertest"
+	"kube-queue.dev/kube-queue/test/harness"
 )
 
-const patience = 90 * time.Second
+// patience is the timeout of waits, which are longer on a slow machine.
+const patience = 30 * time.Second
 
 // stage is a namespace with a quota tree of 4 cpu.
 type stage struct {
@@ -91,16 +92,13 @@ func (s *stage) status(name, field string) string {
 	return text
 }
 
+// eventually waits until check returns "".
 func (s *stage) eventually(what string, check func() string) {
 	s.Helper()
-	last := ""
-	err := wait.PollUntilContextTimeout(s.Context(), 50*time.Millisecond, patience, true, func(context.Context) (bool, error) {
-		last = check()
-		return last == "", nil
+	harness.Eventually(s.T, patience, what, func() (bool, string) {
+		wrong := check()
+		return wrong == "", wrong
 	})
-	if err != nil {
-		s.Fatalf("%s: not within %v: %s", what, patience, last)
-	}
 }
 
 func (s *stage) becomes(name, field, want string) {
@@ -111,6 +109,18 @@ func (s *stage) becomes(name, field, want string) {
 		}
 		return ""
 	})
+}
+
+func (s *stage) says(name, want string) {
+	s.Helper()
+	if is := s.status(name, "message"); is != want {
+		s.Errorf("%s says %q, want %q", name, is, want)
+	}
+}
+
+func (s *stage) end(name string) {
+	s.Helper()
+	s.patch(name, `{"status": {"phase": "Succeeded"}}`, "status")
 }
 
 // warnings returns the warnings about a unit.
@@ -193,7 +203,7 @@ func TestUnreadableUnitsDoNotBlockOthers(t *testing.T) {
 	s.patch("second", `{"spec": {"priority": 1}}`)
 	s.used("3")
 	s.becomes("second", "phase", "Enqueued")
-	s.patch("first", `{"status": {"phase": "Succeeded"}}`, "status")
+	s.end("first")
 	s.becomes("second", "phase", "Dequeued")
 	s.used("2")
 

@@ -9,10 +9,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
@@ -34,14 +32,7 @@ func (s *story) admitWithUpdates(updates map[string]map[string]string) {
 	for podSet, annotations := range updates {
 		list = append(list, v1alpha1.PodSetUpdate{Name: podSet, Annotations: annotations})
 	}
-	unit := s.enqueued()
-	conditions := unit.Status.Conditions
-	apimeta.RemoveStatusCondition(&conditions, wellknown.ConditionEvicted)
-	s.decide(map[string]any{
-		"phase": "Dequeued", "attempts": unit.Status.Attempts + 1, "reason": nil, "message": nil,
-		"dequeueTime": metav1.NowMicro(), "quota": "root/team", "queue": "root-team", "conditions": conditions,
-		"admissionChecks": []v1alpha1.AdmissionCheckState{{Name: "capacity", State: v1alpha1.CheckReady, LastTransitionTime: metav1.Now(), PodSetUpdates: list}},
-	})
+	s.admit(v1alpha1.AdmissionCheckState{Name: "capacity", State: v1alpha1.CheckReady, LastTransitionTime: metav1.Now(), PodSetUpdates: list})
 }
 
 // annotatesPods waits for a released job whose pods have exactly these annotations of those that checks set.
@@ -77,46 +68,6 @@ func (s *story) has(reason string) int {
 	return n
 }
 
-func TestThePodsOfAJobGetTheAnnotationsOfItsLatestRelease(t *testing.T) {
-	t.Parallel()
-	s := begin(t, cluster, batchJob, annotated, long, `{spec: {template: {metadata: {annotations: {own: kept, example.com/zone: mine}}}}}`)
-	const runTime = "localcluster.kube-queue.dev/run-time"
-	own := func(more map[string]string) map[string]string {
-		all := map[string]string{"own": "kept", runTime: "never"}
-		maps.Copy(all, more)
-		return all
-	}
-	template := []string{"spec", "template"}
-	s.admitWithUpdates(map[string]map[string]string{"main": {consume: "first", "example.com/zone": "a"}})
-	s.annotatesPods(own(map[string]string{consume: "first", "example.com/zone": "a"}), template...)
-	s.inPhase(v1alpha1.PhaseRunning)
-	pods, err := s.core.CoreV1().Pods(s.ns).List(t.Context(), metav1.ListOptions{})
-	s.must(err)
-	for _, pod := range pods.Items {
-		if pod.Annotations[consume] != "first" || pod.Annotations["own"] != "kept" {
-			t.Errorf("pod %s has the annotations %v", pod.Name, pod.Annotations)
-		}
-	}
-
-	s.evictedAndQueued()
-	s.admitWithUpdates(map[string]map[string]string{"main": {consume: "second"}})
-	s.annotatesPods(own(map[string]string{consume: "second"}), template...)
-	s.inPhase(v1alpha1.PhaseRunning)
-	if got, want := s.get().GetAnnotations()[recordedIn], consume+"=main"; got != want {
-		t.Errorf("the job lists %q, not %q", got, want)
-	}
-
-	s.evictedAndQueued()
-	s.admit()
-	s.annotatesPods(own(nil), template...)
-	if got, there := s.get().GetAnnotations()[recordedIn]; there {
-		t.Errorf("the job still lists %q", got)
-	}
-	if n := s.has("PodsNotAnnotated"); n > 0 {
-		t.Errorf("%d events report that it is not annotated", n)
-	}
-}
-
 // An older API server, and one without the feature, keeps the template of a Job that has started.
 func TestAJobIsReleasedWithoutAnnotationsThatTheAPIServerRefuses(t *testing.T) {
 	t.Parallel()
@@ -129,10 +80,6 @@ func TestAJobIsReleasedWithoutAnnotationsThatTheAPIServerRefuses(t *testing.T) {
 		t.Errorf("%d events report it", n)
 	}
 }
-
-var sparkApp = kind{"SparkApplication", schema.GroupVersionResource{Group: "sparkoperator.k8s.io", Version: "v1beta2", Resource: "sparkapplications"}, []string{"spec", "suspend"},
-	`{apiVersion: sparkoperator.k8s.io/v1beta2, kind: SparkApplication, metadata: {name: a, annotations: {scheduling.x-k8s.io/suspend: "true"}}, spec: {type: Scala, mode: cluster,
-		sparkVersion: 4.0.1, mainApplicationFile: "local:///a", driver: {cores: 1, memory: 1g}, executor: {cores: 1, instances: 1, memory: 1g}}}`}
 
 const workers = `workerGroupSpecs: [
 	{groupName: small, replicas: 1, minReplicas: 0, maxReplicas: 2, rayStartParams: {}, template: {metadata: {annotations: {own: kept}}, spec: {containers: [{name: ray, image: ray, env: [{name: A, value: b}], resources: {requests: {cpu: 1}}}]}}},
@@ -194,13 +141,9 @@ func TestListsOfAJobAreChangedByAJSONPatchOfTheCurrentJob(t *testing.T) {
 	t.Parallel()
 	c := inTurn(t)
 	sent := &jobRequests{}
-	stop, err := startExtensions(c, "rayjob", func(config *rest.Config) {
+	defer startFor(t, c, "rayjob", func(config *rest.Config) {
 		config.Wrap(func(next http.RoundTripper) http.RoundTripper { sent.next = next; return sent })
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stop()
+	})()
 	cluster := []string{"spec", "rayClusterSpec"}
 	head := append(cluster, "headGroupSpec", "template")
 	start := func(t *testing.T) *story {
@@ -277,23 +220,4 @@ func TestListsOfAJobAreChangedByAJSONPatchOfTheCurrentJob(t *testing.T) {
 			t.Errorf("the job lists %q, not %q", got, want)
 		}
 	})
-}
-
-func TestASparkApplicationIsReleasedWithoutAnnotations(t *testing.T) {
-	t.Parallel()
-	c := inTurn(t)
-	defer startFor(t, c, "sparkapp")()
-	s := begin(t, c, sparkApp)
-	s.enqueued()
-	s.setStatus(`{applicationState: {state: SUSPENDED}, driverInfo: {}}`)
-	before := asJSON(s.get().Object["spec"].(map[string]any)["driver"])
-	s.admitWithUpdates(map[string]map[string]string{"driver": {consume: "r"}})
-	s.becomesSuspended(false)
-	s.event(corev1.EventTypeWarning, "PodsNotAnnotated", "the Spark operator discards and repeats the start")
-	if after := asJSON(s.get().Object["spec"].(map[string]any)["driver"]); after != before {
-		t.Errorf("the driver is %s, was %s", after, before)
-	}
-	if n := s.has("PodsNotAnnotated"); n != 1 {
-		t.Errorf("%d events report it", n)
-	}
 }

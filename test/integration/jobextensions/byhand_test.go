@@ -2,8 +2,8 @@ package jobextensions
 
 import (
 	"fmt"
+	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +16,8 @@ import (
 // long makes the pods of the job run until the test ends them.
 const long = `{spec: {template: {metadata: {annotations: {localcluster.kube-queue.dev/run-time: never}}}}}`
 
+// A tenant unsuspends a queued job in a loop. Each time it is suspended again, which cannot wait. Its
+// unit is not written at all, and its events are written ever more rarely.
 func TestUnsuspendedByHandWhileQueued(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -34,9 +36,33 @@ func TestUnsuspendedByHandWhileQueued(t *testing.T) {
 			t.Parallel()
 			s := begin(t, cluster, test.kind, test.merged)
 			unit := s.enqueued()
-			s.change(test.patch)
-			s.event(corev1.EventTypeWarning, "HeldAgain", unit.Name)
-			s.becomesSuspended(true)
+			before := s.writes()
+			const times = 12
+			for range times {
+				s.change(test.patch)
+				s.becomesSuspended(true)
+			}
+			s.eventually("one event counts all", func() string {
+				var found []corev1.Event
+				for _, e := range s.events() {
+					if e.Reason == "HeldAgain" {
+						found = append(found, e)
+					}
+				}
+				if len(found) == 1 && found[0].Count == times && found[0].Type == corev1.EventTypeWarning && strings.Contains(found[0].Message, unit.Name) {
+					return ""
+				}
+				return fmt.Sprintf("%d events: %+v", len(found), found)
+			})
+			after := s.writes()
+			// Three at once, one that counts the others, and up to three more on a slow machine: after 10, 20
+			// and 40 s.
+			if events := after.OnEvents - before.OnEvents; events > 7 {
+				t.Errorf("%d times cost %d writes of events", times, events)
+			}
+			if after.OnUnit != before.OnUnit {
+				t.Errorf("the unit was written %d times", after.OnUnit-before.OnUnit)
+			}
 			if again := s.enqueued(); again.UID != unit.UID || again.Status.Phase.HoldsQuota() {
 				t.Errorf("the unit is another one, or in phase %s", again.Status.Phase)
 			}
@@ -44,122 +70,6 @@ func TestUnsuspendedByHandWhileQueued(t *testing.T) {
 			s.becomesSuspended(false)
 		})
 	}
-}
-
-func TestUnsuspendedByHandWithTheAnnotationIsSuspendedByThePolicy(t *testing.T) {
-	t.Parallel()
-	s := begin(t, cluster, tfJob, annotated)
-	s.enqueued()
-	s.setSuspend(false)
-	if !s.suspended() {
-		t.Error("it got through")
-	}
-}
-
-func TestSuspendedByHandAfterReleaseAndResumed(t *testing.T) {
-	t.Parallel()
-	for _, k := range []kind{batchJob, tfJob} {
-		t.Run(k.name, func(t *testing.T) {
-			t.Parallel()
-			endless := long
-			if k.name == "TFJob" {
-				endless = `{spec: {tfReplicaSpecs: {Worker: {template: {metadata: {annotations: {localcluster.kube-queue.dev/run-time: never}}}}}}}`
-			}
-			s := begin(t, cluster, k, annotated, endless)
-			s.admit()
-			unit := s.inPhase(v1alpha1.PhaseRunning)
-			s.setSuspend(true)
-			s.evicted(metav1.ConditionTrue, wellknown.ReasonSuspendedByUser)
-			// The controller uncharges the quota.
-			s.decide(map[string]any{"phase": "Enqueued", "reason": "SuspendedByUser", "message": "it was suspended by hand"})
-			s.stays("suspended by hand, it stays in the queue and as it is", func() string {
-				if again := s.unit(); again == nil || again.UID != unit.UID || !s.suspended() {
-					return "it has left, or runs"
-				}
-				return ""
-			})
-			s.setSuspend(false)
-			s.evicted(metav1.ConditionFalse, "Resumed")
-			s.becomesSuspended(true)
-			s.event(corev1.EventTypeNormal, "Requeued", unit.Name)
-			s.admit()
-			s.becomesSuspended(false)
-			if value := s.get().GetAnnotations()["kube-queue/released"]; value != "2" {
-				t.Errorf("it was released for attempt %q", value)
-			}
-			s.inPhase(v1alpha1.PhaseRunning)
-		})
-	}
-}
-
-// A marked job that runs without a unit, for example because the annotation was added later.
-func TestAJobThatRunsWhenItIsFirstSeenIsLeftAloneAndReportedOnce(t *testing.T) {
-	t.Parallel()
-	c := inTurn(t)
-	for _, k := range []kind{batchJob, tfJob} {
-		s := begin(t, c, k, map[string]string{"Job": long, "TFJob": longTF}[k.name])
-		s.eventually("a pod runs", func() string {
-			pods, err := s.core.CoreV1().Pods(s.ns).List(s.Context(), metav1.ListOptions{})
-			s.must(err)
-			if len(pods.Items) != 1 || pods.Items[0].Status.Phase != corev1.PodRunning {
-				return fmt.Sprintf("%d pods", len(pods.Items))
-			}
-			return ""
-		})
-		if k.name == "TFJob" {
-			s.becomes("Running=True")
-		} else {
-			s.eventually("the status of the job has its pod", func() string {
-				if ready, _, _ := unstructured.NestedInt64(s.get().Object, "status", "ready"); ready != 1 {
-					return fmt.Sprint(ready, " pods are ready")
-				}
-				return ""
-			})
-		}
-		s.eventually("it is no new job", func() string { // a new one is suspended late
-			if age := time.Since(s.get().GetCreationTimestamp().Time); age <= 11*time.Second {
-				return fmt.Sprint("it is ", age, " old")
-			}
-			return ""
-		})
-		s.change(annotated)
-		for process := range 2 { // the second one knows only the objects
-			stop, err := startExtensions(c, "job,tfjob")
-			s.must(err)
-			s.event(corev1.EventTypeWarning, "NotQueued", "the job ran already when kube-queue first saw its annotation")
-			s.change(`{metadata: {labels: {changed: "again"}}}`)
-			s.stays("it runs, without a unit, and one event says so", func() string {
-				if events := s.events(); s.unit() != nil || s.suspended() || len(events) != 1 {
-					return fmt.Sprintf("unit %v, suspended %t, events %v", s.unit(), s.suspended(), events)
-				}
-				return ""
-			})
-			stop()
-			// The second process may try once to create the event, which exists.
-			if got := s.writes(); got.Total()-got.Failed != 1 || got.Failed > process {
-				t.Errorf("process %d: %d writes, %d failed: %v", process, got.Total(), got.Failed, got.By)
-			}
-			s.change(`{metadata: {labels: {changed: while-no-program-runs}}}`)
-		}
-	}
-}
-
-func TestEvictedByTheController(t *testing.T) {
-	t.Parallel()
-	s := begin(t, cluster, batchJob, annotated, long)
-	s.admit()
-	s.inPhase(v1alpha1.PhaseRunning)
-	s.evict("Preempted")
-	s.becomesSuspended(true)
-	s.evicted(metav1.ConditionTrue, wellknown.ReasonStopped)
-	s.event(corev1.EventTypeWarning, "Preempted", "for another")
-	if value := s.get().GetAnnotations()[mark]; value != "true" {
-		t.Errorf("the mark is %q", value)
-	}
-	s.decide(map[string]any{"phase": "Enqueued", "reason": "QuotaExceeded", "message": "full"})
-	s.event(corev1.EventTypeNormal, "Queued", "full")
-	s.admit()
-	s.becomesSuspended(false)
 }
 
 func TestTheManifestAppliedAgainChangesNothing(t *testing.T) {
@@ -208,7 +118,7 @@ func TestAJobThatItsOwnerAppliesOnTheServerKeepsItsMark(t *testing.T) {
 				}
 			}
 			apply()
-			s.enqueued()
+			unit := s.enqueued()
 			s.admit()
 			s.becomesSuspended(false)
 			marked()
@@ -228,6 +138,7 @@ func TestAJobThatItsOwnerAppliesOnTheServerKeepsItsMark(t *testing.T) {
 			s.setSuspend(false)
 			s.evicted(metav1.ConditionFalse, "Resumed")
 			s.becomesSuspended(true)
+			s.event(corev1.EventTypeNormal, "Requeued", unit.Name)
 			s.admit()
 			s.becomesSuspended(false)
 			if job := s.get().GetAnnotations(); job[wellknown.ReleasedAnnotation] != "2" || job[wellknown.ResumedAnnotation] != "" {
@@ -254,18 +165,9 @@ func TestAJobWithoutItsMarkLeavesTheQueue(t *testing.T) {
 	t.Parallel()
 	s := begin(t, cluster, tfJob, annotated)
 	s.enqueued()
-	s.becomes("Suspended=True")
-	s.refuse("QuotaExceeded", "full")
-	s.becomes("Queuing=True")
 	s.change(`{metadata: {annotations: {scheduling.x-k8s.io/suspend: null}}}`)
-	s.eventually("the unit is gone", func() string {
-		if s.unit() != nil {
-			return "it is there"
-		}
-		return ""
-	})
+	s.hasNoUnit()
 	s.event(corev1.EventTypeNormal, "LeftQueue", "")
-	s.becomes("Queuing=False")
 	s.stays("it stays out and suspended", func() string {
 		if s.unit() != nil || !s.suspended() {
 			return "it came back, or runs"
@@ -277,6 +179,25 @@ func TestAJobWithoutItsMarkLeavesTheQueue(t *testing.T) {
 	s.enqueued()
 }
 
+// A finalizer keeps the job.
+func TestAJobBeingDeletedLeavesTheQueue(t *testing.T) {
+	t.Parallel()
+	s := begin(t, cluster, batchJob, annotated, `{metadata: {finalizers: [example.com/keep]}}`)
+	s.enqueued()
+	s.must(s.jobs.Delete(t.Context(), "a", metav1.DeleteOptions{}))
+	if s.get().GetDeletionTimestamp() == nil {
+		t.Fatal("the job is not being deleted")
+	}
+	s.hasNoUnit()
+	s.stays("it has no unit and is suspended", func() string {
+		if s.unit() != nil || !s.suspended() {
+			return "it has a unit, or runs"
+		}
+		return ""
+	})
+	s.change(`{metadata: {finalizers: null}}`)
+}
+
 func TestAUnitDeletedByHandIsCreatedAgain(t *testing.T) {
 	t.Parallel()
 	s := begin(t, cluster, batchJob, annotated)
@@ -285,88 +206,6 @@ func TestAUnitDeletedByHandIsCreatedAgain(t *testing.T) {
 	second := s.hasUnit("another", func(u *v1alpha1.QueueUnit) bool { return u.UID != first.UID })
 	if second.Name != first.Name || !second.Spec.SubmissionTime.Time.Before(first.Spec.SubmissionTime.Add(1e9)) {
 		t.Errorf("%s submitted %v became %s submitted %v", first.Name, first.Spec.SubmissionTime, second.Name, second.Spec.SubmissionTime)
-	}
-}
-
-func TestADeletedJobTakesItsUnitWithIt(t *testing.T) {
-	t.Parallel()
-	for _, policy := range []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan} {
-		t.Run(string(policy), func(t *testing.T) {
-			t.Parallel()
-			s := begin(t, cluster, batchJob, annotated)
-			s.enqueued()
-			s.must(s.jobs.Delete(t.Context(), "a", metav1.DeleteOptions{PropagationPolicy: &policy}))
-			s.eventually("the unit is gone", func() string {
-				if s.unit() != nil {
-					return "it is there"
-				}
-				return ""
-			})
-		})
-	}
-}
-
-func TestAJobMadeAgainUnderItsNameHasAUnitOfItsOwn(t *testing.T) {
-	t.Parallel()
-	s := begin(t, cluster, batchJob, annotated)
-	first := s.enqueued()
-	s.must(s.jobs.Delete(t.Context(), "a", deleteOrphaning()))
-	s.eventually("the job is gone", func() string {
-		if _, err := s.jobs.Get(t.Context(), "a", metav1.GetOptions{}); err == nil {
-			return "it is there"
-		}
-		return ""
-	})
-	s.create()
-	second := s.enqueued()
-	if second.Name == first.Name {
-		t.Errorf("both units are %s", first.Name)
-	}
-	s.eventually("the first unit is gone", func() string {
-		if _, err := s.units.SchedulingV1alpha1().QueueUnits(s.ns).Get(t.Context(), first.Name, metav1.GetOptions{}); err == nil {
-			return "it is there"
-		}
-		return ""
-	})
-}
-
-func TestACopyOfAReleasedJobIsHeld(t *testing.T) {
-	t.Parallel()
-	s := begin(t, cluster, batchJob, annotated, `{metadata: {annotations: {kube-queue/released: "1"}}}`)
-	s.enqueued()
-	s.admit()
-	s.becomesSuspended(false)
-	s.inPhase(v1alpha1.PhaseRunning)
-}
-
-func TestJobsOfOthersAreNotTouched(t *testing.T) {
-	t.Parallel()
-	// An event may show its owner what holds the job; nothing else is written.
-	const unheld, ofKueue, ofAnother = "", "KueueNotInstalled", "NotQueued"
-	tests := map[string][2]string{
-		"a job of another queue":             {`{metadata: {labels: {kueue.x-k8s.io/queue-name: q}}, spec: {suspend: true}}`, ofKueue},
-		"a job that another controller runs": {`{spec: {suspend: true, managedBy: example.com/other}}`, ofAnother},
-		"a job that requests nothing":        {`{spec: {suspend: false}}`, unheld},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := begin(t, cluster, batchJob, test[0])
-			events := 0
-			if reason := test[1]; reason != unheld {
-				events = 1
-				s.event(corev1.EventTypeWarning, reason, "")
-			}
-			s.stays("no unit, no write", func() string {
-				if s.unit() != nil {
-					return "there is a unit"
-				}
-				return ""
-			})
-			if got := s.writes(); got.Total()+got.Failed != events {
-				t.Errorf("it was written to: %v", got.By)
-			}
-		})
 	}
 }
 

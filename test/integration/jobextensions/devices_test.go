@@ -118,11 +118,3 @@ func TestAJobIsQueuedAgainWhenAClassProvidesTheResourceThatItRequests(t *testing
 	s.must(classes.Delete(t.Context(), class.Name, metav1.DeleteOptions{}))
 	s.hasUnit("with both names again", func(u *v1alpha1.QueueUnit) bool { return len(u.Spec.Resource) == 3 })
 }
-
-func TestAJobWithDevicesOfAnUnknownClassIsInvalid(t *testing.T) {
-	t.Parallel()
-	s := begin(t, cluster, batchJob, annotated, `{spec: {template: {spec: {
-		containers: [{name: main, image: main, resources: {limits: {deviceclass.resource.kubernetes.io/other.example.com: 1}}}]}}}}`)
-	s.saysInvalid(`pod set "main": resource deviceclass.resource.kubernetes.io/other.example.com: devices of DeviceClass "other.example.com" cannot be counted;` +
-		` use another class, or ask an administrator to add this one to setting devices.classes`)
-}

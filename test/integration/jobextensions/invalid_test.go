@@ -19,24 +19,6 @@ func (s *story) saysInvalid(message string) {
 	s.event(corev1.EventTypeWarning, "Queued", message)
 }
 
-func TestInvalidRequestsAreNeverAdmittedAndCanBeFixed(t *testing.T) {
-	t.Parallel()
-	s := begin(t, cluster, batchJob, annotated, `{metadata: {annotations: {scheduling.x-k8s.io/priority: urgent}}}`)
-	s.saysInvalid(`annotation scheduling.x-k8s.io/priority must be an integer from -2147483648 to 2147483647, not "urgent"`)
-	s.change(`{metadata: {annotations: {scheduling.x-k8s.io/priority: "9"}}}`)
-	s.hasUnit("fixed", func(u *v1alpha1.QueueUnit) bool {
-		return *u.Spec.Active && u.Spec.Priority == 9 && len(u.Spec.PodSets) == 1
-	})
-	s.change(`{metadata: {annotations: {scheduling.x-k8s.io/max-exec-time-seconds: soon}}}`)
-	s.saysInvalid(`annotation scheduling.x-k8s.io/max-exec-time-seconds must be an integer from 1 to 2147483647 (seconds), not "soon"`)
-	s.change(`{metadata: {annotations: {scheduling.x-k8s.io/max-exec-time-seconds: "60"}}}`)
-	s.hasUnit("fixed again", func(u *v1alpha1.QueueUnit) bool {
-		return *u.Spec.Active && u.Spec.MaximumExecutionTimeSeconds != nil
-	})
-	s.admit()
-	s.becomesSuspended(false)
-}
-
 func TestAMissingPriorityClassIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	s := begin(t, cluster, batchJob, annotated, `{metadata: {labels: {scheduling.x-k8s.io/priority-class: comes-later}}}`)
@@ -58,21 +40,4 @@ func TestRequestsThatCannotBeCounted(t *testing.T) {
 	s.hasUnit("says so", func(u *v1alpha1.QueueUnit) bool {
 		return u.Status.Message == `the number of pods of pod set "worker" must be 0 or more, not -1`
 	})
-}
-
-func TestAChangeWhileQueuedCounts(t *testing.T) {
-	t.Parallel()
-	s := begin(t, cluster, tfJob, annotated)
-	unit := s.enqueued()
-	s.change(`{metadata: {annotations: {scheduling.x-k8s.io/active: "false"}, labels: {kube-queue/quota-name: other, kube-queue/preemptible: "false"}},
-		spec: {tfReplicaSpecs: {Worker: {replicas: 3}}}}`)
-	changed := s.hasUnit("in step", func(u *v1alpha1.QueueUnit) bool {
-		cpu := u.Spec.Resource[corev1.ResourceCPU]
-		return cpu.Value() == 3 && u.Spec.PodSets[0].Count == 3 && !*u.Spec.Active && !*u.Spec.Preemptible && u.Spec.QuotaName == "other"
-	})
-	if changed.UID != unit.UID || !changed.Spec.SubmissionTime.Equal(unit.Spec.SubmissionTime) {
-		t.Errorf("it has lost its place")
-	}
-	s.change(`{metadata: {annotations: {scheduling.x-k8s.io/active: null}, labels: {kube-queue/quota-name: null}}}`)
-	s.hasUnit("in step again", func(u *v1alpha1.QueueUnit) bool { return *u.Spec.Active && u.Spec.QuotaName == "" })
 }

@@ -11,10 +11,7 @@ import (
 func TestAKindStartsWhenItsCRDIsInstalledLater(t *testing.T) {
 	t.Parallel()
 	c := clustertest.ForTest(t, clustertest.Options{Nodes: 1})
-	stop, err := startExtensions(c, "tfjob,job")
-	if err != nil {
-		t.Fatal(err)
-	}
+	stop := startFor(t, c, "tfjob,job")
 	defer func() { stop() }()
 	begin(t, c, batchJob, annotated).enqueued()
 
@@ -32,8 +29,6 @@ func TestAKindStartsWhenItsCRDIsInstalledLater(t *testing.T) {
 		{name: tensorflow, image: main, resources: {requests: {cpu: "1e1.5"}}}]}}}}}}`)
 	begin(t, c, tfJob, annotated).enqueued()
 	stop()
-	if stop, err = startExtensions(c, "tfjob,job"); err != nil {
-		t.Fatal(err)
-	}
+	stop = startFor(t, c, "tfjob,job")
 	begin(t, c, tfJob, annotated).enqueued()
 }

@@ -9,19 +9,16 @@ import (
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
+	"kube-queue.dev/kube-queue/test/harness"
 )
 
 // Without its unit, the pods that replace those of a running job would not be charged.
 func TestALostUnitOfAReleasedJobIsCreatedAgain(t *testing.T) {
 	t.Parallel()
 	config, err := account(cluster, "job-extensions") // the policy lets nobody else delete it
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	client, err := versioned.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	for _, k := range []kind{batchJob, tfJob} {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()

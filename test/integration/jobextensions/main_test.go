@@ -19,6 +19,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/registry"
 	"kube-queue.dev/kube-queue/pkg/events"
 	"kube-queue.dev/kube-queue/test/clustertest"
+	"kube-queue.dev/kube-queue/test/harness"
 )
 
 // cluster is shared by most tests. They count writes and seconds, so they run one after another.
@@ -38,11 +39,8 @@ func inTurn(t *testing.T) *clustertest.Cluster {
 	t.Cleanup(second.Unlock)
 	if second.Cluster == nil {
 		var err error
-		second.Cluster, err = clustertest.StartInstalled(clustertest.Options{Nodes: 1, Operators: []string{"training-operator"},
-			CRDs: []string{"kuberay", "argo-workflows", "jobset", "spark-operator"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		second.Cluster, err = clustertest.StartInstalled(clustertest.Options{Nodes: 1, Operators: []string{"training-operator"}, CRDs: []string{"kuberay", "jobset"}})
+		harness.Must(t, err)
 	}
 	t.Cleanup(func() {
 		if out, err := second.Kubectl(context.Background(), "delete", "namespaces", "--selector=story", "--wait=false"); err != nil {
@@ -117,6 +115,14 @@ func startExtensions(c *clustertest.Cluster, enabled string, options ...func(*re
 		cancel()
 		working.Wait()
 	}, nil
+}
+
+// startFor is startExtensions for a test.
+func startFor(t *testing.T, c *clustertest.Cluster, enabled string, options ...func(*rest.Config)) (stop func()) {
+	t.Helper()
+	stop, err := startExtensions(c, enabled, options...)
+	harness.Must(t, err)
+	return stop
 }
 
 // account returns a client with the ServiceAccount of a program.

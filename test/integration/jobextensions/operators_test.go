@@ -13,6 +13,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/test/acceptance/kinds"
 	"kube-queue.dev/kube-queue/test/clustertest"
+	"kube-queue.dev/kube-queue/test/harness"
 	"kube-queue.dev/kube-queue/test/testmode"
 )
 
@@ -59,9 +60,7 @@ func (s *story) podsHave(value string, count int32, unplaced string) {
 func TestTheOperatorsPassAnnotationsOnToPods(t *testing.T) {
 	testmode.OnlyInTestAll(t, "test/e2e/provisioning starts jobs of four kinds on nodes that only pods with the annotations may use")
 	operators, err := clustertest.Operators(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	together, instead := clustertest.SideBySide(operators)
 	for name, run := range map[string][]clustertest.Operator{"side by side": together, "instead of another": instead} {
 		t.Run(name, func(t *testing.T) {
@@ -74,9 +73,7 @@ func TestTheOperatorsPassAnnotationsOnToPods(t *testing.T) {
 // passOn tests the kinds of these operators.
 func passOn(t *testing.T, operators []clustertest.Operator) {
 	all, err := kinds.All()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	var samples []kinds.Sample
 	var enabled []string
 	for _, sample := range all {

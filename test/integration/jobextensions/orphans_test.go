@@ -13,31 +13,8 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 )
 
-// A unit whose job was deleted without its pods stays until they are gone.
-func TestAUnitStaysWhilePodsOfItsDeletedJobAreLeft(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		kind    kind
-		endless string
-	}{{batchJob, long}, {tfJob, longTF}} {
-		t.Run(c.kind.name, func(t *testing.T) {
-			t.Parallel()
-			s := begin(t, cluster, c.kind, annotated, c.endless)
-			s.admit()
-			s.inPhase(v1alpha1.PhaseRunning)
-			pod := s.onlyPod()
-			s.orphan()
-			unit := s.hasUnit("that says what is left", func(u *v1alpha1.QueueUnit) bool { return u.Status.Reason == wellknown.ReasonPodsRemain })
-			if unit.Status.Phase != v1alpha1.PhaseRunning || !strings.Contains(unit.Status.Message, "Pod "+pod) || len(unit.OwnerReferences) > 0 {
-				t.Errorf("the unit is %s %s", asJSON(unit.ObjectMeta), asJSON(unit.Status))
-			}
-			s.removePod(pod)
-			s.hasNoUnit()
-		})
-	}
-}
-
-// The unit of a job that was deleted without its pods does not stop another job of its name.
+// The unit of a job that was deleted without its pods stays until they are gone, and does not stop another job of its
+// name.
 func TestAJobMadeAgainIsQueuedWhilePodsOfTheFirstAreLeft(t *testing.T) {
 	t.Parallel()
 	s := begin(t, cluster, batchJob, annotated, long)
@@ -48,7 +25,10 @@ func TestAJobMadeAgainIsQueuedWhilePodsOfTheFirstAreLeft(t *testing.T) {
 	s.create()
 	s.admit()
 	s.inPhase(v1alpha1.PhaseRunning)
-	first.hasUnit("that says what is left", func(u *v1alpha1.QueueUnit) bool { return u.Status.Reason == wellknown.ReasonPodsRemain })
+	left := first.hasUnit("that says what is left", func(u *v1alpha1.QueueUnit) bool { return u.Status.Reason == wellknown.ReasonPodsRemain })
+	if left.Status.Phase != v1alpha1.PhaseRunning || !strings.Contains(left.Status.Message, "Pod "+pod) || len(left.OwnerReferences) > 0 {
+		t.Errorf("the unit is %s %s", asJSON(left.ObjectMeta), asJSON(left.Status))
+	}
 	s.removePod(pod)
 	first.hasNoUnit()
 	if unit := s.unit(); unit == nil || unit.Status.Phase != v1alpha1.PhaseRunning || unit.Status.Reason != "" {

@@ -12,10 +12,7 @@ import (
 func TestARestartFindsEverythingAndRepeatsNothing(t *testing.T) {
 	t.Parallel()
 	c := inTurn(t)
-	stop, err := startExtensions(c, "job")
-	if err != nil {
-		t.Fatal(err)
-	}
+	stop := startFor(t, c, "job")
 	waits := begin(t, c, batchJob, annotated)
 	unit := waits.enqueued()
 	waits.refuse("QuotaExceeded", "full")
@@ -32,18 +29,11 @@ func TestARestartFindsEverythingAndRepeatsNothing(t *testing.T) {
 	admittedMeanwhile.admit()
 	orphaned.must(orphaned.jobs.Delete(t.Context(), "a", deleteOrphaning()))
 	madeMeanwhile := begin(t, c, batchJob, annotated)
-	if stop, err = startExtensions(c, "job"); err != nil {
-		t.Fatal(err)
-	}
+	stop = startFor(t, c, "job")
 	defer stop()
 	madeMeanwhile.enqueued()
 	admittedMeanwhile.becomesSuspended(false)
-	orphaned.eventually("the unit of the job deleted meanwhile is gone", func() string {
-		if orphaned.unit() != nil {
-			return "it is there"
-		}
-		return ""
-	})
+	orphaned.hasNoUnit()
 	if again := waits.unit(); again == nil || again.UID != unit.UID || !waits.suspended() || len(waits.events()) != 1 {
 		t.Errorf("the waiting job was touched: %v, %v", again, waits.events())
 	}

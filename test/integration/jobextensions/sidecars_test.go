@@ -4,106 +4,62 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/kubernetes"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/requests"
-	"kube-queue.dev/kube-queue/test/clustertest"
+	"kube-queue.dev/kube-queue/test/harness"
 )
 
 // sidecars is a namespace in which each pod gets a sidecar.
 const sidecars = "sidecars"
 
-// injectSidecars creates the namespace, and a policy that does what a webhook would do.
-func injectSidecars(t *testing.T, c *clustertest.Cluster) {
-	t.Helper()
-	core, err := kubernetes.NewForConfig(c.Config())
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	must(err)
-	meta := metav1.ObjectMeta{Name: sidecars}
-	_, err = core.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: meta}, metav1.CreateOptions{})
-	must(err)
-	registration := core.AdmissionregistrationV1()
-	failurePolicy, scope := admissionv1.Fail, admissionv1.NamespacedScope
-	_, err = registration.MutatingAdmissionPolicies().Create(t.Context(), &admissionv1.MutatingAdmissionPolicy{ObjectMeta: meta, Spec: admissionv1.MutatingAdmissionPolicySpec{
-		FailurePolicy: &failurePolicy, ReinvocationPolicy: admissionv1.NeverReinvocationPolicy,
-		MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-			Operations: []admissionv1.OperationType{admissionv1.Create},
-			Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}, Scope: &scope},
-		}}}},
-		Mutations: []admissionv1.Mutation{{PatchType: admissionv1.PatchTypeJSONPatch, JSONPatch: &admissionv1.JSONPatch{Expression: `[JSONPatch{op: "add", path: "/spec/containers/-", value: {
-			"name": dyn("sidecar"), "image": dyn("sidecar"), "resources": dyn({"requests": {"cpu": "250m", "memory": "64Mi"}, "limits": {"memory": "128Mi"}})}}]`}}},
-	}}, metav1.CreateOptions{})
-	must(err)
-	_, err = registration.MutatingAdmissionPolicyBindings().Create(t.Context(), &admissionv1.MutatingAdmissionPolicyBinding{ObjectMeta: meta, Spec: admissionv1.MutatingAdmissionPolicyBindingSpec{
-		PolicyName:     sidecars,
-		MatchResources: &admissionv1.MatchResources{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: sidecars}}},
-	}}, metav1.CreateOptions{})
-	must(err)
-	t.Cleanup(func() {
-		ctx := context.Background()
-		if err := registration.MutatingAdmissionPolicyBindings().Delete(ctx, sidecars, metav1.DeleteOptions{}); err != nil {
-			t.Error(err)
-		}
-		if err := registration.MutatingAdmissionPolicies().Delete(ctx, sidecars, metav1.DeleteOptions{}); err != nil {
-			t.Error(err)
-		}
-		removeNamespace(ctx, t, core)
-	})
-	probe := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "probe"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "main"}}}}
-	until(t.Context(), t, "pods get a sidecar", func(ctx context.Context) error {
-		pod, err := core.CoreV1().Pods(sidecars).Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		if err == nil && len(pod.Spec.Containers) != 2 {
-			err = fmt.Errorf("the pod has %d containers", len(pod.Spec.Containers))
-		}
-		return err
-	})
-}
+// injection has the namespace, and a policy that does what a webhook would do.
+const injection = `
+{apiVersion: v1, kind: Namespace, metadata: {name: ` + sidecars + `}}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+metadata: {name: ` + sidecars + `}
+spec:
+  failurePolicy: Fail
+  reinvocationPolicy: Never
+  matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods], scope: Namespaced}]}
+  mutations:
+  - patchType: JSONPatch
+    jsonPatch:
+      expression: |
+        [JSONPatch{op: "add", path: "/spec/containers/-", value: {
+          "name": dyn("sidecar"), "image": dyn("sidecar"), "resources": dyn({"requests": {"cpu": "250m", "memory": "64Mi"}, "limits": {"memory": "128Mi"}})}}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicyBinding
+metadata: {name: ` + sidecars + `}
+spec: {policyName: ` + sidecars + `, matchResources: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: ` + sidecars + `}}}}
+`
 
-// removeNamespace removes the namespace, so that the test can run again.
-func removeNamespace(ctx context.Context, t *testing.T, core kubernetes.Interface) {
-	if err := core.CoreV1().Namespaces().Delete(ctx, sidecars, metav1.DeleteOptions{}); err != nil {
-		t.Error(err)
-		return
-	}
-	until(ctx, t, "the namespace is gone", func(ctx context.Context) error {
-		_, err := core.CoreV1().Namespaces().Get(ctx, sidecars, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		return fmt.Errorf("the namespace exists: %w", err)
-	})
-}
-
-// until waits until check returns no error.
-func until(ctx context.Context, t *testing.T, what string, check func(context.Context) error) {
+// injectSidecars creates the namespace, and waits until its pods get a sidecar.
+func injectSidecars(t *testing.T) {
 	t.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
-		last = check(ctx)
-		return last == nil, nil
+	_, err := cluster.KubectlWith(t.Context(), injection, "apply", "-f", "-")
+	harness.Must(t, err)
+	t.Cleanup(func() { // so that the test can run again; its context is done at this time
+		_, err := cluster.KubectlWith(context.Background(), injection, "delete", "--wait", "-f", "-")
+		harness.Must(t, err)
 	})
-	if err != nil {
-		t.Errorf("%s: not within %v: %v", what, patience, last)
-	}
+	const probe = `{apiVersion: v1, kind: Pod, metadata: {name: probe, namespace: ` + sidecars + `}, spec: {containers: [{name: main, image: main}]}}`
+	harness.Eventually(t, patience, "pods get a sidecar", func() (bool, string) {
+		out, err := cluster.KubectlWith(t.Context(), probe, "create", "--dry-run=server", "-o", "jsonpath={.spec.containers[*].name}", "-f", "-")
+		return out == "main sidecar", fmt.Sprint(out, err)
+	})
 }
 
 func TestPodsWithInjectedSidecarsRequestWhatWasAdmitted(t *testing.T) {
-	injectSidecars(t, cluster)
+	injectSidecars(t)
 	for _, test := range []struct {
 		kind      kind
 		two, pods string

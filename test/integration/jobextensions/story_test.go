@@ -11,6 +11,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
@@ -20,14 +21,15 @@ import (
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/extensions/framework/decision"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
-	"kube-queue.dev/kube-queue/pkg/lifecycle"
 	"kube-queue.dev/kube-queue/test/audit"
 	"kube-queue.dev/kube-queue/test/clustertest"
+	"kube-queue.dev/kube-queue/test/harness"
 )
 
 const (
-	patience = 90 * time.Second
+	patience = 30 * time.Second // harness.Eventually waits longer on a slow machine
 	mark     = "scheduling.x-k8s.io/suspend"
 )
 
@@ -68,13 +70,9 @@ type story struct {
 func begin(t *testing.T, c *clustertest.Cluster, k kind, merged ...string) *story {
 	t.Helper()
 	core, err := kubernetes.NewForConfig(c.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	ns, err := core.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "story-", Labels: map[string]string{"story": ""}}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return beginIn(t, c, ns.Name, k, merged...)
 }
 
@@ -84,10 +82,8 @@ func beginIn(t *testing.T, c *clustertest.Cluster, ns string, k kind, merged ...
 	s := &story{T: t, cluster: c, kind: k, ns: ns, manifest: map[string]any{}}
 	for _, text := range append([]string{k.manifest}, merged...) {
 		var part map[string]any
-		if err := yaml.Unmarshal([]byte(text), &part); err != nil {
-			t.Fatal(err)
-		}
-		merge(s.manifest, part)
+		s.must(yaml.Unmarshal([]byte(text), &part))
+		decision.Merge(s.manifest, part)
 	}
 	config, err := account(c, "kube-queue-controller")
 	s.must(err)
@@ -106,71 +102,33 @@ func beginIn(t *testing.T, c *clustertest.Cluster, ns string, k kind, merged ...
 
 func (s *story) must(err error) {
 	s.Helper()
-	if err != nil {
-		s.Fatal(err)
-	}
+	harness.Must(s.T, err)
 }
 
 // create creates the job of the manifest.
 func (s *story) create() {
 	s.Helper()
-	created, err := s.jobs.Create(s.Context(), &unstructured.Unstructured{Object: clone(s.manifest)}, metav1.CreateOptions{})
+	created, err := s.jobs.Create(s.Context(), &unstructured.Unstructured{Object: runtime.DeepCopyJSON(s.manifest)}, metav1.CreateOptions{})
 	s.must(err)
 	s.job = created.GetUID()
-}
-
-func clone(object map[string]any) map[string]any {
-	return (&unstructured.Unstructured{Object: object}).DeepCopy().Object
-}
-
-func merge(object, part map[string]any) {
-	for key, value := range part {
-		inner, isMap := value.(map[string]any)
-		if old, wasMap := object[key].(map[string]any); isMap && wasMap {
-			merge(old, inner)
-			continue
-		}
-		object[key] = value
-	}
 }
 
 // eventually waits until check returns "".
 func (s *story) eventually(what string, check func() string) {
 	s.Helper()
-	last := ""
-	end := time.NewTimer(patience)
-	defer end.Stop()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		if last = check(); last == "" {
-			return
-		}
-		select {
-		case <-end.C:
-			s.Fatalf("%s: not within %v: %s", what, patience, last)
-		case <-tick.C:
-		}
-	}
+	harness.Eventually(s.T, patience, what, func() (bool, string) {
+		wrong := check()
+		return wrong == "", wrong
+	})
 }
 
-// stays checks that the state does not change for a while.
+// stays checks that check returns "" for a while.
 func (s *story) stays(what string, check func() string) {
 	s.Helper()
-	end := time.NewTimer(2 * time.Second)
-	defer end.Stop()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		if wrong := check(); wrong != "" {
-			s.Fatalf("%s: %s", what, wrong)
-		}
-		select {
-		case <-end.C:
-			return
-		case <-tick.C:
-		}
-	}
+	harness.Never(s.T, 2*time.Second, what, func() (bool, string) {
+		wrong := check()
+		return wrong != "", wrong
+	})
 }
 
 // unit returns the unit of the job, if any.
@@ -232,31 +190,16 @@ func (s *story) decide(status map[string]any) {
 	s.must(err)
 }
 
-func (s *story) admit() {
-	s.Helper()
-	s.admitWith()
-}
-
-// admitWith admits the unit with conditions, like older releases of the controller.
-func (s *story) admitWith(held ...string) {
+// admit admits the unit like the controller. The checks have passed, which may annotate the pods.
+func (s *story) admit(checks ...v1alpha1.AdmissionCheckState) {
 	s.Helper()
 	unit := s.enqueued()
 	conditions := unit.Status.Conditions
 	apimeta.RemoveStatusCondition(&conditions, wellknown.ConditionEvicted)
-	for _, kind := range held {
-		apimeta.SetStatusCondition(&conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind})
-	}
 	s.decide(map[string]any{
 		"phase": "Dequeued", "attempts": unit.Status.Attempts + 1, "reason": nil, "message": nil,
-		"dequeueTime": metav1.NowMicro(), "quota": "root/team", "queue": "root-team", "conditions": conditions,
+		"dequeueTime": metav1.NowMicro(), "quota": "root/team", "queue": "root-team", "conditions": conditions, "admissionChecks": checks,
 	})
-}
-
-// admitAwaitingPods admits the unit like the controller in a queue that waits for pods.
-func (s *story) admitAwaitingPods() {
-	s.Helper()
-	unit := s.enqueued()
-	s.decide(lifecycle.AwaitingPods(lifecycle.Dequeued(lifecycle.Place{Quota: "root/team", Queue: "root-team"}, unit.Status.Attempts+1, metav1.NowMicro()), metav1.NowMicro()))
 }
 
 func (s *story) refuse(reason, message string) {
@@ -311,39 +254,6 @@ func (s *story) setSuspend(value bool) {
 	object := map[string]any{}
 	s.must(unstructured.SetNestedField(object, value, s.kind.suspend...))
 	s.change(asJSON(object))
-}
-
-// states returns the types of the job's conditions in order.
-func (s *story) states() []string {
-	s.Helper()
-	conditions, _, _ := unstructured.NestedSlice(s.get().Object, "status", "conditions")
-	var types []string
-	for _, c := range conditions {
-		object := c.(map[string]any)
-		types = append(types, fmt.Sprint(object["type"], "=", object["status"]))
-	}
-	return types
-}
-
-func (s *story) lastState() string {
-	s.Helper()
-	states := s.states()
-	if len(states) == 0 {
-		return "no condition"
-	}
-	return states[len(states)-1]
-}
-
-func (s *story) becomes(state string) {
-	s.Helper()
-	s.eventually("the job is "+state, func() string {
-		for _, has := range s.states() {
-			if has == state {
-				return ""
-			}
-		}
-		return fmt.Sprintf("its conditions are %v", s.states())
-	})
 }
 
 // event waits for an event of job-extensions on the job.

@@ -38,10 +38,7 @@ const (
 type testOf struct{ file, name string }
 
 func job(name, cpu string) string {
-	return fmt.Sprintf(`{apiVersion: batch/v1, kind: Job, metadata: {name: %s}, spec: {suspend: true, backoffLimit: 0, template: {
-  metadata: {annotations: {%s: %s}},
-  spec: {restartPolicy: Never, containers: [{name: main, image: busybox, resources: {requests: {cpu: "%s"}}}]}}}}`,
-		name, harness.RunTime, harness.UntilFinished, cpu)
+	return harness.Job{Name: name, CPU: cpu, Runs: harness.UntilFinished}.String()
 }
 
 // team returns a tree with a team that can borrow from another.
@@ -93,9 +90,9 @@ func TestEachMetricMovesWithItsCause(t *testing.T) {
 	l.ApplyAsIs(`{apiVersion: v1, kind: Pod, metadata: {name: notebook, namespace: nobody}, spec: {containers: [{name: main, image: main, resources: {requests: {cpu: 500m}}}]}}`)
 	c.shows(`quota_unqueued{node="root/lends",resource="cpu"} 0.5`, `quota_unqueued{node="root/team",resource="cpu"} 0`)
 
-	stop(t, "Hold")
+	l.PatchQueue("root-team", `{"spec":{"stop":"Hold"}}`)
 	c.shows(`queue_stopped{queue="root-team"} 1`)
-	stop(t, "None")
+	l.PatchQueue("root-team", `{"spec":{"stop":"None"}}`)
 	l.TreeOf(team("5", "4"), lends)
 	c.shows(`quota_invalid 1`, `quota_max{node="root/team",resource="cpu"} 4`)
 	l.TreeOf(`{name: others, namespaces: [measured]}`)
@@ -110,13 +107,6 @@ func TestEachMetricMovesWithItsCause(t *testing.T) {
 				t.Errorf("nothing has moved %s of %s", d.Name, program.Name)
 			}
 		}
-	}
-}
-
-func stop(t *testing.T, how string) {
-	t.Helper()
-	if out, err := suite.Kubectl(t.Context(), "-n", "kube-queue", "patch", "queue", "root-team", "--type=merge", "-p", `{"spec":{"stop":"`+how+`"}}`); err != nil {
-		t.Fatal(err, out)
 	}
 }
 

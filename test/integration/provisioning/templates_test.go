@@ -3,15 +3,14 @@
 package provisioning
 
 import (
-	"encoding/json"
-	"os"
+	"cmp"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"sigs.k8s.io/yaml"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/extensions/framework"
@@ -20,23 +19,15 @@ import (
 	"kube-queue.dev/kube-queue/extensions/provisioning"
 	"kube-queue.dev/kube-queue/extensions/registry"
 	"kube-queue.dev/kube-queue/test/clustertest"
+	"kube-queue.dev/kube-queue/test/harness"
 )
-
-// testCase is the part of a case of testdata that describes a job.
-type testCase struct {
-	Name         string
-	Job, Related map[string]any
-	Invalid      string
-}
 
 // The API server accepts the templates of all jobs in the test data of all kinds, with everything that
 // their pods may have.
 func TestTheAPIServerAcceptsTheTemplatesOfEachKind(t *testing.T) {
 	cluster := clustertest.ForTest(t, clustertest.Options{OnlyAPI: true})
 	client, err := kubernetes.NewForConfig(cluster.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	for _, adapter := range registry.All() {
 		kind, accepted := adapter.Kind(), 0
 		for _, test := range casesOf(t, cluster.Repository, kind.Name) {
@@ -61,40 +52,17 @@ func TestTheAPIServerAcceptsTheTemplatesOfEachKind(t *testing.T) {
 }
 
 // casesOf returns the valid jobs of a kind.
-func casesOf(t *testing.T, repository, name string) (all []testCase) {
+func casesOf(t *testing.T, repository, name string) []adaptertest.Case {
 	t.Helper()
-	folders := map[string]string{"mpiv1": "mpijob/testdata/mpiv1", "mpiv2beta1": "mpijob/testdata/mpiv2beta1", "sparkapp": "sparkapplication/testdata"}
-	folder := folders[name]
-	if folder == "" {
-		folder = name + "/testdata"
-	}
-	files, err := filepath.Glob(filepath.Join(repository, "extensions", folder, "*.yaml"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("%s has no test data: %v", name, err)
-	}
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for text := range strings.SplitSeq(string(data), "\n---\n") {
-			var test testCase
-			if err := yaml.Unmarshal([]byte(text), &test); err != nil {
-				t.Fatalf("%s: %v", file, err)
-			}
-			if test.Job != nil && test.Invalid == "" {
-				all = append(all, test)
-			}
-		}
-	}
-	return all
+	folder := cmp.Or(map[string]string{"mpiv1": "mpijob", "mpiv2beta1": "mpijob", "sparkapp": "sparkapplication"}[name], name)
+	all := adaptertest.Cases(t, filepath.Join(repository, "extensions", folder, "testdata"), name)
+	return slices.DeleteFunc(all, func(c adaptertest.Case) bool { return c.Invalid != "" })
 }
 
 // planOf returns the plan for a job; it is empty if the job has no pods, or none that are known.
-func planOf(t *testing.T, adapter framework.Adapter, test testCase) *provisioning.Plan {
+func planOf(t *testing.T, adapter framework.Adapter, test adaptertest.Case) *provisioning.Plan {
 	t.Helper()
-	job, related := encode(t, test.Job), encode(t, test.Related)
-	observed, err := decision.Observe(adapter, job, related, adaptertest.Usual())
+	observed, err := decision.Observe(adapter, test.Job, test.Related, adaptertest.Usual())
 	if err != nil {
 		t.Fatalf("%s: %v", test.Name, err)
 	}
@@ -104,14 +72,12 @@ func planOf(t *testing.T, adapter framework.Adapter, test testCase) *provisionin
 	if len(provisioning.Managed(unit, config)) == 0 {
 		return &provisioning.Plan{}
 	}
-	whole, err := decision.ReadAs(adapter, adapter.Kind().Version).Decode(job)
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole, err := decision.ReadAs(adapter, adapter.Kind().Version).Decode(test.Job)
+	harness.Must(t, err)
 	readable, _ := decision.Readable(whole)
 	var other framework.Object
-	if reader, reads := adapter.(framework.RelatedReader); reads && related != nil {
-		if other, err = decision.ReadRelatedAs(adapter.Kind().Related, reader).Decode(related); err != nil {
+	if reader, reads := adapter.(framework.RelatedReader); reads && test.Related != nil {
+		if other, err = decision.ReadRelatedAs(adapter.Kind().Related, reader).Decode(test.Related); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -128,16 +94,4 @@ func planOf(t *testing.T, adapter framework.Adapter, test testCase) *provisionin
 	}
 	t.Errorf("%s: refused: %s %s", test.Name, refused.State, refused.Message)
 	return &provisioning.Plan{}
-}
-
-func encode(t *testing.T, object map[string]any) []byte {
-	t.Helper()
-	if object == nil {
-		return nil
-	}
-	data, err := json.Marshal(object)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
 }

@@ -14,13 +14,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
 
 	"kube-queue.dev/kube-queue/pkg/requests"
 	"kube-queue.dev/kube-queue/test/clustertest"
+	"kube-queue.dev/kube-queue/test/harness"
 )
 
 var client kubernetes.Interface
@@ -38,8 +38,8 @@ func must(t rapid.TB, err error) {
 	}
 }
 
-// patience is the timeout of waits.
-const patience = time.Minute
+// patience is the timeout of waits, which are longer on a slow machine.
+const patience = 30 * time.Second
 
 // namespace has the LimitRanges of a namespace and the RuntimeClasses of the cluster, as stored. It
 // is an input of requests.Pod.
@@ -118,24 +118,18 @@ func (n *namespace) addRange(t *testing.T, i int, items string) {
 // settle waits until pods can be created and all LimitRanges are in effect.
 func (n *namespace) settle(t *testing.T) {
 	t.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
-		pod, err := client.CoreV1().Pods(n.name).Create(ctx, n.pod(probe()), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	harness.Eventually(t, patience, "the namespace is ready", func() (bool, string) {
+		pod, err := client.CoreV1().Pods(n.name).Create(t.Context(), n.pod(probe()), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		if err != nil {
-			last = err
-			return false, nil
+			return false, err.Error()
 		}
 		for i := range n.ranges {
 			if _, given := pod.Spec.Containers[0].Resources.Limits[mark(i)]; !given {
-				last = fmt.Errorf("LimitRange %d is not in effect", i)
-				return false, nil
+				return false, fmt.Sprintf("LimitRange %d is not in effect", i)
 			}
 		}
-		return true, nil
+		return true, ""
 	})
-	if err != nil {
-		t.Fatalf("the namespace is not ready within %v: %v", patience, last)
-	}
 }
 
 // probe returns a pod that all LimitRanges of the tests admit.

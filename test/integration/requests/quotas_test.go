@@ -2,21 +2,21 @@ package requests
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
 
 	"kube-queue.dev/kube-queue/pkg/requests"
+	"kube-queue.dev/kube-queue/test/harness"
 )
 
 // strict is a namespace with one ResourceQuota, and a pod that the quota refuses.
@@ -57,28 +57,21 @@ func beginStrict(t *testing.T, with strict, ranges []string) *namespace {
 	}
 	named(&refused)
 	quotas := client.CoreV1().ResourceQuotas(n.name)
-	if _, err := quotas.Create(t.Context(), quota, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
-		current, err := quotas.Get(ctx, quota.Name, metav1.GetOptions{})
+	_, err := quotas.Create(t.Context(), quota, metav1.CreateOptions{})
+	must(t, err)
+	harness.Eventually(t, patience, "the quota "+with.quota+" refuses a pod", func() (bool, string) {
+		current, err := quotas.Get(t.Context(), quota.Name, metav1.GetOptions{})
 		if err == nil && len(current.Status.Used) == 0 {
 			// The cluster may have no quota controller.
 			current.Status = corev1.ResourceQuotaStatus{Hard: quota.Spec.Hard, Used: nothingOf(quota.Spec.Hard)}
-			_, err = quotas.UpdateStatus(ctx, current, metav1.UpdateOptions{})
+			_, err = quotas.UpdateStatus(t.Context(), current, metav1.UpdateOptions{})
 		}
 		if err != nil {
-			last = err
-			return false, nil
+			return false, err.Error()
 		}
-		refusal, err := n.refusal(ctx, refused)
-		last = err
-		return refusal != "", nil
+		refusal, err := n.refusal(t.Context(), refused)
+		return refusal != "", fmt.Sprint(err)
 	})
-	if err != nil {
-		t.Fatalf("the quota %s does not refuse a pod within %v: %v", with.quota, patience, last)
-	}
 	return n
 }
 

@@ -5,27 +5,10 @@ import (
 	"slices"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	provisioningv1 "k8s.io/autoscaler/cluster-autoscaler/apis/provisioningrequest/autoscaling.x-k8s.io/v1"
-
 	"kube-queue.dev/kube-queue/test/gangs"
 	"kube-queue.dev/kube-queue/test/harness"
 	"kube-queue.dev/kube-queue/test/standin/autoscaler"
 )
-
-func TestRevokedCapacityGoesWithItsPods(t *testing.T) {
-	s := begin(t)
-	pods := worker(map[string]string{"spot": "true"}, cpus(2))
-	s.answer(autoscaler.Provision())
-	s.request("train", pods, 2)
-	s.waitFor("train", provisioningv1.Provisioned, metav1.ConditionTrue, autoscaler.ReasonCapacityIsProvisioned)
-	s.createPods(pods, "train-0", "train-1")
-	s.waitForRunning(2)
-	s.answer(autoscaler.Revoke("the machines are needed elsewhere"))
-	s.waitFor("train", provisioningv1.CapacityRevoked, metav1.ConditionTrue, autoscaler.ReasonCapacityRevoked)
-	s.waitForNodes(0)
-	s.waitForNoPods()
-}
 
 func TestAPartlyRunningGangIsFound(t *testing.T) {
 	s := begin(t)
@@ -36,7 +19,7 @@ func TestAPartlyRunningGangIsFound(t *testing.T) {
 	defer cancel()
 
 	// The cluster has room for one pod.
-	pods := worker(nil, cpus(1))
+	pods := worker()
 	s.createPods(pods, "train-0", "train-1")
 	s.waitForRunning(1)
 	harness.Eventually(t, patience, "a pod of the gang is unschedulable while the other one runs", func() (bool, string) {

@@ -1,6 +1,5 @@
-// Package standin tests the stand-in for the cluster autoscaler, test/standin/autoscaler, and the
-// checker of gangs, test/gangs, with a real API server, the real scheduler and simulated nodes. The
-// programs do not run.
+// Package standin tests that the checker of gangs, test/gangs, finds a gang that runs in part, with a real
+// API server, the real scheduler, and the nodes of test/standin/autoscaler. The programs do not run.
 package standin
 
 import (
@@ -10,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -89,19 +87,6 @@ func (s *scene) deleteRequest(name string) {
 	harness.Must(s.t, s.requests.Delete(s.t.Context(), name, metav1.DeleteOptions{}))
 }
 
-// waitFor waits until the request has a condition with this status and reason.
-func (s *scene) waitFor(name, condition string, status metav1.ConditionStatus, reason string) {
-	s.t.Helper()
-	harness.Eventually(s.t, patience, fmt.Sprintf("request %s has %s=%s with reason %s", name, condition, status, reason), func() (bool, string) {
-		object, err := s.requests.Get(s.t.Context(), name, metav1.GetOptions{})
-		harness.Must(s.t, err)
-		request := &provisioningv1.ProvisioningRequest{}
-		harness.Must(s.t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, request))
-		found := meta.FindStatusCondition(request.Status.Conditions, condition)
-		return found != nil && found.Status == status && found.Reason == reason, fmt.Sprint(request.Status.Conditions)
-	})
-}
-
 // waitForNodes waits until there are n nodes that the stand-in has added.
 func (s *scene) waitForNodes(n int) {
 	s.t.Helper()
@@ -112,19 +97,16 @@ func (s *scene) waitForNodes(n int) {
 	})
 }
 
-// worker is the template of the pods of a gang.
-func worker(selector map[string]string, requests corev1.ResourceList) corev1.PodTemplateSpec {
+// worker is the template of the pods of a gang. A node has room for one.
+func worker() corev1.PodTemplateSpec {
+	one := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
 	return corev1.PodTemplateSpec{
-		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"gang": "train"}, Annotations: map[string]string{"localcluster.kube-queue.dev/run-time": "never"}},
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"gang": "train"}, Annotations: map[string]string{harness.RunTime: "never"}},
 		Spec: corev1.PodSpec{
-			NodeSelector: selector, RestartPolicy: corev1.RestartPolicyNever,
-			Containers: []corev1.Container{{Name: "main", Image: "busybox", Resources: corev1.ResourceRequirements{Requests: requests, Limits: requests}}},
+			RestartPolicy: corev1.RestartPolicyNever,
+			Containers:    []corev1.Container{{Name: "main", Image: "busybox", Resources: corev1.ResourceRequirements{Requests: one, Limits: one}}},
 		},
 	}
-}
-
-func cpus(n int64) corev1.ResourceList {
-	return corev1.ResourceList{corev1.ResourceCPU: *resource.NewQuantity(n, resource.DecimalSI)}
 }
 
 func (s *scene) createPods(template corev1.PodTemplateSpec, names ...string) {
