@@ -217,8 +217,8 @@ func (r *run) delete(d drawn, policy metav1.DeletionPropagation) error {
 	return r.objects(d).Delete(r.t.Context(), d.name(), metav1.DeleteOptions{PropagationPolicy: &policy})
 }
 
-// settle waits until the job waits with a reason, has pods after its release, or has ended. It does
-// not wait while a program is down.
+// settle waits until the job waits with a reason, has pods after its release, has ended or is gone. It does not wait while
+// a program is down.
 func (r *run) settle(d drawn) {
 	r.t.Helper()
 	if !r.killed.IsZero() {
@@ -228,7 +228,8 @@ func (r *run) settle(d drawn) {
 		r.tend()
 		unit := r.record.Unit(r.namespace(d), d.name())
 		if unit == nil {
-			return r.record.Ended(r.namespace(d), d.name()), "it has no unit"
+			_, err := r.objects(d).Get(r.t.Context(), d.name(), metav1.GetOptions{})
+			return apierrors.IsNotFound(err) || r.record.Ended(r.namespace(d), d.name()), "it has no unit"
 		}
 		pods := len(r.record.Pods(r.namespace(d), d.name()))
 		s := unit.Status
