@@ -3,17 +3,30 @@ package clustertest
 import (
 	"context"
 	"fmt"
-	"strings"
+	"net"
+
+	"kube-queue.dev/kube-queue/pkg/controller/reviews"
 )
 
-// Route routes a port of a Service, as NAMESPACE/NAME:PORT, to programs without pods: the API server
-// connects to each of the addresses in turn that accepts the connection. Without addresses the route is
-// removed. A Service without a route leads to its ready endpoints, such as the pods of test/podrunner.
-//
-// An APIService also needs an EndpointSlice of the Service, because the API server looks for one.
-func (c *Cluster) Route(ctx context.Context, port string, addresses ...string) error {
-	if _, err := localcluster(ctx, "route", "--data="+c.Data, port+"="+strings.Join(addresses, ",")); err != nil {
+// Route routes a port of a Service, as NAMESPACE/NAME:PORT, to a program without a pod. A Service without a
+// route leads to its ready endpoints, such as the pods of test/podrunner.
+func (c *Cluster) Route(ctx context.Context, port, address string) error {
+	if _, err := localcluster(ctx, "route", "--data="+c.Data, port+"="+address); err != nil {
 		return fmt.Errorf("routing %s: %w", port, err)
 	}
 	return nil
+}
+
+// RouteReviews routes reviews to a free address, and returns the arguments with which kube-queue-controller answers them
+// there. The address that it writes into the EndpointSlice belongs to no machine.
+func (c *Cluster) RouteReviews(ctx context.Context) (address string, args []string, err error) {
+	if address, err = FreeAddress(); err != nil {
+		return "", nil, err
+	}
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return "", nil, err
+	}
+	args = []string{"--webhook-bind-address=" + address, "--webhook-advertise-address=192.0.2.1:" + port}
+	return address, args, c.Route(ctx, Namespace+"/"+reviews.Service+":443", address)
 }

@@ -15,12 +15,13 @@ import (
 	quotav1beta1 "kube-queue.dev/kube-queue/apis/quota/v1beta1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/extensions/registry"
+	"kube-queue.dev/kube-queue/test/built"
 )
 
 // root returns the folder of the repository.
 func root(t *testing.T) string {
 	t.Helper()
-	dir, err := repository(t.Context())
+	dir, err := built.Root(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,15 +27,6 @@ func newEnvironment(root string) *environment {
 	return &environment{root: root, bin: filepath.Join(root, "bin"), data: filepath.Join(root, ".cluster", "demo")}
 }
 
-// repository returns the folder of the main module.
-func repository(ctx context.Context) (string, error) {
-	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "kube-queue.dev/kube-queue").Output()
-	if err != nil {
-		return "", fmt.Errorf("finding the repository: %w; run this command in a clone of the repository", err)
-	}
-	return strings.TrimSpace(string(out)), nil
-}
-
 // localcluster returns a call of the command localcluster, which make has built.
 func (e *environment) localcluster(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, filepath.Join(e.bin, "localcluster"), args...)

@@ -17,6 +17,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"kube-queue.dev/kube-queue/test/built"
 )
 
 func main() {
@@ -26,7 +28,7 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) int {
-	root, err := repository(ctx)
+	root, err := built.Root(ctx)
 	if err != nil {
 		return fail(err)
 	}

@@ -7,13 +7,13 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	quotav1beta1 "kube-queue.dev/kube-queue/apis/quota/v1beta1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/plugin/text"
 )
 
 const gpu = "nvidia.com/gpu"
@@ -67,13 +67,13 @@ func printJobs(out io.Writer, rows []unit, teams []team) {
 	})
 	fmt.Fprintf(out, "  %-9s %-8s %4s  %s\n", "TEAM", "JOB", "GPUS", "STATE")
 	for _, u := range rows {
-		text := string(u.phase)
+		shown := string(u.phase)
 		if u.phase == v1alpha1.PhaseEnqueued {
-			text = "waits: " + u.reason
+			shown = "waits: " + u.reason
 		}
-		fmt.Fprintf(out, "  %-9s %-8s %4d  %s\n", u.job.namespace, u.job.name, u.gpus, text)
+		fmt.Fprintf(out, "  %-9s %-8s %4d  %s\n", u.job.namespace, u.job.name, u.gpus, shown)
 		if u.phase == v1alpha1.PhaseEnqueued && u.message != "" {
-			fmt.Fprint(out, wrapped(u.message, 27))
+			text.Wrap(out, strings.Repeat(" ", 27), u.message, width)
 		}
 	}
 }
@@ -94,50 +94,21 @@ func bar(t team) string {
 	return strings.Repeat("#", int(t.used-borrowed)) + strings.Repeat("+", int(borrowed)) + strings.Repeat(".", int(max(0, t.max-t.used)))
 }
 
-// printEvents prints what the programs report on a job.
+// printEvents prints what job-extensions reports on a job.
 func (w *watch) printEvents(ctx context.Context, out io.Writer, job jobName) error {
 	list, err := w.kube.CoreV1().Events(job.namespace).List(ctx, metav1.ListOptions{
-		FieldSelector: "involvedObject.kind=Job,involvedObject.name=" + job.name})
+		FieldSelector: "source=job-extensions,involvedObject.kind=Job,involvedObject.name=" + job.name})
 	if err != nil {
 		return fmt.Errorf("listing the events of %s: %w", job, err)
 	}
 	fmt.Fprintf(out, "\n  Events on job %s:\n", job)
-	slices.SortStableFunc(list.Items, func(a, b corev1.Event) int { return lastSeen(a).Compare(lastSeen(b)) })
+	slices.SortStableFunc(list.Items, func(a, b corev1.Event) int { return a.LastTimestamp.Compare(b.LastTimestamp.Time) })
 	for _, event := range list.Items {
-		if event.Source.Component == "job-extensions" || event.ReportingController == "job-extensions" {
-			fmt.Fprintf(out, "  %-7s %s\n%s", event.Type, event.Reason, wrapped(event.Message, 10))
-		}
+		fmt.Fprintf(out, "  %-7s %s\n", event.Type, event.Reason)
+		text.Wrap(out, strings.Repeat(" ", 10), event.Message, width)
 	}
 	return nil
 }
 
-// lastSeen is when an event happened for the last time.
-func lastSeen(event corev1.Event) time.Time {
-	last := event.EventTime.Time
-	if event.LastTimestamp.After(last) {
-		last = event.LastTimestamp.Time
-	}
-	if event.Series != nil && event.Series.LastObservedTime.After(last) {
-		last = event.Series.LastObservedTime.Time
-	}
-	return last
-}
-
 // width is the width of the demo's text.
 const width = 96
-
-// wrapped breaks a text into lines with an indentation.
-func wrapped(text string, indentation int) string {
-	var b strings.Builder
-	line := strings.Repeat(" ", indentation-1)
-	empty := len(line)
-	for word := range strings.FieldsSeq(text) {
-		if len(line)+1+len(word) > width && len(line) > empty {
-			b.WriteString(line + "\n")
-			line = line[:empty]
-		}
-		line += " " + word
-	}
-	b.WriteString(line + "\n")
-	return b.String()
-}

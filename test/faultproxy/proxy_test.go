@@ -10,17 +10,12 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 )
 
 const unitPath = "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/team/queueunits/one/status"
@@ -344,31 +339,5 @@ func TestHangDropsDataWithoutAnError(t *testing.T) {
 	}
 	if got := fmt.Sprint(s.server.landed); got != "[PATCH healed]" {
 		t.Errorf("%s requests landed", got)
-	}
-}
-
-func TestKubeconfigLeadsToTheProxy(t *testing.T) {
-	s := newScene(t)
-	direct := filepath.Join(t.TempDir(), "kubeconfig")
-	content := `{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"k","user":"u"}}],
-		"clusters":[{"name":"k","cluster":{"server":"https://elsewhere:1"}}],"users":[{"name":"u","user":{"token":"secret"}}]}`
-	if err := os.WriteFile(direct, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	through, err := s.proxy.Kubeconfig(direct)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config, err := clientcmd.BuildConfigFromFlags("", through)
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	found, err := client.CoreV1().ConfigMaps("team").Get(t.Context(), "any", metav1.GetOptions{})
-	if err != nil || found.Name != "answer-1" {
-		t.Errorf("%v: %v", found, err)
 	}
 }

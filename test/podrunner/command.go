@@ -14,7 +14,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // everywhere matches a flag with an address without a host.
@@ -28,10 +27,6 @@ var defaults = []string{"--health-bind-address=:8081", "--metrics-bind-address=:
 func (p *pod) command(ctx context.Context, kubeconfig string) (*exec.Cmd, error) {
 	container := p.object.Spec.Containers[0]
 	name, tag := program(container.Image)
-	words := container.Args
-	if len(container.Command) > 0 {
-		name, words = path.Base(container.Command[0]), append(container.Command[1:len(container.Command):len(container.Command)], words...)
-	}
 	mounts, err := p.mounts(ctx, container.VolumeMounts)
 	if err != nil {
 		return nil, err
@@ -47,8 +42,8 @@ func (p *pod) command(ctx context.Context, kubeconfig string) (*exec.Cmd, error)
 		references = append(references, "$("+e.Name+")", value)
 	}
 	expand := strings.NewReplacer(references...)
-	args := make([]string, 0, len(defaults)+len(words))
-	for _, word := range append(slices.Clone(defaults), words...) {
+	var args []string
+	for _, word := range slices.Concat(defaults, container.Args) {
 		args = append(args, mounts.Replace(everywhere.ReplaceAllString(expand.Replace(word), "${1}"+p.address+"${2}")))
 	}
 	command := exec.Command(filepath.Join(p.runner.options.folderOf(tag), name), args...)
@@ -97,28 +92,18 @@ func (p *pod) value(variable corev1.EnvVar) (string, error) {
 	if variable.ValueFrom == nil {
 		return variable.Value, nil
 	}
-	if variable.ValueFrom.FieldRef != nil {
-		switch variable.ValueFrom.FieldRef.FieldPath {
-		case "metadata.name":
-			return p.object.Name, nil
-		case "metadata.namespace":
-			return p.object.Namespace, nil
-		case "status.podIP":
-			return p.ip, nil
-		}
+	if field := variable.ValueFrom.FieldRef; field != nil && field.FieldPath == "status.podIP" {
+		return p.ip, nil
 	}
-	return "", fmt.Errorf("variable %s: valueFrom is supported only for metadata.name, metadata.namespace and status.podIP", variable.Name)
+	return "", fmt.Errorf("variable %s: valueFrom is supported only for status.podIP", variable.Name)
 }
 
-// port returns a port by its number or name.
-func (p *pod) port(port intstr.IntOrString) (int, error) {
-	if port.Type == intstr.Int {
-		return port.IntValue(), nil
-	}
+// port returns the number of a port by its name, or 0.
+func (p *pod) port(name string) int32 {
 	for _, known := range p.object.Spec.Containers[0].Ports {
-		if known.Name == port.StrVal {
-			return int(known.ContainerPort), nil
+		if known.Name == name {
+			return known.ContainerPort
 		}
 	}
-	return 0, fmt.Errorf("the container has no port %s", port.StrVal)
+	return 0
 }

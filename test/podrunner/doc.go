@@ -6,10 +6,10 @@
 // The scheduler assigns the pods to simulated nodes. kwok ignores pods with the annotation
 // Annotation.
 //
-// Supported: arguments with references to variables, environment, mounted ConfigMaps, HTTP probes, the grace period, restarts
-// with backoff. A pod is ready while both probes pass. A failed liveness probe does not restart the
-// program. Not supported: images (a program is found by the last part of the image name, a program
-// of another release by the tag), limits and security contexts.
+// Supported: arguments with references to variables, environment, mounted ConfigMaps, HTTP probes of named
+// ports, the grace period, restarts with backoff. A pod is ready while both probes pass. A failed liveness
+// probe does not restart the program. Not supported: images (a program is found by the last part of the
+// image name, a program of another release by the tag), commands, limits and security contexts.
 //
 // The process of each pod has its own loopback address. A program that listens on all addresses listens
 // only on this one. The pod's address in the cluster corresponds to it, so that localcluster leads

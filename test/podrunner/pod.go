@@ -2,7 +2,6 @@ package podrunner
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
@@ -42,8 +41,8 @@ type pod struct {
 
 // run runs the program and restarts it until stop is closed.
 func (p *pod) run(ctx context.Context) error {
-	if len(p.object.Spec.Containers) != 1 || len(p.object.Spec.InitContainers) != 0 {
-		return errors.New("only pods with one container are supported")
+	if spec := p.object.Spec; len(spec.Containers) != 1 || len(spec.InitContainers) != 0 || len(spec.Containers[0].Command) != 0 {
+		return errors.New("only pods with one container and no command are supported")
 	}
 	if err := os.MkdirAll(p.folder, 0o755); err != nil {
 		return err
@@ -134,27 +133,17 @@ func (p *pod) runs(process *os.Process) {
 	p.process = process
 }
 
-// prober does not verify certificates, as a kubelet.
-var prober = &http.Client{Transport: &http.Transport{
-	TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true,
-}}
+var prober = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 
 // answers reports whether the probe passes. A missing probe passes.
 func (p *pod) answers(ctx context.Context, probe *corev1.Probe) bool {
 	if probe == nil || probe.HTTPGet == nil {
 		return true
 	}
-	port, err := p.port(probe.HTTPGet.Port)
-	if err != nil {
-		return false
-	}
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	scheme := "http"
-	if probe.HTTPGet.Scheme == corev1.URISchemeHTTPS {
-		scheme = "https"
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s://%s:%d%s", scheme, p.address, port, probe.HTTPGet.Path), nil)
+	url := fmt.Sprintf("http://%s:%d%s", p.address, p.port(probe.HTTPGet.Port.StrVal), probe.HTTPGet.Path)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return false
 	}

@@ -102,13 +102,3 @@ func TestEachJobIsCreatedAndCountedOnce(t *testing.T) {
 		t.Errorf("%d are counted, the last at %v", done, last)
 	}
 }
-
-func TestRefusedCreateEndsTheSubmission(t *testing.T) {
-	b, client := ending()
-	client.PrependReactor("create", "jobs", func(kubetesting.Action) (bool, runtime.Object, error) {
-		return true, nil, errors.New("no such namespace")
-	})
-	if err := b.create(t.Context(), "job-", 1000, 0); err == nil || !strings.Contains(err.Error(), "no such namespace") || len(client.Actions()) > 2*rig.InFlight {
-		t.Errorf("%v after %d creates", err, len(client.Actions()))
-	}
-}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,8 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	quotav1beta1 "kube-queue.dev/kube-queue/apis/quota/v1beta1"
-	"kube-queue.dev/kube-queue/pkg/controller/reviews"
-	"kube-queue.dev/kube-queue/test/clustertest"
 	"kube-queue.dev/kube-queue/test/perf/pace"
 )
 
@@ -73,22 +70,13 @@ func (r *Rig) WaitForNode(ctx context.Context, timeout time.Duration, path strin
 }
 
 // AnswersReviews installs what reviews need of the policies, and returns the arguments with which
-// kube-queue-controller answers reviews at the address. A route leads to it. The address that it writes into the
-// EndpointSlice is one that no machine has.
+// kube-queue-controller answers reviews at the address.
 func (r *Rig) AnswersReviews(ctx context.Context) (address string, args []string, err error) {
 	if _, err := r.Cluster.Kubectl(ctx, "apply", "--server-side", "--force-conflicts",
 		"-f", filepath.Join(r.Cluster.Repository, "deploy", "policies", "reviews.yaml")); err != nil {
 		return "", nil, err
 	}
-	if address, err = clustertest.FreeAddress(); err != nil {
-		return "", nil, err
-	}
-	_, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return "", nil, err
-	}
-	args = []string{"--webhook-bind-address=" + address, "--webhook-advertise-address=192.0.2.1:" + port}
-	return address, args, r.Cluster.Route(ctx, clustertest.Namespace+"/"+reviews.Service+":443", address)
+	return r.Cluster.RouteReviews(ctx)
 }
 
 // RunPlugin runs the kubectl plugin as the administrator. It returns what the plugin has printed, and how

@@ -1,15 +1,12 @@
 package autoscaler
 
 import (
-	"context"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
 	provisioningv1 "k8s.io/autoscaler/cluster-autoscaler/apis/provisioningrequest/autoscaling.x-k8s.io/v1"
 	clienttesting "k8s.io/client-go/testing"
 )
@@ -62,22 +59,6 @@ func TestAConditionHasTheMessageTheTimeAndTheGeneration(t *testing.T) {
 	condition := s.known["train"][provisioningv1.Provisioned]
 	if !condition.LastTransitionTime.Time.Equal(start) || condition.ObservedGeneration != 1 {
 		t.Errorf("got %v, want the time of the clock and generation 1", condition)
-	}
-}
-
-func TestTheReasonOfProvisionedDependsOnTheClass(t *testing.T) {
-	for class, want := range map[string]string{
-		provisioningv1.ProvisioningClassCheckCapacity:           "Provisioned=True CapacityIsFound",
-		provisioningv1.ProvisioningClassBestEffortAtomicScaleUp: isProvisioned,
-		"queued.example.com":                                    isProvisioned,
-	} {
-		s := begin(t)
-		s.class = class
-		s.template("worker", nil, "cpu", "1")
-		s.request("train", set("worker", 1))
-		s.answer(Rule{}, Provision())
-		s.settle()
-		s.expect("train", isAccepted, want)
 	}
 }
 
@@ -222,21 +203,4 @@ func TestRevokedNodesGoWithTheirPods(t *testing.T) {
 	if s.hasPod("train-0") || !s.hasPod("elsewhere") {
 		t.Error("want the pod on the revoked node gone, and the other one not")
 	}
-}
-
-func TestRunAnswersRequestsUntilTheEnd(t *testing.T) {
-	s := begin(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error)
-	go func() { ended <- s.Run(ctx) }()
-	s.template("worker", nil, "cpu", "1")
-	s.request("train", set("worker", 2))
-	s.answer(Rule{}, Provision())
-	err := wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		object, err := s.requestClient().Get(ctx, "train", metav1.GetOptions{})
-		return err == nil && is(s.typed(object), provisioningv1.Provisioned), err
-	})
-	s.must(err)
-	cancel()
-	s.must(<-ended)
 }

@@ -14,6 +14,21 @@ import (
 	provisioningv1 "k8s.io/autoscaler/cluster-autoscaler/apis/provisioningrequest/autoscaling.x-k8s.io/v1"
 )
 
+// Reasons of the conditions, as the autoscalers write them.
+const (
+	ReasonAccepted              = "Accepted"
+	ReasonCapacityIsProvisioned = "CapacityIsProvisioned"
+	// ReasonReservationTimeExpired is the reason of BookingExpired=True.
+	ReasonReservationTimeExpired = "CapacityReservationTimeExpired"
+
+	// The reasons below are those of autoscalers of cloud providers. The one of kubernetes/autoscaler
+	// never sets CapacityRevoked.
+
+	ReasonNotProvisioned  = "NotProvisioned"
+	ReasonQuotaExceeded   = "QuotaExceeded"
+	ReasonCapacityRevoked = "CapacityRevoked"
+)
+
 // list returns all requests in the order of creation, and those of one second in the order of their names.
 func (a *Autoscaler) list() ([]*provisioningv1.ProvisioningRequest, error) {
 	objects, err := a.requests.List(labels.Everything())

@@ -37,8 +37,6 @@ type scene struct {
 	kube    *fake.Clientset
 	dynamic *dynamicfake.FakeDynamicClient
 	clock   *testingclock.FakePassiveClock
-	// class is the class of requests that are created.
-	class string
 	// kubelets make created nodes ready.
 	kubelets bool
 	// written are the conditions that were written, by request.
@@ -50,7 +48,7 @@ type scene struct {
 func begin(t *testing.T) *scene {
 	t.Helper()
 	s := &scene{
-		t: t, kube: fake.NewClientset(), clock: testingclock.NewFakePassiveClock(start), kubelets: true, class: "queued.example.com",
+		t: t, kube: fake.NewClientset(), clock: testingclock.NewFakePassiveClock(start), kubelets: true,
 		dynamic: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
 			map[schema.GroupVersionResource]string{Resource: "ProvisioningRequestList"}),
 		written: map[string][]string{}, known: map[string]map[string]metav1.Condition{},
@@ -138,7 +136,7 @@ func (s *scene) request(name string, sets ...provisioningv1.PodSet) {
 			Name: name, Namespace: namespace, UID: types.UID("uid-" + name), Generation: 1,
 			CreationTimestamp: metav1.NewTime(start.Add(time.Duration(s.created) * time.Second)),
 		},
-		Spec: provisioningv1.ProvisioningRequestSpec{ProvisioningClassName: s.class, PodSets: sets},
+		Spec: provisioningv1.ProvisioningRequestSpec{ProvisioningClassName: "queued.example.com", PodSets: sets},
 	}
 	request.SetGroupVersionKind(provisioningv1.SchemeGroupVersion.WithKind("ProvisioningRequest"))
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(request)

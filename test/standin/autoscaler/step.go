@@ -91,7 +91,7 @@ func (s step) provision(ctx context.Context) error {
 	if ready, err := s.addNodes(ctx, wanted); err != nil || !ready {
 		return err
 	}
-	return s.set(ctx, provisioningv1.Provisioned, metav1.ConditionTrue, foundReason(s.request.Spec.ProvisioningClassName), "the nodes are ready")
+	return s.set(ctx, provisioningv1.Provisioned, metav1.ConditionTrue, ReasonCapacityIsProvisioned, "the nodes are ready")
 }
 
 // grant gives the request its share of the pool. If it has to wait, grant writes that to the request.

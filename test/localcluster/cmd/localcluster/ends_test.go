@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -24,26 +23,8 @@ type running struct {
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
 	out   *bufio.Reader
-	errs  *output
-}
-
-// output is what a running command has written.
-type output struct {
-	mu   sync.Mutex
-	text []byte
-}
-
-func (o *output) Write(text []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.text = append(o.text, text...)
-	return len(text), nil
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return string(o.text)
+	// errs is the file with its standard error.
+	errs string
 }
 
 // startRun starts a command with an open standard input.
@@ -57,13 +38,27 @@ func startRun(t *testing.T, cmd *exec.Cmd) *running {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &running{cmd: cmd, stdin: stdin, out: bufio.NewReader(out), errs: &output{}}
-	cmd.Stderr = r.errs
+	errs, err := os.Create(filepath.Join(t.TempDir(), "errs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer errs.Close()
+	cmd.Stderr = errs
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	return r
+	return &running{cmd: cmd, stdin: stdin, out: bufio.NewReader(out), errs: errs.Name()}
+}
+
+// said returns its standard error.
+func (r *running) said(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(r.errs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 // ready reads the line that reports that the cluster is ready.
@@ -71,7 +66,7 @@ func (r *running) ready(t *testing.T) *cluster.Ready {
 	t.Helper()
 	line, err := r.out.ReadBytes('\n')
 	if err != nil {
-		t.Fatalf("%v\n%s", err, r.errs)
+		t.Fatalf("%v\n%s", err, r.said(t))
 	}
 	ready := &cluster.Ready{}
 	if err := json.Unmarshal(line, ready); err != nil {
@@ -89,7 +84,7 @@ func (r *running) ready(t *testing.T) *cluster.Ready {
 func (r *running) says(t *testing.T, text string) {
 	t.Helper()
 	eventually(t, text, func() error {
-		if said := r.errs.String(); !strings.Contains(said, text) {
+		if said := r.said(t); !strings.Contains(said, text) {
 			return errors.New(said)
 		}
 		return nil
@@ -99,7 +94,7 @@ func (r *running) says(t *testing.T, text string) {
 func (r *running) wait(t *testing.T) result {
 	t.Helper()
 	_ = r.cmd.Wait()
-	return result{code: r.cmd.ProcessState.ExitCode(), errs: r.errs.String()}
+	return result{code: r.cmd.ProcessState.ExitCode(), errs: r.said(t)}
 }
 
 func TestCrashEndsTheRunAndIsReported(t *testing.T) {
@@ -164,18 +159,17 @@ func TestInterruptedStartLeavesNothing(t *testing.T) {
 	for name, test := range map[string]struct {
 		command string
 		end     func(*running)
-		code    int
 	}{
-		"run, by SIGINT":               {"run", func(r *running) { _ = r.cmd.Process.Signal(syscall.SIGINT) }, 1},
-		"run, by the end of its input": {"run", func(r *running) { r.stdin.Close() }, 1},
-		"up, by SIGINT":                {"up", func(r *running) { _ = r.cmd.Process.Signal(syscall.SIGINT) }, 1},
+		"run, by SIGINT":               {"run", func(r *running) { _ = r.cmd.Process.Signal(syscall.SIGINT) }},
+		"run, by the end of its input": {"run", func(r *running) { r.stdin.Close() }},
+		"up, by SIGINT":                {"up", func(r *running) { _ = r.cmd.Process.Signal(syscall.SIGINT) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			data := t.TempDir()
 			r := startRun(t, command(test.command, "--data", data, "--nodes=1"))
 			r.says(t, "starting kube-apiserver")
 			test.end(r)
-			if ended := r.wait(t); ended.code != test.code {
+			if ended := r.wait(t); ended.code != 1 {
 				t.Errorf("got %+v", ended)
 			}
 			nothingLeft(t, data)

@@ -19,16 +19,14 @@ import (
 
 // CacheDir returns the folder of built components: KUBE_QUEUE_CACHE, else kube-queue in
 // XDG_CACHE_HOME, else in ~/.cache.
-func CacheDir(getenv func(string) string) (string, error) {
-	dir := getenv("KUBE_QUEUE_CACHE")
-	switch {
-	case dir != "":
-	case getenv("XDG_CACHE_HOME") != "":
-		dir = filepath.Join(getenv("XDG_CACHE_HOME"), "kube-queue")
-	case getenv("HOME") != "":
-		dir = filepath.Join(getenv("HOME"), ".cache", "kube-queue")
-	default:
-		return "", errors.New("no folder for the cache of built programs: set KUBE_QUEUE_CACHE")
+func CacheDir() (string, error) {
+	dir := os.Getenv("KUBE_QUEUE_CACHE")
+	if dir == "" {
+		caches, err := os.UserCacheDir()
+		if err != nil {
+			return "", fmt.Errorf("no folder for the cache of built programs: %w; set KUBE_QUEUE_CACHE", err)
+		}
+		dir = filepath.Join(caches, "kube-queue")
 	}
 	return filepath.Abs(filepath.Join(dir, "localcluster"))
 }

@@ -14,7 +14,7 @@ import (
 
 // builder returns the builder of the invocation.
 func (i *invocation) builder() (*build.Builder, error) {
-	cache, err := build.CacheDir(i.world.Getenv)
+	cache, err := build.CacheDir()
 	if err != nil {
 		return nil, err
 	}

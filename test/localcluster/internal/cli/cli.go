@@ -21,12 +21,11 @@ import (
 type Surroundings struct {
 	In       *os.File
 	Out, Err io.Writer
-	Getenv   func(string) string
 }
 
 // System returns the surroundings of the process.
 func System() Surroundings {
-	return Surroundings{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv}
+	return Surroundings{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
 }
 
 // command is one of the commands; its name may have two words.

@@ -14,7 +14,7 @@ import (
 
 func invoke(args ...string) (code int, out, errs string) {
 	var stdout, stderr bytes.Buffer
-	code = Main(args, Surroundings{In: os.Stdin, Out: &stdout, Err: &stderr, Getenv: os.Getenv})
+	code = Main(args, Surroundings{In: os.Stdin, Out: &stdout, Err: &stderr})
 	return code, stdout.String(), stderr.String()
 }
 
@@ -58,11 +58,11 @@ func TestEveryCommandHasHelp(t *testing.T) {
 }
 
 // parsed returns the invocation of a command line.
-func parsed(t *testing.T, getenv func(string) string, name string, args ...string) *invocation {
+func parsed(t *testing.T, name string, args ...string) *invocation {
 	t.Helper()
 	for _, c := range commands() {
 		if c.name == name {
-			i := newInvocation(c, Surroundings{Getenv: getenv})
+			i := newInvocation(c, Surroundings{})
 			if _, err := i.parse(args); err != nil {
 				t.Fatal(err)
 			}
@@ -73,17 +73,15 @@ func parsed(t *testing.T, getenv func(string) string, name string, args ...strin
 	return nil
 }
 
-func noEnvironment(string) string { return "" }
-
 func TestFlagsAndArgumentsCanBeMixedUntilTwoDashes(t *testing.T) {
-	i := parsed(t, noEnvironment, "program start", "--name", "a", "x", "--ready-url=u", "y", "--", "ls", "--name", "b")
+	i := parsed(t, "program start", "--name", "a", "x", "--ready-url=u", "y", "--", "ls", "--name", "b")
 	if i.name != "a" || i.readyURL != "u" || !slices.Equal(i.positional, []string{"x", "y"}) || !slices.Equal(i.rest, []string{"ls", "--name", "b"}) {
 		t.Errorf("got name %q, URL %q, positional %q, rest %q", i.name, i.readyURL, i.positional, i.rest)
 	}
 }
 
 func TestClusterFlagsReachTheConfiguration(t *testing.T) {
-	i := parsed(t, noEnvironment, "up", strings.Fields("--data /d --nodes 5 --node-cpu 2 --node-memory 1Gi --node-gpus 8 --operators training-operator, --type-check --pod-run-time 3s --audit-level Metadata --audit-objects jobs.batch,pods --fresh")...)
+	i := parsed(t, "up", strings.Fields("--data /d --nodes 5 --node-cpu 2 --node-memory 1Gi --node-gpus 8 --operators training-operator, --type-check --pod-run-time 3s --audit-level Metadata --audit-objects jobs.batch,pods --fresh")...)
 	c := i.config
 	if i.folder != "/d" || !i.fresh || c.Nodes != 5 || c.NodeCPU != "2" || c.NodeMemory != "1Gi" || c.NodeGPUs != 8 ||
 		!slices.Equal(c.Operators, []string{"training-operator"}) || c.PodRunTime != 3*time.Second || c.AuditLevel != "Metadata" || !c.TypeCheck ||
@@ -93,21 +91,13 @@ func TestClusterFlagsReachTheConfiguration(t *testing.T) {
 }
 
 func TestVersionOfKubernetesIsTheFlagOrTheEnvironment(t *testing.T) {
-	known := func(name string) string {
-		if name == "KUBE_QUEUE_KUBERNETES" {
-			return "1.34"
-		}
-		return ""
-	}
-	for _, test := range []struct {
-		getenv     func(string) string
-		args, want string
-	}{
-		{noEnvironment, "", "1.36"},
-		{known, "", "1.34"},
-		{known, "--kubernetes 1.37", "1.37"},
+	for _, test := range []struct{ variable, args, want string }{
+		{"", "", "1.36"},
+		{"1.34", "", "1.34"},
+		{"1.34", "--kubernetes 1.37", "1.37"},
 	} {
-		if i := parsed(t, test.getenv, "run", strings.Fields(test.args)...); i.config.Kubernetes != test.want {
+		t.Setenv("KUBE_QUEUE_KUBERNETES", test.variable)
+		if i := parsed(t, "run", strings.Fields(test.args)...); i.config.Kubernetes != test.want {
 			t.Errorf("%q: version %s, want %s", test.args, i.config.Kubernetes, test.want)
 		}
 	}

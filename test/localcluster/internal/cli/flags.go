@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"kube-queue.dev/kube-queue/test/localcluster/internal/cluster"
@@ -36,7 +37,7 @@ type invocation struct {
 
 func newInvocation(c command, world Surroundings) *invocation {
 	i := &invocation{command: c, world: world, set: flag.NewFlagSet(c.name, flag.ContinueOnError), config: cluster.DefaultConfig()}
-	i.config.Kubernetes = cmp.Or(world.Getenv(kubernetesVariable), i.config.Kubernetes)
+	i.config.Kubernetes = cmp.Or(os.Getenv(kubernetesVariable), i.config.Kubernetes)
 	i.set.SetOutput(io.Discard)
 	i.set.Usage = func() {}
 	c.flags(i)

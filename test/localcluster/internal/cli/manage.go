@@ -58,12 +58,11 @@ Kubernetes does not accept their CRDs.`,
 		},
 		{
 			name:    "route",
-			args:    "NAMESPACE/SERVICE:PORT=ADDRESS[,ADDRESS...]...",
-			summary: "route a Service to programs on this machine",
+			args:    "NAMESPACE/SERVICE:PORT=ADDRESS...",
+			summary: "route a Service to a program on this machine",
 			help: `
-The API server connects to a Service at the addresses of its route: to each in turn that
-accepts the connection. PORT is the number of the Service's port, ADDRESS is HOST:PORT.
-Without addresses the route is removed. A Service without a route leads to its ready
+The API server connects to a Service at the address of its route. PORT is the number of
+the Service's port, ADDRESS is HOST:PORT. A Service without a route leads to its ready
 endpoints.`,
 			flags: (*invocation).dataFlag,
 			run: func(ctx context.Context, i *invocation) error {

@@ -169,7 +169,7 @@ func (f Folder) StopProgram(ctx context.Context, name string) error {
 	return f.ask(ctx, "/programs/"+name+"/stop", nil, nil)
 }
 
-// Route adds, replaces and removes routes of the cluster.
+// Route adds and replaces routes of the cluster.
 func (f Folder) Route(ctx context.Context, routes Routes) error {
 	return f.ask(ctx, "/routes", routes, nil)
 }

@@ -129,18 +129,6 @@ func TestJobIsSuspendedByItsConditionOrItsField(t *testing.T) {
 	}
 }
 
-func TestOperatorsRunWithThoseThatTheyNeed(t *testing.T) {
-	for _, test := range []struct{ operators, want []string }{
-		{[]string{kuberay}, []string{kuberay}},
-		{[]string{trainer}, []string{trainer, jobSet}},
-		{[]string{jobSet, trainer}, []string{jobSet, trainer}},
-	} {
-		if got := (Config{Operators: test.operators}).allOperators(); !slices.Equal(got, test.want) {
-			t.Errorf("with %v requested %v run, want %v", test.operators, got, test.want)
-		}
-	}
-}
-
 func TestWebhookWithoutPathIsRefused(t *testing.T) {
 	configuration := webhookConfiguration{Kind: "MutatingWebhookConfiguration", Metadata: object{"name": "some"}, Webhooks: []object{{
 		"name": "first", "clientConfig": object{"url": "https://elsewhere"},

@@ -25,7 +25,10 @@ func (s *Supervisor) listen() (close func(), err error) {
 	handle(mux, "/programs/{name}/stop", func(r *http.Request, _ nothing) (nothing, error) {
 		return nothing{}, s.stopProgram(r.PathValue("name"))
 	})
-	handle(mux, "/routes", func(_ *http.Request, routes Routes) (nothing, error) { return nothing{}, s.routes.merge(routes) })
+	handle(mux, "/routes", func(_ *http.Request, routes Routes) (nothing, error) {
+		s.routes.merge(routes)
+		return nothing{}, nil
+	})
 	handle(mux, "/upgrade", func(_ *http.Request, to Version) (nothing, error) { return nothing{}, s.upgrade(to) })
 	handle(mux, "/apiserver", func(_ *http.Request, version Version) (string, error) { return s.startSecond(version) })
 	handle(mux, "/apiserver/stop", func(*http.Request, nothing) (nothing, error) { return nothing{}, s.stopSecond() })

@@ -137,15 +137,6 @@ func (s *setup) apiServer() (part, error) {
 		"--service-account-signing-key-file="+s.credentials.file("service-account.key"),
 		"--service-cluster-ip-range="+serviceCIDR,
 		"--egress-selector-config-file="+egress,
-		// An aggregated API server trusts these headers if the client has a certificate of this
-		// authority and this name.
-		"--requestheader-client-ca-file="+s.credentials.file("front-proxy-ca.crt"),
-		"--requestheader-allowed-names="+proxyClient,
-		"--requestheader-username-headers=X-Remote-User",
-		"--requestheader-group-headers=X-Remote-Group",
-		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
-		"--proxy-client-cert-file="+s.credentials.file("front-proxy.crt"),
-		"--proxy-client-key-file="+s.credentials.file("front-proxy.key"),
 		// By default it uses the machine's address, and fails if there is none.
 		"--advertise-address=127.0.0.1", "--external-hostname=localhost",
 		// A loopback address is invalid in an EndpointSlice.

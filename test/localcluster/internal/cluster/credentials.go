@@ -27,9 +27,6 @@ const (
 	userKwok              = "kwok"
 )
 
-// proxyClient is the name of the API server as a client of aggregated API servers.
-const proxyClient = "front-proxy-client"
-
 const groupMasters = "system:masters"
 
 // validity of certificates, longer than a cluster runs.
@@ -82,17 +79,13 @@ type pair struct{ certificate, key []byte }
 
 // serving issues a certificate for a server.
 func (a *authority) serving(name string, dns []string, ips ...net.IP) (pair, error) {
-	return a.issue(name, &x509.Certificate{
+	key, der, err := a.sign(&x509.Certificate{
+		Subject:     pkix.Name{CommonName: name},
+		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		DNSNames:    dns,
 		IPAddresses: ips,
 	})
-}
-
-func (a *authority) issue(name string, template *x509.Certificate) (pair, error) {
-	template.Subject = pkix.Name{CommonName: name}
-	template.KeyUsage = x509.KeyUsageDigitalSignature
-	key, der, err := a.sign(template)
 	if err != nil {
 		return pair{}, err
 	}
@@ -150,15 +143,6 @@ func newCredentials(dir string, groups map[string]string) (*credentials, error) 
 		return nil, err
 	}
 
-	proxyCA, err := newAuthority("front-proxy-ca")
-	if err != nil {
-		return nil, err
-	}
-	proxy, err := proxyCA.issue(proxyClient, &x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
-	if err != nil {
-		return nil, err
-	}
-
 	var table strings.Builder
 	for user, group := range groups {
 		token := rand.Text()
@@ -170,9 +154,6 @@ func newCredentials(dir string, groups map[string]string) (*credentials, error) 
 		"serving.crt":         serving.certificate,
 		"serving.key":         serving.key,
 		"service-account.key": signing,
-		"front-proxy-ca.crt":  certificatePEM(proxyCA.certificate.Raw),
-		"front-proxy.crt":     proxy.certificate,
-		"front-proxy.key":     proxy.key,
 		"tokens.csv":          []byte(table.String()),
 	} {
 		if err := writeFile(c.file(name), content); err != nil {

@@ -186,8 +186,8 @@ func (e *egress) dialService(ctx context.Context, address string, port int) (net
 
 func (e *egress) dialPort(ctx context.Context, s service, port servicePort) (net.Conn, error) {
 	route := fmt.Sprintf("%s/%s:%d", s.Metadata.Namespace, s.Metadata.Name, port.Port)
-	if addresses := e.routes.of(route); len(addresses) > 0 {
-		return dialFirst(ctx, addresses)
+	if address := e.routes.of(route); address != "" {
+		return (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	}
 	var found struct{ Items []endpointSlice }
 	query := url.Values{"labelSelector": {"kubernetes.io/service-name=" + s.Metadata.Name}}

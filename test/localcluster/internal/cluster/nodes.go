@@ -6,9 +6,6 @@ import (
 	"strconv"
 )
 
-// nodeCreators is the number of nodes that are created concurrently.
-const nodeCreators = 8
-
 // object is a JSON object for the API server.
 type object = map[string]any
 
@@ -53,18 +50,12 @@ func (c Config) node(number int) object {
 
 // createNodes creates all nodes.
 func (s *setup) createNodes(ctx context.Context) error {
-	var creators []step
-	for first := range nodeCreators {
-		creators = append(creators, func(ctx context.Context) error {
-			for number := first + 1; number <= s.config.Nodes; number += nodeCreators {
-				if err := s.createIfMissing(ctx, "/api/v1/nodes", s.config.node(number)); err != nil {
-					return fmt.Errorf("create node-%d: %w", number, err)
-				}
-			}
-			return nil
-		})
+	for number := 1; number <= s.config.Nodes; number++ {
+		if err := s.createIfMissing(ctx, "/api/v1/nodes", s.config.node(number)); err != nil {
+			return fmt.Errorf("create node-%d: %w", number, err)
+		}
 	}
-	return concurrently(ctx, creators)
+	return nil
 }
 
 // nodesReady passes when pods can be scheduled to all nodes: they are ready, and the node

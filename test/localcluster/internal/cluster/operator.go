@@ -221,10 +221,8 @@ func (s *setup) standIn(c companion, expand func(...string) []string) part {
 	if c.url != "" {
 		ready = healthy(expand(c.url)[0])
 	}
-	p := s.part(c.name, rankOperator, ourselves(), ready, append([]string{standin.Command, c.name}, expand(c.args...)...),
+	return s.part(c.name, rankOperator, ourselves(), ready, append([]string{standin.Command, c.name}, expand(c.args...)...),
 		"KUBECONFIG="+s.credentials.kubeconfig(c.name))
-	p.spec.Arg0 = "localcluster"
-	return p
 }
 
 func named(name string) object { return object{"metadata": object{"name": name}} }

@@ -16,7 +16,7 @@ import (
 // supervisorFor returns a supervisor for real programs in a new folder.
 func supervisorFor(t *testing.T) *Supervisor {
 	t.Helper()
-	cache, err := build.CacheDir(os.Getenv)
+	cache, err := build.CacheDir()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,19 +31,6 @@ func serve(t *testing.T, answer http.HandlerFunc) *Client {
 	return client
 }
 
-func TestRequestContainsTokenAndObject(t *testing.T) {
-	client := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		if r.Header.Get("Authorization") != "Bearer secret" || r.Method != http.MethodPost ||
-			r.Header.Get("Content-Type") != "application/json" || string(body) != `{"a":1}` {
-			http.Error(w, "not what was sent", http.StatusBadRequest)
-		}
-	})
-	if err := client.Create(t.Context(), "/things", map[string]int{"a": 1}); err != nil {
-		t.Error(err)
-	}
-}
-
 // Create fails with the same code for an object that exists and for a conflict on a quota.
 func TestErrorSaysWhetherTheObjectExists(t *testing.T) {
 	for reason, exists := range map[string]bool{"AlreadyExists": true, "Conflict": false} {

@@ -29,44 +29,44 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func start(t *testing.T, script string, env ...string) *Process {
+func start(t *testing.T, script string, env ...string) (p *Process, log string) {
 	t.Helper()
+	log = filepath.Join(t.TempDir(), "log")
 	p, err := NewStarter().Start(Spec{
-		Name: "script", Path: "/bin/sh", Args: []string{"-c", script},
-		Env: append(os.Environ(), env...), Log: filepath.Join(t.TempDir(), "log"),
+		Name: "script", Path: "/bin/sh", Args: []string{"-c", script}, Env: append(os.Environ(), env...), Log: log,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.Stop(0) })
-	return p
+	return p, log
 }
 
 // waitForLog waits until the log contains the text, and returns the log.
-func waitForLog(t *testing.T, p *Process, text string) string {
+func waitForLog(t *testing.T, log, text string) string {
 	t.Helper()
 	ticker := time.NewTicker(time.Millisecond)
 	defer ticker.Stop()
 	for end := time.Now().Add(soon); time.Now().Before(end); <-ticker.C {
-		if log := Tail(p.Log, 100); strings.Contains(log, text) {
-			return log
+		if said := Tail(log, 100); strings.Contains(said, text) {
+			return said
 		}
 	}
-	t.Fatalf("the log does not contain %q: %s", text, Tail(p.Log, 100))
+	t.Fatalf("the log does not contain %q: %s", text, Tail(log, 100))
 	return ""
 }
 
 func TestExitOfAProcess(t *testing.T) {
-	p := start(t, "echo last words; exit 7")
+	p, log := start(t, "echo last words; exit 7")
 	<-p.Done()
-	if p.Exit() != "exit status 7" || Tail(p.Log, 1) != "last words" {
-		t.Errorf("exit %q, log %q", p.Exit(), Tail(p.Log, 1))
+	if p.Exit() != "exit status 7" || Tail(log, 1) != "last words" {
+		t.Errorf("exit %q, log %q", p.Exit(), Tail(log, 1))
 	}
 }
 
 func TestStopKillsAProcessThatIgnoresSIGTERM(t *testing.T) {
-	p := start(t, "trap '' TERM; echo ready; while :; do sleep 1000; done")
-	waitForLog(t, p, "ready")
+	p, log := start(t, "trap '' TERM; echo ready; while :; do sleep 1000; done")
+	waitForLog(t, log, "ready")
 	p.Stop(50 * time.Millisecond)
 	if p.Alive() {
 		t.Error("the process still runs")
@@ -74,9 +74,9 @@ func TestStopKillsAProcessThatIgnoresSIGTERM(t *testing.T) {
 }
 
 func TestGroupEndsWithItsLeader(t *testing.T) {
-	p := start(t, "sleep 1000 & echo child $!; exit 0")
+	p, log := start(t, "sleep 1000 & echo child $!; exit 0")
 	var child Identity
-	if _, err := fmt.Sscanf(waitForLog(t, p, "child"), "child %d", &child.PID); err != nil {
+	if _, err := fmt.Sscanf(waitForLog(t, log, "child"), "child %d", &child.PID); err != nil {
 		t.Fatal(err)
 	}
 	<-p.Done()
@@ -114,7 +114,7 @@ func TestChildrenDieWithAKilledStarter(t *testing.T) {
 }
 
 func TestProcessWithAReusedPIDIsNotKilled(t *testing.T) {
-	p := start(t, "sleep 1000")
+	p, _ := start(t, "sleep 1000")
 	stranger := Identity{PID: p.PID, StartTicks: p.StartTicks + 1}
 	if stranger.Alive() {
 		t.Error("Alive is true for another process with the same PID")
@@ -129,8 +129,8 @@ func TestProcessWithAReusedPIDIsNotKilled(t *testing.T) {
 
 func TestMarkedProcessesAreFound(t *testing.T) {
 	value := t.TempDir()
-	p := start(t, "sleep 1000 & echo ready; wait", "PROCESS_TEST_MARK="+value)
-	waitForLog(t, p, "ready")
+	p, log := start(t, "sleep 1000 & echo ready; wait", "PROCESS_TEST_MARK="+value)
+	waitForLog(t, log, "ready")
 	both := Marked("PROCESS_TEST_MARK", value)
 	if len(both) != 2 {
 		t.Errorf("found %d of 2 processes", len(both))

@@ -26,9 +26,9 @@ import (
 type Spec struct {
 	// Name is used in messages.
 	Name string
-	// Path is the executable. Arg0 is the first argument. The default is Path.
-	Path, Arg0 string
-	Args       []string
+	// Path is the executable.
+	Path string
+	Args []string
 	// Env is the complete environment.
 	Env []string
 	Dir string
@@ -70,17 +70,9 @@ func (s *Starter) Start(spec Spec) (*Process, error) {
 	defer log.Close()
 
 	cmd := exec.Command(spec.Path, spec.Args...)
-	if spec.Arg0 != "" {
-		cmd.Args[0] = spec.Arg0
-	}
 	cmd.Env, cmd.Dir = spec.Env, spec.Dir
 	cmd.Stdout, cmd.Stderr = log, log
-	p, err := s.StartCommand(spec.Name, cmd)
-	if err != nil {
-		return nil, err
-	}
-	p.Log = spec.Log
-	return p, nil
+	return s.StartCommand(spec.Name, cmd)
 }
 
 // StartCommand starts a prepared command as the leader of its own group.
@@ -114,7 +106,6 @@ func (s *Starter) StartCommand(name string, cmd *exec.Cmd) (*Process, error) {
 // Process is a leader started by this package.
 type Process struct {
 	Identity
-	Log string
 
 	done chan struct{}
 	err  error

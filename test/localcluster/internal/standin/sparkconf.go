@@ -60,11 +60,9 @@ func parseSparkSubmission(args []string) (*sparkSubmission, error) {
 	return s, nil
 }
 
-func (s *sparkSubmission) python() bool { return strings.HasSuffix(s.main, ".py") }
-
 // onJVM reports whether the program runs in a JVM.
 func (s *sparkSubmission) onJVM() bool {
-	return !s.python() && !strings.HasSuffix(strings.ToLower(s.main), ".r")
+	return !strings.HasSuffix(s.main, ".py") && !strings.HasSuffix(strings.ToLower(s.main), ".r")
 }
 
 // below returns the properties with this prefix, by the rest of the name.
@@ -90,26 +88,16 @@ func (c sparkConf) whole(key string, without int) (int, error) {
 	return n, nil
 }
 
-// factor returns a property that is a decimal number.
-func (c sparkConf) factor(key string) (float64, error) {
-	f, err := strconv.ParseFloat(c[key], 64)
-	if err != nil || f <= 0 {
-		return 0, fmt.Errorf("%s=%s: want a number above 0", key, c[key])
-	}
-	return f, nil
-}
-
 var sparkSize = regexp.MustCompile(`^([0-9]+)([kmgtp]?b?)$`)
 
 // sizeShift has the factors of units as powers of two.
 var sizeShift = map[string]uint{"k": 10, "m": 20, "g": 30, "t": 40, "p": 50, "b": 0}
 
-// mebibytes returns a property that is a size, rounded down. unit is that of a number without a
-// unit.
-func (c sparkConf) mebibytes(key, unit, without string) (int64, error) {
+// mebibytes returns a property that is a size, rounded down. A number without a unit is in MiB.
+func (c sparkConf) mebibytes(key string, without int64) (int64, error) {
 	text := c[key]
 	if text == "" {
-		text = without
+		return without, nil
 	}
 	match := sparkSize.FindStringSubmatch(strings.ToLower(text))
 	if match == nil {
@@ -119,6 +107,7 @@ func (c sparkConf) mebibytes(key, unit, without string) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("%s=%s: %w", key, text, err)
 	}
+	unit := "m"
 	if match[2] != "" {
 		unit = match[2][:1]
 	}

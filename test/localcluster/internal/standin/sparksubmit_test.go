@@ -85,7 +85,6 @@ func TestPropertiesOverrideTheTemplateOfTheDriver(t *testing.T) {
 		"spark.kubernetes.driver.annotation.localcluster.kube-queue.dev/run-time=3s",
 		"spark.kubernetes.node.selector.zone=a", "spark.kubernetes.driver.node.selector.disk=fast",
 		"spark.kubernetes.authenticate.driver.serviceAccountName=account", "spark.kubernetes.scheduler.name=other",
-		"spark.driver.resource.gpu.amount=1", "spark.driver.resource.gpu.vendor=nvidia.com",
 	)
 	pod, err := s.driverPod(templates, sparkTestID)
 	if err != nil {
@@ -113,7 +112,7 @@ func TestPropertiesOverrideTheTemplateOfTheDriver(t *testing.T) {
 				{"name": "side", "image": "side", "resources": {"requests": {"cpu": "1"}}},
 				{"name": "main", "image": "own", "args": ["driver"], "resources": {
 					"requests": {"cpu": "1", "memory": "1408Mi", "ephemeral-storage": "1Gi"},
-					"limits": {"memory": "1408Mi", "nvidia.com/gpu": "1"}
+					"limits": {"memory": "1408Mi"}
 				}}
 			]
 		}}`)
