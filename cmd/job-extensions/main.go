@@ -68,8 +68,8 @@ func run(ctx context.Context, env *program.Env, opts *options.Options) error {
 	})
 }
 
-// serveWebhooks serves the webhooks. Every replica does, whether it leads or not, and from the start:
-// an answer needs no cache.
+// serveWebhooks serves the webhooks. Every replica does, whether it leads or not, and from the start: an answer needs
+// no cache.
 func serveWebhooks(ctx context.Context, env *program.Env, opts *options.Options, client kubernetes.Interface) (*webhook.Server, error) {
 	server, err := webhook.Start(ctx, webhook.Options{
 		Settings: opts.Webhook, Client: client, Namespace: env.Namespace, Service: admission.Service,

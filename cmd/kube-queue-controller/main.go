@@ -50,7 +50,7 @@ func run(ctx context.Context, env *program.Env, opts *options.Options) error {
 		return nil
 	}
 	if opts.Webhook.On() {
-		genuine, keep := func([]byte) bool { return true }, answer // the server demands a certificate of the API server
+		genuine, keep := func([]byte) bool { return true }, answer // the server requires a certificate of the API server
 		if opts.Webhook.ClientCA == "" {
 			proof, err := reviews.NewProof(kube, env.Namespace, clock.RealClock{})
 			if err != nil {
@@ -94,10 +94,10 @@ func run(ctx context.Context, env *program.Env, opts *options.Options) error {
 	})
 }
 
-// serveReviews serves the webhook that answers reviews. Only the replica that decides can answer, so the endpoints of its
-// Service are those of the replica that leads.
+// serveReviews serves the webhook that answers reviews. Only the leader can answer, so the endpoints of its Service
+// are those of the leader.
 func serveReviews(ctx context.Context, env *program.Env, opts *options.Options, client kubernetes.Interface, views *controller.Views, genuine func([]byte) bool) (*webhook.Server, error) {
-	// Its own rate limit, so that many questions do not delay the writes of decisions, nor these the answers.
+	// Its own rate limit, so that many questions do not delay the writes of decisions, and vice versa.
 	config := rest.CopyConfig(env.Config)
 	config.QPS, config.Burst, config.RateLimiter = 100, 200, nil
 	authorizer, err := kubernetes.NewForConfig(config)

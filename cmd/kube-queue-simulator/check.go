@@ -11,7 +11,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/simulator/quotatree"
 )
 
-// errInvalid ends the program after what is wrong has been printed.
+// errInvalid ends the program after the faults were printed.
 var errInvalid = errors.New("invalid")
 
 func checkCommand(stdin io.Reader, stdout io.Writer) *cobra.Command {
@@ -80,7 +80,7 @@ func (c *treeChecker) check(args []string) error {
 	return nil
 }
 
-// file checks the trees of a file and prints what is found.
+// file checks the trees of a file and prints the findings.
 func (c *treeChecker) file(name string) error {
 	from, name, err := files.Open(name, "the quota tree", c.stdin)
 	if err != nil {

@@ -118,8 +118,8 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.progress, "progress", progressAuto, "`WHEN` to show progress on stderr: auto (on a terminal), always or never.")
 }
 
-// addCompletion enables shell completion of values. Errors are ignored: they mean that a
-// flag does not exist, which the tests detect.
+// addCompletion enables shell completion of values. It ignores errors: they mean that a flag does not exist, which
+// the tests detect.
 func (o *options) addCompletion(cmd *cobra.Command) {
 	for _, c := range o.choices() {
 		_ = cmd.RegisterFlagCompletionFunc(c.flag, cobra.FixedCompletions(c.known, cobra.ShellCompDirectiveNoFileComp))
@@ -134,7 +134,7 @@ func (o *options) addCompletion(cmd *cobra.Command) {
 // complete checks everything that can be checked without a file.
 func (o *options) complete() error {
 	for _, c := range o.choices() {
-		// Only the trace format may be empty: it is then derived from the file name.
+		// Only the trace format can be empty: it is then derived from the file name.
 		if !slices.Contains(c.known, *c.value) && (c.flag != "trace-format" || *c.value != "") {
 			return fmt.Errorf("--%s: unknown value %q; known values: %s", c.flag, *c.value, strings.Join(c.known, ", "))
 		}

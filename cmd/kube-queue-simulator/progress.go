@@ -34,7 +34,7 @@ func (o *options) newProgress(stderr io.Writer) *progress {
 	return p
 }
 
-// of returns the callback with which the simulator reports the progress of the named run.
+// of returns the callback that the simulator reports the progress of the named run with.
 func (p *progress) of(title string) func(finished, all int) {
 	p.text, p.written = title, time.Time{}
 	p.show(title)

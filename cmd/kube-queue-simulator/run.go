@@ -24,8 +24,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/simulator/trace"
 )
 
-// requeues is how long evicted jobs wait until they are queued again. It is that of
-// kube-queue-controller.
+// requeues is how long evicted jobs wait until they are requeued. It is the same as in kube-queue-controller.
 var requeues = backoff.Policy{Free: 3, Initial: 10 * time.Second, Max: 5 * time.Minute, Quiet: 10 * time.Minute}
 
 func (o *options) run(ctx context.Context, stdout, stderr io.Writer) error {

@@ -1,5 +1,5 @@
-// Command kubectl-kube_queue is the kubectl plugin "kubectl kube-queue": it shows the queue, explains why
-// a job waits, and holds, releases and orders jobs, with the rights of the caller.
+// Command kubectl-kube_queue is the kubectl plugin "kubectl kube-queue": it shows the queue, explains why a job
+// waits, and holds, releases and orders jobs, with the permissions of the caller.
 package main
 
 import (
@@ -37,7 +37,7 @@ func run() int {
 	return command.Run(ctx, env, os.Args[1:])
 }
 
-// wait waits for the duration, and reports false if the context ends before.
+// wait waits for the duration, and reports false if the context ends earlier.
 func wait(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -13,8 +13,8 @@ import (
 // Object is a job of some kind.
 type Object = lenient.Object
 
-// Adapter describes one kind of job to the framework. Its methods are pure, never
-// change the job and never panic, however incomplete the object is.
+// Adapter describes one kind of job to the framework. Its methods are pure, and never change the job or panic,
+// however incomplete the object is.
 type Adapter interface {
 	// Kind returns the names of the kind and how its jobs are marked.
 	Kind() Kind
@@ -22,8 +22,8 @@ type Adapter interface {
 	New() Object
 	// State returns what the job's spec and status report about its lifecycle.
 	State(Object) JobState
-	// Pods returns the pods of the job. The user must be able to fix an error: it
-	// becomes the message of reason InvalidRequest.
+	// Pods returns the pods of the job. An error becomes the message of reason InvalidRequest, so the user must be
+	// able to fix it.
 	Pods(Object) (Pods, error)
 	// Templates returns pointers to the job's own pod templates, so that they can be
 	// stripped before the job is cached.
@@ -33,8 +33,8 @@ type Adapter interface {
 	SuspendPatch(job Object, suspend bool) map[string]any
 }
 
-// As returns a job as the type of its kind, which is the type of Adapter.New. It returns an empty job for an object of
-// another type, which no adapter gets.
+// As returns a job as the type of Adapter.New. It returns an empty job for an object of another type, which no
+// adapter gets.
 func As[T any, P interface {
 	*T
 	Object
@@ -45,11 +45,12 @@ func As[T any, P interface {
 	return new(T)
 }
 
-// RemainsKeeper is an Adapter whose operator may keep what has the pods of an ended job until somebody deletes it.
+// RemainsKeeper is an Adapter whose operator can keep the object that owns the pods of an ended job until a user
+// deletes it.
 type RemainsKeeper interface {
 	Adapter
-	// Keeps returns why the operator does not delete the object of Kind.Remains of the ended job, and what helps;
-	// empty if it does.
+	// Keeps returns why the operator does not delete the object of Kind.Remains of the ended job, and how to fix
+	// that; empty if it does.
 	Keeps(job Object) string
 }
 
@@ -70,26 +71,25 @@ type RelatedReader interface {
 	// RelatedTemplates returns pointers to the object's own pod templates, so that they
 	// can be stripped before it is cached.
 	RelatedTemplates(related Object) []*corev1.PodTemplateSpec
-	// StateWith and PodsWith are State and Pods of a job with its related object, which
-	// is nil while none exists.
+	// StateWith and PodsWith are State and Pods of a job with its related object, which is nil while it does not
+	// exist.
 	StateWith(job, related Object) JobState
 	PodsWith(job, related Object) (Pods, error)
 }
 
-// ScaledReader is implemented by adapters of kinds with Kind.Remains: jobs run in an object
-// of it, which an autoscaler may scale.
+// ScaledReader is implemented by adapters of kinds with Kind.Remains: jobs run in such an object, which an autoscaler
+// can scale.
 type ScaledReader interface {
 	// NewScaled returns an empty object to decode such an object into.
 	NewScaled() Object
-	// SlimScaled removes the fields that are not used from an object before it is cached.
+	// SlimScaled removes unused fields from an object before it is cached.
 	SlimScaled(scaled Object)
-	// PodsScaled returns the pods of a job, with the number of those to which its object is
-	// scaled where it is lower.
+	// PodsScaled returns the pods of a job, with the number of pods that its object is scaled to if that is lower.
 	PodsScaled(job, scaled Object) (Pods, error)
 }
 
 // Autoscaled is implemented by adapters of kinds whose autoscaler writes the number of pods into the job itself. Its
-// Fence has one of Groups, whose first size the autoscaler changes.
+// Fence has one of Groups; the autoscaler changes its first size.
 type Autoscaled interface {
 	// Grown returns the groups of the job that its autoscaler may have raised above the admitted number of pods.
 	// Pod sets that are not in admitted are left out.
@@ -104,11 +104,11 @@ type Growth struct {
 	Now, Admitted int32
 }
 
-// ElasticReader is implemented by adapters of kinds with Kind.Elastic of which not every job
-// may start with fewer pods, or that declare how many they need.
+// ElasticReader is implemented by adapters of kinds with Kind.Elastic if not every job can start with fewer pods, or
+// if jobs declare how many they need.
 type ElasticReader interface {
-	// Least returns how many pods of the elastic pod set the job needs by its own spec; 0 if it
-	// does not say. why explains to its owner why it needs all of them; empty if it does not.
+	// Least returns how many pods of the elastic pod set the job needs by its own spec; 0 if it does not say. why
+	// explains to its owner why it needs all of them; empty if it does not.
 	Least(Object) (least int32, why string)
 }
 
@@ -134,16 +134,15 @@ type Kind struct {
 	// Native: the API server itself decodes the kind, so every object can be decoded
 	// here too. For other kinds, one malformed object must not fail a list.
 	Native bool
-	// ManagedBy is the value of managedBy with which the kind's own operator runs a
-	// job; empty if the kind has no such field.
+	// ManagedBy is the value of managedBy that makes the kind's own operator run a job; empty if the kind has no such
+	// field.
 	ManagedBy string
-	// Parts are the kinds of jobs that the operator itself creates as parts of a job, and starts and stops
-	// with it. What the steps of a user create is no part.
+	// Parts are the kinds of jobs that the operator itself creates as parts of a job, and starts and stops with it.
+	// Jobs that a user's steps create are not parts.
 	Parts []schema.GroupKind
-	// Remains is a resource of the kind's own group and version, such as "rayclusters".
-	// While the job controls an object of it, pods of the job may remain: the job has
-	// neither stopped nor ended. The adapter is then a ScaledReader. Empty: the job's own
-	// status is sufficient.
+	// Remains is a resource of the kind's own group and version, such as "rayclusters". While the job controls such
+	// an object, pods of the job may remain: the job has neither stopped nor ended. The adapter is then a
+	// ScaledReader. Empty: the job's own status is sufficient.
 	Remains string
 	// RemainsKind is the kind of Remains, such as "RayCluster", for messages.
 	RemainsKind string
@@ -157,23 +156,22 @@ type Kind struct {
 	// Sets are the fields that a hold sets together with the suspend field. The hold
 	// policy sets them at admission, Adapter.SuspendPatch on a running job.
 	Sets []Setting
-	// Holdable conditions are true for each job that the operator accepts while it is
-	// suspended, which is a job whose JobState.Unholdable is empty. The hold policy
-	// does not change other jobs.
+	// Holdable conditions are true for each job that the operator accepts while it is suspended, that is, if its
+	// JobState.Unholdable is empty. The hold policy does not change other jobs.
 	Holdable []Condition
 	// Maps are the paths of the maps that Holdable reads. The hold policy matches a job
 	// only if each of them is absent or a map. The parents of SuspendPath are always
 	// checked and need not be listed.
 	Maps [][]string
-	// Operators are the usernames of the kind's operator in its own manifests: an example for
-	// those who list their operators.
+	// Operators are the usernames of the kind's operator in its own manifests: an example for administrators who list
+	// their operators.
 	Operators []string
-	// Fence is what nobody may change in a released job of a managed namespace.
+	// Fence is what no user can change in a released job of a managed namespace.
 	Fence Fence
-	// Elastic is the pod set that may start with fewer pods; nil if there is none.
+	// Elastic is the pod set that can start with fewer pods; nil if there is none.
 	Elastic *Elastic
-	// Places are where jobs have the annotations of their pods. NoPlaces, if there are none,
-	// explains to the owner of a job why its release cannot add annotations.
+	// Places are where jobs have the annotations of their pods. If there are none, NoPlaces explains to the owner of
+	// a job why its release cannot add annotations.
 	Places   []Place
 	NoPlaces string
 	// Doc is for the documentation.
@@ -207,7 +205,7 @@ func (l PodLabel) Value(name string, uid types.UID) string {
 type JobState struct {
 	// Suspended is the operator's real suspend field.
 	Suspended bool
-	// NoMark: the suspend field has another purpose in this job and is no opt-in mark.
+	// NoMark: the suspend field has another purpose in this job and is not an opt-in mark.
 	NoMark bool
 	// Unholdable is the reason why the operator permanently rejects the job if it is
 	// suspended. Such a job is not changed, and its unit has reason InvalidRequest.
@@ -218,13 +216,13 @@ type JobState struct {
 	Started bool
 	// Running: pods of the job are running.
 	Running bool
-	// Ready: all pods that the job requests now are or were ready, or have succeeded. It may be
-	// false again when a pod is lost. Doc.Ready describes what counts.
+	// Ready: all pods that the job requests now are or were ready, or have succeeded. It can become false again when
+	// a pod is lost. Doc.Ready describes what counts.
 	Ready bool
 	// Stopped: the operator has reported that the suspended job has no pods left.
 	Stopped bool
-	// Suspending: the operator has not reported yet that the job is suspended, and may
-	// never start the job if it is unsuspended before that.
+	// Suspending: the operator has not reported yet that the job is suspended. If the job is unsuspended before that,
+	// the operator may never start it.
 	Suspending bool
 	// Lingers explains to the user why the job continues after it is suspended, and
 	// until when; empty if suspending stops it.
@@ -246,8 +244,7 @@ type End struct {
 
 // Queuing is how a job's own status shows that it is queued.
 type Queuing struct {
-	// Ready: the operator has written that the job is suspended, so it does not
-	// overwrite our condition soon.
+	// Ready: the operator has written that the job is suspended, so it will not overwrite our condition soon.
 	Ready bool
 	// On: the status contains a true condition that the job is queued.
 	On bool
@@ -263,8 +260,8 @@ type Pods struct {
 	PriorityClassName string
 	// PriorityClassField is the field of the job that names it, such as spec.podPriorityClassName.
 	PriorityClassField string
-	// Unsized explains to the user that the requests of the job's pods are unknown and
-	// how to declare them. Such a job is charged nothing, and the user gets a warning.
+	// Unsized explains to the user that the requests of the job's pods are unknown, and how to declare them. The job
+	// is charged nothing, and the user gets a warning.
 	Unsized string
 }
 
@@ -272,10 +269,10 @@ type Pods struct {
 type PodSet struct {
 	Name  string
 	Count int32
-	// Ended is by how many pods Count is lower because pods of the job have ended. A
-	// restart of the job does not create them again, but what is admitted stays.
+	// Ended is how many pods are missing from Count because they have ended. A restart of the job does not create
+	// them again, but they stay admitted.
 	Ended int32
-	// Template of the pods. It may be nil if Declared is set.
+	// Template of the pods. It can be nil if Declared is set.
 	Template *corev1.PodTemplateSpec
 	// Declared, if not nil, replaces the requests of the template for each pod: the
 	// job's owner has declared them. Nothing is added.

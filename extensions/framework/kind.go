@@ -9,8 +9,8 @@ type Setting struct {
 	Value any
 	// OlderPath is another place of the same field. It is used if Path is absent.
 	OlderPath []string
-	// Annotation, with value "false", records that the job did not set the field, so
-	// that the release can restore it. For a bool only; empty for none.
+	// Annotation, with value "false", records that the job did not set the field, so that the release can unset it
+	// again. For a bool only; empty for none.
 	Annotation string
 	// Why the field is set: a sentence for readers of the hold policy.
 	Why string
@@ -23,9 +23,8 @@ type Condition struct {
 	Expression string
 }
 
-// Fence describes the fields of a released job that decide how many pods it runs and what
-// they request. In a managed namespace they only stay or shrink. The texts are CEL
-// expressions that read fields by optional chaining only.
+// Fence describes the fields of a released job that decide how many pods it runs and what they request. In a managed
+// namespace, they can only stay or shrink. The texts are CEL expressions that read fields by optional chaining only.
 type Fence struct {
 	// Declared: an annotation states the size, so no field decides it.
 	Declared bool
@@ -52,9 +51,9 @@ type Groups struct {
 	Sizes []string
 	// Size is the number of pods, as an expression over group.
 	Size string
-	// Elastic is the condition over job on which an operator or autoscaler changes the
-	// sizes; it must depend on Frozen fields only. Most is the largest size then, as an
-	// expression over job and group. Empty: sizes never grow.
+	// Elastic is the condition over job under which an operator or autoscaler changes the sizes; it must depend on
+	// Frozen fields only. Most is the largest size then, as an expression over job and group. Empty: sizes never
+	// grow.
 	Elastic, Most string
 }
 
@@ -66,44 +65,39 @@ type Ended struct {
 	Values     []string
 }
 
-// Place is where jobs of a kind have the annotations of their pods. The release of a job
-// changes annotations there, while the job is suspended and has no pods. The templates
-// around them are not changed.
+// Place is where jobs of a kind have the annotations of their pods. The release of a job changes annotations there,
+// while the job is suspended and has no pods. It does not change the templates around them.
 type Place struct {
-	// PodSet is the pod set whose annotations are at Path. If it is empty, Path is a map or a
-	// list with an element for each pod set.
+	// PodSet is the pod set with the annotations at Path. If it is empty, Path is a map or a list with an element for
+	// each pod set.
 	PodSet string
 	Path   []string
 	// Key is the field that names the elements of a list; empty for a map.
 	Key string
-	// Names returns the names of the pod sets of elements with these names. If it is nil, they
-	// are the same.
+	// Names returns the names of the pod sets of elements with these names. If it is nil, the names are the same.
 	Names func(elements []string) []string
 	// Below is the path of the annotations in an element.
 	Below []string
-	// Manager, if not empty, is the element of the list that belongs to kube-queue. It patches
-	// templates that are not in the job: Own is the place in the element, whose elements are
-	// created as needed.
+	// Manager, if not empty, is the element of the list that belongs to kube-queue. It patches templates that are not
+	// in the job: Own is the place in the element, and its elements are created as needed.
 	Manager string
 	Own     *Place
-	// Time is the field of the element that has the time at which it was set; empty if none has. If it
-	// is missing, the webhook of the operator sets it and writes the whole job again, in which
-	// quantities may look different. A rule of the operator then refuses the release, because fields
-	// that are immutable seem to have changed.
+	// Time is the field that contains the time when the element was set; empty if there is none. If it is missing,
+	// the webhook of the operator sets it and rewrites the whole job, which can change how quantities are written. A
+	// rule of the operator then rejects the release, because immutable fields seem to have changed.
 	Time string
-	// Unless is a field with which the operator ignores the annotations, and Why explains it
-	// to the owner of the job.
+	// Unless is a field that makes the operator ignore the annotations, and Why explains it to the owner of the job.
 	Unless []string
 	Why    string
 }
 
-// Elastic is the pod set of a kind of which a job may start with fewer pods than it requests.
-// The release lowers a field of the job, and a suspension restores it.
+// Elastic is the pod set of a kind whose jobs can start with fewer pods than they request. The release lowers a field
+// of the job, and a suspension restores it.
 type Elastic struct {
 	PodSet string
 	// Path of the field with the number of pods. It must exist in a job that requests several.
 	Path []string
-	// AnyCase: the operator accepts the name before the last in any case.
+	// AnyCase: the operator accepts the second-to-last name of the path in any case.
 	AnyCase bool
 	// Needs is what a job must have to be elastic, in Markdown; empty for nothing.
 	Needs string
@@ -111,7 +105,7 @@ type Elastic struct {
 
 // Doc has the texts of the kind for the tables of the documentation, in Markdown.
 type Doc struct {
-	// Needs is a requirement, such as "operator 2.4 or later"; it may be empty.
+	// Needs is a requirement, such as "operator 2.4 or later"; it can be empty.
 	Needs string
 	// Mark is what a job must contain in addition to the suspend field to be marked by
 	// it; empty for nothing.
@@ -124,12 +118,12 @@ type Doc struct {
 	Ready string
 	// Frees is the event that frees the quota of the job.
 	Frees string
-	// Partial describes what a job does that starts with fewer pods, if the kind is Elastic.
+	// Partial describes what a job does when it starts with fewer pods, if the kind is Elastic.
 	Partial string
-	// Stops is the sign that a job has stopped after it was suspended by hand.
+	// Stops is the sign that a job that a user suspended has stopped.
 	Stops string
-	// Gang is why the release does not ask kube-scheduler to start all pods together or none: the tested
-	// version of the kind has no field for it that may change while the job is suspended. If one gets such
-	// a field, the test of gangs in test/frameworks fails, and the release can set the field.
+	// Gang is why the release does not ask kube-scheduler to start all pods together or none: the tested version of
+	// the kind has no field for it that can change while the job is suspended. When a kind gets such a field, the
+	// test of gangs in test/frameworks fails, and the release can set the field.
 	Gang string
 }

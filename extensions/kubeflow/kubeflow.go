@@ -100,7 +100,7 @@ func (b Base[T]) Kind() framework.Kind {
 	}}
 	kind.Places = []framework.Place{{Path: replicas, Names: setNames, Below: []string{"template", "metadata", "annotations"}}}
 	if b.Needs != nil {
-		elastic := *b.Named.Elastic // Kind is called by several goroutines
+		elastic := *b.Named.Elastic // several goroutines call Kind
 		elastic.PodSet, elastic.Path = setName(string(b.Scaled)), append(slices.Clone(replicas), string(b.Scaled), "replicas")
 		elastic.AnyCase = b.AnyCase
 		kind.Elastic = &elastic

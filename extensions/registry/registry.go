@@ -60,8 +60,7 @@ func namesOf(adapter framework.Adapter) []string {
 	return append([]string{kind.Name}, kind.OtherNames...)
 }
 
-// Parse returns the adapters of a list of names, separated by commas, each once. An empty
-// list returns none.
+// Parse returns the adapters for a comma-separated list of names, each once. An empty list returns none.
 func Parse(list string) ([]framework.Adapter, error) {
 	known := map[string]framework.Adapter{}
 	for _, adapter := range All() {
@@ -88,17 +87,17 @@ func Parse(list string) ([]framework.Adapter, error) {
 	return enabled, nil
 }
 
-// Kinds are all known kinds by what marks their jobs.
+// Kinds are all known kinds, grouped by what marks their jobs.
 type Kinds struct {
-	// Enabled are marked by the annotation or, if they can be, by their suspend field.
+	// Enabled are marked by the annotation or, if possible, by their suspend field.
 	Enabled []framework.Adapter
-	// Annotated are marked by the annotation alone.
+	// Annotated are marked only by the annotation.
 	Annotated []framework.Adapter
 	// Others are not queued.
 	Others []framework.Adapter
 }
 
-// Replace puts an adapter in the place of that of the same kind.
+// Replace replaces the adapter of the same kind.
 func (k *Kinds) Replace(by framework.Adapter) {
 	for _, list := range [...][]framework.Adapter{k.Enabled, k.Annotated, k.Others} {
 		for i, adapter := range list {
@@ -109,8 +108,7 @@ func (k *Kinds) Replace(by framework.Adapter) {
 	}
 }
 
-// Split returns the kinds of two lists of names, and those that are in neither. A kind in both
-// lists is enabled.
+// Split returns the kinds in two lists of names, and those in neither. A kind in both lists is enabled.
 func Split(enabled, annotated string) (Kinds, error) {
 	var kinds Kinds
 	var err error

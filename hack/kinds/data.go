@@ -170,8 +170,8 @@ func readsOf(kind framework.Kind) []chartRead {
 	return reads
 }
 
-// join merges another kind of the same resource. Only their versions and operators may
-// differ; an older place of a field applies to both.
+// join merges another kind of the same resource. Only their versions and operators can differ; an older place of a
+// field applies to both.
 func (k *chartKind) join(other chartKind) error {
 	k.Extensions = append(k.Extensions, other.Extensions...)
 	k.ShowsQueuing = k.ShowsQueuing || other.ShowsQueuing

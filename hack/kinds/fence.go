@@ -9,10 +9,10 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework"
 )
 
-// chartFence is what the fence of managed namespaces needs to know of a kind: expressions
-// over object and oldObject that fail on no object.
+// chartFence is what the fence of managed namespaces needs to know about a kind: expressions over object and
+// oldObject that never fail.
 type chartFence struct {
-	// Readable: the operator can read the object. WasReadable is the same of oldObject.
+	// Readable: the operator can read the object. WasReadable is the same for oldObject.
 	Readable    string `json:"readable"`
 	WasReadable string `json:"wasReadable"`
 	// Suspended and WasSuspended hold only for readable objects.
@@ -22,15 +22,15 @@ type chartFence struct {
 	Ended string `json:"ended"`
 	// Scale is the field that the subresource scale sets; empty for none.
 	Scale string `json:"scale,omitempty"`
-	// ScaledSuspended: params, the scaled object, is not running. ScaledElastic: it may have
-	// the size of object, a Scale; empty if it never may.
+	// ScaledSuspended: params, the scaled object, is not running. ScaledElastic: params may have the size of object,
+	// a Scale; empty if it never may.
 	ScaledSuspended string `json:"scaledSuspended,omitempty"`
 	ScaledElastic   string `json:"scaledElastic,omitempty"`
 	// declared: no field decides the size, so there are no rules.
 	declared bool
 	// Rules hold for two readable objects that are not suspended.
 	Rules []fenceRule `json:"rules"`
-	// Own is that the spec differs only in the fields that job-extensions sets.
+	// Own: the spec differs only in fields that job-extensions sets.
 	Own string `json:"own"`
 }
 
@@ -79,7 +79,7 @@ func fenceOf(kind framework.Kind, autoscaled bool) (chartFence, error) {
 	return found, nil
 }
 
-// readable returns that the parents of all fields are maps. The spec must exist.
+// readable returns the expression that the parents of all fields are maps. The spec must exist.
 func readable(root string, maps [][]string) string {
 	terms := []string{fmt.Sprintf("type(%s.?spec.orValue('')) == map", root)}
 	for _, path := range maps {
@@ -110,8 +110,7 @@ func frozen(paths [][]string) fenceRule {
 	return fenceRule{Expression: strings.Join(same, "\n&& "), Fields: strings.Join(names, ", ")}
 }
 
-// groupRule returns that no group is added, that no group grows and that no other field of a
-// group changes.
+// groupRule returns the rule that no group is added, no group grows and no other field of a group changes.
 func groupRule(groups framework.Groups) fenceRule {
 	now, was := field("object", groups.Path), field("oldObject", groups.Path)
 	fits := groups.Size + " <= " + replaceWord(groups.Size, "group", "was")

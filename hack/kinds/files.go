@@ -40,7 +40,7 @@ func goFile(kinds []chartKind) (string, error) {
 	return string(code), err
 }
 
-// The places in files of the chart. Each pattern has two groups: the text between them is generated.
+// Patterns for generated parts of the chart's files. Each has two groups: the text between them is generated.
 var (
 	schemaEnum     = regexp.MustCompile(`("extensions": \{\s*"type": "array",\s*"items": \{\s*"enum": \[\n)[^\]]*(\n *\])`)
 	enabledLine    = regexp.MustCompile(`(?m)^(enabledExtensions: \[).*(\])$`)

@@ -12,13 +12,13 @@ import (
 // element of a map, or of a list whose elements have the key that follows.
 type ownField struct {
 	path []string
-	// differs returns how the field, now and before, may differ; nil for in any way. Both are
+	// differs returns the expression for how the field, now and before, may differ; nil for any way. Both are
 	// optional.
 	differs func(now, was string) string
 }
 
-// ownFields returns that the specs differ only in the suspend field and in the fields that a
-// hold sets. In a release, the annotations of pods may differ too. In a suspended job of a kind that is
+// ownFields returns the expression that the specs differ only in the suspend field and in the fields that a hold
+// sets. In a release, the annotations of pods may also differ. In a suspended job of a kind that is
 // framework.Autoscaled, numbers of pods may be lower.
 func ownFields(kind framework.Kind, autoscaled bool) string {
 	fields := []ownField{{path: kind.SuspendPath}}
@@ -59,11 +59,11 @@ func loweredField(groups framework.Groups) ownField {
 	}}
 }
 
-// resizing is that the job records a number of pods, now or before.
+// resizing: the job records a number of pods, now or before.
 const resizing = "variables.resized"
 
-// countField returns the number of pods of the elastic pod set, which differs only if the job records one. It is in
-// spec, or in the elements of a map in spec.
+// countField returns the number of pods of the elastic pod set, which may differ only if the job records one. It is
+// in spec, or in the elements of a map in spec.
 func countField(elastic framework.Elastic) ownField {
 	path := slices.Clone(elastic.Path)
 	if len(path) > 2 {
@@ -72,7 +72,7 @@ func countField(elastic framework.Elastic) ownField {
 	return ownField{path, func(now, was string) string { return fmt.Sprintf("(%s || %s == %s)", resizing, now, was) }}
 }
 
-// placeField returns the annotations of pods, of which those that the job records may differ.
+// placeField returns the annotations of pods. Those that the job records may differ.
 func placeField(place framework.Place) ownField {
 	switch {
 	case place.Manager != "":
@@ -84,14 +84,14 @@ func placeField(place framework.Place) ownField {
 	}
 }
 
-// recordedDiffer returns that annotations differ only in keys that the job records.
+// recordedDiffer returns the expression that annotations differ only in keys that the job records.
 func recordedDiffer(now, was string) string {
 	return fmt.Sprintf("%[1]s.orValue({}).all(k, k in variables.recorded || (k in %[2]s.orValue({}) && %[1]s.orValue({})[k] == %[2]s.orValue({})[k]))\n"+
 		"&& %[2]s.orValue({}).all(k, k in variables.recorded || k in %[1]s.orValue({}))", now, was)
 }
 
-// onlyDiffer returns that two maps are equal except in the fields, whose paths begin at the depth. If a map may be
-// missing, orEmpty returns an empty one.
+// onlyDiffer returns the expression that two maps are equal except in the fields, whose paths begin at the depth. If
+// a map can be missing, orEmpty replaces it by an empty one.
 func onlyDiffer(now, was, orEmpty string, fields []ownField, depth int) string {
 	var names []string
 	at := map[string][]ownField{}
@@ -120,13 +120,14 @@ func onlyDiffer(now, was, orEmpty string, fields []ownField, depth int) string {
 	return strings.Join(terms, "\n&& ")
 }
 
-// except returns that two maps are equal except in the fields of these names.
+// except returns the expression that two maps are equal except in the fields of these names.
 func except(now, was string, names []string) string {
 	return fmt.Sprintf("%[1]s.all(f, f in %[3]s || (f in %[2]s && %[1]s[f] == %[2]s[f]))\n&& %[2]s.all(f, f in %[3]s || f in %[1]s)",
 		now, was, "['"+strings.Join(names, "', '")+"']")
 }
 
-// elementsDiffer returns that the elements of a list with a key, or of a map, differ only in the fields.
+// elementsDiffer returns the expression that the elements of a list with a key, or of a map, differ only in the
+// fields.
 func elementsDiffer(now, was, key string, fields []ownField, depth int) string {
 	elements := "(g == w || (type(g) == map && type(w) == map\n&& " + onlyDiffer("g", "w", "", fields, depth) + "))"
 	if key == "" {
@@ -137,8 +138,8 @@ func elementsDiffer(now, was, key string, fields []ownField, depth int) string {
 		"&& %[1]s.orValue([]).all(g, %[2]s.orValue([]).exists(w, g.?%[3]s == w.?%[3]s && %[4]s))", now, was, key, elements)
 }
 
-// ownElementDiffers returns that only the element of the manager differs, and that it contains nothing
-// but annotations. The operator may add the time.
+// ownElementDiffers returns the expression that only the element of the manager differs, and that it contains only
+// annotations. The operator may add the time.
 func ownElementDiffers(place framework.Place, now, was string) string {
 	own, others := fmt.Sprintf("p.?%s.orValue('') == '%s'", place.Key, place.Manager), fmt.Sprintf("p.?%s.orValue('') != '%s'", place.Key, place.Manager)
 	return fmt.Sprintf("%[1]s.orValue([]).filter(p, %[4]s) == %[2]s.orValue([]).filter(p, %[4]s)\n"+
@@ -148,7 +149,7 @@ func ownElementDiffers(place framework.Place, now, was string) string {
 		place.Own.Key, place.Own.Below[0], chain("g", place.Own.Below), optional("g", place.Own.Below))
 }
 
-// chain returns that the maps on the path contain no other fields.
+// chain returns the expression that the maps on the path contain no other fields.
 func chain(root string, path []string) string {
 	var terms []string
 	for depth := 1; depth < len(path); depth++ {
@@ -157,5 +158,5 @@ func chain(root string, path []string) string {
 	return strings.Join(terms, " && ")
 }
 
-// optional returns a field of an object that may lack its parents.
+// optional returns a field of an object whose parents can be missing.
 func optional(root string, path []string) string { return root + ".?" + strings.Join(path, ".?") }

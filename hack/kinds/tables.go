@@ -120,7 +120,7 @@ func placeText(place framework.Place) string {
 	}
 }
 
-// elasticTable lists the kinds of which jobs may start with fewer pods.
+// elasticTable lists the kinds whose jobs can start with fewer pods.
 func elasticTable(kinds []framework.Kind) string {
 	var rows [][]string
 	for _, kind := range kinds {

@@ -1,14 +1,12 @@
 // Package bounds checks that a QueueUnit is within the bounds of its CRD.
 //
-// Anybody may create a unit, and what a unit names is stored in memory and shown in the status of the
-// quota. The API server enforces the bounds, but it may have the schema of an older release, and it
-// does not check what was stored before. The programs therefore check them as well. A unit beyond the
-// bounds is not admitted.
+// Any user can create a unit, and what a unit names is stored in memory and shown in the status of the quota. The API
+// server enforces the bounds, but it may have the schema of an older release, and it does not check what was stored
+// before. Therefore the programs also check them. A unit beyond the bounds is not admitted.
 //
-// The bounds are far above what jobs need. The name of a resource is as long as Kubernetes allows. A
-// unit may name 64 resources: a pod names a few, and no node has more than a few dozen. It may have 256
-// pod sets: JobSets, TrainJobs and RayClusters may have that many groups of pods, and the unit is
-// still smaller than their templates.
+// The bounds are far above what jobs need. The name of a resource can be as long as Kubernetes allows. A unit can
+// name 64 resources: a pod names a few, and no node has more than a few dozen. It can have 256 pod sets: JobSets,
+// TrainJobs and RayClusters can have that many groups of pods, and the unit is still smaller than their templates.
 package bounds
 
 import (
@@ -22,17 +20,17 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 )
 
-// The bounds, which are those of the CRD. Lengths are in bytes.
+// The bounds of the CRD. Lengths are in bytes.
 const (
-	// Resources is the number of different resources that a unit may name.
+	// Resources is the maximum number of different resources that a unit can name.
 	Resources = 64
-	// ResourceName is the length of the name of a resource: a prefix, a slash and a name.
+	// ResourceName is the maximum length of the name of a resource: a prefix, a slash and a name.
 	ResourceName = 253 + 1 + 63
-	// PodSets is the number of pod sets of a unit.
+	// PodSets is the maximum number of pod sets of a unit.
 	PodSets = 256
-	// PodSetName is the length of the name of a pod set.
+	// PodSetName is the maximum length of the name of a pod set.
 	PodSetName = 63
-	// ObjectName is the length of the name of a quota, a job, a PriorityClass, or a UID.
+	// ObjectName is the maximum length of the name of a quota, a job, a PriorityClass, or a UID.
 	ObjectName = 253
 
 	apiVersion = 317
@@ -77,8 +75,8 @@ func Check(spec *v1alpha1.QueueUnitSpec) error {
 	return nil
 }
 
-// Trim returns a copy of the spec without what is beyond the bounds: names and texts that are too long,
-// and those of a list after as many as are allowed, in the order of their names.
+// Trim returns a copy of the spec without what is beyond the bounds. It drops names and texts that are too long, the
+// last pod sets if there are too many, and the last resources by name.
 func Trim(spec *v1alpha1.QueueUnitSpec) *v1alpha1.QueueUnitSpec {
 	trimmed := spec.DeepCopy()
 	ref := &trimmed.ConsumerRef
@@ -93,7 +91,7 @@ func Trim(spec *v1alpha1.QueueUnitSpec) *v1alpha1.QueueUnitSpec {
 		set := &trimmed.PodSets[i]
 		set.Name = within(set.Name, PodSetName)
 		set.PriorityClassName = within(set.PriorityClassName, ObjectName)
-		set.Unset = nil // it matters only to units that are admitted
+		set.Unset = nil // only admitted units need it
 		trimList(set.Requests, named)
 		trimList(set.Limits, named)
 	}

@@ -118,7 +118,7 @@ func (a *applier) write(ctx context.Context, w *pendingWrite) {
 		if conflict && apierrors.IsNotFound(err) {
 			unit, err = a.units.Get(ctx, namespace, name)
 		}
-		if apierrors.IsNotFound(err) { // for the second time: now its quota is given back
+		if apierrors.IsNotFound(err) { // for the second time, so its quota is freed
 			unit, err = nil, nil
 		}
 		if err == nil {

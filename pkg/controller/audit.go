@@ -98,7 +98,7 @@ func (a *auditor) confirm(l *loop) {
 		if version, is := suspects[d.Object]; !is || version != d.Version {
 			return
 		}
-		if d.Problem != "" { // a unit is read first, because it may be unreadable
+		if d.Problem != "" { // the unit is read first, because it may be unreadable
 			a.report(l, confirmed, fmt.Errorf("%s: %s", d.Object, d.Problem))
 			confirmed++
 		}

@@ -1,21 +1,21 @@
 // Package events writes Events directly to the API server.
 //
-// The recorder of client-go drops events when many are reported at once, and aggregates and limits
-// the events of one source. The events on a job are part of the contract with its user, so this
-// package drops none that the API server accepts: its queue is not bounded, writes are retried until
-// they succeed, and a bounded number of workers makes them.
+// The recorder of client-go drops events when many are reported at the same time, and aggregates and limits the
+// events of one source. The events on a job are part of the contract with its user, so this package drops none that
+// the API server accepts: its queue is not bounded, writes are retried until they succeed, and a bounded number of
+// workers makes them.
 //
-// A namespace may refuse events, for example because of an admission policy. Then one event is tried
-// from time to time, and the others of the namespace wait. They cost no requests, so those of other
-// namespaces are not delayed. An event is dropped when its namespace has refused events several times
-// since, and at once if the API server rejects it for good.
+// A namespace can refuse events, for example because of an admission policy. Then one event is tried from time to
+// time, and the others of the namespace wait. They cost no requests, so events of other namespaces are not delayed.
+// An event is dropped when its namespace has refused events several more times, and immediately if the API server
+// permanently rejects it.
 //
-// The name of an event depends only on its content, so that an event that is reported twice, by a
-// second process or after a restart, is created once.
+// The name of an event depends only on its content, so an event that is reported twice, by a second process or after
+// a restart, is created once.
 //
-// Terms. To write an event is to create it once. To keep an event is to renew it as long as it is true,
-// because the API server deletes events after an hour. An object has at most one kept event. To repeat
-// an event is to count it: whoever causes it again and again causes one Event and ever fewer writes.
+// Terms. To write an event is to create it once. To keep an event is to renew it as long as it is true, because the
+// API server deletes events after an hour. An object has at most one kept event. To repeat an event is to count it:
+// an event that happens again and again is one Event with fewer and fewer writes.
 package events
 
 import (
@@ -32,7 +32,7 @@ import (
 )
 
 const (
-	// maxName is the longest name that an object may have.
+	// maxName is the maximum length of an object's name.
 	maxName = 253
 	// hashLength is the number of letters that distinguish the events of an object.
 	hashLength = 16
@@ -40,8 +40,8 @@ const (
 
 // Event is an event on an object.
 type Event struct {
-	// Object is the object of the event. Its UID must be set, because two objects that have the same
-	// name one after the other have separate events.
+	// Object is the object of the event. Its UID must be set, so that successive objects of the same name have
+	// separate events.
 	Object corev1.ObjectReference
 	// Type is corev1.EventTypeNormal or corev1.EventTypeWarning.
 	Type string
@@ -52,8 +52,8 @@ type Event struct {
 	// Key distinguishes the events of one object with the same reason, for example by the number of an
 	// attempt. Events with equal object, reason and key are the same event.
 	Key string
-	// Revision is what a kept event says. It is written again when its revision changes, and not when only its message
-	// does.
+	// Revision is what a kept event says. It is written again when its revision changes, but not when only its
+	// message changes.
 	Revision string
 }
 

@@ -26,7 +26,7 @@ const (
 	retryMax = 30 * time.Second
 )
 
-// repeats are the waits between the writes of an event that happens again and again.
+// repeats are the waits between the writes of an event that happens repeatedly.
 var repeats = backoff.Policy{Free: 3, Initial: 10 * time.Second, Max: 10 * time.Minute, Quiet: 20 * time.Minute}
 
 // Source identifies the reporter of events.
@@ -42,7 +42,7 @@ type Writer struct {
 	client corev1client.EventsGetter
 	source Source
 	clock  clock.WithTicker
-	// dropped is called with the reason of the API server for each event that is given up.
+	// dropped is called for each event that is given up, with the API server's reason.
 	dropped func(reason string)
 	queue   workqueue.TypedRateLimitingInterface[types.NamespacedName]
 
@@ -52,24 +52,24 @@ type Writer struct {
 	kept map[types.UID]types.NamespacedName
 	// refusing are the namespaces that refuse events.
 	refusing map[string]*refusal
-	// ending is whether no event waits any more.
+	// ending means that events do not wait any more.
 	ending bool
 }
 
-// entry is an event that is not written yet, is kept, or has happened again a short time ago.
+// entry is an event that is not written yet, is kept, or was repeated a short time ago.
 type entry struct {
 	event        Event
 	keep, repeat bool
-	// count and revision are those of the Event. The count is 0 as long as it is not written.
+	// count and revision are those of the Event. The count is 0 until it is written.
 	count    int32
 	revision string
 	// more is how often a repeated event has happened since it was last written.
 	more int32
-	// paced is when a repeated event may be written next, and a kept event must be.
+	// paced is the earliest time for the next write of a repeated event, and the latest for that of a kept event.
 	paced backoff.State
 }
 
-// isNew reports whether the API server does not have the event, or not what it says now.
+// isNew reports whether the API server does not have the event, or not its current revision.
 func (e *entry) isNew() bool { return e.count == 0 || e.keep && e.revision != e.event.Revision }
 
 // pending reports whether there is something to write before the event is renewed.
@@ -86,8 +86,8 @@ func (e *entry) due() time.Time {
 	return e.paced.Until.Add(repeats.Quiet) // to forget it
 }
 
-// NewWriter returns a Writer. It writes nothing before While. Each event that is given up is reported
-// with dropped, which may be nil.
+// NewWriter returns a Writer. It writes nothing before While. dropped, which can be nil, is called for each event
+// that is given up.
 func NewWriter(client corev1client.EventsGetter, source Source, clk clock.WithTicker, dropped func(reason string)) *Writer {
 	if dropped == nil {
 		dropped = func(string) {}
@@ -106,9 +106,9 @@ func NewWriter(client corev1client.EventsGetter, source Source, clk clock.WithTi
 // Write creates the event once.
 func (w *Writer) Write(e Event) { w.add(e, entry{}) }
 
-// Repeat reports that the event has happened, for the first time or again. It is one Event with a
-// count. The first ones are written at once. If it goes on, several are written together, at growing
-// intervals, with the latest message.
+// Repeat reports that the event has happened, for the first time or again. It is one Event with a count. The first
+// times are written immediately. After that, several are written together, at growing intervals, with the latest
+// message.
 func (w *Writer) Repeat(e Event) { w.add(e, entry{repeat: true, more: 1}) }
 
 // Keep creates the event and renews it until Forget, or until another event of the object is kept.
@@ -226,8 +226,8 @@ func (w *Writer) next(ctx context.Context) bool {
 	return true
 }
 
-// begin returns a copy of the event if it is to be written now. Probe is whether its namespace refuses
-// events and the answer decides about the others that wait for it.
+// begin returns a copy of the event if it is to be written now. Probe is whether its namespace refuses events and the
+// result decides about the other waiting events.
 func (w *Writer) begin(ctx context.Context, key types.NamespacedName) (due *entry, probe bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -243,7 +243,7 @@ func (w *Writer) begin(ctx context.Context, key types.NamespacedName) (due *entr
 		w.remove(key)
 		return nil, false
 	}
-	if r := w.refusing[key.Namespace]; r != nil && (e.count == 0 || r.waits(key)) { // to renew an event adds none
+	if r := w.refusing[key.Namespace]; r != nil && (e.count == 0 || r.waits(key)) { // a renewal does not add an event
 		if probe = w.mayTry(ctx, key, e); !probe {
 			return nil, false
 		}

@@ -10,11 +10,11 @@ import (
 	"slices"
 )
 
-// StandardInput is the file name that means it.
+// StandardInput is the file name that means the standard input.
 const StandardInput = "-"
 
-// Expand returns the files that an argument means: all .yaml, .yml and .json files of a folder and the folders below it, in
-// the order of their names, or the file itself. what is named in errors, such as "the objects".
+// Expand returns the files that an argument means: all .yaml, .yml and .json files in a folder and below, in the
+// order of their names, or the file itself. what names them in errors, such as "the objects".
 func Expand(arg, what string) ([]string, error) {
 	if arg == StandardInput {
 		return []string{arg}, nil

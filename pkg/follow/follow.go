@@ -1,7 +1,7 @@
 // Package follow passes the objects of informers to functions.
 //
-// Terms. An object is seen when it is new or has changed, and gone when it no longer exists. A kind is absent if the API
-// server does not serve it, or does not let this program read it. Its informer keeps trying.
+// Terms. An object is seen when it is new or has changed, and gone when it no longer exists. A kind is absent if the
+// API server does not serve it, or does not allow this program to read it. Its informer keeps trying.
 package follow
 
 import (

@@ -102,9 +102,8 @@ func (c *Client) Watch(ctx context.Context, namespace string, opts metav1.ListOp
 	}
 }
 
-// do returns the response of the API server. Raw alone would replace the error of the server with
-// one from the status code, so that an object that does not exist could not be distinguished from a
-// kind that is not served.
+// do returns the response of the API server. With Raw alone, an error from the status code would replace the error of
+// the server, so that a missing object could not be distinguished from a kind that is not served.
 func do(ctx context.Context, request *rest.Request) ([]byte, error) {
 	result := request.Do(ctx)
 	if err := result.Error(); err != nil {

@@ -11,8 +11,8 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// Decode decodes one object. An object that cannot be decoded becomes an Unreadable. Only a text
-// without readable metadata, which no API server sends, is an error.
+// Decode decodes one object. An object that cannot be decoded becomes an Unreadable. The only error is a text without
+// readable metadata, which no API server sends.
 func (k Kind) Decode(data []byte) (Object, error) {
 	object, err := decode(data, func() any { return k.New() })
 	if err != nil {
@@ -21,7 +21,7 @@ func (k Kind) Decode(data []byte) (Object, error) {
 	return object.(Object), nil
 }
 
-// decode decodes the text, which is not trusted, into a new object from empty.
+// decode decodes the text, which is untrusted, into a new object from empty.
 func decode(data []byte, empty func() any) (any, error) {
 	into := empty()
 	safe := disarm(data)
@@ -72,7 +72,7 @@ func (k Kind) readList(body io.Reader, each func(Object) error) (metav1.ListMeta
 		return list.next(&json.RawMessage{})
 	})
 	if errors.Is(err, io.EOF) {
-		err = io.ErrUnexpectedEOF // the list is not complete
+		err = io.ErrUnexpectedEOF // the list is incomplete
 	}
 	if err != nil {
 		return metav1.ListMeta{}, fmt.Errorf("reading a list of %s: %w", k.Resource, err)

@@ -6,15 +6,15 @@ import (
 	"unicode"
 )
 
-// hugeExponent matches a JSON string such as "1e-1000000000", for which resource.ParseQuantity may need
-// minutes or all memory.
+// hugeExponent matches a JSON string such as "1e-1000000000", which can cost resource.ParseQuantity minutes or all
+// memory.
 var hugeExponent = regexp.MustCompile(`"(` + space + `*[+-]?[0-9.]+[eE][+-]?[0-9]{3,}` + space + `*)"`)
 
-// space matches what unicode.IsSpace accepts. A quantity may be surrounded by it.
+// space matches what unicode.IsSpace accepts. It can surround a quantity.
 const space = `[\s\v\x{85}\p{Z}]`
 
-// disarm replaces such strings with text that is not a quantity. It changes the length of a text
-// that contains one, and returns any other text unchanged.
+// disarm replaces matches of hugeExponent with text that is not a quantity. It changes the length of such a text, and
+// returns any other text unchanged.
 func disarm(data []byte) []byte {
 	if !suspicious(data) {
 		return data
@@ -25,7 +25,7 @@ func disarm(data []byte) []byte {
 // suspicious reports whether the text contains a match of hugeExponent, in a fraction of the time.
 func suspicious(data []byte) bool {
 	for at := 1; ; at++ {
-		// Most letters e are in words and identifiers, next to other letters.
+		// Most letters e are part of words and identifiers, next to other letters.
 		for ; at < len(data) && (data[at]|0x20 != 'e' || !numeric(data[at-1])); at++ {
 		}
 		if at >= len(data) {
@@ -37,7 +37,7 @@ func suspicious(data []byte) bool {
 	}
 }
 
-// quotedBefore reports whether the text ends with the beginning of a string that is a number so far.
+// quotedBefore reports whether the text ends with the beginning of a string that is so far a number.
 func quotedBefore(text []byte) bool {
 	text = bytes.TrimRight(text, "0123456789.")
 	if n := len(text); n > 0 && (text[n-1] == '+' || text[n-1] == '-') {

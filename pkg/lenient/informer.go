@@ -18,7 +18,7 @@ type Lister interface {
 	Each(ctx context.Context, namespace string, opts metav1.ListOptions, each func(Object) error) (metav1.ListMeta, error)
 }
 
-// Source lists the objects of a kind at once, and watches them. Other clients are Sources.
+// Source lists all objects of a kind in one call, and watches them. Other clients are Sources.
 type Source interface {
 	Watcher
 	List(ctx context.Context, namespace string, opts metav1.ListOptions) (runtime.Object, error)
@@ -80,24 +80,23 @@ func Reporting(list cache.ListWithContextFunc, watches cache.WatchFuncWithContex
 	}
 }
 
-// listed is a ListWatch for a reflector that lists before it watches. To receive the same objects
-// as the first events of a watch takes the API server and the client about twice as long, because
-// each object is wrapped, checked and sent separately.
+// listed is a ListWatch for a reflector that lists before it watches. Receiving the same objects as the first events
+// of a watch takes the API server and the client about twice as long, because each object is wrapped, checked and
+// sent separately.
 type listed struct{ *cache.ListWatch }
 
 // IsWatchListSemanticsUnSupported makes the reflector list with a list request.
 func (listed) IsWatchListSemanticsUnSupported() bool { return true }
 
-// largestPage and smallestPage limit the number of objects per list request. The API server usually
-// has the first page of a list in memory but may read further pages from etcd, which takes seven
-// times as long, so there should be only one page. However, it ends requests after a minute, so
-// pages are smaller after a failure.
+// largestPage and smallestPage limit the number of objects per list request. The API server usually has the first
+// page of a list in memory but can read further pages from etcd, which takes seven times as long, so there should be
+// only one page. However, it ends requests after a minute, so pages are smaller after a failure.
 const largestPage, smallestPage = 100_000, 1_000
 
-// newest lists the current objects, even if an older version is requested, because an API server
-// that lags behind may not know what was released a moment ago. Each object is transformed before
-// the next one is decoded, because objects are several times as large before the transformation.
-// The function is for one reflector, which calls it again after a failure.
+// newest lists the current objects, even if an older version is requested, because an API server that lags behind may
+// not know what was just released. Each object is transformed before the next one is decoded, because objects are
+// several times as large before the transformation. The function is for one reflector, which calls it again after a
+// failure.
 func newest(source Lister, transform cache.TransformFunc) cache.ListWithContextFunc {
 	var page int64 = largestPage
 	return func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {

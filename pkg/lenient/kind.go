@@ -31,7 +31,7 @@ type Unreadable struct {
 	Err error
 }
 
-// DeepCopyObject returns a copy that shares the error, because nothing changes it.
+// DeepCopyObject returns a copy that shares the error, because it never changes.
 func (u *Unreadable) DeepCopyObject() runtime.Object {
 	out := &Unreadable{TypeMeta: u.TypeMeta, Err: u.Err}
 	u.ObjectMeta.DeepCopyInto(&out.ObjectMeta)

@@ -41,7 +41,7 @@ func ElasticPodSet(unit *v1alpha1.QueueUnit) (int, error) {
 		}
 		found = i
 	}
-	if found < 0 { // its spec may have changed since
+	if found < 0 { // its spec may have changed since then
 		found = slices.IndexFunc(sets, func(set v1alpha1.PodSet) bool { return AdmittedPods(unit, &set) < set.Count })
 	}
 	return found, nil

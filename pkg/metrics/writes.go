@@ -54,7 +54,7 @@ func verbOf(method string) string {
 // "queueunits/status". It never contains the name of an object.
 func resourceOf(path string) string {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
-	for i, part := range parts { // a proxy may add a prefix
+	for i, part := range parts { // a proxy can add a prefix
 		switch {
 		case part == "api" && len(parts) > i+2: // api/v1/...
 			return resourceIn(parts[i+2:])

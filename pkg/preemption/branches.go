@@ -146,7 +146,7 @@ func (f *branches) next(l lack) *Candidate {
 		return nil
 	}
 	for top.heap != nil {
-		top, _ = top.heap.Top() // a branch without candidates is in no heap
+		top, _ = top.heap.Top() // a branch without candidates is not in a heap
 	}
 	return top.candidates[top.next]
 }

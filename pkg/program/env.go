@@ -26,8 +26,8 @@ import (
 type Env struct {
 	// Name is the name of the program.
 	Name string
-	// Config is the base of all clients; user agent, write deadline and the rate limiter that all
-	// clients share are set.
+	// Config is the base of all clients. User agent, write deadline and the rate limiter that all clients share are
+	// set.
 	Config *rest.Config
 	// Namespace is the namespace of the program's own objects.
 	Namespace string
@@ -49,7 +49,7 @@ func newEnv(name string, opts *options) (*Env, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Copies of the config share the limiter. Of a rate alone, each client would make a limiter of its own.
+	// Copies of the config share the limiter. With only a rate, each client would make its own limiter.
 	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(opts.qps, opts.burst)
 	config.UserAgent = identity.UserAgent(name)
 	process, err := identity.OfProcess()
@@ -72,8 +72,7 @@ func newEnv(name string, opts *options) (*Env, error) {
 	}, nil
 }
 
-// loadConfig uses the file if one is given, else the service account of the pod, else the
-// kubeconfig that kubectl would use.
+// loadConfig uses the given file, else the service account of the pod, else the kubeconfig that kubectl would use.
 func loadConfig(file string) (*rest.Config, error) {
 	if file == "" {
 		config, err := rest.InClusterConfig()

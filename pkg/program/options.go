@@ -34,8 +34,8 @@ func defaultOptions() *options {
 	}
 }
 
-// declare adds the settings to the set, group by group. To add a group, add a call of Group,
-// and for checks across its settings a line in validate.
+// declare adds the settings to the set, group by group. To add a group, add a call of Group. For checks across its
+// settings, add a line in validate.
 func (o *options) declare(set *settings.Set) {
 	set.Group("General", settings.Setting{Var: &o.namespace, Flag: "namespace", Field: "namespace", Check: o.checkNamespace,
 		Help: "Namespace of the lease and of the program's own objects."})

@@ -30,14 +30,14 @@ type Program struct {
 	Kind string
 	// Environ is the environment of the process, as returned by os.Environ.
 	Environ []string
-	// Settings adds the program's own settings. It may be nil.
+	// Settings adds the program's own settings. It can be nil.
 	Settings func(*settings.Set)
 	// Features are the program's own feature gates.
 	Features map[featuregate.Feature]featuregate.FeatureSpec
-	// Validate checks the program's own settings once all of them are read. An error ends
-	// the program with status 2. It may be nil.
+	// Validate checks the program's own settings once all of them are read. An error ends the program with status 2.
+	// It can be nil.
 	Validate func() error
-	// InForce returns key and value pairs for the log line at start. It may be nil.
+	// InForce returns key and value pairs for the log line at start. It can be nil.
 	InForce func() []any
 	// Run does the work until ctx is done. An error ends the program with status 1.
 	Run func(ctx context.Context, env *Env) error
@@ -109,7 +109,8 @@ func run(p Program, args []string, stdout, stderr io.Writer) int {
 	return exitClean
 }
 
-// isStop reports whether an error means only that the program was stopped. Of several errors, all must mean that.
+// isStop reports whether an error means only that the program was stopped. A joined error does only if all its parts
+// do.
 func isStop(err error) bool {
 	switch err := err.(type) {
 	case interface{ Unwrap() []error }:

@@ -8,7 +8,7 @@ import (
 // Work is a loop that ends when its context is done.
 type Work func(context.Context) error
 
-// Together runs loops until ctx is done. If one of them ends before, the others are ended too.
+// Together runs loops until ctx is done. If one of them ends earlier, the others are ended too.
 func Together(ctx context.Context, works ...Work) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

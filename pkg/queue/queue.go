@@ -178,7 +178,7 @@ func (q *Queue) makeReady(s *Shape) {
 // Next returns the item to try next; nil if none is worth trying. An item in backoff is tried only
 // if no other item can use the room.
 func (q *Queue) Next() *Item {
-	for i := len(q.open) - 1; i >= 0; i = min(i, len(q.open)) - 1 { // wakeFirst may close buckets
+	for i := len(q.open) - 1; i >= 0; i = min(i, len(q.open)) - 1 { // wakeFirst can close buckets
 		q.wakeFirst(q.open[i])
 	}
 	s, ok := q.ready.Top()
@@ -225,7 +225,7 @@ func (q *Queue) First(most int) []*Item {
 	isIn := func(item *Item) bool { return len(first) < most || q.Before(item, first[most-1]) }
 	q.possible.inOrder(func(s *Shape) bool {
 		if !isIn(s.head()) {
-			return false // nor are the items of the shapes after it
+			return false // nor are the items of later shapes
 		}
 		s.items.inOrder(func(item *Item) bool {
 			if !isIn(item) {

@@ -149,7 +149,7 @@ func (w *WaitIndex) Wake(space quota.Space, woken func(*Queue)) {
 		}
 	}
 	opened := slices.Clone(w.opened)
-	clear(w.opened) // the array must not keep buckets that are gone
+	clear(w.opened) // so that the array does not keep removed buckets
 	for _, at := range opened {
 		woken(at.queue)
 	}

@@ -2,22 +2,22 @@ package quota
 
 import "kube-queue.dev/kube-queue/pkg/resources"
 
-// Charge is what one holder of quota uses: resource by resource the greater of what it was admitted
-// with and what its pods request.
+// Charge is what one holder of quota uses: for each resource, the greater of what it was admitted with and what its
+// pods request.
 //
-// The holder is a unit, a deleted unit of which pods are left, or the pods of a namespace that belong
-// to no unit. A Charge must not be changed while it is charged.
+// The holder is a unit, a deleted unit with pods left, or the pods of a namespace that belong to no unit. A Charge
+// must not be changed while it is charged.
 type Charge struct {
-	// Demand is what was admitted. Its requests are empty if the holder no longer holds the quota
-	// that it was admitted to, or never was admitted.
+	// Demand is what was admitted. Its requests are empty if the holder was never admitted, or no longer holds the
+	// quota that it was admitted to.
 	Demand Demand
-	// Pods is the sum of the requests of the pods that have not ended.
+	// Pods is the sum of the requests of pods that have not ended.
 	Pods resources.Vector
 	// Unqueued is whether the pods belong to no unit.
 	Unqueued bool
 }
 
-// Total returns what is charged, resource by resource.
+// Total returns what is charged, by resource.
 func (c *Charge) Total() resources.Vector { return c.Demand.Requests.Max(c.Pods) }
 
 // Empty reports whether nothing is charged.

@@ -6,20 +6,19 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// Exceedable is a backend whose limits only the queue enforces, so that pods may exceed them.
+// Exceedable is a backend whose limits only the queue enforces, so pods can exceed them.
 type Exceedable interface {
 	Backend
-	// Excess describes a space of bound Max in which more is used than its limit allows. It returns
-	// false for any other space.
+	// Excess describes a space of bound Max with more use than its limit allows. It returns false for any other
+	// space.
 	Excess(Space) (Excess, bool)
 }
 
-// Excess is a limit of a node that is exceeded.
+// Excess is an exceeded limit of a node.
 type Excess struct {
 	// Node is the path of the node.
 	Node, Resource string
-	// Used and Limit are in base units. Unqueued is the part of Used that pods use that belong to no
-	// unit.
+	// Used and Limit are in base units. Unqueued is the part of Used by pods that belong to no unit.
 	Used, Limit, Unqueued int64
 }
 
@@ -33,8 +32,8 @@ func (e Excess) Message() string {
 	return fmt.Sprintf("quota %s is above its limit: %s is used %s of max %s%s", e.Node, e.Resource, format(e.Used), format(e.Limit), unqueued)
 }
 
-// UnitMessage describes the excess on a unit whose pods request more than was admitted. Both amounts
-// are in base units.
+// UnitMessage describes the excess for a unit whose pods request more than was admitted. Both amounts are in base
+// units.
 func (e Excess) UnitMessage(requested, admitted int64) string {
 	return fmt.Sprintf("the pods of the job request %s %s, but %s was admitted; %s",
 		resources.Format(e.Resource, requested), e.Resource, resources.Format(e.Resource, admitted), e.Message())

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// maxName is the longest name that an object may have.
+	// maxName is the maximum length of an object's name.
 	maxName = 253
 	// hashLength is the number of letters that distinguish changed names.
 	hashLength = 5
@@ -16,10 +16,9 @@ const (
 	hashLetters = "bcdfghjklmnpqrstvwxz"
 )
 
-// QueueName returns the name of the Queue object of the group with the path, if no other group uses
-// that name: the path in lower case, with "-" for "/" and for characters that a name may not
-// contain. If anything but the "/" was changed or cut, a hash of the path follows. Kubernetes always
-// accepts the name.
+// QueueName returns the name of the Queue object of the group with the path, if no other group uses that name: the
+// path in lower case, with "-" for "/" and for characters that a name cannot contain. If anything but the "/" was
+// changed or cut, a hash of the path follows. Kubernetes always accepts the name.
 func QueueName(path string) string {
 	dashed := strings.ReplaceAll(path, "/", "-")
 	if name := objectName(dashed); name == dashed && len(name) <= maxName && name != "" {
@@ -28,9 +27,9 @@ func QueueName(path string) string {
 	return hashedName(path, 0)
 }
 
-// QueueNames returns the names of the Queue objects of groups with the paths. No two names are
-// equal: of paths with the same QueueName, such as "a/b-c" and "a-b/c", the first keeps it and the
-// others get a hash. The order of paths therefore matters.
+// QueueNames returns the names of the Queue objects of groups with the paths. All names are different: if paths have
+// the same QueueName, such as "a/b-c" and "a-b/c", the first keeps it and the others get a hash. So the order of
+// paths matters.
 func QueueNames(paths []string) []string {
 	names := make([]string, len(paths))
 	taken := make(map[string]bool, len(paths))
@@ -57,8 +56,8 @@ func hashedName(path string, attempt int) string {
 	return name + "-" + hash(path, attempt)
 }
 
-// objectName replaces and cuts the characters that the name of an object may not contain. The result
-// may be empty or too long. It has dots only between letters or digits.
+// objectName replaces and cuts the characters that the name of an object cannot contain. The result can be empty or
+// too long. It has dots only between letters or digits.
 func objectName(s string) string {
 	lower := strings.Map(func(r rune) rune {
 		switch {

@@ -1,14 +1,13 @@
-// Package quota defines the interface of a quota backend. A backend assigns units to quota groups,
-// reports whether a group has room for a demand, and accounts for the units that hold quota.
+// Package quota defines the interface of a quota backend. A backend assigns units to quota groups, reports whether a
+// group has room for a demand, and accounts for the units that hold quota.
 //
-// Terms. A quota group is the set of jobs that share one quota. A quota node is a point in the
-// quota that has limits; a group is charged at several nodes, its own and all ancestors. A demand
-// is what one unit is admitted with. A charge is what a unit, or what is left of its job, uses. A
-// refusal reports which check a demand failed, and what must be freed before the demand is worth
-// trying again.
+// Terms. A quota group is the set of jobs that share one quota. A quota node is a point in the quota that has limits;
+// a group is charged at several nodes, its own and all ancestors. A demand is what one unit is admitted with. A
+// charge is what a unit, or what is left of its job, uses. A refusal reports which check a demand failed, and what
+// must be freed before it is worth trying the demand again.
 //
-// Invariant: for every node and resource, used is the exact sum of the totals of what was charged and
-// not uncharged. Charge and Uncharge are inverses.
+// Invariant: for every node and resource, used is the exact sum of the totals of what was charged and not uncharged.
+// Charge and Uncharge are inverses.
 //
 // Backends are not safe for concurrent use. The goroutine of the scheduler owns them.
 package quota
@@ -18,30 +17,29 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// JobsResource is a resource of which every demand includes 1, so that a limit on it limits the
-// number of units that hold quota.
+// JobsResource is a resource that every demand requests 1 of, so that a limit on it limits the number of units that
+// hold quota.
 const JobsResource = wellknown.MaxJobsResource
 
 // NodeID identifies a node of a backend. IDs are dense and start at 0.
 type NodeID int32
 
-// Branch is a competitor for the room of a node: everything at and below one of its children or, if Own
-// is set, only what is charged to the group of the node itself.
+// Branch is a competitor for the room of a node: everything at and below one of its children or, if Own is set, only
+// what is charged to the node's own group.
 type Branch struct {
 	Node NodeID
 	Own  bool
 }
 
-// Demand is what one unit is admitted with, and at least charged while it holds quota.
+// Demand is what one unit is admitted with, and the minimum that it is charged while it holds quota.
 type Demand struct {
 	// Requests is the sum of the requests of all pods of the unit, and 1 of JobsResource.
 	Requests resources.Vector
-	// Preemptible units may borrow. Other units stay within the min of their group.
+	// Preemptible units can borrow. Other units stay within the min of their group.
 	Preemptible bool
 }
 
-// Equal reports whether two demands have the same shape. If a group refuses one of them, it refuses
-// the other.
+// Equal reports whether two demands have the same shape. If a group refuses one of them, it also refuses the other.
 func (d Demand) Equal(other Demand) bool {
 	return d.Preemptible == other.Preemptible && d.Requests.Equal(other.Requests)
 }
@@ -58,9 +56,9 @@ func (d Demand) Key() string {
 type Group interface {
 	// Path identifies the group: the names of its nodes from the root, joined by "/".
 	Path() string
-	// Queue is the name of the Queue object in which the units of the group wait.
+	// Queue is the name of the Queue object for the units of the group.
 	Queue() string
-	// Nodes are the nodes at which the group is charged, from its own to the root.
+	// Nodes are the nodes that the group is charged at, from its own to the root.
 	Nodes() []NodeID
 	// Fits returns why the demand does not fit now, or nil if it fits.
 	Fits(Demand) *Refusal
@@ -68,44 +66,42 @@ type Group interface {
 	// of the branch. A group without a guarantee is owed nothing, and neither is a demand that
 	// requests nothing.
 	Owed(Demand, Branch) bool
-	// Charge adds the charge to what is used, whether it fits or not: after a restart the units
-	// that hold quota must be charged again, and pods are created without asking.
+	// Charge adds the charge to what is used, whether it fits or not: after a restart, units that hold quota must be
+	// charged again, and pods are created without asking.
 	Charge(*Charge)
 	// Uncharge reverts a charge.
 	Uncharge(*Charge)
-	// Spaces calls visit with each space in which the charge uses room and frees it again.
+	// Spaces calls visit with each space in which the charge uses room and, when uncharged, frees it.
 	Spaces(c *Charge, visit func(Space))
 }
 
-// Verifier is a group that reports whether a cause for which it refused a demand is still true. It may refuse the
-// demand for another cause first.
+// Verifier is a group that reports whether a cause of an earlier refusal is still true. Fits can find another cause
+// first.
 type Verifier interface {
 	Group
-	// StillRefuses reports whether the cause would refuse the demand if it were the only one. A cause without a
-	// node and a resource is not known to be outdated.
+	// StillRefuses reports whether the group would refuse the demand for this cause if it were the only one. It
+	// assumes so for a cause without a node and a resource.
 	StillRefuses(Demand, Cause) bool
 }
 
 // Backend holds the groups. To change their limits, the scheduler gets a new backend and charges the
 // units that hold quota to it. Only an Observer changes in place.
 type Backend interface {
-	// Place returns the group of a unit in the namespace, or a refusal that explains why there is
-	// none. quotaName is the quota that the unit selects; it may be empty.
+	// Place returns the group of a unit in the namespace, or a refusal that explains why there is none. quotaName is
+	// the quota that the unit selects; it can be empty.
 	Place(namespace, quotaName string) (Group, *Refusal)
-	// Groups returns the groups that exist even without units, in the order of the backend. Place
-	// may return others.
+	// Groups returns the groups that exist even without units, in the order of the backend. Place can return others.
 	Groups() []Group
-	// Nearest returns where to charge a unit that holds quota of the group with the path but no
-	// longer belongs to any group: the node of the path, or its nearest ancestor that still
-	// exists. Only Nodes, Path, Charge, Uncharge and Spaces of the result are used, and Queue, which is
-	// empty. Equal paths return the same Group. The result is nil if such a unit is not charged
-	// anywhere.
+	// Nearest returns where to charge a unit that holds quota of the group with the path but no longer belongs to any
+	// group: the node of the path, or its nearest ancestor that still exists. Only Nodes, Path, Charge, Uncharge and
+	// Spaces of the result are used, and Queue, which is empty. Equal paths return the same Group. The result is nil
+	// if such a unit is not charged anywhere.
 	Nearest(path string) Group
-	// Unqueued returns the group to which pods in the namespace are charged that belong to no
-	// unit; nil if they are not charged anywhere.
+	// Unqueued returns the group that pods in the namespace are charged to if they belong to no unit; nil if they are
+	// not charged anywhere.
 	Unqueued(namespace string) Group
-	// Room returns how much a demand may still use in a space: MaxInt64 if the space has no
-	// limit, negative if more is used than the limit allows.
+	// Room returns how much a demand can still use in a space: MaxInt64 if the space has no limit, negative if more
+	// is used than the limit allows.
 	Room(Space) int64
 	// Share returns the share of the branch with the demand included.
 	Share(Branch, Demand) Share
@@ -114,44 +110,42 @@ type Backend interface {
 	Usage() []NodeUsage
 }
 
-// Lender is a backend whose groups borrow the unused guarantee of other groups, and that can reserve
-// room for units that are owed it.
+// Lender is a backend whose groups borrow the unused guarantee of other groups. It can reserve room for units that
+// are owed it.
 type Lender interface {
 	Backend
-	// Reserves reports whether room may be reserved. If not, Reserve is not called.
+	// Reserves reports whether room can be reserved. If not, Reserve is not called.
 	Reserves() bool
-	// Reserve adds an amount in base units, which may be negative, to what is reserved of the resource
-	// at the node. Nobody at or below the node may borrow what is reserved.
+	// Reserve adds an amount in base units, which can be negative, to what is reserved of the resource at the node.
+	// No group at or below the node can borrow what is reserved.
 	Reserve(NodeID, resources.ID, int64)
 }
 
-// Planner is a backend in which room can be made for a unit by evicting others. It distinguishes what is
-// used from what is planned: units that are evicted will release what they use, and those for which they
-// are evicted will be charged.
+// Planner is a backend that can make room for a unit by evicting others. It distinguishes what is used from what is
+// planned: evicted units will release what they use, and the units that they are evicted for will be charged.
 //
-// Until then, nobody else fits who would use room that is planned for them: a demand fits only if it fits
-// both now and as planned.
+// Until then, no other demand fits if it would use room that is planned for them: a demand fits only if it fits both
+// now and as planned.
 type Planner interface {
 	Backend
-	// Plan adds to the plan that the charge will be charged to the group. PlanUncharge adds that it will be
-	// uncharged. Each is the inverse of the other.
+	// Plan plans to charge the charge to the group. PlanUncharge plans to uncharge it. Each is the inverse of the
+	// other.
 	Plan(Group, *Charge)
 	PlanUncharge(Group, *Charge)
-	// AsPlanned calls do. Meanwhile, Room, Share, and Fits and Owed of the groups are as if all that is
-	// planned were done.
+	// AsPlanned calls do. Meanwhile, Room, Share, and Fits and Owed of the groups act as if everything planned were
+	// done.
 	AsPlanned(do func())
 	// Unreserved calls do. Meanwhile, Fits of the groups ignores what is reserved against borrowing.
 	Unreserved(do func())
-	// ResourceName returns the name of a resource. IDs depend on the order in which names were seen, and victims
-	// must not.
+	// ResourceName returns the name of a resource. IDs depend on the order in which names were seen; the choice of
+	// victims must not.
 	ResourceName(resources.ID) string
 	// Reclaims reports whether units of the group are evicted for units that are within the guarantee of
 	// another group.
 	Reclaims(from Group) bool
 }
 
-// JobLimiter is a backend that limits how many units hold quota below a node to which several groups
-// are charged.
+// JobLimiter is a backend that limits how many units hold quota below a node that is shared by several groups.
 type JobLimiter interface {
 	Backend
 	// JobsID returns the ID of JobsResource.
@@ -160,7 +154,7 @@ type JobLimiter interface {
 	Jobs(Branch) int64
 }
 
-// UsageAggregator is a backend that distinguishes more kinds of usage than users have names for.
+// UsageAggregator is a backend that distinguishes more kinds of usage than users know by name.
 type UsageAggregator interface {
 	Backend
 	// AggregatedUsage returns Usage summed by the names that users know.
@@ -175,40 +169,39 @@ type Observer interface {
 	Observe(seen any) Effect
 }
 
-// Forgetter is a backend that can forget what nothing uses any more. IDs of resources and nodes are
-// assigned again only while the backend is one.
+// Forgetter is a backend that can forget what is no longer used. IDs of resources and nodes are reused only with such
+// a backend.
 type Forgetter interface {
 	Backend
-	// Uses adds the resources to the set for which the backend stores anything.
+	// Uses adds the resources that the backend stores anything about to the set.
 	Uses(*resources.IDs)
-	// Forget forgets everything about resources that are not in the set. It may assign the ID of a node
-	// to another one if nothing is charged to the node, it is of no group in Groups, and isUsed returns
-	// false for it.
+	// Forget forgets everything about resources that are not in the set. It can reuse the ID of a node if nothing is
+	// charged to the node, no group in Groups has it, and isUsed returns false for it.
 	Forget(used resources.IDs, isUsed func(NodeID) bool)
 }
 
-// Explainer is a backend that can be copied with everything that is charged to it, so that another goroutine than
-// the one that decides can answer questions about it.
+// Explainer is a backend that can be copied with everything that is charged to it, so that a goroutine other than the
+// deciding one can answer questions about it.
 type Explainer interface {
 	Backend
-	// Clone returns a copy with all that is charged and planned. The names are a clone of those of the backend. What
-	// was charged to the backend may be released from the clone.
+	// Clone returns a copy with everything charged and planned. The names are a clone of those of the backend. The
+	// clone can release what was charged to the backend.
 	Clone(names *resources.Names) Explainer
-	// Lacks returns a refusal for every limit below which the demand of the group does not fit now, from the node of
+	// Lacks returns a refusal for every limit that leaves no room for the demand of the group now, from the node of
 	// the group to the root. Unlike Fits, it lists all of them, but none that the demand alone exceeds.
 	Lacks(Group, Demand) []*Refusal
-	// Exceeds returns a refusal for every limit that the demand of the group alone exceeds. If nothing is charged and
-	// nothing reserved, a demand that exceeds none fits.
+	// Exceeds returns a refusal for every limit that the demand of the group alone exceeds. A demand that exceeds
+	// none fits if nothing is charged or reserved.
 	Exceeds(Group, Demand) []*Refusal
 	// Holds returns how much the charge holds in the space of a refusal; 0 if none.
 	Holds(r *Refusal, c Charged) int64
-	// Of returns the group to which the charge was charged, so that it can be released.
+	// Of returns the group that the charge was charged to, so that it can be released.
 	Of(c Charged) Group
-	// Raised returns a copy with greater limits and with all that is charged, in which nothing is reserved or planned. It
-	// fails if the limits are not valid together.
+	// Raised returns a copy with greater limits and everything charged, but nothing reserved or planned. It fails if
+	// the limits are not valid together.
 	Raised(names *resources.Names, raises []Raise) (Explainer, error)
-	// Written returns the amounts that an administrator writes before and after the raises, each amount once. It includes
-	// what else has to be raised so that the limits are valid together.
+	// Written returns the amounts that an administrator writes before and after the raises, each amount once. It
+	// includes what else must be raised so that the limits are valid together.
 	Written(raises []Raise) ([]Written, error)
 	// Known returns the amounts of a vector by the names that users know.
 	Known(resources.Vector) resources.Vector
@@ -229,20 +222,20 @@ type Written struct {
 	From, To int64
 }
 
-// Charged is a charge, and the path of the group to which it is charged.
+// Charged is a charge, and the path of the group that it is charged to.
 type Charged struct {
 	Path string
-	// Remains is whether the group was returned by Nearest. A group of Place may have the same path.
+	// Remains is whether the group was returned by Nearest. Place can return a group with the same path.
 	Remains bool
 	Charge  *Charge
 }
 
-// Effect is what an observation has changed. It need not report that there is less room.
+// Effect is what an observation has changed. It need not report lost room.
 type Effect struct {
 	// Freed are the spaces that may have more room than before.
 	Freed []Space
-	// Changed is the group whose limits have changed, that is new, or that is no longer among
-	// the Groups of the backend; nil if there is none.
+	// Changed is the group that is new, has changed limits, or is no longer among the Groups of the backend; nil if
+	// there is none.
 	Changed Group
 }
 
@@ -250,14 +243,13 @@ type Effect struct {
 type NodeUsage struct {
 	// Path identifies the node.
 	Path string
-	// Used is the sum of what is charged, without JobsResource. Unqueued is the part of it that
-	// pods use that belong to no unit.
+	// Used is the sum of what is charged, without JobsResource. Unqueued is the part of it by pods that belong to no
+	// unit.
 	Used, Unqueued resources.Vector
-	// Borrowed is the part of Used above the guarantee of the node, for the resources that the
-	// guarantee names. The root borrows nothing.
+	// Borrowed is the part of Used above the guarantee of the node, for the resources in the guarantee. The root
+	// borrows nothing.
 	Borrowed resources.Vector
-	// Min is the guarantee of the node and Max its limit, for the resources that they name,
-	// including JobsResource.
+	// Min is the guarantee of the node and Max its limit, for the resources in them, including JobsResource.
 	Min, Max resources.Vector
 	// Jobs is the number of units charged.
 	Jobs int64

@@ -15,50 +15,48 @@ type Refusal struct {
 	Node string
 	// Resource is the resource that is insufficient; empty if none is.
 	Resource string
-	// Asked is the requested amount of the resource. Used and Limit are those of the resource at
-	// the node. All are in base units, which resources.Format makes readable.
+	// Asked is the requested amount of the resource. Used and Limit are those of the resource at the node. All are in
+	// base units; resources.Format makes them readable.
 	Asked, Used, Limit int64
-	// Unqueued is the part of Used that pods use that belong to no unit.
+	// Unqueued is the part of Used by pods that belong to no unit.
 	Unqueued int64
-	// Lack is what must be freed before the unit is worth trying again. It is used only if the
-	// refusal is not Final.
+	// Lack is what must be freed before it is worth trying the unit again. It is used only if the refusal is not
+	// Final.
 	Lack Lack
-	// Reserved is how much others may not borrow because it is reserved, for ReasonBorrowingPaused, or how
-	// much is kept for units for which others are evicted, for a Lack of bound Kept.
+	// Reserved is how much others cannot borrow because it is reserved, for ReasonBorrowingPaused, or how much is
+	// kept for units that others are evicted for, for a Lack of bound Kept.
 	Reserved int64
-	// Also lists what else may change the decision once it is freed.
+	// Also lists what else can change the decision once it is freed.
 	Also []Lack
-	// Owed lists the spaces of bound Lending in which the demand lacks room because others have
-	// borrowed what the group is owed. The amounts are to be reserved there while the unit waits. It
-	// is empty if the unit is not owed, if anything else is lacking, or if the backend never
-	// reserves.
+	// Owed lists the spaces of bound Lending where the demand lacks room because others have borrowed what the group
+	// is owed. The amounts must be reserved there while the unit waits. It is empty if the unit is not owed, if
+	// anything else is lacking, or if the backend never reserves.
 	Owed []Lack
-	// Sentence is the message of a refusal that does not come from the limit of a node.
+	// Sentence is the message of a refusal that is not caused by the limit of a node.
 	Sentence string
-	// Detail distinguishes refusals of one reason that do not come from the limit of a node and are reported
+	// Detail distinguishes refusals with the same reason that are not caused by the limit of a node and are reported
 	// separately, such as the message of an admission check.
 	Detail string
 	// Note is added to the message; empty for none.
 	Note string
-	// Say returns the message if the backend does not use the messages of Message for its limits;
-	// nil otherwise.
+	// Say returns the message if the backend does not use Message for its limits; nil otherwise.
 	Say func(*Refusal) string
 }
 
 // LastValidNote begins the note of a quota that is in force because the current one is invalid.
 const LastValidNote = "the last valid quota tree is in force, because "
 
-// HasLastValidNote reports whether a message contains such a note. After a restart nothing else shows whether it is
+// HasLastValidNote reports whether a message contains LastValidNote. After a restart, it is not known whether that is
 // still true.
 func HasLastValidNote(message string) bool { return strings.Contains(message, "; "+LastValidNote) }
 
-// Cause distinguishes refusals that are reported to users separately. The figures in a message may
-// change without a change of the cause.
+// Cause distinguishes refusals that are reported to users separately. The figures in a message can change without a
+// change of the cause.
 type Cause struct {
 	Reason         wellknown.Reason
 	Node, Resource string
 	Detail         string
-	// Limit is that of a refusal that only a change of the limit can help.
+	// Limit is the limit of a refusal that only a change of the limit can resolve.
 	Limit int64
 }
 
@@ -71,8 +69,7 @@ func (r *Refusal) Cause() Cause {
 	return c
 }
 
-// Final reports whether only a change of the quota or of the unit can help, and not the quota that
-// running jobs free.
+// Final reports whether only a change of the quota or of the unit can help, but not quota that running jobs free.
 func (r *Refusal) Final() bool {
 	switch r.Reason {
 	case wellknown.ReasonQuotaExceeded, wellknown.ReasonMaxJobs, wellknown.ReasonBorrowingPaused:

@@ -2,21 +2,20 @@ package quota
 
 import "kube-queue.dev/kube-queue/pkg/resources"
 
-// MostUnlimited is the maximum number of resources that are shown for a node although no node limits
-// or guarantees them. Users may request anything, and what is shown of it must not grow without bounds.
+// MostUnlimited is the maximum number of resources that are shown for a node although no node limits or guarantees
+// them. Users can request anything, and what is shown of it must be bounded.
 const MostUnlimited = 16
 
-// Shown selects the resources that are shown for a node: those that any node names in its min or max,
-// and a number of others.
+// Shown selects the resources that are shown for a node: those in the min or max of any node, and a number of others.
 type Shown struct {
 	named resources.IDs
-	// end is the number after the greatest ID of the others.
+	// end is the greatest ID of the others plus 1.
 	end resources.ID
 	// Omitted is the number of resources that are not shown.
 	Omitted int
 }
 
-// Named returns the resources that any of the nodes names in its min or max.
+// Named returns the resources in the min or max of any of the nodes.
 func Named(nodes []NodeUsage) resources.IDs {
 	var named resources.IDs
 	for _, n := range nodes {
@@ -26,8 +25,7 @@ func Named(nodes []NodeUsage) resources.IDs {
 	return named
 }
 
-// Show selects the resources of the vector that are named, and of the others as many as given, in the
-// order of first use.
+// Show selects the named resources of the vector, and up to most others, in the order of first use.
 func Show(v resources.Vector, named resources.IDs, most int) Shown {
 	s := Shown{named: named}
 	for _, a := range v {

@@ -7,7 +7,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// Bound is one of the bounds of a node on the use of a resource.
+// Bound is one of the bounds on a resource at a node.
 type Bound int8
 
 const (
@@ -15,14 +15,13 @@ const (
 	Max Bound = iota
 	// Min is the guarantee of the node. Use above it is borrowed.
 	Min
-	// OwnMin is the part of the guarantee of a node that is not guaranteed to its children. It bounds
-	// what the group of the node borrows from them.
+	// OwnMin is the part of a node's guarantee that is not guaranteed to its children. It bounds what the node's own
+	// group borrows from them.
 	OwnMin
-	// FixedMin is OwnMin as the limit on use by non-preemptible units of the group of the node.
+	// FixedMin is OwnMin as the limit for the non-preemptible units of the node's own group.
 	FixedMin
-	// FixedMax is the limit on use by non-preemptible units at and below the node of a resource that
-	// the guarantee of their group does not name. What is guaranteed to the children of the node is
-	// not available to them.
+	// FixedMax is the limit for non-preemptible units at and below the node, for resources that the guarantee of
+	// their group does not name. What is guaranteed to the children of the node is not available to them.
 	FixedMax
 	// Lending bounds borrowing at and below the node: what is reserved is not available. Its room is
 	// unlimited if nothing is reserved.
@@ -30,8 +29,8 @@ const (
 	// Borrowers has as much room as there are branches at and below the node that use more than
 	// their guarantee.
 	Borrowers
-	// Kept bounds use at and below the node by everybody but those for whom room is made: what is planned for
-	// them is not available to others. Its room is unlimited if nothing is planned.
+	// Kept bounds use at and below the node by all but those that room is made for: what is planned for them is not
+	// available to others. Its room is unlimited if nothing is planned.
 	Kept
 	// Bounds is the number of bounds.
 	Bounds

@@ -108,7 +108,7 @@ func (r Rules) Count(pod *PodDevices, claimed func(namespace, name string) Claim
 	for _, claim := range pod.claims {
 		use := claimed(pod.Namespace, claim.name)
 		switch {
-		case claim.extended: // the containers have counted the devices
+		case claim.extended: // the devices are already counted in the containers
 			addUnchecked(own, use.Capacities)
 		case !claim.shared:
 			addUnchecked(own, use.Requests)

@@ -90,7 +90,7 @@ func (t Types) selectedBy(selector map[string]string, required []corev1.NodeSele
 		}
 		name := t.Names[label][values[0]]
 		if slices.ContainsFunc(values, func(value string) bool { return t.Names[label][value] != name }) || name == "" {
-			continue // another label may still determine the type
+			continue // another label can still determine the type
 		}
 		if only != "" && name != only {
 			return "", true

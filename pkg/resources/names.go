@@ -40,7 +40,7 @@ func (n *Names) ID(name string) ID {
 	if id, ok := n.ids[name]; ok {
 		return id
 	}
-	name = strings.Clone(name) // it may be a part of a large text
+	name = strings.Clone(name) // it may be part of a large text
 	id := ID(len(n.names))
 	if last := len(n.free) - 1; last >= 0 {
 		id, n.free = n.free[last], n.free[:last]

@@ -38,7 +38,7 @@ func (s *Scheduler) retryClaims(now time.Time) (retried bool) {
 	for c, ok := s.failed.Top(); ok && c.retryAt <= instantOf(now); c, ok = s.failed.Top() {
 		s.failed.Remove(c)
 		u := c.unit
-		c.retryAt, c.changes = 0, s.changes-1 // may try
+		c.retryAt, c.changes = 0, s.changes-1 // can be tried
 		c.idle = false
 		if shape := u.item.Shape(); shape != nil && shape.Parked() {
 			u.queue.Retry(shape)
@@ -74,7 +74,7 @@ func (s *Scheduler) watchHolders(now time.Time) {
 		q.InOrder(func(item *queue.Item) bool {
 			u := s.units[item.Key]
 			if !s.mayPreempt(q, u) {
-				return false // nor may those behind it, which have no greater priority
+				return false // nor can those behind it, whose priority is not higher
 			}
 			if u.claim == nil && item.Shape().Parked() {
 				s.fail(u, instantOf(now), now)

@@ -102,7 +102,7 @@ func (s *Scheduler) checkUnit(u *unit) error {
 		return fmt.Errorf("waits but is neither queued nor refused")
 	case u.assumed && !u.write.pending(Dequeue) && !u.write.pending(Reserve):
 		return fmt.Errorf("is assumed released but no write is pending")
-	case u.write.pending(Expire): // it does nothing else any more
+	case u.write.pending(Expire): // it is not expected to do anything else
 	case s.mayRequeue(u) && !u.write.pending(Requeue):
 		return fmt.Errorf("has stopped but no requeue is pending")
 	case u.Phase == Reserved && s.backend != nil && u.keptOut() != nil && !u.Evicted && !u.Stopped && !u.Over && !u.unadmitted && !u.write.pending(Requeue):

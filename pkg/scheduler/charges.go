@@ -93,7 +93,7 @@ func (s *Scheduler) chargePods() {
 			u := h.units[0]
 			s.chargeUnit(u)
 			s.seeScheduling(u)
-			if s.mayRequeue(u) && !u.write.pending(Expire) { // a unit that nobody renews ends
+			if s.mayRequeue(u) && !u.write.pending(Expire) { // a unit that is no longer renewed ends
 				s.outbox.want(u, Requeue)
 			}
 		default:
@@ -252,7 +252,7 @@ func (s *Scheduler) recharge(at **charge, now *charge) {
 		was.group.Uncharge(&was.Charge)
 		s.tournament.used(was.group)
 		was.group.Spaces(&was.Charge, s.wake)
-		s.reviewReservations(was.group, was.Total()) // nobody may borrow any more
+		s.reviewReservations(was.group, was.Total()) // possibly nothing is borrowed any more
 	case was.group != now.group:
 		s.recharge(at, nil)
 		s.recharge(at, now)
@@ -287,7 +287,7 @@ func (s *Scheduler) usedMore(c *charge) {
 	s.reviewClaims(c)
 	s.tournament.used(c.group)
 	s.tournament.shrunk(c.group, total, s.unprove)
-	if !c.Demand.Preemptible { // of what no guarantee names, less is left for others
+	if !c.Demand.Preemptible { // less is left for others of what no guarantee names
 		s.tournament.under(c.group.Nodes()[len(c.group.Nodes())-1], func(q *queueState) {
 			if !q.tried.Shape().Demand.Preemptible {
 				s.unprove(q)

@@ -203,7 +203,7 @@ func (s *Scheduler) keepRoom(u *unit, owed bool, now time.Time) {
 	s.activate(q)
 	s.changes++
 	nodes := q.Group.Nodes()
-	s.tournament.under(nodes[len(nodes)-1], s.unprove) // what was about to be tried may use the room
+	s.tournament.under(nodes[len(nodes)-1], s.unprove) // units that were about to be tried may use the room
 	s.explainLater(u, now)
 }
 
@@ -328,7 +328,7 @@ func (s *Scheduler) checkClaimsOf(q *queueState, now time.Time) {
 			continue
 		}
 		s.giveUp(u, now)
-		if !hasRight { // it waits for its turn like everybody
+		if !hasRight { // it waits for its turn like all others
 			s.eachVictim(u, s.serve)
 		}
 		if !c.restored {

@@ -201,7 +201,7 @@ func (s *Scheduler) mostPods(u growing) int32 {
 	if fits(most) {
 		least = most
 	}
-	for least < most { // least is granted, and most is the greatest number that may fit
+	for least < most { // least is granted, and most is the largest number that can fit
 		if middle := least + (most-least+1)/2; fits(middle) {
 			least = middle
 		} else {

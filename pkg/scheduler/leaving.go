@@ -85,7 +85,7 @@ func (s *Scheduler) followEviction(u *unit, now time.Time) {
 		v.at = instantOf(now)
 		s.retryClaimant(v)
 	}
-	if u.Evicted && v.forUID != "" && !v.mayGo && u.queue != nil { // an earlier process has sent it
+	if u.Evicted && v.forUID != "" && !v.mayGo && u.queue != nil { // an earlier process has sent the eviction
 		u.queue.evicted(v.at)
 		v.mayGo = true
 	}
@@ -125,7 +125,7 @@ func (s *Scheduler) stopFollowing(u *unit) {
 	s.disown(u)
 	s.unplanUncharge(u)
 	u.leaving = nil
-	if released != nil { // somebody may have relied on it
+	if released != nil { // a claim may have relied on it
 		s.reviewClaims(released)
 	}
 	s.retryClaimant(v)

@@ -48,7 +48,7 @@ func (s *Scheduler) admit(now time.Time) {
 	for {
 		for s.hasMore() {
 			s.restoreClaims(now)
-			s.wakeFreed() // a refusal may end a reservation, which allows borrowing again
+			s.wakeFreed() // a refusal can end a reservation, which allows borrowing again
 			s.prove(now)
 			s.unproveGrown()
 			s.checkClaims(now)
@@ -72,7 +72,7 @@ func (s *Scheduler) admit(now time.Time) {
 				s.makeRoom(q, u, refusal, now)
 				continue
 			default:
-				s.unprove(q) // what others were admitted with makes it borrow what is reserved
+				s.unprove(q) // because of what was admitted for others, it would borrow what is reserved
 				continue
 			}
 		}
@@ -119,7 +119,7 @@ func (s *Scheduler) wakeFreed() {
 func (s *Scheduler) prove(now time.Time) {
 	for len(s.unproven) > 0 {
 		q := s.unproven[len(s.unproven)-1]
-		s.unproven[len(s.unproven)-1] = nil // the array must not keep queues that are gone
+		s.unproven[len(s.unproven)-1] = nil // so that the array does not keep removed queues
 		s.unproven = s.unproven[:len(s.unproven)-1]
 		q.unproven = false
 		if q.tried == nil {
@@ -344,7 +344,7 @@ func (s *Scheduler) fits(q *queueState, shape *queue.Shape) *quota.Refusal {
 	if r == nil {
 		return unsent
 	}
-	if !r.Final() { // others find the room smaller that the shape waits for
+	if !r.Final() { // for others, the room that the shape waits for is smaller
 		r.Lack.Amount += s.room(r.Lack.Space) - inside
 	}
 	return r

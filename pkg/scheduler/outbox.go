@@ -160,7 +160,7 @@ func (o *outbox) plan(now time.Time, compose composer) Plan {
 		}
 		plan = o.send(plan, u, now, compose)
 	}
-	clear(o.ready) // the array must not keep units that are gone
+	clear(o.ready) // so that the array does not keep removed units
 	o.ready = o.ready[:0]
 	for len(o.impossible) > 0 && o.mayExplain(0) {
 		plan, _ = o.explainNext(plan, &o.impossible, now, compose)

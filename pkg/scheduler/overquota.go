@@ -88,7 +88,7 @@ func (s *Scheduler) replaceLimits() (done func()) {
 				s.over.since[space] = before[limit{usage[space.Node].Path, space.Resource}]
 			}
 		}
-		s.over.checkAt = s.over.checkedAt // the excesses are those of the old limits
+		s.over.checkAt = s.over.checkedAt // the excesses are from the old limits
 		s.over.touch()
 	}
 }

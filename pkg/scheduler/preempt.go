@@ -25,7 +25,7 @@ func (s *Scheduler) mayMakeRoom(q *queueState, refusal *quota.Refusal, now time.
 		return false
 	}
 	if !s.mayReclaim(q, u) && !s.mayPreempt(q, u) {
-		s.dropFailure(u) // it is scheduled again when there is somebody to evict
+		s.dropFailure(u) // it is scheduled again when there are units to evict
 		return false
 	}
 	if !q.mayFail(now) {

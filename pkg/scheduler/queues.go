@@ -75,7 +75,7 @@ func (e QueueChanged) apply(s *Scheduler, now time.Time) {
 		return
 	}
 	if q.Policy != e.Policy {
-		q.SetPolicy(e.Policy) // also tries all shapes again, because reservations depend on the policy
+		q.SetPolicy(e.Policy) // also retries all shapes, because reservations depend on the policy
 	}
 	q.set, q.changed = e, true
 	s.setChecks(q)

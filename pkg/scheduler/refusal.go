@@ -125,10 +125,10 @@ func (s *Scheduler) isOutdated(u *unit, now time.Time) bool {
 		return q == nil || !q.Policy.FrontOnly || u.item.Shape() == nil || q.Front() == &u.item
 	case wellknown.ReasonQuotaExceeded, wellknown.ReasonMaxJobs, wellknown.ReasonBorrowingPaused,
 		wellknown.ReasonExceedsMaxQuota, wellknown.ReasonExceedsMinQuota:
-		if q == nil || u.item.Shape() == nil { // it is not even tried, and not because of what it lacks
+		if q == nil || u.item.Shape() == nil { // it is not even tried, for a reason other than what it lacks
 			return true
 		}
-	default: // it comes from the unit or from the place of the unit in the quota
+	default: // it comes from the unit or its place in the quota
 		if is(u.Held) || is(u.placeRefusal) {
 			return false
 		}

@@ -29,7 +29,7 @@ func (s *Scheduler) composeRequeue(u *unit, w *Write, now time.Time) {
 	if why == nil {
 		return
 	}
-	if why.Reason == wellknown.ReasonBackoff { // what has caused it is forgotten with the quota
+	if why.Reason == wellknown.ReasonBackoff { // its cause is forgotten with the quota
 		u.Backoff = why
 	}
 	w.Reason, w.Message = why.Reason, why.Message()

@@ -276,7 +276,7 @@ func (s *Scheduler) reviewReservations(group quota.Group, changed resources.Vect
 		s.ledger.reviews++
 		refusal := s.fits(r.queue, r.shape)
 		switch {
-		case refusal == nil: // it is tried soon, because what it lacks was freed
+		case refusal == nil: // it will be tried soon, because what it lacks was freed
 			s.ledger.watch(r)
 		case len(refusal.Owed) > 0:
 			s.reserveOwed(r.queue, r.shape, refusal)
@@ -305,7 +305,7 @@ func (s *Scheduler) reserveForFront(q *queueState) bool {
 		s.reserveOwed(q, shape, refusal)
 		return held == nil || s.grown()
 	case held != nil || refusal.Lack != shape.Refusal().Lack || !slices.Equal(refusal.Also, shape.Refusal().Also):
-		s.unreserve(shape) // it is tried again, to be parked under what it lacks now
+		s.unreserve(shape) // it is retried, to be parked under what it lacks now
 		q.Retry(shape)
 		s.activate(q)
 		return true

@@ -23,7 +23,7 @@ func (s *Scheduler) restoreClaims(now time.Time) {
 		}
 	}
 	s.claimants = nil
-	slices.SortStableFunc(claimants, func(a, b *unit) int { // others do not get the room of their victims
+	slices.SortStableFunc(claimants, func(a, b *unit) int { // so that others do not get the room of their victims
 		return cmp.Compare(min(len(s.victims[b.UID]), 1), min(len(s.victims[a.UID]), 1))
 	})
 	for _, u := range claimants {

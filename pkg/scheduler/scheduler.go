@@ -170,9 +170,9 @@ func (s *Scheduler) update(u *unit, seen *Unit, sent Kind) {
 	case !u.Phase.holdsQuota():
 		u.unadmitted = s.listed && !sent.admits()
 	case u.Phase == Reserved && seen.Phase != Reserved && !seen.Over && s.listed && sent != Dequeue:
-		u.unadmitted = true // nobody has waited for its checks
+		u.unadmitted = true // its checks were not awaited
 	}
-	if _, is := s.outbox.denied[u]; is { // perhaps it accepts them now
+	if _, is := s.outbox.denied[u]; is { // the API server may accept them now
 		delete(s.outbox.denied, u)
 		s.outbox.post(u)
 	}
@@ -221,7 +221,7 @@ func (e Written) apply(s *Scheduler, now time.Time) {
 	if !underWay {
 		return
 	}
-	if kind.admits() { // from now on its phase decides whether it is charged, and it may be evicted for others
+	if kind.admits() { // from now on its phase decides whether it is charged, and it can be evicted for others
 		u.assumed = false
 		if u.countedIn != nil {
 			s.moreToEvict(u.countedIn)
@@ -295,12 +295,12 @@ func (e Denied) apply(s *Scheduler, now time.Time) {
 	if kind.admits() {
 		u.assumed = false
 	}
-	if kind.writesPlace() { // it does not show what it was to show
+	if kind.writesPlace() { // it does not show what was sent
 		u.shown.clear()
 	}
 	if e.Write.Version >= u.Version {
 		s.outbox.denied[u] = instantOf(e.Until)
-		if u.Phase == Waiting { // it must not keep quota that it cannot be given
+		if u.Phase == Waiting { // it must not keep quota that cannot be given to it
 			u.unassume()
 			u.requeueAt, u.Backoff = max(u.requeueAt, instantOf(e.Until)), e.Why
 		}

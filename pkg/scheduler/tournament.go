@@ -212,7 +212,7 @@ func (t *tournament) lacksOnlyJobs(b *branch, jobs int64) bool {
 		return true
 	}
 	all := true
-	for id, most := range b.most { // at least what anybody requests
+	for id, most := range b.most { // at least the largest request
 		all = all && enough(id, most)
 	}
 	if all {

@@ -104,7 +104,7 @@ func (u *unit) update(seen *Unit) {
 		now.Demand = u.Demand // shared with its shape
 	}
 	if u.assumed && u.write.wanted.admits() && (now.Held != nil || requeueAt > u.requeueAt || now.QuotaName != u.QuotaName || !sameDemand) {
-		u.unassume() // the decision is made again; its write has not been sent
+		u.unassume() // the decision is repeated; its write has not been sent
 	}
 	u.Facts, u.dequeuedAt, u.requeueAt = now, instantOf(seen.DequeuedAt), requeueAt
 	u.seeEviction(seen)

@@ -70,7 +70,7 @@ func (s *Scheduler) seeScheduling(u *unit) {
 
 // needsPods reports whether the unit has no pods but should, judging by its phase.
 func (u *unit) needsPods() bool {
-	return u.Phase == Dequeued && !u.Evicted && !u.Stopped && !u.Over && u.holder != nil && len(u.Demand.Requests) > 1 // one is of JobsResource
+	return u.Phase == Dequeued && !u.Evicted && !u.Stopped && !u.Over && u.holder != nil && len(u.Demand.Requests) > 1 // one is JobsResource
 }
 
 // podlessAt returns when the unit can next show that it has no pods; 0 means never.

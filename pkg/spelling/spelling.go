@@ -1,4 +1,4 @@
-// Package spelling finds the name that somebody meant who misspelled it.
+// Package spelling finds the name that was probably meant by a misspelled one.
 package spelling
 
 import (
@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Nearest returns the name that was probably meant by the word; empty if none is near, or if the word is one
-// of the names. Letter case does not count. Of names that are equally near, it is the first.
+// Nearest returns the name that was probably meant by the word; empty if none is similar, or if the word is one of
+// the names. Case does not matter. If names are equally similar, it returns the first.
 func Nearest(word string, names []string) string {
 	nearest, least := "", limit(word)+1
 	letters := utf8.RuneCountInString(word)
@@ -16,7 +16,7 @@ func Nearest(word string, names []string) string {
 			return ""
 		}
 		if n := utf8.RuneCountInString(name) - letters; n >= least || -n >= least {
-			continue // so that a word of any length takes no time
+			continue // so that long words take no time
 		}
 		if d := distance(strings.ToLower(word), strings.ToLower(name)); d < least {
 			nearest, least = name, d
@@ -25,7 +25,7 @@ func Nearest(word string, names []string) string {
 	return nearest
 }
 
-// limit is how many letters of the word may be wrong.
+// limit is how many letters of the word can be wrong.
 func limit(word string) int {
 	switch n := len([]rune(word)); {
 	case n < 2:

@@ -6,8 +6,8 @@ import (
 	visibilityv1alpha1 "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
 )
 
-// The API server calls webhooks before it validates an object, so that a question may have any content. These bounds are
-// those of the CRDs.
+// The API server calls webhooks before it validates an object, so a question can have any content. These are the
+// bounds of the CRDs.
 const (
 	longestName = 253
 	longestPath = 4096

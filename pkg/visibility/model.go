@@ -1,14 +1,14 @@
-// Package visibility answers questions about the state of the core: why a unit waits, who is in a queue and in which
-// order, how the quota is used, and what would happen if something were different.
+// Package visibility answers questions about the state of the core: why a unit waits, which units are in a queue and
+// in which order, how the quota is used, and what would happen if something were different.
 //
-// A Model is made of one View and is never changed by questions, so that all answers of a Model are of the same time.
+// A Model is made from one View and is never changed by questions, so all answers of a Model are about the same time.
 // What is expensive, such as the order of the units, is computed when it is first needed.
 //
 // A change that is said to admit a unit was tried in a second core. A raise is enough for the unit and for all units
 // that would be admitted before it, in its queue and in others: otherwise they would take what is added.
 //
-// Names of units are in an answer only if the caller may list units of their namespace. Of other units there are only
-// counts and amounts. Paths of quotas are in answers, as they are in the messages of units.
+// An answer contains names of units only if the caller may list units of their namespace. Of other units, it has only
+// counts and amounts. Answers contain the paths of quotas, like the messages of units.
 package visibility
 
 import (
@@ -36,31 +36,32 @@ type Access struct {
 	Queues, Trees func() bool
 }
 
-// Model answers questions about one View. Any goroutine may use it.
+// Model answers questions about one View. It is safe for concurrent use.
 type Model struct {
 	view *scheduler.View
 	// kinds are the names of the kinds of jobs by their numbers. namespace is the namespace of the Queues.
 	kinds     []string
 	namespace string
 
-	// index has the units by their keys. contenders are the units that wait for quota, by queue and in order. lines are
-	// those of them that can fit at all, and so are tried, and places their positions in them, from 1; 0 for others.
+	// index has the units by their keys. contenders are the units that wait for quota, by queue and in order. lines
+	// are the contenders that can fit at all, and so are tried. places has their positions in lines, from 1; 0 for
+	// others.
 	index      func() map[string]int32
 	contenders func() [][]int32
 	lines      func() [][]int32
 	places     func() []int32
-	// ordered are all units in the order in which they are listed.
+	// ordered are all units in the order of a list.
 	ordered func() []int32
 	// sums are by queue and nodes by node. borrowed is what the children of a node have borrowed, by its path.
 	sums     func() []sums
 	nodes    func() []nodeSums
 	borrowed func() map[string]map[resources.ID]int64
-	// greatest is the greatest request of a unit that waits, by resource.
+	// greatest is the greatest request of a waiting unit, by resource.
 	greatest func() map[resources.ID]int64
-	// unreserved is the quota with all that is charged, in which nothing is reserved or planned; nil if there is none.
+	// unreserved is the quota with everything charged, but nothing reserved or planned; nil if there is none.
 	unreserved func() quota.Explainer
 
-	// mutex protects the backend and the names, which may store what a question mentions. Each answer holds it.
+	// mutex protects the backend and the names, which can store what a question mentions. Each answer holds it.
 	mutex sync.Mutex
 }
 
@@ -206,7 +207,7 @@ func (m *Model) quantities(v resources.Vector) corev1.ResourceList {
 	return list
 }
 
-// held returns what a unit is charged or, if it is charged nothing, what it requests.
+// held returns what a unit is charged or, if it is not charged, what it requests.
 func held(u *scheduler.UnitView) resources.Vector {
 	if u.Charge != nil {
 		return u.Charge.Total()

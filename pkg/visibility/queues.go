@@ -15,14 +15,14 @@ import (
 	"kube-queue.dev/kube-queue/pkg/spelling"
 )
 
-// Queues answers who is in the queues. The namespace is that of the question. The error is for the caller.
+// Queues answers which units are in the queues. The namespace is that of the question. The error is for the caller.
 func (m *Model) Queues(namespace string, spec visibilityv1alpha1.QueueReviewSpec, access Access) (*visibilityv1alpha1.QueueReviewStatus, error) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	if err := checkQueueSpec(&spec); err != nil {
 		return nil, err
 	}
-	// The own namespace is the first that is asked about, because the number of questions is limited.
+	// The question's own namespace is asked about first, because the number of questions is limited.
 	if own := access.Units(namespace); !own && !spec.AllNamespaces {
 		return nil, fmt.Errorf("you may not list QueueUnits in namespace %q", namespace)
 	}
@@ -36,7 +36,7 @@ func (m *Model) Queues(namespace string, spec visibilityv1alpha1.QueueReviewSpec
 	}
 	answer := &visibilityv1alpha1.QueueReviewStatus{ObservedTime: m.observed()}
 	shown := m.owned(namespace, access) // and the queues in which the caller may list a unit
-	var order []int32                   // of the units; figures of queues need none
+	var order []int32                   // of the units; not needed for figures of queues
 	if spec.Show == visibilityv1alpha1.ShowGroups || spec.Show == visibilityv1alpha1.ShowUnits {
 		order = m.ordered()
 	}
@@ -93,7 +93,7 @@ func (m *Model) Queues(namespace string, spec visibilityv1alpha1.QueueReviewSpec
 	return answer, nil
 }
 
-// page returns the entries that an answer lists, and the number of all.
+// page returns the entries that an answer lists, and the number of all entries.
 func page[T, E any](all []T, limit, offset int32, entry func(T) E) (listed []E, total int32) {
 	from := min(len(all), int(offset))
 	for _, of := range all[from:min(len(all), from+int(cmp.Or(limit, visibilityv1alpha1.DefaultLimit)))] {
@@ -102,7 +102,8 @@ func page[T, E any](all []T, limit, offset int32, entry func(T) E) (listed []E, 
 	return listed, int32(len(all))
 }
 
-// owned returns the queues that a caller may see: all for those who may list Queues, and otherwise those of the namespace.
+// owned returns the queues that a caller may see: all if the caller may list Queues, otherwise those of the
+// namespace.
 func (m *Model) owned(namespace string, access Access) []bool {
 	owned := make([]bool, len(m.view.Queues))
 	all := access.Queues()
@@ -145,7 +146,7 @@ func (m *Model) selects(spec visibilityv1alpha1.QueueReviewSpec, u *scheduler.Un
 		slices.ContainsFunc(spec.Reasons, func(reason string) bool { return strings.EqualFold(reason, string(u.Refusal.Reason)) })
 }
 
-// computeOrdered returns all units by queue. In each queue those that are tried come first, in order, then those that wait
+// computeOrdered returns all units by queue. In each queue, tried units come first, in order, then those that wait
 // for something else, then those that hold quota.
 func (m *Model) computeOrdered() []int32 {
 	places, lines := m.places(), m.lines()
@@ -201,7 +202,7 @@ func (m *Model) queue(q int32) visibilityv1alpha1.QueueSummary {
 // sums are what the units of a queue request and hold.
 type sums struct{ requested, held resources.Vector }
 
-// computeSums returns the sums of all queues. Units that wait for something else than quota count as well.
+// computeSums returns the sums of all queues. Units that wait for something other than quota also count.
 func (m *Model) computeSums() []sums {
 	type total = map[resources.ID]int64
 	requested, held := make([]total, len(m.view.Queues)), make([]total, len(m.view.Queues))
@@ -281,7 +282,7 @@ func (m *Model) groups(units []int32) []group {
 	return all
 }
 
-// numbers number requests, first by their place in memory, which many units share.
+// numbers numbers requests, first by their place in memory, which many units share.
 type numbers struct {
 	byPlace map[*resources.Amount]int32
 	byKey   map[string]int32

@@ -70,7 +70,8 @@ func (m *Model) Quotas(namespace string, spec visibilityv1alpha1.QuotaReviewSpec
 	return answer, nil
 }
 
-// pathsOf returns the paths of the quotas of the units of a namespace, and of the one that units get which select none.
+// pathsOf returns the paths of the quotas that units of a namespace have, and of the quota for units that select
+// none.
 func (m *Model) pathsOf(namespace string) (paths []string) {
 	if group, refusal := m.view.Backend.Place(namespace, ""); refusal == nil {
 		paths = append(paths, group.Path())
@@ -103,7 +104,7 @@ func (m *Model) computeNodes() []nodeSums {
 	for q := range m.view.Queues {
 		v := &m.view.Queues[q]
 		for depth, id := range v.Nodes {
-			if depth == 0 { // a backend without levels may aggregate its usage by path
+			if depth == 0 { // a backend without levels can aggregate its usage by path
 				var known bool
 				if id, known = at[v.Quota]; !known {
 					continue
@@ -133,8 +134,8 @@ func (m *Model) quota(u *quota.NodeUsage, n *nodeSums) visibilityv1alpha1.QuotaS
 	return s
 }
 
-// lent returns what others use of the guarantee of a node: the part of it that the node does not use, and that its
-// siblings have borrowed.
+// lent returns how much of a node's guarantee others use: the part that the node does not use and its siblings have
+// borrowed.
 func (m *Model) lent(u *quota.NodeUsage) (lent resources.Vector) {
 	cut := strings.LastIndex(u.Path, "/")
 	if cut < 0 {
@@ -162,7 +163,7 @@ func (m *Model) computeBorrowed() map[string]map[resources.ID]int64 {
 		if below[above] == nil {
 			below[above] = map[resources.ID]int64{}
 		}
-		for _, a := range n.Used { // without a guarantee, all that is used is borrowed
+		for _, a := range n.Used { // without a guarantee, everything used is borrowed
 			min, named := n.Min.Get(a.ID)
 			if over := a.Value - min; over > 0 || !named {
 				below[above][a.ID] = resources.AddTimes(below[above][a.ID], max(over, 0), 1)

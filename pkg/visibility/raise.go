@@ -40,8 +40,8 @@ func (s *search) raise() *visibilityv1alpha1.Remedy {
 	return remedy
 }
 
-// raised returns a world with greater limits, and the path of the topmost node that has one: units of all queues below it
-// compete for what is added. It returns false if there is none, or if the limits cannot be raised.
+// raised returns a world with greater limits, and the path of the topmost node with a greater limit: units of all
+// queues below it compete for what is added. It returns false if there is none, or if the limits cannot be raised.
 func (s *search) raised(raises []quota.Raise) (w world, below string, ok bool) {
 	written, err := s.unreserved().Written(raises)
 	if err != nil || len(written) == 0 {
@@ -57,7 +57,7 @@ func (s *search) raised(raises []quota.Raise) (w world, below string, ok bool) {
 	return w, below, true
 }
 
-// raises returns what is to be raised for the unit and others.
+// raises returns what to raise for the unit and others.
 func (s *search) raises(others []int32) (raises []quota.Raise) {
 	for _, n := range s.needs(s.unreserved(), others) {
 		raises = append(raises, quota.Raise{Space: n.Space, By: n.missing})
@@ -65,15 +65,16 @@ func (s *search) raises(others []int32) (raises []quota.Raise) {
 	return raises
 }
 
-// inOrder returns the others that are admitted before the unit if there is room for everybody below the limits that the unit
-// lacks. They may take what the unit did not lack before, and that limit is then opened as well. If that is not enough, all
-// limits of its chain are: room is reserved for others once they lack only what they are owed.
+// inOrder returns the others that are admitted before the unit if there is room for all of them below the limits that
+// the unit lacks. They can take something that the unit did not lack before; then that limit is opened as well. If
+// that is not enough, all limits of its chain are opened: room is reserved for others once they lack only what they
+// are owed.
 func (s *search) inOrder() []int32 {
 	var opened []quota.Space
 	open := func(needs []need) (more bool) {
 		for _, n := range needs {
 			if n.Bound == quota.Lending || n.Bound == quota.Kept {
-				n.Bound = quota.Max // something is left for the unit only if there is room for those for whom it is kept
+				n.Bound = quota.Max // there is room for the unit only if there is room for those that it is kept for
 			}
 			if !slices.Contains(opened, n.Space) {
 				opened, more = append(opened, n.Space), true

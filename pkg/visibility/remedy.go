@@ -16,11 +16,11 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// first is what has to be done before the quota matters: an object to change, or a time to wait for.
+// first is what must be done before the quota matters: an object to change, or a time to wait for.
 type first struct {
 	visibilityv1alpha1.Remedy
 	world
-	// alone is whether it is not known what follows, so that nothing is added to it.
+	// alone is whether it is unknown what follows, so that nothing is added to it.
 	alone bool
 }
 
@@ -53,8 +53,8 @@ func (m *Model) remedies(answer *visibilityv1alpha1.QueueUnitReviewStatus, i int
 	}
 }
 
-// remediesAfter adds what would admit a unit after something has been done first, if it needs more than that. It returns
-// false if that was not searched.
+// remediesAfter adds what would admit a unit after the first step, if it needs more than that. It returns false if
+// that was not searched.
 func (m *Model) remediesAfter(answer *visibilityv1alpha1.QueueUnitReviewStatus, i int32, r *quota.Refusal, f first, access Access) (searched bool) {
 	s := &search{Model: m, unit: i, first: f, access: access}
 	if !s.prepare() {
@@ -89,8 +89,8 @@ func latest(a, b *metav1.Time) *metav1.Time {
 	return a
 }
 
-// lower returns that the job of a unit requests no more than all limits of its quota allow when nothing else is used; none if
-// one of them allows nothing.
+// lower returns the remedy that the unit's job requests at most what all limits of its quota allow when nothing else
+// is used; none if one of them allows nothing.
 func (m *Model) lower(i int32, group quota.Group) []visibilityv1alpha1.Remedy {
 	smallest := map[string]*quota.Refusal{}
 	for _, r := range m.view.Backend.Exceeds(group, m.view.Units[i].Demand) {
@@ -116,8 +116,8 @@ func (m *Model) lower(i int32, group quota.Group) []visibilityv1alpha1.Remedy {
 	return []visibilityv1alpha1.Remedy{remedy}
 }
 
-// firstOf returns what has to be done first for a unit that waits for r. Its message is empty if nothing has to be done
-// but to wait for quota. A unit shows one reason; what it would wait for after that is included.
+// firstOf returns what must be done first for a unit that waits for r. Its message is empty if the unit only has to
+// wait for quota. A unit shows one reason; what it would wait for after that is included.
 func (m *Model) firstOf(i int32, r *quota.Refusal, access Access) first {
 	u := &m.view.Units[i]
 	var steps []visibilityv1alpha1.Remedy
@@ -163,7 +163,7 @@ func (m *Model) firstOf(i int32, r *quota.Refusal, access Access) first {
 			continue
 		}
 		f.Message += ", and " + step.Message
-		f.Command = "" // it would make a part of the change
+		f.Command = "" // it would make only a part of the change
 		if step.Type == visibilityv1alpha1.ChangeObject {
 			f.Type = step.Type
 		}
@@ -171,7 +171,7 @@ func (m *Model) firstOf(i int32, r *quota.Refusal, access Access) first {
 	return f
 }
 
-// stepsOfQueue returns what has to be done so that the queue of a unit admits units.
+// stepsOfQueue returns what must be done so that the queue of a unit admits units.
 func (m *Model) stepsOfQueue(u *scheduler.UnitView) (steps []visibilityv1alpha1.Remedy) {
 	if u.Queue < 0 {
 		return nil
@@ -207,7 +207,7 @@ func (m *Model) stepsOfQueue(u *scheduler.UnitView) (steps []visibilityv1alpha1.
 	return steps
 }
 
-// addOthers adds for whom else a remedy is enough.
+// addOthers adds which other units a remedy is enough for.
 func (s *search) addOthers(remedy *visibilityv1alpha1.Remedy, others []int32) {
 	ahead := 0
 	for _, i := range others {
@@ -224,7 +224,7 @@ func (s *search) addOthers(remedy *visibilityv1alpha1.Remedy, others []int32) {
 	}
 }
 
-// then puts what has to be done first in front of a message.
+// then puts what must be done first in front of a message.
 func (s *search) then(message string) string {
 	if s.first.Message == "" {
 		return message

@@ -9,14 +9,14 @@ import (
 
 // Bounds of a search. The documentation of the reviews states how many units are tried.
 const (
-	// mostToRaise and mostToEnd are how many units and queues are tried, in all worlds together, to find a raise and units
-	// that end. A world that was begun is finished.
+	// mostToRaise and mostToEnd are how many units and queues are tried, in all worlds together, to find a raise and
+	// units that end. A world that was started is finished.
 	mostToRaise, mostToEnd = 40_000, 20_000
-	// mostEnded is how many units end at most.
+	// mostEnded is the maximum number of units that end.
 	mostEnded = 100
-	// mostOpened is how often further limits are opened to find who competes for what a raise adds.
+	// mostOpened is how often more limits are opened to find the competitors for what a raise adds.
 	mostOpened = 6
-	// mostRounds is how often those are added who take what was meant for the unit.
+	// mostRounds is how often units are added that take what was meant for the unit.
 	mostRounds = 4
 )
 
@@ -26,15 +26,15 @@ type search struct {
 	unit   int32
 	first  first
 	access Access
-	// group is that of the unit.
+	// group is the group of the unit.
 	group quota.Group
 	// ahead are the units that are tried before the unit, in order.
 	ahead []int32
 	// reserved is a copy of the quota of the view.
 	reserved quota.Explainer
-	// left is how many more units may be tried.
+	// left is how many more units can be tried.
 	left int
-	// everybody are all that inOrder found to be admitted, before the unit or after it.
+	// everybody are all units that inOrder found to be admitted, before the unit or after it.
 	everybody []int32
 }
 
@@ -71,8 +71,8 @@ type placed struct {
 	charge *quota.Charge
 }
 
-// needs returns what the unit, and the units of its queue among the others, lack together with all others. These are charged
-// to the backend meanwhile.
+// needs returns what the unit, and the units of its queue among the others, lack together with all others. Meanwhile,
+// all of them are charged to the backend.
 func (s *search) needs(backend quota.Explainer, others []int32) (all []need) {
 	place := func(i int32) placed {
 		u := &s.view.Units[i]
@@ -111,7 +111,7 @@ func (s *search) needs(backend quota.Explainer, others []int32) (all []need) {
 	charge(unit)
 	for _, p := range own {
 		for _, r := range backend.Exceeds(p.group, p.charge.Demand) {
-			if backend.Room(r.Lack.Space) == math.MaxInt64 { // the group guarantees nothing that it requests
+			if backend.Room(r.Lack.Space) == math.MaxInt64 { // the group guarantees nothing that the unit requests
 				add(r.Lack.Space, r.Used)
 				break
 			}
@@ -141,7 +141,7 @@ func (s *search) needs(backend quota.Explainer, others []int32) (all []need) {
 	return all
 }
 
-// outcome returns who is admitted in a world; nobody if enough units were tried.
+// outcome returns which units are admitted in a world; none if enough units were tried.
 func (s *search) outcome(below string, w world) outcome {
 	if s.left <= 0 {
 		return outcome{}
@@ -151,10 +151,11 @@ func (s *search) outcome(below string, w world) outcome {
 	return in
 }
 
-// enough returns the fewest other units for which a change has to be enough in addition to the unit, because they would take
-// what is meant for the unit: first those ahead of it that fit whenever it does, then others ahead of it in its queue, then
-// also those of other queues. Attempt tries the change that is enough for the unit and for others. Order returns the others
-// in the order in which they are admitted before the unit, as far as that is known. At most so many units are tried.
+// enough returns the fewest other units that a change must also be enough for, because they would take what is meant
+// for the unit: first those ahead of it that fit whenever it does, then others ahead of it in its queue, then also
+// units of other queues. attempt tries the change that is enough for the unit and for others. order returns the
+// others in the order in which they are admitted before the unit, as far as that is known. At most the given number
+// of units is tried.
 func (s *search) enough(most int, attempt func(others []int32) outcome, order func() []int32) (others []int32, found bool) {
 	s.left, s.everybody = most, nil
 	others = s.noGreater()
@@ -189,7 +190,8 @@ func (s *search) enough(most int, attempt func(others []int32) outcome, order fu
 			return s.fewer(others, last, attempt), true
 		}
 	}
-	// A raise may make units fit that could never fit before, and that are in front then. In the end, it is enough for all.
+	// With a raise, units can fit that could never fit before, and come before the unit. In the end, the raise is
+	// enough for all.
 	for _, further := range [][]int32{s.with(s.everybody, s.ahead, nil), s.competitors()} {
 		if more := s.with(nil, further, others); len(more) > 0 && attempt(s.with(others, more, nil)).admitted {
 			return s.fewest(others, more, attempt), true
@@ -209,7 +211,8 @@ func (s *search) competitors() (all []int32) {
 	return all
 }
 
-// noGreater returns the units ahead of the unit that request no more of anything. They fit whenever the unit does.
+// noGreater returns the units ahead of the unit that request no more of any resource. They fit whenever the unit
+// does.
 func (s *search) noGreater() (all []int32) {
 	unit := s.view.Units[s.unit].Demand
 	for _, i := range s.ahead {
@@ -226,7 +229,7 @@ func (s *search) noGreater() (all []int32) {
 	return all
 }
 
-// fewest returns the others and the fewest first ones of more, with whom the change is enough.
+// fewest returns the others and as few of the first ones of more as the change needs to be enough.
 func (s *search) fewest(others, more []int32, attempt func([]int32) outcome) []int32 {
 	for low := 1; low < len(more) && s.left > 0; {
 		if middle := low + (len(more)-low)/2; attempt(s.with(others, more[:middle], nil)).admitted {
@@ -238,7 +241,7 @@ func (s *search) fewest(others, more []int32, attempt func([]int32) outcome) []i
 	return s.with(others, more, nil)
 }
 
-// fewer returns those of the others that are admitted before the unit, if the change is still enough for it.
+// fewer returns only those of the others that are admitted before the unit, if the change is still enough for it.
 func (s *search) fewer(others []int32, in outcome, attempt func([]int32) outcome) []int32 {
 	before := map[int32]bool{}
 	for _, i := range in.others[:in.before] {
@@ -251,7 +254,7 @@ func (s *search) fewer(others []int32, in outcome, attempt func([]int32) outcome
 	return others
 }
 
-// with returns the others and further ones, without those behind the unit in its queue and those that are left out.
+// with returns the others and further ones, except those behind the unit in its queue and those in without.
 func (s *search) with(others, further, without []int32) []int32 {
 	known := make(map[int32]bool, len(others)+len(without))
 	for _, list := range [][]int32{others, without} {

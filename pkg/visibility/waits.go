@@ -15,8 +15,8 @@ import (
 // mostNames is how many units a message names.
 const mostNames = 3
 
-// named adds units to a remedy, and returns a text that names the first of those that the caller may list, and whether
-// these are several units.
+// named adds units to a remedy, and returns a text with the names of the first ones that the caller may list, and
+// whether there are several units.
 func (m *Model) named(remedy *visibilityv1alpha1.Remedy, units []int32, access Access) (text string, several bool) {
 	slices.SortFunc(units, func(a, b int32) int { return strings.Compare(m.view.Units[a].Key, m.view.Units[b].Key) })
 	var names []string
@@ -54,7 +54,7 @@ func (m *Model) untilStopped(u *scheduler.UnitView, access Access) visibilityv1a
 		}
 	}
 	switch text, several := m.named(&remedy, evicted, access); {
-	case len(evicted) == 0: // it gets what units leave that are evicted for others
+	case len(evicted) == 0: // it gets what units free that are evicted for others
 		remedy.Message = "the jobs that are being evicted stop"
 	case several:
 		remedy.Message = text + " stop, which are being evicted for it"
@@ -79,7 +79,7 @@ func (m *Model) asksAgain(u *scheduler.UnitView) (text string) {
 	return text
 }
 
-// whilePaused returns what admits a unit that would borrow while borrowing is paused, without another limit.
+// whilePaused returns what admits a unit that would borrow while borrowing is paused and lacks nothing else.
 func (m *Model) whilePaused(i int32, group quota.Group, r *quota.Refusal, access Access) (all []visibilityv1alpha1.Remedy) {
 	u := &m.view.Units[i]
 	if remedy := m.withinGuarantee(u, group, r); remedy != nil {
@@ -91,8 +91,8 @@ func (m *Model) whilePaused(i int32, group quota.Group, r *quota.Refusal, access
 	return all
 }
 
-// withinGuarantee returns that a unit requests no more than what is unused of the guarantee of its group, which is never
-// paused; nil if that is nothing, or is not enough.
+// withinGuarantee returns the remedy that a unit requests at most the unused part of its group's guarantee, which is
+// never paused; nil if that is nothing, or is not enough.
 func (m *Model) withinGuarantee(u *scheduler.UnitView, group quota.Group, r *quota.Refusal) *visibilityv1alpha1.Remedy {
 	room := m.view.Backend.Room(quota.Space{Node: group.Nodes()[0], Resource: r.Lack.Resource, Bound: quota.OwnMin})
 	if room <= 0 || room == math.MaxInt64 || room >= r.Asked {
@@ -109,7 +109,7 @@ func (m *Model) withinGuarantee(u *scheduler.UnitView, group quota.Group, r *quo
 		Changes: []visibilityv1alpha1.QuotaChange{{Field: "request", Resource: r.Resource, From: from, To: to}}}
 }
 
-// untilUnpaused returns for which units quota is reserved, and what must be unused when they have started; nil if the
+// untilUnpaused returns which units quota is reserved for, and what must be unused when they have started; nil if the
 // unit lacks anything else.
 func (m *Model) untilUnpaused(u *scheduler.UnitView, group quota.Group, access Access) *visibilityv1alpha1.Remedy {
 	var spaces []quota.Space

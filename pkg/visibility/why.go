@@ -54,7 +54,7 @@ func (m *Model) Why(namespace, name string, access Access) (*visibilityv1alpha1.
 	}
 	answer.Reason, answer.Message = r.Reason, r.Message()
 	if until := u.RequeueAt(); !until.IsZero() {
-		answer.Until = timeOf(until.Add(time.Second - 1)) // whole seconds, and not before
+		answer.Until = timeOf(until.Add(time.Second - 1)) // in whole seconds, rounded up
 	}
 	if u.Phase != scheduler.Waiting {
 		answer.WouldAdmit = m.remediesOfReserved(u, r)
@@ -112,7 +112,8 @@ func groupIn(backend quota.Explainer, u *scheduler.UnitView) quota.Group {
 	return group
 }
 
-// current returns why a unit waits, by the state of the quota now; nil if it does not wait or is about to be tried.
+// current returns why a unit waits, by the current state of the quota; nil if it does not wait or is about to be
+// tried.
 func (m *Model) current(u *scheduler.UnitView) *quota.Refusal {
 	r := u.Refusal
 	if r == nil {
@@ -130,7 +131,7 @@ func (m *Model) current(u *scheduler.UnitView) *quota.Refusal {
 	return r
 }
 
-// lacks returns the refusals of all limits below which a waiting unit does not fit.
+// lacks returns the refusals by all limits that leave no room for a waiting unit.
 func (m *Model) lacks(u *scheduler.UnitView, r *quota.Refusal) []*quota.Refusal {
 	group := m.group(u)
 	if group == nil || u.Held {
@@ -180,14 +181,14 @@ func (m *Model) lack(r *quota.Refusal) visibilityv1alpha1.Lack {
 	return l
 }
 
-// holders adds who holds what is lacking.
+// holders adds which units hold what is lacking.
 func (m *Model) holders(answer *visibilityv1alpha1.QueueUnitReviewStatus, lacks []*quota.Refusal, access Access) {
 	if len(lacks) == 0 {
 		return
 	}
 	type holding struct {
 		visibilityv1alpha1.Holder
-		by             []int64 // of each lack
+		by             []int64 // for each lack
 		used, unqueued resources.Vector
 	}
 	quotas := map[string]*holding{}
@@ -264,7 +265,7 @@ func (m *Model) holders(answer *visibilityv1alpha1.QueueUnitReviewStatus, lacks 
 	}
 }
 
-// only returns the amounts of the resources that are lacking.
+// only returns the amounts of the lacking resources.
 func (m *Model) only(v resources.Vector, lacks []*quota.Refusal) corev1.ResourceList {
 	list := m.listWithJobs(v)
 	for name, q := range list {

@@ -14,18 +14,18 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// world is what would be different from the view. The zero world is as the view.
+// world is what would be different from the view. The zero world is the same as the view.
 type world struct {
-	// raises are limits that are greater.
+	// raises are greater limits.
 	raises []quota.Raise
-	// ended are units that hold no quota any more.
+	// ended are units that no longer hold quota.
 	ended map[int32]bool
 	// open are queues that are not stopped, whose admission checks exist and whose pods are ready.
 	open map[int32]bool
 }
 
-// How many waiting units take part in a world, of the queue of the unit and of all other queues. The first ones of each
-// queue decide who gets what comes free.
+// How many waiting units of the unit's queue, and of all other queues, take part in a world. The first ones of each
+// queue decide which units get what is freed.
 const (
 	mostOfQueue  = 2000
 	mostOfOthers = 2000
@@ -33,8 +33,8 @@ const (
 	leastOfEach, mostOfEach = 2, 200
 )
 
-// backend returns the quota of a world, in which nothing is reserved: the core of the world reserves it again. What ends is
-// not charged. Its names are a copy.
+// backend returns the quota of a world, without reservations: the core of the world reserves again. Units that end
+// are not charged. Its names are a copy.
 func (m *Model) backend(w world) (quota.Explainer, error) {
 	backend, err := m.unreserved().Raised(m.view.Names.Clone(), w.raises)
 	if err != nil {
@@ -50,16 +50,16 @@ func (m *Model) backend(w world) (quota.Explainer, error) {
 // afterBackoff is longer than any unit lets others pass, with policy RoundRobin and its default backoff.
 const afterBackoff = 30 * time.Second
 
-// outcome is who is admitted in a world.
+// outcome is which units are admitted in a world.
 type outcome struct {
-	// admitted is whether the unit is.
+	// admitted is whether the unit is admitted.
 	admitted bool
-	// others are all other units that are admitted, in order. The first ones, before, are admitted before the unit.
+	// others are all other admitted units, in order. before is how many of them are admitted before the unit.
 	others []int32
 	before int
 	// tried is how many units and queues took part.
 	tried int
-	// impossible is whether there is no change that would be enough for the others, so that there is no such world.
+	// impossible is whether no change would be enough for the others, so that there is no such world.
 	impossible bool
 }
 
@@ -68,8 +68,9 @@ func (m *Model) admitted(unit int32, below string, w world) bool {
 	return m.outcome(unit, below, w).admitted
 }
 
-// outcome returns who is admitted in a world. The core decides that, of the units that compete with the unit: those that
-// wait in queues at and below the node with the path. The unit takes part even if it is held in the view.
+// outcome returns which units are admitted in a world. The core decides that among the units that compete with the
+// unit: those that wait in queues at and below the node with the path. The unit takes part even if it is held in the
+// view.
 func (m *Model) outcome(unit int32, below string, w world) (all outcome) {
 	below = m.scope(unit, below)
 	late, tried := map[int32]bool{}, 0
@@ -87,11 +88,12 @@ func (m *Model) outcome(unit int32, below string, w world) (all outcome) {
 	return outcome{tried: tried}
 }
 
-// mostTries is how often a world is tried in which units are admitted before others end.
+// mostTries is how often a world is tried if units are admitted before others end.
 const mostTries = 3
 
-// run returns who is admitted in a world, and who of them is admitted before units end. These wait in the view only because
-// of what was reserved for others before, and which the core does not know. The late ones do not take part before that.
+// run returns which units are admitted in a world, and which of them before units end. These wait in the view only
+// because of earlier reservations for others, which the core does not know. The late ones take part only after units
+// have ended.
 func (m *Model) run(unit int32, below string, w world, late map[int32]bool) (all outcome, early []int32) {
 	backend, err := m.backend(w)
 	if err != nil {
@@ -131,7 +133,7 @@ func (m *Model) run(unit int32, below string, w world, late map[int32]bool) (all
 	if all.admitted {
 		early = append(early, unit)
 	}
-	now = now.Add(afterBackoff) // until the units end, room may be reserved
+	now = now.Add(afterBackoff) // until the units end, room can be reserved
 	for i := range late {
 		core.Apply(now, scheduler.UnitChanged{Unit: unitOf(&m.view.Units[i])})
 	}
@@ -142,7 +144,7 @@ func (m *Model) run(unit int32, below string, w world, late map[int32]bool) (all
 	return all, early
 }
 
-// participants calls visit with the unit and with those that compete with it in a world.
+// participants calls visit with the unit and with its competitors in a world.
 func (m *Model) participants(unit int32, below string, w world, visit func(int32)) {
 	queues := m.competing(unit, below)
 	for _, q := range queues {
@@ -164,8 +166,8 @@ func (m *Model) participants(unit int32, below string, w world, visit func(int32
 	visit(unit)
 }
 
-// scope returns the path of the topmost node at which room is kept from the unit or from those ahead of it, or the path if
-// that is above it: those for whom it is kept take part in all worlds.
+// scope returns the path of the topmost node that keeps room from the unit or from those ahead of it, or the given
+// path if that is above it: the units that room is kept for take part in all worlds.
 func (m *Model) scope(unit int32, below string) string {
 	u := &m.view.Units[unit]
 	group := m.group(u)
@@ -213,7 +215,7 @@ func (m *Model) pathOf(node quota.NodeID) string {
 	if int(node) < len(m.view.Usage) {
 		return m.view.Usage[node].Path
 	}
-	return "" // a namespace without quota, which is not known at the time of the view
+	return "" // a namespace without quota, which was unknown at the time of the view
 }
 
 // holding returns a unit that holds quota. It is not evicted in a world.
@@ -235,11 +237,11 @@ func (m *Model) competing(unit int32, below string) (queues []int32) {
 	return queues
 }
 
-// core returns a core with the quota and the queues of a world, and without units. What holds quota is charged to the
-// backend, so nothing is evicted in it.
+// core returns a core with the quota and the queues of a world, but without units. Units that hold quota are only
+// charged to the backend, so none of them is evicted.
 func (m *Model) core(backend quota.Backend, w world, queues []int32) *scheduler.Scheduler {
 	now := m.view.At
-	// Nobody reads why units wait in a world, so as few messages as possible are composed.
+	// Messages about waiting units of a world are not read, so as few as possible are composed.
 	core := scheduler.New(scheduler.Options{Policy: m.view.DefaultPolicy, Backoff: queue.DefaultBackoff(), Explanations: 1})
 	for _, check := range m.view.Checks {
 		core.Apply(now, scheduler.CheckChanged{Name: check})
@@ -260,13 +262,14 @@ func (m *Model) core(backend quota.Backend, w world, queues []int32) *scheduler.
 	return core
 }
 
-// takesPart reports whether a unit that waits for quota is tried in a world. It may be one that can never fit now.
+// takesPart reports whether a unit that waits for quota is tried in a world. This includes units that can never fit
+// now.
 func (m *Model) takesPart(u *scheduler.UnitView, w world) bool {
 	waitsForPods := u.Refusal != nil && u.Refusal.Reason == wellknown.ReasonWaitingForPods && !w.open[u.Queue]
 	return !u.RequeueAt().After(m.view.At) && !waitsForPods
 }
 
-// unitOf returns the unit as the core receives it for the first time.
+// unitOf returns the unit as the core first receives it.
 func unitOf(u *scheduler.UnitView) scheduler.Unit {
 	return scheduler.Unit{Key: u.Key, Facts: scheduler.Facts{UID: u.UID, Kind: u.Kind, QuotaName: u.QuotaName, Version: 1,
 		Submitted: u.Submitted, Demand: u.Demand, Priority: u.Priority}}

@@ -20,13 +20,13 @@ const Name = "job-extensions"
 // Options are the settings of job-extensions.
 type Options struct {
 	Workers int
-	// Kinds are the adapters by what marks their jobs.
+	// Kinds are the adapters, grouped by what marks their jobs.
 	Kinds registry.Kinds
 	// Devices are the rules for devices.
 	Devices devices.Settings
 	// Webhook are the settings of the webhooks.
 	Webhook webhook.Settings
-	// ShutDownRayClusters is whether the RayClusters of ended RayJobs are deleted that would remain.
+	// ShutDownRayClusters is whether RayClusters that would remain after their RayJobs have ended are deleted.
 	ShutDownRayClusters bool
 	// Additional is what pods request in addition to their templates.
 	Additional requests.Additional
@@ -65,8 +65,7 @@ func (o *Options) declare(set *settings.Set) {
 	}
 }
 
-// checkEnabled also runs once after all settings are read, because the default value is
-// never checked otherwise.
+// checkEnabled also runs once after all settings are read, because otherwise the default value is never checked.
 func (o *Options) checkEnabled() error {
 	kinds, err := registry.Split(o.enabled, o.annotated)
 	if err != nil {

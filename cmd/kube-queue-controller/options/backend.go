@@ -13,7 +13,7 @@ import (
 // envBackend is the variable that older kube-queue releases read.
 const envBackend = "QueueGroupPlugin"
 
-// quotaBackend is a quota backend and the name by which its setting selects it.
+// quotaBackend is a quota backend and its name in the setting.
 type quotaBackend struct {
 	name   string
 	source func(*Options) backend.Source

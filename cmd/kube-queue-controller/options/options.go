@@ -22,8 +22,7 @@ import (
 // Name is the name of the program.
 const Name = "kube-queue-controller"
 
-// InvariantAudit is the feature that verifies every few minutes that used quota equals the
-// sum of all charges.
+// InvariantAudit is the feature that verifies every few minutes that used quota equals the sum of all charges.
 const InvariantAudit featuregate.Feature = "InvariantAudit"
 
 // Flags that are referenced in more than one place.
@@ -39,7 +38,7 @@ type Options struct {
 	Reclaim           bool
 	PauseBorrowing    bool
 	CountUnqueuedPods bool
-	// UnrenewedUnitTimeout is how long a unit that was created by hand holds quota without a renewal.
+	// UnrenewedUnitTimeout is how long a unit that a user created holds quota without a renewal.
 	UnrenewedUnitTimeout time.Duration
 	Workers              int
 	StatusInterval       time.Duration
@@ -128,9 +127,9 @@ func (o *Options) checkUnrenewedUnitTimeout() error {
 }
 
 const (
-	// longestStatusInterval is when a status is too old to be useful.
+	// longestStatusInterval is the interval from which a status is too old to be useful.
 	longestStatusInterval = time.Hour
-	// longestBackoff is far longer than any useful backoff and short enough to be doubled without overflow.
+	// longestBackoff is far longer than any useful backoff, but short enough to be doubled without overflow.
 	longestBackoff = 24 * time.Hour
 )
 

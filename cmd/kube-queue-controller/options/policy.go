@@ -22,8 +22,7 @@ func (o *Options) checkPolicy() error {
 	return nil
 }
 
-// policyOf returns the policy that the two historical variables select. Both together select
-// Block.
+// policyOf returns the policy that the two historical variables select. Both together select Block.
 func policyOf(lookup func(string) string) (string, error) {
 	strictPriority, err := boolean(lookup, envStrictPriority)
 	if err != nil {

@@ -79,7 +79,7 @@ type see struct {
 	Foreign    bool `json:"foreign,omitempty"`
 	// Unholdable: the job is not changed.
 	Unholdable bool `json:"unholdable,omitempty"`
-	// Lingers: the job continues for now after it is suspended.
+	// Lingers: the job continues for a while after it is suspended.
 	Lingers bool   `json:"lingers,omitempty"`
 	End     string `json:"end,omitempty"`
 	Queuing string `json:"queuing,omitempty"`
@@ -95,7 +95,7 @@ type Cluster struct {
 	Ranges map[string][]*corev1.LimitRange
 	// Devices are the rules for devices.
 	Devices requests.Rules
-	// ClaimTemplates and Claims are those of every namespace, by name.
+	// ClaimTemplates and Claims exist in every namespace, by name.
 	ClaimTemplates, Claims map[string]*resourcev1.ResourceClaimSpec
 }
 
@@ -235,8 +235,8 @@ func try(t *testing.T, adapter framework.Adapter, test Case) {
 	}
 }
 
-// readyIdle are kinds whose jobs can be ready although no pod of them runs: if they request none, or
-// if all have succeeded and the job does not show its end yet.
+// readyIdle are kinds whose jobs can be ready although none of their pods runs: if they request none, or if all have
+// succeeded and the job does not show its end yet.
 var readyIdle = []string{"Job", "JobSet", "TrainJob"}
 
 // checkReady checks that a job whose pods are all ready runs.

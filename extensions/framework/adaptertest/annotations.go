@@ -16,7 +16,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
 )
 
-// annotation is a key that no test data have.
+// annotation is a key that is not in any test data.
 const annotation = "example.com/annotated"
 
 // tryAnnotations annotates the pods of all pod sets, and removes the annotations again. It checks
@@ -39,12 +39,12 @@ func tryAnnotations(t *testing.T, adapter framework.Adapter, test Case, podSets 
 	compareTyped(t, adapter, test, byOperations(t, after, removed), nil)
 }
 
-// compareTyped checks that the templates of these pod sets alone are annotated, and that the job
-// is otherwise the same.
+// compareTyped checks that only the templates of these pod sets are annotated, and that the job is otherwise the
+// same.
 func compareTyped(t *testing.T, adapter framework.Adapter, test Case, after map[string]any, placed decision.PodAnnotations) {
 	want, got := typed(t, adapter, object(t, test.Job)), typed(t, adapter, after)
 	if want == nil || got == nil {
-		return // it has a part that cannot be decoded, and is never released
+		return // a part of it cannot be decoded, so it is never released
 	}
 	if _, related := adapter.(framework.RelatedReader); !related {
 		pods, err := adapter.Pods(got)
@@ -80,7 +80,7 @@ type Failer interface {
 	Fatal(args ...any)
 }
 
-// Patched returns a JSON object after a JSON Patch, as the API server has it then.
+// Patched applies a JSON Patch to a JSON object, and returns it as the API server would store it.
 func Patched(t Failer, before map[string]any, operations []decision.Operation) map[string]any {
 	t.Helper()
 	data := []byte(text(before))
@@ -96,7 +96,7 @@ func Patched(t Failer, before map[string]any, operations []decision.Operation) m
 	return object(t, data)
 }
 
-// typed decodes a job; nil if it has a part that cannot be decoded.
+// typed decodes a job; nil if any part of it cannot be decoded.
 func typed(t *testing.T, adapter framework.Adapter, job map[string]any) framework.Object {
 	whole, err := decision.ReadAs(adapter, adapter.Kind().Version).Decode([]byte(text(job)))
 	if err != nil {

@@ -14,16 +14,16 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
 )
 
-// unknown are fields that the types of no kind have, or not everywhere: scheduling of a Job and
-// schedulingGroup of a pod ask newer versions of Kubernetes to start pods together.
+// unknown are fields that are missing from the types of all or some kinds: scheduling of a Job and schedulingGroup of
+// a pod ask newer versions of Kubernetes to start pods together.
 var unknown = map[string]any{
 	"scheduling":      map[string]any{"schedulingPolicy": map[string]any{"gang": map[string]any{}}},
 	"schedulingGroup": map[string]any{"podGroupName": "gang"},
 	"unknownField":    []any{map[string]any{"a": "b"}},
 }
 
-// tryUnknown suspends and releases a job that has fields that its types do not have, with and without
-// annotations of its pods, and checks that these fields stay.
+// tryUnknown suspends and releases a job with fields that its types lack, with and without annotations of its pods,
+// and checks that these fields are kept.
 func tryUnknown(t *testing.T, adapter framework.Adapter, test Case, podSets []v1alpha1.PodSet) {
 	live := object(t, test.Job)
 	strew(live)

@@ -14,16 +14,16 @@ const (
 	Nothing Action = ""
 	// CreateUnit for a held job.
 	CreateUnit Action = "CreateUnit"
-	// RestoreUnit creates the unit of a released job again that runs and whose unit was lost.
+	// RestoreUnit re-creates the lost unit of a released job that runs.
 	RestoreUnit Action = "RestoreUnit"
 	// ForgetRelease removes from a copied or restored job the annotation of a release
 	// that does not belong to this unit.
 	ForgetRelease Action = "ForgetRelease"
-	// HoldLate suspends a job that no hold policy suspended at creation.
+	// HoldLate suspends a job that was not held at its creation.
 	HoldLate Action = "HoldLate"
-	// HoldAgain suspends a queued job that was unsuspended by hand.
+	// HoldAgain suspends a queued job that a user unsuspended.
 	HoldAgain Action = "HoldAgain"
-	// Resume requeues a job that was suspended by hand and is now unsuspended by hand.
+	// Resume requeues a job that a user suspended and now unsuspended again.
 	Resume Action = "Resume"
 	// LeaveQueue deletes the unit of a job that has lost its mark or is being deleted.
 	LeaveQueue Action = "LeaveQueue"
@@ -31,7 +31,7 @@ const (
 	UpdateSpec Action = "UpdateSpec"
 	// LowerRequests lowers the requests of an admitted unit to those of its job.
 	LowerRequests Action = "LowerRequests"
-	// MarkInvalid writes to the unit what is wrong with the job.
+	// MarkInvalid writes to the unit why the job is invalid.
 	MarkInvalid Action = "MarkInvalid"
 	// ShowQueuing and HideQueuing write the job's own status.
 	ShowQueuing Action = "ShowQueuing"
@@ -40,14 +40,14 @@ const (
 	Release Action = "Release"
 	// Evict suspends a job whose unit is evicted.
 	Evict Action = "Evict"
-	// LowerPods lowers in an evicted job the numbers of pods that its autoscaler has raised.
+	// LowerPods lowers the numbers of pods in an evicted job that its autoscaler has raised.
 	LowerPods Action = "LowerPods"
 	// MarkStopped and MarkSuspendedByUser write condition Evicted: its reason reports
 	// that the job's pods are gone.
 	MarkStopped         Action = "MarkStopped"
 	MarkSuspendedByUser Action = "MarkSuspendedByUser"
-	// MarkChanged requeues a unit that was admitted for another request than the job has now.
-	// AcceptChange ends this, when the unit has the new request.
+	// MarkChanged requeues a unit that was admitted with a different request than the job has now. AcceptChange ends
+	// this when the unit has the new request.
 	MarkChanged  Action = "MarkChanged"
 	AcceptChange Action = "AcceptChange"
 	// MarkPodsReady writes condition PodsReady. MarkRunning writes it too if it is due.
@@ -62,10 +62,9 @@ const (
 // Decision is what to do about a job now.
 type Decision struct {
 	Action Action
-	// Queued: the job waits, and an event that is renewed reports why.
+	// Queued: the job waits, and an event that is kept alive reports why.
 	Queued bool
-	// NotQueued: the job has the mark, but ran already when it was first seen, and an event
-	// reports it.
+	// NotQueued: the job has the mark, but was already running when it was first seen, and an event reports it.
 	NotQueued bool
 	// After is when to check again although nothing has changed; 0: never.
 	After time.Duration
@@ -80,11 +79,11 @@ type State struct {
 	Marked bool
 	// Resumed: the owner has unsuspended a job that was released before, and a policy has suspended it again.
 	Resumed bool
-	// Released is the attempt for which the job was released, as its annotation says.
+	// Released is the attempt that the job was released for, according to its annotation.
 	Released string
 	RunKeys
-	// Lowered are the fields of the unit's spec in which a released job requests less than
-	// was admitted; nil for none. See LoweredOf.
+	// Lowered are the fields of the unit's spec where a released job requests less than was admitted; nil for none.
+	// See LoweredOf.
 	Lowered map[string]any
 	// Grown is what the autoscaler of an evicted job has raised above what was admitted. See GrownOf.
 	Grown []framework.Growth
@@ -95,8 +94,8 @@ type State struct {
 	Incomplete bool
 	// ShowsQueuing: the kind's status can show that a job is queued.
 	ShowsQueuing bool
-	// Remains names an object of the job that still exists and keeps the quota, if any;
-	// RemainsSince is when the job was first seen ended with such an object.
+	// Remains names an object of the job that still exists and keeps the quota, if any; RemainsSince is when the job
+	// was first seen ended while such an object existed.
 	Remains      string
 	RemainsSince time.Time
 	// Created is when the job was created; ReleasedSince when an admitted job was first seen

@@ -9,23 +9,22 @@ import (
 )
 
 const (
-	// settledAfter is how long after a release the job's status may still be that of
-	// before the release.
+	// settledAfter is how long after a release the job can still show its status from before the release.
 	settledAfter = 5 * time.Second
-	// runningAfter saves a write for jobs that end at once.
+	// runningAfter saves a write for jobs that end immediately.
 	runningAfter = 2 * time.Second
 	// queuingAfter saves two writes for jobs that hardly wait.
 	queuingAfter = time.Second
 	// queuingAnyway is when a job is shown as queued although its unit has no reason yet.
 	queuingAnyway = 3 * time.Second
-	// suspendingAtMost is how long the release waits for an operator that is suspending
-	// the job. An operator that takes longer does not work, and finds the job released.
+	// suspendingAtMost is how long the release waits for an operator that is suspending the job. If it takes longer,
+	// the operator is not working, and will find the job released.
 	suspendingAtMost = 10 * time.Second
 	// remainsAfter saves a write for jobs whose remaining objects are soon deleted.
 	remainsAfter = 2 * time.Second
-	// deletedAfter is how long a job that is being deleted, with its pods, may take before its pods are looked for.
+	// deletedAfter is how long the deletion of a job and its pods can take before its pods are looked for.
 	deletedAfter = 5 * time.Second
-	// lookAgain is when to look for them again.
+	// lookAgain is how long to wait before looking for them again.
 	lookAgain = 10 * time.Second
 	// incompleteAtMost is how long a new job waits for its operator to create the related
 	// object, before the missing object is reported.
@@ -56,8 +55,8 @@ func Decide(job State, unit *v1alpha1.QueueUnit, desired *Desired, now time.Time
 	return decided
 }
 
-// deleted ends the unit of a job that somebody's finalizer keeps, if no pod of it is left. This is checked again and
-// again.
+// deleted ends the unit of a job that is kept by a finalizer, if none of its pods is left. This is checked
+// repeatedly.
 func deleted(job State, decided Decision, now time.Time) Decision {
 	if left := job.DeletedAt.Add(deletedAfter).Sub(now); left > 0 {
 		return Decision{After: left}
@@ -102,9 +101,9 @@ func finished(job State, unit *v1alpha1.QueueUnit, now time.Time) Decision {
 	return Decision{Action: MarkRemains}
 }
 
-// withoutUnit creates a unit for a held job, and for a released one that runs: its unit was lost. Another job that
-// has run for a while, or is not ours, is not changed. A new job with the annotation of a release is a copy of a released
-// job, and is queued like any other.
+// withoutUnit creates a unit for a held job, and for a released job that runs: its unit was lost. It does not change
+// other jobs that have run for a while or are not ours. A new job with the annotation of a release is a copy of a
+// released job, and is queued like any other.
 func withoutUnit(job State, now time.Time) Decision {
 	old := now.Sub(job.Created) > lateWindow
 	switch {
@@ -129,9 +128,8 @@ func withoutUnit(job State, now time.Time) Decision {
 	}
 }
 
-// waiting keeps the job suspended and its unit up to date until the controller admits
-// the unit. A job that was suspended by hand after a release has lost its mark with
-// that release, but is still queued.
+// waiting keeps the job suspended and its unit up to date until the controller admits the unit. A job that a user
+// suspended after its release has lost its mark in the release, but is still queued.
 func waiting(job State, unit *v1alpha1.QueueUnit, desired *Desired, eviction lifecycle.Eviction, now time.Time) Decision {
 	byUser := eviction == lifecycle.EvictionByUser
 	unchanged := job.Unholdable != "" // the unit only reports why
@@ -166,8 +164,8 @@ func waiting(job State, unit *v1alpha1.QueueUnit, desired *Desired, eviction lif
 	return decision
 }
 
-// queuing shows a job as queued when it has waited for a while and its operator has
-// written that it is suspended. Otherwise the operator's own condition would be last.
+// queuing shows a job as queued when it has waited for a while and its operator has written that it is suspended.
+// Written earlier, our condition would not be the last one.
 func queuing(job State, unit *v1alpha1.QueueUnit, now time.Time) (Action, time.Duration) {
 	if !job.ShowsQueuing || !job.Queuing.Ready || job.Queuing.Shown {
 		return Nothing, 0
@@ -182,9 +180,8 @@ func queuing(job State, unit *v1alpha1.QueueUnit, now time.Time) (Action, time.D
 	return ShowQueuing, 0
 }
 
-// admitted releases the job once for this attempt, if it is still the job that was
-// admitted. A job that is suspended after that was suspended by hand. One that requests
-// less after that gives the difference back.
+// admitted releases the job once for this attempt, if it is still the job that was admitted. If the job is suspended
+// later, a user has suspended it. If it requests less later, it frees the difference.
 func admitted(job State, unit *v1alpha1.QueueUnit, desired *Desired, now time.Time) Decision {
 	dequeued := unit.Status.Phase == v1alpha1.PhaseDequeued
 	released := job.Released == Attempt(unit)
@@ -219,9 +216,9 @@ func admitted(job State, unit *v1alpha1.QueueUnit, desired *Desired, now time.Ti
 	return progress(job, unit, now)
 }
 
-// progress reports that a released job runs, and that its pods are ready if its queue waits for
-// them. A job whose pods are ready is reported at once, and with one write: that it may end at
-// once no longer saves a write.
+// progress reports that a released job runs, and that its pods are ready if its queue waits for them. Once the pods
+// are ready, it reports both immediately, in one write: waiting for an early end of the job would not save a write
+// then.
 func progress(job State, unit *v1alpha1.QueueUnit, now time.Time) Decision {
 	ready := PodsReadyIsDue(job, unit)
 	switch {
@@ -237,31 +234,29 @@ func progress(job State, unit *v1alpha1.QueueUnit, now time.Time) Decision {
 	}
 }
 
-// PodsReadyIsDue reports whether the unit's condition PodsReady must become true. It is written
-// only if the controller has set it to false, and only once: a pod that is lost afterwards is not
-// reported.
+// PodsReadyIsDue reports whether the unit's condition PodsReady must become true. It is written only if the
+// controller has set it to false, and only once: a pod that is lost later is not reported.
 func PodsReadyIsDue(job State, unit *v1alpha1.QueueUnit) bool {
 	return job.Ready && lifecycle.AwaitsPods(unit)
 }
 
-// evicted suspends the job, and marks the unit as stopped when the pods are gone. With
-// forGood the job is deactivated together with its suspension, and the unit before it
-// is marked as stopped: otherwise nothing prevents another release. A job that is
-// activated again after that is requeued.
+// evicted suspends the job, and marks the unit as stopped when the pods are gone. With forGood, the job is
+// deactivated in the same patch as its suspension, and the unit before it is marked as stopped: otherwise nothing
+// would prevent another release. If the job is activated again later, it is requeued.
 func evicted(job State, unit *v1alpha1.QueueUnit, forGood bool, now time.Time) Decision {
 	neverReleased := unit.Status.Phase != v1alpha1.PhaseRunning && job.Released != Attempt(unit)
 	switch {
-	case !job.Suspended && job.Unholdable != "": // suspending would make it fail
+	case !job.Suspended && job.Unholdable != "": // the job would fail if suspended
 		return Decision{}
 	case !job.Suspended:
 		return Decision{Action: Evict}
 	case job.Marked && neverReleased: // so it has not exceeded its execution time either
 		return Decision{Action: MarkStopped}
-	case forGood && active(unit) && job.Active: // suspended by hand just before
+	case forGood && active(unit) && job.Active: // a user has just suspended it
 		return Decision{Action: Evict}
 	case forGood && active(unit):
 		return Decision{Action: UpdateSpec}
-	case job.Marked && job.Stopped && len(job.Grown) > 0: // and so has its autoscaler
+	case job.Marked && job.Stopped && len(job.Grown) > 0: // so its autoscaler has stopped too
 		return whenSettled(Decision{Action: LowerPods}, job, unit, now)
 	case job.Marked && job.Stopped:
 		return whenSettled(Decision{Action: MarkStopped}, job, unit, now)
@@ -273,10 +268,9 @@ func evicted(job State, unit *v1alpha1.QueueUnit, forGood bool, now time.Time) D
 	}
 }
 
-// whenSettled delays the decision that a released job has stopped until the operator
-// has reacted to the release. If the job is suspended again at once, its status may
-// still be the old one while pods are being created. A unit in phase Running is past
-// that.
+// whenSettled delays the decision that a released job has stopped until the operator has reacted to the release. If
+// the job is suspended again immediately, its status may still be the old one while pods are being created. This
+// cannot happen to a unit in phase Running.
 func whenSettled(d Decision, job State, unit *v1alpha1.QueueUnit, now time.Time) Decision {
 	// The release may have come long after the admission, for example after a failover.
 	left := max(timeLeft(settledAfter, unit, now), job.ReleasedSince.Add(settledAfter).Sub(now))

@@ -23,20 +23,19 @@ type Desired struct {
 	Spec v1alpha1.QueueUnitSpec
 	// Parameters are the unit's annotations with provisioning parameters.
 	Parameters map[string]string
-	// Invalid is what is wrong with the job. The unit is then inactive, so that an
-	// invalid job is never admitted, and of Spec only Active counts.
+	// Invalid is why the job is invalid. The unit is then inactive, so that an invalid job is never admitted, and
+	// only Active of Spec counts.
 	Invalid string
 	// Warning is for the job's owner; it does not prevent the admission of the job.
 	Warning string
-	// Ignored is why a minimum number of pods has no effect; for the job's owner.
+	// Ignored is why a minimum number of pods has no effect, for the job's owner.
 	Ignored string
-	// Empty: the job has pods, and none of them requests anything. Its owner is warned.
+	// Empty: the job has pods, but none of them requests anything. Its owner is warned.
 	Empty bool
 }
 
-// DesiredOf computes a unit's spec. It never fails: Invalid contains what is wrong.
-// Related is the job's related object, or nil; fault is the error of the unreadable
-// part of either, if any.
+// DesiredOf computes a unit's spec. It never fails: Invalid contains what is wrong. Related is the job's related
+// object, or nil; fault is the error about the unreadable part of either, if any.
 func DesiredOf(adapter framework.Adapter, job, related framework.Object, cluster Cluster, fault error) *Desired {
 	d := &Desired{Spec: v1alpha1.QueueUnitSpec{Active: ptr.To(true), Preemptible: ptr.To(true)}, Parameters: ParametersOf(job)}
 	err := fault
@@ -82,8 +81,8 @@ func (d *Desired) fill(adapter framework.Adapter, job, related framework.Object,
 	return nil
 }
 
-// empty reports whether there are pods that request nothing by their templates. A size of 0
-// that the owner has declared is intended.
+// empty reports whether there are pods whose templates request nothing. A size of 0 that the owner has declared is
+// intended.
 func empty(pods framework.Pods, total corev1.ResourceList) bool {
 	for _, amount := range total {
 		if !amount.IsZero() {
@@ -93,7 +92,7 @@ func empty(pods framework.Pods, total corev1.ResourceList) bool {
 	return slices.ContainsFunc(pods.Sets, func(set framework.PodSet) bool { return set.Count > 0 && set.Declared == nil })
 }
 
-// readKeys reads the labels and annotations that have one value each.
+// readKeys reads the labels and annotations that each hold one value.
 func (d *Desired) readKeys(job framework.Object) error {
 	keys, err := readRunKeys(job, RunKeys{})
 	if err != nil {
@@ -150,8 +149,7 @@ func measure(pods framework.Pods, namespace string, cluster Cluster) ([]v1alpha1
 	return podSets, total, nil
 }
 
-// measureSet computes one pod set, and adds it to the total and the claims that it uses by
-// name to shared.
+// measureSet computes one pod set and adds it to the total. It adds the claims that it uses by name to shared.
 func measureSet(set framework.PodSet, namespace string, cluster Cluster, total corev1.ResourceList, shared requests.Shared) (v1alpha1.PodSet, error) {
 	if set.Count < 0 {
 		return v1alpha1.PodSet{}, fmt.Errorf("the number of pods of pod set %q must be 0 or more, not %d", set.Name, set.Count)
@@ -201,8 +199,8 @@ func (d *Desired) Differs(unit *v1alpha1.QueueUnit) bool {
 	return len(d.Changes(unit)) > 0 || d.ParameterChanges(unit) != nil
 }
 
-// Exchanges reports whether the job is no longer the one that was admitted: what it
-// requests, or where it is charged, differs from the unit's spec.
+// Exchanges reports whether the job is no longer the one that was admitted: whether its request, or the quota it is
+// charged to, differs from the unit's spec.
 func (d *Desired) Exchanges(unit *v1alpha1.QueueUnit) bool {
 	if d.Invalid != "" {
 		return true
@@ -216,8 +214,8 @@ func (d *Desired) Exchanges(unit *v1alpha1.QueueUnit) bool {
 	return false
 }
 
-// Changes returns the fields of a merge patch that updates the unit's spec. For an
-// invalid job it contains only active, because the rest may be meaningless.
+// Changes returns the fields of a merge patch that updates the unit's spec. For an invalid job, it contains only
+// active, because the rest may be meaningless.
 func (d *Desired) Changes(unit *v1alpha1.QueueUnit) map[string]any {
 	have, spec := &unit.Spec, &d.Spec
 	changes := map[string]any{}

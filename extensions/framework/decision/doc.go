@@ -7,15 +7,14 @@
 // the decisions.
 //
 // Invariants:
-//   - A job is released only when its unit is Dequeued, once for each attempt:
-//     annotation kube-queue/released on the job, written by the releasing patch
-//     itself, records the attempt.
+//   - A job is released only when its unit is Dequeued, once for each attempt: annotation
+//     kube-queue/released on the job records the attempt. The release patch itself writes it.
 //   - Jobs that are not ours are not changed: see Foreign.
 //   - A unit becomes inactive before it shows that its job is invalid or has run for too long, because
 //     the controller acts between the two writes. The job must not be released again.
-//   - A job whose operator would end it as failed when it is suspended is not suspended. It keeps its
-//     quota until it ends.
-//   - The release writes annotations of admission checks, so that pods have them from their creation
-//     and name the request of this attempt. SparkApplications get none: any other change of their
+//   - A job is not suspended if its operator would then end it as failed. It keeps its quota until it
+//     ends.
+//   - The release writes annotations of admission checks, so that pods have them from their creation,
+//     and they name the request of this attempt. SparkApplications get none: any other change of their
 //     spec starts a new run.
 package decision

@@ -17,14 +17,13 @@ import (
 	"kube-queue.dev/kube-queue/pkg/lifecycle"
 )
 
-// A job of a kind that is Elastic may start with fewer pods than it requests. The release then lowers
-// the field with the number of pods, and records both numbers in annotations of the job. While the
-// field has the number of the release, the job still requests the original number, which the next
-// suspension restores. Another number in the field is the wish of the owner of the job or of its
-// autoscaler: it counts, and what is recorded does not any more.
+// A job of a kind that is Elastic can start with fewer pods than it requests. The release then lowers the field with
+// the number of pods, and records both numbers in annotations of the job. While the field has the number from the
+// release, the job still requests the original number, which the next suspension restores. If the field has another
+// number, the job's owner or its autoscaler has set it: that number counts, and the recorded numbers do not.
 
-// requested returns the job with the number of pods that it requests. It is the job itself unless it
-// was released with fewer pods.
+// requested returns the job with the number of pods that it requests. This is the job itself unless it was released
+// with fewer pods.
 func requested(adapter framework.Adapter, job framework.Object) framework.Object {
 	original, admitted, recorded := recordedCounts(adapter.Kind().Elastic, job)
 	if !recorded {
@@ -49,8 +48,8 @@ func requested(adapter framework.Adapter, job framework.Object) framework.Object
 	return whole
 }
 
-// Resized returns the part of a merge patch that releases a job with the number of pods with which its
-// unit was admitted; nil if the patch need not change it.
+// Resized returns the part of a job's release patch that sets the number of pods that the unit was admitted with; nil
+// if the patch need not change it.
 func Resized(adapter framework.Adapter, job framework.Object, unit *v1alpha1.QueueUnit) (map[string]any, error) {
 	elastic := adapter.Kind().Elastic
 	if elastic == nil {
@@ -67,8 +66,8 @@ func Resized(adapter framework.Adapter, job framework.Object, unit *v1alpha1.Que
 	return sized(elastic, job, admitted)
 }
 
-// Restored returns the part of a merge patch that suspends a job, with the number of pods that it
-// requests; nil if the patch need not change it.
+// Restored returns the part of a job's suspend patch that restores the number of pods that the job requests; nil if
+// the patch need not change it.
 func Restored(adapter framework.Adapter, job framework.Object) (map[string]any, error) {
 	return sized(adapter.Kind().Elastic, job, 0)
 }
@@ -142,16 +141,15 @@ func countPath(elastic *framework.Elastic, job map[string]any) []string {
 		return path
 	}
 	for name := range names {
-		if strings.EqualFold(name, path[at]) { // the adapter refuses a job with two of them
+		if strings.EqualFold(name, path[at]) { // the adapter rejects a job with two of them
 			path[at] = name
 		}
 	}
 	return path
 }
 
-// minCounts reads the minimum counts of a job into the pod sets, from its annotation "podset=n,..." or
-// its spec. Only an elastic pod set may have one. It returns why others that are in the annotation are
-// ignored; empty if none is.
+// minCounts reads the minimum counts of a job into the pod sets, from its annotation "podset=n,..." or its spec. Only
+// an elastic pod set can have one. It returns why other counts in the annotation are ignored; empty if none is.
 func minCounts(adapter framework.Adapter, job framework.Object, pods framework.Pods, podSets []v1alpha1.PodSet) (ignored string, err error) {
 	least, inflexible := leastOf(adapter, job)
 	given, err := readMinCounts(job.GetAnnotations()[wellknown.MinCountAnnotation], pods)

@@ -17,11 +17,11 @@ type place string
 const (
 	annotation place = "annotation"
 	label      place = "label"
-	// anywhere is the place of keys that count as both, and of those that users do not set.
+	// anywhere is the place of keys that count in both places, and of keys that users do not set.
 	anywhere place = "label or annotation"
 )
 
-// keys are all keys with the prefixes of kube-queue that a job may have. Those that users set are suggested for
+// keys are all keys with the prefixes of kube-queue that a job can have. Keys that users set are suggested for
 // misspelled ones.
 var keys = map[string]struct {
 	place place
@@ -37,7 +37,7 @@ var keys = map[string]struct {
 	wellknown.MinCountAnnotation:       {annotation, true},
 	wellknown.MinResourcesAnnotation:   {annotation, true},
 	wellknown.BypassAnnotation:         {annotation, true},
-	wellknown.ManagedKey:               {anywhere, false}, // on a namespace it is a label, which a template may copy
+	wellknown.ManagedKey:               {anywhere, false}, // on a namespace it is a label, which a template can copy
 	wellknown.NotPartOfAnnotation:      {anywhere, false},
 	wellknown.ReleasedAnnotation:       {anywhere, false},
 	wellknown.ResumedAnnotation:        {anywhere, false},
@@ -84,8 +84,8 @@ func (p place) withArticle() string {
 	return "a label"
 }
 
-// IgnoredKeys returns what to say of the labels and annotations of the job that have no effect and were probably meant
-// to have one; empty if there are none. It names at most three.
+// IgnoredKeys describes the labels and annotations of the job that have no effect and were probably meant to have
+// one; empty if there are none. It names at most three.
 func IgnoredKeys(job framework.Object) string {
 	const most = 3
 	var texts []string
@@ -98,8 +98,8 @@ func IgnoredKeys(job framework.Object) string {
 	return strings.Join(texts, "; ")
 }
 
-// AlmostMarked returns what to say of a label or annotation that was probably meant to mark the job; empty if there is
-// none, or if the annotation that marks jobs is there.
+// AlmostMarked describes a label or annotation that was probably meant to mark the job; empty if there is none, or if
+// the job has the annotation that marks jobs.
 func AlmostMarked(job framework.Object) string {
 	if _, there := job.GetAnnotations()[wellknown.SuspendAnnotation]; there {
 		return ""
@@ -129,8 +129,8 @@ func ignoredKeys(job framework.Object) (found []ignoredKey) {
 	return found
 }
 
-// meantKey returns the key that was meant by one that has no effect in this place; empty if it has one, or if nobody
-// knows what it means.
+// meantKey returns the key that was probably meant by a key that has no effect in this place; empty if it has an
+// effect, or if its meaning is unknown.
 func meantKey(key string, at place) string {
 	prefix, name, qualified := strings.Cut(key, "/")
 	if !qualified {
@@ -143,7 +143,7 @@ func meantKey(key string, at place) string {
 		return key
 	}
 	ours := slices.Contains(prefixes, prefix)
-	for _, other := range suggested { // the name is right, and the prefix is not
+	for _, other := range suggested { // the name is right, but not the prefix
 		otherPrefix, otherName, _ := strings.Cut(other, "/")
 		if name == otherName && (ours || spelling.Nearest(prefix, []string{otherPrefix}) != "") {
 			return other

@@ -47,9 +47,8 @@ func Join(patch, more map[string]any) map[string]any {
 	return joined
 }
 
-// OperationsOf returns the JSON Patch that makes one JSON object from another. Fields that are null
-// in the latter are removed. The operations apply to the former alone: the patch needs its
-// resourceVersion.
+// OperationsOf returns the JSON Patch that turns one JSON object into another. Fields that are null in the latter are
+// removed. The operations apply only to the former, so the patch needs its resourceVersion.
 func OperationsOf(was, now map[string]any) []Operation {
 	return operations("", was, now)
 }
@@ -105,7 +104,7 @@ func ofLists(path string, was, now []any) []Operation {
 	return all
 }
 
-// withoutNulls returns a value without fields that are null; nil if an object has no others.
+// withoutNulls returns a value without null fields; nil if an object has no other fields.
 func withoutNulls(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
@@ -129,7 +128,7 @@ func withoutNulls(value any) any {
 	return value
 }
 
-// pointer escapes the characters of a name that have a meaning in a path (RFC 6901).
+// pointer escapes the characters of a name that have a special meaning in a path (RFC 6901).
 var pointer = strings.NewReplacer("~", "~0", "/", "~1")
 
 // escaped returns a name as a part of a path.

@@ -9,9 +9,9 @@ import (
 	"kube-queue.dev/kube-queue/pkg/lifecycle"
 )
 
-// Follows reports whether the requests of the unit follow those of its job when these
-// become lower: the job is released for this attempt, and neither suspended nor evicted nor
-// ended. A job that changes before its release is queued again; see Desired.Exchanges.
+// Follows reports whether the unit's requests are lowered together with those of its job: the job is released for
+// this attempt, and is not suspended, evicted or ended. A job that changes before its release is requeued; see
+// Desired.Exchanges.
 func Follows(unit *v1alpha1.QueueUnit, job State) bool {
 	if unit == nil {
 		return false
@@ -21,16 +21,14 @@ func Follows(unit *v1alpha1.QueueUnit, job State) bool {
 		!job.Suspended && job.End == nil && lifecycle.EvictionOf(unit) == lifecycle.EvictionNone
 }
 
-// LoweredOf returns the fields of a merge patch that lowers the requests of an admitted
-// unit to those of its job, each number separately; nil if the job requests less of
-// nothing. A number is never raised: what is admitted is what a restart of the job is
-// charged, and pods that request more are charged themselves.
+// LoweredOf returns the fields of a merge patch that lowers the requests of an admitted unit to those of its job,
+// each number separately; nil if no request of the job is lower. A number is never raised: a restart of the job is
+// charged what is admitted, and pods that request more are charged themselves.
 //
-// Pods that have ended lower nothing. Neither does a job whose requests are unknown or
-// invalid. Other faults of the job do not matter, because the unit is admitted.
+// Pods that have ended do not lower anything. Neither does a job whose requests are unknown or invalid. Other faults
+// of the job do not matter, because the unit is admitted.
 //
-// Related is the job's related object; scaled is the object that its autoscaler scales.
-// Either may be nil.
+// Related is the job's related object; scaled is the object that its autoscaler scales. Either can be nil.
 func LoweredOf(adapter framework.Adapter, job, related, scaled framework.Object, cluster Cluster, unit *v1alpha1.QueueUnit) map[string]any {
 	pods, err := Pods(adapter, requested(adapter, job), related)
 	if reader, scales := adapter.(framework.ScaledReader); scales && scaled != nil {
@@ -49,8 +47,8 @@ func LoweredOf(adapter framework.Adapter, job, related, scaled framework.Object,
 	return lowered(&unit.Spec, podSets, total)
 }
 
-// GrownOf returns what the autoscaler of an evicted job has raised above what was admitted. Without its
-// pods it cannot lower it again, and the job would wait for as many pods as it had at its best.
+// GrownOf returns what the autoscaler of an evicted job has raised above what was admitted. Without its pods, the
+// autoscaler cannot lower it again, and the job would wait for its peak number of pods.
 func GrownOf(adapter framework.Adapter, job framework.Object, unit *v1alpha1.QueueUnit) []framework.Growth {
 	scaled, is := adapter.(framework.Autoscaled)
 	if !is || unit == nil || !lifecycle.EvictionOf(unit).UnderWay() {
@@ -77,9 +75,8 @@ func lowered(have *v1alpha1.QueueUnitSpec, podSets []v1alpha1.PodSet, total core
 	return fields
 }
 
-// leastSets returns what is admitted, with the counts and amounts of the pod sets of the
-// same names where these are lower. A set that the job no longer has keeps its place, with
-// 0 pods: a unit without any set would count as one pod.
+// leastSets returns the admitted pod sets, with lower counts and amounts where the wanted pod set of the same name
+// has lower ones. A set that the job no longer has stays, with 0 pods: a unit without any set would count as one pod.
 func leastSets(have, want []v1alpha1.PodSet) (sets []v1alpha1.PodSet, lower bool) {
 	byName := make(map[string]*v1alpha1.PodSet, len(want))
 	for i := range want {
@@ -99,7 +96,7 @@ func leastSets(have, want []v1alpha1.PodSet) (sets []v1alpha1.PodSet, lower bool
 	return sets, lower
 }
 
-// leastSet lowers a pod set, and reports whether anything was lower.
+// leastSet lowers a pod set, and reports whether anything changed.
 func leastSet(set, want *v1alpha1.PodSet) bool {
 	requests, fewer := least(set.Requests, want.Requests)
 	limits, limited := least(set.Limits, want.Limits)
@@ -115,8 +112,8 @@ func leastSet(set, want *v1alpha1.PodSet) bool {
 	return lower
 }
 
-// least returns the lower amount of each resource, without those that are not wanted at
-// all, and whether anything is lower. What is there is not changed.
+// least returns the lower amount of each resource, without resources that are not wanted, and whether anything is
+// lower. It does not change its arguments.
 func least(have, want corev1.ResourceList) (least corev1.ResourceList, lower bool) {
 	least = have
 	for name, amount := range have {

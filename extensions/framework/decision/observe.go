@@ -8,8 +8,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/lenient"
 )
 
-// Observation is what the framework derives from a job alone: its state and the spec
-// of its unit. Tests of adapters compare it.
+// Observation is what the framework derives only from a job: its state and the spec of its unit. Tests of adapters
+// compare it.
 type Observation struct {
 	Job framework.JobState
 	// Foreign is the reason why the job is not ours.
@@ -18,8 +18,8 @@ type Observation struct {
 	Desired
 }
 
-// Observe passes a job to an adapter as the reconciler does, stripped as in the cache.
-// Related is the job's related object, if it has one.
+// Observe passes a job to an adapter like the reconciler, stripped as in the cache. Related is the job's related
+// object, if it has one.
 func Observe(adapter framework.Adapter, data, related []byte, cluster Cluster) (Observation, error) {
 	object, fault, err := decodeJob(adapter, data)
 	if err != nil {
@@ -52,7 +52,7 @@ func Holdable(adapter framework.Adapter, data []byte) bool {
 	return err != nil || adapter.State(object).Unholdable == ""
 }
 
-// decodeJob reads a job, or its readable part; fault is the error of the unreadable part.
+// decodeJob reads a job, or its readable part; fault is the error about the unreadable part.
 func decodeJob(adapter framework.Adapter, data []byte) (object framework.Object, fault, err error) {
 	whole, err := ReadAs(adapter, adapter.Kind().Version).Decode(data)
 	if err != nil {
@@ -65,8 +65,7 @@ func decodeJob(adapter framework.Adapter, data []byte) (object framework.Object,
 	return object, fault, nil
 }
 
-// ReadAs returns the description with which jobs of a version are decoded into the type
-// of the adapter.
+// ReadAs returns how jobs of a version are decoded into the type of the adapter.
 func ReadAs(adapter framework.Adapter, version string) lenient.Kind {
 	kind := adapter.Kind()
 	return lenient.Kind{GroupVersionKind: kind.GroupKind().WithVersion(version), Resource: kind.Resource,

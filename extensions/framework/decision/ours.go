@@ -15,8 +15,8 @@ import (
 // parts are the kinds of parts of all kinds.
 var parts = kinds.Parts()
 
-// PartOf returns the controller of a job if it is of a kind whose operator creates such jobs as parts of its own; nil if
-// the job is queued itself. Anybody can write the reference, so it says nothing of whether that object exists.
+// PartOf returns the controller of a job if its operator creates such jobs as parts of its own; nil if the job is
+// queued itself. Any user can write the reference, so it does not show that the controller exists.
 func PartOf(job schema.GroupKind, object metav1.Object) *metav1.OwnerReference {
 	owner := metav1.GetControllerOf(object)
 	if owner == nil || object.GetAnnotations()[wellknown.NotPartOfAnnotation] == string(owner.UID) || !IsPart(job, GroupKindOf(owner)) {
@@ -68,12 +68,13 @@ func Marked(kind framework.Kind, job framework.Object, state framework.JobState)
 	return kind.MarkedBySuspend && state.Suspended && !state.NoMark
 }
 
-// Resumed reports whether somebody has unsuspended a released job, which a policy has suspended again.
+// Resumed reports whether a user has unsuspended a released job and a policy has suspended it again.
 func Resumed(job framework.Object) bool {
 	return job.GetAnnotations()[wellknown.ResumedAnnotation] == "true"
 }
 
-// IsApplied reports whether the owner of a cached job applies its mark on the server. The mark then stays as it is.
+// IsApplied reports whether the owner of a cached job sets its mark by server-side apply. The mark then stays as it
+// is.
 func IsApplied(job framework.Object) bool { return len(job.GetManagedFields()) > 0 }
 
 // managed reports whether the job was created in a managed namespace.

@@ -29,7 +29,7 @@ func (a PodAnnotations) Why(cause string) Unplaced {
 	return unplaced
 }
 
-// And returns the explanations of both. Of two for the same pod set, the former counts.
+// And returns the explanations of both. If both explain the same pod set, the former counts.
 func (u Unplaced) And(more Unplaced) Unplaced {
 	all := Unplaced{}
 	maps.Copy(all, more)
@@ -37,9 +37,9 @@ func (u Unplaced) And(more Unplaced) Unplaced {
 	return all
 }
 
-// PodAnnotationsOf returns the annotations that the admission checks of a unit add to the pods
-// of its job. Of two checks with the same key, the latter in the status wins. A key that is not
-// the name of an annotation is left out: the API server would reject the job or its pods.
+// PodAnnotationsOf returns the annotations that the admission checks of a unit add to the pods of its job. If two
+// checks set the same key, the later one in the status wins. A key that is not a valid annotation name is left out:
+// the API server would reject the job or its pods.
 func PodAnnotationsOf(unit *v1alpha1.QueueUnit) (PodAnnotations, Unplaced) {
 	added, unplaced := PodAnnotations{}, Unplaced{}
 	for _, check := range unit.Status.AdmissionChecks {
@@ -66,8 +66,8 @@ func (a PodAnnotations) set(podSet, key, value string) {
 	a[podSet][key] = value
 }
 
-// Record returns the value of wellknown.PodAnnotationsAnnotation: for each key, the pod sets whose
-// pods got it, as KEY=SET:SET,KEY=SET.
+// Record returns the value of wellknown.PodAnnotationsAnnotation: for each key, the annotated pod sets, as
+// KEY=SET:SET,KEY=SET.
 func (a PodAnnotations) Record() string {
 	sets := map[string][]string{}
 	for _, podSet := range slices.Sorted(maps.Keys(a)) {
@@ -97,10 +97,9 @@ func RecordedOf(job framework.Object) PodAnnotations {
 	return recorded
 }
 
-// Annotate changes the annotations of the pods in a job, a JSON object: it sets those that are
-// added, and sets others that the last release had added to null. It returns what was added, and why
-// pod sets did not get theirs. Other annotations stay. An annotation that the job has already gets
-// the new value.
+// Annotate changes the annotations of the pods in a job, a JSON object: it sets the added annotations, and sets
+// others that the last release added to null. It returns what was added, and why pod sets did not get theirs. Other
+// annotations stay. An annotation that the job already has gets the new value.
 func Annotate(kind framework.Kind, job map[string]any, added, recorded PodAnnotations) (PodAnnotations, Unplaced) {
 	places := placesOf(kind, job)
 	done, unplaced := PodAnnotations{}, Unplaced{}
@@ -125,7 +124,7 @@ func Annotate(kind framework.Kind, job map[string]any, added, recorded PodAnnota
 	return done, unplaced
 }
 
-// SetTime sets the time at which the element of the Manager was set, if the job has one.
+// SetTime sets the time when the Manager's element was set, if the job has such an element.
 func SetTime(kind framework.Kind, job map[string]any, now time.Time) {
 	place, found := placesOf(kind, job).managed()
 	if !found || place.Time == "" {
@@ -143,14 +142,14 @@ func SetTime(kind framework.Kind, job map[string]any, now time.Time) {
 type places struct {
 	kind framework.Kind
 	job  map[string]any
-	// at has the place of each pod set. A place of a Manager is that of all pod sets that have no other.
+	// at has the place of each pod set. The place of a Manager is for all pod sets that have no other.
 	at map[string]located
 }
 
 // located is the place of one pod set in a job.
 type located struct {
 	framework.Place
-	// around is the object in the job that contains the annotations, at path.
+	// around is the object in the job that has the annotations at path.
 	around map[string]any
 	path   []string
 }
@@ -169,8 +168,8 @@ func placesOf(kind framework.Kind, job map[string]any) places {
 	return p
 }
 
-// add adds the place of a pod set, whose annotations are at a path in an object. What contains the
-// metadata of the pods must exist.
+// add adds the place of a pod set whose annotations are at a path in an object. The parent of the pods' metadata must
+// exist.
 func (p places) add(podSet string, place framework.Place, in any, path []string) {
 	last := len(path) - 2 // the metadata and its annotations
 	if around, found := field(in, path[:last]...).(map[string]any); found {
@@ -250,7 +249,7 @@ func (p places) annotate(podSet, key string, value any) {
 	annotations[key] = value
 }
 
-// clear removes the element of the Manager, which contains only annotations of the last release.
+// clear removes the Manager's element, which contains only annotations of the last release.
 func (p places) clear() {
 	place, found := p.managed()
 	if !found {
@@ -272,13 +271,13 @@ func (p places) clear() {
 	}
 }
 
-// override returns the element of a pod set in the element of the Manager. Both are created.
+// override returns a pod set's element in the Manager's element. It creates both if necessary.
 func (p places) override(place framework.Place, podSet string) map[string]any {
 	element := elementOf(p.job, place.Path, place.Key, place.Manager)
 	return elementOf(element, place.Own.Path, place.Own.Key, podSet)
 }
 
-// elementOf returns the element of a list that has the name, and creates it at the end.
+// elementOf returns the list element with the name, and appends one if there is none.
 func elementOf(object map[string]any, path []string, key, name string) map[string]any {
 	last := len(path) - 1
 	for _, step := range path[:last] {
@@ -295,7 +294,7 @@ func elementOf(object map[string]any, path []string, key, name string) map[strin
 	return element
 }
 
-// child returns a field that is an object, and creates it.
+// child returns a field that is an object, and creates it if necessary.
 func child(object map[string]any, name string) map[string]any {
 	found, _ := object[name].(map[string]any)
 	if found == nil {

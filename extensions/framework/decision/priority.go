@@ -45,7 +45,7 @@ func podClass(template *corev1.PodTemplateSpec, classes PriorityClasses) string 
 	return name
 }
 
-// className returns the class that the job names, and where it does; both are empty if it names none.
+// className returns the class that the job names, and the field that names it; both are empty if the job names none.
 func className(job framework.Object, pods framework.Pods) (name, source string) {
 	for _, from := range []struct{ name, source string }{
 		{job.GetLabels()[wellknown.PriorityClassKey], "label " + wellknown.PriorityClassKey},

@@ -7,7 +7,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/lenient"
 )
 
-// JobStateOf returns the state of a job with its related object, which may be nil.
+// JobStateOf returns the state of a job with its related object, which can be nil.
 func JobStateOf(adapter framework.Adapter, job, related framework.Object) framework.JobState {
 	if reader, reads := adapter.(framework.RelatedReader); reads {
 		return reader.StateWith(job, related)
@@ -15,8 +15,8 @@ func JobStateOf(adapter framework.Adapter, job, related framework.Object) framew
 	return adapter.State(job)
 }
 
-// Pods returns the pods of a job with its related object, which may be nil. Their templates are as
-// complete as those of the objects.
+// Pods returns the pods of a job with its related object, which can be nil. Their templates are as complete as those
+// of the objects.
 func Pods(adapter framework.Adapter, job, related framework.Object) (framework.Pods, error) {
 	if reader, reads := adapter.(framework.RelatedReader); reads {
 		return reader.PodsWith(job, related)
@@ -30,8 +30,7 @@ func SlimRelated(reader framework.RelatedReader, related framework.Object) {
 	slim(related, reader.RelatedTemplates)
 }
 
-// ReadRelatedAs returns the description with which related objects are decoded into
-// the type of the adapter.
+// ReadRelatedAs returns how related objects are decoded into the type of the adapter.
 func ReadRelatedAs(kind framework.Related, reader framework.RelatedReader) lenient.Kind {
 	return lenient.Kind{GroupVersionKind: kind.GroupVersionKind, Resource: kind.Resource,
 		New: func() lenient.Object { return reader.NewRelated() }}
@@ -47,8 +46,7 @@ func ReadableRelated(kind framework.Related, related framework.Object) (framewor
 	return object, fault
 }
 
-// decodeRelated reads a related object, or its readable part; fault is the error of the
-// unreadable part.
+// decodeRelated reads a related object, or its readable part; fault is the error about the unreadable part.
 func decodeRelated(adapter framework.Adapter, data []byte) (object framework.Object, fault, err error) {
 	reader, reads := adapter.(framework.RelatedReader)
 	if !reads || len(data) == 0 {

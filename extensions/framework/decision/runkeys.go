@@ -12,7 +12,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework"
 )
 
-// RunKeys are the annotations of a job that also count while it runs.
+// RunKeys are the annotations of a job that still count while it runs.
 type RunKeys struct {
 	// Active is false to hold or evict the job.
 	Active bool
@@ -20,8 +20,8 @@ type RunKeys struct {
 	MaxTime *int32
 }
 
-// readRunKeys reads the keys of the job. An unreadable key stays as in kept, whatever
-// the other is; the error is for the job's owner.
+// readRunKeys reads the keys of the job. An unreadable key keeps its value from kept, independently of the other key;
+// the error is for the job's owner.
 func readRunKeys(job framework.Object, kept RunKeys) (RunKeys, error) {
 	annotations := job.GetAnnotations()
 	keys := kept
@@ -52,8 +52,8 @@ func readSeconds(key string, annotations map[string]string) (*int32, error) {
 	return ptr.To(int32(seconds)), nil
 }
 
-// RunKeysOf returns the keys of the job. The unit's value replaces an unreadable key, so
-// that a typo neither stops a running job nor gives it more time.
+// RunKeysOf returns the keys of the job. The unit's value replaces an unreadable key, so that a typo neither stops a
+// running job nor gives it more time.
 func RunKeysOf(job framework.Object, unit *v1alpha1.QueueUnit) (RunKeys, error) {
 	var kept RunKeys
 	if unit != nil {

@@ -12,8 +12,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/requests"
 )
 
-// Slim removes from a job, before it is cached, the fields that are not used. Of managedFields it keeps whether the
-// mark is applied on the server: see IsApplied. Jobs are only patched, so no field that is missing in the cache is lost.
+// Slim removes unused fields from a job before it is cached. Of managedFields, it keeps only whether the mark is set
+// by server-side apply: see IsApplied. Jobs are only patched, so fields that are missing in the cache are not lost.
 func Slim(adapter framework.Adapter, job framework.Object) {
 	slim(job, adapter.Templates)
 }
@@ -32,8 +32,8 @@ func slim(object framework.Object, templates func(framework.Object) []*corev1.Po
 	}
 }
 
-// applied returns an entry without fields if somebody applies the mark on the server, and nil otherwise. An informer may
-// slim an object twice.
+// applied returns an entry without fields if a manager sets the mark by server-side apply, and nil otherwise. An
+// informer can slim an object twice.
 func applied(managed []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
 	for _, entry := range managed {
 		if entry.Operation == metav1.ManagedFieldsOperationApply &&
@@ -62,8 +62,8 @@ func slimTemplate(template *corev1.PodTemplateSpec) {
 	}}
 }
 
-// slimAffinity retains what the affinity requires of nodes, and pod affinity only if it
-// selects pods of other namespaces, which is rare.
+// slimAffinity retains what the affinity requires of nodes. It retains pod affinity only if it selects pods of other
+// namespaces, which is rare.
 func slimAffinity(affinity *corev1.Affinity) *corev1.Affinity {
 	slimmed := corev1.Affinity{}
 	if requests.CrossesNamespaces(affinity) {

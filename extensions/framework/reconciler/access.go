@@ -36,7 +36,7 @@ func newJobClient(config *rest.Config, adapter framework.Adapter, served servedV
 	return &jobClient{versionedJobs: jobs, adapter: adapter, config: config}, nil
 }
 
-// informer caches the jobs of all namespaces, without the fields that are not used.
+// informer caches the jobs of all namespaces, without unused fields.
 func (c *jobClient) informer(report lenient.Report) (cache.SharedIndexInformer, error) {
 	if !c.kind.Native {
 		return lenient.Informer(c, report, c.kind.Resource, cache.Indexers{}, c.transform)
@@ -60,8 +60,8 @@ func (c *jobClient) transform(obj any) (any, error) {
 	return obj, nil
 }
 
-// native lists and watches the jobs of a namespace with the types and the compact encoding of the API
-// server itself, so every object can be decoded.
+// native lists and watches the jobs of a namespace with the types and the compact encoding of the API server, so
+// every object can be decoded.
 type native func(namespace string) *gentype.ClientWithList[framework.Object, runtime.Object]
 
 func newNative(config *rest.Config, adapter framework.Adapter) (native, error) {

@@ -19,7 +19,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/lifecycle"
 )
 
-// act executes a decision. done is whether a change was written; it may be true although a later write failed.
+// act executes a decision. done is whether a change was written; it can be true although a later write failed.
 func (r *reconciler) act(ctx context.Context, o *observation, action decision.Action) (done bool, err error) {
 	if action == decision.Nothing {
 		return false, nil
@@ -77,7 +77,7 @@ func (r *reconciler) act(ctx context.Context, o *observation, action decision.Ac
 	return err == nil, err
 }
 
-// running is the status of a unit whose job runs, together with condition PodsReady if it is due.
+// running is the status of a unit whose job runs, with condition PodsReady if it is due.
 func running(o *observation) lifecycle.Status {
 	if decision.PodsReadyIsDue(o.state, o.unit) {
 		return lifecycle.RunningAndReady(o.unit, metav1.NewTime(o.now))
@@ -93,7 +93,7 @@ func (r *reconciler) finish(ctx context.Context, o *observation) error {
 	return r.patchUnitStatus(ctx, o, lifecycle.Finished(o.unit, end.Succeeded, end.Reason, end.Message, metav1.NewTime(o.now)))
 }
 
-// finishDeleted ends the unit of a job that finalizers keep although it is deleted, unless pods of it are left.
+// finishDeleted ends the unit of a deleted job that is kept by finalizers, unless pods of it are left.
 func (r *reconciler) finishDeleted(ctx context.Context, o *observation) error {
 	if r.memory.lookIn(o.unit.UID, o.now, 0) > 0 {
 		return nil
@@ -122,8 +122,8 @@ func (r *reconciler) suspend(ctx context.Context, o *observation, forGood bool) 
 	return r.mergeJob(ctx, o, data)
 }
 
-// holdLate suspends a job that was not held. One that was released is a copy only if the
-// API server has no unit of it: the cache of units may lag behind that of jobs.
+// holdLate suspends a job that was not held. A job with the annotation of a release is a copy only if the API server
+// has no unit of it: the cache of units can lag behind that of jobs.
 func (r *reconciler) holdLate(ctx context.Context, o *observation) (bool, error) {
 	if o.state.Released != "" {
 		name := decision.UnitName(r.kind.Kind, o.key.Name, o.job.GetUID())
@@ -140,9 +140,8 @@ func (r *reconciler) holdLate(ctx context.Context, o *observation) (bool, error)
 	return err == nil, err
 }
 
-// holdAgain suspends a queued job that was unsuspended by hand. The cache of units may
-// lag behind that of jobs: only the API server knows that the unit still waits, and
-// that kube-queue did not release the job.
+// holdAgain suspends a queued job that a user has unsuspended. The cache of units can lag behind that of jobs: only
+// the API server knows that the unit still waits, and that kube-queue did not release the job.
 func (r *reconciler) holdAgain(ctx context.Context, o *observation) (bool, error) {
 	live, err := r.client.QueueUnits(o.unit.Namespace).Get(ctx, o.unit.Name, metav1.GetOptions{})
 	if err != nil {
@@ -157,9 +156,9 @@ func (r *reconciler) holdAgain(ctx context.Context, o *observation) (bool, error
 	return err == nil, err
 }
 
-// freeQuota writes a status that frees the quota of the unit. The cache of jobs may lag
-// behind that of units, for example after a failover, and may show the job as it was
-// before its release: only the API server knows that the job has not changed since.
+// freeQuota writes a status that frees the quota of the unit. The cache of jobs can lag behind that of units, for
+// example after a failover, and show the job as it was before its release: only the API server knows that the job has
+// not changed since.
 func (r *reconciler) freeQuota(ctx context.Context, o *observation, status lifecycle.Status) error {
 	live, err := r.jobs.Get(ctx, o.key.Namespace, o.key.Name)
 	if err != nil {
@@ -171,8 +170,8 @@ func (r *reconciler) freeQuota(ctx context.Context, o *observation, status lifec
 	return r.patchUnitStatus(ctx, o, status)
 }
 
-// lowerPods lowers the numbers of pods that the autoscaler of a stopped job has raised. If the API server refuses it,
-// the quota is free anyway.
+// lowerPods lowers the numbers of pods that the autoscaler of a stopped job has raised. If the API server rejects the
+// patch, the quota is freed anyway.
 func (r *reconciler) lowerPods(ctx context.Context, o *observation) (bool, error) {
 	patch := guardOperations(o.job)
 	for _, growth := range o.state.Grown {
@@ -189,10 +188,10 @@ func (r *reconciler) lowerPods(ctx context.Context, o *observation) (bool, error
 	return err == nil, err
 }
 
-// giveBackAfter is how long the API server must refuse to release a job before its quota is given back.
+// giveBackAfter is how long the API server must reject the release of a job before its quota is freed.
 const giveBackAfter = time.Minute
 
-// giveBack gives the quota of a job back that cannot be released. The unit is queued again, and waits longer each time.
+// giveBack frees the quota of a job that cannot be released. The unit is requeued, and waits longer each time.
 func (r *reconciler) giveBack(ctx context.Context, o *observation) error {
 	if err := r.freeQuota(ctx, o, lifecycle.NotReleased(o.unit, metav1.NewTime(o.now))); err != nil {
 		return err
@@ -201,8 +200,8 @@ func (r *reconciler) giveBack(ctx context.Context, o *observation) error {
 	return nil
 }
 
-// overtaken reports whether the job that the API server has is not the observed one. Its version
-// is awaited then.
+// overtaken reports whether the API server has another version of the job than the observed one. If so, that version
+// is awaited.
 func (r *reconciler) overtaken(o *observation, live metav1.Object) bool {
 	if live.GetUID() == o.job.GetUID() && live.GetResourceVersion() == o.job.GetResourceVersion() {
 		return false
@@ -242,7 +241,7 @@ func (r *reconciler) forgetRelease(ctx context.Context, o *observation) error {
 	return r.mergeJob(ctx, o, data)
 }
 
-// updateSpec updates the unit's spec. Once the unit is admitted, only RunKeys count.
+// updateSpec updates the unit's spec; only the RunKeys once the unit is admitted.
 func (r *reconciler) updateSpec(ctx context.Context, o *observation) error {
 	if o.desired == nil {
 		return r.patchUnit(ctx, o, "spec", o.state.RunKeys.Spec(), nil)

@@ -18,8 +18,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/follow"
 )
 
-// listedClaims are the claims, their templates and the classes of devices, from informers. They
-// are watched only if devices of classes are counted, and nobody waits for those that the API server does not serve.
+// listedClaims are the claims, their templates and the classes of devices, from informers. They are watched only if
+// devices of classes are counted. Resources that the API server does not serve do not delay the start.
 type listedClaims struct {
 	claims    resourcelisters.ResourceClaimLister
 	templates resourcelisters.ResourceClaimTemplateLister
@@ -28,8 +28,8 @@ type listedClaims struct {
 	synced    []cache.InformerSynced
 }
 
-// newClaims calls changed with each claim, template or class that is created, changed or deleted,
-// except the claims that are created for pods.
+// newClaims calls changed with each claim, template or class that is created, changed or deleted, except claims that
+// are created for pods.
 func newClaims(kube kubernetes.Interface, changed func(metav1.Object)) (*listedClaims, error) {
 	factory := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithTransform(slimClaim))
 	api := factory.Resource().V1()

@@ -34,8 +34,8 @@ type listedCluster struct {
 	claims *listedClaims
 }
 
-// newCluster calls changed with each object that may change the requests of units: a
-// class, or a LimitRange or claim, which affects only its namespace.
+// newCluster calls changed with each object that can change the requests of units: a class, or a LimitRange or claim,
+// which affects only its namespace.
 func newCluster(kube kubernetes.Interface, rules requests.Rules, changed func(metav1.Object)) (*listedCluster, error) {
 	factory := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithTransform(slimClusterObject))
 	classes, runtimeClasses, limitRanges := factory.Scheduling().V1().PriorityClasses(), factory.Node().V1().RuntimeClasses(), factory.Core().V1().LimitRanges()
@@ -57,7 +57,7 @@ func newCluster(kube kubernetes.Interface, rules requests.Rules, changed func(me
 	return c, err
 }
 
-// start starts to fill the caches and returns what reports that they are filled.
+// start starts to fill the caches and returns functions that report whether they are filled.
 func (c *listedCluster) start(ctx context.Context) []cache.InformerSynced {
 	c.factory.StartWithContext(ctx)
 	if c.claims == nil {

@@ -21,10 +21,11 @@ const (
 	controllerName = "kube-queue-controller"
 	// leaseEvery is how often the Lease is read.
 	leaseEvery = time.Second
-	// vacantAfter is how long a Lease may have no holder. A replica on standby takes it within 2.4 s.
+	// vacantAfter is how long a Lease can have no holder before this counts as an outage. A standby replica takes it
+	// within 2.4 s.
 	vacantAfter = 3 * time.Second
-	// notifyAfter is how long the controller must be away before jobs are notified that have been notified before
-	// what they wait for.
+	// notifyAfter is how long the controller must be away before jobs are notified that have already been told what
+	// they wait for.
 	notifyAfter = 10 * time.Second
 	// notifyEach is the maximum number of these jobs that are notified in one period of the Lease.
 	notifyEach = 10
@@ -35,19 +36,19 @@ type outage struct {
 	// since identifies it. message explains it.
 	since, message string
 	began          time.Time
-	// absent: there is no Lease. The controller may run without one, so only units of which it takes no
-	// notice show that it does not.
+	// absent: there is no Lease. The controller can run without one, so only units that it has not written to show
+	// that it does not run.
 	absent bool
 }
 
-// controllerLease knows by the Lease of the controller whether one runs. Clocks of machines differ, so it
-// mostly compares times of its own: when it has seen the Lease change.
+// controllerLease tells from the Lease of the controller whether one runs. Clocks of machines differ, so it mostly
+// compares its own times: when it saw the Lease change.
 type controllerLease struct {
 	get func(context.Context) (*coordinationv1.Lease, error)
 	now atomic.Pointer[outage]
 
-	// renewed and holder are those of the Lease that was read last, changed is when it was first read,
-	// and observed whether it was seen to change. exists is whether there was one.
+	// renewed and holder come from the Lease that was read last. changed is when it was first read, and observed
+	// whether it was seen to change. exists is whether there was a Lease.
 	renewed  metav1.MicroTime
 	holder   string
 	exists   bool
@@ -55,10 +56,10 @@ type controllerLease struct {
 	observed bool
 }
 
-// outage returns the outage that lasts, if any.
+// outage returns the current outage, if any.
 func (c *controllerLease) outage() *outage { return c.now.Load() }
 
-// look reads the Lease. An error leaves open what is true.
+// look reads the Lease. After an error, the state does not change.
 func (c *controllerLease) look(ctx context.Context, now time.Time) error {
 	lease, err := c.get(ctx)
 	switch {
@@ -69,7 +70,7 @@ func (c *controllerLease) look(ctx context.Context, now time.Time) error {
 	}
 	found := c.judge(lease, now)
 	if last := c.now.Load(); last != nil && found != nil && last.since == found.since {
-		return nil // the same outage, whose beginning is known
+		return nil // the same outage, whose start is known
 	}
 	c.now.Store(found)
 	return nil
@@ -113,8 +114,8 @@ type notice struct {
 	key        types.NamespacedName
 }
 
-// watchController notifies jobs that wait when no controller runs: new ones at once, and the others at a
-// bounded rate. When one runs again, they are notified what is true then.
+// watchController notifies waiting jobs when no controller runs: new ones immediately, and the others at a bounded
+// rate. When a controller runs again, they are notified of their current state.
 func (f *Framework) watchController(ctx context.Context) {
 	ticker := f.Clock.NewTicker(leaseEvery)
 	defer ticker.Stop()
@@ -155,8 +156,8 @@ func (f *Framework) logOutage(ctx context.Context, before, now *outage) {
 	}
 }
 
-// notifyNew queues the jobs of which the controller has taken no notice, and returns the others that must be
-// notified: of an outage, all that wait; of its end, those that were notified of it.
+// notifyNew queues the jobs whose units the controller has not written to yet, and returns the other jobs to notify:
+// of an outage, all that wait; of its end, those that were notified of it.
 func (f *Framework) notifyNew(outage *outage) []notice {
 	var others []notice
 	for _, r := range f.reconcilers {

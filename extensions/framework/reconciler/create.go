@@ -16,8 +16,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/lifecycle"
 )
 
-// createUnit creates the unit of a held job. It writes at once what is wrong with the
-// job, so that an inactive unit always has a reason.
+// createUnit creates the unit of a held job. If the job is invalid, it also writes why, so that an inactive unit
+// always has a reason.
 func (r *reconciler) createUnit(ctx context.Context, o *observation) (bool, error) {
 	created, err := r.create(ctx, o, newUnit(r.servedKind(), o))
 	if !created || err != nil || o.desired.Invalid == "" {
@@ -41,9 +41,9 @@ func (r *reconciler) create(ctx context.Context, o *observation, unit *v1alpha1.
 	return true, nil
 }
 
-// restoreUnit creates the unit again of a job that was released and runs. The cache of jobs may lag behind that of
-// units: only the API server knows that the job still exists and runs. The unit of an invalid job is not inactive,
-// because nothing must stop: its pods decide what it is charged.
+// restoreUnit re-creates the unit of a job that was released and runs. The cache of jobs can lag behind that of
+// units: only the API server knows that the job still exists and runs. The unit of an invalid job is active, because
+// the job must not stop: its pods decide what it is charged.
 func (r *reconciler) restoreUnit(ctx context.Context, o *observation) (bool, error) {
 	live, err := r.jobs.Get(ctx, o.key.Namespace, o.key.Name)
 	if err != nil {
@@ -80,9 +80,9 @@ func newUnit(kind schema.GroupVersionKind, o *observation) *v1alpha1.QueueUnit {
 	}
 }
 
-// submission returns a job's submission time: when it was seen, limited to the second in
-// which it was created. It orders jobs more finely than the API server's timestamps, and
-// a job that is seen late, for example after a restart, retains its place.
+// submission returns a job's submission time: when it was seen, limited to the second of its creation. It orders jobs
+// more finely than the API server's timestamps, and a job that is seen late, for example after a restart, keeps its
+// place.
 func submission(created, seen time.Time) metav1.MicroTime {
 	created = created.Truncate(time.Second)
 	latest := created.Add(time.Second - time.Microsecond)

@@ -20,19 +20,18 @@ import (
 )
 
 const (
-	// silentAfter is how long a new unit waits for a word of the controller, which gives it after a second,
-	// before the controller is looked for.
+	// silentAfter is how long a new unit waits for a write of the controller before an outage of the controller is
+	// reported. A running controller writes to it after a second.
 	silentAfter = 3 * time.Second
 	// askAgain is when to check again whether Kueue is installed.
 	askAgain = time.Minute
-	// refusedAfter is how long a change must fail that the API server does not forbid before it is reported.
+	// refusedAfter is how long a change must fail before it is reported, unless the API server forbids it.
 	refusedAfter = 2 * time.Second
-	// collectedAtMost is how long the garbage collector may need to delete a part of a deleted job.
+	// collectedAtMost is how long the garbage collector can take to delete a part of a deleted job.
 	collectedAtMost = 30 * time.Second
 )
 
-// explain keeps an event on the job that says what holds it, as long as something does. It returns when to
-// check again.
+// explain keeps an event on the job that says what holds it, while something does. It returns when to check again.
 func (r *reconciler) explain(ctx context.Context, o *observation, decided decision.Decision) time.Duration {
 	if after, held := r.explainUnit(ctx, o, decided); held {
 		return after
@@ -78,7 +77,7 @@ func (r *reconciler) explainUnit(ctx context.Context, o *observation, decided de
 	return after, true
 }
 
-// isBeingDeleted reports whether a held job waits for the end of a unit that finalizers keep.
+// isBeingDeleted reports whether a held job waits for the end of a unit that is kept by finalizers.
 func isBeingDeleted(o *observation) bool {
 	if o.unit == nil || o.unit.DeletionTimestamp == nil || len(o.unit.Finalizers) == 0 || !o.state.Suspended || o.state.Deleting {
 		return false
@@ -86,8 +85,8 @@ func isBeingDeleted(o *observation) bool {
 	return o.unit.Status.Phase.Waits() || o.unit.Status.Phase == v1alpha1.PhaseReserved || o.unit.Status.Phase == v1alpha1.PhaseDequeued
 }
 
-// withoutUnit returns an event on a job that has no unit and will have none, although its owner expects to
-// find it queued; nil for others.
+// withoutUnit returns an event on a job that has no unit and will not get one, although its owner expects it to be
+// queued; nil for others.
 func (r *reconciler) withoutUnit(ctx context.Context, o *observation, decided decision.Decision) (*events.Event, time.Duration) {
 	if o.unit != nil || o.state.Deleting || o.state.End != nil {
 		return nil, 0
@@ -142,10 +141,10 @@ func (r *reconciler) notQueued(o *observation, key, format string, args ...any) 
 	return new(r.event(o, corev1.EventTypeWarning, wellknown.EventNotQueued, fmt.Sprintf(format, args...), key))
 }
 
-// recordQueued keeps an event on the job while it waits. The event has the name of the
-// unit and the reason. It is written once for each wait, and after an outage of the controller that was reported.
-// It is written again when the unit waits for somebody to do something, when that is something else, and when it no
-// longer does: what the event requests must not be done already.
+// recordQueued keeps an event on the job while it waits. The event has the name of the unit and the reason. It is
+// written once for each wait, and again after a reported outage of the controller. It is also written again when the
+// unit starts or stops waiting for a user's action, or waits for a different one: the event must not ask for
+// something that is already done.
 func (r *reconciler) recordQueued(ctx context.Context, o *observation) {
 	kind, key := corev1.EventTypeNormal, decision.Attempt(o.unit)
 	reason := o.unit.Status.Reason
@@ -166,7 +165,7 @@ func (r *reconciler) recordQueued(ctx context.Context, o *observation) {
 	r.Events.Keep(event)
 }
 
-// explainPart returns an event on a marked part of a job that is not queued: nothing is charged for either.
+// explainPart returns an event on a marked part of a job that is not queued: neither of them is charged.
 func (r *reconciler) explainPart(ctx context.Context, o *observation) (*events.Event, time.Duration) {
 	owner, namespace := o.partOf, o.job.GetNamespace()
 	if !o.state.Marked {
@@ -184,7 +183,7 @@ func (r *reconciler) explainPart(ctx context.Context, o *observation) (*events.E
 				return nil, left
 			}
 			r.memory.lost.set(o.job.GetUID(), owner.UID)
-			return nil, retryMin // it is queued itself
+			return nil, retryMin // it will be queued itself
 		}
 	}
 	if !isAnnotated(o.job) { // suspended together with its job
@@ -195,15 +194,15 @@ func (r *reconciler) explainPart(ctx context.Context, o *observation) (*events.E
 		return nil, askAgain
 	}
 	if left := o.state.Created.Add(silentAfter).Sub(o.now); left > 0 {
-		return nil, left // its job may get its unit now
+		return nil, left // its job may still get its unit
 	}
 	return r.notQueued(o, "part",
 		"Not queued: the job is a part of %[1]s %[2]s, whose operator starts and stops it, and %[1]s %[2]s is not queued, so nothing is charged for it; queue %[1]s %[2]s, or remove annotation %[3]s from its parts",
 		owner.Kind, owner.Name, wellknown.SuspendAnnotation), askAgain
 }
 
-// creatorHolds explains that a job waits for quota which the job that created it may hold until this one has ended; empty
-// if there is no such job.
+// creatorHolds explains that a job waits for quota that the job that created it may hold until this one has ended;
+// empty if there is no such job.
 func (r *reconciler) creatorHolds(ctx context.Context, o *observation) string {
 	owner := metav1.GetControllerOf(o.job)
 	if owner == nil {
@@ -223,7 +222,8 @@ func (r *reconciler) creatorHolds(ctx context.Context, o *observation) string {
 	return fmt.Sprintf("%[1]s, a step of which created the job, holds quota, and may wait for it: if the quota has no room for both, delete one of them, or give it more", name)
 }
 
-// refusedFor returns for how long the API server has refused the next change of the job, and forgets it if it was made.
+// refusedFor returns how long the API server has been rejecting the next change of the job, and forgets it once the
+// change is made.
 func (r *reconciler) refusedFor(o *observation, err error) time.Duration {
 	var answer apierrors.APIStatus
 	is := errors.As(err, &answer) && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err)
@@ -233,8 +233,9 @@ func (r *reconciler) refusedFor(o *observation, err error) time.Duration {
 	return 0
 }
 
-// recordRefusal reports that the API server refuses a change of the job, in its own words: at once if the change is not
-// allowed, and after a while if it cannot be made, for example because a webhook does not answer. Each attempt is counted.
+// recordRefusal reports that the API server rejects a change of the job, in its own words: immediately if the change
+// is not allowed, and after a while if it cannot be made, for example because a webhook does not answer. Each attempt
+// is counted.
 func (r *reconciler) recordRefusal(o *observation, action decision.Action, lasts time.Duration, err error) {
 	var answer apierrors.APIStatus
 	if !refused(err) && lasts < refusedAfter || !errors.As(err, &answer) {

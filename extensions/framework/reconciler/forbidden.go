@@ -10,8 +10,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/lenient"
 )
 
-// Reporter returns a function that is called with the result of each list and watch of a resource. While
-// job-extensions may not do that, it sees none of the objects, so it reports that at once.
+// Reporter returns a function that is called with the result of each list and watch of a resource. It reports
+// immediately if job-extensions is not allowed to list or watch it, and so sees none of the objects.
 func (f *Framework) Reporter(resource schema.GroupVersionResource) lenient.Report {
 	name := resource.GroupResource().String()
 	var mu sync.Mutex

@@ -30,7 +30,7 @@ type Options struct {
 	Config *rest.Config
 	// Adapters of the kinds that are queued.
 	Adapters []framework.Adapter
-	// Annotated are adapters of more kinds that are queued, of which only the annotation marks a job.
+	// Annotated are adapters of more queued kinds, whose jobs are marked only by the annotation.
 	Annotated []framework.Adapter
 	// Others are adapters of the kinds that are not queued. Marked jobs of them get an event.
 	Others []framework.Adapter
@@ -46,7 +46,7 @@ type Options struct {
 	Events EventSink
 	// Clock is the source of time.
 	Clock clock.WithTicker
-	// Metrics counts; it may be nil.
+	// Metrics counts; it can be nil.
 	Metrics *metrics.Extensions
 }
 
@@ -54,7 +54,7 @@ type Options struct {
 type Framework struct {
 	Options
 	client schedulingclient.QueueUnitsGetter
-	// metadata reads objects of which only the metadata matters.
+	// metadata reads objects if only their metadata matters.
 	metadata    metadata.Interface
 	discovery   discovery.DiscoveryInterface
 	units       *unitCache
@@ -102,15 +102,15 @@ func New(opts Options) (*Framework, error) {
 	return f, nil
 }
 
-// clusterChanged queues all jobs whose units the object may change.
+// clusterChanged queues all jobs whose units can change with the object.
 func (f *Framework) clusterChanged(object metav1.Object) {
 	for _, r := range f.reconcilers {
 		r.clusterChanged(object.GetNamespace())
 	}
 }
 
-// Start fills the caches and returns when the shared caches have synced. The cache of
-// each kind is filled separately: a kind that is not served yet is waited for.
+// Start fills the caches and returns when the shared caches have synced. The cache of each kind is filled separately,
+// so that a kind that is not served yet delays only its own.
 func (f *Framework) Start(ctx context.Context) error {
 	f.warnIfNothingHolds(ctx)
 	synced := f.cluster.start(ctx)

@@ -18,7 +18,7 @@ const (
 	kueueEvery = 10 * time.Second
 )
 
-// kueue is whether the API server serves Kueue. It is asked only while a job has the label of Kueue.
+// kueue caches whether the API server serves Kueue. It is asked only while a job has the label of Kueue.
 type kueue struct {
 	groups discovery.ServerGroupsInterface
 	// missing is the last answer. asked is when it was given, in nanoseconds.
@@ -26,10 +26,10 @@ type kueue struct {
 	asked   atomic.Int64
 }
 
-// isMissing is the last answer; before the first one, Kueue is taken to be missing.
+// isMissing returns the last answer; before the first one, Kueue counts as missing.
 func (k *kueue) isMissing() bool { return k.asked.Load() == 0 || k.missing.Load() }
 
-// ask reports whether Kueue is not installed. Without an answer nothing is known, and false.
+// ask reports whether Kueue is not installed. Without an answer, this is unknown, and it reports false.
 func (k *kueue) ask(ctx context.Context, now time.Time) bool {
 	if asked := k.asked.Load(); asked != 0 && now.Sub(time.Unix(0, asked)) < kueueEvery {
 		return k.missing.Load()

@@ -9,15 +9,15 @@ import (
 
 var _ workqueue.Queue[types.NamespacedName] = (*lanes)(nil)
 
-// lanes is the order in which jobs are processed: jobs that hold quota before jobs that
-// are still to be queued. Otherwise, after a burst of new jobs, releases would wait behind
-// all of them while quota is idle. The quota bounds the number of jobs in the first lane.
+// lanes is the order in which jobs are processed: jobs that hold quota before jobs that are not queued yet.
+// Otherwise, after a burst of new jobs, releases would wait behind all of them while quota is idle. The quota bounds
+// the number of jobs in the first lane.
 type lanes struct {
 	mu sync.Mutex
 	// urgent are the keys that enter the first lane at their next push.
 	urgent map[types.NamespacedName]bool
-	// first and second are in order of arrival. A key that has moved to the first remains
-	// in the second, with a number that is no longer current.
+	// first and second are in order of arrival. A key that has moved to the first also remains in the second, with an
+	// outdated number.
 	first, second []place
 	// queued has the current place of each key, and numbers the number of places so far.
 	queued  map[types.NamespacedName]place

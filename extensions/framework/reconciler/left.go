@@ -22,8 +22,8 @@ const (
 	leftPage = 100
 )
 
-// leftOf returns kind and name of a pod, or of an object that owns pods, that is left of
-// the unit's job, which is gone; empty for none.
+// leftOf returns kind and name of a pod, or of an object that owns pods, that the unit's deleted job has left behind;
+// empty for none.
 func (r *reconciler) leftOf(ctx context.Context, unit *v1alpha1.QueueUnit, now time.Time) (string, error) {
 	kind, job := r.adapter.Kind(), unit.Spec.ConsumerRef
 	selector, err := labels.ValidatedSelectorFromSet(labels.Set{kind.PodLabel.Key: kind.PodLabel.Value(job.Name, job.UID)})
@@ -31,8 +31,7 @@ func (r *reconciler) leftOf(ctx context.Context, unit *v1alpha1.QueueUnit, now t
 		return "", nil // no object can have the label
 	}
 	labelled := metav1.ListOptions{LabelSelector: selector.String()}
-	// A label with the name of the job may mean another job of that name, which then
-	// controls the object.
+	// A label with the name of the job can mean another job of that name, which then controls the object.
 	belongs := func(o *metav1.PartialObjectMetadata) bool {
 		controller := metav1.GetControllerOfNoCopy(o)
 		return controller == nil || controller.UID == job.UID
@@ -52,7 +51,7 @@ func (r *reconciler) leftOf(ctx context.Context, unit *v1alpha1.QueueUnit, now t
 		if err != nil {
 			return "", err
 		}
-		all = left != "" // controls the objects that control the pods
+		all = left != "" // it controls the objects that control the pods
 	}
 	labelled.FieldSelector = requests.NotEnded
 	left, err := r.first(ctx, corev1.SchemeGroupVersion.WithResource("pods"), unit.Namespace, labelled, func(pod *metav1.PartialObjectMetadata) bool {
@@ -61,7 +60,7 @@ func (r *reconciler) leftOf(ctx context.Context, unit *v1alpha1.QueueUnit, now t
 	return named("Pod", left), err
 }
 
-// graceOver reports whether the pod is being deleted and no longer counts, although it may
+// graceOver reports whether the pod's grace period for deletion is over, so that it no longer counts although it may
 // still exist on a lost node.
 func graceOver(pod *metav1.PartialObjectMetadata, now time.Time) bool {
 	if pod.DeletionTimestamp == nil || pod.DeletionGracePeriodSeconds == nil {
@@ -70,7 +69,7 @@ func graceOver(pod *metav1.PartialObjectMetadata, now time.Time) bool {
 	return !now.Before(pod.DeletionTimestamp.Add(time.Duration(*pod.DeletionGracePeriodSeconds) * time.Second))
 }
 
-// first returns the name of the first object that is wanted; empty if there is none.
+// first returns the name of the first wanted object; empty if there is none.
 func (r *reconciler) first(ctx context.Context, resource schema.GroupVersionResource, namespace string, opts metav1.ListOptions,
 	wanted func(*metav1.PartialObjectMetadata) bool) (string, error) {
 	opts.Limit = leftPage

@@ -17,15 +17,14 @@ import (
 )
 
 const (
-	// collectorGrace gives the garbage collector time, which deletes most units.
+	// collectorGrace is time for the garbage collector, which deletes most units.
 	collectorGrace = 2 * time.Second
 	// unservedRetry is when to check units of a removed kind again.
 	unservedRetry = time.Minute
 )
 
-// clear deletes units whose jobs are gone and that nothing else deletes: deleting the
-// job may orphan them. It keeps a unit while pods of its job are left. It returns when to
-// check again.
+// clear deletes units of deleted jobs that nothing else deletes: the deletion of a job can orphan them. It keeps a
+// unit while pods of its job are left. It returns when to check again.
 func (r *reconciler) clear(ctx context.Context, leftovers []*v1alpha1.QueueUnit, now time.Time) (time.Duration, error) {
 	var after time.Duration
 	for _, unit := range leftovers {
@@ -45,9 +44,9 @@ func (r *reconciler) clear(ctx context.Context, leftovers []*v1alpha1.QueueUnit,
 	return after, nil
 }
 
-// clearOne deletes the unit if the API server itself reports that its job is gone and that
-// no pod of it is left. It ends a unit that is being deleted and that somebody's finalizer
-// keeps, because it would hold its quota until then.
+// clearOne deletes the unit if the API server itself reports that its job is gone and that no pod of it is left. If
+// the unit is being deleted but kept by a finalizer, it ends the unit, which would otherwise hold its quota until the
+// finalizer is removed.
 func (r *reconciler) clearOne(ctx context.Context, unit *v1alpha1.QueueUnit, now time.Time) (time.Duration, error) {
 	ref := unit.Spec.ConsumerRef
 	job, err := r.jobs.Get(ctx, unit.Namespace, ref.Name)
@@ -82,7 +81,7 @@ func (r *reconciler) clearOne(ctx context.Context, unit *v1alpha1.QueueUnit, now
 	return 0, nil
 }
 
-// keep reports once on a unit whose job is gone what is left of the job.
+// keep reports once, on a unit whose job is gone, what is left of the job.
 func (r *reconciler) keep(ctx context.Context, unit *v1alpha1.QueueUnit, left string, now time.Time) error {
 	if unit.Status.Phase != v1alpha1.PhaseRunning || unit.Status.Reason != wellknown.ReasonPodsRemain {
 		if _, err := r.sendUnit(ctx, unit, "status", lifecycle.Remains(unit, true, left), nil); err != nil {

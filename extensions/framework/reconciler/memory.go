@@ -11,23 +11,23 @@ import (
 	"kube-queue.dev/kube-queue/pkg/backoff"
 )
 
-// catchUp is how long to wait for an informer. After that the expected object is assumed
-// to be gone again, which no event may ever report.
+// catchUp is how long to wait for an informer. After that, the expected object is assumed to be deleted again: in
+// that case, no event may ever report it.
 const catchUp = 5 * time.Second
 
-// memory is what a reconciler knows in addition to the objects. All of it may be lost: a
-// restart costs an additional check, never a wrong step.
+// memory is what a reconciler knows in addition to the objects. All of it can be lost: a restart costs an additional
+// check, but never causes a wrong step.
 type memory struct {
 	// awaited, by the name of the job.
 	awaited table[types.NamespacedName, awaited]
 	// began, by the job's UID: since when a fact has been observed.
 	began table[types.UID, [facts]time.Time]
-	// measured, by the job's UID: the versions of the objects of a released job that does not
-	// request less than was admitted.
+	// measured, by the job's UID: the versions of the objects of a released job that requests no less than was
+	// admitted.
 	measured table[types.UID, string]
 	// look, by the unit's UID: when to check a unit whose job is missing.
 	look table[types.UID, time.Time]
-	// answers, by the job's UID: the writes that followed changes of the job by hand.
+	// answers, by the job's UID: the writes that followed users' changes of the job.
 	answers table[types.UID, backoff.State]
 	// faults, by the job's UID: the last invalid change of a released job.
 	faults table[types.UID, string]
@@ -39,7 +39,7 @@ type memory struct {
 	outages table[types.UID, notified]
 }
 
-// table is a map for several goroutines. Only values that are not zero are kept.
+// table is a map that is safe for concurrent use. It keeps only values that are not zero.
 type table[K, V comparable] struct {
 	mu     sync.Mutex
 	values map[K]V
@@ -51,7 +51,7 @@ func (t *table[K, V]) get(key K) V {
 	return t.values[key]
 }
 
-// change replaces a value by what is computed from it, and returns that.
+// change replaces a value by the result of a function, and returns that.
 func (t *table[K, V]) change(key K, compute func(V) V) V {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -68,7 +68,7 @@ func (t *table[K, V]) change(key K, compute func(V) V) V {
 	return value
 }
 
-// set reports whether the value was another one.
+// set reports whether the value has changed.
 func (t *table[K, V]) set(key K, value V) (changed bool) {
 	t.change(key, func(before V) V { changed = before != value; return value })
 	return changed
@@ -86,13 +86,13 @@ func (t *table[K, V]) all() map[K]V {
 	return maps.Clone(t.values)
 }
 
-// notified is the outage of which a job was notified.
+// notified is the outage that a job was notified of.
 type notified struct {
 	job   types.NamespacedName
 	since string
 }
 
-// answering is how long a job waits for the next write that answers changes by hand.
+// answering is how long a job waits for the next write that answers a user's changes.
 var answering = backoff.Policy{Free: 10, Initial: time.Second, Max: 2 * time.Minute, Quiet: 10 * time.Minute}
 
 // awaited is what the informers must show before the next decision.
@@ -104,7 +104,7 @@ type awaited struct {
 	until   time.Time
 }
 
-// version is a resourceVersion to be reached or, after a conflict, to be passed.
+// version is a resourceVersion to reach or, after a conflict, to pass.
 type version struct {
 	value string
 	pass  bool
@@ -158,7 +158,7 @@ const (
 	isRemaining
 	// isOverQuota: the unit of the job shows that it is over quota.
 	isOverQuota
-	// isNotQueued: the job ran already when it was first seen.
+	// isNotQueued: the job was already running when it was first seen.
 	isNotQueued
 	// isMarkedLate: the job got its mark after its creation.
 	isMarkedLate
@@ -166,12 +166,12 @@ const (
 	isOrphan
 	// isSilent: the controller has written nothing to the unit of the job.
 	isSilent
-	// isRefused: the API server refuses the next change of the job.
+	// isRefused: the API server rejects the next change of the job.
 	isRefused
 	facts
 )
 
-// since returns since when a fact has been observed; the zero time if it is not true.
+// since returns when a fact was first observed; the zero time if it is not true.
 func (m *memory) since(job types.UID, what fact, is bool, now time.Time) time.Time {
 	began := m.began.change(job, func(began [facts]time.Time) [facts]time.Time {
 		switch {
@@ -211,7 +211,7 @@ func (m *memory) forgetJob(job types.UID) {
 	m.lost.forget(job)
 }
 
-// answered counts a write that answers a change of the job by hand.
+// answered counts a write that answers a user's change of the job.
 func (m *memory) answered(job types.UID, now time.Time) {
 	m.answers.change(job, func(s backoff.State) backoff.State { return answering.Step(s, now) })
 }

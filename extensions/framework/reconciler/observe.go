@@ -14,7 +14,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
 )
 
-// observation is the state of one job at one time: the input of a decision and an action.
+// observation is the state of one job at one time: the input for a decision and an action.
 type observation struct {
 	key   types.NamespacedName
 	job   framework.Object
@@ -22,17 +22,16 @@ type observation struct {
 	// unit is nil when there is none.
 	unit    *v1alpha1.QueueUnit
 	desired *decision.Desired
-	// partOf is the controller of which the job is a part; nil if it is queued itself.
+	// partOf is the controller that the job is a part of; nil if it is queued itself.
 	partOf *metav1.OwnerReference
-	// unread is the error of the unreadable RunKeys, if any.
+	// unread is the error about unreadable RunKeys, if any.
 	unread error
 	now    time.Time
-	// after is the unit that precedes a unit which is created now; empty for none.
+	// after is the unit that precedes the unit that is created now; empty for none.
 	after string
-	// delayed is how long the creation of the unit waits, because the owner of the job changes it again
-	// and again.
+	// delayed is how long the creation of the unit waits, because the owner of the job changes it repeatedly.
 	delayed time.Duration
-	// resized is the part of the patch that releases the job which changes its number of pods.
+	// resized is the part of the release patch that changes the number of pods.
 	resized map[string]any
 	// unplaced is why pod sets were released without annotations of admission checks.
 	unplaced decision.Unplaced
@@ -60,8 +59,7 @@ func (r *reconciler) behind(key types.NamespacedName, job framework.Object, unit
 	return r.memory.behind(key, job.GetResourceVersion(), unit.ResourceVersion, unit.UID, now)
 }
 
-// observe collects the input of decision.Decide. Fault is the error of the unreadable
-// part of the job.
+// observe collects the input of decision.Decide. Fault is the error about the unreadable part of the job.
 func (r *reconciler) observe(key types.NamespacedName, job framework.Object, unit *v1alpha1.QueueUnit, now time.Time, fault error) *observation {
 	related, relatedFault := r.relatedOf(job)
 	kind, state := r.described, decision.JobStateOf(r.adapter, job, related)
@@ -101,8 +99,8 @@ func (r *reconciler) observe(key types.NamespacedName, job framework.Object, uni
 	return o
 }
 
-// lowered returns the fields in which a released job requests less than was admitted. They
-// are computed only if the job has changed since it was last found not to request less.
+// lowered returns the fields in which a released job requests less than was admitted. They are computed only if the
+// job has changed since it was last found to request no less.
 func (r *reconciler) lowered(o *observation, related framework.Object, fault error) map[string]any {
 	if !decision.Follows(o.unit, o.state) {
 		r.memory.measured.forget(o.job.GetUID())

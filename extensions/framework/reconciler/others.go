@@ -25,8 +25,8 @@ import (
 // forbiddenRetry is when to check again whether jobs of a kind that is not queued may be listed.
 const forbiddenRetry = 5 * time.Minute
 
-// warnOthers writes an event on each marked job of the kinds that are not queued: their hold policies suspend
-// it, and nothing else would say so. Of unmarked jobs nothing is kept.
+// warnOthers writes an event on each marked job of the kinds that are not queued: their hold policies suspend it, and
+// nothing else would say so. It keeps nothing about unmarked jobs.
 func (f *Framework) warnOthers(ctx context.Context) {
 	var running sync.WaitGroup
 	for _, adapter := range f.Others {
@@ -86,8 +86,8 @@ func (f *Framework) followOther(ctx context.Context, kind framework.Kind, resour
 	cache.NewReflectorWithOptions(from, &metav1.PartialObjectMetadata{}, jobs, cache.ReflectorOptions{Name: "marked " + kind.Resource}).RunWithContext(ctx)
 }
 
-// otherJobs keeps an event on each marked job of a kind that is not queued. It is the store of a reflector,
-// and stores the UIDs of these jobs alone.
+// otherJobs keeps an event on each marked job of a kind that is not queued. It is the store of a reflector, and
+// stores only the UIDs of these jobs.
 type otherJobs struct {
 	events  EventSink
 	kind    framework.Kind

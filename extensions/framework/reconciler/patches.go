@@ -11,8 +11,8 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
 )
 
-// guard returns the metadata of a patch that the API server rejects if the object has
-// changed, or is another one of the same name.
+// guard returns the metadata for a patch, which makes the API server reject it if the object has changed, or is
+// another one of the same name.
 func guard(object metav1.Object) map[string]any {
 	return map[string]any{"resourceVersion": object.GetResourceVersion(), "uid": object.GetUID()}
 }
@@ -38,9 +38,9 @@ func guardedPatch(object metav1.Object, annotations, rest map[string]any) ([]byt
 	return data, nil
 }
 
-// releasePatch clears mark and suspend field and records the attempt. A job that is
-// marked by its suspend field alone does not get the annotation, and a mark that its owner applies on the server stays. More is what changes in
-// addition, if anything.
+// releasePatch clears mark and suspend field and records the attempt. A job that is marked only by its suspend field
+// does not get the annotation, and a mark that its owner sets by server-side apply stays. More is what else changes,
+// if anything.
 func releasePatch(adapter framework.Adapter, kind framework.Kind, job framework.Object, attempt string, more map[string]any) ([]byte, error) {
 	annotations := map[string]any{wellknown.ReleasedAnnotation: attempt}
 	if decision.WritesMark(kind, job) {

@@ -18,21 +18,21 @@ import (
 	"kube-queue.dev/kube-queue/pkg/requests"
 )
 
-// ErrNotEnabled means that the job of a unit is of no enabled kind, and ErrNoJob that the unit was
-// created by hand, for no job.
+// ErrNotEnabled means that the kind of the unit's job is not enabled, and ErrNoJob that a user created the unit
+// without a job.
 var (
 	ErrNotEnabled = errors.New("the kind of job is not enabled")
 	ErrNoJob      = errors.New("the unit was created by hand")
 )
 
-// Units returns the cache of all units. It shares its objects, and lacks fields that are not used.
+// Units returns the cache of all units. Its objects are shared, and lack unused fields.
 func (f *Framework) Units() cache.SharedIndexInformer { return f.units }
 
 // Cluster returns what determines the requests of pods in addition to their templates.
 func (f *Framework) Cluster() requests.Cluster { return f.cluster }
 
-// PodsOf returns the pod sets of the job of a unit as the API server has the job now, because the
-// templates of cached jobs are incomplete. A job that is gone is not found.
+// PodsOf returns the pod sets of a unit's job as the API server has it now, because the templates of cached jobs are
+// incomplete. If the job is gone, the error is NotFound.
 func (f *Framework) PodsOf(ctx context.Context, unit *v1alpha1.QueueUnit) ([]framework.PodSet, error) {
 	kind, job, ours := jobOf(unit)
 	if !ours {
@@ -66,7 +66,7 @@ func (r *reconciler) liveJob(ctx context.Context, namespace, name string) (frame
 	return job, nil
 }
 
-// livePods returns the pod sets of a job, which may be described in its related object.
+// livePods returns the pod sets of a job, which can be described in its related object.
 func (r *reconciler) livePods(ctx context.Context, job framework.Object) ([]framework.PodSet, error) {
 	related, err := r.liveRelated(ctx, job)
 	if err != nil {
@@ -79,8 +79,8 @@ func (r *reconciler) livePods(ctx context.Context, job framework.Object) ([]fram
 	return pods.Sets, nil
 }
 
-// liveRelated reads the related object of a job without its cache; nil if there is none. It lists
-// the objects of the name, because the program may list them but not get one.
+// liveRelated reads the related object of a job without its cache; nil if there is none. It lists the objects with
+// that name, because the program is allowed to list them but not to get one.
 func (r *reconciler) liveRelated(ctx context.Context, job framework.Object) (found framework.Object, err error) {
 	if r.relatedLive == nil {
 		return nil, nil

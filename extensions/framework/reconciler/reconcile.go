@@ -15,9 +15,9 @@ import (
 	"kube-queue.dev/kube-queue/pkg/lifecycle"
 )
 
-// reconcile takes one step for the job of the name: it observes the job in the caches, decides, acts, and
-// records what the owner of the job must know. It also clears the units that former jobs of the name have left
-// behind. It returns when to check again. The turn ends before the first request.
+// reconcile takes one step for the job of the name: it observes the job in the caches, decides, acts, and records
+// what the owner of the job must know. It also clears the units that former jobs of the name have left behind. It
+// returns when to check again. The turn ends before the first request.
 func (r *reconciler) reconcile(ctx context.Context, turn *arrival.Turn, key types.NamespacedName, now time.Time) (time.Duration, error) {
 	job, err := r.jobOf(ctx, turn, key)
 	if err != nil {
@@ -40,7 +40,7 @@ func (r *reconciler) reconcile(ctx context.Context, turn *arrival.Turn, key type
 		turn.End()
 	}
 	if creates && len(leftovers) > 0 {
-		after = retryMin // no request may come between turn.Begin and the creation
+		after = retryMin // there must be no request between turn.Begin and the creation
 	} else if after, err = r.clear(ctx, leftovers, now); err != nil {
 		return 0, err
 	}
@@ -66,12 +66,12 @@ func (r *reconciler) jobOf(ctx context.Context, turn *arrival.Turn, key types.Na
 	return r.whole(ctx, turn, key, job)
 }
 
-// forgetGone forgets a job and units that are gone from the caches. They may have been deleted while
-// they were processed, and what is remembered after the event of their deletion would stay forever.
+// forgetGone forgets a job and units that are gone from the caches. They may have been deleted while they were
+// processed, and what is remembered after their deletion event would stay forever.
 func (r *reconciler) forgetGone(key types.NamespacedName, job framework.Object, leftovers []*v1alpha1.QueueUnit) {
 	current, exists, err := r.cached.GetIndexer().GetByKey(key.String())
 	if err != nil {
-		return // a key never fails
+		return // this never happens for a key
 	}
 	if !exists {
 		r.memory.awaited.forget(key)
@@ -86,9 +86,8 @@ func (r *reconciler) forgetGone(key types.NamespacedName, job framework.Object, 
 	}
 }
 
-// decide returns what to do about a job, from the caches alone. There is no observation
-// if the job is gone or the caches are behind. The error is set if the job cannot be
-// decoded at all.
+// decide returns what to do about a job, only from the caches. There is no observation if the job is gone or the
+// caches are behind. The error is set if the job cannot be decoded at all.
 func (r *reconciler) decide(key types.NamespacedName, job framework.Object, unit *v1alpha1.QueueUnit, now time.Time) (*observation, decision.Decision, error) {
 	if job == nil || isUnmarked(job) {
 		return nil, decision.Decision{}, nil
@@ -112,9 +111,9 @@ func (r *reconciler) decide(key types.NamespacedName, job framework.Object, unit
 	return o, decided, nil
 }
 
-// canWait reports whether an action may come later if the owner of the job changes it again and again.
-// The job is suspended in any case, and what is released is what was admitted. Actions that suspend a job,
-// release it or move its quota never wait.
+// canWait reports whether an action can come later if the owner of the job changes it repeatedly. The job is
+// suspended in any case, and what is released is what was admitted. Actions that suspend a job, release it or move
+// its quota never wait.
 func canWait(action decision.Action, unit *v1alpha1.QueueUnit) bool {
 	switch action {
 	case decision.CreateUnit, decision.ForgetRelease, decision.MarkInvalid, decision.ShowQueuing:

@@ -23,7 +23,7 @@ import (
 const (
 	retryMin = 20 * time.Millisecond
 	retryMax = 30 * time.Second
-	// actTimeout limits all requests of one step; a write has a shorter timeout of its own.
+	// actTimeout limits all requests of one step; a write has its own, shorter timeout.
 	actTimeout = 15 * time.Second
 )
 
@@ -32,10 +32,10 @@ type reconciler struct {
 	// Framework is what all kinds share.
 	*Framework
 	adapter framework.Adapter
-	// described is the kind as it is queued here: the suspend field may be no mark.
+	// described is the kind as it is queued here: its suspend field need not be a mark.
 	described framework.Kind
 	kind      schema.GroupKind
-	// annotated: only the annotation marks jobs. Of others almost nothing is cached.
+	// annotated: only the annotation marks jobs. Almost nothing is cached of other jobs.
 	annotated bool
 	jobs      *jobClient
 	// cached has the jobs.

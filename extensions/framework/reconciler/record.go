@@ -25,7 +25,7 @@ import (
 type EventSink interface {
 	// Write creates an event once.
 	Write(events.Event)
-	// Repeat counts an event that may happen again and again.
+	// Repeat counts an event that can happen repeatedly.
 	Repeat(events.Event)
 	// Keep creates an event and renews it until Forget.
 	Keep(events.Event)
@@ -44,8 +44,8 @@ func (r *reconciler) event(o *observation, kind string, reason wellknown.EventRe
 	}
 }
 
-// record reports what the owner of a job must know: what holds the job, what was done to it, and what could not be.
-// It returns when to check again, and the error of the action.
+// record reports what the owner of a job must know: what holds the job, what was done to it, and what failed. It
+// returns when to check again, and the error of the action.
 func (r *reconciler) record(ctx context.Context, o *observation, decided decision.Decision, done bool, err error) (after time.Duration, _ error) {
 	after = r.explain(ctx, o, decided)
 	r.recordNotQueued(o, decided.NotQueued)
@@ -104,8 +104,8 @@ func (r *reconciler) recordDone(o *observation, action decision.Action) {
 	}
 }
 
-// recordNotQueued reports once that the job ran already when it was first seen. This is remembered here,
-// and by the event itself, whose name is the same after a restart.
+// recordNotQueued reports once that the job was already running when it was first seen. This is remembered here, and
+// by the event itself, which has the same name after a restart.
 func (r *reconciler) recordNotQueued(o *observation, notQueued bool) {
 	if since := r.memory.since(o.job.GetUID(), isNotQueued, notQueued, o.now); !notQueued || since.Before(o.now) {
 		return
@@ -121,8 +121,8 @@ func (r *reconciler) recordRestored(o *observation) {
 		"QueueUnit %s of the released job was lost; it was created again, and is charged whether it fits or not", o.unit.Name), string(o.unit.UID)))
 }
 
-// recordWarning writes a warning that does not prevent the admission of the job. It is
-// written once, when the unit is created or when a change of the job gives cause for it.
+// recordWarning writes a warning that does not prevent the admission of the job. It is written once, when the unit is
+// created or when a change of the job causes it.
 func (r *reconciler) recordWarning(o *observation) {
 	if o.desired.Ignored != "" {
 		r.Events.Write(r.event(o, corev1.EventTypeWarning, wellknown.EventMinCountIgnored, fmt.Sprintf(
@@ -151,7 +151,7 @@ func (r *reconciler) recordReleased(o *observation) {
 	r.Events.Write(r.event(o, corev1.EventTypeNormal, wellknown.EventReleased, message, decision.Attempt(o.unit)))
 }
 
-// recordKept reports once that an ended job keeps its quota until somebody deletes what is left of it.
+// recordKept reports once that an ended job keeps its quota until what is left of it is deleted.
 func (r *reconciler) recordKept(o *observation) {
 	keeper, is := r.adapter.(framework.RemainsKeeper)
 	if !is {
@@ -185,8 +185,8 @@ func whyUnplaced(unplaced decision.Unplaced) string {
 	return strings.Join(causes, "; ")
 }
 
-// recordSuspended reports why a job was suspended. What its owner may cause again and again is one
-// event with a count.
+// recordSuspended reports why a job was suspended. If its owner can cause that repeatedly, it is one event with a
+// count.
 func (r *reconciler) recordSuspended(o *observation, why decision.Action) {
 	switch why {
 	case decision.HoldAgain:
@@ -205,7 +205,7 @@ func (r *reconciler) recordSuspended(o *observation, why decision.Action) {
 	}
 }
 
-// recordPodsLowered reports which numbers of pods of an evicted job are lower.
+// recordPodsLowered reports which numbers of pods of an evicted job were lowered.
 func (r *reconciler) recordPodsLowered(o *observation) {
 	var changes []string
 	for _, growth := range o.state.Grown {
@@ -230,7 +230,7 @@ func (r *reconciler) whyLate(o *observation) string {
 	}
 }
 
-// blocks returns what the suspension of a job for good means for the CronJob that created it; empty if none did.
+// blocks returns how the final suspension of a job affects the CronJob that created it; empty if no CronJob did.
 func blocks(job metav1.Object, evicted *metav1.Condition) string {
 	owner := metav1.GetControllerOfNoCopy(job)
 	if owner == nil || owner.Kind != "CronJob" || evicted.Reason != string(wellknown.ReasonMaximumExecutionTime) {
@@ -239,22 +239,21 @@ func blocks(job metav1.Object, evicted *metav1.Condition) string {
 	return fmt.Sprintf("; CronJob %s counts the suspended Job as active, and with concurrencyPolicy Forbid starts no other until this one is deleted", owner.Name)
 }
 
-// evictedEvent returns the event of an eviction. Lingers is why the job does not stop at
-// once, if it does not.
+// evictedEvent returns the event of an eviction. Lingers is why the job does not stop immediately, if it does not.
 func evictedEvent(job metav1.Object, evicted *metav1.Condition, lingers string) (kind, message string) {
 	message = fmt.Sprintf("Suspended to take the quota back: %s%s", evicted.Message, blocks(job, evicted))
 	switch {
 	case lingers != "":
 		return corev1.EventTypeWarning, fmt.Sprintf("%s. The job still holds its quota: %s", message, lingers)
-	case evicted.Reason == string(wellknown.ReasonDeactivated), evicted.Reason == string(wellknown.ReasonQueueStopped): // somebody requested it
+	case evicted.Reason == string(wellknown.ReasonDeactivated), evicted.Reason == string(wellknown.ReasonQueueStopped): // a user requested it
 		return corev1.EventTypeNormal, message
 	default:
 		return corev1.EventTypeWarning, message
 	}
 }
 
-// recordUnreadable reports a key that was changed to an invalid value while the job
-// runs. Until the job's owner fixes it, the previous value stays in force.
+// recordUnreadable reports that a key of a running job was changed to an invalid value. Until the job's owner fixes
+// it, the previous value stays in force.
 func (r *reconciler) recordUnreadable(o *observation) {
 	fault := ""
 	if o.unread != nil && o.unit != nil && o.unit.Status.Phase.HoldsQuota() {
@@ -266,8 +265,8 @@ func (r *reconciler) recordUnreadable(o *observation) {
 	}
 }
 
-// recordIgnoredKeys reports once which labels and annotations of a queued job have no effect and were probably meant to
-// have one. After a restart the event has the same name.
+// recordIgnoredKeys reports once which labels and annotations of a queued job have no effect and were probably meant
+// to have one. After a restart, the event has the same name.
 func (r *reconciler) recordIgnoredKeys(o *observation) {
 	ignored := ""
 	if o.state.End == nil && o.state.Foreign == "" && (o.unit != nil || o.state.Marked) {

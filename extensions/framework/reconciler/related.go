@@ -29,15 +29,14 @@ func newRelated(config *rest.Config, adapter framework.Adapter, report lenient.R
 	return client, informer, err
 }
 
-// relatedChanged queues the job that has the object's name, whoever controls the object
-// now.
+// relatedChanged queues the job that has the object's name, no matter what controls the object now.
 func (r *reconciler) relatedChanged(object metav1.Object) {
 	r.enqueue(types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()})
 }
 
-// relatedOf returns the object of the job's name that the job controls, or its readable
-// part with an error; nil if there is none. Objects of other names are ignored, because
-// any user can set the controller of an object.
+// relatedOf returns the object that has the job's name and is controlled by the job, or its readable part with an
+// error; nil if there is none. Objects of other names are ignored, because any user can set the controller of an
+// object.
 func (r *reconciler) relatedOf(job framework.Object) (framework.Object, error) {
 	if r.related == nil {
 		return nil, nil

@@ -18,9 +18,8 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
 )
 
-// release clears mark and suspend field in one patch, with which the pods also get the
-// annotations of the unit's admission checks, and the job the number of pods with which the unit was
-// admitted.
+// release clears mark and suspend field in one patch. The patch also gives the pods the annotations of the unit's
+// admission checks, and the job the number of pods that the unit was admitted with.
 func (r *reconciler) release(ctx context.Context, o *observation) (bool, error) {
 	added, unnamed := decision.PodAnnotationsOf(o.unit)
 	resized, err := decision.Resized(r.adapter, o.job, o.unit)
@@ -33,9 +32,9 @@ func (r *reconciler) release(ctx context.Context, o *observation) (bool, error) 
 	return done, err
 }
 
-// releaseWith releases the job with annotations of its pods, and returns why pod sets do not get
-// theirs; done is false if the job has changed. If the API server refuses the annotations, the job is
-// released without them, because its owner cannot fix that.
+// releaseWith releases the job with annotations of its pods, and returns why pod sets do not get theirs; done is
+// false if the job has changed. If the API server rejects the annotations, the job is released without them, because
+// its owner cannot fix that.
 func (r *reconciler) releaseWith(ctx context.Context, o *observation, added decision.PodAnnotations) (unplaced decision.Unplaced, done bool, err error) {
 	recorded := decision.RecordedOf(o.job)
 	if len(added) == 0 && len(recorded) == 0 {
@@ -46,7 +45,7 @@ func (r *reconciler) releaseWith(ctx context.Context, o *observation, added deci
 	if !refused(err) {
 		return unplaced, done, err
 	}
-	// A patch of lists that have changed is refused too. The next step is decided on the new job.
+	// The API server also rejects a patch of lists that have changed. The next step is decided on the new job.
 	live, failed := r.jobs.Get(ctx, o.key.Namespace, o.key.Name)
 	if failed != nil {
 		return nil, false, fmt.Errorf("reading %s %s: %w", r.kind.Kind, o.key, failed)
@@ -55,7 +54,7 @@ func (r *reconciler) releaseWith(ctx context.Context, o *observation, added deci
 		return nil, false, nil
 	}
 	cause := err.Error()
-	if most := 300; len(cause) > most { // it may contain a whole template
+	if most := 300; len(cause) > most { // it can contain a whole template
 		cause = strings.ToValidUTF8(cause[:most], "") + "..."
 	}
 	done, err = r.releaseAlone(ctx, o)
@@ -63,7 +62,7 @@ func (r *reconciler) releaseWith(ctx context.Context, o *observation, added deci
 		And(recorded.Why(fmt.Sprintf("the API server refuses to remove those of the last release: %s", cause))), done, err
 }
 
-// refused reports whether the API server refuses a patch for what it contains.
+// refused reports whether the API server rejects a patch because of its content.
 func refused(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)
 }
@@ -77,8 +76,8 @@ func (r *reconciler) releaseAlone(ctx context.Context, o *observation) (bool, er
 	return err == nil, err
 }
 
-// releaseAnnotated sends a JSON Patch of the job that the API server has, because the pods of some kinds are in
-// a list. A merge patch replaces a list as a whole, and the cached job has no complete one.
+// releaseAnnotated sends a JSON Patch of the job that the API server has, because the pods of some kinds are in a
+// list. A merge patch would replace the whole list, and the list in the cached job is incomplete.
 func (r *reconciler) releaseAnnotated(ctx context.Context, o *observation, added, recorded decision.PodAnnotations) (decision.Unplaced, bool, error) {
 	data, err := r.jobs.GetJSON(ctx, o.key.Namespace, o.key.Name)
 	if err != nil {
@@ -99,8 +98,8 @@ func (r *reconciler) releaseAnnotated(ctx context.Context, o *observation, added
 	return unplaced, err == nil, err
 }
 
-// annotatedPatch returns the JSON Patch that does to the live job what releasePatch does, and changes
-// the annotations of its pods.
+// annotatedPatch returns the JSON Patch that changes the live job like releasePatch, and also changes the annotations
+// of its pods.
 func annotatedPatch(adapter framework.Adapter, kind framework.Kind, job framework.Object, live map[string]any, attempt string,
 	added, recorded decision.PodAnnotations, resized map[string]any, at time.Time) ([]byte, decision.Unplaced, error) {
 	now := runtime.DeepCopyJSON(live)

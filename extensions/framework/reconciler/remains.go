@@ -72,8 +72,8 @@ func indexController(obj any) ([]string, error) {
 	return nil, nil
 }
 
-// keepControlled returns the transformation of objects that jobs of the kind control: slim removes the fields
-// that are not used. Of other objects, only the name is cached.
+// keepControlled returns the transformation of objects that jobs of the kind control: slim removes the unused fields.
+// Of other objects, only the name is cached.
 func keepControlled(kind framework.Kind, empty func() framework.Object, slim func(framework.Object)) cache.TransformFunc {
 	return func(obj any) (any, error) {
 		object, isObject := obj.(framework.Object)

@@ -17,11 +17,12 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
 )
 
-// maxAbove bounds the number of controllers above a job, because references may form cycles.
+// maxAbove bounds the number of controllers above a job, because references can form cycles.
 const maxAbove = 8
 
-// partOf returns the controller of which the job is a part; nil if the job is queued itself. A controller that was looked
-// for and does not exist has no parts, and the unit of a job is not deleted because its controller is not cached yet.
+// partOf returns the controller that the job is a part of; nil if the job is queued itself. A controller that was
+// found not to exist has no parts. A job with a unit does not become a part while its controller is not cached, so
+// that its unit is not deleted.
 func (r *reconciler) partOf(job framework.Object, unit *v1alpha1.QueueUnit) *metav1.OwnerReference {
 	owner := decision.PartOf(r.kind, job)
 	if owner == nil || r.sees(job.GetNamespace(), owner) {
@@ -60,8 +61,8 @@ func (r *reconciler) unitOfOwner(namespace string, owner *metav1.OwnerReference)
 	return nil
 }
 
-// isChargedToCreator reports whether a job without a unit is what is left of another one whose unit keeps its quota: its
-// release was that of the other one, whose operator copied the annotation.
+// isChargedToCreator reports whether a job without a unit is left over from another job whose unit keeps its quota:
+// the operator of that job copied the annotation of its release.
 func (r *reconciler) isChargedToCreator(job framework.Object) bool {
 	for _, other := range r.reconcilers {
 		name := job.GetLabels()[other.described.PodLabel.Key]
@@ -77,7 +78,7 @@ func (r *reconciler) isChargedToCreator(job framework.Object) bool {
 	return false
 }
 
-// holderOf returns the unit of the nearest of the controllers above an object that has one; nil if none has.
+// holderOf returns the unit of the nearest controller above an object that has a unit; nil if none has.
 func (r *reconciler) holderOf(ctx context.Context, namespace string, owner *metav1.OwnerReference) (*v1alpha1.QueueUnit, error) {
 	for range maxAbove {
 		if owner == nil {
@@ -95,8 +96,8 @@ func (r *reconciler) holderOf(ctx context.Context, namespace string, owner *meta
 	return nil, nil
 }
 
-// find reads a controller that is a pod or of a kind of jobs; nil if it does not exist. It is not known whether objects
-// exist that may not be read. Permissions include list, and not always get.
+// find reads a controller that is a pod or of a kind of jobs; nil if it does not exist. known is false if it was not
+// looked up, or if the program may not read it. Permissions always include list, but not always get.
 func (r *reconciler) find(ctx context.Context, namespace string, owner *metav1.OwnerReference) (object *metav1.PartialObjectMetadata, known bool, err error) {
 	kind := decision.GroupKindOf(owner)
 	gv, err := schema.ParseGroupVersion(owner.APIVersion)

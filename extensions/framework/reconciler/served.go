@@ -46,7 +46,7 @@ func (f *Framework) fill(ctx context.Context, r *reconciler) {
 	}
 }
 
-// Retry repeats a step until it is done, after a second at first, and then more and more rarely. The error is that of ctx.
+// Retry repeats a step until it is done, at first after a second, then less and less often. The error is that of ctx.
 func Retry(ctx context.Context, step func() (done bool)) error {
 	backoff := wait.Backoff{Duration: time.Second, Factor: 1.5, Jitter: 0.1, Steps: 8, Cap: 10 * time.Second}
 	return backoff.DelayFunc().Until(ctx, true, true, func(context.Context) (bool, error) { return step(), nil })
@@ -69,7 +69,7 @@ func (f *Framework) Serves(gv schema.GroupVersion, resources ...string) (bool, e
 	return true, nil
 }
 
-// warnIfNothingHolds logs at start that marked jobs are suspended late, if they are.
+// warnIfNothingHolds logs at start if marked jobs are suspended late.
 func (f *Framework) warnIfNothingHolds(ctx context.Context) {
 	if f.Webhook {
 		return
@@ -83,8 +83,8 @@ func (f *Framework) warnIfNothingHolds(ctx context.Context) {
 		" jobs that are created suspended are not affected", "annotation", wellknown.SuspendAnnotation)
 }
 
-// serves returns the best version of the kind in which the API server serves both the
-// jobs and the objects of Kind.Remains. Those of Kind.Related must be served too.
+// serves returns the best version of the kind for which the API server serves both the jobs and the objects of
+// Kind.Remains. It must also serve those of Kind.Related.
 func (f *Framework) serves(kind framework.Kind) (version string, found bool, err error) {
 	if related := kind.Related; related.Resource != "" {
 		found, err := f.Serves(related.GroupVersion(), related.Resource)

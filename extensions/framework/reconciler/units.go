@@ -13,7 +13,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/lifecycle"
 )
 
-// byJob indexes units by the kind of their job, and by its kind and name; successive jobs may share a name.
+// byJob indexes units by the kind of their job, and by its kind and name; successive jobs can have the same name.
 const byJob = "job"
 
 // unitCache holds all units of all kinds.
@@ -48,8 +48,8 @@ func transformUnit(obj any) (any, error) {
 	return obj, nil
 }
 
-// jobOf returns the job of a unit. A unit that names no job in its own namespace, or no
-// UID, was created by hand and is not ours.
+// jobOf returns the job of a unit. If a unit names no job in its own namespace, or no UID, a user created it, and it
+// is not ours.
 func jobOf(unit *v1alpha1.QueueUnit) (schema.GroupKind, types.NamespacedName, bool) {
 	ref := unit.Spec.ConsumerRef
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
@@ -97,9 +97,8 @@ func (c *unitCache) indexed(value string) []*v1alpha1.QueueUnit {
 	return units
 }
 
-// slimUnit removes from a unit the fields that are not used. An ended unit, and one that is
-// not ours, retains only its reference to the job and its phase, and while it has admission checks,
-// these and its request.
+// slimUnit removes unused fields from a unit. An ended unit, and one that is not ours, keeps only its reference to
+// the job and its phase. While it has not ended and has admission checks, it also keeps these and its request.
 func slimUnit(unit *v1alpha1.QueueUnit) {
 	unit.ManagedFields = nil
 	unit.Annotations = lifecycle.Restored(decision.ParametersOf(unit), unit.Annotations[wellknown.ReleasedAnnotation])

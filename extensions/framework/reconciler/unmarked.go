@@ -17,11 +17,11 @@ import (
 	"kube-queue.dev/kube-queue/pkg/arrival"
 )
 
-// unmarked replaces in the cache a job that concerns nobody here: it is of a kind that only the
-// annotation marks, does not have it, and has no unit. It has only the name, UID and version of the job.
+// unmarked replaces in the cache a job that does not concern us: only the annotation marks its kind, and it has
+// neither the annotation nor a unit. It has only the name, UID and version of the job.
 type unmarked struct{ metav1.ObjectMeta }
 
-// GetObjectKind returns that the kind is not known.
+// GetObjectKind returns an unknown kind.
 func (u *unmarked) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 
 // DeepCopyObject returns a copy.
@@ -38,14 +38,14 @@ func newUnmarked(job metav1.Object) *unmarked {
 	}}
 }
 
-// isUnmarked reports whether a cached job is such a replacement.
+// isUnmarked reports whether a cached job is an unmarked replacement.
 func isUnmarked(job framework.Object) bool {
 	_, is := job.(*unmarked)
 	return is
 }
 
-// isMisspelled reports whether the annotation has a value that nobody writes to keep a job out of the queue, such
-// as "True" or "yes".
+// isMisspelled reports whether the annotation has a value that is probably not meant to keep a job out of the queue,
+// such as "True" or "yes".
 func isMisspelled(annotations map[string]string) bool {
 	value, there := annotations[wellknown.SuspendAnnotation]
 	return there && value != "true" && value != "false"
@@ -67,8 +67,8 @@ func (r *reconciler) concerns(job framework.Object) bool {
 	return len(r.units.of(r.kind, key)) > 0
 }
 
-// whole returns the job that a cached one represents. Of a job that has lost its mark, only its unit
-// shows that it concerns us, and the unit may have been cached after the job. The turn ends before the job is read.
+// whole returns the job that a cached one represents. If a job has lost its mark, only its unit shows that it
+// concerns us, and the unit may have been cached after the job. The turn ends before the job is read.
 func (r *reconciler) whole(ctx context.Context, turn *arrival.Turn, key types.NamespacedName, job framework.Object) (framework.Object, error) {
 	if job == nil || !isUnmarked(job) {
 		return job, nil

@@ -19,25 +19,22 @@ import (
 	"kube-queue.dev/kube-queue/pkg/lenient"
 )
 
-// servedVersions returns the best version in which the API server serves a kind with the
-// resources that it needs; found is false if it serves none.
+// servedVersions returns the best version in which the API server serves a kind and the resources that it needs;
+// found is false if it serves none.
 type servedVersions func(kind framework.Kind) (version string, found bool, err error)
 
 // recheckInterval is how often to check for a better version while only an older one is
 // served.
 const recheckInterval = 15 * time.Second
 
-// versionedJobs reads and patches jobs in the best version that is served, because a
-// patch through an older version drops the fields that only a newer one has. The served
-// version is checked at each list and watch, and at each patch through an older version:
-// the API server does not report new versions, and does not add all their resources at
-// the same time.
+// versionedJobs reads and patches jobs in the best served version, because a patch through an older version drops
+// fields that only a newer one has. It checks the served version at each list and watch, and at each patch through an
+// older version: the API server does not report new versions, and does not add all their resources at the same time.
 type versionedJobs struct {
 	kind    framework.Kind
 	clients map[string]*lenient.Client
 	served  servedVersions
-	// now is the version that was last found served; listed is the version in which the
-	// cached jobs were read.
+	// now is the version that was last found served; listed is the version that the cached jobs were read in.
 	now, listed *atomic.Pointer[string]
 	clock       clock.WithTicker
 }
@@ -52,7 +49,7 @@ func newVersioned(config *rest.Config, adapter framework.Adapter, served servedV
 	return v, err
 }
 
-// clientsOf returns the clients for the versions of a kind, of objects that described describes.
+// clientsOf returns the clients for the versions of a kind. described describes the objects of a version.
 func clientsOf(config *rest.Config, kind framework.Kind, described func(version string) lenient.Kind) (map[string]*lenient.Client, error) {
 	clients := map[string]*lenient.Client{}
 	for _, version := range kind.Versions() {
@@ -137,7 +134,7 @@ func (v versionedJobs) Watch(ctx context.Context, namespace string, opts metav1.
 	return v.until(ctx, watched, version), nil
 }
 
-// until ends a watch when another version than the watched one is the best.
+// until ends a watch when another version becomes the best one.
 func (v versionedJobs) until(ctx context.Context, watched watch.Interface, version string) watch.Interface {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
@@ -170,7 +167,7 @@ func (w endedWatch) Stop() {
 	w.Interface.Stop()
 }
 
-// servedKind returns the kind with the version in which its jobs are read.
+// servedKind returns the kind with the version that its jobs are read in.
 func (r *reconciler) servedKind() schema.GroupVersionKind {
 	return r.kind.WithVersion(r.jobs.Version())
 }

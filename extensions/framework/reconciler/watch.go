@@ -35,7 +35,7 @@ func isAnnotated(job framework.Object) bool {
 func (r *reconciler) jobChanged(job framework.Object) {
 	key := types.NamespacedName{Namespace: job.GetNamespace(), Name: job.GetName()}
 	if isUnmarked(job) {
-		// It may have been marked. If it has a unit, the unit or its event makes it known.
+		// It may have been marked. If it has a unit, the unit or its event triggers the next step.
 		r.forgetJob(job.GetUID())
 		if len(r.units.of(r.kind, key)) == 0 {
 			return
@@ -49,7 +49,7 @@ func (r *reconciler) jobGone(job framework.Object) {
 	r.jobChanged(job)
 }
 
-// forgetJob forgets what is known of a job, and renews its event no longer.
+// forgetJob forgets what is known about a job, and stops renewing its event.
 func (r *reconciler) forgetJob(job types.UID) {
 	r.memory.forgetJob(job)
 	r.Events.Forget(job)
@@ -67,8 +67,7 @@ func (r *reconciler) enqueue(job types.NamespacedName) {
 	r.queue.Add(job)
 }
 
-// prioritize makes a job that holds quota enter the first lane when it is added to the
-// queue next.
+// prioritize makes a job that holds quota enter the first lane when it is next added to the queue.
 func (r *reconciler) prioritize(job types.NamespacedName) {
 	for _, unit := range r.units.of(r.kind, job) {
 		if phase := unit.Status.Phase; !phase.Waits() && !phase.Ended() {
@@ -83,8 +82,8 @@ func (r *reconciler) unitGone(unit *v1alpha1.QueueUnit) {
 	r.unitChanged(unit)
 }
 
-// countGone counts a unit that is gone while its job exists: the job left the queue, or somebody deleted the
-// unit. Either may be repeated.
+// countGone counts a unit that is gone while its job exists: the job left the queue, or the unit was deleted. Users
+// can do both repeatedly.
 func (r *reconciler) countGone(unit *v1alpha1.QueueUnit) {
 	kind, key, ours := jobOf(unit)
 	if !ours || kind != r.kind || !r.inKindVersions(unit) {
@@ -103,8 +102,8 @@ func (r *reconciler) inKindVersions(unit *v1alpha1.QueueUnit) bool {
 	return err == nil && slices.Contains(r.adapter.Kind().Versions(), gv.Version)
 }
 
-// clusterChanged queues all waiting jobs, of the namespace if one is given, because their
-// priority or the defaults of their pods may have changed.
+// clusterChanged queues all waiting jobs, of the namespace if one is given, because their priority or the defaults of
+// their pods can have changed.
 func (r *reconciler) clusterChanged(namespace string) {
 	for _, unit := range r.units.ofKind(r.kind) {
 		if unit.Status.Phase.Waits() && (namespace == "" || namespace == unit.Namespace) {

@@ -36,7 +36,7 @@ func (c *Controller) reconcile(ctx context.Context, key types.NamespacedName) (t
 	case !unit.Status.Phase.HoldsQuota():
 		return 0, c.clear(ctx, unit, requests)
 	case c.api.get() == apiUnknown, c.memory.of(unit.UID).passed == unit.ResourceVersion, lifecycle.EvictionOf(unit) != lifecycle.EvictionNone:
-		return 0, nil // another event follows
+		return 0, nil // another event will follow
 	}
 	return c.decide(ctx, unit, requests)
 }

@@ -13,7 +13,7 @@ import (
 // keepElastic copies the pod sets of a unit that can be, or was, admitted with fewer pods. Most units cannot.
 func (c Compactor) keepElastic(unit, compact *schedulingv1alpha1.QueueUnit) {
 	compact.Status.AdmittedPodSets = unit.Status.AdmittedPodSets
-	if len(compact.Spec.PodSets) > 0 { // the source of the quota reads them
+	if len(compact.Spec.PodSets) > 0 { // already kept for the source of the quota
 		return
 	}
 	if i, err := lifecycle.ElasticPodSet(unit); i < 0 && err == nil {

@@ -34,7 +34,7 @@ func (k *Kinds) of(name string) scheduler.JobKind {
 	if len(k.names) > math.MaxUint16 {
 		return 0
 	}
-	name = strings.Clone(name) // it may be a part of a large text
+	name = strings.Clone(name) // it may be part of a large text
 	n := scheduler.JobKind(len(k.names))
 	k.names, k.numbers[name] = append(k.names, name), n
 	return n

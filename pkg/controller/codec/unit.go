@@ -54,7 +54,7 @@ func (c Compactor) compact(object any) (any, error) {
 
 // Compacted is compact for an object that was read from the API server.
 func (c Compactor) Compacted(object lenient.Object) lenient.Object {
-	compact, _ := c.compact(object) // fails for no object of this type
+	compact, _ := c.compact(object) // never fails for objects of this type
 	return compact.(lenient.Object)
 }
 
@@ -85,12 +85,12 @@ func (c Compactor) unit(unit *schedulingv1alpha1.QueueUnit) *schedulingv1alpha1.
 	c.keepElastic(unit, compact)
 	compact.Status.Reason = unit.Status.Reason
 	if quota.HasLastValidNote(unit.Status.Message) {
-		compact.Status.Reason = "" // so that it is written again, with the note or without it
+		compact.Status.Reason = "" // so that it is written again, with or without the note
 	}
 	compact.Status.Quota = unit.Status.Quota
 	switch unit.Status.Reason {
 	case wellknown.ReasonInvalidRequest, // job-extensions has written why
-		wellknown.ReasonBackoff: // what has caused it is in no other field
+		wellknown.ReasonBackoff: // its cause is not in any other field
 		compact.Status.Message = unit.Status.Message
 	}
 	compact.Status.Attempts = unit.Status.Attempts
@@ -123,7 +123,7 @@ func compactChecks(states []schedulingv1alpha1.AdmissionCheckState) []scheduling
 	var compact []schedulingv1alpha1.AdmissionCheckState
 	for i := range states {
 		state := states[i]
-		state.PodSetUpdates = nil // the release reads them
+		state.PodSetUpdates = nil // only the release reads them
 		compact = append(compact, state)
 	}
 	return compact
@@ -217,7 +217,7 @@ func (r Reader) readUnless(unit *schedulingv1alpha1.QueueUnit, fault error) (sch
 		u.Restored, u.Attempts = true, attempt-1
 	}
 	admitted := unit
-	if u.Over { // its pods alone decide what it is charged, but it counts as a job
+	if u.Over { // only its pods decide what it is charged, but it counts as a job
 		admitted = unit.DeepCopy()
 		admitted.Spec.Resource, admitted.Spec.PodSets = nil, nil
 	}

@@ -88,7 +88,7 @@ func (k *ownerKind) slim(object any) (any, error) {
 	if o, is := object.(*metav1.PartialObjectMetadata); is {
 		slim := slimOf(o)
 		switch {
-		case k.exempt: // whatever it belongs to
+		case k.exempt: // no matter what it belongs to
 			slim.owner, slim.orphan = "", false
 		case slim.owner == "":
 			slim.owner = codec.LabelOf(k.job, o.Name)

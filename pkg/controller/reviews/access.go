@@ -39,7 +39,7 @@ func Cached(authorize Authorize, clock clock.PassiveClock) Authorize {
 		if err != nil {
 			return false, err
 		}
-		key := sha256.Sum256(question) // a user may be in any number of groups
+		key := sha256.Sum256(question) // a user can be in any number of groups
 		if allowed, has := known.Get(key); has {
 			return allowed.(bool), nil
 		}

@@ -158,7 +158,7 @@ func (p *Proof) rotate(ctx context.Context, isDue bool) (bool, error) {
 		data[proofPrevious] = previous
 	}
 	wanted := applycorev1.Secret(ProofSecret, p.namespace).WithData(data)
-	if present.UID != "" { // another leader may write it too
+	if present.UID != "" { // another leader can also write it
 		wanted.WithUID(present.UID).WithResourceVersion(present.ResourceVersion)
 	}
 	// RBAC can restrict creation by apply to a name, unlike creation by create.

@@ -25,7 +25,7 @@ func (c *converter) readConfiguration(d migration.Document) {
 	}
 	data, _, err := unstructured.NestedStringMap(d.Object.Object, "data")
 	if err != nil {
-		return // of somebody else
+		return // not the controller's ConfigMap
 	}
 	for _, file := range slices.Sorted(maps.Keys(data)) {
 		if !strings.Contains(data[file], "QueueConfiguration") {

@@ -136,7 +136,7 @@ func (c *converter) convertKeys(d migration.Document, namespace string, labels, 
 		case strings.HasPrefix(key, prefix):
 			c.findKey(d, "metadata.annotations: "+key)
 		default:
-			newAnnotations[key] = value // the parameters of ProvisioningRequests, too, which kube-queue reads
+			newAnnotations[key] = value // including the parameters of ProvisioningRequests, which kube-queue reads
 		}
 	}
 	newAnnotations[wellknown.SuspendAnnotation] = "true"

@@ -47,7 +47,7 @@ func (o *change) check() error {
 	return nil
 }
 
-// options are those of a patch.
+// options are the options of a patch.
 func (o *change) options() metav1.PatchOptions {
 	options := metav1.PatchOptions{FieldManager: fieldManager}
 	if o.dryRun == dryRunServer {
@@ -141,7 +141,7 @@ hold. The job is queued again in its place, and starts when its quota has room.`
 	})
 }
 
-// setActive holds or releases a job. already is what a job is that needs no change.
+// setActive holds or releases a job. already is the state of a job that needs no change.
 func (c *cluster) setActive(ctx context.Context, o *change, t *target, active bool, done, already string) error {
 	job, err := c.readJob(ctx, t)
 	if err != nil {
@@ -159,7 +159,7 @@ func (c *cluster) setActive(ctx context.Context, o *change, t *target, active bo
 	return c.annotate(ctx, o, t, wellknown.ActiveAnnotation, strconv.FormatBool(active), done)
 }
 
-// setActiveByHand is setActive for a unit that somebody has created by hand.
+// setActiveByHand is setActive for a unit that a user has created.
 func (c *cluster) setActiveByHand(ctx context.Context, o *change, t *target, active bool, done, already string) error {
 	if ptr.Deref(t.unit.Spec.Active, true) == active {
 		c.say("unit %s is %s", t.unit.Name, already)
@@ -173,7 +173,7 @@ func (c *cluster) annotate(ctx context.Context, o *change, t *target, key, value
 	return c.patch(ctx, o, t.resource, c.namespace, t.job.GetName(), map[string]any{"metadata": map[string]any{"annotations": map[string]string{key: value}}}, t.String(), done)
 }
 
-// patch makes a change to an object, which what names, and says that it is done.
+// patch changes an object and prints that it is done. what names the object in messages.
 func (c *cluster) patch(ctx context.Context, o *change, resource schema.GroupVersionResource, namespace, name string, content map[string]any, what, done string) error {
 	data, err := json.Marshal(content)
 	if err != nil {
@@ -234,7 +234,7 @@ func was(unit *v1alpha1.QueueUnit) string {
 	return fmt.Sprintf(" (was %d)", unit.Spec.Priority)
 }
 
-// warnOfCap warns if the queue orders the unit by a smaller priority.
+// warnOfCap warns if the queue orders the unit by a lower priority.
 func (c *cluster) warnOfCap(ctx context.Context, unit *v1alpha1.QueueUnit, priority int32) {
 	if unit == nil || unit.Status.Queue == "" {
 		return
@@ -305,7 +305,7 @@ func (c *cluster) setStop(ctx context.Context, o *change, name string, stop v1al
 	case err == nil && (queue.Spec.Stop == stop || queue.Spec.Stop == "" && stop == v1alpha1.StopNone):
 		c.say("queue %s has spec.stop %s already", name, stop)
 		return nil
-	case err != nil && !apierrors.IsForbidden(err): // who may not read it may be allowed to change it
+	case err != nil && !apierrors.IsForbidden(err): // a caller who may not read it may still change it
 		return err
 	}
 	err = c.patch(ctx, o, queueResource, c.queueNamespace, name, map[string]any{"spec": map[string]any{"stop": stop}}, "queue "+name, done)

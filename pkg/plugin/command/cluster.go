@@ -30,12 +30,12 @@ import (
 // cluster is the cluster of the caller.
 type cluster struct {
 	*shell
-	// namespace is that of the command.
+	// namespace is the namespace of the command.
 	namespace string
 	queue     versioned.Interface
 	dynamic   dynamic.Interface
 	core      kubernetes.Interface
-	// warned is whether the user knows that answers are from the objects.
+	// warned is whether the user was told that answers are computed from the objects.
 	warned bool
 }
 
@@ -80,7 +80,7 @@ func (s *shell) connect() (*cluster, error) {
 	return c, err
 }
 
-// checkContext returns an error if the kubeconfig does not have the context that the caller has named.
+// checkContext returns an error if the kubeconfig does not have the context that the caller named.
 func (s *shell) checkContext() error {
 	if s.flags.Context == nil || *s.flags.Context == "" {
 		return nil
@@ -97,11 +97,11 @@ func (s *shell) checkContext() error {
 
 func (c *cluster) reviews() reviews.Asker { return reviews.Asker{Client: c.queue.VisibilityV1alpha1()} }
 
-// pageSize is the number of units in one answer of the API server.
+// pageSize is the number of units in one response of the API server.
 const pageSize = 1000
 
-// pages calls visit with each page of the units of a namespace, or of all if it is empty, until it
-// returns false. The first page has at most the given number of units.
+// pages calls visit with each page of the units of a namespace, or of all if it is empty, until it returns false. The
+// first page has at most the given number of units.
 func (c *cluster) pages(ctx context.Context, namespace string, first int, visit func(*units.Page) bool) error {
 	size := first
 	for next := ""; ; size = pageSize {
@@ -162,11 +162,10 @@ func (c *cluster) treeInUse(ctx context.Context) (*unstructured.Unstructured, er
 	return manifest.Oldest(trees), nil
 }
 
-// suggestions is the greatest number of names that are read in order to suggest one.
+// suggestions is the maximum number of names to read in order to suggest one.
 const suggestions = 1000
 
-// checkNamespace returns an error if the namespace does not exist. Nothing is known if the caller may
-// not read it.
+// checkNamespace returns an error if the namespace does not exist. If the caller may not read it, it returns none.
 func (c *cluster) checkNamespace(ctx context.Context, namespace string) error {
 	_, err := c.core.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
 	if !isMissingObject(err) {

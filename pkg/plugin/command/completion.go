@@ -15,7 +15,7 @@ import (
 //go:embed kubectl_complete-kube_queue
 var kubectlCompletion string
 
-// addCompletion adds the completion for kubectl to the command of cobra, and the completion of the flags of kubectl.
+// addCompletion adds the kubectl completion to cobra's completion command, and completions for the flags of kubectl.
 func (s *shell) addCompletion(root *cobra.Command) {
 	root.InitDefaultCompletionCmd("completion")
 	for _, cmd := range root.Commands() {
@@ -93,7 +93,7 @@ func (s *shell) completeQuotas(cmd *cobra.Command, args []string, word string) (
 	return s.complete(func(c *cluster, cmd *cobra.Command) []string { return c.quotaPaths(cmd.Context()) })(cmd, args, word)
 }
 
-// completeJobs completes the names of jobs and of their units, of the first page of units.
+// completeJobs completes the names of jobs and of their units, from the first page of units.
 func (s *shell) completeJobs(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp

@@ -43,7 +43,7 @@ func explain(err error) string {
 // oneLine returns the text of the error without line breaks.
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
-// unreachable describes that the API server does not answer.
+// unreachable says that the API server does not answer.
 func unreachable(err *url.Error) string {
 	server := err.URL
 	if parsed, bad := url.Parse(err.URL); bad == nil {
@@ -63,7 +63,7 @@ func unreachable(err *url.Error) string {
 // isMissingObject reports whether the API server serves the resource and has no such object.
 func isMissingObject(err error) bool { return apierrors.IsNotFound(err) && !reviews.IsNotServed(err) }
 
-// notServed is the error about a resource that is not served, of a client that does not name it.
+// notServed is the error about a resource that is not served, if the error of the client does not name it.
 type notServed struct {
 	resource schema.GroupResource
 	error

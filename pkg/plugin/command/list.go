@@ -28,7 +28,7 @@ const (
 	groupNever  = "never"
 )
 
-// many is the number of units from which on those that are alike are shown in one row.
+// many is the number of units from which similar units are shown in one row.
 const many = 100
 
 type listOptions struct {
@@ -155,8 +155,8 @@ func (c *cluster) listUnits(ctx context.Context, o *listOptions) error {
 	return c.showUnits(ctx, list, o, namespace, &seen)
 }
 
-// selectUnits reads units until they end or more than most of them are shown, and returns those that are shown. The first
-// page has at most the given number of units.
+// selectUnits reads units until there are no more, or more than most of them are selected, and returns the selected
+// ones. The first page has at most the given number of units.
 func (c *cluster) selectUnits(ctx context.Context, o *listOptions, namespace string, first, most int, seen *units.Seen) (list []units.Unit, complete bool, err error) {
 	err = c.pages(ctx, namespace, first, func(page *units.Page) bool {
 		for i := range page.Items {
@@ -225,8 +225,8 @@ func (c *cluster) showUnits(ctx context.Context, list []units.Unit, o *listOptio
 	return render.Rows(c.Streams.Out, groups, grouped, view)
 }
 
-// nothing says that no unit was found, as kubectl does. A namespace that does not exist, or a filter that is
-// probably misspelled, is an error.
+// nothing says that no unit was found, like kubectl. A namespace that does not exist, or a filter that is probably
+// misspelled, is an error.
 func (c *cluster) nothing(ctx context.Context, o *listOptions, namespace string, seen *units.Seen) error {
 	if flag, meant := seen.Meant(o.Filter); meant != "" {
 		return fmt.Errorf("no unit has this %s; did you mean --%s %s?", flag, flag, meant)

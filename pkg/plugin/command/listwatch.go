@@ -60,8 +60,7 @@ func (c *cluster) followUnits(ctx context.Context, open func(context.Context, me
 	}
 }
 
-// rows writes units as they change. After units were listed again, those that are known in their version are not
-// written again.
+// rows writes units as they change. After a new list, it does not write units whose version was already written.
 type rows struct {
 	*cluster
 	options *listOptions

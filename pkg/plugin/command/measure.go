@@ -12,14 +12,14 @@ import (
 	"kube-queue.dev/kube-queue/pkg/requests"
 )
 
-// measured reads the objects of the cluster that determine what a job requests. What the caller may not read
-// counts as if it did not exist, and is noted.
+// measured reads the objects of the cluster that determine what a job requests. Objects that the caller may not read
+// count as missing, and are noted.
 type measured struct {
 	*cluster
 	ctx context.Context
 	// hidden are the kinds of objects that could not be read.
 	hidden map[string]bool
-	// classes are the PriorityClasses, once they were read.
+	// classes are the PriorityClasses, once they are read.
 	classes *priorityClasses
 	ranges  map[string][]*corev1.LimitRange
 }

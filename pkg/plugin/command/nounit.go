@@ -10,7 +10,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/plugin/jobs"
 )
 
-// whyNoUnit explains why a job has no unit, from the job alone.
+// whyNoUnit explains why a job has no unit, only from the job.
 func whyNoUnit(job *unstructured.Unstructured) (string, error) {
 	adapter := jobs.AdapterOf(job.GroupVersionKind())
 	if adapter == nil {

@@ -25,18 +25,18 @@ const (
 	formatName  = "name"
 )
 
-// output are the flags about what a command prints.
+// output are the flags for what a command prints.
 type output struct {
 	format    string
 	formats   []string
 	noHeaders bool
 	watch     bool
-	// refreshes is whether --watch asks the question again, each time after the interval.
+	// refreshes is whether --watch repeats the question after each interval.
 	refreshes bool
 	interval  time.Duration
 }
 
-// add adds the flags. Of the formats, the first is the default.
+// add adds the flags. The first format is the default.
 func (o *output) add(cmd *cobra.Command, formats ...string) {
 	o.formats = formats
 	cmd.Flags().StringVarP(&o.format, "output", "o", formats[0], "Output `FORMAT`: "+strings.Join(formats, ", ")+".")
@@ -44,7 +44,7 @@ func (o *output) add(cmd *cobra.Command, formats ...string) {
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// addRefresh adds the flags of commands that ask a question again.
+// addRefresh adds the flags of commands that repeat a question.
 func (o *output) addRefresh(cmd *cobra.Command) {
 	o.refreshes = true
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "Print the answer again whenever it changes, until Ctrl-C.")
@@ -61,7 +61,7 @@ func (o *output) check() error {
 	return nil
 }
 
-// isTable reports whether people read the output.
+// isTable reports whether the output is for people.
 func (o *output) isTable() bool { return o.format == formatTable || o.format == formatWide }
 
 // view is how tables are shown.
@@ -110,8 +110,8 @@ func (s *shell) repeat(ctx context.Context, o *output, answer func(context.Conte
 	}
 }
 
-// warnOnce warns that answers are from the objects, because nobody answers. It reports whether it did: with --watch, a
-// command asks again and again.
+// warnOnce warns that answers are computed from the objects, because the controller does not answer. It reports
+// whether it did: with --watch, a command asks repeatedly.
 func (c *cluster) warnOnce(why error) bool {
 	first := !c.warned
 	if first {

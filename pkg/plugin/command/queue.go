@@ -18,7 +18,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/plugin/text"
 )
 
-// mostRows is the greatest number of groups or units that are read from reviews.
+// mostRows is the maximum number of groups or units that are read from reviews.
 const mostRows = 1000
 
 func (s *shell) queue() *cobra.Command {
@@ -90,7 +90,7 @@ func (c *cluster) showQueues(ctx context.Context, to io.Writer, o *output) error
 	return render.Queues(to, review.Status.Queues, c.view(o))
 }
 
-// noAnswer is the error if nobody answers and the objects cannot be read either.
+// noAnswer is the error if the controller does not answer and the objects cannot be read either.
 func (c *cluster) noAnswer(why, err error, what string) error {
 	if apierrors.IsForbidden(err) {
 		return fmt.Errorf("%v, and you may not %s: %w", why, what, err)
@@ -136,8 +136,8 @@ func (c *cluster) showQueue(ctx context.Context, to io.Writer, o *output, name s
 	return nil
 }
 
-// queueOfObjects reads the units of the queue: those of all namespaces or, if the caller may not list them, those of
-// the namespace, whose positions are not known.
+// queueOfObjects reads the units of the queue from all namespaces. If the caller may not list them, it reads those of
+// one namespace, whose positions are not known.
 func (c *cluster) queueOfObjects(ctx context.Context, spec visibility.QueueReviewSpec, limit int, why error) (*visibility.QueueReview, error) {
 	queue, err := c.queue.SchedulingV1alpha1().Queues(c.queueNamespace).Get(ctx, spec.Queue, metav1.GetOptions{})
 	var known []v1alpha1.Queue

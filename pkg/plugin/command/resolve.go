@@ -18,15 +18,15 @@ import (
 	"kube-queue.dev/kube-queue/pkg/plugin/units"
 )
 
-// target is what a user has named: a unit, a job without a unit, or a job and its unit.
+// target is what the user named: a unit, a job without a unit, or a job and its unit.
 type target struct {
 	unit *v1alpha1.QueueUnit
-	// job is the job, and resource where it is, if they were read.
+	// job is the job, and resource its resource, if they were read.
 	job      *unstructured.Unstructured
 	resource schema.GroupVersionResource
 }
 
-// String is the name of the job, or of the unit if it was created by hand.
+// String is the name of the job, or of the unit if a user created it.
 func (t *target) String() string {
 	if t.job != nil {
 		return nameOf(t.job.GroupVersionKind().GroupKind(), t.job.GetName())
@@ -39,7 +39,7 @@ func nameOf(kind schema.GroupKind, name string) string {
 	return jobs.Kind{GroupKind: kind}.String() + "/" + name
 }
 
-// find finds what a user has named.
+// find finds what the user named.
 func (c *cluster) find(ctx context.Context, ref jobs.Reference) (*target, error) {
 	if len(ref.Kinds) == 0 {
 		unit, err := c.unit(ctx, ref.Name)
@@ -107,7 +107,7 @@ func (c *cluster) findJob(ctx context.Context, kind jobs.Kind, name string) (*ta
 	return nil, nil
 }
 
-// findByName finds the unit of a job by the name of the job, and then jobs without a unit.
+// findByName finds the unit of a job by the name of the job, and otherwise jobs without a unit.
 func (c *cluster) findByName(ctx context.Context, ref jobs.Reference) (*target, error) {
 	var found []*units.Unit
 	var near []string
@@ -129,7 +129,7 @@ func (c *cluster) findByName(ctx context.Context, ref jobs.Reference) (*target, 
 	if err != nil {
 		return nil, err
 	}
-	// A unit of a job that is gone may remain next to that of the job that replaced it.
+	// The unit of a deleted job can remain next to the unit of the job that replaced it.
 	if current := slices.DeleteFunc(slices.Clone(found), func(u *units.Unit) bool { return u.Phase().Ended() }); len(current) > 0 {
 		found = current
 	}
@@ -151,7 +151,7 @@ func (c *cluster) findByName(ctx context.Context, ref jobs.Reference) (*target, 
 	return nil, fmt.Errorf("%d jobs in namespace %s are named %q: %s; name the unit of one of them", len(found), c.namespace, ref.Name, strings.Join(names, ", "))
 }
 
-// findWithoutUnit finds a job that has no unit, by its name alone.
+// findWithoutUnit finds a job that has no unit, only by its name.
 func (c *cluster) findWithoutUnit(ctx context.Context, ref jobs.Reference, near []string) (*target, error) {
 	var found []*target
 	if len(ref.Kinds) == 0 {
@@ -201,7 +201,8 @@ func (c *cluster) noUnit(ctx context.Context, name string) error {
 	return fmt.Errorf("unit %q does not exist in namespace %s%s", name, c.namespace, didYouMean(name, near))
 }
 
-// readJob reads the job of a unit if it was not read; nil if kube-queue does not queue its kind or it is gone.
+// readJob reads the job of a unit unless it was already read; nil if kube-queue does not queue its kind or the job is
+// gone.
 func (c *cluster) readJob(ctx context.Context, t *target) (*unstructured.Unstructured, error) {
 	if t.job != nil || t.unit == nil {
 		return t.job, nil

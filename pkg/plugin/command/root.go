@@ -1,10 +1,10 @@
-// Package command has the commands of the kubectl plugin "kubectl kube-queue". Each command reads with
-// the rights of the caller, and writes one line for each thing that it has done.
+// Package command has the commands of the kubectl plugin "kubectl kube-queue". Each command reads with the
+// permissions of the caller, and writes one line for each thing that it has done.
 //
-// What waits, and why, is asked of kube-queue-controller with reviews. If it does not answer, a line on
-// the standard error says so, and the answer is computed from the objects that the caller may read. What is
-// shown is written by package render in either case. list reads objects, because -o json and -o name show
-// them. Changes are patches of jobs and Queues with the rights of the caller, never reviews.
+// The plugin asks kube-queue-controller with reviews what waits, and why. If it does not answer, a line on standard
+// error says so, and the answer is computed from the objects that the caller may read. In either case, package render
+// writes what is shown. list reads objects, because -o json and -o name show them. Changes are patches of jobs and
+// Queues with the permissions of the caller, never reviews.
 package command
 
 import (
@@ -33,10 +33,10 @@ const display = "kubectl kube-queue"
 // Exit statuses.
 const (
 	exitClean = 0
-	// exitError is the status after an error of all commands but simulate and convert, which have their own.
+	// exitError is the status after an error of all commands except simulate and convert, which have their own.
 	exitError = 1
-	// exitNegative is the status of simulate if something would wait or is invalid, and exitSimulate the
-	// one after an error, as those of kubectl diff.
+	// exitNegative is the status of simulate if something would wait or is invalid, and exitSimulate its status after
+	// an error, like those of kubectl diff.
 	exitNegative = 1
 	exitSimulate = 2
 	// exitInterrupted is the status after Ctrl-C.
@@ -46,13 +46,13 @@ const (
 // Environment is what the plugin is started with.
 type Environment struct {
 	Streams genericiooptions.IOStreams
-	// Terminal is whether the standard output is a terminal, with this number of characters in a line.
+	// Terminal is whether standard output is a terminal, and Width the number of characters in a line.
 	Terminal bool
 	Width    int
 	// NoColour is whether the user wants no colours.
 	NoColour bool
 	Now      func() time.Time
-	// Wait waits for the duration, and reports false if the context ends before.
+	// Wait waits for the duration, and reports false if the context ends earlier.
 	Wait func(context.Context, time.Duration) bool
 }
 
@@ -67,7 +67,7 @@ type shell struct {
 // usageError is an error in the command line.
 type usageError struct{ error }
 
-// verdict ends a command with a status after everything was printed.
+// verdict ends a command with a status after everything is printed.
 type verdict int
 
 func (verdict) Error() string { return "the result is negative" }
@@ -164,7 +164,7 @@ func (s *shell) style() text.Style {
 	return text.Style{Width: s.Width, Colour: !s.NoColour, Bars: true}
 }
 
-// say writes a line to the standard output, warn one to the standard error.
+// say writes a line to standard output, warn one to standard error.
 func (s *shell) say(format string, args ...any) {
 	fmt.Fprintln(s.Streams.Out, text.Clean(fmt.Sprintf(format, args...)))
 }
@@ -173,7 +173,7 @@ func (s *shell) warn(format string, args ...any) {
 	fmt.Fprintln(s.Streams.ErrOut, text.Clean(fmt.Sprintf(format, args...)))
 }
 
-// noArgs refuses arguments.
+// noArgs rejects arguments.
 func noArgs(_ *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return usageError{fmt.Errorf("unexpected argument %q", args[0])}
@@ -181,7 +181,7 @@ func noArgs(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// atMostOne accepts no argument or one, which what describes.
+// atMostOne accepts at most one argument. what describes it in messages.
 func atMostOne(what string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) > 1 {

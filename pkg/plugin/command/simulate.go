@@ -102,7 +102,7 @@ func (c *cluster) simulateFiles(ctx context.Context, o *output, files []string) 
 		c.warn("You may not read %s: what the jobs request may differ.", strings.Join(slices.Sorted(maps.Keys(cluster.hidden)), ", "))
 	}
 	if q.tree != nil {
-		// The manifest as a user wrote it: the API server refuses fields that the controller ignores.
+		// Read as a user wrote it: the API server rejects fields that the controller ignores.
 		if faults, warnings := manifest.CheckManifest(q.tree); len(faults) > 0 {
 			return c.conclude(o, q, &objects.Simulation{Faults: faults, Warnings: warnings})
 		}
@@ -249,7 +249,7 @@ func (q *question) setTree(object *unstructured.Unstructured) error {
 	return nil
 }
 
-// addUnit adds a unit that somebody creates by hand.
+// addUnit adds a unit that a user creates.
 func (q *question) addUnit(object *unstructured.Unstructured, c *cluster) error {
 	unit := &v1alpha1.QueueUnit{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, unit); err != nil {
@@ -259,7 +259,7 @@ func (q *question) addUnit(object *unstructured.Unstructured, c *cluster) error 
 	return nil
 }
 
-// add adds a job as a unit that was created just now. The names of real units have no slash.
+// add adds a job as a unit that was just created. The names of real units have no slash.
 func (q *question) add(c *cluster, name, namespace string, spec v1alpha1.QueueUnitSpec) {
 	if spec.SubmissionTime == nil {
 		spec.SubmissionTime = ptr.To(metav1.NewMicroTime(c.Now()))

@@ -7,10 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// rewatch is how long to wait before a watch that has ended is opened again.
+// rewatch is how long to wait before a watch that has ended is restarted.
 const rewatch = time.Second
 
-// errorOf is the error that a watch has sent.
+// errorOf returns the error that a watch has sent.
 func errorOf(object runtime.Object) error { return apierrors.FromObject(object) }
 
 func isExpired(err error) bool { return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) }

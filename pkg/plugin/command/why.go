@@ -86,8 +86,8 @@ func (c *cluster) explainJob(ctx context.Context, to io.Writer, o *output, ref j
 	return render.Why(to, about, review.Status, c.view(o))
 }
 
-// answer asks why a unit waits. A unit that has ended is not known to kube-queue-controller, and neither may be one
-// that was created just now.
+// answer asks why a unit waits. kube-queue-controller does not know a unit that has ended, and may not know one that
+// was just created.
 func (c *cluster) answer(ctx context.Context, t *target) (*visibility.QueueUnitReview, error) {
 	if t.unit.Status.Phase.Ended() {
 		return c.whyOfObjects(ctx, t)
@@ -107,7 +107,7 @@ func (c *cluster) answer(ctx context.Context, t *target) (*visibility.QueueUnitR
 func (c *cluster) whyOfObjects(ctx context.Context, t *target) (*visibility.QueueUnitReview, error) {
 	found := objects.Read{Unit: t.unit}
 	var hidden []string
-	// What may not be read is not shown. Every other error is one.
+	// What the caller may not read is not shown. All other errors are reported.
 	may := func(what string, err error) error {
 		if apierrors.IsForbidden(err) {
 			hidden = append(hidden, what)

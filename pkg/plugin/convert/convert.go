@@ -1,6 +1,6 @@
 // Package convert is the command that converts the objects of another queue into those of kube-queue. It is a thin
-// shell of pkg/migration: it reads files, and prints objects and what has no equivalent. It has no client: kubectl
-// exports and applies, so the result can be reviewed and the command needs no rights.
+// shell around pkg/migration: it reads files, and prints objects and what has no equivalent. It has no client:
+// kubectl exports and applies, so the result can be reviewed and the command needs no permissions.
 package convert
 
 import (
@@ -21,7 +21,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/migration/kueue"
 )
 
-// StatusError ends the program with a status, after everything was printed.
+// StatusError ends the program with a status, after everything is printed.
 type StatusError struct {
 	// Status is the exit status.
 	Status int
@@ -49,7 +49,7 @@ type options struct {
 	valuesFile   string
 }
 
-// NewCommand returns the command convert. An error that it returns is a *StatusError.
+// NewCommand returns the command convert. It returns errors as *StatusError.
 func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	o := &options{IOStreams: streams}
 	cmd := &cobra.Command{
@@ -89,7 +89,7 @@ input cannot be converted. In that case, standard output is empty.`,
 	return cmd
 }
 
-// complete adds completions of flags. Errors are about flags that do not exist.
+// complete adds completions of flags. It ignores errors, which are only about unknown flags.
 func complete(cmd *cobra.Command) {
 	_ = cmd.MarkFlagFilename("filename", "yaml", "yml", "json")
 	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions([]string{"auto", "kueue", "ack", "koord"}, cobra.ShellCompDirectiveNoFileComp))
@@ -162,7 +162,7 @@ func (o *options) readFile(name string) ([]migration.Document, error) {
 
 type converter = func([]migration.Document) (*migration.Result, error)
 
-// converterFor returns the converter by its name, or the one that recognizes objects.
+// converterFor returns the converter with the name, or the one that recognizes the objects.
 func converterFor(name string, documents []migration.Document) (converter, error) {
 	switch name {
 	case "kueue":
@@ -220,7 +220,7 @@ func (o *options) print(result *migration.Result) error {
 	return nil
 }
 
-// values writes the values of the chart to their file, and returns them if there is none.
+// values writes the values of the chart to their file, or returns them if there is no file.
 func (o *options) values(result *migration.Result) ([]byte, error) {
 	if result.Values == nil && o.valuesFile == "" {
 		return nil, nil

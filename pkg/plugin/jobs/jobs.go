@@ -1,5 +1,5 @@
-// Package jobs reads the names by which users of the kubectl plugin name a job: the name of its
-// QueueUnit, the name of the job, or the kind and the name as in kubectl.
+// Package jobs reads how users of the kubectl plugin name a job: by the name of its QueueUnit, by the name of the
+// job, or by kind and name as in kubectl.
 package jobs
 
 import (
@@ -19,7 +19,7 @@ type Kind struct {
 	schema.GroupKind
 	// Resource is the name of the kind in API paths.
 	Resource string
-	// Versions are the versions that kube-queue reads, in the order of preference.
+	// Versions are the versions that kube-queue reads, in order of preference.
 	Versions []string
 }
 
@@ -77,16 +77,16 @@ func AdapterOf(gvk schema.GroupVersionKind) framework.Adapter {
 	return nil
 }
 
-// Reference is what a user has named.
+// Reference is what a user named.
 type Reference struct {
 	// Text is what the user wrote.
 	Text string
-	// Name is the name of a job or, if Unit is set or Kinds is empty, possibly that of a unit.
+	// Name is the name of a job. If Unit is set or Kinds is empty, it can be the name of a unit.
 	Name string
-	// Unit is whether the user has named a unit.
+	// Unit is whether the user named a unit.
 	Unit bool
-	// Kinds are the kinds of the job; empty if the user has named none. MPIJob, for example, is of one
-	// kind with several versions.
+	// Kinds are the kinds of the job; empty if the user named none. MPIJob, for example, is one kind with several
+	// versions.
 	Kinds []Kind
 }
 
@@ -137,8 +137,8 @@ func Parse(args []string) (Reference, error) {
 	return r, nil
 }
 
-// is reports whether a word such as "tfjobs", with a group such as "kubeflow.org" or "v1.kubeflow.org",
-// names the kind. A group may be given by its first part.
+// is reports whether a word such as "tfjobs", with a group such as "kubeflow.org" or "v1.kubeflow.org", names the
+// kind. The first part of a group is enough.
 func (k Kind) is(word, group string) bool {
 	if word != k.Resource && word != strings.ToLower(k.Kind) {
 		return false
@@ -149,7 +149,7 @@ func (k Kind) is(word, group string) bool {
 	return group == "" || group == k.Group || strings.HasPrefix(k.Group, group+".")
 }
 
-// words are the words by which kinds are named.
+// words are the words that name the kind.
 func words() []string {
 	var words []string
 	for _, kind := range Kinds() {

@@ -26,8 +26,8 @@ func Queues(list []v1alpha1.Queue, now metav1.MicroTime) *visibility.QueueReview
 	return status
 }
 
-// Order adds the first units of a queue in its order: first those that wait, and then those that hold
-// quota. complete is whether the list has the units of all namespaces. Otherwise positions are not known.
+// Order adds the first units of a queue in its order: first those that wait, then those that hold quota. complete is
+// whether the list has the units of all namespaces; otherwise positions are not known.
 func Order(status *visibility.QueueReviewStatus, list []units.Unit, queue string, most *int32, complete bool, limit int) {
 	var waiting, holding []*units.Unit
 	for i := range list {

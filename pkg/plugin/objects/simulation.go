@@ -28,31 +28,31 @@ import (
 	"kube-queue.dev/kube-queue/pkg/simulator"
 )
 
-// Trial is a quota tree with all jobs of a cluster, and with further jobs.
+// Trial is a quota tree with all jobs of a cluster, and additional jobs.
 type Trial struct {
 	Root tree.Node
-	// Quotas are the nodes of the tree in force, for what pods use that belong to no unit.
+	// Quotas are the nodes of the tree in force, for the usage of pods that belong to no unit.
 	Quotas []visibility.QuotaSummary
 	Queues []v1alpha1.Queue
 	Units  []v1alpha1.QueueUnit
-	// Jobs are units that do not exist.
+	// Jobs are units that do not exist in the cluster.
 	Jobs []v1alpha1.QueueUnit
 }
 
 // Simulation is what would start, and what would wait.
 type Simulation struct {
-	// Faults are why the tree is invalid. Nothing else is then known.
+	// Faults are why the tree is invalid. If there are any, nothing else is known.
 	Faults []string `json:"faults,omitempty"`
 	// Warnings are warnings about the tree.
 	Warnings []string `json:"warnings,omitempty"`
-	// Jobs are what would happen to each of the jobs in the files.
+	// Jobs are what would happen to each job in the files.
 	Jobs []SimulatedJob `json:"jobs,omitempty"`
-	// Started are the units that wait now and would start at once, Evicted those that hold quota and would be
-	// evicted for others, and Waiting those that would wait.
+	// Started are the waiting units that would start immediately, Evicted those that hold quota and would be evicted
+	// for others, and Waiting those that would wait.
 	Started []visibility.UnitGroup `json:"started,omitempty"`
 	Evicted []visibility.UnitGroup `json:"evicted,omitempty"`
 	Waiting []visibility.UnitGroup `json:"waiting,omitempty"`
-	// OverLimits are limits that what runs would exceed.
+	// OverLimits are limits that the running jobs would exceed.
 	OverLimits []string `json:"overLimits,omitempty"`
 }
 
@@ -60,16 +60,16 @@ type Simulation struct {
 type SimulatedJob struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Starts is whether the job would start at once.
+	// Starts is whether the job would start immediately.
 	Starts bool   `json:"starts"`
 	Quota  string `json:"quota,omitempty"`
-	// Checks are the admission checks that would follow, which are not simulated.
+	// Checks are the admission checks that would follow. They are not simulated.
 	Checks []string         `json:"checks,omitempty"`
 	Reason wellknown.Reason `json:"reason,omitempty"`
 	Text   string           `json:"message,omitempty"`
 }
 
-// Simulate has the core decide about the trial. The settings that are not in objects are the defaults of
+// Simulate lets the core decide about the trial. Settings that are not in objects have the defaults of
 // kube-queue-controller.
 func Simulate(t Trial, now time.Time) (*Simulation, error) {
 	names := resources.NewNames()
@@ -105,7 +105,7 @@ func Simulate(t Trial, now time.Time) (*Simulation, error) {
 	return outcome(t, all, simulator.Decide(s, now), backend, names, warnings, checks), nil
 }
 
-// chargeUnqueued charges what pods use that belong to no unit, where it is charged now.
+// chargeUnqueued charges the usage of pods that belong to no unit, where it is charged now.
 func chargeUnqueued(backend quota.Backend, names *resources.Names, quotas []visibility.QuotaSummary) error {
 	own := map[string]corev1.ResourceList{}
 	for _, q := range quotas { // each before those below it
@@ -191,7 +191,7 @@ func summaryOf(unit *v1alpha1.QueueUnit, queue string) visibility.UnitSummary {
 		Phase: string(cmp.Or(unit.Status.Phase, v1alpha1.PhaseEnqueued)), Priority: unit.Spec.Priority, Requests: unit.Spec.Resource, SubmissionTime: ptr.To(submitted)}
 }
 
-// grouped returns units with those that are alike in one group.
+// grouped returns units, with similar ones in one group.
 func grouped(list []visibility.UnitSummary) []visibility.UnitGroup {
 	var groups []visibility.UnitGroup
 	place := map[string]int{}
@@ -212,7 +212,7 @@ func grouped(list []visibility.UnitSummary) []visibility.UnitGroup {
 	return groups
 }
 
-// overLimits returns the limits that are exceeded.
+// overLimits returns the exceeded limits.
 func overLimits(backend quota.Backend, names *resources.Names) []string {
 	var exceeded []string
 	for _, node := range backend.Usage() {

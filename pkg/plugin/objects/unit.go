@@ -1,7 +1,6 @@
-// Package objects answers the questions of the kubectl plugin from the objects that the caller may
-// read, for clusters in which kube-queue-controller does not answer reviews. The answers have the types of
-// the reviews. What does not follow from the objects is left out. The package knows no cluster and no
-// clock.
+// Package objects answers the questions of the kubectl plugin from the objects that the caller may read, for clusters
+// where kube-queue-controller does not answer reviews. The answers have the types of the reviews. What the objects do
+// not show is left out. The package uses no cluster and no clock.
 package objects
 
 import (
@@ -24,13 +23,13 @@ import (
 )
 
 const (
-	// mostAhead, mostHolders and mostHolding are the greatest lengths of lists of an answer, as in reviews.
+	// mostAhead, mostHolders and mostHolding are the maximum lengths of the lists in an answer, as in reviews.
 	mostAhead, mostHolders, mostHolding = 10, 20, 10
 	// boundMax is the bound of a Lack at a max.
 	boundMax = "Max"
 )
 
-// Read is what the caller may read. Everything but the unit may be missing.
+// Read is what the caller may read. Everything but the unit can be missing.
 type Read struct {
 	Unit *v1alpha1.QueueUnit
 	// Queue is the Queue of the unit; nil if it cannot be read.
@@ -74,8 +73,8 @@ func Why(read Read, now metav1.MicroTime) *visibility.QueueUnitReviewStatus {
 	return status
 }
 
-// AddHolding adds to an answer without a reason what the unit says while it holds quota: that its job has ended and leaves
-// pods, or that its pods have no node. The unit alone has this, because neither decides who is admitted.
+// AddHolding adds to an answer without a reason what the unit shows while it holds quota: that its job has ended but
+// pods are left, or that its pods have no node. Only the unit shows this, because neither affects who is admitted.
 func AddHolding(status *visibility.QueueUnitReviewStatus, unit *v1alpha1.QueueUnit) {
 	if status.Reason != "" || status.Phase != string(unit.Status.Phase) || !unit.Status.Phase.HoldsQuota() {
 		return
@@ -117,7 +116,7 @@ func placeInQueue(status *visibility.QueueUnitReviewStatus, read Read) {
 	}
 }
 
-// isTried reports whether a unit waits to be tried. One that somebody must act for has no place in its queue.
+// isTried reports whether a unit waits to be tried. A unit that needs a user's action has no place in its queue.
 func isTried(u *units.Unit) bool {
 	return u.Phase().Waits() && !u.Holding() && !wellknown.Reason(u.Status.Reason).NeedsAction()
 }
@@ -146,7 +145,7 @@ func requests(u *units.Unit) corev1.ResourceList {
 	return list
 }
 
-// lacks sets at which limits the request does not fit, from the quota of the unit to the root.
+// lacks sets the limits that the request does not fit in, from the quota of the unit to the root.
 func lacks(status *visibility.QueueUnitReviewStatus, quotas []visibility.QuotaSummary) {
 	for i := len(quotas) - 1; i >= 0; i-- {
 		node := quotas[i]
@@ -181,7 +180,7 @@ func within(quota, node string) bool {
 	return quota == node || strings.HasPrefix(quota, node+"/")
 }
 
-// holders sets who holds what the unit lacks.
+// holders sets which units hold what the unit lacks.
 func holders(status *visibility.QueueUnitReviewStatus, all []units.Unit) {
 	if len(status.Lacks) == 0 {
 		return
@@ -190,7 +189,7 @@ func holders(status *visibility.QueueUnitReviewStatus, all []units.Unit) {
 	for _, lack := range status.Lacks {
 		lacked[corev1.ResourceName(lack.Resource)] = true
 	}
-	top := status.Lacks[len(status.Lacks)-1].Quota // the lack that is nearest to the root
+	top := status.Lacks[len(status.Lacks)-1].Quota // the lack nearest to the root
 	first := corev1.ResourceName(status.Lacks[0].Resource)
 	byQuota := map[string]*visibility.Holder{}
 	var holding []visibility.UnitSummary
@@ -227,7 +226,7 @@ func holders(status *visibility.QueueUnitReviewStatus, all []units.Unit) {
 	status.HoldingUnits = holding[:min(len(holding), mostHolding)]
 }
 
-// more orders by the amount of a resource, the greatest first.
+// more orders by the amount of a resource, the largest first.
 func more(a, b corev1.ResourceList, name corev1.ResourceName) int {
 	one, other := a[name], b[name]
 	return other.Cmp(one)

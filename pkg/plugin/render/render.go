@@ -1,4 +1,4 @@
-// Package render writes the answers of the kubectl plugin for people. It knows no cluster and no clock.
+// Package render writes the answers of the kubectl plugin for people. It uses no cluster and no clock.
 package render
 
 import (
@@ -24,22 +24,22 @@ import (
 // View is how an answer is shown.
 type View struct {
 	Style text.Style
-	// Wide shows further columns. Header is whether tables have titles, and Namespaces whether they
-	// name the namespace of each row.
+	// Wide shows additional columns. Header is whether tables have titles, and Namespaces whether each row shows its
+	// namespace.
 	Wide, Header, Namespaces bool
-	// Widths, if set, are the widths of the columns of the rows that were written before.
+	// Widths, if set, are the column widths of the rows that were written before.
 	Widths *[]int
-	// Now is the time to which ages refer.
+	// Now is the time that ages refer to.
 	Now time.Time
 }
 
-// leastName and leastText are the widths to which columns are truncated on a narrow terminal.
+// leastName and leastText are the minimum widths of columns on a narrow terminal.
 const (
 	leastName = 16
 	leastText = 12
 )
 
-// Rows writes units, of which those that are alike may be one row. grouped is whether they are.
+// Rows writes units. grouped is whether similar units are one row.
 func Rows(to io.Writer, groups []units.Group, grouped bool, view View) error {
 	table := &text.Table{Widths: view.Widths}
 	if view.Namespaces {
@@ -123,7 +123,7 @@ func Groups(to io.Writer, groups []visibility.UnitGroup, view View) error {
 	list, counts := make([]visibility.UnitSummary, len(groups)), make([]int32, len(groups))
 	for i, g := range groups {
 		list[i], counts[i] = g.First, g.Units
-		list[i].Position = 0 // that of the first unit would be read as that of all
+		list[i].Position = 0 // the position of the first unit would look like that of the group
 	}
 	return Summaries(to, list, counts, view)
 }
@@ -163,7 +163,7 @@ func Amounts(list corev1.ResourceList) string {
 	return strings.Join(parts, ", ")
 }
 
-// resourceName returns the name of a resource as people read it.
+// resourceName returns the name of a resource for people.
 func resourceName(name string) string {
 	if name == wellknown.MaxJobsResource {
 		return "jobs"

@@ -53,8 +53,8 @@ func Tree(to io.Writer, quotas []visibility.QuotaSummary, view View) error {
 	return table.Write(to, view.Style, view.Header)
 }
 
-// resourcesOf returns the resources to show of a quota: those that are limited, guaranteed, used or
-// requested, and the number of jobs at the end.
+// resourcesOf returns the resources to show for a quota: those that are limited, guaranteed, used or requested, and
+// finally the number of jobs.
 func resourcesOf(q *visibility.QuotaSummary) []corev1.ResourceName {
 	shown := map[corev1.ResourceName]bool{}
 	for _, list := range []corev1.ResourceList{q.Min, q.Max} {
@@ -103,7 +103,7 @@ func quotaRow(q *visibility.QuotaSummary, name corev1.ResourceName, view View) [
 	return cells
 }
 
-// barColour is that of the complete bar: the signs in it distinguish its parts.
+// barColour is the colour of the complete bar: the characters in it distinguish its parts.
 func barColour(bar text.Bar) text.Colour {
 	switch {
 	case bar.Used > bar.Max:
@@ -115,8 +115,7 @@ func barColour(bar text.Bar) text.Colour {
 	}
 }
 
-// amount returns an amount as text, and what to show if the list does not have it, or has 0 of it and
-// nothing is shown for that.
+// amount returns an amount as text, or missing if the list does not have it.
 func amount(list corev1.ResourceList, name corev1.ResourceName, missing string) string {
 	q, has := list[name]
 	if !has {

@@ -15,7 +15,7 @@ import (
 // Subject is the unit that an answer is about.
 type Subject struct {
 	Namespace, Unit string
-	// Kind and Job are those of its job.
+	// Kind and Job are the kind and the name of its job.
 	Kind, Job string
 }
 
@@ -170,7 +170,7 @@ func remedies(w *strings.Builder, list []visibility.Remedy, view View) {
 				note(w, "      %s", text.Clean(name))
 			}
 		}
-		if r.HiddenUnits > 0 && len(r.Units) > 0 { // if there are no others, the message counts them
+		if r.HiddenUnits > 0 && len(r.Units) > 0 { // if there are no other units, the message counts the hidden ones
 			note(w, "      %s of namespaces that you may not read", text.Count(int(r.HiddenUnits), "unit"))
 		}
 		if r.Command != "" {

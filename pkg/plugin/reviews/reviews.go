@@ -1,5 +1,5 @@
-// Package reviews asks kube-queue-controller the questions that it answers from its own state. A review
-// is created with dryRun=All, so that nothing is stored.
+// Package reviews asks kube-queue-controller questions that it answers from its own state. A review is created with
+// dryRun=All, so nothing is stored.
 package reviews
 
 import (
@@ -17,7 +17,7 @@ import (
 	typed "kube-queue.dev/kube-queue/pkg/generated/clientset/versioned/typed/visibility/v1alpha1"
 )
 
-// Unanswered means that nobody answers the question, so that the objects have to do.
+// Unanswered means that the controller does not answer, so the answer must come from the objects.
 type Unanswered struct {
 	// Why is a part of a sentence: "kube-queue-controller does not answer".
 	Why string
@@ -47,19 +47,19 @@ func IsRefused(err error) *Refused {
 	return r
 }
 
-// IsUnanswered returns why nobody answers; nil if the error is another one.
+// IsUnanswered returns why the controller does not answer; nil if the error is another one.
 func IsUnanswered(err error) *Unanswered {
 	var u *Unanswered
 	errors.As(err, &u)
 	return u
 }
 
-// Asker asks with the rights of the caller.
+// Asker asks with the permissions of the caller.
 type Asker struct {
 	Client typed.VisibilityV1alpha1Interface
 }
 
-// named has the server choose the name of a review, which nothing uses.
+// named makes the API server choose the name of a review, which is not used.
 func named(namespace string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, GenerateName: "review-"}
 }
@@ -80,8 +80,8 @@ func (a Asker) Unit(ctx context.Context, namespace, unit string) (*visibility.Qu
 	return review, nil
 }
 
-// Queues asks who is in queues, in as many pages as it takes for the given number of entries. The queues may change between
-// two pages.
+// Queues asks which units are in queues, in as many pages as the given number of entries needs. The queues can change
+// between two pages.
 func (a Asker) Queues(ctx context.Context, namespace string, spec visibility.QueueReviewSpec, most int) (*visibility.QueueReview, error) {
 	var all *visibility.QueueReview
 	for listed := 0; ; {
@@ -128,7 +128,7 @@ func (a Asker) queues(ctx context.Context, namespace string, spec visibility.Que
 	return review, nil
 }
 
-// Quotas asks how quotas are used, in as many pages as it takes. The quotas may change between two pages.
+// Quotas asks how quotas are used, in as many pages as necessary. The quotas can change between two pages.
 func (a Asker) Quotas(ctx context.Context, namespace, quota string) (*visibility.QuotaReview, error) {
 	var all *visibility.QuotaReview
 	for {
@@ -160,10 +160,10 @@ func (a Asker) quotas(ctx context.Context, namespace string, spec visibility.Quo
 	return review, nil
 }
 
-// denied is before the message of a webhook that refuses a request.
+// denied precedes the message of a webhook that denies a request.
 const denied = "denied the request: "
 
-// check distinguishes answers, questions that nobody answers, and other errors.
+// check distinguishes answers, unanswered questions, and other errors.
 func check(err error, answered bool, resource, namespace string) error {
 	status := apierrors.APIStatus(nil)
 	switch {
@@ -190,8 +190,8 @@ func check(err error, answered bool, resource, namespace string) error {
 	}
 }
 
-// IsNotServed reports whether the API server does not serve the resource at all. A review has no name, so it is never a
-// missing object.
+// IsNotServed reports whether the API server does not serve the resource at all. A review has no name, so this is
+// never a missing object.
 func IsNotServed(err error) bool {
 	if !apierrors.IsNotFound(err) {
 		return false

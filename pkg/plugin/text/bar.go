@@ -10,13 +10,13 @@ import (
 
 // Bar is how much of an amount is used.
 type Bar struct {
-	// Used is what is used, Borrowed the part of it that is borrowed, and Max the limit. Without a
-	// limit, Max is 0 and the bar is empty.
+	// Used is what is used, Borrowed the borrowed part of it, and Max the limit. Without a limit, Max is 0 and the
+	// bar is empty.
 	Used, Borrowed, Max float64
 }
 
-// Draw returns the bar with this number of characters: █ is used within the guarantee, ▒ is borrowed,
-// and · is free. Whatever is used has at least one character.
+// Draw returns the bar with the given number of characters: █ is used within the guarantee, ▒ is borrowed, and · is
+// free. Any use is at least one character.
 func (b Bar) Draw(width int, style Style) string {
 	if b.Max <= 0 || width <= 0 {
 		return ""

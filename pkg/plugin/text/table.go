@@ -1,5 +1,5 @@
-// Package text draws what the kubectl plugin prints: tables that fit the width of a terminal, bars,
-// colours and ages. It knows no cluster and no terminal: what the output is, is in Style.
+// Package text draws what the kubectl plugin prints: tables that fit the width of a terminal, bars, colours and ages.
+// It does not access a cluster or a terminal: Style says what the output can show.
 package text
 
 import (
@@ -48,8 +48,8 @@ type Cell struct {
 // Column is a column of a table.
 type Column struct {
 	Title string
-	// Least is the width to which the column may be truncated so that the table fits the terminal;
-	// 0 if it must not be truncated.
+	// Least is the minimum width of the column when it is truncated to fit the terminal; 0 if it must not be
+	// truncated.
 	Least int
 	// Right is whether the cells are aligned to the right.
 	Right bool
@@ -61,8 +61,8 @@ const gap = "   "
 // Table is a table with a header.
 type Table struct {
 	Columns []Column
-	// Widths, if set, are the widths of the columns of an earlier table, which has the same columns. They
-	// are not made smaller, and become those of this table.
+	// Widths, if set, are the widths of an earlier table with the same columns. They are not made smaller, and become
+	// those of this table.
 	Widths *[]int
 	rows   [][]Cell
 }
@@ -172,8 +172,7 @@ func (t *Table) line(out *strings.Builder, row []Cell, widths []int, style Style
 	out.WriteString(line.String() + "\n")
 }
 
-// Truncate returns the text with at most this number of characters, the last of which is … if some
-// are missing.
+// Truncate returns the text with at most the given number of characters, with … at the end if some are missing.
 func Truncate(text string, width int) string {
 	if utf8.RuneCountInString(text) <= width {
 		return text
@@ -184,8 +183,8 @@ func Truncate(text string, width int) string {
 	return string([]rune(text)[:width-1]) + "…"
 }
 
-// oneLine replaces line breaks and control characters, with which a name or message could change
-// what the terminal shows.
+// oneLine replaces line breaks and control characters, because a name or message with them could change what the
+// terminal shows.
 func oneLine(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
@@ -198,8 +197,8 @@ func oneLine(text string) string {
 // Clean returns the text without characters that could change what the terminal shows.
 func Clean(text string) string { return oneLine(text) }
 
-// Wrap writes the text in lines of at most the width, each with the indentation. A word that is too
-// long has a line of its own. With width 0 it writes one line.
+// Wrap writes the text in indented lines of at most the width. A word that is too long has its own line. With width
+// 0, it writes one line.
 func Wrap(to io.Writer, indent, text string, width int) {
 	line := ""
 	flush := func() {

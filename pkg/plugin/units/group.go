@@ -28,8 +28,7 @@ type alike struct {
 	priority                                       int32
 }
 
-// Together returns the units with those that are alike in one group, in the order in which the list has
-// a unit of them first.
+// Together returns the units, with those that are alike in one group, in the order of their first units in the list.
 func Together(list []Unit) []Group {
 	var groups []Group
 	place := map[alike]int{}

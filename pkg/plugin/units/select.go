@@ -11,7 +11,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/spelling"
 )
 
-// Filter selects units. An empty list selects all of them. Letter case does not count.
+// Filter selects units. An empty list selects all of them. Case does not matter.
 type Filter struct {
 	Queues, Kinds, Phases, Reasons []string
 }
@@ -22,7 +22,7 @@ func Phases() []string {
 		string(v1alpha1.PhaseRunning), string(v1alpha1.PhaseSucceeded), string(v1alpha1.PhaseFailed)}
 }
 
-// Selects reports whether the unit is one of those that are shown.
+// Selects reports whether the unit is shown.
 func (f Filter) Selects(u *Unit) bool {
 	return has(f.Queues, u.Status.Queue) && has(f.Kinds, u.Spec.ConsumerRef.Kind) && has(f.Phases, string(u.Phase())) && has(f.Reasons, u.Status.Reason)
 }
@@ -51,10 +51,10 @@ func (f Filter) CheckPhases() error {
 	return nil
 }
 
-// Seen are the values that units have, in order to suggest the one that was meant.
+// Seen are the values that units have, for suggestions.
 type Seen struct{ queues, kinds, reasons map[string]bool }
 
-// Add adds those of a unit.
+// Add adds the values of a unit.
 func (s *Seen) Add(u *Unit) {
 	if s.queues == nil {
 		s.queues, s.kinds, s.reasons = map[string]bool{}, map[string]bool{}, map[string]bool{}
@@ -62,8 +62,7 @@ func (s *Seen) Add(u *Unit) {
 	s.queues[u.Status.Queue], s.kinds[u.Spec.ConsumerRef.Kind], s.reasons[u.Status.Reason] = true, true, true
 }
 
-// Meant returns the flag and the value that was probably meant by a filter that selects nothing; empty
-// if there is none.
+// Meant returns the flag and the value that a filter without results probably meant; empty if there is none.
 func (s *Seen) Meant(f Filter) (flag, value string) {
 	for _, c := range []struct {
 		flag string
@@ -92,7 +91,7 @@ const (
 	ByName Order = "name"
 	// ByAge has the oldest first.
 	ByAge Order = "age"
-	// ByPriority has the greatest priority first.
+	// ByPriority has the highest priority first.
 	ByPriority Order = "priority"
 )
 
@@ -117,8 +116,8 @@ func byName(a, b *Unit) int {
 	return cmp.Or(cmp.Compare(a.Metadata.Namespace, b.Metadata.Namespace), cmp.Compare(a.Metadata.Name, b.Metadata.Name))
 }
 
-// InQueue compares units of the same queue: that which is tried first is less. most is the greatest
-// priority of the queue; nil if it has none.
+// InQueue compares units of the same queue: the one that is tried first is less. most is the maximum priority of the
+// queue; nil if it has none.
 func InQueue(a, b *Unit, most *int32) int {
 	capped := func(priority int32) int32 {
 		if most != nil {

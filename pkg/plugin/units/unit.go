@@ -1,9 +1,8 @@
-// Package units decides which QueueUnits the kubectl plugin shows, in which order, and which of them
-// are shown as one. It knows no cluster and no clock.
+// Package units decides which QueueUnits the kubectl plugin shows, in which order, and which of them are shown as
+// one. It uses no cluster and no clock.
 //
-// Terms. A Unit is the part of a QueueUnit that is shown: 100,000 complete objects would need hundreds
-// of megabytes. Units are alike if they differ in their names and ages only. A group is one or more
-// units that are alike.
+// Terms. A Unit is the shown part of a QueueUnit: 100,000 complete objects would need hundreds of megabytes. Units
+// are alike if they differ only in their names and ages. A group is one or more units that are alike.
 package units
 
 import (
@@ -65,7 +64,7 @@ type Unit struct {
 	} `json:"status"`
 }
 
-// Amount is a quantity in the form in which somebody wrote it.
+// Amount is a quantity as a user wrote it.
 type Amount string
 
 // UnmarshalJSON reads a string or a number.
@@ -80,7 +79,7 @@ func (a *Amount) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// Quantity returns the amount; false if it is none.
+// Quantity returns the amount; false if it is not a quantity.
 func (a Amount) Quantity() (resource.Quantity, bool) {
 	q, err := resources.Parse(string(a))
 	return q, err == nil
@@ -105,5 +104,5 @@ func (u *Unit) Job() string {
 	return strings.ToLower(u.Spec.ConsumerRef.Kind) + "/" + u.Spec.ConsumerRef.Name
 }
 
-// Holding reports whether somebody holds the unit.
+// Holding reports whether a user holds the unit.
 func (u *Unit) Holding() bool { return u.Spec.Active != nil && !*u.Spec.Active }

@@ -1,5 +1,4 @@
-// Package devices declares the settings for devices such as GPUs, so that both programs read
-// them in the same way.
+// Package devices declares the settings for devices such as GPUs, so that both programs read them in the same way.
 package devices
 
 import (

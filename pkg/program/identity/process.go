@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 )
 
-// UserAgent returns the user agent of the program in its requests to the API server.
+// UserAgent returns the user agent for the program's requests to the API server.
 func UserAgent(program string) string { return program + "/" + Version() }
 
 // OfProcess returns an identity that is unique to this process: the host name, which is the

@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Candidate is a process that may work once it holds the lease.
+// Candidate is a process that works while it holds the lease.
 type Candidate struct {
 	// Name of the program and of the lease, and the Namespace of the lease.
 	Name, Namespace string
@@ -33,7 +33,7 @@ type Health interface {
 	Held(by string)
 }
 
-// Lease is the lease of a program from the view of one of its processes.
+// Lease is the lease of a program as one of its processes sees it.
 type Lease struct {
 	Candidate
 	opts Options

@@ -23,9 +23,9 @@ const (
 	keepAlive = 5 * time.Second
 )
 
-// writeDeadline sets a deadline for every write request, both here and at the API server,
-// which otherwise continues to process a request after its client has exited.
-// Reads have no deadline: the first list can take long, and a watch never ends.
+// writeDeadline sets a deadline for every write request, both here and at the API server, which otherwise continues
+// to process a request after its client has exited. Reads have no deadline: the first list can take a long time, and
+// a watch never ends.
 func writeDeadline(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
 		if req.Method == http.MethodGet || req.Method == http.MethodHead {

@@ -11,13 +11,12 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Lead waits for the lease, runs work while it holds the lease, and returns when work has
-// returned. When ctx is done, the context of work is done too, and the lease is released
-// only after work has returned. When the lease is lost, the process exits immediately,
-// because the new leader would repeat everything that it still did.
+// Lead waits for the lease, runs work while it holds the lease, and returns when work has returned. When ctx is done,
+// the context of work is done too, and the lease is released only after work has returned. When the lease is lost,
+// the process exits immediately, because the new leader would repeat everything that this one still did.
 //
-// Without --leader-elect, this process expects to be the only one: it is not ready while another one holds the lease,
-// and it does not exit while it cannot renew the lease, unless another one has taken it.
+// Without --leader-elect, this process expects to be the only one: it is not ready while another one holds the lease.
+// If it cannot renew the lease, it exits only if another process has taken it.
 func (l *Lease) Lead(ctx context.Context, work func(ctx context.Context) error) error {
 	work = l.leading(work)
 	term := l.term

@@ -36,8 +36,8 @@ func (l *Lease) newLock(term *term) (*leaseLock, error) {
 	}}, nil
 }
 
-// Get reads the lease. If another process holds it although this one believes to hold it,
-// this process was frozen and the term is over.
+// Get reads the lease. If another process holds it although this one believes that it holds it, this process was
+// frozen and its term is over.
 func (l *leaseLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := l.Interface.Get(ctx)
 	if err == nil && l.term.holds() && record.HolderIdentity != l.Identity() && record.HolderIdentity != "" {

@@ -8,16 +8,14 @@ import (
 	"time"
 )
 
-// term is the time for which this process may act as the leader. It begins when the process
-// acquires the lease and is extended by each renewal. It is over when the last renewal is
-// too long ago, by the monotonic clock (which stops while the machine is suspended) or by
-// the wall clock, or when another process is seen to hold the lease.
+// term is the time in which this process may act as the leader. It begins when the process acquires the lease, and
+// each renewal extends it. It is over when the last renewal is too long ago, by the monotonic clock (which stops
+// while the machine is suspended) or by the wall clock, or when another process is seen to hold the lease.
 //
-// The elector alone would detect this too late: after its process was frozen, it first tries
-// to renew the lease for a complete deadline, and meanwhile earlier decisions are written.
-// The term is therefore checked where bytes leave the process. Only a few instructions
-// separate this check from the network. A process that is frozen exactly there still sends
-// its write, and only the resourceVersion in that write prevents a conflict.
+// The elector alone would detect this too late: after its process was frozen, it first tries to renew the lease for
+// the whole renewDeadline, and meanwhile earlier decisions are written. Therefore the term is checked where bytes
+// leave the process. Only a few instructions separate this check from the network. A process that is frozen exactly
+// there still sends its write, and only the resourceVersion in that write prevents a conflict.
 //
 // Invariant: once over, a term never begins again, and no byte is sent to the API server.
 type term struct {
@@ -69,7 +67,7 @@ func (t *term) renew(sent instant) {
 	t.held, t.renewed = true, sent
 }
 
-// end ends the term in order, after the work has stopped.
+// end ends the term in an orderly way, after the work has stopped.
 func (t *term) end() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -117,9 +115,9 @@ func (t *term) holds() bool {
 	return t.over == nil && t.held
 }
 
-// dial opens a connection to the API server that sends nothing once the term is over. Data
-// that is not acknowledged in time is never sent again, not even by the kernel, which
-// otherwise retransmits after the process has exited.
+// dial opens a connection to the API server that sends nothing once the term is over. Data that is not acknowledged
+// in time is never sent again, not even by the kernel, which would otherwise retransmit it after the process has
+// exited.
 func (t *term) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	dialer := net.Dialer{
 		Timeout:         30 * time.Second,

@@ -12,7 +12,7 @@ type times struct {
 	duration, renew, retry time.Duration
 }
 
-// longestLease limits how long no replica leads after a leader has crashed.
+// longestLease limits how long there is no leader after a leader has crashed.
 const longestLease = time.Hour
 
 func defaultTimes() times {
@@ -50,8 +50,8 @@ func (o *Options) Declare(set *settings.Set) {
 // Validate checks settings that depend on each other.
 func (o *Options) Validate() error { return o.lease.validate() }
 
-// checkDuration requires whole seconds, because the Lease object stores whole seconds: other
-// replicas would take over a lease of 15.9 s after 15 s.
+// checkDuration requires whole seconds, because the Lease object stores whole seconds: other replicas would take over
+// a lease of 15.9 s after 15 s.
 func (t *times) checkDuration() error {
 	if t.duration <= 0 || t.duration%time.Second != 0 || t.duration > longestLease {
 		return fmt.Errorf("must be in whole seconds, from 1s to %v, not %v", longestLease, t.duration)
@@ -59,8 +59,8 @@ func (t *times) checkDuration() error {
 	return nil
 }
 
-// validate ensures that the last write of a former leader is over before the next leader
-// starts. It checks each time alone first, because a sum can overflow.
+// validate ensures that the last write of a former leader is over before the next leader starts. It first checks each
+// time alone, because a sum can overflow.
 func (t *times) validate() error {
 	if t.renew >= t.duration || t.retry >= t.duration || t.actFor()+writeTimeout >= t.duration {
 		return fmt.Errorf("leader election: the sum of --leader-elect-retry-period (%v), --leader-elect-renew-deadline (%v) and %v (for renewals and the last write) "+

@@ -7,6 +7,5 @@ import (
 	"time"
 )
 
-// giveUpAfter does nothing: only Linux has the option. Other systems apply the default of
-// their kernel.
+// giveUpAfter does nothing: only Linux has the option. Other systems use the default of their kernel.
 func giveUpAfter(time.Duration) func(network, address string, conn syscall.RawConn) error { return nil }

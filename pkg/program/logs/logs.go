@@ -31,7 +31,7 @@ type Options struct {
 // NewOptions returns the defaults.
 func NewOptions() Options { return Options{logging: logsapi.NewLoggingConfiguration()} }
 
-// Declare adds the settings to the set, which refuses flags of the library that are not listed here.
+// Declare adds the settings to the set, which rejects flags of the library that are not listed here.
 func (o *Options) Declare(set *settings.Set) {
 	const ifAlpha = " Requires the feature LoggingAlphaOptions."
 	library := pflag.NewFlagSet("", pflag.ContinueOnError)

@@ -1,5 +1,5 @@
-// Package selfsigned makes certificates that sign themselves, for endpoints whose clients know the
-// certificate or do not check it.
+// Package selfsigned makes self-signed certificates, for endpoints whose clients know the certificate or do not check
+// it.
 package selfsigned
 
 import (

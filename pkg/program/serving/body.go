@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// chunk is a part of a body. Bodies grow by chunks with what arrives, so that a client cannot take memory by the promise of its
-// header.
+// chunk is a part of a body. Bodies grow by chunks as they arrive, so that a client cannot take memory just by
+// announcing a large body in its header.
 type chunk [8 << 10]byte
 
-// receive reads the body of the request, replaces it by what has arrived, and returns its size.
+// receive reads the body of the request, replaces it with a copy in memory, and returns its size.
 func (l *limiter) receive(c *connection, req *http.Request) (size int, err error) {
 	if req.ContentLength == 0 {
 		return 0, l.received(c, req, 0)
@@ -42,7 +42,7 @@ func (l *limiter) receive(c *connection, req *http.Request) (size int, err error
 	}
 }
 
-// grow gives the connection another chunk. If there are none, slower connections lose theirs.
+// grow gives the connection another chunk. If none is left, slower connections lose theirs.
 func (l *limiter) grow(c *connection) (*chunk, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -51,7 +51,7 @@ func (l *limiter) grow(c *connection) (*chunk, error) {
 		if loser == nil || loser == c {
 			return nil, errBusy
 		}
-		// Its handler may be reading into the last chunk, which is not used again, and ends at once.
+		// Its handler may be reading into the last chunk, so that one is not reused. The handler ends immediately.
 		last := len(loser.chunks) - 1
 		loser.chunks, l.chunks = loser.chunks[:last], l.chunks-1
 		l.free(loser)
@@ -76,7 +76,8 @@ func (l *limiter) free(c *connection) {
 	c.chunks = nil
 }
 
-// received notes that the request is complete; rest is what is left of its last chunk. The deadline was that of the client.
+// received notes that the request is complete; rest is the unused part of its last chunk. It clears the deadline,
+// which was for the client.
 func (l *limiter) received(c *connection, req *http.Request, rest int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

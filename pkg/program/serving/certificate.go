@@ -29,8 +29,8 @@ func newCertificate(ctx context.Context, o metricsOptions, name, namespace strin
 	return read.get, err
 }
 
-// certificateFiles are reloaded when one of them has changed. While they are unusable, for
-// example between the writes of the two files, the previous certificate stays in force.
+// certificateFiles are reloaded when one of them changes. While they are unusable, for example between the writes of
+// the two files, the previous certificate stays in force.
 type certificateFiles struct {
 	logger    klog.Logger
 	cert, key string

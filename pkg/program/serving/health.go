@@ -16,9 +16,9 @@ type Health struct {
 	// synced: the program has marked itself ready. standby: another replica was seen to
 	// lead. leads: the work is running.
 	synced, standby, leads bool
-	// held is why the work does not begin, as long as it does not.
+	// held is why the work cannot begin, as long as it cannot.
 	held string
-	// blocked returns why the replica is not ready for another reason; it may be nil.
+	// blocked returns another reason why the replica is not ready; it can be nil.
 	blocked func() string
 }
 

@@ -10,20 +10,20 @@ import (
 	"time"
 )
 
-// limiter keeps the clients of one server within its limits. When there are too many connections or bytes of bodies, the connection
-// loses that has kept the server waiting longest. So clients that are slow on purpose do not keep others out: a genuine request
-// arrives within milliseconds. A request that has arrived is answered.
+// limiter keeps the clients of one server within its limits. When there are too many connections, or too many bytes
+// of bodies, the connection that has kept the server waiting longest is closed. So intentionally slow clients cannot
+// keep others out: a genuine request arrives within milliseconds. A request that has arrived is answered.
 type limiter struct {
 	limits  Limits
 	handler http.Handler
-	// answers has an element for each answer that is computed, and large one for that to a large request. answers is nil without
-	// a limit.
+	// answers has an element for each answer that is being computed, and large one for the answer to a large request.
+	// answers is nil without a limit.
 	answers, large chan struct{}
-	// pool has chunks that are not used.
+	// pool has unused chunks.
 	pool sync.Pool
 
 	mu sync.Mutex
-	// open are all connections, and chunks is the number of chunks that they have.
+	// open are all connections, and chunks is the number of their chunks.
 	open   map[*connection]struct{}
 	chunks int
 	steps  uint64
@@ -41,7 +41,8 @@ func newLimiter(limits Limits, handler http.Handler) *limiter {
 // headerSlack is by how much net/http exceeds MaxHeaderBytes, in bytes.
 const headerSlack = 4 << 10
 
-// server returns a server within the limits. HTTP/2 would need limits of its own, and API servers call webhooks by HTTP/1.1.
+// server returns a server with the limits. HTTP/2 would need its own limits, and API servers call webhooks by
+// HTTP/1.1.
 func (l *limiter) server() *http.Server {
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(true)
@@ -49,14 +50,15 @@ func (l *limiter) server() *http.Server {
 		ReadHeaderTimeout: l.limits.HeaderTime, ReadTimeout: l.limits.RequestTime, WriteTimeout: l.limits.AnswerTime, IdleTimeout: l.limits.IdleTime}
 }
 
-// connection is an open connection. The mutex of the limiter guards all but Conn.
+// connection is an open connection. The mutex of the limiter guards everything except Conn.
 type connection struct {
 	net.Conn
 	limiter *limiter
-	// since orders connections by when they began to keep the server waiting, unless the server is answering.
+	// since orders connections by when they began to keep the server waiting. It does not count while the server is
+	// answering.
 	since     uint64
 	answering bool
-	// chunks have what has arrived of the body. cut: others got them.
+	// chunks have what has arrived of the body. cut: the chunks went to other connections.
 	chunks []*chunk
 	cut    bool
 }
@@ -87,7 +89,7 @@ func (l listener) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// admit counts a new connection. It returns the one to close, which may be the new one.
+// admit counts a new connection. It returns the connection to close, which can be the new one.
 func (l *limiter) admit(c *connection) (loser *connection) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -162,10 +164,11 @@ func (l *limiter) end(c *connection) {
 	l.wait(c)
 }
 
-// largeBody is the size of a body of which one is answered at a time, in bytes. What a handler makes of JSON may be many times as large.
+// largeBody is the size, in bytes, above which only one body is answered at a time. What a handler makes of JSON can
+// be many times as large.
 const largeBody = 64 << 10
 
-// turn waits until an answer may be computed. end may be called several times.
+// turn waits until an answer can be computed. end can be called several times.
 func (l *limiter) turn(ctx context.Context, size int) (end func(), err error) {
 	var taken []chan struct{}
 	end = sync.OnceFunc(func() {
@@ -189,7 +192,7 @@ func (l *limiter) turn(ctx context.Context, size int) (end func(), err error) {
 	return end, nil
 }
 
-// answer ends the turn when the first byte is written, so that a client that reads slowly does not keep it.
+// answer ends the turn when the first byte is written, so that a client that reads slowly does not block it.
 type answer struct {
 	http.ResponseWriter
 	computed func()
@@ -210,7 +213,7 @@ var (
 	errTooLarge = errors.New("the body of the request is too large")
 )
 
-// refuse answers a request that has not arrived. An API server sends it again after a second if the server is busy.
+// refuse answers a request that has not arrived. If the server is busy, an API server sends it again after a second.
 func refuse(w http.ResponseWriter, err error) {
 	var network net.Error
 	status := http.StatusBadRequest
@@ -226,8 +229,9 @@ func refuse(w http.ResponseWriter, err error) {
 	w.Header().Set("Connection", "close")
 	http.Error(w, err.Error(), status)
 	if status == http.StatusServiceUnavailable {
-		// After an answer, net/http keeps a connection for a while whose request it has not read. This value makes it
-		// close the connection at once, after all deferred calls and without a word in the log; it recovers from it.
+		// After an answer, net/http keeps the connection for a while if it has not read the whole request. This value
+		// makes it close the connection immediately, after all deferred calls and without a log message; net/http
+		// recovers from it.
 		_ = http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler)
 	}

@@ -2,19 +2,19 @@ package serving
 
 import "time"
 
-// Limits bound what the clients of one server use of the program. Whoever reaches its port is a client.
+// Limits bound what the clients of one server can use of the program. Anyone who reaches its port is a client.
 type Limits struct {
-	// Connections is the largest number of open connections.
+	// Connections is the maximum number of open connections.
 	Connections int
-	// Header is the size of the largest header of a request, in bytes: 4 KiB or more. Body is that of the largest body, and
-	// Bodies that of all bodies of requests that are not answered yet.
+	// Header is the maximum size of a request's header, in bytes: 4 KiB or more. Body is the maximum size of a body,
+	// and Bodies that of the bodies of all unanswered requests together.
 	Header, Body, Bodies int
-	// Answers is the number of answers that are computed at a time; 0 for any number.
+	// Answers is the maximum number of answers that are computed at the same time; 0 for no limit.
 	Answers int
-	// HeaderTime is how long a TLS handshake may take, and the header of a request. RequestTime is how long header and body
-	// may take together, and IdleTime how long a connection may be kept without a request.
+	// HeaderTime is the maximum time for a TLS handshake, and for the header of a request. RequestTime is the maximum
+	// for header and body together, and IdleTime for a connection without a request.
 	HeaderTime, RequestTime, IdleTime time.Duration
-	// AnswerTime is how long body and answer may take together; 0 for any time.
+	// AnswerTime is the maximum time for body and answer together; 0 for no limit.
 	AnswerTime time.Duration
 }
 
@@ -24,8 +24,8 @@ func withoutBodies() Limits {
 		IdleTime: 2 * time.Minute, AnswerTime: 30 * time.Second}
 }
 
-// ForWebhooks returns the limits of a server of webhooks whose largest request has so many bytes. An API server opens a
-// connection for each request that it sends at the same time, and keeps 25 of them for 90 s.
+// ForWebhooks returns the limits of a webhook server; largest is the size of its largest request in bytes. An API
+// server opens a connection for each concurrent request, and keeps 25 of them for 90 s.
 func ForWebhooks(largest int) Limits {
 	l := withoutBodies()
 	l.Connections, l.Header, l.Body, l.Bodies, l.Answers = 512, 4<<10, largest, largest+1<<20, 2

@@ -31,9 +31,8 @@ func (o *Options) Declare(set *settings.Set) {
 	o.metrics.declare(set)
 }
 
-// checkProfiling rejects an address that is reachable from outside of this host or pod,
-// because profiles are served without authentication. kubectl port-forward reaches the
-// loopback interface.
+// checkProfiling rejects an address that is reachable from outside this host or pod, because profiles are served
+// without authentication. kubectl port-forward reaches the loopback interface.
 func (o *Options) checkProfiling() error {
 	if off(o.profilingAddress) {
 		return nil

@@ -25,13 +25,12 @@ const (
 	mostVerdicts = 1000
 )
 
-// reviewer passes on requests whose user may get the path according to the API server: a
-// TokenReview identifies the user, a SubjectAccessReview decides on the path. Without an
-// answer the request is rejected.
+// reviewer passes on requests whose user is allowed to get the path according to the API server: a TokenReview
+// identifies the user, a SubjectAccessReview decides on the path. Without an answer, the request is rejected.
 type reviewer struct {
 	tokens authenticationclient.TokenReviewInterface
 	access authorizationclient.SubjectAccessReviewInterface
-	// known are the latest verdicts by question: HTTP statuses.
+	// known are the latest verdicts by question, as HTTP statuses.
 	known *cache.LRUExpireCache
 }
 
@@ -46,7 +45,7 @@ func newReviewer(tokens authenticationclient.TokenReviewInterface, access author
 	return &reviewer{tokens: tokens, access: access, known: cache.NewLRUExpireCacheWithClock(mostVerdicts, clock)}
 }
 
-// guard passes on authorized requests to next.
+// guard passes authorized requests on to next.
 func (r *reviewer) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		status, err := r.authorize(req.Context(), bearer(req), req.URL.Path)

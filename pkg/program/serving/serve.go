@@ -1,12 +1,12 @@
-// Package serving serves the HTTP endpoints of a program: health checks, metrics for
-// authorized clients, profiles, and webhooks.
+// Package serving serves the HTTP endpoints of a program: health checks, metrics for authorized clients, profiles,
+// and webhooks.
 //
-// Whoever reaches a port is a client, so each server has Limits. A client that cannot be served is the one that
-// has kept the server waiting longest.
+// Anyone who reaches a port is a client, so each server has Limits. At a limit, the client that has kept the server
+// waiting longest is dropped.
 //
-// The API server decides who reads metrics, by a TokenReview and a SubjectAccessReview. The library for
-// this is larger than the controller. Profiles contain memory and authenticate nobody, so their address
-// must be of the loopback interface.
+// The API server decides who can read metrics, by a TokenReview and a SubjectAccessReview. The library for this is
+// larger than the controller. Profiles contain memory and are served without authentication, so their address must be
+// on the loopback interface.
 package serving
 
 import (
@@ -31,7 +31,7 @@ func (o *Options) Health(ctx context.Context, health *Health) (stop func(), err 
 // Profiles serves /debug/pprof/ at its address until stop is called.
 func (o *Options) Profiles(ctx context.Context) (stop func(), err error) {
 	limits := withoutBodies()
-	limits.AnswerTime = 0 // a profile lasts as long as its request says
+	limits.AnswerTime = 0 // a profile takes as long as its request says
 	return Endpoint{Flag: "profiling-bind-address", Address: o.profilingAddress, What: "profiles", Handler: profiles(), Limits: limits}.untilStopped(ctx)
 }
 
@@ -42,7 +42,7 @@ type Endpoint struct {
 	Handler             http.Handler
 	// Secure is the TLS configuration; nil for HTTP.
 	Secure *tls.Config
-	// Limits are required: a server without connections serves nobody.
+	// Limits are required: a server without connections serves no client.
 	Limits Limits
 }
 

@@ -13,11 +13,11 @@ import (
 // Patterns is a list of file patterns, each with a verbosity, as in component-base; the flag has pattern=N.
 func Patterns() Form { return list("a list", Form{pattern, patternFields}) }
 
-// Types is a list of types of devices; the flag has RESOURCE:LABEL=VALUE:TYPE. An entry without label and value is for
-// all other pods.
+// Types is a list of types of devices; the flag has RESOURCE:LABEL=VALUE:TYPE. An entry without label and value is
+// for all other pods.
 func Types() Form { return list("a list", Form{deviceType, deviceTypeFields}) }
 
-// Resources is a list of requests and limits, each of several namespaces; the flag has an entry for each namespace,
+// Resources is a list of requests and limits, each for several namespaces; the flag has an entry for each namespace,
 // NAMESPACE:requests.RESOURCE=AMOUNT:limits.RESOURCE=AMOUNT.
 func Resources() Form { return list("a list", Form{resources, resourcesFields}) }
 
@@ -130,7 +130,7 @@ func resourcesFields(entry string) any {
 // part is a string between the commas and colons of a flag.
 func part() Form { return plain().without(":", "colon") }
 
-// fieldsOf returns the fields of an entry, which has no others than the known ones.
+// fieldsOf returns the fields of an entry. Unknown fields are an error.
 func fieldsOf(entry any, known ...string) (map[string]any, error) {
 	fields, ok := entry.(map[string]any)
 	if !ok {

@@ -11,8 +11,8 @@ import (
 	logsapi "k8s.io/component-base/logs/api/v1"
 )
 
-// Features are the feature gates of a program. Features implements the value of their flag:
-// setting one gate leaves the others unchanged.
+// Features are the feature gates of a program. It is the value of their flag: setting one gate leaves the others
+// unchanged.
 type Features struct {
 	gate featuregate.MutableVersionedFeatureGate
 	set  map[string]bool
@@ -65,8 +65,8 @@ func (f *Features) String() string {
 // Type returns the type of the flag for its help.
 func (f *Features) Type() string { return "Name=true|false,..." }
 
-// Set records the gates of one value. Apply switches all of them at once, because the gate
-// itself ignores a second value of AllAlpha.
+// Set records the gates of one value. Apply sets all of them together, because the gate itself ignores a second value
+// of AllAlpha.
 func (f *Features) Set(text string) error {
 	known := f.gate.GetAll()
 	for entry := range strings.SplitSeq(text, ",") {
@@ -90,7 +90,7 @@ func (f *Features) Set(text string) error {
 	return nil
 }
 
-// Apply switches the recorded gates.
+// Apply sets the recorded gates.
 func (f *Features) Apply() error {
 	if err := f.gate.SetFromMap(f.set); err != nil {
 		return fmt.Errorf("feature gates: %w", err)

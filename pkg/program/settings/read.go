@@ -34,8 +34,8 @@ func (s *Set) Read(args, environ []string) error {
 	return nil
 }
 
-// parse reads the command line and sets only the flags without a field. It returns what sets the other flags, which
-// are set last, after the file, whose path is itself a flag.
+// parse reads the command line and sets only the flags without a field. It returns a function that sets the other
+// flags. They are set last, after the file, whose path is itself a flag.
 func (s *Set) parse(args []string) (giveFlags []func() error, err error) {
 	err = s.flags.ParseAll(args, func(flag *pflag.Flag, text string) error {
 		if setting := s.Lookup(flag.Name); setting != nil {
@@ -79,8 +79,7 @@ func (s *Set) readEnv(environ []string) error {
 	return nil
 }
 
-// PassOver declares an environment variable that a user may expect to have an effect, and
-// why it has none.
+// PassOver declares an environment variable that users may expect to have an effect, and why it has none.
 func (s *Set) PassOver(name, why string) { s.passedOver[name] = why }
 
 // Ineffective returns the environment variables that seem to be meant for the program but

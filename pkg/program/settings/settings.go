@@ -16,7 +16,7 @@ import (
 // Setting is one setting of a program.
 type Setting struct {
 	// Var keeps its value, first the default: a pointer to a string, a boolean, a number or a duration, or a
-	// pflag.Value. It may be the *pflag.Flag of a library; only its help is replaced.
+	// pflag.Value. It can be the *pflag.Flag of a library; only its help is replaced.
 	Var any
 	// Flag is the name of its flag, and Help is what it means.
 	Flag, Help string
@@ -29,9 +29,9 @@ type Setting struct {
 	// FromEnv converts the values of the variables to the syntax of the flag; its errors
 	// name the variable. If nil, there is one variable and its value is used unchanged.
 	FromEnv func(lookup func(name string) string) (string, error)
-	// Check validates the value that was just set. It may be nil.
+	// Check validates the value that was just set. It can be nil.
 	Check func() error
-	// Reset clears the value, for a flag that appends to its value. It may be nil.
+	// Reset clears the value, for a flag that appends to its value. It can be nil.
 	Reset func()
 
 	flag   *pflag.Flag
@@ -89,7 +89,7 @@ func (s *Setting) give(origin, text string) error {
 	s.origin = origin
 	err := s.flag.Value.Set(text)
 	var number *strconv.NumError
-	if errors.As(err, &number) { // its own text names functions of Go
+	if errors.As(err, &number) { // its own text names Go functions
 		err = fmt.Errorf("%q is not a valid %s: %w", number.Num, s.flag.Value.Type(), number.Err)
 	}
 	if err == nil && s.Check != nil {
@@ -154,7 +154,7 @@ func New(program, kind string) *Set {
 	return s
 }
 
-// Group adds settings under a heading, which may have some already.
+// Group adds settings under a heading, which can already have some.
 func (s *Set) Group(heading string, settings ...Setting) {
 	i := slices.IndexFunc(s.groups, func(group *Group) bool { return group.Heading == heading })
 	if i < 0 {

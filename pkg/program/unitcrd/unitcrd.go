@@ -25,12 +25,11 @@ const (
 	logInterval = time.Minute
 )
 
-// Await waits until the API server serves QueueUnits, and returns an error if their CRD does
-// not match: an older system has a CRD of the same name and version, and older releases of
-// kube-queue lack fields. The API server silently drops fields that a CRD does not define,
-// so units without content would be created.
+// Await waits until the API server serves QueueUnits, and returns an error if their CRD does not match: an older
+// system has a CRD of the same name and version, and the CRD of older releases of kube-queue lacks fields. The API
+// server silently drops fields that a CRD does not define, so units without content would be created.
 //
-// It reads the published schema, which every authenticated user may read.
+// It reads the published schema, which every authenticated user can read.
 func Await(ctx context.Context, config *rest.Config) error {
 	client, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {

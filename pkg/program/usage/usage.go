@@ -1,4 +1,4 @@
-// Package usage words the errors in a command line in the same way for all programs.
+// Package usage formats command line errors in the same way for all programs.
 package usage
 
 import (
@@ -11,8 +11,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/spelling"
 )
 
-// Print prints the error in a command line of the program, the flag that was probably meant, and where the usage is
-// described.
+// Print prints an error in the program's command line, the flag that was probably meant, and where to find the usage.
 func Print(out io.Writer, program string, err error, flags *pflag.FlagSet) {
 	fmt.Fprintf(out, "%s: %v\n", program, err)
 	if meant := meantFlag(err, flags); meant != "" {
@@ -21,13 +20,13 @@ func Print(out io.Writer, program string, err error, flags *pflag.FlagSet) {
 	fmt.Fprintf(out, "See '%s --help' for usage.\n", program)
 }
 
-// IsUnknownFlag reports whether the error is about a flag that does not exist.
+// IsUnknownFlag reports whether the error is about an unknown flag.
 func IsUnknownFlag(err error) bool {
 	var unknown *pflag.NotExistError
 	return errors.As(err, &unknown)
 }
 
-// meantFlag returns the flag that was probably meant by one that does not exist; empty if none is near.
+// meantFlag returns the flag that was probably meant by an unknown one; empty if none is similar.
 func meantFlag(err error, flags *pflag.FlagSet) string {
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) || flags == nil {

@@ -23,8 +23,7 @@ const (
 	nextPrivateKey     = "next.key"
 )
 
-// certificate is what the server presents: the last usable one of the Secret. It is safe for
-// concurrent use.
+// certificate is what the server presents: the last usable certificate of the Secret. It is safe for concurrent use.
 type certificate struct {
 	// expires is called with the end of its validity, in seconds since 1970.
 	expires func(float64)

@@ -9,8 +9,8 @@ import (
 
 const flagClientCA = "webhook-client-ca-file"
 
-// demandClients makes the server accept only clients with a certificate that the file vouches for. The file is read for
-// each connection, because it may change.
+// demandClients makes the server accept only clients whose certificate is signed by a CA in the file. The file is
+// read for each connection, because it can change.
 func demandClients(config *tls.Config, file string) error {
 	if _, err := readClientCA(file); err != nil {
 		return err

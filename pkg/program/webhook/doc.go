@@ -2,13 +2,13 @@
 // Secret, and the keeper of this certificate.
 //
 // Terms:
-//   - the Secret has the certificate that all replicas serve, and for a moment the next one.
+//   - the Secret has the certificate that all replicas serve and, during a renewal, the next one.
 //   - a configuration is a MutatingWebhookConfiguration or a ValidatingWebhookConfiguration. Its
 //     webhooks trust the certificates in caBundle.
 //   - the keeper is the leader. It makes the certificate, and replaces it before it expires.
 //
-// The certificate signs itself, so caBundle has the certificate itself. A new one is trusted before
-// it is served: the keeper writes it into the Secret as the next one, then into caBundle beside the
-// present one, and makes it the present one in the Secret when the API servers have had time to
-// read caBundle. Each step follows from the objects alone, so that another leader continues it.
+// The certificate is self-signed, so caBundle has the certificate itself. A new one is trusted before it is served:
+// the keeper writes it into the Secret as the next one, then into caBundle beside the present one. When the API servers
+// have had time to read caBundle, it makes it the present one in the Secret. Each step depends only on the objects, so
+// that another leader can continue it.
 package webhook

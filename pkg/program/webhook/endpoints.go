@@ -14,11 +14,11 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// lookAgain is when the endpoints are compared with what they should be. Nobody else writes them.
+// lookAgain is how often the endpoints are checked. They have no other writer.
 const lookAgain = time.Minute
 
-// lead makes the Service, which has no selector, lead to this replica until the context is done. It is for
-// webhooks that only one replica at a time can answer.
+// lead points the Service, which has no selector, to this replica until the context is done. It is for webhooks that
+// only one replica at a time can answer.
 func (s *Server) lead(ctx context.Context) {
 	address, _ := s.options.advertised() // it was checked at the start
 	for ctx.Err() == nil {
@@ -34,7 +34,7 @@ func (s *Server) lead(ctx context.Context) {
 		}
 		timer.Stop()
 	}
-	// Without an endpoint, requests fail at once until the next replica leads.
+	// Without an endpoint, requests fail immediately until the next replica leads.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 	defer cancel()
 	if err := s.point(ctx, nil, address); err != nil {
@@ -42,8 +42,8 @@ func (s *Server) lead(ctx context.Context) {
 	}
 }
 
-// point writes the endpoints of the Service. The type of the address, which nobody can change, is that of the first replica
-// that has led: after a change of the IP family of the cluster, delete the slice.
+// point writes the endpoints of the Service. The address type is immutable and comes from the first leader: after a
+// change of the cluster's IP family, delete the slice.
 func (s *Server) point(ctx context.Context, endpoints []discoveryv1.Endpoint, address netip.AddrPort) error {
 	slices := s.options.Client.DiscoveryV1().EndpointSlices(s.options.Namespace)
 	wanted := &discoveryv1.EndpointSlice{

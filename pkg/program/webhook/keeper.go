@@ -25,18 +25,18 @@ import (
 )
 
 const (
-	// settle is how long the API servers may take to read a changed caBundle.
+	// settle is how long the API servers can take to read a changed caBundle.
 	settle = 10 * time.Second
-	// retry is when a step that failed is repeated.
+	// retry is the wait before a failed step is repeated.
 	retry = 5 * time.Second
-	// recheck limits how long nothing is checked, for example because a clock jumped.
+	// recheck limits the time without a check, for example because a clock jumped.
 	recheck = 6 * time.Hour
-	// trusted is the largest number of certificates in caBundle.
+	// trusted is the maximum number of certificates in caBundle.
 	trusted = 3
 )
 
-// configuration is a webhook configuration. Informers only wake the keeper: it decides by what the
-// API server has, because its own writes may be missing in a cache.
+// configuration is a webhook configuration. Informers only wake the keeper: it decides by what the API server has,
+// because its own writes can be missing in a cache.
 type configuration struct {
 	informer cache.SharedIndexInformer
 	name     string
@@ -50,14 +50,14 @@ type keeper struct {
 	options        Options
 	secret         cache.SharedIndexInformer
 	configurations []configuration
-	// changed receives when the Secret or a configuration may have changed.
+	// changed receives a value when the Secret or a configuration may have changed.
 	changed chan struct{}
-	// since is when all configurations were first seen to trust the next certificate, which is next.
+	// next is the next certificate, and since when all configurations were first seen to trust it.
 	next  []byte
 	since time.Time
 }
 
-// Work keeps the certificate until ctx is done, if the program manages it, and makes the Service lead to this replica, if
+// Work keeps the certificate until ctx is done, if the program manages it, and points the Service to this replica, if
 // it has an address. One replica at a time works.
 func (s *Server) Work(ctx context.Context) error {
 	if s.options.Advertise != "" {
@@ -169,7 +169,7 @@ func wake(changed chan<- struct{}) {
 	}
 }
 
-// step does what is due next, and returns when to look again although nothing changes.
+// step does what is due next, and returns when to check again if nothing changes.
 func (k *keeper) step(ctx context.Context) (again time.Duration, err error) {
 	secret, err := k.options.Client.CoreV1().Secrets(k.options.Namespace).Get(ctx, k.options.Service, metav1.GetOptions{})
 	if err != nil {
@@ -215,7 +215,7 @@ func (k *keeper) usable(secret *corev1.Secret, certificate, key string, now time
 	return read
 }
 
-// host is the name for which API servers verify the certificate.
+// host is the name that API servers verify the certificate for.
 func (k *keeper) host() string { return k.options.Service + "." + k.options.Namespace + ".svc" }
 
 // renewal returns when a certificate is replaced.
@@ -251,8 +251,8 @@ func (k *keeper) write(ctx context.Context, secret *corev1.Secret, data map[stri
 	return nil
 }
 
-// trust makes all configurations trust the certificates, in DER. settled is true if none of them
-// trusted a usable certificate before, so that nobody can have called a webhook successfully.
+// trust makes all configurations trust the certificates, in DER. settled is true if none of them trusted another
+// usable certificate before, so that no API server can have called a webhook successfully.
 func (k *keeper) trust(ctx context.Context, certificates [][]byte, now time.Time) (settled bool, err error) {
 	settled = true
 	for _, c := range k.configurations {

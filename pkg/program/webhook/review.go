@@ -19,13 +19,13 @@ import (
 type Answer struct {
 	// Patch is a JSON Patch; nil if the object stays as it is.
 	Patch any
-	// Refused is why the request is refused, for the user; empty if it is not.
+	// Refused is why the request is denied, for the user; empty if it is not.
 	Refused string
 	// Warnings are for the user.
 	Warnings []string
 }
 
-// Review answers an admission request. An error refuses it, or what the failurePolicy says.
+// Review answers an admission request. After an error, the failurePolicy of the webhook decides.
 type Review func(ctx context.Context, request *admissionv1.AdmissionRequest) (Answer, error)
 
 // Results of requests.
@@ -100,11 +100,11 @@ func answer(w http.ResponseWriter, req *http.Request, review Review) (result str
 	return result, nil
 }
 
-// mostValues is the largest number of JSON values in an object. A value of two bytes may need two KiB when it is read. An object of
-// the size that etcd stores, 1.5 MiB, has fewer if they have 7 bytes each.
+// mostValues is the maximum number of JSON values in an object. A value of two bytes can need two KiB when it is
+// read. An object of the size that etcd stores, 1.5 MiB, has fewer values if each has 7 bytes.
 const mostValues = 250_000
 
-// values returns the number of values in JSON, which may be invalid.
+// values returns the number of values in JSON, which can be invalid.
 func values(text []byte) (count int) {
 	quoted := false
 	for i := 0; i < len(text); i++ {

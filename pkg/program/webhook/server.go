@@ -29,10 +29,10 @@ type Settings struct {
 	Address string
 	// Manage: the program makes the certificate and writes it into the Secret and caBundle.
 	Manage bool
-	// Advertise is the address and port by which API servers reach this replica, for webhooks that one replica at a
+	// Advertise is the address and port that API servers reach this replica at, for webhooks that one replica at a
 	// time answers. If it is empty, the endpoints of the Service are left alone.
 	Advertise string
-	// ClientCA is the file with the CA of the only clients that are answered; empty if the webhooks answer everybody.
+	// ClientCA is the file with the CA of the accepted clients; empty if the webhooks answer all clients.
 	ClientCA string
 }
 
@@ -62,8 +62,8 @@ func (s *Settings) checkAdvertised() error {
 	return err
 }
 
-// advertised returns the address and port of Advertise. Manifests do not know the IP family of the cluster, so any address may be
-// in brackets, and none must be.
+// advertised returns the address and port of Advertise. Manifests do not know the IP family of the cluster, so any
+// address can be in brackets, but none needs to be.
 func (s *Settings) advertised() (netip.AddrPort, error) {
 	at := max(0, strings.LastIndexByte(s.Advertise, ':'))
 	host := s.Advertise[:at]
@@ -94,14 +94,14 @@ func (s *Settings) Declare(set *settings.Set, purpose string) {
 type Options struct {
 	Settings
 	Client kubernetes.Interface
-	// Namespace and Service are those of the Service before the server. The Secret has the same name.
+	// Namespace and Service are those of the Service in front of the server. The Secret has the same name.
 	Namespace, Service string
 	// Mutating and Validating are the names of the webhook configurations.
 	Mutating, Validating []string
 	Handler              http.Handler
-	// Largest is the size of the largest request, in bytes.
+	// Largest is the maximum size of a request, in bytes.
 	Largest int
-	// Expires is called with the end of the validity of the certificate, in seconds since 1970.
+	// Expires is called with when the certificate expires, in seconds since 1970.
 	Expires func(float64)
 	Clock   clock.Clock
 }
@@ -111,7 +111,7 @@ type Server struct {
 	options     Options
 	certificate *certificate
 	secret      cache.SharedIndexInformer
-	// changed receives when the Secret may have changed.
+	// changed receives a value when the Secret may have changed.
 	changed chan struct{}
 	http    *http.Server
 	// stopping is closed when the program ends; end ends the watch of the Secret.
@@ -119,8 +119,8 @@ type Server struct {
 	end      context.CancelFunc
 }
 
-// drain is how long the server serves on after the end of the program was requested, until no
-// API server opens connections to this replica any more.
+// drain is how long the server keeps serving after the program was asked to stop, until no API server opens
+// connections to this replica any more.
 const drain = 5 * time.Second
 
 // Start serves webhooks until Stop. It does not wait for the certificate.
@@ -145,14 +145,14 @@ func Start(ctx context.Context, options Options) (*Server, error) {
 		return nil, err
 	}
 	s.http = server
-	// The certificate may be replaced while the server drains.
+	// The certificate can be replaced while the server drains.
 	watching, end := context.WithCancel(context.WithoutCancel(ctx))
 	s.end = end
 	go s.secret.RunWithContext(watching)
 	return s, nil
 }
 
-// NotReady returns why the replica must not get requests; empty if it may.
+// NotReady returns why the replica must not get requests; empty if it can.
 func (s *Server) NotReady() string {
 	select {
 	case <-s.stopping:
@@ -165,8 +165,8 @@ func (s *Server) NotReady() string {
 	return ""
 }
 
-// Stop ends the server. If the end of the program was requested, it serves on for 5 s: /readyz fails
-// since then, so that this replica is taken out of the Service, and no request meets a closed port.
+// Stop ends the server. If the program was asked to stop, the server keeps serving for 5 s: meanwhile /readyz fails,
+// so that this replica is removed from the Service, and no request meets a closed port.
 func (s *Server) Stop(ctx context.Context) {
 	select {
 	case <-s.stopping:

@@ -1,9 +1,8 @@
 // Package resourcequota is the quota backend "resourcequota": the quota group of a unit is its
 // namespace, and every ResourceQuota there that counts the pods of the unit must have room for them.
 //
-// The API server enforces the same quotas on all pods of the namespace when they are created. Quota
-// that a unit was admitted to must therefore be free for its pods, and the pods of everybody else
-// count as well.
+// The API server enforces the same quotas on all pods of the namespace when they are created. Therefore the
+// quota that a unit was admitted to must be free for its pods, and all other pods count as well.
 //
 // Terms. A dimension is one thing that pods of one class use, such as "requests.cpu". A class is
 // what scopes distinguish. A space is a key that one quota limits.
@@ -55,7 +54,7 @@ type Backend struct {
 	listed []quota.Group
 }
 
-// New returns a Backend without quotas and pods. Names must be the names with which demands are built.
+// New returns a Backend without quotas and pods. Demands must be built with the same Names.
 func New(names *resources.Names) *Backend {
 	return &Backend{names: names, jobs: names.ID(quota.JobsResource),
 		dimensions: map[resources.ID]dimension{}, namespaces: map[string]*group{}}
@@ -66,7 +65,7 @@ type (
 	// QuotaSeen means that a ResourceQuota exists or has changed.
 	QuotaSeen struct {
 		Quota *corev1.ResourceQuota
-		// Keys has the keys by which pods count under other keys of the quota.
+		// Keys maps keys of the quota to the keys that pods count by, if these differ.
 		Keys map[string]string
 	}
 	// QuotaGone means that a ResourceQuota was deleted.
@@ -157,7 +156,7 @@ func (b *Backend) Share(quota.Branch, quota.Demand) quota.Share {
 	return quota.Share{Kind: quota.OfNothing}
 }
 
-// Usage returns what is charged in each namespace. Pods of another class than their pod set count in
+// Usage returns what is charged in each namespace. Pods whose class differs from that of their pod set count in
 // addition to it.
 func (b *Backend) Usage() []quota.NodeUsage {
 	all := make([]quota.NodeUsage, len(b.groups))

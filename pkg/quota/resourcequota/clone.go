@@ -69,7 +69,7 @@ func (b *Backend) Exceeds(of quota.Group, d quota.Demand) (exceeded []*quota.Ref
 	return exceeded
 }
 
-// Holds returns how much of the space of a refusal the charge holds.
+// Holds returns how much the charge holds in the space of a refusal.
 func (b *Backend) Holds(r *quota.Refusal, c quota.Charged) int64 {
 	s := b.space(r.Lack.Space)
 	if s == nil || b.groups[r.Lack.Node].namespace != c.Path {
@@ -90,8 +90,8 @@ func (b *Backend) space(of quota.Space) *space {
 // Of returns the group of the namespace.
 func (b *Backend) Of(c quota.Charged) quota.Group { return b.group(c.Path) }
 
-// Raised returns a copy with greater limits and with what is charged. The status of the quotas is assumed to follow: what it
-// counts is what is charged, once both have settled.
+// Raised returns a copy with greater limits and with what is charged. It assumes that the status of the quotas
+// follows: once both have settled, the status counts what is charged.
 func (b *Backend) Raised(names *resources.Names, raises []quota.Raise) (quota.Explainer, error) {
 	c := b.Clone(names).(*Backend)
 	for _, g := range c.groups {

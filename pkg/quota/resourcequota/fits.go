@@ -8,9 +8,9 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// Fits returns why the demand does not fit. It reports first what the user must fix, then a quota whose
-// status is not known yet, then what can never fit, then what does not fit now. Of several, it reports
-// the first by quota and key.
+// Fits returns why the demand does not fit. It reports first what the user must fix, then a quota whose status is not
+// known yet, then what can never fit, then what does not fit now. Within each of these, it reports the first by quota
+// and key.
 func (g *group) Fits(d quota.Demand) *quota.Refusal {
 	if r := g.unset(d); r != nil {
 		return r
@@ -73,9 +73,8 @@ func (g *group) refusal(s *space, requested int64, reason wellknown.Reason) *quo
 	return r
 }
 
-// used returns how much of a space is not available: by observation, or by the status of the quota if
-// only the status refuses. For a moment after a release, the latter counts both pods and what is
-// reserved for them.
+// used returns how much of a space is not available: by observation, or by the status of the quota if only the status
+// refuses. For a moment after a release, the latter counts both the pods and what is reserved for them.
 func used(s *space, requested int64) int64 {
 	if requested > s.held.Below(s.hard) {
 		return s.held.Clamp()
@@ -103,8 +102,8 @@ func (g *group) unknown(s *space) *quota.Refusal {
 			g.namespace, s.quota.name, s.quota.unknown)}
 }
 
-// unset returns the refusal of pods that the API server would always reject: if a quota limits cpu or
-// memory, every container must set it.
+// unset returns the refusal for pods that the API server would always reject: if a quota limits cpu or memory, every
+// container must set it.
 func (g *group) unset(d quota.Demand) *quota.Refusal {
 	for _, a := range d.Requests {
 		missing := g.backend.dimensions[a.ID]

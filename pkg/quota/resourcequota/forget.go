@@ -21,10 +21,9 @@ func (b *Backend) Uses(used *resources.IDs) {
 	}
 }
 
-// Forget forgets the dimensions that are not used any more, and the namespaces without quotas and
-// charges.
+// Forget forgets the dimensions that are no longer used, and the namespaces without quotas and charges.
 func (b *Backend) Forget(used resources.IDs, isUsed func(quota.NodeID) bool) {
-	// Maps never shrink, so new ones are made.
+	// Go maps never shrink, so new ones are made.
 	b.dimensions = keep(b.dimensions, used.Has)
 	for _, g := range b.namespaces {
 		for _, s := range g.spaces {
@@ -54,7 +53,7 @@ func (b *Backend) listFree() {
 	}
 }
 
-// keep returns the entries of the map for whose keys the function returns true.
+// keep returns the entries of the map whose keys the function accepts.
 func keep[K comparable, V any](m map[K]V, is func(K) bool) map[K]V {
 	kept := map[K]V{}
 	for key, value := range m {

@@ -20,7 +20,7 @@ type group struct {
 	byID   map[resources.ID]*space
 
 	charges map[*quota.Charge]struct{}
-	// charged is the sum of their totals, and unqueued the part that pods use that belong to no unit.
+	// charged is the sum of their totals, and unqueued the part of it by pods that belong to no unit.
 	charged, unqueued amounts
 }
 
@@ -84,7 +84,7 @@ func (g *group) name(s *space) quota.Space {
 	return quota.Space{Node: g.nodes[0], Resource: s.id, Bound: quota.Max}
 }
 
-// rebuild creates the spaces again after the limits have changed.
+// rebuild re-creates the spaces after the limits have changed.
 func (g *group) rebuild() {
 	g.spaces, g.byID = nil, map[resources.ID]*space{}
 	for _, name := range slices.Sorted(maps.Keys(g.quotas)) {
@@ -151,13 +151,12 @@ func (b *Backend) weighs(s *space, id resources.ID) bool {
 	return weighs
 }
 
-// room returns how much may still be requested in a space, both by observation and by the status of
-// the quota.
+// room returns how much can still be requested in a space, both by observation and by the status of the quota.
 func (s *space) room() int64 {
 	return min(s.held.Below(s.hard), s.coming.Plus(s.used).Below(s.hard))
 }
 
-// freeing reports in which spaces the change has freed room.
+// freeing reports the spaces in which the change has freed room.
 func (g *group) freeing(change func()) quota.Effect {
 	before := make([]int64, len(g.spaces))
 	for i, s := range g.spaces {

@@ -16,7 +16,7 @@ type limits struct {
 	scopes []corev1.ScopedResourceSelectorRequirement
 	// keys are ordered by name.
 	keys []limit
-	// unknown is a key for which the quota has no status yet; empty if there is none.
+	// unknown is a key that has no status in the quota yet; empty if there is none.
 	unknown string
 }
 
@@ -29,8 +29,8 @@ type limit struct {
 	hard, used int64
 }
 
-// read returns the limits of a ResourceQuota, for pods that count by the other keys. The API server uses the limits in the status. While they
-// lag behind the spec, the lower limits apply here.
+// read returns the limits of a ResourceQuota. other maps its keys to the keys that pods count by. The API server uses
+// the limits in the status. While they lag behind the spec, the lower limits apply here.
 func read(object *corev1.ResourceQuota, other map[string]string) *limits {
 	l := &limits{name: object.Name, scopes: scopesOf(object)}
 	keys := map[corev1.ResourceName]bool{}
@@ -55,7 +55,7 @@ func read(object *corev1.ResourceQuota, other map[string]string) *limits {
 			hard = wanted
 		}
 		value, err := resources.LimitValue(string(key), hard)
-		if err != nil { // negative, which the API server does not accept: nothing is allowed
+		if err != nil { // negative, which the API server rejects: nothing is allowed
 			value = 0
 		}
 		l.keys = append(l.keys, limit{key: string(key), known: known, hard: value, used: resources.UsedValue(string(key), used)})
@@ -99,7 +99,7 @@ func inScope(scope corev1.ScopedResourceSelectorRequirement, class Class) bool {
 		return class.CrossNamespacePodAffinity
 	case corev1.ResourceQuotaScopePriorityClass:
 		return ofPriorityClass(scope, class.PriorityClass)
-	default: // matches nothing in the API server either
+	default: // does not match in the API server either
 		return false
 	}
 }
@@ -119,7 +119,7 @@ func ofPriorityClass(scope corev1.ScopedResourceSelectorRequirement, name string
 	}
 }
 
-// same reports whether the limits differ at most in what is used.
+// same reports whether the limits are equal except in what is used.
 func (l *limits) same(other *limits) bool {
 	return other != nil && l.name == other.name && l.unknown == other.unknown &&
 		slices.EqualFunc(l.keys, other.keys, func(a, b limit) bool { return a.key == b.key && a.known == b.known && a.hard == b.hard }) &&

@@ -16,8 +16,7 @@ import (
 
 // Class is what the scopes of ResourceQuotas distinguish about a pod.
 type Class struct {
-	// BestEffort, Terminating and CrossNamespacePodAffinity report whether the pod matches the
-	// scopes of these names.
+	// BestEffort, Terminating and CrossNamespacePodAffinity report whether the pod matches the scope of that name.
 	BestEffort, Terminating, CrossNamespacePodAffinity bool
 	// PriorityClass is the name of the PriorityClass; empty if none.
 	PriorityClass string
@@ -41,20 +40,20 @@ type Pods struct {
 	Ended bool
 	// Requests and Limits are those of one pod.
 	Requests, Limits corev1.ResourceList
-	// Name is the name of the pods. Unset lists, by key of a quota, the containers that do not set
-	// it. Both are only for pods that are not created yet.
+	// Name is the name of the pods. Unset lists, by key of a quota, the containers that do not set it. Both are used
+	// only for pods that do not exist yet.
 	Name  string
 	Unset map[corev1.ResourceName]string
 }
 
-// Keys of quotas that count pods: those that have not ended, and all that exist.
+// Keys of quotas that count pods: pods that have not ended, and all existing pods.
 const (
 	keyPods      = "pods"
 	keyCountPods = "count/pods"
 )
 
-// dimension is one thing that pods of one class use. Its name, which has an ID like that of a resource,
-// consists of the key of the quotas that count it and, if it is not zero, the class.
+// dimension is one thing that pods of one class use. Its name, which has an ID like the name of a resource, consists
+// of the key of the quotas that count it, unset if it is not empty, and the class if it is not zero.
 type dimension struct {
 	key   string
 	class Class
@@ -174,11 +173,11 @@ const (
 	limitsPrefix   = "limits."
 )
 
-// keyOf returns the name in this package of a key in a quota, in which "cpu" and "requests.cpu" are the
-// same, and whether the key is about pods.
+// keyOf returns this package's name for a key in a quota, so that "cpu" and "requests.cpu" are the same, and whether
+// the key is about pods.
 //
-// The rule is that of the API server: cpu, memory and ephemeral-storage are counted by request and by
-// limit, huge pages and extended resources by request.
+// The rule is that of the API server: cpu, memory and ephemeral-storage are counted by request and by limit, huge
+// pages and extended resources by request.
 func keyOf(key string) (string, bool) {
 	if key == keyPods || key == keyCountPods {
 		return key, true
@@ -190,7 +189,7 @@ func keyOf(key string) (string, bool) {
 	switch {
 	case basic(requested), strings.HasPrefix(requested, corev1.ResourceHugePagesPrefix):
 		return requestsPrefix + requested, true
-	default: // an extended resource counts by the prefix alone
+	default: // an extended resource counts only with the prefix
 		return key, is && strings.Contains(requested, "/")
 	}
 }

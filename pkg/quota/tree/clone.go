@@ -7,10 +7,11 @@ import (
 
 var _ quota.Explainer = (*Tree)(nil)
 
-// Clone returns a copy of the tree with what is charged and planned.
+// Clone returns a copy of the tree with everything charged and planned.
 func (t *Tree) Clone(names *resources.Names) quota.Explainer { return t.copied(names) }
 
-// copied returns a copy of the tree with what is charged, reserved and planned. It shares with the tree what never changes.
+// copied returns a copy of the tree with everything charged, reserved and planned. The copies share what never
+// changes.
 func (t *Tree) copied(names *resources.Names) *Tree {
 	planned := *t.plan
 	c := &Tree{names: names, jobs: t.jobs, reserving: t.reserving, reclaims: t.reclaims, note: t.note, plan: &planned,
@@ -23,7 +24,7 @@ func (t *Tree) copied(names *resources.Names) *Tree {
 	for _, g := range t.groups {
 		chains += len(g.Nodes())
 	}
-	// All nodes are in one allocation, and so are all cells, groups and chains: a tree may have thousands.
+	// All nodes are in one allocation, and so are all cells, groups and chains: a tree can have thousands.
 	nodes, allCells := make([]node, len(t.nodes)), make([]cell, 0, cells)
 	for i, n := range t.nodes {
 		copied := &nodes[i]

@@ -9,8 +9,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/spelling"
 )
 
-// Cluster is what is known of the cluster of a tree. It decides nothing but warnings. A function that is nil
-// means that nothing is known, and then nothing is said.
+// Cluster is what is known of the cluster of a tree. It is used only for warnings. A nil function means that nothing
+// is known, so there is no warning.
 type Cluster struct {
 	// HasResource returns whether a node of the cluster has the resource, or something uses it.
 	HasResource func(name string) bool
@@ -18,7 +18,7 @@ type Cluster struct {
 	HasNamespace func(name string) bool
 }
 
-// Warnings returns what is allowed in the tree but rarely intended, in tree order.
+// Warnings returns, in tree order, what is allowed in the tree but rarely intended.
 func Warnings(root Node, cluster Cluster) (warnings []string) {
 	for _, n := range check(root, cluster) {
 		warnings = append(warnings, n.warnings...)
@@ -26,22 +26,22 @@ func Warnings(root Node, cluster Cluster) (warnings []string) {
 	return warnings
 }
 
-// commonResources are the resources whose misspelled names cause a warning. A limit of a resource that nobody
-// requests has no effect, and the resource that was meant is not limited.
+// commonResources are the resources whose misspelled names cause a warning. A limit on a resource that is never
+// requested has no effect, and the resource that was meant is not limited.
 var commonResources = []string{"cpu", "memory", "ephemeral-storage", "nvidia.com/gpu", "amd.com/gpu", "habana.ai/gaudi",
 	"google.com/tpu", quota.JobsResource}
 
-// otherResources are names that are in use although they resemble another one.
+// otherResources are existing names that resemble another one.
 var otherResources = []string{"gpu", "tpu", "npu", "vgpu", "nvidia.com/vgpu", "amd.com/vgpu"}
 
-// meantResource returns the common resource whose name was probably misspelled; empty if none was. Of a name with
-// a domain, only one of both parts may be wrong.
+// meantResource returns the common resource whose name was probably misspelled; empty if none was. In a name with a
+// domain, only one of the two parts can be wrong.
 func meantResource(name string) string {
 	if slices.Contains(otherResources, name) {
 		return ""
 	}
 	domain, short, qualified := strings.Cut(name, "/")
-	if strings.HasSuffix(quota.JobsResource, "/"+name) { // its prefix is easily forgotten
+	if strings.HasSuffix(quota.JobsResource, "/"+name) { // its prefix is easy to forget
 		return quota.JobsResource
 	}
 	for _, common := range commonResources {
@@ -58,7 +58,7 @@ func meantResource(name string) string {
 	return ""
 }
 
-// countNames counts which nodes name which resources.
+// countNames counts how many nodes name each resource.
 func (c *checker) countNames(n *Node, depth int) {
 	for name := range n.Min {
 		c.naming[name]++
@@ -93,8 +93,8 @@ func (c *checker) doubt(name string) string {
 		name, c.hint(name))
 }
 
-// hint is what to do about a resource that nothing else knows. It names the resource of another node that resembles
-// it, if there is one.
+// hint is what to do about a resource that is not known elsewhere. It names a similar resource of another node, if
+// there is one.
 func (c *checker) hint(name string) string {
 	domain, short, _ := strings.Cut(name, "/")
 	for _, other := range sortedKeys(c.naming) {

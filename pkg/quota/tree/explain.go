@@ -9,7 +9,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// Lacks returns a refusal for every limit of the chain below which the demand does not fit now.
+// Lacks returns a refusal for every limit of the chain that leaves no room for the demand now.
 func (t *Tree) Lacks(of quota.Group, d quota.Demand) (lacks []*quota.Refusal) {
 	g, is := of.(*group)
 	if !is {
@@ -42,8 +42,8 @@ func (t *Tree) Lacks(of quota.Group, d quota.Demand) (lacks []*quota.Refusal) {
 	return lacks
 }
 
-// Exceeds returns a refusal for every limit of the chain that the demand alone exceeds, as Fits finds them one after the
-// other. The guarantee of a group that guarantees nothing of what is requested is 0.
+// Exceeds returns a refusal for every limit of the chain that the demand alone exceeds, as Fits finds them one after
+// the other. The guarantee of a group that guarantees none of the requested resources is 0.
 func (t *Tree) Exceeds(of quota.Group, d quota.Demand) (exceeded []*quota.Refusal) {
 	g, is := of.(*group)
 	if !is {
@@ -71,7 +71,7 @@ func (t *Tree) Exceeds(of quota.Group, d quota.Demand) (exceeded []*quota.Refusa
 	return exceeded
 }
 
-// byName returns the requests of more than nothing, in the order of the names of the resources.
+// byName returns the requests above 0, in the order of resource names.
 func (g *group) byName(d quota.Demand) (requests resources.Vector) {
 	for _, a := range d.Requests {
 		if a.Value > 0 {
@@ -84,8 +84,8 @@ func (g *group) byName(d quota.Demand) (requests resources.Vector) {
 	return requests
 }
 
-// Holds returns how much of the resource the charge uses at the node of the refusal. Of a limit on non-preemptible
-// units, others use nothing.
+// Holds returns how much of the resource the charge uses at the node of the refusal. Only non-preemptible units use a
+// limit for such units.
 func (t *Tree) Holds(r *quota.Refusal, c quota.Charged) int64 {
 	if c.Path != r.Node && !strings.HasPrefix(c.Path, r.Node+"/") {
 		return 0
@@ -104,10 +104,10 @@ func (t *Tree) Holds(r *quota.Refusal, c quota.Charged) int64 {
 	return used
 }
 
-// Known returns the vector: the names of a tree are those of pods.
+// Known returns the vector unchanged: a tree uses the resource names of pods.
 func (t *Tree) Known(v resources.Vector) resources.Vector { return v }
 
-// Of returns the group to which the charge was charged in the tree or in the one that it is a copy of.
+// Of returns the group that the charge was charged to, in this tree or in the one that it is a copy of.
 func (t *Tree) Of(c quota.Charged) quota.Group { return t.of(c) }
 
 func (t *Tree) of(c quota.Charged) *group {

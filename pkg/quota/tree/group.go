@@ -12,10 +12,10 @@ var _ quota.Verifier = (*group)(nil)
 type group struct {
 	tree  *Tree
 	queue string
-	// ids and chain are the nodes from the own node of the group to the root.
+	// ids and chain are the nodes from the group's own node to the root.
 	ids   []quota.NodeID
 	chain []*node
-	// say is sayOwed; nil before it is needed. It is stored because a refusal has it, and refusals are made all the time.
+	// say is sayOwed; nil before it is needed. It is stored because refusals that use it are made all the time.
 	say func(*quota.Refusal) string
 }
 
@@ -25,9 +25,9 @@ func (g *group) Queue() string { return g.queue }
 
 func (g *group) Nodes() []quota.NodeID { return g.ids }
 
-// Fits returns why the demand does not fit. It reports first that the demand can never fit, then the
-// bounds of the own node of the group, then paused borrowing, then the ancestors from the nearest
-// to the root. Of several resources of a node, it reports the first by name.
+// Fits returns why the demand does not fit. It reports first that the demand can never fit, then the bounds of the
+// group's own node, then paused borrowing, then the ancestors from the nearest to the root. Among several resources
+// of a node, it reports the first by name.
 func (g *group) Fits(d quota.Demand) *quota.Refusal {
 	at, lacking := g.find(d, hasNoRoom)
 	if at >= 0 {
@@ -119,10 +119,9 @@ func (g *group) noRoom(d quota.Demand, at int, lacking resources.Amount) *quota.
 	return r
 }
 
-// beyondMin returns the refusal of a non-preemptible demand with which all non-preemptible units of
-// the group together would be above its guarantee or, of resources that the guarantee does not name,
-// would use what is guaranteed to others. A demand that requests no resource that the guarantee names
-// has no guarantee at all.
+// beyondMin returns the refusal of a non-preemptible demand. All non-preemptible units of the group together must
+// stay within its guarantee. Of resources that the guarantee does not name, they must not use what is guaranteed to
+// others. A demand that requests no resource of the guarantee has no guarantee at all.
 func (g *group) beyondMin(d quota.Demand) *quota.Refusal {
 	own := g.chain[0]
 	if a, above := g.first(own, d, aboveMin); above {
@@ -130,7 +129,7 @@ func (g *group) beyondMin(d quota.Demand) *quota.Refusal {
 	}
 	work, asks := g.first(own, d, g.isWork)
 	if !asks {
-		return nil // max-jobs is a limit, so a min of it guarantees nothing and bounds nothing
+		return nil // max-jobs is a limit, so a min of it guarantees and bounds nothing
 	}
 	if _, guaranteed := g.first(own, d, isGuaranteed); !guaranteed {
 		return g.refusal(0, work, quota.FixedMin, wellknown.ReasonExceedsMinQuota)
@@ -149,10 +148,10 @@ func (g *group) beyondMin(d quota.Demand) *quota.Refusal {
 	return nil
 }
 
-// isWork reports whether the amount is of a resource that pods use.
+// isWork reports whether pods use the resource of the amount.
 func (g *group) isWork(_ *node, a resources.Amount) bool { return a.ID != g.tree.jobs }
 
-// isAside reports whether the amount is of a resource that the guarantee of the group does not name.
+// isAside reports whether pods use the resource of the amount and the group's guarantee does not name it.
 func (g *group) isAside(a resources.Amount) bool {
 	return g.isWork(nil, a) && !isGuaranteed(g.chain[0], a)
 }
@@ -178,7 +177,7 @@ func (g *group) Uncharge(c *quota.Charge) {
 func (g *group) use(c *quota.Charge, id resources.ID, amount int64) {
 	fixed := g.isFixed(c)
 	aside := fixed && id != g.tree.jobs && !isGuaranteed(g.chain[0], resources.Amount{ID: id})
-	borrowers := 0 // how many branches more are above their guarantee now, from the own node up
+	borrowers := 0 // how many more branches exceed their guarantee now, from the group's own node up
 	for i, n := range g.chain {
 		cell := n.at(id)
 		if i == 0 && n.inner {
@@ -202,7 +201,7 @@ func (g *group) use(c *quota.Charge, id resources.ID, amount int64) {
 	}
 }
 
-// more returns the difference that a change from before to after makes to a count.
+// more returns the change of a count when something changes from before to after.
 func more(before, after bool) int {
 	switch {
 	case before == after:
@@ -214,12 +213,11 @@ func more(before, after bool) int {
 	}
 }
 
-// isFixed reports whether the charge counts as that of a non-preemptible unit. It does in a group that
-// still exists.
+// isFixed reports whether the charge counts as that of a non-preemptible unit: only if its group still exists.
 func (g *group) isFixed(c *quota.Charge) bool { return !c.Demand.Preemptible && g.queue != "" }
 
-// Spaces visits the limit of each node, and the bounds that matter: those of non-preemptible units, and
-// the guarantees and what may be borrowed if room can be reserved.
+// Spaces visits the limit of each node, and the bounds that matter: those of non-preemptible units and, if room can
+// be reserved, the guarantees and what can be borrowed.
 func (g *group) Spaces(c *quota.Charge, visit func(quota.Space)) {
 	total, fixed := c.Total(), g.isFixed(c)
 	for i, node := range g.ids {
@@ -254,7 +252,7 @@ func neverFits(n *node, a resources.Amount) bool {
 	return named && a.Value > limit
 }
 
-// hasNoRoom reports whether the request and what is used are together above the limit of the node.
+// hasNoRoom reports whether the request and what is used together exceed the limit of the node.
 func hasNoRoom(n *node, a resources.Amount) bool {
 	return a.Value > n.room(a.ID, quota.Max)
 }
@@ -265,22 +263,22 @@ func isGuaranteed(n *node, a resources.Amount) bool {
 	return named
 }
 
-// aboveMin reports whether the request alone is above what is guaranteed to the node and not to its
+// aboveMin reports whether the request alone exceeds the part of the node's guarantee that is not guaranteed to its
 // children.
 func aboveMin(n *node, a resources.Amount) bool {
 	c := n.cell(a.ID)
 	return c != nil && c.min.named && a.Value > c.ownMin()
 }
 
-// aboveFreeMax reports whether the request alone is above what the node has and does not guarantee to
-// its children.
+// aboveFreeMax reports whether the request alone exceeds the part of the node's limit that is not guaranteed to its
+// children.
 func aboveFreeMax(n *node, a resources.Amount) bool {
 	c := n.cell(a.ID)
 	return c != nil && c.limit.named && a.Value > c.freeMax()
 }
 
-// hasNoFixedRoom reports whether the request and what non-preemptible units use are together above the
-// min of the node.
+// hasNoFixedRoom reports whether the request and what non-preemptible units use together exceed the part of the
+// node's guarantee that is not guaranteed to its children.
 func hasNoFixedRoom(n *node, a resources.Amount) bool {
 	return a.Value > n.room(a.ID, quota.FixedMin)
 }
@@ -296,7 +294,7 @@ func (g *group) find(d quota.Demand, refuses func(*node, resources.Amount) bool)
 	return -1, resources.Amount{}
 }
 
-// first returns the first requested amount, by name of the resource, that the node refuses.
+// first returns the first requested amount, by resource name, that the node refuses.
 func (g *group) first(n *node, d quota.Demand, refuses func(*node, resources.Amount) bool) (first resources.Amount, found bool) {
 	for _, a := range d.Requests {
 		if a.Value <= 0 || !refuses(n, a) {

@@ -16,20 +16,19 @@ type node struct {
 	guaranteed, limited resources.Vector
 	// inner is whether the node has children.
 	inner bool
-	// exempt is whether the node or an ancestor says that no unit at or below it is evicted for another group.
+	// exempt is whether the node or an ancestor protects units at and below it from eviction for another group.
 	exempt bool
-	// plan is that of the tree.
+	// plan is the plan of the tree.
 	plan *plan
-	// columns are those of the tree, and cells the cells of its named resources by column.
+	// columns are the columns of the tree, and cells the cells of its named resources by column.
 	columns *columns
 	cells   []cell
-	// others are the cells of other resources. None of them is empty, so nothing is stored of
-	// resources that nobody uses.
+	// others are the cells of other resources. None of them is empty, so nothing is stored for unused resources.
 	others map[resources.ID]*cell
 }
 
-// columns number the resources that any node of the tree names in min or max. Units may request
-// thousands of others, which must cost nothing at the nodes that they are not charged to.
+// columns number the resources in the min or max of any node of the tree. Units can request thousands of others,
+// which must cost nothing at nodes that they are not charged to.
 type columns struct {
 	// ids are the resources by column, in the order of the IDs. byID are the columns plus 1 by ID; 0 for
 	// other resources.
@@ -56,42 +55,41 @@ func (c *columns) of(r resources.ID) (int, bool) {
 	return int(c.byID[r]) - 1, true
 }
 
-// cell is the state of one resource at a node. What each charge uses comes first, in one cache line.
+// cell is the state of one resource at a node. The fields that each charge uses come first, in one cache line.
 type cell struct {
 	used  resources.Sum
 	limit bound
-	// min is the guarantee, and below the sum of the guarantees of the children.
+	// min is the guarantee, and below the sum of the children's guarantees.
 	min   bound
 	below int64
 	// borrowers is the number of branches at and below the node that use more than their guarantee.
 	borrowers int
-	// own is the part of used that is charged to the group of an inner node itself.
+	// own is the part of used that is charged to the own group of an inner node.
 	own resources.Sum
-	// fixed is the part of used that non-preemptible units of the own group of the node use, and aside
-	// the part that non-preemptible units at and below the node use although the guarantee of their
-	// group does not name the resource.
+	// fixed is the part of used by non-preemptible units of the node's own group. aside is the part by
+	// non-preemptible units at and below the node whose group's guarantee does not name the resource.
 	fixed, aside resources.Sum
-	// unqueued is the part of used that pods use that belong to no unit.
+	// unqueued is the part of used by pods that belong to no unit.
 	unqueued resources.Sum
-	// reserved is what may not be borrowed at and below the node.
+	// reserved is what cannot be borrowed at and below the node.
 	reserved resources.Sum
 	// planned is how much more will be used as planned; nil if nothing is planned.
 	planned *planned
 }
 
-// isAbove reports whether more is used than is guaranteed.
+// isAbove reports whether use exceeds the guarantee.
 func (c *cell) isAbove() bool { return c.used.Exceeds(c.min.value) }
 
 // ownMin is the part of the guarantee that is not guaranteed to the children.
 func (c *cell) ownMin() int64 { return max(c.min.value-c.below, 0) }
 
-// isOwnAbove reports whether the group of an inner node itself uses more than is guaranteed to it.
+// isOwnAbove reports whether the own group of an inner node uses more than is guaranteed to it.
 func (c *cell) isOwnAbove() bool { return c.own.Exceeds(c.ownMin()) }
 
 // freeMax is the part of the limit that is not guaranteed to the children.
 func (c *cell) freeMax() int64 { return max(c.limit.value-c.below, 0) }
 
-// bound is an amount that is limited only if it is named.
+// bound is an amount that is a limit only if it is named.
 type bound struct {
 	named bool
 	value int64
@@ -130,7 +128,7 @@ func (n *node) at(r resources.ID) *cell {
 	return c
 }
 
-// clean removes the cell of a resource that the tree does not name if it is empty.
+// clean removes the cell of a resource that the tree does not name, if the cell is empty.
 func (n *node) clean(r resources.ID) {
 	if c := n.others[r]; c == nil || *c != (cell{}) {
 		return
@@ -165,7 +163,7 @@ func (n *node) used(r resources.ID) resources.Sum {
 	return resources.Sum{}
 }
 
-// reserved returns how much of the resource may not be borrowed.
+// reserved returns how much of the resource cannot be borrowed.
 func (n *node) reserved(r resources.ID) resources.Sum {
 	if c := n.cell(r); c != nil {
 		return c.reserved
@@ -173,7 +171,7 @@ func (n *node) reserved(r resources.ID) resources.Sum {
 	return resources.Sum{}
 }
 
-// unqueued returns how much of the resource pods use that belong to no unit.
+// unqueued returns how much of the resource is used by pods that belong to no unit.
 func (n *node) unqueued(r resources.ID) resources.Sum {
 	if c := n.cell(r); c != nil {
 		return c.unqueued
@@ -196,7 +194,7 @@ func (n *node) room(r resources.ID, b quota.Bound) int64 {
 	}
 }
 
-// roomIn returns the room below a bound of a cell, whatever is planned.
+// roomIn returns the room below a bound of a cell, regardless of the plan.
 func (n *node) roomIn(c *cell, b quota.Bound) int64 {
 	switch {
 	case b == quota.Max && c.limit.named:
@@ -221,10 +219,9 @@ func (n *node) roomIn(c *cell, b quota.Bound) int64 {
 	}
 }
 
-// share returns the share that the node would have with the demand: the dominant share among the
-// requested resources. Other resources do not count, because a node would otherwise be passed over for
-// its use of resources that the demand does not request, and one group below it could starve
-// another. If own is set, it is the share of the group of the node itself.
+// share returns the node's share including the demand: the dominant share among the requested resources. Other
+// resources do not count: otherwise a node would be passed over because of resources that the demand does not
+// request, and one group below it could starve another. If own is set, it is the share of the node's own group.
 func (n *node) share(d quota.Demand, own bool, jobs resources.ID) quota.Share {
 	greatest := quota.Share{Kind: quota.OfNothing}
 	for _, a := range d.Requests {

@@ -11,9 +11,9 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// A group is owed a demand that stays within the guarantee of its own node. Against the branches below
-// a common ancestor, it is owed also a demand that stays within the guarantee of its own branch below
-// that ancestor: what is guaranteed to a department serves all its teams.
+// A group is owed a demand that stays within the guarantee of its own node. Against the branches below a common
+// ancestor, it is also owed a demand that stays within the guarantee of its branch below that ancestor: what is
+// guaranteed to a department serves all its teams.
 
 // Owed reports whether the group is owed the demand against the siblings of the branch.
 func (g *group) Owed(d quota.Demand, b quota.Branch) bool {
@@ -31,8 +31,8 @@ func (g *group) Owed(d quota.Demand, b quota.Branch) bool {
 	return false
 }
 
-// isWithin reports whether a node of the chain stays within its guarantee with the demand, for each
-// resource that the guarantee names. It must name at least one requested resource.
+// isWithin reports whether a node of the chain with the demand stays within its guarantee, for each resource that the
+// guarantee names. It must name at least one requested resource.
 func (g *group) isWithin(at int, d quota.Demand, bound quota.Bound) bool {
 	n, guaranteed := g.chain[at], false
 	for _, a := range d.Requests {
@@ -47,15 +47,15 @@ func (g *group) isWithin(at int, d quota.Demand, bound quota.Bound) bool {
 	return guaranteed
 }
 
-// branchBelow is a branch of the group below a node of the chain that competes for the room of that
-// node: a node of the chain and the bound of its guarantee.
+// branchBelow is a branch of the group below a node of the chain that competes for the room of that node: a node of
+// the chain and the bound of its guarantee.
 type branchBelow struct {
 	at    int
 	bound quota.Bound
 }
 
-// branchesBelow returns the branches that make the group owed a demand at a node of the chain, each of
-// which is enough. There are at most two.
+// branchesBelow returns the branches that make the group owed a demand at a node of the chain. Any one of them is
+// enough. There are at most two.
 func (g *group) branchesBelow(at int) []branchBelow {
 	switch at {
 	case 0:
@@ -78,7 +78,7 @@ func (g *group) paused(d quota.Demand) *quota.Refusal {
 		}
 		r := g.refusal(at, a, quota.Lending, wellknown.ReasonBorrowingPaused)
 		r.Reserved = n.reserved(a.ID).Clamp()
-		// The refusal also ends when the group can have the resource without borrowing.
+		// The refusal also ends when the group can get the resource without borrowing.
 		for _, b := range g.branchesBelow(at) {
 			if min, named := g.chain[b.at].min(a.ID); named && a.Value <= min {
 				r.Also = append(r.Also, quota.Lack{Space: g.space(b, a), Amount: a.Value})
@@ -93,8 +93,8 @@ func (g *group) space(b branchBelow, a resources.Amount) quota.Space {
 	return quota.Space{Node: g.ids[b.at], Resource: a.ID, Bound: b.bound}
 }
 
-// borrows reports whether with the amount no branch of the group below the node of the chain stays
-// within its guarantee.
+// borrows reports whether no branch of the group below the node of the chain stays within its guarantee with the
+// amount.
 func (g *group) borrows(at int, a resources.Amount) bool {
 	for _, b := range g.branchesBelow(at) {
 		if n := g.chain[b.at]; isGuaranteed(n, a) && a.Value <= n.room(a.ID, b.bound) {
@@ -104,9 +104,9 @@ func (g *group) borrows(at int, a resources.Amount) bool {
 	return true
 }
 
-// claim adds to a refusal what the demand is owed where it lacks room, if it lacks nothing else:
-// everything that it lacks is guaranteed to it and is used by others above their guarantee. Otherwise
-// it adds what must be freed before that is so.
+// claim adds to a refusal what the demand is owed where it lacks room, if it lacks nothing else: everything that it
+// lacks is guaranteed to it and used by others above their guarantee. Otherwise, it adds what must be freed before
+// this is true.
 func (g *group) claim(d quota.Demand, r *quota.Refusal) {
 	var owed, also []quota.Lack
 	onlyOwed := true
@@ -154,7 +154,7 @@ func (g *group) isOwedOf(at int, d quota.Demand, a resources.Amount) bool {
 const mostBorrowers = 3
 
 // sayOwed returns the message of a refusal of what the group is owed. It names the quotas that have borrowed it at
-// the time of the message, those that have borrowed the most first.
+// the time of the message, in order of the amount, largest first.
 func (g *group) sayOwed(r *quota.Refusal) string {
 	plain := *r
 	plain.Say, plain.Note = nil, ""
@@ -195,8 +195,8 @@ type borrower struct {
 	amount int64
 }
 
-// borrowers returns who uses more of a resource than is guaranteed to it at and below a node of the chain, except
-// the branch of the group.
+// borrowers returns the quotas at and below a node of the chain that use more of a resource than is guaranteed to
+// them, except the branch of the group.
 func (g *group) borrowers(at int, owed branchBelow, id resources.ID) (all []borrower) {
 	add := func(n *node, used resources.Sum, guarantee int64) {
 		if used.Exceeds(guarantee) {
@@ -222,8 +222,8 @@ func (g *group) borrowers(at int, owed branchBelow, id resources.ID) (all []borr
 	return all
 }
 
-// untilOwed returns the room within a guarantee that must be freed, for one resource, before a branch
-// of the group is owed the demand.
+// untilOwed returns the room within a guarantee that must be freed, for one resource, before a branch of the group is
+// owed the demand.
 func (g *group) untilOwed(at int, d quota.Demand, of resources.Amount) (lacks []quota.Lack) {
 	for _, b := range g.branchesBelow(at) {
 		n := g.chain[b.at]
@@ -237,8 +237,8 @@ func (g *group) untilOwed(at int, d quota.Demand, of resources.Amount) (lacks []
 	return lacks
 }
 
-// lacksWithin returns the first room that the demand lacks within the guarantee of a branch; false if it
-// lacks none or can never fit in it.
+// lacksWithin returns the first room that the demand lacks within the guarantee of a branch; false if it lacks none
+// or can never fit in it.
 func (g *group) lacksWithin(b branchBelow, d quota.Demand) (lack quota.Lack, lacks bool) {
 	for _, a := range d.Requests {
 		c := g.chain[b.at].cell(a.ID)

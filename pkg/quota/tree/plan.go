@@ -7,18 +7,17 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// plan is what the nodes of a tree share about what is planned.
+// plan is what the nodes of a tree share about the plan.
 type plan struct {
 	// inForce is whether rooms and shares are as planned.
 	inForce bool
-	// unreserved is whether what is reserved against borrowing is ignored.
+	// unreserved is whether reservations against borrowing are ignored.
 	unreserved bool
-	// cells is the number of cells in which anything is planned.
+	// cells is the number of cells with planned changes.
 	cells int
 }
 
-// planned is how much more of a resource will be used at a node, which may be negative. The fields are those
-// of a cell.
+// planned is how much more of a resource will be used at a node; it can be negative. The fields are those of a cell.
 type planned struct{ used, own, fixed, aside resources.Sum }
 
 // of returns how much more will be used at and below the node, or by its own group.
@@ -29,8 +28,8 @@ func (p *planned) of(own bool) resources.Sum {
 	return p.used
 }
 
-// plannedRoom returns the room below a bound in a cell in which anything is planned. As long as the plan is
-// not in force, it keeps room from those for whom it was not made.
+// plannedRoom returns the room below a bound in a cell with planned changes. While the plan is not in force, it keeps
+// room from demands that it was not made for.
 func (n *node) plannedRoom(c *cell, b quota.Bound) int64 {
 	more := *c.planned
 	if !n.plan.inForce {
@@ -59,10 +58,10 @@ func atLeastNone(s resources.Sum) resources.Sum {
 	return resources.Sum{}
 }
 
-// Plan adds to the plan that the charge will be charged to the group.
+// Plan plans to charge the charge to the group.
 func (t *Tree) Plan(g quota.Group, c *quota.Charge) { t.planUse(g.(*group), c, 1) }
 
-// PlanUncharge adds to the plan that the charge to the group will be uncharged.
+// PlanUncharge plans to uncharge the charge from the group.
 func (t *Tree) PlanUncharge(g quota.Group, c *quota.Charge) { t.planUse(g.(*group), c, -1) }
 
 func (t *Tree) planUse(g *group, c *quota.Charge, sign int64) {
@@ -95,8 +94,7 @@ func (t *Tree) planUse(g *group, c *quota.Charge, sign int64) {
 	}
 }
 
-// AsPlanned calls do. Meanwhile, rooms, shares, and what fits and is owed are as if all that is planned were
-// done.
+// AsPlanned calls do. Meanwhile, rooms, shares, and what fits and is owed are as if everything planned were done.
 func (t *Tree) AsPlanned(do func()) {
 	before := t.plan.inForce
 	t.plan.inForce = true
@@ -104,7 +102,7 @@ func (t *Tree) AsPlanned(do func()) {
 	t.plan.inForce = before
 }
 
-// Unreserved calls do. Meanwhile, what is reserved against borrowing is ignored.
+// Unreserved calls do. Meanwhile, reservations against borrowing are ignored.
 func (t *Tree) Unreserved(do func()) {
 	before := t.plan.unreserved
 	t.plan.unreserved = true
@@ -115,8 +113,8 @@ func (t *Tree) Unreserved(do func()) {
 // ResourceName returns the name of a resource.
 func (t *Tree) ResourceName(id resources.ID) string { return t.names.Name(id) }
 
-// Reclaims reports whether units of the group are evicted for units that are within the guarantee of another
-// group: unless the node of the group or an ancestor has the attribute kube-queue/reclaim with the value never.
+// Reclaims reports whether units of the group are evicted for units that are within the guarantee of another group:
+// unless the node of the group or an ancestor has the attribute kube-queue/reclaim with value never.
 func (t *Tree) Reclaims(from quota.Group) bool {
 	g, is := from.(*group)
 	return t.reclaims && is && !g.chain[0].exempt

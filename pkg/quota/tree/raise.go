@@ -44,13 +44,13 @@ func (t *Tree) Raised(names *resources.Names, raises []quota.Raise) (quota.Expla
 	return raised, nil
 }
 
-// isSimple reports whether only a limit changes: what is guaranteed to the children of the node is below its max before.
+// isSimple reports whether only a limit changes: the guarantees of the node's children are within its old max.
 func (t *Tree) isSimple(c change) bool {
 	cell := t.nodes[c.node].cell(c.resource)
 	return c.field == fieldMax && c.named && cell != nil && cell.limit.named && cell.below <= c.from
 }
 
-// forgetPlans ends everything that is reserved or planned.
+// forgetPlans removes everything reserved or planned.
 func (t *Tree) forgetPlans() {
 	*t.plan = plan{}
 	for _, n := range t.nodes {
@@ -64,7 +64,7 @@ func (t *Tree) forgetPlans() {
 	}
 }
 
-// chargeAs charges what is charged to a tree with the same nodes. Nothing is charged before.
+// chargeAs charges what is charged to another tree with the same nodes. Nothing may be charged before.
 func (t *Tree) chargeAs(other *Tree) {
 	for i, n := range other.nodes {
 		n.each(func(id resources.ID, c *cell) {
@@ -73,7 +73,7 @@ func (t *Tree) chargeAs(other *Tree) {
 			t.nodes[i].clean(id)
 		})
 	}
-	// What follows from the guarantees: a node comes before its children.
+	// What follows from the guarantees, children before their parents.
 	for i := len(t.nodes) - 1; i >= 0; i-- {
 		n := t.nodes[i]
 		n.each(func(id resources.ID, c *cell) {
@@ -100,12 +100,12 @@ type change struct {
 	field    string
 	resource resources.ID
 	from, to int64
-	// named is whether the field names the resource before.
+	// named is whether the field already names the resource.
 	named bool
 }
 
-// Written returns the max, or the min, before and after the raises. With an oversell rate, it is the smallest max that is
-// enough. A max is also raised where a greater min would be above it.
+// Written returns the max, or the min, before and after the raises. With an oversell rate, it is the smallest
+// sufficient max. A max is also raised if it would be below a raised min.
 func (t *Tree) Written(raises []quota.Raise) ([]quota.Written, error) {
 	changes, err := t.changes(raises)
 	if err != nil {
@@ -118,7 +118,7 @@ func (t *Tree) Written(raises []quota.Raise) ([]quota.Written, error) {
 	return written, nil
 }
 
-// changes returns what is to be written for the raises, at most one change of each amount.
+// changes returns what to write for the raises, at most one change of each amount.
 func (t *Tree) changes(raises []quota.Raise) (changes []change, err error) {
 	for _, r := range raises {
 		if r.Node < 0 || int(r.Node) >= len(t.nodes) {
@@ -149,7 +149,7 @@ func (t *Tree) changes(raises []quota.Raise) (changes []change, err error) {
 	return changes, nil
 }
 
-// changeLimit adds that the limit of a node becomes at least an amount, which includes the oversell rate.
+// changeLimit makes the limit of a node, which includes the oversell rate, at least an amount.
 func (t *Tree) changeLimit(changes []change, node int, id resources.ID, limit int64) ([]change, error) {
 	to, reached := t.options.Oversell.Reaching(limit)
 	if !reached || to == math.MaxInt64 {
@@ -158,8 +158,8 @@ func (t *Tree) changeLimit(changes []change, node int, id resources.ID, limit in
 	return t.change(changes, node, fieldMax, id, to)
 }
 
-// changeMaxOf adds that the max of a node is at least its min, and that of the node above at least the sum of the min of
-// its children.
+// changeMaxOf makes the max of a node at least its min, and the max of its parent at least the sum of the min of its
+// children.
 func (t *Tree) changeMaxOf(changes []change, node int, id resources.ID) (_ []change, err error) {
 	atLeast := func(node int, amount int64) error {
 		limit, named, err := t.amount(changes, node, fieldMax, id)
@@ -211,7 +211,7 @@ func (t *Tree) amount(changes []change, node int, field string, id resources.ID)
 	return amount, true, nil
 }
 
-// change adds that an amount becomes at least to.
+// change makes an amount at least to.
 func (t *Tree) change(changes []change, node int, field string, id resources.ID, to int64) ([]change, error) {
 	for i := range changes {
 		if c := &changes[i]; c.node == node && c.field == field && c.resource == id {
@@ -242,8 +242,8 @@ func nodeAt(n *Node, number int) *Node {
 	return nil
 }
 
-// withAmount returns a node, which has the number at in tree order, with another amount at the node with the wanted
-// number. It changes nothing of the original.
+// withAmount returns a copy of a node, which has the number at in tree order, with another amount at the node with
+// the wanted number.
 func withAmount(n Node, at, wanted int, field, name string, to resource.Quantity) Node {
 	if at == wanted {
 		of := &n.Max

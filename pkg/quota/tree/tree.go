@@ -1,30 +1,30 @@
-// Package tree is the quota backend "elasticquota": a tree of nodes, each with limits that apply to
-// everything at and below it.
+// Package tree is the quota backend "elasticquota": a tree of nodes, each with limits that apply to everything at and
+// below it.
 //
-// Terms. The max of a node is its limit. The guarantee of a node, which it lends while it is idle, is the
-// greater of its min and the sum of the guarantees of its children, and at most its max. A node that
-// lists namespaces is a quota group, whether it has children or not. The limit of a node is its max
-// multiplied by the oversell rate. A chain is the node of a group and all its ancestors up to the root.
+// Terms. The limit of a node is its max multiplied by the oversell rate. The guarantee of a node, which it lends
+// while it is idle, is the greater of its min and the sum of its children's guarantees, and at most its max. A node
+// that lists namespaces is a quota group, whether it has children or not. A chain is the node of a group and all its
+// ancestors up to the root.
 //
-// Invariants. For every node and resource, used is the exact sum of the demands charged at and below
-// the node; it cannot overflow. A demand fits if at no node of its chain the sum of used and request
-// is above the limit, for the resources that it requests and that the limit names. A resource that
-// max does not name is unlimited, and none of a resource with max 0 may be used.
+// Invariants. For every node and resource, used is the exact sum of what is charged at and below the node; it cannot
+// overflow. A demand fits if at no node of its chain the sum of used and request is above the limit, for the
+// requested resources that the limit names. A resource that max does not name is unlimited, and a resource with max 0
+// cannot be used at all.
 //
-// A refusal reports one cause in a fixed order, so that equal states give equal reasons: that a unit can
-// never fit comes before that it does not fit now, and BorrowingPaused before missing room above the
-// group. The message names the node nearest to the job.
+// A refusal reports one cause in a fixed order, so that equal states give equal reasons: that a unit can never fit
+// comes before that it does not fit now, and BorrowingPaused before missing room above the group. The message names
+// the node nearest to the job.
 //
-// A label that names no group of the namespace refuses the unit. If it were ignored, a typing error would
-// charge the job to another quota. A released unit whose namespace no longer belongs to a group stays
-// charged to the nearest remaining node of its path, because its pods still use the quota.
+// A label that names no group of the namespace refuses the unit. If it were ignored, a typo would charge the job to
+// another quota. A released unit whose namespace no longer belongs to a group stays charged to the nearest remaining
+// node of its path, because its pods still use the quota.
 //
-// Non-preemptible units of a group stay within its guarantee. Of resources that it does not list, those
-// below a node use at most the max without what is guaranteed to the children of the node. Otherwise they
-// could hold what others are guaranteed, and never return it.
+// Non-preemptible units of a group stay within its guarantee. Of resources that the guarantee does not list, those at
+// and below a node together use at most its max minus what is guaranteed to its children. Otherwise they could hold
+// what is guaranteed to others, and never return it.
 //
-// Warnings ask a Cluster, and no decision depends on them. Something that a correct tree may have is no
-// warning, or administrators would learn to ignore warnings.
+// Warnings ask a Cluster, and no decision depends on them. There are no warnings about what a correct tree can have:
+// administrators would learn to ignore them.
 //
 // A Tree is not safe for concurrent use. It is built once and its limits never change.
 package tree
@@ -52,8 +52,7 @@ type Node struct {
 	// Namespaces are the namespaces whose units belong to the node. "*" means all namespaces that
 	// no other node lists.
 	Namespaces []string
-	// Min and Max are by resource. A resource that is not named is not guaranteed or not
-	// limited.
+	// Min and Max are by resource. A resource that is missing is not guaranteed or not limited.
 	Min, Max map[string]resource.Quantity
 	// Attributes are further settings.
 	Attributes map[string]string
@@ -67,7 +66,7 @@ type Node struct {
 
 // Options apply to the complete tree.
 type Options struct {
-	// Oversell is the rate by which every max is multiplied. The zero Rate is 1.
+	// Oversell is the rate that every max is multiplied by. The zero Rate is 1.
 	Oversell resources.Rate
 	// PauseBorrowing pauses further borrowing of a resource while a unit waits for the part of its
 	// guarantee that others have borrowed.
@@ -75,8 +74,8 @@ type Options struct {
 	// Reclaim is whether units that have borrowed are evicted for units that are within the guarantee of
 	// their group.
 	Reclaim bool
-	// Note is added to every refusal; empty for none. A refusal that only a change of the tree can help is then
-	// reported as another cause than without the note.
+	// Note is added to every refusal; empty for none. With a note, a refusal that only a change of the tree can
+	// resolve is reported as a different cause than without it.
 	Note string
 }
 
@@ -84,7 +83,7 @@ type Options struct {
 type Tree struct {
 	names *resources.Names
 	jobs  resources.ID
-	// reserving is whether room may be reserved for units that are owed it.
+	// reserving is whether room can be reserved for units that are owed it.
 	reserving bool
 	// reclaims is whether units that have borrowed are evicted for units that are within the guarantee of
 	// their group.
@@ -96,7 +95,7 @@ type Tree struct {
 	nodes  []*node
 	groups []quota.Group
 	places *places
-	// remains are the groups, by node, to which units of deleted groups are charged.
+	// remains are the groups, by node, that units of deleted groups are charged to.
 	remains map[*node]*group
 	above   []int
 	// root and options are what the tree was built from.
@@ -104,9 +103,9 @@ type Tree struct {
 	options Options
 }
 
-// New returns the tree. The error is an *InvalidError if the tree is invalid. Warnings are about
-// settings that are allowed but rarely intended, and are returned in either case. Both are in tree
-// order. Function Warnings finds more, which depend on the cluster. Names must be the names with which the demands are built.
+// New returns the tree. The error is an *InvalidError if the tree is invalid. Warnings are about settings that are
+// allowed but rarely intended, and are returned in either case. Both are in tree order. Function Warnings finds more
+// warnings, which depend on the cluster. Demands must be built with the same Names.
 func New(names *resources.Names, root Node, opts Options) (t *Tree, warnings []string, err error) {
 	nodes := check(root, Cluster{})
 	var faults []string
@@ -262,7 +261,7 @@ func (t *Tree) Room(s quota.Space) int64 {
 	return t.nodes[s.Node].room(s.Resource, s.Bound)
 }
 
-// Excess describes a limit that is exceeded; false if the limit of the space is not.
+// Excess describes the exceeded limit of the space; false if it is not exceeded.
 func (t *Tree) Excess(s quota.Space) (quota.Excess, bool) {
 	if s.Bound != quota.Max || t.Room(s) >= 0 || int(s.Node) >= len(t.nodes) || s.Node < 0 {
 		return quota.Excess{}, false
@@ -273,16 +272,16 @@ func (t *Tree) Excess(s quota.Space) (quota.Excess, bool) {
 		Unqueued: n.unqueued(s.Resource).Clamp()}, true
 }
 
-// Share returns the share of the guarantee of the branch that would be used with the demand, or of its
-// max if it is guaranteed none of the requested resources. JobsResource does not count.
+// Share returns the share of the branch's guarantee that would be used with the demand, or the share of its max if
+// none of the requested resources is guaranteed to it. JobsResource does not count.
 func (t *Tree) Share(b quota.Branch, d quota.Demand) quota.Share {
 	return t.nodes[b.Node].share(d, b.Own, t.jobs)
 }
 
-// Reserves reports whether room may be reserved in the tree.
+// Reserves reports whether room can be reserved in the tree.
 func (t *Tree) Reserves() bool { return t.reserving }
 
-// Reserve adds the amount to what may not be borrowed at and below the node.
+// Reserve adds the amount to what cannot be borrowed at and below the node.
 func (t *Tree) Reserve(id quota.NodeID, r resources.ID, amount int64) {
 	cell := t.nodes[id].at(r)
 	cell.reserved = cell.reserved.Plus(amount)
@@ -311,11 +310,11 @@ func (t *Tree) Usage() []quota.NodeUsage {
 	for i, n := range t.nodes {
 		usage[i] = n.usage(t.jobs)
 	}
-	usage[0].Borrowed = nil // nobody lends to the root
+	usage[0].Borrowed = nil // the root has no lender
 	return usage
 }
 
-// Uses adds the resources to the set that are limited, guaranteed, charged or claimed.
+// Uses adds the resources that are limited, guaranteed, charged or claimed to the set.
 func (t *Tree) Uses(used *resources.IDs) {
 	used.Add(t.jobs)
 	for _, id := range t.nodes[0].columns.ids {
@@ -328,6 +327,5 @@ func (t *Tree) Uses(used *resources.IDs) {
 	}
 }
 
-// Forget does nothing: a tree always has the same nodes, and stores nothing of resources that are not
-// in use.
+// Forget does nothing: a tree always has the same nodes, and stores nothing about unused resources.
 func (t *Tree) Forget(resources.IDs, func(quota.NodeID) bool) {}

@@ -15,11 +15,11 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// maxDepth is the greatest number of nodes from the root to a leaf. It bounds the cost of a mistaken
-// tree and is larger than any useful depth.
+// maxDepth is the greatest number of nodes from the root to a leaf. It bounds the cost of a mistaken tree, and is
+// larger than any useful depth.
 const maxDepth = 100
 
-// InvalidError reports why a tree cannot be in force.
+// InvalidError reports why a tree is invalid.
 type InvalidError struct {
 	// Faults has at least one fault. Each names a node by its path. They are in tree order.
 	Faults []string
@@ -38,8 +38,8 @@ type checkedNode struct {
 	parent int
 	// min and max are in base units, without oversell.
 	min, max map[string]int64
-	// guarantee is what the node is guaranteed: the greater of its min and the sum of the guarantees of
-	// its children, at most its max. A min of JobsResource guarantees nothing.
+	// guarantee is what is guaranteed to the node: the greater of its min and the sum of its children's guarantees,
+	// at most its max. A min of JobsResource guarantees nothing.
 	guarantee map[string]int64
 	// namespaces has no duplicates and only valid names or everyOther.
 	namespaces []string
@@ -61,11 +61,11 @@ func (n *checkedNode) warn(format string, args ...any) {
 // checker checks a tree. The faults are stored in the nodes.
 type checker struct {
 	cluster Cluster
-	// naming is how many nodes name each resource in their min or max.
+	// naming is how many nodes have each resource in their min or max.
 	naming map[string]int
 	nodes  []*checkedNode
-	// The following are from nodes that were visited before: the path of a name, the name of a
-	// path, and the path of the first node that lists a namespace.
+	// The following are from nodes that were visited before: the path of a name, the name of a path, and the path of
+	// the first node that lists a namespace.
 	byName, byPath, listedBy map[string]string
 }
 
@@ -74,7 +74,7 @@ func check(root Node, cluster Cluster) []*checkedNode {
 	c := &checker{cluster: cluster, naming: map[string]int{}, byName: map[string]string{}, byPath: map[string]string{}, listedBy: map[string]string{}}
 	c.countNames(&root, 1)
 	c.visit(&root, "", 0, -1, 1)
-	for i := len(c.nodes) - 1; i >= 0; i-- { // a node comes before its children
+	for i := len(c.nodes) - 1; i >= 0; i-- { // children before their parents
 		c.nodes[i].guaranteeAll()
 	}
 	for _, n := range c.nodes {
@@ -83,7 +83,7 @@ func check(root Node, cluster Cluster) []*checkedNode {
 	return c.nodes
 }
 
-// RootField is the path in messages of a root without a name.
+// RootField is the path of a root without a name, in messages.
 const RootField = "spec.root"
 
 // visit checks a node and its descendants. A node without a name is identified by its index among its
@@ -185,9 +185,8 @@ func (c *checker) checkNamespaces(n *checkedNode) {
 	n.warnOfAbsent()
 }
 
-// compare compares the max of a node with its min and with its children, for each resource that the
-// max names. A child whose max does not name the resource counts as 0, because the max of the node
-// bounds it.
+// compare compares the max of a node with its min and with its children, for each resource in the max. A child whose
+// max lacks the resource counts as 0, because the max of the node bounds it.
 func (n *checkedNode) compare() {
 	for _, name := range sortedKeys(n.max) {
 		limit := n.max[name]
@@ -210,7 +209,7 @@ func (n *checkedNode) compare() {
 	}
 }
 
-// minsOf lists the min of the children that have one for a message, at most 10 of them.
+// minsOf lists the min of at most 10 children that have one, for a message.
 func (n *checkedNode) minsOf(name string) string {
 	const most = 10
 	var mins []string
@@ -225,7 +224,7 @@ func (n *checkedNode) minsOf(name string) string {
 	return strings.Join(mins, ", ")
 }
 
-// guaranteeAll sets the guarantee of a node whose children have theirs.
+// guaranteeAll sets the guarantee of a node after those of its children.
 func (n *checkedNode) guaranteeAll() {
 	n.guarantee = make(map[string]int64, len(n.min))
 	for name, value := range n.min {

@@ -170,7 +170,7 @@ func (f *figures) show(ctx context.Context) error {
 		return fmt.Errorf("tree %s/%s: %w", f.namespace, f.name, err)
 	}
 	_, err = f.trees.Patch(ctx, f.name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // deleted or created again: the next figures are for the new tree
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // deleted or re-created: the next figures are for the new tree
 		return nil
 	}
 	if err != nil {

@@ -118,7 +118,7 @@ func (i *inventory) start(ctx context.Context, config *rest.Config) error {
 	}
 	go informer.RunWithContext(ctx)
 	go func() {
-		if cache.WaitForCacheSync(ctx.Done(), synced) { // what the tree lists may have been followed before
+		if cache.WaitForCacheSync(ctx.Done(), synced) { // the tree's namespaces may have been followed before
 			i.signal(i.moved)
 		}
 	}()
@@ -252,7 +252,7 @@ func (i *inventory) resources(ctx context.Context, needed map[string]bool) map[s
 		}
 		return nil
 	}
-	if len(names) == 0 { // nodes that come later may have anything
+	if len(names) == 0 { // later nodes can have any resource
 		return nil
 	}
 	maps.Copy(names, i.types)

@@ -126,7 +126,7 @@ func (f *forest) follow(oldest *unstructured.Unstructured, change *backend.Chang
 		f.chosen, f.backend, f.inForce, f.ended, f.damaged, f.problem, f.faults, f.warnings = nil, nil, nil, true, "", "", "", nil
 		change.Quota = &backend.Quota{Missing: f.missing()}
 	case f.chosen != nil && f.chosen.GetUID() == oldest.GetUID() && f.chosen.GetGeneration() == oldest.GetGeneration():
-		f.chosen = oldest // only its status or metadata have changed
+		f.chosen = oldest // only its status or metadata has changed
 	default:
 		f.choose(oldest, change)
 	}
@@ -136,7 +136,7 @@ func (f *forest) follow(oldest *unstructured.Unstructured, change *backend.Chang
 // was a different tree.
 func (f *forest) choose(object *unstructured.Unstructured, change *backend.Change) {
 	if f.chosen != nil && f.chosen.GetUID() != object.GetUID() {
-		f.problem = "" // that was said of another tree
+		f.problem = "" // it was about another tree
 	}
 	f.chosen = object
 	root := manifest.Root(object)
@@ -194,7 +194,7 @@ func (f *forest) withUse(cluster tree.Cluster) tree.Cluster {
 // warn returns the event with the warnings about the chosen tree.
 func (f *forest) warn(warnings []string) backend.Notice {
 	notice := warning(f.chosen, wellknown.EventQuotaTreeWarning, "The tree is in force, with warnings: "+strings.Join(warnings, "; "))
-	notice.Key = notice.Message // they can become more without a change of the tree, because the cluster changes
+	notice.Key = notice.Message // changes of the cluster can add warnings without a change of the tree
 	return notice
 }
 

@@ -100,7 +100,7 @@ func precedence(t *rapid.T, fresh func(rapid.TB) *settings.Set, rows []Row, file
 	wants := map[string]want{}
 	for _, row := range rows {
 		wants[row.Flag] = want{fresh(t).Lookup(row.Flag).Text(), ""}
-		// give draws a value, or none, which overrides those of the sources before.
+		// give draws a value, or none. It overrides the values of earlier sources.
 		give := func(source, origin string, by func(text string, alone *settings.Setting)) {
 			text := rapid.SampledFrom(append([]string{""}, row.Values...)).Draw(t, row.Flag+" by "+source)
 			if text == "" {

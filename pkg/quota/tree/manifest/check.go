@@ -19,9 +19,8 @@ const (
 	Namespace = "kube-system"
 )
 
-// Check checks an ElasticQuotaTree in JSON, as the API server has it, in the same way as the controller. The
-// tree is valid if there are no errors. Each error and each warning names the node by its path and says what
-// to do.
+// Check checks an ElasticQuotaTree in JSON, as the API server has it, like the controller. The tree is valid if there
+// are no errors. Each error and each warning names the node by its path and says what to do.
 func Check(raw []byte) (errors, warnings []string) {
 	object := &unstructured.Unstructured{}
 	if err := object.UnmarshalJSON(raw); err != nil {
@@ -31,7 +30,7 @@ func Check(raw []byte) (errors, warnings []string) {
 }
 
 // CheckManifest checks an ElasticQuotaTree as a user wrote it. Fields and versions that the API server does not know
-// are errors, because kubectl refuses them.
+// are errors, because kubectl rejects them.
 func CheckManifest(object *unstructured.Unstructured) (errors, warnings []string) {
 	spec, _ := object.Object["spec"].(map[string]any)
 	if spec["root"] != nil {
@@ -68,7 +67,7 @@ func check(object *unstructured.Unstructured, root tree.Node) (errors, warnings 
 	return Faults(err), warnings
 }
 
-// Faults returns what is wrong with a tree by the error of tree.New; nil if nothing is.
+// Faults returns what is wrong with a tree, from the error of tree.New; nil if nothing is.
 func Faults(err error) []string {
 	switch invalid, is := err.(*tree.InvalidError); {
 	case err == nil:

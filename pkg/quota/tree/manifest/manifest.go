@@ -1,6 +1,6 @@
-// Package manifest reads the tree of an ElasticQuotaTree in the form in which users write it: with
-// quantities as strings or numbers, and null for fields that are not set. Reading never fails:
-// what cannot be read becomes a fault of its node.
+// Package manifest reads the tree of an ElasticQuotaTree in the form that users write: with quantities as strings or
+// numbers, and null for fields that are not set. Reading never fails: what cannot be read becomes a fault of its
+// node.
 package manifest
 
 import (
@@ -18,12 +18,12 @@ import (
 	"kube-queue.dev/kube-queue/pkg/spelling"
 )
 
-// Root reads spec.root of an ElasticQuotaTree. The schema describes only the upper levels of a tree,
-// so that the levels below them may contain anything. All faults are reported at once.
+// Root reads spec.root of an ElasticQuotaTree. The schema describes only the upper levels of a tree, so the levels
+// below them can contain anything. All faults are reported together.
 func Root(object *unstructured.Unstructured) tree.Node {
 	root, found, err := unstructured.NestedFieldNoCopy(object.Object, "spec", "root")
 	if err != nil || !found {
-		// With a name, only this fault is reported.
+		// Because of the name, only this fault is reported.
 		return tree.Node{Name: tree.RootField, Faults: []string{"the root node is missing; set it"}}
 	}
 	return decoder{}.node(root)
@@ -34,7 +34,7 @@ var fields = []string{"name", "namespaces", "min", "max", "attributes", "childre
 
 // decoder reads nodes.
 type decoder struct {
-	// strict makes a field that is unknown a fault; otherwise it is a warning.
+	// strict makes an unknown field a fault; otherwise it is a warning.
 	strict bool
 }
 
@@ -67,7 +67,7 @@ func (r decoder) node(value any) tree.Node {
 	return d.node
 }
 
-// findUnknown reports the fields that no node has.
+// findUnknown reports unknown fields.
 func (r decoder) findUnknown(d *nodeDecoder) {
 	for _, field := range slices.Sorted(maps.Keys(d.fields)) {
 		if slices.Contains(fields, field) {
@@ -151,7 +151,7 @@ func (d *nodeDecoder) table(field string, each func(key string, value any)) {
 	}
 }
 
-// quantities reads quantities that are strings or numbers. Null means that a quantity is not set.
+// quantities reads quantities that are strings or numbers. Null means not set.
 func (d *nodeDecoder) quantities(field string) map[string]resource.Quantity {
 	var list map[string]resource.Quantity
 	d.table(field, func(name string, value any) {

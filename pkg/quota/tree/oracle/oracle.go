@@ -1,5 +1,5 @@
-// Package oracle computes by the simplest arithmetic what a quota tree must decide. Tests compare the tree
-// with it. It calls nothing of the code that it judges: it adds up everything again each time.
+// Package oracle computes by the simplest arithmetic what a quota tree must decide. Tests compare the tree with it.
+// It calls none of the code that it judges: it adds up everything again each time.
 package oracle
 
 import (
@@ -23,7 +23,7 @@ type Tree struct {
 	children map[string][]string
 	// Charged is what is charged.
 	Charged []Charged
-	// Reserving is whether room can be reserved, and Reserved what is.
+	// Reserving is whether room can be reserved, and Reserved what is reserved.
 	Reserving bool
 	Reserved  map[Place]int64
 }
@@ -31,15 +31,15 @@ type Tree struct {
 // Place is a resource at a node.
 type Place struct{ Path, Resource string }
 
-// Charged is a charge to the group of a node. Gone is whether the unit does not belong to that group but
-// to one that no longer exists.
+// Charged is a charge to the group of a node. Gone is whether the unit belongs not to that group but to one that no
+// longer exists.
 type Charged struct {
 	Path string
 	Gone bool
 	quota.Charge
 }
 
-// Of is what is charged of a resource: the greater of what was admitted and what pods request.
+// Of is how much of a resource is charged: the greater of what was admitted and what pods request.
 func (c Charged) Of(r resources.ID) int64 {
 	admitted, _ := c.Demand.Requests.Get(r)
 	requested, _ := c.Pods.Get(r)
@@ -124,7 +124,7 @@ func (o *Tree) below(path, name string) *big.Int {
 	return sum
 }
 
-// beyond is how much more the first is; 0 if it is less.
+// beyond is by how much the first exceeds the second; 0 if it does not.
 func beyond(a, b *big.Int) *big.Int {
 	if d := new(big.Int).Sub(a, b); d.Sign() > 0 {
 		return d
@@ -132,7 +132,7 @@ func beyond(a, b *big.Int) *big.Int {
 	return new(big.Int)
 }
 
-// Branch is a path with all below it, or the group of an inner node alone.
+// Branch is a path with everything below it, or only the own group of an inner node.
 type Branch struct {
 	Path string
 	Own  bool
@@ -151,7 +151,8 @@ func (o *Tree) usedIn(b Branch, name string) *big.Int {
 	return o.usedBy(b.Path, name, func(c Charged) bool { return !b.Own || c.Path == b.Path })
 }
 
-// BranchesAt returns those of a group of which one is enough to be owed a demand at an ancestor.
+// BranchesAt returns the branches of a group at an ancestor. If the demand is within the guarantee of any of them,
+// the group is owed it there.
 func (o *Tree) BranchesAt(group string, ancestor string) []Branch {
 	paths := Chain(group)
 	at := slices.Index(paths, ancestor)
@@ -161,7 +162,7 @@ func (o *Tree) BranchesAt(group string, ancestor string) []Branch {
 	return []Branch{{paths[0], false}, {paths[at-1], false}}
 }
 
-// Within reports whether the branch stays within its guarantee with the demand.
+// Within reports whether the branch with the demand stays within its guarantee.
 func (o *Tree) Within(b Branch, d quota.Demand) bool {
 	named := false
 	for _, a := range d.Requests {
@@ -177,7 +178,7 @@ func (o *Tree) Within(b Branch, d quota.Demand) bool {
 	return named
 }
 
-// borrows reports whether the group borrows the amount at an ancestor: no branch stays within its guarantee.
+// borrows reports whether the group borrows the amount at an ancestor: no branch with it stays within its guarantee.
 func (o *Tree) borrows(group string, ancestor string, a resources.Amount) bool {
 	for _, b := range o.BranchesAt(group, ancestor) {
 		due, named := o.due(b, o.names.Name(a.ID))
@@ -222,7 +223,7 @@ func baseUnits(name string, q resource.Quantity) *big.Int {
 	return new(big.Int).Div(units.Num(), units.Denom())
 }
 
-// Used is what is used of a resource at a node, added up from what is charged.
+// Used is how much of a resource is used at a node, added up from what is charged.
 func (o *Tree) Used(path, name string) *big.Int {
 	return o.usedBy(path, name, func(Charged) bool { return true })
 }
@@ -237,7 +238,7 @@ func (o *Tree) usedBy(path, name string, counts func(Charged) bool) *big.Int {
 	return total
 }
 
-// IsOwed reports whether the group is owed the demand against the siblings of a branch that it is in.
+// IsOwed reports whether the group is owed the demand against the siblings of a branch that contains it.
 func (o *Tree) IsOwed(group string, d quota.Demand, b Branch) bool {
 	if b.Own && o.IsInner(b.Path) {
 		return o.Within(b, d)
@@ -245,7 +246,7 @@ func (o *Tree) IsOwed(group string, d quota.Demand, b Branch) bool {
 	return o.Within(Branch{Path: group}, d) || o.Within(Branch{Path: b.Path}, d)
 }
 
-// Lacking returns the places of a group in which the demand is above a limit.
+// Lacking returns the places of a group where the demand is above a limit.
 func (o *Tree) Lacking(group string, d quota.Demand) (places []Place) {
 	for _, path := range Chain(group) {
 		for _, a := range d.Requests {
@@ -259,8 +260,8 @@ func (o *Tree) Lacking(group string, d quota.Demand) (places []Place) {
 	return places
 }
 
-// Claims returns the places in which others must not borrow because the group waits for the demand: all in
-// which it lacks room, if everything that it lacks is guaranteed to it and somebody borrows it.
+// Claims returns the places where others must not borrow because the group waits for the demand: all places where it
+// lacks room, if everything that it lacks is guaranteed to it and borrowed by others.
 func (o *Tree) Claims(group string, d quota.Demand) []Place {
 	places := o.Lacking(group, d)
 	for _, p := range places {
@@ -282,7 +283,7 @@ type Share struct {
 	Part *big.Rat
 }
 
-// Compare orders shares, the first to be served first.
+// Compare orders shares: the smaller one is served first.
 func (s Share) Compare(other Share) int {
 	if s.Kind != other.Kind {
 		return int(s.Kind) - int(other.Kind)
@@ -290,7 +291,7 @@ func (s Share) Compare(other Share) int {
 	return s.Part.Cmp(other.Part)
 }
 
-// ShareOf returns the share of the branch with the demand.
+// ShareOf returns the share of the branch including the demand.
 func (o *Tree) ShareOf(b Branch, d quota.Demand) Share {
 	b.Own = b.Own && o.IsInner(b.Path)
 	share := Share{Kind: quota.OfNothing, Part: new(big.Rat)}
@@ -331,7 +332,7 @@ func (o *Tree) Room(path, name string) (*big.Int, bool) {
 	return limit.Sub(limit, o.Used(path, name)), true
 }
 
-// Guarantee returns what is guaranteed of a resource to a node, and whether anything is.
+// Guarantee returns how much of a resource is guaranteed to a node, and whether any is.
 func (o *Tree) Guarantee(path, name string) (*big.Int, bool) { return o.guarantee(path, name) }
 
 // Limit returns the limit of a resource at a node, and whether there is one.

@@ -8,7 +8,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota"
 )
 
-// Refuses returns the reason for which a group refuses a demand now; empty if the demand fits.
+// Refuses returns why a group refuses a demand now; empty if the demand fits.
 func (o *Tree) Refuses(group string, d quota.Demand) wellknown.Reason {
 	if o.lacking(group, d, true) != "" {
 		return wellknown.ReasonExceedsMaxQuota
@@ -32,8 +32,8 @@ func (o *Tree) Refuses(group string, d quota.Demand) wellknown.Reason {
 	}
 }
 
-// lacking is the reason of the nearest node that has no room, if any; with alone,
-// where the request has none even with nothing used.
+// lacking is the reason of the nearest node without room, if any; with alone, of the nearest node that has no room
+// even if nothing is used.
 func (o *Tree) lacking(group string, d quota.Demand, alone bool) wellknown.Reason {
 	for _, path := range Chain(group) {
 		for _, name := range o.requested(d) {
@@ -79,7 +79,7 @@ func (o *Tree) lacksAt(path string, d quota.Demand) bool {
 	return false
 }
 
-// beyondMin is why a demand that is not preemptible is not within its group's guarantee.
+// beyondMin is why a non-preemptible demand is not within its group's guarantee.
 func (o *Tree) beyondMin(group string, d quota.Demand) wellknown.Reason {
 	if d.Preemptible {
 		return ""
@@ -127,10 +127,10 @@ func (o *Tree) beyondMin(group string, d quota.Demand) wellknown.Reason {
 	}
 }
 
-// LacksFixed reports whether a demand that is not preemptible is refused for what such units use.
+// LacksFixed reports whether beyondMin refuses a demand.
 func (o *Tree) LacksFixed(group string, d quota.Demand) bool { return o.beyondMin(group, d) != "" }
 
-// borrowsReserved reports whether the group would borrow at one of its nodes what is reserved there.
+// borrowsReserved reports whether the group would borrow what is reserved at one of its nodes.
 func (o *Tree) borrowsReserved(group string, d quota.Demand) bool {
 	for _, path := range Chain(group) {
 		for _, a := range d.Requests {
