@@ -14,15 +14,6 @@ const (
 	invalidTree = treeHead + "spec: {root: {name: root, mx: {cpu: 4}, children: [{name: a, min: {cpu: 2}, max: {cpu: 1}}]}}\n"
 )
 
-func checkRun(t *testing.T, code int, stdin string, args ...string) (stdout, stderr string) {
-	t.Helper()
-	var out, errs strings.Builder
-	if got := execute(t.Context(), append([]string{"check"}, args...), strings.NewReader(stdin), &out, &errs); got != code {
-		t.Errorf("%v: exit status %d, want %d; stdout:\n%sstderr:\n%s", args, got, code, &out, &errs)
-	}
-	return out.String(), errs.String()
-}
-
 func TestCheckingTrees(t *testing.T) {
 	const invalid = "kube-system/t is invalid\n" +
 		"  error: root: unknown field \"mx\"; did you mean \"max\"?\n" +
@@ -48,7 +39,7 @@ func TestCheckingTrees(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			name := file(t, "tree.yaml", c.text)
 			for _, given := range []struct{ arg, stdin, name string }{{name, "", name}, {"-", c.text, "standard input"}, {filepath.Dir(name), "", name}} {
-				stdout, stderr := checkRun(t, c.code, given.stdin, given.arg)
+				stdout, stderr := runWith(t, given.stdin, c.code, "check", given.arg)
 				if !strings.HasPrefix(stdout, strings.ReplaceAll(c.want, "FILE", given.name)) || stderr != "" {
 					t.Errorf("%s: it prints\n%swant\n%sstderr %q", given.arg, stdout, strings.ReplaceAll(c.want, "FILE", given.name), stderr)
 				}
@@ -67,7 +58,7 @@ func TestCheckingSeveralFilesAndFolders(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	stdout, _ := checkRun(t, exitError, "", folder, "../../examples/quota-tree.yaml")
+	stdout, _ := run(t, exitError, "check", folder, "../../examples/quota-tree.yaml")
 	says(t, "stdout", stdout, "a/one.yml: kube-system/t is valid", "three.yaml: kube-system/t is invalid", "quota-tree.yaml: kube-system/elasticquotatree is valid", "1 of 3 trees invalid")
 }
 
@@ -84,7 +75,7 @@ func TestNothingToCheckIsAWrongCommandLine(t *testing.T) {
 		{"an unknown flag", []string{"--tree=x"}, "kube-queue-simulator check: unknown flag: --tree See 'kube-queue-simulator check --help' for usage."},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, stderr := checkRun(t, exitUsage, "", c.args...)
+			_, stderr := run(t, exitUsage, append([]string{"check"}, c.args...)...)
 			says(t, "stderr", stderr, c.want)
 		})
 	}
@@ -100,7 +91,7 @@ func TestThePageShowsWhatTheProgramPrints(t *testing.T) {
 		t.Fatal(err)
 	}
 	name := file(t, "tree.yaml", strings.NewReplacer("name: everybody-else", "name: research", `max: {cpu: "2"}`, `mx: {cpu: "2"}`).Replace(string(tree)))
-	stdout, _ := checkRun(t, exitError, "", name)
+	stdout, _ := run(t, exitError, "check", name)
 	if shown := strings.ReplaceAll(stdout, filepath.Dir(name)+"/", ""); !strings.Contains(string(page), "```\n"+shown+"```\n") {
 		t.Errorf("the program prints\n%s", shown)
 	}

@@ -38,7 +38,7 @@ func main() {
 }
 
 func execute(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	cmd := command(stdout, stderr)
+	cmd := command(stdin, stdout, stderr)
 	cmd.AddCommand(checkCommand(stdin, stdout))
 	cmd.SetArgs(args)
 	executed, err := cmd.ExecuteContextC(ctx)
@@ -60,7 +60,7 @@ func execute(ctx context.Context, args []string, stdin io.Reader, stdout, stderr
 	}
 }
 
-func command(stdout, stderr io.Writer) *cobra.Command {
+func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 	opts := &options{}
 	cmd := &cobra.Command{
 		Use:     name + " --trace FILE (--tree FILE | --capacity RESOURCE=AMOUNT,...)",
@@ -78,7 +78,7 @@ func command(stdout, stderr io.Writer) *cobra.Command {
 			if err := opts.complete(); err != nil {
 				return usageError{err}
 			}
-			return opts.run(cmd.Context(), stdout, stderr)
+			return opts.run(cmd.Context(), stdin, stdout, stderr)
 		},
 		SilenceErrors: true,
 		SilenceUsage:  true,

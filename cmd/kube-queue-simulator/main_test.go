@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"kube-queue.dev/kube-queue/pkg/simulator/quotatree"
 	"kube-queue.dev/kube-queue/pkg/simulator/report"
 )
 
@@ -24,9 +23,15 @@ const (
 // run the program, and expect the exit status.
 func run(t *testing.T, code int, args ...string) (stdout, stderr string) {
 	t.Helper()
+	return runWith(t, "", code, args...)
+}
+
+// runWith runs the program with a standard input.
+func runWith(t *testing.T, stdin string, code int, args ...string) (stdout, stderr string) {
+	t.Helper()
 	var out, errs strings.Builder
-	if got := execute(t.Context(), args, strings.NewReader(""), &out, &errs); got != code {
-		t.Errorf("%v: exit status %d, want %d; stderr:\n%s", args, got, code, &errs)
+	if got := execute(t.Context(), args, strings.NewReader(stdin), &out, &errs); got != code {
+		t.Errorf("%v: exit status %d, want %d; stdout:\n%sstderr:\n%s", args, got, code, &out, &errs)
 	}
 	return out.String(), errs.String()
 }
@@ -139,18 +144,6 @@ func TestPoliciesAreComparedSideBySide(t *testing.T) {
 	}
 }
 
-func TestAPrintedTreePlaysLikeTheProposal(t *testing.T) {
-	for _, kind := range quotatree.Kinds {
-		args := []string{"--trace", sample, "-o", "csv"}
-		proposed, _ := run(t, exitClean, append(args, capacity, "--quotas", string(kind))...)
-		manifest, _ := run(t, exitClean, append(args, capacity, "--quotas", string(kind), "--print-tree")...)
-		read, _ := run(t, exitClean, append(args, "--tree", file(t, "tree.yaml", manifest))...)
-		if read != proposed || !strings.HasPrefix(proposed, "policy,by,group,jobs") {
-			t.Errorf("%s: the tree as printed gives\n%s, and as proposed\n%s", kind, read, proposed)
-		}
-	}
-}
-
 func TestEveryOptionReachesTheRun(t *testing.T) {
 	mean := func(args ...string) float64 {
 		t.Helper()
@@ -194,22 +187,15 @@ func TestEveryOptionReachesTheRun(t *testing.T) {
 }
 
 func TestTheStandardInputIsATraceOrATree(t *testing.T) {
-	in := os.Stdin
-	t.Cleanup(func() { os.Stdin = in })
-	open := func(name string) {
-		f, err := os.Open(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { f.Close() })
-		os.Stdin = f
+	jobs, err := os.ReadFile(sample)
+	if err != nil {
+		t.Fatal(err)
 	}
-	open(sample)
-	stdout, _ := run(t, exitClean, "--trace=-", capacity)
+	stdout, _ := runWith(t, string(jobs), exitClean, "--trace=-", capacity)
 	says(t, "table", stdout, "474 jobs")
 	manifest, _ := run(t, exitClean, "--trace", sample, capacity, "--print-tree")
-	open(file(t, "tree.yaml", strings.Replace(manifest, "    max:\n", "    max:\n      memroy: 1Gi\n", 1)))
-	stdout, _ = run(t, exitClean, "--trace", sample, "--tree=-")
+	odd := strings.Replace(manifest, "    max:\n", "    max:\n      memroy: 1Gi\n", 1)
+	stdout, _ = runWith(t, odd, exitClean, "--trace", sample, "--tree=-")
 	says(t, "table", stdout, "474 jobs", `Warning root: max: no known resource is called "memroy"`)
 }
 

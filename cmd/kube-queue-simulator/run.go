@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"kube-queue.dev/kube-queue/pkg/backoff"
+	"kube-queue.dev/kube-queue/pkg/files"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
@@ -27,15 +28,15 @@ import (
 // requeues is how long evicted jobs wait until they are requeued. It is the same as in kube-queue-controller.
 var requeues = backoff.Policy{Free: 3, Initial: 10 * time.Second, Max: 5 * time.Minute, Quiet: 10 * time.Minute}
 
-func (o *options) run(ctx context.Context, stdout, stderr io.Writer) error {
+func (o *options) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) error {
 	progress := o.newProgress(stderr)
 	progress.show("reading " + o.trace)
-	played, err := trace.Open(o.trace, trace.Options{Format: trace.Format(o.traceFormat), GPUResource: o.gpuResource, Tenant: trace.Field(o.tenant)})
+	played, err := o.readTrace(stdin)
 	progress.clear()
 	if err != nil {
 		return err
 	}
-	root, source, err := o.root(played)
+	root, source, err := o.root(played, stdin)
 	if err != nil {
 		return err
 	}
@@ -58,6 +59,15 @@ func (o *options) run(ctx context.Context, stdout, stderr io.Writer) error {
 		}
 	}
 	return err
+}
+
+func (o *options) readTrace(stdin io.Reader) (*trace.Trace, error) {
+	from, name, err := files.Open(o.trace, "the trace", stdin)
+	if err != nil {
+		return nil, err
+	}
+	defer from.Close()
+	return trace.Read(from, name, trace.Options{Format: trace.Format(o.traceFormat), GPUResource: o.gpuResource, Tenant: trace.Field(o.tenant)})
 }
 
 // replayAll adds a report for each policy whose replay is complete. A signal stops it, and
@@ -89,9 +99,14 @@ func (o *options) replayAll(ctx context.Context, paper *report.Paper, played *tr
 }
 
 // root returns the root of the tree to try, and a description of its source.
-func (o *options) root(played *trace.Trace) (tree.Node, string, error) {
+func (o *options) root(played *trace.Trace, stdin io.Reader) (tree.Node, string, error) {
 	if o.tree != "" {
-		root, err := quotatree.Open(o.tree)
+		from, name, err := files.Open(o.tree, "the quota tree", stdin)
+		if err != nil {
+			return tree.Node{}, "", err
+		}
+		defer from.Close()
+		root, err := quotatree.Read(from, name)
 		return root, o.tree, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.limits)) {

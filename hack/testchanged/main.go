@@ -14,7 +14,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -22,12 +21,14 @@ import (
 	"time"
 )
 
-var (
-	base    = flag.String("base", "main", "branch or commit; what changed since HEAD left it is tested")
-	budget  = flag.Duration("budget", 5*time.Minute, "time after which no test with a cluster runs")
-	profile = flag.String("profile", "bin/profile", "folder of the profile of make test, for times")
-	list    = flag.Bool("list", false, "print what would run, and run nothing")
+const (
+	// budget is the time after which no test with a cluster runs.
+	budget = 5 * time.Minute
+	// profile is what make test has measured.
+	profile = "bin/profile/usages.jsonl"
 )
+
+var base = flag.String("base", "main", "branch or commit; what changed since HEAD left it is tested")
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
@@ -69,18 +70,15 @@ func run(ctx context.Context, started time.Time) error {
 	}
 	steps := g.steps(c, unit)
 	for i := range steps {
-		steps[i].seconds = profiled(*profile, steps[i])
+		steps[i].seconds = profiled(steps[i])
 		fmt.Printf("  go test %s (about %d s, if the time suffices)\n", steps[i].args, steps[i].seconds)
-	}
-	if *list {
-		return nil
 	}
 	if strings.Contains(command, "./") {
 		err = execute(ctx, command)
 	}
 	var ran map[string]bool
 	if err == nil { // what fails in a unit test is not worth a cluster
-		ran, err = runSteps(ctx, steps, started.Add(*budget))
+		ran, err = runSteps(ctx, steps, started.Add(budget))
 	}
 	result := "passed"
 	if err != nil {
@@ -166,10 +164,10 @@ func execute(ctx context.Context, command string) error {
 	return nil
 }
 
-// profiled returns the seconds of a step by the profile in a folder, if it has them: some tests of a
-// package take at most as long as all.
-func profiled(folder string, s step) int {
-	file, err := os.Open(path.Join(folder, "usages.jsonl"))
+// profiled returns the seconds of a step by the profile, if it has them: some tests of a package take at most
+// as long as all.
+func profiled(s step) int {
+	file, err := os.Open(profile)
 	if err != nil {
 		return s.seconds
 	}

@@ -9,10 +9,11 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/prometheus/procfs"
 )
 
 // sampleInterval is short compared with the tests that are worth a look. A sample takes milliseconds.
@@ -102,41 +103,31 @@ func record(folder string, usage Usage) error {
 	return errors.Join(err, file.Close())
 }
 
-// ticksPerSecond is the unit of times in /proc, which is the same on all platforms of Linux.
+// ticksPerSecond is the unit of times of a process, which is the same on every Linux.
 const ticksPerSecond = 100
 
 // processorTime returns the processor time of a process and its descendants, in seconds: what each has
 // used, and what its children that have exited had used. It adds the processes of etcd to clusters:
 // each cluster has one.
 func processorTime(root int, clusters map[int]bool) float64 {
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
-	ticks, children, etcd := map[int]int{}, map[int][]int{}, map[int]bool{}
-	for _, stat := range stats {
-		content, err := os.ReadFile(stat)
+	processes, _ := procfs.AllProcs() // without /proc, nothing is measured
+	stats, children := map[int]procfs.ProcStat{}, map[int][]int{}
+	for _, process := range processes {
+		stat, err := process.Stat()
 		if err != nil {
 			continue // it has exited
 		}
-		// The ID, and the name in brackets, which may contain spaces. After it: state, parent, and from the 12th
-		// field utime, stime, cutime and cstime; see proc(5).
-		end := strings.LastIndexByte(string(content), ')')
-		id, name, _ := strings.Cut(string(content[:end]), " (")
-		fields := strings.Fields(string(content[end+1:]))
-		number := func(text string) int { n, _ := strconv.Atoi(text); return n }
-		pid, parent := number(id), number(fields[1])
-		children[parent] = append(children[parent], pid)
-		etcd[pid] = name == "etcd"
-		for _, field := range fields[11:15] {
-			ticks[pid] += number(field)
-		}
+		stats[stat.PID] = stat
+		children[stat.PPID] = append(children[stat.PPID], stat.PID)
 	}
-	sum := 0
+	ticks := 0
 	for queue := []int{root}; len(queue) > 0; queue = queue[1:] {
-		pid := queue[0]
-		sum += ticks[pid]
-		if etcd[pid] {
-			clusters[pid] = true
+		stat := stats[queue[0]]
+		ticks += int(stat.UTime+stat.STime) + stat.CUTime + stat.CSTime
+		if stat.Comm == "etcd" {
+			clusters[stat.PID] = true
 		}
-		queue = append(queue, children[pid]...)
+		queue = append(queue, children[queue[0]]...)
 	}
-	return float64(sum) / ticksPerSecond
+	return float64(ticks) / ticksPerSecond
 }

@@ -177,7 +177,6 @@ func (p *simulation) land(w *scheduler.Write) {
 	u := &p.units[i]
 	p.version++
 	u.Version, u.Reason = p.version, w.Reason
-	p.result.Writes++
 	switch w.Kind {
 	case scheduler.Dequeue:
 		u.Phase, u.Attempts, u.DequeuedAt, u.Quota = scheduler.Dequeued, w.Attempt, p.now, w.Quota

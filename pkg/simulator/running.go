@@ -86,23 +86,18 @@ func (p *simulation) end() {
 // stopped records that an evicted job has stopped. The core then queues it again.
 func (p *simulation) stopped(r *run) {
 	o := &p.result.Outcomes[r.job]
-	lost := time.Duration(0)
 	if p.Victims == Resume {
 		p.left[r.job] = r.left
 	} else {
-		lost = p.now.Sub(r.start)
+		o.Lost += p.now.Sub(r.start)
 	}
-	o.Released, o.Lost = false, o.Lost+lost
-	p.result.Lost += lost
+	o.Released = false
 	o.Evictions++
-	p.result.Evictions++
 	switch r.why {
 	case wellknown.ReasonPreempted:
 		o.Preempted++
-		p.result.Preempted++
 	case wellknown.ReasonReclaimed:
 		o.Reclaimed++
-		p.result.Reclaimed++
 	}
 	p.result.Interrupted = append(p.result.Interrupted, Interruption{Job: r.job, Start: r.start.Sub(p.start), End: p.now.Sub(p.start)})
 	p.units[r.job].Stopped = true

@@ -94,13 +94,8 @@ type Result struct {
 	// Flushes counts lost wake-ups of the core that its safety flush found. It is 0 unless
 	// the core has a defect.
 	Flushes int
-	// Evictions, Preempted, Reclaimed and Lost are the sums of those of all outcomes.
-	Evictions, Preempted, Reclaimed int
-	Lost                            time.Duration
-	// Interrupted are the runs that ended by an eviction, by when they stopped.
+	// Interrupted are the runs that ended by an eviction, one for each, by when they stopped.
 	Interrupted []Interruption
-	// Writes is the number of writes to units that the core requested.
-	Writes int
 }
 
 // Interruption is a run of a job that ended by an eviction.

@@ -25,15 +25,6 @@ func TestDeploymentsContainTheirSettings(t *testing.T) {
 			t.Errorf("a flag wins over the environment: %v", arg)
 		}
 	}
-	want := []any{
-		map[string]any{"name": "QueueGroupPlugin", "value": "elasticquota"},
-		map[string]any{"name": "StrictPriority", "value": "false"},
-		map[string]any{"name": "StrictConsistency", "value": "false"},
-		map[string]any{"name": "POD_IP", "valueFrom": map[string]any{"fieldRef": map[string]any{"fieldPath": "status.podIP"}}},
-	}
-	if !reflect.DeepEqual(decides["env"], want) {
-		t.Errorf("the environment of the controller is %v", decides["env"])
-	}
 }
 
 func TestNamesDoNotDependOnTheNameOfTheRelease(t *testing.T) {
@@ -54,50 +45,6 @@ func TestNamesDoNotDependOnTheNameOfTheRelease(t *testing.T) {
 		}
 		if namespace := o.GetNamespace(); namespace != "" && namespace != "kube-queue" {
 			t.Errorf("%v is in namespace %s", o, namespace)
-		}
-	}
-}
-
-func TestTheNamespaceOfTheChartIsKept(t *testing.T) {
-	if found := kind(render(t), "Namespace"); len(found) > 0 {
-		t.Errorf("helm has made the namespace of the release, and the chart makes it again")
-	}
-	made := the(t, render(t, "--set", "namespace.create=true"), "Namespace", "kube-queue")
-	if made.GetAnnotations()["helm.sh/resource-policy"] != "keep" {
-		t.Errorf("with the namespace go all Queues: %v", made.GetAnnotations())
-	}
-}
-
-func TestProgramsRunWithoutPrivileges(t *testing.T) {
-	for _, name := range []string{controller, extensions} {
-		ports := []any{
-			map[string]any{"name": "health", "containerPort": int64(8081)},
-			map[string]any{"name": "metrics", "containerPort": int64(8443)},
-		}
-		if name == controller {
-			ports = append(ports, map[string]any{"name": "webhook", "containerPort": int64(9443)})
-		}
-		deployment := the(t, render(t), "Deployment", name)
-		pod, _ := deployment.Object["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
-		for path, want := range map[string]any{
-			"enableServiceLinks": false, "serviceAccountName": name, "securityContext.runAsNonRoot": true,
-			"securityContext.runAsUser": int64(65532), "securityContext.seccompProfile.type": "RuntimeDefault",
-		} {
-			if got := at(pod, path); got != want {
-				t.Errorf("%s: %s is %v, want %v", name, path, got, want)
-			}
-		}
-		for path, want := range map[string]any{
-			"securityContext.allowPrivilegeEscalation": false, "securityContext.readOnlyRootFilesystem": true,
-			"securityContext.capabilities": map[string]any{"drop": []any{"ALL"}},
-			"livenessProbe.httpGet":        map[string]any{"path": "/healthz", "port": "health"},
-			"readinessProbe.httpGet":       map[string]any{"path": "/readyz", "port": "health"},
-			"resources.requests":           map[string]any{"cpu": "100m", "memory": "256Mi"},
-			"ports":                        ports,
-		} {
-			if got := at(container(t, deployment), path); !reflect.DeepEqual(got, want) {
-				t.Errorf("%s: %s is %v, want %v", name, path, got, want)
-			}
 		}
 	}
 }

@@ -128,7 +128,7 @@ func place(whole *harness.Env, report *Report) []string {
 	times, most := map[string]int{}, 0
 	for i := range report.Examples {
 		example := &report.Examples[i]
-		name := example.Kind.Name + " " + example.name()
+		name := example.Kind.Kind + " " + example.name()
 		times[name]++
 		namespaces[i] = fmt.Sprintf("%s-%d", report.Operator, times[name])
 		if times[name] > most {

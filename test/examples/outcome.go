@@ -48,7 +48,7 @@ func OutcomeOf(submitted Submitted, units map[types.UID]*v1alpha1.QueueUnit, war
 // unsized reports whether the example is a Workflow whose owner does not specify its size.
 func unsized(example *Example) bool {
 	_, sized := example.Object.GetAnnotations()[wellknown.MinResourcesAnnotation]
-	return example.Kind.Name == "Workflow" && !sized
+	return example.Kind.Kind == "Workflow" && !sized
 }
 
 // Queued reports whether the example waits for quota.

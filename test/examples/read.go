@@ -16,6 +16,7 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
+	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
@@ -33,7 +34,7 @@ type Example struct {
 	// File is its path in the module, followed by the number of the example if the file contains
 	// several examples.
 	File string
-	Kind Kind
+	Kind framework.Kind
 	// Object is nil if the document cannot be parsed; Fault is then the error.
 	Object *unstructured.Unstructured
 	Fault  string
@@ -102,7 +103,7 @@ func (c *Collection) take(text []byte) (Example, bool) {
 	err := yaml.Unmarshal(text, &value)
 	if err != nil {
 		if match := written.FindSubmatch(text); match != nil {
-			kind, queued := kindNamed(string(match[1]))
+			kind, queued := find(func(k framework.Kind) bool { return k.Kind == string(match[1]) })
 			return Example{Kind: kind, Fault: fault(err)}, queued
 		}
 		return Example{}, false
@@ -111,7 +112,8 @@ func (c *Collection) take(text []byte) (Example, bool) {
 	if object.GetKind() == "" {
 		return Example{}, false
 	}
-	kind, queued := kindOf(object)
+	// In any version. The API server rejects versions that it no longer serves.
+	kind, queued := find(func(k framework.Kind) bool { return k.GroupKind() == object.GroupVersionKind().GroupKind() })
 	if !queued {
 		c.Others[object.GetKind()]++
 	}

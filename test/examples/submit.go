@@ -37,7 +37,7 @@ func Submit(ctx context.Context, l *harness.Env, example *Example, namespace str
 	}
 	annotations[wellknown.SuspendAnnotation] = "true"
 	object.SetAnnotations(annotations)
-	created, err := l.Dynamic.Resource(example.Kind.Resource).Namespace(namespace).Create(ctx, object, metav1.CreateOptions{})
+	created, err := l.Dynamic.Resource(object.GroupVersionKind().GroupVersion().WithResource(example.Kind.Resource)).Namespace(namespace).Create(ctx, object, metav1.CreateOptions{})
 	switch {
 	case err == nil:
 		submitted.UID = created.GetUID()

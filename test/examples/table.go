@@ -85,7 +85,7 @@ func (r *Report) row(o *Outcome) row {
 	if len(r.Folders) == 1 {
 		file = strings.TrimPrefix(file, r.Folders[0]+"/")
 	}
-	line := row{file: file, kind: o.Kind.Name}
+	line := row{file: file, kind: o.Kind.Kind}
 	switch {
 	case o.Refused != "":
 		line.result = "not created: " + o.Refused

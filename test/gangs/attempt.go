@@ -142,19 +142,18 @@ func (a *attempt) unschedulable(now time.Time) []Violation {
 	return found
 }
 
-// judge checks the rules that concern the complete attempt. nodes are the versions at which nodes
-// were usable first.
-func (a *attempt) judge(nodes map[string]string, rooms rooms) []Violation {
+// judge checks the rules that concern the complete attempt.
+func (a *attempt) judge(rooms *rooms) []Violation {
 	bound := a.bound()
 	if len(bound) == 0 {
 		return nil
 	}
 	var found []Violation
 	for _, p := range bound[:min(len(bound), a.gang.Pods)] {
-		switch usable, known := nodes[p.node]; {
-		case !known:
+		switch room := rooms.nodes[p.node]; {
+		case room == nil:
 			found = append(found, a.violation(LateCapacity, a.since, p.name, fmt.Sprintf("pod %s has node %s, which was never usable", p.name, p.node)))
-		case before(a.started, usable):
+		case before(a.started, room.usable):
 			found = append(found, a.violation(LateCapacity, a.since, p.name,
 				fmt.Sprintf("pod %s has node %s, which was not usable when the first pod got its node", p.name, p.node)))
 		}

@@ -14,10 +14,8 @@ type Checker struct {
 	members []member
 	current map[string]*attempt
 	ended   []*attempt
-	// usable has the versions at which nodes were usable first, by name.
-	usable map[string]string
-	rooms  rooms
-	found  []Violation
+	rooms   rooms
+	found   []Violation
 }
 
 // Expect adds a gang. Its name must be unique. Pods that were seen before are not checked.
@@ -74,11 +72,7 @@ func (c *Checker) PodGone(pod *corev1.Pod) {
 func (c *Checker) Node(node *corev1.Node) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.usable == nil {
-		c.usable = map[string]string{}
-	}
-	if _, known := c.usable[node.Name]; !known && usable(node) {
-		c.usable[node.Name] = node.ResourceVersion
+	if c.rooms.nodes[node.Name] == nil && usable(node) {
 		c.rooms.node(node)
 	}
 }
@@ -96,11 +90,11 @@ func (c *Checker) Violations() []Violation {
 	defer c.mu.Unlock()
 	all := append([]Violation(nil), c.found...)
 	for _, a := range c.ended {
-		all = append(all, a.judge(c.usable, c.rooms)...)
+		all = append(all, a.judge(&c.rooms)...)
 	}
 	for _, m := range c.members {
 		if a := c.current[m.Name]; a != nil {
-			all = append(all, a.judge(c.usable, c.rooms)...)
+			all = append(all, a.judge(&c.rooms)...)
 		}
 	}
 	return all

@@ -35,22 +35,24 @@ func (s *scene) next() string {
 	return strconv.Itoa(s.version)
 }
 
-// node shows a node, ready or not.
-func (s *scene) node(name string, ready bool) {
-	status := corev1.ConditionFalse
-	if ready {
-		status = corev1.ConditionTrue
-	}
-	s.checker.Node(&corev1.Node{
+// node shows a node that is ready, unless it is changed.
+func (s *scene) node(name string, changes ...func(*corev1.Node)) {
+	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: s.next()},
-		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}}},
-	})
+		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+	}
+	for _, change := range changes {
+		change(node)
+	}
+	s.checker.Node(node)
 }
+
+func unready(node *corev1.Node) { node.Status.Conditions[0].Status = corev1.ConditionFalse }
 
 // nodes shows nodes that are ready.
 func (s *scene) nodes(names ...string) {
 	for _, name := range names {
-		s.node(name, true)
+		s.node(name)
 	}
 }
 
@@ -115,7 +117,7 @@ func TestAGangThatIsBoundOneByOneToExistingNodesBreaksNoRule(t *testing.T) {
 
 func TestAPodWithoutANodeWhileAnotherOneRunsIsAViolation(t *testing.T) {
 	s := begin(t)
-	s.node("a", true)
+	s.node("a")
 	s.pod("train-0", on("a"))
 	s.pod("train-1", unschedulable)
 	s.expect("Incomplete ")
@@ -154,12 +156,12 @@ func TestARefusalFromBeforeTheFirstPodBreaksNoRule(t *testing.T) {
 
 func TestARefusalFromBeforeTheFirstPodCountsIfThePodGetsNoNodeOrAnotherOne(t *testing.T) {
 	s := begin(t)
-	s.node("a", true)
+	s.node("a")
 	s.pod("train-1", unschedulable)
 	s.pod("train-0", on("a"))
 	s.pod("train-0", phase(corev1.PodRunning))
 	s.expect("Unschedulable train-1", "Incomplete ")
-	s.node("b", true)
+	s.node("b")
 	s.pod("train-1", on("b"))
 	s.expect("Unschedulable train-1", "LateCapacity train-1")
 }
@@ -167,10 +169,8 @@ func TestARefusalFromBeforeTheFirstPodCountsIfThePodGetsNoNodeOrAnotherOne(t *te
 // full shows nodes with room for one pod each.
 func (s *scene) full(names ...string) {
 	for _, name := range names {
-		s.checker.Node(&corev1.Node{
-			ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: s.next()},
-			Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
-				Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}},
+		s.node(name, func(node *corev1.Node) {
+			node.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
 		})
 	}
 }
@@ -228,46 +228,37 @@ func TestOthersMayTakeTheRoomIfOtherRoomBecomesFree(t *testing.T) {
 }
 
 func TestANodeThatArrivesAfterTheFirstPodIsAViolation(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		late func(*scene)
-		want []string
-	}{
-		{"a node that did not exist", func(s *scene) { s.node("b", true) }, []string{"LateCapacity train-1"}},
-		{"a node that was not ready", func(s *scene) { s.node("b", false); s.node("b", true) }, []string{"LateCapacity train-1"}},
-		{"a node that is never ready", func(s *scene) { s.node("b", false) }, []string{"LateCapacity train-1"}},
+	for name, late := range map[string]func(*scene){
+		"a node that did not exist":  func(s *scene) { s.node("b") },
+		"a node that was not ready":  func(s *scene) { s.node("b", unready); s.node("b") },
+		"a node that is never ready": func(s *scene) { s.node("b", unready) },
 	} {
-		t.Run(c.name, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			s := begin(t)
-			s.node("a", true)
+			s.node("a")
 			s.pod("train-0", on("a"))
-			c.late(s)
+			late(s)
 			s.pod("train-1", on("b"))
-			s.expect(c.want...)
+			s.expect("LateCapacity train-1")
 		})
 	}
 }
 
 func TestTheOrderOfTheTwoWatchesDoesNotMatter(t *testing.T) {
 	s := begin(t)
-	nodes := []string{s.next(), s.next()}
+	versions := []string{s.next(), s.next()}
 	s.pod("train-0", on("a"))
 	s.pod("train-1", on("b"))
 	for i, name := range []string{"a", "b"} {
-		s.checker.Node(&corev1.Node{
-			ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: nodes[i]},
-			Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
-		})
+		s.node(name, func(node *corev1.Node) { node.ResourceVersion = versions[i] })
 	}
 	s.expect()
 }
 
 func TestATaintedNodeIsNotCapacity(t *testing.T) {
 	s := begin(t)
-	s.checker.Node(&corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: "a", ResourceVersion: s.next()},
-		Spec:       corev1.NodeSpec{Taints: []corev1.Taint{{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule}}},
-		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+	s.node("a", func(node *corev1.Node) {
+		node.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule}}
 	})
 	s.pod("train-0", on("a"))
 	s.expect("LateCapacity train-0", "Incomplete ")
@@ -275,12 +266,12 @@ func TestATaintedNodeIsNotCapacity(t *testing.T) {
 
 func TestAnAttemptThatNeverCompletedIsAViolationAlsoLater(t *testing.T) {
 	s := begin(t)
-	s.node("a", true)
+	s.node("a")
 	s.pod("train-0", on("a"))
 	s.pod("train-1", created)
 	s.gone("train-0")
 	s.gone("train-1")
-	s.node("b", true)
+	s.node("b")
 	s.pod("train-2", on("a"))
 	s.pod("train-3", on("b"))
 	s.expect("Incomplete ")
@@ -305,14 +296,14 @@ func TestAReplacedPodOfACompleteGangMayUseANewNode(t *testing.T) {
 	s.pod("train-0", on("a"))
 	s.pod("train-1", on("b"))
 	s.pod("train-1", phase(corev1.PodFailed))
-	s.node("c", true)
+	s.node("c")
 	s.pod("train-2", on("c"))
 	s.expect()
 }
 
 func TestPodsThatEndBeforeTheLastOneIsCreatedAreOfOneAttempt(t *testing.T) {
 	s := begin(t)
-	s.node("a", true)
+	s.node("a")
 	s.pod("train-0", on("a"))
 	s.pod("train-0", phase(corev1.PodSucceeded))
 	s.pod("train-1", on("a"))

@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/utils/clock"
 )
 
 // patience is how long the watches may lag behind the API server.
@@ -24,7 +23,6 @@ const patience = time.Minute
 type Follower struct {
 	Checker
 	client kubernetes.Interface
-	clock  clock.PassiveClock
 
 	mu sync.Mutex
 	// seen has the last version of each object that the Checker was shown.
@@ -58,7 +56,7 @@ func Follow(t testing.TB, client kubernetes.Interface, gangs ...Gang) *Follower 
 // Start follows the cluster until ctx is done. It returns when the existing objects have been
 // processed, with a function that waits for the end after ctx is done.
 func Start(ctx context.Context, client kubernetes.Interface, gangs ...Gang) (f *Follower, stop func(), err error) {
-	f = &Follower{client: client, clock: clock.RealClock{}, seen: map[types.UID]string{}}
+	f = &Follower{client: client, seen: map[types.UID]string{}}
 	for _, gang := range gangs {
 		if err := f.Expect(gang); err != nil {
 			return nil, nil, err
@@ -71,7 +69,7 @@ func Start(ctx context.Context, client kubernetes.Interface, gangs ...Gang) (f *
 func (f *Follower) start(ctx context.Context) (stop func(), err error) {
 	factory := informers.NewSharedInformerFactory(f.client, 0)
 	core := factory.Core().V1()
-	podsDone, err := follow(f, core.Pods().Informer(), func(p *corev1.Pod) { f.Pod(f.clock.Now(), p) }, f.PodGone)
+	podsDone, err := follow(f, core.Pods().Informer(), func(p *corev1.Pod) { f.Pod(time.Now(), p) }, f.PodGone)
 	if err != nil {
 		return nil, fmt.Errorf("following pods: %w", err)
 	}

@@ -1,6 +1,7 @@
 package ack
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -119,11 +120,7 @@ func (c *converter) keep(d migration.Document, field string, old, into map[strin
 		case key == "koord-queue/min-resources":
 			into[wellknown.MinResourcesAnnotation] = old[key]
 		default:
-			instead := keysOfJobs[key]
-			if instead == "" {
-				instead = "nothing"
-			}
-			c.result.Find(d.Name(), field+": "+key, "the key has no equivalent, and is removed", instead)
+			c.result.Find(d.Name(), field+": "+key, "the key has no equivalent, and is removed", cmp.Or(keysOfJobs[key], "nothing"))
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package kueue
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -63,12 +65,7 @@ var withoutEqual = map[string]string{
 }
 
 func (c *converter) readConfiguration(d migration.Document, fields map[string]any) {
-	keys := make([]string, 0, len(fields))
-	for key := range fields {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	for _, key := range keys {
+	for _, key := range slices.Sorted(maps.Keys(fields)) {
 		switch {
 		case slices.Contains(ofTheManager, key):
 		case key == "manageJobsWithoutQueueName":
@@ -80,11 +77,7 @@ func (c *converter) readConfiguration(d migration.Document, fields map[string]an
 		case key == "integrations":
 			c.readIntegrations(d, fields)
 		default:
-			instead := withoutEqual[key]
-			if instead == "" {
-				instead = "nothing, if the default of kube-queue suits"
-			}
-			c.result.Find(d.Name(), key, "the setting has no equivalent", instead)
+			c.result.Find(d.Name(), key, "the setting has no equivalent", cmp.Or(withoutEqual[key], "nothing, if the default of kube-queue suits"))
 		}
 	}
 }

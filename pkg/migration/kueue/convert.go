@@ -30,7 +30,7 @@ func Is(object *unstructured.Unstructured) bool {
 func Convert(documents []migration.Document) (*migration.Result, error) {
 	c := &converter{
 		result: &migration.Result{},
-		nodes:  map[string]*node{}, cohorts: map[string]*node{}, cohortSpecs: map[string]cohortDocument{},
+		nodes:  map[string]*node{}, cohorts: map[string]*node{}, cohortSpecs: map[string]decoded[cohort]{},
 		flavors: map[string]bool{}, classes: map[string]class{}, podClasses: map[string]int32{},
 		checks: map[string]string{}, namespaces: map[string]map[string]string{}, localQueues: map[string]*node{},
 		listed: map[*node]map[string][]string{}, seen: map[string]bool{},
@@ -49,9 +49,10 @@ func Convert(documents []migration.Document) (*migration.Result, error) {
 	return c.result, nil
 }
 
-type cohortDocument struct {
-	document migration.Document
-	spec     *cohort
+// decoded is a document with its fields.
+type decoded[T any] struct {
+	migration.Document
+	spec *T
 }
 
 // class is a WorkloadPriorityClass.
@@ -67,10 +68,10 @@ type converter struct {
 	faults migration.Faults
 
 	// queues are the ClusterQueues by name.
-	queues []queueDocument
+	queues []decoded[clusterQueue]
 	// nodes and cohorts are by the name of the ClusterQueue and of the Cohort.
 	nodes, cohorts map[string]*node
-	cohortSpecs    map[string]cohortDocument
+	cohortSpecs    map[string]decoded[cohort]
 	roots          []*node
 	rootName       string
 
@@ -95,19 +96,9 @@ type converter struct {
 	before, behind []*unstructured.Unstructured
 	workloads      int
 	liveJobs       int
-	locals         []localDocument
+	locals         []decoded[localQueue]
 	configurations []migration.Document
 	jobs           []migration.Document
-}
-
-type queueDocument struct {
-	document migration.Document
-	spec     *clusterQueue
-}
-
-type localDocument struct {
-	document migration.Document
-	spec     *localQueue
 }
 
 // read reads all documents and converts those that do not depend on others.
@@ -131,15 +122,15 @@ func (c *converter) read(documents []migration.Document) {
 		switch gvk.Kind {
 		case "ClusterQueue":
 			if spec, is := decode[clusterQueue](c, d); is {
-				c.queues = append(c.queues, queueDocument{d, spec})
+				c.queues = append(c.queues, decoded[clusterQueue]{d, spec})
 			}
 		case "Cohort":
 			if spec, is := decode[cohort](c, d); is {
-				c.cohortSpecs[d.Object.GetName()] = cohortDocument{d, spec}
+				c.cohortSpecs[d.Object.GetName()] = decoded[cohort]{d, spec}
 			}
 		case "LocalQueue":
 			if spec, is := decode[localQueue](c, d); is {
-				c.locals = append(c.locals, localDocument{d, spec})
+				c.locals = append(c.locals, decoded[localQueue]{d, spec})
 			}
 		case "ResourceFlavor":
 			if spec, is := decode[resourceFlavor](c, d); is {
@@ -213,21 +204,21 @@ func (c *converter) connect() {
 	}
 	for _, q := range c.queues {
 		spec := q.spec.Spec
-		n := &node{object: q.document.Name(), queue: q.spec}
-		n.own = c.quotasOf(q.document, spec.quotaSpec)
+		n := &node{object: q.Name(), queue: q.spec}
+		n.own = c.quotasOf(q.Document, spec.quotaSpec)
 		if parent := cmp.Or(spec.CohortName, spec.Cohort); parent != "" {
 			n.parent = c.cohort(parent)
 			n.parent.children = append(n.parent.children, n)
 		} else {
 			c.roots = append(c.roots, n)
 		}
-		c.nodes[q.document.Object.GetName()] = n
+		c.nodes[q.Object.GetName()] = n
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.cohorts)) {
 		if n := c.cohorts[name]; n.parent == nil {
 			c.roots = append(c.roots, n)
 		} else if circle := circleOf(n); circle {
-			c.faults.Add(c.cohortSpecs[name].document, "the Cohort is its own ancestor; change spec.parentName")
+			c.faults.Add(c.cohortSpecs[name].Document, "the Cohort is its own ancestor; change spec.parentName")
 		}
 	}
 }
@@ -252,12 +243,12 @@ func (c *converter) cohort(name string) *node {
 	n := &node{object: "Cohort " + name}
 	c.cohorts[name] = n
 	if d, has := c.cohortSpecs[name]; has {
-		n.own = c.quotasOf(d.document, d.spec.Spec.quotaSpec)
+		n.own = c.quotasOf(d.Document, d.spec.Spec.quotaSpec)
 		if parent := d.spec.Spec.ParentName; parent != "" {
 			n.parent = c.cohort(parent)
 			n.parent.children = append(n.parent.children, n)
 		}
-		c.findWeight(d.document.Name(), d.spec.Spec.FairSharing)
+		c.findWeight(d.Name(), d.spec.Spec.FairSharing)
 	}
 	return n
 }

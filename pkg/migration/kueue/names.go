@@ -1,16 +1,9 @@
 package kueue
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 )
-
-func errorOf(resource string, err error) error { return fmt.Errorf("%s: %w", resource, err) }
-
-func errTooLarge(text string) error {
-	return fmt.Errorf("%q exceeds the largest amount; if it means no limit, write the amount that the cluster has", text)
-}
 
 // maxLabel is the maximum length of a label value. Jobs select a quota node by its name in a label.
 const maxLabel = 63

@@ -2,6 +2,7 @@ package kueue
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -148,14 +149,14 @@ func readQuotas(d migration.Document, spec quotaSpec, faults *migration.Faults) 
 func readAmount(resource, text string) (int64, error) {
 	q, err := resources.Parse(text)
 	if err != nil {
-		return 0, errorOf(resource, err)
+		return 0, fmt.Errorf("%s: %w", resource, err)
 	}
 	value, err := resources.LimitValue(resource, q)
 	if err != nil {
 		return 0, err
 	}
 	if value == math.MaxInt64 {
-		return 0, errorOf(resource, errTooLarge(text))
+		return 0, fmt.Errorf("%s: %q exceeds the largest amount; if it means no limit, write the amount that the cluster has", resource, text)
 	}
 	return value, nil
 }

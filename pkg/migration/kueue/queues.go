@@ -186,12 +186,7 @@ func (c *converter) findFlavors(n *node) {
 
 // findUncovered reports that a resource without any quota is not limited.
 func (c *converter) findUncovered() {
-	covered := map[string]bool{}
-	for _, n := range leaves(c.roots) {
-		for _, p := range n.pairs() {
-			covered[p.resource] = true
-		}
-	}
+	covered := c.covered()
 	if len(covered) == 0 {
 		return
 	}

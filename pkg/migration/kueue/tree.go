@@ -23,7 +23,7 @@ import (
 func (c *converter) buildTree() {
 	names := nodeNames{}
 	for _, q := range c.queues {
-		c.nodes[q.document.Object.GetName()].name = names.name(q.document.Object.GetName())
+		c.nodes[q.Object.GetName()].name = names.name(q.Object.GetName())
 	}
 	c.rootName = names.name("root", "kueue")
 	for _, name := range slices.Sorted(maps.Keys(c.cohorts)) {
@@ -76,19 +76,19 @@ func lendsExactly(n *node) bool {
 // listNamespaces assigns the namespaces of the LocalQueues to the nodes of their ClusterQueues.
 func (c *converter) listNamespaces() {
 	for _, l := range c.locals {
-		name, namespace, spec := l.document.Object.GetName(), l.document.Object.GetNamespace(), l.spec.Spec
+		name, namespace, spec := l.Object.GetName(), l.Object.GetNamespace(), l.spec.Spec
 		n := c.nodes[spec.ClusterQueue]
 		switch {
 		case namespace == "":
-			c.faults.Add(l.document, "the LocalQueue has no namespace; set metadata.namespace")
+			c.faults.Add(l.Document, "the LocalQueue has no namespace; set metadata.namespace")
 			continue
 		case n == nil:
-			c.result.Find(l.document.Name(), "spec.clusterQueue", fmt.Sprintf("the input has no ClusterQueue %q, so the namespace gets no quota from it", spec.ClusterQueue),
+			c.result.Find(l.Name(), "spec.clusterQueue", fmt.Sprintf("the input has no ClusterQueue %q, so the namespace gets no quota from it", spec.ClusterQueue),
 				"add the ClusterQueue to the input, or delete the LocalQueue")
 			continue
 		}
 		c.localQueues[namespace+"/"+name] = n
-		if !c.mayUse(l.document, n, namespace) {
+		if !c.mayUse(l.Document, n, namespace) {
 			continue
 		}
 		if c.listed[n] == nil {
@@ -96,11 +96,11 @@ func (c *converter) listNamespaces() {
 		}
 		c.listed[n][namespace] = append(c.listed[n][namespace], name)
 		if spec.StopPolicy != "" && spec.StopPolicy != "None" {
-			c.result.Find(l.document.Name(), "spec.stopPolicy", "a queue is stopped as a whole, with the jobs of all its namespaces",
+			c.result.Find(l.Name(), "spec.stopPolicy", "a queue is stopped as a whole, with the jobs of all its namespaces",
 				fmt.Sprintf("set the annotation %s: \"false\" on the jobs of the namespace, or stop the Queue of %s", wellknown.ActiveAnnotation, n.name))
 		}
 		if spec.FairSharing.hasWeight() {
-			c.result.Find(l.document.Name(), "spec.fairSharing.weight", "jobs of one queue are ordered by priority and submission only, not by what their namespace has used",
+			c.result.Find(l.Name(), "spec.fairSharing.weight", "jobs of one queue are ordered by priority and submission only, not by what their namespace has used",
 				"give the namespace a quota node of its own")
 		}
 	}
@@ -155,14 +155,20 @@ func leaves(nodes []*node) (found []*node) {
 	return found
 }
 
-// tree returns the ElasticQuotaTree.
-func (c *converter) tree() *unstructured.Unstructured {
+// covered are the resources that any ClusterQueue has.
+func (c *converter) covered() map[string]bool {
 	covered := map[string]bool{}
 	for _, n := range leaves(c.roots) {
 		for _, p := range n.pairs() {
 			covered[p.resource] = true
 		}
 	}
+	return covered
+}
+
+// tree returns the ElasticQuotaTree.
+func (c *converter) tree() *unstructured.Unstructured {
+	covered := c.covered()
 	var children []any
 	for _, n := range c.roots {
 		children = append(children, c.quotaNode(n, covered))
@@ -171,8 +177,8 @@ func (c *converter) tree() *unstructured.Unstructured {
 	return migration.Object(manifest.Version, manifest.Kind, manifest.Namespace, "elasticquotatree", map[string]any{"spec": map[string]any{"root": root}})
 }
 
-// quotaNode returns the quota node of a ClusterQueue or Cohort. covered are the resources that any ClusterQueue has: a
-// ClusterQueue without one of them admits no job that requests it.
+// quotaNode returns the quota node of a ClusterQueue or Cohort. A ClusterQueue without one of the
+// covered resources admits no job that requests it.
 func (c *converter) quotaNode(n *node, covered map[string]bool) map[string]any {
 	written := map[string]any{"name": n.name}
 	limit := map[string]any{}

@@ -6,20 +6,10 @@ import (
 	"kube-queue.dev/kube-queue/pkg/migration"
 )
 
-// The types have the fields that are converted or reported. All other fields of a spec are reported by their path.
-
-type head struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	Metadata   struct {
-		Name      string            `json:"name"`
-		Namespace string            `json:"namespace"`
-		Labels    map[string]string `json:"labels"`
-	} `json:"metadata"`
-}
+// The types have the fields that are converted or reported, without those of metadata. All other fields of a spec are
+// reported by their path.
 
 type clusterQueue struct {
-	head `json:",inline"`
 	Spec struct {
 		quotaSpec         `json:",inline"`
 		Cohort            string                `json:"cohort"`
@@ -79,7 +69,6 @@ type preemption struct {
 }
 
 type cohort struct {
-	head `json:",inline"`
 	Spec struct {
 		quotaSpec  `json:",inline"`
 		ParentName string `json:"parentName"`
@@ -87,7 +76,6 @@ type cohort struct {
 }
 
 type localQueue struct {
-	head `json:",inline"`
 	Spec struct {
 		ClusterQueue string       `json:"clusterQueue"`
 		StopPolicy   string       `json:"stopPolicy"`
@@ -96,7 +84,6 @@ type localQueue struct {
 }
 
 type resourceFlavor struct {
-	head `json:",inline"`
 	Spec struct {
 		NodeLabels   map[string]string `json:"nodeLabels"`
 		NodeTaints   []map[string]any  `json:"nodeTaints"`
@@ -106,13 +93,11 @@ type resourceFlavor struct {
 }
 
 type workloadPriorityClass struct {
-	head        `json:",inline"`
 	Value       int32  `json:"value"`
 	Description string `json:"description"`
 }
 
 type admissionCheck struct {
-	head `json:",inline"`
 	Spec struct {
 		ControllerName    string `json:"controllerName"`
 		RetryDelayMinutes *int64 `json:"retryDelayMinutes"`
@@ -125,7 +110,6 @@ type admissionCheck struct {
 }
 
 type provisioningRequestConfig struct {
-	head `json:",inline"`
 	Spec struct {
 		ProvisioningClassName string            `json:"provisioningClassName"`
 		Parameters            map[string]string `json:"parameters"`

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,65 +16,60 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota/tree/manifest"
 )
 
-const (
-	treeGroup   = "scheduling.sigs.k8s.io"
-	treeVersion = treeGroup + "/v1beta1"
-	treeKind    = "ElasticQuotaTree"
-	// Namespace and name of a proposed tree.
-	treeNamespace = "kube-system"
-	treeName      = "elasticquotatree"
-)
-
-// Open reads a tree from a file; "-" reads the standard input.
-func Open(name string) (tree.Node, error) {
-	if name == "-" {
-		return Read(os.Stdin, "standard input")
-	}
-	f, err := os.Open(name)
-	if err != nil {
-		return tree.Node{}, fmt.Errorf("reading the quota tree: %w", err)
-	}
-	defer f.Close()
-	return Read(f, name)
-}
-
 // Read returns the single ElasticQuotaTree of a YAML or JSON file. The tree may be one of
 // several documents, or an item of a List.
 func Read(from io.Reader, name string) (tree.Node, error) {
-	documents := utilyaml.NewYAMLReader(bufio.NewReader(from))
 	var found []*unstructured.Unstructured
 	var others []string
-	for number := 1; ; number++ {
-		document, err := documents.Read()
-		if errors.Is(err, io.EOF) {
-			break
+	for _, d := range documents(from, yaml.YAMLToJSON) {
+		if d.err != nil {
+			return tree.Node{}, fmt.Errorf("%s: %w", name, d.err)
 		}
-		if err != nil {
-			return tree.Node{}, fmt.Errorf("%s: %w", name, err)
-		}
-		object, err := decode(document)
-		if err != nil {
-			return tree.Node{}, fmt.Errorf("%s: document %d: %w", name, number, err)
-		}
-		if object != nil {
-			found, others = collect(object, found, others)
-		}
+		found, others = collect(d.object, found, others)
 	}
 	switch {
 	case len(found) == 1:
 		return manifest.Root(found[0]), nil
 	case len(found) > 1:
-		return tree.Node{}, fmt.Errorf("%s: found %d objects of kind %s; keep only the one to try", name, len(found), treeKind)
+		return tree.Node{}, fmt.Errorf("%s: found %d objects of kind %s; keep only the one to try", name, len(found), manifest.Kind)
 	case len(others) > 0:
-		return tree.Node{}, fmt.Errorf("%s: no object of kind %s (%s) found, only %s", name, treeKind, treeVersion, strings.Join(others, ", "))
+		return tree.Node{}, fmt.Errorf("%s: no object of kind %s (%s) found, only %s", name, manifest.Kind, manifest.Version, strings.Join(others, ", "))
 	default:
-		return tree.Node{}, fmt.Errorf("%s: no object found; expected a manifest of kind %s (%s)", name, treeKind, treeVersion)
+		return tree.Node{}, fmt.Errorf("%s: no object found; expected a manifest of kind %s (%s)", name, manifest.Kind, manifest.Version)
+	}
+}
+
+// document is a document of a file: its object, or why it cannot be read.
+type document struct {
+	object *unstructured.Unstructured
+	err    error
+}
+
+// documents returns the documents of a YAML or JSON file that are not empty.
+func documents(from io.Reader, toJSON func([]byte) ([]byte, error)) []document {
+	reader := utilyaml.NewYAMLReader(bufio.NewReader(from))
+	var all []document
+	for number := 1; ; number++ {
+		text, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		if err != nil {
+			return append(all, document{err: fmt.Errorf("document %d: %w", number, err)})
+		}
+		object, err := decode(text, toJSON)
+		if err != nil {
+			err = fmt.Errorf("document %d: %w", number, err)
+		}
+		if object != nil || err != nil {
+			all = append(all, document{object, err})
+		}
 	}
 }
 
 // decode decodes a document; the result is nil if the document is empty.
-func decode(document []byte) (*unstructured.Unstructured, error) {
-	asJSON, err := yaml.YAMLToJSON(document)
+func decode(document []byte, toJSON func([]byte) ([]byte, error)) (*unstructured.Unstructured, error) {
+	asJSON, err := toJSON(document)
 	if err != nil {
 		return nil, fmt.Errorf("invalid YAML: %w", err)
 	}
@@ -99,7 +93,7 @@ func collect(object *unstructured.Unstructured, found []*unstructured.Unstructur
 		}
 		return found, others
 	}
-	if object.GetKind() == treeKind && object.GroupVersionKind().Group == treeGroup {
+	if object.GetKind() == manifest.Kind && object.GroupVersionKind().Group == manifest.Group {
 		return append(found, object), others
 	}
 	return found, append(others, fmt.Sprintf("%s (%s)", object.GetKind(), object.GetAPIVersion()))

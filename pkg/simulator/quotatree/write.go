@@ -11,18 +11,22 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
+	"kube-queue.dev/kube-queue/pkg/quota/tree/manifest"
 )
+
+// treeName is the name of a proposed tree.
+const treeName = "elasticquotatree"
 
 // Manifest returns the manifest of the tree, ready to be edited and applied. It does not use
 // a YAML library, which would sort the fields by name and put the name of a node below its
 // children.
 func Manifest(root tree.Node) string {
 	w := &writer{}
-	w.line(0, "apiVersion: "+treeVersion)
-	w.line(0, "kind: "+treeKind)
+	w.line(0, "apiVersion: "+manifest.Version)
+	w.line(0, "kind: "+manifest.Kind)
 	w.line(0, "metadata:")
 	w.line(1, "name: "+treeName)
-	w.line(1, "namespace: "+treeNamespace)
+	w.line(1, "namespace: "+manifest.Namespace)
 	w.line(0, "spec:")
 	w.line(1, "root:")
 	w.node(2, root)

@@ -238,6 +238,5 @@ func seconds(text string) (time.Duration, error) {
 	case err != nil || !(n >= 0 && n <= maxSeconds):
 		return 0, fmt.Errorf("%q is not a number of seconds from 0 to %d, such as 90 or 90.5", text, maxSeconds)
 	}
-	// Units are ordered by microseconds.
-	return time.Duration(n*1e6+0.5) * time.Microsecond, nil
+	return toDuration(n), nil
 }

@@ -119,15 +119,20 @@ func TestAFaultOfACSVFileSaysWhereItIsAndWhatToDo(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := trace.Read(strings.NewReader(c.text), "jobs", trace.Options{Format: trace.CSV, GPUResource: gpu})
-			if err == nil {
-				t.Fatal("it was read")
-			}
-			for _, word := range c.words {
-				if !strings.Contains(err.Error(), word) {
-					t.Errorf("%q does not say %q", err, word)
-				}
-			}
+			expectFault(t, err, c.words)
 		})
+	}
+}
+
+func expectFault(t *testing.T, err error, words []string) {
+	t.Helper()
+	if err == nil {
+		t.Fatal("it was read")
+	}
+	for _, word := range words {
+		if !strings.Contains(err.Error(), word) {
+			t.Errorf("%q does not say %q", err, word)
+		}
 	}
 }
 

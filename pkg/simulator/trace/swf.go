@@ -136,6 +136,7 @@ func (c *collector) swfLine(text string, line int, tenant Field) error {
 	return nil
 }
 
+// toDuration rounds to microseconds, by which units are ordered.
 func toDuration(seconds float64) time.Duration {
 	return time.Duration(seconds*1e6+0.5) * time.Microsecond
 }

@@ -106,14 +106,8 @@ func (e *Error) Error() string {
 	return text + ": " + e.Fault
 }
 
-// Open reads a file; "-" reads the standard input.
+// Open reads a file.
 func Open(name string, opts Options) (*Trace, error) {
-	if opts.Format == "" {
-		opts.Format = FormatOf(name)
-	}
-	if name == "-" {
-		return Read(os.Stdin, "standard input", opts)
-	}
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, fmt.Errorf("reading the trace: %w", err)
@@ -122,7 +116,7 @@ func Open(name string, opts Options) (*Trace, error) {
 	return Read(f, name, opts)
 }
 
-// Read reads a trace, compressed or not. The name is used for messages.
+// Read reads a trace, compressed or not. The name is used for messages, and for the format if that is not set.
 func Read(from io.Reader, name string, opts Options) (*Trace, error) {
 	r := bufio.NewReader(from)
 	if magic, _ := r.Peek(2); string(magic) == "\x1f\x8b" {
@@ -133,14 +127,11 @@ func Read(from io.Reader, name string, opts Options) (*Trace, error) {
 		r = bufio.NewReader(unzipped)
 	}
 	c := &collector{file: name, skipped: map[string]*Skipped{}}
-	var err error
-	switch opts.Format {
-	case SWF:
-		err = c.readSWF(r, opts)
-	default:
-		err = c.readCSV(r, opts)
+	read := c.readCSV
+	if cmp.Or(opts.Format, FormatOf(name)) == SWF {
+		read = c.readSWF
 	}
-	if err != nil {
+	if err := read(r, opts); err != nil {
 		return nil, err
 	}
 	return c.trace()

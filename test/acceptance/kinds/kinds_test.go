@@ -120,13 +120,3 @@ func TestPartsAndOlderVersionsAreThoseOfTheOperators(t *testing.T) {
 		}
 	}
 }
-
-func TestEachManifestHasATotal(t *testing.T) {
-	for _, sample := range all(t) {
-		for name, amount := range sample.Total {
-			if amount.Sign() <= 0 {
-				t.Errorf("%s requests %s %s", File(sample.Kind), amount.String(), name)
-			}
-		}
-	}
-}
