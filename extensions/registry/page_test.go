@@ -14,7 +14,7 @@ var quoted = []string{
 	"extensions/jaxjob/jaxjob_test.go",
 	"extensions/jaxjob/testdata/jaxjobs.yaml",
 	"extensions/registry/registry.go",
-	"test/audit/facts/kinds.go",
+	"test/audit/kinds.go",
 	"test/localcluster/internal/cluster/trainingoperator.go",
 	"examples/jaxjob.yaml",
 }

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"slices"
 	"testing"
-
-	"kube-queue.dev/kube-queue/test/audit/checks"
 )
 
 func TestAccountingIsTheSumOverUnitsAndPods(t *testing.T) {
@@ -50,7 +48,7 @@ func TestAccountingIsTheSumOverUnitsAndPods(t *testing.T) {
 	}
 	s := newScript(t)
 	s.tell("x errand a root 1")
-	if _, err := s.log().Accounting(Options{}); !errors.Is(err, checks.ErrNoTree) {
-		t.Errorf("got %v, want %v", err, checks.ErrNoTree)
+	if _, err := s.log().Accounting(Options{}); !errors.Is(err, ErrNoTree) {
+		t.Errorf("got %v, want %v", err, ErrNoTree)
 	}
 }

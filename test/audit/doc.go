@@ -1,14 +1,18 @@
 // Package audit reads the audit log of an API server and checks that the recorded writes
-// conform to the laws of kube-queue. It uses only the log and shares no code with the
-// programs that it checks, so that it does not repeat their mistakes.
+// conform to the laws of kube-queue. It uses only the log. Of the programs that it checks it shares
+// the types of the API, but no code, so that it does not repeat their mistakes.
 //
 // The log must contain every write at level RequestResponse, stage ResponseComplete. Reads
 // are not needed.
 //
-// Package log reads entries, package facts what each write says, and package state remembers the
-// last object of each UID. Package checks has the laws, which sum those objects. Package budget
-// counts writes. This package combines them for tests and for the command audit-check.
+// Terms. A write is a log entry of a request that changes an object, successful or not. Its body has
+// the facts that the laws need. The world has the last version of each object. A law compares each
+// write with the world, mostly with sums over its objects. Its rules are the ways to violate it.
+// A new law is one file and one row in the list of all laws.
 //
 // Invariants. A write that was rejected or was a dry run changes nothing. Cases that the log
-// does not show completely are not checked, and the report counts them.
+// does not show completely are not checked, and the report counts them. A sum is never too large: what
+// the log leaves in doubt is not part of it.
+//
+// Package log reads the entries. The command audit-check prints the report.
 package audit

@@ -4,14 +4,12 @@ import (
 	"fmt"
 	"testing"
 	"time"
-
-	"kube-queue.dev/kube-queue/test/audit/checks"
 )
 
 var byResourceQuota = Options{ResourceQuota: true}
 
 // resultOf returns the result of one check.
-func resultOf(t *testing.T, s *script, options Options, name string) checks.Result {
+func resultOf(t *testing.T, s *script, options Options, name string) Check {
 	t.Helper()
 	report, err := s.log().Check(options)
 	if err != nil {
@@ -23,7 +21,7 @@ func resultOf(t *testing.T, s *script, options Options, name string) checks.Resu
 		}
 	}
 	t.Fatalf("there is no check %s", name)
-	return checks.Result{}
+	return Check{}
 }
 
 const (

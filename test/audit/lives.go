@@ -4,9 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-
-	"kube-queue.dev/kube-queue/test/audit/facts"
-	"kube-queue.dev/kube-queue/test/audit/state"
 )
 
 // Life is the history of one job. A moment that did not occur is zero.
@@ -66,17 +63,17 @@ func (l Life) String() string { return l.Kind + " " + l.Namespace + "/" + l.Name
 
 // Lives returns all jobs that no other job controls, in order of creation.
 func (l *Log) Lives(options Options) ([]Life, error) {
-	o, err := options.Complete()
+	o, err := options.complete()
 	if err != nil {
 		return nil, err
 	}
-	h := &historian{lives: map[*state.Job]*Life{}}
-	st := state.Replay(l.Log, o, h.see)
+	h := &historian{lives: map[*job]*Life{}}
+	st := l.replay(o, h.see)
 	var out []Life
-	for _, j := range st.Jobs {
+	for _, j := range st.jobs {
 		if life := h.lives[j]; life != nil {
-			for _, p := range j.Pods {
-				life.Pods = append(life.Pods, p.Name)
+			for _, p := range j.pods {
+				life.Pods = append(life.Pods, p.name)
 			}
 			out = append(out, *life)
 		}
@@ -102,56 +99,53 @@ func (l *Log) Life(options Options, kind, namespace, name string) (Life, error) 
 }
 
 // historian collects the lives.
-type historian struct{ lives map[*state.Job]*Life }
+type historian struct{ lives map[*job]*Life }
 
-func (h *historian) see(s *state.State, c *state.Change) {
-	j := c.Job
-	if j == nil || j.Facts == nil || s.RootOf(j) != nil || !c.Write.OK() {
+func (h *historian) see(s *world, c *change) {
+	j := c.job
+	if j == nil || s.rootOf(j) != nil || !c.ok() {
 		return
 	}
 	life := h.lives[j]
 	if life == nil {
-		life = &Life{Kind: j.Row.Kind, Namespace: j.Namespace, Name: j.Name, UID: j.UID, Created: j.Created}
+		life = &Life{Kind: j.now.kind.Kind, Namespace: j.namespace, Name: j.name, UID: j.uid, Created: j.created}
 		h.lives[j] = life
 	}
-	now := c.Write.Moment()
+	now := c.Moment
 	switch {
-	case c.Unit != nil:
+	case c.unit != nil:
 		life.seeUnit(c, now)
-	case c.Pod != nil:
-		if c.Born && life.FirstPod.IsZero() {
+	case c.pod != nil:
+		if c.born && life.FirstPod.IsZero() {
 			life.FirstPod = now
 		}
 	default:
 		life.seeJob(j, c, now)
 	}
-	life.Ended, life.Deleted = j.Ended, j.Gone
+	life.Ended, life.Deleted = j.ended, j.gone
 	if !life.Ended.IsZero() {
-		life.Outcome = string(j.Facts.End)
+		life.Outcome = string(j.now.end)
 	}
 }
 
-func (l *Life) seeUnit(c *state.Change, now Moment) {
-	u := c.Unit
+func (l *Life) seeUnit(c *change, now Moment) {
+	u := c.unit
 	if l.Queued.IsZero() {
-		l.Queued, l.Unit = u.Created, u.Name
+		l.Queued, l.Unit = u.created, u.name
 	}
-	if !u.Gone.IsZero() {
-		return
-	}
-	if u.Facts.Phase == facts.Dequeued && (c.UnitWas == nil || c.UnitWas.Phase != facts.Dequeued) {
+	if u.exists() && u.now.phase(phaseDequeued) && (c.unitWas == nil || !c.unitWas.phase(phaseDequeued)) {
 		l.Dequeued = append(l.Dequeued, now)
 	}
 }
 
-func (l *Life) seeJob(j *state.Job, c *state.Change, now Moment) {
+func (l *Life) seeJob(j *job, c *change, now Moment) {
 	if l.Held.IsZero() {
-		l.Held = j.Suspended
+		l.Held = j.suspended
 	}
-	if c.Released {
+	if c.released {
 		l.Released = append(l.Released, now)
 	}
-	runs := j.Facts.Running && j.Facts.End == facts.Going && j.Gone.IsZero() && !j.Facts.Suspended
+	runs := j.now.running && j.now.end == Going && j.exists() && !j.now.suspended
 	n := len(l.Runs)
 	open := n > 0 && l.Runs[n-1].To.IsZero()
 	switch {
@@ -160,7 +154,7 @@ func (l *Life) seeJob(j *state.Job, c *state.Change, now Moment) {
 	case !runs && open:
 		l.Runs[n-1].To = now
 	}
-	if n := len(l.States); j.Facts.State != "" && (n == 0 || l.States[n-1] != j.Facts.State) {
-		l.States = append(l.States, j.Facts.State)
+	if n := len(l.States); j.now.state != "" && (n == 0 || l.States[n-1] != j.now.state) {
+		l.States = append(l.States, j.now.state)
 	}
 }

@@ -63,7 +63,7 @@ func (r *recording) broken() map[string]int {
 }
 
 // at returns the value at a path as text.
-func at(e map[string]any, path string) string {
+func textAt(e map[string]any, path string) string {
 	v, _, _ := unstructured.NestedFieldNoCopy(e, strings.Split(path, ".")...)
 	switch v.(type) {
 	case string, bool, float64:
@@ -81,7 +81,7 @@ func (r *recording) find(what string, pick func(e map[string]any) bool) []int {
 	r.t.Helper()
 	var found []int
 	for i, e := range r.lines {
-		if pick(e) && at(e, "stage") == "ResponseComplete" && at(e, "responseStatus.code")[:1] == "2" {
+		if pick(e) && textAt(e, "stage") == "ResponseComplete" && textAt(e, "responseStatus.code")[:1] == "2" {
 			found = append(found, i)
 		}
 	}
@@ -100,7 +100,7 @@ func (r *recording) where(fields ...string) []int {
 func has(e map[string]any, fields []string) bool {
 	return !slices.ContainsFunc(fields, func(field string) bool {
 		path, want, _ := strings.Cut(field, " ")
-		return at(e, path) != want
+		return textAt(e, path) != want
 	})
 }
 
@@ -109,7 +109,7 @@ func (r *recording) phases(phase string) []int {
 	r.t.Helper()
 	seen := map[string]bool{}
 	return slices.DeleteFunc(r.where("objectRef.resource queueunits", "responseObject.status.phase "+phase), func(i int) bool {
-		unit := at(r.lines[i], "responseObject.metadata.uid")
+		unit := textAt(r.lines[i], "responseObject.metadata.uid")
 		again := seen[unit]
 		seen[unit] = true
 		return again
@@ -121,14 +121,14 @@ func (r *recording) release() int {
 	r.t.Helper()
 	return r.find("release", func(e map[string]any) bool {
 		return has(e, []string{"user.username " + extensions, "objectRef.subresource "}) &&
-			(at(e, "responseObject.spec.runPolicy.suspend") == "false" || at(e, "responseObject.spec.suspend") == "false")
+			(textAt(e, "responseObject.spec.runPolicy.suspend") == "false" || textAt(e, "responseObject.spec.suspend") == "false")
 	})[0]
 }
 
 // ofFirst returns the first of some lines that is about the job that is released first.
 func (r *recording) ofFirst(lines []int) int {
 	r.t.Helper()
-	job := at(r.lines[r.release()], "responseObject.metadata.uid")
+	job := textAt(r.lines[r.release()], "responseObject.metadata.uid")
 	i := slices.IndexFunc(lines, func(i int) bool { return strings.Contains(r.text(i), job) })
 	if i < 0 {
 		r.t.Fatalf("none of %d lines is about job %s", len(lines), job)
@@ -152,7 +152,7 @@ func (r *recording) ends() []int {
 // swap exchanges the places of two lines: their times and revisions.
 func (r *recording) swap(i, j int) {
 	for _, path := range []string{"requestReceivedTimestamp", "stageTimestamp", "responseObject.metadata.resourceVersion"} {
-		x, y := at(r.lines[i], path), at(r.lines[j], path)
+		x, y := textAt(r.lines[i], path), textAt(r.lines[j], path)
 		put(r.lines[i], path, y)
 		put(r.lines[j], path, x)
 	}
@@ -276,7 +276,7 @@ var rulePattern = regexp.MustCompile(`\.fail\("([a-z-]+)"`)
 
 // rulesInSource returns the rules of all checks.
 func rulesInSource(t *testing.T) map[string]bool {
-	sources, err := filepath.Glob("checks/*.go")
+	sources, err := filepath.Glob("law_*.go")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -12,28 +13,29 @@ import (
 // Print prints the report.
 func (r Report) Print(out io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d lines, %d writes, %s to %s (%s)\n", r.Lines, r.Entries,
-		clock(r.From), clock(r.To), r.To.Sub(r.From).Round(time.Millisecond))
-	var kinds []string
-	for _, k := range r.Jobs {
-		kinds = append(kinds, fmt.Sprintf("%d %s (%d queued)", k.Count, k.Kind, k.Queued))
+	l, s := r.Log, r.world
+	fmt.Fprintf(&b, "%d lines, %d writes, %s to %s (%s)\n", l.Lines, l.Entries,
+		clock(l.From), clock(l.To), l.To.Sub(l.From).Round(time.Millisecond))
+	fmt.Fprintf(&b, "jobs: %s\n", cmp.Or(strings.Join(s.jobsByKind(), ", "), "none"))
+	fmt.Fprintf(&b, "units: %d   pods: %d   valid quota trees: %d   oversell rate: %s\n", len(s.units), len(s.pods), s.trees.changes, r.oversell)
+	quotas := 0
+	for _, all := range s.quotas {
+		quotas += len(slices.DeleteFunc(slices.Clone(all), func(q *quota) bool { return !q.limitsPods() }))
 	}
-	fmt.Fprintf(&b, "jobs: %s\n", cmp.Or(strings.Join(kinds, ", "), "none"))
-	fmt.Fprintf(&b, "units: %d   pods: %d   valid quota trees: %d   oversell rate: %s\n", r.Units, r.Pods, r.Trees, r.Oversell)
-	if r.Quotas > 0 {
-		fmt.Fprintf(&b, "ResourceQuotas that limit pods: %d\n", r.Quotas)
+	if quotas > 0 {
+		fmt.Fprintf(&b, "ResourceQuotas that limit pods: %d\n", quotas)
 	}
-	if r.Unfinished {
+	if l.Unfinished {
 		b.WriteString("the last line is incomplete and was skipped\n")
 	}
-	if r.Cut > 0 {
-		fmt.Fprintf(&b, "%d entries lack their objects, because these were too large for the log\n", r.Cut)
+	if l.Cut > 0 {
+		fmt.Fprintf(&b, "%d entries lack their objects, because these were too large for the log\n", l.Cut)
 	}
-	if r.Unanswered > 0 {
-		fmt.Fprintf(&b, "%d writes have no response, and the log does not show whether they succeeded; they count as failed\n", r.Unanswered)
+	if l.Unanswered > 0 {
+		fmt.Fprintf(&b, "%d writes have no response, and the log does not show whether they succeeded; they count as failed\n", l.Unanswered)
 	}
-	if r.Doubts > 0 {
-		fmt.Fprintf(&b, "%d units and pods were not counted in sums after writes that do not show what became of them\n", r.Doubts)
+	if s.doubts > 0 {
+		fmt.Fprintf(&b, "%d units and pods were not counted in sums after writes that do not show what became of them\n", s.doubts)
 	}
 	b.WriteByte('\n')
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -52,11 +54,31 @@ func (r Report) Print(out io.Writer) error {
 	return err
 }
 
-func (r Report) printViolations(b *strings.Builder) {
-	found := 0
-	for _, c := range r.Checks {
-		found += c.Found
+// jobsByKind counts the jobs of each kind, and those of them that were queued.
+func (s *world) jobsByKind() (counts []string) {
+	for _, k := range allKinds {
+		all, queued := 0, 0
+		for _, j := range s.jobs {
+			if j.now.kind != k {
+				continue
+			}
+			if all++; j.wasUnit {
+				queued++
+			}
+		}
+		name := k.Kind
+		if k.Version != anyVersion && k.Group != "batch" {
+			name += "." + k.Version
+		}
+		if all > 0 {
+			counts = append(counts, fmt.Sprintf("%d %s (%d queued)", all, name, queued))
+		}
 	}
+	return counts
+}
+
+func (r Report) printViolations(b *strings.Builder) {
+	found := r.found()
 	if found == 0 {
 		b.WriteString("\nno violations\n")
 		return

@@ -8,8 +8,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-
-	"kube-queue.dev/kube-queue/test/audit/facts"
 )
 
 func unzip(t testing.TB, path string) []byte {
@@ -39,8 +37,8 @@ func TestReadRefusesInvalidLogs(t *testing.T) {
 	for _, e := range s.entries {
 		delete(e, "responseObject")
 	}
-	if _, err := Read(bytes.NewReader(s.bytes())); !errors.Is(err, facts.ErrNoObjects) {
-		t.Errorf("got %v, want %v", err, facts.ErrNoObjects)
+	if _, err := Read(bytes.NewReader(s.bytes())); !errors.Is(err, ErrNoObjects) {
+		t.Errorf("got %v, want %v", err, ErrNoObjects)
 	}
 	log, err := Read(strings.NewReader(""))
 	if err != nil {

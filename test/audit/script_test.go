@@ -147,7 +147,7 @@ func (th *thing) set(path string, value any) {
 	}
 }
 
-func (th *thing) text(path string) string { return at(th.obj, path) }
+func (th *thing) text(path string) string { return textAt(th.obj, path) }
 
 func (th *thing) write(user, verb, subresource string, code int) map[string]any {
 	th.s.revision++

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 )
@@ -167,7 +168,7 @@ func (s *script) values(prefix string, args []string) (fields []any) {
 		}
 		if at, ok := value.(string); ok && strings.HasPrefix(at, "now+") {
 			later, _ := time.ParseDuration(at[len("now+"):])
-			value = s.now.Add(later).Format(time.RFC3339Nano)
+			value = s.now.Add(later).Format(metav1.RFC3339Micro)
 		}
 		fields = append(fields, prefix+path, value)
 	}
@@ -219,7 +220,7 @@ var commands = map[string]func(s *script, rest string){
 	},
 	// same-version gives the last response the version of the one before, as the removal of a last finalizer has.
 	"same-version": func(s *script, _ string) {
-		version := at(s.entries[len(s.entries)-2], "responseObject.metadata.resourceVersion")
+		version := textAt(s.entries[len(s.entries)-2], "responseObject.metadata.resourceVersion")
 		if err := unstructured.SetNestedField(s.last(), version, "responseObject", "metadata", "resourceVersion"); err != nil {
 			s.t.Fatal(err)
 		}

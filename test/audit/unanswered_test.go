@@ -76,11 +76,11 @@ func TestWritesWhoseOutcomeNoLaterOneShowsAreCounted(t *testing.T) {
 		if err := report.Print(&out); err != nil {
 			t.Fatal(err)
 		}
-		if report.Doubts != want {
-			t.Errorf("%s: %d units are in doubt for a time, want %d", text, report.Doubts, want)
+		if report.world.doubts != want {
+			t.Errorf("%s: %d units are in doubt for a time, want %d", text, report.world.doubts, want)
 		}
-		if report.Unanswered != want || strings.Contains(out.String(), "1 writes have no response") != (want == 1) {
-			t.Errorf("%s: %d writes are counted as unknown, want %d:\n%s", text, report.Unanswered, want, out.String())
+		if report.Log.Unanswered != want || strings.Contains(out.String(), "1 writes have no response") != (want == 1) {
+			t.Errorf("%s: %d writes are counted as unknown, want %d:\n%s", text, report.Log.Unanswered, want, out.String())
 		}
 	}
 }

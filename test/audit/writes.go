@@ -8,9 +8,6 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
-
-	"kube-queue.dev/kube-queue/test/audit/budget"
-	"kube-queue.dev/kube-queue/test/audit/state"
 )
 
 // WriteTable contains the writes of the two programs for each job.
@@ -18,15 +15,15 @@ type WriteTable struct{ Jobs []JobWrites }
 
 // Writes counts the writes of the two programs.
 func (l *Log) Writes(options Options) (WriteTable, error) {
-	o, err := options.Complete()
+	o, err := options.complete()
 	if err != nil {
 		return WriteTable{}, err
 	}
-	b := budget.NewBook()
-	s := state.Replay(l.Log, o, b.See)
+	b := newBook()
+	s := l.replay(o, b.see)
 	var t WriteTable
-	for _, a := range b.Order {
-		if a.Settle(s); a.Total()+a.Failed > 0 {
+	for _, a := range b.order {
+		if a.settle(s); a.Total()+a.Failed > 0 {
 			t.Jobs = append(t.Jobs, a.JobWrites)
 		}
 	}

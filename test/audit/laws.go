@@ -1,0 +1,105 @@
+package audit
+
+import (
+	"fmt"
+	"time"
+)
+
+// law is a law with what it remembers. see processes the writes in order and reports violations; finish, if
+// it is not nil, has something to report at the end.
+type law struct {
+	name, doc string
+	see       func(*world, *change, *Check)
+	finish    func(*world, *Check)
+}
+
+func laws(o settings) []law {
+	all := []law{earlyPod(), overLimit(), wrongQuota()}
+	if o.resourceQuota {
+		all = append(all, refusedPod())
+	}
+	return append(all, doubleRelease(), heldAfterEnd(), earlyReturn(), unitMoves(), twoLeaders(), writeBudget())
+}
+
+// judge replays the log and checks each of its writes. It returns the state at the end.
+func (l *Log) judge(o settings) (*world, []Check) {
+	all := laws(o)
+	checks := make([]Check, len(all))
+	s := l.replay(o, func(s *world, c *change) {
+		for i, law := range all {
+			law.see(s, c, &checks[i])
+		}
+	})
+	for i, law := range all {
+		if law.finish != nil {
+			law.finish(s, &checks[i])
+		}
+		checks[i].name(law)
+	}
+	return s, checks
+}
+
+// Violation is a violation of a law.
+type Violation struct {
+	Check   string
+	Rule    string
+	Object  string
+	Message string
+	// Moment is the place of its write in the log.
+	Moment
+}
+
+func (v Violation) String() string {
+	return fmt.Sprintf("%s %s [%s] %s: %s (line %d, revision %d)",
+		v.Time.UTC().Format("15:04:05.000000"), v.Check, v.Rule, v.Object, v.Message, v.Line, v.Revision)
+}
+
+// maxKept is the number of violations per law that are retained; further ones are only
+// counted.
+const maxKept = 1000
+
+// Check is the result of checking one law.
+type Check struct {
+	Name string
+	Doc  string
+	// Checked counts verified cases. NotChecked counts cases for which the log contains too
+	// little information, or to which the law does not apply.
+	Checked    int
+	NotChecked int
+	// Found counts the violations; the first ones are retained.
+	Found      int
+	Violations []Violation
+	Notes      []string
+}
+
+// name names the law of the check and of its violations.
+func (f *Check) name(l law) {
+	f.Name, f.Doc = l.name, l.doc
+	for i := range f.Violations {
+		f.Violations[i].Check = l.name
+	}
+}
+
+func (f *Check) fail(rule string, at Moment, object fmt.Stringer, format string, args ...any) {
+	f.Found++
+	if len(f.Violations) < maxKept {
+		f.Violations = append(f.Violations, Violation{Rule: rule, Object: object.String(), Message: fmt.Sprintf(format, args...), Moment: at})
+	}
+}
+
+func (f *Check) note(format string, args ...any) {
+	f.Notes = append(f.Notes, fmt.Sprintf(format, args...))
+}
+
+// requested returns when a write was requested: its decision is not younger.
+func (w *write) requested() time.Time {
+	if w.received.IsZero() {
+		return w.Time
+	}
+	return w.received
+}
+
+// named is an object with only a known name.
+type named string
+
+func (n named) String() string { return string(n) }
