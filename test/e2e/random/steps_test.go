@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/test/e2e/random/oracle"
 	"kube-queue.dev/kube-queue/test/e2e/random/plan"
 	"kube-queue.dev/kube-queue/test/harness"
@@ -228,14 +229,27 @@ func (r *run) settle(d drawn) {
 		r.tend()
 		unit := r.record.Unit(r.namespace(d), d.name())
 		if unit == nil {
-			_, err := r.objects(d).Get(r.t.Context(), d.name(), metav1.GetOptions{})
-			return apierrors.IsNotFound(err) || r.record.Ended(r.namespace(d), d.name()), "it has no unit"
+			return r.record.Ended(r.namespace(d), d.name()) || !r.isQueued(d), "it has no unit"
 		}
 		pods := len(r.record.Pods(r.namespace(d), d.name()))
 		s := unit.Status
 		settled := s.Phase.Ended() || pods > 0 || !s.Phase.HoldsQuota() && s.Reason != ""
 		return settled, fmt.Sprintf("%s %s: %s; %d pods", s.Phase, s.Reason, s.Message, pods)
 	})
+}
+
+// isQueued reports whether a job needs a unit. A job that its owner has suspended is queued again when it is resumed. Until
+// then, an attack can have deleted its unit.
+func (r *run) isQueued(d drawn) bool {
+	r.t.Helper()
+	job, err := r.objects(d).Get(r.t.Context(), d.name(), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return false
+	}
+	harness.Must(r.t, err)
+	suspended, _, err := unstructured.NestedBool(job.Object, d.kind().suspend...)
+	harness.Must(r.t, err)
+	return !suspended || job.GetAnnotations()[wellknown.SuspendAnnotation] != "false"
 }
 
 // tend ends the pods of jobs that are to end, and deletes orphans. Operators create some pods later.

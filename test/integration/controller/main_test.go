@@ -91,7 +91,9 @@ func configure(t *testing.T, config *rest.Config) (controller.Config, *events.Wr
 
 func must(t *testing.T, err error) {
 	t.Helper()
-	must(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // withoutUnitPolicy removes the policy that refuses most unreadable units.
