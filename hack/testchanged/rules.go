@@ -47,7 +47,7 @@ var rules = []rule{
 	{paths: "test/localcluster/ test/clustertest/ test/harness/ test/acceptance/", steps: []step{story}},
 	{program: "cmd/kube-queue-controller", steps: []step{{"./test/integration/controller", 100}, story}},
 	{program: "cmd/job-extensions", steps: []step{{"./test/integration/jobextensions -run " +
-		"'^Test(EvictedByTheController|UnsuspendedByHandWhileQueued|AJobThatWaitsCostsEightWritesAndSaysWhy|ARestartFindsEverythingAndRepeatsNothing)$'", 60}}},
+		"'^Test(ARestartContinuesEvictions|UnsuspendedByHandWhileQueued|AJobCostsFiveSixOrEightWrites|ARestartFindsEverythingAndRepeatsNothing)$'", 60}}},
 	{program: "cmd/kubectl-kube_queue", steps: []step{{"./test/integration/plugin", 60}}},
 	{program: "cmd/kube-queue-simulator", steps: []step{{"./test/traces", 30}}},
 }
