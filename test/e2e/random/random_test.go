@@ -161,9 +161,28 @@ func (r *run) deleteJobs() {
 	}
 	harness.Eventually(r.t, patience, "no unit and no pod is left", func() (bool, string) {
 		r.weed()
+		r.deleteStrays()
 		units, pods := r.record.Count()
 		return units+pods == 0, fmt.Sprintf("%d units and %d pods", units, pods)
 	})
+}
+
+// deleteStrays deletes the pods whose owner an attack has taken away. The garbage collector does not.
+func (r *run) deleteStrays() {
+	r.t.Helper()
+	for _, place := range r.places {
+		pods := place.Dynamic.Resource(harness.Pods).Namespace(place.Namespace)
+		list, err := pods.List(r.t.Context(), metav1.ListOptions{})
+		harness.Must(r.t, err)
+		for _, p := range list.Items {
+			if metav1.GetControllerOf(&p) != nil {
+				continue
+			}
+			if err := pods.Delete(r.t.Context(), p.GetName(), metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
+				harness.Must(r.t, err)
+			}
+		}
+	}
 }
 
 // expectEmptyQueues waits until all counts of the Queues are 0.
