@@ -72,12 +72,12 @@ func (b *bucket) put(e *bucketEntry, shape *Shape, amount int64, weight uint64) 
 func (b *bucket) plant(e *bucketEntry) {
 	e.sum()
 	treap := b.treap(e.late)
-	*treap = (*treap).with(e, b.queue.Before)
+	*treap = (*treap).with(e, b.queue.before)
 }
 
 func (b *bucket) remove(e *bucketEntry) {
 	treap := b.treap(e.late)
-	*treap = (*treap).without(e, b.queue.Before)
+	*treap = (*treap).without(e, b.queue.before)
 	*e = bucketEntry{}
 }
 
@@ -92,7 +92,7 @@ func (b *bucket) hasOther(e *bucketEntry) bool {
 func (b *bucket) first(room, now int64) *Shape {
 	for b.late != nil && b.late.soonest <= now {
 		e := b.late.ripe()
-		b.late = b.late.without(e, b.queue.Before)
+		b.late = b.late.without(e, b.queue.before)
 		e.late, e.left, e.right = false, nil, nil
 		b.plant(e)
 	}

@@ -24,6 +24,8 @@ type Queue struct {
 	// worth trying.
 	buckets map[quota.Space]*bucket
 	open    []*bucket
+	// before is Before. Each method value would be an allocation.
+	before func(a, b *Item) bool
 }
 
 // New returns an empty queue whose refused shapes are parked in the wait index.
@@ -35,6 +37,7 @@ func New(group quota.Group, policy *Policy, index *WaitIndex) *Queue {
 		shapes:    map[string]*Shape{},
 		buckets:   map[quota.Space]*bucket{},
 	}
+	q.before = q.Before
 	q.possible = NewHeap(func(a, b *Shape) bool { return q.Before(a.head(), b.head()) },
 		func(s *Shape) *int32 { return &s.possiblePlace })
 	q.ready = NewHeap(func(a, b *Shape) bool {
@@ -75,7 +78,7 @@ func (q *Queue) push(item *Item, demand quota.Demand, key string) *Shape {
 	s := q.shapes[key]
 	if s == nil {
 		s = &Shape{Demand: demand, key: key, queue: q,
-			items: *NewHeap(q.Before, func(i *Item) *int32 { return &i.place })}
+			items: *NewHeap(q.before, func(i *Item) *int32 { return &i.place })}
 		q.shapes[key] = s
 	}
 	isNew := s.Len() == 0
