@@ -50,31 +50,31 @@ type OwnerChanged struct {
 // OwnerGone means that such an object was deleted.
 type OwnerGone struct{ Namespace, UID, Label string }
 
-func (e PodChanged) apply(s *Scheduler, _ time.Time) {
+func (e PodChanged) apply(s *Scheduler, now time.Time) {
 	s.pods.Pod(e.Pod)
-	s.chargePods()
+	s.chargePods(now)
 }
 
-func (e PodGone) apply(s *Scheduler, _ time.Time) {
+func (e PodGone) apply(s *Scheduler, now time.Time) {
 	s.pods.Gone(e.Namespace, e.UID)
-	s.chargePods()
+	s.chargePods(now)
 }
 
-func (e OwnerChanged) apply(s *Scheduler, _ time.Time) {
+func (e OwnerChanged) apply(s *Scheduler, now time.Time) {
 	s.pods.Object(e.Namespace, e.UID, e.Owner)
 	s.pods.Label(e.Namespace, e.Label, e.UID)
 	s.pods.Exempt(e.Namespace, e.UID, e.Exempt)
-	s.chargePods()
+	s.chargePods(now)
 }
 
-func (e OwnerGone) apply(s *Scheduler, _ time.Time) {
+func (e OwnerGone) apply(s *Scheduler, now time.Time) {
 	s.pods.Gone(e.Namespace, e.UID)
 	s.pods.Unlabel(e.Namespace, e.Label)
-	s.chargePods()
+	s.chargePods(now)
 }
 
 // chargePods updates the charges of the holders whose pods have changed.
-func (s *Scheduler) chargePods() {
+func (s *Scheduler) chargePods(now time.Time) {
 	changed := s.pods.Changed()
 	if len(changed) > 0 {
 		s.over.touch()
@@ -92,7 +92,7 @@ func (s *Scheduler) chargePods() {
 		case len(h.units) > 0:
 			u := h.units[0]
 			s.chargeUnit(u)
-			s.seeScheduling(u)
+			s.seeScheduling(u, now)
 			if s.mayRequeue(u) && !u.write.pending(Expire) { // a unit that is no longer renewed ends
 				s.outbox.want(u, Requeue)
 			}

@@ -200,7 +200,7 @@ func (s *Scheduler) forget(u *unit, now time.Time) {
 	s.leave(u)
 	s.recharge(&u.charged, nil)
 	s.unhold(u)
-	s.chargePods()
+	s.chargePods(now)
 	s.awaitPods(u, nil, now)
 	s.count(u, nil, Ended)
 	s.stopFollowing(u)

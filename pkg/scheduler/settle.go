@@ -29,14 +29,14 @@ func (s *Scheduler) settle(u *unit, now time.Time) {
 	s.hold(u)
 	s.followEviction(u, now)
 	s.chargeUnit(u)
-	s.chargePods()
+	s.chargePods(now)
 	if u.OverQuota {
 		s.over.shown[u] = struct{}{}
 	} else {
 		delete(s.over.shown, u)
 	}
 	s.over.touch()
-	s.seeScheduling(u)
+	s.seeScheduling(u, now)
 	s.seePodless(u, now)
 	if queued {
 		s.enter(u, now)

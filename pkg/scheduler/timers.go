@@ -33,7 +33,7 @@ func newTimers() timers {
 
 // schedule sets the timer of the unit to the first time at which it has something due.
 func (s *Scheduler) schedule(u *unit, now time.Time) {
-	at := earliest(u.shown.checkAt, u.podlessAt(now), s.timers.checks[u], s.outbox.denied[u])
+	at := earliest(u.shown.checkAt, s.podlessAt(u, now), s.timers.checks[u], s.outbox.denied[u])
 	if u.Phase == Waiting && instantOf(now) < u.requeueAt {
 		at = earliest(at, u.requeueAt)
 	}

@@ -16,7 +16,8 @@ const (
 	// API server might refuse its pods.
 	PodlessSoon = 5 * time.Second
 	// PodlessAfter replaces PodlessSoon while more than fewPodless units have no pods. Their operator is then busy,
-	// and this is not worth a write for each unit.
+	// and this is not worth a write for each unit. It counts from the last time that one of them got pods, and units
+	// admitted this much later that have pods already show that it is not that.
 	PodlessAfter = 30 * time.Second
 	fewPodless   = 10
 )
@@ -28,6 +29,9 @@ type unscheduled struct {
 	units map[*unit]*unscheduledUnit
 	// podless are the units that have had no pods for PodlessSoon.
 	podless map[*unit]struct{}
+	// progress is when one of podless last got pods, or when the first one joined them had no pods. latest is the
+	// latest admission of a unit that has pods.
+	progress, latest instant
 	// checkAt is when to compare what they show with their pods; 0 means never.
 	checkAt instant
 }
@@ -54,10 +58,16 @@ func (w *unscheduled) forget(u *unit) {
 }
 
 // seeScheduling requests a comparison if the unit has such pods, had some, or shows it.
-func (s *Scheduler) seeScheduling(u *unit) {
+func (s *Scheduler) seeScheduling(u *unit, now time.Time) {
 	w := &s.unscheduled
-	if u.holder == nil || s.pods.Pods(u.holder.Holder) > 0 {
+	if u.holder == nil {
 		delete(w.podless, u)
+	} else if s.pods.Pods(u.holder.Holder) > 0 {
+		if _, was := w.podless[u]; was {
+			delete(w.podless, u)
+			w.progress = instantOf(now)
+		}
+		w.latest = max(w.latest, u.dequeuedAt)
 	}
 	if w.units[u] == nil {
 		if !u.Unscheduled && s.unscheduledMessage(u) == "" {
@@ -74,12 +84,16 @@ func (u *unit) needsPods() bool {
 }
 
 // podlessAt returns when the unit can next show that it has no pods; 0 means never.
-func (u *unit) podlessAt(now time.Time) instant {
+func (s *Scheduler) podlessAt(u *unit, now time.Time) instant {
 	if !u.needsPods() {
 		return 0
 	}
-	for _, after := range []time.Duration{PodlessSoon, PodlessAfter} {
-		if at := u.dequeuedAt.plus(after); at > instantOf(now) {
+	times := []instant{u.dequeuedAt.plus(PodlessSoon), u.dequeuedAt.plus(PodlessAfter), 0}
+	if _, is := s.unscheduled.podless[u]; is {
+		times[2] = s.unscheduled.progress.plus(PodlessAfter)
+	}
+	for _, at := range times {
+		if at > instantOf(now) {
 			return at
 		}
 	}
@@ -88,23 +102,27 @@ func (u *unit) podlessAt(now time.Time) instant {
 
 // seePodless requests a comparison if the unit has had no pods for too long.
 func (s *Scheduler) seePodless(u *unit, now time.Time) {
-	w := &s.unscheduled
-	if !u.needsPods() || u.dequeuedAt.plus(PodlessSoon) > instantOf(now) || s.pods.Pods(u.holder.Holder) > 0 {
+	w, at := &s.unscheduled, instantOf(now)
+	if !u.needsPods() || at < u.dequeuedAt.plus(PodlessSoon) || s.pods.Pods(u.holder.Holder) > 0 {
 		delete(w.podless, u)
 		return
 	}
+	if len(w.podless) == 0 {
+		w.progress = at.plus(-PodlessSoon)
+	}
 	w.podless[u] = struct{}{}
-	after := PodlessSoon
-	if u.dequeuedAt.plus(PodlessAfter) <= instantOf(now) {
-		after = PodlessAfter
-	} else if len(w.podless) > fewPodless {
+	stuck := at >= max(u.dequeuedAt, w.progress).plus(PodlessAfter) || w.latest >= u.dequeuedAt.plus(PodlessAfter)
+	if len(w.podless) > fewPodless && !stuck {
 		return
 	}
 	if w.units[u] == nil {
 		w.units[u] = &unscheduledUnit{since: u.dequeuedAt}
 	}
 	if w.units[u].podless == 0 {
-		w.units[u].podless = after
+		w.units[u].podless = PodlessSoon
+		if at >= u.dequeuedAt.plus(PodlessAfter) {
+			w.units[u].podless = PodlessAfter
+		}
 	}
 	w.checkAt = 1
 }

@@ -139,27 +139,42 @@ func TestAReleasedUnitWithoutPodsSaysSo(t *testing.T) {
 	}
 }
 
-func TestABusyOperatorDoesNotCostAWriteForEachJob(t *testing.T) {
-	w := newWorld(t, roundRobin(), leaf("root", cpu("100"), "a"))
+// fiftyReleased returns a world in which 50 jobs were released at once, a function that gives jobs pods, and one that
+// counts the jobs that have said that they have no pods.
+func fiftyReleased(t *testing.T) (w *world, run func(from, to int), marks func() int) {
+	w = newWorld(t, roundRobin(), leaf("root", cpu("100"), "a"))
 	for i := range 50 {
 		w.submit(fmt.Sprintf("a/job-%02d", i), cpu("1"))
 	}
 	w.settle()
-	marks := func() (marks int) {
-		for key := range w.units {
-			marks += len(w.writes(key, scheduler.MarkUnscheduled))
+	return w, func(from, to int) {
+			for i := from; i < to; i++ {
+				w.pod(pods.Pod{Namespace: "a", UID: fmt.Sprint("pod-", i), Owner: w.units[fmt.Sprintf("a/job-%02d", i)].Owner,
+					Requests: resources.Vector{}.With(w.names.ID("cpu"), 1000)})
+			}
+		}, func() (marks int) {
+			for key := range w.units {
+				marks += len(w.writes(key, scheduler.MarkUnscheduled))
+			}
+			return marks
 		}
-		return marks
-	}
+}
+
+func TestABusyOperatorDoesNotCostAWriteForEachJob(t *testing.T) {
+	w, run, marks := fiftyReleased(t)
 	w.after(scheduler.PodlessAfter - time.Second)
 	if now := marks(); now != 10 {
 		t.Errorf("%d jobs say that they have no pods, want 10", now)
 	}
-	for i := range 45 {
-		w.pod(pods.Pod{Namespace: "a", UID: fmt.Sprint("pod-", i), Owner: w.units[fmt.Sprintf("a/job-%02d", i)].Owner,
-			Requests: resources.Vector{}.With(w.names.ID("cpu"), 1000)})
+	for i := range 39 {
+		run(i, i+1)
+		w.after(10 * time.Second)
+		if now := marks(); now != 10 {
+			t.Fatalf("after %d jobs got pods, %d said that they have none, want 10", i+1, now)
+		}
 	}
-	w.after(time.Minute)
+	run(39, 45)
+	w.after(scheduler.PodlessAfter)
 	if now := marks(); now != 15 {
 		t.Errorf("%d jobs say that they have no pods, want the 5 that have none as well", now)
 	}
@@ -167,6 +182,35 @@ func TestABusyOperatorDoesNotCostAWriteForEachJob(t *testing.T) {
 	w.after(scheduler.PodlessSoon)
 	if now := marks(); now != 16 {
 		t.Errorf("%d jobs say that they have no pods, want the new one too", now)
+	}
+}
+
+func TestAllUnitsOfAnOperatorThatIsDownSaySo(t *testing.T) {
+	w, _, marks := fiftyReleased(t)
+	w.after(scheduler.PodlessAfter)
+	if now := marks(); now != 50 {
+		t.Errorf("%d jobs say that they have no pods, want all 50", now)
+	}
+}
+
+func TestUnitsThatLaterOnesHaveOvertakenSayThatTheyHaveNoPods(t *testing.T) {
+	w, run, marks := fiftyReleased(t)
+	run(0, 20)
+	w.after(20 * time.Second)
+	run(20, 25) // the operator makes progress, so the others are not looked at before 50 s
+	w.after(10 * time.Second)
+	w.submit("a/later", cpu("1"))
+	w.settle()
+	w.pod(pods.Pod{Namespace: "a", UID: "later", Owner: w.units["a/later"].Owner, Requests: resources.Vector{}.With(w.names.ID("cpu"), 1000)})
+	w.after(10 * time.Second)
+	run(25, 26)
+	w.after(10*time.Second - time.Millisecond)
+	if now := marks(); now != 10 {
+		t.Fatalf("%d jobs say that they have no pods, want 10", now)
+	}
+	w.after(time.Millisecond)
+	if now := marks(); now != 30 {
+		t.Errorf("%d jobs say that they have no pods, want 20 more", now)
 	}
 }
 
