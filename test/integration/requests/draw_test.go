@@ -70,6 +70,9 @@ func draw(t *rapid.T, list corev1.ResourceList, name corev1.ResourceName, texts 
 	}
 }
 
+// fixedDraws is how many pods each test draws with fixed seeds, so that what it must have seen does not depend on luck.
+const fixedDraws = 40
+
 // drawWeighed draws a pod with properties that scopes of ResourceQuotas match.
 func drawWeighed(t *rapid.T) corev1.PodSpec {
 	spec := drawSpec(t)

@@ -112,8 +112,7 @@ func TestQuotasRefuseTheExpectedPods(t *testing.T) {
 				scoped[scope] = beginStrict(t, with, test.ranges)
 			}
 			refused, passed := map[string]int{}, map[string]int{}
-			rapid.Check(t, func(rt *rapid.T) {
-				spec := drawWeighed(rt)
+			try := func(rt rapid.TB, spec corev1.PodSpec) {
 				size, err := requests.Pod(&corev1.PodTemplateSpec{Spec: spec}, demanding.name, demanding)
 				if err != nil {
 					return
@@ -129,7 +128,11 @@ func TestQuotasRefuseTheExpectedPods(t *testing.T) {
 				for scope, n := range scoped {
 					count(string(scope), tryScope(t.Context(), rt, n, scope, spec, size))
 				}
-			})
+			}
+			rapid.Check(t, func(rt *rapid.T) { try(rt, drawWeighed(rt)) })
+			for seed := range fixedDraws {
+				try(t, rapid.Custom(drawWeighed).Example(seed))
+			}
 			t.Logf("refused: %v, let in: %v", refused, passed)
 			if test.ranges == nil && (len(refused) != len(byScope)+1 || len(passed) != len(byScope)+1) {
 				t.Errorf("the pods do not show all")

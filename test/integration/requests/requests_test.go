@@ -115,13 +115,17 @@ func TestRequestsOfRandomPodsAreThoseOfTheAPIServer(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			n, possible, impossible := begin(t, test.ranges...), 0, 0
-			rapid.Check(t, func(rt *rapid.T) {
-				if compare(t.Context(), rt, n, drawSpec(rt)) {
+			try := func(rt rapid.TB, spec corev1.PodSpec) {
+				if compare(t.Context(), rt, n, spec) {
 					possible++
 				} else {
 					impossible++
 				}
-			})
+			}
+			rapid.Check(t, func(rt *rapid.T) { try(rt, drawSpec(rt)) })
+			for seed := range fixedDraws {
+				try(t, rapid.Custom(drawSpec).Example(seed))
+			}
 			t.Logf("%d templates were possible, %d were not", possible, impossible)
 			if possible == 0 || impossible == 0 {
 				t.Errorf("the templates show nothing")
