@@ -16,10 +16,12 @@ const (
 	// API server might refuse its pods.
 	PodlessSoon = 5 * time.Second
 	// PodlessAfter replaces PodlessSoon while more than fewPodless units have no pods. Their operator is then busy,
-	// and this is not worth a write for each unit. It counts from the last time that one of them got pods, and units
-	// admitted this much later that have pods already show that it is not that.
+	// and this is not worth a write for each unit. It counts from the last time that one of them got pods.
 	PodlessAfter = 30 * time.Second
-	fewPodless   = 10
+	// Overtaken is how much later a unit that has pods must have been admitted to show that a unit without pods does
+	// not just wait for a busy operator. The Job controller was seen to start Jobs up to 46 s out of order.
+	Overtaken  = 2 * time.Minute
+	fewPodless = 10
 )
 
 // unscheduled watches units that hold quota and have no pods, or pods for which the scheduler finds no node. Usually
@@ -111,7 +113,7 @@ func (s *Scheduler) seePodless(u *unit, now time.Time) {
 		w.progress = at.plus(-PodlessSoon)
 	}
 	w.podless[u] = struct{}{}
-	stuck := at >= max(u.dequeuedAt, w.progress).plus(PodlessAfter) || w.latest >= u.dequeuedAt.plus(PodlessAfter)
+	stuck := at >= max(u.dequeuedAt, w.progress).plus(PodlessAfter) || w.latest >= u.dequeuedAt.plus(Overtaken)
 	if len(w.podless) > fewPodless && !stuck {
 		return
 	}

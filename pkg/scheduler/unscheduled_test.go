@@ -195,22 +195,24 @@ func TestAllUnitsOfAnOperatorThatIsDownSaySo(t *testing.T) {
 
 func TestUnitsThatLaterOnesHaveOvertakenSayThatTheyHaveNoPods(t *testing.T) {
 	w, run, marks := fiftyReleased(t)
-	run(0, 20)
-	w.after(20 * time.Second)
-	run(20, 25) // the operator makes progress, so the others are not looked at before 50 s
-	w.after(10 * time.Second)
+	progress := 0
+	for range scheduler.Overtaken / (20 * time.Second) { // the operator makes progress
+		run(progress, progress+1)
+		progress++
+		w.after(20 * time.Second)
+	}
 	w.submit("a/later", cpu("1"))
 	w.settle()
 	w.pod(pods.Pod{Namespace: "a", UID: "later", Owner: w.units["a/later"].Owner, Requests: resources.Vector{}.With(w.names.ID("cpu"), 1000)})
-	w.after(10 * time.Second)
-	run(25, 26)
-	w.after(10*time.Second - time.Millisecond)
+	run(progress, progress+1)
 	if now := marks(); now != 10 {
 		t.Fatalf("%d jobs say that they have no pods, want 10", now)
 	}
-	w.after(time.Millisecond)
-	if now := marks(); now != 30 {
-		t.Errorf("%d jobs say that they have no pods, want 20 more", now)
+	w.after(20 * time.Second)
+	run(progress+1, progress+2)
+	w.after(scheduler.PodlessAfter - 20*time.Second)
+	if now := marks(); now != 50-1 {
+		t.Errorf("%d jobs say that they have no pods, want all but the first, which got pods at once", now)
 	}
 }
 
