@@ -31,13 +31,13 @@ var (
 // namespaces of the jobs. Each has its own quota group.
 var namespaces = []string{"random-a", "random-b", "random-c"}
 
-// The greatest job requests five pods of 2 CPUs, so that each job fits into its group. Together the
-// groups may use more than the nodes above them.
+// The largest job is a RayJob with a head, a submitter and four workers of 2 CPUs each, and it fits into each group.
+// Together the groups may use more than the nodes above them.
 const quotas = `{name: all, max: {cpu: 26, memory: 24Gi}, children: [
   {name: research, max: {cpu: 18, memory: 20Gi, kube-queue/max-jobs: 8}, children: [
     {name: vision, namespaces: [random-a], max: {cpu: 12, memory: 12Gi}},
     {name: speech, namespaces: [random-b], max: {cpu: 12}}]},
-  {name: production, namespaces: [random-c], max: {cpu: 11, memory: 10Gi}}]}`
+  {name: production, namespaces: [random-c], max: {cpu: 12, memory: 10Gi}}]}`
 
 // tree is the same for the oracle.
 var tree = []oracle.Node{
@@ -46,7 +46,7 @@ var tree = []oracle.Node{
 	{Path: "root/all/research", Namespaces: namespaces[:2], Max: oracle.Amounts{"cpu": 18000, "memory": 20 << 30, oracle.MaxJobs: 8}},
 	{Path: "root/all/research/vision", Namespaces: namespaces[:1], Max: amounts(12, 12)},
 	{Path: "root/all/research/speech", Namespaces: namespaces[1:2], Max: oracle.Amounts{"cpu": 12000}},
-	{Path: "root/all/production", Namespaces: namespaces[2:], Max: amounts(11, 10)},
+	{Path: "root/all/production", Namespaces: namespaces[2:], Max: amounts(12, 10)},
 }
 
 func amounts(cpus, gibibytes int64) oracle.Amounts {
