@@ -1,12 +1,9 @@
 package audit
 
 import (
-	"encoding/json"
-	"fmt"
 	"maps"
 	"math"
 	"math/big"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -90,19 +87,4 @@ func (a amounts) names() []string { return slices.Sorted(maps.Keys(a)) }
 // equal reports whether the amounts are the same. A missing resource counts as zero.
 func (a amounts) equal(other amounts) bool {
 	return len(a.above(other)) == 0 && len(other.above(a)) == 0
-}
-
-// longExponent matches a quantity that takes minutes to read.
-var longExponent = regexp.MustCompile(`:"?[+-]?[0-9.]+[eE][+-]?[0-9]{3,}["},]`)
-
-// readQuantities reads an object of the API whose spec has quantities. Users may write anything into them.
-func readQuantities(raw json.RawMessage, object any) error {
-	var part struct{ Spec json.RawMessage }
-	if err := json.Unmarshal(raw, &part); err != nil {
-		return err
-	}
-	if found := longExponent.Find(part.Spec); found != nil {
-		return fmt.Errorf("%s is no quantity", found)
-	}
-	return json.Unmarshal(raw, object)
 }

@@ -192,9 +192,6 @@ func (m Moment) Before(other Moment) bool {
 	return cmp.Or(cmp.Compare(m.Revision, other.Revision), m.Time.Compare(other.Time)) < 0
 }
 
-// cameBefore reports whether the moment occurred before a time.
-func (m Moment) cameBefore(at time.Time) bool { return !m.IsZero() && m.Time.Before(at) }
-
 // or returns the other moment if m did not occur.
 func (m Moment) or(other Moment) Moment {
 	if m.IsZero() {

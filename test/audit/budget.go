@@ -58,7 +58,7 @@ func (j JobWrites) Total() int { return j.OnJob + j.OnUnit + j.OnEvents }
 // settle computes the budget of the account.
 func (a *account) settle(s *world) {
 	if a.job.created.IsZero() {
-		a.unjudged = cmp.Or(a.unjudged, "older than the log")
+		a.Unjudged = cmp.Or(a.Unjudged, "older than the log")
 	}
 	until := timeOr(a.quota, s.end)
 	if a.quota.IsZero() && !a.ended.IsZero() {
@@ -69,7 +69,6 @@ func (a *account) settle(s *world) {
 	if !a.released.IsZero() {
 		a.Ran = timeOr(a.ended, s.end).Sub(a.released.Time)
 	}
-	a.Unjudged = a.unjudged
 	a.Budget = budgetPlain
 	if a.Ran >= surelyNotLong {
 		a.Budget = budgetRan

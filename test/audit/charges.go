@@ -10,7 +10,7 @@ import (
 // charge is what one object has: the units that hold quota for it, and its pods that count. A pod counts
 // for the nearest object among itself and its controllers that has, or had, an admitted unit.
 type charge struct {
-	unit    *unit // the latest that was admitted; nil for pods outside of the queue
+	unit    *unit // one that holds quota, or else held it last; nil for pods outside of the queue
 	job     *job  // nil if the log does not show it
 	holding []*unit
 	pods    []*pod
@@ -106,28 +106,44 @@ func (s *world) unseen(p *pod, at time.Time, lag time.Duration) bool {
 	return fresh || !p.until.IsZero() && !at.Before(p.until) || leaving && leaves.Before(at)
 }
 
-// grown returns by how much the pods request more than was admitted. It is nothing outside of the queue.
-func (c *charge) grown() amounts {
-	if c.unit == nil {
-		return nil
-	}
-	pods, admitted := amounts{}, amounts{}
+// uses returns how much the charge uses of a tree: what its units request, or its pods if that is more.
+func (c *charge) uses() amounts {
+	pods, uses := amounts{}, amounts{}
 	for _, p := range c.pods {
 		pods.addTimes(p.requests, 1)
 	}
 	for _, u := range c.holding {
-		admitted.addTimes(u.asked(), 1)
+		uses.addTimes(u.asked(), 1)
 	}
-	return pods.above(admitted)
+	uses.addTimes(pods.above(uses), 1)
+	return uses
 }
 
-// asked returns what a unit is charged in a tree. A unit that shows that only pods are left is charged for
-// its pods.
-func (u *unit) asked() amounts {
-	if u.now.podsRemain() {
-		return nil
+// taken returns how much the charge uses of a key of a ResourceQuota, in the same way. Of a pod that was resized only
+// the number is known.
+func (c *charge) taken(key string) int64 {
+	var admitted, pods int64
+	for _, u := range c.holding {
+		admitted += weigh(key, u.now.pods...)
 	}
-	return u.now.total
+	for _, p := range c.pods {
+		g := p.podGroup
+		if p.resized {
+			g.requests, g.limits = nil, nil
+		}
+		pods += weigh(key, g)
+	}
+	return max(admitted, pods)
+}
+
+// asked returns what a unit is charged in a tree, and that it is one job. A unit that shows that only pods are left
+// is charged for its pods.
+func (u *unit) asked() amounts {
+	asked := amounts{maxJobs: 1}
+	if !u.now.podsRemain() {
+		asked.addTimes(u.now.total, 1)
+	}
+	return asked
 }
 
 // place returns the namespace of a unit and the quota that it or its job names.

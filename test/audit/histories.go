@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -31,30 +32,27 @@ func (h *history[T]) now() (value T) {
 	return value
 }
 
-// within returns the versions that may justify a decision at a time, the latest first. Programs see a
-// change only after a delay.
-func (h *history[T]) within(now time.Time) []T {
-	var out []T
+// refusal returns why no version justifies a decision at a time, or "" if one does. Programs see a change only after a
+// delay, so an earlier version may justify it, too. The function returns what speaks against it in a version.
+func (h *history[T]) refusal(at time.Time, against func(T) []string) string {
+	var all []string
 	for i, v := range slices.Backward(h.versions) {
-		if i+1 == len(h.versions) || now.Sub(h.versions[i+1].from) <= treeLag {
-			out = append(out, v.value)
+		if i+1 < len(h.versions) && at.Sub(h.versions[i+1].from) > treeLag {
+			continue
 		}
+		reasons := against(v.value)
+		if len(reasons) == 0 {
+			return ""
+		}
+		all = append(all, strings.Join(reasons, "; "))
 	}
-	return out
-}
-
-// changedWithin reports whether a version is newer than a time, and not newer than another.
-func (h *history[T]) changedWithin(after, until time.Time) bool {
-	return slices.ContainsFunc(h.versions, func(v versionFrom[T]) bool { return v.from.After(after) && !v.from.After(until) })
+	return strings.Join(all, "; and before the last change: ")
 }
 
 // trees has the quota trees. The oldest tree counts. While it is invalid, or after all trees are deleted,
 // the last valid one stays in force.
 type trees struct {
 	history[*tree]
-	// changes counts how often another tree came into force.
-	changes int
-
 	all map[string]*treeFacts // by UID
 }
 
@@ -76,7 +74,6 @@ func (t *trees) apply(w *write, now *treeFacts) {
 		t.all[w.uid] = now
 	}
 	if oldest := t.oldest(); oldest != nil && oldest.tree != nil && oldest.tree != t.now() {
-		t.changes++
 		t.set(oldest.tree, w.Time)
 	}
 }
@@ -120,5 +117,5 @@ func (s *world) applyQuota(w *write, now *quotaFacts) {
 
 // limitsPods reports whether the quota has ever limited pods.
 func (q *quota) limitsPods() bool {
-	return slices.ContainsFunc(q.versions, func(v versionFrom[*quotaFacts]) bool { return v.value != nil && len(v.value.limits) > 0 })
+	return slices.ContainsFunc(q.versions, func(v versionFrom[*quotaFacts]) bool { return v.value != nil && len(v.value.hard) > 0 })
 }

@@ -1,67 +1,51 @@
 package audit
 
-// releases counts for a job the admissions of its unit and its releases.
-type releases struct{ dequeued, released int }
-
+// doubleRelease follows which units were admitted and wait for the release of their job.
 func doubleRelease() law {
-	jobs := map[string]*releases{} // by the job's UID, or that of a unit without a job
-	of := func(uid string) *releases {
-		if jobs[uid] == nil {
-			jobs[uid] = &releases{}
-		}
-		return jobs[uid]
-	}
+	due := map[*unit]bool{}
 	return law{
 		name: "double-release", doc: "a job is released exactly once each time its unit is admitted",
 		see: func(_ *world, c *change, f *Check) {
 			switch {
 			case c.unit != nil && c.unit.exists() && !c.same:
-				key := c.unit.uid
-				if c.job != nil {
-					key = c.job.uid
-				}
-				of(key).admit(c, f)
+				seeDequeue(c, due, f)
 			case c.unit == nil && c.released && c.user == Extensions:
-				of(c.job.uid).release(c, f)
+				seeRelease(c, due, f)
 			}
 		},
 	}
 }
 
-func (r *releases) admit(c *change, f *Check) {
+func seeDequeue(c *change, due map[*unit]bool, f *Check) {
 	now, was := c.unit.now, c.unitWas
-	attempts := int(now.Status.Attempts)
-	if was == nil {
-		if now.holds() {
-			r.dequeued = max(1, attempts)
-		}
-		return
-	}
-	dequeued := was.phase(phaseDequeued)
-	again := dequeued && now.Status.Attempts > was.Status.Attempts
-	if !now.phase(phaseDequeued) || dequeued && !again {
-		return
-	}
-	f.Checked++
-	r.dequeued++
-	if again {
-		f.fail("double-dequeue", c.Moment, c.unit, "it was admitted again (attempt %d), but its quota of the admission before was not returned", attempts)
+	switch {
+	case was == nil: // its job may have been released before the log begins, or not
+		due[c.unit] = now.holds()
+	case !now.phase(phaseDequeued):
+	case !was.phase(phaseDequeued):
+		f.Checked++
+		due[c.unit] = true
+	case now.Status.Attempts > was.Status.Attempts:
+		f.Checked++
+		due[c.unit] = true
+		f.fail("double-dequeue", c.Moment, c.unit, "it was admitted again (attempt %d), but its quota of the admission before was not returned",
+			now.Status.Attempts)
 	}
 }
 
-func (r *releases) release(c *change, f *Check) {
+func seeRelease(c *change, due map[*unit]bool, f *Check) {
 	f.Checked++
-	r.released++
-	granted := false
 	phases := "the job had no unit"
 	for _, u := range c.job.units {
 		phases = "its unit was " + string(u.now.Status.Phase)
-		granted = granted || u.now.phase(phaseDequeued, phaseRunning)
+		if !u.now.phase(phaseDequeued, phaseRunning) {
+			continue
+		}
+		if !due[u] {
+			f.fail("double-release", c.Moment, c.job, "the job was released again, but its unit was admitted only once since the release before")
+		}
+		due[u] = false
+		return
 	}
-	switch {
-	case !granted:
-		f.fail("release-without-dequeue", c.Moment, c.job, "the job was released while %s", phases)
-	case r.released > r.dequeued:
-		f.fail("double-release", c.Moment, c.job, "the job was released %d times, but its unit was admitted %d times", r.released, r.dequeued)
-	}
+	f.fail("release-without-dequeue", c.Moment, c.job, "the job was released while %s", phases)
 }

@@ -71,7 +71,6 @@ type account struct {
 	nodes    int             // events that show what an autoscaler reports
 	more     int             // writes that any job may cost in addition
 	once     map[string]bool // those of them that it may cost once
-	unjudged string
 }
 
 // allowOnce allows one more write, the first time that the job gets it.
@@ -240,10 +239,10 @@ func (b *book) follow(c *change) {
 	case c.released && a.released.IsZero():
 		a.released = c.Moment
 	case c.suspended:
-		a.unjudged = "suspended again"
+		a.Unjudged = "suspended again"
 	}
 	if was := c.jobWas; was != nil && (was.steered != j.now.steered || was.quotaName != j.now.quotaName) {
-		a.unjudged = "steered by hand"
+		a.Unjudged = "steered by hand"
 	}
 	a.ended = j.over()
 }
@@ -255,14 +254,14 @@ func (a *account) followUnit(c *change) {
 		return
 	case was == nil:
 		if !a.unitMade.IsZero() {
-			a.unjudged = "more than one unit"
+			a.Unjudged = "more than one unit"
 		}
 		a.unitMade = c.Moment
 		return
 	case now.evicted, now.Status.Attempts > 1:
-		a.unjudged = "evicted"
+		a.Unjudged = "evicted"
 	case now.active() != was.active() || now.quotaName != was.quotaName || !now.total.equal(was.total):
-		a.unjudged = "its unit's spec changed"
+		a.Unjudged = "its unit's spec changed"
 	}
 	if now.is("PodsReady") && !was.is("PodsReady") && now.Status.Phase == was.Status.Phase && now.holds() {
 		a.allowOnce("condition PodsReady that changes nothing else")

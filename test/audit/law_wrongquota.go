@@ -1,9 +1,6 @@
 package audit
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
 // wrongQuota compares the quota of each admitted unit with the tree.
 func wrongQuota() law {
@@ -13,32 +10,30 @@ func wrongQuota() law {
 			if !c.admitted {
 				return
 			}
-			says := c.unit.now.Status.Quota
-			trees := s.trees.within(c.Time)
+			says, why := c.unit.now.Status.Quota, ""
 			switch {
+			case s.resourceQuota && says != c.unit.namespace:
+				why = "its namespace is " + c.unit.namespace
 			case s.resourceQuota:
-				if f.Checked++; says != c.unit.namespace {
-					f.fail("wrong-quota", c.Moment, c.unit, "it was admitted with status.quota %q, but its namespace is %s", says, c.unit.namespace)
-				}
-				return
-			case len(trees) == 0:
+			case s.trees.now() == nil:
 				f.NotChecked++
 				return
+			default:
+				why = s.trees.refusal(c.Time, func(t *tree) []string {
+					group, err := t.group(s.place(c.unit))
+					switch {
+					case err != nil:
+						return []string{err.Error()}
+					case group.path != says:
+						return []string{fmt.Sprintf("its quota in the tree is %q", group.path)}
+					}
+					return nil
+				})
 			}
 			f.Checked++
-			var right []string
-			for _, t := range trees {
-				group, err := t.group(s.place(c.unit))
-				switch {
-				case err != nil:
-					right = append(right, err.Error())
-				case group.path == says:
-					return
-				default:
-					right = append(right, fmt.Sprintf("its quota in the tree is %q", group.path))
-				}
+			if why != "" {
+				f.fail("wrong-quota", c.Moment, c.unit, "it was admitted with status.quota %q, but %s", says, why)
 			}
-			f.fail("wrong-quota", c.Moment, c.unit, "it was admitted with status.quota %q, but %s", says, strings.Join(right, ", previously "))
 		},
 	}
 }

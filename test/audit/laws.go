@@ -13,18 +13,19 @@ type law struct {
 	finish    func(*world, *Check)
 }
 
-func laws(o settings) []law {
-	all := []law{earlyPod(), overLimit(), wrongQuota()}
-	if o.resourceQuota {
-		all = append(all, refusedPod())
+func laws() []law {
+	return []law{
+		earlyPod(), overLimit(), wrongQuota(), doubleRelease(), heldAfterEnd(), earlyReturn(), unitMoves(), twoLeaders(), writeBudget(),
 	}
-	return append(all, doubleRelease(), heldAfterEnd(), earlyReturn(), unitMoves(), twoLeaders(), writeBudget())
 }
 
 // judge replays the log and checks each of its writes. It returns the state at the end.
 func (l *Log) judge(o settings) (*world, []Check) {
-	all := laws(o)
+	all := laws()
 	checks := make([]Check, len(all))
+	for i, law := range all {
+		checks[i].Name, checks[i].Doc = law.name, law.doc
+	}
 	s := l.replay(o, func(s *world, c *change) {
 		for i, law := range all {
 			law.see(s, c, &checks[i])
@@ -34,7 +35,6 @@ func (l *Log) judge(o settings) (*world, []Check) {
 		if law.finish != nil {
 			law.finish(s, &checks[i])
 		}
-		checks[i].name(law)
 	}
 	return s, checks
 }
@@ -72,18 +72,10 @@ type Check struct {
 	Notes      []string
 }
 
-// name names the law of the check and of its violations.
-func (f *Check) name(l law) {
-	f.Name, f.Doc = l.name, l.doc
-	for i := range f.Violations {
-		f.Violations[i].Check = l.name
-	}
-}
-
 func (f *Check) fail(rule string, at Moment, object fmt.Stringer, format string, args ...any) {
 	f.Found++
 	if len(f.Violations) < maxKept {
-		f.Violations = append(f.Violations, Violation{Rule: rule, Object: object.String(), Message: fmt.Sprintf(format, args...), Moment: at})
+		f.Violations = append(f.Violations, Violation{Check: f.Name, Rule: rule, Object: object.String(), Message: fmt.Sprintf(format, args...), Moment: at})
 	}
 }
 

@@ -15,13 +15,11 @@ type Life struct {
 	Created Moment
 	// Held is when the job was first suspended, usually at its creation.
 	Held Moment
-	// Queued is when the unit was created.
-	Queued Moment
 	// Dequeued and Released have one moment for each attempt.
 	Dequeued, Released []Moment
 	FirstPod           Moment
-	// Runs are the times in which the job ran, by its status.
-	Runs  []Span
+	// Runs are when the job began to run, by its status.
+	Runs  []Moment
 	Ended Moment
 	// Outcome is Succeeded or Failed after the job has ended.
 	Outcome string
@@ -30,28 +28,8 @@ type Life struct {
 	States []string
 	// Pods are the names of its pods.
 	Pods []string
-}
 
-// Span is the time between two moments. To is zero if the end was not seen.
-type Span struct{ From, To Moment }
-
-// Overlap returns a span that is in both lists.
-func Overlap(a, b []Span) (Span, bool) {
-	for _, x := range a {
-		for _, y := range b {
-			from, to := x.From, x.To
-			if from.Before(y.From) {
-				from = y.From
-			}
-			if y.To.Before(to) {
-				to = y.To
-			}
-			if from.Before(to) || to.IsZero() {
-				return Span{from, to}, true
-			}
-		}
-	}
-	return Span{}, false
+	running bool
 }
 
 // Saw reports whether kubectl showed the job in a state.
@@ -62,13 +40,9 @@ func (l Life) Saw(state string) bool {
 func (l Life) String() string { return l.Kind + " " + l.Namespace + "/" + l.Name }
 
 // Lives returns all jobs that no other job controls, in order of creation.
-func (l *Log) Lives(options Options) ([]Life, error) {
-	o, err := options.complete()
-	if err != nil {
-		return nil, err
-	}
+func (l *Log) Lives() []Life {
 	h := &historian{lives: map[*job]*Life{}}
-	st := l.replay(o, h.see)
+	st := l.replay(settings{}, h.see)
 	var out []Life
 	for _, j := range st.jobs {
 		if life := h.lives[j]; life != nil {
@@ -81,16 +55,12 @@ func (l *Log) Lives(options Options) ([]Life, error) {
 	slices.SortFunc(out, func(a, b Life) int {
 		return cmp.Or(cmp.Compare(a.Created.Revision, b.Created.Revision), cmp.Compare(a.UID, b.UID))
 	})
-	return out, nil
+	return out
 }
 
 // Life returns the latest job with this name.
-func (l *Log) Life(options Options, kind, namespace, name string) (Life, error) {
-	all, err := l.Lives(options)
-	if err != nil {
-		return Life{}, err
-	}
-	for _, life := range slices.Backward(all) {
+func (l *Log) Life(kind, namespace, name string) (Life, error) {
+	for _, life := range slices.Backward(l.Lives()) {
 		if life.Kind == kind && life.Namespace == namespace && life.Name == name {
 			return life, nil
 		}
@@ -130,9 +100,7 @@ func (h *historian) see(s *world, c *change) {
 
 func (l *Life) seeUnit(c *change, now Moment) {
 	u := c.unit
-	if l.Queued.IsZero() {
-		l.Queued, l.Unit = u.created, u.name
-	}
+	l.Unit = cmp.Or(l.Unit, u.name)
 	if u.exists() && u.now.phase(phaseDequeued) && (c.unitWas == nil || !c.unitWas.phase(phaseDequeued)) {
 		l.Dequeued = append(l.Dequeued, now)
 	}
@@ -146,14 +114,10 @@ func (l *Life) seeJob(j *job, c *change, now Moment) {
 		l.Released = append(l.Released, now)
 	}
 	runs := j.now.running && j.now.end == Going && j.exists() && !j.now.suspended
-	n := len(l.Runs)
-	open := n > 0 && l.Runs[n-1].To.IsZero()
-	switch {
-	case runs && !open:
-		l.Runs = append(l.Runs, Span{From: now})
-	case !runs && open:
-		l.Runs[n-1].To = now
+	if runs && !l.running {
+		l.Runs = append(l.Runs, now)
 	}
+	l.running = runs
 	if n := len(l.States); j.now.state != "" && (n == 0 || l.States[n-1] != j.now.state) {
 		l.States = append(l.States, j.now.state)
 	}

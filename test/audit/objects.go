@@ -3,7 +3,6 @@ package audit
 import (
 	"cmp"
 	"encoding/json"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -110,7 +109,7 @@ type phases = []schedulingv1alpha1.QueueUnitPhase
 
 func readUnit(_ *metav1.ObjectMeta, raw json.RawMessage) (any, error) {
 	u := &unitFacts{}
-	if err := readQuantities(raw, &u.QueueUnit); err != nil {
+	if err := json.Unmarshal(raw, &u.QueueUnit); err != nil {
 		*u = unitFacts{bad: err.Error()}
 		if err := json.Unmarshal(withoutAmounts(raw), &u.QueueUnit); err != nil {
 			return nil, err
@@ -132,7 +131,7 @@ func readUnit(_ *metav1.ObjectMeta, raw json.RawMessage) (any, error) {
 	for _, set := range u.Spec.PodSets {
 		requests, count := amountsOf(set.Requests), u.admitted(set)
 		u.total.addTimes(requests, count-int64(set.Count))
-		u.pods = append(u.pods, podGroup{count, classOfSet(set), requests.times(count), amountsOf(set.Limits).times(count), false})
+		u.pods = append(u.pods, podGroup{count, requests.times(count), amountsOf(set.Limits).times(count), false})
 	}
 	if len(u.Spec.PodSets) == 0 {
 		u.pods = []podGroup{{requests: u.total}}
@@ -200,14 +199,6 @@ func (u *unitFacts) stopped() bool {
 	return u.evicted && slices.Contains([]string{"Stopped", "SuspendedByUser", "JobChanged"}, u.evictedReason)
 }
 
-// podCount returns with how many pods the unit is charged.
-func (u *unitFacts) podCount() (count int64) {
-	for _, g := range u.pods {
-		count += g.count
-	}
-	return count
-}
-
 // podFacts describe a pod after a write.
 type podFacts struct {
 	owner    metav1.OwnerReference // its controller
@@ -225,7 +216,7 @@ func readPod(m *metav1.ObjectMeta, raw json.RawMessage) (any, error) {
 	}
 	p := &podFacts{
 		owner: controllerOf(m), over: o.Status.Phase == corev1.PodSucceeded || o.Status.Phase == corev1.PodFailed,
-		podGroup: podGroup{count: 1, class: classOfPod(&o)},
+		podGroup: podGroup{count: 1},
 	}
 	if m.DeletionTimestamp != nil && m.DeletionGracePeriodSeconds != nil {
 		p.until = m.DeletionTimestamp.Add(time.Duration(*m.DeletionGracePeriodSeconds) * time.Second)
@@ -235,38 +226,12 @@ func readPod(m *metav1.ObjectMeta, raw json.RawMessage) (any, error) {
 			p.labelled, p.kind = m.Labels[k.podLabel], k
 		}
 	}
-	// Requests are needed only when the pod is created. A pod in a create request has no phase yet.
-	if phase := o.Status.Phase; (phase == corev1.PodPending || phase == "") && (o.Spec.NodeName == "" || o.Status.StartTime == nil) {
-		setDefaults(o.Spec.Containers)
-		setDefaults(o.Spec.InitContainers)
+	// Requests are needed only when the pod is created.
+	if o.Status.Phase == corev1.PodPending && (o.Spec.NodeName == "" || o.Status.StartTime == nil) {
 		p.requests = amountsOf(resourcehelper.PodRequests(&o, resourcehelper.PodResourcesOptions{}))
 		p.limits = amountsOf(resourcehelper.PodLimits(&o, resourcehelper.PodResourcesOptions{}))
 	}
 	return p, nil
-}
-
-// podIn returns the pod of a create request, or nil if the log does not contain it.
-func podIn(request json.RawMessage) (*podFacts, metav1.ObjectMeta) {
-	var head struct{ Metadata metav1.ObjectMeta }
-	if json.Unmarshal(request, &head) != nil {
-		return nil, head.Metadata
-	}
-	body, _ := readPod(&head.Metadata, request)
-	p, _ := body.(*podFacts)
-	return p, head.Metadata
-}
-
-// setDefaults replaces missing requests by the limits, as the API server does. A pod in a create request lacks them.
-func setDefaults(containers []corev1.Container) {
-	for i := range containers {
-		own := &containers[i].Resources
-		requests := maps.Clone(own.Limits)
-		if requests == nil {
-			continue
-		}
-		maps.Copy(requests, own.Requests)
-		own.Requests = requests
-	}
 }
 
 // eventFacts identify the object of an event.

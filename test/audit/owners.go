@@ -36,7 +36,7 @@ func (s *world) ownerOf(u *unit) string {
 	return string(u.now.Spec.ConsumerRef.UID)
 }
 
-// ownerOfPod returns the UID of the object that a pod belongs to, from the pod in a request.
+// ownerOfPod returns the UID of the object that a pod belongs to.
 func (s *world) ownerOfPod(p *podFacts, namespace string) string {
 	if p.kind != nil {
 		if j := s.jobNamed(p.kind, namespace, p.labelled); j != nil {
@@ -88,18 +88,6 @@ func (s *world) withRoot(j *job) (jobs []*job) {
 		jobs = append(jobs, root)
 	}
 	return jobs
-}
-
-// holderOf returns the unit that holds quota for the nearest of an object and its controllers, or nil.
-func (s *world) holderOf(uid string) *unit {
-	for _, uid := range s.chain(uid) {
-		for _, u := range s.admitted[uid] {
-			if s.holds(u) {
-				return u
-			}
-		}
-	}
-	return nil
 }
 
 // followDecider notices that another process decides from now on. It never saw units and objects

@@ -39,13 +39,10 @@ func treeOf(root string) string {
 	return fmt.Sprintf(`{metadata: {namespace: kube-system}, spec: {root: {name: root, %s}}}`, root)
 }
 
-// podOf is a pod with these metadata and fields, and a container that requests so many cores.
-func podOf(metadata, spec, cpu string) string {
-	return fmt.Sprintf(`{metadata: {%s}, spec: {%s containers: [{name: main, resources: {requests: {cpu: "%s"}}}]}, status: {phase: Pending, qosClass: Burstable}}`, metadata, spec, cpu)
+// podOf is a pod with these metadata, and a container that requests so many cores.
+func podOf(metadata, cpu string) string {
+	return fmt.Sprintf(`{metadata: {%s}, spec: {containers: [{name: main, resources: {requests: {cpu: "%s"}}}]}, status: {phase: Pending}}`, metadata, cpu)
 }
-
-// ownedBy is the metadata of a pod of the job.
-func (p *play) ownedBy() string { return "ownerReferences: [$" + p.name + "]" }
 
 // ref is a reference to the job.
 func (p *play) ref() string {
@@ -82,7 +79,7 @@ func (p *play) suspend(user string, on bool) {
 
 // start creates a pod of the job as the operator.
 func (p *play) start(cpu int) {
-	pod := p.s.create(operator, "pod", fmt.Sprintf("%s-%d", p.name, len(p.made)), podOf(p.ownedBy(), "", fmt.Sprint(cpu)))
+	pod := p.s.create(operator, "pod", fmt.Sprintf("%s-%d", p.name, len(p.made)), podOf("ownerReferences: [$"+p.name+"]", fmt.Sprint(cpu)))
 	p.pods, p.made = append(p.pods, pod), append(p.made, pod)
 }
 
@@ -155,14 +152,6 @@ func (p *play) orphan() {
 	}
 	p.unit.remove(extensions)
 	p.job.remove(collector)
-}
-
-// refused adds the refusal of a pod of the job.
-func (p *play) refused(message string) {
-	text := "pods \"x\" is forbidden: " + message
-	e := p.s.entry(operator, "create", pods, "", "default", "", 403, map[string]any{"kind": "Status", "status": "Failure", "message": text})
-	e["responseStatus"] = map[string]any{"code": 403, "message": text}
-	p.s.asking("{kind: Pod, metadata: {generateName: x-, " + p.ownedBy() + "}}")
 }
 
 // limit creates a ResourceQuota with limits, and more fields.

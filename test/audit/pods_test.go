@@ -1,9 +1,6 @@
 package audit
 
-import (
-	"strings"
-	"testing"
-)
+import "testing"
 
 func TestNoPodBeforeTheRelease(t *testing.T) {
 	tellAll(t, Options{}, []story{
@@ -53,57 +50,4 @@ func TestNoQuotaReturnsBeforeTheJobHasStopped(t *testing.T) {
 		{"a deletion with an old revision does not move the removal of a pod", `tree; other stranger 1; a:3 admit, finish; gone stranger 1; a endunit; wait 15s; mark;
 			gone patch kwok metadata.deletionTimestamp=now+0s metadata.deletionGracePeriodSeconds=0; verb delete; other removepod kwok; requested -1ms`, ""},
 	})
-}
-
-const (
-	noCPU  = "exceeded quota: q, requested: requests.cpu=3, used: requests.cpu=3, limited: requests.cpu=4"
-	lacks2 = "exceeded quota: q, requested: requests.cpu=3, used: requests.cpu=2, limited: requests.cpu=4"
-)
-
-func TestNoQuotaRefusesAnInitialPod(t *testing.T) {
-	const released = "q quota {requests.cpu: '4'}; a:3 enqueue, dequeue, release; "
-	for _, test := range []struct{ name, text, refusal, note string }{
-		{"a pod that the job starts with", released, noCPU, ""},
-		{"for what a container does not say", "q quota {limits.cpu: 4}; a:3 enqueue, dequeue, release", "failed quota: q: must specify limits.cpu for: main", ""},
-		{"for a status that is not there", released, "status unknown for quota: q, resources: requests.cpu", ""},
-		{"though what came later took not enough", released + "s stranger 1", noCPU, ""},
-		{"though what took the room was there before", "q quota {requests.cpu: '4'}; s stranger 3; seen; a:3 enqueue, dequeue, release", noCPU, ""},
-		{"though what came later was gone again", released + "s stranger 3; s removepod admin; seen", noCPU, ""},
-		{"though one was created twice, but not enough", released + "twice 1", noCPU, ""},
-		{"though one was created twice before the admission", "q quota {requests.cpu: '4'}; twice 3; seen; a:3 enqueue, dequeue, release", noCPU, ""},
-		{"for another reason", released, "violates PodSecurity", "-"},
-		{"before the release", "q quota {requests.cpu: '4'}; a:3 enqueue", noCPU, "belong to no admitted job"},
-		{"by which the job would grow", released + "a start", noCPU, "later growth"},
-		{"in place of one that is gone", released + "a start; a.0 removepod training-operator", noCPU, "replacements of other pods"},
-		{"since the quota was cut after the admission", released + "q patch admin spec.hard={requests.cpu: '1'}",
-			"exceeded quota: q, requested: requests.cpu=3, used: requests.cpu=0, limited: requests.cpu=1", "changed after the admission"},
-		{"since a pod of somebody else came later and took the room", released + "s stranger 3", noCPU, "used the quota after the admission"},
-		{"since another job grew and took the room", "q quota {requests.cpu: '4'}; b:1 admit; a:3 enqueue, dequeue, release; b start", lacks2, "used the quota after the admission"},
-		{"since the quota counts one that was created twice", released + "twice 1", lacks2, "created twice"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			s := newScript(t)
-			s.group = "default"
-			s.tell(test.text)
-			s.plays["a"].refused(test.refusal)
-			c := resultOf(t, s, byResourceQuota, "refused-pod")
-			if (c.Found == 1) != (test.note == "") {
-				t.Errorf("found %d: %v", c.Found, c.Violations)
-			}
-			if notes := strings.Join(c.Notes, "\n"); !strings.Contains(notes, strings.TrimPrefix(test.note, "-")) || (test.note == "" || test.note == "-") != (notes == "") {
-				t.Errorf("notes %q, want %q", notes, test.note)
-			}
-		})
-	}
-}
-
-func TestARefusedPodThatExistsIsNotChecked(t *testing.T) {
-	s := newScript(t)
-	s.group = "default"
-	s.tell("q quota {requests.cpu: '4'}; a:1 enqueue; a.unit patch extensions spec.podSets=[{name: worker, count: 2, requests: {cpu: '1'}}]; a dequeue, release, start")
-	s.plays["a"].refused(noCPU)
-	s.tell("asks {metadata: {name: a-0, ownerReferences: [$a]}}")
-	if c := resultOf(t, s, byResourceQuota, "refused-pod"); c.Found > 0 || len(c.Notes) != 1 || c.Checked != 1 {
-		t.Errorf("found %v, notes %q, checked %d pods", c.Violations, c.Notes, c.Checked)
-	}
 }

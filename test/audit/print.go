@@ -17,7 +17,7 @@ func (r Report) Print(out io.Writer) error {
 	fmt.Fprintf(&b, "%d lines, %d writes, %s to %s (%s)\n", l.Lines, l.Entries,
 		clock(l.From), clock(l.To), l.To.Sub(l.From).Round(time.Millisecond))
 	fmt.Fprintf(&b, "jobs: %s\n", cmp.Or(strings.Join(s.jobsByKind(), ", "), "none"))
-	fmt.Fprintf(&b, "units: %d   pods: %d   valid quota trees: %d   oversell rate: %s\n", len(s.units), len(s.pods), s.trees.changes, r.oversell)
+	fmt.Fprintf(&b, "units: %d   pods: %d   valid quota trees: %d   oversell rate: %s\n", len(s.units), len(s.pods), len(s.trees.versions), r.oversell)
 	quotas := 0
 	for _, all := range s.quotas {
 		quotas += len(slices.DeleteFunc(slices.Clone(all), func(q *quota) bool { return !q.limitsPods() }))

@@ -242,11 +242,6 @@ var commands = map[string]func(s *script, rest string){
 	"lost-collection": func(s *script, namespace string) {
 		s.entry(collector, "deletecollection", pods, "", namespace, "", 504, nil)
 	},
-	// twice creates a pod whose name exists.
-	"twice": func(s *script, cpu string) {
-		s.entry(operator, "create", pods, "", "default", "taken", 409, map[string]any{"kind": "Status", "status": "Failure", "reason": "AlreadyExists"})
-		s.asking(`{kind: Pod, metadata: {name: taken}, spec: {containers: [{name: main, resources: {requests: {cpu: "` + cpu + `"}}}]}}`)
-	},
 }
 
 func becomes(s *script, root string) {
@@ -303,11 +298,11 @@ var verbs = map[string]func(p *play, args []string){
 			owner = of.job.text("metadata.uid")
 		}
 		metadata := "ownerReferences: [{kind: Thing, name: t, uid: " + owner + ", controller: true}], namespace: " + append(args, "default")[2]
-		p.job = p.s.create(operator, "pod", p.name, podOf(metadata, "", args[1]))
+		p.job = p.s.create(operator, "pod", p.name, podOf(metadata, args[1]))
 	},
-	// stranger creates a pod without an owner: its cores, and more of its spec.
+	// stranger creates a pod without an owner: its cores.
 	"stranger": func(p *play, args []string) {
-		p.job = p.s.create(admin, "pod", p.name, podOf("", more(args[1:]), args[0]))
+		p.job = p.s.create(admin, "pod", p.name, podOf("", args[0]))
 	},
 	// quota creates a ResourceQuota with these limits and fields, and its status as the quota controller.
 	"quota": func(p *play, args []string) {

@@ -15,11 +15,9 @@ import (
 
 // treeFacts describe an ElasticQuotaTree after a write.
 type treeFacts struct {
-	name       string
-	created    metav1.Time
-	generation int64
-	tree       *tree // nil if the spec is invalid
-	status     quotav1beta1.ElasticQuotaTreeStatus
+	name    string
+	created metav1.Time
+	tree    *tree // nil if the spec is invalid
 }
 
 // tree is a valid spec.
@@ -39,20 +37,14 @@ type node struct {
 const maxJobs = "kube-queue/max-jobs"
 
 func readTree(m *metav1.ObjectMeta, raw json.RawMessage) (any, error) {
-	f := &treeFacts{name: m.Name, created: m.CreationTimestamp, generation: m.Generation}
+	f := &treeFacts{name: m.Name, created: m.CreationTimestamp}
 	var spec struct {
 		Spec struct {
 			Root *quotav1beta1.ElasticQuotaNode
 		}
 	}
-	var status struct {
-		Status quotav1beta1.ElasticQuotaTreeStatus
-	}
-	if readQuantities(raw, &status) == nil { // an invalid status has no nodes
-		f.status = status.Status
-	}
 	t := &tree{byPath: map[string]*node{}, names: map[string]bool{}}
-	if readQuantities(raw, &spec) == nil && spec.Spec.Root != nil && t.add(*spec.Spec.Root, nil) {
+	if json.Unmarshal(raw, &spec) == nil && spec.Spec.Root != nil && t.add(*spec.Spec.Root, nil) {
 		f.tree = t
 	}
 	return f, nil
@@ -95,13 +87,23 @@ func (n *node) valid() bool {
 	return true
 }
 
-// limit returns the maximum usage of a resource under the node.
-func (n *node) limit(name string, oversell *big.Rat) (int64, bool) {
-	most, ok := n.Max[corev1.ResourceName(name)]
-	if !ok {
-		return 0, false
+// hard returns the maximum usage under the node.
+func (n *node) hard(oversell *big.Rat) amounts {
+	limits := amounts{}
+	for name, most := range n.Max {
+		limits[string(name)] = floorOf(string(name), new(big.Rat).Mul(exact(most), oversell))
 	}
-	return floorOf(name, new(big.Rat).Mul(exact(most), oversell)), true
+	return limits
+}
+
+// above reports whether the node is the other one, or above it.
+func (n *node) above(other *node) bool {
+	for ; other != nil; other = other.parent {
+		if other == n {
+			return true
+		}
+	}
+	return false
 }
 
 // group returns the node that a unit belongs to: the first node in tree order that lists its

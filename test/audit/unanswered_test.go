@@ -40,24 +40,6 @@ func TestNextWriteShowsTheOutcomeOfAnUnansweredOne(t *testing.T) {
 	})
 }
 
-func TestLivesIncludeUnansweredWrites(t *testing.T) {
-	for _, text := range []string{
-		"a:1 enqueue; a.unit stored controller status.phase=Dequeued status.attempts=1; ",
-		"a:1 enqueue; a.unit lost controller status.phase=Dequeued status.attempts=1; a dequeue; ",
-		"a:1 enqueue; unanswered; wait 1s; a dequeue; ",
-	} {
-		s := newScript(t)
-		s.tell(text + "a release; a.unit status extensions phase=Running; asks {status: {phase: Running}}")
-		life, err := s.log().Life(Options{}, "TFJob", "default", "a")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(life.Dequeued) != 1 || !life.Dequeued[0].Before(life.Released[0]) || life.Queued.Line != 2 {
-			t.Errorf("%s: queued at %v, dequeued at %v and released at %v, want once, and before", text, life.Queued, life.Dequeued, life.Released)
-		}
-	}
-}
-
 func TestWritesWhoseOutcomeNoLaterOneShowsAreCounted(t *testing.T) {
 	for text, want := range map[string]int{
 		"a.unit stored controller status.reason=A status.message=a; a.unit status controller reason=B message=b; asks {status: {reason: B, message: b}}": 1,

@@ -41,11 +41,6 @@ type write struct {
 	// body has the facts of the object; see decoders. It is nil for other kinds, or if the response
 	// contains no object.
 	body any
-	// refusal is set if a ResourceQuota refused a pod.
-	refusal *refusal
-	// twice is the pod of a create request whose name already existed. Every quota counts such a
-	// pod before the API server detects the conflict.
-	twice *podFacts
 }
 
 // ok reports whether the write was stored.
@@ -125,14 +120,6 @@ func decodeLine(number int, line []byte) decoded {
 	out.writes = []*write{w}
 	if w.followed() && w.verb != "deletecollection" {
 		out.bodies = bodies{e.RequestObject, e.ResponseObject}
-	}
-	if w.resource == "pods" && w.verb == "create" && w.subresource == "" {
-		switch w.code {
-		case 403:
-			w.refusal = refusalOf(w, e)
-		case 409:
-			w.twice, _ = podIn(e.RequestObject)
-		}
 	}
 	switch {
 	case !known || !w.ok():

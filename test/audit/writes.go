@@ -14,20 +14,16 @@ import (
 type WriteTable struct{ Jobs []JobWrites }
 
 // Writes counts the writes of the two programs.
-func (l *Log) Writes(options Options) (WriteTable, error) {
-	o, err := options.complete()
-	if err != nil {
-		return WriteTable{}, err
-	}
+func (l *Log) Writes() WriteTable {
 	b := newBook()
-	s := l.replay(o, b.see)
+	s := l.replay(settings{}, b.see)
 	var t WriteTable
 	for _, a := range b.order {
 		if a.settle(s); a.Total()+a.Failed > 0 {
 			t.Jobs = append(t.Jobs, a.JobWrites)
 		}
 	}
-	return t, nil
+	return t
 }
 
 // Print prints the table: first per job, then per kind.

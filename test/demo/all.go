@@ -150,15 +150,12 @@ func printChange(out io.Writer, after time.Duration, u unit) {
 // printCosts prints for each job its requests, how long it waited and ran, and the number of
 // writes of the two programs for it. Each job had its pods after one release.
 func printCosts(out io.Writer, log *audit.Log, kinds []samples.Sample) error {
-	writes, err := log.Writes(audit.Options{})
-	if err != nil {
-		return err
-	}
+	writes := log.Writes()
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "KIND\tJOB\tCPU\tMEMORY\tWAITED\tRAN\tWRITES")
 	for _, k := range kinds {
 		job := jobOf(k)
-		life, err := log.Life(audit.Options{}, k.Kind.Kind, job.namespace, job.name)
+		life, err := log.Life(k.Kind.Kind, job.namespace, job.name)
 		if err != nil {
 			return err
 		}

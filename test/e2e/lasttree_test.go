@@ -99,7 +99,6 @@ func TestTheLastValidTreeIsInForceAfterBothProgramsRestart(t *testing.T) {
 		t.Errorf("both trees are kept as %s", first)
 	}
 	l.WaitForTree()
-	l.ExpectAccounting()
 
 	l.Finish(harness.Jobs, "flows")
 	l.WaitForPhase("Job", "flows", "Succeeded")

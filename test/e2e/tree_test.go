@@ -141,11 +141,10 @@ func TestRunningAndWaitingJobsFollowEveryChangeOfTheTree(t *testing.T) {
 			for i := range rounds {
 				form.kill(c, x, func() { s.plant(i + 1) })
 				s.afterChange(rounds[i])
-				l.ExpectAccounting()
+				l.WaitForTree()
 				s.afterEnds(rounds[i])
 			}
 			s.end()
-			l.ExpectAccounting()
 			l.ExpectFree()
 			s.judge()
 			l.Allowed = []string{"write-budget"} // a restarted program may repeat writes
@@ -280,7 +279,7 @@ func (s *story) judge() {
 	log := s.env.Log(s.t.Context())
 	lives := map[string]audit.Life{}
 	for name, j := range s.jobs {
-		life, err := log.Life(s.env.Audit, j.kind, j.namespace, name)
+		life, err := log.Life(j.kind, j.namespace, name)
 		harness.Must(s.t, err)
 		lives[name] = life
 		pods := 1

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"kube-queue.dev/kube-queue/test/audit"
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
@@ -131,7 +130,7 @@ func (r row) release(t *testing.T, l *harness.Env, name string) {
 
 // expectOneRelease checks in the audit log that the job was held, released once and succeeded.
 func expectOneRelease(t *testing.T, l *harness.Env, kind, name string) {
-	life, err := l.Log(t.Context()).Life(audit.Options{}, kind, l.Namespace, name)
+	life, err := l.Log(t.Context()).Life(kind, l.Namespace, name)
 	harness.Must(t, err)
 	for _, wrong := range (fate{job: name, released: true, outcome: "Succeeded"}).differences(life) {
 		t.Errorf("%s: %s", life, wrong)

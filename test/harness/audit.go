@@ -48,25 +48,6 @@ func (l *Env) patient(options audit.Options) audit.Options {
 	return options
 }
 
-// ExpectAccounting waits until the status of each node of the tree equals the sum that the checker
-// computes from the units.
-func (l *Env) ExpectAccounting() {
-	l.t.Helper()
-	var read time.Time
-	var version, state string
-	Eventually(l.t, 30*time.Second, "the tree's status equals the sum of the checker", func() (bool, string) {
-		// The log is long. Read it again only if the tree has changed.
-		now := l.tree().GetResourceVersion()
-		if now == version && time.Since(read) < time.Second {
-			return false, state
-		}
-		differences, err := l.Log(l.t.Context()).Accounting(l.Audit)
-		Must(l.t, err)
-		version, read, state = now, time.Now(), strings.Join(differences, "; ")
-		return state == "", state
-	})
-}
-
 // Log returns the audit log up to now.
 func (l *Env) Log(ctx context.Context) *audit.Log {
 	l.t.Helper()
@@ -96,18 +77,14 @@ func (l *Env) Refusals(text string) (found []string) {
 	return found
 }
 
-// ExpectOneAfterTheOther checks in the audit log that two jobs never ran at the same time, and that
-// the second had no pod before the end of the first.
+// ExpectOneAfterTheOther checks in the audit log that the second of two jobs had no pod before the end of the first.
 func (l *Env) ExpectOneAfterTheOther(kind, first, second string) {
 	l.t.Helper()
 	log := l.Log(l.t.Context())
-	one, err := log.Life(l.Audit, kind, l.Namespace, first)
+	one, err := log.Life(kind, l.Namespace, first)
 	Must(l.t, err)
-	two, err := log.Life(l.Audit, kind, l.Namespace, second)
+	two, err := log.Life(kind, l.Namespace, second)
 	Must(l.t, err)
-	if span, both := audit.Overlap(one.Runs, two.Runs); both {
-		l.t.Errorf("%s and %s both ran at %v", first, second, span.From)
-	}
 	if !one.Ended.Before(two.FirstPod) {
 		l.t.Errorf("%s had a pod at %v, before the end of %s at %v", second, two.FirstPod, first, one.Ended)
 	}

@@ -34,7 +34,7 @@ var places = []struct{ name, quotas string }{
 
 // Jobs of four kinds run in four namespaces together with pods outside the queue, and the
 // controller is killed twice. Each job ends, and no job waits for ever where there is room: see place. The
-// audit checker verifies that no pod of a released job was refused for quota.
+// audit checker verifies that the pods of each released job fit beside all that exist.
 func TestStormOfJobsTogetherWithUnqueuedPods(t *testing.T) {
 	if testing.Short() && *stormSize == defaultStorm {
 		*stormSize = 36
@@ -197,10 +197,8 @@ func (s *storm) report() {
 
 // judge reads in the audit log that each job was admitted once.
 func (s *storm) judge(whole *harness.Env) {
-	lives, err := whole.Log(s.t.Context()).Lives(whole.Audit)
-	harness.Must(s.t, err)
 	admitted := map[string]int{}
-	for _, life := range lives {
+	for _, life := range whole.Log(s.t.Context()).Lives() {
 		admitted[life.Namespace] += len(life.Dequeued)
 	}
 	for _, p := range s.places {

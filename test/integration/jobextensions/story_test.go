@@ -284,9 +284,7 @@ func (s *story) writes() audit.JobWrites {
 	s.must(s.cluster.CompleteAuditLog(s.Context()))
 	log, err := audit.ReadFile(s.cluster.AuditLog)
 	s.must(err)
-	table, err := log.Writes(audit.Options{})
-	s.must(err)
-	for _, job := range table.Jobs {
+	for _, job := range log.Writes().Jobs {
 		if job.Namespace == s.ns && job.UID == string(s.job) {
 			return job
 		}

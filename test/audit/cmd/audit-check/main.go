@@ -65,10 +65,6 @@ func check(args []string, out, complaints io.Writer) (broken bool, err error) {
 	if err := report.Print(out); err != nil || !*countWrites {
 		return report.Err() != nil, err
 	}
-	table, err := log.Writes(options)
-	if err != nil {
-		return false, err
-	}
 	fmt.Fprintln(out)
-	return report.Err() != nil, table.Print(out)
+	return report.Err() != nil, log.Writes().Print(out)
 }
