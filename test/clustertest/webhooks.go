@@ -87,9 +87,20 @@ func (c *Cluster) ServeWebhooks(ctx context.Context) (stop func() error, err err
 
 // FreeAddress returns a free address of this machine.
 func FreeAddress() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	address, _, err := FreeAddresses()
+	return address, err
+}
+
+// FreeAddresses returns two free addresses. It opens both at the same time so that they differ.
+func FreeAddresses() (one, other string, err error) {
+	first, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return "", fmt.Errorf("looking for a free port: %w", err)
+		return "", "", fmt.Errorf("looking for a free port: %w", err)
 	}
-	return listener.Addr().String(), listener.Close()
+	defer first.Close()
+	second, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", "", fmt.Errorf("looking for a free port: %w", err)
+	}
+	return first.Addr().String(), second.Addr().String(), second.Close()
 }

@@ -122,15 +122,9 @@ func (e *Executioner) Revive(t testing.TB, done func() bool) {
 		e.lives++
 		e.writes, e.dead = 0, false
 		e.victim.Launch()
-		ended := e.victim.Ended()
 		e.mu.Unlock()
 		Eventually(t, 2*time.Minute, "the program is killed or the story has ended", func() (bool, string) {
-			select {
-			case <-ended:
-				return true, ""
-			default:
-				return done(), "neither"
-			}
+			return e.victim.HasEnded() || done(), "neither"
 		})
 		e.mu.Lock()
 		killed := e.dead

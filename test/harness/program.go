@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -16,6 +15,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+
+	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
 // Program is one of the programs under test. It can be killed and restarted.
@@ -88,10 +89,8 @@ func (p *Program) Start() *Program {
 func (p *Program) WaitReady() {
 	p.t.Helper()
 	Eventually(p.t, 30*time.Second, p.Name+" is ready", func() (bool, string) {
-		select {
-		case <-p.ended:
+		if p.HasEnded() {
 			return false, fmt.Sprintf("it exited: %v; see %s", p.err, p.Log.Name())
-		default:
 		}
 		response, err := http.Get("http://" + p.health + "/readyz")
 		if err != nil {
@@ -105,7 +104,9 @@ func (p *Program) WaitReady() {
 // Launch starts the program without waiting.
 func (p *Program) Launch() {
 	p.t.Helper()
-	p.health, p.metrics = freeAddresses(p.t)
+	var err error
+	p.health, p.metrics, err = clustertest.FreeAddresses()
+	Must(p.t, err)
 	args := append([]string{"--kubeconfig", p.Kubeconfig, fmt.Sprintf("--leader-elect=%t", p.elects),
 		"--health-bind-address", p.health, "--metrics-bind-address", p.metrics, "-v=2"}, p.Args...)
 	p.cmd = exec.Command(filepath.Join(p.programs, p.Name), args...)
@@ -172,6 +173,16 @@ func (p *Program) end(signal syscall.Signal) {
 // error.
 func (p *Program) Ended() <-chan struct{} { return p.ended }
 
+// HasEnded reports whether the last process has exited.
+func (p *Program) HasEnded() bool {
+	select {
+	case <-p.ended:
+		return true
+	default:
+		return false
+	}
+}
+
 // Err returns the error that the program exited with.
 func (p *Program) Err() error { return p.err }
 
@@ -193,15 +204,4 @@ func (s *Suite) BothWith(t testing.TB, enabled string, env []string, controllerA
 	controller.Start()
 	extensions.Start()
 	return controller, extensions
-}
-
-// freeAddresses returns two free addresses. It opens both at the same time so that they differ.
-func freeAddresses(t testing.TB) (one, other string) {
-	t.Helper()
-	first, err := net.Listen("tcp", "127.0.0.1:0")
-	Must(t, err)
-	second, err := net.Listen("tcp", "127.0.0.1:0")
-	Must(t, err)
-	Must(t, errors.Join(first.Close(), second.Close()))
-	return first.Addr().String(), second.Addr().String()
 }

@@ -73,16 +73,6 @@ func (r *Replica) WaitLost(timeout time.Duration) {
 	r.cmd = nil
 }
 
-// HasEnded reports whether the last process has exited.
-func (r *Replica) HasEnded() bool {
-	select {
-	case <-r.Ended():
-		return true
-	default:
-		return false
-	}
-}
-
 var identity = regexp.MustCompile(`"Waiting for the lease".* identity="([^"]+)"`)
 
 // Identity returns the name of the last process as a holder of the lease.

@@ -55,9 +55,8 @@ func (r *Rig) Run(ctx context.Context, name string, env []string, args ...string
 // Launch starts a program without waiting until it is ready.
 func (r *Rig) Launch(ctx context.Context, name string, env []string, args ...string) (*Program, error) {
 	_, kubeconfig, err := r.Cluster.ServiceAccountConfig(ctx, name)
-	health, healthErr := clustertest.FreeAddress()
-	profiles, profilesErr := clustertest.FreeAddress()
-	if err := errors.Join(err, healthErr, profilesErr); err != nil {
+	health, profiles, addressErr := clustertest.FreeAddresses()
+	if err := errors.Join(err, addressErr); err != nil {
 		return nil, err
 	}
 	args = append([]string{"--kubeconfig", kubeconfig, "--health-bind-address", health, "--metrics-bind-address=0",

@@ -97,10 +97,10 @@ func podDeletion(t *testing.T, ready *cluster.Ready) {
 		waitForPod(t, ready, name, "Running a=true// b=true// True")
 	}
 	kubectl(t, ready, "", "delete", "pod", "deleted", "held", "--wait=false")
-	waitGone(t, ready, "pod", "deleted")
+	waitGone(t, ready, "deleted")
 	waitForPod(t, ready, "held", "Failed a=false/Error/143 b=false/Error/143 False")
 	kubectl(t, ready, "", "patch", "pod", "held", "--type=json", "-p", `[{"op":"remove","path":"/metadata/finalizers"}]`)
-	waitGone(t, ready, "pod", "held")
+	waitGone(t, ready, "held")
 }
 
 func podState(ready *cluster.Ready, name string) (string, error) {
@@ -119,15 +119,9 @@ func waitForPod(t *testing.T, ready *cluster.Ready, name, want string) {
 	})
 }
 
-func waitGone(t *testing.T, ready *cluster.Ready, kind, name string) {
+func waitGone(t *testing.T, ready *cluster.Ready, pod string) {
 	t.Helper()
-	eventually(t, kind+" "+name, func() error {
-		out, err := tryKubectl(ready, "", "get", kind, name, "--ignore-not-found", "-o", "name")
-		if err == nil && out != "" {
-			err = errors.New("it is still there")
-		}
-		return err
-	})
+	kubectl(t, ready, "", "wait", "--for=delete", "pod/"+pod, "--timeout="+patience.String())
 }
 
 func podClockGoesOn(t *testing.T, ready *cluster.Ready) {

@@ -24,7 +24,6 @@ func TestErrorsListKnownValues(t *testing.T) {
 		{"frobnicate", `unknown command "frobnicate"; known commands: build, up, run, down, status, logs, operators, route, upgrade, apiserver start, apiserver stop, program start, program stop`},
 		{"program pause", "program start, program stop"},
 		{"route", "no route is given"},
-		{"route a/b=127.0.0.1:1", "must be NAMESPACE/SERVICE:PORT"},
 		{"route a/b:443", "must be NAMESPACE/SERVICE:PORT=ADDRESS"},
 		{"upgrade --kubernetes 1.20", `unknown version "1.20"`},
 		{"up --bogus", "known flags: --audit-level, --audit-objects, --data, --feature-gates, --fresh, --kubernetes"},

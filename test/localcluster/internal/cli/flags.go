@@ -127,36 +127,29 @@ func (i *invocation) programFlags() {
 func (i *invocation) clusterFlags() {
 	i.versionFlags()
 	c := &i.config
-	i.set.Var(list{&c.FeatureGates}, "feature-gates", "`NAME=true|false` of feature gates of Kubernetes, separated by commas")
-	i.set.Var(list{&c.APIs}, "runtime-config", "`API=true|false` of APIs that Kubernetes serves, separated by commas, such as scheduling.k8s.io/v1beta1=true")
+	i.set.Func("feature-gates", "`NAME=true|false` of feature gates of Kubernetes, separated by commas", list(&c.FeatureGates))
+	i.set.Func("runtime-config", "`API=true|false` of APIs that Kubernetes serves, separated by commas, such as scheduling.k8s.io/v1beta1=true", list(&c.APIs))
 	i.set.IntVar(&c.Nodes, "nodes", c.Nodes, "`NUMBER` of simulated nodes")
 	i.set.StringVar(&c.NodeCPU, "node-cpu", c.NodeCPU, "`QUANTITY` of cpu on each node, all allocatable")
 	i.set.StringVar(&c.NodeMemory, "node-memory", c.NodeMemory, "`QUANTITY` of memory on each node, all allocatable")
 	i.set.IntVar(&c.NodeGPUs, "node-gpus", c.NodeGPUs, "`NUMBER` of nvidia.com/gpu on each node")
-	i.set.Var(list{&c.Operators}, "operators", "`NAMES` of operators to run, separated by commas: "+strings.Join(cluster.OperatorNames(), ", "))
+	i.set.Func("operators", "`NAMES` of operators to run, separated by commas: "+strings.Join(cluster.OperatorNames(), ", "), list(&c.Operators))
 	i.set.BoolVar(&c.OnlyAPI, "only-api", false, "run only etcd and kube-apiserver: no controllers, no scheduler, no nodes")
 	i.set.BoolVar(&c.TypeCheck, "type-check", false, "check the types of the expressions of admission policies, and write warnings into their status")
 	i.set.DurationVar(&c.PodRunTime, "pod-run-time", c.PodRunTime, "`DURATION` after which pods end that do not set their own run time")
 	i.set.StringVar(&c.AuditLevel, "audit-level", c.AuditLevel, "`LEVEL` of the audit log: "+strings.Join(cluster.AuditLevels, " or "))
-	i.set.Var(list{&c.AuditObjects}, "audit-objects", "`RESOURCES`, such as jobs.batch,pods, whose objects are logged even at --audit-level=Metadata")
+	i.set.Func("audit-objects", "`RESOURCES`, such as jobs.batch,pods, whose objects are logged even at --audit-level=Metadata", list(&c.AuditObjects))
 	i.set.BoolVar(&i.fresh, "fresh", false, "replace a running cluster in the data folder")
 }
 
-// list is a flag with comma-separated names; it can be repeated.
-type list struct{ names *[]string }
-
-func (l list) String() string {
-	if l.names == nil {
-		return ""
-	}
-	return strings.Join(*l.names, ",")
-}
-
-func (l list) Set(value string) error {
-	for name := range strings.SplitSeq(value, ",") {
-		if name = strings.TrimSpace(name); name != "" {
-			*l.names = append(*l.names, name)
+// list sets a flag with comma-separated names; it can be repeated.
+func list(names *[]string) func(value string) error {
+	return func(value string) error {
+		for name := range strings.SplitSeq(value, ",") {
+			if name = strings.TrimSpace(name); name != "" {
+				*names = append(*names, name)
+			}
 		}
+		return nil
 	}
-	return nil
 }

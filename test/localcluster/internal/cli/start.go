@@ -62,8 +62,7 @@ func up(ctx context.Context, i *invocation) error {
 		return i.alreadyUp(ctx)
 	}
 	lock, err := i.prepare(ctx)
-	var inUse *cluster.InUseError
-	if errors.As(err, &inUse) && !i.fresh {
+	if errors.Is(err, cluster.ErrInUse) && !i.fresh {
 		// Another process was faster.
 		return i.alreadyUp(ctx)
 	}

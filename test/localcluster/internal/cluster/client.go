@@ -132,8 +132,7 @@ func (f Folder) clearAway(before bool) (stopped bool, err error) {
 		return before, nil
 	}
 	lock, err := f.TryLock()
-	var inUse *InUseError
-	if errors.As(err, &inUse) {
+	if errors.Is(err, ErrInUse) {
 		return before, nil
 	}
 	if err != nil {

@@ -145,8 +145,7 @@ func TestFolderHasOneOwner(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var inUse *InUseError
-	if _, err := folder.Prepare(DefaultConfig()); !errors.As(err, &inUse) {
+	if _, err := folder.Prepare(DefaultConfig()); !errors.Is(err, ErrInUse) {
 		t.Errorf("the second got %v", err)
 	}
 	if !folder.InUse() {

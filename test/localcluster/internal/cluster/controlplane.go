@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -49,8 +48,7 @@ func KubernetesVersions() []string {
 
 // kubernetes returns the version of the cluster.
 func (c Config) kubernetes() kubernetes {
-	minor := cmp.Or(c.Kubernetes, defaultKubernetes)
-	return kubernetesVersions[slices.Index(KubernetesVersions(), minor)]
+	return kubernetesVersions[slices.Index(KubernetesVersions(), c.Kubernetes)]
 }
 
 // auditPolicy is the audit policy of the API server. AUDIT_LEVEL is replaced by Config.AuditLevel,

@@ -33,12 +33,8 @@ const markVariable = "KUBE_QUEUE_LOCALCLUSTER_DATA"
 // maxSocketPath is the maximum length of a unix socket's path.
 const maxSocketPath = 107
 
-// InUseError means that a live cluster uses the folder.
-type InUseError struct{ Folder Folder }
-
-func (e *InUseError) Error() string {
-	return fmt.Sprintf("data folder %s is in use by a live cluster; stop it with 'localcluster down --data %s', or use another folder", e.Folder, e.Folder)
-}
+// ErrInUse means that a live cluster uses the folder.
+var ErrInUse = errors.New("in use by a live cluster")
 
 // OpenFolder returns the folder with an absolute path. The folder need not exist.
 func OpenFolder(path string) (Folder, error) {
@@ -106,7 +102,7 @@ const (
 	setLock = 37 // F_OFD_SETLK
 )
 
-// TryLock locks the folder for the caller, or returns an InUseError. The lock is released when
+// TryLock locks the folder for the caller, or returns ErrInUse. The lock is released when
 // the file is closed or all processes that hold it have ended.
 func (f Folder) TryLock() (*os.File, error) {
 	if err := os.MkdirAll(string(f), 0o755); err != nil {
@@ -122,7 +118,7 @@ func (f Folder) TryLock() (*os.File, error) {
 	}
 	file.Close()
 	if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES) {
-		return nil, &InUseError{f}
+		return nil, fmt.Errorf("data folder %s is %w; stop it with 'localcluster down --data %s', or use another folder", f, ErrInUse, f)
 	}
 	return nil, fmt.Errorf("data folder: lock %s: %w", file.Name(), err)
 }

@@ -12,7 +12,6 @@
 package process
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -77,11 +76,7 @@ func (s *Starter) Start(spec Spec) (*Process, error) {
 
 // StartCommand starts a prepared command as the leader of its own group.
 func (s *Starter) StartCommand(name string, cmd *exec.Cmd) (*Process, error) {
-	if cmd.SysProcAttr == nil {
-		cmd.SysProcAttr = &syscall.SysProcAttr{}
-	}
-	cmd.SysProcAttr.Setpgid = true
-	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 
 	failed := make(chan error)
 	s.requests <- func() { failed <- cmd.Start() }
@@ -126,15 +121,10 @@ func (p *Process) Ended() bool {
 
 // Exit describes how the process ended. Call it after Done is closed.
 func (p *Process) Exit() string {
-	var exit *exec.ExitError
-	switch {
-	case p.err == nil:
+	if p.err == nil {
 		return "exit status 0"
-	case errors.As(p.err, &exit):
-		return exit.ProcessState.String()
-	default:
-		return p.err.Error()
 	}
+	return p.err.Error()
 }
 
 // Err returns nil if the process exited with status 0. Call it after Done is closed.
