@@ -4,10 +4,8 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -21,12 +19,8 @@ import (
 	"time"
 )
 
-const (
-	// budget is the time after which no test with a cluster runs.
-	budget = 5 * time.Minute
-	// profile is what make test has measured.
-	profile = "bin/profile/usages.jsonl"
-)
+// budget is the time after which no test with a cluster runs.
+const budget = 5 * time.Minute
 
 var base = flag.String("base", "main", "branch or commit; what changed since HEAD left it is tested")
 
@@ -69,9 +63,8 @@ func run(ctx context.Context, started time.Time) error {
 		}
 	}
 	steps := g.steps(c, unit)
-	for i := range steps {
-		steps[i].seconds = profiled(steps[i])
-		fmt.Printf("  go test %s (about %d s, if the time suffices)\n", steps[i].args, steps[i].seconds)
+	for _, s := range steps {
+		fmt.Printf("  go test %s (about %d s, if the time suffices)\n", s.args, s.seconds)
 	}
 	if strings.Contains(command, "./") {
 		err = execute(ctx, command)
@@ -162,27 +155,4 @@ func execute(ctx context.Context, command string) error {
 		return fmt.Errorf("%s: %w", command, err)
 	}
 	return nil
-}
-
-// profiled returns the seconds of a step by the profile, if it has them: some tests of a package take at most
-// as long as all.
-func profiled(s step) int {
-	file, err := os.Open(profile)
-	if err != nil {
-		return s.seconds
-	}
-	defer file.Close()
-	name, run, _ := strings.Cut(strings.TrimPrefix(s.args, "./"), " -run ")
-	for usages := json.NewDecoder(bufio.NewReader(file)); ; {
-		var u struct {
-			Name string
-			Wall float64
-		}
-		if usages.Decode(&u) != nil {
-			return s.seconds
-		}
-		if u.Name == module+name && (run == "" || int(u.Wall) < s.seconds) {
-			return int(u.Wall)
-		}
-	}
 }

@@ -10,7 +10,7 @@ import (
 type step struct {
 	// args are the arguments of go test, as for a shell.
 	args string
-	// seconds is how long it takes on 2 cores with all tools built, if there is no profile.
+	// seconds is how long it takes on 2 cores with all tools built.
 	seconds int
 }
 
@@ -24,7 +24,7 @@ type rule struct {
 // story is the life of a job with both programs.
 var story = step{"./test/e2e -run '^TestAPairOfTFJobsRunsOneAfterTheOther$'", 60}
 
-// unknown is the time of a package without profile, in seconds.
+// unknown is the time of a package that no rule names, in seconds.
 const unknown = 150
 
 // rules are in the order in which their steps run.

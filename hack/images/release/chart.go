@@ -27,7 +27,7 @@ const (
 
 // metadata is what the release needs of Chart.yaml.
 type metadata struct {
-	Name, Version, AppVersion, Description string
+	Version, AppVersion, Description string
 }
 
 func (o *options) chartRepository() string { return o.repository() + "/charts/" + chartName }
@@ -42,9 +42,6 @@ func (o *options) checkChart() (metadata, error) {
 	}
 	if err := yaml.Unmarshal(text, &m); err != nil {
 		return m, fmt.Errorf("%s/Chart.yaml: %w", chartFolder, err)
-	}
-	if m.Name != chartName {
-		return m, fmt.Errorf("%s/Chart.yaml: the chart is called %q, not %q", chartFolder, m.Name, chartName)
 	}
 	if m.Version != o.version || m.AppVersion != o.version {
 		return m, fmt.Errorf("%s/Chart.yaml has version %s and appVersion %s: set both to %s, and run make generate", chartFolder, m.Version, m.AppVersion, o.version)
@@ -125,7 +122,7 @@ func (r *release) chartArchive(chart []byte) ([]byte, digest.Digest, error) {
 		Config: layout.Add(chartConfigType, config),
 		Layers: []ocispec.Descriptor{layout.Add(chartContentType, chart)},
 		Annotations: map[string]string{
-			ocispec.AnnotationTitle: r.chart.Name, ocispec.AnnotationVersion: r.chart.Version, ocispec.AnnotationDescription: r.chart.Description,
+			ocispec.AnnotationTitle: chartName, ocispec.AnnotationVersion: r.chart.Version, ocispec.AnnotationDescription: r.chart.Description,
 			ocispec.AnnotationCreated: r.created.Format(time.RFC3339), ocispec.AnnotationRevision: r.revision,
 		},
 	})

@@ -72,8 +72,6 @@ func fixture(t *testing.T) string {
 		"cmd/docs/readme.txt":            "no program",
 		completionScript:                 "#!/bin/sh\n",
 		"CHANGELOG.md":                   changelog,
-		"hack/values.yaml":               "",
-		variantsFile:                     "- {file: install.yaml, for: all, kubernetes: 1.36.0, values: hack/values.yaml, set: [a=b]}\n",
 		chartFolder + "/Chart.yaml":      "name: kube-queue\nversion: 1.2.3\nappVersion: 1.2.3\n",
 		chartFolder + "/values.yaml":     "image:\n  # A comment.\n  registry: \"\"\nother: {registry: \"\"}\n",
 	} {

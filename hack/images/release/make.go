@@ -23,9 +23,8 @@ type release struct {
 	*options
 	log io.Writer
 	results
-	section  section
-	chart    metadata
-	variants []variant
+	section section
+	chart   metadata
 	// archives are those of the plugin.
 	archives []archive
 }
@@ -74,9 +73,6 @@ func (r *release) prepare() error {
 		return err
 	}
 	if r.chart, err = r.checkChart(); err != nil {
-		return err
-	}
-	if r.variants, err = r.readVariants(); err != nil {
 		return err
 	}
 	return checkOutput(r.output)

@@ -39,7 +39,7 @@ func (r *release) addNote(name, what string) error {
 		// What the changelog says: all of it, and about an upgrade and a rollback.
 		"Changes": raised(r.linked(r.section.text)), "Before": r.linked(r.section.part("Before you upgrade")),
 		"Rollback": r.linked(r.section.part("Before a rollback")), "Previous": r.section.previous,
-		"Variants": r.variants, "Published": r.published, "Files": r.files, "Archives": r.archives,
+		"Variants": variants, "Published": r.published, "Files": r.files, "Archives": r.archives,
 	})
 	r.add(name, what, out.Bytes())
 	return err

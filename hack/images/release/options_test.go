@@ -34,8 +34,6 @@ func TestWhatCannotWorkIsRefusedBeforeTheBuild(t *testing.T) {
 			put(t, filepath.Join(source, "bin/release/install.yaml"), "")
 			put(t, filepath.Join(source, "bin/release", sums), "00  install.yaml\n")
 		}, ""},
-		{"a misspelled variant", "make --revision=x", change(variantsFile, "- {fil: a}\n"), "unknown field"},
-		{"a variant in another folder", "make --revision=x", change(variantsFile, "- {file: ../a, for: all, kubernetes: 1.36.0, values: v}\n"), "needs the name of a file"},
 		{"a platform that is not built", "images --platforms=linux/amd64,windows/amd64", nil, "set some of linux/amd64, linux/arm64, darwin/amd64 and darwin/arm64"},
 		{"no platform of images", "images --platforms=darwin/arm64", nil, "images need linux/amd64 or linux/arm64"},
 		{"a version that cannot tag an image", "images --version=v1+x", nil, "is not a valid image tag"},

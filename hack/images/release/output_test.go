@@ -61,7 +61,7 @@ func TestAReleaseHasEverythingThatAUserInstallsFrom(t *testing.T) {
 		t.Errorf("sha256sum: %v\n%s", err, out)
 	}
 	files := contents(t, folder)
-	want := []string{"RELEASE-NOTES.md", "SHA256SUMS", "UPGRADE.md", "install.yaml", "job-extensions-1.2.3-image.tar",
+	want := []string{"RELEASE-NOTES.md", "SHA256SUMS", "UPGRADE.md", "install-webhook.yaml", "install.yaml", "job-extensions-1.2.3-image.tar",
 		"kube-queue-1.2.3-chart.tar", "kube-queue-1.2.3.tgz", "kube-queue-controller-1.2.3-image.tar", "kube-queue.yaml"}
 	for _, program := range []string{"job-extensions", "kube-queue-controller", plugin} {
 		for _, platform := range []string{"linux-amd64", "darwin-arm64"} {
@@ -83,8 +83,8 @@ func TestAReleaseHasEverythingThatAUserInstallsFrom(t *testing.T) {
 	if strings.Contains(files["job-extensions-1.2.3-image.tar"], `"os":"darwin"`) {
 		t.Error("the image is also for darwin")
 	}
-	if got, want := files["install.yaml"], "# kube-queue v1.2.3 for all.\n# kubectl apply --server-side -f install.yaml\n"+
-		"--namespace kube-queue --kube-version 1.36.0 --values hack/values.yaml --set a=b\nimage: r.test/o/kube-queue/x\n"; got != want {
+	if got, want := files["install-webhook.yaml"], "# kube-queue v1.2.3 for Kubernetes 1.30 to 1.35.\n# kubectl apply --server-side -f install-webhook.yaml\n"+
+		"--namespace kube-queue --values hack/deploy-values.yaml --kube-version 1.30.0 --set holdPolicies.by=webhook\nimage: r.test/o/kube-queue/x\n"; got != want {
 		t.Errorf("the manifests are\n%s", got)
 	}
 	expectPlugin(t, files)
@@ -118,7 +118,7 @@ func expectNotes(t *testing.T, files map[string]string) {
 			"[link over two lines](https://example.test/it/blob/v1.2.3/docs/a.md#b) and [one](https://example.test/x) that",
 			"helm install kube-queue oci://r.test/o/kube-queue/charts/kube-queue --version 1.2.3 ", "kubectl apply --server-side -f install.yaml",
 			"| chart | `r.test/o/kube-queue/charts/kube-queue:1.2.3` | `sha256:",
-			"| image of job-extensions | `r.test/o/kube-queue/job-extensions:1.2.3` | `sha256:", "| `install.yaml` | all manifests, for all |",
+			"| image of job-extensions | `r.test/o/kube-queue/job-extensions:1.2.3` | `sha256:", "| `install.yaml` | all manifests, for Kubernetes 1.36 or later |",
 			"`make release VERSION=v1.2.3 REGISTRY=r.test/o SOURCE_URL=https://example.test/it` at commit `",
 		},
 		"UPGRADE.md": {
