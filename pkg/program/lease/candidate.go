@@ -9,6 +9,8 @@ import (
 	"os"
 
 	"k8s.io/client-go/rest"
+
+	"kube-queue.dev/kube-queue/pkg/program/serving"
 )
 
 // Candidate is a process that works while it holds the lease.
@@ -20,17 +22,7 @@ type Candidate struct {
 	// Config is the configuration of the connection to the API server.
 	Config *rest.Config
 	// Health receives the state of the replica.
-	Health Health
-}
-
-// Health receives the state of a replica.
-type Health interface {
-	// Leads is called with true when the work begins and with false when it has ended.
-	Leads(bool)
-	// Standby is called when another replica is seen to lead.
-	Standby()
-	// Held is called when another process holds the lease although there must be only one.
-	Held(by string)
+	Health *serving.Health
 }
 
 // Lease is the lease of a program as one of its processes sees it.

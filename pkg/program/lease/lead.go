@@ -18,7 +18,6 @@ import (
 // Without --leader-elect, this process expects to be the only one: it is not ready while another one holds the lease.
 // If it cannot renew the lease, it exits only if another process has taken it.
 func (l *Lease) Lead(ctx context.Context, work func(ctx context.Context) error) error {
-	work = l.leading(work)
 	term := l.term
 	if !l.opts.leaderElect {
 		term = newTerm(math.MaxInt64) // l.term would block writes when the lease was not renewed in time
@@ -54,20 +53,13 @@ func (l *Lease) Lead(ctx context.Context, work func(ctx context.Context) error) 
 		}
 		return nil
 	}
+	l.Health.Leads(true)
 	err = work(ctx)
+	l.Health.Leads(false)
 	giveUp()
 	<-ended
 	lock.release(context.WithoutCancel(ctx))
 	return err
-}
-
-// leading wraps work so that Health reports this replica as the leader while work runs.
-func (l *Lease) leading(work func(ctx context.Context) error) func(ctx context.Context) error {
-	return func(ctx context.Context) error {
-		l.Health.Leads(true)
-		defer l.Health.Leads(false)
-		return work(ctx)
-	}
 }
 
 func (l *Lease) newElector(ctx context.Context, lock resourcelock.Interface, onStarted func()) (*leaderelection.LeaderElector, error) {

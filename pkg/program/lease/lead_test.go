@@ -112,7 +112,7 @@ func leaseOf(t *testing.T, server *leaseServer) *Lease {
 // says asks the health of a lease's candidate.
 func says(lease *Lease) string {
 	w := httptest.NewRecorder()
-	lease.Health.(*serving.Health).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+	lease.Health.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
 	return w.Body.String()
 }
 
@@ -202,7 +202,7 @@ func TestTheOnlyReplicaWaitsWhileAnotherHoldsTheLease(t *testing.T) {
 		if holder := server.holder(); holder != "me" {
 			t.Errorf("the lease is held by %q while the first one works", holder)
 		}
-		first.Health.(*serving.Health).Synced()
+		first.Health.Synced()
 		go func() {
 			ended <- second.Lead(ctx, func(ctx context.Context) error {
 				close(secondWorks)

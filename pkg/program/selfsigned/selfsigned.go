@@ -64,8 +64,5 @@ func (p Pair) Load() (*tls.Certificate, error) {
 	if err != nil {
 		return nil, err
 	}
-	if loaded.Leaf == nil {
-		loaded.Leaf, err = x509.ParseCertificate(loaded.Certificate[0])
-	}
-	return &loaded, err
+	return &loaded, nil
 }

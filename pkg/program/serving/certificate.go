@@ -74,7 +74,6 @@ type selfSigned struct {
 	now   func() time.Time
 
 	mu      sync.Mutex
-	ends    time.Time
 	current *tls.Certificate
 }
 
@@ -82,7 +81,7 @@ func (s *selfSigned) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
-	if s.current != nil && now.Before(s.ends.Add(-selfsigned.RenewBefore)) {
+	if s.current != nil && now.Before(s.current.Leaf.NotAfter.Add(-selfsigned.RenewBefore)) {
 		return s.current, nil
 	}
 	pair, err := selfsigned.Make(s.names, now)
@@ -93,6 +92,6 @@ func (s *selfSigned) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if err != nil {
 		return nil, fmt.Errorf("a certificate for metrics: %w", err)
 	}
-	s.current, s.ends = made, now.Add(selfsigned.ValidFor)
+	s.current = made
 	return s.current, nil
 }

@@ -240,10 +240,7 @@ func TestACertificateThatIsMadeIsMadeAgainBeforeItEnds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		read, err := x509.ParseCertificate(certificate.Certificate[0])
-		if err != nil {
-			t.Fatal(err)
-		}
+		read := certificate.Leaf
 		if now.After(read.NotAfter) || now.Before(read.NotBefore) {
 			t.Errorf("at %v it is valid from %v to %v", now, read.NotBefore, read.NotAfter)
 		}

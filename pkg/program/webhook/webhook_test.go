@@ -83,10 +83,10 @@ func configurationOf(webhooks ...string) *admissionregistrationv1.MutatingWebhoo
 	return c
 }
 
-// run starts the server and the keeper.
-func (w *world) run() {
+// start starts the server.
+func (w *world) start(ctx context.Context) {
 	w.t.Helper()
-	server, err := Start(w.t.Context(), Options{
+	server, err := Start(ctx, Options{
 		Settings: Settings{Address: "127.0.0.1:0", Manage: true}, Client: w.client, Namespace: namespace, Service: service,
 		Mutating: []string{mutating}, Handler: http.NotFoundHandler(), Clock: w.clock,
 		Expires: func(at float64) { w.expiry <- at },
@@ -95,15 +95,21 @@ func (w *world) run() {
 		w.t.Fatal(err)
 	}
 	w.server = server
+}
+
+// run starts the server and the keeper.
+func (w *world) run() {
+	w.t.Helper()
+	w.start(w.t.Context())
 	ctx, cancel := context.WithCancel(w.t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- server.Work(ctx) }()
+	go func() { ended <- w.server.Work(ctx) }()
 	w.t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
 			w.t.Error(err)
 		}
-		_ = server.http.Close()
+		_ = w.server.http.Close()
 	})
 }
 
@@ -396,17 +402,11 @@ func TestWithoutACertificateTheReplicaIsNotReady(t *testing.T) {
 func TestAReplicaThatStopsWorksWithoutError(t *testing.T) {
 	w := newWorld(t)
 	ctx, stop := context.WithCancel(t.Context())
-	server, err := Start(ctx, Options{
-		Settings: Settings{Address: "127.0.0.1:0", Manage: true}, Client: w.client, Namespace: namespace, Service: service,
-		Mutating: []string{mutating}, Handler: http.NotFoundHandler(), Clock: w.clock, Expires: func(float64) {},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	server.Stop(ctx)
+	w.start(ctx)
+	w.server.Stop(ctx)
 	stop()
 	for range 100 { // the informers may end before or after the keeper begins
-		if err := server.Work(ctx); err != nil {
+		if err := w.server.Work(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -417,21 +417,15 @@ func TestAReplicaThatStopsServesOnForAMoment(t *testing.T) {
 	w := newWorld(t)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	server, err := Start(ctx, Options{
-		Settings: Settings{Address: "127.0.0.1:0", Manage: true}, Client: w.client, Namespace: namespace, Service: service,
-		Handler: http.NotFoundHandler(), Clock: w.clock, Expires: func(float64) {},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w.start(ctx)
 	stop()
-	if why := server.NotReady(); why != "the program stops" {
+	if why := w.server.NotReady(); why != "the program stops" {
 		t.Errorf("NotReady is %q", why)
 	}
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
-		server.Stop(ctx)
+		w.server.Stop(ctx)
 	}()
 	w.eventually("it drains", func() error {
 		if !w.clock.HasWaiters() {
