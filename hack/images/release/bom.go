@@ -37,6 +37,9 @@ func (o *options) billOfMaterials(program, platform string, binary []byte, folde
 	version, _, _ := strings.Cut(strings.TrimPrefix(info.GoVersion, "go"), " ")
 	components := []cyclonedx.Component{component(&debug.Module{Path: "stdlib", Version: version}, []string{"BSD-3-Clause"})}
 	for _, module := range info.Deps {
+		if module.Replace != nil {
+			return nil, fmt.Errorf("module %s is replaced: nobody could get what %s is linked from by its name; remove the replace directive of go.mod", module.Path, program)
+		}
 		components = append(components, component(module, licencesIn(folders[module.Path])))
 	}
 	slices.SortFunc(components, func(a, b cyclonedx.Component) int { return strings.Compare(a.BOMRef, b.BOMRef) })
@@ -63,24 +66,13 @@ func (o *options) billOfMaterials(program, platform string, binary []byte, folde
 // component returns the component of a module. The h1 sum of go.sum covers all files of the
 // module. It is not the digest of one file and therefore not a hash in terms of CycloneDX.
 func component(module *debug.Module, licenceNames []string) cyclonedx.Component {
-	used, properties := module, []cyclonedx.Property{}
-	if module.Replace != nil {
-		used = module.Replace
-		properties = append(properties, cyclonedx.Property{Name: "kube-queue:go:replaces", Value: module.Path + "@" + module.Version})
+	id := packageURL(module.Path, module.Version)
+	c := cyclonedx.Component{
+		Type: cyclonedx.ComponentTypeLibrary, BOMRef: id, PackageURL: id,
+		Name: module.Path, Version: module.Version, Licenses: licences(licenceNames),
 	}
-	c := cyclonedx.Component{Type: cyclonedx.ComponentTypeLibrary, Name: used.Path, Version: used.Version, Licenses: licences(licenceNames)}
-	if used.Version == "" || used.Version == "(devel)" {
-		// Replaced by a folder, whose name is meaningless elsewhere.
-		c.Name, c.Version = module.Path, module.Version
-	} else {
-		c.PackageURL = packageURL(used.Path, used.Version)
-	}
-	c.BOMRef = packageURL(c.Name, c.Version)
-	if used.Sum != "" {
-		properties = append(properties, cyclonedx.Property{Name: "kube-queue:go:sum", Value: used.Sum})
-	}
-	if len(properties) > 0 {
-		c.Properties = &properties
+	if module.Sum != "" { // the standard library has none
+		c.Properties = &[]cyclonedx.Property{{Name: "kube-queue:go:sum", Value: module.Sum}}
 	}
 	return c
 }
@@ -106,11 +98,7 @@ func packageURL(path, version string) string {
 	for i, part := range parts {
 		parts[i] = url.PathEscape(part)
 	}
-	out := "pkg:golang/" + strings.Join(parts, "/")
-	if version != "" {
-		out += "@" + strings.ReplaceAll(url.PathEscape(version), "+", "%2B")
-	}
-	return out
+	return "pkg:golang/" + strings.Join(parts, "/") + "@" + strings.ReplaceAll(url.PathEscape(version), "+", "%2B")
 }
 
 func licences(names []string) *cyclonedx.Licenses {

@@ -27,19 +27,14 @@ func TestABillOfMaterialsNamesEverythingThatTheBinaryWasLinkedFrom(t *testing.T)
 			found[c.Name] = c
 		}
 		// The standard library is listed in addition to the modules.
-		if len(found) != len(info.Deps)+1 || len(info.Deps) != 2 {
+		if len(found) != len(info.Deps)+1 || len(info.Deps) != 1 {
 			t.Errorf("there are %d components for %d modules", len(found), len(info.Deps))
 		}
 		for _, module := range info.Deps {
 			if c, ok := found[module.Path]; !ok || c.Version != module.Version {
 				t.Errorf("of %s %s it shows %q", module.Path, module.Version, c.Version)
 			}
-			if module.Replace == nil {
-				checkModule(t, found[module.Path], module)
-			}
-		}
-		if words := found["example.test/words"]; words.PackageURL != "" {
-			t.Errorf("a folder has the purl %s", words.PackageURL)
+			checkModule(t, found[module.Path], module)
 		}
 		if std := found["stdlib"]; std.Version == "" || "go"+std.Version != info.GoVersion || std.PackageURL != "pkg:golang/stdlib@"+std.Version {
 			t.Errorf("the standard library is %+v", std)
@@ -88,14 +83,21 @@ func checkSubject(t *testing.T, bom *cyclonedx.BOM, arch, binary string) {
 	}
 }
 
-func TestAModuleThatAnotherReplacesIsReportedAsTheOther(t *testing.T) {
-	c := component(&debug.Module{Path: "example.test/Old", Version: "v1.0.0",
-		Replace: &debug.Module{Path: "example.test/New", Version: "v2.0.0+incompatible", Sum: "h1:x"}}, nil)
+func TestAModuleKeepsItsNameAndHasAPackageURLInLowerCase(t *testing.T) {
+	c := component(&debug.Module{Path: "example.test/New", Version: "v2.0.0+incompatible", Sum: "h1:x"}, nil)
 	if c.Name != "example.test/New" || c.PackageURL != "pkg:golang/example.test/new@v2.0.0%2Bincompatible" {
 		t.Errorf("it is %s, %s", c.Name, c.PackageURL)
 	}
-	if p := *c.Properties; len(p) != 2 || p[0].Value != "example.test/Old@v1.0.0" || p[1].Value != "h1:x" {
-		t.Errorf("its properties are %v", p)
+}
+
+func TestAReplacedModuleIsRefused(t *testing.T) {
+	source := fixture(t)
+	put(t, filepath.Join(source, "go.mod"), read(t, filepath.Join(source, "go.mod"))+"\nreplace "+dependency+" => ./other\n")
+	put(t, filepath.Join(source, "other", "go.mod"), "module "+dependency+"\n\ngo 1.26.0\n")
+	put(t, filepath.Join(source, "other", "other.go"), "package licensecheck\n\nfunc Scan([]byte) {}\n")
+	_, err := command(t, "images", "--source", source, "--output", t.TempDir(), "--version", "v1.2.3", "--platforms", "linux/amd64")
+	if err == nil || !strings.Contains(err.Error(), "module "+dependency+" is replaced") {
+		t.Errorf("the error is %v", err)
 	}
 }
 

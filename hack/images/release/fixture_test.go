@@ -47,7 +47,7 @@ First.
 var at = time.Unix(1700000000, 0).UTC()
 
 // fixture writes a repository of git that is laid out as ours is, with small programs: a version
-// for the linker, a module with a sum, one that a folder replaces, a licence.
+// for the linker, a module with a sum, a licence.
 func fixture(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -58,15 +58,12 @@ func fixture(t *testing.T) string {
 		}
 	}
 	for name, content := range map[string]string{
-		"go.mod": "module kube-queue.dev/kube-queue\n\ngo 1.26.0\n\nrequire (\n\texample.test/words v0.0.0\n\t" + dependency + " " +
-			strings.Fields(checksums)[1] + "\n)\n\nreplace example.test/words => ./words\n",
+		"go.mod":                          "module kube-queue.dev/kube-queue\n\ngo 1.26.0\n\nrequire " + dependency + " " + strings.Fields(checksums)[1] + "\n",
 		"go.sum":                          checksums,
 		"LICENSE":                         read(t, "../../../LICENSE"),
-		"words/go.mod":                    "module example.test/words\n\ngo 1.26.0\n",
-		"words/words.go":                  "package words\n\nconst Name = \"greeter\"\n",
 		"pkg/program/identity/version.go": "package identity\n\nvar linked string\n\nfunc Version() string { return linked }\n",
 		"cmd/kube-queue-controller/main.go": "package main\n\nimport (\n\t\"fmt\"\n\n\t\"" + dependency + "\"\n\n\t\"kube-queue.dev/kube-queue/pkg/program/identity\"\n" +
-			"\t\"example.test/words\"\n)\n\nfunc main() {\n\tlicensecheck.Scan(nil)\n\tfmt.Println(words.Name, identity.Version())\n}\n",
+			")\n\nfunc main() {\n\tlicensecheck.Scan(nil)\n\tfmt.Println(identity.Version())\n}\n",
 		"cmd/job-extensions/main.go":     "package main\n\nfunc main() {}\n",
 		"cmd/kubectl-kube_queue/main.go": "package main\n\nfunc main() {}\n",
 		"cmd/docs/readme.txt":            "no program",
