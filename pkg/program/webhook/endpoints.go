@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"reflect"
+	"slices"
 	"time"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -45,7 +45,7 @@ func (s *Server) lead(ctx context.Context) {
 // point writes the endpoints of the Service. The address type is immutable and comes from the first leader: after a
 // change of the cluster's IP family, delete the slice.
 func (s *Server) point(ctx context.Context, endpoints []discoveryv1.Endpoint, address netip.AddrPort) error {
-	slices := s.options.Client.DiscoveryV1().EndpointSlices(s.options.Namespace)
+	endpointSlices := s.options.Client.DiscoveryV1().EndpointSlices(s.options.Namespace)
 	wanted := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{Name: s.options.Service, Namespace: s.options.Namespace, Labels: map[string]string{
 			discoveryv1.LabelServiceName: s.options.Service, discoveryv1.LabelManagedBy: "kube-queue-controller"}},
@@ -55,15 +55,15 @@ func (s *Server) point(ctx context.Context, endpoints []discoveryv1.Endpoint, ad
 	if address.Addr().Is6() {
 		wanted.AddressType = discoveryv1.AddressTypeIPv6
 	}
-	present, err := slices.Get(ctx, wanted.Name, metav1.GetOptions{})
+	present, err := endpointSlices.Get(ctx, wanted.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		_, err = slices.Create(ctx, wanted, metav1.CreateOptions{})
+		_, err = endpointSlices.Create(ctx, wanted, metav1.CreateOptions{})
 	case err != nil:
 	case sameEndpoints(present, wanted):
 	default:
 		present.Endpoints, present.Ports, present.Labels = wanted.Endpoints, wanted.Ports, wanted.Labels
-		_, err = slices.Update(ctx, present, metav1.UpdateOptions{})
+		_, err = endpointSlices.Update(ctx, present, metav1.UpdateOptions{})
 	}
 	if err != nil {
 		return fmt.Errorf("writing EndpointSlice %s/%s: %w", wanted.Namespace, wanted.Name, err)
@@ -72,14 +72,7 @@ func (s *Server) point(ctx context.Context, endpoints []discoveryv1.Endpoint, ad
 }
 
 func sameEndpoints(a, b *discoveryv1.EndpointSlice) bool {
-	if len(a.Endpoints) != len(b.Endpoints) || a.Labels[discoveryv1.LabelServiceName] != b.Labels[discoveryv1.LabelServiceName] ||
-		len(a.Ports) != 1 || ptr.Deref(a.Ports[0].Port, 0) != *b.Ports[0].Port {
-		return false
-	}
-	for i := range a.Endpoints {
-		if !reflect.DeepEqual(a.Endpoints[i].Addresses, b.Endpoints[i].Addresses) {
-			return false
-		}
-	}
-	return true
+	return a.Labels[discoveryv1.LabelServiceName] == b.Labels[discoveryv1.LabelServiceName] &&
+		len(a.Ports) == 1 && ptr.Deref(a.Ports[0].Port, 0) == *b.Ports[0].Port &&
+		slices.EqualFunc(a.Endpoints, b.Endpoints, func(a, b discoveryv1.Endpoint) bool { return slices.Equal(a.Addresses, b.Addresses) })
 }
