@@ -10,14 +10,6 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 )
 
-func TestTheNameOfARequestNamesUnitCheckAndAttempt(t *testing.T) {
-	unit := unitIn(v1alpha1.PhaseReserved)
-	unit.Status.Reservations = 12
-	if got := RequestName(unit, "gpu-nodes"); got != "train-job-0123456789-gpu-nodes-12" {
-		t.Errorf("the name is %s", got)
-	}
-}
-
 func TestPropertyNamesAreValidAndDiffer(t *testing.T) {
 	name := func(most int) *rapid.Generator[string] {
 		return rapid.Custom(func(t *rapid.T) string {

@@ -98,19 +98,8 @@ func expectReclaimable(t *rapid.T, h *hall, root tree.Node, claim preemption.Cla
 		t.Fatalf("%s is reclaimed for a unit that is not within the guarantee of %s, or lacks something else", v.Key, path)
 	}
 	o := h.oracle(root, append(own, slices.DeleteFunc(slices.Clone(victims[:i]), func(v preemption.Victim) bool { return !v.Reclaimed })...))
-	common := commonPath(path, v.Group.Path())
 	for _, place := range o.Lacking(path, claim.Demand) {
-		above := true
-		for _, at := range oracle.Chain(v.Group.Path()) {
-			if at == common {
-				break
-			}
-			due, _ := o.Guarantee(at, place.Resource)
-			if due == nil {
-				due = new(big.Int)
-			}
-			above = above && o.Used(at, place.Resource).Cmp(due) > 0
-		}
+		above := o.HasBorrowed(v.Group.Path(), path, place.Resource)
 		if used := v.Charge.Total(); above && slices.Contains(oracle.Chain(v.Group.Path()), place.Path) {
 			if amount, _ := used.Get(h.names.ID(place.Resource)); amount > 0 {
 				return
@@ -162,15 +151,6 @@ func isLawful(h *hall, root tree.Node, claim preemption.Claim, victims []preempt
 		}
 	}
 	return true
-}
-
-func commonPath(a, b string) string {
-	for _, path := range oracle.Chain(a) {
-		if slices.Contains(oracle.Chain(b), path) {
-			return path
-		}
-	}
-	return ""
 }
 
 func keysOf(victims []preemption.Victim) (keys []string) {

@@ -34,10 +34,7 @@ func BenchmarkRelease(b *testing.B) {
 			runtime.GC()
 			b.ReportAllocs()
 			for b.Loop() {
-				c.endOne()
-				if released := c.turn(); released != 1 {
-					b.Fatalf("%d units were released in place of one", released)
-				}
+				c.replaceOne(b)
 				c.core.Apply(c.now, scheduler.UnitChanged{Unit: c.unit()})
 			}
 		})

@@ -151,6 +151,14 @@ func (c *crowd) endOne() {
 	c.core.Apply(c.now, scheduler.UnitGone{Key: u.Key, UID: u.UID})
 }
 
+// replaceOne has a unit end, and exactly one other unit get its room.
+func (c *crowd) replaceOne(t testing.TB) {
+	c.endOne()
+	if released := c.turn(); released != 1 {
+		t.Fatalf("%d units were released in place of one", released)
+	}
+}
+
 // However many wait, and for however many different things, the end of a unit has one
 // shape tried for each that gets room, and one that finds there is none left.
 func TestTheEndOfAUnitCostsTheSameHoweverManyWait(t *testing.T) {
@@ -169,10 +177,7 @@ func TestTheEndOfAUnitCostsTheSameHoweverManyWait(t *testing.T) {
 				c.fill(t)
 				for range 50 {
 					before := c.backend.fits
-					c.endOne()
-					if released := c.turn(); released != 1 {
-						t.Fatalf("%d units were released in place of one", released)
-					}
+					c.replaceOne(t)
 					if requested := c.backend.fits - before; requested > 2 {
 						t.Fatalf("%d shapes were tried for the room of one", requested)
 					}
@@ -189,10 +194,7 @@ func TestRoomThatManyLinesWaitForHasOneShapeOfEachTried(t *testing.T) {
 	c.core.Apply(c.now, scheduler.QuotaChanged{Backend: c.backend})
 	c.fill(t)
 	before := c.backend.fits
-	c.endOne()
-	if released := c.turn(); released != 1 {
-		t.Fatalf("%d units were released in place of one", released)
-	}
+	c.replaceOne(t)
 	if requested := c.backend.fits - before; requested > 2*c.leaves {
 		t.Errorf("%d shapes were tried in %d queues", requested, c.leaves)
 	}

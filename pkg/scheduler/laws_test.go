@@ -2,8 +2,6 @@ package scheduler_test
 
 import (
 	"fmt"
-	"maps"
-	"math/big"
 	"slices"
 	"testing"
 	"time"
@@ -50,7 +48,10 @@ func (w *world) checkReclaims(plan scheduler.Plan) {
 		}
 		w.reclaims++
 		before := w.oracleWithoutUnits(func(u *scheduler.Unit) bool { return w.isLeaving(u) && !sent[u.Key] })
-		if !hasBorrowed(w, before, from.Path(), to.Path(), asked(claimant)) {
+		borrowed := func(a resources.Amount) bool {
+			return a.Value > 0 && before.HasBorrowed(from.Path(), to.Path(), w.names.Name(a.ID))
+		}
+		if !slices.ContainsFunc(asked(claimant).Requests, borrowed) {
 			w.t.Fatalf("unit %s is evicted for %s, but quota %s has borrowed nothing that it requests: %s", write.Key, claimant.Key, from.Path(), w.story(20))
 		}
 		// Units behind it in its queue do not end its right: they have borrowed since, or are evicted for it as fast as
@@ -87,38 +88,6 @@ func (w *world) oracleWithoutUnits(leaves func(*scheduler.Unit) bool) *oracle.Tr
 	return o
 }
 
-// hasBorrowed reports whether the group, and each of its ancestors below the one that it has in common with the other, is
-// above its guarantee of a resource that is requested.
-func hasBorrowed(w *world, o *oracle.Tree, path, other string, d quota.Demand) bool {
-	common := commonPath(path, other)
-	return slices.ContainsFunc(d.Requests, func(a resources.Amount) bool {
-		name := w.names.Name(a.ID)
-		for _, at := range oracle.Chain(path) {
-			if at == common {
-				break
-			}
-			due, named := o.Guarantee(at, name)
-			if !named {
-				due = new(big.Int)
-			}
-			if o.Used(at, name).Cmp(due) <= 0 {
-				return false
-			}
-		}
-		return a.Value > 0
-	})
-}
-
-func commonPath(a, b string) string {
-	chain := oracle.Chain(b)
-	for _, path := range oracle.Chain(a) {
-		if slices.Contains(chain, path) {
-			return path
-		}
-	}
-	return ""
-}
-
 // Small units of quotas that lend to each other, in a world that goes on: jobs end, stop late or not at all, and grow, trees
 // change, controllers restart, and others write evictions.
 func TestPropertyTheLawsOfReclaim(t *testing.T) {
@@ -132,30 +101,19 @@ func TestPropertyTheLawsOfReclaim(t *testing.T) {
 			w.configure(scheduler.QueueChanged{Queue: name, Preemption: scheduler.Preemption{WithinQueue: rapid.IntRange(0, 2).Draw(t, "within "+name) == 0,
 				MaxPerMinute: int32(rapid.IntRange(0, 1).Draw(t, "per minute"))}})
 		}
-		pick := func(label string, is func(*scheduler.Unit) bool) string {
-			var keys []string
-			for _, key := range slices.Sorted(maps.Keys(w.units)) {
-				if is(w.units[key]) {
-					keys = append(keys, key)
-				}
-			}
-			if len(keys) == 0 {
-				return ""
-			}
-			return rapid.SampledFrom(keys).Draw(t, label)
-		}
+		anyUnit := func(*scheduler.Unit) bool { return true }
 		for i := range rapid.IntRange(10, 50).Draw(t, "steps") {
 			switch rapid.IntRange(0, 14).Draw(t, "step") {
 			case 0:
-				if key := pick("ends", holds); key != "" {
+				if key := drawUnit(t, w, holds); key != "" {
 					w.finish(key)
 				}
 			case 1, 2:
-				if key := pick("stops", func(u *scheduler.Unit) bool { return holds(u) && u.Evicted && !u.Stopped }); key != "" {
+				if key := drawUnit(t, w, func(u *scheduler.Unit) bool { return holds(u) && u.Evicted && !u.Stopped }); key != "" {
 					w.write(key, stop)
 				}
 			case 3:
-				if key := pick("grows", holds); key != "" {
+				if key := drawUnit(t, w, holds); key != "" {
 					u := w.units[key]
 					w.pod(pods.Pod{Namespace: u.Namespace(), UID: fmt.Sprint("pod-", i), Owner: u.Owner, Requests: resources.Vector{}.With(w.names.ID("cpu"), 3000)})
 				}
@@ -166,12 +124,12 @@ func TestPropertyTheLawsOfReclaim(t *testing.T) {
 				case 1:
 					w.restart()
 				case 2:
-					if key := pick("forged", holds); key != "" {
-						other := w.units[pick("for", func(*scheduler.Unit) bool { return true })].UID
+					if key := drawUnit(t, w, holds); key != "" {
+						other := w.units[drawUnit(t, w, anyUnit)].UID
 						w.write(key, func(u *scheduler.Unit) { u.Evicted, u.Eviction = true, scheduler.Eviction{At: w.now, For: other} })
 					}
 				default:
-					if key := pick("gone", func(*scheduler.Unit) bool { return true }); key != "" {
+					if key := drawUnit(t, w, anyUnit); key != "" {
 						w.delete(key)
 					}
 				}

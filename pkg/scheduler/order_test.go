@@ -42,13 +42,7 @@ func TestPropertyOrderBetweenGroups(t *testing.T) {
 			w.deliverAll()
 			want := expectedReleases(w)
 			w.think()
-			var got []string
-			for _, write := range w.sent {
-				if write.Kind == scheduler.Dequeue {
-					got = append(got, write.Key)
-				}
-			}
-			if !slices.Equal(got, want) {
+			if got := releases(w.sent); !slices.Equal(got, want) {
 				t.Fatalf("step %d: released in the order %v, want %v", step, got, want)
 			}
 			w.after(2 * scheduler.ReasonDelay)
@@ -76,11 +70,11 @@ func TestPropertyBorrowingIsPausedForWhoIsOwed(t *testing.T) {
 			case 0, 1, 2:
 				endSome(t, w)
 			case 3: // somebody whose unit waits thinks better of it
-				if key, ok := drawUnit(t, w, func(u *scheduler.Unit) bool { return u.Phase == scheduler.Waiting }); ok {
+				if key := drawUnit(t, w, waits); key != "" {
 					w.delete(key)
 				}
 			case 4:
-				if key, ok := drawUnit(t, w, func(u *scheduler.Unit) bool { return u.Phase == scheduler.Waiting }); ok {
+				if key := drawUnit(t, w, waits); key != "" {
 					w.write(key, deactivate)
 				}
 			case 5: // borrowed by what was charged when others were away
@@ -119,17 +113,20 @@ func endSome(t *rapid.T, w *world) {
 	}
 }
 
-func drawUnit(t *rapid.T, w *world, of func(*scheduler.Unit) bool) (string, bool) {
+func waits(u *scheduler.Unit) bool { return u.Phase == scheduler.Waiting }
+
+// drawUnit draws one of the units that are so; empty if none is.
+func drawUnit(t *rapid.T, w *world, is func(*scheduler.Unit) bool) string {
 	var keys []string
 	for _, key := range slices.Sorted(maps.Keys(w.units)) {
-		if of(w.units[key]) {
+		if is(w.units[key]) {
 			keys = append(keys, key)
 		}
 	}
 	if keys == nil {
-		return "", false
+		return ""
 	}
-	return rapid.SampledFrom(keys).Draw(t, "unit"), true
+	return rapid.SampledFrom(keys).Draw(t, "unit")
 }
 
 // drawBorrowers draws a tree of groups that have some guarantee each and may borrow

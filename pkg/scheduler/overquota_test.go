@@ -123,25 +123,23 @@ func TestAQuotaAboveItsLimitIsReportedAfterTenSeconds(t *testing.T) {
 
 func TestPodsThatAreBeingDeletedDoNotPutAQuotaAboveItsLimit(t *testing.T) {
 	w, pod := grownWorld(t)
+	expect := func(n int, after time.Duration, why string) {
+		t.Helper()
+		w.after(after)
+		if got := w.excesses(); len(got) != n {
+			t.Errorf("excesses are %+v, want %d: %s", got, n, why)
+		}
+	}
 	pod("old", 3, true)
 	pod("new", 3, false)
-	w.after(time.Minute)
-	if got := w.excesses(); len(got) != 0 {
-		t.Errorf("excesses are %+v, want none: one of both pods is being deleted", got)
-	}
+	expect(0, time.Minute, "one of both pods is being deleted")
 	pod("old", 3, false) // as if the operator kept it after all
-	w.after(9 * time.Second)
-	if got := w.excesses(); len(got) != 0 {
-		t.Errorf("excesses are %+v before 10 s", got)
-	}
-	w.after(2 * time.Second)
-	if got := w.excesses(); len(got) != 1 {
-		t.Errorf("excesses are %+v, want one", got)
-	}
+	expect(0, 9*time.Second, "it is less than 10 s")
+	expect(1, 2*time.Second, "it is more than 10 s")
 	pod("old", 3, true)
-	w.after(2 * time.Second)
-	if got := w.excesses(); len(got) != 0 || w.units["a/grown"].OverQuota {
-		t.Errorf("excesses are %+v, OverQuota is %t, want none", got, w.units["a/grown"].OverQuota)
+	expect(0, 2*time.Second, "one is being deleted again")
+	if w.units["a/grown"].OverQuota {
+		t.Error("the unit is still marked")
 	}
 }
 

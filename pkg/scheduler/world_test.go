@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/resource"
-
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/pods"
 	"kube-queue.dev/kube-queue/pkg/quota"
@@ -228,11 +226,7 @@ func (w *world) underWay(u *scheduler.Unit) bool {
 
 func (w *world) demand(list map[string]string) quota.Demand {
 	w.t.Helper()
-	quantities := map[string]resource.Quantity{}
-	for name, text := range list {
-		quantities[name] = resource.MustParse(text)
-	}
-	requests, err := resources.Request(w.names, quantities)
+	requests, err := resources.Request(w.names, quantities(list))
 	if err != nil {
 		w.t.Fatalf("the test's request is invalid: %v", err)
 	}
@@ -487,7 +481,7 @@ func (w *world) land(i int) {
 			w.trust(u.UID)
 		case scheduler.Evict:
 			failedCheck := s.Reason == wellknown.ReasonAdmissionCheckRetry || s.Reason == wellknown.ReasonAdmissionCheckRejected
-			forOther := s.Reason == wellknown.ReasonPreempted || s.Reason == wellknown.ReasonReclaimed
+			forOther := isForOther(s)
 			if !holds(u) || u.Evicted || u.Stopped || u.Over || !u.Inactive && !w.overran(u) && !w.isUnready(u, s.Reason) && !w.forged[u.UID] && s.Reason != wellknown.ReasonQueueStopped && !failedCheck && !forOther ||
 				forOther != (s.EvictedFor != "") {
 				w.t.Fatalf("unit %s is evicted for no reason (%s): %+v", u.Key, s.Reason, u)

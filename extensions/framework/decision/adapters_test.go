@@ -130,11 +130,7 @@ func TestTheAdmittedUnitFollowsTheAutoscalerOfItsRayJob(t *testing.T) {
 			var scaled framework.Object
 			if test.cluster != "" {
 				scaled = reader.NewScaled()
-				data, err := yaml.YAMLToJSON([]byte(test.cluster))
-				if err == nil {
-					err = json.Unmarshal(data, scaled)
-				}
-				if err != nil {
+				if err := yaml.Unmarshal([]byte(test.cluster), scaled); err != nil {
 					t.Fatal(err)
 				}
 				reader.SlimScaled(scaled)
@@ -184,12 +180,8 @@ func TestAJobWhosePodsRequestNothingIsEmpty(t *testing.T) {
 
 func decode(t *testing.T, adapter framework.Adapter, text string) framework.Object {
 	t.Helper()
-	data, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
 	object := adapter.New()
-	if err := json.Unmarshal(data, object); err != nil {
+	if err := yaml.Unmarshal([]byte(text), object); err != nil {
 		t.Fatal(err)
 	}
 	return object

@@ -18,10 +18,12 @@ func (onlyDefault) Value(string) (int32, bool) { return 0, false }
 
 func (d onlyDefault) Default() (string, int32, bool) { return string(d), 5, d != "" }
 
+// naming is the template of pods that name a class.
+func naming(class string) *corev1.PodTemplateSpec {
+	return &corev1.PodTemplateSpec{Spec: corev1.PodSpec{PriorityClassName: class}}
+}
+
 func TestPodsHaveTheClassThatTheAPIServerGivesThem(t *testing.T) {
-	naming := func(class string) *corev1.PodTemplateSpec {
-		return &corev1.PodTemplateSpec{Spec: corev1.PodSpec{PriorityClassName: class}}
-	}
 	tests := []struct {
 		name     string
 		template *corev1.PodTemplateSpec
@@ -44,9 +46,6 @@ func TestPodsHaveTheClassThatTheAPIServerGivesThem(t *testing.T) {
 
 func TestAMissingPriorityClassIsReportedWithWhereItIsNamed(t *testing.T) {
 	const key = "scheduling.x-k8s.io/priority-class"
-	naming := func(class string) *corev1.PodTemplateSpec {
-		return &corev1.PodTemplateSpec{Spec: corev1.PodSpec{PriorityClassName: class}}
-	}
 	sets := []framework.PodSet{{Name: "unknown"}, {Name: "ps", Template: naming("")}, {Name: "worker", Template: naming("hihg")}}
 	for _, test := range []struct {
 		name string

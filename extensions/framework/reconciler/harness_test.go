@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -75,6 +76,17 @@ func listServer(t testing.TB, list string, asked func(*http.Request)) *rest.Conf
 	}))
 	t.Cleanup(server.Close)
 	return &rest.Config{Host: server.URL}
+}
+
+// listed runs an informer until the end of the test, and waits until it has listed everything.
+func listed(t testing.TB, in cache.SharedIndexInformer) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 4*time.Minute)
+	t.Cleanup(cancel) // before the server is closed, which waits for its watches
+	go in.RunWithContext(ctx)
+	if !cache.WaitForCacheSync(ctx.Done(), in.HasSynced) {
+		t.Fatal("the cache is not filled")
+	}
 }
 
 // cached puts an object into a cache.

@@ -3,15 +3,15 @@ package reconciler
 import (
 	"encoding/json"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
@@ -47,13 +47,13 @@ type deletion struct {
 	deleted int
 }
 
-func (d *deletion) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Content-Type", "application/json")
+// answer answers a request as the API server does.
+func (d *deletion) answer(r *http.Request) any {
 	resource := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
 	switch {
 	case strings.Contains(r.URL.Path, "/queueunits/") && r.Method == http.MethodDelete:
 		d.deleted++
-		d.answer(w, metav1.Status{Status: metav1.StatusSuccess})
+		return metav1.Status{Status: metav1.StatusSuccess}
 	case strings.HasSuffix(r.URL.Path, "/status") && r.Method == http.MethodPatch:
 		var patch struct{ Status v1alpha1.QueueUnitStatus }
 		if err := json.NewDecoder(r.Body).Decode(&patch); err != nil {
@@ -64,23 +64,23 @@ func (d *deletion) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			text += condition.Reason
 		}
 		d.patches = append(d.patches, text)
-		d.answer(w, v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "9"}})
+		return v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "9"}}
 	case r.URL.Query().Get("limit") == "" && d.job != "": // not a list, but the job
 		live := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "a", UID: d.job, ResourceVersion: d.version, Finalizers: d.finalizers}}
 		if len(d.finalizers) > 0 {
 			live.DeletionTimestamp = new(metav1.NewTime(noon))
 		}
-		d.answer(w, live)
+		return live
 	case r.URL.Query().Get("limit") == "":
-		d.refuse(w, metav1.StatusReasonNotFound, http.StatusNotFound)
+		return apierrors.NewNotFound(schema.GroupResource{Resource: resource}, "a")
 	case d.fails:
-		d.refuse(w, metav1.StatusReasonForbidden, http.StatusForbidden)
+		return apierrors.NewForbidden(schema.GroupResource{Resource: resource}, "", nil)
 	default:
-		d.list(w, r, resource)
+		return d.list(r, resource)
 	}
 }
 
-func (d *deletion) list(w http.ResponseWriter, r *http.Request, resource string) {
+func (d *deletion) list(r *http.Request, resource string) metav1.PartialObjectMetadataList {
 	d.lists++
 	query := r.URL.Query()
 	if resource == "pods" && query.Get("fieldSelector") != "status.phase!=Succeeded,status.phase!=Failed" {
@@ -109,26 +109,13 @@ func (d *deletion) list(w http.ResponseWriter, r *http.Request, resource string)
 	if at+1 < len(found) {
 		page.Continue = strings.Repeat("x", at+1)
 	}
-	d.answer(w, page)
-}
-
-func (d *deletion) refuse(w http.ResponseWriter, reason metav1.StatusReason, code int32) {
-	w.WriteHeader(int(code))
-	d.answer(w, metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Reason: reason, Code: code})
-}
-
-func (d *deletion) answer(w http.ResponseWriter, object any) {
-	if err := json.NewEncoder(w).Encode(object); err != nil {
-		d.t.Error(err)
-	}
+	return page
 }
 
 // reconciler returns one for the kind, whose requests go to the API server.
 func (d *deletion) reconciler(adapter framework.Adapter) *reconciler {
 	d.t.Helper()
-	server := httptest.NewServer(d)
-	d.t.Cleanup(server.Close)
-	return frameworkOf(d.t, Options{Config: &rest.Config{Host: server.URL}, Adapters: []framework.Adapter{adapter}}).reconcilers[0]
+	return frameworkOf(d.t, Options{Config: jsonServer(d.t, d.answer), Adapters: []framework.Adapter{adapter}}).reconcilers[0]
 }
 
 // unitOfGone returns a unit of the job "a" that is gone, with UID "job".

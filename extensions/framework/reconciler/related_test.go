@@ -1,19 +1,16 @@
 package reconciler
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
 
 	"kube-queue.dev/kube-queue/extensions/framework"
 )
@@ -51,12 +48,7 @@ func relatedReconciler(t *testing.T) *reconciler {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	t.Cleanup(cancel)
-	go related.RunWithContext(ctx)
-	if !cache.WaitForCacheSync(ctx.Done(), related.HasSynced) {
-		t.Fatal("the sizes are not read")
-	}
+	listed(t, related)
 	return &reconciler{adapter: withSizes{}, related: related}
 }
 

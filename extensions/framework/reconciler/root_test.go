@@ -54,6 +54,20 @@ func (r *reconciler) hasUnit(t *testing.T, apiVersion, kind, name, uid string, p
 		Status: v1alpha1.QueueUnitStatus{Phase: phase}})
 }
 
+// actions returns what is decided about a job without a unit at these times after noon.
+func (r *reconciler) actions(t *testing.T, object *batchv1.Job, times ...time.Duration) (actions []decision.Action) {
+	t.Helper()
+	for _, at := range times {
+		o, decided, err := r.decide(queuedKey, object, nil, noon.Add(at))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.explain(t.Context(), o, decided)
+		actions = append(actions, decided.Action)
+	}
+	return actions
+}
+
 func TestAMarkedJobWithAControllerIsQueuedOrSaysWhyNot(t *testing.T) {
 	const jobSets = "jobset.x-k8s.io/v1alpha2"
 	for _, test := range []struct {
@@ -94,17 +108,9 @@ func TestAMarkedJobWithAControllerIsQueuedOrSaysWhyNot(t *testing.T) {
 			if test.runs {
 				object.Spec.Suspend, object.Status = nil, batchv1.JobStatus{Active: 1, Ready: new(int32(1))}
 			}
-			var got decision.Action
-			for _, at := range []time.Duration{0, time.Millisecond, 4 * time.Second} { // the controller is looked for in between
-				o, decided, err := r.decide(queuedKey, object, nil, noon.Add(at))
-				if err != nil {
-					t.Fatal(err)
-				}
-				r.explain(t.Context(), o, decided)
-				got = decided.Action
-			}
-			if got != test.action {
-				t.Errorf("decided is %q, not %q", got, test.action)
+			// The controller is looked for in between.
+			if got := r.actions(t, object, 0, time.Millisecond, 4*time.Second); got[2] != test.action {
+				t.Errorf("decided is %q, not %q", got[2], test.action)
 			}
 			if says := said.says(); test.says == "" && says != "" || !strings.HasPrefix(says, test.says) {
 				t.Errorf("the event is %q", says)
@@ -120,15 +126,7 @@ func TestAReleasedPartOfADeletedJobIsNotQueuedBeforeItIsDeleted(t *testing.T) {
 	object.Annotations[wellknown.ReleasedAnnotation] = "1"
 	object.OwnerReferences = controlledBy("jobset.x-k8s.io/v1alpha2", "JobSet", "set", "s")
 	object.Spec.Suspend, object.Status = nil, batchv1.JobStatus{Active: 1, Ready: new(int32(1))}
-	var got []decision.Action
-	for _, at := range []time.Duration{0, 29 * time.Second, 31 * time.Second, 32 * time.Second} {
-		o, decided, err := r.decide(queuedKey, object, nil, noon.Add(at))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.explain(t.Context(), o, decided)
-		got = append(got, decided.Action)
-	}
+	got := r.actions(t, object, 0, 29*time.Second, 31*time.Second, 32*time.Second)
 	if want := []decision.Action{"", "", "", decision.RestoreUnit}; !slices.Equal(got, want) {
 		t.Errorf("decided is %q, not %q", got, want)
 	}

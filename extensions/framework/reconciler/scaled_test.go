@@ -1,15 +1,12 @@
 package reconciler
 
 import (
-	"context"
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
 
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/rayjob"
@@ -38,12 +35,7 @@ func TestTheClusterOfAJobIsReadWithItsReplicas(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-		defer cancel()
-		go remains.RunWithContext(ctx)
-		if !cache.WaitForCacheSync(ctx.Done(), remains.HasSynced) {
-			t.Fatal("the clusters are not read")
-		}
+		listed(t, remains)
 		r := &reconciler{adapter: adapter, remains: remains}
 		for uid, want := range map[types.UID]struct {
 			remains string

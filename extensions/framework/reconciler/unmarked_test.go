@@ -1,7 +1,6 @@
 package reconciler
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -9,12 +8,10 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
@@ -83,12 +80,7 @@ func (c crowd) fill(t testing.TB, adapter framework.Adapter) (bytes int64, r *re
 	t.Cleanup(server.Close)
 	r = onlyAnnotated(t, &rest.Config{Host: server.URL}, adapter)
 	before := heap()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 4*time.Minute)
-	t.Cleanup(cancel)
-	go r.cached.RunWithContext(ctx)
-	if !cache.WaitForCacheSync(ctx.Done(), r.cached.HasSynced) {
-		t.Fatal("the cache is not filled")
-	}
+	listed(t, r.cached)
 	if got := len(r.cached.GetStore().ListKeys()); got != c.n {
 		t.Fatalf("%d jobs are cached, not %d", got, c.n)
 	}

@@ -337,3 +337,22 @@ func (o *Tree) Guarantee(path, name string) (*big.Int, bool) { return o.guarante
 
 // Limit returns the limit of a resource at a node, and whether there is one.
 func (o *Tree) Limit(path, name string) (*big.Int, bool) { return o.limit(path, name) }
+
+// HasBorrowed reports whether the group, and each of its ancestors below the one that it has in common with the other
+// group, uses more than its guarantee of the resource.
+func (o *Tree) HasBorrowed(group, other, name string) bool {
+	others := Chain(other)
+	for _, at := range Chain(group) {
+		if slices.Contains(others, at) {
+			break
+		}
+		due, named := o.guarantee(at, name)
+		if !named {
+			due = new(big.Int)
+		}
+		if o.Used(at, name).Cmp(due) <= 0 {
+			return false
+		}
+	}
+	return true
+}
