@@ -1,8 +1,10 @@
 package resourcequota
 
 import (
+	"slices"
 	"testing"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/quota"
 )
 
@@ -38,5 +40,28 @@ func TestARaisedBackendHasMoreRoomAndTheSameCharged(t *testing.T) {
 	}
 	if _, err := b.Raised(b.names.Clone(), []quota.Raise{{Space: quota.Space{Node: 99}, By: 1}}); err == nil {
 		t.Error("a limit that does not exist is raised")
+	}
+}
+
+func TestALimitThatADemandExceedsIsNotOneThatIsFullNow(t *testing.T) {
+	b, g := bench(t, "3")
+	reasons := func(refusals []*quota.Refusal) (reasons []wellknown.Reason) {
+		for _, r := range refusals {
+			reasons = append(reasons, r.Reason)
+		}
+		return reasons
+	}
+	for _, c := range []struct {
+		cpu            string
+		lacks, exceeds []wellknown.Reason
+	}{
+		{"1", nil, nil},
+		{"4", []wellknown.Reason{wellknown.ReasonQuotaExceeded}, nil},
+		{"5", nil, []wellknown.Reason{wellknown.ReasonExceedsMaxQuota}},
+	} {
+		d := quota.Demand{Requests: cpus(t, b, c.cpu)}
+		if lacks, exceeds := reasons(b.Lacks(g, d)), reasons(b.Exceeds(g, d)); !slices.Equal(lacks, c.lacks) || !slices.Equal(exceeds, c.exceeds) {
+			t.Errorf("a demand of %s cpu lacks %v and exceeds %v, want %v and %v", c.cpu, lacks, exceeds, c.lacks, c.exceeds)
+		}
 	}
 }

@@ -3,6 +3,7 @@ package resourcequota
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -67,5 +68,23 @@ func TestTotalsAreNamedAsUsersNameThem(t *testing.T) {
 		"a uses outside of the queue requests.cpu 100", "a uses pods 5", "a uses requests.cpu 2100"}
 	if !slices.Equal(got, want) {
 		t.Errorf("the totals are\n%q, want\n%q", got, want)
+	}
+}
+
+func TestASumThatIsTooLargeIsReportedAndIsTheLargestRequest(t *testing.T) {
+	b := New(resources.NewNames())
+	half, err := Weigh(Pods{Count: 1, Requests: corev1.ResourceList{"memory": *resource.NewQuantity(resources.MaxRequest/2+1, resource.BinarySI)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Vector(half); err != nil {
+		t.Error(err)
+	}
+	vector, err := b.Vector(half, half)
+	if err == nil || !strings.Contains(err.Error(), "memory: the sum of the requests exceeds the largest possible request") {
+		t.Errorf("the error is %v", err)
+	}
+	if !slices.ContainsFunc(vector, func(a resources.Amount) bool { return a.Value == resources.MaxRequest }) {
+		t.Errorf("the sum is %v", vector)
 	}
 }

@@ -68,6 +68,11 @@ func TestARefusalNamesAskedUsedLimitAndLack(t *testing.T) {
 	if room := f.Room(got.Lack.Space); room != 1000 {
 		t.Errorf("room %d, want 1000", room)
 	}
+	g.Charge(&quota.Charge{Pods: f.demand("cpu=1").Requests, Unqueued: true})
+	const says = "insufficient cpu in quota root: requested 1500m, used 3 of max 3 (1 by pods outside of the queue)"
+	if got := g.Fits(f.demand("cpu=1500m")); got == nil || got.Message() != says {
+		t.Errorf("refusal %+v, want %q", got, says)
+	}
 }
 
 func TestOversellIsFlooredToBaseUnits(t *testing.T) {

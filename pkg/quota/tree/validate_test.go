@@ -137,6 +137,8 @@ func TestWarningsAboutWhatTheClusterDoesNotHave(t *testing.T) {
 			[]string{`root/x: namespaces "a", "c" do not exist; create them, or correct or remove the entries`}},
 		{"many namespaces", node("root", "a b c d e f g h i j k l", ""), tree.Cluster{HasNamespace: in()},
 			[]string{`root: namespaces "a", "b", "c", "d", "e", "f", "g", "h", "i", "j" and 2 more do not exist; create them, or correct or remove the entries`}},
+		{"as many namespaces as are named", node("root", "a b c d e f g h i j", ""), tree.Cluster{HasNamespace: in()},
+			[]string{`root: namespaces "a", "b", "c", "d", "e", "f", "g", "h", "i", "j" do not exist; create them, or correct or remove the entries`}},
 		{"names that are no namespaces", tree.Node{Name: "root", Namespaces: []string{"Team-A"}}, tree.Cluster{HasNamespace: in()},
 			[]string{`root: "Team-A" is ignored because it is not a valid namespace name; correct or remove it`}},
 		{"a resource that one node names", node("root", "", "", node("x", "", "example.com/fpga=1")), tree.Cluster{HasResource: in("cpu")},
