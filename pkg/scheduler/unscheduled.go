@@ -31,8 +31,8 @@ type unscheduled struct {
 	units map[*unit]*unscheduledUnit
 	// podless are the units that have had no pods for PodlessSoon.
 	podless map[*unit]struct{}
-	// progress is when one of podless last got pods, or when the first one joined them had no pods. latest is the
-	// latest admission of a unit that has pods.
+	// progress is when one of podless last got pods; if none has, PodlessSoon before the first of them was found.
+	// latest is the latest admission of a unit that has pods.
 	progress, latest instant
 	// checkAt is when to compare what they show with their pods; 0 means never.
 	checkAt instant
