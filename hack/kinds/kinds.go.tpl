@@ -21,6 +21,39 @@ func ByHand(apiVersion, kind string) bool {
 	return !grouped || !queued(group, kind)
 }
 
+// Extension returns the name of the extension that queues the jobs that units with this reference have, as in
+// --enabled-extensions; empty if there is none.
+func Extension(apiVersion, kind string) string {
+	if ByHand(apiVersion, kind) {
+		return ""
+	}
+	switch kind {
+	{{- range .}}
+	case {{printf "%q" .Kind}}:
+		{{- if eq (len .Extensions) 1}}
+		return {{printf "%q" (index .Extensions 0).Name}}
+		{{- else}}
+		switch _, version, _ := strings.Cut(apiVersion, "/"); version {
+		{{- range .Extensions}}
+		case {{range $i, $version := .Versions}}{{if $i}}, {{end}}{{printf "%q" $version}}{{end}}:
+			return {{printf "%q" .Name}}
+		{{- end}}
+		}
+		{{- end}}
+	{{- end}}
+	}
+	return ""
+}
+
+// Extensions returns the names of all extensions, each with its kind, in the order of the kinds.
+func Extensions() [][2]string {
+	return [][2]string{
+		{{- range $kind := .}}{{range .Extensions}}
+		{ {{- printf "%q" .Name}}, {{printf "%q" $kind.Kind -}} },
+		{{- end}}{{end}}
+	}
+}
+
 func queued(group, kind string) bool {
 	switch kind {
 	{{- range .}}

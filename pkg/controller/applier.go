@@ -196,8 +196,14 @@ func statusPatch(w *scheduler.Write, now metav1.MicroTime, conditions []metav1.C
 		status = lifecycle.Unscheduled(conditions, w.Message, now)
 	case scheduler.Expire:
 		status = lifecycle.Expired(conditions, w.Message, now)
+	case scheduler.ShowPlace:
+		status = at.Status()
 	case scheduler.Explain:
-		status = lifecycle.Explained(at, w.Reason, w.Message)
+		message := w.Message
+		if w.Figures {
+			message = lifecycle.AsOf(message, now)
+		}
+		status = lifecycle.Explained(at, w.Reason, message)
 	default:
 		return nil, fmt.Errorf("unit %s: unknown kind of write %d", w.Key, w.Kind)
 	}

@@ -33,7 +33,7 @@ func TestStatusPatchesFitTheirSchema(t *testing.T) {
 	at := metav1.NewMicroTime(time.Unix(0, 0))
 	for _, w := range []scheduler.Write{
 		{Kind: scheduler.Dequeue, Key: "a/b", UID: "u", Version: 7, Queue: "q", Quota: "root/q", Attempt: 1},
-		{Kind: scheduler.Explain, Key: "a/b", UID: "u", Version: 7, Reason: "QuotaExceeded", Message: long},
+		{Kind: scheduler.Explain, Key: "a/b", UID: "u", Version: 7, Reason: "QuotaExceeded", Message: long, Figures: true},
 		{Kind: scheduler.Requeue, Key: "a/b", UID: "u", Version: 7, Reason: wellknown.ReasonSuspendedByUser, Message: "m",
 			Requeue: backoff.State{Count: 4, Until: time.Unix(500, 0)}},
 		{Kind: scheduler.Evict, Key: "a/b", UID: "u", Version: 7, Reason: wellknown.ReasonDeactivated, Message: long},
@@ -51,6 +51,9 @@ func TestStatusPatchesFitTheirSchema(t *testing.T) {
 		}
 		if got.Metadata.UID != "u" || got.Metadata.ResourceVersion != "7" {
 			t.Errorf("%s: preconditions %+v", w.Kind, got.Metadata)
+		}
+		if w.Figures && !strings.HasSuffix(got.Status.Message, "... (at 1970-01-01T00:00:00Z)") {
+			t.Errorf("%s: nothing says when the figures were read: %q", w.Kind, got.Status.Message)
 		}
 		if state := got.Status.RequeueState; w.Kind == scheduler.Requeue && (state == nil || state.Count != 4 || !state.RequeueAt.Equal(new(metav1.NewMicroTime(w.Requeue.Until)))) {
 			t.Errorf("%s: requeueState is %+v", w.Kind, state)

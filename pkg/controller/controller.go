@@ -101,7 +101,11 @@ func Run(ctx context.Context, cfg Config) error {
 	}); err != nil {
 		return err
 	}
-	if err := watched.wait(ctx, slices.Concat(synced, pods)); err != nil {
+	lease, err := watchExtensionsLease(ctx, cfg.Rest, cfg.Namespace, func(labels map[string]string) { loop.inbox.put(leaseSeen(labels)) })
+	if err != nil {
+		return err
+	}
+	if err := watched.wait(ctx, append(slices.Concat(synced, pods), lease)); err != nil {
 		return err
 	}
 	loop.inbox.put(unitsListed)
@@ -194,6 +198,8 @@ func (i *informers) loop(cfg Config, logger klog.Logger) *loop {
 	every := cmp.Or(cfg.PublishInterval, PublishInterval)
 	core := scheduler.New(scheduler.Options{Policy: cfg.Policy, Backoff: cfg.Backoff, Requeues: requeues, CheckRetries: checkRetries,
 		Explanations: explanations, MinRunTime: minRunTime})
+	publisher := newPublisher(cfg.Client, i.queues.GetStore(), cfg.Namespace, cfg.Clock, every)
+	publisher.report = func(n backend.Notice) { inbox.put(reported(n)) }
 	return &loop{
 		clock: cfg.Clock, logger: logger, inbox: inbox, names: resources.NewNames(), check: cfg.CheckInvariants,
 		core:         core,
@@ -202,7 +208,7 @@ func (i *informers) loop(cfg Config, logger klog.Logger) *loop {
 		namespace:    cfg.Namespace,
 		reader:       codec.Reader{Compactor: codec.Compactor{Keep: cfg.Source.Keep}, Demand: cfg.Source.Demand, Kinds: &codec.Kinds{}, Renewal: renewalAfter(cfg)},
 		applier:      newApplier(cfg.Client, cfg.Clock, inbox),
-		publisher:    newPublisher(cfg.Client, i.queues.GetStore(), cfg.Namespace, cfg.Clock, every),
+		publisher:    publisher,
 		publishEvery: every,
 		emit: func(n backend.Notice) {
 			about := logger.WithValues("kind", n.About.GetKind(), "object", klog.KObj(n.About), "reason", n.Reason)
@@ -255,7 +261,7 @@ func (i *informers) start(ctx context.Context) {
 // wait waits until all listed objects, including the others, are in the inbox.
 func (i *informers) wait(ctx context.Context, others []cache.InformerSynced) error {
 	if !cache.WaitForCacheSync(ctx.Done(), slices.Concat(i.handled, others)...) && ctx.Err() == nil {
-		return fmt.Errorf("cannot list QueueUnits, Queues, AdmissionChecks, quota objects and pods; see the earlier errors in the log")
+		return fmt.Errorf("cannot list QueueUnits, Queues, AdmissionChecks, quota objects, pods and the Lease of job-extensions; see the earlier errors in the log")
 	}
 	return ctx.Err()
 }

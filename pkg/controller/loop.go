@@ -47,6 +47,8 @@ type loop struct {
 	forgetting forgetting
 	// listed is whether the source has listed the objects of the quota.
 	listed bool
+	// members are the namespaces of the last groups, by queue.
+	members map[string][]string
 	// unreadable are the unreadable units that were reported.
 	unreadable unreadableUnits
 	// excesses are the limits that the source shows as exceeded. They are known once they are certain
@@ -236,6 +238,11 @@ func checkGone(name string) input {
 	return func(l *loop) { l.apply(scheduler.CheckGone{Name: name}) }
 }
 
+// leaseSeen is an input with the labels of the Lease of job-extensions.
+func leaseSeen(labels map[string]string) input {
+	return func(l *loop) { l.apply(scheduler.KindsChanged{Off: l.reader.Kinds.Off(labels)}) }
+}
+
 // unitsListed is put into the inbox after all existing units.
 func unitsListed(l *loop) { l.apply(scheduler.Listed{}) }
 
@@ -275,6 +282,7 @@ func allSeen(notify func()) input { return func(*loop) { notify() } }
 func (l *loop) take(change backend.Change) {
 	if quota := change.Quota; quota != nil {
 		l.logger.Info("Quota changed", "inForce", quota.Backend != nil)
+		l.followRenames(quota.Backend)
 		l.apply(scheduler.QuotaChanged{Backend: quota.Backend, Missing: quota.Missing})
 	}
 	if change.Seen != nil {

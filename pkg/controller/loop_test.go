@@ -23,6 +23,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/controller/codec"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	"kube-queue.dev/kube-queue/pkg/queue"
+	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/quota/tree/manifest"
 	"kube-queue.dev/kube-queue/pkg/resources"
@@ -138,6 +139,14 @@ func unitOf(name, quotaName, cpu string, phase schedulingv1alpha1.QueueUnitPhase
 	}))
 }
 
+// unitWith is a unit of a Job of the apiVersion.
+func unitWith(name, apiVersion string) input {
+	return unitSeen(codec.Compactor{}.Compacted(&schedulingv1alpha1.QueueUnit{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, UID: types.UID(name), ResourceVersion: "7"},
+		Spec:       schedulingv1alpha1.QueueUnitSpec{ConsumerRef: schedulingv1alpha1.ConsumerReference{APIVersion: apiVersion, Kind: "Job", Name: name}},
+	}))
+}
+
 // podsRemain is a unit whose job has ended and keeps its quota.
 func podsRemain(name string) input {
 	return unitSeen(&schedulingv1alpha1.QueueUnit{
@@ -155,6 +164,40 @@ func TestAQueueIsStoppedThoughItsGroupComesLater(t *testing.T) {
 	d.expect(d.after(0, quotaListed, queueOf("root", schedulingv1alpha1.StopHold), unitOf("u", "", "1", "")), nil)
 	d.expect(d.after(0, d.tree(goodRoot)), nil)
 	d.expect(d.after(time.Second), map[string]string{"a/u": "Explain QueueStopped"})
+}
+
+func TestAStoppedQueueStaysStoppedWhenItsQuotaIsRenamed(t *testing.T) {
+	const before = `{name: root, children: [{name: old, namespaces: [a]}, {name: b, namespaces: [b, c]}]}`
+	for name, c := range map[string]struct {
+		tree  string
+		moves bool
+	}{
+		"renamed":                      {`{name: root, children: [{name: new, namespaces: [a]}, {name: b, namespaces: [b, c]}]}`, true},
+		"renamed and moved":            {`{name: root, children: [{name: b, namespaces: [b, c], children: [{name: new, namespaces: [a]}]}]}`, true},
+		"two have its namespaces":      {`{name: root, children: [{name: new, namespaces: [a]}, {name: other, namespaces: [a]}]}`, false},
+		"its namespaces have changed":  {`{name: root, children: [{name: new, namespaces: [a, d]}]}`, false},
+		"another Queue has settings":   {`{name: root, children: [{name: taken, namespaces: [a]}]}`, false},
+		"renamed while there was none": {"", true},
+	} {
+		d := decide(t, tree.Options{})
+		for queue, stop := range map[string]schedulingv1alpha1.QueueStop{"root-old": schedulingv1alpha1.StopHold, "root-taken": schedulingv1alpha1.StopNone} {
+			if err := d.publisher.queues.Add(&schedulingv1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-queue", Name: queue}, Spec: schedulingv1alpha1.QueueSpec{Stop: stop}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		d.expect(d.after(0, quotaListed, d.tree(before), queueOf("root-old", schedulingv1alpha1.StopHold), unitOf("u", "", "1", "")), nil)
+		if c.tree == "" {
+			c.tree = `{name: root, children: [{name: new, namespaces: [a]}]}`
+			d.after(0, quotaSeen(func() backend.Change { return backend.Change{Quota: &backend.Quota{Missing: &quota.Refusal{}}} }))
+		}
+		writes := d.after(0, d.tree(c.tree))
+		if admitted := writes["a/u"] == "Dequeue "; admitted == c.moves {
+			t.Errorf("%s: it writes %v", name, writes)
+		}
+		if moves := len(d.publisher.moves); (moves == 1) != c.moves {
+			t.Errorf("%s: the settings of %d Queues move", name, moves)
+		}
+	}
 }
 
 func TestAQueueThatIsDeletedSetsNothingAnyMore(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/clock"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	"kube-queue.dev/kube-queue/pkg/lifecycle"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
@@ -41,6 +42,10 @@ type publisher struct {
 	stale map[string]bool
 	// show writes how much is used; nil if there is nothing to write.
 	show func(context.Context) error
+	// moves are Queues whose settings move to other ones.
+	moves []queueMove
+	// report takes events.
+	report func(backend.Notice)
 	// begun is whether the wanted state was set before.
 	begun bool
 	ready chan struct{}
@@ -48,7 +53,7 @@ type publisher struct {
 
 func newPublisher(client versioned.Interface, queues cache.Store, namespace string, clock clock.Clock, every time.Duration) *publisher {
 	return &publisher{client: client, queues: queues, namespace: namespace, clock: clock, every: every,
-		wanted: map[string]scheduler.QueueStats{}, stale: map[string]bool{}, ready: make(chan struct{}, 1)}
+		wanted: map[string]scheduler.QueueStats{}, stale: map[string]bool{}, ready: make(chan struct{}, 1), report: func(backend.Notice) {}}
 }
 
 // set sets the wanted state: the names of all queues, the counts of those that have changed, and
@@ -164,16 +169,28 @@ func (p *publisher) publish(ctx context.Context, logger klog.Logger) (failed boo
 // keep creates the Queue if it does not exist, and updates its status.
 func (p *publisher) keep(ctx context.Context, stats scheduler.QueueStats) error {
 	api := p.client.SchedulingV1alpha1().Queues(p.namespace)
-	queue := p.known(stats.Name)
+	queue, move := p.known(stats.Name), p.moveOf(stats.Name)
+	if move != nil && (move.to.Name != stats.Name || queue != nil && p.dropped(move, queue)) {
+		move = nil
+	}
 	if queue == nil {
+		wanted := &schedulingv1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Name: stats.Name}}
+		if move != nil {
+			wanted = move.to
+		}
 		var err error
-		queue, err = api.Create(ctx, &schedulingv1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Name: stats.Name}}, metav1.CreateOptions{})
+		queue, err = api.Create(ctx, wanted, metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) { // the cache is outdated
 			p.lookAt(stats.Name)
 			return nil
 		}
 		if err != nil {
 			return fmt.Errorf("queue %s: %w", stats.Name, err)
+		}
+	}
+	if move != nil {
+		if err := p.moved(ctx, move, queue); err != nil {
+			return err
 		}
 	}
 	status := schedulingv1alpha1.QueueStatus{
@@ -205,7 +222,7 @@ func (p *publisher) keep(ctx context.Context, stats scheduler.QueueStats) error 
 // that never had a group, because someone else created it.
 func (p *publisher) retire(ctx context.Context, name string) error {
 	queue := p.known(name)
-	if queue == nil || queue.Status.Quota == "" {
+	if queue == nil || queue.Status.Quota == "" || p.moveOf(name) != nil {
 		return nil
 	}
 	api := p.client.SchedulingV1alpha1().Queues(p.namespace)
@@ -218,8 +235,13 @@ func (p *publisher) retire(ctx context.Context, name string) error {
 		return nil
 	}
 	patch := []byte(`{"status":{"policy":null,"quota":null,"pending":0,"reserved":0,"dequeued":0,"running":0,"head":null,"headReason":null,"highestPriority":null}}`)
-	if _, err := api.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil && !apierrors.IsNotFound(err) {
+	_, err := api.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
 		return fmt.Errorf("queue %s: status: %w", name, err)
 	}
+	p.reportLost(queue)
 	return nil
 }

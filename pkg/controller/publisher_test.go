@@ -21,6 +21,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
@@ -68,20 +69,51 @@ func TestAQueueInWhichSomethingIsSetOutlivesItsGroup(t *testing.T) {
 		"maxPriority":           {schedulingv1alpha1.QueueSpec{MaxPriority: ptr.To[int32](5)}, true},
 		"maxPriority that is 0": {schedulingv1alpha1.QueueSpec{MaxPriority: ptr.To[int32](0)}, true},
 	} {
-		var request string
+		var request, reported string
 		p, _ := publisherOf(t, func(r *http.Request, body string) { request = r.Method + " " + body },
 			&schedulingv1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Name: "team", UID: "u", ResourceVersion: "7"},
 				Spec: c.spec, Status: schedulingv1alpha1.QueueStatus{Quota: "root/team"}})
+		p.report = func(n backend.Notice) { reported = n.Message }
 		if err := p.retire(t.Context(), "team"); err != nil {
 			t.Fatal(err)
 		}
 		if c.kept && !strings.HasPrefix(request, `PATCH {"status":{"policy":null,"quota":null,`) {
 			t.Errorf("%s: not kept but %s", name, request)
 		}
+		if setting, _, _ := strings.Cut(name, " "); c.kept != strings.Contains(reported, "Quota root/team does not exist any more") || c.kept && !strings.Contains(reported, `{"`+setting+`":`) {
+			t.Errorf("%s: it reports %q", name, reported)
+		}
 		// Only as it was seen: something may have been set in it just now.
 		if !c.kept && (!strings.HasPrefix(request, "DELETE ") || !strings.Contains(request, `"preconditions":{"uid":"u","resourceVersion":"7"}`)) {
 			t.Errorf("%s: not deleted but %s", name, request)
 		}
+	}
+}
+
+func TestTheSettingsOfAQueueMoveToItsNewName(t *testing.T) {
+	var requests []string
+	old := &schedulingv1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Name: "old", UID: "u"}, Spec: schedulingv1alpha1.QueueSpec{Stop: schedulingv1alpha1.StopHold},
+		Status: schedulingv1alpha1.QueueStatus{Quota: "root/old"}}
+	p, _ := publisherOf(t, func(r *http.Request, body string) {
+		if strings.Contains(body, "stop") || r.Method == http.MethodDelete {
+			requests = append(requests, r.Method+" "+path.Base(r.URL.Path)+" "+body)
+		}
+	}, old)
+	reported := 0
+	p.report = func(n backend.Notice) { reported++ }
+	p.move(old, &schedulingv1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Name: "new"}, Spec: old.Spec})
+	for range 2 {
+		if err := p.retire(t.Context(), "old"); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.keep(t.Context(), scheduler.QueueStats{Name: "new", Quota: "root/new"}); err != nil {
+			t.Fatal(err)
+		}
+		old.Status.Quota = ""
+	}
+	if len(requests) != 2 || !strings.HasPrefix(requests[0], "POST queues ") || !strings.Contains(requests[0], `"stop":"Hold"`) ||
+		!strings.HasPrefix(requests[1], "DELETE old ") || !strings.Contains(requests[1], `"uid":"u"`) || reported != 1 {
+		t.Errorf("it reports %d events and sends %q", reported, requests)
 	}
 }
 

@@ -13,15 +13,12 @@ import (
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
 )
 
-func TestAQueueOutsideOfTheNamespaceIsReported(t *testing.T) {
-	item := func(namespace, name string) map[string]any {
-		return map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata",
-			"metadata": map[string]any{"namespace": namespace, "name": name, "uid": "u-" + name, "resourceVersion": "7", "generation": 2}}
-	}
+// metadataOf serves one list of the metadata of objects, which does not change.
+func metadataOf(t *testing.T, path, selector string, items ...any) *rest.Config {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		query := r.URL.Query()
-		if r.URL.Path != "/apis/scheduling.x-k8s.io/v1alpha1/queues" || query.Get("fieldSelector") != "metadata.namespace!=kube-queue" {
+		if r.URL.Path != path || query.Get("fieldSelector") != selector {
 			t.Errorf("it requests %s", r.URL)
 		}
 		switch {
@@ -29,9 +26,8 @@ func TestAQueueOutsideOfTheNamespaceIsReported(t *testing.T) {
 			w.WriteHeader(http.StatusUnprocessableEntity)
 			_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`))
 		case query.Get("watch") == "":
-			// One in the namespace, as an API server sends it that ignores the selector.
 			if err := json.NewEncoder(w).Encode(map[string]any{"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
-				"metadata": map[string]any{"resourceVersion": "7"}, "items": []any{item("team", "mine"), item("kube-queue", "right")}}); err != nil {
+				"metadata": map[string]any{"resourceVersion": "7"}, "items": items}); err != nil {
 				t.Error(err)
 			}
 		default:
@@ -40,8 +36,18 @@ func TestAQueueOutsideOfTheNamespaceIsReported(t *testing.T) {
 		}
 	}))
 	t.Cleanup(server.Close)
+	return &rest.Config{Host: server.URL, QPS: -1}
+}
+
+func TestAQueueOutsideOfTheNamespaceIsReported(t *testing.T) {
+	item := func(namespace, name string) map[string]any {
+		return map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata",
+			"metadata": map[string]any{"namespace": namespace, "name": name, "uid": "u-" + name, "resourceVersion": "7", "generation": 2}}
+	}
+	// One in the namespace, as an API server sends it that ignores the selector.
+	config := metadataOf(t, "/apis/scheduling.x-k8s.io/v1alpha1/queues", "metadata.namespace!=kube-queue", item("team", "mine"), item("kube-queue", "right"))
 	seen := make(chan backend.Notice, 10)
-	if err := watchStrayQueues(t.Context(), &rest.Config{Host: server.URL, QPS: -1}, "kube-queue", func(n backend.Notice) { seen <- n }); err != nil {
+	if err := watchStrayQueues(t.Context(), config, "kube-queue", func(n backend.Notice) { seen <- n }); err != nil {
 		t.Fatal(err)
 	}
 	select {

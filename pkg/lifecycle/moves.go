@@ -33,6 +33,8 @@ const (
 	ReturnReserved   Name = "ReturnReserved"
 	DecideCheck      Name = "DecideCheck"
 	Dequeue          Name = "Dequeue"
+	ShowPlace        Name = "ShowPlace"
+	RequeueUnqueued  Name = "RequeueUnqueued"
 	MarkRunning      Name = "MarkRunning"
 	MarkPodsReady    Name = "MarkPodsReady"
 	LowerRequests    Name = "LowerRequests"
@@ -121,9 +123,14 @@ func Moves() []Move {
 			"the ProvisioningRequest for a check of job-extensions was created or changed. Other controllers write the entries of their own checks"},
 		{ReturnReserved, From{Phases: phases(reserved), Evictions: []Eviction{EvictionNone}},
 			To{Phases: waiting, Evicted: metav1.ConditionFalse, Reasons: []wellknown.Reason{wellknown.ReasonRequeued}, Also: "no checks"}, Controller,
-			"a check is Retry, Rejected or late; or the unit is inactive, its queue is stopped, its quota is gone, or the checks of the queue changed. Uncharged"},
+			"a check is Retry, Rejected or late; or the unit is inactive, its queue is stopped, its quota is gone, its kind is not queued any more, or the checks of the queue changed. Uncharged"},
 		{Dequeue, From{Phases: append(slices.Clone(waiting), reserved)}, To{Phases: phases(dequeued), Also: "`attempts` + 1; `admittedPodSets` if not all pods fit; PodsReady=False if the queue has a podsReadyTimeout"}, Controller,
 			"the unit fits, and its queue has no admission checks or all are Ready; or the unit replaces a lost one and its job runs. Charged"},
+		{ShowPlace, From{Phases: holding}, To{Also: "`quota`, `queue`"}, Controller,
+			"the quota of the unit was renamed, or its namespace was moved to another quota"},
+		{RequeueUnqueued, From{Phases: phases(dequeued)}, To{Phases: phases(enqueued), Evicted: metav1.ConditionFalse,
+			Reason: wellknown.ReasonKindNotQueued, Reasons: []wellknown.Reason{wellknown.ReasonRequeued}}, Controller,
+			"job-extensions does not queue the kind of the job any more, and the job has no pods 30 s after the admission. Uncharged"},
 		{MarkRunning, From{Phases: phases(dequeued)}, To{Phases: phases(running), Also: "PodsReady=True if it is False and all pods are ready"}, Extensions,
 			"the job has run for 2 s; or all its pods are ready and PodsReady is still False"},
 		{MarkPodsReady, From{Phases: phases(dequeued, running), Evictions: []Eviction{EvictionNone}}, To{Also: "PodsReady=True"}, Extensions,

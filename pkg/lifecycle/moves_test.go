@@ -120,6 +120,10 @@ func TestEachStatusMakesItsMoveFromWhereverThatBegins(t *testing.T) {
 			func(*v1alpha1.QueueUnit) Status { return Dequeued(place, 1, micro) },
 			func(*v1alpha1.QueueUnit) Status { return AwaitingPods(Dequeued(place, 1, micro), micro) },
 		},
+		ShowPlace: {func(*v1alpha1.QueueUnit) Status { return place.Status() }},
+		RequeueUnqueued: {func(*v1alpha1.QueueUnit) Status {
+			return Requeued(place, wellknown.ReasonKindNotQueued, "m", 0, micro, micro)
+		}},
 		MarkRunning: {Running, func(u *v1alpha1.QueueUnit) Status { return RunningAndReady(u, now) }},
 		MarkPodsReady: {
 			func(u *v1alpha1.QueueUnit) Status { return PodsReady(u, now) },
@@ -280,7 +284,7 @@ func checkRetired(t *testing.T, m Move, unit *v1alpha1.QueueUnit, status func(*v
 	if !equality.Semantic.DeepEqual(older, given) {
 		t.Errorf("%s: the cached unit was changed", m.Name)
 	}
-	if m.Name == Explain || m.Name == ExplainCheck || m.Name == MarkInvalid { // which touches neither phase nor conditions
+	if m.Name == Explain || m.Name == ExplainCheck || m.Name == ShowPlace || m.Name == MarkInvalid { // which touches neither phase nor conditions
 		return
 	}
 	if want := patched(t, unit, status(unit)); !equality.Semantic.DeepEqual(now, want) {

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,6 +48,9 @@ func Explained(at Place, reason wellknown.Reason, message string) Status {
 	status["phase"] = waits(reason)
 	return status
 }
+
+// Status reports where a unit holds quota, after its quota was renamed or its namespace was moved.
+func (p Place) Status() Status { return Status{"quota": OrNull(p.Quota), "queue": OrNull(p.Queue)} }
 
 // waits returns the phase of a unit that waits for the reason.
 func waits(reason wellknown.Reason) v1alpha1.QueueUnitPhase {
@@ -269,12 +273,22 @@ var conditionReason = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]{0,254}[A-Za-z
 
 // Shorten returns the message, cut to the length that the API server accepts in an event or a
 // status.
-func Shorten(message string) string {
-	if len(message) <= MaxMessage {
+func Shorten(message string) string { return cut(message, MaxMessage) }
+
+// cut returns the message, cut to a length in bytes.
+func cut(message string, most int) string {
+	if len(message) <= most {
 		return message
 	}
 	const more = "..."
-	return strings.ToValidUTF8(message[:MaxMessage-len(more)], "") + more
+	return strings.ToValidUTF8(message[:most-len(more)], "") + more
+}
+
+// AsOf returns a message that says when its figures were read. A unit that waits for the same cause is not written
+// again because figures change.
+func AsOf(message string, at metav1.MicroTime) string {
+	when := fmt.Sprintf(" (at %s)", at.UTC().Format(time.RFC3339))
+	return cut(message, MaxMessage-len(when)) + when
 }
 
 // OrNull returns the value of a field in a merge patch. Null, for an empty text, removes the field.

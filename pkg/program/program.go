@@ -37,6 +37,8 @@ type Program struct {
 	// Validate checks the program's own settings once all of them are read. An error ends the program with status 2.
 	// It can be nil.
 	Validate func() error
+	// LeaseLabels returns the labels that the lease has while the program leads. It can be nil.
+	LeaseLabels func() map[string]string
 	// InForce returns key and value pairs for the log line at start. It can be nil.
 	InForce func() []any
 	// Run does the work until ctx is done. An error ends the program with status 1.
@@ -155,6 +157,9 @@ func start(ctx context.Context, p Program, opts *options) error {
 	env, err := newEnv(p.Name, opts)
 	if err != nil {
 		return err
+	}
+	if p.LeaseLabels != nil {
+		env.lease.Labels = p.LeaseLabels()
 	}
 	stopHealth, err := opts.serving.Health(ctx, env.health)
 	if err != nil {

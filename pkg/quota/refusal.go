@@ -37,6 +37,8 @@ type Refusal struct {
 	// Detail distinguishes refusals with the same reason that are not caused by the limit of a node and are reported
 	// separately, such as the message of an admission check.
 	Detail string
+	// Others are other resources that refuse the unit as well, which the message names too, the scarcest first.
+	Others []*Refusal
 	// Note is added to the message; empty for none.
 	Note string
 	// Say returns the message if the backend does not use Message for its limits; nil otherwise.
@@ -56,14 +58,15 @@ type Cause struct {
 	Reason         wellknown.Reason
 	Node, Resource string
 	Detail         string
-	// Limit is the limit of a refusal that only a change of the limit can resolve.
+	// Limit is that of the resource at the node. Unlike Used, it seldom changes, and a message with an old one would
+	// contradict the quota.
 	Limit int64
 }
 
 // Cause returns the cause of the refusal.
 func (r *Refusal) Cause() Cause {
 	c := Cause{Reason: r.Reason, Node: r.Node, Resource: r.Resource, Detail: r.Detail}
-	if r.Impossible() {
+	if r.Impossible() || r.IsLimit() {
 		c.Limit = r.Limit
 	}
 	return c
@@ -79,15 +82,26 @@ func (r *Refusal) Final() bool {
 	}
 }
 
+// IsLimit reports whether the refusal is by a limit of a quota.
+func (r *Refusal) IsLimit() bool {
+	switch r.Reason {
+	case wellknown.ReasonQuotaExceeded, wellknown.ReasonMaxJobs, wellknown.ReasonBorrowingPaused,
+		wellknown.ReasonExceedsMaxQuota, wellknown.ReasonExceedsMinQuota:
+		return true
+	default:
+		return false
+	}
+}
+
 // Impossible reports whether the unit would not fit even if nothing else held quota.
 func (r *Refusal) Impossible() bool {
 	return r.Reason == wellknown.ReasonExceedsMaxQuota || r.Reason == wellknown.ReasonExceedsMinQuota || r.Reason == wellknown.ReasonInvalidRequest
 }
 
 // Message returns the message for users. It names the node, the resource, and the requested, used and
-// maximum amounts, and ends with the note.
+// maximum amounts, then the Others, and ends with the note.
 func (r *Refusal) Message() string {
-	message := r.message()
+	message := r.message() + r.others()
 	if r.Note != "" {
 		message += "; " + r.Note
 	}

@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"testing"
+	"time"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/pods"
@@ -38,5 +39,29 @@ func TestPodsOfAUnitThatIsRequeuedWithoutQuotaStayWithItsNode(t *testing.T) {
 				t.Errorf("%s: node %s has %v used", name, usage.Path, usage.Used)
 			}
 		}
+	}
+}
+
+func TestAUnitThatHoldsQuotaShowsItUnderItsNewName(t *testing.T) {
+	w := newWorld(t, roundRobin(), owning("root", nil, cpu("8"), leaf("old", nil, "a"), leaf("other", nil, "b")))
+	w.submit("a/job", cpu("4"))
+	w.settle()
+	expectReleased(t, w, "a/job")
+	for _, to := range []struct{ quota, queue string }{{"root/new", "root-new"}, {"root/other", "root-other"}} {
+		if to.quota == "root/new" {
+			w.plant(owning("root", nil, cpu("8"), leaf("new", nil, "a"), leaf("other", nil, "b")))
+		} else {
+			w.plant(owning("root", nil, cpu("8"), leaf("other", nil, "b", "a")))
+		}
+		w.after(time.Minute)
+		w.restart()
+		w.after(time.Minute)
+		found := w.writes("a/job", scheduler.ShowPlace)
+		if last := len(found) - 1; last < 0 || found[last].Quota != to.quota || found[last].Queue != to.queue {
+			t.Errorf("it shows %+v, want %s", found, to.quota)
+		}
+	}
+	if found := w.writes("a/job", scheduler.ShowPlace); len(found) != 2 {
+		t.Errorf("it was written %d times, want 2", len(found))
 	}
 }

@@ -145,7 +145,7 @@ func (w *world) checkWriteOfChecks(write scheduler.Write) {
 	case write.Kind == scheduler.Evict && write.Reason == wellknown.ReasonAdmissionCheckRetry && (retry == 0 || rejected > 0 || u.Phase == scheduler.Reserved),
 		write.Kind == scheduler.Evict && write.Reason == wellknown.ReasonAdmissionCheckRejected && (rejected == 0 || u.Phase == scheduler.Reserved):
 		w.t.Fatalf("unit %s is evicted for %s: %+v", u.Key, write.Reason, u.Checking)
-	case write.Kind == scheduler.Requeue && !u.Stopped && !w.mustGiveBack(u):
+	case write.Kind == scheduler.Requeue && !u.Stopped && !w.mustGiveBack(u) && w.off[u.Kind] == nil:
 		w.t.Fatalf("unit %s gives its quota back for no reason: %+v", u.Key, u)
 	case write.Kind == scheduler.Requeue && write.Rejected != (rejected > 0):
 		w.t.Fatalf("unit %s is requeued as rejected %t: %+v", u.Key, write.Rejected, u.Checking)

@@ -51,6 +51,8 @@ func TestACauseThatIsNoLongerTrueIsReplacedAfterHalfASecond(t *testing.T) {
 			change: plant(cpu("6"), "a"), then: wellknown.ReasonQuotaExceeded},
 		{name: "max is raised, but not enough", before: full, asks: "9", shows: wellknown.ReasonExceedsMaxQuota,
 			change: plant(cpu("6"), "a"), then: wellknown.ReasonExceedsMaxQuota, thenSays: "max is 6"},
+		{name: "max is raised, and the unit still lacks the same resource", before: full, asks: "4", shows: wellknown.ReasonQuotaExceeded,
+			change: plant(cpu("6"), "a"), then: wellknown.ReasonQuotaExceeded, thenSays: "used 4 of max 6"},
 		{name: "max-jobs is raised and cpu is lacking", before: func(w *world) {
 			plant(jobs("9", "1"), "a")(w)
 			full(w)

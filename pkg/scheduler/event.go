@@ -153,6 +153,12 @@ type QuotaChanged struct {
 // Observed is an observation for a backend that is a quota.Observer. Other backends do not receive it.
 type Observed struct{ Seen any }
 
+// KindsChanged means that job-extensions queues other kinds of jobs than before.
+type KindsChanged struct {
+	// Off explains why units with jobs of the kinds that it does not queue are not admitted.
+	Off map[JobKind]*quota.Refusal
+}
+
 // QueueChanged means that an administrator has changed the settings of a queue.
 type QueueChanged struct {
 	// Queue is the name of the Queue.
@@ -264,10 +270,13 @@ const (
 	ClearUnscheduled
 	// Expire ends a hand-made unit that nobody has renewed.
 	Expire
+	// ShowPlace reports that a unit that holds quota is charged to another quota, because its quota was renamed or its
+	// namespace was moved.
+	ShowPlace
 )
 
 func (k Kind) String() string {
-	return [...]string{"", "Dequeue", "Explain", "Requeue", "Evict", "MarkOverQuota", "ClearOverQuota", "Reserve", "MarkUnscheduled", "ClearUnscheduled", "Expire"}[k]
+	return [...]string{"", "Dequeue", "Explain", "Requeue", "Evict", "MarkOverQuota", "ClearOverQuota", "Reserve", "MarkUnscheduled", "ClearUnscheduled", "Expire", "ShowPlace"}[k]
 }
 
 // writesPlace reports whether the write sets queue, quota, reason and message of the unit. Other kinds set a
@@ -288,9 +297,11 @@ type Write struct {
 	Version uint64
 	// Queue and Quota are those of the unit; empty if none.
 	Queue, Quota string
-	// Reason and Message are what the unit shows; empty for Dequeue.
+	// Reason and Message are what the unit shows; empty for Dequeue. Figures is whether the message has amounts that
+	// change all the time, so that it must say when they were read.
 	Reason  wellknown.Reason
 	Message string
+	Figures bool
 	// Requeue is how often the unit has freed its quota, and when it is queued again. It is only for Requeue.
 	Requeue backoff.State
 	// EvictedFor is the UID of the claimant, only for Evict; empty if there is none.

@@ -254,7 +254,7 @@ func (s *Scheduler) handleTimer(u *unit, now time.Time) {
 		delete(s.outbox.denied, u)
 		s.outbox.post(u)
 	}
-	if requeued || late || s.eviction(u, now) != nil || u.isExpired(now) || u.leaving != nil && u.leaving.checkAt != 0 && u.leaving.checkAt <= instantOf(now) {
+	if requeued || late || s.isForsaken(u, now) || s.eviction(u, now) != nil || u.isExpired(now) || u.leaving != nil && u.leaving.checkAt != 0 && u.leaving.checkAt <= instantOf(now) {
 		s.settle(u, now)
 		if requeued && u.item.Shape() != nil {
 			return // it must be tried before the reason for its wait is known
@@ -304,11 +304,15 @@ func (s *Scheduler) compose(u *unit, kind Kind, now time.Time) (Write, bool) {
 		why := u.expiry()
 		w.Reason, w.Message = why.Reason, why.Message()
 	case Explain:
+		if u.isMisplaced() {
+			w.Kind = ShowPlace
+			return w, true
+		}
 		refusal := s.currentRefusal(u, now)
 		if refusal == nil || u.shows(refusal.Cause()) {
 			return Write{}, false
 		}
-		w.Reason, w.Message = refusal.Reason, refusal.Message()
+		w.Reason, w.Message, w.Figures = refusal.Reason, s.reported(u, refusal).Message(), refusal.IsLimit()
 		s.explainer.show(u, refusal.Cause(), now)
 	case MarkOverQuota, ClearOverQuota:
 		return w, s.composeOverQuota(u, &w)

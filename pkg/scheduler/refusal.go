@@ -101,6 +101,15 @@ func (s *Scheduler) currentRefusal(u *unit, now time.Time) *quota.Refusal {
 	return current
 }
 
+// reported returns the refusal of a unit as the unit shows it: with all resources that it lacks.
+func (s *Scheduler) reported(u *unit, r *quota.Refusal) *quota.Refusal {
+	backend, able := s.backend.(quota.Explainer)
+	if shape := u.item.Shape(); able && shape != nil {
+		return r.WithOthers(backend, u.queue.Group, shape.Demand)
+	}
+	return r
+}
+
 // isOutdated reports whether the unit waits and shows a cause that is no longer true or no longer why it waits.
 func (s *Scheduler) isOutdated(u *unit, now time.Time) bool {
 	cause, q := u.shown.last(), u.queue

@@ -18,6 +18,9 @@ func (s *Scheduler) composeRequeue(u *unit, w *Write, now time.Time) {
 		w.Rejected, w.Generation = true, u.Checking.Generation
 	}
 	why, isByOwner := u.keptOut(), check.Verdict < Retry && !u.isUnready(now)
+	if s.isForsaken(u, now) {
+		why = s.off[u.Kind]
+	}
 	switch {
 	case why == nil:
 		why = s.whyLater(u, &check, w.Requeue, now)

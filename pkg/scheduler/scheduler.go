@@ -41,6 +41,8 @@ type Scheduler struct {
 	checkRetries  backoff.Policy
 	// checks are the timeouts of the admission checks that exist, by name.
 	checks map[string]time.Duration
+	// off explains, by kind, why no unit with a job of the kind is admitted.
+	off map[JobKind]*quota.Refusal
 	// settings are those of the queues for which something is set, by name. The queue might not exist.
 	settings map[string]QueueChanged
 

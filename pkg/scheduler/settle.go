@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -12,7 +13,8 @@ import (
 // is the only function that moves units, and it is idempotent.
 func (s *Scheduler) settle(u *unit, now time.Time) {
 	q, refusal := s.place(u)
-	if u.assumed && u.write.wanted.admits() && (q == nil || q != u.queue || !q.admits() || u.write.wanted != q.admission()) {
+	refusal = cmp.Or(refusal, s.off[u.Kind])
+	if u.assumed && u.write.wanted.admits() && (q == nil || refusal != nil || q != u.queue || !q.admits() || u.write.wanted != q.admission()) {
 		u.unassume() // the decision is outdated and has not been sent
 	}
 	if u.Restored && u.Phase == Waiting && q != nil {
@@ -20,7 +22,7 @@ func (s *Scheduler) settle(u *unit, now time.Time) {
 	}
 	u.resize()
 	waiting := u.Phase == Waiting && !u.assumed
-	queued := waiting && q != nil && q.admits() && u.Held == nil && instantOf(now) >= u.requeueAt
+	queued := waiting && q != nil && refusal == nil && q.admits() && u.Held == nil && instantOf(now) >= u.requeueAt
 
 	if !queued || u.queue != q || u.moved() {
 		s.leave(u)
@@ -64,7 +66,7 @@ func (s *Scheduler) settleUnitsOf(q *queueState, now time.Time) {
 // requestStep requests the next write of a unit that holds quota: one that frees its quota, evicts it, or admits it
 // because its admission checks are ready. A unit whose job has ended is not evicted.
 func (s *Scheduler) requestStep(u *unit, now time.Time) {
-	requeues := s.mayRequeue(u) || s.mayGiveBack(u, now)
+	requeues := s.mayRequeue(u) || s.isForsaken(u, now) || s.mayGiveBack(u, now)
 	if !requeues {
 		u.write.drop(Requeue)
 	}
@@ -83,7 +85,14 @@ func (s *Scheduler) requestStep(u *unit, now time.Time) {
 		s.outbox.want(u, Evict)
 	case s.mayRelease(u, now):
 		s.outbox.want(u, Dequeue)
+	case u.isMisplaced(): // it is not urgent
+		s.outbox.want(u, Explain)
 	}
+}
+
+// isMisplaced reports whether a unit that holds quota shows another quota than the one that it is charged to.
+func (u *unit) isMisplaced() bool {
+	return u.Phase.holdsQuota() && !u.unadmitted && u.queue != nil && u.Quota != "" && u.Quota != u.queue.Group.Path()
 }
 
 // mayRequeue reports whether a unit that holds quota has stopped and all its pods are gone. Some operators report a

@@ -44,7 +44,7 @@ type unit struct {
 	item queue.Item
 	// queue is the queue of the unit; nil if it has none.
 	queue *queueState
-	// placeRefusal explains why the unit has no queue.
+	// placeRefusal explains why the unit has no queue, or why it is not queued whatever its request is.
 	placeRefusal *quota.Refusal
 	// charged is the charge of the unit; nil if it holds no quota and no pods of its job are left.
 	charged *charge

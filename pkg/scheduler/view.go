@@ -60,7 +60,7 @@ type UnitView struct {
 	Elastic *Elastic
 	// Held is whether the unit is not tried, no matter how much room there is.
 	Held bool
-	// Refusal is why the unit waits, as found when it was last tried; nil if it does not wait.
+	// Refusal is why the unit waits, as found when it was last tried, or why its job is not released; nil for neither.
 	Refusal *quota.Refusal
 	// Charge is what the unit is charged, and Path is the path of the group; nil if it is not charged. Remains is
 	// whether it is charged to what is left of a removed group.
@@ -125,6 +125,9 @@ func (s *Scheduler) View(now time.Time, names *resources.Names) *View {
 			if instantOf(now) < u.requeueAt {
 				seen.requeueAt = u.requeueAt
 			}
+		}
+		if u.Phase == Dequeued && s.off[u.Kind] != nil {
+			seen.Refusal = s.off[u.Kind]
 		}
 		if u.charged != nil {
 			c := u.charged.view()

@@ -41,6 +41,8 @@ type world struct {
 	without bool
 	// checks are the timeouts of the admission checks that exist.
 	checks map[string]time.Duration
+	// off are the kinds that are not queued.
+	off map[scheduler.JobKind]*quota.Refusal
 
 	version uint64
 	units   map[string]*scheduler.Unit
@@ -147,6 +149,7 @@ func (w *world) restart() {
 	w.news, w.outcomes = nil, nil
 	w.tree, w.without = w.fresh(), false
 	w.core.Apply(w.now, scheduler.QuotaChanged{Backend: w.tree})
+	w.core.Apply(w.now, scheduler.KindsChanged{Off: w.off})
 	for _, name := range slices.Sorted(maps.Keys(w.set)) {
 		w.core.Apply(w.now, w.set[name])
 	}
@@ -384,6 +387,9 @@ func (w *world) checkWrite(write scheduler.Write) {
 	if write.Kind == scheduler.Dequeue && write.Attempt == w.restored[write.UID] {
 		return // its job runs
 	}
+	if u := w.units[write.Key]; write.Kind == scheduler.Dequeue && u != nil && w.off[u.Kind] != nil {
+		w.t.Fatalf("unit %s is admitted although its kind is off", write.Key)
+	}
 	stop := w.set[write.Queue].Stop
 	w.checkWriteOfChecks(write)
 	w.checkWaitForPods(write)
@@ -396,7 +402,7 @@ func (w *world) checkWrite(write scheduler.Write) {
 }
 
 // used finds node, resource and used amount in a sentence about what a unit lacks.
-var used = regexp.MustCompile(`^(?:insufficient|borrowing of) (\S+) (?:is paused )?in quota (\S+?)(?: until .*)?: .*used (\S+?)(?: \(.*)?(?: and (?:reserved|kept) (\S+))? of max ([^\s;]+)`)
+var used = regexp.MustCompile(`^(?:insufficient|borrowing of) (\S+) (?:is paused )?in quota (\S+?)(?: until .*)?: [^;]*?used (\S+?)(?: \(.*)?(?: and (?:reserved|kept) (\S+))? of max ([^\s;]+)`)
 
 // checkFigures proves of what a unit is about to show that it is what the books say now.
 func (w *world) checkFigures(write scheduler.Write) {
@@ -455,6 +461,11 @@ func (w *world) land(i int) {
 			if s.Reason == wellknown.ReasonBackoff { // the cause is read from the message, as long as the unit has it
 				u.Backoff = &quota.Refusal{Reason: s.Reason, Sentence: s.Message}
 			}
+		case scheduler.ShowPlace:
+			if !holds(u) || u.Quota == s.Quota {
+				w.t.Fatalf("unit %s shows quota %q again, in phase %d", u.Key, s.Quota, u.Phase)
+			}
+			u.Quota = s.Quota
 		case scheduler.Evict:
 			u.Reason = s.Reason
 		}
@@ -469,7 +480,7 @@ func (w *world) land(i int) {
 		case scheduler.Reserve:
 			w.reserve(u, &s)
 		case scheduler.Requeue:
-			if !holds(u) || !u.Stopped && u.Phase != scheduler.Reserved {
+			if !holds(u) || !u.Stopped && u.Phase != scheduler.Reserved && w.off[u.Kind] == nil {
 				w.t.Fatalf("unit %s is requeued in phase %d, stopped %t", u.Key, u.Phase, u.Stopped)
 			}
 			w.forgetChecks(u, &s)

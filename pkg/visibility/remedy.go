@@ -64,7 +64,7 @@ func (m *Model) remediesAfter(answer *visibilityv1alpha1.QueueUnitReviewStatus, 
 		answer.WouldAdmit = append(answer.WouldAdmit, f.Remedy)
 		return true
 	}
-	if isLimit(r) && r.Impossible() {
+	if r.IsLimit() && r.Impossible() {
 		answer.WouldAdmit = append(answer.WouldAdmit, m.lower(i, s.group)...)
 	}
 	if r.Reason == wellknown.ReasonBorrowingPaused {
@@ -140,7 +140,7 @@ func (m *Model) firstOf(i int32, r *quota.Refusal, access Access) first {
 	case wellknown.ReasonInvalidQuotaTree:
 		return alone(visibilityv1alpha1.ChangeObject, fmt.Sprintf(
 			"an administrator corrects ElasticQuotaTree %s: %s; the unit is then tried, and needs a quota that lists its namespace and has room", r.Node, r.Detail))
-	case wellknown.ReasonNoQuota, wellknown.ReasonQuotaNotAllowed, wellknown.ReasonInvalidRequest,
+	case wellknown.ReasonNoQuota, wellknown.ReasonQuotaNotAllowed, wellknown.ReasonInvalidRequest, wellknown.ReasonKindNotQueued,
 		wellknown.ReasonTerminating, wellknown.ReasonAdmissionCheckRejected:
 		return alone(visibilityv1alpha1.ChangeObject, r.Message())
 	case wellknown.ReasonJobChanged:

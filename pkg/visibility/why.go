@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	visibilityv1alpha1 "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/resources"
@@ -52,7 +51,7 @@ func (m *Model) Why(namespace, name string, access Access) (*visibilityv1alpha1.
 	if r == nil {
 		return answer, nil
 	}
-	answer.Reason, answer.Message = r.Reason, r.Message()
+	answer.Reason, answer.Message = r.Reason, m.reported(u, r).Message()
 	if until := u.RequeueAt(); !until.IsZero() {
 		answer.Until = timeOf(until.Add(time.Second - 1)) // in whole seconds, rounded up
 	}
@@ -119,14 +118,18 @@ func (m *Model) current(u *scheduler.UnitView) *quota.Refusal {
 	if r == nil {
 		return nil
 	}
-	switch r.Reason {
-	case wellknown.ReasonQuotaExceeded, wellknown.ReasonMaxJobs, wellknown.ReasonBorrowingPaused,
-		wellknown.ReasonExceedsMaxQuota, wellknown.ReasonExceedsMinQuota:
-		if group := m.group(u); group != nil && !u.Held {
-			if now := group.Fits(u.Demand); now != nil {
-				return now
-			}
+	if group := m.group(u); r.IsLimit() && group != nil && !u.Held {
+		if now := group.Fits(u.Demand); now != nil {
+			return now
 		}
+	}
+	return r
+}
+
+// reported returns the refusal with all resources that a waiting unit lacks.
+func (m *Model) reported(u *scheduler.UnitView, r *quota.Refusal) *quota.Refusal {
+	if group := m.group(u); group != nil && !u.Held {
+		return r.WithOthers(m.view.Backend, group, u.Demand)
 	}
 	return r
 }
@@ -138,21 +141,10 @@ func (m *Model) lacks(u *scheduler.UnitView, r *quota.Refusal) []*quota.Refusal 
 		return nil
 	}
 	lacks := m.view.Backend.Lacks(group, u.Demand)
-	if isLimit(r) && r.Final() {
-		lacks = append([]*quota.Refusal{r}, lacks...)
+	if r.IsLimit() && r.Final() {
+		lacks = append(m.view.Backend.Exceeds(group, u.Demand), lacks...)
 	}
 	return lacks
-}
-
-// isLimit reports whether the refusal is by a limit of a quota.
-func isLimit(r *quota.Refusal) bool {
-	switch r.Reason {
-	case wellknown.ReasonQuotaExceeded, wellknown.ReasonMaxJobs, wellknown.ReasonBorrowingPaused,
-		wellknown.ReasonExceedsMaxQuota, wellknown.ReasonExceedsMinQuota:
-		return true
-	default:
-		return false
-	}
 }
 
 // Bounds of a lack, as users know them.

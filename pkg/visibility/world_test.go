@@ -286,6 +286,15 @@ func TestWhyAndWhatWouldAdmit(t *testing.T) {
 	}
 }
 
+func TestAUnitThatCanNeverFitLacksWhatEachQuotaUpToTheRootRefuses(t *testing.T) {
+	cl := newCluster(t, teams(), tree.Options{})
+	cl.submit("a/one", cl.request("cpu", 11000))
+	answer := cl.why("a/one", everything())
+	if lacks := answer.Lacks; len(lacks) != 2 || lacks[0].Quota != "root/a" || lacks[0].Missing != "3" || lacks[1].Quota != "root" || lacks[1].Missing != "1" {
+		t.Errorf("it lacks %+v", lacks)
+	}
+}
+
 func TestWhatAUnitLacksIsMoreIfTheLimitIsExceeded(t *testing.T) {
 	cl := newCluster(t, teams(), tree.Options{})
 	cl.submit("b/one", cl.request("cpu", 10000))

@@ -9,6 +9,7 @@ type move struct {
 	stopped   bool   // the unit was evicted before, and its job is stopped
 	unevicted bool   // the unit was not evicted
 	jobEnded  bool   // the job has ended according to its own status
+	reason    string // the reason that the unit has afterwards; "" for any
 }
 
 var ends = phases{phaseSucceeded, phaseFailed}
@@ -20,6 +21,8 @@ var moves = []move{
 	{from: phases{phaseEnqueued, phaseBackoff, phaseReserved}, to: phases{phaseDequeued}, by: Controller},
 	{from: phases{phaseReserved}, to: phases{phaseBackoff, phaseEnqueued}, by: Controller, unevicted: true},
 	{from: phases{phaseDequeued}, to: phases{phaseRunning}, by: Extensions},
+	// Nothing would release its job.
+	{from: phases{phaseDequeued}, to: phases{phaseEnqueued}, by: Controller, reason: "KindNotQueued"},
 	{from: phases{phaseDequeued, phaseRunning}, to: ends, by: Extensions},
 	// A job can end without a release: its operator or a user sets it to Failed.
 	{from: phases{phaseEnqueued, phaseBackoff, phaseReserved}, to: ends, by: Extensions, jobEnded: true},
@@ -100,6 +103,8 @@ func seePhase(c *change, f *Check) {
 		case m.stopped && !was.stopped():
 			continue
 		case m.unevicted && was.evicted:
+			continue
+		case m.reason != "" && string(now.Status.Reason) != m.reason:
 			continue
 		case m.jobEnded && (c.job == nil || c.job.over().IsZero()):
 			continue

@@ -218,7 +218,7 @@ func (u *unitFacts) unscheduled() string {
 func (u *unitFacts) asks() bool {
 	switch u.Status.Reason {
 	case "Inactive", "QueueStopped", "NoQuota", "QuotaNotAllowed", "InvalidQuotaTree", "ExceedsMaxQuota", "ExceedsMinQuota",
-		"InvalidRequest", "Terminating", "AdmissionCheckMissing", "AdmissionCheckRejected":
+		"InvalidRequest", "KindNotQueued", "Terminating", "AdmissionCheckMissing", "AdmissionCheckRejected":
 		return true
 	}
 	return false
@@ -267,6 +267,9 @@ func (a *account) followUnit(c *change) {
 		a.allowOnce("condition PodsReady that changes nothing else")
 	}
 	if now.unscheduled() != was.unscheduled() && now.holds() && now.Status.Phase == was.Status.Phase {
+		a.more++
+	}
+	if now.holds() && was.holds() && now.Status.Quota != was.Status.Quota { // the quota was renamed
 		a.more++
 	}
 	if now.is("OverQuota") != was.is("OverQuota") && now.holds() {

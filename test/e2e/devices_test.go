@@ -31,7 +31,7 @@ func TestTypesOfGPUsAreGivenOutApart(t *testing.T) {
 	l.Apply(deviceJob("second", "example.com/gpu", 1, "model: h100") + deviceJob("third", "example.com/gpu", 4, "model: a100"))
 	l.WaitForPhase("Job", "third", "Dequeued")
 	waits := l.WaitForReason("Job", "second", wellknown.ReasonQuotaExceeded)
-	if want := "insufficient gpu/h100 in quota root/team: requested 1, used 2 of max 2"; waits.Status.Message != want {
+	if want := "insufficient gpu/h100 in quota root/team: requested 1, used 2 of max 2 (at "; !strings.HasPrefix(waits.Status.Message, want) {
 		t.Errorf("the message is %q, want %q", waits.Status.Message, want)
 	}
 	l.Delete(harness.Jobs, "first")
@@ -96,7 +96,7 @@ func TestADeviceIsChargedOnceByWhateverNameItIsRequested(t *testing.T) {
 		})
 		l.Apply(deviceJob("beside-"+name, "example.com/spelled", 1))
 		waits := l.WaitForReason("Job", "beside-"+name, wellknown.ReasonQuotaExceeded)
-		if want := "insufficient example.com/spelled in quota root/team: requested 1, used 2 of max 2 (2 by pods outside of the queue)"; waits.Status.Message != want {
+		if want := "insufficient example.com/spelled in quota root/team: requested 1, used 2 of max 2 (2 by pods outside of the queue) (at "; !strings.HasPrefix(waits.Status.Message, want) {
 			t.Errorf("beside a pod that %s the message is %q, want %q", name, waits.Status.Message, want)
 		}
 		l.Delete(harness.Pods, name)

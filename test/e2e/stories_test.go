@@ -144,3 +144,22 @@ func TestAJobIsEvictedAtItsMaximumRunTimeAndWhenDeactivated(t *testing.T) {
 		t.Errorf("%d pods are there", len(pods))
 	}
 }
+
+// Nothing would release it, and it would keep its quota for ever.
+func TestNoJobOfAKindThatIsSwitchedOffIsAdmitted(t *testing.T) {
+	l := suite.Env(t, "switched-off")
+	_, on := suite.Both(t, enabled)
+	l.Tree(`{cpu: "2"}`)
+	l.Apply(harness.Job{Name: "runs", CPU: "2", Runs: harness.UntilFinished}.String())
+	l.WaitForPhase("Job", "runs", "Running")
+	l.Apply(harness.Job{Name: "waits", CPU: "2", Runs: time.Second}.String())
+	l.WaitForReason("Job", "waits", "QuotaExceeded")
+	on.Stop()
+	off := suite.Program(t, harness.Extensions, "--enabled-extensions=tfjob").Start()
+	l.WaitForReason("Job", "waits", "KindNotQueued", "add job to its --enabled-extensions")
+	l.Delete(harness.Jobs, "runs")
+	l.ExpectFree()
+	off.Stop()
+	suite.Program(t, harness.Extensions, "--enabled-extensions="+enabled).Start()
+	l.WaitForPhase("Job", "waits", "Succeeded")
+}

@@ -41,7 +41,7 @@ func New() *Options {
 
 // Program returns the program with these options. The caller sets Environ and Run.
 func (o *Options) Program() program.Program {
-	return program.Program{Name: Name, Kind: "JobExtensionsConfiguration", Settings: o.declare, Validate: o.checkEnabled, InForce: o.inForce}
+	return program.Program{Name: Name, Kind: "JobExtensionsConfiguration", Settings: o.declare, Validate: o.checkEnabled, LeaseLabels: o.leaseLabels, InForce: o.inForce}
 }
 
 func (o *Options) declare(set *settings.Set) {
@@ -90,6 +90,18 @@ func (o *Options) Rules() requests.Rules {
 	return rules
 }
 
+// leaseLabels tell kube-queue-controller of which kinds no job would be released.
+func (o *Options) leaseLabels() map[string]string {
+	labels := map[string]string{}
+	for _, name := range registry.NamesOf(registry.All()) {
+		labels[wellknown.ExtensionLabelPrefix+name] = wellknown.ExtensionOn
+	}
+	for _, name := range registry.NamesOf(o.Kinds.Others) {
+		labels[wellknown.ExtensionLabelPrefix+name] = wellknown.ExtensionOff
+	}
+	return labels
+}
+
 func (o *Options) inForce() []any {
-	return []any{"enabledExtensions", registry.NamesOf(o.Kinds.Enabled), "annotationExtensions", registry.NamesOf(o.Kinds.Annotated), "shutDownRayClusters", o.ShutDownRayClusters, "workers", o.Workers, "additionalResources", o.additional, "deviceClasses", o.Devices.Classes, "deviceTypes", o.Devices.Types, "webhook", o.Webhook.Address}
+	return []any{"enabledExtensions", registry.NamesOf(o.Kinds.Enabled), "annotationExtensions", registry.NamesOf(o.Kinds.Annotated), "notQueued", registry.NamesOf(o.Kinds.Others), "shutDownRayClusters", o.ShutDownRayClusters, "workers", o.Workers, "additionalResources", o.additional, "deviceClasses", o.Devices.Classes, "deviceTypes", o.Devices.Types, "webhook", o.Webhook.Address}
 }

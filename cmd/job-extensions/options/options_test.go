@@ -78,6 +78,9 @@ func TestAKindIsQueuedByItsAnnotationAloneUnlessItIsEnabled(t *testing.T) {
 	if got, all := len(o.Kinds.Others), len(registry.All()); got != all-3 || slices.Contains(registry.NamesOf(o.Kinds.Others), "job") {
 		t.Errorf("not queued are %v", registry.NamesOf(o.Kinds.Others))
 	}
+	if labels := o.leaseLabels(); len(labels) != len(registry.All()) || labels["kinds.kube-queue/tfjob"] != "on" || labels["kinds.kube-queue/job"] != "on" || labels["kinds.kube-queue/jobset"] != "off" {
+		t.Errorf("the Lease says %v", labels)
+	}
 }
 
 func TestSettingsThatAreNotKnownAreRefusedWithWhatIs(t *testing.T) {

@@ -136,8 +136,25 @@ func (r *reconciler) holdLate(ctx context.Context, o *observation) (bool, error)
 			return false, fmt.Errorf("reading QueueUnit %s/%s: %w", o.key.Namespace, name, err)
 		}
 	}
+	if !r.memory.is(o.job.GetUID(), isMarkedLate) { // the cache may have missed its first version
+		if live, err := r.jobs.Get(ctx, o.key.Namespace, o.key.Name); err == nil && isMarkedAfterCreation(live) {
+			r.memory.since(o.job.GetUID(), isMarkedLate, true, o.now)
+		}
+	}
 	err := r.suspend(ctx, o, false)
 	return err == nil, err
+}
+
+// isMarkedAfterCreation reports whether the managers of a job's fields show that its annotation was not part of its
+// creation: who creates a job also sets its spec.
+func isMarkedAfterCreation(job metav1.Object) bool {
+	for _, entry := range job.GetManagedFields() {
+		if entry.FieldsV1 == nil || !strings.Contains(entry.FieldsV1.GetRawString(), `"f:`+wellknown.SuspendAnnotation+`"`) {
+			continue
+		}
+		return !strings.Contains(entry.FieldsV1.GetRawString(), `"f:spec"`) || entry.Time != nil && entry.Time.After(job.GetCreationTimestamp().Time)
+	}
+	return false
 }
 
 // holdAgain suspends a queued job that a user has unsuspended. The cache of units can lag behind that of jobs: only

@@ -217,3 +217,30 @@ func TestALateSuspensionSaysItsCause(t *testing.T) {
 		})
 	}
 }
+
+// The annotation may come so soon that the cache never has the job without it.
+func TestTheManagersOfAJobShowThatItWasMarkedAfterItsCreation(t *testing.T) {
+	mark := `"f:metadata":{"f:annotations":{"f:scheduling.x-k8s.io/suspend":{}}}`
+	for name, c := range map[string]struct {
+		fields []string
+		after  time.Duration
+		want   bool
+	}{
+		"created with it":                       {[]string{`{` + mark + `,"f:spec":{}}`}, 0, false},
+		"annotated by another client":           {[]string{`{"f:spec":{}}`, `{` + mark + `}`}, 0, true},
+		"applied again, a second later":         {[]string{`{` + mark + `,"f:spec":{}}`}, time.Second, true},
+		"nobody says who set it":                {nil, 0, false},
+		"only its status was written by others": {[]string{`{` + mark + `,"f:spec":{}}`, `{"f:status":{}}`}, 0, false},
+	} {
+		job := jobWith(nil)
+		job.CreationTimestamp = metav1.NewTime(noon)
+		for _, raw := range c.fields {
+			fields := &metav1.FieldsV1{}
+			fields.SetRawString(raw)
+			job.ManagedFields = append(job.ManagedFields, metav1.ManagedFieldsEntry{Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: fields, Time: new(metav1.NewTime(noon.Add(c.after)))})
+		}
+		if got := isMarkedAfterCreation(job); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}

@@ -65,7 +65,7 @@ func (c Compactor) unit(unit *schedulingv1alpha1.QueueUnit) *schedulingv1alpha1.
 	}
 	if unit.Status.Phase.Ended() {
 		// The remaining pods are charged where the unit was.
-		compact.Spec.ConsumerRef, compact.Spec.QuotaName = compactRef(&unit.Spec.ConsumerRef), unit.Spec.QuotaName
+		compact.Spec.ConsumerRef, compact.Spec.QuotaName = unit.Spec.ConsumerRef, unit.Spec.QuotaName
 		compact.Status.Quota, compact.Status.Attempts, compact.Status.Reservations = unit.Status.Quota, unit.Status.Attempts, unit.Status.Reservations
 		return compact
 	}
@@ -74,7 +74,7 @@ func (c Compactor) unit(unit *schedulingv1alpha1.QueueUnit) *schedulingv1alpha1.
 		Active: unit.Spec.Active, Preemptible: unit.Spec.Preemptible, QuotaName: unit.Spec.QuotaName,
 		MaximumExecutionTimeSeconds: unit.Spec.MaximumExecutionTimeSeconds, Unstoppable: unit.Spec.Unstoppable,
 	}
-	ref := compactRef(&unit.Spec.ConsumerRef)
+	ref := unit.Spec.ConsumerRef
 	compact.Spec.ConsumerRef.APIVersion, compact.Spec.ConsumerRef.Kind = ref.APIVersion, ref.Kind
 	if unit.Status.Phase.HoldsQuota() || unit.Status.Attempts > 0 || unit.Status.Reservations > 0 || lifecycle.RestoredFor(unit) > 0 { // others have no pods
 		compact.Spec.ConsumerRef = ref
@@ -129,14 +129,9 @@ func compactChecks(states []schedulingv1alpha1.AdmissionCheckState) []scheduling
 	return compact
 }
 
-// compactRef copies what identifies the job that pods belong to. Only the reference of a hand-made unit has an
-// apiVersion.
-func compactRef(ref *schedulingv1alpha1.ConsumerReference) schedulingv1alpha1.ConsumerReference {
-	compact := schedulingv1alpha1.ConsumerReference{Kind: ref.Kind, Name: ref.Name, UID: ref.UID}
-	if jobkinds.ByHand(ref.APIVersion, ref.Kind) {
-		compact.APIVersion = ref.APIVersion
-	}
-	return compact
+// isByHand reports whether a user has created the unit that has the reference.
+func isByHand(ref *schedulingv1alpha1.ConsumerReference) bool {
+	return ref.APIVersion != "" && jobkinds.ByHand(ref.APIVersion, ref.Kind)
 }
 
 // placeOf returns the submissionTime of a unit, as far as it counts.
@@ -196,7 +191,7 @@ func (r Reader) readUnless(unit *schedulingv1alpha1.QueueUnit, fault error) (sch
 		Facts: scheduler.Facts{
 			UID: string(unit.UID), Version: version,
 			Owner: string(unit.Spec.ConsumerRef.UID), Label: LabelOf(unit.Spec.ConsumerRef.Kind, unit.Spec.ConsumerRef.Name),
-			Kind:      r.Kinds.of(unit.Spec.ConsumerRef.Kind),
+			Kind:      r.Kinds.of(&unit.Spec.ConsumerRef),
 			QuotaName: unit.Spec.QuotaName, Priority: unit.Spec.Priority, Submitted: submitted(unit),
 			Phase: phaseOf(unit.Status.Phase), Attempts: unit.Status.Attempts, Quota: unit.Status.Quota,
 			MaxSeconds: ptr.Deref(unit.Spec.MaximumExecutionTimeSeconds, 0),
@@ -211,7 +206,7 @@ func (r Reader) readUnless(unit *schedulingv1alpha1.QueueUnit, fault error) (sch
 		u.DequeuedAt = unit.Status.DequeueTime.Time
 	}
 	switch attempt := lifecycle.RestoredFor(unit); {
-	case unit.Spec.ConsumerRef.APIVersion != "":
+	case isByHand(&unit.Spec.ConsumerRef):
 		u.Renewal = r.renewalOf(unit)
 	case attempt > 0:
 		u.Restored, u.Attempts = true, attempt-1

@@ -21,6 +21,68 @@ func ByHand(apiVersion, kind string) bool {
 	return !grouped || !queued(group, kind)
 }
 
+// Extension returns the name of the extension that queues the jobs that units with this reference have, as in
+// --enabled-extensions; empty if there is none.
+func Extension(apiVersion, kind string) string {
+	if ByHand(apiVersion, kind) {
+		return ""
+	}
+	switch kind {
+	case "JAXJob":
+		return "jaxjob"
+	case "Job":
+		return "job"
+	case "JobSet":
+		return "jobset"
+	case "MPIJob":
+		switch _, version, _ := strings.Cut(apiVersion, "/"); version {
+		case "v1":
+			return "mpiv1"
+		case "v2beta1":
+			return "mpiv2beta1"
+		}
+	case "PaddleJob":
+		return "paddlejob"
+	case "PyTorchJob":
+		return "pytorchjob"
+	case "RayCluster":
+		return "raycluster"
+	case "RayJob":
+		return "rayjob"
+	case "SparkApplication":
+		return "sparkapp"
+	case "TFJob":
+		return "tfjob"
+	case "TrainJob":
+		return "trainjob"
+	case "Workflow":
+		return "workflow"
+	case "XGBoostJob":
+		return "xgboostjob"
+	}
+	return ""
+}
+
+// Extensions returns the names of all extensions, each with its kind, in the order of the kinds.
+func Extensions() [][2]string {
+	return [][2]string{
+		{"jaxjob", "JAXJob"},
+		{"job", "Job"},
+		{"jobset", "JobSet"},
+		{"mpiv1", "MPIJob"},
+		{"mpiv2beta1", "MPIJob"},
+		{"paddlejob", "PaddleJob"},
+		{"pytorchjob", "PyTorchJob"},
+		{"raycluster", "RayCluster"},
+		{"rayjob", "RayJob"},
+		{"sparkapp", "SparkApplication"},
+		{"tfjob", "TFJob"},
+		{"trainjob", "TrainJob"},
+		{"workflow", "Workflow"},
+		{"xgboostjob", "XGBoostJob"},
+	}
+}
+
 func queued(group, kind string) bool {
 	switch kind {
 	case "JAXJob":

@@ -43,6 +43,9 @@ func whyNoUnit(job *unstructured.Unstructured) (string, error) {
 		return fmt.Sprintf("the job is not queued: it has no mark; a job is queued if it is created with the annotation %s: \"true\"", wellknown.SuspendAnnotation), nil
 	case !state.Suspended:
 		return "the job was already running when kube-queue first saw it, and is not queued", nil
+	case job.GetAnnotations()[wellknown.SuspendAnnotation] == "":
+		return fmt.Sprintf("the job is suspended; that is a mark only if its kind is in --enabled-extensions of job-extensions; to queue it in any case, set the annotation %s to \"true\";"+
+			" if it has no unit 5s later, ask an administrator", wellknown.SuspendAnnotation), nil
 	default:
 		return "the job has a mark and waits for job-extensions to create its unit; if there is none after 5s, its kind is not queued in this cluster, the API server refuses the unit, or job-extensions does not run: ask an administrator", nil
 	}

@@ -1,10 +1,12 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -108,12 +110,36 @@ func (c *cluster) readTree(ctx context.Context) (quotas []visibility.QuotaSummar
 	return quotas, problem, nil
 }
 
+// checkInUse returns an error if the Queues, as far as the caller can list them, show quotas of which none is in the
+// tree: another quota backend is in use, and nobody updates the tree.
+func (c *cluster) checkInUse(ctx context.Context, quotas []visibility.QuotaSummary) error {
+	list, err := c.queues(ctx)
+	if err != nil {
+		return nil
+	}
+	others := ""
+	for i := range list {
+		path := list[i].Status.Quota
+		if slices.ContainsFunc(quotas, func(q visibility.QuotaSummary) bool { return q.Path == path }) {
+			return nil
+		}
+		others = cmp.Or(others, path)
+	}
+	if others == "" {
+		return nil
+	}
+	return fmt.Errorf("the ElasticQuotaTree is not in use: the Queues show other quotas, such as %q, as with the backend resourcequota; kubectl describe resourcequota shows their limits", others)
+}
+
 func (c *cluster) treeOfObjects(ctx context.Context, quota string, why error) (*visibility.QuotaReview, error) {
 	quotas, problem, err := c.readTree(ctx)
 	if apierrors.IsForbidden(err) {
 		return nil, fmt.Errorf("%v, and you may not list ElasticQuotaTrees in namespace %s: %w", why, quotav1beta1.TreeNamespace, err)
 	}
 	if err != nil {
+		return nil, err
+	}
+	if err := c.checkInUse(ctx, quotas); err != nil {
 		return nil, err
 	}
 	if c.warnOnce(why) && problem != "" {

@@ -12,7 +12,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	visibility "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/plugin/jobs"
 	"kube-queue.dev/kube-queue/pkg/plugin/objects"
@@ -124,7 +126,12 @@ func (c *cluster) whyOfObjects(ctx context.Context, t *target) (*visibility.Queu
 		}
 	}
 	if t.unit.Status.Phase.Waits() {
-		var err error
+		event, err := c.lastEvent(ctx, t.unit.Namespace, t.unit.Spec.ConsumerRef.UID)
+		if event != nil && event.Reason == string(wellknown.EventControllerDown) {
+			found.Down = event.Message
+		} else if err != nil && !apierrors.IsForbidden(err) {
+			return nil, err
+		}
 		if found.Units, err = c.allUnits(ctx, ""); may("units of all namespaces", err) != nil {
 			return nil, err
 		}
@@ -154,7 +161,7 @@ func (c *cluster) withoutUnit(ctx context.Context, to io.Writer, t *target) erro
 	}
 	fmt.Fprintf(to, "%s has no QueueUnit\n", text.Clean(t.String()))
 	text.Wrap(to, "  ", why, c.style().Width)
-	event, err := c.lastEvent(ctx, t)
+	event, err := c.lastEvent(ctx, c.namespace, t.job.GetUID())
 	if err != nil && !apierrors.IsForbidden(err) {
 		return err
 	}
@@ -169,9 +176,9 @@ func (c *cluster) withoutUnit(ctx context.Context, to io.Writer, t *target) erro
 const eventsFrom = "job-extensions"
 
 // lastEvent returns the last event of kube-queue on the job; nil if there is none.
-func (c *cluster) lastEvent(ctx context.Context, t *target) (*corev1.Event, error) {
-	list, err := c.core.CoreV1().Events(c.namespace).List(ctx, metav1.ListOptions{
-		FieldSelector: fields.OneTermEqualSelector("involvedObject.uid", string(t.job.GetUID())).String()})
+func (c *cluster) lastEvent(ctx context.Context, namespace string, job types.UID) (*corev1.Event, error) {
+	list, err := c.core.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector("involvedObject.uid", string(job)).String()})
 	if err != nil {
 		return nil, err
 	}

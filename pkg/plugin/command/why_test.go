@@ -153,8 +153,8 @@ func TestWhyRepeatsWhatAUnitThatHoldsQuotaSays(t *testing.T) {
 		return map[string]any{"observedTime": "2026-01-01T12:00:00.000000Z", "phase": phases[spec["unit"]]}, nil
 	}
 	for name, want := range map[string]string{
-		"no-node":     "RayJob job-of-no-node is released, and its pods do not run yet: PodsUnschedulable\n  3 Insufficient cpu.\n",
-		"scheduled":   "RayJob job-of-scheduled is released, and its pods do not run yet\n\n",
+		"no-node":     "RayJob job-of-no-node is admitted, and its pods do not run yet: PodsUnschedulable\n  3 Insufficient cpu.\n",
+		"scheduled":   "RayJob job-of-scheduled is admitted, and its pods do not run yet\n\n",
 		"remains":     "RayJob job-of-remains has ended, and still holds quota: PodsRemain\n  its RayCluster exists\n",
 		"read-before": "RayJob job-of-read-before runs\n\n",
 	} {
@@ -236,6 +236,7 @@ func TestAJobWithoutAUnitIsExplained(t *testing.T) {
 	job("kueue", mark, map[string]any{"kueue.x-k8s.io/queue-name": "q"}, true)
 	job("marked", mark, nil, true)
 	job("early", mark, nil, false)
+	job("suspended", nil, nil, true)
 	a.add(map[string]any{"apiVersion": "v1", "kind": "Event", "metadata": map[string]any{"name": "e", "namespace": "research"}, "reason": "QueueUnitRefused", "message": "the quota of objects is full",
 		"source": map[string]any{"component": "job-extensions"}, "lastTimestamp": "2026-01-01T11:00:00Z"})
 	a.add(map[string]any{"apiVersion": "v1", "kind": "Event", "metadata": map[string]any{"name": "f", "namespace": "research"}, "reason": "Other", "message": "of somebody else",
@@ -243,6 +244,7 @@ func TestAJobWithoutAUnitIsExplained(t *testing.T) {
 	for name, words := range map[string]string{
 		"unmarked": "it has no mark; a job is queued if it is created with the annotation", "opted-out": "to queue it, set the annotation",
 		"kueue": "assigns the job to another queue", "marked": "waits for job-extensions to create its unit", "early": "already running",
+		"suspended": "that is a mark only if its kind is in --enabled-extensions",
 	} {
 		code, out, errs := a.run("why", "job/"+name)
 		if code != 0 || errs != "" || !strings.HasPrefix(out, "job.batch/"+name+" has no QueueUnit\n") || !strings.Contains(out, words) {

@@ -48,7 +48,7 @@ func waiting() Read {
 func TestAUnitLacksWhatDoesNotFitFromItsQuotaToTheRoot(t *testing.T) {
 	read := waiting()
 	read.Quotas = []visibility.QuotaSummary{
-		{Path: "root", Max: amounts("cpu", "4", "memory", "1Gi"), Used: amounts("cpu", "3500m", "memory", "2Gi")},
+		{Path: "root", Max: amounts("cpu", "4", "memory", "1Gi"), Used: amounts("cpu", "9", "memory", "2Gi")}, // before units ended
 		{Path: "root/team", Max: amounts("cpu", "3"), Used: amounts("cpu", "1")},
 		{Path: "root/team-2", Max: amounts("cpu", "1"), Used: amounts("cpu", "1")},
 	}
@@ -57,6 +57,10 @@ func TestAUnitLacksWhatDoesNotFitFromItsQuotaToTheRoot(t *testing.T) {
 	// It fits in root/team, and memory is not requested.
 	if want := []visibility.Lack{{Quota: "root", Bound: "Max", Resource: "cpu", Requested: "2", Used: "3500m", Limit: "4", Missing: "1500m"}}; fmt.Sprint(status.Lacks) != fmt.Sprint(want) {
 		t.Errorf("lacks %+v", status.Lacks)
+	}
+	read.Unit.Status.Quota = "a" // of the backend resourcequota: nobody updates the tree
+	if lacks := Why(read, now).Lacks; lacks != nil {
+		t.Errorf("of a tree that is not in use it lacks %+v", lacks)
 	}
 	var holders []string
 	for _, h := range status.Holders {
@@ -107,10 +111,22 @@ func TestAUnitThatHoldsQuotaLacksNothing(t *testing.T) {
 	}
 }
 
+func TestAUnitWithoutAReasonSaysWhatItsJobWasTold(t *testing.T) {
+	read := waiting()
+	read.Unit.Status.Reason, read.Unit.Status.Message = "", ""
+	if status := Why(read, now); status.Reason != "" || !strings.Contains(status.Message, "has not decided about it yet, or does not run") {
+		t.Errorf("%+v", status)
+	}
+	read.Down = "kube-queue-controller does not run"
+	if status := Why(read, now); status.Message != read.Down {
+		t.Errorf("%+v", status)
+	}
+}
+
 func TestEachReasonForWaitingHasAnAdvice(t *testing.T) {
 	for _, reason := range []wellknown.Reason{wellknown.ReasonNoQuota, wellknown.ReasonInvalidQuotaTree, wellknown.ReasonQuotaNotAllowed, wellknown.ReasonQuotaExceeded, wellknown.ReasonMaxJobs,
 		wellknown.ReasonBorrowingPaused, wellknown.ReasonExceedsMaxQuota, wellknown.ReasonExceedsMinQuota, wellknown.ReasonInvalidRequest, wellknown.ReasonNotAtFront, wellknown.ReasonBackoff,
-		wellknown.ReasonInactive, wellknown.ReasonQueueStopped, wellknown.ReasonSuspendedByUser, wellknown.ReasonJobChanged, wellknown.ReasonPreempting, wellknown.ReasonTerminating,
+		wellknown.ReasonInactive, wellknown.ReasonQueueStopped, wellknown.ReasonSuspendedByUser, wellknown.ReasonJobChanged, wellknown.ReasonPreempting, wellknown.ReasonKindNotQueued, wellknown.ReasonTerminating,
 		wellknown.ReasonWaitingForPods, wellknown.ReasonAdmissionCheckMissing, wellknown.ReasonAdmissionCheckRejected} {
 		read := waiting()
 		read.Unit.Status.Reason = reason

@@ -38,7 +38,12 @@ type Read struct {
 	Units []units.Unit
 	// Quotas are the nodes of the tree, from Tree; nil if it cannot be read.
 	Quotas []visibility.QuotaSummary
+	// Down is the last event of the job that kube-queue-controller does not run; empty if there is none.
+	Down string
 }
+
+// undecided is the message of a unit that waits and shows no reason.
+const undecided = "the unit shows no reason: kube-queue-controller has not decided about it yet, or does not run"
 
 // Why answers why the unit waits.
 func Why(read Read, now metav1.MicroTime) *visibility.QueueUnitReviewStatus {
@@ -57,13 +62,16 @@ func Why(read Read, now metav1.MicroTime) *visibility.QueueUnitReviewStatus {
 	if !unit.Status.Phase.Waits() {
 		return status
 	}
+	if status.Reason == "" && status.Message == "" {
+		status.Message = cmp.Or(read.Down, undecided)
+	}
 	if state := unit.Status.RequeueState; state != nil && state.RequeueAt != nil && unit.Status.Phase == v1alpha1.PhaseBackoff {
 		status.Until = ptr.To(metav1.NewTime(state.RequeueAt.Time))
 	}
 	if read.Units != nil && ptr.Deref(unit.Spec.Active, true) {
 		placeInQueue(status, read)
 	}
-	lacks(status, read.Quotas)
+	lacks(status, usedBy(read))
 	if read.Units != nil {
 		holders(status, read.Units)
 	}
@@ -145,6 +153,48 @@ func requests(u *units.Unit) corev1.ResourceList {
 	return list
 }
 
+// usedBy returns the nodes of the tree in which the unit is, with what the units hold if they can be listed: the status
+// of a tree can be older, and the holders, which come from the units, would contradict it. Nothing is returned if the
+// unit is in no node: another quota backend is in use, and the tree is not.
+func usedBy(read Read) []visibility.QuotaSummary {
+	if !slices.ContainsFunc(read.Quotas, func(q visibility.QuotaSummary) bool { return q.Path == read.Unit.Status.Quota }) {
+		return nil
+	}
+	if read.Units == nil {
+		return read.Quotas
+	}
+	quotas := slices.Clone(read.Quotas)
+	for i := range quotas {
+		used := maps.Clone(quotas[i].Unqueued)
+		if used == nil {
+			used = corev1.ResourceList{}
+		}
+		for j := range read.Units {
+			if u := &read.Units[j]; u.Phase().HoldsQuota() && within(u.Status.Quota, quotas[i].Path) {
+				add(used, held(u))
+			}
+		}
+		quotas[i].Used = used
+	}
+	return quotas
+}
+
+// held returns what a unit that holds quota uses.
+func held(u *units.Unit) corev1.ResourceList {
+	used := requests(u)
+	used[wellknown.MaxJobsResource] = resource.MustParse("1")
+	return used
+}
+
+// add adds amounts to a sum.
+func add(sum, amounts corev1.ResourceList) {
+	for name, amount := range amounts {
+		total := sum[name]
+		total.Add(amount)
+		sum[name] = total
+	}
+}
+
 // lacks sets the limits that the request does not fit in, from the quota of the unit to the root.
 func lacks(status *visibility.QueueUnitReviewStatus, quotas []visibility.QuotaSummary) {
 	for i := len(quotas) - 1; i >= 0; i-- {
@@ -198,8 +248,7 @@ func holders(status *visibility.QueueUnitReviewStatus, all []units.Unit) {
 		if !u.Phase().HoldsQuota() || !within(u.Status.Quota, top) {
 			continue
 		}
-		used := requests(u)
-		used[wellknown.MaxJobsResource] = resource.MustParse("1")
+		used := held(u)
 		maps.DeleteFunc(used, func(name corev1.ResourceName, q resource.Quantity) bool { return !lacked[name] || q.IsZero() })
 		if len(used) == 0 {
 			continue
@@ -210,11 +259,7 @@ func holders(status *visibility.QueueUnitReviewStatus, all []units.Unit) {
 			byQuota[u.Status.Quota] = h
 		}
 		h.Units++
-		for name, amount := range used {
-			sum := h.Used[name]
-			sum.Add(amount)
-			h.Used[name] = sum
-		}
+		add(h.Used, used)
 		holding = append(holding, Summary(u))
 	}
 	for _, path := range slices.Sorted(maps.Keys(byQuota)) {
@@ -256,6 +301,7 @@ var advice = map[wellknown.Reason]remedy{
 	wellknown.ReasonQuotaNotAllowed:        {visibility.ChangeObject, fmt.Sprintf("correct or remove the label %s of the job", wellknown.QuotaNameLabel)},
 	wellknown.ReasonInvalidQuotaTree:       {visibility.ChangeObject, "an administrator must correct the quota tree"},
 	wellknown.ReasonInvalidRequest:         {visibility.ChangeObject, "correct the job as the message says"},
+	wellknown.ReasonKindNotQueued:          {visibility.ChangeObject, "an administrator must let job-extensions queue the kind"},
 	wellknown.ReasonTerminating:            {visibility.ChangeObject, "remove the finalizer of the unit; the job then gets another one"},
 	wellknown.ReasonAdmissionCheckMissing:  {visibility.ChangeObject, "an administrator must create the AdmissionCheck, or remove it from the queue"},
 	wellknown.ReasonAdmissionCheckRejected: {visibility.ChangeObject, "change the job as the message says"},

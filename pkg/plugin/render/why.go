@@ -70,6 +70,8 @@ func headline(w *strings.Builder, about Subject, status *visibility.QueueUnitRev
 	phase := v1alpha1.QueueUnitPhase(status.Phase)
 	verdict, colour := "", text.Plain
 	switch {
+	case phase.Waits() && status.Reason == "" && status.Message != "": // nobody knows why
+		verdict, colour = "waits", text.Yellow
 	case phase.Waits() && status.Reason == "":
 		verdict, colour = "is about to be tried", text.Yellow
 	case phase.Waits():
@@ -77,7 +79,7 @@ func headline(w *strings.Builder, about Subject, status *visibility.QueueUnitRev
 	case phase == v1alpha1.PhaseReserved:
 		verdict = "holds quota and waits for its admission checks"
 	case phase == v1alpha1.PhaseDequeued:
-		verdict, colour = "is released, and its pods do not run yet", text.Green
+		verdict, colour = "is admitted, and its pods do not run yet", text.Green
 	case phase == v1alpha1.PhaseRunning && status.Reason == wellknown.ReasonPodsRemain:
 		verdict, colour = "has ended, and still holds quota", text.Yellow
 	case phase == v1alpha1.PhaseRunning:

@@ -19,6 +19,8 @@ type Candidate struct {
 	Name, Namespace string
 	// Identity is unique to this process.
 	Identity string
+	// Labels of the lease while this process holds it, in addition to those that it has.
+	Labels map[string]string
 	// Config is the configuration of the connection to the API server.
 	Config *rest.Config
 	// Health receives the state of the replica.

@@ -121,6 +121,7 @@ func saysReady(lease *Lease) bool { return says(lease) == "ok\n" }
 func TestLeaseIsReleasedAfterTheWorkHasStopped(t *testing.T) {
 	server := &leaseServer{}
 	lease := leaseOf(t, server)
+	lease.Labels = map[string]string{"a": "b"}
 	ctx, cancel := context.WithCancel(t.Context())
 	err := lease.Lead(ctx, func(ctx context.Context) error {
 		if server.holder() != "me" {
@@ -138,6 +139,9 @@ func TestLeaseIsReleasedAfterTheWorkHasStopped(t *testing.T) {
 	}
 	if server.holder() != "" {
 		t.Errorf("the lease is still held by %q", server.holder())
+	}
+	if labels, _ := server.lease["metadata"].(map[string]any)["labels"].(map[string]any); labels["a"] != "b" {
+		t.Errorf("the lease has the labels %v", labels)
 	}
 }
 

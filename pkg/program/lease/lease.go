@@ -30,6 +30,7 @@ func (l *Lease) newLock(term *term) (*leaseLock, error) {
 		return nil, fmt.Errorf("creating the client for the lease: %w", err)
 	}
 	return &leaseLock{term: term, Interface: &resourcelock.LeaseLock{
+		Labels:     l.Labels,
 		LeaseMeta:  metav1.ObjectMeta{Namespace: l.Namespace, Name: l.Name},
 		Client:     client.CoordinationV1(),
 		LockConfig: resourcelock.ResourceLockConfig{Identity: l.Identity},

@@ -60,7 +60,7 @@ func (g *group) StillRefuses(d quota.Demand, c quota.Cause) bool {
 		case wellknown.ReasonExceedsMaxQuota:
 			return requested > s.hard && s.hard == c.Limit
 		case wellknown.ReasonQuotaExceeded:
-			return requested > 0 && requested > s.room()
+			return requested > 0 && requested > s.room() && s.hard == c.Limit
 		}
 	}
 	return false

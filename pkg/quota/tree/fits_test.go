@@ -55,6 +55,26 @@ func TestOfSeveralLackingResourcesTheFirstByNameIsNamed(t *testing.T) {
 	f.expect(g, f.demand("nvidia.com/gpu=2 memory=2Gi"), "ExceedsMaxQuota root memory")
 }
 
+func TestUsersSeeAllLackingResourcesTheScarcestFirst(t *testing.T) {
+	f := build(t, "1", node("root", "", "cpu=8 memory=8Gi example.com/a=1 example.com/b=1", node("a", "a", "cpu=4 nvidia.com/gpu=4")))
+	g := f.group("a")
+	g.Charge(&quota.Charge{Demand: f.demand("cpu=3 memory=4Gi nvidia.com/gpu=4 example.com/a=1 example.com/b=1")})
+	for requested, want := range map[string]string{
+		"cpu=2": "insufficient cpu in quota root/a: requested 2, used 3 of max 4",
+		"cpu=2 nvidia.com/gpu=1 memory=1Gi": "insufficient nvidia.com/gpu in quota root/a: requested 1, used 4 of max 4; " +
+			"also insufficient: cpu in root/a (requested 2, used 3 of 4)",
+		"cpu=2 memory=5Gi nvidia.com/gpu=1 example.com/a=1 example.com/b=1": "insufficient example.com/a in quota root: requested 1, used 1 of max 1; also insufficient: " +
+			"example.com/b in root (requested 1, used 1 of 1), nvidia.com/gpu in root/a (requested 1, used 4 of 4), cpu in root/a (requested 2, used 3 of 4) and 1 more",
+		"cpu=9 memory=32Gi nvidia.com/gpu=1": "can never fit in quota root: requested 32Gi memory, max is 8Gi (used 4Gi); request less, or ask an administrator to raise the max of the quota; " +
+			"also too large: cpu in root/a (requested 9, at most 4)",
+	} {
+		d := f.demand(requested)
+		if got := g.Fits(d).WithOthers(f.Tree, g, d).Message(); got != want {
+			t.Errorf("%s: %q, want %q", requested, got, want)
+		}
+	}
+}
+
 func TestARefusalNamesAskedUsedLimitAndLack(t *testing.T) {
 	f := build(t, "1.5", node("root", "", "cpu=2", node("a", "a", "")))
 	g := f.group("a")

@@ -78,11 +78,11 @@ func (g *group) StillRefuses(d quota.Demand, c quota.Cause) bool {
 
 func (g *group) stillRefuses(at int, d quota.Demand, a resources.Amount, c quota.Cause) bool {
 	n := g.chain[at]
-	lacks := func(b quota.Bound) bool { return a.Value > n.room(a.ID, b) }
+	// A refusal by another limit than that of the cause is another one.
+	lacks := func(b quota.Bound) bool { return a.Value > n.room(a.ID, b) && g.limitOf(at, a.ID, b) == c.Limit }
 	switch c.Reason {
 	case wellknown.ReasonExceedsMaxQuota:
-		limit, _ := n.limit(a.ID)
-		return neverFits(n, a) && limit == c.Limit
+		return neverFits(n, a) && g.limitOf(at, a.ID, quota.Max) == c.Limit
 	case wellknown.ReasonExceedsMinQuota:
 		r := g.beyondMin(d)
 		return !d.Preemptible && r != nil && r.Cause() == c
@@ -319,15 +319,28 @@ func (g *group) refusal(at int, a resources.Amount, bound quota.Bound, reason we
 		Unqueued: n.unqueued(a.ID).Clamp(),
 		Lack:     quota.Lack{Space: quota.Space{Node: g.ids[at], Resource: a.ID, Bound: bound}, Amount: a.Value},
 	}
-	c := n.cell(a.ID)
-	switch {
+	switch c := n.cell(a.ID); {
 	case c == nil:
 	case bound == quota.FixedMin:
-		r.Used, r.Limit = c.fixed.Clamp(), c.ownMin()
+		r.Used = c.fixed.Clamp()
 	case bound == quota.FixedMax:
-		r.Used, r.Limit = c.aside.Clamp(), c.freeMax()
-	default:
-		r.Limit = c.limit.value
+		r.Used = c.aside.Clamp()
 	}
+	r.Limit = g.limitOf(at, a.ID, bound)
 	return g.tree.noted(r)
+}
+
+// limitOf returns the limit that a refusal by a bound of a node of the chain shows.
+func (g *group) limitOf(at int, id resources.ID, bound quota.Bound) int64 {
+	c := g.chain[at].cell(id)
+	switch {
+	case c == nil:
+		return 0
+	case bound == quota.FixedMin:
+		return c.ownMin()
+	case bound == quota.FixedMax:
+		return c.freeMax()
+	default:
+		return c.limit.value
+	}
 }

@@ -157,7 +157,7 @@ const mostBorrowers = 3
 // the time of the message, in order of the amount, largest first.
 func (g *group) sayOwed(r *quota.Refusal) string {
 	plain := *r
-	plain.Say, plain.Note = nil, ""
+	plain.Say, plain.Note, plain.Others = nil, "", nil
 	message := plain.Message()
 	at, id := slices.Index(g.ids, r.Lack.Node), r.Lack.Resource
 	if at < 0 {

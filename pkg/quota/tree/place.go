@@ -2,6 +2,8 @@ package tree
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
@@ -55,6 +57,22 @@ func (t *Tree) find(namespace, quotaName string) (*group, *quota.Refusal) {
 		others = append(others, g)
 	}
 	return nil, notAllowed(namespace, quotaName, others)
+}
+
+// Members returns the namespaces whose units belong to each group, by the Queue of the group.
+func (t *Tree) Members() map[string][]string {
+	members := map[string][]string{}
+	add := func(namespace string, groups []int32) {
+		for _, i := range groups {
+			queue := t.groups[i].Queue()
+			members[queue] = append(members[queue], namespace)
+		}
+	}
+	for _, namespace := range slices.Sorted(maps.Keys(t.places.listed)) {
+		add(namespace, t.places.listed[namespace])
+	}
+	add(everyOther, t.places.others)
+	return members
 }
 
 func noQuota(namespace string) *quota.Refusal {

@@ -136,6 +136,7 @@ func TestTheProgramsMayDoWhatTheyMustAndNoMore(t *testing.T) {
 		{controller, "default", everything, "events.k8s.io/events", false},
 		{controller, "kube-queue", "get update", lease + "=kube-queue-controller", true},
 		{controller, "kube-queue", "create", lease, true},
+		{controller, "kube-queue", "list watch", lease + "=job-extensions", true},
 		{controller, "kube-queue", "get update", lease + "=job-extensions", false},
 		{controller, "default", "create", lease, false},
 		{controller, "default", "list watch", "/resourcequotas", true},

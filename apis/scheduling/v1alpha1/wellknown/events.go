@@ -72,6 +72,12 @@ const (
 	// EventIgnoredQueue means that the Queue is not in the namespace of kube-queue, so that it has no
 	// effect.
 	EventIgnoredQueue EventReason = "IgnoredQueue"
+	// EventSettingsMoved means that the settings of another Queue were moved to this one, because its quota was
+	// renamed.
+	EventSettingsMoved EventReason = "SettingsMoved"
+	// EventSettingsUnused means that the settings of the Queue have no effect, because its quota does not exist any
+	// more.
+	EventSettingsUnused EventReason = "SettingsUnused"
 	// EventUnreadableUnit means that a unit cannot be decoded into its type.
 	EventUnreadableUnit EventReason = "UnreadableUnit"
 	// EventNotRenewed means that a unit that was created by hand has lost its quota, because it was not renewed

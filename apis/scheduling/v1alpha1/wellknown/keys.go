@@ -102,6 +102,14 @@ const (
 	RequestedForAnnotation = "kube-queue/requested-for"
 )
 
+// ExtensionLabelPrefix, with the name of an extension, is a label of the Lease of job-extensions: "on" or "off". A
+// tenant cannot write the Lease, so kube-queue-controller believes it.
+const (
+	ExtensionLabelPrefix = "kinds.kube-queue/"
+	ExtensionOn          = "on"
+	ExtensionOff         = "off"
+)
+
 // Keys on the ControllerRevision that keeps the last valid ElasticQuotaTree.
 const (
 	// LastValidTreeLabel "true" marks the ControllerRevision.

@@ -52,6 +52,9 @@ const (
 	ReasonJobChanged Reason = "JobChanged"
 	// ReasonPreempting means that other units are being evicted so that the unit can start.
 	ReasonPreempting Reason = "Preempting"
+	// ReasonKindNotQueued means that job-extensions does not queue the kind of the job, so that nothing would
+	// release it.
+	ReasonKindNotQueued Reason = "KindNotQueued"
 	// ReasonTerminating means that the unit is being deleted and that a finalizer keeps it.
 	ReasonTerminating Reason = "Terminating"
 )
@@ -147,7 +150,7 @@ const ReasonInForce Reason = "InForce"
 func (r Reason) NeedsAction() bool {
 	switch r {
 	case ReasonNoQuota, ReasonQuotaNotAllowed, ReasonInvalidQuotaTree, ReasonExceedsMaxQuota, ReasonExceedsMinQuota,
-		ReasonInvalidRequest, ReasonTerminating, ReasonAdmissionCheckMissing, ReasonAdmissionCheckRejected:
+		ReasonInvalidRequest, ReasonKindNotQueued, ReasonTerminating, ReasonAdmissionCheckMissing, ReasonAdmissionCheckRejected:
 		return true
 	}
 	return false
