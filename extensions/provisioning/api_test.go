@@ -12,6 +12,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	autoscaling "k8s.io/autoscaler/cluster-autoscaler/apis/provisioningrequest/autoscaling.x-k8s.io/v1"
+	older "k8s.io/autoscaler/cluster-autoscaler/apis/provisioningrequest/autoscaling.x-k8s.io/v1beta1"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
@@ -27,6 +28,10 @@ func TestARequestIsAProvisioningRequestOfTheAutoscaler(t *testing.T) {
 	data, err := json.Marshal(ours)
 	if err != nil {
 		t.Fatal(err)
+	}
+	var old older.ProvisioningRequest
+	if faults, err := kjson.UnmarshalStrict(data, &old); err != nil || len(faults) > 0 {
+		t.Fatalf("an autoscaler of the older version does not know the request: %v %v", faults, err)
 	}
 	var theirs autoscaling.ProvisioningRequest
 	if faults, err := kjson.UnmarshalStrict(data, &theirs); err != nil || len(faults) > 0 {
@@ -88,19 +93,19 @@ func TestTheLimitsAreThoseOfTheCRD(t *testing.T) {
 	if crd.Spec.Names.Plural != RequestResource.Resource || crd.Spec.Names.Kind != RequestKind.Kind {
 		t.Errorf("the names are %v", crd.Spec.Names)
 	}
-	found := false
+	var found []string
 	for _, version := range crd.Spec.Versions {
-		if version.Name != RequestKind.Version {
+		if !slices.Contains(RequestVersions(), version.Name) {
 			continue
 		}
-		found = true
+		found = append(found, version.Name)
 		spec := version.Schema.OpenAPIV3Schema.Properties["spec"].Properties
 		got := []int64{*spec["podSets"].MaxItems, *spec["parameters"].MaxProperties, *spec["parameters"].AdditionalProperties.MaxLength}
 		if want := []int64{mostPodSets, mostParameters, longestParameter}; !slices.Equal(got, want) {
 			t.Errorf("the limits are %v, not %v", got, want)
 		}
 	}
-	if !found {
-		t.Errorf("version %s is not in the CRD", RequestKind.Version)
+	if len(found) != len(RequestVersions()) {
+		t.Errorf("of the versions %q, the CRD has %q", RequestVersions(), found)
 	}
 }

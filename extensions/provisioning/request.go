@@ -11,11 +11,14 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 )
 
-// RequestKind is the kind of requests, and RequestResource its name in API paths.
+// RequestKind is the kind of requests, and RequestResource its name in API paths, in the preferred version.
 var (
 	RequestKind     = schema.GroupVersionKind{Group: "autoscaling.x-k8s.io", Version: "v1", Kind: "ProvisioningRequest"}
 	RequestResource = RequestKind.GroupVersion().WithResource("provisioningrequests")
 )
+
+// RequestVersions are the versions of the API of requests, the preferred one first. Their fields are the same.
+func RequestVersions() []string { return []string{RequestKind.Version, "v1beta1"} }
 
 // Limits of the API of requests.
 const (

@@ -8,6 +8,7 @@ import (
 
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/hack/internal/generator"
+	"kube-queue.dev/kube-queue/pkg/resources"
 	samples "kube-queue.dev/kube-queue/test/acceptance/kinds"
 )
 
@@ -138,7 +139,7 @@ func exampleTable(examples []samples.Sample) string {
 		file := samples.File(example.Kind)
 		var amounts []string
 		for name, amount := range example.Total {
-			amounts = append(amounts, fmt.Sprintf("%s %s", name, amount.String()))
+			amounts = append(amounts, fmt.Sprintf("%s %s", name, resources.FormatQuantity(string(name), amount)))
 		}
 		slices.Sort(amounts)
 		rows = append(rows, []string{

@@ -138,9 +138,9 @@ func isDenied(err error) bool {
 }
 
 // try sends the patch and returns the new version of the unit. A patch that sets a condition must
-// contain all other conditions of the unit, because a merge patch replaces the list. They are read
-// here because the informer does not store them. If they change before the patch arrives, the API
-// server rejects it.
+// contain all other conditions of the unit, because a merge patch replaces the list. They, and the
+// pod sets of a unit that can never fit, are read here because the informer does not store them. If
+// they change before the patch arrives, the API server rejects it.
 func (a *applier) try(ctx context.Context, w *scheduler.Write, namespace, name string, at metav1.MicroTime) (version string, err error) {
 	var conditions []metav1.Condition
 	switch w.Kind {
@@ -151,6 +151,19 @@ func (a *applier) try(ctx context.Context, w *scheduler.Write, namespace, name s
 			return "", err
 		}
 		conditions = conditionsOf(unit)
+	case scheduler.Explain:
+		if w.Resource == "" {
+			break
+		}
+		object, err := a.units.Get(ctx, namespace, name)
+		if err != nil {
+			return "", err
+		}
+		if unit, is := object.(*schedulingv1alpha1.QueueUnit); is {
+			explained := *w
+			explained.Message += codec.Parts(&unit.Spec, w.Resource, w.Asked)
+			w = &explained
+		}
 	}
 	patch, err := statusPatch(w, at, conditions)
 	if err != nil {

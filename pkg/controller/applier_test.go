@@ -250,6 +250,38 @@ func TestWritesThatFailHoldUpNoOthers(t *testing.T) {
 	}
 }
 
+// Nobody but the API server knows the pod sets of a unit.
+func TestAUnitThatCanNeverFitIsReadForItsPodSets(t *testing.T) {
+	var requests []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		requests = append(requests, r.Method+" "+string(body))
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"kind":"QueueUnit","apiVersion":"scheduling.x-k8s.io/v1alpha1","metadata":{"namespace":"a","name":"b","resourceVersion":"8"},
+			"spec":{"podSets":[{"name":"head","count":1,"requests":{"cpu":"2"}},{"name":"submitter","count":1,"requests":{"cpu":"500m"}}]}}`)
+	}))
+	defer server.Close()
+	client, err := versioned.NewForConfig(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := newApplier(client, clock.RealClock{}, newInbox())
+	w := scheduler.Write{Kind: scheduler.Explain, Key: "a/b", UID: "u", Version: 7, Reason: wellknown.ReasonExceedsMaxQuota, Message: "it asks too much", Resource: "cpu", Asked: 2500}
+	const want = `"message":"it asks too much; cpu by pod set: head 1 x 2, submitter 1 x 500m"`
+	for range 2 { // a second try writes the same
+		requests = nil
+		version, err := a.try(t.Context(), &w, "a", "b", metav1.NewMicroTime(time.Unix(100, 0)))
+		if err != nil || version != "8" || len(requests) != 2 || !strings.Contains(requests[1], want) {
+			t.Errorf("version %q, %v, requests %q", version, err, requests)
+		}
+	}
+	w.Reason, w.Resource = wellknown.ReasonQuotaExceeded, ""
+	requests = nil
+	if _, err := a.try(t.Context(), &w, "a", "b", metav1.NewMicroTime(time.Unix(100, 0))); err != nil || len(requests) != 1 {
+		t.Errorf("%v, another unit costs the requests %q", err, requests)
+	}
+}
+
 func TestTheStatusShowsWithHowManyPodsAUnitIsAdmitted(t *testing.T) {
 	for kind, grants := range map[scheduler.Kind][]string{
 		scheduler.Dequeue: {`"admittedPodSets":[{"name":"worker","count":5}]`, `"admittedPodSets":null`},

@@ -297,7 +297,7 @@ func TestWhatWasReleasedOnAGroupThatIsGoneCountsWhereItWas(t *testing.T) {
 		d.tree(`{name: root, children: [{name: dept, children: [{name: other, namespaces: [b]}]}]}`)), nil)
 	used := map[string]string{}
 	for _, node := range d.drawn.backend.Usage() {
-		cpu := resources.Quantities(d.names, node.Used)["cpu"]
+		cpu := resources.Quantities[string](d.names, node.Used)["cpu"]
 		used[node.Path] = cpu.String()
 	}
 	d.expect(used, map[string]string{"root": "1", "root/dept": "1", "root/dept/other": "0"})

@@ -124,13 +124,13 @@ func TestEachStatusMakesItsMoveFromWhereverThatBegins(t *testing.T) {
 		RequeueUnqueued: {func(*v1alpha1.QueueUnit) Status {
 			return Requeued(place, wellknown.ReasonKindNotQueued, "m", 0, micro, micro)
 		}},
-		MarkRunning: {Running, func(u *v1alpha1.QueueUnit) Status { return RunningAndReady(u, now) }},
+		MarkRunning: {func(u *v1alpha1.QueueUnit) Status { return Running(u, now) }, func(u *v1alpha1.QueueUnit) Status { return RunningAndReady(u, now) }},
 		MarkPodsReady: {
 			func(u *v1alpha1.QueueUnit) Status { return PodsReady(u, now) },
 		},
 		MarkRemains: {
-			func(u *v1alpha1.QueueUnit) Status { return Remains(u, false, "RayCluster a") },
-			func(u *v1alpha1.QueueUnit) Status { return Remains(u, true, "Pod a") },
+			func(u *v1alpha1.QueueUnit) Status { return Remains(u, false, "RayCluster a", now) },
+			func(u *v1alpha1.QueueUnit) Status { return Remains(u, true, "Pod a", now) },
 		},
 		MarkFinished: {
 			func(u *v1alpha1.QueueUnit) Status { return Finished(u, true, "", "", now) },

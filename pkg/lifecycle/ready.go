@@ -20,5 +20,5 @@ func PodsReady(unit *v1alpha1.QueueUnit, now metav1.Time) Status {
 func RunningAndReady(unit *v1alpha1.QueueUnit, now metav1.Time) Status {
 	status := PodsReady(unit, now)
 	status["phase"] = v1alpha1.PhaseRunning
-	return status
+	return started(unit, now, status)
 }

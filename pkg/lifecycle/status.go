@@ -75,18 +75,28 @@ func Dequeued(at Place, attempt int32, now metav1.MicroTime) Status {
 }
 
 // Running reports that a released job runs.
-func Running(unit *v1alpha1.QueueUnit) Status {
-	return withoutRetired(unit, Status{"phase": v1alpha1.PhaseRunning})
+func Running(unit *v1alpha1.QueueUnit, now metav1.Time) Status {
+	return withoutRetired(unit, started(unit, now, Status{"phase": v1alpha1.PhaseRunning}))
+}
+
+// started adds the time at which the job began to run in this admission, unless the unit has it. The phase alone is not
+// enough for who waits until the job runs: a job may never show it, or only for a moment.
+func started(unit *v1alpha1.QueueUnit, now metav1.Time, status Status) Status {
+	admitted := unit.Status.DequeueTime != nil
+	if unit.Status.Phase == v1alpha1.PhaseDequeued || admitted && unit.Status.StartTime == nil {
+		status["startTime"] = metav1.NewMicroTime(now.Time)
+	}
+	return status
 }
 
 // Remains reports why a unit whose job has ended, or is gone, still holds its quota: remains names the
 // object that still exists.
-func Remains(unit *v1alpha1.QueueUnit, gone bool, remains string) Status {
+func Remains(unit *v1alpha1.QueueUnit, gone bool, remains string, now metav1.Time) Status {
 	message := fmt.Sprintf("the job has ended, but %s still exists and keeps the quota until it is deleted", remains)
 	if gone {
 		message = fmt.Sprintf("the job is gone, but what is left of it, such as %s, keeps the quota until it ends or is deleted", remains)
 	}
-	return withoutRetired(unit, Status{"phase": v1alpha1.PhaseRunning, "reason": wellknown.ReasonPodsRemain, "message": Shorten(message)})
+	return withoutRetired(unit, started(unit, now, Status{"phase": v1alpha1.PhaseRunning, "reason": wellknown.ReasonPodsRemain, "message": Shorten(message)}))
 }
 
 // Finished ends a unit. It sets the phase, and the reason of the job if the API server accepts it.
@@ -101,7 +111,7 @@ func Finished(unit *v1alpha1.QueueUnit, succeeded bool, reason, message string, 
 	conditions := with(slices.DeleteFunc(slices.Clone(unit.Status.Conditions), isOfPods), metav1.Condition{
 		Type: wellknown.ConditionFinished, Status: metav1.ConditionTrue, Reason: reason, Message: Shorten(message), LastTransitionTime: now,
 	})
-	status := Status{"phase": phase, "conditions": conditions}
+	status := started(unit, now, Status{"phase": phase, "conditions": conditions})
 	if unit.Status.EvictedFor != "" {
 		status["evictedFor"] = nil
 	}

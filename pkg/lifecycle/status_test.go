@@ -31,6 +31,35 @@ func TestFinishedStatus(t *testing.T) {
 	}
 }
 
+// Who waits until a job runs must not miss a job that ended before its unit showed that.
+func TestAUnitThatWasAdmittedShowsThatItsJobHasBegun(t *testing.T) {
+	first, second := metav1.NewTime(noon), metav1.NewTime(noon.Add(time.Hour))
+	admitted := patched(t, &v1alpha1.QueueUnit{}, Dequeued(Place{Quota: "root/a"}, 1, metav1.NewMicroTime(noon)))
+	running := patched(t, admitted, Running(admitted, first))
+	again := running.DeepCopy()
+	again.Status.Phase = v1alpha1.PhaseDequeued
+	upgraded := running.DeepCopy()
+	upgraded.Status.StartTime = nil
+	for name, c := range map[string]struct {
+		unit *v1alpha1.QueueUnit
+		want *metav1.Time
+	}{
+		"it runs":                              {running, &first},
+		"its pods are ready":                   {patched(t, admitted, RunningAndReady(admitted, first)), &first},
+		"it ended before its unit was Running": {patched(t, admitted, Finished(admitted, true, "", "", first)), &first},
+		"a part of it remains":                 {patched(t, admitted, Remains(admitted, false, "RayCluster a", first)), &first},
+		"its end does not change that":         {patched(t, running, Finished(running, true, "", "", second)), &first},
+		"it ran before an upgrade":             {patched(t, upgraded, Finished(upgraded, true, "", "", second)), &second},
+		"it was admitted again":                {patched(t, again, Running(again, second)), &second},
+		"it failed while it waited":            {patched(t, &v1alpha1.QueueUnit{}, Finished(&v1alpha1.QueueUnit{}, false, "", "", first)), nil},
+	} {
+		at := c.unit.Status.StartTime
+		if (at == nil) != (c.want == nil) || at != nil && !at.Time.Equal(c.want.Time) {
+			t.Errorf("%s: startTime is %v, want %v", name, at, c.want)
+		}
+	}
+}
+
 func TestAStoppedUnitStillSaysWhyItWasEvicted(t *testing.T) {
 	u := &v1alpha1.QueueUnit{Status: v1alpha1.QueueUnitStatus{Phase: v1alpha1.PhaseRunning, Conditions: []metav1.Condition{{
 		Type: wellknown.ConditionEvicted, Status: metav1.ConditionTrue,

@@ -7,6 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	helpers "k8s.io/component-helpers/resource"
+
+	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
 // target is a container or a pod with its requests and limits.
@@ -189,5 +191,5 @@ func (t target) values(name corev1.ResourceName, quantity resource.Quantity) (re
 // amount returns the quantity of a resource in a list as text.
 func amount(list corev1.ResourceList, name corev1.ResourceName) string {
 	quantity := list[name]
-	return quantity.String()
+	return resources.FormatQuantity(string(name), quantity)
 }

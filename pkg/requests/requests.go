@@ -30,6 +30,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	helpers "k8s.io/component-helpers/resource"
+
+	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
 // Size is what a quota counts in one pod.
@@ -73,6 +75,8 @@ func Pod(template *corev1.PodTemplateSpec, namespace string, cluster Cluster) (S
 	if err != nil {
 		return Size{}, err
 	}
+	resources.Rewrite(size.Requests)
+	resources.Rewrite(size.Limits)
 	return size, nil
 }
 

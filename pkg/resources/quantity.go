@@ -80,22 +80,37 @@ func UsedValue(name string, q resource.Quantity) int64 {
 	return value
 }
 
-// Quantities converts a vector back into exact quantities by name. Resources in bytes get binary
-// suffixes.
-func Quantities(n *Names, v Vector) map[string]resource.Quantity {
-	list := make(map[string]resource.Quantity, len(v))
+// Quantities converts a vector back into exact quantities by name.
+func Quantities[K ~string](n *Names, v Vector) map[K]resource.Quantity {
+	list := make(map[K]resource.Quantity, len(v))
 	for _, a := range v {
 		name := n.Name(a.ID)
-		switch {
-		case isCPU(name):
-			list[name] = *resource.NewMilliQuantity(a.Value, resource.DecimalSI)
-		case isBytes(name):
-			list[name] = *resource.NewQuantity(a.Value, resource.BinarySI)
-		default:
-			list[name] = *resource.NewQuantity(a.Value, resource.DecimalSI)
-		}
+		list[K(name)] = Quantity(name, a.Value)
 	}
 	return list
+}
+
+// Quantity returns an amount in base units of the named resource. API objects show it with the suffix that Format
+// uses.
+func Quantity(name string, value int64) resource.Quantity {
+	switch {
+	case isCPU(name):
+		return *resource.NewMilliQuantity(value, resource.DecimalSI)
+	case isBytes(name) && strings.HasSuffix(formatBytes(value), "i"):
+		return *resource.NewQuantity(value, resource.BinarySI)
+	default:
+		return *resource.NewQuantity(value, resource.DecimalSI)
+	}
+}
+
+// Rewrite gives the quantities of a list the suffixes that Format uses. Those of a sum depend on its first term: 8G plus
+// 200Mi is 8209715200.
+func Rewrite[K ~string](list map[K]resource.Quantity) {
+	for key, q := range list {
+		if value, exact := q.AsInt64(); exact && isBytes(string(key)) {
+			list[key] = Quantity(string(key), value)
+		}
+	}
 }
 
 func check(name string, q resource.Quantity) error {

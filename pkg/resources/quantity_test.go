@@ -160,14 +160,14 @@ func TestQuantitiesComeBackExactly(t *testing.T) {
 		for i, name := range names {
 			v = v.With(n.ID(name), rapid.Int64Range(1, MaxRequest).Draw(t, names[i]))
 		}
-		back, err := Request(n, Quantities(n, v))
+		back, err := Request(n, Quantities[string](n, v))
 		if err != nil || !back.Equal(v) {
 			t.Fatalf("%v came back as %v, %v", v, back, err)
 		}
 	})
 	n := NewNames()
-	got := Quantities(n, Vector{{n.ID("cpu"), 1500}, {n.ID("memory"), 456 << 20}, {n.ID("gpu"), 1000}})
-	for name, want := range map[string]string{"cpu": "1500m", "memory": "456Mi", "gpu": "1k"} {
+	got := Quantities[string](n, Vector{{n.ID("cpu"), 1500}, {n.ID("memory"), 456 << 20}, {n.ID("ephemeral-storage"), 4e9}, {n.ID("gpu"), 1000}})
+	for name, want := range map[string]string{"cpu": "1500m", "memory": "456Mi", "ephemeral-storage": "4G", "gpu": "1k"} {
 		if q := got[name]; q.String() != want {
 			t.Errorf("%s = %s, want %s", name, q.String(), want)
 		}

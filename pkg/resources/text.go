@@ -73,19 +73,31 @@ func meantQuantities(s string) string {
 	return fmt.Sprintf("%q or %q", number+binary, number+decimal)
 }
 
-// Format returns the exact text of an amount in base units of the named resource, in the short form
-// that users write: "500m" and "3" for cpu, "4Gi" and "5G" for memory, digits for counts.
+// Format returns the text of an amount in base units of the named resource, as users write it: "500m" and "3" for cpu,
+// "4Gi" and "5G" for memory, digits for counts. It never rounds. Otherwise, amounts that differ could look equal, and
+// those that do not fit together could look as if they did. Nothing else writes amounts for users.
 func Format(name string, value int64) string {
 	switch {
-	case isCPU(name) && value%1000 == 0:
-		return strconv.FormatInt(value/1000, 10)
+	case isCPU(name) && value%1000 != 0:
+		var text [24]byte
+		return string(append(strconv.AppendInt(text[:0], value, 10), 'm'))
 	case isCPU(name):
-		return strconv.FormatInt(value, 10) + "m"
+		return strconv.FormatInt(value/1000, 10)
 	case isBytes(name):
 		return formatBytes(value)
 	default:
 		return strconv.FormatInt(value, 10)
 	}
+}
+
+// FormatQuantity is Format for a quantity. One that is no whole number of base units keeps its own text.
+func FormatQuantity(name string, q resource.Quantity) string {
+	if q.Sign() >= 0 {
+		if value, exact, _ := floor(q, isCPU(name)); exact {
+			return Format(name, value)
+		}
+	}
+	return text(q)
 }
 
 // Float converts an amount in base units of the named resource into the unit that Kubernetes uses
@@ -97,15 +109,30 @@ func Float(name string, value int64) float64 {
 	return float64(value)
 }
 
+// The suffixes of the powers of 1024 and of 1000 that an int64 can have.
+var (
+	binarySuffixes  = [...]string{"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"}
+	decimalSuffixes = [...]string{"", "k", "M", "G", "T", "P", "E"}
+)
+
 // formatBytes uses the suffix with the shorter text, because it is most likely the one that the
 // user wrote.
 func formatBytes(value int64) string {
-	binary := resource.NewQuantity(value, resource.BinarySI).String()
-	decimal := resource.NewQuantity(value, resource.DecimalSI).String()
+	var b, d [24]byte
+	binary, decimal := appendBytes(b[:0], value, 1024, &binarySuffixes), appendBytes(d[:0], value, 1000, &decimalSuffixes)
 	if len(decimal) < len(binary) {
-		return decimal
+		return string(decimal)
 	}
-	return binary
+	return string(binary)
+}
+
+// appendBytes appends the value with the greatest suffix that needs no fraction.
+func appendBytes(text []byte, value, base int64, suffixes *[7]string) []byte {
+	power := 0
+	for ; value != 0 && value%base == 0; power++ {
+		value /= base
+	}
+	return append(strconv.AppendInt(text, value, 10), suffixes[power]...)
 }
 
 // isCPU reports whether the base unit is a thousandth.

@@ -64,7 +64,7 @@ func TestFormatWritesWhatUsersWrite(t *testing.T) {
 		{"memory", 0, "0"},
 		{"memory", -4294967296, "-4Gi"},
 		{"memory", math.MaxInt64, "9223372036854775807"},
-		{"memory", math.MinInt64, "-9223372036854775808"},
+		{"memory", math.MinInt64, "-8Ei"},
 		{"limits.memory", 1 << 30, "1Gi"},
 		{"ephemeral-storage", 10 << 30, "10Gi"},
 		{"hugepages-2Mi", 4 << 20, "4Mi"},
@@ -74,6 +74,29 @@ func TestFormatWritesWhatUsersWrite(t *testing.T) {
 	} {
 		if got := Format(c.name, c.value); got != c.want {
 			t.Errorf("Format(%q, %d) = %q, want %q", c.name, c.value, got, c.want)
+		}
+		if allocations := testing.AllocsPerRun(10, func() { Format(c.name, c.value) }); allocations > 1 {
+			t.Errorf("Format(%q, %d) allocates %v times", c.name, c.value, allocations)
+		}
+	}
+}
+
+func TestAQuantityIsWrittenAsUsersWriteItWhateverItIsTheSumOf(t *testing.T) {
+	sum := resource.MustParse("8G")
+	sum.Add(resource.MustParse("200Mi"))
+	list := map[string]resource.Quantity{"memory": sum, "cpu": resource.MustParse("0.5"), "storage": resource.MustParse("100m")}
+	Rewrite(list)
+	for name, want := range map[string]string{"memory": "8017300Ki", "cpu": "500m", "storage": "100m"} {
+		if q := list[name]; q.String() != want {
+			t.Errorf("%s in an object: %s, want %s", name, q.String(), want)
+		}
+	}
+	for _, c := range []struct{ name, text, want string }{
+		{"memory", "8209715200", "8017300Ki"}, {"memory", "1048576Ki", "1Gi"}, {"memory", "1500m", "1500m"}, {"memory", "-1Gi", "-1Gi"},
+		{"cpu", "1.5", "1500m"}, {"cpu", "4k", "4000"}, {"nvidia.com/gpu", "4k", "4000"}, {"nvidia.com/gpu", "500m", "500m"},
+	} {
+		if got := FormatQuantity(c.name, resource.MustParse(c.text)); got != c.want {
+			t.Errorf("%s %s is written as %s, want %s", c.name, c.text, got, c.want)
 		}
 	}
 }

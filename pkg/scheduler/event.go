@@ -302,6 +302,10 @@ type Write struct {
 	Reason  wellknown.Reason
 	Message string
 	Figures bool
+	// Resource is the one of which the unit can never get the amount that it Asked for, in base units; empty if there
+	// is none. Both are only for Explain.
+	Resource string
+	Asked    int64
 	// Requeue is how often the unit has freed its quota, and when it is queued again. It is only for Requeue.
 	Requeue backoff.State
 	// EvictedFor is the UID of the claimant, only for Evict; empty if there is none.

@@ -139,7 +139,7 @@ func TestWhatCanNeverFitIsSaidAtOnceAndBlocksNobody(t *testing.T) {
 		w.settle()
 		expectReleased(t, w, "a/possible")
 		found := w.writes("a/impossible", scheduler.Explain)
-		if len(found) != 1 || found[0].Reason != wellknown.ReasonExceedsMaxQuota {
+		if len(found) != 1 || found[0].Reason != wellknown.ReasonExceedsMaxQuota || found[0].Resource != "cpu" || found[0].Asked != 5000 {
 			t.Fatalf("%s: want ExceedsMaxQuota at once, got %+v", policy, found)
 		}
 	}

@@ -313,6 +313,9 @@ func (s *Scheduler) compose(u *unit, kind Kind, now time.Time) (Write, bool) {
 			return Write{}, false
 		}
 		w.Reason, w.Message, w.Figures = refusal.Reason, s.reported(u, refusal).Message(), refusal.IsLimit()
+		if refusal.Impossible() && refusal.Asked > 0 {
+			w.Resource, w.Asked = refusal.Resource, refusal.Asked
+		}
 		s.explainer.show(u, refusal.Cause(), now)
 	case MarkOverQuota, ClearOverQuota:
 		return w, s.composeOverQuota(u, &w)

@@ -200,11 +200,7 @@ func (m *Model) quantities(v resources.Vector) corev1.ResourceList {
 	if len(v) == 0 {
 		return nil
 	}
-	list := make(corev1.ResourceList, len(v))
-	for name, q := range resources.Quantities(m.view.Names, v) {
-		list[corev1.ResourceName(name)] = q
-	}
-	return list
+	return resources.Quantities[corev1.ResourceName](m.view.Names, v)
 }
 
 // held returns what a unit is charged or, if it is not charged, what it requests.

@@ -6,11 +6,11 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
 // Outcome is the result of submitting an example: it was not created, or it has a unit.
@@ -68,7 +68,7 @@ func textOf(list corev1.ResourceList) string {
 	var parts []string
 	for name, quantity := range list {
 		if !quantity.IsZero() {
-			parts = append(parts, fmt.Sprintf("%s %s", name, amount(quantity)))
+			parts = append(parts, fmt.Sprintf("%s %s", name, resources.FormatQuantity(string(name), quantity)))
 		}
 	}
 	if len(parts) == 0 {
@@ -76,15 +76,6 @@ func textOf(list corev1.ResourceList) string {
 	}
 	slices.Sort(parts)
 	return strings.Join(parts, ", ")
-}
-
-// amount formats a quantity with the suffix that fits its value, whatever its original format.
-func amount(quantity resource.Quantity) string {
-	quantity.Format = resource.DecimalSI
-	if quantity.Value()%(1<<20) == 0 {
-		quantity.Format = resource.BinarySI
-	}
-	return quantity.String()
 }
 
 // Demand formats a number of pods and their requests.

@@ -26,6 +26,7 @@ import (
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.message`,priority=1
 // +kubebuilder:selectablefield:JSONPath=`.status.queue`
 // +kubebuilder:selectablefield:JSONPath=`.status.phase`
+// +kubebuilder:selectablefield:JSONPath=`.spec.consumerRef.name`
 type QueueUnit struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -230,6 +231,9 @@ type QueueUnitStatus struct {
 	// dequeueTime is when the unit was last admitted.
 	// +optional
 	DequeueTime *metav1.MicroTime `json:"dequeueTime,omitempty"`
+	// startTime is when the job last began to run.
+	// +optional
+	StartTime *metav1.MicroTime `json:"startTime,omitempty"`
 	// renewTime is when the owner last renewed a unit created by hand. If such a unit is not
 	// renewed, it loses its quota.
 	// +optional

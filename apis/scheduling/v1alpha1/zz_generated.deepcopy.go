@@ -615,6 +615,10 @@ func (in *QueueUnitStatus) DeepCopyInto(out *QueueUnitStatus) {
 		in, out := &in.DequeueTime, &out.DequeueTime
 		*out = (*in).DeepCopy()
 	}
+	if in.StartTime != nil {
+		in, out := &in.StartTime, &out.StartTime
+		*out = (*in).DeepCopy()
+	}
 	if in.RenewTime != nil {
 		in, out := &in.RenewTime, &out.RenewTime
 		*out = (*in).DeepCopy()

@@ -15,6 +15,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/bounds"
 	"kube-queue.dev/kube-queue/pkg/lifecycle"
 	"kube-queue.dev/kube-queue/pkg/requests"
+	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
 // Desired is the unit spec that matches the current job.
@@ -140,6 +141,7 @@ func measure(pods framework.Pods, namespace string, cluster Cluster) ([]v1alpha1
 	if err != nil {
 		return nil, nil, err
 	}
+	resources.Rewrite(total)
 	if len(total) > bounds.Resources {
 		return nil, nil, fmt.Errorf("the job requests %d different resources, but at most %d are allowed; request fewer resources", len(total), bounds.Resources)
 	}

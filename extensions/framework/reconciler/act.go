@@ -68,7 +68,7 @@ func (r *reconciler) act(ctx context.Context, o *observation, action decision.Ac
 	case decision.MarkPodsReady:
 		err = r.patchUnitStatus(ctx, o, lifecycle.PodsReady(o.unit, now))
 	case decision.MarkRemains:
-		err = r.patchUnitStatus(ctx, o, lifecycle.Remains(o.unit, false, o.state.Remains))
+		err = r.patchUnitStatus(ctx, o, lifecycle.Remains(o.unit, false, o.state.Remains, now))
 	case decision.MarkFinished:
 		err = r.finish(ctx, o)
 	default:
@@ -82,7 +82,7 @@ func running(o *observation) lifecycle.Status {
 	if decision.PodsReadyIsDue(o.state, o.unit) {
 		return lifecycle.RunningAndReady(o.unit, metav1.NewTime(o.now))
 	}
-	return lifecycle.Running(o.unit)
+	return lifecycle.Running(o.unit, metav1.NewTime(o.now))
 }
 
 func (r *reconciler) finish(ctx context.Context, o *observation) error {

@@ -84,7 +84,7 @@ func (r *reconciler) clearOne(ctx context.Context, unit *v1alpha1.QueueUnit, now
 // keep reports once, on a unit whose job is gone, what is left of the job.
 func (r *reconciler) keep(ctx context.Context, unit *v1alpha1.QueueUnit, left string, now time.Time) error {
 	if unit.Status.Phase != v1alpha1.PhaseRunning || unit.Status.Reason != wellknown.ReasonPodsRemain {
-		if _, err := r.sendUnit(ctx, unit, "status", lifecycle.Remains(unit, true, left), nil); err != nil {
+		if _, err := r.sendUnit(ctx, unit, "status", lifecycle.Remains(unit, true, left, metav1.NewTime(now)), nil); err != nil {
 			return err
 		}
 		klog.FromContext(ctx).Info("Kept a unit whose job is gone", "unit", klog.KObj(unit), "uid", unit.Spec.ConsumerRef.UID, "left", left)

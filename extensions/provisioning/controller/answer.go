@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -57,7 +58,7 @@ var errNoAPI = errors.New("the API of ProvisioningRequests is gone")
 
 func noAPI() provisioning.Answer {
 	return provisioning.Waiting("the cluster has no ProvisioningRequest API (CRD provisioningrequests.%s, version %s); an administrator must install an autoscaler that provides it",
-		provisioning.RequestKind.Group, provisioning.RequestKind.Version)
+		provisioning.RequestKind.Group, strings.Join(provisioning.RequestVersions(), " or "))
 }
 
 func byHand() provisioning.Answer {
@@ -183,7 +184,9 @@ func (c *Controller) createAll(ctx context.Context, in provisioning.Input, plan 
 			return nil, err
 		}
 	}
-	created, err := c.create(ctx, in.Unit, provisioning.RequestResource, plan.Request)
+	resource := c.api.requestsIn()
+	plan.Request.APIVersion = resource.GroupVersion().String()
+	created, err := c.create(ctx, in.Unit, resource, plan.Request)
 	if apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("creating ProvisioningRequest %s/%s: %w: %w", plan.Request.Namespace, plan.Request.Name, errNoAPI, err)
 	}

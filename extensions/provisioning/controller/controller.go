@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
@@ -20,7 +21,6 @@ import (
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/extensions/framework"
-	"kube-queue.dev/kube-queue/extensions/provisioning"
 	"kube-queue.dev/kube-queue/pkg/events"
 	"kube-queue.dev/kube-queue/pkg/follow"
 	"kube-queue.dev/kube-queue/pkg/lenient"
@@ -88,13 +88,13 @@ type Controller struct {
 // New returns a controller. Nothing is read or written before Start.
 func New(options Options) (*Controller, error) {
 	c := &Controller{Options: options, api: api{needed: make(chan struct{})},
-		checks:   informerOf(options, checks, cache.Indexers{}),
-		configs:  informerOf(options, configs, cache.Indexers{}),
-		requests: informerOf(options, provisioning.RequestResource, cache.Indexers{byUnit: unitUIDs}),
+		checks:  informerOf(options, always(checks), cache.Indexers{}),
+		configs: informerOf(options, always(configs), cache.Indexers{}),
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](retryMin, retryMax),
 			workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{Clock: options.Clock, Name: "provisioning"}),
 	}
+	c.requests = informerOf(options, c.api.requestsIn, cache.Indexers{byUnit: unitUIDs})
 	for _, own := range []cache.SharedIndexInformer{c.checks, c.configs, c.requests} {
 		if err := own.SetTransform(slim); err != nil {
 			return nil, fmt.Errorf("setting up a cache: %w", err)
@@ -110,12 +110,21 @@ func New(options Options) (*Controller, error) {
 	return c, nil
 }
 
-func informerOf(options Options, resource schema.GroupVersionResource, indexers cache.Indexers) cache.SharedIndexInformer {
-	client := options.Client.Resource(resource)
+// always returns a resource whose version is fixed.
+func always(resource schema.GroupVersionResource) func() schema.GroupVersionResource {
+	return func() schema.GroupVersionResource { return resource }
+}
+
+// informerOf returns the cache of a resource, whose version is known when the cache runs.
+func informerOf(options Options, in func() schema.GroupVersionResource, indexers cache.Indexers) cache.SharedIndexInformer {
+	resource := in()
 	list := func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-		return client.List(ctx, opts)
+		return options.Client.Resource(in()).List(ctx, opts)
 	}
-	from := lenient.Reporting(list, client.Watch, options.Reporter(resource))
+	watching := func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+		return options.Client.Resource(in()).Watch(ctx, opts)
+	}
+	from := lenient.Reporting(list, watching, options.Reporter(resource))
 	return cache.NewSharedIndexInformerWithOptions(cache.ToListWatcherWithWatchListSemantics(from, options.Client), &unstructured.Unstructured{},
 		cache.SharedIndexInformerOptions{Indexers: indexers, ObjectDescription: resource.String()})
 }

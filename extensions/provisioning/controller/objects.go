@@ -173,7 +173,7 @@ func (c *Controller) deleteTemplates(ctx context.Context, unit *v1alpha1.QueueUn
 
 // liveRequest returns a request of the unit without the cache; nil if there is none.
 func (c *Controller) liveRequest(ctx context.Context, unit *v1alpha1.QueueUnit, name string) (*provisioning.Request, error) {
-	live, err := c.Client.Resource(provisioning.RequestResource).Namespace(unit.Namespace).Get(ctx, name, metav1.GetOptions{})
+	live, err := c.Client.Resource(c.api.requestsIn()).Namespace(unit.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}

@@ -68,7 +68,7 @@ func (c *Controller) deleteRequests(ctx context.Context, requests []*provisionin
 		if request.DeletionTimestamp != nil {
 			continue
 		}
-		if err := c.delete(ctx, provisioning.RequestResource, request); err != nil {
+		if err := c.delete(ctx, c.api.requestsIn(), request); err != nil {
 			return err
 		}
 	}

@@ -30,9 +30,11 @@ const (
 
 // api is the state of the API of requests, and whether it is needed.
 type api struct {
-	state  atomic.Int32
-	once   sync.Once
-	needed chan struct{}
+	state atomic.Int32
+	// requests has the version of the requests; nil while none is known to be served.
+	requests atomic.Pointer[schema.GroupVersionResource]
+	once     sync.Once
+	needed   chan struct{}
 }
 
 func (a *api) get() apiState { return apiState(a.state.Load()) }
@@ -43,11 +45,20 @@ func (a *api) set(state apiState) bool { return a.state.Swap(int32(state)) != in
 // need reports that a check of this controller exists, or that requests of a former check may exist.
 func (a *api) need() { a.once.Do(func() { close(a.needed) }) }
 
+// requestsIn returns the resource of requests in the version that is used.
+func (a *api) requestsIn() schema.GroupVersionResource {
+	if served := a.requests.Load(); served != nil {
+		return *served
+	}
+	return provisioning.RequestResource
+}
+
 // Start fills the caches in the background, as soon as the API server serves their objects.
 func (c *Controller) Start(ctx context.Context) { go c.fill(ctx) }
 
 func (c *Controller) fill(ctx context.Context) {
-	if !c.await(ctx, checks.GroupVersion(), []string{checks.Resource, configs.Resource}, func() {}) {
+	own := func() (bool, error) { return c.Serves(checks.GroupVersion(), checks.Resource, configs.Resource) }
+	if !c.await(ctx, checks.Group, own, func() {}) {
 		return
 	}
 	go c.checks.RunWithContext(ctx)
@@ -61,14 +72,14 @@ func (c *Controller) fill(ctx context.Context) {
 		return
 	case <-c.api.needed:
 	}
-	requests := provisioning.RequestResource
 	missing := func() {
 		if c.api.set(apiMissing) {
-			klog.FromContext(ctx).Info("Waiting for the CRD of ProvisioningRequest, because an AdmissionCheck needs it", "group", requests.Group, "version", requests.Version)
+			klog.FromContext(ctx).Info("Waiting for the CRD of ProvisioningRequest, because an AdmissionCheck needs it",
+				"group", provisioning.RequestKind.Group, "versions", provisioning.RequestVersions())
 			c.queueAll()
 		}
 	}
-	if !c.await(ctx, requests.GroupVersion(), []string{requests.Resource}, missing) {
+	if !c.await(ctx, provisioning.RequestKind.Group, c.servesRequests, missing) {
 		return
 	}
 	go c.requests.RunWithContext(ctx)
@@ -79,12 +90,27 @@ func (c *Controller) fill(ctx context.Context) {
 	c.queueAll()
 }
 
-// await returns true when the resources are served, and false when ctx is done before.
-func (c *Controller) await(ctx context.Context, gv schema.GroupVersion, resources []string, missing func()) bool {
+// servesRequests reports whether requests are served, and stores in which version.
+func (c *Controller) servesRequests() (bool, error) {
+	for _, version := range provisioning.RequestVersions() {
+		in := provisioning.RequestResource.GroupResource().WithVersion(version)
+		served, err := c.Serves(in.GroupVersion(), in.Resource)
+		if served {
+			c.api.requests.Store(&in)
+		}
+		if served || err != nil {
+			return served, err
+		}
+	}
+	return false, nil
+}
+
+// await returns true when resources of the API group are served, and false when ctx is done before.
+func (c *Controller) await(ctx context.Context, group string, serves func() (bool, error), missing func()) bool {
 	return reconciler.Retry(ctx, func() (done bool) {
-		served, err := c.Serves(gv, resources...)
+		served, err := serves()
 		if err != nil {
-			klog.FromContext(ctx).V(2).Info("Failed to discover resources, retrying", "groupVersion", gv, "resources", resources, "err", err)
+			klog.FromContext(ctx).V(2).Info("Failed to discover resources, retrying", "group", group, "err", err)
 			return false
 		}
 		if !served {

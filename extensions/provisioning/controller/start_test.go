@@ -36,7 +36,7 @@ func TestTheControllerRunsWithItsOwnCaches(t *testing.T) {
 	w.reserve("nodes")
 	var served, asked atomic.Bool
 	c, stop := w.run(func(gv schema.GroupVersion, _ ...string) (bool, error) {
-		if gv != provisioning.RequestKind.GroupVersion() {
+		if gv.Group != provisioning.RequestKind.Group {
 			return true, nil
 		}
 		asked.Store(true)
@@ -54,6 +54,23 @@ func TestTheControllerRunsWithItsOwnCaches(t *testing.T) {
 	eventually(t, "a request is created", func() bool {
 		return slices.Contains(w.names(provisioning.RequestResource), unitName+"-nodes-1")
 	})
+	stop()
+}
+
+// As in GKE.
+func TestAnAutoscalerThatKnowsOnlyTheOlderVersionIsAskedInIt(t *testing.T) {
+	w := newWorld(t)
+	w.reserve("nodes")
+	c, stop := w.run(func(gv schema.GroupVersion, _ ...string) (bool, error) {
+		return gv != provisioning.RequestKind.GroupVersion(), nil
+	})
+	eventually(t, "a request is created", func() bool { return len(w.names(older)) > 0 })
+	if request := w.all(older)[0]; request.GetName() != unitName+"-nodes-1" || request.GetAPIVersion() != "autoscaling.x-k8s.io/v1beta1" {
+		t.Errorf("the request is %s %s", request.GetAPIVersion(), request.GetName())
+	}
+	eventually(t, "it is cached", func() bool { return len(c.requests.GetStore().ListKeys()) == 1 })
+	w.move(v1alpha1.PhaseSucceeded)
+	eventually(t, "it is deleted", func() bool { return len(w.names(older)) == 0 })
 	stop()
 }
 
@@ -78,7 +95,7 @@ func unreported(schema.GroupVersionResource) lenient.Report { return func(error)
 // run runs a controller with caches of its own until stop.
 func (w *world) run(serves func(schema.GroupVersion, ...string) (bool, error)) (c *Controller, stop func()) {
 	w.t.Helper()
-	units := informerOf(Options{Client: w.client, Reporter: unreported}, queueUnits, cache.Indexers{})
+	units := informerOf(Options{Client: w.client, Reporter: unreported}, always(queueUnits), cache.Indexers{})
 	if err := units.SetTransform(func(obj any) (any, error) { return decode[v1alpha1.QueueUnit](obj) }); err != nil {
 		w.t.Fatal(err)
 	}

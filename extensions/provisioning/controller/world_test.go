@@ -35,6 +35,9 @@ import (
 // errDead is the answer to a program that was killed.
 var errDead = errors.New("the program was killed")
 
+// older is the API of requests in its older version.
+var older = provisioning.RequestResource.GroupResource().WithVersion("v1beta1")
+
 const team, unitName = "team", "train-job-0123456789"
 
 // nodesCheck is an AdmissionCheck of the controller, and gpusConfig its config.
@@ -76,7 +79,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{t: t, clock: clocktesting.NewFakeClock(time.Unix(1000, 0)), served: true, dieAfter: -1, refuse: map[string]error{},
 		kinds: map[schema.GroupVersionResource]string{
 			queueUnits: "QueueUnit", checks: "AdmissionCheck", configs: "ProvisioningRequestConfig",
-			podTemplates: "PodTemplate", provisioning.RequestResource: "ProvisioningRequest",
+			podTemplates: "PodTemplate", provisioning.RequestResource: "ProvisioningRequest", older: "ProvisioningRequest",
 		}}
 	lists := map[schema.GroupVersionResource]string{}
 	for resource, kind := range w.kinds {

@@ -49,3 +49,32 @@ func TestWhatAUnitTakesByItsSpec(t *testing.T) {
 		})
 	}
 }
+
+func TestARequestThatCanNeverFitIsExplainedByItsPodSets(t *testing.T) {
+	set := func(name string, count int32, cpu, memory string) v1alpha1.PodSet {
+		list := corev1.ResourceList{"cpu": resource.MustParse(cpu), "memory": resource.MustParse(memory)}
+		return v1alpha1.PodSet{Name: name, Count: count, Requests: list, Limits: corev1.ResourceList{"cpu": resource.MustParse("3")}}
+	}
+	ray := []v1alpha1.PodSet{set("head", 1, "2", "8G"), set("workers", 2, "1", "0"), set("idle", 0, "9", "9Gi"), set("submitter", 1, "0.5", "200Mi")}
+	elastic := []v1alpha1.PodSet{set("worker", 8, "1", "1Gi")}
+	elastic[0].MinCount = ptr.To[int32](3)
+	for _, c := range []struct {
+		name, resource string
+		sets           []v1alpha1.PodSet
+		amount         int64
+		want           string
+	}{
+		{"what the operator adds", "cpu", ray, 4500, "; cpu by pod set: head 1 x 2, workers 2 x 1, submitter 1 x 500m"},
+		{"the parts of a sum as they were written", "memory", ray, 8209715200, "; memory by pod set: head 1 x 8G, submitter 1 x 200Mi"},
+		{"the least that the job can start with", "cpu", elastic, 3000, "; cpu by pod set: worker 3 x 1"},
+		{"the key of a ResourceQuota", "requests.cpu", ray, 4500, "; requests.cpu by pod set: head 1 x 2, workers 2 x 1, submitter 1 x 500m"},
+		{"a limit", "limits.cpu", ray, 12000, "; limits.cpu by pod set: head 1 x 3, workers 2 x 3, submitter 1 x 3"},
+		{"one pod, which the message names already", "cpu", ray[:1], 2000, ""},
+		{"a quota that counts only some of the pods", "cpu", ray, 500, ""},
+		{"nothing that pods request", "kube-queue/max-jobs", ray, 1, ""},
+	} {
+		if got := codec.Parts(&v1alpha1.QueueUnitSpec{PodSets: c.sets}, c.resource, c.amount); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}

@@ -84,7 +84,7 @@ func (c *cluster) explainJob(ctx context.Context, to io.Writer, o *output, ref j
 	if !o.isTable() {
 		return o.object(to, review)
 	}
-	about := render.Subject{Namespace: t.unit.Namespace, Unit: t.unit.Name, Kind: t.unit.Spec.ConsumerRef.Kind, Job: t.unit.Spec.ConsumerRef.Name}
+	about := render.Subject{Namespace: t.unit.Namespace, Unit: t.unit.Name, Kind: t.unit.Spec.ConsumerRef.Kind, Job: t.unit.Spec.ConsumerRef.Name, PodSets: t.unit.Spec.PodSets}
 	return render.Why(to, about, review.Status, c.view(o))
 }
 

@@ -169,6 +169,35 @@ func TestWhyRepeatsWhatAUnitThatHoldsQuotaSays(t *testing.T) {
 	}
 }
 
+// A sum can exceed a quota because of pods that the operator adds.
+func TestWhyListsThePodsOfAJob(t *testing.T) {
+	a := newAPI(t, `
+apiVersion: scheduling.x-k8s.io/v1alpha1
+kind: QueueUnit
+metadata: {name: fits, namespace: research}
+spec:
+  consumerRef: {apiVersion: ray.io/v1, kind: RayJob, name: fits-exactly}
+  resource: {cpu: 4500m, memory: "8209715200"}
+  podSets:
+  - {name: head, count: 1, requests: {cpu: "2", memory: 8G}}
+  - {name: workers, count: 2, minCount: 1, requests: {cpu: "1"}}
+  - {name: submitter, count: 1, requests: {cpu: 500m, memory: 200Mi}}
+status: {phase: Enqueued, reason: ExceedsMaxQuota, message: can never fit}
+`)
+	_, out, _ := a.run("why", "qu/fits")
+	for _, words := range []string{"Requests:  4500m cpu, 8017300Ki memory\n", `
+Its pods, with their init containers, sidecars and overhead:
+  POD-SET     PODS   REQUESTS-EACH
+  head           1   2 cpu, 8G memory
+  workers      1-2   1 cpu
+  submitter      1   500m cpu, 200Mi memory
+`} {
+		if !strings.Contains(out, words) {
+			t.Errorf("no %q in:\n%s", words, out)
+		}
+	}
+}
+
 // failure is an answer of the API server that is none to the question.
 func failure(code int32, reason metav1.StatusReason, message string) *metav1.Status {
 	return &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Code: code, Reason: reason, Status: "Failure", Message: message}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -19,6 +20,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/migration"
 	"kube-queue.dev/kube-queue/pkg/migration/ack"
 	"kube-queue.dev/kube-queue/pkg/migration/kueue"
+	"kube-queue.dev/kube-queue/pkg/quota/tree/manifest"
 )
 
 // StatusError ends the program with a status, after everything is printed.
@@ -46,6 +48,7 @@ type options struct {
 	genericiooptions.IOStreams
 	files        []string
 	from, output string
+	only         string
 	valuesFile   string
 }
 
@@ -62,8 +65,9 @@ AdmissionChecks, ProvisioningRequestConfigs, the configuration of its manager, a
 jobs. From ack-kube-queue and koord-queue, it reads ElasticQuotaTrees, ElasticQuotas, Queues, the
 Deployments of both programs with their flags and variables, and the manifests of jobs.
 
-Standard output has the converted objects, which kubectl apply accepts. Standard error lists settings that
-have no equivalent, why, and what to do instead. It also lists what you must do by hand.
+Standard output has the converted objects. kubectl apply accepts all but jobs with generateName, which need
+kubectl create. Standard error lists settings that have no equivalent, why, and what to do instead. It also
+lists what you must do by hand.
 
 The exit status is 0 if everything was converted, 1 if some settings have no equivalent, and 2 if the
 input cannot be converted. In that case, standard output is empty.`,
@@ -84,6 +88,7 @@ input cannot be converted. In that case, standard output is empty.`,
 	cmd.Flags().StringSliceVarP(&o.files, "filename", "f", nil, "Files with the objects, folders with .yaml, .yml and .json files, or - for standard input.")
 	cmd.Flags().StringVar(&o.from, "from", "auto", "The queue that the objects come from: kueue, ack, koord, or auto to detect it.")
 	cmd.Flags().StringVarP(&o.output, "output", "o", "yaml", "Format of the converted objects: yaml or json.")
+	cmd.Flags().StringVar(&o.only, "only", "all", "Which converted objects to print: all, jobs, or settings (all but jobs).")
 	cmd.Flags().StringVar(&o.valuesFile, "values", "", "File for the chart values that replace the other queue's flags and variables.")
 	complete(cmd)
 	return cmd
@@ -93,6 +98,7 @@ input cannot be converted. In that case, standard output is empty.`,
 func complete(cmd *cobra.Command) {
 	_ = cmd.MarkFlagFilename("filename", "yaml", "yml", "json")
 	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions([]string{"auto", "kueue", "ack", "koord"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("only", cobra.FixedCompletions([]string{"all", "jobs", "settings"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"yaml", "json"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
@@ -107,6 +113,9 @@ func (o *options) run() error {
 	if o.output != "yaml" && o.output != "json" {
 		return wrong("the output %q is unknown; set yaml or json", o.output)
 	}
+	if o.only != "all" && o.only != "jobs" && o.only != "settings" {
+		return wrong("--only %q is unknown; set all, jobs or settings", o.only)
+	}
 	documents, err := o.read()
 	if err != nil {
 		return wrong("%v", err)
@@ -119,7 +128,36 @@ func (o *options) run() error {
 	if err != nil {
 		return wrong("%v", err)
 	}
+	o.choose(result)
+	warn(result, documents)
 	return o.print(result)
+}
+
+// choose drops the objects that are not to be printed.
+func (o *options) choose(result *migration.Result) {
+	result.Objects = slices.DeleteFunc(result.Objects, func(object *unstructured.Unstructured) bool {
+		_, isJob := migration.KindOfJob(object)
+		isJob = isJob || object.GetKind() == "CronJob"
+		return o.only == "jobs" && !isJob || o.only == "settings" && isJob
+	})
+}
+
+// warn adds steps about objects that kubectl apply refuses, or replaces something with.
+func warn(result *migration.Result, documents []migration.Document) {
+	var nameless []string
+	for _, object := range result.Objects {
+		if object.GetName() == "" {
+			nameless = append(nameless, migration.NameOf(object))
+		}
+		isInput := slices.ContainsFunc(documents, func(d migration.Document) bool { return migration.NameOf(d.Object) == migration.NameOf(object) })
+		if object.GetKind() == manifest.Kind && !isInput {
+			result.Step("%s is complete: kubectl apply replaces all of an earlier tree with this name. "+
+				"Convert all files together, and compare with kubectl diff before you apply it again.", migration.NameOf(object))
+		}
+	}
+	if len(nameless) > 0 {
+		result.Step("kubectl apply refuses objects without a name. Print them with --only jobs, and create them with kubectl create: %s.", strings.Join(nameless, ", "))
+	}
 }
 
 // read reads all files.

@@ -16,6 +16,7 @@ const (
 	queue  = "{apiVersion: kueue.x-k8s.io/v1beta2, kind: ClusterQueue, metadata: {name: a}, spec: {namespaceSelector: {}}}\n"
 	weight = "{apiVersion: kueue.x-k8s.io/v1beta2, kind: Cohort, metadata: {name: b}, spec: {fairSharing: {weight: 2}}}\n"
 	tree   = "{apiVersion: scheduling.sigs.k8s.io/v1beta1, kind: ElasticQuotaTree, metadata: {name: t, namespace: kube-system}, spec: {root: {name: r}}}\n"
+	job    = "{apiVersion: batch/v1, kind: Job, metadata: {name: a, annotations: {scheduling.x-k8s.io/suspend: \"true\"}}}\n"
 	modes  = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: kube-queue-controller}, spec: {template: {spec: {containers: [{env: [{name: StrictPriority, value: \"true\"}]}]}}}}\n"
 )
 
@@ -57,7 +58,7 @@ func TestTheExitStatusSaysWhatWasConverted(t *testing.T) {
 	}{
 		"everything":                     {files: map[string]string{"a.yaml": tree}, args: []string{"-f", "a.yaml"}, out: "kind: ElasticQuotaTree"},
 		"something has no equivalent":    {files: map[string]string{"a.yaml": weight}, args: []string{"-f", "a.yaml"}, status: 1, out: "name: b", report: "Without an equivalent (1):\n- Cohort b: spec.fairSharing.weight\n  why: branches share"},
-		"something is to be done":        {files: map[string]string{"a.yaml": queue}, args: []string{"-f", "a.yaml"}, out: "kind: Queue", report: "By hand (1):\n- No namespace can use ClusterQueue a"},
+		"something is to be done":        {files: map[string]string{"a.yaml": queue}, args: []string{"-f", "a.yaml"}, out: "kind: Queue", report: "By hand (2):\n- No namespace can use ClusterQueue a"},
 		"the standard input":             {input: queue, args: []string{"-f", "-"}, out: "kind: Queue", report: "By hand"},
 		"a folder":                       {files: map[string]string{"x/a.yaml": queue, "x/y/b.yml": weight, "x/c.txt": "none"}, args: []string{"-f", "x"}, status: 1, out: "name: b", report: "Cohort b"},
 		"several files":                  {files: map[string]string{"a.yaml": queue, "b.json": `{"apiVersion":"kueue.x-k8s.io/v1beta2","kind":"Cohort","metadata":{"name":"b"}}`}, args: []string{"-f", "a.yaml,b.json"}, out: "name: b", report: "By hand"},
@@ -78,7 +79,13 @@ func TestTheExitStatusSaysWhatWasConverted(t *testing.T) {
 		"all faults of all files":        {files: map[string]string{"a.yaml": "a: [", "b.yaml": "b"}, args: []string{"-f", "."}, status: 2, report: "b.yaml: document 1: the document is not an object"},
 		"an argument without a flag":     {args: []string{"a.yaml"}, status: 2, report: "a.yaml"},
 		"koord by its own name":          {input: tree, args: []string{"-f", "-", "--from", "koord"}, out: "kind: ElasticQuotaTree"},
-		"a job of ack, which is not one": {input: "{apiVersion: batch/v1, kind: Job, metadata: {name: a, annotations: {scheduling.x-k8s.io/suspend: \"true\"}}}", args: []string{"-f", "-"}, out: "kind: Job"},
+		"a job of ack, which is not one": {input: job, args: []string{"-f", "-"}, out: "kind: Job"},
+		"a tree that replaces another":   {input: queue, args: []string{"-f", "-"}, out: "kind: Queue", report: "- ElasticQuotaTree kube-system/elasticquotatree is complete: kubectl apply replaces all of an earlier tree"},
+		"a job that apply refuses":       {input: strings.Replace(job, "name: a", "generateName: a-", 1), args: []string{"-f", "-"}, out: "generateName: a-", report: "create them with kubectl create: Job a-."},
+		"only jobs":                      {input: job, args: []string{"-f", "-", "--only", "jobs"}, out: "kind: Job"},
+		"only jobs, without any":         {input: tree, args: []string{"-f", "-", "--only", "jobs"}},
+		"only settings, without any":     {input: job, args: []string{"-f", "-", "--only", "settings"}},
+		"only what is unknown":           {input: job, args: []string{"-f", "-", "--only", "trees"}, status: 2, report: `--only "trees" is unknown`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status, out, report := run(t, test.files, test.input, test.args...)

@@ -20,6 +20,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	visibility "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/plugin/units"
+	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
 const (
@@ -218,8 +219,9 @@ func lacks(status *visibility.QueueUnitReviewStatus, quotas []visibility.QuotaSu
 			missing.Add(requested)
 			missing.Sub(limit)
 			if missing.Sign() > 0 {
+				format := func(q resource.Quantity) string { return resources.FormatQuantity(string(name), q) }
 				status.Lacks = append(status.Lacks, visibility.Lack{Quota: node.Path, Bound: boundMax, Resource: string(name),
-					Requested: requested.String(), Used: used.String(), Limit: limit.String(), Missing: missing.String()})
+					Requested: format(requested), Used: format(used), Limit: format(limit), Missing: format(missing)})
 			}
 		}
 	}

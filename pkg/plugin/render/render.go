@@ -19,6 +19,7 @@ import (
 	visibility "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/plugin/text"
 	"kube-queue.dev/kube-queue/pkg/plugin/units"
+	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
 // View is how an answer is shown.
@@ -157,7 +158,7 @@ func Amounts(list corev1.ResourceList) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(list)) {
 		if q := list[name]; !q.IsZero() {
-			parts = append(parts, q.String()+" "+resourceName(string(name)))
+			parts = append(parts, resources.FormatQuantity(string(name), q)+" "+resourceName(string(name)))
 		}
 	}
 	return strings.Join(parts, ", ")

@@ -12,6 +12,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	visibility "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/plugin/text"
+	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
 const (
@@ -121,7 +122,7 @@ func amount(list corev1.ResourceList, name corev1.ResourceName, missing string) 
 	if !has {
 		return missing
 	}
-	return q.String()
+	return resources.FormatQuantity(string(name), q)
 }
 
 func float(list corev1.ResourceList, name corev1.ResourceName) float64 {

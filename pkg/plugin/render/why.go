@@ -17,6 +17,7 @@ type Subject struct {
 	Namespace, Unit string
 	// Kind and Job are the kind and the name of its job.
 	Kind, Job string
+	PodSets   []v1alpha1.PodSet
 }
 
 // Why writes why a unit waits.
@@ -24,6 +25,10 @@ func Why(to io.Writer, about Subject, status *visibility.QueueUnitReviewStatus, 
 	w := &strings.Builder{}
 	headline(w, about, status, view)
 	facts(w, about, status)
+	if len(about.PodSets) > 1 || len(about.PodSets) == 1 && about.PodSets[0].Count > 1 {
+		section(w, "Its pods, with their init containers, sidecars and overhead:")
+		podSets(w, about.PodSets, view)
+	}
 	if len(status.Lacks) > 0 {
 		section(w, "It lacks:")
 		lacks(w, status.Lacks, view)
@@ -122,6 +127,19 @@ func facts(w *strings.Builder, about Subject, status *visibility.QueueUnitReview
 	if status.Until != nil {
 		fact("Until", timeText(status.Until)+" at the latest")
 	}
+}
+
+func podSets(w *strings.Builder, sets []v1alpha1.PodSet, view View) {
+	table := &text.Table{Columns: []text.Column{{Title: "  POD-SET", Least: leastName}, {Title: "PODS", Right: true}, {Title: "REQUESTS-EACH", Least: leastText}}}
+	for i := range sets {
+		set := &sets[i]
+		count := fmt.Sprint(set.Count)
+		if set.MinCount != nil && *set.MinCount < set.Count {
+			count = fmt.Sprintf("%d-%d", *set.MinCount, set.Count)
+		}
+		table.Add("  "+set.Name, count, orNone(Amounts(set.Requests)))
+	}
+	write(w, table, view)
 }
 
 func lacks(w *strings.Builder, list []visibility.Lack, view View) {

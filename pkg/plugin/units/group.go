@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
 // Group is one or more units that are alike.
@@ -62,7 +64,7 @@ func RequestText(request map[string]Amount) string {
 		}
 		text := string(amount)
 		if valid {
-			text = q.String()
+			text = resources.FormatQuantity(name, q)
 		}
 		parts = append(parts, text+" "+name)
 	}

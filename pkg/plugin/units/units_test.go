@@ -29,6 +29,9 @@ func TestARequestIsReadHoweverItIsWritten(t *testing.T) {
 	if got := RequestText(u.Spec.Resource); got != "2 cpu, 1Gi memory" {
 		t.Errorf("requests %q", got)
 	}
+	if got := RequestText(map[string]Amount{"memory": "8209715200", "nvidia.com/gpu": "4k"}); got != "8017300Ki memory, 4000 nvidia.com/gpu" {
+		t.Errorf("requests %q, not as users write them", got)
+	}
 	if got := RequestText(map[string]Amount{"cpu": "much"}); got != "much cpu" {
 		t.Errorf("what is no quantity: %q", got)
 	}

@@ -20,9 +20,8 @@ func (t *Tree) Raised(names *resources.Names, raises []quota.Raise) (quota.Expla
 	}
 	root, simple := t.root, true
 	for _, c := range changes {
-		for _, q := range resources.Quantities(t.names, resources.Vector{{ID: c.resource, Value: c.to}}) {
-			root = withAmount(root, 0, c.node, c.field, t.names.Name(c.resource), q)
-		}
+		name := t.names.Name(c.resource)
+		root = withAmount(root, 0, c.node, c.field, name, resources.Quantity(name, c.to))
 		simple = simple && t.isSimple(c)
 	}
 	if !simple {

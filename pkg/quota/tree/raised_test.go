@@ -125,9 +125,7 @@ func TestARaisedTreeIsTheOneThatIsWritten(t *testing.T) {
 		}
 		root, options := m.root, m.options
 		for _, w := range changes {
-			for _, q := range resources.Quantities(names, resources.Vector{{ID: names.ID(w.Resource), Value: w.To}}) {
-				root = written(root, root.Name, w, q)
-			}
+			root = written(root, root.Name, w, resources.Quantity(w.Resource, w.To))
 		}
 		want, _, wantErr := tree.New(names, root, options)
 		if wantErr != nil || raisedErr != nil {

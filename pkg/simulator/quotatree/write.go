@@ -12,6 +12,7 @@ import (
 
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/quota/tree/manifest"
+	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
 // treeName is the name of a proposed tree.
@@ -80,8 +81,7 @@ func (w *writer) quantities(depth int, field string, list map[string]resource.Qu
 	}
 	w.line(depth, field+":")
 	for _, name := range slices.Sorted(maps.Keys(list)) {
-		q := list[name]
-		w.line(depth+1, fmt.Sprintf("%s: %s", scalar(name), quoted(q.String())))
+		w.line(depth+1, fmt.Sprintf("%s: %s", scalar(name), quoted(resources.FormatQuantity(name, list[name]))))
 	}
 }
 

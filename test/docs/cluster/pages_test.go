@@ -186,6 +186,8 @@ func queueAJob(s *scene) {
 	s.run("apply")
 	s.run("get")
 	s.run("describe")
+	s.run("--for=create")
+	s.run("startTime")
 	s.run("delete")
 }
 

@@ -98,7 +98,7 @@ func TestAConvertedSetupOfKueueKeepsItsPromises(t *testing.T) {
 			t.Errorf("%s lists as without an equivalent:\n%s\nwant\n%s", command, strings.Join(found, "\n"), strings.Join(withoutEqual, "\n"))
 		}
 	}
-	manifests, objects := sh.split("kube-queue-jobs.yaml")
+	manifests, objects := sh.split("kube-queue.yaml", "kube-queue-jobs.yaml")
 	suite.Both(t, "job")
 	s := newStory(t, "sandbox", manifests, objects)
 	s.main.WaitForTree()

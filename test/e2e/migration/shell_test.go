@@ -65,17 +65,21 @@ func (s *shell) run(command string, status int) (out, report string) {
 	return stdout.String(), stderr.String()
 }
 
-// split returns the manifests of jobs in a file of converted objects, by name, and the other objects, which are applied
-// first. Its tree must be valid for kube-queue-simulator check.
-func (s *shell) split(file string) (jobs map[string]string, others string) {
+// split returns the manifests of jobs in files of converted objects, by name, and the other objects, which are applied
+// first. Their tree must be valid for kube-queue-simulator check.
+func (s *shell) split(files ...string) (jobs map[string]string, others string) {
 	s.t.Helper()
-	text, err := os.ReadFile(filepath.Join(s.folder, file))
-	harness.Must(s.t, err)
+	var text []byte
+	for _, file := range files {
+		part, err := os.ReadFile(filepath.Join(s.folder, file))
+		harness.Must(s.t, err)
+		text = append(append(text, "\n---\n"...), part...)
+	}
 	trees, faults := quotatree.Check(bytes.NewReader(text))
 	if len(faults) > 0 || len(trees) != 1 || len(trees[0].Errors) > 0 {
 		s.t.Errorf("the simulator finds %v and %v", faults, trees)
 	}
-	documents, err := migration.Read(file, bytes.NewReader(text))
+	documents, err := migration.Read(strings.Join(files, ", "), bytes.NewReader(text))
 	harness.Must(s.t, err)
 	jobs = map[string]string{}
 	var rest []*unstructured.Unstructured

@@ -231,6 +231,7 @@ func TestWhoMayChangeWhatOfAUnit(t *testing.T) {
 		quota   = `{"status": {"phase": "Failed", "quota": "root/b"}}`
 		queue   = `{"status": {"phase": "Failed", "queue": "b"}}`
 		again   = `{"status": {"phase": "Failed", "attempts": 0}}`
+		ran     = `{"status": {"phase": "Failed", "startTime": "2026-01-01T00:00:00.000000Z"}}`
 		requeue = `{"status": {"phase": "Failed", "requeueState": {"count": 1}}}`
 		fewer   = `{"status": {"phase": "Failed", "admittedPodSets": [{"name": "main", "count": 1}]}}`
 		check   = `{"status": {"phase": "Failed", "admissionChecks": [{"name": "a", "state": "Ready"}]}}`
@@ -283,6 +284,7 @@ func TestWhoMayChangeWhatOfAUnit(t *testing.T) {
 		{"editor", "by-hand", quota, "status", theRest},
 		{"editor", "by-hand", queue, "status", theRest},
 		{"editor", "by-hand", again, "status", theRest},
+		{"editor", "by-hand", ran, "status", theRest},
 		{"editor", "by-hand", requeue, "status", theRest},
 		{"editor", "by-hand", fewer, "status", theRest},
 		{"editor", "by-hand", check, "status", theRest},

@@ -1,6 +1,7 @@
 package jobextensions
 
 import (
+	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -54,5 +55,32 @@ func TestAJobCostsFiveSixOrEightWrites(t *testing.T) {
 			s.event(corev1.EventTypeNormal, "Released", unit.Name)
 			s.cost(test.writes)
 		})
+	}
+}
+
+// The waits are those of docs/tasks/queue-a-job.md. The job is over so soon that its unit is never Running.
+func TestKubectlWaitMissesNoStateOfAJob(t *testing.T) {
+	t.Parallel()
+	s := begin(t, cluster, batchJob, annotated, short)
+	wait := func(until string) error {
+		out, err := s.cluster.Kubectl(s.Context(), "wait", "-n", s.ns, "queueunits.scheduling.x-k8s.io", "--field-selector=spec.consumerRef.name=a", "--for="+until, "--timeout=1m")
+		if err != nil {
+			return fmt.Errorf("%s: %w\n%s", until, err, out)
+		}
+		return nil
+	}
+	s.must(wait("create"))
+	states := []string{"jsonpath={.status.dequeueTime}", "jsonpath={.status.startTime}", "condition=Finished"}
+	begun := make(chan error, len(states))
+	for _, state := range states {
+		go func() { begun <- wait(state) }()
+	}
+	s.admit()
+	s.inPhase(v1alpha1.PhaseSucceeded)
+	for range states {
+		s.must(<-begun)
+	}
+	for _, state := range states { // long after the job has passed it
+		s.must(wait(state))
 	}
 }

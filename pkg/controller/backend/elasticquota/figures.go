@@ -116,11 +116,7 @@ func (s *Source) list(v resources.Vector) corev1.ResourceList {
 	if len(v) == 0 {
 		return nil
 	}
-	list := corev1.ResourceList{}
-	for name, quantity := range resources.Quantities(s.names, v) {
-		list[corev1.ResourceName(name)] = quantity
-	}
-	return list
+	return resources.Quantities[corev1.ResourceName](s.names, v)
 }
 
 // validity returns the conditions with Valid set. Its time changes only with its status.
