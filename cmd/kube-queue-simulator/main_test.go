@@ -109,6 +109,7 @@ func TestAFileThatIsWrongEndsTheProgramWithItsName(t *testing.T) {
 		{"a trace with a fault", []string{"--trace", file(t, "jobs.csv", "timestamp,duration,num_gpus,cluster\n0,x,1,a\n"), capacity}, []string{"jobs.csv:2: column duration", `"x"`}},
 		{"no such tree", []string{"--trace", sample, "--tree", "no/such.yaml"}, []string{"no/such.yaml"}},
 		{"an invalid tree", []string{"--trace", sample, "--tree", invalid}, []string{"invalid quota tree: root: min cpu 2 is above max 1"}},
+		{"a misspelt field", []string{"--trace", sample, "--tree", file(t, "tree.yaml", strings.Replace(validTree, "namespaces", "namespace", 1))}, []string{`unknown field "namespace"`, `did you mean "namespaces"`}},
 		{"a picture that cannot be written", []string{"--trace", sample, capacity, "--plot", "no/such/dir/x.svg"}, []string{"no/such/dir/x.svg"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -28,7 +28,7 @@ func (s *Scheduler) Next(now time.Time) (Plan, time.Time) {
 		again = s.flush(now) || again
 	}
 	if s.waitIndex.Len() > 0 && s.flushAt == 0 {
-		s.flushAt = instantOf(now).plus(FlushInterval)
+		s.flushAt = instantOf(now).plus(s.flushInterval)
 	}
 	s.watchLimits(now)
 	s.watchScheduling(now)

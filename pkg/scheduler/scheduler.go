@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -27,6 +28,9 @@ type Options struct {
 	// EvictionTimeout is how long a unit that is evicted for another can take to stop before others are evicted in
 	// its place. If zero, DefaultEvictionTimeout applies.
 	EvictionTimeout time.Duration
+	// FlushInterval is how often everything that waits is tried again, in case a wake-up was lost. If zero, the
+	// constant FlushInterval applies.
+	FlushInterval time.Duration
 	// Explanations is the maximum number of explanations of why units wait that can be in progress at a time; 0 means
 	// no limit. If set, at most one explanation per ExplainInterval is sent while other writes are in progress,
 	// because explanations come in bursts and must not delay admissions.
@@ -94,6 +98,7 @@ type Scheduler struct {
 	// unscheduled watches the units with pods for which the scheduler finds no node.
 	unscheduled unscheduled
 
+	flushInterval    time.Duration
 	flushAt          instant
 	flushes, rescued int
 }
@@ -112,6 +117,7 @@ func New(opts Options) *Scheduler {
 		requeues:      opts.Requeues,
 		checkRetries:  opts.CheckRetries,
 		checks:        map[string]time.Duration{},
+		flushInterval: cmp.Or(opts.FlushInterval, FlushInterval),
 		outbox:        outbox{mostExplaining: opts.Explanations, denied: map[*unit]instant{}},
 		settings:      map[string]QueueChanged{},
 		units:         map[string]*unit{},

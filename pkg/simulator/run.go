@@ -14,6 +14,9 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
+// flushInterval is how often the core searches for lost wake-ups. A trace of a hundred years has 1,200 months.
+const flushInterval = 30 * 24 * time.Hour
+
 // progressEvery is the number of finished jobs between two calls of Progress.
 const progressEvery = 500
 
@@ -35,6 +38,9 @@ func Run(ctx context.Context, scenario Scenario) (*Result, error) {
 		if _, ok := p.nextEvent(); !ok {
 			break
 		}
+	}
+	if p.late != nil {
+		return nil, p.late
 	}
 	p.result.Flushes = p.core.Rescued()
 	if scenario.Progress != nil {
@@ -69,7 +75,9 @@ type simulation struct {
 
 	version uint64
 	ended   int
-	result  Result
+	// late is why the simulation ends early; nil otherwise.
+	late   error
+	result Result
 }
 
 func newSimulation(scenario Scenario) (*simulation, error) {
@@ -78,6 +86,7 @@ func newSimulation(scenario Scenario) (*simulation, error) {
 	if err != nil {
 		return nil, err
 	}
+	scenario.Core.FlushInterval = flushInterval
 	// The start is arbitrary, because only differences matter.
 	p := &simulation{Scenario: scenario, core: scheduler.New(scenario.Core), start: time.Unix(0, 0).UTC(), byKey: map[string]int{},
 		runs: map[int]*run{}, left: map[int]time.Duration{}}
@@ -112,7 +121,7 @@ func newSimulation(scenario Scenario) (*simulation, error) {
 // event.
 func (p *simulation) step() bool {
 	at, ok := p.nextEvent()
-	if !ok {
+	if !ok || p.late != nil {
 		return false
 	}
 	if p.wake.IsZero() || at.Before(p.wake) {

@@ -178,6 +178,7 @@ func TestAScenarioThatCannotBePlayedIsRefused(t *testing.T) {
 		{"two jobs of one name", []simulator.Job{job("one", 0, 1, 1), job("one", 5, 1, 1)}, oneLeaf(4), []string{"jobs 1 and 2", "a/one"}},
 		{"a job before the start of the trace", []simulator.Job{job("early", -1, 1, 1)}, oneLeaf(4), []string{"a/early", "must be 0 or more"}},
 		{"a job that ends before it begins", []simulator.Job{job("back", 0, -1, 1)}, oneLeaf(4), []string{"a/back", "must be 0 or more"}},
+		{"jobs that end after the end of time", []simulator.Job{job("one", 0, 200*365*86400, 4), job("two", 0, 200*365*86400, 4)}, oneLeaf(4), []string{"more than 250 years"}},
 		{"a negative request", []simulator.Job{negative}, oneLeaf(4), []string{"a/negative", gpu, "is negative"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

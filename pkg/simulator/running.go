@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"fmt"
 	"time"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
@@ -31,6 +32,12 @@ func (p *simulation) newRunning() *queue.Heap[*run] {
 	}, func(r *run) *int32 { return &r.place })
 }
 
+// longest bounds the virtual time, because a time.Duration is at most 292 years.
+const (
+	year    = 365 * 24 * time.Hour
+	longest = 250 * year
+)
+
 // release starts a job.
 func (p *simulation) release(job int, quota string) {
 	runs, goesOn := p.left[job]
@@ -38,6 +45,10 @@ func (p *simulation) release(job int, quota string) {
 		runs = p.Jobs[job].Runs
 	}
 	delete(p.left, job)
+	if runs > longest-p.now.Sub(p.start) {
+		p.late = fmt.Errorf("the last job would end after more than %d years; raise the quota, or replay fewer jobs", longest/year)
+		runs = 0
+	}
 	r := &run{job: job, start: p.now, until: p.now.Add(runs)}
 	p.running.Set(r)
 	p.runs[job] = r

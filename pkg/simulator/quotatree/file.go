@@ -29,6 +29,9 @@ func Read(from io.Reader, name string) (tree.Node, error) {
 	}
 	switch {
 	case len(found) == 1:
+		if faults, _ := manifest.CheckManifest(found[0]); len(faults) > 0 {
+			return tree.Node{}, fmt.Errorf("%s: invalid quota tree: %s", name, strings.Join(faults, "; "))
+		}
 		return manifest.Root(found[0]), nil
 	case len(found) > 1:
 		return tree.Node{}, fmt.Errorf("%s: found %d objects of kind %s; keep only the one to try", name, len(found), manifest.Kind)

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -14,8 +15,8 @@ import (
 // Fairness describes the fairness between tenants.
 type Fairness struct {
 	// Jain is Jain's index over the mean bounded slowdowns of the tenants: 1 if all are
-	// equal, 1/n if one of n tenants has all of the slowdown.
-	Jain float64 `json:"jainIndex"`
+	// equal, 1/n if one of n tenants has all of the slowdown; nil if no job was released.
+	Jain *float64 `json:"jainIndex,omitempty"`
 	// WorstTenant is the tenant with the longest mean wait.
 	WorstTenant string  `json:"worstTenant"`
 	WorstMean   Seconds `json:"worstTenantWaitMeanSeconds"`
@@ -49,7 +50,7 @@ func (m *measured) fairness(root tree.Node, tenants []Group) Fairness {
 		}
 	}
 	if n > 0 {
-		f.Jain = sum * sum / (float64(n) * squares)
+		f.Jain = new(sum * sum / (float64(n) * squares))
 	}
 	return f
 }
@@ -147,7 +148,7 @@ func (c *claim) replay(jobs []*job) []area {
 			events = append(events, event{at: from, shape: s, running: 1}, event{at: to, shape: s, running: -1})
 		})
 	}
-	slices.SortStableFunc(events, func(a, b event) int { return int(a.at - b.at) })
+	slices.SortStableFunc(events, func(a, b event) int { return cmp.Compare(a.at, b.at) })
 	for i, now := range events {
 		c.shapes[now.shape].waiting += now.waiting
 		for r, requested := range c.shapes[now.shape].requests {

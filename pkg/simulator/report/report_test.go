@@ -107,7 +107,7 @@ func TestWaitsUseAndFairnessOfASmallTrace(t *testing.T) {
 	near(t, "early use", r.Use[0].PartEarly, 1)
 	near(t, "demand", r.Demand, 13)
 	// Mean slowdowns are 1.5 and 1.25.
-	near(t, "Jain's index", r.Fairness.Jain, 2.75*2.75/(2*(1.5*1.5+1.25*1.25)))
+	near(t, "Jain's index", *r.Fairness.Jain, 2.75*2.75/(2*(1.5*1.5+1.25*1.25)))
 	if r.Fairness.WorstTenant != "a" || r.Fairness.WorstMean != hours(1) {
 		t.Errorf("fairness: %+v", r.Fairness)
 	}
@@ -118,6 +118,19 @@ func TestWaitsUseAndFairnessOfASmallTrace(t *testing.T) {
 	near(t, "shortfall", r.Fairness.Shortfall[0].Hours, 1)
 	if len(r.Never) != 1 || r.Never[0].Reason != "ExceedsMaxQuota" || r.Never[0].Jobs != 1 || r.Never[0].Job != "b/b2" || r.Never[0].Message == "" || r.Never[0].Advice == "" {
 		t.Errorf("never: %+v", r.Never)
+	}
+}
+
+func TestWhatNoJobHadIsNotReported(t *testing.T) {
+	s := small()
+	s.Tree.Max["cpu"] = resource.MustParse("4")
+	if r := of(t, s); len(r.Use) != 1 || r.Use[0].Resource != gpu {
+		t.Errorf("no job requests cpu, and its use is reported: %+v", r.Use)
+	}
+	s.Jobs = s.Jobs[3:] // it can never run
+	r := of(t, s)
+	if r.Fairness.Jain != nil {
+		t.Errorf("no job ran, and Jain's index is %v", *r.Fairness.Jain)
 	}
 }
 

@@ -126,7 +126,10 @@ func (p *Paper) fairnessTable(w io.Writer) {
 	c.row("POLICY", "JAIN'S INDEX", "WORST TENANT", "ITS MEAN WAIT", "SHORTFALL OF MIN", "WORST QUOTA")
 	for _, r := range p.Reports {
 		f := r.Fairness
-		cells := []string{r.Name, digits(f.Jain), f.WorstTenant, f.WorstMean.String()}
+		cells := []string{r.Name, "-", "-", "-"}
+		if f.Jain != nil {
+			cells = []string{r.Name, digits(*f.Jain), f.WorstTenant, f.WorstMean.String()}
+		}
 		if len(f.Shortfall) == 0 {
 			cells = append(cells, "no min", "-")
 		}

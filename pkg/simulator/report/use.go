@@ -24,11 +24,11 @@ type Use struct {
 	PartEarly float64 `json:"partUntilLastSubmission"`
 }
 
-// use returns the use of each resource that the root limits.
+// use returns the use of each resource that the root limits and a job requests.
 func (m *measured) use(root tree.Node) []Use {
 	uses := []Use{}
 	for _, name := range slices.Sorted(maps.Keys(root.Max)) {
-		if name == quota.JobsResource {
+		if name == quota.JobsResource || !slices.ContainsFunc(m.jobs, func(j job) bool { return (&j).of(name) > 0 }) {
 			continue
 		}
 		limit, _ := resources.LimitValue(name, root.Max[name])

@@ -2,6 +2,7 @@ package trace
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -53,7 +54,9 @@ func (c *collector) readCSV(from *bufio.Reader, opts Options) error {
 		_, _ = from.Discard(len(mark))
 	}
 	r := csv.NewReader(from)
-	r.FieldsPerRecord, r.TrimLeadingSpace, r.ReuseRecord = -1, true, true
+	r.Comma = separator(from)
+	// A leading tab is an empty field.
+	r.FieldsPerRecord, r.TrimLeadingSpace, r.ReuseRecord = -1, r.Comma != '\t', true
 	header, err := r.Read()
 	switch {
 	case errors.Is(err, io.EOF):
@@ -80,6 +83,19 @@ func (c *collector) readCSV(from *bufio.Reader, opts Options) error {
 			return err
 		}
 	}
+}
+
+// separator returns the separator of the file: a comma, or the semicolon or tab that spreadsheets write in some
+// languages if the header has no comma.
+func separator(from *bufio.Reader) rune {
+	start, _ := from.Peek(from.Size())
+	header, _, _ := bytes.Cut(start, []byte("\n"))
+	for _, other := range []rune{';', '\t'} {
+		if !bytes.ContainsRune(header, ',') && bytes.ContainsRune(header, other) {
+			return other
+		}
+	}
+	return ','
 }
 
 // broken returns the error for a file that is not CSV or cannot be read.
