@@ -288,6 +288,10 @@ perf-jobs: ## Measure both programs with batch Jobs, compared with Jobs without 
 demo: build ## Show three teams that share GPUs on a real control plane; the cluster stays up
 	go run ./test/demo
 
+.PHONY: pictures
+pictures: demo ## Take the pictures of the documentation in the cluster of make demo (needs Chromium)
+	go run ./test/demo pictures
+
 .PHONY: demo-all
 demo-all: build ## Show one job of each kind that queue in one quota; the cluster stays up
 	go run ./test/demo all

@@ -5,7 +5,9 @@ package main
 import (
 	"context"
 	"os"
+	"os/exec"
 	"os/signal"
+	"runtime"
 	"syscall"
 	"time"
 
@@ -29,7 +31,7 @@ func run() int {
 		Wait:     wait,
 	}
 	if out := int(os.Stdout.Fd()); term.IsTerminal(out) {
-		env.Terminal = true
+		env.Terminal, env.Browse = true, browse
 		if width, _, err := term.GetSize(out); err == nil {
 			env.Width = width
 		}
@@ -46,5 +48,17 @@ func wait(ctx context.Context, d time.Duration) bool {
 		return false
 	case <-timer.C:
 		return true
+	}
+}
+
+// browse opens a link in the user's browser.
+func browse(link string) error {
+	switch runtime.GOOS {
+	case "darwin":
+		return exec.Command("open", link).Start()
+	case "windows":
+		return exec.Command("rundll32", "url.dll,FileProtocolHandler", link).Start()
+	default:
+		return exec.Command("xdg-open", link).Start()
 	}
 }

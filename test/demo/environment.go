@@ -47,6 +47,11 @@ func (e *environment) up(ctx context.Context, flags ...string) error {
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("starting the cluster: %w", err)
 	}
+	return e.open(ctx)
+}
+
+// open connects to the cluster that runs.
+func (e *environment) open(ctx context.Context) error {
 	out, err := e.localcluster(ctx, "status", "--data", e.data, "-o", "json").Output()
 	if err != nil {
 		return fmt.Errorf("reading the status of the cluster: %w", err)
@@ -104,7 +109,11 @@ func (e *environment) install(ctx context.Context, extensions string) error {
 	if err := e.cluster.Install(ctx); err != nil {
 		return err
 	}
-	if err := e.start(ctx, "kube-queue-controller"); err != nil {
+	_, reviews, err := e.cluster.RouteReviews(ctx)
+	if err != nil {
+		return err
+	}
+	if err := e.start(ctx, "kube-queue-controller", reviews...); err != nil {
 		return err
 	}
 	return e.start(ctx, "job-extensions", "--enabled-extensions="+extensions)
@@ -128,7 +137,7 @@ func (e *environment) start(ctx context.Context, name string, flags ...string) e
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("starting %s: %w\n%s", name, err, out)
 	}
-	fmt.Println(strings.Join(append([]string{"started", name}, flags...), " "))
+	fmt.Println("started", name)
 	return nil
 }
 

@@ -3,7 +3,8 @@
 // one job of each kind in one quota.
 //
 // Both start their own cluster in .cluster/demo, install kube-queue as a user would, and check
-// the audit log of the API server at the end. The cluster stays up; "demo down" stops it.
+// the audit log of the API server at the end. The cluster stays up; "demo down" stops it, and "demo pictures" takes the
+// pictures of the documentation in it.
 //
 // Terms. The tour consists of chapters: commands, the states that follow, and why. The demo of all
 // kinds shows each change until all jobs have ended. An endless job runs until it is deleted.
@@ -16,6 +17,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"kube-queue.dev/kube-queue/test/built"
@@ -43,6 +45,8 @@ func run(ctx context.Context, args []string) int {
 	switch what {
 	case "down":
 		err = environment.down(context.WithoutCancel(ctx))
+	case "pictures":
+		err = environment.takePictures(ctx)
 	case "all":
 		err = environment.stopAtTheEnd(ctx, showAll(ctx, environment))
 	default:
@@ -72,10 +76,10 @@ func parse(root string, args []string) (e *environment, what string, err error) 
 	switch {
 	case fs.NArg() == 0:
 		return e, "", nil
-	case fs.NArg() == 1 && (fs.Arg(0) == "all" || fs.Arg(0) == "down"):
+	case fs.NArg() == 1 && slices.Contains([]string{"all", "down", "pictures"}, fs.Arg(0)):
 		return e, fs.Arg(0), nil
 	}
-	return nil, "", fmt.Errorf("unknown argument %q; known arguments: all, down", fs.Arg(0))
+	return nil, "", fmt.Errorf("unknown argument %q; known arguments: all, down, pictures", fs.Arg(0))
 }
 
 // stopAtTheEnd stops the cluster after an interrupt, and explains other errors.

@@ -98,6 +98,10 @@ func (a *api) serve() string {
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if r.URL.Path == "/version" {
+		a.write(w, http.StatusOK, map[string]any{"gitVersion": "v1.36.0"})
+		return
+	}
 	group, namespace, resource, name := parsePath(r.URL.Path)
 	key := group + "/" + resource
 	verb := map[string]string{http.MethodPatch: "patch", http.MethodPost: "create", http.MethodGet: "get"}[r.Method]

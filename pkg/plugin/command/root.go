@@ -54,6 +54,8 @@ type Environment struct {
 	Now      func() time.Time
 	// Wait waits for the duration, and reports false if the context ends earlier.
 	Wait func(context.Context, time.Duration) bool
+	// Browse opens a link in the user's browser; nil if there is none.
+	Browse func(link string) error
 }
 
 // shell is what all commands share.
@@ -143,7 +145,7 @@ Accepts all flags of kubectl that select a cluster, a user and a namespace; see 
 	s.flags.AddFlags(cmd.PersistentFlags())
 	hideAllBut(cmd.PersistentFlags(), "namespace", "context", "kubeconfig", "as", "as-group", "request-timeout")
 	cmd.PersistentFlags().StringVar(&s.queueNamespace, "queue-namespace", "kube-queue", "Namespace of the Queues, which is that of kube-queue.")
-	cmd.AddCommand(s.list(), s.tree(), s.queue(), s.why(), s.hold(), s.release(), s.priority(), s.stop(), s.resume(), s.simulate(), convert.NewCommand(env.Streams), s.version())
+	cmd.AddCommand(s.list(), s.tree(), s.queue(), s.why(), s.hold(), s.release(), s.priority(), s.stop(), s.resume(), s.simulate(), s.web(), s.mcp(), convert.NewCommand(env.Streams), s.version())
 	s.addCompletion(cmd)
 	return cmd
 }

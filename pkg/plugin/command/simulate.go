@@ -95,8 +95,17 @@ func (c *cluster) simulateFiles(ctx context.Context, o *output, files []string) 
 			return err
 		}
 	}
+	simulation, err := c.simulateQuestion(ctx, q, cluster)
+	if err != nil {
+		return err
+	}
+	return c.conclude(o, q, simulation)
+}
+
+// simulateQuestion returns what would happen.
+func (c *cluster) simulateQuestion(ctx context.Context, q *question, cluster *measured) (*objects.Simulation, error) {
 	if q.tree == nil && len(q.jobs)+len(q.invalid) == 0 {
-		return errors.New("the files have no ElasticQuotaTree and no job")
+		return nil, errors.New("the files have no ElasticQuotaTree and no job")
 	}
 	if len(cluster.hidden) > 0 {
 		c.warn("You may not read %s: what the jobs request may differ.", strings.Join(slices.Sorted(maps.Keys(cluster.hidden)), ", "))
@@ -104,19 +113,19 @@ func (c *cluster) simulateFiles(ctx context.Context, o *output, files []string) 
 	if q.tree != nil {
 		// Read as a user wrote it: the API server rejects fields that the controller ignores.
 		if faults, warnings := manifest.CheckManifest(q.tree); len(faults) > 0 {
-			return c.conclude(o, q, &objects.Simulation{Faults: faults, Warnings: warnings})
+			return &objects.Simulation{Faults: faults, Warnings: warnings}, nil
 		}
 	}
 	trial, err := c.trial(ctx, q)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	simulation, err := objects.Simulate(*trial, c.Now())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	simulation.Jobs = append(simulation.Jobs, q.invalid...)
-	return c.conclude(o, q, simulation)
+	return simulation, nil
 }
 
 // trial reads the cluster.
@@ -185,6 +194,14 @@ func (c *cluster) readFile(q *question, file string, cluster *measured) error {
 		return err
 	}
 	defer from.Close()
+	if err := c.readDocuments(q, from, cluster); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	return nil
+}
+
+// readDocuments adds what YAML or JSON documents contain.
+func (c *cluster) readDocuments(q *question, from io.Reader, cluster *measured) error {
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(from))
 	for number := 1; ; number++ {
 		document, err := documents.Read()
@@ -195,7 +212,7 @@ func (c *cluster) readFile(q *question, file string, cluster *measured) error {
 			err = c.readDocument(q, document, cluster)
 		}
 		if err != nil {
-			return fmt.Errorf("%s: document %d: %w", file, number, err)
+			return fmt.Errorf("document %d: %w", number, err)
 		}
 	}
 }

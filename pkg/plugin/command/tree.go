@@ -57,10 +57,7 @@ Users who cannot list ElasticQuotaTrees see the quotas of the namespace and thei
 
 // showTree writes the quotas.
 func (c *cluster) showTree(ctx context.Context, to io.Writer, o *output, quota string) error {
-	review, err := c.reviews().Quotas(ctx, c.namespace, quota)
-	if unanswered := reviews.IsUnanswered(err); unanswered != nil {
-		review, err = c.treeOfObjects(ctx, quota, unanswered)
-	}
+	review, err := c.readQuotas(ctx, quota)
 	if err != nil {
 		return err
 	}
@@ -78,6 +75,15 @@ func (c *cluster) showTree(ctx context.Context, to io.Writer, o *output, quota s
 	}
 	render.Hidden(to, review.Status.Hidden)
 	return nil
+}
+
+// readQuotas returns a quota and those below it, or all.
+func (c *cluster) readQuotas(ctx context.Context, quota string) (*visibility.QuotaReview, error) {
+	review, err := c.reviews().Quotas(ctx, c.namespace, quota)
+	if unanswered := reviews.IsUnanswered(err); unanswered != nil {
+		return c.treeOfObjects(ctx, quota, unanswered)
+	}
+	return review, err
 }
 
 // quotaPaths returns the paths of all quotas that the caller may see.

@@ -178,7 +178,7 @@ func outcome(t Trial, all []v1alpha1.QueueUnit, decided []simulator.Decided, bac
 			waiting = append(waiting, summary)
 		}
 	}
-	result.Started, result.Evicted, result.Waiting = grouped(started), grouped(evicted), grouped(waiting)
+	result.Started, result.Evicted, result.Waiting = Grouped(started), Grouped(evicted), Grouped(waiting)
 	return result
 }
 
@@ -191,8 +191,8 @@ func summaryOf(unit *v1alpha1.QueueUnit, queue string) visibility.UnitSummary {
 		Phase: string(cmp.Or(unit.Status.Phase, v1alpha1.PhaseEnqueued)), Priority: unit.Spec.Priority, Requests: unit.Spec.Resource, SubmissionTime: ptr.To(submitted)}
 }
 
-// grouped returns units, with similar ones in one group.
-func grouped(list []visibility.UnitSummary) []visibility.UnitGroup {
+// Grouped returns units, with similar ones in one group.
+func Grouped(list []visibility.UnitSummary) []visibility.UnitGroup {
 	var groups []visibility.UnitGroup
 	place := map[string]int{}
 	for _, u := range list {

@@ -158,14 +158,14 @@ func Amounts(list corev1.ResourceList) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(list)) {
 		if q := list[name]; !q.IsZero() {
-			parts = append(parts, resources.FormatQuantity(string(name), q)+" "+resourceName(string(name)))
+			parts = append(parts, resources.FormatQuantity(string(name), q)+" "+ResourceName(string(name)))
 		}
 	}
 	return strings.Join(parts, ", ")
 }
 
-// resourceName returns the name of a resource for people.
-func resourceName(name string) string {
+// ResourceName returns the name of a resource for people.
+func ResourceName(name string) string {
 	if name == wellknown.MaxJobsResource {
 		return "jobs"
 	}

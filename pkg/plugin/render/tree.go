@@ -43,7 +43,7 @@ func Tree(to io.Writer, quotas []visibility.QuotaSummary, view View) error {
 			name = strings.Repeat("  ", len(above)) + strings.TrimPrefix(q.Path, above[len(above)-1]+"/")
 		}
 		above = append(above, q.Path)
-		for j, resource := range resourcesOf(q) {
+		for j, resource := range Resources(q) {
 			row := quotaRow(q, resource, view)
 			if j == 0 {
 				row[0].Text = name
@@ -54,9 +54,9 @@ func Tree(to io.Writer, quotas []visibility.QuotaSummary, view View) error {
 	return table.Write(to, view.Style, view.Header)
 }
 
-// resourcesOf returns the resources to show for a quota: those that are limited, guaranteed, used or requested, and
+// Resources returns the resources to show for a quota: those that are limited, guaranteed, used or requested, and
 // finally the number of jobs.
-func resourcesOf(q *visibility.QuotaSummary) []corev1.ResourceName {
+func Resources(q *visibility.QuotaSummary) []corev1.ResourceName {
 	shown := map[corev1.ResourceName]bool{}
 	for _, list := range []corev1.ResourceList{q.Min, q.Max} {
 		for name := range list {
@@ -74,9 +74,11 @@ func resourcesOf(q *visibility.QuotaSummary) []corev1.ResourceName {
 	return append(slices.Sorted(maps.Keys(shown)), wellknown.MaxJobsResource)
 }
 
-func quotaRow(q *visibility.QuotaSummary, name corev1.ResourceName, view View) []text.Cell {
-	requested := q.Requested
-	used := q.Used
+// UseOf returns lists with what a quota uses of a resource or, for jobs, how many hold quota, and with what waits for
+// it.
+func UseOf(q *visibility.QuotaSummary, name corev1.ResourceName) (used, requested corev1.ResourceList) {
+	requested = q.Requested
+	used = q.Used
 	if name == wellknown.MaxJobsResource {
 		requested = corev1.ResourceList{}
 		if q.Waiting > 0 {
@@ -86,13 +88,18 @@ func quotaRow(q *visibility.QuotaSummary, name corev1.ResourceName, view View) [
 			used = corev1.ResourceList{name: *resource.NewQuantity(int64(q.Holding), resource.DecimalSI)}
 		}
 	}
+	return used, requested
+}
+
+func quotaRow(q *visibility.QuotaSummary, name corev1.ResourceName, view View) []text.Cell {
+	used, requested := UseOf(q, name)
 	use := text.Cell{Text: amount(used, name, "0")}
 	if limit, limited := q.Max[name]; limited {
 		if have := used[name]; have.Cmp(limit) > 0 {
 			use.Colour = text.Red
 		}
 	}
-	cells := []text.Cell{{}, {Text: resourceName(string(name))}, {Text: amount(q.Min, name, none)}, use, {Text: amount(q.Max, name, none)},
+	cells := []text.Cell{{}, {Text: ResourceName(string(name))}, {Text: amount(q.Min, name, none)}, use, {Text: amount(q.Max, name, none)},
 		{Text: amount(q.Borrowed, name, none), Colour: text.Yellow}, {Text: amount(q.Lent, name, none)}, {Text: amount(q.Unqueued, name, none)}, {Text: amount(requested, name, none)}}
 	if view.Style.Bars {
 		bar := text.Bar{Used: float(used, name), Borrowed: float(q.Borrowed, name), Max: float(q.Max, name)}

@@ -72,8 +72,21 @@ func headline(w *strings.Builder, about Subject, status *visibility.QueueUnitRev
 	if about.Job != "" {
 		name = about.Kind + " " + about.Job
 	}
+	verdict, colour := verdictOf(status)
+	fmt.Fprintf(w, "%s %s\n", text.Clean(name), view.Style.Paint(colour, text.Clean(verdict)))
+	if status.Message != "" {
+		text.Wrap(w, "  ", status.Message, view.Style.Width)
+	}
+}
+
+// Verdict returns what the job does, such as that it waits, and why.
+func Verdict(status *visibility.QueueUnitReviewStatus) string {
+	verdict, _ := verdictOf(status)
+	return verdict
+}
+
+func verdictOf(status *visibility.QueueUnitReviewStatus) (verdict string, colour text.Colour) {
 	phase := v1alpha1.QueueUnitPhase(status.Phase)
-	verdict, colour := "", text.Plain
 	switch {
 	case phase.Waits() && status.Reason == "" && status.Message != "": // nobody knows why
 		verdict, colour = "waits", text.Yellow
@@ -99,10 +112,7 @@ func headline(w *strings.Builder, about Subject, status *visibility.QueueUnitRev
 	if !phase.Waits() && status.Reason != "" {
 		verdict += ": " + string(status.Reason)
 	}
-	fmt.Fprintf(w, "%s %s\n", text.Clean(name), view.Style.Paint(colour, text.Clean(verdict)))
-	if status.Message != "" {
-		text.Wrap(w, "  ", status.Message, view.Style.Width)
-	}
+	return verdict, colour
 }
 
 func facts(w *strings.Builder, about Subject, status *visibility.QueueUnitReviewStatus) {
@@ -146,7 +156,7 @@ func lacks(w *strings.Builder, list []visibility.Lack, view View) {
 	table := &text.Table{Columns: []text.Column{{Title: "  QUOTA", Least: leastName}, {Title: "RESOURCE", Least: leastText}, {Title: "REQUESTED", Right: true}, {Title: "USED", Right: true},
 		{Title: "LIMIT", Right: true}, {Title: "MISSING", Right: true}, {Title: "OF"}}}
 	for _, lack := range list {
-		table.Add("  "+lack.Quota, resourceName(lack.Resource), lack.Requested, lack.Used, lack.Limit, lack.Missing, strings.ToLower(lack.Bound))
+		table.Add("  "+lack.Quota, ResourceName(lack.Resource), lack.Requested, lack.Used, lack.Limit, lack.Missing, strings.ToLower(lack.Bound))
 	}
 	write(w, table, view)
 }

@@ -86,7 +86,7 @@ func (a Asker) Queues(ctx context.Context, namespace string, spec visibility.Que
 	var all *visibility.QueueReview
 	for listed := 0; ; {
 		spec.Limit, spec.Offset = int32(min(most-listed, visibility.DefaultLimit)), int32(listed)
-		page, err := a.queues(ctx, namespace, spec)
+		page, err := a.QueuePage(ctx, namespace, spec)
 		if err != nil {
 			return nil, err
 		}
@@ -119,7 +119,8 @@ func entries(status *visibility.QueueReviewStatus, show visibility.QueueReviewCo
 	}
 }
 
-func (a Asker) queues(ctx context.Context, namespace string, spec visibility.QueueReviewSpec) (*visibility.QueueReview, error) {
+// QueuePage asks for one page.
+func (a Asker) QueuePage(ctx context.Context, namespace string, spec visibility.QueueReviewSpec) (*visibility.QueueReview, error) {
 	review, err := a.Client.QueueReviews(namespace).Create(ctx, &visibility.QueueReview{ObjectMeta: named(namespace), Spec: spec}, dryRun())
 	if err = check(err, err == nil && review.Status != nil, "queuereviews", namespace); err != nil {
 		return nil, err

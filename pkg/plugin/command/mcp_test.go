@@ -1,0 +1,118 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+)
+
+// assistant starts the command and returns a client of its tools.
+func (a *api) assistant() *mcp.ClientSession {
+	a.t.Helper()
+	in, toServer := io.Pipe()
+	fromServer, out := io.Pipe()
+	ctx, stop := context.WithCancel(a.t.Context())
+	status := make(chan int, 1)
+	go func() {
+		status <- Run(ctx, Environment{Streams: genericiooptions.IOStreams{In: in, Out: out, ErrOut: io.Discard}, Now: func() time.Time { return now }},
+			[]string{"--kubeconfig", a.kubeconfig(), "--request-timeout", "10s", "mcp"})
+		out.Close()
+	}()
+	session, err := mcp.NewClient(&mcp.Implementation{Name: "test"}, nil).Connect(ctx, &mcp.IOTransport{Reader: fromServer, Writer: toServer}, nil)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	a.t.Cleanup(func() {
+		_ = session.Close()
+		toServer.Close()
+		if code := <-status; code != exitClean {
+			a.t.Errorf("exit status %d", code)
+		}
+		stop()
+	})
+	return session
+}
+
+// call calls a tool and returns its answer, and whether it is an error.
+func call(t *testing.T, session *mcp.ClientSession, tool string, arguments map[string]any) (answer string, failed bool) {
+	t.Helper()
+	result, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: arguments})
+	if err != nil {
+		return err.Error(), true
+	}
+	if result.StructuredContent != nil {
+		data, err := json.Marshal(result.StructuredContent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data), result.IsError
+	}
+	return result.Content[0].(*mcp.TextContent).Text, result.IsError
+}
+
+func TestAnAssistantAsksWithTheRightsOfTheUser(t *testing.T) {
+	a := newAPI(t, four)
+	session := a.assistant()
+	tools, err := session.ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, tool := range tools.Tools {
+		names = append(names, tool.Name)
+		if !tool.Annotations.ReadOnlyHint || tool.Description == "" || tool.InputSchema == nil || tool.OutputSchema == nil {
+			t.Errorf("tool %+v", tool)
+		}
+	}
+	if got := strings.Join(names, " "); got != "list queue simulate tree why" {
+		t.Errorf("tools %s", got)
+	}
+	for _, c := range []struct {
+		tool      string
+		arguments map[string]any
+		wants     []string
+		fails     bool
+	}{
+		{"list", nil, []string{`"job":"train-c-job-2e7d2c03a9"`, `"requests":"500m cpu"`, `"reason":"MaxJobs"`, `"total":2`, "this is what the objects show"}, false},
+		{"list", map[string]any{"allNamespaces": true, "phases": []string{"Enqueued"}, "limit": 1}, []string{`"job":"first"`, `"total":2`}, false},
+		{"why", map[string]any{"job": "job/train-c"}, []string{`"verdict":"waits: MaxJobs"`, `"position":2`, "the job starts when one of the jobs", "requested 1 kube-queue/max-jobs, used 2 of 2, missing 1"}, false},
+		{"why", map[string]any{"job": "first", "namespace": "other"}, []string{`"position":1`}, false},
+		{"tree", map[string]any{"quota": "company/research"}, []string{`"quota":"company/research"`, `"min":"4 cpu"`}, false},
+		{"queue", nil, []string{`"queue":"company-research"`, `"waiting":2`}, false},
+		{"queue", map[string]any{"queue": "company-research"}, []string{`"alike":1`}, false},
+		{"simulate", map[string]any{"manifests": strings.ReplaceAll(tree(4), "max-jobs: 2", "max-jobs: 9")}, []string{`"starts":[{"alike":1`}, false},
+		{"simulate", map[string]any{"manifests": "a: b"}, []string{"document 1"}, true},
+		{"why", map[string]any{"job": "job/train-x"}, []string{`did you mean \"train-c\"`}, true},
+		{"why", nil, []string{"job"}, true},
+		{"why", map[string]any{"job": 7}, []string{"job"}, true},
+		{"list", map[string]any{"limit": 1000}, []string{"limit must be from 0 to 200"}, true},
+		{"list", map[string]any{"limits": 1}, []string{"limits"}, true},
+		{"tree", map[string]any{"quota": "company/reserch"}, []string{`did you mean \"company/research\"`}, true},
+		{"delete", nil, []string{"delete"}, true},
+	} {
+		answer, failed := call(t, session, c.tool, c.arguments)
+		if failed != c.fails {
+			t.Errorf("%s %v: failed %v: %s", c.tool, c.arguments, failed, answer)
+		}
+		for _, want := range c.wants {
+			if !strings.Contains(answer, want) && !strings.Contains(answer, strings.ReplaceAll(want, `\"`, `"`)) {
+				t.Errorf("%s %v does not answer %s:\n%s", c.tool, c.arguments, want, answer)
+			}
+		}
+	}
+	a.mu.Lock()
+	a.forbidden["list "+unitsOf+" research"] = true
+	a.mu.Unlock()
+	if answer, failed := call(t, session, "list", nil); !failed || !strings.Contains(answer, "you may not list QueueUnits") {
+		t.Errorf("without rights: %s", answer)
+	}
+	if strings.Contains(strings.Join(a.requests, "\n"), "PATCH") {
+		t.Errorf("a tool has changed something: %v", a.requests)
+	}
+}

@@ -1,0 +1,176 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	visibility "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/plugin/objects"
+	"kube-queue.dev/kube-queue/pkg/plugin/reviews"
+	"kube-queue.dev/kube-queue/pkg/plugin/units"
+	"kube-queue.dev/kube-queue/pkg/plugin/web"
+)
+
+// webReader reads the cluster for one page.
+type webReader struct {
+	*cluster
+	warnings *bytes.Buffer
+}
+
+func (c *cluster) openReader() web.Reader { return c.newReader() }
+
+// newReader returns a reader whose warnings are part of its answer.
+func (c *cluster) newReader() *webReader {
+	r := &webReader{cluster: &cluster{}, warnings: &bytes.Buffer{}}
+	*r.cluster = *c
+	own := *c.shell
+	own.Streams.ErrOut = r.warnings
+	r.shell = &own
+	return r
+}
+
+func (r *webReader) Warnings() []string {
+	return slices.DeleteFunc(strings.Split(r.warnings.String(), "\n"), func(line string) bool { return line == "" })
+}
+
+func (r *webReader) Units(ctx context.Context, namespace string, spec visibility.QueueReviewSpec) (*visibility.QueueReviewStatus, error) {
+	r.namespace = namespace
+	review, err := r.reviews().QueuePage(ctx, namespace, spec)
+	if unanswered := reviews.IsUnanswered(err); unanswered != nil {
+		return r.unitsOfObjects(ctx, spec, unanswered)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return review.Status, nil
+}
+
+// mostOfObjects is the maximum number of units that are read for a page.
+const mostOfObjects = 5000
+
+// unitsOfObjects reads the objects that the review would be about.
+func (r *webReader) unitsOfObjects(ctx context.Context, spec visibility.QueueReviewSpec, why error) (*visibility.QueueReviewStatus, error) {
+	r.warnOnce(why)
+	if spec.Show == "" {
+		list, err := r.queues(ctx)
+		if err != nil {
+			return nil, r.noAnswer(why, err, "list Queues in namespace "+r.queueNamespace)
+		}
+		status := objects.Queues(list, metav1.NewMicroTime(r.Now()))
+		status.Queues = pageOf(status.Queues, spec)
+		return status, nil
+	}
+	namespace := r.namespace
+	if spec.AllNamespaces {
+		namespace = ""
+	}
+	list, err := r.firstUnits(ctx, namespace, &spec)
+	if apierrors.IsForbidden(err) && namespace != "" {
+		return nil, r.noAnswer(why, err, "list QueueUnits")
+	} else if apierrors.IsForbidden(err) {
+		r.warn("You may not list units of all namespaces: only those of namespace %s are shown.", r.namespace)
+		list, err = r.firstUnits(ctx, r.namespace, &spec)
+	}
+	if err != nil {
+		return nil, r.noAnswer(why, err, "list QueueUnits")
+	}
+	status := &visibility.QueueReviewStatus{ObservedTime: metav1.NewMicroTime(r.Now())}
+	if spec.Queue == "" {
+		for i := range list {
+			status.Units = append(status.Units, objects.Summary(&list[i]))
+		}
+	} else {
+		objects.Order(status, list, spec.Queue, nil, false, len(list))
+	}
+	status.Total = int32(len(status.Units))
+	if spec.Show == visibility.ShowGroups {
+		groups := objects.Grouped(status.Units)
+		status.Units, status.Groups, status.Total = nil, pageOf(groups, spec), int32(len(groups))
+		return status, nil
+	}
+	status.Units = pageOf(status.Units, spec)
+	return status, nil
+}
+
+// firstUnits reads the units of a namespace that the review selects, from the first ones in the API.
+func (r *webReader) firstUnits(ctx context.Context, namespace string, spec *visibility.QueueReviewSpec) (list []units.Unit, err error) {
+	filter := units.Filter{Kinds: spec.Kinds, Phases: spec.Phases, Reasons: spec.Reasons}
+	if spec.Queue != "" {
+		filter.Queues = []string{spec.Queue}
+	}
+	read, complete := 0, true
+	err = r.pages(ctx, namespace, pageSize, func(page *units.Page) bool {
+		for i := range page.Items {
+			if u := &page.Items[i]; filter.Selects(u) && (len(spec.Phases) > 0 || !u.Phase().Ended()) {
+				list = append(list, *u)
+			}
+		}
+		read += len(page.Items)
+		complete = page.Metadata.Continue == ""
+		return read < mostOfObjects
+	})
+	if err == nil && !complete {
+		r.warn("Only the first %d units were read.", read)
+	}
+	units.Sort(list, units.ByName)
+	return list, err
+}
+
+func pageOf[T any](list []T, spec visibility.QueueReviewSpec) []T {
+	start := min(len(list), int(spec.Offset))
+	return list[start:min(len(list), start+int(spec.Limit))]
+}
+
+func (r *webReader) Job(ctx context.Context, namespace, name string) (*web.Job, error) {
+	r.namespace = namespace
+	unit, err := r.queue.SchedulingV1alpha1().QueueUnits(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	review, err := r.answer(ctx, &target{unit: unit})
+	if err != nil {
+		return nil, err
+	}
+	return &web.Job{Unit: unit, Status: review.Status}, nil
+}
+
+func (r *webReader) Quotas(ctx context.Context) (*visibility.QuotaReviewStatus, error) {
+	review, err := r.readQuotas(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	return review.Status, nil
+}
+
+func (r *webReader) Tree(ctx context.Context) (string, error) {
+	tree, err := r.treeInUse(ctx)
+	if err != nil {
+		return "", err
+	}
+	if tree == nil {
+		return "", errNoTree
+	}
+	manifest := &unstructured.Unstructured{Object: map[string]any{"spec": tree.Object["spec"]}}
+	manifest.SetAPIVersion(tree.GetAPIVersion())
+	manifest.SetKind(tree.GetKind())
+	manifest.SetName(tree.GetName())
+	manifest.SetNamespace(tree.GetNamespace())
+	data, err := yaml.Marshal(manifest.Object)
+	return string(data), err
+}
+
+func (r *webReader) Simulate(ctx context.Context, manifests string) (*objects.Simulation, error) {
+	q := &question{}
+	measured := r.measure(ctx)
+	if err := r.readDocuments(q, strings.NewReader(manifests), measured); err != nil {
+		return nil, err
+	}
+	return r.simulateQuestion(ctx, q, measured)
+}

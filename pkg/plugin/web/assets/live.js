@@ -1,0 +1,50 @@
+// Replaces the content of the page whenever it changes, and closes the connection while the page is hidden.
+"use strict";
+const live = document.getElementById("live");
+const connection = document.getElementById("connection");
+let source, timer, latest;
+
+function show() {
+  timer = undefined;
+  const selection = document.getSelection();
+  if (!selection.isCollapsed && live.contains(selection.anchorNode)) { // do not disturb who copies
+    timer = setTimeout(show, 1000);
+    return;
+  }
+  const focus = live.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
+  const scrolled = [...live.querySelectorAll(".wide")].map((e) => e.scrollLeft);
+  live.innerHTML = latest;
+  live.querySelectorAll(".wide").forEach((e, i) => { e.scrollLeft = scrolled[i] || 0; });
+  if (focus !== null) {
+    live.querySelector('[href="' + CSS.escape(focus) + '"]')?.focus({ preventScroll: true });
+  }
+}
+
+function connect() {
+  if (source || document.hidden || live.dataset.page === undefined) return;
+  source = new EventSource("/live?page=" + encodeURIComponent(live.dataset.page));
+  source.onopen = () => { connection.textContent = "Live"; };
+  source.onerror = () => { connection.textContent = "Disconnected: is kubectl kube-queue web still running?"; };
+  source.onmessage = (event) => {
+    latest = event.data;
+    timer ??= setTimeout(show, 1000); // at most one change a second
+  };
+}
+
+function disconnect() {
+  source?.close();
+  source = undefined;
+  connection.textContent = "";
+}
+
+document.addEventListener("visibilitychange", () => document.hidden ? disconnect() : connect());
+connect();
+
+const copy = document.getElementById("copy");
+if (navigator.clipboard) {
+  copy.hidden = false;
+  copy.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(document.getElementById("command").textContent);
+    copy.textContent = "Copied";
+  });
+}

@@ -1,0 +1,166 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/accessibility"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+)
+
+// visit starts Chromium on the pages of a cluster. Everything that it writes to its console fails the test.
+func visit(t *testing.T, c *cluster) (ctx context.Context, b *browser) {
+	t.Helper()
+	if !slices.ContainsFunc([]string{"chromium", "chromium-browser", "google-chrome"}, func(name string) bool { _, err := exec.LookPath(name); return err == nil }) {
+		t.Skip("NOT RUN: there is no Chromium on the PATH; on Debian, apt-get install chromium")
+	}
+	b = serve(t, c)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	ctx, closeBrowser := chromedp.NewExecAllocator(ctx, append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox)...)
+	t.Cleanup(closeBrowser)
+	ctx, closeTab := chromedp.NewContext(ctx)
+	console := chromedp.Console(ctx)
+	t.Cleanup(func() {
+		closeTab()
+		for message, err := range console {
+			if err != nil {
+				break
+			}
+			t.Errorf("the console shows %s", message)
+		}
+	})
+	do(t, ctx, chromedp.Navigate(b.server.Link("/")))
+	return ctx, b
+}
+
+func do(t *testing.T, ctx context.Context, actions ...chromedp.Action[chromedp.Void]) {
+	t.Helper()
+	if err := chromedp.Do(ctx, actions...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// click clicks on a link or a button, and waits for the page that follows.
+func click(t *testing.T, ctx context.Context, selector string) {
+	t.Helper()
+	if _, err := chromedp.Run(ctx, chromedp.WaitEvent(page.LoadEventFired, nil, chromedp.Click(chromedp.CSS(selector)))); err != nil {
+		t.Fatalf("%s: %v", selector, err)
+	}
+}
+
+// evaluate returns the value of an expression of the page.
+func evaluate[T any](t *testing.T, ctx context.Context, expression string) T {
+	t.Helper()
+	value, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return value
+}
+
+// until waits until an expression of the page is true.
+func until(t *testing.T, ctx context.Context, expression string) {
+	t.Helper()
+	if _, err := chromedp.Run(ctx, chromedp.Poll[bool](expression)); err != nil {
+		t.Fatalf("%s: %v", expression, err)
+	}
+}
+
+func TestAUserFindsInTwoClicksWhyAJobWaits(t *testing.T) {
+	c := &cluster{name: "train-a"}
+	ctx, _ := visit(t, c)
+	click(t, ctx, "nav li:first-child a")
+	click(t, ctx, "tbody th a")
+	until(t, ctx, `document.querySelector("h1").innerText === "train-a train-a" && document.querySelector(".verdict").innerText.startsWith("It waits: QuotaExceeded")`)
+}
+
+func TestAPageShowsAReleaseWithoutAReload(t *testing.T) {
+	c := &cluster{name: "train-a"}
+	ctx, _ := visit(t, c)
+	do(t, ctx, chromedp.Evaluate[chromedp.Void](`window.loadedOnce = true; document.querySelector("tbody tr:last-child a").focus()`))
+	until(t, ctx, `document.getElementById("connection").innerText === "Live"`)
+	c.changes.Add(5)
+	until(t, ctx, `document.querySelector("tbody tr:last-child td").innerText === "7"`)
+	if !evaluate[bool](t, ctx, `window.loadedOnce && document.activeElement.tagName === "A"`) {
+		t.Error("the page was loaded again, or the focus is lost")
+	}
+}
+
+func TestATreeIsTriedInTheForm(t *testing.T) {
+	ctx, b := visit(t, &cluster{name: "train-a"})
+	do(t, ctx, chromedp.Navigate(b.url+"/what-if"), chromedp.SetValue(chromedp.ID("manifests"), "root: {}"))
+	click(t, ctx, "form button")
+	until(t, ctx, `document.querySelector("section h2")?.innerText === "Jobs in the form"`)
+}
+
+// contrast returns the texts whose colour is too close to that of their background, by the rules of WCAG 2.2 AA.
+const contrast = `(() => {
+  const rgb = (c) => c.match(/[\d.]+/g).map(Number);
+  const light = (c) => rgb(c).slice(0, 3).map((v) => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+  const back = (e) => { for (; e; e = e.parentElement) { const c = getComputedStyle(e).backgroundColor; if (rgb(c).length === 3) return c; } return "rgb(255, 255, 255)"; };
+  const found = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const e = walker.currentNode.parentElement;
+    if (!walker.currentNode.data.trim() || e.tagName === "SCRIPT" || e.closest("svg")) continue;
+    const [a, b] = [light(getComputedStyle(e).color), light(back(e))].sort((x, y) => y - x);
+    if ((a + 0.05) / (b + 0.05) < 4.5) found.push(e.tagName + "." + e.className + ": " + walker.currentNode.data.trim());
+  }
+  return found;
+})()`
+
+func TestThePagesAreForEverybody(t *testing.T) {
+	ctx, b := visit(t, &cluster{name: "train-a"})
+	for _, path := range pages {
+		do(t, ctx, chromedp.Navigate(b.url+path))
+		for _, scheme := range []string{"light", "dark"} {
+			if _, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}); err != nil {
+				t.Fatal(err)
+			}
+			if found := evaluate[[]string](t, ctx, contrast); len(found) > 0 {
+				t.Errorf("%s, %s: too little contrast: %q", path, scheme, found)
+			}
+		}
+		if wide := evaluate[bool](t, ctx, `document.documentElement.scrollWidth > innerWidth`); wide {
+			t.Errorf("%s: the page scrolls to the side", path)
+		}
+		expectNames(t, ctx, path)
+	}
+	do(t, ctx, chromedp.Navigate(b.url+"/"), chromedp.KeyEvent("\t"))
+	if focus := evaluate[string](t, ctx, `document.activeElement.innerText`); focus != "Skip to the content" {
+		t.Errorf("the first thing that the keyboard reaches is %q", focus)
+	}
+}
+
+// expectNames proves that a screen reader can name everything that a user can operate, and has the landmarks.
+func expectNames(t *testing.T, ctx context.Context, path string) {
+	t.Helper()
+	tree, err := chromedp.Call(ctx, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	roles := map[string]int{}
+	for _, n := range tree.Nodes {
+		if n.Ignored || n.Role == nil {
+			continue
+		}
+		role := fmt.Sprint(n.Role.Value)
+		roles[role]++
+		if slices.Contains([]string{`"link"`, `"button"`, `"textbox"`, `"checkbox"`, `"table"`, `"navigation"`, `"image"`}, role) && (n.Name == nil || fmt.Sprint(n.Name.Value) == `""`) {
+			t.Errorf("%s: a %s has no name", path, role)
+		}
+	}
+	for _, once := range []string{`"main"`, `"navigation"`, `"banner"`, `"contentinfo"`, `"status"`} {
+		if roles[once] != 1 {
+			t.Errorf("%s: %d times %s, of %v", path, roles[once], once, roles)
+		}
+	}
+}

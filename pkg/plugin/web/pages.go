@@ -1,0 +1,344 @@
+package web
+
+import (
+	"bytes"
+	"cmp"
+	"embed"
+	"errors"
+	"fmt"
+	"html/template"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	visibility "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/plugin/objects"
+	"kube-queue.dev/kube-queue/pkg/plugin/render"
+	"kube-queue.dev/kube-queue/pkg/plugin/text"
+	"kube-queue.dev/kube-queue/pkg/plugin/units"
+)
+
+//go:embed pages
+var files embed.FS
+
+// templates are the pages by the names of their files. Each page defines what is above its live content, and this.
+var templates = func() map[string]*template.Template {
+	layout := template.Must(template.New("layout").Funcs(template.FuncMap{
+		"amounts": func(list corev1.ResourceList) string { return cmp.Or(render.Amounts(list), "–") },
+		"count":   func(n int32, noun string) string { return text.Count(int(n), noun) },
+		"clean":   text.Clean,
+		"instant": func(at time.Time) string { return at.UTC().Format(time.RFC3339) },
+		"lower":   strings.ToLower,
+	}).ParseFS(files, "pages/layout.html", "pages/units.html"))
+	all := map[string]*template.Template{}
+	for _, name := range []string{"jobs", "job", "quotas", "queues", "queue", "whatif", "error"} {
+		all[name] = template.Must(template.Must(layout.Clone()).ParseFS(files, "pages/"+name+".html"))
+	}
+	return all
+}()
+
+// view is what a page shows.
+type view struct {
+	Template, Title string
+	// Cluster and Namespace are those of the caller. Observed is the time of the state that the page shows.
+	Cluster, Namespace string
+	Observed           time.Time
+	Warnings           []string
+	// Path is the address of the page.
+	Path *url.URL
+	// Data is what only this page shows.
+	Data any
+	now  time.Time
+}
+
+// tab is a link to a page.
+type tab struct {
+	Path, Title string
+	Current     bool
+}
+
+// Tabs returns the links to all pages.
+func (v *view) Tabs() []tab {
+	tabs := []tab{{Path: "/", Title: "Jobs"}, {Path: "/?phase=Reserved&phase=Dequeued&phase=Running", Title: "Jobs that hold quota"},
+		{Path: "/quotas", Title: "Quotas"}, {Path: "/queues", Title: "Queues"}, {Path: "/what-if", Title: "What if"}}
+	shown := v.Path.Path
+	if shown == "/" && v.Path.Query().Get("phase") == string(v1alpha1.PhaseReserved) {
+		shown = tabs[1].Path
+	}
+	for i := range tabs {
+		tabs[i].Current = shown == tabs[i].Path
+	}
+	return tabs
+}
+
+// Command returns the command that opens the same page elsewhere.
+func (v *view) Command() string {
+	return "kubectl kube-queue web '" + strings.ReplaceAll(v.Path.RequestURI(), "'", "%27") + "'"
+}
+
+// Age returns how long ago something was.
+func (v *view) Age(at *metav1.Time) string {
+	if at == nil {
+		return "–"
+	}
+	return text.Age(at.Time, v.now) + " ago"
+}
+
+// page answers with a page.
+func (s *Server) page(w http.ResponseWriter, r *http.Request) {
+	v, code := s.view(r)
+	var out bytes.Buffer
+	if err := templates[v.Template].ExecuteTemplate(&out, "layout", v); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(code)
+	_, _ = out.WriteTo(w)
+}
+
+var errNoPage = errors.New("there is no such page")
+
+// view reads a page, or why it cannot be read.
+func (s *Server) view(r *http.Request) (v *view, code int) {
+	reader := s.Open()
+	v = &view{Cluster: s.Cluster, Namespace: cmp.Or(r.URL.Query().Get("namespace"), s.Namespace), Path: r.URL, now: s.Now(), Observed: s.Now()}
+	err := s.read(v, r, reader)
+	v.Warnings = reader.Warnings()
+	if err == nil {
+		return v, http.StatusOK
+	}
+	v.Template, v.Title, v.Data = "error", "This page cannot be shown", err.Error()
+	return v, codeOf(err)
+}
+
+// codeOf returns the HTTP status of an error.
+func codeOf(err error) int {
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return http.StatusRequestEntityTooLarge
+	case errors.Is(err, errBusy):
+		return http.StatusTooManyRequests
+	case errors.Is(err, errNoPage), apierrors.IsNotFound(err):
+		return http.StatusNotFound
+	case apierrors.IsForbidden(err):
+		return http.StatusForbidden
+	}
+	return http.StatusBadGateway
+}
+
+// read reads what a page shows.
+func (s *Server) read(v *view, r *http.Request, reader Reader) error {
+	switch path := strings.Split(strings.Trim(r.URL.Path, "/"), "/"); {
+	case r.URL.Path == "/":
+		return readJobs(v, r, reader)
+	case path[0] == "jobs" && len(path) == 3:
+		return readJob(v, r, reader, path[1], path[2])
+	case path[0] == "quotas" && len(path) == 1:
+		return readQuotas(v, r, reader)
+	case path[0] == "queues" && len(path) == 1:
+		return readQueues(v, r, reader)
+	case path[0] == "queues" && len(path) == 2:
+		return readQueue(v, r, reader, path[1])
+	case path[0] == "what-if" && len(path) == 1:
+		return s.readWhatIf(v, r, reader)
+	}
+	return errNoPage
+}
+
+// pageSize is the number of rows on a page.
+const pageSize = 100
+
+// jobsData are units of one or all namespaces.
+type jobsData struct {
+	*visibility.QueueReviewStatus
+	// All is whether units of all namespaces are shown.
+	All bool
+	// Phases, Reasons, Kinds and Queue are the filters.
+	Phases, Reasons, Kinds []string
+	Queue                  string
+	rows
+}
+
+// PhaseNames are the phases to select from.
+func (*jobsData) PhaseNames() []string { return units.Phases() }
+
+// Has reports whether a phase is selected.
+func (d *jobsData) Has(phase string) bool { return slices.Contains(d.Phases, phase) }
+
+// rows are the rows that a page shows.
+type rows struct {
+	path          *url.URL
+	offset, total int32
+}
+
+func rowsOf(r *http.Request) rows {
+	offset, err := strconv.ParseInt(r.URL.Query().Get("from"), 10, 32)
+	if err != nil || offset < 0 {
+		offset = 0
+	}
+	return rows{path: r.URL, offset: int32(offset)}
+}
+
+// Range returns which rows are shown.
+func (p rows) Range() string {
+	if p.total == 0 {
+		return "none"
+	}
+	return fmt.Sprintf("%d to %d of %d", p.offset+1, min(p.offset+pageSize, p.total), p.total)
+}
+
+// Before and After return the address of the page before and after; empty if there is none.
+func (p rows) Before() string {
+	if p.offset == 0 {
+		return ""
+	}
+	return p.from(max(0, p.offset-pageSize))
+}
+
+// After returns the address of the next page; empty if there is none.
+func (p rows) After() string {
+	if p.total-p.offset <= pageSize {
+		return ""
+	}
+	return p.from(p.offset + pageSize)
+}
+
+func (p rows) from(offset int32) string {
+	query := p.path.Query()
+	query.Set("from", strconv.Itoa(int(offset)))
+	return (&url.URL{Path: p.path.Path, RawQuery: query.Encode()}).RequestURI()
+}
+
+func readJobs(v *view, r *http.Request, reader Reader) error {
+	query := r.URL.Query()
+	notEmpty := func(name string) []string {
+		return slices.DeleteFunc(query[name], func(value string) bool { return value == "" })
+	}
+	d := &jobsData{All: query.Get("all") != "", Phases: notEmpty("phase"), Reasons: notEmpty("reason"), Kinds: notEmpty("kind"), Queue: query.Get("queue"), rows: rowsOf(r)}
+	v.Template, v.Title, v.Data = "jobs", "Jobs in namespace "+v.Namespace, d
+	if d.All {
+		v.Title = "Jobs in all namespaces"
+	}
+	status, err := reader.Units(r.Context(), v.Namespace, visibility.QueueReviewSpec{AllNamespaces: d.All, Queue: d.Queue, Phases: d.Phases, Reasons: d.Reasons, Kinds: d.Kinds,
+		Show: visibility.ShowUnits, Limit: pageSize, Offset: d.offset})
+	if err != nil {
+		return err
+	}
+	d.QueueReviewStatus, d.total, v.Observed = status, status.Total, status.ObservedTime.Time
+	return nil
+}
+
+// step is a step in the life of a job.
+type step struct {
+	At   time.Time
+	What string
+}
+
+// jobData is a job and why it waits.
+type jobData struct {
+	*Job
+	Steps []step
+}
+
+func readJob(v *view, r *http.Request, reader Reader, namespace, unit string) error {
+	job, err := reader.Job(r.Context(), namespace, unit)
+	if err != nil {
+		return err
+	}
+	ref := job.Unit.Spec.ConsumerRef
+	v.Template, v.Title, v.Data = "job", ref.Kind+" "+ref.Name, &jobData{Job: job, Steps: stepsOf(job.Unit)}
+	v.Namespace, v.Observed = namespace, job.Status.ObservedTime.Time
+	return nil
+}
+
+// stepsOf returns what has happened to a unit, in order.
+func stepsOf(unit *v1alpha1.QueueUnit) []step {
+	var steps []step
+	add := func(at time.Time, what string) {
+		if !at.IsZero() {
+			steps = append(steps, step{at.Truncate(time.Second), what})
+		}
+	}
+	if at := unit.Spec.SubmissionTime; at != nil {
+		add(at.Time, "submitted")
+	}
+	add(unit.CreationTimestamp.Time, "queued")
+	if at := unit.Status.DequeueTime; at != nil {
+		add(at.Time, "admitted")
+	}
+	for _, check := range unit.Status.AdmissionChecks {
+		add(check.LastTransitionTime.Time, strings.TrimSpace(fmt.Sprintf("admission check %s: %s %s", check.Name, check.State, check.Message)))
+	}
+	for _, c := range unit.Status.Conditions {
+		add(c.LastTransitionTime.Time, strings.TrimSpace(fmt.Sprintf("condition %s became %s: %s %s", c.Type, c.Status, c.Reason, c.Message)))
+	}
+	slices.SortStableFunc(steps, func(a, b step) int { return a.At.Compare(b.At) })
+	return steps
+}
+
+func readQueues(v *view, r *http.Request, reader Reader) error {
+	d := &jobsData{rows: rowsOf(r)}
+	v.Template, v.Title, v.Data = "queues", "Queues", d
+	status, err := reader.Units(r.Context(), v.Namespace, visibility.QueueReviewSpec{AllNamespaces: true, Limit: pageSize, Offset: d.offset})
+	if err != nil {
+		return err
+	}
+	d.QueueReviewStatus, d.total, v.Observed = status, status.Total, status.ObservedTime.Time
+	return nil
+}
+
+func readQueue(v *view, r *http.Request, reader Reader, queue string) error {
+	d := &jobsData{Queue: queue, rows: rowsOf(r)}
+	v.Template, v.Title, v.Data = "queue", "Queue "+queue, d
+	show := visibility.ShowGroups
+	if r.URL.Query().Get("show") == "units" {
+		show = visibility.ShowUnits
+	}
+	status, err := reader.Units(r.Context(), v.Namespace, visibility.QueueReviewSpec{AllNamespaces: true, Queue: queue, Show: show, Limit: pageSize, Offset: d.offset})
+	if err != nil {
+		return err
+	}
+	d.QueueReviewStatus, d.total, v.Observed = status, status.Total, status.ObservedTime.Time
+	return nil
+}
+
+// whatIf is the quota tree that a user tries, and what would happen.
+type whatIf struct {
+	Manifests string
+	Result    *objects.Simulation
+}
+
+var errBusy = errors.New("another simulation is running: try again in a moment")
+
+// readWhatIf shows the tree in use or, after a user has changed it, what would happen with it.
+func (s *Server) readWhatIf(v *view, r *http.Request, reader Reader) (err error) {
+	d := &whatIf{}
+	v.Template, v.Title, v.Data = "whatif", "What if the quota tree were different?", d
+	if r.Method != http.MethodPost {
+		d.Manifests, err = reader.Tree(r.Context())
+		return err
+	}
+	if err := r.ParseForm(); err != nil {
+		return fmt.Errorf("reading the form: %w", err)
+	}
+	d.Manifests = r.PostForm.Get("manifests")
+	if !s.simulating.TryLock() {
+		return errBusy
+	}
+	defer s.simulating.Unlock()
+	d.Result, err = reader.Simulate(r.Context(), d.Manifests)
+	if err != nil { // the user can correct the tree in the form
+		d.Result, err = &objects.Simulation{Faults: []string{err.Error()}}, nil
+	}
+	return err
+}

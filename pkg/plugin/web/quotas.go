@@ -1,0 +1,112 @@
+package web
+
+import (
+	"fmt"
+	"net/http"
+	"path"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	visibility "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/plugin/render"
+	"kube-queue.dev/kube-queue/pkg/resources"
+)
+
+// quotas are the quotas that the caller may see.
+type quotas struct {
+	*visibility.QuotaReviewStatus
+	Nodes []node
+}
+
+// node is a quota, and its depth in the tree.
+type node struct {
+	visibility.QuotaSummary
+	Depth int
+	Bars  []bar
+}
+
+// Name returns the last part of the path.
+func (n node) Name() string { return path.Base(n.Path) }
+
+// bar shows how much of a resource a quota uses. Widths are in percent of the bar.
+type bar struct {
+	Resource                                                    string
+	Min, Used, Max, Borrowed, Lent, Unqueued, Waiting           string
+	OwnWidth, BorrowedWidth, BorrowedFrom, UnqueuedWidth, MinAt float64
+	// Bounded is whether the quota has a min or a max of the resource, and Over whether more than the max is used.
+	Bounded, Over bool
+}
+
+// Text describes the bar for those who do not see it.
+func (b bar) Text() string {
+	parts := []string{fmt.Sprintf("%s: %s used", b.Resource, b.Used)}
+	for _, part := range []struct{ name, amount string }{{"guaranteed", b.Min}, {"at most", b.Max}, {"borrowed", b.Borrowed}, {"lent", b.Lent}} {
+		if part.amount != "" {
+			parts = append(parts, part.name+" "+part.amount)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func readQuotas(v *view, r *http.Request, reader Reader) error {
+	status, err := reader.Quotas(r.Context())
+	if err != nil {
+		return err
+	}
+	d := &quotas{QuotaReviewStatus: status}
+	v.Template, v.Title, v.Data, v.Observed = "quotas", "Quotas", d, status.ObservedTime.Time
+	var above []string
+	for i := range status.Quotas {
+		q := &status.Quotas[i]
+		for len(above) > 0 && !strings.HasPrefix(q.Path, above[len(above)-1]+"/") {
+			above = above[:len(above)-1]
+		}
+		n := node{QuotaSummary: *q, Depth: min(len(above), mostDepth)}
+		for _, resource := range render.Resources(q) {
+			n.Bars = append(n.Bars, barOf(q, resource))
+		}
+		d.Nodes, above = append(d.Nodes, n), append(above, q.Path)
+	}
+	return nil
+}
+
+// mostDepth is the depth from which on quotas are not indented further.
+const mostDepth = 6
+
+func barOf(q *visibility.QuotaSummary, name corev1.ResourceName) bar {
+	allUsed, requested := render.UseOf(q, name)
+	used, borrowed, unqueued := number(allUsed, name), number(q.Borrowed, name), number(q.Unqueued, name)
+	least, most := number(q.Min, name), number(q.Max, name)
+	scale := max(used, least, most)
+	percent := func(amount float64) float64 {
+		if scale == 0 {
+			return 0
+		}
+		return 100 * amount / scale
+	}
+	_, limited := q.Max[name]
+	_, guaranteed := q.Min[name]
+	b := bar{Resource: render.ResourceName(string(name)), Min: amount(q.Min, name), Used: amount(allUsed, name), Max: amount(q.Max, name), Borrowed: amount(q.Borrowed, name),
+		Lent: amount(q.Lent, name), Unqueued: amount(q.Unqueued, name), Waiting: amount(requested, name),
+		OwnWidth: percent(used - borrowed), BorrowedFrom: percent(used - borrowed), BorrowedWidth: percent(borrowed), UnqueuedWidth: percent(min(unqueued, used)), MinAt: percent(least),
+		Bounded: limited || guaranteed, Over: limited && used > most}
+	if b.Used == "" {
+		b.Used = "0"
+	}
+	return b
+}
+
+// amount returns an amount as text; empty if the list does not have it or it is 0 and not a limit.
+func amount(list corev1.ResourceList, name corev1.ResourceName) string {
+	q, has := list[name]
+	if !has {
+		return ""
+	}
+	return resources.FormatQuantity(string(name), q)
+}
+
+func number(list corev1.ResourceList, name corev1.ResourceName) float64 {
+	q := list[name]
+	return q.AsApproximateFloat64()
+}

@@ -1,0 +1,62 @@
+package web
+
+import (
+	"slices"
+
+	visibility "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/plugin/render"
+)
+
+// table is a table of units.
+type table struct {
+	*view
+	Title, Caption string
+	Units          []visibility.UnitSummary
+	// Counts are how many units each row stands for; nil if it is one.
+	Counts []int32
+}
+
+// Positions reports whether a unit has a position.
+func (t *table) Positions() bool {
+	return slices.ContainsFunc(t.Units, func(u visibility.UnitSummary) bool { return u.Position > 0 })
+}
+
+// Ends reports whether the end of a unit is known.
+func (t *table) Ends() bool {
+	return slices.ContainsFunc(t.Units, func(u visibility.UnitSummary) bool { return u.EndsBefore != nil })
+}
+
+// Table returns the table of the units or, if similar ones share a row, of the groups.
+func (d *jobsData) Table(v *view) *table {
+	if d.Groups != nil {
+		return grouped(v, "", d.Groups)
+	}
+	return &table{view: v, Caption: "In the order in which they are tried, then those that hold quota", Units: d.Units}
+}
+
+func grouped(v *view, title string, groups []visibility.UnitGroup) *table {
+	t := &table{view: v, Title: title, Caption: "Each row names the first of the jobs that are alike"}
+	for _, g := range groups {
+		g.First.Position = 0 // it would look like that of the group
+		t.Units, t.Counts = append(t.Units, g.First), append(t.Counts, g.Units)
+	}
+	return t
+}
+
+// Holding returns the table of the units that hold most of what the job lacks.
+func (d *jobData) Holding(v *view) *table {
+	return &table{view: v, Caption: "Most first", Units: d.Status.HoldingUnits}
+}
+
+// Ahead returns the table of the first units ahead of the job.
+func (d *jobData) Ahead(v *view) *table {
+	return &table{view: v, Caption: "The first ones", Units: d.Status.Ahead}
+}
+
+// Verdict returns what the job does, such as that it waits, and why.
+func (d *jobData) Verdict() string { return render.Verdict(d.Status) }
+
+// Outcomes returns the tables of what would happen.
+func (d *whatIf) Outcomes(v *view) []*table {
+	return []*table{grouped(v, "Would start now", d.Result.Started), grouped(v, "Would be evicted", d.Result.Evicted), grouped(v, "Would wait", d.Result.Waiting)}
+}

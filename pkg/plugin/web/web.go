@@ -1,0 +1,184 @@
+// Package web serves the pages of "kubectl kube-queue web": which jobs wait, why, and how the quotas are used.
+//
+// A page is a thin layer over the answers of a Reader, which reads the cluster with the rights of the caller. The
+// package keeps none of what it reads, decides nothing, and has no cluster.
+//
+// Only the user who started the command can open the pages: the link that opens them works once, and is exchanged for
+// a cookie. Everything that comes from the cluster is text that anybody may have written, so templates escape it and
+// the Content-Security-Policy permits no inline scripts and styles.
+package web
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"embed"
+	"errors"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	visibility "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/plugin/objects"
+)
+
+// Reader reads the cluster with the rights of the caller, for one page.
+type Reader interface {
+	// Units returns the units that spec selects, in a namespace or in all namespaces.
+	Units(ctx context.Context, namespace string, spec visibility.QueueReviewSpec) (*visibility.QueueReviewStatus, error)
+	// Job returns a unit and why it waits.
+	Job(ctx context.Context, namespace, unit string) (*Job, error)
+	// Quotas returns all quotas that the caller may see.
+	Quotas(ctx context.Context) (*visibility.QuotaReviewStatus, error)
+	// Tree returns the manifest of the quota tree in use.
+	Tree(ctx context.Context) (string, error)
+	// Simulate returns what would happen with the manifests.
+	Simulate(ctx context.Context, manifests string) (*objects.Simulation, error)
+	// Warnings returns what the caller must know about the answers.
+	Warnings() []string
+}
+
+// Job is a unit and why it waits.
+type Job struct {
+	Unit   *v1alpha1.QueueUnit
+	Status *visibility.QueueUnitReviewStatus
+}
+
+// Options of a Server.
+type Options struct {
+	// Open returns a Reader for a page.
+	Open func() Reader
+	// Namespace is the namespace of the caller, and Cluster the name of the context.
+	Namespace, Cluster string
+	// Host is the address of the server, with its port. Requests for other hosts are refused: the name of another
+	// site could lead to this server.
+	Host string
+	// Refresh is how often an open page is read again.
+	Refresh time.Duration
+	Now     func() time.Time
+}
+
+// Server serves the pages.
+type Server struct {
+	Options
+	handler http.Handler
+	// session is the value of the cookie.
+	session string
+	// simulating is held while a simulation runs: one at a time, because each reads all units.
+	simulating sync.Mutex
+
+	mu sync.Mutex
+	// ticket is the secret in the link that opens the pages; empty after it was used.
+	ticket string
+}
+
+//go:embed assets
+var assets embed.FS
+
+const (
+	// mostForm is the maximum size of a form, in bytes. An object in Kubernetes has at most 1.5 MiB.
+	mostForm = 3 << 19
+	// mostHeader is the maximum size of a header, in bytes.
+	mostHeader = 64 << 10
+	// readTime and answerTime bound how long a request and the answer take.
+	readTime, answerTime = 10 * time.Second, time.Minute
+)
+
+// New returns a server of the pages.
+func New(o Options) *Server {
+	s := &Server{Options: o, session: rand.Text(), ticket: rand.Text()}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /", s.page)
+	mux.HandleFunc("POST /what-if", s.page)
+	mux.HandleFunc("GET /live", s.live)
+	mux.Handle("GET /assets/", http.FileServerFS(assets))
+	s.handler = http.NewCrossOriginProtection().Handler(mux)
+	return s
+}
+
+// Link returns the address that opens a page. It works once.
+func (s *Server) Link(page string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return "http://" + s.Host + "/open?" + url.Values{"ticket": {s.ticket}, "page": {page}}.Encode()
+}
+
+// ServeHTTP answers a request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	for name, value := range map[string]string{
+		"Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; " +
+			"form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+		"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin",
+		"Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store",
+	} {
+		w.Header().Set(name, value)
+	}
+	switch {
+	case r.Host != s.Host:
+		http.Error(w, "these pages are only at "+s.Host, http.StatusMisdirectedRequest)
+	case r.URL.Path == "/open":
+		s.open(w, r)
+	case !s.isOwn(r):
+		http.Error(w, "these pages are only for the user who started kubectl kube-queue web: open the link that the command has printed", http.StatusForbidden)
+	default:
+		r.Body = http.MaxBytesReader(w, r.Body, mostForm)
+		s.handler.ServeHTTP(w, r)
+	}
+}
+
+// cookie is the name of the cookie: browsers do not separate the cookies of ports.
+func (s *Server) cookie() string {
+	_, port, _ := net.SplitHostPort(s.Host)
+	return "kube-queue-" + port
+}
+
+// isOwn reports whether the request has the cookie.
+func (s *Server) isOwn(r *http.Request) bool {
+	cookie, err := r.Cookie(s.cookie())
+	return err == nil && subtle.ConstantTimeCompare([]byte(cookie.Value), []byte(s.session)) == 1
+}
+
+// open exchanges the ticket for the cookie. Each ticket is for one browser.
+func (s *Server) open(w http.ResponseWriter, r *http.Request) {
+	if given := r.URL.Query().Get("ticket"); !s.isOwn(r) && !s.use(given) {
+		http.Error(w, "this link was used before: start kubectl kube-queue web again", http.StatusForbidden)
+		return
+	}
+	http.SetCookie(w, &http.Cookie{Name: s.cookie(), Value: s.session, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
+	http.Redirect(w, r, local(r.URL.Query().Get("page")), http.StatusSeeOther)
+}
+
+// use reports whether the ticket is the unused one, and uses it.
+func (s *Server) use(ticket string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ticket == "" || subtle.ConstantTimeCompare([]byte(ticket), []byte(s.ticket)) != 1 {
+		return false
+	}
+	s.ticket = ""
+	return true
+}
+
+// local returns the page without anything that leads to another host.
+func local(page string) string {
+	u, err := url.Parse(page)
+	if err != nil {
+		return "/"
+	}
+	return (&url.URL{Path: "/", RawQuery: u.RawQuery}).JoinPath(u.Path).String()
+}
+
+// Serve answers requests until the context ends.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	server := &http.Server{Handler: s, MaxHeaderBytes: mostHeader, ReadTimeout: readTime, WriteTimeout: answerTime, IdleTimeout: answerTime,
+		BaseContext: func(net.Listener) context.Context { return ctx }}
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
+	defer stop()
+	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}

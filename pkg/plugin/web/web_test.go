@@ -1,0 +1,349 @@
+package web
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/net/html"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	visibility "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/plugin/objects"
+)
+
+var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+// cluster is a cluster whose every text is the name.
+type cluster struct {
+	name string
+	// changes is how many units run.
+	changes atomic.Int32
+	// slow, if set, is what a simulation waits for.
+	slow chan struct{}
+	// asked is the last question about units.
+	asked *visibility.QueueReviewSpec
+}
+
+func (c *cluster) unit(position int32) visibility.UnitSummary {
+	return visibility.UnitSummary{Namespace: c.name, Name: c.name, Kind: c.name, Queue: c.name, Phase: "Enqueued", Reason: "QuotaExceeded", Position: position,
+		Requests: corev1.ResourceList{"cpu": resource.MustParse("1500m")}, SubmissionTime: ptr.To(metav1.NewTime(now.Add(-time.Minute)))}
+}
+
+func (c *cluster) Units(_ context.Context, namespace string, spec visibility.QueueReviewSpec) (*visibility.QueueReviewStatus, error) {
+	c.asked = &spec
+	status := &visibility.QueueReviewStatus{ObservedTime: metav1.NewMicroTime(now), Total: 250, Hidden: 3}
+	switch spec.Show {
+	case visibility.ShowUnits:
+		status.Units = []visibility.UnitSummary{c.unit(1), c.unit(c.changes.Load() + 2)}
+	case visibility.ShowGroups:
+		status.Groups = []visibility.UnitGroup{{Units: 7, First: c.unit(1)}}
+	}
+	if spec.Queue != "" || spec.Show == "" {
+		status.Queues = []visibility.QueueSummary{{Name: c.name, Quota: c.name, Policy: c.name, Stop: "Hold", Pending: 7}}
+	}
+	return status, nil
+}
+
+func (c *cluster) Job(_ context.Context, namespace, unit string) (*Job, error) {
+	if unit == "nobody" {
+		return nil, errors.New(c.name)
+	}
+	u := &v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: unit, CreationTimestamp: metav1.NewTime(now)}}
+	u.Spec.ConsumerRef.Kind, u.Spec.ConsumerRef.Name = c.name, c.name
+	u.Status.Conditions = []metav1.Condition{{Type: c.name, Status: "False", Reason: c.name, Message: c.name, LastTransitionTime: metav1.NewTime(now)}}
+	return &Job{u, &visibility.QueueUnitReviewStatus{ObservedTime: metav1.NewMicroTime(now), Phase: "Enqueued", Reason: "QuotaExceeded", Message: c.name, Queue: c.name, Quota: c.name, Policy: c.name,
+		Position: 2, Waiting: 5, Ahead: []visibility.UnitSummary{c.unit(1)}, AheadHidden: 1, HoldingUnits: []visibility.UnitSummary{c.unit(0)},
+		Lacks:      []visibility.Lack{{Quota: c.name, Bound: "Max", Resource: c.name, Requested: "2", Used: "3", Limit: "4", Missing: "1"}},
+		Holders:    []visibility.Holder{{Quota: c.name, Units: 3}},
+		WouldAdmit: []visibility.Remedy{{Message: c.name, Command: c.name, Units: []visibility.UnitSummary{c.unit(0)}, HiddenUnits: 2}}}}, nil
+}
+
+func (c *cluster) Quotas(context.Context) (*visibility.QuotaReviewStatus, error) {
+	amount := func(text string) corev1.ResourceList { return corev1.ResourceList{"cpu": resource.MustParse(text)} }
+	return &visibility.QuotaReviewStatus{ObservedTime: metav1.NewMicroTime(now), Hidden: 2, Quotas: []visibility.QuotaSummary{
+		{Path: c.name, Queue: c.name, Max: amount("8"), Used: amount("6")},
+		{Path: c.name + "/child", Min: amount("2"), Max: amount("8"), Used: amount("6"), Borrowed: amount("4"), Unqueued: amount("1"), Lent: amount("0")}}}, nil
+}
+
+func (c *cluster) Tree(context.Context) (string, error) { return c.name, nil }
+
+func (c *cluster) Simulate(_ context.Context, manifests string) (*objects.Simulation, error) {
+	if c.slow != nil {
+		<-c.slow
+	}
+	if !strings.Contains(manifests, "root") {
+		return nil, errors.New("there is no root")
+	}
+	return &objects.Simulation{Started: []visibility.UnitGroup{{Units: 4, First: c.unit(0)}}, OverLimits: []string{c.name},
+		Jobs: []objects.SimulatedJob{{Namespace: c.name, Name: c.name, Text: c.name}}}, nil
+}
+
+func (c *cluster) Warnings() []string { return []string{c.name} }
+
+// browser is a browser of the user.
+type browser struct {
+	*http.Client
+	t      *testing.T
+	server *Server
+	url    string
+}
+
+// open serves the pages and opens the link.
+func open(t *testing.T, c *cluster) *browser {
+	t.Helper()
+	b := serve(t, c)
+	if code, page := b.get(b.server.Link("/quotas")[len(b.url):]); code != http.StatusOK || !strings.Contains(page, "<h1><bdi>Quotas</bdi></h1>") {
+		t.Fatalf("status %d: %s", code, page)
+	}
+	return b
+}
+
+func serve(t *testing.T, c *cluster) *browser {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := New(Options{Open: func() Reader { return c }, Namespace: "research", Cluster: c.name, Host: listener.Addr().String(), Refresh: time.Millisecond, Now: func() time.Time { return now }})
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error)
+	go func() { served <- s.Serve(ctx, listener) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	jar, _ := cookiejar.New(nil)
+	return &browser{Client: &http.Client{Jar: jar}, t: t, server: s, url: "http://" + s.Host}
+}
+
+func (b *browser) get(page string) (code int, body string) {
+	b.t.Helper()
+	response, err := b.Get(b.url + page)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	var text strings.Builder
+	if _, err := bufio.NewReader(response.Body).WriteTo(&text); err != nil {
+		b.t.Fatal(err)
+	}
+	return response.StatusCode, text.String()
+}
+
+// pages are all pages.
+var pages = []string{"/", "/?all=1&phase=Running&from=100", "/jobs/research/train", "/quotas", "/queues", "/queues/q", "/queues/q?show=units", "/what-if"}
+
+// markup returns what a browser would run, or would show in another order: scripts, handlers of events, images, links
+// that are scripts, and characters that change the direction of text.
+func markup(t *testing.T, body string) (found []string) {
+	t.Helper()
+	root, err := html.Parse(strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range root.Descendants() {
+		if n.Type == html.TextNode && n.Parent.Data != "textarea" && strings.ContainsAny(n.Data, "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069") || n.Data == "img" || n.Data == "iframe" {
+			found = append(found, n.Data)
+		}
+		for _, a := range n.Attr {
+			if n.Data == "script" || strings.HasPrefix(a.Key, "on") || a.Key == "style" || strings.HasPrefix(strings.TrimSpace(a.Val), "javascript:") && (a.Key == "href" || a.Key == "action") {
+				if a.Key != "defer" {
+					found = append(found, a.Val)
+				}
+			}
+		}
+	}
+	return found
+}
+
+func TestHostileTextIsOnlyText(t *testing.T) {
+	for _, name := range []string{`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `javascript:alert(1)`, "a\u202eb\u2066c", strings.Repeat("n", 253), "🚀{{.}}", "a\nb\r\nevent: x", `' onclick='x`} {
+		b := open(t, &cluster{name: name})
+		for _, page := range append(pages, "/jobs/research/nobody", "/"+url.PathEscape(name), "/?"+url.Values{"namespace": {name}, "queue": {name}, "reason": {name}}.Encode()) {
+			_, body := b.get(page)
+			if found := markup(t, body); len(found) != 1 || found[0] != "/assets/live.js" {
+				t.Errorf("name %q, page %s: %q\n%s", name, page, found, body)
+			}
+		}
+	}
+}
+
+func TestEachPageShowsWhatItIsFor(t *testing.T) {
+	c := &cluster{name: "train-a"}
+	b := open(t, c)
+	for page, wants := range map[string][]string{
+		"/":                     {"Jobs in namespace research", `href="/jobs/train-a/train-a"`, "1500m cpu", "1 to 100 of 250", `href="/?from=100"`, "3 jobs in namespaces that you may not read", ">60s ago<"},
+		"/?from=100&all=1":      {"Jobs in all namespaces", "101 to 200 of 250", `href="/?all=1&amp;from=0"`, `href="/?all=1&amp;from=200"`},
+		"/jobs/research/train":  {"<strong>It waits: QuotaExceeded</strong>: train-a", "2 of 5", "What would admit it", "2 jobs in namespaces that you may not read", "condition train-a became False: train-a train-a"},
+		"/quotas":               {`aria-label="cpu: 6 used, guaranteed 2, at most 8, borrowed 4, lent 0"`, `<rect class="own" width="25"`, `<rect class="borrowed" x="25" width="50"`, "2 quotas of others"},
+		"/queues":               {`href="/queues/train-a"`, `class="action">Hold<`},
+		"/queues/train-a":       {`<td class="number">7</td>`, `href="?show=units"`},
+		"/what-if":              {"train-a</textarea>"},
+		"/queues/train-a?from=": {"kubectl kube-queue web &#39;/queues/train-a?from=&#39;"},
+	} {
+		code, body := b.get(page)
+		if code != http.StatusOK {
+			t.Errorf("%s: status %d", page, code)
+		}
+		for _, want := range wants {
+			if !strings.Contains(body, want) {
+				t.Errorf("%s does not show %q:\n%s", page, want, body)
+			}
+		}
+	}
+	b.get("/?phase=Running&phase=&kind=Job&reason=MaxJobs&queue=q&from=200")
+	if got := fmt.Sprint(c.asked.Phases, c.asked.Kinds, c.asked.Reasons, c.asked.Queue, c.asked.Limit, c.asked.Offset); got != "[Running] [Job] [MaxJobs]q100 200" {
+		t.Errorf("it asked for %s", got)
+	}
+}
+
+func TestWhatCannotBeShownIsSaid(t *testing.T) {
+	b := open(t, &cluster{name: "no such unit"})
+	for page, want := range map[string]int{"/nothing": 404, "/jobs/a": 404, "/jobs/a/b/c": 404, "/jobs/research/nobody": 502, "/assets/../web.go": 404, "/assets/none": 404} {
+		if code, _ := b.get(page); code != want {
+			t.Errorf("%s: status %d, want %d", page, code, want)
+		}
+	}
+}
+
+func (b *browser) post(form url.Values) (code int, body string) {
+	b.t.Helper()
+	response, err := b.PostForm(b.url+"/what-if", form)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	var text strings.Builder
+	_, _ = bufio.NewReader(response.Body).WriteTo(&text)
+	return response.StatusCode, text.String()
+}
+
+func TestATreeIsTriedWithoutApplyingIt(t *testing.T) {
+	c := &cluster{name: "train-a"}
+	b := open(t, c)
+	if code, body := b.post(url.Values{"manifests": {"root: {}"}}); code != http.StatusOK || !strings.Contains(body, "root: {}</textarea>") || !strings.Contains(body, "Over the limit: train-a") ||
+		!strings.Contains(body, `<td class="number">4</td>`) || !strings.Contains(body, "would wait") {
+		t.Errorf("status %d:\n%s", code, body)
+	}
+	if _, body := b.post(url.Values{"manifests": {"x"}}); !strings.Contains(body, "there is no root") || !strings.Contains(body, "x</textarea>") {
+		t.Errorf("the user cannot correct the tree:\n%s", body)
+	}
+	if code, _ := b.post(url.Values{"manifests": {strings.Repeat("x", mostForm)}}); code != http.StatusRequestEntityTooLarge {
+		t.Errorf("a form that is too large: status %d", code)
+	}
+	c.slow = make(chan struct{})
+	first := make(chan int)
+	go func() {
+		code, _ := b.post(url.Values{"manifests": {"root"}})
+		first <- code
+	}()
+	c.slow <- struct{}{} // the first one is running
+	c.slow = nil
+	<-first
+}
+
+func TestNobodyElseReadsThePages(t *testing.T) {
+	b := open(t, &cluster{name: "train-a"})
+	link := b.server.Link("/")
+	request := func(method, target, host string, headers map[string]string) int {
+		r := httptest.NewRequest(method, target, strings.NewReader("manifests=root"))
+		r.Host = host
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		for name, value := range headers {
+			r.Header.Set(name, value)
+		}
+		w := httptest.NewRecorder()
+		b.server.ServeHTTP(w, r)
+		if csp := w.Header().Get("Content-Security-Policy"); !strings.HasPrefix(csp, "default-src 'none'") || strings.Contains(csp, "unsafe") {
+			t.Errorf("%s %s: policy %q", method, target, csp)
+		}
+		if strings.Contains(w.Body.String(), b.server.session) {
+			t.Errorf("%s %s shows the secret", method, target)
+		}
+		return w.Code
+	}
+	host, own := b.server.Host, b.server.cookie()+"="+b.server.session
+	for _, c := range []struct {
+		name, method, target, host string
+		headers                    map[string]string
+		want                       int
+	}{
+		{"without the cookie", "GET", "/", host, nil, 403},
+		{"a cookie of another server", "GET", "/", host, map[string]string{"Cookie": b.server.cookie() + "=x"}, 403},
+		{"an empty cookie", "GET", "/", host, map[string]string{"Cookie": b.server.cookie() + "="}, 403},
+		{"the style without the cookie", "GET", "/assets/style.css", host, nil, 403},
+		{"the stream without the cookie", "GET", "/live?page=/", host, nil, 403},
+		{"the used link", "GET", link[len(b.url):], host, nil, 403},
+		{"an empty ticket", "GET", "/open?ticket=", host, nil, 403},
+		{"no ticket", "GET", "/open", host, nil, 403},
+		{"another host", "GET", "/", "evil.example:80", map[string]string{"Cookie": own}, 421},
+		{"a name of this host", "GET", "/", "localhost" + host[strings.Index(host, ":"):], map[string]string{"Cookie": own}, 421},
+		{"a form of another site", "POST", "/what-if", host, map[string]string{"Cookie": own, "Sec-Fetch-Site": "cross-site"}, 403},
+		{"a form with another origin", "POST", "/what-if", host, map[string]string{"Cookie": own, "Origin": "http://evil.example"}, 403},
+		{"a form of another port", "POST", "/what-if", host, map[string]string{"Cookie": own, "Origin": "http://127.0.0.1:1"}, 403},
+		{"an own form", "POST", "/what-if", host, map[string]string{"Cookie": own, "Sec-Fetch-Site": "same-origin"}, 200},
+		{"another method", "DELETE", "/", host, map[string]string{"Cookie": own}, 405},
+		{"a form to another page", "POST", "/quotas", host, map[string]string{"Cookie": own}, 405},
+	} {
+		if code := request(c.method, c.target, c.host, c.headers); code != c.want {
+			t.Errorf("%s: status %d, want %d", c.name, code, c.want)
+		}
+	}
+}
+
+func TestALinkLeadsToThisServerOnly(t *testing.T) {
+	for page, want := range map[string]string{"/quotas": "/quotas", "": "/", "https://evil.example/x": "/x", "//evil.example": "/", `/\evil.example`: "/%5Cevil.example", "/../../x": "/x", "/jobs/a/b?from=1": "/jobs/a/b?from=1", "%zz": "/"} {
+		if got := local(page); got != want {
+			t.Errorf("%q leads to %q, want %q", page, got, want)
+		}
+	}
+}
+
+func TestAnOpenPageFollowsTheCluster(t *testing.T) {
+	c := &cluster{name: "train-a"}
+	b := open(t, c)
+	response, err := b.Get(b.url + "/live?page=" + url.QueryEscape("/?all=1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if kind := response.Header.Get("Content-Type"); kind != "text/event-stream" {
+		t.Fatalf("type %q", kind)
+	}
+	lines := bufio.NewScanner(response.Body)
+	event := func() string {
+		var all []string
+		for lines.Scan() && lines.Text() != "" {
+			data, is := strings.CutPrefix(lines.Text(), "data: ")
+			if !is {
+				t.Fatalf("line %q", lines.Text())
+			}
+			all = append(all, data)
+		}
+		return strings.Join(all, "\n")
+	}
+	if first := event(); !strings.Contains(first, `<td class="number">2</td>`) || strings.Contains(first, "<html") {
+		t.Fatalf("the first event is %s", first)
+	}
+	c.changes.Add(5)
+	if second := event(); !strings.Contains(second, `<td class="number">7</td>`) {
+		t.Fatalf("the second event is %s", second)
+	}
+}
