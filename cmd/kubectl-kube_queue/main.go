@@ -1,5 +1,5 @@
 // Command kubectl-kube_queue is the kubectl plugin "kubectl kube-queue": it shows the queue, explains why a job
-// waits, and holds, releases and orders jobs, with the permissions of the caller.
+// waits, and pauses, unpauses and orders jobs, with the permissions of the caller.
 package main
 
 import (

@@ -3,7 +3,9 @@
 package main
 
 import (
-	_ "embed"
+	"embed"
+	"errors"
+	"io/fs"
 	"strings"
 	"text/template"
 
@@ -28,11 +30,12 @@ var pageTemplate string
 func page(root *cobra.Command) (string, error) {
 	var commands, sharing []*cobra.Command
 	for _, cmd := range root.Commands() {
+		if cmd.Hidden || cmd.Name() == "completion" || cmd.Name() == "help" {
+			continue
+		}
+		commands = append(commands, cmd)
 		if usage(cmd.Flags(), isShared) != "" {
 			sharing = append(sharing, cmd)
-		}
-		if !cmd.Hidden && cmd.Name() != "completion" && cmd.Name() != "help" {
-			commands = append(commands, cmd)
 		}
 	}
 	var text strings.Builder
@@ -41,7 +44,8 @@ func page(root *cobra.Command) (string, error) {
 		"long": func(cmd *cobra.Command) string {
 			return strings.TrimSpace(strings.Replace(cmd.Long, command.JobHelp, "", 1))
 		},
-		"flags": func(cmd *cobra.Command) string { return usage(cmd.NonInheritedFlags(), isOwn) },
+		"flags":  func(cmd *cobra.Command) string { return usage(cmd.NonInheritedFlags(), isOwn) },
+		"sample": sampleOf,
 	}).Parse(pageTemplate)).Execute(&text, map[string]any{
 		"Common":   usage(root.PersistentFlags(), isOwn),
 		"Shared":   usage(sharing[0].Flags(), isShared),
@@ -50,6 +54,23 @@ func page(root *cobra.Command) (string, error) {
 		"Commands": commands,
 	})
 	return text.String(), err
+}
+
+// samples have a command in the first line and its output in the others. A test of package command compares them.
+//
+//go:embed samples/*.txt
+var samples embed.FS
+
+type sample struct{ Command, Output string }
+
+// sampleOf returns the sample of a command; nil if it has none.
+func sampleOf(cmd *cobra.Command) (*sample, error) {
+	content, err := samples.ReadFile("samples/" + cmd.Name() + ".txt")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	command, output, _ := strings.Cut(string(content), "\n")
+	return &sample{command, strings.TrimRight(output, "\n")}, err
 }
 
 // isShared reports whether several commands have the flag, which the page shows once.

@@ -29,17 +29,21 @@ other namespaces are counted but not named, unless you can list them. If kube-qu
 and the commands use the QueueUnits, Queues and ElasticQuotaTrees that you can read. They then do not show lent quota, and show
 positions only if you can list QueueUnits in all namespaces.
 
-`hold`, `release` and `priority` write [annotations of the job](job-keys.md#keys-that-you-set), or the spec of a [unit created by
+`pause`, `unpause` and `priority` write [annotations of the job](job-keys.md#keys-that-you-set), or the spec of a [unit created by
 hand](../tasks/create-a-unit-by-hand.md). `stop` and `resume` write `spec.stop` of [the Queue](../tasks/stop-a-queue.md). If a command
-has nothing to change, it says so and succeeds.
+has nothing to change, it says so and succeeds. `pause` and `unpause` are also called `hold` and `release`, as in earlier versions.
 
 ## Output
 
 Tables fit the width of the terminal. If the output is not a terminal, nothing is truncated, and there are no colours or bars. The
 environment variable `NO_COLOR` turns off colours.
 
+Tables name a job by its kind and name, such as `job/train`, and a [unit created by hand](../tasks/create-a-unit-by-hand.md) by `qu/`
+and its name. All commands accept both, and the names of units.
+
 With `-o json` and `-o yaml`, `list` prints QueueUnits, `simulate` prints its result, and `why`, `tree` and `queue` print [the
-review](reviews.md) with its answer, even if the answer comes from the plugin.
+review](reviews.md) with its answer, even if the answer comes from the plugin. The formats `custom-columns`, `jsonpath` and
+`go-template` are those of [kubectl](https://kubernetes.io/docs/reference/kubectl/#output-options), and print fields of these objects.
 
 ## Exit statuses
 
@@ -87,4 +91,12 @@ Flags:
 {{.}}
 {{- end}}
 ```
+{{- with sample .}}
+
+Output of `{{.Command}}`:
+
+```text
+{{.Output}}
+```
+{{- end}}
 {{- end}}

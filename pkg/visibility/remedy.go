@@ -180,7 +180,7 @@ func (m *Model) stepsOfQueue(u *scheduler.UnitView) (steps []visibilityv1alpha1.
 	if q.Settings.Stop != scheduler.NotStopped {
 		steps = append(steps, visibilityv1alpha1.Remedy{Type: visibilityv1alpha1.ChangeObject,
 			Message: fmt.Sprintf("an administrator resumes queue %s: sets its spec.stop to None", q.Name),
-			Command: fmt.Sprintf(`kubectl -n %s patch queue %s --type=merge -p '{"spec":{"stop":"None"}}'`, m.namespace, q.Name)})
+			Command: fmt.Sprintf(`kubectl -n %s patch queues.scheduling.x-k8s.io %s --type=merge -p '{"spec":{"stop":"None"}}'`, m.namespace, q.Name)})
 	}
 	var missing []string
 	for _, name := range q.Settings.Checks.Names() {

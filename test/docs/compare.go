@@ -79,7 +79,7 @@ func (l line) text() string { return strings.Join(l.cells, " | ") }
 
 var (
 	// header is the first line of a table, of kubectl get, of the plugin or of the events of kubectl describe.
-	header = regexp.MustCompile(`^ *(NAME|NAMESPACE)( +[A-Z][A-Z .-]*)*$|^ +Type +Reason +Age +From +Message$`)
+	header = regexp.MustCompile(`^ *(NAME|NAMESPACE|JOB)( +[A-Z][A-Z .-]*)*$|^ +Type +Reason +Age +From +Message$`)
 	column = regexp.MustCompile(`\S+(?: \S+)*`)
 
 	times     = regexp.MustCompile(`\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?Z`)
@@ -88,7 +88,7 @@ var (
 )
 
 // inTime are the columns whose durations depend on the time.
-var inTime = []string{"AGE", "Age", "DURATION"}
+var inTime = []string{"AGE", "Age", "DURATION", "WAITED"}
 
 // read reads an output. Empty lines end a table and are not significant otherwise.
 func read(text string) []line {

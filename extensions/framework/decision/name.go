@@ -25,3 +25,14 @@ func UnitName(kind, job string, uid types.UID) string {
 	}
 	return strings.TrimRight(job, "-.") + tail
 }
+
+// JobOf is the inverse of UnitName: it returns the name of the job whose unit has the name. It returns false if no job
+// of the kind has such a unit, or if the name of the job may be shortened.
+func JobOf(kind, unit string) (job string, known bool) {
+	most := len(unit) - nameHash - 1
+	if kind == "" || most < 0 || len(unit) == maxName || strings.Trim(unit[most+1:], "0123456789abcdef") != "" {
+		return "", false
+	}
+	job, known = strings.CutSuffix(unit[:most], "-"+strings.ToLower(kind))
+	return job, known && job != "" && unit[most] == '-'
+}

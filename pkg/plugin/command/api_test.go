@@ -41,8 +41,9 @@ type api struct {
 	answer map[string]func(spec map[string]any) (any, *metav1.Status)
 	// requests are the writes, and the reviews, in order.
 	requests []string
-	// lists are the answered lists.
-	lists int
+	// lists are the answered lists, and selectors those of the last one.
+	lists     int
+	selectors string
 	// events are sent to whoever watches, one after the other. The connection then stays open.
 	events []string
 }
@@ -168,6 +169,7 @@ func (a *api) write(w http.ResponseWriter, code int, object any) {
 
 func (a *api) list(w http.ResponseWriter, r *http.Request, key, group, namespace string) {
 	a.lists++
+	a.selectors = strings.TrimSpace(r.URL.Query().Get("labelSelector") + " " + r.URL.Query().Get("fieldSelector"))
 	var items []map[string]any
 	for _, object := range a.objects[key] {
 		if namespace == "" || object["metadata"].(map[string]any)["namespace"] == namespace {

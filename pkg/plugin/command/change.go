@@ -100,48 +100,55 @@ func (s *shell) jobCommand(cmd *cobra.Command, o *change, jobOf func(args []stri
 
 func allArgs(args []string) ([]string, error) { return args, nil }
 
-func (s *shell) hold() *cobra.Command {
+func (s *shell) pause() *cobra.Command {
 	o, evict := &change{}, false
 	cmd := &cobra.Command{
-		Use:   "hold " + jobArgs,
-		Short: "Hold a job, to prevent its release",
+		Use:   "pause " + jobArgs,
+		Short: "Set a job aside, so that it does not start",
 		Long: `Sets the annotation ` + wellknown.ActiveAnnotation + ` of the job to "false". The job keeps its place in the
-queue, but does not start until you run kubectl kube-queue release. A job that holds quota, and might be running,
-is held only with --evict. It is then suspended, its pods are deleted, and it waits again.`,
-		Example: `  kubectl kube-queue hold train-c
-  kubectl kube-queue hold job/train-a --evict`,
+queue, but does not start until you run kubectl kube-queue unpause. A job that holds quota, and might be running,
+is paused only with --evict. It is then suspended, its pods are deleted, and it waits again.`,
+		Example: `  kubectl kube-queue pause train-c
+  kubectl kube-queue pause job/train-a --evict`,
 	}
-	cmd.Flags().BoolVar(&evict, "evict", false, "Also hold a job that holds quota, which stops it.")
+	cmd.Flags().BoolVar(&evict, "evict", false, "Also pause a job that holds quota, which stops it.")
 	return s.jobCommand(cmd, o, allArgs, func(ctx context.Context, c *cluster, t *target) error {
 		holds := t.unit != nil && t.unit.Status.Phase.HoldsQuota()
 		if holds && !evict {
-			return fmt.Errorf("%s holds quota and may be running: holding it stops it and deletes its pods; repeat the command with --evict", t)
+			return fmt.Errorf("%s holds quota and may be running: pausing it stops it and deletes its pods; repeat the command with --evict", t)
 		}
-		done, already := "held", "already held"
+		done, already := "paused", "already paused"
 		if holds {
-			done = "held; it is being stopped"
+			done = "paused; it is being stopped"
 		}
 		return c.setActive(ctx, o, t, false, done, already)
 	})
 }
 
-func (s *shell) release() *cobra.Command {
+func (s *shell) unpause() *cobra.Command {
 	o := &change{}
 	return s.jobCommand(&cobra.Command{
-		Use:   "release " + jobArgs,
-		Short: "Queue a held job again",
+		Use:   "unpause " + jobArgs,
+		Short: "Let a paused job start again when it fits",
 		Long: `Sets the annotation ` + wellknown.ActiveAnnotation + ` of the job to "true", which undoes kubectl kube-queue
-hold. The job is queued again in its place, and starts when its quota has room.`,
-		Example: `  kubectl kube-queue release train-c`,
+pause. The job is queued again in its place, and starts when its quota has room.`,
+		Example: `  kubectl kube-queue unpause train-c`,
 	}, o, allArgs, func(ctx context.Context, c *cluster, t *target) error {
 		if t.unit != nil && t.unit.Status.Reason == wellknown.ReasonSuspendedByUser && ptr.Deref(t.unit.Spec.Active, true) {
-			return fmt.Errorf("%s is not held: it was suspended by hand; unsuspend it, which queues it again", t)
+			return fmt.Errorf("%s is not paused: it was suspended by hand; unsuspend it, which queues it again", t)
 		}
-		return c.setActive(ctx, o, t, true, "released: it is queued again", "not held")
+		return c.setActive(ctx, o, t, true, "unpaused: it is queued again", "not paused")
 	})
 }
 
-// setActive holds or releases a job. already is the state of a job that needs no change.
+// formerly returns a command with the name that it had before. The help does not show it.
+func formerly(name string, cmd *cobra.Command) *cobra.Command {
+	cmd.Use = strings.Replace(cmd.Use, cmd.Name(), name, 1)
+	cmd.Hidden = true
+	return cmd
+}
+
+// setActive pauses or unpauses a job. already is the state of a job that needs no change.
 func (c *cluster) setActive(ctx context.Context, o *change, t *target, active bool, done, already string) error {
 	job, err := c.readJob(ctx, t)
 	if err != nil {
@@ -249,9 +256,9 @@ func (s *shell) stop() *cobra.Command {
 	o, drain := &change{}, false
 	cmd := &cobra.Command{
 		Use:   "stop QUEUE",
-		Short: "Stop a queue, to release no more jobs",
-		Long: `Sets spec.stop of the Queue to Hold. No more jobs in the queue are released, and running jobs continue. With
---drain, sets it to Drain. Jobs that hold quota are then also suspended and wait again.`,
+		Short: "Stop a queue, so that none of its jobs starts",
+		Long: `Sets spec.stop of the Queue to Hold. No more jobs in the queue start, and running jobs continue. With --drain,
+sets it to Drain. Jobs that hold quota are then also suspended and wait again.`,
 		Example: `  kubectl kube-queue stop company-research
   kubectl kube-queue stop company-research --drain`,
 	}

@@ -29,47 +29,53 @@ func changes(t *testing.T, a *api, wantOut string, wantWrites []string, args ...
 }
 
 const (
-	heldPatch     = `PATCH batch/jobs/research/train-c {"metadata":{"annotations":{"scheduling.x-k8s.io/active":"false"}}}`
-	releasedPatch = `PATCH batch/jobs/research/train-c {"metadata":{"annotations":{"scheduling.x-k8s.io/active":"true"}}}`
+	pausePatch   = `PATCH batch/jobs/research/train-c {"metadata":{"annotations":{"scheduling.x-k8s.io/active":"false"}}}`
+	unpausePatch = `PATCH batch/jobs/research/train-c {"metadata":{"annotations":{"scheduling.x-k8s.io/active":"true"}}}`
 )
 
-func TestAJobIsHeldAndReleasedOnce(t *testing.T) {
+func TestAJobIsPausedAndUnpausedOnce(t *testing.T) {
 	a := newAPI(t, four)
-	changes(t, a, "job.batch/train-c held (dry run)\n", []string{heldPatch + " All"}, "hold", "train-c", "--dry-run")
-	changes(t, a, "job.batch/train-c held (dry run)\n", nil, "hold", "train-c", "--dry-run=client")
-	changes(t, a, "job.batch/train-c held\n", []string{heldPatch}, "hold", "train-c")
+	changes(t, a, "job.batch/train-c paused (dry run)\n", []string{pausePatch + " All"}, "pause", "train-c", "--dry-run")
+	changes(t, a, "job.batch/train-c paused (dry run)\n", nil, "pause", "train-c", "--dry-run=client")
+	changes(t, a, "job.batch/train-c paused\n", []string{pausePatch}, "pause", "train-c")
 	// As job-extensions does.
 	a.objects[unitsOf][0]["spec"].(map[string]any)["active"] = false
-	changes(t, a, "job.batch/train-c is already held\n", nil, "hold", "job/train-c")
-	changes(t, a, "job.batch/train-c released: it is queued again\n", []string{releasedPatch}, "release", "train-c")
+	changes(t, a, "job.batch/train-c is already paused\n", nil, "pause", "job/train-c")
+	changes(t, a, "job.batch/train-c unpaused: it is queued again\n", []string{unpausePatch}, "unpause", "train-c")
 	a.objects[unitsOf][0]["spec"].(map[string]any)["active"] = true
-	changes(t, a, "job.batch/train-c is not held\n", nil, "release", "train-c")
-	says2(t, a, "--dry-run: unknown value", "hold", "train-c", "--dry-run=maybe")
-	says(t, a, 1, []string{"job.batch/old has ended"}, "hold", "old")
+	changes(t, a, "job.batch/train-c is not paused\n", nil, "unpause", "train-c")
+	// Their former names.
+	changes(t, a, "job.batch/train-c paused (dry run)\n", nil, "hold", "train-c", "--dry-run=client")
+	changes(t, a, "job.batch/train-c is not paused\n", nil, "release", "train-c")
+	if _, help, _ := a.run("--help"); strings.Contains(help, "  hold ") || strings.Contains(help, "  release ") || !strings.Contains(help, "  unpause ") {
+		t.Errorf("the help shows former names:\n%s", help)
+	}
+	says2(t, a, "--dry-run: unknown value", "pause", "train-c", "--dry-run=maybe")
+	says(t, a, 1, []string{"job.batch/old has ended"}, "pause", "old")
 }
 
-func TestAJobThatRunsIsHeldOnlyWithEvict(t *testing.T) {
+func TestAJobThatRunsIsPausedOnlyWithEvict(t *testing.T) {
 	a := newAPI(t, four)
-	says(t, a, 1, []string{"job.batch/train-a holds quota", "--evict"}, "hold", "train-a")
+	says(t, a, 1, []string{"job.batch/train-a holds quota", "--evict"}, "pause", "train-a")
 	if written := a.writes(); written != nil {
 		t.Errorf("writes %q", written)
 	}
-	changes(t, a, "job.batch/train-a held; it is being stopped\n", []string{strings.Replace(heldPatch, "train-c", "train-a", 1)}, "hold", "train-a", "--evict")
+	changes(t, a, "job.batch/train-a paused; it is being stopped\n", []string{strings.Replace(pausePatch, "train-c", "train-a", 1)}, "pause", "train-a", "--evict")
 }
 
-func TestAJobThatWasSuspendedByHandIsNotReleased(t *testing.T) {
+func TestAJobThatWasSuspendedByHandIsNotUnpaused(t *testing.T) {
 	a := newAPI(t, four)
 	a.objects[unitsOf][0]["status"].(map[string]any)["reason"] = "SuspendedByUser"
-	says(t, a, 1, []string{"suspended by hand", "unsuspend it"}, "release", "train-c")
+	says(t, a, 1, []string{"suspended by hand", "unsuspend it"}, "unpause", "train-c")
 }
 
-func TestAUnitThatSomebodyCreatedIsHeldItself(t *testing.T) {
+func TestAUnitThatSomebodyCreatedIsPausedItself(t *testing.T) {
 	a := newAPI(t, four)
 	a.add(map[string]any{"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "QueueUnit", "metadata": map[string]any{"name": "mine", "namespace": "research"},
 		"spec": map[string]any{"consumerRef": map[string]any{"apiVersion": "example.com/v1", "kind": "Experiment", "name": "mine"}}})
-	changes(t, a, "unit mine held\n", []string{`PATCH scheduling.x-k8s.io/queueunits/research/mine {"spec":{"active":false}}`}, "hold", "mine")
-	changes(t, a, "unit mine is already held\n", nil, "hold", "qu/mine")
-	changes(t, a, "unit mine released: it is queued again\n", []string{`PATCH scheduling.x-k8s.io/queueunits/research/mine {"spec":{"active":true}}`}, "release", "mine")
+	changes(t, a, "unit mine paused\n", []string{`PATCH scheduling.x-k8s.io/queueunits/research/mine {"spec":{"active":false}}`}, "pause", "mine")
+	changes(t, a, "unit mine is already paused\n", nil, "pause", "qu/mine")
+	changes(t, a, "unit mine unpaused: it is queued again\n", []string{`PATCH scheduling.x-k8s.io/queueunits/research/mine {"spec":{"active":true}}`}, "unpause", "mine")
 	says(t, a, 1, []string{"its priority cannot be changed"}, "priority", "mine", "3")
 }
 
@@ -108,7 +114,7 @@ func TestAMissingRightIsNamed(t *testing.T) {
 	a.forbidden["patch "+jobsOf+" research"] = true
 	a.forbidden["patch "+queuesOf+" kube-queue"] = true
 	a.forbidden["get "+queuesOf+" kube-queue"] = true
-	says(t, a, 1, []string{"job.batch/train-c", `cannot patch resource "jobs"`, "ask an administrator"}, "hold", "train-c")
+	says(t, a, 1, []string{"job.batch/train-c", `cannot patch resource "jobs"`, "ask an administrator"}, "pause", "train-c")
 	says(t, a, 1, []string{"queue company-research", `cannot patch resource "queues"`, "ask an administrator"}, "stop", "company-research")
 	a.forbidden["list "+unitsOf+" research"] = true
 	says(t, a, 1, []string{`cannot list resource "queueunits"`, "ask an administrator"}, "list")

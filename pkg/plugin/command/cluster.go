@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,6 +20,7 @@ import (
 	quotav1beta1 "kube-queue.dev/kube-queue/apis/quota/v1beta1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
+	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned/scheme"
 	"kube-queue.dev/kube-queue/pkg/plugin/reviews"
 	"kube-queue.dev/kube-queue/pkg/plugin/units"
 	"kube-queue.dev/kube-queue/pkg/quota/tree/manifest"
@@ -100,19 +100,15 @@ func (c *cluster) reviews() reviews.Asker { return reviews.Asker{Client: c.queue
 // pageSize is the number of units in one response of the API server.
 const pageSize = 1000
 
-// pages calls visit with each page of the units of a namespace, or of all if it is empty, until it returns false. The
-// first page has at most the given number of units.
-func (c *cluster) pages(ctx context.Context, namespace string, first int, visit func(*units.Page) bool) error {
-	size := first
-	for next := ""; ; size = pageSize {
-		request := c.queue.SchedulingV1alpha1().RESTClient().Get().Resource(unitResource.Resource).Param("limit", strconv.Itoa(size))
-		if namespace != "" {
-			request = request.Namespace(namespace)
-		}
-		if next != "" {
-			request = request.Param("continue", next)
-		}
-		result := request.Do(ctx)
+// pages calls visit with each page of the selected units of a namespace, or of all if it is empty, until it returns
+// false. The limit is that of the first page.
+func (c *cluster) pages(ctx context.Context, namespace string, selected metav1.ListOptions, visit func(*units.Page) bool) error {
+	if selected.Limit == 0 {
+		selected.Limit = pageSize
+	}
+	for ; ; selected.Limit = pageSize {
+		result := c.queue.SchedulingV1alpha1().RESTClient().Get().Resource(unitResource.Resource).NamespaceIfScoped(namespace, namespace != "").
+			VersionedParams(&selected, scheme.ParameterCodec).Do(ctx)
 		err := result.Error()
 		if apierrors.IsResourceExpired(err) {
 			return fmt.Errorf("the units changed too much while they were read; try again: %w", err)
@@ -127,7 +123,7 @@ func (c *cluster) pages(ctx context.Context, namespace string, first int, visit 
 		if err := json.Unmarshal(data, page); err != nil {
 			return fmt.Errorf("reading the list of units: %w", err)
 		}
-		if next = page.Metadata.Continue; !visit(page) || next == "" {
+		if selected.Continue = page.Metadata.Continue; !visit(page) || selected.Continue == "" {
 			return nil
 		}
 	}
@@ -136,7 +132,7 @@ func (c *cluster) pages(ctx context.Context, namespace string, first int, visit 
 // allUnits returns all units of a namespace, or of all namespaces if it is empty.
 func (c *cluster) allUnits(ctx context.Context, namespace string) ([]units.Unit, error) {
 	all := []units.Unit{}
-	err := c.pages(ctx, namespace, pageSize, func(page *units.Page) bool {
+	err := c.pages(ctx, namespace, metav1.ListOptions{}, func(page *units.Page) bool {
 		all = append(all, page.Items...)
 		return true
 	})

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kube-queue.dev/kube-queue/pkg/plugin/units"
 )
@@ -93,22 +94,24 @@ func (s *shell) completeQuotas(cmd *cobra.Command, args []string, word string) (
 	return s.complete(func(c *cluster, cmd *cobra.Command) []string { return c.quotaPaths(cmd.Context()) })(cmd, args, word)
 }
 
-// completeJobs completes the names of jobs and of their units, from the first page of units.
+// completeJobs completes jobs: "job/train" or, if this does not start like the word, the name of the job or of the unit.
+// It reads the first page of units.
 func (s *shell) completeJobs(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	return s.complete(func(c *cluster, cmd *cobra.Command) []string {
 		var names []string
-		_ = c.pages(cmd.Context(), c.namespace, pageSize, func(page *units.Page) bool {
+		_ = c.pages(cmd.Context(), c.namespace, metav1.ListOptions{}, func(page *units.Page) bool {
 			for i := range page.Items {
 				u := &page.Items[i]
 				if u.Phase().Ended() {
 					continue
 				}
-				for _, name := range []string{u.Job(), u.Metadata.Name} {
+				for _, name := range []string{u.Job(), u.Spec.ConsumerRef.Name, u.Metadata.Name} {
 					if strings.HasPrefix(name, word) {
 						names = append(names, name)
+						break
 					}
 				}
 			}

@@ -31,7 +31,7 @@ func TestAClusterThatDoesNotAnswerIsOneLine(t *testing.T) {
 	a := newAPI(t, four)
 	closed := httptest.NewServer(http.NotFoundHandler())
 	closed.Close()
-	for _, command := range [][]string{{"list"}, {"why", "train-c"}, {"tree"}, {"queue"}, {"hold", "train-c"}, {"release", "train-c"}, {"priority", "train-c", "1"}, {"stop", "q"}, {"resume", "q"}, {"version"}, {"list", "-o", "json"}, {"list", "--watch"}} {
+	for _, command := range [][]string{{"list"}, {"why", "train-c"}, {"tree"}, {"queue"}, {"pause", "train-c"}, {"unpause", "train-c"}, {"priority", "train-c", "1"}, {"stop", "q"}, {"resume", "q"}, {"version"}, {"list", "-o", "json"}, {"list", "--watch"}} {
 		if command[0] == "version" {
 			continue // it prints its own version first
 		}
@@ -57,7 +57,7 @@ func TestAClusterWithoutKubeQueueIsOneLine(t *testing.T) {
 	delete(a.objects, queuesOf)
 	delete(a.objects, treesOf)
 	a.answer["older"] = func(map[string]any) (any, *metav1.Status) { return nil, nil }
-	for command, resource := range map[string]string{"list": "queueunits", "why x": "queueunits", "tree": "elasticquotatrees", "queue": "queues", "hold x": "queueunits", "stop q": "queues", "list -o yaml": "queueunits"} {
+	for command, resource := range map[string]string{"list": "queueunits", "why x": "queueunits", "tree": "elasticquotatrees", "queue": "queues", "pause x": "queueunits", "stop q": "queues", "list -o yaml": "queueunits"} {
 		says(t, a, 1, []string{"the cluster does not serve " + resource, "not installed"}, strings.Fields(command)...)
 	}
 }
@@ -78,7 +78,11 @@ func TestTheCommandLineIsChecked(t *testing.T) {
 	a := newAPI(t, four)
 	for command, words := range map[string]string{
 		"lst":                         `unknown command "lst"; did you mean "list"?`,
-		"list extra":                  `unexpected argument "extra"`,
+		"list a b c":                  "expected one job",
+		"list --sort-by .spec[":       `".spec[" is no path of a field`,
+		"list --sort-by .x --watch":   "--watch cannot sort by a field",
+		"list -o custom-columns=A":    `column "A"`,
+		"list -o jsonpath={":          "--output: error parsing jsonpath",
 		"list --quue x":               "Did you mean --queue?",
 		"list -o tabel":               `unknown format "tabel"`,
 		"list --group sometimes":      "known values: auto, always, never",
@@ -113,8 +117,10 @@ func TestVersionShowsWhatIsKnown(t *testing.T) {
 func TestNamesAreCompleted(t *testing.T) {
 	a := newAPI(t, four)
 	for _, c := range []struct{ args, want string }{
-		{"why tra", "train-c-job-2e7d2c03a9 train-a-job-ca978112ca"},
-		{"hold job/", "job/train-c job/train-a"},
+		{"why ", "job/train-c job/train-a"},
+		{"why tra", "train-c train-a"},
+		{"why train-c-", "train-c-job-2e7d2c03a9"},
+		{"pause job/", "job/train-c job/train-a"},
 		{"stop ", "company-research"},
 		{"tree ", "company company/research"},
 		{"list --queue ", "company-research"},

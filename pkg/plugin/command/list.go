@@ -2,7 +2,7 @@ package command
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -10,8 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/cli-runtime/pkg/printers"
 
 	visibility "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/plugin/jobs"
@@ -34,27 +32,42 @@ const many = 100
 type listOptions struct {
 	output
 	units.Filter
+	// labels and fields are selectors.
+	labels, fields string
+	// job, if set, is the only one to list.
+	job   *jobs.Reference
 	all   bool
 	group string
 	sort  string
+	// by, if set, is the field to sort by.
+	by *field
 }
 
 func (s *shell) list() *cobra.Command {
-	o := &listOptions{}
+	o := &listOptions{output: output{templates: true}}
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List the units of jobs that wait or hold quota",
-		Long: `Lists the QueueUnits in a namespace or in all namespaces. To list units of jobs that have ended, use --phase.
+		Use:   "list [" + jobArgs + "]",
+		Short: "List jobs that wait or hold quota",
+		Long: `Lists the jobs in a namespace or in all namespaces that wait or hold quota, or only one of them. To list jobs that
+have ended, use --phase.
 
-If there are more than 100 units, units with the same namespace, queue, kind, phase, reason, priority and
-request share a row. UNITS is their number, and NAME is the first of them.`,
+AGE is the time since the job was submitted. WAITED is the part of it before its last admission.
+
+If there are more than 100 jobs, jobs with the same namespace, queue, kind, phase, reason, priority and
+request share a row. UNITS is their number, and JOB is the first of them.
+
+Selectors, paths and templates refer to the QueueUnit of a job, which has the label kube-queue/kind.
+` + JobHelp,
 		Example: `  kubectl kube-queue list
   kubectl kube-queue list -A --queue company-research --phase Enqueued
   kubectl kube-queue list --reason ExceedsMaxQuota -o wide
+  kubectl kube-queue list -l kube-queue/kind=RayJob --sort-by .status.dequeueTime
+  kubectl kube-queue list -o custom-columns=JOB:.spec.consumerRef.name,CPU:.spec.resource.cpu
   kubectl kube-queue list --group never -o name`,
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := o.complete(); err != nil {
+		Args:              func(*cobra.Command, []string) error { return nil },
+		ValidArgsFunction: s.completeJobs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.complete(args); err != nil {
 				return err
 			}
 			c, err := s.connect()
@@ -72,32 +85,43 @@ request share a row. UNITS is their number, and NAME is the first of them.`,
 	flags.StringSliceVar(&o.Phases, "phase", nil, "Only units in these phases: "+strings.Join(units.Phases(), ", ")+".")
 	flags.StringSliceVar(&o.Reasons, "reason", nil, "Only units with these reasons, such as QuotaExceeded.")
 	flags.StringVar(&o.group, "group", groupAuto, "`WHEN` to show similar units in one row: auto (if there are more than 100), always or never.")
-	flags.StringVar(&o.sort, "sort", string(units.ByName), "`ORDER`: "+strings.Join(units.Orders(), ", ")+".")
+	flags.StringVarP(&o.labels, "selector", "l", "", "Only units with these labels, as in kubectl.")
+	flags.StringVar(&o.fields, "field-selector", "", "Only units with these fields, such as status.queue=company-research.")
+	flags.StringVar(&o.sort, "sort-by", string(units.ByName), "`ORDER`: "+strings.Join(units.Orders(), ", ")+", or the path of a field such as .spec.priority.")
+	flags.StringVar(&o.sort, "sort", string(units.ByName), "Former name of --sort-by.")
+	_ = flags.MarkHidden("sort")
 	flags.BoolVarP(&o.watch, "watch", "w", false, "Keep printing units that change, until Ctrl-C.")
 	_ = cmd.RegisterFlagCompletionFunc("queue", s.completeQueues)
 	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions(jobs.KindNames(), cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("phase", cobra.FixedCompletions(units.Phases(), cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("reason", cobra.NoFileCompletions)
+	for _, free := range []string{"reason", "selector", "field-selector"} {
+		_ = cmd.RegisterFlagCompletionFunc(free, cobra.NoFileCompletions)
+	}
 	_ = cmd.RegisterFlagCompletionFunc("group", cobra.FixedCompletions([]string{groupAuto, groupAlways, groupNever}, cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions(units.Orders(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("sort-by", cobra.FixedCompletions(units.Orders(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
-// complete checks the flags.
-func (o *listOptions) complete() error {
+// complete checks the arguments and flags.
+func (o *listOptions) complete(args []string) error {
 	if err := o.check(); err != nil {
 		return err
+	}
+	if len(args) > 0 {
+		job, err := jobs.Parse(args)
+		if err != nil {
+			return usageError{err}
+		}
+		o.job = &job
+	}
+	if err := o.completeOrder(); err != nil {
+		return usageError{fmt.Errorf("--sort-by: %w", err)}
 	}
 	if err := o.CheckPhases(); err != nil {
 		return usageError{fmt.Errorf("--phase: %w", err)}
 	}
-	for _, c := range []struct {
-		flag, value string
-		known       []string
-	}{{"group", o.group, []string{groupAuto, groupAlways, groupNever}}, {"sort", o.sort, units.Orders()}} {
-		if !slices.Contains(c.known, c.value) {
-			return usageError{fmt.Errorf("--%s: unknown value %q; known values: %s", c.flag, c.value, strings.Join(c.known, ", "))}
-		}
+	if known := []string{groupAuto, groupAlways, groupNever}; !slices.Contains(known, o.group) {
+		return usageError{fmt.Errorf("--group: unknown value %q; known values: %s", o.group, strings.Join(known, ", "))}
 	}
 	if len(o.Kinds) > 0 {
 		for _, kind := range o.Kinds {
@@ -115,9 +139,29 @@ func (o *listOptions) complete() error {
 	return nil
 }
 
-// selects reports whether a unit is shown. Units that have ended are shown only if a phase selects them.
+// completeOrder checks the order.
+func (o *listOptions) completeOrder() error {
+	switch {
+	case slices.Contains(units.Orders(), o.sort):
+		return nil
+	case !strings.Contains(o.sort, "."):
+		return fmt.Errorf("unknown value %q; known values: %s, or the path of a field such as .spec.priority", o.sort, strings.Join(units.Orders(), ", "))
+	case o.watch:
+		return errors.New("--watch cannot sort by a field, because it shows each change when it happens")
+	}
+	by, err := parseField(o.sort)
+	o.by = &by
+	return err
+}
+
+// selects reports whether a unit is shown. Units that have ended are shown only if a phase or a name selects them.
 func (o *listOptions) selects(u *units.Unit) bool {
-	return o.Selects(u) && (len(o.Phases) > 0 || !u.Phase().Ended())
+	return o.Selects(u) && (o.job == nil || isNamed(u, *o.job)) && (len(o.Phases) > 0 || o.job != nil || !u.Phase().Ended())
+}
+
+// selected are the options of a request for the units.
+func (o *listOptions) selected() metav1.ListOptions {
+	return metav1.ListOptions{LabelSelector: o.labels, FieldSelector: o.fields}
 }
 
 func (c *cluster) listUnits(ctx context.Context, o *listOptions) error {
@@ -128,10 +172,14 @@ func (c *cluster) listUnits(ctx context.Context, o *listOptions) error {
 	if o.watch {
 		return c.watchUnits(ctx, o, namespace)
 	}
-	if !o.isTable() {
-		return c.printUnits(ctx, o, namespace)
-	}
 	seen := units.Seen{}
+	if o.printer != nil || o.by != nil { // only complete objects have all fields
+		list, err := c.readUnits(ctx, o, namespace, &seen)
+		if err != nil {
+			return err
+		}
+		return c.printUnits(ctx, list, o, namespace, &seen)
+	}
 	first, most := 2*many, many // some of the first may not be selected
 	if o.group == groupNever {
 		first, most = pageSize, math.MaxInt
@@ -158,7 +206,9 @@ func (c *cluster) listUnits(ctx context.Context, o *listOptions) error {
 // selectUnits reads units until there are no more, or more than most of them are selected, and returns the selected
 // ones. The first page has at most the given number of units.
 func (c *cluster) selectUnits(ctx context.Context, o *listOptions, namespace string, first, most int, seen *units.Seen) (list []units.Unit, complete bool, err error) {
-	err = c.pages(ctx, namespace, first, func(page *units.Page) bool {
+	selected := o.selected()
+	selected.Limit = int64(first)
+	err = c.pages(ctx, namespace, selected, func(page *units.Page) bool {
 		for i := range page.Items {
 			seen.Add(&page.Items[i])
 			if o.selects(&page.Items[i]) {
@@ -173,8 +223,8 @@ func (c *cluster) selectUnits(ctx context.Context, o *listOptions, namespace str
 
 // askGroups requests the groups of the units. A review selects one queue, or all.
 func (c *cluster) askGroups(ctx context.Context, o *listOptions) (*visibility.QueueReview, error) {
-	if len(o.Queues) > 1 || o.sort != string(units.ByName) {
-		return nil, &reviews.Unanswered{Why: "a review has one queue and its order"}
+	if len(o.Queues) > 1 || o.sort != string(units.ByName) || o.job != nil || o.labels != "" || o.fields != "" {
+		return nil, &reviews.Unanswered{Why: "a review has one queue and its order, and no selectors"}
 	}
 	spec := visibility.QueueReviewSpec{AllNamespaces: o.all, Phases: o.canonicalPhases(), Kinds: o.Kinds, Reasons: o.Reasons, Show: visibility.ShowGroups}
 	if len(o.Queues) == 1 {
@@ -214,7 +264,9 @@ func (c *cluster) showUnits(ctx context.Context, list []units.Unit, o *listOptio
 	if len(list) == 0 {
 		return c.nothing(ctx, o, namespace, seen)
 	}
-	units.Sort(list, units.Order(o.sort))
+	if o.by == nil {
+		units.Sort(list, units.Order(o.sort))
+	}
 	grouped := o.group == groupAlways || o.group == groupAuto && len(list) > many
 	groups := units.Singles(list)
 	if grouped {
@@ -231,78 +283,18 @@ func (c *cluster) nothing(ctx context.Context, o *listOptions, namespace string,
 	if flag, meant := seen.Meant(o.Filter); meant != "" {
 		return fmt.Errorf("no unit has this %s; did you mean --%s %s?", flag, flag, meant)
 	}
-	if namespace == "" {
+	if namespace == "" && o.job == nil {
 		c.warn("No units found.")
 		return nil
 	}
-	if err := c.checkNamespace(ctx, namespace); err != nil {
-		return err
+	if namespace != "" {
+		if err := c.checkNamespace(ctx, namespace); err != nil {
+			return err
+		}
+	}
+	if o.job != nil {
+		return fmt.Errorf("no unit of a job %q; kubectl kube-queue why explains why a job has none", o.job.Text)
 	}
 	c.warn("No units found in namespace %s.", namespace)
 	return nil
-}
-
-// printUnits writes complete objects, or their names.
-func (c *cluster) printUnits(ctx context.Context, o *listOptions, namespace string) error {
-	var shown []units.Unit
-	objects := map[string]unstructured.Unstructured{} // by UID
-	if _, err := c.objectPages(ctx, namespace, func(items []unstructured.Unstructured) error {
-		for i := range items {
-			u, err := read(&items[i])
-			if err != nil {
-				return err
-			}
-			if o.selects(u) {
-				shown, objects[u.Metadata.UID] = append(shown, *u), items[i]
-			}
-		}
-		return nil
-	}); err != nil {
-		return err
-	}
-	units.Sort(shown, units.Order(o.sort))
-	list := &unstructured.UnstructuredList{Items: []unstructured.Unstructured{},
-		Object: map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": ""}}}
-	for i := range shown {
-		list.Items = append(list.Items, objects[shown[i].Metadata.UID])
-	}
-	if o.format == formatName {
-		printer := &printers.NamePrinter{}
-		for i := range list.Items {
-			if err := printer.PrintObj(&list.Items[i], c.Streams.Out); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	return o.object(c.Streams.Out, list)
-}
-
-// objectPages calls visit with each page of complete units, and returns the version of the list.
-func (c *cluster) objectPages(ctx context.Context, namespace string, visit func([]unstructured.Unstructured) error) (string, error) {
-	for next := ""; ; {
-		page, err := c.dynamic.Resource(unitResource).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: pageSize, Continue: next})
-		if err != nil {
-			return "", err
-		}
-		if err := visit(page.Items); err != nil {
-			return "", err
-		}
-		if next = page.GetContinue(); next == "" {
-			return page.GetResourceVersion(), nil
-		}
-	}
-}
-
-// read converts an object to the part that is shown.
-func read(object *unstructured.Unstructured) (*units.Unit, error) {
-	data, err := object.MarshalJSON()
-	u := &units.Unit{}
-	if err == nil {
-		err = json.Unmarshal(data, u)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading unit %s/%s: %w", object.GetNamespace(), object.GetName(), err)
-	}
-	return u, nil
 }

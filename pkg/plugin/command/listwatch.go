@@ -6,7 +6,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/cli-runtime/pkg/printers"
 
 	"kube-queue.dev/kube-queue/pkg/plugin/render"
 	"kube-queue.dev/kube-queue/pkg/plugin/units"
@@ -16,7 +15,7 @@ import (
 func (c *cluster) watchUnits(ctx context.Context, o *listOptions, namespace string) error {
 	show := &rows{cluster: c, options: o, known: map[string]string{}}
 	for {
-		version, err := c.objectPages(ctx, namespace, show.page)
+		version, err := c.objectPages(ctx, namespace, o.selected(), show.page)
 		if err != nil {
 			return err
 		}
@@ -31,7 +30,9 @@ func (c *cluster) watchUnits(ctx context.Context, o *listOptions, namespace stri
 // has expired, so that the units must be listed again.
 func (c *cluster) followUnits(ctx context.Context, open func(context.Context, metav1.ListOptions) (watch.Interface, error), version string, show *rows) (expired bool, err error) {
 	for {
-		w, err := open(ctx, metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true})
+		from := show.options.selected()
+		from.ResourceVersion, from.AllowWatchBookmarks = version, true
+		w, err := open(ctx, from)
 		if err != nil {
 			return isExpired(err), ignoreExpired(err)
 		}
@@ -119,8 +120,8 @@ func (r *rows) print(object *unstructured.Unstructured) error {
 	if err != nil || !r.options.selects(u) {
 		return err
 	}
-	if r.options.format == formatName {
-		return (&printers.NamePrinter{}).PrintObj(object, r.Streams.Out)
+	if printer, is := r.options.printer.(*columns); is {
+		defer func() { printer.header = false }() // the titles are above the first object
 	}
 	return r.options.object(r.Streams.Out, object)
 }

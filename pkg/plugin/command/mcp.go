@@ -16,6 +16,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/plugin/jobs"
 	"kube-queue.dev/kube-queue/pkg/plugin/objects"
 	"kube-queue.dev/kube-queue/pkg/plugin/render"
+	"kube-queue.dev/kube-queue/pkg/plugin/units"
 )
 
 // instructions tell a model what the tools are for.
@@ -54,7 +55,8 @@ func (nopCloser) Close() error { return nil }
 
 // jobRow is a job in an answer.
 type jobRow struct {
-	Job       string `json:"job" jsonschema:"the name of the job's QueueUnit, which the tool why accepts"`
+	Job       string `json:"job" jsonschema:"kind and name of the job, which the tool why accepts"`
+	Unit      string `json:"unit" jsonschema:"name of the job's QueueUnit"`
 	Namespace string `json:"namespace"`
 	Kind      string `json:"kind,omitempty"`
 	Queue     string `json:"queue,omitempty"`
@@ -69,7 +71,7 @@ type jobRow struct {
 }
 
 func rowOf(u *visibility.UnitSummary) jobRow {
-	return jobRow{Job: u.Name, Namespace: u.Namespace, Kind: u.Kind, Queue: u.Queue, Phase: u.Phase, Reason: string(u.Reason), Position: u.Position, Priority: u.Priority,
+	return jobRow{Job: units.JobOf(u.Kind, u.Name), Unit: u.Name, Namespace: u.Namespace, Kind: u.Kind, Queue: u.Queue, Phase: u.Phase, Reason: string(u.Reason), Position: u.Position, Priority: u.Priority,
 		Requests: render.Amounts(u.Requests), Submitted: timeOf(u.SubmissionTime), EndsBy: timeOf(u.EndsBefore)}
 }
 

@@ -79,8 +79,8 @@ func TestAnAssistantAsksWithTheRightsOfTheUser(t *testing.T) {
 		wants     []string
 		fails     bool
 	}{
-		{"list", nil, []string{`"job":"train-c-job-2e7d2c03a9"`, `"requests":"500m cpu"`, `"reason":"MaxJobs"`, `"total":2`, "this is what the objects show"}, false},
-		{"list", map[string]any{"allNamespaces": true, "phases": []string{"Enqueued"}, "limit": 1}, []string{`"job":"first"`, `"total":2`}, false},
+		{"list", nil, []string{`"job":"job/train-c"`, `"requests":"500m cpu"`, `"reason":"MaxJobs"`, `"total":2`, "this is what the objects show"}, false},
+		{"list", map[string]any{"allNamespaces": true, "phases": []string{"Enqueued"}, "limit": 1}, []string{`"job":"tfjob/first"`, `"total":2`}, false},
 		{"why", map[string]any{"job": "job/train-c"}, []string{`"verdict":"waits: MaxJobs"`, `"position":2`, "the job starts when one of the jobs", "requested 1 kube-queue/max-jobs, used 2 of 2, missing 1"}, false},
 		{"why", map[string]any{"job": "first", "namespace": "other"}, []string{`"position":1`}, false},
 		{"tree", map[string]any{"quota": "company/research"}, []string{`"quota":"company/research"`, `"min":"4 cpu"`}, false},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/printers"
 
 	"kube-queue.dev/kube-queue/pkg/plugin/render"
@@ -23,12 +24,18 @@ const (
 	formatJSON  = "json"
 	formatYAML  = "yaml"
 	formatName  = "name"
+	// formatColumns has columns after it. With all formats that have something after them, kubectl prints the same.
+	formatColumns = "custom-columns="
 )
 
 // output are the flags for what a command prints.
 type output struct {
-	format    string
-	formats   []string
+	format  string
+	formats []string
+	// templates is whether fields of objects can be chosen, as in kubectl.
+	templates bool
+	// printer prints objects; nil for tables.
+	printer   printers.ResourcePrinter
 	noHeaders bool
 	watch     bool
 	// refreshes is whether --watch repeats the question after each interval.
@@ -39,7 +46,11 @@ type output struct {
 // add adds the flags. The first format is the default.
 func (o *output) add(cmd *cobra.Command, formats ...string) {
 	o.formats = formats
-	cmd.Flags().StringVarP(&o.format, "output", "o", formats[0], "Output `FORMAT`: "+strings.Join(formats, ", ")+".")
+	known := strings.Join(formats, ", ")
+	if o.templates {
+		known += ", custom-columns=COLUMNS, jsonpath=TEMPLATE, go-template=TEMPLATE"
+	}
+	cmd.Flags().StringVarP(&o.format, "output", "o", formats[0], "Output `FORMAT`: "+known+".")
 	cmd.Flags().BoolVar(&o.noHeaders, "no-headers", false, "Print tables without titles.")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 }
@@ -52,13 +63,32 @@ func (o *output) addRefresh(cmd *cobra.Command) {
 }
 
 func (o *output) check() error {
-	if !slices.Contains(o.formats, o.format) {
-		return usageError{fmt.Errorf("--output: unknown format %q; known formats: %s%s", o.format, strings.Join(o.formats, ", "), didYouMean(o.format, o.formats))}
+	if err := o.choose(); err != nil {
+		return usageError{fmt.Errorf("--output: %w", err)}
 	}
 	if o.refreshes && o.interval <= 0 {
 		return usageError{fmt.Errorf("--interval must be positive, not %v", o.interval)}
 	}
 	return nil
+}
+
+// choose sets the printer.
+func (o *output) choose() (err error) {
+	spec, isColumns := strings.CutPrefix(o.format, formatColumns)
+	switch {
+	case slices.Contains(o.formats, o.format):
+		o.printer = map[string]printers.ResourcePrinter{formatJSON: &printers.JSONPrinter{}, formatYAML: &printers.YAMLPrinter{}, formatName: &printers.NamePrinter{}}[o.format]
+		return nil
+	case o.templates && isColumns:
+		o.printer, err = parseColumns(spec, !o.noHeaders)
+		return err
+	case o.templates:
+		o.printer, err = genericclioptions.NewKubeTemplatePrintFlags().ToPrinter(o.format)
+	}
+	if o.printer == nil && err == nil || genericclioptions.IsNoCompatiblePrinterError(err) {
+		return fmt.Errorf("unknown format %q; known formats: %s%s", o.format, strings.Join(o.formats, ", "), didYouMean(o.format, o.formats))
+	}
+	return err
 }
 
 // isTable reports whether the output is for people.
@@ -69,13 +99,9 @@ func (s *shell) view(o *output) render.View {
 	return render.View{Style: s.style(), Wide: o.format == formatWide, Header: !o.noHeaders, Now: s.Now()}
 }
 
-// object prints an object as JSON or YAML.
+// object prints an object that is not shown as a table.
 func (o *output) object(to io.Writer, object runtime.Object) error {
-	var printer printers.ResourcePrinter = &printers.JSONPrinter{}
-	if o.format == formatYAML {
-		printer = &printers.YAMLPrinter{}
-	}
-	return printer.PrintObj(object, to)
+	return o.printer.PrintObj(object, to)
 }
 
 // clearScreen moves to the top of a terminal and clears it.

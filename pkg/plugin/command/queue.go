@@ -22,7 +22,7 @@ import (
 const mostRows = 1000
 
 func (s *shell) queue() *cobra.Command {
-	o := &output{}
+	o := &output{templates: true}
 	limit := 0
 	cmd := &cobra.Command{
 		Use:     "queue [QUEUE]",
@@ -30,7 +30,8 @@ func (s *shell) queue() *cobra.Command {
 		Short:   "List the queues, or the units of a queue in order",
 		Long: `Without an argument, lists the queues. With the name of a queue, lists its units: first waiting units, in the
 order in which they are tried, then units that hold quota. Units in namespaces that you cannot read are not
-listed, but POSITION counts them.`,
+listed, but POSITION counts them. AGE is the time since the job was submitted, and WAITED the part of it before
+its last admission.`,
 		Example: `  kubectl kube-queue queue
   kubectl kube-queue queue company-research --limit 20`,
 		Args:              atMostOne("the name of one queue"),
@@ -123,7 +124,7 @@ func (c *cluster) showQueue(ctx context.Context, to io.Writer, o *output, name s
 	}
 	view.Namespaces = true
 	if len(review.Status.Units) > 0 {
-		if err := render.Summaries(to, review.Status.Units, nil, view); err != nil {
+		if err := render.Summaries(to, review.Status.Units, view); err != nil {
 			return err
 		}
 	}

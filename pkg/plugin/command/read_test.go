@@ -39,17 +39,17 @@ apiVersion: scheduling.x-k8s.io/v1alpha1
 kind: QueueUnit
 metadata: {name: train-a-job-ca978112ca, namespace: research, creationTimestamp: "2026-01-01T11:59:20Z"}
 spec: {consumerRef: {apiVersion: batch/v1, kind: Job, name: train-a, uid: a}, resource: {cpu: "2"}, priority: 0, active: true}
-status: {phase: Running, queue: company-research, quota: company/research}
+status: {phase: Running, queue: company-research, quota: company/research, dequeueTime: "2026-01-01T11:59:25.000000Z"}
 ---
 apiVersion: scheduling.x-k8s.io/v1alpha1
 kind: QueueUnit
-metadata: {name: big, namespace: other, creationTimestamp: "2026-01-01T11:59:22Z"}
+metadata: {name: big-tfjob-3e23e81600, namespace: other, creationTimestamp: "2026-01-01T11:59:22Z"}
 spec: {consumerRef: {apiVersion: kubeflow.org/v1, kind: TFJob, name: big, uid: b}, resource: {cpu: "3"}, priority: 5}
-status: {phase: Running, queue: company-research, quota: company/research}
+status: {phase: Running, queue: company-research, quota: company/research, dequeueTime: "2026-01-01T11:59:23.000000Z"}
 ---
 apiVersion: scheduling.x-k8s.io/v1alpha1
 kind: QueueUnit
-metadata: {name: first, namespace: other, creationTimestamp: "2026-01-01T11:59:30Z"}
+metadata: {name: first-tfjob-252f10c836, namespace: other, creationTimestamp: "2026-01-01T11:59:30Z"}
 spec: {consumerRef: {apiVersion: kubeflow.org/v1, kind: TFJob, name: first, uid: f}, resource: {cpu: "1"}, priority: 5}
 status: {phase: Enqueued, reason: MaxJobs, queue: company-research, quota: company/research}
 ---
@@ -103,14 +103,14 @@ func says(t *testing.T, a *api, wantCode int, words []string, args ...string) {
 func TestListShowsTheUnitsThatHaveNotEnded(t *testing.T) {
 	a := newAPI(t, four)
 	expect(t, a, 0, ""+
-		"NAME                     QUEUE              PHASE      REASON    PRIORITY   KIND   REQUESTS   AGE\n"+
-		"train-a-job-ca978112ca   company-research   Running              0          Job    2 cpu      40s\n"+
-		"train-c-job-2e7d2c03a9   company-research   Enqueued   MaxJobs   0          Job    500m cpu   36s\n", "", "list")
+		"JOB           QUEUE              PHASE      REASON    PRIORITY   REQUESTS   WAITED   AGE\n"+
+		"job/train-a   company-research   Running              0          2 cpu      5s       40s\n"+
+		"job/train-c   company-research   Enqueued   MaxJobs   0          500m cpu   36s      36s\n", "", "list")
 	expect(t, a, 0, ""+
-		"NAMESPACE   NAME    QUEUE              PHASE      REASON    PRIORITY   KIND    REQUESTS   AGE\n"+
-		"other       first   company-research   Enqueued   MaxJobs   5          TFJob   1 cpu      30s\n", "", "list", "-A", "--kind", "tfjob", "--phase", "enqueued")
+		"NAMESPACE   JOB           QUEUE              PHASE      REASON    PRIORITY   REQUESTS   WAITED   AGE\n"+
+		"other       tfjob/first   company-research   Enqueued   MaxJobs   5          1 cpu      30s      30s\n", "", "list", "-A", "--kind", "tfjob", "--phase", "enqueued")
 	expect(t, a, 0, "queueunit.scheduling.x-k8s.io/old\n", "", "list", "-o", "name", "--phase", "Succeeded")
-	expect(t, a, 0, "queueunit.scheduling.x-k8s.io/big\nqueueunit.scheduling.x-k8s.io/first\n", "", "list", "-n", "other", "--sort", "age", "-o", "name")
+	expect(t, a, 0, "queueunit.scheduling.x-k8s.io/big-tfjob-3e23e81600\nqueueunit.scheduling.x-k8s.io/first-tfjob-252f10c836\n", "", "list", "-n", "other", "--sort", "age", "-o", "name")
 	code, out, _ := a.run("list", "-o", "json", "--reason", "MaxJobs")
 	list := struct {
 		Kind  string
@@ -146,10 +146,10 @@ func crowd(a *api, n int) {
 }
 
 const grouped = "" +
-	"NAME                     UNITS   QUEUE              PHASE      REASON          PRIORITY   KIND   REQUESTS   AGE\n" +
-	"many-0000                 2500   company-research   Enqueued   QuotaExceeded   0          Job    1 cpu      60m\n" +
-	"train-a-job-ca978112ca       1   company-research   Running                    0          Job    2 cpu      40s\n" +
-	"train-c-job-2e7d2c03a9       1   company-research   Enqueued   MaxJobs         0          Job    500m cpu   36s\n"
+	"JOB             UNITS   QUEUE              PHASE      REASON          PRIORITY   REQUESTS   WAITED   AGE\n" +
+	"job/many-0000    2500   company-research   Enqueued   QuotaExceeded   0          1 cpu      60m      60m\n" +
+	"job/train-a         1   company-research   Running                    0          2 cpu      5s       40s\n" +
+	"job/train-c         1   company-research   Enqueued   MaxJobs         0          500m cpu   36s      36s\n"
 
 func TestManyUnitsThatAreAlikeAreOneRow(t *testing.T) {
 	a := newAPI(t, four)
@@ -161,7 +161,7 @@ func TestManyUnitsThatAreAlikeAreOneRow(t *testing.T) {
 	if _, out, _ := a.run("list", "--group", "never"); strings.Count(out, "\n") != 2503 {
 		t.Errorf("not grouped: %d lines", strings.Count(out, "\n"))
 	}
-	if _, out, _ := newAPI(t, four).run("list", "--group", "always", "--no-headers"); !strings.HasPrefix(out, "train-a-job-ca978112ca   1 ") {
+	if _, out, _ := newAPI(t, four).run("list", "--group", "always", "--no-headers"); !strings.HasPrefix(out, "job/train-a   1 ") {
 		t.Errorf("few units, grouped:\n%s", out)
 	}
 }
@@ -175,14 +175,14 @@ func TestManyUnitsAreCountedByWhoDecides(t *testing.T) {
 		var groups []any
 		for i := int(offset); i < total && len(groups) < int(spec["limit"].(float64)); i++ {
 			groups = append(groups, map[string]any{"units": 2500,
-				"first": map[string]any{"namespace": "research", "name": fmt.Sprintf("many-%04d", i), "queue": "company-research", "phase": "Enqueued", "reason": "QuotaExceeded", "kind": "Job",
+				"first": map[string]any{"namespace": "research", "name": fmt.Sprintf("many-%04d-job-2e7d2c03a9", i), "queue": "company-research", "phase": "Enqueued", "reason": "QuotaExceeded", "kind": "Job",
 					"requests": map[string]any{"cpu": "1"}, "submissionTime": "2026-01-01T11:00:00Z", "position": 1}})
 		}
 		return map[string]any{"observedTime": "2026-01-01T12:00:00.000000Z", "total": total, "hidden": 7, "groups": groups}, nil
 	}
-	want := "NAME        UNITS   QUEUE              PHASE      REASON          PRIORITY   KIND   REQUESTS   AGE\n"
+	want := "JOB             UNITS   QUEUE              PHASE      REASON          PRIORITY   REQUESTS   WAITED   AGE\n"
 	for i := range mostRows {
-		want += fmt.Sprintf("many-%04d    2500   company-research   Enqueued   QuotaExceeded   0          Job    1 cpu      60m\n", i)
+		want += fmt.Sprintf("job/many-%04d    2500   company-research   Enqueued   QuotaExceeded   0          1 cpu      60m      60m\n", i)
 	}
 	expect(t, a, 0, want,
 		"3 groups more not shown; select some with --queue, --kind, --phase or --reason.\n7 units of namespaces that you may not read not shown.\n", "list")
@@ -201,7 +201,7 @@ func TestManyUnitsAreCountedByWhoDecides(t *testing.T) {
 func TestListFitsTheTerminal(t *testing.T) {
 	a := newAPI(t, four)
 	_, out, _ := a.runIn(terminal{width: 80, colour: true}, "list")
-	if !strings.Contains(out, "\x1b[32mRunning\x1b[0m") || !strings.Contains(out, "train-a-job-ca9…") {
+	if !strings.Contains(out, "\x1b[32mRunning\x1b[0m") || !strings.Contains(out, "company-res…") {
 		t.Errorf("on a terminal:\n%s", out)
 	}
 	if _, out, _ := a.runIn(terminal{width: 80}, "list"); strings.Contains(out, "\x1b") {
@@ -222,13 +222,17 @@ func TestWatchShowsEachUnitThatChanges(t *testing.T) {
 		`{"type": "ERROR", "object": {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "InternalError", "code": 500, "message": "it broke"}}`}
 	code, out, errs := execute(t, ctx, in, a.kubeconfig(), "list", "--watch")
 	want := "" +
-		"NAME                     QUEUE              PHASE      REASON    PRIORITY   KIND   REQUESTS   AGE\n" +
-		"train-a-job-ca978112ca   company-research   Running              0          Job    2 cpu      40s\n" +
-		"train-c-job-2e7d2c03a9   company-research   Enqueued   MaxJobs   0          Job    500m cpu   36s\n" +
-		"train-c-job-2e7d2c03a9   company-research   Dequeued             0          Job               36s\n" +
-		"train-c-job-2e7d2c03a9   company-research   Deleted              0          Job               36s\n"
+		"JOB           QUEUE              PHASE      REASON    PRIORITY   REQUESTS   WAITED   AGE\n" +
+		"job/train-a   company-research   Running              0          2 cpu      5s       40s\n" +
+		"job/train-c   company-research   Enqueued   MaxJobs   0          500m cpu   36s      36s\n" +
+		"job/train-c   company-research   Dequeued             0                              36s\n" +
+		"job/train-c   company-research   Deleted              0                              36s\n"
 	if code != 1 || out != want || errs != "error: it broke\n" || waiting != 0 {
 		t.Errorf("exit status %d, waited %d times\n%swant\n%s%s", code, waiting, out, want, errs)
+	}
+	_, out, _ = execute(t, t.Context(), in, a.kubeconfig(), "list", "--watch", "-o", "custom-columns=JOB:.spec.consumerRef.name")
+	if out != "JOB\ntrain-c\ntrain-a\ntrain-c\n" {
+		t.Errorf("the titles are not once above the first unit:\n%s", out)
 	}
 }
 
@@ -250,19 +254,24 @@ func TestCtrlCEndsAWatch(t *testing.T) {
 	}
 }
 
+const (
+	tellBorrowed = "\nBORROWED: what the quota uses above its min\n"
+	tellWaiting  = "WAITING: what waiting jobs request\n"
+)
+
 func TestTreeShowsWhatTheObjectsShow(t *testing.T) {
 	a := newAPI(t, four)
 	want := "" +
 		"NAME         RESOURCE   MIN   USED   MAX   BORROWED   LENT   UNQUEUED   WAITING\n" +
 		"company      cpu          -      5    12          -      -          -     1500m\n" +
-		"             jobs         -      2     -          -      -          -         -\n" +
 		"  research   cpu          4      5    12          1      -          -     1500m\n" +
-		"             jobs         -      2     2          -      -          -         -\n"
+		"             jobs         -      2     2          -      -          -         -\n" +
+		tellBorrowed + tellWaiting
 	expect(t, a, 0, want, down, "tree")
 	expect(t, a, 0, strings.ReplaceAll(""+
 		"NAME               RESOURCE   MIN   USED   MAX   BORROWED   LENT   UNQUEUED   WAITING\n"+
 		"company/research   cpu          4      5    12          1      -          -     1500m\n"+
-		"                   jobs         -      2     2          -      -          -         -\n", "\t", ""), down, "tree", "company/research")
+		"                   jobs         -      2     2          -      -          -         -\n"+tellBorrowed+tellWaiting, "\t", ""), down, "tree", "company/research")
 	says2(t, a, "expected the path of one quota", "tree", "company", "research")
 	_, out, _ := a.runIn(terminal{width: 120}, "tree")
 	if !strings.Contains(out, "███████▒▒···········") {
@@ -287,8 +296,12 @@ func TestTreeOfWhoDecidesHasMore(t *testing.T) {
 		"NAME      RESOURCE   MIN   USED   MAX   BORROWED   LENT   UNQUEUED   WAITING\n"+
 		"company   cpu          4      0     -          -      3          -         -\n"+
 		"          memory       -      0     -          -      -        1Gi         -\n"+
-		"          jobs         -      2     -          -      -          -         9\n"+
+		"\nLENT: the unused part of the min that other quotas have borrowed\n"+
+		"UNQUEUED: what pods outside the queue use\n"+
 		"2 quotas of others not shown.\n", "", "tree")
+	if _, out, _ := a.run("tree", "-o", "wide", "--no-headers"); !strings.Contains(out, "          jobs     -   2   -   -   -     -   9   company\n") {
+		t.Errorf("the numbers of jobs, of a quota that does not limit them:\n%s", out)
+	}
 	says(t, a, 1, []string{`quota "nothing" does not exist, or you may not see it`}, "tree", "nothing")
 	code, out, _ := a.run("tree", "-o", "json")
 	if code != 0 || !strings.Contains(out, `"kind": "QuotaReview"`) || !strings.Contains(out, `"apiVersion": "visibility.kube-queue.dev/v1alpha1"`) {
@@ -332,10 +345,10 @@ func TestQueueShowsTheOrder(t *testing.T) {
 		"company-research   RoundRobin   None         2          0          0         2   MaxJobs        company/research\n"
 	expect(t, a, 0, queues, down, "queue")
 	expect(t, a, 0, queues+"\n"+
-		"NAMESPACE   NAME                     POSITION   QUEUE              PHASE      REASON    PRIORITY   KIND    REQUESTS   AGE\n"+
-		"other       first                           1   company-research   Enqueued   MaxJobs   5          TFJob   1 cpu      30s\n"+
-		"research    train-c-job-2e7d2c03a9          2   company-research   Enqueued   MaxJobs   0          Job     500m cpu   36s\n"+
-		"research    train-a-job-ca978112ca              company-research   Running              0          Job     2 cpu      40s\n"+
+		"NAMESPACE   JOB           POSITION   QUEUE              PHASE      REASON    PRIORITY   REQUESTS   WAITED   AGE\n"+
+		"other       tfjob/first          1   company-research   Enqueued   MaxJobs   5          1 cpu      30s      30s\n"+
+		"research    job/train-c          2   company-research   Enqueued   MaxJobs   0          500m cpu   36s      36s\n"+
+		"research    job/train-a              company-research   Running              0          2 cpu      5s       40s\n"+
 		"1 unit more; see --limit.\n", down, "queue", "company-research", "--limit", "3")
 	says(t, a, 1, []string{`queue "company-reserch" does not exist in namespace kube-queue; did you mean "company-research"?`}, "queue", "company-reserch")
 	says2(t, a, "--limit must be from 1 to 1000", "queue", "company-research", "--limit", "0")

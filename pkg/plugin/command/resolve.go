@@ -111,12 +111,10 @@ func (c *cluster) findJob(ctx context.Context, kind jobs.Kind, name string) (*ta
 func (c *cluster) findByName(ctx context.Context, ref jobs.Reference) (*target, error) {
 	var found []*units.Unit
 	var near []string
-	err := c.pages(ctx, c.namespace, pageSize, func(page *units.Page) bool {
+	err := c.pages(ctx, c.namespace, metav1.ListOptions{}, func(page *units.Page) bool {
 		for i := range page.Items {
 			u := &page.Items[i]
-			gv, _ := schema.ParseGroupVersion(u.Spec.ConsumerRef.APIVersion)
-			kind := gv.WithKind(u.Spec.ConsumerRef.Kind).GroupKind()
-			isKind := len(ref.Kinds) == 0 || slices.ContainsFunc(ref.Kinds, func(k jobs.Kind) bool { return k.GroupKind == kind })
+			isKind := isOfKind(u, ref)
 			switch {
 			case u.Spec.ConsumerRef.Name == ref.Name && isKind:
 				found = append(found, u)
@@ -149,6 +147,21 @@ func (c *cluster) findByName(ctx context.Context, ref jobs.Reference) (*target, 
 	}
 	slices.Sort(names)
 	return nil, fmt.Errorf("%d jobs in namespace %s are named %q: %s; name the unit of one of them", len(found), c.namespace, ref.Name, strings.Join(names, ", "))
+}
+
+// isOfKind reports whether the job of a unit is of a kind that the reference names, if it names any.
+func isOfKind(u *units.Unit, ref jobs.Reference) bool {
+	gv, _ := schema.ParseGroupVersion(u.Spec.ConsumerRef.APIVersion)
+	kind := gv.WithKind(u.Spec.ConsumerRef.Kind).GroupKind()
+	return len(ref.Kinds) == 0 || slices.ContainsFunc(ref.Kinds, func(k jobs.Kind) bool { return k.GroupKind == kind })
+}
+
+// isNamed reports whether the reference names a unit or its job.
+func isNamed(u *units.Unit, ref jobs.Reference) bool {
+	if ref.Unit || len(ref.Kinds) == 0 && u.Metadata.Name == ref.Name {
+		return u.Metadata.Name == ref.Name
+	}
+	return u.Spec.ConsumerRef.Name == ref.Name && isOfKind(u, ref)
 }
 
 // findWithoutUnit finds a job that has no unit, only by its name.

@@ -116,9 +116,9 @@ func New(env Environment) *cobra.Command {
 	s := &shell{Environment: env, flags: genericclioptions.NewConfigFlags(true)}
 	cmd := &cobra.Command{
 		Use:   "kubectl-kube_queue",
-		Short: "Show the queue, explain why jobs wait, and hold, release or order them",
+		Short: "Show the queue, explain why jobs wait, and pause, unpause or order them",
 		Long: `Shows the jobs that wait for quota or hold it, explains why a job waits, which jobs hold the quota and what
-would admit it, and holds, releases and orders jobs. All commands use the rights of the caller.
+would admit it, and pauses, unpauses and orders jobs. All commands use the rights of the caller.
 
 Accepts all flags of kubectl that select a cluster, a user and a namespace; see kubectl options.`,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: display},
@@ -145,7 +145,7 @@ Accepts all flags of kubectl that select a cluster, a user and a namespace; see 
 	s.flags.AddFlags(cmd.PersistentFlags())
 	hideAllBut(cmd.PersistentFlags(), "namespace", "context", "kubeconfig", "as", "as-group", "request-timeout")
 	cmd.PersistentFlags().StringVar(&s.queueNamespace, "queue-namespace", "kube-queue", "Namespace of the Queues, which is that of kube-queue.")
-	cmd.AddCommand(s.list(), s.tree(), s.queue(), s.why(), s.hold(), s.release(), s.priority(), s.stop(), s.resume(), s.simulate(), s.web(), s.mcp(), convert.NewCommand(env.Streams), s.version())
+	cmd.AddCommand(s.list(), s.tree(), s.queue(), s.why(), s.pause(), s.unpause(), formerly("hold", s.pause()), formerly("release", s.unpause()), s.priority(), s.stop(), s.resume(), s.simulate(), s.web(), s.mcp(), convert.NewCommand(env.Streams), s.version())
 	s.addCompletion(cmd)
 	return cmd
 }

@@ -30,24 +30,24 @@ const roomyTree = "apiVersion: scheduling.sigs.k8s.io/v1beta1\nkind: ElasticQuot
 
 func TestTheExitStatusOfSimulateIsForScripts(t *testing.T) {
 	a := newAPI(t, four)
-	expect(t, a, 1, `NAMESPACE   NAME      RESULT   QUOTA              REASON
+	expect(t, a, 1, `NAMESPACE   JOB       RESULT   QUOTA              REASON
 research    job/two   waits    company/research   MaxJobs
   research/job/two: job limit reached in quota company/research: requested 1 job, used 2 of max 2 (kube-queue/max-jobs)
 
 2 units would wait.
-NAMESPACE   NAME                     UNITS   QUEUE              PHASE      REASON    PRIORITY   KIND    REQUESTS   AGE
-research    train-c-job-2e7d2c03a9       1   company-research   Enqueued   MaxJobs   0          Job     500m cpu   36s
-other       first                        1   company-research   Enqueued   MaxJobs   5          TFJob   1 cpu      30s
+NAMESPACE   JOB           UNITS   QUEUE              PHASE      REASON    PRIORITY   REQUESTS   WAITED   AGE
+research    job/train-c       1   company-research   Enqueued   MaxJobs   0          500m cpu   36s      36s
+other       tfjob/first       1   company-research   Enqueued   MaxJobs   5          1 cpu      30s      30s
 `, "", "simulate", "-f", file(t, twoPods))
 	// It goes first, because it has the greater priority.
-	a.objects[unitsOf] = slices.DeleteFunc(a.objects[unitsOf], func(u map[string]any) bool { return u["metadata"].(map[string]any)["name"] == "big" })
-	expect(t, a, 0, `NAMESPACE   NAME      RESULT   QUOTA              REASON
+	a.objects[unitsOf] = slices.DeleteFunc(a.objects[unitsOf], func(u map[string]any) bool { return u["metadata"].(map[string]any)["name"] == "big-tfjob-3e23e81600" })
+	expect(t, a, 0, `NAMESPACE   JOB       RESULT   QUOTA              REASON
 research    job/two   starts   company/research
 
 2 units would wait.
-NAMESPACE   NAME                     UNITS   QUEUE              PHASE      REASON    PRIORITY   KIND    REQUESTS   AGE
-research    train-c-job-2e7d2c03a9       1   company-research   Enqueued   MaxJobs   0          Job     500m cpu   36s
-other       first                        1   company-research   Enqueued   MaxJobs   5          TFJob   1 cpu      30s
+NAMESPACE   JOB           UNITS   QUEUE              PHASE      REASON    PRIORITY   REQUESTS   WAITED   AGE
+research    job/train-c       1   company-research   Enqueued   MaxJobs   0          500m cpu   36s      36s
+other       tfjob/first       1   company-research   Enqueued   MaxJobs   5          1 cpu      30s      30s
 `, "", "simulate", "-f", file(t, twoPods))
 	if len(a.requests) > 0 {
 		t.Errorf("it writes %q", a.requests)
@@ -69,9 +69,9 @@ func TestATreeIsTried(t *testing.T) {
 	expect(t, a, 0, `The tree is valid.
 
 2 units that wait now would start.
-NAMESPACE   NAME                     UNITS   QUEUE              PHASE      REASON   PRIORITY   KIND    REQUESTS   AGE
-research    train-c-job-2e7d2c03a9       1   company-research   Enqueued            0          Job     500m cpu   36s
-other       first                        1   company-research   Enqueued            5          TFJob   1 cpu      30s
+NAMESPACE   JOB           UNITS   QUEUE              PHASE      REASON   PRIORITY   REQUESTS   WAITED   AGE
+research    job/train-c       1   company-research   Enqueued            0          500m cpu   36s      36s
+other       tfjob/first       1   company-research   Enqueued            5          1 cpu      30s      30s
 
 0 units would wait.
 `, "", "simulate", "-f", file(t, roomyTree))

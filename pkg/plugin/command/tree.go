@@ -20,13 +20,16 @@ import (
 )
 
 func (s *shell) tree() *cobra.Command {
-	o := &output{}
+	o := &output{templates: true}
 	cmd := &cobra.Command{
 		Use:   "tree [QUOTA]",
 		Short: "Show how the quota tree is used",
-		Long: `For each quota, shows the guarantee (MIN), the used amount, the limit (MAX), what it has borrowed and lent,
-what pods outside the queue use (UNQUEUED), and what waiting jobs request (WAITING). The row jobs counts
-jobs. If you set QUOTA to the path of a quota, only this quota and the quotas below it are shown.
+		Long: `For each quota, shows the guarantee (MIN), the used amount, the limit (MAX), what it uses above its MIN (BORROWED),
+the unused part of its MIN that other quotas have borrowed (LENT), what pods outside the queue use (UNQUEUED),
+and what waiting jobs request (WAITING). The row jobs counts jobs. It is shown if the quota limits them, or with
+-o wide.
+
+If you set QUOTA to the path of a quota, only this quota and the quotas below it are shown.
 
 A terminal shows bars: █ is used within the guarantee, ▒ is borrowed, and · is free below the max.
 

@@ -106,7 +106,7 @@ func (r *webReader) firstUnits(ctx context.Context, namespace string, spec *visi
 		filter.Queues = []string{spec.Queue}
 	}
 	read, complete := 0, true
-	err = r.pages(ctx, namespace, pageSize, func(page *units.Page) bool {
+	err = r.pages(ctx, namespace, metav1.ListOptions{Limit: pageSize}, func(page *units.Page) bool {
 		for i := range page.Items {
 			if u := &page.Items[i]; filter.Selects(u) && (len(spec.Phases) > 0 || !u.Phase().Ended()) {
 				list = append(list, *u)

@@ -32,13 +32,13 @@ JOB is the name of the job, its kind and name as in kubectl (job/train, tfjobs.k
 name of its QueueUnit.`
 
 func (s *shell) why() *cobra.Command {
-	o := &output{}
+	o := &output{templates: true}
 	cmd := &cobra.Command{
 		Use:   "why " + jobArgs,
 		Short: "Explain why a job waits, and what would admit it",
 		Long: `Explains why a job waits: the reason, what it lacks in which quota, its position, which units are ahead of it
 or hold what it lacks, and what would admit it. Units in namespaces that you cannot read are counted but not
-named.
+named. AGE is the time since a job was submitted. ENDS-BEFORE is when it has run for its maximum execution time.
 
 kube-queue-controller answers from its own state. If it does not answer, the command shows what it can find
 out from the objects that you can read.

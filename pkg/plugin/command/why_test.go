@@ -18,21 +18,21 @@ Requests:  500m cpu
 Priority:  0
 
 It lacks:
-  QUOTA              RESOURCE   REQUESTED   USED   LIMIT   MISSING   OF
-  company/research   jobs               1      2       2         1   max
+  QUOTA              RESOURCE   REQUESTED   USED   LIMIT   MISSING
+  company/research   jobs               1      2   max 2         1
 
 Ahead of it:
-  NAMESPACE   NAME    PHASE      PRIORITY   REQUESTS   AGE   ENDS-BEFORE
-  other       first   Enqueued   5          1 cpu      30s
+  NAMESPACE   JOB           PHASE      PRIORITY   REQUESTS   AGE
+  other       tfjob/first   Enqueued   5          1 cpu      30s
 
 What it lacks is held by:
-  QUOTA              UNITS   USED     BORROWED   UNQUEUED
-  company/research       2   2 jobs   -          -
+  QUOTA              UNITS   USED
+  company/research       2   2 jobs
 
 Units that hold most of it:
-  NAMESPACE   NAME                     PHASE     PRIORITY   REQUESTS   AGE   ENDS-BEFORE
-  research    train-a-job-ca978112ca   Running   0          2 cpu      40s
-  other       big                      Running   5          3 cpu      38s
+  NAMESPACE   JOB           PHASE     PRIORITY   REQUESTS   AGE
+  research    job/train-a   Running   0          2 cpu      40s
+  other       tfjob/big     Running   5          3 cpu      38s
 
 What would admit it:
   - the job starts when one of the jobs that hold the quota has ended
@@ -83,10 +83,11 @@ func TestWhyPrefersTheAnswerOfWhoDecides(t *testing.T) {
 		}
 		return map[string]any{"observedTime": "2026-01-01T12:00:00.000000Z", "phase": "Enqueued", "queue": "company-research", "quota": "company/research", "policy": "Block", "priority": 3,
 			"requests": map[string]any{"cpu": "500m"}, "reason": "NotAtFront", "message": "another unit is ahead", "position": 5, "waiting": 9, "aheadHidden": 4, "until": "2026-01-01T13:00:00Z",
-			"holders": []any{map[string]any{"quota": "company/other", "units": 2, "used": map[string]any{"cpu": "3"}, "borrowed": map[string]any{"cpu": "1"}}},
+			"holders":      []any{map[string]any{"quota": "company/other", "units": 2, "used": map[string]any{"cpu": "3"}, "borrowed": map[string]any{"cpu": "1"}, "unqueued": map[string]any{"cpu": "2"}}},
+			"holdingUnits": []any{map[string]any{"namespace": "other", "name": "long-job-2e7d2c03a9", "kind": "Job", "phase": "Running", "endsBefore": "2026-01-01T13:00:00Z"}},
 			"wouldAdmit": []any{map[string]any{"type": "EndUnits", "message": "the end of 2 units", "hiddenUnits": 1, "units": []any{map[string]any{"namespace": "research", "name": "u"}}, "command": "kubectl delete x"},
-				map[string]any{"type": "EndUnits", "message": "research/v, research/w and 1 more end", "units": []any{map[string]any{"namespace": "research", "name": "v"},
-					map[string]any{"namespace": "research", "name": "w"}, map[string]any{"namespace": "research", "name": "x"}}},
+				map[string]any{"type": "EndUnits", "message": "other/v-job-2e7d2c03a9, research/w-job-2e7d2c03a9 and 1 more end", "units": []any{map[string]any{"namespace": "other", "name": "v-job-2e7d2c03a9", "kind": "Job"},
+					map[string]any{"namespace": "research", "name": "w-job-2e7d2c03a9", "kind": "Job"}, map[string]any{"namespace": "research", "name": "w-job-2e7d2c03a9-job-2e7d2c03a9", "kind": "Job"}}},
 				map[string]any{"type": "EndUnits", "message": "2 units that you may not list end", "hiddenUnits": 2}},
 		}, nil
 	}
@@ -106,15 +107,23 @@ Ahead of it:
 
 What it lacks is held by:
   QUOTA           UNITS   USED    BORROWED   UNQUEUED
-  company/other       2   3 cpu   1 cpu      -
+  company/other       2   3 cpu   1 cpu      2 cpu
+
+  UNQUEUED: what pods outside the queue use
+
+Units that hold most of it:
+  NAMESPACE   JOB        PHASE     PRIORITY   REQUESTS   AGE   ENDS-BEFORE
+  other       job/long   Running   0                           2026-01-01T13:00:00Z
+
+  ENDS-BEFORE: when the job has run for its maximum execution time, and is stopped
 
 What would admit it:
   - the end of 2 units
-      research/u
+      qu/u
       1 unit of namespaces that you may not read
       kubectl delete x
-  - research/v, research/w and 1 more end
-      research/x
+  - job/v (namespace other), job/w and 1 more end
+      job/w-job-2e7d2c03a9
   - 2 units that you may not list end
 `, "", "why", "train-c")
 	if len(a.requests) != 1 || a.requests[0] != `ASK queueunitreviews research {"unit":"train-c-job-2e7d2c03a9"}` {

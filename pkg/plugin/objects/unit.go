@@ -295,7 +295,7 @@ var advice = map[wellknown.Reason]remedy{
 	wellknown.ReasonBackoff:                {visibility.Wait, "the job is queued again when its backoff ends"},
 	wellknown.ReasonJobChanged:             {visibility.Wait, "the job is queued again with its new request"},
 	wellknown.ReasonQueueStopped:           {visibility.ChangeObject, "an administrator resumes the queue: kubectl kube-queue resume QUEUE"},
-	wellknown.ReasonInactive:               {visibility.ChangeObject, "release the job: kubectl kube-queue release JOB"},
+	wellknown.ReasonInactive:               {visibility.ChangeObject, "unpause the job: kubectl kube-queue unpause JOB"},
 	wellknown.ReasonSuspendedByUser:        {visibility.ChangeObject, "unsuspend the job, which queues it again"},
 	wellknown.ReasonExceedsMaxQuota:        {visibility.LowerRequest, "request less, or ask an administrator to raise the max of the quota"},
 	wellknown.ReasonExceedsMinQuota:        {visibility.LowerRequest, fmt.Sprintf("request at most the min of the quota, or remove the label %s", wellknown.PreemptibleLabel)},

@@ -17,6 +17,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	visibility "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/plugin/objects"
 	"kube-queue.dev/kube-queue/pkg/plugin/text"
 	"kube-queue.dev/kube-queue/pkg/plugin/units"
 	"kube-queue.dev/kube-queue/pkg/resources"
@@ -40,93 +41,103 @@ const (
 	leastText = 12
 )
 
+// row is a unit, or units that are alike, in a table.
+type row struct {
+	visibility.UnitSummary
+	job, requests, quota, message string
+	// count is the number of units; 0 if each has a row of its own.
+	count int
+}
+
 // Rows writes units. grouped is whether similar units are one row.
 func Rows(to io.Writer, groups []units.Group, grouped bool, view View) error {
+	list := make([]row, len(groups))
+	for i, group := range groups {
+		u := group.First
+		list[i] = row{UnitSummary: objects.Summary(u), job: u.Job(), requests: units.RequestText(u.Spec.Resource), quota: u.Status.Quota, message: u.Status.Text}
+		if grouped {
+			list[i].count = group.Count
+		}
+	}
+	return rows(to, list, view)
+}
+
+// Summaries writes units of a review.
+func Summaries(to io.Writer, list []visibility.UnitSummary, view View) error {
+	all := make([]row, len(list))
+	for i, u := range list {
+		all[i] = rowOf(u)
+	}
+	return rows(to, all, view)
+}
+
+func rowOf(u visibility.UnitSummary) row {
+	return row{UnitSummary: u, job: units.JobOf(u.Kind, u.Name), requests: Amounts(u.Requests)}
+}
+
+func rows(to io.Writer, list []row, view View) error {
 	table := &text.Table{Widths: view.Widths}
 	if view.Namespaces {
 		table.Columns = append(table.Columns, text.Column{Title: "NAMESPACE", Least: leastText})
 	}
-	table.Columns = append(table.Columns, text.Column{Title: "NAME", Least: leastName})
-	if grouped {
-		table.Columns = append(table.Columns, text.Column{Title: "UNITS", Right: true})
-	}
-	table.Columns = append(table.Columns, text.Column{Title: "QUEUE", Least: leastText}, text.Column{Title: "PHASE"}, text.Column{Title: "REASON"},
-		text.Column{Title: "PRIORITY"}, text.Column{Title: "KIND"}, text.Column{Title: "REQUESTS", Least: leastText}, text.Column{Title: "AGE"})
+	table.Columns = append(table.Columns, text.Column{Title: "JOB", Least: leastName}, text.Column{Title: "UNITS", Right: true, Optional: true}, text.Column{Title: "POSITION", Right: true, Optional: true},
+		text.Column{Title: "QUEUE", Least: leastText}, text.Column{Title: "PHASE"}, text.Column{Title: "REASON"}, text.Column{Title: "PRIORITY"}, text.Column{Title: "REQUESTS", Least: leastText},
+		text.Column{Title: "WAITED"}, text.Column{Title: "AGE"})
 	if view.Wide {
-		table.Columns = append(table.Columns, text.Column{Title: "QUOTA", Least: leastText}, text.Column{Title: "MESSAGE", Least: leastText})
+		table.Columns = append(table.Columns, text.Column{Title: "UNIT", Least: leastName}, text.Column{Title: "QUOTA", Least: leastText, Optional: true}, text.Column{Title: "MESSAGE", Least: leastText, Optional: true})
 	}
-	for _, group := range groups {
-		u := group.First
+	for i := range list {
+		r := &list[i]
 		var cells []text.Cell
 		if view.Namespaces {
-			cells = append(cells, text.Cell{Text: u.Metadata.Namespace})
+			cells = append(cells, text.Cell{Text: r.Namespace})
 		}
-		cells = append(cells, text.Cell{Text: u.Metadata.Name})
-		if grouped {
-			cells = append(cells, text.Cell{Text: strconv.Itoa(group.Count)})
-		}
-		cells = append(cells, text.Cell{Text: u.Status.Queue}, phaseCell(string(u.Phase()), wellknown.Reason(u.Status.Reason)), reasonCell(wellknown.Reason(u.Status.Reason)),
-			text.Cell{Text: strconv.Itoa(int(u.Spec.Priority))}, text.Cell{Text: u.Spec.ConsumerRef.Kind}, text.Cell{Text: units.RequestText(u.Spec.Resource)},
-			text.Cell{Text: text.Age(u.Metadata.CreationTimestamp, view.Now)})
+		cells = append(cells, text.Cell{Text: r.job}, positive(r.count), positive(int(r.Position)), text.Cell{Text: r.Queue}, phaseCell(r.Phase, r.Reason), reasonCell(r.Reason),
+			number(r.Priority), text.Cell{Text: r.requests}, text.Cell{Text: waited(&r.UnitSummary, view.Now)}, text.Cell{Text: age(&r.UnitSummary, view.Now)})
 		if view.Wide {
-			cells = append(cells, text.Cell{Text: u.Status.Quota}, text.Cell{Text: u.Status.Text})
+			cells = append(cells, text.Cell{Text: r.Name}, text.Cell{Text: r.quota}, text.Cell{Text: r.message})
 		}
 		table.AddCells(cells...)
 	}
 	return table.Write(to, view.Style, view.Header)
 }
 
-// Summaries writes units of a review. counts, if not nil, has the number of units in each row.
-func Summaries(to io.Writer, list []visibility.UnitSummary, counts []int32, view View) error {
-	table := &text.Table{}
-	if view.Namespaces {
-		table.Columns = append(table.Columns, text.Column{Title: "NAMESPACE", Least: leastText})
+// positive is an empty cell for 0.
+func positive(n int) text.Cell {
+	if n == 0 {
+		return text.Cell{}
 	}
-	table.Columns = append(table.Columns, text.Column{Title: "NAME", Least: leastName})
-	if counts != nil {
-		table.Columns = append(table.Columns, text.Column{Title: "UNITS", Right: true})
+	return text.Cell{Text: strconv.Itoa(n)}
+}
+
+// age is the time since the job was submitted.
+func age(u *visibility.UnitSummary, now time.Time) string {
+	if u.SubmissionTime == nil {
+		return ""
 	}
-	positions := slices.ContainsFunc(list, func(u visibility.UnitSummary) bool { return u.Position > 0 })
-	if positions {
-		table.Columns = append(table.Columns, text.Column{Title: "POSITION", Right: true})
+	return text.Age(u.SubmissionTime.Time, now)
+}
+
+// waited is the part of the age until the last admission, or until now.
+func waited(u *visibility.UnitSummary, now time.Time) string {
+	switch {
+	case v1alpha1.QueueUnitPhase(u.Phase).Waits():
+		return age(u, now)
+	case u.DequeueTime == nil:
+		return ""
 	}
-	table.Columns = append(table.Columns, text.Column{Title: "QUEUE", Least: leastText}, text.Column{Title: "PHASE"}, text.Column{Title: "REASON"},
-		text.Column{Title: "PRIORITY"}, text.Column{Title: "KIND"}, text.Column{Title: "REQUESTS", Least: leastText}, text.Column{Title: "AGE"})
-	for i, u := range list {
-		var cells []text.Cell
-		if view.Namespaces {
-			cells = append(cells, text.Cell{Text: u.Namespace})
-		}
-		cells = append(cells, text.Cell{Text: u.Name})
-		if counts != nil {
-			cells = append(cells, text.Cell{Text: strconv.Itoa(int(counts[i]))})
-		}
-		if positions {
-			position := ""
-			if u.Position > 0 {
-				position = strconv.Itoa(int(u.Position))
-			}
-			cells = append(cells, text.Cell{Text: position})
-		}
-		age := ""
-		if u.SubmissionTime != nil {
-			age = text.Age(u.SubmissionTime.Time, view.Now)
-		}
-		cells = append(cells, text.Cell{Text: u.Queue}, phaseCell(u.Phase, u.Reason), reasonCell(u.Reason), text.Cell{Text: strconv.Itoa(int(u.Priority))},
-			text.Cell{Text: u.Kind}, text.Cell{Text: Amounts(u.Requests)}, text.Cell{Text: age})
-		table.AddCells(cells...)
-	}
-	return table.Write(to, view.Style, view.Header)
+	return age(u, u.DequeueTime.Time)
 }
 
 // Groups writes the groups of a review.
 func Groups(to io.Writer, groups []visibility.UnitGroup, view View) error {
-	list, counts := make([]visibility.UnitSummary, len(groups)), make([]int32, len(groups))
+	list := make([]row, len(groups))
 	for i, g := range groups {
-		list[i], counts[i] = g.First, g.Units
+		list[i] = rowOf(g.First)
+		list[i].count = int(g.Units)
 		list[i].Position = 0 // the position of the first unit would look like that of the group
 	}
-	return Summaries(to, list, counts, view)
+	return rows(to, list, view)
 }
 
 func phaseCell(phase string, reason wellknown.Reason) text.Cell {

@@ -87,7 +87,7 @@ func unitsIn(groups []visibility.UnitGroup) int {
 
 func jobs(w *strings.Builder, list []objects.SimulatedJob, view View) {
 	separate(w)
-	table := &text.Table{Columns: []text.Column{{Title: "NAMESPACE", Least: leastText}, {Title: "NAME", Least: leastName}, {Title: "RESULT"}, {Title: "QUOTA", Least: leastText}, {Title: "REASON"}}}
+	table := &text.Table{Columns: []text.Column{{Title: "NAMESPACE", Least: leastText}, {Title: "JOB", Least: leastName}, {Title: "RESULT"}, {Title: "QUOTA", Least: leastText}, {Title: "REASON"}}}
 	for _, job := range list {
 		result := text.Cell{Text: "starts", Colour: text.Green}
 		if !job.Starts {

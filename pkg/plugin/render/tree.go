@@ -18,14 +18,15 @@ import (
 const (
 	// barWidth is the width of a bar.
 	barWidth = 20
-	// none is shown for an amount that is not set.
-	none = "-"
+	// unqueuedMeaning explains the column UNQUEUED.
+	unqueuedMeaning = "what pods outside the queue use"
 )
 
 // Tree writes quotas, each before those below it: a row for each resource of each quota.
 func Tree(to io.Writer, quotas []visibility.QuotaSummary, view View) error {
 	table := &text.Table{Columns: []text.Column{{Title: "NAME", Least: leastName}, {Title: "RESOURCE", Least: leastText}, {Title: "MIN", Right: true}, {Title: "USED", Right: true},
-		{Title: "MAX", Right: true}, {Title: "BORROWED", Right: true}, {Title: "LENT", Right: true}, {Title: "UNQUEUED", Right: true}, {Title: "WAITING", Right: true}}}
+		{Title: "MAX", Right: true}, {Title: "BORROWED", Right: true, Meaning: "what the quota uses above its min"},
+		{Title: "LENT", Right: true, Meaning: "the unused part of the min that other quotas have borrowed"}, {Title: "UNQUEUED", Right: true, Meaning: unqueuedMeaning}, {Title: "WAITING", Right: true, Meaning: "what waiting jobs request"}}}
 	if view.Style.Bars {
 		table.Columns = append(table.Columns, text.Column{Title: "USE"})
 	}
@@ -43,7 +44,7 @@ func Tree(to io.Writer, quotas []visibility.QuotaSummary, view View) error {
 			name = strings.Repeat("  ", len(above)) + strings.TrimPrefix(q.Path, above[len(above)-1]+"/")
 		}
 		above = append(above, q.Path)
-		for j, resource := range Resources(q) {
+		for j, resource := range Resources(q, view.Wide) {
 			row := quotaRow(q, resource, view)
 			if j == 0 {
 				row[0].Text = name
@@ -55,8 +56,8 @@ func Tree(to io.Writer, quotas []visibility.QuotaSummary, view View) error {
 }
 
 // Resources returns the resources to show for a quota: those that are limited, guaranteed, used or requested, and
-// finally the number of jobs.
-func Resources(q *visibility.QuotaSummary) []corev1.ResourceName {
+// finally the number of jobs if it is limited, wanted, or all that there is to show.
+func Resources(q *visibility.QuotaSummary, jobs bool) []corev1.ResourceName {
 	shown := map[corev1.ResourceName]bool{}
 	for _, list := range []corev1.ResourceList{q.Min, q.Max} {
 		for name := range list {
@@ -70,8 +71,13 @@ func Resources(q *visibility.QuotaSummary) []corev1.ResourceName {
 			}
 		}
 	}
+	_, limited := q.Max[wellknown.MaxJobsResource]
 	delete(shown, wellknown.MaxJobsResource)
-	return append(slices.Sorted(maps.Keys(shown)), wellknown.MaxJobsResource)
+	names := slices.Sorted(maps.Keys(shown))
+	if jobs || limited || len(names) == 0 {
+		names = append(names, wellknown.MaxJobsResource)
+	}
+	return names
 }
 
 // UseOf returns lists with what a quota uses of a resource or, for jobs, how many hold quota, and with what waits for
@@ -99,8 +105,8 @@ func quotaRow(q *visibility.QuotaSummary, name corev1.ResourceName, view View) [
 			use.Colour = text.Red
 		}
 	}
-	cells := []text.Cell{{}, {Text: ResourceName(string(name))}, {Text: amount(q.Min, name, none)}, use, {Text: amount(q.Max, name, none)},
-		{Text: amount(q.Borrowed, name, none), Colour: text.Yellow}, {Text: amount(q.Lent, name, none)}, {Text: amount(q.Unqueued, name, none)}, {Text: amount(requested, name, none)}}
+	cells := []text.Cell{{}, {Text: ResourceName(string(name))}, {Text: amount(q.Min, name, text.None)}, use, {Text: amount(q.Max, name, text.None)},
+		{Text: amount(q.Borrowed, name, text.None), Colour: text.Yellow}, {Text: amount(q.Lent, name, text.None)}, {Text: amount(q.Unqueued, name, text.None)}, {Text: amount(requested, name, text.None)}}
 	if view.Style.Bars {
 		bar := text.Bar{Used: float(used, name), Borrowed: float(q.Borrowed, name), Max: float(q.Max, name)}
 		cells = append(cells, text.Cell{Text: bar.Draw(barWidth, text.Style{}), Colour: barColour(bar)})

@@ -3,13 +3,13 @@ package render
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	visibility "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/plugin/text"
+	"kube-queue.dev/kube-queue/pkg/plugin/units"
 )
 
 // Subject is the unit that an answer is about.
@@ -58,7 +58,7 @@ func Why(to io.Writer, about Subject, status *visibility.QueueUnitReviewStatus, 
 	}
 	if len(status.WouldAdmit) > 0 {
 		section(w, "What would admit it:")
-		remedies(w, status.WouldAdmit, view)
+		remedies(w, about, status.WouldAdmit, view)
 	}
 	_, err := io.WriteString(to, w.String())
 	return err
@@ -154,15 +154,16 @@ func podSets(w *strings.Builder, sets []v1alpha1.PodSet, view View) {
 
 func lacks(w *strings.Builder, list []visibility.Lack, view View) {
 	table := &text.Table{Columns: []text.Column{{Title: "  QUOTA", Least: leastName}, {Title: "RESOURCE", Least: leastText}, {Title: "REQUESTED", Right: true}, {Title: "USED", Right: true},
-		{Title: "LIMIT", Right: true}, {Title: "MISSING", Right: true}, {Title: "OF"}}}
+		{Title: "LIMIT", Right: true}, {Title: "MISSING", Right: true}}}
 	for _, lack := range list {
-		table.Add("  "+lack.Quota, ResourceName(lack.Resource), lack.Requested, lack.Used, lack.Limit, lack.Missing, strings.ToLower(lack.Bound))
+		table.Add("  "+lack.Quota, ResourceName(lack.Resource), lack.Requested, lack.Used, strings.ToLower(lack.Bound)+" "+lack.Limit, lack.Missing)
 	}
 	write(w, table, view)
 }
 
 func holders(w *strings.Builder, list []visibility.Holder, view View) {
-	table := &text.Table{Columns: []text.Column{{Title: "  QUOTA", Least: leastName}, {Title: "UNITS", Right: true}, {Title: "USED", Least: leastText}, {Title: "BORROWED", Least: leastText}, {Title: "UNQUEUED", Least: leastText}}}
+	table := &text.Table{Columns: []text.Column{{Title: "  QUOTA", Least: leastName}, {Title: "UNITS", Right: true}, {Title: "USED", Least: leastText},
+		{Title: "BORROWED", Least: leastText, Optional: true}, {Title: "UNQUEUED", Least: leastText, Optional: true, Meaning: unqueuedMeaning}}}
 	for _, h := range list {
 		table.Add("  "+h.Quota, fmt.Sprint(h.Units), orNone(Amounts(h.Used)), orNone(Amounts(h.Borrowed)), orNone(Amounts(h.Unqueued)))
 	}
@@ -173,32 +174,38 @@ func summaries(w *strings.Builder, list []visibility.UnitSummary, view View) err
 	if len(list) == 0 {
 		return nil
 	}
-	table := &text.Table{Columns: []text.Column{{Title: "  NAMESPACE", Least: leastText}, {Title: "NAME", Least: leastName}, {Title: "PHASE"}, {Title: "PRIORITY"}, {Title: "REQUESTS", Least: leastText}, {Title: "AGE"}, {Title: "ENDS-BEFORE"}}}
+	table := &text.Table{Columns: []text.Column{{Title: "  NAMESPACE", Least: leastText}, {Title: "JOB", Least: leastName}, {Title: "PHASE"}, {Title: "PRIORITY"}, {Title: "REQUESTS", Least: leastText}, {Title: "AGE"},
+		{Title: "ENDS-BEFORE", Optional: true, Meaning: "when the job has run for its maximum execution time, and is stopped"}}}
 	for _, u := range list {
-		age, ends := "", ""
-		if u.SubmissionTime != nil {
-			age = text.Age(u.SubmissionTime.Time, view.Now)
-		}
+		ends := ""
 		if u.EndsBefore != nil {
 			ends = timeText(u.EndsBefore)
 		}
-		table.AddCells(text.Cell{Text: "  " + u.Namespace}, text.Cell{Text: u.Name}, phaseCell(u.Phase, u.Reason), text.Cell{Text: fmt.Sprint(u.Priority)}, text.Cell{Text: Amounts(u.Requests)},
-			text.Cell{Text: age}, text.Cell{Text: ends})
+		table.AddCells(text.Cell{Text: "  " + u.Namespace}, text.Cell{Text: units.JobOf(u.Kind, u.Name)}, phaseCell(u.Phase, u.Reason), number(u.Priority), text.Cell{Text: Amounts(u.Requests)},
+			text.Cell{Text: age(&u, view.Now)}, text.Cell{Text: ends})
 	}
 	write(w, table, view)
 	return nil
 }
 
-func remedies(w *strings.Builder, list []visibility.Remedy, view View) {
+func remedies(w *strings.Builder, about Subject, list []visibility.Remedy, view View) {
 	for _, r := range list {
-		var out strings.Builder
-		text.Wrap(&out, "    ", r.Message, view.Style.Width)
-		fmt.Fprint(w, strings.Replace(out.String(), "    ", "  - ", 1))
-		named := strings.FieldsFunc(r.Message, func(c rune) bool { return c == ' ' || c == ',' })
+		words := strings.Fields(r.Message)
+		var unnamed []string
 		for _, u := range r.Units {
-			if name := u.Namespace + "/" + u.Name; !slices.Contains(named, name) {
-				note(w, "      %s", text.Clean(name))
+			name := units.JobOf(u.Kind, u.Name)
+			if u.Namespace != about.Namespace {
+				name += " (namespace " + u.Namespace + ")"
 			}
+			if !rename(words, u.Namespace+"/"+u.Name, name) {
+				unnamed = append(unnamed, name)
+			}
+		}
+		var out strings.Builder
+		text.Wrap(&out, "    ", strings.Join(words, " "), view.Style.Width)
+		fmt.Fprint(w, strings.Replace(out.String(), "    ", "  - ", 1))
+		for _, name := range unnamed {
+			note(w, "      %s", text.Clean(name))
 		}
 		if r.HiddenUnits > 0 && len(r.Units) > 0 { // if there are no other units, the message counts the hidden ones
 			note(w, "      %s of namespaces that you may not read", text.Count(int(r.HiddenUnits), "unit"))
@@ -209,12 +216,22 @@ func remedies(w *strings.Builder, list []visibility.Remedy, view View) {
 	}
 }
 
+// rename replaces a name among the words of a message. It returns false if no word is the name.
+func rename(words []string, from, to string) (found bool) {
+	for i, word := range words {
+		if end, is := strings.CutPrefix(word, from); is && strings.Trim(end, ",;") == "" {
+			words[i], found = to+end, true
+		}
+	}
+	return found
+}
+
 // write writes a table into memory, which cannot fail.
 func write(w *strings.Builder, table *text.Table, view View) { _ = table.Write(w, view.Style, true) }
 
 func orNone(t string) string {
 	if t == "" {
-		return none
+		return text.None
 	}
 	return t
 }

@@ -54,7 +54,14 @@ type Column struct {
 	Least int
 	// Right is whether the cells are aligned to the right.
 	Right bool
+	// Optional is whether the column is left out if all its cells are empty.
+	Optional bool
+	// Meaning, if set, explains the title below the table, unless all cells of the column are empty.
+	Meaning string
 }
+
+// None is the text of a cell for an amount that is not set. Such a cell counts as empty.
+const None = "-"
 
 // gap is between two columns.
 const gap = "   "
@@ -90,8 +97,9 @@ func (t *Table) AddCells(cells ...Cell) {
 // Len returns the number of rows.
 func (t *Table) Len() int { return len(t.rows) }
 
-// Write writes the table. Header is whether the titles are written.
+// Write writes the table. Header is whether the titles are written, and what they mean.
 func (t *Table) Write(to io.Writer, style Style, header bool) error {
+	t.omit()
 	widths := t.widths(header)
 	if t.Widths != nil {
 		for i, width := range *t.Widths {
@@ -111,8 +119,42 @@ func (t *Table) Write(to io.Writer, style Style, header bool) error {
 	for _, row := range t.rows {
 		t.line(&out, row, widths, style)
 	}
+	if header {
+		t.explain(&out, style)
+	}
 	_, err := io.WriteString(to, out.String())
 	return err
+}
+
+// omit removes optional columns without content.
+func (t *Table) omit() {
+	for i := len(t.Columns) - 1; i >= 0; i-- {
+		if !t.Columns[i].Optional || t.hasContent(i) {
+			continue
+		}
+		t.Columns = slices.Delete(t.Columns, i, i+1)
+		for j := range t.rows {
+			t.rows[j] = slices.Delete(t.rows[j], i, i+1)
+		}
+	}
+}
+
+func (t *Table) hasContent(column int) bool {
+	return slices.ContainsFunc(t.rows, func(row []Cell) bool { return row[column].Text != "" && row[column].Text != None })
+}
+
+// explain writes what titles mean, below an empty line and with the indentation of the table.
+func (t *Table) explain(out *strings.Builder, style Style) {
+	empty := "\n"
+	first := t.Columns[0].Title
+	indent := first[:len(first)-len(strings.TrimLeft(first, " "))]
+	for i, column := range t.Columns {
+		if column.Meaning != "" && t.hasContent(i) {
+			out.WriteString(empty)
+			empty = ""
+			Wrap(out, indent, column.Title+": "+column.Meaning, style.Width)
+		}
+	}
 }
 
 func (t *Table) widths(header bool) []int {

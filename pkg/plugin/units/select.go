@@ -100,16 +100,19 @@ func Orders() []string { return []string{string(ByName), string(ByAge), string(B
 
 // Sort sorts the units.
 func Sort(list []Unit, order Order) {
-	slices.SortFunc(list, func(a, b Unit) int {
-		first := 0
-		switch order {
-		case ByAge:
-			first = a.Submitted().Compare(b.Submitted())
-		case ByPriority:
-			first = cmp.Compare(b.Spec.Priority, a.Spec.Priority)
-		}
-		return cmp.Or(first, byName(&a, &b))
-	})
+	slices.SortFunc(list, func(a, b Unit) int { return order.Compare(&a, &b) })
+}
+
+// Compare compares two units: the first one of the order is less.
+func (o Order) Compare(a, b *Unit) int {
+	first := 0
+	switch o {
+	case ByAge:
+		first = a.Submitted().Compare(b.Submitted())
+	case ByPriority:
+		first = cmp.Compare(b.Spec.Priority, a.Spec.Priority)
+	}
+	return cmp.Or(first, byName(a, b))
 }
 
 func byName(a, b *Unit) int {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/extensions/framework/decision"
 	"kube-queue.dev/kube-queue/pkg/arrival"
 	"kube-queue.dev/kube-queue/pkg/generated/kinds"
 	"kube-queue.dev/kube-queue/pkg/resources"
@@ -99,10 +100,26 @@ func (u *Unit) Submitted() time.Time {
 	return arrival.Submitted(kinds.ByHand(ref.APIVersion, ref.Kind), ptr.Deref(u.Spec.SubmissionTime, time.Time{}), u.Metadata.CreationTimestamp)
 }
 
-// Job returns the job of the unit as users name it, such as "job/train".
+// Job returns the unit as users name it: by its job, such as "job/train", or by its own name, such as "qu/mine", if a
+// user created it. All commands accept either.
 func (u *Unit) Job() string {
-	return strings.ToLower(u.Spec.ConsumerRef.Kind) + "/" + u.Spec.ConsumerRef.Name
+	ref := &u.Spec.ConsumerRef
+	if kinds.ByHand(ref.APIVersion, ref.Kind) {
+		return byHand + u.Metadata.Name
+	}
+	return strings.ToLower(ref.Kind) + "/" + ref.Name
 }
+
+// JobOf is Job if only the name of the unit and the kind of its job are known.
+func JobOf(kind, unit string) string {
+	if job, known := decision.JobOf(kind, unit); known {
+		return strings.ToLower(kind) + "/" + job
+	}
+	return byHand + unit
+}
+
+// byHand is before the name of a unit without a job that kube-queue knows.
+const byHand = "qu/"
 
 // Holding reports whether a user holds the unit.
 func (u *Unit) Holding() bool { return u.Spec.Active != nil && !*u.Spec.Active }

@@ -38,6 +38,10 @@ func TestARequestIsReadHoweverItIsWritten(t *testing.T) {
 	if u.Job() != "job/a" || u.Phase() != "Enqueued" || !u.Submitted().Equal(start) {
 		t.Errorf("job %s, phase %s, submitted %v", u.Job(), u.Phase(), u.Submitted())
 	}
+	u.Spec.ConsumerRef.APIVersion = "example.com/v1"
+	if u.Job() != "qu/a" || JobOf("Job", "a") != "qu/a" || JobOf("Job", "a-job-2e7d2c03a9") != "job/a" {
+		t.Errorf("units are named %s, %s, %s", u.Job(), JobOf("Job", "a"), JobOf("Job", "a-job-2e7d2c03a9"))
+	}
 }
 
 func TestAFilterSelectsUnitsWhateverTheLetterCase(t *testing.T) {

@@ -36,6 +36,7 @@ var templates = func() map[string]*template.Template {
 		"count":   func(n int32, noun string) string { return text.Count(int(n), noun) },
 		"clean":   text.Clean,
 		"instant": func(at time.Time) string { return at.UTC().Format(time.RFC3339) },
+		"job":     func(u visibility.UnitSummary) string { return text.Clean(units.JobOf(u.Kind, u.Name)) },
 		"lower":   strings.ToLower,
 	}).ParseFS(files, "pages/layout.html", "pages/units.html"))
 	all := map[string]*template.Template{}

@@ -63,7 +63,7 @@ func readQuotas(v *view, r *http.Request, reader Reader) error {
 			above = above[:len(above)-1]
 		}
 		n := node{QuotaSummary: *q, Depth: min(len(above), mostDepth)}
-		for _, resource := range render.Resources(q) {
+		for _, resource := range render.Resources(q, false) {
 			n.Bars = append(n.Bars, barOf(q, resource))
 		}
 		d.Nodes, above = append(d.Nodes, n), append(above, q.Path)

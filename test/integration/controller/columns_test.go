@@ -108,7 +108,7 @@ func TestKubectlShowsWhatAQueueHolds(t *testing.T) {
 	s.shows("NAME POLICY PENDING RESERVED DEQUEUED RUNNING FRONT-REASON AGE\n"+
 		"root RoundRobin 1 0 1 1 QuotaExceeded AGE", get...)
 	s.shows("NAME POLICY PENDING RESERVED DEQUEUED RUNNING FRONT-REASON AGE STOP QUOTA HIGHEST-PRIORITY\n"+
-		"root RoundRobin 1 0 1 1 QuotaExceeded AGE root 9", append(get, "-o", "wide")...)
+		"root RoundRobin 1 0 1 1 QuotaExceeded AGE root 9", "kqueue", "-n", clustertest.Namespace, "-o", "wide")
 
 	// Readers of Queues may have no right to read the units.
 	queue, err := s.queues().Get(t.Context(), rootQueue, metav1.GetOptions{})

@@ -60,12 +60,12 @@ func TestThePluginOnACluster(t *testing.T) {
 	})
 
 	t.Run("an administrator sees everything", func(t *testing.T) {
-		succeeds(t, []string{"NAMESPACE", "secret-job-", large, "QuotaExceeded"}, "list", "-A")
+		succeeds(t, []string{"NAMESPACE", "job/secret", "job/large", "QuotaExceeded"}, "list", "-A")
 		succeeds(t, []string{"root", "  a ", "  b ", "cpu"}, "tree")
 		succeeds(t, []string{"root-a", "root-b", "RoundRobin"}, "queue")
-		succeeds(t, []string{"POSITION", large}, "queue", "root-a")
+		succeeds(t, []string{"POSITION", "job/large"}, "queue", "root-a")
 		for _, name := range []string{"large", "job/large", "jobs.batch/large", large, "qu/" + large} {
-			succeeds(t, []string{"Job large waits: QuotaExceeded", "Position:  1 of 1", "It lacks:", "secret-job-", "What would admit it:"}, "why", name, "-n", "team-a")
+			succeeds(t, []string{"Job large waits: QuotaExceeded", "Position:  1 of 1", "It lacks:", "job/secret", "What would admit it:"}, "why", name, "-n", "team-a")
 		}
 		succeeds(t, []string{`"kind": "QueueUnitReview"`, `"reason": "QuotaExceeded"`}, "why", "large", "-n", "team-a", "-o", "json")
 	})
@@ -95,7 +95,7 @@ func TestThePluginOnACluster(t *testing.T) {
 		fails(t, []string{`has no context "none"`}, "list", "--context", "none")
 		fails(t, []string{"cannot reach the API server https://127.0.0.1:1"}, "list", "--server", "https://127.0.0.1:1")
 	})
-	t.Run("a tenant holds, releases and orders its jobs", func(t *testing.T) {
+	t.Run("a tenant pauses, unpauses and orders its jobs", func(t *testing.T) {
 		as := []string{"--as", tenant, "-n", "team-a"}
 		does := func(want string, args ...string) {
 			t.Helper()
@@ -103,19 +103,19 @@ func TestThePluginOnACluster(t *testing.T) {
 				t.Errorf("%v: %q, want %q", args, r.out, want)
 			}
 		}
-		does("job.batch/large held (dry run)", "hold", "large", "--dry-run")
-		does("job.batch/large held", "hold", "large")
+		does("job.batch/large paused (dry run)", "pause", "large", "--dry-run")
+		does("job.batch/large paused", "pause", "large")
 		becomes(t, env, "large", "inactive", func(u *v1alpha1.QueueUnit) bool { return !ptr.Deref(u.Spec.Active, true) })
-		does("job.batch/large is already held", "hold", "large")
-		does("job.batch/large released: it is queued again", "release", "large")
+		does("job.batch/large is already paused", "pause", "large")
+		does("job.batch/large unpaused: it is queued again", "unpause", "large")
 		becomes(t, env, "large", "active", func(u *v1alpha1.QueueUnit) bool { return ptr.Deref(u.Spec.Active, true) })
-		does("job.batch/large is not held", "release", "job/large")
+		does("job.batch/large is not paused", "unpause", "job/large")
 		does("job.batch/large has priority 7 (was 0)", "priority", "large", "7")
 		becomes(t, env, "large", "more urgent", func(u *v1alpha1.QueueUnit) bool { return u.Spec.Priority == 7 })
-		fails(t, []string{"job.batch/small holds quota", "--evict"}, append([]string{"hold", "small"}, as...)...)
-		does("job.batch/small held; it is being stopped", "hold", "small", "--evict")
+		fails(t, []string{"job.batch/small holds quota", "--evict"}, append([]string{"pause", "small"}, as...)...)
+		does("job.batch/small paused; it is being stopped", "pause", "small", "--evict")
 		env.WaitForPhase("Job", "small", "Enqueued")
-		does("job.batch/small released: it is queued again", "release", "small")
+		does("job.batch/small unpaused: it is queued again", "unpause", "small")
 		env.WaitForPhase("Job", "small", "Running")
 	})
 	t.Run("an administrator stops and resumes a queue", func(t *testing.T) {
@@ -150,7 +150,7 @@ func TestThePluginOnACluster(t *testing.T) {
 			words []string
 			args  []string
 		}{
-			{0, []string{"The tree is valid.", "1 unit that waits now would start.", large}, []string{"-f", with("8")}},
+			{0, []string{"The tree is valid.", "1 unit that waits now would start.", "job/large"}, []string{"-f", with("8")}},
 			{1, []string{"The tree is invalid.", "error:"}, []string{"-f", with("-8")}},
 			{1, []string{"exceeded by what runs: cpu in quota root: used 3 of max 2"}, []string{"-f", with("2")}},
 			{1, []string{"job/huge", "waits", "ExceedsMaxQuota"}, []string{"-f", file(harness.MarkedJob("team-a", "huge", "9"))}},
@@ -171,10 +171,10 @@ func TestThePluginOnACluster(t *testing.T) {
 	t.Run("the objects do if nobody answers", func(t *testing.T) {
 		controller.Stop()
 		for args, words := range map[string][]string{
-			"why large -n team-a": {"Job large waits: ", "Position:  1 of 1", "It lacks:", "secret-job-", "What would admit it:"},
+			"why large -n team-a": {"Job large waits: ", "Position:  1 of 1", "It lacks:", "job/secret", "What would admit it:"},
 			"tree":                {"root", "  a ", "cpu"},
 			"queue":               {"root-a", "root-b"},
-			"queue root-a":        {"POSITION", large},
+			"queue root-a":        {"POSITION", "job/large"},
 		} {
 			r := kubeQueue(t, strings.Fields(args)...)
 			if r.code != 0 || r.errors != down+"\n" {
@@ -186,7 +186,7 @@ func TestThePluginOnACluster(t *testing.T) {
 				}
 			}
 		}
-		succeeds(t, []string{large}, "list", "-n", "team-a")
+		succeeds(t, []string{"job/large"}, "list", "-n", "team-a")
 		r := kubeQueue(t, "why", "large", "-n", "team-a", "--as", tenant)
 		if r.code != 0 || strings.Contains(r.out, "secret") || !strings.Contains(r.out, "Job large waits: ") || !strings.Contains(r.errors, "You may not read") {
 			t.Errorf("a tenant: exit status %d\n%s%s", r.code, r.out, r.errors)
@@ -226,11 +226,11 @@ func watches(env *harness.Env) func(*testing.T) {
 			}
 			t.Fatalf("no line with %q", words)
 		}
-		seen("large-job-", "Enqueued")
+		seen("job/large", "Enqueued")
 		env.ApplyAsIs(harness.MarkedJob("team-a", "third", "9"))
-		seen("third-job-", "ExceedsMaxQuota")
+		seen("job/third", "ExceedsMaxQuota")
 		env.Delete(harness.Jobs, "third")
-		seen("third-job-", "Deleted")
+		seen("job/third", "Deleted")
 		// kubectl has replaced itself by the plugin.
 		harness.Must(t, cmd.Process.Signal(os.Interrupt))
 		for lines.Scan() {

@@ -1,0 +1,54 @@
+package command
+
+import "testing"
+
+func TestListShowsWhatIsSelected(t *testing.T) {
+	a := newAPI(t, four)
+	const header = "JOB           QUEUE              PHASE      REASON    PRIORITY   REQUESTS   WAITED   AGE\n"
+	const waiting = "job/train-c   company-research   Enqueued   MaxJobs   0          500m cpu   36s      36s\n"
+	for _, job := range [][]string{{"train-c"}, {"job/train-c"}, {"jobs", "train-c"}, {"train-c-job-2e7d2c03a9"}, {"qu/train-c-job-2e7d2c03a9"}} {
+		expect(t, a, 0, header+waiting, "", append([]string{"list"}, job...)...)
+	}
+	expect(t, a, 0, "queueunit.scheduling.x-k8s.io/old\n", "", "list", "old", "-o", "name") // it has ended
+	expect(t, a, 0, "job/train-c   company-research   Enqueued   MaxJobs   0   500m cpu   36s   36s   train-c-job-2e7d2c03a9   company/research   "+
+		"job limit reached in quota company/research: requested 1 job, used 2 of max 2 (kube-queue/max-jobs)\n", "", "list", "train-c", "-o", "wide", "--no-headers")
+	says(t, a, 1, []string{`no unit of a job "tfjob/train-c"`}, "list", "tfjob/train-c")
+	says(t, a, 1, []string{`no unit of a job "none"`}, "list", "none", "-A", "-o", "json")
+	for _, format := range []string{"table", "name"} {
+		if _, _, _ = a.run("list", "-l", "a=b", "--field-selector", "status.queue=q", "-o", format); a.selectors != "a=b status.queue=q" {
+			t.Errorf("-o %s: the selectors are %q", format, a.selectors)
+		}
+	}
+	// A review has no selectors.
+	crowd(a, 2500)
+	if _, _, errs := a.run("list", "--selector", "a=b"); len(a.requests) > 0 || errs != "" {
+		t.Errorf("asked %q: %s", a.requests, errs)
+	}
+}
+
+func TestListPrintsFieldsLikeKubectl(t *testing.T) {
+	a := newAPI(t, four)
+	names := func(of ...string) (lines string) {
+		for _, name := range of {
+			lines += "queueunit.scheduling.x-k8s.io/" + name + "\n"
+		}
+		return lines
+	}
+	const first, big, trainA, trainC = "first-tfjob-252f10c836", "big-tfjob-3e23e81600", "train-a-job-ca978112ca", "train-c-job-2e7d2c03a9"
+	for by, want := range map[string]string{
+		".spec.resource.cpu":          names(trainC, first, trainA, big), // 500m, 1, 2 and 3
+		"{.spec.consumerRef.name}":    names(big, first, trainA, trainC),
+		"status.dequeueTime":          names(first, trainC, big, trainA), // two have none
+		"priority":                    names(big, first, trainA, trainC),
+		".spec.consumerRef.name.none": names(big, first, trainA, trainC),
+	} {
+		expect(t, a, 0, want, "", "list", "-A", "--sort-by", by, "-o", "name")
+	}
+	expect(t, a, 0, "job/train-c   company-research   Enqueued   MaxJobs   0   500m cpu   36s   36s\njob/train-a   company-research   Running              0   2 cpu      5s    40s\n", "",
+		"list", "--sort-by", ".spec.resource.cpu", "--no-headers")
+	expect(t, a, 0, "JOB       CPU    ADMITTED\ntrain-a   2      2026-01-01T11:59:25.000000Z\ntrain-c   500m   <none>\n", "",
+		"list", "-o", "custom-columns=JOB:.spec.consumerRef.name,CPU:{.spec.resource.cpu},ADMITTED:status.dequeueTime")
+	expect(t, a, 0, "train-a train-c", "", "list", "-o", "jsonpath={.items[*].spec.consumerRef.name}")
+	expect(t, a, 0, "2 500m ", "", "list", "-o", "go-template={{range .items}}{{.spec.resource.cpu}} {{end}}")
+	expect(t, a, 0, "company-research", down, "queue", "-o", "jsonpath={.status.queues[0].name}")
+}
