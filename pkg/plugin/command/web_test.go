@@ -100,11 +100,11 @@ func TestThePagesShowWhatTheCommandsShow(t *testing.T) {
 	}
 	fallback := "reviews are off in this cluster; this is what the objects show."
 	p.shows(p.first, fallback, "waits: MaxJobs", "job limit reached in quota company/research", "2 of 2", "the job starts when one of the jobs", "tfjob/first</bdi>")
-	if body := p.shows("/", fallback, "train-c", "train-a", "Running"); strings.Contains(body, "first") || strings.Contains(body, "job/old</bdi>") {
+	if body := p.shows("/", fallback, "train-c", "train-a", "Running"); strings.Contains(body, "first") || strings.Contains(body, "old</bdi>") {
 		t.Errorf("it shows jobs of other namespaces, or that have ended:\n%s", body)
 	}
 	p.shows("/?all=1&phase=Enqueued", "first", "train-c", "1 to 2 of 2")
-	p.shows("/?phase=Succeeded", "job/old</bdi>")
+	p.shows("/?phase=Succeeded", "old</bdi>")
 	p.shows("/queues", "company-research", "RoundRobin")
 	p.shows("/queues/company-research", "train-c", `<td class="number">1</td>`)
 	p.shows("/quotas", `id="company/research"`, "cpu: 5 used, guaranteed 4, at most 12, borrowed 1")
