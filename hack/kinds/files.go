@@ -43,7 +43,6 @@ func goFile(kinds []chartKind) (string, error) {
 // Patterns for generated parts of the chart's files. Each has two groups: the text between them is generated.
 var (
 	schemaEnum     = regexp.MustCompile(`("extensions": \{\s*"type": "array",\s*"items": \{\s*"enum": \[\n)[^\]]*(\n *\])`)
-	enabledLine    = regexp.MustCompile(`(?m)^(enabledExtensions: \[).*(\])$`)
 	annotatedLine  = regexp.MustCompile(`(?m)^(annotationExtensions: \[).*(\])$`)
 	enabledComment = regexp.MustCompile("(?m)^(# ).*(\nenabledExtensions: )")
 	operatorsLines = regexp.MustCompile(`(?m)(^  operators: \[\]\n)(?:  # .*\n)*(\n)`)
@@ -112,8 +111,8 @@ func aboutEnabled(kinds []framework.Kind) string {
 			suspended = append(suspended, kind.Name)
 		}
 	}
-	return fmt.Sprintf("Kinds of jobs to queue: %s. For %s, objects that are suspended for another purpose "+
-		"are queued and released too, so these kinds are off by default.", strings.Join(names, ", "), and(suspended))
+	return fmt.Sprintf("Kinds of jobs to queue, by all their marks: %s. For %s, objects that are suspended for another purpose "+
+		"are queued and released too, so list these kinds only in annotationExtensions.", strings.Join(names, ", "), and(suspended))
 }
 
 // operatorsExample lists the operators as their own manifests name them.

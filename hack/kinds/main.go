@@ -64,7 +64,6 @@ func files(root string, adapters []framework.Adapter, examples []samples.Sample)
 		{"charts/kube-queue/values.schema.json", []generator.Edit{inside(schemaEnum, fold(allNames(kinds)))}},
 		{"charts/kube-queue/values.yaml", []generator.Edit{inside(enabledComment, aboutEnabled(kinds)), inside(annotatedLine, names),
 			inside(operatorsLines, operatorsExample(kinds))}},
-		{"hack/deploy-values.yaml", []generator.Edit{inside(enabledLine, names)}},
 		{"pkg/generated/kinds/kinds.go", []generator.Edit{generator.Whole(code)}},
 		{"README.md", []generator.Edit{block("kinds", tested)}},
 		{"examples/README.md", []generator.Edit{block("kinds", exampleTable(examples))}},

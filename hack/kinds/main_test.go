@@ -40,7 +40,6 @@ func withWidget(t *testing.T) (all []file, want map[string][]string) {
 		"charts/kube-queue/values.schema.json": {"\n          \"workflow\", \"widget\", \"gadget\"\n        ]"},
 		"charts/kube-queue/values.yaml": {", widget (or gadget). For ", " and widget, objects that are suspended", "\nannotationExtensions: [tfjob, ", ", workflow, widget]\n",
 			"\n  operators: []\n  # - {namespace: ", "\n  # - {namespace: widgets, serviceAccount: widget-operator, kinds: [widget]}\n\n"},
-		"hack/deploy-values.yaml":          {", workflow, widget]\n"},
 		"pkg/generated/kinds/kinds.go":     {`"Widget", "Workflow"`, `{Kind: "Widget", Key: "example.com/widget", IsUID: false},`},
 		"README.md":                        {"| [JobSet](docs/tasks/run-jobset.md), [Widget](docs/tasks/run-widget.md) | JobSet "},
 		"examples/README.md":               {"| [widget.yaml](widget.yaml) | [Widget](../docs/tasks/run-widget.md) `example.com/v1` | cpu 2, memory 1Gi |"},

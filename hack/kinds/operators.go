@@ -5,11 +5,9 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 
 	"kube-queue.dev/kube-queue/extensions/framework"
-	"kube-queue.dev/kube-queue/extensions/registry"
 	"kube-queue.dev/kube-queue/hack/internal/generator"
 )
 
@@ -56,16 +54,8 @@ func operatorTable(root string, kinds []framework.Kind) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		enabled := "no"
-		if byDefault(kind) {
-			enabled = "yes"
-		}
 		name := strings.Replace(title(kinds, kind), kind.Kind, pageLink("docs/tasks/", kind), 1)
-		rows = append(rows, []string{name, o.name + " " + version, enabled})
+		rows = append(rows, []string{name, o.name + " " + version})
 	}
-	return generator.Table([]string{"kind", "tested with", "enabled by default"}, merged(rows)), nil
-}
-
-func byDefault(kind framework.Kind) bool {
-	return slices.Contains(strings.Split(registry.Default, ","), kind.Name)
+	return generator.Table([]string{"kind", "tested with"}, merged(rows)), nil
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/extensions/registry"
 	"kube-queue.dev/kube-queue/hack/internal/generator"
 	"kube-queue.dev/kube-queue/pkg/resources"
 	samples "kube-queue.dev/kube-queue/test/acceptance/kinds"
@@ -47,7 +48,7 @@ func kindTable(kinds []framework.Kind) string {
 		if len(kind.OtherNames) > 0 {
 			name += " (equivalent)"
 		}
-		if byDefault(kind) {
+		if slices.Contains(strings.Split(registry.Default, ","), kind.Name) {
 			name += " (on by default)"
 		}
 		rows = append(rows, []string{pageLink("../tasks/", kind) + " (" + versions(kind) + ")", name, "the annotation" + bySuspend(kind), kind.Doc.Shows})

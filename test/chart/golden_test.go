@@ -2,6 +2,7 @@ package chart
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -50,8 +51,28 @@ func TestNotesContainAFirstJob(t *testing.T) {
 			if !found {
 				t.Fatalf("no notes in:\n%s", out)
 			}
+			expectUpgrades(t, notes)
 			golden(t, filepath.Join("testdata", test.name, "notes.txt"), notes)
 		})
+	}
+}
+
+// expectUpgrades renders what the commands of the notes would install, in the root of the clone.
+func expectUpgrades(t *testing.T, notes string) {
+	t.Helper()
+	for line := range strings.Lines(notes) {
+		if !strings.HasPrefix(line, "helm ") {
+			continue
+		}
+		render, isUpgrade := strings.CutPrefix(strings.Replace(line, " --reset-then-reuse-values", "", 1), "helm upgrade ")
+		if !isUpgrade || !strings.Contains(line, " --reset-then-reuse-values ") {
+			t.Errorf("the command is %s", line)
+		}
+		cmd := exec.CommandContext(t.Context(), "bash", "-c", helm+" template "+render)
+		cmd.Dir = root
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", line, err, out)
+		}
 	}
 }
 

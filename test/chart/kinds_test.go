@@ -65,8 +65,8 @@ func on(resource string, verbs ...string) []right {
 // notAnnotated queues no kind by the annotation alone.
 const notAnnotated = "--set-json=annotationExtensions=[]"
 
-// onlyEnabled is the argument that limits rights and policies to what is enabled.
-const onlyEnabled = "--set=rbac.grant=enabled"
+// onlyEnabled and everything are the arguments that limit rights and policies to what is set, and that do not.
+const onlyEnabled, everything = "--set=rbac.grant=enabled", "--set=rbac.grant=all"
 
 func TestAnEnabledKindAddsOnlyItsRightsAndPolicies(t *testing.T) {
 	none := rights(the(t, render(t, onlyEnabled, notAnnotated, "--set-json", "enabledExtensions=[]"), "ClusterRole", "kube-queue-job-extensions"))
@@ -152,7 +152,7 @@ func TestAQuotaBackendAddsOnlyItsRights(t *testing.T) {
 	role := func(args ...string) map[right]bool {
 		return rights(the(t, render(t, args...), "ClusterRole", "kube-queue-controller"))
 	}
-	trees, quotas, all := role(onlyEnabled), role(onlyEnabled, "--set", "controller.queueGroupPlugin=resourcequota"), role()
+	trees, quotas, all := role(onlyEnabled), role(onlyEnabled, "--set", "controller.quotaBackend=resourcequota"), role()
 	const ofTrees, ofQuotas = "scheduling.sigs.k8s.io/elasticquotatrees", "list /resourcequotas"
 	for r := range trees {
 		if r == ofQuotas {
@@ -168,7 +168,7 @@ func TestAQuotaBackendAddsOnlyItsRights(t *testing.T) {
 		}
 	}
 	if lacking := append(more(trees, all), more(quotas, all)...); len(lacking) > 0 {
-		t.Errorf("with all rights the controller may not %v", lacking)
+		t.Errorf("by default the controller may not %v", lacking)
 	}
 }
 
@@ -187,7 +187,7 @@ func TestCountedDevicesBringTheirRights(t *testing.T) {
 		if got := more(role(onlyEnabled, countClaims), none); !slices.Equal(got, want) {
 			t.Errorf("counted devices bring %s %v, want %v", name, got, want)
 		}
-		all := role()
+		all := role(everything)
 		for _, r := range want {
 			if none[r] || !all[r] {
 				t.Errorf("%s, %s: granted without counted devices %v, with all rights %v", name, r, none[r], all[r])
@@ -237,18 +237,18 @@ func TestListedOperatorsOperateTheirKinds(t *testing.T) {
 // countClaims has a setting that counts the devices of a DeviceClass.
 const countClaims = `--set-json=devices.classes={"gpu.example.com": "example.com/gpu"}`
 
-// By default users can enable any kind by editing the Deployments.
+// With all rights users can enable any kind by editing the Deployments.
 func TestAllRightsAndPoliciesAreThoseOfAllKinds(t *testing.T) {
 	every := strings.Join(registry.Names(), ",")
 	enabled := rights(the(t, render(t, onlyEnabled, notAnnotated, countClaims, "--set", "enabledExtensions={"+every+"}"), "ClusterRole", "kube-queue-job-extensions"))
-	all := rights(the(t, render(t), "ClusterRole", "kube-queue-job-extensions"))
+	all := rights(the(t, render(t, everything, notAnnotated), "ClusterRole", "kube-queue-job-extensions"))
 	if lacking, extra := more(enabled, all), more(all, enabled); len(lacking)+len(extra) > 0 {
 		t.Errorf("lacking %v, extra %v", lacking, extra)
 	}
 	names := func(args ...string) []string {
 		return slices.Sorted(maps.Keys(holdPolicies(render(t, args...))))
 	}
-	if got, want := names(), names(onlyEnabled, notAnnotated, "--set", "enabledExtensions={"+every+"}"); !slices.Equal(got, want) {
+	if got, want := names(everything), names(onlyEnabled, notAnnotated, "--set", "enabledExtensions={"+every+"}"); !slices.Equal(got, want) {
 		t.Errorf("policies %v, want %v", got, want)
 	}
 }

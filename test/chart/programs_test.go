@@ -2,10 +2,13 @@ package chart
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"kube-queue.dev/kube-queue/extensions/registry"
 )
@@ -19,11 +22,28 @@ func TestDeploymentsContainTheirSettings(t *testing.T) {
 		"--annotation-extensions=" + strings.Join(registry.NamesOf(registry.All()), ",")}; !slices.Equal(got, want) {
 		t.Errorf("job-extensions is started with %v, want %v", got, want)
 	}
+	// A kind that spec.suspend marks would queue and release each suspended object of the cluster.
+	if manifest := read(t, root+"/deploy/programs/job-extensions.yaml"); !strings.Contains(manifest, "--enabled-extensions="+registry.Default+"\"") {
+		t.Errorf("deploy/ enables other kinds than %s", registry.Default)
+	}
 	decides := container(t, the(t, rendered, "Deployment", controller))
 	for _, arg := range texts(decides["args"]) {
 		if !strings.HasPrefix(arg, "--webhook-") {
 			t.Errorf("a flag wins over the environment: %v", arg)
 		}
+	}
+}
+
+// By default, rights and policies are those of the kinds that are queued, in either list.
+func TestTheKindsThatAreQueuedHaveRightsAndPolicies(t *testing.T) {
+	lists := []string{"--set", "enabledExtensions={tfjob},annotationExtensions={job}"}
+	usual, enabled := render(t, lists...), render(t, append(lists, onlyEnabled)...)
+	one, other := rights(the(t, usual, "ClusterRole", "kube-queue-job-extensions")), rights(the(t, enabled, "ClusterRole", "kube-queue-job-extensions"))
+	if !maps.Equal(one, other) || !one["patch batch/jobs"] || !one["patch kubeflow.org/tfjobs"] || one["list ray.io/rayjobs"] {
+		t.Errorf("the rights are %v", slices.Sorted(maps.Keys(one)))
+	}
+	if got := slices.Sorted(maps.Keys(holdPolicies(usual))); !slices.Equal(got, []string{"kube-queue-hold-job", "kube-queue-hold-tfjob", "kube-queue-managed-namespace"}) {
+		t.Errorf("the policies are %v", got)
 	}
 }
 
@@ -40,6 +60,14 @@ func TestNamesDoNotDependOnTheNameOfTheRelease(t *testing.T) {
 	}
 	for _, o := range usual {
 		same := the(t, elsewhere, o.GetKind(), o.GetName())
+		for _, labels := range [][]string{{"metadata"}, {"spec", "template", "metadata"}} {
+			path := append(labels, "labels", "app.kubernetes.io/instance")
+			if name := same.labels(path[:len(path)-1]...)["app.kubernetes.io/instance"]; name == "another" {
+				if err := unstructured.SetNestedField(same.Object, "queue", path...); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
 		if !reflect.DeepEqual(o.Object, same.Object) {
 			t.Errorf("%v differs:\n%s", o, same.text)
 		}
@@ -100,9 +128,44 @@ func chooses(selector, labels map[string]string) bool {
 }
 
 func TestAllObjectsHaveTheCommonLabels(t *testing.T) {
-	for _, o := range render(t, "--values", values("everything")) {
-		if labels := o.GetLabels(); labels["example.com/owner"] != "platform" || labels["app.kubernetes.io/part-of"] != "kube-queue" {
-			t.Errorf("%v has labels %v", o, labels)
+	version := metadata(t).Version
+	for _, o := range render(t, "--values", values("everything"), "--set-json", `commonLabels={"app.kubernetes.io/managed-by": "own", "example.com/owner": "platform"}`) {
+		want := map[string]string{"app.kubernetes.io/part-of": "kube-queue", "app.kubernetes.io/instance": "queue", "app.kubernetes.io/version": version,
+			"app.kubernetes.io/managed-by": "own", "helm.sh/chart": "kube-queue-" + version, "example.com/owner": "platform"}
+		if labels := o.GetLabels(); !chooses(want, labels) {
+			t.Errorf("%v has labels %v, want %v", o, labels, want)
+		}
+	}
+}
+
+// A selector is immutable: an upgrade from a release whose selectors differ fails.
+func TestSelectorsOfDeploymentsNeverChange(t *testing.T) {
+	for name, deployment := range kind(render(t, "--values", values("everything")), "Deployment") {
+		want := map[string]string{"app.kubernetes.io/name": name, "app.kubernetes.io/part-of": "kube-queue"}
+		if got := deployment.labels("spec", "selector", "matchLabels"); !maps.Equal(got, want) {
+			t.Errorf("%s has the selector %v, want %v", name, got, want)
+		}
+	}
+}
+
+// With the network of the node, the pods of the programs can share it if their ports differ.
+func TestAProgramListensOnThePortsOfItsValues(t *testing.T) {
+	set := []string{"--set", "controller.hostNetwork=true,controller.ports.health=1,controller.ports.metrics=2,controller.ports.webhook=3"}
+	for by, args := range map[string][]string{"policy": set, "webhook": append(set, "--set", "holdPolicies.by=webhook,jobExtensions.ports.webhook=4")} {
+		rendered := render(t, args...)
+		text := the(t, rendered, "Deployment", controller).text
+		for _, want := range []string{"hostNetwork: true", "--health-bind-address=:1\"", "--metrics-bind-address=:2\"", "--webhook-bind-address=:3\"", "--webhook-advertise-address=[$(POD_IP)]:3\"",
+			"containerPort: 1\n", "containerPort: 2\n", "containerPort: 3\n"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("the controller has no %q:\n%s", want, text)
+			}
+		}
+		text = the(t, rendered, "Service", "kube-queue-controller-webhook").text
+		if !strings.Contains(text+"\n", "targetPort: 3\n") {
+			t.Errorf("the Service has another port:\n%s", text)
+		}
+		if text := the(t, rendered, "Deployment", extensions).text; strings.Contains(text, "--webhook-bind-address=:4\"") != (by == "webhook") {
+			t.Errorf("job-extensions has another port:\n%s", text)
 		}
 	}
 }

@@ -21,11 +21,12 @@ import (
 // away from the ports of its probes and Services.
 func TestSettingsWithTheirOwnValueAreRefused(t *testing.T) {
 	expectRefused(t, []refused{
+		{"the values of an earlier release", "controller: {ports: null, policy: null, quotaBackend: null}\njobExtensions: {ports: null}", []string{"upgrade with --reset-then-reuse-values instead of --reuse-values"}},
 		{"a field that the chart writes", "controller: {config: {kind: Mine}}", []string{"controller.config", "remove apiVersion and kind"}},
 		{"the policy in the file", "controller: {config: {policy: Block}}",
-			[]string{"controller.config.policy:", "controller.strictPriority", "controller.strictConsistency"}},
+			[]string{"controller.config.policy:", "set controller.policy"}},
 		{"the backend in the file", "controller: {config: {quotaBackend: resourcequota}}",
-			[]string{"controller.config.quotaBackend:", "controller.queueGroupPlugin"}},
+			[]string{"controller.config.quotaBackend:", "set controller.quotaBackend"}},
 		{"the kinds in the file", "jobExtensions: {config: {enabledExtensions: [job]}}",
 			[]string{"jobExtensions.config.enabledExtensions:", "enabledExtensions instead"}},
 		{"devices in the file of job-extensions", "jobExtensions: {config: {devices: {types: []}}}",
@@ -37,29 +38,50 @@ func TestSettingsWithTheirOwnValueAreRefused(t *testing.T) {
 			[]string{"controller.extraArgs: --device_types=a/b::c/d:", "devices.types", "both programs"}},
 		{"a namespace in the file", "controller: {config: {namespace: mine}}", []string{"controller.config.namespace:", "kube-queue"}},
 		{"where health is in the file", "jobExtensions: {config: {health: {bindAddress: ':1'}}}",
-			[]string{"jobExtensions.config.health.bindAddress:", "8081"}},
+			[]string{"jobExtensions.config.health.bindAddress:", "ports.health"}},
 		{"where metrics are in the file", "controller: {config: {metrics: {bindAddress: '0'}}}",
 			[]string{"controller.config.metrics.bindAddress:", "metrics.enabled=false"}},
 		{"the kinds as a flag", "jobExtensions: {extraArgs: [-v=2, --enabled-extensions=job]}",
 			[]string{"jobExtensions.extraArgs: --enabled-extensions=job:", "enabledExtensions instead"}},
 		{"the kinds as a flag in another spelling", "jobExtensions: {extraArgs: [--enabled_extensions=job]}",
 			[]string{"jobExtensions.extraArgs: --enabled_extensions=job:"}},
-		{"the policy as a flag", "controller: {extraArgs: [--policy=Block]}", []string{"controller.extraArgs: --policy=Block:", "controller.strictPriority"}},
+		{"the policy as a flag", "controller: {extraArgs: [--policy=Block]}", []string{"controller.extraArgs: --policy=Block:", "controller.policy"}},
 		{"the backend as a flag", "controller: {extraArgs: [--quota-backend=resourcequota]}",
-			[]string{"controller.extraArgs: --quota-backend", "controller.queueGroupPlugin"}},
+			[]string{"controller.extraArgs: --quota-backend", "set controller.quotaBackend"}},
 		{"work without a lease", "controller: {config: {leaderElection: {leaderElect: false}}}", []string{"controller.config.leaderElection.leaderElect:", "both would be active"}},
 		{"work without a lease by a flag", "jobExtensions: {extraArgs: [--leader-elect=false]}", []string{"jobExtensions.extraArgs: --leader-elect=false:"}},
 		{"a namespace as a flag", "jobExtensions: {extraArgs: [--namespace=mine]}", []string{"jobExtensions.extraArgs: --namespace=mine:"}},
-		{"where health is as a flag", "controller: {extraArgs: ['--health-bind-address=:1']}", []string{"controller.extraArgs: --health-bind-address", "8081"}},
+		{"where health is as a flag", "controller: {extraArgs: ['--health-bind-address=:1']}", []string{"controller.extraArgs: --health-bind-address", "ports.health"}},
 		{"where metrics are as a flag", "controller: {extraArgs: [--metrics-bind-address=0]}",
 			[]string{"controller.extraArgs: --metrics-bind-address=0:", "metrics.enabled=false"}},
 		{"another file", "jobExtensions: {extraArgs: [--config=/mine]}", []string{"jobExtensions.extraArgs: --config=/mine:", "jobExtensions.config"}},
 		{"the backend as a variable", "controller: {extraEnv: [{name: QueueGroupPlugin, value: resourcequota}]}",
-			[]string{"controller.extraEnv:", "controller.queueGroupPlugin"}},
+			[]string{"controller.extraEnv:", "controller.quotaBackend"}},
 		{"StrictPriority as a variable", `controller: {extraEnv: [{name: A}, {name: StrictPriority, value: "true"}]}`,
-			[]string{"controller.extraEnv:", "controller.strictPriority"}},
+			[]string{"controller.extraEnv:", "controller.policy"}},
 		{"StrictConsistency as a variable of the other program", `jobExtensions: {extraEnv: [{name: StrictConsistency, value: "true"}]}`,
-			[]string{"jobExtensions.extraEnv:", "controller.strictConsistency"}},
+			[]string{"jobExtensions.extraEnv:", "controller.policy"}},
+	})
+}
+
+// The variables have the vendor's names, and users edit them, so the Deployment has them by either name of a value.
+func TestThePolicyAndTheBackendHaveTwoNames(t *testing.T) {
+	for ours, vendors := range map[string]string{
+		"controller.policy=Block":               "controller.strictPriority=true",
+		"controller.policy=Priority":            "controller.strictConsistency=true",
+		"controller.policy=RoundRobin":          "controller.strictPriority=false",
+		"controller.quotaBackend=resourcequota": "controller.queueGroupPlugin=resourcequota",
+		"controller.quotaBackend=elasticquota":  "controller.queueGroupPlugin=elasticquota",
+	} {
+		one, other := render(t, onlyEnabled, "--set", ours), render(t, onlyEnabled, "--set", vendors)
+		if !reflect.DeepEqual(one, other) {
+			t.Errorf("%s and %s render other manifests", ours, vendors)
+		}
+	}
+	expectRefused(t, []refused{
+		{"two policies", "controller: {policy: Block, strictConsistency: true}", []string{"controller.policy is Block", "controller.strictConsistency mean Priority", "set them to false"}},
+		{"two backends", "controller: {quotaBackend: resourcequota, queueGroupPlugin: elasticquota}",
+			[]string{"controller.quotaBackend is resourcequota", `set controller.queueGroupPlugin to ""`}},
 	})
 }
 

@@ -4,24 +4,62 @@ import (
 	"reflect"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
 // untyped are the kinds without Go types in the dependencies.
 var untyped = map[string]bool{"CustomResourceDefinition": true, "ServiceMonitor": true, "PrometheusRule": true, "Certificate": true, "Issuer": true}
 
+var decoder = serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
+
+// expectKnown decodes an object strictly.
+func expectKnown(t *testing.T, o object) {
+	t.Helper()
+	if untyped[o.GetKind()] {
+		return
+	}
+	if _, _, err := decoder.Decode([]byte(o.text), nil, nil); err != nil {
+		t.Errorf("%v: %v", o, err)
+	}
+}
+
 func TestAllRenderedFieldsAreKnown(t *testing.T) {
-	decoder := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
 	for _, test := range cases {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			for _, o := range render(t, append(test.args, "--values", values(test.name))...) {
-				if untyped[o.GetKind()] {
-					continue
-				}
-				if _, _, err := decoder.Decode([]byte(o.text), nil, nil); err != nil {
-					t.Errorf("%v: %v", o, err)
+				expectKnown(t, o)
+			}
+		})
+	}
+}
+
+// firstServed are the minor versions of Kubernetes that serve a kind first, if it is not the oldest that the chart accepts.
+var firstServed = map[string]int{"MutatingAdmissionPolicy": 36, "MutatingAdmissionPolicyBinding": 36}
+
+// The versions that docs/operations/install.md names, and those that platforms report. Each platform serves each
+// rendered object, and accepts its name and labels.
+func TestTheChartIsValidOnEachPlatform(t *testing.T) {
+	for platform, reported := range map[string]string{
+		"Kubernetes 1.30": "v1.30.14", "Kubernetes 1.34": "v1.34.10", "Kubernetes 1.36": "v1.36.3", "Kubernetes 1.37": "v1.37.0", "kind": "v1.36.1",
+		"GKE": "v1.34.3-gke.1245000", "EKS": "v1.36.2-eks-3025e55", "AKS": "v1.35.1", "OpenShift": "v1.35.4", "k3s": "v1.36.3+k3s1",
+	} {
+		t.Run(platform, func(t *testing.T) {
+			t.Parallel()
+			minor := version.MustParseGeneric(reported).Minor()
+			for _, args := range [][]string{{}, {"--set", "holdPolicies.by=webhook,networkPolicy.enabled=true"}} {
+				for _, o := range render(t, append(args, "--kube-version", reported)...) {
+					if first := firstServed[o.GetKind()]; int(minor) < first {
+						t.Errorf("%v is served from 1.%d on", o, first)
+					}
+					for _, fault := range validation.ValidateLabels(o.GetLabels(), field.NewPath(o.String())) {
+						t.Error(fault)
+					}
+					expectKnown(t, o)
 				}
 			}
 		})

@@ -46,8 +46,8 @@ The kinds of jobs, by their names in enabledExtensions. Templates for conditions
 
 {{/* list ROOT BACKEND: whether the controller gets the permissions for a quota backend. */}}
 {{- define "kube-queue.backend" -}}
-{{- $values := (index . 0).Values -}}
-{{- if or (eq $values.rbac.grant "all") (eq (lower $values.controller.queueGroupPlugin) (index . 1)) }}true{{ end -}}
+{{- $root := index . 0 -}}
+{{- if or (ne $root.Values.rbac.grant "enabled") (eq (include "kube-queue.quotaBackend" $root) (index . 1)) }}true{{ end -}}
 {{- end -}}
 
 {{/* Whether the programs get the permissions to count the devices of DeviceClasses. */}}

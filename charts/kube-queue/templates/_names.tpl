@@ -1,6 +1,9 @@
 {{/* Used by several templates: names, labels, images. */}}
 
-{{/* The namespace is fixed: policies, programs and the documentation refer to it. */}}
+{{/*
+The namespace is fixed: policies recognize the programs by their ServiceAccounts, and the kubectl plugin reads
+Queues in it.
+*/}}
 {{- define "kube-queue.namespace" -}}
 kube-queue
 {{- end -}}
@@ -15,13 +18,34 @@ kube-queue
 {{- end -}}
 
 {{- define "kube-queue.labels" -}}
-app.kubernetes.io/part-of: kube-queue
-{{- with .Values.commonLabels }}
-{{ toYaml . }}
+{{- include "kube-queue.labelsWith" (list . dict) -}}
+{{- end -}}
+
+{{/* With --reuse-values, an upgrade has the values of the earlier chart, and lacks those that are new. */}}
+{{- define "kube-queue.checkValues" -}}
+{{- if not (and .Values.controller.ports .Values.jobExtensions.ports .Values.controller.policy) -}}
+{{- fail "the values are those of an earlier release; upgrade with --reset-then-reuse-values instead of --reuse-values" -}}
 {{- end -}}
 {{- end -}}
 
-{{/* The selector of a Deployment is immutable. */}}
+{{/* list ROOT LABELS: the labels of an object. Those that a user sets win over those of the chart. */}}
+{{- define "kube-queue.labelsWith" -}}
+{{- $root := index . 0 -}}
+{{- include "kube-queue.checkValues" $root -}}
+{{- $labels := include "kube-queue.versionLabels" $root | fromYaml | merge (dict
+  "app.kubernetes.io/part-of" "kube-queue"
+  "app.kubernetes.io/managed-by" $root.Release.Service
+  "helm.sh/chart" (printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-")) -}}
+{{- mergeOverwrite $labels (deepCopy $root.Values.commonLabels) (index . 1) | toYaml -}}
+{{- end -}}
+
+{{/* Those that pods have too. The others would replace the pods without another reason. */}}
+{{- define "kube-queue.versionLabels" -}}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | replace "+" "_" | trunc 63 | quote }}
+{{- end -}}
+
+{{/* The selector of a Deployment is immutable, so it has no other labels. */}}
 {{- define "kube-queue.selector" -}}
 app.kubernetes.io/name: {{ . }}
 app.kubernetes.io/part-of: kube-queue

@@ -26,7 +26,7 @@ func (f *Framework) Reporter(resource schema.GroupVersionResource) lenient.Repor
 		f.Metrics.Forbidden(name, denied)
 		switch {
 		case denied && !forbidden:
-			klog.Background().Error(err, "job-extensions may not list or watch a resource, so its objects wait; an administrator must grant list and watch to ServiceAccount job-extensions (ClusterRole kube-queue-job-extensions)", "resource", name)
+			klog.Background().Error(err, "job-extensions may not list or watch a resource, so it sees none of its objects; if they are jobs, add their kind to annotationExtensions of the chart; otherwise grant list and watch to ServiceAccount job-extensions (ClusterRole kube-queue-job-extensions)", "resource", name)
 		case !denied && forbidden:
 			klog.Background().Info("job-extensions may list and watch a resource again", "resource", name)
 		}

@@ -80,8 +80,12 @@ func (o *options) chartPackage() ([]byte, error) {
 			return fmt.Errorf("%s is not a file", path)
 		}
 		data, err := fs.ReadFile(chart, path)
-		if err == nil && path == "values.yaml" {
+		switch {
+		case err != nil:
+		case path == "values.yaml":
 			data, err = o.withRegistry(data)
+		case path == "Chart.yaml":
+			data, err = o.withReference(data)
 		}
 		files = append(files, oci.File{Name: chartName + "/" + path, Data: data, Mode: 0o644})
 		return err
@@ -106,10 +110,23 @@ func (o *options) withRegistry(values []byte) ([]byte, error) {
 	return changed, nil
 }
 
+// withReference sets the annotation with which the notes of the chart name it in commands.
+func (o *options) withReference(text []byte) ([]byte, error) {
+	const name = "\n  kube-queue.dev/reference: "
+	changed := bytes.Replace(text, []byte(name+chartFolder+"\n"), fmt.Appendf(nil, "%soci://%s --version %s\n", name, o.chartRepository(), o.version), 1)
+	if bytes.Equal(changed, text) {
+		return nil, fmt.Errorf("%s/Chart.yaml: the annotation kube-queue.dev/reference is not %s", chartFolder, chartFolder)
+	}
+	return changed, nil
+}
+
 // chartArchive returns the chart as a tar file with an OCI image layout, as helm push writes it to
 // a registry.
 func (r *release) chartArchive(chart []byte) ([]byte, digest.Digest, error) {
 	text, err := r.read(chartFolder + "/Chart.yaml")
+	if err == nil {
+		text, err = r.withReference(text)
+	}
 	if err != nil {
 		return nil, "", err
 	}

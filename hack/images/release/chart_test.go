@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/registry"
 )
 
-func TestThePackagedChartHasTheRegistryAsItsDefault(t *testing.T) {
+func TestThePackagedChartHasTheRegistryOfTheRelease(t *testing.T) {
 	o := &options{source: fixture(t), version: "1.2.3", registry: "r.test/o", created: at}
 	chart, err := o.chartPackage()
 	if err != nil {
@@ -33,6 +33,12 @@ func TestThePackagedChartHasTheRegistryAsItsDefault(t *testing.T) {
 	}
 	if got, want := files["kube-queue/values.yaml"], "image:\n  # A comment.\n  registry: r.test/o\nother: {registry: \"\"}\n"; got != want {
 		t.Errorf("the values are\n%s", got)
+	}
+	if got, want := files["kube-queue/Chart.yaml"], "annotations:\n  kube-queue.dev/reference: oci://r.test/o/kube-queue/charts/kube-queue --version 1.2.3\n"; !strings.HasSuffix(got, want) {
+		t.Errorf("Chart.yaml is\n%s", got)
+	}
+	if _, err := o.withReference([]byte("annotations: {}\n")); err == nil {
+		t.Error("a Chart.yaml without the annotation is accepted")
 	}
 	for _, values := range []string{"image: {}\n", "other:\n  registry: \"\"\nimage: {}\n", "other:\n  registry: \"\"\nimage:\n  registry: \"\"\n"} {
 		if _, err := o.withRegistry([]byte(values)); err == nil {

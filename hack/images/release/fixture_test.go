@@ -69,7 +69,7 @@ func fixture(t *testing.T) string {
 		"cmd/docs/readme.txt":            "no program",
 		completionScript:                 "#!/bin/sh\n",
 		"CHANGELOG.md":                   changelog,
-		chartFolder + "/Chart.yaml":      "name: kube-queue\nversion: 1.2.3\nappVersion: 1.2.3\n",
+		chartFolder + "/Chart.yaml":      "name: kube-queue\nversion: 1.2.3\nappVersion: 1.2.3\nannotations:\n  kube-queue.dev/reference: charts/kube-queue\n",
 		chartFolder + "/values.yaml":     "image:\n  # A comment.\n  registry: \"\"\nother: {registry: \"\"}\n",
 	} {
 		put(t, filepath.Join(folder, name), content)

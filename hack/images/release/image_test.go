@@ -16,6 +16,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"sigs.k8s.io/yaml"
 )
 
 func TestAnArchive(t *testing.T) {
@@ -265,5 +266,46 @@ func decodeJSON(t *testing.T, data []byte, into any) {
 	t.Helper()
 	if err := json.Unmarshal(data, into); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// The first commands of README.md, as far as they need no cluster: the second and third load what the first makes, and
+// the chart runs it, because it names no registry.
+func TestTheReadmeLoadsTheImagesThatTheChartRuns(t *testing.T) {
+	const root = "../../../"
+	_, block, _ := strings.Cut(read(t, root+"README.md"), "```sh\n")
+	block, _, _ = strings.Cut(block, "```")
+	commands := strings.Split(strings.TrimSpace(block), "\n")
+	version, makes := strings.CutPrefix(commands[0], "make images VERSION=")
+	if last := commands[len(commands)-1]; !makes || len(commands) != 4 || !strings.HasPrefix(last, "helm install kube-queue "+chartFolder+" ") || strings.Contains(last, "--set") {
+		t.Fatalf("README.md begins with %q", commands)
+	}
+	var chart struct {
+		Image                     struct{ Registry, Tag string }
+		Controller, JobExtensions struct {
+			Image struct{ Repository, Digest string }
+		}
+	}
+	if err := yaml.Unmarshal([]byte(read(t, root+chartFolder+"/values.yaml")), &chart); err != nil {
+		t.Fatal(err)
+	}
+	var m metadata
+	if err := yaml.Unmarshal([]byte(read(t, root+chartFolder+"/Chart.yaml")), &m); err != nil {
+		t.Fatal(err)
+	}
+	if chart.Image.Registry+chart.Image.Tag+chart.Controller.Image.Digest+chart.JobExtensions.Image.Digest != "" || m.AppVersion != version {
+		t.Errorf("make images gives version %s, and the chart has appVersion %s and the images %+v", version, m.AppVersion, chart)
+	}
+	folder := t.TempDir()
+	images(t, fixture(t), folder, "--version", version)
+	for i, repository := range []string{chart.Controller.Image.Repository, chart.JobExtensions.Image.Repository} {
+		archive := strings.TrimPrefix(repository, "kube-queue/") + "-" + version + "-image.tar"
+		if want := "kind load image-archive bin/images/" + archive; commands[1+i] != want {
+			t.Errorf("README.md says %q, want %q", commands[1+i], want)
+		}
+		_, _, top := opened(t, filepath.Join(folder, archive))
+		if got, want := top.Annotations["io.containerd.image.name"], "docker.io/"+repository+":"+version; got != want {
+			t.Errorf("%s has the image %s, and the chart runs %s", archive, got, want)
+		}
 	}
 }

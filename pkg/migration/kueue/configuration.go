@@ -107,11 +107,10 @@ func (c *converter) readWait(d migration.Document, fields map[string]any) {
 	}
 }
 
-// frameworks are the names that Kueue has for kinds of jobs, with those of kube-queue.
-var frameworks = map[string]string{"batch/job": "job", "kubeflow.org/mpijob": "mpiv2beta1", "kubeflow.org/paddlejob": "paddlejob",
-	"kubeflow.org/pytorchjob": "pytorchjob", "kubeflow.org/tfjob": "tfjob", "kubeflow.org/xgboostjob": "xgboostjob", "kubeflow.org/jaxjob": "jaxjob",
-	"trainer.kubeflow.org/trainjob": "trainjob", "ray.io/rayjob": "rayjob", "ray.io/raycluster": "raycluster", "jobset.x-k8s.io/jobset": "jobset",
-	"sparkoperator.k8s.io/sparkapplication": "sparkapp"}
+// frameworks are the names that Kueue has for kinds of jobs that kube-queue queues. By default the chart queues all.
+var frameworks = []string{"batch/job", "kubeflow.org/mpijob", "kubeflow.org/paddlejob", "kubeflow.org/pytorchjob", "kubeflow.org/tfjob",
+	"kubeflow.org/xgboostjob", "kubeflow.org/jaxjob", "trainer.kubeflow.org/trainjob", "ray.io/rayjob", "ray.io/raycluster", "jobset.x-k8s.io/jobset",
+	"sparkoperator.k8s.io/sparkapplication"}
 
 func (c *converter) readIntegrations(d migration.Document, fields map[string]any) {
 	list, _, err := unstructured.NestedStringSlice(fields, "integrations", "frameworks")
@@ -119,11 +118,9 @@ func (c *converter) readIntegrations(d migration.Document, fields map[string]any
 		c.faults.Add(d, "%v", err)
 	}
 	for _, framework := range list {
-		if extension, known := frameworks[strings.ToLower(framework)]; known {
-			c.use(extension)
-			continue
+		if !slices.Contains(frameworks, strings.ToLower(framework)) {
+			c.result.Find(d.Name(), "integrations.frameworks: "+framework, "jobs of this kind are not queued", notQueued)
 		}
-		c.result.Find(d.Name(), "integrations.frameworks: "+framework, "jobs of this kind are not queued", notQueued)
 	}
 	rest, _, _ := unstructured.NestedMap(fields, "integrations")
 	for _, field := range []string{"externalFrameworks", "labelKeysToCopy", "podOptions"} {
@@ -131,14 +128,6 @@ func (c *converter) readIntegrations(d migration.Document, fields map[string]any
 			c.result.Find(d.Name(), "integrations."+field, "the setting has no equivalent", "nothing")
 		}
 	}
-}
-
-// use records a kind of job to enable.
-func (c *converter) use(extension string) {
-	if c.kinds == nil {
-		c.kinds = map[string]bool{}
-	}
-	c.kinds[extension] = true
 }
 
 // notQueued is what to do with jobs of other kinds.

@@ -92,7 +92,6 @@ type converter struct {
 	// waits is the time that pods may take to become ready, for all queues; empty for no limit.
 	waits          string
 	waitsBlock     bool
-	kinds          map[string]bool
 	before, behind []*unstructured.Unstructured
 	workloads      int
 	liveJobs       int

@@ -47,12 +47,11 @@ func (c *converter) convertJobs() {
 			c.convertCronJob(d, job)
 			continue
 		}
-		kind, queued := migration.KindOfJob(job)
+		_, queued := migration.KindOfJob(job)
 		if !queued {
 			c.result.Find(d.Name(), "metadata.labels: "+queueLabel, "objects of this kind are not queued", notQueued)
 			continue
 		}
-		c.use(kind.Extension)
 		labels, annotations := job.GetLabels(), job.GetAnnotations()
 		labels, annotations = c.convertKeys(d, job.GetNamespace(), labels, annotations)
 		migration.SetLabels(job, labels)
@@ -64,7 +63,6 @@ func (c *converter) convertJobs() {
 
 // convertCronJob converts the template of a CronJob, whose Jobs are queued one by one.
 func (c *converter) convertCronJob(d migration.Document, job *unstructured.Unstructured) {
-	c.use("job")
 	own := job.GetLabels()
 	metadata, _, err := unstructured.NestedMap(job.Object, templatePath...)
 	if err == nil {

@@ -43,11 +43,6 @@ func (c *converter) convertAll() {
 	if c.liveJobs > 0 {
 		c.result.Step("%d jobs in the input exist in a cluster already, and are not converted. Let those that run end, and submit those that wait again from their converted manifests.", c.liveJobs)
 	}
-	if len(c.kinds) > 0 {
-		kinds := slices.Sorted(maps.Keys(c.kinds))
-		c.result.SetValue(anys(kinds), "enabledExtensions")
-		c.result.Step("Enable the kinds of the jobs in the value enabledExtensions of the chart, together with those that you use already: %s.", strings.Join(kinds, ", "))
-	}
 }
 
 // queueSpec returns the settings of the Queue of a ClusterQueue.

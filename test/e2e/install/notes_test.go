@@ -35,13 +35,17 @@ func (s *stage) expectFirstJob(notes string) {
 	bin := s.t.TempDir()
 	harness.Must(s.t, os.Symlink(suite.KubectlPath, filepath.Join(bin, "kubectl")))
 	script := commands(notes)
-	expectWords(s.t, script, "kind: ElasticQuotaTree", "kind: TFJob", "describe")
+	kind := "Job"
+	if strings.Contains(script, "kind: TFJob") { // in the notes of release 0.2.0 and earlier
+		kind = "TFJob"
+	}
+	expectWords(s.t, script, "kind: ElasticQuotaTree", "kind: "+kind, "describe")
 	cmd := exec.CommandContext(s.t.Context(), "bash", "-euo", "pipefail", "-c", script)
 	cmd.Env = append(os.Environ(), "PATH="+bin+string(filepath.ListSeparator)+os.Getenv("PATH"), "KUBECONFIG="+suite.Kubeconfig)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		s.t.Fatalf("the notes' commands: %v\n%s\n%s", err, script, out)
 	}
-	s.WaitForPhase("TFJob", "first-job", "Succeeded")
+	s.WaitForPhase(kind, "first-job", "Succeeded")
 	s.ExpectFree()
 }

@@ -93,7 +93,7 @@ spec:
   ports:
   - name: webhook
     port: 443
-    targetPort: 9443
+    targetPort: {{ .Values.controller.ports.webhook }}
 {{- end -}}
 
 {{- define "kube-queue.reviewWebhooks" -}}

@@ -38,12 +38,26 @@ kind: {{ .configKind }}
 {{- $values := .values -}}
 {{- $args := .args -}}
 {{- $metrics := $root.Values.metrics.enabled -}}
+{{- $ports := $values.ports -}}
+{{- $volumes := $values.extraVolumes -}}
+{{- $mounts := $values.extraVolumeMounts -}}
 {{- $file := include "kube-queue.fields" . -}}
+{{- if ne (int $ports.health) 8081 -}}
+{{- $args = append $args (printf "--health-bind-address=:%d" (int $ports.health)) -}}
+{{- end -}}
 {{- if not $metrics -}}
 {{- $args = append $args "--metrics-bind-address=0" -}}
+{{- else if ne (int $ports.metrics) 8443 -}}
+{{- $args = append $args (printf "--metrics-bind-address=:%d" (int $ports.metrics)) -}}
 {{- end -}}
 {{- if $file -}}
 {{- $args = append $args "--config=/etc/kube-queue/config.yaml" -}}
+{{- $volumes = append $volumes (dict "name" "config" "configMap" (dict "name" .name)) -}}
+{{- $mounts = append $mounts (dict "name" "config" "mountPath" "/etc/kube-queue" "readOnly" true) -}}
+{{- end -}}
+{{- with .clientCA -}}
+{{- $volumes = append $volumes (dict "name" "client-ca" "secret" (dict "secretName" . "items" (list (dict "key" "ca.crt" "path" "ca.crt")))) -}}
+{{- $mounts = append $mounts (dict "name" "client-ca" "mountPath" "/etc/kube-queue-client-ca" "readOnly" true) -}}
 {{- end -}}
 {{- $args = concat $args $values.extraArgs -}}
 {{- $env := concat .env $values.extraEnv -}}
@@ -57,15 +71,18 @@ metadata:
     {{- include "kube-queue.labels" $root | nindent 4 }}
 spec:
   replicas: {{ $values.replicas }}
+  {{- with $values.updateStrategy }}
+  strategy:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
   selector:
     matchLabels:
       {{- include "kube-queue.selector" .name | nindent 6 }}
   template:
     metadata:
       labels:
-        {{- with $values.podLabels }}
-        {{- toYaml . | nindent 8 }}
-        {{- end }}
+        {{- $versions := include "kube-queue.versionLabels" $root | fromYaml }}
+        {{- mergeOverwrite $versions (deepCopy $values.podLabels) | toYaml | nindent 8 }}
         {{- include "kube-queue.selector" .name | nindent 8 }}
       annotations:
         kubectl.kubernetes.io/default-container: {{ .name }}
@@ -79,6 +96,12 @@ spec:
     spec:
       serviceAccountName: {{ .name }}
       enableServiceLinks: false
+      {{- if $values.hostNetwork }}
+      hostNetwork: true
+      {{- end }}
+      {{- with $values.dnsPolicy }}
+      dnsPolicy: {{ . }}
+      {{- end }}
       {{- with $root.Values.imagePullSecrets }}
       imagePullSecrets:
       {{- toYaml . | nindent 6 }}
@@ -109,12 +132,10 @@ spec:
         {{- end }}
       {{- end }}
       {{- end }}
+      {{- with $values.podSecurityContext }}
       securityContext:
-        runAsNonRoot: true
-        runAsUser: 65532
-        runAsGroup: 65532
-        seccompProfile:
-          type: RuntimeDefault
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
       containers:
       - name: {{ .name }}
         image: {{ include "kube-queue.image" (list $root $values.image) }}
@@ -131,61 +152,44 @@ spec:
         {{- end }}
         ports:
         - name: health
-          containerPort: 8081
+          containerPort: {{ $ports.health }}
         {{- if $metrics }}
         - name: metrics
-          containerPort: 8443
+          containerPort: {{ $ports.metrics }}
         {{- end }}
         {{- if .webhook }}
         - name: webhook
-          containerPort: 9443
+          containerPort: {{ $ports.webhook }}
         {{- end }}
         livenessProbe:
           httpGet:
             path: /healthz
             port: health
-          timeoutSeconds: 5
-          failureThreshold: 6
+          {{- with $values.livenessProbe }}
+          {{- toYaml . | nindent 10 }}
+          {{- end }}
         readinessProbe:
           httpGet:
             path: /readyz
             port: health
-          periodSeconds: 5
+          {{- with $values.readinessProbe }}
+          {{- toYaml . | nindent 10 }}
+          {{- end }}
         {{- with $values.resources }}
         resources:
           {{- toYaml . | nindent 10 }}
         {{- end }}
+        {{- with $values.securityContext }}
         securityContext:
-          allowPrivilegeEscalation: false
-          readOnlyRootFilesystem: true
-          capabilities:
-            drop: [ALL]
-        {{- if or $file .clientCA }}
+          {{- toYaml . | nindent 10 }}
+        {{- end }}
+        {{- with $mounts }}
         volumeMounts:
-        {{- if $file }}
-        - name: config
-          mountPath: /etc/kube-queue
-          readOnly: true
+        {{- toYaml . | nindent 8 }}
         {{- end }}
-        {{- if .clientCA }}
-        - name: client-ca
-          mountPath: /etc/kube-queue-client-ca
-          readOnly: true
-        {{- end }}
-        {{- end }}
-      {{- if or $file .clientCA }}
+      {{- with $volumes }}
       volumes:
-      {{- if $file }}
-      - name: config
-        configMap:
-          name: {{ .name }}
-      {{- end }}
-      {{- with .clientCA }}
-      - name: client-ca
-        secret:
-          secretName: {{ . }}
-          items: [{key: ca.crt, path: ca.crt}]
-      {{- end }}
+      {{- toYaml . | nindent 6 }}
       {{- end }}
 {{- end -}}
 

@@ -9,8 +9,8 @@ would have no effect, or they would break probes, Services and roles.
   (list "devices" "--device-classes" "set the chart's value devices.classes instead, which configures both programs")
   (list "devices" "--device-types" "set the chart's value devices.types instead, which configures both programs")
   (list "namespace" "--namespace" "remove it; the namespace is always kube-queue")
-  (list "health.bindAddress" "--health-bind-address" "remove it; the probes use port 8081")
-  (list "metrics.bindAddress" "--metrics-bind-address" "remove it; the port is 8443, or set metrics.enabled=false")
+  (list "health.bindAddress" "--health-bind-address" "set ports.health instead")
+  (list "metrics.bindAddress" "--metrics-bind-address" "set ports.metrics or metrics.enabled=false instead")
   (list "leaderElection.leaderElect" "--leader-elect" "remove it; two pods run during each update, and without leader election both would be active"))
 -}}
 {{- range $key := list "apiVersion" "kind" -}}
@@ -39,13 +39,37 @@ would have no effect, or they would break probes, Services and roles.
 {{- end -}}
 {{- end -}}
 {{- $variables := dict
-  "QueueGroupPlugin" "controller.queueGroupPlugin"
-  "StrictPriority" "controller.strictPriority"
-  "StrictConsistency" "controller.strictConsistency"
+  "QueueGroupPlugin" "controller.quotaBackend"
+  "StrictPriority" "controller.policy"
+  "StrictConsistency" "controller.policy"
 -}}
 {{- range $.values.extraEnv -}}
 {{- with get $variables .name -}}
 {{- fail (printf "%s.extraEnv: remove the variable and set %s instead" $path .) -}}
 {{- end -}}
 {{- end -}}
+{{- end -}}
+
+{{/* The quota backend, by either name of its value. */}}
+{{- define "kube-queue.quotaBackend" -}}
+{{- include "kube-queue.checkValues" . -}}
+{{- $values := .Values.controller -}}
+{{- $vendors := $values.queueGroupPlugin -}}
+{{- if and $vendors (ne $values.quotaBackend "elasticquota") (ne $values.quotaBackend $vendors) -}}
+{{- fail (printf "controller.quotaBackend is %s and controller.queueGroupPlugin is %s; set controller.queueGroupPlugin to \"\"" $values.quotaBackend $vendors) -}}
+{{- end -}}
+{{ $vendors | default $values.quotaBackend }}
+{{- end -}}
+
+{{/* The policy, by either name of its value. */}}
+{{- define "kube-queue.policy" -}}
+{{- include "kube-queue.checkValues" . -}}
+{{- $values := .Values.controller -}}
+{{- $vendors := "" -}}
+{{- if $values.strictConsistency }}{{ $vendors = "Priority" }}{{ end -}}
+{{- if $values.strictPriority }}{{ $vendors = "Block" }}{{ end -}}
+{{- if and $vendors (ne $values.policy "RoundRobin") (ne $values.policy $vendors) -}}
+{{- fail (printf "controller.policy is %s, and controller.strictPriority or controller.strictConsistency mean %s; set them to false" $values.policy $vendors) -}}
+{{- end -}}
+{{ $vendors | default $values.policy }}
 {{- end -}}
