@@ -108,6 +108,7 @@ func (l *loop) turn() (wake time.Time) {
 
 // decide processes inputs and returns what to write, and when to decide again if nothing happens earlier.
 func (l *loop) decide(inputs []input) (plan scheduler.Plan, wake time.Time) {
+	l.measures.QuotaChanges(l.clock.Now()) // before the time of the decision, so that no counter is ahead of it
 	l.now = l.clock.Now()
 	for _, take := range inputs {
 		take(l)
@@ -115,6 +116,7 @@ func (l *loop) decide(inputs []input) (plan scheduler.Plan, wake time.Time) {
 	}
 	l.show(l.sequence.Due(l.now))
 	plan, wake = l.core.Next(l.now)
+	l.dirty = l.dirty || len(plan) > 0
 	l.measures.decided(l.core, l.clock.Since(l.now))
 	l.reportExcesses()
 	l.prove()
@@ -160,6 +162,7 @@ func (l *loop) reportExcesses() {
 // be called again.
 func (l *loop) publish() time.Time {
 	if !l.dirty {
+		l.measures.QuotaUnchanged()
 		return time.Time{}
 	}
 	if l.now.Before(l.publishAt) {
@@ -167,15 +170,16 @@ func (l *loop) publish() time.Time {
 	}
 	l.dirty, l.publishAt = false, l.now.Add(l.publishEvery)
 	names, changed := l.core.QueueNames(), l.core.ChangedQueues(l.now)
-	l.publisher.set(names, changed, l.figures())
-	l.measures.show(l, names, changed)
+	pending := l.core.Pending()
+	l.publisher.set(names, changed, l.figures(pending))
+	l.measures.show(l, names, changed, pending)
 	return time.Time{}
 }
 
 // figures prepares the status of the objects of the quota; nil if there is nothing to write.
-func (l *loop) figures() func(context.Context) error {
+func (l *loop) figures(pending map[quota.NodeID]resources.Vector) func(context.Context) error {
 	if writer, is := l.source.(backend.StatusWriter); is {
-		return writer.PrepareStatus(l.core.Pending())
+		return writer.PrepareStatus(pending)
 	}
 	return nil
 }

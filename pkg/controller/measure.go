@@ -46,7 +46,7 @@ func (m *measures) written(w *scheduler.Write, at time.Time) {
 	case scheduler.Explain:
 		m.Refused(string(w.Reason))
 	case scheduler.Evict:
-		m.Evicted(string(w.Reason))
+		m.Evicted(w.Queue, string(w.Reason))
 	case scheduler.Requeue:
 		m.Requeued(string(w.Reason))
 	}
@@ -57,22 +57,55 @@ func (m *measures) refused(w *scheduler.Write) {
 	m.RolledBack(w.Kind.String(), w.Kind == scheduler.Dequeue)
 }
 
-// show records the current counts of the queues and the usage of the quota.
-func (m *measures) show(l *loop, names []string, changed []scheduler.QueueStats) {
+// show records the current counts of the queues, the usage of the quota and the requests of the queued units by node.
+func (m *measures) show(l *loop, names []string, changed []scheduler.QueueStats, pending map[quota.NodeID]resources.Vector) {
 	for _, q := range changed {
-		m.Queue(metrics.Queue{Name: q.Name, Pending: q.Pending, Reserved: q.Reserved, Dequeued: q.Dequeued, Running: q.Running,
-			Waiting: q.Waits, Stopped: q.Stopped})
+		shown := metrics.Queue{Name: q.Name, Pending: q.Pending, Reserved: q.Reserved, Dequeued: q.Dequeued, Running: q.Running,
+			Waiting: q.Waits, Stopped: q.Stopped}
+		if q.Submissions != nil {
+			shown.First, shown.Mean = q.Submissions.First, q.Submissions.Mean
+		}
+		m.Queue(shown)
 	}
 	m.KeepQueues(names)
 	m.ResourceNames(l.names.Len())
 	validator, is := l.source.(backend.Validator)
 	excesses, _ := l.core.Excesses()
-	m.Quota(nodesOf(l.names, l.core.Usage(), excesses), is && validator.Invalid() != "")
+	usage := l.core.Usage()
+	m.Quota(metrics.Quota{
+		Nodes: nodesOf(l.names, usage, l.core.ByPath(pending), excesses),
+		Uses:  usesOf(l.names, usage, l.core.Consumption(l.now)),
+		At:    l.now, Now: l.clock.Now,
+	}, is && validator.Invalid() != "")
 }
 
-// nodesOf converts usage and the limits that are exceeded for the metrics.
-func nodesOf(names *resources.Names, usage []quota.NodeUsage, excesses []quota.Excess) []metrics.Node {
-	jobs, named := names.ID(quota.JobsResource), quota.Named(usage)
+// usesOf converts what namespaces have used of the quotas that exist for the metrics.
+func usesOf(names *resources.Names, usage []quota.NodeUsage, consumed []scheduler.Consumption) (uses []metrics.Use) {
+	named, exists := quota.Named(usage), make(map[string]bool, len(usage))
+	for i := range usage {
+		exists[usage[i].Path] = true
+	}
+	for _, c := range consumed {
+		if !exists[c.Quota] {
+			continue
+		}
+		ids := make(resources.Vector, 0, len(c.Amounts))
+		for _, a := range c.Amounts {
+			ids = append(ids, resources.Amount{ID: a.ID})
+		}
+		shown := quota.Show(ids, named, quota.MostUnlimited).Of(ids)
+		for _, a := range c.Amounts {
+			if _, is := shown.Get(a.ID); is {
+				uses = append(uses, metrics.Use{Node: c.Quota, Namespace: c.Namespace, Resource: names.Name(a.ID), Used: a.Used, Total: a.Total})
+			}
+		}
+	}
+	return uses
+}
+
+// nodesOf converts usage, what is requested by path, and the limits that are exceeded for the metrics.
+func nodesOf(names *resources.Names, usage []quota.NodeUsage, pending map[string]resources.Vector, excesses []quota.Excess) []metrics.Node {
+	jobs, named, loans := names.ID(quota.JobsResource), quota.Named(usage), quota.NewLoans(usage)
 	nodes := make([]metrics.Node, len(usage))
 	for i, u := range usage {
 		n := nodeOf{names: names, at: map[resources.ID]int{}}
@@ -85,6 +118,13 @@ func nodesOf(names *resources.Names, usage []quota.NodeUsage, excesses []quota.E
 		}
 		for _, a := range u.Borrowed {
 			n.of(a.ID).Borrowed = n.float(a)
+		}
+		for _, a := range loans.Lent(&u) {
+			n.of(a.ID).Lent = n.float(a)
+		}
+		requested := pending[u.Path]
+		for _, a := range quota.Show(requested, named, quota.MostUnlimited).Of(requested) {
+			n.of(a.ID).Pending = n.float(a)
 		}
 		for _, a := range u.Min {
 			n.of(a.ID).Min = new(n.float(a))

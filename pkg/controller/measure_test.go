@@ -142,7 +142,7 @@ func TestAnAdmissionBySomebodyElseIsTakenBackCountedAndReported(t *testing.T) {
 		t.Fatalf("it writes %+v, and reports %v before", w, notices)
 	}
 	m.after(0, written(w, "9", m.clock.Now()))
-	m.shows(`evictions_total{reason="NotAdmitted"} 1`)
+	m.shows(`evictions_total{queue="root",reason="NotAdmitted"} 1`)
 	const said = "The unit was not admitted: somebody other than kube-queue-controller set its phase. "
 	if len(notices) != 1 || notices[0].Reason != wellknown.EventNotAdmitted || !strings.HasPrefix(notices[0].Message, said) || notices[0].Type != corev1.EventTypeWarning ||
 		notices[0].About.GetUID() != "u" || notices[0].About.GetName() != "u-job-0123456789" || notices[0].About.GetKind() != "QueueUnit" {
@@ -160,14 +160,14 @@ func TestAnEvictionAndItsEndAreCounted(t *testing.T) {
 	stopped.Status.Conditions = []metav1.Condition{{Type: wellknown.ConditionEvicted, Status: metav1.ConditionTrue, Reason: string(wellknown.ReasonStopped)}}
 	w = m.write(0, written(w, "8", m.clock.Now()), seen(stopped))
 	m.after(0, written(w, "10", m.clock.Now()))
-	m.shows(`evictions_total{reason="Deactivated"} 1`, `requeues_total{reason="Inactive"} 1`)
+	m.shows(`evictions_total{queue="root",reason="Deactivated"} 1`, `requeues_total{reason="Inactive"} 1`)
 }
 
 func TestQueuesAndQuotaAreShownWithTheirStatus(t *testing.T) {
 	m := measure(t)
 	m.turns(0, quotaListed, m.tree(`{name: root, max: {cpu: 10}, children: [
 		{name: x, namespaces: [a], min: {cpu: 500m, memory: 1Gi, kube-queue/max-jobs: 1}, max: {cpu: 1.5, kube-queue/max-jobs: 9}},
-		{name: idle, namespaces: [b]}]}`),
+		{name: idle, namespaces: [b], min: {cpu: 1}}]}`),
 		unitOf("waits", "", "1", ""), unitOf("released", "", "500m", schedulingv1alpha1.PhaseDequeued),
 		unitOf("reserved", "", "250m", schedulingv1alpha1.PhaseReserved), unitOf("runs", "", "250m", schedulingv1alpha1.PhaseRunning),
 		queueOf("root-idle", schedulingv1alpha1.StopHold))
@@ -178,6 +178,8 @@ func TestQueuesAndQuotaAreShownWithTheirStatus(t *testing.T) {
 		`quota_used{node="root",resource="cpu"} 1`, `quota_max{node="root",resource="cpu"} 10`,
 		`quota_used{node="root/x",resource="cpu"} 1`, `quota_min{node="root/x",resource="cpu"} 0.5`, `quota_max{node="root/x",resource="cpu"} 1.5`,
 		`quota_borrowed{node="root/x",resource="cpu"} 0.5`, `quota_used{node="root/x",resource="memory"} 0`, `quota_min{node="root/x",resource="memory"} 1.073741824e+09`,
+		`quota_lent{node="root/idle",resource="cpu"} 0.5`, `quota_lent{node="root/x",resource="cpu"} 0`,
+		`quota_pending{node="root/x",resource="cpu"} 1`, `quota_pending{node="root",resource="cpu"} 1`, `quota_pending{node="root/x",resource="kube-queue/max-jobs"} 1`,
 		`quota_used{node="root/x",resource="kube-queue/max-jobs"} 3`, `quota_max{node="root/x",resource="kube-queue/max-jobs"} 9`)
 
 	m.turns(PublishInterval, m.tree(`{name: root, namespaces: [a]}`))
@@ -187,6 +189,42 @@ func TestQueuesAndQuotaAreShownWithTheirStatus(t *testing.T) {
 			t.Errorf("it still shows %s", line)
 		}
 	}
+}
+
+// What was used is exact at each scrape, also when nothing happens for a while, and does not decrease.
+func TestUseIsAddedUpByNamespace(t *testing.T) {
+	m := measure(t)
+	step := func(d time.Duration) { m.loop.clock.(*clocktesting.FakeClock).Step(d) }
+	root := m.tree(`{name: root, max: {cpu: 10}, children: [{name: x, namespaces: [a, b], max: {cpu: 9}}]}`)
+	m.turns(0, quotaListed, root, unitOf("runs", "", "1500m", schedulingv1alpha1.PhaseRunning))
+	m.turns(PublishInterval)
+	m.shows(`quota_used_seconds_total{job_namespace="a",node="root/x",resource="cpu"} 7.5`,
+		`quota_used_seconds_total{job_namespace="a",node="root/x",resource="kube-queue/max-jobs"} 5`)
+	step(time.Hour)
+	m.shows(`quota_used_seconds_total{job_namespace="a",node="root/x",resource="cpu"} 5407.5`)
+	m.turns(0) // nothing has changed
+	step(time.Second)
+	m.shows(`quota_used_seconds_total{job_namespace="a",node="root/x",resource="cpu"} 5409`)
+	m.turns(0, unitGone("a/runs", "runs"))
+	step(time.Minute)
+	m.shows(`quota_used_seconds_total{job_namespace="a",node="root/x",resource="cpu"} 5409`)
+	m.turns(0)
+	m.shows(`quota_used_seconds_total{job_namespace="a",node="root/x",resource="cpu"} 5409`)
+	step(25 * time.Hour)
+	m.turns(0, root) // something to publish
+	if shown := strings.Join(m.shown(), "\n"); strings.Contains(shown, "quota_used_seconds_total{") {
+		t.Error("a day after its last use the series is still there")
+	}
+}
+
+func TestTheFirstAndTheMeanSubmissionOfQueuedUnitsAreShown(t *testing.T) {
+	m := measure(t)
+	second := jobUnit("second", "7", schedulingv1alpha1.QueueUnitStatus{})
+	second.Spec.SubmissionTime = &metav1.MicroTime{Time: time.Unix(961, 0)}
+	m.turns(0, quotaListed, m.tree(goodRoot), unitOf("runs", "", "4", schedulingv1alpha1.PhaseRunning),
+		seen(jobUnit("first", "7", schedulingv1alpha1.QueueUnitStatus{})), seen(second))
+	m.turns(PublishInterval)
+	m.shows(`first_submission_timestamp_seconds{queue="root"} 940`, `mean_submission_timestamp_seconds{queue="root"} 950.5`)
 }
 
 // Units that no free room would help do not make the queue one that waits.

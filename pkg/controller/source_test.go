@@ -67,12 +67,12 @@ func (s *shown) PrepareStatus(pending map[quota.NodeID]resources.Vector) func(co
 func TestOnlyAStatusWriterPreparesAStatus(t *testing.T) {
 	d := decide(t, tree.Options{})
 	d.after(0, quotaListed, d.tree(goodRoot), unitOf("u", "", "5", ""))
-	if d.figures() != nil {
+	if d.figures(d.core.Pending()) != nil {
 		t.Error("something is shown for one that shows nothing")
 	}
 	writer := &shown{drawn: *d.drawn}
 	d.loop.source = writer
-	if d.figures() == nil || !slices.Equal(writer.pending, []string{"5000"}) {
+	if d.figures(d.core.Pending()) == nil || !slices.Equal(writer.pending, []string{"5000"}) {
 		t.Errorf("the pending requests are %q", writer.pending)
 	}
 }

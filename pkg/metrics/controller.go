@@ -29,16 +29,16 @@ type Controller struct {
 	quota    *quotaCollector
 
 	mu sync.Mutex
-	// queues are the queues that have series.
-	queues map[string]bool
+	// queues are the queues that have series, with the reasons of their evictions.
+	queues map[string]map[string]bool
 }
 
 // NewController returns the recorder for the registry of kube-queue-controller.
 func NewController(r *Registry) *Controller {
-	c := &Controller{registry: r, decision: r.histograms[decisionSeconds].WithLabelValues(), quota: newQuotaCollector(), queues: map[string]bool{}}
+	c := &Controller{registry: r, decision: r.histograms[decisionSeconds].WithLabelValues(), quota: newQuotaCollector(), queues: map[string]map[string]bool{}}
 	r.kube.CustomMustRegister(c.quota)
 	// Without this, the first forged admission would not be an increase, and there would be no alert.
-	r.counters[evictions].WithLabelValues(string(wellknown.ReasonNotAdmitted))
+	r.counters[evictions].WithLabelValues("", string(wellknown.ReasonNotAdmitted))
 	return c
 }
 
@@ -59,9 +59,12 @@ func (c *Controller) Dequeued(queue, framework string, first bool, waited time.D
 // Refused counts a write of the reason why a unit waits.
 func (c *Controller) Refused(reason string) { c.attempt(resultRefused, reason) }
 
-// Evicted counts a unit that was evicted.
-func (c *Controller) Evicted(reason string) {
-	c.registry.counters[evictions].WithLabelValues(reason).Inc()
+// Evicted counts a unit of the queue that was evicted. The queue is empty if the unit has none.
+func (c *Controller) Evicted(queue, reason string) {
+	if queue != "" { // of which no series is deleted
+		c.initQueueSeries(queue, reason)
+	}
+	c.registry.counters[evictions].WithLabelValues(queue, reason).Inc()
 }
 
 // Requeued counts a unit that freed its quota. reason is why the unit is not queued again; empty if it is.
@@ -103,12 +106,15 @@ type Queue struct {
 	Pending, Reserved, Dequeued, Running int
 	// Waiting: the queue has a front. Stopped: an administrator has stopped the queue.
 	Waiting, Stopped bool
+	// First and Mean are the earliest and the mean time at which queued units were submitted; zero if there are none.
+	First, Mean time.Time
 }
 
-// Queue sets the state of a queue. It also creates the counter of admissions at 0, so that
+// Queue sets the state of a queue. It also creates the counters of admissions and of forged ones at 0, so that
 // Prometheus detects the first increase.
 func (c *Controller) Queue(q Queue) {
-	c.initQueueSeries(q.Name)
+	c.initQueueSeries(q.Name, string(wellknown.ReasonNotAdmitted))
+	c.registry.counters[evictions].WithLabelValues(q.Name, string(wellknown.ReasonNotAdmitted))
 	set := func(name string, value float64) { c.registry.gauges[name].WithLabelValues(q.Name).Set(value) }
 	set(pendingUnits, float64(q.Pending))
 	set(reservedUnits, float64(q.Reserved))
@@ -117,19 +123,32 @@ func (c *Controller) Queue(q Queue) {
 	set(queueWaiting, truth(q.Waiting))
 	set(queueStopped, truth(q.Stopped))
 	c.registry.counters[dequeues].WithLabelValues(q.Name)
+	if q.First.IsZero() {
+		c.registry.gauges[firstSubmission].Delete(map[string]string{"queue": q.Name})
+		c.registry.gauges[meanSubmission].Delete(map[string]string{"queue": q.Name})
+		return
+	}
+	set(firstSubmission, float64(q.First.Unix()))
+	set(meanSubmission, float64(q.Mean.UnixMicro())/1e6)
 }
 
-func (c *Controller) initQueueSeries(queue string) {
+// initQueueSeries records that the queue has series, and series about evictions for the reasons.
+func (c *Controller) initQueueSeries(queue string, evictedFor ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.queues[queue] = true
+	if c.queues[queue] == nil {
+		c.queues[queue] = map[string]bool{}
+	}
+	for _, reason := range evictedFor {
+		c.queues[queue][reason] = true
+	}
 }
 
 // KeepQueues deletes the series of all other queues.
 func (c *Controller) KeepQueues(names []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(names) == len(c.queues) && !slices.ContainsFunc(names, func(name string) bool { return !c.queues[name] }) {
+	if len(names) == len(c.queues) && !slices.ContainsFunc(names, func(name string) bool { return c.queues[name] == nil }) {
 		return
 	}
 	keep := make(map[string]bool, len(names))
@@ -148,10 +167,13 @@ func (c *Controller) KeepQueues(names []string) {
 // thousands of queues would be slow when a complete tree is removed.
 func (c *Controller) forget(queue string) {
 	labels := map[string]string{"queue": queue}
-	for _, name := range []string{pendingUnits, reservedUnits, dequeuedUnits, runningUnits, queueWaiting, queueStopped} {
+	for _, name := range []string{pendingUnits, reservedUnits, dequeuedUnits, runningUnits, queueWaiting, queueStopped, firstSubmission, meanSubmission} {
 		c.registry.gauges[name].Delete(labels)
 	}
 	c.registry.counters[dequeues].Delete(labels)
+	for reason := range c.queues[queue] {
+		c.registry.counters[evictions].Delete(map[string]string{"queue": queue, "reason": reason})
+	}
 	for _, framework := range append(kinds.All(), other) {
 		labels["framework"] = framework
 		c.registry.histograms[waitSeconds].Delete(labels)
@@ -163,9 +185,15 @@ func (c *Controller) ResourceNames(names int) {
 	c.registry.gauges[resourceNames].WithLabelValues().Set(float64(names))
 }
 
-// Quota sets the state of the quota nodes, and whether the quota tree is invalid. The nodes
-// are retained and must not be modified.
-func (c *Controller) Quota(nodes []Node, invalid bool) {
-	c.quota.show(nodes)
+// Quota sets the state of the quota, and whether the quota tree is invalid. The state is retained and must not be
+// modified.
+func (c *Controller) Quota(q Quota, invalid bool) {
+	c.quota.show(q)
 	c.registry.gauges[quotaInvalid].WithLabelValues().Set(truth(invalid))
 }
+
+// QuotaChanges records that the quota may be used differently from now on, until Quota is called or QuotaUnchanged.
+func (c *Controller) QuotaChanges(now time.Time) { c.quota.changes(now) }
+
+// QuotaUnchanged records that the state of the last call of Quota is still the current one.
+func (c *Controller) QuotaUnchanged() { c.quota.unchanged() }

@@ -47,6 +47,8 @@ const (
 	queueStopped       = "kube_queue_queue_stopped"
 	dequeues           = "kube_queue_dequeues_total"
 	waitSeconds        = "kube_queue_wait_seconds"
+	firstSubmission    = "kube_queue_first_submission_timestamp_seconds"
+	meanSubmission     = "kube_queue_mean_submission_timestamp_seconds"
 	admissionAttempts  = "kube_queue_admission_attempts_total"
 	evictions          = "kube_queue_evictions_total"
 	requeues           = "kube_queue_requeues_total"
@@ -55,6 +57,9 @@ const (
 	quotaMin           = "kube_queue_quota_min"
 	quotaMax           = "kube_queue_quota_max"
 	quotaBorrowed      = "kube_queue_quota_borrowed"
+	quotaUsedSeconds   = "kube_queue_quota_used_seconds_total"
+	quotaLent          = "kube_queue_quota_lent"
+	quotaPending       = "kube_queue_quota_pending"
 	quotaUnqueued      = "kube_queue_quota_unqueued"
 	quotaExcess        = "kube_queue_quota_excess"
 	quotaInvalid       = "kube_queue_quota_invalid"
@@ -110,16 +115,24 @@ func Definitions() []Definition {
 		{Name: waitSeconds, Type: Histogram, Labels: []string{"queue", "framework"}, Programs: controller,
 			Help:    "Time from the submission of a job to its first admission.",
 			Buckets: []float64{1, 10, minute, 5 * minute, 15 * minute, hour, 4 * hour, 12 * hour, day, 2 * day, 4 * day, 7 * day}},
+		{Name: firstSubmission, Type: Gauge, Labels: queue, Programs: controller,
+			Help: "When the job of the unit that has waited longest was submitted, of the units that are queued now, to the second. Units held by users are not queued. Units that can never fit are. Absent if no unit is queued."},
+		{Name: meanSubmission, Type: Gauge, Labels: queue, Programs: controller,
+			Help: "Mean of the submission times of the units that are queued now."},
 		{Name: admissionAttempts, Type: Counter, Labels: []string{"result", "reason"}, Programs: controller,
 			Help: "Decisions written to units. admitted: the unit got quota. refused: the unit waits with a new reason. conflict: the unit had changed and is decided again."},
-		{Name: evictions, Type: Counter, Labels: []string{"reason"}, Programs: controller,
-			Help: "Units that were evicted."},
+		{Name: evictions, Type: Counter, Labels: []string{"queue", "reason"}, Programs: controller,
+			Help: "Units that were evicted. queue is empty for units without a queue."},
 		{Name: requeues, Type: Counter, Labels: []string{"reason"}, Programs: controller,
 			Help: "Units that gave their quota back. Requeued: the unit is queued again. Other reasons say why it is not."},
 		{Name: rollbacks, Type: Counter, Labels: []string{"write"}, Programs: controller,
 			Help: "Decisions rolled back because the unit had changed (409) or was deleted (404)."},
 		{Name: quotaUsed, Type: Gauge, Labels: node, Programs: controller, collected: true,
 			Help: "Quota used at and below a quota node."},
+		{Name: quotaUsedSeconds, Type: Counter, Labels: []string{"node", "job_namespace", "resource"}, Programs: controller, collected: true,
+			Help: "Quota used over time by a namespace: core-seconds, GPU-seconds, byte-seconds. Quotas below the node have their own series. Counted from the start of the controller. A day after its last use, a series ends."},
+		{Name: quotaPending, Type: Gauge, Labels: node, Programs: controller, collected: true,
+			Help: "Requests of the queued units at and below a quota node."},
 		{Name: quotaUnqueued, Type: Gauge, Labels: node, Programs: controller, collected: true,
 			Help: "Quota used by pods without a unit."},
 		{Name: quotaExcess, Type: Gauge, Labels: node, Programs: controller, collected: true,
@@ -130,6 +143,8 @@ func Definitions() []Definition {
 			Help: "Max of a quota node, multiplied by the oversell rate. With resourcequota: the lowest hard limit of the ResourceQuotas without scopes."},
 		{Name: quotaBorrowed, Type: Gauge, Labels: node, Programs: controller, collected: true,
 			Help: "Quota used above the guarantee."},
+		{Name: quotaLent, Type: Gauge, Labels: node, Programs: controller, collected: true,
+			Help: "The part of the min of a quota node that the node does not use and its siblings have borrowed."},
 		{Name: quotaInvalid, Type: Gauge, Programs: controller,
 			Help: "1 while the quota tree is invalid."},
 		{Name: resourceNames, Type: Gauge, Programs: controller,

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
 // scrape is what a program shows, by line.
@@ -97,7 +99,7 @@ func TestWhatTheControllerCounts(t *testing.T) {
 	c.Dequeued("q", "Job", false, time.Hour)
 	c.Dequeued("q", "TFJob", true, -time.Second) // the clocks of two machines
 	c.Refused("QuotaExceeded")
-	c.Evicted("Deactivated")
+	c.Evicted("q", "Deactivated")
 	c.Requeued("")
 	c.Requeued("SuspendedByUser")
 	c.RolledBack("Dequeue", true)
@@ -108,8 +110,10 @@ func TestWhatTheControllerCounts(t *testing.T) {
 		c.Violated()
 	}
 	c.Flushed(2, 1)
-	c.Queue(Queue{Name: "q", Pending: 1, Reserved: 2, Dequeued: 3, Running: 4, Waiting: true, Stopped: true})
-	c.Quota([]Node{{Path: "root", Resources: []Resource{{Name: "cpu", Used: 2.5, Borrowed: .5, Min: new(2.0)}, {Name: "memory", Used: 0, Max: new(1024.0)}}}}, true)
+	c.Queue(Queue{Name: "q", Pending: 1, Reserved: 2, Dequeued: 3, Running: 4, Waiting: true, Stopped: true,
+		First: time.Unix(1000, 0), Mean: time.UnixMilli(1500500)})
+	c.Quota(Quota{Nodes: []Node{{Path: "root", Resources: []Resource{{Name: "cpu", Used: 2.5, Borrowed: .5, Min: new(2.0)},
+		{Name: "memory", Used: 0, Lent: 3, Pending: 5, Max: new(1024.0)}}}}}, true)
 	expect(t, r,
 		`kube_queue_decision_duration_seconds_bucket{le="0.005"} 1`,
 		`kube_queue_decision_duration_seconds_bucket{le="0.001"} 0`,
@@ -120,7 +124,13 @@ func TestWhatTheControllerCounts(t *testing.T) {
 		`kube_queue_admission_attempts_total{reason="",result="admitted"} 3`,
 		`kube_queue_admission_attempts_total{reason="",result="conflict"} 1`,
 		`kube_queue_admission_attempts_total{reason="QuotaExceeded",result="refused"} 1`,
-		`kube_queue_evictions_total{reason="Deactivated"} 1`,
+		`kube_queue_evictions_total{queue="q",reason="Deactivated"} 1`,
+		`kube_queue_evictions_total{queue="q",reason="NotAdmitted"} 0`,
+		`kube_queue_evictions_total{queue="",reason="NotAdmitted"} 0`,
+		`kube_queue_first_submission_timestamp_seconds{queue="q"} 1000`,
+		`kube_queue_mean_submission_timestamp_seconds{queue="q"} 1500.5`,
+		`kube_queue_quota_lent{node="root",resource="memory"} 3`,
+		`kube_queue_quota_pending{node="root",resource="memory"} 5`,
 		`kube_queue_requeues_total{reason="Requeued"} 1`,
 		`kube_queue_requeues_total{reason="SuspendedByUser"} 1`,
 		`kube_queue_rollbacks_total{write="Dequeue"} 1`,
@@ -144,6 +154,44 @@ func TestWhatTheControllerCounts(t *testing.T) {
 	)
 }
 
+func TestUseIsAddedUpToNowWhileNothingChanges(t *testing.T) {
+	r := New(ControllerProgram, "")
+	c := NewController(r)
+	start := time.Unix(1000, 0)
+	now := start
+	show := func(total int64) {
+		c.Quota(Quota{At: now, Now: func() time.Time { return now },
+			Uses: []Use{{Node: "root", Namespace: "a", Resource: "cpu", Used: resources.Sum{}.Plus(1500), Total: resources.Sum{}.Plus(total)}}}, false)
+	}
+	shows := func(want string) {
+		t.Helper()
+		expect(t, r, `kube_queue_quota_used_seconds_total{job_namespace="a",node="root",resource="cpu"} `+want)
+	}
+	show(3e9)
+	shows("3")
+	now = start.Add(10 * time.Second)
+	shows("18")
+	c.QuotaChanges(now)
+	now = start.Add(20 * time.Second)
+	shows("18") // it may be less since then
+	c.QuotaUnchanged()
+	shows("33")
+	c.QuotaChanges(now)
+	show(33e9)
+	now = start.Add(22 * time.Second)
+	shows("36")
+}
+
+func TestAQueueInWhichNothingIsQueuedHasNoSubmissions(t *testing.T) {
+	r := New(ControllerProgram, "")
+	c := NewController(r)
+	c.Queue(Queue{Name: "q", First: time.Unix(1000, 0), Mean: time.Unix(1000, 0)})
+	c.Queue(Queue{Name: "q"})
+	if shown := strings.Join(scrape(t, r), "\n"); strings.Contains(shown, "submission_timestamp_seconds{") {
+		t.Error("it still shows one")
+	}
+}
+
 func TestReleasesOfAQueueAreCountedFromZero(t *testing.T) {
 	r := New(ControllerProgram, "")
 	c := NewController(r)
@@ -163,13 +211,14 @@ func TestWhatReportsOfAQueueOrANodeThatIsGoneIsGone(t *testing.T) {
 		c.Dequeued(name, other, true, time.Second)
 	}
 	c.Dequeued("never-shown", "Job", true, time.Second)
-	c.Quota([]Node{{Path: "goes", Resources: []Resource{{Name: "cpu"}}}}, false)
+	c.Evicted("goes", "Preempted")
+	c.Quota(Quota{Nodes: []Node{{Path: "goes", Resources: []Resource{{Name: "cpu"}}}}}, false)
 	c.KeepQueues([]string{"stays", "goes", "never-shown"})
 	if shown := strings.Join(scrape(t, r), "\n"); strings.Count(shown, `"goes"`) == 0 || strings.Count(shown, `"never-shown"`) == 0 {
 		t.Error("what is kept is not shown")
 	}
 	c.KeepQueues([]string{"stays", "new"})
-	c.Quota(nil, false)
+	c.Quota(Quota{}, false)
 	for _, line := range scrape(t, r) {
 		if strings.Contains(line, `"goes"`) || strings.Contains(line, `"never-shown"`) {
 			t.Errorf("it still shows %s", line)

@@ -14,7 +14,7 @@ import (
 // Whatever is reported queues, and whichever are kept in between: what is shown is of the
 // queues that were kept last, or reported since.
 func TestPropertyNothingIsShownOfQueuesThatAreNotKept(t *testing.T) {
-	named := regexp.MustCompile(`queue="([^"]*)"`)
+	named := regexp.MustCompile(`queue="([^"]+)"`)
 	rapid.Check(t, func(rt *rapid.T) {
 		r := New(ControllerProgram, "")
 		c := NewController(r)

@@ -2,9 +2,21 @@ package metrics
 
 import (
 	"sync"
+	"time"
 
 	kubemetrics "k8s.io/component-base/metrics"
+
+	"kube-queue.dev/kube-queue/pkg/resources"
 )
+
+// Quota is the current state of the quota.
+type Quota struct {
+	Nodes []Node
+	Uses  []Use
+	// At is the time of this state, and Now returns the current time.
+	At  time.Time
+	Now func() time.Time
+}
 
 // Node is the current state of a quota node.
 type Node struct {
@@ -14,20 +26,29 @@ type Node struct {
 
 // Resource is the state of one resource of a node, in the units of the metrics.
 type Resource struct {
-	Name                             string
-	Used, Borrowed, Unqueued, Excess float64
+	Name                                            string
+	Used, Borrowed, Lent, Pending, Unqueued, Excess float64
 	// Min and Max are nil if the node does not set them.
 	Min, Max *float64
 }
 
-// quotaCollector converts the latest nodes into metrics at each scrape. There may be
-// thousands of nodes, and converting them costs nothing between scrapes.
+// Use is how much of a resource a namespace uses of a quota.
+type Use struct {
+	Node, Namespace, Resource string
+	// Used is in base units, and Total is its integral over time in base units times microseconds.
+	Used, Total resources.Sum
+}
+
+// quotaCollector converts the latest state into metrics at each scrape. There may be thousands of nodes, and converting
+// them costs nothing between scrapes.
 type quotaCollector struct {
 	kubemetrics.BaseStableCollector
 	descs map[string]*kubemetrics.Desc
 
 	mu    sync.Mutex
-	nodes []Node
+	quota Quota
+	// until is when the state may have changed; zero while it has not.
+	until time.Time
 }
 
 func newQuotaCollector() *quotaCollector {
@@ -40,10 +61,36 @@ func newQuotaCollector() *quotaCollector {
 	return c
 }
 
-func (c *quotaCollector) show(nodes []Node) {
+func (c *quotaCollector) show(q Quota) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.nodes = nodes
+	c.quota, c.until = q, time.Time{}
+}
+
+// changes records that the state may change from now on, and unchanged that it did not.
+func (c *quotaCollector) changes(now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.until.IsZero() {
+		c.until = now
+	}
+}
+
+func (c *quotaCollector) unchanged() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.until = time.Time{}
+}
+
+// latest returns the latest state, and for how long it is known to have lasted, in microseconds.
+func (c *quotaCollector) latest() (q Quota, lasted int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	until := c.until
+	if until.IsZero() && c.quota.Now != nil {
+		until = c.quota.Now()
+	}
+	return c.quota, max(until.Sub(c.quota.At).Microseconds(), 0)
 }
 
 // DescribeWithStability sends the descriptions of the metrics.
@@ -55,16 +102,20 @@ func (c *quotaCollector) DescribeWithStability(descs chan<- *kubemetrics.Desc) {
 
 // CollectWithStability sends the current values.
 func (c *quotaCollector) CollectWithStability(metrics chan<- kubemetrics.Metric) {
-	c.mu.Lock()
-	nodes := c.nodes
-	c.mu.Unlock()
-	for _, node := range nodes {
+	quota, lasted := c.latest()
+	for _, u := range quota.Uses {
+		total := u.Total.Add(u.Used.Times(lasted))
+		metrics <- kubemetrics.NewLazyConstMetric(c.descs[quotaUsedSeconds], kubemetrics.CounterValue, resources.FloatSeconds(u.Resource, total), u.Node, u.Namespace, u.Resource)
+	}
+	for _, node := range quota.Nodes {
 		for _, r := range node.Resources {
 			send := func(name string, value float64) {
 				metrics <- kubemetrics.NewLazyConstMetric(c.descs[name], kubemetrics.GaugeValue, value, node.Path, r.Name)
 			}
 			send(quotaUsed, r.Used)
 			send(quotaBorrowed, r.Borrowed)
+			send(quotaLent, r.Lent)
+			send(quotaPending, r.Pending)
 			send(quotaUnqueued, r.Unqueued)
 			send(quotaExcess, r.Excess)
 			if r.Min != nil {

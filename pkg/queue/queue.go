@@ -16,6 +16,7 @@ type Queue struct {
 
 	waitIndex *WaitIndex
 	shapes    map[string]*Shape
+	ages      ages
 	// possible holds the possible shapes, ready and parked, by their first items.
 	possible *Heap[*Shape]
 	// ready holds the shapes that are worth trying.
@@ -84,6 +85,7 @@ func (q *Queue) push(item *Item, demand quota.Demand, key string) *Shape {
 	isNew := s.Len() == 0
 	item.shape = s
 	s.items.Set(item)
+	q.ages.add(item.Submitted)
 	if isNew {
 		q.possible.Set(s)
 		q.makeReady(s)
@@ -97,6 +99,7 @@ func (q *Queue) push(item *Item, demand quota.Demand, key string) *Shape {
 func (q *Queue) Remove(item *Item) {
 	s := item.shape
 	item.shape = nil
+	q.ages.remove(item.Submitted)
 	if s.Len() > 1 {
 		s.items.Remove(item)
 		q.reorder(s)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -269,7 +270,7 @@ func (l *litLine) late(shape *queue.Shape) bool {
 func (l *litLine) push() {
 	l.pushed++
 	item := &queue.Item{Key: fmt.Sprint(rapid.IntRange(0, 9).Draw(l.t, "key"), " ", l.pushed),
-		Priority: int32(rapid.IntRange(0, 3).Draw(l.t, "priority"))}
+		Priority: int32(rapid.IntRange(0, 3).Draw(l.t, "priority")), Submitted: int64(rapid.IntRange(0, 4_000_000).Draw(l.t, "submitted"))}
 	s := l.queue.Push(item, demand(int64(rapid.IntRange(1, 9).Draw(l.t, "amount"))))
 	if l.shapes[s] == nil {
 		l.shapes[s] = &litShape{may: true, refused: map[int32]*litRefused{}}
@@ -341,6 +342,21 @@ func (l *litLine) drain() {
 	}
 	if first := l.first(); first != nil {
 		l.t.Fatalf("%+v fits and is not tried", first)
+	}
+	l.checkSubmissions()
+}
+
+func (l *litLine) checkSubmissions() {
+	got, is := l.queue.Submissions()
+	if is != (len(l.items) > 0) {
+		l.t.Fatalf("%d items, but submissions: %v", len(l.items), is)
+	}
+	sum, first := int64(0), int64(math.MaxInt64)
+	for _, i := range l.items {
+		sum, first = sum+i.Submitted, min(first, i.Submitted)
+	}
+	if is && (got.First.Unix() != first/1e6 || got.Mean.UnixMicro() != sum/int64(len(l.items))) {
+		l.t.Fatalf("submissions are %+v, want first %d and mean %d", got, first, sum/int64(len(l.items)))
 	}
 }
 

@@ -31,6 +31,15 @@ func (s Sum) Sub(t Sum) Sum {
 	return Sum{high: s.high - t.high - int64(borrow), low: low}
 }
 
+// Times returns the sum multiplied by a number that is not negative.
+func (s Sum) Times(n int64) Sum {
+	high, low := bits.Mul64(s.low, uint64(n))
+	return Sum{high: s.high*n + int64(high), low: low}
+}
+
+// Float returns the sum, which must not be negative, as a float64. A greater sum has no smaller float.
+func (s Sum) Float() float64 { return math.Ldexp(float64(s.high), 64) + float64(s.low) }
+
 // Compare returns a negative number if s is smaller, and 0 if both are equal.
 func (s Sum) Compare(t Sum) int {
 	return cmp.Or(cmp.Compare(s.high, t.high), cmp.Compare(s.low, t.low))

@@ -28,6 +28,11 @@ func TestSumsAreExactWhateverIsAddedAndTakenOut(t *testing.T) {
 		if got := s.Compare(other); got != want.Cmp(exact) {
 			t.Fatalf("%v compared with %v gives %d", want, exact, got)
 		}
+		times := rapid.Int64Range(0, 1<<50).Draw(t, "times")
+		expectClamped(t, s.Times(times).Clamp(), new(big.Int).Mul(want, big.NewInt(times)))
+		if float, _ := new(big.Float).SetInt(want).Float64(); want.Sign() >= 0 && math.Abs(s.Float()-float) > float*1e-15 {
+			t.Fatalf("%v is %v as a float", want, s.Float())
+		}
 		if got := s.Add(other).Sub(s); got != other {
 			t.Fatalf("what was added is %v once the rest is taken out, not %v", got, other)
 		}

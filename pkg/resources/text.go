@@ -109,6 +109,14 @@ func Float(name string, value int64) float64 {
 	return float64(value)
 }
 
+// FloatSeconds converts base units of the named resource times microseconds into the unit of Float times seconds.
+func FloatSeconds(name string, s Sum) float64 {
+	if isCPU(name) {
+		return s.Float() / 1e9
+	}
+	return s.Float() / 1e6
+}
+
 // The suffixes of the powers of 1024 and of 1000 that an int64 can have.
 var (
 	binarySuffixes  = [...]string{"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"}

@@ -25,11 +25,13 @@ func (s *Scheduler) Audit(name func(resources.ID) string) []error {
 	charged := map[quota.NodeID]map[resources.ID]int64{}
 	jobs := map[quota.NodeID]int64{}
 	wrong := map[string]error{}
-	add := func(c *charge) {
+	metered := newMeters()
+	add := func(c *charge, namespace string) {
 		if c == nil {
 			return
 		}
 		total := c.Total()
+		metered.change(c.group.Path(), namespace, nil, total)
 		for _, node := range c.group.Nodes() {
 			if len(c.Demand.Requests) > 0 {
 				jobs[node]++
@@ -46,13 +48,13 @@ func (s *Scheduler) Audit(name func(resources.ID) string) []error {
 		if err := s.checkUnit(u); err != nil {
 			wrong[u.key()] = fmt.Errorf("unit %s: %w", u.key(), err)
 		}
-		add(u.charged)
+		add(u.charged, u.namespace())
 	}
 	for _, h := range s.holders {
-		add(h.left)
+		add(h.left, h.Namespace)
 	}
-	for _, c := range s.strays {
-		add(c)
+	for namespace, c := range s.strays {
+		add(c, namespace)
 	}
 	broken := s.pods.Audit()
 	for _, key := range slices.Sorted(maps.Keys(wrong)) {
@@ -61,6 +63,7 @@ func (s *Scheduler) Audit(name func(resources.ID) string) []error {
 	if s.tournament != nil {
 		broken = append(broken, s.tournament.check()...)
 	}
+	broken = append(broken, s.meters.differ(&metered, name)...)
 	return append(broken, s.checkUsage(charged, jobs, name)...)
 }
 

@@ -160,7 +160,7 @@ func (s *Scheduler) chargeUnit(u *unit) {
 			now = nil
 		}
 	}
-	s.recharge(&u.charged, now)
+	s.recharge(u.namespace(), &u.charged, now)
 	if u.leaving != nil {
 		s.planUncharge(u)
 	}
@@ -169,11 +169,11 @@ func (s *Scheduler) chargeUnit(u *unit) {
 // chargeLeft charges the remaining pods of a job without units. When the last pod is gone, the holder is dropped.
 func (s *Scheduler) chargeLeft(h *holder) {
 	if len(h.units) > 0 {
-		s.recharge(&h.left, nil)
+		s.recharge(h.Namespace, &h.left, nil)
 		return
 	}
 	if s.pods.Pods(h.Holder) == 0 {
-		s.recharge(&h.left, nil)
+		s.recharge(h.Namespace, &h.left, nil)
 		delete(s.holders, h.Holder)
 		s.pods.Drop(h.Holder)
 		s.pods.Unlabel(h.Namespace, h.label)
@@ -184,7 +184,7 @@ func (s *Scheduler) chargeLeft(h *holder) {
 	if group := s.groupOf(h.Namespace, h.lastQuotaName, h.lastQuota); group != nil && len(requested) > 0 {
 		now = &charge{group: group, Charge: quota.Charge{Demand: quota.Demand{Preemptible: h.preemptible}, Pods: requested}}
 	}
-	s.recharge(&h.left, now)
+	s.recharge(h.Namespace, &h.left, now)
 }
 
 // chargeStrays charges the pods of a namespace that belong to no unit.
@@ -196,7 +196,7 @@ func (s *Scheduler) chargeStrays(id pods.Holder) {
 			now = &charge{group: group, Charge: quota.Charge{Demand: quota.Demand{Preemptible: true}, Pods: requested, Unqueued: true}}
 		}
 	}
-	s.recharge(&was, now)
+	s.recharge(id.Namespace, &was, now)
 	if was == nil {
 		delete(s.strays, id.Namespace)
 	} else {
@@ -217,6 +217,7 @@ func (s *Scheduler) dropCharges(units []*unit) (charged []*unit) {
 		h.left = nil
 	}
 	clear(s.strays)
+	s.meters.stop()
 	return charged
 }
 
@@ -233,8 +234,9 @@ func (s *Scheduler) chargeWithoutUnit() {
 // strays identifies the pods of a namespace that belong to no unit.
 func strays(namespace string) pods.Holder { return pods.Holder{Namespace: namespace} }
 
-// recharge replaces a charge. Either can be nil. It wakes the shapes that may now have more room.
-func (s *Scheduler) recharge(at **charge, now *charge) {
+// recharge replaces a charge for holders in the namespace. Either can be nil. It wakes the shapes that may now have more
+// room.
+func (s *Scheduler) recharge(namespace string, at **charge, now *charge) {
 	was := *at
 	switch {
 	case was == nil && now == nil:
@@ -245,25 +247,29 @@ func (s *Scheduler) recharge(at **charge, now *charge) {
 	switch {
 	case was == nil:
 		*at = now
+		total := now.Total()
 		now.group.Charge(&now.Charge)
-		s.usedMore(now)
+		s.meters.change(now.group.Path(), namespace, nil, total)
+		s.usedMore(now, total)
 	case now == nil:
 		*at = nil
+		total := was.Total()
 		was.group.Uncharge(&was.Charge)
+		s.meters.change(was.group.Path(), namespace, total, nil)
 		s.tournament.used(was.group)
 		was.group.Spaces(&was.Charge, s.wake)
-		s.reviewReservations(was.group, was.Total()) // possibly nothing is borrowed any more
+		s.reviewReservations(was.group, total) // possibly nothing is borrowed any more
 	case was.group != now.group:
-		s.recharge(at, nil)
-		s.recharge(at, now)
+		s.recharge(namespace, at, nil)
+		s.recharge(namespace, at, now)
 	case !was.Same(&now.Charge):
 		*at = now
-		s.exchange(was, now)
+		s.exchange(namespace, was, now)
 	}
 }
 
 // exchange replaces a charge by another one to the same group.
-func (s *Scheduler) exchange(was, now *charge) {
+func (s *Scheduler) exchange(namespace string, was, now *charge) {
 	s.spaces, s.rooms = s.spaces[:0], s.rooms[:0]
 	was.group.Spaces(&was.Charge, func(space quota.Space) {
 		s.spaces, s.rooms = append(s.spaces, space), append(s.rooms, s.room(space))
@@ -276,14 +282,14 @@ func (s *Scheduler) exchange(was, now *charge) {
 		}
 	}
 	if was, is := was.Total(), now.Total(); !was.Equal(is) {
-		s.usedMore(now)
+		s.meters.change(now.group.Path(), namespace, was, is)
+		s.usedMore(now, is)
 		s.reviewReservations(now.group, was)
 	}
 }
 
-// usedMore updates what depends on usage after a charge was added or replaced.
-func (s *Scheduler) usedMore(c *charge) {
-	total := c.Total()
+// usedMore updates what depends on usage after a charge of the total was added or replaced.
+func (s *Scheduler) usedMore(c *charge, total resources.Vector) {
 	s.reviewClaims(c)
 	s.tournament.used(c.group)
 	s.tournament.shrunk(c.group, total, s.unprove)

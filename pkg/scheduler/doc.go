@@ -23,6 +23,8 @@
 //
 //   - For every node and resource, used is the sum of the demands of the charged units. Check verifies
 //     this.
+//   - What a namespace has used of a quota over time is the exact integral of what was charged to it. Check compares
+//     what is metered now with what is charged.
 //   - A unit is charged before its admission is written. It stays charged until the write is known to
 //     have failed, the unit has ended or was deleted, or the unit has stopped and is queued again. The
 //     units in the API therefore never hold more than the quota.

@@ -36,6 +36,7 @@ func (s *Scheduler) Forget(used resources.IDs) {
 		forgetter.Forget(used, func(node quota.NodeID) bool { return s.queueAt[node] != nil })
 		s.tournament.forget(used)
 	}
+	s.meters.forget(used)
 	if len(s.freed) == 0 {
 		s.freed, s.isFreed = nil, map[quota.Space]bool{}
 	}

@@ -55,6 +55,7 @@ type Scheduler struct {
 	pods    *pods.Ledger
 	holders map[pods.Holder]*holder
 	strays  map[string]*charge
+	meters  meters
 	// spaces and rooms are reused by exchange.
 	spaces []quota.Space
 	rooms  []int64
@@ -124,6 +125,7 @@ func New(opts Options) *Scheduler {
 		pods:          pods.New(),
 		holders:       map[pods.Holder]*holder{},
 		strays:        map[string]*charge{},
+		meters:        newMeters(),
 		queues:        map[string]*queueState{},
 		timers:        newTimers(),
 		claims:        newClaims(opts),
@@ -138,7 +140,10 @@ func New(opts Options) *Scheduler {
 }
 
 // Apply processes an event. now is the current time, which never goes back.
-func (s *Scheduler) Apply(now time.Time, e Event) { e.apply(s, now) }
+func (s *Scheduler) Apply(now time.Time, e Event) {
+	s.meters.tick(now)
+	e.apply(s, now)
+}
 
 func (e UnitChanged) apply(s *Scheduler, now time.Time) {
 	u := s.units[e.Unit.Key]
@@ -206,7 +211,7 @@ func (s *Scheduler) forget(u *unit, now time.Time) {
 	u.gone, u.assumed = true, false
 	s.outbox.discard(u)
 	s.leave(u)
-	s.recharge(&u.charged, nil)
+	s.recharge(u.namespace(), &u.charged, nil)
 	s.unhold(u)
 	s.chargePods(now)
 	s.awaitPods(u, nil, now)

@@ -25,6 +25,8 @@ type QueueStats struct {
 	// readers of a Queue might not be allowed to read units of its namespace.
 	Waits      bool
 	HeadReason wellknown.Reason
+	// Submissions are when the queued units were submitted; nil if there are none. Units that users hold are not queued.
+	Submissions *queue.Submissions
 	// HighestPriority is the greatest priority of the front unit and of the units that hold quota, as limited by the
 	// queue; nil if there are none.
 	HighestPriority *int32
@@ -57,6 +59,9 @@ func (s *Scheduler) stats(q *queueState, now time.Time) QueueStats {
 		if r := s.units[front.Key].refusal(now); r != nil {
 			stats.HeadReason = r.Reason
 		}
+	}
+	if submitted, queued := q.Submissions(); queued {
+		stats.Submissions = &submitted
 	}
 	if why := q.closed(); why != nil && stats.Pending > 0 {
 		stats.HeadReason = why.Reason
@@ -106,6 +111,24 @@ func (s *Scheduler) Pending() map[quota.NodeID]resources.Vector {
 		vectors[node] = v
 	}
 	return vectors
+}
+
+// ByPath returns amounts by node, as Pending does, by the paths of the nodes and the names of resources that users know.
+func (s *Scheduler) ByPath(amounts map[quota.NodeID]resources.Vector) map[string]resources.Vector {
+	byPath := make(map[string]resources.Vector, len(amounts))
+	for _, q := range s.queues {
+		path := q.Group.Path()
+		for _, node := range q.Group.Nodes() {
+			if _, done := byPath[path]; done {
+				break // and so are the nodes above
+			}
+			if v := amounts[node]; v != nil {
+				byPath[path] = s.known(v)
+			}
+			path = path[:max(strings.LastIndexByte(path, '/'), 0)]
+		}
+	}
+	return byPath
 }
 
 // Usage returns the usage of the quota by resource names; nil if there is no quota.

@@ -52,10 +52,10 @@ type Model struct {
 	places     func() []int32
 	// ordered are all units in the order of a list.
 	ordered func() []int32
-	// sums are by queue and nodes by node. borrowed is what the children of a node have borrowed, by its path.
-	sums     func() []sums
-	nodes    func() []nodeSums
-	borrowed func() map[string]map[resources.ID]int64
+	// sums are by queue and nodes by node. loans are those between the nodes.
+	sums  func() []sums
+	nodes func() []nodeSums
+	loans func() quota.Loans
 	// greatest is the greatest request of a waiting unit, by resource.
 	greatest func() map[resources.ID]int64
 	// unreserved is the quota with everything charged, but nothing reserved or planned; nil if there is none.
@@ -130,7 +130,8 @@ func New(view *scheduler.View, kinds []string, namespace string) *Model {
 		return backend
 	})
 	m.ordered, m.sums = sync.OnceValue(m.computeOrdered), sync.OnceValue(m.computeSums)
-	m.nodes, m.borrowed = sync.OnceValue(m.computeNodes), sync.OnceValue(m.computeBorrowed)
+	m.nodes = sync.OnceValue(m.computeNodes)
+	m.loans = sync.OnceValue(func() quota.Loans { return quota.NewLoans(view.Usage) })
 	return m
 }
 

@@ -129,46 +129,7 @@ func (m *Model) computeNodes() []nodeSums {
 
 func (m *Model) quota(u *quota.NodeUsage, n *nodeSums) visibilityv1alpha1.QuotaSummary {
 	s := visibilityv1alpha1.QuotaSummary{Path: u.Path, Queue: n.queue, Min: m.quantities(u.Min), Max: m.quantities(u.Max),
-		Used: m.quantities(u.Used.With(m.view.Names.ID(quota.JobsResource), u.Jobs)), Borrowed: m.quantities(u.Borrowed), Lent: m.quantities(m.lent(u)),
+		Used: m.quantities(u.Used.With(m.view.Names.ID(quota.JobsResource), u.Jobs)), Borrowed: m.quantities(u.Borrowed), Lent: m.quantities(m.loans().Lent(u)),
 		Unqueued: m.quantities(u.Unqueued), Requested: m.list(vector(n.requested)), Waiting: n.waiting, Holding: n.holding}
 	return s
-}
-
-// lent returns how much of a node's guarantee others use: the part that the node does not use and its siblings have
-// borrowed.
-func (m *Model) lent(u *quota.NodeUsage) (lent resources.Vector) {
-	cut := strings.LastIndex(u.Path, "/")
-	if cut < 0 {
-		return nil
-	}
-	borrowed := m.borrowed()[u.Path[:cut]]
-	for _, a := range u.Min {
-		used, _ := u.Used.Get(a.ID)
-		if idle := min(a.Value-used, borrowed[a.ID]); idle > 0 {
-			lent = append(lent, resources.Amount{ID: a.ID, Value: idle})
-		}
-	}
-	return lent
-}
-
-// computeBorrowed returns what the children of each node have borrowed, by the path of the node.
-func (m *Model) computeBorrowed() map[string]map[resources.ID]int64 {
-	below := map[string]map[resources.ID]int64{}
-	for _, n := range m.view.Usage {
-		cut := strings.LastIndex(n.Path, "/")
-		if cut < 0 {
-			continue
-		}
-		above := n.Path[:cut]
-		if below[above] == nil {
-			below[above] = map[resources.ID]int64{}
-		}
-		for _, a := range n.Used { // without a guarantee, everything used is borrowed
-			min, named := n.Min.Get(a.ID)
-			if over := a.Value - min; over > 0 || !named {
-				below[above][a.ID] = resources.AddTimes(below[above][a.ID], max(over, 0), 1)
-			}
-		}
-	}
-	return below
 }

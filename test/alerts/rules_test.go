@@ -2,6 +2,7 @@ package alerts
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/url"
 	"os"
@@ -23,6 +24,7 @@ const (
 	rulesFile     = "../../charts/kube-queue/files/alerts.yaml"
 	dashboardFile = "../../charts/kube-queue/files/dashboards/kube-queue.json"
 	docsFile      = "../../docs/reference/metrics.md"
+	valuesFile    = "../../charts/kube-queue/values.yaml"
 )
 
 func read(t *testing.T, file string) string {
@@ -123,7 +125,7 @@ const healthy = `
   kube_queue_leader{program="job-extensions", instance="x"} 1x1440
   kube_queue_invariant_violations_total{instance="c1"} 0x1440
   kube_queue_safety_flush_rescues_total{instance="c1"} 0x1440
-  kube_queue_evictions_total{instance="c1", reason="NotAdmitted"} 0x1440
+  kube_queue_evictions_total{instance="c1", queue="", reason="NotAdmitted"} 0x1440
   kube_queue_evictions_total{instance="c1", reason="Deactivated"} 0+1x1440
   kube_queue_quota_used{node="root", resource="cpu"} 8x1440
   kube_queue_quota_max{node="root", resource="cpu"} 8x1440
@@ -164,12 +166,28 @@ const healthy = `
   kube_queue_running_units{queue="held"} 0x1440
   kube_queue_queue_stopped{queue="held"} 0x1440
   kube_queue_dequeues_total{queue="held"} 0x1440
-  kube_queue_kind_missing{extension="tfjob"} 0x1440
+  kube_queue_kind_missing{extension="job"} 0x1440
   kube_queue_webhook_certificate_expiry_timestamp_seconds 31536000x1440
   apiserver_admission_webhook_rejection_count{name="hold-job.kube-queue.dev", error_type="no_error"} 0+1x1440
 `
 
+// missingDefaults are the kinds of the default enabledExtensions, in a cluster without their operators.
+func missingDefaults(t *testing.T) (series string) {
+	t.Helper()
+	kinds := regexp.MustCompile(`(?m)^enabledExtensions: \[(.*)\]$`).FindStringSubmatch(read(t, valuesFile))
+	if kinds == nil {
+		t.Fatalf("%s has no enabledExtensions", valuesFile)
+	}
+	for kind := range strings.SplitSeq(kinds[1], ", ") {
+		if kind != "" {
+			series += fmt.Sprintf("kube_queue_kind_missing{extension=%q} 1x1440\n", kind)
+		}
+	}
+	return series
+}
+
 func TestNoAlertFiresInAHealthySystem(t *testing.T) {
+	healthy := healthy + missingDefaults(t)
 	for alert, reported := range firing(t, healthy, 24*time.Hour, func(rulefmt.Rule) bool { return true }) {
 		t.Errorf("%s fires: %q", alert, reported)
 	}
@@ -219,9 +237,9 @@ var causes = []cause{
 	  kube_queue_dequeues_total{queue="q"} 0x200`, 65 * time.Minute, []string{"3 units wait in queue q"}, 59 * time.Minute},
 	{"KubeQueueWatchForbidden", `kube_queue_watch_forbidden{resource="rayjobs.ray.io", instance="x1"} 1x60
 	  kube_queue_watch_forbidden{resource="jobs.batch"} 0x60`, 6 * time.Minute, []string{"may not list or watch rayjobs.ray.io"}, 4 * time.Minute},
-	{"KubeQueueKindMissing", `kube_queue_kind_missing{extension="tfjob", instance="x1"} 1x60
-	  kube_queue_kind_missing{extension="tfjob", instance="x2"} 1x60
-	  kube_queue_kind_missing{extension="job"} 0x60`, 16 * time.Minute, []string{"Extension tfjob is enabled"}, 14 * time.Minute},
+	{"KubeQueueKindMissing", `kube_queue_kind_missing{extension="rayjob", instance="x1"} 1x60
+	  kube_queue_kind_missing{extension="rayjob", instance="x2"} 1x60
+	  kube_queue_kind_missing{extension="job"} 0x60`, 16 * time.Minute, []string{"Extension rayjob is enabled"}, 14 * time.Minute},
 	{"KubeQueueWebhookFailing", `apiserver_admission_webhook_rejection_count{name="hold-job.kube-queue.dev", error_type="calling_webhook_error"} 0x5 3x60
 	  apiserver_admission_webhook_rejection_count{name="hold-job.kube-queue.dev", error_type="no_error"} 0+9x60
 	  apiserver_admission_webhook_rejection_count{name="other.example.com", error_type="calling_webhook_error"} 0+9x60`, 7 * time.Minute,

@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"fmt"
 	"path/filepath"
 	"reflect"
 	"testing"
@@ -24,6 +25,23 @@ func TestAlertsAndDashboardsAreInstalledAsTheyAre(t *testing.T) {
 	dashboard := the(t, rendered, "ConfigMap", "kube-queue-dashboard")
 	if got := dashboard.labels("data"); len(got) == 0 || !reflect.DeepEqual(got, dashboards) {
 		t.Errorf("the dashboards are %v, want %v", got, dashboards)
+	}
+}
+
+// test/alerts finds the page and the section of each runbook.
+func TestAlertsLinkToTheirRunbooks(t *testing.T) {
+	rendered := render(t, "--set", "metrics.rules.enabled=true,metrics.rules.runbookURL=https://git.example.com/kube-queue/blob/v0.2.0/")
+	groups, _ := the(t, rendered, "PrometheusRule", "kube-queue").Object["spec"].(map[string]any)["groups"].([]any)
+	for _, group := range groups {
+		for _, rule := range group.(map[string]any)["rules"].([]any) {
+			annotations := rule.(map[string]any)["annotations"].(map[string]any)
+			if want := fmt.Sprint("https://git.example.com/kube-queue/blob/v0.2.0/", annotations["runbook"]); annotations["runbook_url"] != want {
+				t.Errorf("an alert links to %v, want %s", annotations["runbook_url"], want)
+			}
+		}
+	}
+	if len(groups) == 0 {
+		t.Error("no alert is installed")
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 // ClusterPages are patterns of the pages whose commands test/docs/cluster runs.
 var ClusterPages = []string{
 	"README.md", "examples/README.md", "docs/tasks/*.md", "docs/concepts/*.md", "docs/reference/*.md",
-	"docs/operations/configuration.md", "docs/operations/high-availability.md", "docs/operations/support.md",
+	"docs/operations/configuration.md", "docs/operations/high-availability.md", "docs/operations/monitor.md", "docs/operations/support.md",
 }
 
 // otherClusters are commands of these pages for a cluster of another kind: a cluster has either

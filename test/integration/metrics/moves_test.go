@@ -65,7 +65,8 @@ func TestEachMetricMovesWithItsCause(t *testing.T) {
 		`dequeues_total{queue="root-team"} 1`, `wait_seconds_count{framework="Job",queue="root-team"} 1`,
 		`admission_attempts_total{reason="",result="admitted"} 1`, `admission_attempts_total{reason="QuotaExceeded",result="refused"} 1`,
 		`quota_used{node="root/team",resource="cpu"} 2`, `quota_min{node="root/team",resource="cpu"} 1`,
-		`quota_max{node="root/team",resource="cpu"} 2`, `quota_borrowed{node="root/team",resource="cpu"} 1`,
+		`quota_max{node="root/team",resource="cpu"} 2`, `quota_borrowed{node="root/team",resource="cpu"} 1`, `quota_lent{node="root/lends",resource="cpu"} 1`,
+		`quota_pending{node="root/team",resource="cpu"} 2`,
 		`quota_used{node="root/team",resource="kube-queue/max-jobs"} 1`,
 		`api_writes_total{code="200",resource="queueunits/status",verb="patch"} 2`)
 	x.shows(`jobs_seen_total{framework="Job"} 2`, `jobs_released_total{framework="Job"} 1`, `release_duration_seconds_count{framework="Job"} 1`,
@@ -83,7 +84,7 @@ func TestEachMetricMovesWithItsCause(t *testing.T) {
 	l.TreeOf(team("1", "4"), lends)
 	c.shows(`quota_excess{node="root/team",resource="cpu"} 0`)
 	l.Patch(harness.Jobs, "second", `{"metadata":{"annotations":{"scheduling.x-k8s.io/active":"false"}}}`)
-	c.shows(`evictions_total{reason="Deactivated"} 1`, `requeues_total{reason="Inactive"} 1`,
+	c.shows(`evictions_total{queue="root-team",reason="Deactivated"} 1`, `requeues_total{reason="Inactive"} 1`,
 		`pending_units{queue="root-team"} 1`, `queue_waiting{queue="root-team"} 0`)
 
 	l.EnsureNamespace("nobody")
