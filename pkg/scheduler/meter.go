@@ -30,7 +30,9 @@ type Metered struct {
 
 // meters measure what is charged over time. A change of a charge costs only a lookup and the amounts that change.
 type meters struct {
-	// began is the time of the first event, and elapsed the microseconds since then. They are a difference of two
+	// now is the time of the event or call in progress.
+	now time.Time
+	// began is the time of the first change, and elapsed the microseconds since then. They are a difference of two
 	// times, so that a clock that is set back does not reduce a total.
 	began   time.Time
 	elapsed int64
@@ -47,15 +49,17 @@ type meter struct {
 
 func newMeters() meters { return meters{of: map[meterKey]*meter{}} }
 
-func (m *meters) tick(now time.Time) {
+// tick updates elapsed.
+func (m *meters) tick() {
 	if m.began.IsZero() {
-		m.began = now
+		m.began = m.now
 	}
-	m.elapsed = max(m.elapsed, now.Sub(m.began).Microseconds())
+	m.elapsed = max(m.elapsed, m.now.Sub(m.began).Microseconds())
 }
 
 // change replaces a charge in the quota; either can be empty.
 func (m *meters) change(quota, namespace string, was, now resources.Vector) {
+	m.tick()
 	at := m.of[meterKey{quota, namespace}]
 	if at == nil {
 		at = &meter{}
@@ -89,6 +93,7 @@ func (a *Metered) advance(now int64) {
 
 // stop ends all charges.
 func (m *meters) stop() {
+	m.tick()
 	for _, at := range m.of {
 		for i := range at.amounts {
 			at.amounts[i].advance(m.elapsed)
@@ -127,10 +132,11 @@ func (m *meters) differ(charged *meters, name func(resources.ID) string) (broken
 	return broken
 }
 
-// Consumption returns what was used until now, since the first event, by the names of resources that users know and in
-// no order. now must be the time of the last event or of the last call of Next.
+// Consumption returns what was used until now, since the first change, by the names of resources that users know and in
+// no order. now must not be before the last event.
 func (s *Scheduler) Consumption(now time.Time) []Consumption {
-	s.meters.tick(now)
+	s.meters.now = now
+	s.meters.tick()
 	known := s.knownIDs()
 	all := make([]Consumption, 0, len(s.meters.of))
 	for key, at := range s.meters.of {

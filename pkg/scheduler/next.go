@@ -14,7 +14,7 @@ const FlushInterval = 5 * time.Minute
 // Next makes all decisions that are possible now. It returns the resulting writes, and when to call it again if no
 // event comes earlier; zero means never.
 func (s *Scheduler) Next(now time.Time) (Plan, time.Time) {
-	s.meters.tick(now)
+	s.meters.now = now
 	s.waitIndex.Begin(now)
 	clear(s.growing)
 	s.growing = s.growing[:0]

@@ -141,7 +141,7 @@ func New(opts Options) *Scheduler {
 
 // Apply processes an event. now is the current time, which never goes back.
 func (s *Scheduler) Apply(now time.Time, e Event) {
-	s.meters.tick(now)
+	s.meters.now = now // no call, so that Apply is inlined and events stay on the stack
 	e.apply(s, now)
 }
 
