@@ -33,14 +33,14 @@ func Run(ctx context.Context, scenario Scenario) (*Result, error) {
 				return nil, ctx.Err()
 			}
 		}
+		if p.late != nil {
+			return nil, p.late
+		}
 		p.explainWaiting()
 		// In that time, the core may have released a job whose end frees quota again.
 		if _, ok := p.nextEvent(); !ok {
 			break
 		}
-	}
-	if p.late != nil {
-		return nil, p.late
 	}
 	p.result.Flushes = p.core.Rescued()
 	if scenario.Progress != nil {
