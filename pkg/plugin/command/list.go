@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	visibility "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/plugin/jobs"
 	"kube-queue.dev/kube-queue/pkg/plugin/render"
@@ -56,12 +57,12 @@ AGE is the time since the job was submitted. WAITED is the part of it before its
 If there are more than 100 jobs, jobs with the same namespace, queue, kind, phase, reason, priority and
 request share a row. UNITS is their number, and JOB is the first of them.
 
-Selectors, paths and templates refer to the QueueUnit of a job, which has the label kube-queue/kind.
+Selectors, paths and templates refer to the QueueUnit of a job, which has the label ` + wellknown.KindLabel + `.
 ` + JobHelp,
 		Example: `  kubectl kube-queue list
   kubectl kube-queue list -A --queue company-research --phase Enqueued
   kubectl kube-queue list --reason ExceedsMaxQuota -o wide
-  kubectl kube-queue list -l kube-queue/kind=RayJob --sort-by .status.dequeueTime
+  kubectl kube-queue list -l ` + wellknown.KindLabel + `=RayJob --sort-by .status.dequeueTime
   kubectl kube-queue list -o custom-columns=JOB:.spec.consumerRef.name,CPU:.spec.resource.cpu
   kubectl kube-queue list --group never -o name`,
 		Args:              func(*cobra.Command, []string) error { return nil },

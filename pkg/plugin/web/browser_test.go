@@ -21,7 +21,7 @@ func visit(t *testing.T, c *cluster) (ctx context.Context, b *browser) {
 		t.Skip("NOT RUN: there is no Chromium on the PATH; on Debian, apt-get install chromium")
 	}
 	b = serve(t, c)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	t.Cleanup(cancel)
 	ctx, closeBrowser := chromedp.NewExecAllocator(ctx, append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox)...)
 	t.Cleanup(closeBrowser)

@@ -36,7 +36,7 @@ type cluster struct {
 	// slow, if set, is what a simulation waits for.
 	slow chan struct{}
 	// asked is the last question about units.
-	asked *visibility.QueueReviewSpec
+	asked atomic.Pointer[visibility.QueueReviewSpec]
 }
 
 func (c *cluster) unit(position int32) visibility.UnitSummary {
@@ -45,7 +45,7 @@ func (c *cluster) unit(position int32) visibility.UnitSummary {
 }
 
 func (c *cluster) Units(_ context.Context, namespace string, spec visibility.QueueReviewSpec) (*visibility.QueueReviewStatus, error) {
-	c.asked = &spec
+	c.asked.Store(&spec)
 	status := &visibility.QueueReviewStatus{ObservedTime: metav1.NewMicroTime(now), Total: 250, Hidden: 3}
 	switch spec.Show {
 	case visibility.ShowUnits:
@@ -209,7 +209,8 @@ func TestEachPageShowsWhatItIsFor(t *testing.T) {
 		}
 	}
 	b.get("/?phase=Running&phase=&kind=Job&reason=MaxJobs&queue=q&from=200")
-	if got := fmt.Sprint(c.asked.Phases, c.asked.Kinds, c.asked.Reasons, c.asked.Queue, c.asked.Limit, c.asked.Offset); got != "[Running] [Job] [MaxJobs]q100 200" {
+	asked := c.asked.Load()
+	if got := fmt.Sprint(asked.Phases, asked.Kinds, asked.Reasons, asked.Queue, asked.Limit, asked.Offset); got != "[Running] [Job] [MaxJobs]q100 200" {
 		t.Errorf("it asked for %s", got)
 	}
 }

@@ -44,7 +44,7 @@ func TestAKindThatMayNotBeWatchedIsReported(t *testing.T) {
 	shows(`kube_queue_watch_forbidden{resource="tfjobs.kubeflow.org"} 0`)
 	log, err := os.ReadFile(extensions.Log.Name())
 	harness.Must(t, err)
-	if !strings.Contains(string(log), `an administrator must grant list and watch`) || !strings.Contains(string(log), `resource="pytorchjobs.kubeflow.org"`) {
+	if !strings.Contains(string(log), `add their kind to annotationExtensions of the chart`) || !strings.Contains(string(log), `resource="pytorchjobs.kubeflow.org"`) {
 		t.Errorf("the log does not say so; see %s", extensions.Log.Name())
 	}
 	restore()
