@@ -31,9 +31,9 @@ func (n node) Name() string { return path.Base(n.Path) }
 
 // bar shows how much of a resource a quota uses. Widths are in percent of the bar.
 type bar struct {
-	Resource                                                    string
-	Min, Used, Max, Borrowed, Lent, Unqueued, Waiting           string
-	OwnWidth, BorrowedWidth, BorrowedFrom, UnqueuedWidth, MinAt float64
+	Resource                                          string
+	Min, Used, Max, Borrowed, Lent, Unqueued, Waiting string
+	OwnWidth, BorrowedWidth, UnqueuedWidth, MinAt     float64
 	// Bounded is whether the quota has a min or a max of the resource, and Over whether more than the max is used.
 	Bounded, Over bool
 }
@@ -89,7 +89,7 @@ func barOf(q *visibility.QuotaSummary, name corev1.ResourceName) bar {
 	_, guaranteed := q.Min[name]
 	b := bar{Resource: render.ResourceName(string(name)), Min: amount(q.Min, name), Used: amount(allUsed, name), Max: amount(q.Max, name), Borrowed: amount(q.Borrowed, name),
 		Lent: amount(q.Lent, name), Unqueued: amount(q.Unqueued, name), Waiting: amount(requested, name),
-		OwnWidth: percent(used - borrowed), BorrowedFrom: percent(used - borrowed), BorrowedWidth: percent(borrowed), UnqueuedWidth: percent(min(unqueued, used)), MinAt: percent(least),
+		OwnWidth: percent(used - borrowed), BorrowedWidth: percent(borrowed), UnqueuedWidth: percent(min(unqueued, used)), MinAt: percent(least),
 		Bounded: limited || guaranteed, Over: limited && used > most}
 	if b.Used == "" {
 		b.Used = "0"

@@ -33,7 +33,7 @@ type cluster struct {
 	name string
 	// changes is how many units run.
 	changes atomic.Int32
-	// slow, if set, is what a simulation waits for.
+	// slow, if set, takes a value when a simulation has begun, and one to end it.
 	slow chan struct{}
 	// asked is the last question about units.
 	asked atomic.Pointer[visibility.QueueReviewSpec]
@@ -84,6 +84,7 @@ func (c *cluster) Tree(context.Context) (string, error) { return c.name, nil }
 
 func (c *cluster) Simulate(_ context.Context, manifests string) (*objects.Simulation, error) {
 	if c.slow != nil {
+		<-c.slow
 		<-c.slow
 	}
 	if !strings.Contains(manifests, "root") {
@@ -255,9 +256,14 @@ func TestATreeIsTriedWithoutApplyingIt(t *testing.T) {
 		code, _ := b.post(url.Values{"manifests": {"root"}})
 		first <- code
 	}()
-	c.slow <- struct{}{} // the first one is running
-	c.slow = nil
-	<-first
+	c.slow <- struct{}{}
+	if code, body := b.post(url.Values{"manifests": {"root"}}); code != http.StatusTooManyRequests || !strings.Contains(body, "another simulation is running") {
+		t.Errorf("a second one beside it: status %d\n%s", code, body)
+	}
+	c.slow <- struct{}{}
+	if code := <-first; code != http.StatusOK {
+		t.Errorf("the first one: status %d", code)
+	}
 }
 
 func TestNobodyElseReadsThePages(t *testing.T) {
