@@ -39,8 +39,12 @@ func (s *Scheduler) retryClaims(now time.Time) (retried bool) {
 		s.failed.Remove(c)
 		u := c.unit
 		c.retryAt, c.changes = 0, s.changes-1 // can be tried
-		c.idle = false
-		if shape := u.item.Shape(); shape != nil && shape.Parked() {
+		shape := u.item.Shape()
+		if shape == nil || shape.Head() != &u.item {
+			s.dropFailure(u) // it is tried when it is the first of its shape
+			continue
+		}
+		if shape.Parked() {
 			u.queue.Retry(shape)
 			s.activate(u.queue)
 			retried = true
@@ -48,6 +52,10 @@ func (s *Scheduler) retryClaims(now time.Time) (retried bool) {
 	}
 	return retried
 }
+
+// isScheduled reports whether a failed attempt is repeated at a time or after a change. Otherwise, the unit is to be
+// tried now.
+func (c *claim) isScheduled() bool { return c.idle || c.retryAt != 0 }
 
 // watch schedules attempts of the first units of the queue, if it allows preemption, because more units can be
 // evicted for them.
@@ -76,7 +84,7 @@ func (s *Scheduler) watchHolders(now time.Time) {
 			if !s.mayPreempt(q, u) {
 				return false // nor can those behind it, whose priority is not higher
 			}
-			if u.claim == nil && item.Shape().Parked() {
+			if u.claim == nil && item.Shape().Parked() && item.Shape().Head() == item {
 				s.fail(u, instantOf(now), now)
 			}
 			return !q.Policy.FrontOnly && q.failing < maxFailing

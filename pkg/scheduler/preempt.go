@@ -41,7 +41,11 @@ func (s *Scheduler) tryFirst(q *queueState, shape *queue.Shape) {
 	if s.planner == nil || !shape.Parked() {
 		return
 	}
-	if u := s.units[shape.Head().Key]; u.claim == nil && (s.mayReclaim(q, u) || s.mayPreempt(q, u)) {
+	u := s.units[shape.Head().Key]
+	if c := u.claim; c != nil && (c.made || c.isScheduled()) {
+		return
+	}
+	if s.mayReclaim(q, u) || s.mayPreempt(q, u) {
 		q.Retry(shape)
 	}
 }

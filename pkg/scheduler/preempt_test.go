@@ -129,6 +129,25 @@ func TestTheNextUnitEvictsIfTheFirstIsDeletedWhileItWaitsForAVictim(t *testing.T
 	expectEvicted(t, w, "team/dev")
 }
 
+func TestAUnitEvictsAfterItWasBehindAnotherOneOfItsSizeThatCouldNot(t *testing.T) {
+	w := preempting(t, owning("team", cpu("6"), cpu("6")), "team")
+	w.submit("team/fixed", cpu("2"), preemptible(false))
+	w.settle()
+	w.submit("team/first", cpu("5"))
+	w.submit("team/second", cpu("5"), priority(1000))
+	w.settle()
+	w.submit("team/dev", cpu("2"), priority(100))
+	w.settle()
+	w.write("team/first", func(u *scheduler.Unit) { u.Priority = 1000 })
+	w.after(2 * time.Minute)
+	expectEvicted(t, w)
+	w.delete("team/first")
+	w.after(time.Second)
+	w.delete("team/fixed")
+	w.after(20 * time.Second)
+	expectEvicted(t, w, "team/dev")
+}
+
 func lenders() tree.Node {
 	return owning("root", nil, cpu("20"), owning("a", cpu("10"), cpu("20")), owning("b", cpu("10"), cpu("20")))
 }

@@ -21,8 +21,8 @@ var otherClusters = []string{
 	"kubectl apply --server-side -f install.yaml",
 }
 
-// InCluster reports whether test/docs/cluster runs a command: on these pages it runs kubectl, but
-// no editor, and the simulator.
+// InCluster reports whether test/docs/cluster runs a command: on these pages it runs the simulator, and kubectl
+// unless the command opens an editor or serves pages until it is stopped.
 func InCluster(command Command) bool {
 	if slices.Contains(otherClusters, command.Text) {
 		return false
@@ -30,7 +30,8 @@ func InCluster(command Command) bool {
 	for _, pattern := range ClusterPages {
 		if match, err := path.Match(pattern, command.Page); match && err == nil {
 			program, _, _ := strings.Cut(command.Text, " ")
-			return program == "kubectl" && !strings.Contains(command.Text, " edit ") || path.Base(program) == "kube-queue-simulator"
+			stays := strings.Contains(command.Text, " edit ") || strings.HasPrefix(command.Text, "kubectl kube-queue web")
+			return program == "kubectl" && !stays || path.Base(program) == "kube-queue-simulator"
 		}
 	}
 	return false

@@ -9,7 +9,9 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -101,6 +103,46 @@ func TestAJobThatIsHeldWithoutAUnitIsNotified(t *testing.T) {
 				t.Errorf("the event is %q", got)
 			}
 		})
+	}
+}
+
+// The creation of the unit may succeed although its request times out. The warning then comes with the unit.
+func TestTheOwnerIsWarnedOnceOfAJobWhoseUnitWasCreatedByARequestThatTimedOut(t *testing.T) {
+	r, said := explaining(t)
+	object := marked()
+	step := func(unit *v1alpha1.QueueUnit, want ...string) {
+		t.Helper()
+		said.written = nil
+		o, decided, err := r.decide(queuedKey, object, unit, noon)
+		if err != nil || o == nil {
+			t.Fatal(o, err)
+		}
+		if decided.Action != decision.CreateUnit {
+			decided.Action = decision.Nothing
+		}
+		if _, err := r.record(t.Context(), o, decided, false, nil); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, e := range said.written {
+			got = append(got, string(e.Reason))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("the events are %q, want %q", got, want)
+		}
+	}
+	unit := waitingUnit(wellknown.ReasonQuotaExceeded)
+	step(nil)
+	step(unit, "NoRequests")
+	step(unit)
+	pods := &object.Spec.Template.Spec
+	pods.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1")}}}}
+	step(unit)
+	pods.Containers = nil
+	step(unit, "NoRequests")
+	r.memory.forgetJob(object.UID)
+	if len(r.memory.warned.all()) != 0 {
+		t.Errorf("of a job that is gone it remembers %v", r.memory.warned.all())
 	}
 }
 

@@ -33,6 +33,8 @@ type memory struct {
 	faults table[types.UID, string]
 	// ignored, by the job's UID: what an event said of keys that have no effect.
 	ignored table[types.UID, string]
+	// warned, by the job's UID: what events said of its requests.
+	warned table[types.UID, string]
 	// lost, by the job's UID: the UID of its controller, which does not exist.
 	lost table[types.UID, types.UID]
 	// outages, by the job's UID: the last outage of the controller that the job was notified of.
@@ -207,6 +209,7 @@ func (m *memory) forgetJob(job types.UID) {
 	m.answers.forget(job)
 	m.faults.forget(job)
 	m.ignored.forget(job)
+	m.warned.forget(job)
 	m.outages.forget(job)
 	m.lost.forget(job)
 }

@@ -51,6 +51,7 @@ func (r *reconciler) record(ctx context.Context, o *observation, decided decisio
 	r.recordNotQueued(o, decided.NotQueued)
 	r.recordUnreadable(o)
 	r.recordIgnoredKeys(o)
+	r.recordWarning(o)
 	r.recordOverQuota(o)
 	if done {
 		r.recordDone(o, decided.Action)
@@ -74,11 +75,6 @@ func (r *reconciler) recordDone(o *observation, action decision.Action) {
 	switch action {
 	case decision.CreateUnit:
 		r.Metrics.Seen(r.kind.Kind)
-		r.recordWarning(o)
-	case decision.UpdateSpec:
-		if o.desired != nil {
-			r.recordWarning(o)
-		}
 	case decision.RestoreUnit:
 		r.recordRestored(o)
 	case decision.HoldLate, decision.HoldAgain, decision.Evict:
@@ -121,19 +117,33 @@ func (r *reconciler) recordRestored(o *observation) {
 		"QueueUnit %s of the released job was lost; it was created again, and is charged whether it fits or not", o.unit.Name), string(o.unit.UID)))
 }
 
-// recordWarning writes a warning that does not prevent the admission of the job. It is written once, when the unit is
-// created or when a change of the job causes it.
+// recordWarning reports once what is strange about the requests of a queued job but does not prevent its admission.
+// After a restart, the event has the same name.
 func (r *reconciler) recordWarning(o *observation) {
+	if o.unit == nil || o.desired == nil {
+		return
+	}
+	var warnings []events.Event
+	warn := func(reason wellknown.EventReason, message string) {
+		warnings = append(warnings, r.event(o, corev1.EventTypeWarning, reason, message, message))
+	}
 	if o.desired.Ignored != "" {
-		r.Events.Write(r.event(o, corev1.EventTypeWarning, wellknown.EventMinCountIgnored, fmt.Sprintf(
-			"A minimum in annotation %s has no effect: %s", wellknown.MinCountAnnotation, o.desired.Ignored), ""))
+		warn(wellknown.EventMinCountIgnored, fmt.Sprintf("A minimum in annotation %s has no effect: %s", wellknown.MinCountAnnotation, o.desired.Ignored))
 	}
 	switch {
 	case o.desired.Warning != "":
-		r.Events.Write(r.event(o, corev1.EventTypeWarning, wellknown.EventUnsized, fmt.Sprintf("Charged nothing, because %s", o.desired.Warning), ""))
+		warn(wellknown.EventUnsized, fmt.Sprintf("Charged nothing, because %s", o.desired.Warning))
 	case o.desired.Empty:
-		r.Events.Write(r.event(o, corev1.EventTypeWarning, wellknown.EventNoRequests,
-			"Charged nothing, because the pods of the job request no resources; set resources.requests in the pod template", ""))
+		warn(wellknown.EventNoRequests, "Charged nothing, because the pods of the job request no resources; set resources.requests in the pod template")
+	}
+	said := ""
+	for _, w := range warnings {
+		said += w.Message
+	}
+	if r.memory.warned.set(o.job.GetUID(), said) {
+		for _, w := range warnings {
+			r.Events.Write(w)
+		}
 	}
 }
 
