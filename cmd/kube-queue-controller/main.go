@@ -44,7 +44,7 @@ func run(ctx context.Context, env *program.Env, opts *options.Options) error {
 	}
 	writer := events.NewWriter(kube.CoreV1(), events.Source{Component: options.Name, Instance: env.Identity}, clock.RealClock{}, env.Metrics.EventDropped)
 	counted := metrics.NewController(env.Metrics)
-	views := controller.NewViews(clock.RealClock{})
+	views, estimates := controller.NewViews(clock.RealClock{}), controller.NewEstimates(clock.RealClock{}, counted.Estimated)
 	answer := func(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
@@ -59,7 +59,7 @@ func run(ctx context.Context, env *program.Env, opts *options.Options) error {
 			go proof.Watch(ctx)
 			genuine, keep = proof.Proves, proof.Keep
 		}
-		server, err := serveReviews(ctx, env, opts, kube, views, genuine)
+		server, err := serveReviews(ctx, env, opts, kube, views, estimates, genuine)
 		if err != nil {
 			return err
 		}
@@ -87,6 +87,8 @@ func run(ctx context.Context, env *program.Env, opts *options.Options) error {
 			Metrics: counted,
 			Views:   views,
 			Synced:  env.MarkReady,
+
+			Estimates: estimates,
 		})
 	}
 	return env.Lead(ctx, func(ctx context.Context) error {
@@ -96,7 +98,7 @@ func run(ctx context.Context, env *program.Env, opts *options.Options) error {
 
 // serveReviews serves the webhook that answers reviews. Only the leader can answer, so the endpoints of its Service
 // are those of the leader.
-func serveReviews(ctx context.Context, env *program.Env, opts *options.Options, client kubernetes.Interface, views *controller.Views, genuine func([]byte) bool) (*webhook.Server, error) {
+func serveReviews(ctx context.Context, env *program.Env, opts *options.Options, client kubernetes.Interface, views *controller.Views, estimates *controller.Estimates, genuine func([]byte) bool) (*webhook.Server, error) {
 	// Its own rate limit, so that many questions do not delay the writes of decisions, and vice versa.
 	config := rest.CopyConfig(env.Config)
 	config.QPS, config.Burst, config.RateLimiter = 100, 200, nil
@@ -110,7 +112,7 @@ func serveReviews(ctx context.Context, env *program.Env, opts *options.Options, 
 		Mutating: []string{reviews.Configuration}, Clock: clock.RealClock{}, Expires: env.Metrics.WebhookCertificateExpires,
 		Largest: reviews.Largest,
 		Handler: reviews.Handler(reviews.Options{
-			Model: views.Model, Genuine: genuine, Clock: clock.RealClock{}, Record: env.Metrics.Webhook,
+			Model: views.Model, Estimate: estimates.Of, Genuine: genuine, Clock: clock.RealClock{}, Record: env.Metrics.Webhook,
 			Authorize: reviews.Cached(func(ctx context.Context, review *authorizationv1.SubjectAccessReview) (bool, error) {
 				answer, err := reviewer.Create(ctx, review, metav1.CreateOptions{})
 				return err == nil && answer.Status.Allowed, err

@@ -241,8 +241,13 @@ func written(w *scheduler.Write, version string, at time.Time) input {
 			l.logger.Error(err, "Cannot parse the resourceVersion of the unit")
 		}
 		l.measures.written(w, at)
+		if w.Kind == scheduler.Evict && w.Reason == wellknown.ReasonMaximumExecutionTime {
+			l.ended(w.Key)
+		}
 		l.apply(scheduler.Written{Write: w, Version: version, At: at})
 		switch {
+		case w.Kind == scheduler.Dequeue, w.Kind == scheduler.Reserve:
+			l.estimates.started(w.UID, at)
 		case w.Kind == scheduler.Evict && w.Reason == wellknown.ReasonNotAdmitted:
 			l.emit(notice(w, wellknown.EventNotAdmitted, "The unit was not admitted: somebody other than kube-queue-controller set its phase. It is charged until its job has stopped, "+
 				"and is then queued again. Ask an administrator to check who may write queueunits/status, and to install the policy kube-queue-units."))

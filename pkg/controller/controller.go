@@ -32,7 +32,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// Config configures Run. Fields that allow zero say so; Backoff, Emit, Metrics, Views, Synced, CheckInvariants and
+// Config configures Run. Fields that allow zero say so; Backoff, Emit, Metrics, Views, Estimates, Synced, CheckInvariants and
 // AuditInvariants are also optional.
 type Config struct {
 	// Client is the client for units and Queues.
@@ -68,6 +68,8 @@ type Config struct {
 	Metrics *metrics.Controller
 	// Views answers questions about the state while Run decides.
 	Views *Views
+	// Estimates learns how long units run and wait.
+	Estimates *Estimates
 	// Synced is called when all existing objects were processed and decisions begin.
 	Synced func()
 }
@@ -223,6 +225,7 @@ func (i *informers) loop(cfg Config, logger klog.Logger) *loop {
 		},
 		unreadable: unreadableUnits{emit: cfg.Emit},
 		views:      cfg.Views,
+		estimates:  cfg.Estimates,
 		measures:   newMeasures(cfg.Metrics),
 		auditor:    auditor{on: cfg.AuditInvariants, units: i.units.GetStore(), get: unitsOf(cfg.Client).Get},
 	}

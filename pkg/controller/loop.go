@@ -58,6 +58,8 @@ type loop struct {
 	// views answers questions of other goroutines. viewsAsked wait for a view of the core.
 	views      *Views
 	viewsAsked []*Views
+	// estimates learns how long units run and wait.
+	estimates *Estimates
 	// check is whether to verify the invariants of the core after every input.
 	check bool
 
@@ -126,6 +128,13 @@ func (l *loop) decide(inputs []input) (plan scheduler.Plan, wake time.Time) {
 func (l *loop) apply(e scheduler.Event) {
 	l.dirty = true
 	l.core.Apply(l.now, e)
+}
+
+// ended records how long a unit ran, before the core learns of its end.
+func (l *loop) ended(key string) {
+	if run, runs := l.core.RunOf(key); runs {
+		l.estimates.ended(run.Queue, run.Limit, l.now.Sub(run.Since))
+	}
 }
 
 // show passes units to the core.
@@ -202,6 +211,9 @@ func unitSeen(unit lenient.Object) input {
 			return
 		}
 		arrived := arrival.Unit[scheduler.Unit]{Key: u.Key, UID: u.UID, Value: u, Fresh: u.Phase == scheduler.Waiting && u.Reason == ""}
+		if u.Phase == scheduler.Ended || u.Over {
+			l.ended(u.Key)
+		}
 		if name := arrival.After(unit.GetAnnotations()); name != "" {
 			arrived.After = unit.GetNamespace() + "/" + name
 		}
@@ -212,6 +224,8 @@ func unitSeen(unit lenient.Object) input {
 func unitGone(key string, uid string) input {
 	return func(l *loop) {
 		l.unreadable.gone(key)
+		l.ended(key)
+		l.estimates.gone(uid)
 		l.apply(scheduler.UnitGone{Key: key, UID: uid})
 		l.show(l.sequence.Gone(key))
 	}

@@ -18,6 +18,12 @@ const (
 	resultConflict = "conflict"
 )
 
+// Results of estimates.
+const (
+	estimateHeld   = "held"
+	estimateMissed = "missed"
+)
+
 // requeued is the reason of a unit that is queued again.
 const requeued = "Requeued"
 
@@ -39,6 +45,9 @@ func NewController(r *Registry) *Controller {
 	r.kube.CustomMustRegister(c.quota)
 	// Without this, the first forged admission would not be an increase, and there would be no alert.
 	r.counters[evictions].WithLabelValues("", string(wellknown.ReasonNotAdmitted))
+	for _, result := range [...]string{estimateHeld, estimateMissed} {
+		r.counters[startEstimates].WithLabelValues(result)
+	}
 	return c
 }
 
@@ -58,6 +67,15 @@ func (c *Controller) Dequeued(queue, framework string, first bool, waited time.D
 
 // Refused counts a write of the reason why a unit waits.
 func (c *Controller) Refused(reason string) { c.attempt(resultRefused, reason) }
+
+// Estimated counts a unit that was admitted after an estimate of its start was shown.
+func (c *Controller) Estimated(held bool) {
+	result := estimateMissed
+	if held {
+		result = estimateHeld
+	}
+	c.registry.counters[startEstimates].WithLabelValues(result).Inc()
+}
 
 // Evicted counts a unit of the queue that was evicted. The queue is empty if the unit has none.
 func (c *Controller) Evicted(queue, reason string) {

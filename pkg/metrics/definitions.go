@@ -47,6 +47,7 @@ const (
 	queueStopped       = "kube_queue_queue_stopped"
 	dequeues           = "kube_queue_dequeues_total"
 	waitSeconds        = "kube_queue_wait_seconds"
+	startEstimates     = "kube_queue_start_estimates_total"
 	firstSubmission    = "kube_queue_first_submission_timestamp_seconds"
 	meanSubmission     = "kube_queue_mean_submission_timestamp_seconds"
 	admissionAttempts  = "kube_queue_admission_attempts_total"
@@ -115,6 +116,8 @@ func Definitions() []Definition {
 		{Name: waitSeconds, Type: Histogram, Labels: []string{"queue", "framework"}, Programs: controller,
 			Help:    "Time from the submission of a job to its first admission.",
 			Buckets: []float64{1, 10, minute, 5 * minute, 15 * minute, hour, 4 * hour, 12 * hour, day, 2 * day, 4 * day, 7 * day}},
+		{Name: startEstimates, Type: Counter, Labels: []string{"result"}, Programs: controller,
+			Help: "Units that were admitted after an estimate of their start was shown. held: within the range of the first estimate. missed: earlier or later."},
 		{Name: firstSubmission, Type: Gauge, Labels: queue, Programs: controller,
 			Help: "When the job of the unit that has waited longest was submitted, of the units that are queued now, to the second. Units held by users are not queued. Units that can never fit are. Absent if no unit is queued."},
 		{Name: meanSubmission, Type: Gauge, Labels: queue, Programs: controller,

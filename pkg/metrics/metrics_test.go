@@ -99,6 +99,7 @@ func TestWhatTheControllerCounts(t *testing.T) {
 	c.Dequeued("q", "Job", false, time.Hour)
 	c.Dequeued("q", "TFJob", true, -time.Second) // the clocks of two machines
 	c.Refused("QuotaExceeded")
+	c.Estimated(true)
 	c.Evicted("q", "Deactivated")
 	c.Requeued("")
 	c.Requeued("SuspendedByUser")
@@ -118,6 +119,8 @@ func TestWhatTheControllerCounts(t *testing.T) {
 		`kube_queue_decision_duration_seconds_bucket{le="0.005"} 1`,
 		`kube_queue_decision_duration_seconds_bucket{le="0.001"} 0`,
 		`kube_queue_dequeues_total{queue="q"} 3`,
+		`kube_queue_start_estimates_total{result="held"} 1`,
+		`kube_queue_start_estimates_total{result="missed"} 0`,
 		`kube_queue_wait_seconds_count{framework="Job",queue="q"} 1`,
 		`kube_queue_wait_seconds_sum{framework="Job",queue="q"} 90`,
 		`kube_queue_wait_seconds_sum{framework="TFJob",queue="q"} 0`,

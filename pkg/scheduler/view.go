@@ -32,6 +32,8 @@ type View struct {
 	Checks []string
 	// DefaultPolicy is the policy of queues that set none.
 	DefaultPolicy *queue.Policy
+	// MinRunTime is how long units of queues that set nothing else are protected from eviction for others.
+	MinRunTime time.Duration
 }
 
 // QueueView is a queue in a View.
@@ -53,6 +55,8 @@ type UnitView struct {
 	Phase Phase
 	// Priority is the priority as it counts in the queue.
 	Priority int32
+	// MaxSeconds is how long the unit can run after its release; 0 means no limit.
+	MaxSeconds int32
 	// Submitted is in microseconds since 1970.
 	Submitted int64
 	Demand    quota.Demand
@@ -69,6 +73,8 @@ type UnitView struct {
 	Remains bool
 	// Evicted is whether the unit is being evicted.
 	Evicted bool
+	// Unstoppable is whether the job continues when it is suspended.
+	Unstoppable bool
 
 	dequeuedAt, endsAt, requeueAt instant
 }
@@ -98,7 +104,7 @@ func (u *UnitView) RequeueAt() time.Time { return u.requeueAt.time() }
 // changes. The demands must have been built with names.
 func (s *Scheduler) View(now time.Time, names *resources.Names) *View {
 	v := &View{At: now, Names: names.Clone(), Missing: s.missing, Usage: s.Usage(),
-		Checks: slices.Sorted(maps.Keys(s.checks)), DefaultPolicy: s.defaultPolicy}
+		Checks: slices.Sorted(maps.Keys(s.checks)), DefaultPolicy: s.defaultPolicy, MinRunTime: s.minRunTime}
 	if backend, is := s.backend.(quota.Explainer); is {
 		v.Backend = backend.Clone(v.Names)
 	}
@@ -114,7 +120,8 @@ func (s *Scheduler) View(now time.Time, names *resources.Names) *View {
 			continue
 		}
 		seen := UnitView{Key: key, UID: u.UID, Kind: u.Kind, QuotaName: u.QuotaName, Queue: -1, Phase: u.countedPhase(),
-			Priority: u.Priority, Submitted: u.Submitted, Demand: u.Demand, Elastic: u.Elastic, Evicted: u.Evicted,
+			Priority: u.Priority, MaxSeconds: u.MaxSeconds, Submitted: u.Submitted, Demand: u.Demand, Elastic: u.Elastic,
+			Evicted: u.Evicted, Unstoppable: u.Unstoppable,
 			dequeuedAt: u.dequeuedAt, endsAt: u.endsAt(), Refusal: u.refusalShared(now, shared)}
 		if u.queue != nil {
 			seen.Queue = u.queue.viewed
@@ -153,4 +160,26 @@ func (s *Scheduler) View(now time.Time, names *resources.Names) *View {
 // removed group has no queue.
 func (c *charge) view() quota.Charged {
 	return quota.Charged{Path: c.group.Path(), Remains: c.group.Queue() == "", Charge: &c.Charge}
+}
+
+// Run is how a unit that holds quota runs.
+type Run struct {
+	// Queue is the name of its queue; empty if it has none.
+	Queue string
+	// Limit is how long it can run; 0 means no limit.
+	Limit time.Duration
+	Since time.Time
+}
+
+// RunOf returns how the unit runs; false if it does not.
+func (s *Scheduler) RunOf(key string) (r Run, runs bool) {
+	u := s.units[key]
+	if u == nil || u.Phase != Dequeued && u.Phase != Running || u.Evicted || u.Stopped || u.Over || u.dequeuedAt == 0 {
+		return Run{}, false
+	}
+	if u.queue != nil {
+		r.Queue = u.queue.name
+	}
+	r.Limit, r.Since = time.Duration(u.MaxSeconds)*time.Second, u.dequeuedAt.time()
+	return r, true
 }

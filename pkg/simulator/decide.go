@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"cmp"
 	"time"
 
 	"kube-queue.dev/kube-queue/pkg/quota"
@@ -36,30 +37,10 @@ const forever = 1 << 62
 // immediately. Admission checks and pods that are not ready are not waited for. Then time passes, and no job ends,
 // until each waiting unit has a reason.
 func Decide(s Situation, at time.Time) []Decided {
-	p := &simulation{Scenario: Scenario{Jobs: make([]Job, len(s.Units))}, core: scheduler.New(s.Core), start: at, now: at,
-		byKey: map[string]int{}, runs: map[int]*run{}, left: map[int]time.Duration{}, result: Result{Outcomes: make([]Outcome, len(s.Units))}}
-	p.running, p.next = p.newRunning(), len(s.Units)
-	p.core.Apply(at, scheduler.QuotaChanged{Backend: s.Backend})
-	for _, q := range s.Queues {
-		p.core.Apply(at, q)
-	}
-	p.units = append(p.units, s.Units...)
-	held := make([]bool, len(p.units))
-	for i := range p.units {
-		u := &p.units[i]
-		p.Jobs[i].Runs = forever
-		p.byKey[u.Key] = i
-		if held[i] = u.Phase == scheduler.Reserved || u.Phase == scheduler.Dequeued || u.Phase == scheduler.Running; held[i] {
-			p.release(i, u.Quota)
-		}
-		u.Version, u.Reason = 0, "" // each reason is given again
-		p.apply(i)
-	}
-	p.core.Apply(at, scheduler.Listed{})
-	p.decideAll()
+	p := situated(s, at, func(int) time.Duration { return forever })
 	decided := make([]Decided, len(p.units))
 	for i := range decided {
-		decided[i].Admitted = p.result.Outcomes[i].Released && !held[i]
+		decided[i].Admitted = p.result.Outcomes[i].Released && !holds(&s.Units[i])
 		decided[i].Evicted = p.result.Outcomes[i].Evictions > 0
 	}
 	for end := at.Add(2 * scheduler.ReasonDelay); !p.wake.IsZero() && !p.wake.After(end); {
@@ -70,6 +51,69 @@ func Decide(s Situation, at time.Time) []Decided {
 		decided[i].Outcome = p.result.Outcomes[i]
 	}
 	return decided
+}
+
+// NotKnown is the time until the start of a unit that is not known to start.
+const NotKnown time.Duration = -1
+
+// mostSteps bounds what a look into the future costs. It is enough for the starts and ends of 20,000 units.
+const mostSteps = 50_000
+
+// Starts plays the situation forward and returns how long after at each waiting unit first starts, NotKnown if that is
+// not within the horizon. Runs returns how long a unit runs, from at on if it holds quota, otherwise after its start;
+// 0 if that is not known: then it never ends.
+func Starts(s Situation, at time.Time, horizon time.Duration, runs func(unit int) time.Duration) []time.Duration {
+	p := situated(s, at, func(i int) time.Duration { return cmp.Or(runs(i), forever) })
+	for range mostSteps {
+		next, ok := p.nextEvent()
+		if ok && !p.wake.IsZero() && p.wake.Before(next) {
+			next = p.wake
+		}
+		if !ok || next.After(at.Add(horizon)) || !p.step() {
+			break
+		}
+	}
+	starts := make([]time.Duration, len(p.units))
+	for i := range starts {
+		starts[i] = NotKnown
+		if o := &p.result.Outcomes[i]; (o.Released || o.Evictions > 0) && !holds(&s.Units[i]) {
+			starts[i] = o.FirstStart
+		}
+	}
+	return starts
+}
+
+// holds reports whether a unit holds quota at first.
+func holds(u *scheduler.Unit) bool {
+	return u.Phase == scheduler.Reserved || u.Phase == scheduler.Dequeued || u.Phase == scheduler.Running
+}
+
+// situated returns a simulation that begins with the situation, after the first decisions.
+func situated(s Situation, at time.Time, runs func(unit int) time.Duration) *simulation {
+	p := &simulation{Scenario: Scenario{Jobs: make([]Job, len(s.Units))}, core: scheduler.New(s.Core), start: at, now: at,
+		byKey: map[string]int{}, runs: map[int]*run{}, left: map[int]time.Duration{}, result: Result{Outcomes: make([]Outcome, len(s.Units))}}
+	p.running, p.next = p.newRunning(), len(s.Units)
+	p.core.Apply(at, scheduler.QuotaChanged{Backend: s.Backend})
+	for _, q := range s.Queues {
+		p.core.Apply(at, q)
+	}
+	p.units = append(p.units, s.Units...)
+	for i := range p.units {
+		u := &p.units[i]
+		p.Jobs[i].Runs = runs(i)
+		p.byKey[u.Key] = i
+		if holds(u) {
+			p.release(i, u.Quota)
+		}
+		if u.RequeueAt.After(p.requeuedUntil) {
+			p.requeuedUntil = u.RequeueAt
+		}
+		u.Version, u.Reason = 0, "" // each reason is given again
+		p.apply(i)
+	}
+	p.core.Apply(at, scheduler.Listed{})
+	p.decideAll()
+	return p
 }
 
 // decideAll runs the core until it decides nothing more, and lets evicted jobs stop.

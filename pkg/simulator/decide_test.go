@@ -122,3 +122,48 @@ func TestWhatIsDecidedDependsOnNothingElse(t *testing.T) {
 		t.Errorf("%d start in 4 cpu", started)
 	}
 }
+
+// starts describes when units start, in minutes. Each runs for as long as the function says.
+func (s *situation) starts(minutes func(key string) int) string {
+	var all []string
+	for i, start := range simulator.Starts(s.Situation, at, 24*time.Hour, func(i int) time.Duration { return time.Duration(minutes(s.Units[i].Key)) * time.Minute }) {
+		if start != simulator.NotKnown {
+			all = append(all, fmt.Sprintf("%s %.0f", s.Units[i].Key, start.Minutes()))
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+func TestUnitsStartWhenOthersEnd(t *testing.T) {
+	s := newSituation(t, false)
+	s.add("a/runs", "4", scheduler.Running, 0)
+	s.add("b/first", "3", scheduler.Waiting, 0)
+	s.add("b/second", "2", scheduler.Waiting, 0)
+	s.add("a/third", "1", scheduler.Waiting, 0)
+	s.add("a/never", "5", scheduler.Waiting, 0)
+	if got, want := s.starts(func(string) int { return 10 }), "b/first 10, b/second 20, a/third 10"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	unknown := func(key string) int {
+		if key == "b/first" {
+			return 0
+		}
+		return 10
+	}
+	if got, want := s.starts(unknown), "b/first 10, a/third 10"; got != want {
+		t.Errorf("if the end of one is not known: got %s, want %s", got, want)
+	}
+	if got := s.starts(func(string) int { return 25 * 60 }); got != "" {
+		t.Errorf("beyond the horizon: got %s", got)
+	}
+}
+
+func TestAUnitThatIsOwedItsQuotaIsExpectedImmediately(t *testing.T) {
+	s := newSituation(t, true)
+	s.add("a/old", "2", scheduler.Running, 0)
+	s.add("a/new", "2", scheduler.Running, 0)
+	s.add("b/owed", "1", scheduler.Waiting, 0)
+	if got := s.starts(func(string) int { return 60 }); got != "b/owed 0" {
+		t.Errorf("got %s", got)
+	}
+}

@@ -53,6 +53,7 @@ func Run(ctx context.Context, scenario Scenario) (*Result, error) {
 type simulation struct {
 	Scenario
 	core  *scheduler.Scheduler
+	names *resources.Names
 	start time.Time
 	now   time.Time
 	// wake is when the core requested its next call; zero: never.
@@ -88,7 +89,7 @@ func newSimulation(scenario Scenario) (*simulation, error) {
 	}
 	scenario.Core.FlushInterval = flushInterval
 	// The start is arbitrary, because only differences matter.
-	p := &simulation{Scenario: scenario, core: scheduler.New(scenario.Core), start: time.Unix(0, 0).UTC(), byKey: map[string]int{},
+	p := &simulation{Scenario: scenario, core: scheduler.New(scenario.Core), names: names, start: time.Unix(0, 0).UTC(), byKey: map[string]int{},
 		runs: map[int]*run{}, left: map[int]time.Duration{}}
 	if p.units, err = scenario.units(names, p.start); err != nil {
 		return nil, err
@@ -130,8 +131,16 @@ func (p *simulation) step() bool {
 		p.now = p.wake
 	}
 	p.end()
+	from := p.next
 	p.submit()
 	p.decide()
+	if p.Observer != nil {
+		for _, i := range p.order[from:p.next] {
+			if p.units[i].Phase == scheduler.Waiting {
+				p.Observer.Waits(i, func() *scheduler.View { return p.core.View(p.now, p.names) })
+			}
+		}
+	}
 	return true
 }
 

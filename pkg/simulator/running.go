@@ -58,6 +58,9 @@ func (p *simulation) release(job int, quota string) {
 	if o.Evictions == 0 {
 		o.FirstStart = o.Start
 	}
+	if p.Observer != nil {
+		p.Observer.Starts(job, o.Start)
+	}
 }
 
 // evict begins to stop a job. A job that ends before it would have stopped just ends.
@@ -88,6 +91,9 @@ func (p *simulation) end() {
 		p.units[r.job].Phase = scheduler.Ended
 		p.apply(r.job)
 		p.ended++
+		if p.Observer != nil {
+			p.Observer.Ends(r.job, p.now.Sub(p.start))
+		}
 		if p.Progress != nil && p.ended%progressEvery == 0 {
 			p.Progress(p.ended, len(p.Jobs))
 		}

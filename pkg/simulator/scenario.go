@@ -2,6 +2,7 @@ package simulator
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -25,6 +26,8 @@ type Job struct {
 	Submitted time.Duration
 	// Runs is the run time after the release.
 	Runs time.Duration
+	// Limit is its maximum execution time; 0 means none.
+	Limit time.Duration
 	// Requests is the sum over all pods of the job.
 	Requests map[string]resource.Quantity
 	// Priority is the priority in the queue; higher values go first.
@@ -53,6 +56,19 @@ type Scenario struct {
 	// Progress, if set, is called periodically with the number of finished jobs and the
 	// number of all jobs.
 	Progress func(finished, all int)
+	// Observer, if set, sees what happens.
+	Observer Observer
+}
+
+// Observer sees what happens in a simulation. Jobs are indexes in Scenario.Jobs, and times are relative to the start of
+// the trace.
+type Observer interface {
+	// Waits is called for each job that is not released immediately after its submission. The view is that of the core
+	// after its decisions.
+	Waits(job int, view func() *scheduler.View)
+	// Starts is called for each release of a job, and Ends for each end.
+	Starts(job int, at time.Duration)
+	Ends(job int, at time.Duration)
 }
 
 // Victims is what happens to the work of evicted jobs.
@@ -122,7 +138,7 @@ func (s *Scenario) units(names *resources.Names, start time.Time) ([]scheduler.U
 		units[i] = scheduler.Unit{
 			Key: key,
 			Facts: scheduler.Facts{
-				UID: key, QuotaName: job.QuotaName, Priority: job.Priority,
+				UID: key, QuotaName: job.QuotaName, Priority: job.Priority, MaxSeconds: int32(min(job.Limit/time.Second, math.MaxInt32)),
 				Submitted: start.Add(job.Submitted).UnixMicro(),
 				Demand:    quota.Demand{Requests: requests.With(jobs, 1), Preemptible: !job.NonPreemptible},
 			},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"syscall"
 	"testing"
+	"time"
 
 	visibilityv1alpha1 "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/queue"
@@ -139,4 +140,14 @@ func BenchmarkAnswers(b *testing.B) {
 			b.ReportMetric(float64(size), "bytes/answer")
 		})
 	}
+}
+
+func BenchmarkStarts(b *testing.B) {
+	m := crowd(b).model()
+	report := reportProcessorTime(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		m.Starts(func(string, time.Duration, time.Duration) (time.Duration, bool) { return time.Hour, true }, nil)
+	}
+	report()
 }

@@ -108,6 +108,23 @@ type QueueUnitReviewStatus struct {
 	// until is the latest time when the unit has what it lacks, or when its backoff ends, if known.
 	// +optional
 	Until *metav1.Time `json:"until,omitempty"`
+	// start is when the unit is expected to start, if that is known.
+	// +optional
+	Start *StartEstimate `json:"start,omitempty"`
+}
+
+// StartEstimate is when a waiting unit is expected to start. It follows from the run times of earlier jobs and from
+// maximum execution times. It is rounded, and is not a promise.
+type StartEstimate struct {
+	// time is the expected time.
+	// +required
+	Time metav1.Time `json:"time"`
+	// earliest is the start of the range in which most units have started after such an estimate.
+	// +required
+	Earliest metav1.Time `json:"earliest"`
+	// latest is the end of the range.
+	// +required
+	Latest metav1.Time `json:"latest"`
 }
 
 // UnitSummary describes a unit.
@@ -148,6 +165,9 @@ type UnitSummary struct {
 	// endsBefore is when the maximum execution time of the unit ends.
 	// +optional
 	EndsBefore *metav1.Time `json:"endsBefore,omitempty"`
+	// start is when the unit is expected to start, if it waits and that is known.
+	// +optional
+	Start *StartEstimate `json:"start,omitempty"`
 }
 
 // Lack is an amount that a unit lacks at a limit.

@@ -15,12 +15,14 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
 	visibilityv1alpha1 "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/controller"
+	"kube-queue.dev/kube-queue/pkg/forecast"
 	"kube-queue.dev/kube-queue/pkg/program/webhook"
 	"kube-queue.dev/kube-queue/pkg/visibility"
 )
@@ -46,7 +48,9 @@ type Recorder func(kind, result string, took time.Duration)
 // Options are what Handler needs.
 type Options struct {
 	// Model returns a model of the state now.
-	Model     func(context.Context) (*visibility.Model, error)
+	Model func(context.Context) (*visibility.Model, error)
+	// Estimate returns how long a unit will wait from the returned time on, if that is known; nil if it never is.
+	Estimate  func(m *visibility.Model, namespace, name string) (forecast.Estimate, time.Time, bool)
 	Authorize Authorize
 	// Genuine reports whether a review comes from an API server.
 	Genuine func(review []byte) bool
@@ -74,6 +78,7 @@ func Handler(o Options) http.Handler {
 // asking is one question.
 type asking struct {
 	model     *visibility.Model
+	estimate  func(namespace, name string) *visibilityv1alpha1.StartEstimate
 	namespace string
 	raw       []byte
 	access    visibility.Access
@@ -89,10 +94,22 @@ type refusal struct{ error }
 func answers() map[string]answerer {
 	return map[string]answerer{
 		"queueunitreviews": answererOf(func(a asking, review visibilityv1alpha1.QueueUnitReview) (*visibilityv1alpha1.QueueUnitReviewStatus, error) {
-			return a.model.Why(a.namespace, review.Spec.Unit, a.access)
+			status, err := a.model.Why(a.namespace, review.Spec.Unit, a.access)
+			if err == nil {
+				status.Start = a.estimate(a.namespace, review.Spec.Unit)
+			}
+			return status, err
 		}),
 		"queuereviews": answererOf(func(a asking, review visibilityv1alpha1.QueueReview) (*visibilityv1alpha1.QueueReviewStatus, error) {
-			return a.model.Queues(a.namespace, review.Spec, a.access)
+			status, err := a.model.Queues(a.namespace, review.Spec, a.access)
+			if err != nil {
+				return nil, err
+			}
+			for i := range status.Units {
+				u := &status.Units[i]
+				u.Start = a.estimate(u.Namespace, u.Name)
+			}
+			return status, nil
 		}),
 		"quotareviews": answererOf(func(a asking, review visibilityv1alpha1.QuotaReview) (*visibilityv1alpha1.QuotaReviewStatus, error) {
 			return a.model.Quotas(a.namespace, review.Spec, a.access)
@@ -134,7 +151,7 @@ func (o *Options) answer(ctx context.Context, asked *admissionv1.AdmissionReques
 		return webhook.Answer{}, err
 	}
 	caller := &access{ctx: ctx, user: asked.UserInfo, authorize: o.Authorize, units: map[string]bool{}}
-	status, err := answer(asking{model: model, namespace: asked.Namespace, raw: asked.Object.Raw, access: caller.access()})
+	status, err := answer(asking{model: model, estimate: o.estimates(model), namespace: asked.Namespace, raw: asked.Object.Raw, access: caller.access()})
 	if caller.failed != nil {
 		return webhook.Answer{}, caller.failed
 	}
@@ -146,4 +163,19 @@ func (o *Options) answer(ctx context.Context, asked *admissionv1.AdmissionReques
 		return webhook.Answer{}, fmt.Errorf("reading the review: %w", err)
 	}
 	return webhook.Answer{Patch: []patch{{Op: "add", Path: "/status", Value: status}}}, nil
+}
+
+// estimates returns a function that estimates when units of the model start; it returns nil if that is not known.
+func (o *Options) estimates(m *visibility.Model) func(namespace, name string) *visibilityv1alpha1.StartEstimate {
+	return func(namespace, name string) *visibilityv1alpha1.StartEstimate {
+		if o.Estimate == nil {
+			return nil
+		}
+		estimate, from, known := o.Estimate(m, namespace, name)
+		if !known {
+			return nil
+		}
+		at := func(wait time.Duration) metav1.Time { return metav1.NewTime(from.Add(wait).Truncate(time.Second)) }
+		return &visibilityv1alpha1.StartEstimate{Time: at(estimate.Wait), Earliest: at(estimate.Earliest), Latest: at(estimate.Latest)}
+	}
 }

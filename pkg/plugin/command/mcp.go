@@ -142,6 +142,7 @@ type jobAnswer struct {
 	Quota    string   `json:"quota,omitempty"`
 	Position int32    `json:"position,omitempty"`
 	Waiting  int32    `json:"waiting,omitempty" jsonschema:"jobs that wait in the queue"`
+	Starts   string   `json:"starts,omitempty" jsonschema:"when the job is expected to start, with a range"`
 	Requests string   `json:"requests,omitempty"`
 	Lacks    []string `json:"lacks,omitempty"`
 	Holding  []jobRow `json:"holding,omitempty" jsonschema:"jobs that hold most of what it lacks"`
@@ -266,6 +267,9 @@ func (r *webReader) explain(ctx context.Context, q jobQuestion) (*jobAnswer, err
 	s := review.Status
 	answer := &jobAnswer{Job: t.String(), Verdict: render.Verdict(s), Message: s.Message, Queue: s.Queue, Quota: s.Quota, Position: s.Position, Waiting: s.Waiting, Requests: render.Amounts(s.Requests),
 		Holding: rowsOf(s.HoldingUnits), Ahead: rowsOf(s.Ahead), Warnings: r.Warnings()}
+	if s.Start != nil {
+		answer.Starts = render.StartText(s.Start, r.Now())
+	}
 	for _, l := range s.Lacks {
 		answer.Lacks = append(answer.Lacks, fmt.Sprintf("quota %s: requested %s %s, used %s of %s, missing %s", l.Quota, l.Requested, l.Resource, l.Used, l.Limit, l.Missing))
 	}

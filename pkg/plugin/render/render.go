@@ -82,7 +82,8 @@ func rows(to io.Writer, list []row, view View) error {
 	}
 	table.Columns = append(table.Columns, text.Column{Title: "JOB", Least: leastName}, text.Column{Title: "UNITS", Right: true, Optional: true}, text.Column{Title: "POSITION", Right: true, Optional: true},
 		text.Column{Title: "QUEUE", Least: leastText}, text.Column{Title: "PHASE"}, text.Column{Title: "REASON"}, text.Column{Title: "PRIORITY"}, text.Column{Title: "REQUESTS", Least: leastText},
-		text.Column{Title: "WAITED"}, text.Column{Title: "AGE"})
+		text.Column{Title: "WAITED"}, text.Column{Title: "AGE"},
+		text.Column{Title: "STARTS-IN", Optional: true, Meaning: "about how much longer the job waits, if jobs run as long as earlier ones"})
 	if view.Wide {
 		table.Columns = append(table.Columns, text.Column{Title: "UNIT", Least: leastName}, text.Column{Title: "QUOTA", Least: leastText, Optional: true}, text.Column{Title: "MESSAGE", Least: leastText, Optional: true})
 	}
@@ -93,7 +94,7 @@ func rows(to io.Writer, list []row, view View) error {
 			cells = append(cells, text.Cell{Text: r.Namespace})
 		}
 		cells = append(cells, text.Cell{Text: r.job}, positive(r.count), positive(int(r.Position)), text.Cell{Text: r.Queue}, phaseCell(r.Phase, r.Reason), reasonCell(r.Reason),
-			number(r.Priority), text.Cell{Text: r.requests}, text.Cell{Text: waited(&r.UnitSummary, view.Now)}, text.Cell{Text: age(&r.UnitSummary, view.Now)})
+			number(r.Priority), text.Cell{Text: r.requests}, text.Cell{Text: waited(&r.UnitSummary, view.Now)}, text.Cell{Text: age(&r.UnitSummary, view.Now)}, startsIn(&r.UnitSummary, view.Now))
 		if view.Wide {
 			cells = append(cells, text.Cell{Text: r.Name}, text.Cell{Text: r.quota}, text.Cell{Text: r.message})
 		}
@@ -108,6 +109,14 @@ func positive(n int) text.Cell {
 		return text.Cell{}
 	}
 	return text.Cell{Text: strconv.Itoa(n)}
+}
+
+// startsIn is how much longer a unit is expected to wait.
+func startsIn(u *visibility.UnitSummary, now time.Time) text.Cell {
+	if u.Start == nil {
+		return text.Cell{}
+	}
+	return text.Cell{Text: text.Rough(u.Start.Time.Sub(now))}
 }
 
 // age is the time since the job was submitted.

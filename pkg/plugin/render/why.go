@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
@@ -24,7 +27,7 @@ type Subject struct {
 func Why(to io.Writer, about Subject, status *visibility.QueueUnitReviewStatus, view View) error {
 	w := &strings.Builder{}
 	headline(w, about, status, view)
-	facts(w, about, status)
+	facts(w, about, status, view.Now)
 	if len(about.PodSets) > 1 || len(about.PodSets) == 1 && about.PodSets[0].Count > 1 {
 		section(w, "Its pods, with their init containers, sidecars and overhead:")
 		podSets(w, about.PodSets, view)
@@ -115,7 +118,7 @@ func verdictOf(status *visibility.QueueUnitReviewStatus) (verdict string, colour
 	return verdict, colour
 }
 
-func facts(w *strings.Builder, about Subject, status *visibility.QueueUnitReviewStatus) {
+func facts(w *strings.Builder, about Subject, status *visibility.QueueUnitReviewStatus, now time.Time) {
 	fmt.Fprintln(w)
 	fact := func(name, value string) {
 		if value != "" {
@@ -131,12 +134,24 @@ func facts(w *strings.Builder, about Subject, status *visibility.QueueUnitReview
 	if status.Position > 0 {
 		fact("Position", fmt.Sprintf("%d of %d", status.Position, status.Waiting))
 	}
+	if status.Start != nil && v1alpha1.QueueUnitPhase(status.Phase).Waits() {
+		fact("Starts", StartText(status.Start, now))
+	}
 	fact("Quota", status.Quota)
 	fact("Requests", Amounts(status.Requests))
 	fact("Priority", fmt.Sprint(status.Priority))
 	if status.Until != nil {
 		fact("Until", timeText(status.Until)+" at the latest")
 	}
+}
+
+// StartText returns when a unit is expected to start, from now on, such as "in about 2 h (1 h to 4 h)".
+func StartText(start *visibility.StartEstimate, now time.Time) string {
+	in := func(at metav1.Time) string { return text.Rough(at.Sub(now)) }
+	if in(start.Earliest) == in(start.Latest) {
+		return "in about " + in(start.Time)
+	}
+	return fmt.Sprintf("in about %s (%s to %s)", in(start.Time), in(start.Earliest), in(start.Latest))
 }
 
 func podSets(w *strings.Builder, sets []v1alpha1.PodSet, view View) {

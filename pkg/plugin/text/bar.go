@@ -1,6 +1,7 @@
 package text
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -44,6 +45,23 @@ func Age(since, now time.Time) string {
 		return "<unknown>"
 	}
 	return duration.HumanDuration(max(now.Sub(since), 0))
+}
+
+// Rough returns a duration to the minute, such as "45 min" or "2 h 15 min", and to the day from 48 hours on. It is at
+// least a minute.
+func Rough(d time.Duration) string {
+	minutes := max(int(d.Round(time.Minute)/time.Minute), 1)
+	hours := minutes / 60
+	switch {
+	case minutes < 60:
+		return fmt.Sprintf("%d min", minutes)
+	case hours >= 48:
+		return Count(int(d.Round(24*time.Hour)/(24*time.Hour)), "day")
+	case minutes%60 == 0:
+		return fmt.Sprintf("%d h", hours)
+	default:
+		return fmt.Sprintf("%d h %d min", hours, minutes%60)
+	}
 }
 
 // Count returns the number with the noun: "1 job", "2 jobs".

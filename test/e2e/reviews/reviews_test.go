@@ -72,7 +72,8 @@ spec:
 	_, err := suite.Kubectl(t.Context(), "create", "rolebinding", "alice", "-n", "team-a", "--clusterrole=view", "--user="+tenant)
 	harness.Must(t, err)
 
-	env.ApplyAsIs(harness.MarkedJob("team-b", "secret", "2"))
+	const mark = `scheduling.x-k8s.io/suspend: "true"`
+	env.ApplyAsIs(strings.Replace(harness.MarkedJob("team-b", "secret", "2"), mark, mark+`, scheduling.x-k8s.io/max-exec-time-seconds: "3600"`, 1))
 	env.ApplyAsIs(harness.MarkedJob("team-a", "small", "1"))
 	env.WaitForPhase("Job", "small", "Running")
 	env.ApplyAsIs(harness.MarkedJob("team-a", "large", "3"))
@@ -99,6 +100,18 @@ spec:
 		answer := why(t, env, tenant, "large")
 		if len(answer.Holders) != 2 || answer.Holders[0].HiddenUnits+answer.Holders[1].HiddenUnits != 1 || len(answer.HoldingUnits) != 1 {
 			t.Errorf("the answer is %+v", answer)
+		}
+	})
+	t.Run("with an estimate of the start", func(t *testing.T) {
+		start := why(t, env, tenant, "large").Start
+		if start == nil {
+			t.Fatal("there is none")
+		}
+		if in := time.Until(start.Time.Time); in < 45*time.Minute || in > time.Hour || start.Earliest.After(start.Time.Time) || start.Latest.Before(&start.Time) {
+			t.Errorf("a job that waits for one with a limit of an hour starts in %v: %+v", in, start)
+		}
+		if out, err := ask(t, "team-a", tenant, "QueueReview", "{show: Units}"); err != nil || strings.Count(out, `"earliest"`) != 1 {
+			t.Errorf("error %v:\n%s", err, out)
 		}
 	})
 	t.Run("to nobody without rights", func(t *testing.T) {

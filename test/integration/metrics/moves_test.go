@@ -16,6 +16,7 @@ import (
 // contains the metric.
 var elsewhere = map[string]testOf{
 	"kube_queue_reserved_units":             {inController, "TestQueuesAndQuotaAreShownWithTheirStatus"},
+	"kube_queue_start_estimates_total":      {"pkg/metrics/metrics_test.go", "TestWhatTheControllerCounts"},
 	"kube_queue_rollbacks_total":            {inController, "TestAReleaseOfAUnitThatHasChangedIsRolledBack"},
 	"kube_queue_audits_total":               {inController, "TestAnAuditCountsWhatIsBrokenAndDoesNotEndTheProgram"},
 	"kube_queue_invariant_violations_total": {inController, "TestAnAuditCountsWhatIsBrokenAndDoesNotEndTheProgram"},

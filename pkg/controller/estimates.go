@@ -1,0 +1,182 @@
+package controller
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"kube-queue.dev/kube-queue/pkg/forecast"
+	"kube-queue.dev/kube-queue/pkg/visibility"
+)
+
+const (
+	// mostPredicted is the greatest position in a queue for which there is an estimate.
+	mostPredicted = 1000
+	// predictionLasts is how long the predicted starts are used at least, and predictionCost how many times as long as
+	// they took, so that all questions together use at most 2 % of a core.
+	predictionLasts, predictionCost = 10 * time.Second, 50
+	// mostShown is how many shown estimates are remembered until their units start.
+	mostShown = 20_000
+)
+
+// Estimates estimates when waiting units start. It is used when somebody asks, and costs nothing otherwise, except
+// that it remembers how long jobs ran. It is safe for concurrent use.
+type Estimates struct {
+	clock clock.PassiveClock
+	// scored counts the shown estimates by whether they held; it can be nil.
+	scored func(held bool)
+
+	// played protects what follows. It is never held for long.
+	played sync.Mutex
+	// playing is whether the queues are being played forward, which can take seconds.
+	playing bool
+	// starts are the predicted starts by UID. They are used until stale. Before again, the queues are not played forward for
+	// a unit that is further behind. asked are the greatest positions that were asked about since the last prediction, by
+	// queue, and covered those of the last prediction.
+	starts         map[string]time.Time
+	asked, covered map[string]int
+	stale, again   time.Time
+
+	// learned protects what follows.
+	learned sync.Mutex
+	runs    forecast.RunTimes
+	// scores are by queue, so that no tenant spoils the ranges of others.
+	scores map[string]*forecast.Scores
+	// shown are the first estimates that were shown of waiting units, by UID.
+	shown map[string]shownEstimate
+}
+
+// shownEstimate is an estimate that somebody has seen.
+type shownEstimate struct {
+	queue     string
+	at        time.Time
+	predicted time.Duration
+	forecast.Estimate
+}
+
+// NewEstimates returns Estimates for Config. It calls scored, which can be nil, for each unit that starts after its
+// estimate was shown, with whether the estimate held.
+func NewEstimates(clock clock.PassiveClock, scored func(held bool)) *Estimates {
+	return &Estimates{clock: clock, scored: scored, asked: map[string]int{}, scores: map[string]*forecast.Scores{}, shown: map[string]shownEstimate{}}
+}
+
+// Of returns how long a unit will wait from the time at on, if it waits for nothing but quota and that is known.
+func (e *Estimates) Of(m *visibility.Model, namespace, name string) (estimate forecast.Estimate, at time.Time, known bool) {
+	if e == nil {
+		return forecast.Estimate{}, time.Time{}, false
+	}
+	w, waits := m.Waiting(namespace, name)
+	if !waits {
+		return forecast.Estimate{}, time.Time{}, false
+	}
+	start, known := e.startOf(m, w)
+	if !known {
+		return forecast.Estimate{}, time.Time{}, false
+	}
+	e.learned.Lock()
+	defer e.learned.Unlock()
+	at = e.clock.Now()
+	predicted := start.Sub(at)
+	estimate = e.scoresOf(w.Queue).Estimate(predicted)
+	if _, again := e.shown[w.UID]; !again && len(e.shown) < mostShown {
+		e.shown[w.UID] = shownEstimate{w.Queue, at, predicted, estimate}
+	}
+	return estimate, at, true
+}
+
+// scoresOf returns the scores of a queue.
+func (e *Estimates) scoresOf(queue string) *forecast.Scores {
+	if e.scores[queue] == nil {
+		if len(e.scores) >= forecast.MostQueues { // most of them are gone
+			clear(e.scores)
+		}
+		e.scores[queue] = &forecast.Scores{}
+	}
+	return e.scores[queue]
+}
+
+// startOf returns when a unit is predicted to start. While the queues are being played forward for another question, it
+// uses the last prediction.
+func (e *Estimates) startOf(m *visibility.Model, w visibility.Waiter) (time.Time, bool) {
+	e.played.Lock()
+	defer e.played.Unlock()
+	now := e.clock.Now()
+	start, known := e.starts[w.UID]
+	isBehind := false
+	if !known && w.Position <= mostPredicted {
+		// Somebody who pages through a queue asks about the next ones as well.
+		e.asked[w.Queue] = max(e.asked[w.Queue], min(2*w.Position, mostPredicted))
+		isBehind = w.Position > e.covered[w.Queue]
+	}
+	if !e.playing && (now.After(e.stale) || isBehind && now.After(e.again)) {
+		e.play(m, now)
+		start, known = e.starts[w.UID]
+	}
+	return start, known
+}
+
+// play plays the queues forward, without the lock.
+func (e *Estimates) play(m *visibility.Model, now time.Time) {
+	e.playing, e.covered, e.asked = true, e.asked, map[string]int{}
+	further := e.covered
+	starts := e.unlocked(func() map[string]time.Time { return m.Starts(e.left, further) })
+	ended := e.clock.Now()
+	e.again = ended.Add(predictionCost * ended.Sub(now))
+	e.starts, e.stale, e.playing = starts, e.again, false
+	if least := ended.Add(predictionLasts); e.stale.Before(least) {
+		e.stale = least
+	}
+}
+
+// unlocked calls do without the lock.
+func (e *Estimates) unlocked(do func() map[string]time.Time) map[string]time.Time {
+	e.played.Unlock()
+	defer e.played.Lock()
+	return do()
+}
+
+func (e *Estimates) left(queue string, limit, ran time.Duration) (time.Duration, bool) {
+	e.learned.Lock()
+	defer e.learned.Unlock()
+	return e.runs.Left(queue, limit, ran)
+}
+
+// ended records that a unit of the queue has run.
+func (e *Estimates) ended(queue string, limit, ran time.Duration) {
+	if e == nil {
+		return
+	}
+	e.learned.Lock()
+	defer e.learned.Unlock()
+	e.runs.Ended(queue, limit, ran)
+}
+
+// started records that a unit was admitted.
+func (e *Estimates) started(uid string, at time.Time) {
+	if e == nil {
+		return
+	}
+	e.learned.Lock()
+	defer e.learned.Unlock()
+	shown, was := e.shown[uid]
+	if !was {
+		return
+	}
+	delete(e.shown, uid)
+	waited := at.Sub(shown.at)
+	e.scoresOf(shown.queue).Started(shown.predicted, waited)
+	if e.scored != nil {
+		e.scored(shown.Holds(waited))
+	}
+}
+
+// gone forgets a unit that was deleted.
+func (e *Estimates) gone(uid string) {
+	if e == nil {
+		return
+	}
+	e.learned.Lock()
+	defer e.learned.Unlock()
+	delete(e.shown, uid)
+}

@@ -1,0 +1,112 @@
+package forecast_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"kube-queue.dev/kube-queue/pkg/forecast"
+)
+
+const h = time.Hour
+
+func expectLeft(t *testing.T, r *forecast.RunTimes, limit, ran, want time.Duration) {
+	t.Helper()
+	left, known := r.Left("q", limit, ran)
+	if want == 0 && known || want != 0 && (!known || (left-want).Abs() > time.Second) {
+		t.Errorf("of a job with limit %v that has run for %v, %v is left (known: %t), want %v", limit, ran, left, known, want)
+	}
+}
+
+func TestJobsRunForTheUsualPartOfTheirLimit(t *testing.T) {
+	var r forecast.RunTimes
+	expectLeft(t, &r, 10*h, 0, 10*h) // nothing is known but the limit
+	expectLeft(t, &r, 10*h, 4*h, 6*h)
+	r.Ended("q", 10*h, 2*h)
+	r.Ended("q", 20*h, 8*h)
+	r.Ended("other", 10*h, 10*h)
+	r.Ended("q", 10*h, 3*h)
+	expectLeft(t, &r, 10*h, 0, 3*h)
+	expectLeft(t, &r, 10*h, 3*h, 1*h) // as far as the one that used 40 %
+	expectLeft(t, &r, 10*h, 5*h, 5*h) // further than any
+	expectLeft(t, &r, 0, 0, 0)        // of jobs without a limit, nothing is known
+}
+
+func TestJobsWithoutALimitRunAsLongAsEarlierOnes(t *testing.T) {
+	var r forecast.RunTimes
+	for n := range 5 {
+		expectLeft(t, &r, 0, 0, 0)
+		r.Ended("q", 0, time.Duration(n+1)*h)
+	}
+	expectLeft(t, &r, 0, 0, 3*h)
+	expectLeft(t, &r, 0, 3*h, 2*h)
+	expectLeft(t, &r, 0, 7*h, 7*h)
+}
+
+func TestOnlyTheLastJobsCount(t *testing.T) {
+	var r forecast.RunTimes
+	for range 200 {
+		r.Ended("q", 0, 9*h)
+	}
+	for range 200 {
+		r.Ended("q", 0, h)
+	}
+	expectLeft(t, &r, 0, 0, h)
+}
+
+func TestManyQueuesNeedBoundedMemory(t *testing.T) {
+	var r forecast.RunTimes
+	for range 5 {
+		r.Ended("q", 0, h)
+	}
+	for i := range 5000 {
+		r.Ended(string(rune('a'))+time.Duration(i).String(), 0, h)
+	}
+	expectLeft(t, &r, 0, 0, 0)
+}
+
+func TestARangeHoldsAsOftenAsItSays(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for _, spread := range []float64{0.1, 0.5, 1.5} {
+		var s forecast.Scores
+		held, of := 0, 0
+		for i := range 2000 {
+			predicted := time.Duration(random.IntN(100)+5) * 10 * time.Minute
+			waited := time.Duration(float64(predicted) * math.Exp(spread*random.NormFloat64()))
+			if i >= 500 {
+				of++
+				if s.Estimate(predicted).Holds(waited) {
+					held++
+				}
+			}
+			s.Started(predicted, waited)
+		}
+		if part := float64(held) / float64(of); part < 0.72 || part > 0.95 {
+			t.Errorf("with errors of e^%v, %.0f %% of the ranges hold", spread, 100*part)
+		}
+	}
+}
+
+func TestEstimatesAreRoundedAndOrdered(t *testing.T) {
+	var s forecast.Scores
+	for _, c := range []struct{ predicted, wait, earliest, latest time.Duration }{
+		{-h, time.Minute, time.Minute, time.Minute},
+		{0, time.Minute, time.Minute, time.Minute},
+		{100 * time.Second, 2 * time.Minute, time.Minute, 4 * time.Minute},
+		{2*h + 3*time.Minute, 2 * h, h, 4*h + 15*time.Minute},
+		{10*24*h + h, 240 * h, 120 * h, 480 * h},
+	} {
+		e := s.Estimate(c.predicted)
+		if e.Wait != c.wait || e.Earliest > c.earliest || e.Latest < c.wait || (e.Latest-c.latest).Abs() > c.latest/10 {
+			t.Errorf("%v is %v, %v to %v", c.predicted, e.Wait, e.Earliest, e.Latest)
+		}
+	}
+	for range 600 { // the worst errors do not overflow
+		s.Started(0, math.MaxInt64)
+		s.Started(math.MaxInt64-h, 0)
+	}
+	if e := s.Estimate(30 * 24 * h); e.Earliest > e.Wait || e.Latest < e.Wait || e.Latest > 51*30*24*h {
+		t.Errorf("%+v", e)
+	}
+}

@@ -1,0 +1,142 @@
+package visibility
+
+import (
+	"time"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/pkg/queue"
+	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/scheduler"
+	"kube-queue.dev/kube-queue/pkg/simulator"
+)
+
+const (
+	// horizon is how far Starts looks into the future.
+	horizon = 30 * 24 * time.Hour
+	// firstStarts is how many units of each queue take part. If there are many queues, it is less, down to leastStarts, so
+	// that about mostStarts take part in all.
+	firstStarts, leastStarts, mostStarts = 100, 10, 20_000
+)
+
+// RunTimes predicts how much longer a unit of the queue runs that has run for some time. The limit is its maximum
+// execution time; 0 means none. It is false if that is not known.
+type RunTimes func(queue string, limit, ran time.Duration) (left time.Duration, known bool)
+
+// Starts returns when waiting units start, by their UIDs. It has no unit for which that is not known. The core decides
+// about the first units of each queue, and more of the queues for which further has a greater number, in virtual time: units
+// end as predicted, and evicted units stop immediately. Nothing is submitted in the meantime. Admission checks and pods that
+// are not ready are not waited for.
+func (m *Model) Starts(left RunTimes, further map[string]int) map[string]time.Time {
+	if m.view.Backend == nil {
+		return nil
+	}
+	var s simulator.Situation
+	var runs []time.Duration // of the units of the situation
+	charged := map[int32]bool{}
+	add := func(u *scheduler.UnitView, unit scheduler.Unit, ran time.Duration) {
+		of := ""
+		if u.Queue >= 0 {
+			of = m.view.Queues[u.Queue].Name
+		}
+		predicted, known := left(of, time.Duration(u.MaxSeconds)*time.Second, ran)
+		if !known {
+			predicted = 0
+		}
+		s.Units, runs = append(s.Units, unit), append(runs, predicted)
+	}
+	for i := range m.view.Units {
+		u := &m.view.Units[i]
+		if u.Charge == nil || u.Remains {
+			continue
+		}
+		charged[int32(i)] = true
+		if u.Phase != scheduler.Waiting && u.Phase != scheduler.Ended && !u.Evicted { // others are about to stop
+			unit := holding(u)
+			unit.Unstoppable = u.Unstoppable
+			add(u, unit, max(m.view.At.Sub(u.DequeuedAt()), 0))
+		}
+	}
+	waiting := len(s.Units)
+	var uids []string
+	first := max(min(firstStarts, mostStarts/max(len(m.view.Queues), 1)), leastStarts)
+	for q, line := range m.lines() {
+		for _, i := range line[:min(len(line), max(first, further[m.view.Queues[q].Name]))] {
+			u := &m.view.Units[i]
+			unit := unitOf(u)
+			unit.RequeueAt = u.RequeueAt()
+			add(u, unit, 0)
+			uids = append(uids, u.UID)
+		}
+	}
+	if len(uids) == 0 {
+		return nil
+	}
+	if s.Backend = m.uncharged(charged); s.Backend == nil {
+		return nil
+	}
+	s.Core = scheduler.Options{Policy: m.view.DefaultPolicy, Backoff: queue.DefaultBackoff(), MinRunTime: m.view.MinRunTime,
+		FlushInterval: horizon}
+	for q := range m.view.Queues {
+		settings := m.view.Queues[q].Settings
+		settings.Queue, settings.Checks, settings.PodsReady = m.view.Queues[q].Name, "", scheduler.PodsReady{}
+		s.Queues = append(s.Queues, settings)
+	}
+	found := simulator.Starts(s, m.view.At, horizon, func(i int) time.Duration { return runs[i] })[waiting:]
+	// The core has just refused these units because of earlier reservations for others, which the situation does not have.
+	// They are tried again when others have had time to reserve.
+	early := false
+	for i, start := range found {
+		if start == 0 {
+			s.Units[waiting+i].RequeueAt, early = m.view.At.Add(afterBackoff), true
+		}
+	}
+	if early {
+		if s.Backend = m.uncharged(charged); s.Backend == nil {
+			return nil
+		}
+		found = simulator.Starts(s, m.view.At, horizon, func(i int) time.Duration { return runs[i] })[waiting:]
+	}
+	starts := map[string]time.Time{}
+	for i, start := range found {
+		if start != simulator.NotKnown {
+			starts[uids[i]] = m.view.At.Add(start)
+		}
+	}
+	return starts
+}
+
+// uncharged returns the quota without what the units are charged; nil if that is not possible.
+func (m *Model) uncharged(units map[int32]bool) quota.Backend {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	backend, err := m.backend(world{ended: units})
+	if err != nil { // without a raise, the limits are valid
+		return nil
+	}
+	return backend
+}
+
+// Waiter is a unit that waits for nothing but quota.
+type Waiter struct {
+	UID, Queue string
+	// Position is its position in the queue, from 1.
+	Position int
+}
+
+// Waiting returns the unit of the name, if it waits for nothing but quota.
+func (m *Model) Waiting(namespace, name string) (w Waiter, waits bool) {
+	i, known := m.index()[namespace+"/"+name]
+	if !known {
+		return Waiter{}, false
+	}
+	u := &m.view.Units[i]
+	if u.Phase != scheduler.Waiting || u.Refusal == nil || m.places()[i] == 0 {
+		return Waiter{}, false
+	}
+	switch u.Refusal.Reason {
+	case wellknown.ReasonQuotaExceeded, wellknown.ReasonMaxJobs, wellknown.ReasonBorrowingPaused, wellknown.ReasonNotAtFront,
+		wellknown.ReasonPreempting, wellknown.ReasonBackoff:
+		return Waiter{UID: u.UID, Queue: m.view.Queues[u.Queue].Name, Position: int(m.places()[i])}, true
+	}
+	return Waiter{}, false
+}

@@ -1,0 +1,139 @@
+package visibility
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"kube-queue.dev/kube-queue/pkg/queue"
+	"kube-queue.dev/kube-queue/pkg/quota/tree"
+	"kube-queue.dev/kube-queue/pkg/scheduler"
+)
+
+// nextEnd returns when the next unit ends, and which.
+func (c *cluster) nextEnd(runs map[string]time.Duration) (key string, at time.Time) {
+	for other, u := range c.units {
+		if u.Phase != scheduler.Dequeued {
+			continue
+		}
+		if ends := u.DequeuedAt.Add(runs[other]); key == "" || ends.Before(at) || ends.Equal(at) && other < key {
+			key, at = other, ends
+		}
+	}
+	return key, at
+}
+
+// play lets units end when they have run, and returns when the others started.
+func (c *cluster) play(runs map[string]time.Duration) map[string]time.Time {
+	started := map[string]time.Time{}
+	for {
+		plan, wake := c.core.Next(c.now)
+		for _, w := range plan {
+			c.land(w)
+			if w.Kind == scheduler.Dequeue {
+				started[w.Key] = c.now
+			}
+		}
+		if len(plan) > 0 {
+			continue
+		}
+		key, at := c.nextEnd(runs)
+		if key == "" {
+			return started
+		}
+		if !wake.IsZero() && wake.Before(at) {
+			c.now = wake
+			continue
+		}
+		c.now = at
+		for ; key != "" && !at.After(c.now); key, at = c.nextEnd(runs) {
+			u := c.units[key]
+			u.Phase = scheduler.Ended
+			c.apply(u)
+			delete(c.units, key)
+		}
+	}
+}
+
+// If the run times are true and nothing is submitted, units start when they are predicted to start.
+func TestPropertyUnitsStartAsPredictedIfTheirRunTimesAreTrue(t *testing.T) {
+	predictions := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		c := newCluster(rt, trees.Draw(rt, "tree"), tree.Options{PauseBorrowing: rapid.Bool().Draw(rt, "pause")})
+		for _, q := range c.core.QueueNames() {
+			c.core.Apply(c.now, scheduler.QueueChanged{Queue: q, Policy: rapid.SampledFrom([]*queue.Policy{queue.Priority, queue.Block}).Draw(rt, "policy")})
+		}
+		runs := map[string]time.Duration{}
+		for i := range rapid.IntRange(2, 25).Draw(rt, "units") {
+			key := fmt.Sprintf("%s/u%d", rapid.SampledFrom(namespaces).Draw(rt, "namespace"), i)
+			runs[key] = time.Duration(rapid.IntRange(120, 500).Draw(rt, "minutes")) * time.Minute
+			c.submit(key, c.request("cpu", rapid.IntRange(0, 8).Draw(rt, "cpu")*1000, "nvidia.com/gpu", rapid.IntRange(0, 5).Draw(rt, "gpu")), func(u *scheduler.Unit) {
+				u.Priority, u.Demand.Preemptible = int32(rapid.IntRange(0, 2).Draw(rt, "priority")), rapid.IntRange(0, 5).Draw(rt, "preemptible") > 0
+				u.MaxSeconds = int32(2 * runs[key] / time.Second)
+			})
+		}
+		half := func(_ string, limit, ran time.Duration) (time.Duration, bool) { return limit/2 - ran, limit > 0 }
+		predicted := c.model().Starts(half, nil)
+		actual := c.play(runs)
+		for key, at := range actual {
+			if predicted[key].IsZero() {
+				rt.Fatalf("%s started at %v, which was not predicted", key, at)
+			}
+			if late := predicted[key].Sub(at); late < 0 || late > afterBackoff {
+				rt.Fatalf("%s started at %v, and was predicted to start at %v", key, at, predicted[key])
+			}
+			predictions++
+		}
+		for key, at := range predicted {
+			if actual[key].IsZero() {
+				rt.Fatalf("%s was predicted to start at %v, and has not started", key, at)
+			}
+		}
+	})
+	if predictions < 100 {
+		t.Errorf("only %d units waited", predictions)
+	}
+}
+
+func TestOnlyUnitsThatWaitForQuotaHaveAStart(t *testing.T) {
+	c := newCluster(t, teams(), tree.Options{})
+	hour := func(u *scheduler.Unit) { u.MaxSeconds = 3600 }
+	c.submit("a/one", c.request("cpu", 8000), hour)
+	c.submit("a/two", c.request("cpu", 8000), hour)
+	c.submit("a/three", c.request("cpu", 8000)) // nobody knows how long it runs
+	c.submit("a/four", c.request("cpu", 8000), hour)
+	c.submit("a/never", c.request("cpu", 80000), hour)
+	m := c.model()
+	known := func(_ string, limit, ran time.Duration) (time.Duration, bool) { return limit - ran, limit > 0 }
+	starts := m.Starts(known, nil)
+	ends := c.units["a/one"].DequeuedAt.Add(time.Hour)
+	if len(starts) != 2 || !starts["a/two"].Equal(ends) || !starts["a/three"].Equal(ends.Add(time.Hour)) {
+		t.Errorf("the starts are %v, and the first unit ends at %v", starts, ends)
+	}
+	for _, of := range []struct {
+		key      string
+		position int
+	}{{"a/one", 0}, {"a/two", 1}, {"a/four", 3}, {"a/never", 0}, {"a/unknown", 0}} {
+		namespace, name := split(of.key)
+		if w, waits := m.Waiting(namespace, name); w.Position != of.position || waits != (of.position > 0) || waits && (w.UID != of.key || w.Queue != "root-a") {
+			t.Errorf("%s waits: %t: %+v", of.key, waits, w)
+		}
+	}
+}
+
+func TestUnitsFarBehindHaveAStartIfSomebodyAsks(t *testing.T) {
+	c := newCluster(t, teams(), tree.Options{})
+	for i := range firstStarts + 20 {
+		c.submit(fmt.Sprintf("a/u%03d", i), c.request("cpu", 8000), func(u *scheduler.Unit) { u.MaxSeconds = 60 })
+	}
+	m := c.model()
+	known := func(_ string, limit, ran time.Duration) (time.Duration, bool) { return limit - ran, true }
+	if starts := m.Starts(known, nil); len(starts) != firstStarts {
+		t.Errorf("%d units have a start", len(starts))
+	}
+	if starts := m.Starts(known, map[string]int{"root-a": firstStarts + 10}); len(starts) != firstStarts+10 {
+		t.Errorf("%d units have a start", len(starts))
+	}
+}
