@@ -18,8 +18,10 @@ import (
 	"time"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 )
 
@@ -115,6 +117,16 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	_, served := a.objects[key]
 	switch {
+	case group == "authorization.k8s.io":
+		review := &authorizationv1.SelfSubjectAccessReview{}
+		if _, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, review); err != nil {
+			a.t.Error(err)
+			return
+		}
+		of := review.Spec.ResourceAttributes
+		review.TypeMeta = metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectAccessReview"}
+		review.Status.Allowed = !a.forbidden[fmt.Sprintf("%s %s/%s %s", of.Verb, of.Group, of.Resource, of.Namespace)]
+		a.write(w, http.StatusCreated, review)
 	case group == "visibility.kube-queue.dev":
 		a.review(w, resource, namespace, body)
 	case !served:

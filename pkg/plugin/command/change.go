@@ -112,17 +112,20 @@ is paused only with --evict. It is then suspended, its pods are deleted, and it 
   kubectl kube-queue pause job/train-a --evict`,
 	}
 	cmd.Flags().BoolVar(&evict, "evict", false, "Also pause a job that holds quota, which stops it.")
-	return s.jobCommand(cmd, o, allArgs, func(ctx context.Context, c *cluster, t *target) error {
-		holds := t.unit != nil && t.unit.Status.Phase.HoldsQuota()
-		if holds && !evict {
-			return fmt.Errorf("%s holds quota and may be running: pausing it stops it and deletes its pods; repeat the command with --evict", t)
-		}
-		done, already := "paused", "already paused"
-		if holds {
-			done = "paused; it is being stopped"
-		}
-		return c.setActive(ctx, o, t, false, done, already)
-	})
+	return s.jobCommand(cmd, o, allArgs, func(ctx context.Context, c *cluster, t *target) error { return c.pauseJob(ctx, o, t, evict) })
+}
+
+// pauseJob pauses a job. One that holds quota is only paused if evict is true.
+func (c *cluster) pauseJob(ctx context.Context, o *change, t *target, evict bool) error {
+	holds := t.unit != nil && t.unit.Status.Phase.HoldsQuota()
+	if holds && !evict {
+		return fmt.Errorf("%s holds quota and may be running: pausing it stops it and deletes its pods; repeat the command with --evict", t)
+	}
+	done, already := "paused", "already paused"
+	if holds {
+		done = "paused; it is being stopped"
+	}
+	return c.setActive(ctx, o, t, false, done, already)
 }
 
 func (s *shell) unpause() *cobra.Command {
@@ -133,12 +136,14 @@ func (s *shell) unpause() *cobra.Command {
 		Long: `Sets the annotation ` + wellknown.ActiveAnnotation + ` of the job to "true", which undoes kubectl kube-queue
 pause. The job is queued again in its place, and starts when its quota has room.`,
 		Example: `  kubectl kube-queue unpause train-c`,
-	}, o, allArgs, func(ctx context.Context, c *cluster, t *target) error {
-		if t.unit != nil && t.unit.Status.Reason == wellknown.ReasonSuspendedByUser && ptr.Deref(t.unit.Spec.Active, true) {
-			return fmt.Errorf("%s is not paused: it was suspended by hand; unsuspend it, which queues it again", t)
-		}
-		return c.setActive(ctx, o, t, true, "unpaused: it is queued again", "not paused")
-	})
+	}, o, allArgs, func(ctx context.Context, c *cluster, t *target) error { return c.unpauseJob(ctx, o, t) })
+}
+
+func (c *cluster) unpauseJob(ctx context.Context, o *change, t *target) error {
+	if t.unit != nil && t.unit.Status.Reason == wellknown.ReasonSuspendedByUser && ptr.Deref(t.unit.Spec.Active, true) {
+		return fmt.Errorf("%s is not paused: it was suspended by hand; unsuspend it, which queues it again", t)
+	}
+	return c.setActive(ctx, o, t, true, "unpaused: it is queued again", "not paused")
 }
 
 // formerly returns a command with the name that it had before. The help does not show it.
@@ -209,29 +214,36 @@ its queue. Write a negative priority after --: kubectl kube-queue priority train
 			return nil, fmt.Errorf("expected a job and its priority")
 		}
 		last := len(args) - 1
-		n, err := strconv.ParseInt(args[last], 10, 32)
-		if err != nil {
-			return nil, fmt.Errorf("the priority must be an integer from -2147483648 to 2147483647, not %q", args[last])
-		}
-		priority = int32(n)
-		return args[:last], nil
-	}, func(ctx context.Context, c *cluster, t *target) error {
-		job, err := c.readJob(ctx, t)
-		if err != nil {
-			return err
-		}
-		if job == nil {
-			return fmt.Errorf("unit %s was not created for a job of kube-queue, and its priority cannot be changed", t.unit.Name)
-		}
-		value := strconv.Itoa(int(priority))
-		if t.job.GetAnnotations()[wellknown.PriorityAnnotation] == value {
-			c.say("%s has priority %s already", t, value)
-		} else if err := c.annotate(ctx, o, t, wellknown.PriorityAnnotation, value, "has priority "+value+was(t.unit)); err != nil {
-			return err
-		}
-		c.warnOfCap(ctx, t.unit, priority)
-		return nil
-	})
+		var err error
+		priority, err = parsePriority(args[last])
+		return args[:last], err
+	}, func(ctx context.Context, c *cluster, t *target) error { return c.setPriority(ctx, o, t, priority) })
+}
+
+func parsePriority(value string) (int32, error) {
+	n, err := strconv.ParseInt(value, 10, 32)
+	if err != nil {
+		return 0, fmt.Errorf("the priority must be an integer from -2147483648 to 2147483647, not %q", value)
+	}
+	return int32(n), nil
+}
+
+func (c *cluster) setPriority(ctx context.Context, o *change, t *target, priority int32) error {
+	job, err := c.readJob(ctx, t)
+	if err != nil {
+		return err
+	}
+	if job == nil {
+		return fmt.Errorf("unit %s was not created for a job of kube-queue, and its priority cannot be changed", t.unit.Name)
+	}
+	value := strconv.Itoa(int(priority))
+	if t.job.GetAnnotations()[wellknown.PriorityAnnotation] == value {
+		c.say("%s has priority %s already", t, value)
+	} else if err := c.annotate(ctx, o, t, wellknown.PriorityAnnotation, value, "has priority "+value+was(t.unit)); err != nil {
+		return err
+	}
+	c.warnOfCap(ctx, t.unit, priority)
+	return nil
 }
 
 func was(unit *v1alpha1.QueueUnit) string {
@@ -263,12 +275,19 @@ sets it to Drain. Jobs that hold quota are then also suspended and wait again.`,
   kubectl kube-queue stop company-research --drain`,
 	}
 	cmd.Flags().BoolVar(&drain, "drain", false, "Also stop jobs that hold quota.")
-	return s.queueCommand(cmd, o, func() (v1alpha1.QueueStop, string) {
+	return s.queueCommand(cmd, o, func() v1alpha1.QueueStop {
 		if drain {
-			return v1alpha1.StopDrain, "stopped; jobs that hold quota are being stopped"
+			return v1alpha1.StopDrain
 		}
-		return v1alpha1.StopHold, "stopped; jobs that run go on"
+		return v1alpha1.StopHold
 	})
+}
+
+// stopDone is what a user is told after spec.stop of a Queue was set.
+var stopDone = map[v1alpha1.QueueStop]string{
+	v1alpha1.StopDrain: "stopped; jobs that hold quota are being stopped",
+	v1alpha1.StopHold:  "stopped; jobs that run go on",
+	v1alpha1.StopNone:  "resumed",
 }
 
 func (s *shell) resume() *cobra.Command {
@@ -277,11 +296,11 @@ func (s *shell) resume() *cobra.Command {
 		Short:   "Resume a stopped queue",
 		Long:    `Sets spec.stop of the Queue to None, which undoes kubectl kube-queue stop.`,
 		Example: `  kubectl kube-queue resume company-research`,
-	}, &change{}, func() (v1alpha1.QueueStop, string) { return v1alpha1.StopNone, "resumed" })
+	}, &change{}, func() v1alpha1.QueueStop { return v1alpha1.StopNone })
 }
 
 // queueCommand is a command that sets spec.stop of a Queue.
-func (s *shell) queueCommand(cmd *cobra.Command, o *change, wanted func() (stop v1alpha1.QueueStop, done string)) *cobra.Command {
+func (s *shell) queueCommand(cmd *cobra.Command, o *change, wanted func() v1alpha1.QueueStop) *cobra.Command {
 	cmd.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) != 1 || args[0] == "" {
 			return usageError{fmt.Errorf("expected the name of one queue, not %d arguments", len(args))}
@@ -297,14 +316,13 @@ func (s *shell) queueCommand(cmd *cobra.Command, o *change, wanted func() (stop 
 		if err != nil {
 			return err
 		}
-		stop, done := wanted()
-		return c.setStop(cmd.Context(), o, args[0], stop, done)
+		return c.setStop(cmd.Context(), o, args[0], wanted())
 	}
 	o.add(cmd)
 	return cmd
 }
 
-func (c *cluster) setStop(ctx context.Context, o *change, name string, stop v1alpha1.QueueStop, done string) error {
+func (c *cluster) setStop(ctx context.Context, o *change, name string, stop v1alpha1.QueueStop) error {
 	queue, err := c.queue.SchedulingV1alpha1().Queues(c.queueNamespace).Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case isMissingObject(err):
@@ -315,7 +333,7 @@ func (c *cluster) setStop(ctx context.Context, o *change, name string, stop v1al
 	case err != nil && !apierrors.IsForbidden(err): // a caller who may not read it may still change it
 		return err
 	}
-	err = c.patch(ctx, o, queueResource, c.queueNamespace, name, map[string]any{"spec": map[string]any{"stop": stop}}, "queue "+name, done)
+	err = c.patch(ctx, o, queueResource, c.queueNamespace, name, map[string]any{"spec": map[string]any{"stop": stop}}, "queue "+name, stopDone[stop])
 	if isMissingObject(err) {
 		return c.noQueue(ctx, name)
 	}

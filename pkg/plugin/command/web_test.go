@@ -14,6 +14,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"kube-queue.dev/kube-queue/pkg/plugin/web"
 )
 
 // pages are the pages that the command serves.
@@ -164,5 +166,55 @@ func TestAPageThatDoesNotExistIsNotOpened(t *testing.T) {
 	says(t, a, 1, []string{`no job or unit "job/train-x"`, `did you mean "train-c"`}, "web", "job/train-x")
 	if code, _, errs := a.run("web", "--port", "70000"); code != exitError || !strings.Contains(errs, "--port must be from 0 to 65535") {
 		t.Errorf("status %d, %s", code, errs)
+	}
+}
+
+func (p *pages) act(a web.Action) (code int, body string) {
+	p.t.Helper()
+	response, err := p.PostForm(p.at+"/act", url.Values{"do": {a.Do}, "namespace": {a.Namespace}, "unit": {a.Unit}, "queue": {a.Queue}, "priority": {a.Priority}})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return response.StatusCode, string(text)
+}
+
+// The actions of the pages write what the commands write.
+func TestThePagesChangeWhatTheCommandsChange(t *testing.T) {
+	a := newAPI(t, four)
+	p := a.openWeb("job/train-c")
+	p.shows(p.first, ">Pause</a>", ">Change the priority</a>")
+	p.shows("/queues/company-research", ">Drain</a>")
+	a.forbidden["patch batch/jobs research"], a.forbidden["patch scheduling.x-k8s.io/queues kube-queue"] = true, true
+	if body := p.shows(p.first); strings.Contains(body, "/act?") {
+		t.Error("a caller who may not pause the job is offered it")
+	}
+	if body := p.shows("/queues/company-research"); strings.Contains(body, "/act?") {
+		t.Error("a caller who may not stop the queue is offered it")
+	}
+	clear(a.forbidden)
+	p.shows("/queues/company-research", ">Drain</a>")
+	const unit = "train-c-job-2e7d2c03a9"
+	a.writes()
+	for _, c := range []struct {
+		web.Action
+		says, writes string
+	}{
+		{web.Action{Do: web.Pause, Namespace: "research", Unit: unit}, "job.batch/train-c paused", pausePatch},
+		{web.Action{Do: web.Unpause, Namespace: "research", Unit: unit}, "job.batch/train-c unpaused: it is queued again", unpausePatch},
+		{web.Action{Do: web.Priority, Namespace: "research", Unit: unit, Priority: "-3"}, "job.batch/train-c has priority -3", `PATCH batch/jobs/research/train-c {"metadata":{"annotations":{"scheduling.x-k8s.io/priority":"-3"}}}`},
+		{web.Action{Do: web.Priority, Namespace: "research", Unit: unit, Priority: "high"}, "must be an integer", ""},
+		{web.Action{Do: web.Pause, Namespace: "research", Unit: "nobody"}, "does not exist", ""},
+		{web.Action{Do: web.Drain, Queue: "company-research"}, "jobs that hold quota are being stopped", `PATCH scheduling.x-k8s.io/queues/kube-queue/company-research {"spec":{"stop":"Drain"}}`},
+		{web.Action{Do: web.Resume, Queue: "company-research"}, "queue company-research resumed", `PATCH scheduling.x-k8s.io/queues/kube-queue/company-research {"spec":{"stop":"None"}}`},
+	} {
+		code, body := p.act(c.Action)
+		if wrote := strings.Join(a.writes(), "\n"); !strings.Contains(body, c.says) || wrote != c.writes || (code == http.StatusOK) != (c.writes != "") {
+			t.Errorf("%+v: status %d, writes %q:\n%s", c.Action, code, wrote, body)
+		}
 	}
 }

@@ -3,15 +3,19 @@ package command
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	visibility "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/plugin/jobs"
 	"kube-queue.dev/kube-queue/pkg/plugin/objects"
 	"kube-queue.dev/kube-queue/pkg/plugin/reviews"
 	"kube-queue.dev/kube-queue/pkg/plugin/units"
@@ -88,6 +92,9 @@ func (r *webReader) unitsOfObjects(ctx context.Context, spec visibility.QueueRev
 		}
 	} else {
 		objects.Order(status, list, spec.Queue, nil, false, len(list))
+		if q, err := r.queue.SchedulingV1alpha1().Queues(r.queueNamespace).Get(ctx, spec.Queue, metav1.GetOptions{}); err == nil {
+			status.Queues = objects.Queues([]v1alpha1.Queue{*q}, status.ObservedTime).Queues
+		}
 	}
 	status.Total = int32(len(status.Units))
 	if spec.Show == visibility.ShowGroups {
@@ -173,4 +180,71 @@ func (r *webReader) Simulate(ctx context.Context, manifests string) (*objects.Si
 		return nil, err
 	}
 	return r.simulateQuestion(ctx, q, measured)
+}
+
+// stops is which spec.stop of a Queue the actions set.
+var stops = map[string]v1alpha1.QueueStop{web.Stop: v1alpha1.StopHold, web.Drain: v1alpha1.StopDrain, web.Resume: v1alpha1.StopNone}
+
+func (r *webReader) May(ctx context.Context, a web.Action) bool {
+	may := &authorizationv1.ResourceAttributes{Verb: "patch", Group: queueResource.Group, Resource: queueResource.Resource, Namespace: r.queueNamespace, Name: a.Queue}
+	if a.Unit != "" {
+		t, err := r.targetOf(ctx, a)
+		if err != nil {
+			return false
+		}
+		ref := t.unit.Spec.ConsumerRef
+		may.Resource, may.Namespace, may.Name = unitResource.Resource, a.Namespace, a.Unit
+		if kind, known := jobs.KindOf(ref.APIVersion, ref.Kind); known {
+			may.Group, may.Resource, may.Name = kind.Group, kind.Resource, ref.Name
+		}
+	}
+	review, err := r.core.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: may}}, metav1.CreateOptions{})
+	return err == nil && review.Status.Allowed
+}
+
+func (r *webReader) Act(ctx context.Context, a web.Action) (string, error) {
+	said := &bytes.Buffer{}
+	r.Streams.Out = said
+	err := r.act(ctx, a)
+	return strings.TrimSpace(said.String()), err
+}
+
+func (r *webReader) act(ctx context.Context, a web.Action) error {
+	o := &change{dryRun: dryRunNone}
+	if stop, is := stops[a.Do]; is {
+		return r.setStop(ctx, o, a.Queue, stop)
+	}
+	t, err := r.targetOf(ctx, a)
+	if err != nil {
+		return err
+	}
+	switch a.Do {
+	case web.Pause:
+		return r.pauseJob(ctx, o, t, true)
+	case web.Unpause:
+		return r.unpauseJob(ctx, o, t)
+	}
+	priority, err := parsePriority(a.Priority)
+	if err != nil {
+		return err
+	}
+	return r.setPriority(ctx, o, t, priority)
+}
+
+// targetOf reads the unit of an action.
+func (r *webReader) targetOf(ctx context.Context, a web.Action) (*target, error) {
+	r.namespace = a.Namespace
+	unit, err := r.unit(ctx, a.Unit)
+	if err != nil {
+		return nil, err
+	}
+	if unit == nil {
+		return nil, r.noUnit(ctx, a.Unit)
+	}
+	t := &target{unit: unit}
+	if unit.Status.Phase.Ended() {
+		return nil, fmt.Errorf("%s has ended", t)
+	}
+	return t, nil
 }

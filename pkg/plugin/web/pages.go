@@ -40,7 +40,7 @@ var templates = func() map[string]*template.Template {
 		"lower":   strings.ToLower,
 	}).ParseFS(files, "pages/layout.html", "pages/units.html"))
 	all := map[string]*template.Template{}
-	for _, name := range []string{"jobs", "job", "quotas", "queues", "queue", "whatif", "error"} {
+	for _, name := range []string{"jobs", "job", "quotas", "queues", "queue", "whatif", "act", "error"} {
 		all[name] = template.Must(template.Must(layout.Clone()).ParseFS(files, "pages/"+name+".html"))
 	}
 	return all
@@ -58,6 +58,20 @@ type view struct {
 	// Data is what only this page shows.
 	Data any
 	now  time.Time
+	// offered are the actions for what the page shows, and may reports whether the caller may do them.
+	offered []Action
+	may     func(Action) bool
+}
+
+// Live reports whether the page follows the cluster. A form and its result stay as they are.
+func (v *view) Live() bool { return v.Path.Path != "/act" && v.Path.Path != "/what-if" }
+
+// Actions returns the actions that the page offers: none if the caller may not do them.
+func (v *view) Actions() []Action {
+	if len(v.offered) == 0 || !v.may(v.offered[0]) { // all of them change the same object
+		return nil
+	}
+	return v.offered
 }
 
 // tab is a link to a page.
@@ -83,6 +97,14 @@ func (v *view) Tabs() []tab {
 // Command returns the command that opens the same page elsewhere.
 func (v *view) Command() string {
 	return "kubectl kube-queue web '" + strings.ReplaceAll(v.Path.RequestURI(), "'", "%27") + "'"
+}
+
+// Starts returns when a unit is expected to start, with a range.
+func (v *view) Starts(start *visibility.StartEstimate) string { return render.StartText(start, v.now) }
+
+// StartsIn returns how much longer a unit is expected to wait.
+func (v *view) StartsIn(start *visibility.StartEstimate) string {
+	return text.Rough(start.Time.Sub(v.now))
 }
 
 // Age returns how long ago something was.
@@ -112,6 +134,7 @@ var errNoPage = errors.New("there is no such page")
 func (s *Server) view(r *http.Request) (v *view, code int) {
 	reader := s.Open()
 	v = &view{Cluster: s.Cluster, Namespace: cmp.Or(r.URL.Query().Get("namespace"), s.Namespace), Path: r.URL, now: s.Now(), Observed: s.Now()}
+	v.may = func(a Action) bool { return reader.May(r.Context(), a) }
 	err := s.read(v, r, reader)
 	v.Warnings = reader.Warnings()
 	if err == nil {
@@ -124,9 +147,12 @@ func (s *Server) view(r *http.Request) (v *view, code int) {
 // codeOf returns the HTTP status of an error.
 func codeOf(err error) int {
 	var tooLarge *http.MaxBytesError
+	var wrong refusedError
 	switch {
 	case errors.As(err, &tooLarge):
 		return http.StatusRequestEntityTooLarge
+	case errors.As(err, &wrong):
+		return http.StatusBadRequest
 	case errors.Is(err, errBusy):
 		return http.StatusTooManyRequests
 	case errors.Is(err, errNoPage), apierrors.IsNotFound(err):
@@ -152,6 +178,8 @@ func (s *Server) read(v *view, r *http.Request, reader Reader) error {
 		return readQueue(v, r, reader, path[1])
 	case path[0] == "what-if" && len(path) == 1:
 		return s.readWhatIf(v, r, reader)
+	case path[0] == "act" && len(path) == 1:
+		return readAction(v, r, reader)
 	}
 	return errNoPage
 }
@@ -258,7 +286,7 @@ func readJob(v *view, r *http.Request, reader Reader, namespace, unit string) er
 	}
 	ref := job.Unit.Spec.ConsumerRef
 	v.Template, v.Title, v.Data = "job", ref.Kind+" "+ref.Name, &jobData{Job: job, Steps: stepsOf(job.Unit)}
-	v.Namespace, v.Observed = namespace, job.Status.ObservedTime.Time
+	v.Namespace, v.Observed, v.offered = namespace, job.Status.ObservedTime.Time, offeredFor(job.Unit)
 	return nil
 }
 
@@ -310,6 +338,9 @@ func readQueue(v *view, r *http.Request, reader Reader, queue string) error {
 		return err
 	}
 	d.QueueReviewStatus, d.total, v.Observed = status, status.Total, status.ObservedTime.Time
+	if len(status.Queues) == 1 {
+		v.offered = offeredForQueue(&status.Queues[0])
+	}
 	return nil
 }
 

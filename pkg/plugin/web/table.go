@@ -21,6 +21,11 @@ func (t *table) Positions() bool {
 	return slices.ContainsFunc(t.Units, func(u visibility.UnitSummary) bool { return u.Position > 0 })
 }
 
+// Starting reports whether the start of a unit is estimated.
+func (t *table) Starting() bool {
+	return slices.ContainsFunc(t.Units, func(u visibility.UnitSummary) bool { return u.Start != nil })
+}
+
 // Ends reports whether the end of a unit is known.
 func (t *table) Ends() bool {
 	return slices.ContainsFunc(t.Units, func(u visibility.UnitSummary) bool { return u.EndsBefore != nil })

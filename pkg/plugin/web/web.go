@@ -37,6 +37,9 @@ type Reader interface {
 	Tree(ctx context.Context) (string, error)
 	// Simulate returns what would happen with the manifests.
 	Simulate(ctx context.Context, manifests string) (*objects.Simulation, error)
+	// May reports whether the caller may do what an action does, and Act does it and returns what it has done.
+	May(ctx context.Context, a Action) bool
+	Act(ctx context.Context, a Action) (said string, err error)
 	// Warnings returns what the caller must know about the answers.
 	Warnings() []string
 }
@@ -93,6 +96,7 @@ func New(o Options) *Server {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /", s.page)
 	mux.HandleFunc("POST /what-if", s.page)
+	mux.HandleFunc("POST /act", s.page)
 	mux.HandleFunc("GET /live", s.live)
 	mux.Handle("GET /assets/", http.FileServerFS(assets))
 	s.handler = http.NewCrossOriginProtection().Handler(mux)

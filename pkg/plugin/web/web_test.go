@@ -17,8 +17,10 @@ import (
 
 	"golang.org/x/net/html"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
@@ -37,6 +39,9 @@ type cluster struct {
 	slow chan struct{}
 	// asked is the last question about units.
 	asked atomic.Pointer[visibility.QueueReviewSpec]
+	// mayNot is whether the caller may do nothing. acted is the last action.
+	mayNot bool
+	acted  atomic.Pointer[Action]
 }
 
 func (c *cluster) unit(position int32) visibility.UnitSummary {
@@ -94,6 +99,16 @@ func (c *cluster) Simulate(_ context.Context, manifests string) (*objects.Simula
 		Jobs: []objects.SimulatedJob{{Namespace: c.name, Name: c.name, Text: c.name}}}, nil
 }
 
+func (c *cluster) May(context.Context, Action) bool { return !c.mayNot }
+
+func (c *cluster) Act(_ context.Context, a Action) (string, error) {
+	c.acted.Store(&a)
+	if c.mayNot {
+		return "", apierrors.NewForbidden(schema.GroupResource{}, c.name, errors.New("no"))
+	}
+	return c.name + " done", nil
+}
+
 func (c *cluster) Warnings() []string { return []string{c.name} }
 
 // browser is a browser of the user.
@@ -149,7 +164,7 @@ func (b *browser) get(page string) (code int, body string) {
 }
 
 // pages are all pages.
-var pages = []string{"/", "/?all=1&phase=Running&from=100", "/jobs/research/train", "/quotas", "/queues", "/queues/q", "/queues/q?show=units", "/what-if"}
+var pages = []string{"/", "/?all=1&phase=Running&from=100", "/jobs/research/train", "/quotas", "/queues", "/queues/q", "/queues/q?show=units", "/what-if", "/act?do=priority&namespace=research&unit=train", "/act?do=drain&queue=q"}
 
 // markup returns what a browser would run, or would show in another order: scripts, handlers of events, images, links
 // that are scripts, and characters that change the direction of text.
@@ -190,14 +205,15 @@ func TestEachPageShowsWhatItIsFor(t *testing.T) {
 	c := &cluster{name: "train-a"}
 	b := open(t, c)
 	for page, wants := range map[string][]string{
-		"/":                     {"Jobs in namespace research", `href="/jobs/train-a/train-a"`, "1500m cpu", "1 to 100 of 250", `href="/?from=100"`, "3 jobs in namespaces that you may not read", ">60s ago<"},
-		"/?from=100&all=1":      {"Jobs in all namespaces", "101 to 200 of 250", `href="/?all=1&amp;from=0"`, `href="/?all=1&amp;from=200"`},
-		"/jobs/research/train":  {"<strong>It waits: QuotaExceeded</strong>: train-a", "2 of 5", "What would admit it", "2 jobs in namespaces that you may not read", "condition train-a became False: train-a train-a"},
-		"/quotas":               {`aria-label="cpu: 6 used, guaranteed 2, at most 8, borrowed 4, lent 0"`, `<rect class="own" width="25"`, `<rect class="borrowed" x="25" width="50"`, "2 quotas of others"},
-		"/queues":               {`href="/queues/train-a"`, `class="action">Hold<`},
-		"/queues/train-a":       {`<td class="number">7</td>`, `href="?show=units"`},
-		"/what-if":              {"train-a</textarea>"},
-		"/queues/train-a?from=": {"kubectl kube-queue web &#39;/queues/train-a?from=&#39;"},
+		"/":                    {"Jobs in namespace research", `href="/jobs/train-a/train-a"`, "1500m cpu", "1 to 100 of 250", `href="/?from=100"`, "3 jobs in namespaces that you may not read", ">60s ago<"},
+		"/?from=100&all=1":     {"Jobs in all namespaces", "101 to 200 of 250", `href="/?all=1&amp;from=0"`, `href="/?all=1&amp;from=200"`},
+		"/jobs/research/train": {"<strong>It waits: QuotaExceeded</strong>: train-a", "2 of 5", "What would admit it", "2 jobs in namespaces that you may not read", "condition train-a became False: train-a train-a"},
+		"/quotas":              {`aria-label="cpu: 6 used, guaranteed 2, at most 8, borrowed 4, lent 0"`, `<rect class="own" width="25"`, `<rect class="borrowed" x="25" width="50"`, "2 quotas of others"},
+		"/queues":              {`href="/queues/train-a"`, `class="action">Hold<`},
+		"/queues/train-a":      {`<td class="number">7</td>`, `href="?show=units"`},
+		"/what-if":             {"train-a</textarea>"},
+		"/act?do=pause&namespace=research&unit=train": {"Pause: train", "its pods are deleted", `href="/jobs/research/train"`},
+		"/queues/train-a?from=":                       {"kubectl kube-queue web &#39;/queues/train-a?from=&#39;"},
 	} {
 		code, body := b.get(page)
 		if code != http.StatusOK {
@@ -225,9 +241,11 @@ func TestWhatCannotBeShownIsSaid(t *testing.T) {
 	}
 }
 
-func (b *browser) post(form url.Values) (code int, body string) {
+func (b *browser) post(form url.Values) (code int, body string) { return b.postTo("/what-if", form) }
+
+func (b *browser) postTo(page string, form url.Values) (code int, body string) {
 	b.t.Helper()
-	response, err := b.PostForm(b.url+"/what-if", form)
+	response, err := b.PostForm(b.url+page, form)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -263,6 +281,69 @@ func TestATreeIsTriedWithoutApplyingIt(t *testing.T) {
 	c.slow <- struct{}{}
 	if code := <-first; code != http.StatusOK {
 		t.Errorf("the first one: status %d", code)
+	}
+}
+
+func TestActionsAreOfferedToWhoMayAndConfirmed(t *testing.T) {
+	c := &cluster{name: "train-a"}
+	b := open(t, c)
+	for page, wants := range map[string][]string{
+		"/jobs/research/train": {`<a href="/act?do=pause&amp;namespace=research&amp;unit=train">Pause</a>`},
+		"/queues/train-a":      {`<a href="/act?do=resume&amp;queue=train-a">Resume</a>`, `<a href="/act?do=drain&amp;queue=train-a">Drain</a>`},
+	} {
+		c.mayNot = false
+		_, body := b.get(page)
+		c.mayNot = true
+		_, without := b.get(page)
+		for _, want := range wants {
+			if !strings.Contains(body, want) || strings.Contains(without, want) {
+				t.Errorf("%s does not show %q, or shows it to everybody:\n%s", page, want, body)
+			}
+		}
+	}
+	c.mayNot = false
+	b.get("/act?do=pause&namespace=research&unit=train")
+	if c.acted.Load() != nil {
+		t.Error("a link acts without confirmation")
+	}
+	for _, a := range []Action{{Do: Pause, Namespace: "research", Unit: "train"}, {Do: Priority, Namespace: "research", Unit: "train", Priority: "-7"}, {Do: Drain, Queue: "q"}} {
+		form := url.Values{"do": {a.Do}, "namespace": {a.Namespace}, "unit": {a.Unit}, "queue": {a.Queue}, "priority": {a.Priority}}
+		code, body := b.postTo("/act", form)
+		if acted := c.acted.Load(); code != http.StatusOK || acted == nil || *acted != a || !strings.Contains(body, `<p role="status">train-a done</p>`) || !strings.Contains(body, `href="`+a.Subject()+`"`) {
+			t.Errorf("%+v: status %d, acted %+v:\n%s", a, code, acted, body)
+		}
+	}
+	for _, form := range []url.Values{{}, {"do": {"delete"}, "unit": {"u"}}, {"do": {Stop}, "unit": {"u"}}, {"do": {Pause}, "queue": {"q"}}, {"do": {Pause}, "queue": {"q"}, "unit": {"u"}}, {"do": {Drain}}} {
+		c.acted.Store(nil)
+		if code, _ := b.postTo("/act", form); code != http.StatusNotFound || c.acted.Load() != nil {
+			t.Errorf("%v: status %d", form, code)
+		}
+	}
+	c.mayNot = true
+	if code, body := b.postTo("/act", url.Values{"do": {Drain}, "queue": {"q"}}); code != http.StatusForbidden || !strings.Contains(body, "forbidden") {
+		t.Errorf("status %d:\n%s", code, body)
+	}
+}
+
+func TestOnlyActionsThatFitAreOffered(t *testing.T) {
+	offers := func(phase v1alpha1.QueueUnitPhase, active bool) (all []string) {
+		u := &v1alpha1.QueueUnit{}
+		u.Spec.Active, u.Status.Phase, u.Spec.ConsumerRef.APIVersion, u.Spec.ConsumerRef.Kind = &active, phase, "batch/v1", "Job"
+		for _, a := range offeredFor(u) {
+			all = append(all, a.Do)
+		}
+		return all
+	}
+	stopped := func(stop string) (all []string) {
+		for _, a := range offeredForQueue(&visibility.QueueSummary{Name: "q", Stop: stop}) {
+			all = append(all, a.Do)
+		}
+		return all
+	}
+	got := fmt.Sprint(offers(v1alpha1.PhaseEnqueued, true), offers(v1alpha1.PhaseEnqueued, false), offers(v1alpha1.PhaseRunning, true), offers(v1alpha1.PhaseSucceeded, true),
+		stopped(""), stopped("None"), stopped("Hold"), stopped("Drain"))
+	if want := "[pause priority] [unpause] [pause] [] [stop drain] [stop drain] [resume drain] [resume]"; got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }
 
@@ -305,6 +386,8 @@ func TestNobodyElseReadsThePages(t *testing.T) {
 		{"a form of another site", "POST", "/what-if", host, map[string]string{"Cookie": own, "Sec-Fetch-Site": "cross-site"}, 403},
 		{"a form with another origin", "POST", "/what-if", host, map[string]string{"Cookie": own, "Origin": "http://evil.example"}, 403},
 		{"a form of another port", "POST", "/what-if", host, map[string]string{"Cookie": own, "Origin": "http://127.0.0.1:1"}, 403},
+		{"an action of another site", "POST", "/act", host, map[string]string{"Cookie": own, "Sec-Fetch-Site": "cross-site"}, 403},
+		{"an action without the cookie", "POST", "/act", host, nil, 403},
 		{"an own form", "POST", "/what-if", host, map[string]string{"Cookie": own, "Sec-Fetch-Site": "same-origin"}, 200},
 		{"another method", "DELETE", "/", host, map[string]string{"Cookie": own}, 405},
 		{"a form to another page", "POST", "/quotas", host, map[string]string{"Cookie": own}, 405},

@@ -41,7 +41,7 @@ document.addEventListener("visibilitychange", () => document.hidden ? disconnect
 connect();
 
 const copy = document.getElementById("copy");
-if (navigator.clipboard) {
+if (copy && navigator.clipboard) {
   copy.hidden = false;
   copy.addEventListener("click", async () => {
     await navigator.clipboard.writeText(document.getElementById("command").textContent);
