@@ -2,6 +2,7 @@ package audit
 
 import (
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -65,7 +66,7 @@ type account struct {
 	released Moment
 	ended    Moment
 	reasons  int             // writes of the reason or the message while the unit waited
-	shown    map[string]bool // the reasons of these
+	shown    map[string]bool // the reasons of these, each with the limit
 	asked    int             // those before or after which the unit waited for somebody to do something
 	checked  int             // writes for its admission checks: reservations, messages and returns
 	nodes    int             // events that show what an autoscaler reports
@@ -291,7 +292,9 @@ func (a *account) followUnit(c *change) {
 		}
 	case now.Status.Reason != was.Status.Reason || now.Status.Message != was.Status.Message:
 		a.reasons++
-		a.shown[string(now.Status.Reason)] = true
+		_, limit, _ := strings.Cut(now.Status.Message, " of max ") // another limit is reported immediately
+		limit, _, _ = strings.Cut(limit, " ")
+		a.shown[string(now.Status.Reason)+" "+strings.TrimSuffix(limit, ";")] = true
 		if was.Status.Reason != "" && (was.asks() || now.asks()) {
 			a.asked++
 		}

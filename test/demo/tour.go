@@ -192,6 +192,6 @@ func (e *environment) sayNext() {
 		}
 		fmt.Printf("  %s\n", next.command)
 	}
-	fmt.Printf("\nIn a browser:         KUBECONFIG=%s %s web '/?all=1'\n", e.shown(e.cluster.Kubeconfig), e.shown(e.plugin()))
-	fmt.Print("One job of each kind: make demo-all\nTo stop the cluster:  make demo-down\n")
+	fmt.Print("\nOne job of each kind: make demo-all\nTo stop the cluster:  make demo-down\n")
+	fmt.Printf("In a browser:         KUBECONFIG=%s %s web '/?all=1'\n", e.shown(e.cluster.Kubeconfig), e.shown(e.plugin()))
 }

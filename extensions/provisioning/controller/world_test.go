@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -58,8 +59,9 @@ type world struct {
 	// gone is the error of reading the job.
 	gone error
 
-	writes, version, uids int
-	log                   []string
+	writes, uids int
+	version      atomic.Int64 // the test changes objects while the controller runs
+	log          []string
 	// dieAfter is the number of writes after which the program is killed; negative: never.
 	dieAfter int
 	// refuse is the error of the next write to a resource.
@@ -183,8 +185,7 @@ func (w *world) write(action clienttesting.Action) (runtime.Object, error) {
 }
 
 func (w *world) stamp(object *unstructured.Unstructured) {
-	w.version++
-	object.SetResourceVersion(strconv.Itoa(w.version))
+	object.SetResourceVersion(strconv.FormatInt(w.version.Add(1), 10))
 }
 
 // add creates an object of somebody else.

@@ -15,6 +15,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"kube-queue.dev/kube-queue/test/built"
 	"kube-queue.dev/kube-queue/test/clustertest"
@@ -186,7 +187,9 @@ func (s *stage) pods(program string) []corev1.Pod {
 
 func (s *stage) deployment(name string) *appsv1.Deployment {
 	s.t.Helper()
-	d, err := s.Kube.AppsV1().Deployments(clustertest.Namespace).Get(s.t.Context(), name, metav1.GetOptions{})
+	kube, err := kubernetes.NewForConfig(suite.Config())
+	harness.Must(s.t, err)
+	d, err := kube.AppsV1().Deployments(clustertest.Namespace).Get(s.t.Context(), name, metav1.GetOptions{})
 	harness.Must(s.t, err)
 	return d
 }

@@ -166,7 +166,7 @@ func (s *stage) expectKept() {
 	harness.Must(s.t, err)
 	expectWords(s.t, crds, "queueunits.scheduling.x-k8s.io", "queues.scheduling.x-k8s.io", "admissionchecks.scheduling.x-k8s.io", "provisioningrequestconfigs.scheduling.x-k8s.io",
 		"elasticquotatrees.scheduling.sigs.k8s.io")
-	for what, want := range map[string]int{"queueunits": jobs + 1, "tfjobs": jobs, "jobs.batch": 1} {
+	for what, want := range map[string]int{"queueunits": jobs + 1, "tfjobs,jobs.batch": jobs + 1} {
 		out, err := suite.Kubectl(s.t.Context(), "-n", s.Namespace, "get", what, "-o", "name")
 		harness.Must(s.t, err)
 		if got := strings.Count(out, "\n"); got != want {

@@ -38,7 +38,7 @@ var killings = []struct {
 }{
 	{harness.Extensions, func(r faultproxy.Request) bool { return r.Resource != "events" }, []string{
 		"POST queueunits", "POST podtemplates", "POST provisioningrequests", "DELETE podtemplates", "DELETE provisioningrequests",
-		`"state":"Pending"`, `"state":"Ready"`, `"state":"Retry"`, `"suspend":false`, `"phase":"Succeeded"`,
+		`"state":"Pending"`, `"state":"Ready"`, `"state":"Retry"`, `"path":"/spec/suspend","value":false`, `"phase":"Succeeded"`,
 	}},
 	{harness.Controller, func(r faultproxy.Request) bool { return r.Resource == "queueunits" }, []string{`"phase":"Reserved"`, `"phase":"Backoff"`, `"phase":"Dequeued"`}},
 }
