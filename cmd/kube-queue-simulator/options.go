@@ -37,7 +37,7 @@ type options struct {
 	pauseBorrowing                          bool
 	oversellRate                            string
 	reclaim, preemptWithinQueue             bool
-	minRunTime, stopsIn                     time.Duration
+	minRunTime, stopsIn, reserveAfter       time.Duration
 	victims                                 string
 	output, plot, resource, progress        string
 
@@ -63,6 +63,7 @@ const (
 	flagMinRunTime = "min-run-time"
 	flagVictims    = "victims"
 	flagStopsIn    = "stops-in"
+	flagReserve    = "reserve-after"
 )
 
 // These are the defaults of kube-queue-controller.
@@ -109,6 +110,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.oversellRate, "oversell-rate", "1.0", "`DECIMAL` that multiplies every max; same as the flag of kube-queue-controller.")
 	fs.BoolVar(&o.reclaim, flagReclaim, reclaimDefault, "Evict jobs of quotas above their min for jobs within the min of their own quota; same as the flag of kube-queue-controller.")
 	fs.BoolVar(&o.preemptWithinQueue, flagPreempt, false, "Evict jobs for jobs with higher priority in the same queue; same as withinQueue: LowerPriority in each Queue.")
+	fs.DurationVar(&o.reserveAfter, flagReserve, 0, "How long a job waits until quota is reserved for it; same as reserveAfter in each Queue. 0: never.")
 	fs.DurationVar(&o.minRunTime, flagMinRunTime, minRunTimeDefault, "How long after its release a job cannot be evicted; same as minRunTime in each Queue.")
 	fs.StringVar(&o.victims, flagVictims, string(simulator.Restart), "`WHAT` evicted jobs do when they are released again. restart: start from the beginning; resume: continue where they stopped.")
 	fs.DurationVar(&o.stopsIn, flagStopsIn, 0, "How long evicted jobs take to stop, while they still use their quota.")
@@ -125,7 +127,7 @@ func (o *options) addCompletion(cmd *cobra.Command) {
 		_ = cmd.RegisterFlagCompletionFunc(c.flag, cobra.FixedCompletions(c.known, cobra.ShellCompDirectiveNoFileComp))
 	}
 	_ = cmd.RegisterFlagCompletionFunc("policy", cobra.FixedCompletions(queue.PolicyNames(), cobra.ShellCompDirectiveNoFileComp))
-	for _, flag := range []string{"capacity", "gpu-resource", "oversell-rate", flagMinRunTime, flagStopsIn, "resource"} {
+	for _, flag := range []string{"capacity", "gpu-resource", "oversell-rate", flagMinRunTime, flagStopsIn, flagReserve, "resource"} {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.NoFileCompletions)
 	}
 	_ = cmd.MarkFlagFilename("plot", "svg")
@@ -181,6 +183,8 @@ func (o *options) checkEvictions() error {
 		return fmt.Errorf("--%s must not be negative", flagMinRunTime)
 	case o.stopsIn < 0:
 		return fmt.Errorf("--%s must not be negative", flagStopsIn)
+	case o.reserveAfter < 0:
+		return fmt.Errorf("--%s must not be negative", flagReserve)
 	}
 	return nil
 }

@@ -82,7 +82,7 @@ func (o *options) replayAll(ctx context.Context, paper *report.Paper, played *tr
 			Options:    tree.Options{Oversell: o.oversell, PauseBorrowing: o.pauseBorrowing, Reclaim: o.reclaim},
 			Core:       scheduler.Options{Policy: policy, MinRunTime: o.minRunTime, Requeues: requeues},
 			Preemption: scheduler.Preemption{WithinQueue: o.preemptWithinQueue},
-			Victims:    simulator.Victims(o.victims), StopsIn: o.stopsIn,
+			Victims:    simulator.Victims(o.victims), StopsIn: o.stopsIn, ReserveAfter: o.reserveAfter,
 			Progress: progress.of(fmt.Sprintf("%s (%d of %d)", policy, i+1, len(o.replay)))}
 		result, err := simulator.Run(ctx, scenario)
 		progress.clear()

@@ -13,13 +13,15 @@ type Policy struct {
 	Before func(a, b *Item) bool
 	// FrontOnly lets no item pass another: only the front item is tried.
 	FrontOnly bool
+	// ByLimit separates items with different limits into different shapes, so that Before can use the Length of a shape.
+	ByLimit bool
 	// Backoff makes a refused shape wait, longer each time, while others are tried before it. If none of them can use the
 	// room, the shape in backoff gets it.
 	Backoff bool
 }
 
 // Policies returns all policies. The first is the default.
-func Policies() []*Policy { return []*Policy{RoundRobin, Priority, Block} }
+func Policies() []*Policy { return []*Policy{RoundRobin, Priority, Block, ShortestFirst} }
 
 // PolicyNames returns the names of all policies.
 func PolicyNames() []string {

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"slices"
+	"strconv"
 	"time"
 
 	"kube-queue.dev/kube-queue/pkg/quota"
@@ -66,19 +67,23 @@ func (q *Queue) Shapes(do func(*Shape)) {
 }
 
 // Push adds an item to the queue. A shape that is new to the queue is ready.
-func (q *Queue) Push(item *Item, demand quota.Demand) *Shape {
-	return q.push(item, demand, demand.Key())
+func (q *Queue) Push(item *Item, demand quota.Demand, length Length) *Shape {
+	key := demand.Key()
+	if length > 0 {
+		key += "/" + strconv.Itoa(int(length))
+	}
+	return q.push(item, demand, length, key)
 }
 
 // PushAlone adds an item in a shape of its own, which is ready.
-func (q *Queue) PushAlone(item *Item, demand quota.Demand) *Shape {
-	return q.push(item, demand, demand.Key()+"/"+item.Key)
+func (q *Queue) PushAlone(item *Item, demand quota.Demand, length Length) *Shape {
+	return q.push(item, demand, length, demand.Key()+"/"+item.Key)
 }
 
-func (q *Queue) push(item *Item, demand quota.Demand, key string) *Shape {
+func (q *Queue) push(item *Item, demand quota.Demand, length Length, key string) *Shape {
 	s := q.shapes[key]
 	if s == nil {
-		s = &Shape{Demand: demand, key: key, queue: q,
+		s = &Shape{Demand: demand, Length: length, key: key, queue: q,
 			items: *NewHeap(q.before, func(i *Item) *int32 { return &i.place })}
 		q.shapes[key] = s
 	}
@@ -98,7 +103,7 @@ func (q *Queue) push(item *Item, demand quota.Demand, key string) *Shape {
 // Remove removes an item from the queue.
 func (q *Queue) Remove(item *Item) {
 	s := item.shape
-	item.shape = nil
+	defer func() { item.shape = nil }() // its place depends on its shape
 	q.ages.remove(item.Submitted)
 	if s.Len() > 1 {
 		s.items.Remove(item)
@@ -223,6 +228,19 @@ func (q *Queue) Front() *Item {
 // InOrder calls visit with the first items of the shapes that are not impossible, in order, until visit returns false.
 func (q *Queue) InOrder(visit func(*Item) bool) {
 	q.possible.inOrder(func(s *Shape) bool { return visit(s.head()) })
+}
+
+// Oldest returns the item that was submitted first, of those that are not impossible and that a function accepts; nil if
+// there is none. It takes time proportional to the number of items.
+func (q *Queue) Oldest(accepts func(*Item) bool) (oldest *Item) {
+	for _, s := range q.possible.All() {
+		for _, item := range s.items.All() {
+			if (oldest == nil || item.Older(oldest)) && accepts(item) {
+				oldest = item
+			}
+		}
+	}
+	return oldest
 }
 
 // First returns the first items that are not impossible, in order, and at most as many as requested.

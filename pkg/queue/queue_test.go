@@ -139,7 +139,7 @@ func backsOff(t *testing.T, backoff queue.Backoff, want ...int) {
 	room := int64(0)
 	index := indexOf(&room, backoff)
 	q := queue.New(g, queue.RoundRobin, index)
-	q.Push(&queue.Item{Key: "big"}, demand(10))
+	q.Push(&queue.Item{Key: "big"}, demand(10), 0)
 	now := time.Unix(0, 0)
 	drain(q, now, func(int64) bool { return false })
 	for _, seconds := range want {
@@ -149,7 +149,7 @@ func backsOff(t *testing.T, backoff queue.Backoff, want ...int) {
 			want  string
 		}{{time.Duration(seconds)*time.Second - 1, "small"}, {time.Duration(seconds) * time.Second, "big"}} {
 			small := &queue.Item{Key: "small", Submitted: 1}
-			q.Push(small, demand(1))
+			q.Push(small, demand(1), 0)
 			room = 10
 			index.Wake(here, func(*queue.Queue) {})
 			q.Begin(now.Add(c.after))
@@ -169,7 +169,7 @@ func TestFreedRoomWakesWhatItCouldHoldAndNothingElse(t *testing.T) {
 	index := indexWith(&room)
 	q := queue.New(&group{}, queue.Priority, index)
 	for amount := int64(1); amount <= 10; amount++ {
-		q.Push(&queue.Item{Key: fmt.Sprint(amount), Submitted: -amount}, demand(amount))
+		q.Push(&queue.Item{Key: fmt.Sprint(amount), Submitted: -amount}, demand(amount), 0)
 	}
 	now := time.Unix(0, 0)
 	drain(q, now, func(int64) bool { return false })
@@ -271,7 +271,7 @@ func (l *litLine) push() {
 	l.pushed++
 	item := &queue.Item{Key: fmt.Sprint(rapid.IntRange(0, 9).Draw(l.t, "key"), " ", l.pushed),
 		Priority: int32(rapid.IntRange(0, 3).Draw(l.t, "priority")), Submitted: int64(rapid.IntRange(0, 4_000_000).Draw(l.t, "submitted"))}
-	s := l.queue.Push(item, demand(int64(rapid.IntRange(1, 9).Draw(l.t, "amount"))))
+	s := l.queue.Push(item, demand(int64(rapid.IntRange(1, 9).Draw(l.t, "amount"))), 0)
 	if l.shapes[s] == nil {
 		l.shapes[s] = &litShape{may: true, refused: map[int32]*litRefused{}}
 	}
@@ -377,7 +377,11 @@ var newestFirst = &queue.Policy{Name: "NewestFirst", Before: func(a, b *queue.It
 
 // Whatever comes and goes, and however the policy changes meanwhile, the queue gives what a sorted list of its items gives.
 func TestPropertyOrder(t *testing.T) {
-	orders := map[*queue.Policy]func(a, b *queue.Item) int{queue.Priority: sign, queue.Block: sign, newestFirst: func(a, b *queue.Item) int {
+	lengths := map[string]queue.Length{} // 0 counts as a day
+	orders := map[*queue.Policy]func(a, b *queue.Item) int{queue.Priority: sign, queue.Block: sign, queue.ShortestFirst: func(a, b *queue.Item) int {
+		day := queue.LengthOf(86400)
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(cmp.Or(lengths[a.Key], day), cmp.Or(lengths[b.Key], day)), sign(a, b))
+	}, newestFirst: func(a, b *queue.Item) int {
 		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(b.Submitted, a.Submitted), cmp.Compare(b.Key, a.Key))
 	}}
 	policies := rapid.SampledFrom(slices.SortedFunc(maps.Keys(orders), func(a, b *queue.Policy) int { return cmp.Compare(a.Name, b.Name) }))
@@ -391,7 +395,8 @@ func TestPropertyOrder(t *testing.T) {
 		for i := range rapid.IntRange(0, 30).Draw(t, "items") {
 			item := &queue.Item{Key: fmt.Sprintf("%02d", i), Priority: int32(rapid.IntRange(0, 2).Draw(t, "priority")), Submitted: int64(rapid.IntRange(0, 2).Draw(t, "submitted"))}
 			amounts[item.Key] = int64(rapid.IntRange(1, 7).Draw(t, "amount"))
-			q.Push(item, demand(amounts[item.Key]))
+			lengths[item.Key] = queue.LengthOf(rapid.SampledFrom([]int32{0, 0, 1, 60, 86400, 90000, 1 << 30}).Draw(t, "limit"))
+			q.Push(item, demand(amounts[item.Key]), lengths[item.Key])
 			items = append(items, item)
 			if rapid.IntRange(0, 9).Draw(t, "change") == 0 {
 				if rapid.Bool().Draw(t, "some are parked") {
@@ -428,4 +433,21 @@ func TestPropertyOrder(t *testing.T) {
 			t.Fatalf("%d items are left, want %d", left, len(items)-len(want))
 		}
 	})
+}
+
+func TestLengthsAreOrderedAndFine(t *testing.T) {
+	last := queue.LengthOf(0)
+	for seconds := int32(1); seconds > 0 && seconds < 1<<30; seconds += 1 + seconds/100 {
+		l := queue.LengthOf(seconds)
+		if l < last || l == 0 {
+			t.Fatalf("%d s has length %d, after %d", seconds, l, last)
+		}
+		if more := queue.LengthOf(seconds + seconds/4 + 1); more == l {
+			t.Fatalf("%d s and a quarter more have the same length", seconds)
+		}
+		last = l
+	}
+	if queue.LengthOf(-1) != 0 || queue.LengthOf(1<<31-1) < last {
+		t.Error("the first or the last length is wrong")
+	}
 }

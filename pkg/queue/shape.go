@@ -34,10 +34,12 @@ func (i *Item) Older(other *Item) bool {
 // Shape returns the shape of the item; nil if the item is in no queue.
 func (i *Item) Shape() *Shape { return i.shape }
 
-// Shape is the set of items of one queue with the same demand.
+// Shape is the set of items of one queue with the same demand and length.
 type Shape struct {
 	// Demand is the demand of each item.
 	Demand quota.Demand
+	// Length is that of each item, if they are separated by it; otherwise 0.
+	Length Length
 	// Shown is the cause that was last reported for all items; the zero Handle if none was. It is for
 	// use by the owner of the queue.
 	Shown unique.Handle[quota.Cause]

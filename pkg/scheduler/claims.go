@@ -195,7 +195,7 @@ func (s *Scheduler) keepRoom(u *unit, owed bool, now time.Time) {
 	s.dropFailure(u)
 	u.claim = &claim{unit: u, made: true, owed: owed, queue: q, planned: quota.Charge{Demand: u.Demand}}
 	s.remove(u)
-	q.PushAlone(&u.item, u.Demand)
+	q.PushAlone(&u.item, u.Demand, q.lengthOf(u))
 	q.claimed = append(q.claimed, u.claim)
 	s.made++
 	s.planner.Plan(q.Group, &u.claim.planned)
@@ -244,6 +244,7 @@ func (c *claims) eachVictim(of *unit, do func(*unit)) {
 // wakeKept wakes the shapes that can use room that is no longer kept from them.
 func (s *Scheduler) wakeKept(group quota.Group, c *quota.Charge) {
 	s.changes++
+	s.retryDelayed()
 	for _, node := range group.Nodes() {
 		for _, a := range c.Total() {
 			for _, bound := range [...]quota.Bound{quota.Kept, quota.FixedMin, quota.FixedMax} {
@@ -341,7 +342,7 @@ func (s *Scheduler) checkClaimsOf(q *queueState, now time.Time) {
 func (s *Scheduler) giveUp(u *unit, now time.Time) {
 	s.dropClaim(u)
 	s.remove(u)
-	u.queue.Push(&u.item, u.Demand)
+	u.queue.Push(&u.item, u.Demand, u.queue.lengthOf(u))
 	s.activate(u.queue)
 	s.explainLater(u, now)
 }

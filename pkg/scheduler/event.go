@@ -172,6 +172,8 @@ type QueueChanged struct {
 	Stop        Stop
 	Preemption  Preemption
 	PodsReady   PodsReady
+	// ReserveAfter is how long a unit waits until room is reserved for it; 0 means forever.
+	ReserveAfter time.Duration
 	// Checks are the admission checks of the queue.
 	Checks Checks
 }

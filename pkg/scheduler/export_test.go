@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"math"
 	"time"
 
 	"kube-queue.dev/kube-queue/pkg/queue"
@@ -98,3 +99,14 @@ func (s *Scheduler) Outdated(now time.Time) (keys []string) {
 
 // AUnit has the size of a unit.
 var AUnit unit
+
+// Bookings returns the units with bookings, and when they can start at the latest; zero if that is not known.
+func (s *Scheduler) Bookings() map[string]time.Time {
+	all := map[string]time.Time{}
+	for _, b := range s.bookings {
+		if b.isPossible && b.start != math.MaxInt64 {
+			all[b.unit.key()] = b.start.time()
+		}
+	}
+	return all
+}

@@ -49,6 +49,7 @@ func (s *Scheduler) admit(now time.Time) {
 	for {
 		for s.hasMore() {
 			s.restoreClaims(now)
+			s.book(now)
 			s.wakeFreed() // a refusal can end a reservation, which allows borrowing again
 			s.prove(now)
 			s.unproveGrown()
@@ -66,10 +67,10 @@ func (s *Scheduler) admit(now time.Time) {
 			return
 		}
 		u := s.units[q.tried.Key]
-		if s.made > 0 || q.attempts || s.ledger != nil && len(s.ledger.holders) > 0 {
+		if s.made > 0 || q.attempts || len(s.bookings) > 0 || s.ledger != nil && len(s.ledger.holders) > 0 {
 			switch refusal := s.fits(q, q.tried.Shape()); {
 			case refusal == nil:
-			case q.attempts:
+			case q.attempts && !s.isDelay(refusal):
 				s.makeRoom(q, u, refusal, now)
 				continue
 			default:
@@ -103,7 +104,7 @@ func (s *Scheduler) admit(now time.Time) {
 
 // hasMore reports whether changes must be processed before the next unit is admitted.
 func (s *Scheduler) hasMore() bool {
-	return len(s.freed) > 0 || len(s.unproven) > 0 || s.grown() || s.claimsStale || s.seekClaimants || len(s.claimants) > 0
+	return len(s.freed) > 0 || len(s.unproven) > 0 || s.grown() || s.claimsStale || s.seekClaimants || len(s.claimants) > 0 || s.hasStaleBookings()
 }
 
 // wakeFreed adds the queues that may have something to try in the freed spaces to the tournament.
@@ -130,7 +131,7 @@ func (s *Scheduler) prove(now time.Time) {
 		q.attempts = false
 		switch refusal := s.fits(q, shape); {
 		case refusal == nil:
-		case s.mayMakeRoom(q, refusal, now):
+		case !s.isDelay(refusal) && s.mayMakeRoom(q, refusal, now):
 			q.attempts = true // it competes with those that fit
 		default:
 			s.refuse(q, shape, refusal, now)
@@ -151,6 +152,7 @@ func (s *Scheduler) unprove(q *queueState) {
 func (s *Scheduler) take(q *queueState, u *unit) {
 	shape := u.item.Shape()
 	q.Take(&u.item)
+	s.unbookUnit(u)
 	s.activate(q)
 	if shape.Len() == 0 {
 		s.unreserve(shape)
@@ -160,6 +162,7 @@ func (s *Scheduler) take(q *queueState, u *unit) {
 func (s *Scheduler) refuse(q *queueState, shape *queue.Shape, refusal *quota.Refusal, now time.Time) {
 	before := shape.Cause()
 	q.Refuse(shape, refusal, now)
+	s.refused(shape, refusal)
 	s.activate(q)
 	s.reserveOwed(q, shape, refusal)
 	s.explainer.refused(q, shape, before, now)
@@ -170,6 +173,9 @@ func (s *Scheduler) refuse(q *queueState, shape *queue.Shape, refusal *quota.Ref
 func (s *Scheduler) flush(now time.Time) (found bool) {
 	if s.flushAt == 0 || instantOf(now) < s.flushAt {
 		return false
+	}
+	if s.hasMore() { // shapes have yet to be woken
+		return true
 	}
 	s.flushAt = 0
 	s.flushes++
@@ -337,6 +343,14 @@ func (s *Scheduler) wakeTime() time.Time {
 // fits returns why the first item of a shape does not fit; nil if it fits. The item can use room that is kept for
 // itself or for units behind it in its queue.
 func (s *Scheduler) fits(q *queueState, shape *queue.Shape) *quota.Refusal {
+	if r := s.fitsNow(q, shape); r != nil || len(s.bookings) == 0 {
+		return r
+	}
+	return s.delays(q, shape, s.meters.now)
+}
+
+// fitsNow is fits without bookings.
+func (s *Scheduler) fitsNow(q *queueState, shape *queue.Shape) *quota.Refusal {
 	if len(q.claimed) == 0 {
 		return q.Group.Fits(shape.Demand)
 	}

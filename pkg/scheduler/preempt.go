@@ -35,10 +35,14 @@ func (s *Scheduler) mayMakeRoom(q *queueState, refusal *quota.Refusal, now time.
 	return true
 }
 
-// tryFirst tries a refused shape again if its new first unit can evict others. The unit that was first before may
+// tryFirst tries a refused shape again if its new first unit can evict others, or may pass a booking. The unit that was first before may
 // have had a lower priority, or has taken its attempts with it.
 func (s *Scheduler) tryFirst(q *queueState, shape *queue.Shape) {
 	if s.planner == nil || !shape.Parked() {
+		return
+	}
+	if s.delayed[shape] { // the booking may not bind the new first unit
+		q.Retry(shape)
 		return
 	}
 	u := s.units[shape.Head().Key]

@@ -29,6 +29,9 @@ type queueState struct {
 	// attempts is whether the item that the queue tries does not fit but might make room.
 	attempts bool
 	evictions
+	// booking is the booking of a unit of the queue; nil if there is none. Before scanAt, no unit is looked for.
+	booking *booking
+	scanAt  instant
 	// reservations are the reservations of the queue's shapes.
 	reservations []*reservation
 	// causeChanges are the timers of the explainer for the shapes of the queue.

@@ -69,7 +69,12 @@ type Scheduler struct {
 	// planner is the backend if it can plan evictions; nil otherwise.
 	planner quota.Planner
 	claims
-	queues map[string]*queueState
+	// bookings are those of all queues, in the order in which they were made.
+	bookings []*booking
+	// delay is the last refusal because of a booking, and delayed are the shapes that wait because of one.
+	delay   *quota.Refusal
+	delayed map[*queue.Shape]bool
+	queues  map[string]*queueState
 	// queueAt finds queues by the own nodes of their groups.
 	queueAt    map[quota.NodeID]*queueState
 	waitIndex  *queue.WaitIndex
@@ -133,6 +138,7 @@ func New(opts Options) *Scheduler {
 		over:          newOverQuota(),
 		unscheduled:   newUnscheduled(),
 		isFreed:       map[quota.Space]bool{},
+		delayed:       map[*queue.Shape]bool{},
 		missing:       &quota.Refusal{Reason: wellknown.ReasonNoQuota, Sentence: "kube-queue-controller has not read the quota yet; if this persists, check its log"},
 	}
 	s.waitIndex = queue.NewWaitIndex(s.room, s.backoff)
@@ -341,7 +347,8 @@ func (e QuotaChanged) apply(s *Scheduler, now time.Time) {
 	s.tournament, s.unproven = newTournament(e.Backend), nil
 	s.freed = nil
 	clear(s.isFreed)
-	s.order, s.frontsToCheck, s.placeless = nil, nil, evictions{}
+	s.order, s.frontsToCheck, s.placeless, s.bookings = nil, nil, evictions{}, nil
+	clear(s.delayed)
 	queues := s.queues
 	s.queues, s.queueAt = map[string]*queueState{}, map[quota.NodeID]*queueState{}
 	if s.backend != nil {

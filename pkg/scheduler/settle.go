@@ -133,7 +133,7 @@ func (s *Scheduler) room(space quota.Space) int64 { return s.backend.Room(space)
 func (u *unit) moved() bool {
 	shape := u.item.Shape()
 	return shape != nil &&
-		(u.item.Priority != u.queue.set.MaxPriority.Of(u.Priority) || u.item.Submitted != u.Submitted || !shape.Demand.Equal(u.Demand))
+		(u.item.Priority != u.queue.set.MaxPriority.Of(u.Priority) || u.item.Submitted != u.Submitted || shape.Length != u.queue.lengthOf(u) || !shape.Demand.Equal(u.Demand))
 }
 
 func (s *Scheduler) leave(u *unit) {
@@ -142,6 +142,7 @@ func (s *Scheduler) leave(u *unit) {
 	}
 	s.dropClaim(u)
 	s.remove(u)
+	s.unbookUnit(u)
 }
 
 // remove removes a unit from its queue.
@@ -163,7 +164,7 @@ func (s *Scheduler) enter(u *unit, now time.Time) {
 		return
 	}
 	u.item = queue.Item{Key: u.key(), Priority: u.queue.set.MaxPriority.Of(u.Priority), Submitted: u.Submitted}
-	shape := u.queue.Push(&u.item, u.Demand)
+	shape := u.queue.Push(&u.item, u.Demand, u.queue.lengthOf(u))
 	u.Demand = shape.Demand // the demand is shared by all units of the shape
 	if shape.Len() == 1 {
 		s.refuseForGood(u.queue, shape, now)

@@ -110,7 +110,7 @@ func newSimulation(scenario Scenario) (*simulation, error) {
 	p.now = p.start
 	p.core.Apply(p.now, scheduler.QuotaChanged{Backend: backend})
 	for _, group := range backend.Groups() {
-		p.core.Apply(p.now, scheduler.QueueChanged{Queue: group.Queue(), Preemption: p.Preemption})
+		p.core.Apply(p.now, scheduler.QueueChanged{Queue: group.Queue(), Preemption: p.Preemption, ReserveAfter: p.ReserveAfter})
 	}
 	for _, q := range p.Queues {
 		p.core.Apply(p.now, q)

@@ -45,6 +45,8 @@ type Scenario struct {
 	Options tree.Options
 	// Core options include the policy of queues that are not in Queues.
 	Core scheduler.Options
+	// ReserveAfter is how long a job waits until room is reserved for it, in queues that are not in Queues; 0 means forever.
+	ReserveAfter time.Duration
 	// Preemption is how units are evicted for others in queues that are not in Queues.
 	Preemption scheduler.Preemption
 	// Queues are settings of queues by an administrator.

@@ -23,6 +23,7 @@ import (
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	visibilityv1alpha1 "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
@@ -83,7 +84,7 @@ func New(view *scheduler.View, kinds []string, namespace string) *Model {
 			}
 		}
 		for _, of := range all {
-			slices.SortFunc(of, func(a, b int32) int { return before(&view.Units[a], &view.Units[b]) })
+			slices.SortFunc(of, m.before)
 		}
 		return all
 	})
@@ -136,8 +137,12 @@ func New(view *scheduler.View, kinds []string, namespace string) *Model {
 }
 
 // before compares units in the order of a queue.
-func before(a, b *scheduler.UnitView) int {
-	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Submitted, b.Submitted), strings.Compare(a.Key, b.Key))
+func (m *Model) before(i, j int32) int {
+	a, b, longer := &m.view.Units[i], &m.view.Units[j], 0
+	if a.Queue >= 0 && m.view.Queues[a.Queue].Policy.ByLimit {
+		longer = cmp.Compare(queue.LengthOf(a.MaxSeconds).Rank(), queue.LengthOf(b.MaxSeconds).Rank())
+	}
+	return cmp.Or(cmp.Compare(b.Priority, a.Priority), longer, cmp.Compare(a.Submitted, b.Submitted), strings.Compare(a.Key, b.Key))
 }
 
 // observed returns the time of the state.

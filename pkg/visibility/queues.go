@@ -168,7 +168,7 @@ func (m *Model) computeOrdered() []int32 {
 	ordered := make([]int32, 0, len(m.view.Units))
 	add := func(q int) {
 		for _, units := range [][]int32{waiting[q], others[q]} {
-			slices.SortFunc(units, func(a, b int32) int { return before(&m.view.Units[a], &m.view.Units[b]) })
+			slices.SortFunc(units, m.before)
 			ordered = append(ordered, units...)
 		}
 	}

@@ -56,7 +56,7 @@ func (s *search) isOwn(i int32) bool { return s.view.Units[i].Queue == s.view.Un
 
 // isBehind reports whether another unit is behind the unit in its queue. It takes nothing that is meant for the unit.
 func (s *search) isBehind(i int32) bool {
-	return s.isOwn(i) && before(&s.view.Units[s.unit], &s.view.Units[i]) < 0
+	return s.isOwn(i) && s.before(s.unit, i) < 0
 }
 
 // need is what is missing in a space.

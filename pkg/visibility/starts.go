@@ -52,7 +52,7 @@ func (m *Model) Starts(left RunTimes, further map[string]int) map[string]time.Ti
 		charged[int32(i)] = true
 		if u.Phase != scheduler.Waiting && u.Phase != scheduler.Ended && !u.Evicted { // others are about to stop
 			unit := holding(u)
-			unit.Unstoppable = u.Unstoppable
+			unit.Unstoppable, unit.MaxSeconds = u.Unstoppable, u.MaxSeconds
 			add(u, unit, max(m.view.At.Sub(u.DequeuedAt()), 0))
 		}
 	}

@@ -201,7 +201,7 @@ func (m *Model) requested(unit int32) (all resources.Vector) {
 // aheadOf returns the units that are tried before the unit in its queue, in order.
 func (m *Model) aheadOf(unit int32) (ahead []int32) {
 	line := m.contenders()[m.view.Units[unit].Queue]
-	end, _ := slices.BinarySearchFunc(line, unit, func(a, b int32) int { return before(&m.view.Units[a], &m.view.Units[b]) })
+	end, _ := slices.BinarySearchFunc(line, unit, m.before)
 	for _, i := range line[:end] {
 		if !m.view.Units[i].RequeueAt().After(m.view.At) {
 			ahead = append(ahead, i)
@@ -223,6 +223,7 @@ func holding(u *scheduler.UnitView) scheduler.Unit {
 	unit := unitOf(u)
 	unit.Demand.Requests = u.Charge.Total()
 	unit.Phase, unit.Attempts, unit.Unstoppable, unit.DequeuedAt, unit.Quota = scheduler.Dequeued, 1, true, u.DequeuedAt(), u.Path
+	unit.MaxSeconds = 0 // it ends when the world says so
 	return unit
 }
 
@@ -272,5 +273,5 @@ func (m *Model) takesPart(u *scheduler.UnitView, w world) bool {
 // unitOf returns the unit as the core first receives it.
 func unitOf(u *scheduler.UnitView) scheduler.Unit {
 	return scheduler.Unit{Key: u.Key, Facts: scheduler.Facts{UID: u.UID, Kind: u.Kind, QuotaName: u.QuotaName, Version: 1,
-		Submitted: u.Submitted, Demand: u.Demand, Priority: u.Priority}}
+		Submitted: u.Submitted, Demand: u.Demand, Priority: u.Priority, MaxSeconds: u.MaxSeconds}}
 }

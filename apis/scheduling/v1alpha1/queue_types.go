@@ -48,7 +48,7 @@ type QueueList struct {
 
 // QueuePolicy is the order in which units are tried.
 //
-// +kubebuilder:validation:Enum=RoundRobin;Block;Priority
+// +kubebuilder:validation:Enum=RoundRobin;Block;Priority;ShortestFirst
 type QueuePolicy string
 
 const (
@@ -59,6 +59,9 @@ const (
 	// PolicyPriority starts again at the first unit each time quota is freed. Later units can pass
 	// it.
 	PolicyPriority QueuePolicy = "Priority"
+	// PolicyShortestFirst tries the units with the shortest maximum execution time first. Other units
+	// can pass one that does not fit. Use it with reserveAfter.
+	PolicyShortestFirst QueuePolicy = "ShortestFirst"
 )
 
 // QueueStop is whether and how a queue is stopped.
@@ -92,6 +95,15 @@ type QueueSpec struct {
 	// +kubebuilder:validation:Minimum=-2147483648
 	// +kubebuilder:validation:Maximum=2147483647
 	MaxPriority *int32 `json:"maxPriority,omitempty"`
+	// reserveAfter is how long a unit waits until quota is reserved for it, if it is the one that has
+	// waited longest in the queue. Other units are then admitted only if they fit beside it, or end
+	// before it can start by their maximum execution time. Never if unset. Only the elasticquota
+	// backend uses it.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=duration
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="reserveAfter must be at least 1s"
+	// +optional
+	ReserveAfter *metav1.Duration `json:"reserveAfter,omitempty"`
 	// stop stops the queue. With Hold, no unit is admitted. Drain also evicts admitted units, which
 	// then wait again. Defaults to None.
 	// +optional

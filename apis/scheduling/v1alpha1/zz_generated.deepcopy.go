@@ -448,6 +448,11 @@ func (in *QueueSpec) DeepCopyInto(out *QueueSpec) {
 		*out = new(int32)
 		**out = **in
 	}
+	if in.ReserveAfter != nil {
+		in, out := &in.ReserveAfter, &out.ReserveAfter
+		*out = new(v1.Duration)
+		**out = **in
+	}
 	if in.Preemption != nil {
 		in, out := &in.Preemption, &out.Preemption
 		*out = new(QueuePreemption)

@@ -13,6 +13,9 @@ func Settings(q *schedulingv1alpha1.Queue) scheduler.QueueChanged {
 	if timeout := q.Spec.PodsReadyTimeout; timeout != nil {
 		e.PodsReady = scheduler.PodsReady{Timeout: max(timeout.Duration, 0), Blocks: q.Spec.BlockUntilPodsReady}
 	}
+	if after := q.Spec.ReserveAfter; after != nil {
+		e.ReserveAfter = max(after.Duration, 0)
+	}
 	if q.Spec.MaxPriority != nil {
 		e.MaxPriority = scheduler.Cap{Set: true, Value: *q.Spec.MaxPriority}
 	}

@@ -26,6 +26,7 @@ const (
 	columnNamespace = "namespace"
 	columnPriority  = "priority"
 	columnName      = "name"
+	columnLimit     = "limit"
 	// columnRequest is the prefix of columns with requests for a resource.
 	columnRequest = "request:"
 )
@@ -36,10 +37,10 @@ const maxSeconds = 100 * 366 * 24 * 3600
 
 // columns contains the index of each column in a row; -1 if the column does not exist.
 type columns struct {
-	timestamp, duration, tenant, priority, name int
-	tenantColumn                                string
-	sizes                                       []size
-	count                                       int
+	timestamp, duration, tenant, priority, name, limit int
+	tenantColumn                                       string
+	sizes                                              []size
+	count                                              int
 }
 
 // size is a column with the request of a job for a resource.
@@ -143,7 +144,7 @@ func (c *collector) header(header []string, opts Options) (*columns, error) {
 		}
 		return -1
 	}
-	at.timestamp, at.duration, at.priority, at.name = find(columnTimestamp), find(columnDuration), find(columnPriority), find(columnName)
+	at.timestamp, at.duration, at.priority, at.name, at.limit = find(columnTimestamp), find(columnDuration), find(columnPriority), find(columnName), find(columnLimit)
 	at.tenant, at.tenantColumn = find(columnNamespace), columnNamespace
 	if at.tenant < 0 {
 		at.tenant, at.tenantColumn = find(columnCluster), columnCluster
@@ -165,7 +166,7 @@ func (c *collector) header(header []string, opts Options) (*columns, error) {
 }
 
 // knownColumns have a meaning; other columns are ignored.
-var knownColumns = []string{columnTimestamp, columnDuration, columnCluster, columnNamespace, columnPriority, columnName}
+var knownColumns = []string{columnTimestamp, columnDuration, columnCluster, columnNamespace, columnPriority, columnName, columnLimit}
 
 func (c *collector) record(record []string, line int, at *columns) error {
 	if len(record) != at.count {
@@ -187,6 +188,13 @@ func (c *collector) record(record []string, line int, at *columns) error {
 	c.dated = dated
 	if r.job.Runs, err = seconds(field(at.duration)); err != nil {
 		return c.fault(line, columnDuration, "%v", err)
+	}
+	if at.limit >= 0 && field(at.limit) != "" {
+		limit, err := seconds(field(at.limit))
+		if err != nil {
+			return c.fault(line, columnLimit, "%v; leave the field empty for no limit", err)
+		}
+		r.job.Limit = limitOf(limit, r.job.Runs)
 	}
 	if at.name >= 0 {
 		r.job.Name = strings.Clone(field(at.name))
@@ -255,4 +263,12 @@ func seconds(text string) (time.Duration, error) {
 		return 0, fmt.Errorf("%q is not a number of seconds from 0 to %d, such as 90 or 90.5", text, maxSeconds)
 	}
 	return toDuration(n), nil
+}
+
+// limitOf returns a limit that does not stop the job earlier than in the trace.
+func limitOf(limit, runs time.Duration) time.Duration {
+	if limit <= 0 {
+		return 0
+	}
+	return max(limit, runs+time.Second).Truncate(time.Second)
 }

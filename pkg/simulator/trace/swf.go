@@ -48,6 +48,7 @@ const (
 	swfRun       = 3
 	swfAllocated = 4
 	swfRequested = 7
+	swfLimit     = 8
 	swfStatus    = 10
 	swfFields    = 18
 )
@@ -101,7 +102,7 @@ func (c *collector) swfLine(text string, line int, tenant Field) error {
 		return c.fault(line, "", "the line has %d fields, but a line of the Standard Workload Format has %d; if the file is CSV, set --trace-format=csv", len(fields), swfFields)
 	}
 	var numbers [swfFields]float64
-	for _, i := range []int{swfSubmit, swfRun, swfAllocated, swfRequested, swfStatus, tenant.place()} {
+	for _, i := range []int{swfSubmit, swfRun, swfAllocated, swfRequested, swfLimit, swfStatus, tenant.place()} {
 		n, err := strconv.ParseFloat(fields[i], 64)
 		if err != nil || !(n >= -1 && n <= maxSeconds) {
 			return c.fault(line, swfNames[i], "%q is neither a number from 0 to %d nor -1 (unknown)", fields[i], maxSeconds)
@@ -130,7 +131,7 @@ func (c *collector) swfLine(text string, line int, tenant Field) error {
 			return c.fault(line, swfNames[place], "the number of processors must be an integer, not %v", processors)
 		}
 		c.rows = append(c.rows, row{at: toDuration(numbers[swfSubmit]), tenant: tenantOf(tenant, fields[tenant.place()]), sizes: strconv.FormatInt(int64(processors), 10),
-			job: simulator.Job{Runs: toDuration(numbers[swfRun]),
+			job: simulator.Job{Runs: toDuration(numbers[swfRun]), Limit: limitOf(toDuration(max(numbers[swfLimit], 0)), toDuration(numbers[swfRun])),
 				Requests: map[string]resource.Quantity{cpu: *resource.NewQuantity(int64(processors), resource.DecimalSI)}}})
 	}
 	return nil

@@ -1,0 +1,40 @@
+package queue
+
+import (
+	"cmp"
+	"math/bits"
+)
+
+// ShortestFirst tries the items with the smallest limit first, and lets items pass one that was refused.
+var ShortestFirst = &Policy{Name: "ShortestFirst", ByLimit: true, Before: func(a, b *Item) bool {
+	if a, b := a.length(), b.length(); a != b {
+		return a < b
+	}
+	return a.Older(b)
+}}
+
+// Length is how long an item may run, as a class: a class has limits within a factor of about 1.2. 0 means no limit.
+type Length uint8
+
+// unlimited is the class by which items without a limit are ordered: that of a day. If they came last, they would wait
+// until no other item is left.
+var unlimited = LengthOf(24 * 60 * 60)
+
+// LengthOf returns the class of a limit in seconds.
+func LengthOf(seconds int32) Length {
+	if seconds <= 0 {
+		return 0
+	}
+	n := bits.Len32(uint32(seconds))
+	return Length(4*n) + Length(uint32(seconds)<<(32-n)>>29&3) // the two bits that follow the first one
+}
+
+func (i *Item) length() Length {
+	if i.shape == nil {
+		return unlimited
+	}
+	return i.shape.Length.Rank()
+}
+
+// Rank returns the length by which items are ordered.
+func (l Length) Rank() Length { return cmp.Or(l, unlimited) }

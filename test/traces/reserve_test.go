@@ -1,0 +1,53 @@
+package traces
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"kube-queue.dev/kube-queue/pkg/queue"
+	"kube-queue.dev/kube-queue/pkg/simulator"
+	"kube-queue.dev/kube-queue/pkg/simulator/quotatree"
+	"kube-queue.dev/kube-queue/pkg/simulator/report"
+)
+
+// Limits that users declare loosely, 2 to 5 times as long as their jobs run, are enough to have both a short mean and a
+// short maximum: the shortest limit goes first, and the job that has waited longest gets room after 60 hours.
+func TestPhillyWithReservations(t *testing.T) {
+	for _, c := range []struct {
+		limited        float64
+		mean, p90, max float64
+	}{
+		{1, 3.0, 8, 80},
+		{0.5, 7, 30, 80},
+	} {
+		t.Run(fmt.Sprintf("%.0f %% have limits", 100*c.limited), func(t *testing.T) {
+			t.Parallel()
+			scenario := phillyScenario(t, quotatree.Single, 600, queue.ShortestFirst, false)
+			scenario.Jobs, scenario.ReserveAfter = slices.Clone(scenario.Jobs), 60*time.Hour
+			random := rand.New(rand.NewPCG(1, 42))
+			for i := range scenario.Jobs {
+				j := &scenario.Jobs[i]
+				if factor := 2 + 3*random.Float64(); random.Float64() < c.limited {
+					j.Limit = time.Duration(factor * float64(j.Runs))
+				}
+			}
+			began := time.Now()
+			result, err := simulator.Run(t.Context(), scenario)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all := report.Of(&scenario, result, report.Options{Resource: gpu}).All
+			hours := func(s report.Seconds) float64 { return float64(s) / 3600e9 }
+			t.Logf("mean %.2f h, p90 %.1f h, max %.1f h, in %v", hours(all.Mean), hours(all.P90), hours(all.Max), time.Since(began))
+			if hours(all.Mean) > c.mean || c.p90 > 0 && hours(all.P90) > c.p90 || hours(all.Max) > c.max {
+				t.Errorf("want at most %.1f, %.1f and %.1f", c.mean, c.p90, c.max)
+			}
+			if result.Flushes != 0 {
+				t.Errorf("the core lost %d wake-ups", result.Flushes)
+			}
+		})
+	}
+}
