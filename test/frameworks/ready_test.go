@@ -50,6 +50,10 @@ func (s *story) taleOfReadiness() {
 	queue := "root-" + s.title()
 	s.PatchQueue(queue, `{"spec":{"podsReadyTimeout":"10m"}}`)
 	s.submit(job{name: "good", runs: harness.UntilFinished})
+	for !s.awaitsPods("good") { // the controller has seen the job before the change of its queue
+		s.delete("good", background)
+		s.submit(job{name: "good", runs: harness.UntilFinished})
+	}
 	s.waitForPodsReady("good")
 	s.delete("good", background)
 
@@ -65,6 +69,13 @@ func (s *story) taleOfReadiness() {
 		s.delete("stuck", background)
 	}
 	s.expectFree()
+}
+
+// awaitsPods reports whether the queue waited for the pods of a job when it was admitted.
+func (s *story) awaitsPods(name string) bool {
+	s.t.Helper()
+	unit := s.WaitForPhase(s.kind, name, v1alpha1.PhaseRunning)
+	return apimeta.FindStatusCondition(unit.Status.Conditions, wellknown.ConditionPodsReady) != nil
 }
 
 func (s *story) waitForPodsReady(name string) {
