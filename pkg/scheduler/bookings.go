@@ -172,16 +172,20 @@ func (s *Scheduler) plan(b *booking, now time.Time) {
 
 // endingOf returns what the units are charged, summed by group.
 func endingOf(units []*unit) (all []charge) {
+	type kind struct {
+		group       quota.Group
+		preemptible bool
+	}
+	places := map[kind]int{}
 	for _, h := range units {
-		total := h.charged.Total()
-		at := slices.IndexFunc(all, func(c charge) bool {
-			return c.group == h.charged.group && c.Demand.Preemptible == h.charged.Demand.Preemptible
-		})
-		if at < 0 {
-			all = append(all, charge{group: h.charged.group, Charge: quota.Charge{Demand: quota.Demand{Requests: total, Preemptible: h.charged.Demand.Preemptible}}})
-			continue
+		k := kind{h.charged.group, h.charged.Demand.Preemptible}
+		at, known := places[k]
+		if !known {
+			at = len(all)
+			places[k] = at
+			all = append(all, charge{group: k.group, Charge: quota.Charge{Demand: quota.Demand{Preemptible: k.preemptible}}})
 		}
-		all[at].Demand.Requests = all[at].Demand.Requests.Plus(total)
+		all[at].Demand.Requests = all[at].Demand.Requests.Plus(h.charged.Total())
 	}
 	return all
 }
