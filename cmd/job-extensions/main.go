@@ -47,7 +47,7 @@ func run(ctx context.Context, env *program.Env, opts *options.Options) error {
 	}
 	writer := events.NewWriter(client.CoreV1(), events.Source{Component: options.Name, Instance: env.Identity}, clock.RealClock{}, env.Metrics.EventDropped)
 	jobs, err := reconciler.New(reconciler.Options{
-		Config: env.Config, Adapters: opts.Kinds.Enabled, Annotated: opts.Kinds.Annotated, Others: opts.Kinds.Others, Webhook: opts.Webhook.On(), Namespace: env.Namespace, Workers: opts.Workers, Rules: opts.Rules(), Events: writer, Clock: clock.RealClock{},
+		Config: env.Config, Adapters: opts.Kinds.Enabled, Annotated: opts.Kinds.Annotated, Others: opts.Kinds.Others, Pods: opts.Kinds.Pods, Webhook: opts.Webhook.On(), Namespace: env.Namespace, Workers: opts.Workers, Rules: opts.Rules(), Events: writer, Clock: clock.RealClock{},
 		Metrics: record,
 	})
 	if err != nil {

@@ -230,10 +230,14 @@ type JobState struct {
 	// Unstoppable explains to the user why suspending the job may never stop it; empty if it always does.
 	// The job is then never evicted for another one.
 	Unstoppable string
-	// End is set once the job has ended.
+	// End is set once the job has ended. If it is Gated and Suspended, gated pods may still replace those that have ended.
 	End *End
 	// Queuing is how the job's own status shows that it is queued.
 	Queuing Queuing
+	// Gated: the job consists of pods that wait at a gate. See GatedPods.
+	Gated bool
+	// Incomplete: parts of the job that determine its request do not exist yet.
+	Incomplete bool
 }
 
 // End of a job.
@@ -280,6 +284,8 @@ type PodSet struct {
 	// CrossesNamespaces is true if an operator adds a pod affinity to pods of all namespaces,
 	// which is not in the template.
 	CrossesNamespaces bool
+	// Created: Template is that of a pod that exists, so webhooks have already added to it what they add.
+	Created bool
 }
 
 // Versions returns the versions of the kind, the preferred one first.

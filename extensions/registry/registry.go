@@ -13,6 +13,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/jobset"
 	"kube-queue.dev/kube-queue/extensions/mpijob"
 	"kube-queue.dev/kube-queue/extensions/paddlejob"
+	"kube-queue.dev/kube-queue/extensions/pod"
 	"kube-queue.dev/kube-queue/extensions/pytorchjob"
 	"kube-queue.dev/kube-queue/extensions/raycluster"
 	"kube-queue.dev/kube-queue/extensions/rayjob"
@@ -46,9 +47,12 @@ func All() []framework.Adapter {
 	}
 }
 
+// Pods returns the adapters of plain pods and of groups of pods, which are one extension.
+func Pods() []framework.Adapter { return pod.Adapters() }
+
 // Names returns the names of all known kinds; some have more than one.
 func Names() []string {
-	var names []string
+	names := []string{pod.Name}
 	for _, adapter := range All() {
 		names = append(names, namesOf(adapter)...)
 	}
@@ -60,7 +64,8 @@ func namesOf(adapter framework.Adapter) []string {
 	return append([]string{kind.Name}, kind.OtherNames...)
 }
 
-// Parse returns the adapters for a comma-separated list of names, each once. An empty list returns none.
+// Parse returns the adapters for a comma-separated list of names, each once, without those of Pods. An empty list
+// returns none.
 func Parse(list string) ([]framework.Adapter, error) {
 	known := map[string]framework.Adapter{}
 	for _, adapter := range All() {
@@ -72,7 +77,7 @@ func Parse(list string) ([]framework.Adapter, error) {
 	var enabled []framework.Adapter
 	for name := range strings.SplitSeq(list, ",") {
 		name = strings.TrimSpace(name)
-		if name == "" {
+		if name == "" || name == pod.Name {
 			continue
 		}
 		adapter, found := known[name]
@@ -95,6 +100,8 @@ type Kinds struct {
 	Annotated []framework.Adapter
 	// Others are not queued.
 	Others []framework.Adapter
+	// Pods are those of Pods, if pods are queued.
+	Pods []framework.Adapter
 }
 
 // Replace replaces the adapter of the same kind.
@@ -118,6 +125,9 @@ func Split(enabled, annotated string) (Kinds, error) {
 	byAnnotation, err := Parse(annotated)
 	if err != nil {
 		return Kinds{}, err
+	}
+	if slices.ContainsFunc(append(strings.Split(enabled, ","), strings.Split(annotated, ",")...), func(name string) bool { return strings.TrimSpace(name) == pod.Name }) {
+		kinds.Pods = Pods()
 	}
 	has := func(list []framework.Adapter, adapter framework.Adapter) bool {
 		return slices.Contains(NamesOf(list), adapter.Kind().Name)

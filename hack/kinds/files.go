@@ -40,6 +40,17 @@ func goFile(kinds []chartKind) (string, error) {
 	return string(code), err
 }
 
+// podKinds returns what programs must know of the kinds of pods. The chart has policies of their own for them.
+func podKinds(adapters []framework.Adapter) []chartKind {
+	var kinds []chartKind
+	for _, adapter := range adapters {
+		kind := adapter.Kind()
+		kinds = append(kinds, chartKind{Kind: kind.Kind, Group: kind.Group, Resource: kind.Resource, PodLabel: kind.PodLabel,
+			Extensions: []chartExtension{{Name: kind.Name, Versions: kind.Versions()}}})
+	}
+	return kinds
+}
+
 // Patterns for generated parts of the chart's files. Each has two groups: the text between them is generated.
 var (
 	schemaEnum     = regexp.MustCompile(`("extensions": \{\s*"type": "array",\s*"items": \{\s*"enum": \[\n)[^\]]*(\n *\])`)

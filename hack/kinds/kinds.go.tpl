@@ -18,7 +18,10 @@ func All() []string {
 // units lets only job-extensions create those of the kinds that can be queued.
 func ByHand(apiVersion, kind string) bool {
 	group, _, grouped := strings.Cut(apiVersion, "/")
-	return !grouped || !queued(group, kind)
+	if !grouped { // only a version
+		group = ""
+	}
+	return !queued(group, kind)
 }
 
 // Extension returns the name of the extension that queues the jobs that units with this reference have, as in
@@ -77,9 +80,9 @@ type PodLabel struct {
 // PodLabels returns the labels of all kinds, in alphabetical order of the kinds.
 func PodLabels() []PodLabel {
 	return []PodLabel{
-		{{- range .}}
+		{{- range .}}{{if .PodLabel.Key}}
 		{Kind: {{printf "%q" .Kind}}, Key: {{printf "%q" .PodLabel.Key}}, IsUID: {{.PodLabel.IsUID}}},
-		{{- end}}
+		{{- end}}{{end}}
 	}
 }
 

@@ -4,9 +4,11 @@
 package main
 
 import (
+	"fmt"
 	"path/filepath"
 
 	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/extensions/pod"
 	"kube-queue.dev/kube-queue/extensions/registry"
 	"kube-queue.dev/kube-queue/hack/internal/generator"
 	samples "kube-queue.dev/kube-queue/test/acceptance/kinds"
@@ -46,7 +48,7 @@ func files(root string, adapters []framework.Adapter, examples []samples.Sample)
 	if err != nil {
 		return nil, err
 	}
-	code, err := goFile(data)
+	code, err := goFile(append(data, podKinds(registry.Pods())...))
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +63,7 @@ func files(root string, adapters []framework.Adapter, examples []samples.Sample)
 	names := firstNames(kinds)
 	return []file{
 		{"charts/kube-queue/files/kinds.json", []generator.Edit{generator.Whole(text)}},
-		{"charts/kube-queue/values.schema.json", []generator.Edit{inside(schemaEnum, fold(allNames(kinds)))}},
+		{"charts/kube-queue/values.schema.json", []generator.Edit{inside(schemaEnum, fold(append(allNames(kinds), fmt.Sprintf("%q", pod.Name))))}},
 		{"charts/kube-queue/values.yaml", []generator.Edit{inside(enabledComment, aboutEnabled(kinds)), inside(annotatedLine, names),
 			inside(operatorsLines, operatorsExample(kinds))}},
 		{"pkg/generated/kinds/kinds.go", []generator.Edit{generator.Whole(code)}},

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/extensions/pod"
 	"kube-queue.dev/kube-queue/extensions/rayjob"
 	"kube-queue.dev/kube-queue/extensions/registry"
 	"kube-queue.dev/kube-queue/pkg/program"
@@ -99,9 +100,13 @@ func (o *Options) leaseLabels() map[string]string {
 	for _, name := range registry.NamesOf(o.Kinds.Others) {
 		labels[wellknown.ExtensionLabelPrefix+name] = wellknown.ExtensionOff
 	}
+	labels[wellknown.ExtensionLabelPrefix+pod.Name] = wellknown.ExtensionOff
+	if len(o.Kinds.Pods) > 0 {
+		labels[wellknown.ExtensionLabelPrefix+pod.Name] = wellknown.ExtensionOn
+	}
 	return labels
 }
 
 func (o *Options) inForce() []any {
-	return []any{"enabledExtensions", registry.NamesOf(o.Kinds.Enabled), "annotationExtensions", registry.NamesOf(o.Kinds.Annotated), "notQueued", registry.NamesOf(o.Kinds.Others), "shutDownRayClusters", o.ShutDownRayClusters, "workers", o.Workers, "additionalResources", o.additional, "deviceClasses", o.Devices.Classes, "deviceTypes", o.Devices.Types, "webhook", o.Webhook.Address}
+	return []any{"enabledExtensions", registry.NamesOf(o.Kinds.Enabled), "annotationExtensions", registry.NamesOf(o.Kinds.Annotated), "notQueued", registry.NamesOf(o.Kinds.Others), "pods", len(o.Kinds.Pods) > 0, "shutDownRayClusters", o.ShutDownRayClusters, "workers", o.Workers, "additionalResources", o.additional, "deviceClasses", o.Devices.Classes, "deviceTypes", o.Devices.Types, "webhook", o.Webhook.Address}
 }

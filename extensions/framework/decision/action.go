@@ -3,6 +3,7 @@ package decision
 import (
 	"time"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/extensions/framework"
 )
 
@@ -36,9 +37,9 @@ const (
 	// ShowQueuing and HideQueuing write the job's own status.
 	ShowQueuing Action = "ShowQueuing"
 	HideQueuing Action = "HideQueuing"
-	// Release the job: mark and suspend field, in one patch.
+	// Release the job: mark and suspend field, in one patch. Of pods at a gate, it opens the gate of those that can pass.
 	Release Action = "Release"
-	// Evict suspends a job whose unit is evicted.
+	// Evict suspends a job whose unit is evicted, or deletes pods that have passed their gate.
 	Evict Action = "Evict"
 	// LowerPods lowers the numbers of pods in an evicted job that its autoscaler has raised.
 	LowerPods Action = "LowerPods"
@@ -70,6 +71,12 @@ type Decision struct {
 	After time.Duration
 }
 
+// Continues reports whether a job whose pods have ended has others that wait at the gate, and can replace them. If they
+// cannot, they are another job.
+func Continues(job State, unit *v1alpha1.QueueUnit) bool {
+	return job.Gated && job.Suspended && (unit == nil || !unit.Status.Phase.HoldsQuota() || job.Passing > 0)
+}
+
 // State is the input of a decision about a job, except its unit.
 type State struct {
 	framework.JobState
@@ -85,6 +92,8 @@ type State struct {
 	// Lowered are the fields of the unit's spec where a released job requests less than was admitted; nil for none.
 	// See LoweredOf.
 	Lowered map[string]any
+	// Passing is the number of gated pods of an admitted job that can pass. See framework.GatedPods.
+	Passing int
 	// Grown is what the autoscaler of an evicted job has raised above what was admitted. See GrownOf.
 	Grown []framework.Growth
 	// Deleting: the job is being deleted, since DeletedAt.

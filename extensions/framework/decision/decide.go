@@ -123,6 +123,8 @@ func withoutUnit(job State, now time.Time) Decision {
 		return Decision{Action: RestoreUnit}
 	case old && (job.Running || job.Started), job.Running && job.Unstoppable != "":
 		return Decision{NotQueued: job.Marked}
+	case job.Gated: // nothing closes a gate again
+		return Decision{NotQueued: job.Marked}
 	default:
 		return Decision{Action: HoldLate}
 	}
@@ -134,7 +136,8 @@ func waiting(job State, unit *v1alpha1.QueueUnit, desired *Desired, eviction lif
 	byUser := eviction == lifecycle.EvictionByUser
 	unchanged := job.Unholdable != "" // the unit only reports why
 	reserved := unit.Status.Phase == v1alpha1.PhaseReserved
-	leaves := job.Foreign != "" || job.Deleting || (job.Suspended || unchanged) && !job.Marked && !byUser
+	opened := job.Gated && !job.Suspended // by somebody who may bypass the queue
+	leaves := job.Foreign != "" || job.Deleting || opened || (job.Suspended || unchanged) && !job.Marked && !byUser
 	switch {
 	case leaves && job.Queuing.On:
 		return Decision{Action: HideQueuing}
@@ -204,6 +207,10 @@ func admitted(job State, unit *v1alpha1.QueueUnit, desired *Desired, now time.Ti
 	case dequeued && !released:
 		// Also if it is not suspended: its annotation must name this attempt.
 		return Decision{Action: Release}
+	case job.Passing > 0: // in place of pods that have ended
+		return Decision{Action: Release}
+	case job.Gated && job.Suspended: // until pods that are being deleted are gone
+		return Decision{}
 	case job.Suspended && job.Stopped:
 		return whenSettled(Decision{Action: MarkSuspendedByUser}, job, unit, now)
 	case job.Suspended:
@@ -246,6 +253,12 @@ func PodsReadyIsDue(job State, unit *v1alpha1.QueueUnit) bool {
 func evicted(job State, unit *v1alpha1.QueueUnit, forGood bool, now time.Time) Decision {
 	neverReleased := unit.Status.Phase != v1alpha1.PhaseRunning && job.Released != Attempt(unit)
 	switch {
+	case job.Gated && (job.Deleting || job.Suspended && !job.Stopped): // until the evicted pods are gone
+		return Decision{}
+	case job.Gated && job.Suspended && forGood: // pods that were created since are another job
+		return Decision{Action: LeaveQueue}
+	case job.Gated && job.Suspended:
+		return Decision{Action: MarkStopped}
 	case !job.Suspended && job.Unholdable != "": // the job would fail if suspended
 		return Decision{}
 	case !job.Suspended:

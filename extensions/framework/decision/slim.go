@@ -32,6 +32,20 @@ func slim(object framework.Object, templates func(framework.Object) []*corev1.Po
 	}
 }
 
+// SlimPod removes unused fields from a pod that waits at a gate, or has passed it.
+func SlimPod(pod *corev1.Pod) {
+	gates, status := pod.Spec.SchedulingGates, pod.Status
+	template := &corev1.PodTemplateSpec{Spec: pod.Spec}
+	slim(pod, func(framework.Object) []*corev1.PodTemplateSpec { return []*corev1.PodTemplateSpec{template} })
+	pod.Spec, pod.Status = template.Spec, corev1.PodStatus{Phase: status.Phase, Reason: status.Reason, Message: status.Message}
+	pod.Spec.SchedulingGates = gates
+	for _, condition := range status.Conditions {
+		if condition.Type == corev1.PodReady {
+			pod.Status.Conditions = []corev1.PodCondition{{Type: condition.Type, Status: condition.Status}}
+		}
+	}
+}
+
 // applied returns an entry without fields if a manager sets the mark by server-side apply, and nil otherwise. An
 // informer can slim an object twice.
 func applied(managed []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {

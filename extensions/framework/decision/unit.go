@@ -17,6 +17,18 @@ func Attempt(unit *v1alpha1.QueueUnit) string {
 	return strconv.Itoa(int(unit.Status.Attempts))
 }
 
+// Admitted returns the number of pods that a unit was admitted with, by pod set; nothing if it holds no quota.
+func Admitted(unit *v1alpha1.QueueUnit) map[string]int32 {
+	admitted := map[string]int32{}
+	if phase := unit.Status.Phase; phase == v1alpha1.PhaseDequeued || phase == v1alpha1.PhaseRunning {
+		for i := range unit.Spec.PodSets {
+			set := &unit.Spec.PodSets[i]
+			admitted[set.Name] = lifecycle.AdmittedPods(unit, set)
+		}
+	}
+	return admitted
+}
+
 func active(unit *v1alpha1.QueueUnit) bool { return ptr.Deref(unit.Spec.Active, true) }
 
 func submitted(unit *v1alpha1.QueueUnit) time.Time {

@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/gentype"
 	kubescheme "k8s.io/client-go/kubernetes/scheme"
@@ -17,6 +18,14 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
 	"kube-queue.dev/kube-queue/pkg/lenient"
 )
+
+// jobStore reads and patches the jobs of one kind.
+type jobStore interface {
+	Version() string
+	Get(ctx context.Context, namespace, name string) (lenient.Object, error)
+	GetJSON(ctx context.Context, namespace, name string) ([]byte, error)
+	Patch(ctx context.Context, kind types.PatchType, namespace, name string, patch []byte, subresources ...string) (string, error)
+}
 
 // jobClient reads, patches and caches the jobs of one kind.
 type jobClient struct {

@@ -38,10 +38,16 @@ func (r *reconciler) act(ctx context.Context, o *observation, action decision.Ac
 	case decision.Resume:
 		return r.resume(ctx, o)
 	case decision.Release:
+		if r.gate != nil {
+			return r.open(ctx, o)
+		}
 		return r.release(ctx, o)
 	case decision.LowerPods:
 		return r.lowerPods(ctx, o)
 	case decision.Evict:
+		if r.gate != nil {
+			return r.remove(ctx, o)
+		}
 		err = r.suspend(ctx, o, lifecycle.EvictionOf(o.unit) == lifecycle.EvictionForGood)
 	case decision.ForgetRelease:
 		err = r.forgetRelease(ctx, o)

@@ -11,6 +11,7 @@ import (
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
 	"kube-queue.dev/kube-queue/pkg/arrival"
 	"kube-queue.dev/kube-queue/pkg/lifecycle"
@@ -66,15 +67,17 @@ func newUnit(kind schema.GroupVersionKind, o *observation) *v1alpha1.QueueUnit {
 	spec.ConsumerRef = v1alpha1.ConsumerReference{
 		APIVersion: apiVersion, Kind: name, Namespace: o.key.Namespace, Name: o.key.Name, UID: o.job.GetUID(),
 	}
+	var owners []metav1.OwnerReference
+	if _, grouped := o.job.(*framework.PodGroup); !grouped || kind.Group == "" { // a group of pods is no object
+		owners = []metav1.OwnerReference{{APIVersion: apiVersion, Kind: name, Name: o.key.Name, UID: o.job.GetUID(), Controller: new(true)}}
+	}
 	return &v1alpha1.QueueUnit{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace:   o.key.Namespace,
-			Labels:      map[string]string{wellknown.KindLabel: kind.Kind},
-			Annotations: arrival.Annotate(o.desired.Parameters, o.after),
-			Name:        decision.UnitName(kind.Kind, o.key.Name, o.job.GetUID()),
-			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: apiVersion, Kind: name, Name: o.key.Name, UID: o.job.GetUID(), Controller: new(true),
-			}},
+			Namespace:       o.key.Namespace,
+			Labels:          map[string]string{wellknown.KindLabel: kind.Kind},
+			Annotations:     arrival.Annotate(o.desired.Parameters, o.after),
+			Name:            decision.UnitName(kind.Kind, o.key.Name, o.job.GetUID()),
+			OwnerReferences: owners,
 		},
 		Spec: *spec,
 	}

@@ -34,6 +34,8 @@ type Options struct {
 	Annotated []framework.Adapter
 	// Others are adapters of the kinds that are not queued. Marked jobs of them get an event.
 	Others []framework.Adapter
+	// Pods are the adapters of gated pods; empty if pods are not queued.
+	Pods []framework.Adapter
 	// Webhook: the program serves the webhook that holds jobs.
 	Webhook bool
 	// Namespace has the Lease of the controller; empty if the controller is not watched.
@@ -55,8 +57,11 @@ type Framework struct {
 	Options
 	client schedulingclient.QueueUnitsGetter
 	// metadata reads objects if only their metadata matters.
-	metadata    metadata.Interface
-	discovery   discovery.DiscoveryInterface
+	metadata  metadata.Interface
+	discovery discovery.DiscoveryInterface
+	kube      kubernetes.Interface
+	// pods has the gated pods; nil if pods are not queued.
+	pods        *gatedPods
 	units       *unitCache
 	cluster     *listedCluster
 	reconcilers []*reconciler
@@ -82,7 +87,7 @@ func New(opts Options) (*Framework, error) {
 	if err != nil {
 		return nil, fmt.Errorf("creating a client for metadata: %w", err)
 	}
-	f := &Framework{Options: opts, client: client.SchedulingV1alpha1(), metadata: objects, discovery: kube.Discovery(), kueue: &kueue{groups: kube.Discovery()}}
+	f := &Framework{Options: opts, client: client.SchedulingV1alpha1(), metadata: objects, discovery: kube.Discovery(), kube: kube, kueue: &kueue{groups: kube.Discovery()}}
 	f.controller = &controllerLease{get: func(ctx context.Context) (*coordinationv1.Lease, error) {
 		return kube.CoordinationV1().Leases(opts.Namespace).Get(ctx, controllerName, metav1.GetOptions{})
 	}}
@@ -92,7 +97,7 @@ func New(opts Options) (*Framework, error) {
 	if f.cluster, err = newCluster(kube, opts.Rules, f.clusterChanged); err != nil {
 		return nil, err
 	}
-	for i, adapter := range slices.Concat(opts.Adapters, opts.Annotated) {
+	for i, adapter := range slices.Concat(opts.Adapters, opts.Annotated, opts.Pods) {
 		r, err := newReconciler(f, adapter, i >= len(opts.Adapters))
 		if err != nil {
 			return nil, fmt.Errorf("setting up kind %s: %w", adapter.Kind().Kind, err)
@@ -116,7 +121,12 @@ func (f *Framework) Start(ctx context.Context) error {
 	synced := f.cluster.start(ctx)
 	go f.units.RunWithContext(ctx)
 	for _, r := range f.reconcilers {
-		go f.fill(ctx, r)
+		if r.gate == nil {
+			go f.fill(ctx, r)
+		}
+	}
+	if f.pods != nil {
+		go f.pods.RunWithContext(ctx)
 	}
 	if !cache.WaitForCacheSync(ctx.Done(), append(synced, f.units.HasSynced)...) {
 		return ctx.Err()

@@ -25,6 +25,10 @@ const (
 // leftOf returns kind and name of a pod, or of an object that owns pods, that the unit's deleted job has left behind;
 // empty for none.
 func (r *reconciler) leftOf(ctx context.Context, unit *v1alpha1.QueueUnit, now time.Time) (string, error) {
+	if r.gate != nil {
+		left, err := r.gate.left(ctx, unit, now)
+		return named("Pod", left), err
+	}
 	kind, job := r.adapter.Kind(), unit.Spec.ConsumerRef
 	selector, err := labels.ValidatedSelectorFromSet(labels.Set{kind.PodLabel.Key: kind.PodLabel.Value(job.Name, job.UID)})
 	if err != nil {
@@ -62,11 +66,12 @@ func (r *reconciler) leftOf(ctx context.Context, unit *v1alpha1.QueueUnit, now t
 
 // graceOver reports whether the pod's grace period for deletion is over, so that it no longer counts although it may
 // still exist on a lost node.
-func graceOver(pod *metav1.PartialObjectMetadata, now time.Time) bool {
-	if pod.DeletionTimestamp == nil || pod.DeletionGracePeriodSeconds == nil {
+func graceOver(pod metav1.Object, now time.Time) bool {
+	deleted, grace := pod.GetDeletionTimestamp(), pod.GetDeletionGracePeriodSeconds()
+	if deleted == nil || grace == nil {
 		return false
 	}
-	return !now.Before(pod.DeletionTimestamp.Add(time.Duration(*pod.DeletionGracePeriodSeconds) * time.Second))
+	return !now.Before(deleted.Add(time.Duration(*grace) * time.Second))
 }
 
 // first returns the name of the first wanted object; empty if there is none.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -31,6 +32,8 @@ type observation struct {
 	after string
 	// delayed is how long the creation of the unit waits, because the owner of the job changes it repeatedly.
 	delayed time.Duration
+	// passing are the gated pods of an admitted job that can pass.
+	passing []*corev1.Pod
 	// resized is the part of the release patch that changes the number of pods.
 	resized map[string]any
 	// unplaced is why pod sets were released without annotations of admission checks.
@@ -75,7 +78,7 @@ func (r *reconciler) observe(key types.NamespacedName, job framework.Object, uni
 		RunKeys:      keys,
 		Deleting:     job.GetDeletionTimestamp() != nil,
 		DeletedAt:    ptr.Deref(job.GetDeletionTimestamp(), metav1.Time{}).Time,
-		Incomplete:   r.related != nil && related == nil,
+		Incomplete:   r.related != nil && related == nil || state.Incomplete,
 		ShowsQueuing: shows,
 		Created:      job.GetCreationTimestamp().Time,
 	}}
@@ -87,6 +90,13 @@ func (r *reconciler) observe(key types.NamespacedName, job framework.Object, uni
 	released := dequeued && o.state.Released == decision.Attempt(unit)
 	if waits || dequeued && !released || unit == nil && (o.state.Marked || o.state.Released != "") && o.state.Foreign == "" {
 		o.desired = decision.DesiredOf(r.adapter, job, related, r.cluster, cmp.Or(fault, relatedFault))
+	}
+	if gated, is := r.adapter.(framework.GatedPods); is && unit != nil {
+		o.passing = gated.Passing(job, decision.Admitted(unit))
+		o.state.Passing = len(o.passing)
+	}
+	if decision.Continues(o.state, unit) {
+		o.state.End = nil
 	}
 	o.state.Lowered = r.lowered(o, related, cmp.Or(fault, relatedFault))
 	o.state.Grown = decision.GrownOf(r.adapter, job, unit)

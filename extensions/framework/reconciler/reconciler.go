@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -37,7 +38,9 @@ type reconciler struct {
 	kind      schema.GroupKind
 	// annotated: only the annotation marks jobs. Almost nothing is cached of other jobs.
 	annotated bool
-	jobs      *jobClient
+	jobs      jobStore
+	// gate is jobs and cached of a kind of gated pods; nil for others.
+	gate *gate
 	// cached has the jobs.
 	cached cache.SharedIndexInformer
 	// remains has the objects of Kind.Remains; nil if the kind has none.
@@ -58,6 +61,9 @@ func newReconciler(f *Framework, adapter framework.Adapter, annotated bool) (*re
 	if annotated {
 		kind.MarkedBySuspend = false
 	}
+	if _, is := adapter.(framework.GatedPods); is {
+		return newGateReconciler(f, adapter)
+	}
 	jobs, err := newJobClient(f.Config, adapter, f.serves, f.Clock)
 	if err != nil {
 		return nil, err
@@ -70,37 +76,62 @@ func newReconciler(f *Framework, adapter framework.Adapter, annotated bool) (*re
 	if err != nil {
 		return nil, err
 	}
-	lanes := newLanes()
-	r := &reconciler{
-		Framework: f, adapter: adapter, described: kind, kind: kind.GroupKind(), annotated: annotated,
-		jobs: jobs, remains: remains, related: related, relatedLive: relatedLive, memory: &memory{}, arrivals: arrival.NewSender(), lanes: lanes,
-		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](retryMin, retryMax),
-			workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(
-				workqueue.TypedDelayingQueueConfig[types.NamespacedName]{Clock: f.Clock, Name: adapter.Kind().Name,
-					Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[types.NamespacedName]{Name: adapter.Kind().Name, Clock: f.Clock, Queue: lanes})})}),
-	}
+	r := reconcilerOf(f, adapter, kind, jobs)
+	r.annotated, r.remains, r.related, r.relatedLive = annotated, remains, related, relatedLive
 	if annotated {
 		jobs.concerns = r.concerns
 	}
 	if r.cached, err = jobs.informer(f.Reporter(kind.GroupVersion().WithResource(kind.Resource))); err != nil {
 		return nil, err
 	}
+	return r, r.watch()
+}
+
+// newGateReconciler returns the reconciler of a kind of gated pods.
+func newGateReconciler(f *Framework, adapter framework.Adapter) (*reconciler, error) {
+	if f.pods == nil {
+		var err error
+		if f.pods, err = newGatedPods(f.kube.CoreV1(), f.Reporter(corev1.SchemeGroupVersion.WithResource("pods"))); err != nil {
+			return nil, err
+		}
+	}
+	kind := adapter.Kind()
+	gate := &gate{f.pods, f.units, kind}
+	r := reconcilerOf(f, adapter, kind, gate)
+	r.gate, r.cached = gate, gate
+	return r, r.watch()
+}
+
+func reconcilerOf(f *Framework, adapter framework.Adapter, kind framework.Kind, jobs jobStore) *reconciler {
+	lanes := newLanes()
+	return &reconciler{
+		Framework: f, adapter: adapter, described: kind, kind: kind.GroupKind(),
+		jobs: jobs, memory: &memory{}, arrivals: arrival.NewSender(), lanes: lanes,
+		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](retryMin, retryMax),
+			workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(
+				workqueue.TypedDelayingQueueConfig[types.NamespacedName]{Clock: f.Clock, Name: adapter.Kind().Name,
+					Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[types.NamespacedName]{Name: adapter.Kind().Name, Clock: f.Clock, Queue: lanes})})}),
+	}
+}
+
+// watch passes what the kind needs to the queue.
+func (r *reconciler) watch() error {
 	handlers := map[cache.SharedIndexInformer]cache.ResourceEventHandler{
-		r.cached: r.jobHandler(), f.units: follow.Handler(r.unitChanged, r.unitGone),
+		r.cached: r.jobHandler(), r.units: follow.Handler(r.unitChanged, r.unitGone),
 	}
-	if remains != nil {
-		handlers[remains] = follow.Handler(r.controlledChanged, r.controlledChanged)
+	if r.remains != nil {
+		handlers[r.remains] = follow.Handler(r.controlledChanged, r.controlledChanged)
 	}
-	if related != nil {
-		handlers[related] = follow.Handler(r.relatedChanged, r.relatedChanged)
+	if r.related != nil {
+		handlers[r.related] = follow.Handler(r.relatedChanged, r.relatedChanged)
 	}
 	for informer, handler := range handlers {
 		if _, err := informer.AddEventHandler(handler); err != nil {
-			return nil, fmt.Errorf("watching what %s need: %w", kind.Resource, err)
+			return fmt.Errorf("watching what %s need: %w", r.described.Resource, err)
 		}
 	}
-	return r, nil
+	return nil
 }
 
 // caches returns the caches of this kind.

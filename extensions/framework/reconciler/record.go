@@ -36,11 +36,13 @@ type EventSink interface {
 // event returns an event on the observed job.
 func (r *reconciler) event(o *observation, kind string, reason wellknown.EventReason, message, key string) events.Event {
 	apiVersion, name := r.servedKind().ToAPIVersionAndKind()
+	object := corev1.ObjectReference{APIVersion: apiVersion, Kind: name, Namespace: o.key.Namespace, Name: o.key.Name, UID: o.job.GetUID()}
+	if group, is := o.job.(*framework.PodGroup); is { // users look at its pods
+		object.APIVersion, object.Kind, object.Name = corev1.SchemeGroupVersion.String(), "Pod", group.First()
+	}
 	return events.Event{
-		Object: corev1.ObjectReference{
-			APIVersion: apiVersion, Kind: name, Namespace: o.key.Namespace, Name: o.key.Name, UID: o.job.GetUID(),
-		},
-		Type: kind, Reason: reason, Message: message, Key: key,
+		Object: object,
+		Type:   kind, Reason: reason, Message: message, Key: key,
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/generated/kinds"
 )
 
@@ -55,9 +56,13 @@ func labelled(label, name string) string {
 	return label + "=" + name
 }
 
-// OwnerOf returns what identifies the object that the object belongs to: its controller, else its first
-// owner, else what its labels name; empty if nothing does. orphan reports that its labels do.
+// OwnerOf returns what identifies the object that the object belongs to: for a pod of a group that has passed the gate,
+// the group; else its controller, else its first owner, else what its labels name; empty if nothing does. orphan
+// reports that its labels do.
 func OwnerOf(o metav1.Object) (id string, orphan bool) {
+	if has := o.GetLabels(); has[wellknown.GatedLabel] == "true" && has[wellknown.PodGroupLabel] != "" {
+		return labelled(wellknown.PodGroupLabel, has[wellknown.PodGroupLabel]), false
+	}
 	if owners := o.GetOwnerReferences(); len(owners) > 0 {
 		if controller := metav1.GetControllerOfNoCopy(o); controller != nil {
 			return string(controller.UID), false

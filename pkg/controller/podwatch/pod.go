@@ -3,6 +3,7 @@ package podwatch
 import (
 	"cmp"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 	"unique"
@@ -10,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/controller/codec"
 	"kube-queue.dev/kube-queue/pkg/pods"
@@ -46,7 +48,7 @@ type pod struct {
 
 func (w *Watch) slimPod(p *corev1.Pod) *pod {
 	over := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
-	slim := &pod{slim: slimOf(p), use: w.rules.Weigh(p, over)}
+	slim := &pod{slim: slimOf(p), use: w.rules.Weigh(p, over || isGated(p))}
 	slim.stray = w.counts(p, slim.orphan)
 	if message := unschedulable(p); message != "" {
 		slim.unschedulable = unique.Make(message)
@@ -77,6 +79,11 @@ func unschedulable(p *corev1.Pod) string {
 		return cmp.Or(c.Message, "the scheduler gives no reason")
 	}
 	return ""
+}
+
+// isGated reports whether the pod waits at the gate of kube-queue, so that it uses nothing.
+func isGated(p *corev1.Pod) bool {
+	return p.Spec.NodeName == "" && slices.ContainsFunc(p.Spec.SchedulingGates, func(gate corev1.PodSchedulingGate) bool { return gate.Name == wellknown.PodGate })
 }
 
 // counts reports whether the pod counts for its namespace while it belongs to no unit.

@@ -11,14 +11,17 @@ import (
 
 // All returns the kinds, in alphabetical order.
 func All() []string {
-	return []string{"JAXJob", "Job", "JobSet", "MPIJob", "PaddleJob", "PyTorchJob", "RayCluster", "RayJob", "SparkApplication", "TFJob", "TrainJob", "Workflow", "XGBoostJob"}
+	return []string{"JAXJob", "Job", "JobSet", "MPIJob", "PaddleJob", "Pod", "PodGroup", "PyTorchJob", "RayCluster", "RayJob", "SparkApplication", "TFJob", "TrainJob", "Workflow", "XGBoostJob"}
 }
 
 // ByHand reports whether a QueueUnit that refers to an object of the kind was created by hand: the policy of
 // units lets only job-extensions create those of the kinds that can be queued.
 func ByHand(apiVersion, kind string) bool {
 	group, _, grouped := strings.Cut(apiVersion, "/")
-	return !grouped || !queued(group, kind)
+	if !grouped { // only a version
+		group = ""
+	}
+	return !queued(group, kind)
 }
 
 // Extension returns the name of the extension that queues the jobs that units with this reference have, as in
@@ -43,6 +46,10 @@ func Extension(apiVersion, kind string) string {
 		}
 	case "PaddleJob":
 		return "paddlejob"
+	case "Pod":
+		return "pod"
+	case "PodGroup":
+		return "pod"
 	case "PyTorchJob":
 		return "pytorchjob"
 	case "RayCluster":
@@ -72,6 +79,8 @@ func Extensions() [][2]string {
 		{"mpiv1", "MPIJob"},
 		{"mpiv2beta1", "MPIJob"},
 		{"paddlejob", "PaddleJob"},
+		{"pod", "Pod"},
+		{"pod", "PodGroup"},
 		{"pytorchjob", "PyTorchJob"},
 		{"raycluster", "RayCluster"},
 		{"rayjob", "RayJob"},
@@ -95,6 +104,10 @@ func queued(group, kind string) bool {
 		return group == "kubeflow.org"
 	case "PaddleJob":
 		return group == "kubeflow.org"
+	case "Pod":
+		return group == ""
+	case "PodGroup":
+		return group == "kube-queue.dev"
 	case "PyTorchJob":
 		return group == "kubeflow.org"
 	case "RayCluster":
@@ -133,6 +146,7 @@ func PodLabels() []PodLabel {
 		{Kind: "JobSet", Key: "jobset.sigs.k8s.io/jobset-uid", IsUID: true},
 		{Kind: "MPIJob", Key: "training.kubeflow.org/job-name", IsUID: false},
 		{Kind: "PaddleJob", Key: "training.kubeflow.org/job-name", IsUID: false},
+		{Kind: "PodGroup", Key: "kube-queue/pod-group", IsUID: false},
 		{Kind: "PyTorchJob", Key: "training.kubeflow.org/job-name", IsUID: false},
 		{Kind: "RayCluster", Key: "ray.io/cluster", IsUID: false},
 		{Kind: "RayJob", Key: "ray.io/originated-from-cr-name", IsUID: false},

@@ -33,10 +33,18 @@ const (
 	BypassAnnotation = "kube-queue/bypass"
 	// KueueLabel means that Kueue manages the job.
 	KueueLabel = "kueue.x-k8s.io/queue-name"
+	// PodGroupLabel is the name of the group that a pod belongs to, and PodGroupSizeAnnotation the number of pods of the
+	// group. All pods of a group are one job.
+	PodGroupLabel          = "kube-queue/pod-group"
+	PodGroupSizeAnnotation = "kube-queue/pod-group-size"
 )
 
 // Keys on a job that kube-queue writes.
 const (
+	// PodGate is the scheduling gate at which a pod waits, and GatedLabel "true" the label of the pods that an admission
+	// policy has given the gate. The label stays after the release.
+	PodGate    = "scheduling.x-k8s.io/kube-queue"
+	GatedLabel = "kube-queue/gated"
 	// ManagedKey "true" is the label of managed namespaces, in which every job is queued, and the annotation that an
 	// admission policy sets on these jobs.
 	ManagedKey = "kube-queue/managed"

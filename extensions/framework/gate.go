@@ -1,0 +1,154 @@
+package framework
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+)
+
+// GatedPods is an Adapter of jobs that are pods, which wait at a scheduling gate. Its jobs are of type PodGroup.
+// Nothing closes a gate again, so an eviction deletes the pods.
+type GatedPods interface {
+	Adapter
+	// SetOf returns the pod set of a pod.
+	SetOf(pod *corev1.Pod) string
+	// Passing returns the gated pods of a job that can pass if so many pods of each pod set are admitted. Pods of the
+	// job that have passed already count, until they have ended or are gone.
+	Passing(job Object, admitted map[string]int32) []*corev1.Pod
+}
+
+// PodGroup is a job that consists of pods. It is no object of the API: its metadata are those of its pods.
+type PodGroup struct {
+	metav1.TypeMeta
+	metav1.ObjectMeta
+	// Pods are all pods that belong to the job, ordered by age and name. They are shared.
+	Pods []*corev1.Pod
+}
+
+// GetObjectKind returns the type.
+func (g *PodGroup) GetObjectKind() schema.ObjectKind { return &g.TypeMeta }
+
+// DeepCopyObject returns a copy.
+func (g *PodGroup) DeepCopyObject() runtime.Object {
+	out := &PodGroup{TypeMeta: g.TypeMeta}
+	g.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
+	for _, pod := range g.Pods {
+		out.Pods = append(out.Pods, pod.DeepCopy())
+	}
+	return out
+}
+
+// First returns the name of the pod that started the job or, if that is gone, of the oldest.
+func (g *PodGroup) First() string {
+	for _, pod := range g.Pods {
+		if pod.UID == g.UID {
+			return pod.Name
+		}
+	}
+	return g.Pods[0].Name
+}
+
+// NewPodGroup returns the job that consists of pods of a namespace; nil if there are none. job is the UID of the job
+// whose unit exists and has not ended; empty if there is none. Without it, the oldest pod that has not ended starts a
+// new job. Pods that have ended belong to the job that they were released with.
+//
+// The job has the labels and annotations of its oldest pod and the creation time of its newest pod, and is being
+// deleted if all its pods are that have not ended. Its resourceVersion is the newest of its pods. Annotation
+// kube-queue/released is the latest attempt that a pod was released with that has not ended.
+func NewPodGroup(name string, all []*corev1.Pod, job types.UID) *PodGroup {
+	var pods []*corev1.Pod
+	for _, pod := range all {
+		if _, of := releaseOf(pod); !HasEnded(pod) || job != "" && of == job {
+			pods = append(pods, pod)
+		}
+	}
+	if len(pods) == 0 && job == "" {
+		pods = slices.Clone(all)
+	}
+	if len(pods) == 0 {
+		return nil
+	}
+	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
+	})
+	first := pods[0]
+	group := &PodGroup{Pods: pods, ObjectMeta: metav1.ObjectMeta{
+		Namespace: first.Namespace, Name: name, UID: cmp.Or(job, first.UID), OwnerReferences: first.OwnerReferences,
+		Labels: first.Labels, Annotations: map[string]string{}, ManagedFields: first.ManagedFields,
+	}}
+	for key, value := range first.Annotations {
+		if key != wellknown.ReleasedAnnotation {
+			group.Annotations[key] = value
+		}
+	}
+	released, leaving := 0, true
+	for _, pod := range pods {
+		if group.CreationTimestamp.Before(&pod.CreationTimestamp) {
+			group.CreationTimestamp = pod.CreationTimestamp
+		}
+		if isNewer(pod.ResourceVersion, group.ResourceVersion) {
+			group.ResourceVersion = pod.ResourceVersion
+		}
+		if HasEnded(pod) {
+			continue
+		}
+		if leaving = leaving && pod.DeletionTimestamp != nil; leaving {
+			group.DeletionTimestamp = pod.DeletionTimestamp
+		}
+		if attempt, _ := releaseOf(pod); !IsGated(pod) {
+			released = max(released, attempt)
+		}
+	}
+	if !leaving {
+		group.DeletionTimestamp = nil
+	}
+	if released > 0 {
+		group.Annotations[wellknown.ReleasedAnnotation] = strconv.Itoa(released)
+	}
+	return group
+}
+
+// Release returns the value of annotation kube-queue/released of a pod of a job.
+func Release(attempt string, job types.UID) string { return attempt + "/" + string(job) }
+
+// releaseOf reads the annotation.
+func releaseOf(pod *corev1.Pod) (attempt int, job types.UID) {
+	number, of, _ := strings.Cut(pod.Annotations[wellknown.ReleasedAnnotation], "/")
+	attempt, _ = strconv.Atoi(number)
+	return attempt, types.UID(of)
+}
+
+func isNewer(version, than string) bool {
+	if than == "" {
+		return true
+	}
+	order, err := resourceversion.CompareResourceVersion(version, than)
+	return err == nil && order > 0
+}
+
+// HasEnded reports whether the containers of a pod have ended for good.
+func HasEnded(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// IsGated reports whether a pod waits at the gate of kube-queue.
+func IsGated(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.SchedulingGates, isGate)
+}
+
+func isGate(gate corev1.PodSchedulingGate) bool { return gate.Name == wellknown.PodGate }
+
+// GatesLeft returns the scheduling gates of a pod without that of kube-queue.
+func GatesLeft(pod *corev1.Pod) []corev1.PodSchedulingGate {
+	return slices.DeleteFunc(append([]corev1.PodSchedulingGate{}, pod.Spec.SchedulingGates...), isGate)
+}
