@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 )
@@ -128,12 +127,9 @@ func releaseOf(pod *corev1.Pod) (attempt int, job types.UID) {
 	return attempt, types.UID(of)
 }
 
+// isNewer reports whether a resourceVersion is newer than another one. They are decimal numbers without leading zeros.
 func isNewer(version, than string) bool {
-	if than == "" {
-		return true
-	}
-	order, err := resourceversion.CompareResourceVersion(version, than)
-	return err == nil && order > 0
+	return cmp.Or(cmp.Compare(len(version), len(than)), cmp.Compare(version, than)) > 0
 }
 
 // HasEnded reports whether the containers of a pod have ended for good.

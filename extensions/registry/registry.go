@@ -52,11 +52,11 @@ func Pods() []framework.Adapter { return pod.Adapters() }
 
 // Names returns the names of all known kinds; some have more than one.
 func Names() []string {
-	names := []string{pod.Name}
+	var names []string
 	for _, adapter := range All() {
 		names = append(names, namesOf(adapter)...)
 	}
-	return names
+	return append(names, pod.Name)
 }
 
 func namesOf(adapter framework.Adapter) []string {

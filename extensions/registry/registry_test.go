@@ -18,7 +18,7 @@ func TestParse(t *testing.T) {
 		{"a name given twice is one", "job,job", "job", ""},
 		{"an unknown name is refused with the list of known ones", "job,spark", "", `unknown extension "spark"; known extensions are tfjob, pytorchjob, `},
 		{"a kind with two names is enabled by either, once", "rayjobv1alpha1,rayjob", "rayjob", ""},
-		{"that list has each name of a kind", "spark", "", "rayjob, rayjobv1alpha1, raycluster, workflow"},
+		{"that list has each name of a kind", "spark", "", "rayjob, rayjobv1alpha1, raycluster, workflow, pod"},
 		{"case matters", "TFJob", "", `unknown extension "TFJob"`},
 	}
 	for _, test := range tests {

@@ -78,8 +78,17 @@ func TestAKindIsQueuedByItsAnnotationAloneUnlessItIsEnabled(t *testing.T) {
 	if got, all := len(o.Kinds.Others), len(registry.All()); got != all-3 || slices.Contains(registry.NamesOf(o.Kinds.Others), "job") {
 		t.Errorf("not queued are %v", registry.NamesOf(o.Kinds.Others))
 	}
-	if labels := o.leaseLabels(); len(labels) != len(registry.All()) || labels["kinds.kube-queue/tfjob"] != "on" || labels["kinds.kube-queue/job"] != "on" || labels["kinds.kube-queue/jobset"] != "off" {
+	if labels := o.leaseLabels(); len(labels) != len(registry.All())+1 || labels["kinds.kube-queue/pod"] != "off" || labels["kinds.kube-queue/tfjob"] != "on" || labels["kinds.kube-queue/job"] != "on" || labels["kinds.kube-queue/jobset"] != "off" {
 		t.Errorf("the Lease says %v", labels)
+	}
+}
+
+func TestPodsAreQueuedByEitherList(t *testing.T) {
+	for _, args := range [][]string{{"--enabled-extensions=pod"}, {"--annotation-extensions=job, pod"}} {
+		o, _, err := read(t, nil, args...)
+		if err != nil || len(o.Kinds.Pods) != 2 || o.leaseLabels()["kinds.kube-queue/pod"] != "on" {
+			t.Errorf("%v: pods have the adapters %v, and the Lease says %v (%v)", args, o.Kinds.Pods, o.leaseLabels(), err)
+		}
 	}
 }
 

@@ -37,6 +37,9 @@ var keys = map[string]struct {
 	wellknown.MinCountAnnotation:       {annotation, true},
 	wellknown.MinResourcesAnnotation:   {annotation, true},
 	wellknown.BypassAnnotation:         {annotation, true},
+	wellknown.PodGroupLabel:            {label, true},
+	wellknown.PodGroupSizeAnnotation:   {annotation, true},
+	wellknown.GatedLabel:               {anywhere, false},
 	wellknown.ManagedKey:               {anywhere, false}, // on a namespace it is a label, which a template can copy
 	wellknown.NotPartOfAnnotation:      {anywhere, false},
 	wellknown.ReleasedAnnotation:       {anywhere, false},

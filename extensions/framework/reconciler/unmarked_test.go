@@ -173,7 +173,7 @@ func TestAJobIsCachedWholeIfItIsMarkedWasReleasedOrHasAUnit(t *testing.T) {
 			object := jobWith(test.annotations)
 			object.Labels = test.labels
 			for range 2 { // a list is transformed twice
-				kept, err := r.jobs.transform(object)
+				kept, err := r.jobs.(*jobClient).transform(object)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -218,7 +218,7 @@ func TestAJobWithoutAMarkThatHasAUnitLeavesTheQueue(t *testing.T) {
 		return live
 	})
 	r = onlyAnnotated(t, config, job.New())
-	kept, err := r.jobs.transform(jobWith(nil))
+	kept, err := r.jobs.(*jobClient).transform(jobWith(nil))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,9 +3,11 @@ package codec
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/generated/kinds"
 )
@@ -47,6 +49,16 @@ func newLabels(all []kinds.PodLabel) labels {
 // LabelOf returns what identifies an object for pods that have lost their controller; empty if its UID does, or
 // nothing does.
 func LabelOf(kind, name string) string { return labelled(podLabels.names[kind], name) }
+
+// holderOf returns what identifies the job of a unit for its pods: its UID, and its label if that has its name. Pods of
+// a group have the label only: the group has the UID of one of them.
+func holderOf(ref *v1alpha1.ConsumerReference) (owner, label string) {
+	label = LabelOf(ref.Kind, ref.Name)
+	if strings.HasPrefix(label, wellknown.PodGroupLabel+"=") {
+		return label, ""
+	}
+	return string(ref.UID), label
+}
 
 // labelled returns the identifier of the object that the label names. It is not a UID.
 func labelled(label, name string) string {

@@ -185,12 +185,13 @@ func (r Reader) readUnless(unit *schedulingv1alpha1.QueueUnit, fault error) (sch
 	if err != nil {
 		return scheduler.Unit{}, err
 	}
+	owner, label := holderOf(&unit.Spec.ConsumerRef)
 	u := scheduler.Unit{
 		Key:    unit.Namespace + "/" + unit.Name,
 		Reason: unit.Status.Reason,
 		Facts: scheduler.Facts{
 			UID: string(unit.UID), Version: version,
-			Owner: string(unit.Spec.ConsumerRef.UID), Label: LabelOf(unit.Spec.ConsumerRef.Kind, unit.Spec.ConsumerRef.Name),
+			Owner: owner, Label: label,
 			Kind:      r.Kinds.of(&unit.Spec.ConsumerRef),
 			QuotaName: unit.Spec.QuotaName, Priority: unit.Spec.Priority, Submitted: submitted(unit),
 			Phase: phaseOf(unit.Status.Phase), Attempts: unit.Status.Attempts, Quota: unit.Status.Quota,

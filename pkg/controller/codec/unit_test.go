@@ -44,7 +44,8 @@ func TestAUnitThatWasCreatedByHandWaitsFromItsCreationAndIsRenewed(t *testing.T)
 		{"kubeflow.org/v9", "TFJob", &early, 1, false},
 		{"example.com/v1", "Job", &early, 100, true},
 		{"batch/v1", "CronJob", &early, 100, true},
-		{"v1", "Pod", &early, 100, true},
+		{"v1", "Pod", &early, 1, false},
+		{"v1", "ConfigMap", &early, 100, true},
 		{"example.com/v1", "Thing", &late, 200, true},
 		{"example.com/v1", "Thing", nil, 100, true},
 	} {
@@ -93,6 +94,21 @@ func TestAUnitThatReplacesALostOneIsReadWithTheAttemptOfItsJob(t *testing.T) {
 
 // A unit in backoff that shows another cause for a while is not in phase Backoff, and one that holds quota
 // is counted from where it was.
+func TestTheJobOfAUnitIsIdentifiedForItsPods(t *testing.T) {
+	for _, c := range []struct{ apiVersion, kind, owner, label string }{
+		{"batch/v1", "Job", "u", ""},
+		{"ray.io/v1", "RayCluster", "u", "ray.io/cluster=n"},
+		{"v1", "Pod", "u", ""},
+		{"kube-queue.dev/v1", "PodGroup", "kube-queue/pod-group=n", ""},
+	} {
+		ref := schedulingv1alpha1.ConsumerReference{APIVersion: c.apiVersion, Kind: c.kind, Name: "n", UID: "u"}
+		u, err := newTestReader(resources.NewNames()).ReadComplete(unitObject(func(u *schedulingv1alpha1.QueueUnit) { u.Spec.ConsumerRef = ref }))
+		if err != nil || u.Owner != c.owner || u.Label != c.label {
+			t.Errorf("%s: %q with label %q (%v), want %q and %q", c.kind, u.Owner, u.Label, err, c.owner, c.label)
+		}
+	}
+}
+
 func TestABackoffIsReadInEachPhase(t *testing.T) {
 	at := metav1.NewMicroTime(time.Unix(500, 0))
 	for _, phase := range []schedulingv1alpha1.QueueUnitPhase{"", schedulingv1alpha1.PhaseEnqueued, schedulingv1alpha1.PhaseBackoff, schedulingv1alpha1.PhaseRunning} {

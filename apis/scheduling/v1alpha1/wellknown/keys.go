@@ -41,9 +41,7 @@ const (
 
 // Keys on a job that kube-queue writes.
 const (
-	// PodGate is the scheduling gate at which a pod waits, and GatedLabel "true" the label of the pods that an admission
-	// policy has given the gate. The label stays after the release.
-	PodGate    = "scheduling.x-k8s.io/kube-queue"
+	// GatedLabel "true" is on the pods that an admission policy has given PodGate. It stays after the release.
 	GatedLabel = "kube-queue/gated"
 	// ManagedKey "true" is the label of managed namespaces, in which every job is queued, and the annotation that an
 	// admission policy sets on these jobs.
@@ -53,7 +51,8 @@ const (
 	// namespaces. Operators copy annotations to the parts of a job, which have another
 	// controller.
 	NotPartOfAnnotation = "kube-queue/not-part-of"
-	// ReleasedAnnotation is the attempt with which the job was last released. On a unit it means that the
+	// ReleasedAnnotation is the attempt with which the job was last released. On a pod at the gate, "/" and the UID of the
+	// job follow: a group has the UID of the pod that started it. On a unit it means that the
 	// unit replaces one that was lost, of a job that runs.
 	ReleasedAnnotation = "kube-queue/released"
 	// ResumedAnnotation "true" means that somebody has unsuspended a job that was released before, and that a policy
@@ -71,6 +70,9 @@ const (
 	// shutdownAfterJobFinishes, so that it is set only while the job is held.
 	ShutdownAnnotation = "kube-queue/shutdown-after-job-finishes"
 )
+
+// PodGate is the scheduling gate at which a pod waits.
+const PodGate = "scheduling.x-k8s.io/kube-queue"
 
 // RevisionAnnotation, of an Event that is kept, is a digest of what it says.
 const RevisionAnnotation = "kube-queue/revision"
