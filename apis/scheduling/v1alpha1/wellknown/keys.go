@@ -64,6 +64,12 @@ const (
 	ShutdownAnnotation = "kube-queue/shutdown-after-job-finishes"
 )
 
+// Keys of a queued pod. Admission policies set the gate and the label together, and the label stays after the release.
+const (
+	PodGate    = SchedulingPrefix + "kube-queue"
+	GatedLabel = Prefix + "gated"
+)
+
 // RevisionAnnotation, of an Event that is kept, is a digest of what it says.
 const RevisionAnnotation = "kube-queue/revision"
 

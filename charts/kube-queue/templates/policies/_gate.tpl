@@ -107,7 +107,7 @@ object.metadata.?ownerReferences.orValue([]).filter(o, o.?controller.orValue(fal
   expression: "!({{ include "kube-queue.celBypasses" "object" }})"
 - name: no-other-queue
   expression: "!{{ include "kube-queue.celInKueue" "object" }}"
-# The scheduler does not see it. Pods of the kubelet itself name their node.
+# The scheduler does not see a pod with a node. The kubelet creates such pods.
 - name: no-node
   expression: "!({{ include "kube-queue.celNamesNode" $root }})"
 {{- if and $managed (eq (include "kube-queue.fence" $root) "deny") }}
