@@ -2,7 +2,8 @@
 # Writes deploy/: what the chart renders with hack/deploy-values.yaml, one file for each
 # template and one for each policy that policies/hold.yaml and policies/fence.yaml render,
 # for those who apply manifests with kubectl. deploy/webhook/ has the policies, roles and programs
-# for Kubernetes 1.30 to 1.35, where a webhook holds the jobs.
+# for Kubernetes 1.30 to 1.35, where a webhook holds the jobs. The folders pods/ in both have the policies and roles that differ if
+# plain pods are queued too.
 #
 # The chart is the one source: change it, and not deploy/. make verify compares both.
 #
@@ -55,8 +56,23 @@ split() {
   rm "${rendered}/policies/${template}.yaml"
 }
 
-render "${scratch}/deploy" --kube-version 1.36.0
-render "${scratch}/webhook" --kube-version 1.30.0 --set holdPolicies.by=webhook
+# render_both FOLDER ARGS... renders the chart without and with plain pods.
+render_both() {
+  local folder=$1
+  shift
+  render "${folder}" "$@"
+  render "${scratch}/pods" "$@" --set 'enabledExtensions={tfjob,pytorchjob,pod}'
+  mkdir "${folder}/pods"
+  (cd "${scratch}/pods" && find policies rbac -type f) | while IFS= read -r file; do
+    if ! cmp -s "${scratch}/pods/${file}" "${folder}/${file}"; then
+      install -D -m 644 "${scratch}/pods/${file}" "${folder}/pods/${file}"
+    fi
+  done
+  rm -r "${scratch}/pods"
+}
+
+render_both "${scratch}/deploy" --kube-version 1.36.0
+render_both "${scratch}/webhook" --kube-version 1.30.0 --set holdPolicies.by=webhook
 # These are the same.
 rm -r "${scratch}/webhook/crds" "${scratch}/webhook/namespace.yaml"
 mv "${scratch}/webhook" "${scratch}/deploy/webhook"

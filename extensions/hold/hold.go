@@ -1,4 +1,4 @@
-// Package hold computes how admission changes a job to hold it: the same as the hold policies, from the same
+// Package hold computes how admission changes a job or a pod to hold it: the same as the hold policies, from the same
 // description of its kind. The webhook of job-extensions uses it where the API server does not serve
 // MutatingAdmissionPolicy.
 //
@@ -95,6 +95,31 @@ func Managed(kind framework.Kind, request Request, fenced bool) []decision.Opera
 		changes = suspension(kind, request.Object, annotations)
 	}
 	return operations(request.Object, changes, annotations)
+}
+
+// Gate returns what the policies of pods change in a new pod. managed means that its namespace is managed.
+func Gate(pod map[string]any, managed bool) []decision.Operation {
+	metadata := map[string]any{"labels": map[string]any{wellknown.GatedLabel: "true"}}
+	annotations := map[string]any{}
+	if managed {
+		annotations[wellknown.ManagedKey], annotations[wellknown.SuspendAnnotation] = "true", "true"
+	}
+	if (Request{Create: true, Object: pod}).isCopy() {
+		annotations[wellknown.ReleasedAnnotation] = nil
+	}
+	if len(annotations) > 0 {
+		metadata["annotations"] = annotations
+	}
+	gates, _ := at(pod, []string{"spec", "schedulingGates"}).([]any)
+	if !slices.ContainsFunc(gates, func(gate any) bool {
+		fields, _ := gate.(map[string]any)
+		return fields["name"] == wellknown.PodGate
+	}) {
+		gates = append(slices.Clone(gates), map[string]any{"name": wellknown.PodGate})
+	}
+	now := runtime.DeepCopyJSON(pod)
+	decision.Merge(now, map[string]any{"metadata": metadata, "spec": map[string]any{"schedulingGates": gates}})
+	return decision.OperationsOf(pod, now)
 }
 
 // isCopy reports whether the job is a new copy of a released job.

@@ -118,6 +118,38 @@ func TestAJobOfAManagedNamespaceGetsTheMark(t *testing.T) {
 	}
 }
 
+func TestANewPodWaitsAtTheGate(t *testing.T) {
+	const others = `{"metadata":{"labels":{"a":"b"},"annotations":{"scheduling.x-k8s.io/suspend":"true","kube-queue/released":"1"}},"spec":{"schedulingGates":[{"name":"example.com/a"}],"x":1}}`
+	for name, test := range map[string]struct {
+		pod     string
+		managed bool
+		want    string
+	}{
+		"a marked pod": {`{"metadata":{"annotations":{"scheduling.x-k8s.io/suspend":"true"}},"spec":{}}`, false,
+			`{"metadata":{"labels":{"kube-queue/gated":"true"},"annotations":{"scheduling.x-k8s.io/suspend":"true"}},"spec":{"schedulingGates":[{"name":"scheduling.x-k8s.io/kube-queue"}]}}`},
+		"a copy of a released pod, with another gate": {others, false,
+			`{"metadata":{"labels":{"a":"b","kube-queue/gated":"true"},"annotations":{"scheduling.x-k8s.io/suspend":"true"}},"spec":{"schedulingGates":[{"name":"example.com/a"},{"name":"scheduling.x-k8s.io/kube-queue"}],"x":1}}`},
+		"a pod of a managed namespace": {`{"metadata":{},"spec":{}}`, true,
+			`{"metadata":{"labels":{"kube-queue/gated":"true"},"annotations":{"scheduling.x-k8s.io/suspend":"true","kube-queue/managed":"true"}},"spec":{"schedulingGates":[{"name":"scheduling.x-k8s.io/kube-queue"}]}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var pod, want map[string]any
+			for text, object := range map[string]*map[string]any{test.pod: &pod, test.want: &want} {
+				if err := json.Unmarshal([]byte(text), object); err != nil {
+					t.Fatal(err)
+				}
+			}
+			after := adaptertest.Patched(t, pod, hold.Gate(pod, test.managed))
+			if !reflect.DeepEqual(after, want) {
+				t.Errorf("the pod is %v, want %v", after, want)
+			}
+			if again := hold.Gate(after, test.managed); len(again) > 0 {
+				t.Errorf("gated again by %v", again)
+			}
+		})
+	}
+}
+
 func adapterOf(t *testing.T, name string) framework.Adapter {
 	t.Helper()
 	all, err := registry.Parse(name)

@@ -239,7 +239,8 @@ const countClaims = `--set-json=devices.classes={"gpu.example.com": "example.com
 
 // With all rights users can enable any kind by editing the Deployments.
 func TestAllRightsAndPoliciesAreThoseOfAllKinds(t *testing.T) {
-	every := strings.Join(registry.Names(), ",")
+	// Pods are not among all kinds: a pod with the mark waits until job-extensions removes its gate.
+	every := strings.Join(slices.DeleteFunc(registry.Names(), func(name string) bool { return name == "pod" }), ",")
 	enabled := rights(the(t, render(t, onlyEnabled, notAnnotated, countClaims, "--set", "enabledExtensions={"+every+"}"), "ClusterRole", "kube-queue-job-extensions"))
 	all := rights(the(t, render(t, everything, notAnnotated), "ClusterRole", "kube-queue-job-extensions"))
 	if lacking, extra := more(enabled, all), more(all, enabled); len(lacking)+len(extra) > 0 {
@@ -333,7 +334,7 @@ func TestPoliciesAreRefusedWhereTheyAreNotServed(t *testing.T) {
 
 // A policy and a webhook hold the same jobs.
 func TestRulesAndConditionsOfPoliciesAndWebhooksAreTheSame(t *testing.T) {
-	rendered := render(t, "--kube-version", "1.36.0", "--set", "holdPolicies.by=both")
+	rendered := render(t, "--kube-version", "1.36.0", "--set", "holdPolicies.by=both,enabledExtensions={job,pod}")
 	hooks := map[string]map[string]any{}
 	for _, hook := range the(t, rendered, "MutatingWebhookConfiguration", "kube-queue-hold").Object["webhooks"].([]any) {
 		hook := hook.(map[string]any)
@@ -341,7 +342,7 @@ func TestRulesAndConditionsOfPoliciesAndWebhooksAreTheSame(t *testing.T) {
 		hooks["kube-queue-"+name] = hook
 	}
 	policies := holdPolicies(rendered)
-	if len(policies) != len(hooks) || len(policies) < 14 {
+	if len(policies) != len(hooks) || len(policies) < 16 {
 		t.Errorf("%d policies and %d webhooks", len(policies), len(hooks))
 	}
 	for name, policy := range policies {
@@ -357,10 +358,62 @@ func TestRulesAndConditionsOfPoliciesAndWebhooksAreTheSame(t *testing.T) {
 			}
 		}
 	}
-	selector := hooks["kube-queue-managed-namespace"]["namespaceSelector"]
-	binding := kind(rendered, "MutatingAdmissionPolicyBinding")["kube-queue-managed-namespace"].Object["spec"].(map[string]any)
-	if want := binding["matchResources"].(map[string]any)["namespaceSelector"]; !reflect.DeepEqual(selector, want) {
-		t.Errorf("namespaces of the webhook are %v, of the policy %v", selector, want)
+	for _, name := range []string{"kube-queue-managed-namespace", "kube-queue-managed-pod"} {
+		selector := hooks[name]["namespaceSelector"]
+		binding := kind(rendered, "MutatingAdmissionPolicyBinding")[name].Object["spec"].(map[string]any)
+		if want := binding["matchResources"].(map[string]any)["namespaceSelector"]; !reflect.DeepEqual(selector, want) {
+			t.Errorf("%s: namespaces of the webhook are %v, of the policy %v", name, selector, want)
+		}
+	}
+}
+
+func TestPodsAreQueuedOnlyIfTheyAreEnabled(t *testing.T) {
+	const mutating, validating = "MutatingAdmissionPolicy", "ValidatingAdmissionPolicy"
+	role := func(args ...string) map[right]bool {
+		return rights(the(t, render(t, args...), "ClusterRole", "kube-queue-job-extensions"))
+	}
+	pods := []string{"--set", "enabledExtensions={pod}"}
+	if got, want := more(role(pods...), role()), on("/pods", "delete", "get", "patch", "watch"); !slices.Equal(got, want) {
+		t.Errorf("rights %v, want %v", got, want)
+	}
+	for name, test := range map[string]struct {
+		args []string
+		want []string
+	}{
+		"off":                     {[]string{everything}, nil},
+		"on":                      {pods, []string{"fence-pod", "gate", "gate-pod", "job-extensions-pods", "managed-pod"}},
+		"alone":                   {append(pods, notAnnotated), []string{"fence-pod", "gate", "gate-pod", "job-extensions-pods", "managed-pod"}},
+		"on with all rights":      {append(pods, everything), []string{"fence-pod", "gate", "gate-pod", "job-extensions-pods", "managed-pod"}},
+		"not managed":             {append(pods, "--set", "managedNamespaces.kinds={job}"), []string{"gate", "gate-pod", "job-extensions-pods"}},
+		"no managed namespaces":   {append(pods, "--set", "managedNamespaces.enabled=false"), []string{"gate", "gate-pod", "job-extensions-pods"}},
+		"without a fence":         {append(pods, "--set", "managedNamespaces.fence=off"), []string{"gate", "gate-pod", "job-extensions-pods", "managed-pod"}},
+		"with the webhook":        {append(pods, "--set", "holdPolicies.by=webhook"), []string{"fence-pod", "gate", "job-extensions-pods"}},
+		"without the unit policy": {append(pods, "--set", "unitPolicy.enabled=false"), []string{"fence-pod", "gate-pod", "managed-pod"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rendered := render(t, test.args...)
+			var found []string
+			for _, of := range []string{mutating, validating} {
+				bindings := kind(rendered, of+"Binding")
+				for name, policy := range kind(rendered, of) {
+					if _, bound := bindings[name]; !bound {
+						t.Errorf("%s has no binding", name)
+					}
+					// Without a rule, the API server refuses a policy.
+					if len(policy.list("spec", "matchConstraints", "resourceRules")) == 0 {
+						t.Errorf("%s has no rule", name)
+					}
+					if short := strings.TrimPrefix(name, "kube-queue-"); strings.HasPrefix(short, "gate") || strings.Contains(short, "pod") {
+						found = append(found, short)
+					}
+				}
+			}
+			slices.Sort(found)
+			if !slices.Equal(found, test.want) {
+				t.Errorf("policies %v, want %v", found, test.want)
+			}
+		})
 	}
 }
 

@@ -35,12 +35,16 @@ The kinds of jobs, by their names in enabledExtensions. Templates for conditions
 {{- include "kube-queue.canonical" (list . $names) -}}
 {{- end -}}
 
-{{/* The kinds that job-extensions gets permissions for, and that have hold policies. */}}
+{{/*
+The kinds that job-extensions gets permissions for, and that have hold policies. Pods only if they are queued: a marked pod waits
+at its gate until job-extensions removes it, and pods of other kinds may have the mark by mistake.
+*/}}
 {{- define "kube-queue.granted" -}}
+{{- $queued := include "kube-queue.queued" . | fromJsonArray -}}
 {{- if eq .Values.rbac.grant "all" -}}
-{{- include "kube-queue.allExtensions" . -}}
+{{- concat (include "kube-queue.allExtensions" . | fromJsonArray) (has "pod" $queued | ternary (list "pod") list) | toJson -}}
 {{- else -}}
-{{- include "kube-queue.queued" . -}}
+{{- $queued | toJson -}}
 {{- end -}}
 {{- end -}}
 
@@ -146,6 +150,11 @@ policy
 {{- if and .Values.managedNamespaces.enabled (include "kube-queue.canHold" .) (include "kube-queue.managed" . | fromJsonArray) }}true{{ end -}}
 {{- end -}}
 
+{{/* Whether jobs are queued without a mark, and not only pods, which have policies of their own. */}}
+{{- define "kube-queue.manageJobs" -}}
+{{- if and (include "kube-queue.manage" .) (without (include "kube-queue.managed" . | fromJsonArray) "pod") }}true{{ end -}}
+{{- end -}}
+
 {{/* The API groups of the kinds. */}}
 {{- define "kube-queue.groups" -}}
 {{- $groups := list -}}
@@ -184,7 +193,7 @@ policy
 {{- define "kube-queue.kindRules" -}}
 {{- $names := include "kube-queue.granted" . | fromJsonArray -}}
 {{- $kinds := include "kube-queue.kinds" . | fromJsonArray -}}
-{{- if $names }}
+{{- if without $names "pod" }}
 # The jobs of each framework, and their status if job-extensions writes a condition.
 {{- end }}
 {{- range $group := include "kube-queue.groups" . | fromJsonArray }}
@@ -232,6 +241,7 @@ policy
 {{- range $kinds }}{{ if eq .group $group }}{{ $names = append $names (squote .kind) }}{{ end }}{{ end -}}
 {{- $lines = append $lines (printf "  '%s': [%s]" $group (join ", " $names)) -}}
 {{- end -}}
+{{- if include "kube-queue.queuesPods" . }}{{ $lines = concat $lines (list "  '': ['Pod']" "  'kube-queue.dev': ['PodGroup']") }}{{ end -}}
 {
 {{ join ",\n" $lines }}
 }

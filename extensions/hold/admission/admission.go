@@ -1,4 +1,4 @@
-// Package admission answers the admission webhooks of job-extensions: those that hold jobs, and the one that rejects
+// Package admission answers the admission webhooks of job-extensions: those that hold jobs and pods, and the one that rejects
 // an invalid quota tree.
 package admission
 
@@ -56,6 +56,15 @@ func Handler(adapters []framework.Adapter, clock clock.PassiveClock, record Reco
 			return hold.Managed(kind.Kind, request, fenced)
 		}))
 	}
+	for path, managed := range map[string]bool{"/gate": false, "/gate-managed": true} {
+		handle(path, "gate", func(_ context.Context, asked *admissionv1.AdmissionRequest) (webhook.Answer, error) {
+			var pod map[string]any
+			if err := json.Unmarshal(asked.Object.Raw, &pod); err != nil {
+				return webhook.Answer{}, fmt.Errorf("reading the pod: %w", err)
+			}
+			return patched(hold.Gate(pod, managed)), nil
+		})
+	}
 	handle("/trees", "trees", checkTree)
 	return mux
 }
@@ -87,10 +96,13 @@ func holder(kinds hold.Kinds, operations func(kind hold.Kind, request hold.Reque
 				return webhook.Answer{}, fmt.Errorf("reading the job before: %w", err)
 			}
 		}
-		var answer webhook.Answer
-		if patch := operations(kind, request, asked.Object.Raw); len(patch) > 0 {
-			answer.Patch = patch
-		}
-		return answer, nil
+		return patched(operations(kind, request, asked.Object.Raw)), nil
 	}
+}
+
+func patched(operations []decision.Operation) webhook.Answer {
+	if len(operations) == 0 {
+		return webhook.Answer{}
+	}
+	return webhook.Answer{Patch: operations}
 }

@@ -56,6 +56,8 @@ func TestEachPathHoldsJobs(t *testing.T) {
 		"a held job that is resumed":     {"/hold", job, held, []string{`"/spec/suspend"`}, "hold patched"},
 		"a job of a managed namespace":   {"/managed", unmarked, "", []string{`kube-queue~1managed`, `"/metadata/annotations/scheduling.x-k8s.io~1suspend","value":"true"`, `"/spec/suspend"`}, "managed patched"},
 		"a part of a managed namespace":  {"/managed", owned, "", []string{`kube-queue~1managed`}, "managed patched"},
+		"a marked pod":                   {"/gate", job, "", []string{`"/metadata/labels"`, `"/spec/schedulingGates"`}, "gate patched"},
+		"a pod of a managed namespace":   {"/gate-managed", unmarked, "", []string{`kube-queue~1managed`, `"/spec/schedulingGates"`}, "gate patched"},
 		"a part that the fence looks at": {"/managed-fenced", owned, "", []string{`kube-queue~1not-part-of","value":"o"`}, "managed patched"},
 	} {
 		t.Run(name, func(t *testing.T) {

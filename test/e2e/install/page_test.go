@@ -87,10 +87,10 @@ func (r *reader) run(words string) docs.Command {
 }
 
 // runs reports whether the test runs a command: not make images and kind load, because pods do not need images
-// here, no editor, and not what is about the webhook, which this version of Kubernetes does not need.
+// here, no editor, and not what is about the webhook, which this version of Kubernetes does not need, or about pods at a gate.
 func (r *reader) runs(command docs.Command) bool {
 	return !strings.HasPrefix(command.Text, "make ") && !strings.HasPrefix(command.Text, "kind ") && !strings.Contains(command.Text, " edit deployment") &&
-		!strings.Contains(command.Text, " patch secret job-extensions-webhook ")
+		!strings.Contains(command.Text, " patch secret job-extensions-webhook ") && !strings.Contains(command.Text, "kube-queue/gated")
 }
 
 // again runs a command once more, and compares its output with that on the page.

@@ -62,7 +62,7 @@ webhooks:
   {{- include "kube-queue.holdConditions" (list $root $kind) | trim | nindent 2 }}
 {{- end }}
 {{- end }}
-{{- if include "kube-queue.manage" . }}
+{{- if include "kube-queue.manageJobs" . }}
 # In a namespace with label kube-queue/managed: "true", every new job of these kinds is queued.
 - name: managed-namespace.kube-queue.dev
   {{- include "kube-queue.webhookClient" (list $root (eq (include "kube-queue.fence" .) "deny" | ternary "/managed-fenced" "/managed")) | nindent 2 }}
@@ -76,6 +76,25 @@ webhooks:
   {{- include "kube-queue.managedRules" . | nindent 2 }}
   matchConditions:
   {{- include "kube-queue.managedConditions" . | trim | nindent 2 }}
+{{- end }}
+{{- if include "kube-queue.queuesPods" . }}
+# Marked pods, and with the second webhook all pods of managed namespaces, wait at a scheduling gate.
+{{- range $name, $managed := include "kube-queue.managesPods" . | empty | ternary (dict "gate" "") (dict "gate" "" "managed" "true") }}
+- name: {{ $name }}-pod.kube-queue.dev
+  {{- include "kube-queue.webhookClient" (list $root ($managed | empty | ternary "/gate" "/gate-managed")) | nindent 2 }}
+  failurePolicy: Fail
+  reinvocationPolicy: IfNeeded
+  matchPolicy: Equivalent
+  {{- if $managed }}
+  namespaceSelector:
+    matchLabels:
+      kube-queue/managed: "true"
+  {{- end }}
+  rules:
+  {{- include "kube-queue.gateRule" . | nindent 2 }}
+  matchConditions:
+  {{- include "kube-queue.gateConditions" (list $root $managed) | trim | nindent 2 }}
+{{- end }}
 {{- end }}
 {{- end -}}
 
