@@ -37,8 +37,8 @@ var keys = map[string]struct {
 	wellknown.MinCountAnnotation:       {annotation, true},
 	wellknown.MinResourcesAnnotation:   {annotation, true},
 	wellknown.BypassAnnotation:         {annotation, true},
-	wellknown.PodGroupLabel:            {label, true},
-	wellknown.PodGroupSizeAnnotation:   {annotation, true},
+	wellknown.PodGroupLabel:            {label, false},
+	wellknown.PodGroupSizeAnnotation:   {annotation, false},
 	wellknown.GatedLabel:               {anywhere, false},
 	wellknown.ManagedKey:               {anywhere, false}, // on a namespace it is a label, which a template can copy
 	wellknown.NotPartOfAnnotation:      {anywhere, false},

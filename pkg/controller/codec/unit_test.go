@@ -102,7 +102,9 @@ func TestTheJobOfAUnitIsIdentifiedForItsPods(t *testing.T) {
 		{"kube-queue.dev/v1", "PodGroup", "kube-queue/pod-group=n", ""},
 	} {
 		ref := schedulingv1alpha1.ConsumerReference{APIVersion: c.apiVersion, Kind: c.kind, Name: "n", UID: "u"}
-		u, err := newTestReader(resources.NewNames()).ReadComplete(unitObject(func(u *schedulingv1alpha1.QueueUnit) { u.Spec.ConsumerRef = ref }))
+		u, err := newTestReader(resources.NewNames()).ReadComplete(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
+			u.Spec.ConsumerRef, u.Status.Phase = ref, schedulingv1alpha1.PhaseRunning
+		}))
 		if err != nil || u.Owner != c.owner || u.Label != c.label {
 			t.Errorf("%s: %q with label %q (%v), want %q and %q", c.kind, u.Owner, u.Label, err, c.owner, c.label)
 		}

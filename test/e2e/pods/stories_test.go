@@ -1,0 +1,230 @@
+package pods
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/test/harness"
+)
+
+// marked returns a marked pod. It belongs to a group of the size unless that is 0.
+func marked(name, cpu, group string, size int) string {
+	keys := ""
+	if size > 0 {
+		keys = fmt.Sprintf(", kube-queue/pod-group-size: %q}\n  labels: {kube-queue/pod-group: %s", fmt.Sprint(size), group)
+	}
+	return fmt.Sprintf(`apiVersion: v1
+kind: Pod
+metadata:
+  name: %s
+  annotations: {scheduling.x-k8s.io/suspend: "true"%s}
+spec:
+  terminationGracePeriodSeconds: 1
+  containers: [{name: main, image: busybox, resources: {requests: {cpu: %q}}}]
+`, name, keys, cpu)
+}
+
+type env struct {
+	*harness.Env
+	t *testing.T
+}
+
+func (e env) pod(name string) *corev1.Pod {
+	e.t.Helper()
+	pod, err := e.Kube.CoreV1().Pods(e.Namespace).Get(e.t.Context(), name, metav1.GetOptions{})
+	harness.Must(e.t, err)
+	return pod
+}
+
+func waits(pod *corev1.Pod) bool {
+	for _, gate := range pod.Spec.SchedulingGates {
+		if gate.Name == wellknown.PodGate {
+			return true
+		}
+	}
+	return false
+}
+
+// runs waits until the pods run.
+func (e env) runs(names ...string) {
+	e.t.Helper()
+	harness.Eventually(e.t, time.Minute, strings.Join(names, ", ")+" run", func() (bool, string) {
+		for _, name := range names {
+			if pod := e.pod(name); pod.Status.Phase != corev1.PodRunning {
+				return false, fmt.Sprintf("%s is %s, with gates %v", name, pod.Status.Phase, pod.Spec.SchedulingGates)
+			}
+		}
+		return true, ""
+	})
+}
+
+func (e env) gone(names ...string) {
+	e.t.Helper()
+	harness.Eventually(e.t, time.Minute, strings.Join(names, ", ")+" are gone", func() (bool, string) {
+		list, err := e.Kube.CoreV1().Pods(e.Namespace).List(e.t.Context(), metav1.ListOptions{})
+		harness.Must(e.t, err)
+		for i := range list.Items {
+			for _, name := range names {
+				if list.Items[i].Name == name {
+					return false, name
+				}
+			}
+		}
+		return true, ""
+	})
+}
+
+func TestAPodWaitsAtTheGateUntilItsQuotaHasRoom(t *testing.T) {
+	podsAreQueued(t)
+	e := env{suite.Env(t, "plain"), t}
+	controller, extensions := suite.Both(t, "pod")
+	e.TreeOf(`{name: plain, namespaces: [plain], max: {cpu: "4"}}`)
+	e.Apply(marked("first", "3", "", 0))
+	e.runs("first")
+	e.WaitForPhase("Pod", "first", v1alpha1.PhaseRunning)
+	e.Apply(marked("second", "2", "", 0))
+	e.WaitForReason("Pod", "second", wellknown.ReasonQuotaExceeded)
+	e.WaitForEvent("second", "Queued")
+	if !waits(e.pod("second")) {
+		t.Error("the second pod does not wait at the gate")
+	}
+	// Neither program remembers anything.
+	controller.Kill()
+	extensions.Kill()
+	suite.Both(t, "pod")
+	if !waits(e.pod("second")) {
+		t.Error("the second pod has passed")
+	}
+	e.Delete(harness.Pods, "first")
+	e.runs("second")
+	e.WaitForEvent("second", "Released")
+	// A pod that is deleted while it waits frees its place.
+	e.Apply(marked("third", "4", "", 0))
+	e.WaitForReason("Pod", "third", wellknown.ReasonQuotaExceeded)
+	e.Delete(harness.Pods, "third")
+	e.Apply(marked("fourth", "2", "", 0))
+	e.runs("fourth")
+	e.Delete(harness.Pods, "second")
+	e.Delete(harness.Pods, "fourth")
+	e.ExpectFree()
+}
+
+func TestAGroupIsOneJob(t *testing.T) {
+	podsAreQueued(t)
+	e := env{suite.Env(t, "groups"), t}
+	suite.Both(t, "pod")
+	e.TreeOf(`{name: groups, namespaces: [groups], max: {cpu: "4"}}`)
+	e.Apply(marked("one", "2", "", 0))
+	e.runs("one")
+	e.Apply(marked("a", "1", "trio", 3))
+	e.Apply(marked("b", "1", "trio", 3))
+	unit := e.WaitForReason("PodGroup", "trio", wellknown.ReasonInvalidRequest, "the group has 2 of its 3 pods")
+	if len(unit.OwnerReferences) > 0 {
+		t.Errorf("the unit of a group has the owners %v", unit.OwnerReferences)
+	}
+	e.Apply(marked("c", "1", "trio", 3))
+	e.WaitForReason("PodGroup", "trio", wellknown.ReasonQuotaExceeded)
+	e.Delete(harness.Pods, "one")
+	e.runs("a", "b", "c")
+	e.WaitForPhase("PodGroup", "trio", v1alpha1.PhaseRunning)
+
+	// A pod beyond the size waits. When another one is gone, it takes its place without a decision.
+	e.Apply(marked("d", "1", "trio", 3))
+	harness.Never(t, 3*time.Second, "a fourth pod passes", func() (bool, string) { return !waits(e.pod("d")), "" })
+	e.Delete(harness.Pods, "b")
+	e.runs("d")
+	if unit := e.Unit("PodGroup", "trio"); unit.Status.Attempts != 1 {
+		t.Errorf("the group was admitted %d times", unit.Status.Attempts)
+	}
+
+	// An eviction deletes the pods. Those that their creator makes again wait.
+	e.PatchQueue("root-groups", `{"spec":{"stop":"Drain"}}`)
+	e.gone("a", "c", "d")
+	e.Apply(marked("a", "1", "trio", 3))
+	e.Apply(marked("b", "1", "trio", 3))
+	e.Apply(marked("c", "1", "trio", 3))
+	e.WaitForReason("PodGroup", "trio", wellknown.ReasonQueueStopped)
+	e.PatchQueue("root-groups", `{"spec":{"stop":"None"}}`)
+	e.runs("a", "b", "c")
+	e.Delete(harness.Pods, "a")
+	e.Delete(harness.Pods, "b")
+	e.Delete(harness.Pods, "c")
+	e.ExpectFree()
+}
+
+// TestManyPodsAndGroupsNeverExceedTheirQuota judges by the pods alone: at no instant do those that have passed request
+// more than the quota, and no group runs in part before it has passed as a whole.
+func TestManyPodsAndGroupsNeverExceedTheirQuota(t *testing.T) {
+	podsAreQueued(t)
+	e := env{suite.Env(t, "many"), t}
+	controller, extensions := suite.Both(t, "pod")
+	const quota, single, groups, size = 24, 60, 10, 8
+	e.TreeOf(fmt.Sprintf(`{name: many, namespaces: [many], max: {cpu: "%d"}}`, quota))
+	watch, err := e.Kube.CoreV1().Pods("many").Watch(t.Context(), metav1.ListOptions{})
+	harness.Must(t, err)
+	defer watch.Stop()
+	for i := range single {
+		e.Apply(marked(fmt.Sprintf("s-%d", i), "1", "", 0))
+	}
+	for g := range groups {
+		for i := range size {
+			e.Apply(marked(fmt.Sprintf("g-%d-%d", g, i), "1", fmt.Sprintf("g-%d", g), size))
+		}
+	}
+	pods := map[string]*corev1.Pod{}
+	passed, ended, most := map[string]bool{}, 0, 0
+	deadline := time.After(5 * time.Minute)
+	for ended < single+groups*size {
+		select {
+		case <-deadline:
+			t.Fatalf("%d pods have ended, %d have passed", ended, len(passed))
+		case event, open := <-watch.ResultChan():
+			pod, is := event.Object.(*corev1.Pod)
+			if !open || !is {
+				t.Fatalf("the watch ended: %v", event)
+			}
+			if event.Type == "DELETED" {
+				delete(pods, pod.Name)
+				ended++
+			} else {
+				pods[pod.Name] = pod
+			}
+			now := 0
+			for _, p := range pods {
+				if !waits(p) {
+					now++
+				}
+			}
+			if most = max(most, now); most > quota {
+				t.Fatalf("%d pods have passed at once, and the quota has room for %d", most, quota)
+			}
+			if event.Type != "DELETED" && !waits(pod) && !passed[pod.Name] {
+				passed[pod.Name] = true
+				switch len(passed) {
+				case 30:
+					controller.Kill()
+					controller = suite.Program(t, harness.Controller).Start()
+				case 60:
+					extensions.Kill()
+					suite.Program(t, harness.Extensions, "--enabled-extensions=pod").Start()
+				}
+			}
+			if pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil && event.Type != "DELETED" {
+				harness.Must(t, e.Kube.CoreV1().Pods("many").Delete(t.Context(), pod.Name, metav1.DeleteOptions{}))
+			}
+		}
+	}
+	t.Logf("at most %d pods had passed at once", most)
+	if most < quota/2 {
+		t.Errorf("at most %d pods had passed at once: nothing was at stake", most)
+	}
+	e.ExpectFree()
+}
+
