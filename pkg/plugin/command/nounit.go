@@ -3,15 +3,26 @@ package command
 import (
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
+	"kube-queue.dev/kube-queue/extensions/registry"
 	"kube-queue.dev/kube-queue/pkg/plugin/jobs"
 )
 
 // whyNoUnit explains why a job has no unit, only from the job.
 func whyNoUnit(job *unstructured.Unstructured) (string, error) {
+	if job.GroupVersionKind() == corev1.SchemeGroupVersion.WithKind("Pod") {
+		pod := new(corev1.Pod)
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(job.Object, pod); err != nil {
+			return "", fmt.Errorf("reading Pod %s: %w", job.GetName(), err)
+		}
+		return whyNoUnitOf(registry.Pods()[0], framework.NewPodGroup(pod.Name, []*corev1.Pod{pod}, "")), nil
+	}
 	adapter := jobs.AdapterOf(job.GroupVersionKind())
 	if adapter == nil {
 		return "", fmt.Errorf("kube-queue queues no jobs of kind %s", job.GroupVersionKind())
@@ -28,25 +39,29 @@ func whyNoUnit(job *unstructured.Unstructured) (string, error) {
 	if object == nil {
 		return "", fmt.Errorf("reading %s %s: %w", job.GetKind(), job.GetName(), fault)
 	}
-	state := adapter.State(object)
-	foreign := decision.Foreign(adapter.Kind(), object, state, decision.PartOf(adapter.Kind().GroupKind(), object))
-	switch marked := decision.Marked(adapter.Kind(), object, state); {
+	return whyNoUnitOf(adapter, object), nil
+}
+
+func whyNoUnitOf(adapter framework.Adapter, job framework.Object) string {
+	state := adapter.State(job)
+	foreign := decision.Foreign(adapter.Kind(), job, state, decision.PartOf(adapter.Kind().GroupKind(), job))
+	switch marked := decision.Marked(adapter.Kind(), job, state); {
 	case job.GetDeletionTimestamp() != nil:
-		return "the job is being deleted", nil
+		return "the job is being deleted"
 	case state.End != nil:
-		return "the job has ended", nil
+		return "the job has ended"
 	case foreign != "":
-		return "the job is not queued: " + foreign, nil
+		return "the job is not queued: " + foreign
 	case !marked && state.Suspended:
-		return fmt.Sprintf("the job is suspended and is not queued: it has no mark; to queue it, set the annotation %s to \"true\"", wellknown.SuspendAnnotation), nil
+		return fmt.Sprintf("the job is suspended and is not queued: it has no mark; to queue it, set the annotation %s to \"true\"", wellknown.SuspendAnnotation)
 	case !marked:
-		return fmt.Sprintf("the job is not queued: it has no mark; a job is queued if it is created with the annotation %s: \"true\"", wellknown.SuspendAnnotation), nil
+		return fmt.Sprintf("the job is not queued: it has no mark; a job is queued if it is created with the annotation %s: \"true\"", wellknown.SuspendAnnotation)
 	case !state.Suspended:
-		return "the job was already running when kube-queue first saw it, and is not queued", nil
+		return "the job was already running when kube-queue first saw it, and is not queued"
 	case job.GetAnnotations()[wellknown.SuspendAnnotation] == "":
 		return fmt.Sprintf("the job is suspended; that is a mark only if its kind is in --enabled-extensions of job-extensions; to queue it in any case, set the annotation %s to \"true\";"+
-			" if it has no unit 5s later, ask an administrator", wellknown.SuspendAnnotation), nil
+			" if it has no unit 5s later, ask an administrator", wellknown.SuspendAnnotation)
 	default:
-		return "the job has a mark and waits for job-extensions to create its unit; if there is none after 5s, its kind is not queued in this cluster, the API server refuses the unit, or job-extensions does not run: ask an administrator", nil
+		return "the job has a mark and waits for job-extensions to create its unit; if there is none after 5s, its kind is not queued in this cluster, the API server refuses the unit, or job-extensions does not run: ask an administrator"
 	}
 }

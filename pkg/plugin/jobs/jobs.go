@@ -26,7 +26,7 @@ type Kind struct {
 // Kinds are the kinds that kube-queue can queue. Adapters of one kind are combined.
 func Kinds() []Kind {
 	var kinds []Kind
-	for _, adapter := range registry.All() {
+	for _, adapter := range slices.Concat(registry.All(), registry.Pods()) {
 		kind := adapter.Kind()
 		at := slices.IndexFunc(kinds, func(k Kind) bool { return k.GroupKind == kind.GroupKind() })
 		if at < 0 {

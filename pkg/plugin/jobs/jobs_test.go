@@ -75,7 +75,7 @@ func TestEachKindIsListedOnceWithAllItsVersions(t *testing.T) {
 	}
 	for _, kind := range Kinds() {
 		for _, version := range kind.Versions {
-			if AdapterOf(kind.WithVersion(version)) == nil {
+			if isPod := kind.Resource == "pods" || kind.Resource == "podgroups"; (AdapterOf(kind.WithVersion(version)) == nil) != isPod {
 				t.Errorf("no adapter of %s %s", kind, version)
 			}
 		}

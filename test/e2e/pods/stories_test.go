@@ -227,4 +227,3 @@ func TestManyPodsAndGroupsNeverExceedTheirQuota(t *testing.T) {
 	}
 	e.ExpectFree()
 }
-
