@@ -253,7 +253,11 @@ func blocks(job metav1.Object, evicted *metav1.Condition) string {
 
 // evictedEvent returns the event of an eviction. Lingers is why the job does not stop immediately, if it does not.
 func evictedEvent(job metav1.Object, evicted *metav1.Condition, lingers string) (kind, message string) {
-	message = fmt.Sprintf("Suspended to take the quota back: %s%s", evicted.Message, blocks(job, evicted))
+	done := "Suspended"
+	if _, is := job.(*framework.PodGroup); is { // nothing can suspend a pod
+		done = "Deleted"
+	}
+	message = fmt.Sprintf("%s to take the quota back: %s%s", done, evicted.Message, blocks(job, evicted))
 	switch {
 	case lingers != "":
 		return corev1.EventTypeWarning, fmt.Sprintf("%s. The job still holds its quota: %s", message, lingers)
