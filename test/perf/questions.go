@@ -122,14 +122,14 @@ func (r *reviewsRun) checkAnswers(ctx context.Context) error {
 	return nil
 }
 
-// ask asks all reviews in turn until asking ends.
+// ask asks all reviews in turn until asking ends, and each at least once.
 func (r *reviewsRun) ask(ctx, asking context.Context) error {
-	for {
+	for first := true; ; first = false {
 		for _, q := range r.questions {
 			if q.review == nil {
 				continue
 			}
-			if asking.Err() != nil {
+			if asking.Err() != nil && !first {
 				return nil
 			}
 			began := time.Now()
