@@ -48,6 +48,9 @@ func Extension(apiVersion, kind string) string {
 	return ""
 }
 
+// Pods is the extension whose jobs are pods that wait at a gate.
+const Pods = "pod"
+
 // Extensions returns the names of all extensions, each with its kind, in the order of the kinds.
 func Extensions() [][2]string {
 	return [][2]string{

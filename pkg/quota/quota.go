@@ -37,19 +37,25 @@ type Demand struct {
 	Requests resources.Vector
 	// Preemptible units can borrow. Other units stay within the min of their group.
 	Preemptible bool
+	// PodsExist: the pods of the unit wait at a gate, and the API server counts them already.
+	PodsExist bool
 }
 
 // Equal reports whether two demands have the same shape. If a group refuses one of them, it also refuses the other.
 func (d Demand) Equal(other Demand) bool {
-	return d.Preemptible == other.Preemptible && d.Requests.Equal(other.Requests)
+	return d.Preemptible == other.Preemptible && d.PodsExist == other.PodsExist && d.Requests.Equal(other.Requests)
 }
 
 // Key identifies the shape: two demands have the same key exactly when they are Equal.
 func (d Demand) Key() string {
+	key := "n"
 	if d.Preemptible {
-		return "p" + d.Requests.Key()
+		key = "p"
 	}
-	return "n" + d.Requests.Key()
+	if d.PodsExist {
+		key += "e"
+	}
+	return key + d.Requests.Key()
 }
 
 // Group is the set of jobs that share one quota.

@@ -48,7 +48,7 @@ func (b *Backend) Lacks(of quota.Group, d quota.Demand) (lacks []*quota.Refusal)
 	}
 	for _, s := range g.spaces {
 		requested := b.sum(s, d.Requests).Clamp()
-		if requested > s.room() && requested > 0 && requested <= s.hard && s.quota.unknown == "" {
+		if requested > s.roomFor(d) && requested > 0 && requested <= s.hard && s.quota.unknown == "" {
 			lacks = append(lacks, g.refusal(s, requested, wellknown.ReasonQuotaExceeded))
 		}
 	}

@@ -26,7 +26,7 @@ func (g *group) Fits(d quota.Demand) *quota.Refusal {
 			return g.unknown(s)
 		case requested > s.hard:
 			return g.refusal(s, requested, wellknown.ReasonExceedsMaxQuota)
-		case lacking == nil && requested > s.room():
+		case lacking == nil && requested > s.roomFor(d):
 			lacking = s
 		}
 	}
@@ -60,7 +60,7 @@ func (g *group) StillRefuses(d quota.Demand, c quota.Cause) bool {
 		case wellknown.ReasonExceedsMaxQuota:
 			return requested > s.hard && s.hard == c.Limit
 		case wellknown.ReasonQuotaExceeded:
-			return requested > 0 && requested > s.room() && s.hard == c.Limit
+			return requested > 0 && requested > s.roomFor(d) && s.hard == c.Limit
 		}
 	}
 	return false

@@ -76,3 +76,18 @@ func TestTheFiguresOfARefusalAreThoseOfTheTruthThatRefuses(t *testing.T) {
 		})
 	}
 }
+
+func TestPodsThatWaitAtAGateAreAlreadyInTheStatus(t *testing.T) {
+	b, g := bench(t, "4")
+	demand := quota.Demand{Requests: cpus(t, b, "3"), PodsExist: true}
+	if r := g.Fits(demand); r != nil {
+		t.Errorf("refused with %+v", r)
+	}
+	g.Charge(&quota.Charge{Demand: quota.Demand{Requests: cpus(t, b, "2")}})
+	if r := g.Fits(demand); r == nil || !strings.Contains(r.Message(), "requested 3, used or reserved 2 of hard limit 4") {
+		t.Errorf("refused with %+v", r)
+	}
+	if demand.PodsExist = false; demand.Key() == (quota.Demand{Requests: demand.Requests, PodsExist: true}).Key() {
+		t.Error("units with and without pods have the same shape")
+	}
+}

@@ -156,6 +156,14 @@ func (s *space) room() int64 {
 	return min(s.held.Below(s.hard), s.coming.Plus(s.used).Below(s.hard))
 }
 
+// roomFor is room for a demand. The status of the quota already counts pods that exist.
+func (s *space) roomFor(d quota.Demand) int64 {
+	if d.PodsExist {
+		return s.held.Below(s.hard)
+	}
+	return s.room()
+}
+
 // freeing reports the spaces in which the change has freed room.
 func (g *group) freeing(change func()) quota.Effect {
 	before := make([]int64, len(g.spaces))

@@ -54,7 +54,7 @@ func podsAreQueued(t *testing.T, ns string) gateTest {
 		if err != nil {
 			return err
 		}
-		if _, err := g.create(t, g.tenant, "probe", `{metadata: {labels: {kube-queue/gated: "true"}}}`, "", true); err == nil {
+		if _, err := g.create(t, g.tenant, "probe", marked, ", nodeName: n", true); err == nil {
 			return fmt.Errorf("the gate is not protected")
 		}
 		if !may(ctx, t, "on-call", ns, "bypass", "scheduling.x-k8s.io/queueunits") || !may(ctx, t, "system:serviceaccount:kube-queue:job-extensions", ns, "delete", "/pods") {
