@@ -86,8 +86,11 @@ object.metadata.?ownerReferences.orValue([]).filter(o, o.?controller.orValue(fal
   {{- with include "kube-queue.podControllers" (list . "false") | fromJsonArray }}
   kind in ['{{ join "', '" . }}'] ||
   {{- end }}
-  (kind == 'jobs.batch' && request.userInfo.?username.orValue('') in ['system:serviceaccount:kube-system:job-controller', 'system:kube-controller-manager'])
-  || (kind in ['{{ include "kube-queue.podControllers" (list . "true") | fromJsonArray | join "', '" }}'{{ if include "kube-queue.executorLabel" . }}, 'pods.v1'{{ end }}]
+  {{- $managed := include "kube-queue.podControllers" (list . "true") | fromJsonArray }}
+  {{- if has "jobs.batch" $managed }}
+  (kind == 'jobs.batch' && request.userInfo.?username.orValue('') in ['system:serviceaccount:kube-system:job-controller', 'system:kube-controller-manager']) ||
+  {{- end }}
+  (kind in ['{{ join "', '" $managed }}'{{ if include "kube-queue.executorLabel" . }}, 'pods.v1'{{ end }}]
     && authorizer.group('scheduling.x-k8s.io').resource('queueunits').namespace(request.namespace)
       .name(kind == 'pods.v1' ? 'sparkapplications.sparkoperator.k8s.io' : kind).check('operate').allowed()))
 {{- end -}}
