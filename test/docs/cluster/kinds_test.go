@@ -13,6 +13,7 @@ import (
 const (
 	kindPages = "docs/tasks/run-*.md"
 	sparkPage = "docs/tasks/run-sparkapplication.md"
+	podsPage  = "docs/tasks/run-pods.md"
 )
 
 func isKind(page string) bool { return strings.HasPrefix(page, "docs/tasks/run-") }
@@ -36,7 +37,11 @@ func runKinds(t *testing.T, env *harness.Env) {
 			if page == sparkPage {
 				part.Apply("apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: spark-operator-spark}\n")
 			}
-			runKind(newScene(t, part, page))
+			if page == podsPage {
+				runPods(newScene(t, part, page))
+			} else {
+				runKind(newScene(t, part, page))
+			}
 		})
 	}
 }
@@ -49,6 +54,18 @@ func runKind(s *scene) {
 	occupy(s.t, s.Env)
 	s.run("kubectl apply")
 	s.run("kubectl get")
+	finish(s.Env, "train-a")
+	s.run("kubectl get")
+	s.rest()
+}
+
+// runPods follows the page of pods, whose first manifest is a file that the reader saves.
+func runPods(s *scene) {
+	occupy(s.t, s.Env)
+	s.write("pod.yaml", s.page.Manifests[0])
+	s.run("kubectl apply")
+	s.run("kubectl get")
+	s.run("why")
 	finish(s.Env, "train-a")
 	s.run("kubectl get")
 	s.rest()

@@ -59,6 +59,11 @@ func TestCommandsPrintWhatThePagesShow(t *testing.T) {
 	for _, adapter := range registry.All() {
 		extensions = append(extensions, adapter.Kind().Name)
 	}
+	extensions = append(extensions, "pod")
+	pods := filepath.Join(suite.Repository, "deploy", "pods")
+	if out, err := suite.Kubectl(t.Context(), "apply", "--server-side", "--force-conflicts", "-f", filepath.Join(pods, "rbac"), "-f", filepath.Join(pods, "policies")); err != nil {
+		t.Fatal(out, err)
+	}
 	controller := suite.Replica(t, harness.Controller, 1)
 	suite.AnswersReviews(t, controller.Program)
 	controller.Start()
