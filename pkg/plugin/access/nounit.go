@@ -1,4 +1,4 @@
-package command
+package access
 
 import (
 	"fmt"
@@ -10,8 +10,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/plugin/jobs"
 )
 
-// whyNoUnit explains why a job has no unit, only from the job.
-func whyNoUnit(job *unstructured.Unstructured) (string, error) {
+// WhyNoUnit explains why a job has no unit, only from the job.
+func WhyNoUnit(job *unstructured.Unstructured) (string, error) {
 	adapter := jobs.AdapterOf(job.GroupVersionKind())
 	if adapter == nil {
 		return "", fmt.Errorf("kube-queue queues no jobs of kind %s", job.GroupVersionKind())
