@@ -63,7 +63,7 @@ func TestAReleaseHasEverythingThatAUserInstallsFrom(t *testing.T) {
 	files := contents(t, folder)
 	want := []string{"RELEASE-NOTES.md", "SHA256SUMS", "UPGRADE.md", "install-webhook.yaml", "install.yaml", "job-extensions-1.2.3-image.tar",
 		"kube-queue-1.2.3-chart.tar", "kube-queue-1.2.3.tgz", "kube-queue-controller-1.2.3-image.tar", "kube-queue-web-1.2.3-image.tar", "kube-queue.yaml"}
-	for _, program := range []stringappend([]string{plugin}, imaged...) {
+	for _, program := range append([]string{plugin}, imaged...) {
 		for _, platform := range []string{"linux-amd64", "darwin-arm64"} {
 			want = append(want, program+"-1.2.3-"+platform+".tar.gz", program+"-1.2.3-"+platform+".cdx.json")
 		}
