@@ -59,7 +59,7 @@ help: ## Show this help
 
 .PHONY: build
 build: build-localcluster ## Build the programs and the local cluster into bin/
-	go build -ldflags '$(LDFLAGS)' -o bin/ ./cmd/kube-queue-controller ./cmd/job-extensions ./cmd/kube-queue-simulator ./cmd/kubectl-kube_queue
+	go build -ldflags '$(LDFLAGS)' -o bin/ ./cmd/kube-queue-controller ./cmd/job-extensions ./cmd/kube-queue-web ./cmd/kube-queue-simulator ./cmd/kubectl-kube_queue
 
 .PHONY: build-localcluster
 build-localcluster:

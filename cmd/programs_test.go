@@ -4,9 +4,11 @@ package cmd
 import (
 	"context"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,12 +20,15 @@ import (
 	// What the programs are built of, so that no result is kept when it changes.
 	_ "kube-queue.dev/kube-queue/cmd/job-extensions/options"
 	_ "kube-queue.dev/kube-queue/cmd/kube-queue-controller/options"
+	_ "kube-queue.dev/kube-queue/cmd/kube-queue-web/options"
 	_ "kube-queue.dev/kube-queue/pkg/controller"
+	_ "kube-queue.dev/kube-queue/pkg/plugin/access"
 )
 
 const (
 	controller = "kube-queue-controller"
 	extensions = "job-extensions"
+	pages      = "kube-queue-web"
 	patience   = time.Minute
 )
 
@@ -40,7 +45,7 @@ func run(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	programs = dir
-	if out, err := exec.Command("go", "build", "-o", dir+string(filepath.Separator), "./"+controller, "./"+extensions).CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", dir+string(filepath.Separator), "./"+controller, "./"+extensions, "./"+pages).CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "building the programs: %v\n%s", err, out)
 		return 1
 	}
@@ -215,4 +220,35 @@ func answers(url string) bool {
 	}
 	response.Body.Close()
 	return response.StatusCode == http.StatusOK
+}
+
+// It needs no kubeconfig, no ServiceAccount, and no API server that answers.
+func TestThePagesAreServedWithoutRights(t *testing.T) {
+	unused := httptest.NewTLSServer(http.NotFoundHandler())
+	unused.Close()
+	ca := filepath.Join(t.TempDir(), "ca.crt")
+	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: unused.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	address, health := freeAddress(t), freeAddress(t)
+	logged, ended := start(t, pages, nil, "--hosts="+address, "--server="+unused.URL, "--certificate-authority="+ca, "--bind-address="+address, "--health-bind-address="+health)
+	eventually(t, "it is ready", logged, ended, func() bool { return answers("http://" + health + "/readyz") })
+	for token, want := range map[string]int{"": http.StatusUnauthorized, "Bearer secret-of-jane": http.StatusBadGateway} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Authorization", token)
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		if response.StatusCode != want {
+			t.Errorf("with token %q: status %d, want %d", token, response.StatusCode, want)
+		}
+	}
+	if strings.Contains(logged(), "secret-of-jane") {
+		t.Errorf("the log has a token:\n%s", logged())
+	}
 }

@@ -196,6 +196,15 @@ func TestThePluginKnowsOfTheControllerOnlyItsCodec(t *testing.T) {
 	}
 }
 
+// The programs in the cluster link nothing of the command line.
+func TestTheProgramsInTheClusterDoNotLinkThePlugin(t *testing.T) {
+	for name := range importsOf(t, "../cmd/job-extensions", "../cmd/kube-queue-controller", "../cmd/kube-queue-web") {
+		if strings.HasPrefix(name, "k8s.io/cli-runtime/") || name == here+"/plugin/command" {
+			t.Errorf("a program imports %s", name)
+		}
+	}
+}
+
 // importsOf returns what the packages of the folders need, each with its imports.
 func importsOf(t *testing.T, folders ...string) map[string][]string {
 	t.Helper()

@@ -8,6 +8,7 @@ import (
 
 	extensions "kube-queue.dev/kube-queue/cmd/job-extensions/options"
 	controller "kube-queue.dev/kube-queue/cmd/kube-queue-controller/options"
+	web "kube-queue.dev/kube-queue/cmd/kube-queue-web/options"
 	"kube-queue.dev/kube-queue/hack/internal/generator"
 	"kube-queue.dev/kube-queue/pkg/program"
 	"kube-queue.dev/kube-queue/pkg/program/settings"
@@ -17,7 +18,7 @@ func main() { generator.Main("DOCS-FOLDER", write) }
 
 // programs returns the programs with settings.
 func programs() []program.Program {
-	return []program.Program{controller.New().Program(), extensions.New().Program()}
+	return []program.Program{controller.New().Program(), extensions.New().Program(), web.New().Program()}
 }
 
 func write(docs string) error {
@@ -36,5 +37,5 @@ func write(docs string) error {
 			return err
 		}
 	}
-	return generator.Rewrite(filepath.Join(docs, "settings.md"), generator.Whole(page(sets[0], sets[1])))
+	return generator.Rewrite(filepath.Join(docs, "settings.md"), generator.Whole(page(sets[0], sets[1], sets[2])))
 }

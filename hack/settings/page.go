@@ -9,9 +9,9 @@ import (
 	"kube-queue.dev/kube-queue/pkg/program/settings"
 )
 
-// page returns the page with a table per group of settings. Groups that both programs share
+// page returns the page with a table per group of settings. Groups that the controller and job-extensions share
 // are listed once.
-func page(controller, extensions *settings.Set) string {
+func page(controller, extensions, web *settings.Set) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, `# All settings
 
@@ -19,9 +19,9 @@ func page(controller, extensions *settings.Set) string {
 
 Each setting has a flag and a field of the configuration file. Some have an environment variable, listed after the flag.
 [Configuration](../operations/configuration.md#settings) describes which takes precedence. Files with all defaults:
-[config/%[1]s.yaml](config/%[1]s.yaml), [config/%[2]s.yaml](config/%[2]s.yaml).
+[config/%[1]s.yaml](config/%[1]s.yaml), [config/%[2]s.yaml](config/%[2]s.yaml), [config/%[3]s.yaml](config/%[3]s.yaml).
 
-`, controller.Program(), extensions.Program())
+`, controller.Program(), extensions.Program(), web.Program())
 	for _, part := range []struct {
 		title  string
 		groups []*settings.Group
@@ -29,6 +29,7 @@ Each setting has a flag and a field of the configuration file. Some have an envi
 		{controller.Program(), groupsOf(controller, extensions, false)},
 		{extensions.Program(), groupsOf(extensions, controller, false)},
 		{"Both programs", groupsOf(controller, extensions, true)},
+		{web.Program(), groupsOf(web, controller, false)},
 	} {
 		fmt.Fprintf(&out, "## %s\n\n", part.title)
 		for _, group := range part.groups {

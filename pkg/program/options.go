@@ -36,7 +36,13 @@ func defaultOptions() *options {
 
 // declare adds the settings to the set, group by group. To add a group, add a call of Group. For checks across its
 // settings, add a line in validate.
-func (o *options) declare(set *settings.Set) {
+func (o *options) declare(set *settings.Set, anonymous bool) {
+	if anonymous {
+		o.serving.DeclareHealth(set)
+		o.features.Declare(set)
+		o.logs.Declare(set)
+		return
+	}
 	set.Group("General", settings.Setting{Var: &o.namespace, Flag: "namespace", Field: "namespace", Check: o.checkNamespace,
 		Help: "Namespace of the lease and of the program's own objects."})
 	set.Group("API server",

@@ -32,6 +32,9 @@ type Program struct {
 	Environ []string
 	// Settings adds the program's own settings. It can be nil.
 	Settings func(*settings.Set)
+	// Anonymous is whether the program does nothing with rights of its own: it has no kubeconfig, no lease and no
+	// metrics, and its Env only has a name and MarkReady. Profiles of its memory would have tokens of its callers.
+	Anonymous bool
 	// Features are the program's own feature gates.
 	Features map[featuregate.Feature]featuregate.FeatureSpec
 	// Validate checks the program's own settings once all of them are read. An error ends the program with status 2.
@@ -73,7 +76,7 @@ func declare(p Program) (*settings.Set, *options, error) {
 	if p.Settings != nil {
 		p.Settings(set)
 	}
-	opts.declare(set)
+	opts.declare(set, p.Anonymous)
 	return set, opts, set.Fault()
 }
 
@@ -154,6 +157,9 @@ func logSettings(ctx context.Context, set *settings.Set) {
 
 // start serves health checks and metrics, connects to the API server and runs the program.
 func start(ctx context.Context, p Program, opts *options) error {
+	if p.Anonymous {
+		return startAnonymous(ctx, p, opts)
+	}
 	env, err := newEnv(p.Name, opts)
 	if err != nil {
 		return err
@@ -189,6 +195,18 @@ func start(ctx context.Context, p Program, opts *options) error {
 	if err := unitcrd.Await(ctx, env.Config); err != nil {
 		return err
 	}
+	return p.Run(ctx, env)
+}
+
+// startAnonymous serves health checks and runs the program.
+func startAnonymous(ctx context.Context, p Program, opts *options) error {
+	env := &Env{Name: p.Name, health: serving.NewHealth(func(bool) {})}
+	stop, err := opts.serving.Health(ctx, env.health)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	klog.FromContext(ctx).Info("The program starts", "version", identity.Version())
 	return p.Run(ctx, env)
 }
 

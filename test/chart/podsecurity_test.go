@@ -122,6 +122,7 @@ func TestPodsMeetTheRestrictedStandardsOfKubernetesAndOpenShift(t *testing.T) {
 	for name, args := range map[string][]string{
 		"default": nil, "webhook": {"--kube-version", "1.30.0"}, "resourcequota": {"--values", values("resourcequota")},
 		"a file":           {"--set", "controller.config.workers=3,jobExtensions.config.workers=3"},
+		"pages":            {"--set", "web.enabled=true,web.hosts={queue.example.com}"},
 		"a client CA":      {"--set", "reviews.clientCASecret=api-servers"},
 		"another registry": {"--set", "image.registry=registry.example.com"},
 	} {

@@ -23,7 +23,7 @@ kube-queue
 
 {{/* With --reuse-values, an upgrade has the values of the earlier chart, and lacks those that are new. */}}
 {{- define "kube-queue.checkValues" -}}
-{{- if not (and .Values.controller.ports .Values.jobExtensions.ports .Values.controller.policy) -}}
+{{- if not (and .Values.controller.ports .Values.jobExtensions.ports .Values.controller.policy .Values.web) -}}
 {{- fail "the values are those of an earlier release; upgrade with --reset-then-reuse-values instead of --reuse-values" -}}
 {{- end -}}
 {{- end -}}

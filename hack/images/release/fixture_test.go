@@ -65,6 +65,7 @@ func fixture(t *testing.T) string {
 		"cmd/kube-queue-controller/main.go": "package main\n\nimport (\n\t\"fmt\"\n\n\t\"" + dependency + "\"\n\n\t\"kube-queue.dev/kube-queue/pkg/program/identity\"\n" +
 			")\n\nfunc main() {\n\tlicensecheck.Scan(nil)\n\tfmt.Println(identity.Version())\n}\n",
 		"cmd/job-extensions/main.go":     "package main\n\nfunc main() {}\n",
+		"cmd/kube-queue-web/main.go":     "package main\n\nfunc main() {}\n",
 		"cmd/kubectl-kube_queue/main.go": "package main\n\nfunc main() {}\n",
 		"cmd/docs/readme.txt":            "no program",
 		completionScript:                 "#!/bin/sh\n",

@@ -48,7 +48,7 @@ type options struct {
 const placeholder = "registry.example.com"
 
 // imaged are the programs that get an image.
-var imaged = []string{"job-extensions", "kube-queue-controller"}
+var imaged = []string{"job-extensions", "kube-queue-controller", "kube-queue-web"}
 
 // parse reads the flags of a command.
 func parse(ctx context.Context, command string, args []string, usage io.Writer) (*options, error) {

@@ -62,8 +62,8 @@ func TestAReleaseHasEverythingThatAUserInstallsFrom(t *testing.T) {
 	}
 	files := contents(t, folder)
 	want := []string{"RELEASE-NOTES.md", "SHA256SUMS", "UPGRADE.md", "install-webhook.yaml", "install.yaml", "job-extensions-1.2.3-image.tar",
-		"kube-queue-1.2.3-chart.tar", "kube-queue-1.2.3.tgz", "kube-queue-controller-1.2.3-image.tar", "kube-queue.yaml"}
-	for _, program := range []string{"job-extensions", "kube-queue-controller", plugin} {
+		"kube-queue-1.2.3-chart.tar", "kube-queue-1.2.3.tgz", "kube-queue-controller-1.2.3-image.tar", "kube-queue-web-1.2.3-image.tar", "kube-queue.yaml"}
+	for _, program := range append([]string{plugin}, imaged...) {
 		for _, platform := range []string{"linux-amd64", "darwin-arm64"} {
 			want = append(want, program+"-1.2.3-"+platform+".tar.gz", program+"-1.2.3-"+platform+".cdx.json")
 		}
@@ -178,7 +178,7 @@ func TestAProgramThatDoesNotCompileIsNamedWithWhatGoSaid(t *testing.T) {
 	put(t, filepath.Join(source, "cmd/job-extensions/main.go"), "package main\n\nfunc main() { nowhere() }\n")
 	_, err := command(t, "images", "--source", source, "--output", folder, "--version", "v1")
 	var exit *exec.ExitError
-	if !errors.As(err, &exit) || !strings.Contains(err.Error(), "building job-extensions and kube-queue-controller for linux/amd64") ||
+	if !errors.As(err, &exit) || !strings.Contains(err.Error(), "building job-extensions and kube-queue-controller") ||
 		!strings.Contains(err.Error(), "undefined: nowhere") {
 		t.Errorf("the error is %v", err)
 	}

@@ -56,7 +56,7 @@ func TestTheWorkflowPublishesTheReleaseThatAnotherCloneGives(t *testing.T) {
 	expectSame(t, source, release, version, address)
 	expectPublished(t, release, published, version)
 	notes := read(t, filepath.Join(release, "RELEASE-NOTES.md"))
-	for _, program := range []string{"kube-queue-controller", "job-extensions"} {
+	for _, program := range []string{"kube-queue-controller", "job-extensions", "kube-queue-web"} {
 		expectImage(t, address+"/kube-queue/"+program+":"+version, program+" "+version+"\n", notes)
 	}
 	expectBinary(t, release, version)

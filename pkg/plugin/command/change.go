@@ -2,70 +2,37 @@ package command
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/pkg/plugin/access"
 	"kube-queue.dev/kube-queue/pkg/plugin/jobs"
 )
 
-// Values of --dry-run.
-const (
-	dryRunNone   = "none"
-	dryRunClient = "client"
-	dryRunServer = "server"
-)
-
-// fieldManager is the name of the plugin in managedFields.
-const fieldManager = "kubectl-kube_queue"
-
 // change is a command that changes objects.
-type change struct{ dryRun string }
+type change struct{ access.Change }
 
 func (o *change) add(cmd *cobra.Command) {
-	values := []string{dryRunNone, dryRunClient, dryRunServer}
-	cmd.Flags().StringVar(&o.dryRun, "dry-run", dryRunNone, "`WHAT` to do instead of changing anything: none (make the change), server (the API server only checks it), or client (nothing is sent). Without a value: server.")
-	cmd.Flags().Lookup("dry-run").NoOptDefVal = dryRunServer
+	values := []string{access.DryRunNone, access.DryRunClient, access.DryRunServer}
+	cmd.Flags().StringVar(&o.DryRun, "dry-run", access.DryRunNone, "`WHAT` to do instead of changing anything: none (make the change), server (the API server only checks it), or client (nothing is sent). Without a value: server.")
+	cmd.Flags().Lookup("dry-run").NoOptDefVal = access.DryRunServer
 	_ = cmd.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }
 
 func (o *change) check() error {
-	if values := []string{dryRunNone, dryRunClient, dryRunServer}; !slices.Contains(values, o.dryRun) {
-		return usageError{fmt.Errorf("--dry-run: unknown value %q; known values: %s", o.dryRun, strings.Join(values, ", "))}
+	if values := []string{access.DryRunNone, access.DryRunClient, access.DryRunServer}; !slices.Contains(values, o.DryRun) {
+		return usageError{fmt.Errorf("--dry-run: unknown value %q; known values: %s", o.DryRun, strings.Join(values, ", "))}
 	}
 	return nil
 }
 
-// options are the options of a patch.
-func (o *change) options() metav1.PatchOptions {
-	options := metav1.PatchOptions{FieldManager: fieldManager}
-	if o.dryRun == dryRunServer {
-		options.DryRun = []string{metav1.DryRunAll}
-	}
-	return options
-}
-
-// tried is the end of a line about a change that was only tried.
-func (o *change) tried() string {
-	if o.dryRun == dryRunNone {
-		return ""
-	}
-	return " (dry run)"
-}
-
 // jobCommand is a command that changes one job.
-func (s *shell) jobCommand(cmd *cobra.Command, o *change, jobOf func(args []string) ([]string, error), do func(context.Context, *cluster, *target) error) *cobra.Command {
+func (s *shell) jobCommand(cmd *cobra.Command, o *change, jobOf func(args []string) ([]string, error), do func(context.Context, *cluster, *access.Target) error) *cobra.Command {
 	cmd.Long += "\n" + JobHelp
 	cmd.Args = func(*cobra.Command, []string) error { return nil }
 	cmd.ValidArgsFunction = s.completeJobs
@@ -85,11 +52,11 @@ func (s *shell) jobCommand(cmd *cobra.Command, o *change, jobOf func(args []stri
 		if err != nil {
 			return err
 		}
-		t, err := c.find(cmd.Context(), ref)
+		t, err := c.Find(cmd.Context(), ref)
 		if err != nil {
 			return err
 		}
-		if t.unit != nil && t.unit.Status.Phase.Ended() {
+		if t.Unit != nil && t.Unit.Status.Phase.Ended() {
 			return fmt.Errorf("%s has ended", t)
 		}
 		return do(cmd.Context(), c, t)
@@ -112,20 +79,9 @@ is paused only with --evict. It is then suspended, its pods are deleted, and it 
   kubectl kube-queue pause job/train-a --evict`,
 	}
 	cmd.Flags().BoolVar(&evict, "evict", false, "Also pause a job that holds quota, which stops it.")
-	return s.jobCommand(cmd, o, allArgs, func(ctx context.Context, c *cluster, t *target) error { return c.pauseJob(ctx, o, t, evict) })
-}
-
-// pauseJob pauses a job. One that holds quota is only paused if evict is true.
-func (c *cluster) pauseJob(ctx context.Context, o *change, t *target, evict bool) error {
-	holds := t.unit != nil && t.unit.Status.Phase.HoldsQuota()
-	if holds && !evict {
-		return fmt.Errorf("%s holds quota and may be running: pausing it stops it and deletes its pods; repeat the command with --evict", t)
-	}
-	done, already := "paused", "already paused"
-	if holds {
-		done = "paused; it is being stopped"
-	}
-	return c.setActive(ctx, o, t, false, done, already)
+	return s.jobCommand(cmd, o, allArgs, func(ctx context.Context, c *cluster, t *access.Target) error {
+		return c.PauseJob(ctx, &o.Change, t, evict)
+	})
 }
 
 func (s *shell) unpause() *cobra.Command {
@@ -136,14 +92,7 @@ func (s *shell) unpause() *cobra.Command {
 		Long: `Sets the annotation ` + wellknown.ActiveAnnotation + ` of the job to "true", which undoes kubectl kube-queue
 pause. The job is queued again in its place, and starts when its quota has room.`,
 		Example: `  kubectl kube-queue unpause train-c`,
-	}, o, allArgs, func(ctx context.Context, c *cluster, t *target) error { return c.unpauseJob(ctx, o, t) })
-}
-
-func (c *cluster) unpauseJob(ctx context.Context, o *change, t *target) error {
-	if t.unit != nil && t.unit.Status.Reason == wellknown.ReasonSuspendedByUser && ptr.Deref(t.unit.Spec.Active, true) {
-		return fmt.Errorf("%s is not paused: it was suspended by hand; unsuspend it, which queues it again", t)
-	}
-	return c.setActive(ctx, o, t, true, "unpaused: it is queued again", "not paused")
+	}, o, allArgs, func(ctx context.Context, c *cluster, t *access.Target) error { return c.UnpauseJob(ctx, &o.Change, t) })
 }
 
 // formerly returns a command with the name that it had before. The help does not show it.
@@ -151,53 +100,6 @@ func formerly(name string, cmd *cobra.Command) *cobra.Command {
 	cmd.Use = strings.Replace(cmd.Use, cmd.Name(), name, 1)
 	cmd.Hidden = true
 	return cmd
-}
-
-// setActive pauses or unpauses a job. already is the state of a job that needs no change.
-func (c *cluster) setActive(ctx context.Context, o *change, t *target, active bool, done, already string) error {
-	job, err := c.readJob(ctx, t)
-	if err != nil {
-		return err
-	}
-	if job == nil {
-		return c.setActiveByHand(ctx, o, t, active, done, already)
-	}
-	value, set := job.GetAnnotations()[wellknown.ActiveAnnotation]
-	is := !set || value == "true"
-	if is == active && (t.unit == nil || ptr.Deref(t.unit.Spec.Active, true) == active) {
-		c.say("%s is %s", t, already)
-		return nil
-	}
-	return c.annotate(ctx, o, t, wellknown.ActiveAnnotation, strconv.FormatBool(active), done)
-}
-
-// setActiveByHand is setActive for a unit that a user has created.
-func (c *cluster) setActiveByHand(ctx context.Context, o *change, t *target, active bool, done, already string) error {
-	if ptr.Deref(t.unit.Spec.Active, true) == active {
-		c.say("unit %s is %s", t.unit.Name, already)
-		return nil
-	}
-	return c.patch(ctx, o, unitResource, t.unit.Namespace, t.unit.Name, map[string]any{"spec": map[string]any{"active": active}}, "unit "+t.unit.Name, done)
-}
-
-// annotate sets an annotation of a job.
-func (c *cluster) annotate(ctx context.Context, o *change, t *target, key, value, done string) error {
-	return c.patch(ctx, o, t.resource, c.namespace, t.job.GetName(), map[string]any{"metadata": map[string]any{"annotations": map[string]string{key: value}}}, t.String(), done)
-}
-
-// patch changes an object and prints that it is done. what names the object in messages.
-func (c *cluster) patch(ctx context.Context, o *change, resource schema.GroupVersionResource, namespace, name string, content map[string]any, what, done string) error {
-	data, err := json.Marshal(content)
-	if err != nil {
-		return err
-	}
-	if o.dryRun != dryRunClient {
-		if _, err := c.dynamic.Resource(resource).Namespace(namespace).Patch(ctx, name, types.MergePatchType, data, o.options()); err != nil {
-			return fmt.Errorf("%s: %w", what, err)
-		}
-	}
-	c.say("%s %s%s", what, done, o.tried())
-	return nil
 }
 
 func (s *shell) priority() *cobra.Command {
@@ -215,53 +117,11 @@ its queue. Write a negative priority after --: kubectl kube-queue priority train
 		}
 		last := len(args) - 1
 		var err error
-		priority, err = parsePriority(args[last])
+		priority, err = access.ParsePriority(args[last])
 		return args[:last], err
-	}, func(ctx context.Context, c *cluster, t *target) error { return c.setPriority(ctx, o, t, priority) })
-}
-
-func parsePriority(value string) (int32, error) {
-	n, err := strconv.ParseInt(value, 10, 32)
-	if err != nil {
-		return 0, fmt.Errorf("the priority must be an integer from -2147483648 to 2147483647, not %q", value)
-	}
-	return int32(n), nil
-}
-
-func (c *cluster) setPriority(ctx context.Context, o *change, t *target, priority int32) error {
-	job, err := c.readJob(ctx, t)
-	if err != nil {
-		return err
-	}
-	if job == nil {
-		return fmt.Errorf("unit %s was not created for a job of kube-queue, and its priority cannot be changed", t.unit.Name)
-	}
-	value := strconv.Itoa(int(priority))
-	if t.job.GetAnnotations()[wellknown.PriorityAnnotation] == value {
-		c.say("%s has priority %s already", t, value)
-	} else if err := c.annotate(ctx, o, t, wellknown.PriorityAnnotation, value, "has priority "+value+was(t.unit)); err != nil {
-		return err
-	}
-	c.warnOfCap(ctx, t.unit, priority)
-	return nil
-}
-
-func was(unit *v1alpha1.QueueUnit) string {
-	if unit == nil {
-		return ""
-	}
-	return fmt.Sprintf(" (was %d)", unit.Spec.Priority)
-}
-
-// warnOfCap warns if the queue orders the unit by a lower priority.
-func (c *cluster) warnOfCap(ctx context.Context, unit *v1alpha1.QueueUnit, priority int32) {
-	if unit == nil || unit.Status.Queue == "" {
-		return
-	}
-	queue, err := c.queue.SchedulingV1alpha1().Queues(c.queueNamespace).Get(ctx, unit.Status.Queue, metav1.GetOptions{})
-	if err == nil && queue.Spec.MaxPriority != nil && priority > *queue.Spec.MaxPriority {
-		c.warn("The maxPriority of queue %s is %d: the job is ordered as if it had this priority.", queue.Name, *queue.Spec.MaxPriority)
-	}
+	}, func(ctx context.Context, c *cluster, t *access.Target) error {
+		return c.SetPriority(ctx, &o.Change, t, priority)
+	})
 }
 
 func (s *shell) stop() *cobra.Command {
@@ -281,13 +141,6 @@ sets it to Drain. Jobs that hold quota are then also suspended and wait again.`,
 		}
 		return v1alpha1.StopHold
 	})
-}
-
-// stopDone is what a user is told after spec.stop of a Queue was set.
-var stopDone = map[v1alpha1.QueueStop]string{
-	v1alpha1.StopDrain: "stopped; jobs that hold quota are being stopped",
-	v1alpha1.StopHold:  "stopped; jobs that run go on",
-	v1alpha1.StopNone:  "resumed",
 }
 
 func (s *shell) resume() *cobra.Command {
@@ -316,26 +169,8 @@ func (s *shell) queueCommand(cmd *cobra.Command, o *change, wanted func() v1alph
 		if err != nil {
 			return err
 		}
-		return c.setStop(cmd.Context(), o, args[0], wanted())
+		return c.SetStop(cmd.Context(), &o.Change, args[0], wanted())
 	}
 	o.add(cmd)
 	return cmd
-}
-
-func (c *cluster) setStop(ctx context.Context, o *change, name string, stop v1alpha1.QueueStop) error {
-	queue, err := c.queue.SchedulingV1alpha1().Queues(c.queueNamespace).Get(ctx, name, metav1.GetOptions{})
-	switch {
-	case isMissingObject(err):
-		return c.noQueue(ctx, name)
-	case err == nil && (queue.Spec.Stop == stop || queue.Spec.Stop == "" && stop == v1alpha1.StopNone):
-		c.say("queue %s has spec.stop %s already", name, stop)
-		return nil
-	case err != nil && !apierrors.IsForbidden(err): // a caller who may not read it may still change it
-		return err
-	}
-	err = c.patch(ctx, o, queueResource, c.queueNamespace, name, map[string]any{"spec": map[string]any{"stop": stop}}, "queue "+name, stopDone[stop])
-	if isMissingObject(err) {
-		return c.noQueue(ctx, name)
-	}
-	return err
 }

@@ -36,8 +36,8 @@ completes its own.`,
 			})
 		}
 	}
-	_ = root.RegisterFlagCompletionFunc("namespace", s.complete(func(c *cluster, cmd *cobra.Command) []string { return c.namespaces(cmd.Context()) }))
-	_ = root.RegisterFlagCompletionFunc("queue-namespace", s.complete(func(c *cluster, cmd *cobra.Command) []string { return c.namespaces(cmd.Context()) }))
+	_ = root.RegisterFlagCompletionFunc("namespace", s.complete(func(c *cluster, cmd *cobra.Command) []string { return c.Namespaces(cmd.Context()) }))
+	_ = root.RegisterFlagCompletionFunc("queue-namespace", s.complete(func(c *cluster, cmd *cobra.Command) []string { return c.Namespaces(cmd.Context()) }))
 	_ = root.RegisterFlagCompletionFunc("context", s.completeConfig(func(c *configNames) []string { return c.contexts }))
 	_ = root.RegisterFlagCompletionFunc("cluster", s.completeConfig(func(c *configNames) []string { return c.clusters }))
 	_ = root.RegisterFlagCompletionFunc("user", s.completeConfig(func(c *configNames) []string { return c.users }))
@@ -84,14 +84,14 @@ func (s *shell) completeQueues(cmd *cobra.Command, args []string, word string) (
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return s.complete(func(c *cluster, cmd *cobra.Command) []string { return c.queueNames(cmd.Context()) })(cmd, args, word)
+	return s.complete(func(c *cluster, cmd *cobra.Command) []string { return c.QueueNames(cmd.Context()) })(cmd, args, word)
 }
 
 func (s *shell) completeQuotas(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return s.complete(func(c *cluster, cmd *cobra.Command) []string { return c.quotaPaths(cmd.Context()) })(cmd, args, word)
+	return s.complete(func(c *cluster, cmd *cobra.Command) []string { return c.QuotaPaths(cmd.Context()) })(cmd, args, word)
 }
 
 // completeJobs completes jobs: "job/train" or, if this does not start like the word, the name of the job or of the unit.
@@ -102,7 +102,7 @@ func (s *shell) completeJobs(cmd *cobra.Command, args []string, word string) ([]
 	}
 	return s.complete(func(c *cluster, cmd *cobra.Command) []string {
 		var names []string
-		_ = c.pages(cmd.Context(), c.namespace, metav1.ListOptions{}, func(page *units.Page) bool {
+		_ = c.Pages(cmd.Context(), c.Namespace, metav1.ListOptions{}, func(page *units.Page) bool {
 			for i := range page.Items {
 				u := &page.Items[i]
 				if u.Phase().Ended() {

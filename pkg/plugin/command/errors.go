@@ -10,9 +10,9 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"kube-queue.dev/kube-queue/pkg/plugin/access"
 	"kube-queue.dev/kube-queue/pkg/plugin/reviews"
 )
 
@@ -60,22 +60,11 @@ func unreachable(err *url.Error) string {
 	return fmt.Sprintf("cannot reach the API server %s: %s; is the cluster running, and the right one selected (kubectl config current-context)?", server, oneLine(cause))
 }
 
-// isMissingObject reports whether the API server serves the resource and has no such object.
-func isMissingObject(err error) bool { return apierrors.IsNotFound(err) && !reviews.IsNotServed(err) }
-
-// notServed is the error about a resource that is not served, if the error of the client does not name it.
-type notServed struct {
-	resource schema.GroupResource
-	error
-}
-
-func (n *notServed) Unwrap() error { return n.error }
-
 // resourceOf returns the resource that is not served.
 func resourceOf(err error) string {
-	var known *notServed
+	var known *access.NotServed
 	if errors.As(err, &known) {
-		return known.resource.String()
+		return known.Resource.String()
 	}
 	if details := reviews.DetailsOf(err); details != nil && details.Kind != "" {
 		if details.Group != "" {

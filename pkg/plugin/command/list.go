@@ -13,6 +13,7 @@ import (
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	visibility "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/plugin/access"
 	"kube-queue.dev/kube-queue/pkg/plugin/jobs"
 	"kube-queue.dev/kube-queue/pkg/plugin/render"
 	"kube-queue.dev/kube-queue/pkg/plugin/reviews"
@@ -129,7 +130,7 @@ func (o *listOptions) complete(args []string) error {
 			if slices.ContainsFunc(jobs.KindNames(), func(known string) bool { return strings.EqualFold(known, kind) }) {
 				continue
 			}
-			if meant := didYouMean(kind, jobs.KindNames()); meant != "" {
+			if meant := access.DidYouMean(kind, jobs.KindNames()); meant != "" {
 				return usageError{fmt.Errorf("--kind: no unit can be of kind %q%s", kind, meant)}
 			}
 		}
@@ -157,7 +158,7 @@ func (o *listOptions) completeOrder() error {
 
 // selects reports whether a unit is shown. Units that have ended are shown only if a phase or a name selects them.
 func (o *listOptions) selects(u *units.Unit) bool {
-	return o.Selects(u) && (o.job == nil || isNamed(u, *o.job)) && (len(o.Phases) > 0 || o.job != nil || !u.Phase().Ended())
+	return o.Selects(u) && (o.job == nil || access.IsNamed(u, *o.job)) && (len(o.Phases) > 0 || o.job != nil || !u.Phase().Ended())
 }
 
 // selected are the options of a request for the units.
@@ -166,7 +167,7 @@ func (o *listOptions) selected() metav1.ListOptions {
 }
 
 func (c *cluster) listUnits(ctx context.Context, o *listOptions) error {
-	namespace := c.namespace
+	namespace := c.Namespace
 	if o.all {
 		namespace = ""
 	}
@@ -183,7 +184,7 @@ func (c *cluster) listUnits(ctx context.Context, o *listOptions) error {
 	}
 	first, most := 2*many, many // some of the first may not be selected
 	if o.group == groupNever {
-		first, most = pageSize, math.MaxInt
+		first, most = access.PageSize, math.MaxInt
 	}
 	list, complete, err := c.selectUnits(ctx, o, namespace, first, most, &seen)
 	if err != nil {
@@ -197,7 +198,7 @@ func (c *cluster) listUnits(ctx context.Context, o *listOptions) error {
 		if reviews.IsUnanswered(err) == nil {
 			return err
 		}
-		if list, _, err = c.selectUnits(ctx, o, namespace, pageSize, math.MaxInt, &seen); err != nil {
+		if list, _, err = c.selectUnits(ctx, o, namespace, access.PageSize, math.MaxInt, &seen); err != nil {
 			return err
 		}
 	}
@@ -209,7 +210,7 @@ func (c *cluster) listUnits(ctx context.Context, o *listOptions) error {
 func (c *cluster) selectUnits(ctx context.Context, o *listOptions, namespace string, first, most int, seen *units.Seen) (list []units.Unit, complete bool, err error) {
 	selected := o.selected()
 	selected.Limit = int64(first)
-	err = c.pages(ctx, namespace, selected, func(page *units.Page) bool {
+	err = c.Pages(ctx, namespace, selected, func(page *units.Page) bool {
 		for i := range page.Items {
 			seen.Add(&page.Items[i])
 			if o.selects(&page.Items[i]) {
@@ -231,7 +232,7 @@ func (c *cluster) askGroups(ctx context.Context, o *listOptions) (*visibility.Qu
 	if len(o.Queues) == 1 {
 		spec.Queue = o.Queues[0]
 	}
-	return c.reviews().Queues(ctx, c.namespace, spec, mostRows)
+	return c.Reviews().Queues(ctx, c.Namespace, spec, mostRows)
 }
 
 // canonicalPhases are the phases in the letter case of the API.
@@ -289,7 +290,7 @@ func (c *cluster) nothing(ctx context.Context, o *listOptions, namespace string,
 		return nil
 	}
 	if namespace != "" {
-		if err := c.checkNamespace(ctx, namespace); err != nil {
+		if err := c.CheckNamespace(ctx, namespace); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"kube-queue.dev/kube-queue/pkg/plugin/access"
 	"kube-queue.dev/kube-queue/pkg/plugin/units"
 )
 
@@ -73,8 +74,8 @@ func (c *cluster) printUnits(ctx context.Context, list []unitObject, o *listOpti
 
 // objectPages calls visit with each page of complete units, and returns the version of the list.
 func (c *cluster) objectPages(ctx context.Context, namespace string, selected metav1.ListOptions, visit func([]unstructured.Unstructured) error) (string, error) {
-	for selected.Limit = pageSize; ; {
-		page, err := c.dynamic.Resource(unitResource).Namespace(namespace).List(ctx, selected)
+	for selected.Limit = access.PageSize; ; {
+		page, err := c.Dynamic.Resource(access.UnitResource).Namespace(namespace).List(ctx, selected)
 		if err != nil {
 			return "", err
 		}

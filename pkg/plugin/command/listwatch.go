@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"kube-queue.dev/kube-queue/pkg/plugin/access"
 	"kube-queue.dev/kube-queue/pkg/plugin/render"
 	"kube-queue.dev/kube-queue/pkg/plugin/units"
 )
@@ -19,7 +20,7 @@ func (c *cluster) watchUnits(ctx context.Context, o *listOptions, namespace stri
 		if err != nil {
 			return err
 		}
-		expired, err := c.followUnits(ctx, c.dynamic.Resource(unitResource).Namespace(namespace).Watch, version, show)
+		expired, err := c.followUnits(ctx, c.Dynamic.Resource(access.UnitResource).Namespace(namespace).Watch, version, show)
 		if err != nil || !expired {
 			return err
 		}

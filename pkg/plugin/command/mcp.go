@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	visibility "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/plugin/access"
 	"kube-queue.dev/kube-queue/pkg/plugin/jobs"
 	"kube-queue.dev/kube-queue/pkg/plugin/objects"
 	"kube-queue.dev/kube-queue/pkg/plugin/render"
@@ -188,23 +189,26 @@ type simulateAnswer struct {
 	Warnings   []string               `json:"warnings,omitempty"`
 }
 
+// answerer answers a question of an assistant.
+type answerer struct{ *access.Reader }
+
 // tools returns a server with the tools.
 func (c *cluster) tools() *mcp.Server {
 	server := mcp.NewServer(&mcp.Implementation{Name: "kube-queue", Version: programVersion()}, &mcp.ServerOptions{Instructions: instructions})
-	addTool(c, server, "list", "Lists jobs that wait for quota or hold it.", (*webReader).listJobs)
-	addTool(c, server, "why", "Explains why a job waits, and what would admit it.", (*webReader).explain)
-	addTool(c, server, "tree", "Shows how the quotas are used.", (*webReader).showQuotas)
-	addTool(c, server, "queue", "Lists the queues or, with the name of a queue, its jobs in order. Jobs that are alike share a row.", (*webReader).listQueues)
-	addTool(c, server, "simulate", "Shows which jobs would start, wait or be evicted with another quota tree or more jobs. Applies nothing.", (*webReader).trySimulation)
+	addTool(c, server, "list", "Lists jobs that wait for quota or hold it.", (*answerer).listJobs)
+	addTool(c, server, "why", "Explains why a job waits, and what would admit it.", (*answerer).explain)
+	addTool(c, server, "tree", "Shows how the quotas are used.", (*answerer).showQuotas)
+	addTool(c, server, "queue", "Lists the queues or, with the name of a queue, its jobs in order. Jobs that are alike share a row.", (*answerer).listQueues)
+	addTool(c, server, "simulate", "Shows which jobs would start, wait or be evicted with another quota tree or more jobs. Applies nothing.", (*answerer).trySimulation)
 	return server
 }
 
 // addTool adds a tool that reads the cluster anew for each question.
-func addTool[Q, A any](c *cluster, server *mcp.Server, name, description string, answer func(*webReader, context.Context, Q) (*A, error)) {
+func addTool[Q, A any](c *cluster, server *mcp.Server, name, description string, answer func(*answerer, context.Context, Q) (*A, error)) {
 	no := false
 	mcp.AddTool(server, &mcp.Tool{Name: name, Description: description, Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true, OpenWorldHint: &no}},
 		func(ctx context.Context, _ *mcp.CallToolRequest, question Q) (*mcp.CallToolResult, A, error) {
-			found, err := answer(c.newReader(), ctx, question)
+			found, err := answer(&answerer{c.NewReader()}, ctx, question)
 			if err != nil {
 				var none A
 				return nil, none, errors.New(explain(err))
@@ -216,11 +220,11 @@ func addTool[Q, A any](c *cluster, server *mcp.Server, name, description string,
 // mostAnswered is the maximum number of rows in an answer, and usual the number if none is given.
 const mostAnswered, usual = 200, 50
 
-func (r *webReader) listJobs(ctx context.Context, q jobsQuestion) (*jobsAnswer, error) {
+func (r *answerer) listJobs(ctx context.Context, q jobsQuestion) (*jobsAnswer, error) {
 	return r.ask(ctx, q, visibility.ShowUnits)
 }
 
-func (r *webReader) listQueues(ctx context.Context, q jobsQuestion) (*jobsAnswer, error) {
+func (r *answerer) listQueues(ctx context.Context, q jobsQuestion) (*jobsAnswer, error) {
 	q.AllNamespaces = true
 	if q.Queue == "" {
 		return r.ask(ctx, q, "")
@@ -228,11 +232,11 @@ func (r *webReader) listQueues(ctx context.Context, q jobsQuestion) (*jobsAnswer
 	return r.ask(ctx, q, visibility.ShowGroups)
 }
 
-func (r *webReader) ask(ctx context.Context, q jobsQuestion, show visibility.QueueReviewContent) (*jobsAnswer, error) {
+func (r *answerer) ask(ctx context.Context, q jobsQuestion, show visibility.QueueReviewContent) (*jobsAnswer, error) {
 	if q.Limit < 0 || q.Limit > mostAnswered || q.Offset < 0 {
 		return nil, fmt.Errorf("limit must be from 0 to %d, and offset 0 or more, not %d and %d", mostAnswered, q.Limit, q.Offset)
 	}
-	status, err := r.Units(ctx, cmp.Or(q.Namespace, r.namespace), visibility.QueueReviewSpec{AllNamespaces: q.AllNamespaces, Queue: q.Queue, Phases: q.Phases, Reasons: q.Reasons, Kinds: q.Kinds,
+	status, err := r.Units(ctx, cmp.Or(q.Namespace, r.Namespace), visibility.QueueReviewSpec{AllNamespaces: q.AllNamespaces, Queue: q.Queue, Phases: q.Phases, Reasons: q.Reasons, Kinds: q.Kinds,
 		Show: show, Limit: cmp.Or(q.Limit, usual), Offset: q.Offset})
 	if err != nil {
 		return nil, err
@@ -246,21 +250,21 @@ func (r *webReader) ask(ctx context.Context, q jobsQuestion, show visibility.Que
 	return answer, nil
 }
 
-func (r *webReader) explain(ctx context.Context, q jobQuestion) (*jobAnswer, error) {
-	r.namespace = cmp.Or(q.Namespace, r.namespace)
+func (r *answerer) explain(ctx context.Context, q jobQuestion) (*jobAnswer, error) {
+	r.Namespace = cmp.Or(q.Namespace, r.Namespace)
 	ref, err := jobs.Parse([]string{q.Job})
 	if err != nil {
 		return nil, err
 	}
-	t, err := r.find(ctx, ref)
+	t, err := r.Find(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
-	if t.unit == nil {
-		why, err := whyNoUnit(t.job)
+	if t.Unit == nil {
+		why, err := access.WhyNoUnit(t.Job)
 		return &jobAnswer{Job: t.String(), Verdict: "has no QueueUnit", Message: why, Warnings: r.Warnings()}, err
 	}
-	review, err := r.answer(ctx, t)
+	review, err := r.Answer(ctx, t)
 	if err != nil {
 		return nil, err
 	}
@@ -279,13 +283,13 @@ func (r *webReader) explain(ctx context.Context, q jobQuestion) (*jobAnswer, err
 	return answer, nil
 }
 
-func (r *webReader) showQuotas(ctx context.Context, q treeQuestion) (*treeAnswer, error) {
-	review, err := r.readQuotas(ctx, q.Quota)
+func (r *answerer) showQuotas(ctx context.Context, q treeQuestion) (*treeAnswer, error) {
+	review, err := r.ReadQuotas(ctx, q.Quota)
 	if err != nil {
 		return nil, err
 	}
 	if len(review.Status.Quotas) == 0 {
-		return nil, fmt.Errorf("quota %q does not exist, or the user may not see it%s", q.Quota, didYouMean(q.Quota, r.quotaPaths(ctx)))
+		return nil, fmt.Errorf("quota %q does not exist, or the user may not see it%s", q.Quota, access.DidYouMean(q.Quota, r.QuotaPaths(ctx)))
 	}
 	answer := &treeAnswer{Observed: review.Status.ObservedTime.UTC().Format(time.RFC3339), Hidden: review.Status.Hidden, Warnings: r.Warnings()}
 	for i := range review.Status.Quotas {
@@ -296,7 +300,7 @@ func (r *webReader) showQuotas(ctx context.Context, q treeQuestion) (*treeAnswer
 	return answer, nil
 }
 
-func (r *webReader) trySimulation(ctx context.Context, q simulateQuestion) (*simulateAnswer, error) {
+func (r *answerer) trySimulation(ctx context.Context, q simulateQuestion) (*simulateAnswer, error) {
 	s, err := r.Simulate(ctx, q.Manifests)
 	if err != nil {
 		return nil, err

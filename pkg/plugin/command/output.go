@@ -14,6 +14,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/printers"
 
+	"kube-queue.dev/kube-queue/pkg/plugin/access"
 	"kube-queue.dev/kube-queue/pkg/plugin/render"
 )
 
@@ -86,7 +87,7 @@ func (o *output) choose() (err error) {
 		o.printer, err = genericclioptions.NewKubeTemplatePrintFlags().ToPrinter(o.format)
 	}
 	if o.printer == nil && err == nil || genericclioptions.IsNoCompatiblePrinterError(err) {
-		return fmt.Errorf("unknown format %q; known formats: %s%s", o.format, strings.Join(o.formats, ", "), didYouMean(o.format, o.formats))
+		return fmt.Errorf("unknown format %q; known formats: %s%s", o.format, strings.Join(o.formats, ", "), access.DidYouMean(o.format, o.formats))
 	}
 	return err
 }
@@ -134,15 +135,4 @@ func (s *shell) repeat(ctx context.Context, o *output, answer func(context.Conte
 			return ctx.Err()
 		}
 	}
-}
-
-// warnOnce warns that answers are computed from the objects, because the controller does not answer. It reports
-// whether it did: with --watch, a command asks repeatedly.
-func (c *cluster) warnOnce(why error) bool {
-	first := !c.warned
-	if first {
-		c.warned = true
-		c.warn("%v; this is what the objects show.", why)
-	}
-	return first
 }

@@ -12,6 +12,7 @@ import (
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	visibility "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/plugin/access"
 	"kube-queue.dev/kube-queue/pkg/plugin/objects"
 	"kube-queue.dev/kube-queue/pkg/plugin/render"
 	"kube-queue.dev/kube-queue/pkg/plugin/reviews"
@@ -69,13 +70,13 @@ func queueReview(spec visibility.QueueReviewSpec, status *visibility.QueueReview
 // showQueues writes the queues.
 func (c *cluster) showQueues(ctx context.Context, to io.Writer, o *output) error {
 	spec := visibility.QueueReviewSpec{AllNamespaces: true}
-	review, err := c.reviews().Queues(ctx, c.namespace, spec, math.MaxInt)
+	review, err := c.Reviews().Queues(ctx, c.Namespace, spec, math.MaxInt)
 	if unanswered := reviews.IsUnanswered(err); unanswered != nil {
-		list, listed := c.queues(ctx)
+		list, listed := c.Queues(ctx)
 		if listed != nil {
-			return c.noAnswer(unanswered, listed, "list Queues in namespace "+c.queueNamespace)
+			return c.NoAnswer(unanswered, listed, "list Queues in namespace "+c.QueueNamespace)
 		}
-		c.warnOnce(unanswered)
+		c.WarnOnce(unanswered)
 		review, err = queueReview(spec, objects.Queues(list, metav1.NewMicroTime(c.Now()))), nil
 	}
 	if err != nil {
@@ -91,18 +92,10 @@ func (c *cluster) showQueues(ctx context.Context, to io.Writer, o *output) error
 	return render.Queues(to, review.Status.Queues, c.view(o))
 }
 
-// noAnswer is the error if the controller does not answer and the objects cannot be read either.
-func (c *cluster) noAnswer(why, err error, what string) error {
-	if apierrors.IsForbidden(err) {
-		return fmt.Errorf("%v, and you may not %s: %w", why, what, err)
-	}
-	return err
-}
-
 // showQueue writes the units of a queue.
 func (c *cluster) showQueue(ctx context.Context, to io.Writer, o *output, name string, limit int) error {
 	spec := visibility.QueueReviewSpec{Queue: name, AllNamespaces: true, Show: visibility.ShowUnits}
-	review, err := c.reviews().Queues(ctx, c.namespace, spec, limit)
+	review, err := c.Reviews().Queues(ctx, c.Namespace, spec, limit)
 	if unanswered := reviews.IsUnanswered(err); unanswered != nil {
 		review, err = c.queueOfObjects(ctx, spec, limit, unanswered)
 	}
@@ -113,7 +106,7 @@ func (c *cluster) showQueue(ctx context.Context, to io.Writer, o *output, name s
 		return o.object(to, review)
 	}
 	if len(review.Status.Queues) == 0 && len(review.Status.Units) == 0 {
-		return c.noQueue(ctx, name)
+		return c.NoQueue(ctx, name)
 	}
 	view := c.view(o)
 	if len(review.Status.Queues) > 0 {
@@ -140,28 +133,28 @@ func (c *cluster) showQueue(ctx context.Context, to io.Writer, o *output, name s
 // queueOfObjects reads the units of the queue from all namespaces. If the caller may not list them, it reads those of
 // one namespace, whose positions are not known.
 func (c *cluster) queueOfObjects(ctx context.Context, spec visibility.QueueReviewSpec, limit int, why error) (*visibility.QueueReview, error) {
-	queue, err := c.queue.SchedulingV1alpha1().Queues(c.queueNamespace).Get(ctx, spec.Queue, metav1.GetOptions{})
+	queue, err := c.Queue.SchedulingV1alpha1().Queues(c.QueueNamespace).Get(ctx, spec.Queue, metav1.GetOptions{})
 	var known []v1alpha1.Queue
 	var most *int32
 	switch {
-	case isMissingObject(err):
-		return nil, c.noQueue(ctx, spec.Queue)
+	case access.IsMissingObject(err):
+		return nil, c.NoQueue(ctx, spec.Queue)
 	case err == nil:
 		known, most = []v1alpha1.Queue{*queue}, queue.Spec.MaxPriority
 	case !apierrors.IsForbidden(err):
 		return nil, err
 	}
-	list, err := c.allUnits(ctx, "")
+	list, err := c.AllUnits(ctx, "")
 	complete := err == nil
 	if apierrors.IsForbidden(err) {
-		list, err = c.allUnits(ctx, c.namespace)
+		list, err = c.AllUnits(ctx, c.Namespace)
 	}
 	if err != nil {
-		return nil, c.noAnswer(why, err, "list QueueUnits")
+		return nil, c.NoAnswer(why, err, "list QueueUnits")
 	}
-	c.warnOnce(why)
+	c.WarnOnce(why)
 	if !complete {
-		c.warn("You may not list units of all namespaces: only those of namespace %s are shown, without their positions.", c.namespace)
+		c.warn("You may not list units of all namespaces: only those of namespace %s are shown, without their positions.", c.Namespace)
 	}
 	status := objects.Queues(known, metav1.NewMicroTime(c.Now()))
 	objects.Order(status, list, spec.Queue, most, complete, limit)

@@ -1,22 +1,14 @@
 package command
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	quotav1beta1 "kube-queue.dev/kube-queue/apis/quota/v1beta1"
-	visibility "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
-	"kube-queue.dev/kube-queue/pkg/plugin/objects"
+	"kube-queue.dev/kube-queue/pkg/plugin/access"
 	"kube-queue.dev/kube-queue/pkg/plugin/render"
-	"kube-queue.dev/kube-queue/pkg/plugin/reviews"
 )
 
 func (s *shell) tree() *cobra.Command {
@@ -60,7 +52,7 @@ Users who cannot list ElasticQuotaTrees see the quotas of the namespace and thei
 
 // showTree writes the quotas.
 func (c *cluster) showTree(ctx context.Context, to io.Writer, o *output, quota string) error {
-	review, err := c.readQuotas(ctx, quota)
+	review, err := c.ReadQuotas(ctx, quota)
 	if err != nil {
 		return err
 	}
@@ -69,99 +61,13 @@ func (c *cluster) showTree(ctx context.Context, to io.Writer, o *output, quota s
 	}
 	if len(review.Status.Quotas) == 0 {
 		if quota != "" {
-			return fmt.Errorf("quota %q does not exist, or you may not see it%s", quota, didYouMean(quota, c.quotaPaths(ctx)))
+			return fmt.Errorf("quota %q does not exist, or you may not see it%s", quota, access.DidYouMean(quota, c.QuotaPaths(ctx)))
 		}
-		return fmt.Errorf("no quota lists namespace %q; ask an administrator to add the namespace to a node of the quota tree", c.namespace)
+		return fmt.Errorf("no quota lists namespace %q; ask an administrator to add the namespace to a node of the quota tree", c.Namespace)
 	}
 	if err := render.Tree(to, review.Status.Quotas, c.view(o)); err != nil {
 		return err
 	}
 	render.Hidden(to, review.Status.Hidden)
 	return nil
-}
-
-// readQuotas returns a quota and those below it, or all.
-func (c *cluster) readQuotas(ctx context.Context, quota string) (*visibility.QuotaReview, error) {
-	review, err := c.reviews().Quotas(ctx, c.namespace, quota)
-	if unanswered := reviews.IsUnanswered(err); unanswered != nil {
-		return c.treeOfObjects(ctx, quota, unanswered)
-	}
-	return review, err
-}
-
-// quotaPaths returns the paths of all quotas that the caller may see.
-func (c *cluster) quotaPaths(ctx context.Context) []string {
-	var paths []string
-	status := &visibility.QuotaReviewStatus{}
-	if review, err := c.reviews().Quotas(ctx, c.namespace, ""); err == nil {
-		status = review.Status
-	} else if quotas, _, err := c.readTree(ctx); err == nil {
-		status.Quotas = quotas
-	}
-	for _, q := range status.Quotas {
-		paths = append(paths, q.Path)
-	}
-	return paths
-}
-
-var errNoTree = errors.New("there is no ElasticQuotaTree in namespace " + quotav1beta1.TreeNamespace + ", so no quota is in force")
-
-// readTree returns the nodes of the tree in use.
-func (c *cluster) readTree(ctx context.Context) (quotas []visibility.QuotaSummary, problem string, err error) {
-	tree, err := c.treeInUse(ctx)
-	switch {
-	case err != nil:
-		return nil, "", err
-	case tree == nil:
-		return nil, "", errNoTree
-	}
-	quotas, problem = objects.Tree(tree)
-	return quotas, problem, nil
-}
-
-// checkInUse returns an error if the Queues, as far as the caller can list them, show quotas of which none is in the
-// tree: another quota backend is in use, and nobody updates the tree.
-func (c *cluster) checkInUse(ctx context.Context, quotas []visibility.QuotaSummary) error {
-	list, err := c.queues(ctx)
-	if err != nil {
-		return nil
-	}
-	others := ""
-	for i := range list {
-		path := list[i].Status.Quota
-		if slices.ContainsFunc(quotas, func(q visibility.QuotaSummary) bool { return q.Path == path }) {
-			return nil
-		}
-		others = cmp.Or(others, path)
-	}
-	if others == "" {
-		return nil
-	}
-	return fmt.Errorf("the ElasticQuotaTree is not in use: the Queues show other quotas, such as %q, as with the backend resourcequota; kubectl describe resourcequota shows their limits", others)
-}
-
-func (c *cluster) treeOfObjects(ctx context.Context, quota string, why error) (*visibility.QuotaReview, error) {
-	quotas, problem, err := c.readTree(ctx)
-	if apierrors.IsForbidden(err) {
-		return nil, fmt.Errorf("%v, and you may not list ElasticQuotaTrees in namespace %s: %w", why, quotav1beta1.TreeNamespace, err)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if err := c.checkInUse(ctx, quotas); err != nil {
-		return nil, err
-	}
-	if c.warnOnce(why) && problem != "" {
-		c.warn("The tree is invalid: %s", problem)
-	}
-	if quota != "" {
-		if quotas = objects.Below(quotas, quota); quotas == nil {
-			return nil, fmt.Errorf("quota %q does not exist%s", quota, didYouMean(quota, c.quotaPaths(ctx)))
-		}
-	}
-	return &visibility.QuotaReview{
-		TypeMeta: metav1.TypeMeta{APIVersion: visibility.SchemeGroupVersion.String(), Kind: "QuotaReview"},
-		Spec:     visibility.QuotaReviewSpec{Quota: quota},
-		Status:   &visibility.QuotaReviewStatus{ObservedTime: metav1.NewMicroTime(c.Now()), Quotas: quotas, Total: int32(len(quotas))},
-	}, nil
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kube-queue.dev/kube-queue/pkg/plugin/access"
 )
 
 // controllerName is the name of the Deployment of kube-queue-controller.
@@ -29,10 +31,10 @@ kube-queue-controller in the cluster.`,
 			if err != nil {
 				return err
 			}
-			deployment, err := c.core.AppsV1().Deployments(c.queueNamespace).Get(cmd.Context(), controllerName, metav1.GetOptions{})
+			deployment, err := c.Core.AppsV1().Deployments(c.QueueNamespace).Get(cmd.Context(), controllerName, metav1.GetOptions{})
 			switch {
-			case isMissingObject(err):
-				return fmt.Errorf("there is no Deployment %s in namespace %s", controllerName, c.queueNamespace)
+			case access.IsMissingObject(err):
+				return fmt.Errorf("there is no Deployment %s in namespace %s", controllerName, c.QueueNamespace)
 			case err != nil:
 				return err
 			}

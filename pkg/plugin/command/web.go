@@ -72,7 +72,10 @@ func (c *cluster) serveWeb(ctx context.Context, args []string, port int, noBrows
 	if c.flags.Context != nil {
 		name = cmp.Or(*c.flags.Context, name)
 	}
-	server := web.New(web.Options{Open: c.openReader, Namespace: c.namespace, Cluster: name, Host: listener.Addr().String(), Refresh: refresh, Now: c.Now})
+	server := web.New(web.Options{
+		Open:      func(string) (web.Reader, error) { return c.NewReader(), nil },
+		Namespace: c.Namespace, Cluster: name, Hosts: []string{listener.Addr().String()}, Refresh: refresh, Now: c.Now,
+	})
 	link := server.Link(page)
 	c.say("Open this link, which works once:\n")
 	fmt.Fprintf(c.Streams.Out, "  %s\n\nThe pages are served until Ctrl-C.\n", link)
@@ -87,7 +90,7 @@ func (c *cluster) serveWeb(ctx context.Context, args []string, port int, noBrows
 // webPage returns the path of the page that the user named. Its request logs the user in, if that is necessary,
 // before the browser opens.
 func (c *cluster) webPage(ctx context.Context, args []string) (string, error) {
-	if _, err := c.core.Discovery().ServerVersion(); err != nil {
+	if _, err := c.Core.Discovery().ServerVersion(); err != nil {
 		return "", err
 	}
 	if len(args) == 0 || strings.HasPrefix(args[0], "/") {
@@ -97,12 +100,12 @@ func (c *cluster) webPage(ctx context.Context, args []string) (string, error) {
 	if err != nil {
 		return "", usageError{err}
 	}
-	t, err := c.find(ctx, ref)
+	t, err := c.Find(ctx, ref)
 	if err != nil {
 		return "", err
 	}
-	if t.unit == nil {
+	if t.Unit == nil {
 		return "", errors.New(t.String() + " has no QueueUnit; to see why, run kubectl kube-queue why " + t.String())
 	}
-	return (&url.URL{Path: "/"}).JoinPath("jobs", t.unit.Namespace, t.unit.Name).String(), nil
+	return (&url.URL{Path: "/"}).JoinPath("jobs", t.Unit.Namespace, t.Unit.Name).String(), nil
 }

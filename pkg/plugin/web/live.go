@@ -16,12 +16,25 @@ const (
 	mostAnswering = 20 * time.Second
 )
 
-// live streams the content of a page whenever it changes.
+// EndStreams ends all streams, now and later, before the server stops.
+func (s *Server) EndStreams() { close(s.ended) }
+
+// live streams the content of a page whenever it changes. It ends when the API server does not accept the token any more.
 func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 	page, err := http.NewRequestWithContext(r.Context(), http.MethodGet, local(r.URL.Query().Get("page")), nil)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
+	}
+	caller := callerOf(r.Context())
+	if !s.streams.begin(caller, ownStreams, allStreams) {
+		http.Error(w, "too many pages are open", http.StatusTooManyRequests)
+		return
+	}
+	defer s.streams.end(caller)
+	var old <-chan time.Time
+	if s.MostAge > 0 {
+		old = time.After(s.MostAge)
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
@@ -40,9 +53,14 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 	var last string
 	var sent time.Time
 	for {
-		content := s.content(page)
+		content, code := s.content(page)
 		now := s.Now()
 		switch {
+		case s.ByToken && code == http.StatusUnauthorized && last == "":
+			http.Error(w, "the API server does not accept the token", code)
+			return
+		case s.ByToken && code == http.StatusUnauthorized:
+			return
 		case content != last:
 			err = send("data: " + strings.ReplaceAll(content, "\n", "\ndata: ") + "\n\n")
 			last, sent = content, now
@@ -56,19 +74,23 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-r.Context().Done():
 			return
+		case <-old:
+			return
+		case <-s.ended:
+			return
 		case <-ticker.C:
 		}
 	}
 }
 
-// content returns what changes of a page.
-func (s *Server) content(r *http.Request) string {
+// content returns what changes of a page, and the status of the page.
+func (s *Server) content(r *http.Request) (content string, code int) {
 	ctx, cancel := context.WithTimeout(r.Context(), mostAnswering)
 	defer cancel()
 	var out bytes.Buffer
-	v, _ := s.view(r.WithContext(ctx))
+	v, code := s.view(r.WithContext(ctx))
 	if err := templates[v.Template].ExecuteTemplate(&out, "live", v); err != nil {
-		return err.Error()
+		return err.Error(), http.StatusInternalServerError
 	}
-	return strings.ReplaceAll(out.String(), "\r", "")
+	return strings.ReplaceAll(out.String(), "\r", ""), code
 }

@@ -132,11 +132,13 @@ var errNoPage = errors.New("there is no such page")
 
 // view reads a page, or why it cannot be read.
 func (s *Server) view(r *http.Request) (v *view, code int) {
-	reader := s.Open()
 	v = &view{Cluster: s.Cluster, Namespace: cmp.Or(r.URL.Query().Get("namespace"), s.Namespace), Path: r.URL, now: s.Now(), Observed: s.Now()}
-	v.may = func(a Action) bool { return reader.May(r.Context(), a) }
-	err := s.read(v, r, reader)
-	v.Warnings = reader.Warnings()
+	reader, err := s.Open(callerOf(r.Context()))
+	if err == nil {
+		v.may = func(a Action) bool { return reader.May(r.Context(), a) }
+		err = s.read(v, r, reader)
+		v.Warnings = reader.Warnings()
+	}
 	if err == nil {
 		return v, http.StatusOK
 	}
@@ -157,6 +159,8 @@ func codeOf(err error) int {
 		return http.StatusTooManyRequests
 	case errors.Is(err, errNoPage), apierrors.IsNotFound(err):
 		return http.StatusNotFound
+	case apierrors.IsUnauthorized(err):
+		return http.StatusUnauthorized
 	case apierrors.IsForbidden(err):
 		return http.StatusForbidden
 	}
@@ -364,10 +368,11 @@ func (s *Server) readWhatIf(v *view, r *http.Request, reader Reader) (err error)
 		return fmt.Errorf("reading the form: %w", err)
 	}
 	d.Manifests = r.PostForm.Get("manifests")
-	if !s.simulating.TryLock() {
+	caller := callerOf(r.Context())
+	if !s.simulations.begin(caller, ownSimulations, allSimulations) {
 		return errBusy
 	}
-	defer s.simulating.Unlock()
+	defer s.simulations.end(caller)
 	d.Result, err = reader.Simulate(r.Context(), d.Manifests)
 	if err != nil { // the user can correct the tree in the form
 		d.Result, err = &objects.Simulation{Faults: []string{err.Error()}}, nil

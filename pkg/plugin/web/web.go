@@ -1,10 +1,12 @@
-// Package web serves the pages of "kubectl kube-queue web": which jobs wait, why, and how the quotas are used.
+// Package web serves the pages of "kubectl kube-queue web" and of kube-queue-web: which jobs wait, why, and how the
+// quotas are used.
 //
 // A page is a thin layer over the answers of a Reader, which reads the cluster with the rights of the caller. The
 // package keeps none of what it reads, decides nothing, and has no cluster.
 //
-// Only the user who started the command can open the pages: the link that opens them works once, and is exchanged for
-// a cookie. Everything that comes from the cluster is text that anybody may have written, so templates escape it and
+// Only the user who started the command can open its pages: the link that opens them works once, and is exchanged for
+// a cookie. In the cluster, each request has the bearer token of its caller, and is answered with the rights of that
+// token alone. Everything that comes from the cluster is text that anybody may have written, so templates escape it and
 // the Content-Security-Policy permits no inline scripts and styles.
 package web
 
@@ -17,6 +19,8 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -52,16 +56,18 @@ type Job struct {
 
 // Options of a Server.
 type Options struct {
-	// Open returns a Reader for a page.
-	Open func() Reader
+	// Open returns a Reader for a page. The token is that of the caller, with ByToken, and otherwise empty.
+	Open func(token string) (Reader, error)
+	// ByToken is whether each request needs a bearer token. A proxy adds it, and there is no link to open.
+	ByToken bool
 	// Namespace is the namespace of the caller, and Cluster the name of the context.
 	Namespace, Cluster string
-	// Host is the address of the server, with its port. Requests for other hosts are refused: the name of another
-	// site could lead to this server.
-	Host string
-	// Refresh is how often an open page is read again.
-	Refresh time.Duration
-	Now     func() time.Time
+	// Hosts are the addresses of the server, as browsers write them. Requests for other hosts are refused: the name of
+	// another site could lead to this server.
+	Hosts []string
+	// Refresh is how often an open page is read again, and MostAge when it must connect again; 0 for never.
+	Refresh, MostAge time.Duration
+	Now              func() time.Time
 }
 
 // Server serves the pages.
@@ -70,8 +76,10 @@ type Server struct {
 	handler http.Handler
 	// session is the value of the cookie.
 	session string
-	// simulating is held while a simulation runs: one at a time, because each reads all units.
-	simulating sync.Mutex
+	// simulations and streams are those that run. A simulation reads all units.
+	simulations, streams turns
+	// ended is closed when the streams must end.
+	ended chan struct{}
 
 	mu sync.Mutex
 	// ticket is the secret in the link that opens the pages; empty after it was used.
@@ -82,17 +90,20 @@ type Server struct {
 var assets embed.FS
 
 const (
-	// mostForm is the maximum size of a form, in bytes. An object in Kubernetes has at most 1.5 MiB.
-	mostForm = 3 << 19
+	// MostForm is the maximum size of a form, in bytes. An object in Kubernetes has at most 1.5 MiB.
+	MostForm = 3 << 19
 	// mostHeader is the maximum size of a header, in bytes.
 	mostHeader = 64 << 10
 	// readTime and answerTime bound how long a request and the answer take.
 	readTime, answerTime = 10 * time.Second, time.Minute
+	// ownSimulations and ownStreams are how many a caller can have at the same time, and the others how many all have.
+	ownSimulations, allSimulations = 1, 4
+	ownStreams, allStreams         = 20, 400
 )
 
 // New returns a server of the pages.
 func New(o Options) *Server {
-	s := &Server{Options: o, session: rand.Text(), ticket: rand.Text()}
+	s := &Server{Options: o, session: rand.Text(), ticket: rand.Text(), ended: make(chan struct{})}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /", s.page)
 	mux.HandleFunc("POST /what-if", s.page)
@@ -107,7 +118,7 @@ func New(o Options) *Server {
 func (s *Server) Link(page string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return "http://" + s.Host + "/open?" + url.Values{"ticket": {s.ticket}, "page": {page}}.Encode()
+	return "http://" + s.Hosts[0] + "/open?" + url.Values{"ticket": {s.ticket}, "page": {page}}.Encode()
 }
 
 // ServeHTTP answers a request.
@@ -120,22 +131,33 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	} {
 		w.Header().Set(name, value)
 	}
+	token := bearer(r)
 	switch {
-	case r.Host != s.Host:
-		http.Error(w, "these pages are only at "+s.Host, http.StatusMisdirectedRequest)
+	case s.ByToken && token == "":
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		http.Error(w, "a bearer token of the cluster is required", http.StatusUnauthorized)
+	case !slices.Contains(s.Hosts, r.Host):
+		http.Error(w, "these pages are only at "+strings.Join(s.Hosts, ", "), http.StatusMisdirectedRequest)
+	case s.ByToken:
+		s.answer(w, r.WithContext(context.WithValue(r.Context(), tokenKey{}, token)))
 	case r.URL.Path == "/open":
 		s.open(w, r)
 	case !s.isOwn(r):
 		http.Error(w, "these pages are only for the user who started kubectl kube-queue web: open the link that the command has printed", http.StatusForbidden)
 	default:
-		r.Body = http.MaxBytesReader(w, r.Body, mostForm)
-		s.handler.ServeHTTP(w, r)
+		s.answer(w, r)
 	}
+}
+
+// answer answers a request of a known caller.
+func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, MostForm)
+	s.handler.ServeHTTP(w, r)
 }
 
 // cookie is the name of the cookie: browsers do not separate the cookies of ports.
 func (s *Server) cookie() string {
-	_, port, _ := net.SplitHostPort(s.Host)
+	_, port, _ := net.SplitHostPort(s.Hosts[0])
 	return "kube-queue-" + port
 }
 

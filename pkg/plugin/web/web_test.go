@@ -135,7 +135,7 @@ func serve(t *testing.T, c *cluster) *browser {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := New(Options{Open: func() Reader { return c }, Namespace: "research", Cluster: c.name, Host: listener.Addr().String(), Refresh: time.Millisecond, Now: func() time.Time { return now }})
+	s := New(Options{Open: func(string) (Reader, error) { return c, nil }, Namespace: "research", Cluster: c.name, Hosts: []string{listener.Addr().String()}, Refresh: time.Millisecond, Now: func() time.Time { return now }})
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error)
 	go func() { served <- s.Serve(ctx, listener) }()
@@ -146,7 +146,7 @@ func serve(t *testing.T, c *cluster) *browser {
 		}
 	})
 	jar, _ := cookiejar.New(nil)
-	return &browser{Client: &http.Client{Jar: jar}, t: t, server: s, url: "http://" + s.Host}
+	return &browser{Client: &http.Client{Jar: jar}, t: t, server: s, url: "http://" + s.Hosts[0]}
 }
 
 func (b *browser) get(page string) (code int, body string) {
@@ -265,7 +265,7 @@ func TestATreeIsTriedWithoutApplyingIt(t *testing.T) {
 	if _, body := b.post(url.Values{"manifests": {"x"}}); !strings.Contains(body, "there is no root") || !strings.Contains(body, "x</textarea>") {
 		t.Errorf("the user cannot correct the tree:\n%s", body)
 	}
-	if code, _ := b.post(url.Values{"manifests": {strings.Repeat("x", mostForm)}}); code != http.StatusRequestEntityTooLarge {
+	if code, _ := b.post(url.Values{"manifests": {strings.Repeat("x", MostForm)}}); code != http.StatusRequestEntityTooLarge {
 		t.Errorf("a form that is too large: status %d", code)
 	}
 	c.slow = make(chan struct{})
@@ -367,7 +367,7 @@ func TestNobodyElseReadsThePages(t *testing.T) {
 		}
 		return w.Code
 	}
-	host, own := b.server.Host, b.server.cookie()+"="+b.server.session
+	host, own := b.server.Hosts[0], b.server.cookie()+"="+b.server.session
 	for _, c := range []struct {
 		name, method, target, host string
 		headers                    map[string]string

@@ -24,7 +24,12 @@ func newCertificate(ctx context.Context, o metricsOptions, name, namespace strin
 		_, err := made.get(nil)
 		return made.get, err
 	}
-	read := &certificateFiles{logger: klog.FromContext(ctx), cert: o.certFile, key: o.keyFile}
+	return OfFiles(ctx, o.certFile, o.keyFile)
+}
+
+// OfFiles returns the certificate of the files of the settings with the names flagCertFile and flagKeyFile.
+func OfFiles(ctx context.Context, cert, key string) (func(*tls.ClientHelloInfo) (*tls.Certificate, error), error) {
+	read := &certificateFiles{logger: klog.FromContext(ctx), cert: cert, key: key}
 	_, err := read.get(nil)
 	return read.get, err
 }

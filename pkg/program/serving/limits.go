@@ -24,6 +24,14 @@ func withoutBodies() Limits {
 		IdleTime: 2 * time.Minute, AnswerTime: 30 * time.Second}
 }
 
+// ForPages returns the limits of a server of pages; largest is the size of its largest request in bytes. Its client is
+// a proxy, with a connection for each request and each stream. Tokens make headers large.
+func ForPages(largest int) Limits {
+	l := withoutBodies()
+	l.Connections, l.Header, l.Body, l.Bodies, l.AnswerTime = 1024, 64<<10, largest, 16*largest, time.Minute
+	return l
+}
+
 // ForWebhooks returns the limits of a webhook server; largest is the size of its largest request in bytes. An API
 // server opens a connection for each concurrent request, and keeps 25 of them for 90 s.
 func ForWebhooks(largest int) Limits {

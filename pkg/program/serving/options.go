@@ -23,12 +23,18 @@ func DefaultOptions() Options {
 
 // Declare adds the settings to the set.
 func (o *Options) Declare(set *settings.Set) {
-	set.Group("Health and profiles",
-		settings.Setting{Var: &o.healthAddress, Flag: "health-bind-address", Field: "health.bindAddress",
-			Help: "Address for /healthz and /readyz; 0 to disable them."},
+	set.Group("Health and profiles", o.health(),
 		settings.Setting{Var: &o.profilingAddress, Flag: "profiling-bind-address", Field: "profiling.bindAddress", Check: o.checkProfiling,
 			Help: "Loopback address, such as localhost:6060, for Go profiles at /debug/pprof/ without authentication. If unset: disabled."})
 	o.metrics.declare(set)
+}
+
+// DeclareHealth adds only the setting of the health checks.
+func (o *Options) DeclareHealth(set *settings.Set) { set.Group("Health", o.health()) }
+
+func (o *Options) health() settings.Setting {
+	return settings.Setting{Var: &o.healthAddress, Flag: "health-bind-address", Field: "health.bindAddress",
+		Help: "Address for /healthz and /readyz; 0 to disable them."}
 }
 
 // checkProfiling rejects an address that is reachable from outside this host or pod, because profiles are served

@@ -16,7 +16,11 @@ spec:
   # Health checks come from the node.
   - ports:
     - port: health
-  {{- if $values.metrics.enabled }}
+  {{- if .pages }}
+  # The proxy, wherever it is: each request needs a token.
+  - ports:
+    - port: pages
+  {{- else if $values.metrics.enabled }}
   - ports:
     - port: metrics
     {{- with $values.networkPolicy.metricsFrom }}

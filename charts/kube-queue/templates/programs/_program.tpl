@@ -1,8 +1,9 @@
 {{/*
-The common part of both programs. The argument is a dict of root, name, values (the
+The common part of the programs. The argument is a dict of root, name, values (the
 program's part of values.yaml), path (the key of that part), fixed (settings that have their
 own values: lists of field, flag and what to set instead), configKind, args, env, webhook
-(whether it serves webhooks) and clientCA (the Secret with the CA of who may call them; empty for everybody).
+(whether it serves webhooks) and clientCA (the Secret with the CA of who may call them; empty for everybody). With pages,
+the program serves pages, and has no file, no metrics and no token of its ServiceAccount.
 */}}
 
 {{- define "kube-queue.configMap" -}}
@@ -37,17 +38,18 @@ kind: {{ .configKind }}
 {{- $root := .root -}}
 {{- $values := .values -}}
 {{- $args := .args -}}
-{{- $metrics := $root.Values.metrics.enabled -}}
+{{- $metrics := and $root.Values.metrics.enabled (not .pages) -}}
 {{- $ports := $values.ports -}}
 {{- $volumes := $values.extraVolumes -}}
 {{- $mounts := $values.extraVolumeMounts -}}
-{{- $file := include "kube-queue.fields" . -}}
+{{- $file := "" -}}
+{{- if not .pages }}{{ $file = include "kube-queue.fields" . }}{{ end -}}
 {{- if ne (int $ports.health) 8081 -}}
 {{- $args = append $args (printf "--health-bind-address=:%d" (int $ports.health)) -}}
 {{- end -}}
-{{- if not $metrics -}}
+{{- if not (or $metrics .pages) -}}
 {{- $args = append $args "--metrics-bind-address=0" -}}
-{{- else if ne (int $ports.metrics) 8443 -}}
+{{- else if and $metrics (ne (int $ports.metrics) 8443) -}}
 {{- $args = append $args (printf "--metrics-bind-address=:%d" (int $ports.metrics)) -}}
 {{- end -}}
 {{- if $file -}}
@@ -95,6 +97,9 @@ spec:
         {{- end }}
     spec:
       serviceAccountName: {{ .name }}
+      {{- if .pages }}
+      automountServiceAccountToken: false
+      {{- end }}
       enableServiceLinks: false
       {{- if $values.hostNetwork }}
       hostNetwork: true
@@ -156,6 +161,10 @@ spec:
         {{- if $metrics }}
         - name: metrics
           containerPort: {{ $ports.metrics }}
+        {{- end }}
+        {{- if .pages }}
+        - name: pages
+          containerPort: 8080
         {{- end }}
         {{- if .webhook }}
         - name: webhook

@@ -24,7 +24,7 @@ function connect() {
   if (source || document.hidden || live.dataset.page === undefined) return;
   source = new EventSource("/live?page=" + encodeURIComponent(live.dataset.page));
   source.onopen = () => { connection.textContent = "Live"; };
-  source.onerror = () => { connection.textContent = "Disconnected: is kubectl kube-queue web still running?"; };
+  source.onerror = () => { connection.textContent = "Disconnected: is the server of this page still running?"; };
   source.onmessage = (event) => {
     latest = event.data;
     timer ??= setTimeout(show, 1000); // at most one change a second

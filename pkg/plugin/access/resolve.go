@@ -1,4 +1,4 @@
-package command
+package access
 
 import (
 	"context"
@@ -18,40 +18,40 @@ import (
 	"kube-queue.dev/kube-queue/pkg/plugin/units"
 )
 
-// target is what the user named: a unit, a job without a unit, or a job and its unit.
-type target struct {
-	unit *v1alpha1.QueueUnit
-	// job is the job, and resource its resource, if they were read.
-	job      *unstructured.Unstructured
-	resource schema.GroupVersionResource
+// Target is what the user named: a unit, a job without a unit, or a job and its unit.
+type Target struct {
+	Unit *v1alpha1.QueueUnit
+	// Job is the job, and Resource its resource, if they were read.
+	Job      *unstructured.Unstructured
+	Resource schema.GroupVersionResource
 }
 
 // String is the name of the job, or of the unit if a user created it.
-func (t *target) String() string {
-	if t.job != nil {
-		return nameOf(t.job.GroupVersionKind().GroupKind(), t.job.GetName())
+func (t *Target) String() string {
+	if t.Job != nil {
+		return nameOf(t.Job.GroupVersionKind().GroupKind(), t.Job.GetName())
 	}
-	gv, _ := schema.ParseGroupVersion(t.unit.Spec.ConsumerRef.APIVersion)
-	return nameOf(gv.WithKind(t.unit.Spec.ConsumerRef.Kind).GroupKind(), t.unit.Spec.ConsumerRef.Name)
+	gv, _ := schema.ParseGroupVersion(t.Unit.Spec.ConsumerRef.APIVersion)
+	return nameOf(gv.WithKind(t.Unit.Spec.ConsumerRef.Kind).GroupKind(), t.Unit.Spec.ConsumerRef.Name)
 }
 
 func nameOf(kind schema.GroupKind, name string) string {
 	return jobs.Kind{GroupKind: kind}.String() + "/" + name
 }
 
-// find finds what the user named.
-func (c *cluster) find(ctx context.Context, ref jobs.Reference) (*target, error) {
+// Find finds what the user named.
+func (c *Cluster) Find(ctx context.Context, ref jobs.Reference) (*Target, error) {
 	if len(ref.Kinds) == 0 {
 		unit, err := c.unit(ctx, ref.Name)
 		if unit != nil || err != nil {
-			return &target{unit: unit}, err
+			return &Target{Unit: unit}, err
 		}
 		if ref.Unit {
 			return nil, c.noUnit(ctx, ref.Name)
 		}
 		return c.findByName(ctx, ref)
 	}
-	var found []*target
+	var found []*Target
 	for _, kind := range ref.Kinds {
 		t, err := c.findJob(ctx, kind, ref.Name)
 		if err != nil && !apierrors.IsForbidden(err) {
@@ -67,15 +67,15 @@ func (c *cluster) find(ctx context.Context, ref jobs.Reference) (*target, error)
 	if len(found) > 1 {
 		return nil, ambiguous(ref, found)
 	}
-	unit, err := c.unitOf(ctx, found[0].job)
-	found[0].unit = unit
+	unit, err := c.unitOf(ctx, found[0].Job)
+	found[0].Unit = unit
 	return found[0], err
 }
 
 // unit reads a unit; nil if it does not exist.
-func (c *cluster) unit(ctx context.Context, name string) (*v1alpha1.QueueUnit, error) {
-	unit, err := c.queue.SchedulingV1alpha1().QueueUnits(c.namespace).Get(ctx, name, metav1.GetOptions{})
-	if isMissingObject(err) {
+func (c *Cluster) unit(ctx context.Context, name string) (*v1alpha1.QueueUnit, error) {
+	unit, err := c.Queue.SchedulingV1alpha1().QueueUnits(c.Namespace).Get(ctx, name, metav1.GetOptions{})
+	if IsMissingObject(err) {
 		return nil, nil
 	}
 	if err != nil {
@@ -85,20 +85,20 @@ func (c *cluster) unit(ctx context.Context, name string) (*v1alpha1.QueueUnit, e
 }
 
 // unitOf reads the unit of a job; nil if it has none.
-func (c *cluster) unitOf(ctx context.Context, job *unstructured.Unstructured) (*v1alpha1.QueueUnit, error) {
+func (c *Cluster) unitOf(ctx context.Context, job *unstructured.Unstructured) (*v1alpha1.QueueUnit, error) {
 	return c.unit(ctx, decision.UnitName(job.GetKind(), job.GetName(), job.GetUID()))
 }
 
 // findJob reads a job of a kind in the first version that the API server serves; nil if there is none.
-func (c *cluster) findJob(ctx context.Context, kind jobs.Kind, name string) (*target, error) {
+func (c *Cluster) findJob(ctx context.Context, kind jobs.Kind, name string) (*Target, error) {
 	for _, version := range kind.Versions {
 		gvr := schema.GroupVersionResource{Group: kind.Group, Version: version, Resource: kind.Resource}
 		job, err := c.objects(gvr).Get(ctx, name, metav1.GetOptions{})
 		switch {
 		case err == nil:
-			return &target{job: job, resource: gvr}, nil
+			return &Target{Job: job, Resource: gvr}, nil
 		case reviews.IsNotServed(err):
-		case isMissingObject(err):
+		case IsMissingObject(err):
 			return nil, nil
 		default:
 			return nil, err
@@ -108,10 +108,10 @@ func (c *cluster) findJob(ctx context.Context, kind jobs.Kind, name string) (*ta
 }
 
 // findByName finds the unit of a job by the name of the job, and otherwise jobs without a unit.
-func (c *cluster) findByName(ctx context.Context, ref jobs.Reference) (*target, error) {
+func (c *Cluster) findByName(ctx context.Context, ref jobs.Reference) (*Target, error) {
 	var found []*units.Unit
 	var near []string
-	err := c.pages(ctx, c.namespace, metav1.ListOptions{}, func(page *units.Page) bool {
+	err := c.Pages(ctx, c.Namespace, metav1.ListOptions{}, func(page *units.Page) bool {
 		for i := range page.Items {
 			u := &page.Items[i]
 			isKind := isOfKind(u, ref)
@@ -139,14 +139,14 @@ func (c *cluster) findByName(ctx context.Context, ref jobs.Reference) (*target, 
 		if unit == nil && err == nil {
 			err = fmt.Errorf("unit %q was deleted just now", found[0].Metadata.Name)
 		}
-		return &target{unit: unit}, err
+		return &Target{Unit: unit}, err
 	}
 	var names []string
 	for _, u := range found {
 		names = append(names, u.Job()+" (unit "+u.Metadata.Name+")")
 	}
 	slices.Sort(names)
-	return nil, fmt.Errorf("%d jobs in namespace %s are named %q: %s; name the unit of one of them", len(found), c.namespace, ref.Name, strings.Join(names, ", "))
+	return nil, fmt.Errorf("%d jobs in namespace %s are named %q: %s; name the unit of one of them", len(found), c.Namespace, ref.Name, strings.Join(names, ", "))
 }
 
 // isOfKind reports whether the job of a unit is of a kind that the reference names, if it names any.
@@ -156,8 +156,8 @@ func isOfKind(u *units.Unit, ref jobs.Reference) bool {
 	return len(ref.Kinds) == 0 || slices.ContainsFunc(ref.Kinds, func(k jobs.Kind) bool { return k.GroupKind == kind })
 }
 
-// isNamed reports whether the reference names a unit or its job.
-func isNamed(u *units.Unit, ref jobs.Reference) bool {
+// IsNamed reports whether the reference names a unit or its job.
+func IsNamed(u *units.Unit, ref jobs.Reference) bool {
 	if ref.Unit || len(ref.Kinds) == 0 && u.Metadata.Name == ref.Name {
 		return u.Metadata.Name == ref.Name
 	}
@@ -165,8 +165,8 @@ func isNamed(u *units.Unit, ref jobs.Reference) bool {
 }
 
 // findWithoutUnit finds a job that has no unit, only by its name.
-func (c *cluster) findWithoutUnit(ctx context.Context, ref jobs.Reference, near []string) (*target, error) {
-	var found []*target
+func (c *Cluster) findWithoutUnit(ctx context.Context, ref jobs.Reference, near []string) (*Target, error) {
+	var found []*Target
 	if len(ref.Kinds) == 0 {
 		for _, kind := range jobs.Kinds() {
 			t, err := c.findJob(ctx, kind, ref.Name)
@@ -180,17 +180,17 @@ func (c *cluster) findWithoutUnit(ctx context.Context, ref jobs.Reference, near 
 	}
 	switch len(found) {
 	case 0:
-		if err := c.checkNamespace(ctx, c.namespace); err != nil {
+		if err := c.CheckNamespace(ctx, c.Namespace); err != nil {
 			return nil, err
 		}
-		return nil, fmt.Errorf("no job or unit %q in namespace %s%s", ref.Text, c.namespace, didYouMean(ref.Name, near))
+		return nil, fmt.Errorf("no job or unit %q in namespace %s%s", ref.Text, c.Namespace, DidYouMean(ref.Name, near))
 	case 1:
 		return found[0], nil
 	}
 	return nil, ambiguous(ref, found)
 }
 
-func ambiguous(ref jobs.Reference, found []*target) error {
+func ambiguous(ref jobs.Reference, found []*Target) error {
 	var names []string
 	for _, t := range found {
 		names = append(names, t.String())
@@ -200,27 +200,27 @@ func ambiguous(ref jobs.Reference, found []*target) error {
 }
 
 // noUnit is the error about a unit that does not exist.
-func (c *cluster) noUnit(ctx context.Context, name string) error {
-	if err := c.checkNamespace(ctx, c.namespace); err != nil {
+func (c *Cluster) noUnit(ctx context.Context, name string) error {
+	if err := c.CheckNamespace(ctx, c.Namespace); err != nil {
 		return err
 	}
 	var near []string
-	list, err := c.queue.SchedulingV1alpha1().QueueUnits(c.namespace).List(ctx, metav1.ListOptions{Limit: suggestions})
+	list, err := c.Queue.SchedulingV1alpha1().QueueUnits(c.Namespace).List(ctx, metav1.ListOptions{Limit: suggestions})
 	if err == nil {
 		for i := range list.Items {
 			near = append(near, list.Items[i].Name)
 		}
 	}
-	return fmt.Errorf("unit %q does not exist in namespace %s%s", name, c.namespace, didYouMean(name, near))
+	return fmt.Errorf("unit %q does not exist in namespace %s%s", name, c.Namespace, DidYouMean(name, near))
 }
 
 // readJob reads the job of a unit unless it was already read; nil if kube-queue does not queue its kind or the job is
 // gone.
-func (c *cluster) readJob(ctx context.Context, t *target) (*unstructured.Unstructured, error) {
-	if t.job != nil || t.unit == nil {
-		return t.job, nil
+func (c *Cluster) readJob(ctx context.Context, t *Target) (*unstructured.Unstructured, error) {
+	if t.Job != nil || t.Unit == nil {
+		return t.Job, nil
 	}
-	ref := t.unit.Spec.ConsumerRef
+	ref := t.Unit.Spec.ConsumerRef
 	kind, known := jobs.KindOf(ref.APIVersion, ref.Kind)
 	if !known {
 		return nil, nil
@@ -229,6 +229,6 @@ func (c *cluster) readJob(ctx context.Context, t *target) (*unstructured.Unstruc
 	if err != nil || found == nil {
 		return nil, err
 	}
-	t.job, t.resource = found.job, found.resource
-	return t.job, nil
+	t.Job, t.Resource = found.Job, found.Resource
+	return t.Job, nil
 }

@@ -1,4 +1,4 @@
-package command
+package access
 
 import (
 	"bytes"
@@ -22,31 +22,28 @@ import (
 	"kube-queue.dev/kube-queue/pkg/plugin/web"
 )
 
-// webReader reads the cluster for one page.
-type webReader struct {
-	*cluster
+// Reader reads the cluster for one page or answer.
+type Reader struct {
+	*Cluster
 	warnings *bytes.Buffer
 }
 
-func (c *cluster) openReader() web.Reader { return c.newReader() }
-
-// newReader returns a reader whose warnings are part of its answer.
-func (c *cluster) newReader() *webReader {
-	r := &webReader{cluster: &cluster{}, warnings: &bytes.Buffer{}}
-	*r.cluster = *c
-	own := *c.shell
-	own.Streams.ErrOut = r.warnings
-	r.shell = &own
+// NewReader returns a reader whose warnings are part of its answer.
+func (c *Cluster) NewReader() *Reader {
+	own := *c
+	r := &Reader{&own, &bytes.Buffer{}}
+	r.ErrOut = r.warnings
 	return r
 }
 
-func (r *webReader) Warnings() []string {
+// Warnings returns what the caller must know about the answers.
+func (r *Reader) Warnings() []string {
 	return slices.DeleteFunc(strings.Split(r.warnings.String(), "\n"), func(line string) bool { return line == "" })
 }
 
-func (r *webReader) Units(ctx context.Context, namespace string, spec visibility.QueueReviewSpec) (*visibility.QueueReviewStatus, error) {
-	r.namespace = namespace
-	review, err := r.reviews().QueuePage(ctx, namespace, spec)
+func (r *Reader) Units(ctx context.Context, namespace string, spec visibility.QueueReviewSpec) (*visibility.QueueReviewStatus, error) {
+	r.Namespace = namespace
+	review, err := r.Reviews().QueuePage(ctx, namespace, spec)
 	if unanswered := reviews.IsUnanswered(err); unanswered != nil {
 		return r.unitsOfObjects(ctx, spec, unanswered)
 	}
@@ -60,30 +57,30 @@ func (r *webReader) Units(ctx context.Context, namespace string, spec visibility
 const mostOfObjects = 5000
 
 // unitsOfObjects reads the objects that the review would be about.
-func (r *webReader) unitsOfObjects(ctx context.Context, spec visibility.QueueReviewSpec, why error) (*visibility.QueueReviewStatus, error) {
-	r.warnOnce(why)
+func (r *Reader) unitsOfObjects(ctx context.Context, spec visibility.QueueReviewSpec, why error) (*visibility.QueueReviewStatus, error) {
+	r.WarnOnce(why)
 	if spec.Show == "" {
-		list, err := r.queues(ctx)
+		list, err := r.Queues(ctx)
 		if err != nil {
-			return nil, r.noAnswer(why, err, "list Queues in namespace "+r.queueNamespace)
+			return nil, r.NoAnswer(why, err, "list Queues in namespace "+r.QueueNamespace)
 		}
 		status := objects.Queues(list, metav1.NewMicroTime(r.Now()))
 		status.Queues = pageOf(status.Queues, spec)
 		return status, nil
 	}
-	namespace := r.namespace
+	namespace := r.Namespace
 	if spec.AllNamespaces {
 		namespace = ""
 	}
 	list, err := r.firstUnits(ctx, namespace, &spec)
 	if apierrors.IsForbidden(err) && namespace != "" {
-		return nil, r.noAnswer(why, err, "list QueueUnits")
+		return nil, r.NoAnswer(why, err, "list QueueUnits")
 	} else if apierrors.IsForbidden(err) {
-		r.warn("You may not list units of all namespaces: only those of namespace %s are shown.", r.namespace)
-		list, err = r.firstUnits(ctx, r.namespace, &spec)
+		r.warn("You may not list units of all namespaces: only those of namespace %s are shown.", r.Namespace)
+		list, err = r.firstUnits(ctx, r.Namespace, &spec)
 	}
 	if err != nil {
-		return nil, r.noAnswer(why, err, "list QueueUnits")
+		return nil, r.NoAnswer(why, err, "list QueueUnits")
 	}
 	status := &visibility.QueueReviewStatus{ObservedTime: metav1.NewMicroTime(r.Now())}
 	if spec.Queue == "" {
@@ -92,7 +89,7 @@ func (r *webReader) unitsOfObjects(ctx context.Context, spec visibility.QueueRev
 		}
 	} else {
 		objects.Order(status, list, spec.Queue, nil, false, len(list))
-		if q, err := r.queue.SchedulingV1alpha1().Queues(r.queueNamespace).Get(ctx, spec.Queue, metav1.GetOptions{}); err == nil {
+		if q, err := r.Queue.SchedulingV1alpha1().Queues(r.QueueNamespace).Get(ctx, spec.Queue, metav1.GetOptions{}); err == nil {
 			status.Queues = objects.Queues([]v1alpha1.Queue{*q}, status.ObservedTime).Queues
 		}
 	}
@@ -107,13 +104,13 @@ func (r *webReader) unitsOfObjects(ctx context.Context, spec visibility.QueueRev
 }
 
 // firstUnits reads the units of a namespace that the review selects, from the first ones in the API.
-func (r *webReader) firstUnits(ctx context.Context, namespace string, spec *visibility.QueueReviewSpec) (list []units.Unit, err error) {
+func (r *Reader) firstUnits(ctx context.Context, namespace string, spec *visibility.QueueReviewSpec) (list []units.Unit, err error) {
 	filter := units.Filter{Kinds: spec.Kinds, Phases: spec.Phases, Reasons: spec.Reasons}
 	if spec.Queue != "" {
 		filter.Queues = []string{spec.Queue}
 	}
 	read, complete := 0, true
-	err = r.pages(ctx, namespace, metav1.ListOptions{Limit: pageSize}, func(page *units.Page) bool {
+	err = r.Pages(ctx, namespace, metav1.ListOptions{Limit: PageSize}, func(page *units.Page) bool {
 		for i := range page.Items {
 			if u := &page.Items[i]; filter.Selects(u) && (len(spec.Phases) > 0 || !u.Phase().Ended()) {
 				list = append(list, *u)
@@ -135,28 +132,28 @@ func pageOf[T any](list []T, spec visibility.QueueReviewSpec) []T {
 	return list[start:min(len(list), start+int(spec.Limit))]
 }
 
-func (r *webReader) Job(ctx context.Context, namespace, name string) (*web.Job, error) {
-	r.namespace = namespace
-	unit, err := r.queue.SchedulingV1alpha1().QueueUnits(namespace).Get(ctx, name, metav1.GetOptions{})
+func (r *Reader) Job(ctx context.Context, namespace, name string) (*web.Job, error) {
+	r.Namespace = namespace
+	unit, err := r.Queue.SchedulingV1alpha1().QueueUnits(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
-	review, err := r.answer(ctx, &target{unit: unit})
+	review, err := r.Answer(ctx, &Target{Unit: unit})
 	if err != nil {
 		return nil, err
 	}
 	return &web.Job{Unit: unit, Status: review.Status}, nil
 }
 
-func (r *webReader) Quotas(ctx context.Context) (*visibility.QuotaReviewStatus, error) {
-	review, err := r.readQuotas(ctx, "")
+func (r *Reader) Quotas(ctx context.Context) (*visibility.QuotaReviewStatus, error) {
+	review, err := r.ReadQuotas(ctx, "")
 	if err != nil {
 		return nil, err
 	}
 	return review.Status, nil
 }
 
-func (r *webReader) Tree(ctx context.Context) (string, error) {
+func (r *Reader) Tree(ctx context.Context) (string, error) {
 	tree, err := r.treeInUse(ctx)
 	if err != nil {
 		return "", err
@@ -173,47 +170,46 @@ func (r *webReader) Tree(ctx context.Context) (string, error) {
 	return string(data), err
 }
 
-func (r *webReader) Simulate(ctx context.Context, manifests string) (*objects.Simulation, error) {
-	q := &question{}
-	measured := r.measure(ctx)
-	if err := r.readDocuments(q, strings.NewReader(manifests), measured); err != nil {
+func (r *Reader) Simulate(ctx context.Context, manifests string) (*objects.Simulation, error) {
+	q := r.NewQuestion(ctx)
+	if err := q.Read(strings.NewReader(manifests)); err != nil {
 		return nil, err
 	}
-	return r.simulateQuestion(ctx, q, measured)
+	return q.Simulate(ctx)
 }
 
 // stops is which spec.stop of a Queue the actions set.
 var stops = map[string]v1alpha1.QueueStop{web.Stop: v1alpha1.StopHold, web.Drain: v1alpha1.StopDrain, web.Resume: v1alpha1.StopNone}
 
-func (r *webReader) May(ctx context.Context, a web.Action) bool {
-	may := &authorizationv1.ResourceAttributes{Verb: "patch", Group: queueResource.Group, Resource: queueResource.Resource, Namespace: r.queueNamespace, Name: a.Queue}
+func (r *Reader) May(ctx context.Context, a web.Action) bool {
+	may := &authorizationv1.ResourceAttributes{Verb: "patch", Group: queueResource.Group, Resource: queueResource.Resource, Namespace: r.QueueNamespace, Name: a.Queue}
 	if a.Unit != "" {
 		t, err := r.targetOf(ctx, a)
 		if err != nil {
 			return false
 		}
-		ref := t.unit.Spec.ConsumerRef
-		may.Resource, may.Namespace, may.Name = unitResource.Resource, a.Namespace, a.Unit
+		ref := t.Unit.Spec.ConsumerRef
+		may.Resource, may.Namespace, may.Name = UnitResource.Resource, a.Namespace, a.Unit
 		if kind, known := jobs.KindOf(ref.APIVersion, ref.Kind); known {
 			may.Group, may.Resource, may.Name = kind.Group, kind.Resource, ref.Name
 		}
 	}
-	review, err := r.core.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+	review, err := r.Core.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
 		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: may}}, metav1.CreateOptions{})
 	return err == nil && review.Status.Allowed
 }
 
-func (r *webReader) Act(ctx context.Context, a web.Action) (string, error) {
+func (r *Reader) Act(ctx context.Context, a web.Action) (string, error) {
 	said := &bytes.Buffer{}
-	r.Streams.Out = said
+	r.Out = said
 	err := r.act(ctx, a)
 	return strings.TrimSpace(said.String()), err
 }
 
-func (r *webReader) act(ctx context.Context, a web.Action) error {
-	o := &change{dryRun: dryRunNone}
+func (r *Reader) act(ctx context.Context, a web.Action) error {
+	o := &Change{DryRun: DryRunNone}
 	if stop, is := stops[a.Do]; is {
-		return r.setStop(ctx, o, a.Queue, stop)
+		return r.SetStop(ctx, o, a.Queue, stop)
 	}
 	t, err := r.targetOf(ctx, a)
 	if err != nil {
@@ -221,20 +217,20 @@ func (r *webReader) act(ctx context.Context, a web.Action) error {
 	}
 	switch a.Do {
 	case web.Pause:
-		return r.pauseJob(ctx, o, t, true)
+		return r.PauseJob(ctx, o, t, true)
 	case web.Unpause:
-		return r.unpauseJob(ctx, o, t)
+		return r.UnpauseJob(ctx, o, t)
 	}
-	priority, err := parsePriority(a.Priority)
+	priority, err := ParsePriority(a.Priority)
 	if err != nil {
 		return err
 	}
-	return r.setPriority(ctx, o, t, priority)
+	return r.SetPriority(ctx, o, t, priority)
 }
 
 // targetOf reads the unit of an action.
-func (r *webReader) targetOf(ctx context.Context, a web.Action) (*target, error) {
-	r.namespace = a.Namespace
+func (r *Reader) targetOf(ctx context.Context, a web.Action) (*Target, error) {
+	r.Namespace = a.Namespace
 	unit, err := r.unit(ctx, a.Unit)
 	if err != nil {
 		return nil, err
@@ -242,7 +238,7 @@ func (r *webReader) targetOf(ctx context.Context, a web.Action) (*target, error)
 	if unit == nil {
 		return nil, r.noUnit(ctx, a.Unit)
 	}
-	t := &target{unit: unit}
+	t := &Target{Unit: unit}
 	if unit.Status.Phase.Ended() {
 		return nil, fmt.Errorf("%s has ended", t)
 	}

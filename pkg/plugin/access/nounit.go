@@ -1,4 +1,4 @@
-package command
+package access
 
 import (
 	"fmt"
@@ -14,8 +14,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/plugin/jobs"
 )
 
-// whyNoUnit explains why a job has no unit, only from the job.
-func whyNoUnit(job *unstructured.Unstructured) (string, error) {
+// WhyNoUnit explains why a job has no unit, only from the job.
+func WhyNoUnit(job *unstructured.Unstructured) (string, error) {
 	if job.GroupVersionKind() == corev1.SchemeGroupVersion.WithKind("Pod") {
 		pod := new(corev1.Pod)
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(job.Object, pod); err != nil {

@@ -1,4 +1,4 @@
-package command
+package access
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 // measured reads the objects of the cluster that determine what a job requests. Objects that the caller may not read
 // count as missing, and are noted.
 type measured struct {
-	*cluster
+	*Cluster
 	ctx context.Context
 	// hidden are the kinds of objects that could not be read.
 	hidden map[string]bool
@@ -29,13 +29,13 @@ type priorityClasses struct {
 	defaultName string
 }
 
-func (c *cluster) measure(ctx context.Context) *measured {
-	return &measured{cluster: c, ctx: ctx, hidden: map[string]bool{}, ranges: map[string][]*corev1.LimitRange{}}
+func (c *Cluster) measure(ctx context.Context) *measured {
+	return &measured{Cluster: c, ctx: ctx, hidden: map[string]bool{}, ranges: map[string][]*corev1.LimitRange{}}
 }
 
 // note notes that objects could not be read.
 func (m *measured) note(err error, what string) {
-	if err != nil && !isMissingObject(err) && !reviews.IsNotServed(err) {
+	if err != nil && !IsMissingObject(err) && !reviews.IsNotServed(err) {
 		m.hidden[what] = true
 	}
 }
@@ -45,7 +45,7 @@ func (m *measured) read() *priorityClasses {
 		return m.classes
 	}
 	m.classes = &priorityClasses{values: map[string]int32{}}
-	list, err := m.core.SchedulingV1().PriorityClasses().List(m.ctx, metav1.ListOptions{})
+	list, err := m.Core.SchedulingV1().PriorityClasses().List(m.ctx, metav1.ListOptions{})
 	m.note(err, "PriorityClasses")
 	if err == nil {
 		for i := range list.Items {
@@ -73,7 +73,7 @@ func (m *measured) Default() (string, int32, bool) {
 
 // RuntimeClass returns a RuntimeClass.
 func (m *measured) RuntimeClass(name string) (*nodev1.RuntimeClass, bool) {
-	class, err := m.core.NodeV1().RuntimeClasses().Get(m.ctx, name, metav1.GetOptions{})
+	class, err := m.Core.NodeV1().RuntimeClasses().Get(m.ctx, name, metav1.GetOptions{})
 	m.note(err, "RuntimeClasses")
 	if err != nil && m.hidden["RuntimeClasses"] {
 		return &nodev1.RuntimeClass{}, true
@@ -86,7 +86,7 @@ func (m *measured) LimitRanges(namespace string) []*corev1.LimitRange {
 	if known, is := m.ranges[namespace]; is {
 		return known
 	}
-	list, err := m.core.CoreV1().LimitRanges(namespace).List(m.ctx, metav1.ListOptions{})
+	list, err := m.Core.CoreV1().LimitRanges(namespace).List(m.ctx, metav1.ListOptions{})
 	m.note(err, "LimitRanges")
 	m.ranges[namespace] = nil
 	if err == nil {
@@ -102,7 +102,7 @@ func (m *measured) Rules() requests.Rules { return requests.Rules{} }
 
 // ClaimTemplate returns the claim of a ResourceClaimTemplate.
 func (m *measured) ClaimTemplate(namespace, name string) (*resourcev1.ResourceClaimSpec, bool) {
-	template, err := m.core.ResourceV1().ResourceClaimTemplates(namespace).Get(m.ctx, name, metav1.GetOptions{})
+	template, err := m.Core.ResourceV1().ResourceClaimTemplates(namespace).Get(m.ctx, name, metav1.GetOptions{})
 	m.note(err, "ResourceClaimTemplates")
 	if err != nil {
 		return nil, false
@@ -112,7 +112,7 @@ func (m *measured) ClaimTemplate(namespace, name string) (*resourcev1.ResourceCl
 
 // Claim returns a ResourceClaim.
 func (m *measured) Claim(namespace, name string) (*resourcev1.ResourceClaimSpec, bool) {
-	claim, err := m.core.ResourceV1().ResourceClaims(namespace).Get(m.ctx, name, metav1.GetOptions{})
+	claim, err := m.Core.ResourceV1().ResourceClaims(namespace).Get(m.ctx, name, metav1.GetOptions{})
 	m.note(err, "ResourceClaims")
 	if err != nil {
 		return nil, false

@@ -1,0 +1,187 @@
+package access
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+)
+
+// Values of Change.DryRun.
+const (
+	DryRunNone   = "none"
+	DryRunClient = "client"
+	DryRunServer = "server"
+)
+
+// Change is how objects are changed.
+type Change struct{ DryRun string }
+
+// fieldManager is the name of the plugin in managedFields.
+const fieldManager = "kubectl-kube_queue"
+
+// options are the options of a patch.
+func (o *Change) options() metav1.PatchOptions {
+	options := metav1.PatchOptions{FieldManager: fieldManager}
+	if o.DryRun == DryRunServer {
+		options.DryRun = []string{metav1.DryRunAll}
+	}
+	return options
+}
+
+// tried is the end of a line about a change that was only tried.
+func (o *Change) tried() string {
+	if o.DryRun == DryRunNone {
+		return ""
+	}
+	return " (dry run)"
+}
+
+// PauseJob pauses a job. One that holds quota is only paused if evict is true.
+func (c *Cluster) PauseJob(ctx context.Context, o *Change, t *Target, evict bool) error {
+	holds := t.Unit != nil && t.Unit.Status.Phase.HoldsQuota()
+	if holds && !evict {
+		return fmt.Errorf("%s holds quota and may be running: pausing it stops it and deletes its pods; repeat the command with --evict", t)
+	}
+	done, already := "paused", "already paused"
+	if holds {
+		done = "paused; it is being stopped"
+	}
+	return c.setActive(ctx, o, t, false, done, already)
+}
+
+// UnpauseJob undoes PauseJob.
+func (c *Cluster) UnpauseJob(ctx context.Context, o *Change, t *Target) error {
+	if t.Unit != nil && t.Unit.Status.Reason == wellknown.ReasonSuspendedByUser && ptr.Deref(t.Unit.Spec.Active, true) {
+		return fmt.Errorf("%s is not paused: it was suspended by hand; unsuspend it, which queues it again", t)
+	}
+	return c.setActive(ctx, o, t, true, "unpaused: it is queued again", "not paused")
+}
+
+// setActive pauses or unpauses a job. already is the state of a job that needs no change.
+func (c *Cluster) setActive(ctx context.Context, o *Change, t *Target, active bool, done, already string) error {
+	job, err := c.readJob(ctx, t)
+	if err != nil {
+		return err
+	}
+	if job == nil {
+		return c.setActiveByHand(ctx, o, t, active, done, already)
+	}
+	value, set := job.GetAnnotations()[wellknown.ActiveAnnotation]
+	is := !set || value == "true"
+	if is == active && (t.Unit == nil || ptr.Deref(t.Unit.Spec.Active, true) == active) {
+		c.say("%s is %s", t, already)
+		return nil
+	}
+	return c.annotate(ctx, o, t, wellknown.ActiveAnnotation, strconv.FormatBool(active), done)
+}
+
+// setActiveByHand is setActive for a unit that a user has created.
+func (c *Cluster) setActiveByHand(ctx context.Context, o *Change, t *Target, active bool, done, already string) error {
+	if ptr.Deref(t.Unit.Spec.Active, true) == active {
+		c.say("unit %s is %s", t.Unit.Name, already)
+		return nil
+	}
+	return c.patch(ctx, o, UnitResource, t.Unit.Namespace, t.Unit.Name, map[string]any{"spec": map[string]any{"active": active}}, "unit "+t.Unit.Name, done)
+}
+
+// annotate sets an annotation of a job.
+func (c *Cluster) annotate(ctx context.Context, o *Change, t *Target, key, value, done string) error {
+	return c.patch(ctx, o, t.Resource, c.Namespace, t.Job.GetName(), map[string]any{"metadata": map[string]any{"annotations": map[string]string{key: value}}}, t.String(), done)
+}
+
+// patch changes an object and prints that it is done. what names the object in messages.
+func (c *Cluster) patch(ctx context.Context, o *Change, resource schema.GroupVersionResource, namespace, name string, content map[string]any, what, done string) error {
+	data, err := json.Marshal(content)
+	if err != nil {
+		return err
+	}
+	if o.DryRun != DryRunClient {
+		if _, err := c.Dynamic.Resource(resource).Namespace(namespace).Patch(ctx, name, types.MergePatchType, data, o.options()); err != nil {
+			return fmt.Errorf("%s: %w", what, err)
+		}
+	}
+	c.say("%s %s%s", what, done, o.tried())
+	return nil
+}
+
+// ParsePriority reads a priority that a user wrote.
+func ParsePriority(value string) (int32, error) {
+	n, err := strconv.ParseInt(value, 10, 32)
+	if err != nil {
+		return 0, fmt.Errorf("the priority must be an integer from -2147483648 to 2147483647, not %q", value)
+	}
+	return int32(n), nil
+}
+
+// SetPriority sets the priority of a job.
+func (c *Cluster) SetPriority(ctx context.Context, o *Change, t *Target, priority int32) error {
+	job, err := c.readJob(ctx, t)
+	if err != nil {
+		return err
+	}
+	if job == nil {
+		return fmt.Errorf("unit %s was not created for a job of kube-queue, and its priority cannot be changed", t.Unit.Name)
+	}
+	value := strconv.Itoa(int(priority))
+	if t.Job.GetAnnotations()[wellknown.PriorityAnnotation] == value {
+		c.say("%s has priority %s already", t, value)
+	} else if err := c.annotate(ctx, o, t, wellknown.PriorityAnnotation, value, "has priority "+value+was(t.Unit)); err != nil {
+		return err
+	}
+	c.warnOfCap(ctx, t.Unit, priority)
+	return nil
+}
+
+func was(unit *v1alpha1.QueueUnit) string {
+	if unit == nil {
+		return ""
+	}
+	return fmt.Sprintf(" (was %d)", unit.Spec.Priority)
+}
+
+// warnOfCap warns if the queue orders the unit by a lower priority.
+func (c *Cluster) warnOfCap(ctx context.Context, unit *v1alpha1.QueueUnit, priority int32) {
+	if unit == nil || unit.Status.Queue == "" {
+		return
+	}
+	queue, err := c.Queue.SchedulingV1alpha1().Queues(c.QueueNamespace).Get(ctx, unit.Status.Queue, metav1.GetOptions{})
+	if err == nil && queue.Spec.MaxPriority != nil && priority > *queue.Spec.MaxPriority {
+		c.warn("The maxPriority of queue %s is %d: the job is ordered as if it had this priority.", queue.Name, *queue.Spec.MaxPriority)
+	}
+}
+
+// stopDone is what a user is told after spec.stop of a Queue was set.
+var stopDone = map[v1alpha1.QueueStop]string{
+	v1alpha1.StopDrain: "stopped; jobs that hold quota are being stopped",
+	v1alpha1.StopHold:  "stopped; jobs that run go on",
+	v1alpha1.StopNone:  "resumed",
+}
+
+// SetStop sets spec.stop of a Queue.
+func (c *Cluster) SetStop(ctx context.Context, o *Change, name string, stop v1alpha1.QueueStop) error {
+	queue, err := c.Queue.SchedulingV1alpha1().Queues(c.QueueNamespace).Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case IsMissingObject(err):
+		return c.NoQueue(ctx, name)
+	case err == nil && (queue.Spec.Stop == stop || queue.Spec.Stop == "" && stop == v1alpha1.StopNone):
+		c.say("queue %s has spec.stop %s already", name, stop)
+		return nil
+	case err != nil && !apierrors.IsForbidden(err): // a caller who may not read it may still change it
+		return err
+	}
+	err = c.patch(ctx, o, queueResource, c.QueueNamespace, name, map[string]any{"spec": map[string]any{"stop": stop}}, "queue "+name, stopDone[stop])
+	if IsMissingObject(err) {
+		return c.NoQueue(ctx, name)
+	}
+	return err
+}

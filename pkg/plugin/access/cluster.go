@@ -1,0 +1,208 @@
+// Package access reads and changes a cluster with the rights of a caller, for the kubectl plugin and for the pages.
+//
+// It asks kube-queue-controller with reviews what waits, and why. If it does not answer, a warning says so, and the
+// answer is computed from the objects that the caller may read. Changes are patches of jobs and Queues with the rights
+// of the caller, never reviews.
+package access
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	quotav1beta1 "kube-queue.dev/kube-queue/apis/quota/v1beta1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
+	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned/scheme"
+	"kube-queue.dev/kube-queue/pkg/plugin/reviews"
+	"kube-queue.dev/kube-queue/pkg/plugin/text"
+	"kube-queue.dev/kube-queue/pkg/plugin/units"
+	"kube-queue.dev/kube-queue/pkg/quota/tree/manifest"
+	"kube-queue.dev/kube-queue/pkg/spelling"
+)
+
+// Cluster is a cluster with the rights of a caller.
+type Cluster struct {
+	// Namespace is the namespace of the caller, and QueueNamespace that of the Queues.
+	Namespace, QueueNamespace string
+	Queue                     versioned.Interface
+	Dynamic                   dynamic.Interface
+	Core                      kubernetes.Interface
+	// Out has a line for each thing that was done, and ErrOut the warnings.
+	Out, ErrOut io.Writer
+	Now         func() time.Time
+	// warned is whether the user was told that answers are computed from the objects.
+	warned bool
+}
+
+// New returns a cluster with clients of the config. It makes no request. The caller sets the other fields.
+func New(config *rest.Config) (*Cluster, error) {
+	config = rest.CopyConfig(config)
+	config.QPS = -1 // a command or a page makes few requests
+	c := &Cluster{}
+	var err error
+	if c.Queue, err = versioned.NewForConfig(config); err != nil {
+		return nil, err
+	}
+	if c.Dynamic, err = dynamic.NewForConfig(config); err != nil {
+		return nil, err
+	}
+	c.Core, err = kubernetes.NewForConfig(config)
+	return c, err
+}
+
+// UnitResource is the resource of units.
+var UnitResource = v1alpha1.SchemeGroupVersion.WithResource("queueunits")
+
+var (
+	queueResource = v1alpha1.SchemeGroupVersion.WithResource("queues")
+	treeResource  = quotav1beta1.SchemeGroupVersion.WithResource("elasticquotatrees")
+)
+
+// say writes a line to Out, warn one to ErrOut.
+func (c *Cluster) say(format string, args ...any) {
+	fmt.Fprintln(c.Out, text.Clean(fmt.Sprintf(format, args...)))
+}
+
+func (c *Cluster) warn(format string, args ...any) {
+	fmt.Fprintln(c.ErrOut, text.Clean(fmt.Sprintf(format, args...)))
+}
+
+// Reviews returns a client that asks kube-queue-controller.
+func (c *Cluster) Reviews() reviews.Asker { return reviews.Asker{Client: c.Queue.VisibilityV1alpha1()} }
+
+// PageSize is the number of units in one response of the API server.
+const PageSize = 1000
+
+// Pages calls visit with each page of the selected units of a namespace, or of all if it is empty, until it returns
+// false. The limit is that of the first page.
+func (c *Cluster) Pages(ctx context.Context, namespace string, selected metav1.ListOptions, visit func(*units.Page) bool) error {
+	if selected.Limit == 0 {
+		selected.Limit = PageSize
+	}
+	for ; ; selected.Limit = PageSize {
+		result := c.Queue.SchedulingV1alpha1().RESTClient().Get().Resource(UnitResource.Resource).NamespaceIfScoped(namespace, namespace != "").
+			VersionedParams(&selected, scheme.ParameterCodec).Do(ctx)
+		err := result.Error()
+		if apierrors.IsResourceExpired(err) {
+			return fmt.Errorf("the units changed too much while they were read; try again: %w", err)
+		} else if err != nil {
+			return err
+		}
+		data, err := result.Raw()
+		if err != nil {
+			return err
+		}
+		page := &units.Page{}
+		if err := json.Unmarshal(data, page); err != nil {
+			return fmt.Errorf("reading the list of units: %w", err)
+		}
+		if selected.Continue = page.Metadata.Continue; !visit(page) || selected.Continue == "" {
+			return nil
+		}
+	}
+}
+
+// AllUnits returns all units of a namespace, or of all namespaces if it is empty.
+func (c *Cluster) AllUnits(ctx context.Context, namespace string) ([]units.Unit, error) {
+	all := []units.Unit{}
+	err := c.Pages(ctx, namespace, metav1.ListOptions{}, func(page *units.Page) bool {
+		all = append(all, page.Items...)
+		return true
+	})
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// treeInUse returns the quota tree in use; nil if there is none.
+func (c *Cluster) treeInUse(ctx context.Context) (*unstructured.Unstructured, error) {
+	list, err := c.Dynamic.Resource(treeResource).Namespace(quotav1beta1.TreeNamespace).List(ctx, metav1.ListOptions{})
+	if reviews.IsNotServed(err) {
+		return nil, &NotServed{treeResource.GroupResource(), err}
+	}
+	if err != nil {
+		return nil, err
+	}
+	trees := make([]*unstructured.Unstructured, len(list.Items))
+	for i := range list.Items {
+		trees[i] = &list.Items[i]
+	}
+	return manifest.Oldest(trees), nil
+}
+
+// suggestions is the maximum number of names to read in order to suggest one.
+const suggestions = 1000
+
+// CheckNamespace returns an error if the namespace does not exist. If the caller may not read it, it returns none.
+func (c *Cluster) CheckNamespace(ctx context.Context, namespace string) error {
+	_, err := c.Core.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
+	if !IsMissingObject(err) {
+		return nil
+	}
+	return fmt.Errorf("namespace %q does not exist%s", namespace, DidYouMean(namespace, c.Namespaces(ctx)))
+}
+
+// Namespaces returns the names of all namespaces; nil if they cannot be listed.
+func (c *Cluster) Namespaces(ctx context.Context) []string {
+	list, err := c.Core.CoreV1().Namespaces().List(ctx, metav1.ListOptions{Limit: suggestions})
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for i := range list.Items {
+		names = append(names, list.Items[i].Name)
+	}
+	return names
+}
+
+// Queues returns the Queues.
+func (c *Cluster) Queues(ctx context.Context) ([]v1alpha1.Queue, error) {
+	list, err := c.Queue.SchedulingV1alpha1().Queues(c.QueueNamespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return list.Items, nil
+}
+
+// QueueNames returns the names of the Queues; nil if they cannot be listed.
+func (c *Cluster) QueueNames(ctx context.Context) []string {
+	list, err := c.Queues(ctx)
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for i := range list {
+		names = append(names, list[i].Name)
+	}
+	return names
+}
+
+// NoQueue returns the error about a Queue that does not exist.
+func (c *Cluster) NoQueue(ctx context.Context, name string) error {
+	return fmt.Errorf("queue %q does not exist in namespace %s%s", name, c.QueueNamespace, DidYouMean(name, c.QueueNames(ctx)))
+}
+
+// DidYouMean is the end of an error about a name that does not exist.
+func DidYouMean(word string, names []string) string {
+	if meant := spelling.Nearest(word, names); meant != "" {
+		return fmt.Sprintf("; did you mean %q?", meant)
+	}
+	return ""
+}
+
+// objects returns a client for objects of a kind in the namespace of the command.
+func (c *Cluster) objects(gvr schema.GroupVersionResource) dynamic.ResourceInterface {
+	return c.Dynamic.Resource(gvr).Namespace(c.Namespace)
+}

@@ -1,0 +1,40 @@
+package access
+
+import (
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kube-queue.dev/kube-queue/pkg/plugin/reviews"
+)
+
+// IsMissingObject reports whether the API server serves the resource and has no such object.
+func IsMissingObject(err error) bool { return apierrors.IsNotFound(err) && !reviews.IsNotServed(err) }
+
+// NotServed is the error about a resource that is not served, if the error of the client does not name it.
+type NotServed struct {
+	Resource schema.GroupResource
+	error
+}
+
+func (n *NotServed) Unwrap() error { return n.error }
+
+// WarnOnce warns that answers are computed from the objects, because the controller does not answer. It reports
+// whether it did: with --watch, a command asks repeatedly.
+func (c *Cluster) WarnOnce(why error) bool {
+	first := !c.warned
+	if first {
+		c.warned = true
+		c.warn("%v; this is what the objects show.", why)
+	}
+	return first
+}
+
+// NoAnswer is the error if the controller does not answer and the objects cannot be read either.
+func (c *Cluster) NoAnswer(why, err error, what string) error {
+	if apierrors.IsForbidden(err) {
+		return fmt.Errorf("%v, and you may not %s: %w", why, what, err)
+	}
+	return err
+}

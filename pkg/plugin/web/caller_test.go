@@ -1,0 +1,128 @@
+package web
+
+import (
+	"bufio"
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// tokens are pages that accept every token, until they are revoked.
+type tokens struct {
+	*Server
+	t       *testing.T
+	url     string
+	revoked atomic.Bool
+}
+
+func serveTokens(t *testing.T, of func(token string) *cluster, mostAge time.Duration) *tokens {
+	t.Helper()
+	s := &tokens{t: t}
+	server := httptest.NewUnstartedServer(nil)
+	s.Server = New(Options{ByToken: true, MostAge: mostAge, Hosts: []string{server.Listener.Addr().String()}, Refresh: time.Millisecond, Now: time.Now, Open: func(token string) (Reader, error) {
+		if s.revoked.Load() {
+			return nil, apierrors.NewUnauthorized("revoked")
+		}
+		return of(token), nil
+	}})
+	server.Config.Handler = s.Server
+	server.Start()
+	t.Cleanup(server.Close)
+	s.url = server.URL
+	return s
+}
+
+func (s *tokens) ask(ctx context.Context, token, method, page, form string) *http.Response {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(ctx, method, s.url+page, strings.NewReader(form))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+token)
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return response
+}
+
+func TestAStreamEndsWithItsTokenItsAgeAndItsServer(t *testing.T) {
+	for name, c := range map[string]struct {
+		age time.Duration
+		end func(*tokens)
+	}{
+		"a token that is revoked":        {0, func(s *tokens) { s.revoked.Store(true) }},
+		"a stream that is too old":       {50 * time.Millisecond, func(*tokens) {}},
+		"a server that is to be stopped": {0, func(s *tokens) { s.EndStreams() }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serveTokens(t, func(string) *cluster { return &cluster{name: "train-a"} }, c.age)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			response := s.ask(ctx, "a", http.MethodGet, "/live?page=/", "")
+			defer response.Body.Close()
+			lines := bufio.NewScanner(response.Body)
+			if !lines.Scan() || !strings.HasPrefix(lines.Text(), "data: ") {
+				t.Fatalf("status %d, line %q", response.StatusCode, lines.Text())
+			}
+			c.end(s)
+			for lines.Scan() {
+			}
+			if err := lines.Err(); err != nil {
+				t.Errorf("the stream does not end: %v", err)
+			}
+		})
+	}
+}
+
+func TestCallersDoNotWaitForEachOther(t *testing.T) {
+	of := map[string]*cluster{}
+	for _, token := range []string{"a", "b"} {
+		of[token] = &cluster{name: token, slow: make(chan struct{})}
+	}
+	s := serveTokens(t, func(token string) *cluster { return of[token] }, 0)
+	form := url.Values{"manifests": {"root"}}.Encode()
+	first := make(chan int, 2)
+	for token, c := range of {
+		go func() {
+			response := s.ask(t.Context(), token, http.MethodPost, "/what-if", form)
+			response.Body.Close()
+			first <- response.StatusCode
+		}()
+		c.slow <- struct{}{}
+	}
+	second := s.ask(t.Context(), "a", http.MethodPost, "/what-if", form)
+	second.Body.Close()
+	if second.StatusCode != http.StatusTooManyRequests {
+		t.Errorf("a second simulation of a caller: status %d", second.StatusCode)
+	}
+	for _, c := range of {
+		c.slow <- struct{}{}
+	}
+	for range 2 {
+		if code := <-first; code != http.StatusOK {
+			t.Errorf("a simulation beside another caller's: status %d", code)
+		}
+	}
+	var all turns
+	for range 3 {
+		if !all.begin("a", 2, 3) {
+			break
+		}
+	}
+	if all.begin("a", 2, 3) || !all.begin("b", 2, 3) || all.begin("c", 2, 3) {
+		t.Errorf("turns are not bounded: %v", all.of)
+	}
+	all.end("b")
+	if !all.begin("c", 2, 3) || len(all.of) != 2 {
+		t.Errorf("turns do not end: %v", all.of)
+	}
+}
