@@ -36,7 +36,7 @@ func core() []room {
 	meta := append([]string{"regexp", "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1",
 		"k8s.io/apimachinery/pkg/api/meta", "k8s.io/apimachinery/pkg/apis/meta/v1"}, types...)
 	return []room{
-		{"scheduler", []string{"backoff", "preemption", "pods", "queue", "quota", "resources"}, nil},
+		{"scheduler", []string{"backoff", "forecast", "preemption", "pods", "queue", "quota", "resources"}, nil},
 		{"preemption", []string{"queue", "quota", "resources"}, nil},
 		{"backoff", nil, nil},
 		{"queue", []string{"quota", "resources"}, nil},
@@ -53,7 +53,7 @@ func core() []room {
 			"k8s.io/apimachinery/pkg/util/validation", "k8s.io/component-helpers/resource", "k8s.io/utils/ptr"}, types...)},
 		{"lifecycle", nil, meta},
 		{"arrival", nil, []string{"sync"}},
-		{"visibility", []string{"scheduler", "simulator", "queue", "quota", "resources", "spelling"}, append([]string{"sync", "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1",
+		{"visibility", []string{"scheduler", "simulator", "forecast", "queue", "quota", "resources", "spelling"}, append([]string{"sync", "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1",
 			"kube-queue.dev/kube-queue/apis/visibility/v1alpha1", "k8s.io/apimachinery/pkg/apis/meta/v1"}, types...)},
 		{"forecast", nil, nil},
 		{"simulator", []string{"scheduler", "queue", "quota", "quota/tree", "quota/tree/manifest", "resources"}, append(files, types...)},

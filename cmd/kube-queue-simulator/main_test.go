@@ -84,6 +84,7 @@ func TestACommandLineThatIsWrongIsRefusedWithWhatIsRight(t *testing.T) {
 		{"a resource nobody requests", []string{"--trace", sample, capacity, "--resource", "cpu"}, []string{"--resource: no job of the trace requests cpu"}},
 		{"unknown victims", []string{"--trace", sample, capacity, "--victims", "end"}, []string{`--victims: unknown value "end"`, "restart, resume"}},
 		{"a negative minimum run time", []string{"--trace", sample, capacity, "--min-run-time=-1s"}, []string{"--min-run-time must not be negative"}},
+		{"a search with two policies", []string{"--trace", sample, capacity, "--policy=Block,Priority", "--search-reserve-after=1h"}, []string{"--search-reserve-after tries one policy"}},
 		{"a negative time to stop", []string{"--trace", sample, capacity, "--stops-in=-1s"}, []string{"--stops-in must not be negative"}},
 		{"victims without evictions", []string{"--trace", sample, capacity, "--reclaim=false", "--victims=resume"}, []string{"--victims has no effect", "--reclaim or --preempt-within-queue"}},
 		{"no GPU resource", []string{"--trace", sample, capacity, "--gpu-resource", ""}, []string{"--gpu-resource must not be empty"}},
@@ -287,4 +288,9 @@ func TestNothingFinishedIsNothingPrinted(t *testing.T) {
 		t.Errorf("exit status %d, stdout\n%s", code, &stdout)
 	}
 	says(t, "stderr", stderr.String(), "interrupted")
+}
+
+func TestASearchTriesTheBestTimeOnTheSecondHalf(t *testing.T) {
+	out, _ := run(t, 0, "--trace", sample, capacity, "--policy=ShortestFirst", "--search-reserve-after=0,1m,1000h")
+	says(t, "the table", out, "JOBS RESERVE-AFTER MEAN-WAIT P90-WAIT LONGEST-WAIT", "first half never", "first half 1m0s", "best", "second half")
 }

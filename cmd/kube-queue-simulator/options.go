@@ -38,6 +38,7 @@ type options struct {
 	oversellRate                            string
 	reclaim, preemptWithinQueue             bool
 	minRunTime, stopsIn, reserveAfter       time.Duration
+	search                                  []time.Duration
 	victims                                 string
 	output, plot, resource, progress        string
 
@@ -64,6 +65,7 @@ const (
 	flagVictims    = "victims"
 	flagStopsIn    = "stops-in"
 	flagReserve    = "reserve-after"
+	flagSearch     = "search-reserve-after"
 )
 
 // These are the defaults of kube-queue-controller.
@@ -111,6 +113,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.reclaim, flagReclaim, reclaimDefault, "Evict jobs of quotas above their min for jobs within the min of their own quota; same as the flag of kube-queue-controller.")
 	fs.BoolVar(&o.preemptWithinQueue, flagPreempt, false, "Evict jobs for jobs with higher priority in the same queue; same as withinQueue: LowerPriority in each Queue.")
 	fs.DurationVar(&o.reserveAfter, flagReserve, 0, "How long a job waits until quota is reserved for it; same as reserveAfter in each Queue. 0: never.")
+	fs.DurationSliceVar(&o.search, flagSearch, nil, "`DURATION,...` to try as --reserve-after on the first half of the jobs. The one with the smallest product of mean and longest wait is tried on the second half. Prints one table.")
 	fs.DurationVar(&o.minRunTime, flagMinRunTime, minRunTimeDefault, "How long after its release a job cannot be evicted; same as minRunTime in each Queue.")
 	fs.StringVar(&o.victims, flagVictims, string(simulator.Restart), "`WHAT` evicted jobs do when they are released again. restart: start from the beginning; resume: continue where they stopped.")
 	fs.DurationVar(&o.stopsIn, flagStopsIn, 0, "How long evicted jobs take to stop, while they still use their quota.")
@@ -127,7 +130,7 @@ func (o *options) addCompletion(cmd *cobra.Command) {
 		_ = cmd.RegisterFlagCompletionFunc(c.flag, cobra.FixedCompletions(c.known, cobra.ShellCompDirectiveNoFileComp))
 	}
 	_ = cmd.RegisterFlagCompletionFunc("policy", cobra.FixedCompletions(queue.PolicyNames(), cobra.ShellCompDirectiveNoFileComp))
-	for _, flag := range []string{"capacity", "gpu-resource", "oversell-rate", flagMinRunTime, flagStopsIn, flagReserve, "resource"} {
+	for _, flag := range []string{"capacity", "gpu-resource", "oversell-rate", flagMinRunTime, flagStopsIn, flagReserve, flagSearch, "resource"} {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.NoFileCompletions)
 	}
 	_ = cmd.MarkFlagFilename("plot", "svg")
@@ -167,6 +170,19 @@ func (o *options) complete() error {
 		if o.limits, err = parseCapacity(o.capacity); err != nil {
 			return fmt.Errorf("--capacity: %w", err)
 		}
+	}
+	return o.checkSearch()
+}
+
+// checkSearch checks the values to search among.
+func (o *options) checkSearch() error {
+	switch {
+	case len(o.search) == 0:
+		return nil
+	case slices.Min(o.search) < 0:
+		return fmt.Errorf("--%s must not be negative", flagSearch)
+	case len(o.replay) > 1 || o.isSet(flagReserve) || o.plot != "" || o.output != outputTable:
+		return fmt.Errorf("--%s tries one policy and prints a table; remove --%s, --plot and --output, and set one --policy", flagSearch, flagReserve)
 	}
 	return nil
 }

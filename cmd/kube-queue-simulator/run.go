@@ -15,6 +15,7 @@ import (
 
 	"kube-queue.dev/kube-queue/pkg/backoff"
 	"kube-queue.dev/kube-queue/pkg/files"
+	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
@@ -22,6 +23,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/simulator/plot"
 	"kube-queue.dev/kube-queue/pkg/simulator/quotatree"
 	"kube-queue.dev/kube-queue/pkg/simulator/report"
+	"kube-queue.dev/kube-queue/pkg/simulator/search"
 	"kube-queue.dev/kube-queue/pkg/simulator/trace"
 )
 
@@ -47,6 +49,18 @@ func (o *options) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Wr
 	resource, err := o.followed(played, root)
 	if err != nil {
 		return err
+	}
+	if len(o.search) > 0 {
+		ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		if len(played.Jobs) < 2 {
+			return usageError{fmt.Errorf("--%s needs a trace with at least two jobs", flagSearch)}
+		}
+		found, err := search.ReserveAfter(ctx, o.scenario(played.Jobs, root, o.replay[0]), o.search)
+		if err != nil {
+			return err
+		}
+		return printSearch(found, stdout)
 	}
 	paper := &report.Paper{Trace: o.traceFacts(played), Tree: o.treeFacts(source, root)}
 	err = o.replayAll(ctx, paper, played, root, resource, progress)
@@ -78,12 +92,8 @@ func (o *options) replayAll(ctx context.Context, paper *report.Paper, played *tr
 	// A second signal ends the process immediately.
 	context.AfterFunc(ctx, stop)
 	for i, policy := range o.replay {
-		scenario := simulator.Scenario{Jobs: played.Jobs, Tree: root,
-			Options:    tree.Options{Oversell: o.oversell, PauseBorrowing: o.pauseBorrowing, Reclaim: o.reclaim},
-			Core:       scheduler.Options{Policy: policy, MinRunTime: o.minRunTime, Requeues: requeues},
-			Preemption: scheduler.Preemption{WithinQueue: o.preemptWithinQueue},
-			Victims:    simulator.Victims(o.victims), StopsIn: o.stopsIn, ReserveAfter: o.reserveAfter,
-			Progress: progress.of(fmt.Sprintf("%s (%d of %d)", policy, i+1, len(o.replay)))}
+		scenario := o.scenario(played.Jobs, root, policy)
+		scenario.Progress = progress.of(fmt.Sprintf("%s (%d of %d)", policy, i+1, len(o.replay)))
 		result, err := simulator.Run(ctx, scenario)
 		progress.clear()
 		if err != nil && ctx.Err() != nil {
@@ -96,6 +106,15 @@ func (o *options) replayAll(ctx context.Context, paper *report.Paper, played *tr
 		paper.Reports = append(paper.Reports, report.Of(&scenario, result, report.Options{Name: policy.Name, Resource: resource}))
 	}
 	return nil
+}
+
+// scenario returns what is replayed.
+func (o *options) scenario(jobs []simulator.Job, root tree.Node, policy *queue.Policy) simulator.Scenario {
+	return simulator.Scenario{Jobs: jobs, Tree: root,
+		Options:    tree.Options{Oversell: o.oversell, PauseBorrowing: o.pauseBorrowing, Reclaim: o.reclaim},
+		Core:       scheduler.Options{Policy: policy, MinRunTime: o.minRunTime, Requeues: requeues},
+		Preemption: scheduler.Preemption{WithinQueue: o.preemptWithinQueue},
+		Victims:    simulator.Victims(o.victims), StopsIn: o.stopsIn, ReserveAfter: o.reserveAfter}
 }
 
 // root returns the root of the tree to try, and a description of its source.

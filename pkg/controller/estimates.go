@@ -136,20 +136,20 @@ func (e *Estimates) unlocked(do func() map[string]time.Time) map[string]time.Tim
 	return do()
 }
 
-func (e *Estimates) left(queue string, limit, ran time.Duration) (time.Duration, bool) {
+func (e *Estimates) left(queue string, declared forecast.Declared, ran time.Duration) (time.Duration, bool) {
 	e.learned.Lock()
 	defer e.learned.Unlock()
-	return e.runs.Left(queue, limit, ran)
+	return e.runs.Left(queue, declared, ran)
 }
 
 // ended records that a unit of the queue has run.
-func (e *Estimates) ended(queue string, limit, ran time.Duration) {
+func (e *Estimates) ended(queue string, declared forecast.Declared, ran time.Duration) {
 	if e == nil {
 		return
 	}
 	e.learned.Lock()
 	defer e.learned.Unlock()
-	e.runs.Ended(queue, limit, ran)
+	e.runs.Ended(queue, declared, ran)
 }
 
 // started records that a unit was admitted.

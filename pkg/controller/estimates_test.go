@@ -66,7 +66,7 @@ func TestEstimatesFollowTheRunTimesOfEarlierUnitsAndAreScored(t *testing.T) {
 
 	// What is learned counts with the next prediction.
 	for range 10 {
-		e.ended("root", time.Hour, 30*time.Minute)
+		e.ended("root", forecast.Declared{Limit: time.Hour}, 30*time.Minute)
 	}
 	expect(m, "second", 2*time.Hour)
 	clock.Step(predictionLasts + time.Second)
@@ -83,7 +83,7 @@ func TestEstimatesFollowTheRunTimesOfEarlierUnitsAndAreScored(t *testing.T) {
 	if _, _, known := none.Of(m, "a", "first"); known {
 		t.Error("there is an estimate without Estimates")
 	}
-	none.ended("root", 0, time.Hour)
+	none.ended("root", forecast.Declared{}, time.Hour)
 	none.started("first", now)
 }
 
@@ -135,7 +135,7 @@ func TestTheLoopLearnsHowLongUnitsRan(t *testing.T) {
 		core.Apply(l.now, scheduler.UnitGone{Key: key, UID: key})
 		l.ended(key)
 	}
-	if left, known := l.estimates.left("", 0, 0); !known || left != time.Hour {
+	if left, known := l.estimates.left("", forecast.Declared{}, 0); !known || left != time.Hour {
 		t.Errorf("units run for %v (known: %t)", left, known)
 	}
 }

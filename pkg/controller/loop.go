@@ -133,7 +133,7 @@ func (l *loop) apply(e scheduler.Event) {
 // ended records how long a unit ran, before the core learns of its end.
 func (l *loop) ended(key string) {
 	if run, runs := l.core.RunOf(key); runs {
-		l.estimates.ended(run.Queue, run.Limit, l.now.Sub(run.Since))
+		l.estimates.ended(run.Queue, run.Declared, l.now.Sub(run.Since))
 	}
 }
 

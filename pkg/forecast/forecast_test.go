@@ -13,7 +13,7 @@ const h = time.Hour
 
 func expectLeft(t *testing.T, r *forecast.RunTimes, limit, ran, want time.Duration) {
 	t.Helper()
-	left, known := r.Left("q", limit, ran)
+	left, known := r.Left("q", forecast.Declared{Limit: limit}, ran)
 	if want == 0 && known || want != 0 && (!known || (left-want).Abs() > time.Second) {
 		t.Errorf("of a job with limit %v that has run for %v, %v is left (known: %t), want %v", limit, ran, left, known, want)
 	}
@@ -23,10 +23,10 @@ func TestJobsRunForTheUsualPartOfTheirLimit(t *testing.T) {
 	var r forecast.RunTimes
 	expectLeft(t, &r, 10*h, 0, 10*h) // nothing is known but the limit
 	expectLeft(t, &r, 10*h, 4*h, 6*h)
-	r.Ended("q", 10*h, 2*h)
-	r.Ended("q", 20*h, 8*h)
-	r.Ended("other", 10*h, 10*h)
-	r.Ended("q", 10*h, 3*h)
+	r.Ended("q", forecast.Declared{Limit: 10 * h}, 2*h)
+	r.Ended("q", forecast.Declared{Limit: 20 * h}, 8*h)
+	r.Ended("other", forecast.Declared{Limit: 10 * h}, 10*h)
+	r.Ended("q", forecast.Declared{Limit: 10 * h}, 3*h)
 	expectLeft(t, &r, 10*h, 0, 3*h)
 	expectLeft(t, &r, 10*h, 3*h, 1*h) // as far as the one that used 40 %
 	expectLeft(t, &r, 10*h, 5*h, 5*h) // further than any
@@ -37,20 +37,67 @@ func TestJobsWithoutALimitRunAsLongAsEarlierOnes(t *testing.T) {
 	var r forecast.RunTimes
 	for n := range 5 {
 		expectLeft(t, &r, 0, 0, 0)
-		r.Ended("q", 0, time.Duration(n+1)*h)
+		r.Ended("q", forecast.Declared{}, time.Duration(n+1)*h)
 	}
 	expectLeft(t, &r, 0, 0, 3*h)
 	expectLeft(t, &r, 0, 3*h, 2*h)
 	expectLeft(t, &r, 0, 7*h, 7*h)
 }
 
+func TestJobsRunAsLongAsExpectedTimesTheUsualOverrunAndNoLongerThanTheirLimit(t *testing.T) {
+	var r forecast.RunTimes
+	left := func(limit, ran, want time.Duration) {
+		t.Helper()
+		if got, known := r.Left("q", forecast.Declared{Limit: limit, Expected: 2 * h}, ran); !known || (got-want).Abs() > time.Second {
+			t.Errorf("with limit %v, %v is left after %v, want %v", limit, got, ran, want)
+		}
+	}
+	left(0, 0, 2*h)
+	left(0, h, h)
+	left(0, 3*h, 3*h) // for as long again
+	left(h, 0, h)
+	for range 3 {
+		r.Ended("q", forecast.Declared{Expected: h}, 3*h)
+	}
+	left(0, 0, 6*h)
+	left(0, 4*h, 2*h)
+	left(5*h, 4*h, h)
+	left(5*h, 9*h, time.Second)
+	expectLeft(t, &r, 0, 0, 0) // they say nothing about jobs for which nothing is declared
+}
+
+func TestTheOverrunIsThatOfMostJobs(t *testing.T) {
+	var o forecast.Overrun
+	end := func(n int, times float64) {
+		for range n {
+			o.Ended(h, time.Duration(times*float64(h)))
+		}
+	}
+	expect := func(want float64) {
+		t.Helper()
+		if o.Factor() != want {
+			t.Errorf("the factor is %v, want %v", o.Factor(), want)
+		}
+	}
+	end(19, 10)
+	expect(forecast.FirstOverrun)
+	end(1, 10)
+	expect(10)
+	end(200, 0.01) // cautious jobs never excuse others
+	expect(1)
+	end(20, 1.2) // not worth a new order
+	expect(1)
+	end(40, 3)
+	expect(3)
+}
+
 func TestOnlyTheLastJobsCount(t *testing.T) {
 	var r forecast.RunTimes
 	for range 200 {
-		r.Ended("q", 0, 9*h)
+		r.Ended("q", forecast.Declared{}, 9*h)
 	}
 	for range 200 {
-		r.Ended("q", 0, h)
+		r.Ended("q", forecast.Declared{}, h)
 	}
 	expectLeft(t, &r, 0, 0, h)
 }
@@ -58,10 +105,10 @@ func TestOnlyTheLastJobsCount(t *testing.T) {
 func TestManyQueuesNeedBoundedMemory(t *testing.T) {
 	var r forecast.RunTimes
 	for range 5 {
-		r.Ended("q", 0, h)
+		r.Ended("q", forecast.Declared{}, h)
 	}
 	for i := range 5000 {
-		r.Ended(string(rune('a'))+time.Duration(i).String(), 0, h)
+		r.Ended(string(rune('a'))+time.Duration(i).String(), forecast.Declared{}, h)
 	}
 	expectLeft(t, &r, 0, 0, 0)
 }

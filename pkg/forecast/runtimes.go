@@ -1,10 +1,11 @@
 // Package forecast predicts how long jobs run, and states when waiting jobs start as a range that was right before.
 //
 // Terms. The limit of a job is its maximum execution time, which is enforced. A job's use of its limit is the part of
-// it for which the job ran: owners declare limits that are several times too long.
+// it for which the job ran: owners declare limits that are several times too long. Its overrun is how many times longer
+// it ran than its owner declared that it would; such a time is not enforced.
 //
-// Nothing here reads what owners name their jobs. A prediction depends only on the queue, the limit, and how long the
-// job has run.
+// Nothing here reads what owners name their jobs. A prediction depends only on the queue, on what is declared, and on how
+// long the job has run.
 package forecast
 
 import (
@@ -30,40 +31,52 @@ type RunTimes struct {
 
 // past is how long the last jobs of a queue ran.
 type past struct {
-	// uses are the uses of limits. seconds are the run times of jobs without a limit.
-	uses, seconds ring
+	// uses are the uses of limits, and overruns the overruns. seconds are the run times of jobs for which nothing is declared.
+	uses, overruns, seconds ring
 }
 
-// Ended records that a job of the queue has run. The limit is 0 if it had none.
-func (t *RunTimes) Ended(queue string, limit, ran time.Duration) {
+// Declared is what is declared about the run time of a job.
+type Declared struct {
+	// Limit is its maximum execution time, and Expected how long its owner expects it to run; 0 means none.
+	Limit, Expected time.Duration
+}
+
+// Ended records that a job of the queue has run.
+func (t *RunTimes) Ended(queue string, declared Declared, ran time.Duration) {
 	p := t.queues[queue]
 	if p == nil {
 		if t.queues == nil || len(t.queues) >= MostQueues { // more than a cluster has, so most of them are gone
 			t.queues = map[string]*past{}
 		}
-		p = &past{uses: ring{most: mostRemembered}, seconds: ring{most: mostRemembered}}
+		p = &past{uses: ring{most: mostRemembered}, overruns: ring{most: mostRemembered}, seconds: ring{most: mostRemembered}}
 		t.queues[queue] = p
 	}
-	if limit > 0 {
-		p.uses.add(min(ran.Seconds()/limit.Seconds(), 1))
-	} else {
+	if declared.Limit > 0 {
+		p.uses.add(min(ran.Seconds()/declared.Limit.Seconds(), 1))
+	}
+	if declared.Expected > 0 {
+		p.overruns.add(ran.Seconds() / declared.Expected.Seconds())
+	}
+	if declared == (Declared{}) {
 		p.seconds.add(ran.Seconds())
 	}
 }
 
 // Left returns how much longer a job of the queue runs that has already run for some time: until the median of
 // the remembered jobs that ran longer than that. It is false if nothing is known about such jobs.
-func (t *RunTimes) Left(queue string, limit, ran time.Duration) (left time.Duration, known bool) {
+func (t *RunTimes) Left(queue string, declared Declared, ran time.Duration) (left time.Duration, known bool) {
 	p := t.queues[queue]
-	if limit > 0 {
-		use, longer := 1.0, false
-		if p != nil {
-			use, longer = p.uses.medianAbove(ran.Seconds() / limit.Seconds())
-		}
-		if !longer {
-			use = 1
-		}
-		return max(time.Duration(use*float64(limit))-ran, time.Second), true
+	switch {
+	case declared.Expected > 0:
+		left = p.leftOf(func(p *past) *ring { return &p.overruns }, declared.Expected, ran)
+	case declared.Limit > 0:
+		left = p.leftOf(func(p *past) *ring { return &p.uses }, declared.Limit, ran)
+	}
+	if declared.Limit > 0 {
+		left = min(left, max(declared.Limit-ran, time.Second))
+	}
+	if left > 0 {
+		return left, true
 	}
 	if p == nil || len(p.seconds.values) < fewest {
 		return 0, false
@@ -73,6 +86,22 @@ func (t *RunTimes) Left(queue string, limit, ran time.Duration) (left time.Durat
 		return max(ran, time.Second), true // the longest jobs run for as long again
 	}
 	return max(time.Duration(seconds*float64(time.Second))-ran, time.Second), true
+}
+
+// leftOf returns how much longer a job runs, from which parts of a declared time earlier jobs ran. p can be nil.
+func (p *past) leftOf(parts func(*past) *ring, declared, ran time.Duration) time.Duration {
+	part, longer := 0.0, false
+	if p != nil {
+		part, longer = parts(p).medianAbove(ran.Seconds() / declared.Seconds())
+	}
+	switch {
+	case longer:
+	case ran < declared:
+		part = 1
+	default:
+		return max(ran, time.Second) // the longest jobs run for as long again
+	}
+	return max(time.Duration(part*float64(declared))-ran, time.Second)
 }
 
 // ring has the last values.

@@ -2,10 +2,11 @@ package queue
 
 import (
 	"cmp"
+	"math"
 	"math/bits"
 )
 
-// ShortestFirst tries the items with the smallest limit first, and lets items pass one that was refused.
+// ShortestFirst tries the items with the smallest Length first, and lets items pass one that was refused.
 var ShortestFirst = &Policy{Name: "ShortestFirst", ByLimit: true, Before: func(a, b *Item) bool {
 	if a, b := a.length(), b.length(); a != b {
 		return a < b
@@ -13,7 +14,8 @@ var ShortestFirst = &Policy{Name: "ShortestFirst", ByLimit: true, Before: func(a
 	return a.Older(b)
 }}
 
-// Length is how long an item may run, as a class: a class has limits within a factor of about 1.2. 0 means no limit.
+// Length is how long an item may run, or is expected to run, as a class: a class has times within a factor of about 1.2.
+// 0 means unknown.
 type Length uint8
 
 // unlimited is the class by which items without a limit are ordered: that of a day. If they came last, they would wait
@@ -36,5 +38,19 @@ func (i *Item) length() Length {
 	return i.shape.Length.Rank()
 }
 
-// Rank returns the length by which items are ordered.
-func (l Length) Rank() Length { return cmp.Or(l, unlimited) }
+// expected marks a length that is not enforced. Such items are in other shapes than those with a limit.
+const expected Length = 1 << 7
+
+// ExpectedLength returns the class of a time in seconds that is not enforced.
+func ExpectedLength(seconds float64) Length {
+	return LengthOf(int32(min(max(seconds, 1), math.MaxInt32))) | expected
+}
+
+// Rank returns the length by which items are ordered. An item whose time is not enforced is never behind those without
+// any: its owner would declare none.
+func (l Length) Rank() Length {
+	if l&expected != 0 {
+		return min(l&^expected, unlimited)
+	}
+	return cmp.Or(l, unlimited)
+}

@@ -297,12 +297,3 @@ func (s *Scheduler) binds(b *booking, q *queueState, shape *queue.Shape, now tim
 	}
 	return true
 }
-
-// lengthOf returns the length of the unit's item. Shapes are tried by their first item, and units with different limits
-// are treated differently beside a booking.
-func (q *queueState) lengthOf(u *unit) queue.Length {
-	if q.set.ReserveAfter == 0 && !q.Policy.ByLimit {
-		return 0
-	}
-	return queue.LengthOf(u.MaxSeconds)
-}

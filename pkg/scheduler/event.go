@@ -88,8 +88,10 @@ type Facts struct {
 	// Requeues is how often the unit has recently freed its quota because of its owner.
 	Requeues int32
 	// Kind is the kind of the job.
-	Kind  JobKind
-	Phase Phase
+	Kind JobKind
+	// Expected is how long the owner expects the unit to run. It enforces nothing.
+	Expected Expected
+	Phase    Phase
 
 	// Unstoppable is whether the job continues when it is suspended. Such a unit is not evicted for others.
 	Unstoppable bool
@@ -174,6 +176,8 @@ type QueueChanged struct {
 	PodsReady   PodsReady
 	// ReserveAfter is how long a unit waits until room is reserved for it; 0 means forever.
 	ReserveAfter time.Duration
+	// Overrun, if set, is the overrun of the queue, which the core then does not learn.
+	Overrun float64
 	// Checks are the admission checks of the queue.
 	Checks Checks
 }

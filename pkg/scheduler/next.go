@@ -18,6 +18,7 @@ func (s *Scheduler) Next(now time.Time) (Plan, time.Time) {
 	s.waitIndex.Begin(now)
 	clear(s.growing)
 	s.growing = s.growing[:0]
+	s.reorder(now)
 	// A unit must be tried before the reason for its wait is known, and expired timers can add units to try. So this
 	// repeats until nothing changes.
 	for again := true; again; {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"kube-queue.dev/kube-queue/pkg/forecast"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota"
 )
@@ -32,6 +33,8 @@ type queueState struct {
 	// booking is the booking of a unit of the queue; nil if there is none. Before scanAt, no unit is looked for.
 	booking *booking
 	scanAt  instant
+	// overrun is how wrong the expected run times of its units were.
+	overrun forecast.Overrun
 	// reservations are the reservations of the queue's shapes.
 	reservations []*reservation
 	// causeChanges are the timers of the explainer for the shapes of the queue.

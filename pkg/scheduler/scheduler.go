@@ -81,6 +81,8 @@ type Scheduler struct {
 	tournament *tournament
 	// order lists the queues in the order of the groups of the backend.
 	order []*queueState
+	// overran are the queues whose overruns have changed.
+	overran []*queueState
 	// frontsToCheck are the queues that only try their front and might have another unit in front.
 	frontsToCheck []*queueState
 	// freed are the spaces that may have more room than when they were last processed, in the order in which they
@@ -195,6 +197,9 @@ func (s *Scheduler) update(u *unit, seen *Unit, sent Kind) {
 		delete(s.outbox.denied, u)
 		s.outbox.post(u)
 	}
+	if seen.Phase != Dequeued && seen.Phase != Running || seen.Evicted || seen.Stopped || seen.Over {
+		s.learn(u, seen.Phase == Ended || seen.Over, s.meters.now)
+	}
 	isEasier := u.isEasierToEvictAs(seen)
 	u.update(seen)
 	if isEasier && u.countedIn != nil {
@@ -214,6 +219,7 @@ func (e UnitGone) apply(s *Scheduler, now time.Time) {
 }
 
 func (s *Scheduler) forget(u *unit, now time.Time) {
+	s.learn(u, true, now)
 	u.gone, u.assumed = true, false
 	s.outbox.discard(u)
 	s.leave(u)
@@ -266,6 +272,7 @@ func (e Written) apply(s *Scheduler, now time.Time) {
 			u.Requeues, u.requeueAt = w.Requeue.Count, instantOf(w.Requeue.Until)
 			u.forgetChecks(w)
 		case Evict:
+			s.learn(u, false, now)
 			u.Evicted = true
 		case Expire:
 			u.Phase, u.unadmitted, u.Evicted, u.Stopped, u.OverQuota, u.Unscheduled, u.AwaitsPods = Ended, false, false, false, false, false, false
@@ -356,7 +363,7 @@ func (e QuotaChanged) apply(s *Scheduler, now time.Time) {
 	}
 	for name, q := range s.queues {
 		if was := queues[name]; was != nil {
-			q.sent = was.sent
+			q.sent, q.overrun = was.sent, was.overrun
 		}
 	}
 	for _, u := range s.dropCharges(units) { // whether a unit can ever fit, and why not, depends on all charges

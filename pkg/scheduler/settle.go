@@ -132,8 +132,11 @@ func (s *Scheduler) room(space quota.Space) int64 { return s.backend.Room(space)
 // moved reports whether the position of a queued unit has changed.
 func (u *unit) moved() bool {
 	shape := u.item.Shape()
-	return shape != nil &&
-		(u.item.Priority != u.queue.set.MaxPriority.Of(u.Priority) || u.item.Submitted != u.Submitted || shape.Length != u.queue.lengthOf(u) || !shape.Demand.Equal(u.Demand))
+	if shape == nil {
+		return false
+	}
+	isBooked := u.queue.booking != nil && u.queue.booking.unit == u // it keeps its booking when its length changes
+	return u.item.Priority != u.queue.set.MaxPriority.Of(u.Priority) || u.item.Submitted != u.Submitted || !isBooked && shape.Length != u.queue.lengthOf(u) || !shape.Demand.Equal(u.Demand)
 }
 
 func (s *Scheduler) leave(u *unit) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"kube-queue.dev/kube-queue/pkg/forecast"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/resources"
@@ -41,7 +42,7 @@ type QueueView struct {
 	QueueStats
 	// Nodes are the nodes at which the group of the queue is charged, from its own to the root.
 	Nodes []quota.NodeID
-	// Settings are those of an administrator.
+	// Settings are those of an administrator, and the overrun of the queue.
 	Settings QueueChanged
 }
 
@@ -57,6 +58,10 @@ type UnitView struct {
 	Priority int32
 	// MaxSeconds is how long the unit can run after its release; 0 means no limit.
 	MaxSeconds int32
+	// Expected is how long its owner expects the unit to run.
+	Expected Expected
+	// Length is that of its item.
+	Length queue.Length
 	// Submitted is in microseconds since 1970.
 	Submitted int64
 	Demand    quota.Demand
@@ -111,7 +116,9 @@ func (s *Scheduler) View(now time.Time, names *resources.Names) *View {
 	for _, name := range s.QueueNames() {
 		q := s.queues[name]
 		q.viewed = int32(len(v.Queues))
-		v.Queues = append(v.Queues, QueueView{QueueStats: s.stats(q, now), Nodes: q.Group.Nodes(), Settings: q.set})
+		settings := q.set
+		settings.Overrun = q.overrunFactor()
+		v.Queues = append(v.Queues, QueueView{QueueStats: s.stats(q, now), Nodes: q.Group.Nodes(), Settings: settings})
 	}
 	shared := sharedRefusals{}
 	v.Units = make([]UnitView, 0, len(s.units))
@@ -120,11 +127,11 @@ func (s *Scheduler) View(now time.Time, names *resources.Names) *View {
 			continue
 		}
 		seen := UnitView{Key: key, UID: u.UID, Kind: u.Kind, QuotaName: u.QuotaName, Queue: -1, Phase: u.countedPhase(),
-			Priority: u.Priority, MaxSeconds: u.MaxSeconds, Submitted: u.Submitted, Demand: u.Demand, Elastic: u.Elastic,
+			Priority: u.Priority, MaxSeconds: u.MaxSeconds, Expected: u.Expected, Submitted: u.Submitted, Demand: u.Demand, Elastic: u.Elastic,
 			Evicted: u.Evicted, Unstoppable: u.Unstoppable,
 			dequeuedAt: u.dequeuedAt, endsAt: u.endsAt(), Refusal: u.refusalShared(now, shared)}
 		if u.queue != nil {
-			seen.Queue = u.queue.viewed
+			seen.Queue, seen.Length = u.queue.viewed, u.queue.lengthOf(u)
 			seen.Priority = u.queue.set.MaxPriority.Of(u.Priority)
 		}
 		if seen.Phase == Waiting {
@@ -166,20 +173,19 @@ func (c *charge) view() quota.Charged {
 type Run struct {
 	// Queue is the name of its queue; empty if it has none.
 	Queue string
-	// Limit is how long it can run; 0 means no limit.
-	Limit time.Duration
+	forecast.Declared
 	Since time.Time
 }
 
 // RunOf returns how the unit runs; false if it does not.
 func (s *Scheduler) RunOf(key string) (r Run, runs bool) {
 	u := s.units[key]
-	if u == nil || u.Phase != Dequeued && u.Phase != Running || u.Evicted || u.Stopped || u.Over || u.dequeuedAt == 0 {
+	if u == nil || !u.runs() {
 		return Run{}, false
 	}
 	if u.queue != nil {
 		r.Queue = u.queue.name
 	}
-	r.Limit, r.Since = time.Duration(u.MaxSeconds)*time.Second, u.dequeuedAt.time()
+	r.Declared, r.Since = forecast.Declared{Limit: time.Duration(u.MaxSeconds) * time.Second, Expected: u.Expected.Duration()}, u.dequeuedAt.time()
 	return r, true
 }

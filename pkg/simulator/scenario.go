@@ -28,6 +28,8 @@ type Job struct {
 	Runs time.Duration
 	// Limit is its maximum execution time; 0 means none.
 	Limit time.Duration
+	// Expected is how long its owner expects it to run; 0 means none.
+	Expected time.Duration
 	// Requests is the sum over all pods of the job.
 	Requests map[string]resource.Quantity
 	// Priority is the priority in the queue; higher values go first.
@@ -124,6 +126,8 @@ type Interruption struct {
 	Start, End time.Duration
 }
 
+func seconds(d time.Duration) int32 { return int32(min(d/time.Second, math.MaxInt32)) }
+
 // units converts the jobs to units of the core.
 func (s *Scenario) units(names *resources.Names, start time.Time) ([]scheduler.Unit, error) {
 	jobs := names.ID(quota.JobsResource)
@@ -140,7 +144,7 @@ func (s *Scenario) units(names *resources.Names, start time.Time) ([]scheduler.U
 		units[i] = scheduler.Unit{
 			Key: key,
 			Facts: scheduler.Facts{
-				UID: key, QuotaName: job.QuotaName, Priority: job.Priority, MaxSeconds: int32(min(job.Limit/time.Second, math.MaxInt32)),
+				UID: key, QuotaName: job.QuotaName, Priority: job.Priority, MaxSeconds: seconds(job.Limit), Expected: scheduler.ExpectedOf(seconds(job.Expected)),
 				Submitted: start.Add(job.Submitted).UnixMicro(),
 				Demand:    quota.Demand{Requests: requests.With(jobs, 1), Preemptible: !job.NonPreemptible},
 			},

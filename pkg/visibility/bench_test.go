@@ -8,6 +8,7 @@ import (
 	"time"
 
 	visibilityv1alpha1 "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/forecast"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
@@ -147,7 +148,7 @@ func BenchmarkStarts(b *testing.B) {
 	report := reportProcessorTime(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		m.Starts(func(string, time.Duration, time.Duration) (time.Duration, bool) { return time.Hour, true }, nil)
+		m.Starts(func(string, forecast.Declared, time.Duration) (time.Duration, bool) { return time.Hour, true }, nil)
 	}
 	report()
 }

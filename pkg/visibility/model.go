@@ -23,7 +23,6 @@ import (
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	visibilityv1alpha1 "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
-	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
@@ -140,7 +139,7 @@ func New(view *scheduler.View, kinds []string, namespace string) *Model {
 func (m *Model) before(i, j int32) int {
 	a, b, longer := &m.view.Units[i], &m.view.Units[j], 0
 	if a.Queue >= 0 && m.view.Queues[a.Queue].Policy.ByLimit {
-		longer = cmp.Compare(queue.LengthOf(a.MaxSeconds).Rank(), queue.LengthOf(b.MaxSeconds).Rank())
+		longer = cmp.Compare(a.Length.Rank(), b.Length.Rank())
 	}
 	return cmp.Or(cmp.Compare(b.Priority, a.Priority), longer, cmp.Compare(a.Submitted, b.Submitted), strings.Compare(a.Key, b.Key))
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/pkg/forecast"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
@@ -18,9 +19,9 @@ const (
 	firstStarts, leastStarts, mostStarts = 100, 10, 20_000
 )
 
-// RunTimes predicts how much longer a unit of the queue runs that has run for some time. The limit is its maximum
-// execution time; 0 means none. It is false if that is not known.
-type RunTimes func(queue string, limit, ran time.Duration) (left time.Duration, known bool)
+// RunTimes predicts how much longer a unit of the queue runs that has run for some time. It is false if that is not
+// known.
+type RunTimes func(queue string, declared forecast.Declared, ran time.Duration) (left time.Duration, known bool)
 
 // Starts returns when waiting units start, by their UIDs. It has no unit for which that is not known. The core decides
 // about the first units of each queue, and more of the queues for which further has a greater number, in virtual time: units
@@ -38,7 +39,7 @@ func (m *Model) Starts(left RunTimes, further map[string]int) map[string]time.Ti
 		if u.Queue >= 0 {
 			of = m.view.Queues[u.Queue].Name
 		}
-		predicted, known := left(of, time.Duration(u.MaxSeconds)*time.Second, ran)
+		predicted, known := left(of, forecast.Declared{Limit: time.Duration(u.MaxSeconds) * time.Second, Expected: u.Expected.Duration()}, ran)
 		if !known {
 			predicted = 0
 		}

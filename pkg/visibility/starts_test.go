@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"kube-queue.dev/kube-queue/pkg/forecast"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
@@ -74,7 +75,9 @@ func TestPropertyUnitsStartAsPredictedIfTheirRunTimesAreTrue(t *testing.T) {
 				u.MaxSeconds = int32(2 * runs[key] / time.Second)
 			})
 		}
-		half := func(_ string, limit, ran time.Duration) (time.Duration, bool) { return limit/2 - ran, limit > 0 }
+		half := func(_ string, d forecast.Declared, ran time.Duration) (time.Duration, bool) {
+			return d.Limit/2 - ran, d.Limit > 0
+		}
 		predicted := c.model().Starts(half, nil)
 		actual := c.play(runs)
 		for key, at := range actual {
@@ -106,7 +109,9 @@ func TestOnlyUnitsThatWaitForQuotaHaveAStart(t *testing.T) {
 	c.submit("a/four", c.request("cpu", 8000), hour)
 	c.submit("a/never", c.request("cpu", 80000), hour)
 	m := c.model()
-	known := func(_ string, limit, ran time.Duration) (time.Duration, bool) { return limit - ran, limit > 0 }
+	known := func(_ string, d forecast.Declared, ran time.Duration) (time.Duration, bool) {
+		return d.Limit - ran, d.Limit > 0
+	}
 	starts := m.Starts(known, nil)
 	ends := c.units["a/one"].DequeuedAt.Add(time.Hour)
 	if len(starts) != 2 || !starts["a/two"].Equal(ends) || !starts["a/three"].Equal(ends.Add(time.Hour)) {
@@ -129,7 +134,9 @@ func TestUnitsFarBehindHaveAStartIfSomebodyAsks(t *testing.T) {
 		c.submit(fmt.Sprintf("a/u%03d", i), c.request("cpu", 8000), func(u *scheduler.Unit) { u.MaxSeconds = 60 })
 	}
 	m := c.model()
-	known := func(_ string, limit, ran time.Duration) (time.Duration, bool) { return limit - ran, true }
+	known := func(_ string, d forecast.Declared, ran time.Duration) (time.Duration, bool) {
+		return d.Limit - ran, true
+	}
 	if starts := m.Starts(known, nil); len(starts) != firstStarts {
 		t.Errorf("%d units have a start", len(starts))
 	}

@@ -19,7 +19,7 @@ func TestInvalidValuesAreRefusedWithTheirNames(t *testing.T) {
 		{"a number that is none", "controller: {replicas: two}", []string{"/controller/replicas", "want integer"}},
 		{"a number below none", "jobExtensions: {replicas: -1}", []string{"/jobExtensions/replicas", "0"}},
 		{"a quota backend that is not there", "controller: {queueGroupPlugin: etcd}", []string{"/controller/queueGroupPlugin", "'elasticquota', 'resourcequota'"}},
-		{"a policy that is not there", "controller: {policy: FIFO}", []string{"/controller/policy", "'RoundRobin', 'Priority', 'Block'"}},
+		{"a policy that is not there", "controller: {policy: FIFO}", []string{"/controller/policy", "'RoundRobin', 'Priority', 'Block', 'ShortestFirst'"}},
 		{"a probe that asks something else", "controller: {livenessProbe: {tcpSocket: {port: 1}}}", []string{"/controller/livenessProbe", "'tcpSocket' not allowed"}},
 		{"yes and no as texts", `controller: {strictPriority: "true"}`, []string{"/controller/strictPriority", "want boolean"}},
 		{"neither auto nor yes or no", "holdPolicies: {enabled: always}", []string{"/holdPolicies/enabled", "'auto', true, false"}},

@@ -85,6 +85,12 @@ func TestThePolicyAndTheBackendHaveTwoNames(t *testing.T) {
 	})
 }
 
+func TestAPolicyWithoutAVariableIsAFlag(t *testing.T) {
+	if text := the(t, render(t, "--set", "controller.policy=ShortestFirst"), "Deployment", controller).text; !strings.Contains(text, `"--policy=ShortestFirst"`) {
+		t.Errorf("the Deployment is:\n%s", text)
+	}
+}
+
 func TestOtherSettingsAreUnchanged(t *testing.T) {
 	rendered := render(t, "--set-json", inline(t, `
 controller:

@@ -11,6 +11,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/simulator"
 	"kube-queue.dev/kube-queue/pkg/simulator/quotatree"
 	"kube-queue.dev/kube-queue/pkg/simulator/report"
+	"kube-queue.dev/kube-queue/pkg/simulator/search"
 )
 
 // Limits that users declare loosely, 2 to 5 times as long as their jobs run, are enough to have both a short mean and a
@@ -49,5 +50,39 @@ func TestPhillyWithReservations(t *testing.T) {
 				t.Errorf("the core lost %d wake-ups", result.Flushes)
 			}
 		})
+	}
+}
+
+// A time that was found on the first half of the trace also shortens the mean wait of the second half. It does not shorten the
+// longest wait: fewer jobs wait in the second half, and the longest wait there is less than the time.
+func TestAReservationTimeFoundOnTheFirstHalfOfPhillyShortensTheMeanOfTheSecond(t *testing.T) {
+	const gpus = 560
+	scenario := phillyScenario(t, quotatree.Single, gpus, queue.ShortestFirst, false)
+	scenario.Jobs = slices.Clone(scenario.Jobs)
+	random := rand.New(rand.NewPCG(1, 42))
+	for i := range scenario.Jobs {
+		j := &scenario.Jobs[i]
+		j.Limit = time.Duration((2 + 3*random.Float64()) * float64(j.Runs))
+	}
+	found, err := search.ReserveAfter(t.Context(), scenario, []time.Duration{80 * time.Hour, 160 * time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, score := range append(found.First, found.Second) {
+		t.Logf("after %v: mean %s, p90 %s, max %s", score.ReserveAfter, score.Mean, score.P90, score.Max)
+	}
+	scores := map[*queue.Policy]search.Score{}
+	for _, policy := range []*queue.Policy{queue.RoundRobin, queue.Block} {
+		other := phillyScenario(t, quotatree.Single, gpus, policy, false)
+		_, other.Jobs = search.Halves(scenario.Jobs)
+		if scores[policy], err = search.Of(t.Context(), other); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("second half with %s: mean %s, p90 %s, max %s", policy, scores[policy].Mean, scores[policy].P90, scores[policy].Max)
+	}
+	mean, longest := float64(scores[queue.RoundRobin].Mean)/float64(found.Second.Mean), float64(scores[queue.Block].Max)/float64(found.Second.Max)
+	t.Logf("the mean is that of RoundRobin divided by %.1f, and the maximum that of Block divided by %.1f", mean, longest)
+	if mean < 3 {
+		t.Error("want a third of the mean of RoundRobin at most")
 	}
 }

@@ -117,6 +117,12 @@ type QueueUnitSpec struct {
 	// +optional
 	// +kubebuilder:validation:Maximum=2147483647
 	MaximumExecutionTimeSeconds *int32 `json:"maximumExecutionTimeSeconds,omitempty"`
+
+	// expectedRunTimeSeconds is how long the owner expects the job to run. It enforces nothing.
+	// +kubebuilder:validation:Minimum=1
+	// +optional
+	// +kubebuilder:validation:Maximum=2147483647
+	ExpectedRunTimeSeconds *int32 `json:"expectedRunTimeSeconds,omitempty"`
 }
 
 // ConsumerReference refers to a job.

@@ -600,6 +600,11 @@ func (in *QueueUnitSpec) DeepCopyInto(out *QueueUnitSpec) {
 		*out = new(int32)
 		**out = **in
 	}
+	if in.ExpectedRunTimeSeconds != nil {
+		in, out := &in.ExpectedRunTimeSeconds, &out.ExpectedRunTimeSeconds
+		*out = new(int32)
+		**out = **in
+	}
 	return
 }
 

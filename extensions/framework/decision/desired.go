@@ -105,6 +105,8 @@ func (d *Desired) readKeys(job framework.Object) error {
 		return err
 	}
 	d.Spec.Active, d.Spec.MaximumExecutionTimeSeconds = &keys.Active, keys.MaxTime
+	// It enforces nothing, so an invalid one is ignored; IgnoredKeys reports it.
+	d.Spec.ExpectedRunTimeSeconds, _ = readSeconds(wellknown.ExpectedRunTimeAnnotation, job.GetAnnotations())
 	d.Spec.Preemptible, d.Spec.QuotaName = &preemptible, labels[wellknown.QuotaNameLabel]
 	return nil
 }
@@ -249,6 +251,7 @@ func (d *Desired) Changes(unit *v1alpha1.QueueUnit) map[string]any {
 	set("preemptible", *spec.Preemptible != ptr.Deref(have.Preemptible, true), *spec.Preemptible)
 	set("unstoppable", spec.Unstoppable != have.Unstoppable, lifecycle.OrNull(spec.Unstoppable))
 	set("maximumExecutionTimeSeconds", !ptr.Equal(spec.MaximumExecutionTimeSeconds, have.MaximumExecutionTimeSeconds), spec.MaximumExecutionTimeSeconds)
+	set("expectedRunTimeSeconds", !ptr.Equal(spec.ExpectedRunTimeSeconds, have.ExpectedRunTimeSeconds), spec.ExpectedRunTimeSeconds)
 	// Absent and empty are equal here, as for the API server.
 	set("podSets", !equality.Semantic.DeepEqual(spec.PodSets, have.PodSets), spec.PodSets)
 	set("resource", !equality.Semantic.DeepEqual(spec.Resource, have.Resource), replaceMap(have.Resource, spec.Resource))

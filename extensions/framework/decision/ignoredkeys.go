@@ -27,29 +27,30 @@ var keys = map[string]struct {
 	place place
 	set   bool // by users
 }{
-	wellknown.SuspendAnnotation:        {annotation, true},
-	wellknown.PriorityAnnotation:       {annotation, true},
-	wellknown.PriorityClassKey:         {anywhere, true},
-	wellknown.ActiveAnnotation:         {annotation, true},
-	wellknown.MaxExecTimeAnnotation:    {annotation, true},
-	wellknown.PreemptibleLabel:         {label, true},
-	wellknown.QuotaNameLabel:           {label, true},
-	wellknown.MinCountAnnotation:       {annotation, true},
-	wellknown.MinResourcesAnnotation:   {annotation, true},
-	wellknown.BypassAnnotation:         {annotation, true},
-	wellknown.PodGroupLabel:            {label, false},
-	wellknown.PodGroupSizeAnnotation:   {annotation, false},
-	wellknown.GatedLabel:               {anywhere, false},
-	wellknown.ManagedKey:               {anywhere, false}, // on a namespace it is a label, which a template can copy
-	wellknown.NotPartOfAnnotation:      {anywhere, false},
-	wellknown.ReleasedAnnotation:       {anywhere, false},
-	wellknown.ResumedAnnotation:        {anywhere, false},
-	wellknown.PodAnnotationsAnnotation: {anywhere, false},
-	wellknown.OriginalCountAnnotation:  {anywhere, false},
-	wellknown.AdmittedCountAnnotation:  {anywhere, false},
-	wellknown.ShutdownAnnotation:       {anywhere, false},
-	wellknown.KindLabel:                {anywhere, false},
-	wellknown.AfterAnnotation:          {anywhere, false},
+	wellknown.SuspendAnnotation:         {annotation, true},
+	wellknown.PriorityAnnotation:        {annotation, true},
+	wellknown.PriorityClassKey:          {anywhere, true},
+	wellknown.ActiveAnnotation:          {annotation, true},
+	wellknown.MaxExecTimeAnnotation:     {annotation, true},
+	wellknown.ExpectedRunTimeAnnotation: {annotation, true},
+	wellknown.PreemptibleLabel:          {label, true},
+	wellknown.QuotaNameLabel:            {label, true},
+	wellknown.MinCountAnnotation:        {annotation, true},
+	wellknown.MinResourcesAnnotation:    {annotation, true},
+	wellknown.BypassAnnotation:          {annotation, true},
+	wellknown.PodGroupLabel:             {label, false},
+	wellknown.PodGroupSizeAnnotation:    {annotation, false},
+	wellknown.GatedLabel:                {anywhere, false},
+	wellknown.ManagedKey:                {anywhere, false}, // on a namespace it is a label, which a template can copy
+	wellknown.NotPartOfAnnotation:       {anywhere, false},
+	wellknown.ReleasedAnnotation:        {anywhere, false},
+	wellknown.ResumedAnnotation:         {anywhere, false},
+	wellknown.PodAnnotationsAnnotation:  {anywhere, false},
+	wellknown.OriginalCountAnnotation:   {anywhere, false},
+	wellknown.AdmittedCountAnnotation:   {anywhere, false},
+	wellknown.ShutdownAnnotation:        {anywhere, false},
+	wellknown.KindLabel:                 {anywhere, false},
+	wellknown.AfterAnnotation:           {anywhere, false},
 }
 
 // suggested are the keys that users set, in order.
@@ -88,10 +89,13 @@ func (p place) withArticle() string {
 }
 
 // IgnoredKeys describes the labels and annotations of the job that have no effect and were probably meant to have
-// one; empty if there are none. It names at most three.
+// one, and an expected run time that is invalid; empty if there are none. It names at most three.
 func IgnoredKeys(job framework.Object) string {
 	const most = 3
 	var texts []string
+	if _, err := readSeconds(wellknown.ExpectedRunTimeAnnotation, job.GetAnnotations()); err != nil {
+		texts = append(texts, err.Error())
+	}
 	for _, found := range ignoredKeys(job) {
 		if len(texts) == most {
 			break

@@ -2,10 +2,12 @@ package decision
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 
 	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 )
@@ -48,5 +50,22 @@ func TestKeysThatCountWhileTheJobRuns(t *testing.T) {
 				t.Errorf("the patch is %s, not %s", patch, test.patch)
 			}
 		})
+	}
+}
+
+func TestAnExpectedRunTimeThatCannotBeReadIsIgnoredAndReported(t *testing.T) {
+	for value, want := range map[string]*int32{"60": ptr.To[int32](60), "-1": nil, "0": nil, "1e99": nil, "soon": nil, "2147483648": nil, "": nil} {
+		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{wellknown.ExpectedRunTimeAnnotation: value}}}
+		var d Desired
+		if err := d.readKeys(job); err != nil || !ptr.Equal(d.Spec.ExpectedRunTimeSeconds, want) {
+			t.Errorf("%q is read as %v (error %v)", value, d.Spec.ExpectedRunTimeSeconds, err)
+		}
+		warning := ""
+		if want == nil {
+			warning = fmt.Sprintf("annotation %s must be an integer from 1 to 2147483647 (seconds), not %q", wellknown.ExpectedRunTimeAnnotation, value)
+		}
+		if got := IgnoredKeys(job); got != warning {
+			t.Errorf("of %q, the warning is %q", value, got)
+		}
 	}
 }

@@ -196,6 +196,7 @@ func (r Reader) readUnless(unit *schedulingv1alpha1.QueueUnit, fault error) (sch
 			QuotaName: unit.Spec.QuotaName, Priority: unit.Spec.Priority, Submitted: submitted(unit),
 			Phase: phaseOf(unit.Status.Phase), Attempts: unit.Status.Attempts, Quota: unit.Status.Quota,
 			MaxSeconds: ptr.Deref(unit.Spec.MaximumExecutionTimeSeconds, 0),
+			Expected:   scheduler.ExpectedOf(ptr.Deref(unit.Spec.ExpectedRunTimeSeconds, 0)),
 			Inactive:   !ptr.Deref(unit.Spec.Active, true), Unstoppable: unit.Spec.Unstoppable != "",
 			OverQuota:   unit.Status.Phase.HoldsQuota() && lifecycle.IsOverQuota(unit),
 			Unscheduled: unit.Status.Phase.HoldsQuota() && lifecycle.IsUnscheduled(unit),

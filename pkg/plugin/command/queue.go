@@ -133,14 +133,14 @@ func (c *cluster) showQueue(ctx context.Context, to io.Writer, o *output, name s
 // queueOfObjects reads the units of the queue from all namespaces. If the caller may not list them, it reads those of
 // one namespace, whose positions are not known.
 func (c *cluster) queueOfObjects(ctx context.Context, spec visibility.QueueReviewSpec, limit int, why error) (*visibility.QueueReview, error) {
-	queue, err := c.Queue.SchedulingV1alpha1().Queues(c.QueueNamespace).Get(ctx, spec.Queue, metav1.GetOptions{})
+	found, err := c.Queue.SchedulingV1alpha1().Queues(c.QueueNamespace).Get(ctx, spec.Queue, metav1.GetOptions{})
 	var known []v1alpha1.Queue
-	var most *int32
+	var queue *v1alpha1.Queue
 	switch {
 	case access.IsMissingObject(err):
 		return nil, c.NoQueue(ctx, spec.Queue)
 	case err == nil:
-		known, most = []v1alpha1.Queue{*queue}, queue.Spec.MaxPriority
+		known, queue = []v1alpha1.Queue{*found}, found
 	case !apierrors.IsForbidden(err):
 		return nil, err
 	}
@@ -157,6 +157,6 @@ func (c *cluster) queueOfObjects(ctx context.Context, spec visibility.QueueRevie
 		c.warn("You may not list units of all namespaces: only those of namespace %s are shown, without their positions.", c.Namespace)
 	}
 	status := objects.Queues(known, metav1.NewMicroTime(c.Now()))
-	objects.Order(status, list, spec.Queue, most, complete, limit)
+	objects.Order(status, list, spec.Queue, queue, complete, limit)
 	return queueReview(spec, status), nil
 }

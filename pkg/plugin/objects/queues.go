@@ -28,7 +28,7 @@ func Queues(list []v1alpha1.Queue, now metav1.MicroTime) *visibility.QueueReview
 
 // Order adds the first units of a queue in its order: first those that wait, then those that hold quota. complete is
 // whether the list has the units of all namespaces; otherwise positions are not known.
-func Order(status *visibility.QueueReviewStatus, list []units.Unit, queue string, most *int32, complete bool, limit int) {
+func Order(status *visibility.QueueReviewStatus, list []units.Unit, queue string, q *v1alpha1.Queue, complete bool, limit int) {
 	var waiting, holding []*units.Unit
 	for i := range list {
 		u := &list[i]
@@ -43,7 +43,7 @@ func Order(status *visibility.QueueReviewStatus, list []units.Unit, queue string
 	slices.SortFunc(waiting, func(a, b *units.Unit) int {
 		switch tried := isTried(a); {
 		case tried == isTried(b):
-			return units.InQueue(a, b, most)
+			return units.InQueue(a, b, q)
 		case tried: // those that are not tried are at the end
 			return -1
 		}

@@ -96,10 +96,6 @@ func AddHolding(status *visibility.QueueUnitReviewStatus, unit *v1alpha1.QueueUn
 
 // placeInQueue sets the position of the unit, and who is ahead.
 func placeInQueue(status *visibility.QueueUnitReviewStatus, read Read) {
-	var most *int32
-	if read.Queue != nil {
-		most = read.Queue.Spec.MaxPriority
-	}
 	var own *units.Unit
 	var waiting []*units.Unit
 	for i := range read.Units {
@@ -115,8 +111,8 @@ func placeInQueue(status *visibility.QueueUnitReviewStatus, read Read) {
 	if own == nil {
 		return
 	}
-	ahead := slices.DeleteFunc(slices.Clone(waiting), func(u *units.Unit) bool { return units.InQueue(u, own, most) >= 0 })
-	slices.SortFunc(ahead, func(a, b *units.Unit) int { return units.InQueue(a, b, most) })
+	ahead := slices.DeleteFunc(slices.Clone(waiting), func(u *units.Unit) bool { return units.InQueue(u, own, read.Queue) >= 0 })
+	slices.SortFunc(ahead, func(a, b *units.Unit) int { return units.InQueue(a, b, read.Queue) })
 	status.Position, status.Waiting = int32(len(ahead)+1), int32(len(waiting))
 	for i, u := range ahead[:min(len(ahead), mostAhead)] {
 		summary := Summary(u)

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/forecast"
+	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/spelling"
 )
 
@@ -119,14 +121,25 @@ func byName(a, b *Unit) int {
 	return cmp.Or(cmp.Compare(a.Metadata.Namespace, b.Metadata.Namespace), cmp.Compare(a.Metadata.Name, b.Metadata.Name))
 }
 
-// InQueue compares units of the same queue: the one that is tried first is less. most is the maximum priority of the
-// queue; nil if it has none.
-func InQueue(a, b *Unit, most *int32) int {
+// InQueue compares units of the same queue: the one that is tried first is less. q is nil if the queue is not known. The
+// objects do not have the overrun of the queue, so that of a queue without past jobs counts.
+func InQueue(a, b *Unit, q *v1alpha1.Queue) int {
 	capped := func(priority int32) int32 {
-		if most != nil {
-			return min(priority, *most)
+		if q != nil && q.Spec.MaxPriority != nil {
+			return min(priority, *q.Spec.MaxPriority)
 		}
 		return priority
 	}
-	return cmp.Or(cmp.Compare(capped(b.Spec.Priority), capped(a.Spec.Priority)), a.Submitted().Compare(b.Submitted()), byName(a, b))
+	longer := 0
+	if q != nil && q.Status.Policy == v1alpha1.PolicyShortestFirst {
+		longer = cmp.Compare(lengthOf(a).Rank(), lengthOf(b).Rank())
+	}
+	return cmp.Or(cmp.Compare(capped(b.Spec.Priority), capped(a.Spec.Priority)), longer, a.Submitted().Compare(b.Submitted()), byName(a, b))
+}
+
+func lengthOf(u *Unit) queue.Length {
+	if u.Spec.MaxSeconds > 0 || u.Spec.Expected <= 0 {
+		return queue.LengthOf(u.Spec.MaxSeconds)
+	}
+	return queue.ExpectedLength(forecast.FirstOverrun * float64(u.Spec.Expected))
 }

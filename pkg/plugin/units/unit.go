@@ -54,6 +54,8 @@ type Unit struct {
 		Resource       map[string]Amount `json:"resource"`
 		Active         *bool             `json:"active"`
 		QuotaName      string            `json:"quotaName"`
+		MaxSeconds     int32             `json:"maximumExecutionTimeSeconds"`
+		Expected       int32             `json:"expectedRunTimeSeconds"`
 	} `json:"spec"`
 	Status struct {
 		Phase       string     `json:"phase"`

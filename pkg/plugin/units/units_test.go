@@ -7,6 +7,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"k8s.io/utils/ptr"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 )
 
 var start = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -110,13 +114,26 @@ func TestTheGreaterPriorityIsAheadUpToTheMaximumOfTheQueue(t *testing.T) {
 	if InQueue(&late, &early, nil) >= 0 || InQueue(&early, &late, nil) <= 0 {
 		t.Error("the greater priority is not ahead")
 	}
-	most := int32(0)
-	if InQueue(&early, &late, &most) >= 0 {
+	if InQueue(&early, &late, &v1alpha1.Queue{Spec: v1alpha1.QueueSpec{MaxPriority: ptr.To[int32](0)}}) >= 0 {
 		t.Error("a capped priority is ahead")
 	}
 	twin := unit(t, "twin", "q", "", "", 0, 0)
 	if InQueue(&early, &twin, nil) >= 0 || InQueue(&early, &early, nil) != 0 {
 		t.Error("the name does not decide")
+	}
+}
+
+func TestTheShortestIsAheadWithItsPolicy(t *testing.T) {
+	none, expected, long := unit(t, "none", "q", "", "", 0, 0), unit(t, "expected", "q", "", "", 0, 1), unit(t, "long", "q", "", "", 0, 2)
+	expected.Spec.Expected, long.Spec.MaxSeconds = 3600, 4*3600 // the expected hour counts as 5
+	for policy, want := range map[v1alpha1.QueuePolicy]string{v1alpha1.PolicyBlock: "none expected long", v1alpha1.PolicyShortestFirst: "long expected none"} {
+		list := []*Unit{&expected, &none, &long}
+		slices.SortFunc(list, func(a, b *Unit) int {
+			return InQueue(a, b, &v1alpha1.Queue{Status: v1alpha1.QueueStatus{Policy: policy}})
+		})
+		if got := list[0].Metadata.Name + " " + list[1].Metadata.Name + " " + list[2].Metadata.Name; got != want {
+			t.Errorf("with policy %s, the order is %s, want %s", policy, got, want)
+		}
 	}
 }
 

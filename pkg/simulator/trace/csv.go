@@ -27,6 +27,7 @@ const (
 	columnPriority  = "priority"
 	columnName      = "name"
 	columnLimit     = "limit"
+	columnExpected  = "expected"
 	// columnRequest is the prefix of columns with requests for a resource.
 	columnRequest = "request:"
 )
@@ -37,10 +38,10 @@ const maxSeconds = 100 * 366 * 24 * 3600
 
 // columns contains the index of each column in a row; -1 if the column does not exist.
 type columns struct {
-	timestamp, duration, tenant, priority, name, limit int
-	tenantColumn                                       string
-	sizes                                              []size
-	count                                              int
+	timestamp, duration, tenant, priority, name, limit, expected int
+	tenantColumn                                                 string
+	sizes                                                        []size
+	count                                                        int
 }
 
 // size is a column with the request of a job for a resource.
@@ -144,7 +145,7 @@ func (c *collector) header(header []string, opts Options) (*columns, error) {
 		}
 		return -1
 	}
-	at.timestamp, at.duration, at.priority, at.name, at.limit = find(columnTimestamp), find(columnDuration), find(columnPriority), find(columnName), find(columnLimit)
+	at.timestamp, at.duration, at.priority, at.name, at.limit, at.expected = find(columnTimestamp), find(columnDuration), find(columnPriority), find(columnName), find(columnLimit), find(columnExpected)
 	at.tenant, at.tenantColumn = find(columnNamespace), columnNamespace
 	if at.tenant < 0 {
 		at.tenant, at.tenantColumn = find(columnCluster), columnCluster
@@ -166,7 +167,7 @@ func (c *collector) header(header []string, opts Options) (*columns, error) {
 }
 
 // knownColumns have a meaning; other columns are ignored.
-var knownColumns = []string{columnTimestamp, columnDuration, columnCluster, columnNamespace, columnPriority, columnName, columnLimit}
+var knownColumns = []string{columnTimestamp, columnDuration, columnCluster, columnNamespace, columnPriority, columnName, columnLimit, columnExpected}
 
 func (c *collector) record(record []string, line int, at *columns) error {
 	if len(record) != at.count {
@@ -195,6 +196,11 @@ func (c *collector) record(record []string, line int, at *columns) error {
 			return c.fault(line, columnLimit, "%v; leave the field empty for no limit", err)
 		}
 		r.job.Limit = limitOf(limit, r.job.Runs)
+	}
+	if at.expected >= 0 && field(at.expected) != "" {
+		if r.job.Expected, err = seconds(field(at.expected)); err != nil {
+			return c.fault(line, columnExpected, "%v; leave the field empty if it is unknown", err)
+		}
 	}
 	if at.name >= 0 {
 		r.job.Name = strings.Clone(field(at.name))

@@ -19,6 +19,8 @@ const (
 	ActiveAnnotation = "scheduling.x-k8s.io/active"
 	// MaxExecTimeAnnotation is the number of seconds that the job may run.
 	MaxExecTimeAnnotation = "scheduling.x-k8s.io/max-exec-time-seconds"
+	// ExpectedRunTimeAnnotation is the number of seconds that the owner expects the job to run. It enforces nothing.
+	ExpectedRunTimeAnnotation = "scheduling.x-k8s.io/expected-run-time-seconds"
 	// PreemptibleLabel "false" limits a job to the min of its quota.
 	PreemptibleLabel = "kube-queue/preemptible"
 	// QuotaNameLabel selects one of the quota groups that list the namespace.

@@ -1,0 +1,99 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"kube-queue.dev/kube-queue/pkg/queue"
+	"kube-queue.dev/kube-queue/pkg/scheduler"
+)
+
+func expects(d time.Duration) func(*scheduler.Unit) {
+	return func(u *scheduler.Unit) { u.Expected = scheduler.ExpectedOf(int32(d / time.Second)) }
+}
+
+func TestAnExpectedTimeIsStoredWithinOnePercent(t *testing.T) {
+	for _, seconds := range []int32{1, 59, 61, 3600, 86_399, 604_801, math.MaxInt32} {
+		if got := scheduler.ExpectedOf(seconds).Duration().Seconds(); math.Abs(got-float64(seconds)) > 0.01*float64(seconds) {
+			t.Errorf("%d s are stored as %v s", seconds, got)
+		}
+	}
+	if got := scheduler.ExpectedOf(-1); got != 0 {
+		t.Errorf("a negative time is %d", got)
+	}
+}
+
+// one is a quota for one unit at a time, which a first unit uses.
+func one(t *testing.T) *world {
+	w := newWorld(t, scheduler.Options{Policy: queue.ShortestFirst}, leaf("root", cpu("1"), "a"))
+	w.submit("a/first", cpu("1"))
+	w.settle()
+	return w
+}
+
+// expectOrder expects the units to be released in this order when each ends.
+func expectOrder(t *testing.T, w *world, keys ...string) {
+	t.Helper()
+	w.settle()
+	for _, key := range keys {
+		w.finish(w.released()[0])
+		w.settle()
+		expectReleased(t, w, key)
+	}
+}
+
+func TestUnitsAreOrderedByTheirLimitThenByWhatIsExpected(t *testing.T) {
+	w := one(t)
+	w.submit("a/none", cpu("1"))
+	w.submit("a/month", cpu("1"), expects(30*24*time.Hour)) // not behind the one that declares nothing
+	w.submit("a/week", cpu("1"), maxTime(7*24*time.Hour))
+	w.submit("a/both", cpu("1"), maxTime(6*time.Hour), expects(time.Second)) // the limit counts
+	w.submit("a/hour", cpu("1"), expects(time.Hour))                         // 5 hours
+	w.submit("a/long", cpu("1"), maxTime(4*time.Hour))
+	expectOrder(t, w, "a/long", "a/hour", "a/both", "a/month", "a/none", "a/week")
+}
+
+// After 20 jobs that ran 20 times longer than expected, those that wait already are ordered again.
+func TestAQuotaWhoseJobsRunLongerThanExpectedGainsNothing(t *testing.T) {
+	for _, ended := range []bool{true, false} {
+		w := newWorld(t, scheduler.Options{Policy: queue.ShortestFirst}, leaf("root", cpu("20"), "a"))
+		for i := range 20 {
+			w.submit(fmt.Sprintf("a/liar%02d", i), cpu("1"), expects(3*time.Minute))
+		}
+		w.settle()
+		w.submit("a/expected", cpu("20"), expects(10*time.Minute))
+		w.submit("a/limited", cpu("20"), maxTime(2*time.Hour))
+		w.settle()
+		w.after(time.Hour)
+		for i := range 20 {
+			if key := fmt.Sprintf("a/liar%02d", i); ended {
+				w.finish(key)
+			} else { // its owner suspends and deletes it, so that its end is not seen
+				w.write(key, func(u *scheduler.Unit) { u.Evicted, u.Stopped = true, true })
+				w.delete(key)
+			}
+		}
+		w.settle()
+		expectReleased(t, w, "a/limited")
+	}
+}
+
+func TestAnExpectedTimeEnforcesNothingAndNoReservationReliesOnIt(t *testing.T) {
+	w := newWorld(t, scheduler.Options{Policy: queue.ShortestFirst}, leaf("root", cpu("4"), "a"))
+	w.configure(scheduler.QueueChanged{Queue: "root", Policy: queue.ShortestFirst, ReserveAfter: time.Minute})
+	w.submit("a/running", cpu("3"), expects(time.Minute))
+	w.settle()
+	w.submit("a/large", cpu("4"), expects(time.Minute))
+	w.settle()
+	w.after(time.Hour)
+	expectReleased(t, w, "a/running")
+	w.submit("a/short", cpu("1"), expects(time.Second)) // nobody knows that it ends before the large one can start
+	w.settle()
+	expectReleased(t, w, "a/running")
+	if starts := w.core.Bookings(); len(starts) > 0 {
+		t.Errorf("the start of a reservation relies on what is expected: %v", starts)
+	}
+	expectEvictions(t, w, "a/running")
+}

@@ -1,0 +1,69 @@
+package traces
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"kube-queue.dev/kube-queue/pkg/queue"
+	"kube-queue.dev/kube-queue/pkg/scheduler"
+	"kube-queue.dev/kube-queue/pkg/simulator"
+	"kube-queue.dev/kube-queue/pkg/simulator/quotatree"
+)
+
+// liarDay returns the mean waits of a tenant that declares a tenth of how long its jobs run and of the honest ones, in
+// days of random jobs. Each of four tenants with equal load is the liar once each day, so that no tenant's luck counts.
+func liarDay(t *testing.T, kind quotatree.Kind) (liar, honest time.Duration) {
+	const tenants, each, gpus, days = 4, 150, 40, 3
+	var sums [2]time.Duration
+	for day := range uint64(days) {
+		for lying := range tenants {
+			random := rand.New(rand.NewPCG(day, 42))
+			var jobs []simulator.Job
+			for n := range each * tenants {
+				runs := time.Duration(math.Exp(random.NormFloat64()) * float64(time.Hour)).Truncate(time.Second)
+				j := simulator.Job{Namespace: fmt.Sprintf("t%d", n%tenants), Name: fmt.Sprintf("j%03d", n), Submitted: time.Duration(random.Int64N(int64(24 * time.Hour))),
+					Runs: runs, Requests: map[string]resource.Quantity{gpu: *resource.NewQuantity(1<<random.IntN(3), resource.DecimalSI)}}
+				if j.Expected = time.Duration((0.7 + 0.6*random.Float64()) * float64(runs)); n%tenants == lying {
+					j.Expected /= 10
+				}
+				if random.IntN(4) == 0 {
+					j.Limit, j.Expected = 2*runs, 0
+				}
+				jobs = append(jobs, j)
+			}
+			scenario := simulator.Scenario{Jobs: jobs, Core: scheduler.Options{Policy: queue.ShortestFirst},
+				Tree: quotatree.Propose(kind, jobs, map[string]resource.Quantity{gpu: *resource.NewQuantity(gpus, resource.DecimalSI)})}
+			result, err := simulator.Run(t.Context(), scenario)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, o := range result.Outcomes {
+				if wait := o.Start - jobs[i].Submitted; i%tenants == lying {
+					sums[0] += wait
+				} else {
+					sums[1] += wait
+				}
+			}
+		}
+	}
+	return sums[0] / (each * days * tenants), sums[1] / (each * days * tenants * (tenants - 1))
+}
+
+// A percent is less than what chance makes of it.
+func TestATenantThatDeclaresATenthOfItsRunTimesWaitsNoLessThanHonestOnes(t *testing.T) {
+	liar, honest := liarDay(t, quotatree.Elastic)
+	t.Logf("with a quota each, the liar waits for %v, and the honest tenants for %v", liar, honest)
+	if honest < 10*time.Minute {
+		t.Error("nobody waits: the test proves little")
+	}
+	if liar < honest-honest/100 {
+		t.Error("lying pays by more than 1 %")
+	}
+	shared, others := liarDay(t, quotatree.Single)
+	t.Logf("with one quota for all, which the documentation warns of, the liar waits for %v, and the honest tenants for %v", shared, others)
+}
