@@ -19,6 +19,8 @@ have `kube-queue.yaml`, a manifest for your own krew index. To build the program
 go build -o bin/ ./cmd/kubectl-kube_queue
 ```
 
+Then add the folder `bin` to your PATH.
+
 To complete commands, flags, and names of jobs, queues, quotas and namespaces, put the script `kubectl_complete-kube_queue` from
 the program's archive in a folder on your PATH and make it executable. The command `completion kubectl` also prints it.
 
@@ -44,6 +46,9 @@ and its name. All commands accept both, and the names of units.
 With `-o json` and `-o yaml`, `list` prints QueueUnits, `simulate` prints its result, and `why`, `tree` and `queue` print [the
 review](reviews.md) with its answer, even if the answer comes from the plugin. The formats `custom-columns`, `jsonpath` and
 `go-template` are those of [kubectl](https://kubernetes.io/docs/reference/kubectl/#output-options), and print fields of these objects.
+
+No column shows the user who submitted a job, because no object records it: managed fields name programs, and a user can write any
+label or annotation. The audit log of the API server has the user.
 
 ## Exit statuses
 

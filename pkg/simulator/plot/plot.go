@@ -6,8 +6,7 @@
 // time share the same axis.
 //
 // Invariants. The same report gives the same bytes. No point is outside of the frame of its
-// panel. The colors are safe for color-blind readers (palette of Okabe and Ito), and the
-// lines of policies also differ by their dashes.
+// panel. The lines of policies differ by their colors and by their dashes.
 package plot
 
 import (
@@ -17,13 +16,8 @@ import (
 	"slices"
 	"time"
 
+	"kube-queue.dev/kube-queue/pkg/simulator/plot/figure"
 	"kube-queue.dev/kube-queue/pkg/simulator/report"
-)
-
-// Colors of tenants, and the color of all other tenants together.
-var (
-	colors     = []string{"#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7"}
-	otherColor = "#B0B0B0"
 )
 
 // policyStyles are the styles of the lines of policies.
@@ -33,17 +27,15 @@ var policyStyles = []string{
 	"fill:none;stroke:#009E73;stroke-width:1.8;stroke-dasharray:2 2",
 }
 
-const style = `<style>
-text{font-family:system-ui,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif;fill:#333}
-.title{font-size:17px;font-weight:600;fill:#111}
-.heading{font-size:14px;font-weight:600}
-.label,.legend,.subtitle{font-size:12px}
-.grid{stroke:#e4e4e4}
-.tick{stroke:#888}
-.frame{fill:none;stroke:#888}
-.limit{stroke:#111;stroke-dasharray:6 4}
-</style>
-`
+// Lengths in pixels.
+const (
+	pictureWidth = 1000
+	panelLeft    = 74
+	panelWidth   = 730
+	// panelTop is the space above a panel for its title, panelBottom the space below for
+	// the labels of its axis.
+	panelTop, panelBottom = 30, 44
+)
 
 // Draw returns the image of a paper that has at least one report.
 func Draw(paper *report.Paper) []byte {
@@ -65,7 +57,7 @@ type Use struct {
 // of each report.
 func DrawUse(paper *report.Paper, texts Use) []byte {
 	d := newDrawing(paper)
-	var panels []*panel
+	var panels []*figure.Panel
 	for i, r := range paper.Reports {
 		panels = append(panels, d.usePanel(r, texts.Headings[i], texts.Unit, texts.Limit))
 	}
@@ -73,25 +65,19 @@ func DrawUse(paper *report.Paper, texts Use) []byte {
 }
 
 // compose puts the panels below each other.
-func compose(title, subtitle string, panels []*panel) []byte {
+func compose(title, subtitle string, panels []*figure.Panel) []byte {
 	top := 62.0
 	for _, panel := range panels {
-		panel.top = top + panelTop
-		top = panel.top + panel.height + panelBottom
+		panel.Left, panel.Width, panel.Top = panelLeft, panelWidth, top+panelTop
+		top = panel.Top + panel.Height + panelBottom
 	}
-	p := &picture{}
-	fmt.Fprintf(p, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%s" viewBox="0 0 %d %s" role="img">`+"\n",
-		pictureWidth, number(top), pictureWidth, number(top))
-	fmt.Fprintf(p, "<title>%s</title>\n", escape(title))
-	p.WriteString(style)
-	p.WriteString(`<rect width="100%" height="100%" style="fill:#fff"/>` + "\n")
-	p.text(panelLeft, 30, start, "title", shorten(title, 90))
-	p.text(panelLeft, 50, start, "subtitle", shorten(subtitle, 130))
+	p := figure.New(pictureWidth, top, title)
+	p.Text(panelLeft, 30, figure.Start, "title", shorten(title, 90))
+	p.Text(panelLeft, 50, figure.Start, "subtitle", shorten(subtitle, 130))
 	for _, panel := range panels {
-		panel.write(p)
+		panel.Write(p)
 	}
-	p.WriteString("</svg>\n")
-	return p.Bytes()
+	return p.End()
 }
 
 // drawing contains what the panels share.
@@ -117,8 +103,8 @@ func (d *drawing) chooseTenants() {
 	slices.SortStableFunc(groups, func(a, b report.Group) int { return cmp.Compare(b.Hours, a.Hours) })
 	for _, g := range groups {
 		// All further tenants share one color.
-		if len(d.tenants) == len(colors) {
-			d.others = len(groups) - len(colors)
+		if len(d.tenants) == len(figure.Colors) {
+			d.others = len(groups) - len(figure.Colors)
 			break
 		}
 		d.tenants = append(d.tenants, g.Name)
@@ -132,21 +118,21 @@ func (d *drawing) othersName() string {
 	return fmt.Sprintf("%d other tenants", d.others)
 }
 
-func (d *drawing) panels() []*panel {
-	var panels []*panel
+func (d *drawing) panels() []*figure.Panel {
+	var panels []*figure.Panel
 	for _, r := range d.Reports {
 		panels = append(panels, d.usePanel(r, "Use by tenant, policy "+r.Name, report.Unit(r.Resource), "max of the root"))
 	}
 	return append(panels, d.waitingPanel(), d.distributionPanel())
 }
 
-func (d *drawing) timeAxis() axis {
-	ticks, unit := times(d.end)
+func (d *drawing) timeAxis() figure.Axis {
+	ticks, unit := figure.Times(d.end)
 	title := unit + " from the first submission"
 	if d.Trace.Start != nil {
 		title += ", " + d.Trace.Start.Format("2006-01-02 15:04")
 	}
-	return axis{to: float64(d.end), ticks: ticks, title: title}
+	return figure.Axis{To: float64(d.end), Ticks: ticks, Title: title}
 }
 
 // shorten cuts the beginning of a text that does not fit.

@@ -1,21 +1,19 @@
-package plot
+package figure
 
 import (
 	"math"
 	"strconv"
 	"time"
-
-	"kube-queue.dev/kube-queue/pkg/simulator/report"
 )
 
-// tick is a tick of an axis.
-type tick struct {
-	at    float64
-	label string
+// Tick is a tick of an axis.
+type Tick struct {
+	At    float64
+	Label string
 }
 
-// amounts returns ticks at round numbers from 0 to at least the greatest value.
-func amounts(greatest float64) []tick {
+// Amounts returns ticks at round numbers from 0 to at least the greatest value, with their labels.
+func Amounts(greatest float64, label func(float64) string) []Tick {
 	const most = 5
 	step := 1.0
 	if greatest > 0 {
@@ -27,10 +25,10 @@ func amounts(greatest float64) []tick {
 			break
 		}
 	}
-	var ticks []tick
+	var ticks []Tick
 	for i := 0; ; i++ {
 		at := float64(i) * step
-		ticks = append(ticks, tick{at, report.Amount(at)})
+		ticks = append(ticks, Tick{at, label(at)})
 		if at >= greatest && i > 0 {
 			return ticks
 		}
@@ -51,8 +49,8 @@ var steps = []struct {
 
 const day = 24 * time.Hour
 
-// times returns ticks from 0 to at most the end, and the unit of their labels.
-func times(end time.Duration) ([]tick, string) {
+// Times returns ticks from 0 to at most the end, and the unit of their labels.
+func Times(end time.Duration) ([]Tick, string) {
 	const most = 10
 	chosen := steps[len(steps)-1]
 	for _, s := range steps {
@@ -65,15 +63,15 @@ func times(end time.Duration) ([]tick, string) {
 	for end/step > most {
 		step *= 2
 	}
-	var ticks []tick
+	var ticks []Tick
 	for at := time.Duration(0); at <= end && at >= 0; at += step {
-		ticks = append(ticks, tick{float64(at), strconv.FormatInt(int64(at/chosen.unit), 10)})
+		ticks = append(ticks, Tick{float64(at), strconv.FormatInt(int64(at/chosen.unit), 10)})
 	}
 	return ticks, chosen.name
 }
 
-// waits are the ticks of a logarithmic axis that starts at a second.
-var waits = []tick{
+// Waits are the ticks of a logarithmic axis that starts at a second.
+var Waits = []Tick{
 	{float64(time.Second), "1 s"}, {float64(10 * time.Second), "10 s"}, {float64(time.Minute), "1 min"}, {float64(10 * time.Minute), "10 min"},
 	{float64(time.Hour), "1 h"}, {float64(10 * time.Hour), "10 h"}, {float64(2 * day), "2 d"}, {float64(10 * day), "10 d"}, {float64(100 * day), "100 d"},
 	{float64(3 * 365 * day), "3 years"}, {float64(30 * 365 * day), "30 years"},
