@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // room is a folder of the core with every package below it, but for those that a
@@ -81,9 +83,7 @@ const here = "kube-queue.dev/kube-queue/pkg"
 // Design rule 5.
 func TestTheCoreKnowsNoClientNoClockAndNoGoroutine(t *testing.T) {
 	faults, err := inspect(".", core())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, fault := range faults {
 		t.Error(fault)
 	}
@@ -212,9 +212,7 @@ func importsOf(t *testing.T, folders ...string) map[string][]string {
 	command := exec.CommandContext(t.Context(), "go", args...)
 	command.Stderr = os.Stderr
 	out, err := command.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	imports := map[string][]string{}
 	for line := range strings.Lines(string(out)) {
 		words := strings.Fields(line)
@@ -262,21 +260,13 @@ func TestWhatTheCoreMustNotKnowIsFoundInEachOfItsPackages(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			root := t.TempDir()
 			for _, r := range core() {
-				if err := os.MkdirAll(filepath.Join(root, r.folder), 0o700); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, os.MkdirAll(filepath.Join(root, r.folder), 0o700))
 			}
 			name := filepath.Join(root, c.file)
-			if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(name, []byte("package x\n"+c.text+"\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o700))
+			require.NoError(t, os.WriteFile(name, []byte("package x\n"+c.text+"\n"), 0o600))
 			faults, err := inspect(root, core())
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			var want []string
 			if c.want != "" {
 				want = []string{name + " " + c.want}

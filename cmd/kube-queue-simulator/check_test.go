@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 const treeHead = "apiVersion: scheduling.sigs.k8s.io/v1beta1\nkind: ElasticQuotaTree\nmetadata: {name: t, namespace: kube-system}\n"
@@ -51,12 +53,8 @@ func TestCheckingTrees(t *testing.T) {
 func TestCheckingSeveralFilesAndFolders(t *testing.T) {
 	folder := t.TempDir()
 	for name, text := range map[string]string{"a/one.yml": validTree, "a/b/two.json": `{"kind":"List","apiVersion":"v1","items":[]}`, "three.yaml": invalidTree, "a/four.txt": "odd: : :"} {
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(folder, name)), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(folder, name)), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 	}
 	stdout, _ := run(t, exitError, "check", folder, "../../examples/quota-tree.yaml")
 	says(t, "stdout", stdout, "a/one.yml: kube-system/t is valid", "three.yaml: kube-system/t is invalid", "quota-tree.yaml: kube-system/elasticquotatree is valid", "1 of 3 trees invalid")
@@ -83,13 +81,9 @@ func TestNothingToCheckIsAWrongCommandLine(t *testing.T) {
 
 func TestThePageShowsWhatTheProgramPrints(t *testing.T) {
 	tree, err := os.ReadFile("../../examples/quota-tree.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	page, err := os.ReadFile("../../docs/tasks/give-out-quota.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	name := file(t, "tree.yaml", strings.NewReplacer("name: everybody-else", "name: research", `max: {cpu: "2"}`, `mx: {cpu: "2"}`).Replace(string(tree)))
 	stdout, _ := run(t, exitError, "check", name)
 	if shown := strings.ReplaceAll(stdout, filepath.Dir(name)+"/", ""); !strings.Contains(string(page), "```\n"+shown+"```\n") {

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"kube-queue.dev/kube-queue/pkg/simulator/report"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 const (
@@ -49,9 +50,7 @@ func says(t *testing.T, what, text string, words ...string) {
 func file(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -159,9 +158,7 @@ func TestEveryOptionReachesTheRun(t *testing.T) {
 				}
 			}
 		}
-		if err := json.Unmarshal([]byte(out), &got); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, json.Unmarshal([]byte(out), &got))
 		if got.Policies[0].All.Jobs != 474 {
 			t.Errorf("%d jobs", got.Policies[0].All.Jobs)
 		}
@@ -190,9 +187,7 @@ func TestEveryOptionReachesTheRun(t *testing.T) {
 
 func TestTheStandardInputIsATraceOrATree(t *testing.T) {
 	jobs, err := os.ReadFile(sample)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	stdout, _ := runWith(t, string(jobs), exitClean, "--trace=-", capacity)
 	says(t, "table", stdout, "474 jobs")
 	manifest, _ := run(t, exitClean, "--trace", sample, capacity, "--print-tree")
@@ -211,9 +206,7 @@ func TestAPictureIsDrawn(t *testing.T) {
 	picture := filepath.Join(t.TempDir(), "waits.svg")
 	run(t, exitClean, "--trace", sample, capacity, "--policy=RoundRobin,Block", "--plot", picture)
 	f, err := os.Open(picture)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer f.Close()
 	panels := 0
 	for d := xml.NewDecoder(f); ; {
@@ -221,9 +214,7 @@ func TestAPictureIsDrawn(t *testing.T) {
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if e, ok := token.(xml.StartElement); ok && e.Name.Local == "g" {
 			panels++
 		}

@@ -15,6 +15,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/hold"
 	"kube-queue.dev/kube-queue/extensions/registry"
 	"kube-queue.dev/kube-queue/test/acceptance/kinds"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // normal returns the object with the types of encoding/json.
@@ -32,9 +33,7 @@ func annotationsOf(object map[string]any) map[string]any {
 // A job that was held at its creation is the same as one that job-extensions suspends later.
 func TestHoldingAJobChangesWhatItsAdapterChanges(t *testing.T) {
 	samples, err := kinds.All()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, sample := range samples {
 		t.Run(sample.Name, func(t *testing.T) {
 			kind, known := hold.Of(registry.All()).Find(sample.GroupVersionKind)
@@ -44,13 +43,9 @@ func TestHoldingAJobChangesWhatItsAdapterChanges(t *testing.T) {
 			object := sample.Unmarked(sample.Version).Object
 			object["metadata"].(map[string]any)["annotations"] = map[string]any{"scheduling.x-k8s.io/suspend": "true"}
 			data, err := json.Marshal(object)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			merge, err := decision.SuspendPatch(kind.Adapter, data, true)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			want := runtime.DeepCopyJSON(normal(t, object))
 			decision.Merge(want, normal(t, merge))
 			got := adaptertest.Patched(t, object, hold.Marked(kind.Kind, hold.Request{Create: true, Object: object}))
@@ -153,9 +148,7 @@ func TestANewPodWaitsAtTheGate(t *testing.T) {
 func adapterOf(t *testing.T, name string) framework.Adapter {
 	t.Helper()
 	all, err := registry.Parse(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return all[0]
 }
 

@@ -7,6 +7,8 @@ import (
 
 	training "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
 	corev1 "k8s.io/api/core/v1"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 func base() Base[*training.TFJob] {
@@ -40,13 +42,9 @@ func TestQueuingPatch(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			job := &training.TFJob{Status: training.JobStatus{Conditions: test.have}}
 			data, err := json.Marshal(base().QueuingPatch(job, test.on, "why", time.Now()))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			var got training.TFJob
-			if err := json.Unmarshal(data, &got); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, json.Unmarshal(data, &got))
 			if len(got.Status.Conditions) != len(test.want) {
 				t.Fatalf("the patch is %s", data)
 			}

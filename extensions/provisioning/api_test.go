@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // Our type is the autoscaler's own, without what is not used.
@@ -26,9 +27,7 @@ func TestARequestIsAProvisioningRequestOfTheAutoscaler(t *testing.T) {
 	ours := planOf(t, in).Request
 	ours.Status.Conditions = []metav1.Condition{{Type: "Accepted", Status: metav1.ConditionTrue, Reason: "r", Message: "m"}}
 	data, err := json.Marshal(ours)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var old older.ProvisioningRequest
 	if faults, err := kjson.UnmarshalStrict(data, &old); err != nil || len(faults) > 0 {
 		t.Fatalf("an autoscaler of the older version does not know the request: %v %v", faults, err)
@@ -38,9 +37,7 @@ func TestARequestIsAProvisioningRequestOfTheAutoscaler(t *testing.T) {
 		t.Fatalf("the autoscaler does not know the request: %v %v", faults, err)
 	}
 	back, err := json.Marshal(theirs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var read Request
 	if err := json.Unmarshal(back, &read); err != nil || !reflect.DeepEqual(&read, ours) {
 		t.Errorf("the request comes back as %s (%v)", back, err)
@@ -64,13 +61,9 @@ func TestTheWordsOfTheAutoscalerAreItsOwn(t *testing.T) {
 // The limits that are refused here are those of the CRD.
 func TestTheLimitsAreThoseOfTheCRD(t *testing.T) {
 	folder, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/autoscaler/cluster-autoscaler/apis").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	data, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(folder)), "config/crd/autoscaling.x-k8s.io_provisioningrequests.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	type schema struct {
 		Properties           map[string]schema
 		MaxItems             *int64
@@ -87,9 +80,7 @@ func TestTheLimitsAreThoseOfTheCRD(t *testing.T) {
 			}
 		}
 	}
-	if err := yaml.Unmarshal(data, &crd); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, yaml.Unmarshal(data, &crd))
 	if crd.Spec.Names.Plural != RequestResource.Resource || crd.Spec.Names.Kind != RequestKind.Kind {
 		t.Errorf("the names are %v", crd.Spec.Names)
 	}

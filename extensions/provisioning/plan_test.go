@@ -18,6 +18,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/framework/adaptertest"
 	"kube-queue.dev/kube-queue/pkg/requests"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 const gpu = corev1.ResourceName("nvidia.com/gpu")
@@ -35,13 +36,9 @@ func inputOf(t *testing.T, sets ...podSet) Input {
 		Config: &v1alpha1.ProvisioningRequestConfigSpec{ProvisioningClassName: "class.example.com"}}
 	for _, set := range sets {
 		template := &corev1.PodTemplateSpec{}
-		if err := yaml.UnmarshalStrict([]byte(set.template), template); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, yaml.UnmarshalStrict([]byte(set.template), template))
 		size, err := requests.Pod(template, in.Unit.Namespace, in.Cluster)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		in.Pods = append(in.Pods, framework.PodSet{Name: set.name, Count: set.count, Template: template})
 		in.Unit.Spec.PodSets = append(in.Unit.Spec.PodSets, v1alpha1.PodSet{Name: set.name, Count: set.count, Requests: size.Requests})
 	}
@@ -199,9 +196,7 @@ spec:
   - {name: helper, resources: {requests: {memory: 1Gi}}}`})
 	template := planOf(t, in).Templates[0].Template
 	data, err := json.Marshal(template)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if strings.Contains(string(data), "SECRET") {
 		t.Errorf("the template has more than a scheduler reads: %s", data)
 	}
@@ -222,9 +217,7 @@ spec:
   - {name: main, image: train, ports: [{containerPort: 81, hostPort: 81}], resources: {limits: {cpu: 2, nvidia.com/gpu: 8}, requests: {cpu: 2, nvidia.com/gpu: 8}}}
   - {name: helper, image: unset, resources: {requests: {memory: 1Gi}}}`
 	wanted := &corev1.PodTemplateSpec{}
-	if err := yaml.UnmarshalStrict([]byte(want), wanted); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, yaml.UnmarshalStrict([]byte(want), wanted))
 	if encoded, err := json.Marshal(wanted); err != nil || string(encoded) != string(data) {
 		t.Errorf("the template is\n%s\nnot\n%s (%v)", data, encoded, err)
 	}

@@ -7,6 +7,8 @@ import (
 	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 func TestWorkers(t *testing.T) {
@@ -83,9 +85,7 @@ func TestPodsLeavesTheClusterAsItIs(t *testing.T) {
 	cluster := &rayv1.RayClusterSpec{}
 	text := `{enableInTreeAutoscaling: true, headGroupSpec: {template: {spec: {containers: [{name: a}]}}},
 		workerGroupSpecs: [{groupName: g, replicas: 1, template: {spec: {containers: [{name: a}], initContainers: [{name: b}]}}}]}`
-	if err := yaml.UnmarshalStrict([]byte(text), cluster); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, yaml.UnmarshalStrict([]byte(text), cluster))
 	// Room behind a slice is where a careless append would write.
 	for _, template := range Templates(cluster) {
 		template.Spec.Containers = append(make([]corev1.Container, 0, 4), template.Spec.Containers...)
@@ -93,9 +93,7 @@ func TestPodsLeavesTheClusterAsItIs(t *testing.T) {
 	}
 	beside := append(make([]corev1.Container, 0, 4), Submitter())
 	sets, err := Pods(cluster, "spec", beside...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if head := sets[0].Template.Spec.Containers; len(head) != 3 {
 		t.Errorf("the head has %d containers, not its own, the submitter and the autoscaler", len(head))
 	}
@@ -117,8 +115,6 @@ func TestPodsLeavesTheClusterAsItIs(t *testing.T) {
 func group(t *testing.T, text string) *rayv1.WorkerGroupSpec {
 	t.Helper()
 	g := &rayv1.WorkerGroupSpec{}
-	if err := yaml.UnmarshalStrict([]byte(text), g); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, yaml.UnmarshalStrict([]byte(text), g))
 	return g
 }

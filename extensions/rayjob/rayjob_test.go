@@ -14,6 +14,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/framework/adaptertest"
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 func TestJobs(t *testing.T) { adaptertest.Run(t, New()) }
@@ -83,13 +84,9 @@ func TestDamagedJobs(t *testing.T) { adaptertest.Fuzz(t, New()) }
 
 func TestTheAcceptanceManifestRequestsWhatItsPodsWill(t *testing.T) {
 	manifest, err := os.ReadFile("../../test/acceptance/rayjob.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	data, err := yaml.YAMLToJSON(manifest)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	seen, err := decision.Observe(New(), data, nil, adaptertest.Usual())
 	if err != nil || seen.Invalid != "" || !seen.Marked {
 		t.Fatalf("error %v, invalid %q, marked %v", err, seen.Invalid, seen.Marked)

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 const own = "kube-queue.dev/kube-queue/"
@@ -59,9 +61,7 @@ func TestAdaptersAndDecisionsKnowNoClientNoClockAndNoGoroutine(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, folder := range []string{"framework", "framework/decision", "job", "provisioning", "sparkapplication/spark"} {
 		if !looked[folder] {
 			t.Errorf("extensions/%s was not looked at", folder)
@@ -98,9 +98,7 @@ func TestAClientAClockAndAGoroutineAreReported(t *testing.T) {
 func faults(t *testing.T, name string, source any) (found []string) {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), name, source, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	names := map[string]string{}
 	for _, spec := range file.Imports {
 		imported, _ := strconv.Unquote(spec.Path.Value)

@@ -13,6 +13,7 @@ import (
 
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/pkg/metrics"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // The files that make generate writes contain each kind.
@@ -77,9 +78,7 @@ func deploy(policy string) string { return "../../deploy/policies/" + policy + "
 func servedKinds(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(deploy("queueunits"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, rest, found := strings.Cut(string(text), "name: servedKinds\n")
 	served, _, ends := strings.Cut(rest, "}")
 	if !found || !ends {
@@ -91,16 +90,12 @@ func servedKinds(t *testing.T) string {
 func extensionsEnum(t *testing.T) []string {
 	t.Helper()
 	text, err := os.ReadFile("../../charts/kube-queue/values.schema.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var schema struct {
 		Defs map[string]struct {
 			Items struct{ Enum []string }
 		} `json:"$defs"`
 	}
-	if err := json.Unmarshal(text, &schema); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(text, &schema))
 	return schema.Defs["extensions"].Items.Enum
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"kube-queue.dev/kube-queue/extensions/framework/adaptertest"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 func TestJobs(t *testing.T) { adaptertest.Run(t, New()) }
@@ -49,16 +50,12 @@ func TestAWorkflowWithManyNodesIsKeptSmall(t *testing.T) {
 	}
 	text := `{"spec":{"templates":[{"name":"main","container":{"image":"x"}}]},"status":{"nodes":{` + strings.TrimSuffix(nodes.String(), ",") + `}}}`
 	workflow := &Workflow{}
-	if err := json.Unmarshal([]byte(text), workflow); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal([]byte(text), workflow))
 	if want := (Nodes{Count: 5000, Unfinished: 5000, Running: 5000}); workflow.Status.Nodes != want {
 		t.Errorf("its nodes are %+v, not %+v", workflow.Status.Nodes, want)
 	}
 	kept, err := json.Marshal(workflow)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if len(kept) > 1000 {
 		t.Errorf("%d bytes are kept of %d", len(kept), len(text))
 	}
@@ -67,9 +64,7 @@ func TestAWorkflowWithManyNodesIsKeptSmall(t *testing.T) {
 func TestACopyIsWholeAndItsOwn(t *testing.T) {
 	original := &Workflow{}
 	text := `{"metadata":{"name":"a","annotations":{"x":"y"}},"spec":{"suspend":true,"templates":[{"name":"t","suspend":{}}],"activeDeadlineSeconds":5},"status":{"phase":"Running","nodes":{"a":{"type":"Pod"}}}}`
-	if err := json.Unmarshal([]byte(text), original); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal([]byte(text), original))
 	before, _ := json.Marshal(original)
 	copied := original.DeepCopyObject().(*Workflow)
 	if got, _ := json.Marshal(copied); string(got) != string(before) {

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // kindOnly is an adapter that has a kind and nothing else.
@@ -34,9 +35,7 @@ func TestTwoExtensionsOfOneResourceAreOneKind(t *testing.T) {
 		aKind(func(*framework.Kind) {}),
 		aKind(func(k *framework.Kind) { k.Name, k.Version, k.ManagedBy = "widgetv2", "v2", "example.com/others" }),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if len(kinds) != 1 || len(kinds[0].Extensions) != 2 || kinds[0].Extensions[1].ManagedBy != "example.com/others" {
 		t.Errorf("the data are %+v", kinds)
 	}
@@ -47,9 +46,7 @@ func TestWhatIsSetOrReadIntoIsAMap(t *testing.T) {
 		k.Maps = [][]string{{"spec", "strategy"}, {"spec", "policy"}}
 		k.Sets = []framework.Setting{{Path: []string{"spec", "policy", "clean"}, Value: "All", OlderPath: []string{"spec", "old", "clean"}}}
 	})})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if got := strings.Join(kinds[0].Maps, " "); got != "spec.policy spec.old spec.strategy" {
 		t.Errorf("maps are %s", got)
 	}
@@ -104,9 +101,7 @@ func TestAPartKnowsTheKindsThatHaveIt(t *testing.T) {
 			k.Parts = []schema.GroupKind{{Group: "example.com", Kind: "Widget"}}
 		}),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if of := kinds[0].PartOf; len(of) != 1 || of[0] != (chartOwner{"Gadget", "example.com", "gadgets"}) {
 		t.Errorf("a Widget is a part of %v", of)
 	}

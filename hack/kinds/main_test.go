@@ -13,6 +13,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/registry"
 	"kube-queue.dev/kube-queue/hack/internal/generator"
 	samples "kube-queue.dev/kube-queue/test/acceptance/kinds"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 const root = "../.."
@@ -32,9 +33,7 @@ func withWidget(t *testing.T) (all []file, want map[string][]string) {
 	operators["example.com/v1"] = operators["jobset.x-k8s.io/v1alpha2"]
 	t.Cleanup(func() { delete(operators, "example.com/v1") })
 	all, err := files(root, adapters, []samples.Sample{widget})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return all, map[string][]string{
 		"charts/kube-queue/files/kinds.json":   {`"kind": "Widget"`},
 		"charts/kube-queue/values.schema.json": {"\n          \"workflow\", \"widget\", \"gadget\", \"pod\"\n        ]"},
@@ -55,17 +54,13 @@ func TestEachFileGetsANewKind(t *testing.T) {
 	all, wanted := withWidget(t)
 	for _, file := range all {
 		text, err := os.ReadFile(filepath.Join(root, file.path))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		copied := filepath.Join(t.TempDir(), "file")
 		if err := generator.Rewrite(copied, append([]generator.Edit{generator.Whole(string(text))}, file.edits...)...); err != nil {
 			t.Fatalf("%s: %v", file.path, err)
 		}
 		got, err := os.ReadFile(copied)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if wanted[file.path] == nil {
 			t.Errorf("the test does not know what %s says of a kind", file.path)
 		}
@@ -107,14 +102,10 @@ func TestKindsWithEqualCellsShareARow(t *testing.T) {
 // The table of versions is written by hand, because it gives the reasons too.
 func TestThePageOfKindsListsTheTestedVersions(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(root, "docs/reference/kinds.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, o := range operators {
 		version, err := o.tested(root)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if row := "| " + o.name + " | " + version + " |"; !strings.Contains(string(page), row) {
 			t.Errorf("docs/reference/kinds.md has no row %q", row)
 		}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 const root = "../.."
@@ -15,13 +17,9 @@ const root = "../.."
 // with what this program writes.
 func TestTheReadmeShowsTheFiguresOfThePlot(t *testing.T) {
 	l, err := lendingIn(t.Context(), root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	text, err := os.ReadFile(filepath.Join(root, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	readme := strings.Join(strings.Fields(string(text)), " ")
 	days := time.Duration(l.hard.Makespan).Round(24*time.Hour) / (24 * time.Hour)
 	for _, want := range []string{

@@ -5,18 +5,15 @@ import (
 	"testing"
 
 	"kube-queue.dev/kube-queue/pkg/program"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 func TestTheExampleFilesHoldAllSettingsAndTheirDefaults(t *testing.T) {
 	for _, p := range programs() {
 		t.Run(p.Name, func(t *testing.T) {
 			set, err := program.Settings(p)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := set.Read([]string{"--config", filepath.Join("../../docs/reference/config", p.Name+".yaml")}, nil); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
+			require.NoError(t, set.Read([]string{"--config", filepath.Join("../../docs/reference/config", p.Name+".yaml")}, nil))
 			for _, setting := range set.All() {
 				if setting.Text() != setting.Default() {
 					t.Errorf("%s is %q, by default %q", setting.Field, setting.Text(), setting.Default())

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // aRepository is what go list says of a small one.
@@ -37,9 +39,7 @@ kube-queue.dev/kube-queue/test/integration/plugin.test;kube-queue.dev/kube-queue
 func TestWhatAChangeCanBreakIsSelected(t *testing.T) {
 	g := parse(strings.TrimSpace(aRepository))
 	unit := map[string]bool{"pkg/queue": true, "pkg/scheduler": true, "extensions/rayjob": true, "test/docs": true}
-	if err := g.use(unit); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, g.use(unit))
 	g["test/docs"].reads = []string{"docs"}
 	controller, extensions := "./test/integration/controller", "./test/integration/jobextensions"
 	for name, test := range map[string]struct {
@@ -155,9 +155,7 @@ func TestEachStepHasItsTests(t *testing.T) {
 
 func TestEachKindHasAStep(t *testing.T) {
 	folders, err := os.ReadDir("../../extensions")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	shared := []string{"framework", "hold", "registry"} // a step of job-extensions
 	for _, folder := range folders {
 		file := path.Join("extensions", folder.Name(), "kind.go")
@@ -172,16 +170,12 @@ func TestEachKindHasAStep(t *testing.T) {
 func textOf(t *testing.T, folder string) string {
 	t.Helper()
 	entries, err := os.ReadDir(path.Join("../..", folder))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var text strings.Builder
 	for _, entry := range entries {
 		if strings.HasSuffix(entry.Name(), ".go") {
 			file, err := os.ReadFile(path.Join("../..", folder, entry.Name()))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			text.Write(file)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 var began = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -22,9 +24,7 @@ func recorded(t *testing.T) *Profile {
 		{Name: "example.com/a", Test: true, From: began, Wall: 20, CPU: 8, Clusters: 2, Samples: []Sample{
 			{At: began}, {At: began.Add(10 * time.Second), CPU: 8}, {At: began.Add(20 * time.Second), CPU: 8}}},
 	} {
-		if err := record(folder, u); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, record(folder, u))
 	}
 	var events strings.Builder
 	event := func(after int, action, test string, elapsed float64) {
@@ -36,21 +36,15 @@ func recorded(t *testing.T) *Profile {
 	event(10, "run", "TestWaits", 0)
 	event(20, "fail", "TestWaits", 10)
 	events.WriteString(`{"Time":"unfinished`)
-	if err := os.WriteFile(filepath.Join(folder, "test-a.events.jsonl"), []byte(events.String()), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "test-a.events.jsonl"), []byte(events.String()), 0o644))
 	profile, err := read(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return profile
 }
 
 func TestAProfileShowsWhatWorksAndWhatWaits(t *testing.T) {
 	var out strings.Builder
-	if err := recorded(t).print(&out, false); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, recorded(t).print(&out, false))
 	said := strings.Join(strings.Fields(out.String()), " ")
 	for _, want := range []string{
 		"720.0 900.0 0.0 0 test-a", "20.0 8.0 12.0 2 example.com/a",
@@ -66,17 +60,11 @@ func TestAProfileShowsWhatWorksAndWhatWaits(t *testing.T) {
 func TestOnlyRowsOfMeasuredTargetsChange(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "page.md")
 	before := "| target | what | time |\n|---|---|---|\n| `make test` | all | 1 s |\n| `make test-a` | one | 1 s |\n| `make test-all` | more | 3 h |\nmake test is text\n"
-	if err := os.WriteFile(page, []byte(before), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(page, []byte(before), 0o644))
 	for _, step := range []struct{ only, old, now string }{{"", "1 s", "12 min"}, {"test-all", "3 h", "12 min"}} {
-		if err := recorded(t).refresh(page, step.only); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, recorded(t).refresh(page, step.only))
 		after, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		before = strings.ReplaceAll(before, step.old, step.now)
 		if string(after) != before {
 			t.Errorf("after %q the page is\n%s\nwant\n%s", step.only, after, before)
@@ -90,9 +78,7 @@ func TestACommandIsMeasuredWithWhatItStarts(t *testing.T) {
 		t.Fatal(err)
 	}
 	profile, err := read(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if u := profile.Targets[0]; u.Name != "spins" || u.CPU <= 0 || u.Wall <= 0 {
 		t.Errorf("it took %+v", u)
 	}

@@ -6,6 +6,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // field returns the value at a path of nested maps; nil if it does not exist.
@@ -37,13 +39,9 @@ spec:
 
 func TestUnrollDescribesTheLevelsRequestedAndKeepsWhatIsBelow(t *testing.T) {
 	out, err := unroll(generated, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var doc map[string]any
-	if err := yaml.Unmarshal([]byte(out), &doc); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, yaml.Unmarshal([]byte(out), &doc))
 	version := field(doc, "spec", "versions").([]any)[0]
 	node := field(version, "schema", "openAPIV3Schema", "properties", "spec", "properties", "root")
 	for level := 1; level <= 3; level++ {
@@ -69,13 +67,9 @@ func TestUnrollDescribesTheLevelsRequestedAndKeepsWhatIsBelow(t *testing.T) {
 
 func TestUnrollOfAnUnrolledSchemaChangesNothing(t *testing.T) {
 	once, err := unroll(generated, 4)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	twice, err := unroll(once, 4)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if once != twice {
 		t.Errorf("once:\n%s\ntwice:\n%s", once, twice)
 	}

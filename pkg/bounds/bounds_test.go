@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // longest is the longest name of a resource.
@@ -119,13 +120,9 @@ func TestWhatIsWithinTheBoundsIsNotTrimmed(t *testing.T) {
 // The API server refuses what these constants do not allow, and nothing else.
 func TestTheBoundsAreThoseOfTheCRD(t *testing.T) {
 	text, err := os.ReadFile("../../charts/kube-queue/files/crds/scheduling.x-k8s.io_queueunits.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var crd map[string]any
-	if err := yaml.Unmarshal(text, &crd); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, yaml.Unmarshal(text, &crd))
 	versions, _, _ := unstructured.NestedSlice(crd, "spec", "versions")
 	at := func(path ...string) map[string]any {
 		t.Helper()

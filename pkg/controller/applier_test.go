@@ -26,6 +26,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	"kube-queue.dev/kube-queue/pkg/lifecycle"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 func TestStatusPatchesFitTheirSchema(t *testing.T) {
@@ -39,16 +40,12 @@ func TestStatusPatchesFitTheirSchema(t *testing.T) {
 		{Kind: scheduler.Evict, Key: "a/b", UID: "u", Version: 7, Reason: wellknown.ReasonDeactivated, Message: long},
 	} {
 		patch, err := statusPatch(&w, at, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var got struct {
 			Metadata struct{ UID, ResourceVersion string }
 			Status   schedulingv1alpha1.QueueUnitStatus
 		}
-		if err := yaml.Unmarshal(patch, &got); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, yaml.Unmarshal(patch, &got))
 		if got.Metadata.UID != "u" || got.Metadata.ResourceVersion != "7" {
 			t.Errorf("%s: preconditions %+v", w.Kind, got.Metadata)
 		}
@@ -84,16 +81,12 @@ func TestAnEvictionChangesItsOwnConditionAndWhatIsShownAlone(t *testing.T) {
 	} {
 		w := scheduler.Write{Kind: scheduler.Evict, Key: "a/b", Reason: reason, Message: "m", Queue: "another"}
 		patch, err := statusPatch(&w, now, slices.Clone(has))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var fields struct{ Status map[string]any }
 		var got struct {
 			Status schedulingv1alpha1.QueueUnitStatus
 		}
-		if err := errors.Join(yaml.Unmarshal(patch, &fields), yaml.Unmarshal(patch, &got)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, errors.Join(yaml.Unmarshal(patch, &fields), yaml.Unmarshal(patch, &got)))
 		if names := slices.Sorted(maps.Keys(fields.Status)); !slices.Equal(names, []string{"conditions", "message", "reason"}) {
 			t.Errorf("it writes %v", names)
 		}
@@ -111,13 +104,9 @@ func TestOverQuotaIsAConditionAndNothingElse(t *testing.T) {
 	for kind, want := range map[scheduler.Kind]metav1.ConditionStatus{scheduler.MarkOverQuota: metav1.ConditionTrue, scheduler.ClearOverQuota: metav1.ConditionFalse} {
 		w := scheduler.Write{Kind: kind, Key: "a/b", Reason: wellknown.ReasonLimitExceeded, Message: "m", Queue: "q", Quota: "root"}
 		patch, err := statusPatch(&w, now, slices.Clone(has))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var fields struct{ Status map[string][]metav1.Condition }
-		if err := yaml.Unmarshal(patch, &fields); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, yaml.Unmarshal(patch, &fields))
 		over := metav1.Condition{Type: wellknown.ConditionOverQuota, Status: want, Reason: string(w.Reason), Message: "m", LastTransitionTime: metav1.NewTime(now.Time)}
 		if got := fields.Status["conditions"]; len(fields.Status) != 1 || !equality.Semantic.DeepEqual(got, append(slices.Clone(has), over)) {
 			t.Errorf("%v writes %s", kind, patch)
@@ -137,13 +126,9 @@ func TestUnscheduledPodsAreAConditionAndNothingElse(t *testing.T) {
 			has, w.Message = append(has, shows), ""
 		}
 		patch, err := statusPatch(&w, now, has)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var fields struct{ Status map[string][]metav1.Condition }
-		if err := yaml.Unmarshal(patch, &fields); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, yaml.Unmarshal(patch, &fields))
 		if got := fields.Status["conditions"]; len(fields.Status) != 1 || !equality.Semantic.DeepEqual(got, want) {
 			t.Errorf("%v writes %s", kind, patch)
 		}
@@ -164,9 +149,7 @@ func TestAWriteThatIsUnderWayIsNotCalledOffWhenTheProgramIsToEnd(t *testing.T) {
 	}))
 	defer server.Close()
 	client, err := versioned.NewForConfig(&rest.Config{Host: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	a := newApplier(client, clock.RealClock{}, newInbox())
 	ctx, end := context.WithCancel(t.Context())
 	defer end()
@@ -217,9 +200,7 @@ func TestWritesThatFailHoldUpNoOthers(t *testing.T) {
 	}))
 	defer server.Close()
 	client, err := versioned.NewForConfig(&rest.Config{Host: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	a := newApplier(client, testclock.NewFakeClock(time.Unix(1_700_000_000, 0)), newInbox())
 	var plan scheduler.Plan
 	for i, namespace := range []string{"denied", "failing", "wrong", "changed", "good"} {
@@ -262,9 +243,7 @@ func TestAUnitThatCanNeverFitIsReadForItsPodSets(t *testing.T) {
 	}))
 	defer server.Close()
 	client, err := versioned.NewForConfig(&rest.Config{Host: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	a := newApplier(client, clock.RealClock{}, newInbox())
 	w := scheduler.Write{Kind: scheduler.Explain, Key: "a/b", UID: "u", Version: 7, Reason: wellknown.ReasonExceedsMaxQuota, Message: "it asks too much", Resource: "cpu", Asked: 2500}
 	const want = `"message":"it asks too much; cpu by pod set: head 1 x 2, submitter 1 x 500m"`

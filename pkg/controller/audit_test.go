@@ -15,6 +15,7 @@ import (
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/lenient"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // audited is a loop with a cache of units and an API server of its own.
@@ -48,9 +49,7 @@ func (a *audited) unit(name, uid string, version int) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, UID: types.UID(uid), ResourceVersion: fmt.Sprint(version)},
 		Spec:       schedulingv1alpha1.QueueUnitSpec{Resource: corev1.ResourceList{"cpu": resource.MustParse("1")}},
 		Status:     schedulingv1alpha1.QueueUnitStatus{Phase: schedulingv1alpha1.PhaseRunning, Quota: "root"}}
-	if err := a.auditor.units.Add(a.server[name]); err != nil {
-		a.Fatal(err)
-	}
+	require.NoError(a, a.auditor.units.Add(a.server[name]))
 }
 
 // confirms lets so much time pass that a difference is confirmed and healed.
@@ -82,9 +81,7 @@ func TestAnAuditFindsUnitsWhoseEventsWereLost(t *testing.T) {
 
 	a.unit("gone", "uid2", 7)
 	a.confirms()
-	if err := a.auditor.units.Delete(a.server["gone"]); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, a.auditor.units.Delete(a.server["gone"]))
 	delete(a.server, "gone")
 	a.confirms()
 	if used := a.core.Usage()[0].Used; len(used) != 0 || a.core.Knows("a/gone") {

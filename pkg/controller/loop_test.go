@@ -28,6 +28,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota/tree/manifest"
 	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 func TestWhatAQueueSets(t *testing.T) {
@@ -71,15 +72,11 @@ type deciding struct {
 func decide(t *testing.T, opts tree.Options) *deciding {
 	t.Helper()
 	client, err := versioned.NewForConfig(&rest.Config{Host: "http://nowhere"}) // nobody asks it
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	drawn := &drawn{opts: opts}
 	cfg := Config{Client: client, Source: drawn, Clock: clocktesting.NewFakeClock(time.Unix(1000, 0)), Namespace: "kube-queue", CheckInvariants: true}
 	informers, err := newInformers(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	loop := informers.loop(cfg, klog.Background())
 	if _, err := drawn.Start(t.Context(), loop.host(nil)); err != nil {
 		t.Fatal(err)
@@ -115,16 +112,12 @@ func (d *deciding) expect(got map[string]string, want map[string]string) {
 func (d *deciding) tree(root string) input {
 	d.Helper()
 	object := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(`{spec: {root: `+root+`}}`), &object.Object); err != nil {
-		d.Fatal(err)
-	}
+	require.NoError(d, yaml.Unmarshal([]byte(`{spec: {root: `+root+`}}`), &object.Object))
 	return quotaSeen(func() backend.Change {
 		d.Helper()
 		d.drawn.root = manifest.Root(object)
 		built, _, err := tree.New(d.names, d.drawn.root, d.drawn.opts)
-		if err != nil {
-			d.Fatal(err)
-		}
+		require.NoError(d, err)
 		d.drawn.backend = built
 		return backend.Change{Quota: &backend.Quota{Backend: built}}
 	})
@@ -181,9 +174,7 @@ func TestAStoppedQueueStaysStoppedWhenItsQuotaIsRenamed(t *testing.T) {
 	} {
 		d := decide(t, tree.Options{})
 		for queue, stop := range map[string]schedulingv1alpha1.QueueStop{"root-old": schedulingv1alpha1.StopHold, "root-taken": schedulingv1alpha1.StopNone} {
-			if err := d.publisher.queues.Add(&schedulingv1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-queue", Name: queue}, Spec: schedulingv1alpha1.QueueSpec{Stop: stop}}); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, d.publisher.queues.Add(&schedulingv1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-queue", Name: queue}, Spec: schedulingv1alpha1.QueueSpec{Stop: stop}}))
 		}
 		d.expect(d.after(0, quotaListed, d.tree(before), queueOf("root-old", schedulingv1alpha1.StopHold), unitOf("u", "", "1", "")), nil)
 		if c.tree == "" {

@@ -24,6 +24,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // publisherOf returns a publisher that knows these Queues, and its clock. The API server answers each request with a
@@ -43,15 +44,11 @@ func publisherOf(t *testing.T, see func(r *http.Request, body string), known ...
 	}))
 	t.Cleanup(server.Close)
 	client, err := versioned.NewForConfig(&rest.Config{Host: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
 	for _, queue := range known {
 		queue.Namespace = "kube-queue"
-		if err := store.Add(queue); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, store.Add(queue))
 	}
 	clock := clocktesting.NewFakeClock(time.Unix(1000, 0))
 	return newPublisher(client, store, "kube-queue", clock, PublishInterval), clock
@@ -74,9 +71,7 @@ func TestAQueueInWhichSomethingIsSetOutlivesItsGroup(t *testing.T) {
 			&schedulingv1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Name: "team", UID: "u", ResourceVersion: "7"},
 				Spec: c.spec, Status: schedulingv1alpha1.QueueStatus{Quota: "root/team"}})
 		p.report = func(n backend.Notice) { reported = n.Message }
-		if err := p.retire(t.Context(), "team"); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, p.retire(t.Context(), "team"))
 		if c.kept && !strings.HasPrefix(request, `PATCH {"status":{"policy":null,"quota":null,`) {
 			t.Errorf("%s: not kept but %s", name, request)
 		}
@@ -103,12 +98,8 @@ func TestTheSettingsOfAQueueMoveToItsNewName(t *testing.T) {
 	p.report = func(n backend.Notice) { reported++ }
 	p.move(old, &schedulingv1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Name: "new"}, Spec: old.Spec})
 	for range 2 {
-		if err := p.retire(t.Context(), "old"); err != nil {
-			t.Fatal(err)
-		}
-		if err := p.keep(t.Context(), scheduler.QueueStats{Name: "new", Quota: "root/new"}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, p.retire(t.Context(), "old"))
+		require.NoError(t, p.keep(t.Context(), scheduler.QueueStats{Name: "new", Quota: "root/new"}))
 		old.Status.Quota = ""
 	}
 	if len(requests) != 2 || !strings.HasPrefix(requests[0], "POST queues ") || !strings.Contains(requests[0], `"stop":"Hold"`) ||
@@ -166,9 +157,7 @@ func TestTheHeadThatAnOlderReleaseHasWrittenIsRemoved(t *testing.T) {
 	var requests []string
 	p, _ := publisherOf(t, func(r *http.Request, body string) { requests = append(requests, r.Method+" "+body) },
 		&schedulingv1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Name: "team"}, Status: schedulingv1alpha1.QueueStatus{Quota: "root/team"}})
-	if err := p.keep(t.Context(), scheduler.QueueStats{Name: "team", Quota: "root/team", Pending: 1, Waits: true, HighestPriority: new(int32(7))}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.keep(t.Context(), scheduler.QueueStats{Name: "team", Quota: "root/team", Pending: 1, Waits: true, HighestPriority: new(int32(7))}))
 	if len(requests) != 1 || !strings.HasPrefix(requests[0], "PATCH ") || !strings.Contains(requests[0], `"head":null`) || !strings.Contains(requests[0], `"highestPriority":7`) {
 		t.Errorf("the requests are %q, want one patch that removes the head and shows the priority", requests)
 	}

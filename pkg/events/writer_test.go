@@ -24,6 +24,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -71,9 +72,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 func stored(t *testing.T, client kubernetes.Interface) []corev1.Event {
 	t.Helper()
 	list, err := client.CoreV1().Events("ns").List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return list.Items
 }
 
@@ -261,9 +260,7 @@ func TestAnEventThatWasForgottenIsWrittenAgain(t *testing.T) {
 	e := about("job", "Queued", "1")
 	w.Keep(e)
 	eventually(t, "written", func() bool { return len(stored(t, client)) == 1 })
-	if err := client.CoreV1().Events("ns").Delete(t.Context(), e.Name(), metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, client.CoreV1().Events("ns").Delete(t.Context(), e.Name(), metav1.DeleteOptions{}))
 	eventually(t, "waiting for its time", func() bool { return waits(clk) })
 	clk.Step(renewEvery)
 	eventually(t, "written again", func() bool { return len(stored(t, client)) == 1 })

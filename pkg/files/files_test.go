@@ -7,17 +7,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 func TestAFolderMeansItsManifests(t *testing.T) {
 	root := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(root, "below"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(filepath.Join(root, "below"), 0o700))
 	for _, name := range []string{"b.yaml", "a.yml", "below/c.json", "README.md"} {
-		if err := os.WriteFile(filepath.Join(root, name), []byte(name), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(filepath.Join(root, name), []byte(name), 0o600))
 	}
 	all, err := Expand(root, "the trees")
 	if want := []string{filepath.Join(root, "a.yml"), filepath.Join(root, "b.yaml"), filepath.Join(root, "below/c.json")}; err != nil || !slices.Equal(all, want) {

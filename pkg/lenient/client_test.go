@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 var badText = strings.ReplaceAll(unitText(`,"resource":{"cpu":"1e1.5"}`, ""), `"name":"a"`, `"name":"bad"`)
@@ -41,18 +43,14 @@ func server(t *testing.T) *Client {
 	s := httptest.NewServer(http.HandlerFunc(handler))
 	t.Cleanup(s.Close)
 	client, err := NewForConfig(&rest.Config{Host: s.URL, QPS: -1}, unitKind)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return client
 }
 
 func TestOneIsReadAndPatchedThoughItCannotBeDecoded(t *testing.T) {
 	client := server(t)
 	object, err := client.Get(t.Context(), "ns", "bad")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, isBad := object.(*Unreadable); !isBad || object.GetResourceVersion() != "7" {
 		t.Errorf("read is %+v", object)
 	}

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 var unitKind = Kind{
@@ -50,9 +51,7 @@ func TestWhatCannotBeReadIsLeftOutAndReported(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			start := time.Now()
 			object, err := unitKind.Decode([]byte(unitText(test.spec, test.status)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if took := time.Since(start); took > time.Second {
 				t.Errorf("it took %v", took)
 			}
@@ -166,9 +165,7 @@ func TestReadAsATypedClientDoes(t *testing.T) {
 		typed := &schedulingv1alpha1.QueueUnit{}
 		err := unmarshal(text, typed)
 		object, decodeErr := unitKind.Decode(text)
-		if decodeErr != nil {
-			t.Fatal(decodeErr)
-		}
+		require.NoError(t, decodeErr)
 		if _, isBad := object.(*Unreadable); isBad != (err != nil) {
 			t.Fatalf("typed: %v, but %+v", err, object)
 		}
@@ -194,9 +191,7 @@ func FuzzDecode(f *testing.F) {
 
 func TestCopies(t *testing.T) {
 	object, err := unitKind.Decode([]byte(unitText(`,"resource":{"cpu":"1e1.5"}`, "")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	twin := object.DeepCopyObject().(*Unreadable)
 	twin.Labels["commit"], twin.Partial.GetLabels()["commit"] = "other", "other"
 	if object.GetLabels()["commit"] != "12e4567" || object.(*Unreadable).Partial.GetLabels()["commit"] != "12e4567" {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // script answers one request after the other and records them.
@@ -82,17 +83,13 @@ func TestAnInformerListsWhatIsThereWhateverFailsOrCannotBeDecoded(t *testing.T) 
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	client, err := NewForConfig(&rest.Config{Host: server.URL, QPS: -1}, unitKind)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	results := make(chan error, 100)
 	informer, err := Informer(client, func(err error) { results <- err }, "queueunits", cache.Indexers{}, func(o any) (any, error) {
 		o.(Object).SetManagedFields(nil)
 		return o, nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	shown := func(o any) string {
 		return fmt.Sprintf("%s %T %d", o.(Object).GetName(), o, len(o.(Object).GetManagedFields()))
 	}
@@ -106,9 +103,7 @@ func TestAnInformerListsWhatIsThereWhateverFailsOrCannotBeDecoded(t *testing.T) 
 			reported <- "-" + shown(o)
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	go informer.RunWithContext(ctx)
@@ -174,9 +169,7 @@ func TestWhatIsListedIsTransformedAsItComes(t *testing.T) {
 		return unit, nil
 	}
 	list, err := newest(lister{names: []string{"a", "b"}}, transform)(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var names []string
 	for _, item := range list.(*metainternalversion.List).Items {
 		names = append(names, item.(Object).GetName())
@@ -199,9 +192,7 @@ func TestAListThatIsGivenUpIsNotSentOn(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	client, err := NewForConfig(&rest.Config{Host: server.URL, QPS: -1}, unitKind)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	broken := errors.New("broken")
 	if _, err := client.Each(t.Context(), "", metav1.ListOptions{}, func(Object) error { return broken }); !errors.Is(err, broken) {
 		t.Errorf("the error is %v", err)

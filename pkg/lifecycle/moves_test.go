@@ -14,13 +14,12 @@ import (
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 func TestTheTableOfMovesIsThatOfTheDocumentation(t *testing.T) {
 	text, err := os.ReadFile("../../docs/development/unit-lifecycle.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, section, _ := strings.Cut(string(text), "\n## Who moves a unit\n\n")
 	table, _, _ := strings.Cut(section, "\n\n")
 	lines := []string{"| from | to | writer | when |", "|---|---|---|---|"}
@@ -236,21 +235,13 @@ func beginnings(m Move) (units []*v1alpha1.QueueUnit) {
 func patched(t *testing.T, unit *v1alpha1.QueueUnit, status Status) *v1alpha1.QueueUnit {
 	t.Helper()
 	before, err := json.Marshal(unit)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	patch, err := json.Marshal(map[string]any{"status": status})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	after, err := jsonpatch.MergePatch(before, patch)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var now v1alpha1.QueueUnit
-	if err := json.Unmarshal(after, &now); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(after, &now))
 	return &now
 }
 
@@ -296,9 +287,7 @@ func checkRetired(t *testing.T, m Move, unit *v1alpha1.QueueUnit, status func(*v
 func TestPolicyAndCRDListTheSamePhases(t *testing.T) {
 	read := func(name string) string {
 		text, err := os.ReadFile("../../charts/kube-queue/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return string(text)
 	}
 	policy := read("templates/policies/queueunits.yaml")

@@ -10,6 +10,7 @@ import (
 
 	"kube-queue.dev/kube-queue/extensions/registry"
 	"kube-queue.dev/kube-queue/pkg/migration"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 func TestADocumentThatCannotBeReadIsRefused(t *testing.T) {
@@ -36,9 +37,7 @@ func TestADocumentThatCannotBeReadIsRefused(t *testing.T) {
 func TestListsAreReplacedByTheirItems(t *testing.T) {
 	const text = "# nothing\n---\n{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: Pod, metadata: {name: a}}, {apiVersion: v1, kind: PodList, items: [{apiVersion: v1, kind: Pod, metadata: {name: b}}]}]}\n---\n{apiVersion: v1, kind: Pod, metadata: {name: c}}"
 	documents, err := migration.Read("file", strings.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var names []string
 	for _, d := range documents {
 		names = append(names, d.Name())
@@ -58,13 +57,9 @@ func TestWrittenObjectsAreReadAgain(t *testing.T) {
 		"json": func(to *bytes.Buffer) error { return migration.WriteJSON(to, objects) },
 	} {
 		var text bytes.Buffer
-		if err := write(&text); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, write(&text))
 		read, err := migration.Read("file", &text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if len(read) != 2 || read[0].Name() != "Pod a/b" || read[1].Name() != "Node c" {
 			t.Errorf("%s: read %v", name, read)
 		}

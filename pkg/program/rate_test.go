@@ -24,6 +24,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	"kube-queue.dev/kube-queue/pkg/lenient"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // busyServer is an API server that counts all requests but those for leases.
@@ -96,18 +97,18 @@ func requestsOf(t *testing.T, config *rest.Config) map[string]func(context.Conte
 	compact := rest.CopyConfig(config)
 	compact.ContentType, compact.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
 	core, err := kubernetes.NewForConfig(config)
-	must(t, err)
+	require.NoError(t, err)
 	pods, err := kubernetes.NewForConfig(compact)
-	must(t, err)
+	require.NoError(t, err)
 	own, err := versioned.NewForConfig(config)
-	must(t, err)
+	require.NoError(t, err)
 	objects, err := dynamic.NewForConfig(config)
-	must(t, err)
+	require.NoError(t, err)
 	names, err := metadata.NewForConfig(metadata.ConfigFor(config))
-	must(t, err)
+	require.NoError(t, err)
 	each, err := lenient.NewForConfig(config, lenient.Kind{GroupVersionKind: schema.GroupVersionKind{Group: units.Group, Version: units.Version, Kind: "QueueUnit"},
 		Resource: units.Resource, New: func() lenient.Object { return &v1alpha1.QueueUnit{} }})
-	must(t, err)
+	require.NoError(t, err)
 	all := metav1.ListOptions{}
 	return map[string]func(context.Context) error{
 		"typed":    func(ctx context.Context) error { _, err := core.CoreV1().Events("").List(ctx, all); return err },
@@ -125,13 +126,6 @@ func requestsOf(t *testing.T, config *rest.Config) map[string]func(context.Conte
 	}
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // envOf returns the environment of a program that connects to the address.
 func envOf(t *testing.T, address string, set ...func(*options)) *Env {
 	t.Helper()
@@ -139,13 +133,13 @@ func envOf(t *testing.T, address string, set ...func(*options)) *Env {
 	content := fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"c",
 		"contexts":[{"name":"c","context":{"cluster":"k","user":"u"}}],
 		"clusters":[{"name":"k","cluster":{"server":%q}}],"users":[{"name":"u","user":{}}]}`, address)
-	must(t, os.WriteFile(file, []byte(content), 0o600))
+	require.NoError(t, os.WriteFile(file, []byte(content), 0o600))
 	opts := defaultOptions()
 	opts.kubeconfig = file
 	for _, change := range set {
 		change(opts)
 	}
 	env, err := newEnv("thing", opts)
-	must(t, err)
+	require.NoError(t, err)
 	return env
 }

@@ -7,15 +7,15 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // additional reads additional resources; the test fails if they are invalid.
 func additional(t *testing.T, text string) Additional {
 	t.Helper()
 	all, err := ParseAdditional(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return all
 }
 
@@ -93,9 +93,7 @@ func TestAdditionalResourcesChangeWhatAResourceQuotaChecks(t *testing.T) {
 	c := clusterOf(t)
 	c.Devices.Additional = additional(t, "ns:requests.cpu=100m")
 	size, err := Pod(templateOf(t, `{containers: [{name: main}]}`), "ns", c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if len(size.Scopes) > 0 {
 		t.Errorf("a pod that requests cpu has scopes %v", size.Scopes)
 	}

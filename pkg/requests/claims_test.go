@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // claiming has the classes gpu and npu, which are mapped, and nic, which is not counted.
@@ -60,13 +62,9 @@ func TestAClaimCountsOnceForAPod(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			size, err := Pod(templateOf(t, test.spec), "ns", c)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			shared, err := size.Shared.Requests()
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if want := list(t, test.want); !equality.Semantic.DeepEqual(size.Requests, want) {
 				t.Errorf("requests are %v, want %v", size.Requests, want)
 			}
@@ -102,9 +100,7 @@ func TestClaimsHaveTypes(t *testing.T) {
 				if err == nil {
 					err = Add(total, size.Requests)
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				c.Devices.Share(shared, size.Shared)
 			}
 			claimed, err := shared.Requests()
@@ -158,9 +154,7 @@ func TestClaimsThatCannotBeCountedAreRefused(t *testing.T) {
 func TestClaimsByNameThatCannotBeCountedTogetherAreRefused(t *testing.T) {
 	c := claiming(t, `{}`, `{a: {devices: {requests: [{name: a, exactly: {deviceClassName: gpu, count: 9223372036854775807}}]}}, b: {devices: {requests: [{name: a, exactly: {deviceClassName: gpu}}]}}}`)
 	size, err := Pod(templateOf(t, `{resourceClaims: [{name: x, resourceClaimName: a}, {name: w, resourceClaimName: b}]}`), "ns", c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := size.Shared.Requests(); err == nil || !strings.Contains(err.Error(), `ResourceClaim "b": the amount of example.com/gpu exceeds the maximum`) {
 		t.Errorf("error is %v", err)
 	}
@@ -358,9 +352,7 @@ func TestTheOrderOfPodSetsDoesNotMatter(t *testing.T) {
 				rules.Share(shared, Shared{"n": rules.sharedBy(spec, corev1.ResourceList{"example.com/gpu": resource.MustParse("3")})})
 			}
 			list, err := shared.Requests()
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			return list
 		}
 		if one, other := total(models), total(rapid.Permutation(models).Draw(t, "order")); !equality.Semantic.DeepEqual(one, other) {

@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 func TestPodNamesTheContainersThatSayNothing(t *testing.T) {
@@ -39,13 +41,9 @@ func TestPodNamesTheContainersThatSayNothing(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			var want map[corev1.ResourceName]string
-			if err := yaml.UnmarshalStrict([]byte(test.unset), &want); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, yaml.UnmarshalStrict([]byte(test.unset), &want))
 			size, err := Pod(templateOf(t, test.spec), "ns", clusterOf(t, test.ranges))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if !equality.Semantic.DeepEqual(size.Unset, want) {
 				t.Errorf("it is %v, not %v", size.Unset, want)
 			}
@@ -89,13 +87,9 @@ func TestPodMatchesTheScopesOfQuotas(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			var want []corev1.ResourceQuotaScope
-			if err := yaml.UnmarshalStrict([]byte(test.scopes), &want); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, yaml.UnmarshalStrict([]byte(test.scopes), &want))
 			size, err := Pod(templateOf(t, test.spec), "ns", clusterOf(t, test.ranges))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if !slices.Equal(size.Scopes, want) {
 				t.Errorf("they are %v, not %v", size.Scopes, want)
 			}

@@ -15,23 +15,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 func list(t *testing.T, text string) corev1.ResourceList {
 	t.Helper()
 	var l corev1.ResourceList
-	if err := yaml.Unmarshal([]byte(text), &l); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, yaml.Unmarshal([]byte(text), &l))
 	return l
 }
 
 // parse reads YAML into a value.
 func parse(t *testing.T, text string, into any) {
 	t.Helper()
-	if err := yaml.UnmarshalStrict([]byte(text), into); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, yaml.UnmarshalStrict([]byte(text), into))
 }
 
 // cluster has one namespace and RuntimeClasses.
@@ -81,9 +79,7 @@ func clusterOf(t *testing.T, ranges ...string) cluster {
 	for i, text := range ranges {
 		limitRange := &corev1.LimitRange{}
 		limitRange.Name = fmt.Sprintf("r%d", i)
-		if err := yaml.UnmarshalStrict([]byte(text), &limitRange.Spec.Limits); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, yaml.UnmarshalStrict([]byte(text), &limitRange.Spec.Limits))
 		c.Ranges = append(c.Ranges, limitRange)
 	}
 	return c
@@ -92,9 +88,7 @@ func clusterOf(t *testing.T, ranges ...string) cluster {
 func templateOf(t *testing.T, spec string) *corev1.PodTemplateSpec {
 	t.Helper()
 	template := &corev1.PodTemplateSpec{}
-	if err := yaml.UnmarshalStrict([]byte(spec), &template.Spec); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, yaml.UnmarshalStrict([]byte(spec), &template.Spec))
 	return template
 }
 
@@ -147,9 +141,7 @@ func tryPod(t *testing.T, spec string, c cluster, wantRequests, wantLimits strin
 	template := templateOf(t, spec)
 	before := template.DeepCopy()
 	size, err := Pod(template, "ns", c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if want := list(t, wantRequests); !equality.Semantic.DeepEqual(size.Requests, want) {
 		t.Errorf("requests are %v, want %v", size.Requests, want)
 	}
@@ -227,9 +219,7 @@ func TestPodsAreCreatedWithTheTolerationsOfTheirRuntimeClass(t *testing.T) {
 	parse(t, `[{key: own, operator: Exists}, {key: sandboxed, operator: Exists}]`, &c.Tolerations)
 	template := templateOf(t, `{runtimeClassName: sandbox, nodeSelector: {zone: a}, tolerations: [{key: own, operator: Exists}, {key: own, operator: Exists, effect: NoExecute}], containers: [{name: main}]}`)
 	spec, err := Created(template, "ns", c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var want corev1.PodSpec
 	parse(t, `{nodeSelector: {zone: a, sandboxed: "true"}, tolerations: [{key: own, operator: Exists}, {key: own, operator: Exists, effect: NoExecute}, {key: sandboxed, operator: Exists}]}`, &want)
 	if !equality.Semantic.DeepEqual(spec.NodeSelector, want.NodeSelector) || !equality.Semantic.DeepEqual(spec.Tolerations, want.Tolerations) {

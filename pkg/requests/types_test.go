@@ -8,15 +8,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"pgregory.net/rapid"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // typesOf reads types; the test fails if they are invalid.
 func typesOf(t *testing.T, text string) map[corev1.ResourceName]Types {
 	t.Helper()
 	types, err := ParseTypes(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return types
 }
 
@@ -98,9 +98,7 @@ func TestATypeIsChargedInAdditionToItsResource(t *testing.T) {
 			template := templateOf(t, test.spec)
 			before := template.DeepCopy()
 			size, err := Pod(template, "ns", c)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if want := list(t, test.want); !equality.Semantic.DeepEqual(size.Requests, want) {
 				t.Errorf("requests are %v, want %v", size.Requests, want)
 			}
@@ -178,9 +176,7 @@ func TestATypeIsThatOfEachNodeThatTheSchedulerAllows(t *testing.T) {
 				node.Labels = nil
 			}
 			matches, err := nodeaffinity.GetRequiredNodeAffinity(&corev1.Pod{Spec: *spec}).Match(node)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if matches {
 				allowed[models[value]] = true
 			}

@@ -12,6 +12,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // crowd is a cluster with 1,000 nodes of quota and 100,000 units, of which 10,000 hold quota.
@@ -72,9 +73,7 @@ func full(t failer, policy *queue.Policy, s scale) *cluster {
 func reportProcessorTime(b *testing.B) (report func()) {
 	used := func() int64 {
 		var usage syscall.Rusage
-		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
 		return usage.Utime.Nano() + usage.Stime.Nano()
 	}
 	before := used()
@@ -132,9 +131,7 @@ func BenchmarkAnswers(b *testing.B) {
 			size := 0
 			for b.Loop() {
 				answer, err := question.ask(New(view, []string{"", "Job"}, "kube-queue")) // nothing is computed yet
-				if err != nil {
-					b.Fatal(err)
-				}
+				require.NoError(b, err)
 				text, _ := json.Marshal(answer)
 				size = len(text)
 			}

@@ -15,6 +15,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // lowered returns the message of the remedy that lowers the request; empty if there is none.
@@ -79,13 +80,9 @@ func TestALowerRequestIsWithinAllHardLimits(t *testing.T) {
 	c.core.Apply(c.now, scheduler.QuotaChanged{Backend: backend})
 	c.core.Apply(c.now, scheduler.Listed{})
 	use, err := resourcequota.Weigh(resourcequota.Pods{Count: 1, Requests: corev1.ResourceList{"cpu": resource.MustParse("9"), "memory": resource.MustParse("9Gi")}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	requests, err := backend.Vector(use)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	c.submit("a/one", requests.With(names.ID(quota.JobsResource), 1))
 	if got, want := lowered(c.why("a/one", everything())), "request at most 3 cpu and at most 8Gi memory, "; !strings.HasPrefix(got, want) {
 		t.Errorf("the request is lowered by %q, want %q", got, want)

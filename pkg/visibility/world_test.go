@@ -20,6 +20,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // failer is a test or a property.
@@ -301,9 +302,7 @@ func TestWhatAUnitLacksIsMoreIfTheLimitIsExceeded(t *testing.T) {
 	lowered := teams()
 	lowered.Max, lowered.Children[1].Max = amounts("cpu", "9"), amounts("cpu", "6")
 	backend, _, err := tree.New(cl.names, lowered, tree.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	cl.core.Apply(cl.now, scheduler.QuotaChanged{Backend: backend})
 	cl.submit("b/two", cl.request("cpu", 1000))
 	lacks := cl.why("b/two", everything()).Lacks
@@ -356,13 +355,9 @@ func TestAHardLimitOfAResourceQuotaIsRaised(t *testing.T) {
 	c.core.Apply(c.now, scheduler.Listed{})
 	for _, name := range []string{"one", "two", "three"} {
 		use, err := resourcequota.Weigh(resourcequota.Pods{Count: 1, Requests: corev1.ResourceList{"cpu": resource.MustParse("3"), "memory": resource.MustParse("1")}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		requests, err := backend.Vector(use)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		c.submit("a/"+name, requests.With(names.ID(quota.JobsResource), 1))
 	}
 	want := "RaiseQuota: an administrator raises hard of cpu in quota a/q from 4 to 9, and hard of pods in quota a/q from 1 to 3; that is enough for the unit ahead as well"
@@ -592,9 +587,7 @@ func TestAnswersHavePages(t *testing.T) {
 	for _, show := range []visibilityv1alpha1.QueueReviewContent{visibilityv1alpha1.ShowQueues, visibilityv1alpha1.ShowGroups, visibilityv1alpha1.ShowUnits} {
 		page := func(limit, offset int32) *visibilityv1alpha1.QueueReviewStatus {
 			answer, err := m.Queues("a", visibilityv1alpha1.QueueReviewSpec{AllNamespaces: true, Show: show, Limit: limit, Offset: offset}, everything())
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			return answer
 		}
 		all, parts := page(0, 0), &visibilityv1alpha1.QueueReviewStatus{}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 func TestLives(t *testing.T) {
@@ -11,13 +13,9 @@ func TestLives(t *testing.T) {
 	goodStory(s)
 	log := s.log()
 	first, err := log.Life("TFJob", "default", "first")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	second, err := log.Life("TFJob", "default", "second")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	steps := []Moment{second.Created, first.Ended, second.Dequeued[0], second.Released[0], second.FirstPod, second.Runs[0], second.Ended}
 	for i := range steps[1:] {
 		if !steps[i].Before(steps[i+1]) {
@@ -43,9 +41,7 @@ func TestWritesAreCountedByJob(t *testing.T) {
 		}
 	}
 	var out bytes.Buffer
-	if err := table.Print(&out); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, table.Print(&out))
 	if !strings.Contains(out.String(), "patch tfjobs: release") {
 		t.Errorf("the table does not report the release:\n%s", out.String())
 	}

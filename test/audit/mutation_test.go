@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // A good log has no violation. Each mutation adds one violation, which the responsible check must
@@ -36,9 +38,7 @@ func parseRecording(t *testing.T, raw []byte) *recording {
 	r := &recording{t: t}
 	for line := range bytes.Lines(raw) {
 		var e map[string]any
-		if err := json.Unmarshal(line, &e); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, json.Unmarshal(line, &e))
 		r.lines = append(r.lines, e)
 	}
 	return r
@@ -48,13 +48,9 @@ func parseRecording(t *testing.T, raw []byte) *recording {
 func (r *recording) broken() map[string]int {
 	r.t.Helper()
 	log, err := Read(bytes.NewReader(encode(r.t, r.lines)))
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	require.NoError(r.t, err)
 	report, err := log.Check(Options{})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	require.NoError(r.t, err)
 	rules := map[string]int{}
 	for _, v := range report.Violations() {
 		rules[v.Rule]++
@@ -234,13 +230,9 @@ func TestEveryMutationOfAGoodLogIsReported(t *testing.T) {
 // moved between groups and then deleted, and a quota cut under its use.
 func TestRecordingsHaveNoViolations(t *testing.T) {
 	log, err := ReadFile("testdata/troubled.jsonl.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	report, err := log.Check(Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if err := report.Err(); err != nil {
 		t.Error(err)
 	}
@@ -255,13 +247,9 @@ func TestRecordingsHaveNoViolations(t *testing.T) {
 // TFJobs and PyTorchJobs still ran.
 func TestARecordingFromBeforePodsWereCharged(t *testing.T) {
 	log, err := ReadFile("testdata/good.jsonl.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	report, err := log.Check(Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var got []string
 	for _, v := range report.Violations() {
 		got = append(got, v.Rule+" "+v.Object)
@@ -277,15 +265,11 @@ var rulePattern = regexp.MustCompile(`\.fail\("([a-z-]+)"`)
 // rulesInSource returns the rules of all checks.
 func rulesInSource(t *testing.T) map[string]bool {
 	sources, err := filepath.Glob("law_*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	rules := map[string]bool{}
 	for _, path := range sources {
 		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, match := range rulePattern.FindAllSubmatch(text, -1) {
 			rules[string(match[1])] = true
 		}
@@ -301,9 +285,7 @@ func TestEachRuleHasAMutationOrAStory(t *testing.T) {
 	var tests []byte
 	for _, path := range sources {
 		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		tests = append(tests, text...)
 	}
 	for rule := range rulesInSource(t) {

@@ -8,23 +8,19 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 func unzip(t testing.TB, path string) []byte {
 	t.Helper()
 	file, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer file.Close()
 	unzipped, err := gzip.NewReader(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	raw, err := io.ReadAll(unzipped)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return raw
 }
 
@@ -41,9 +37,7 @@ func TestReadRefusesInvalidLogs(t *testing.T) {
 		t.Errorf("got %v, want %v", err, ErrNoObjects)
 	}
 	log, err := Read(strings.NewReader(""))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := log.Check(Options{}); !errors.Is(err, ErrNothing) {
 		t.Errorf("got %v, want %v", err, ErrNothing)
 	}

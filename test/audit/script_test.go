@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // script writes an audit log like an API server, line by line.
@@ -52,9 +54,7 @@ func (s *script) last() map[string]any { return s.entries[len(s.entries)-1] }
 func (s *script) log() *Log {
 	s.t.Helper()
 	log, err := Read(bytes.NewReader(s.bytes()))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, err)
 	return log
 }
 
@@ -64,9 +64,7 @@ func encode(t testing.TB, entries []map[string]any) []byte {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
 	for _, e := range entries {
-		if err := encoder.Encode(e); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, encoder.Encode(e))
 	}
 	return out.Bytes()
 }
@@ -97,9 +95,7 @@ func (s *script) entry(user, verb, resource, subresource string, namespace, name
 func (s *script) parse(text string) map[string]any {
 	s.t.Helper()
 	object := map[string]any{}
-	if err := yaml.Unmarshal([]byte(s.reference(text)), &object); err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, yaml.Unmarshal([]byte(s.reference(text)), &object))
 	return object
 }
 
@@ -142,9 +138,7 @@ func (th *thing) set(path string, value any) {
 		unstructured.RemoveNestedField(th.obj, strings.Split(path, ".")...)
 		return
 	}
-	if err := unstructured.SetNestedField(th.obj, value, strings.Split(path, ".")...); err != nil {
-		th.s.t.Fatal(err)
-	}
+	require.NoError(th.s.t, unstructured.SetNestedField(th.obj, value, strings.Split(path, ".")...))
 }
 
 func (th *thing) text(path string) string { return textAt(th.obj, path) }
@@ -251,9 +245,7 @@ func by(instance string, entry map[string]any) {
 func rulesOf(t testing.TB, log *Log, options Options) []string {
 	t.Helper()
 	report, err := log.Check(options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var rules []string
 	for _, v := range report.Violations() {
 		rules = append(rules, v.Rule)

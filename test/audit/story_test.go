@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // A story is a log in words, and the rules that it breaks. Statements are separated by ";". A statement is
@@ -160,9 +162,7 @@ func (s *script) values(prefix string, args []string) (fields []any) {
 	for _, arg := range args {
 		path, text, _ := strings.Cut(arg, "=")
 		var value any
-		if err := yaml.Unmarshal([]byte(text), &value); err != nil {
-			s.t.Fatal(err)
-		}
+		require.NoError(s.t, yaml.Unmarshal([]byte(text), &value))
 		if text == "-" {
 			value = nil
 		}
@@ -221,9 +221,7 @@ var commands = map[string]func(s *script, rest string){
 	// same-version gives the last response the version of the one before, as the removal of a last finalizer has.
 	"same-version": func(s *script, _ string) {
 		version := textAt(s.entries[len(s.entries)-2], "responseObject.metadata.resourceVersion")
-		if err := unstructured.SetNestedField(s.last(), version, "responseObject", "metadata", "resourceVersion"); err != nil {
-			s.t.Fatal(err)
-		}
+		require.NoError(s.t, unstructured.SetNestedField(s.last(), version, "responseObject", "metadata", "resourceVersion"))
 	},
 	"dryrun":   func(s *script, _ string) { s.last()["requestURI"] = "/api/v1/namespaces/default/pods?dryRun=All" },
 	"verb":     func(s *script, verb string) { s.last()["verb"] = verb },

@@ -3,6 +3,8 @@ package audit
 import (
 	"strings"
 	"testing"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // These are logs of API servers that failed: writes without an answer, lines that are late or in the wrong order.
@@ -51,13 +53,9 @@ func TestWritesWhoseOutcomeNoLaterOneShowsAreCounted(t *testing.T) {
 		s := newScript(t)
 		s.tell("a:1 enqueue; " + text)
 		report, err := s.log().Check(Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var out strings.Builder
-		if err := report.Print(&out); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, report.Print(&out))
 		if report.world.doubts != want {
 			t.Errorf("%s: %d units are in doubt for a time, want %d", text, report.world.doubts, want)
 		}

@@ -5,14 +5,13 @@ import (
 	"testing"
 
 	"kube-queue.dev/kube-queue/extensions/registry"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // Native kinds are built into the API server and need no operator.
 func TestEachKindHasOneOperator(t *testing.T) {
 	operators, err := Operators(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, adapter := range registry.All() {
 		kind := adapter.Kind()
 		want := 1
@@ -33,9 +32,7 @@ func TestEachKindHasOneOperator(t *testing.T) {
 
 func TestOperatorWithASharedDefinitionReplacesAnother(t *testing.T) {
 	operators, err := Operators(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	together, instead := SideBySide(operators)
 	if !slices.Equal(Names(instead), []string{"mpi-operator"}) || len(together)+len(instead) != len(operators) {
 		t.Errorf("together: %v, instead of another: %v", Names(together), Names(instead))

@@ -16,15 +16,14 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/extensions/registry"
 	"kube-queue.dev/kube-queue/test/built"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // root returns the folder of the repository.
 func root(t *testing.T) string {
 	t.Helper()
 	dir, err := built.Root(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return dir
 }
 
@@ -32,9 +31,7 @@ func root(t *testing.T) string {
 func parsed[T any](t *testing.T, file string) []T {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root(t), file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var objects []T
 	for document := range strings.SplitSeq(string(text), "\n---\n") {
 		var object T
@@ -49,9 +46,7 @@ func parsed[T any](t *testing.T, file string) []T {
 // A job that requests more than the quota would wait forever.
 func TestAllHasAJobOfEachKindThatFitsInTheQuota(t *testing.T) {
 	kinds, err := shownKinds()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	limit := parsed[quotav1beta1.ElasticQuotaTree](t, allQuota)[0].Spec.Root.Children[0].Max
 	if len(limit) == 0 {
 		t.Fatal("the quota has no limit")
@@ -97,9 +92,7 @@ func TestAFailedJobEndsTheDemo(t *testing.T) {
 	failed := &v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "pi-unit"},
 		Spec:   v1alpha1.QueueUnitSpec{ConsumerRef: v1alpha1.ConsumerReference{Kind: "Job", Name: "pi"}},
 		Status: v1alpha1.QueueUnitStatus{Phase: v1alpha1.PhaseFailed}}
-	if err := store.Add(failed); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, store.Add(failed))
 	w := &watch{units: store}
 	err := w.waitFor(t.Context(), []state{{job: jobName{"default", "pi"}, phase: v1alpha1.PhaseSucceeded}}, func(unit) {})
 	if err == nil || !strings.Contains(err.Error(), "Job default/pi failed") {

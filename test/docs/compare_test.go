@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 const shownUnits = `NAME                         PHASE      AGE   MESSAGE
@@ -62,9 +64,7 @@ train-ccccc-job-9af2526000   Enqueued   4s    used 1500m of max 2
 func TestANameOfThePageStaysTheSameInTheCluster(t *testing.T) {
 	var names Names
 	for _, pair := range [][2]string{{"job.batch/train-s2vjb created", "job.batch/train-bbbbb created"}, {"job.batch/train-rsswq created", "job.batch/train-ccccc created"}} {
-		if err := names.Compare(pair[0], pair[1]); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, names.Compare(pair[0], pair[1]))
 	}
 	if got := names.InCluster("kubectl describe job train-rsswq"); got != "kubectl describe job train-ccccc" {
 		t.Errorf("the command is %q", got)
@@ -86,9 +86,7 @@ func TestANameOfThePageStaysTheSameInTheCluster(t *testing.T) {
 // A table whose rows are not below their header would be compared wrongly.
 func TestTheTablesOfThePagesAreAligned(t *testing.T) {
 	pages, err := ReadPages(os.DirFS("../.."))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, page := range pages {
 		for _, command := range page.Commands {
 			if err := new(Names).Compare(command.Output, command.Output); err != nil {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 //go:embed executed.yaml
@@ -15,9 +17,7 @@ var executed []byte
 
 func TestEachCommandOfThePagesIsExecuted(t *testing.T) {
 	problems, err := Check(os.DirFS("../.."), executed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, problem := range problems {
 		t.Error(problem)
 	}
@@ -74,9 +74,7 @@ func TestACommandThatNothingExecutesIsReported(t *testing.T) {
 				test.list = list
 			}
 			problems, err := Check(repository, []byte(test.list))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			found := strings.Join(problems, "\n")
 			if test.problem == "" && found != "" || !strings.Contains(found, test.problem) {
 				t.Errorf("the problems are %q, want %q", found, test.problem)
@@ -87,9 +85,7 @@ func TestACommandThatNothingExecutesIsReported(t *testing.T) {
 
 func TestAPageIsReadCommandByCommand(t *testing.T) {
 	page, err := ReadPage(fstest.MapFS{"a.md": &fstest.MapFile{Data: []byte("```sh\njq -r '\n  .a # b' > c\n\nls   # files\n```\n\n```console\n$ one\nout\n\nput\n$ two\n```\n```yaml\na: 1\n```\n")}}, "a.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	outputs := map[string]string{}
 	for _, command := range page.Commands {
 		outputs[command.Text] = command.Output

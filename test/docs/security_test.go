@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // What the page claims has a proof.
@@ -25,13 +27,9 @@ func TestEachTestThatTheThreatModelNamesExists(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	page, err := fs.ReadFile(repository, "docs/security.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	named := regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(string(page), -1)
 	for _, match := range named {
 		if !exist[match[1]] {

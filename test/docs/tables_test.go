@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // delimiterRow is the second row of a table.
@@ -14,15 +16,11 @@ var delimiterRow = regexp.MustCompile(`^\|(\s*:?-+:?\s*\|)+\s*$`)
 
 func TestEachTableOfThePagesIsOneWithTheSameColumnsInEachRow(t *testing.T) {
 	pages, err := ReadPages(os.DirFS("../.."))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	tables := 0
 	for _, page := range pages {
 		text, err := os.ReadFile("../../" + page.Path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		n, faults := tableFaults(string(text))
 		tables += n
 		for _, fault := range faults {

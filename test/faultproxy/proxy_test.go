@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 const unitPath = "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/team/queueunits/one/status"
@@ -91,9 +93,7 @@ func newScene(t *testing.T) *scene {
 	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: upstream.Certificate().Raw})
 	var err error
 	s.proxy, err = Start(&rest.Config{Host: upstream.URL, TLSClientConfig: rest.TLSClientConfig{CAData: certificate}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(s.proxy.Close)
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(s.proxy.Certificate())
@@ -108,9 +108,7 @@ func (s *scene) ask(ctx context.Context, method, path, body string) (string, *ht
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, method, s.proxy.URL()+path, strings.NewReader(body))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, err)
 	request.Header.Set("Authorization", "Bearer secret")
 	response, err := s.client.Do(request)
 	if err != nil {
@@ -136,13 +134,9 @@ func (s *scene) warm() {
 func (s *scene) watch() *bufio.Reader {
 	s.t.Helper()
 	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.proxy.URL()+"/api/v1/pods?watch=true", nil)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, err)
 	response, err := s.client.Do(request)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, err)
 	s.t.Cleanup(func() { _ = response.Body.Close() })
 	lines := bufio.NewReader(response.Body)
 	if line, err := lines.ReadString('\n'); line != "begins\n" {

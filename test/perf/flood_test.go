@@ -24,6 +24,7 @@ import (
 	"kube-queue.dev/kube-queue/test/perf/pace"
 	"kube-queue.dev/kube-queue/test/perf/report"
 	"kube-queue.dev/kube-queue/test/perf/rig"
+	"kube-queue.dev/kube-queue/test/require"
 	"kube-queue.dev/kube-queue/test/testmode"
 )
 
@@ -50,9 +51,7 @@ func TestAFloodOfSlowClientsStopsNothing(t *testing.T) {
 	f.startPrograms(&session{Rig: r, progress: io.Discard})
 	f.ask(t.Context(), func() bool { return len(f.reviews) >= 20 }) // what is only allocated once is not counted
 	idle, err := r.Use()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	f.reviews, f.holds = nil, nil
 	most := rig.Use{}
 	decided, err := f.whileOthersAreShown(t.Context(), func(ctx context.Context) error {
@@ -110,24 +109,16 @@ type flood struct {
 func (f *flood) startPrograms(s *session) {
 	f.t.Helper()
 	reviews, args, err := s.AnswersReviews(f.t.Context())
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	require.NoError(f.t, err)
 	holds, err := clustertest.FreeAddress()
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	require.NoError(f.t, err)
 	f.addresses = []string{reviews, holds}
 	if err := f.start(f.t.Context(), s, map[string][]string{rig.Controller: args,
 		rig.Extensions: {"--enabled-extensions=job", "--webhook-bind-address=" + holds, "--webhook-manage-certificate=false"}}); err != nil {
 		f.t.Fatal(err)
 	}
-	if err := f.Cluster.Route(f.t.Context(), clustertest.WebhookPort, holds); err != nil {
-		f.t.Fatal(err)
-	}
-	if err := pace.Until(f.t.Context(), time.Second, f.patience, fmt.Errorf("no review is answered"), func(ctx context.Context) (bool, error) { return f.review(ctx) == nil, nil }); err != nil {
-		f.t.Fatal(err)
-	}
+	require.NoError(f.t, f.Cluster.Route(f.t.Context(), clustertest.WebhookPort, holds))
+	require.NoError(f.t, pace.Until(f.t.Context(), time.Second, f.patience, fmt.Errorf("no review is answered"), func(ctx context.Context) (bool, error) { return f.review(ctx) == nil, nil }))
 }
 
 // ask sends genuine requests through the API server until done: a review, a small job, and from time to time a large one, which

@@ -13,6 +13,7 @@ import (
 	"kube-queue.dev/kube-queue/test/perf/jobs"
 	"kube-queue.dev/kube-queue/test/perf/report"
 	"kube-queue.dev/kube-queue/test/perf/rig"
+	"kube-queue.dev/kube-queue/test/require"
 	"kube-queue.dev/kube-queue/test/testmode"
 )
 
@@ -27,9 +28,7 @@ func onlyInTestAll(t *testing.T) {
 func startRig(t *testing.T, options rig.Options) *rig.Rig {
 	t.Helper()
 	r, err := rig.Start(t.Context(), options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("the logs are in %s", r.Cluster.Data)
@@ -51,17 +50,13 @@ type figures struct {
 func measured(t *testing.T, r *rig.Rig, m measurement) figures {
 	t.Helper()
 	parts, err := m.parts()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s := &session{Rig: r, progress: io.Discard, figures: report.New("test")}
 	for _, p := range parts {
 		if r == nil {
 			s.Rig = startRig(t, p.options)
 		}
-		if err := p.run(t.Context(), s); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, p.run(t.Context(), s))
 	}
 	if err := s.figures.Print(io.Discard); err != nil {
 		t.Error(err)
@@ -138,15 +133,11 @@ func TestJobsCompleteInEachQueue(t *testing.T) {
 	onlyInTestAll(t)
 	const labelled = "label:perf.kube-queue.dev/noop=yes"
 	folder, err := built.Programs(t.Context(), ".", "kube-queue.dev/kube-queue/test/perf/noopqueue")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	with := filepath.Join(folder, "noopqueue") + " --label=perf.kube-queue.dev/noop=yes"
 	j, flags := &jobsRun{}, pflag.NewFlagSet("jobs", pflag.ContinueOnError)
 	j.addFlags(flags)
-	if err := flags.Parse([]string{"--jobs=30", "--run-time=100ms", "--compare", "--queue=" + labelled, "--queue=kube-queue", "--with=" + with}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, flags.Parse([]string{"--jobs=30", "--run-time=100ms", "--compare", "--queue=" + labelled, "--queue=kube-queue", "--with=" + with}))
 	f := measured(t, nil, j)
 	for _, queue := range []string{jobs.None, labelled, jobs.KubeQueue} {
 		f.expect(queue, "jobs", 30)

@@ -3,25 +3,21 @@ package podrunner
 import (
 	"strings"
 	"testing"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 func TestRunnersHaveDifferentAddresses(t *testing.T) {
 	first, err := reserve(false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer first.release()
 	second, err := reserve(false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer second.release()
 	seen := map[string]bool{}
 	for _, b := range []*block{first, second, first, second} {
 		ip, process, err := b.next()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if seen[ip] || strings.TrimPrefix(ip, "10.") != strings.TrimPrefix(process, "127.") {
 			t.Errorf("pod %s has its process at %s, after %v", ip, process, seen)
 		}
@@ -34,9 +30,7 @@ func TestAddressesAreNotUsedAgain(t *testing.T) {
 	last := ""
 	for range blockSize {
 		ip, _, err := b.next()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		last = ip
 	}
 	if last != "10.77.3.250" {

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 const line = `{"stage":"ResponseComplete","verb":"%v","userAgent":"%a","requestURI":"/apis/x","user":{"username":"%u"},"objectRef":{%o},"annotations":{"authorization.k8s.io/decision":"%d"}}`
@@ -29,9 +31,7 @@ func TestOnlyTheProgramsOwnRequestsCount(t *testing.T) {
 			entryOf("delete", "e2e.test/v0", extensions, jobs, "allow") +
 			entryOf("delete", "job-extensions/v1", "admin", jobs, "allow") +
 			`{"cut off"`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want := []Right{
 		{Program: "job-extensions", Verb: "patch", Group: "batch", Resource: "jobs"},
 		{Program: "job-extensions", Verb: "patch", Group: "batch", Resource: "jobs/status"},
@@ -121,9 +121,7 @@ func TestUnusedRightsAreReported(t *testing.T) {
 	manifests, lists, log := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "audit.log")
 	write(t, filepath.Join(manifests, "roles.yaml"), roles)
 	granted, err := Granted(manifests)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if len(granted) != 3 {
 		t.Errorf("granted are %v", granted)
 	}
@@ -132,9 +130,7 @@ func TestUnusedRightsAreReported(t *testing.T) {
 		entryOf("patch", "job-extensions/v1", extensions, jobs, "allow") + entryOf("get", "job-extensions/v1", extensions, jobs, "allow"),
 	} {
 		write(t, log, text)
-		if err := Collect(log, lists); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, Collect(log, lists))
 	}
 	used, n, err := Collected(lists)
 	if err != nil || n != 2 {
@@ -149,9 +145,7 @@ func TestUnusedRightsAreReported(t *testing.T) {
 
 func TestTheManifestsGrantSomethingToEachProgram(t *testing.T) {
 	granted, err := Granted("../../deploy/rbac")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	has := map[string]bool{}
 	for _, r := range granted {
 		has[r.Program] = true
@@ -168,7 +162,5 @@ func TestTheManifestsGrantSomethingToEachProgram(t *testing.T) {
 
 func write(t *testing.T, file, text string) {
 	t.Helper()
-	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
 }

@@ -9,6 +9,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/program"
 	"kube-queue.dev/kube-queue/pkg/program/settings"
 	"kube-queue.dev/kube-queue/pkg/program/settings/settingstest"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 func TestEachSettingIsSetByItsFlagAndItsField(t *testing.T) {
@@ -32,9 +33,7 @@ func read(t *testing.T, environ []string, args ...string) (*Options, *settings.S
 	o := New()
 	p := o.Program()
 	set, err := program.Settings(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if err := set.Read(args, environ); err != nil {
 		return nil, nil, err
 	}
@@ -51,9 +50,7 @@ func TestTFJobAndPyTorchJobAreQueuedWhereNothingElseIsSaid(t *testing.T) {
 		{[]string{"--enabled-extensions="}, nil},
 	} {
 		o, _, err := read(t, nil, c.args...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var kinds []string
 		for _, adapter := range o.Kinds.Enabled {
 			kinds = append(kinds, adapter.Kind().Kind)
@@ -66,9 +63,7 @@ func TestTFJobAndPyTorchJobAreQueuedWhereNothingElseIsSaid(t *testing.T) {
 
 func TestAKindIsQueuedByItsAnnotationAloneUnlessItIsEnabled(t *testing.T) {
 	o, _, err := read(t, nil, "--enabled-extensions=tfjob,rayjob", "--annotation-extensions=job,rayjobv1alpha1, tfjob,job")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if got := registry.NamesOf(o.Kinds.Enabled); !slices.Equal(got, []string{"tfjob", "rayjob"}) {
 		t.Errorf("enabled are %v", got)
 	}
@@ -118,9 +113,7 @@ func TestSettingsThatAreNotKnownAreRefusedWithWhatIs(t *testing.T) {
 
 func TestAVariableOfTheOtherProgramIsReported(t *testing.T) {
 	_, set, err := read(t, []string{"StrictPriority=true", "HOME=/"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if reported := set.Ineffective(); len(reported) != 1 || !strings.Contains(reported[0], "StrictPriority") || !strings.Contains(reported[0], "kube-queue-controller") {
 		t.Errorf("reported is %q", reported)
 	}

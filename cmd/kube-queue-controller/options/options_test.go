@@ -15,6 +15,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/program/settings/settingstest"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/requests"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 func TestEachSettingIsSetByItsFlagItsVariablesAndItsField(t *testing.T) {
@@ -48,9 +49,7 @@ func read(t *testing.T, environ []string, args ...string) (*Options, error) {
 	o := New()
 	p := o.Program()
 	set, err := program.Settings(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if err := set.Read(args, environ); err != nil {
 		return nil, err
 	}
@@ -157,9 +156,7 @@ func TestBackoffIsWhatWasSet(t *testing.T) {
 
 func TestTheRulesForDevicesAreRead(t *testing.T) {
 	o, err := read(t, nil, "--device-classes=a/memory=example.com/memory", "--device-types=example.com/gpu:model=h100:gpu/h100,example.com/gpu::gpu/any")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want := requests.Rules{Classes: map[string]corev1.ResourceName{"a/memory": "example.com/memory"}, Types: map[corev1.ResourceName]requests.Types{"example.com/gpu": {
 		Names: map[string]map[string]corev1.ResourceName{"model": {"h100": "gpu/h100"}}, Default: "gpu/any",
 	}}}
@@ -188,9 +185,7 @@ func TestAtTheStartItIsSaidWhichSettingsMeanNothingToTheBackend(t *testing.T) {
 		{"resourcequota", "--pause-borrowing --oversell-rate=1.2", "withoutEffect --oversell-rate, --pause-borrowing", "oversellRate"},
 	} {
 		o, err := read(t, []string{"QueueGroupPlugin=" + c.backend}, strings.Fields(c.args)...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if shown := fmt.Sprintln(o.inForce()...); !strings.Contains(shown, c.want) || strings.Contains(shown, c.not) {
 			t.Errorf("%s %s: in force is %s", c.backend, c.args, shown)
 		}

@@ -17,6 +17,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework/adaptertest"
 	"kube-queue.dev/kube-queue/extensions/provisioning"
 	"kube-queue.dev/kube-queue/pkg/lenient"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // eventually waits for a condition.
@@ -96,14 +97,10 @@ func unreported(schema.GroupVersionResource) lenient.Report { return func(error)
 func (w *world) run(serves func(schema.GroupVersion, ...string) (bool, error)) (c *Controller, stop func()) {
 	w.t.Helper()
 	units := informerOf(Options{Client: w.client, Reporter: unreported}, always(queueUnits), cache.Indexers{})
-	if err := units.SetTransform(func(obj any) (any, error) { return decode[v1alpha1.QueueUnit](obj) }); err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, units.SetTransform(func(obj any) (any, error) { return decode[v1alpha1.QueueUnit](obj) }))
 	c, err := New(Options{Client: w.client, Reporter: unreported, Units: units, Jobs: w, Cluster: adaptertest.Usual(), Events: w, Clock: clock.RealClock{},
 		Serves: serves})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 	ctx, cancel := context.WithCancel(w.t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { units.RunWithContext(ctx) })

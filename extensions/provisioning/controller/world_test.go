@@ -31,6 +31,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework/adaptertest"
 	"kube-queue.dev/kube-queue/extensions/provisioning"
 	"kube-queue.dev/kube-queue/pkg/events"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // errDead is the answer to a program that was killed.
@@ -110,9 +111,7 @@ func requested(t *testing.T) (*world, *Controller) {
 func template(t *testing.T, spec string) *corev1.PodTemplateSpec {
 	t.Helper()
 	into := &corev1.PodTemplateSpec{}
-	if err := yaml.UnmarshalStrict([]byte(spec), &into.Spec); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, yaml.UnmarshalStrict([]byte(spec), &into.Spec))
 	return into
 }
 
@@ -192,44 +191,32 @@ func (w *world) stamp(object *unstructured.Unstructured) {
 func (w *world) add(resource schema.GroupVersionResource, text string) {
 	w.t.Helper()
 	object := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(text), &object.Object); err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, yaml.Unmarshal([]byte(text), &object.Object))
 	w.stamp(object)
-	if err := w.client.Tracker().Create(resource, object, object.GetNamespace()); err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, w.client.Tracker().Create(resource, object, object.GetNamespace()))
 }
 
 // remove deletes an object as somebody else.
 func (w *world) remove(resource schema.GroupVersionResource, namespace, name string) {
 	w.t.Helper()
-	if err := w.client.Tracker().Delete(resource, namespace, name); err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, w.client.Tracker().Delete(resource, namespace, name))
 }
 
 // change changes an object as somebody else.
 func (w *world) change(resource schema.GroupVersionResource, namespace, name string, change func(object map[string]any)) {
 	w.t.Helper()
 	found, err := w.client.Tracker().Get(resource, namespace, name)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 	object := found.DeepCopyObject().(*unstructured.Unstructured)
 	change(object.Object)
 	w.stamp(object)
-	if err := w.client.Tracker().Update(resource, object, namespace); err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, w.client.Tracker().Update(resource, object, namespace))
 }
 
 func (w *world) all(resource schema.GroupVersionResource) []*unstructured.Unstructured {
 	w.t.Helper()
 	list, err := w.client.Tracker().List(resource, resource.GroupVersion().WithKind(w.kinds[resource]), "")
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 	var all []*unstructured.Unstructured
 	for i := range list.(*unstructured.UnstructuredList).Items {
 		all = append(all, &list.(*unstructured.UnstructuredList).Items[i])
@@ -287,13 +274,9 @@ func (w *world) report(condition, status, reason, message string) {
 func (w *world) unit() *v1alpha1.QueueUnit {
 	w.t.Helper()
 	found, err := w.client.Tracker().Get(queueUnits, team, unitName)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 	unit, err := decode[v1alpha1.QueueUnit](found)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 	return unit
 }
 
@@ -321,9 +304,7 @@ func (w *world) start() *Controller {
 	units := cache.NewSharedIndexInformer(&cache.ListWatch{}, &v1alpha1.QueueUnit{}, 0, cache.Indexers{})
 	c, err := New(Options{Client: w.client, Reporter: unreported, Units: units, Jobs: w, Cluster: adaptertest.Usual(), Events: w, Clock: w.clock,
 		Serves: func(schema.GroupVersion, ...string) (bool, error) { return w.served, nil }})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 	w.sync(c)
 	if err := c.noteTemplates(w.t.Context()); err != nil && !errors.Is(err, errDead) {
 		w.t.Fatal(err)
@@ -342,9 +323,7 @@ func (w *world) sync(c *Controller) {
 		for _, object := range w.all(resource) {
 			objects = append(objects, read(object))
 		}
-		if err := informer.GetIndexer().Replace(objects, ""); err != nil {
-			w.t.Fatal(err)
-		}
+		require.NoError(w.t, informer.GetIndexer().Replace(objects, ""))
 	}
 	plain := func(object *unstructured.Unstructured) any { return object }
 	fill(c.checks, checks, plain)
@@ -354,9 +333,7 @@ func (w *world) sync(c *Controller) {
 	}
 	fill(c.Units, queueUnits, func(object *unstructured.Unstructured) any {
 		unit, err := decode[v1alpha1.QueueUnit](object)
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		require.NoError(w.t, err)
 		return unit
 	})
 	for _, obj := range c.Units.GetStore().List() {
@@ -404,9 +381,7 @@ func (w *world) dump() string {
 			object.SetUID("")
 			object.SetResourceVersion("")
 			data, err := json.Marshal(object)
-			if err != nil {
-				w.t.Fatal(err)
-			}
+			require.NoError(w.t, err)
 			out.Write(append(data, '\n'))
 		}
 	}
@@ -419,9 +394,7 @@ func (w *world) owned() {
 	used, templates := map[string]bool{}, w.names(podTemplates)
 	for _, object := range w.all(provisioning.RequestResource) {
 		request, err := decode[provisioning.Request](object)
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		require.NoError(w.t, err)
 		for _, set := range request.Spec.PodSets {
 			used[set.PodTemplateRef.Name] = true
 			if !request.Failed() && !slices.Contains(templates, set.PodTemplateRef.Name) {

@@ -8,6 +8,8 @@ import (
 	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // The operator has code of its own that counts what an application requests, for a
@@ -19,9 +21,7 @@ func TestTheOperatorCountsTheSame(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) {
 			app := drawApplication(t)
 			want, err := operator.figures(app)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if got := ours(app); got != want || got == refused {
 				t.Fatalf("the pods request %s, the operator says %s", got, want)
 			}
@@ -33,13 +33,9 @@ func TestTheOperatorCountsTheSame(t *testing.T) {
 	for _, test := range differences {
 		t.Run("but "+test.why, func(t *testing.T) {
 			app := &v1beta2.SparkApplication{}
-			if err := yaml.UnmarshalStrict([]byte(test.spec), &app.Spec); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, yaml.UnmarshalStrict([]byte(test.spec), &app.Spec))
 			want, err := operator.figures(app)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if want != test.operator {
 				t.Errorf("the operator says %s, not %s", want, test.operator)
 			}

@@ -13,6 +13,8 @@ import (
 
 	"github.com/kubeflow/spark-operator/v2/api/v1beta2"
 	corev1 "k8s.io/api/core/v1"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 const module = "github.com/kubeflow/spark-operator/v2"
@@ -38,9 +40,7 @@ func startOperator(t *testing.T) *operator {
 	from := strings.TrimSpace(run(t, ".", "list", "-m", "-f", "{{.Dir}}", module))
 	to, ours := t.TempDir(), filepath.Join("testdata", "operator")
 	for _, part := range []string{"api", "internal", "pkg"} {
-		if err := os.CopyFS(filepath.Join(to, part), os.DirFS(filepath.Join(from, part))); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.CopyFS(filepath.Join(to, part), os.DirFS(filepath.Join(from, part))))
 	}
 	component := filepath.Join("..", "..", "..", "test", "localcluster", "components", "sparkoperator")
 	copyFile(t, filepath.Join(component, "go.mod"), filepath.Join(to, "go.mod"))
@@ -58,9 +58,7 @@ func copyFile(t *testing.T, from, to string) {
 	if err == nil {
 		err = os.WriteFile(to, data, 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }
 
 // run runs the go command.
@@ -82,16 +80,10 @@ func start(t *testing.T, program string) *operator {
 	command := exec.Command(program)
 	command.Stderr = os.Stderr
 	in, err := command.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	out, err := command.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, command.Start())
 	t.Cleanup(func() {
 		// It ends with its input.
 		if err := in.Close(); err != nil {

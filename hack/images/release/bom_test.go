@@ -18,9 +18,7 @@ func TestABillOfMaterialsNamesEverythingThatTheBinaryWasLinkedFrom(t *testing.T)
 	for _, arch := range []string{"amd64", "arm64"} {
 		binary := binaryOf(t, folder, arch)
 		info, err := buildinfo.Read(strings.NewReader(binary))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		bom := decode(t, read(t, filepath.Join(folder, "kube-queue-controller-v1.2.3-linux-"+arch+".cdx.json")))
 		found := map[string]cyclonedx.Component{}
 		for _, c := range *bom.Components {
@@ -123,8 +121,6 @@ func TestAFileThatIsNoBinaryHasNoBillOfMaterials(t *testing.T) {
 func decode(t *testing.T, text string) *cyclonedx.BOM {
 	t.Helper()
 	bom := &cyclonedx.BOM{}
-	if err := cyclonedx.NewBOMDecoder(bytes.NewReader([]byte(text)), cyclonedx.BOMFileFormatJSON).Decode(bom); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cyclonedx.NewBOMDecoder(bytes.NewReader([]byte(text)), cyclonedx.BOMFileFormatJSON).Decode(bom))
 	return bom
 }

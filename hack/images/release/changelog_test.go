@@ -7,9 +7,7 @@ import (
 
 func TestTheSectionOfAVersionIsFoundInTheChangelog(t *testing.T) {
 	s, err := sectionOf(changelog, "1.2.3")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if !strings.HasPrefix(s.text, "Words with") || !strings.HasSuffix(s.text, "Undo it.") || s.previous != "1.2.2" {
 		t.Errorf("before it is %q, and it is %q", s.previous, s.text)
 	}
@@ -35,13 +33,9 @@ func TestTheSectionOfAVersionIsFoundInTheChangelog(t *testing.T) {
 
 func TestWithoutAnAddressOfTheSourceLinksNameFilesAndThereIsNoManifestForKrew(t *testing.T) {
 	s, err := sectionOf(changelog, "1.2.3")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r := &release{options: &options{tag: "v1.2.3", version: "1.2.3"}, section: s, archives: []archive{{OS: "linux"}}}
-	if err := r.addNotes(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.addNotes())
 	if len(r.files) != 2 || r.files[0].Name != "RELEASE-NOTES.md" || r.files[1].Name != "UPGRADE.md" {
 		t.Errorf("there are %v", r.files)
 	}

@@ -20,9 +20,7 @@ import (
 func TestThePackagedChartHasTheRegistryOfTheRelease(t *testing.T) {
 	o := &options{source: fixture(t), version: "1.2.3", registry: "r.test/o", created: at}
 	chart, err := o.chartPackage()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	again, err := o.chartPackage()
 	if err != nil || !bytes.Equal(chart, again) {
 		t.Errorf("it is another one the second time: %v", err)
@@ -51,13 +49,9 @@ func TestThePackagedChartHasTheRegistryOfTheRelease(t *testing.T) {
 func untar(t *testing.T, packed []byte) map[string]string {
 	t.Helper()
 	unzipped, err := gzip.NewReader(bytes.NewReader(packed))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	data, err := io.ReadAll(unzipped)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	files := map[string]string{}
 	each(t, data, func(header *tar.Header, data []byte) { files[header.Name] = string(data) })
 	return files
@@ -71,13 +65,9 @@ func each(t *testing.T, archive []byte, do func(*tar.Header, []byte)) {
 		if errors.Is(err, io.EOF) {
 			return
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		data, err := io.ReadAll(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if header.Uid != 0 || header.Gid != 0 || header.Uname != "" {
 			t.Errorf("%s is of %d:%d %q", header.Name, header.Uid, header.Gid, header.Uname)
 		}
@@ -90,9 +80,7 @@ func packedChart(t *testing.T, registry string) (folder, digest string) {
 	t.Helper()
 	r := &release{options: &options{source: fixture(t), version: "1.2.3", registry: registry, created: at}}
 	archive, d, err := r.chartArchive([]byte("the chart"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	folder = t.TempDir()
 	put(t, filepath.Join(folder, "kube-queue-1.2.3-chart.tar"), string(archive))
 	return folder, d.String()

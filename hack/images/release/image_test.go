@@ -24,9 +24,7 @@ func TestAnArchive(t *testing.T) {
 	images(t, fixture(t), folder, "--registry", "registry.example.com:5000/batch")
 	archive, index, top := opened(t, filepath.Join(folder, "kube-queue-controller-v1.2.3-image.tar"))
 	manifest, err := index.IndexManifest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 
 	t.Run("names each blob by its digest, and every descriptor has its blob", func(t *testing.T) {
 		digests := []v1.Descriptor{top}
@@ -45,9 +43,7 @@ func TestAnArchive(t *testing.T) {
 			known[d.Digest.Hex] = true
 		}
 		blobs, err := os.ReadDir(filepath.Join(archive, "blobs/sha256"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, blob := range blobs {
 			if !known[blob.Name()] {
 				t.Errorf("nobody names %s", blob.Name())
@@ -78,9 +74,7 @@ func TestAnArchive(t *testing.T) {
 		var index ocispec.Index
 		decodeJSON(t, text, &index)
 		again, err := json.Marshal(index)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if string(again) != string(text) {
 			t.Errorf("the index is\n%s\nand encoded again\n%s", text, again)
 		}
@@ -94,9 +88,7 @@ func TestAnArchive(t *testing.T) {
 
 	for i, arch := range []string{"amd64", "arm64"} {
 		img, err := index.Image(manifest.Manifests[i].Digest)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Run("runs the program alone as nobody on "+arch, func(t *testing.T) { checkConfig(t, img, arch) })
 		t.Run("has the binary of the archive beside it for "+arch, func(t *testing.T) {
 			checkFiles(t, img, arch, []byte(binaryOf(t, folder, arch)))
@@ -154,14 +146,10 @@ func checkNotes(t *testing.T, notes map[string]string) {
 func checkConfig(t *testing.T, img v1.Image, arch string) {
 	t.Helper()
 	config, err := img.ConfigFile()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	checkNotes(t, config.Config.Labels)
 	manifest, err := img.Manifest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	checkNotes(t, manifest.Annotations)
 	if manifest.MediaType != types.OCIManifestSchema1 || manifest.Config.MediaType != types.OCIConfigJSON || manifest.Layers[0].MediaType != types.OCILayer {
 		t.Errorf("the types are not those of OCI: %+v", manifest)
@@ -182,13 +170,9 @@ func checkFiles(t *testing.T, img v1.Image, arch string, binary []byte) {
 		t.Fatalf("there are %d layers: %v", len(layers), err)
 	}
 	content, err := layers[0].Uncompressed()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	data, err := io.ReadAll(content)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	config, err := img.ConfigFile()
 	if err != nil || config.RootFS.DiffIDs[0].Hex != (file{data: data}).sum() {
 		t.Errorf("the layer's digest is not in the configuration: %v", err)
@@ -213,9 +197,7 @@ func checkFiles(t *testing.T, img v1.Image, arch string, binary []byte) {
 func checkStatic(t *testing.T, binary []byte, arch string) {
 	t.Helper()
 	program, err := elf.NewFile(bytes.NewReader(binary))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if want := map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}[arch]; program.Machine != want {
 		t.Errorf("it is for %v", program.Machine)
 	}
@@ -235,9 +217,7 @@ func opened(t *testing.T, path string) (folder string, index v1.ImageIndex, top 
 	t.Helper()
 	folder = t.TempDir()
 	top, content, err := open(t.Context(), path, folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var names []string
 	each(t, []byte(read(t, path)), func(header *tar.Header, _ []byte) {
 		names = append(names, header.Name)
@@ -264,9 +244,7 @@ func blobOf(t *testing.T, unpacked string, d v1.Descriptor) []byte {
 
 func decodeJSON(t *testing.T, data []byte, into any) {
 	t.Helper()
-	if err := json.Unmarshal(data, into); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(data, into))
 }
 
 // The first commands of README.md, as far as they need no cluster: the second and third load what the first makes, and
@@ -286,13 +264,9 @@ func TestTheReadmeLoadsTheImagesThatTheChartRuns(t *testing.T) {
 			Image struct{ Repository, Digest string }
 		}
 	}
-	if err := yaml.Unmarshal([]byte(read(t, root+chartFolder+"/values.yaml")), &chart); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal([]byte(read(t, root+chartFolder+"/values.yaml")), &chart))
 	var m metadata
-	if err := yaml.Unmarshal([]byte(read(t, root+chartFolder+"/Chart.yaml")), &m); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal([]byte(read(t, root+chartFolder+"/Chart.yaml")), &m))
 	if chart.Image.Registry+chart.Image.Tag+chart.Controller.Image.Digest+chart.JobExtensions.Image.Digest != "" || m.AppVersion != version {
 		t.Errorf("make images gives version %s, and the chart has appVersion %s and the images %+v", version, m.AppVersion, chart)
 	}

@@ -72,9 +72,7 @@ func TestVersionRevisionAndTimeAreTheCommits(t *testing.T) {
 	settings := func(args ...string) *options {
 		t.Helper()
 		o, err := parse(t.Context(), "images", append(args, "--source", source), io.Discard)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return o
 	}
 	if o := settings(); o.version != "v4.5.6" || len(o.revision) != 40 || o.created.Unix() != 1600000000 {

@@ -98,9 +98,7 @@ func expectPublished(t *testing.T, release, published, version string) {
 	var want strings.Builder
 	want.WriteString("release create v" + version + " --verify-tag --title kube-queue v" + version + " --notes-file bin/release/RELEASE-NOTES.md")
 	entries, err := os.ReadDir(release)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, entry := range entries {
 		want.WriteString(" bin/release/" + entry.Name())
 		if entry.Name() != "SHA256SUMS" && !strings.Contains(read(t, filepath.Join(release, "SHA256SUMS")), "  "+entry.Name()+"\n") {
@@ -116,24 +114,16 @@ func expectPublished(t *testing.T, release, published, version string) {
 func expectImage(t *testing.T, image, says, notes string) {
 	t.Helper()
 	reference, err := name.NewTag(image)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	index, err := remote.Get(reference, remote.WithAuth(credentials), remote.WithPlatform(v1.Platform{OS: "linux", Architecture: runtime.GOARCH}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if !strings.Contains(notes, "`"+image+"` | `"+index.Digest.String()+"`") {
 		t.Errorf("the notes do not list %s with digest %s:\n%s", image, index.Digest, notes)
 	}
 	forThisMachine, err := index.Image()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	program := filepath.Join(t.TempDir(), "program")
-	if err := os.WriteFile(program, entrypoint(t, forThisMachine), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(program, entrypoint(t, forThisMachine), 0o755))
 	if said := run(t, program, "--version"); said != says {
 		t.Errorf("the program of %s says %q, want %q", image, said, says)
 	}
@@ -198,9 +188,7 @@ func serveRegistry(t *testing.T) string {
 func standIn(t *testing.T) (bin, published string) {
 	t.Helper()
 	bin = t.TempDir()
-	if err := os.WriteFile(filepath.Join(bin, "gh"), []byte("#!/bin/sh\n[ -n \"$GH_TOKEN\" ] && echo \"$*\" >\"$PUBLISHED\"\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(bin, "gh"), []byte("#!/bin/sh\n[ -n \"$GH_TOKEN\" ] && echo \"$*\" >\"$PUBLISHED\"\n"), 0o755))
 	return bin, filepath.Join(bin, "published")
 }
 
@@ -209,14 +197,10 @@ func clone(t *testing.T) string {
 	t.Helper()
 	root, folder := "../../..", filepath.Join(t.TempDir(), "source")
 	for _, name := range []string{"apis", "charts", "cmd", "extensions", "hack", "pkg"} {
-		if err := os.CopyFS(filepath.Join(folder, name), os.DirFS(filepath.Join(root, name))); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.CopyFS(filepath.Join(folder, name), os.DirFS(filepath.Join(root, name))))
 	}
 	for _, name := range []string{"go.mod", "go.sum", "LICENSE", "CHANGELOG.md", "Makefile", ".gitignore"} {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(read(t, filepath.Join(root, name))), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(folder, name), []byte(read(t, filepath.Join(root, name))), 0o644))
 	}
 	for _, args := range [][]string{
 		{"init", "--quiet"}, {"add", "."},
@@ -231,9 +215,7 @@ func clone(t *testing.T) string {
 func chartVersion(t *testing.T) string {
 	t.Helper()
 	var chart struct{ Version string }
-	if err := yaml.Unmarshal([]byte(read(t, "../../../charts/kube-queue/Chart.yaml")), &chart); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal([]byte(read(t, "../../../charts/kube-queue/Chart.yaml")), &chart))
 	return chart.Version
 }
 
@@ -241,9 +223,7 @@ func chartVersion(t *testing.T) string {
 func entrypoint(t *testing.T, image v1.Image) []byte {
 	t.Helper()
 	config, err := image.ConfigFile()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	files := mutate.Extract(image)
 	defer files.Close()
 	for r := tar.NewReader(files); ; {
@@ -255,10 +235,16 @@ func entrypoint(t *testing.T, image v1.Image) []byte {
 			continue
 		}
 		data, err := io.ReadAll(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return data
+	}
+}
+
+// must ends the test if err is not nil.
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -277,8 +263,6 @@ func run(t *testing.T, name string, args ...string) string {
 func read(t *testing.T, path string) string {
 	t.Helper()
 	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(data)
 }

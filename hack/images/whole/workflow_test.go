@@ -49,9 +49,7 @@ func workflows(t *testing.T) []string {
 func readWorkflow(t *testing.T, name string) workflow {
 	t.Helper()
 	var w workflow
-	if err := yaml.Unmarshal([]byte(read(t, filepath.Join(workflowFolder, name))), &w); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal([]byte(read(t, filepath.Join(workflowFolder, name))), &w))
 	return w
 }
 
@@ -88,9 +86,7 @@ func (r *runner) job(w workflow, name string) (actions []step) {
 func (r *runner) step(step step) {
 	r.t.Helper()
 	file := filepath.Join(r.t.TempDir(), "env")
-	if err := os.WriteFile(file, nil, 0o644); err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, os.WriteFile(file, nil, 0o644))
 	// The options with which GitHub runs bash.
 	cmd := exec.Command("bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step.Run)
 	cmd.Dir = filepath.Join(r.folder, step.WorkingDirectory)
@@ -162,9 +158,7 @@ func TestOnlyTheJobThatPublishesMayWrite(t *testing.T) {
 	for _, name := range workflows(t) {
 		var top struct{ Permissions map[string]string }
 		text := read(t, filepath.Join(workflowFolder, name))
-		if err := yaml.Unmarshal([]byte(text), &top); err != nil {
-			t.Fatal(err)
-		}
+		must(t, yaml.Unmarshal([]byte(text), &top))
 		if top.Permissions == nil || slices.Contains(slices.Collect(maps.Values(top.Permissions)), "write") {
 			t.Errorf("%s has the permissions %v for all jobs", name, top.Permissions)
 		}

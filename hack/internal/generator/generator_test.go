@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 const begin, end = "<!-- BEGIN -->\n", "<!-- END -->\n"
@@ -11,17 +13,13 @@ const begin, end = "<!-- BEGIN -->\n", "<!-- END -->\n"
 func TestATextTakesTheOldOnesPlace(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "docs", "page.md")
 	edits := []Edit{Between(begin, end, "new\n")}
-	if err := Rewrite(path, append([]Edit{Whole("# Page\n\n" + begin + "old\n" + end + "\nmore\n")}, edits...)...); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, Rewrite(path, append([]Edit{Whole("# Page\n\n" + begin + "old\n" + end + "\nmore\n")}, edits...)...))
 	for _, when := range []string{"first", "second"} {
 		got, err := os.ReadFile(path)
 		if want := "# Page\n\n" + begin + "new\n" + end + "\nmore\n"; err != nil || string(got) != want {
 			t.Errorf("the %s time it becomes\n%s%v, want\n%s", when, got, err, want)
 		}
-		if err := Rewrite(path, edits...); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, Rewrite(path, edits...))
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 func unitObject(change func(*schedulingv1alpha1.QueueUnit)) *schedulingv1alpha1.QueueUnit {
@@ -73,9 +74,7 @@ func TestAUnitThatReplacesALostOneIsReadWithTheAttemptOfItsJob(t *testing.T) {
 			u.Spec.ConsumerRef = schedulingv1alpha1.ConsumerReference{APIVersion: apiVersion, Kind: "Job", Name: "n", UID: "job"}
 			u.Status.Phase, u.Status.Attempts = phase, attempts
 		}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return u
 	}
 	if u := read("batch/v1", schedulingv1alpha1.PhaseEnqueued, 0); !u.Restored || u.Attempts != 2 || u.Owner != "job" {
@@ -191,13 +190,9 @@ func TestReadingAUnit(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			// What the informer keeps must be enough.
 			compact, err := Compactor{}.compact(unitObject(c.change))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			u, err := newTestReader(resources.NewNames()).Read(compact.(*schedulingv1alpha1.QueueUnit))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			var held wellknown.Reason
 			if u.Held != nil {
 				held = u.Held.Reason
@@ -220,13 +215,9 @@ func TestWhatEndsARunIsReadFromTheUnit(t *testing.T) {
 		u.Status.Conditions = []metav1.Condition{{Type: wellknown.ConditionEvicted, Status: metav1.ConditionTrue,
 			Reason: string(wellknown.ReasonStopped), Message: "the job exceeded its maximum execution time"}}
 	}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	u, err := newTestReader(resources.NewNames()).Read(compact.(*schedulingv1alpha1.QueueUnit))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if !u.Inactive || u.MaxSeconds != 90 || !u.DequeuedAt.Equal(released) {
 		t.Errorf("inactive %t, may run for %d s, released %v", u.Inactive, u.MaxSeconds, u.DequeuedAt)
 	}
@@ -245,13 +236,9 @@ func TestAUnitThatShowsUnscheduledPodsIsReadWithThem(t *testing.T) {
 			u.Status.Phase = phase
 			u.Status.Conditions = []metav1.Condition{{Type: wellknown.ConditionPodsScheduled, Status: metav1.ConditionFalse, Reason: "PodsUnschedulable", Message: "m"}}
 		}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		u, err := newTestReader(resources.NewNames()).Read(compact.(*schedulingv1alpha1.QueueUnit))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if u.Unscheduled != want {
 			t.Errorf("phase %s: Unscheduled is %t", phase, u.Unscheduled)
 		}
@@ -271,13 +258,9 @@ func TestAUnitThatShowsOverQuotaIsReadWithIt(t *testing.T) {
 			u.Status.Phase = c.phase
 			u.Status.Conditions = []metav1.Condition{{Type: wellknown.ConditionOverQuota, Status: c.status, Reason: "LimitExceeded"}}
 		}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		u, err := newTestReader(resources.NewNames()).Read(compact.(*schedulingv1alpha1.QueueUnit))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if u.OverQuota != c.want {
 			t.Errorf("phase %s, condition %s: OverQuota is %t", c.phase, c.status, u.OverQuota)
 		}
@@ -289,9 +272,7 @@ func TestAUnitWhosePodsRemainIsOver(t *testing.T) {
 		u.Spec.Active, u.Spec.MaximumExecutionTimeSeconds = ptr.To(false), ptr.To[int32](90)
 		u.Status.Phase, u.Status.Reason = "Running", wellknown.ReasonPodsRemain
 	}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if !u.Over || u.Evicted {
 		t.Errorf("over %t, evicted %t", u.Over, u.Evicted)
 	}
@@ -305,9 +286,7 @@ func TestAUnitWhosePodsRemainIsChargedAsAJobAndItsPods(t *testing.T) {
 			u.Spec.Resource = corev1.ResourceList{"cpu": resource.MustParse("2")}
 			u.Status.Phase, u.Status.Reason = "Running", reason
 		}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if got := u.Demand.Requests.Equal(jobs); got != want {
 			t.Errorf("reason %q: the demand is %v", reason, u.Demand.Requests)
 		}
@@ -320,9 +299,7 @@ func TestAFinishedUnitIsKeptByKeyAndPhaseAlone(t *testing.T) {
 		u.Spec.SubmissionTime = &metav1.MicroTime{Time: time.Unix(5, 0)}
 		u.Spec.Resource = map[corev1.ResourceName]resource.Quantity{"cpu": resource.MustParse("1")}
 	}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if unit := compact.(*schedulingv1alpha1.QueueUnit); unit.Spec.Resource != nil || unit.Spec.SubmissionTime != nil || unit.Status.Phase != "Succeeded" {
 		t.Errorf("kept %+v", unit)
 	}

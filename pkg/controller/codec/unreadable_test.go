@@ -9,6 +9,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/lenient"
 	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // unitOfText is a unit as the informer keeps it.
@@ -17,13 +18,9 @@ func unitOfText(t *testing.T, version int, cpu, status string) lenient.Object {
 	object, err := UnitKind().Decode(fmt.Appendf(nil, `{"metadata":{"namespace":"a","name":"u","uid":"uid","resourceVersion":"%d","generation":%d},
 		"spec":{"consumerRef":{"kind":"Thing"},"priority":3,"podSets":[{"name":"x","count":1,"requests":{"cpu":%s}}],"resource":{"cpu":%s,"memory":1024}},"status":%s}`,
 		version, version, cpu, cpu, status))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	kept, err := Compactor{}.compact(object)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return kept.(lenient.Object)
 }
 
@@ -32,9 +29,7 @@ func TestReadingAUnitThatCannotBeReadInFull(t *testing.T) {
 	reader := newTestReader(names)
 	for _, cpu := range []string{`"1e1.5"`, `"1e-1000000000"`} {
 		u, err := reader.Read(unitOfText(t, 7, cpu, `{"phase":"Running","attempts":2}`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if u.Key != "a/u" || u.UID != "uid" || u.Version != 7 || u.Phase != scheduler.Running || u.Attempts != 2 || u.Priority != 3 || !u.Partial {
 			t.Errorf("%s: read as %+v", cpu, u)
 		}
@@ -58,13 +53,9 @@ func TestAUnitBeyondTheBoundsIsNotAdmittedAndKeepsWhatItHolds(t *testing.T) {
 	read := func(long int, phase string) scheduler.Unit {
 		object, err := UnitKind().Decode(fmt.Appendf(nil, `{"metadata":{"namespace":"a","name":"u","uid":"uid","resourceVersion":"7","generation":1},
 			"spec":{"consumerRef":{"kind":"Thing"},"quotaName":"q","resource":{"cpu":1,"%s":1}},"status":{"phase":%q}}`, strings.Repeat("x", long), phase))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		u, err := reader.ReadComplete(object)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return u
 	}
 	if u := read(63, ""); u.Held != nil || u.Partial {

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kube-queue.dev/kube-queue/pkg/requests"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 var mapped = requests.Rules{Classes: map[string]corev1.ResourceName{"gpu": "example.com/gpu"}}
@@ -23,9 +24,7 @@ var mapped = requests.Rules{Classes: map[string]corev1.ResourceName{"gpu": "exam
 func read[T any](t *testing.T, text string) *T {
 	t.Helper()
 	object := new(T)
-	if err := yaml.UnmarshalStrict([]byte(text), object); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, yaml.UnmarshalStrict([]byte(text), object))
 	return object
 }
 
@@ -36,9 +35,7 @@ func stored(t *testing.T, w *Watch, text string) any {
 	if err == nil && w.claims != nil {
 		err = w.claims.Add(object)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return object
 }
 

@@ -21,6 +21,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/pods"
 	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // desk is a Watch whose informers are the test itself. A pod uses 1 while it has not ended.
@@ -50,9 +51,7 @@ func newDesk(t *testing.T, strays backend.Strays) *desk {
 		defer d.mu.Unlock()
 		d.taken = append(d.taken, event)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	d.Watch = w
 	go d.ending.run(t.Context())
 	return d
@@ -94,9 +93,7 @@ func (d *desk) pending() int {
 func (d *desk) pod(metadata string, changes ...func(*corev1.Pod)) *pod {
 	d.t.Helper()
 	p := new(corev1.Pod)
-	if err := yaml.UnmarshalStrict([]byte(`{metadata: {namespace: a, name: p, uid: p, `+metadata+`}}`), p); err != nil {
-		d.t.Fatal(err)
-	}
+	require.NoError(d.t, yaml.UnmarshalStrict([]byte(`{metadata: {namespace: a, name: p, uid: p, `+metadata+`}}`), p))
 	for _, change := range changes {
 		change(p)
 	}
@@ -107,9 +104,7 @@ func (d *desk) pod(metadata string, changes ...func(*corev1.Pod)) *pod {
 func (d *desk) owner(kind *ownerKind, text string) *slim {
 	d.t.Helper()
 	o := new(metav1.PartialObjectMetadata)
-	if err := yaml.UnmarshalStrict([]byte(text), o); err != nil {
-		d.t.Fatal(err)
-	}
+	require.NoError(d.t, yaml.UnmarshalStrict([]byte(text), o))
 	return stored[*slim](d.t, kind.slim, o)
 }
 
@@ -117,9 +112,7 @@ func (d *desk) owner(kind *ownerKind, text string) *slim {
 func stored[T any](t *testing.T, transform func(any) (any, error), object any) T {
 	t.Helper()
 	reduced, err := transform(object)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return reduced.(T)
 }
 
@@ -148,9 +141,7 @@ func TestAPodIsCountedAgainWhenItsDevicesChange(t *testing.T) {
 	}
 	first := d.pod("")
 	for _, p := range []*pod{first, d.pod("", func(p *corev1.Pod) { p.Name, p.UID = "other", "other" })} {
-		if err := d.pods.GetStore().Add(p); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, d.pods.GetStore().Add(p))
 		d.podSeen(p)
 	}
 	d.uses("", 1)
@@ -172,9 +163,7 @@ func TestAPodIsCountedAgainWhenItsDevicesChange(t *testing.T) {
 	d.mu.Lock()
 	slices.Reverse(d.taken)
 	d.mu.Unlock()
-	if err := d.pods.GetStore().Delete(first); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, d.pods.GetStore().Delete(first))
 	d.uses("", 0)
 }
 
@@ -391,9 +380,7 @@ func TestAPodStaysWithItsJob(t *testing.T) {
 		d.podSeen(d.pod(""))
 		d.uses("job", 1)
 		d.uses("", 0)
-		if err := d.Watch.pods.GetStore().Add(d.pod("")); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, d.Watch.pods.GetStore().Add(d.pod("")))
 		d.expect() // what the objects name now is known
 		d.podGone(d.pod(""))
 		d.uses("job", 0)
@@ -459,9 +446,7 @@ func TestWhichPodsWithoutAUnitCount(t *testing.T) {
 func (d *desk) namespace(name, labels string) *namespace {
 	d.t.Helper()
 	o := new(metav1.PartialObjectMetadata)
-	if err := yaml.UnmarshalStrict([]byte(`{metadata: {name: `+name+`, labels: {`+labels+`}}}`), o); err != nil {
-		d.t.Fatal(err)
-	}
+	require.NoError(d.t, yaml.UnmarshalStrict([]byte(`{metadata: {name: `+name+`, labels: {`+labels+`}}}`), o))
 	return stored[*namespace](d.t, slimNamespace, o)
 }
 
@@ -470,18 +455,14 @@ func (d *desk) daemonSet(namespace, uid string) *slim {
 	d.t.Helper()
 	kind := d.kinds[3]
 	o := d.owner(kind, `{metadata: {namespace: `+namespace+`, name: daemons, uid: `+uid+`, ownerReferences: [{uid: operator, controller: true}]}}`)
-	if err := kind.informer.GetStore().Add(o); err != nil {
-		d.t.Fatal(err)
-	}
+	require.NoError(d.t, kind.informer.GetStore().Add(o))
 	d.ownerSeen(kind, o)
 	return o
 }
 
 func (d *desk) daemonSetGone(o *slim) {
 	d.t.Helper()
-	if err := d.kinds[3].informer.GetStore().Delete(o); err != nil {
-		d.t.Fatal(err)
-	}
+	require.NoError(d.t, d.kinds[3].informer.GetStore().Delete(o))
 	d.ownerGone(d.kinds[3], o)
 }
 
@@ -570,9 +551,7 @@ func TestWhatDiffersFromTheCachesIsFoundAndHealed(t *testing.T) {
 	d.hold("job")
 	store := func(change func(any) error, object any) {
 		t.Helper()
-		if err := change(object); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, change(object))
 	}
 	pods := d.Watch.pods.GetStore()
 	p := d.pod(`resourceVersion: "5", ownerReferences: [{kind: RayCluster, name: c, uid: cluster, controller: true}]`)

@@ -23,6 +23,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"kube-queue.dev/kube-queue/pkg/visibility"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // vault is an API server with the Secret, and who keeps it.
@@ -174,9 +175,7 @@ func TestADeletedOrDamagedSecretIsMadeAgain(t *testing.T) {
 	defer v.keep()()
 	before := v.eventually("it is made", complete)
 	secrets := v.client.CoreV1().Secrets("kube-queue")
-	if err := secrets.Delete(t.Context(), ProofSecret, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, secrets.Delete(t.Context(), ProofSecret, metav1.DeleteOptions{}))
 	again := v.eventually("it is made again", func(now map[string]string) bool { return complete(now) && now["current"] != before["current"] })
 	for key, proof := range before {
 		if v.proves(proof) {
@@ -184,9 +183,7 @@ func TestADeletedOrDamagedSecretIsMadeAgain(t *testing.T) {
 		}
 	}
 	damaged, err := secrets.Get(t.Context(), ProofSecret, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	damaged.Data = map[string][]byte{"current": []byte("short")}
 	if _, err := secrets.Update(t.Context(), damaged, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
@@ -229,9 +226,7 @@ func TestOnlyAReviewWithAProofIsAnswered(t *testing.T) {
 	proofs = v.eventually("it is rotated again", func(now map[string]string) bool { return now["previous"] == proofs["current"] })
 	stop()
 	secret, err := base64.StdEncoding.DecodeString(proofs["current"])
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	m := model(t, 2)
 	for name, c := range map[string]struct {
 		status   string
@@ -316,9 +311,7 @@ func TestNoErrorHasTheProof(t *testing.T) {
 func TestAProofWhoseWatchEndedIsKeptWithoutError(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Unix(1000, 0))
 	proof, err := NewProof(fake.NewClientset(installed()), "kube-queue", clock)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	proof.Watch(ctx)

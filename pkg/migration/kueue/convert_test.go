@@ -8,6 +8,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/migration"
 	"kube-queue.dev/kube-queue/pkg/migration/kueue"
 	"kube-queue.dev/kube-queue/pkg/migration/migrationtest"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 func TestConvertedObjectsAreThoseOfTheGoldenFiles(t *testing.T) {
@@ -55,9 +56,7 @@ func TestInputThatCannotBeConvertedIsRefused(t *testing.T) {
 func TestAReferenceToAnObjectThatIsMissingIsAFinding(t *testing.T) {
 	result, err := kueue.Convert(migrationtest.Read(t, clusterQueue("a", "1")+"\n---\n"+
 		`{apiVersion: kueue.x-k8s.io/v1beta1, kind: LocalQueue, metadata: {name: q, namespace: ns}, spec: {clusterQueue: gone}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, want := range []string{"the input has no ResourceFlavor of this name", `the input has no ClusterQueue "gone"`} {
 		if !slices.ContainsFunc(result.Findings, func(f migration.Finding) bool { return strings.Contains(f.Why, want) }) {
 			t.Errorf("no finding says %q: %v", want, result.Findings)
@@ -72,14 +71,10 @@ func TestAReferenceToAnObjectThatIsMissingIsAFinding(t *testing.T) {
 func TestTheOrderOfTheInputChangesNothing(t *testing.T) {
 	documents := migrationtest.Read(t, clusterQueue("c", "1")+"\n---\n"+clusterQueue("a", "2")+"\n---\n"+clusterQueue("b", "3"))
 	first, err := kueue.Convert(documents)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	slices.Reverse(documents)
 	second, err := kueue.Convert(documents)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if a, b := migrationtest.Text(t, first), migrationtest.Text(t, second); a != b {
 		t.Errorf("the results differ:\n%s\n%s", a, b)
 	}

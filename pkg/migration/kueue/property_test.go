@@ -15,6 +15,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/migration/migrationtest"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/quota/tree/manifest"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // member is a ClusterQueue or Cohort of a model of Kueue. The model admits one unit of a flavor after the other, as
@@ -175,14 +176,10 @@ func TestPropertyGuaranteesAndLimitsAreKept(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := generate(t)
 		result, err := kueue.Convert(migrationtest.Read(t, strings.Join(s.text, "\n---\n")))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		object := treeOf(t, result.Objects)
 		raw, err := object.MarshalJSON()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if errors, _ := manifest.Check(raw); errors != nil {
 			t.Fatalf("the tree is invalid: %v\n%s", errors, raw)
 		}

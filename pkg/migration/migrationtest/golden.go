@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kube-queue.dev/kube-queue/pkg/migration"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 var update = flag.Bool("update", false, "write the golden files of conversions")
@@ -34,9 +35,7 @@ type T interface {
 func Read(t T, text string) []migration.Document {
 	t.Helper()
 	documents, err := migration.Read("input", strings.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return documents
 }
 
@@ -44,9 +43,7 @@ func Read(t T, text string) []migration.Document {
 func Text(t T, result *migration.Result) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := migration.WriteYAML(&out, result.Objects); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, migration.WriteYAML(&out, result.Objects))
 	for _, finding := range result.Findings {
 		fmt.Fprintf(&out, "# finding: %s\n", finding)
 	}
@@ -55,9 +52,7 @@ func Text(t T, result *migration.Result) string {
 	}
 	if result.Values != nil {
 		values, err := yaml.Marshal(result.Values)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for line := range strings.Lines(string(values)) {
 			fmt.Fprintf(&out, "# value: %s", line)
 		}
@@ -76,24 +71,16 @@ func Golden(t *testing.T, convert Convert) {
 	for _, input := range inputs {
 		t.Run(strings.TrimSuffix(filepath.Base(input), ".yaml"), func(t *testing.T) {
 			text, err := os.ReadFile(input)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			result, err := convert(Read(t, string(text)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			got, file := Text(t, result), strings.TrimSuffix(input, ".yaml")+".golden"
 			if *update {
-				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, os.WriteFile(file, []byte(got), 0o644))
 				return
 			}
 			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if got != string(want) {
 				t.Errorf("the result differs from %s; compare it, and write it with -update:\n%s", file, got)
 			}
@@ -111,9 +98,7 @@ func Damage(t *testing.T, convert Convert) {
 	}
 	for _, input := range inputs {
 		text, err := os.ReadFile(input)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		documents := Read(t, string(text))
 		for i, d := range documents {
 			damage(d.Object.Object, func(path string) {
@@ -123,9 +108,7 @@ func Damage(t *testing.T, convert Convert) {
 					}
 				}()
 				var raw bytes.Buffer
-				if err := migration.WriteJSON(&raw, []*unstructured.Unstructured{d.Object}); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, migration.WriteJSON(&raw, []*unstructured.Unstructured{d.Object}))
 				read, err := migration.Read(input, &raw)
 				if err == nil {
 					_, err = convert(slices.Concat(documents[:i], read, documents[i+1:]))

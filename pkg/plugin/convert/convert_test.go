@@ -10,6 +10,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"kube-queue.dev/kube-queue/pkg/plugin/convert"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 const (
@@ -25,12 +26,8 @@ func run(t *testing.T, files map[string]string, input string, args ...string) (s
 	t.Helper()
 	folder := t.TempDir()
 	for name, text := range files {
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(folder, name)), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(folder, name)), 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o644))
 	}
 	t.Chdir(folder)
 	streams, in, stdout, stderr := genericiooptions.NewTestIOStreams()

@@ -18,6 +18,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	visibility "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/plugin/units"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 var now = metav1.NewMicroTime(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))
@@ -26,9 +27,7 @@ func shown(t *testing.T, namespace, name, phase, quota, cpu string, priority int
 	t.Helper()
 	var u units.Unit
 	text := fmt.Sprintf(`{"metadata": {"namespace": %q, "name": %q}, "spec": {"priority": %d, "resource": {"cpu": %q}}, "status": {"phase": %q, "queue": "q", "quota": %q}}`, namespace, name, priority, cpu, phase, quota)
-	if err := json.Unmarshal([]byte(text), &u); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal([]byte(text), &u))
 	return u
 }
 
@@ -164,9 +163,7 @@ func object(t *testing.T, text string) *unstructured.Unstructured {
 	if err == nil {
 		err = json.Unmarshal(data, &o.Object)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return o
 }
 

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 func TestWritesCarryADeadlineAndReadsDoNot(t *testing.T) {
@@ -15,13 +17,9 @@ func TestWritesCarryADeadlineAndReadsDoNot(t *testing.T) {
 			}))
 			defer server.Close()
 			req, err := http.NewRequestWithContext(t.Context(), method, server.URL, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			resp, err := writeDeadline(http.DefaultTransport).RoundTrip(req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			resp.Body.Close()
 			if got != want {
 				t.Errorf("timeout %q, want %q", got, want)

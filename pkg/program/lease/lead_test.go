@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"kube-queue.dev/kube-queue/pkg/program/serving"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // leaseServer is a fake of the leases of the API server, to fail when instructed to.
@@ -134,9 +135,7 @@ func TestLeaseIsReleasedAfterTheWorkHasStopped(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if server.holder() != "" {
 		t.Errorf("the lease is still held by %q", server.holder())
 	}
@@ -167,9 +166,7 @@ func TestAReplicaThatWaitsForTheLeaseIsReady(t *testing.T) {
 		cancel()
 		return <-waiting
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }
 
 func TestLostLeaseEndsTheProcess(t *testing.T) {
@@ -225,9 +222,7 @@ func TestTheOnlyReplicaWaitsWhileAnotherHoldsTheLease(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	<-secondWorks // the first one has released the lease
 	if says(second) != "caches have not synced yet\n" {
 		t.Errorf("the second one works, and says %q", says(second))
@@ -254,9 +249,7 @@ func TestTheOnlyReplicaGoesOnWithoutRenewals(t *testing.T) {
 		until(t, "it holds the lease again", func() bool { return server.holder() == "me" })
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }
 
 // Whoever took the lease works.
@@ -273,9 +266,7 @@ func TestTheOnlyReplicaEndsWhenAnotherHasTakenTheLease(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if holder := server.holder(); holder != "another" {
 		t.Errorf("the lease is held by %q", holder)
 	}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // watch shows what a test sets.
@@ -52,9 +54,7 @@ func termOf(clock *watch) (*term, *[]error) {
 func arrivals(t *testing.T) (address string, all func() string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = listener.Close() })
 	came := make(chan string, 1)
 	go func() {
@@ -85,9 +85,7 @@ func TestWhoWasFrozenPastItsLeaseWritesNothingMore(t *testing.T) {
 			term, causes := termOf(clock)
 			address, came := arrivals(t)
 			conn, err := term.dial(t.Context(), "tcp", address)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			term.renew(clock.now())
 			if _, err := conn.Write([]byte("before")); err != nil {
 				t.Fatal(err)
@@ -167,9 +165,7 @@ func TestALeaseIsRenewedNoMoreOftenThanNeeded(t *testing.T) {
 	lock := &leaseLock{Interface: paper, term: term}
 	mine := resourcelock.LeaderElectionRecord{HolderIdentity: "me"}
 	for range 20 { // ten seconds
-		if err := lock.Update(t.Context(), mine); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, lock.Update(t.Context(), mine))
 		clock.pass(retryPeriod)
 	}
 	if paper.updates != 5 {
@@ -198,9 +194,7 @@ func TestWhoFindsItsLeaseInOtherHandsIsGoneAtOnce(t *testing.T) {
 	term, causes := termOf(clock)
 	paper := &paperLock{}
 	lock := &leaseLock{Interface: paper, term: term}
-	if err := lock.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "me"}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, lock.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "me"}))
 	paper.record.HolderIdentity = "another"
 	if _, _, err := lock.Get(t.Context()); !errors.Is(err, errTaken) || len(*causes) != 1 {
 		t.Errorf("Get returned %v, and the lease was lost for %v", err, *causes)

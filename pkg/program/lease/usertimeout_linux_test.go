@@ -5,19 +5,17 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 func TestWhatIsNotDeliveredInTimeIsNotSentAgain(t *testing.T) {
 	address, _ := arrivals(t)
 	conn, err := newTerm(defaultTimes().actFor()).dial(t.Context(), "tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer conn.Close()
 	raw, err := conn.(*termConn).Conn.(*net.TCPConn).SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var limit int
 	var failed error
 	if err := raw.Control(func(fd uintptr) {

@@ -17,6 +17,7 @@ import (
 
 	"kube-queue.dev/kube-queue/pkg/metrics"
 	"kube-queue.dev/kube-queue/pkg/program/selfsigned"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 const chunkSize = len(chunk{})
@@ -43,9 +44,7 @@ func newLimited(t *testing.T, limits Limits, handler http.HandlerFunc) *limited 
 func newLimitedBy(t *testing.T, limits Limits, handler http.HandlerFunc, serve func(*http.Server, net.Listener) error) *limited {
 	t.Helper()
 	opened, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	l := &limited{newLimiter(limits, handler), t, opened.Addr().String()}
 	server := l.server()
 	ended := make(chan struct{})
@@ -104,9 +103,7 @@ type client struct {
 func (l *limited) send(text string) client {
 	l.t.Helper()
 	conn, err := net.Dial("tcp", l.address)
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	require.NoError(l.t, err)
 	l.t.Cleanup(func() { _ = conn.Close() })
 	_, _ = io.WriteString(conn, text) // the server may close it meanwhile
 	return client{conn, l.t}
@@ -120,9 +117,7 @@ func post(promised, sent int) string {
 // answer reads an answer; nil if the server has closed the connection.
 func (c client) answer() *http.Response {
 	c.t.Helper()
-	if err := c.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
-		c.t.Fatal(err)
-	}
+	require.NoError(c.t, c.SetReadDeadline(time.Now().Add(30*time.Second)))
 	response, err := http.ReadResponse(bufio.NewReader(c), nil)
 	if wait.Interrupted(err) || isTimeout(err) {
 		c.t.Fatal("no answer, and the connection is open")
@@ -198,13 +193,9 @@ func TestTheTimeOfATLSHandshakeIsLimited(t *testing.T) {
 func secure(t *testing.T, limits Limits) *limited {
 	t.Helper()
 	pair, err := selfsigned.Make([]string{"localhost"}, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	certificate, err := pair.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return newLimitedBy(t, limits, echo, func(server *http.Server, opened net.Listener) error {
 		server.TLSConfig = &tls.Config{Certificates: []tls.Certificate{*certificate}}
 		return server.ServeTLS(opened, "", "")
@@ -216,9 +207,7 @@ func TestRequestsComeByHTTP1(t *testing.T) {
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}
 	defer transport.CloseIdleConnections()
 	response, err := (&http.Client{Transport: transport}).Post("https://"+l.address, "", strings.NewReader("x"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK || response.ProtoMajor != 1 {
 		t.Errorf("the answer is %s by %s", response.Status, response.Proto)
@@ -276,9 +265,7 @@ func TestEachEndpointIsLimited(t *testing.T) {
 		},
 	} {
 		stop, err := serve()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		l := &limited{t: t, address: address}
 		if status := l.send(post(1, 1)).status(); status != http.StatusRequestEntityTooLarge {
 			t.Errorf("the status of a request with a body is %d", status)
@@ -291,9 +278,7 @@ func TestEachEndpointIsLimited(t *testing.T) {
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	opened, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer opened.Close()
 	return opened.Addr().String()
 }
@@ -494,9 +479,7 @@ func TestTheTimeOfARequestDoesNotLimitItsAnswer(t *testing.T) {
 	conn := &deadlines{last: time.Now()}
 	for _, body := range []io.Reader{nil, strings.NewReader("x")} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "/", body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if _, err := l.receive(&connection{Conn: conn, limiter: l}, req); err != nil || !conn.last.IsZero() {
 			t.Errorf("the deadline is %v, the error %v", conn.last, err)
 		}

@@ -21,6 +21,7 @@ import (
 
 	"kube-queue.dev/kube-queue/pkg/metrics"
 	"kube-queue.dev/kube-queue/pkg/program/selfsigned"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // reviews is a fake of the API server that is asked who may read metrics.
@@ -64,9 +65,7 @@ func reviewing(t *testing.T) (*reviews, *reviewer, *clocktesting.FakePassiveCloc
 	web := httptest.NewServer(server)
 	t.Cleanup(web.Close)
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: web.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	clock := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
 	return server, newReviewer(client.AuthenticationV1().TokenReviews(), client.AuthorizationV1().SubjectAccessReviews(), clock), clock
 }
@@ -139,19 +138,13 @@ func get(t *testing.T, url, token string) (status int, body string, shown *x509.
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	req.Header.Set("Authorization", "Bearer "+token)
 	resp, err := client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if resp.TLS != nil {
 		shown = resp.TLS.PeerCertificates[0]
 	}
@@ -160,9 +153,7 @@ func get(t *testing.T, url, token string) (status int, body string, shown *x509.
 
 func TestMetricsAreServedByHTTPSToWhoMay(t *testing.T) {
 	address, err := serving(t, defaultMetricsOptions())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	status, body, certificate := get(t, "https://"+address+"/metrics", "reader")
 	for _, want := range []string{"kube_queue_build_info{", "go_goroutines ", "process_start_time_seconds "} {
 		if status != http.StatusOK || !strings.Contains(body, want) {
@@ -179,9 +170,7 @@ func TestMetricsAreServedByHTTPSToWhoMay(t *testing.T) {
 
 func TestMetricsAreServedToAnybodyWhereThatIsRequested(t *testing.T) {
 	address, err := serving(t, metricsOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if status, body, _ := get(t, "http://"+address+"/metrics", ""); status != http.StatusOK || !strings.Contains(body, "kube_queue_build_info{") {
 		t.Errorf("status %d, %s", status, body)
 	}
@@ -194,13 +183,9 @@ func TestMetricsAreServedToAnybodyWhereThatIsRequested(t *testing.T) {
 func writeCertificate(t *testing.T, o metricsOptions, name string) {
 	t.Helper()
 	made, err := selfsigned.Make([]string{name}, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for file, text := range map[string][]byte{o.certFile: made.Certificate, o.keyFile: made.Key} {
-		if err := os.WriteFile(file, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(file, text, 0o600))
 	}
 }
 
@@ -212,9 +197,7 @@ func TestACertificateThatChangesIsReadAgain(t *testing.T) {
 	}
 	writeCertificate(t, o, "first")
 	address, err := serving(t, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	expect := func(want string) {
 		t.Helper()
 		if _, _, shown := get(t, "https://"+address+"/metrics", ""); shown.Subject.CommonName != want {
@@ -225,9 +208,7 @@ func TestACertificateThatChangesIsReadAgain(t *testing.T) {
 	writeCertificate(t, o, "second-one")
 	// Files that are written within one tick of the file system's clock differ in size.
 	expect("second-one")
-	if err := os.WriteFile(o.keyFile, []byte("half of it"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(o.keyFile, []byte("half of it"), 0o600))
 	expect("second-one") // until the files go together
 }
 
@@ -237,9 +218,7 @@ func TestACertificateThatIsMadeIsMadeAgainBeforeItEnds(t *testing.T) {
 	serial := func() string {
 		t.Helper()
 		certificate, err := s.get(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		read := certificate.Leaf
 		if now.After(read.NotAfter) || now.Before(read.NotBefore) {
 			t.Errorf("at %v it is valid from %v to %v", now, read.NotBefore, read.NotAfter)

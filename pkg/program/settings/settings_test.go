@@ -10,6 +10,7 @@ import (
 	logsapi "k8s.io/component-base/logs/api/v1"
 
 	"kube-queue.dev/kube-queue/pkg/program/settings"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // thing has settings of every form.
@@ -49,9 +50,7 @@ const header = "apiVersion: config.kube-queue.dev/v1alpha1\nkind: ThingConfigura
 func readFile(t testing.TB, text string, args ...string) (*thing, string, error) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "thing.yaml")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 	o := &thing{}
 	return o, file, o.declare().Read(append(args, "--config", file), nil)
 }
@@ -68,9 +67,7 @@ func TestAFileSetsWhatItNamesAndNothingElse(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o, _, err := readFile(t, c.text)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if got := fmt.Sprint(o.name, " ", o.rate, " ", o.kinds, " ", o.workers, " ", o.lead, " ", o.patterns); got != c.want {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
@@ -160,9 +157,7 @@ func TestAFileThatIsNotThereIsRefused(t *testing.T) {
 
 func TestWhatAFlagAddsUpCountsAlone(t *testing.T) {
 	o, _, err := readFile(t, header+"patterns: [{filePattern: a, verbosity: 1}]", "--patterns=b=2", "--patterns=c=3")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if got := fmt.Sprint(o.patterns); got != "[{b 2} {c 3}]" {
 		t.Errorf("patterns are %s", got)
 	}
@@ -171,9 +166,7 @@ func TestWhatAFlagAddsUpCountsAlone(t *testing.T) {
 func TestThePlaceWhereAValueWasGivenIsKept(t *testing.T) {
 	o := &thing{}
 	set := o.declare()
-	if err := set.Read([]string{"--lead"}, []string{"ThingName=x", "OTHER=y"}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, set.Read([]string{"--lead"}, []string{"ThingName=x", "OTHER=y"}))
 	values, from := set.InForce()
 	if got, want := fmt.Sprint(from), "map[name:environment variable ThingName work.lead:--lead]"; got != want {
 		t.Errorf("given is %s, want %s", got, want)
@@ -185,9 +178,7 @@ func TestThePlaceWhereAValueWasGivenIsKept(t *testing.T) {
 
 func TestVariablesThatHaveNoEffectAreReported(t *testing.T) {
 	set := (&thing{}).declare()
-	if err := set.Read(nil, []string{"OLD_THING=1", "THINGNAME=x", "ThingName=y", "PATH=/bin"}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, set.Read(nil, []string{"OLD_THING=1", "THINGNAME=x", "ThingName=y", "PATH=/bin"}))
 	if got, want := strings.Join(set.Ineffective(), "; "), "OLD_THING: it is old; THINGNAME: names are case-sensitive, use ThingName"; got != want {
 		t.Errorf("reported is %q, want %q", got, want)
 	}

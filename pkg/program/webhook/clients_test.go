@@ -16,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // authority signs certificates.
@@ -36,9 +38,7 @@ func newAuthority(t *testing.T, name string) *authority {
 func (a *authority) sign(wanted *x509.Certificate) tls.Certificate {
 	a.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	require.NoError(a.t, err)
 	wanted.SerialNumber, wanted.NotBefore = big.NewInt(1), time.Now().Add(-time.Hour)
 	if wanted.NotAfter.IsZero() {
 		wanted.NotAfter = time.Now().Add(time.Hour)
@@ -48,13 +48,9 @@ func (a *authority) sign(wanted *x509.Certificate) tls.Certificate {
 		parent, signer = wanted, key
 	}
 	der, err := x509.CreateCertificate(rand.Reader, wanted, parent, &key.PublicKey, signer)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	require.NoError(a.t, err)
 	leaf, err := x509.ParseCertificate(der)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	require.NoError(a.t, err)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
 }
 
@@ -76,16 +72,12 @@ func TestOnlyClientsOfTheCAAreAnswered(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "ca.crt")
 	trust := func(certificate *x509.Certificate) {
 		t.Helper()
-		if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Raw}), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Raw}), 0o600))
 	}
 	trust(ours.certificate)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	server.TLS = &tls.Config{}
-	if err := demandClients(server.TLS, file); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, demandClients(server.TLS, file))
 	server.StartTLS()
 	defer server.Close()
 	sessions := map[string]tls.ClientSessionCache{}
@@ -123,17 +115,13 @@ func TestOnlyClientsOfTheCAAreAnswered(t *testing.T) {
 	trust(apiServer.Leaf)
 	answered("the API server whose certificate is in the file", true, apiServer)
 	answered("another client of its CA", false, ours.sign(clientFor(x509.ExtKeyUsageClientAuth)))
-	if err := os.Remove(file); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(file))
 	answered("the API server without a CA", false, apiServer)
 }
 
 func TestAFileWithoutACAIsAnError(t *testing.T) {
 	empty := filepath.Join(t.TempDir(), "ca.crt")
-	if err := os.WriteFile(empty, []byte("none"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(empty, []byte("none"), 0o600))
 	for file, want := range map[string]string{empty: "has no certificate in PEM format", empty + ".none": "no such file"} {
 		_, err := Start(t.Context(), Options{Settings: Settings{Address: "127.0.0.1:0", ClientCA: file}, Client: newWorld(t).client, Namespace: namespace, Service: service})
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "--webhook-client-ca-file") {

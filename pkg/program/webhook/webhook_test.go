@@ -26,6 +26,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"kube-queue.dev/kube-queue/pkg/program/selfsigned"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 const (
@@ -91,9 +92,7 @@ func (w *world) start(ctx context.Context) {
 		Mutating: []string{mutating}, Handler: http.NotFoundHandler(), Clock: w.clock,
 		Expires: func(at float64) { w.expiry <- at },
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 	w.server = server
 }
 
@@ -128,9 +127,7 @@ func (w *world) eventually(what string, check func() error) {
 func (w *world) secret() *corev1.Secret {
 	w.t.Helper()
 	secret, err := w.client.CoreV1().Secrets(namespace).Get(w.t.Context(), service, metav1.GetOptions{})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 	return secret
 }
 
@@ -274,9 +271,7 @@ func TestACertificateIsReplacedBeforeItExpiresAndTrustedAtEveryMoment(t *testing
 func TestAnotherLeaderContinuesAReplacement(t *testing.T) {
 	pair := func(at time.Time) selfsigned.Pair {
 		made, err := selfsigned.Make([]string{service + "." + namespace + ".svc"}, at)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return made
 	}
 	old, next := pair(start.Add(-340*24*time.Hour)), pair(start)
@@ -307,9 +302,7 @@ func TestAnotherLeaderContinuesAReplacement(t *testing.T) {
 
 func TestWhatSomebodyBreaksIsRepaired(t *testing.T) {
 	other, err := selfsigned.Make([]string{"other"}, start)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for name, harm := range map[string]func(w *world) error{
 		"the Secret is emptied": func(w *world) error { return w.edit(empty) },
 		"the key is of another certificate": func(w *world) error {
@@ -349,9 +342,7 @@ func TestWhatSomebodyBreaksIsRepaired(t *testing.T) {
 			w.run()
 			w.eventually("the first one is served", w.verifies)
 			w.steps()
-			if err := harm(w); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, harm(w))
 			w.eventually("it is trusted and served again", func() error {
 				w.passes(settle)
 				secret := w.secret()
@@ -370,9 +361,7 @@ func TestBundlesHaveFewCertificates(t *testing.T) {
 	for i := range 6 {
 		w.eventually("one is served", w.verifies)
 		before := w.served()
-		if err := w.edit(empty); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, w.edit(empty))
 		w.eventually(fmt.Sprintf("number %d is replaced", i), func() error {
 			w.passes(settle)
 			if w.served() == before {
@@ -382,9 +371,7 @@ func TestBundlesHaveFewCertificates(t *testing.T) {
 		})
 	}
 	c, err := w.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(t.Context(), mutating, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if got := len(parse(c.Webhooks[0].ClientConfig.CABundle, time.Time{})); got > trusted {
 		t.Errorf("caBundle has %d certificates", got)
 	}
@@ -406,9 +393,7 @@ func TestAReplicaThatStopsWorksWithoutError(t *testing.T) {
 	w.server.Stop(ctx)
 	stop()
 	for range 100 { // the informers may end before or after the keeper begins
-		if err := w.server.Work(ctx); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, w.server.Work(ctx))
 	}
 }
 
@@ -453,9 +438,7 @@ func review(t *testing.T, handler http.Handler, body string) (status int, answer
 	recorded := httptest.NewRecorder()
 	handler.ServeHTTP(recorded, httptest.NewRequest(http.MethodPost, "/x", strings.NewReader(body)))
 	text, err := io.ReadAll(recorded.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return recorded.Code, string(text)
 }
 

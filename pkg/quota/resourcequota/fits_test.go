@@ -11,6 +11,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/resources"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // bench is a backend with one quota of 4 cpu, of which its status says so much is used.
@@ -18,9 +19,7 @@ func bench(t *testing.T, used string) (*Backend, *group) {
 	t.Helper()
 	object := new(corev1.ResourceQuota)
 	text := `{metadata: {namespace: a, name: q}, spec: {hard: {cpu: 4}}, status: {hard: {cpu: 4}, used: {cpu: ` + used + `}}}`
-	if err := yaml.UnmarshalStrict([]byte(text), object); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, yaml.UnmarshalStrict([]byte(text), object))
 	b := New(resources.NewNames())
 	b.Observe(QuotaSeen{Quota: object})
 	return b, b.group("a")
@@ -29,13 +28,9 @@ func bench(t *testing.T, used string) (*Backend, *group) {
 func cpus(t *testing.T, b *Backend, amount string) resources.Vector {
 	t.Helper()
 	use, err := Weigh(Pods{Count: 1, Requests: corev1.ResourceList{"cpu": resource.MustParse(amount)}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	vector, err := b.Vector(use)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return vector
 }
 

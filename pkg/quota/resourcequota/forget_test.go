@@ -10,6 +10,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/resources"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // forget forgets all but what the backend and the vectors use.
@@ -27,13 +28,9 @@ func TestOnlyDimensionsThatNothingUsesAreForgotten(t *testing.T) {
 	b, g := bench(t, "0")
 	rare := func(name corev1.ResourceName) resources.Vector {
 		use, err := Weigh(Pods{Count: 1, Requests: corev1.ResourceList{name: resource.MustParse("1")}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		v, err := b.Vector(use)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return v
 	}
 	admitted, pods, waiting, ended := rare("a.example/admitted"), rare("a.example/pods"), rare("a.example/waiting"), rare("a.example/ended")

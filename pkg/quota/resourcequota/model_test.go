@@ -15,6 +15,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/resources"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // model is the accounting by definition: everything that is charged, and each figure
@@ -236,15 +237,11 @@ func (m *model) vector(t *rapid.T, all ...Pods) resources.Vector {
 	var uses []Use
 	for _, pods := range all {
 		use, err := Weigh(pods)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		uses = append(uses, use)
 	}
 	vector, err := m.b.Vector(uses...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return vector
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/resources"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 func TestTotalsAreNamedAsUsersNameThem(t *testing.T) {
@@ -22,32 +23,22 @@ func TestTotalsAreNamedAsUsersNameThem(t *testing.T) {
 		`{metadata: {namespace: a, name: some}, spec: {hard: {cpu: 1}, scopes: [BestEffort]}, status: {hard: {cpu: 1}, used: {}}}`,
 	} {
 		object := new(corev1.ResourceQuota)
-		if err := yaml.UnmarshalStrict([]byte(text), object); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, yaml.UnmarshalStrict([]byte(text), object))
 		b.Observe(QuotaSeen{Quota: object})
 	}
 	g := b.group("a")
 	for _, class := range []Class{{}, {PriorityClass: "high"}} {
 		use, err := Weigh(Pods{Class: class, Count: 2, Name: "worker", Requests: corev1.ResourceList{"cpu": resource.MustParse("500m")},
 			Unset: map[corev1.ResourceName]string{"limits.cpu": "main"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		vector, err := b.Vector(use)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		g.Charge(&quota.Charge{Demand: quota.Demand{Requests: vector.With(b.jobs, 1)}})
 	}
 	use, err := Weigh(Pods{Count: 1, Requests: corev1.ResourceList{"cpu": resource.MustParse("100m")}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	vector, err := b.Vector(use)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	g.Charge(&quota.Charge{Pods: vector, Unqueued: true})
 	var got []string
 	for _, u := range b.AggregatedUsage() {
@@ -74,9 +65,7 @@ func TestTotalsAreNamedAsUsersNameThem(t *testing.T) {
 func TestASumThatIsTooLargeIsReportedAndIsTheLargestRequest(t *testing.T) {
 	b := New(resources.NewNames())
 	half, err := Weigh(Pods{Count: 1, Requests: corev1.ResourceList{"memory": *resource.NewQuantity(resources.MaxRequest/2+1, resource.BinarySI)}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := b.Vector(half); err != nil {
 		t.Error(err)
 	}

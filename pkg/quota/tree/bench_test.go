@@ -7,6 +7,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/resources"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // deep is a group nine nodes below each other, and a demand that it has room for.
@@ -17,13 +18,9 @@ func deep(t testing.TB) (quota.Group, quota.Demand) {
 	}
 	names := resources.NewNames()
 	built, _, err := tree.New(names, n, tree.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	requests, err := resources.Request(names, amounts("cpu=3 memory=3Gi nvidia.com/gpu=1 kube-queue/max-jobs=1"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	g, _ := built.Place("a", "")
 	return g, quota.Demand{Requests: requests, Preemptible: true}
 }

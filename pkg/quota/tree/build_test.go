@@ -9,6 +9,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/resources"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // amounts reads "cpu=4 memory=4Gi".
@@ -42,14 +43,10 @@ type fixture struct {
 func build(t *testing.T, oversell string, root tree.Node) fixture {
 	t.Helper()
 	rate, err := resources.ParseRate(oversell)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	names := resources.NewNames()
 	built, _, err := tree.New(names, root, tree.Options{Oversell: rate})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return fixture{Tree: built, t: t, names: names}
 }
 
@@ -57,9 +54,7 @@ func build(t *testing.T, oversell string, root tree.Node) fixture {
 func (f fixture) requests(text string) resources.Vector {
 	f.t.Helper()
 	requests, err := resources.Request(f.names, amounts(text))
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	require.NoError(f.t, err)
 	return requests
 }
 

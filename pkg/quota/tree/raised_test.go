@@ -12,6 +12,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/resources"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // written returns a node, which has the path, with what an administrator writes.
@@ -77,9 +78,7 @@ func TestWhatChargesHoldIsTogetherWhatIsUsed(t *testing.T) {
 		m := drawModel(rt)
 		m.chargeSome(rt)
 		empty, _, err := tree.New(m.names, m.root, m.options)
-		if err != nil {
-			rt.Fatal(err)
-		}
+		require.NoError(rt, err)
 		for i, usage := range m.Usage() {
 			for _, name := range resourceNames {
 				for _, bound := range []quota.Bound{quota.Max, quota.FixedMin, quota.FixedMax} {
@@ -144,9 +143,7 @@ func TestARaisedTreeIsTheOneThatIsWritten(t *testing.T) {
 			group.Charge(&c.Charge)
 			charged = append(charged, tree.Charged{Group: raised.Of(m.chargedAt(c)), Charge: c.Charge})
 		}
-		if err := raised.(*tree.Tree).Check(charged); err != nil {
-			rt.Fatal(err)
-		}
+		require.NoError(rt, raised.(*tree.Tree).Check(charged))
 		expectSameRooms(rt, names, raised, want)
 		if len(raises) == 1 { // others may guarantee to children what it adds
 			r := raises[0]
@@ -160,9 +157,7 @@ func TestARaisedTreeIsTheOneThatIsWritten(t *testing.T) {
 		for _, c := range charged {
 			c.Group.Uncharge(&c.Charge)
 		}
-		if err := raised.(*tree.Tree).Check(nil); err != nil {
-			rt.Fatal(err)
-		}
+		require.NoError(rt, raised.(*tree.Tree).Check(nil))
 		m.expectExactSums(rt) // nothing of it was the original
 	})
 	if !raisedAny {

@@ -13,14 +13,13 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/registry"
 	"kube-queue.dev/kube-queue/test/audit"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 func all(t *testing.T) []Sample {
 	t.Helper()
 	samples, err := All()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return samples
 }
 
@@ -31,9 +30,7 @@ func TestEachKindHasAManifestAndEachManifestAKind(t *testing.T) {
 	}
 	slices.Sort(want)
 	used, err := usedExamples()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if have := slices.Sorted(maps.Keys(used)); !slices.Equal(have, want) {
 		t.Errorf("the test data of the adapters describes the examples %v, want %v", have, want)
 	}
@@ -45,9 +42,7 @@ func TestEachKindHasAManifestAndEachManifestAKind(t *testing.T) {
 func filesOf(t *testing.T, folder embed.FS) []string {
 	t.Helper()
 	entries, err := folder.ReadDir(".")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var names []string
 	for _, entry := range entries {
 		names = append(names, entry.Name())

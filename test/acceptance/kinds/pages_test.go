@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"kube-queue.dev/kube-queue/examples"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // A page of docs/tasks contains the file that it applies.
@@ -18,9 +19,7 @@ func TestEachPageShowsItsExample(t *testing.T) {
 	for file, page := range pages {
 		text := textOf(t, "docs", "tasks", page)
 		manifest, err := examples.Files.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if !strings.Contains(text, "\n```yaml\n"+string(manifest)+"```\n") {
 			t.Errorf("docs/tasks/%s does not show examples/%s as it is: copy the file into a block ```yaml", page, file)
 		}
@@ -33,8 +32,6 @@ func TestEachPageShowsItsExample(t *testing.T) {
 func textOf(t *testing.T, path ...string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", filepath.Join(path...)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(text)
 }

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // read is all lines of a log, each with its number.
@@ -22,9 +24,7 @@ func read(t *testing.T, raw string) (lines []string, unfinished bool) {
 		lines = append(lines, fmt.Sprintf("%d %s", number, line))
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return lines, unfinished
 }
 
@@ -35,9 +35,7 @@ func zipped(t *testing.T, text string) string {
 	if _, err := zip.Write([]byte(text)); err != nil {
 		t.Fatal(err)
 	}
-	if err := zip.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, zip.Close())
 	return out.String()
 }
 
@@ -93,9 +91,7 @@ func TestAFileThatGrowsIsReadInParts(t *testing.T) {
 func appendTo(t *testing.T, path, text string) {
 	t.Helper()
 	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer file.Close()
 	if _, err := file.WriteString(text); err != nil {
 		t.Fatal(err)
@@ -149,9 +145,7 @@ func TestAnEntryReportsWhoRequestedWhat(t *testing.T) {
 		{`{"stage":"ResponseComplete","verb":"create"}`, "", "", false, false},
 	} {
 		e, err := Parse([]byte(test.line))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if e.By() != test.by || e.Agent() != test.agent || e.Write() != test.write || e.DryRun() != test.dryRun {
 			t.Errorf("%s: by %q with %q, write %t, dry run %t", test.line, e.By(), e.Agent(), e.Write(), e.DryRun())
 		}

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"kube-queue.dev/kube-queue/test/docs"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 const root = "../../.."
@@ -59,9 +60,7 @@ func TestTheDemoRunsAndWhatItProposesWorks(t *testing.T) {
 func debug(t *testing.T, bin, data string) {
 	t.Helper()
 	page, err := docs.ReadPage(os.DirFS(root), "CONTRIBUTING.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	here := strings.NewReplacer("$PWD/.cluster/demo", data, ".cluster/demo", data, "bin/", bin+"/")
 	command := func(words string) string {
 		for _, command := range page.Commands {
@@ -86,9 +85,7 @@ func debug(t *testing.T, bin, data string) {
 	own.Dir = root
 	var log strings.Builder
 	own.Stdout, own.Stderr = &log, &log
-	if err := own.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, own.Start())
 	end := func() {
 		_ = own.Process.Kill()
 		if own.Wait() != nil && own.ProcessState.ExitCode() > 0 {

@@ -120,12 +120,8 @@ func TestBothVersionsOfMPIJob(t *testing.T) {
 	if _, err := c.Kubectl(t.Context(), "delete", "crd", "mpijobs.kubeflow.org"); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.InstallCRDs(t.Context(), "training-operator"); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Install(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, c.InstallCRDs(t.Context(), "training-operator"))
+	harness.Must(t, c.Install(t.Context()))
 	old := begin(t, c, mpiV1, annotated)
 	old.hasUnit("of v1", func(u *v1alpha1.QueueUnit) bool { return u.Spec.ConsumerRef.APIVersion == "kubeflow.org/v1" })
 	old.admit()

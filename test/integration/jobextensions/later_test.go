@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"kube-queue.dev/kube-queue/test/clustertest"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // The cluster of this test has no CRD of TFJob at first. Served kinds must work without it, and
@@ -15,12 +16,8 @@ func TestAKindStartsWhenItsCRDIsInstalledLater(t *testing.T) {
 	defer func() { stop() }()
 	begin(t, c, batchJob, annotated).enqueued()
 
-	if err := c.InstallCRDs(t.Context(), "training-operator"); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Install(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.InstallCRDs(t.Context(), "training-operator"))
+	require.NoError(t, c.Install(t.Context()))
 	begin(t, c, tfJob, annotated).enqueued()
 
 	// An object that the CRD accepts but Go cannot decode must not affect other jobs. It would stop

@@ -18,6 +18,7 @@ import (
 
 	"kube-queue.dev/kube-queue/test/perf/pace"
 	"kube-queue.dev/kube-queue/test/perf/rig"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 func TestParseQueue(t *testing.T) {
@@ -46,9 +47,7 @@ func TestJobsDifferOnlyInTheMarkOfTheirQueue(t *testing.T) {
 		annotations, labels map[string]string
 	}{"none": {}, "kube-queue": {true, suspended, nil}, "label:q=fast": {true, nil, map[string]string{"q": "fast"}}} {
 		queue, err := ParseQueue(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		job := queue.job("one")
 		if *job.Spec.Suspend != want.suspend || !maps.Equal(job.Annotations, want.annotations) || !maps.Equal(job.Labels, want.labels) {
 			t.Errorf("a job of %s: %+v", text, job)
@@ -74,13 +73,9 @@ func ending() (*bench, *fake.Clientset) {
 func TestEachJobIsCreatedAndCountedOnce(t *testing.T) {
 	b, client := ending()
 	ends, err := b.watch(t.Context(), "job-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for prefix, count := range map[string]int{"warm-": 3, "job-": 100} {
-		if err := b.create(t.Context(), prefix, count, 10_000); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, b.create(t.Context(), prefix, count, 10_000))
 	}
 	all, err := client.BatchV1().Jobs(Namespace).List(t.Context(), metav1.ListOptions{})
 	if err != nil || len(all.Items) != 103 {

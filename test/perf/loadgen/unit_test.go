@@ -14,14 +14,13 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/test/perf/scenario"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 func run(t *testing.T, s *scenario.Scenario) *Run {
 	t.Helper()
 	r, err := New(&rest.Config{}, s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return r
 }
 
@@ -117,9 +116,7 @@ func TestARequestIsRepeatedIfThatCanHelp(t *testing.T) {
 			w.WriteHeader(code)
 		}))
 		s, err := New(&rest.Config{Host: server.URL}, shapes(t).Scenario)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if err := s.End(t.Context(), 3); (err == nil) != (code == http.StatusOK) || asked != want || s.Counts().Ended != map[bool]int{true: 1}[err == nil] {
 			t.Errorf("%d: %v after %d requests", code, err, asked)
 		}

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 func TestPercentilesUseTheNearestRank(t *testing.T) {
@@ -37,17 +39,11 @@ func TestTheFileHasTheFiguresAndWhetherTheirBarsAreMet(t *testing.T) {
 	s.Add("rate", 250, "units/s", AtLeast(new(300.0)))
 	s.Add("units", 15000, "", AtMost(nil))
 	path := filepath.Join(t.TempDir(), "new", "report.json")
-	if err := r.WriteFile(path); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, r.WriteFile(path))
 	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	read := &Report{}
-	if err := json.Unmarshal(data, read); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(data, read))
 	wall, rate, units := read.Find("in all", "wall"), read.Find("in all", "rate"), read.Find("in all", "units")
 	if wall == nil || wall.Value != 84.25 || wall.AtMost == nil || *wall.AtMost != 85 || wall.Met == nil || !*wall.Met {
 		t.Errorf("wall is %+v", wall)

@@ -13,6 +13,7 @@ import (
 
 	"kube-queue.dev/kube-queue/test/clustertest"
 	"kube-queue.dev/kube-queue/test/perf/pace"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 func TestMemoryIsThatOfTheLaterUse(t *testing.T) {
@@ -26,14 +27,10 @@ func TestACommandIsMeasuredAndEndsWithItsChildren(t *testing.T) {
 	dir := t.TempDir()
 	r := &Rig{Cluster: &clustertest.Cluster{Ready: clustertest.Ready{Logs: dir, Kubeconfig: "/the/config"}}, running: map[string]*Program{}}
 	p, err := r.Command("first", "echo $KUBECONFIG; sleep 1000 & echo $!; wait")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	lines := func() []string {
 		log, err := os.ReadFile(filepath.Join(dir, "first.log"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return strings.Fields(string(log))
 	}
 	eventually(t, "the command has started its child", func() bool { return len(lines()) == 2 })
@@ -41,15 +38,11 @@ func TestACommandIsMeasuredAndEndsWithItsChildren(t *testing.T) {
 		t.Errorf("its KUBECONFIG is %s", lines()[0])
 	}
 	child, err := strconv.Atoi(lines()[1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	eventually(t, "the group uses what its processes use", func() bool { // what the child uses grows at its start
 		group, groupErr := readUse(nil, map[int]string{p.PID: "all"})
 		alone, err := readUse(map[int]string{p.PID: "shell", child: "child"}, nil)
-		if err := errors.Join(err, groupErr); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, errors.Join(err, groupErr))
 		shell, child := alone["shell"].Resident, alone["child"].Resident
 		return shell > 0 && child > 0 && group["all"].Resident >= shell+child/2
 	})

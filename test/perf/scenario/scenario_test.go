@@ -12,6 +12,7 @@ import (
 	"time"
 
 	quotav1beta1 "kube-queue.dev/kube-queue/apis/quota/v1beta1"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 const small = `
@@ -35,18 +36,14 @@ backlog: {settle: 1s, idle: 1s, room: 4, more: 1}
 func own(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "mine.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
 func read(t *testing.T, text string) *Scenario {
 	t.Helper()
 	s, err := Load(own(t, text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return s
 }
 
@@ -64,9 +61,7 @@ func TestBuiltInScenarios(t *testing.T) {
 	}
 	for name, want := range want {
 		s, err := Load(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if s.Units() != want.units || len(s.Arrivals()) != want.units || s.LeafCount() != want.leaves || s.Name != name || s.Policy != "Priority" {
 			t.Errorf("%s has %d units in %d leaves, policy %s", s.Name, s.Units(), s.LeafCount(), s.Policy)
 		}
@@ -101,9 +96,7 @@ func TestUnitsArriveAtTheIntervalsOfTheirClasses(t *testing.T) {
 func TestTreeHasTheNamespaceOfEachLeafAndTheQuotaOfABacklog(t *testing.T) {
 	s := read(t, small)
 	tree, err := json.Marshal(s.Tree())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want := `{"name":"perf-1","max":{"cpu":"10"},"children":[` +
 		`{"name":"perf-1-0","namespaces":["perf-1-0"],"min":{"cpu":"1"},"max":{"cpu":"4"}},` +
 		`{"name":"perf-1-1","namespaces":["perf-1-1"],"min":{"cpu":"1"},"max":{"cpu":"4"}}]}`

@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kube-queue.dev/kube-queue/test/clustertest"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // The module of the types, and the CRD in it.
@@ -23,17 +24,11 @@ const (
 // Autoscaler until the end of the test. It must be the only one in the cluster.
 func ForTest(t testing.TB, cluster *clustertest.Cluster) *Autoscaler {
 	t.Helper()
-	if err := cluster.InstallModuleCRDs(t.Context(), crdModule, crdFile); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, cluster.InstallModuleCRDs(t.Context(), crdModule, crdFile))
 	requests, err := dynamic.NewForConfig(cluster.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	kube, err := kubernetes.NewForConfig(cluster.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	a := newAutoscaler(requests, kube, clock.RealClock{})
 	// The context of the test is done before its cleanup, in which requests may be deleted.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -52,17 +47,11 @@ func ForTest(t testing.TB, cluster *clustertest.Cluster) *Autoscaler {
 func (a *Autoscaler) NothingLeft(t testing.TB, namespace string) (bool, string) {
 	t.Helper()
 	requests, err := a.dynamic.Resource(Resource).Namespace(namespace).List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	templates, err := a.kube.CoreV1().PodTemplates(namespace).List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	nodes, err := a.kube.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{LabelSelector: Label})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	left := []int{len(requests.Items), len(templates.Items), len(nodes.Items)}
 	return left[0]+left[1]+left[2] == 0, fmt.Sprintf("%d requests, %d templates, %d nodes", left[0], left[1], left[2])
 }

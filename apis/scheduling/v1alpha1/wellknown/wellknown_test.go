@@ -16,6 +16,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 const root = "../../../.."
@@ -110,14 +112,10 @@ func load(t *testing.T, folders ...string) *code {
 	t.Helper()
 	for _, folder := range folders { // so that go test knows by what to look again
 		err := filepath.WalkDir(filepath.Join(root, folder), func(_ string, _ fs.DirEntry, err error) error { return err })
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 	}
 	absolute, err := filepath.Abs(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	c := &code{root: absolute + "/", files: token.NewFileSet()}
 	arguments := []string{"list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles"}
 	for _, folder := range folders {
@@ -150,9 +148,7 @@ func load(t *testing.T, folders ...string) *code {
 func (c *code) parse(t *testing.T, name string, source any) *ast.File {
 	t.Helper()
 	file, err := parser.ParseFile(c.files, name, source, parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return file
 }
 
@@ -177,9 +173,7 @@ func (c *code) check(t *testing.T, path string, files []*ast.File) []string {
 func (c *code) checkDefinitions(t *testing.T) {
 	t.Helper()
 	pkg, err := c.imports.Import(words)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	names := map[string]string{}
 	for _, name := range pkg.Scope().Names() {
 		defined, is := pkg.Scope().Lookup(name).(*types.Const)

@@ -23,6 +23,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/resources"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // writing is a Source whose writes are looked at.
@@ -55,9 +56,7 @@ func newWriting(t *testing.T) *writing {
 	}))
 	t.Cleanup(server.Close)
 	client, err := dynamic.NewForConfig(&rest.Config{Host: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	w.Source = New(tree.Options{}, PodOptions{})
 	w.names = resources.NewNames()
 	w.client = client.Resource(quotav1beta1.SchemeGroupVersion.WithResource("elasticquotatrees"))
@@ -70,9 +69,7 @@ func newWriting(t *testing.T) *writing {
 // all.
 func (w *writing) shows(show func(context.Context) error, writes int) {
 	w.Helper()
-	if err := show(w.Context()); err != nil {
-		w.Fatal(err)
-	}
+	require.NoError(w, show(w.Context()))
 	if len(w.written) != writes {
 		w.Fatalf("%d writes, want %d: %q", len(w.written), writes, w.written)
 	}
@@ -85,9 +82,7 @@ func (w *writing) last() (uid string, status quotav1beta1.ElasticQuotaTreeStatus
 		Metadata struct{ UID string }
 		Status   quotav1beta1.ElasticQuotaTreeStatus
 	}
-	if err := json.Unmarshal([]byte(w.written[len(w.written)-1]), &patch); err != nil {
-		w.Fatal(err)
-	}
+	require.NoError(w, json.Unmarshal([]byte(w.written[len(w.written)-1]), &patch))
 	return patch.Metadata.UID, patch.Status
 }
 
@@ -178,9 +173,7 @@ func TestTheStatusIsWrittenOnlyWhereItDiffers(t *testing.T) {
 	// The tree comes back with it.
 	object = object.DeepCopy()
 	var patch map[string]any
-	if err := json.Unmarshal([]byte(w.written[0]), &patch); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal([]byte(w.written[0]), &patch))
 	object.Object["status"] = patch["status"]
 	w.forest.set("kube-system/t", object)
 	w.shows(w.PrepareStatus(nil), 1)
@@ -228,9 +221,7 @@ func TestTheTreeShowsWhichLimitsAreExceeded(t *testing.T) {
 		_, status := w.last()
 		// The tree that the next status is compared with has this one.
 		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&status)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		w.forest.chosen = w.forest.chosen.DeepCopy()
 		w.forest.chosen.Object["status"] = object
 		w.forest.chosen.SetGeneration(w.forest.chosen.GetGeneration() + 1)

@@ -26,6 +26,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/requests"
 	"kube-queue.dev/kube-queue/pkg/resources"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 func set(names ...string) map[string]bool {
@@ -265,9 +266,7 @@ func TestTheResourcesOfAllNodesAreReadInPages(t *testing.T) {
 	}))
 	defer server.Close()
 	kube, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL, QPS: -1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	names, err := resourcesOfNodes(t.Context(), kube)
 	if err != nil || !maps.Equal(names, set("cpu", "example.com/1", "example.com/2", "example.com/3")) {
 		t.Errorf("%v, %v", names, err)

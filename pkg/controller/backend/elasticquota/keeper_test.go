@@ -28,6 +28,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota/tree/manifest"
 	"kube-queue.dev/kube-queue/pkg/requests"
 	"kube-queue.dev/kube-queue/pkg/resources"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // cluster is an API server with ControllerRevisions, and the tree that a controller reads.
@@ -76,9 +77,7 @@ func (c *cluster) revisions() dynamic.ResourceInterface {
 func (c *cluster) stored() []*unstructured.Unstructured {
 	c.Helper()
 	list, err := c.revisions().List(c.Context(), metav1.ListOptions{})
-	if err != nil {
-		c.Fatal(err)
-	}
+	require.NoError(c, err)
 	var stored []*unstructured.Unstructured
 	for i := range list.Items {
 		stored = append(stored, &list.Items[i])
@@ -90,9 +89,7 @@ func (c *cluster) stored() []*unstructured.Unstructured {
 // put stores a ControllerRevision as a person does.
 func (c *cluster) put(u *unstructured.Unstructured) {
 	c.Helper()
-	if err := c.client.Tracker().Create(revisionResource, u, "kube-queue"); err != nil {
-		c.Fatal(err)
-	}
+	require.NoError(c, c.client.Tracker().Create(revisionResource, u, "kube-queue"))
 }
 
 // process is a controller that has just started, without its goroutines.
@@ -111,9 +108,7 @@ func (c *cluster) starts() (*process, backend.Change) {
 	p.keeper = newKeeper(c.revisions(), "kube-queue", clocktesting.NewFakeClock(noon), func(err error) { p.failed = append(p.failed, err) })
 	p.inventory = newInventory(clocktesting.NewFakeClock(noon), requests.Rules{}, func(tree.Cluster) {})
 	list, err := c.revisions().List(c.Context(), metav1.ListOptions{LabelSelector: revisionSelector})
-	if err != nil {
-		c.Fatal(err)
-	}
+	require.NoError(c, err)
 	for i := range list.Items {
 		p.forest.found(&list.Items[i])
 	}
@@ -134,9 +129,7 @@ func (p *process) keeps() error { return p.keeper.keep(p.cluster.Context()) }
 
 func (p *process) mustKeep() {
 	p.cluster.Helper()
-	if err := p.keeps(); err != nil {
-		p.cluster.Fatal(err)
-	}
+	require.NoError(p.cluster, p.keeps())
 }
 
 // version is the tree with a limit; it is invalid if the limit is negative.
@@ -239,16 +232,12 @@ func TestWhatPeopleDoToTheRevision(t *testing.T) {
 		return func(c *cluster) {
 			u := c.stored()[0].DeepCopy()
 			do(u)
-			if err := c.client.Tracker().Update(revisionResource, u, "kube-queue"); err != nil {
-				c.Fatal(err)
-			}
+			require.NoError(c, c.client.Tracker().Update(revisionResource, u, "kube-queue"))
 		}
 	}
 	set := func(value any, path ...string) func(*cluster) {
 		return edit(func(u *unstructured.Unstructured) {
-			if err := unstructured.SetNestedField(u.Object, value, path...); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, unstructured.SetNestedField(u.Object, value, path...))
 		})
 	}
 	for _, c := range []struct {
@@ -258,9 +247,7 @@ func TestWhatPeopleDoToTheRevision(t *testing.T) {
 		lost string
 	}{
 		{"it is deleted", func(c *cluster) {
-			if err := c.client.Tracker().Delete(revisionResource, "kube-queue", c.stored()[0].GetName()); err != nil {
-				c.Fatal(err)
-			}
+			require.NoError(c, c.client.Tracker().Delete(revisionResource, "kube-queue", c.stored()[0].GetName()))
 		}, "no earlier valid tree is known, so no job is released: root: max: cpu: -1 is negative; set it to 0 or more"},
 		{"its data is edited", set("100", "data", "spec", "root", "max", "cpu"), "its data does not have the hash that its name contains"},
 		{"its data is removed", edit(func(u *unstructured.Unstructured) { delete(u.Object, "data") }), "it has no data"},
@@ -316,9 +303,7 @@ func TestARevisionThatHoldsNoValidTreeIsNotUsed(t *testing.T) {
 	} {
 		c := newCluster(t)
 		revision, err := revisionOf(data)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		c.put((&kept{revision: revision, data: data}).object("kube-queue", 1))
 		c.tree = version(t, 2, -1)
 		if p, change := c.starts(); change.Quota.Missing == nil || !strings.Contains(p.Invalid(), "ControllerRevision kube-queue/"+revision) {

@@ -22,6 +22,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/resources"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // serve answers a list with the trees, and a watch with events as they come.
@@ -99,9 +100,7 @@ func start(t *testing.T, opts tree.Options, config *rest.Config) *started {
 		defer s.mu.Unlock()
 		s.taken = append(s.taken, seen)
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s.await(t, "all is listed", func() bool {
 		for _, is := range synced {
 			if !is() {
@@ -167,9 +166,7 @@ func TestTreesAreWatchedFromTheStartToTheirEnd(t *testing.T) {
 
 func TestTheOptionsHoldForEveryTree(t *testing.T) {
 	rate, err := resources.ParseRate("1.5")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, c := range []struct {
 		name string
 		opts tree.Options
@@ -182,9 +179,7 @@ func TestTheOptionsHoldForEveryTree(t *testing.T) {
 			t.Fatal(refusal)
 		}
 		demand, err := s.Demand(&schedulingv1alpha1.QueueUnit{Spec: schedulingv1alpha1.QueueUnitSpec{Resource: corev1.ResourceList{"cpu": resource.MustParse("6")}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if refusal := group.Fits(demand); (refusal == nil) != c.fits {
 			t.Errorf("%s: 6 cores are refused for %v", c.name, refusal)
 		}

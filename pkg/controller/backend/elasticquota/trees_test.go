@@ -13,6 +13,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/resources"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // treeObject makes a tree as an informer has it.
@@ -25,9 +26,7 @@ metadata: {namespace: %s, name: %s, uid: uid-%s, creationTimestamp: %q}
 spec: {root: %s}
 `, namespace, name, name, time.Unix(1_700_000_000, 0).Add(-age).UTC().Format(time.RFC3339), root)
 	object := map[string]any{}
-	if err := yaml.Unmarshal([]byte(text), &object); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, yaml.Unmarshal([]byte(text), &object))
 	u := &unstructured.Unstructured{Object: object}
 	u.SetGeneration(generation)
 	return u
@@ -43,9 +42,7 @@ const goodRoot = `{name: root, namespaces: [a], max: {cpu: 4}}`
 func newTestForest(t testing.TB) *forest {
 	t.Helper()
 	rate, err := resources.ParseRate("1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	f := newForest(resources.NewNames(), tree.Options{Oversell: rate}, atNoon)
 	f.start()
 	return f

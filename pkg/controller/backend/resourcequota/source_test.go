@@ -18,6 +18,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/resourcequota"
 	"kube-queue.dev/kube-queue/pkg/resources"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // desk is a Source whose informers are the test itself.
@@ -58,9 +59,7 @@ func (d *desk) work() (reported []any) {
 func read[T any](t *testing.T, text string) *T {
 	t.Helper()
 	object := new(T)
-	if err := yaml.UnmarshalStrict([]byte(text), object); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, yaml.UnmarshalStrict([]byte(text), object))
 	return object
 }
 
@@ -88,9 +87,7 @@ func TestThePodsOfAUnitAreWeighedByTheirScopes(t *testing.T) {
 		d.quotaSeen(read[corev1.ResourceQuota](t, `{metadata: {namespace: a, name: two}, spec: {hard: {pods: 2}, `+c.scopes+`}, status: {hard: {pods: 2}, used: {pods: 0}}}`))
 		d.work()
 		demand, err := d.Demand(kept)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		group, _ := d.backend.Place("a", "")
 		got := wellknown.Reason("")
 		if r := group.Fits(demand); r != nil {

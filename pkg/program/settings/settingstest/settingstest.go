@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"kube-queue.dev/kube-queue/pkg/program/settings"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // Row is the expectation for one setting.
@@ -59,9 +60,7 @@ func Shared() []Row {
 func Run(t *testing.T, declare func() (*settings.Set, error), rows []Row) {
 	fresh := func(t rapid.TB) *settings.Set {
 		set, err := declare()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return set
 	}
 	t.Run("the settings are those of the table", func(t *testing.T) { sameSettings(t, fresh(t), rows) })
@@ -107,9 +106,7 @@ func precedence(t *rapid.T, fresh func(rapid.TB) *settings.Set, rows []Row, file
 				return
 			}
 			alone := fresh(t)
-			if err := alone.Read([]string{"--" + row.Flag + "=" + text}, nil); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, alone.Read([]string{"--" + row.Flag + "=" + text}, nil))
 			wants[row.Flag] = want{alone.Lookup(row.Flag).Text(), origin}
 			by(text, alone.Lookup(row.Flag))
 		}
@@ -121,9 +118,7 @@ func precedence(t *rapid.T, fresh func(rapid.TB) *settings.Set, rows []Row, file
 	}
 	write(t, file, fields)
 	set := fresh(t)
-	if err := set.Read(append(args, "--config="+file), environ); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, set.Read(append(args, "--config="+file), environ))
 	for flag, want := range wants {
 		setting := set.Lookup(flag)
 		if setting.Text() != want.text || !strings.HasPrefix(setting.Origin(), want.origin) || (setting.Origin() == "") != (want.origin == "") {
@@ -157,7 +152,5 @@ func write(t *rapid.T, file string, fields map[string]any) {
 	if err == nil {
 		err = os.WriteFile(file, data, 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }

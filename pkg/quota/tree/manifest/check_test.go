@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kube-queue.dev/kube-queue/pkg/quota/tree/manifest"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 const head = "apiVersion: scheduling.sigs.k8s.io/v1beta1\nkind: ElasticQuotaTree\nmetadata: {name: t, namespace: kube-system}\n"
@@ -54,17 +55,13 @@ func TestCheckingATree(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			raw, err := yaml.YAMLToJSON([]byte(c.text))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			errors, warnings := manifest.Check(raw)
 			if !slices.Equal(errors, c.errors) || !slices.Equal(warnings, c.warnings) {
 				t.Errorf("errors\n  %s\nwarnings\n  %s", strings.Join(errors, "\n  "), strings.Join(warnings, "\n  "))
 			}
 			object := &unstructured.Unstructured{}
-			if err := json.Unmarshal(raw, object); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, json.Unmarshal(raw, object))
 			want := c.errors
 			if c.manifest != nil {
 				want = c.manifest

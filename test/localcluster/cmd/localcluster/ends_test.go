@@ -16,6 +16,7 @@ import (
 
 	"kube-queue.dev/kube-queue/test/localcluster/internal/cluster"
 	"kube-queue.dev/kube-queue/test/localcluster/internal/process"
+	"kube-queue.dev/kube-queue/test/localcluster/internal/require"
 )
 
 // running is a started command.
@@ -31,22 +32,14 @@ type running struct {
 func startRun(t *testing.T, cmd *exec.Cmd) *running {
 	t.Helper()
 	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	errs, err := os.Create(filepath.Join(t.TempDir(), "errs"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer errs.Close()
 	cmd.Stderr = errs
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	return &running{cmd: cmd, stdin: stdin, out: bufio.NewReader(out), errs: errs.Name()}
 }
@@ -55,9 +48,7 @@ func startRun(t *testing.T, cmd *exec.Cmd) *running {
 func (r *running) said(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(r.errs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(text)
 }
 
@@ -103,9 +94,7 @@ func TestCrashEndsTheRunAndIsReported(t *testing.T) {
 	r.ready(t)
 	parts := status(t, data).Parts
 	etcd := part(t, &cluster.Status{Parts: parts}, "etcd")
-	if err := syscall.Kill(etcd.PID, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, syscall.Kill(etcd.PID, syscall.SIGKILL))
 	ended := r.wait(t)
 	if ended.code == 0 || !strings.Contains(ended.errs, "etcd crashed: signal: killed; the end of its log:\n{") {
 		t.Errorf("got %+v", ended)
@@ -135,9 +124,7 @@ func TestNoProcessOutlivesAKilledSupervisor(t *testing.T) {
 		}
 		return nil
 	})
-	if err := syscall.Kill(s.Supervisor.PID, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, syscall.Kill(s.Supervisor.PID, syscall.SIGKILL))
 	var ids []process.Identity
 	for _, p := range s.Parts {
 		ids = append(ids, p.Identity)

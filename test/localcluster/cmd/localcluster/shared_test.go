@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"kube-queue.dev/kube-queue/test/localcluster/internal/cluster"
+	"kube-queue.dev/kube-queue/test/localcluster/internal/require"
 )
 
 // TestCluster runs its parts in parallel on one cluster, because they mostly wait.
@@ -153,9 +154,7 @@ func upAgain(t *testing.T, ready *cluster.Ready) {
 func refusesFolder(t *testing.T, ready *cluster.Ready) {
 	cmd := command("run", "--data", ready.Data)
 	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer stdin.Close()
 	if r := finish(t, cmd); r.code != 1 || !strings.Contains(r.errs, "in use by a live cluster") {
 		t.Errorf("got %+v", r)
@@ -175,9 +174,7 @@ type auditEntry struct {
 
 func auditLog(t *testing.T, ready *cluster.Ready) {
 	file, err := os.Open(ready.AuditLog)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer file.Close()
 	wrote := map[string]bool{}
 	// No line exceeds the buffer of a bufio.Scanner.
@@ -200,9 +197,7 @@ func auditLog(t *testing.T, ready *cluster.Ready) {
 		}
 		wrote[strings.TrimSuffix(e.User.Username+" "+e.Verb+" "+ref.Resource+"/"+ref.Subresource, "/")] = true
 	}
-	if err := lines.Err(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, lines.Err())
 	for _, want := range []string{
 		"admin create jobs",
 		"admin create pods",

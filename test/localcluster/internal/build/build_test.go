@@ -11,15 +11,14 @@ import (
 	"time"
 
 	"kube-queue.dev/kube-queue/test/localcluster/internal/process"
+	"kube-queue.dev/kube-queue/test/localcluster/internal/require"
 )
 
 // write writes a file of the module of the component.
 func write(t *testing.T, source, name, content string) {
 	t.Helper()
 	path := filepath.Join(source, "components", "hello", name)
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), 0o644)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), 0o644)))
 }
 
 // hello makes a module without dependencies and returns its source folder.
@@ -39,9 +38,7 @@ func newBuilder(t *testing.T, source string, out *bytes.Buffer) *Builder {
 func keyOf(t *testing.T, source string, c Component, platform string) string {
 	t.Helper()
 	k, err := key(c, filepath.Join(source, "components", "hello"), platform)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return k
 }
 
@@ -126,9 +123,7 @@ func TestGOFLAGSOfTheCallerAreIgnored(t *testing.T) {
 	var out bytes.Buffer
 	builder := newBuilder(t, source, &out)
 	dirs, err := builder.Ensure(context.Background(), []Component{component})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, name := range []string{"hello", "world"} {
 		if _, err := os.Stat(filepath.Join(dirs[0], name)); err != nil {
 			t.Error(err)
@@ -162,9 +157,7 @@ func TestConcurrentBuildsWait(t *testing.T) {
 	var out bytes.Buffer
 	builder := newBuilder(t, source, &out)
 	release, err := lock(context.Background(), builder.Cache, func() {})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	stopped := errors.New("stopped")
 	ctx, cancel := context.WithTimeoutCause(context.Background(), 300*time.Millisecond, stopped)
 	defer cancel()
@@ -184,9 +177,7 @@ func TestConcurrentBuildsWait(t *testing.T) {
 func checkOnlyResults(t *testing.T, cache string, results int) {
 	t.Helper()
 	entries, err := os.ReadDir(cache)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if len(entries) != results+1 {
 		t.Errorf("the cache holds %v", entries)
 	}

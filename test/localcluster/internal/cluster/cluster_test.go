@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"kube-queue.dev/kube-queue/test/localcluster/internal/require"
 )
 
 func TestAuditPolicyListsResourcesWithObjects(t *testing.T) {
@@ -38,9 +40,7 @@ func TestAllocatableIsTheCapacityOfNodes(t *testing.T) {
 	config := DefaultConfig()
 	config.NodeGPUs = 4
 	data, err := json.Marshal(config.node(300))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, want := range []string{`"name":"node-300"`, `"nvidia.com/gpu":"4"`, `"pods":"1000"`, `"address":"10.32.1.44"`} {
 		if !strings.Contains(string(data), want) {
 			t.Errorf("%s is missing in %s", want, data)
@@ -120,9 +120,7 @@ func TestJobIsSuspendedByItsConditionOrItsField(t *testing.T) {
 		{sparkOperator, `{}`, false},
 	} {
 		var status object
-		if err := json.Unmarshal([]byte(test.status), &status); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, json.Unmarshal([]byte(test.status), &status))
 		if got := operators[test.operator].jobs[0].isSuspended(status); got != test.want {
 			t.Errorf("%s of %s: got %v", test.status, test.operator, got)
 		}
@@ -142,9 +140,7 @@ func TestWebhookWithoutPathIsRefused(t *testing.T) {
 func TestFolderHasOneOwner(t *testing.T) {
 	folder := Folder(t.TempDir())
 	lock, err := folder.Prepare(DefaultConfig())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := folder.Prepare(DefaultConfig()); !errors.Is(err, ErrInUse) {
 		t.Errorf("the second got %v", err)
 	}
@@ -160,9 +156,7 @@ func TestFolderHasOneOwner(t *testing.T) {
 func TestPrepareEmptiesOnlyFoldersOfClusters(t *testing.T) {
 	folder := Folder(t.TempDir())
 	precious := folder.Path("precious")
-	if err := os.WriteFile(precious, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(precious, nil, 0o600))
 	if _, err := folder.Prepare(DefaultConfig()); err == nil || !strings.Contains(err.Error(), "not created by localcluster") {
 		t.Errorf("got %v", err)
 	}
@@ -173,16 +167,12 @@ func TestPrepareEmptiesOnlyFoldersOfClusters(t *testing.T) {
 	folder = Folder(filepath.Join(t.TempDir(), "new"))
 	for range 2 {
 		lock, err := folder.Prepare(DefaultConfig())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		lock.Close()
 		if _, err := os.Stat(folder.AuditLog()); err == nil {
 			t.Error("files of an earlier cluster still exist")
 		}
-		if err := os.WriteFile(folder.AuditLog(), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(folder.AuditLog(), nil, 0o600))
 	}
 }
 

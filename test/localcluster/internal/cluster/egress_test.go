@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"kube-queue.dev/kube-queue/test/localcluster/internal/kube"
+	"kube-queue.dev/kube-queue/test/localcluster/internal/require"
 )
 
 // apiWith returns a client of a fake API server with Services and EndpointSlices.
@@ -41,15 +42,11 @@ func connect(t *testing.T, e *egress, target string) (net.Conn, string) {
 	proxy := httptest.NewServer(e)
 	t.Cleanup(proxy.Close)
 	connection, err := net.Dial("tcp", proxy.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { connection.Close() })
 	fmt.Fprintf(connection, "CONNECT %s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", target)
 	response, err := http.ReadResponse(bufio.NewReader(connection), &http.Request{Method: http.MethodConnect})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if response.StatusCode != http.StatusOK {
 		return nil, response.Status
 	}
@@ -60,9 +57,7 @@ func connect(t *testing.T, e *egress, target string) (net.Conn, string) {
 func greet(t *testing.T, address, greeting string) (port int) {
 	t.Helper()
 	listener, err := net.Listen("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { listener.Close() })
 	go func() {
 		for {
@@ -84,9 +79,7 @@ func ask(t *testing.T, connection net.Conn) string {
 	fmt.Fprint(connection, "hello")
 	closeWrite(connection)
 	answer, err := io.ReadAll(connection)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(answer)
 }
 
@@ -169,9 +162,7 @@ func TestEndpointsThatTerminateGetConnectionsIfNoneIsReady(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var slice endpointSlice
 			text := `{"ports":[{"name":"metrics","port":8443},{"name":"https","port":9443}],"endpoints":[` + strings.Join(test.endpoints, ",") + `]}`
-			if err := json.Unmarshal([]byte(text), &slice); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, json.Unmarshal([]byte(text), &slice))
 			if got := readyEndpoints([]endpointSlice{slice}, "https"); !slices.Equal(got, test.want) {
 				t.Errorf("got %v, want %v", got, test.want)
 			}

@@ -11,41 +11,32 @@ import (
 
 	"kube-queue.dev/kube-queue/test/localcluster/internal/build"
 	"kube-queue.dev/kube-queue/test/localcluster/internal/process"
+	"kube-queue.dev/kube-queue/test/localcluster/internal/require"
 )
 
 // supervisorFor returns a supervisor for real programs in a new folder.
 func supervisorFor(t *testing.T) *Supervisor {
 	t.Helper()
 	cache, err := build.CacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	source, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	config := DefaultConfig()
 	config.Nodes = 1
 	builder := &build.Builder{Source: source, Cache: cache, Out: os.Stderr, Starter: process.NewStarter()}
 	components := config.Components()
 	dirs, err := builder.Ensure(t.Context(), components)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	config.Built = map[string]string{}
 	for i, c := range components {
 		config.Built[c.Name] = dirs[i]
 	}
 	folder := Folder(t.TempDir())
 	lock, err := folder.Prepare(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { lock.Close() })
 	supervisor, err := NewSupervisor(folder, t.Logf)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return supervisor
 }
 
@@ -63,9 +54,7 @@ func checkNothingLeft(t *testing.T, folder Folder) {
 func takePort(t *testing.T, ports Ports, name string) {
 	t.Helper()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { taken.Close() })
 	ports[name] = taken.Addr().(*net.TCPAddr).Port
 }

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"kube-queue.dev/kube-queue/test/localcluster/internal/require"
 )
 
 // serve returns a client of a fake server. It reads the client from a kubeconfig.
@@ -21,13 +23,9 @@ func serve(t *testing.T, answer http.HandlerFunc) *Client {
 		CA: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
 	}
 	path := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(path, config.Encode(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, config.Encode(), 0o600))
 	client, err := FromKubeconfig(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return client
 }
 
@@ -59,9 +57,7 @@ func TestDeleteOfAMissingObjectSucceeds(t *testing.T) {
 
 func TestOtherKubeconfigsAreRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(path, []byte("apiVersion: v1\nkind: Config\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte("apiVersion: v1\nkind: Config\n"), 0o600))
 	if _, err := FromKubeconfig(path); err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("got %v", err)
 	}

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"kube-queue.dev/kube-queue/test/localcluster/internal/require"
 )
 
 const soon = 5 * time.Second
@@ -35,9 +37,7 @@ func start(t *testing.T, script string, env ...string) (p *Process, log string) 
 	p, err := NewStarter().Start(Spec{
 		Name: "script", Path: "/bin/sh", Args: []string{"-c", script}, Env: append(os.Environ(), env...), Log: log,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { p.Stop(0) })
 	return p, log
 }
@@ -91,12 +91,8 @@ func TestChildrenDieWithAKilledStarter(t *testing.T) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), starterVariable+"="+filepath.Join(t.TempDir(), "log"))
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
 	var child Identity
 	if _, err := fmt.Fscan(out, &child.PID, &child.StartTicks); err != nil {
 		t.Fatal(err)
@@ -104,9 +100,7 @@ func TestChildrenDieWithAKilledStarter(t *testing.T) {
 	if !child.Alive() {
 		t.Fatal("the child does not run")
 	}
-	if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, cmd.Process.Signal(syscall.SIGKILL))
 	_ = cmd.Wait()
 	if err := WaitGone([]Identity{child}, soon); err != nil {
 		t.Error(err)
@@ -150,9 +144,7 @@ func TestMarkedProcessesAreFound(t *testing.T) {
 
 func TestTailReturnsTheLastLines(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
-	if err := os.WriteFile(path, []byte(strings.Repeat("x", tailBytes)+"\na\nb\nc\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte(strings.Repeat("x", tailBytes)+"\na\nb\nc\n"), 0o600))
 	if got := Tail(path, 2); got != "b\nc" {
 		t.Errorf("got %q", got)
 	}

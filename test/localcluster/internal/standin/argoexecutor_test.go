@@ -4,14 +4,14 @@ import (
 	"encoding/json"
 	"reflect"
 	"testing"
+
+	"kube-queue.dev/kube-queue/test/localcluster/internal/require"
 )
 
 func argoPodOf(t *testing.T, text string) argoPod {
 	t.Helper()
 	p := argoPod{&pod{}}
-	if err := json.Unmarshal([]byte(text), p.pod); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal([]byte(text), p.pod))
 	return p
 }
 
@@ -95,9 +95,7 @@ func TestDeclaredOutputsAreReported(t *testing.T) {
 				"initContainers": []object{{"env": []object{{"name": "ARGO_TEMPLATE", "value": test.template}}}},
 				"containers":     []object{{"env": []object{{"name": "ARGO_INCLUDE_SCRIPT_OUTPUT", "value": test.script}}}},
 			}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if got := asJSON(t, argoPodOf(t, string(text)).outputs()); !reflect.DeepEqual(got, fromJSON(t, test.want)) {
 				t.Errorf("got %v", got)
 			}

@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"kube-queue.dev/kube-queue/test/localcluster/internal/require"
 )
 
 const sparkTestID = "spark-00000000000000001111111111111111"
@@ -39,22 +41,16 @@ func TestUnsupportedSubmissionsAreRefused(t *testing.T) {
 func asJSON(t *testing.T, value any) any {
 	t.Helper()
 	data, err := json.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var plain any
-	if err := json.Unmarshal(data, &plain); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(data, &plain))
 	return plain
 }
 
 func fromJSON(t *testing.T, text string) any {
 	t.Helper()
 	var plain any
-	if err := json.Unmarshal([]byte(text), &plain); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal([]byte(text), &plain))
 	return plain
 }
 
@@ -74,9 +70,7 @@ func TestPropertiesOverrideTheTemplateOfTheDriver(t *testing.T) {
 				{"name": "main", "image": "template", "resources": {"requests": {"cpu": "9", "ephemeral-storage": "1Gi"}}}
 			]
 		}}}`), &templates)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s := sparkApplication("a.jar",
 		"spark.kubernetes.namespace=work", "spark.kubernetes.driver.pod.name=pi-driver",
 		"spark.kubernetes.container.image=all", "spark.kubernetes.driver.container.image=own",
@@ -87,9 +81,7 @@ func TestPropertiesOverrideTheTemplateOfTheDriver(t *testing.T) {
 		"spark.kubernetes.authenticate.driver.serviceAccountName=account", "spark.kubernetes.scheduler.name=other",
 	)
 	pod, err := s.driverPod(templates, sparkTestID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if pod.Metadata.Annotations[sparkExecutorsAnnotation] == "" {
 		t.Error("the driver has no plan of executors")
 	}
@@ -131,13 +123,9 @@ func TestExecutorsAreNumberedAndBelongToTheirDriver(t *testing.T) {
 		OwnerReferences: []object{{"kind": "SparkApplication"}},
 	}}}
 	driver, err := s.driverPod(templates, sparkTestID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var plan executorPlan
-	if err := json.Unmarshal([]byte(driver.Metadata.Annotations[sparkExecutorsAnnotation]), &plan); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal([]byte(driver.Metadata.Annotations[sparkExecutorsAnnotation]), &plan))
 	if plan.Count != 3 || plan.Keep || driver.Metadata.Name != "1-very-long-name-of-an-applica-1111111111111111-driver" {
 		t.Errorf("driver %s, plan %+v", driver.Metadata.Name, plan)
 	}
@@ -172,13 +160,9 @@ func TestExecutorPlanFollowsTheProperties(t *testing.T) {
 		"spark.kubernetes.executor.deleteOnTermination=false",
 		"spark.kubernetes.executor.annotation."+runTimeAnnotation+"=2s")
 	driver, err := s.driverPod(nil, sparkTestID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var plan executorPlan
-	if err := json.Unmarshal([]byte(driver.Metadata.Annotations[sparkExecutorsAnnotation]), &plan); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal([]byte(driver.Metadata.Annotations[sparkExecutorsAnnotation]), &plan))
 	if !plan.Keep || plan.Pod.Metadata.Annotations[runTimeAnnotation] != "2s" {
 		t.Errorf("got %+v", plan)
 	}
