@@ -127,16 +127,6 @@ func TestJobIsSuspendedByItsConditionOrItsField(t *testing.T) {
 	}
 }
 
-func TestWebhookWithoutPathIsRefused(t *testing.T) {
-	configuration := webhookConfiguration{Kind: "MutatingWebhookConfiguration", Metadata: object{"name": "some"}, Webhooks: []object{{
-		"name": "first", "clientConfig": object{"url": "https://elsewhere"},
-	}}}
-	err := configuration.lead("127.0.0.1:1", nil)
-	if err == nil || !strings.Contains(err.Error(), "MutatingWebhookConfiguration some: webhook first has no service path") {
-		t.Errorf("got %v", err)
-	}
-}
-
 func TestFolderHasOneOwner(t *testing.T) {
 	folder := Folder(t.TempDir())
 	lock, err := folder.Prepare(DefaultConfig())

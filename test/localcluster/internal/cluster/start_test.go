@@ -97,18 +97,3 @@ func TestStartFailsIfPortsAreAlwaysLost(t *testing.T) {
 	}
 	checkNothingLeft(t, supervisor.folder)
 }
-
-func TestStartFailsIfAProgramIsMissing(t *testing.T) {
-	supervisor := supervisorFor(t)
-	// etcd and the API server are started before kwok.
-	supervisor.config.Built[kwok] = t.TempDir()
-	err := supervisor.Run(t.Context(), func(Ready) { t.Error("it became ready") })
-	if err == nil || !strings.Contains(err.Error(), "start kwok") {
-		t.Errorf("got %v", err)
-	}
-	checkNothingLeft(t, supervisor.folder)
-	status, err := supervisor.folder.Status()
-	if err != nil || status.Phase == PhaseReady || status.AllReady() {
-		t.Errorf("the status is %+v, %v", status, err)
-	}
-}
