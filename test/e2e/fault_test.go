@@ -9,7 +9,6 @@ import (
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/test/clustertest"
-	"kube-queue.dev/kube-queue/test/faultproxy"
 	"kube-queue.dev/kube-queue/test/harness"
 	"kube-queue.dev/kube-queue/test/testmode"
 )
@@ -50,7 +49,7 @@ var kills = []kill{
 func startToKill(t *testing.T, l *harness.Env, victim string, when harness.Moment) *harness.Executioner {
 	// With the Queues of earlier tests the controller would make fewer writes.
 	harness.Must(t, l.Queue.SchedulingV1alpha1().Queues(clustertest.Namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
-	return suite.ExecuteOneOf(t, victim, "tfjob,job", when, func(faultproxy.Request) bool { return true })
+	return suite.Execute(t, victim, when)
 }
 
 // act is what a test does once something is so.

@@ -23,9 +23,6 @@ type Exchange struct {
 	done  bool
 }
 
-// Body returns the content of the request.
-func (x *Exchange) Body() []byte { return x.body }
-
 // Land sends the request to the API server and returns its response, or nil if there is none. The
 // program does not receive the response. The request continues if the program gives up, as it often
 // does in a real network. Do not use it for watches, which do not end.

@@ -1,9 +1,6 @@
 package harness
 
 import (
-	"maps"
-	"regexp"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -21,10 +18,6 @@ const (
 	// AfterEach: each process is killed after its first write has landed, before it receives the
 	// response.
 	AfterEach
-	// AroundEach: a process is killed before a write that no process has tried, and then after it has landed. Writes
-	// that were killed twice go through. So a program that begins each of its steps with the same writes gets to the
-	// later ones.
-	AroundEach
 )
 
 // Executioner kills a program at its writes, with a fault of the proxy between the program and the
@@ -41,37 +34,29 @@ type Executioner struct {
 	writes int
 	dead   bool
 	off    bool // no more kills
-	// tried is how often each write was tried.
-	tried map[string]int
 }
 
-// Execute starts to kill the program at those of its writes that match accepts. Lease renewals do not kill it,
-// because they decide nothing.
-func (s *Suite) Execute(t testing.TB, victim *Program, when Moment, match func(faultproxy.Request) bool) *Executioner {
+// Execute kills one of the two programs at its writes, which Revive starts, and starts the other one. Lease renewals do
+// not kill it, because they decide nothing.
+func (s *Suite) Execute(t testing.TB, victim string, when Moment) *Executioner {
 	t.Helper()
-	proxy, err := faultproxy.Start(s.Config())
-	Must(t, err)
-	t.Cleanup(func() {
-		victim.Stop()
-		proxy.Close()
-	})
-	victim.Kubeconfig, err = proxy.Kubeconfig(victim.Kubeconfig)
-	Must(t, err)
-	e := &Executioner{victim: victim, moment: when, dead: true, tried: map[string]int{}}
-	proxy.Intercept(func(r faultproxy.Request) bool { return r.Resource != "leases" && match(r) }, e.judge)
-	return e
-}
-
-// ExecuteOneOf kills the victim, which Revive starts, and starts the other program.
-func (s *Suite) ExecuteOneOf(t testing.TB, victim, enabled string, when Moment, match func(faultproxy.Request) bool) *Executioner {
-	t.Helper()
-	programs := map[string]*Program{Controller: s.Program(t, Controller), Extensions: s.Program(t, Extensions, "--enabled-extensions="+enabled)}
+	programs := map[string]*Program{Controller: s.Program(t, Controller), Extensions: s.Program(t, Extensions, "--enabled-extensions=tfjob,job")}
 	for name, p := range programs {
 		if name != victim {
 			p.Start()
 		}
 	}
-	return s.Execute(t, programs[victim], when, match)
+	e := &Executioner{victim: programs[victim], moment: when, dead: true}
+	proxy, err := faultproxy.Start(s.Config())
+	Must(t, err)
+	t.Cleanup(func() {
+		e.victim.Stop()
+		proxy.Close()
+	})
+	e.victim.Kubeconfig, err = proxy.Kubeconfig(e.victim.Kubeconfig)
+	Must(t, err)
+	proxy.Intercept(func(r faultproxy.Request) bool { return r.Resource != "leases" }, e.judge)
+	return e
 }
 
 // judge forwards a write or kills the program at it.
@@ -83,27 +68,17 @@ func (e *Executioner) judge(x *faultproxy.Exchange) {
 		return
 	}
 	e.writes++
-	write := named(x)
-	e.tried[write]++
 	switch {
 	case e.off:
 		x.Forward()
-	case e.moment == BeforeEach && (e.lives == 1 || e.writes == 2), e.moment == AroundEach && e.tried[write] == 1:
+	case e.moment == BeforeEach && (e.lives == 1 || e.writes == 2):
 		e.strike(x)
-	case e.moment == AfterEach, e.moment == AroundEach && e.tried[write] == 2:
+	case e.moment == AfterEach:
 		x.Land()
 		e.strike(x)
 	default:
 		x.Forward()
 	}
-}
-
-// varying is what differs when a write is repeated.
-var varying = regexp.MustCompile(`"resourceVersion":"\d+"|resourceVersion","value":"\d+"|"\d{4}-\d\d-\d\dT[^"]*Z"`)
-
-// named returns a name of a write that stays the same if the write is repeated.
-func named(x *faultproxy.Exchange) string {
-	return x.Method + " " + x.Resource + "/" + x.Namespace + "/" + x.Name + "/" + x.Subresource + " " + varying.ReplaceAllString(string(x.Body()), "")
 }
 
 // strike kills the program and cuts the connection.
@@ -144,11 +119,4 @@ func (e *Executioner) Revive(t testing.TB, done func() bool) {
 	}
 	e.mu.Unlock()
 	e.victim.WaitReady()
-}
-
-// Tried returns the writes that the victim has tried, without what differs when they are repeated.
-func (e *Executioner) Tried() []string {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return slices.Sorted(maps.Keys(e.tried))
 }

@@ -64,3 +64,19 @@ func (s *scene) requested(jobs ...string) {
 		return slices.Equal(of, jobs), fmt.Sprint(of)
 	})
 }
+
+// short returns a job of one pod that needs a GPU for a second.
+func short(name string) string {
+	return `
+apiVersion: batch/v1
+kind: Job
+metadata: {name: ` + name + `, annotations: {scheduling.x-k8s.io/suspend: "true"}}
+spec:
+  template:
+    metadata: {annotations: {` + harness.RunTime + `: 1s}}
+    spec:
+      restartPolicy: Never
+      containers: [{name: main, image: train, resources: ` + gpu + `}]
+---
+`
+}
