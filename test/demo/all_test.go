@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -71,19 +70,6 @@ func TestAllHasAJobOfEachKindThatFitsInTheQuota(t *testing.T) {
 	}
 	if len(jobs) != len(kinds) {
 		t.Errorf("%d kinds have %d names of jobs", len(kinds), len(jobs))
-	}
-}
-
-func TestAChangeIsALine(t *testing.T) {
-	pi := unit{job: jobName{"default", "pi"}, kind: "Job", phase: v1alpha1.PhaseEnqueued, reason: "QuotaExceeded", message: "no room"}
-	var out strings.Builder
-	printChange(&out, 0, pi)
-	printChange(&out, 12*time.Second, unit{job: pi.job, kind: "Job", phase: v1alpha1.PhaseSucceeded})
-	const want = `    0.0s Job              pi                 Enqueued   QuotaExceeded: no room
-   12.0s Job              pi                 Succeeded
-`
-	if out.String() != want {
-		t.Errorf("shown:\n%swant:\n%s", out.String(), want)
 	}
 }
 

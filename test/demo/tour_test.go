@@ -1,36 +1,14 @@
 package main
 
 import (
-	"bytes"
-	"slices"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	batchv1 "k8s.io/api/batch/v1"
 
 	quotav1beta1 "kube-queue.dev/kube-queue/apis/quota/v1beta1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 )
-
-func TestTheTextsOfTheTourFitOnAScreen(t *testing.T) {
-	for _, c := range chapters() {
-		for _, text := range []string{c.title, c.why, c.seen} {
-			for line := range strings.Lines(text) {
-				if utf8.RuneCountInString(line) > width+1 {
-					t.Errorf("chapter %q has a line of %d characters: %s", c.title, len(line), line)
-				}
-			}
-		}
-	}
-	for _, next := range nextCommands(".cluster/demo/kubeconfig", "bin/kubectl") {
-		for line := range strings.Lines(next.shows + "\n" + next.command) {
-			if len(line) > 100 {
-				t.Errorf("a next step has a line of %d characters: %s", len(line), line)
-			}
-		}
-	}
-}
 
 // The figures in the texts are those of the manifests: each job fits, waits or never fits as the
 // chapter says.
@@ -95,55 +73,5 @@ func TestAStateIsReachedOnlyWithItsReason(t *testing.T) {
 				t.Errorf("missing are %q", missing)
 			}
 		})
-	}
-}
-
-func TestTheTableShowsWhatIsBorrowedAndWhyAJobWaits(t *testing.T) {
-	teams := []team{{"vision", 8, 12, 12}, {"language", 6, 12, 4}, {"company", 0, 16, 16}}
-	rows := []unit{
-		{job: jobName{"language", "bert-1"}, gpus: 4, phase: v1alpha1.PhaseRunning},
-		{job: jobName{"vision", "train-4"}, gpus: 4, phase: v1alpha1.PhaseEnqueued, reason: "QuotaExceeded",
-			message: "insufficient nvidia.com/gpu in quota company/vision: requested 4, used 12 of max 12"},
-		{job: jobName{"vision", "train-1"}, gpus: 4, phase: v1alpha1.PhaseRunning},
-	}
-	var out bytes.Buffer
-	printJobs(&out, rows, teams)
-	printTeams(&out, teams)
-	const want = `  TEAM      JOB      GPUS  STATE
-  vision    train-1     4  Running
-  vision    train-4     4  waits: QuotaExceeded
-                           insufficient nvidia.com/gpu in quota company/vision: requested 4,
-                           used 12 of max 12
-  language  bert-1      4  Running
-
-  QUOTA      MIN USED  MAX  GPUS
-  vision       8   12   12  ########++++
-  language     6    4   12  ####........
-  company      0   16   16  ################
-`
-	if out.String() != want {
-		t.Errorf("printed:\n%swant:\n%s", out.String(), want)
-	}
-}
-
-func TestArgumentsAreQuotedForAShell(t *testing.T) {
-	if got, want := shellWords([]string{"patch", "queue", "a", "-p", `{"spec":{}}`}), `patch queue a -p '{"spec":{}}'`; got != want {
-		t.Errorf("%s, want %s", got, want)
-	}
-}
-
-func TestOnlyKnownArgumentsAreAccepted(t *testing.T) {
-	for _, args := range [][]string{{"al"}, {"all", "down"}} {
-		if _, _, err := parse("/root", args); err == nil {
-			t.Errorf("%q is accepted", args)
-		}
-	}
-	e, what, err := parse("/clone", []string{"--data", "/data", "all"})
-	if err != nil || what != "all" || e.data != "/data" || e.bin != "/clone/bin" {
-		t.Errorf("%+v, %q: %v", e, what, err)
-	}
-	shown := []string{e.shown("/clone/bin/kubectl"), e.shown("/data/kubeconfig")}
-	if !slices.Equal(shown, []string{"bin/kubectl", "/data/kubeconfig"}) {
-		t.Errorf("shown are %q", shown)
 	}
 }

@@ -49,14 +49,6 @@ func TestErrorsOfTheCommandLineSayWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestHelpListsTheFlags(t *testing.T) {
-	for _, name := range []string{"units", "jobs", "pods", "names", "reviews", "ceiling"} {
-		if out, err := run(t, name+" --help"); err != nil || !strings.Contains(out, "--json FILE") {
-			t.Errorf("%s: %v\n%s", name, err, out)
-		}
-	}
-}
-
 func TestFlagsOverrideTheScenario(t *testing.T) {
 	for _, test := range []struct {
 		args  string
@@ -78,11 +70,5 @@ func TestFlagsOverrideTheScenario(t *testing.T) {
 		if got := j.options; err != nil || len(parts) != test.parts || got.Jobs != test.want.Jobs || got.Rate != test.want.Rate || got.Room != test.want.Room {
 			t.Errorf("%s: got %+v, %d parts, %v", test.args, got, len(parts), err)
 		}
-	}
-}
-
-func TestALongNameIsAsLongAsItMayBe(t *testing.T) {
-	if name := longName("9-9999-9"); len(name) != 317 || !strings.HasSuffix(name, "9-9999-9") {
-		t.Errorf("%q has %d characters", name, len(name))
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 	"reflect"
-	"strings"
 	"testing"
 	"time"
 
@@ -20,24 +19,6 @@ import (
 	"kube-queue.dev/kube-queue/test/perf/rig"
 	"kube-queue.dev/kube-queue/test/require"
 )
-
-func TestParseQueue(t *testing.T) {
-	for text, want := range map[string]Queue{
-		"none":                      {Name: "none"},
-		"kube-queue":                {Name: "kube-queue"},
-		"label:example.com/q=fast":  {Name: "label:example.com/q=fast", key: "example.com/q", value: "fast"},
-		"label:example.com/q=a=b=c": {Name: "label:example.com/q=a=b=c", key: "example.com/q", value: "a=b=c"},
-	} {
-		if got, err := ParseQueue(text); err != nil || got != want {
-			t.Errorf("%s: got %+v, %v", text, got, err)
-		}
-	}
-	for _, text := range []string{"", "other", "label:", "label:key", "label:=value", "label:key="} {
-		if _, err := ParseQueue(text); err == nil || !strings.Contains(err.Error(), "known queues: none, kube-queue and label:KEY=VALUE") {
-			t.Errorf("%q: got %v", text, err)
-		}
-	}
-}
 
 func TestJobsDifferOnlyInTheMarkOfTheirQueue(t *testing.T) {
 	suspended := map[string]string{"scheduling.x-k8s.io/suspend": "true"}

@@ -50,36 +50,6 @@ func TestEachAnswerLeadsThroughTheStepsOfTheRealAutoscaler(t *testing.T) {
 	}
 }
 
-func TestAConditionHasTheMessageTheTimeAndTheGeneration(t *testing.T) {
-	s := begin(t)
-	s.request("train", set("worker", 1))
-	s.answer(Rule{}, QuotaExceeded("no quota for GPUs"))
-	s.settle()
-	s.expectMessage("train", provisioningv1.Provisioned, "no quota for GPUs")
-	condition := s.known["train"][provisioningv1.Provisioned]
-	if !condition.LastTransitionTime.Time.Equal(start) || condition.ObservedGeneration != 1 {
-		t.Errorf("got %v, want the time of the clock and generation 1", condition)
-	}
-}
-
-func TestANewAnswerAppliesToRequestsThatExist(t *testing.T) {
-	s := begin(t)
-	s.template("worker", nil, "cpu", "1")
-	s.request("train", set("worker", 1))
-	s.settle()
-	s.expect("train")
-	s.answer(Rule{}, NotProvisioned("later"))
-	s.settle()
-	s.answer(Rule{}, Provision())
-	s.settle()
-	s.answer(Rule{}, Expire())
-	s.settle()
-	s.answer(Rule{}, Revoke("sold"))
-	s.settle()
-	s.expect("train", isAccepted, isWaiting, isProvisioned, isExpired, isRevoked)
-	s.expectNodes(map[string]int{})
-}
-
 func TestFinalConditionsAreNeverTakenBack(t *testing.T) {
 	for _, c := range []struct {
 		name        string
@@ -147,17 +117,6 @@ func TestARequestIsProvisionedWhenAllItsNodesAreUsable(t *testing.T) {
 	node.Spec.Taints = nil
 	_, err := s.kube.CoreV1().Nodes().Update(t.Context(), &node, metav1.UpdateOptions{})
 	s.must(err)
-	s.settle()
-	s.expect("train", isAccepted, isProvisioned)
-}
-
-func TestARequestWaitsForItsPodTemplate(t *testing.T) {
-	s := begin(t)
-	s.request("train", set("worker", 1))
-	s.answer(Rule{}, Provision())
-	s.settle()
-	s.expect("train", isAccepted)
-	s.template("worker", nil, "cpu", "1")
 	s.settle()
 	s.expect("train", isAccepted, isProvisioned)
 }

@@ -1,13 +1,9 @@
 package autoscaler
 
 import (
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
-	provisioningv1 "k8s.io/autoscaler/cluster-autoscaler/apis/provisioningrequest/autoscaling.x-k8s.io/v1"
 )
 
 var podResource = corev1.SchemeGroupVersion.WithResource("pods")
@@ -66,16 +62,6 @@ func TestEachNodeFitsTheLargestPodSoThatAnyOrderFits(t *testing.T) {
 			if got := node.Status.Allocatable[name]; got.Cmp(want) != 0 {
 				t.Errorf("node %s has %s of %s, want %s", node.Name, got.String(), name, want.String())
 			}
-		}
-	}
-}
-
-func TestNamesOfNodesAreValidLabels(t *testing.T) {
-	for _, name := range []string{"a", "train.example.com", strings.Repeat("x", 253), strings.Repeat("x", 44) + "." + "y"} {
-		request := &provisioningv1.ProvisioningRequest{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "6f4c2b1e-0000-4000-8000-000000000000"}}
-		got := nodeName(request, 12345)
-		if errs := append(validation.IsValidLabelValue(got), validation.IsDNS1123Subdomain(got)...); len(errs) > 0 {
-			t.Errorf("the name %q of a node of request %q: %v", got, name, errs)
 		}
 	}
 }

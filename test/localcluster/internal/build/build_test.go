@@ -78,44 +78,6 @@ func TestTheKeyReportsApartAllThatDecides(t *testing.T) {
 	}
 }
 
-func TestAModuleOfAnotherVersionIsBuilt(t *testing.T) {
-	source, component := hello(t)
-	write(t, source, "go.mod", "not a module")
-	write(t, source, "older.mod", "module example.com/hello\n\ngo 1.26.0\n")
-	write(t, source, "older.sum", "")
-	component.ModFile = "older.mod"
-	if _, err := newBuilder(t, source, &bytes.Buffer{}).Ensure(context.Background(), []Component{component}); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestAComponentWithoutModuleIsAnError(t *testing.T) {
-	if _, err := key(Component{Name: "none"}, t.TempDir(), ""); err == nil || !strings.Contains(err.Error(), "none: no go.mod") {
-		t.Errorf("got %v", err)
-	}
-}
-
-func TestCacheDir(t *testing.T) {
-	for name, test := range map[string]struct {
-		env  map[string]string
-		want string
-	}{
-		"own variable first": {map[string]string{"KUBE_QUEUE_CACHE": "/a", "XDG_CACHE_HOME": "/b", "HOME": "/c"}, "/a/localcluster"},
-		"then XDG":           {map[string]string{"XDG_CACHE_HOME": "/b", "HOME": "/c"}, "/b/kube-queue/localcluster"},
-		"then home":          {map[string]string{"HOME": "/c"}, "/c/.cache/kube-queue/localcluster"},
-		"none":               {nil, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			for _, variable := range []string{"KUBE_QUEUE_CACHE", "XDG_CACHE_HOME", "HOME"} {
-				t.Setenv(variable, test.env[variable])
-			}
-			if got, err := CacheDir(); got != test.want || (err == nil) != (test.want != "") {
-				t.Errorf("got %q, %v; want %q", got, err, test.want)
-			}
-		})
-	}
-}
-
 func TestGOFLAGSOfTheCallerAreIgnored(t *testing.T) {
 	t.Setenv("GOFLAGS", "-mod=nonsense")
 	t.Setenv("GOWORK", "/nonexistent")

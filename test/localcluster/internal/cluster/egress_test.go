@@ -102,30 +102,6 @@ func TestServiceLeadsToAReadyPodOfThisMachine(t *testing.T) {
 	}
 }
 
-func TestRouteHasPrecedence(t *testing.T) {
-	ready := fmt.Sprintf(`{"ports":[{"name":"https","port":%d}],"endpoints":[{"addresses":["10.77.254.1"]}]}`, greet(t, "127.77.254.1:0", "pod"))
-	e := &egress{routes: &routeTable{}, api: apiWith(t, hookService, ready)}
-	e.routes.merge(Routes{"a/hook:443": fmt.Sprintf("127.0.0.1:%d", greet(t, "127.0.0.1:0", "route"))})
-	connection, failure := connect(t, e, "10.96.0.7:443")
-	if failure != "" {
-		t.Fatal(failure)
-	}
-	if got := ask(t, connection); got != "route hello" {
-		t.Errorf("got %q", got)
-	}
-}
-
-func TestOtherAddressesAreNotTranslated(t *testing.T) {
-	e := &egress{routes: &routeTable{}, api: apiWith(t, "", "")}
-	connection, failure := connect(t, e, fmt.Sprintf("localhost:%d", greet(t, "127.0.0.1:0", "host")))
-	if failure != "" {
-		t.Fatal(failure)
-	}
-	if got := ask(t, connection); got != "host hello" {
-		t.Errorf("got %q", got)
-	}
-}
-
 func TestRefusedConnectionSaysWhy(t *testing.T) {
 	notReady := `{"ports":[{"name":"https","port":1}],"endpoints":[{"addresses":["10.77.254.1"],"conditions":{"ready":false}}]}`
 	e := &egress{routes: &routeTable{}, api: apiWith(t, hookService, notReady)}

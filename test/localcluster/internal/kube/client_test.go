@@ -7,7 +7,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"kube-queue.dev/kube-queue/test/localcluster/internal/require"
@@ -40,25 +39,5 @@ func TestErrorSaysWhetherTheObjectExists(t *testing.T) {
 		if !HasCode(err, http.StatusConflict) || Exists(err) != exists || err.Error() != `POST /things: 409 things "a": why` {
 			t.Errorf("%s: got %v", reason, err)
 		}
-	}
-}
-
-func TestDeleteOfAMissingObjectSucceeds(t *testing.T) {
-	code := http.StatusNotFound
-	client := serve(t, func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(code) })
-	if err := client.Delete(t.Context(), "/things/a"); err != nil {
-		t.Error(err)
-	}
-	code = http.StatusForbidden
-	if err := client.Delete(t.Context(), "/things/a"); !HasCode(err, http.StatusForbidden) {
-		t.Errorf("got %v", err)
-	}
-}
-
-func TestOtherKubeconfigsAreRefused(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "kubeconfig")
-	require.NoError(t, os.WriteFile(path, []byte("apiVersion: v1\nkind: Config\n"), 0o600))
-	if _, err := FromKubeconfig(path); err == nil || !strings.Contains(err.Error(), path) {
-		t.Errorf("got %v", err)
 	}
 }

@@ -24,19 +24,6 @@ func TestArgumentsAreParsedLikeSparkSubmit(t *testing.T) {
 	}
 }
 
-func TestUnsupportedSubmissionsAreRefused(t *testing.T) {
-	for args, want := range map[string]string{
-		"--deploy-mode client --name pi a.jar":           `pi: deploy mode "client"`,
-		"--deploy-mode cluster --name pi":                "pi has no program",
-		"--deploy-mode":                                  "--deploy-mode has no value",
-		"--deploy-mode cluster --conf spark.alone a.jar": "spark.alone: want KEY=VALUE",
-	} {
-		if _, err := parseSparkSubmission(strings.Fields(args)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got %v, want %s", args, err, want)
-		}
-	}
-}
-
 // asJSON converts a value to generic types for comparison.
 func asJSON(t *testing.T, value any) any {
 	t.Helper()
@@ -152,25 +139,6 @@ func TestExecutorsAreNumberedAndBelongToTheirDriver(t *testing.T) {
 	}
 	if first.Metadata.Labels[sparkExecutorLabel] != "1" || len(first.Metadata.OwnerReferences) != 2 {
 		t.Errorf("the second changed the first: %+v", first.Metadata)
-	}
-}
-
-func TestExecutorPlanFollowsTheProperties(t *testing.T) {
-	s := sparkApplication("a.jar", "spark.kubernetes.container.image=all",
-		"spark.kubernetes.executor.deleteOnTermination=false",
-		"spark.kubernetes.executor.annotation."+runTimeAnnotation+"=2s")
-	driver, err := s.driverPod(nil, sparkTestID)
-	require.NoError(t, err)
-	var plan executorPlan
-	require.NoError(t, json.Unmarshal([]byte(driver.Metadata.Annotations[sparkExecutorsAnnotation]), &plan))
-	if !plan.Keep || plan.Pod.Metadata.Annotations[runTimeAnnotation] != "2s" {
-		t.Errorf("got %+v", plan)
-	}
-}
-
-func TestDriverWithoutImageIsRefused(t *testing.T) {
-	if _, err := sparkApplication("a.jar").driverPod(nil, sparkTestID); err == nil || !strings.Contains(err.Error(), "no image for the driver") {
-		t.Errorf("got %v", err)
 	}
 }
 
