@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 
 	"github.com/spf13/pflag"
 
@@ -22,19 +21,16 @@ const ceilingLeaves = 30
 
 // ceilingRun is the command ceiling.
 type ceilingRun struct {
+	// units is the number of units of each part, a multiple of ceilingLeaves.
 	units           int
 	withoutPolicies bool
 }
 
 func (c *ceilingRun) addFlags(flags *pflag.FlagSet) {
-	flags.IntVar(&c.units, "units", 9000, "`NUMBER` of units of each part, rounded up to a multiple of 30 (one share per namespace)")
 	flags.BoolVar(&c.withoutPolicies, "without-policies", false, "run without the admission policies of kube-queue, to measure their cost")
 }
 
 func (c *ceilingRun) parts() ([]part, error) {
-	if c.units < 1 {
-		return nil, errors.New("--units must be 1 or more")
-	}
 	options := apiOnly()
 	options.WithoutPolicies = c.withoutPolicies
 	return []part{{options, c.run}}, nil

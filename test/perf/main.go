@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -30,9 +31,8 @@ func main() {
 	}
 }
 
-// measurement is what a command does.
+// measurement is what a command does. Some have a method addFlags.
 type measurement interface {
-	addFlags(*pflag.FlagSet)
 	// parts validates the flags.
 	parts() ([]part, error)
 }
@@ -53,14 +53,16 @@ func command() *cobra.Command {
 	}{
 		{"units", "measure kube-queue-controller with QueueUnits of simulated jobs", unitsHelp, &unitsRun{}},
 		{"jobs", "measure batch Jobs on a complete cluster: completions, delays and writes, with any queue or none", jobsHelp, &jobsRun{}},
-		{"pods", "measure kube-queue-controller in a cluster with many pods", podsHelp, &podsRun{}},
-		{"names", "measure what is left of units with ever new names of resources", namesHelp, &namesRun{}},
-		{"reviews", "measure reviews, the kubectl plugin, and releases meanwhile", reviewsHelp, &reviewsRun{}},
-		{"ceiling", "measure the throughput of the API server: the same writes from a minimal client", ceilingHelp, &ceilingRun{}},
+		{"pods", "measure kube-queue-controller in a cluster with many pods", podsHelp, &podsRun{changes: 5_000, idle: time.Minute}},
+		{"names", "measure what is left of units with ever new names of resources", namesHelp, &namesRun{units: 10_000, names: 8, rounds: 10, patience: 6 * time.Minute, rest: time.Minute}},
+		{"reviews", "measure reviews, the kubectl plugin, and releases meanwhile", reviewsHelp, &reviewsRun{units: 100_000, nodes: 1_000, rounds: 3, during: 20 * time.Second, rate: 20}},
+		{"ceiling", "measure the throughput of the API server: the same writes from a minimal client", ceilingHelp, &ceilingRun{units: 9000}},
 	} {
 		cmd := &cobra.Command{Use: c.name, Short: c.summary, Long: strings.TrimSpace(c.help), Args: cobra.NoArgs}
 		cmd.Flags().SortFlags = false
-		c.addFlags(cmd.Flags())
+		if c, has := c.measurement.(interface{ addFlags(*pflag.FlagSet) }); has {
+			c.addFlags(cmd.Flags())
+		}
 		pprof := cmd.Flags().String("pprof", "", "`DIR` for profiles of the programs and the API server; profiling takes time")
 		file := cmd.Flags().String("json", "", "also write the figures to `FILE` as JSON")
 		cmd.RunE = func(cmd *cobra.Command, _ []string) error {

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -15,7 +14,6 @@ import (
 
 	quotav1beta1 "kube-queue.dev/kube-queue/apis/quota/v1beta1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
-	"kube-queue.dev/kube-queue/pkg/bounds"
 	"kube-queue.dev/kube-queue/test/perf/pace"
 	"kube-queue.dev/kube-queue/test/perf/report"
 	"kube-queue.dev/kube-queue/test/perf/rig"
@@ -36,6 +34,8 @@ const (
 
 // namesRun is the command names.
 type namesRun struct {
+	// units is the number of units at a time, names that of the resources of a unit, and rounds how often the units are
+	// created and deleted.
 	units, names, rounds int
 	// patience is how long the programs may take to forget, and rest how long they are given to free what
 	// they need for a short time only. The controller forgets every 5 minutes.
@@ -45,17 +45,7 @@ type namesRun struct {
 	programs []*rig.Program
 }
 
-func (n *namesRun) addFlags(flags *pflag.FlagSet) {
-	flags.IntVar(&n.units, "units", 10_000, "`NUMBER` of units at a time")
-	flags.IntVar(&n.names, "names", 8, fmt.Sprintf("`NUMBER` of resources of a unit, at most %d", bounds.Resources-1))
-	flags.IntVar(&n.rounds, "rounds", 10, "`NUMBER` of times that the units are created and deleted")
-	n.patience, n.rest = 6*time.Minute, time.Minute
-}
-
 func (n *namesRun) parts() ([]part, error) {
-	if n.units < 1 || n.rounds < 1 || n.names < 1 || n.names >= bounds.Resources {
-		return nil, fmt.Errorf("--units and --rounds must be 1 or more, and --names from 1 to %d", bounds.Resources-1)
-	}
 	return []part{{apiOnly(), n.run}}, nil
 }
 

@@ -33,6 +33,7 @@ const (
 
 // podsRun is the command pods.
 type podsRun struct {
+	// changes is the number of changes of the status of a pod, and idle the time for which nothing happens.
 	pods, changes int
 	idle          time.Duration
 
@@ -41,17 +42,13 @@ type podsRun struct {
 
 func (p *podsRun) addFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&p.pods, "pods", 100_000, fmt.Sprintf("`NUMBER` of pods, a multiple of %d", podsPerUnit))
-	flags.IntVar(&p.changes, "changes", 5_000, "`NUMBER` of changes of the status of a pod")
-	flags.DurationVar(&p.idle, "idle", time.Minute, "`TIME` for which nothing happens")
 }
 
 func (p *podsRun) parts() ([]part, error) {
 	if p.pods < podsPerUnit || p.pods%podsPerUnit != 0 {
 		return nil, fmt.Errorf("--pods %d: must be a multiple of %d", p.pods, podsPerUnit)
 	}
-	if p.changes < 1 || p.changes > p.pods || p.idle < time.Second {
-		return nil, errors.New("--changes must be from 1 to --pods, and --idle 1s or more")
-	}
+	p.changes = min(p.changes, p.pods)
 	// Only the programs may write units that hold quota.
 	options := apiOnly()
 	options.WithoutPolicies = true

@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/spf13/pflag"
-
 	"kube-queue.dev/kube-queue/test/perf/loadgen"
 	"kube-queue.dev/kube-queue/test/perf/report"
 	"kube-queue.dev/kube-queue/test/perf/rig"
@@ -33,9 +31,12 @@ const fastest = 40
 
 // reviewsRun is the command reviews.
 type reviewsRun struct {
+	// units is the least number of units that wait or hold quota, nodes the number of nodes of the quota tree, and
+	// rounds the number of windows with questions, and of those without.
 	units, nodes, rounds int
-	during               time.Duration
-	rate                 float64
+	// during is the time of a window, and rate the number of units that end in a second.
+	during time.Duration
+	rate   float64
 
 	*session
 	scenario  *scenario.Scenario
@@ -43,21 +44,7 @@ type reviewsRun struct {
 	questions []*question
 }
 
-func (r *reviewsRun) addFlags(flags *pflag.FlagSet) {
-	flags.IntVar(&r.units, "units", 100_000, "least `NUMBER` of units that wait or hold quota")
-	flags.IntVar(&r.nodes, "nodes", 1_000, "`NUMBER` of nodes of the quota tree")
-	flags.IntVar(&r.rounds, "rounds", 3, "`NUMBER` of windows with questions, and of those without")
-	flags.DurationVar(&r.during, "for", 20*time.Second, "`TIME` of a window")
-	flags.Float64Var(&r.rate, "rate", 20, "`NUMBER` of units that end in a second")
-}
-
 func (r *reviewsRun) parts() ([]part, error) {
-	if r.nodes < 3 || r.units < r.nodes {
-		return nil, errors.New("--nodes must be 3 or more, and --units at least as many")
-	}
-	if r.rounds < 1 || r.during < time.Second || r.rate < 1 {
-		return nil, errors.New("--rounds and --rate must be 1 or more, and --for 1s or more")
-	}
 	// The policies do not concern what is measured, and creating the units takes less time without them.
 	options := apiOnly()
 	options.WithoutPolicies = true
