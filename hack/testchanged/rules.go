@@ -38,6 +38,7 @@ var rules = []rule{
 	{paths: "extensions/mpijob/", steps: []step{{"./test/frameworks -run '^TestMPIOperator$'", 90}}},
 	{paths: "extensions/tfjob/ extensions/pytorchjob/ extensions/xgboostjob/ extensions/paddlejob/ extensions/jaxjob/ " +
 		"extensions/mpijob/ extensions/kubeflow/", steps: operator("training-operator")},
+	{paths: "extensions/pod/", steps: []step{{"./test/e2e/pods", 100}}},
 	{paths: "extensions/provisioning/", steps: []step{{"./test/integration/provisioning", 60}}},
 	{paths: "charts/ hack/deploy-values.yaml hack/helm/", steps: []step{{"./test/chart", 30}}},
 	{paths: "charts/ hack/deploy-values.yaml deploy/", steps: []step{{"./test/integration/admission", 150}}},
