@@ -179,7 +179,7 @@ test-cluster: tools ## Run test-frameworks, and test-integration and test-e2e to
 	@rm -rf bin/rights && mkdir -p bin/rights
 	@failed=0; $(MAKE) --no-print-directory SHORT=$(SHORT) test-frameworks || failed=1; \
 	$(CLUSTER_TEST) -skip $(FLOOD) $(LONGEST) $(INTEGRATION) $(E2E) || failed=1; \
-	go run ./test/rights/cmd/rights-check bin/rights deploy/rbac deploy/webhook/rbac && exit $$failed
+	go run ./test/rights/cmd/rights-check bin/rights deploy/rbac deploy/webhook/rbac deploy/pods/rbac && exit $$failed
 
 .PHONY: test-integration
 test-integration: tools ## Run the tests that need a real API server
