@@ -148,7 +148,7 @@ tools:
 
 .PHONY: test-unit
 test-unit: tools ## Run the unit tests of the core and of the adapters, and a trace with all policies
-	$(TEST) $(PURE) ./test/traces
+	$(TEST) -timeout 30m $(PURE) ./test/traces
 
 .PHONY: test-race
 test-race: tools ## Run the other unit tests with the race detector (test-all: all of them)

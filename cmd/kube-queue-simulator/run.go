@@ -53,10 +53,14 @@ func (o *options) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Wr
 	if len(o.search) > 0 {
 		ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 		defer stop()
+		context.AfterFunc(ctx, stop) // a second signal ends the process immediately
 		if len(played.Jobs) < 2 {
 			return usageError{fmt.Errorf("--%s needs a trace with at least two jobs", flagSearch)}
 		}
 		found, err := search.ReserveAfter(ctx, o.scenario(played.Jobs, root, o.replay[0]), o.search)
+		if err != nil && ctx.Err() != nil {
+			return fmt.Errorf("%w; no results are printed", errInterrupted)
+		}
 		if err != nil {
 			return err
 		}

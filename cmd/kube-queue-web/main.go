@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"runtime"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -27,6 +28,8 @@ const (
 	refresh, mostAge = 5 * time.Second, 5 * time.Minute
 	// mostAnswering bounds a request to the API server, and drain the last requests when the program stops.
 	mostAnswering, drain = 20 * time.Second, 10 * time.Second
+	// mostUnits is how many units a page reads of all namespaces if no review is answered.
+	mostUnits = 20000
 )
 
 func main() {
@@ -40,9 +43,11 @@ func main() {
 func run(ctx context.Context, env *program.Env, opts *options.Options) error {
 	server := &rest.Config{Host: opts.Server, TLSClientConfig: rest.TLSClientConfig{CAFile: opts.CAFile},
 		UserAgent: identity.UserAgent(options.Name), Timeout: mostAnswering, WarningHandler: rest.NoWarnings{}}
-	if _, err := access.New(server); err != nil { // such as a missing CA
+	shared, err := access.New(server)
+	if err != nil { // such as a missing CA
 		return err
 	}
+	defer runtime.KeepAlive(shared) // client-go forgets connections that no client uses
 	pages := newPages(server, opts)
 	endpoint := serving.Endpoint{Flag: options.FlagAddress, Address: opts.Address, What: "pages", Handler: pages, Limits: serving.ForPages(web.MostForm)}
 	if opts.CertFile != "" {
@@ -88,5 +93,6 @@ func open(server *rest.Config, queueNamespace, token string) (web.Reader, error)
 		return nil, err
 	}
 	cluster.Namespace, cluster.QueueNamespace, cluster.Out, cluster.Now = "default", queueNamespace, io.Discard, time.Now
+	cluster.MostUnits = mostUnits
 	return cluster.NewReader(), nil
 }

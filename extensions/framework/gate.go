@@ -83,7 +83,7 @@ func NewPodGroup(name string, all []*corev1.Pod, job types.UID) *PodGroup {
 	first := pods[0]
 	group := &PodGroup{Pods: pods, ObjectMeta: metav1.ObjectMeta{
 		Namespace: first.Namespace, Name: name, UID: cmp.Or(job, first.UID), OwnerReferences: first.OwnerReferences,
-		Labels: first.Labels, Annotations: map[string]string{}, ManagedFields: first.ManagedFields,
+		Labels: first.Labels, Annotations: map[string]string{}, ManagedFields: first.ManagedFields, Finalizers: first.Finalizers,
 	}}
 	for key, value := range first.Annotations {
 		if key != wellknown.ReleasedAnnotation {
@@ -117,12 +117,25 @@ func NewPodGroup(name string, all []*corev1.Pod, job types.UID) *PodGroup {
 	return group
 }
 
-// Release returns the value of annotation kube-queue/released of a pod of a job.
-func Release(attempt string, job types.UID) string { return attempt + "/" + string(job) }
+// Release returns the value of annotation kube-queue/released of a pod of a job, which passes as a pod of the pod set.
+func Release(attempt string, job types.UID, set string) string {
+	return attempt + "/" + string(job) + "/" + set
+}
+
+// ReleasedSet returns the pod set as which a pod has passed the gate; empty if it has not. Its spec may have changed
+// since.
+func ReleasedSet(pod *corev1.Pod) string {
+	parts := strings.SplitN(pod.Annotations[wellknown.ReleasedAnnotation], "/", 3)
+	if len(parts) < 3 || IsGated(pod) {
+		return ""
+	}
+	return parts[2]
+}
 
 // releaseOf reads the annotation.
 func releaseOf(pod *corev1.Pod) (attempt int, job types.UID) {
-	number, of, _ := strings.Cut(pod.Annotations[wellknown.ReleasedAnnotation], "/")
+	number, rest, _ := strings.Cut(pod.Annotations[wellknown.ReleasedAnnotation], "/")
+	of, _, _ := strings.Cut(rest, "/")
 	attempt, _ = strconv.Atoi(number)
 	return attempt, types.UID(of)
 }

@@ -22,6 +22,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/extensions/framework"
@@ -143,7 +144,7 @@ func (a adapter) Pods(object framework.Object) (framework.Pods, error) {
 	}
 	var pods framework.Pods
 	at := map[string]int{}
-	for _, pod := range job.Pods[:size] {
+	for _, pod := range counted(job.Pods, size) {
 		name := a.SetOf(pod)
 		i, known := at[name]
 		if !known {
@@ -154,6 +155,21 @@ func (a adapter) Pods(object framework.Object) (framework.Pods, error) {
 		pods.Sets[i].Count++
 	}
 	return pods, nil
+}
+
+// counted returns as many pods as the size: if there are more, first those that have not ended, because others may have
+// replaced those that have.
+func counted(pods []*corev1.Pod, size int) []*corev1.Pod {
+	spare := len(pods) - size
+	var counted []*corev1.Pod
+	for _, pod := range pods {
+		if spare > 0 && framework.HasEnded(pod) {
+			spare--
+			continue
+		}
+		counted = append(counted, pod)
+	}
+	return counted[:size]
 }
 
 // templateOf returns what determines the requests of a pod like this one.
@@ -168,6 +184,9 @@ func (a adapter) SetOf(pod *corev1.Pod) string {
 	if !a.grouped {
 		return podSet
 	}
+	if set := framework.ReleasedSet(pod); set != "" {
+		return set
+	}
 	sum := sha256.New()
 	list := func(resources corev1.ResourceList) {
 		for _, name := range slices.Sorted(maps.Keys(resources)) {
@@ -180,7 +199,7 @@ func (a adapter) SetOf(pod *corev1.Pod) string {
 		for i := range containers {
 			list(containers[i].Resources.Requests)
 			list(containers[i].Resources.Limits)
-			fmt.Fprintf(sum, "%t/", containers[i].RestartPolicy != nil)
+			fmt.Fprintf(sum, "%s/", ptr.Deref(containers[i].RestartPolicy, ""))
 		}
 		fmt.Fprint(sum, "|")
 	}
@@ -197,7 +216,7 @@ func (a adapter) SetOf(pod *corev1.Pod) string {
 	}
 	fmt.Fprint(sum, pod.Spec.Affinity.String())
 	fmt.Fprintf(sum, "%s/%t", pod.Spec.PriorityClassName, pod.Spec.ActiveDeadlineSeconds != nil)
-	return "pods-" + hex.EncodeToString(sum.Sum(nil))[:6]
+	return "pods-" + hex.EncodeToString(sum.Sum(nil))[:48] // nobody must find two shapes of one name
 }
 
 func (a adapter) Passing(object framework.Object, admitted map[string]int32) []*corev1.Pod {

@@ -263,9 +263,10 @@ func (w *world) step() {
 		w.write(lifecycle.Invalid(w.unit, desired.Invalid))
 	case decision.Release:
 		for _, pod := range passing {
+			set := w.adapter.SetOf(pod)
 			w.let[pod.UID]++
 			passed(pod)
-			pod.Annotations[wellknown.ReleasedAnnotation] = framework.Release(decision.Attempt(w.unit), job.UID)
+			pod.Annotations[wellknown.ReleasedAnnotation] = framework.Release(decision.Attempt(w.unit), job.UID, set)
 		}
 	case decision.Evict:
 		for _, pod := range slices.Clone(w.pods) {

@@ -9,6 +9,7 @@
 package forecast
 
 import (
+	"math"
 	"slices"
 	"sort"
 	"time"
@@ -101,7 +102,7 @@ func (p *past) leftOf(parts func(*past) *ring, declared, ran time.Duration) time
 	default:
 		return max(ran, time.Second) // the longest jobs run for as long again
 	}
-	return max(time.Duration(part*float64(declared))-ran, time.Second)
+	return max(time.Duration(min(part*float64(declared), math.MaxInt32*float64(time.Second)))-ran, time.Second)
 }
 
 // ring has the last values.

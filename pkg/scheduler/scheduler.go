@@ -219,7 +219,7 @@ func (e UnitGone) apply(s *Scheduler, now time.Time) {
 }
 
 func (s *Scheduler) forget(u *unit, now time.Time) {
-	s.learn(u, true, now)
+	s.learn(u, false, now)
 	u.gone, u.assumed = true, false
 	s.outbox.discard(u)
 	s.leave(u)

@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 // No job is released: there is no quota and no controller.
 func TestEveryExampleIsQueuedOrReportsWhyNot(t *testing.T) {
 	whole := suite.Env(t, "default")
-	suite.Program(t, harness.Extensions, "--enabled-extensions="+strings.Join(registry.Names(), ",")).Start()
+	suite.Program(t, harness.Extensions, "--enabled-extensions="+strings.Join(registry.NamesOf(registry.All()), ",")).Start()
 
 	var all, first, second []*Report
 	for _, source := range Sources() {

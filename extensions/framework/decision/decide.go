@@ -113,6 +113,8 @@ func withoutUnit(job State, now time.Time) Decision {
 		return Decision{}
 	case job.Unholdable != "":
 		return Decision{Action: CreateUnit}
+	case job.Gated && job.Suspended && job.Released != "": // until pods that are being deleted are gone
+		return Decision{}
 	case job.Suspended && job.Released != "":
 		return Decision{Action: ForgetRelease}
 	case job.Suspended && job.Incomplete && job.Created.Add(incompleteAtMost).After(now):
@@ -209,8 +211,10 @@ func admitted(job State, unit *v1alpha1.QueueUnit, desired *Desired, now time.Ti
 		return Decision{Action: Release}
 	case job.Passing > 0: // in place of pods that have ended
 		return Decision{Action: Release}
-	case job.Gated && job.Suspended: // until pods that are being deleted are gone
+	case job.Gated && job.Suspended && !job.Stopped: // until pods that are being deleted are gone
 		return Decision{}
+	case job.Gated && job.Suspended: // those that wait are another job
+		return Decision{Action: LeaveQueue}
 	case job.Suspended && job.Stopped:
 		return whenSettled(Decision{Action: MarkSuspendedByUser}, job, unit, now)
 	case job.Suspended:

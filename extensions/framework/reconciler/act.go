@@ -244,6 +244,15 @@ func (r *reconciler) resume(ctx context.Context, o *observation) (bool, error) {
 
 // leaveQueue deletes the unit, unless it has been admitted in the meantime.
 func (r *reconciler) leaveQueue(ctx context.Context, o *observation) error {
+	if r.gate != nil && o.unit.Status.Phase.HoldsQuota() { // the cache of pods can lag behind that of units
+		live, err := r.jobs.Get(ctx, o.key.Namespace, o.key.Name)
+		if err != nil {
+			return fmt.Errorf("reading %s %s: %w", r.kind.Kind, o.key, err)
+		}
+		if r.overtaken(o, live) {
+			return nil
+		}
+	}
 	err := r.client.QueueUnits(o.unit.Namespace).Delete(ctx, o.unit.Name, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &o.unit.UID, ResourceVersion: &o.unit.ResourceVersion},
 	})

@@ -173,6 +173,10 @@ func (g *gate) AddEventHandler(handler cache.ResourceEventHandler) (cache.Resour
 				object = tombstone.Obj
 			}
 			changed(object)
+			// The job may have had the UID of the pod.
+			if pod, is := object.(*corev1.Pod); is && g.grouped() {
+				handler.OnDelete(framework.NewPodGroup(pod.Labels[wellknown.PodGroupLabel], []*corev1.Pod{pod}, ""))
+			}
 		},
 	})
 }
@@ -258,8 +262,9 @@ func (r *reconciler) open(ctx context.Context, o *observation) (done bool, err e
 	added, unnamed := decision.PodAnnotationsOf(o.unit)
 	o.unplaced = unnamed
 	adapter, _ := r.adapter.(framework.GatedPods)
-	for _, pod := range o.passing {
-		annotations := map[string]any{wellknown.ReleasedAnnotation: framework.Release(decision.Attempt(o.unit), o.job.GetUID())}
+	first := o.state.Released != decision.Attempt(o.unit)
+	for i, pod := range o.passing {
+		annotations := map[string]any{wellknown.ReleasedAnnotation: framework.Release(decision.Attempt(o.unit), o.job.GetUID(), adapter.SetOf(pod))}
 		for key, value := range added[adapter.SetOf(pod)] {
 			annotations[key] = value
 		}
@@ -274,24 +279,26 @@ func (r *reconciler) open(ctx context.Context, o *observation) (done bool, err e
 		}
 		r.memory.await(o.key, o.now, func(a *awaited) { a.job = after(pod.ResourceVersion, version, err, a.job) })
 		if err != nil {
-			return false, fmt.Errorf("opening the gate of Pod %s/%s: %w", pod.Namespace, pod.Name, err)
+			return first && i > 0, fmt.Errorf("opening the gate of Pod %s/%s: %w", pod.Namespace, pod.Name, err)
 		}
 	}
-	return o.state.Released != decision.Attempt(o.unit), nil
+	return first && len(o.passing) > 0, nil
 }
 
 // remove deletes the pods of an evicted job that have passed. done is whether there were any.
 func (r *reconciler) remove(ctx context.Context, o *observation) (done bool, err error) {
 	group := framework.As[framework.PodGroup](o.job)
+	var errs []error
 	for _, pod := range group.Pods {
 		if pod.DeletionTimestamp != nil || framework.HasEnded(pod) || framework.IsGated(pod) {
 			continue
 		}
 		err := r.gate.client.Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: ptr.To(pod.UID)}})
 		if err != nil && !apierrors.IsNotFound(err) {
-			return false, fmt.Errorf("deleting Pod %s/%s: %w", pod.Namespace, pod.Name, err)
+			errs = append(errs, fmt.Errorf("deleting Pod %s/%s: %w", pod.Namespace, pod.Name, err))
+			continue
 		}
 		done = true
 	}
-	return done, nil
+	return done, errors.Join(errs...)
 }

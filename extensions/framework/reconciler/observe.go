@@ -112,7 +112,7 @@ func (r *reconciler) observe(key types.NamespacedName, job framework.Object, uni
 // lowered returns the fields in which a released job requests less than was admitted. They are computed only if the
 // job has changed since it was last found to request no less.
 func (r *reconciler) lowered(o *observation, related framework.Object, fault error) map[string]any {
-	if !decision.Follows(o.unit, o.state) {
+	if !decision.Follows(o.unit, o.state) || r.gate != nil && r.gate.grouped() { // pods of a group may be replaced
 		r.memory.measured.forget(o.job.GetUID())
 		return nil
 	}

@@ -61,7 +61,8 @@ func (r *reconciler) record(ctx context.Context, o *observation, decided decisio
 	lasts := r.refusedFor(o, err)
 	if err != nil {
 		r.recordRefusal(o, decided.Action, lasts, err)
-		if decided.Action == decision.Release && lasts >= giveBackAfter {
+		// Pods of a group pass one by one.
+		if decided.Action == decision.Release && lasts >= giveBackAfter && (r.gate == nil || o.state.Stopped) {
 			return after, r.giveBack(ctx, o)
 		}
 		return after, err

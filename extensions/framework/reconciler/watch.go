@@ -92,6 +92,8 @@ func (r *reconciler) countGone(unit *v1alpha1.QueueUnit) {
 	object, exists, err := r.cached.GetIndexer().GetByKey(key.String())
 	if job, isJob := object.(framework.Object); err == nil && exists && isJob && job.GetUID() == unit.Spec.ConsumerRef.UID {
 		r.memory.answered(job.GetUID(), r.Clock.Now())
+	} else if r.gate != nil { // the next job of the name has the UID of another pod
+		r.forgetJob(unit.Spec.ConsumerRef.UID)
 	}
 }
 

@@ -8,6 +8,7 @@ package access
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -41,6 +42,8 @@ type Cluster struct {
 	// Out has a line for each thing that was done, and ErrOut the warnings.
 	Out, ErrOut io.Writer
 	Now         func() time.Time
+	// MostUnits is how many units AllUnits reads; 0 for no limit.
+	MostUnits int
 	// warned is whether the user was told that answers are computed from the objects.
 	warned bool
 }
@@ -113,13 +116,19 @@ func (c *Cluster) Pages(ctx context.Context, namespace string, selected metav1.L
 	}
 }
 
+// errTooMany is the error of AllUnits if there are more than MostUnits.
+var errTooMany = errors.New("there are too many units to read all of them")
+
 // AllUnits returns all units of a namespace, or of all namespaces if it is empty.
 func (c *Cluster) AllUnits(ctx context.Context, namespace string) ([]units.Unit, error) {
 	all := []units.Unit{}
 	err := c.Pages(ctx, namespace, metav1.ListOptions{}, func(page *units.Page) bool {
 		all = append(all, page.Items...)
-		return true
+		return c.MostUnits == 0 || len(all) <= c.MostUnits
 	})
+	if err == nil && c.MostUnits > 0 && len(all) > c.MostUnits {
+		err = errTooMany
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -88,8 +88,12 @@ func (r *Reader) unitsOfObjects(ctx context.Context, spec visibility.QueueReview
 			status.Units = append(status.Units, objects.Summary(&list[i]))
 		}
 	} else {
-		objects.Order(status, list, spec.Queue, nil, false, len(list))
-		if q, err := r.Queue.SchedulingV1alpha1().Queues(r.QueueNamespace).Get(ctx, spec.Queue, metav1.GetOptions{}); err == nil {
+		q, err := r.Queue.SchedulingV1alpha1().Queues(r.QueueNamespace).Get(ctx, spec.Queue, metav1.GetOptions{})
+		if err != nil {
+			q = nil // the client returns an empty one
+		}
+		objects.Order(status, list, spec.Queue, q, false, len(list))
+		if q != nil {
 			status.Queues = objects.Queues([]v1alpha1.Queue{*q}, status.ObservedTime).Queues
 		}
 	}

@@ -96,6 +96,9 @@ func (q *Question) trial(ctx context.Context) (*objects.Trial, error) {
 		if err != nil {
 			return nil, err
 		}
+		for i := range page.Items {
+			page.Items[i].ManagedFields = nil // it is large, and not simulated
+		}
 		trial.Units = append(trial.Units, page.Items...)
 		if next = page.Continue; next == "" {
 			return trial, nil

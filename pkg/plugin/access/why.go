@@ -2,6 +2,7 @@ package access
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -61,7 +62,9 @@ func (c *Cluster) whyOfObjects(ctx context.Context, t *Target) (*visibility.Queu
 		} else if err != nil && !apierrors.IsForbidden(err) {
 			return nil, err
 		}
-		if found.Units, err = c.AllUnits(ctx, ""); may("units of all namespaces", err) != nil {
+		if found.Units, err = c.AllUnits(ctx, ""); errors.Is(err, errTooMany) {
+			c.warn("%v, so position and holders are missing.", err)
+		} else if may("units of all namespaces", err) != nil {
 			return nil, err
 		}
 		quotas, _, err := c.readTree(ctx)

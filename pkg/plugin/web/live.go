@@ -26,6 +26,10 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
+	if p := strings.Trim(page.URL.Path, "/"); p == "act" || p == "what-if" {
+		http.Error(w, "this page does not change", http.StatusNotFound)
+		return
+	}
 	caller := callerOf(r.Context())
 	if !s.streams.begin(caller, ownStreams, allStreams) {
 		http.Error(w, "too many pages are open", http.StatusTooManyRequests)
@@ -60,6 +64,9 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 			http.Error(w, "the API server does not accept the token", code)
 			return
 		case s.ByToken && code == http.StatusUnauthorized:
+			return
+		case s.ByToken && code != http.StatusOK: // nothing shows that the API server accepts the token
+			_ = send("data: " + strings.ReplaceAll(content, "\n", "\ndata: ") + "\n\n")
 			return
 		case content != last:
 			err = send("data: " + strings.ReplaceAll(content, "\n", "\ndata: ") + "\n\n")

@@ -3,6 +3,7 @@ package web
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"embed"
 	"errors"
 	"fmt"
@@ -117,7 +118,9 @@ func (v *view) Age(at *metav1.Time) string {
 
 // page answers with a page.
 func (s *Server) page(w http.ResponseWriter, r *http.Request) {
-	v, code := s.view(r)
+	ctx, cancel := context.WithTimeout(r.Context(), answerTime)
+	defer cancel()
+	v, code := s.view(r.WithContext(ctx))
 	var out bytes.Buffer
 	if err := templates[v.Template].ExecuteTemplate(&out, "layout", v); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)

@@ -97,7 +97,7 @@ const (
 	// readTime and answerTime bound how long a request and the answer take.
 	readTime, answerTime = 10 * time.Second, time.Minute
 	// ownSimulations and ownStreams are how many a caller can have at the same time, and the others how many all have.
-	ownSimulations, allSimulations = 1, 4
+	ownSimulations, allSimulations = 1, 2
 	ownStreams, allStreams         = 20, 400
 )
 

@@ -38,7 +38,7 @@ type comparison struct {
 func compare(t *testing.T, operator string) {
 	suite := harness.ForTest(t, clustertest.Options{Nodes: 2, Operators: []string{operator}, PodRunTime: time.Hour})
 	c := &comparison{t: t, whole: suite.Env(t, "default"), collection: read(t, suite, operator)}
-	suite.Both(t, strings.Join(registry.Names(), ","))
+	suite.Both(t, strings.Join(registry.NamesOf(registry.All()), ","))
 	c.whole.TreeOf(`{name: all, namespaces: ["*"], max: {cpu: 1M, memory: 1Pi}}`)
 	c.peaks = watchPods(t, c.whole.Kube)
 	c.submit()

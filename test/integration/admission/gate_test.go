@@ -117,6 +117,8 @@ func TestAMarkedPodWaitsAtTheGate(t *testing.T) {
 		"one of a ReplicaSet":               {markedWith(owner("apps/v1", "ReplicaSet")), "", true, ""},
 		"a copy of a released pod":          {released, "", true, ""},
 		"an unmarked pod":                   {"", "", false, ""},
+		"one of a group":                    {markedWith(`labels: {kube-queue/pod-group: a.b-c}`), "", true, ""},
+		"one of a group with a bad name":    {markedWith(`labels: {kube-queue/pod-group: My_Group}`), "", false, "must consist of lower-case letters"},
 		"one that is marked false":          {`{metadata: {annotations: {scheduling.x-k8s.io/suspend: "false"}}}`, "", false, ""},
 		"a part of a Job":                   {markedWith(owner("batch/v1", "Job")), "", false, ""},
 		"a part of a RayCluster":            {markedWith(owner("ray.io/v1", "RayCluster")), "", false, ""},

@@ -53,8 +53,8 @@ const (
 	// namespaces. Operators copy annotations to the parts of a job, which have another
 	// controller.
 	NotPartOfAnnotation = "kube-queue/not-part-of"
-	// ReleasedAnnotation is the attempt with which the job was last released. On a pod at the gate, "/" and the UID of the
-	// job follow: a group has the UID of the pod that started it. On a unit it means that the
+	// ReleasedAnnotation is the attempt with which the job was last released. On a pod at the gate, "/", the UID of the
+	// job, "/" and the pod set follow: a group has the UID of the pod that started it. On a unit it means that the
 	// unit replaces one that was lost, of a job that runs.
 	ReleasedAnnotation = "kube-queue/released"
 	// ResumedAnnotation "true" means that somebody has unsuspended a job that was released before, and that a policy

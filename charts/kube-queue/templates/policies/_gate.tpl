@@ -290,6 +290,12 @@ spec:
       spec.nodeSelector or spec.affinity.nodeAffinity
     reason: Forbidden
   - expression: >-
+      request.operation != 'CREATE' || !variables.gated || object.metadata.?labels[?'kube-queue/pod-group'].orValue('')
+        .matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$')
+    message: >-
+      label kube-queue/pod-group must consist of lower-case letters, digits, "-" and ".", because a QueueUnit is named after it
+    reason: Forbidden
+  - expression: >-
       request.operation != 'CREATE' || (variables.gated == {{ include "kube-queue.celLabeled" "object" }}
         && (!variables.gated || {{ include "kube-queue.celMarked" . }}))
     message: >-
