@@ -399,3 +399,25 @@ func TestAPartOfAReleasedGroupIsReplaced(t *testing.T) {
 		t.Error("a pod with other requests passes in place of one that has ended")
 	}
 }
+
+// TestAPodThatHasPassedKeepsItsPlace: its owner may change what a pod requests, and how long it may run.
+func TestAPodThatHasPassedKeepsItsPlace(t *testing.T) {
+	of := adapter{grouped: true}
+	first, next := gated("a", "1", inGroup("1")), gated("b", "1", inGroup("1"))
+	set := of.SetOf(first)
+	passed(first)
+	first.Annotations[wellknown.ReleasedAnnotation] = framework.Release("1", "u", set)
+	first.Spec.ActiveDeadlineSeconds = new(int64(5))
+	if passing := of.Passing(framework.NewPodGroup("g", []*corev1.Pod{first, next}, "u"), map[string]int32{set: 1}); len(passing) > 0 {
+		t.Error("another pod passes too")
+	}
+}
+
+func TestAPodThatHasEndedTakesNoPlaceOfOneThatWaits(t *testing.T) {
+	ended := gated("a", "1", inGroup("2"), passed, in(corev1.PodFailed))
+	job := framework.NewPodGroup("g", []*corev1.Pod{ended, gated("b", "1", inGroup("2")), gated("c", "4", inGroup("2"))}, "u")
+	desired := decision.DesiredOf(adapter{grouped: true}, job, nil, adaptertest.Usual(), nil)
+	if cpu := desired.Spec.Resource[corev1.ResourceCPU]; cpu.Value() != 5 || len(desired.Spec.PodSets) != 2 {
+		t.Errorf("the group requests %s in %d pod sets (%s)", cpu.String(), len(desired.Spec.PodSets), desired.Invalid)
+	}
+}
