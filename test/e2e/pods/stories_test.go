@@ -82,8 +82,8 @@ func (e env) gone(names ...string) {
 }
 
 func TestAPodWaitsAtTheGateUntilItsQuotaHasRoom(t *testing.T) {
-	podsAreQueued(t)
 	e := env{suite.Env(t, "plain"), t}
+	e.QueuePods()
 	controller, extensions := suite.Both(t, "pod")
 	e.TreeOf(`{name: plain, namespaces: [plain], max: {cpu: "4"}}`)
 	e.Apply(marked("first", "3", "", 0))
@@ -117,8 +117,8 @@ func TestAPodWaitsAtTheGateUntilItsQuotaHasRoom(t *testing.T) {
 }
 
 func TestAGroupIsOneJob(t *testing.T) {
-	podsAreQueued(t)
 	e := env{suite.Env(t, "groups"), t}
+	e.QueuePods()
 	suite.Both(t, "pod")
 	e.TreeOf(`{name: groups, namespaces: [groups], max: {cpu: "4"}}`)
 	e.Apply(marked("one", "2", "", 0))
@@ -162,8 +162,8 @@ func TestAGroupIsOneJob(t *testing.T) {
 // TestManyPodsAndGroupsNeverExceedTheirQuota judges by the pods alone: at no instant do those that have passed request
 // more than the quota, and no group runs in part before it has passed as a whole.
 func TestManyPodsAndGroupsNeverExceedTheirQuota(t *testing.T) {
-	podsAreQueued(t)
 	e := env{suite.Env(t, "many"), t}
+	e.QueuePods()
 	controller, extensions := suite.Both(t, "pod")
 	const quota, single, groups, size = 24, 60, 10, 8
 	e.TreeOf(fmt.Sprintf(`{name: many, namespaces: [many], max: {cpu: "%d"}}`, quota))

@@ -2,7 +2,6 @@ package resourcequota
 
 import (
 	"fmt"
-	"path/filepath"
 	"testing"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
@@ -12,11 +11,8 @@ import (
 // TestPodsThatFillAResourceQuotaAreAdmitted: the API server counts pods that wait at the gate. Those that fill the
 // quota exactly are admitted.
 func TestPodsThatFillAResourceQuotaAreAdmitted(t *testing.T) {
-	folder := filepath.Join(suite.Repository, "deploy", "pods")
-	if out, err := suite.Kubectl(t.Context(), "apply", "--server-side", "--force-conflicts", "-f", filepath.Join(folder, "rbac"), "-f", filepath.Join(folder, "policies")); err != nil {
-		t.Fatal(out, err)
-	}
 	l := newEnv(t, "filled")
+	l.QueuePods()
 	suite.BothWith(t, "pod", byResourceQuota)
 	l.Apply(quota("team", `requests.cpu: "4"`))
 	harness.Eventually(t, patience, "the quota counts", func() (bool, string) {
