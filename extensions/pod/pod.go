@@ -239,7 +239,7 @@ func (a adapter) Passing(object framework.Object, admitted map[string]int32) []*
 	return passing
 }
 
-// Templates returns the specs of the pods, so that they are stripped of what does not matter.
+// Templates returns nothing: the pods are stripped before they become a job.
 func (adapter) Templates(framework.Object) []*corev1.PodTemplateSpec { return nil }
 
 // SuspendPatch returns nothing: the framework opens the gates of the pods, or deletes them.
