@@ -29,11 +29,11 @@ SHORT_TEST = $(TEST) $(SHORT)
 
 # Packages whose tests need no cluster.
 UNIT := ./apis/... ./hack/... ./pkg/... ./extensions/... ./cmd/... ./test/acceptance/... ./test/audit/... ./test/demo/... \
-	./test/docs ./test/faultproxy ./test/gangs ./test/podrunner ./test/rights/... ./test/standin/... \
+	./test/docs ./test/faultproxy ./test/gangs ./test/podrunner ./test/rights/... \
 	./test/e2e/random/plan ./test/e2e/random/oracle \
-	$(addprefix ./test/perf/,jobs loadgen noopqueue pace report rig scenario)
-# The core and the adapters start no goroutine and take no lock, and the race detector triples the time of their
-# tests.
+	./test/perf/loadgen ./test/perf/rig
+# The core and the adapters start no goroutine and take no lock, so the race detector finds nothing in their tests, and
+# triples their time.
 PURE := ./pkg/backoff ./pkg/bounds ./pkg/lifecycle ./pkg/migration/... ./pkg/pods ./pkg/preemption ./pkg/queue/... ./pkg/quota/... \
 	./pkg/requests/... ./pkg/resources ./pkg/scheduler/... ./pkg/simulator/... \
 	$(filter-out ./extensions/framework ./extensions/hold ./extensions/provisioning ./extensions/registry,$(patsubst %/,./%,$(wildcard extensions/*/)))
@@ -63,7 +63,7 @@ build: build-localcluster ## Build the programs and the local cluster into bin/
 
 .PHONY: build-localcluster
 build-localcluster:
-	go build -C test/localcluster -o $(CURDIR)/bin/ ./cmd/localcluster
+	go build -o bin/ ./test/localcluster/cmd/localcluster
 
 .PHONY: images
 images: ## Build images with bills of materials into bin/images/ (VERSION=v1.2.3)
@@ -151,9 +151,9 @@ test-unit: tools ## Run the unit tests of the core and of the adapters, and a tr
 	$(TEST) -timeout 30m $(PURE) ./test/traces
 
 .PHONY: test-race
-test-race: tools ## Run the other unit tests with the race detector (test-all: all of them)
+test-race: tools ## Run the other unit tests with the race detector
 	@$(HAVE_CC) || echo "No C compiler found ($$(go env CC)): running the tests without the race detector."
-	$(TEST) $$($(HAVE_CC) && echo -race) -timeout 20m $$(go list $(UNIT) | $(if $(SHORT),grep -vxFf <(go list $(PURE)),cat))
+	$(TEST) $$($(HAVE_CC) && echo -race) -timeout 20m $$(go list $(UNIT) | grep -vxFf <(go list $(PURE)))
 
 .PHONY: test-images
 test-images: tools ## Run the release workflow and the programs in the images (test-all: for all platforms, and twice)
@@ -169,13 +169,13 @@ test-alerts: tools ## Test that each alert fires, with the rule engine of Promet
 
 .PHONY: test-localcluster
 test-localcluster: tools ## Test the local cluster
-	cd test/localcluster && $(CLUSTER_TEST) ./...
+	$(CLUSTER_TEST) ./test/localcluster/...
 
 # Compares the rights that the roles grant with the rights that the tests have used.
 .PHONY: test-cluster
 test-cluster: export KUBE_QUEUE_RIGHTS = $(CURDIR)/bin/rights
 test-cluster: tools ## Run test-frameworks, and test-integration and test-e2e together (faster than separately)
-	@cd test/localcluster && go run ./cmd/localcluster build
+	@go run ./test/localcluster/cmd/localcluster build
 	@rm -rf bin/rights && mkdir -p bin/rights
 	@failed=0; $(MAKE) --no-print-directory SHORT=$(SHORT) test-frameworks || failed=1; \
 	$(CLUSTER_TEST) -skip $(FLOOD) $(LONGEST) $(INTEGRATION) $(E2E) || failed=1; \
@@ -213,7 +213,7 @@ HOLDING = KUBE_QUEUE_KUBERNETES=$(1) $(CLUSTER_TEST) -tags versions ./test/e2e/i
 
 .PHONY: test-versions
 test-versions: tools ## Test the local cluster, and what holds jobs, on Kubernetes 1.30, 1.34, 1.36 and 1.37 (test: 1.36)
-	cd test/localcluster && go test -count=1 -v -timeout 60m -tags versions ./cmd/localcluster -run EachVersion
+	go test -count=1 -v -timeout 60m -tags versions ./test/localcluster/cmd/localcluster -run EachVersion
 	@failed=0; for version in 1.30 1.34 1.36 1.37; do $(call HOLDING,$$version) || failed=1; done; exit $$failed
 
 .PHONY: test-native-gangs
@@ -244,7 +244,7 @@ test-upgrade: ## Upgrade from commit FROM with 50 queued and running jobs, and r
 bench: ## Benchmark the scheduling core: releases, passes and memory with up to a million units
 	go test ./pkg/scheduler -run '^$$' -bench . -timeout 30m
 
-# The scenario of perf-units: a name or the path of a file, see test/perf/scenario/files.
+# The scenario of perf-units: a name or the path of a file, see test/perf/loadgen/files.
 SCENARIO ?= baseline
 
 .PHONY: perf
@@ -291,6 +291,12 @@ demo: build ## Show three teams that share GPUs on a real control plane; the clu
 .PHONY: pictures
 pictures: demo ## Take the pictures of the documentation in the cluster of make demo (needs Chromium)
 	go run ./test/demo pictures
+
+.PHONY: dashboard
+dashboard: build ## Record metrics in a cluster for five minutes, and draw the pictures of the dashboard from them
+	go run ./test/demo record
+	cd test/alerts && go test -count=1 -update .
+	go run ./test/demo down
 
 .PHONY: demo-all
 demo-all: build ## Show one job of each kind that queue in one quota; the cluster stays up

@@ -90,9 +90,9 @@ generated_fresh() {
 
 # lint_tagged checks the files with build tags, which the other checks leave out.
 lint_tagged() {
-  go vet -tags versions ./test/e2e/install ./test/integration/admission && "${tools}/staticcheck" -tags versions ./test/e2e/install ./test/integration/admission &&
-  go vet -tags native ./test/e2e/gangs && "${tools}/staticcheck" -tags native ./test/e2e/gangs &&
-    (cd test/localcluster && go vet -tags versions ./cmd/localcluster && "${tools}/staticcheck" -tags versions ./cmd/localcluster)
+  local versions=(./test/e2e/install ./test/integration/admission ./test/localcluster/cmd/localcluster)
+  go vet -tags versions "${versions[@]}" && "${tools}/staticcheck" -tags versions "${versions[@]}" &&
+  go vet -tags native ./test/e2e/gangs && "${tools}/staticcheck" -tags native ./test/e2e/gangs
 }
 
 # check_code compiles. These checks wait for each other, so that nothing is compiled twice.

@@ -57,7 +57,7 @@ func core() []room {
 		{"arrival", nil, []string{"sync"}},
 		{"visibility", []string{"scheduler", "simulator", "forecast", "queue", "quota", "resources", "spelling"}, append([]string{"sync", "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1",
 			"kube-queue.dev/kube-queue/apis/visibility/v1alpha1", "k8s.io/apimachinery/pkg/apis/meta/v1"}, types...)},
-		{"forecast", nil, nil},
+		{"forecast", []string{"resources"}, nil},
 		{"simulator", []string{"scheduler", "queue", "quota", "quota/tree", "quota/tree/manifest", "resources"}, append(files, types...)},
 	}
 }

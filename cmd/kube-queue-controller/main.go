@@ -112,7 +112,7 @@ func serveReviews(ctx context.Context, env *program.Env, opts *options.Options, 
 		Mutating: []string{reviews.Configuration}, Clock: clock.RealClock{}, Expires: env.Metrics.WebhookCertificateExpires,
 		Largest: reviews.Largest,
 		Handler: reviews.Handler(reviews.Options{
-			Model: views.Model, Estimate: estimates.Of, Genuine: genuine, Clock: clock.RealClock{}, Record: env.Metrics.Webhook,
+			Model: views.Model, Estimate: estimates.Of, Advise: estimates.Advise, Genuine: genuine, Clock: clock.RealClock{}, Record: env.Metrics.Webhook,
 			Authorize: reviews.Cached(func(ctx context.Context, review *authorizationv1.SubjectAccessReview) (bool, error) {
 				answer, err := reviewer.Create(ctx, review, metav1.CreateOptions{})
 				return err == nil && answer.Status.Allowed, err

@@ -96,6 +96,16 @@ type Autoscaled interface {
 	Grown(job Object, admitted map[string]int32) []Growth
 }
 
+// Growing is an Adapter of jobs that can have more pods after their release.
+type Growing interface {
+	Adapter
+	// Growing returns the pod sets of a job that can grow, and how many pods each has now. scaled is the object that its
+	// autoscaler scales, if the kind has one and it exists; nil otherwise.
+	Growing(job, scaled Object) map[string]int32
+	// KeepsGrowth returns why no pods of the growth can be deleted for other jobs; empty if they can.
+	KeepsGrowth() string
+}
+
 // Growth is a number of pods that an autoscaler has raised above what was admitted.
 type Growth struct {
 	PodSet string

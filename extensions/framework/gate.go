@@ -74,6 +74,11 @@ func NewPodGroup(name string, all []*corev1.Pod, job types.UID) *PodGroup {
 	if len(pods) == 0 && job == "" {
 		pods = slices.Clone(all)
 	}
+	// A pod that is deleted while it waits never passes.
+	staying := slices.DeleteFunc(slices.Clone(pods), func(pod *corev1.Pod) bool { return IsGated(pod) && pod.DeletionTimestamp != nil })
+	if len(staying) > 0 {
+		pods = staying
+	}
 	if len(pods) == 0 {
 		return nil
 	}
@@ -154,6 +159,9 @@ func HasEnded(pod *corev1.Pod) bool {
 func IsGated(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.SchedulingGates, isGate)
 }
+
+// IsGrowth reports whether a pod is one of a job whose growth is gated.
+func IsGrowth(pod *corev1.Pod) bool { return pod.Annotations[wellknown.GrowthAnnotation] != "" }
 
 func isGate(gate corev1.PodSchedulingGate) bool { return gate.Name == wellknown.PodGate }
 

@@ -6,10 +6,13 @@
 package job
 
 import (
+	"strings"
+
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/extensions/framework"
 )
 
@@ -105,6 +108,23 @@ func (adapter) Pods(object framework.Object) (framework.Pods, error) {
 	return framework.Pods{Sets: []framework.PodSet{{
 		Name: podSet, Count: count, Ended: PodsAtOnce(&job.Spec, 0) - count, Template: &job.Spec.Template,
 	}}}, nil
+}
+
+// Growing returns the pod set, unless completions limit it when the job is released: only those of an Indexed Job can
+// change.
+func (adapter) Growing(object, _ framework.Object) map[string]int32 {
+	job := framework.As[batchv1.Job](object)
+	spec := &job.Spec
+	fixed := spec.Completions != nil && ptr.Deref(spec.CompletionMode, batchv1.NonIndexedCompletion) == batchv1.NonIndexedCompletion
+	released := strings.Contains(job.Annotations[wellknown.PodAnnotationsAnnotation], wellknown.GrowthAnnotation+"=")
+	if fixed && !released && ptr.Deref(spec.Parallelism, 1) >= *spec.Completions {
+		return nil
+	}
+	return map[string]int32{podSet: PodsAtOnce(spec, job.Status.Succeeded)}
+}
+
+func (adapter) KeepsGrowth() string {
+	return "the Job controller counts pods that others delete as failed, so the Job could fail"
 }
 
 // PodsAtOnce returns how many pods of a Job run at the same time: at most the remaining

@@ -26,6 +26,7 @@ import (
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/pkg/requests"
 )
 
 // Name is the name of the extension in --enabled-extensions.
@@ -89,6 +90,9 @@ func (a adapter) State(object framework.Object) framework.JobState {
 	state.Ready = err == nil && up >= size
 	if state.Stopped && ended {
 		state.End = endOf(job.Pods)
+		if err == nil && up >= size { // others have replaced those that have failed
+			state.End = &framework.End{Succeeded: true, Reason: "PodsSucceeded"}
+		}
 	}
 	return state
 }
@@ -117,7 +121,7 @@ func (a adapter) sizeOf(job *framework.PodGroup) (int, error) {
 	}
 	text, there := job.Annotations[wellknown.PodGroupSizeAnnotation]
 	if !there {
-		return 0, fmt.Errorf("annotation %s is missing; set it to the number of pods of the group, on each of them", wellknown.PodGroupSizeAnnotation)
+		return 0, fmt.Errorf("annotation %s is missing; delete the pods, and create them with it: it is the number of pods in the group", wellknown.PodGroupSizeAnnotation)
 	}
 	size, err := strconv.Atoi(text)
 	if err != nil || size < 1 || size > maxSize {
@@ -125,7 +129,7 @@ func (a adapter) sizeOf(job *framework.PodGroup) (int, error) {
 	}
 	for _, pod := range job.Pods {
 		if other := pod.Annotations[wellknown.PodGroupSizeAnnotation]; other != text && !framework.HasEnded(pod) {
-			return 0, fmt.Errorf("annotation %s is %q in pod %s and %q in pod %s; set the same number on each pod of the group",
+			return 0, fmt.Errorf("annotation %s is %q in pod %s and %q in pod %s; delete the pods, and create them with the same number",
 				wellknown.PodGroupSizeAnnotation, text, job.Pods[0].Name, other, pod.Name)
 		}
 	}
@@ -140,7 +144,7 @@ func (a adapter) Pods(object framework.Object) (framework.Pods, error) {
 		return framework.Pods{}, err
 	}
 	if len(job.Pods) < size {
-		return framework.Pods{}, fmt.Errorf("the group has %d of its %d pods; create the others, or lower annotation %s on all pods", len(job.Pods), size, wellknown.PodGroupSizeAnnotation)
+		return framework.Pods{}, fmt.Errorf("the group has %d of its %d pods; create the others, or delete these and create them with a lower annotation %s", len(job.Pods), size, wellknown.PodGroupSizeAnnotation)
 	}
 	var pods framework.Pods
 	at := map[string]int{}
@@ -175,6 +179,7 @@ func counted(pods []*corev1.Pod, size int) []*corev1.Pod {
 // templateOf returns what determines the requests of a pod like this one.
 func templateOf(pod *corev1.Pod) *corev1.PodTemplateSpec {
 	template := &corev1.PodTemplateSpec{Spec: pod.Spec}
+	template.Labels = pod.Labels // affinity of other pods selects them
 	template.Spec.SchedulingGates = nil
 	return template
 }
@@ -214,7 +219,7 @@ func (a adapter) SetOf(pod *corev1.Pod) string {
 	for _, key := range slices.Sorted(maps.Keys(pod.Spec.NodeSelector)) { // it selects the type of devices
 		fmt.Fprintf(sum, "%s=%s,", key, pod.Spec.NodeSelector[key])
 	}
-	fmt.Fprint(sum, pod.Spec.Affinity.String())
+	fmt.Fprint(sum, requests.SlimAffinity(pod.Spec.Affinity).String()) // caches have no more
 	fmt.Fprintf(sum, "%s/%t", pod.Spec.PriorityClassName, pod.Spec.ActiveDeadlineSeconds != nil)
 	return "pods-" + hex.EncodeToString(sum.Sum(nil))[:48] // nobody must find two shapes of one name
 }

@@ -79,6 +79,9 @@ func TestStates(t *testing.T) {
 		{"one is replaced", []*corev1.Pod{gated("a", "1", inGroup("1"), passed, leaving), gated("b", "1", inGroup("1"))}, framework.JobState{Gated: true, Suspended: true, Started: true}},
 		{"one has ended, and one waits", []*corev1.Pod{gated("a", "1", inGroup("2"), passed, in(corev1.PodSucceeded)), gated("b", "1", inGroup("2"))},
 			framework.JobState{Gated: true, Suspended: true, Started: true, Stopped: true, End: &framework.End{Succeeded: true, Reason: "PodsSucceeded"}}},
+		{"a pod that has failed was replaced, and two have succeeded", []*corev1.Pod{gated("a", "1", inGroup("2"), passed, in(corev1.PodFailed)),
+			gated("b", "1", inGroup("2"), passed, in(corev1.PodSucceeded)), gated("c", "1", inGroup("2"), passed, in(corev1.PodSucceeded))},
+			framework.JobState{Gated: true, Started: true, Stopped: true, Ready: true, End: &framework.End{Succeeded: true, Reason: "PodsSucceeded"}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			of := adapter{grouped: c.pods[0].Labels[wellknown.PodGroupLabel] != ""}
@@ -94,6 +97,24 @@ func TestStates(t *testing.T) {
 	}
 }
 
+func TestAPodIsOfTheSameSetInTheCache(t *testing.T) {
+	of := adapter{grouped: true}
+	for name, affinity := range map[string]*corev1.Affinity{
+		"none": nil,
+		"pods that repel each other": {PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
+			{TopologyKey: "kubernetes.io/hostname", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "a"}}}}}},
+		"preferred nodes": {NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{
+			{Weight: 1, Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpExists}}}}}}},
+	} {
+		live := gated("a", "1", inGroup("1"), func(p *corev1.Pod) { p.Spec.Affinity = affinity })
+		slim := live.DeepCopy()
+		decision.SlimPod(slim)
+		if of.SetOf(live) != of.SetOf(slim) {
+			t.Errorf("%s: the pod is of set %s, and in the cache of %s", name, of.SetOf(live), of.SetOf(slim))
+		}
+	}
+}
+
 func TestRequests(t *testing.T) {
 	two := []*corev1.Pod{gated("a", "1", inGroup("3")), gated("b", "4", inGroup("3")), gated("c", "1", inGroup("3")), gated("d", "9", inGroup("3"))}
 	for _, c := range []struct {
@@ -104,13 +125,15 @@ func TestRequests(t *testing.T) {
 	}{
 		{"a pod", adapter{}, []*corev1.Pod{gated("a", "1500m")}, "[1] 1500m"},
 		{"the oldest pods of a group, by what they request", adapter{grouped: true}, two, "[2 1] 6"},
-		{"a group without a size", adapter{grouped: true}, []*corev1.Pod{gated("a", "1")}, "annotation kube-queue/pod-group-size is missing; set it to the number of pods of the group, on each of them"},
+		{"a group without a size", adapter{grouped: true}, []*corev1.Pod{gated("a", "1")}, "annotation kube-queue/pod-group-size is missing; delete the pods, and create them with it: it is the number of pods in the group"},
 		{"a size of 0", adapter{grouped: true}, []*corev1.Pod{gated("a", "1", inGroup("0"))}, `annotation kube-queue/pod-group-size must be an integer from 1 to 10000, not "0"`},
 		{"a size that is no number", adapter{grouped: true}, []*corev1.Pod{gated("a", "1", inGroup("1e9"))}, `annotation kube-queue/pod-group-size must be an integer from 1 to 10000, not "1e9"`},
 		{"different sizes", adapter{grouped: true}, []*corev1.Pod{gated("a", "1", inGroup("2")), gated("b", "1", inGroup("3"))},
-			`annotation kube-queue/pod-group-size is "2" in pod a and "3" in pod b; set the same number on each pod of the group`},
+			`annotation kube-queue/pod-group-size is "2" in pod a and "3" in pod b; delete the pods, and create them with the same number`},
 		{"a group that is not complete", adapter{grouped: true}, []*corev1.Pod{gated("a", "1", inGroup("2"))},
-			"the group has 1 of its 2 pods; create the others, or lower annotation kube-queue/pod-group-size on all pods"},
+			"the group has 1 of its 2 pods; create the others, or delete these and create them with a lower annotation kube-queue/pod-group-size"},
+		{"a pod of a group that is deleted while it waits", adapter{grouped: true}, []*corev1.Pod{gated("a", "1", inGroup("2"), leaving), gated("b", "1", inGroup("2"))},
+			"the group has 1 of its 2 pods; create the others, or delete these and create them with a lower annotation kube-queue/pod-group-size"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			desired := decision.DesiredOf(c.of, framework.NewPodGroup("g", c.pods, ""), nil, adaptertest.Usual(), nil)

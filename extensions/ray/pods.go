@@ -60,12 +60,8 @@ func Grown(cluster *rayv1.RayClusterSpec, at string, admitted map[string]int32) 
 	if !ptr.Deref(cluster.EnableInTreeAutoscaling, false) {
 		return nil
 	}
-	groups := make([]string, len(cluster.WorkerGroupSpecs))
-	for i := range cluster.WorkerGroupSpecs {
-		groups[i] = cluster.WorkerGroupSpecs[i].GroupName
-	}
 	var grown []framework.Growth
-	for i, podSet := range setNames(groups) {
+	for i, podSet := range setNames(groupsOf(cluster)) {
 		group := &cluster.WorkerGroupSpecs[i]
 		pods, is := admitted[podSet]
 		was := pods / max(group.NumOfHosts, 1)
@@ -119,6 +115,27 @@ func setNames(groups []string) []string {
 		names[i] = name
 	}
 	return names
+}
+
+// Growing implements framework.Growing: the number of workers can change. The hosts of a replica are useful only
+// together, so groups with several are left out.
+func Growing(cluster *rayv1.RayClusterSpec) map[string]int32 {
+	growing := map[string]int32{}
+	for i, podSet := range setNames(groupsOf(cluster)) {
+		group := &cluster.WorkerGroupSpecs[i]
+		if pods, err := workers(group, ""); err == nil && group.NumOfHosts <= 1 {
+			growing[podSet] = pods
+		}
+	}
+	return growing
+}
+
+func groupsOf(cluster *rayv1.RayClusterSpec) []string {
+	groups := make([]string, len(cluster.WorkerGroupSpecs))
+	for i := range cluster.WorkerGroupSpecs {
+		groups[i] = cluster.WorkerGroupSpecs[i].GroupName
+	}
+	return groups
 }
 
 // workers returns how many pods a group starts with: the requested replicas, within

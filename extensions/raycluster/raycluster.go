@@ -90,14 +90,47 @@ func (adapter) Pods(object framework.Object) (framework.Pods, error) {
 		return framework.Pods{}, fmt.Errorf("the Ray operator rejects the RayCluster name %q; create it again with a name of at most %d "+
 			"lowercase letters, digits and \"-\" that starts with a letter", cluster.Name, longestName)
 	}
+	if err := refused(&cluster.Spec); err != nil {
+		return framework.Pods{}, err
+	}
 	sets, err := ray.Pods(&cluster.Spec, "spec")
 	return framework.Pods{Sets: sets}, err
+}
+
+// refused returns an error for a spec that the operator rejects, which it also reports only with an event.
+func refused(spec *rayv1.RayClusterSpec) error {
+	both := func(field string, params, resources map[string]string) error {
+		if len(resources) > 0 && (params["num-cpus"] != "" || params["num-gpus"] != "" || params["memory"] != "" || params["resources"] != "") {
+			return fmt.Errorf("the Ray operator rejects resources in both rayStartParams and resources of %s; use one of them", field)
+		}
+		return nil
+	}
+	if err := both("spec.headGroupSpec", spec.HeadGroupSpec.RayStartParams, spec.HeadGroupSpec.Resources); err != nil {
+		return err
+	}
+	for i := range spec.WorkerGroupSpecs {
+		group := &spec.WorkerGroupSpecs[i]
+		field := fmt.Sprintf("spec.workerGroupSpecs[%d]", i)
+		if err := both(field, group.RayStartParams, group.Resources); err != nil {
+			return err
+		}
+		if ptr.Deref(spec.EnableInTreeAutoscaling, false) && ptr.Deref(group.Suspend, false) {
+			return fmt.Errorf("the Ray operator rejects %s.suspend with spec.enableInTreeAutoscaling; remove one of them", field)
+		}
+	}
+	return nil
 }
 
 func (adapter) Grown(object framework.Object, admitted map[string]int32) []framework.Growth {
 	cluster := framework.As[rayv1.RayCluster](object)
 	return ray.Grown(&cluster.Spec, "/spec", admitted)
 }
+
+func (adapter) Growing(object, _ framework.Object) map[string]int32 {
+	return ray.Growing(&framework.As[rayv1.RayCluster](object).Spec)
+}
+
+func (adapter) KeepsGrowth() string { return "" }
 
 func (adapter) Templates(object framework.Object) []*corev1.PodTemplateSpec {
 	cluster := framework.As[rayv1.RayCluster](object)

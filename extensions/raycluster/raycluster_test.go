@@ -3,9 +3,42 @@ package raycluster
 import (
 	"testing"
 
+	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"kube-queue.dev/kube-queue/extensions/framework/adaptertest"
 )
 
 func TestClusters(t *testing.T) { adaptertest.Run(t, New()) }
 
 func TestDamagedClusters(t *testing.T) { adaptertest.Fuzz(t, New()) }
+
+func TestClustersThatTheOperatorRejectsAreInvalid(t *testing.T) {
+	template := corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "ray"}}}}
+	params, resources := map[string]string{"num-cpus": "1"}, map[string]string{"CPU": "1"}
+	for name, test := range map[string]struct {
+		change func(head *rayv1.HeadGroupSpec, workers *rayv1.WorkerGroupSpec)
+		scales bool
+		fault  bool
+	}{
+		"nothing is wrong":                    {func(*rayv1.HeadGroupSpec, *rayv1.WorkerGroupSpec) {}, true, false},
+		"a suspended group":                   {func(_ *rayv1.HeadGroupSpec, w *rayv1.WorkerGroupSpec) { w.Suspend = new(true) }, false, false},
+		"a suspended group and an autoscaler": {func(_ *rayv1.HeadGroupSpec, w *rayv1.WorkerGroupSpec) { w.Suspend = new(true) }, true, true},
+		"resources of the head in both places": {func(h *rayv1.HeadGroupSpec, _ *rayv1.WorkerGroupSpec) {
+			h.RayStartParams, h.Resources = params, resources
+		}, false, true},
+		"resources of the workers in both places": {func(_ *rayv1.HeadGroupSpec, w *rayv1.WorkerGroupSpec) {
+			w.RayStartParams, w.Resources = params, resources
+		}, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := &rayv1.RayCluster{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: rayv1.RayClusterSpec{EnableInTreeAutoscaling: &test.scales,
+				HeadGroupSpec: rayv1.HeadGroupSpec{Template: template}, WorkerGroupSpecs: []rayv1.WorkerGroupSpec{{GroupName: "g", Template: template}}}}
+			test.change(&cluster.Spec.HeadGroupSpec, &cluster.Spec.WorkerGroupSpecs[0])
+			if _, err := New().Pods(cluster); (err != nil) != test.fault {
+				t.Errorf("the fault is %v", err)
+			}
+		})
+	}
+}

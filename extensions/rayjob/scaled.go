@@ -7,6 +7,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/extensions/ray"
 )
 
 // The operator copies spec.rayClusterSpec to the RayCluster of the job. With
@@ -26,26 +27,39 @@ func (adapter) SlimScaled(object framework.Object) {
 }
 
 // PodsScaled returns the pods of the job with the replicas of its RayCluster where these
-// are fewer.
+// are lower.
 func (a adapter) PodsScaled(object, scaled framework.Object) (framework.Pods, error) {
-	job, cluster := framework.As[job](object), framework.As[rayv1.RayCluster](scaled)
-	if job.Spec.RayClusterSpec == nil {
-		return a.Pods(object)
+	changed := *framework.As[job](object)
+	changed.Spec.RayClusterSpec = resized(changed.Spec.RayClusterSpec, scaled, func(now, own int32) bool { return now < own })
+	return a.Pods(&changed)
+}
+
+func (adapter) Growing(object, scaled framework.Object) map[string]int32 {
+	spec := framework.As[job](object).Spec.RayClusterSpec
+	if spec == nil {
+		return nil
 	}
-	spec := *job.Spec.RayClusterSpec
+	return ray.Growing(resized(spec, scaled, func(int32, int32) bool { return true }))
+}
+
+func (adapter) KeepsGrowth() string { return "" }
+
+// resized returns the spec of a cluster with the replicas of the RayCluster, where they are taken.
+func resized(cluster *rayv1.RayClusterSpec, scaled framework.Object, takes func(now, own int32) bool) *rayv1.RayClusterSpec {
+	if cluster == nil || scaled == nil {
+		return cluster
+	}
+	spec, groups := *cluster, framework.As[rayv1.RayCluster](scaled).Spec.WorkerGroupSpecs
 	spec.WorkerGroupSpecs = slices.Clone(spec.WorkerGroupSpecs)
 	for i := range spec.WorkerGroupSpecs {
 		group := &spec.WorkerGroupSpecs[i]
-		at := slices.IndexFunc(cluster.Spec.WorkerGroupSpecs, func(g rayv1.WorkerGroupSpec) bool { return g.GroupName == group.GroupName })
-		if at < 0 {
+		at := slices.IndexFunc(groups, func(g rayv1.WorkerGroupSpec) bool { return g.GroupName == group.GroupName })
+		if at < 0 || groups[at].Replicas == nil {
 			continue
 		}
-		now := cluster.Spec.WorkerGroupSpecs[at].Replicas
-		if now != nil && *now < ptr.Deref(group.Replicas, ptr.Deref(group.MinReplicas, 0)) {
-			group.Replicas = now
+		if takes(*groups[at].Replicas, ptr.Deref(group.Replicas, ptr.Deref(group.MinReplicas, 0))) {
+			group.Replicas = groups[at].Replicas
 		}
 	}
-	changed := *job
-	changed.Spec.RayClusterSpec = &spec
-	return a.Pods(&changed)
+	return &spec
 }

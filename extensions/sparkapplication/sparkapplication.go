@@ -31,8 +31,15 @@ func (adapter) Kind() framework.Kind {
 		SuspendPath:      []string{"spec", "suspend"},
 		Operators:        []string{"system:serviceaccount:spark-operator:spark-operator-controller"},
 		Fence: framework.Fence{
+			// When another field than suspend and timeToLiveSeconds changes, the operator runs the application again, even one
+			// that has ended.
 			Frozen: [][]string{{"spec", "driver"}, {"spec", "executor"}, {"spec", "dynamicAllocation"}, {"spec", "sparkConf"},
-				{"spec", "sparkConfigMap"}, {"spec", "memoryOverheadFactor"}, {"spec", "type"}},
+				{"spec", "sparkConfigMap"}, {"spec", "memoryOverheadFactor"}, {"spec", "type"}, {"spec", "mode"}, {"spec", "mainApplicationFile"},
+				{"spec", "nodeSelector"}, {"spec", "mainClass"}, {"spec", "arguments"}, {"spec", "image"}, {"spec", "imagePullPolicy"},
+				{"spec", "imagePullSecrets"}, {"spec", "sparkVersion"}, {"spec", "pythonVersion"}, {"spec", "proxyUser"}, {"spec", "hadoopConf"},
+				{"spec", "hadoopConfigMap"}, {"spec", "volumes"}, {"spec", "deps"}, {"spec", "restartPolicy"}, {"spec", "failureRetries"},
+				{"spec", "retryInterval"}, {"spec", "monitoring"}, {"spec", "batchScheduler"}, {"spec", "batchSchedulerOptions"},
+				{"spec", "sparkUIOptions"}, {"spec", "driverIngressOptions"}},
 			Ended: framework.Ended{Path: []string{"status", "applicationState", "state"},
 				Values: []string{string(v1beta2.ApplicationStateCompleted), string(v1beta2.ApplicationStateFailed)}},
 		},

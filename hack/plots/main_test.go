@@ -26,7 +26,7 @@ func TestTheReadmeShowsTheFiguresOfThePlot(t *testing.T) {
 		fmt.Sprintf("![GPUs in use by %d teams over %d days. With hard quotas the mean wait is %s, with quotas that lend %s](docs/images/lending.svg)",
 			l.Trace.Tenants, days, l.hard.All.Mean, l.elastic.All.Mean),
 		fmt.Sprintf("*The same %d GPU jobs of %d teams on %d GPUs", l.Trace.Jobs, l.Trace.Tenants, gpus),
-		fmt.Sprintf("With hard quotas, %d jobs are larger than the quota of their team and never run.", l.hard.All.Never),
+		fmt.Sprintf("With hard quotas, %d jobs are larger than their team's quota and never run.", l.hard.All.Never),
 	} {
 		if !strings.Contains(readme, want) {
 			t.Errorf("README.md does not contain %q", want)

@@ -43,8 +43,8 @@ var rules = []rule{
 	{paths: "charts/ hack/deploy-values.yaml hack/helm/", steps: []step{{"./test/chart", 30}}},
 	{paths: "charts/ hack/deploy-values.yaml deploy/", steps: []step{{"./test/integration/admission", 150}}},
 	{paths: "hack/images/", steps: []step{{"-C hack/images ./...", 120}}},
-	{paths: "test/alerts/", steps: []step{{"-C test/alerts ./...", 60}}},
-	{paths: "test/localcluster/", steps: []step{{"-C test/localcluster ./...", 180}}},
+	{paths: "test/alerts/ charts/kube-queue/files/alerts.yaml charts/kube-queue/files/dashboards/", steps: []step{{"-C test/alerts ./...", 60}}},
+	{paths: "test/localcluster/", steps: []step{{"./test/localcluster/cmd/localcluster ./test/localcluster/internal/...", 180}}},
 	{paths: "test/localcluster/ test/clustertest/ test/harness/ test/acceptance/", steps: []step{story}},
 	{program: "cmd/kube-queue-controller", steps: []step{{"./test/integration/controller", 100}, story}},
 	{program: "cmd/job-extensions", steps: []step{{"./test/integration/jobextensions -run " +

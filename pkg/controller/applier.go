@@ -193,6 +193,9 @@ func statusPatch(w *scheduler.Write, now metav1.MicroTime, conditions []metav1.C
 		if w.AwaitsPods {
 			status = lifecycle.AwaitingPods(status, now)
 		}
+		if w.Gates {
+			status["growth"] = schedulingv1alpha1.GrowthGate
+		}
 		status = withGrant(status, w.Grant)
 	case scheduler.Reserve:
 		status = withGrant(lifecycle.Reserved(at, w.Checks.Names(), w.Reservation, w.Reason, w.Message, now), w.Grant)

@@ -1,12 +1,16 @@
 package controller
 
 import (
+	"fmt"
 	"sync"
 	"time"
 
 	"k8s.io/utils/clock"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	visibilityv1alpha1 "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/forecast"
+	"kube-queue.dev/kube-queue/pkg/simulator"
 	"kube-queue.dev/kube-queue/pkg/visibility"
 )
 
@@ -26,6 +30,10 @@ type Estimates struct {
 	clock clock.PassiveClock
 	// scored counts the shown estimates by whether they held; it can be nil.
 	scored func(held bool)
+
+	// advising protects free, which is when questions about new units have used no more time than they may.
+	advising sync.Mutex
+	free     time.Time
 
 	// played protects what follows. It is never held for long.
 	played sync.Mutex
@@ -83,6 +91,56 @@ func (e *Estimates) Of(m *visibility.Model, namespace, name string) (estimate fo
 		e.shown[w.UID] = shownEstimate{w.Queue, at, predicted, estimate}
 	}
 	return estimate, at, true
+}
+
+// Advise answers what would happen to a new unit. All such questions together use at most 2 % of a core, but some seconds of
+// them in advance. The error is for the caller.
+func (e *Estimates) Advise(m *visibility.Model, namespace string, spec *v1alpha1.QueueUnitSpec, access visibility.Access) (*visibilityv1alpha1.QueueUnitReviewStatus, error) {
+	if !access.Units(namespace) {
+		return nil, fmt.Errorf("you may not list QueueUnits in namespace %q", namespace)
+	}
+	t, err := e.try(m, namespace, spec)
+	if err != nil {
+		return nil, err
+	}
+	status, err := t.Why(access)
+	if err != nil {
+		return nil, err
+	}
+	if status.Phase == string(v1alpha1.PhaseEnqueued) {
+		status.Start = e.startEstimate(t)
+	}
+	if t.AllPods != nil {
+		status.WithAllPods.Start = e.startEstimate(t.AllPods)
+	}
+	return status, nil
+}
+
+// try submits a new unit to a copy of the core, if that is free.
+func (e *Estimates) try(m *visibility.Model, namespace string, spec *v1alpha1.QueueUnitSpec) (*visibility.Trial, error) {
+	e.advising.Lock()
+	defer e.advising.Unlock()
+	began := e.clock.Now()
+	if wait := e.free.Sub(began); wait > predictionLasts {
+		return nil, fmt.Errorf("kube-queue-controller has answered many questions about new units; ask again in %d s", (wait-predictionLasts)/time.Second+1)
+	}
+	t, err := m.Try(namespace, spec, e.left)
+	ended := e.clock.Now()
+	if e.free.Before(began) {
+		e.free = began
+	}
+	e.free = e.free.Add(predictionCost * ended.Sub(began))
+	return t, err
+}
+
+// startEstimate returns when a new unit starts, if that is known.
+func (e *Estimates) startEstimate(t *visibility.Trial) *visibilityv1alpha1.StartEstimate {
+	if t.Start.After == simulator.NotKnown {
+		return nil
+	}
+	e.learned.Lock()
+	defer e.learned.Unlock()
+	return visibility.StartEstimate(e.scoresOf(t.Queue).Estimate(t.Start.After), e.clock.Now())
 }
 
 // scoresOf returns the scores of a queue.

@@ -1,12 +1,15 @@
 package controller
 
 import (
+	"reflect"
+	"strings"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/forecast"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
@@ -16,7 +19,7 @@ import (
 )
 
 // line is a model of a queue with room for one unit: "runs" has just started, and many others wait, all with a limit of
-// an hour.
+// an hour. A new unit is one more of these.
 func line(t *testing.T, now time.Time, waiting ...string) *visibility.Model {
 	t.Helper()
 	names := resources.NewNames()
@@ -36,7 +39,13 @@ func line(t *testing.T, now time.Time, waiting ...string) *visibility.Model {
 	}
 	core.Apply(now, scheduler.Listed{})
 	core.Next(now)
-	return visibility.New(core.View(now, names), nil, "kube-queue")
+	m := visibility.New(core.View(now, names), nil, "kube-queue")
+	request := resources.Vector{{ID: names.ID("cpu"), Value: 1}}
+	m.Read = func(unit *v1alpha1.QueueUnit) (scheduler.Unit, error) {
+		return scheduler.Unit{Key: unit.Namespace + "/" + unit.Name, Facts: scheduler.Facts{UID: "new", Version: 1, Submitted: unit.CreationTimestamp.UnixMicro(),
+			MaxSeconds: 3600, Demand: quota.Demand{Preemptible: true, Requests: request}}}, nil
+	}
+	return m
 }
 
 func TestEstimatesFollowTheRunTimesOfEarlierUnitsAndAreScored(t *testing.T) {
@@ -156,5 +165,45 @@ func TestPredictionsCostLittle(t *testing.T) {
 	e.Of(m, "a", "second")
 	if e.stale == predicted {
 		t.Error("a prediction is used for too long")
+	}
+}
+
+func listsUnits(may bool) visibility.Access {
+	no := func() bool { return false }
+	return visibility.Access{Units: func(string) bool { return may }, Queues: no, Trees: no}
+}
+
+func TestAdviceIsRoundedAndScoredLikeAnEstimate(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Unix(1_000_000, 0))
+	e := NewEstimates(clock, nil)
+	m := line(t, clock.Now(), "first")
+	status, err := e.Advise(m, "a", &v1alpha1.QueueUnitSpec{}, listsUnits(true))
+	want := visibility.StartEstimate(e.scoresOf("root").Estimate(2*time.Hour), clock.Now())
+	if err != nil || status.Position != 2 || !reflect.DeepEqual(status.Start, want) {
+		t.Errorf("%v, %+v, want %+v", err, status, want)
+	}
+	if _, err := e.Advise(m, "a", &v1alpha1.QueueUnitSpec{}, listsUnits(false)); err == nil || !strings.Contains(err.Error(), "you may not list QueueUnits") {
+		t.Errorf("without rights: %v", err)
+	}
+	m.Read = nil
+	if _, err := e.Advise(m, "a", &v1alpha1.QueueUnitSpec{}, listsUnits(true)); err == nil {
+		t.Error("a model that reads no units gives advice")
+	}
+}
+
+func TestAdviceCostsLittle(t *testing.T) {
+	clock := slowClock{clocktesting.NewFakeClock(time.Unix(1_000_000, 0)), time.Second}
+	e := NewEstimates(clock, nil)
+	m := line(t, clock.FakeClock.Now(), "first")
+	answered := 0
+	for range 1000 { // seconds, in which each answer seems to take one
+		if _, err := e.Advise(m, "a", &v1alpha1.QueueUnitSpec{}, listsUnits(true)); err == nil {
+			answered++
+		} else if !strings.Contains(err.Error(), "ask again in ") {
+			t.Fatal(err)
+		}
+	}
+	if answered < 2 || answered > 2*1000/predictionCost {
+		t.Errorf("%d answers", answered)
 	}
 }

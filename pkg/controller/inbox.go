@@ -1,6 +1,10 @@
 package controller
 
-import "sync"
+import (
+	"sync"
+
+	"kube-queue.dev/kube-queue/pkg/follow"
+)
 
 // inbox is an unbounded queue of inputs. put never blocks.
 type inbox struct {
@@ -18,10 +22,7 @@ func (b *inbox) put(i input) {
 	b.mu.Lock()
 	b.items = append(b.items, i)
 	b.mu.Unlock()
-	select {
-	case b.ready <- struct{}{}:
-	default:
-	}
+	follow.Wake(b.ready)
 }
 
 func (b *inbox) take() []input {

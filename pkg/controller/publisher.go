@@ -19,6 +19,7 @@ import (
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
+	"kube-queue.dev/kube-queue/pkg/follow"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	"kube-queue.dev/kube-queue/pkg/lifecycle"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
@@ -80,7 +81,7 @@ func (p *publisher) set(names []string, changed []scheduler.QueueStats, show fun
 	}
 	p.show = show
 	p.mu.Unlock()
-	p.wake()
+	follow.Wake(p.ready)
 }
 
 // findLeft marks Queues as stale that an earlier process left behind, for groups that do not exist any more or for
@@ -107,13 +108,6 @@ func (p *publisher) lookAt(name string) {
 	p.mu.Unlock()
 }
 
-func (p *publisher) wake() {
-	select {
-	case p.ready <- struct{}{}:
-	default:
-	}
-}
-
 func (p *publisher) run(ctx context.Context) {
 	logger := klog.FromContext(ctx)
 	for {
@@ -123,7 +117,7 @@ func (p *publisher) run(ctx context.Context) {
 		case <-p.ready:
 		}
 		if failed := p.publish(ctx, logger); failed {
-			p.wake()
+			follow.Wake(p.ready)
 		}
 		// The interval starts at the end of a round, because the object that this round wrote last
 		// may be the first one of the next round.

@@ -8,6 +8,9 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/controller/backend"
+	"kube-queue.dev/kube-queue/pkg/scheduler"
 	"kube-queue.dev/kube-queue/pkg/visibility"
 )
 
@@ -88,8 +91,14 @@ func (l *loop) makeViews() {
 	for _, v := range l.viewsAsked {
 		began := l.clock.Now()
 		view := l.core.View(began, l.names)
+		model := visibility.New(view, l.reader.Kinds.Names(), l.namespace)
+		if copier, is := l.source.(backend.Copier); is && view.Backend != nil {
+			reader := l.reader
+			reader.Demand = copier.DemandIn(view.Names, view.Backend)
+			model.Read = func(unit *v1alpha1.QueueUnit) (scheduler.Unit, error) { return reader.ReadComplete(unit) }
+		}
 		now := l.clock.Now()
-		v.set(visibility.New(view, l.reader.Kinds.Names(), l.namespace), now.Add(viewCost*now.Sub(began)))
+		v.set(model, now.Add(viewCost*now.Sub(began)))
 	}
 	clear(l.viewsAsked)
 	l.viewsAsked = l.viewsAsked[:0]

@@ -5,8 +5,12 @@
 package follow
 
 import (
+	"context"
+	"time"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 )
 
 // Handler calls seen with each object that an informer adds or updates, and gone with the last known version of each
@@ -55,4 +59,23 @@ func Objects[T any](informer cache.SharedInformer, seen, gone func(T)) (synced c
 		return nil, err
 	}
 	return registration.HasSynced, nil
+}
+
+// Wake makes a channel with room for one value ready to receive.
+func Wake(ready chan<- struct{}) {
+	select {
+	case ready <- struct{}{}:
+	default:
+	}
+}
+
+// Pause waits for the duration, or less if the context ends or ready receives. ready can be nil.
+func Pause(ctx context.Context, clock clock.Clock, duration time.Duration, ready <-chan struct{}) {
+	timer := clock.NewTimer(duration)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-ready:
+	case <-timer.C():
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"kube-queue.dev/kube-queue/pkg/forecast"
+	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
 const h = time.Hour
@@ -66,29 +67,69 @@ func TestJobsRunAsLongAsExpectedTimesTheUsualOverrunAndNoLongerThanTheirLimit(t 
 	expectLeft(t, &r, 0, 0, 0) // they say nothing about jobs for which nothing is declared
 }
 
-func TestTheOverrunIsThatOfMostJobs(t *testing.T) {
-	var o forecast.Overrun
-	end := func(n int, times float64) {
+func TestTheOverrunIsThatOfMostJobsOfTheNamespace(t *testing.T) {
+	var l forecast.Learned
+	end := func(n int, namespace string, times float64) {
 		for range n {
-			o.Ended(h, time.Duration(times*float64(h)))
+			l.Overran(namespace, h, time.Duration(times*float64(h)))
 		}
 	}
-	expect := func(want float64) {
+	expect := func(namespace string, want float64) {
 		t.Helper()
-		if o.Factor() != want {
-			t.Errorf("the factor is %v, want %v", o.Factor(), want)
+		if got, copied := l.Overrun(namespace), l.Clone().Overrun(namespace); got != want || copied != want {
+			t.Errorf("the overrun of %s is %v, in a copy %v, want %v", namespace, got, copied, want)
 		}
 	}
-	end(19, 10)
-	expect(forecast.FirstOverrun)
-	end(1, 10)
-	expect(10)
-	end(200, 0.01) // cautious jobs never excuse others
-	expect(1)
-	end(20, 1.2) // not worth a new order
-	expect(1)
-	end(40, 3)
-	expect(3)
+	end(4, "honest", 1)
+	expect("honest", forecast.FirstOverrun)
+	end(1, "honest", 1)
+	expect("honest", 1)
+	end(1, "liar", 10)
+	expect("liar", 10*forecast.FirstOverrun) // the first job counts, but is no reason to trust the owner
+	end(199, "liar", 10)
+	expect("liar", 10)
+	expect("honest", 1)
+	expect("new", forecast.FirstOverrun)
+	end(200, "liar", 0.01) // cautious jobs never excuse others
+	expect("liar", 1)
+	end(20, "liar", 1.2) // not worth a new order
+	expect("liar", 1)
+	end(40, "liar", 3)
+	expect("liar", 3)
+}
+
+func TestTheSizeOfAJobIsRelativeToTheUsualOfWhatItRequestsMost(t *testing.T) {
+	const cpu, gpu, jobs = 0, 1, 2
+	var l forecast.Learned
+	expect := func(want float64, requests ...resources.Amount) {
+		t.Helper()
+		if got := l.Size(requests); got != want {
+			t.Errorf("the size of %v is %v, want %v", requests, got, want)
+		}
+	}
+	one := resources.Amount{ID: jobs, Value: 1}
+	changes := 0
+	for range 60 {
+		if l.Requested(resources.Vector{{ID: cpu, Value: 8}, {ID: gpu, Value: 2}, one}) {
+			changes++
+		}
+		if changes == 0 {
+			expect(1, resources.Amount{ID: gpu, Value: 8}, one)
+		}
+		l.Requested(resources.Vector{{ID: cpu, Value: 8}, one}) // says nothing about GPUs
+	}
+	expect(4, resources.Amount{ID: cpu, Value: 4}, resources.Amount{ID: gpu, Value: 8}, one)
+	expect(0.5, resources.Amount{ID: gpu, Value: 1}, one)
+	expect(1, resources.Amount{ID: cpu, Value: 8}, one)
+	expect(1, one)
+	if changes != 1 {
+		t.Errorf("the usual number of GPUs changed %d times, want once", changes)
+	}
+	used := resources.IDs{}
+	used.Add(cpu)
+	l.Forget(used)
+	expect(1, resources.Amount{ID: gpu, Value: 8}) // the ID means something else now
+	expect(4, resources.Amount{ID: cpu, Value: 32})
 }
 
 func TestOnlyTheLastJobsCount(t *testing.T) {

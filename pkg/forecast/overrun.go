@@ -1,44 +1,127 @@
 package forecast
 
-import "time"
+import (
+	"cmp"
+	"slices"
+	"time"
 
-const (
-	// FirstOverrun is the overrun until the first jobs have ended.
-	FirstOverrun = 5
-	// judged is after how many jobs the overrun is computed.
-	judged = 20
-	// tolerance is by which factor the overrun must be wrong before it changes: each change costs a new order of the queue.
-	tolerance = 1.25
+	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// Overrun is how many times longer than declared the jobs of a queue usually run. It makes times comparable that are
-// declared by different owners: who declares less than the truth gains nothing. The zero value knows no jobs.
-type Overrun struct {
+const (
+	// FirstOverrun is the overrun before a job has ended. Until a few have ended, the overrun is that many times greater.
+	FirstOverrun = 5
+	// judged is after how many jobs the overrun and the usual requests are computed again.
+	judged = 20
+	// tolerance is by which factor they must be wrong before they change: each change costs a new order of the queue.
+	tolerance = 1.25
+	// mostAveraged is about how many jobs the usual requests are the mean of.
+	mostAveraged = 1000
+)
+
+func isOff(now, was float64) bool { return now > was*tolerance || now < was/tolerance }
+
+// Learned is what the jobs of a queue teach about those that wait: how many times longer than declared those of each
+// namespace run, and what jobs usually request. The zero value knows no jobs.
+type Learned struct {
+	overruns map[string]*overrun
+	requests []usual
+}
+
+// overrun is how many times longer than declared the jobs of a namespace usually run. It makes times comparable that are
+// declared by different owners: who declares less than the truth gains nothing.
+type overrun struct {
 	ratios ring
 	ended  int
 	factor float64
 }
 
-// Ended records that a job has run. It reports whether the factor has changed.
-func (o *Overrun) Ended(expected, ran time.Duration) (changed bool) {
-	o.ratios.most = mostRemembered
+// usual is the mean of what jobs request of a resource, among those that request it.
+type usual struct {
+	id   resources.ID
+	jobs int
+	mean float64
+	// known is the mean that counts; 0 if there is none yet.
+	known float64
+}
+
+// Overran records how long a job of the namespace ran. It reports whether the overrun has changed.
+func (l *Learned) Overran(namespace string, expected, ran time.Duration) (changed bool) {
+	o := l.overruns[namespace]
+	if o == nil {
+		if l.overruns == nil || len(l.overruns) >= MostQueues { // more than a cluster has, so most of them are gone
+			l.overruns = map[string]*overrun{}
+		}
+		o = &overrun{ratios: ring{most: mostRemembered}, factor: FirstOverrun}
+		l.overruns[namespace] = o
+	}
 	o.ratios.add(ran.Seconds() / expected.Seconds())
-	if o.ended++; o.ended%judged != 0 {
+	if o.ended++; o.ended > judged && o.ended%judged != 0 {
 		return false
 	}
 	sorted := o.ratios.inOrder()
 	now := max(sorted[(9*len(sorted)+9)/10-1], 1) // the 90th percentile; below 1, cautious jobs would excuse others
-	if was := o.Factor(); now <= was*tolerance && now >= was/tolerance {
+	if o.ended < fewest {
+		now *= FirstOverrun // otherwise, the first liar would be corrected before honest owners are trusted
+	}
+	if !isOff(now, o.factor) {
 		return false
 	}
 	o.factor = now
 	return true
 }
 
-// Factor is what a declared time is multiplied by, at least 1.
-func (o *Overrun) Factor() float64 {
-	if o.factor == 0 {
-		return FirstOverrun
+// Overrun is what a time is multiplied by that is declared in the namespace, at least 1.
+func (l *Learned) Overrun(namespace string) float64 {
+	if o := l.overruns[namespace]; o != nil {
+		return o.factor
 	}
-	return o.factor
+	return FirstOverrun
+}
+
+// Requested records what a job requests. It reports whether Size has changed.
+func (l *Learned) Requested(requests resources.Vector) (changed bool) {
+	for _, a := range requests {
+		at, found := slices.BinarySearchFunc(l.requests, a.ID, func(u usual, id resources.ID) int { return cmp.Compare(u.id, id) })
+		if !found {
+			l.requests = slices.Insert(l.requests, at, usual{id: a.ID})
+		}
+		u := &l.requests[at]
+		u.jobs++
+		u.mean += (float64(a.Value) - u.mean) / float64(min(u.jobs, mostAveraged))
+		if u.jobs%judged == 0 && isOff(u.mean, u.known) {
+			u.known, changed = u.mean, true
+		}
+	}
+	return changed
+}
+
+// Size is how many times more than usual a job requests, of the resource of which that is most. Resources of which all
+// jobs request the same do not count. It is 1 if nothing is known.
+func (l *Learned) Size(requests resources.Vector) float64 {
+	size := 0.0
+	for _, a := range requests {
+		at, found := slices.BinarySearchFunc(l.requests, a.ID, func(u usual, id resources.ID) int { return cmp.Compare(u.id, id) })
+		if !found || l.requests[at].known == 0 {
+			continue
+		}
+		if times := float64(a.Value) / l.requests[at].known; times != 1 {
+			size = max(size, times)
+		}
+	}
+	return cmp.Or(size, 1)
+}
+
+// Forget forgets what jobs request of resources that are not in the set: their IDs can be assigned to others.
+func (l *Learned) Forget(used resources.IDs) {
+	l.requests = slices.DeleteFunc(l.requests, func(u usual) bool { return !used.Has(u.id) })
+}
+
+// Clone returns a copy that answers the same but learns nothing.
+func (l *Learned) Clone() *Learned {
+	c := &Learned{overruns: make(map[string]*overrun, len(l.overruns)), requests: slices.Clone(l.requests)}
+	for namespace, o := range l.overruns {
+		c.overruns[namespace] = &overrun{factor: o.factor}
+	}
+	return c
 }

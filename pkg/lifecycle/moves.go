@@ -187,7 +187,7 @@ func Moves() []Move {
 			"for 5 s the scheduler has found no node for pods of the released job, or after 30 s its message differs; or the job has no pods"},
 		{ClearUnscheduled, From{Phases: holding}, To{Also: "no PodsScheduled"}, Controller, "all pods have a node, or are gone"},
 		{LeaveQueue, From{Phases: phases(enqueued, backoff, reserved, dequeued, running)}, To{Gone: true}, Extensions,
-			"the job left the queue or is being deleted. From Dequeued only before its release; from Running only a group whose pods are gone while others wait"},
+			"the job left the queue or is being deleted. From Dequeued only before its release; from Running only a group whose pods are gone while others wait, and units for growth"},
 		{Collect, From{Phases: all}, To{Gone: true}, Collector, "the job is gone"},
 		{DeleteOrphan, From{Phases: all}, To{Gone: true}, Extensions,
 			"the job was deleted without its dependents; if the unit holds quota, none of the job's pods remain either"},

@@ -70,7 +70,7 @@ func Dequeued(at Place, attempt int32, now metav1.MicroTime) Status {
 	status["phase"] = v1alpha1.PhaseDequeued
 	status["attempts"] = attempt
 	status["dequeueTime"] = now
-	status["conditions"], status["evictedFor"], status["admittedPodSets"] = nil, nil, nil
+	status["conditions"], status["evictedFor"], status["admittedPodSets"], status["growth"] = nil, nil, nil, nil
 	return status
 }
 

@@ -128,11 +128,13 @@ type Queue struct {
 	First, Mean time.Time
 }
 
-// Queue sets the state of a queue. It also creates the counters of admissions and of forged ones at 0, so that
-// Prometheus detects the first increase.
+// Queue sets the state of a queue. It also creates the counters of admissions, of forged ones, and of evictions for
+// others at 0, so that Prometheus detects the first increase.
 func (c *Controller) Queue(q Queue) {
-	c.initQueueSeries(q.Name, string(wellknown.ReasonNotAdmitted))
-	c.registry.counters[evictions].WithLabelValues(q.Name, string(wellknown.ReasonNotAdmitted))
+	for _, reason := range []wellknown.Reason{wellknown.ReasonNotAdmitted, wellknown.ReasonPreempted, wellknown.ReasonReclaimed} {
+		c.initQueueSeries(q.Name, string(reason))
+		c.registry.counters[evictions].WithLabelValues(q.Name, string(reason))
+	}
 	set := func(name string, value float64) { c.registry.gauges[name].WithLabelValues(q.Name).Set(value) }
 	set(pendingUnits, float64(q.Pending))
 	set(reservedUnits, float64(q.Reserved))

@@ -59,26 +59,27 @@ func Applicable(object *unstructured.Unstructured) *unstructured.Unstructured {
 	}
 	annotations := job.GetAnnotations()
 	delete(annotations, "kubectl.kubernetes.io/last-applied-configuration")
-	SetAnnotations(job, annotations)
+	job.SetAnnotations(OrNil(annotations))
 	return job
 }
 
-// SetAnnotations sets the annotations, and removes the field if there are none.
-func SetAnnotations(object *unstructured.Unstructured, annotations map[string]string) {
-	if len(annotations) == 0 {
-		unstructured.RemoveNestedField(object.Object, "metadata", "annotations")
-		return
+// OrNil returns labels or annotations, or nil, which removes the field, if there are none.
+func OrNil(keys map[string]string) map[string]string {
+	if len(keys) == 0 {
+		return nil
 	}
-	object.SetAnnotations(annotations)
+	return keys
 }
 
-// SetLabels sets the labels, and removes the field if there are none.
-func SetLabels(object *unstructured.Unstructured, labels map[string]string) {
-	if len(labels) == 0 {
-		unstructured.RemoveNestedField(object.Object, "metadata", "labels")
-		return
-	}
-	object.SetLabels(labels)
+// HasKey reports whether the metadata of an object, or of a template in it, has such a label or annotation.
+func HasKey(object *unstructured.Unstructured, is func(key string) bool) (has bool) {
+	Walk(object.Object, "", func(_ string, metadata map[string]any) {
+		for _, field := range []string{"labels", "annotations"} {
+			keys, _ := metadata[field].(map[string]any)
+			has = has || slices.ContainsFunc(slices.Collect(maps.Keys(keys)), is)
+		}
+	})
+	return has
 }
 
 // Walk calls visit for each metadata below the field of an object, such as those of pod templates, with its path. The

@@ -87,3 +87,17 @@ func TestAllKindsOfJobsAreKnown(t *testing.T) {
 		t.Errorf("%d kinds are known, and there are %d", len(known), len(registry.All()))
 	}
 }
+
+func TestJSONObjectsNeedNoSeparator(t *testing.T) {
+	const a, b = `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}`, `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "b"}}`
+	for _, between := range []string{"", "\n", "\n\n"} {
+		read, err := migration.Read("file", strings.NewReader(a+between+b+"\n"))
+		require.NoError(t, err)
+		if len(read) != 2 || read[1].Name() != "Pod b" {
+			t.Errorf("between them %q: read %v", between, read)
+		}
+	}
+	if _, err := migration.Read("file", strings.NewReader(a+"\n{")); err == nil {
+		t.Error("a broken second object is ignored")
+	}
+}

@@ -3,6 +3,7 @@ package migration
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -31,26 +32,43 @@ func Read(name string, from io.Reader) ([]Document, error) {
 		if err != nil {
 			return nil, &InputError{Faults: append(faults, fmt.Sprintf("%s: %v", source, err))}
 		}
-		// A duplicate key is rejected, because only one of its values would count.
-		raw, err := yaml.YAMLToJSONStrict(text)
-		if err != nil {
-			faults = append(faults, fmt.Sprintf("%s: invalid YAML: %v", source, err))
-			continue
+		for _, part := range parts(text) {
+			found, err := readOne(part, source)
+			if err != nil {
+				faults = append(faults, err.Error())
+			}
+			read = append(read, found...)
 		}
-		if bytes.Equal(bytes.TrimSpace(raw), []byte("null")) {
-			continue
-		}
-		var value any
-		if err := sigsjson.UnmarshalCaseSensitivePreserveInts(raw, &value); err != nil {
-			faults = append(faults, fmt.Sprintf("%s: %v", source, err))
-			continue
-		}
-		found, err := objectsOf(value, source)
-		if err != nil {
-			faults = append(faults, err.Error())
-		}
-		read = append(read, found...)
 	}
+}
+
+// parts splits JSON objects that follow each other without a separator. The YAML parser reads only the first.
+func parts(text []byte) (all [][]byte) {
+	for {
+		decoder := json.NewDecoder(bytes.NewReader(text))
+		if !bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) || decoder.Decode(new(json.RawMessage)) != nil {
+			return append(all, text)
+		}
+		end := decoder.InputOffset()
+		all, text = append(all, text[:end]), text[end:]
+	}
+}
+
+// readOne reads the objects of a document.
+func readOne(text []byte, source string) ([]Document, error) {
+	// A duplicate key is rejected, because only one of its values would count.
+	raw, err := yaml.YAMLToJSONStrict(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: invalid YAML: %w", source, err)
+	}
+	if bytes.Equal(bytes.TrimSpace(raw), []byte("null")) {
+		return nil, nil
+	}
+	var value any
+	if err := sigsjson.UnmarshalCaseSensitivePreserveInts(raw, &value); err != nil {
+		return nil, fmt.Errorf("%s: %w", source, err)
+	}
+	return objectsOf(value, source)
 }
 
 // objectsOf returns the object, or the items of a list.

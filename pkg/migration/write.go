@@ -1,26 +1,19 @@
 package migration
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
+	"k8s.io/cli-runtime/pkg/printers"
 )
 
 // WriteYAML writes the objects as documents of a YAML file.
 func WriteYAML(to io.Writer, objects []*unstructured.Unstructured) error {
-	for i, object := range objects {
-		text, err := yaml.Marshal(object.Object)
-		if err != nil {
+	printer := &printers.YAMLPrinter{}
+	for _, object := range objects {
+		if err := printer.PrintObj(object, to); err != nil {
 			return fmt.Errorf("%s: %w", NameOf(object), err)
-		}
-		if i > 0 {
-			text = append([]byte("---\n"), text...)
-		}
-		if _, err := to.Write(text); err != nil {
-			return err
 		}
 	}
 	return nil
@@ -28,14 +21,9 @@ func WriteYAML(to io.Writer, objects []*unstructured.Unstructured) error {
 
 // WriteJSON writes the objects as a List.
 func WriteJSON(to io.Writer, objects []*unstructured.Unstructured) error {
-	items := []any{}
+	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "List"}}
 	for _, object := range objects {
-		items = append(items, object.Object)
+		list.Items = append(list.Items, *object)
 	}
-	text, err := json.MarshalIndent(map[string]any{"apiVersion": "v1", "kind": "List", "items": items}, "", "    ")
-	if err != nil {
-		return err
-	}
-	_, err = to.Write(append(text, '\n'))
-	return err
+	return (&printers.JSONPrinter{}).PrintObj(list, to)
 }

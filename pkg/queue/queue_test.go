@@ -377,10 +377,10 @@ var newestFirst = &queue.Policy{Name: "NewestFirst", Before: func(a, b *queue.It
 
 // Whatever comes and goes, and however the policy changes meanwhile, the queue gives what a sorted list of its items gives.
 func TestPropertyOrder(t *testing.T) {
-	lengths := map[string]queue.Length{} // 0 counts as a day
+	lengths := map[string]queue.Length{} // 0 counts as half a day
 	orders := map[*queue.Policy]func(a, b *queue.Item) int{queue.Priority: sign, queue.Block: sign, queue.ShortestFirst: func(a, b *queue.Item) int {
-		day := queue.LengthOf(86400)
-		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(cmp.Or(lengths[a.Key], day), cmp.Or(lengths[b.Key], day)), sign(a, b))
+		unknown := queue.LengthOf(43200)
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(cmp.Or(lengths[a.Key], unknown), cmp.Or(lengths[b.Key], unknown)), sign(a, b))
 	}, newestFirst: func(a, b *queue.Item) int {
 		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(b.Submitted, a.Submitted), cmp.Compare(b.Key, a.Key))
 	}}
@@ -395,7 +395,7 @@ func TestPropertyOrder(t *testing.T) {
 		for i := range rapid.IntRange(0, 30).Draw(t, "items") {
 			item := &queue.Item{Key: fmt.Sprintf("%02d", i), Priority: int32(rapid.IntRange(0, 2).Draw(t, "priority")), Submitted: int64(rapid.IntRange(0, 2).Draw(t, "submitted"))}
 			amounts[item.Key] = int64(rapid.IntRange(1, 7).Draw(t, "amount"))
-			lengths[item.Key] = queue.LengthOf(rapid.SampledFrom([]int32{0, 0, 1, 60, 86400, 90000, 1 << 30}).Draw(t, "limit"))
+			lengths[item.Key] = queue.LengthOf(rapid.SampledFrom([]int32{0, 0, 1, 60, 43200, 45000, 1 << 30}).Draw(t, "limit"))
 			q.Push(item, demand(amounts[item.Key]), lengths[item.Key])
 			items = append(items, item)
 			if rapid.IntRange(0, 9).Draw(t, "change") == 0 {

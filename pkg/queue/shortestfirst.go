@@ -18,9 +18,9 @@ var ShortestFirst = &Policy{Name: "ShortestFirst", ByLimit: true, Before: func(a
 // 0 means unknown.
 type Length uint8
 
-// unlimited is the class by which items without a limit are ordered: that of a day. If they came last, they would wait
+// UnknownSeconds is the length by which items are ordered whose length is unknown. If they came last, they would wait
 // until no other item is left.
-var unlimited = LengthOf(24 * 60 * 60)
+const UnknownSeconds = 12 * 60 * 60
 
 // LengthOf returns the class of a limit in seconds.
 func LengthOf(seconds int32) Length {
@@ -33,7 +33,7 @@ func LengthOf(seconds int32) Length {
 
 func (i *Item) length() Length {
 	if i.shape == nil {
-		return unlimited
+		return LengthOf(UnknownSeconds)
 	}
 	return i.shape.Length.Rank()
 }
@@ -46,11 +46,5 @@ func ExpectedLength(seconds float64) Length {
 	return LengthOf(int32(min(max(seconds, 1), math.MaxInt32))) | expected
 }
 
-// Rank returns the length by which items are ordered. An item whose time is not enforced is never behind those without
-// any: its owner would declare none.
-func (l Length) Rank() Length {
-	if l&expected != 0 {
-		return min(l&^expected, unlimited)
-	}
-	return cmp.Or(l, unlimited)
-}
+// Rank returns the length by which items are ordered.
+func (l Length) Rank() Length { return cmp.Or(l&^expected, LengthOf(UnknownSeconds)) }

@@ -30,3 +30,21 @@ func CrossesNamespaces(affinity *corev1.Affinity) bool {
 		return len(term.Namespaces) > 0 || term.NamespaceSelector != nil
 	})
 }
+
+// SlimAffinity returns what decides about quota in the affinity of a pod: what it requires of nodes, and pod affinity if
+// it selects pods of other namespaces, which is rare. It is nil if nothing does.
+func SlimAffinity(affinity *corev1.Affinity) *corev1.Affinity {
+	slimmed := corev1.Affinity{}
+	if CrossesNamespaces(affinity) {
+		slimmed.PodAffinity, slimmed.PodAntiAffinity = affinity.PodAffinity, affinity.PodAntiAffinity
+	}
+	if affinity != nil && affinity.NodeAffinity != nil && affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
+		slimmed.NodeAffinity = &corev1.NodeAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution,
+		}
+	}
+	if slimmed == (corev1.Affinity{}) {
+		return nil
+	}
+	return &slimmed
+}

@@ -96,8 +96,11 @@ func (r Rules) named(list corev1.ResourceList) (corev1.ResourceList, error) {
 // key. The API server counts a device under each name of its class.
 func (r Rules) QuotaKey(key string) string {
 	class, is := strings.CutSuffix(key, corev1.ResourceClaimsPerClass)
-	if requested, prefixed := strings.CutPrefix(key, requestsPrefix); !is && prefixed {
-		class, _ = r.classOf(corev1.ResourceName(requested))
+	if !is {
+		class = ""
+		if requested, prefixed := strings.CutPrefix(key, requestsPrefix); prefixed {
+			class, _ = r.classOf(corev1.ResourceName(requested))
+		}
 	}
 	if name := r.Classes[class]; r.mapped(class) && name != "" {
 		return requestsPrefix + string(name)

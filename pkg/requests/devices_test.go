@@ -273,3 +273,13 @@ func TestAQuotaCountsADeviceUnderEachNameOfItsClass(t *testing.T) {
 		}
 	}
 }
+
+func TestAQuotaOfPodsIsNoneOfAClassWithThatName(t *testing.T) {
+	rules := Rules{Classes: map[string]corev1.ResourceName{"cpu": "example.com/cpu", "pods": "example.com/pods"}}
+	for key, want := range map[string]string{"cpu": "cpu", "pods": "pods", "requests.cpu": "requests.cpu",
+		"cpu.deviceclass.resource.k8s.io/devices": "requests.example.com/cpu"} {
+		if got := rules.QuotaKey(key); string(got) != want {
+			t.Errorf("%s counts by %s, want %s", key, got, want)
+		}
+	}
+}

@@ -25,7 +25,7 @@ func (r Rules) OfPod(pod *corev1.Pod) corev1.ResourceList {
 }
 
 func requestsOf(pod *corev1.Pod) corev1.ResourceList {
-	return helpers.PodRequests(pod, helpers.PodResourcesOptions{UseStatusResources: true})
+	return helpers.PodRequests(pod, helpers.PodResourcesOptions{UseStatusResources: true, InPlacePodLevelResourcesVerticalScalingEnabled: true})
 }
 
 // PodDevices is what a real pod requests if that depends on other objects too: on its claims, or on

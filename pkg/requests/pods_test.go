@@ -21,6 +21,8 @@ func TestARealPodRequestsWhatItsContainersDoAndTheTypesOfItsDevices(t *testing.T
 			`{cpu: 4250m}`},
 		{"a container before it shrinks", `{spec: {containers: [{name: main, resources: {requests: {cpu: 1}}}]}, status: {containerStatuses: [{name: main, allocatedResources: {cpu: 3}, resources: {requests: {cpu: 3}}}]}}`,
 			`{cpu: 3}`},
+		{"a pod before it shrinks", `{spec: {resources: {requests: {cpu: 1}}, containers: [{name: main}]}, status: {allocatedResources: {cpu: 3}, resources: {requests: {cpu: 3}}}}`,
+			`{cpu: 3}`},
 		{"no claim, which Count counts", `{spec: {resourceClaims: [{name: a, resourceClaimTemplateName: t}, {name: b, resourceClaimName: n}], containers: [{resources: {requests: {cpu: 1}, claims: [{name: a}, {name: b}]}}]}}`,
 			`{cpu: 1}`},
 		{"the same after its end", `{spec: {containers: [{resources: {requests: {example.com/gpu: 1}}}]}, status: {phase: Succeeded}}`,

@@ -128,12 +128,15 @@ func Declared(list corev1.ResourceList, rules Rules) (corev1.ResourceList, error
 	return rules.withTypes(list, &corev1.PodSpec{})
 }
 
-// Times multiplies the requests of one pod by the number of pods.
+// Times multiplies the requests of one pod by the number of pods. Each pod is charged whole base units.
 func Times(one corev1.ResourceList, count int32) (corev1.ResourceList, error) {
 	product := make(corev1.ResourceList, len(one))
 	for name, quantity := range one {
 		// Mul switches to a big number if int64 is too small.
 		many := quantity.DeepCopy()
+		if name != corev1.ResourceCPU { // it has whole thousandths already
+			many.RoundUp(0)
+		}
 		many.Mul(int64(count))
 		product[name] = many
 	}

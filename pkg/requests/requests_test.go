@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
 
+	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/test/require"
 )
 
@@ -227,5 +228,23 @@ func TestPodsAreCreatedWithTheTolerationsOfTheirRuntimeClass(t *testing.T) {
 	}
 	if len(template.Spec.Tolerations) != 2 {
 		t.Error("the template was changed")
+	}
+}
+
+// A real pod is charged whole bytes, so a job requests whole bytes for each of its pods.
+func TestAJobRequestsWhatItsPodsAreCharged(t *testing.T) {
+	c := clusterOf(t)
+	template := templateOf(t, `{containers: [{name: a, resources: {requests: {cpu: 100u, memory: 1.1Gi, ephemeral-storage: 0.1Gi}}}]}`)
+	size, err := Pod(template, "ns", c)
+	require.NoError(t, err)
+	all, err := Times(size.Requests, 4)
+	require.NoError(t, err)
+	spec, err := Created(template, "ns", c)
+	require.NoError(t, err)
+	for name, quantity := range c.Devices.OfPod(&corev1.Pod{Spec: *spec}) {
+		admitted, err := resources.RequestValue(string(name), all[name])
+		if charged := 4 * resources.UsedValue(string(name), quantity); err != nil || admitted != charged {
+			t.Errorf("%s: %d is admitted (%v), but 4 pods are charged %d", name, admitted, err, charged)
+		}
 	}
 }

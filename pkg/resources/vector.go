@@ -109,6 +109,21 @@ func (v Vector) Plus(w Vector) Vector {
 	return append(append(sum, v...), w...)
 }
 
+// Minus returns what v has more than w, resource by resource.
+func (v Vector) Minus(w Vector) Vector {
+	if len(w) == 0 {
+		return v
+	}
+	var rest Vector
+	for _, a := range v {
+		less, _ := w.Get(a.ID)
+		if a.Value > less {
+			rest = append(rest, Amount{ID: a.ID, Value: a.Value - less})
+		}
+	}
+	return rest
+}
+
 // covers reports whether v contains at least as much of each resource as w.
 func (v Vector) covers(w Vector) bool {
 	for _, a := range w {

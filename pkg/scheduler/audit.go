@@ -26,14 +26,14 @@ func (s *Scheduler) Audit(name func(resources.ID) string) []error {
 	jobs := map[quota.NodeID]int64{}
 	wrong := map[string]error{}
 	metered := newMeters()
-	add := func(c *charge, namespace string) {
+	add := func(c *charge, namespace string, growth bool) {
 		if c == nil {
 			return
 		}
 		total := c.Total()
 		metered.change(c.group.Path(), namespace, nil, total)
 		for _, node := range c.group.Nodes() {
-			if len(c.Demand.Requests) > 0 {
+			if len(c.Demand.Requests) > 0 && !growth {
 				jobs[node]++
 			}
 			if charged[node] == nil {
@@ -48,13 +48,13 @@ func (s *Scheduler) Audit(name func(resources.ID) string) []error {
 		if err := s.checkUnit(u); err != nil {
 			wrong[u.key()] = fmt.Errorf("unit %s: %w", u.key(), err)
 		}
-		add(u.charged, u.namespace())
+		add(u.charged, u.namespace(), u.Growth)
 	}
 	for _, h := range s.holders {
-		add(h.left, h.Namespace)
+		add(h.left, h.Namespace, false)
 	}
 	for namespace, c := range s.strays {
-		add(c, namespace)
+		add(c, namespace, false)
 	}
 	broken := s.pods.Audit()
 	for _, key := range slices.Sorted(maps.Keys(wrong)) {
@@ -97,7 +97,7 @@ func (s *Scheduler) checkUnit(u *unit) error {
 		return fmt.Errorf("is charged to %s but holds no quota", u.charged.group.Path())
 	case u.charged != nil && u.holdsQuota() && !u.charged.Demand.Equal(u.Demand):
 		return fmt.Errorf("is not charged what it was admitted with")
-	case u.charged != nil && u.holder != nil && u.holder.units[0] == u && !u.charged.Pods.Equal(s.pods.Requested(u.holder.Holder)):
+	case u.charged != nil && u.holder != nil && u.holder.units[0] == u && !u.charged.Pods.Equal(u.holder.beyondGrowth(s.pods.Requested(u.holder.Holder))):
 		return fmt.Errorf("is not charged what its pods request")
 	case !waiting && u.item.Shape() != nil:
 		return fmt.Errorf("is queued but does not wait")

@@ -20,7 +20,8 @@ import (
 //
 // It starts at the latest when the units that use its room have run for their maximum execution times. Units that have
 // none never end as far as is known; the booking then has no start, and others must fit beside. A booking stays with its
-// unit until that is admitted or leaves the queue: if the unit were chosen again and again, none would ever start.
+// unit until that is admitted, leaves the queue, or would not fit even if all others ended. If the unit were chosen again
+// and again, none would ever start.
 //
 // A booking is not part of the plan of claims, because that is about units that are already stopping. It is added to the
 // plan only while somebody is tried.
@@ -32,8 +33,6 @@ type booking struct {
 	// ending are the charges that end until then, one for each group. planned is the charge of the unit.
 	ending  []charge
 	planned quota.Charge
-	// isPossible is whether the unit fits once enough others have ended. Otherwise, the booking binds nobody.
-	isPossible bool
 	// changes is what claims.changes was when this was computed.
 	changes uint64
 }
@@ -48,22 +47,44 @@ func (s *Scheduler) book(now time.Time) {
 		return
 	}
 	for _, b := range slices.Clone(s.bookings) {
-		u, q := b.unit, b.queue
-		isOver := u.gone || u.queue != q || u.item.Shape() == nil || q.set.ReserveAfter == 0 || u.claim != nil && u.claim.made
-		if isOver || q.Policy.FrontOnly && q.Front() != &u.item {
+		if !b.queue.mayBook(b.unit) {
 			s.unbook(b)
 		}
 	}
+	var queues []*queueState
 	for _, q := range s.order {
 		if q.set.ReserveAfter > 0 && q.booking == nil {
-			s.bookOldest(q, now)
+			queues = append(queues, q)
 		}
 	}
-	for _, b := range s.bookings {
-		if b.changes != s.changes {
-			s.plan(b, now)
+	s.seekOldest(queues, now)
+	var due []*unit
+	for _, q := range queues {
+		if u := q.oldest; u != nil && q.mayBook(u) && now.Sub(time.UnixMicro(u.Submitted)) >= q.set.ReserveAfter {
+			due = append(due, u)
 		}
 	}
+	slices.SortFunc(due, func(a, b *unit) int {
+		return cmp.Or(cmp.Compare(a.Submitted, b.Submitted), strings.Compare(a.key(), b.key()))
+	})
+	for _, u := range due {
+		if !s.isBookedAbove(u.queue, u) {
+			s.bookFor(u)
+		}
+	}
+	for _, b := range slices.Clone(s.bookings) {
+		if b.changes != s.changes && !s.plan(b, now) {
+			b.queue.oldest = nil
+			s.unbook(b)
+		}
+	}
+}
+
+// mayBook reports whether the unit waits in the queue and can have its booking. If others are evicted for it, it gets its
+// room by that.
+func (q *queueState) mayBook(u *unit) bool {
+	return q.set.ReserveAfter > 0 && !u.gone && u.queue == q && u.item.Shape() != nil && (u.claim == nil || !u.claim.made) &&
+		(!q.Policy.FrontOnly || q.Front() == &u.item)
 }
 
 // hasStaleBookings reports whether something has changed since a booking was computed.
@@ -71,44 +92,57 @@ func (s *Scheduler) hasStaleBookings() bool {
 	return slices.ContainsFunc(s.bookings, func(b *booking) bool { return b.changes != s.changes })
 }
 
-// bookOldest books room for the unit of the queue that has waited longest, if it has waited for long enough.
-func (s *Scheduler) bookOldest(q *queueState, now time.Time) {
-	submissions, any := q.Submissions()
-	if !any || now.Sub(submissions.First) < q.set.ReserveAfter || q.blocks() || instantOf(now) < q.scanAt {
+// seekOldest finds for each of the queues the unit that has waited longest, of those that fit once all others have ended.
+func (s *Scheduler) seekOldest(queues []*queueState, now time.Time) {
+	var due []*queueState
+	for _, q := range queues {
+		submissions, any := q.Submissions()
+		if any && now.Sub(submissions.First) >= q.set.ReserveAfter && instantOf(now) >= q.scanAt && !q.blocks() {
+			q.scanAt = instantOf(now).plus(scanInterval)
+			due = append(due, q)
+		}
+	}
+	if len(due) == 0 {
 		return
 	}
-	q.scanAt = instantOf(now).plus(scanInterval)
-	first := q.Front()
-	if !q.Policy.FrontOnly {
-		first = q.Oldest(func(item *queue.Item) bool { c := s.units[item.Key].claim; return c == nil || !c.made })
-	}
-	if first == nil {
-		return
-	}
-	oldest := s.units[first.Key]
-	if oldest.claim != nil && oldest.claim.made { // it gets its room by evictions
-		return
-	}
-	if now.Sub(time.UnixMicro(oldest.Submitted)) < q.set.ReserveAfter || s.isBookedAbove(q, oldest) {
-		return
-	}
-	b := &booking{unit: oldest, queue: q}
-	s.dropClaim(oldest)
-	s.remove(oldest)
-	q.PushAlone(&oldest.item, oldest.Demand, q.lengthOf(oldest)) // it is tried alone, because the booking does not bind it
-	q.booking = b
-	s.bookings = append(s.bookings, b)
-	s.plan(b, now)
+	s.planEnds(endingOf(s.holdings(now)), func() {
+		for _, q := range due {
+			var refused *queue.Shape // the items of a shape are visited one after the other
+			item := q.Oldest(func(item *queue.Item) bool {
+				if item.Shape() == refused || !q.mayBook(s.units[item.Key]) {
+					return false
+				}
+				if !s.fitsLater(q, item) {
+					refused = item.Shape()
+					return false
+				}
+				return true
+			})
+			if q.oldest = nil; item != nil {
+				q.oldest = s.units[item.Key]
+			}
+		}
+	})
+}
+
+// bookFor books room for a unit. It is tried alone, because the booking does not bind it. The caller plans the booking.
+func (s *Scheduler) bookFor(u *unit) {
+	q := u.queue
+	s.dropClaim(u)
+	s.remove(u)
+	q.PushAlone(&u.item, u.Demand, q.lengthOf(u))
+	q.booking = &booking{unit: u, queue: q, changes: s.changes - 1}
+	s.bookings = append(s.bookings, q.booking)
 	s.activate(q)
 	nodes := q.Group.Nodes()
 	s.tournament.under(nodes[len(nodes)-1], s.unprove) // units that were about to be tried may delay it
 }
 
-// isBookedAbove reports whether a limit above the queue's own is already booked for a unit of another queue: bookings of
-// all queues together could keep a whole cluster unused.
+// isBookedAbove reports whether a limit of the queue is already booked for a unit of another queue. Bookings of all
+// queues together could keep a whole cluster unused, and two below one limit could wait for each other.
 func (s *Scheduler) isBookedAbove(q *queueState, u *unit) bool {
 	return slices.ContainsFunc(s.bookings, func(b *booking) bool {
-		return slices.ContainsFunc(q.Group.Nodes()[1:], func(n quota.NodeID) bool {
+		return slices.ContainsFunc(q.Group.Nodes(), func(n quota.NodeID) bool {
 			return slices.Contains(b.queue.Group.Nodes(), n) && slices.ContainsFunc(u.Demand.Requests, func(a resources.Amount) bool {
 				return s.room(quota.Space{Node: n, Resource: a.ID}) < math.MaxInt64
 			})
@@ -136,67 +170,94 @@ func (s *Scheduler) unbook(b *booking) {
 }
 
 // plan computes when the unit of a booking can start at the latest, and what has ended until then: of the units whose
-// ends are known, those that end first, and if they are not enough, all others, those that started first.
-func (s *Scheduler) plan(b *booking, now time.Time) {
+// ends are known, those that end first, and if they are not enough, all others, those that were charged first. It is
+// false if all of them are not enough.
+//
+// So of the units whose ends are not known, those that came after the booking, and fit beside it, end last. If one of them
+// ended before others instead, another one could come in its place, and so on.
+func (s *Scheduler) plan(b *booking, now time.Time) (isPossible bool) {
 	b.planned = quota.Charge{Demand: b.unit.Demand}
-	var candidates []*unit
-	nodes := b.queue.Group.Nodes()
-	for _, q := range s.order {
-		if q.holding > 0 && slices.Contains(q.Group.Nodes(), nodes[len(nodes)-1]) {
-			for _, h := range q.holders() {
-				if h.charged != nil && (h.leaving == nil || h.leaving.planned == nil) { // what is stopping is planned already
-					candidates = append(candidates, h)
-				}
-			}
+	all := s.holdings(now)
+	slices.SortFunc(all, func(a, b holding) int { return cmp.Or(cmp.Compare(a.end, b.end), cmp.Compare(a.since, b.since)) })
+	n := sort.Search(len(all)+1, func(n int) bool { // more of them never make it fit less
+		fits := n > len(all)
+		if !fits {
+			s.planEnds(endingOf(all[:n]), func() { fits = s.fitsLater(b.queue, &b.unit.item) })
 		}
-	}
-	end := func(h *unit) instant {
-		if h.assumed && h.MaxSeconds > 0 { // its release is being written
-			return instantOf(now).plus(time.Duration(h.MaxSeconds) * time.Second)
-		}
-		return cmp.Or(h.endsAt(), math.MaxInt64)
-	}
-	slices.SortFunc(candidates, func(a, b *unit) int {
-		return cmp.Or(cmp.Compare(end(a), end(b)), cmp.Compare(a.dequeuedAt, b.dequeuedAt), strings.Compare(a.key(), b.key()))
+		return fits
 	})
-	n := sort.Search(len(candidates)+1, func(n int) bool { // more of them never make it fit less
-		return n > len(candidates) || s.fitsAfter(b, candidates[:n])
-	})
-	b.start, b.ending, b.isPossible = instantOf(now), nil, n <= len(candidates)
-	if b.isPossible && n > 0 {
-		b.start, b.ending = end(candidates[n-1]), endingOf(candidates[:n])
+	if n > len(all) {
+		return false
+	}
+	b.start, b.ending = instantOf(now), nil
+	if n > 0 {
+		b.start, b.ending = all[n-1].end, endingOf(all[:n])
 	}
 	b.changes = s.changes
 	s.retryDelayed()
+	return true
 }
 
-// endingOf returns what the units are charged, summed by group.
-func endingOf(units []*unit) (all []charge) {
+// holding is what a unit, or what is left of a job, is charged.
+type holding struct {
+	*charge
+	// end is when it ends at the latest; the greatest instant if that is not known.
+	end instant
+}
+
+// holdings returns what can end, in no particular order. What is planned to end already is not among it.
+func (s *Scheduler) holdings(now time.Time) (all []holding) {
+	add := func(units []*unit) {
+		for _, u := range units {
+			if u.charged == nil || u.leaving != nil && u.leaving.planned != nil {
+				continue
+			}
+			end := cmp.Or(u.endsAt(), math.MaxInt64)
+			if u.assumed && u.MaxSeconds > 0 && u.countedPhase() == Dequeued { // its release is being written
+				end = instantOf(now).plus(time.Duration(u.MaxSeconds) * time.Second)
+			}
+			all = append(all, holding{u.charged, end})
+		}
+	}
+	for _, q := range s.order {
+		add(q.holders())
+	}
+	add(s.placeless.holders())
+	for _, h := range s.holders { // pods that are left of jobs that have stopped
+		switch {
+		case h.left != nil:
+			all = append(all, holding{h.left, math.MaxInt64})
+		case len(h.units) > 0 && !h.units[0].holdsQuota():
+			add(h.units[:1])
+		}
+	}
+	return all
+}
+
+// endingOf returns the charges summed by group.
+func endingOf(holdings []holding) (all []charge) {
 	type kind struct {
 		group       quota.Group
 		preemptible bool
 	}
 	places := map[kind]int{}
-	for _, h := range units {
-		k := kind{h.charged.group, h.charged.Demand.Preemptible}
+	for _, h := range holdings {
+		k := kind{h.group, h.Demand.Preemptible}
 		at, known := places[k]
 		if !known {
 			at = len(all)
 			places[k] = at
 			all = append(all, charge{group: k.group, Charge: quota.Charge{Demand: quota.Demand{Preemptible: k.preemptible}}})
 		}
-		all[at].Demand.Requests = all[at].Demand.Requests.Plus(h.charged.Total())
+		all[at].Demand.Requests = all[at].Demand.Requests.Plus(h.Total())
 	}
 	return all
 }
 
-// fitsAfter reports whether the unit of the booking fits once the units have ended.
-func (s *Scheduler) fitsAfter(b *booking, ended []*unit) (fits bool) {
-	ending := endingOf(ended)
-	s.planEnds(ending, func() {
-		s.exempt(b.queue, &b.unit.item, func() {
-			s.planner.AsPlanned(func() { fits = b.queue.Group.Fits(b.unit.Demand) == nil })
-		})
+// fitsLater reports whether an item of the queue fits once everything planned is done.
+func (s *Scheduler) fitsLater(q *queueState, item *queue.Item) (fits bool) {
+	s.exempt(q, item, func() {
+		s.planner.AsPlanned(func() { fits = q.Group.Fits(s.units[item.Key].Demand) == nil })
 	})
 	return fits
 }
@@ -212,32 +273,22 @@ func (s *Scheduler) planEnds(ending []charge, do func()) {
 	}
 }
 
-// delays returns why the first item of a shape, which fits, is not admitted: it would delay a unit with a booking; nil
-// if it delays none. The shape is tried again when more room becomes free where it lacks it, or when a booking changes.
-func (s *Scheduler) delays(q *queueState, shape *queue.Shape, now time.Time) (refusal *quota.Refusal) {
-	inside, bound := int64(0), false
-	check := func() {
-		if refusal = q.Group.Fits(shape.Demand); refusal != nil {
-			inside = s.room(refusal.Lack.Space)
+// delays returns why a unit is not admitted with a demand that fits: it would delay a unit with a booking; nil if it
+// delays none. Its shape is tried again when more room becomes free where it lacks it, or when a booking changes.
+func (s *Scheduler) delays(q *queueState, u *unit, d quota.Demand, now time.Time) (refusal *quota.Refusal) {
+	inside := int64(0)
+	for _, b := range s.bookings { // each for itself, because they share no limit
+		if refusal == nil && s.binds(b, q, u, d, now) {
+			s.planEnds(b.ending, func() {
+				s.planner.Plan(b.queue.Group, &b.planned)
+				if refusal = q.Group.Fits(d); refusal != nil {
+					inside = s.room(refusal.Lack.Space)
+				}
+				s.planner.PlanUncharge(b.queue.Group, &b.planned)
+			})
 		}
 	}
-	for _, b := range s.bookings {
-		if b.isPossible && s.binds(b, q, shape, now) {
-			bound = true
-			before := check
-			check = func() {
-				s.planEnds(b.ending, func() {
-					s.planner.Plan(b.queue.Group, &b.planned)
-					before()
-					s.planner.PlanUncharge(b.queue.Group, &b.planned)
-				})
-			}
-		}
-	}
-	if !bound {
-		return nil
-	}
-	if check(); refusal == nil {
+	if refusal == nil {
 		return nil
 	}
 	refusal.Note = cmp.Or(refusal.Note, "the rest is reserved for a job that has waited longer")
@@ -247,7 +298,7 @@ func (s *Scheduler) delays(q *queueState, shape *queue.Shape, now time.Time) (re
 	}
 	refusal.Lack = quota.Lack{Space: space, Amount: resources.AddTimes(refusal.Lack.Amount, s.room(space)-inside, 1)}
 	for _, bound := range [...]quota.Bound{quota.Min, quota.OwnMin} { // when it is owed, the booking does not bind it
-		for _, a := range shape.Demand.Requests {
+		for _, a := range d.Requests {
 			if own := (quota.Space{Node: q.Group.Nodes()[0], Resource: a.ID, Bound: bound}); s.room(own) < math.MaxInt64 {
 				refusal.Also = append(refusal.Also, quota.Lack{Space: own, Amount: a.Value})
 			}
@@ -283,16 +334,16 @@ func (s *Scheduler) retryDelayed() {
 	}
 }
 
-// binds reports whether a booking binds the first item of a shape. It does not bind the unit itself, units with higher
-// priority in the same queue, units that others are evicted for, units that are owed what they request, and those that end before the unit can start.
-func (s *Scheduler) binds(b *booking, q *queueState, shape *queue.Shape, now time.Time) bool {
-	u := s.units[shape.Head().Key]
+// binds reports whether a booking binds a unit with a demand. It does not bind the unit itself, units with higher priority
+// in the same queue, units that others are evicted for, units that are owed the demand, and those that end before the unit
+// can start. Nobody knows when a unit that is reserved first will end.
+func (s *Scheduler) binds(b *booking, q *queueState, u *unit, d quota.Demand, now time.Time) bool {
 	switch {
-	case u == b.unit, u.claim != nil && u.claim.made, q == b.queue && shape.Head().Priority > b.unit.item.Priority:
+	case u == b.unit, u.claim != nil && u.claim.made, q == b.queue && q.priorityOf(u) > b.unit.item.Priority:
 		return false
-	case q != b.queue && q.Group.Owed(shape.Demand, quota.Branch{Node: q.Group.Nodes()[0]}):
+	case q != b.queue && q.Group.Owed(d, quota.Branch{Node: q.Group.Nodes()[0]}):
 		return false
-	case u.MaxSeconds > 0 && b.start != math.MaxInt64 && instantOf(now).plus(time.Duration(u.MaxSeconds)*time.Second) <= b.start:
+	case u.MaxSeconds > 0 && q.admission() == Dequeue && b.start != math.MaxInt64 && instantOf(now).plus(time.Duration(u.MaxSeconds)*time.Second) <= b.start:
 		return false
 	}
 	return true

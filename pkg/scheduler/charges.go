@@ -14,6 +14,8 @@ import (
 type charge struct {
 	group quota.Group
 	quota.Charge
+	// since is what claims.changes was when its holder was charged first, so it orders charges.
+	since uint64
 }
 
 // holder is a job whose pods count toward its units. It exists while it has a unit that was ever admitted. After
@@ -21,7 +23,8 @@ type charge struct {
 type holder struct {
 	pods.Holder
 	label string
-	// units are the units that name the job, usually one. The first is charged for the pods.
+	// units are the units that name the job, usually one; those for growth are last. The first is charged for what the
+	// pods request beyond what the others were admitted with.
 	units []*unit
 	// left is the charge for pods that remain after the last unit is gone; nil if there are none. lastQuotaName,
 	// lastQuota and preemptible are from the last unit.
@@ -121,8 +124,18 @@ func (s *Scheduler) hold(u *unit) {
 			s.pods.Hold(id)
 			s.pods.Label(id.Namespace, h.label, id.UID)
 		}
-		h.units = append(h.units, u)
+		at := len(h.units)
+		if !u.Growth {
+			at = 0
+			for at < len(h.units) && !h.units[at].Growth {
+				at++
+			}
+		}
+		h.units = slices.Insert(h.units, at, u)
 		u.holder = h
+		if at == 0 && len(h.units) > 1 {
+			s.chargeUnit(h.units[1]) // its pods are charged to this unit now
+		}
 		s.chargeLeft(h)
 	}
 	h.lastQuotaName, h.lastQuota, h.preemptible = u.QuotaName, u.Quota, u.Demand.Preemptible
@@ -154,7 +167,7 @@ func (s *Scheduler) chargeUnit(u *unit) {
 			now.Demand = u.Demand
 		}
 		if h := u.holder; h != nil && h.units[0] == u {
-			now.Pods = s.pods.Requested(h.Holder)
+			now.Pods = h.beyondGrowth(s.pods.Requested(h.Holder))
 		}
 		if !u.holdsQuota() && len(now.Pods) == 0 {
 			now = nil
@@ -164,6 +177,19 @@ func (s *Scheduler) chargeUnit(u *unit) {
 	if u.leaving != nil {
 		s.planUncharge(u)
 	}
+	if h := u.holder; u.Growth && h != nil && h.units[0] != u {
+		s.chargeUnit(h.units[0])
+	}
+}
+
+// beyondGrowth returns what the pods of the job request beyond what its units for growth were admitted with.
+func (h *holder) beyondGrowth(requested resources.Vector) resources.Vector {
+	for _, u := range h.units[1:] {
+		if u.Growth && u.charged != nil {
+			requested = requested.Minus(u.charged.Demand.Requests)
+		}
+	}
+	return requested
 }
 
 // chargeLeft charges the remaining pods of a job without units. When the last pod is gone, the holder is dropped.
@@ -246,7 +272,7 @@ func (s *Scheduler) recharge(namespace string, at **charge, now *charge) {
 	}
 	switch {
 	case was == nil:
-		*at = now
+		*at, now.since = now, s.changes
 		total := now.Total()
 		now.group.Charge(&now.Charge)
 		s.meters.change(now.group.Path(), namespace, nil, total)
@@ -263,7 +289,7 @@ func (s *Scheduler) recharge(namespace string, at **charge, now *charge) {
 		s.recharge(namespace, at, nil)
 		s.recharge(namespace, at, now)
 	case !was.Same(&now.Charge):
-		*at = now
+		*at, now.since = now, was.since
 		s.exchange(namespace, was, now)
 	}
 }

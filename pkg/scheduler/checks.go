@@ -97,7 +97,7 @@ func (s *Scheduler) checkHasChanged(name string, now time.Time) {
 	for _, q := range slices.Clone(s.order) {
 		if slices.Contains(q.checks, name) {
 			s.findMissingCheck(q)
-			s.settleUnitsOf(q, now)
+			s.settleUnitsOf(q, "", now)
 		}
 	}
 }

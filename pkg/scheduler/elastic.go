@@ -182,8 +182,8 @@ func (s *Scheduler) grow(u growing) bool {
 	return true
 }
 
-// mostPods returns the greatest number of pods that the charged unit fits with. It does not use room that is planned
-// for others, and does not borrow what units that are about to be tried are owed.
+// mostPods returns the greatest number of pods that the charged unit fits with. It does not use room that is planned or
+// booked for others, and does not borrow what units that are about to be tried are owed.
 func (s *Scheduler) mostPods(u growing) int32 {
 	group, charged, e := u.queue.Group, u.charged.group, u.Elastic
 	own, competes := quota.Branch{Node: group.Nodes()[0]}, s.competition(u.queue)
@@ -195,7 +195,7 @@ func (s *Scheduler) mostPods(u growing) int32 {
 	fits := func(n int32) bool {
 		d := quota.Demand{Requests: e.requests(n), Preemptible: u.Demand.Preemptible}
 		owed := group.Owed(d, own)
-		return group.Fits(d) == nil && (!u.queue.branch.Own && owed || !competes(d)) && (owed || !u.reclaimed)
+		return group.Fits(d) == nil && (!u.queue.branch.Own && owed || !competes(d)) && (owed || !u.reclaimed) && s.delays(u.queue, u.unit, d, s.meters.now) == nil
 	}
 	least, most := e.pods(), e.Count
 	if fits(most) {

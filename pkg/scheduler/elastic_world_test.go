@@ -119,7 +119,7 @@ func (w *world) checkLargest(key string, g scheduler.Grown) {
 		w.t.Fatalf("unit %s is admitted without a group", u.Key)
 	}
 	e, n := u.Elastic, g.Pods
-	if w.unproven || n == e.Count || w.core.Claims() > 0 { // what is planned for others is kept from it
+	if w.unproven || n == e.Count || w.core.Claims() > 0 || len(w.core.Bookings()) > 0 { // what is planned for others is kept from it
 		return
 	}
 	without := w.oracleWithout(charge)

@@ -6,6 +6,7 @@ import (
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/backoff"
+	"kube-queue.dev/kube-queue/pkg/forecast"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota"
 )
@@ -118,6 +119,9 @@ type Facts struct {
 	// Restored is whether a waiting unit replaces one that was lost. Its job runs, so it is charged immediately, even
 	// if it does not fit.
 	Restored bool
+	// Growth is whether the unit is for pods that a job has added since its admission. Another unit with the same Owner
+	// is for the pods before. Such a unit is evicted first.
+	Growth bool
 	// Renewal limits how long a hand-made unit holds quota; nil means no limit.
 	Renewal *Renewal
 }
@@ -176,10 +180,12 @@ type QueueChanged struct {
 	PodsReady   PodsReady
 	// ReserveAfter is how long a unit waits until room is reserved for it; 0 means forever.
 	ReserveAfter time.Duration
-	// Overrun, if set, is the overrun of the queue, which the core then does not learn.
-	Overrun float64
+	// Learned, if set, is what past jobs of the queue teach. The core then learns nothing itself.
+	Learned *forecast.Learned
 	// Checks are the admission checks of the queue.
 	Checks Checks
+	// Gates is whether pods that a job adds after its admission wait for quota.
+	Gates bool
 }
 
 // Preemption is how units of a queue are evicted for others.
@@ -321,6 +327,8 @@ type Write struct {
 	Attempt    int32
 	Submitted  int64
 	AwaitsPods bool
+	// Gates is whether pods that the job adds wait for quota, only for Dequeue.
+	Gates bool
 	// Grant is the number of pods that the unit is admitted with, if not all, only for Dequeue and Reserve.
 	Grant Grant
 	// Checks are the checks to run, in order, and Reservation is the number of the reservation, from 1.

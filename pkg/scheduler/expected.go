@@ -1,9 +1,11 @@
 package scheduler
 
 import (
+	"cmp"
 	"math"
 	"time"
 
+	"kube-queue.dev/kube-queue/pkg/forecast"
 	"kube-queue.dev/kube-queue/pkg/queue"
 )
 
@@ -24,50 +26,61 @@ func (e Expected) Duration() time.Duration { return time.Duration(e.seconds() * 
 // lengthOf returns the length of the unit's item: its limit or, with a policy that orders by it and no limit, what it is
 // expected to run, corrected by how wrong such times were before. Shapes are tried by their first item, and units with
 // different limits are treated differently beside a booking.
+//
+// Units that declare nothing are ordered by the square of their size: larger jobs run longer, and keep more from others
+// meanwhile. Those with a time that is not enforced are never behind them: their owners would declare none.
 func (q *queueState) lengthOf(u *unit) queue.Length {
 	switch {
-	case q.set.ReserveAfter == 0 && !q.Policy.ByLimit:
+	case !q.Policy.ByLimit && q.set.ReserveAfter == 0:
 		return 0
-	case q.Policy.ByLimit && u.MaxSeconds <= 0 && u.Expected > 0:
-		return queue.ExpectedLength(u.Expected.seconds() * q.overrunFactor())
+	case !q.Policy.ByLimit || u.MaxSeconds > 0:
+		return queue.LengthOf(u.MaxSeconds)
 	}
-	return queue.LengthOf(u.MaxSeconds)
+	size := q.knows().Size(u.Demand.Requests)
+	length := queue.ExpectedLength(queue.UnknownSeconds * size * size)
+	if u.Expected > 0 {
+		length = min(length, queue.ExpectedLength(u.Expected.seconds()*q.knows().Overrun(u.namespace())))
+	}
+	return length
 }
 
-// overrunFactor is by how much the times that owners expect are multiplied.
-func (q *queueState) overrunFactor() float64 {
-	if q.set.Overrun > 0 {
-		return q.set.Overrun
-	}
-	return q.overrun.Factor()
-}
+// knows returns what is known of the jobs of the queue.
+func (q *queueState) knows() *forecast.Learned { return cmp.Or(q.set.Learned, &q.learned) }
 
 // runs reports whether the job of a unit runs.
 func (u *unit) runs() bool {
 	return (u.Phase == Dequeued || u.Phase == Running) && !u.Evicted && !u.Stopped && !u.Over && u.dequeuedAt != 0
 }
 
-// learn records how long a unit ran, before it no longer runs. If its job has not ended, that only says something if it
-// has run for longer than expected: otherwise, a job that is suspended before its end would hide how long it runs.
+// learn records what a unit requested and how long it ran, before it no longer runs. If its job has not ended, its time
+// only says something if it has run for longer than expected: otherwise, a job that is suspended before its end would hide
+// how long it runs.
 func (s *Scheduler) learn(u *unit, ended bool, now time.Time) {
-	if u.Expected == 0 || u.queue == nil || u.queue.set.Overrun > 0 || !u.runs() {
+	if u.Growth || u.queue == nil || u.queue.set.Learned != nil || !u.runs() {
 		return
 	}
-	ran, q := now.Sub(u.dequeuedAt.time()), u.queue
-	if !ended && ran <= u.Expected.Duration() {
-		return
+	ran, q := max(now.Sub(u.dequeuedAt.time()), 0), u.queue
+	changed, of := q.learned.Requested(u.Demand.Requests), ""
+	if u.Expected > 0 && (ended || ran > u.Expected.Duration()) && q.learned.Overran(u.namespace(), u.Expected.Duration(), ran) && !changed {
+		changed, of = true, u.namespace()
 	}
-	if q.overrun.Ended(u.Expected.Duration(), max(ran, 0)) && q.Policy.ByLimit {
-		s.overran = append(s.overran, q)
+	if changed && q.Policy.ByLimit {
+		s.learned = append(s.learned, lesson{q, of})
 	}
 }
 
-// reorder orders the queues again whose overruns have changed.
+// lesson is that the units of a queue must be ordered again; those of one namespace, if it is not empty.
+type lesson struct {
+	queue     *queueState
+	namespace string
+}
+
+// reorder orders the units again about which something was learned.
 func (s *Scheduler) reorder(now time.Time) {
-	for _, q := range s.overran {
-		if s.queues[q.name] == q {
-			s.settleUnitsOf(q, now)
+	for _, l := range s.learned {
+		if s.queues[l.queue.name] == l.queue {
+			s.settleUnitsOf(l.queue, l.namespace, now)
 		}
 	}
-	s.overran = nil
+	s.learned = nil
 }

@@ -104,7 +104,8 @@ var AUnit unit
 func (s *Scheduler) Bookings() map[string]time.Time {
 	all := map[string]time.Time{}
 	for _, b := range s.bookings {
-		if b.isPossible && b.start != math.MaxInt64 {
+		all[b.unit.key()] = time.Time{}
+		if b.start != math.MaxInt64 {
 			all[b.unit.key()] = b.start.time()
 		}
 	}

@@ -37,6 +37,9 @@ func (s *Scheduler) Forget(used resources.IDs) {
 		s.tournament.forget(used)
 	}
 	s.meters.forget(used)
+	for _, q := range s.queues {
+		q.learned.Forget(used)
+	}
 	if len(s.freed) == 0 {
 		s.freed, s.isFreed = nil, map[quota.Space]bool{}
 	}

@@ -110,9 +110,15 @@ func (s *Scheduler) followEviction(u *unit, now time.Time) {
 }
 
 // isStopping reports whether all remaining pods of the unit are being deleted. They count until their grace periods
-// end.
+// end. Of a job that has grown, nobody knows which pods belong to which unit.
 func (s *Scheduler) isStopping(u *unit) bool {
-	return u.charged != nil && len(u.charged.Pods) > 0 && u.holder != nil && len(s.pods.Lasting(u.holder.Holder)) == 0
+	switch {
+	case u.charged == nil || u.holder == nil:
+		return false
+	case u.Growth:
+		return len(s.pods.Requested(u.holder.Holder).Minus(s.pods.Lasting(u.holder.Holder))) > 0
+	}
+	return s.hasPods(u) && len(s.pods.Lasting(u.holder.Holder)) == 0
 }
 
 // stopFollowing forgets the eviction of a unit, because it is over or was withdrawn.

@@ -153,8 +153,8 @@ func (s *Scheduler) unprove(q *queueState) {
 func (s *Scheduler) take(q *queueState, u *unit) {
 	shape := u.item.Shape()
 	q.Take(&u.item)
-	s.unbookUnit(u)
 	s.activate(q)
+	s.unbookUnit(u) // after that, other queues compete with this one
 	if shape.Len() == 0 {
 		s.unreserve(shape)
 	}
@@ -290,7 +290,8 @@ func (s *Scheduler) compose(u *unit, kind Kind, now time.Time) (Write, bool) {
 	switch kind {
 	case Dequeue:
 		w.Attempt, w.Submitted, w.Grant = u.Attempts+1, u.Submitted, u.granted()
-		w.AwaitsPods = u.queue != nil && u.queue.set.PodsReady.Timeout > 0
+		w.AwaitsPods = u.queue != nil && u.queue.set.PodsReady.Timeout > 0 && !u.Growth
+		w.Gates = u.queue != nil && u.queue.set.Gates && s.limits != nil && !u.Growth
 		u.shown.clear()
 	case Reserve:
 		s.composeReserve(u, &w, now)
@@ -347,7 +348,7 @@ func (s *Scheduler) fits(q *queueState, shape *queue.Shape) *quota.Refusal {
 	if r := s.fitsNow(q, shape); r != nil || len(s.bookings) == 0 {
 		return r
 	}
-	return s.delays(q, shape, s.meters.now)
+	return s.delays(q, s.units[shape.Head().Key], shape.Demand, s.meters.now)
 }
 
 // fitsNow is fits without bookings.

@@ -157,11 +157,11 @@ func (s *Scheduler) terminating() map[quota.Space]int64 {
 		}
 	}
 	for id, h := range s.holders {
-		c := h.left
+		c, lasting := h.left, s.pods.Lasting(id)
 		if len(h.units) > 0 {
-			c = h.units[0].charged
+			c, lasting = h.units[0].charged, h.beyondGrowth(lasting)
 		}
-		add(c, s.pods.Lasting(id))
+		add(c, lasting)
 	}
 	for namespace, c := range s.strays {
 		add(c, s.pods.Lasting(strays(namespace)))
@@ -181,7 +181,7 @@ func (s *Scheduler) showOverQuota(over []quota.Space) {
 			if len(h.units) == 0 || !h.units[0].Phase.holdsQuota() || h.units[0].charged == nil || h.units[0].Over {
 				continue
 			}
-			if message := s.overMessage(h.units[0], s.pods.Lasting(id), over); message != "" {
+			if message := s.overMessage(h.units[0], h.beyondGrowth(s.pods.Lasting(id)), over); message != "" {
 				o.messages[h.units[0]] = message
 			}
 		}
@@ -217,7 +217,8 @@ func (s *Scheduler) staysOverQuota(u *unit) bool {
 	if s.over.messages[u] != "" {
 		return true
 	}
-	return u.charged != nil && u.holder != nil && !u.Over && s.overMessage(u, s.pods.Lasting(u.holder.Holder), s.over.pending) != ""
+	return u.charged != nil && u.holder != nil && u.holder.units[0] == u && !u.Over &&
+		s.overMessage(u, u.holder.beyondGrowth(s.pods.Lasting(u.holder.Holder)), s.over.pending) != ""
 }
 
 // overMessage returns what to show on a unit whose pods request more than was admitted of a resource whose limit is

@@ -162,7 +162,7 @@ func (s *Scheduler) candidates(q *queueState, u *unit, patientUntil instant, now
 		return s.reclaims && s.planner.Reclaims(from) && s.hasBorrowed(from, lacking)
 	}
 	add := func(h *unit, priority int32) {
-		if !h.mayBeEvicted() {
+		if !s.mayBeEvicted(h) {
 			return
 		}
 		if at := h.protectedUntil(s); at > max(patientUntil, instantOf(now)) {
@@ -170,7 +170,7 @@ func (s *Scheduler) candidates(q *queueState, u *unit, patientUntil instant, now
 			return
 		}
 		found = append(found, &preemption.Candidate{Key: h.key(), Priority: priority, Started: h.started(),
-			Exceeding: h.exceeds(), Group: h.charged.group, Charge: &h.charged.Charge})
+			Exceeding: h.Growth || s.exceeds(h), Group: h.charged.group, Charge: &h.charged.Charge})
 	}
 	for _, from := range s.order {
 		switch {
@@ -235,9 +235,9 @@ func (s *Scheduler) minRunTimeOf(q *queueState) time.Duration {
 }
 
 // mayBeEvicted reports whether the unit may be evicted for another one.
-func (u *unit) mayBeEvicted() bool {
+func (s *Scheduler) mayBeEvicted(u *unit) bool {
 	return u.charged != nil && u.Phase.holdsQuota() && !u.assumed && u.leaving == nil && !u.Evicted && !u.Stopped && !u.Over &&
-		!u.Unstoppable && (u.Demand.Preemptible || u.exceeds())
+		!u.Unstoppable && (u.Demand.Preemptible || s.exceeds(u))
 }
 
 // isEasierToEvictAs reports whether the newer version of the unit holds quota and can be evicted for more units than
@@ -247,9 +247,14 @@ func (u *unit) isEasierToEvictAs(seen *Unit) bool {
 		!seen.Unstoppable && u.Unstoppable)
 }
 
-// exceeds reports whether the pods of the unit request more than was admitted.
-func (u *unit) exceeds() bool {
-	return !u.charged.Total().Equal(u.Demand.Requests)
+// exceeds reports whether the pods of the unit request more than was admitted. Pods that are being deleted do not count,
+// because their replacements can exist already.
+func (s *Scheduler) exceeds(u *unit) bool {
+	if u.charged.Total().Equal(u.Demand.Requests) || u.holder == nil || u.holder.units[0] != u {
+		return false
+	}
+	lasting := u.holder.beyondGrowth(s.pods.Lasting(u.holder.Holder))
+	return !u.Demand.Requests.Max(lasting).Equal(u.Demand.Requests)
 }
 
 // whyEvicted explains to the victim why it is evicted. It names the claimant only if both are in the same namespace.

@@ -100,7 +100,7 @@ func expectNoRoomToMake(t *rapid.T, w *world) {
 	charged := w.charged()
 	var candidates []*preemption.Candidate
 	w.eachUnitCharge(charged, func(u *scheduler.Unit, g quota.Group, c *quota.Charge) {
-		exceeds := !c.Total().Equal(asked(u).Requests)
+		exceeds := w.exceeds(u)
 		if !holds(u) || u.Evicted || u.Stopped || u.Over || u.Unstoppable || !u.Demand.Preemptible && !exceeds {
 			return
 		}
@@ -131,4 +131,12 @@ func expectNoRoomToMake(t *rapid.T, w *world) {
 			t.Fatalf("unit %s waits (%s) and %s could be evicted for it", key, u.Reason, victims[0].Key)
 		}
 	}
+}
+
+// exceeds reports whether pods of the unit that are not being deleted request more than was admitted.
+func (w *world) exceeds(u *scheduler.Unit) bool {
+	w.lasting = true
+	defer func() { w.lasting = false }()
+	c := w.chargeOf(u)
+	return !c.Total().Equal(asked(u).Requests)
 }

@@ -566,3 +566,27 @@ func TestAVictimForOneResourceMayHelpWithAnother(t *testing.T) {
 		expectEvicted(t, w, "d/0")
 	}
 }
+
+// A node is drained: the operator replaces a pod while the old one ends.
+func TestAPodThatIsReplacedDoesNotMakeANonPreemptibleUnitAVictim(t *testing.T) {
+	w := reclaiming(t, owning("root", nil, cpu("8"), owning("a", cpu("4"), cpu("8")), owning("b", cpu("4"), cpu("8"))))
+	w.exact = false // pods are created without asking
+	w.submit("a/prod", cpu("4"), preemptible(false))
+	w.settle()
+	pod := func(uid string, terminating bool) {
+		w.pod(pods.Pod{Namespace: "a", UID: uid, Owner: w.units["a/prod"].Owner, Terminating: terminating,
+			Requests: resources.Vector{}.With(w.names.ID("cpu"), 4000)})
+	}
+	pod("old", false)
+	w.after(time.Minute)
+	pod("old", true)
+	pod("new", false)
+	w.submit("b/one", cpu("4"))
+	w.after(time.Minute)
+	expectEvicted(t, w)
+	w.podGone("old")
+	w.settle()
+	if !holds(w.units["b/one"]) {
+		t.Error("b/one waits although the old pod is gone")
+	}
+}

@@ -30,11 +30,13 @@ type queueState struct {
 	// attempts is whether the item that the queue tries does not fit but might make room.
 	attempts bool
 	evictions
-	// booking is the booking of a unit of the queue; nil if there is none. Before scanAt, no unit is looked for.
+	// booking is the booking of a unit of the queue; nil if there is none. oldest is the unit for which room can be booked,
+	// as found when it was last looked for; nil if there was none. It is not looked for before scanAt.
 	booking *booking
+	oldest  *unit
 	scanAt  instant
-	// overrun is how wrong the expected run times of its units were.
-	overrun forecast.Overrun
+	// learned is what its past jobs teach about those that wait.
+	learned forecast.Learned
 	// reservations are the reservations of the queue's shapes.
 	reservations []*reservation
 	// causeChanges are the timers of the explainer for the shapes of the queue.
@@ -88,7 +90,7 @@ func (e QueueChanged) apply(s *Scheduler, now time.Time) {
 	s.claimsStale = true
 	s.moreToEvict(q)
 	s.activate(q)
-	s.settleUnitsOf(q, now)
+	s.settleUnitsOf(q, "", now)
 }
 
 // reconsider tries all shapes in the queue of a group again: refused shapes may fit now, and others may have become

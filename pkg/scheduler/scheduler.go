@@ -81,8 +81,8 @@ type Scheduler struct {
 	tournament *tournament
 	// order lists the queues in the order of the groups of the backend.
 	order []*queueState
-	// overran are the queues whose overruns have changed.
-	overran []*queueState
+	// learned is for which units the order has changed.
+	learned []lesson
 	// frontsToCheck are the queues that only try their front and might have another unit in front.
 	frontsToCheck []*queueState
 	// freed are the spaces that may have more room than when they were last processed, in the order in which they
@@ -363,7 +363,7 @@ func (e QuotaChanged) apply(s *Scheduler, now time.Time) {
 	}
 	for name, q := range s.queues {
 		if was := queues[name]; was != nil {
-			q.sent, q.overrun = was.sent, was.overrun
+			q.sent, q.learned = was.sent, was.learned
 		}
 	}
 	for _, u := range s.dropCharges(units) { // whether a unit can ever fit, and why not, depends on all charges

@@ -56,9 +56,10 @@ func (s *Scheduler) settle(u *unit, now time.Time) {
 	s.explainLater(u, now)
 }
 
-// settleUnitsOf is settle for the units of a queue.
-func (s *Scheduler) settleUnitsOf(q *queueState, now time.Time) {
-	for _, u := range sortByKey(slices.Clone(q.all)) {
+// settleUnitsOf is settle for the units of a queue; those of one namespace, if it is not empty.
+func (s *Scheduler) settleUnitsOf(q *queueState, namespace string, now time.Time) {
+	units := slices.DeleteFunc(slices.Clone(q.all), func(u *unit) bool { return namespace != "" && u.namespace() != namespace })
+	for _, u := range sortByKey(units) {
 		s.settle(u, now)
 	}
 }
@@ -98,7 +99,12 @@ func (u *unit) isMisplaced() bool {
 // mayRequeue reports whether a unit that holds quota has stopped and all its pods are gone. Some operators report a
 // job as suspended before its last pods are gone.
 func (s *Scheduler) mayRequeue(u *unit) bool {
-	return u.Phase.holdsQuota() && u.Stopped && (u.charged == nil || len(u.charged.Pods) == 0)
+	return u.Phase.holdsQuota() && u.Stopped && (u.charged == nil || !s.hasPods(u))
+}
+
+// hasPods reports whether pods of the job are left that the unit is responsible for.
+func (s *Scheduler) hasPods(u *unit) bool {
+	return u.holder != nil && u.holder.units[0] == u && len(s.pods.Requested(u.holder.Holder)) > 0
 }
 
 // place returns the queue of the unit, or a refusal that explains why it has none.

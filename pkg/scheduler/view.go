@@ -35,6 +35,8 @@ type View struct {
 	DefaultPolicy *queue.Policy
 	// MinRunTime is how long units of queues that set nothing else are protected from eviction for others.
 	MinRunTime time.Duration
+	// Off are the kinds of jobs that are not admitted, and why.
+	Off map[JobKind]*quota.Refusal
 }
 
 // QueueView is a queue in a View.
@@ -42,7 +44,7 @@ type QueueView struct {
 	QueueStats
 	// Nodes are the nodes at which the group of the queue is charged, from its own to the root.
 	Nodes []quota.NodeID
-	// Settings are those of an administrator, and the overrun of the queue.
+	// Settings are those of an administrator, and what the queue has learned.
 	Settings QueueChanged
 }
 
@@ -91,7 +93,7 @@ type EvictionView struct {
 	For  string
 }
 
-// DequeuedAt returns when the unit was admitted; zero if it never was.
+// DequeuedAt returns when the unit was admitted; zero if it never was, or if it holds quota and is not released yet.
 func (u *UnitView) DequeuedAt() time.Time { return u.dequeuedAt.time() }
 
 // Charged returns what the unit is charged, and to which group. The unit must have a charge.
@@ -109,7 +111,7 @@ func (u *UnitView) RequeueAt() time.Time { return u.requeueAt.time() }
 // changes. The demands must have been built with names.
 func (s *Scheduler) View(now time.Time, names *resources.Names) *View {
 	v := &View{At: now, Names: names.Clone(), Missing: s.missing, Usage: s.Usage(),
-		Checks: slices.Sorted(maps.Keys(s.checks)), DefaultPolicy: s.defaultPolicy, MinRunTime: s.minRunTime}
+		Checks: slices.Sorted(maps.Keys(s.checks)), DefaultPolicy: s.defaultPolicy, MinRunTime: s.minRunTime, Off: s.off}
 	if backend, is := s.backend.(quota.Explainer); is {
 		v.Backend = backend.Clone(v.Names)
 	}
@@ -117,7 +119,7 @@ func (s *Scheduler) View(now time.Time, names *resources.Names) *View {
 		q := s.queues[name]
 		q.viewed = int32(len(v.Queues))
 		settings := q.set
-		settings.Overrun = q.overrunFactor()
+		settings.Learned = q.knows().Clone()
 		v.Queues = append(v.Queues, QueueView{QueueStats: s.stats(q, now), Nodes: q.Group.Nodes(), Settings: settings})
 	}
 	shared := sharedRefusals{}
@@ -130,6 +132,9 @@ func (s *Scheduler) View(now time.Time, names *resources.Names) *View {
 			Priority: u.Priority, MaxSeconds: u.MaxSeconds, Expected: u.Expected, Submitted: u.Submitted, Demand: u.Demand, Elastic: u.Elastic,
 			Evicted: u.Evicted, Unstoppable: u.Unstoppable,
 			dequeuedAt: u.dequeuedAt, endsAt: u.endsAt(), Refusal: u.refusalShared(now, shared)}
+		if u.assumed || u.Phase == Reserved {
+			seen.dequeuedAt = 0 // it may be that of an earlier admission
+		}
 		if u.queue != nil {
 			seen.Queue, seen.Length = u.queue.viewed, u.queue.lengthOf(u)
 			seen.Priority = u.queue.set.MaxPriority.Of(u.Priority)
@@ -180,7 +185,7 @@ type Run struct {
 // RunOf returns how the unit runs; false if it does not.
 func (s *Scheduler) RunOf(key string) (r Run, runs bool) {
 	u := s.units[key]
-	if u == nil || !u.runs() {
+	if u == nil || u.Growth || !u.runs() {
 		return Run{}, false
 	}
 	if u.queue != nil {

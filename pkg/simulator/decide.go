@@ -18,6 +18,8 @@ type Situation struct {
 	Queues []scheduler.QueueChanged
 	// Units are all units, with a different Key each.
 	Units []scheduler.Unit
+	// Decided, if set, is called with the core after the first decisions.
+	Decided func(*scheduler.Scheduler)
 }
 
 // Decided is what the core decides about a unit.
@@ -53,17 +55,28 @@ func Decide(s Situation, at time.Time) []Decided {
 	return decided
 }
 
+// Start is the first start of a unit.
+type Start struct {
+	// After is the time until then; NotKnown if the unit is not known to start.
+	After time.Duration
+	// Pods is how many pods of its elastic pod set it starts with, if not all.
+	Pods int32
+}
+
 // NotKnown is the time until the start of a unit that is not known to start.
 const NotKnown time.Duration = -1
 
 // mostSteps bounds what a look into the future costs. It is enough for the starts and ends of 20,000 units.
 const mostSteps = 50_000
 
-// Starts plays the situation forward and returns how long after at each waiting unit first starts, NotKnown if that is
-// not within the horizon. Runs returns how long a unit runs, from at on if it holds quota, otherwise after its start;
+// Starts plays the situation forward and returns when each waiting unit first starts after at, if that is within the
+// horizon. Runs returns how long a unit runs, from at on if it holds quota, otherwise after its start;
 // 0 if that is not known: then it never ends.
-func Starts(s Situation, at time.Time, horizon time.Duration, runs func(unit int) time.Duration) []time.Duration {
+func Starts(s Situation, at time.Time, horizon time.Duration, runs func(unit int) time.Duration) []Start {
 	p := situated(s, at, func(i int) time.Duration { return cmp.Or(runs(i), forever) })
+	if s.Decided != nil {
+		s.Decided(p.core)
+	}
 	for range mostSteps {
 		next, ok := p.nextEvent()
 		if ok && !p.wake.IsZero() && p.wake.Before(next) {
@@ -73,11 +86,11 @@ func Starts(s Situation, at time.Time, horizon time.Duration, runs func(unit int
 			break
 		}
 	}
-	starts := make([]time.Duration, len(p.units))
+	starts := make([]Start, len(p.units))
 	for i := range starts {
-		starts[i] = NotKnown
+		starts[i].After = NotKnown
 		if o := &p.result.Outcomes[i]; (o.Released || o.Evictions > 0) && !holds(&s.Units[i]) {
-			starts[i] = o.FirstStart
+			starts[i] = Start{o.FirstStart, o.FirstPods}
 		}
 	}
 	return starts

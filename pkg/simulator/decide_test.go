@@ -127,8 +127,8 @@ func TestWhatIsDecidedDependsOnNothingElse(t *testing.T) {
 func (s *situation) starts(minutes func(key string) int) string {
 	var all []string
 	for i, start := range simulator.Starts(s.Situation, at, 24*time.Hour, func(i int) time.Duration { return time.Duration(minutes(s.Units[i].Key)) * time.Minute }) {
-		if start != simulator.NotKnown {
-			all = append(all, fmt.Sprintf("%s %.0f", s.Units[i].Key, start.Minutes()))
+		if start.After != simulator.NotKnown {
+			all = append(all, fmt.Sprintf("%s %.0f", s.Units[i].Key, start.After.Minutes()))
 		}
 	}
 	return strings.Join(all, ", ")

@@ -199,6 +199,9 @@ func (p *simulation) land(w *scheduler.Write) {
 	case scheduler.Dequeue:
 		u.Phase, u.Attempts, u.DequeuedAt, u.Quota = scheduler.Dequeued, w.Attempt, p.now, w.Quota
 		p.release(i, w.Quota)
+		if o := &p.result.Outcomes[i]; o.Evictions == 0 {
+			o.FirstPods = w.Grant.Count
+		}
 	case scheduler.Evict:
 		u.Evicted, u.Eviction = true, scheduler.Eviction{At: p.now, For: w.EvictedFor}
 		p.evict(i, w.Reason)

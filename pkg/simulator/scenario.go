@@ -93,6 +93,8 @@ type Outcome struct {
 	Start, End time.Duration
 	// FirstStart is the start of its first run, relative to the start of the trace.
 	FirstStart time.Duration
+	// FirstPods is how many pods of its elastic pod set it had then, if not all.
+	FirstPods int32
 	// Evictions is how often the job was evicted and stopped, Preempted and Reclaimed how often
 	// for each reason.
 	Evictions, Preempted, Reclaimed int

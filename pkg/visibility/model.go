@@ -61,13 +61,17 @@ type Model struct {
 	// unreserved is the quota with everything charged, but nothing reserved or planned; nil if there is none.
 	unreserved func() quota.Explainer
 
+	// Read reads a unit that does not exist. Its demand refers to the backend and the names of the view, and can add to them.
+	// Nil: nothing is known about such units.
+	Read func(*v1alpha1.QueueUnit) (scheduler.Unit, error)
+
 	// mutex protects the backend and the names, which can store what a question mentions. Each answer holds it.
-	mutex sync.Mutex
+	mutex *sync.Mutex
 }
 
 // New returns a model of the view. The namespace is that of the Queues.
 func New(view *scheduler.View, kinds []string, namespace string) *Model {
-	m := &Model{view: view, kinds: kinds, namespace: namespace}
+	m := &Model{view: view, kinds: kinds, namespace: namespace, mutex: &sync.Mutex{}}
 	m.index = sync.OnceValue(func() map[string]int32 {
 		index := make(map[string]int32, len(view.Units))
 		for i := range view.Units {

@@ -182,12 +182,7 @@ func (m *Model) stepsOfQueue(u *scheduler.UnitView) (steps []visibilityv1alpha1.
 			Message: fmt.Sprintf("an administrator resumes queue %s: sets its spec.stop to None", q.Name),
 			Command: fmt.Sprintf(`kubectl -n %s patch queues.scheduling.x-k8s.io %s --type=merge -p '{"spec":{"stop":"None"}}'`, m.namespace, q.Name)})
 	}
-	var missing []string
-	for _, name := range q.Settings.Checks.Names() {
-		if !slices.Contains(m.view.Checks, name) {
-			missing = append(missing, name)
-		}
-	}
+	missing := m.missingChecks(u.Queue)
 	switch len(missing) {
 	case 0:
 	case 1:
@@ -205,6 +200,11 @@ func (m *Model) stepsOfQueue(u *scheduler.UnitView) (steps []visibilityv1alpha1.
 		}
 	}
 	return steps
+}
+
+// missingChecks returns the admission checks of a queue that do not exist.
+func (m *Model) missingChecks(q int32) []string {
+	return slices.DeleteFunc(slices.Clone(m.view.Queues[q].Settings.Checks.Names()), func(name string) bool { return slices.Contains(m.view.Checks, name) })
 }
 
 // addOthers adds which other units a remedy is enough for.

@@ -1,9 +1,15 @@
 package visibility
 
 import (
+	"cmp"
+	"slices"
+	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	visibilityv1alpha1 "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/forecast"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota"
@@ -31,7 +37,17 @@ func (m *Model) Starts(left RunTimes, further map[string]int) map[string]time.Ti
 	if m.view.Backend == nil {
 		return nil
 	}
-	var s simulator.Situation
+	starts := map[string]time.Time{}
+	for uid, start := range m.play(left, further, nil, nil) {
+		starts[uid] = m.view.At.Add(start.After)
+	}
+	return starts
+}
+
+// play returns when waiting units, and an added one that the model already has, start after the time of the view. decided,
+// which can be nil, is called with the core that has decided about them.
+func (m *Model) play(left RunTimes, further map[string]int, added *scheduler.Unit, decided func(*scheduler.Scheduler)) map[string]simulator.Start {
+	s := simulator.Situation{Decided: decided}
 	var runs []time.Duration // of the units of the situation
 	charged := map[int32]bool{}
 	add := func(u *scheduler.UnitView, unit scheduler.Unit, ran time.Duration) {
@@ -53,21 +69,29 @@ func (m *Model) Starts(left RunTimes, further map[string]int) map[string]time.Ti
 		charged[int32(i)] = true
 		if u.Phase != scheduler.Waiting && u.Phase != scheduler.Ended && !u.Evicted { // others are about to stop
 			unit := holding(u)
-			unit.Unstoppable, unit.MaxSeconds = u.Unstoppable, u.MaxSeconds
-			add(u, unit, max(m.view.At.Sub(u.DequeuedAt()), 0))
+			unit.Unstoppable = u.Unstoppable
+			if unit.DequeuedAt.IsZero() { // its release is being written, or its checks are not waited for
+				unit.DequeuedAt = m.view.At
+			}
+			add(u, unit, max(m.view.At.Sub(unit.DequeuedAt), 0))
 		}
 	}
 	waiting := len(s.Units)
 	var uids []string
 	first := max(min(firstStarts, mostStarts/max(len(m.view.Queues), 1)), leastStarts)
-	for q, line := range m.lines() {
-		for _, i := range line[:min(len(line), max(first, further[m.view.Queues[q].Name]))] {
+	for q := range m.lines() {
+		for _, i := range m.taking(q, max(first, further[m.view.Queues[q].Name])) {
 			u := &m.view.Units[i]
 			unit := unitOf(u)
 			unit.RequeueAt = u.RequeueAt()
 			add(u, unit, 0)
 			uids = append(uids, u.UID)
 		}
+	}
+	existing := len(uids)
+	if added != nil {
+		add(&m.view.Units[len(m.view.Units)-1], *added, 0)
+		uids = append(uids, added.UID)
 	}
 	if len(uids) == 0 {
 		return nil
@@ -79,15 +103,16 @@ func (m *Model) Starts(left RunTimes, further map[string]int) map[string]time.Ti
 		FlushInterval: horizon}
 	for q := range m.view.Queues {
 		settings := m.view.Queues[q].Settings
-		settings.Queue, settings.Checks, settings.PodsReady = m.view.Queues[q].Name, "", scheduler.PodsReady{}
+		settings.Queue, settings.PodsReady = m.view.Queues[q].Name, scheduler.PodsReady{}
+		settings.Checks = scheduler.ChecksOf(m.missingChecks(int32(q)))
 		s.Queues = append(s.Queues, settings)
 	}
 	found := simulator.Starts(s, m.view.At, horizon, func(i int) time.Duration { return runs[i] })[waiting:]
 	// The core has just refused these units because of earlier reservations for others, which the situation does not have.
 	// They are tried again when others have had time to reserve.
 	early := false
-	for i, start := range found {
-		if start == 0 {
+	for i, start := range found[:existing] {
+		if start.After == 0 {
 			s.Units[waiting+i].RequeueAt, early = m.view.At.Add(afterBackoff), true
 		}
 	}
@@ -97,13 +122,33 @@ func (m *Model) Starts(left RunTimes, further map[string]int) map[string]time.Ti
 		}
 		found = simulator.Starts(s, m.view.At, horizon, func(i int) time.Duration { return runs[i] })[waiting:]
 	}
-	starts := map[string]time.Time{}
+	starts := map[string]simulator.Start{}
 	for i, start := range found {
-		if start != simulator.NotKnown {
-			starts[uids[i]] = m.view.At.Add(start)
+		if start.After != simulator.NotKnown {
+			starts[uids[i]] = start
 		}
 	}
 	return starts
+}
+
+// taking returns the first units of a line. If its queue reserves room for those that have waited longest, it adds some
+// of them.
+func (m *Model) taking(q, most int) []int32 {
+	line := m.lines()[q]
+	if len(line) <= most || m.view.Queues[q].Settings.ReserveAfter == 0 {
+		return line[:min(len(line), most)]
+	}
+	rest := slices.SortedFunc(slices.Values(line[most:]), func(i, j int32) int {
+		a, b := &m.view.Units[i], &m.view.Units[j]
+		return cmp.Or(cmp.Compare(a.Submitted, b.Submitted), strings.Compare(a.Key, b.Key))
+	})
+	return slices.Concat(line[:most], rest[:min(len(rest), leastStarts)])
+}
+
+// StartEstimate returns the estimate of a unit that waits from the time on.
+func StartEstimate(e forecast.Estimate, from time.Time) *visibilityv1alpha1.StartEstimate {
+	at := func(wait time.Duration) metav1.Time { return metav1.NewTime(from.Add(wait).Truncate(time.Second)) }
+	return &visibilityv1alpha1.StartEstimate{Time: at(e.Wait), Earliest: at(e.Earliest), Latest: at(e.Latest)}
 }
 
 // uncharged returns the quota without what the units are charged; nil if that is not possible.

@@ -9,6 +9,7 @@ import (
 
 	"kube-queue.dev/kube-queue/pkg/forecast"
 	"kube-queue.dev/kube-queue/pkg/queue"
+	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
@@ -142,5 +143,74 @@ func TestUnitsFarBehindHaveAStartIfSomebodyAsks(t *testing.T) {
 	}
 	if starts := m.Starts(known, map[string]int{"root-a": firstStarts + 10}); len(starts) != firstStarts+10 {
 		t.Errorf("%d units have a start", len(starts))
+	}
+}
+
+// A unit whose release is being written has not run yet.
+func TestAUnitThatIsBeingReleasedHasRunForNoTime(t *testing.T) {
+	for _, limit := range []int32{0, 3600} {
+		c := newCluster(t, teams(), tree.Options{})
+		past := &forecast.RunTimes{}
+		for range 5 {
+			past.Ended("root-a", forecast.Declared{Limit: time.Duration(limit) * time.Second}, time.Hour)
+		}
+		for i, key := range []string{"a/one", "a/two"} {
+			c.apply(&scheduler.Unit{Key: key, Facts: scheduler.Facts{UID: key, Submitted: int64(i), MaxSeconds: limit,
+				Demand: quota.Demand{Requests: c.request("cpu", 8000), Preemptible: true}}})
+			c.core.Next(c.now) // nothing lands
+		}
+		if at := c.model().Starts(past.Left, nil)["a/two"]; !at.Equal(c.now.Add(time.Hour)) {
+			t.Errorf("with limit %d, it starts at %v, want %v", limit, at, c.now.Add(time.Hour))
+		}
+	}
+}
+
+// The unit with the reservation takes part, even if it is far behind.
+func TestNoUnitStartsAgainstAReservationOfAUnitFarBehind(t *testing.T) {
+	c := newCluster(t, teams(), tree.Options{})
+	c.core.Apply(c.now, scheduler.QueueChanged{Queue: "root-a", Policy: queue.ShortestFirst, ReserveAfter: time.Second})
+	limit := func(hours int32) func(*scheduler.Unit) {
+		return func(u *scheduler.Unit) { u.MaxSeconds = hours * 3600 }
+	}
+	c.submit("a/runs", c.request("cpu", 4000), limit(2))
+	c.submit("a/large", c.request("cpu", 8000), limit(48))
+	c.now = c.now.Add(time.Minute)
+	for i := range firstStarts + 20 {
+		c.submit(fmt.Sprintf("a/u%03d", i), c.request("cpu", 4000), limit(4))
+	}
+	known := func(_ string, d forecast.Declared, ran time.Duration) (time.Duration, bool) {
+		return d.Limit - ran, true
+	}
+	starts, end := c.model().Starts(known, nil), c.units["a/runs"].DequeuedAt.Add(2*time.Hour)
+	for key, at := range starts {
+		if at.Before(end) {
+			t.Errorf("%s is predicted to start at %v, before %v", key, at, end)
+		}
+	}
+	if !starts["a/large"].Equal(end) {
+		t.Errorf("the large unit starts at %v, want %v", starts["a/large"], end)
+	}
+}
+
+// What is said to admit a unit admits it beside a reservation, too.
+func TestRemediesRespectReservations(t *testing.T) {
+	for n := 0; ; n++ {
+		c := newCluster(t, teams(), tree.Options{})
+		c.core.Apply(c.now, scheduler.QueueChanged{Queue: "root-a", Policy: queue.Priority, ReserveAfter: time.Second})
+		c.submit("a/long", c.request("cpu", 4000), func(u *scheduler.Unit) { u.MaxSeconds = 7200 })
+		c.submit("a/short", c.request("cpu", 4000), func(u *scheduler.Unit) { u.MaxSeconds = 3600 })
+		c.submit("a/large", c.request("cpu", 8000))
+		c.now = c.now.Add(time.Minute)
+		c.submit("a/small", c.request("cpu", 2000))
+		answer := c.why("a/small", everything())
+		if n == len(answer.WouldAdmit) {
+			return
+		}
+		if c.do(answer.WouldAdmit[n]); !c.runs("a/small") {
+			t.Errorf("it still waits after %s", answer.WouldAdmit[n].Message)
+		}
+		if answer.Until != nil {
+			t.Errorf("it is promised to start at %v", answer.Until)
+		}
 	}
 }

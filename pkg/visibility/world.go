@@ -95,15 +95,16 @@ const mostTries = 3
 // because of earlier reservations for others, which the core does not know. The late ones take part only after units
 // have ended.
 func (m *Model) run(unit int32, below string, w world, late map[int32]bool) (all outcome, early []int32) {
-	backend, err := m.backend(w)
+	queues := m.competing(unit, below)
+	running := m.running(queues, w)
+	backend, err := m.backend(world{raises: w.raises, ended: running})
 	if err != nil {
 		return all, nil
 	}
-	queues := m.competing(unit, below)
-	all.tried = len(queues)
+	all.tried = len(queues) + len(running) - len(w.ended)
 	core := m.core(backend, w, queues)
 	now := m.view.At
-	for i := range w.ended {
+	for i := range running {
 		core.Apply(now, scheduler.UnitChanged{Unit: holding(&m.view.Units[i])})
 	}
 	core.Apply(now, scheduler.Listed{})
@@ -142,6 +143,23 @@ func (m *Model) run(unit int32, below string, w world, late map[int32]bool) (all
 	}
 	next()
 	return all, early
+}
+
+// running returns the units that hold quota and that the core of a world has to know: those that end in it and, if one of
+// the queues reserves room, those that a reservation waits for.
+func (m *Model) running(queues []int32, w world) map[int32]bool {
+	if !slices.ContainsFunc(queues, func(q int32) bool { return m.view.Queues[q].Settings.ReserveAfter > 0 }) {
+		return w.ended
+	}
+	running := map[int32]bool{}
+	maps.Copy(running, w.ended)
+	for i := range m.view.Units {
+		u := &m.view.Units[i]
+		if u.Charge != nil && !u.Remains && u.Phase != scheduler.Waiting && u.Phase != scheduler.Ended && !u.Evicted && slices.Contains(queues, u.Queue) {
+			running[int32(i)] = true
+		}
+	}
+	return running
 }
 
 // participants calls visit with the unit and with its competitors in a world.
@@ -218,12 +236,11 @@ func (m *Model) pathOf(node quota.NodeID) string {
 	return "" // a namespace without quota, which was unknown at the time of the view
 }
 
-// holding returns a unit that holds quota. It is not evicted in a world.
+// holding returns a unit that holds quota. It is not evicted in a world for others.
 func holding(u *scheduler.UnitView) scheduler.Unit {
 	unit := unitOf(u)
 	unit.Demand.Requests = u.Charge.Total()
 	unit.Phase, unit.Attempts, unit.Unstoppable, unit.DequeuedAt, unit.Quota = scheduler.Dequeued, 1, true, u.DequeuedAt(), u.Path
-	unit.MaxSeconds = 0 // it ends when the world says so
 	return unit
 }
 
@@ -239,7 +256,7 @@ func (m *Model) competing(unit int32, below string) (queues []int32) {
 }
 
 // core returns a core with the quota and the queues of a world, but without units. Units that hold quota are only
-// charged to the backend, so none of them is evicted.
+// charged to the backend, unless it has to know them.
 func (m *Model) core(backend quota.Backend, w world, queues []int32) *scheduler.Scheduler {
 	now := m.view.At
 	// Messages about waiting units of a world are not read, so as few as possible are composed.

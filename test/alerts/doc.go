@@ -3,6 +3,8 @@
 // only defined metrics and labels are used. The package implements the duration of alerts itself,
 // because Prometheus's package imports service discovery with the clients of all clouds.
 //
+// It also draws the pictures of the dashboard in the documentation from recorded metrics, which "make dashboard" replaces.
+//
 // The defined metrics are read from the generated table in docs/reference/metrics.md, so that this
-// module does not depend on the main module.
+// module needs only the drawing package of the main module.
 package alerts

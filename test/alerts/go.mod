@@ -7,6 +7,7 @@ go 1.26.7
 require (
 	github.com/prometheus/common v0.72.1
 	github.com/prometheus/prometheus v0.316.0
+	kube-queue.dev/kube-queue v0.0.0
 )
 
 require (
@@ -33,3 +34,5 @@ require (
 	golang.org/x/text v0.43.0 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
 )
+
+replace kube-queue.dev/kube-queue => ../..

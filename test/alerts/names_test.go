@@ -1,7 +1,6 @@
 package alerts
 
 import (
-	"encoding/json"
 	"maps"
 	"regexp"
 	"slices"
@@ -94,20 +93,7 @@ func TestRulesUseDefinedMetrics(t *testing.T) {
 }
 
 func TestDashboardShowsAllDefinedMetrics(t *testing.T) {
-	var dashboard struct {
-		Panels []struct {
-			ID                       int
-			Title, Type, Description string
-			GridPos                  struct{ X, Y, W, H int }
-			Targets                  []struct{ Expr, LegendFormat string }
-		}
-		Templating struct {
-			List []struct{ Name, Type, Definition string }
-		}
-	}
-	if err := json.Unmarshal([]byte(read(t, dashboardFile)), &dashboard); err != nil {
-		t.Fatal(err)
-	}
+	dashboard := readDashboard(t)
 	metrics, used := defined(t), map[string]bool{}
 	var variables []string
 	valuesOf := regexp.MustCompile(`^label_values\((\w+), (\w+)\)$`)

@@ -57,10 +57,7 @@ func alertRules(t *testing.T) []rulefmt.Rule {
 // alerts that fire at the end, with their texts.
 func firing(t *testing.T, text string, during time.Duration, only func(rulefmt.Rule) bool) map[string][]string {
 	t.Helper()
-	scraped := scraping(t, text)
-	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 1_000_000, Timeout: time.Minute, LookbackDelta: 5 * time.Minute,
-		Parser: parser.NewParser(parser.Options{})})
-	t.Cleanup(func() { _ = engine.Close() })
+	scraped, engine := scraping(t, text, time.Unix(0, 0), time.Minute), newEngine(t)
 	fired := map[string][]string{}
 	for _, r := range alertRules(t) {
 		if only(r) {
@@ -70,6 +67,14 @@ func firing(t *testing.T, text string, during time.Duration, only func(rulefmt.R
 		}
 	}
 	return fired
+}
+
+func newEngine(t *testing.T) *promql.Engine {
+	t.Helper()
+	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 1_000_000, Timeout: time.Minute, LookbackDelta: 5 * time.Minute,
+		Parser: parser.NewParser(parser.Options{})})
+	t.Cleanup(func() { _ = engine.Close() })
+	return engine
 }
 
 // play evaluates a rule once per minute. A result fires when it was continuously present for the

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
@@ -12,9 +13,9 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// scraping parses series in the notation of Prometheus's tests, one per line, and returns them with one
-// sample per minute. Prometheus's own storage would import the clients of all clouds.
-func scraping(t *testing.T, text string) storage.Queryable {
+// scraping parses series in the notation of Prometheus's tests, one per line, and returns them with
+// samples from a time in equal steps. Prometheus's own storage would import the clients of all clouds.
+func scraping(t *testing.T, text string, from time.Time, step time.Duration) storage.Queryable {
 	t.Helper()
 	var all []storage.Series
 	for line := range strings.Lines(text) {
@@ -28,7 +29,7 @@ func scraping(t *testing.T, text string) storage.Queryable {
 		one := promql.Series{Metric: metric}
 		for i, v := range values {
 			if !v.Omitted {
-				one.Floats = append(one.Floats, promql.FPoint{T: int64(i) * 60_000, F: v.Value})
+				one.Floats = append(one.Floats, promql.FPoint{T: from.Add(time.Duration(i) * step).UnixMilli(), F: v.Value})
 			}
 		}
 		all = append(all, promql.NewStorageSeries(one))

@@ -66,8 +66,8 @@ type Log struct {
 	// Bare counts writes without objects because the level of the audit policy is too low. Cut
 	// counts writes whose objects were omitted because of their size.
 	Bare, Cut int
-	// Unanswered counts writes without a response of which the log does not show whether they were
-	// stored; see followUp.
+	// Unanswered counts writes of jobs and units without a response. The log does not show whether they
+	// were stored.
 	Unanswered int
 
 	writes []*write
@@ -96,11 +96,11 @@ const batchLines = 1 << 12
 
 // Read reads a log. It ignores an incomplete last line.
 func Read(r io.Reader) (*Log, error) {
-	l, f := &Log{}, newFollowUp()
+	l := &Log{}
 	var batch [][]byte
 	take := func() error {
 		for _, d := range decodeAll(l.Lines+1, batch) {
-			if err := l.take(d, f); err != nil {
+			if err := l.take(d); err != nil {
 				return log.NoEntry(l.Lines, err)
 			}
 		}
@@ -119,7 +119,7 @@ func Read(r io.Reader) (*Log, error) {
 	if l.Bare > 0 && !slices.ContainsFunc(l.writes, func(w *write) bool { return w.body != nil }) {
 		return nil, ErrNoObjects
 	}
-	l.Unfinished, l.Unanswered = unfinished, f.unknown()
+	l.Unfinished = unfinished
 	order(l.writes)
 	return l, nil
 }
@@ -143,7 +143,7 @@ func decodeAll(first int, lines [][]byte) []decoded {
 }
 
 // take adds the result of the next line.
-func (l *Log) take(d decoded, f *followUp) error {
+func (l *Log) take(d decoded) error {
 	l.Lines++
 	if d.err != nil {
 		return d.err
@@ -166,9 +166,7 @@ func (l *Log) take(d decoded, f *followUp) error {
 	}
 	l.writes = append(l.writes, d.writes...)
 	for _, w := range d.writes {
-		if err := f.see(w, d.bodies); err != nil {
-			return err
-		}
+		count(&l.Unanswered, w.lost() && (w.resource == "queueunits" || kindOf(w.group, w.version, w.resource) != nil))
 	}
 	return nil
 }

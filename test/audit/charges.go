@@ -110,7 +110,9 @@ func (s *world) unseen(p *pod, at time.Time, lag time.Duration) bool {
 func (c *charge) uses() amounts {
 	pods, uses := amounts{}, amounts{}
 	for _, p := range c.pods {
-		pods.addTimes(p.requests, 1)
+		if !p.gated {
+			pods.addTimes(p.requests, 1)
+		}
 	}
 	for _, u := range c.holding {
 		uses.addTimes(u.asked(), 1)

@@ -1,8 +1,9 @@
 package audit
 
-// doubleRelease follows which units were admitted and wait for the release of their job.
+// doubleRelease follows which units were admitted and wait for the release of their job. Whoever may change a job may
+// change the annotation that says for which admission it was released, and so have it released again.
 func doubleRelease() law {
-	due := map[*unit]bool{}
+	due, said := map[*unit]bool{}, map[*unit]string{}
 	return law{
 		name: "double-release", doc: "a job is released exactly once each time its unit is admitted",
 		see: func(_ *world, c *change, f *Check) {
@@ -10,7 +11,7 @@ func doubleRelease() law {
 			case c.unit != nil && c.unit.exists() && !c.same:
 				seeDequeue(c, due, f)
 			case c.unit == nil && c.released && c.user == Extensions:
-				seeRelease(c, due, f)
+				seeRelease(c, due, said, f)
 			}
 		},
 	}
@@ -33,19 +34,23 @@ func seeDequeue(c *change, due map[*unit]bool, f *Check) {
 	}
 }
 
-func seeRelease(c *change, due map[*unit]bool, f *Check) {
-	f.Checked++
+func seeRelease(c *change, due map[*unit]bool, said map[*unit]string, f *Check) {
 	phases := "the job had no unit"
 	for _, u := range c.job.units {
+		if u.unclear {
+			f.NotChecked++
+			return
+		}
 		phases = "its unit was " + string(u.now.Status.Phase)
 		if !u.now.phase(phaseDequeued, phaseRunning) {
 			continue
 		}
-		if !due[u] {
+		if f.Checked++; !due[u] && c.jobWas.released == said[u] {
 			f.fail("double-release", c.Moment, c.job, "the job was released again, but its unit was admitted only once since the release before")
 		}
-		due[u] = false
+		due[u], said[u] = false, c.job.now.released
 		return
 	}
+	f.Checked++
 	f.fail("release-without-dequeue", c.Moment, c.job, "the job was released while %s", phases)
 }

@@ -22,7 +22,7 @@ func earlyPod() law {
 
 func (s *world) podBorn(c *change, f *Check) {
 	j := c.job
-	if j == nil || !j.now.queued() {
+	if j == nil || !j.now.queued() || j.unclear {
 		f.NotChecked++
 		return
 	}
@@ -65,7 +65,7 @@ func (s *world) jobHeld(c *change, f *Check) {
 	if c.released && was.annotation == "true" && now.annotation == "true" && now.queued() && !now.unholdable {
 		f.fail("hold-missed", c.Moment, j, "%s cleared the suspend field, but not the annotation that holds the job", c.user)
 	}
-	if parent := s.rootOf(j); c.born && parent != nil && now.kind.Resource == "rayclusters" && !now.suspended {
+	if parent := s.rootOf(j); c.born && parent != nil && !parent.unclear && now.kind.Resource == "rayclusters" && !now.suspended {
 		if why := s.whyHeld(parent, c.Time); why != "" {
 			f.fail("early-cluster", c.Moment, j, "it was created for %s, %s", parent, why)
 		}

@@ -5,7 +5,7 @@ func earlyReturn() law {
 	return law{
 		name: "early-return", doc: "an evicted unit returns its quota only when its job is suspended and its pods are gone",
 		see: func(_ *world, c *change, f *Check) {
-			if c.unit == nil || !c.unit.exists() || c.job == nil || !c.unitWas.holds() || c.unit.now.holds() || c.unit.now.ended() {
+			if c.unit == nil || !c.unit.exists() || c.job == nil || c.job.unclear || !c.unitWas.holds() || c.unit.now.holds() || c.unit.now.ended() {
 				return
 			}
 			f.Checked++

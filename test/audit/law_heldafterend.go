@@ -63,7 +63,7 @@ func podsLeft(j *job) bool {
 func (h *clocks) stop(s *world, u *unit, now time.Time, f *Check) {
 	since := h.late[u]
 	delete(h.late, u)
-	if since.IsZero() || now.Sub(since.Time) < s.grace {
+	if since.IsZero() || now.Sub(since.Time) < s.grace || u.unclear {
 		return
 	}
 	f.fail("held-after-end", since, u, "its job has ended or was deleted, but it still held its quota %s later", now.Sub(since.Time).Round(time.Millisecond))
@@ -76,7 +76,7 @@ func seeEnd(s *world, c *change, f *Check) {
 		return
 	}
 	j := c.job
-	if j == nil {
+	if j == nil || j.unclear {
 		f.NotChecked++
 		return
 	}

@@ -76,11 +76,11 @@ func seeCreate(c *change, f *Check) {
 	if u.now.Status.Phase != phaseEnqueued {
 		f.fail("wrong-move", c.Moment, u, "it was created in phase %s", u.now.Status.Phase)
 	}
-	if c.job == nil {
+	if c.job == nil || u.now.Spec.Growth {
 		return
 	}
 	for _, other := range c.job.units {
-		if other != u {
+		if other != u && !other.now.Spec.Growth && !other.unclear {
 			f.fail("twin", c.Moment, u, "%s already has %s", c.job, other)
 		}
 	}
@@ -128,11 +128,15 @@ func seePhase(c *change, f *Check) {
 }
 
 func seeDelete(s *world, c *change, f *Check) {
-	if c.unit.now.kind == nil || !c.byProgram() {
-		return // by garbage collection or by a user
+	if c.unit.now.kind == nil || !c.byProgram() || c.unit.now.Spec.Growth {
+		return // by garbage collection or by a user, or for pods that the job no longer has
+	}
+	if c.unitWas == nil {
+		f.NotChecked++
+		return
 	}
 	f.Checked++
-	if j := c.job; j != nil && j.exists() && !s.deleting(j, c.Time) && !leaves(c) {
+	if j := c.job; j != nil && !j.unclear && j.exists() && !s.deleting(j, c.Time) && !leaves(c) {
 		f.fail("unit-deleted", c.Moment, c.unit, "%s deleted it, but %s still exists", c.user, j)
 	}
 }

@@ -110,6 +110,9 @@ func (b *book) see(s *world, c *change) {
 	}
 	a.By[c.verb+" "+what+": "+purpose(c)]++
 	switch {
+	case c.lost():
+		a.Failed++
+		a.Unjudged = "a write has no answer"
 	case !c.ok():
 		a.Failed++
 	case c.resource == "queueunits":

@@ -10,7 +10,7 @@ import (
 
 func TestLives(t *testing.T) {
 	s := newScript(t)
-	goodStory(s)
+	s.tell(goodStory)
 	log := s.log()
 	first, err := log.Life("TFJob", "default", "first")
 	require.NoError(t, err)
@@ -32,7 +32,7 @@ func TestLives(t *testing.T) {
 
 func TestWritesAreCountedByJob(t *testing.T) {
 	s := newScript(t)
-	goodStory(s)
+	s.tell(goodStory)
 	table := s.log().Writes()
 	want := map[string]int{"first": 6, "second": 6, "third": 5}
 	for _, j := range table.Jobs {

@@ -12,6 +12,7 @@ func TestReleases(t *testing.T) {
 		{"a release without one is not", "tree; a:3 enqueue, release", "release-without-dequeue"},
 		{"nor is one without a unit", "a:3 release", "release-without-dequeue"},
 		{"a second release for one dequeue is reported", "tree; a:3b enqueue, dequeue, release, suspend admin, release", "double-release"},
+		{"unless somebody changed for which it was released", "tree; a:3b enqueue, dequeue, release, suspend admin; a patch admin metadata.annotations={kube-queue/released: '7'}; a release", ""},
 		{"a person may release by hand, and the job be held again", "tree; a:3b enqueue; a patch admin spec.suspend=false; a suspend extensions, dequeue, release", ""},
 		{"a unit is not dequeued again before it gave back", "tree; a:3 enqueue, dequeue, dequeue", "double-dequeue"},
 	})

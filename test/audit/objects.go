@@ -29,6 +29,7 @@ type jobFacts struct {
 	kind       *Kind
 	suspended  bool
 	annotation string // value of the suspend annotation
+	released   string // value of the annotation that says for which admission it was released
 	marked     bool   // opted in
 	foreign    bool   // managed by another queue or controller
 	unholdable bool
@@ -50,7 +51,7 @@ func (k *Kind) read(m *metav1.ObjectMeta, raw json.RawMessage) (any, error) {
 		return nil, err
 	}
 	f := &jobFacts{
-		kind: k, suspended: at[bool](o, k.Suspend), annotation: m.Annotations[annotationSuspend],
+		kind: k, suspended: at[bool](o, k.Suspend), annotation: m.Annotations[annotationSuspend], released: m.Annotations["kube-queue/released"],
 		foreign: m.Labels[labelKueue] != "", deleting: m.DeletionTimestamp != nil,
 		owner: controllerOf(m), quotaName: m.Labels[labelQuotaName],
 		end: k.end(o), running: k.running(o), state: k.state(o),
@@ -141,8 +142,9 @@ func readUnit(_ *metav1.ObjectMeta, raw json.RawMessage) (any, error) {
 
 // withoutAmounts returns a unit without the fields that have quantities.
 func withoutAmounts(raw json.RawMessage) json.RawMessage {
-	object := fieldsOf(raw)
-	if spec := inner(object["spec"]); spec != nil {
+	var object fields
+	_ = json.Unmarshal(raw, &object) // it is an object, as only amounts in it are wrong
+	if spec, is := object["spec"].(fields); is {
 		delete(spec, "resource")
 		delete(spec, "podSets")
 	}
@@ -205,6 +207,7 @@ type podFacts struct {
 	labelled string                // the job in the label of a pod without a controller
 	kind     *Kind                 // the kind whose label names the job
 	over     bool                  // it has ended
+	gated    bool                  // it waits at a scheduling gate
 	until    time.Time             // the end of the grace period of a pod that is being deleted, or zero
 	podGroup                       // its amounts are read while the pod is new
 }
@@ -216,7 +219,7 @@ func readPod(m *metav1.ObjectMeta, raw json.RawMessage) (any, error) {
 	}
 	p := &podFacts{
 		owner: controllerOf(m), over: o.Status.Phase == corev1.PodSucceeded || o.Status.Phase == corev1.PodFailed,
-		podGroup: podGroup{count: 1},
+		gated: len(o.Spec.SchedulingGates) > 0, podGroup: podGroup{count: 1},
 	}
 	if m.DeletionTimestamp != nil && m.DeletionGracePeriodSeconds != nil {
 		p.until = m.DeletionTimestamp.Add(time.Duration(*m.DeletionGracePeriodSeconds) * time.Second)

@@ -17,10 +17,6 @@ import (
 // a request. The removal of a pod is at most as late as the first write that was requested after it:
 // the API server stores that the grace period is over, from then on nobody counts the pod, and the log
 // contains only the version of the removal that follows.
-//
-// A write that was aborted without a response, for example because its program was killed, may
-// still have been stored. The next write of its object shows whether it was. The aborted write gets
-// the place of the time when it was aborted.
 
 // order sorts the writes by revision, and gives one to those that have none.
 func order(writes []*write) {
@@ -51,9 +47,6 @@ func order(writes []*write) {
 			}
 			// At least that of all writes before its request, also if it changes nothing.
 			w.Revision = max(w.Revision, upTo(w.received))
-		case w.landed:
-			// The write was stored when it was aborted, or just before.
-			w.Revision = upTo(w.Time)
 		default:
 			w.own = false
 			w.Revision = max(last[w.uid], upTo(w.received))

@@ -32,10 +32,10 @@ func (r Report) Print(out io.Writer) error {
 		fmt.Fprintf(&b, "%d entries lack their objects, because these were too large for the log\n", l.Cut)
 	}
 	if l.Unanswered > 0 {
-		fmt.Fprintf(&b, "%d writes have no response, and the log does not show whether they succeeded; they count as failed\n", l.Unanswered)
+		fmt.Fprintf(&b, "%d writes of jobs and units have no response; what they changed is not judged\n", l.Unanswered)
 	}
 	if s.doubts > 0 {
-		fmt.Fprintf(&b, "%d units and pods were not counted in sums after writes that do not show what became of them\n", s.doubts)
+		fmt.Fprintf(&b, "%d times, the log does not show what became of a job, a unit or a pod\n", s.doubts)
 	}
 	b.WriteByte('\n')
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)

@@ -2,27 +2,12 @@ package audit
 
 import (
 	"bytes"
-	"compress/gzip"
 	"errors"
-	"io"
-	"os"
 	"strings"
 	"testing"
 
 	"kube-queue.dev/kube-queue/test/require"
 )
-
-func unzip(t testing.TB, path string) []byte {
-	t.Helper()
-	file, err := os.Open(path)
-	require.NoError(t, err)
-	defer file.Close()
-	unzipped, err := gzip.NewReader(file)
-	require.NoError(t, err)
-	raw, err := io.ReadAll(unzipped)
-	require.NoError(t, err)
-	return raw
-}
 
 func TestReadRefusesInvalidLogs(t *testing.T) {
 	s := newScript(t)

@@ -58,13 +58,11 @@ func (s *script) log() *Log {
 	return log
 }
 
-func (s *script) bytes() []byte { return encode(s.t, s.entries) }
-
-func encode(t testing.TB, entries []map[string]any) []byte {
+func (s *script) bytes() []byte {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
-	for _, e := range entries {
-		require.NoError(t, encoder.Encode(e))
+	for _, e := range s.entries {
+		require.NoError(s.t, encoder.Encode(e))
 	}
 	return out.Bytes()
 }
@@ -97,11 +95,6 @@ func (s *script) parse(text string) map[string]any {
 	object := map[string]any{}
 	require.NoError(s.t, yaml.Unmarshal([]byte(s.reference(text)), &object))
 	return object
-}
-
-// asking sets the request object of the last write of the script. BEFORE in it is the version before the write.
-func (s *script) asking(text string) {
-	s.last()["requestObject"] = s.parse(strings.ReplaceAll(text, "BEFORE", fmt.Sprintf("%q", fmt.Sprint(s.revision-1))))
 }
 
 // thing is an object in a script.
@@ -142,6 +135,12 @@ func (th *thing) set(path string, value any) {
 }
 
 func (th *thing) text(path string) string { return textAt(th.obj, path) }
+
+// textAt returns the text at a path, or "".
+func textAt(object map[string]any, path string) string {
+	text, _, _ := unstructured.NestedString(object, strings.Split(path, ".")...)
+	return text
+}
 
 func (th *thing) write(user, verb, subresource string, code int) map[string]any {
 	th.s.revision++
@@ -198,42 +197,17 @@ func (th *thing) conditions(user string, list ...string) {
 	th.patchStatus(user, "status.conditions", conditions)
 }
 
-// unanswered patches fields as a user, without a response. The patch is stored or not. A field of the
-// status is one of the subresource.
-func (th *thing) unanswered(stored bool, user string, fields ...any) {
-	asked := &thing{th.s, th.resource, map[string]any{}}
-	asked.set("metadata.resourceVersion", th.text("metadata.resourceVersion"))
-	asked.set("metadata.uid", th.text("metadata.uid"))
-	subresource := ""
+// unanswered patches fields as a user, without a response. Without fields, the patch is not stored.
+func (th *thing) unanswered(user string, fields ...any) {
 	for pair := range slices.Chunk(fields, 2) {
-		path := pair[0].(string)
-		if strings.HasPrefix(path, "status.") {
-			subresource = "status"
-		}
-		if err := unstructured.SetNestedField(asked.obj, pair[1], strings.Split(path, ".")...); err != nil { // a null, too
-			th.s.t.Fatal(err)
-		}
-		if stored {
-			th.set(path, pair[1])
-		}
+		th.set(pair[0].(string), pair[1])
 	}
-	if stored {
+	if len(fields) > 0 {
 		th.s.revision++
 	}
-	e := th.s.entry(user, "patch", th.resource, subresource, th.text("metadata.namespace"), th.text("metadata.name"), 504,
+	th.s.entry(user, "patch", th.resource, "", th.text("metadata.namespace"), th.text("metadata.name"), 504,
 		map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Timeout"})
-	e["requestObject"] = asked.obj
 	th.s.wait(time.Second)
-}
-
-// withoutAnswer makes a create one without a response.
-func withoutAnswer(made map[string]any) {
-	asked := runtime.DeepCopyJSON(made["responseObject"].(map[string]any))
-	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp"} {
-		unstructured.RemoveNestedField(asked, "metadata", field)
-	}
-	made["requestObject"], made["responseObject"] = asked, nil
-	made["responseStatus"] = map[string]any{"code": 500}
 }
 
 // by sets the process that sent the write.

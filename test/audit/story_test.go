@@ -3,7 +3,6 @@ package audit
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -207,17 +206,7 @@ var commands = map[string]func(s *script, rest string){
 		s.last()["responseStatus"] = map[string]any{"code": s.number(code)}
 		delete(s.last(), "responseObject")
 	},
-	"by":   func(s *script, instance string) { by(instance, s.last()) },
-	"asks": func(s *script, object string) { s.asking(object) },
-	// unanswered makes the last create one without an answer.
-	"unanswered": func(s *script, _ string) { withoutAnswer(s.last()) },
-	// first-unanswered adds before the last create one that the webhook would have changed, without an answer.
-	"first-unanswered": func(s *script, _ string) {
-		first := maps.Clone(s.entries[len(s.entries)-2])
-		withoutAnswer(first)
-		unstructured.RemoveNestedField(first["requestObject"].(map[string]any), "spec", "runPolicy", "suspend")
-		s.entries[len(s.entries)-2] = first
-	},
+	"by": func(s *script, instance string) { by(instance, s.last()) },
 	// same-version gives the last response the version of the one before, as the removal of a last finalizer has.
 	"same-version": func(s *script, _ string) {
 		version := textAt(s.entries[len(s.entries)-2], "responseObject.metadata.resourceVersion")
@@ -331,7 +320,7 @@ var objectVerbs = map[string]func(th *thing, user string, args []string){
 	"deleted":   func(th *thing, user string, _ []string) { th.write(user, "delete", "", 200) },
 	"terminate": func(th *thing, user string, args []string) { th.terminate(user, th.s.number(args[0])) },
 	"disown":    func(th *thing, _ string, _ []string) { th.loseOwners() },
-	// lost and stored write a status without an answer, not carried out or carried out.
-	"lost":   func(th *thing, user string, args []string) { th.unanswered(false, user, th.s.values("", args)...) },
-	"stored": func(th *thing, user string, args []string) { th.unanswered(true, user, th.s.values("", args)...) },
+	// lost and stored are writes without an answer, not carried out or carried out.
+	"lost":   func(th *thing, user string, _ []string) { th.unanswered(user) },
+	"stored": func(th *thing, user string, args []string) { th.unanswered(user, th.s.values("", args)...) },
 }

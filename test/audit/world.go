@@ -7,8 +7,10 @@ import "time"
 // A unit holds quota in the phases Reserved, Dequeued and Running. An admission is a write by
 // which a unit gets into one of them.
 //
-// A unit whose job has ended or is gone holds nothing, and neither does a unit after a write
-// without an answer until the next write of it. A pod counts no more after a delete without an answer,
+// A write without an answer may have been stored. Until the next write of its job or unit, the object is
+// unclear: nothing is judged by it. What changed between the writes before and after is not judged either.
+//
+// A unit whose job has ended or is gone holds nothing, and neither does an unclear unit. A pod counts no more after a delete without an answer,
 // after a 404 and after another pod has its name; nor if its unit is gone and another process decides,
 // which never saw that unit.
 type world struct {
@@ -18,7 +20,7 @@ type world struct {
 	units   map[string]*unit
 	pods    map[string]*pod
 	managed map[string]bool // managed namespaces
-	// doubts counts the units and pods that were not counted because of a doubt about them.
+	// doubts counts how often a job, a unit or a pod became unclear.
 	doubts int
 	trees  trees
 	quotas map[string][]*quota // by namespace
@@ -79,6 +81,7 @@ type pod struct {
 	over    Moment
 	until   time.Time // end of its grace period
 	resized bool      // since it was created
+	gated   bool      // it waits at a scheduling gate
 }
 
 // live reports whether the pod may still use its requests.
@@ -91,12 +94,12 @@ type change struct {
 	same bool
 
 	job    *job
-	jobWas *jobFacts // nil if the job was not known
+	jobWas *jobFacts // nil if the job was not known, or unclear
 	// released and suspended report a change of the job's suspend field.
 	released, suspended bool
 
 	unit    *unit
-	unitWas *unitFacts
+	unitWas *unitFacts // nil if the unit was not known, or unclear
 	// admitted reports that the unit got quota.
 	admitted bool
 
@@ -208,9 +211,10 @@ func (s *world) applyJob(c *change, now *jobFacts) {
 			}
 		}
 		j.missed = c.born && now.marked && !now.suspended && now.queued() && !now.unholdable
-	} else {
+	} else if !j.unclear {
 		c.jobWas = j.now
 	}
+	j.unclear = false
 	j.follow(c)
 	s.names[c.object()] = j.uid
 	c.job, j.now = j, now
@@ -238,7 +242,9 @@ func (s *world) applyUnit(c *change, now *unitFacts) {
 	}
 	u.follow(c)
 	s.names[c.object()] = u.uid
-	c.unit, c.unitWas = u, u.now
+	if c.unit = u; !u.unclear {
+		c.unitWas = u.now
+	}
 	u.now, u.unclear = now, false
 	c.job = s.jobOf(u)
 	if j := c.job; j != nil {
@@ -280,7 +286,7 @@ func (s *world) applyPod(c *change, now *podFacts) {
 	}
 	p.follow(c)
 	c.pod, c.job = p, p.job
-	p.until = now.until
+	p.until, p.gated = now.until, now.gated
 	p.resized = p.resized || c.subresource == "resize"
 	if now.over && p.over.IsZero() {
 		p.over, p.ended = c.Moment, true
@@ -322,8 +328,11 @@ func (s *world) settle(c *change) {
 
 // doubt applies a write that failed, or has no answer.
 func (s *world) doubt(w *write) {
-	lost := w.code == 0 || w.code >= 500
+	lost := w.lost()
 	uid := s.names[w.object()]
+	if j := s.jobs[uid]; j != nil && j.exists() && lost {
+		s.question(&j.object)
+	}
 	if u := s.units[uid]; u != nil && u.exists() && lost {
 		s.question(&u.object)
 	}
@@ -342,7 +351,7 @@ func (s *world) doubt(w *write) {
 	}
 }
 
-// question marks a unit or a pod as unclear.
+// question marks a job, a unit or a pod as unclear.
 func (s *world) question(o *object) {
 	if !o.unclear {
 		s.doubts++

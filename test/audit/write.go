@@ -34,8 +34,6 @@ type write struct {
 	instance string
 	// own reports that the write itself returned the revision.
 	own bool
-	// landed reports that the write was stored although the response was an error.
-	landed bool
 	// gone reports that the object does not exist after the write.
 	gone bool
 	// body has the facts of the object; see decoders. It is nil for other kinds, or if the response
@@ -43,8 +41,12 @@ type write struct {
 	body any
 }
 
-// ok reports whether the write was stored.
-func (w *write) ok() bool { return w.landed || log.Success(w.code) }
+// ok reports whether the write was stored, as far as the log shows.
+func (w *write) ok() bool { return log.Success(w.code) }
+
+// lost reports whether the write may have been stored although there is no response, or an error. The API server
+// logs status 504 if a program is killed during its write.
+func (w *write) lost() bool { return w.code == 0 || w.code >= 500 }
 
 // creates reports whether the write created its object.
 func (w *write) creates() bool {
@@ -92,10 +94,9 @@ const credentialKey = "authentication.kubernetes.io/credential-id"
 type decoded struct {
 	writes []*write
 	at     time.Time
-	write  bool   // the line is a write, kept or not
-	bare   bool   // the object is missing because the level is too low
-	cut    bool   // the objects were omitted because of their size
-	bodies bodies // set if the write may be followed up
+	write  bool // the line is a write, kept or not
+	bare   bool // the object is missing because the level is too low
+	cut    bool // the objects were omitted because of their size
 	err    error
 }
 
@@ -118,9 +119,6 @@ func decodeLine(number int, line []byte) decoded {
 		return out
 	}
 	out.writes = []*write{w}
-	if w.followed() && w.verb != "deletecollection" {
-		out.bodies = bodies{e.RequestObject, e.ResponseObject}
-	}
 	switch {
 	case !known || !w.ok():
 	case len(e.ResponseObject) == 0:

@@ -291,8 +291,9 @@ func TestPoliciesAreRenderedIfTheAPIServerHasThem(t *testing.T) {
 			rendered := render(t, test.args...)
 			hold, unit := holdPolicies(rendered), kind(rendered, "ValidatingAdmissionPolicy")
 			_, managed := hold["kube-queue-managed-namespace"]
-			if len(hold) > 0 != test.policy || len(unit) > 0 != test.unit || managed != test.policy {
-				t.Errorf("%d policies that hold, managed namespaces are %t, %d that guard units", len(hold), managed, len(unit))
+			_, units := unit["kube-queue-units"]
+			if len(hold) > 0 != test.policy || units != test.unit || managed != test.policy {
+				t.Errorf("%d policies that hold, managed namespaces are %t, one that guards units is there: %t", len(hold), managed, units)
 			}
 			for _, object := range [][2]string{{"MutatingWebhookConfiguration", "kube-queue-hold"}, {"Service", "job-extensions-webhook"}, {"Secret", "job-extensions-webhook"}} {
 				if _, there := kind(rendered, object[0])[object[1]]; there != test.webhook {
@@ -300,7 +301,7 @@ func TestPoliciesAreRenderedIfTheAPIServerHasThem(t *testing.T) {
 				}
 			}
 			_, reviews := kind(rendered, "MutatingWebhookConfiguration")["kube-queue-reviews"]
-			if _, guarded := unit["kube-queue-webhooks"]; guarded != (test.unit && (test.webhook || reviews)) {
+			if _, guarded := unit["kube-queue-webhooks"]; guarded != (test.webhook || reviews) {
 				t.Errorf("the policy that limits the programs to caBundle is there: %t", guarded)
 			}
 			if _, editor := kind(rendered, "ClusterRole")["kube-queue-editor"]; editor != test.unit {
@@ -381,14 +382,14 @@ func TestPodsAreQueuedOnlyIfTheyAreEnabled(t *testing.T) {
 		want []string
 	}{
 		"off":                     {[]string{everything}, nil},
-		"on":                      {pods, []string{"fence-pod", "gate", "gate-pod", "job-extensions-pods", "managed-pod"}},
-		"alone":                   {append(pods, notAnnotated), []string{"fence-pod", "gate", "gate-pod", "job-extensions-pods", "managed-pod"}},
-		"on with all rights":      {append(pods, everything), []string{"fence-pod", "gate", "gate-pod", "job-extensions-pods", "managed-pod"}},
-		"not managed":             {append(pods, "--set", "managedNamespaces.kinds={job}"), []string{"gate", "gate-pod", "job-extensions-pods"}},
-		"no managed namespaces":   {append(pods, "--set", "managedNamespaces.enabled=false"), []string{"gate", "gate-pod", "job-extensions-pods"}},
-		"without a fence":         {append(pods, "--set", "managedNamespaces.fence=off"), []string{"gate", "gate-pod", "job-extensions-pods", "managed-pod"}},
+		"on":                      {pods, []string{"fence-pod", "gate", "gate-pod", "growth-pod", "job-extensions-pods", "managed-pod"}},
+		"alone":                   {append(pods, notAnnotated), []string{"fence-pod", "gate", "gate-pod", "growth-pod", "job-extensions-pods", "managed-pod"}},
+		"on with all rights":      {append(pods, everything), []string{"fence-pod", "gate", "gate-pod", "growth-pod", "job-extensions-pods", "managed-pod"}},
+		"not managed":             {append(pods, "--set", "managedNamespaces.kinds={job}"), []string{"gate", "gate-pod", "growth-pod", "job-extensions-pods"}},
+		"no managed namespaces":   {append(pods, "--set", "managedNamespaces.enabled=false"), []string{"gate", "gate-pod", "growth-pod", "job-extensions-pods"}},
+		"without a fence":         {append(pods, "--set", "managedNamespaces.fence=off"), []string{"gate", "gate-pod", "growth-pod", "job-extensions-pods", "managed-pod"}},
 		"with the webhook":        {append(pods, "--set", "holdPolicies.by=webhook"), []string{"fence-pod", "gate", "job-extensions-pods"}},
-		"without the unit policy": {append(pods, "--set", "unitPolicy.enabled=false"), []string{"fence-pod", "gate-pod", "managed-pod"}},
+		"without the unit policy": {append(pods, "--set", "unitPolicy.enabled=false"), []string{"fence-pod", "gate", "gate-pod", "growth-pod", "job-extensions-pods", "managed-pod"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -452,5 +453,26 @@ func TestCertManagerMakesTheCertificate(t *testing.T) {
 	other := render(t, "--set", "holdPolicies.by=webhook,holdPolicies.webhook.certManager.enabled=true,holdPolicies.webhook.certManager.issuerRef.name=internal")
 	if _, there := kind(other, "Issuer")["job-extensions-webhook"]; there {
 		t.Error("an Issuer is created although another one is named")
+	}
+}
+
+func TestOnlyThePolicyOfUnitsCanBeLeftOut(t *testing.T) {
+	policies := kind(render(t, "--set", "enabledExtensions={pod},unitPolicy.enabled=false,holdPolicies.by=both"), "ValidatingAdmissionPolicy")
+	for _, name := range []string{"gate", "job-extensions-pods", "job-extensions", "programs", "webhooks", "queues"} {
+		if _, there := policies["kube-queue-"+name]; !there {
+			t.Errorf("there is no policy kube-queue-%s", name)
+		}
+	}
+	if _, there := policies["kube-queue-units"]; there {
+		t.Error("the policy of units is there")
+	}
+}
+
+func TestJobExtensionsIsLimitedInEveryVersion(t *testing.T) {
+	rendered := render(t, notAnnotated, "--set", "enabledExtensions={mpiv1,job}")
+	for _, rule := range the(t, rendered, "ValidatingAdmissionPolicy", "kube-queue-job-extensions").list("spec", "matchConstraints", "resourceRules") {
+		if got := texts(rule["apiVersions"]); !slices.Equal(got, []string{"*"}) {
+			t.Errorf("%v: limited in versions %v, and its role is for all", rule["resources"], got)
+		}
 	}
 }

@@ -11,6 +11,11 @@ import (
 
 func TestInvalidValuesAreRefusedWithTheirNames(t *testing.T) {
 	expectRefused(t, []refused{
+		{"managed pods beside a kind whose parts are not managed", "enabledExtensions: [pod, jobset]\nannotationExtensions: []",
+			[]string{"managedNamespaces.kinds", "jobs.batch", "without quota"}},
+		{"managed pods beside kinds that are not managed", "enabledExtensions: [pod]\nannotationExtensions: [job, jobset]\nmanagedNamespaces: {kinds: [pod, jobset]}",
+			[]string{"managedNamespaces.kinds", "jobs.batch", "without quota"}},
+		{"a type of devices with a label without a value", "devices: {types: [{resource: a/b, nodeLabel: c, type: d/e}]}", []string{"/devices/types/0", "nodeLabelValue"}},
 		{"a kind that nobody knows", "enabledExtensions: [tfjob, jbo]", []string{"/enabledExtensions/1", "'pytorchjob'", "'workflow'"}},
 		{"a kind that nobody knows, by its annotation", "annotationExtensions: [jbo]", []string{"/annotationExtensions/0", "'pytorchjob'"}},
 		{"kinds as one text", "enabledExtensions: tfjob,job", []string{"/enabledExtensions", "want array"}},

@@ -22,6 +22,8 @@ import (
 func TestSettingsWithTheirOwnValueAreRefused(t *testing.T) {
 	expectRefused(t, []refused{
 		{"the values of an earlier release", "controller: {ports: null, policy: null, quotaBackend: null}\njobExtensions: {ports: null}", []string{"upgrade with --reset-then-reuse-values instead of --reuse-values"}},
+		{"the hosts of the pages as a flag", "web: {enabled: true, hosts: [a.example.com], extraArgs: [--hosts=b]}", []string{"web.extraArgs: --hosts=b:", "web.hosts"}},
+		{"where health of the pages is", "web: {enabled: true, hosts: [a.example.com], extraArgs: ['--health-bind-address=:9']}", []string{"web.extraArgs: --health-bind-address"}},
 		{"a field that the chart writes", "controller: {config: {kind: Mine}}", []string{"controller.config", "remove apiVersion and kind"}},
 		{"the policy in the file", "controller: {config: {policy: Block}}",
 			[]string{"controller.config.policy:", "set controller.policy"}},

@@ -119,3 +119,18 @@ func TestCRDsAreKeptAndEnabledSeparately(t *testing.T) {
 		})
 	}
 }
+
+func TestAReleaseCanHaveAnyName(t *testing.T) {
+	for _, name := range []string{"2024", "1e3", "true"} {
+		out, err := run(t, "template", name, chart, "--namespace", "kube-queue", "--kube-version", "1.36.0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range objects(t, out) {
+			expectKnown(t, o)
+			if got := o.GetLabels()["app.kubernetes.io/instance"]; got != name {
+				t.Errorf("%v has instance %q, want %q", o, got, name)
+			}
+		}
+	}
+}

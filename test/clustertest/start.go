@@ -1,9 +1,8 @@
 // Package clustertest starts real clusters with the manifests of kube-queue for tests and for
 // the demo.
 //
-// The cluster is that of test/localcluster, a separate module that is built and run as a
-// program, so that the tests of the product do not link Kubernetes itself. The cluster ends
-// with the process that started it.
+// The cluster is that of test/localcluster, which is built and run as a program. The cluster ends with the
+// process that started it.
 package clustertest
 
 import (
@@ -164,7 +163,7 @@ func localcluster(ctx context.Context, args ...string) ([]byte, error) {
 }
 
 func localclusterPath(ctx context.Context) (string, error) {
-	folder, err := built.Programs(ctx, "test/localcluster", "./cmd/localcluster")
+	folder, err := built.Programs(ctx, ".", "./test/localcluster/cmd/localcluster")
 	return filepath.Join(folder, "localcluster"), err
 }
 

@@ -21,10 +21,12 @@ type environment struct {
 	// root is the repository, bin the folder of the built programs, data the one of the cluster.
 	root, bin, data string
 	cluster         *clustertest.Cluster
+	// metrics are the addresses of the metrics of the programs that were started.
+	metrics map[string]string
 }
 
 func newEnvironment(root string) *environment {
-	return &environment{root: root, bin: filepath.Join(root, "bin"), data: filepath.Join(root, ".cluster", "demo")}
+	return &environment{root: root, bin: filepath.Join(root, "bin"), data: filepath.Join(root, ".cluster", "demo"), metrics: map[string]string{}}
 }
 
 // localcluster returns a call of the command localcluster, which make has built.
@@ -125,14 +127,15 @@ func (e *environment) start(ctx context.Context, name string, flags ...string) e
 	if err != nil {
 		return err
 	}
-	health, err := clustertest.FreeAddress()
+	health, metrics, err := clustertest.FreeAddresses()
 	if err != nil {
 		return err
 	}
+	e.metrics[name] = metrics
 	args := append([]string{"program", "start", "--data", e.data, "--name", name,
 		"--ready-url", "http://" + health + "/readyz", "--",
 		filepath.Join(e.bin, name), "--kubeconfig", kubeconfig, "--health-bind-address", health,
-		"--metrics-bind-address=0", "--leader-elect=false"}, flags...)
+		"--metrics-bind-address", metrics, "--metrics-secure=false", "--leader-elect=false"}, flags...)
 	cmd := e.localcluster(ctx, args...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("starting %s: %w\n%s", name, err, out)

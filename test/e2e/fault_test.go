@@ -66,7 +66,7 @@ type ending struct {
 }
 
 // revive starts the victim again after each kill, until the acts are over, all jobs have ended and the quota is free. It
-// expects at least so many kills.
+// expects at least so many kills: writes at the same time are one.
 func (k kill) revive(t *testing.T, l *harness.Env, executioner *harness.Executioner, least int, jobs []ending, acts ...act) {
 	t.Helper()
 	executioner.Revive(t, func() bool {
@@ -105,7 +105,7 @@ func killAtWrites(t *testing.T, k kill) {
 		harness.Job{Name: "three", CPU: "1", Runs: 3 * time.Second}.String() +
 		harness.Job{Name: "four", CPU: "1", Runs: time.Second, Fails: true}.String())
 
-	k.revive(t, l, executioner, 8, []ending{
+	k.revive(t, l, executioner, 4, []ending{
 		{"TFJob", "one", "Succeeded", 1}, {"TFJob", "two", "Succeeded", 1}, {"Job", "three", "Succeeded", 1}, {"Job", "four", "Failed", 1}})
 }
 
@@ -136,7 +136,7 @@ func killAtEvictions(t *testing.T, k kill) {
 	urgent := `scheduling.x-k8s.io/priority: "1000"`
 	l.Apply(harness.Job{Name: "spared", CPU: "2", Runs: harness.UntilFinished, Annotations: urgent}.String() +
 		harness.Job{Name: "first", CPU: "2", Runs: harness.UntilFinished}.String() + harness.Job{Name: "second", CPU: "2", Runs: harness.UntilFinished}.String())
-	k.revive(t, l, executioner, 8, []ending{
+	k.revive(t, l, executioner, 4, []ending{
 		{"Job", "large", "Succeeded", 1}, {"Job", "spared", "Succeeded", 1}, {"Job", "first", "Succeeded", 2}, {"Job", "second", "Succeeded", 2},
 	},
 		act{func() bool { return runs("spared") && runs("first") && runs("second") }, func() {

@@ -26,5 +26,5 @@
 // resourceVersions, since two watches have no common order. Versions of different resources are
 // comparable because the clusters of tests have one etcd.
 //
-//	follower := gangs.Follow(t, client, gangs.Gang{Name: "train", Namespace: "research", Selector: "job-name=train", Pods: 4})
+//	gangs.Follow(t, client, gangs.Gang{Name: "train", Namespace: "research", Selector: "job-name=train", Pods: 4})
 package gangs

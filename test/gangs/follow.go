@@ -14,6 +14,8 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // patience is how long the watches may lag behind the API server.
@@ -30,11 +32,15 @@ type Follower struct {
 }
 
 // Follow follows the cluster until the end of the test, and then fails the test for each violation.
-func Follow(t testing.TB, client kubernetes.Interface, gangs ...Gang) *Follower {
+func Follow(t testing.TB, client kubernetes.Interface, gangs ...Gang) {
 	t.Helper()
+	f := &Follower{client: client, seen: map[types.UID]string{}}
+	for _, gang := range gangs {
+		require.NoError(t, f.Expect(gang))
+	}
 	// The context of the test is done before its cleanup.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	f, stop, err := Start(ctx, client, gangs...)
+	stop, err := f.start(ctx)
 	if err != nil {
 		cancel()
 		t.Fatal(err)
@@ -50,22 +56,10 @@ func Follow(t testing.TB, client kubernetes.Interface, gangs ...Gang) *Follower 
 			t.Error(v)
 		}
 	})
-	return f
 }
 
-// Start follows the cluster until ctx is done. It returns when the existing objects have been
+// start follows the cluster until ctx is done. It returns when the existing objects have been
 // processed, with a function that waits for the end after ctx is done.
-func Start(ctx context.Context, client kubernetes.Interface, gangs ...Gang) (f *Follower, stop func(), err error) {
-	f = &Follower{client: client, seen: map[types.UID]string{}}
-	for _, gang := range gangs {
-		if err := f.Expect(gang); err != nil {
-			return nil, nil, err
-		}
-	}
-	stop, err = f.start(ctx)
-	return f, stop, err
-}
-
 func (f *Follower) start(ctx context.Context) (stop func(), err error) {
 	factory := informers.NewSharedInformerFactory(f.client, 0)
 	core := factory.Core().V1()

@@ -3,10 +3,12 @@ package harness
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,14 +22,25 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Apply applies a manifest in the Env's namespace like kubectl. It runs kubectl only for objects that exist: a
-// process for each job would take more time than most tests.
+// Apply applies a manifest in the Env's namespace like kubectl, but waits until an object that is being deleted
+// is gone. It runs kubectl only for objects that exist: a process for each job would take more time than most tests.
 func (l *Env) Apply(manifest string) {
 	l.t.Helper()
 	for _, object := range l.parse(manifest) {
 		text := l.asApplied(object)
-		if _, err := l.create(object); !apierrors.IsAlreadyExists(err) {
-			Must(l.t, err)
+		client := l.clientOf(object)
+		exists := false
+		Eventually(l.t, time.Minute, object.GetName()+", which is being deleted, is gone", func() (bool, string) {
+			_, err := client.Create(l.t.Context(), object, strict)
+			if !apierrors.IsAlreadyExists(err) {
+				Must(l.t, err)
+				return true, ""
+			}
+			existing, err := client.Get(l.t.Context(), object.GetName(), metav1.GetOptions{})
+			exists = err == nil && existing.GetDeletionTimestamp() == nil
+			return exists, fmt.Sprint("it exists: ", err)
+		})
+		if !exists {
 			continue
 		}
 		if out, err := l.suite.KubectlWith(l.t.Context(), text, "-n", l.Namespace, "apply", "-f", "-"); err != nil {
@@ -67,17 +80,17 @@ func (l *Env) parse(manifest string) (objects []*unstructured.Unstructured) {
 	}
 }
 
-// create creates an object, in the Env's namespace if it is namespaced and does not name another one.
-func (l *Env) create(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+var strict = metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict}
+
+// clientOf returns a client of the Env's namespace if the object is namespaced and does not name another one.
+func (l *Env) clientOf(object *unstructured.Unstructured) dynamic.ResourceInterface {
+	l.t.Helper()
 	mapping, err := l.suite.mapping(object.GroupVersionKind())
-	if err != nil {
-		return nil, err
-	}
-	var client dynamic.ResourceInterface = l.Dynamic.Resource(mapping.Resource)
+	Must(l.t, err)
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-		client = l.Dynamic.Resource(mapping.Resource).Namespace(cmp.Or(object.GetNamespace(), l.Namespace))
+		return l.Dynamic.Resource(mapping.Resource).Namespace(cmp.Or(object.GetNamespace(), l.Namespace))
 	}
-	return client.Create(l.t.Context(), object, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
+	return l.Dynamic.Resource(mapping.Resource)
 }
 
 // ApplyAsIs applies a manifest that contains its namespace.
@@ -91,7 +104,8 @@ func (l *Env) ApplyAsIs(manifest string) {
 // Create creates the object of a manifest with generateName, and returns its name.
 func (l *Env) Create(manifest string) string {
 	l.t.Helper()
-	created, err := l.create(l.parse(manifest)[0])
+	object := l.parse(manifest)[0]
+	created, err := l.clientOf(object).Create(l.t.Context(), object, strict)
 	Must(l.t, err)
 	return created.GetName()
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -55,7 +56,7 @@ func (s *Suite) Program(t testing.TB, name string, args ...string) *Program {
 // program prepares a program with its own name for the log.
 func (s *Suite) program(t testing.TB, name, logName string, args []string) *Program {
 	t.Helper()
-	log, err := os.Create(filepath.Join(s.Logs, logName+"."+filepath.Base(t.Name())+".log"))
+	log, err := os.Create(filepath.Join(s.Logs, logName+"."+strings.ReplaceAll(t.Name(), "/", ".")+".log"))
 	Must(t, err)
 	p := &Program{Name: name, Log: log, Args: args, t: t, programs: s.Programs}
 	p.forget = func() {
@@ -129,7 +130,8 @@ func (p *Program) Stop() {
 	}
 	p.end(syscall.SIGTERM)
 	if p.err != nil {
-		p.t.Errorf("%s ended with %v; see %s", p.Name, p.err, p.Log.Name())
+		text, _ := os.ReadFile(p.Log.Name())
+		p.t.Errorf("%s ended with %v; see %s, which ends with\n%s", p.Name, p.err, p.Log.Name(), text[max(len(text)-2000, 0):])
 	}
 	p.cmd = nil
 }

@@ -105,3 +105,12 @@ func (s *Suite) mapping(kind schema.GroupVersionKind) (*meta.RESTMapping, error)
 func (s *Suite) Acceptance(file string) string {
 	return filepath.Join(s.Repository, "test", "acceptance", file)
 }
+
+// AnswersReviews makes a controller that is not started yet answer reviews, at the address that it returns.
+func (s *Suite) AnswersReviews(t testing.TB, controller *Program) (address string) {
+	t.Helper()
+	address, args, err := s.RouteReviews(t.Context())
+	Must(t, err)
+	controller.Args = append(controller.Args, args...)
+	return address
+}

@@ -28,7 +28,7 @@ func (l *Env) TreeOf(children ...string) {
 		"metadata: {name: elasticquotatree, namespace: kube-system}\n" +
 		"spec: {root: {name: root, children: [" + strings.Join(children, ", ") + "]}}\n")[0]
 	text := l.asApplied(tree)
-	_, err := l.create(tree)
+	_, err := l.clientOf(tree).Create(l.t.Context(), tree, strict)
 	if apierrors.IsAlreadyExists(err) {
 		var patch []byte
 		patch, err = json.Marshal([]map[string]any{{"op": "replace", "path": "/spec", "value": tree.Object["spec"]},

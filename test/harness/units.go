@@ -11,19 +11,26 @@ import (
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/extensions/framework/decision"
 )
 
-// Unit returns the unit of a job, or nil.
+// Unit returns the unit of a job, or nil. With "-growth" after its name, it returns the unit for pods that the job adds; of
+// several, the one that waits.
 func (l *Env) Unit(kind, name string) *schedulingv1alpha1.QueueUnit {
 	l.t.Helper()
 	units, err := l.Queue.SchedulingV1alpha1().QueueUnits(l.Namespace).List(l.t.Context(), metav1.ListOptions{})
 	Must(l.t, err)
+	var found *schedulingv1alpha1.QueueUnit
 	for i := range units.Items {
-		if ref := units.Items[i].Spec.ConsumerRef; ref.Kind == kind && ref.Name == name {
-			return &units.Items[i]
+		unit, growth := &units.Items[i], ""
+		if unit.Spec.Growth {
+			growth = decision.GrowthSuffix
+		}
+		if ref := unit.Spec.ConsumerRef; ref.Kind == kind && ref.Name+growth == name && (found == nil || unit.Status.Phase.Waits()) {
+			found = unit
 		}
 	}
-	return nil
+	return found
 }
 
 // WaitForUnit waits until the job has a unit.

@@ -21,8 +21,6 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	visibilityv1alpha1 "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
 	"kube-queue.dev/kube-queue/test/clustertest"
-	"kube-queue.dev/kube-queue/test/perf/pace"
-	"kube-queue.dev/kube-queue/test/perf/report"
 	"kube-queue.dev/kube-queue/test/perf/rig"
 	"kube-queue.dev/kube-queue/test/require"
 	"kube-queue.dev/kube-queue/test/testmode"
@@ -43,12 +41,19 @@ func TestAFloodOfSlowClientsStopsNothing(t *testing.T) {
 	testmode.OnlyInTestAll(t, "TestGenuineRequestsAreAnsweredBesideSlowOnes of pkg/program/serving counts what slow clients use")
 	r := startRig(t, rig.Options{Options: clustertest.Options{OnlyAPI: true, HoldBy: clustertest.HoldByWebhook}})
 	// Where webhooks hold jobs, reviews are off, so what answers them is added.
-	if _, err := r.Cluster.Kubectl(t.Context(), "apply", "--server-side", "--force-conflicts",
-		"-f", filepath.Join(r.Cluster.Repository, "deploy", "rbac", "kube-queue-controller.yaml")); err != nil {
-		t.Fatal(err)
-	}
+	_, err := r.Cluster.Kubectl(t.Context(), "apply", "--server-side", "--force-conflicts",
+		"-f", filepath.Join(r.Cluster.Repository, "deploy", "rbac", "kube-queue-controller.yaml"))
+	require.NoError(t, err)
 	f := &flood{t: t, namesRun: &namesRun{patience: 6 * time.Minute}}
-	f.startPrograms(&session{Rig: r, progress: io.Discard})
+	reviews, args, err := r.AnswersReviews(t.Context())
+	require.NoError(t, err)
+	holds, err := clustertest.FreeAddress()
+	require.NoError(t, err)
+	// The certificate of the webhooks of job-extensions is kept by this process, which has served them so far.
+	require.NoError(t, f.start(t.Context(), &session{Rig: r, progress: io.Discard}, args,
+		[]string{"--webhook-bind-address=" + holds, "--webhook-manage-certificate=false"}))
+	require.NoError(t, r.Cluster.Route(t.Context(), clustertest.WebhookPort, holds))
+	require.NoError(t, rig.Until(t.Context(), time.Second, f.patience, fmt.Errorf("no review is answered"), func(ctx context.Context) (bool, error) { return f.review(ctx) == nil, nil }))
 	f.ask(t.Context(), func() bool { return len(f.reviews) >= 20 }) // what is only allocated once is not counted
 	idle, err := r.Use()
 	require.NoError(t, err)
@@ -59,7 +64,7 @@ func TestAFloodOfSlowClientsStopsNothing(t *testing.T) {
 		defer stop()
 		var group sync.WaitGroup
 		defer group.Wait()
-		for _, address := range f.addresses {
+		for _, address := range []string{reviews, holds} {
 			for i := range slowClients {
 				group.Go(func() { slowly(ctx, address, i) })
 			}
@@ -83,12 +88,12 @@ func TestAFloodOfSlowClientsStopsNothing(t *testing.T) {
 	}
 	for _, name := range []string{rig.Controller, rig.Extensions} {
 		more := most[name].Resident - idle[name].Resident
-		t.Logf("%s: %.0f MiB, and %.0f MiB more in the flood", name, report.MiB(idle[name].Resident), report.MiB(more))
+		t.Logf("%s: %.0f MiB, and %.0f MiB more in the flood", name, rig.MiB(idle[name].Resident), rig.MiB(more))
 		if more > mostMore {
-			t.Errorf("%s uses %.0f MiB more", name, report.MiB(more))
+			t.Errorf("%s uses %.0f MiB more", name, rig.MiB(more))
 		}
 	}
-	for name, took := range map[string]report.Durations{"review": f.reviews, "hold": f.holds} {
+	for name, took := range map[string]rig.Durations{"review": f.reviews, "hold": f.holds} {
 		t.Logf("%d answers to a %s: p50 %v, p99 %v", len(took), name, took.Percentile(0.5), took.Percentile(0.99))
 		if len(took) == 0 || took.Percentile(1) > longest {
 			t.Errorf("the longest of %d answers to a %s took %v", len(took), name, took.Percentile(1))
@@ -98,53 +103,32 @@ func TestAFloodOfSlowClientsStopsNothing(t *testing.T) {
 
 type flood struct {
 	*namesRun
-	t *testing.T
-	// addresses are those of the webhooks.
-	addresses      []string
-	reviews, holds report.Durations
-}
-
-// startPrograms starts both programs, which serve their webhooks. The certificate of those of job-extensions is kept by this
-// process, which has served them so far.
-func (f *flood) startPrograms(s *session) {
-	f.t.Helper()
-	reviews, args, err := s.AnswersReviews(f.t.Context())
-	require.NoError(f.t, err)
-	holds, err := clustertest.FreeAddress()
-	require.NoError(f.t, err)
-	f.addresses = []string{reviews, holds}
-	if err := f.start(f.t.Context(), s, map[string][]string{rig.Controller: args,
-		rig.Extensions: {"--enabled-extensions=job", "--webhook-bind-address=" + holds, "--webhook-manage-certificate=false"}}); err != nil {
-		f.t.Fatal(err)
-	}
-	require.NoError(f.t, f.Cluster.Route(f.t.Context(), clustertest.WebhookPort, holds))
-	require.NoError(f.t, pace.Until(f.t.Context(), time.Second, f.patience, fmt.Errorf("no review is answered"), func(ctx context.Context) (bool, error) { return f.review(ctx) == nil, nil }))
+	t              *testing.T
+	reviews, holds rig.Durations
 }
 
 // ask sends genuine requests through the API server until done: a review, a small job, and from time to time a large one, which
 // takes longer anyway.
 func (f *flood) ask(ctx context.Context, done func() bool) {
-	for i := 0; !done(); i++ {
+	timed := func(what string, all *rig.Durations, request func() error) {
 		began := time.Now()
-		if err := f.review(ctx); err != nil {
-			f.t.Errorf("a review: %v", err)
+		if err := request(); err != nil {
+			f.t.Errorf("%s: %v", what, err)
 		}
-		f.reviews = append(f.reviews, time.Since(began))
-		began = time.Now()
-		if err := f.hold(ctx, 0); err != nil {
-			f.t.Errorf("a job: %v", err)
-		}
-		f.holds = append(f.holds, time.Since(began))
+		*all = append(*all, time.Since(began))
+	}
+	var large rig.Durations
+	for i := 0; !done(); i++ {
+		timed("a review", &f.reviews, func() error { return f.review(ctx) })
+		timed("a job", &f.holds, func() error { return f.hold(ctx, 0) })
 		if i%20 == 0 {
-			if err := f.hold(ctx, largeJob); err != nil {
-				f.t.Errorf("a large job: %v", err)
-			}
+			timed("a large job", &large, func() error { return f.hold(ctx, largeJob) })
 		}
 	}
 }
 
 func (f *flood) review(ctx context.Context) error {
-	_, err := f.Queue.VisibilityV1alpha1().QueueReviews(othersNamespace).Create(ctx, &visibilityv1alpha1.QueueReview{ObjectMeta: metav1.ObjectMeta{Name: "flood"}},
+	_, err := f.Queue.VisibilityV1alpha1().QueueReviews(namespacePrefix+others).Create(ctx, &visibilityv1alpha1.QueueReview{ObjectMeta: metav1.ObjectMeta{Name: "flood"}},
 		metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	return err
 }
@@ -157,7 +141,7 @@ func (f *flood) hold(ctx context.Context, size int) error {
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "flood", Annotations: map[string]string{wellknown.SuspendAnnotation: "true"}},
 		Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever,
 			Containers: []corev1.Container{{Name: "main", Image: "busybox", Env: env}}}}}}
-	held, err := f.Kube.BatchV1().Jobs(othersNamespace).Create(ctx, job, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	held, err := f.Kube.BatchV1().Jobs(namespacePrefix+others).Create(ctx, job, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	if err == nil && !ptr.Deref(held.Spec.Suspend, false) {
 		return fmt.Errorf("it is not held")
 	}
@@ -170,35 +154,25 @@ func slowly(ctx context.Context, address string, i int) {
 	ticker := time.NewTicker(time.Duration(1+i%3) * 50 * time.Millisecond)
 	defer ticker.Stop()
 	for ctx.Err() == nil {
-		var dialer net.Dialer
-		conn, err := dialer.DialContext(ctx, "tcp", address)
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 		if err != nil {
 			continue
 		}
-		slow := tls.Client(conn, &tls.Config{InsecureSkipVerify: true})
-		part := []byte("A")
+		context.AfterFunc(ctx, func() { _ = conn.Close() })
+		slow, part := tls.Client(conn, &tls.Config{InsecureSkipVerify: true}), []byte("A")
 		switch {
 		case i%4 == 0:
-			slow = nil
+			_, err = io.ReadFull(conn, part) // waits until the server closes it
 		case i%4 > 1:
-			_, _ = io.WriteString(slow, "POST /hold HTTP/1.1\r\nHost: x\r\nContent-Length: 500000\r\n\r\n")
+			_, err = io.WriteString(slow, "POST /hold HTTP/1.1\r\nHost: x\r\nContent-Length: 500000\r\n\r\n")
 			part = bytes.Repeat(part, 16<<10)
 		}
-		var closed bool
-		for sent := 0; ctx.Err() == nil && !closed; sent++ {
+		for sent := 0; err == nil; sent++ {
 			<-ticker.C
 			if sent == 20 { // 320 KiB of a body
 				part = part[:1]
 			}
-			if slow != nil {
-				_, err = slow.Write(part)
-				closed = err != nil
-			} else {
-				_ = conn.SetReadDeadline(time.Now().Add(time.Millisecond))
-				_, err = conn.Read(part)
-				timeout, is := err.(net.Error)
-				closed = err == nil || !is || !timeout.Timeout()
-			}
+			_, err = slow.Write(part)
 		}
 		_ = conn.Close()
 	}

@@ -9,16 +9,25 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"os/signal"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"kube-queue.dev/kube-queue/test/perf/report"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/test/clustertest"
+	"kube-queue.dev/kube-queue/test/perf/loadgen"
 	"kube-queue.dev/kube-queue/test/perf/rig"
 )
 
@@ -82,9 +91,10 @@ func command() *cobra.Command {
 func measure(cmd *cobra.Command, parts []part, pprof, file string) error {
 	line := cmd.Name()
 	cmd.Flags().Visit(func(f *pflag.Flag) { line += " --" + f.Name + "=" + f.Value.String() })
-	s := &session{pprof: pprof, progress: cmd.ErrOrStderr(), figures: report.New(line)}
+	s := &session{progress: cmd.ErrOrStderr(), figures: rig.NewReport(line)}
 	s.figures.Version = version(cmd.Context())
 	for _, p := range parts {
+		p.options.Profiles = pprof
 		if err := s.measure(cmd.Context(), p); err != nil {
 			return err
 		}
@@ -93,4 +103,111 @@ func measure(cmd *cobra.Command, parts []part, pprof, file string) error {
 		return err
 	}
 	return s.figures.WriteFile(file)
+}
+
+// session is one run of a command on its rig.
+type session struct {
+	*rig.Rig
+	progress io.Writer
+	figures  *rig.Report
+}
+
+// measure starts a rig for a part of a measurement, and always stops it. It keeps the logs of a failure.
+func (s *session) measure(ctx context.Context, p part) (err error) {
+	p.options.Log = s.progress
+	if s.Rig, err = rig.Start(ctx, p.options); err != nil {
+		return err
+	}
+	running, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	s.Exited = cancel
+	if err = p.run(running, s); err != nil && running.Err() != nil {
+		err = context.Cause(running)
+	}
+	keep := err != nil && ctx.Err() == nil
+	if keep {
+		s.say("logs: %s", s.Cluster.Data)
+	}
+	return errors.Join(err, s.Close(keep))
+}
+
+// version is that of the programs.
+func version(ctx context.Context) string {
+	out, err := exec.CommandContext(ctx, "git", "describe", "--tags", "--always", "--dirty").Output()
+	if err != nil {
+		return "devel" // like the Makefile outside of a git repository
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// apiOnly are the options of a cluster without controllers, scheduler and nodes.
+func apiOnly(withoutPolicies bool) rig.Options {
+	return rig.Options{Options: clustertest.Options{OnlyAPI: true}, WithoutPolicies: withoutPolicies}
+}
+
+// prepare creates the namespaces and the tree of a scenario, and returns a run whose units are created as
+// job-extensions does it.
+func (s *session) prepare(ctx context.Context, units *loadgen.Scenario) (*loadgen.Run, error) {
+	if err := errors.Join(s.MakeNamespaces(ctx, units.Namespaces()...), s.ApplyTree(ctx, units.Tree(0))); err != nil {
+		return nil, err
+	}
+	config, _, err := s.Cluster.ServiceAccountConfig(ctx, rig.Extensions)
+	if err != nil {
+		return nil, err
+	}
+	return loadgen.New(config, units)
+}
+
+// createUnit creates a unit of an object, which has the name of the object.
+func (s *session) createUnit(ctx context.Context, of v1alpha1.ConsumerReference, requests corev1.ResourceList) (*v1alpha1.QueueUnit, error) {
+	return s.Queue.SchedulingV1alpha1().QueueUnits(of.Namespace).Create(ctx, &v1alpha1.QueueUnit{
+		ObjectMeta: metav1.ObjectMeta{Name: of.Name},
+		Spec:       v1alpha1.QueueUnitSpec{ConsumerRef: of, Resource: requests},
+	}, metav1.CreateOptions{})
+}
+
+// during returns what the processes use while do runs.
+func (s *session) during(ctx context.Context, do func(context.Context) error) (rig.Use, time.Duration, error) {
+	before, err := s.Use()
+	if err != nil {
+		return nil, 0, err
+	}
+	began := time.Now()
+	if err := do(ctx); err != nil {
+		return nil, 0, err
+	}
+	took := time.Since(began)
+	after, err := s.Use()
+	return after.Since(before), took, err
+}
+
+func (s *session) say(format string, args ...any) { fmt.Fprintf(s.progress, format+"\n", args...) }
+
+// every reports the progress periodically until the returned function is called.
+func (s *session) every(progress func() string) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for rig.Pass(ctx, 5*time.Second) == nil {
+			s.say("%s", progress())
+		}
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
+}
+
+// each calls do for each index, several at a time, and reports the progress.
+func (s *session) each(ctx context.Context, what string, count int, do func(context.Context, int) error) error {
+	var done atomic.Int64
+	defer s.every(func() string { return fmt.Sprintf("%s: %d of %d", what, done.Load(), count) })()
+	return rig.Each(ctx, rig.InFlight, count, func(ctx context.Context, i int) error {
+		if err := do(ctx, i); err != nil {
+			return fmt.Errorf("%s, number %d: %w", what, i, err)
+		}
+		done.Add(1)
+		return nil
+	})
 }

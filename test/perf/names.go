@@ -1,21 +1,18 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	quotav1beta1 "kube-queue.dev/kube-queue/apis/quota/v1beta1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
-	"kube-queue.dev/kube-queue/test/perf/pace"
-	"kube-queue.dev/kube-queue/test/perf/report"
 	"kube-queue.dev/kube-queue/test/perf/rig"
 )
 
@@ -26,10 +23,11 @@ another namespace come and go, and the status of the quota tree must show each o
 the memory that the programs use must be what it was before, which is measured after as many units
 with ordinary names have come and gone: tables of Go programs keep their size.`
 
-// The namespaces of the run, which are groups of the quota tree.
+// The groups of the quota tree, whose namespaces have their names with a prefix.
 const (
-	namingNamespace = "perf-names"
-	othersNamespace = "perf-others"
+	naming          = "naming"
+	others          = "others"
+	namespacePrefix = "perf-"
 )
 
 // namesRun is the command names.
@@ -46,32 +44,33 @@ type namesRun struct {
 }
 
 func (n *namesRun) parts() ([]part, error) {
-	return []part{{apiOnly(), n.run}}, nil
+	return []part{{apiOnly(false), n.run}}, nil
 }
 
 func (n *namesRun) run(ctx context.Context, s *session) error {
-	if err := n.start(ctx, s, map[string][]string{rig.Controller: nil, rig.Extensions: {"--enabled-extensions=job"}}); err != nil {
+	if err := n.start(ctx, s, nil, nil); err != nil {
 		return err
 	}
 	s.figures.Section("units").Count("names of resources", n.units*n.names*n.rounds)
 	if err := n.other(ctx, -1); err != nil { // what is only allocated once is not counted
 		return err
 	}
-	empty, err := n.heaps(ctx)
+	never := func([]int64) bool { return false }
+	empty, err := n.settle(ctx, 0, never)
 	if err != nil {
 		return err
 	}
-	if err := n.round(ctx, "ordinary", 0); err != nil {
+	if err := n.comeAndGo(ctx, naming, "ordinary", n.units, 0); err != nil {
 		return err
 	}
-	before, err := n.settle(ctx, n.rest, func([]int64) bool { return false })
+	before, err := n.settle(ctx, n.rest, never)
 	if err != nil {
 		return err
 	}
 	shown, err := n.whileOthersAreShown(ctx, func(ctx context.Context) error {
 		for round := range n.rounds {
 			s.say("round %d of %d", round+1, n.rounds)
-			if err := n.round(ctx, fmt.Sprint(round), n.names); err != nil {
+			if err := n.comeAndGo(ctx, naming, fmt.Sprint("unit-", round), n.units, n.names); err != nil {
 				return err
 			}
 		}
@@ -80,114 +79,96 @@ func (n *namesRun) run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	s.figures.Section("other units meanwhile").Add("shown in the status of the tree", float64(shown), "", report.AtLeast(new(1.0)))
-	after, err := n.settle(ctx, n.patience, func(now []int64) bool {
-		for i := range now {
-			if float64(now[i]) > mostLeft*float64(before[i]) {
-				return false
-			}
-		}
-		return true
-	})
+	s.figures.Section("other units meanwhile").Add("shown in the status of the tree", float64(shown), "", rig.Bar{AtLeast: new(1.0)})
+	left := func(now []int64, i int) float64 { return float64(now[i]) / float64(before[i]) }
+	after, err := n.settle(ctx, n.patience, func(now []int64) bool { return max(left(now, 0), left(now, 1)) <= mostLeft })
 	if err != nil {
 		return err
 	}
-	profiled := s.profile(ctx, "names", 0, time.Second)
 	for i, program := range n.programs {
 		memory := s.figures.Section("memory of " + program.Name)
-		memory.Add("without units", report.MiB(empty[i]), "MiB", nil)
-		memory.Add("before", report.MiB(before[i]), "MiB", nil)
-		memory.Add("after", report.MiB(after[i]), "MiB", nil)
-		memory.Add("after, of before", float64(after[i])/float64(before[i]), "", report.AtMost(new(mostLeft)))
+		memory.Add("without units", rig.MiB(empty[i]), "MiB")
+		memory.Add("before", rig.MiB(before[i]), "MiB")
+		memory.Add("after", rig.MiB(after[i]), "MiB")
+		memory.Add("after, of before", left(after, i), "", rig.Bar{AtMost: new(mostLeft)})
 	}
-	err = <-profiled
-	for _, program := range n.programs {
-		err = errors.Join(err, program.Stop())
-	}
-	return err
+	return nil
 }
 
 // mostLeft is the greatest allowed ratio of the memory after all units are gone to that before.
 const mostLeft = 1.1
 
-// start applies the tree and starts the programs with their arguments.
-func (n *namesRun) start(ctx context.Context, s *session, programs map[string][]string) error {
+// start applies the tree and starts the programs with additional arguments.
+func (n *namesRun) start(ctx context.Context, s *session, controllerArgs, extensionsArgs []string) error {
 	n.session = s
-	if err := n.MakeNamespaces(ctx, namingNamespace, othersNamespace); err != nil {
-		return err
-	}
-	if err := n.ApplyTree(ctx, quotav1beta1.ElasticQuotaNode{
-		Name: "root", Max: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1000000")},
-		Children: []quotav1beta1.ElasticQuotaNode{{Name: "naming", Namespaces: []string{namingNamespace}}, {Name: "others", Namespaces: []string{othersNamespace}}},
-	}); err != nil {
-		return err
-	}
-	for name, args := range programs {
-		program, err := n.Run(ctx, name, nil, args...)
-		if err != nil {
+	tree := quotav1beta1.ElasticQuotaNode{Name: "root", Max: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1000000")}}
+	for _, group := range []string{naming, others} {
+		if err := n.MakeNamespaces(ctx, namespacePrefix+group); err != nil {
 			return err
 		}
-		n.programs = append(n.programs, program)
+		tree.Children = append(tree.Children, quotav1beta1.ElasticQuotaNode{Name: group, Namespaces: []string{namespacePrefix + group}})
 	}
-	return nil
-}
-
-// heaps returns the memory that the programs use.
-func (n *namesRun) heaps(ctx context.Context) ([]int64, error) {
-	heaps := make([]int64, len(n.programs))
-	for i, program := range n.programs {
-		var err error
-		if heaps[i], err = program.LiveHeap(ctx); err != nil {
-			return nil, err
-		}
+	if err := n.ApplyTree(ctx, tree); err != nil {
+		return err
 	}
-	return heaps, nil
+	controller, err := n.Run(ctx, rig.Controller, nil, controllerArgs...)
+	if err != nil {
+		return err
+	}
+	extensions, err := n.Run(ctx, rig.Extensions, nil, append(extensionsArgs, "--enabled-extensions=job")...)
+	n.programs = []*rig.Program{controller, extensions}
+	return err
 }
 
 // settle returns the least memory that the programs use until it is small enough, or the time is over.
 func (n *namesRun) settle(ctx context.Context, atMost time.Duration, enough func(least []int64) bool) (least []int64, err error) {
-	over := errors.New("the time is over")
-	err = pace.Until(ctx, time.Second, atMost, over, func(ctx context.Context) (bool, error) {
-		now, err := n.heaps(ctx)
-		if err != nil {
-			return false, err
+	for began := time.Now(); ; {
+		now := make([]int64, len(n.programs))
+		for i, program := range n.programs {
+			if now[i], err = program.LiveHeap(ctx); err != nil {
+				return nil, err
+			}
+			if least != nil {
+				now[i] = min(now[i], least[i])
+			}
 		}
-		if least == nil {
-			least = now
+		if least = now; enough(least) || time.Since(began) >= atMost {
+			return least, nil
 		}
-		for i := range least {
-			least[i] = min(least[i], now[i])
+		if err := rig.Pass(ctx, time.Second); err != nil {
+			return nil, err
 		}
-		return enough(least), nil
-	})
-	if errors.Is(err, over) && least != nil {
-		err = nil
 	}
-	return least, err
 }
 
-// round creates units and deletes them. It is over when the tree shows none of them. Their names, and
-// those of so many resources that each requests, contain the name of the round.
-func (n *namesRun) round(ctx context.Context, round string, names int) error {
-	unit := func(i int) string { return fmt.Sprintf("unit-%s-%05d", round, i) }
-	if err := n.each(ctx, "units", n.units, func(ctx context.Context, i int) error {
+// comeAndGo creates units of a group of the tree and deletes them. It is over when the tree has shown all of them, and then none.
+// Their names begin with the prefix, which the names of the resources that each requests contain.
+func (n *namesRun) comeAndGo(ctx context.Context, group, prefix string, units, names int) error {
+	namespace := namespacePrefix + group
+	name := func(i int) string { return fmt.Sprintf("%s-%05d", prefix, i) }
+	shown := func(units int) error {
+		return n.WaitForNode(ctx, n.patience, "root/"+group, func(node quotav1beta1.ElasticQuotaNodeStatus) bool { return node.Jobs == int32(units) })
+	}
+	if err := n.each(ctx, "units", units, func(ctx context.Context, i int) error {
 		list := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1m")}
 		for j := range names {
-			list[corev1.ResourceName(longName(fmt.Sprintf("%s-%d-%d", round, i, j)))] = resource.MustParse("1")
+			list[corev1.ResourceName(longName(fmt.Sprintf("%s-%d-%d", prefix, i, j)))] = resource.MustParse("1")
 		}
-		return n.createUnit(ctx, namingNamespace, unit(i), list)
+		of := v1alpha1.ConsumerReference{APIVersion: "example.com/v1", Kind: "Thing", Name: name(i), Namespace: namespace}
+		_, err := n.createUnit(ctx, of, list)
+		return err
 	}); err != nil {
 		return err
 	}
-	if err := n.waitForTree(ctx, "root/naming", n.units); err != nil {
+	if err := shown(units); err != nil {
 		return err
 	}
-	if err := n.each(ctx, "units deleted", n.units, func(ctx context.Context, i int) error {
-		return n.Queue.SchedulingV1alpha1().QueueUnits(namingNamespace).Delete(ctx, unit(i), metav1.DeleteOptions{})
+	if err := n.each(ctx, "units deleted", units, func(ctx context.Context, i int) error {
+		return n.Queue.SchedulingV1alpha1().QueueUnits(namespace).Delete(ctx, name(i), metav1.DeleteOptions{})
 	}); err != nil {
 		return err
 	}
-	return n.waitForTree(ctx, "root/naming", 0)
+	return shown(0)
 }
 
 // longName returns a name of a resource that is as long as it may be and ends with the text.
@@ -197,46 +178,22 @@ func longName(text string) string {
 	return prefix + "/" + strings.Repeat("x", 63-len(text)) + text
 }
 
-func (n *namesRun) createUnit(ctx context.Context, namespace, name string, requests corev1.ResourceList) error {
-	of := v1alpha1.ConsumerReference{APIVersion: "example.com/v1", Kind: "Thing", Name: name, Namespace: namespace}
-	_, err := n.session.createUnit(ctx, of, requests)
-	return err
+// other creates and deletes a unit of the other group.
+func (n *namesRun) other(ctx context.Context, i int) error {
+	return n.comeAndGo(ctx, others, fmt.Sprint("other-", i+1), 1, 0)
 }
 
-// whileOthersAreShown creates and deletes units in the other namespace until do has ended, one at a
+// whileOthersAreShown creates and deletes units of the other group until do has ended, one at a
 // time, and returns of how many the tree has shown that they came and went.
 func (n *namesRun) whileOthersAreShown(ctx context.Context, do func(context.Context) error) (shown int, err error) {
-	ended := make(chan error, 1)
-	go func() { ended <- do(ctx) }()
-	for {
-		if err := n.other(ctx, shown); err != nil {
-			return shown, errors.Join(err, <-ended)
+	var failed error
+	err = rig.Beside(ctx, do, func(window context.Context) error {
+		for window.Err() == nil && failed == nil {
+			if failed = n.other(ctx, shown); failed == nil {
+				shown++
+			}
 		}
-		shown++
-		select {
-		case err := <-ended:
-			return shown, err
-		default:
-		}
-	}
-}
-
-// other creates and deletes a unit, and waits until the tree shows both.
-func (n *namesRun) other(ctx context.Context, i int) error {
-	name := fmt.Sprint("other-", i+1)
-	if err := n.createUnit(ctx, othersNamespace, name, corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}); err != nil {
-		return err
-	}
-	if err := n.waitForTree(ctx, "root/others", 1); err != nil {
-		return err
-	}
-	if err := n.Queue.SchedulingV1alpha1().QueueUnits(othersNamespace).Delete(ctx, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-		return err
-	}
-	return n.waitForTree(ctx, "root/others", 0)
-}
-
-// waitForTree waits until the status of the tree shows this number of units of a node.
-func (n *namesRun) waitForTree(ctx context.Context, path string, units int) error {
-	return n.WaitForNode(ctx, n.patience, path, func(node quotav1beta1.ElasticQuotaNodeStatus) bool { return node.Jobs == int32(units) })
+		return failed
+	})
+	return shown, cmp.Or(err, failed)
 }

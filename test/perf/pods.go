@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -15,8 +14,6 @@ import (
 
 	quotav1beta1 "kube-queue.dev/kube-queue/apis/quota/v1beta1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
-	"kube-queue.dev/kube-queue/test/perf/pace"
-	"kube-queue.dev/kube-queue/test/perf/report"
 	"kube-queue.dev/kube-queue/test/perf/rig"
 )
 
@@ -50,15 +47,10 @@ func (p *podsRun) parts() ([]part, error) {
 	}
 	p.changes = min(p.changes, p.pods)
 	// Only the programs may write units that hold quota.
-	options := apiOnly()
-	options.WithoutPolicies = true
-	return []part{{options, p.run}}, nil
+	return []part{{apiOnly(true), p.run}}, nil
 }
 
-// usedTimeout is how long the controller may take to list everything.
-const usedTimeout = 5 * time.Minute
-
-func (p *podsRun) run(ctx context.Context, s *session) (err error) {
+func (p *podsRun) run(ctx context.Context, s *session) error {
 	p.session = s
 	if err := p.create(ctx); err != nil {
 		return err
@@ -66,61 +58,57 @@ func (p *podsRun) run(ctx context.Context, s *session) (err error) {
 	section := s.figures.Section("cluster")
 	section.Count("pods", p.pods)
 	section.Count("units", p.units())
-	controller, err := s.Run(ctx, rig.Controller, nil)
-	if err != nil {
+	if _, err := s.Run(ctx, rig.Controller, nil); err != nil {
 		return err
 	}
-	if err := s.WaitForNode(ctx, usedTimeout, "root", func(n quotav1beta1.ElasticQuotaNodeStatus) bool {
+	// The controller lists everything first.
+	if err := s.WaitForNode(ctx, 5*time.Minute, "root", func(n quotav1beta1.ElasticQuotaNodeStatus) bool {
 		return n.Used.Cpu().Value() == int64(p.pods) && n.Jobs == int32(p.units())
 	}); err != nil {
 		return err
 	}
-	profiled := s.profile(ctx, "pods", p.idle, profileAtMost) // of the changes
 	for _, part := range []struct {
 		name, unit string
 		count      float64
-		bar        *report.Bar
+		bar        rig.Bar
 		do         func(context.Context) error
 	}{
-		{"idle", "ms a second", p.idle.Seconds(), report.AtMost(new(10.0)), func(ctx context.Context) error { return pace.Pass(ctx, p.idle) }}, // 1 % of a core
-		{"changes of pods", "ms a change", float64(p.changes), nil, p.change},
+		{"idle", "ms a second", p.idle.Seconds(), rig.Bar{AtMost: new(10.0)}, func(ctx context.Context) error { return rig.Pass(ctx, p.idle) }}, // 1 % of a core
+		{"changes of pods", "ms a change", float64(p.changes), rig.Bar{}, p.change},
 	} {
 		use, _, err := s.during(ctx, part.do)
 		if err != nil {
 			return err
 		}
 		section := s.figures.Section(part.name)
-		section.Add("processor time of the controller", report.Milliseconds(use[rig.Controller].CPU)/part.count, part.unit, part.bar)
-		section.Add("memory of the controller", report.MiB(use[rig.Controller].Resident), "MiB", nil)
+		section.Add("processor time of the controller", rig.Milliseconds(use[rig.Controller].CPU)/part.count, part.unit, part.bar)
+		section.Add("memory of the controller", rig.MiB(use[rig.Controller].Resident), "MiB")
 	}
-	return errors.Join(<-profiled, controller.Stop())
+	return nil
 }
 
 func (p *podsRun) units() int { return p.pods / podsPerUnit }
 
-func namespaceOf(unit int) string { return fmt.Sprintf("perf-%03d", unit/unitsPerNamespace) }
-
-func jobOf(unit int) string { return fmt.Sprintf("job-%05d", unit) }
-
-func uidOf(unit int) types.UID { return types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", unit)) }
+// jobOf returns the job of a unit.
+func jobOf(unit int) v1alpha1.ConsumerReference {
+	return v1alpha1.ConsumerReference{APIVersion: "batch/v1", Kind: "Job", Name: fmt.Sprintf("job-%05d", unit),
+		Namespace: fmt.Sprintf("perf-%03d", unit/unitsPerNamespace), UID: types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", unit))}
+}
 
 // create creates all objects.
 func (p *podsRun) create(ctx context.Context) error {
 	var namespaces []string
 	for unit := 0; unit < p.units(); unit += unitsPerNamespace {
-		namespaces = append(namespaces, namespaceOf(unit))
+		namespaces = append(namespaces, jobOf(unit).Namespace)
 	}
 	if err := p.MakeNamespaces(ctx, namespaces...); err != nil {
 		return err
 	}
-	if err := p.each(ctx, "service accounts", len(namespaces), func(ctx context.Context, i int) error {
-		_, err := p.Kube.CoreV1().ServiceAccounts(namespaces[i]).Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
-		if apierrors.IsAlreadyExists(err) {
-			return nil
+	for _, namespace := range namespaces {
+		_, err := p.Kube.CoreV1().ServiceAccounts(namespace).Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			return err
 		}
-		return err
-	}); err != nil {
-		return err
 	}
 	if err := p.ApplyTree(ctx, quotav1beta1.ElasticQuotaNode{Name: "root", Namespaces: []string{"*"}}); err != nil {
 		return err
@@ -132,13 +120,12 @@ func (p *podsRun) create(ctx context.Context) error {
 }
 
 func (p *podsRun) createUnit(ctx context.Context, i int) error {
-	of := v1alpha1.ConsumerReference{APIVersion: "batch/v1", Kind: "Job", Name: jobOf(i), Namespace: namespaceOf(i), UID: uidOf(i)}
-	unit, err := p.session.createUnit(ctx, of, corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")})
+	unit, err := p.session.createUnit(ctx, jobOf(i), corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")})
 	if err != nil {
 		return err
 	}
 	unit.Status = v1alpha1.QueueUnitStatus{Phase: v1alpha1.PhaseRunning, Attempts: 1, Quota: "root"}
-	_, err = p.Queue.SchedulingV1alpha1().QueueUnits(namespaceOf(i)).UpdateStatus(ctx, unit, metav1.UpdateOptions{})
+	_, err = p.Queue.SchedulingV1alpha1().QueueUnits(unit.Namespace).UpdateStatus(ctx, unit, metav1.UpdateOptions{})
 	return err
 }
 
@@ -146,17 +133,17 @@ func podName(i int) string { return fmt.Sprintf("pod-%06d", i) }
 
 // createPod creates a pod that requests 1 CPU. It has the fields that an operator sets.
 func (p *podsRun) createPod(ctx context.Context, i int) error {
-	unit := i / podsPerUnit
+	job := jobOf(i / podsPerUnit)
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: podName(i), Labels: map[string]string{"batch.kubernetes.io/controller-uid": string(uidOf(unit)), "job-name": jobOf(unit)},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: jobOf(unit), UID: uidOf(unit), Controller: new(true)}}},
+		ObjectMeta: metav1.ObjectMeta{Name: podName(i), Labels: map[string]string{"batch.kubernetes.io/controller-uid": string(job.UID), "job-name": job.Name},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: job.Name, UID: job.UID, Controller: new(true)}}},
 		Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, NodeName: fmt.Sprintf("node-%04d", i%1000),
 			AutomountServiceAccountToken: new(false),
 			Containers: []corev1.Container{{Name: "main", Image: "registry.example.com/team/training:v1", Args: []string{"--epochs=10"},
 				Env:       []corev1.EnvVar{{Name: "RANK", Value: fmt.Sprint(i % podsPerUnit)}, {Name: "WORLD_SIZE", Value: fmt.Sprint(podsPerUnit)}},
 				Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("4Gi")}}}}},
 	}
-	_, err := p.Kube.CoreV1().Pods(namespaceOf(unit)).Create(ctx, pod, metav1.CreateOptions{})
+	_, err := p.Kube.CoreV1().Pods(job.Namespace).Create(ctx, pod, metav1.CreateOptions{})
 	return err
 }
 
@@ -164,7 +151,7 @@ func (p *podsRun) createPod(ctx context.Context, i int) error {
 func (p *podsRun) change(ctx context.Context) error {
 	return p.each(ctx, "changes", p.changes, func(ctx context.Context, i int) error {
 		patch := []byte(`{"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}}`)
-		_, err := p.Kube.CoreV1().Pods(namespaceOf(i/podsPerUnit)).Patch(ctx, podName(i), types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+		_, err := p.Kube.CoreV1().Pods(jobOf(i/podsPerUnit).Namespace).Patch(ctx, podName(i), types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 		return err
 	})
 }

@@ -2,16 +2,19 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
-	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
 	"kube-queue.dev/kube-queue/test/perf/loadgen"
-	"kube-queue.dev/kube-queue/test/perf/report"
 	"kube-queue.dev/kube-queue/test/perf/rig"
-	"kube-queue.dev/kube-queue/test/perf/scenario"
 )
 
 const reviewsHelp = `
@@ -23,12 +26,6 @@ and without questions are compared: first while units end at a rate that the mac
 sustains, and then while they end as fast as possible. Then whatever the questions use of
 the machine is missing for releases, and answers take longer, like all other requests.`
 
-// leastRatio is the target ratio of the rates of releases.
-const leastRatio = 0.95
-
-// fastest is which part of the units ends in a window in which units end as fast as possible.
-const fastest = 40
-
 // reviewsRun is the command reviews.
 type reviewsRun struct {
 	// units is the least number of units that wait or hold quota, nodes the number of nodes of the quota tree, and
@@ -39,19 +36,17 @@ type reviewsRun struct {
 	rate   float64
 
 	*session
-	scenario  *scenario.Scenario
-	load      *loadgen.Run
-	questions []*question
+	scenario *loadgen.Scenario
+	load     *loadgen.Run
 }
 
 func (r *reviewsRun) parts() ([]part, error) {
 	// The policies do not concern what is measured, and creating the units takes less time without them.
-	options := apiOnly()
-	options.WithoutPolicies = true
-	return []part{{options, r.run}}, nil
+	return []part{{apiOnly(true), r.run}}, nil
 }
 
-func (r *reviewsRun) mostFast() int { return max(1, r.units/fastest) }
+// mostFast is the number of units that end in a window in which units end as fast as possible.
+func (r *reviewsRun) mostFast() int { return max(1, r.units/40) }
 
 func (r *reviewsRun) run(ctx context.Context, s *session) (err error) {
 	r.session = s
@@ -61,8 +56,7 @@ func (r *reviewsRun) run(ctx context.Context, s *session) (err error) {
 	if r.load, err = s.prepare(ctx, r.scenario); err != nil {
 		return err
 	}
-	stop := s.every(r.load.Progress)
-	defer stop()
+	defer s.every(r.load.Progress)()
 	return r.load.Play(ctx, r.play)
 }
 
@@ -80,8 +74,7 @@ func (r *reviewsRun) play(ctx context.Context) error {
 	// The only replica keeps its lease, however busy the machine is.
 	args = append(args, "--leader-elect-lease-duration=90s", "--leader-elect-renew-deadline=60s")
 	// It has read the units when it releases the first of them.
-	controller, err := r.Launch(ctx, rig.Controller, policyEnv(r.scenario.Policy), args...)
-	if err != nil {
+	if _, err := r.Launch(ctx, rig.Controller, policyEnv(r.scenario.Policy), args...); err != nil {
 		return err
 	}
 	if err := r.load.Reach(ctx, "the quota is used", func(c loadgen.Counts) bool { return c.Released >= r.load.Held() }); err != nil {
@@ -94,32 +87,40 @@ func (r *reviewsRun) play(ctx context.Context) error {
 	if err := r.checkAnswers(ctx); err != nil {
 		return err
 	}
-	if err := r.compare(ctx, fmt.Sprintf("%g units end in a second", r.rate), loadgen.Pace{During: r.during, Rate: r.rate}, r.rounds,
-		report.AtLeast(new(leastRatio)), report.AtMost(new(0.0))); err != nil {
+	if err := r.compare(ctx, fmt.Sprintf("%g units end in a second", r.rate), r.rate, 0, r.rounds,
+		rig.Bar{AtLeast: new(0.95)}, rig.Bar{AtMost: new(0.0)}); err != nil {
 		return err
 	}
-	if err := r.compare(ctx, "units end as fast as possible", loadgen.Pace{During: r.during, Most: r.mostFast()}, 1, nil, nil); err != nil {
+	if err := r.compare(ctx, "units end as fast as possible", 0, r.mostFast(), 1, rig.Bar{}, rig.Bar{}); err != nil {
 		return err
 	}
 	s = r.figures.Section("in the end")
 	s.Count("units ended", r.load.Counts().Ended)
 	s.Count("units released", r.load.Counts().Released)
-	return controller.Stop()
+	return nil
 }
 
 // compare compares windows with and without questions, in alternating order because the machine changes. bar is that of the
 // rate of releases, and late that of the number of answers that take too long.
-func (r *reviewsRun) compare(ctx context.Context, name string, pace loadgen.Pace, rounds int, bar, late *report.Bar) error {
-	r.questions = r.newQuestions()
+func (r *reviewsRun) compare(ctx context.Context, name string, rate float64, most, rounds int, bar, late rig.Bar) error {
+	over, end := context.WithCancel(ctx)
+	end()
+	reviews, commands := r.newQuestions()
 	without, with := &side{name: "without questions"}, &side{name: "with questions"}
 	for round := range rounds {
 		order := []*side{without, with}
 		if round%2 == 1 {
-			order = []*side{with, without}
+			slices.Reverse(order)
 		}
 		for _, s := range order {
 			r.say("%s, %s, round %d of %d", name, s.name, round+1, rounds)
-			if err := r.window(ctx, s, pace, s == with, fmt.Sprintf("%s.%d", strings.ReplaceAll(name, " ", "-"), round)); err != nil {
+			var tasks []func(context.Context) error
+			if s == with {
+				tasks = append(tasks,
+					func(window context.Context) error { return r.ask(ctx, window, reviews) },
+					func(context.Context) error { return r.ask(ctx, over, commands) }) // once each
+			}
+			if err := rig.Beside(ctx, func(ctx context.Context) error { return r.window(ctx, s, rate, most) }, tasks...); err != nil {
 				return err
 			}
 		}
@@ -127,18 +128,18 @@ func (r *reviewsRun) compare(ctx context.Context, name string, pace loadgen.Pace
 	section := r.figures.Section("releases, " + name)
 	section.Add("rate with questions", with.rate()/without.rate(), "of that without", bar)
 	for _, s := range []*side{without, with} {
-		section.Add(s.name, s.rate(), "releases/s", nil)
-		section.Add(s.name+", "+rig.Controller, s.cores(), "cores", nil)
+		section.Add(s.name, s.rate(), "releases/s")
+		section.Add(s.name+", "+rig.Controller, s.cores(), "cores")
 	}
 	answers := 0
-	for _, q := range r.questions {
-		if q.review != nil {
-			answers += len(q.took)
-		}
+	for _, q := range reviews {
+		answers += len(q.took)
+	}
+	for _, q := range append(reviews, commands...) {
 		q.show(r.figures.Section(q.name+", "+name), late)
 	}
 	more := with.cores() - without.cores()
-	section.Add("more processor time of the controller for each review", more*with.took.Seconds()*1000/float64(max(1, answers)), "ms", nil)
+	section.Add("more processor time of the controller for each review", more*with.took.Seconds()*1000/float64(max(1, answers)), "ms")
 	return nil
 }
 
@@ -154,32 +155,125 @@ func (s *side) rate() float64 { return float64(s.released) / s.took.Seconds() }
 
 func (s *side) cores() float64 { return s.cpu.Seconds() / s.took.Seconds() }
 
-// window measures one window and adds it to its side. profile is the name of its profile.
-func (r *reviewsRun) window(ctx context.Context, s *side, pace loadgen.Pace, questions bool, profile string) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	asking, stop := context.WithCancel(ctx)
-	defer stop()
-	var group sync.WaitGroup
-	start := func(do func() error) {
-		group.Go(func() {
-			if err := do(); err != nil {
-				cancel(err)
-			}
-		})
-	}
-	if questions {
-		start(func() error { return r.ask(ctx, asking) })
-		start(func() error { return r.useTerminal(ctx) })
-		start(func() error { return <-r.profile(ctx, profile, 0, r.during/2) })
-	}
+// window measures one window and adds it to its side.
+func (r *reviewsRun) window(ctx context.Context, s *side, rate float64, most int) error {
 	use, _, err := r.session.during(ctx, func(ctx context.Context) error {
-		released, took, err := r.load.TurnOver(ctx, pace)
+		released, took, err := r.load.TurnOver(ctx, r.during, rate, most)
 		s.released, s.took = s.released+released, s.took+took
 		return err
 	})
-	stop()
-	group.Wait()
 	s.cpu += use[rig.Controller].CPU
-	return errors.Join(err, context.Cause(ctx))
+	return err
+}
+
+// question is a kind of review, or a command of the kubectl plugin.
+type question struct {
+	name string
+	// ask asks the question with a number, from 0.
+	ask func(ctx context.Context, number int) (answer []byte, err error)
+	// longest is how long an answer may take: the target.
+	longest time.Duration
+	took    rig.Durations
+	// failed is how often nobody has answered, late how many answers took too long, and largest the size of the largest.
+	failed, late, largest int
+}
+
+// show adds how long all answers took. bar is how many may take too long.
+func (q *question) show(s *rig.Section, bar rig.Bar) {
+	s.Spread(q.took, rig.Bar{}, rig.Bar{})
+	s.Add("not answered", float64(q.failed), "", rig.Bar{AtMost: new(0.0)})
+	s.Add("longer than "+q.longest.String(), float64(q.late), "", bar)
+	s.Add("largest answer", float64(q.largest)/1024, "KiB")
+}
+
+// readPages is the number of pages that the plugin reads of 1,000 groups or nodes, and fallback what it says if nobody has
+// answered its question.
+const (
+	readPages = 2
+	fallback  = "this is what the objects show"
+)
+
+// newQuestions returns the reviews, as the plugin asks them for an administrator, who sees everything, and commands of the
+// plugin. Each is about what costs most: the last unit of a queue, and a page of the groups of all units and of all nodes. The
+// pages follow each other.
+func (r *reviewsRun) newQuestions() (reviews, commands []*question) {
+	last := func(number int) *loadgen.Unit { return r.load.Last(number % r.scenario.LeafCount()) }
+	meta := metav1.ObjectMeta{Name: "perf"}
+	review := func(kind string, content func(unit string, offset int32) runtime.Object) {
+		reviews = append(reviews, &question{name: kind, longest: time.Second, ask: func(ctx context.Context, number int) ([]byte, error) {
+			return r.Queue.VisibilityV1alpha1().RESTClient().Post().Namespace(last(number).Namespace).Resource(strings.ToLower(kind)+"s").
+				Param("dryRun", metav1.DryRunAll).Body(content(last(number).Name, int32(number%readPages*v1alpha1.DefaultLimit))).Do(ctx).Raw()
+		}})
+	}
+	review("QueueUnitReview", func(unit string, _ int32) runtime.Object {
+		return &v1alpha1.QueueUnitReview{ObjectMeta: meta, Spec: v1alpha1.QueueUnitReviewSpec{Unit: unit}}
+	})
+	review("QueueReview", func(_ string, offset int32) runtime.Object {
+		spec := v1alpha1.QueueReviewSpec{AllNamespaces: true, Show: v1alpha1.ShowGroups, Offset: offset}
+		return &v1alpha1.QueueReview{ObjectMeta: meta, Spec: spec}
+	})
+	review("QuotaReview", func(_ string, offset int32) runtime.Object {
+		return &v1alpha1.QuotaReview{ObjectMeta: meta, Spec: v1alpha1.QuotaReviewSpec{Offset: offset}}
+	})
+	for _, command := range []string{"list -A", "tree", "why JOB"} {
+		commands = append(commands, &question{name: "kubectl kube-queue " + command, longest: 3 * time.Second, ask: func(ctx context.Context, number int) ([]byte, error) {
+			job := last(number).Job + " --namespace " + last(number).Namespace
+			out, errs, err := r.RunPlugin(ctx, strings.Fields(strings.Replace(command, "JOB", job, 1))...)
+			if err != nil || strings.Contains(errs, fallback) {
+				err = fmt.Errorf("%v %s", err, errs)
+			}
+			return []byte(out), err
+		}})
+	}
+	return reviews, commands
+}
+
+// firstAnswer is how long the controller may take until it answers.
+const firstAnswer = time.Minute
+
+// checkAnswers waits for the first answer to each review, and compares it with what exists.
+func (r *reviewsRun) checkAnswers(ctx context.Context) error {
+	var why v1alpha1.QueueUnitReview
+	var queues v1alpha1.QueueReview
+	var quotas v1alpha1.QuotaReview
+	reviews, _ := r.newQuestions()
+	for i, into := range []any{&why, &queues, &quotas} {
+		var last error
+		if err := rig.Until(ctx, time.Second, firstAnswer, fmt.Errorf("no answer within %v", firstAnswer), func(ctx context.Context) (bool, error) {
+			answer, err := reviews[i].ask(ctx, 0)
+			if last = err; err != nil {
+				return false, nil
+			}
+			return true, json.Unmarshal(answer, into)
+		}); err != nil {
+			return fmt.Errorf("%s: %w", reviews[i].name, errors.Join(err, last))
+		}
+	}
+	if why.Status.Waiting == 0 || why.Status.Position == 0 || int(queues.Status.Selected) != r.scenario.Units() || len(queues.Status.Groups) == 0 || int(quotas.Status.Total) != r.nodes {
+		return fmt.Errorf("the answers are about position %d of %d, %d units and %d nodes; %d units and %d nodes exist",
+			why.Status.Position, why.Status.Waiting, queues.Status.Selected, quotas.Status.Total, r.scenario.Units(), r.nodes)
+	}
+	return nil
+}
+
+// ask asks questions in turn until asking ends, and each at least once.
+func (r *reviewsRun) ask(ctx, asking context.Context, questions []*question) error {
+	for i := 0; i < len(questions) || asking.Err() == nil; i++ {
+		q := questions[i%len(questions)]
+		began := time.Now()
+		answer, err := q.ask(ctx, len(q.took))
+		took := time.Since(began)
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil:
+			r.say("%s: %v", q.name, err)
+			q.failed++
+			continue
+		case took > q.longest:
+			q.late++
+		}
+		q.took, q.largest = append(q.took, took), max(q.largest, len(answer))
+	}
+	return nil
 }

@@ -9,10 +9,9 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"kube-queue.dev/kube-queue/test/audit/log"
 	"kube-queue.dev/kube-queue/test/perf/loadgen"
-	"kube-queue.dev/kube-queue/test/perf/report"
 	"kube-queue.dev/kube-queue/test/perf/rig"
-	"kube-queue.dev/kube-queue/test/perf/scenario"
 )
 
 const unitsHelp = `
@@ -30,19 +29,19 @@ type unitsRun struct {
 	stretch      float64
 
 	*session
-	scenario   *scenario.Scenario
+	scenario   *loadgen.Scenario
 	load       *loadgen.Run
 	controller *rig.Program
 }
 
 func (u *unitsRun) addFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&u.name, "scenario", "baseline", "`NAME` of a scenario, or the path of its file. Known scenarios: "+strings.Join(scenario.Names(), ", "))
-	flags.StringVar(&u.policy, "policy", "", "`POLICY` of all queues, overrides the scenario: "+strings.Join(scenario.Policies, ", "))
+	flags.StringVar(&u.name, "scenario", "baseline", "`NAME` of a scenario, or the path of its file. Known scenarios: "+strings.Join(loadgen.Names(), ", "))
+	flags.StringVar(&u.policy, "policy", "", "`POLICY` of all queues, overrides the scenario: "+strings.Join(loadgen.Policies, ", "))
 	flags.Float64Var(&u.stretch, "stretch", 1, "multiply all times, and the bar for the total time, by `FACTOR`: for an API server with a lower write rate")
 }
 
 func (u *unitsRun) parts() (parts []part, err error) {
-	if u.scenario, err = scenario.Load(u.name); err != nil {
+	if u.scenario, err = loadgen.Load(u.name); err != nil {
 		return nil, fmt.Errorf("--scenario: %w", err)
 	}
 	if u.policy != "" {
@@ -55,7 +54,7 @@ func (u *unitsRun) parts() (parts []part, err error) {
 		return nil, fmt.Errorf("--stretch: must be between 0.01 and 100, not %v", u.stretch)
 	}
 	u.scenario.Stretch(u.stretch)
-	return []part{{apiOnly(), u.run}}, nil
+	return []part{{apiOnly(false), u.run}}, nil
 }
 
 // run runs the scenario. Units of an earlier scenario can exist if they have ended.
@@ -68,12 +67,11 @@ func (u *unitsRun) run(ctx context.Context, s *session) (err error) {
 	if u.controller, err = s.Run(ctx, rig.Controller, policyEnv(u.scenario.Policy)); err != nil {
 		return err
 	}
-	log, err := s.Log()
-	if err != nil {
+	writes, units := rig.Counts{}, float64(u.scenario.Units())
+	if err := s.Writes(ctx, func(*log.Entry) {}); err != nil {
 		return err
 	}
-	stop := s.every(u.load.Progress)
-	defer stop()
+	defer s.every(u.load.Progress)()
 	play := u.stream
 	if u.scenario.Backlog != nil {
 		play = u.backlog
@@ -82,17 +80,16 @@ func (u *unitsRun) run(ctx context.Context, s *session) (err error) {
 	if err != nil {
 		return err
 	}
-	writes, units := rig.Counts{}, float64(u.scenario.Units())
-	if err := log.Read(ctx, writes.Add); err != nil {
+	if err := s.Writes(ctx, writes.Add); err != nil {
 		return err
 	}
-	writes.Show(s.figures.Section("writes of a unit"), units, report.AtMost(u.scenario.Bars.WritesPerUnit))
+	writes.Show(s.figures.Section("writes of a unit"), units, rig.Bar{AtMost: u.scenario.Bars.WritesPerUnit})
 	if u.scenario.Backlog == nil { // a controller that is restarted counts from 0
 		u.total()
-		use.Show(s.figures, "", units, report.AtMost(u.scenario.Bars.ControllerCPU))
+		use.Show(s.figures, "", units, rig.Bar{AtMost: u.scenario.Bars.ControllerCPU})
 	}
 	if again := u.load.Counts().Again; again > 0 {
-		err = fmt.Errorf("%d units were released more than once: this is a bug in kube-queue", again)
+		err = fmt.Errorf("%d releases of units that had been released before: this is a bug in kube-queue", again)
 	}
 	return errors.Join(err, u.controller.Stop())
 }
@@ -102,19 +99,15 @@ func policyEnv(policy string) []string {
 	return []string{fmt.Sprint("StrictPriority=", policy == "Block"), fmt.Sprint("StrictConsistency=", policy == "Priority")}
 }
 
-// stream waits until each unit was released and has ended. The profile starts after a third of it.
+// stream waits until each unit was released and has ended.
 func (u *unitsRun) stream(ctx context.Context) error {
-	arrivals := u.scenario.Arrivals()
-	third := arrivals[len(arrivals)-1].At / 3
-	profiled := u.profile(ctx, u.scenario.Name, third, third)
-	err := u.load.Reach(ctx, "all have ended", func(c loadgen.Counts) bool { return c.Ended == len(arrivals) })
-	return errors.Join(err, <-profiled)
+	return u.load.Reach(ctx, "all have ended", func(c loadgen.Counts) bool { return c.Ended == u.scenario.Units() })
 }
 
 // total adds the figures of a scenario without a backlog.
 func (u *unitsRun) total() {
 	s, bars, counts := u.scenario, u.scenario.Bars, u.load.Counts()
-	var late, waits report.Durations
+	var late, waits rig.Durations
 	last := time.Duration(0)
 	u.load.Each(func(unit *loadgen.Unit) {
 		late, last = append(late, unit.Late), max(last, unit.Ended)
@@ -123,14 +116,176 @@ func (u *unitsRun) total() {
 	})
 	all := u.figures.Section("in all")
 	all.Count("units", s.Units())
-	all.Add("wall", last.Seconds(), "s", report.AtMost(bars.WallSeconds))
-	all.Add("rate", float64(s.Units())/last.Seconds(), "units/s", nil)
+	all.Add("wall", last.Seconds(), "s", rig.Bar{AtMost: bars.WallSeconds})
+	all.Add("rate", float64(s.Units())/last.Seconds(), "units/s")
 	if capacity := s.Capacity(); capacity > 0 {
-		all.Add("floor of wall by work", s.Work()/capacity, "s", nil)
-		all.Add("useful work", s.Work()/(capacity*last.Seconds()), "of capacity", report.AtLeast(bars.UsefulWork))
+		all.Add("floor of wall by work", s.Work()/capacity, "s")
+		all.Add("useful work", s.Work()/(capacity*last.Seconds()), "of capacity", rig.Bar{AtLeast: bars.UsefulWork})
 	}
 	all.Count("released", counts.Released)
 	all.Count("ended", counts.Ended)
-	all.Add("created late, p99", report.Milliseconds(late.Percentile(0.99)), "ms", nil)
-	u.figures.Section("wait from create to release").Spread(waits, nil, nil)
+	all.Add("created late, p99", rig.Milliseconds(late.Percentile(0.99)), "ms")
+	u.figures.Section("wait from create to release").Spread(waits, rig.Bar{}, rig.Bar{})
+}
+
+// backlog runs a scenario with a backlog and adds its figures: all units are created and wait,
+// quota is given to some of them, and more while the controller is down.
+func (u *unitsRun) backlog(ctx context.Context) error {
+	if err := u.wait(ctx); err != nil {
+		return err
+	}
+	plan, leaves := u.scenario.Backlog, u.scenario.LeafCount()
+
+	section, began := u.figures.Section("room is made"), u.load.Elapsed()
+	u.say("making room for %d units in each of %d queues", plan.Room, leaves)
+	if err := u.ApplyTree(ctx, u.scenario.Tree(plan.Room)); err != nil {
+		return err
+	}
+	released, first, last, err := u.fill(ctx, plan.Room*leaves, began)
+	if err != nil {
+		return err
+	}
+	section.Count("released", released)
+	section.Add("last release after", last.Seconds(), "s")
+	section.Add("rate", float64(released-1)/max(last-first, time.Millisecond).Seconds(), "releases/s", rig.Bar{AtLeast: u.scenario.Bars.ReleasesPerSecond})
+
+	section = u.figures.Section("controller is killed, room is made and it starts")
+	if began, err = u.restart(ctx, plan.Room+plan.More); err != nil {
+		return err
+	}
+	if released, first, last, err = u.fill(ctx, (plan.Room+plan.More)*leaves, began); err != nil {
+		return err
+	}
+	section.Count("released", released)
+	section.Add("first release after", first.Seconds(), "s", rig.Bar{AtMost: u.scenario.Bars.RestartSeconds})
+	section.Add("last release after", last.Seconds(), "s")
+	return nil
+}
+
+// wait waits until all units wait with a reason and there are no more writes, and then measures
+// what is used while nothing happens.
+func (u *unitsRun) wait(ctx context.Context) error {
+	plan, units := u.scenario.Backlog, u.scenario.Units()
+	section := u.figures.Section("waiting")
+	use, _, err := u.during(ctx, func(ctx context.Context) error {
+		if err := u.load.Reach(ctx, "every unit has a reason", func(c loadgen.Counts) bool { return c.Created == units && c.Reported == units }); err != nil {
+			return err
+		}
+		section.Count("units", units)
+		section.Add("created, each with a reason, after", u.load.Counts().LastEvent.Seconds(), "s")
+		return u.load.Reach(ctx, "nothing happens", func(c loadgen.Counts) bool { return u.load.Elapsed()-c.LastEvent >= plan.Settle.Duration })
+	})
+	if err != nil {
+		return err
+	}
+	if c := u.load.Counts(); c.Released > 0 {
+		return fmt.Errorf("%d units were released without quota", c.Released)
+	}
+	section.Add("controller, processor time", rig.Milliseconds(use[rig.Controller].CPU)/float64(units), "ms a unit")
+	section.Add("controller, memory", rig.MiB(use[rig.Controller].Resident), "MiB", rig.Bar{AtMost: u.scenario.Bars.ControllerMiB})
+	if err := rig.Pass(ctx, plan.Rest.Duration); err != nil {
+		return err
+	}
+	idle, took, err := u.during(ctx, func(ctx context.Context) error { return rig.Pass(ctx, plan.Idle.Duration) })
+	section.Add("controller, idle", idle[rig.Controller].CPU.Seconds()/took.Seconds(), "cores", rig.Bar{AtMost: u.scenario.Bars.IdleCPU})
+	return err
+}
+
+// fill waits until this many units are released, and then for the time in which further releases
+// would be seen, and the controller updates the reasons of the other units. It returns
+// how many were released since a time, and after how long the first and the last of them.
+func (u *unitsRun) fill(ctx context.Context, units int, since time.Duration) (count int, first, last time.Duration, err error) {
+	if err := u.load.Reach(ctx, fmt.Sprintf("%d are released", units), func(c loadgen.Counts) bool { return c.Released >= units }); err != nil {
+		return 0, 0, 0, err
+	}
+	settle := u.scenario.Backlog.Settle.Duration
+	if err := u.load.Reach(ctx, "no more are released", func(c loadgen.Counts) bool { return u.load.Elapsed()-c.LastRelease >= settle }); err != nil {
+		return 0, 0, 0, err
+	}
+	var times rig.Durations
+	u.load.Each(func(unit *loadgen.Unit) {
+		if unit.Released > since {
+			times = append(times, unit.Released-since)
+		}
+	})
+	return len(times), times.Percentile(0), times.Percentile(1), nil
+}
+
+// restart kills the controller, makes room while it is down, and starts it. It returns the time of the start.
+func (u *unitsRun) restart(ctx context.Context, units int) (began time.Duration, err error) {
+	u.say("killing the controller, and making room for %d units in each queue", units)
+	u.controller.Kill()
+	if err := u.ApplyTree(ctx, u.scenario.Tree(units)); err != nil {
+		return 0, err
+	}
+	// Otherwise the next process waits up to 15 s until the lease of the killed one expires.
+	if _, err := u.Cluster.Kubectl(ctx, "delete", "lease", rig.Controller, "--namespace=kube-queue"); err != nil {
+		return 0, err
+	}
+	began = u.load.Elapsed()
+	u.controller, err = u.Launch(ctx, rig.Controller, policyEnv(u.scenario.Policy))
+	return began, err
+}
+
+const ceilingHelp = `
+Sends the writes of a QueueUnit (create, release, end) from a minimal client, without a
+controller: first each kind of write for all units, then all three writes per unit. No
+queue that needs these writes can be faster on the machine.`
+
+// ceilingLeaves is the number of namespaces of the units, as in the baseline scenario.
+const ceilingLeaves = 30
+
+// ceilingRun is the command ceiling.
+type ceilingRun struct {
+	// units is the number of units of each part, a multiple of ceilingLeaves.
+	units           int
+	withoutPolicies bool
+}
+
+func (c *ceilingRun) addFlags(flags *pflag.FlagSet) {
+	flags.BoolVar(&c.withoutPolicies, "without-policies", false, "run without the admission policies of kube-queue, to measure their cost")
+}
+
+func (c *ceilingRun) parts() ([]part, error) {
+	return []part{{apiOnly(c.withoutPolicies), c.run}}, nil
+}
+
+func (c *ceilingRun) run(ctx context.Context, s *session) error {
+	apart, err := s.prepare(ctx, loadgen.Uniform("apart", ceilingLeaves, c.units))
+	if err != nil {
+		return err
+	}
+	mixed, err := s.prepare(ctx, loadgen.Uniform("mixed", ceilingLeaves, c.units))
+	if err != nil {
+		return err
+	}
+	type write = func(context.Context, int) error
+	for _, step := range []struct {
+		name   string
+		writes []write
+	}{
+		{"create", []write{apart.Create}}, {"release", []write{apart.Release}}, {"end", []write{apart.End}},
+		{"create, release and end in turn", []write{mixed.Create, mixed.Release, mixed.End}},
+	} {
+		count := apart.Units()
+		s.say("%s: %d units", step.name, count)
+		use, took, err := s.during(ctx, func(ctx context.Context) error {
+			return rig.Each(ctx, rig.InFlight, count, func(ctx context.Context, i int) (err error) {
+				for n := 0; n < len(step.writes) && err == nil; n++ {
+					err = step.writes[n](ctx, i)
+				}
+				return err
+			})
+		})
+		if err != nil {
+			return err
+		}
+		writes := float64(len(step.writes) * count)
+		section := s.figures.Section(step.name)
+		section.Add("rate", writes/took.Seconds(), "writes/s")
+		for _, name := range []string{"kube-apiserver", "etcd", rig.Tool} {
+			section.Add(name, rig.Milliseconds(use[name].CPU)/writes, "ms a write")
+		}
+	}
+	return nil
 }

@@ -22,7 +22,7 @@ func TestPhillyWithReservations(t *testing.T) {
 		mean, p90, max float64
 	}{
 		{1, 3.0, 8, 80},
-		{0.5, 7, 30, 80},
+		{0.5, 4.5, 13, 90},
 	} {
 		t.Run(fmt.Sprintf("%.0f %% have limits", 100*c.limited), func(t *testing.T) {
 			t.Parallel()
@@ -54,7 +54,8 @@ func TestPhillyWithReservations(t *testing.T) {
 }
 
 // A time that was found on the first half of the trace also shortens the mean wait of the second half. It does not shorten the
-// longest wait: fewer jobs wait in the second half, and the longest wait there is less than the time.
+// longest wait: fewer jobs wait in the second half, and the longest wait there is less than the time. No time does: it is 35 to
+// 37 h with 1 to 20 h, as with Block, and greater with more, while the mean only becomes as short with 30 h or more.
 func TestAReservationTimeFoundOnTheFirstHalfOfPhillyShortensTheMeanOfTheSecond(t *testing.T) {
 	const gpus = 560
 	scenario := phillyScenario(t, quotatree.Single, gpus, queue.ShortestFirst, false)

@@ -78,6 +78,18 @@ const (
 	StopDrain QueueStop = "Drain"
 )
 
+// QueueGrowth is what happens to pods that a job adds after its admission.
+//
+// +kubebuilder:validation:Enum=Count;Gate
+type QueueGrowth string
+
+const (
+	// GrowthCount means that they run, and are charged.
+	GrowthCount QueueGrowth = "Count"
+	// GrowthGate means that they wait for quota.
+	GrowthGate QueueGrowth = "Gate"
+)
+
 // QueueSpec defines how a queue behaves.
 type QueueSpec struct {
 	// policy is the order in which units are tried. Defaults to the --policy of
@@ -119,6 +131,11 @@ type QueueSpec struct {
 	// +kubebuilder:validation:items:MaxLength=63
 	// +optional
 	AdmissionChecks []string `json:"admissionChecks,omitempty"`
+	// growth is what happens to pods that a job adds after its admission. With Count, they run and
+	// are charged. With Gate, they wait for quota at a scheduling gate, which requires the kind pod.
+	// Defaults to Count.
+	// +optional
+	Growth QueueGrowth `json:"growth,omitempty"`
 	// podsReadyTimeout is how long a job's pods can take to become ready after admission. A job
 	// that takes longer is stopped and queued again after 10s. The delay doubles each time, up to
 	// 15m. Unlimited if unset.

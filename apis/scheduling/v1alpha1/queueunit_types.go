@@ -118,6 +118,11 @@ type QueueUnitSpec struct {
 	// +kubebuilder:validation:Maximum=2147483647
 	MaximumExecutionTimeSeconds *int32 `json:"maximumExecutionTimeSeconds,omitempty"`
 
+	// growth, if true, means that the unit is for pods that the job has added since its admission.
+	// It does not count as a job.
+	// +optional
+	Growth bool `json:"growth,omitempty"`
+
 	// expectedRunTimeSeconds is how long the owner expects the job to run. It enforces nothing.
 	// +kubebuilder:validation:Minimum=1
 	// +optional
@@ -250,6 +255,10 @@ type QueueUnitStatus struct {
 	// +kubebuilder:validation:MaxItems=16
 	// +optional
 	AdmittedPodSets []AdmittedPodSet `json:"admittedPodSets,omitempty"`
+	// growth is what happens to pods that the job adds, as the queue said at its admission. Defaults
+	// to Count.
+	// +optional
+	Growth QueueGrowth `json:"growth,omitempty"`
 	// evictedFor is the UID of the unit that this unit is being evicted for.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=253

@@ -4,10 +4,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 )
 
-// QueueUnitReview asks why a unit waits. Create it with dryRun=All.
+// QueueUnitReview asks why a unit waits, or what would happen to a new one. Create it with dryRun=All.
 //
 // +genclient
 // +genclient:onlyVerbs=create
@@ -37,13 +38,19 @@ type QueueUnitReviewList struct {
 	Items           []QueueUnitReview `json:"items"`
 }
 
-// QueueUnitReviewSpec names the unit.
+// QueueUnitReviewSpec names a unit, or describes a new one.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.unit) != has(self.newUnit)",message="set either unit or newUnit"
 type QueueUnitReviewSpec struct {
 	// unit is the name of a QueueUnit in the namespace of the review.
-	// +required
+	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	Unit string `json:"unit"`
+	Unit string `json:"unit,omitempty"`
+	// newUnit is the spec of a unit that does not exist. The answer is about it as if it were created now in the
+	// namespace of the review.
+	// +optional
+	NewUnit *schedulingv1alpha1.QueueUnitSpec `json:"newUnit,omitempty"`
 }
 
 // QueueUnitReviewStatus explains why a unit waits.
@@ -51,7 +58,7 @@ type QueueUnitReviewStatus struct {
 	// observedTime is the time of the state that the answer describes.
 	// +required
 	ObservedTime metav1.MicroTime `json:"observedTime"`
-	// phase is the phase of the unit.
+	// phase is the phase of the unit. A new unit that would be admitted immediately is Dequeued.
 	// +optional
 	Phase string `json:"phase,omitempty"`
 	// queue is the Queue of the unit.
@@ -109,6 +116,26 @@ type QueueUnitReviewStatus struct {
 	// +optional
 	Until *metav1.Time `json:"until,omitempty"`
 	// start is when the unit is expected to start, if that is known.
+	// +optional
+	Start *StartEstimate `json:"start,omitempty"`
+	// startPods is the number of pods that a new unit is expected to start with in the pod set that can start with
+	// fewer, if it is not the full number.
+	// +optional
+	StartPods int32 `json:"startPods,omitempty"`
+	// withAllPods is what would happen if a new unit that is expected to start with fewer pods waited for all of them.
+	// +optional
+	WithAllPods *AllPodsAnswer `json:"withAllPods,omitempty"`
+}
+
+// AllPodsAnswer is what would happen to a unit that waits for all its pods.
+type AllPodsAnswer struct {
+	// reason is why it would wait.
+	// +optional
+	Reason wellknown.Reason `json:"reason,omitempty"`
+	// message explains the reason.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// start is when it is expected to start, if that is known.
 	// +optional
 	Start *StartEstimate `json:"start,omitempty"`
 }

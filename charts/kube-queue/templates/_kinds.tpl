@@ -116,6 +116,11 @@ policy
 {{- if has (include "kube-queue.holdBy" .) (list "webhook" "both") }}true{{ end -}}
 {{- end -}}
 
+{{/* Whether policies protect all but units, and limit the programs. */}}
+{{- define "kube-queue.guard" -}}
+{{- include "kube-queue.policies" (list . "auto" "ValidatingAdmissionPolicy" 30) -}}
+{{- end -}}
+
 {{- define "kube-queue.guardUnits" -}}
 {{- include "kube-queue.policies" (list . .Values.unitPolicy.enabled "ValidatingAdmissionPolicy" 30) -}}
 {{- end -}}

@@ -41,7 +41,7 @@ kube-queue
 
 {{/* Those that pods have too. The others would replace the pods without another reason. */}}
 {{- define "kube-queue.versionLabels" -}}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | replace "+" "_" | trunc 63 | quote }}
 {{- end -}}
 

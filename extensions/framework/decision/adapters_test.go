@@ -3,6 +3,7 @@ package decision_test
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -36,6 +37,7 @@ func TestTheAdmittedUnitFollowsTheSpecOfItsJobDownwards(t *testing.T) {
 		return `{` + named + `spec: {enableInTreeAutoscaling: true, headGroupSpec: {` + one + `},
 			workerGroupSpecs: [{groupName: w, minReplicas: 1, maxReplicas: 9, ` + replicas + one + `}]}}`
 	}
+	fixed := func(cluster string) string { return strings.Replace(cluster, "enableInTreeAutoscaling: true, ", "", 1) }
 	torchOf := func(workers string) string {
 		return `{` + named + `spec: {elasticPolicy: {minReplicas: 1, maxReplicas: 9}, pytorchReplicaSpecs: {Worker: {` + workers + one + `}}}}`
 	}
@@ -69,7 +71,8 @@ func TestTheAdmittedUnitFollowsTheSpecOfItsJobDownwards(t *testing.T) {
 			`{metadata: {annotations: {kube-queue/min-count: main=3}}, spec: {parallelism: 2, ` + one + `}}`, "2"},
 		{"a RayCluster that its autoscaler has scaled down", raycluster.New(), rayOf(`replicas: 5, `), rayOf(`replicas: 2, `), "3500m"},
 		{"not one that it has scaled up", raycluster.New(), rayOf(`replicas: 2, `), rayOf(`replicas: 5, `), ""},
-		{"a RayCluster with a suspended group", raycluster.New(), rayOf(`replicas: 2, `), rayOf(`replicas: 2, suspend: true, `), "1500m"},
+		{"a RayCluster with a suspended group", raycluster.New(), fixed(rayOf(`replicas: 2, `)), fixed(rayOf(`replicas: 2, suspend: true, `)), "1"},
+		{"not one that scales, because the operator rejects it", raycluster.New(), rayOf(`replicas: 2, `), rayOf(`replicas: 2, suspend: true, `), ""},
 		{"an elastic PyTorchJob", pytorchjob.New(), torchOf(`replicas: 4, `), torchOf(`replicas: 2, `), "2"},
 		{"an elastic MPIJob", mpijob.V2beta1(), mpiOf(`replicas: 4, `), mpiOf(`replicas: 1, `), "2"},
 		{"an MPIJob v1", mpijob.V1(), mpiOf(`replicas: 4, `), mpiOf(`replicas: 1, `), "2"},

@@ -46,6 +46,7 @@ var keys = map[string]struct {
 	wellknown.ReleasedAnnotation:        {anywhere, false},
 	wellknown.ResumedAnnotation:         {anywhere, false},
 	wellknown.PodAnnotationsAnnotation:  {anywhere, false},
+	wellknown.GrowthAnnotation:          {anywhere, false},
 	wellknown.OriginalCountAnnotation:   {anywhere, false},
 	wellknown.AdmittedCountAnnotation:   {anywhere, false},
 	wellknown.ShutdownAnnotation:        {anywhere, false},

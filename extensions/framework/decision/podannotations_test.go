@@ -110,6 +110,31 @@ func TestAnnotationsAreWhereTheKindHasItsPods(t *testing.T) {
 	}
 }
 
+// The pods of a set that cannot grow do not pass the gate as those of another one, whatever their owner has written.
+func TestOnlyTheReleaseSaysAsWhichPodsOthersPass(t *testing.T) {
+	const forged = `template: {metadata: {annotations: {kube-queue/growth: small}}}`
+	was := jsonOf(t, `{spec: {headGroupSpec: {`+forged+`}, workerGroupSpecs: [{groupName: small, replicas: 1, template: {metadata: {labels: {ray.io/group: large}}}},
+		{groupName: large, replicas: 1, numOfHosts: 2, `+forged+`}]}}`)
+	cluster := raycluster.New().New()
+	if err := json.Unmarshal([]byte(asJSON(t, was)), cluster); err != nil {
+		t.Fatal(err)
+	}
+	unit := &v1alpha1.QueueUnit{Spec: v1alpha1.QueueUnitSpec{PodSets: []v1alpha1.PodSet{{Name: "head"}, {Name: "small"}, {Name: "large"}}},
+		Status: v1alpha1.QueueUnitStatus{Growth: v1alpha1.GrowthGate}}
+	added, recorded := decision.PodAnnotations{}, decision.PodAnnotations{}
+	added.GateGrowth(raycluster.New(), cluster, unit, recorded)
+	now := runtime.DeepCopyJSON(was)
+	if _, unplaced := decision.Annotate(raycluster.New().Kind(), now, added, recorded); len(unplaced) > 0 {
+		t.Errorf("not annotated: %v", unplaced)
+	}
+	const want = `[{"op":"remove","path":"/spec/headGroupSpec/template/metadata/annotations/kube-queue~1growth"},` +
+		`{"op":"add","path":"/spec/workerGroupSpecs/0/template/metadata/annotations","value":{"kube-queue/growth":"small"}},` +
+		`{"op":"remove","path":"/spec/workerGroupSpecs/1/template/metadata/annotations/kube-queue~1growth"}]`
+	if got := asJSON(t, decision.OperationsOf(was, now)); got != want {
+		t.Errorf("the patch is\n%s, not\n%s", got, want)
+	}
+}
+
 func TestEachKindSaysWhereItsPodsHaveAnnotations(t *testing.T) {
 	for _, adapter := range registry.All() {
 		kind := adapter.Kind()

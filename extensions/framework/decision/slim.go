@@ -72,26 +72,8 @@ func slimTemplate(template *corev1.PodTemplateSpec) {
 		ActiveDeadlineSeconds: spec.ActiveDeadlineSeconds,
 		ResourceClaims:        spec.ResourceClaims,
 		NodeSelector:          spec.NodeSelector,
-		Affinity:              slimAffinity(spec.Affinity),
+		Affinity:              requests.SlimAffinity(spec.Affinity),
 	}}
-}
-
-// slimAffinity retains what the affinity requires of nodes. It retains pod affinity only if it selects pods of other
-// namespaces, which is rare.
-func slimAffinity(affinity *corev1.Affinity) *corev1.Affinity {
-	slimmed := corev1.Affinity{}
-	if requests.CrossesNamespaces(affinity) {
-		slimmed.PodAffinity, slimmed.PodAntiAffinity = affinity.PodAffinity, affinity.PodAntiAffinity
-	}
-	if affinity != nil && affinity.NodeAffinity != nil && affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
-		slimmed.NodeAffinity = &corev1.NodeAffinity{
-			RequiredDuringSchedulingIgnoredDuringExecution: affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution,
-		}
-	}
-	if slimmed == (corev1.Affinity{}) {
-		return nil
-	}
-	return &slimmed
 }
 
 func slimContainers(containers []corev1.Container) []corev1.Container {

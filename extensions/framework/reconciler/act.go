@@ -183,12 +183,8 @@ func (r *reconciler) holdAgain(ctx context.Context, o *observation) (bool, error
 // example after a failover, and show the job as it was before its release: only the API server knows that the job has
 // not changed since.
 func (r *reconciler) freeQuota(ctx context.Context, o *observation, status lifecycle.Status) error {
-	live, err := r.jobs.Get(ctx, o.key.Namespace, o.key.Name)
-	if err != nil {
-		return fmt.Errorf("reading %s %s: %w", r.kind.Kind, o.key, err)
-	}
-	if r.overtaken(o, live) {
-		return nil
+	if overtaken, err := r.isOvertaken(ctx, o); overtaken || err != nil {
+		return err
 	}
 	return r.patchUnitStatus(ctx, o, status)
 }
@@ -233,6 +229,15 @@ func (r *reconciler) overtaken(o *observation, live metav1.Object) bool {
 	return true
 }
 
+// isOvertaken is overtaken by the version that the API server has now.
+func (r *reconciler) isOvertaken(ctx context.Context, o *observation) (bool, error) {
+	live, err := r.jobs.Get(ctx, o.key.Namespace, o.key.Name)
+	if err != nil {
+		return false, fmt.Errorf("reading %s %s: %w", r.kind.Kind, o.key, err)
+	}
+	return r.overtaken(o, live), nil
+}
+
 // resume requeues the unit first: between the two writes the job is unsuspended while
 // its unit waits, and the next reconcile suspends such a job too.
 func (r *reconciler) resume(ctx context.Context, o *observation) (bool, error) {
@@ -245,12 +250,8 @@ func (r *reconciler) resume(ctx context.Context, o *observation) (bool, error) {
 // leaveQueue deletes the unit, unless it has been admitted in the meantime.
 func (r *reconciler) leaveQueue(ctx context.Context, o *observation) error {
 	if r.gate != nil && o.unit.Status.Phase.HoldsQuota() { // the cache of pods can lag behind that of units
-		live, err := r.jobs.Get(ctx, o.key.Namespace, o.key.Name)
-		if err != nil {
-			return fmt.Errorf("reading %s %s: %w", r.kind.Kind, o.key, err)
-		}
-		if r.overtaken(o, live) {
-			return nil
+		if overtaken, err := r.isOvertaken(ctx, o); overtaken || err != nil {
+			return err
 		}
 	}
 	err := r.client.QueueUnits(o.unit.Namespace).Delete(ctx, o.unit.Name, metav1.DeleteOptions{

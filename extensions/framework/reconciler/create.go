@@ -46,16 +46,16 @@ func (r *reconciler) create(ctx context.Context, o *observation, unit *v1alpha1.
 // units: only the API server knows that the job still exists and runs. The unit of an invalid job is active, because
 // the job must not stop: its pods decide what it is charged.
 func (r *reconciler) restoreUnit(ctx context.Context, o *observation) (bool, error) {
-	live, err := r.jobs.Get(ctx, o.key.Namespace, o.key.Name)
-	if err != nil {
-		return false, fmt.Errorf("reading %s %s: %w", r.kind.Kind, o.key, err)
-	}
-	if r.overtaken(o, live) {
-		return false, nil
+	if overtaken, err := r.isOvertaken(ctx, o); overtaken || err != nil {
+		return false, err
 	}
 	unit := newUnit(r.servedKind(), o)
 	unit.Annotations = lifecycle.Restored(unit.Annotations, o.state.Released)
 	unit.Spec.Active = new(o.state.Active || o.unread != nil)
+	if !r.restoreGrowth(o, unit) {
+		r.memory.await(o.key, o.now, func(a *awaited) { a.unit = version{value: "1"} })
+		return false, nil
+	}
 	return r.create(ctx, o, unit)
 }
 

@@ -104,6 +104,11 @@ func New(opts Options) (*Framework, error) {
 		}
 		f.reconcilers = append(f.reconcilers, r)
 	}
+	for _, r := range f.reconcilers {
+		if err := r.watchGrowth(); err != nil {
+			return nil, fmt.Errorf("watching the pods of kind %s: %w", r.kind.Kind, err)
+		}
+	}
 	return f, nil
 }
 

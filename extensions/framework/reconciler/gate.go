@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
@@ -42,7 +44,7 @@ func newGatedPods(client corev1client.PodsGetter, report lenient.Report) (*gated
 			return []string{pod.Namespace + "/" + pod.Labels[wellknown.PodGroupLabel]}, nil
 		}
 		return nil, nil
-	}}, func(obj any) (any, error) {
+	}, byController: indexController}, func(obj any) (any, error) {
 		if pod, is := obj.(*corev1.Pod); is {
 			decision.SlimPod(pod)
 		}
@@ -73,6 +75,7 @@ type gate struct {
 	*gatedPods
 	units *unitCache
 	kind  framework.Kind
+	clock clock.PassiveClock
 }
 
 // grouped is whether the jobs are groups of pods.
@@ -85,6 +88,8 @@ func (g *gate) Version() string { return g.kind.Version }
 func (g *gate) jobOf(pod *corev1.Pod) (types.NamespacedName, bool) {
 	group := pod.Labels[wellknown.PodGroupLabel]
 	switch {
+	case framework.IsGrowth(pod): // a part of another job
+		return types.NamespacedName{}, false
 	case g.grouped():
 		return types.NamespacedName{Namespace: pod.Namespace, Name: group}, group != ""
 	default:
@@ -97,6 +102,11 @@ func (g *gate) job(key types.NamespacedName, pods []*corev1.Pod) *framework.PodG
 	if !g.grouped() {
 		return framework.NewPodGroup(key.Name, pods, "")
 	}
+	// A pod on a lost node may exist forever, and is not charged after its grace period.
+	now := g.clock.Now()
+	pods = slices.DeleteFunc(slices.Clone(pods), func(pod *corev1.Pod) bool {
+		return !framework.IsGated(pod) && !framework.HasEnded(pod) && graceOver(pod, now)
+	})
 	var unit *v1alpha1.QueueUnit
 	for _, one := range g.units.of(g.kind.GroupKind(), key) {
 		if !one.Status.Phase.Ended() && (unit == nil || one.CreationTimestamp.Before(&unit.CreationTimestamp)) {

@@ -67,11 +67,28 @@ func (r *reconciler) leftOf(ctx context.Context, unit *v1alpha1.QueueUnit, now t
 // graceOver reports whether the pod's grace period for deletion is over, so that it no longer counts although it may
 // still exist on a lost node.
 func graceOver(pod metav1.Object, now time.Time) bool {
+	left, leaves := graceLeft(pod, now)
+	return leaves && left <= 0
+}
+
+// graceLeft returns how much is left of the pod's grace period; leaves is whether it is being deleted.
+func graceLeft(pod metav1.Object, now time.Time) (left time.Duration, leaves bool) {
 	deleted, grace := pod.GetDeletionTimestamp(), pod.GetDeletionGracePeriodSeconds()
 	if deleted == nil || grace == nil {
-		return false
+		return 0, false
 	}
-	return !now.Before(deleted.Add(time.Duration(*grace) * time.Second))
+	return deleted.Add(time.Duration(*grace) * time.Second).Sub(now), true
+}
+
+// firstGraceOver returns when the first of the pods that are being deleted and still count no longer does; 0 if there is
+// none. No event follows if its node is lost.
+func firstGraceOver[Pod metav1.Object](pods []Pod, now time.Time) (first time.Duration) {
+	for _, pod := range pods {
+		if left, _ := graceLeft(pod, now); left > 0 {
+			first = sooner(first, left)
+		}
+	}
+	return first
 }
 
 // first returns the name of the first wanted object; empty if there is none.

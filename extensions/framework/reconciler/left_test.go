@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -315,5 +316,21 @@ func TestNoPodHasALabelThatIsTooLong(t *testing.T) {
 	unit.Spec.ConsumerRef.Name = strings.Repeat("b", 100)
 	if _, err := d.check(d.reconciler(pytorchjob.New()), unit, noon); err != nil || d.deleted != 1 {
 		t.Errorf("deleted %d times, %v", d.deleted, err)
+	}
+}
+
+// Nobody reports that a pod on a lost node no longer counts, but another pod can pass the gate in its place.
+func TestAJobThatGrowsIsCheckedAgainWhenAGracePeriodIsOver(t *testing.T) {
+	now := time.Unix(1000, 0)
+	pod := func(deleted *metav1.Time, grace int64) decision.GrowingPod {
+		return decision.GrowingPod{Pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: deleted, DeletionGracePeriodSeconds: &grace}}}
+	}
+	deleted := metav1.NewTime(now.Add(-10 * time.Second))
+	pods := []decision.GrowingPod{pod(nil, 1), pod(&deleted, 60), pod(&deleted, 30)}
+	if again := firstGraceOver(pods, now); again != 20*time.Second {
+		t.Errorf("it is checked again in %v", again)
+	}
+	if again := firstGraceOver(pods[:1], now); again != 0 {
+		t.Errorf("without a pod that is being deleted, it is checked again in %v", again)
 	}
 }

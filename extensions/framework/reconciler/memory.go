@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
@@ -27,6 +28,8 @@ type memory struct {
 	measured table[types.UID, string]
 	// look, by the unit's UID: when to check a unit whose job is missing.
 	look table[types.UID, time.Time]
+	// grown, by the UID of a pod of a job that grows, or of a unit for growth: what was last written to it.
+	grown table[types.UID, grownVersion]
 	// answers, by the job's UID: the writes that followed users' changes of the job.
 	answers table[types.UID, backoff.State]
 	// faults, by the job's UID: the last invalid change of a released job.
@@ -121,6 +124,31 @@ func (v version) reachedBy(have string) bool {
 	}
 	order, err := resourceversion.CompareResourceVersion(have, v.value)
 	return err != nil || order > 0 || order == 0 && !v.pass
+}
+
+// grownVersion is the version that the cache must show before the next decision about growth.
+type grownVersion struct {
+	version
+	until time.Time
+}
+
+// awaitGrown records a write, or the deletion, of a pod or unit. Without a version, it is not known what was written.
+func (m *memory) awaitGrown(uid types.UID, written version, now time.Time) {
+	m.grown.set(uid, grownVersion{written, now.Add(catchUp)})
+}
+
+// behindGrowth returns how long to wait, at most, until the cache shows the last write of the object; 0 if it does.
+func (m *memory) behindGrowth(object metav1.Object, now time.Time) time.Duration {
+	left := m.grown.change(object.GetUID(), func(w grownVersion) grownVersion {
+		if w.reachedBy(object.GetResourceVersion()) || !now.Before(w.until) {
+			return grownVersion{}
+		}
+		return w
+	})
+	if left == (grownVersion{}) {
+		return 0
+	}
+	return left.until.Sub(now)
 }
 
 // await changes what is awaited for a job.

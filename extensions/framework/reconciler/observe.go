@@ -41,18 +41,20 @@ type observation struct {
 }
 
 // unitsOf splits the units of jobs of the name into the job's own unit, found by its
-// fixed name, and the units whose jobs are gone.
-func (r *reconciler) unitsOf(key types.NamespacedName, job framework.Object) (own *v1alpha1.QueueUnit, leftovers []*v1alpha1.QueueUnit) {
+// fixed name, those for its growth, and the units whose jobs are gone.
+func (r *reconciler) unitsOf(key types.NamespacedName, job framework.Object) (own *v1alpha1.QueueUnit, growth, leftovers []*v1alpha1.QueueUnit) {
 	for _, unit := range r.units.of(r.kind, key) {
 		switch {
 		case !r.inKindVersions(unit):
 		case job == nil || unit.Spec.ConsumerRef.UID != job.GetUID():
 			leftovers = append(leftovers, unit)
+		case unit.Spec.Growth:
+			growth = append(growth, unit)
 		case unit.Name == decision.UnitName(r.kind.Kind, job.GetName(), job.GetUID()):
 			own = unit
 		}
 	}
-	return own, leftovers
+	return own, growth, leftovers
 }
 
 func (r *reconciler) behind(key types.NamespacedName, job framework.Object, unit *v1alpha1.QueueUnit, now time.Time) time.Duration {
@@ -82,6 +84,9 @@ func (r *reconciler) observe(key types.NamespacedName, job framework.Object, uni
 		ShowsQueuing: shows,
 		Created:      job.GetCreationTimestamp().Time,
 	}}
+	if decision.IsGated(unit) && state.Started && r.admittedAreReady(job, unit) { // further pods may wait
+		o.state.Running, o.state.Ready = true, true
+	}
 	if unit == nil && o.state.Released != "" && o.state.Foreign == "" && r.isChargedToCreator(job) {
 		o.state.Foreign = "the job that created it holds quota for it"
 	}

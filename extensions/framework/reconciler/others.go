@@ -19,6 +19,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
 	"kube-queue.dev/kube-queue/pkg/events"
+	"kube-queue.dev/kube-queue/pkg/follow"
 	"kube-queue.dev/kube-queue/pkg/lenient"
 )
 
@@ -52,12 +53,7 @@ func (f *Framework) warnOther(ctx context.Context, kind framework.Kind) {
 		if apierrors.IsForbidden(err) {
 			retry = forbiddenRetry
 		}
-		timer := f.Clock.NewTimer(retry)
-		select {
-		case <-ctx.Done():
-		case <-timer.C():
-		}
-		timer.Stop()
+		follow.Pause(ctx, f.Clock, retry, nil)
 	}
 }
 

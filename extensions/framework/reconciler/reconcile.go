@@ -23,7 +23,7 @@ func (r *reconciler) reconcile(ctx context.Context, turn *arrival.Turn, key type
 	if err != nil {
 		return 0, err
 	}
-	unit, leftovers := r.unitsOf(key, job)
+	unit, growth, leftovers := r.unitsOf(key, job)
 	defer r.forgetGone(key, job, leftovers)
 	if unit != nil {
 		turn.End() // the unit exists, so its place in the order of arrival is known
@@ -48,8 +48,16 @@ func (r *reconciler) reconcile(ctx context.Context, turn *arrival.Turn, key type
 	if o == nil {
 		return after, nil
 	}
+	if group, is := o.job.(*framework.PodGroup); is {
+		after = sooner(after, firstGraceOver(group.Pods, now))
+	}
 	done, err := r.act(ctx, o, decided.Action)
 	explained, err := r.record(ctx, o, decided, done, err)
+	if err == nil && decided.Action == decision.Nothing {
+		var grown time.Duration
+		grown, err = r.grow(ctx, o, growth)
+		after = sooner(after, grown)
+	}
 	return sooner(after, explained), err
 }
 

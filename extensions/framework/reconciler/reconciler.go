@@ -96,7 +96,7 @@ func newGateReconciler(f *Framework, adapter framework.Adapter) (*reconciler, er
 		}
 	}
 	kind := adapter.Kind()
-	gate := &gate{f.pods, f.units, kind}
+	gate := &gate{f.pods, f.units, kind, f.Clock}
 	r := reconcilerOf(f, adapter, kind, gate)
 	r.gate, r.cached = gate, gate
 	return r, r.watch()

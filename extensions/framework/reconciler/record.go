@@ -322,6 +322,10 @@ func (r *reconciler) recordLeft(o *observation) {
 		why = o.state.Foreign
 	case o.state.Deleting:
 		why = "the job is being deleted"
+	case o.state.Gated && o.state.Marked && o.state.Suspended:
+		why = "the pods that it was admitted for have ended or are gone; the pods that wait are queued as another job"
+	case o.state.Gated && o.state.Marked:
+		why = "somebody opened the scheduling gate of a pod"
 	case o.state.Suspended:
 		// Nothing else says why it does not start.
 		why = "its mark was removed; it stays suspended until somebody unsuspends it"

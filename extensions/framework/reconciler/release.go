@@ -22,21 +22,24 @@ import (
 // admission checks, and the job the number of pods that the unit was admitted with.
 func (r *reconciler) release(ctx context.Context, o *observation) (bool, error) {
 	added, unnamed := decision.PodAnnotationsOf(o.unit)
+	recorded := decision.RecordedOf(o.job)
+	if r.pods != nil {
+		added.GateGrowth(r.adapter, o.job, o.unit, recorded)
+	}
 	resized, err := decision.Resized(r.adapter, o.job, o.unit)
 	if err != nil {
 		return false, err
 	}
 	o.resized = resized
-	unplaced, done, err := r.releaseWith(ctx, o, added)
+	unplaced, done, err := r.releaseWith(ctx, o, added, recorded)
 	o.unplaced = unplaced.And(unnamed)
 	return done, err
 }
 
-// releaseWith releases the job with annotations of its pods, and returns why pod sets do not get theirs; done is
+// releaseWith releases the job with annotations of its pods, without recorded ones, and returns why pod sets do not get theirs. done is
 // false if the job has changed. If the API server rejects the annotations, the job is released without them, because
 // its owner cannot fix that.
-func (r *reconciler) releaseWith(ctx context.Context, o *observation, added decision.PodAnnotations) (unplaced decision.Unplaced, done bool, err error) {
-	recorded := decision.RecordedOf(o.job)
+func (r *reconciler) releaseWith(ctx context.Context, o *observation, added, recorded decision.PodAnnotations) (unplaced decision.Unplaced, done bool, err error) {
 	if len(added) == 0 && len(recorded) == 0 {
 		done, err = r.releaseAlone(ctx, o)
 		return nil, done, err
@@ -46,12 +49,8 @@ func (r *reconciler) releaseWith(ctx context.Context, o *observation, added deci
 		return unplaced, done, err
 	}
 	// The API server also rejects a patch of lists that have changed. The next step is decided on the new job.
-	live, failed := r.jobs.Get(ctx, o.key.Namespace, o.key.Name)
-	if failed != nil {
-		return nil, false, fmt.Errorf("reading %s %s: %w", r.kind.Kind, o.key, failed)
-	}
-	if r.overtaken(o, live) {
-		return nil, false, nil
+	if overtaken, failed := r.isOvertaken(ctx, o); overtaken || failed != nil {
+		return nil, false, failed
 	}
 	cause := err.Error()
 	if most := 300; len(cause) > most { // it can contain a whole template

@@ -73,7 +73,7 @@ func (r *reconciler) whole(ctx context.Context, turn *arrival.Turn, key types.Na
 	if job == nil || !isUnmarked(job) {
 		return job, nil
 	}
-	if own, _ := r.unitsOf(key, job); own == nil {
+	if own, _, _ := r.unitsOf(key, job); own == nil {
 		return job, nil
 	}
 	turn.End()

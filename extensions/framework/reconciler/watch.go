@@ -78,6 +78,7 @@ func (r *reconciler) prioritize(job types.NamespacedName) {
 
 func (r *reconciler) unitGone(unit *v1alpha1.QueueUnit) {
 	r.memory.look.forget(unit.UID)
+	r.memory.grown.forget(unit.UID)
 	r.countGone(unit)
 	r.unitChanged(unit)
 }
@@ -86,7 +87,7 @@ func (r *reconciler) unitGone(unit *v1alpha1.QueueUnit) {
 // can do both repeatedly.
 func (r *reconciler) countGone(unit *v1alpha1.QueueUnit) {
 	kind, key, ours := jobOf(unit)
-	if !ours || kind != r.kind || !r.inKindVersions(unit) {
+	if !ours || kind != r.kind || !r.inKindVersions(unit) || unit.Spec.Growth {
 		return
 	}
 	object, exists, err := r.cached.GetIndexer().GetByKey(key.String())

@@ -9,8 +9,9 @@
 Used in {{ range $i, $user := $type.SortedReferences }}{{ if $i }}, {{ end }}{{ markdownRenderTypeLink $user }}{{ end }}.
 {{ end }}
 {{- range index $type.Markers "kubebuilder:validation:XValidation" }}
+{{- if not (hasPrefix "nothing has answered" .Message) }}{{/* the comment of the package says it for all reviews */}}
 Validation: {{ .Message }}.
-{{ end }}
+{{ end }}{{ end }}
 {{- if $type.EnumValues }}
 | value | description |
 |---|---|
@@ -45,10 +46,10 @@ Columns of `kubectl get`: {{ join ", " $columns }}{{ if $wide }}; with `-o wide`
 {{ end }}
 {{- end -}}
 
-{{/* The comment without the name of the field. A field without a comment is an error, so that make
+{{/* The comment without the name of the field and an article. A field without a comment is an error, so that make
 verify finds it. */}}
 {{- define "description" -}}
-{{- if .field.Doc }}{{ template "sentence" (regexReplaceAll (printf "^%s,? (is |are )?" .field.Name) .field.Doc "") }}
+{{- if .field.Doc }}{{ template "sentence" (regexReplaceAll (printf "^%s,? ((is|are) (the )?)?" .field.Name) .field.Doc "") }}
 {{- else }}{{ fail (printf "field %s of %s has no description: add a comment to it" .field.Name .type) }}
 {{- end }}
 {{- end -}}
@@ -66,25 +67,30 @@ verify finds it. */}}
 {{- define "fieldType" -}}
 {{- $quantity := "[Quantity](https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/)" }}
 {{- $type := markdownRenderType . }}
-{{- $type = regexReplaceAll "\\[ResourceList\\]\\([^)]*\\)" $type (printf "map of %s" $quantity) }}
+{{- $type = regexReplaceAll "\\[ResourceList\\]\\([^)]*\\)" $type (printf "map\\[string\\]%s" $quantity) }}
 {{- $type = regexReplaceAll "\\[(ResourceName|ResourceQuotaScope|UID)\\]\\([^)]*\\)" $type "string" }}
-{{- $type | replace "object (keys:string, values:string)" "map of string" }}
+{{- $type | replace "object (keys:string, values:string)" "map\\[string\\]string" }}
 {{- end -}}
 
-{{/* The default and the validation, in parentheses. These markers are left out: a field without
-"required" is optional, the second column shows the type, an integer has 32 bits, and a name is not
-empty. A CEL rule shows its message. */}}
+{{/* The default and the validation, in parentheses. These are left out: a field without "required" is optional, the
+second column shows the type, which has its own values and rules, an integer has 32 bits, and a name is not empty. A CEL
+rule shows its message. */}}
 {{- define "validation" -}}
 {{- $rules := list }}
+{{- $type := .Type }}
+{{- range until 2 }}{{ if and $type.UnderlyingType (not (markdownShouldRenderType $type)) }}{{ $type = $type.UnderlyingType }}{{ end }}{{ end }}
 {{- with .Default }}{{ $rules = append $rules (printf "default: `%s`" (toString .)) }}{{ end }}
 {{- range .Validation }}
 {{- if hasPrefix "Required" . }}{{ $rules = prepend $rules "required" }}
+{{- else if and $type.EnumValues (hasPrefix "Enum" .) }}
 {{- else if not (regexMatch "^((Optional|Schemaless|Type|XPreserveUnknownFields)\\b|Maximum: 2\\.147483647e|Minimum: -2\\.147483648e|(items:)?MinLength: 1$)" .) }}
 {{- $rules = append $rules . }}
 {{- end }}
 {{- end }}
+{{- $ofType := list }}
+{{- range index $type.Markers "kubebuilder:validation:XValidation" }}{{ $ofType = append $ofType .Message }}{{ end }}
 {{- range index .Markers "kubebuilder:validation:XValidation" }}
-{{- $rules = append $rules .Message }}
+{{- if not (has .Message $ofType) }}{{ $rules = append $rules .Message }}{{ end }}
 {{- end }}
 {{- if $rules }} ({{ template "cell" (join "; " $rules) }}){{ end }}
 {{- end -}}

@@ -100,6 +100,14 @@ type Rebuilder interface {
 	Rebuild() Change
 }
 
+// Copier is a Source that can read units for a copy of its Backend.
+type Copier interface {
+	Source
+	// DemandIn returns a Demand that refers to the names and to the copy, and can add to both. The goroutine that uses
+	// them calls it.
+	DemandIn(names *resources.Names, copied quota.Explainer) func(*v1alpha1.QueueUnit) (quota.Demand, error)
+}
+
 // Validator is a Source whose objects can be invalid as a whole.
 type Validator interface {
 	Source

@@ -70,9 +70,9 @@ func labelled(label, name string) string {
 
 // OwnerOf returns what identifies the object that the object belongs to: for a pod of a group that has passed the gate,
 // the group; else its controller, else its first owner, else what its labels name; empty if nothing does. orphan
-// reports that its labels do.
+// reports that its labels do. A pod by which a job grows is at the gate too, and belongs to the job.
 func OwnerOf(o metav1.Object) (id string, orphan bool) {
-	if has := o.GetLabels(); has[wellknown.GatedLabel] == "true" && has[wellknown.PodGroupLabel] != "" {
+	if has := o.GetLabels(); has[wellknown.GatedLabel] == "true" && has[wellknown.PodGroupLabel] != "" && o.GetAnnotations()[wellknown.GrowthAnnotation] == "" {
 		return labelled(wellknown.PodGroupLabel, has[wellknown.PodGroupLabel]), false
 	}
 	if owners := o.GetOwnerReferences(); len(owners) > 0 {

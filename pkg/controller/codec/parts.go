@@ -27,6 +27,7 @@ func Parts(spec *v1alpha1.QueueUnitSpec, name string, amount int64) string {
 			continue
 		}
 		parts = append(parts, fmt.Sprintf("%s %d x %s", set.Name, count, resources.FormatQuantity(name, each)))
+		each = resources.Quantity(name, resources.UsedValue(name, each)) // each pod is charged whole base units
 		each.Mul(count)
 		sum.Add(each)
 		pods += count

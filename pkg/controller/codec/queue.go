@@ -9,7 +9,7 @@ import (
 // Settings returns the settings of a Queue.
 func Settings(q *schedulingv1alpha1.Queue) scheduler.QueueChanged {
 	e := scheduler.QueueChanged{Queue: q.Name, Policy: queue.PolicyNamed(string(q.Spec.Policy)), Rank: q.Spec.Priority,
-		Checks: scheduler.ChecksOf(q.Spec.AdmissionChecks)}
+		Checks: scheduler.ChecksOf(q.Spec.AdmissionChecks), Gates: q.Spec.Growth == schedulingv1alpha1.GrowthGate}
 	if timeout := q.Spec.PodsReadyTimeout; timeout != nil {
 		e.PodsReady = scheduler.PodsReady{Timeout: max(timeout.Duration, 0), Blocks: q.Spec.BlockUntilPodsReady}
 	}

@@ -22,6 +22,9 @@ func Requests(names *resources.Names, unit *v1alpha1.QueueUnit) (quota.Demand, e
 		return demand, fmt.Errorf("spec.resource contains %s, which is counted automatically; create the unit again without it", quota.JobsResource)
 	}
 	requests, err := resources.Request(names, unit.Spec.Resource)
-	demand.Requests = requests.With(jobs, 1)
+	demand.Requests = requests
+	if !isGrowth(&unit.Spec) {
+		demand.Requests = requests.With(jobs, 1)
+	}
 	return demand, err
 }

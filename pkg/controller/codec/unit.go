@@ -72,7 +72,8 @@ func (c Compactor) unit(unit *schedulingv1alpha1.QueueUnit) *schedulingv1alpha1.
 	compact.Spec = schedulingv1alpha1.QueueUnitSpec{
 		Priority: unit.Spec.Priority, SubmissionTime: placeOf(unit), Resource: unit.Spec.Resource,
 		Active: unit.Spec.Active, Preemptible: unit.Spec.Preemptible, QuotaName: unit.Spec.QuotaName,
-		MaximumExecutionTimeSeconds: unit.Spec.MaximumExecutionTimeSeconds, Unstoppable: unit.Spec.Unstoppable,
+		MaximumExecutionTimeSeconds: unit.Spec.MaximumExecutionTimeSeconds, ExpectedRunTimeSeconds: unit.Spec.ExpectedRunTimeSeconds,
+		Unstoppable: unit.Spec.Unstoppable, Growth: unit.Spec.Growth,
 	}
 	ref := unit.Spec.ConsumerRef
 	compact.Spec.ConsumerRef.APIVersion, compact.Spec.ConsumerRef.Kind = ref.APIVersion, ref.Kind
@@ -132,6 +133,11 @@ func compactChecks(states []schedulingv1alpha1.AdmissionCheckState) []scheduling
 // isByHand reports whether a user has created the unit that has the reference.
 func isByHand(ref *schedulingv1alpha1.ConsumerReference) bool {
 	return ref.APIVersion != "" && jobkinds.ByHand(ref.APIVersion, ref.Kind)
+}
+
+// isGrowth reports whether a unit is for pods that a job adds. Users cannot create such units.
+func isGrowth(spec *schedulingv1alpha1.QueueUnitSpec) bool {
+	return spec.Growth && !isByHand(&spec.ConsumerRef)
 }
 
 // placeOf returns the submissionTime of a unit, as far as it counts.
@@ -201,6 +207,7 @@ func (r Reader) readUnless(unit *schedulingv1alpha1.QueueUnit, fault error) (sch
 			OverQuota:   unit.Status.Phase.HoldsQuota() && lifecycle.IsOverQuota(unit),
 			Unscheduled: unit.Status.Phase.HoldsQuota() && lifecycle.IsUnscheduled(unit),
 			AwaitsPods:  lifecycle.AwaitsPods(unit),
+			Growth:      isGrowth(&unit.Spec),
 			Over:        unit.Status.Phase == schedulingv1alpha1.PhaseRunning && unit.Status.Reason == wellknown.ReasonPodsRemain,
 		},
 	}
@@ -216,7 +223,8 @@ func (r Reader) readUnless(unit *schedulingv1alpha1.QueueUnit, fault error) (sch
 	admitted := unit
 	if u.Over { // only its pods decide what it is charged, but it counts as a job
 		admitted = unit.DeepCopy()
-		admitted.Spec.Resource, admitted.Spec.PodSets = nil, nil
+		// An empty pod set, because a unit without pod sets counts as one pod.
+		admitted.Spec.Resource, admitted.Spec.PodSets = nil, []schedulingv1alpha1.PodSet{{}}
 	}
 	u.Demand, err = r.Demand(admitted)
 	if err == nil && !u.Over {

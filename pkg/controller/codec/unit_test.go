@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -290,6 +291,34 @@ func TestAUnitWhosePodsRemainIsChargedAsAJobAndItsPods(t *testing.T) {
 		if got := u.Demand.Requests.Equal(jobs); got != want {
 			t.Errorf("reason %q: the demand is %v", reason, u.Demand.Requests)
 		}
+	}
+}
+
+// Whatever the core reads of the spec of a unit, the cache keeps.
+func TestAUnitInTheCacheIsReadLikeACompleteOne(t *testing.T) {
+	unit := unitObject(func(u *schedulingv1alpha1.QueueUnit) {
+		u.Spec = schedulingv1alpha1.QueueUnitSpec{
+			ConsumerRef: schedulingv1alpha1.ConsumerReference{APIVersion: "batch/v1", Kind: "Job", Namespace: "a", Name: "n", UID: "job"},
+			Priority:    3, PriorityClassName: "high", QuotaName: "quota", SubmissionTime: new(metav1.NewMicroTime(time.Unix(50, 0))),
+			Resource: corev1.ResourceList{"cpu": resource.MustParse("4")},
+			PodSets:  []schedulingv1alpha1.PodSet{{Name: "main", Count: 4, MinCount: ptr.To[int32](2), Requests: corev1.ResourceList{"cpu": resource.MustParse("1")}}},
+			Active:   ptr.To(false), Preemptible: ptr.To(false), Unstoppable: "it continues", Growth: true,
+			MaximumExecutionTimeSeconds: ptr.To[int32](600), ExpectedRunTimeSeconds: ptr.To[int32](60),
+		}
+		u.Status.Phase, u.Status.Attempts = schedulingv1alpha1.PhaseRunning, 1
+	})
+	for spec, i := reflect.ValueOf(unit.Spec), 0; i < spec.NumField(); i++ {
+		if spec.Field(i).IsZero() {
+			t.Errorf("the test does not set spec.%s", spec.Type().Field(i).Name)
+		}
+	}
+	reader := newTestReader(resources.NewNames())
+	want, err := reader.Read(unit)
+	require.NoError(t, err)
+	got, err := reader.ReadComplete(unit)
+	require.NoError(t, err)
+	if !reflect.DeepEqual(got, want) || got.Expected == 0 {
+		t.Errorf("it is read as\n%+v, want\n%+v", got, want)
 	}
 }
 

@@ -16,6 +16,7 @@ func TestAPodAtTheGateUsesNothingAndThenCountsForItsJob(t *testing.T) {
 		{"a pod", `labels: {kube-queue/gated: "true"}`, "p"},
 		{"a pod of a group", `labels: {kube-queue/gated: "true", kube-queue/pod-group: g}`, "kube-queue/pod-group=g"},
 		{"one that something else controls", `labels: {kube-queue/gated: "true", kube-queue/pod-group: g}, ownerReferences: [{uid: set, controller: true}]`, "kube-queue/pod-group=g"},
+		{"a pod of a job that grows, with the label of a group", `labels: {kube-queue/gated: "true", kube-queue/pod-group: g}, annotations: {kube-queue/growth: workers}, ownerReferences: [{uid: job, controller: true}]`, "job"},
 		{"a pod that only claims to be of a group", `labels: {kube-queue/pod-group: g}, ownerReferences: [{uid: job, controller: true}]`, "job"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

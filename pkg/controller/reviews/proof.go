@@ -63,12 +63,7 @@ func NewProof(client kubernetes.Interface, namespace string, clock clock.WithTic
 	p.secret = coreinformers.NewFilteredSecretInformer(client, namespace, 0, cache.Indexers{}, func(o *metav1.ListOptions) {
 		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, ProofSecret).String()
 	})
-	wake := func(any) {
-		select {
-		case p.changed <- struct{}{}:
-		default:
-		}
-	}
+	wake := func(any) { follow.Wake(p.changed) }
 	if _, err := follow.Objects(p.secret, wake, wake); err != nil {
 		return nil, fmt.Errorf("watching Secret %s/%s: %w", namespace, ProofSecret, err)
 	}

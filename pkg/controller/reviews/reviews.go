@@ -15,14 +15,14 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	visibilityv1alpha1 "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/controller"
 	"kube-queue.dev/kube-queue/pkg/forecast"
+	"kube-queue.dev/kube-queue/pkg/lenient"
 	"kube-queue.dev/kube-queue/pkg/program/webhook"
 	"kube-queue.dev/kube-queue/pkg/visibility"
 )
@@ -50,7 +50,9 @@ type Options struct {
 	// Model returns a model of the state now.
 	Model func(context.Context) (*visibility.Model, error)
 	// Estimate returns how long a unit will wait from the returned time on, if that is known; nil if it never is.
-	Estimate  func(m *visibility.Model, namespace, name string) (forecast.Estimate, time.Time, bool)
+	Estimate func(m *visibility.Model, namespace, name string) (forecast.Estimate, time.Time, bool)
+	// Advise answers what would happen to a new unit.
+	Advise    func(m *visibility.Model, namespace string, spec *v1alpha1.QueueUnitSpec, access visibility.Access) (*visibilityv1alpha1.QueueUnitReviewStatus, error)
 	Authorize Authorize
 	// Genuine reports whether a review comes from an API server.
 	Genuine func(review []byte) bool
@@ -79,6 +81,7 @@ func Handler(o Options) http.Handler {
 type asking struct {
 	model     *visibility.Model
 	estimate  func(namespace, name string) *visibilityv1alpha1.StartEstimate
+	options   *Options
 	namespace string
 	raw       []byte
 	access    visibility.Access
@@ -93,14 +96,20 @@ type refusal struct{ error }
 // answers returns the answerers of the reviews, by resource.
 func answers() map[string]answerer {
 	return map[string]answerer{
-		"queueunitreviews": answererOf(func(a asking, review visibilityv1alpha1.QueueUnitReview) (*visibilityv1alpha1.QueueUnitReviewStatus, error) {
+		"queueunitreviews": answererOf(func(a asking, review *visibilityv1alpha1.QueueUnitReview) (*visibilityv1alpha1.QueueUnitReviewStatus, error) {
+			switch asksNew := review.Spec.NewUnit != nil; {
+			case asksNew && review.Spec.Unit != "":
+				return nil, errors.New("set either spec.unit or spec.newUnit")
+			case asksNew:
+				return a.options.Advise(a.model, a.namespace, review.Spec.NewUnit, a.access)
+			}
 			status, err := a.model.Why(a.namespace, review.Spec.Unit, a.access)
 			if err == nil {
 				status.Start = a.estimate(a.namespace, review.Spec.Unit)
 			}
 			return status, err
 		}),
-		"queuereviews": answererOf(func(a asking, review visibilityv1alpha1.QueueReview) (*visibilityv1alpha1.QueueReviewStatus, error) {
+		"queuereviews": answererOf(func(a asking, review *visibilityv1alpha1.QueueReview) (*visibilityv1alpha1.QueueReviewStatus, error) {
 			status, err := a.model.Queues(a.namespace, review.Spec, a.access)
 			if err != nil {
 				return nil, err
@@ -111,20 +120,27 @@ func answers() map[string]answerer {
 			}
 			return status, nil
 		}),
-		"quotareviews": answererOf(func(a asking, review visibilityv1alpha1.QuotaReview) (*visibilityv1alpha1.QuotaReviewStatus, error) {
+		"quotareviews": answererOf(func(a asking, review *visibilityv1alpha1.QuotaReview) (*visibilityv1alpha1.QuotaReviewStatus, error) {
 			return a.model.Quotas(a.namespace, review.Spec, a.access)
 		}),
 	}
 }
 
 // answererOf answers reviews of a type. The error of the function is for the caller.
-func answererOf[R, S any](of func(asking, R) (S, error)) answerer {
+func answererOf[R, S any, P interface {
+	*R
+	lenient.Object
+}](of func(asking, P) (S, error)) answerer {
+	kind := lenient.Kind{New: func() lenient.Object { return P(new(R)) }}
 	return func(a asking) (any, error) {
-		var review R
-		if err := json.Unmarshal(a.raw, &review); err != nil {
+		object, err := kind.Decode(a.raw) // it has not been validated yet
+		if err != nil {
 			return nil, err
 		}
-		status, err := of(a, review)
+		if unreadable, is := object.(*lenient.Unreadable); is {
+			return nil, unreadable.Err
+		}
+		status, err := of(a, object.(P))
 		if err != nil {
 			return nil, refusal{err}
 		}
@@ -151,12 +167,11 @@ func (o *Options) answer(ctx context.Context, asked *admissionv1.AdmissionReques
 		return webhook.Answer{}, err
 	}
 	caller := &access{ctx: ctx, user: asked.UserInfo, authorize: o.Authorize, units: map[string]bool{}}
-	status, err := answer(asking{model: model, estimate: o.estimates(model), namespace: asked.Namespace, raw: asked.Object.Raw, access: caller.access()})
+	status, err := answer(asking{model: model, estimate: o.estimates(model), options: o, namespace: asked.Namespace, raw: asked.Object.Raw, access: caller.access()})
 	if caller.failed != nil {
 		return webhook.Answer{}, caller.failed
 	}
-	var why refusal
-	if errors.As(err, &why) {
+	if why, is := errors.AsType[refusal](err); is {
 		return webhook.Answer{Refused: why.Error()}, nil
 	}
 	if err != nil {
@@ -175,7 +190,6 @@ func (o *Options) estimates(m *visibility.Model) func(namespace, name string) *v
 		if !known {
 			return nil
 		}
-		at := func(wait time.Duration) metav1.Time { return metav1.NewTime(from.Add(wait).Truncate(time.Second)) }
-		return &visibilityv1alpha1.StartEstimate{Time: at(estimate.Wait), Earliest: at(estimate.Earliest), Latest: at(estimate.Latest)}
+		return visibility.StartEstimate(estimate, from)
 	}
 }

@@ -15,7 +15,9 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/controller"
+	"kube-queue.dev/kube-queue/pkg/controller/codec"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
@@ -43,7 +45,11 @@ func model(t *testing.T, namespaces int) *visibility.Model {
 	}
 	core.Apply(now, scheduler.Listed{})
 	core.Next(now)
-	return visibility.New(core.View(now, names), nil, "kube-queue")
+	view := core.View(now, names)
+	m := visibility.New(view, nil, "kube-queue")
+	reader := codec.Reader{Kinds: &codec.Kinds{}, Demand: func(unit *v1alpha1.QueueUnit) (quota.Demand, error) { return codec.Requests(view.Names, unit) }}
+	m.Read = func(unit *v1alpha1.QueueUnit) (scheduler.Unit, error) { return reader.ReadComplete(unit) }
+	return m
 }
 
 // asked are the questions to the API server, as resource in namespace.
@@ -77,7 +83,7 @@ func send(t *testing.T, o Options, path, kind, spec string, dry bool) (status in
 }
 
 func options(m *visibility.Model, a *asked) Options {
-	return Options{Authorize: a.authorize, Model: func(context.Context) (*visibility.Model, error) { return m, nil }}
+	return Options{Authorize: a.authorize, Advise: controller.NewEstimates(clocktesting.NewFakePassiveClock(time.Unix(1000, 0)), nil).Advise, Model: func(context.Context) (*visibility.Model, error) { return m, nil }}
 }
 
 func TestTheAnswerIsAPatchOfTheStatus(t *testing.T) {
@@ -139,6 +145,39 @@ func TestAnErrorIsNoAnswer(t *testing.T) {
 	}
 	if status, _, _, _ := send(t, options(m, &asked{}), "/reviews/others", "Other", `{}`, true); status != http.StatusNotFound {
 		t.Errorf("another path has status %d", status)
+	}
+}
+
+// The webhook is called before the API server validates a review.
+func TestHostileNewUnitsAreRefused(t *testing.T) {
+	const ref = `"consumerRef":{"apiVersion":"batch/v1","kind":"Job","name":"x"}`
+	own := &asked{allow: func(of authorizationv1.ResourceAttributes) bool { return of.Namespace == "team-1" }}
+	m := model(t, 3)
+	for name, c := range map[string]struct{ spec, want string }{
+		"a valid one":         {`{"newUnit":{` + ref + `,"resource":{"cpu":"1"}}}`, `"reason":"QueueStopped"`},
+		"a huge exponent":     {`{"newUnit":{` + ref + `,"resource":{"cpu":"1e99999999"}}}`, "cannot be read"},
+		"a tiny one":          {`{"newUnit":{` + ref + `,"podSets":[{"name":"a","count":1,"requests":{"cpu":"1e-99999999"}}]}}`, "cannot be read"},
+		"a negative amount":   {`{"newUnit":{` + ref + `,"resource":{"cpu":"-1"}}}`, "-1 is negative"},
+		"a large amount":      {`{"newUnit":{` + ref + `,"resource":{"cpu":"9e99"}}}`, "exceeds the largest possible request"},
+		"negative counts":     {`{"newUnit":{` + ref + `,"podSets":[{"name":"a","count":-5,"minCount":-9}]}}`, `"reason":"QueueStopped"`},
+		"10,000 pod sets":     {`{"newUnit":{` + ref + `,"podSets":[` + strings.TrimSuffix(strings.Repeat(`{"name":"a","count":1},`, 10_000), ",") + `]}}`, "at most 256 are allowed"},
+		"a long name":         {`{"newUnit":{` + ref + `,"quotaName":"` + strings.Repeat("x", 300) + `"}}`, "at most 253 are allowed"},
+		"a number for a list": {`{"newUnit":{"podSets":7}}`, "podSets"},
+		"a real unit as well": {`{"unit":"unit","newUnit":{` + ref + `}}`, "set either spec.unit or spec.newUnit"},
+		"a time in the past":  {`{"newUnit":{` + ref + `,"submissionTime":"1970-01-01T00:00:00.000000Z"}}`, `"position":4`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, response, body, _ := send(t, options(m, own), "/reviews/queueunitreviews", "QueueUnitReview", c.spec, true)
+			if response != nil {
+				body += string(response.Patch)
+			}
+			if !strings.Contains(body, c.want) || strings.Contains(body, "team-0") || strings.Contains(body, "team-2") {
+				t.Errorf("it is answered %s", body)
+			}
+		})
+	}
+	if _, response, body, _ := send(t, options(m, &asked{}), "/reviews/queueunitreviews", "QueueUnitReview", `{"newUnit":{`+ref+`}}`, true); response.Allowed || !strings.Contains(body, "you may not list QueueUnits") {
+		t.Errorf("without rights: %s", body)
 	}
 }
 

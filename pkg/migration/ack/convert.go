@@ -58,6 +58,9 @@ func Convert(documents []migration.Document) (*migration.Result, error) {
 			c.readNamespace(d)
 		case isJob(d.Object):
 			c.jobs = append(c.jobs, d)
+		case d.Object.GetUID() == "" && migration.HasKey(d.Object, isFormer):
+			c.result.Find(d.Name(), "metadata", "the object has keys of the former queue, but its kind is not converted",
+				"change the keys by hand; those of a CronJob are in spec.jobTemplate.metadata, and each of its Jobs is queued")
 		}
 	}
 	if c.usesQuotas && len(c.quotas) == 0 {

@@ -6,6 +6,7 @@ import (
 
 	"kube-queue.dev/kube-queue/pkg/migration/ack"
 	"kube-queue.dev/kube-queue/pkg/migration/migrationtest"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 func TestConvertedObjectsAreThoseOfTheGoldenFiles(t *testing.T) { migrationtest.Golden(t, ack.Convert) }
@@ -46,6 +47,26 @@ func TestInputThatCannotBeConvertedIsRefused(t *testing.T) {
 			result, err := ack.Convert(migrationtest.Read(t, test.input))
 			if err == nil || result != nil || !strings.Contains(err.Error(), test.fault) {
 				t.Errorf("the result is %v and the error %v, want %q", result, err, test.fault)
+			}
+		})
+	}
+}
+
+func TestObjectsThatAreNotConvertedAreFindings(t *testing.T) {
+	const former = `{labels: {quota.scheduling.koordinator.sh/name: q}, annotations: {scheduling.x-k8s.io/suspend: "true"}}`
+	for name, test := range map[string]struct {
+		input    string
+		findings int
+	}{
+		"a CronJob":             {`{apiVersion: batch/v1, kind: CronJob, metadata: {name: a}, spec: {jobTemplate: {metadata: ` + former + `}}}`, 1},
+		"an MPIJob of ACK":      {`{apiVersion: kubeflow.org/v1alpha1, kind: MPIJob, metadata: {name: a, annotations: {scheduling.x-k8s.io/suspend: "true"}}}`, 1},
+		"a CronJob of somebody": {`{apiVersion: batch/v1, kind: CronJob, metadata: {name: a}, spec: {}}`, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			result, err := ack.Convert(migrationtest.Read(t, test.input))
+			require.NoError(t, err)
+			if len(result.Findings) != test.findings {
+				t.Errorf("the findings are %v", result.Findings)
 			}
 		})
 	}

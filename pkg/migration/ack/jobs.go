@@ -98,8 +98,8 @@ func (c *converter) convertJobs() {
 		}
 		c.keep(d, "metadata.labels", old, labels)
 		c.keep(d, "metadata.annotations", job.GetAnnotations(), annotations)
-		migration.SetLabels(job, labels)
-		migration.SetAnnotations(job, annotations)
+		job.SetLabels(migration.OrNil(labels))
+		job.SetAnnotations(migration.OrNil(annotations))
 		c.checkQuota(d, labels[wellknown.QuotaNameLabel])
 		c.result.Objects = append(c.result.Objects, job)
 	}

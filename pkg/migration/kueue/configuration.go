@@ -88,7 +88,9 @@ func (c *converter) readWait(d migration.Document, fields map[string]any) {
 		c.faults.Add(d, "%v", err)
 		return
 	}
-	if enabled, set := wait["enable"].(bool); set && !enabled {
+	// In v1beta1, it is off unless it is enabled, and then blocks unless that is turned off.
+	older := fields["apiVersion"] == configGroup+"/v1beta1"
+	if enabled, set := wait["enable"].(bool); set && !enabled || older && !set {
 		return
 	}
 	c.waits = "5m" // the default of Kueue
@@ -98,7 +100,8 @@ func (c *converter) readWait(d migration.Document, fields map[string]any) {
 		}
 		c.waits = text
 	}
-	c.waitsBlock = wait["blockAdmission"] == true
+	blocks, set := wait["blockAdmission"].(bool)
+	c.waitsBlock = blocks || older && !set
 	for _, field := range []string{"requeuingStrategy", "recoveryTimeout"} {
 		if wait[field] != nil {
 			c.result.Find(d.Name(), "waitForPodsReady."+field, "a job whose pods are not ready in time is queued again after 10 s, doubling to 15 minutes, and one pod that fails later stops no job",

@@ -175,6 +175,9 @@ func (c *converter) readOther(d migration.Document) {
 		c.configurations = append(c.configurations, d)
 	case isJob(d.Object):
 		c.jobs = append(c.jobs, d)
+	case d.Object.GetUID() == "" && migration.HasKey(d.Object, func(key string) bool { return strings.HasPrefix(key, prefix) }):
+		c.result.Find(d.Name(), "metadata", "the object has keys of Kueue, but not the label "+queueLabel+", so it is not converted",
+			"set the label to its LocalQueue, which is "+defaultQueue+" if Kueue chooses it, and convert the object again")
 	}
 }
 

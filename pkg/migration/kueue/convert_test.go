@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"kube-queue.dev/kube-queue/pkg/migration"
 	"kube-queue.dev/kube-queue/pkg/migration/kueue"
 	"kube-queue.dev/kube-queue/pkg/migration/migrationtest"
@@ -77,5 +79,68 @@ func TestTheOrderOfTheInputChangesNothing(t *testing.T) {
 	require.NoError(t, err)
 	if a, b := migrationtest.Text(t, first), migrationtest.Text(t, second); a != b {
 		t.Errorf("the results differ:\n%s\n%s", a, b)
+	}
+}
+
+func TestTheDefaultsOfWaitingForPodsAreThoseOfTheVersion(t *testing.T) {
+	for name, test := range map[string]struct {
+		version, wait, timeout string
+		blocks                 bool
+	}{
+		"the older one is off":                {"v1beta1", "{timeout: 10m}", "", false},
+		"the older one blocks":                {"v1beta1", "{enable: true, timeout: 10m}", "10m", true},
+		"the older one, which does not block": {"v1beta1", "{enable: true, timeout: 10m, blockAdmission: false}", "10m", false},
+		"the newer one":                       {"v1beta2", "{timeout: 10m}", "10m", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			result, err := kueue.Convert(migrationtest.Read(t, clusterQueue("a", "1")+"\n---\n"+
+				"{apiVersion: config.kueue.x-k8s.io/"+test.version+", kind: Configuration, waitForPodsReady: "+test.wait+"}"))
+			require.NoError(t, err)
+			var timeout string
+			var blocks bool
+			for _, object := range result.Objects {
+				if object.GetKind() == "Queue" {
+					timeout, _, _ = unstructured.NestedString(object.Object, "spec", "podsReadyTimeout")
+					blocks, _, _ = unstructured.NestedBool(object.Object, "spec", "blockUntilPodsReady")
+				}
+			}
+			if timeout != test.timeout || blocks != test.blocks {
+				t.Errorf("timeout %q, blocks %v", timeout, blocks)
+			}
+		})
+	}
+}
+
+func TestAJobWithoutALocalQueueIsAFinding(t *testing.T) {
+	result, err := kueue.Convert(migrationtest.Read(t, clusterQueue("a", "1")+"\n---\n"+
+		`{apiVersion: kueue.x-k8s.io/v1beta2, kind: LocalQueue, metadata: {name: default, namespace: ns}, spec: {clusterQueue: a}}`+"\n---\n"+
+		`{apiVersion: batch/v1, kind: Job, metadata: {name: j, namespace: ns, labels: {kueue.x-k8s.io/priority-class: high}}, spec: {}}`))
+	require.NoError(t, err)
+	if !slices.ContainsFunc(result.Findings, func(f migration.Finding) bool { return f.Object == "Job ns/j" }) {
+		t.Errorf("the job is dropped silently: %v", result.Findings)
+	}
+}
+
+func TestACheckWithATooLongNameIsNotListed(t *testing.T) {
+	name := strings.Repeat("a", 64)
+	result, err := kueue.Convert(migrationtest.Read(t, `{apiVersion: kueue.x-k8s.io/v1beta2, kind: AdmissionCheck, metadata: {name: `+name+`}, spec: {controllerName: x}}`+"\n---\n"+
+		`{apiVersion: kueue.x-k8s.io/v1beta2, kind: ClusterQueue, metadata: {name: q}, spec: {namespaceSelector: {}, stopPolicy: Hold, admissionChecksStrategy: {admissionChecks: [{name: `+name+`}]}}}`))
+	require.NoError(t, err)
+	for _, object := range result.Objects {
+		if checks, _, _ := unstructured.NestedStringSlice(object.Object, "spec", "admissionChecks"); len(checks) > 0 {
+			t.Errorf("%s %s lists %v, which its CRD refuses", object.GetKind(), object.GetName(), checks)
+		}
+	}
+}
+
+func TestOnlyAJobHasAMinimumParallelism(t *testing.T) {
+	for kind, want := range map[string]bool{"{apiVersion: batch/v1, kind: Job": true, "{apiVersion: kubeflow.org/v1, kind: PyTorchJob": false} {
+		result, err := kueue.Convert(migrationtest.Read(t, clusterQueue("a", "1")+"\n---\n"+kind+
+			`, metadata: {name: j, labels: {kueue.x-k8s.io/queue-name: q}, annotations: {kueue.x-k8s.io/job-min-parallelism: "2"}}, spec: {}}`))
+		require.NoError(t, err)
+		job := result.Objects[len(result.Objects)-1]
+		if got := job.GetAnnotations()["kube-queue/min-count"]; (got != "") != want {
+			t.Errorf("%s gets the minimum %q", job.GetKind(), got)
+		}
 	}
 }

@@ -52,10 +52,9 @@ func (c *converter) convertJobs() {
 			c.result.Find(d.Name(), "metadata.labels: "+queueLabel, "objects of this kind are not queued", notQueued)
 			continue
 		}
-		labels, annotations := job.GetLabels(), job.GetAnnotations()
-		labels, annotations = c.convertKeys(d, job.GetNamespace(), labels, annotations)
-		migration.SetLabels(job, labels)
-		migration.SetAnnotations(job, annotations)
+		labels, annotations := c.convertKeys(d, job.GetNamespace(), job.GetLabels(), job.GetAnnotations())
+		job.SetLabels(migration.OrNil(labels))
+		job.SetAnnotations(migration.OrNil(annotations))
 		c.convertSpec(d, job.Object)
 		c.behind = append(c.behind, job)
 	}
@@ -84,10 +83,10 @@ func (c *converter) convertCronJob(d migration.Document, job *unstructured.Unstr
 		labels[queueLabel] = own[queueLabel]
 	}
 	delete(own, queueLabel)
-	migration.SetLabels(job, own)
+	job.SetLabels(migration.OrNil(own))
 	labels, annotations := c.convertKeys(d, job.GetNamespace(), labels, template.GetAnnotations())
-	migration.SetLabels(template, labels)
-	migration.SetAnnotations(template, annotations)
+	template.SetLabels(migration.OrNil(labels))
+	template.SetAnnotations(migration.OrNil(annotations))
 	if err := unstructured.SetNestedMap(job.Object, metadata, templatePath...); err != nil {
 		c.faults.Add(d, "%v", err)
 		return
@@ -121,7 +120,7 @@ func (c *converter) convertKeys(d migration.Document, namespace string, labels, 
 	for _, key := range slices.Sorted(maps.Keys(annotations)) {
 		value := annotations[key]
 		switch {
-		case key == minParallelism && annotations[equalCompletions] == "true":
+		case key == minParallelism && (annotations[equalCompletions] == "true" || d.Object.GetKind() != "Job" && d.Object.GetKind() != "CronJob"):
 			c.findKey(d, "metadata.annotations: "+key)
 		case key == minParallelism:
 			newAnnotations[wellknown.MinCountAnnotation] = "main=" + value

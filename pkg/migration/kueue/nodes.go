@@ -60,7 +60,7 @@ func (n *node) addUp() {
 	}
 	for p, amount := range n.subtree {
 		if lend := n.own[p].lend; lend != nil && n.parent != nil {
-			n.local[p] = greater(resources.Sum{}, amount.Minus(*lend))
+			n.local[p] = slices.MaxFunc([]resources.Sum{{}, amount.Minus(*lend)}, resources.Sum.Compare)
 		}
 	}
 }
@@ -75,7 +75,7 @@ func (n *node) reachDown(above map[pair]resources.Sum) {
 		if n.parent != nil {
 			given = n.local[p].Add(above[p])
 			if borrow := n.own[p].borrow; borrow != nil {
-				given = less(given, amount.Plus(*borrow))
+				given = slices.MinFunc([]resources.Sum{given, amount.Plus(*borrow)}, resources.Sum.Compare)
 			}
 		}
 		available[p] = given
@@ -84,20 +84,6 @@ func (n *node) reachDown(above map[pair]resources.Sum) {
 	for _, child := range n.children {
 		child.reachDown(available)
 	}
-}
-
-func greater(a, b resources.Sum) resources.Sum {
-	if a.Compare(b) < 0 {
-		return b
-	}
-	return a
-}
-
-func less(a, b resources.Sum) resources.Sum {
-	if a.Compare(b) < 0 {
-		return a
-	}
-	return b
 }
 
 // total is what the node and all nodes below it have of each pair, lent or not.

@@ -140,6 +140,10 @@ func (c *converter) checksOf(n *node) []string {
 	for _, name := range wanted {
 		controller, has := c.checks[name]
 		switch {
+		case len(name) > maxCheckName:
+			c.result.Find(n.object, "spec.admissionChecks: "+name, "the name is too long for an AdmissionCheck, so the queue admits jobs without the check",
+				"rename the check, and list it in spec.admissionChecks of the Queue")
+			continue
 		case !has:
 			c.result.Find(n.object, "spec.admissionChecks: "+name, "the input has no AdmissionCheck of this name, so the jobs of the queue wait until it exists",
 				"add the AdmissionCheck to the input, or remove it from the Queue")

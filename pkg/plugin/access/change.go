@@ -96,7 +96,7 @@ func (c *Cluster) setActiveByHand(ctx context.Context, o *Change, t *Target, act
 
 // annotate sets an annotation of a job.
 func (c *Cluster) annotate(ctx context.Context, o *Change, t *Target, key, value, done string) error {
-	return c.patch(ctx, o, t.Resource, c.Namespace, t.Job.GetName(), map[string]any{"metadata": map[string]any{"annotations": map[string]string{key: value}}}, t.String(), done)
+	return c.patch(ctx, o, t.Resource, c.Namespace, t.Job.GetName(), map[string]any{"metadata": map[string]any{"uid": t.Job.GetUID(), "annotations": map[string]string{key: value}}}, t.String(), done)
 }
 
 // patch changes an object and prints that it is done. what names the object in messages.

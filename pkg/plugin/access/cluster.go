@@ -13,6 +13,7 @@ import (
 	"io"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -169,9 +170,14 @@ func (c *Cluster) Namespaces(ctx context.Context) []string {
 	if err != nil {
 		return nil
 	}
+	return namesOf(list.Items, func(n corev1.Namespace) string { return n.Name })
+}
+
+// namesOf returns the names of objects.
+func namesOf[T any](list []T, name func(T) string) []string {
 	var names []string
-	for i := range list.Items {
-		names = append(names, list.Items[i].Name)
+	for _, object := range list {
+		names = append(names, name(object))
 	}
 	return names
 }
@@ -191,11 +197,7 @@ func (c *Cluster) QueueNames(ctx context.Context) []string {
 	if err != nil {
 		return nil
 	}
-	var names []string
-	for i := range list {
-		names = append(names, list[i].Name)
-	}
-	return names
+	return namesOf(list, func(q v1alpha1.Queue) string { return q.Name })
 }
 
 // NoQueue returns the error about a Queue that does not exist.

@@ -2,8 +2,10 @@ package access
 
 import (
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -20,6 +22,13 @@ func WhyNoUnit(job *unstructured.Unstructured) (string, error) {
 		pod := new(corev1.Pod)
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(job.Object, pod); err != nil {
 			return "", fmt.Errorf("reading Pod %s: %w", job.GetName(), err)
+		}
+		owner := metav1.GetControllerOfNoCopy(pod)
+		switch group := pod.Labels[wellknown.PodGroupLabel]; {
+		case framework.IsGrowth(pod) && owner != nil:
+			return fmt.Sprintf("the pod is a part of %[1]s %[2]s, whose growth is queued: ask why %[3]s/%[2]s", owner.Kind, owner.Name, strings.ToLower(owner.Kind)), nil
+		case group != "" && pod.Labels[wellknown.GatedLabel] != "":
+			return "the pod belongs to a group, which is queued as one job: ask why podgroup/" + group, nil
 		}
 		return whyNoUnitOf(registry.Pods()[0], framework.NewPodGroup(pod.Name, []*corev1.Pod{pod}, "")), nil
 	}

@@ -27,17 +27,13 @@ func (c *Cluster) ReadQuotas(ctx context.Context, quota string) (*visibility.Quo
 
 // QuotaPaths returns the paths of all quotas that the caller may see.
 func (c *Cluster) QuotaPaths(ctx context.Context) []string {
-	var paths []string
 	status := &visibility.QuotaReviewStatus{}
 	if review, err := c.Reviews().Quotas(ctx, c.Namespace, ""); err == nil {
 		status = review.Status
 	} else if quotas, _, err := c.readTree(ctx); err == nil {
 		status.Quotas = quotas
 	}
-	for _, q := range status.Quotas {
-		paths = append(paths, q.Path)
-	}
-	return paths
+	return namesOf(status.Quotas, func(q visibility.QuotaSummary) string { return q.Path })
 }
 
 var errNoTree = errors.New("there is no ElasticQuotaTree in namespace " + quotav1beta1.TreeNamespace + ", so no quota is in force")

@@ -182,6 +182,14 @@ func (r *Reader) Simulate(ctx context.Context, manifests string) (*objects.Simul
 	return q.Simulate(ctx)
 }
 
+func (r *Reader) Advise(ctx context.Context, manifests string) (*objects.Advice, error) {
+	q := r.NewQuestion(ctx)
+	if err := q.Read(strings.NewReader(manifests)); err != nil {
+		return nil, err
+	}
+	return q.Advise(ctx)
+}
+
 // stops is which spec.stop of a Queue the actions set.
 var stops = map[string]v1alpha1.QueueStop{web.Stop: v1alpha1.StopHold, web.Drain: v1alpha1.StopDrain, web.Resume: v1alpha1.StopNone}
 

@@ -12,7 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
+	"kube-queue.dev/kube-queue/extensions/pod"
 	"kube-queue.dev/kube-queue/pkg/plugin/jobs"
 	"kube-queue.dev/kube-queue/pkg/plugin/reviews"
 	"kube-queue.dev/kube-queue/pkg/plugin/units"
@@ -32,7 +34,15 @@ func (t *Target) String() string {
 		return nameOf(t.Job.GroupVersionKind().GroupKind(), t.Job.GetName())
 	}
 	gv, _ := schema.ParseGroupVersion(t.Unit.Spec.ConsumerRef.APIVersion)
-	return nameOf(gv.WithKind(t.Unit.Spec.ConsumerRef.Kind).GroupKind(), t.Unit.Spec.ConsumerRef.Name)
+	return nameOf(gv.WithKind(t.Unit.Spec.ConsumerRef.Kind).GroupKind(), jobName(t.Unit))
+}
+
+// jobName returns the name of the job as commands show it.
+func jobName(unit *v1alpha1.QueueUnit) string {
+	if unit.Spec.Growth {
+		return unit.Spec.ConsumerRef.Name + decision.GrowthSuffix
+	}
+	return unit.Spec.ConsumerRef.Name
 }
 
 func nameOf(kind schema.GroupKind, name string) string {
@@ -116,10 +126,10 @@ func (c *Cluster) findByName(ctx context.Context, ref jobs.Reference) (*Target, 
 			u := &page.Items[i]
 			isKind := isOfKind(u, ref)
 			switch {
-			case u.Spec.ConsumerRef.Name == ref.Name && isKind:
+			case u.JobName() == ref.Name && isKind:
 				found = append(found, u)
 			case isKind && len(near) < suggestions:
-				near = append(near, u.Spec.ConsumerRef.Name)
+				near = append(near, u.JobName())
 			}
 		}
 		return true
@@ -131,6 +141,10 @@ func (c *Cluster) findByName(ctx context.Context, ref jobs.Reference) (*Target, 
 	if current := slices.DeleteFunc(slices.Clone(found), func(u *units.Unit) bool { return u.Phase().Ended() }); len(current) > 0 {
 		found = current
 	}
+	// A job can have several units for growth. One that waits is asked about.
+	if !slices.ContainsFunc(found, func(u *units.Unit) bool { return !u.Spec.Growth }) && len(found) > 1 {
+		found = found[max(slices.IndexFunc(found, func(u *units.Unit) bool { return u.Phase().Waits() }), 0):][:1]
+	}
 	switch len(found) {
 	case 0:
 		return c.findWithoutUnit(ctx, ref, near)
@@ -141,10 +155,7 @@ func (c *Cluster) findByName(ctx context.Context, ref jobs.Reference) (*Target, 
 		}
 		return &Target{Unit: unit}, err
 	}
-	var names []string
-	for _, u := range found {
-		names = append(names, u.Job()+" (unit "+u.Metadata.Name+")")
-	}
+	names := namesOf(found, func(u *units.Unit) string { return u.Job() + " (unit " + u.Metadata.Name + ")" })
 	slices.Sort(names)
 	return nil, fmt.Errorf("%d jobs in namespace %s are named %q: %s; name the unit of one of them", len(found), c.Namespace, ref.Name, strings.Join(names, ", "))
 }
@@ -161,7 +172,7 @@ func IsNamed(u *units.Unit, ref jobs.Reference) bool {
 	if ref.Unit || len(ref.Kinds) == 0 && u.Metadata.Name == ref.Name {
 		return u.Metadata.Name == ref.Name
 	}
-	return u.Spec.ConsumerRef.Name == ref.Name && isOfKind(u, ref)
+	return u.JobName() == ref.Name && isOfKind(u, ref)
 }
 
 // findWithoutUnit finds a job that has no unit, only by its name.
@@ -191,10 +202,7 @@ func (c *Cluster) findWithoutUnit(ctx context.Context, ref jobs.Reference, near 
 }
 
 func ambiguous(ref jobs.Reference, found []*Target) error {
-	var names []string
-	for _, t := range found {
-		names = append(names, t.String())
-	}
+	names := namesOf(found, (*Target).String)
 	slices.Sort(names)
 	return fmt.Errorf("%q may be any of %s; name one of them", ref.Text, strings.Join(names, ", "))
 }
@@ -207,15 +215,13 @@ func (c *Cluster) noUnit(ctx context.Context, name string) error {
 	var near []string
 	list, err := c.Queue.SchedulingV1alpha1().QueueUnits(c.Namespace).List(ctx, metav1.ListOptions{Limit: suggestions})
 	if err == nil {
-		for i := range list.Items {
-			near = append(near, list.Items[i].Name)
-		}
+		near = namesOf(list.Items, func(u v1alpha1.QueueUnit) string { return u.Name })
 	}
 	return fmt.Errorf("unit %q does not exist in namespace %s%s", name, c.Namespace, DidYouMean(name, near))
 }
 
 // readJob reads the job of a unit unless it was already read; nil if kube-queue does not queue its kind or the job is
-// gone.
+// gone. It is an error if the job cannot be changed in place of the unit.
 func (c *Cluster) readJob(ctx context.Context, t *Target) (*unstructured.Unstructured, error) {
 	if t.Job != nil || t.Unit == nil {
 		return t.Job, nil
@@ -225,9 +231,16 @@ func (c *Cluster) readJob(ctx context.Context, t *Target) (*unstructured.Unstruc
 	if !known {
 		return nil, nil
 	}
+	if kind.Group == pod.Group { // it is no object
+		return nil, fmt.Errorf("%s is a group of pods; annotate its pods: kubectl annotate pods -n %s -l %s=%s --overwrite %s=false pauses it, true unpauses it, and %s=N sets its priority",
+			t, t.Unit.Namespace, wellknown.PodGroupLabel, ref.Name, wellknown.ActiveAnnotation, wellknown.PriorityAnnotation)
+	}
 	found, err := c.findJob(ctx, kind, ref.Name)
 	if err != nil || found == nil {
 		return nil, err
+	}
+	if ref.UID != "" && found.Job.GetUID() != ref.UID {
+		return nil, fmt.Errorf("the job of unit %s is gone; the %s %s that exists now is another job, with a unit of its own", t.Unit.Name, ref.Kind, ref.Name)
 	}
 	t.Job, t.Resource = found.Job, found.Resource
 	return t.Job, nil

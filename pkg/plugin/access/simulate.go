@@ -23,9 +23,11 @@ import (
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	visibility "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
 	"kube-queue.dev/kube-queue/pkg/plugin/jobs"
 	"kube-queue.dev/kube-queue/pkg/plugin/objects"
+	"kube-queue.dev/kube-queue/pkg/plugin/reviews"
 	"kube-queue.dev/kube-queue/pkg/quota/tree/manifest"
 )
 
@@ -50,9 +52,7 @@ func (q *Question) Simulate(ctx context.Context) (*objects.Simulation, error) {
 	if q.Tree == nil && len(q.jobs)+len(q.invalid) == 0 {
 		return nil, errors.New("the files have no ElasticQuotaTree and no job")
 	}
-	if len(q.measured.hidden) > 0 {
-		q.warn("You may not read %s: what the jobs request may differ.", strings.Join(slices.Sorted(maps.Keys(q.measured.hidden)), ", "))
-	}
+	q.warnHidden()
 	if q.Tree != nil {
 		// Read as a user wrote it: the API server rejects fields that the controller ignores.
 		if faults, warnings := manifest.CheckManifest(q.Tree); len(faults) > 0 {
@@ -69,6 +69,40 @@ func (q *Question) Simulate(ctx context.Context) (*objects.Simulation, error) {
 	}
 	simulation.Jobs = append(simulation.Jobs, q.invalid...)
 	return simulation, nil
+}
+
+// warnHidden warns that the caller may not read everything that determines the requests and priorities of the jobs.
+func (q *Question) warnHidden() {
+	if len(q.measured.hidden) > 0 {
+		q.warn("You may not read %s: the requests or priorities of the jobs may differ.", strings.Join(slices.Sorted(maps.Keys(q.measured.hidden)), ", "))
+	}
+}
+
+// Advise asks kube-queue-controller what would happen to each job if it alone were submitted now.
+func (q *Question) Advise(ctx context.Context) (*objects.Advice, error) {
+	switch {
+	case q.Tree != nil:
+		return nil, errors.New("the files have an ElasticQuotaTree; to try it, use simulate")
+	case len(q.jobs)+len(q.invalid) == 0:
+		return nil, errors.New("the files have no job")
+	}
+	q.warnHidden()
+	advice := &objects.Advice{}
+	for i := range q.jobs {
+		job := &q.jobs[i]
+		review, err := q.Reviews().NewUnit(ctx, job.Namespace, &job.Spec)
+		if reviews.IsUnanswered(err) != nil {
+			return nil, fmt.Errorf("%w; only kube-queue-controller knows when jobs start", err)
+		} else if err != nil {
+			return nil, fmt.Errorf("%s in namespace %s: %w", job.Name, job.Namespace, err)
+		}
+		advice.Jobs = append(advice.Jobs, objects.AdvisedJob{Namespace: job.Namespace, Name: job.Name, Spec: job.Spec, Status: *review.Status})
+	}
+	for _, job := range q.invalid {
+		advice.Jobs = append(advice.Jobs, objects.AdvisedJob{Namespace: job.Namespace, Name: job.Name, Status: visibility.QueueUnitReviewStatus{
+			ObservedTime: metav1.NewMicroTime(q.Now()), Phase: string(v1alpha1.PhaseEnqueued), Reason: job.Reason, Message: job.Text}})
+	}
+	return advice, nil
 }
 
 // trial reads the cluster.
@@ -159,7 +193,8 @@ func (q *Question) readObject(object *unstructured.Unstructured) error {
 	case gvk.Group == v1alpha1.GroupName && gvk.Kind == "QueueUnit":
 		return q.addUnit(object)
 	case adapter == nil:
-		return fmt.Errorf("%s (%s) %q is neither a quota tree nor a job that kube-queue knows", gvk.Kind, object.GetAPIVersion(), object.GetName())
+		return fmt.Errorf("%s (%s) %q is neither a quota tree nor a job that kube-queue knows; the kinds are %s", gvk.Kind, object.GetAPIVersion(), object.GetName(),
+			strings.Join(jobs.KindNames(), ", "))
 	}
 	return q.addJob(object)
 }
@@ -219,13 +254,16 @@ func (q *Question) addJob(object *unstructured.Unstructured) error {
 	case !observed.Marked:
 		q.warn("%s has no mark and would be queued only in a managed namespace.", name)
 	}
-	if observed.Warning != "" {
-		q.warn("%s: %s", name, observed.Warning)
+	for _, warning := range []string{observed.Warning, observed.Ignored} {
+		if warning != "" {
+			q.warn("%s: %s", name, warning)
+		}
 	}
 	if observed.Invalid != "" {
 		q.invalid = append(q.invalid, objects.SimulatedJob{Name: name, Namespace: object.GetNamespace(), Reason: wellknown.ReasonInvalidRequest, Text: observed.Invalid})
 		return nil
 	}
+	observed.Spec.ConsumerRef = v1alpha1.ConsumerReference{APIVersion: object.GetAPIVersion(), Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName()}
 	q.add(name, object.GetNamespace(), observed.Spec)
 	return nil
 }

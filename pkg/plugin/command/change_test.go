@@ -29,8 +29,8 @@ func changes(t *testing.T, a *api, wantOut string, wantWrites []string, args ...
 }
 
 const (
-	pausePatch   = `PATCH batch/jobs/research/train-c {"metadata":{"annotations":{"scheduling.x-k8s.io/active":"false"}}}`
-	unpausePatch = `PATCH batch/jobs/research/train-c {"metadata":{"annotations":{"scheduling.x-k8s.io/active":"true"}}}`
+	pausePatch   = `PATCH batch/jobs/research/train-c {"metadata":{"annotations":{"scheduling.x-k8s.io/active":"false"},"uid":"c"}}`
+	unpausePatch = `PATCH batch/jobs/research/train-c {"metadata":{"annotations":{"scheduling.x-k8s.io/active":"true"},"uid":"c"}}`
 )
 
 func TestAJobIsPausedAndUnpausedOnce(t *testing.T) {
@@ -60,7 +60,7 @@ func TestAJobThatRunsIsPausedOnlyWithEvict(t *testing.T) {
 	if written := a.writes(); written != nil {
 		t.Errorf("writes %q", written)
 	}
-	changes(t, a, "job.batch/train-a paused; it is being stopped\n", []string{strings.Replace(pausePatch, "train-c", "train-a", 1)}, "pause", "train-a", "--evict")
+	changes(t, a, "job.batch/train-a paused; it is being stopped\n", []string{strings.NewReplacer("train-c", "train-a", `"uid":"c"`, `"uid":"a"`).Replace(pausePatch)}, "pause", "train-a", "--evict")
 }
 
 func TestAJobThatWasSuspendedByHandIsNotUnpaused(t *testing.T) {
@@ -81,7 +81,7 @@ func TestAUnitThatSomebodyCreatedIsPausedItself(t *testing.T) {
 
 func TestThePriorityOfAJobIsSet(t *testing.T) {
 	a := newAPI(t, four)
-	patch := `PATCH batch/jobs/research/train-c {"metadata":{"annotations":{"scheduling.x-k8s.io/priority":"-5"}}}`
+	patch := `PATCH batch/jobs/research/train-c {"metadata":{"annotations":{"scheduling.x-k8s.io/priority":"-5"},"uid":"c"}}`
 	changes(t, a, "job.batch/train-c has priority -5 (was 0)\n", []string{patch}, "priority", "train-c", "--", "-5")
 	changes(t, a, "job.batch/train-c has priority -5 already\n", nil, "priority", "job", "train-c", "--", "-5")
 	a.objects[queuesOf][0]["spec"] = map[string]any{"maxPriority": 10}
@@ -118,4 +118,34 @@ func TestAMissingRightIsNamed(t *testing.T) {
 	says(t, a, 1, []string{"queue company-research", `cannot patch resource "queues"`, "ask an administrator"}, "stop", "company-research")
 	a.forbidden["list "+unitsOf+" research"] = true
 	says(t, a, 1, []string{`cannot list resource "queueunits"`, "ask an administrator"}, "list")
+}
+
+func TestAnotherJobOfTheNameIsNotPaused(t *testing.T) {
+	a := newAPI(t, four)
+	const former = "train-c-job-0000000000"
+	a.add(map[string]any{"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "QueueUnit", "metadata": map[string]any{"name": former, "namespace": "research"},
+		"spec":   map[string]any{"consumerRef": map[string]any{"apiVersion": "batch/v1", "kind": "Job", "name": "train-c", "uid": "former"}},
+		"status": map[string]any{"phase": "Running", "reason": "PodsRemain"}})
+	says(t, a, 1, []string{former, "is gone"}, "pause", "qu/"+former, "--evict")
+	says(t, a, 1, []string{former, "is gone"}, "priority", "qu/"+former, "7")
+	if written := a.writes(); written != nil {
+		t.Errorf("writes %q", written)
+	}
+	// Where no policy protects units, users can create some that name a job without its UID.
+	a.add(map[string]any{"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "QueueUnit", "metadata": map[string]any{"name": "by-hand", "namespace": "research"},
+		"spec": map[string]any{"consumerRef": map[string]any{"apiVersion": "batch/v1", "kind": "Job", "name": "train-c"}}})
+	changes(t, a, "job.batch/train-c paused\n", []string{pausePatch}, "pause", "qu/by-hand")
+}
+
+func TestAGroupOfPodsIsChangedThroughItsPods(t *testing.T) {
+	a := newAPI(t, four)
+	const unit = "workers-podgroup-0123456789"
+	a.add(map[string]any{"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "QueueUnit", "metadata": map[string]any{"name": unit, "namespace": "research"},
+		"spec": map[string]any{"consumerRef": map[string]any{"apiVersion": "kube-queue.dev/v1", "kind": "PodGroup", "name": "workers", "uid": "p"}}})
+	for _, args := range [][]string{{"pause", unit}, {"pause", "podgroup/workers"}, {"priority", unit, "3"}} {
+		says(t, a, 1, []string{"kubectl annotate pods", "kube-queue/pod-group=workers"}, args...)
+	}
+	if written := a.writes(); written != nil {
+		t.Errorf("writes %q", written)
+	}
 }

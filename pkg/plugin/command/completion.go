@@ -3,10 +3,14 @@ package command
 import (
 	_ "embed"
 	"io"
+	"iter"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"kube-queue.dev/kube-queue/pkg/plugin/units"
 )
@@ -38,9 +42,9 @@ completes its own.`,
 	}
 	_ = root.RegisterFlagCompletionFunc("namespace", s.complete(func(c *cluster, cmd *cobra.Command) []string { return c.Namespaces(cmd.Context()) }))
 	_ = root.RegisterFlagCompletionFunc("queue-namespace", s.complete(func(c *cluster, cmd *cobra.Command) []string { return c.Namespaces(cmd.Context()) }))
-	_ = root.RegisterFlagCompletionFunc("context", s.completeConfig(func(c *configNames) []string { return c.contexts }))
-	_ = root.RegisterFlagCompletionFunc("cluster", s.completeConfig(func(c *configNames) []string { return c.clusters }))
-	_ = root.RegisterFlagCompletionFunc("user", s.completeConfig(func(c *configNames) []string { return c.users }))
+	_ = root.RegisterFlagCompletionFunc("context", s.completeConfig(func(c clientcmdapi.Config) iter.Seq[string] { return maps.Keys(c.Contexts) }))
+	_ = root.RegisterFlagCompletionFunc("cluster", s.completeConfig(func(c clientcmdapi.Config) iter.Seq[string] { return maps.Keys(c.Clusters) }))
+	_ = root.RegisterFlagCompletionFunc("user", s.completeConfig(func(c clientcmdapi.Config) iter.Seq[string] { return maps.Keys(c.AuthInfos) }))
 }
 
 // completion completes an argument or the value of a flag.
@@ -57,26 +61,14 @@ func (s *shell) complete(names func(*cluster, *cobra.Command) []string) completi
 	}
 }
 
-// configNames are the names in a kubeconfig.
-type configNames struct{ contexts, clusters, users []string }
-
-func (s *shell) completeConfig(names func(*configNames) []string) completion {
+// completeConfig completes with names in the kubeconfig.
+func (s *shell) completeConfig(names func(clientcmdapi.Config) iter.Seq[string]) completion {
 	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		config, err := s.flags.ToRawKubeConfigLoader().RawConfig()
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		found := &configNames{}
-		for name := range config.Contexts {
-			found.contexts = append(found.contexts, name)
-		}
-		for name := range config.Clusters {
-			found.clusters = append(found.clusters, name)
-		}
-		for name := range config.AuthInfos {
-			found.users = append(found.users, name)
-		}
-		return names(found), cobra.ShellCompDirectiveNoFileComp
+		return slices.Collect(names(config)), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
@@ -108,7 +100,7 @@ func (s *shell) completeJobs(cmd *cobra.Command, args []string, word string) ([]
 				if u.Phase().Ended() {
 					continue
 				}
-				for _, name := range []string{u.Job(), u.Spec.ConsumerRef.Name, u.Metadata.Name} {
+				for _, name := range []string{u.Job(), u.JobName(), u.Metadata.Name} {
 					if strings.HasPrefix(name, word) {
 						names = append(names, name)
 						break

@@ -62,8 +62,7 @@ func unreachable(err *url.Error) string {
 
 // resourceOf returns the resource that is not served.
 func resourceOf(err error) string {
-	var known *access.NotServed
-	if errors.As(err, &known) {
+	if known, is := errors.AsType[*access.NotServed](err); is {
 		return known.Resource.String()
 	}
 	if details := reviews.DetailsOf(err); details != nil && details.Kind != "" {

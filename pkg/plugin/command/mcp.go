@@ -30,10 +30,10 @@ func (s *shell) mcp() *cobra.Command {
 		Use:   "mcp",
 		Short: "Let an AI assistant ask about the queue (Model Context Protocol)",
 		Long: `Serves tools of the Model Context Protocol on standard input and output, for an assistant that starts this
-command: list, why, tree, queue and simulate. They read with your permissions and change nothing.
+command: list, why, tree, queue, simulate and advise. They read with your permissions and change nothing.
 
-Names and messages in the answers are written by users of the cluster. Whoever may create a job can write
-text there that tries to instruct the assistant, so do not let it act on the answers without asking you.`,
+Users of the cluster write the names and messages in the answers, and can try to instruct the assistant
+there. Do not let it act on the answers without asking you.`,
 		Example: `  claude mcp add kube-queue -- kubectl kube-queue mcp`,
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -189,6 +189,15 @@ type simulateAnswer struct {
 	Warnings   []string               `json:"warnings,omitempty"`
 }
 
+type adviseQuestion struct {
+	Manifests string `json:"manifests" jsonschema:"YAML documents with jobs; nothing is submitted"`
+}
+
+type adviseAnswer struct {
+	Jobs     []render.AdviceRow `json:"jobs"`
+	Warnings []string           `json:"warnings,omitempty"`
+}
+
 // answerer answers a question of an assistant.
 type answerer struct{ *access.Reader }
 
@@ -200,6 +209,7 @@ func (c *cluster) tools() *mcp.Server {
 	addTool(c, server, "tree", "Shows how the quotas are used.", (*answerer).showQuotas)
 	addTool(c, server, "queue", "Lists the queues or, with the name of a queue, its jobs in order. Jobs that are alike share a row.", (*answerer).listQueues)
 	addTool(c, server, "simulate", "Shows which jobs would start, wait or be evicted with another quota tree or more jobs. Applies nothing.", (*answerer).trySimulation)
+	addTool(c, server, "advise", "Estimates when jobs would start if each alone were submitted now. Submits nothing.", (*answerer).giveAdvice)
 	return server
 }
 
@@ -236,10 +246,16 @@ func (r *answerer) ask(ctx context.Context, q jobsQuestion, show visibility.Queu
 	if q.Limit < 0 || q.Limit > mostAnswered || q.Offset < 0 {
 		return nil, fmt.Errorf("limit must be from 0 to %d, and offset 0 or more, not %d and %d", mostAnswered, q.Limit, q.Offset)
 	}
+	if err := (units.Filter{Phases: q.Phases}).CheckPhases(); err != nil {
+		return nil, err
+	}
 	status, err := r.Units(ctx, cmp.Or(q.Namespace, r.Namespace), visibility.QueueReviewSpec{AllNamespaces: q.AllNamespaces, Queue: q.Queue, Phases: q.Phases, Reasons: q.Reasons, Kinds: q.Kinds,
 		Show: show, Limit: cmp.Or(q.Limit, usual), Offset: q.Offset})
 	if err != nil {
 		return nil, err
+	}
+	if show == visibility.ShowGroups && len(status.Queues)+len(status.Groups) == 0 {
+		return nil, r.NoQueue(ctx, q.Queue)
 	}
 	answer := &jobsAnswer{Observed: status.ObservedTime.UTC().Format(time.RFC3339), Jobs: append(rowsOf(status.Units), rowsOfGroups(status.Groups)...), Total: status.Total, Hidden: status.Hidden,
 		Warnings: r.Warnings()}
@@ -307,4 +323,12 @@ func (r *answerer) trySimulation(ctx context.Context, q simulateQuestion) (*simu
 	}
 	return &simulateAnswer{Invalid: s.Faults, Starts: rowsOfGroups(s.Started), Evicted: rowsOfGroups(s.Evicted), Waits: rowsOfGroups(s.Waiting), Jobs: s.Jobs, OverLimits: s.OverLimits,
 		Warnings: append(s.Warnings, r.Warnings()...)}, nil
+}
+
+func (r *answerer) giveAdvice(ctx context.Context, q adviseQuestion) (*adviseAnswer, error) {
+	advice, err := r.Advise(ctx, q.Manifests)
+	if err != nil {
+		return nil, err
+	}
+	return &adviseAnswer{Jobs: render.AdviceRows(advice, r.Now()), Warnings: r.Warnings()}, nil
 }

@@ -70,7 +70,7 @@ func TestAnAssistantAsksWithTheRightsOfTheUser(t *testing.T) {
 			t.Errorf("tool %+v", tool)
 		}
 	}
-	if got := strings.Join(names, " "); got != "list queue simulate tree why" {
+	if got := strings.Join(names, " "); got != "advise list queue simulate tree why" {
 		t.Errorf("tools %s", got)
 	}
 	for _, c := range []struct {
@@ -86,8 +86,11 @@ func TestAnAssistantAsksWithTheRightsOfTheUser(t *testing.T) {
 		{"tree", map[string]any{"quota": "company/research"}, []string{`"quota":"company/research"`, `"min":"4 cpu"`}, false},
 		{"queue", nil, []string{`"queue":"company-research"`, `"waiting":2`}, false},
 		{"queue", map[string]any{"queue": "company-research"}, []string{`"alike":1`}, false},
+		{"queue", map[string]any{"queue": "company-reserch"}, []string{`did you mean \"company-research\"`}, true},
+		{"list", map[string]any{"phases": []string{"Pending"}}, []string{`unknown phase \"Pending\"`, "Enqueued"}, true},
 		{"simulate", map[string]any{"manifests": strings.ReplaceAll(tree(4), "max-jobs: 2", "max-jobs: 9")}, []string{`"starts":[{"alike":1`}, false},
 		{"simulate", map[string]any{"manifests": "a: b"}, []string{"document 1"}, true},
+		{"advise", map[string]any{"manifests": twoPods}, []string{"only kube-queue-controller knows when jobs start"}, true},
 		{"why", map[string]any{"job": "job/train-x"}, []string{`did you mean \"train-c\"`}, true},
 		{"why", nil, []string{"job"}, true},
 		{"why", map[string]any{"job": 7}, []string{"job"}, true},

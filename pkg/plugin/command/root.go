@@ -145,7 +145,7 @@ Accepts all flags of kubectl that select a cluster, a user and a namespace; see 
 	s.flags.AddFlags(cmd.PersistentFlags())
 	hideAllBut(cmd.PersistentFlags(), "namespace", "context", "kubeconfig", "as", "as-group", "request-timeout")
 	cmd.PersistentFlags().StringVar(&s.queueNamespace, "queue-namespace", "kube-queue", "Namespace of the Queues, which is that of kube-queue.")
-	cmd.AddCommand(s.list(), s.tree(), s.queue(), s.why(), s.pause(), s.unpause(), formerly("hold", s.pause()), formerly("release", s.unpause()), s.priority(), s.stop(), s.resume(), s.simulate(), s.web(), s.mcp(), convert.NewCommand(env.Streams), s.version())
+	cmd.AddCommand(s.list(), s.tree(), s.queue(), s.why(), s.pause(), s.unpause(), formerly("hold", s.pause()), formerly("release", s.unpause()), s.priority(), s.stop(), s.resume(), s.simulate(), s.advise(), s.web(), s.mcp(), convert.NewCommand(env.Streams), s.version())
 	s.addCompletion(cmd)
 	return cmd
 }

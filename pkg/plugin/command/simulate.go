@@ -3,7 +3,6 @@ package command
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,9 +20,7 @@ import (
 const simulateName = "simulate"
 
 func (s *shell) simulate() *cobra.Command {
-	o := &output{}
-	var files []string
-	cmd := &cobra.Command{
+	return s.ofFiles(&cobra.Command{
 		Use:   simulateName + " -f FILE",
 		Short: "Show what would start and what would wait with another quota tree or more jobs",
 		Long: `Shows what would start immediately, and what would wait and why, if you applied the quota tree or the jobs in
@@ -41,44 +38,21 @@ is invalid, a job would wait, or running jobs would exceed a limit; 2 after an e
 		Example: `  kubectl kube-queue simulate -f tree.yaml
   kubectl kube-queue simulate -f tree.yaml -f job.yaml -n research
   kustomize build . | kubectl kube-queue simulate -f -`,
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := o.check(); err != nil {
-				return err
-			}
-			if len(files) == 0 {
-				return usageError{errors.New("no file is given; name the files with the tree or the jobs with --filename, or - for the standard input")}
-			}
-			c, err := s.connect()
-			if err != nil {
-				return err
-			}
-			return c.simulateFiles(cmd.Context(), o, files)
-		},
-	}
-	cmd.Flags().StringSliceVarP(&files, "filename", "f", nil, "`FILE` with a quota tree or jobs; - for the standard input.")
-	_ = cmd.MarkFlagFilename("filename", "yaml", "yml", "json")
-	o.add(cmd, formatTable, formatJSON, formatYAML)
-	return cmd
+	}, "a quota tree or jobs", "the tree or the jobs", (*cluster).trySimulation)
 }
 
-func (c *cluster) simulateFiles(ctx context.Context, o *output, files []string) error {
-	q := c.NewQuestion(ctx)
-	for _, file := range files {
-		if err := c.readFile(q, file); err != nil {
-			return err
-		}
-	}
+// trySimulation writes the answer and decides the exit status.
+func (c *cluster) trySimulation(ctx context.Context, o *output, q *access.Question) error {
 	simulation, err := q.Simulate(ctx)
 	if err != nil {
 		return err
 	}
-	return c.conclude(o, q, simulation)
-}
-
-// conclude writes the answer and decides the exit status.
-func (c *cluster) conclude(o *output, q *access.Question, simulation *objects.Simulation) error {
-	if err := c.writeSimulation(o, q, simulation); err != nil {
+	if o.isTable() {
+		err = render.Simulation(c.Streams.Out, simulation, q.Tree != nil, c.view(o))
+	} else {
+		err = c.writeData(o, simulation)
+	}
+	if err != nil {
 		return err
 	}
 	waits := slices.ContainsFunc(simulation.Jobs, func(job objects.SimulatedJob) bool { return !job.Starts })
@@ -88,11 +62,9 @@ func (c *cluster) conclude(o *output, q *access.Question, simulation *objects.Si
 	return nil
 }
 
-func (c *cluster) writeSimulation(o *output, q *access.Question, simulation *objects.Simulation) error {
-	if o.isTable() {
-		return render.Simulation(c.Streams.Out, simulation, q.Tree != nil, c.view(o))
-	}
-	data, err := json.MarshalIndent(simulation, "", "    ")
+// writeData writes an answer that is no object.
+func (c *cluster) writeData(o *output, answer any) error {
+	data, err := json.MarshalIndent(answer, "", "    ")
 	if err == nil && o.format == formatYAML {
 		data, err = yaml.JSONToYAML(data)
 	}
@@ -101,6 +73,37 @@ func (c *cluster) writeSimulation(o *output, q *access.Question, simulation *obj
 	}
 	_, err = fmt.Fprintln(c.Streams.Out, strings.TrimSuffix(string(data), "\n"))
 	return err
+}
+
+// ofFiles completes a command that reads files. content describes what a file has, and wanted what is missing if none is
+// given.
+func (s *shell) ofFiles(cmd *cobra.Command, content, wanted string, do func(*cluster, context.Context, *output, *access.Question) error) *cobra.Command {
+	o := &output{}
+	var names []string
+	cmd.Args = noArgs
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := o.check(); err != nil {
+			return err
+		}
+		if len(names) == 0 {
+			return usageError{fmt.Errorf("no file is given; name the files with %s with --filename, or - for the standard input", wanted)}
+		}
+		c, err := s.connect()
+		if err != nil {
+			return err
+		}
+		q := c.NewQuestion(cmd.Context())
+		for _, name := range names {
+			if err := c.readFile(q, name); err != nil {
+				return err
+			}
+		}
+		return do(c, cmd.Context(), o, q)
+	}
+	cmd.Flags().StringSliceVarP(&names, "filename", "f", nil, "`FILE` with "+content+"; - for the standard input.")
+	_ = cmd.MarkFlagFilename("filename", "yaml", "yml", "json")
+	o.add(cmd, formatTable, formatJSON, formatYAML)
+	return cmd
 }
 
 // readFile adds what a file contains.
@@ -114,4 +117,30 @@ func (c *cluster) readFile(q *access.Question, file string) error {
 		return fmt.Errorf("%s: %w", file, err)
 	}
 	return nil
+}
+
+func (s *shell) advise() *cobra.Command {
+	return s.ofFiles(&cobra.Command{
+		Use:   "advise -f FILE",
+		Short: "Estimate when a job would start before you submit it",
+		Long: `Estimates when each job in the files would start if it alone were submitted now. If a job would start with
+fewer of its pods, a second row shows when it would start with all of them. Nothing is submitted.
+
+A FILE is as for simulate, but without a quota tree. kube-queue-controller answers if you can list
+QueueUnits in the namespaces of the jobs. The estimates do not include jobs that are submitted later,
+admission checks, and the start of pods.`,
+		Example: `  kubectl kube-queue advise -f job.yaml
+  kustomize build . | kubectl kube-queue advise -f -`,
+	}, "jobs", "the jobs", (*cluster).giveAdvice)
+}
+
+func (c *cluster) giveAdvice(ctx context.Context, o *output, q *access.Question) error {
+	advice, err := q.Advise(ctx)
+	if err != nil {
+		return err
+	}
+	if o.isTable() {
+		return render.Advice(c.Streams.Out, advice, c.view(o))
+	}
+	return c.writeData(o, advice)
 }

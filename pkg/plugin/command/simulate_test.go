@@ -117,7 +117,7 @@ func TestWhatAFileContainsIsRead(t *testing.T) {
 	}
 	// What a job requests may depend on what cannot be read.
 	a.forbidden["list /limitranges research"] = true
-	if _, _, errs := a.run("simulate", "-f", file(t, twoPods)); errs != "You may not read LimitRanges: what the jobs request may differ.\n" {
+	if _, _, errs := a.run("simulate", "-f", file(t, twoPods)); errs != "You may not read LimitRanges: the requests or priorities of the jobs may differ.\n" {
 		t.Errorf("stderr %q", errs)
 	}
 	if code, out, errs := a.run("simulate", "-f", file(t, strings.Replace(twoPods, `"7"`, "high", 1))); code != 1 || !strings.Contains(out, "InvalidRequest") || !strings.Contains(out, "must be an integer") {

@@ -206,7 +206,7 @@ func TestThePagesChangeWhatTheCommandsChange(t *testing.T) {
 	}{
 		{web.Action{Do: web.Pause, Namespace: "research", Unit: unit}, "job.batch/train-c paused", pausePatch},
 		{web.Action{Do: web.Unpause, Namespace: "research", Unit: unit}, "job.batch/train-c unpaused: it is queued again", unpausePatch},
-		{web.Action{Do: web.Priority, Namespace: "research", Unit: unit, Priority: "-3"}, "job.batch/train-c has priority -3", `PATCH batch/jobs/research/train-c {"metadata":{"annotations":{"scheduling.x-k8s.io/priority":"-3"}}}`},
+		{web.Action{Do: web.Priority, Namespace: "research", Unit: unit, Priority: "-3"}, "job.batch/train-c has priority -3", `PATCH batch/jobs/research/train-c {"metadata":{"annotations":{"scheduling.x-k8s.io/priority":"-3"},"uid":"c"}}`},
 		{web.Action{Do: web.Priority, Namespace: "research", Unit: unit, Priority: "high"}, "must be an integer", ""},
 		{web.Action{Do: web.Pause, Namespace: "research", Unit: "nobody"}, "does not exist", ""},
 		{web.Action{Do: web.Drain, Queue: "company-research"}, "jobs that hold quota are being stopped", `PATCH scheduling.x-k8s.io/queues/kube-queue/company-research {"spec":{"stop":"Drain"}}`},

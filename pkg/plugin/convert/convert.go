@@ -171,8 +171,7 @@ func (o *options) read() ([]migration.Document, error) {
 		}
 		for _, name := range names {
 			found, err := o.readFile(name)
-			var input *migration.InputError
-			if errors.As(err, &input) {
+			if input, is := errors.AsType[*migration.InputError](err); is {
 				faults = append(faults, input.Faults...)
 			} else if err != nil {
 				return nil, err

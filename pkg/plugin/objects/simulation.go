@@ -69,6 +69,19 @@ type SimulatedJob struct {
 	Text   string           `json:"message,omitempty"`
 }
 
+// Advice is what would happen to the jobs of files, each without the others.
+type Advice struct {
+	Jobs []AdvisedJob `json:"jobs"`
+}
+
+// AdvisedJob is what would happen to a job. Spec is that of its unit; it is empty if the job is invalid.
+type AdvisedJob struct {
+	Namespace string                           `json:"namespace"`
+	Name      string                           `json:"name"`
+	Spec      v1alpha1.QueueUnitSpec           `json:"spec"`
+	Status    visibility.QueueUnitReviewStatus `json:"status"`
+}
+
 // Simulate lets the core decide about the trial. Settings that are not in objects have the defaults of
 // kube-queue-controller.
 func Simulate(t Trial, now time.Time) (*Simulation, error) {

@@ -99,17 +99,17 @@ func UseOf(q *visibility.QuotaSummary, name corev1.ResourceName) (used, requeste
 
 func quotaRow(q *visibility.QuotaSummary, name corev1.ResourceName, view View) []text.Cell {
 	used, requested := UseOf(q, name)
-	use := text.Cell{Text: amount(used, name, "0")}
+	use := text.Cell{Text: Amount(used, name, "0")}
 	if limit, limited := q.Max[name]; limited {
 		if have := used[name]; have.Cmp(limit) > 0 {
 			use.Colour = text.Red
 		}
 	}
-	cells := []text.Cell{{}, {Text: ResourceName(string(name))}, {Text: amount(q.Min, name, text.None)}, use, {Text: amount(q.Max, name, text.None)},
-		{Text: amount(q.Borrowed, name, text.None), Colour: text.Yellow}, {Text: amount(q.Lent, name, text.None)}, {Text: amount(q.Unqueued, name, text.None)}, {Text: amount(requested, name, text.None)}}
+	cells := []text.Cell{{}, {Text: ResourceName(string(name))}, {Text: Amount(q.Min, name, text.None)}, use, {Text: Amount(q.Max, name, text.None)},
+		{Text: Amount(q.Borrowed, name, text.None), Colour: text.Yellow}, {Text: Amount(q.Lent, name, text.None)}, {Text: Amount(q.Unqueued, name, text.None)}, {Text: Amount(requested, name, text.None)}}
 	if view.Style.Bars {
-		bar := text.Bar{Used: float(used, name), Borrowed: float(q.Borrowed, name), Max: float(q.Max, name)}
-		cells = append(cells, text.Cell{Text: bar.Draw(barWidth, text.Style{}), Colour: barColour(bar)})
+		bar := text.Bar{Used: Float(used, name), Borrowed: Float(q.Borrowed, name), Max: Float(q.Max, name)}
+		cells = append(cells, text.Cell{Text: bar.Draw(barWidth), Colour: barColour(bar)})
 	}
 	if view.Wide {
 		cells = append(cells, text.Cell{Text: q.Queue})
@@ -129,8 +129,8 @@ func barColour(bar text.Bar) text.Colour {
 	}
 }
 
-// amount returns an amount as text, or missing if the list does not have it.
-func amount(list corev1.ResourceList, name corev1.ResourceName, missing string) string {
+// Amount returns an amount as text, or missing if the list does not have it.
+func Amount(list corev1.ResourceList, name corev1.ResourceName, missing string) string {
 	q, has := list[name]
 	if !has {
 		return missing
@@ -138,7 +138,8 @@ func amount(list corev1.ResourceList, name corev1.ResourceName, missing string) 
 	return resources.FormatQuantity(string(name), q)
 }
 
-func float(list corev1.ResourceList, name corev1.ResourceName) float64 {
+// Float returns an amount as a number; 0 if the list does not have it.
+func Float(list corev1.ResourceList, name corev1.ResourceName) float64 {
 	q := list[name]
 	return q.AsApproximateFloat64()
 }

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	visibility "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
 	typed "kube-queue.dev/kube-queue/pkg/generated/clientset/versioned/typed/visibility/v1alpha1"
 )
@@ -42,15 +43,13 @@ func (r *Refused) Unwrap() error { return r.Err }
 
 // IsRefused returns why the answer was refused; nil if the error is another one.
 func IsRefused(err error) *Refused {
-	var r *Refused
-	errors.As(err, &r)
+	r, _ := errors.AsType[*Refused](err)
 	return r
 }
 
 // IsUnanswered returns why the controller does not answer; nil if the error is another one.
 func IsUnanswered(err error) *Unanswered {
-	var u *Unanswered
-	errors.As(err, &u)
+	u, _ := errors.AsType[*Unanswered](err)
 	return u
 }
 
@@ -72,7 +71,20 @@ func typeOf(kind string) metav1.TypeMeta {
 
 // Unit asks why a unit waits.
 func (a Asker) Unit(ctx context.Context, namespace, unit string) (*visibility.QueueUnitReview, error) {
-	review, err := a.Client.QueueUnitReviews(namespace).Create(ctx, &visibility.QueueUnitReview{ObjectMeta: named(namespace), Spec: visibility.QueueUnitReviewSpec{Unit: unit}}, dryRun())
+	return a.unit(ctx, namespace, visibility.QueueUnitReviewSpec{Unit: unit})
+}
+
+// NewUnit asks what would happen to a unit that does not exist.
+func (a Asker) NewUnit(ctx context.Context, namespace string, unit *v1alpha1.QueueUnitSpec) (*visibility.QueueUnitReview, error) {
+	review, err := a.unit(ctx, namespace, visibility.QueueUnitReviewSpec{NewUnit: unit})
+	if refused := IsRefused(err); refused != nil && strings.HasPrefix(refused.Why, `QueueUnit "" does not exist`) {
+		return nil, &Unanswered{"the kube-queue of this cluster is older than this plugin and does not know new units", err}
+	}
+	return review, err
+}
+
+func (a Asker) unit(ctx context.Context, namespace string, spec visibility.QueueUnitReviewSpec) (*visibility.QueueUnitReview, error) {
+	review, err := a.Client.QueueUnitReviews(namespace).Create(ctx, &visibility.QueueUnitReview{ObjectMeta: named(namespace), Spec: spec}, dryRun())
 	if err = check(err, err == nil && review.Status != nil, "queueunitreviews", namespace); err != nil {
 		return nil, err
 	}

@@ -18,18 +18,13 @@ type Bar struct {
 
 // Draw returns the bar with the given number of characters: █ is used within the guarantee, ▒ is borrowed, and · is
 // free. Any use is at least one character.
-func (b Bar) Draw(width int, style Style) string {
+func (b Bar) Draw(width int) string {
 	if b.Max <= 0 || width <= 0 {
 		return ""
 	}
 	own := cellsOf(b.Used-b.Borrowed, b.Max, width)
 	borrowed := min(cellsOf(b.Borrowed, b.Max, width), width-own)
-	colour := Green
-	if b.Used > b.Max {
-		colour = Red
-	}
-	return style.Paint(colour, strings.Repeat("█", own)) + style.Paint(Yellow, strings.Repeat("▒", borrowed)) +
-		style.Paint(Faint, strings.Repeat("·", width-own-borrowed))
+	return strings.Repeat("█", own) + strings.Repeat("▒", borrowed) + strings.Repeat("·", width-own-borrowed)
 }
 
 func cellsOf(part, of float64, width int) int {

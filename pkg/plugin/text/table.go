@@ -28,8 +28,6 @@ const (
 	Red    Colour = "31"
 	Green  Colour = "32"
 	Yellow Colour = "33"
-	Faint  Colour = "2"
-	Bold   Colour = "1"
 )
 
 // Paint returns the text in the colour, if the style has colours.
@@ -89,13 +87,10 @@ func (t *Table) AddCells(cells ...Cell) {
 	row := make([]Cell, len(t.Columns))
 	copy(row, cells)
 	for i := range row {
-		row[i].Text = oneLine(row[i].Text)
+		row[i].Text = Clean(row[i].Text)
 	}
 	t.rows = append(t.rows, row)
 }
-
-// Len returns the number of rows.
-func (t *Table) Len() int { return len(t.rows) }
 
 // Write writes the table. Header is whether the titles are written, and what they mean.
 func (t *Table) Write(to io.Writer, style Style, header bool) error {
@@ -226,9 +221,9 @@ func Truncate(text string, width int) string {
 	return string([]rune(text)[:width-1]) + "…"
 }
 
-// oneLine replaces line breaks, control characters and those that change the direction of text, because a name or
+// Clean replaces line breaks, control characters and those that change the direction of text, because a name or
 // message with them could change what the terminal shows.
-func oneLine(text string) string {
+func Clean(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 || unicode.Is(unicode.Bidi_Control, r) {
 			return ' '
@@ -236,9 +231,6 @@ func oneLine(text string) string {
 		return r
 	}, text)
 }
-
-// Clean returns the text without characters that could change what the terminal shows.
-func Clean(text string) string { return oneLine(text) }
 
 // Wrap writes the text in indented lines of at most the width. A word that is too long has its own line. With width
 // 0, it writes one line.

@@ -117,7 +117,7 @@ func TestABarShowsWhatIsUsedBorrowedAndFree(t *testing.T) {
 		{"more than all", Bar{Used: 15, Borrowed: 5, Max: 10}, "██████████"},
 		{"no limit", Bar{Used: 15}, ""},
 	} {
-		if got := c.bar.Draw(10, Style{}); got != c.want {
+		if got := c.bar.Draw(10); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}

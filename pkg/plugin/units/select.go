@@ -33,11 +33,6 @@ func has(list []string, value string) bool {
 	return len(list) == 0 || slices.ContainsFunc(list, func(entry string) bool { return strings.EqualFold(entry, value) })
 }
 
-// Empty reports whether the filter selects all units.
-func (f Filter) Empty() bool {
-	return len(f.Queues)+len(f.Kinds)+len(f.Phases)+len(f.Reasons) == 0
-}
-
 // CheckPhases returns an error if a phase does not exist.
 func (f Filter) CheckPhases() error {
 	for _, phase := range f.Phases {
@@ -122,7 +117,7 @@ func byName(a, b *Unit) int {
 }
 
 // InQueue compares units of the same queue: the one that is tried first is less. q is nil if the queue is not known. The
-// objects do not have the overrun of the queue, so that of a queue without past jobs counts.
+// objects do not have what the queue has learned, so units are compared as in a queue without past jobs.
 func InQueue(a, b *Unit, q *v1alpha1.Queue) int {
 	capped := func(priority int32) int32 {
 		if q != nil && q.Spec.MaxPriority != nil {
@@ -132,14 +127,14 @@ func InQueue(a, b *Unit, q *v1alpha1.Queue) int {
 	}
 	longer := 0
 	if q != nil && q.Status.Policy == v1alpha1.PolicyShortestFirst {
-		longer = cmp.Compare(lengthOf(a).Rank(), lengthOf(b).Rank())
+		longer = cmp.Compare(lengthOf(a), lengthOf(b))
 	}
 	return cmp.Or(cmp.Compare(capped(b.Spec.Priority), capped(a.Spec.Priority)), longer, a.Submitted().Compare(b.Submitted()), byName(a, b))
 }
 
 func lengthOf(u *Unit) queue.Length {
 	if u.Spec.MaxSeconds > 0 || u.Spec.Expected <= 0 {
-		return queue.LengthOf(u.Spec.MaxSeconds)
+		return queue.LengthOf(u.Spec.MaxSeconds).Rank()
 	}
-	return queue.ExpectedLength(forecast.FirstOverrun * float64(u.Spec.Expected))
+	return queue.ExpectedLength(min(forecast.FirstOverrun*float64(u.Spec.Expected), queue.UnknownSeconds)).Rank()
 }

@@ -56,6 +56,7 @@ type Unit struct {
 		QuotaName      string            `json:"quotaName"`
 		MaxSeconds     int32             `json:"maximumExecutionTimeSeconds"`
 		Expected       int32             `json:"expectedRunTimeSeconds"`
+		Growth         bool              `json:"growth"`
 	} `json:"spec"`
 	Status struct {
 		Phase       string     `json:"phase"`
@@ -109,7 +110,15 @@ func (u *Unit) Job() string {
 	if kinds.ByHand(ref.APIVersion, ref.Kind) {
 		return byHand + u.Metadata.Name
 	}
-	return strings.ToLower(ref.Kind) + "/" + ref.Name
+	return strings.ToLower(ref.Kind) + "/" + u.JobName()
+}
+
+// JobName returns the name of the job. A unit for pods that the job adds is named after it.
+func (u *Unit) JobName() string {
+	if u.Spec.Growth {
+		return u.Spec.ConsumerRef.Name + decision.GrowthSuffix
+	}
+	return u.Spec.ConsumerRef.Name
 }
 
 // JobOf is Job if only the name of the unit and the kind of its job are known.

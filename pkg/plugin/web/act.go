@@ -78,13 +78,13 @@ func (a Action) Subject() string {
 func offeredFor(unit *v1alpha1.QueueUnit) (all []Action) {
 	phase := unit.Status.Phase
 	add := func(do string) { all = append(all, Action{Do: do, Namespace: unit.Namespace, Unit: unit.Name}) }
+	ref := unit.Spec.ConsumerRef
 	switch {
-	case phase.Ended():
+	case phase.Ended(), ref.Kind == "PodGroup": // such a job is no object
 	case !ptr.Deref(unit.Spec.Active, true):
 		add(Unpause)
 	default:
 		add(Pause)
-		ref := unit.Spec.ConsumerRef
 		if _, known := jobs.KindOf(ref.APIVersion, ref.Kind); known && !phase.HoldsQuota() {
 			add(Priority)
 		}

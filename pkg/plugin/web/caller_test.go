@@ -3,15 +3,20 @@ package web
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	visibility "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
 )
 
 // tokens are pages that accept every token, until they are revoked.
@@ -125,4 +130,71 @@ func TestCallersDoNotWaitForEachOther(t *testing.T) {
 	if !all.begin("c", 2, 3) || len(all.of) != 2 {
 		t.Errorf("turns do not end: %v", all.of)
 	}
+}
+
+func TestAStreamOutlivesTheTimeToReadItsRequest(t *testing.T) {
+	c := &cluster{name: "train-a"}
+	server := httptest.NewUnstartedServer(nil)
+	server.Config.Handler = New(Options{ByToken: true, Hosts: []string{server.Listener.Addr().String()}, Refresh: time.Millisecond, Now: time.Now,
+		Open: func(string) (Reader, error) { return c, nil }})
+	server.Config.ReadTimeout = 50 * time.Millisecond
+	server.Start()
+	t.Cleanup(server.Close)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/live?page=/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer a")
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	lines := bufio.NewScanner(response.Body)
+	for began := time.Now(); time.Since(began) < 10*server.Config.ReadTimeout; {
+		c.changes.Add(1)
+		for ended := false; !ended; ended = lines.Text() == "" { // one event
+			if !lines.Scan() {
+				t.Fatalf("the stream ended after %v: %v", time.Since(began), lines.Err())
+			}
+		}
+	}
+}
+
+// slow is a cluster that answers when end is closed.
+type slow struct {
+	*cluster
+	now atomic.Int32
+	end chan struct{}
+}
+
+func (s *slow) Units(ctx context.Context, namespace string, spec visibility.QueueReviewSpec) (*visibility.QueueReviewStatus, error) {
+	s.now.Add(1)
+	defer s.now.Add(-1)
+	<-s.end
+	return s.cluster.Units(ctx, namespace, spec)
+}
+
+func TestOnlySoManyPagesAreReadAtTheSameTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &slow{cluster: &cluster{name: "train-a"}, end: make(chan struct{})}
+		s := New(Options{ByToken: true, Hosts: []string{"pages"}, Refresh: time.Second, Now: time.Now, Open: func(string) (Reader, error) { return c, nil }})
+		var answered sync.WaitGroup
+		for i := range 3 * allReads {
+			answered.Go(func() {
+				r := httptest.NewRequest(http.MethodGet, "http://pages/", nil)
+				r.Header.Set("Authorization", fmt.Sprint("Bearer ", i))
+				w := httptest.NewRecorder()
+				if s.ServeHTTP(w, r); w.Code != http.StatusOK {
+					t.Errorf("status %d", w.Code)
+				}
+			})
+		}
+		synctest.Wait()
+		if reading := c.now.Load(); reading != allReads {
+			t.Errorf("%d pages are read at the same time, want %d", reading, allReads)
+		}
+		close(c.end)
+		answered.Wait()
+	})
 }

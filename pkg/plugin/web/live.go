@@ -43,6 +43,7 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
 	stream := http.NewResponseController(w)
+	_ = stream.SetReadDeadline(time.Time{}) // it would end the stream
 	send := func(event string) error {
 		if err := stream.SetWriteDeadline(time.Now().Add(mostAnswering)); err != nil {
 			return err

@@ -118,6 +118,7 @@ func (v *view) Age(at *metav1.Time) string {
 
 // page answers with a page.
 func (s *Server) page(w http.ResponseWriter, r *http.Request) {
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(answerTime)) // it would end the request of a slow page
 	ctx, cancel := context.WithTimeout(r.Context(), answerTime)
 	defer cancel()
 	v, code := s.view(r.WithContext(ctx))
@@ -131,12 +132,23 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) {
 	_, _ = out.WriteTo(w)
 }
 
-var errNoPage = errors.New("there is no such page")
+var (
+	errNoPage    = errors.New("there is no such page")
+	errManyReads = errors.New("too many pages are being read: try again in a moment")
+)
 
 // view reads a page, or why it cannot be read.
 func (s *Server) view(r *http.Request) (v *view, code int) {
 	v = &view{Cluster: s.Cluster, Namespace: cmp.Or(r.URL.Query().Get("namespace"), s.Namespace), Path: r.URL, now: s.Now(), Observed: s.Now()}
-	reader, err := s.Open(callerOf(r.Context()))
+	var reader Reader
+	var err error
+	select {
+	case s.reads <- struct{}{}:
+		defer func() { <-s.reads }()
+		reader, err = s.Open(callerOf(r.Context()))
+	case <-r.Context().Done():
+		err = errManyReads
+	}
 	if err == nil {
 		v.may = func(a Action) bool { return reader.May(r.Context(), a) }
 		err = s.read(v, r, reader)
@@ -158,7 +170,7 @@ func codeOf(err error) int {
 		return http.StatusRequestEntityTooLarge
 	case errors.As(err, &wrong):
 		return http.StatusBadRequest
-	case errors.Is(err, errBusy):
+	case errors.Is(err, errBusy), errors.Is(err, errManyReads):
 		return http.StatusTooManyRequests
 	case errors.Is(err, errNoPage), apierrors.IsNotFound(err):
 		return http.StatusNotFound

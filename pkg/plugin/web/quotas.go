@@ -10,7 +10,6 @@ import (
 
 	visibility "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/plugin/render"
-	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
 // quotas are the quotas that the caller may see.
@@ -76,8 +75,8 @@ const mostDepth = 6
 
 func barOf(q *visibility.QuotaSummary, name corev1.ResourceName) bar {
 	allUsed, requested := render.UseOf(q, name)
-	used, borrowed, unqueued := number(allUsed, name), number(q.Borrowed, name), number(q.Unqueued, name)
-	least, most := number(q.Min, name), number(q.Max, name)
+	used, borrowed, unqueued := render.Float(allUsed, name), render.Float(q.Borrowed, name), render.Float(q.Unqueued, name)
+	least, most := render.Float(q.Min, name), render.Float(q.Max, name)
 	scale := max(used, least, most)
 	percent := func(amount float64) float64 {
 		if scale == 0 {
@@ -87,26 +86,8 @@ func barOf(q *visibility.QuotaSummary, name corev1.ResourceName) bar {
 	}
 	_, limited := q.Max[name]
 	_, guaranteed := q.Min[name]
-	b := bar{Resource: render.ResourceName(string(name)), Min: amount(q.Min, name), Used: amount(allUsed, name), Max: amount(q.Max, name), Borrowed: amount(q.Borrowed, name),
-		Lent: amount(q.Lent, name), Unqueued: amount(q.Unqueued, name), Waiting: amount(requested, name),
+	return bar{Resource: render.ResourceName(string(name)), Min: render.Amount(q.Min, name, ""), Used: render.Amount(allUsed, name, "0"), Max: render.Amount(q.Max, name, ""),
+		Borrowed: render.Amount(q.Borrowed, name, ""), Lent: render.Amount(q.Lent, name, ""), Unqueued: render.Amount(q.Unqueued, name, ""), Waiting: render.Amount(requested, name, ""),
 		OwnWidth: percent(used - borrowed), BorrowedWidth: percent(borrowed), UnqueuedWidth: percent(min(unqueued, used)), MinAt: percent(least),
 		Bounded: limited || guaranteed, Over: limited && used > most}
-	if b.Used == "" {
-		b.Used = "0"
-	}
-	return b
-}
-
-// amount returns an amount as text; empty if the list does not have it or it is 0 and not a limit.
-func amount(list corev1.ResourceList, name corev1.ResourceName) string {
-	q, has := list[name]
-	if !has {
-		return ""
-	}
-	return resources.FormatQuantity(string(name), q)
-}
-
-func number(list corev1.ResourceList, name corev1.ResourceName) float64 {
-	q := list[name]
-	return q.AsApproximateFloat64()
 }

@@ -78,6 +78,8 @@ type Server struct {
 	session string
 	// simulations and streams are those that run. A simulation reads all units.
 	simulations, streams turns
+	// reads has an entry for each page that is being read.
+	reads chan struct{}
 	// ended is closed when the streams must end.
 	ended chan struct{}
 
@@ -99,11 +101,13 @@ const (
 	// ownSimulations and ownStreams are how many a caller can have at the same time, and the others how many all have.
 	ownSimulations, allSimulations = 1, 2
 	ownStreams, allStreams         = 20, 400
+	// allReads is how many pages are read at the same time. Each can hold thousands of units.
+	allReads = 16
 )
 
 // New returns a server of the pages.
 func New(o Options) *Server {
-	s := &Server{Options: o, session: rand.Text(), ticket: rand.Text(), ended: make(chan struct{})}
+	s := &Server{Options: o, session: rand.Text(), ticket: rand.Text(), ended: make(chan struct{}), reads: make(chan struct{}, allReads)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /", s.page)
 	mux.HandleFunc("POST /what-if", s.page)

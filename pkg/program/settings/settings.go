@@ -88,8 +88,7 @@ func (s *Setting) give(origin, text string) error {
 	}
 	s.origin = origin
 	err := s.flag.Value.Set(text)
-	var number *strconv.NumError
-	if errors.As(err, &number) { // its own text names Go functions
+	if number, is := errors.AsType[*strconv.NumError](err); is { // its own text names Go functions
 		err = fmt.Errorf("%q is not a valid %s: %w", number.Num, s.flag.Value.Type(), number.Err)
 	}
 	if err == nil && s.Check != nil {

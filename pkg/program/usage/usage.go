@@ -22,14 +22,14 @@ func Print(out io.Writer, program string, err error, flags *pflag.FlagSet) {
 
 // IsUnknownFlag reports whether the error is about an unknown flag.
 func IsUnknownFlag(err error) bool {
-	var unknown *pflag.NotExistError
-	return errors.As(err, &unknown)
+	_, is := errors.AsType[*pflag.NotExistError](err)
+	return is
 }
 
 // meantFlag returns the flag that was probably meant by an unknown one; empty if none is similar.
 func meantFlag(err error, flags *pflag.FlagSet) string {
-	var unknown *pflag.NotExistError
-	if !errors.As(err, &unknown) || flags == nil {
+	unknown, is := errors.AsType[*pflag.NotExistError](err)
+	if !is || flags == nil {
 		return ""
 	}
 	name := unknown.GetSpecifiedName()

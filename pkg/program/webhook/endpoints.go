@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
+
+	"kube-queue.dev/kube-queue/pkg/follow"
 )
 
 // lookAgain is how often the endpoints are checked. They have no other writer.
@@ -27,12 +29,7 @@ func (s *Server) lead(ctx context.Context) {
 			klog.FromContext(ctx).Error(err, "Cannot make the Service of the webhooks lead to this replica, retrying", "after", retry)
 			again = retry
 		}
-		timer := s.options.Clock.NewTimer(again)
-		select {
-		case <-timer.C():
-		case <-ctx.Done():
-		}
-		timer.Stop()
+		follow.Pause(ctx, s.options.Clock, again, nil)
 	}
 	// Without an endpoint, requests fail immediately until the next replica leads.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)

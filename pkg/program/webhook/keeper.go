@@ -131,7 +131,7 @@ func newConfiguration[T metav1.Object](name string, client client[T], informer c
 }
 
 func (k *keeper) work(ctx context.Context) error {
-	wake := func(any) { wake(k.changed) }
+	wake := func(any) { follow.Wake(k.changed) }
 	synced := []cache.InformerSynced{k.secret.HasSynced}
 	for _, c := range k.configurations {
 		has, err := follow.Objects(c.informer, wake, wake)
@@ -150,23 +150,9 @@ func (k *keeper) work(ctx context.Context) error {
 				klog.FromContext(ctx).Error(err, "Cannot keep the certificate of the webhooks, retrying", "after", retry)
 			}
 		}
-		timer := k.options.Clock.NewTimer(again)
-		select {
-		case <-k.changed:
-		case <-timer.C():
-		case <-ctx.Done():
-		}
-		timer.Stop()
+		follow.Pause(ctx, k.options.Clock, again, k.changed)
 	}
 	return nil
-}
-
-// wake makes a channel with room for one value ready to receive.
-func wake(changed chan<- struct{}) {
-	select {
-	case changed <- struct{}{}:
-	default:
-	}
 }
 
 // step does what is due next, and returns when to check again if nothing changes.

@@ -129,9 +129,9 @@ func Start(ctx context.Context, options Options) (*Server, error) {
 	s.secret = coreinformers.NewFilteredSecretInformer(options.Client, options.Namespace, 0, cache.Indexers{}, named(options.Service))
 	observe := func(secret *corev1.Secret) {
 		s.certificate.observe(ctx, secret)
-		wake(s.changed)
+		follow.Wake(s.changed)
 	}
-	if _, err := follow.Objects(s.secret, observe, func(*corev1.Secret) { wake(s.changed) }); err != nil {
+	if _, err := follow.Objects(s.secret, observe, func(*corev1.Secret) { follow.Wake(s.changed) }); err != nil {
 		return nil, fmt.Errorf("watching Secret %s/%s: %w", options.Namespace, options.Service, err)
 	}
 	secure := &tls.Config{GetCertificate: s.certificate.get, MinVersion: tls.VersionTLS12}

@@ -102,8 +102,7 @@ func separator(from *bufio.Reader) rune {
 
 // broken returns the error for a file that is not CSV or cannot be read.
 func (c *collector) broken(err error) error {
-	var parse *csv.ParseError
-	if errors.As(err, &parse) {
+	if parse, is := errors.AsType[*csv.ParseError](err); is {
 		return c.fault(parse.Line, "", "invalid CSV: %v at character %d; quote fields that contain quotes or commas, and double the quotes in them", parse.Err, parse.Column)
 	}
 	return c.fault(0, "", "cannot read the file: %v", err)

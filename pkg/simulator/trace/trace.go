@@ -186,7 +186,8 @@ func (c *collector) trace() (*Trace, error) {
 	}
 	slices.SortFunc(c.rows, func(a, b row) int {
 		return cmp.Or(cmp.Compare(a.at, b.at), strings.Compare(a.tenant, b.tenant), strings.Compare(a.job.Name, b.job.Name),
-			cmp.Compare(b.job.Priority, a.job.Priority), strings.Compare(a.sizes, b.sizes), cmp.Compare(a.job.Runs, b.job.Runs))
+			cmp.Compare(b.job.Priority, a.job.Priority), strings.Compare(a.sizes, b.sizes), cmp.Compare(a.job.Runs, b.job.Runs),
+			cmp.Compare(a.job.Limit, b.job.Limit), cmp.Compare(a.job.Expected, b.job.Expected))
 	})
 	namespaces, renamed := namespaces(c.rows)
 	t.Renamed = renamed

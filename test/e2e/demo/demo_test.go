@@ -20,7 +20,7 @@ const root = "../../.."
 func TestTheDemoRunsAndWhatItProposesWorks(t *testing.T) {
 	bin, data := t.TempDir(), filepath.Join(t.TempDir(), "cluster")
 	run(t, "go", "build", "-buildvcs=false", "-o", bin+"/", "./cmd/kube-queue-controller", "./cmd/job-extensions", "./test/demo")
-	run(t, "go", "build", "-C", "test/localcluster", "-buildvcs=false", "-o", bin+"/", "./cmd/localcluster")
+	run(t, "go", "build", "-buildvcs=false", "-o", bin+"/", "./test/localcluster/cmd/localcluster")
 	demo := func(args ...string) string {
 		return run(t, filepath.Join(bin, "demo"), append([]string{"--data", data, "--bin", bin}, args...)...)
 	}

@@ -42,7 +42,7 @@ func TestAHundredGangsWaitForTheirNodes(t *testing.T) {
 	gangs, pods := mixed()
 	scaler := autoscaler.ForTest(t, suite.Cluster)
 	pool := &autoscaler.Pool{Limit: harness.Amounts(t, fmt.Sprintf(`{nvidia.com/gpu: "%d"}`, pods*3/10))}
-	harness.Must(t, scaler.Answer(autoscaler.Rule{Namespace: l.Namespace}, autoscaler.Provision().PodsOnNode(4).Within(pool)))
+	scaler.Answer(autoscaler.Provision().PodsOnNode(4).Within(pool))
 	l.CheckNodes("check-capacity.autoscaling.x-k8s.io")
 	suite.Both(t, enabled)
 	limit(l, pods*6/10)

@@ -1,6 +1,7 @@
 package pods
 
 import (
+	"flag"
 	"fmt"
 	"strings"
 	"testing"
@@ -159,29 +160,46 @@ func TestAGroupIsOneJob(t *testing.T) {
 	e.ExpectFree()
 }
 
+var (
+	singlePods = flag.Int("single", 60, "how many pods without a group TestManyPodsAndGroupsNeverExceedTheirQuota creates")
+	podGroups  = flag.Int("groups", 10, "how many groups of pods it creates")
+)
+
 // TestManyPodsAndGroupsNeverExceedTheirQuota judges by the pods alone: at no instant do those that have passed request
-// more than the quota, and no group runs in part before it has passed as a whole.
+// more than their quota, and no group runs in part before it has passed as a whole.
 func TestManyPodsAndGroupsNeverExceedTheirQuota(t *testing.T) {
-	e := env{suite.Env(t, "many"), t}
+	const quota, quotas, size = 12, 3, 8
+	all := *singlePods + *podGroups*size
+	envs := make([]env, quotas)
+	tree := make([]string, quotas)
+	for i := range envs {
+		name := fmt.Sprintf("many-%d", i)
+		if i == 0 {
+			envs[i] = env{suite.Env(t, name), t}
+		} else {
+			envs[i] = env{suite.Part(t, name), t}
+		}
+		tree[i] = fmt.Sprintf(`{name: %s, namespaces: [%s], max: {cpu: "%d"}}`, name, name, quota)
+	}
+	e := envs[0]
 	e.QueuePods()
 	controller, extensions := suite.Both(t, "pod")
-	const quota, single, groups, size = 24, 60, 10, 8
-	e.TreeOf(fmt.Sprintf(`{name: many, namespaces: [many], max: {cpu: "%d"}}`, quota))
-	watch, err := e.Kube.CoreV1().Pods("many").Watch(t.Context(), metav1.ListOptions{})
+	e.TreeOf(tree...)
+	watch, err := e.Kube.CoreV1().Pods("").Watch(t.Context(), metav1.ListOptions{LabelSelector: wellknown.GatedLabel + "=true"})
 	harness.Must(t, err)
 	defer watch.Stop()
-	for i := range single {
-		e.Apply(marked(fmt.Sprintf("s-%d", i), "1", "", 0))
+	for i := range *singlePods {
+		envs[i%quotas].Apply(marked(fmt.Sprintf("s-%d", i), "1", "", 0))
 	}
-	for g := range groups {
+	for g := range *podGroups {
 		for i := range size {
-			e.Apply(marked(fmt.Sprintf("g-%d-%d", g, i), "1", fmt.Sprintf("g-%d", g), size))
+			envs[g%quotas].Apply(marked(fmt.Sprintf("g-%d-%d", g, i), "1", fmt.Sprintf("g-%d", g), size))
 		}
 	}
 	pods := map[string]*corev1.Pod{}
 	passed, ended, most := map[string]bool{}, 0, 0
-	deadline := time.After(5 * time.Minute)
-	for ended < single+groups*size {
+	deadline := time.After(5*time.Minute + time.Duration(all)*time.Second)
+	for ended < all {
 		select {
 		case <-deadline:
 			t.Fatalf("%d pods have ended, %d have passed", ended, len(passed))
@@ -189,6 +207,9 @@ func TestManyPodsAndGroupsNeverExceedTheirQuota(t *testing.T) {
 			pod, is := event.Object.(*corev1.Pod)
 			if !open || !is {
 				t.Fatalf("the watch ended: %v", event)
+			}
+			if !strings.HasPrefix(pod.Namespace, "many-") { // of an earlier test
+				continue
 			}
 			if event.Type == "DELETED" {
 				delete(pods, pod.Name)
@@ -198,7 +219,7 @@ func TestManyPodsAndGroupsNeverExceedTheirQuota(t *testing.T) {
 			}
 			now := 0
 			for _, p := range pods {
-				if !waits(p) {
+				if p.Namespace == pod.Namespace && !waits(p) {
 					now++
 				}
 			}
@@ -208,16 +229,16 @@ func TestManyPodsAndGroupsNeverExceedTheirQuota(t *testing.T) {
 			if event.Type != "DELETED" && !waits(pod) && !passed[pod.Name] {
 				passed[pod.Name] = true
 				switch len(passed) {
-				case 30:
+				case all / 4:
 					controller.Kill()
 					controller = suite.Program(t, harness.Controller).Start()
-				case 60:
+				case all / 2:
 					extensions.Kill()
 					suite.Program(t, harness.Extensions, "--enabled-extensions=pod").Start()
 				}
 			}
 			if pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil && event.Type != "DELETED" {
-				harness.Must(t, e.Kube.CoreV1().Pods("many").Delete(t.Context(), pod.Name, metav1.DeleteOptions{}))
+				harness.Must(t, e.Kube.CoreV1().Pods(pod.Namespace).Delete(t.Context(), pod.Name, metav1.DeleteOptions{}))
 			}
 		}
 	}

@@ -67,7 +67,7 @@ func (s *scene) quota() {
 
 func (s *scene) answer(answer autoscaler.Answer) {
 	s.t.Helper()
-	harness.Must(s.t, s.scaler.Answer(autoscaler.Rule{Namespace: s.Namespace}, answer))
+	s.scaler.Answer(answer)
 }
 
 // requests returns the ProvisioningRequests of the namespace.

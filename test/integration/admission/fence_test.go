@@ -605,9 +605,21 @@ func partsOfJobs(t *testing.T, kind heldKind, _ dynamic.ResourceInterface) {
 			t.Fatal(name)
 		}
 	}
-	create(t, jobs, kind.job(t, part, kind.suspend("true")))
+	create(t, jobs, kind.job(t, part, kind.suspend("true"), `{spec: {parallelism: 2, completions: null}}`))
 	dryRun := metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}
-	_, err := try(t, f.tenant, kind.suspend("false"), dryRun)
+	for _, test := range []struct{ patch, refused string }{ // its operator would start it with that
+		{`{spec: {parallelism: 9}}`, "cannot grow or change"},
+		{`{spec: {suspend: true, parallelism: 9}}`, "cannot grow or change"},
+		{`{metadata: {annotations: {kube-queue/not-part-of: x}}}`, "kube-queue/not-part-of"},
+	} {
+		_, err := try(t, f.tenant, test.patch, dryRun)
+		refused(t, err, test.refused)
+	}
+	_, err := try(t, f.tenant, `{spec: {parallelism: 1}}`, dryRun)
+	allowed(t, "a smaller part", err)
+	_, err = try(t, jobs, `{spec: {parallelism: 9}}`, dryRun)
+	allowed(t, "the operator changes the size of a part", err)
+	_, err = try(t, f.tenant, kind.suspend("false"), dryRun)
 	refused(t, err, "only kube-queue starts a Job")
 	resumed, err := try(t, jobs, kind.suspend("false"), dryRun)
 	allowed(t, "the operator resumes the part", err)

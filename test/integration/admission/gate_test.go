@@ -102,6 +102,11 @@ func markedWith(metadata string) string {
 	return `{metadata: {annotations: {scheduling.x-k8s.io/suspend: "true"}, ` + metadata + `}}`
 }
 
+// growing is a pod of a job whose growth is gated, with other metadata.
+func growing(metadata string) string {
+	return `{metadata: {annotations: {kube-queue/growth: "true"}` + metadata + `}}`
+}
+
 func TestAMarkedPodWaitsAtTheGate(t *testing.T) {
 	g := podsAreQueued(t, namespace(t))
 	owner := func(version, kind string) string {
@@ -125,6 +130,9 @@ func TestAMarkedPodWaitsAtTheGate(t *testing.T) {
 		"an executor":                       {markedWith(`labels: {sparkoperator.k8s.io/app-name: a}, ` + owner("v1", "Pod")), "", false, ""},
 		"one that Kueue manages":            {markedWith(`labels: {kueue.x-k8s.io/queue-name: a}`), "", false, ""},
 		"one with bypass":                   {`{metadata: {annotations: {scheduling.x-k8s.io/suspend: "true", kube-queue/bypass: "true"}}}`, "", false, ""},
+		"one of a job that grows":           {growing(`, ` + owner("ray.io/v1", "RayCluster")), "", true, ""},
+		"one of no job that grows":          {growing(""), "", false, "only the release of a queued job"},
+		"one that grows and names its node": {growing(`, ` + owner("batch/v1", "Job")), ", nodeName: n", false, "cannot name their node"},
 		"one that names its node":           {marked, ", nodeName: n", false, "cannot name its node"},
 		"an unmarked one with a node":       {"", ", nodeName: n", false, ""},
 		"one with a forged label":           {`{metadata: {labels: {kube-queue/gated: "true"}}}`, "", false, "kube-queue sets label kube-queue/gated"},
@@ -170,6 +178,7 @@ func TestNobodyTakesAPodPastItsGate(t *testing.T) {
 		{"no label of the gate", "waits", `{metadata: {labels: null}}`, "only kube-queue changes label kube-queue/gated", onlyOwn},
 		{"another group", "waits", `{metadata: {labels: {kube-queue/pod-group: g}}}`, "only kube-queue changes label kube-queue/pod-group", onlyOwn},
 		{"another size", "waits", `{metadata: {annotations: {kube-queue/pod-group-size: "9"}}}`, "only kube-queue changes annotation kube-queue/pod-group-size", onlyOwn},
+		{"growth", "waits", `{metadata: {annotations: {kube-queue/growth: "true"}}}`, "only kube-queue changes annotation kube-queue/growth", onlyOwn},
 		{"no mark", "waits", `{metadata: {annotations: {scheduling.x-k8s.io/suspend: null}}}`, "only kube-queue changes annotation scheduling.x-k8s.io/suspend", onlyOwn},
 		{"a controller that is queued", "waits", `{` + job + `}`, "cannot become or stop being a part", onlyOwn},
 		{"another image", "waits", `{spec: {containers: [{name: c, image: j}]}}`, "", onlyGate},

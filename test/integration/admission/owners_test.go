@@ -46,6 +46,7 @@ func TestAPodOfAManagedNamespaceStaysWithItsJob(t *testing.T) {
 	pods := map[string]string{
 		"owned":  labels + ", ownerReferences: [" + controller + "]",
 		"orphan": orphanLabels,
+		"worker": "labels: {ray.io/group: g, ray.io/node-type: worker, app: a}, ownerReferences: [{apiVersion: ray.io/v9, kind: RayCluster, name: c, uid: c, controller: true}]",
 		"server": "labels: {app: a}",
 	}
 	tenant := podsOf(t, ns, "tenant")
@@ -77,6 +78,9 @@ func TestAPodOfAManagedNamespaceStaysWithItsJob(t *testing.T) {
 		{"orphan", "no label", `{metadata: {labels: {ray.io/cluster: null}}}`, keepsLabels},
 		{"orphan", "another job", `{metadata: {labels: {ray.io/cluster: d}}}`, keepsLabels},
 		{"orphan", "a label of no job", `{metadata: {labels: {app: b}}}`, ""},
+		{"worker", "another group", `{metadata: {labels: {ray.io/group: h}}}`, keepsLabels},
+		{"worker", "no type", `{metadata: {labels: {ray.io/node-type: null}}}`, keepsLabels},
+		{"worker", "another label that KubeRay does not select by", `{metadata: {labels: {app: b}}}`, ""},
 		{"server", "a controller", `{metadata: {ownerReferences: [` + controller + `]}}`, ""},
 		{"server", "no labels", `{metadata: {labels: null}}`, ""},
 	}

@@ -3,6 +3,7 @@ package plugin
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"k8s.io/utils/ptr"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
@@ -168,6 +170,17 @@ func TestThePluginOnACluster(t *testing.T) {
 			}
 		}
 	})
+	t.Run("a tenant is told when jobs would start", func(t *testing.T) {
+		name := filepath.Join(t.TempDir(), "jobs.yaml")
+		harness.Must(t, os.WriteFile(name, []byte(harness.MarkedJob("team-a", "tiny", "500m")+"---\n"+harness.MarkedJob("team-a", "huge", "9")), 0o600))
+		r := kubeQueue(t, "advise", "-f", name, "--as", tenant, "-n", "team-a")
+		for _, word := range []string{"job/tiny", "now", "job/huge", "never: ExceedsMaxQuota"} {
+			if r.code != 0 || !strings.Contains(r.out, word) || strings.Contains(r.out, "secret") {
+				t.Errorf("exit status %d, want %q\n%s%s", r.code, word, r.out, r.errors)
+			}
+		}
+	})
+	t.Run("an assistant asks with the rights of a tenant", assists)
 	t.Run("the objects do if nobody answers", func(t *testing.T) {
 		controller.Stop()
 		for args, words := range map[string][]string{
@@ -240,4 +253,44 @@ func watches(env *harness.Env) func(*testing.T) {
 			t.Errorf("exit status %d (%v) after an interrupt", code, cmd.ProcessState.Sys().(syscall.WaitStatus))
 		}
 	}
+}
+
+// assists calls each tool of kubectl kube-queue mcp.
+func assists(t *testing.T) {
+	transport := &mcp.CommandTransport{Command: command(t.Context(), "mcp", "--as", tenant, "-n", "team-a")}
+	session, err := mcp.NewClient(&mcp.Implementation{Name: "test"}, nil).Connect(t.Context(), transport, nil)
+	harness.Must(t, err)
+	tools, err := session.ListTools(t.Context(), nil)
+	harness.Must(t, err)
+	calls := map[string][]struct {
+		arguments map[string]any
+		words     string
+		fails     bool
+	}{
+		"list":  {{nil, `"job":"job/large"`, false}, {map[string]any{"allNamespaces": true}, `"hidden":1`, false}},
+		"why":   {{map[string]any{"job": "large"}, `"position":1`, false}, {map[string]any{"job": "larg"}, "did you mean", true}, {nil, "job", true}},
+		"tree":  {{nil, `"quota":"root/a"`, false}},
+		"queue": {{nil, `"queue":"root-a"`, false}, {map[string]any{"queue": "root-a"}, `"alike":1`, false}},
+		// It needs what no tenant may read.
+		"simulate": {{map[string]any{"manifests": harness.MarkedJob("team-a", "tiny", "500m")}, "cannot list", true}},
+		"advise":   {{map[string]any{"manifests": harness.MarkedJob("team-a", "tiny", "500m")}, "now", false}},
+	}
+	if len(tools.Tools) != len(calls) {
+		t.Errorf("%d tools", len(tools.Tools))
+	}
+	for _, tool := range tools.Tools {
+		for _, c := range calls[tool.Name] {
+			result, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: tool.Name, Arguments: c.arguments})
+			answer, failed := fmt.Sprint(err), true
+			if err == nil {
+				data, err := json.Marshal(result)
+				harness.Must(t, err)
+				answer, failed = string(data), result.IsError
+			}
+			if failed != c.fails || !strings.Contains(strings.ReplaceAll(answer, `\"`, `"`), c.words) || strings.Contains(answer, "secret") {
+				t.Errorf("%s %v: failed %t: %s", tool.Name, c.arguments, failed, answer)
+			}
+		}
+	}
+	harness.Must(t, session.Close())
 }

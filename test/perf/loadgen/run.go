@@ -1,16 +1,8 @@
-// Package loadgen creates the units of a scenario and simulates their jobs, as job-extensions
-// would: it creates a unit at its time, observes its release and writes its end after its run time.
-//
-// The load generator shares the machine with the programs that it measures, so it discards
-// responses and remembers only some fields of units. It sends the same writes as job-extensions,
-// and no others.
-//
-// Invariant: a unit is created at its time even if others are late (an open loop). A late unit is
-// created immediately, and its delay is recorded.
 package loadgen
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -22,8 +14,7 @@ import (
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
-	"kube-queue.dev/kube-queue/test/perf/pace"
-	"kube-queue.dev/kube-queue/test/perf/scenario"
+	"kube-queue.dev/kube-queue/test/perf/rig"
 )
 
 // The maximum numbers of concurrent creates and ends. Creates are limited as in job-extensions,
@@ -33,14 +24,14 @@ const (
 	endsInFlight    = 32
 )
 
-// Unit has the measurements of one unit. Times are relative to the start of the run. 0 means never.
+// Unit is one unit with its measurements. Times are relative to the start of the run. 0 means never.
 type Unit struct {
+	Arrival
+	Namespace, Name, Job string
 	// Late is how long after its time the request was sent.
 	Late time.Duration
 	// Created and Ended are the times of the responses, Released is the time of the watch event.
 	Created, Released, Ended time.Duration
-	// Releases is how often the unit was released. It must be 1.
-	Releases int
 
 	reported, released bool
 	version            string
@@ -51,7 +42,7 @@ type Counts struct {
 	Created, Released, Ended int
 	// Reported counts units with a reason for waiting.
 	Reported int
-	// Again counts units that were released more than once.
+	// Again counts releases of units that had been released before.
 	Again int
 	// LastEvent is the time of the last watch event, LastRelease that of the last release.
 	LastEvent, LastRelease time.Duration
@@ -59,10 +50,10 @@ type Counts struct {
 
 // Run is one run of a scenario.
 type Run struct {
-	*scenario.Scenario
-	client     versioned.Interface
-	arrivals   []scenario.Arrival
-	namespaces []string
+	*Scenario
+	client rest.Interface
+	// indexes has the indexes of the units by name.
+	indexes map[string]int
 	// due has the released units whose jobs have run long enough. It has room for all units.
 	due chan int
 
@@ -73,13 +64,22 @@ type Run struct {
 }
 
 // New prepares a run of the scenario with the user of the config.
-func New(config *rest.Config, s *scenario.Scenario) (*Run, error) {
+func New(config *rest.Config, s *Scenario) (*Run, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.UserAgent, config.DisableCompression = -1, "perf-player", true
 	client, err := versioned.NewForConfig(config)
-	arrivals := s.Arrivals()
-	return &Run{Scenario: s, client: client, arrivals: arrivals, namespaces: s.Namespaces(),
-		start: time.Now(), due: make(chan int, len(arrivals)), units: make([]Unit, len(arrivals))}, err
+	if err != nil {
+		return nil, err
+	}
+	r := &Run{Scenario: s, client: client.SchedulingV1alpha1().RESTClient(), indexes: map[string]int{}, start: time.Now(), due: make(chan int, s.Units())}
+	namespaces := s.Namespaces()
+	for index, a := range s.Arrivals() {
+		job := fmt.Sprintf("%s-%d-%d", s.Classes[a.Class].Name, a.Leaf, a.Number)
+		name := fmt.Sprintf("%s-job-%010x", job, index) // the index is in place of the hash of job-extensions
+		r.units = append(r.units, Unit{Arrival: a, Namespace: namespaces[a.Leaf], Name: name, Job: job})
+		r.indexes[name] = index
+	}
+	return r, nil
 }
 
 // Counts returns the progress.
@@ -111,34 +111,21 @@ func (r *Run) Elapsed() time.Duration { return time.Since(r.start) }
 // Units without a run time end only by TurnOver. If anything fails, the context of act is cancelled and
 // Play returns the error.
 func (r *Run) Play(ctx context.Context, act func(context.Context) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	stop, err := r.watch(ctx)
-	if err != nil {
-		return err
-	}
-	var group sync.WaitGroup
-	begin := func(part func() error) {
-		group.Go(func() {
-			if err := part(); err != nil {
-				cancel(err)
-			}
+	tasks := []func(context.Context) error{func(ctx context.Context) error {
+		at := func(index int) time.Duration { return r.units[index].At }
+		return rig.InTime(ctx, r.start, createsInFlight, len(r.units), at, r.Create)
+	}}
+	if r.Classes[0].RunTime.Duration > 0 {
+		tasks = append(tasks, func(ctx context.Context) error {
+			return rig.Each(ctx, endsInFlight, len(r.units), func(ctx context.Context, _ int) error { return r.endDue(ctx, ctx) })
 		})
 	}
-	begin(func() error {
-		at := func(index int) time.Duration { return r.arrivals[index].At }
-		return pace.InTime(ctx, r.start, createsInFlight, len(r.units), at, r.Create)
-	})
-	if r.Classes[0].RunTime.Duration > 0 {
-		begin(func() error { return pace.Each(ctx, endsInFlight, len(r.units), r.endDue) })
+	ctx, cancel := context.WithCancel(ctx)
+	stop, err := r.watch(ctx)
+	if err == nil {
+		err = rig.Beside(ctx, act, tasks...)
 	}
-	err = act(ctx)
-	// The cause of the context's end is more useful than the error of act that results from it.
-	if ctx.Err() != nil {
-		err = context.Cause(ctx)
-	}
-	cancel(nil)
-	group.Wait()
+	cancel()
 	stop()
 	return err
 }
@@ -149,7 +136,7 @@ const stall = 2 * time.Minute
 // Reach waits for a state. It fails if nothing happens for too long.
 func (r *Run) Reach(ctx context.Context, state string, holds func(Counts) bool) error {
 	begun := r.Elapsed()
-	return pace.Until(ctx, 20*time.Millisecond, 24*time.Hour, nil, func(context.Context) (bool, error) {
+	return rig.Until(ctx, 20*time.Millisecond, 24*time.Hour, nil, func(context.Context) (bool, error) {
 		c := r.Counts()
 		if !holds(c) && r.Elapsed()-max(c.LastEvent, begun) > stall {
 			return false, fmt.Errorf("no event for %v while waiting until %s: %s; see the log of the controller", stall, state, r.Progress())
@@ -160,22 +147,20 @@ func (r *Run) Reach(ctx context.Context, state string, holds func(Counts) bool) 
 
 // watch starts the run and watches units until ctx ends. stop then waits for its end.
 func (r *Run) watch(ctx context.Context) (stop func(), err error) {
-	informer := cache.NewSharedInformer(cache.NewListWatchFromClient(r.client.SchedulingV1alpha1().RESTClient(), "queueunits",
-		metav1.NamespaceAll, fields.Everything()), &v1alpha1.QueueUnit{}, 0)
-	if err := informer.SetTransform(func(object any) (any, error) {
-		u, ok := object.(*v1alpha1.QueueUnit)
-		if !ok {
-			return object, nil
-		}
-		return &v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{Namespace: u.Namespace, Name: u.Name, ResourceVersion: u.ResourceVersion},
-			Status: v1alpha1.QueueUnitStatus{Phase: u.Status.Phase, Reason: u.Status.Reason}}, nil
-	}); err != nil {
-		return nil, err
-	}
 	see := func(object any) { r.see(object.(*v1alpha1.QueueUnit)) }
-	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: see, UpdateFunc: func(_, now any) { see(now) }}); err != nil {
-		return nil, err
-	}
+	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
+		ListerWatcher: cache.NewListWatchFromClient(r.client, "queueunits", metav1.NamespaceAll, fields.Everything()),
+		ObjectType:    &v1alpha1.QueueUnit{},
+		Handler:       cache.ResourceEventHandlerFuncs{AddFunc: see, UpdateFunc: func(_, now any) { see(now) }},
+		Transform: func(object any) (any, error) {
+			u, ok := object.(*v1alpha1.QueueUnit)
+			if !ok {
+				return object, nil
+			}
+			return &v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{Namespace: u.Namespace, Name: u.Name, ResourceVersion: u.ResourceVersion},
+				Status: v1alpha1.QueueUnitStatus{Phase: u.Status.Phase, Reason: u.Status.Reason}}, nil
+		},
+	})
 	var running sync.WaitGroup
 	running.Go(func() { informer.RunWithContext(ctx) })
 	cache.WaitForCacheSync(ctx.Done(), informer.HasSynced)
@@ -187,7 +172,7 @@ func (r *Run) watch(ctx context.Context) (stop func(), err error) {
 
 // see processes a change of a unit.
 func (r *Run) see(u *v1alpha1.QueueUnit) {
-	index, ours := r.Index(u.Name)
+	index, ours := r.indexes[u.Name]
 	if !ours {
 		return
 	}
@@ -207,12 +192,52 @@ func (r *Run) see(u *v1alpha1.QueueUnit) {
 		return
 	}
 	r.counts.LastRelease = now
-	switch unit.Releases++; unit.Releases {
-	case 1:
-		unit.Released = now
-		r.counts.Released++
-		time.AfterFunc(r.Classes[r.arrivals[index].Class].RunTime.Duration, func() { r.due <- index })
-	case 2:
+	if unit.Released != 0 {
 		r.counts.Again++
+		return
+	}
+	unit.Released = now
+	r.counts.Released++
+	time.AfterFunc(r.Classes[unit.Class].RunTime.Duration, func() { r.due <- index })
+}
+
+// Held returns how many units of a turnover hold quota at a time.
+func (r *Run) Held() int { return heldPerLeaf * r.LeafCount() }
+
+// Last returns the last unit of a leaf. Leaves are numbered from 0.
+func (r *Run) Last(leaf int) *Unit { return &r.units[len(r.units)-r.LeafCount()+leaf] }
+
+// TurnOver ends units that hold quota, in the order of their release, for a time: a number of units per second or, if the rate
+// is 0, most units as fast as possible. It returns how many were released meanwhile.
+func (r *Run) TurnOver(ctx context.Context, during time.Duration, rate float64, most int) (released int, took time.Duration, err error) {
+	window, cancel := context.WithTimeout(ctx, during)
+	defer cancel()
+	before, from := r.Counts(), r.Elapsed()
+	if rate > 0 {
+		most = int(rate * during.Seconds())
+	}
+	err = rig.InTime(window, time.Now(), endsInFlight, most, rig.Rate(rate), func(context.Context, int) error {
+		return r.endDue(ctx, window)
+	})
+	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		return 0, 0, err
+	}
+	if rate > 0 {
+		<-window.Done()
+	} else {
+		// The window is over at the latest then.
+		_ = r.Reach(window, "the quota is used again", func(c Counts) bool { return c.Released >= r.Held()+c.Ended })
+	}
+	return r.Counts().Released - before.Released, r.Elapsed() - from, context.Cause(ctx)
+}
+
+// endDue waits for a unit whose job has run long enough, until the window ends, and ends it, also beyond the window, so that none
+// is lost.
+func (r *Run) endDue(ctx, window context.Context) error {
+	select {
+	case <-window.Done():
+		return context.Cause(window)
+	case index := <-r.due:
+		return r.End(ctx, index)
 	}
 }

@@ -1,80 +1,113 @@
 package loadgen
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/lifecycle"
 )
 
-// identity has the values that identify a unit.
-type identity struct{ namespace, job, unit string }
-
-// indexDigits is the number of digits at the end of a unit's name, in place of the hash of
-// job-extensions.
-const indexDigits = 10
-
-func (r *Run) identityOf(index int) identity {
-	a := &r.arrivals[index]
-	job := fmt.Sprintf("%s-%d-%d", r.Classes[a.Class].Name, a.Leaf, a.Number)
-	return identity{namespace: r.namespaces[a.Leaf], job: job, unit: fmt.Sprintf("%s-job-%0*x", job, indexDigits, index)}
-}
-
-// Index returns the index of a unit by name. It returns false for a unit that is not part of the
-// run.
-func (r *Run) Index(name string) (int, bool) {
-	if len(name) <= indexDigits {
-		return 0, false
-	}
-	number, err := strconv.ParseUint(name[len(name)-indexDigits:], 16, 32)
-	index := int(number)
-	return index, err == nil && index < len(r.units) && r.identityOf(index).unit == name
-}
-
-// body returns a unit like those that job-extensions creates for a Job with one pod, but without an
+// unit returns a unit like those that job-extensions creates for a Job with one pod, but without an
 // owner, because the jobs do not exist.
-func (r *Run) body(index int) ([]byte, error) {
-	arrival, id := &r.arrivals[index], r.identityOf(index)
-	class := &r.Classes[arrival.Class]
-	requests := class.RequestsOf(int(arrival.Number))
+func (r *Run) unit(index int) *v1alpha1.QueueUnit {
+	u := &r.units[index]
+	class := &r.Classes[u.Class]
+	requests := times(class.Requests, class.shape(u.Number))
 	// Different times, so that units are ordered by arrival.
-	submitted := metav1.NewMicroTime(r.start.Add(arrival.At + time.Duration(index)*time.Microsecond))
-	return json.Marshal(&v1alpha1.QueueUnit{
-		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "QueueUnit"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: id.namespace, Name: id.unit},
+	submitted := metav1.NewMicroTime(r.start.Add(u.At + time.Duration(index)*time.Microsecond))
+	return &v1alpha1.QueueUnit{
+		ObjectMeta: metav1.ObjectMeta{Namespace: u.Namespace, Name: u.Name},
 		Spec: v1alpha1.QueueUnitSpec{
 			ConsumerRef: v1alpha1.ConsumerReference{
-				APIVersion: "batch/v1", Kind: "Job", Namespace: id.namespace, Name: id.job,
+				APIVersion: "batch/v1", Kind: "Job", Namespace: u.Namespace, Name: u.Job,
 				UID: types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012x", index)),
 			},
 			Priority: class.Priority, SubmissionTime: &submitted, Active: new(true), Preemptible: new(true),
 			PodSets:  []v1alpha1.PodSet{{Name: "main", Count: 1, Requests: requests, Limits: requests}},
 			Resource: requests,
 		},
+	}
+}
+
+// again repeats a request for half a minute if it can succeed later: the API server was not available, or the unit had changed, of which the watch
+// soon shows the new version.
+func again(ctx context.Context, send func() error) error {
+	return retry.OnError(wait.Backoff{Duration: 50 * time.Millisecond, Factor: 1, Steps: 600}, func(err error) bool {
+		final := apierrors.IsAlreadyExists(err) || apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsInvalid(err)
+		return ctx.Err() == nil && !final
+	}, send)
+}
+
+// Create creates a unit. A repeated request can find that the unit exists.
+func (r *Run) Create(ctx context.Context, index int) error {
+	unit, late := r.unit(index), r.Elapsed()-r.units[index].At
+	err := again(ctx, func() error {
+		return r.client.Post().Namespace(unit.Namespace).Resource("queueunits").Body(unit).Do(ctx).Error()
+	})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("creating unit %s/%s: %w", unit.Namespace, unit.Name, err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.units[index].Late, r.units[index].Created = late, r.Elapsed()
+	r.counts.Created++
+	return nil
+}
+
+// Release releases a unit as kube-queue-controller does. It is used only to measure the API server.
+func (r *Run) Release(ctx context.Context, index int) error {
+	return r.patch(ctx, index, func() map[string]any {
+		namespace := r.units[index].Namespace
+		place := lifecycle.Place{Quota: "perf/perf-0/" + namespace, Queue: "perf-perf-0-" + namespace}
+		return map[string]any{"status": lifecycle.Dequeued(place, 1, metav1.NewMicroTime(time.Now()))}
 	})
 }
 
-// endPatch returns the patch of job-extensions after the job of a released unit has succeeded. The
-// API server refuses it if the unit has another version. "" matches any version.
-func endPatch(version string, at time.Time) ([]byte, error) {
-	status := lifecycle.Finished(&v1alpha1.QueueUnit{}, true, "CompletionsReached", "Reached expected number of succeeded pods", metav1.NewTime(at))
-	patch := map[string]any{"status": status}
-	if version != "" {
-		patch["metadata"] = map[string]any{"resourceVersion": version}
+// End ends a unit as job-extensions does it after the job has succeeded. The API server refuses it if the unit has another
+// version than the last one that was seen, if it is watched.
+func (r *Run) End(ctx context.Context, index int) error {
+	err := r.patch(ctx, index, func() map[string]any {
+		patch := map[string]any{"status": lifecycle.Finished(&v1alpha1.QueueUnit{}, true, "CompletionsReached",
+			"Reached expected number of succeeded pods", metav1.NewTime(time.Now()))}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if version := r.units[index].version; version != "" {
+			patch["metadata"] = map[string]any{"resourceVersion": version}
+		}
+		return patch
+	})
+	if err != nil {
+		return err
 	}
-	return json.Marshal(patch)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.units[index].Ended = r.Elapsed()
+	r.counts.Ended++
+	return nil
 }
 
-// releasePatch returns the patch of kube-queue-controller that releases a unit. It is used only to
-// measure the API server.
-func releasePatch(quota string, at time.Time) ([]byte, error) {
-	place := lifecycle.Place{Quota: quota, Queue: strings.ReplaceAll(quota, "/", "-")}
-	return json.Marshal(map[string]any{"status": lifecycle.Dequeued(place, 1, metav1.NewMicroTime(at))})
+// patch merges a patch into a unit's status.
+func (r *Run) patch(ctx context.Context, index int, patch func() map[string]any) error {
+	unit := &r.units[index]
+	err := again(ctx, func() error {
+		body, err := json.Marshal(patch())
+		if err != nil {
+			return err
+		}
+		return r.client.Patch(types.MergePatchType).Namespace(unit.Namespace).Resource("queueunits").
+			Name(unit.Name).SubResource("status").Body(body).Do(ctx).Error()
+	})
+	if err != nil {
+		return fmt.Errorf("patching unit %s/%s: %w", unit.Namespace, unit.Name, err)
+	}
+	return nil
 }

@@ -1,7 +1,6 @@
 package loadgen
 
 import (
-	"bytes"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -13,78 +12,52 @@ import (
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
-	"kube-queue.dev/kube-queue/test/perf/scenario"
 	"kube-queue.dev/kube-queue/test/require"
 )
 
-func run(t *testing.T, s *scenario.Scenario) *Run {
+func run(t *testing.T, s *Scenario, server string) *Run {
 	t.Helper()
-	r, err := New(&rest.Config{}, s)
+	r, err := New(&rest.Config{Host: server}, s)
 	require.NoError(t, err)
 	return r
 }
 
-func shapes(t *testing.T) *Run {
+func shapes() *Scenario {
 	s := Uniform("c", 2, 6)
 	s.Classes[0].Shapes, s.Classes[0].Priority, s.Classes[0].Requests = 2, 7, cpu(2)
-	return run(t, s)
+	return s
 }
 
-// read decodes a unit without unknown fields.
-func read(t *testing.T, body []byte, err error) *v1alpha1.QueueUnit {
-	t.Helper()
-	decoder := json.NewDecoder(bytes.NewReader(body))
-	decoder.DisallowUnknownFields()
-	unit := &v1alpha1.QueueUnit{}
-	if err != nil || decoder.Decode(unit) != nil {
-		t.Fatalf("%v in %s", err, body)
-	}
-	return unit
-}
-
-func TestUnitIsLikeThatOfJobExtensions(t *testing.T) {
-	s := shapes(t)
+func TestAUnitIsLikeThatOfJobExtensions(t *testing.T) {
+	var unit v1alpha1.QueueUnit
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := json.NewDecoder(r.Body).Decode(&unit); err != nil || r.Method != http.MethodPost {
+			t.Errorf("%s: %v", r.Method, err)
+		}
+	}))
+	defer server.Close()
+	s := run(t, shapes(), server.URL)
 	s.start = s.start.Truncate(time.Microsecond)
-	const index = 3 // the second of the second leaf
-	body, err := s.body(index)
-	unit := read(t, body, err)
+	require.NoError(t, s.Create(t.Context(), 3)) // the second of the second leaf
 	ref := unit.Spec.ConsumerRef
-	if unit.Name != "c-1-1-job-0000000003" || unit.Namespace != "perf-0-1" || ref.Namespace != "perf-0-1" || ref.Name != "c-1-1" ||
+	if unit.Name != "c-1-1-job-0000000003" || unit.APIVersion != "scheduling.x-k8s.io/v1alpha1" || ref.Namespace != "perf-0-1" || ref.Name != "c-1-1" ||
 		ref.Kind != "Job" || ref.UID != "00000000-0000-4000-8000-000000000003" {
-		t.Errorf("it is %+v of %+v", unit.ObjectMeta, ref)
+		t.Errorf("it is %+v of %+v", unit, ref)
 	}
 	if unit.Spec.Resource.Cpu().Value() != 4 || unit.Spec.Priority != 7 || !unit.Spec.SubmissionTime.Time.Equal(s.start.Add(3*time.Microsecond)) || len(unit.Spec.PodSets) != 1 {
 		t.Errorf("it requests %+v", unit.Spec)
 	}
-	if found, ok := s.Index(unit.Name); !ok || found != index {
-		t.Errorf("its name is that of %d, %v", found, ok)
-	}
-	for _, name := range []string{"somebody", "c-1-1-job-000000zzzz", "c-1-1-job-00000000ff", "0000000003"} {
-		if found, ok := s.Index(name); ok {
-			t.Errorf("%s is parsed as %d", name, found)
-		}
-	}
-}
-
-func TestAnEndIsThatOfAVersion(t *testing.T) {
-	for _, version := range []string{"17", ""} {
-		patch, err := endPatch(version, time.Now())
-		if end := read(t, patch, err); end.ResourceVersion != version || end.Status.Phase != v1alpha1.PhaseSucceeded || len(end.Status.Conditions) != 1 {
-			t.Errorf("the end of version %q is %+v", version, end)
-		}
-	}
-	patch, err := releasePatch("root/a", time.Now())
-	if s := read(t, patch, err).Status; s.Phase != v1alpha1.PhaseDequeued || s.Quota != "root/a" || s.Queue != "root-a" || s.Attempts != 1 {
-		t.Errorf("the release is %+v", s)
+	if created := s.Counts().Created; created != 1 {
+		t.Errorf("%d are created", created)
 	}
 }
 
 func TestEachEventIsCountedOnce(t *testing.T) {
-	s := shapes(t)
+	s := run(t, shapes(), "")
 	see := func(name string, phase v1alpha1.QueueUnitPhase, reason wellknown.Reason) {
 		s.see(&v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: "5"}, Status: v1alpha1.QueueUnitStatus{Phase: phase, Reason: reason}})
 	}
-	name := s.identityOf(2).unit
+	name := s.units[2].Name
 	see(name, "", "")
 	see(name, "Enqueued", "NoQuota")
 	see(name, "Enqueued", "MaxJobs")
@@ -96,18 +69,22 @@ func TestEachEventIsCountedOnce(t *testing.T) {
 	}
 	see(name, "Enqueued", "NoQuota")
 	see(name, "Dequeued", "")
-	if s.units[2].Releases != 2 || s.Counts().Released != 1 || s.Counts().Again != 1 {
-		t.Errorf("a unit that was released again is %+v, and %+v are counted", s.units[2], s.Counts())
+	if c := s.Counts(); c.Released != 1 || c.Again != 1 {
+		t.Errorf("after another release, %+v are counted", c)
 	}
 }
 
 // A fake API server refuses the first requests.
-func TestARequestIsRepeatedIfThatCanHelp(t *testing.T) {
+func TestAnEndIsThatOfAVersionAndIsRepeatedIfThatCanHelp(t *testing.T) {
 	for code, want := range map[int]int{http.StatusServiceUnavailable: 2, http.StatusConflict: 2, http.StatusForbidden: 1, http.StatusOK: 1} {
 		asked := 0
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if asked++; asked > 1 {
 				code = http.StatusOK
+			}
+			var end v1alpha1.QueueUnit
+			if err := json.NewDecoder(r.Body).Decode(&end); err != nil || end.ResourceVersion != "5" || end.Status.Phase != v1alpha1.PhaseSucceeded {
+				t.Errorf("the end is %+v: %v", end, err)
 			}
 			if r.Method != http.MethodPatch || r.URL.Path != "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/perf-0-1/queueunits/c-1-1-job-0000000003/status" ||
 				r.Header.Get("Content-Type") != "application/merge-patch+json" {
@@ -115,11 +92,27 @@ func TestARequestIsRepeatedIfThatCanHelp(t *testing.T) {
 			}
 			w.WriteHeader(code)
 		}))
-		s, err := New(&rest.Config{Host: server.URL}, shapes(t).Scenario)
-		require.NoError(t, err)
+		s := run(t, shapes(), server.URL)
+		s.units[3].version = "5"
 		if err := s.End(t.Context(), 3); (err == nil) != (code == http.StatusOK) || asked != want || s.Counts().Ended != map[bool]int{true: 1}[err == nil] {
 			t.Errorf("%d: %v after %d requests", code, err, asked)
 		}
 		server.Close()
+	}
+}
+
+func TestTheTreeOfATurnoverHasTheNodesAndTheUnits(t *testing.T) {
+	for _, c := range []struct{ nodes, units int }{{3, 1}, {20, 300}, {21, 300}, {1000, 100_000}} {
+		s := TurnoverScenario("unit", c.nodes, c.units)
+		nodes := 1 + s.Parents.Count + s.LeafCount()
+		if nodes != c.nodes || s.Units() < c.units || s.Units() >= c.units+s.LeafCount() {
+			t.Errorf("%d nodes and %d units: %d and %d", c.nodes, c.units, nodes, s.Units())
+		}
+		if held := float64(run(t, s, "").Held()); held != s.Capacity() {
+			t.Errorf("%d nodes: the quota is that of %v units, not %v", c.nodes, s.Capacity(), held)
+		}
+	}
+	if last := run(t, TurnoverScenario("unit", 20, 90), "").Last(3); last.Namespace != "perf-0-3" || last.Job != "unit-3-4" {
+		t.Errorf("the last unit of a leaf is that of %s in %s", last.Job, last.Namespace)
 	}
 }

@@ -4,23 +4,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
+
 	"kube-queue.dev/kube-queue/test/clustertest"
-	"kube-queue.dev/kube-queue/test/perf/pace"
 )
 
 const (
 	// readyTimeout is how long a program may take to be ready. After a kill the next process waits
 	// for the lease of the previous one.
 	readyTimeout = time.Minute
-	// stopGrace is how long a program may take to terminate.
+	// stopGrace is how long a program may take to terminate before it is killed.
 	stopGrace = 20 * time.Second
 )
 
@@ -32,7 +35,6 @@ type Program struct {
 	// Log is the path of the output.
 	Log string
 
-	cmd *exec.Cmd
 	// health and profiles are addresses of a program of kube-queue. A command has none, and may exit with
 	// any status after a signal.
 	health, profiles string
@@ -49,7 +51,7 @@ func (r *Rig) Run(ctx context.Context, name string, env []string, args ...string
 	if err != nil {
 		return nil, err
 	}
-	return p, p.await(ctx, "ready", p.health+"/readyz")
+	return p, p.ready(ctx)
 }
 
 // Launch starts a program without waiting until it is ready.
@@ -62,18 +64,25 @@ func (r *Rig) Launch(ctx context.Context, name string, env []string, args ...str
 	args = append([]string{"--kubeconfig", kubeconfig, "--health-bind-address", health, "--metrics-bind-address=0",
 		"--profiling-bind-address", profiles}, args...)
 	p := &Program{Name: name, health: "http://" + health, profiles: "http://" + profiles}
-	return p, r.begin(p, exec.Command(filepath.Join(r.programs, name), args...), env)
+	if err := r.begin(p, exec.Command(filepath.Join(r.programs, name), args...), env...); err != nil {
+		return nil, err
+	}
+	if r.profiles != "" {
+		go r.profile(name, http.DefaultClient, p.profiles, p.ended)
+	}
+	return p, nil
 }
 
-// Command starts a command of a shell, which finds the cluster by KUBECONFIG. Its child processes end
-// and are measured with it.
+// Command starts a command of a shell, which finds the cluster by KUBECONFIG and a kubectl of its version by PATH. Its child
+// processes end and are measured with it.
 func (r *Rig) Command(name, command string) (*Program, error) {
 	p := &Program{Name: name}
-	return p, r.begin(p, exec.Command("sh", "-c", command), []string{"KUBECONFIG=" + r.Cluster.Kubeconfig})
+	return p, r.begin(p, exec.Command("sh", "-c", command),
+		"KUBECONFIG="+r.Cluster.Kubeconfig, "PATH="+filepath.Dir(r.Cluster.KubectlPath)+":"+os.Getenv("PATH"))
 }
 
-func (r *Rig) begin(p *Program, cmd *exec.Cmd, env []string) error {
-	p.cmd, p.ended = cmd, make(chan struct{})
+func (r *Rig) begin(p *Program, cmd *exec.Cmd, env ...string) error {
+	p.ended = make(chan struct{})
 	p.Log = filepath.Join(r.Cluster.Logs, p.Name+".log")
 	// A restarted program appends to its log.
 	log, err := os.OpenFile(p.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
@@ -92,30 +101,28 @@ func (r *Rig) begin(p *Program, cmd *exec.Cmd, env []string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.running[p.Name] = p
-	go r.wait(p)
+	go func() {
+		p.err = cmd.Wait()
+		r.mu.Lock()
+		delete(r.running, p.Name)
+		r.mu.Unlock()
+		close(p.ended)
+		if !p.asked.Load() {
+			r.Exited(fmt.Errorf("%s exited unexpectedly: %v; see %s", p.Name, p.err, p.Log))
+		}
+	}()
 	return nil
 }
 
-func (r *Rig) wait(p *Program) {
-	p.err = p.cmd.Wait()
-	r.mu.Lock()
-	delete(r.running, p.Name)
-	r.mu.Unlock()
-	close(p.ended)
-	if !p.asked.Load() {
-		r.Exited(fmt.Errorf("%s exited unexpectedly: %v; see %s", p.Name, p.err, p.Log))
-	}
-}
-
-// await waits until the program responds at the address. so describes the state in errors.
-func (p *Program) await(ctx context.Context, so, address string) error {
-	late := fmt.Errorf("%s is not %s after %v; see %s", p.Name, so, readyTimeout, p.Log)
-	return pace.Until(ctx, 20*time.Millisecond, readyTimeout, late, func(ctx context.Context) (bool, error) {
+// ready waits until the program is ready.
+func (p *Program) ready(ctx context.Context) error {
+	late := fmt.Errorf("%s is not ready after %v; see %s", p.Name, readyTimeout, p.Log)
+	return Until(ctx, 20*time.Millisecond, readyTimeout, late, func(ctx context.Context) (bool, error) {
 		select {
 		case <-p.ended:
-			return false, fmt.Errorf("%s exited before it was %s: %w; see %s", p.Name, so, p.err, p.Log)
+			return false, fmt.Errorf("%s exited before it was ready: %w; see %s", p.Name, p.err, p.Log)
 		default:
-			_, err := get(ctx, http.DefaultClient, address)
+			_, err := get(ctx, http.DefaultClient, p.health+"/readyz")
 			return err == nil, nil
 		}
 	})
@@ -123,9 +130,7 @@ func (p *Program) await(ctx context.Context, so, address string) error {
 
 // Stop terminates the program. A program of kube-queue must exit without an error.
 func (p *Program) Stop() error {
-	if err := p.end(syscall.SIGTERM); err != nil {
-		return err
-	}
+	p.end(syscall.SIGTERM)
 	if p.err != nil && p.health != "" {
 		return fmt.Errorf("%s ended with %w; see %s", p.Name, p.err, p.Log)
 	}
@@ -133,21 +138,70 @@ func (p *Program) Stop() error {
 }
 
 // Kill kills the program.
-func (p *Program) Kill() error { return p.end(syscall.SIGKILL) }
+func (p *Program) Kill() { p.end(syscall.SIGKILL) }
 
-func (p *Program) end(signal syscall.Signal) error {
+// end sends a signal to the group of the program and waits until the program has ended. Children that are left end in any case.
+func (p *Program) end(signal syscall.Signal) {
 	p.asked.Store(true)
-	// Children that are left end in any case.
-	defer func() { _ = syscall.Kill(-p.PID, syscall.SIGKILL) }()
-	if err := syscall.Kill(-p.PID, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
-		return fmt.Errorf("end %s: %w", p.Name, err)
+	kill := func() { _ = syscall.Kill(-p.PID, syscall.SIGKILL) }
+	_ = syscall.Kill(-p.PID, signal)
+	late := time.AfterFunc(stopGrace, kill)
+	<-p.ended
+	late.Stop()
+	kill()
+}
+
+// profilesOf is the path of profiles, in our programs and in the API server, which serves them by default.
+const profilesOf = "/debug/pprof/"
+
+// profile writes CPU and heap profiles of a program to files of the folder of Options.Profiles, one after the other until the
+// program has ended: NAME.TIME.cpu.pprof and NAME.TIME.heap.pprof. A program that has just been started has none yet.
+func (r *Rig) profile(name string, client *http.Client, server string, ended <-chan struct{}) {
+	wait.Until(func() {
+		file := filepath.Join(r.profiles, name+"."+time.Now().Format("150405"))
+		for _, what := range []struct{ kind, path string }{{"heap", "heap"}, {"cpu", "profile?seconds=5"}} {
+			profile, err := get(context.Background(), client, server+profilesOf+what.path)
+			if err != nil {
+				continue
+			}
+			if err := os.WriteFile(file+"."+what.kind+".pprof", profile, 0o644); err != nil {
+				fmt.Fprintln(os.Stderr, "perf:", err)
+			}
+		}
+	}, 100*time.Millisecond, ended)
+}
+
+// LiveHeap returns how much memory the objects of the program use that are still referenced, in bytes.
+// It runs the garbage collector.
+func (p *Program) LiveHeap(ctx context.Context) (int64, error) {
+	var profile []byte
+	for range 2 { // what has a finalizer or a weak pointer is collected one time later
+		var err error
+		if profile, err = get(ctx, http.DefaultClient, p.profiles+profilesOf+"heap?gc=1&debug=1"); err != nil {
+			return 0, err
+		}
 	}
-	timer := time.NewTimer(stopGrace)
-	defer timer.Stop()
-	select {
-	case <-p.ended:
-		return nil
-	case <-timer.C:
-		return fmt.Errorf("%s did not end within %v of %v; see %s", p.Name, stopGrace, signal, p.Log)
+	_, value, _ := strings.Cut(string(profile), "# HeapAlloc = ")
+	var heap int64
+	if _, err := fmt.Sscan(value, &heap); err != nil {
+		return 0, fmt.Errorf("the profile of %s contains no HeapAlloc: %w", p.Name, err)
 	}
+	return heap, nil
+}
+
+// get returns the body of a successful response.
+func get(ctx context.Context, client *http.Client, address string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("GET %s: the response status is %s", address, response.Status)
+	}
+	return io.ReadAll(response.Body)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,19 +19,16 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/clock"
 )
 
 // Resource is the resource of ProvisioningRequests.
 var Resource = provisioningv1.SchemeGroupVersion.WithResource("provisioningrequests")
 
-// Autoscaler answers ProvisioningRequests as its script says.
+// Autoscaler answers ProvisioningRequests as the test says.
 type Autoscaler struct {
 	dynamic dynamic.Interface
 	kube    kubernetes.Interface
-	// clock gives the times of conditions.
-	clock clock.PassiveClock
-	queue workqueue.TypedRateLimitingInterface[string]
+	queue   workqueue.TypedRateLimitingInterface[string]
 
 	requests  cache.GenericLister
 	nodes     corelisters.NodeLister
@@ -40,7 +36,7 @@ type Autoscaler struct {
 	templates corelisters.PodTemplateLister
 
 	mu     sync.Mutex
-	script script
+	answer Answer
 
 	// The fields below belong to the loop.
 
@@ -51,31 +47,26 @@ type Autoscaler struct {
 
 // newAutoscaler returns an Autoscaler that ignores all requests. The clients need the rights of an
 // administrator.
-func newAutoscaler(requests dynamic.Interface, kube kubernetes.Interface, clock clock.PassiveClock) *Autoscaler {
+func newAutoscaler(requests dynamic.Interface, kube kubernetes.Interface) *Autoscaler {
 	return &Autoscaler{
-		dynamic: requests, kube: kube, clock: clock,
+		dynamic: requests, kube: kube,
 		queue:  workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]()),
 		shares: shares{}, gone: map[string]bool{},
 	}
 }
 
-// Answer sets how requests are answered from now on. The latest rule that matches a request applies,
-// also to requests that exist. It fails if the pattern of names is malformed.
-func (a *Autoscaler) Answer(rule Rule, answer Answer) error {
-	if _, err := path.Match(rule.Name, ""); err != nil {
-		return fmt.Errorf("the pattern of names %q: %w", rule.Name, err)
-	}
+// Answer sets how requests are answered from now on, also requests that exist.
+func (a *Autoscaler) Answer(answer Answer) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.script = a.script.with(rule, answer)
+	a.answer = answer
 	a.wake()
-	return nil
 }
 
-func (a *Autoscaler) current() script {
+func (a *Autoscaler) current() Answer {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.script
+	return a.answer
 }
 
 // everything is the only key of the queue: a request may change what others get.
@@ -144,9 +135,9 @@ func (a *Autoscaler) sync(ctx context.Context) error {
 		return err
 	}
 	errs := []error{a.removeNodes(ctx, requests, added)}
-	script, ahead := a.current(), map[*Pool]turn{}
+	answer, ahead := a.current(), map[*Pool]turn{}
 	for _, request := range requests {
-		s := step{Autoscaler: a, request: request, answer: script.answer(request), nodes: added[request.UID], ahead: ahead}
+		s := step{Autoscaler: a, request: request, answer: answer, nodes: added[request.UID], ahead: ahead}
 		errs = append(errs, ignoreChanged(s.take(ctx)))
 	}
 	return errors.Join(errs...)

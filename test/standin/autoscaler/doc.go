@@ -1,15 +1,15 @@
 // Package autoscaler is a stand-in for the support of ProvisioningRequests in the cluster
 // autoscaler, for tests with a real API server. The test decides how each request is answered. Nodes
-// are simulated: kwok plays their kubelets, and the real scheduler places pods on them.
+// are simulated: kwok plays their kubelets, and the real scheduler places pods on them. test/e2e/provisioning
+// and test/e2e/gangs show that kube-queue and the scheduler react to each answer.
 //
-// Terms. A Rule selects requests by namespace and name. An Answer is the state that the
-// stand-in leads a request to. A Pool is capacity that several requests share. The nodes of a
-// request are the nodes that the stand-in has added for it.
+// Terms. An Answer is the state that the stand-in leads all requests to. A Pool is capacity that several
+// requests share. The nodes of a request are the nodes that the stand-in has added for it.
 //
 //	scaler := autoscaler.ForTest(t, cluster)
-//	err := scaler.Answer(autoscaler.Rule{Namespace: "research"}, autoscaler.QuotaExceeded("no GPUs left"))
+//	scaler.Answer(autoscaler.QuotaExceeded("no GPUs left"))
 //	...
-//	err = scaler.Answer(autoscaler.Rule{Name: "train-*"}, autoscaler.Provision())
+//	scaler.Answer(autoscaler.Provision())
 //
 // Invariants:
 //   - A request goes through the states of the real autoscaler in their order: Accepted, then perhaps

@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/utils/clock"
 
 	"kube-queue.dev/kube-queue/test/clustertest"
 	"kube-queue.dev/kube-queue/test/require"
@@ -29,7 +28,7 @@ func ForTest(t testing.TB, cluster *clustertest.Cluster) *Autoscaler {
 	require.NoError(t, err)
 	kube, err := kubernetes.NewForConfig(cluster.Config())
 	require.NoError(t, err)
-	a := newAutoscaler(requests, kube, clock.RealClock{})
+	a := newAutoscaler(requests, kube)
 	// The context of the test is done before its cleanup, in which requests may be deleted.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)

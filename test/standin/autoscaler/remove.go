@@ -88,7 +88,7 @@ func (a *Autoscaler) disrupt(ctx context.Context, pod *corev1.Pod) error {
 	pod.Status.Phase = corev1.PodFailed
 	pod.Status.Conditions = append(slices.DeleteFunc(pod.Status.Conditions, isDisruption), corev1.PodCondition{
 		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "DeletionByPodGC",
-		Message: "the node is gone", LastTransitionTime: metav1.NewTime(a.clock.Now()),
+		Message: "the node is gone", LastTransitionTime: metav1.Now(),
 	})
 	pods := a.kube.CoreV1().Pods(pod.Namespace)
 	if _, err := pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{}); err != nil {

@@ -52,7 +52,7 @@ func (a *Autoscaler) list() ([]*provisioningv1.ProvisioningRequest, error) {
 // write writes a condition, unless the request has it already.
 func (a *Autoscaler) write(ctx context.Context, request *provisioningv1.ProvisioningRequest, condition metav1.Condition) error {
 	condition.ObservedGeneration = request.Generation
-	condition.LastTransitionTime = metav1.NewTime(a.clock.Now())
+	condition.LastTransitionTime = metav1.Now()
 	changed := request.DeepCopy()
 	if !meta.SetStatusCondition(&changed.Status.Conditions, condition) {
 		return nil

@@ -57,6 +57,8 @@ const (
 	// job, "/" and the pod set follow: a group has the UID of the pod that started it. On a unit it means that the
 	// unit replaces one that was lost, of a job that runs.
 	ReleasedAnnotation = "kube-queue/released"
+	// GrowthAnnotation, on the pods of a job whose growth is gated, is their pod set. The release adds it to their templates.
+	GrowthAnnotation = "kube-queue/growth"
 	// ResumedAnnotation "true" means that somebody has unsuspended a job that was released before, and that a policy
 	// has suspended it again. A job that was suspended by hand is then queued again.
 	ResumedAnnotation = "kube-queue/resumed"

@@ -177,6 +177,14 @@ spec:
   - name: byOperator
     expression: >-
       {{- include "kube-queue.celByOperator" (list $root (list $kind)) | nindent 6 }}
+  {{- if $kind.partOf }}
+  # Its operator starts a part at the size that it has then, so nobody else enlarges it, even while it is suspended.
+  - name: part
+    expression: >-
+      request.operation == 'UPDATE' && {{ $fence.readable }} && {{ $fence.wasReadable }}
+      && {{ include "kube-queue.celPart" $kind | nindent 6 | trim }}
+      && !oldObject.metadata.?annotations[?'kube-queue/not-part-of'].hasValue() && !variables.byOperator
+  {{- end }}
   - name: orphans
     expression: >-
       request.operation == 'DELETE' && (
@@ -238,9 +246,17 @@ spec:
       namespace is managed by kube-queue: the finalizer orphan would keep the pods of a {{ $kind.kind }} after its deletion. Remove
       the finalizer.
     reason: Forbidden
+  {{- if $kind.partOf }}
+  - expression: >-
+      request.operation != 'UPDATE' || !variables.part
+      || !object.metadata.?annotations[?'kube-queue/not-part-of'].hasValue() || variables.mayBypass
+    message: >-
+      namespace is managed by kube-queue: the annotation kube-queue/not-part-of is set only when a {{ $kind.kind }} is created. Remove it.
+    reason: Forbidden
+  {{- end }}
   {{- range $fence.rules }}
   - expression: >-
-      request.operation != 'UPDATE' || !variables.ran || variables.held
+      request.operation != 'UPDATE' || ((!variables.ran || variables.held){{ if $kind.partOf }} && !variables.part{{ end }})
       || (
         {{- .expression | nindent 8 }})
       || variables.mayBypass
@@ -372,7 +388,7 @@ spec:
     {{- range $kind := include "kube-queue.kinds" . | fromJsonArray }}
     {{- if include "kube-queue.named" (list $kind $names) }}
     - apiGroups: [{{ $kind.group }}]
-      apiVersions: [{{ include "kube-queue.versions" (list $kind $names) }}]
+      apiVersions: ["*"] {{- /* as in the role, which knows no versions */}}
       operations: [UPDATE]
       resources: [{{ $kind.resource }}{{ if $kind.showsQueuing }}, {{ $kind.resource }}/status{{ end }}]
     {{- end }}

@@ -22,6 +22,11 @@ The policies of plain pods, which have no suspend field: a marked pod waits at a
 object.metadata.?annotations[?'scheduling.x-k8s.io/suspend'].orValue('') == 'true'
 {{- end -}}
 
+{{/* Whether a pod is one of a job whose growth is gated. The release annotates the templates of such jobs. */}}
+{{- define "kube-queue.celGrows" -}}
+{{ . }}.metadata.?annotations[?'kube-queue/growth'].orValue('') != ''
+{{- end -}}
+
 {{- define "kube-queue.celNamesNode" -}}
 object.?spec.?nodeName.orValue('') != ''
 {{- end -}}
@@ -95,10 +100,24 @@ object.metadata.?ownerReferences.orValue([]).filter(o, o.?controller.orValue(fal
       .name(kind == 'pods.v1' ? 'sparkapplications.sparkoperator.k8s.io' : kind).check('operate').allowed()))
 {{- end -}}
 
-{{/* list ROOT MANAGED: the conditions under which a new pod waits, by policy or webhook. MANAGED: in a managed namespace. */}}
+{{/*
+list ROOT WHICH: the conditions under which a new pod waits, by policy or webhook. WHICH: "" for marked pods, "true" for those of
+managed namespaces, and "growth" for those of queued jobs whose growth is gated.
+*/}}
 {{- define "kube-queue.gateConditions" -}}
 {{- $root := index . 0 -}}
 {{- $managed := index . 1 -}}
+{{- if eq $managed "growth" }}
+- name: grows
+  expression: "{{ include "kube-queue.celGrows" "object" }}"
+# Only of these kinds, job-extensions opens the gates.
+- name: of-a-kind-that-grows
+  expression: >-
+    object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false)
+      && o.?kind.orValue('') + '.' + o.?apiVersion.orValue('').split('/')[0] in ['Job.batch', 'RayCluster.ray.io'])
+- name: no-node
+  expression: "!({{ include "kube-queue.celNamesNode" $root }})"
+{{- else }}
 {{- if not $managed }}
 - name: marked
   expression: "{{ include "kube-queue.celMarked" $root }}"
@@ -125,6 +144,7 @@ object.metadata.?ownerReferences.orValue([]).filter(o, o.?controller.orValue(fal
   expression: >-
     {{ include "kube-queue.celJobsOfPod" (list $root "object") | nindent 4 | trim }}.size() == 0
 {{- end }}
+{{- end }}
 {{- end -}}
 
 {{- define "kube-queue.gateRule" -}}
@@ -143,6 +163,13 @@ object.metadata.?ownerReferences.orValue([]).filter(o, o.?controller.orValue(fal
 {{ include "kube-queue.gateMutation" (list . "kube-queue-gate-pod" "") }}
 {{- end -}}
 
+{{- define "kube-queue.growthPodPolicy" -}}
+# Pods of a job whose queue gates growth wait too: as many pass as the job was admitted with, without a decision.
+#
+# No match condition may fail on any pod.
+{{ include "kube-queue.gateMutation" (list . "kube-queue-growth-pod" "growth") }}
+{{- end -}}
+
 {{- define "kube-queue.managedPodPolicy" -}}
 # In a namespace with label kube-queue/managed: "true", every new pod is marked and waits for quota, unless it is a
 # part of a queued job. The policy also sets the gate: a policy that did not match, because the pod was
@@ -156,7 +183,7 @@ object.metadata.?ownerReferences.orValue([]).filter(o, o.?controller.orValue(fal
         kube-queue/managed: "true"
 {{- end -}}
 
-{{/* list ROOT NAME MANAGED: a policy that sets the gate, and its binding. */}}
+{{/* list ROOT NAME WHICH: a policy that sets the gate, and its binding. */}}
 {{- define "kube-queue.gateMutation" -}}
 {{- $root := index . 0 -}}
 {{- $name := index . 1 -}}
@@ -203,7 +230,7 @@ spec:
         !object.metadata.?annotations[?'kube-queue/released'].hasValue() ? [] : [
           JSONPatch{op: 'remove', path: '/metadata/annotations/' + jsonpatch.escapeKey('kube-queue/released')}
         ]
-  {{- if $managed }}
+  {{- if eq $managed "true" }}
   - patchType: JSONPatch
     jsonPatch:
       expression: >-
@@ -253,8 +280,8 @@ spec:
     expression: >-
       ([object] + (oldObject == null ? [] : [oldObject])).exists(p,
         {{ include "kube-queue.celLabeled" "p" }} || {{ include "kube-queue.celGated" "p" }})
-      || (request.operation == 'CREATE' && {{ include "kube-queue.celMarked" . }}
-        && {{ include "kube-queue.celNamesNode" . }})
+      || (request.operation == 'CREATE' && ({{ include "kube-queue.celGrows" "object" }}
+        || ({{ include "kube-queue.celMarked" . }} && {{ include "kube-queue.celNamesNode" . }})))
   variables:
   - name: gated
     expression: >-
@@ -271,7 +298,7 @@ spec:
     expression: >-
       request.operation != 'UPDATE' ? [] :
         ['kube-queue/gated', 'kube-queue/pod-group'].filter(k, object.metadata.?labels[?k] != oldObject.metadata.?labels[?k]).map(k, 'label ' + k)
-        + (['kube-queue/pod-group-size', 'kube-queue/released'] + (variables.wasGated ? ['scheduling.x-k8s.io/suspend'] : []))
+        + (['kube-queue/pod-group-size', 'kube-queue/released', 'kube-queue/growth'] + (variables.wasGated ? ['scheduling.x-k8s.io/suspend'] : []))
           .filter(k, object.metadata.?annotations[?k] != oldObject.metadata.?annotations[?k]).map(k, 'annotation ' + k)
   # The queued jobs, before and after an update, of which the pod is a part.
   - name: jobs
@@ -290,6 +317,13 @@ spec:
       spec.nodeSelector or spec.affinity.nodeAffinity
     reason: Forbidden
   - expression: >-
+      request.operation != 'CREATE' || !({{ include "kube-queue.celGrows" "object" }}) || ({{ include "kube-queue.celJobsOfPod" (list . "object") | nindent 6 | trim }}.size() > 0
+        && !({{ include "kube-queue.celNamesNode" . }}))
+    message: >-
+      only the release of a queued job sets annotation kube-queue/growth, and its pods cannot name their node, because the scheduler
+      would not see them; remove the annotation, and spec.nodeName from the template of the job
+    reason: Forbidden
+  - expression: >-
       request.operation != 'CREATE' || !variables.gated || object.metadata.?labels[?'kube-queue/pod-group'].orValue('')
         .matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$')
     message: >-
@@ -297,7 +331,7 @@ spec:
     reason: Forbidden
   - expression: >-
       request.operation != 'CREATE' || (variables.gated == {{ include "kube-queue.celLabeled" "object" }}
-        && (!variables.gated || {{ include "kube-queue.celMarked" . }}))
+        && (!variables.gated || {{ include "kube-queue.celMarked" . }} || {{ include "kube-queue.celGrows" "object" }}))
     message: >-
       kube-queue sets label kube-queue/gated and the scheduling gate scheduling.x-k8s.io/kube-queue, both together; remove them, and
       to queue the pod, set annotation scheduling.x-k8s.io/suspend to "true"
@@ -457,7 +491,8 @@ spec:
       queueunits.scheduling.x-k8s.io, which ClusterRole kube-queue-bypass has. Remove the annotation, or ask an administrator.
     reason: Forbidden
   - expression: >-
-      request.operation != 'CREATE' || {{ include "kube-queue.celGated" "object" }} || variables.exempt
+      request.operation != 'CREATE' || variables.exempt
+      || ({{ include "kube-queue.celGated" "object" }} && !({{ include "kube-queue.celGrows" "object" }}))
     message: >-
       namespace is managed by kube-queue: a new Pod waits for quota, so it cannot name its node. Remove spec.nodeName, and use
       spec.nodeSelector or spec.affinity.nodeAffinity.

@@ -36,7 +36,8 @@ job. A Job may have the label of its pods, with its own UID.
 # The controller of a job, which also decides whether the job is queued itself, is kept for the same reason.
 #
 # Only the garbage collector removes owners. Controllers do so when labels no longer match their selectors, so
-# the labels of pods of a Job, whose selector can be anything, are kept too. New labels can be added.
+# the labels of pods of a Job, whose selector can be anything, are kept too. New labels can be added. KubeRay creates
+# another pod in place of one whose labels name another group or type, which both run.
 #
 # No expression may fail on any object, because a failure rejects the request.
 apiVersion: admissionregistration.k8s.io/v1
@@ -99,7 +100,8 @@ spec:
   - name: changed
     expression: >-
       (variables.labels.map(k, k).filter(k, k in {{ include "kube-queue.attributionLabels" . }}
-          || variables.controllers[0].exists(o, o.startsWith('batch/Job/')))
+          || variables.controllers[0].exists(o, o.startsWith('batch/Job/')
+            || o.startsWith('ray.io/RayCluster/') && k in ['ray.io/group', 'ray.io/node-type']))
         + {{ include "kube-queue.attributionLabels" . }}.filter(k, !(k in variables.labels)))
       .filter(k, object.metadata.?labels[?k] != oldObject.metadata.?labels[?k])
   - name: mayBypass

@@ -78,14 +78,14 @@ webhooks:
   {{- include "kube-queue.managedConditions" . | trim | nindent 2 }}
 {{- end }}
 {{- if include "kube-queue.queuesPods" . }}
-# Marked pods, and with the second webhook all pods of managed namespaces, wait at a scheduling gate.
-{{- range $name, $managed := include "kube-queue.managesPods" . | empty | ternary (dict "gate" "") (dict "gate" "" "managed" "true") }}
+# Marked pods, those of jobs whose queue gates growth, and all pods of managed namespaces, wait at a scheduling gate.
+{{- range $name, $managed := include "kube-queue.managesPods" . | empty | ternary (dict "gate" "" "growth" "growth") (dict "gate" "" "growth" "growth" "managed" "true") }}
 - name: {{ $name }}-pod.kube-queue.dev
-  {{- include "kube-queue.webhookClient" (list $root ($managed | empty | ternary "/gate" "/gate-managed")) | nindent 2 }}
+  {{- include "kube-queue.webhookClient" (list $root (eq $managed "true" | ternary "/gate-managed" "/gate")) | nindent 2 }}
   failurePolicy: Fail
   reinvocationPolicy: IfNeeded
   matchPolicy: Equivalent
-  {{- if $managed }}
+  {{- if eq $managed "true" }}
   namespaceSelector:
     matchLabels:
       kube-queue/managed: "true"

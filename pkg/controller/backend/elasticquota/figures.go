@@ -160,7 +160,8 @@ func (f *figures) show(ctx context.Context) error {
 	}
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": f.uid},
-		"status":   f.status,
+		// Null removes what a merge patch would otherwise keep.
+		"status": map[string]any{"observedGeneration": f.status.ObservedGeneration, "conditions": f.status.Conditions, "nodes": f.status.Nodes},
 	})
 	if err != nil {
 		return fmt.Errorf("tree %s/%s: %w", f.namespace, f.name, err)

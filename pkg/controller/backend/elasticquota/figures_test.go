@@ -261,3 +261,16 @@ func TestTheTreeShowsWhichLimitsAreExceeded(t *testing.T) {
 		t.Errorf("the condition is %+v, want False", c)
 	}
 }
+
+func TestATreeThatWasNeverInForceShowsNoOldFigures(t *testing.T) {
+	w := newWriting(t)
+	object := treeObject(t, "kube-system", "t", 0, 2, `{name: root, max: {cpu: -1}}`)
+	object.Object["status"] = map[string]any{"nodes": []any{map[string]any{"path": "root", "jobs": int64(3)}}}
+	w.forest.set("kube-system/t", object)
+	w.shows(w.PrepareStatus(nil), 1)
+	var patch struct{ Status map[string]any }
+	require.NoError(t, json.Unmarshal([]byte(w.written[0]), &patch))
+	if nodes, written := patch.Status["nodes"]; !written || nodes != nil {
+		t.Errorf("the nodes are patched to %v (%t), want null", nodes, written)
+	}
+}

@@ -119,7 +119,7 @@ func (i *inventory) start(ctx context.Context, config *rest.Config) error {
 	go informer.RunWithContext(ctx)
 	go func() {
 		if cache.WaitForCacheSync(ctx.Done(), synced) { // the tree's namespaces may have been followed before
-			i.signal(i.moved)
+			follow.Wake(i.moved)
 		}
 	}()
 	go i.run(ctx)
@@ -167,7 +167,7 @@ func (i *inventory) follow(root *tree.Node) {
 	i.mu.Lock()
 	i.listed, i.unusual = listed, unusual
 	i.mu.Unlock()
-	i.signal(i.fresh)
+	follow.Wake(i.fresh)
 }
 
 // see notes that a namespace was created or deleted.
@@ -176,14 +176,7 @@ func (i *inventory) see(name string) {
 	listed := i.listed[name]
 	i.mu.Unlock()
 	if listed {
-		i.signal(i.moved)
-	}
-}
-
-func (i *inventory) signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
+		follow.Wake(i.moved)
 	}
 }
 

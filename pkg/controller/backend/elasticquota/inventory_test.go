@@ -22,6 +22,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/pkg/follow"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/requests"
@@ -221,7 +222,7 @@ func TestNodesAreReadOnlyWhileAResourceIsUnusual(t *testing.T) {
 		t.Error("it knows a resource that no node has")
 	}
 	a.see("team") // which the tree does not list
-	a.signal(a.moved)
+	follow.Wake(a.moved)
 	if c := a.next(t); c.HasResource == nil || c.HasResource("example.com/fpga") {
 		t.Error("with another namespace it forgets the resources, or reads nodes")
 	}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/pkg/follow"
 )
 
 // Times between two attempts to keep the tree.
@@ -74,12 +75,7 @@ func (k *keeper) want(w wanted) {
 }
 
 // look makes the keeper compare what is kept with what is wanted.
-func (k *keeper) look() {
-	select {
-	case k.ready <- struct{}{}:
-	default:
-	}
-}
+func (k *keeper) look() { follow.Wake(k.ready) }
 
 // run keeps what is wanted until the context ends.
 func (k *keeper) run(ctx context.Context) {

@@ -9,6 +9,7 @@ import (
 
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/pods"
+	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/requests"
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
@@ -52,6 +53,9 @@ func (s *Source) weigh(p *corev1.Pod, ended bool) backend.PodUse {
 func weighed(list corev1.ResourceList) podUse {
 	use := make(podUse, 0, len(list))
 	for _, name := range slices.Sorted(maps.Keys(list)) {
+		if name == quota.JobsResource { // it counts units, and anyone can write it into a pod
+			continue
+		}
 		if value := resources.UsedValue(string(name), list[name]); value > 0 {
 			use = append(use, amount{unique.Make(string(name)), value})
 		}

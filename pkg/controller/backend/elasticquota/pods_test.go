@@ -25,6 +25,7 @@ func TestAPodUsesTheDevicesThatItRequestsByWhateverName(t *testing.T) {
 		ended     bool
 		want      string
 	}{
+		{"the number of jobs, which counts units", `{containers: [{resources: {requests: {cpu: 2, kube-queue/max-jobs: 5}}}]}`, false, "[cpu=2000]"},
 		{"no device", `{containers: [{resources: {requests: {cpu: 2}}}]}`, false, "[cpu=2000]"},
 		{"the name of the class", `{containers: [{resources: {requests: {"deviceclass.resource.kubernetes.io/gpu": 2}}}]}`, false, "[example.com/gpu=2 gpu/any=2]"},
 		{"the resource that it is mapped to", `{containers: [{resources: {requests: {example.com/gpu: 2}}}]}`, false, "[example.com/gpu=2 gpu/any=2]"},

@@ -176,3 +176,8 @@ func (s *Source) Keep(_, _ *schedulingv1alpha1.QueueUnitSpec) {}
 func (s *Source) Demand(unit *schedulingv1alpha1.QueueUnit) (quota.Demand, error) {
 	return codec.Requests(s.names, unit)
 }
+
+// DemandIn returns the same for a copy.
+func (*Source) DemandIn(names *resources.Names, _ quota.Explainer) func(*schedulingv1alpha1.QueueUnit) (quota.Demand, error) {
+	return func(unit *schedulingv1alpha1.QueueUnit) (quota.Demand, error) { return codec.Requests(names, unit) }
+}

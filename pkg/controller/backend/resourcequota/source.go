@@ -21,6 +21,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/resourcequota"
 	"kube-queue.dev/kube-queue/pkg/requests"
+	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
 var _ backend.Source = (*Source)(nil)
@@ -85,11 +86,21 @@ func (s *Source) Keep(unit, kept *schedulingv1alpha1.QueueUnitSpec) { kept.PodSe
 // Demand returns what the pods of the unit use of ResourceQuotas. For a unit without pod sets, it uses
 // spec.resource.
 func (s *Source) Demand(unit *schedulingv1alpha1.QueueUnit) (quota.Demand, error) {
-	demand, err := codec.Requests(s.host.Names, unit)
+	return demandIn(s.host.Names, s.backend, unit)
+}
+
+// DemandIn returns the same for a copy.
+func (*Source) DemandIn(names *resources.Names, copied quota.Explainer) func(*schedulingv1alpha1.QueueUnit) (quota.Demand, error) {
+	backend := copied.(*resourcequota.Backend)
+	return func(unit *schedulingv1alpha1.QueueUnit) (quota.Demand, error) { return demandIn(names, backend, unit) }
+}
+
+func demandIn(names *resources.Names, backend *resourcequota.Backend, unit *schedulingv1alpha1.QueueUnit) (quota.Demand, error) {
+	demand, err := codec.Requests(names, unit)
 	if err != nil {
 		return demand, err
 	}
-	jobs := s.host.Names.ID(quota.JobsResource)
+	jobs := names.ID(quota.JobsResource)
 	var uses []resourcequota.Use
 	var faults []error
 	for _, pods := range podsOf(&unit.Spec) {
@@ -99,7 +110,7 @@ func (s *Source) Demand(unit *schedulingv1alpha1.QueueUnit) (quota.Demand, error
 		}
 		uses = append(uses, use)
 	}
-	vector, err := s.backend.Vector(uses...)
+	vector, err := backend.Vector(uses...)
 	demand.Requests = vector.With(jobs, 1)
 	if err := errors.Join(append(faults, err)...); err != nil {
 		return demand, fmt.Errorf("spec.podSets of the QueueUnit: %w", err)

@@ -15,6 +15,7 @@ import (
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
+	"kube-queue.dev/kube-queue/pkg/controller/codec"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/resourcequota"
 	"kube-queue.dev/kube-queue/pkg/resources"
@@ -86,15 +87,22 @@ func TestThePodsOfAUnitAreWeighedByTheirScopes(t *testing.T) {
 	} {
 		d.quotaSeen(read[corev1.ResourceQuota](t, `{metadata: {namespace: a, name: two}, spec: {hard: {pods: 2}, `+c.scopes+`}, status: {hard: {pods: 2}, used: {pods: 0}}}`))
 		d.work()
-		demand, err := d.Demand(kept)
-		require.NoError(t, err)
-		group, _ := d.backend.Place("a", "")
-		got := wellknown.Reason("")
-		if r := group.Fits(demand); r != nil {
-			got = r.Reason
-		}
-		if got != c.want {
-			t.Errorf("%s: refused for %q, want %q", c.scopes, got, c.want)
+		names := d.host.Names.Clone()
+		copied := d.backend.Clone(names)
+		for _, of := range []struct {
+			backend quota.Backend
+			demand  func(*schedulingv1alpha1.QueueUnit) (quota.Demand, error)
+		}{{copied, d.DemandIn(names, copied)}, {d.backend, d.Demand}} {
+			demand, err := of.demand(kept)
+			require.NoError(t, err)
+			group, _ := of.backend.Place("a", "")
+			got := wellknown.Reason("")
+			if r := group.Fits(demand); r != nil {
+				got = r.Reason
+			}
+			if got != c.want {
+				t.Errorf("%s: refused for %q, want %q", c.scopes, got, c.want)
+			}
 		}
 	}
 	d.quotaGone(read[corev1.ResourceQuota](t, `{metadata: {namespace: a, name: two}}`))
@@ -185,5 +193,17 @@ func TestAQuotaOfADeviceThatIsNotMappedIsLeftToTheAPIServer(t *testing.T) {
 	got := d.keysOf(read[corev1.ResourceQuota](t, `{spec: {hard: {other.deviceclass.resource.k8s.io/devices: 2, gpu.deviceclass.resource.k8s.io/devices: 2, pods: 1}}}`))
 	if len(got) != 1 || got["gpu.deviceclass.resource.k8s.io/devices"] != "requests.example.com/gpu" {
 		t.Errorf("keys are %v", got)
+	}
+}
+
+func TestAUnitWhosePodsRemainCountsAsAJobAndNoPod(t *testing.T) {
+	d := newDesk(t)
+	reader := codec.Reader{Compactor: codec.Compactor{Keep: d.Keep}, Kinds: &codec.Kinds{}, Demand: d.Demand}
+	u, err := reader.ReadComplete(read[schedulingv1alpha1.QueueUnit](t, `{metadata: {namespace: a, name: u, uid: u, resourceVersion: "1"},
+		spec: {consumerRef: {apiVersion: batch/v1, kind: Job, namespace: a, name: n, uid: job}, resource: {cpu: 2}, podSets: [{name: a, count: 2, requests: {cpu: 1}}]},
+		status: {phase: Running, reason: PodsRemain}}`))
+	require.NoError(t, err)
+	if want := resources.Vector(nil).With(d.host.Names.ID(quota.JobsResource), 1); !u.Over || !u.Demand.Requests.Equal(want) {
+		t.Errorf("over %t, the demand is %v, want %v", u.Over, u.Demand.Requests, want)
 	}
 }

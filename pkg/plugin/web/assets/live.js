@@ -2,7 +2,7 @@
 "use strict";
 const live = document.getElementById("live");
 const connection = document.getElementById("connection");
-let source, timer, latest;
+let source, timer, latest, again;
 
 function show() {
   timer = undefined;
@@ -24,7 +24,14 @@ function connect() {
   if (source || document.hidden || live.dataset.page === undefined) return;
   source = new EventSource("/live?page=" + encodeURIComponent(live.dataset.page));
   source.onopen = () => { connection.textContent = "Live"; };
-  source.onerror = () => { connection.textContent = "Disconnected: is the server of this page still running?"; };
+  source.onerror = () => {
+    connection.textContent = "Disconnected: is the server of this page still running?";
+    if (source?.readyState === EventSource.CLOSED) { // after an HTTP error, the browser does not try again
+      source = undefined;
+      clearTimeout(again);
+      again = setTimeout(connect, 5000);
+    }
+  };
   source.onmessage = (event) => {
     latest = event.data;
     timer ??= setTimeout(show, 1000); // at most one change a second

@@ -78,26 +78,46 @@ func (d *Panel) Write(p *Picture) {
 	if d.Y.Title != "" {
 		fmt.Fprintf(p, `<text transform="translate(%s %s) rotate(-90)" text-anchor="middle" class="label">%s</text>`+"\n", Number(d.Left-58), Number(d.Top+d.Height/2), Escape(d.Y.Title))
 	}
-	x, y := d.Left+d.Width+18, d.Top+6
-	if d.Below {
-		x, y = d.Left, d.Top+d.Height+34
-	}
-	for _, e := range d.Legend {
-		width := 44 + 6.4*float64(utf8.RuneCountInString(e.Name)) // about that of the text in this font
-		if d.Below && x > d.Left && x+width > d.Left+d.Width {
-			x, y = d.Left, y+LegendLine
-		}
+	places := d.places()
+	for i, e := range d.Legend {
+		x, y := places[i].X, places[i].Y
 		if e.Area {
 			fmt.Fprintf(p, `<rect x="%s" y="%s" width="14" height="12" style="%s"/>`+"\n", Number(x), Number(y-6), e.Style)
 		} else {
 			fmt.Fprintf(p, `<line x1="%s" y1="%s" x2="%s" y2="%s" style="%s"/>`+"\n", Number(x), Number(y), Number(x+22), Number(y), e.Style)
 		}
 		p.Text(x+28, y+4, Start, "legend", e.Name)
-		if d.Below {
-			x += width
-		} else {
-			y += LegendLine
-		}
 	}
 	p.WriteString("</g>\n")
+}
+
+// places returns the positions of the entries of the legend.
+func (d *Panel) places() []Point {
+	var places []Point
+	at := Point{d.Left + d.Width + 18, d.Top + 6}
+	if d.Below {
+		at = Point{d.Left, d.Top + d.Height + 34}
+	}
+	for _, e := range d.Legend {
+		width := 48 + 6.4*float64(utf8.RuneCountInString(e.Name)) // about that of the text in this font
+		if d.Below && at.X > d.Left && at.X+width > d.Left+d.Width {
+			at = Point{d.Left, at.Y + LegendLine}
+		}
+		places = append(places, at)
+		if d.Below {
+			at.X += width
+		} else {
+			at.Y += LegendLine
+		}
+	}
+	return places
+}
+
+// LegendHeight returns the height of a legend below the panel, in pixels.
+func (d *Panel) LegendHeight() float64 {
+	places := d.places()
+	if len(places) == 0 {
+		return 0
+	}
+	return places[len(places)-1].Y - places[0].Y + LegendLine
 }

@@ -16,7 +16,8 @@ import (
 
 	"kube-queue.dev/kube-queue/test/localcluster/internal/cluster"
 	"kube-queue.dev/kube-queue/test/localcluster/internal/process"
-	"kube-queue.dev/kube-queue/test/localcluster/internal/require"
+	"kube-queue.dev/kube-queue/test/require"
+	"kube-queue.dev/kube-queue/test/testmode"
 )
 
 // running is a started command.
@@ -111,7 +112,7 @@ func TestCrashEndsTheRunAndIsReported(t *testing.T) {
 }
 
 func TestNoProcessOutlivesAKilledSupervisor(t *testing.T) {
-	onlyInTestAll(t, "internal/process shows that children die with their starter, and that all marked processes are found")
+	testmode.OnlyInTestAll(t, "internal/process shows that children die with their starter, and that all marked processes are found")
 	data := filepath.Join(t.TempDir(), strings.Repeat("a-path-too-long-for-a-socket/", 4), "data")
 	succeed(t, "up", "--data", data, "--nodes=1")
 	// The kernel does not kill the children of a program. "down" finds them.

@@ -53,14 +53,6 @@ func runTests(m *testing.M) int {
 	return m.Run()
 }
 
-// onlyInTestAll skips a test that only make test-all runs. why says what keeps its proof in make test.
-func onlyInTestAll(t *testing.T, why string) {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("only make test-all runs this test: " + why)
-	}
-}
-
 // result is the result of a command.
 type result struct {
 	code      int

@@ -10,13 +10,14 @@ import (
 	"testing"
 
 	"kube-queue.dev/kube-queue/test/localcluster/internal/cluster"
+	"kube-queue.dev/kube-queue/test/testmode"
 )
 
 // TestOperatorsRunSideBySide runs all operators, while the default ports of two of them are in use, in a
 // folder whose name contains special characters. test/frameworks runs a job of each kind from submission to
 // end; the parts show what its jobs do not have. They run in parallel, because they mostly wait.
 func TestOperatorsRunSideBySide(t *testing.T) {
-	onlyInTestAll(t, "test/frameworks runs a job of each kind from submission to end, and internal/standin shows what the stand-ins do")
+	testmode.OnlyInTestAll(t, "test/frameworks runs a job of each kind from submission to end")
 	for _, port := range []string{":6060", ":8080"} {
 		if taken, err := net.Listen("tcp", port); err == nil {
 			defer taken.Close()

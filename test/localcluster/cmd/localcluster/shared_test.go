@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"kube-queue.dev/kube-queue/test/localcluster/internal/cluster"
-	"kube-queue.dev/kube-queue/test/localcluster/internal/require"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // TestCluster runs its parts in parallel on one cluster, because they mostly wait.

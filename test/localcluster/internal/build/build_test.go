@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"kube-queue.dev/kube-queue/test/localcluster/internal/process"
-	"kube-queue.dev/kube-queue/test/localcluster/internal/require"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // write writes a file of the module of the component.

@@ -11,9 +11,11 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 
+	"github.com/spf13/cobra"
+
+	"kube-queue.dev/kube-queue/test/localcluster/internal/cluster"
 	"kube-queue.dev/kube-queue/test/localcluster/internal/standin"
 )
 
@@ -23,36 +25,10 @@ type Surroundings struct {
 	Out, Err io.Writer
 }
 
-// System returns the surroundings of the process.
-func System() Surroundings {
-	return Surroundings{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
-}
-
-// command is one of the commands; its name may have two words.
-type command struct {
-	name    string
-	args    string
-	summary string
-	help    string
-	// hidden commands are for internal use.
-	hidden bool
-	// flags adds the flags of the command.
-	flags func(*invocation)
-	run   func(context.Context, *invocation) error
-}
-
-func commands() []command {
-	return append(startCommands(), manageCommands()...)
-}
-
 // usageError is an error in the command line.
-type usageError struct{ text string }
+type usageError struct{ error }
 
-func (e *usageError) Error() string { return e.text }
-
-func usagef(format string, args ...any) error {
-	return &usageError{fmt.Sprintf(format, args...)}
-}
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
 // errQuiet is the error of a command that has already printed its error.
 var errQuiet = errors.New("")
@@ -80,7 +56,7 @@ func Main(args []string, world Surroundings) int {
 	if !errors.Is(err, errQuiet) {
 		fmt.Fprintf(world.Err, "localcluster: %v\n", err)
 	}
-	var usage *usageError
+	var usage usageError
 	if errors.As(err, &usage) {
 		return 2
 	}
@@ -91,46 +67,46 @@ func dispatch(ctx context.Context, args []string, world Surroundings) error {
 	if len(args) > 1 && args[0] == standin.Command {
 		return standin.Run(ctx, args[1], args[2:])
 	}
-	if len(args) == 0 || isHelp(args[0]) {
-		printCommands(world.Out)
-		if len(args) == 0 {
-			return usagef("no command given")
-		}
-		return nil
+	i := newInvocation(world)
+	root := i.commands()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err != nil && !i.began {
+		return usageError{err}
 	}
-	var known []string
-	for _, c := range commands() {
-		words := strings.Fields(c.name)
-		if len(args) >= len(words) && strings.Join(args[:len(words)], " ") == c.name {
-			i := newInvocation(c, world)
-			if help, err := i.parse(args[len(words):]); help || err != nil {
-				return err
-			}
-			return c.run(ctx, i)
-		}
-		if !c.hidden {
-			known = append(known, c.name)
-		}
-	}
-	return usagef("unknown command %q; known commands: %s", strings.Join(args, " "), strings.Join(known, ", "))
+	return err
 }
 
-func isHelp(arg string) bool {
-	return arg == "-h" || arg == "-help" || arg == "--help" || arg == "help"
+// commands returns all commands, with the flags of the invocation.
+func (i *invocation) commands() *cobra.Command {
+	root := &cobra.Command{
+		Use: "localcluster",
+		Long: `localcluster runs a real Kubernetes control plane with simulated nodes. It requires
+Linux and Go, and the Go module proxy for the first build.`,
+		SilenceUsage: true, SilenceErrors: true,
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+		PersistentPreRunE: i.begin,
+	}
+	root.SetOut(i.world.Out)
+	root.SetErr(i.world.Err)
+	root.AddCommand(i.startCommands()...)
+	root.AddCommand(i.manageCommands()...)
+	return root
 }
 
-func printCommands(w io.Writer) {
-	fmt.Fprint(w, `localcluster runs a real Kubernetes control plane with simulated nodes. It requires
-Linux and Go, and the Go module proxy for the first build.
-
-Usage: localcluster COMMAND [flags]
-
-Commands:
-`)
-	for _, c := range commands() {
-		if !c.hidden {
-			fmt.Fprintf(w, "  %-15s %s\n", c.name, c.summary)
+// begin checks the flags of a command before it runs.
+func (i *invocation) begin(c *cobra.Command, args []string) (err error) {
+	if c.Flags().Lookup("kubernetes") != nil {
+		if err := i.config.Validate(); err != nil {
+			return err
 		}
 	}
-	fmt.Fprint(w, "\nRun 'localcluster COMMAND --help' for the flags of a command.\n")
+	if err := c.ValidateRequiredFlags(); err != nil {
+		return err
+	}
+	if i.folder, err = cluster.OpenFolder(i.data); err != nil {
+		return err
+	}
+	i.args, i.began = args, true
+	return nil
 }

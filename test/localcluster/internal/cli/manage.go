@@ -12,143 +12,132 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/spf13/cobra"
+
 	"kube-queue.dev/kube-queue/test/localcluster/internal/cluster"
 )
 
-func manageCommands() []command {
-	return []command{
-		{
-			name:    "down",
-			summary: "stop a cluster",
-			help: `
+func (i *invocation) manageCommands() []*cobra.Command {
+	return []*cobra.Command{
+		i.command(&cobra.Command{
+			Use:   "down",
+			Short: "stop a cluster",
+			Long: `
 Returns when all processes of the cluster have ended. Logs and data stay in the folder
 until the next start. It is no error if no cluster is running.`,
-			flags: (*invocation).dataFlag,
-			run:   down,
-		},
-		{
-			name:    "status",
-			summary: "show the state of the parts of a cluster",
-			help: `
+		}, down, i.dataFlag),
+		i.command(&cobra.Command{
+			Use:   "status",
+			Short: "show the state of the parts of a cluster",
+			Long: `
 The exit status is 0 if all parts are ready, else 1. For a part that crashed, the end of
 its log is shown.`,
-			flags: func(i *invocation) {
-				i.dataFlag()
-				i.set.StringVar(&i.output, "o", "", "output `FORMAT`: json, or empty for a table")
-			},
-			run: showStatus,
-		},
-		{
-			name:    "logs",
-			args:    "NAME",
-			summary: "print the log of a part",
-			help:    `NAME is a part or a program listed by status, or supervisor.`,
-			flags:   (*invocation).dataFlag,
-			run:     logs,
-		},
-		{
-			name:    "operators",
-			summary: "list the operators with the files of their CRDs, as JSON",
-			help: `
+		}, showStatus, i.dataFlag, func(c *cobra.Command) {
+			c.Flags().StringVarP(&i.output, "output", "o", "", "output `FORMAT`: json, or empty for a table")
+		}),
+		i.command(&cobra.Command{
+			Use:   "logs NAME",
+			Short: "print the log of a part",
+			Long:  `NAME is a part or a program listed by status, or supervisor.`,
+			Args:  cobra.ExactArgs(1),
+		}, logs, i.dataFlag),
+		i.command(&cobra.Command{
+			Use:   "operators",
+			Short: "list the operators with the files of their CRDs, as JSON",
+			Long: `
 Lists for each operator the component whose module pins its version, the module of the
 operator, and the files of that module with its CRDs. Operators are omitted if the version of
 Kubernetes does not accept their CRDs.`,
-			flags: (*invocation).kubernetesFlag,
-			run:   func(_ context.Context, i *invocation) error { return i.printJSON(i.config.Accepted()) },
-		},
-		{
-			name:    "route",
-			args:    "NAMESPACE/SERVICE:PORT=ADDRESS...",
-			summary: "route a Service to a program on this machine",
-			help: `
+		}, func(_ context.Context, i *invocation) error { return i.printJSON(i.config.Accepted()) }, i.kubernetesFlag),
+		i.command(&cobra.Command{
+			Use:   "route NAMESPACE/SERVICE:PORT=ADDRESS...",
+			Short: "route a Service to a program on this machine",
+			Long: `
 The API server connects to a Service at the address of its route. PORT is the number of
 the Service's port, ADDRESS is HOST:PORT. A Service without a route leads to its ready
 endpoints.`,
-			flags: (*invocation).dataFlag,
-			run: func(ctx context.Context, i *invocation) error {
-				if len(i.positional) == 0 {
-					return usagef("route: no route is given")
-				}
-				routes := cluster.Routes{}
-				for _, text := range i.positional {
-					if err := routes.ParseRoute(text); err != nil {
-						return usagef("route: %v", err)
-					}
-				}
-				return i.folder.Route(ctx, routes)
-			},
-		},
-		{
-			name:    "upgrade",
-			summary: "upgrade a cluster to a newer version of Kubernetes",
-			help: `
+			Args: cobra.MinimumNArgs(1),
+		}, route, i.dataFlag),
+		i.command(&cobra.Command{
+			Use:   "upgrade",
+			Short: "upgrade a cluster to a newer version of Kubernetes",
+			Long: `
 Stops the control plane and starts that of another version on the same data. The folder,
 ports, certificates, kubeconfigs and routes stay valid. Operators, programs and simulated
 nodes keep running and connect again.`,
-			flags: (*invocation).versionFlags,
-			run: func(ctx context.Context, i *invocation) error {
-				version, err := i.version(ctx)
-				if err != nil {
-					return err
-				}
-				return i.folder.Upgrade(ctx, version)
-			},
-		},
-		{
-			name:    "apiserver start",
-			summary: "start a second API server",
-			help: `
+		}, upgrade, i.dataFlag, i.kubernetesFlag),
+		i.group("apiserver", "start and stop a second API server",
+			i.command(&cobra.Command{
+				Use:   "start",
+				Short: "start a second API server",
+				Long: `
 The second API server serves the same data as the first one, and can have another version,
 as while the API servers of a cluster are upgraded one after another. The command prints
 the path of a kubeconfig for it.`,
-			flags: (*invocation).versionFlags,
-			run: func(ctx context.Context, i *invocation) error {
-				version, err := i.version(ctx)
-				if err != nil {
-					return err
-				}
-				kubeconfig, err := i.folder.StartSecond(ctx, version)
-				if err == nil {
-					fmt.Fprintln(i.world.Out, kubeconfig)
-				}
-				return err
-			},
-		},
-		{
-			name:    "apiserver stop",
-			summary: "stop the second API server",
-			help:    `The first API server is not affected.`,
-			flags:   (*invocation).dataFlag,
-			run:     func(ctx context.Context, i *invocation) error { return i.folder.StopSecond(ctx) },
-		},
-		{
-			name:    "program start",
-			args:    "-- COMMAND ARGS...",
-			summary: "start a program together with a cluster",
-			help: `
+			}, startSecond, i.dataFlag, i.kubernetesFlag),
+			i.command(&cobra.Command{
+				Use:   "stop",
+				Short: "stop the second API server",
+				Long:  `The first API server is not affected.`,
+			}, func(ctx context.Context, i *invocation) error { return i.folder.StopSecond(ctx) }, i.dataFlag),
+		),
+		i.group("program", "start and stop programs together with a cluster",
+			i.command(&cobra.Command{
+				Use:   "start --name NAME -- COMMAND ARGS...",
+				Short: "start a program together with a cluster",
+				Long: `
 The program runs in the current directory, with the environment of the cluster and with
 KUBECONFIG set to the kubeconfig of the administrator. When the cluster stops, it stops
 first. If it crashes, the cluster keeps running and status shows the crash. A program
 that has ended can be started again under the same name.`,
-			flags: func(i *invocation) {
-				i.programFlags()
-				i.set.StringVar(&i.readyURL, "ready-url", "", "`URL` that answers 200 when the program is ready; unset: ready immediately")
-			},
-			run: startProgram,
-		},
-		{
-			name:    "program stop",
-			summary: "stop a program",
-			help:    "Sends SIGTERM, and SIGKILL if the program does not end in time.",
-			flags:   (*invocation).programFlags,
-			run: func(ctx context.Context, i *invocation) error {
-				if i.name == "" {
-					return usagef("program stop: --name is required")
-				}
-				return i.folder.StopProgram(ctx, i.name)
-			},
-		},
+				Args: cobra.MinimumNArgs(1),
+			}, startProgram, i.dataFlag, i.nameFlag, func(c *cobra.Command) {
+				c.Flags().StringVar(&i.readyURL, "ready-url", "", "`URL` that answers 200 when the program is ready; unset: ready immediately")
+			}),
+			i.command(&cobra.Command{
+				Use:   "stop --name NAME",
+				Short: "stop a program",
+				Long:  "Sends SIGTERM, and SIGKILL if the program does not end in time.",
+			}, func(ctx context.Context, i *invocation) error { return i.folder.StopProgram(ctx, i.name) }, i.dataFlag, i.nameFlag),
+		),
 	}
+}
+
+// group is a command with commands below it.
+func (i *invocation) group(name, short string, commands ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{Use: name, Short: short, Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
+	c.AddCommand(commands...)
+	return c
+}
+
+func route(ctx context.Context, i *invocation) error {
+	routes := cluster.Routes{}
+	for _, text := range i.args {
+		if err := routes.ParseRoute(text); err != nil {
+			return usagef("route: %w", err)
+		}
+	}
+	return i.folder.Route(ctx, routes)
+}
+
+func upgrade(ctx context.Context, i *invocation) error {
+	version, err := i.version(ctx)
+	if err != nil {
+		return err
+	}
+	return i.folder.Upgrade(ctx, version)
+}
+
+func startSecond(ctx context.Context, i *invocation) error {
+	version, err := i.version(ctx)
+	if err != nil {
+		return err
+	}
+	kubeconfig, err := i.folder.StartSecond(ctx, version)
+	if err == nil {
+		fmt.Fprintln(i.world.Out, kubeconfig)
+	}
+	return err
 }
 
 func down(ctx context.Context, i *invocation) error {
@@ -220,10 +209,7 @@ func printStatus(w io.Writer, status *cluster.Status) error {
 }
 
 func logs(_ context.Context, i *invocation) error {
-	if len(i.positional) != 1 {
-		return usagef("logs: exactly one NAME is required")
-	}
-	name := i.positional[0]
+	name := i.args[0]
 	log, err := os.Open(i.folder.Log(filepath.Base(name)))
 	if errors.Is(err, os.ErrNotExist) {
 		known := []string{"supervisor"}
@@ -242,10 +228,7 @@ func logs(_ context.Context, i *invocation) error {
 }
 
 func startProgram(ctx context.Context, i *invocation) error {
-	if i.name == "" || len(i.rest) == 0 {
-		return usagef("program start: --name is required, and the command after --")
-	}
-	path, err := exec.LookPath(i.rest[0])
+	path, err := exec.LookPath(i.args[0])
 	if err == nil {
 		path, err = filepath.Abs(path)
 	}
@@ -256,5 +239,5 @@ func startProgram(ctx context.Context, i *invocation) error {
 	if err != nil {
 		return err
 	}
-	return i.folder.StartProgram(ctx, cluster.Program{Name: i.name, ReadyURL: i.readyURL, Path: path, Args: i.rest[1:], Dir: dir})
+	return i.folder.StartProgram(ctx, cluster.Program{Name: i.name, ReadyURL: i.readyURL, Path: path, Args: i.args[1:], Dir: dir})
 }

@@ -10,50 +10,44 @@ import (
 	"os/exec"
 	"syscall"
 
+	"github.com/spf13/cobra"
+
 	"kube-queue.dev/kube-queue/test/localcluster/internal/cluster"
 )
 
-func startCommands() []command {
-	return []command{
-		{
-			name:    "build",
-			summary: "build all programs into the cache",
-			help: `
+func (i *invocation) startCommands() []*cobra.Command {
+	return []*cobra.Command{
+		i.command(&cobra.Command{
+			Use:   "build",
+			Short: "build all programs into the cache",
+			Long: `
 Programs that are already in the cache are not built again. The cache is
 $KUBE_QUEUE_CACHE, else $XDG_CACHE_HOME/kube-queue, else ~/.cache/kube-queue; it can be
 removed at any time. The first build takes some minutes and downloads modules.`,
-			flags: (*invocation).kubernetesFlag,
-			run:   runBuild,
-		},
-		{
-			name:    "up",
-			summary: "start a cluster in the background",
-			help: `
+		}, runBuild, i.kubernetesFlag),
+		i.command(&cobra.Command{
+			Use:   "up",
+			Short: "start a cluster in the background",
+			Long: `
 Builds missing programs, starts the cluster, waits until it is ready and prints how to
 use it. Every cluster starts empty: data of an earlier cluster in the folder is removed.
 A running cluster is left unchanged, unless --fresh is set.`,
-			flags: (*invocation).clusterFlags,
-			run:   up,
-		},
-		{
-			name:    "run",
-			summary: "run a cluster in the foreground, for tests",
-			help: `
+		}, up, i.clusterFlags),
+		i.command(&cobra.Command{
+			Use:   "run",
+			Short: "run a cluster in the foreground, for tests",
+			Long: `
 When the cluster is ready, the command prints one line of JSON to standard output:
   {"kubeconfig":...,"data":...,"auditLog":...,"kubectl":...,"server":...,"logs":...}
 Progress goes to standard error. The cluster stops when standard input ends, or on
 SIGINT or SIGTERM. The exit status is not 0 if a part crashed or the cluster did not
 become ready.`,
-			flags: (*invocation).clusterFlags,
-			run:   run,
-		},
-		{
-			name:    "supervise",
-			summary: "run a prepared cluster (up starts this command in the background)",
-			hidden:  true,
-			flags:   (*invocation).dataFlag,
-			run:     superviseInherited,
-		},
+		}, run, i.clusterFlags),
+		i.command(&cobra.Command{
+			Use:    "supervise",
+			Short:  "run a prepared cluster (up starts this command in the background)",
+			Hidden: true,
+		}, superviseInherited, i.dataFlag),
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"kube-queue.dev/kube-queue/test/localcluster/internal/require"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 func TestAuditPolicyListsResourcesWithObjects(t *testing.T) {
@@ -33,18 +33,6 @@ func TestAuditPolicyListsResourcesWithObjects(t *testing.T) {
 `
 	if got := renderAuditPolicy("Metadata", []string{"jobs.batch", "pods"}); got != strings.TrimSuffix(plain, "- level: Metadata\n")+want {
 		t.Errorf("got\n%s", got)
-	}
-}
-
-func TestAllocatableIsTheCapacityOfNodes(t *testing.T) {
-	config := DefaultConfig()
-	config.NodeGPUs = 4
-	data, err := json.Marshal(config.node(300))
-	require.NoError(t, err)
-	for _, want := range []string{`"name":"node-300"`, `"nvidia.com/gpu":"4"`, `"pods":"1000"`, `"address":"10.32.1.44"`} {
-		if !strings.Contains(string(data), want) {
-			t.Errorf("%s is missing in %s", want, data)
-		}
 	}
 }
 
@@ -173,21 +161,5 @@ func TestSocketPathIsNeverTooLong(t *testing.T) {
 	}
 	if got := long.socket(); len(got) > maxSocketPath || got == (long+"y").socket() {
 		t.Errorf("got %s", got)
-	}
-}
-
-func TestStatusIsReadyIfNothingCrashed(t *testing.T) {
-	status := &Status{Phase: PhaseReady, Parts: []PartStatus{{Name: "etcd", State: StateReady}, {Kind: "program", State: StateStopped}}}
-	if !status.AllReady() {
-		t.Error("not ready because a program was stopped")
-	}
-	status.Parts[1].State = StateCrashed
-	if status.AllReady() {
-		t.Error("ready in spite of a crash")
-	}
-	status.Parts[1].State = StateReady
-	status = afterwards(status)
-	if status.AllReady() || status.Phase != PhaseFailed || !strings.Contains(status.Failure, "supervisor") || status.Parts[0].State != StateStopped {
-		t.Errorf("without a supervisor it is %+v", status)
 	}
 }

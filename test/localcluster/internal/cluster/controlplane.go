@@ -5,13 +5,13 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"kube-queue.dev/kube-queue/test/localcluster/internal/build"
-	"kube-queue.dev/kube-queue/test/localcluster/internal/kube"
 )
 
 const controlPlane = "controlplane"
@@ -210,7 +210,7 @@ func (s *setup) kubernetesFlags() []string {
 // defaultAccount passes when pods can be created in the default namespace.
 func (s *setup) defaultAccount(ctx context.Context) error {
 	err := s.api.Get(ctx, "/api/v1/namespaces/default/serviceaccounts/default", nil)
-	if kube.HasCode(err, http.StatusNotFound) {
+	if apierrors.IsNotFound(err) {
 		return errors.New("the default service account does not exist yet")
 	}
 	return err

@@ -15,6 +15,12 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
+
 	"kube-queue.dev/kube-queue/test/localcluster/internal/kube"
 )
 
@@ -29,7 +35,7 @@ const (
 
 const groupMasters = "system:masters"
 
-// validity of certificates, longer than a cluster runs.
+// validity of serving certificates, longer than a cluster runs.
 const validity = 365 * 24 * time.Hour
 
 // authority signs the certificates of one cluster. It uses elliptic curve keys, because generating
@@ -40,38 +46,14 @@ type authority struct {
 }
 
 func newAuthority(name string) (*authority, error) {
-	a := &authority{}
-	key, der, err := a.sign(&x509.Certificate{
-		Subject:               pkix.Name{CommonName: name, Organization: []string{"localcluster"}},
-		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
-		BasicConstraintsValid: true,
-		IsCA:                  true,
-	})
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("certificate of %s: %w", name, err)
 	}
-	a.key = key
-	a.certificate, err = x509.ParseCertificate(der)
-	return a, err
-}
-
-// sign completes a certificate and signs it for a new key. An authority without a certificate signs its own.
-func (a *authority) sign(template *x509.Certificate) (key *ecdsa.PrivateKey, der []byte, err error) {
-	key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, nil, fmt.Errorf("certificate of %s: %w", template.Subject.CommonName, err)
-	}
-	template.SerialNumber = big.NewInt(2)
-	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(validity)
-	parent, signer := a.certificate, a.key
-	if parent == nil {
-		template.SerialNumber = big.NewInt(1)
-		parent, signer = template, key
-	}
-	if der, err = x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer); err != nil {
-		return nil, nil, fmt.Errorf("certificate of %s: %w", template.Subject.CommonName, err)
-	}
-	return key, der, nil
+	certificate, err := cert.NewSelfSignedCACert(cert.Config{
+		CommonName: name, Organization: []string{"localcluster"}, NotBefore: time.Now().Add(-time.Hour),
+	}, key)
+	return &authority{certificate, key}, err
 }
 
 // pair is a certificate and its key in PEM.
@@ -79,30 +61,29 @@ type pair struct{ certificate, key []byte }
 
 // serving issues a certificate for a server.
 func (a *authority) serving(name string, dns []string, ips ...net.IP) (pair, error) {
-	key, der, err := a.sign(&x509.Certificate{
-		Subject:     pkix.Name{CommonName: name},
-		KeyUsage:    x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		DNSNames:    dns,
-		IPAddresses: ips,
-	})
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return pair{}, err
+		return pair{}, fmt.Errorf("certificate of %s: %w", name, err)
 	}
-	encoded, err := keyPEM(key)
+	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
+		SerialNumber: big.NewInt(2),
+		Subject:      pkix.Name{CommonName: name},
+		NotBefore:    time.Now().Add(-time.Hour),
+		NotAfter:     time.Now().Add(validity),
+		KeyUsage:     x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		DNSNames:     dns,
+		IPAddresses:  ips,
+	}, a.certificate, key.Public(), a.key)
+	if err != nil {
+		return pair{}, fmt.Errorf("certificate of %s: %w", name, err)
+	}
+	encoded, err := keyutil.MarshalPrivateKeyToPEM(key)
 	return pair{certificatePEM(der), encoded}, err
 }
 
 func certificatePEM(der []byte) []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-}
-
-func keyPEM(key *ecdsa.PrivateKey) ([]byte, error) {
-	der, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		return nil, err
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), nil
+	return pem.EncodeToMemory(&pem.Block{Type: cert.CertificateBlockType, Bytes: der})
 }
 
 // credentials are the tokens of the users and the certificates of the servers.
@@ -138,7 +119,7 @@ func newCredentials(dir string, groups map[string]string) (*credentials, error) 
 	if err != nil {
 		return nil, err
 	}
-	signing, err := keyPEM(signer.key)
+	signing, err := keyutil.MarshalPrivateKeyToPEM(signer.key)
 	if err != nil {
 		return nil, err
 	}
@@ -166,13 +147,23 @@ func newCredentials(dir string, groups map[string]string) (*credentials, error) 
 // writeKubeconfigs writes a kubeconfig for each user.
 func (c *credentials) writeKubeconfigs(server string) error {
 	for user := range c.tokens {
-		if err := writeFile(c.kubeconfig(user), c.kubeconfigFor(user, server)); err != nil {
+		if err := c.writeKubeconfig(c.kubeconfig(user), user, server); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *credentials) kubeconfigFor(user, server string) []byte {
-	return kube.Kubeconfig{Server: server, User: user, Token: c.tokens[user], CA: c.ca}.Encode()
+func (c *credentials) writeKubeconfig(path, user, server string) error {
+	return clientcmd.WriteToFile(clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{"localcluster": {Server: server, CertificateAuthorityData: c.ca}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{user: {Token: c.tokens[user]}},
+		Contexts:       map[string]*clientcmdapi.Context{"localcluster": {Cluster: "localcluster", AuthInfo: user}},
+		CurrentContext: "localcluster",
+	}, path)
+}
+
+// admin returns a client of the administrator.
+func (c *credentials) admin(server string) (*kube.Client, error) {
+	return kube.New(&rest.Config{Host: server, BearerToken: c.tokens[userAdmin], TLSClientConfig: rest.TLSClientConfig{CAData: c.ca}})
 }

@@ -17,6 +17,10 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/utils/ptr"
+
 	"kube-queue.dev/kube-queue/test/localcluster/internal/kube"
 )
 
@@ -148,50 +152,36 @@ func dialTCP(ctx context.Context, host string, port int) (net.Conn, error) {
 	return (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(port)))
 }
 
-// service has the fields of a Service that select its endpoints.
-type service struct {
-	Metadata struct{ Namespace, Name string }
-	Spec     struct {
-		ClusterIP string
-		Ports     []servicePort
-	}
-}
-
-type servicePort struct {
-	Name string
-	Port int
-}
-
 // dialService connects to a port of the Service with an address.
 func (e *egress) dialService(ctx context.Context, address string, port int) (net.Conn, error) {
-	var list struct{ Items []service }
+	var list corev1.ServiceList
 	if err := e.api().Get(ctx, "/api/v1/services", &list); err != nil {
 		return nil, err
 	}
-	found := slices.IndexFunc(list.Items, func(s service) bool { return s.Spec.ClusterIP == address })
+	found := slices.IndexFunc(list.Items, func(s corev1.Service) bool { return s.Spec.ClusterIP == address })
 	if found < 0 {
 		return nil, fmt.Errorf("connection refused: no Service has the address %s", address)
 	}
 	s := list.Items[found]
-	named := slices.IndexFunc(s.Spec.Ports, func(p servicePort) bool { return p.Port == port })
+	named := slices.IndexFunc(s.Spec.Ports, func(p corev1.ServicePort) bool { return int(p.Port) == port })
 	if named < 0 {
-		return nil, fmt.Errorf("connection refused: Service %s/%s has no port %d", s.Metadata.Namespace, s.Metadata.Name, port)
+		return nil, fmt.Errorf("connection refused: Service %s/%s has no port %d", s.Namespace, s.Name, port)
 	}
 	connection, err := e.dialPort(ctx, s, s.Spec.Ports[named])
 	if err != nil {
-		return nil, fmt.Errorf("connection refused: Service %s/%s, port %d: %w", s.Metadata.Namespace, s.Metadata.Name, port, err)
+		return nil, fmt.Errorf("connection refused: Service %s/%s, port %d: %w", s.Namespace, s.Name, port, err)
 	}
 	return connection, nil
 }
 
-func (e *egress) dialPort(ctx context.Context, s service, port servicePort) (net.Conn, error) {
-	route := fmt.Sprintf("%s/%s:%d", s.Metadata.Namespace, s.Metadata.Name, port.Port)
+func (e *egress) dialPort(ctx context.Context, s corev1.Service, port corev1.ServicePort) (net.Conn, error) {
+	route := fmt.Sprintf("%s/%s:%d", s.Namespace, s.Name, port.Port)
 	if address := e.routes.of(route); address != "" {
 		return (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	}
-	var found struct{ Items []endpointSlice }
-	query := url.Values{"labelSelector": {"kubernetes.io/service-name=" + s.Metadata.Name}}
-	err := e.api().Get(ctx, "/apis/discovery.k8s.io/v1/namespaces/"+s.Metadata.Namespace+"/endpointslices?"+query.Encode(), &found)
+	var found discoveryv1.EndpointSliceList
+	query := url.Values{"labelSelector": {"kubernetes.io/service-name=" + s.Name}}
+	err := e.api().Get(ctx, "/apis/discovery.k8s.io/v1/namespaces/"+s.Namespace+"/endpointslices?"+query.Encode(), &found)
 	if err != nil {
 		return nil, err
 	}
@@ -204,15 +194,6 @@ func (e *egress) dialPort(ctx context.Context, s service, port servicePort) (net
 	return dialTCP(ctx, local(chosen.address), chosen.port)
 }
 
-// endpointSlice has the fields of an EndpointSlice that lead to its endpoints.
-type endpointSlice struct {
-	Ports     []servicePort
-	Endpoints []struct {
-		Addresses  []string
-		Conditions struct{ Ready, Serving, Terminating *bool }
-	}
-}
-
 type endpoint struct {
 	address string
 	port    int
@@ -220,22 +201,22 @@ type endpoint struct {
 
 // readyEndpoints returns the endpoints of a port that get connections: those that are ready or, if there
 // are none, those that terminate and still serve, as with kube-proxy.
-func readyEndpoints(all []endpointSlice, portName string) []endpoint {
+func readyEndpoints(all []discoveryv1.EndpointSlice, portName string) []endpoint {
 	var ready, draining []endpoint
 	for _, slice := range all {
 		for _, port := range slice.Ports {
-			if port.Name != portName {
+			if ptr.Deref(port.Name, "") != portName || port.Port == nil {
 				continue
 			}
 			for _, e := range slice.Endpoints {
 				if len(e.Addresses) == 0 {
 					continue
 				}
-				found := endpoint{e.Addresses[0], port.Port}
+				found := endpoint{e.Addresses[0], int(*port.Port)}
 				switch conditions := e.Conditions; {
-				case conditions.Ready == nil || *conditions.Ready:
+				case ptr.Deref(conditions.Ready, true):
 					ready = append(ready, found)
-				case isTrue(conditions.Serving) && isTrue(conditions.Terminating):
+				case ptr.Deref(conditions.Serving, false) && ptr.Deref(conditions.Terminating, false):
 					draining = append(draining, found)
 				}
 			}
@@ -246,5 +227,3 @@ func readyEndpoints(all []endpointSlice, portName string) []endpoint {
 	}
 	return ready
 }
-
-func isTrue(condition *bool) bool { return condition != nil && *condition }

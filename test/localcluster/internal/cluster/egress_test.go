@@ -13,8 +13,11 @@ import (
 	"strings"
 	"testing"
 
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/client-go/rest"
+
 	"kube-queue.dev/kube-queue/test/localcluster/internal/kube"
-	"kube-queue.dev/kube-queue/test/localcluster/internal/require"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // apiWith returns a client of a fake API server with Services and EndpointSlices.
@@ -31,7 +34,9 @@ func apiWith(t *testing.T, services, slices string) func() *kube.Client {
 		}
 	}))
 	t.Cleanup(server.Close)
-	api := kube.New(server.URL, "token", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	api, err := kube.New(&rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{CAData: ca}})
+	require.NoError(t, err)
 	return func() *kube.Client { return api }
 }
 
@@ -136,10 +141,10 @@ func TestEndpointsThatTerminateGetConnectionsIfNoneIsReady(t *testing.T) {
 		"without an address":  {[]string{`{"addresses":[]}`}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var slice endpointSlice
+			var slice discoveryv1.EndpointSlice
 			text := `{"ports":[{"name":"metrics","port":8443},{"name":"https","port":9443}],"endpoints":[` + strings.Join(test.endpoints, ",") + `]}`
 			require.NoError(t, json.Unmarshal([]byte(text), &slice))
-			if got := readyEndpoints([]endpointSlice{slice}, "https"); !slices.Equal(got, test.want) {
+			if got := readyEndpoints([]discoveryv1.EndpointSlice{slice}, "https"); !slices.Equal(got, test.want) {
 				t.Errorf("got %v, want %v", got, test.want)
 			}
 		})

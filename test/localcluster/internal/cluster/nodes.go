@@ -3,7 +3,10 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // object is a JSON object for the API server.
@@ -61,15 +64,7 @@ func (s *setup) createNodes(ctx context.Context) error {
 // nodesReady passes when pods can be scheduled to all nodes: they are ready, and the node
 // controller has removed the initial taint.
 func (s *setup) nodesReady(ctx context.Context) error {
-	var list struct {
-		Items []struct {
-			Metadata struct{ Name string }
-			Spec     struct{ Taints []struct{ Key string } }
-			Status   struct {
-				Conditions []struct{ Type, Status string }
-			}
-		}
-	}
+	var list corev1.NodeList
 	if err := s.api.Get(ctx, "/api/v1/nodes", &list); err != nil {
 		return err
 	}
@@ -77,15 +72,14 @@ func (s *setup) nodesReady(ctx context.Context) error {
 		return fmt.Errorf("%d of %d nodes exist", len(list.Items), s.config.Nodes)
 	}
 	for _, node := range list.Items {
-		ready := false
-		for _, condition := range node.Status.Conditions {
-			ready = ready || condition.Type == "Ready" && condition.Status == "True"
+		ready := func(c corev1.NodeCondition) bool {
+			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 		}
-		if !ready {
-			return fmt.Errorf("%s is not ready", node.Metadata.Name)
+		if !slices.ContainsFunc(node.Status.Conditions, ready) {
+			return fmt.Errorf("%s is not ready", node.Name)
 		}
 		if len(node.Spec.Taints) > 0 {
-			return fmt.Errorf("%s has taint %s", node.Metadata.Name, node.Spec.Taints[0].Key)
+			return fmt.Errorf("%s has taint %s", node.Name, node.Spec.Taints[0].Key)
 		}
 	}
 	return nil

@@ -88,11 +88,11 @@ func newSetup(folder Folder, config Config, pick func([]string) (Ports, error)) 
 	if err := s.credentials.writeKubeconfigs(s.server()); err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
-	if err := writeFile(folder.Kubeconfig(), s.credentials.kubeconfigFor(userAdmin, s.server())); err != nil {
+	if err := s.credentials.writeKubeconfig(folder.Kubeconfig(), userAdmin, s.server()); err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
-	s.api = kube.New(s.server(), s.credentials.tokens[userAdmin], s.credentials.ca)
-	return s, nil
+	s.api, err = s.credentials.admin(s.server())
+	return s, err
 }
 
 // ready returns what is needed to use the cluster.

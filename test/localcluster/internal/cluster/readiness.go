@@ -3,10 +3,10 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"strings"
 
-	"kube-queue.dev/kube-queue/test/localcluster/internal/kube"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // readinessJob is the name of jobs that are created to see that their operator acts on them.
@@ -73,8 +73,8 @@ func (s *setup) submit(ctx context.Context, o operator) error {
 			continue
 		}
 		job := fmt.Appendf(nil, "apiVersion: %s\nkind: %s\nmetadata: {name: %s}\nspec: %s\n", p.apiVersion, p.kind, readinessJob, p.spec)
-		err := s.api.Do(ctx, http.MethodPost, p.path(), "application/yaml", job, nil)
-		if err != nil && !kube.HasCode(err, http.StatusConflict) {
+		err := s.api.CreateYAML(ctx, p.path(), job)
+		if err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("create a %s: %w", p.kind, err)
 		}
 	}
@@ -94,14 +94,10 @@ func (s *setup) handled(ctx context.Context, p probe) error {
 
 func (p probe) isSuspended(status object) bool {
 	if p.field != "" {
-		var value any = status
-		for name := range strings.SplitSeq(p.field, ".") {
-			fields, _ := value.(object)
-			value = fields[name]
-		}
+		value, _, _ := unstructured.NestedString(status, strings.Split(p.field, ".")...)
 		return value == p.value
 	}
-	conditions, _ := status["conditions"].([]any)
+	conditions, _, _ := unstructured.NestedSlice(status, "conditions")
 	for _, one := range conditions {
 		if condition, _ := one.(object); condition["type"] == "Suspended" && condition["status"] == "True" {
 			return true

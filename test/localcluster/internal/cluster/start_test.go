@@ -11,7 +11,7 @@ import (
 
 	"kube-queue.dev/kube-queue/test/localcluster/internal/build"
 	"kube-queue.dev/kube-queue/test/localcluster/internal/process"
-	"kube-queue.dev/kube-queue/test/localcluster/internal/require"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // supervisorFor returns a supervisor for real programs in a new folder.

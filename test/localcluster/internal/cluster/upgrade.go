@@ -7,8 +7,6 @@ import (
 	"maps"
 	"slices"
 	"time"
-
-	"kube-queue.dev/kube-queue/test/localcluster/internal/kube"
 )
 
 // Version is a built version of the control plane.
@@ -132,14 +130,16 @@ func (s *Supervisor) startSecond(version Version) (kubeconfig string, err error)
 	second := setup.withVersion(version)
 	second.ports = maps.Clone(setup.ports)
 	second.ports[portAPIServer] = ports[portAPIServer]
-	second.api = kube.New(second.server(), setup.credentials.tokens[userAdmin], setup.credentials.ca)
+	if second.api, err = setup.credentials.admin(second.server()); err != nil {
+		return "", err
+	}
 	part, err := second.apiServer()
 	if err != nil {
 		return "", err
 	}
 	part.name, part.spec.Name, part.spec.Log = secondServer, secondServer, s.folder.Log(secondServer)
 	kubeconfig = s.folder.Path(kubeconfigFile + "-2")
-	if err := writeFile(kubeconfig, setup.credentials.kubeconfigFor(userAdmin, second.server())); err != nil {
+	if err := setup.credentials.writeKubeconfig(kubeconfig, userAdmin, second.server()); err != nil {
 		return "", fmt.Errorf("kubeconfig: %w", err)
 	}
 	ctx, cancel := readyWithin(context.Background(), startDeadline)

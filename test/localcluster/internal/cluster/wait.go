@@ -9,7 +9,7 @@ import (
 	"net/http"
 	"time"
 
-	"kube-queue.dev/kube-queue/test/localcluster/internal/kube"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // check returns an error until something is as it should be.
@@ -63,7 +63,7 @@ func healthy(url string) check {
 // createIfMissing creates an object. An existing object is no error.
 func (s *setup) createIfMissing(ctx context.Context, path string, object any) error {
 	err := s.api.Create(ctx, path, object)
-	if kube.HasCode(err, http.StatusConflict) {
+	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}
 	return err

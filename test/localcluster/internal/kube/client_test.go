@@ -1,42 +1,30 @@
 package kube
 
 import (
-	"encoding/pem"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"testing"
 
-	"kube-queue.dev/kube-queue/test/localcluster/internal/require"
-)
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
 
-// serve returns a client of a fake server. It reads the client from a kubeconfig.
-func serve(t *testing.T, answer http.HandlerFunc) *Client {
-	t.Helper()
-	server := httptest.NewTLSServer(answer)
-	t.Cleanup(server.Close)
-	config := Kubeconfig{
-		Server: server.URL, User: "system:somebody", Token: "secret",
-		CA: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
-	}
-	path := filepath.Join(t.TempDir(), "kubeconfig")
-	require.NoError(t, os.WriteFile(path, config.Encode(), 0o600))
-	client, err := FromKubeconfig(path)
-	require.NoError(t, err)
-	return client
-}
+	"kube-queue.dev/kube-queue/test/require"
+)
 
 // Create fails with the same code for an object that exists and for a conflict on a quota.
 func TestErrorSaysWhetherTheObjectExists(t *testing.T) {
 	for reason, exists := range map[string]bool{"AlreadyExists": true, "Conflict": false} {
-		client := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusConflict)
-			io.WriteString(w, `{"kind":"Status","reason":"`+reason+`","message":"things \"a\": why"}`)
-		})
-		err := client.Create(t.Context(), "/things", nil)
-		if !HasCode(err, http.StatusConflict) || Exists(err) != exists || err.Error() != `POST /things: 409 things "a": why` {
+			_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":409,"reason":"`+reason+`","message":"things \"a\": why"}`)
+		}))
+		t.Cleanup(server.Close)
+		client, err := New(&rest.Config{Host: server.URL})
+		require.NoError(t, err)
+		err = client.Create(t.Context(), "/things", nil)
+		if apierrors.IsAlreadyExists(err) != exists || apierrors.IsConflict(err) == exists || err.Error() != `things "a": why` {
 			t.Errorf("%s: got %v", reason, err)
 		}
 	}

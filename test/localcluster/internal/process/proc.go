@@ -1,15 +1,13 @@
 package process
 
 import (
-	"bytes"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
+
+	"github.com/prometheus/procfs"
 )
 
 // Identity identifies a process; see the package comment.
@@ -30,8 +28,8 @@ func (id Identity) Alive() bool {
 	if id.PID <= 0 {
 		return false
 	}
-	ticks, err := startTicks(id.PID)
-	return err == nil && ticks == id.StartTicks && !zombie(id.PID)
+	s, err := stat(id.PID)
+	return err == nil && s.Starttime == id.StartTicks && s.State != "Z"
 }
 
 // Kill kills the process and its group, and waits until it has exited. It does not affect another
@@ -67,55 +65,35 @@ func WaitGone(ids []Identity, deadline time.Duration) error {
 // Marked returns all processes with NAME=VALUE in their environment, except for the caller.
 // Processes of other users cannot be read.
 func Marked(name, value string) []Identity {
-	want := []byte(name + "=" + value)
-	paths, _ := filepath.Glob("/proc/[0-9]*/environ")
+	processes, _ := procfs.AllProcs()
 	var found []Identity
-	for _, path := range paths {
-		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-		if err != nil || pid == os.Getpid() {
+	for _, p := range processes {
+		if p.PID == os.Getpid() {
 			continue
 		}
 		// Read the start time first. If the PID is reused in between, the identity is that of the
 		// process that has exited, and no other process is killed.
-		ticks, err := startTicks(pid)
+		ticks, err := startTicks(p.PID)
 		if err != nil {
 			continue
 		}
-		environ, err := os.ReadFile(path)
-		if err != nil {
-			continue
-		}
-		if slices.ContainsFunc(bytes.Split(environ, []byte{0}), func(v []byte) bool { return bytes.Equal(v, want) }) {
-			found = append(found, Identity{PID: pid, StartTicks: ticks})
+		environ, err := p.Environ()
+		if err == nil && slices.Contains(environ, name+"="+value) {
+			found = append(found, Identity{PID: p.PID, StartTicks: ticks})
 		}
 	}
 	return found
 }
 
 func startTicks(pid int) (uint64, error) {
-	fields, err := statFields(pid)
-	if err != nil {
-		return 0, err
-	}
-	return strconv.ParseUint(fields[19], 10, 64)
+	s, err := stat(pid)
+	return s.Starttime, err
 }
 
-func zombie(pid int) bool {
-	fields, err := statFields(pid)
-	return err == nil && fields[0] == "Z"
-}
-
-// statFields returns the fields of /proc/PID/stat from the third on. The second field, the command,
-// is in parentheses and can contain spaces and parentheses.
-func statFields(pid int) ([]string, error) {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+func stat(pid int) (procfs.ProcStat, error) {
+	p, err := procfs.NewProc(pid)
 	if err != nil {
-		return nil, err
+		return procfs.ProcStat{}, err
 	}
-	_, rest, _ := strings.Cut(string(data[max(0, bytes.LastIndexByte(data, ')')):]), " ")
-	fields := strings.Fields(rest)
-	if len(fields) < 20 {
-		return nil, fmt.Errorf("process %d: cannot read /proc/%d/stat", pid, pid)
-	}
-	return fields, nil
+	return p.Stat()
 }

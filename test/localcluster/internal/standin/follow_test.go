@@ -13,8 +13,18 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/client-go/rest"
+
 	"kube-queue.dev/kube-queue/test/localcluster/internal/kube"
+	"kube-queue.dev/kube-queue/test/require"
 )
+
+func clientOf(t *testing.T, server string) *kube.Client {
+	t.Helper()
+	client, err := kube.New(&rest.Config{Host: server})
+	require.NoError(t, err)
+	return client
+}
 
 // script is a fake server of lists and watches. Each request gets the next response. The last one
 // stays open.
@@ -58,7 +68,7 @@ func follow(t *testing.T, answers []string, fails string, want ...string) {
 	defer cancel()
 	var seen []string
 	follower := podFollower{
-		client: kube.New(server.URL, "", nil), selector: "a=b", say: func(error) {},
+		client: clientOf(t, server.URL), selector: "a=b", say: func(error) {},
 		handle: func(_ context.Context, pod *pod, deleted bool) error {
 			text := pod.Metadata.UID + "@" + pod.Metadata.ResourceVersion
 			if deleted {

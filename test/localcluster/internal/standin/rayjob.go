@@ -9,6 +9,9 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
 	"kube-queue.dev/kube-queue/test/localcluster/internal/kube"
 )
 
@@ -180,11 +183,14 @@ func (d *rayDashboard) leadSubmitter(ctx context.Context, task *rayTask, state r
 	if name := task.head.submitter(task.id); name != "" && state.ended() {
 		return d.endContainer(ctx, task.head, name, state)
 	}
-	runTime, given := task.owner.Metadata.Annotations[runTimeAnnotation]
-	if _, own := task.owner.Spec.SubmitterPodTemplate.Metadata.Annotations[runTimeAnnotation]; own || !given {
+	if _, own := task.owner.Spec.SubmitterPodTemplate.Metadata.Annotations[runTimeAnnotation]; own {
 		return nil
 	}
-	if runTime == "never" {
+	runTime, given := task.owner.Metadata.Annotations[runTimeAnnotation]
+	switch {
+	case !given:
+		runTime = d.runTime.String()
+	case runTime == "never":
 		// kwok can postpone a scheduled end, but not cancel it.
 		runTime = "87600h"
 	}
@@ -193,7 +199,7 @@ func (d *rayDashboard) leadSubmitter(ctx context.Context, task *rayTask, state r
 			continue
 		}
 		patch := object{"metadata": object{"uid": pod.Metadata.UID, "annotations": object{runTimeAnnotation: runTime}}}
-		if err := d.client.Patch(ctx, pod.path(), mergePatch, patch); err != nil && !kube.HasCode(err, http.StatusNotFound) {
+		if err := d.client.Patch(ctx, pod.path(), types.MergePatchType, patch); err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}
 	}
@@ -226,7 +232,7 @@ func (d *rayDashboard) endContainer(ctx context.Context, head *pod, name string,
 			"message": "containers with unready status: [" + name + "]", "lastTransitionTime": now,
 		})
 	}
-	return d.client.Patch(ctx, head.path()+"/status", "application/strategic-merge-patch+json", object{
+	return d.client.Patch(ctx, head.path()+"/status", types.StrategicMergePatchType, object{
 		"metadata": object{"uid": head.Metadata.UID, "resourceVersion": head.Metadata.ResourceVersion},
 		"status":   object{"containerStatuses": head.Status.ContainerStatuses, "conditions": conditions},
 	})

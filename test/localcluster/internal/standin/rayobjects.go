@@ -3,7 +3,6 @@ package standin
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"net/url"
 	"regexp"
 	"slices"
@@ -11,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"kube-queue.dev/kube-queue/test/localcluster/internal/kube"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // Submission modes with a submitter. In the other modes jobs are submitted by HTTP.
@@ -121,7 +120,7 @@ func (d *rayDashboard) rayJob(ctx context.Context, namespace, id string) (*rayJo
 		if err == nil && likely.Status.JobID == id {
 			return &likely, nil
 		}
-		if err != nil && !kube.HasCode(err, http.StatusNotFound) {
+		if err != nil && !apierrors.IsNotFound(err) {
 			return nil, err
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"kube-queue.dev/kube-queue/test/localcluster/internal/kube"
 )
 
@@ -84,7 +86,7 @@ func (d *sparkDrivers) makeExecutors(ctx context.Context, driver *pod, app *spar
 			break
 		}
 		err := d.client.Create(ctx, podsPath(m.Namespace), app.plan.executor(number, m.Name, m.UID))
-		if err == nil || kube.Exists(err) {
+		if err == nil || apierrors.IsAlreadyExists(err) {
 			app.made[number] = true
 			continue
 		}

@@ -7,8 +7,6 @@ import (
 	"net/http/httptest"
 	"reflect"
 	"testing"
-
-	"kube-queue.dev/kube-queue/test/localcluster/internal/kube"
 )
 
 // crowdedPods is a fake API server that accepts a limited number of pods, and records the names of
@@ -47,7 +45,7 @@ func TestDriverCreatesEachExecutorOnce(t *testing.T) {
 	pods := &crowdedPods{phase: "Running", room: 1, there: map[string]bool{"a-exec-1": true}}
 	server := httptest.NewServer(pods)
 	t.Cleanup(server.Close)
-	drivers := &sparkDrivers{client: kube.New(server.URL, "", nil), known: map[string]*sparkApp{}}
+	drivers := &sparkDrivers{client: clientOf(t, server.URL), known: map[string]*sparkApp{}}
 	plan, err := json.Marshal(executorPlan{Count: 3, NamePrefix: "a"})
 	if err != nil {
 		t.Fatal(err)

@@ -9,13 +9,15 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/yaml"
 
 	"kube-queue.dev/kube-queue/test/localcluster/internal/kube"
 )
@@ -59,7 +61,7 @@ func submitSpark(ctx context.Context, client *kube.Client, args []string) error 
 	if err != nil {
 		return err
 	}
-	templates, err := s.readTemplates(ctx, client)
+	templates, err := s.readTemplates()
 	if err != nil {
 		return err
 	}
@@ -68,7 +70,7 @@ func submitSpark(ctx context.Context, client *kube.Client, args []string) error 
 		return fmt.Errorf("application %s: %w", s.name, err)
 	}
 	err = client.Create(ctx, podsPath(s.namespace()), pod)
-	if kube.HasCode(err, http.StatusConflict) {
+	if apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) {
 		// The operator searches the output for this text.
 		return fmt.Errorf("driver pod %s/%s: code=409: %w", s.namespace(), pod.Metadata.Name, err)
 	}
@@ -82,35 +84,29 @@ func (s *sparkSubmission) namespace() string {
 	return cmp.Or(s.conf["spark.kubernetes.namespace"], "default")
 }
 
-// readTemplates reads the pod templates of the roles. This module has no YAML parser, so the API
-// server parses them in a dry-run create. It removes templates that the operator wrote, because the
+// readTemplates reads the pod templates of the roles. It removes templates that the operator wrote, because the
 // operator does not.
-func (s *sparkSubmission) readTemplates(ctx context.Context, client *kube.Client) (map[sparkRole]sparkPod, error) {
-	var templates strings.Builder
+func (s *sparkSubmission) readTemplates() (map[sparkRole]sparkPod, error) {
+	templates := map[sparkRole]sparkPod{}
 	for _, role := range []sparkRole{sparkDriverRole, sparkExecutorRole} {
 		path := s.conf[role.kubernetes("podTemplateFile")]
 		if path == "" {
 			continue
 		}
-		template, err := os.ReadFile(path)
+		var template sparkPod
+		text, err := os.ReadFile(path)
+		if err == nil {
+			err = yaml.Unmarshal(text, &template)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", role.kubernetes("podTemplateFile"), err)
 		}
-		fmt.Fprintf(&templates, "  %s:\n    %s\n", role, strings.ReplaceAll(string(template), "\n", "\n    "))
+		templates[role] = template
 		if err := removeOperatorsTemplate(path); err != nil {
 			return nil, err
 		}
 	}
-	if templates.Len() == 0 {
-		return nil, nil
-	}
-	question := "apiVersion: apps/v1\nkind: ControllerRevision\nmetadata: {name: pod-templates}\nrevision: 1\ndata:\n" + templates.String()
-	var answer struct{ Data map[sparkRole]sparkPod }
-	path := "/apis/apps/v1/namespaces/" + s.namespace() + "/controllerrevisions?dryRun=All"
-	if err := client.Do(ctx, http.MethodPost, path, "application/yaml", []byte(question), &answer); err != nil {
-		return nil, fmt.Errorf("read the pod templates: %w", err)
-	}
-	return answer.Data, nil
+	return templates, nil
 }
 
 // operatorsTemplate matches the paths of templates written by the operator. They do not depend on

@@ -7,13 +7,17 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"net/http"
 	"net/url"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"kube-queue.dev/kube-queue/test/localcluster/internal/kube"
 )
@@ -29,9 +33,6 @@ const (
 	exitCodeAnnotation = "localcluster.kube-queue.dev/exit-code"
 )
 
-// mergePatch is a content type.
-const mergePatch = "application/merge-patch+json"
-
 // programs has the stand-ins by name. Servers end with their context.
 var programs = map[string]func(context.Context, *kube.Client, []string) error{
 	ArgoExecutor: serveArgoExecutor,
@@ -46,7 +47,11 @@ func Run(ctx context.Context, name string, args []string) error {
 	if !known {
 		return fmt.Errorf("unknown stand-in %q; known stand-ins: %s", name, strings.Join(slices.Sorted(maps.Keys(programs)), ", "))
 	}
-	client, err := kube.FromKubeconfig(os.Getenv("KUBECONFIG"))
+	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
+	var client *kube.Client
+	if err == nil {
+		client, err = kube.New(config)
+	}
 	if err == nil {
 		err = program(ctx, client, args)
 	}
@@ -94,13 +99,9 @@ func (p *pod) path() string { return podsPath(p.Metadata.Namespace) + "/" + p.Me
 func (p *pod) ended() bool { return p.Status.Phase == "Succeeded" || p.Status.Phase == "Failed" }
 
 // listPods returns the pods of a namespace with these labels.
-func listPods(ctx context.Context, client *kube.Client, namespace string, labels map[string]string) ([]pod, error) {
-	var terms []string
-	for key, value := range labels {
-		terms = append(terms, key+"="+value)
-	}
+func listPods(ctx context.Context, client *kube.Client, namespace string, with map[string]string) ([]pod, error) {
 	var list struct{ Items []pod }
-	query := url.Values{"labelSelector": {strings.Join(terms, ",")}}
+	query := url.Values{"labelSelector": {labels.Set(with).String()}}
 	err := client.Get(ctx, podsPath(namespace)+"?"+query.Encode(), &list)
 	return list.Items, err
 }
@@ -111,8 +112,8 @@ func report(err error) { fmt.Fprintln(os.Stderr, err) }
 // endPod ends a pod with an exit code. A missing pod is no error.
 func endPod(ctx context.Context, client *kube.Client, path string, exitCode int) error {
 	annotations := object{runTimeAnnotation: "1ms", exitCodeAnnotation: strconv.Itoa(exitCode)}
-	err := client.Patch(ctx, path, mergePatch, object{"metadata": object{"annotations": annotations}})
-	if kube.HasCode(err, http.StatusNotFound) {
+	err := client.Patch(ctx, path, types.MergePatchType, object{"metadata": object{"annotations": annotations}})
+	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	return err

@@ -1,0 +1,107 @@
+package reconciler
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/extensions/framework/decision"
+	"kube-queue.dev/kube-queue/extensions/pod"
+)
+
+// Nobody reports that a pod on a lost node is gone.
+func TestAPodOfAGroupOnALostNodeIsReplaced(t *testing.T) {
+	f := frameworkOf(t, Options{Pods: pod.Adapters()})
+	r := f.reconcilers[1]
+	adapter, _ := r.adapter.(framework.GatedPods)
+	of := func(name string) *corev1.Pod {
+		return &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, UID: types.UID("uid-" + name), ResourceVersion: "1",
+				CreationTimestamp: metav1.NewTime(noon.Add(-time.Hour)),
+				Labels:            map[string]string{wellknown.GatedLabel: "true", wellknown.PodGroupLabel: "g"},
+				Annotations:       map[string]string{wellknown.SuspendAnnotation: "true", wellknown.PodGroupSizeAnnotation: "1"}},
+			Spec:   corev1.PodSpec{SchedulingGates: []corev1.PodSchedulingGate{{Name: wellknown.PodGate}}, Containers: []corev1.Container{{Name: "c"}}},
+			Status: corev1.PodStatus{Phase: corev1.PodPending},
+		}
+	}
+	for name, c := range map[string]struct {
+		since time.Duration
+		want  decision.Action
+		after time.Duration
+	}{
+		"within its grace period": {30 * time.Second, decision.Nothing, 30 * time.Second},
+		"later":                   {61 * time.Second, decision.Release, 0},
+	} {
+		lost, next := of("a"), of("b")
+		set := adapter.SetOf(next)
+		lost.Spec.SchedulingGates, lost.Status.Phase = nil, corev1.PodRunning
+		lost.Annotations[wellknown.ReleasedAnnotation] = framework.Release("1", lost.UID, set)
+		// The API server adds the grace period to the time of the deletion.
+		lost.DeletionTimestamp, lost.DeletionGracePeriodSeconds = new(metav1.NewTime(noon.Add(30*time.Second-c.since))), new(int64(30))
+		unit := &v1alpha1.QueueUnit{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: decision.UnitName("PodGroup", "g", lost.UID), UID: "u", ResourceVersion: "1"},
+			Spec: v1alpha1.QueueUnitSpec{PodSets: []v1alpha1.PodSet{{Name: set, Count: 1}},
+				ConsumerRef: v1alpha1.ConsumerReference{APIVersion: "kube-queue.dev/v1", Kind: "PodGroup", Namespace: "n", Name: "g", UID: lost.UID}},
+			Status: v1alpha1.QueueUnitStatus{Phase: v1alpha1.PhaseRunning, Attempts: 1},
+		}
+		cached(t, f.units, unit)
+		cached(t, f.pods, lost)
+		cached(t, f.pods, next)
+		key := types.NamespacedName{Namespace: "n", Name: "g"}
+		object, exists, err := r.cached.GetIndexer().GetByKey(key.String())
+		if err != nil || !exists {
+			t.Fatalf("%s: there is no group (%v)", name, err)
+		}
+		job, _ := object.(*framework.PodGroup)
+		own, _, _ := r.unitsOf(key, job)
+		o, decided, err := r.decide(key, job, own, noon)
+		if err != nil || decided.Action != c.want || o == nil {
+			t.Fatalf("%s: the decision is %+v (%v)", name, decided, err)
+		}
+		if c.want == decision.Release && (len(o.passing) != 1 || o.passing[0].Name != "b") {
+			t.Errorf("%s: the pods that pass are %v", name, o.passing)
+		}
+		if left := firstGraceOver(job.Pods, noon); left != c.after {
+			t.Errorf("%s: the group is looked at again after %v", name, left)
+		}
+	}
+}
+
+func TestAPodWhoseGraceIsOverHidesNoOther(t *testing.T) {
+	leaving := func(left time.Duration) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: new(metav1.NewTime(noon.Add(left - 30*time.Second))), DeletionGracePeriodSeconds: new(int64(30))}}
+	}
+	pods := []*corev1.Pod{leaving(-time.Hour), {}, leaving(time.Minute), leaving(20 * time.Second)}
+	if left := firstGraceOver(pods, noon); left != 20*time.Second {
+		t.Errorf("the next one ends in %v", left)
+	}
+	if left := firstGraceOver(pods[:2], noon); left != 0 {
+		t.Errorf("none ends later, but %v", left)
+	}
+}
+
+func TestTheOwnerOfPodsIsNotToldThatTheirMarkWasRemoved(t *testing.T) {
+	sink := &spoken{}
+	r := frameworkOf(t, Options{Pods: pod.Adapters(), Events: sink}).reconcilers[1]
+	next := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "b", UID: "b"}}
+	for _, suspended := range []bool{true, false} {
+		r.recordLeft(&observation{key: types.NamespacedName{Namespace: "n", Name: "g"}, job: framework.NewPodGroup("g", []*corev1.Pod{next}, "a"),
+			unit:  &v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{Name: "u"}},
+			state: decision.State{JobState: framework.JobState{Gated: true, Suspended: suspended, Stopped: suspended}, Marked: true}})
+	}
+	for _, e := range sink.repeated {
+		if strings.Contains(e.Message, "mark was removed") {
+			t.Errorf("the event says %q", e.Message)
+		}
+	}
+	if len(sink.repeated) != 2 {
+		t.Errorf("%d events", len(sink.repeated))
+	}
+}

@@ -1,0 +1,134 @@
+package ray
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/pkg/lifecycle"
+	"kube-queue.dev/kube-queue/test/harness"
+)
+
+const growingCluster = `apiVersion: ray.io/v1
+kind: RayCluster
+metadata: {name: scaled}
+spec:
+  suspend: true
+  rayVersion: 2.52.0
+  enableInTreeAutoscaling: true
+  headGroupSpec:
+    rayStartParams: {}
+    template: {spec: {containers: [{name: head, image: rayproject/ray:2.52.0, resources: {requests: {cpu: 500m}}}]}}
+  workerGroupSpecs:
+  - groupName: small
+    replicas: 4
+    minReplicas: 0
+    maxReplicas: 80
+    rayStartParams: {}
+    template: {spec: {containers: [{name: worker, image: rayproject/ray:2.52.0, resources: {requests: {cpu: "1"}}}]}}
+`
+
+// workers returns the workers that have passed the gate, and how many wait at it.
+func workers(l *harness.Env) (passed []corev1.Pod, waiting int) {
+	for _, pod := range l.Pods("scaled") {
+		switch {
+		case pod.Labels["ray.io/node-type"] != "worker" || pod.DeletionTimestamp != nil:
+		case framework.IsGated(&pod):
+			waiting++
+		default:
+			passed = append(passed, pod)
+		}
+	}
+	return passed, waiting
+}
+
+func expectWorkers(t *testing.T, l *harness.Env, passed, waiting int) {
+	t.Helper()
+	harness.Eventually(t, time.Minute, fmt.Sprintf("%d workers have passed, and %d wait", passed, waiting), func() (bool, string) {
+		p, w := workers(l)
+		return len(p) == passed && w == waiting, fmt.Sprintf("%d and %d", len(p), w)
+	})
+}
+
+// A cluster that its autoscaler scales from 4 to 80 workers beside a head uses a max of 9 CPUs, and no more.
+func TestTheMaxLimitsAnAutoscaledCluster(t *testing.T) {
+	l := suite.Env(t, "growth")
+	l.QueuePods()
+	_, extensions := suite.Both(t, "raycluster,pod")
+	l.Manage()
+	l.TreeOf(`{name: growth, namespaces: [growth], max: {cpu: "9"}}`)
+	l.PatchQueue("root-growth", `{"spec":{"growth":"Gate"}}`)
+	l.Apply(growingCluster)
+	l.WaitForPhase("RayCluster", "scaled", v1alpha1.PhaseRunning)
+	expectWorkers(t, l, 4, 0)
+	autoscaler := l.As("system:serviceaccount:growth:scaled").Resource(harness.RayClusters).Namespace("growth")
+	scale := func(replicas int, without ...string) {
+		t.Helper()
+		names, err := json.Marshal(append([]string{}, without...))
+		harness.Must(t, err)
+		_, err = autoscaler.Patch(t.Context(), "scaled", types.JSONPatchType, fmt.Appendf(nil, `[
+			{"op": "replace", "path": "/spec/workerGroupSpecs/0/replicas", "value": %d},
+			{"op": "add", "path": "/spec/workerGroupSpecs/0/scaleStrategy", "value": {"workersToDelete": %s}}]`, replicas, names), metav1.PatchOptions{})
+		harness.Must(t, err)
+	}
+	scale(80)
+	expectWorkers(t, l, 8, 72)
+	l.WaitForReason("RayCluster", "scaled-growth", wellknown.ReasonQuotaExceeded)
+	harness.Never(t, 3*time.Second, "a ninth worker passes", func() (bool, string) {
+		passed, _ := workers(l)
+		return len(passed) > 8, fmt.Sprint(len(passed))
+	})
+
+	// A replacement passes without a decision, as soon as job-extensions runs.
+	before := l.Unit("RayCluster", "scaled-growth").ResourceVersion
+	passed, _ := workers(l)
+	l.Delete(harness.Pods, passed[0].Name)
+	harness.Eventually(t, time.Minute, "another worker has passed", func() (bool, string) {
+		now, _ := workers(l)
+		return len(now) == 8 && !slices.ContainsFunc(now, func(p corev1.Pod) bool { return p.UID == passed[0].UID }), fmt.Sprint(len(now))
+	})
+	if after := l.Unit("RayCluster", "scaled-growth").ResourceVersion; after != before {
+		t.Errorf("the unit for growth was written, version %s to %s", before, after)
+	}
+	extensions.Kill()
+	suite.Program(t, harness.Extensions, "--enabled-extensions=raycluster,pod").Start()
+
+	l.TreeOf(`{name: growth, namespaces: [growth], max: {cpu: "12"}}`)
+	expectWorkers(t, l, 11, 69)
+	var surplus []string // the autoscaler names the workers to delete
+	passed, _ = workers(l)
+	for _, pod := range l.Pods("scaled") {
+		keeps := slices.ContainsFunc(passed[:6], func(p corev1.Pod) bool { return p.Name == pod.Name })
+		if pod.Labels["ray.io/node-type"] == "worker" && !keeps {
+			surplus = append(surplus, pod.Name)
+		}
+	}
+	scale(6, surplus...)
+	expectWorkers(t, l, 6, 0)
+	harness.Eventually(t, time.Minute, "the quota of 2 more workers is held", func() (bool, string) {
+		unit := l.Unit("RayCluster", "scaled-growth")
+		return unit != nil && unit.Status.Phase.HoldsQuota() && lifecycle.AdmittedPods(unit, &unit.Spec.PodSets[0]) == 2, fmt.Sprint(unit)
+	})
+
+	// An eviction restores the size that the owner wrote. KubeRay is at rest: it forgets a group for minutes if its pods are
+	// deleted before it has seen that they were created.
+	l.PatchQueue("root-growth", `{"spec":{"stop":"Drain"}}`)
+	expectWorkers(t, l, 0, 0)
+	l.WaitForReason("RayCluster", "scaled", wellknown.ReasonQueueStopped)
+	l.PatchQueue("root-growth", `{"spec":{"stop":"None"}}`)
+	expectWorkers(t, l, 4, 0)
+	if unit := l.Unit("RayCluster", "scaled-growth"); unit != nil {
+		t.Errorf("there is still the unit %s", unit.Name)
+	}
+	l.Delete(harness.RayClusters, "scaled")
+	l.ExpectFree()
+}
