@@ -176,7 +176,7 @@ func auditLog(t *testing.T, ready *cluster.Ready) {
 	file, err := os.Open(ready.AuditLog)
 	require.NoError(t, err)
 	defer file.Close()
-	wrote := map[string]bool{}
+	wrote, deleted := map[string]bool{}, map[string]bool{}
 	// No line exceeds the buffer of a bufio.Scanner.
 	lines := bufio.NewScanner(file)
 	for lines.Scan() {
@@ -194,6 +194,12 @@ func auditLog(t *testing.T, ready *cluster.Ready) {
 		}
 		if ref.Resource == "pods" && e.Verb == "create" && (e.Level != "RequestResponse" || len(e.RequestObject) == 0) {
 			t.Errorf("an entry without its object: %s", lines.Text())
+		}
+		if e.User.Username == "kwok" && e.Verb == "delete" && ref.Resource == "pods" {
+			if deleted[ref.Name] {
+				t.Errorf("kwok deleted pod %s twice: it could have been a new pod of that name", ref.Name)
+			}
+			deleted[ref.Name] = true
 		}
 		wrote[strings.TrimSuffix(e.User.Username+" "+e.Verb+" "+ref.Resource+"/"+ref.Subresource, "/")] = true
 	}
