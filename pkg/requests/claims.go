@@ -78,6 +78,10 @@ func checkClaims(spec *corev1.PodSpec) error {
 
 // claimed returns what one claim of a pod requests, without types.
 func (r Rules) claimed(claim *corev1.PodResourceClaim, namespace string, claims Claims) (corev1.ResourceList, error) {
+	if r.Uncounted != nil {
+		r.Uncounted()
+		return nil, nil
+	}
 	if len(r.Classes) == 0 {
 		return nil, fmt.Errorf("%s: devices of claims cannot be counted, because setting devices.classes is empty; ask an administrator to add the DeviceClass of the claim", title(claim))
 	}

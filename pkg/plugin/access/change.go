@@ -48,15 +48,43 @@ func (o *Change) tried() string {
 
 // PauseJob pauses a job. One that holds quota is only paused if evict is true.
 func (c *Cluster) PauseJob(ctx context.Context, o *Change, t *Target, evict bool) error {
-	holds := t.Unit != nil && t.Unit.Status.Phase.HoldsQuota()
-	if holds && !evict {
-		return fmt.Errorf("%s holds quota and may be running: pausing it stops it and deletes its pods; repeat the command with --evict", t)
+	version := ""
+	if !evict {
+		var err error
+		if version, err = c.whileWaiting(ctx, t); err != nil {
+			return err
+		}
 	}
 	done, already := "paused", "already paused"
-	if holds {
+	if t.Unit != nil && t.Unit.Status.Phase.HoldsQuota() {
 		done = "paused; it is being stopped"
 	}
-	return c.setActive(ctx, o, t, false, done, already)
+	return c.setActive(ctx, o, t, version, false, done, already)
+}
+
+// whileWaiting returns the version of the object to change, which it has only as long as the job waits: it returns an
+// error if the job holds quota. The release of the job changes that version.
+func (c *Cluster) whileWaiting(ctx context.Context, t *Target) (version string, err error) {
+	job, err := c.readJob(ctx, t)
+	if err != nil {
+		return "", err
+	}
+	if t.Unit != nil { // it may have been read before the job
+		fresh, err := c.unit(ctx, t.Unit.Name)
+		if err != nil {
+			return "", err
+		}
+		if fresh != nil {
+			t.Unit = fresh
+		}
+		if t.Unit.Status.Phase.HoldsQuota() {
+			return "", fmt.Errorf("%s holds quota and may be running: pausing it stops it and deletes its pods; repeat the command with --evict", t)
+		}
+	}
+	if job != nil {
+		return job.GetResourceVersion(), nil
+	}
+	return t.Unit.ResourceVersion, nil
 }
 
 // UnpauseJob undoes PauseJob.
@@ -64,17 +92,21 @@ func (c *Cluster) UnpauseJob(ctx context.Context, o *Change, t *Target) error {
 	if t.Unit != nil && t.Unit.Status.Reason == wellknown.ReasonSuspendedByUser && ptr.Deref(t.Unit.Spec.Active, true) {
 		return fmt.Errorf("%s is not paused: it was suspended by hand; unsuspend it, which queues it again", t)
 	}
-	return c.setActive(ctx, o, t, true, "unpaused: it is queued again", "not paused")
+	return c.setActive(ctx, o, t, "", true, "unpaused: it is queued again", "not paused")
 }
 
-// setActive pauses or unpauses a job. already is the state of a job that needs no change.
-func (c *Cluster) setActive(ctx context.Context, o *Change, t *Target, active bool, done, already string) error {
+// setActive pauses or unpauses a job, only if the object to change has the version, if one is given. already is the
+// state of a job that needs no change.
+func (c *Cluster) setActive(ctx context.Context, o *Change, t *Target, version string, active bool, done, already string) error {
 	job, err := c.readJob(ctx, t)
 	if err != nil {
 		return err
 	}
 	if job == nil {
-		return c.setActiveByHand(ctx, o, t, active, done, already)
+		return c.setActiveByHand(ctx, o, t, version, active, done, already)
+	}
+	if err := queued(t); err != nil {
+		return err
 	}
 	value, set := job.GetAnnotations()[wellknown.ActiveAnnotation]
 	is := !set || value == "true"
@@ -82,21 +114,44 @@ func (c *Cluster) setActive(ctx context.Context, o *Change, t *Target, active bo
 		c.say("%s is %s", t, already)
 		return nil
 	}
-	return c.annotate(ctx, o, t, wellknown.ActiveAnnotation, strconv.FormatBool(active), done)
+	return c.annotate(ctx, o, t, version, wellknown.ActiveAnnotation, strconv.FormatBool(active), done)
+}
+
+// queued returns an error if kube-queue will not queue the job that was read, so that a change would have no effect.
+func queued(t *Target) error {
+	if t.Unit != nil || t.Job == nil {
+		return nil
+	}
+	why, soon, err := withoutUnit(t.Job)
+	if err != nil || soon {
+		return err
+	}
+	return fmt.Errorf("%s has no QueueUnit, and the change would have no effect: %s", t, why)
 }
 
 // setActiveByHand is setActive for a unit that a user has created.
-func (c *Cluster) setActiveByHand(ctx context.Context, o *Change, t *Target, active bool, done, already string) error {
+func (c *Cluster) setActiveByHand(ctx context.Context, o *Change, t *Target, version string, active bool, done, already string) error {
 	if ptr.Deref(t.Unit.Spec.Active, true) == active {
 		c.say("unit %s is %s", t.Unit.Name, already)
 		return nil
 	}
-	return c.patch(ctx, o, UnitResource, t.Unit.Namespace, t.Unit.Name, map[string]any{"spec": map[string]any{"active": active}}, "unit "+t.Unit.Name, done)
+	return c.patch(ctx, o, UnitResource, t.Unit.Namespace, t.Unit.Name, map[string]any{
+		"metadata": guard(t.Unit.UID, version), "spec": map[string]any{"active": active}}, "unit "+t.Unit.Name, done)
 }
 
-// annotate sets an annotation of a job.
-func (c *Cluster) annotate(ctx context.Context, o *Change, t *Target, key, value, done string) error {
-	return c.patch(ctx, o, t.Resource, c.Namespace, t.Job.GetName(), map[string]any{"metadata": map[string]any{"uid": t.Job.GetUID(), "annotations": map[string]string{key: value}}}, t.String(), done)
+// annotate sets an annotation of a job, only if it has the version, if one is given.
+func (c *Cluster) annotate(ctx context.Context, o *Change, t *Target, version, key, value, done string) error {
+	metadata := guard(t.Job.GetUID(), version)
+	metadata["annotations"] = map[string]string{key: value}
+	return c.patch(ctx, o, t.Resource, c.Namespace, t.Job.GetName(), map[string]any{"metadata": metadata}, t.String(), done)
+}
+
+// guard is the metadata of a patch that is refused if the object was created again or, if a version is given, changed.
+func guard(uid types.UID, version string) map[string]any {
+	if version == "" {
+		return map[string]any{"uid": uid}
+	}
+	return map[string]any{"uid": uid, "resourceVersion": version}
 }
 
 // patch changes an object and prints that it is done. what names the object in messages.
@@ -106,7 +161,10 @@ func (c *Cluster) patch(ctx context.Context, o *Change, resource schema.GroupVer
 		return err
 	}
 	if o.DryRun != DryRunClient {
-		if _, err := c.Dynamic.Resource(resource).Namespace(namespace).Patch(ctx, name, types.MergePatchType, data, o.options()); err != nil {
+		_, err := c.Dynamic.Resource(resource).Namespace(namespace).Patch(ctx, name, types.MergePatchType, data, o.options())
+		if apierrors.IsConflict(err) {
+			return fmt.Errorf("%s was changed or created again at the same time; repeat the command: %w", what, err)
+		} else if err != nil {
 			return fmt.Errorf("%s: %w", what, err)
 		}
 	}
@@ -129,13 +187,16 @@ func (c *Cluster) SetPriority(ctx context.Context, o *Change, t *Target, priorit
 	if err != nil {
 		return err
 	}
+	if err := queued(t); err != nil {
+		return err
+	}
 	if job == nil {
 		return fmt.Errorf("unit %s was not created for a job of kube-queue, and its priority cannot be changed", t.Unit.Name)
 	}
 	value := strconv.Itoa(int(priority))
 	if t.Job.GetAnnotations()[wellknown.PriorityAnnotation] == value {
 		c.say("%s has priority %s already", t, value)
-	} else if err := c.annotate(ctx, o, t, wellknown.PriorityAnnotation, value, "has priority "+value+was(t.Unit)); err != nil {
+	} else if err := c.annotate(ctx, o, t, "", wellknown.PriorityAnnotation, value, "has priority "+value+was(t.Unit)); err != nil {
 		return err
 	}
 	c.warnOfCap(ctx, t.Unit, priority)

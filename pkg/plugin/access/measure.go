@@ -22,6 +22,8 @@ type measured struct {
 	// classes are the PriorityClasses, once they are read.
 	classes *priorityClasses
 	ranges  map[string][]*corev1.LimitRange
+	// claims is whether a job has claims.
+	claims bool
 }
 
 type priorityClasses struct {
@@ -97,8 +99,11 @@ func (m *measured) LimitRanges(namespace string) []*corev1.LimitRange {
 	return m.ranges[namespace]
 }
 
-// Rules returns no rules: those of the administrator are settings of job-extensions.
-func (m *measured) Rules() requests.Rules { return requests.Rules{} }
+// Rules returns no rules: those of the administrator are settings of job-extensions. Claims count as nothing, and are
+// noted.
+func (m *measured) Rules() requests.Rules {
+	return requests.Rules{Uncounted: func() { m.claims = true }}
+}
 
 // ClaimTemplate returns the claim of a ResourceClaimTemplate.
 func (m *measured) ClaimTemplate(namespace, name string) (*resourcev1.ResourceClaimSpec, bool) {

@@ -18,59 +18,67 @@ import (
 
 // WhyNoUnit explains why a job has no unit, only from the job.
 func WhyNoUnit(job *unstructured.Unstructured) (string, error) {
+	why, _, err := withoutUnit(job)
+	return why, err
+}
+
+// withoutUnit returns why a job has no unit, and whether it will probably get one.
+func withoutUnit(job *unstructured.Unstructured) (why string, soon bool, err error) {
 	if job.GroupVersionKind() == corev1.SchemeGroupVersion.WithKind("Pod") {
 		pod := new(corev1.Pod)
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(job.Object, pod); err != nil {
-			return "", fmt.Errorf("reading Pod %s: %w", job.GetName(), err)
+			return "", false, fmt.Errorf("reading Pod %s: %w", job.GetName(), err)
 		}
 		owner := metav1.GetControllerOfNoCopy(pod)
 		switch group := pod.Labels[wellknown.PodGroupLabel]; {
 		case framework.IsGrowth(pod) && owner != nil:
-			return fmt.Sprintf("the pod is a part of %[1]s %[2]s, whose growth is queued: ask why %[3]s/%[2]s", owner.Kind, owner.Name, strings.ToLower(owner.Kind)), nil
+			return fmt.Sprintf("the pod is a part of %[1]s %[2]s, whose growth is queued: ask why %[3]s/%[2]s", owner.Kind, owner.Name, strings.ToLower(owner.Kind)), false, nil
 		case group != "" && pod.Labels[wellknown.GatedLabel] != "":
-			return "the pod belongs to a group, which is queued as one job: ask why podgroup/" + group, nil
+			return "the pod belongs to a group, which is queued as one job: ask why podgroup/" + group, false, nil
 		}
-		return whyNoUnitOf(registry.Pods()[0], framework.NewPodGroup(pod.Name, []*corev1.Pod{pod}, "")), nil
+		why, soon = whyNoUnitOf(registry.Pods()[0], framework.NewPodGroup(pod.Name, []*corev1.Pod{pod}, ""))
+		return why, soon, nil
 	}
 	adapter := jobs.AdapterOf(job.GroupVersionKind())
 	if adapter == nil {
-		return "", fmt.Errorf("kube-queue queues no jobs of kind %s", job.GroupVersionKind())
+		return "", false, fmt.Errorf("kube-queue queues no jobs of kind %s", job.GroupVersionKind())
 	}
 	data, err := job.MarshalJSON()
 	if err != nil {
-		return "", fmt.Errorf("reading %s %s: %w", job.GetKind(), job.GetName(), err)
+		return "", false, fmt.Errorf("reading %s %s: %w", job.GetKind(), job.GetName(), err)
 	}
 	decoded, err := decision.ReadAs(adapter, job.GroupVersionKind().Version).Decode(data)
 	if err != nil {
-		return "", fmt.Errorf("reading %s %s: %w", job.GetKind(), job.GetName(), err)
+		return "", false, fmt.Errorf("reading %s %s: %w", job.GetKind(), job.GetName(), err)
 	}
 	object, fault := decision.Readable(decoded)
 	if object == nil {
-		return "", fmt.Errorf("reading %s %s: %w", job.GetKind(), job.GetName(), fault)
+		return "", false, fmt.Errorf("reading %s %s: %w", job.GetKind(), job.GetName(), fault)
 	}
-	return whyNoUnitOf(adapter, object), nil
+	why, soon = whyNoUnitOf(adapter, object)
+	return why, soon, nil
 }
 
-func whyNoUnitOf(adapter framework.Adapter, job framework.Object) string {
+func whyNoUnitOf(adapter framework.Adapter, job framework.Object) (why string, soon bool) {
 	state := adapter.State(job)
 	foreign := decision.Foreign(adapter.Kind(), job, state, decision.PartOf(adapter.Kind().GroupKind(), job))
 	switch marked := decision.Marked(adapter.Kind(), job, state); {
 	case job.GetDeletionTimestamp() != nil:
-		return "the job is being deleted"
+		return "the job is being deleted", false
 	case state.End != nil:
-		return "the job has ended"
+		return "the job has ended", false
 	case foreign != "":
-		return "the job is not queued: " + foreign
+		return "the job is not queued: " + foreign, false
 	case !marked && state.Suspended:
-		return fmt.Sprintf("the job is suspended and is not queued: it has no mark; to queue it, set the annotation %s to \"true\"", wellknown.SuspendAnnotation)
+		return fmt.Sprintf("the job is suspended and is not queued: it has no mark; to queue it, set the annotation %s to \"true\"", wellknown.SuspendAnnotation), false
 	case !marked:
-		return fmt.Sprintf("the job is not queued: it has no mark; a job is queued if it is created with the annotation %s: \"true\"", wellknown.SuspendAnnotation)
+		return fmt.Sprintf("the job is not queued: it has no mark; a job is queued if it is created with the annotation %s: \"true\"", wellknown.SuspendAnnotation), false
 	case !state.Suspended:
-		return "the job was already running when kube-queue first saw it, and is not queued"
+		return "the job was already running when kube-queue first saw it, and is not queued", false
 	case job.GetAnnotations()[wellknown.SuspendAnnotation] == "":
 		return fmt.Sprintf("the job is suspended; that is a mark only if its kind is in --enabled-extensions of job-extensions; to queue it in any case, set the annotation %s to \"true\";"+
-			" if it has no unit 5s later, ask an administrator", wellknown.SuspendAnnotation)
+			" if it has no unit 5s later, ask an administrator", wellknown.SuspendAnnotation), true
 	default:
-		return "the job has a mark and waits for job-extensions to create its unit; if there is none after 5s, its kind is not queued in this cluster, the API server refuses the unit, or job-extensions does not run: ask an administrator"
+		return "the job has a mark and waits for job-extensions to create its unit; if there is none after 5s, its kind is not queued in this cluster, the API server refuses the unit, or job-extensions does not run: ask an administrator", true
 	}
 }

@@ -176,7 +176,7 @@ func (r *Reader) Tree(ctx context.Context) (string, error) {
 
 func (r *Reader) Simulate(ctx context.Context, manifests string) (*objects.Simulation, error) {
 	q := r.NewQuestion(ctx)
-	if err := q.Read(strings.NewReader(manifests)); err != nil {
+	if err := q.Read("the manifests", strings.NewReader(manifests)); err != nil {
 		return nil, err
 	}
 	return q.Simulate(ctx)
@@ -184,7 +184,7 @@ func (r *Reader) Simulate(ctx context.Context, manifests string) (*objects.Simul
 
 func (r *Reader) Advise(ctx context.Context, manifests string) (*objects.Advice, error) {
 	q := r.NewQuestion(ctx)
-	if err := q.Read(strings.NewReader(manifests)); err != nil {
+	if err := q.Read("the manifests", strings.NewReader(manifests)); err != nil {
 		return nil, err
 	}
 	return q.Advise(ctx)

@@ -34,11 +34,11 @@ func (t *Target) String() string {
 		return nameOf(t.Job.GroupVersionKind().GroupKind(), t.Job.GetName())
 	}
 	gv, _ := schema.ParseGroupVersion(t.Unit.Spec.ConsumerRef.APIVersion)
-	return nameOf(gv.WithKind(t.Unit.Spec.ConsumerRef.Kind).GroupKind(), jobName(t.Unit))
+	return nameOf(gv.WithKind(t.Unit.Spec.ConsumerRef.Kind).GroupKind(), JobName(t.Unit))
 }
 
-// jobName returns the name of the job as commands show it.
-func jobName(unit *v1alpha1.QueueUnit) string {
+// JobName returns the name of the job as commands show it.
+func JobName(unit *v1alpha1.QueueUnit) string {
 	if unit.Spec.Growth {
 		return unit.Spec.ConsumerRef.Name + decision.GrowthSuffix
 	}
@@ -62,9 +62,12 @@ func (c *Cluster) Find(ctx context.Context, ref jobs.Reference) (*Target, error)
 		return c.findByName(ctx, ref)
 	}
 	var found []*Target
+	var hidden error
 	for _, kind := range ref.Kinds {
 		t, err := c.findJob(ctx, kind, ref.Name)
-		if err != nil && !apierrors.IsForbidden(err) {
+		if apierrors.IsForbidden(err) {
+			hidden = err
+		} else if err != nil {
 			return nil, err
 		}
 		if t != nil {
@@ -72,7 +75,11 @@ func (c *Cluster) Find(ctx context.Context, ref jobs.Reference) (*Target, error)
 		}
 	}
 	if len(found) == 0 {
-		return c.findByName(ctx, ref)
+		t, err := c.findByName(ctx, ref)
+		if err != nil && hidden != nil {
+			err = fmt.Errorf("%w; a job without a unit cannot be seen: %w", err, hidden)
+		}
+		return t, err
 	}
 	if len(found) > 1 {
 		return nil, ambiguous(ref, found)
@@ -227,6 +234,9 @@ func (c *Cluster) readJob(ctx context.Context, t *Target) (*unstructured.Unstruc
 		return t.Job, nil
 	}
 	ref := t.Unit.Spec.ConsumerRef
+	if t.Unit.Spec.Growth {
+		return nil, fmt.Errorf("unit %s is for pods that %s %s has added, and only the whole job can be changed; name %s/%s", t.Unit.Name, ref.Kind, ref.Name, strings.ToLower(ref.Kind), ref.Name)
+	}
 	kind, known := jobs.KindOf(ref.APIVersion, ref.Kind)
 	if !known {
 		return nil, nil

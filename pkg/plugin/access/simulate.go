@@ -1,8 +1,6 @@
 package access
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -17,14 +15,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/yaml"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	visibility "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
+	"kube-queue.dev/kube-queue/pkg/controller/codec"
+	"kube-queue.dev/kube-queue/pkg/lenient"
+	"kube-queue.dev/kube-queue/pkg/migration"
 	"kube-queue.dev/kube-queue/pkg/plugin/jobs"
 	"kube-queue.dev/kube-queue/pkg/plugin/objects"
 	"kube-queue.dev/kube-queue/pkg/plugin/reviews"
@@ -73,6 +72,9 @@ func (q *Question) Simulate(ctx context.Context) (*objects.Simulation, error) {
 
 // warnHidden warns that the caller may not read everything that determines the requests and priorities of the jobs.
 func (q *Question) warnHidden() {
+	if q.measured.claims {
+		q.warn("The devices of ResourceClaims are not counted: setting devices.classes of job-extensions is not known here.")
+	}
 	if len(q.measured.hidden) > 0 {
 		q.warn("You may not read %s: the requests or priorities of the jobs may differ.", strings.Join(slices.Sorted(maps.Keys(q.measured.hidden)), ", "))
 	}
@@ -125,74 +127,74 @@ func (q *Question) trial(ctx context.Context) (*objects.Trial, error) {
 	if trial.Queues, err = q.Queues(ctx); err != nil {
 		return nil, err
 	}
-	for next := ""; ; {
-		page, err := q.Queue.SchedulingV1alpha1().QueueUnits("").List(ctx, metav1.ListOptions{Limit: PageSize, Continue: next})
+	trial.Units, err = q.completeUnits(ctx)
+	return trial, err
+}
+
+// completeUnits reads all units. Parts that cannot be read, because a user has written them in a wrong format, are
+// left out.
+func (q *Question) completeUnits(ctx context.Context) (all []v1alpha1.QueueUnit, err error) {
+	client := lenient.NewClient(q.Queue.SchedulingV1alpha1().RESTClient(), codec.UnitKind())
+	options := metav1.ListOptions{Limit: PageSize}
+	for {
+		page, err := client.Each(ctx, "", options, func(object lenient.Object) error {
+			if unreadable, is := object.(*lenient.Unreadable); is {
+				q.warn("Unit %s/%s is not read completely: %v.", unreadable.Namespace, unreadable.Name, unreadable.Err)
+				object = unreadable.Partial
+			}
+			if unit, is := object.(*v1alpha1.QueueUnit); is {
+				unit.ManagedFields = nil // it is large, and not simulated
+				all = append(all, *unit)
+				return q.checkDouble(unit)
+			}
+			return nil
+		})
 		if err != nil {
 			return nil, err
 		}
-		for i := range page.Items {
-			page.Items[i].ManagedFields = nil // it is large, and not simulated
-		}
-		trial.Units = append(trial.Units, page.Items...)
-		if next = page.Continue; next == "" {
-			return trial, nil
+		if options.Continue = page.Continue; options.Continue == "" {
+			return all, nil
 		}
 	}
 }
 
-// Read adds what YAML or JSON documents contain.
-func (q *Question) Read(from io.Reader) error {
-	documents := utilyaml.NewYAMLReader(bufio.NewReader(from))
-	for number := 1; ; number++ {
-		document, err := documents.Read()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err == nil {
-			err = q.readDocument(document)
-		}
-		if err != nil {
-			return fmt.Errorf("document %d: %w", number, err)
+// checkDouble warns if a job of the files exists, because its unit counts too. A unit of the files must not exist.
+func (q *Question) checkDouble(unit *v1alpha1.QueueUnit) error {
+	for i := range q.jobs {
+		job := &q.jobs[i]
+		switch {
+		case job.Namespace != unit.Namespace:
+		case job.Name == unit.Name:
+			return fmt.Errorf("unit %s/%s of the files exists in the cluster; leave it out, or change its name", unit.Namespace, unit.Name)
+		case job.Spec.ConsumerRef.Kind == unit.Spec.ConsumerRef.Kind && job.Spec.ConsumerRef.Name == unit.Spec.ConsumerRef.Name && !unit.Status.Phase.Ended():
+			q.warn("%s in namespace %s exists, and counts in addition to the one in the files.", job.Name, unit.Namespace)
 		}
 	}
+	return nil
 }
 
-func (q *Question) readDocument(document []byte) error {
-	data, err := yaml.YAMLToJSONStrict(document)
+// Read adds what a YAML or JSON file contains. The name is that of the file, for messages.
+func (q *Question) Read(name string, from io.Reader) error {
+	documents, err := migration.Read(name, from)
 	if err != nil {
-		return fmt.Errorf("invalid YAML: %w", err)
+		return err
 	}
-	if trimmed := bytes.TrimSpace(data); bytes.Equal(trimmed, []byte("null")) {
-		return nil
+	for _, d := range documents {
+		if err := q.add(d.Object); err != nil {
+			return fmt.Errorf("%s: %w", d.Source, err)
+		}
 	}
-	object := &unstructured.Unstructured{}
-	if err := object.UnmarshalJSON(data); err != nil {
-		return fmt.Errorf("not a Kubernetes object: %w", err)
-	}
-	return q.readObject(object)
+	return nil
 }
 
-func (q *Question) readObject(object *unstructured.Unstructured) error {
-	if object.IsList() {
-		list, err := object.ToList()
-		if err != nil {
-			return fmt.Errorf("reading a list: %w", err)
-		}
-		for i := range list.Items {
-			if err := q.readObject(&list.Items[i]); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
+func (q *Question) add(object *unstructured.Unstructured) error {
 	gvk := object.GroupVersionKind()
-	adapter := jobs.AdapterOf(gvk)
 	switch {
 	case gvk.Kind == manifest.Kind && gvk.Group == manifest.Group:
 		return q.setTree(object)
 	case gvk.Group == v1alpha1.GroupName && gvk.Kind == "QueueUnit":
 		return q.addUnit(object)
-	case adapter == nil:
+	case jobs.AdapterOf(gvk) == nil:
 		return fmt.Errorf("%s (%s) %q is neither a quota tree nor a job that kube-queue knows; the kinds are %s", gvk.Kind, object.GetAPIVersion(), object.GetName(),
 			strings.Join(jobs.KindNames(), ", "))
 	}
@@ -213,12 +215,23 @@ func (q *Question) addUnit(object *unstructured.Unstructured) error {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, unit); err != nil {
 		return fmt.Errorf("unit %q: %w", object.GetName(), err)
 	}
-	q.add(unit.Name, cmp.Or(unit.Namespace, q.Namespace), unit.Spec)
+	q.addNew(unit.Name, cmp.Or(unit.Namespace, q.Namespace), unit.Spec)
 	return nil
 }
 
-// add adds a job as a unit that was just created. The names of real units have no slash.
-func (q *Question) add(name, namespace string, spec v1alpha1.QueueUnitSpec) {
+// addNew adds a job as a unit that was just created. The names of real units have no slash. If several have the name, as
+// with generateName, they are numbered.
+func (q *Question) addNew(name, namespace string, spec v1alpha1.QueueUnitSpec) {
+	taken := func(name string) bool {
+		return slices.ContainsFunc(q.jobs, func(u v1alpha1.QueueUnit) bool { return u.Name == name && u.Namespace == namespace })
+	}
+	for unique, n := name, 2; ; n++ {
+		if !taken(unique) {
+			name = unique
+			break
+		}
+		unique = fmt.Sprintf("%s (%d)", name, n)
+	}
 	if spec.SubmissionTime == nil {
 		spec.SubmissionTime = ptr.To(metav1.NewMicroTime(q.Now()))
 	}
@@ -264,6 +277,6 @@ func (q *Question) addJob(object *unstructured.Unstructured) error {
 		return nil
 	}
 	observed.Spec.ConsumerRef = v1alpha1.ConsumerReference{APIVersion: object.GetAPIVersion(), Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName()}
-	q.add(name, object.GetNamespace(), observed.Spec)
+	q.addNew(name, object.GetNamespace(), observed.Spec)
 	return nil
 }

@@ -39,6 +39,8 @@ type api struct {
 	// forbidden has the verb, resource and namespace of requests that are refused, such as
 	// "list scheduling.x-k8s.io/queueunits research".
 	forbidden map[string]bool
+	// conflict is whether patches meet a newer version.
+	conflict bool
 	// answer answers the reviews of a kind; without it nobody does.
 	answer map[string]func(spec map[string]any) (any, *metav1.Status)
 	// requests are the writes, and the reviews, in order.
@@ -140,7 +142,9 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			fmt.Fprintln(w, event)
 		}
 		w.(http.Flusher).Flush()
+		a.mu.Unlock()
 		<-r.Context().Done()
+		a.mu.Lock()
 	case verb == "list":
 		a.list(w, r, key, group, namespace)
 	default:
@@ -222,6 +226,10 @@ func (a *api) one(w http.ResponseWriter, r *http.Request, key, group, namespace,
 	}
 	if r.Method == http.MethodPatch {
 		dryRun := r.URL.Query().Get("dryRun")
+		if a.conflict {
+			a.refuse(w, http.StatusConflict, metav1.StatusReasonConflict, group, resource, name, "the object has been modified")
+			return
+		}
 		a.requests = append(a.requests, strings.TrimSpace(fmt.Sprintf("PATCH %s/%s/%s %s %s", key, namespace, name, body, dryRun)))
 		data, _ := json.Marshal(a.objects[key][i])
 		patched, err := jsonpatch.MergePatch(data, body)

@@ -29,7 +29,9 @@ func changes(t *testing.T, a *api, wantOut string, wantWrites []string, args ...
 }
 
 const (
-	pausePatch   = `PATCH batch/jobs/research/train-c {"metadata":{"annotations":{"scheduling.x-k8s.io/active":"false"},"uid":"c"}}`
+	// A job that waits is paused only in the version that was read: its release makes another one.
+	pausePatch   = `PATCH batch/jobs/research/train-c {"metadata":{"annotations":{"scheduling.x-k8s.io/active":"false"},"resourceVersion":"1","uid":"c"}}`
+	evictPatch   = `PATCH batch/jobs/research/train-a {"metadata":{"annotations":{"scheduling.x-k8s.io/active":"false"},"uid":"a"}}`
 	unpausePatch = `PATCH batch/jobs/research/train-c {"metadata":{"annotations":{"scheduling.x-k8s.io/active":"true"},"uid":"c"}}`
 )
 
@@ -60,7 +62,7 @@ func TestAJobThatRunsIsPausedOnlyWithEvict(t *testing.T) {
 	if written := a.writes(); written != nil {
 		t.Errorf("writes %q", written)
 	}
-	changes(t, a, "job.batch/train-a paused; it is being stopped\n", []string{strings.NewReplacer("train-c", "train-a", `"uid":"c"`, `"uid":"a"`).Replace(pausePatch)}, "pause", "train-a", "--evict")
+	changes(t, a, "job.batch/train-a paused; it is being stopped\n", []string{evictPatch}, "pause", "train-a", "--evict")
 }
 
 func TestAJobThatWasSuspendedByHandIsNotUnpaused(t *testing.T) {
@@ -73,9 +75,9 @@ func TestAUnitThatSomebodyCreatedIsPausedItself(t *testing.T) {
 	a := newAPI(t, four)
 	a.add(map[string]any{"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "QueueUnit", "metadata": map[string]any{"name": "mine", "namespace": "research"},
 		"spec": map[string]any{"consumerRef": map[string]any{"apiVersion": "example.com/v1", "kind": "Experiment", "name": "mine"}}})
-	changes(t, a, "unit mine paused\n", []string{`PATCH scheduling.x-k8s.io/queueunits/research/mine {"spec":{"active":false}}`}, "pause", "mine")
+	changes(t, a, "unit mine paused\n", []string{`PATCH scheduling.x-k8s.io/queueunits/research/mine {"metadata":{"resourceVersion":"6","uid":"uid-mine"},"spec":{"active":false}}`}, "pause", "mine")
 	changes(t, a, "unit mine is already paused\n", nil, "pause", "qu/mine")
-	changes(t, a, "unit mine unpaused: it is queued again\n", []string{`PATCH scheduling.x-k8s.io/queueunits/research/mine {"spec":{"active":true}}`}, "unpause", "mine")
+	changes(t, a, "unit mine unpaused: it is queued again\n", []string{`PATCH scheduling.x-k8s.io/queueunits/research/mine {"metadata":{"uid":"uid-mine"},"spec":{"active":true}}`}, "unpause", "mine")
 	says(t, a, 1, []string{"its priority cannot be changed"}, "priority", "mine", "3")
 }
 
@@ -135,6 +137,27 @@ func TestAnotherJobOfTheNameIsNotPaused(t *testing.T) {
 	a.add(map[string]any{"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "QueueUnit", "metadata": map[string]any{"name": "by-hand", "namespace": "research"},
 		"spec": map[string]any{"consumerRef": map[string]any{"apiVersion": "batch/v1", "kind": "Job", "name": "train-c"}}})
 	changes(t, a, "job.batch/train-c paused\n", []string{pausePatch}, "pause", "qu/by-hand")
+}
+
+func TestAJobThatStartsMeanwhileIsNotPaused(t *testing.T) {
+	a := newAPI(t, four)
+	a.conflict = true
+	says(t, a, 1, []string{"job.batch/train-c", "repeat the command"}, "pause", "train-c")
+}
+
+func TestWhatKubeQueueDoesNotQueueIsNotPaused(t *testing.T) {
+	a := newAPI(t, four)
+	a.add(map[string]any{"apiVersion": "batch/v1", "kind": "Job", "metadata": map[string]any{"name": "runs", "namespace": "research", "uid": "r"}, "spec": map[string]any{}})
+	a.add(map[string]any{"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "QueueUnit", "metadata": map[string]any{"name": "grows", "namespace": "research"},
+		"spec": map[string]any{"growth": true, "consumerRef": map[string]any{"apiVersion": "batch/v1", "kind": "Job", "name": "train-a", "uid": "a"}}})
+	for _, change := range [][]string{{"pause"}, {"unpause"}, {"priority", "7"}} {
+		args := func(job string) []string { return append([]string{change[0], job}, change[1:]...) }
+		says(t, a, 1, []string{"job.batch/runs has no QueueUnit", "it has no mark"}, args("job/runs")...)
+		says(t, a, 1, []string{"pods that Job train-a has added", "name job/train-a"}, args("job/train-a-growth")...)
+	}
+	if written := a.writes(); written != nil {
+		t.Errorf("writes %q", written)
+	}
 }
 
 func TestAGroupOfPodsIsChangedThroughItsPods(t *testing.T) {

@@ -33,7 +33,9 @@ func (s *shell) connect() (*cluster, error) {
 		return nil, err
 	}
 	if strings.HasSuffix(config.Host, defaultServer) && (s.flags.APIServer == nil || *s.flags.APIServer == "") {
-		return nil, errNoCluster
+		if raw, err := s.flags.ToRawKubeConfigLoader().RawConfig(); err != nil || len(raw.Clusters) == 0 {
+			return nil, errNoCluster
+		}
 	}
 	config = rest.CopyConfig(config)
 	config.UserAgent = "kubectl-kube_queue/" + programVersion()

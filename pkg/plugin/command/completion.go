@@ -86,6 +86,14 @@ func (s *shell) completeQuotas(cmd *cobra.Command, args []string, word string) (
 	return s.complete(func(c *cluster, cmd *cobra.Command) []string { return c.QuotaPaths(cmd.Context()) })(cmd, args, word)
 }
 
+// isPlain reports whether a shell takes the name as it is. Whoever creates a unit can write anything into the name of
+// its job, and some shells expand what they complete.
+func isPlain(name string) bool {
+	return !strings.ContainsFunc(name, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-._/", r)
+	})
+}
+
 // completeJobs completes jobs: "job/train" or, if this does not start like the word, the name of the job or of the unit.
 // It reads the first page of units.
 func (s *shell) completeJobs(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
@@ -101,7 +109,7 @@ func (s *shell) completeJobs(cmd *cobra.Command, args []string, word string) ([]
 					continue
 				}
 				for _, name := range []string{u.Job(), u.JobName(), u.Metadata.Name} {
-					if strings.HasPrefix(name, word) {
+					if strings.HasPrefix(name, word) && isPlain(name) {
 						names = append(names, name)
 						break
 					}

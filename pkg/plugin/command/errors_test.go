@@ -108,6 +108,8 @@ func TestVersionShowsWhatIsKnown(t *testing.T) {
 	a := newAPI(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: kube-queue-controller, namespace: kube-queue}, spec: {template: {spec: {containers: [{name: c, image: "registry.example.com:5000/kube-queue/kube-queue-controller:0.3.0@sha256:0"}]}}}}`)
 	expect(t, a, 0, "Plugin:     "+programVersion()+"\nController: 0.3.0\n", "", "version")
 	expect(t, a, 0, "Plugin:     "+programVersion()+"\n", "", "version", "--client")
+	a.forbidden["get apps/deployments kube-queue"] = true
+	expect(t, a, 0, "Plugin:     "+programVersion()+"\n", "You may not read Deployments in namespace kube-queue: the version in the cluster is not known.\n", "version")
 	code, out, errs := newAPI(t, "").run("version")
 	if code != 1 || !strings.HasPrefix(out, "Plugin:") || errs != "error: there is no Deployment kube-queue-controller in namespace kube-queue\n" {
 		t.Errorf("exit status %d, stdout %q, stderr %q", code, out, errs)
@@ -135,6 +137,12 @@ func TestNamesAreCompleted(t *testing.T) {
 		if code != 0 || strings.Join(got, " ") != c.want {
 			t.Errorf("%s: %q, want %q", c.args, got, c.want)
 		}
+	}
+	// Some shells would run the name.
+	a.add(map[string]any{"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "QueueUnit", "metadata": map[string]any{"name": "hostile", "namespace": "research"},
+		"spec": map[string]any{"consumerRef": map[string]any{"apiVersion": "batch/v1", "kind": "Job", "name": "$(hostname)"}}})
+	if _, out, _ := a.run("__complete", "why", "job/"); strings.Contains(out, "$") {
+		t.Errorf("it completes with\n%s", out)
 	}
 	if code, out, _ := a.run("completion", "kubectl"); code != 0 || !strings.HasPrefix(out, "#!/bin/sh\n") || !strings.Contains(out, `kubectl-kube_queue __complete "$@"`) {
 		t.Errorf("the script of kubectl:\n%s", out)

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	visibility "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/plugin/access"
@@ -191,7 +192,7 @@ func (c *cluster) listUnits(ctx context.Context, o *listOptions) error {
 		return err
 	}
 	if !complete { // kube-queue-controller counts faster than the rest can be read
-		review, err := c.askGroups(ctx, o)
+		review, err := c.askGroups(ctx, o, &seen)
 		if err == nil {
 			return c.showGroups(review, o)
 		}
@@ -224,13 +225,20 @@ func (c *cluster) selectUnits(ctx context.Context, o *listOptions, namespace str
 }
 
 // askGroups requests the groups of the units. A review selects one queue, or all.
-func (c *cluster) askGroups(ctx context.Context, o *listOptions) (*visibility.QueueReview, error) {
+func (c *cluster) askGroups(ctx context.Context, o *listOptions, seen *units.Seen) (*visibility.QueueReview, error) {
 	if len(o.Queues) > 1 || o.sort != string(units.ByName) || o.job != nil || o.labels != "" || o.fields != "" {
 		return nil, &reviews.Unanswered{Why: "a review has one queue and its order, and no selectors"}
 	}
-	spec := visibility.QueueReviewSpec{AllNamespaces: o.all, Phases: o.canonicalPhases(), Kinds: o.Kinds, Reasons: o.Reasons, Show: visibility.ShowGroups}
+	phases := o.canonicalPhases()
+	if slices.ContainsFunc(phases, func(p string) bool { return v1alpha1.QueueUnitPhase(p).Ended() }) {
+		return nil, &reviews.Unanswered{Why: "a review has no units that have ended"}
+	}
+	if slices.ContainsFunc(o.Reasons, func(r string) bool { return strings.EqualFold(r, string(wellknown.ReasonPodsRemain)) }) {
+		return nil, &reviews.Unanswered{Why: "a review has only the reasons of units that wait"}
+	}
+	spec := visibility.QueueReviewSpec{AllNamespaces: o.all, Phases: phases, Kinds: o.Kinds, Reasons: o.Reasons, Show: visibility.ShowGroups}
 	if len(o.Queues) == 1 {
-		spec.Queue = o.Queues[0]
+		spec.Queue = seen.Queue(o.Queues[0])
 	}
 	return c.Reviews().Queues(ctx, c.Namespace, spec, mostRows)
 }

@@ -14,7 +14,7 @@ import (
 
 // watchUnits writes the units, and then each one that changes.
 func (c *cluster) watchUnits(ctx context.Context, o *listOptions, namespace string) error {
-	show := &rows{cluster: c, options: o, known: map[string]string{}}
+	show := &rows{cluster: c, options: o, known: map[string]string{}, shown: map[string]bool{}}
 	for {
 		version, err := c.objectPages(ctx, namespace, o.selected(), show.page)
 		if err != nil {
@@ -49,7 +49,7 @@ func (c *cluster) followUnits(ctx context.Context, open func(context.Context, me
 				version = object.GetResourceVersion()
 			default:
 				version = object.GetResourceVersion()
-				if err := show.changed(object, event.Type == watch.Deleted); err != nil {
+				if err := show.changed(ctx, object, event.Type == watch.Deleted); err != nil {
 					w.Stop()
 					return false, err
 				}
@@ -67,7 +67,9 @@ type rows struct {
 	*cluster
 	options *listOptions
 	// known are the versions of the units, by UID.
-	known  map[string]string
+	known map[string]string
+	// shown are the UIDs of the units whose last state is selected.
+	shown  map[string]bool
 	begun  bool
 	widths []int
 }
@@ -86,6 +88,7 @@ func (r *rows) page(items []unstructured.Unstructured) error {
 				return err
 			}
 			if r.options.selects(u) {
+				r.shown[u.Metadata.UID] = true
 				list = append(list, *u)
 			}
 		} else if err := r.print(&items[i]); err != nil {
@@ -95,7 +98,14 @@ func (r *rows) page(items []unstructured.Unstructured) error {
 	return r.table(list)
 }
 
-func (r *rows) changed(object *unstructured.Unstructured, deleted bool) error {
+// changed writes a unit that has changed. One that was written and is no longer selected is written once more.
+func (r *rows) changed(ctx context.Context, object *unstructured.Unstructured, deleted bool) error {
+	if deleted && (r.options.labels != "" || r.options.fields != "") { // it may only be no longer selected
+		current, err := r.Dynamic.Resource(access.UnitResource).Namespace(object.GetNamespace()).Get(ctx, object.GetName(), metav1.GetOptions{})
+		if err == nil && current.GetUID() == object.GetUID() {
+			object, deleted = current, false
+		}
+	}
 	r.known[string(object.GetUID())] = object.GetResourceVersion()
 	if deleted {
 		delete(r.known, string(object.GetUID()))
@@ -107,11 +117,18 @@ func (r *rows) changed(object *unstructured.Unstructured, deleted bool) error {
 		return r.print(object)
 	}
 	u, err := read(object)
-	if err != nil || !r.options.selects(u) {
+	if err != nil {
 		return err
+	}
+	shown, selected := r.shown[u.Metadata.UID], r.options.selects(u)
+	if delete(r.shown, u.Metadata.UID); selected && !deleted {
+		r.shown[u.Metadata.UID] = true
 	}
 	if deleted {
 		u.Status.Phase, u.Status.Reason = "Deleted", ""
+	}
+	if !shown && !selected {
+		return nil
 	}
 	return r.table([]units.Unit{*u})
 }

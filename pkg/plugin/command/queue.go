@@ -144,6 +144,7 @@ func (c *cluster) queueOfObjects(ctx context.Context, spec visibility.QueueRevie
 	case !apierrors.IsForbidden(err):
 		return nil, err
 	}
+	hidden := err != nil
 	list, err := c.AllUnits(ctx, "")
 	complete := err == nil
 	if apierrors.IsForbidden(err) {
@@ -158,5 +159,8 @@ func (c *cluster) queueOfObjects(ctx context.Context, spec visibility.QueueRevie
 	}
 	status := objects.Queues(known, metav1.NewMicroTime(c.Now()))
 	objects.Order(status, list, spec.Queue, queue, complete, limit)
+	if hidden && len(status.Units) == 0 {
+		return nil, fmt.Errorf("you may not read Queues in namespace %s, and none of the units that you may list is in queue %q", c.QueueNamespace, spec.Queue)
+	}
 	return queueReview(spec, status), nil
 }

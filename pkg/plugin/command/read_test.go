@@ -196,6 +196,16 @@ func TestManyUnitsAreCountedByWhoDecides(t *testing.T) {
 	if last := a.requests[2]; last != `ASK queuereviews research {"limit":500,"phases":["Enqueued"],"queue":"company-research","show":"Groups"}` {
 		t.Errorf("the filter is not in %s", last)
 	}
+	// Reviews know the exact names of queues, and only units that wait or have a reason to.
+	if _, _, _ = a.run("list", "--queue", "COMPANY-research"); !strings.Contains(a.requests[3], `"queue":"company-research"`) {
+		t.Errorf("asked %s", a.requests[3])
+	}
+	before := len(a.requests)
+	for _, filter := range [][]string{{"--phase", "Failed"}, {"--reason", "podsremain"}} {
+		if _, _, _ = a.run(append([]string{"list"}, filter...)...); len(a.requests) != before {
+			t.Errorf("%v: asked %s", filter, a.requests[before:])
+		}
+	}
 }
 
 func TestListFitsTheTerminal(t *testing.T) {
@@ -230,9 +240,30 @@ func TestWatchShowsEachUnitThatChanges(t *testing.T) {
 	if code != 1 || out != want || errs != "error: it broke\n" || waiting != 0 {
 		t.Errorf("exit status %d, waited %d times\n%swant\n%s%s", code, waiting, out, want, errs)
 	}
+	_, out, _ = execute(t, t.Context(), in, a.kubeconfig(), "list", "--watch", "-o", "wide")
+	if lines := strings.Split(strings.TrimSpace(out), "\n"); len(lines) != 5 || !strings.Contains(lines[0], "MESSAGE") || strings.Contains(lines[3], "company/research") {
+		t.Errorf("wide:\n%s", out)
+	}
 	_, out, _ = execute(t, t.Context(), in, a.kubeconfig(), "list", "--watch", "-o", "custom-columns=JOB:.spec.consumerRef.name")
 	if out != "JOB\ntrain-c\ntrain-a\ntrain-c\n" {
 		t.Errorf("the titles are not once above the first unit:\n%s", out)
+	}
+}
+
+func TestAWatchShowsTheLastStateOfAUnitThatIsNoLongerSelected(t *testing.T) {
+	a := newAPI(t, four)
+	event := func(kind, version, phase string) string {
+		return fmt.Sprintf(`{"type": %q, "object": {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "QueueUnit", "metadata": {"name": "train-c-job-2e7d2c03a9", "namespace": "research", "uid": "uid-train-c-job-2e7d2c03a9", "resourceVersion": %q}, "spec": {"consumerRef": {"apiVersion": "batch/v1", "kind": "Job", "name": "train-c"}}, "status": {"phase": %q}}}`, kind, version, phase)
+	}
+	broken := `{"type": "ERROR", "object": {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "InternalError", "code": 500, "message": "it broke"}}`
+	a.events = []string{event("MODIFIED", "101", "Succeeded"), event("MODIFIED", "102", "Succeeded"), broken}
+	if _, out, _ := execute(t, t.Context(), terminal{}, a.kubeconfig(), "list", "--watch"); strings.Count(out, "Succeeded") != 1 {
+		t.Errorf("the end is not shown once:\n%s", out)
+	}
+	// The API server says of a unit that it is deleted when it leaves the selection.
+	a.events = []string{event("DELETED", "101", "Enqueued"), broken}
+	if _, out, _ := execute(t, t.Context(), terminal{}, a.kubeconfig(), "list", "--watch", "--field-selector", "status.phase=Enqueued"); strings.Contains(out, "Deleted") {
+		t.Errorf("a unit that exists is deleted:\n%s", out)
 	}
 }
 

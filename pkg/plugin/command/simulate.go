@@ -31,7 +31,8 @@ A FILE is a YAML or JSON file with any number of documents, or - for standard in
 ElasticQuotaTree, QueueUnits, and jobs of all kinds whose manifest determines their pods. You need
 permission to list QueueUnits in all namespaces, Queues and ElasticQuotaTrees.
 
-In the simulation, evicted jobs stop immediately. Admission checks and nodes are not simulated.
+In the simulation, evicted jobs stop immediately. Admission checks and nodes are not simulated. Settings
+of job-extensions are not known: devices of ResourceClaims are not counted, and neither are types of devices.
 
 The exit status is 0 if the tree is valid and each job in the files would start immediately; 1 if the tree
 is invalid, a job would wait, or running jobs would exceed a limit; 2 after an error.`,
@@ -113,10 +114,7 @@ func (c *cluster) readFile(q *access.Question, file string) error {
 		return err
 	}
 	defer from.Close()
-	if err := q.Read(from); err != nil {
-		return fmt.Errorf("%s: %w", file, err)
-	}
-	return nil
+	return q.Read(file, from)
 }
 
 func (s *shell) advise() *cobra.Command {
@@ -128,7 +126,8 @@ fewer of its pods, a second row shows when it would start with all of them. Noth
 
 A FILE is as for simulate, but without a quota tree. kube-queue-controller answers if you can list
 QueueUnits in the namespaces of the jobs. The estimates do not include jobs that are submitted later,
-admission checks, and the start of pods.`,
+admission checks, and the start of pods. Settings of job-extensions are not known: devices of
+ResourceClaims are not counted, and neither are types of devices.`,
 		Example: `  kubectl kube-queue advise -f job.yaml
   kustomize build . | kubectl kube-queue advise -f -`,
 	}, "jobs", "the jobs", (*cluster).giveAdvice)

@@ -115,6 +115,29 @@ func TestWhatAFileContainsIsRead(t *testing.T) {
 			t.Errorf("job %d: %v", i, result.Jobs[i])
 		}
 	}
+	// Jobs with generateName have one name, and a job that exists counts twice.
+	generated := strings.Replace(twoPods, "name: two", "generateName: train-c-", 1)
+	name := file(t, generated)
+	if _, out, errs := a.run("simulate", "-f", name, "-f", name); !strings.Contains(out, "job/train-c (2)") || !strings.Contains(errs, "job/train-c in namespace research exists") {
+		t.Errorf("two jobs of one name:\n%s%s", out, errs)
+	}
+	if code, out, errs := a.runIn(terminal{stdin: `{"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "QueueUnit", "metadata": {"name": "train-c-job-2e7d2c03a9"}, "spec": {"consumerRef": {"apiVersion": "example.com/v1", "kind": "E", "name": "e"}}}`},
+		"simulate", "-f", "-"); code != 2 || !strings.Contains(errs, "exists in the cluster") {
+		t.Errorf("a unit that exists: exit status %d\n%s%s", code, out, errs)
+	}
+	// Devices of claims are not counted, because the settings of job-extensions are not known.
+	claims := strings.Replace(twoPods, "containers:", "resourceClaims: [{name: gpu, resourceClaimTemplateName: gpu}], containers:", 1)
+	if _, out, errs := a.run("simulate", "-f", file(t, claims)); strings.Contains(out, "InvalidRequest") || !strings.Contains(errs, "devices of ResourceClaims are not counted") && !strings.Contains(errs, "devices.classes") {
+		t.Errorf("a job with claims:\n%s%s", out, errs)
+	}
+	// A part of a unit that cannot be read concerns only this unit.
+	a.objects[unitsOf][0]["spec"].(map[string]any)["renewTime"] = "2026-01-01T00:00:00Z"
+	a.objects[unitsOf][0]["status"].(map[string]any)["renewTime"] = "2026-01-01T00:00:00Z"
+	if _, out, errs := a.run("simulate", "-f", file(t, twoPods)); !strings.Contains(out, "job/two") || !strings.Contains(errs, "is not read completely") {
+		t.Errorf("a broken unit:\n%s%s", out, errs)
+	}
+	delete(a.objects[unitsOf][0]["spec"].(map[string]any), "renewTime")
+	delete(a.objects[unitsOf][0]["status"].(map[string]any), "renewTime")
 	// What a job requests may depend on what cannot be read.
 	a.forbidden["list /limitranges research"] = true
 	if _, _, errs := a.run("simulate", "-f", file(t, twoPods)); errs != "You may not read LimitRanges: the requests or priorities of the jobs may differ.\n" {
@@ -134,7 +157,7 @@ func TestWhatCannotBeSimulatedIsAnErrorOfItsOwnStatus(t *testing.T) {
 	for words, text := range map[string]string{
 		"no ElasticQuotaTree and no job":                   "# nothing\n",
 		"document 2: invalid YAML":                         twoPods + "---\na: b: c\n",
-		"not a Kubernetes object":                          "- 1\n",
+		"the document is not an object":                    "- 1\n",
 		"neither a quota tree nor a job":                   "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n",
 		"more than one ElasticQuotaTree":                   oneTree + "---\n" + oneTree,
 		`key "kind" already set in map`:                    "kind: Job\nkind: Job\n",

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kube-queue.dev/kube-queue/pkg/plugin/access"
@@ -35,6 +36,9 @@ kube-queue-controller in the cluster.`,
 			switch {
 			case access.IsMissingObject(err):
 				return fmt.Errorf("there is no Deployment %s in namespace %s", controllerName, c.QueueNamespace)
+			case apierrors.IsForbidden(err):
+				s.warn("You may not read Deployments in namespace %s: the version in the cluster is not known.", c.QueueNamespace)
+				return nil
 			case err != nil:
 				return err
 			}

@@ -204,7 +204,7 @@ func TestThePagesChangeWhatTheCommandsChange(t *testing.T) {
 		web.Action
 		says, writes string
 	}{
-		{web.Action{Do: web.Pause, Namespace: "research", Unit: unit}, "job.batch/train-c paused", pausePatch},
+		{web.Action{Do: web.Pause, Namespace: "research", Unit: unit}, "job.batch/train-c paused", strings.Replace(pausePatch, `"resourceVersion":"1",`, "", 1)}, // and evicted
 		{web.Action{Do: web.Unpause, Namespace: "research", Unit: unit}, "job.batch/train-c unpaused: it is queued again", unpausePatch},
 		{web.Action{Do: web.Priority, Namespace: "research", Unit: unit, Priority: "-3"}, "job.batch/train-c has priority -3", `PATCH batch/jobs/research/train-c {"metadata":{"annotations":{"scheduling.x-k8s.io/priority":"-3"},"uid":"c"}}`},
 		{web.Action{Do: web.Priority, Namespace: "research", Unit: unit, Priority: "high"}, "must be an integer", ""},

@@ -66,7 +66,7 @@ func (c *cluster) explainJob(ctx context.Context, to io.Writer, o *output, ref j
 		return err
 	}
 	if t.Unit == nil {
-		return c.withoutUnit(ctx, to, t)
+		return c.withoutUnit(ctx, to, o, t)
 	}
 	review, err := c.Answer(ctx, t)
 	if err != nil {
@@ -75,15 +75,18 @@ func (c *cluster) explainJob(ctx context.Context, to io.Writer, o *output, ref j
 	if !o.isTable() {
 		return o.object(to, review)
 	}
-	about := render.Subject{Namespace: t.Unit.Namespace, Unit: t.Unit.Name, Kind: t.Unit.Spec.ConsumerRef.Kind, Job: t.Unit.Spec.ConsumerRef.Name, PodSets: t.Unit.Spec.PodSets}
+	about := render.Subject{Namespace: t.Unit.Namespace, Unit: t.Unit.Name, Kind: t.Unit.Spec.ConsumerRef.Kind, Job: access.JobName(t.Unit), PodSets: t.Unit.Spec.PodSets}
 	return render.Why(to, about, review.Status, c.view(o))
 }
 
 // withoutUnit explains why a job has no unit.
-func (c *cluster) withoutUnit(ctx context.Context, to io.Writer, t *access.Target) error {
+func (c *cluster) withoutUnit(ctx context.Context, to io.Writer, o *output, t *access.Target) error {
 	why, err := access.WhyNoUnit(t.Job)
 	if err != nil {
 		return err
+	}
+	if !o.isTable() { // there is no review to write
+		return fmt.Errorf("%s has no QueueUnit: %s", t, why)
 	}
 	fmt.Fprintf(to, "%s has no QueueUnit\n", text.Clean(t.String()))
 	text.Wrap(to, "  ", why, c.style().Width)

@@ -72,7 +72,7 @@ func Why(read Read, now metav1.MicroTime) *visibility.QueueUnitReviewStatus {
 	if read.Units != nil && ptr.Deref(unit.Spec.Active, true) {
 		placeInQueue(status, read)
 	}
-	lacks(status, usedBy(read))
+	lacks(status, usedBy(read), unit.Spec.Growth)
 	if read.Units != nil {
 		holders(status, read.Units)
 	}
@@ -179,7 +179,25 @@ func usedBy(read Read) []visibility.QuotaSummary {
 // held returns what a unit that holds quota uses.
 func held(u *units.Unit) corev1.ResourceList {
 	used := requests(u)
-	used[wellknown.MaxJobsResource] = resource.MustParse("1")
+	for _, set := range u.Spec.PodSets {
+		for _, admitted := range u.Status.Admitted {
+			if admitted.Name != set.Name {
+				continue
+			}
+			for name, amount := range set.Requests {
+				if one, valid := amount.Quantity(); valid {
+					for range max(set.Count-admitted.Count, 0) {
+						left := used[corev1.ResourceName(name)]
+						left.Sub(one)
+						used[corev1.ResourceName(name)] = left
+					}
+				}
+			}
+		}
+	}
+	if !u.Spec.Growth { // it belongs to a job that counts
+		used[wellknown.MaxJobsResource] = resource.MustParse("1")
+	}
 	return used
 }
 
@@ -193,7 +211,7 @@ func add(sum, amounts corev1.ResourceList) {
 }
 
 // lacks sets the limits that the request does not fit in, from the quota of the unit to the root.
-func lacks(status *visibility.QueueUnitReviewStatus, quotas []visibility.QuotaSummary) {
+func lacks(status *visibility.QueueUnitReviewStatus, quotas []visibility.QuotaSummary, growth bool) {
 	for i := len(quotas) - 1; i >= 0; i-- {
 		node := quotas[i]
 		if !within(status.Quota, node.Path) {
@@ -203,7 +221,9 @@ func lacks(status *visibility.QueueUnitReviewStatus, quotas []visibility.QuotaSu
 		if wanted == nil {
 			wanted = corev1.ResourceList{}
 		}
-		wanted[wellknown.MaxJobsResource] = resource.MustParse("1")
+		if !growth {
+			wanted[wellknown.MaxJobsResource] = resource.MustParse("1")
+		}
 		for _, name := range slices.Sorted(maps.Keys(wanted)) {
 			limit, limited := node.Max[name]
 			requested := wanted[name]

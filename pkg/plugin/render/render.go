@@ -85,7 +85,8 @@ func rows(to io.Writer, list []row, view View) error {
 		text.Column{Title: "WAITED"}, text.Column{Title: "AGE"},
 		text.Column{Title: "STARTS-IN", Optional: true, Meaning: "about how much longer the job waits, if jobs run as long as earlier ones"})
 	if view.Wide {
-		table.Columns = append(table.Columns, text.Column{Title: "UNIT", Least: leastName}, text.Column{Title: "QUOTA", Least: leastText, Optional: true}, text.Column{Title: "MESSAGE", Least: leastText, Optional: true})
+		once := view.Widths == nil // later rows may have what the first ones lack
+		table.Columns = append(table.Columns, text.Column{Title: "UNIT", Least: leastName}, text.Column{Title: "QUOTA", Least: leastText, Optional: once}, text.Column{Title: "MESSAGE", Least: leastText, Optional: once})
 	}
 	for i := range list {
 		r := &list[i]

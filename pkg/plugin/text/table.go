@@ -67,8 +67,8 @@ const gap = "   "
 // Table is a table with a header.
 type Table struct {
 	Columns []Column
-	// Widths, if set, are the widths of an earlier table with the same columns. They are not made smaller, and become
-	// those of this table.
+	// Widths, if set, are the widths of an earlier table with the same columns, none of which may have been left out. They
+	// are not made smaller, and become those of this table.
 	Widths *[]int
 	rows   [][]Cell
 }

@@ -59,6 +59,16 @@ func (s *Seen) Add(u *Unit) {
 	s.queues[u.Status.Queue], s.kinds[u.Spec.ConsumerRef.Kind], s.reasons[u.Status.Reason] = true, true, true
 }
 
+// Queue returns the name of a queue in the letter case of the units.
+func (s *Seen) Queue(name string) string {
+	for queue := range s.queues {
+		if strings.EqualFold(queue, name) {
+			return queue
+		}
+	}
+	return name
+}
+
 // Meant returns the flag and the value that a filter without results probably meant; empty if there is none.
 func (s *Seen) Meant(f Filter) (flag, value string) {
 	for _, c := range []struct {

@@ -57,6 +57,11 @@ type Unit struct {
 		MaxSeconds     int32             `json:"maximumExecutionTimeSeconds"`
 		Expected       int32             `json:"expectedRunTimeSeconds"`
 		Growth         bool              `json:"growth"`
+		PodSets        []struct {
+			Name     string            `json:"name"`
+			Count    int32             `json:"count"`
+			Requests map[string]Amount `json:"requests"`
+		} `json:"podSets"`
 	} `json:"spec"`
 	Status struct {
 		Phase       string     `json:"phase"`
@@ -65,6 +70,10 @@ type Unit struct {
 		Queue       string     `json:"queue"`
 		Quota       string     `json:"quota"`
 		DequeueTime *time.Time `json:"dequeueTime"`
+		Admitted    []struct {
+			Name  string `json:"name"`
+			Count int32  `json:"count"`
+		} `json:"admittedPodSets"`
 	} `json:"status"`
 }
 
