@@ -10,8 +10,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -171,16 +169,23 @@ func newInformers(cfg Config) (*informers, error) {
 	if err != nil {
 		return nil, err
 	}
-	queues, noQueues := settingsInformer(cfg.Client, "queues", cfg.Namespace, &schedulingv1alpha1.Queue{})
-	checks, noChecks := settingsInformer(cfg.Client, "admissionchecks", metav1.NamespaceAll, &schedulingv1alpha1.AdmissionCheck{})
+	queues, noQueues := settingsInformer(cfg.Client, "Queue", "queues", cfg.Namespace, func() lenient.Object { return &schedulingv1alpha1.Queue{} })
+	checks, noChecks := settingsInformer(cfg.Client, "AdmissionCheck", "admissionchecks", metav1.NamespaceAll, func() lenient.Object { return &schedulingv1alpha1.AdmissionCheck{} })
 	return &informers{units: units, queues: queues, checks: checks}, errors.Join(noQueues, noChecks)
 }
 
-// settingsInformer returns an informer for objects that administrators configure.
-func settingsInformer(client versioned.Interface, resource, namespace string, object runtime.Object) (cache.SharedInformer, error) {
-	listed := cache.NewListWatchFromClient(client.SchedulingV1alpha1().RESTClient(), resource, namespace, fields.Everything())
-	informer := cache.NewSharedInformer(listed, object, 0)
-	return informer, informer.SetTransform(dropManagedFields)
+// settingsInformer returns an informer for objects that administrators configure. A field that cannot be decoded, which
+// an earlier schema accepted, is not set: otherwise no object of the kind could be read.
+func settingsInformer(client versioned.Interface, kind, resource, namespace string, empty func() lenient.Object) (cache.SharedInformer, error) {
+	objects := lenient.NewClient(client.SchedulingV1alpha1().RESTClient(), lenient.Kind{
+		GroupVersionKind: schedulingv1alpha1.SchemeGroupVersion.WithKind(kind), Resource: resource, New: empty})
+	return lenient.Informer(objects.Within(namespace), func(error) {}, resource, cache.Indexers{}, func(object any) (any, error) {
+		if unreadable, is := object.(*lenient.Unreadable); is && unreadable.Partial != nil {
+			klog.Background().Error(unreadable.Err, "Ignoring a part of an object", "kind", kind, "object", klog.KObj(unreadable))
+			object = unreadable.Partial
+		}
+		return dropManagedFields(object)
+	})
 }
 
 // unitsOf returns a client for QueueUnits that uses the connection of the client.

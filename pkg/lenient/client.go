@@ -42,6 +42,24 @@ func NewForConfig(config *rest.Config, kind Kind) (*Client, error) {
 	return NewClient(client, kind), nil
 }
 
+// Within returns a Lister of the objects in a namespace, or in all if it is empty.
+func (c *Client) Within(namespace string) Lister { return within{c, namespace} }
+
+type within struct {
+	*Client
+	namespace string
+}
+
+// Each lists the objects in the namespace.
+func (w within) Each(ctx context.Context, _ string, opts metav1.ListOptions, each func(Object) error) (metav1.ListMeta, error) {
+	return w.Client.Each(ctx, w.namespace, opts, each)
+}
+
+// Watch watches the objects in the namespace.
+func (w within) Watch(ctx context.Context, _ string, opts metav1.ListOptions) (watch.Interface, error) {
+	return w.Client.Watch(ctx, w.namespace, opts)
+}
+
 // Get returns an object of the type of the kind, or an Unreadable.
 func (c *Client) Get(ctx context.Context, namespace, name string) (Object, error) {
 	data, err := c.GetJSON(ctx, namespace, name)

@@ -3,15 +3,31 @@ package requests
 import (
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	helpers "k8s.io/component-helpers/resource"
 )
 
 // NotEnded is the field selector of the pods that have not ended.
 const NotEnded = "status.phase!=" + string(corev1.PodSucceeded) + ",status.phase!=" + string(corev1.PodFailed)
+
+// mostGrace is the longest grace period, in seconds, after which a pod stops counting. The API server accepts longer
+// ones, whose durations overflow there, so that the deletion of the pod seems to have ended long ago.
+const mostGrace = 1 << 31
+
+// GoneAt returns when a pod that is being deleted stops counting, although it may still exist on a lost node, as in
+// Kubernetes' own quota. leaves is whether there is such a time.
+func GoneAt(pod metav1.Object) (at time.Time, leaves bool) {
+	deleted, grace := pod.GetDeletionTimestamp(), pod.GetDeletionGracePeriodSeconds()
+	if deleted == nil || grace == nil || *grace < 0 || *grace > mostGrace {
+		return time.Time{}, false
+	}
+	return deleted.Add(time.Duration(*grace) * time.Second), true
+}
 
 // OfPod returns what a real pod requests without its claims, and the types of its devices. The arithmetic is the same
 // as for templates; the API server has already set defaults and overhead in the pod. A container that is being

@@ -52,6 +52,7 @@ type AdmissionCheckSpec struct {
 	// timeout is how long a check can stay Pending before it counts as Retry. Unlimited if unset.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Format=duration
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="timeout must be at least 1s"
 	// +optional
 	Timeout *metav1.Duration `json:"timeout,omitempty"`

@@ -113,6 +113,7 @@ type QueueSpec struct {
 	// backend uses it.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Format=duration
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="reserveAfter must be at least 1s"
 	// +optional
 	ReserveAfter *metav1.Duration `json:"reserveAfter,omitempty"`
@@ -141,6 +142,7 @@ type QueueSpec struct {
 	// 15m. Unlimited if unset.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Format=duration
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="podsReadyTimeout must be at least 1s"
 	// +optional
 	PodsReadyTimeout *metav1.Duration `json:"podsReadyTimeout,omitempty"`
@@ -172,6 +174,7 @@ type QueuePreemption struct {
 	// Defaults to 30s.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Format=duration
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="minRunTime must not be negative"
 	// +optional
 	MinRunTime *metav1.Duration `json:"minRunTime,omitempty"`

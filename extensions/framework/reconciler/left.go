@@ -73,11 +73,8 @@ func graceOver(pod metav1.Object, now time.Time) bool {
 
 // graceLeft returns how much is left of the pod's grace period; leaves is whether it is being deleted.
 func graceLeft(pod metav1.Object, now time.Time) (left time.Duration, leaves bool) {
-	deleted, grace := pod.GetDeletionTimestamp(), pod.GetDeletionGracePeriodSeconds()
-	if deleted == nil || grace == nil {
-		return 0, false
-	}
-	return deleted.Add(time.Duration(*grace) * time.Second).Sub(now), true
+	goneAt, leaves := requests.GoneAt(pod)
+	return goneAt.Sub(now), leaves
 }
 
 // firstGraceOver returns when the first of the pods that are being deleted and still count no longer does; 0 if there is

@@ -168,6 +168,8 @@ func TestWhatIsLeftOfAJobThatIsGone(t *testing.T) {
 		{"a pod without its JobSet", trainjob.New(), "jobsets", nil, ""},
 		{"a pod that is being deleted", pytorchjob.New(), "pods", []string{`{name: p, labels: {training.kubeflow.org/job-name: a}, deletionGracePeriodSeconds: 30, deletionTimestamp: "2026-01-02T11:59:31Z"}`}, "Pod p"},
 		{"a pod on a lost node", pytorchjob.New(), "pods", []string{`{name: p, labels: {training.kubeflow.org/job-name: a}, deletionGracePeriodSeconds: 30, deletionTimestamp: "2026-01-02T11:59:30Z"}`}, ""},
+		// The API server computes such a time itself.
+		{"a pod whose grace period overflows", pytorchjob.New(), "pods", []string{`{name: p, labels: {training.kubeflow.org/job-name: a}, deletionGracePeriodSeconds: 10000000000, deletionTimestamp: "1758-01-02T11:59:30Z"}`}, "Pod p"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := &deletion{t: t, objects: map[string][]string{c.resource: c.objects}}

@@ -15,6 +15,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/controller/codec"
 	"kube-queue.dev/kube-queue/pkg/pods"
+	"kube-queue.dev/kube-queue/pkg/requests"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
@@ -53,9 +54,8 @@ func (w *Watch) slimPod(p *corev1.Pod) *pod {
 	if message := unschedulable(p); message != "" {
 		slim.unschedulable = unique.Make(message)
 	}
-	if p.DeletionTimestamp != nil && p.DeletionGracePeriodSeconds != nil && !over {
-		slim.goneAt = p.DeletionTimestamp.Add(time.Duration(*p.DeletionGracePeriodSeconds) * time.Second)
-		slim.ended = w.rules.Weigh(p, true)
+	if goneAt, leaves := requests.GoneAt(p); leaves && !over {
+		slim.goneAt, slim.ended = goneAt, w.rules.Weigh(p, true)
 	}
 	return slim
 }

@@ -1,6 +1,7 @@
 package podwatch
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -181,6 +182,17 @@ func TestAPodCountsUntilItHasEndedOrIsGone(t *testing.T) {
 	}
 	d.podGone(d.pod(""))
 	d.uses("", 0)
+}
+
+func TestAPodWhoseGracePeriodOverflowsIsCharged(t *testing.T) {
+	for _, grace := range []int64{1<<31 + 1, 10_000_000_000, 18_446_744_074, math.MaxInt64} {
+		d := newDesk(t, backend.AllPods)
+		follow.Changes(samePod, d.podSeen, d.podGone).OnAdd(d.pod(`resourceVersion: "1"`, func(p *corev1.Pod) {
+			p.DeletionTimestamp = &metav1.Time{Time: d.clock.Now().Add(time.Second * time.Duration(grace))} // as the API server computes it
+			p.DeletionGracePeriodSeconds = ptr.To(grace)
+		}), false)
+		d.uses("", 1)
+	}
 }
 
 func TestAChangeThatMakesNoDifferenceIsNotReported(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -224,4 +225,31 @@ func TestUnreadableUnitsDoNotBlockOthers(t *testing.T) {
 	if _, err := s.units.Patch(t.Context(), "slow", types.MergePatchType, []byte(`{"spec": {"resource": {"cpu": "1e2.5"}}}`), metav1.PatchOptions{}); err == nil {
 		t.Error("the policy is not back")
 	}
+}
+
+// Earlier schemas accepted durations that Go cannot read, such as days.
+func TestADurationThatCannotBeReadIsNotSet(t *testing.T) {
+	s := newStage(t)
+	queue := &unstructured.Unstructured{}
+	must(t, yaml.Unmarshal([]byte(`{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: Queue, metadata: {name: root}, spec: {stop: Hold, reserveAfter: 2d}}`), &queue.Object))
+	if _, err := s.queues().Create(t.Context(), queue, metav1.CreateOptions{}); err == nil || !strings.Contains(err.Error(), "should match") {
+		t.Fatalf("the API server does not refuse the duration: %v", err)
+	}
+	crds := s.objects.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+	t.Cleanup(func() { must(t, cluster.Install(context.Background())) })
+	_, err := crds.Patch(t.Context(), "queues.scheduling.x-k8s.io", types.JSONPatchType,
+		[]byte(`[{"op": "remove", "path": "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/reserveAfter/pattern"}]`), metav1.PatchOptions{})
+	must(t, err)
+	s.eventually("the former schema is in force", func() string {
+		if _, err := s.queues().Create(t.Context(), queue, metav1.CreateOptions{}); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+	s.unit("held", `resource: {cpu: 1}`)
+	startController(t)
+	s.becomes("held", "reason", "QueueStopped")
+	_, err = s.queues().Patch(t.Context(), "root", types.MergePatchType, []byte(`{"spec": {"stop": "None"}}`), metav1.PatchOptions{})
+	must(t, err)
+	s.becomes("held", "phase", "Dequeued")
 }
