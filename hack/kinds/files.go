@@ -12,6 +12,7 @@ import (
 	"text/template"
 
 	"kube-queue.dev/kube-queue/extensions/framework"
+	"kube-queue.dev/kube-queue/extensions/pod"
 	"kube-queue.dev/kube-queue/hack/internal/generator"
 )
 
@@ -122,6 +123,7 @@ func aboutEnabled(kinds []framework.Kind) string {
 			suspended = append(suspended, kind.Name)
 		}
 	}
+	names = append(names, pod.Name)
 	return fmt.Sprintf("Kinds of jobs to queue, by all their marks: %s. For %s, objects that are suspended for another purpose "+
 		"are queued and released too, so list these kinds only in annotationExtensions.", strings.Join(names, ", "), and(suspended))
 }
