@@ -46,10 +46,20 @@ func (l *Env) tree() *unstructured.Unstructured {
 	return tree
 }
 
-// ExpectFree waits until the status of the tree shows no used quota.
+// ExpectFree waits until no unit in the Env's namespace holds quota, and the status of the tree shows no used quota. The
+// status alone can be from before anything was admitted.
 func (l *Env) ExpectFree() {
 	l.t.Helper()
-	Eventually(l.t, 30*time.Second, "the quota is free", l.Free)
+	Eventually(l.t, 30*time.Second, "the quota is free", func() (bool, string) {
+		units, err := l.Queue.SchedulingV1alpha1().QueueUnits(l.Namespace).List(l.t.Context(), metav1.ListOptions{})
+		Must(l.t, err)
+		for i := range units.Items {
+			if unit := &units.Items[i]; unit.Status.Phase.HoldsQuota() {
+				return false, unit.Name + " is " + string(unit.Status.Phase)
+			}
+		}
+		return l.Free()
+	})
 }
 
 // Free reports whether the status of the tree shows no used quota.
