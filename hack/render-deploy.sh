@@ -25,7 +25,7 @@ trap 'rm -rf "${scratch}"' EXIT
 render() {
   local folder=$1
   shift
-  "${helm}" template kube-queue charts/kube-queue --namespace kube-queue --values hack/deploy-values.yaml \
+  "${helm}" template kube-queue charts/kube-queue --namespace kube-queue --values hack/deploy-values.yaml --no-hooks \
     --output-dir "${scratch}/output" "$@" >"${scratch}/log" || {
     cat "${scratch}/log"
     exit 1

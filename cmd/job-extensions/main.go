@@ -3,15 +3,20 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/utils/clock"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/cmd/job-extensions/options"
+	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/framework/reconciler"
 	"kube-queue.dev/kube-queue/extensions/hold/admission"
 	"kube-queue.dev/kube-queue/extensions/provisioning/controller"
@@ -34,6 +39,9 @@ func run(ctx context.Context, env *program.Env, opts *options.Options) error {
 	client, err := kubernetes.NewForConfig(env.Config)
 	if err != nil {
 		return fmt.Errorf("creating the client for events: %w", err)
+	}
+	if opts.CheckUninstall {
+		return checkUninstall(ctx, client.CoreV1())
 	}
 	record := metrics.NewExtensions(env.Metrics)
 	works := []program.Work{}
@@ -66,6 +74,32 @@ func run(ctx context.Context, env *program.Env, opts *options.Options) error {
 	return env.Lead(ctx, func(ctx context.Context) error {
 		return writer.While(ctx, func(ctx context.Context) error { return program.Together(ctx, works...) })
 	})
+}
+
+// checkUninstall returns an error if pods wait at the gate.
+func checkUninstall(ctx context.Context, client corev1client.PodsGetter) error {
+	waiting, first := 0, ""
+	options := metav1.ListOptions{LabelSelector: wellknown.GatedLabel + "=true", Limit: 1000}
+	for {
+		page, err := client.Pods(metav1.NamespaceAll).List(ctx, options)
+		if err != nil {
+			return fmt.Errorf("listing the pods that have had the gate: %w", err)
+		}
+		for i := range page.Items {
+			if pod := &page.Items[i]; framework.IsGated(pod) {
+				waiting++
+				first = cmp.Or(first, pod.Namespace+"/"+pod.Name)
+			}
+		}
+		if options.Continue = page.Continue; options.Continue == "" {
+			break
+		}
+	}
+	if waiting == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d pods wait at the scheduling gate of kube-queue, such as %s, and nothing would remove it;"+
+		" delete them, remove their gates as docs/operations/install.md#uninstall shows, or run helm uninstall with --no-hooks", waiting, first)
 }
 
 // serveWebhooks serves the webhooks. Every replica does, whether it leads or not, and from the start: an answer needs

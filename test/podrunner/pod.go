@@ -70,6 +70,9 @@ func (p *pod) run(ctx context.Context) error {
 		if err != nil || state == nil {
 			return errors.Join(err, p.gone(ctx))
 		}
+		if p.object.Spec.RestartPolicy == corev1.RestartPolicyNever {
+			return p.report(ctx, status{restarts: restarts, ended: state})
+		}
 		if err := p.report(ctx, status{restarts: restarts, ended: state, backingOff: true}); err != nil {
 			return err
 		}

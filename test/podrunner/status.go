@@ -44,10 +44,17 @@ func (p *pod) report(ctx context.Context, s status) error {
 	container := p.object.Spec.Containers[0]
 	running := corev1.ContainerStatus{Name: container.Name, Image: container.Image, ImageID: container.Image,
 		RestartCount: s.restarts, Ready: s.ready, Started: new(!s.backingOff)}
-	if s.backingOff {
+	phase := corev1.PodRunning
+	switch {
+	case s.ended != nil && !s.backingOff:
+		running.State.Terminated = s.ended
+		if phase = corev1.PodSucceeded; s.ended.ExitCode != 0 {
+			phase = corev1.PodFailed
+		}
+	case s.backingOff:
 		running.State.Waiting = &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: "the program has ended; see its log"}
 		running.LastTerminationState.Terminated = s.ended
-	} else {
+	default:
 		running.State.Running = &corev1.ContainerStateRunning{StartedAt: s.started}
 	}
 	condition := corev1.ConditionFalse
@@ -56,7 +63,7 @@ func (p *pod) report(ctx context.Context, s status) error {
 	}
 	now := metav1.Now()
 	patch := map[string]any{"status": map[string]any{
-		"phase": corev1.PodRunning, "podIP": p.ip, "podIPs": []corev1.PodIP{{IP: p.ip}},
+		"phase": phase, "podIP": p.ip, "podIPs": []corev1.PodIP{{IP: p.ip}},
 		"conditions": []map[string]any{
 			{"type": corev1.PodInitialized, "status": corev1.ConditionTrue, "lastTransitionTime": now},
 			{"type": corev1.ContainersReady, "status": condition, "lastTransitionTime": now},

@@ -31,6 +31,8 @@ type Options struct {
 	ShutDownRayClusters bool
 	// Additional is what pods request in addition to their templates.
 	Additional requests.Additional
+	// CheckUninstall is whether to check only that no pods wait at the gate.
+	CheckUninstall bool
 
 	enabled, annotated, additional string
 }
@@ -55,7 +57,9 @@ func (o *Options) declare(set *settings.Set) {
 		settings.Setting{Var: &o.ShutDownRayClusters, Flag: "shut-down-ray-clusters", Field: "shutDownRayClusters", Check: o.checkEnabled,
 			Help: "Set shutdownAfterJobFinishes when releasing RayJobs that set neither this field nor deletionStrategy. Their RayClusters then do not keep quota after the jobs end."},
 		settings.Setting{Var: &o.Workers, Flag: "workers", Field: "workers", Check: settings.Above0(&o.Workers),
-			Help: "Maximum number of concurrent reconciles per kind."})
+			Help: "Maximum number of concurrent reconciles per kind."},
+		settings.Setting{Var: &o.CheckUninstall, Flag: "check-uninstall", Field: "checkUninstall",
+			Help: "Only check that no pods wait at the scheduling gate of kube-queue, which nothing removes after an uninstallation. Exits with status 1 if some do. The chart runs this before it is uninstalled."})
 	set.Group("Pods", settings.Setting{Var: &o.additional, Flag: "additional-resources", Field: "additionalResources", Form: settings.Resources(), Check: o.checkAdditional,
 		Help: "Requests and limits that webhooks add to each pod, for example by sidecars: NAMESPACE:requests.RESOURCE=AMOUNT:limits.RESOURCE=AMOUNT," +
 			" separated by commas; NAMESPACE: for nothing. Namespace * means all other namespaces."})

@@ -2,6 +2,7 @@ package install
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -61,6 +62,16 @@ func (s *stage) helm(command string, values []string, more ...string) string {
 // helmOf is like helm, for a chart in another folder.
 func (s *stage) helmOf(chart, command string, values []string, more ...string) string {
 	s.t.Helper()
+	out, err := s.tryHelm(chart, command, values, more...)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return out
+}
+
+// tryHelm is like helmOf, and returns the error of helm.
+func (s *stage) tryHelm(chart, command string, values []string, more ...string) (string, error) {
+	s.t.Helper()
 	args := []string{command, release}
 	if values != nil {
 		args = append(append(args, chart), values...)
@@ -75,7 +86,7 @@ func (s *stage) helmOf(chart, command string, values []string, more ...string) s
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		s.t.Fatalf("helm %s: %v\n%s", strings.Join(args, " "), err, stderr.String())
+		err = fmt.Errorf("helm %s: %w\n%s%s", strings.Join(args, " "), err, stderr.String(), out)
 	}
-	return string(out)
+	return string(out), err
 }
