@@ -21,6 +21,7 @@ func TestEachSettingIsSetByItsFlagAndItsField(t *testing.T) {
 			settingstest.Row{Flag: "webhook-manage-certificate", Field: "webhook.manageCertificate", Values: []string{"false"}},
 			settingstest.Row{Flag: "shut-down-ray-clusters", Field: "shutDownRayClusters", Values: []string{"true", "false"}},
 			settingstest.Row{Flag: "workers", Field: "workers", Values: []string{"1", "9"}},
+			settingstest.Row{Flag: "check-uninstall", Field: "checkUninstall", Values: []string{"true"}},
 			settingstest.Row{Flag: "additional-resources", Field: "additionalResources", Values: []string{"a:",
 				"team-a:requests.cpu=100m:requests.memory=128Mi:limits.memory=1Gi,team-b:requests.example.com/gpu=1,*:requests.cpu=0.5"}},
 			settingstest.Row{Flag: "device-classes", Field: "devices.classes", Values: []string{"a=example.com/gpu", "a=example.com/gpu,b="}},

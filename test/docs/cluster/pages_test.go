@@ -480,7 +480,6 @@ func reasons(s *scene) {
 	s.run("describe resourcequota")
 	s.run("qu,pods")
 	s.run("get qu -A")
-	s.run("get qu -A")
 	s.run("get qu -n")
 	s.kubectl("patch", "queue", "-n", clustertest.Namespace, "company-research", "--type=merge", "-p", `{"spec":{"stop":"Hold"}}`)
 	s.rest()
