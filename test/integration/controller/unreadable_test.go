@@ -236,10 +236,14 @@ func TestADurationThatCannotBeReadIsNotSet(t *testing.T) {
 		t.Fatalf("the API server does not refuse the duration: %v", err)
 	}
 	crds := s.objects.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
-	t.Cleanup(func() { must(t, cluster.Install(context.Background())) })
-	_, err := crds.Patch(t.Context(), "queues.scheduling.x-k8s.io", types.JSONPatchType,
-		[]byte(`[{"op": "remove", "path": "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/reserveAfter/pattern"}]`), metav1.PatchOptions{})
-	must(t, err)
+	const at = `"path": "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/reserveAfter/pattern"`
+	change := func(ctx context.Context, operations string) {
+		_, err := crds.Patch(ctx, "queues.scheduling.x-k8s.io", types.JSONPatchType, []byte("["+operations+"]"), metav1.PatchOptions{})
+		must(t, err)
+	}
+	change(t.Context(), `{"op": "copy", "from": "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/reserveAfter/pattern",
+		"path": "/metadata/annotations/pattern"}, {"op": "remove", `+at+`}`)
+	t.Cleanup(func() { change(context.Background(), `{"op": "move", "from": "/metadata/annotations/pattern", `+at+`}`) })
 	s.eventually("the former schema is in force", func() string {
 		if _, err := s.queues().Create(t.Context(), queue, metav1.CreateOptions{}); err != nil {
 			return err.Error()
@@ -249,7 +253,7 @@ func TestADurationThatCannotBeReadIsNotSet(t *testing.T) {
 	s.unit("held", `resource: {cpu: 1}`)
 	startController(t)
 	s.becomes("held", "reason", "QueueStopped")
-	_, err = s.queues().Patch(t.Context(), "root", types.MergePatchType, []byte(`{"spec": {"stop": "None"}}`), metav1.PatchOptions{})
+	_, err := s.queues().Patch(t.Context(), "root", types.MergePatchType, []byte(`{"spec": {"stop": "None"}}`), metav1.PatchOptions{})
 	must(t, err)
 	s.becomes("held", "phase", "Dequeued")
 }
