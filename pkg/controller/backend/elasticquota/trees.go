@@ -301,7 +301,8 @@ func (f *forest) report(excesses []quota.Excess) backend.Change {
 		known := slices.ContainsFunc(f.excesses, func(e quota.Excess) bool { return e.Node == excess.Node && e.Resource == excess.Resource })
 		if f.chosen != nil && !known {
 			notice := warning(f.chosen, wellknown.EventOverQuota, excess.Message())
-			notice.Key = excess.Node + "/" + excess.Resource
+			// A limit can be exceeded again while the event about the last time still exists.
+			notice.Key = fmt.Sprintf("%s/%s/%d", excess.Node, excess.Resource, f.now().Unix())
 			change.Notices = append(change.Notices, notice)
 		}
 	}
