@@ -234,6 +234,8 @@ func unitGone(key string, uid string) input {
 func queueSeen(q *schedulingv1alpha1.Queue) input {
 	return func(l *loop) {
 		l.apply(codec.Settings(q))
+		// Its status may be one that somebody else, an earlier process, or a write that the cache did not show yet has left.
+		l.publisher.lookAt(q.Name)
 	}
 }
 

@@ -47,9 +47,7 @@ type publisher struct {
 	moves []queueMove
 	// report takes events.
 	report func(backend.Notice)
-	// begun is whether the wanted state was set before.
-	begun bool
-	ready chan struct{}
+	ready  chan struct{}
 }
 
 func newPublisher(client versioned.Interface, queues cache.Store, namespace string, clock clock.Clock, every time.Duration) *publisher {
@@ -75,23 +73,9 @@ func (p *publisher) set(names []string, changed []scheduler.QueueStats, show fun
 			p.stale[name] = true
 		}
 	}
-	if !p.begun {
-		p.begun = true
-		p.findLeft(keep)
-	}
 	p.show = show
 	p.mu.Unlock()
 	follow.Wake(p.ready)
-}
-
-// findLeft marks Queues as stale that an earlier process left behind, for groups that do not exist any more or for
-// another backend. The caller must hold the lock.
-func (p *publisher) findLeft(keep map[string]bool) {
-	for _, known := range p.queues.List() {
-		if name := known.(*schedulingv1alpha1.Queue).Name; !keep[name] {
-			p.stale[name] = true
-		}
-	}
 }
 
 // known returns the cached Queue; nil if it does not exist.

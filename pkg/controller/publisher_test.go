@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -23,6 +24,7 @@ import (
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
+	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 	"kube-queue.dev/kube-queue/test/require"
 )
@@ -180,7 +182,8 @@ func TestAnUnchangedStatusOfAQueueIsNotWrittenAgain(t *testing.T) {
 // What a process before this one has left behind.
 func TestQueuesWithoutAGroupAreRetiredAtTheStart(t *testing.T) {
 	var requests []string
-	p, _ := publisherOf(t, func(r *http.Request, _ string) {
+	d := decide(t, tree.Options{})
+	d.publisher, _ = publisherOf(t, func(r *http.Request, _ string) {
 		requests = append(requests, r.Method+" "+path.Base(strings.TrimSuffix(r.URL.Path, "/status")))
 	},
 		&schedulingv1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Name: "left"}, Status: schedulingv1alpha1.QueueStatus{Quota: "other/left"}},
@@ -188,13 +191,43 @@ func TestQueuesWithoutAGroupAreRetiredAtTheStart(t *testing.T) {
 			Status: schedulingv1alpha1.QueueStatus{Quota: "other/set"}},
 		&schedulingv1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Name: "foreign"}, Spec: schedulingv1alpha1.QueueSpec{Priority: 1}},
 		&schedulingv1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Name: "team"}, Status: schedulingv1alpha1.QueueStatus{Quota: "root/team"}})
+	for _, queue := range d.publisher.queues.List() {
+		d.after(0, queueSeen(queue.(*schedulingv1alpha1.Queue)))
+	}
 	for _, want := range [][]string{{"DELETE left", "PATCH set"}, nil} {
 		requests = nil
-		p.set([]string{"team"}, []scheduler.QueueStats{{Name: "team", Quota: "root/team"}}, nil)
-		if p.publish(t.Context(), klog.Background()) || !slices.Equal(requests, want) {
+		d.publisher.set([]string{"team"}, []scheduler.QueueStats{{Name: "team", Quota: "root/team"}}, nil)
+		if d.publisher.publish(t.Context(), klog.Background()) || !slices.Equal(requests, want) {
 			t.Errorf("it requests %q, want %q", requests, want)
 		}
 	}
+}
+
+func TestAStatusThatSomebodyElseHasChangedIsWrittenOnceMore(t *testing.T) {
+	writes := 0
+	queue := &schedulingv1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Name: "root"}}
+	d := decide(t, tree.Options{})
+	d.publisher, _ = publisherOf(t, func(_ *http.Request, body string) {
+		writes++
+		require.NoError(t, json.Unmarshal([]byte(body), queue))
+	}, queue)
+	d.after(0, quotaListed, d.tree(goodRoot))
+	round := func(name string, want int) {
+		t.Helper()
+		for range 3 {
+			d.after(PublishInterval, queueSeen(queue))
+			d.publish()
+			if d.publisher.publish(t.Context(), klog.Background()) {
+				t.Error("it fails")
+			}
+		}
+		if writes != want || queue.Status.Pending != 0 || queue.Status.Quota != "root" {
+			t.Errorf("%s: after %d writes the status is %+v, want %d", name, writes, queue.Status, want)
+		}
+	}
+	round("first", 1)
+	queue.Status.Pending = 7
+	round("changed", 2)
 }
 
 func TestWhatCannotBeShownIsTriedAgain(t *testing.T) {
