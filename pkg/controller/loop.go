@@ -236,6 +236,9 @@ func queueSeen(q *schedulingv1alpha1.Queue) input {
 		l.apply(codec.Settings(q))
 		// Its status may be one that somebody else, an earlier process, or a write that the cache did not show yet has left.
 		l.publisher.lookAt(q.Name)
+		if m := l.publisher.moveFrom(q.Name); m != nil {
+			l.moveSettings(q, m.to.Name)
+		}
 	}
 }
 
@@ -304,6 +307,7 @@ func (l *loop) take(change backend.Change) {
 		l.logger.Info("Quota changed", "inForce", quota.Backend != nil)
 		l.followRenames(quota.Backend)
 		l.apply(scheduler.QuotaChanged{Backend: quota.Backend, Missing: quota.Missing})
+		l.dropMoves()
 	}
 	if change.Seen != nil {
 		l.apply(scheduler.Observed{Seen: change.Seen})
