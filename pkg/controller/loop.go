@@ -305,6 +305,7 @@ func allSeen(notify func()) input { return func(*loop) { notify() } }
 func (l *loop) take(change backend.Change) {
 	if quota := change.Quota; quota != nil {
 		l.logger.Info("Quota changed", "inForce", quota.Backend != nil)
+		l.followRenames(quota.Last)
 		l.followRenames(quota.Backend)
 		l.apply(scheduler.QuotaChanged{Backend: quota.Backend, Missing: quota.Missing})
 		l.dropMoves()

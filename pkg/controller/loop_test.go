@@ -193,6 +193,23 @@ func TestAStoppedQueueStaysStoppedWhenItsQuotaIsRenamed(t *testing.T) {
 	}
 }
 
+func TestAStoppedQueueStaysStoppedWhenItsQuotaIsRenamedWhileTheControllerIsDown(t *testing.T) {
+	d := decide(t, tree.Options{})
+	old := &schedulingv1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-queue", Name: "root-old"}, Spec: schedulingv1alpha1.QueueSpec{Stop: schedulingv1alpha1.StopHold}}
+	require.NoError(t, d.publisher.queues.Add(old))
+	built := func(name string) quota.Backend {
+		built, _, err := tree.New(d.names, tree.Node{Name: "root", Children: []tree.Node{{Name: name, Namespaces: []string{"a"}}}}, tree.Options{})
+		require.NoError(t, err)
+		return built
+	}
+	writes := d.after(0, queueSeen(old), unitOf("u", "", "1", ""), unitsListed, quotaSeen(func() backend.Change {
+		return backend.Change{Quota: &backend.Quota{Backend: built("new"), Last: built("old")}}
+	}))
+	if m := d.publisher.moveTo("root-new"); len(writes) > 0 || m == nil || m.from != old {
+		t.Errorf("it writes %v and moves %v", writes, m)
+	}
+}
+
 // Before the publisher has moved the settings of a renamed quota.
 func TestAMoveOfSettingsIsDropped(t *testing.T) {
 	const old, renamed = `{name: old, namespaces: [a]}`, `{name: new, namespaces: [a]}`

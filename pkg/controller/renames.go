@@ -22,7 +22,8 @@ import (
 )
 
 // followRenames moves the settings of Queues whose groups are renamed in a new quota. The core must know them before
-// the quota: a stopped queue must not admit until its new Queue exists. While there is no quota, the last groups count.
+// the quota: a stopped queue must not admit until its new Queue exists. While there is no quota, the last groups count, and
+// at the start those of the earlier process.
 func (l *loop) followRenames(now quota.Backend) {
 	named, is := now.(interface{ Members() map[string][]string })
 	if !is {

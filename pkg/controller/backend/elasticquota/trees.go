@@ -86,27 +86,30 @@ func (f *forest) found(revision *unstructured.Unstructured) {
 	}
 }
 
-// recall reads the last valid tree from the ControllerRevisions. The newest one that is not damaged counts.
-func (f *forest) recall() {
+// recall reads the last valid tree from the ControllerRevisions and returns it; nil if there is none. The newest one that
+// is not damaged counts.
+func (f *forest) recall() quota.Backend {
 	sortRevisions(f.revisions)
 	for _, revision := range f.revisions {
+		var built *tree.Tree
 		last, err := readKept(revision)
 		if err == nil {
-			_, _, err = tree.New(f.names, last.root, f.opts)
+			built, _, err = tree.New(f.names, last.root, f.opts)
 		}
 		if err == nil {
 			f.inForce, f.damaged = last, ""
-			break
+			return built
 		}
 		f.damaged = fmt.Sprintf("ControllerRevision %s/%s, which should hold the last valid tree, cannot be used: %v", revision.GetNamespace(), revision.GetName(), err)
 	}
-	f.revisions = nil
+	return nil
 }
 
 // start selects the tree to use after all existing trees were processed.
 func (f *forest) start() backend.Change {
 	f.listed = true
-	f.recall()
+	last := f.recall()
+	f.revisions = nil
 	var change backend.Change
 	oldest := f.oldest()
 	for _, key := range slices.Sorted(maps.Keys(f.trees)) {
@@ -115,6 +118,9 @@ func (f *forest) start() backend.Change {
 		}
 	}
 	f.follow(oldest, &change)
+	if change.Quota != nil {
+		change.Quota.Last = last
+	}
 	return change
 }
 
