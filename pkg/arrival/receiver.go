@@ -1,9 +1,6 @@
 package arrival
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // Patience is how long a unit waits for the unit that it comes after, whose creation may have failed.
 const Patience = time.Second
@@ -30,7 +27,8 @@ type Receiver[T any] struct {
 	// known reports whether the core has received the unit with the key.
 	known func(key string) bool
 	// held are the delayed units by key. waiting are the same units in the order in which they
-	// appeared, and behind are the same by the key of the unit that they come after.
+	// appeared, and behind are the same by the key of the unit that they come after. A unit that is dropped stays in
+	// the last two until it is the first one, so that dropping a unit takes constant time.
 	held    map[string]*follower[T]
 	waiting []*follower[T]
 	behind  map[string][]*follower[T]
@@ -42,6 +40,8 @@ type follower[T any] struct {
 	until time.Time
 	// gone is whether the unit was deleted in the meantime. Other units may come after it.
 	gone bool
+	// dropped is whether it no longer waits.
+	dropped bool
 }
 
 // NewReceiver returns a Receiver. known reports whether the core has received the unit with the key.
@@ -63,7 +63,7 @@ func (s *Receiver[T]) See(u Unit[T], now time.Time) []T {
 	case h != nil:
 		s.drop(h)
 	}
-	return append([]T{u.Value}, s.follow(u.Key)...)
+	return s.follow([]T{u.Value}, u.Key)
 }
 
 // Gone processes the deletion of a unit and returns the units to deliver.
@@ -72,13 +72,13 @@ func (s *Receiver[T]) Gone(key string) []T {
 		h.gone = true
 		return nil
 	}
-	return s.follow(key)
+	return s.follow(nil, key)
 }
 
 // Due returns the units that have waited for Patience.
 func (s *Receiver[T]) Due(now time.Time) (units []T) {
 	for len(s.waiting) > 0 && !now.Before(s.waiting[0].until) {
-		units = append(units, s.release(s.waiting[0])...)
+		units = s.release(units, s.waiting[0])
 	}
 	return units
 }
@@ -94,7 +94,9 @@ func (s *Receiver[T]) Next() time.Time {
 // Delayed calls visit with each unit that waits, in order.
 func (s *Receiver[T]) Delayed(visit func(T)) {
 	for _, h := range s.waiting {
-		visit(h.unit.Value)
+		if !h.dropped {
+			visit(h.unit.Value)
+		}
 	}
 }
 
@@ -105,28 +107,37 @@ func (s *Receiver[T]) hold(h *follower[T]) {
 }
 
 func (s *Receiver[T]) drop(h *follower[T]) {
-	isIt := func(other *follower[T]) bool { return other == h }
+	h.dropped = true
 	delete(s.held, h.unit.Key)
-	s.waiting = slices.DeleteFunc(s.waiting, isIt)
-	if s.behind[h.unit.After] = slices.DeleteFunc(s.behind[h.unit.After], isIt); len(s.behind[h.unit.After]) == 0 {
+	s.waiting = fromFirst(s.waiting)
+	if s.behind[h.unit.After] = fromFirst(s.behind[h.unit.After]); len(s.behind[h.unit.After]) == 0 {
 		delete(s.behind, h.unit.After)
 	}
 }
 
-// release returns a delayed unit and the units that come after it.
-func (s *Receiver[T]) release(h *follower[T]) (units []T) {
+// fromFirst returns the units from the first one that waits.
+func fromFirst[T any](units []*follower[T]) []*follower[T] {
+	for len(units) > 0 && units[0].dropped {
+		units[0] = nil // the array of the slice is only released when the slice grows
+		units = units[1:]
+	}
+	return units
+}
+
+// release appends a delayed unit and the units that come after it.
+func (s *Receiver[T]) release(units []T, h *follower[T]) []T {
 	s.drop(h)
 	if !h.gone {
 		units = append(units, h.unit.Value)
 	}
-	return append(units, s.follow(h.unit.Key)...)
+	return s.follow(units, h.unit.Key)
 }
 
-// follow returns the units that come after a unit. Each is followed by the units that come after it, because their
+// follow appends the units that come after a unit. Each is followed by the units that come after it, because their
 // creation began before that of the next unit behind the same unit.
-func (s *Receiver[T]) follow(key string) (units []T) {
+func (s *Receiver[T]) follow(units []T, key string) []T {
 	for len(s.behind[key]) > 0 {
-		units = append(units, s.release(s.behind[key][0])...)
+		units = s.release(units, s.behind[key][0])
 	}
 	return units
 }

@@ -179,3 +179,33 @@ func TestAUnitThatComesAfterAnother(t *testing.T) {
 		})
 	}
 }
+
+// All of a long chain were seen before the unit that the first of them comes after.
+func TestALongChainIsShownAtOnceWithoutCopies(t *testing.T) {
+	const length = 20_000
+	now := time.Unix(1000, 0)
+	unit := func(i int) Unit[int] {
+		return Unit[int]{Key: fmt.Sprint("a/", i), After: fmt.Sprint("a/", i-1), UID: fmt.Sprint(i), Fresh: true, Value: i}
+	}
+	var waiting []*Receiver[int]
+	for range 2 { // AllocsPerRun calls the function twice
+		s := NewReceiver[int](func(string) bool { return false })
+		for i := length - 1; i > 0; i-- {
+			s.See(unit(i), now)
+		}
+		waiting = append(waiting, s)
+	}
+	first := unit(0)
+	first.After = ""
+	var got []int
+	allocations := testing.AllocsPerRun(1, func() {
+		got = waiting[0].See(first, now)
+		waiting = waiting[1:]
+	})
+	if len(got) != length || !slices.IsSorted(got) {
+		t.Errorf("%d units are shown, want %d in order", len(got), length)
+	}
+	if allocations > 100 {
+		t.Errorf("it takes %v allocations, want those of one growing list", allocations)
+	}
+}

@@ -290,7 +290,7 @@ func refused(w *scheduler.Write, unit lenient.Object) input {
 // denied reports a write that the API server rejects.
 func denied(w *scheduler.Write, why error, until time.Time) input {
 	return func(l *loop) {
-		l.measures.refused(w)
+		l.measures.denied(w)
 		l.apply(scheduler.Denied{Write: w, Until: until, Why: &quota.Refusal{Reason: wellknown.ReasonBackoff,
 			Sentence: fmt.Sprintf("the API server does not let kube-queue-controller write the status of the unit; the next attempt is at %s: %v",
 				until.UTC().Format(time.RFC3339), why)}})

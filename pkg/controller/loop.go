@@ -234,6 +234,11 @@ func unitGone(key string, uid string) input {
 func queueSeen(q *schedulingv1alpha1.Queue) input {
 	return func(l *loop) {
 		l.apply(codec.Settings(q))
+		// Its status may be one that somebody else, an earlier process, or a write that the cache did not show yet has left.
+		l.publisher.lookAt(q.Name)
+		if m := l.publisher.moveFrom(q.Name); m != nil {
+			l.moveSettings(q, m.to.Name)
+		}
 	}
 }
 
@@ -300,8 +305,10 @@ func allSeen(notify func()) input { return func(*loop) { notify() } }
 func (l *loop) take(change backend.Change) {
 	if quota := change.Quota; quota != nil {
 		l.logger.Info("Quota changed", "inForce", quota.Backend != nil)
+		l.followRenames(quota.Last)
 		l.followRenames(quota.Backend)
 		l.apply(scheduler.QuotaChanged{Backend: quota.Backend, Missing: quota.Missing})
+		l.dropMoves()
 	}
 	if change.Seen != nil {
 		l.apply(scheduler.Observed{Seen: change.Seen})

@@ -2,6 +2,8 @@ package controller
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -188,6 +190,80 @@ func TestAStoppedQueueStaysStoppedWhenItsQuotaIsRenamed(t *testing.T) {
 		if moves := len(d.publisher.moves); (moves == 1) != c.moves {
 			t.Errorf("%s: the settings of %d Queues move", name, moves)
 		}
+	}
+}
+
+func TestAStoppedQueueStaysStoppedWhenItsQuotaIsRenamedWhileTheControllerIsDown(t *testing.T) {
+	d := decide(t, tree.Options{})
+	old := &schedulingv1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-queue", Name: "root-old"}, Spec: schedulingv1alpha1.QueueSpec{Stop: schedulingv1alpha1.StopHold}}
+	require.NoError(t, d.publisher.queues.Add(old))
+	built := func(name string) quota.Backend {
+		built, _, err := tree.New(d.names, tree.Node{Name: "root", Children: []tree.Node{{Name: name, Namespaces: []string{"a"}}}}, tree.Options{})
+		require.NoError(t, err)
+		return built
+	}
+	writes := d.after(0, queueSeen(old), unitOf("u", "", "1", ""), unitsListed, quotaSeen(func() backend.Change {
+		return backend.Change{Quota: &backend.Quota{Backend: built("new"), Last: built("old")}}
+	}))
+	if m := d.publisher.moveTo("root-new"); len(writes) > 0 || m == nil || m.from != old {
+		t.Errorf("it writes %v and moves %v", writes, m)
+	}
+}
+
+// Before the publisher has moved the settings of a renamed quota.
+func TestAMoveOfSettingsIsDropped(t *testing.T) {
+	const old, renamed = `{name: old, namespaces: [a]}`, `{name: new, namespaces: [a]}`
+	root := func(children string) string { return `{name: root, children: [` + children + `]}` }
+	for name, c := range map[string]struct {
+		then  []string
+		moves string
+	}{
+		"when the rename is reverted":            {[]string{old}, ""},
+		"when the old quota is created again":    {[]string{renamed + "," + old}, ""},
+		"when the new quota is gone":             {[]string{`{name: b, namespaces: [b]}`}, ""},
+		"when the new quota is renamed":          {[]string{`{name: newer, namespaces: [a]}`}, "root-old to root-newer"},
+		"when a second rename is reverted":       {[]string{`{name: newer, namespaces: [a]}`, renamed}, "root-old to root-new"},
+		"when both of two renames are reverted":  {[]string{`{name: newer, namespaces: [a]}`, old}, ""},
+		"but not when another quota is added":    {[]string{renamed + `,{name: b, namespaces: [b]}`}, "root-old to root-new"},
+		"but not while there is no quota at all": {[]string{"", renamed}, "root-old to root-new"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := decide(t, tree.Options{})
+			queue := &schedulingv1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-queue", Name: "root-old"}, Spec: schedulingv1alpha1.QueueSpec{Stop: schedulingv1alpha1.StopDrain}}
+			require.NoError(t, d.publisher.queues.Add(queue))
+			d.after(0, quotaListed, d.tree(root(old)), queueSeen(queue))
+			d.publish()
+			d.after(PublishInterval, d.tree(root(renamed)))
+			d.publish()
+			for _, then := range c.then {
+				if then == "" {
+					d.after(0, quotaSeen(func() backend.Change { return backend.Change{Quota: &backend.Quota{Missing: &quota.Refusal{}}} }))
+				} else {
+					d.after(0, d.tree(root(then)))
+				}
+			}
+			var moves []string
+			for _, m := range d.publisher.moves {
+				moves = append(moves, m.from.Name+" to "+m.to.Name)
+			}
+			if got := strings.Join(moves, ", "); got != c.moves {
+				t.Errorf("the settings move from %q, want %q", got, c.moves)
+			}
+			if slices.Contains(d.core.QueueNames(), "root-old") && d.publisher.stale["root-old"] {
+				t.Error("the old Queue is retired although its quota exists again")
+			}
+			d.after(PublishInterval)
+			if d.publish(); !d.publisher.stale["root-old"] {
+				t.Error("the status of the old Queue stays as it is")
+			}
+			for _, later := range []string{"new", "newer"} { // another quota gets one of the names
+				d.after(0, d.tree(root(`{name: other, namespaces: [c]}`)))
+				writes := d.after(0, d.tree(root(`{name: `+later+`, namespaces: [a]}`)), unitOf(later, "", "1", ""))
+				if writes["a/"+later] != "Dequeue " || d.publisher.moveTo("root-"+later) != nil {
+					t.Errorf("the later quota %s has the settings: it writes %v", later, writes)
+				}
+			}
+		})
 	}
 }
 

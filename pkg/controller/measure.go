@@ -57,6 +57,13 @@ func (m *measures) refused(w *scheduler.Write) {
 	m.RolledBack(w.Kind.String(), w.Kind == scheduler.Dequeue)
 }
 
+// denied records a write that the API server denied.
+func (m *measures) denied(w *scheduler.Write) {
+	if w.Kind == scheduler.Dequeue {
+		m.Denied()
+	}
+}
+
 // show records the current counts of the queues, the usage of the quota and the requests of the queued units by node.
 func (m *measures) show(l *loop, names []string, changed []scheduler.QueueStats, pending map[quota.NodeID]resources.Vector) {
 	for _, q := range changed {

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -321,5 +322,17 @@ func TestItIsReportedThatAllIsSeenOnceItHasBeenTakenIn(t *testing.T) {
 	m.turns(0, unitOf("u", "", "1", ""), quotaListed, allSeen(func() { reported = m.core.Knows("a/u") }))
 	if !reported {
 		t.Error("what was listed was not known then")
+	}
+}
+
+func TestADeniedReleaseIsNotCountedAsAConflict(t *testing.T) {
+	m := measure(t)
+	w := m.write(0, quotaListed, m.tree(goodRoot), seen(jobUnit("u", "7", schedulingv1alpha1.QueueUnitStatus{})))
+	m.after(0, denied(w, errors.New("a policy denies it"), m.clock.Now().Add(refusalPeriod)))
+	m.shows(`admission_attempts_total{reason="",result="denied"} 1`)
+	for _, line := range m.shown() {
+		if strings.HasPrefix(line, "kube_queue_rollbacks_total{") || strings.Contains(line, `result="conflict"`) {
+			t.Errorf("it shows %s", line)
+		}
 	}
 }

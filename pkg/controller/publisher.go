@@ -43,18 +43,16 @@ type publisher struct {
 	stale map[string]bool
 	// show writes how much is used; nil if there is nothing to write.
 	show func(context.Context) error
-	// moves are Queues whose settings move to other ones.
-	moves []queueMove
+	// moves are Queues whose settings move to other ones, by the names of these.
+	moves map[string]*queueMove
 	// report takes events.
 	report func(backend.Notice)
-	// begun is whether the wanted state was set before.
-	begun bool
-	ready chan struct{}
+	ready  chan struct{}
 }
 
 func newPublisher(client versioned.Interface, queues cache.Store, namespace string, clock clock.Clock, every time.Duration) *publisher {
 	return &publisher{client: client, queues: queues, namespace: namespace, clock: clock, every: every,
-		wanted: map[string]scheduler.QueueStats{}, stale: map[string]bool{}, ready: make(chan struct{}, 1), report: func(backend.Notice) {}}
+		wanted: map[string]scheduler.QueueStats{}, stale: map[string]bool{}, moves: map[string]*queueMove{}, ready: make(chan struct{}, 1), report: func(backend.Notice) {}}
 }
 
 // set sets the wanted state: the names of all queues, the counts of those that have changed, and
@@ -75,23 +73,9 @@ func (p *publisher) set(names []string, changed []scheduler.QueueStats, show fun
 			p.stale[name] = true
 		}
 	}
-	if !p.begun {
-		p.begun = true
-		p.findLeft(keep)
-	}
 	p.show = show
 	p.mu.Unlock()
 	follow.Wake(p.ready)
-}
-
-// findLeft marks Queues as stale that an earlier process left behind, for groups that do not exist any more or for
-// another backend. The caller must hold the lock.
-func (p *publisher) findLeft(keep map[string]bool) {
-	for _, known := range p.queues.List() {
-		if name := known.(*schedulingv1alpha1.Queue).Name; !keep[name] {
-			p.stale[name] = true
-		}
-	}
 }
 
 // known returns the cached Queue; nil if it does not exist.
@@ -116,7 +100,7 @@ func (p *publisher) run(ctx context.Context) {
 			return
 		case <-p.ready:
 		}
-		if failed := p.publish(ctx, logger); failed {
+		if p.publish(ctx, logger) {
 			follow.Wake(p.ready)
 		}
 		// The interval starts at the end of a round, because the object that this round wrote last
@@ -128,7 +112,8 @@ func (p *publisher) run(ctx context.Context) {
 	}
 }
 
-func (p *publisher) publish(ctx context.Context, logger klog.Logger) (failed bool) {
+// publish makes the objects as they are wanted, and reports whether some need another round.
+func (p *publisher) publish(ctx context.Context, logger klog.Logger) (again bool) {
 	p.mu.Lock()
 	names := slices.Sorted(maps.Keys(p.stale))
 	p.stale = map[string]bool{}
@@ -147,29 +132,28 @@ func (p *publisher) publish(ctx context.Context, logger klog.Logger) (failed boo
 		if err != nil && ctx.Err() == nil {
 			logger.Error(err, "Cannot update the Queue; trying again", "queue", name)
 			p.lookAt(name)
-			failed = true
 		}
 	}
+	p.mu.Lock()
+	again = len(p.stale) > 0
+	p.mu.Unlock()
 	if show == nil {
-		return failed
+		return again
 	}
 	if err := show(ctx); err != nil && ctx.Err() == nil {
 		logger.Error(err, "Cannot write the status of the quota; trying again")
-		failed = true
+		again = true
 	}
-	return failed
+	return again
 }
 
 // keep creates the Queue if it does not exist, and updates its status.
 func (p *publisher) keep(ctx context.Context, stats scheduler.QueueStats) error {
 	api := p.client.SchedulingV1alpha1().Queues(p.namespace)
-	queue, move := p.known(stats.Name), p.moveOf(stats.Name)
-	if move != nil && (move.to.Name != stats.Name || queue != nil && p.dropped(move, queue)) {
-		move = nil
-	}
+	queue := p.known(stats.Name)
 	if queue == nil {
 		wanted := &schedulingv1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Name: stats.Name}}
-		if move != nil {
+		if move := p.moveTo(stats.Name); move != nil {
 			wanted = move.to
 		}
 		var err error
@@ -182,7 +166,7 @@ func (p *publisher) keep(ctx context.Context, stats scheduler.QueueStats) error 
 			return fmt.Errorf("queue %s: %w", stats.Name, err)
 		}
 	}
-	if move != nil {
+	if move := p.moveTo(stats.Name); move != nil { // it may have been dropped or changed in the meantime
 		if err := p.moved(ctx, move, queue); err != nil {
 			return err
 		}
@@ -216,7 +200,7 @@ func (p *publisher) keep(ctx context.Context, stats scheduler.QueueStats) error 
 // that never had a group, because someone else created it.
 func (p *publisher) retire(ctx context.Context, name string) error {
 	queue := p.known(name)
-	if queue == nil || queue.Status.Quota == "" || p.moveOf(name) != nil {
+	if queue == nil || queue.Status.Quota == "" || p.moveFrom(name) != nil {
 		return nil
 	}
 	api := p.client.SchedulingV1alpha1().Queues(p.namespace)

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -23,12 +24,14 @@ import (
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
+	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 	"kube-queue.dev/kube-queue/test/require"
 )
 
-// publisherOf returns a publisher that knows these Queues, and its clock. The API server answers each request with a
-// Queue, after see was called with the request and its body.
+// publisherOf returns a publisher that knows these Queues, and its clock. The API server answers each request with the
+// created or an empty Queue, after see was called with the request and its body. If see sets the header Conflict, it
+// answers with a conflict.
 func publisherOf(t *testing.T, see func(r *http.Request, body string), known ...*schedulingv1alpha1.Queue) (*publisher, *clocktesting.FakeClock) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -37,8 +40,16 @@ func publisherOf(t *testing.T, see func(r *http.Request, body string), known ...
 			t.Error(err)
 		}
 		see(r, string(body))
+		if r.Header.Get("Conflict") != "" {
+			w.WriteHeader(http.StatusConflict)
+			return
+		}
 		w.Header().Set("Content-Type", "application/json")
-		if _, err := io.WriteString(w, `{"apiVersion":"scheduling.x-k8s.io/v1alpha1","kind":"Queue"}`); err != nil {
+		answer := `{"apiVersion":"scheduling.x-k8s.io/v1alpha1","kind":"Queue"}`
+		if r.Method == http.MethodPost {
+			answer = string(body)
+		}
+		if _, err := io.WriteString(w, answer); err != nil {
 			t.Error(err)
 		}
 	}))
@@ -87,7 +98,7 @@ func TestAQueueInWhichSomethingIsSetOutlivesItsGroup(t *testing.T) {
 
 func TestTheSettingsOfAQueueMoveToItsNewName(t *testing.T) {
 	var requests []string
-	old := &schedulingv1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Name: "old", UID: "u"}, Spec: schedulingv1alpha1.QueueSpec{Stop: schedulingv1alpha1.StopHold},
+	old := &schedulingv1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Name: "old", UID: "u", ResourceVersion: "7"}, Spec: schedulingv1alpha1.QueueSpec{Stop: schedulingv1alpha1.StopHold},
 		Status: schedulingv1alpha1.QueueStatus{Quota: "root/old"}}
 	p, _ := publisherOf(t, func(r *http.Request, body string) {
 		if strings.Contains(body, "stop") || r.Method == http.MethodDelete {
@@ -103,8 +114,63 @@ func TestTheSettingsOfAQueueMoveToItsNewName(t *testing.T) {
 		old.Status.Quota = ""
 	}
 	if len(requests) != 2 || !strings.HasPrefix(requests[0], "POST queues ") || !strings.Contains(requests[0], `"stop":"Hold"`) ||
-		!strings.HasPrefix(requests[1], "DELETE old ") || !strings.Contains(requests[1], `"uid":"u"`) || reported != 1 {
+		!strings.HasPrefix(requests[1], "DELETE old ") || !strings.Contains(requests[1], `"uid":"u","resourceVersion":"7"`) || reported != 1 {
 		t.Errorf("it reports %d events and sends %q", reported, requests)
+	}
+}
+
+func TestSettingsThatAreMadeWhileTheyMoveAreNotLost(t *testing.T) {
+	for name, c := range map[string]struct {
+		created bool // whether the new Queue exists when the old one is stopped
+		want    []string
+	}{
+		"before the new Queue exists":     {false, []string{`POST queues "stop":"Hold"`, `DELETE root-old "resourceVersion":"8"`}},
+		"before the old Queue is deleted": {true, []string{`POST queues "priority":1`, `DELETE root-old "resourceVersion":"7"`, `PATCH root-old "quota":null`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			old := &schedulingv1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Name: "root-old", UID: "u", ResourceVersion: "7"},
+				Spec: schedulingv1alpha1.QueueSpec{Priority: 1}, Status: schedulingv1alpha1.QueueStatus{Quota: "root/old"}}
+			var requests []string
+			d := decide(t, tree.Options{})
+			d.publisher, _ = publisherOf(t, func(r *http.Request, body string) {
+				if request := r.Method + " " + path.Base(strings.TrimSuffix(r.URL.Path, "/status")) + " " + body; !strings.HasPrefix(request, "PATCH root-renamed ") {
+					requests = append(requests, request)
+				}
+				if strings.Contains(body, `"resourceVersion":"7"`) {
+					r.Header.Set("Conflict", "true")
+				} else if r.Method == http.MethodDelete {
+					require.NoError(t, d.publisher.queues.Delete(old))
+				}
+			}, old)
+			round := func(seen ...*schedulingv1alpha1.Queue) (again bool) {
+				for _, queue := range seen {
+					require.NoError(t, d.publisher.queues.Add(queue))
+					d.after(0, queueSeen(queue))
+				}
+				d.publish()
+				return d.publisher.publish(t.Context(), klog.Background())
+			}
+			d.after(0, quotaListed, d.tree(`{name: root, children: [{name: old, namespaces: [a]}]}`))
+			d.after(0, d.tree(`{name: root, children: [{name: renamed, namespaces: [a]}]}`))
+			stopped := old.DeepCopy()
+			stopped.ResourceVersion, stopped.Spec.Stop = "8", schedulingv1alpha1.StopHold
+			if c.created {
+				round()
+				created := &schedulingv1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-queue", Name: "root-renamed"}, Spec: old.Spec}
+				if !round(created, stopped) {
+					t.Error("the old Queue is not looked at again")
+				}
+				round()
+			} else {
+				round(stopped)
+			}
+			if !slices.EqualFunc(requests, c.want, func(request, want string) bool {
+				part := strings.LastIndex(want, " ")
+				return strings.HasPrefix(request, want[:part]) && strings.Contains(request, want[part+1:])
+			}) {
+				t.Errorf("it requests %q, want %q", requests, c.want)
+			}
+		})
 	}
 }
 
@@ -180,7 +246,8 @@ func TestAnUnchangedStatusOfAQueueIsNotWrittenAgain(t *testing.T) {
 // What a process before this one has left behind.
 func TestQueuesWithoutAGroupAreRetiredAtTheStart(t *testing.T) {
 	var requests []string
-	p, _ := publisherOf(t, func(r *http.Request, _ string) {
+	d := decide(t, tree.Options{})
+	d.publisher, _ = publisherOf(t, func(r *http.Request, _ string) {
 		requests = append(requests, r.Method+" "+path.Base(strings.TrimSuffix(r.URL.Path, "/status")))
 	},
 		&schedulingv1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Name: "left"}, Status: schedulingv1alpha1.QueueStatus{Quota: "other/left"}},
@@ -188,13 +255,43 @@ func TestQueuesWithoutAGroupAreRetiredAtTheStart(t *testing.T) {
 			Status: schedulingv1alpha1.QueueStatus{Quota: "other/set"}},
 		&schedulingv1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Name: "foreign"}, Spec: schedulingv1alpha1.QueueSpec{Priority: 1}},
 		&schedulingv1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Name: "team"}, Status: schedulingv1alpha1.QueueStatus{Quota: "root/team"}})
+	for _, queue := range d.publisher.queues.List() {
+		d.after(0, queueSeen(queue.(*schedulingv1alpha1.Queue)))
+	}
 	for _, want := range [][]string{{"DELETE left", "PATCH set"}, nil} {
 		requests = nil
-		p.set([]string{"team"}, []scheduler.QueueStats{{Name: "team", Quota: "root/team"}}, nil)
-		if p.publish(t.Context(), klog.Background()) || !slices.Equal(requests, want) {
+		d.publisher.set([]string{"team"}, []scheduler.QueueStats{{Name: "team", Quota: "root/team"}}, nil)
+		if d.publisher.publish(t.Context(), klog.Background()) || !slices.Equal(requests, want) {
 			t.Errorf("it requests %q, want %q", requests, want)
 		}
 	}
+}
+
+func TestAStatusThatSomebodyElseHasChangedIsWrittenOnceMore(t *testing.T) {
+	writes := 0
+	queue := &schedulingv1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Name: "root"}}
+	d := decide(t, tree.Options{})
+	d.publisher, _ = publisherOf(t, func(_ *http.Request, body string) {
+		writes++
+		require.NoError(t, json.Unmarshal([]byte(body), queue))
+	}, queue)
+	d.after(0, quotaListed, d.tree(goodRoot))
+	round := func(name string, want int) {
+		t.Helper()
+		for range 3 {
+			d.after(PublishInterval, queueSeen(queue))
+			d.publish()
+			if d.publisher.publish(t.Context(), klog.Background()) {
+				t.Error("it fails")
+			}
+		}
+		if writes != want || queue.Status.Pending != 0 || queue.Status.Quota != "root" {
+			t.Errorf("%s: after %d writes the status is %+v, want %d", name, writes, queue.Status, want)
+		}
+	}
+	round("first", 1)
+	queue.Status.Pending = 7
+	round("changed", 2)
 }
 
 func TestWhatCannotBeShownIsTriedAgain(t *testing.T) {

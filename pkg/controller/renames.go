@@ -18,10 +18,12 @@ import (
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/controller/codec"
 	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
 // followRenames moves the settings of Queues whose groups are renamed in a new quota. The core must know them before
-// the quota: a stopped queue must not admit until its new Queue exists. While there is no quota, the last groups count.
+// the quota: a stopped queue must not admit until its new Queue exists. While there is no quota, the last groups count, and
+// at the start those of the earlier process.
 func (l *loop) followRenames(now quota.Backend) {
 	named, is := now.(interface{ Members() map[string][]string })
 	if !is {
@@ -32,16 +34,33 @@ func (l *loop) followRenames(now quota.Backend) {
 	renamed := renames(before, l.members)
 	for _, old := range slices.Sorted(maps.Keys(renamed)) {
 		queue := l.publisher.known(old)
-		if m := l.publisher.moveOf(old); queue == nil && m != nil { // it is renamed again
+		if m := l.publisher.moveTo(old); queue == nil && m != nil { // it is renamed again
 			queue = m.from
 		}
 		name := renamed[old]
 		if queue == nil || equality.Semantic.DeepEqual(queue.Spec, schedulingv1alpha1.QueueSpec{}) || l.publisher.known(name) != nil {
 			continue
 		}
-		moved := &schedulingv1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: queue.Spec}
-		l.apply(codec.Settings(moved))
-		l.publisher.move(queue, moved)
+		l.moveSettings(queue, name)
+	}
+}
+
+// moveSettings plans to move the settings of a Queue, as they are now, to another one.
+func (l *loop) moveSettings(from *schedulingv1alpha1.Queue, name string) {
+	to := &schedulingv1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: from.Spec}
+	if l.publisher.known(name) == nil {
+		l.apply(codec.Settings(to))
+	}
+	l.publisher.move(from, to)
+}
+
+// dropMoves gives up the moves from Queues whose groups exist again, and to Queues whose groups do not exist any more.
+// The core forgets the settings that no Queue has. Groups that get these names later are different ones.
+func (l *loop) dropMoves() {
+	for _, name := range l.publisher.dropMoves(l.members) {
+		if l.publisher.known(name) == nil {
+			l.apply(scheduler.QueueChanged{Queue: name})
+		}
 	}
 }
 
@@ -77,27 +96,60 @@ type queueMove struct{ from, to *schedulingv1alpha1.Queue }
 func (p *publisher) move(from, to *schedulingv1alpha1.Queue) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.moves = slices.DeleteFunc(p.moves, func(m queueMove) bool { return m.from.Name == from.Name })
-	p.moves = append(p.moves, queueMove{from, to})
+	p.moves[to.Name] = &queueMove{from, to}
 }
 
-// moveOf returns the move from or to a Queue; nil if there is none.
-func (p *publisher) moveOf(name string) *queueMove {
+// moveTo returns the move to a Queue; nil if there is none.
+func (p *publisher) moveTo(name string) *queueMove {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for i := range p.moves {
-		if m := p.moves[i]; m.from.Name == name || m.to.Name == name {
-			return &m
+	return p.moves[name]
+}
+
+// moveFrom returns the move from a Queue; nil if there is none.
+func (p *publisher) moveFrom(name string) *queueMove {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, m := range p.moves {
+		if m.from.Name == name {
+			return m
 		}
 	}
 	return nil
 }
 
-// moved deletes the Queue whose settings were moved, and reports that. Changes of its settings in the meantime stay.
+// dropMoves gives up the moves that do not lead from a group that is gone to one that exists, and returns the names of
+// the Queues that they lead to.
+func (p *publisher) dropMoves(groups map[string][]string) (dropped []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(p.moves)) {
+		from := p.moves[name].from.Name
+		_, again := groups[from]
+		if _, exists := groups[name]; again || !exists {
+			delete(p.moves, name)
+			// If its group exists again, it is compared when its counts are known.
+			if delete(p.stale, from); !again {
+				p.stale[from] = true
+			}
+			dropped = append(dropped, name)
+		}
+	}
+	return dropped
+}
+
+// moved deletes the Queue whose settings were moved, and reports that. If its settings have changed in the meantime, or
+// somebody else has created the other Queue with other settings, it gives up the move instead.
 func (p *publisher) moved(ctx context.Context, m *queueMove, to *schedulingv1alpha1.Queue) error {
+	if !equality.Semantic.DeepEqual(to.Spec, m.to.Spec) {
+		p.forget(m)
+		p.lookAt(m.from.Name)
+		return nil
+	}
+	// After a conflict, it looks again in the next round.
 	err := p.client.SchedulingV1alpha1().Queues(p.namespace).Delete(ctx, m.from.Name,
-		metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &m.from.UID}})
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &m.from.UID, ResourceVersion: &m.from.ResourceVersion}})
+	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("queue %s, whose settings were moved to %s: %w", m.from.Name, to.Name, err)
 	}
 	p.forget(m)
@@ -106,20 +158,10 @@ func (p *publisher) moved(ctx context.Context, m *queueMove, to *schedulingv1alp
 	return nil
 }
 
-// dropped gives up a move if somebody else has created the Queue with other settings, and reports whether it did.
-func (p *publisher) dropped(m *queueMove, to *schedulingv1alpha1.Queue) bool {
-	if equality.Semantic.DeepEqual(to.Spec, m.to.Spec) {
-		return false
-	}
-	p.forget(m)
-	p.lookAt(m.from.Name)
-	return true
-}
-
 func (p *publisher) forget(m *queueMove) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.moves = slices.DeleteFunc(p.moves, func(other queueMove) bool { return other.to.Name == m.to.Name })
+	delete(p.moves, m.to.Name)
 }
 
 // reportLost reports that the settings of a Queue have no effect any more.

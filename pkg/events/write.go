@@ -40,7 +40,7 @@ func (w *Writer) write(ctx context.Context, key types.NamespacedName, e *entry) 
 		case err != nil:
 			return false, err
 		}
-		e.count = found.Count
+		e.count = max(found.Count, 1) // somebody can set it to 0, which means that it is not written
 		renewal := found.LastTimestamp.Add(renewEvery)
 		if e.more == 0 && now.Time.Before(renewal) && found.Annotations[wellknown.RevisionAnnotation] == digest(e.revision) {
 			e.paced.Until = renewal

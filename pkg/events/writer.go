@@ -202,10 +202,21 @@ func (w *Writer) next(ctx context.Context) bool {
 		return false
 	}
 	defer w.queue.Done(key)
+	for w.try(ctx, key) {
+		select {
+		case <-ctx.Done():
+		case <-w.clock.After(retryMin):
+		}
+	}
+	return true
+}
+
+// try writes the event if it is due, and reports whether to try again here, because the queue that ends delays nothing.
+func (w *Writer) try(ctx context.Context, key types.NamespacedName) (again bool) {
 	e, probe := w.begin(ctx, key)
 	if e == nil {
 		w.queue.Forget(key)
-		return true
+		return false
 	}
 	created, err := w.write(ctx, key, e)
 	w.mu.Lock()
@@ -220,10 +231,10 @@ func (w *Writer) next(ctx context.Context) bool {
 	default:
 		klog.FromContext(ctx).V(2).Info("Cannot write an event; trying again", "event", key, "err", err)
 		w.queue.AddRateLimited(key)
-		return true
+		return w.ending && ctx.Err() == nil
 	}
 	w.queue.Forget(key)
-	return true
+	return false
 }
 
 // begin returns a copy of the event if it is to be written now. Probe is whether its namespace refuses events and the

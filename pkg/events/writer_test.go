@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	goruntime "runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -326,5 +327,35 @@ func TestWhatIsReportedLastIsWrittenToo(t *testing.T) {
 	}
 	if got := len(stored(t, client)); got != 1 {
 		t.Errorf("%d events are written, want 1", got)
+	}
+}
+
+func TestAnEventWhoseWriteFailsAtTheEndIsTriedAgain(t *testing.T) {
+	client := fake.NewClientset()
+	w := NewWriter(client.CoreV1(), Source{Component: "test", Instance: "one"}, clock.RealClock{}, nil)
+	var failed atomic.Bool
+	client.PrependReactor("create", "events", func(clienttesting.Action) (bool, runtime.Object, error) {
+		for !w.queue.ShuttingDown() {
+			goruntime.Gosched()
+		}
+		return !failed.Swap(true), nil, apierrors.NewInternalError(fmt.Errorf("not now"))
+	})
+	_ = w.While(t.Context(), func(context.Context) error {
+		w.Write(about("job", "Released", "1"))
+		return nil
+	})
+	if got := len(stored(t, client)); got != 1 {
+		t.Errorf("%d events are written, want 1", got)
+	}
+}
+
+func TestAnEventWhoseCountSomebodyHasSetToZeroIsReadOnce(t *testing.T) {
+	e := about("job", "Queued", "1")
+	client := fake.NewClientset(e.build(Source{Component: "test"}, metav1.NewTime(noon), 0))
+	w, _ := run(t, client, clocktesting.NewFakeClock(noon.Add(time.Minute)), nil)
+	w.Keep(e)
+	eventually(t, "known", func() bool { return idleAndKept(w) })
+	if got := sent(client, "get"); got != 1 {
+		t.Errorf("it was read %d times, want once", got)
 	}
 }

@@ -16,6 +16,7 @@ const (
 	resultAdmitted = "admitted"
 	resultRefused  = "refused"
 	resultConflict = "conflict"
+	resultDenied   = "denied"
 )
 
 // Results of estimates.
@@ -93,14 +94,16 @@ func (c *Controller) Requeued(reason string) {
 	c.registry.counters[requeues].WithLabelValues(reason).Inc()
 }
 
-// RolledBack counts a write that the API server rejected; release reports whether it was an
-// admission.
+// RolledBack counts a write to a unit that had changed or was deleted; release reports whether it was an admission.
 func (c *Controller) RolledBack(write string, release bool) {
 	c.registry.counters[rollbacks].WithLabelValues(write).Inc()
 	if release {
 		c.attempt(resultConflict, "")
 	}
 }
+
+// Denied counts an admission whose write the API server denied.
+func (c *Controller) Denied() { c.attempt(resultDenied, "") }
 
 func (c *Controller) attempt(result, reason string) {
 	c.registry.counters[admissionAttempts].WithLabelValues(result, reason).Inc()

@@ -123,7 +123,7 @@ func Definitions() []Definition {
 		{Name: meanSubmission, Type: Gauge, Labels: queue, Programs: controller,
 			Help: "Mean of the submission times of the units that are queued now."},
 		{Name: admissionAttempts, Type: Counter, Labels: []string{"result", "reason"}, Programs: controller,
-			Help: "Decisions written to units. admitted: the unit got quota. refused: the unit waits with a new reason. conflict: the unit had changed and is decided again."},
+			Help: "Decisions written to units. admitted: the unit got quota. refused: the unit waits with a new reason. conflict: the unit had changed and is decided again. denied: the unit cannot be written, and is tried again later."},
 		{Name: evictions, Type: Counter, Labels: []string{"queue", "reason"}, Programs: controller,
 			Help: "Units that were evicted. queue is empty for units without a queue."},
 		{Name: requeues, Type: Counter, Labels: []string{"reason"}, Programs: controller,

@@ -105,6 +105,7 @@ func TestWhatTheControllerCounts(t *testing.T) {
 	c.Requeued("SuspendedByUser")
 	c.RolledBack("Dequeue", true)
 	c.RolledBack("Explain", false)
+	c.Denied()
 	c.Audited()
 	c.Audited()
 	for range 3 {
@@ -126,6 +127,7 @@ func TestWhatTheControllerCounts(t *testing.T) {
 		`kube_queue_wait_seconds_sum{framework="TFJob",queue="q"} 0`,
 		`kube_queue_admission_attempts_total{reason="",result="admitted"} 3`,
 		`kube_queue_admission_attempts_total{reason="",result="conflict"} 1`,
+		`kube_queue_admission_attempts_total{reason="",result="denied"} 1`,
 		`kube_queue_admission_attempts_total{reason="QuotaExceeded",result="refused"} 1`,
 		`kube_queue_evictions_total{queue="q",reason="Deactivated"} 1`,
 		`kube_queue_evictions_total{queue="q",reason="NotAdmitted"} 0`,

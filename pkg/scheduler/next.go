@@ -329,7 +329,7 @@ func (s *Scheduler) compose(u *unit, kind Kind, now time.Time) (Write, bool) {
 	case MarkOverQuota, ClearOverQuota:
 		return w, s.composeOverQuota(u, &w)
 	case MarkUnscheduled, ClearUnscheduled:
-		return w, s.composeUnscheduled(u, &w, now)
+		return w, s.composeUnscheduled(u, &w)
 	}
 	return w, true
 }

@@ -252,6 +252,9 @@ func (e Written) apply(s *Scheduler, now time.Time) {
 			s.moreToEvict(u.countedIn)
 		}
 	}
+	if known := s.unscheduled.units[u]; known != nil && kind == MarkUnscheduled {
+		known.message, known.at = w.Message, instantOf(now)
+	}
 	if e.Version > u.Version {
 		u.Version = e.Version
 		if kind.writesPlace() {

@@ -198,12 +198,11 @@ func (s *Scheduler) watchScheduling(now time.Time) {
 
 // composeUnscheduled completes a MarkUnscheduled or ClearUnscheduled write. It returns false if the write is not
 // needed: the unit may have ended while the write was held back.
-func (s *Scheduler) composeUnscheduled(u *unit, w *Write, now time.Time) bool {
+func (s *Scheduler) composeUnscheduled(u *unit, w *Write) bool {
 	known := s.unscheduled.units[u]
 	if w.Kind == ClearUnscheduled || known == nil {
 		return w.Kind == ClearUnscheduled && u.Unscheduled && u.Phase.holdsQuota()
 	}
 	w.Reason, w.Message = wellknown.ReasonPodsUnschedulable, s.unscheduledMessage(u)
-	known.message, known.at = w.Message, instantOf(now)
 	return w.Message != ""
 }

@@ -226,3 +226,31 @@ func TestAUnitThatIsEvictedSaysNothingAboutItsPods(t *testing.T) {
 		t.Errorf("it was marked by %+v", found)
 	}
 }
+
+func TestAMessageAboutPodsThatWasNotWrittenIsWrittenLater(t *testing.T) {
+	for name, fail := range map[string]func(*world){
+		"the unit has changed": func(w *world) {
+			w.write("a/job", priority(1))
+			w.land(0)
+		},
+		"the API server denies it": func(w *world) { w.deny(0) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := releasedJob(t)
+			placed(w, "no cpu")
+			w.after(scheduler.UnscheduledAfter)
+			placed(w, "no gpu")
+			w.after(scheduler.UnscheduledInterval - time.Millisecond)
+			w.now = w.now.Add(time.Millisecond)
+			w.think()
+			if len(w.sent) != 1 || w.sent[0].Kind != scheduler.MarkUnscheduled {
+				t.Fatalf("under way are %+v, want the message", w.sent)
+			}
+			fail(w)
+			w.after(time.Minute)
+			if found := w.writes("a/job", scheduler.MarkUnscheduled); len(found) != 2 || !strings.HasSuffix(found[1].Message, "no gpu") {
+				t.Errorf("it was marked by %+v, want the other message too", found)
+			}
+		})
+	}
+}

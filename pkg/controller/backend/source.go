@@ -147,6 +147,8 @@ type Quota struct {
 	Backend quota.Backend
 	// Missing explains why there is none.
 	Missing *quota.Refusal
+	// Last is the backend that an earlier process had in force. It is set at most at the start, and nil if unknown.
+	Last quota.Backend
 }
 
 // Notice is an event on an object of the quota.

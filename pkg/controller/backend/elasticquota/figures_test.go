@@ -252,6 +252,12 @@ func TestTheTreeShowsWhichLimitsAreExceeded(t *testing.T) {
 	if c := over(); c == nil || !strings.Contains(c.Message, "used 6 of max 4") {
 		t.Errorf("the condition is %+v, want the new amount", c)
 	}
+	w.Report(nil)
+	w.forest.now = func() time.Time { return noon.Add(time.Minute) }
+	if n := w.Report([]quota.Excess{excess}).Notices; len(n) != 1 || n[0].Key == change.Notices[0].Key {
+		t.Errorf("notices are %+v, want another event: the limit is exceeded again", n)
+	}
+	over()
 	w.forest.excesses, w.forest.excessesKnown = nil, false // after a start
 	if c := over(); c == nil || c.Status != metav1.ConditionTrue {
 		t.Errorf("the condition is %+v before it is known, want it as it was", c)

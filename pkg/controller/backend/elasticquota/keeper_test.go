@@ -176,6 +176,24 @@ func TestTheLastValidTreeIsInForceAfterARestart(t *testing.T) {
 	}
 }
 
+func TestTheTreeBeforeARestartIsKnownAfterIt(t *testing.T) {
+	c := newCluster(t)
+	c.tree = version(t, 1, 4)
+	p, change := c.starts()
+	if change.Quota.Last != nil {
+		t.Errorf("at first the last quota is %v", change.Quota.Last)
+	}
+	p.mustKeep()
+	for _, next := range []*unstructured.Unstructured{nil, version(t, 2, -1), treeObject(t, "kube-system", "t", time.Hour, 3, `{name: renamed, namespaces: [a]}`)} {
+		c.tree = next
+		_, change = c.starts()
+		last, _ := change.Quota.Last.(*tree.Tree)
+		if last == nil || fmt.Sprint(last.Members()) != "map[root:[a]]" {
+			t.Errorf("with tree %v, the last quota is %v", next, change.Quota.Last)
+		}
+	}
+}
+
 func TestWithTheTreeDeletedNothingIsKept(t *testing.T) {
 	for _, running := range []bool{true, false} {
 		c := newCluster(t)

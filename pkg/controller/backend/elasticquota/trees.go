@@ -86,27 +86,30 @@ func (f *forest) found(revision *unstructured.Unstructured) {
 	}
 }
 
-// recall reads the last valid tree from the ControllerRevisions. The newest one that is not damaged counts.
-func (f *forest) recall() {
+// recall reads the last valid tree from the ControllerRevisions and returns it; nil if there is none. The newest one that
+// is not damaged counts.
+func (f *forest) recall() quota.Backend {
 	sortRevisions(f.revisions)
 	for _, revision := range f.revisions {
+		var built *tree.Tree
 		last, err := readKept(revision)
 		if err == nil {
-			_, _, err = tree.New(f.names, last.root, f.opts)
+			built, _, err = tree.New(f.names, last.root, f.opts)
 		}
 		if err == nil {
 			f.inForce, f.damaged = last, ""
-			break
+			return built
 		}
 		f.damaged = fmt.Sprintf("ControllerRevision %s/%s, which should hold the last valid tree, cannot be used: %v", revision.GetNamespace(), revision.GetName(), err)
 	}
-	f.revisions = nil
+	return nil
 }
 
 // start selects the tree to use after all existing trees were processed.
 func (f *forest) start() backend.Change {
 	f.listed = true
-	f.recall()
+	last := f.recall()
+	f.revisions = nil
 	var change backend.Change
 	oldest := f.oldest()
 	for _, key := range slices.Sorted(maps.Keys(f.trees)) {
@@ -115,6 +118,9 @@ func (f *forest) start() backend.Change {
 		}
 	}
 	f.follow(oldest, &change)
+	if change.Quota != nil {
+		change.Quota.Last = last
+	}
 	return change
 }
 
@@ -301,7 +307,8 @@ func (f *forest) report(excesses []quota.Excess) backend.Change {
 		known := slices.ContainsFunc(f.excesses, func(e quota.Excess) bool { return e.Node == excess.Node && e.Resource == excess.Resource })
 		if f.chosen != nil && !known {
 			notice := warning(f.chosen, wellknown.EventOverQuota, excess.Message())
-			notice.Key = excess.Node + "/" + excess.Resource
+			// A limit can be exceeded again while the event about the last time still exists.
+			notice.Key = fmt.Sprintf("%s/%s/%d", excess.Node, excess.Resource, f.now().Unix())
 			change.Notices = append(change.Notices, notice)
 		}
 	}
