@@ -59,6 +59,9 @@ func probes() ([]probe, error) {
 		},
 	})
 	all = append(all, probe{policy: policyOfExtensions}, probe{policy: policyOfWebhooks}, probe{policy: policyOfPrograms}, probe{policy: policyOfOwners})
+	for _, ofPods := range []string{"gate-pod", "growth-pod", "managed-pod", "gate", "job-extensions-pods", "fence-pod"} { // see harness.Env.WaitForGate
+		all = append(all, probe{policy: "kube-queue-" + ofPods})
+	}
 	samples, err := kinds.All()
 	if err != nil {
 		return nil, err

@@ -10,7 +10,7 @@ import (
 
 func TestTheChartIsNotUninstalledWhilePodsWaitAtTheGate(t *testing.T) {
 	s := begin(t)
-	s.helm("install", s.values("annotationExtensions: [job, pod]"), "--create-namespace", "--wait")
+	s.helm("install", s.values("enabledExtensions: [tfjob, pytorchjob, pod]"), "--create-namespace", "--wait")
 	s.waitForRollout()
 	s.enter("default")
 	s.Tree(`{cpu: "1"}`)
