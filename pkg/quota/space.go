@@ -32,6 +32,8 @@ const (
 	// Kept bounds use at and below the node by all but those that room is made for: what is planned for them is not
 	// available to others. Its room is unlimited if nothing is planned.
 	Kept
+	// Observed is Max of a ResourceQuota for pods that exist. Its status counts them already, so it does not bound them.
+	Observed
 	// Bounds is the number of bounds.
 	Bounds
 )

@@ -145,7 +145,7 @@ func (b *Backend) Unqueued(namespace string) quota.Group { return b.group(namesp
 func (b *Backend) Room(space quota.Space) int64 {
 	if int(space.Node) < len(b.groups) && b.groups[space.Node] != nil {
 		if s := b.groups[space.Node].byID[space.Resource]; s != nil {
-			return s.room()
+			return s.roomIn(space.Bound)
 		}
 	}
 	return math.MaxInt64

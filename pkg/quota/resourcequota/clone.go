@@ -48,8 +48,8 @@ func (b *Backend) Lacks(of quota.Group, d quota.Demand) (lacks []*quota.Refusal)
 	}
 	for _, s := range g.spaces {
 		requested := b.sum(s, d.Requests).Clamp()
-		if requested > s.roomFor(d) && requested > 0 && requested <= s.hard && s.quota.unknown == "" {
-			lacks = append(lacks, g.refusal(s, requested, wellknown.ReasonQuotaExceeded))
+		if requested > s.roomIn(boundOf(d)) && requested > 0 && requested <= s.hard && s.quota.unknown == "" {
+			lacks = append(lacks, g.refusal(s, requested, boundOf(d), wellknown.ReasonQuotaExceeded))
 		}
 	}
 	return lacks
@@ -63,7 +63,7 @@ func (b *Backend) Exceeds(of quota.Group, d quota.Demand) (exceeded []*quota.Ref
 	}
 	for _, s := range g.spaces {
 		if requested := b.sum(s, d.Requests).Clamp(); requested > s.hard && requested > 0 && s.quota.unknown == "" {
-			exceeded = append(exceeded, g.refusal(s, requested, wellknown.ReasonExceedsMaxQuota))
+			exceeded = append(exceeded, g.refusal(s, requested, boundOf(d), wellknown.ReasonExceedsMaxQuota))
 		}
 	}
 	return exceeded

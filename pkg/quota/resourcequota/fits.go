@@ -25,15 +25,15 @@ func (g *group) Fits(d quota.Demand) *quota.Refusal {
 		case s.quota.unknown != "":
 			return g.unknown(s)
 		case requested > s.hard:
-			return g.refusal(s, requested, wellknown.ReasonExceedsMaxQuota)
-		case lacking == nil && requested > s.roomFor(d):
+			return g.refusal(s, requested, boundOf(d), wellknown.ReasonExceedsMaxQuota)
+		case lacking == nil && requested > s.roomIn(boundOf(d)):
 			lacking = s
 		}
 	}
 	if lacking == nil {
 		return nil
 	}
-	return g.refusal(lacking, g.backend.sum(lacking, d.Requests).Clamp(), wellknown.ReasonQuotaExceeded)
+	return g.refusal(lacking, g.backend.sum(lacking, d.Requests).Clamp(), boundOf(d), wellknown.ReasonQuotaExceeded)
 }
 
 // StillRefuses looks only at the quota and the key of the cause.
@@ -60,16 +60,16 @@ func (g *group) StillRefuses(d quota.Demand, c quota.Cause) bool {
 		case wellknown.ReasonExceedsMaxQuota:
 			return requested > s.hard && s.hard == c.Limit
 		case wellknown.ReasonQuotaExceeded:
-			return requested > 0 && requested > s.roomFor(d) && s.hard == c.Limit
+			return requested > 0 && requested > s.roomIn(boundOf(d)) && s.hard == c.Limit
 		}
 	}
 	return false
 }
 
-func (g *group) refusal(s *space, requested int64, reason wellknown.Reason) *quota.Refusal {
+func (g *group) refusal(s *space, requested int64, bound quota.Bound, reason wellknown.Reason) *quota.Refusal {
 	r := &quota.Refusal{Reason: reason, Node: g.namespace + "/" + s.quota.name, Resource: s.key,
 		Asked: requested, Used: used(s, requested), Limit: s.hard, Say: say,
-		Lack: quota.Lack{Space: g.name(s), Amount: requested}}
+		Lack: quota.Lack{Space: g.name(s, bound), Amount: requested}}
 	return r
 }
 

@@ -82,6 +82,19 @@ func TestPodsThatWaitAtAGateAreAlreadyInTheStatus(t *testing.T) {
 	if r := g.Fits(demand); r == nil || !strings.Contains(r.Message(), "requested 3, used or reserved 2 of hard limit 4") {
 		t.Errorf("refused with %+v", r)
 	}
+	// A unit that waits is tried again when this room grows, whatever the status says.
+	b, g = bench(t, "4")
+	held := &quota.Charge{Demand: quota.Demand{Requests: cpus(t, b, "2")}}
+	g.Charge(held)
+	lack := g.Fits(demand).Lack
+	if b.Room(lack.Space) >= lack.Amount {
+		t.Errorf("there is room for %+v", lack)
+	}
+	frees := false
+	g.Spaces(held, func(space quota.Space) { frees = frees || space == lack.Space })
+	if g.Uncharge(held); !frees || b.Room(lack.Space) < lack.Amount {
+		t.Errorf("after the end of the other unit, there is no room for %+v, or nobody is told", lack)
+	}
 	if demand.PodsExist = false; demand.Key() == (quota.Demand{Requests: demand.Requests, PodsExist: true}).Key() {
 		t.Error("units with and without pods have the same shape")
 	}

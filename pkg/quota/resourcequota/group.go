@@ -76,12 +76,14 @@ func (g *group) Uncharge(c *quota.Charge) {
 // Spaces visits all spaces.
 func (g *group) Spaces(_ *quota.Charge, visit func(quota.Space)) {
 	for _, s := range g.spaces {
-		visit(g.name(s))
+		for _, bound := range bounds {
+			visit(g.name(s, bound))
+		}
 	}
 }
 
-func (g *group) name(s *space) quota.Space {
-	return quota.Space{Node: g.nodes[0], Resource: s.id, Bound: quota.Max}
+func (g *group) name(s *space, bound quota.Bound) quota.Space {
+	return quota.Space{Node: g.nodes[0], Resource: s.id, Bound: bound}
 }
 
 // rebuild re-creates the spaces after the limits have changed.
@@ -156,9 +158,20 @@ func (s *space) room() int64 {
 	return min(s.held.Below(s.hard), s.coming.Plus(s.used).Below(s.hard))
 }
 
-// roomFor is room for a demand. The status of the quota already counts pods that exist.
-func (s *space) roomFor(d quota.Demand) int64 {
+// bounds are the rooms of each space.
+var bounds = [...]quota.Bound{quota.Max, quota.Observed}
+
+// boundOf returns which room of a space the demand needs.
+func boundOf(d quota.Demand) quota.Bound {
 	if d.PodsExist {
+		return quota.Observed
+	}
+	return quota.Max
+}
+
+// roomIn returns how much can still be requested in a space by observation, or also by the status of the quota.
+func (s *space) roomIn(bound quota.Bound) int64 {
+	if bound == quota.Observed {
 		return s.held.Below(s.hard)
 	}
 	return s.room()
@@ -166,15 +179,19 @@ func (s *space) roomFor(d quota.Demand) int64 {
 
 // freeing reports the spaces in which the change has freed room.
 func (g *group) freeing(change func()) quota.Effect {
-	before := make([]int64, len(g.spaces))
+	before := make([][len(bounds)]int64, len(g.spaces))
 	for i, s := range g.spaces {
-		before[i] = s.room()
+		for j, bound := range bounds {
+			before[i][j] = s.roomIn(bound)
+		}
 	}
 	change()
 	var effect quota.Effect
 	for i, s := range g.spaces {
-		if s.room() > before[i] {
-			effect.Freed = append(effect.Freed, g.name(s))
+		for j, bound := range bounds {
+			if s.roomIn(bound) > before[i][j] {
+				effect.Freed = append(effect.Freed, g.name(s, bound))
+			}
 		}
 	}
 	return effect

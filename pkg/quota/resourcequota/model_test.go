@@ -249,7 +249,9 @@ func (m *model) rooms() map[quota.Space]int64 {
 	rooms := map[quota.Space]int64{}
 	g := m.b.group(namespace)
 	for _, s := range g.spaces {
-		rooms[g.name(s)] = m.b.Room(g.name(s))
+		for _, bound := range bounds {
+			rooms[g.name(s, bound)] = m.b.Room(g.name(s, bound))
+		}
 	}
 	return rooms
 }

@@ -1,14 +1,19 @@
 package pods
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/yaml"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
@@ -64,6 +69,30 @@ func (e env) runs(names ...string) {
 		}
 		return true, ""
 	})
+}
+
+// create creates pods, each as soon as the ResourceQuota of its namespace has room.
+func (e env) create(ctx context.Context, manifests []string) {
+	for _, manifest := range manifests {
+		pod := &corev1.Pod{}
+		if err := yaml.Unmarshal([]byte(manifest), pod); err != nil {
+			e.t.Error(err)
+			return
+		}
+		err := wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+			_, err := e.Kube.CoreV1().Pods(e.Namespace).Create(ctx, pod, metav1.CreateOptions{})
+			if apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota") {
+				return false, nil
+			}
+			return err == nil, err
+		})
+		if err != nil {
+			if ctx.Err() == nil {
+				e.t.Error(err)
+			}
+			return
+		}
+	}
 }
 
 func (e env) gone(names ...string) {
@@ -166,35 +195,59 @@ var (
 )
 
 // TestManyPodsAndGroupsNeverExceedTheirQuota judges by the pods alone: at no instant do those that have passed request
-// more than their quota, and no group runs in part before it has passed as a whole.
+// more than their quota, and no group runs in part before it has passed as a whole. A ResourceQuota counts pods that wait,
+// so their creators must try again.
 func TestManyPodsAndGroupsNeverExceedTheirQuota(t *testing.T) {
+	t.Run("tree", func(t *testing.T) { manyPods(t, false) })
+	t.Run("ResourceQuotas", func(t *testing.T) { manyPods(t, true) })
+}
+
+func manyPods(t *testing.T, resourceQuotas bool) {
 	const quota, quotas, size = 12, 3, 8
 	all := *singlePods + *podGroups*size
 	envs := make([]env, quotas)
 	tree := make([]string, quotas)
 	for i := range envs {
-		name := fmt.Sprintf("many-%d", i)
+		name := fmt.Sprintf("many-%t-%d", resourceQuotas, i)
 		if i == 0 {
 			envs[i] = env{suite.Env(t, name), t}
 		} else {
 			envs[i] = env{suite.Part(t, name), t}
 		}
 		tree[i] = fmt.Sprintf(`{name: %s, namespaces: [%s], max: {cpu: "%d"}}`, name, name, quota)
+		if resourceQuotas {
+			envs[i].Apply(fmt.Sprintf("apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: team}\nspec: {hard: {requests.cpu: %d}}\n", quota))
+		}
 	}
 	e := envs[0]
 	e.QueuePods()
-	controller, extensions := suite.Both(t, "pod")
-	e.TreeOf(tree...)
+	var backend []string
+	if resourceQuotas {
+		e.Audit.ResourceQuota = true
+		backend = []string{"QueueGroupPlugin=resourceQuota"}
+	}
+	controller, extensions := suite.BothWith(t, "pod", backend)
+	if !resourceQuotas {
+		e.TreeOf(tree...)
+	}
 	watch, err := e.Kube.CoreV1().Pods("").Watch(t.Context(), metav1.ListOptions{LabelSelector: wellknown.GatedLabel + "=true"})
 	harness.Must(t, err)
 	defer watch.Stop()
+	manifests := make([][]string, quotas)
 	for i := range *singlePods {
-		envs[i%quotas].Apply(marked(fmt.Sprintf("s-%d", i), "1", "", 0))
+		manifests[i%quotas] = append(manifests[i%quotas], marked(fmt.Sprintf("s-%d", i), "1", "", 0))
 	}
 	for g := range *podGroups {
 		for i := range size {
-			envs[g%quotas].Apply(marked(fmt.Sprintf("g-%d-%d", g, i), "1", fmt.Sprintf("g-%d", g), size))
+			manifests[g%quotas] = append(manifests[g%quotas], marked(fmt.Sprintf("g-%d-%d", g, i), "1", fmt.Sprintf("g-%d", g), size))
 		}
+	}
+	var creators sync.WaitGroup
+	defer creators.Wait()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	for i := range envs {
+		creators.Go(func() { envs[i].create(ctx, manifests[i]) })
 	}
 	pods := map[string]*corev1.Pod{}
 	passed, ended, most := map[string]bool{}, 0, 0
@@ -231,7 +284,9 @@ func TestManyPodsAndGroupsNeverExceedTheirQuota(t *testing.T) {
 				switch len(passed) {
 				case all / 4:
 					controller.Kill()
-					controller = suite.Program(t, harness.Controller).Start()
+					controller = suite.Program(t, harness.Controller)
+					controller.Env = backend
+					controller.Start()
 				case all / 2:
 					extensions.Kill()
 					suite.Program(t, harness.Extensions, "--enabled-extensions=pod").Start()
@@ -246,5 +301,7 @@ func TestManyPodsAndGroupsNeverExceedTheirQuota(t *testing.T) {
 	if most < quota/2 {
 		t.Errorf("at most %d pods had passed at once: nothing was at stake", most)
 	}
-	e.ExpectFree()
+	if !resourceQuotas {
+		e.ExpectFree()
+	}
 }

@@ -243,7 +243,9 @@ func TestADurationThatCannotBeReadIsNotSet(t *testing.T) {
 	}
 	change(t.Context(), `{"op": "copy", "from": "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/reserveAfter/pattern",
 		"path": "/metadata/annotations/pattern"}, {"op": "remove", `+at+`}`)
-	t.Cleanup(func() { change(context.Background(), `{"op": "move", "from": "/metadata/annotations/pattern", `+at+`}`) })
+	t.Cleanup(func() {
+		change(context.Background(), `{"op": "move", "from": "/metadata/annotations/pattern", `+at+`}`)
+	})
 	s.eventually("the former schema is in force", func() string {
 		if _, err := s.queues().Create(t.Context(), queue, metav1.CreateOptions{}); err != nil {
 			return err.Error()
