@@ -133,6 +133,7 @@ func (c *charge) taken(key string) int64 {
 		if p.resized {
 			g.requests, g.limits = nil, nil
 		}
+		g.ended = g.ended || p.gated // the quota counts it before its job holds anything
 		pods += weigh(key, g)
 	}
 	return max(admitted, pods)
