@@ -50,7 +50,14 @@ func (l *Env) tree() *unstructured.Unstructured {
 // status alone can be from before anything was admitted.
 func (l *Env) ExpectFree() {
 	l.t.Helper()
-	Eventually(l.t, 30*time.Second, "the quota is free", func() (bool, string) {
+	l.ExpectNoneHolds()
+	Eventually(l.t, 30*time.Second, "the quota is free", l.Free)
+}
+
+// ExpectNoneHolds waits until no unit in the Env's namespace holds quota.
+func (l *Env) ExpectNoneHolds() {
+	l.t.Helper()
+	Eventually(l.t, 30*time.Second, "no unit holds quota", func() (bool, string) {
 		units, err := l.Queue.SchedulingV1alpha1().QueueUnits(l.Namespace).List(l.t.Context(), metav1.ListOptions{})
 		Must(l.t, err)
 		for i := range units.Items {
@@ -58,7 +65,7 @@ func (l *Env) ExpectFree() {
 				return false, unit.Name + " is " + string(unit.Status.Phase)
 			}
 		}
-		return l.Free()
+		return true, ""
 	})
 }
 
