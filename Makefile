@@ -248,11 +248,12 @@ bench: ## Benchmark the scheduling core: releases, passes and memory with up to 
 SCENARIO ?= baseline
 
 .PHONY: perf
-perf: perf-ceiling ## Run all measurements: perf-ceiling, perf-units with each scenario, perf-pods, perf-names, perf-reviews, perf-jobs (more than an hour)
+perf: perf-ceiling ## Run all measurements: perf-ceiling, perf-units with each scenario, perf-pods, perf-gate, perf-names, perf-reviews, perf-jobs (more than an hour)
 	for scenario in baseline large deep wide; do $(MAKE) perf-units SCENARIO=$$scenario; done
 	for policy in RoundRobin Block; do \
 		go run ./test/perf units --scenario baseline --policy $$policy --json bin/perf/units-baseline-$$policy.json; done
 	$(MAKE) perf-pods
+	$(MAKE) perf-gate
 	$(MAKE) perf-names
 	$(MAKE) perf-reviews
 	$(MAKE) perf-jobs
@@ -268,6 +269,10 @@ perf-units: ## Measure kube-queue-controller with the units of a scenario (SCENA
 .PHONY: perf-pods
 perf-pods: ## Measure kube-queue-controller in a cluster with 100,000 pods
 	go run ./test/perf pods --json bin/perf/pods.json
+
+.PHONY: perf-gate
+perf-gate: ## Measure pods at the scheduling gate, and the creation of other pods with and without its policies
+	go run ./test/perf gate --json bin/perf/gate.json
 
 .PHONY: perf-names
 perf-names: ## Measure what is left of units with ever new names of resources
