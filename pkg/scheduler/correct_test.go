@@ -292,6 +292,9 @@ func TestAQueueThatIsStoppedAndResumedAllTheTimeCostsBoundedWrites(t *testing.T)
 	for _, w := range l.written {
 		reports[w.Key]++
 	}
+	if len(reports) != 1000 {
+		t.Fatalf("%d units reported, want all 1000", len(reports))
+	}
 	for key, n := range reports {
 		if n > 2+2*60/30 { // two at first, and one each 30 s
 			t.Fatalf("%s reported %d times in two minutes", key, n)
