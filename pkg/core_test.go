@@ -185,11 +185,18 @@ func TestNothingThatTheCoreImportsBringsAClient(t *testing.T) {
 			t.Errorf("a client is reached: %s", strings.Join(chain, " imports "))
 		}
 	}
+	if shell := here + "/controller"; clientChain(importsOf(t, shell), shell, map[string]bool{}) == nil {
+		t.Errorf("%s reaches no client, so none is found", shell)
+	}
 }
 
 // Who uses the plugin needs no controller.
 func TestThePluginKnowsOfTheControllerOnlyItsCodec(t *testing.T) {
-	for name := range importsOf(t, "./plugin/...") {
+	imports := importsOf(t, "./plugin/...")
+	if _, is := imports[here+"/controller/codec"]; !is {
+		t.Error("the plugin does not import the codec, so nothing is found")
+	}
+	for name := range imports {
 		if strings.HasPrefix(name, here+"/controller") && name != here+"/controller/codec" {
 			t.Errorf("the plugin imports %s", name)
 		}

@@ -405,6 +405,9 @@ func TestPropertyPodsPassOnlyWithinTheirCharge(t *testing.T) {
 		admissions, evictions, worlds = admissions+w.admissions, evictions+w.evictions, worlds+1
 	})
 	t.Logf("%d worlds, %d admissions, %d evictions", worlds, admissions, evictions)
+	if admissions < worlds || evictions < worlds/10 {
+		t.Error("the test proves little")
+	}
 }
 
 // TestAPartOfAReleasedGroupIsReplaced is the story of a creator that replaces a failed pod.

@@ -1,6 +1,7 @@
 package provisioning
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,21 +16,28 @@ import (
 // The conditions in the order of their letters in patterns.
 var letters = []string{"Accepted", "Provisioned", "Failed", "BookingExpired", "CapacityRevoked"}
 
-// expected is what the check reports before the release. Each pattern has a letter for each condition:
-// T for true, F for false, - for absent, * for any. The first pattern that matches counts.
-var expected = []struct {
+// expectedAnswer is what the check reports before the release. Each pattern has a letter for each condition:
+// T for true, F for false, - for absent, * for any. The event is that of an answer that was pending before.
+type expectedAnswer struct {
 	pattern string
 	state   v1alpha1.CheckState
 	message string
-}{
-	{"**T**", v1alpha1.CheckRetry, "failed: BecauseFailed: about Failed"},
-	{"****T", v1alpha1.CheckRetry, "taken away: BecauseCapacityRevoked: about CapacityRevoked"},
-	{"***T*", v1alpha1.CheckRetry, "not used in time: BecauseBookingExpired: about BookingExpired"},
-	{"*T***", v1alpha1.CheckReady, "is provisioned: BecauseProvisioned: about Provisioned"},
-	{"*F***", v1alpha1.CheckPending, "is not provisioned yet: BecauseProvisioned: about Provisioned"},
-	{"T-***", v1alpha1.CheckPending, "is accepted: BecauseAccepted: about Accepted"},
-	{"F-***", v1alpha1.CheckPending, "is not accepted yet: BecauseAccepted: about Accepted"},
-	{"--***", v1alpha1.CheckPending, "waits for an autoscaler"},
+	event   wellknown.EventReason
+}
+
+// expected returns the answer for the conditions. The first pattern that matches counts.
+func expected(conditions string) expectedAnswer {
+	all := []expectedAnswer{
+		{"**T**", v1alpha1.CheckRetry, "failed: BecauseFailed: about Failed", wellknown.EventProvisioningFailed},
+		{"****T", v1alpha1.CheckRetry, "taken away: BecauseCapacityRevoked: about CapacityRevoked", ""},
+		{"***T*", v1alpha1.CheckRetry, "not used in time: BecauseBookingExpired: about BookingExpired", ""},
+		{"*T***", v1alpha1.CheckReady, "is provisioned: BecauseProvisioned: about Provisioned", ""},
+		{"*F***", v1alpha1.CheckPending, "is not provisioned yet: BecauseProvisioned: about Provisioned", wellknown.EventProvisioningPending},
+		{"T-***", v1alpha1.CheckPending, "is accepted: BecauseAccepted: about Accepted", wellknown.EventProvisioningPending},
+		{"F-***", v1alpha1.CheckPending, "is not accepted yet: BecauseAccepted: about Accepted", wellknown.EventProvisioningPending},
+		{"--***", v1alpha1.CheckPending, "waits for an autoscaler", ""},
+	}
+	return all[slices.IndexFunc(all, func(a expectedAnswer) bool { return matches(a.pattern, conditions) })]
 }
 
 func matches(pattern, letters string) bool {
@@ -86,17 +94,12 @@ func TestEachCombinationOfConditionsHasTheExpectedAnswerBeforeTheRelease(t *test
 	for _, conditions := range combinations(len(letters)) {
 		for _, state := range []v1alpha1.CheckState{v1alpha1.CheckPending, v1alpha1.CheckReady} {
 			got := Follow(Observed{Unit: unit, Entry: requestedEntry(state), Request: requestWith(unit, conditions)})
-			for _, want := range expected {
-				if !matches(want.pattern, conditions) {
-					continue
-				}
-				if got.State != want.state || !strings.HasSuffix(got.Message, want.message) || !strings.Contains(got.Message, RequestName(unit, "nodes")) {
-					t.Errorf("%s, %s: the answer is %s %q, not %s %q", conditions, state, got.State, got.Message, want.state, want.message)
-				}
-				if len(got.Updates) != 1 {
-					t.Errorf("%s, %s: the updates of the pods are lost", conditions, state)
-				}
-				break
+			want := expected(conditions)
+			if got.State != want.state || !strings.HasSuffix(got.Message, want.message) || !strings.Contains(got.Message, RequestName(unit, "nodes")) {
+				t.Errorf("%s, %s: the answer is %s %q, not %s %q", conditions, state, got.State, got.Message, want.state, want.message)
+			}
+			if len(got.Updates) != 1 {
+				t.Errorf("%s, %s: the updates of the pods are lost", conditions, state)
 			}
 		}
 	}
@@ -190,14 +193,7 @@ func TestOnlyTheQuotaOfTheAutoscalerAndFailuresAreEvents(t *testing.T) {
 	for _, conditions := range combinations(len(letters)) {
 		request := requestWith(unit, conditions)
 		got := Follow(Observed{Unit: unit, Entry: requestedEntry(v1alpha1.CheckPending), Request: request})
-		var want wellknown.EventReason
-		switch {
-		case got.State == v1alpha1.CheckRetry && strings.Contains(got.Message, " failed"):
-			want = wellknown.EventProvisioningFailed
-		case got.State == v1alpha1.CheckPending && !strings.HasPrefix(conditions, "--"):
-			want = wellknown.EventProvisioningPending
-		}
-		if got.Event != want {
+		if want := expected(conditions).event; got.Event != want {
 			t.Errorf("%s: the event is %q, not %q", conditions, got.Event, want)
 		}
 	}

@@ -88,10 +88,12 @@ type exhibition struct {
 	*Receiver[*birth]
 	order []*birth
 	at    map[*birth]time.Duration
+	// unshown is how often each unit was reported but not shown.
+	unshown map[*birth]int
 }
 
 func newExhibition() *exhibition {
-	e := &exhibition{at: map[*birth]time.Duration{}}
+	e := &exhibition{at: map[*birth]time.Duration{}, unshown: map[*birth]int{}}
 	e.Receiver = NewReceiver[*birth](func(key string) bool {
 		return slices.ContainsFunc(e.order, func(b *birth) bool { return b.key() == key })
 	})
@@ -100,6 +102,7 @@ func newExhibition() *exhibition {
 
 func (e *exhibition) show(births []*birth, now time.Duration) {
 	for _, b := range births {
+		e.unshown[b]--
 		if _, before := e.at[b]; !before {
 			e.order = append(e.order, b)
 			e.at[b] = now
@@ -114,6 +117,7 @@ func (e *exhibition) see(b *birth, now time.Duration) {
 	if name := After(Annotate(nil, b.after)); name != "" {
 		u.After = b.sequence + "/" + name
 	}
+	e.unshown[b]++
 	e.show(e.See(u, epoch.Add(now)), now)
 }
 
@@ -166,6 +170,8 @@ func TestPropertyBothHalvesKeepTheOrderOfArrival(t *testing.T) {
 			switch held := at - b.arrives; {
 			case !was:
 				t.Fatalf("%s is never shown", b.key())
+			case shown.unshown[b] < 0:
+				t.Fatalf("%s is shown more often than it was reported", b.key())
 			case held > Patience:
 				t.Fatalf("%s is held for %v", b.key(), held)
 			case held > 0 && b.alone:

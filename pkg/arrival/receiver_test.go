@@ -5,8 +5,6 @@ import (
 	"slices"
 	"testing"
 	"time"
-
-	"pgregory.net/rapid"
 )
 
 // shown is a unit as a receiver of a test shows it.
@@ -41,60 +39,6 @@ func (s *parade) see(u Unit[shown], after string, now time.Time) []shown {
 		u.Value.key = u.Key
 	}
 	return s.See(u, now)
-}
-
-// Units that are created side by side are shown in the order in which their creation
-// began, whenever it ends, and all are shown in the end, each once.
-func TestPropertyUnitsAreShownInTheOrderOfTheirJobs(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		type creation struct {
-			key, after   string
-			begins, ends time.Duration
-			fails        bool
-		}
-		mayFail := rapid.Bool().Draw(t, "may fail")
-		var all []*creation
-		at := time.Duration(0)
-		for i := range rapid.IntRange(1, 30).Draw(t, "units") {
-			at += time.Duration(rapid.IntRange(0, 20).Draw(t, "pause")) * time.Millisecond
-			c := &creation{key: fmt.Sprintf("a/%02d", i), begins: at, ends: at + time.Duration(rapid.IntRange(1, 100).Draw(t, "takes"))*time.Millisecond}
-			c.fails = mayFail && rapid.IntRange(0, 5).Draw(t, "fails") == 0
-			for _, before := range slices.Backward(all) {
-				if before.ends >= c.begins { // it is being created
-					c.after = before.key
-					break
-				}
-			}
-			all = append(all, c)
-		}
-		var want []string
-		order := slices.Clone(all)
-		for _, c := range all {
-			if !c.fails {
-				want = append(want, c.key)
-			}
-		}
-		slices.SortStableFunc(order, func(a, b *creation) int { return int(a.ends - b.ends) })
-
-		s, start := newParade(), time.Unix(1000, 0)
-		for _, c := range order {
-			if !c.fails {
-				s.show(s.see(Unit[shown]{Key: c.key, UID: c.key, Fresh: true}, c.after, start.Add(c.ends)))
-			}
-		}
-		if !mayFail && !slices.Equal(s.keys, want) {
-			t.Fatalf("shown are %v, not %v", s.keys, want)
-		}
-		if next := s.Next(); !next.IsZero() {
-			s.show(s.Due(next.Add(at + Patience)))
-		}
-		if slices.Sort(s.keys); !slices.Equal(s.keys, want) {
-			t.Fatalf("in the end %v were shown, not %v", s.keys, want)
-		}
-		if len(s.held)+len(s.waiting)+len(s.behind) > 0 {
-			t.Fatalf("left are %v %v %v", s.held, s.waiting, s.behind)
-		}
-	})
 }
 
 func TestAUnitThatComesAfterAnother(t *testing.T) {

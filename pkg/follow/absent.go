@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync/atomic"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -21,4 +22,18 @@ func Tolerate(informer cache.SharedInformer, isAbsent func(error) bool, report f
 		}
 	})
 	return found.Load, err
+}
+
+// IfServed adds a handler to the informer of a kind that the API server may not serve, and reports once if it does not.
+// synced reports whether the handler has seen all objects of the initial list, or there are none because of that.
+func IfServed(informer cache.SharedInformer, handler cache.ResourceEventHandler, report func(context.Context)) (synced cache.InformerSynced, err error) {
+	absent, err := Tolerate(informer, apierrors.IsNotFound, func(ctx context.Context, _ error) { report(ctx) })
+	if err != nil {
+		return nil, err
+	}
+	registration, err := informer.AddEventHandler(handler)
+	if err != nil {
+		return nil, err
+	}
+	return func() bool { return registration.HasSynced() || absent() }, nil
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"testing"
 
@@ -12,7 +14,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 func pod(name, uid, node string) *corev1.Pod {
@@ -79,5 +86,24 @@ func TestAnAbsentKindIsReportedOnce(t *testing.T) {
 	}
 	if !absent() || len(reported) != 1 || reported[0] != error(notServed) {
 		t.Errorf("absent is %t, reported %v", absent(), reported)
+	}
+}
+
+// Without the API, a program that waited for the caches would never decide.
+func TestAKindThatIsNotServedIsNotWaitedFor(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	informer := informers.NewSharedInformerFactory(kubernetes.NewForConfigOrDie(&rest.Config{Host: server.URL}), 0).Core().V1().Pods().Informer()
+	reported := make(chan struct{}, 1)
+	synced, err := IfServed(informer, Handler(func(*corev1.Pod) {}, func(*corev1.Pod) {}), func(context.Context) { reported <- struct{}{} })
+	require.NoError(t, err)
+	if synced() {
+		t.Error("it is synced before it runs")
+	}
+	go informer.RunWithContext(t.Context())
+	require.Becomes(t, "it is not waited for", synced)
+	<-reported
+	if informer.HasSynced() {
+		t.Error("the informer has objects")
 	}
 }

@@ -29,15 +29,19 @@ func BenchmarkRelease(b *testing.B) {
 		{1_000_000, 1000, 1_000_000, eachLeaf, queue.Priority},
 	} {
 		b.Run(of.String(), func(b *testing.B) {
-			c := newCrowd(b, of)
-			c.fill(b)
-			runtime.GC()
-			b.ReportAllocs()
-			for b.Loop() {
-				c.replaceOne(b)
-				c.core.Apply(c.now, scheduler.UnitChanged{Unit: c.unit()})
-			}
+			newCrowd(b, of).benchmarkReleases(b)
 		})
+	}
+}
+
+// benchmarkReleases fills the crowd, and replaces units.
+func (c *crowd) benchmarkReleases(b *testing.B) {
+	c.fill(b)
+	runtime.GC()
+	b.ReportAllocs()
+	for b.Loop() {
+		c.replaceOne(b)
+		c.core.Apply(c.now, scheduler.UnitChanged{Unit: c.unit()})
 	}
 }
 

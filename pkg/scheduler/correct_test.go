@@ -136,6 +136,21 @@ func TestManyChangesOfAnAdministratorAreReportedEachInTime(t *testing.T) {
 	expect(wellknown.ReasonQueueStopped)
 }
 
+// It is no longer why it waits, although the queue still waits for pods.
+func TestAUnitThatIsDeactivatedDoesNotShowThatItWaitsForPods(t *testing.T) {
+	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
+	w.configure(scheduler.QueueChanged{Queue: "root", PodsReady: scheduler.PodsReady{Timeout: time.Hour, Blocks: true}})
+	w.submit("a/runs", cpu("1"))
+	w.settle()
+	w.submit("a/waits", cpu("1"))
+	w.after(2 * time.Second)
+	w.write("a/waits", deactivate)
+	w.after(scheduler.CorrectionDelay)
+	if found := w.writes("a/waits", scheduler.Explain); len(found) != 2 || found[0].Reason != wellknown.ReasonWaitingForPods || found[1].Reason != wellknown.ReasonInactive {
+		t.Errorf("it reported %+v", found)
+	}
+}
+
 // line is a queue in which many equal units wait. The answer to a write takes some time.
 type line struct {
 	*crowd
@@ -291,6 +306,9 @@ func TestAQueueThatIsStoppedAndResumedAllTheTimeCostsBoundedWrites(t *testing.T)
 	reports := map[string]int{}
 	for _, w := range l.written {
 		reports[w.Key]++
+	}
+	if len(reports) != 1000 {
+		t.Fatalf("%d units reported, want all 1000", len(reports))
 	}
 	for key, n := range reports {
 		if n > 2+2*60/30 { // two at first, and one each 30 s

@@ -3,6 +3,8 @@ package scheduler_test
 import (
 	"testing"
 	"time"
+
+	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
 func TestAUnitThatCannotBeWrittenKeepsNoQuotaFromOthers(t *testing.T) {
@@ -30,6 +32,20 @@ func TestAChangeOfAUnitThatCannotBeWrittenHasItTriedAgain(t *testing.T) {
 	w.deny(0)
 	w.settle()
 	w.write("a/denied", priority(1))
+	w.settle()
+	expectReleased(t, w, "a/denied")
+}
+
+// Its timer ends at the instant at which something else already has it tried.
+func TestAUnitThatAnEventHasTriedWhenItCanBeWrittenAgainIsWritten(t *testing.T) {
+	w := newWorld(t, roundRobin(), leaf("root", cpu("1"), "a"))
+	w.submit("a/denied", cpu("1"))
+	w.deliver()
+	w.think()
+	w.deny(0)
+	w.settle()
+	w.now = w.now.Add(30 * time.Second)
+	w.configure(scheduler.QueueChanged{Queue: "root", Rank: 1})
 	w.settle()
 	expectReleased(t, w, "a/denied")
 }

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/pkg/backoff"
 	"kube-queue.dev/kube-queue/pkg/pods"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota"
@@ -41,8 +42,9 @@ func TestTheUnitInFrontIsNotNamed(t *testing.T) {
 }
 
 // Whoever may read a unit may read nothing else, so that no sentence of a unit may contain the name
-// of a unit or a namespace of others, and the status of a queue no name at all. The worlds have all causes of sentences: waiting, evictions, and
-// pods that exceed what was admitted.
+// of a unit or a namespace of others, and the status of a queue no name at all. The worlds have all causes of sentences:
+// waiting, evictions for others and for other reasons, admission checks, pods that are not ready, and pods that exceed what
+// was admitted.
 func TestPropertyNoSentenceNamesUnitsOrNamespacesOfOthers(t *testing.T) {
 	reasons := map[wellknown.Reason]int{}
 	rapid.Check(t, func(t *rapid.T) {
@@ -67,10 +69,14 @@ func TestPropertyNoSentenceNamesUnitsOrNamespacesOfOthers(t *testing.T) {
 			}
 		}
 	})
+	t.Log(reasons)
 	for _, reason := range []wellknown.Reason{
 		wellknown.ReasonQuotaExceeded, wellknown.ReasonMaxJobs, wellknown.ReasonBorrowingPaused, wellknown.ReasonNotAtFront,
 		wellknown.ReasonExceedsMaxQuota, wellknown.ReasonExceedsMinQuota, wellknown.ReasonNoQuota, wellknown.ReasonQuotaNotAllowed,
 		wellknown.ReasonQueueStopped, wellknown.ReasonDeactivated, wellknown.ReasonMaximumExecutionTime, wellknown.ReasonLimitExceeded,
+		wellknown.ReasonPreempting, wellknown.ReasonPreempted, wellknown.ReasonReclaimed, wellknown.ReasonBackoff,
+		wellknown.ReasonWaitingForPods, wellknown.ReasonPodsReadyTimeout, wellknown.ReasonAdmissionCheckPending,
+		wellknown.ReasonAdmissionCheckMissing, wellknown.ReasonAdmissionCheckRetry, wellknown.ReasonAdmissionCheckRejected,
 	} {
 		if reasons[reason] == 0 {
 			t.Errorf("no world had a sentence of reason %s, so it is not tested", reason)
@@ -86,11 +92,25 @@ func namesWorld(t *rapid.T) *world {
 		leaf("lent", cpu("6"), "ns-green", "ns-blue"),
 	}
 	root.Children[0].Min, root.Children[1].Min = quantities(cpu("2")), quantities(cpu("4"))
-	w := newWorld(t, scheduler.Options{Policy: rapid.SampledFrom([]*queue.Policy{queue.Block, queue.Block, queue.RoundRobin, queue.Priority}).Draw(t, "policy")}, root)
+	w := newWorld(t, scheduler.Options{Policy: rapid.SampledFrom([]*queue.Policy{queue.Block, queue.Block, queue.RoundRobin, queue.Priority}).Draw(t, "policy"),
+		Requeues:     backoff.Policy{Initial: 30 * time.Second, Max: time.Minute, Quiet: 10 * time.Minute},
+		CheckRetries: backoff.Policy{Initial: 30 * time.Second, Max: time.Minute, Quiet: 10 * time.Minute}}, root)
 	w.exact = false // pods exceed what was admitted
-	w.treeOpts.PauseBorrowing = true
+	w.treeOpts.PauseBorrowing, w.treeOpts.Reclaim = true, rapid.Bool().Draw(t, "quota is reclaimed")
 	w.plant(root)
+	w.addCheck("asked", 0)
+	for _, name := range []string{"root-shared", "root-lent"} {
+		w.configure(drawNamesQueue(t, name, scheduler.NotStopped))
+	}
 	return w
+}
+
+func drawNamesQueue(t *rapid.T, name string, stop scheduler.Stop) scheduler.QueueChanged {
+	return scheduler.QueueChanged{Queue: name, Stop: stop,
+		Preemption: scheduler.Preemption{WithinQueue: rapid.Bool().Draw(t, "preempts")},
+		Checks:     rapid.SampledFrom([]scheduler.Checks{"", "", "", "asked", "missing"}).Draw(t, "checks"),
+		PodsReady: scheduler.PodsReady{Timeout: time.Duration(rapid.SampledFrom([]int{0, 0, 30}).Draw(t, "pods ready timeout")) * time.Second,
+			Blocks: rapid.Bool().Draw(t, "blocks until pods are ready")}}
 }
 
 func namesStep(t *rapid.T, w *world, step int) {
@@ -99,13 +119,13 @@ func namesStep(t *rapid.T, w *world, step int) {
 		namespace := rapid.SampledFrom([]string{"ns-red", "ns-blue", "ns-green", "ns-nowhere"}).Draw(t, "namespace")
 		limit := time.Duration(rapid.SampledFrom([]int{0, 0, 10}).Draw(t, "seconds it may run")) * time.Second
 		w.submit(fmt.Sprintf("%s/unit-%03d", namespace, step), cpu(rapid.SampledFrom([]string{"1", "2", "4", "5", "9"}).Draw(t, "cpu")),
-			maxTime(limit), preemptible(rapid.IntRange(0, 3).Draw(t, "preemptible") > 0),
+			maxTime(limit), preemptible(rapid.IntRange(0, 3).Draw(t, "preemptible") > 0), priority(int32(rapid.IntRange(0, 2).Draw(t, "priority"))),
 			quotaName(rapid.SampledFrom([]string{"", "", "shared", "lent"}).Draw(t, "quota")))
 		w.after(time.Second)
 		return
 	}
 	key := rapid.SampledFrom(keys).Draw(t, "unit")
-	switch rapid.IntRange(0, 5).Draw(t, "step") {
+	switch rapid.IntRange(0, 7).Draw(t, "step") {
 	case 0:
 		w.finish(key)
 	case 1:
@@ -113,11 +133,23 @@ func namesStep(t *rapid.T, w *world, step int) {
 	case 2:
 		w.write(key, stop)
 	case 3:
-		w.configure(scheduler.QueueChanged{Queue: rapid.SampledFrom([]string{"root-shared", "root-lent"}).Draw(t, "queue"),
-			Stop: rapid.SampledFrom([]scheduler.Stop{scheduler.NotStopped, scheduler.NotStopped, scheduler.Hold, scheduler.Drain}).Draw(t, "stop")})
+		w.configure(drawNamesQueue(t, rapid.SampledFrom([]string{"root-shared", "root-lent"}).Draw(t, "queue"),
+			rapid.SampledFrom([]scheduler.Stop{scheduler.NotStopped, scheduler.NotStopped, scheduler.Hold, scheduler.Drain}).Draw(t, "stop")))
 	case 4:
 		u := w.units[key]
 		w.pod(pods.Pod{Namespace: u.Namespace(), UID: fmt.Sprintf("pod-%03d", step), Owner: u.Owner, Requests: resources.Vector{}.With(w.names.ID("cpu"), 9000)})
+	case 5:
+		for _, evicted := range w.evicted() {
+			w.write(evicted, stop)
+		}
+	case 6, 7: // also of a unit that runs
+		if asked := drawUnit(t, w, func(u *scheduler.Unit) bool { return u.Checking != nil && len(u.Checking.States) > 0 }); asked != "" {
+			verdicts := []scheduler.Verdict{scheduler.Retry, scheduler.Rejected}
+			if w.units[asked].Phase == scheduler.Reserved {
+				verdicts = append(verdicts, scheduler.Ready, scheduler.Ready, scheduler.Ready)
+			}
+			w.decide(asked, "asked", rapid.SampledFrom(verdicts).Draw(t, "verdict"), "it says")
+		}
 	}
 	w.after(time.Duration(rapid.IntRange(1, 40).Draw(t, "seconds")) * time.Second)
 }

@@ -117,6 +117,14 @@ func (o *outbox) post(u *unit) {
 	}
 }
 
+// endDenial has the unit written to again if the time has ended in which the API server would deny that.
+func (o *outbox) endDenial(u *unit, now time.Time) {
+	if until, is := o.denied[u]; is && until <= instantOf(now) {
+		delete(o.denied, u)
+		o.post(u)
+	}
+}
+
 // answered processes the outcome of the write with the number and returns its kind. It returns false if the unit is
 // nil or this write is not in progress. Call post to send the next requested write.
 func (o *outbox) answered(u *unit, seq uint64) (Kind, bool) {

@@ -69,13 +69,7 @@ func BenchmarkReleaseOwed(b *testing.B) {
 		{10_000, 10, queue.Priority},
 	} {
 		b.Run(fmt.Sprintf("owed=%d/leaves=%d/%s", of.waiting, of.leaves, of.policy), func(b *testing.B) {
-			c := creditors(b, of.waiting, of.leaves, of.policy)
-			c.fill(b)
-			b.ReportAllocs()
-			for b.Loop() {
-				c.replaceOne(b)
-				c.core.Apply(c.now, scheduler.UnitChanged{Unit: c.unit()})
-			}
+			creditors(b, of.waiting, of.leaves, of.policy).benchmarkReleases(b)
 		})
 	}
 }

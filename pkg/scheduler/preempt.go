@@ -190,8 +190,8 @@ func (s *Scheduler) candidates(q *queueState, u *unit, patientUntil instant, now
 			}
 		}
 	}
-	for _, h := range s.placeless.holders() {
-		if h.charged != nil && reclaimable(h.charged.group) {
+	for _, h := range s.placeless.holders() { // in this quota, it is neither in the queue nor of another quota
+		if h.charged != nil && h.charged.group.Path() != q.Group.Path() && reclaimable(h.charged.group) {
 			add(h, h.Priority)
 		}
 	}

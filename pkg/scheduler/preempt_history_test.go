@@ -12,6 +12,7 @@ import (
 
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
@@ -62,8 +63,13 @@ func TestPropertyEvictionsLeadToStartsAndEnd(t *testing.T) {
 // be evicted.
 func TestPropertyNobodyWaitsForWhomRoomCouldBeMade(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
+		// In the small tree with small units, one unit can need the room of several that are reclaimed.
+		draw, sizes := drawBorrowers, []string{"2", "5"}
+		if rapid.Bool().Draw(t, "small") {
+			draw, sizes = drawFull, []string{"1", "3"}
+		}
 		w := newWorld(t, scheduler.Options{Policy: rapid.SampledFrom([]*queue.Policy{queue.RoundRobin, queue.Priority}).Draw(t, "policy"),
-			MinRunTime: time.Duration(rapid.SampledFrom([]int{0, 30}).Draw(t, "min run time")) * time.Second}, drawBorrowers(t))
+			MinRunTime: time.Duration(rapid.SampledFrom([]int{0, 30}).Draw(t, "min run time")) * time.Second}, draw(t))
 		w.treeOpts.Reclaim = rapid.Bool().Draw(t, "reclaim")
 		w.plant(w.root)
 		for _, name := range w.queues() {
@@ -83,7 +89,7 @@ func TestPropertyNobodyWaitsForWhomRoomCouldBeMade(t *testing.T) {
 				w.configure(scheduler.QueueChanged{Queue: rapid.SampledFrom(w.queues()).Draw(t, "configured"),
 					Preemption: scheduler.Preemption{WithinQueue: rapid.IntRange(0, 3).Draw(t, "within") > 0}})
 			default:
-				w.submit(fmt.Sprintf("%s/u%02d", namespaces.Draw(t, "namespace"), i), cpu(rapid.SampledFrom([]string{"2", "5"}).Draw(t, "cpu")),
+				w.submit(fmt.Sprintf("%s/u%02d", namespaces.Draw(t, "namespace"), i), cpu(rapid.SampledFrom(sizes).Draw(t, "cpu")),
 					priority(int32(rapid.IntRange(0, 3).Draw(t, "priority"))), preemptible(rapid.IntRange(0, 3).Draw(t, "preemptible") > 0), w.drawElastic(t))
 			}
 			w.after(time.Duration(rapid.SampledFrom([]int{0, 1, 20}).Draw(t, "seconds")) * time.Second)
@@ -91,6 +97,12 @@ func TestPropertyNobodyWaitsForWhomRoomCouldBeMade(t *testing.T) {
 		w.rest()
 		expectNoRoomToMake(t, w)
 	})
+}
+
+// drawFull draws a small tree, which a few units fill, of groups that borrow from each other.
+func drawFull(t *rapid.T) tree.Node {
+	least := func(name string) map[string]string { return cpu(fmt.Sprint(rapid.IntRange(1, 3).Draw(t, name+" min"))) }
+	return owning("root", nil, cpu(fmt.Sprint(rapid.IntRange(6, 7).Draw(t, "cpu"))), owning("a", least("a"), nil), owning("b", least("b"), nil), owning("c", nil, nil))
 }
 
 // drawWork draws a request that fits into the trees of drawBorrowers.

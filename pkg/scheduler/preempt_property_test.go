@@ -3,7 +3,7 @@ package scheduler_test
 import (
 	"fmt"
 	"maps"
-	"math"
+	"math/big"
 	"slices"
 	"strings"
 	"time"
@@ -11,8 +11,10 @@ import (
 	"pgregory.net/rapid"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
-	"kube-queue.dev/kube-queue/pkg/preemption"
 	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/quota/tree"
+	"kube-queue.dev/kube-queue/pkg/quota/tree/oracle"
+	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
@@ -98,18 +100,11 @@ func (w *world) checkVictim(write scheduler.Write) {
 // expectNoRoomToMake proves that in a world at rest no unit waits for which room could be made.
 func expectNoRoomToMake(t *rapid.T, w *world) {
 	charged := w.charged()
-	var candidates []*preemption.Candidate
+	var candidates []victim
 	w.eachUnitCharge(charged, func(u *scheduler.Unit, g quota.Group, c *quota.Charge) {
-		exceeds := w.exceeds(u)
-		if !holds(u) || u.Evicted || u.Stopped || u.Over || u.Unstoppable || !u.Demand.Preemptible && !exceeds {
-			return
+		if holds(u) && !u.Evicted && !u.Stopped && !u.Over && !u.Unstoppable && (u.Demand.Preemptible || w.exceeds(u)) {
+			candidates = append(candidates, victim{u, g, c})
 		}
-		started := u.DequeuedAt.UnixMicro()
-		if u.Phase == scheduler.Reserved {
-			started = math.MaxInt64
-		}
-		candidates = append(candidates, &preemption.Candidate{Key: u.Key, Priority: w.queueOf(u).MaxPriority.Of(u.Priority),
-			Started: started, Exceeding: exceeds, Group: g, Charge: c})
 	})
 	for _, key := range slices.Sorted(maps.Keys(w.units)) {
 		u := w.units[key]
@@ -119,18 +114,181 @@ func expectNoRoomToMake(t *rapid.T, w *world) {
 			continue
 		}
 		o := w.oracle()
-		if r := o.Refuses(group.Path(), asked(u)); isFinal(r) || r == wellknown.ReasonBorrowingPaused || w.policyOf(set).FrontOnly && w.front(o, group) != u {
+		r := o.Refuses(group.Path(), asked(u))
+		if r == "" || isFinal(r) || r == wellknown.ReasonBorrowingPaused || w.policyOf(set).FrontOnly && w.front(o, group) != u {
 			continue
 		}
-		claim := preemption.Claim{Group: group, Demand: asked(u), Reclaims: w.treeOpts.Reclaim}
-		if set.Preemption.WithinQueue {
-			mine := set.MaxPriority.Of(u.Priority)
-			claim.Preempts = func(c *preemption.Candidate) bool { return c.Priority < mine }
-		}
-		if victims := preemption.Choose(charged, claim, slices.Clone(candidates)); len(victims) > 0 {
-			t.Fatalf("unit %s waits (%s) and %s could be evicted for it", key, u.Reason, victims[0].Key)
+		if victims := w.lawfulVictims(charged, u, group, candidates); victims != nil {
+			t.Fatalf("unit %s waits (%s) and %v could be evicted for it", key, u.Reason, victims)
 		}
 	}
+}
+
+// victim is a unit that may be evicted.
+type victim struct {
+	*scheduler.Unit
+	group  quota.Group
+	charge *quota.Charge
+}
+
+// mostCandidates is how many candidates are tried in all combinations.
+const mostCandidates = 8
+
+// lawfulVictims returns units that may by the laws of pkg/preemption be evicted together for the claimant, which then
+// fits; nil if there are none. It tries all combinations of the first candidates.
+func (w *world) lawfulVictims(charged *tree.Tree, claimant *scheduler.Unit, to quota.Group, candidates []victim) []string {
+	set := w.queueOf(claimant)
+	isOwn := func(v victim) bool { return v.group.Path() == to.Path() }
+	candidates = slices.DeleteFunc(slices.Clone(candidates), func(v victim) bool {
+		if isOwn(v) {
+			return !set.Preemption.WithinQueue || set.MaxPriority.Of(v.Priority) >= set.MaxPriority.Of(claimant.Priority)
+		}
+		return !w.treeOpts.Reclaim
+	})
+	c := claim{world: w, path: to.Path(), demand: asked(claimant), candidates: candidates[:min(len(candidates), mostCandidates)], reachable: map[uint]bool{}}
+	c.oracle = w.oracleWithoutUnits(func(u *scheduler.Unit) bool {
+		return slices.ContainsFunc(c.candidates, func(v victim) bool { return v.Unit == u })
+	})
+	c.others = c.oracle.Charged
+	for i, v := range c.candidates {
+		if isOwn(v) {
+			c.own |= 1 << i
+		}
+	}
+	for set := uint(1); set < 1<<len(c.candidates); set++ {
+		if !c.fitsWithout(charged, to, set) || !c.isLawful(set) || c.without(set).Refuses(c.path, c.demand) != "" {
+			continue
+		}
+		var keys []string
+		for _, v := range c.of(set) {
+			keys = append(keys, v.Key)
+		}
+		return keys
+	}
+	return nil
+}
+
+// claim is a unit that waits, and the candidates. A set of them is a number with a bit for each.
+type claim struct {
+	*world
+	path       string
+	demand     quota.Demand
+	candidates []victim
+	// own are those of the queue of the unit. others is what is charged to all that are no candidates.
+	own       uint
+	others    []oracle.Charged
+	oracle    *oracle.Tree
+	reachable map[uint]bool
+}
+
+func (c *claim) of(set uint) (victims []victim) {
+	for i, v := range c.candidates {
+		if set&(1<<i) != 0 {
+			victims = append(victims, v)
+		}
+	}
+	return victims
+}
+
+// without is the tree without the set.
+func (c *claim) without(set uint) *oracle.Tree {
+	c.oracle.Charged = slices.Clone(c.others)
+	for _, v := range c.of(^set) {
+		c.oracle.Charged = append(c.oracle.Charged, oracle.Charged{Path: v.group.Path(), Charge: *v.charge})
+	}
+	return c.oracle
+}
+
+// fitsWithout asks the tree, which is faster than the oracle.
+func (c *claim) fitsWithout(charged *tree.Tree, to quota.Group, set uint) bool {
+	for _, v := range c.of(set) {
+		v.group.Uncharge(v.charge)
+		defer v.group.Charge(v.charge)
+	}
+	return to.Fits(c.demand) == nil
+}
+
+// isLawful reports whether the set may be evicted for the unit: those of its own queue first, then those of others.
+func (c *claim) isLawful(set uint) bool {
+	own := set & c.own
+	if own != 0 && !c.keepsGuarantee(own) || set != own && !c.mayReclaim(own) {
+		return false
+	}
+	return c.canBeReclaimed(own, set)
+}
+
+// mayReclaim reports whether without the set the unit is within the guarantee of its group, and lacks only what that
+// names.
+func (c *claim) mayReclaim(set uint) bool {
+	o := c.without(set)
+	for _, place := range o.Lacking(c.path, c.demand) {
+		if _, named := o.Guarantee(c.path, place.Resource); !named {
+			return false
+		}
+	}
+	return o.Within(oracle.Branch{Path: c.path}, c.demand)
+}
+
+// keepsGuarantee reports whether the group uses as much of its guarantee with the unit as with the set, or is owed all that
+// the unit requests. Each of the set must use something that the unit lacks.
+func (c *claim) keepsGuarantee(set uint) bool {
+	lacking := c.without(0).Lacking(c.path, c.demand)
+	for _, v := range c.of(set) {
+		if !slices.ContainsFunc(lacking, func(p oracle.Place) bool { return c.uses(v, p.Resource) }) {
+			return false
+		}
+	}
+	var before []*big.Int
+	for id := range resources.ID(c.names.Len()) {
+		before = append(before, c.without(0).Used(c.path, c.names.Name(id)))
+	}
+	after, borrows := c.without(set), false
+	for _, a := range c.demand.Requests {
+		name := c.names.Name(a.ID)
+		_, named := after.Guarantee(c.path, name)
+		borrows = borrows || a.Value > 0 && !named && name != quota.JobsResource
+	}
+	if !borrows && after.Within(oracle.Branch{Path: c.path}, c.demand) {
+		return true
+	}
+	for id := range resources.ID(c.names.Len()) {
+		due, named := after.Guarantee(c.path, c.names.Name(id))
+		request, _ := c.demand.Requests.Get(id)
+		with := after.Used(c.path, c.names.Name(id))
+		if with.Add(with, big.NewInt(request)); named && with.Cmp(due) < 0 && with.Cmp(before[id]) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *claim) uses(v victim, resource string) bool {
+	amount, _ := v.charge.Total().Get(c.names.ID(resource))
+	return amount > 0
+}
+
+// canBeReclaimed reports whether those of the set can be taken one after the other, each while its group has borrowed what
+// the unit lacks then. Those in taken are gone.
+func (c *claim) canBeReclaimed(taken, set uint) bool {
+	if set == taken {
+		return true
+	}
+	can, known := c.reachable[set]
+	if known {
+		return can
+	}
+	for i, v := range c.candidates {
+		before := set &^ (1 << i)
+		if can || before == set || before|taken != before || !c.canBeReclaimed(taken, before) {
+			continue
+		}
+		o := c.without(before)
+		can = slices.ContainsFunc(o.Lacking(c.path, c.demand), func(p oracle.Place) bool {
+			return c.uses(v, p.Resource) && slices.Contains(oracle.Chain(v.group.Path()), p.Path) && o.HasBorrowed(v.group.Path(), c.path, p.Resource)
+		})
+	}
+	c.reachable[set] = can
+	return can
 }
 
 // exceeds reports whether pods of the unit that are not being deleted request more than was admitted.

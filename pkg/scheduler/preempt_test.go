@@ -590,3 +590,18 @@ func TestAPodThatIsReplacedDoesNotMakeANonPreemptibleUnitAVictim(t *testing.T) {
 		t.Error("b/one waits although the old pod is gone")
 	}
 }
+
+// It holds quota of the queue, but is not in it any more: its label names a quota that does not exist.
+func TestAUnitThatHasNoQueueIsNotPreempted(t *testing.T) {
+	w := reclaiming(t, owning("root", nil, cpu("4"), owning("a", nil, nil)))
+	w.configure(scheduler.QueueChanged{Queue: "root-a", Preemption: scheduler.Preemption{WithinQueue: true}})
+	w.submit("a/low", cpu("2"))
+	w.submit("a/lost", cpu("2"))
+	w.settle()
+	w.write("a/lost", quotaName("of-no-group"))
+	w.settle()
+	w.submit("a/high", cpu("2"), priority(1))
+	w.settle()
+	expectEvictions(t, w, "a/lost")
+	expectEvictions(t, w, "a/low", string(wellknown.ReasonPreempted))
+}

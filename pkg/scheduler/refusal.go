@@ -129,7 +129,7 @@ func (s *Scheduler) isOutdated(u *unit, now time.Time) bool {
 	case wellknown.ReasonPreempting:
 		return u.claim == nil || !u.claim.made
 	case wellknown.ReasonWaitingForPods:
-		return q == nil || !q.blocks()
+		return q == nil || !q.blocks() || u.item.Shape() == nil // a unit that is kept out of the queue does not wait for pods
 	case wellknown.ReasonNotAtFront:
 		return q == nil || !q.Policy.FrontOnly || u.item.Shape() == nil || q.Front() == &u.item
 	case wellknown.ReasonQuotaExceeded, wellknown.ReasonMaxJobs, wellknown.ReasonBorrowingPaused,

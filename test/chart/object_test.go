@@ -27,6 +27,16 @@ func (o object) list(path ...string) []map[string]any {
 	return mapsOf(found)
 }
 
+// some returns a list of maps that must not be empty: a test of each of none would prove nothing.
+func (o object) some(t *testing.T, path ...string) []map[string]any {
+	t.Helper()
+	found := o.list(path...)
+	if len(found) == 0 {
+		t.Fatalf("%v has no %s", o, strings.Join(path, "."))
+	}
+	return found
+}
+
 func mapsOf(items []any) []map[string]any {
 	var all []map[string]any
 	for _, item := range items {

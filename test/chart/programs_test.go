@@ -140,7 +140,11 @@ func TestAllObjectsHaveTheCommonLabels(t *testing.T) {
 
 // A selector is immutable: an upgrade from a release whose selectors differ fails.
 func TestSelectorsOfDeploymentsNeverChange(t *testing.T) {
-	for name, deployment := range kind(render(t, "--values", values("everything")), "Deployment") {
+	deployments := kind(render(t, "--values", values("everything")), "Deployment")
+	if len(deployments) < 2 {
+		t.Fatalf("the chart creates %d Deployments", len(deployments))
+	}
+	for name, deployment := range deployments {
 		want := map[string]string{"app.kubernetes.io/name": name, "app.kubernetes.io/part-of": "kube-queue"}
 		if got := deployment.labels("spec", "selector", "matchLabels"); !maps.Equal(got, want) {
 			t.Errorf("%s has the selector %v, want %v", name, got, want)

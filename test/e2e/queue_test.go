@@ -44,7 +44,11 @@ func TestAQueueIsStoppedAndContinues(t *testing.T) {
 		}
 	}
 	l.WaitForState(harness.TFJobs, "train", "Queuing")
-	l.ExpectFree()
+	l.ExpectFree() // from now on the status is known
+	harness.Never(t, time.Second, "a queue on hold uses quota", func() (bool, string) {
+		free, state := l.Free()
+		return !free, state
+	})
 
 	l.PatchQueue(queue, `{"spec":{"stop":"None"}}`)
 	l.WaitForPhase("TFJob", "train", "Running")

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -160,7 +161,8 @@ func (n *tenancy) prepare() {
 	n.ApplyAsIs(`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: e2e-training-admin, labels: {rbac.authorization.k8s.io/aggregate-to-admin: "true"}},
 		rules: [{apiGroups: [kubeflow.org], resources: ["*"], verbs: ["*"]}]}`)
 	n.t.Cleanup(func() {
-		_, _ = suite.Kubectl(n.t.Context(), "delete", "clusterrole", "e2e-training-admin", "--ignore-not-found")
+		_, err := suite.Kubectl(context.Background(), "delete", "clusterrole", "e2e-training-admin", "--ignore-not-found")
+		harness.Must(n.t, err)
 	})
 	_, err := suite.Kubectl(n.t.Context(), "-n", n.Namespace, "create", "rolebinding", "tenant", "--clusterrole=admin",
 		"--user=tenant", "--serviceaccount="+n.Namespace+":job-extensions")
@@ -308,6 +310,7 @@ func (n *tenancy) expectCounted() {
 		"-p", `{"status":{"conditions":[{"type":"Succeeded","status":"True","reason":"JobSucceeded","message":"","lastTransitionTime":"2026-01-01T00:00:00Z","lastUpdateTime":"2026-01-01T00:00:00Z"}],"completionTime":"2026-01-01T00:00:00Z"}}`)
 	harness.Must(n.t, err)
 	n.Apply(harness.Job{Name: "next", CPU: "1", Runs: time.Second}.String())
+	n.WaitForReason("Job", "next", wellknown.ReasonQuotaExceeded) // the operator leaves the pods
 	harness.Never(n.t, 2*time.Second, "the next job runs beside the pods of a job that claims to have ended", func() (bool, string) {
 		runs, running := false, false
 		for _, pod := range n.allPods() {

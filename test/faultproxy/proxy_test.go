@@ -182,7 +182,7 @@ func TestFaultDecidesWhetherAWriteLandsAndIsAnswered(t *testing.T) {
 			case test.answered && (err != nil || response.StatusCode != http.StatusOK || !strings.Contains(text, "answer-1")):
 				t.Errorf("%v %v: %s", err, response, text)
 			}
-			eventually(t, func() bool { return s.server.count() == test.landed })
+			require.Becomes(t, "the request arrives", func() bool { return s.server.count() == test.landed })
 			// Later requests succeed.
 			if _, response, err := s.ask(t.Context(), http.MethodGet, unitPath, ""); err != nil || response.StatusCode != http.StatusOK {
 				t.Errorf("afterwards: %v %v", err, response)
@@ -208,19 +208,6 @@ func TestRequestWithoutResponseIsCut(t *testing.T) {
 	}
 	if response := <-responses; response != nil {
 		t.Errorf("the response is %v, want none", response)
-	}
-}
-
-func eventually(t *testing.T, done func() bool) {
-	t.Helper()
-	deadline, tick := time.After(10*time.Second), time.NewTicker(5*time.Millisecond)
-	defer tick.Stop()
-	for !done() {
-		select {
-		case <-deadline:
-			t.Fatal("timed out waiting for the request")
-		case <-tick.C:
-		}
 	}
 }
 

@@ -24,29 +24,10 @@ var autoscaled = specimen{
 	test: (*story).taleOfAutoscaling,
 }
 
-const autoscaledCluster = `apiVersion: ray.io/v1
-kind: RayCluster
-metadata: {name: scaled}
-spec:
-  suspend: true
-  rayVersion: 2.52.0
-  enableInTreeAutoscaling: true
-  headGroupSpec:
-    rayStartParams: {}
-    template: {spec: {containers: [{name: head, image: rayproject/ray:2.52.0, resources: {requests: {cpu: 500m}}}]}}
-  workerGroupSpecs:
-  - groupName: small
-    replicas: 1
-    minReplicas: 1
-    maxReplicas: 3
-    rayStartParams: {}
-    template: {spec: {containers: [{name: worker, image: rayproject/ray:2.52.0, resources: {requests: {cpu: 500m}}}]}}
-`
-
 // taleOfAutoscaling scales a cluster as its autoscaler does, which runs in the head pod with the
 // ServiceAccount that the operator creates for it.
 func (s *story) taleOfAutoscaling() {
-	s.Apply(autoscaledCluster)
+	s.Apply(harness.RayCluster{Name: "scaled", Workers: 1, Least: 1, Most: 3, CPU: "500m"}.String())
 	s.WaitForPhase(s.kind, "scaled", v1alpha1.PhaseRunning)
 	s.waitForWorkers(1)
 	s.waitForUsed("1500m") // the head, the autoscaler in it, and a worker
@@ -59,8 +40,8 @@ func (s *story) taleOfAutoscaling() {
 	harness.Must(s.t, scale(`[{"op": "replace", "path": "`+group+`replicas", "value": 3}]`))
 	s.waitForWorkers(3)
 	s.waitForUsed("2500m")
-	workers := s.workers()
-	harness.Must(s.t, scale(fmt.Sprintf(`[{"op": "replace", "path": "%sreplicas", "value": 2}, {"op": "add", "path": "%sscaleStrategy", "value": {"workersToDelete": ["%s"]}}]`, group, group, workers[0])))
+	worker := s.RayWorkers("scaled")[0].Name
+	harness.Must(s.t, scale(fmt.Sprintf(`[{"op": "replace", "path": "%sreplicas", "value": 2}, {"op": "add", "path": "%sscaleStrategy", "value": {"workersToDelete": ["%s"]}}]`, group, group, worker)))
 	s.waitForWorkers(2)
 	s.waitForUsed("2")
 	harness.Must(s.t, scale(`[{"op": "replace", "path": "`+group+`scaleStrategy", "value": {"workersToDelete": []}}]`))
@@ -99,21 +80,11 @@ func (s *story) taleOfItsEviction(scale func(patch string) error, group string) 
 	s.waitForUsed("1500m")
 }
 
-// workers returns the names of the cluster's workers that are not being deleted.
-func (s *story) workers() (names []string) {
-	for _, pod := range s.Pods("scaled") {
-		if pod.Labels["ray.io/node-type"] == "worker" && pod.DeletionTimestamp == nil {
-			names = append(names, pod.Name)
-		}
-	}
-	return names
-}
-
 func (s *story) waitForWorkers(n int) {
 	s.t.Helper()
 	harness.Eventually(s.t, time.Minute, fmt.Sprintf("the cluster has %d workers", n), func() (bool, string) {
-		workers := s.workers()
-		return len(workers) == n, fmt.Sprint(workers)
+		workers := s.RayWorkers("scaled")
+		return len(workers) == n, fmt.Sprint(len(workers))
 	})
 }
 

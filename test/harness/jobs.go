@@ -118,6 +118,14 @@ func (l *Env) RayClustersOf(job string) (names []string) {
 	return names
 }
 
+// RayWorkers returns the workers of a RayCluster that are not being deleted.
+func (l *Env) RayWorkers(cluster string) []corev1.Pod {
+	l.t.Helper()
+	return slices.DeleteFunc(l.Pods(cluster), func(p corev1.Pod) bool {
+		return p.Labels["ray.io/node-type"] != "worker" || p.DeletionTimestamp != nil
+	})
+}
+
 // Pods returns the pods that belong to the job by their names.
 func (l *Env) Pods(job string) []corev1.Pod {
 	l.t.Helper()

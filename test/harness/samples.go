@@ -122,3 +122,27 @@ func (l *Env) RunPair(words ...string) *schedulingv1alpha1.QueueUnit {
 	l.ExpectOneAfterTheOther("TFJob", "job1", "job2")
 	return waits
 }
+
+// RayCluster is a RayCluster whose workers an autoscaler adds and removes. Its head requests 500m.
+type RayCluster struct {
+	Name                 string
+	Workers, Least, Most int
+	// CPU is what a worker requests.
+	CPU string
+}
+
+func (c RayCluster) String() string {
+	const head, worker = "{name: head, image: rayproject/ray:2.52.0, resources: {requests: {cpu: 500m}}}", "{name: worker, image: rayproject/ray:2.52.0, resources: {requests: {cpu: %q}}}"
+	return fmt.Sprintf(`---
+apiVersion: ray.io/v1
+kind: RayCluster
+metadata: {name: %s}
+spec:
+  suspend: true
+  rayVersion: 2.52.0
+  enableInTreeAutoscaling: true
+  headGroupSpec: {rayStartParams: {}, template: {spec: {containers: [`+head+`]}}}
+  workerGroupSpecs:
+  - {groupName: small, replicas: %d, minReplicas: %d, maxReplicas: %d, rayStartParams: {}, template: {spec: {containers: [`+worker+`]}}}
+`, c.Name, c.Workers, c.Least, c.Most, c.CPU)
+}

@@ -1,6 +1,12 @@
 // Package require ends a test whose next steps would make no sense.
 package require
 
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
 // TB is a test, also one of rapid.
 type TB interface {
 	Helper()
@@ -13,4 +19,34 @@ func NoError(t TB, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Patience is how long Eventually waits: much longer than anything takes on a slow machine.
+const Patience = time.Minute
+
+// Eventually waits until check returns nil. After Patience it ends the test with the last error.
+func Eventually(t TB, what string, check func() error) {
+	t.Helper()
+	end := time.Now().Add(Patience)
+	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal(fmt.Sprintf("not within %v: %s: %v", Patience, what, err))
+		}
+		<-time.After(pause)
+	}
+}
+
+// Becomes waits until a condition is true.
+func Becomes(t TB, what string, is func() bool) {
+	t.Helper()
+	Eventually(t, what, func() error {
+		if is() {
+			return nil
+		}
+		return errors.New("it is not so yet")
+	})
 }

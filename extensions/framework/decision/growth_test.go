@@ -31,6 +31,7 @@ type growingWorld struct {
 	now    time.Time
 	let    map[types.UID]int
 	writes int
+	stops  int
 }
 
 func growingPods(units []*v1alpha1.QueueUnit) (pods int32) {
@@ -154,6 +155,7 @@ func (w *growingWorld) step() (changed bool) {
 			w.Fatalf("the quota of a unit is given back while %d pods run, and %d are admitted without it", passed, kept)
 		}
 		evict(unit, true)
+		w.stops++
 	}
 	w.grown = slices.DeleteFunc(w.grown, func(unit *v1alpha1.QueueUnit) bool { return slices.Contains(growth.Leave, unit) })
 	writes := len(growth.Create) + len(growth.Resize) + len(growth.Run) + len(growth.Stop) + len(growth.Leave)
@@ -175,6 +177,7 @@ func evicting(units []*v1alpha1.QueueUnit) int32 {
 // Whatever its owner, operator and controller do, no more pods pass than are admitted, none twice, and in the end all
 // pass that the quota has room for.
 func TestPropertyPodsOfAGrowingJobPassOnlyIfAdmitted(t *testing.T) {
+	worlds, passed, stopped := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		base := rapid.Int32Range(0, 4).Draw(t, "admitted")
 		w := &growingWorld{TB: t, wanted: base, now: time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC), let: map[types.UID]int{},
@@ -196,6 +199,14 @@ func TestPropertyPodsOfAGrowingJobPassOnlyIfAdmitted(t *testing.T) {
 			"growth is admitted":  func(t *rapid.T) { w.admit(rapid.Int32Range(1, 8).Draw(t, "pods")) },
 			"growth is requeued":  func(*rapid.T) { w.settle() },
 			"job-extensions acts": func(*rapid.T) { w.step() },
+			"all act": func(t *rapid.T) { // lives get further than by single steps
+				w.operate()
+				w.step()
+				w.reap()
+				w.settle()
+				w.admit(rapid.Int32Range(1, 8).Draw(t, "pods"))
+				w.step()
+			},
 			"growth is evicted": func(t *rapid.T) {
 				if units := holding(); len(units) > 0 {
 					evict(rapid.SampledFrom(units).Draw(t, "unit"), false)
@@ -221,6 +232,7 @@ func TestPropertyPodsOfAGrowingJobPassOnlyIfAdmitted(t *testing.T) {
 				}
 			},
 		})
+		worlds, passed, stopped = worlds+1, passed+len(w.let), stopped+w.stops
 		// In the end there is room for all.
 		for range 100 {
 			w.now = w.now.Add(time.Second)
@@ -242,6 +254,10 @@ func TestPropertyPodsOfAGrowingJobPassOnlyIfAdmitted(t *testing.T) {
 			t.Fatal("nothing changes, but something is written")
 		}
 	})
+	t.Logf("%d pods passed in %d worlds, and %d units stopped", passed, worlds, stopped)
+	if passed < 2*worlds || stopped < worlds/20 {
+		t.Error("the test proves little")
+	}
 }
 
 // A job that grows from 4 to 80 asks once. If 4 more pods fit, the rest asks with one more unit.

@@ -7,7 +7,6 @@ import (
 
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -36,21 +35,18 @@ func newClaims(kube kubernetes.Interface, changed func(metav1.Object)) (*listedC
 	claims, templates, classes := api.ResourceClaims(), api.ResourceClaimTemplates(), api.DeviceClasses()
 	c := &listedClaims{claims: claims.Lister(), templates: templates.Lister(), classes: classes.Lister(), factory: factory}
 	var warned sync.Once
-	warn := func(ctx context.Context, _ error) {
+	warn := func(ctx context.Context) {
 		warned.Do(func() {
 			klog.FromContext(ctx).Info("Warning: the API server does not serve the claims that setting devices.classes counts (Kubernetes 1.34 or later),"+
 				" so jobs with claims wait with reason InvalidRequest", "groupVersion", resourcev1.SchemeGroupVersion)
 		})
 	}
 	for _, informer := range []cache.SharedIndexInformer{claims.Informer(), templates.Informer(), classes.Informer()} {
-		absent, err := follow.Tolerate(informer, apierrors.IsNotFound, warn)
-		if err == nil {
-			_, err = informer.AddEventHandler(claimHandler(changed))
-		}
+		synced, err := follow.IfServed(informer, claimHandler(changed), warn)
 		if err != nil {
 			return nil, fmt.Errorf("watching ResourceClaims, ResourceClaimTemplates and DeviceClasses: %w", err)
 		}
-		c.synced = append(c.synced, func() bool { return informer.HasSynced() || absent() })
+		c.synced = append(c.synced, synced)
 	}
 	return c, nil
 }

@@ -1,17 +1,11 @@
 package reconciler
 
 import (
-	"context"
-	"net/http"
-	"net/http/httptest"
 	"testing"
-	"time"
 
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
@@ -105,25 +99,5 @@ func TestClaimsThatAreNotWatchedAreNotFound(t *testing.T) {
 	}
 	if _, found := none.Claim("ns", "a"); found {
 		t.Error("a claim was found")
-	}
-}
-
-// Without the API, a program that waited for the caches would never be ready.
-func TestClaimsThatAreNotServedAreNotWaitedFor(t *testing.T) {
-	server := httptest.NewServer(http.NotFoundHandler())
-	defer server.Close()
-	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	claims, err := newClaims(client, func(metav1.Object) {})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	claims.factory.StartWithContext(ctx)
-	if len(claims.synced) != 3 || !cache.WaitForCacheSync(ctx.Done(), claims.synced...) {
-		t.Errorf("it waits for some of %d caches", len(claims.synced))
 	}
 }

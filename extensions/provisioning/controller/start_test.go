@@ -6,10 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
@@ -19,15 +17,6 @@ import (
 	"kube-queue.dev/kube-queue/pkg/lenient"
 	"kube-queue.dev/kube-queue/test/require"
 )
-
-// eventually waits for a condition.
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 5*time.Millisecond, 20*time.Second, true, func(context.Context) (bool, error) { return is(), nil })
-	if err != nil {
-		t.Fatalf("never: %s", what)
-	}
-}
 
 // The controller looks for the API of requests only when a check needs it, uses it when it appears, and
 // ends with its context.
@@ -43,16 +32,16 @@ func TestTheControllerRunsWithItsOwnCaches(t *testing.T) {
 		asked.Store(true)
 		return served.Load(), nil
 	})
-	eventually(t, "the checks are listed", func() bool {
+	require.Becomes(t, "the checks are listed", func() bool {
 		return c.checks.HasSynced() && c.configs.HasSynced() && c.Units.HasSynced()
 	})
 	if asked.Load() {
 		t.Error("somebody looks for the API of requests without a check that needs it")
 	}
 	w.add(checks, nodesCheck)
-	eventually(t, "the API of requests is missing", func() bool { return c.api.get() == apiMissing })
+	require.Becomes(t, "the API of requests is missing", func() bool { return c.api.get() == apiMissing })
 	served.Store(true)
-	eventually(t, "a request is created", func() bool {
+	require.Becomes(t, "a request is created", func() bool {
 		return slices.Contains(w.names(provisioning.RequestResource), unitName+"-nodes-1")
 	})
 	stop()
@@ -65,13 +54,13 @@ func TestAnAutoscalerThatKnowsOnlyTheOlderVersionIsAskedInIt(t *testing.T) {
 	c, stop := w.run(func(gv schema.GroupVersion, _ ...string) (bool, error) {
 		return gv != provisioning.RequestKind.GroupVersion(), nil
 	})
-	eventually(t, "a request is created", func() bool { return len(w.names(older)) > 0 })
+	require.Becomes(t, "a request is created", func() bool { return len(w.names(older)) > 0 })
 	if request := w.all(older)[0]; request.GetName() != unitName+"-nodes-1" || request.GetAPIVersion() != "autoscaling.x-k8s.io/v1beta1" {
 		t.Errorf("the request is %s %s", request.GetAPIVersion(), request.GetName())
 	}
-	eventually(t, "it is cached", func() bool { return len(c.requests.GetStore().ListKeys()) == 1 })
+	require.Becomes(t, "it is cached", func() bool { return len(c.requests.GetStore().ListKeys()) == 1 })
 	w.move(v1alpha1.PhaseSucceeded)
-	eventually(t, "it is deleted", func() bool { return len(w.names(older)) == 0 })
+	require.Becomes(t, "it is deleted", func() bool { return len(w.names(older)) == 0 })
 	stop()
 }
 
@@ -85,7 +74,7 @@ func TestRequestsOfACheckThatIsGoneAreDeleted(t *testing.T) {
 	w.add(podTemplates, `{apiVersion: v1, kind: PodTemplate, `+meta+`}`)
 	w.add(provisioning.RequestResource, `{apiVersion: autoscaling.x-k8s.io/v1, kind: ProvisioningRequest, `+meta+`}`)
 	_, stop := w.run(func(schema.GroupVersion, ...string) (bool, error) { return true, nil })
-	eventually(t, "nothing is left", func() bool {
+	require.Becomes(t, "nothing is left", func() bool {
 		return len(w.names(podTemplates))+len(w.names(provisioning.RequestResource)) == 0
 	})
 	stop()

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -114,21 +113,17 @@ func (w *Watch) Start(ctx context.Context, config *rest.Config, changed func(nam
 
 // run runs an informer. If the API server does not serve its kind, there are no objects of it.
 func run(ctx context.Context, what string, informer cache.SharedIndexInformer, transform cache.TransformFunc, handler cache.ResourceEventHandler) (cache.InformerSynced, error) {
-	absent, err := follow.Tolerate(informer, apierrors.IsNotFound, func(ctx context.Context, _ error) {
+	synced, err := follow.IfServed(informer, handler, func(ctx context.Context) {
 		klog.FromContext(ctx).Info("Warning: the API server does not serve what setting devices.classes counts (Kubernetes 1.34 or later); trying again later", "kind", what)
 	})
-	if err != nil {
-		return nil, fmt.Errorf("watching %s: %w", what, err)
+	if err == nil {
+		err = informer.SetTransform(transform)
 	}
-	if err := informer.SetTransform(transform); err != nil {
-		return nil, fmt.Errorf("watching %s: %w", what, err)
-	}
-	registration, err := informer.AddEventHandler(handler)
 	if err != nil {
 		return nil, fmt.Errorf("watching %s: %w", what, err)
 	}
 	go informer.RunWithContext(ctx)
-	return func() bool { return registration.HasSynced() || absent() }, nil
+	return synced, nil
 }
 
 // slim reduces a claim to what is stored.

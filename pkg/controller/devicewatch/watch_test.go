@@ -1,12 +1,8 @@
 package devicewatch
 
 import (
-	"context"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -121,23 +117,8 @@ func TestWhatCannotBeCountedIsReportedOnceAndOfManyNamesSome(t *testing.T) {
 	}
 }
 
-// Without the API, a program that waited for the caches would never decide.
-func TestWhatIsNotServedIsNotWaitedFor(t *testing.T) {
-	server := httptest.NewServer(http.NotFoundHandler())
-	defer server.Close()
-	for _, c := range []struct {
-		name  string
-		rules requests.Rules
-		want  int
-	}{{"nothing is mapped", requests.Rules{}, 0}, {"a class is mapped", mapped, 2}} {
-		synced, err := New(c.rules).Start(t.Context(), &rest.Config{Host: server.URL}, func(string, string) {})
-		if err != nil || len(synced) != c.want {
-			t.Fatalf("%s: waits for %d caches, error %v", c.name, len(synced), err)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-		defer cancel()
-		if !cache.WaitForCacheSync(ctx.Done(), synced...) {
-			t.Fatalf("%s: it is waited for", c.name)
-		}
+func TestNothingIsWatchedIfNoClassIsMapped(t *testing.T) {
+	if synced, err := New(requests.Rules{}).Start(t.Context(), &rest.Config{}, nil); err != nil || len(synced) > 0 {
+		t.Errorf("it waits for %d caches, error %v", len(synced), err)
 	}
 }

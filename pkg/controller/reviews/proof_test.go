@@ -17,7 +17,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes/fake"
 	kubetesting "k8s.io/client-go/testing"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -90,17 +89,18 @@ func (v *vault) stored() map[string]string {
 func (v *vault) eventually(what string, so func(proofs map[string]string) bool) map[string]string {
 	v.t.Helper()
 	var proofs map[string]string
-	if err := wait.PollUntilContextTimeout(v.t.Context(), time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) {
+	require.Eventually(v.t, what, func() error {
 		proofs = v.stored()
 		for _, proof := range proofs {
 			if !v.proves(proof) {
-				return false, nil
+				return errors.New("a proof is not seen")
 			}
 		}
-		return so(proofs), nil
-	}); err != nil {
-		v.t.Fatalf("%s: the Secret has %v", what, slices.Collect(maps.Keys(proofs)))
-	}
+		if !so(proofs) {
+			return fmt.Errorf("the Secret has %v", slices.Collect(maps.Keys(proofs)))
+		}
+		return nil
+	})
 	return proofs
 }
 
@@ -109,11 +109,7 @@ func complete(proofs map[string]string) bool { return proofs["current"] != "" &&
 // passes moves the clock when the keeper waits for it.
 func (v *vault) passes(d time.Duration) {
 	v.t.Helper()
-	if err := wait.PollUntilContextTimeout(v.t.Context(), time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) {
-		return v.clock.HasWaiters(), nil
-	}); err != nil {
-		v.t.Fatal("nobody waits for the clock")
-	}
+	require.Becomes(v.t, "somebody waits for the clock", v.clock.HasWaiters)
 	v.clock.Step(d)
 }
 

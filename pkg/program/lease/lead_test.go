@@ -77,19 +77,6 @@ func (s *leaseServer) take(holder string) {
 
 func (s *leaseServer) version() any { return s.lease["metadata"].(map[string]any)["resourceVersion"] }
 
-// until waits for a condition.
-func until(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	deadline := time.After(30 * time.Second)
-	for tick := time.Tick(10 * time.Millisecond); !is(); {
-		select {
-		case <-tick:
-		case <-deadline:
-			t.Fatalf("not within 30 s: %s", what)
-		}
-	}
-}
-
 // clear deletes the lease.
 func (s *leaseServer) clear() {
 	s.mu.Lock()
@@ -211,7 +198,7 @@ func TestTheOnlyReplicaWaitsWhileAnotherHoldsTheLease(t *testing.T) {
 				return nil
 			})
 		}()
-		until(t, "the second one says who holds the lease", func() bool { return says(second) == "another process holds the lease: me\n" })
+		require.Becomes(t, "the second one says who holds the lease", func() bool { return says(second) == "another process holds the lease: me\n" })
 		select {
 		case <-secondWorks:
 			t.Error("both work")
@@ -241,12 +228,12 @@ func TestTheOnlyReplicaGoesOnWithoutRenewals(t *testing.T) {
 	err := lease.Lead(t.Context(), func(ctx context.Context) error {
 		server.broken.Store(true)
 		server.clear()
-		until(t, "renewals have failed for several deadlines", func() bool { return server.refused.Load() > 20 })
+		require.Becomes(t, "renewals have failed for several deadlines", func() bool { return server.refused.Load() > 20 })
 		if err := lease.term.check(); err != nil {
 			t.Errorf("writes are blocked: %v", err)
 		}
 		server.broken.Store(false)
-		until(t, "it holds the lease again", func() bool { return server.holder() == "me" })
+		require.Becomes(t, "it holds the lease again", func() bool { return server.holder() == "me" })
 		return nil
 	})
 	require.NoError(t, err)

@@ -3,7 +3,6 @@ package serving
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"crypto/tls"
 	"fmt"
 	"io"
@@ -76,13 +75,12 @@ func (l *limited) used() (open, chunks int) {
 // eventually waits until so many connections and chunks are used.
 func (l *limited) eventually(open, chunks int) {
 	l.t.Helper()
-	var hasOpen, hasChunks int
-	if err := wait.PollUntilContextTimeout(l.t.Context(), time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
-		hasOpen, hasChunks = l.used()
-		return hasOpen == open && hasChunks == chunks, nil
-	}); err != nil {
-		l.t.Fatalf("%d connections and %d chunks are used, want %d and %d", hasOpen, hasChunks, open, chunks)
-	}
+	require.Eventually(l.t, fmt.Sprintf("%d connections and %d chunks are used", open, chunks), func() error {
+		if hasOpen, hasChunks := l.used(); hasOpen != open || hasChunks != chunks {
+			return fmt.Errorf("%d and %d are used", hasOpen, hasChunks)
+		}
+		return nil
+	})
 }
 
 // within checks the limits.

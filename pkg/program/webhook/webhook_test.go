@@ -20,7 +20,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes/fake"
 	kubetesting "k8s.io/client-go/testing"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -112,18 +111,6 @@ func (w *world) run() {
 	})
 }
 
-// eventually waits until check returns nil.
-func (w *world) eventually(what string, check func() error) {
-	w.t.Helper()
-	var last error
-	if err := wait.PollUntilContextTimeout(w.t.Context(), time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) {
-		last = check()
-		return last == nil, nil
-	}); err != nil {
-		w.t.Fatalf("%s: %v", what, last)
-	}
-}
-
 func (w *world) secret() *corev1.Secret {
 	w.t.Helper()
 	secret, err := w.client.CoreV1().Secrets(namespace).Get(w.t.Context(), service, metav1.GetOptions{})
@@ -207,7 +194,7 @@ func (w *world) passes(d time.Duration) {
 func TestTheFirstCertificateIsTrustedAndServedAtOnce(t *testing.T) {
 	w := newWorld(t)
 	w.run()
-	w.eventually("the webhooks trust what is served", w.verifies)
+	require.Eventually(w.t, "the webhooks trust what is served", w.verifies)
 	if got := w.steps(); !slices.Equal(got, []string{"prepare", "trust", "promote"}) {
 		t.Errorf("the writes are %v", got)
 	}
@@ -235,11 +222,11 @@ func keysOf(data map[string][]byte) func(func(string) bool) {
 func TestACertificateIsReplacedBeforeItExpiresAndTrustedAtEveryMoment(t *testing.T) {
 	w := newWorld(t)
 	w.run()
-	w.eventually("the first one is served", w.verifies)
+	require.Eventually(w.t, "the first one is served", w.verifies)
 	first := w.served()
 	w.steps()
 	w.clock.Step(selfsigned.ValidFor - selfsigned.RenewBefore + time.Minute)
-	w.eventually("the next one is trusted", func() error {
+	require.Eventually(w.t, "the next one is trusted", func() error {
 		c := len(w.order)
 		if c == 0 { // it may have read the clock before
 			w.passes(recheck)
@@ -252,7 +239,7 @@ func TestACertificateIsReplacedBeforeItExpiresAndTrustedAtEveryMoment(t *testing
 	if w.served() != first {
 		t.Fatal("it is served before the API servers have had time to read that it is trusted")
 	}
-	w.eventually("the next one is served", func() error {
+	require.Eventually(w.t, "the next one is served", func() error {
 		w.passes(settle)
 		if w.served() == first {
 			return errors.New("the first one is")
@@ -282,13 +269,13 @@ func TestAnotherLeaderContinuesAReplacement(t *testing.T) {
 	configuration.Webhooks[1].ClientConfig.CABundle = append(bytes.Clone(next.Certificate), old.Certificate...)
 	w := newWorld(t, secret, configuration)
 	w.run()
-	w.eventually("all trust both", func() error {
+	require.Eventually(w.t, "all trust both", func() error {
 		if len(w.order) < 1 {
 			return errors.New("nothing was written")
 		}
 		return w.verifies()
 	})
-	w.eventually("the next one is served", func() error {
+	require.Eventually(w.t, "the next one is served", func() error {
 		w.passes(settle)
 		if got := w.secret().Data[certificateKey]; !bytes.Equal(got, next.Certificate) {
 			return errors.New("the old one is")
@@ -340,10 +327,10 @@ func TestWhatSomebodyBreaksIsRepaired(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.run()
-			w.eventually("the first one is served", w.verifies)
+			require.Eventually(w.t, "the first one is served", w.verifies)
 			w.steps()
 			require.NoError(t, harm(w))
-			w.eventually("it is trusted and served again", func() error {
+			require.Eventually(w.t, "it is trusted and served again", func() error {
 				w.passes(settle)
 				secret := w.secret()
 				if _, err := (selfsigned.Pair{Certificate: secret.Data[certificateKey], Key: secret.Data[privateKey]}).Load(); err != nil {
@@ -359,10 +346,10 @@ func TestBundlesHaveFewCertificates(t *testing.T) {
 	w := newWorld(t)
 	w.run()
 	for i := range 6 {
-		w.eventually("one is served", w.verifies)
+		require.Eventually(w.t, "one is served", w.verifies)
 		before := w.served()
 		require.NoError(t, w.edit(empty))
-		w.eventually(fmt.Sprintf("number %d is replaced", i), func() error {
+		require.Eventually(w.t, fmt.Sprintf("number %d is replaced", i), func() error {
 			w.passes(settle)
 			if w.served() == before {
 				return errors.New("not yet")
@@ -412,7 +399,7 @@ func TestAReplicaThatStopsServesOnForAMoment(t *testing.T) {
 		defer close(stopped)
 		w.server.Stop(ctx)
 	}()
-	w.eventually("it drains", func() error {
+	require.Eventually(w.t, "it drains", func() error {
 		if !w.clock.HasWaiters() {
 			return errors.New("it does not")
 		}

@@ -18,37 +18,11 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-const growingCluster = `apiVersion: ray.io/v1
-kind: RayCluster
-metadata: {name: scaled}
-spec:
-  suspend: true
-  rayVersion: 2.52.0
-  enableInTreeAutoscaling: true
-  headGroupSpec:
-    rayStartParams: {}
-    template: {spec: {containers: [{name: head, image: rayproject/ray:2.52.0, resources: {requests: {cpu: 500m}}}]}}
-  workerGroupSpecs:
-  - groupName: small
-    replicas: 4
-    minReplicas: 0
-    maxReplicas: 80
-    rayStartParams: {}
-    template: {spec: {containers: [{name: worker, image: rayproject/ray:2.52.0, resources: {requests: {cpu: "1"}}}]}}
-`
-
 // workers returns the workers that have passed the gate, and how many wait at it.
 func workers(l *harness.Env) (passed []corev1.Pod, waiting int) {
-	for _, pod := range l.Pods("scaled") {
-		switch {
-		case pod.Labels["ray.io/node-type"] != "worker" || pod.DeletionTimestamp != nil:
-		case framework.IsGated(&pod):
-			waiting++
-		default:
-			passed = append(passed, pod)
-		}
-	}
-	return passed, waiting
+	all := l.RayWorkers("scaled")
+	passed = slices.DeleteFunc(slices.Clone(all), func(p corev1.Pod) bool { return framework.IsGated(&p) })
+	return passed, len(all) - len(passed)
 }
 
 func expectWorkers(t *testing.T, l *harness.Env, passed, waiting int) {
@@ -67,7 +41,7 @@ func TestTheMaxLimitsAnAutoscaledCluster(t *testing.T) {
 	l.Manage()
 	l.TreeOf(`{name: growth, namespaces: [growth], max: {cpu: "9"}}`)
 	l.PatchQueue("root-growth", `{"spec":{"growth":"Gate"}}`)
-	l.Apply(growingCluster)
+	l.Apply(harness.RayCluster{Name: "scaled", Workers: 4, Most: 80, CPU: "1"}.String())
 	l.WaitForPhase("RayCluster", "scaled", v1alpha1.PhaseRunning)
 	expectWorkers(t, l, 4, 0)
 	autoscaler := l.As("system:serviceaccount:growth:scaled").Resource(harness.RayClusters).Namespace("growth")

@@ -178,8 +178,8 @@ func (o *Tree) Within(b Branch, d quota.Demand) bool {
 	return named
 }
 
-// borrows reports whether the group borrows the amount at an ancestor: no branch with it stays within its guarantee.
-func (o *Tree) borrows(group string, ancestor string, a resources.Amount) bool {
+// Borrows reports whether the group borrows the amount at an ancestor: no branch with it stays within its guarantee.
+func (o *Tree) Borrows(group string, ancestor string, a resources.Amount) bool {
 	for _, b := range o.BranchesAt(group, ancestor) {
 		due, named := o.due(b, o.names.Name(a.ID))
 		if sum := o.usedIn(b, o.names.Name(a.ID)); named && sum.Add(sum, big.NewInt(a.Value)).Cmp(due) <= 0 {
@@ -341,18 +341,21 @@ func (o *Tree) Limit(path, name string) (*big.Int, bool) { return o.limit(path, 
 // HasBorrowed reports whether the group, and each of its ancestors below the one that it has in common with the other
 // group, uses more than its guarantee of the resource.
 func (o *Tree) HasBorrowed(group, other, name string) bool {
-	others := Chain(other)
+	branches, others := []Branch{}, Chain(other)
+	if o.IsInner(group) {
+		branches = append(branches, Branch{group, true})
+	}
 	for _, at := range Chain(group) {
 		if slices.Contains(others, at) {
 			break
 		}
-		due, named := o.guarantee(at, name)
+		branches = append(branches, Branch{Path: at})
+	}
+	return !slices.ContainsFunc(branches, func(b Branch) bool {
+		due, named := o.due(b, name)
 		if !named {
 			due = new(big.Int)
 		}
-		if o.Used(at, name).Cmp(due) <= 0 {
-			return false
-		}
-	}
-	return true
+		return o.usedIn(b, name).Cmp(due) <= 0
+	})
 }

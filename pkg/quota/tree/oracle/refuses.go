@@ -142,7 +142,7 @@ func (o *Tree) borrowsReserved(group string, d quota.Demand) bool {
 			}
 			sum := o.Used(path, name)
 			sum.Add(sum, big.NewInt(reserved)).Add(sum, big.NewInt(a.Value))
-			if sum.Cmp(limit) > 0 && o.borrows(group, path, a) {
+			if sum.Cmp(limit) > 0 && o.Borrows(group, path, a) {
 				return true
 			}
 		}

@@ -75,7 +75,7 @@ func (r *running) ready(t *testing.T) *cluster.Ready {
 // says waits for a text on standard error.
 func (r *running) says(t *testing.T, text string) {
 	t.Helper()
-	eventually(t, text, func() error {
+	require.Eventually(t, text, func() error {
 		if said := r.said(t); !strings.Contains(said, text) {
 			return errors.New(said)
 		}
@@ -119,7 +119,7 @@ func TestNoProcessOutlivesAKilledSupervisor(t *testing.T) {
 	succeed(t, "program", "start", "--data", data, "--name", "family", "--", "sh", "-c", "sleep 1000 & wait")
 	s := status(t, data)
 	var marked []process.Identity
-	eventually(t, "the family has a child", func() error {
+	require.Eventually(t, "the family has a child", func() error {
 		if marked = process.Marked(mark, data); len(marked) < len(s.Parts)+1 {
 			return fmt.Errorf("%d processes carry the mark, want those of %d parts and a child", len(marked), len(s.Parts))
 		}
@@ -175,7 +175,7 @@ func TestInterruptedBuildLeavesNothing(t *testing.T) {
 	r := startRun(t, cmd)
 	r.says(t, "building controlplane")
 	scratch := filepath.Join(cache, "localcluster", "building-controlplane", "scratch")
-	eventually(t, "go command", func() error {
+	require.Eventually(t, "go command", func() error {
 		if len(process.Marked("GOTMPDIR", scratch)) == 0 {
 			return errors.New("the build has not started yet")
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"kube-queue.dev/kube-queue/test/localcluster/internal/cluster"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // podYAML returns a pod with an init container, a sidecar and two containers.
@@ -110,7 +111,7 @@ func podState(ready *cluster.Ready, name string) (string, error) {
 
 func waitForPod(t *testing.T, ready *cluster.Ready, name, want string) {
 	t.Helper()
-	eventually(t, "pod "+name, func() error {
+	require.Eventually(t, "pod "+name, func() error {
 		got, err := podState(ready, name)
 		if err == nil && got != want {
 			err = fmt.Errorf("got %q, want %q", got, want)
@@ -129,7 +130,7 @@ func podClockGoesOn(t *testing.T, ready *cluster.Ready) {
 	waitForPod(t, ready, "changing", "Running a=true// b=true// True")
 	began := time.Now()
 	changes := 0
-	eventually(t, "pod changing", func() error {
+	require.Eventually(t, "pod changing", func() error {
 		changes++
 		kubectl(t, ready, "", "label", "--overwrite", "pod", "changing", fmt.Sprintf("change=%d", changes))
 		got, err := podState(ready, "changing")

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -149,24 +148,4 @@ func tryKubectl(ready *cluster.Ready, stdin string, args ...string) (string, err
 		return "", fmt.Errorf("kubectl %v: %w\n%s", args, err, errs.String())
 	}
 	return string(out), nil
-}
-
-// eventually waits until the check passes.
-func eventually(t *testing.T, what string, check func() error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	ticker := time.NewTicker(100 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("%s: %v", what, err)
-		case <-ticker.C:
-		}
-	}
 }

@@ -86,7 +86,7 @@ func programs(t *testing.T, ready *cluster.Ready) {
 	if first.State != cluster.StateReady || first.Kind != "program" {
 		t.Errorf("it is %+v", first)
 	}
-	eventually(t, "log", func() error {
+	require.Eventually(t, "log", func() error {
 		if out := succeed(t, "logs", "--data", ready.Data, "waits").out; out != ready.Kubeconfig+"\n" {
 			return fmt.Errorf("the log is %q", out)
 		}
