@@ -1,20 +1,27 @@
 package migration
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/cli-runtime/pkg/printers"
+	"sigs.k8s.io/yaml"
 )
 
-// WriteYAML writes the objects as documents of a YAML file.
+// WriteYAML writes the objects as documents of a YAML file. The printer of cli-runtime would do the same, but programs in
+// the cluster that read manifests must not link it.
 func WriteYAML(to io.Writer, objects []*unstructured.Unstructured) error {
-	printer := &printers.YAMLPrinter{}
+	separator := ""
 	for _, object := range objects {
-		if err := printer.PrintObj(object, to); err != nil {
+		data, err := yaml.Marshal(object.Object)
+		if err != nil {
 			return fmt.Errorf("%s: %w", NameOf(object), err)
 		}
+		if _, err := fmt.Fprintf(to, "%s%s", separator, data); err != nil {
+			return err
+		}
+		separator = "---\n"
 	}
 	return nil
 }
@@ -25,5 +32,10 @@ func WriteJSON(to io.Writer, objects []*unstructured.Unstructured) error {
 	for _, object := range objects {
 		list.Items = append(list.Items, *object)
 	}
-	return (&printers.JSONPrinter{}).PrintObj(list, to)
+	data, err := json.MarshalIndent(list.UnstructuredContent(), "", "    ")
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(to, "%s\n", data)
+	return err
 }

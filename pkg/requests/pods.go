@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	helpers "k8s.io/component-helpers/resource"
 )
 
@@ -20,10 +19,10 @@ const NotEnded = "status.phase!=" + string(corev1.PodSucceeded) + ",status.phase
 const mostGrace = 1 << 31
 
 // GoneAt returns when a pod that is being deleted stops counting, although it may still exist on a lost node, as in
-// Kubernetes' own quota. leaves is whether there is such a time.
-func GoneAt(pod metav1.Object) (at time.Time, leaves bool) {
-	deleted, grace := pod.GetDeletionTimestamp(), pod.GetDeletionGracePeriodSeconds()
-	if deleted == nil || grace == nil || *grace < 0 || *grace > mostGrace {
+// Kubernetes' own quota. deleted is its deletionTimestamp, and grace its grace period in seconds. leaves is whether there
+// is such a time.
+func GoneAt(deleted time.Time, grace *int64) (at time.Time, leaves bool) {
+	if deleted.IsZero() || grace == nil || *grace < 0 || *grace > mostGrace {
 		return time.Time{}, false
 	}
 	return deleted.Add(time.Duration(*grace) * time.Second), true

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/requests"
@@ -73,7 +74,7 @@ func graceOver(pod metav1.Object, now time.Time) bool {
 
 // graceLeft returns how much is left of the pod's grace period; leaves is whether it is being deleted.
 func graceLeft(pod metav1.Object, now time.Time) (left time.Duration, leaves bool) {
-	goneAt, leaves := requests.GoneAt(pod)
+	goneAt, leaves := requests.GoneAt(ptr.Deref(pod.GetDeletionTimestamp(), metav1.Time{}).Time, pod.GetDeletionGracePeriodSeconds())
 	return goneAt.Sub(now), leaves
 }
 

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
@@ -54,7 +55,7 @@ func (w *Watch) slimPod(p *corev1.Pod) *pod {
 	if message := unschedulable(p); message != "" {
 		slim.unschedulable = unique.Make(message)
 	}
-	if goneAt, leaves := requests.GoneAt(p); leaves && !over {
+	if goneAt, leaves := requests.GoneAt(ptr.Deref(p.DeletionTimestamp, metav1.Time{}).Time, p.DeletionGracePeriodSeconds); leaves && !over {
 		slim.goneAt, slim.ended = goneAt, w.rules.Weigh(p, true)
 	}
 	return slim
