@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/pkg/pods"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota"
+	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
@@ -147,6 +149,25 @@ func TestAUnitThatIsDeactivatedDoesNotShowThatItWaitsForPods(t *testing.T) {
 	w.write("a/waits", deactivate)
 	w.after(scheduler.CorrectionDelay)
 	if found := w.writes("a/waits", scheduler.Explain); len(found) != 2 || found[0].Reason != wellknown.ReasonWaitingForPods || found[1].Reason != wellknown.ReasonInactive {
+		t.Errorf("it reported %+v", found)
+	}
+}
+
+// It is tried again with its new limit, and refused for another cause than it shows. Both are true then.
+func TestAUnitWhoseLimitChangesIsCorrectedWhenWhatItShowsIsNoLongerTrue(t *testing.T) {
+	w := newWorld(t, scheduler.Options{Policy: queue.ShortestFirst}, leaf("root", map[string]string{"cpu": "4", quota.JobsResource: "2"}, "a"))
+	w.exact = false // a pod exceeds what was admitted
+	w.submit("a/1", cpu("1"))
+	w.submit("a/2", cpu("1"))
+	w.settle()
+	w.submit("a/waits", cpu("2"))
+	w.after(2 * time.Second)
+	w.pod(pods.Pod{Namespace: "a", UID: "large", Owner: w.units["a/1"].Owner, Requests: resources.Vector{{ID: w.names.ID("cpu"), Value: 3000}}})
+	w.write("a/waits", maxTime(time.Minute))
+	w.settle()
+	w.finish("a/2")
+	w.after(2 * time.Second)
+	if found := w.writes("a/waits", scheduler.Explain); len(found) != 2 || found[0].Reason != wellknown.ReasonMaxJobs || found[1].Reason != wellknown.ReasonQuotaExceeded {
 		t.Errorf("it reported %+v", found)
 	}
 }

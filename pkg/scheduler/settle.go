@@ -182,6 +182,9 @@ func (s *Scheduler) enter(u *unit, now time.Time) {
 		s.tryFirst(u.queue, shape)
 	}
 	s.activate(u.queue)
+	if u.shown.last() != (quota.Cause{}) { // its shape may be refused for another cause, and stay so when this one is no longer true
+		s.explainer.lookAt(u.queue, now, CorrectionDelay)
+	}
 	if len(s.victims[u.UID]) > 0 {
 		s.claimants = append(s.claimants, u.key())
 	}
