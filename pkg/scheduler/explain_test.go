@@ -34,6 +34,27 @@ func TestAReasonIsWrittenAfterASecondOfWaiting(t *testing.T) {
 	}
 }
 
+// job-extensions writes why a job is invalid. When the job is valid again, it waits for what it waited for before.
+func TestAReasonThatAnotherWriterHasReplacedIsWrittenAgain(t *testing.T) {
+	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
+	w.submit("a/one", cpu("3"))
+	w.submit("a/two", cpu("3"))
+	w.after(2 * time.Second)
+	if found := w.writes("a/two", scheduler.Explain); len(found) != 1 {
+		t.Fatalf("want one explanation, got %+v", found)
+	}
+	w.write("a/two", func(u *scheduler.Unit) {
+		u.Inactive, u.HeldReported, u.Reason = true, true, wellknown.ReasonInvalidRequest
+		u.Held = &quota.Refusal{Reason: wellknown.ReasonInvalidRequest, Sentence: "it is invalid"}
+	})
+	w.settle()
+	w.write("a/two", func(u *scheduler.Unit) { u.Inactive, u.Held = false, nil })
+	w.after(2 * time.Second)
+	if found := w.writes("a/two", scheduler.Explain); len(found) != 2 || found[1].Reason != wellknown.ReasonQuotaExceeded {
+		t.Errorf("the unit still shows that it is invalid: %+v", found)
+	}
+}
+
 // lacksAJob is a world in which a/late, which has reported that it lacks cpu, lacks a job now.
 func lacksAJob(t *testing.T) *world {
 	t.Helper()

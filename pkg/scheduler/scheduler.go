@@ -202,6 +202,9 @@ func (s *Scheduler) update(u *unit, seen *Unit, sent Kind) {
 	}
 	isEasier := u.isEasierToEvictAs(seen)
 	u.update(seen)
+	if seen.HeldReported && seen.Held != nil { // whatever the unit showed before, the other writer has replaced it
+		s.explainer.restore(u, seen.Reason)
+	}
 	if isEasier && u.countedIn != nil {
 		s.moreToEvict(u.countedIn)
 	}
