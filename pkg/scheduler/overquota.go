@@ -242,5 +242,5 @@ func (s *Scheduler) composeOverQuota(u *unit, w *Write) bool {
 		return u.OverQuota
 	}
 	w.Reason, w.Message = wellknown.ReasonLimitExceeded, s.over.messages[u]
-	return !u.OverQuota && w.Message != ""
+	return !u.OverQuota && w.Message != "" && u.Phase.holdsQuota() && !u.Over // it may have ended since the request
 }
