@@ -63,13 +63,14 @@ type Stored struct {
 	Shapes, Parked, Changes, Timers          int
 	Reservations, Reserved, Watches          int
 	Freed, Exceeded, OverQuota, Unwritten    int
-	Checks, CheckTimers                      int
+	Checks, CheckTimers, Bookings, Delayed   int
 }
 
 // Stored returns how much the core stores.
 func (s *Scheduler) Stored() Stored {
 	stored := Stored{Units: len(s.units), Holders: len(s.holders), Strays: len(s.strays), Queues: len(s.queues), Settings: len(s.settings),
 		Parked: s.waitIndex.Len(), Timers: s.timers.units.Len(), Freed: len(s.freed), Exceeded: len(s.over.since), Checks: len(s.checks), CheckTimers: len(s.timers.checks), OverQuota: len(s.over.shown),
+		Bookings: len(s.bookings), Delayed: len(s.delayed),
 		Changes:   s.explainer.changes.Len() + s.explainer.looks.Len() + len(s.explainer.history),
 		Unwritten: len(s.outbox.ready) + len(s.outbox.explanations) + len(s.outbox.impossible) + len(s.outbox.prompt) + len(s.outbox.rest) + s.outbox.explaining + s.outbox.urgent}
 	for _, q := range s.queues {

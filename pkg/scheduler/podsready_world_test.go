@@ -24,7 +24,7 @@ func (w *world) awaitsPodsOfOthers(u *scheduler.Unit) bool {
 }
 
 // checkWaitForPods proves of what is about to be written that no unit is admitted too early, and that the unit
-// shows whether its pods are awaited.
+// shows whether its pods are awaited, and whether those that its job adds are gated.
 func (w *world) checkWaitForPods(write scheduler.Write) {
 	w.t.Helper()
 	u := w.units[write.Key]
@@ -33,6 +33,9 @@ func (w *world) checkWaitForPods(write scheduler.Write) {
 	}
 	if write.Kind == scheduler.Dequeue && write.AwaitsPods != (w.queueOf(u).PodsReady.Timeout > 0) {
 		w.t.Fatalf("unit %s is admitted, and its pods are awaited: %t", u.Key, write.AwaitsPods)
+	}
+	if write.Kind == scheduler.Dequeue && write.Gates != w.queueOf(u).Gates {
+		w.t.Fatalf("unit %s is admitted, and its growth is gated: %t", u.Key, write.Gates)
 	}
 	if u.Phase == scheduler.Waiting && len(w.news) == 0 && len(w.sent) == 0 && len(w.outcomes) == 0 && w.awaitsPodsOfOthers(u) {
 		w.t.Fatalf("unit %s is admitted before the pods of others are ready", u.Key)

@@ -12,6 +12,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/pods"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
+	"kube-queue.dev/kube-queue/pkg/quota/tree/oracle"
 	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
@@ -78,6 +79,11 @@ type world struct {
 	unproven bool
 	// reclaims counts the evictions of which checkReclaims has proved the laws.
 	reclaims int
+	// judgesBorrowing has checkBorrowing prove each release. tempted counts the units that it keeps from one.
+	judgesBorrowing bool
+	tempted         int
+	// booked is whether room was ever booked.
+	booked bool
 	// forgets has the core forget after each event what nothing uses.
 	forgets bool
 }
@@ -348,7 +354,18 @@ func (w *world) deliverAll() {
 
 // think has the core decide.
 func (w *world) think() {
+	var before *oracle.Tree
+	charged := map[string]bool{}
+	if w.judgesBorrowing && len(w.news) == 0 {
+		before = w.oracleWithout(nil)
+		for key := range w.units {
+			charged[key] = w.core.ChargeOf(key) != nil
+		}
+	}
 	plan, wake := w.core.Next(w.now)
+	if before != nil {
+		w.checkBorrowing(before, charged, plan)
+	}
 	for key, grown := range w.core.Grown() {
 		w.checkLargest(key, grown)
 	}
@@ -372,6 +389,7 @@ func (w *world) think() {
 	}
 	w.sent = append(w.sent, plan...)
 	w.wake = wake
+	w.booked = w.booked || len(w.core.Bookings()) > 0
 	w.check()
 }
 
