@@ -315,3 +315,21 @@ func TestWhoWritesThatChecksHavePassedDoesNotReleaseTheJob(t *testing.T) {
 	w.settle()
 	expectEvictions(t, w, "a/job", "NotAdmitted")
 }
+
+// Its release was requested while the write that queues it again was on its way. After that write, nobody has given it quota.
+func TestAUnitThatIsQueuedAgainIsNotReleasedWhenItsChecksGo(t *testing.T) {
+	w := checking(t, "one")
+	w.submit("a/job", cpu("3"))
+	w.settle()
+	w.expectPhase("a/job", scheduler.Reserved, wellknown.ReasonAdmissionCheckPending)
+	w.decide("a/job", "one", scheduler.Retry, "")
+	w.hearAndThink()
+	if len(w.sent) != 1 || w.sent[0].Kind != scheduler.Requeue {
+		t.Fatalf("sent %+v, want one Requeue", w.sent)
+	}
+	w.configure(scheduler.QueueChanged{Queue: "root"})
+	w.settle()
+	w.expectPhase("a/job", scheduler.Waiting, wellknown.ReasonBackoff)
+	w.after(time.Minute)
+	w.expectPhase("a/job", scheduler.Dequeued, "")
+}

@@ -376,7 +376,7 @@ func expectReasons(t *rapid.T, w *world) {
 			continue
 		}
 		want := w.reasonOf(o, u)
-		if lacksRoom(u.Reason) && (lacksRoom(want) || want == wellknown.ReasonWaitingForPods || want == "" && w.mayBeDelayed(o, u)) {
+		if lacksRoom(u.Reason) && (lacksRoom(want) || want == wellknown.ReasonWaitingForPods || want == "" && w.waitsForOthers(o, u)) {
 			continue // what it lacked when it was tried; since then more may have come to lack
 		}
 		if u.Reason == wellknown.ReasonNotAtFront && want == wellknown.ReasonWaitingForPods && w.policyOf(w.queueOf(u)).FrontOnly && w.front(o, w.groupOf(u)) != u {
@@ -502,6 +502,23 @@ func (w *world) mayBeDelayed(o *oracle.Tree, u *scheduler.Unit) bool {
 	return false
 }
 
+// waitsForOthers reports whether a unit that fits may have to wait for one that has a booking or a claim.
+func (w *world) waitsForOthers(o *oracle.Tree, u *scheduler.Unit) bool {
+	return w.mayBeDelayed(o, u) || w.withKept(o).Refuses(w.pathOf(u), asked(u)) != ""
+}
+
+// withKept returns the oracle with what is kept for units for which others were evicted, and that wait for pods of others.
+func (w *world) withKept(o *oracle.Tree) *oracle.Tree {
+	kept := *o
+	kept.Charged = slices.Clone(o.Charged)
+	for _, u := range w.units {
+		if waits(u) && u.Reason == wellknown.ReasonPreempting && w.awaitsPodsOfOthers(u) {
+			kept.Charged = append(kept.Charged, oracle.Charged{Path: w.pathOf(u), Charge: quota.Charge{Demand: u.Demand}})
+		}
+	}
+	return &kept
+}
+
 // compete reports whether two units request the same of what a quota above both has only so much.
 func (w *world) compete(o *oracle.Tree, a, b *scheduler.Unit) bool {
 	others := oracle.Chain(w.pathOf(b))
@@ -523,7 +540,7 @@ func (w *world) compete(o *oracle.Tree, a, b *scheduler.Unit) bool {
 func expectRefused(t *rapid.T, w *world, o *oracle.Tree, u *scheduler.Unit, group quota.Group, justified map[oracle.Place]map[string]int64) {
 	reason := o.Refuses(group.Path(), asked(u))
 	if reason == "" {
-		if !w.mayBeDelayed(o, u) {
+		if !w.waitsForOthers(o, u) {
 			t.Fatalf("unit %s fits and waits", u.Key)
 		}
 		return

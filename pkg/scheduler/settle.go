@@ -72,8 +72,8 @@ func (s *Scheduler) requestStep(u *unit, now time.Time) {
 	if !requeues {
 		u.write.drop(Requeue)
 	}
-	if u.Phase == Reserved {
-		u.unassume()
+	if u.Phase == Reserved || !u.assumed {
+		u.unassume() // a release that was requested while the unit was Reserved is outdated if its requeue has landed since
 	}
 	switch {
 	case u.isExpired(now):
