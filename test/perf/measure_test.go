@@ -90,7 +90,7 @@ func TestRunUnits(t *testing.T) {
 		f.expect("wait from create to release", "measured", 200)
 		f.positive("wait from create to release", "p50", "p90", "p99", "max")
 		const writes = "writes of a unit"
-		f.between(writes, "kube-queue, on jobs, units and events", 1, 1.2)
+		f.between(writes, "kube-queue, on jobs, units and events", 1, 2) // a unit that waits for long is told why
 		f.expect(writes, "perf-player: create queueunits.scheduling.x-k8s.io", 1)
 		f.expect(writes, "perf-player: patch queueunits.scheduling.x-k8s.io/status", 1)
 		f.positive("processor time", "kube-apiserver", "etcd", rig.Controller, rig.Tool)

@@ -4,6 +4,7 @@ package install
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -123,7 +124,7 @@ func (s *stage) enter(namespace string) { s.Env = suite.Env(s.t, namespace) }
 
 // remove removes all of kube-queue, including CRDs and objects.
 func (s *stage) remove() {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 	defer cancel()
 	for _, what := range [][]string{
 		{"deployments,pods,secrets,configmaps,services", "--namespace=" + clustertest.Namespace},
@@ -133,7 +134,13 @@ func (s *stage) remove() {
 		if len(what) > 1 {
 			selector = "--all"
 		}
-		_, err := suite.Kubectl(ctx, append([]string{"delete", "--ignore-not-found", "--wait", selector}, what...)...)
+		// The API server can forget for minutes that it was deleting a CRD, if it has a conflict with itself. Asked again, it goes on.
+		err := errors.New("no attempt")
+		for err != nil && ctx.Err() == nil {
+			attempt, cancel := context.WithTimeout(ctx, 30*time.Second)
+			_, err = suite.Kubectl(attempt, append([]string{"delete", "--ignore-not-found", "--wait", selector}, what...)...)
+			cancel()
+		}
 		harness.Must(s.t, err)
 	}
 	_, err := suite.Kubectl(ctx, "delete", "namespace", clustertest.Namespace, "--ignore-not-found", "--wait")

@@ -435,6 +435,16 @@ spec:
       job-extensions changes only its own annotations of a job; if a mutating webhook or policy changes others of kube-queue or
       Kubernetes, owners or finalizers in the same request, exclude the ServiceAccount job-extensions from it
     reason: Forbidden
+  {{- range $kind := include "kube-queue.kinds" . | fromJsonArray }}
+  {{- if and (eq .kind "Workflow") (include "kube-queue.named" (list $kind $names)) }}
+  # Workflows have no subresource status, and Argo runs the templates in it. The release has Argo start its clock again.
+  - expression: >-
+      object.kind != 'Workflow' || (object.?status.orValue({}).all(f, f in oldObject.?status.orValue({}) && object.status[f] == oldObject.status[f])
+        && oldObject.?status.orValue({}).all(f, f in ['phase', 'startedAt'] || f in object.?status.orValue({})))
+    message: job-extensions changes nothing in the status of a Workflow except that its release removes phase and startedAt
+    reason: Forbidden
+  {{- end }}
+  {{- end }}
   {{- range $own, $kinds := include "kube-queue.sameOwn" (list $root $names) | fromJson }}
   - expression: >-
       {{ include "kube-queue.celIsNot" $kinds }} || (

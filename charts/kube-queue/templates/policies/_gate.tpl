@@ -355,6 +355,10 @@ spec:
       a queued pod cannot become or stop being a part of a job, because its quota is charged for it; delete the pod, and create it again
     reason: Forbidden
 ---
+{{ include "kube-queue.gateBinding" . }}
+{{- end -}}
+
+{{- define "kube-queue.gateBinding" -}}
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicyBinding
 metadata:
@@ -364,6 +368,44 @@ metadata:
 spec:
   policyName: kube-queue-gate
   validationActions: [Deny]
+{{- end -}}
+
+{{/* What keeps pods from claiming that they were at the gate where pods are not queued, and its binding. */}}
+{{- define "kube-queue.noGatePolicy" -}}
+# A pod that was at the gate counts for the group that its label names. Pods are not queued here, so no pod was. Without
+# this policy, the pods of a job could count for a group that does not exist, and not for the job.
+#
+# The policy has the name of the one that protects the gate, which replaces it where pods are queued.
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata:
+  name: kube-queue-gate
+  labels:
+    {{- include "kube-queue.labels" . | nindent 4 }}
+spec:
+  failurePolicy: Fail
+  matchConstraints:
+    matchPolicy: Equivalent
+    resourceRules:
+    - apiGroups: [""]
+      apiVersions: [v1]
+      operations: [CREATE, UPDATE]
+      resources: [pods]
+  matchConditions:
+  # Of all other pods, no more than this is evaluated. Pods may be left from when pods were queued.
+  - name: labeled
+    expression: >-
+      {{ include "kube-queue.celLabeled" "object" }} && (oldObject == null || !{{ include "kube-queue.celLabeled" "oldObject" }}
+        || object.metadata.?labels[?'kube-queue/pod-group'] != oldObject.metadata.?labels[?'kube-queue/pod-group'])
+  validations:
+  - expression: >-
+      authorizer.group('scheduling.x-k8s.io').resource('queueunits').namespace(request.namespace).check('bypass').allowed()
+    message: >-
+      only kube-queue sets label kube-queue/gated, and pods are not queued here; remove the label, or ask an administrator to enable
+      extension pod
+    reason: Forbidden
+---
+{{ include "kube-queue.gateBinding" . }}
 {{- end -}}
 
 {{/* What limits job-extensions to pods at the gate, and its binding. */}}

@@ -35,7 +35,8 @@ job. A Job may have the label of its pods, with its own UID.
 #
 # The controller of a job, which also decides whether the job is queued itself, is kept for the same reason.
 #
-# Only the garbage collector removes owners. Controllers do so when labels no longer match their selectors, so
+# Nobody adds owners: if a job is deleted, the garbage collector takes its part off it, instead of deleting the part, if that has
+# another owner. Only the garbage collector removes owners. Controllers do so when labels no longer match their selectors, so
 # the labels of pods of a Job, whose selector can be anything, are kept too. New labels can be added. KubeRay creates
 # another pod in place of one whose labels name another group or type, which both run.
 #
@@ -110,11 +111,11 @@ spec:
       && authorizer.group('scheduling.x-k8s.io').resource('queueunits').namespace(request.namespace).check('bypass').allowed()
   validations:
   - expression: >-
-      (variables.controllers[0] == variables.controllers[1]
-        && (variables.controllers[0].size() > 0 || !variables.attributed || variables.owners[0] == variables.owners[1]))
+      (variables.controllers[0] == variables.controllers[1] && (!variables.attributed || (
+        variables.controllers[0].size() > 0 ? variables.owners[1].all(o, o in variables.owners[0]) : variables.owners[0] == variables.owners[1])))
       || variables.byGarbageCollector || variables.mayBypass
     messageExpression: >-
-      'namespace is managed by kube-queue: the controller of a ' + object.kind + ' cannot be changed, because the quota of the controller is charged. Delete the '
+      'namespace is managed by kube-queue: the owners of a ' + object.kind + ' cannot be changed, because the quota of its controller is charged. Delete the '
       + object.kind + ' and create it again.'
     reason: Forbidden
   - expression: >-
