@@ -551,7 +551,7 @@ func (w *world) deny(i int) {
 	w.sent = slices.Delete(w.sent, i, i+1)
 	until := w.now.Add(30 * time.Second)
 	w.denied[s.UID] = refusal{s.Version, until}
-	if u := w.units[s.Key]; u != nil && u.UID == s.UID && holds(u) {
+	if u := w.units[s.Key]; u != nil && u.UID == s.UID && holds(u) && (s.Kind == scheduler.Dequeue || s.Kind == scheduler.Reserve) {
 		if _, version := w.core.VersionOf(s.Key); version < u.Version {
 			if _, was := w.forged[s.UID]; was {
 				w.forged[s.UID] = true
