@@ -1,15 +1,18 @@
 package gangs
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/test/gangs"
 	"kube-queue.dev/kube-queue/test/harness"
 )
@@ -31,6 +34,8 @@ type gang struct {
 	pods       int
 	// native asks kube-scheduler to place all pods of a Job or none.
 	native bool
+	// runs is how long pods run that end by themselves, and limit how long the job may run; 0 means 4 s, and no limit.
+	runs, limit time.Duration
 	// apart gives the pods a node selector that only nodes for this gang have.
 	apart bool
 }
@@ -94,12 +99,11 @@ func (g gang) ends() (resource schema.GroupVersionResource, name string) {
 	return schema.GroupVersionResource{}, ""
 }
 
-// template returns the pod template, with a container of this name. Pods that end by themselves do so
-// after four seconds.
+// template returns the pod template, with a container of this name.
 func (g gang) template(container string, ends bool) string {
 	metadata, spec := "labels: {gang: "+g.name+"}", ""
 	if ends {
-		metadata += ", annotations: {" + harness.RunTime + ": 4s}"
+		metadata += fmt.Sprintf(", annotations: {%s: %v}", harness.RunTime, cmp.Or(g.runs, 4*time.Second))
 		spec = "restartPolicy: Never, "
 	}
 	if g.apart {
@@ -111,8 +115,12 @@ func (g gang) template(container string, ends bool) string {
 
 // manifest returns the job.
 func (g gang) manifest() string {
-	text := fmt.Sprintf("---\nkind: %s\nmetadata: {name: %s, annotations: {scheduling.x-k8s.io/suspend: \"true\", %s: %v}}\n",
-		g.kind, g.name, harness.RunTime, harness.UntilFinished) // the run time is for RayJobs
+	limit := ""
+	if g.limit > 0 {
+		limit = fmt.Sprintf(", %s: %q", wellknown.MaxExecTimeAnnotation, fmt.Sprint(g.limit.Seconds()))
+	}
+	text := fmt.Sprintf("---\nkind: %s\nmetadata: {name: %s, annotations: {scheduling.x-k8s.io/suspend: \"true\", %s: %v%s}}\n",
+		g.kind, g.name, harness.RunTime, harness.UntilFinished, limit) // the run time is for RayJobs
 	switch g.kind {
 	case "PyTorchJob":
 		return text + "apiVersion: kubeflow.org/v1\nspec:\n  pytorchReplicaSpecs:\n" + g.parts(func(part string, pods int) string {
