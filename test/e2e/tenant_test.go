@@ -99,7 +99,7 @@ func attacks() []attack {
 		{name: "a dry run that unsuspends the waiting job", args: "patch job waiting --dry-run=server --type=merge -p " + `{"spec":{"suspend":false}}`},
 		{name: "a smaller count of the waiting job", args: patch("job waiting", `{"metadata":{"annotations":{"kube-queue/min-count":"main=1","kube-queue/admitted-count":"main=1"}},"spec":{"suspend":false}}`)},
 		{name: "nodes for the waiting job", args: patch("job waiting", `{"metadata":{"annotations":{"provreq.kube-queue/maxRunDurationSeconds":"1","kube-queue/pod-annotations":"autoscaling.x-k8s.io/consume-provisioning-request=main"}},"spec":{"suspend":false}}`)},
-		{name: "give the waiting job to a controller", args: patch("job waiting", `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"owner","uid":"UID-owner","controller":true}]}}`), refused: "controller of a Job", advice: createAgain},
+		{name: "give the waiting job to a controller", args: patch("job waiting", `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"owner","uid":"UID-owner","controller":true}]}}`), refused: "owners of a Job", advice: createAgain},
 		{name: "give the waiting job to another queue", args: patch("job waiting", `{"metadata":{"labels":{"kueue.x-k8s.io/queue-name":"x"}}}`), refused: "to another queue", advice: "Remove the label"},
 		{name: "let the waiting job bypass the queue", args: patch("job waiting", `{"metadata":{"annotations":{"kube-queue/bypass":"true"}},"spec":{"suspend":false}}`), refused: `requires the verb "bypass"`, advice: "ask an administrator"},
 
@@ -113,9 +113,9 @@ func attacks() []attack {
 		{name: "delete all jobs with the defaults of the API", args: "delete --raw /apis/batch/v1/namespaces/NAMESPACE/jobs", refused: "must delete its pods too", advice: "Background or Foreground"},
 		{name: "a finalizer that keeps the pods of the running job", args: patch("job running", `{"metadata":{"finalizers":["orphan"]}}`), refused: "finalizer orphan", advice: "Remove the finalizer"},
 
-		{name: "take the pod off the running job", args: "patch pod POD-running --type=merge -p " + takenOff, refused: "controller of a Pod", advice: createAgain},
+		{name: "take the pod off the running job", args: "patch pod POD-running --type=merge -p " + takenOff, refused: "owners of a Pod", advice: createAgain},
 		{name: "take the labels off the pod of the running job", args: patch("pod POD-running", `{"metadata":{"labels":null}}`), refused: "labels that show to which job", advice: "Leave them"},
-		{name: "give the pod of the running job to a ConfigMap", args: patch("pod POD-running", `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"owner","uid":"UID-owner","controller":true}]}}`), refused: "controller of a Pod", advice: createAgain},
+		{name: "give the pod of the running job to a ConfigMap", args: patch("pod POD-running", `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"owner","uid":"UID-owner","controller":true}]}}`), refused: "owners of a Pod", advice: createAgain},
 
 		{name: "a unit for a job", args: "create -f -", stdin: `{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: QueueUnit, metadata: {name: JOB}, spec: {consumerRef: {apiVersion: batch/v1, kind: Job, name: waiting}}}`, refused: "only job-extensions creates the QueueUnit", advice: "set annotation"},
 		{name: "a smaller request in the unit", args: patch("queueunit UNIT-waiting", `{"spec":{"resource":{"cpu":"1m"}}}`), refused: "only job-extensions changes the spec", advice: "change the Job instead"},

@@ -257,7 +257,7 @@ func noWaitingJobRuns(t *testing.T, kind heldKind, _ dynamic.ResourceInterface) 
 		{"marked false and unsuspended", `{metadata: {annotations: {scheduling.x-k8s.io/suspend: "false"}}, ` + strings.TrimPrefix(kind.suspend("false"), "{"), `keeps the annotation`},
 		{"given to another queue", `{metadata: {labels: {kueue.x-k8s.io/queue-name: x}}}`, "assigns the"},
 		{"given to another queue and unsuspended", `{metadata: {labels: {kueue.x-k8s.io/queue-name: x}}, ` + strings.TrimPrefix(kind.suspend("false"), "{"), "assigns the"},
-		{"given to a controller", ownedBy("v1", "ConfigMap", "true"), "controller of a"},
+		{"given to a controller", ownedBy("v1", "ConfigMap", "true"), "owners of a"},
 		{"with a bypass", bypass, `requires the verb "bypass"`},
 		{"with a bypass and unsuspended", `{metadata: {annotations: {kube-queue/bypass: "true"}}, ` + strings.TrimPrefix(kind.suspend("false"), "{"), `requires the verb "bypass"`},
 		{"with an orphan finalizer", `{metadata: {finalizers: [orphan]}}`, "finalizer orphan"},
@@ -443,6 +443,14 @@ func noReleasedJobGrows(t *testing.T, kind heldKind, _ dynamic.ResourceInterface
 	_, err := try(t, f.queue, `{metadata: {annotations: {scheduling.x-k8s.io/suspend: "true", scheduling.x-k8s.io/active: "false", kube-queue/released: null}}, `+
 		strings.TrimPrefix(kind.suspend("true"), "{"), dryRun)
 	allowed(t, "an eviction for good", err)
+	if kind.Kind.Kind == "Workflow" { // Argo runs the templates that it has stored in the status
+		_, err = try(t, f.admin, `{status: {phase: Running, startedAt: "2026-01-01T00:00:00Z"}}`, metav1.PatchOptions{})
+		must(t, err)
+		_, err = try(t, f.queue, `{status: {storedTemplates: {a: {name: a}}}}`, dryRun)
+		forbidden(t, "stores a template", err, "job-extensions changes nothing in the status of a Workflow")
+		_, err = try(t, f.queue, `{status: {phase: null, startedAt: null}}`, dryRun)
+		allowed(t, "a release that starts the clock again", err)
+	}
 	_, err = try(t, f.queue, `{metadata: {labels: {kube-queue/quota-name: b}}}`, dryRun)
 	if !apierrors.IsForbidden(err) {
 		t.Errorf("job-extensions may change labels of kube-queue: %v", err)
@@ -634,7 +642,7 @@ func partsOfJobs(t *testing.T, kind heldKind, _ dynamic.ResourceInterface) {
 		return err
 	})
 	_, err = try(t, f.as(t, kind, other), disowned, dryRun)
-	refused(t, err, "the controller of a Job cannot be changed")
+	refused(t, err, "the owners of a Job cannot be changed")
 	_, err = try(t, f.as(t, kind, "system:serviceaccount:kube-system:generic-garbage-collector"), disowned, dryRun)
 	allowed(t, "the garbage collector removes an owner that is gone", err)
 }

@@ -107,6 +107,30 @@ func growing(metadata string) string {
 	return `{metadata: {annotations: {kube-queue/growth: "true"}` + metadata + `}}`
 }
 
+// Where pods are not queued, no pod was at the gate, so none counts for a group.
+func TestNobodyClaimsThatAPodWasAtTheGateWherePodsAreNotQueued(t *testing.T) {
+	ns := namespace(t)
+	g := gateTest{namespace: ns}
+	const claims, only = `{metadata: {labels: {kube-queue/gated: "true", kube-queue/pod-group: g}}}`, "only kube-queue sets label kube-queue/gated"
+	tenant := podsOf(t, ns, "tenant")
+	eventually(t, "a pod is created", func(context.Context) error {
+		_, err := g.create(t, tenant, "plain", `{metadata: {labels: {kube-queue/pod-group: g}}}`, "", false)
+		return err
+	})
+	eventually(t, "a pod with the label is refused", func(context.Context) error {
+		if _, err := g.create(t, tenant, "claims", claims, "", true); err == nil || !strings.Contains(err.Error(), only) {
+			return fmt.Errorf("it is created, or refused with %v", err)
+		}
+		return nil
+	})
+	for user, pods := range map[string]typedv1.PodInterface{"tenant": tenant, "the Job controller": podsOf(t, ns, "system:serviceaccount:kube-system:job-controller")} {
+		_, err := g.create(t, pods, "claims", claims, "", true)
+		forbidden(t, user+" creates a pod with the label", err, only)
+		_, err = pods.Patch(t.Context(), "plain", types.MergePatchType, toJSON(t, claims), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+		forbidden(t, user+" adds the label", err, only)
+	}
+}
+
 func TestAMarkedPodWaitsAtTheGate(t *testing.T) {
 	g := podsAreQueued(t, namespace(t))
 	owner := func(version, kind string) string {

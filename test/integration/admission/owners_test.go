@@ -58,7 +58,7 @@ func TestAPodOfAManagedNamespaceStaysWithItsJob(t *testing.T) {
 			return err
 		})
 	}
-	const keepsOwner, keepsLabels = "the controller of a Pod cannot be changed", "labels that show to which job a Pod belongs"
+	const keepsOwner, keepsLabels = "the owners of a Pod cannot be changed", "labels that show to which job a Pod belongs"
 	tests := []struct{ pod, name, patch, refused string }{
 		{"owned", "no owner", `{metadata: {ownerReferences: null}}`, keepsOwner},
 		{"owned", "no owner and no labels", `{metadata: {ownerReferences: null, labels: null, finalizers: null}}`, keepsOwner},
@@ -71,7 +71,7 @@ func TestAPodOfAManagedNamespaceStaysWithItsJob(t *testing.T) {
 		{"owned", "the label of another job", `{metadata: {labels: {ray.io/cluster: c}}}`, keepsLabels},
 		{"owned", "another label", `{metadata: {labels: {b: c}}}`, ""},
 		{"owned", "an annotation", `{metadata: {annotations: {b: c}}}`, ""},
-		{"owned", "a second owner", `{metadata: {ownerReferences: [` + controller + `, {apiVersion: v1, kind: ConfigMap, name: c, uid: c}]}}`, ""},
+		{"owned", "a second owner", `{metadata: {ownerReferences: [` + controller + `, {apiVersion: v1, kind: ConfigMap, name: c, uid: c}]}}`, keepsOwner}, // else the garbage collector takes it off a deleted job
 		{"owned", "a bypass", `{metadata: {ownerReferences: null, annotations: {kube-queue/bypass: "true"}}}`, keepsOwner},
 		{"orphan", "a controller", `{metadata: {ownerReferences: [` + controller + `]}}`, keepsOwner},
 		{"orphan", "an owner", `{metadata: {ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: c, uid: c}]}}`, keepsOwner},
@@ -116,7 +116,7 @@ func partsStayParts(t *testing.T, kind heldKind, _ dynamic.ResourceInterface) {
 	dryRun := metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}
 	for _, jobs := range []dynamic.ResourceInterface{f.tenant, f.admin} {
 		_, err := try(t, jobs, `{metadata: {ownerReferences: null}}`, dryRun)
-		refused(t, err, "controller of a "+kind.Kind.Kind)
+		refused(t, err, "owners of a "+kind.Kind.Kind)
 		_, err = try(t, jobs, `{metadata: {labels: {a: b}}}`, dryRun)
 		allowed(t, "a label", err)
 	}
