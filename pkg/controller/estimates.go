@@ -57,7 +57,7 @@ type Estimates struct {
 
 // shownEstimate is an estimate that somebody has seen.
 type shownEstimate struct {
-	queue     string
+	visibility.Waiter
 	at        time.Time
 	predicted time.Duration
 	forecast.Estimate
@@ -86,9 +86,9 @@ func (e *Estimates) Of(m *visibility.Model, namespace, name string) (estimate fo
 	defer e.learned.Unlock()
 	at = e.clock.Now()
 	predicted := start.Sub(at)
-	estimate = e.scoresOf(w.Queue).Estimate(predicted)
+	estimate = e.scoresOf(w.Queue).Estimate(predicted, w.Length)
 	if _, again := e.shown[w.UID]; !again && len(e.shown) < mostShown {
-		e.shown[w.UID] = shownEstimate{w.Queue, at, predicted, estimate}
+		e.shown[w.UID] = shownEstimate{w, at, predicted, estimate}
 	}
 	return estimate, at, true
 }
@@ -140,7 +140,7 @@ func (e *Estimates) startEstimate(t *visibility.Trial) *visibilityv1alpha1.Start
 	}
 	e.learned.Lock()
 	defer e.learned.Unlock()
-	return visibility.StartEstimate(e.scoresOf(t.Queue).Estimate(t.Start.After), e.clock.Now())
+	return visibility.StartEstimate(e.scoresOf(t.Queue).Estimate(t.Start.After, t.Length), e.clock.Now())
 }
 
 // scoresOf returns the scores of a queue.
@@ -223,7 +223,7 @@ func (e *Estimates) started(uid string, at time.Time) {
 	}
 	delete(e.shown, uid)
 	waited := at.Sub(shown.at)
-	e.scoresOf(shown.queue).Started(shown.predicted, waited)
+	e.scoresOf(shown.Queue).Started(shown.predicted, shown.Length, waited)
 	if e.scored != nil {
 		e.scored(shown.Holds(waited))
 	}

@@ -178,7 +178,7 @@ func TestAdviceIsRoundedAndScoredLikeAnEstimate(t *testing.T) {
 	e := NewEstimates(clock, nil)
 	m := line(t, clock.Now(), "first")
 	status, err := e.Advise(m, "a", &v1alpha1.QueueUnitSpec{}, listsUnits(true))
-	want := visibility.StartEstimate(e.scoresOf("root").Estimate(2*time.Hour), clock.Now())
+	want := visibility.StartEstimate(e.scoresOf("root").Estimate(2*time.Hour, 0), clock.Now())
 	if err != nil || status.Position != 2 || !reflect.DeepEqual(status.Start, want) {
 		t.Errorf("%v, %+v, want %+v", err, status, want)
 	}

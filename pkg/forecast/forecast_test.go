@@ -164,11 +164,11 @@ func TestARangeHoldsAsOftenAsItSays(t *testing.T) {
 			waited := time.Duration(float64(predicted) * math.Exp(spread*random.NormFloat64()))
 			if i >= 500 {
 				of++
-				if s.Estimate(predicted).Holds(waited) {
+				if s.Estimate(predicted, 0).Holds(waited) {
 					held++
 				}
 			}
-			s.Started(predicted, waited)
+			s.Started(predicted, 0, waited)
 		}
 		if part := float64(held) / float64(of); part < 0.72 || part > 0.95 {
 			t.Errorf("with errors of e^%v, %.0f %% of the ranges hold", spread, 100*part)
@@ -185,16 +185,30 @@ func TestEstimatesAreRoundedAndOrdered(t *testing.T) {
 		{2*h + 3*time.Minute, 2 * h, h, 4*h + 15*time.Minute},
 		{10*24*h + h, 240 * h, 120 * h, 480 * h},
 	} {
-		e := s.Estimate(c.predicted)
+		e := s.Estimate(c.predicted, 0)
 		if e.Wait != c.wait || e.Earliest > c.earliest || e.Latest < c.wait || (e.Latest-c.latest).Abs() > c.latest/10 {
 			t.Errorf("%v is %v, %v to %v", c.predicted, e.Wait, e.Earliest, e.Latest)
 		}
 	}
 	for range 600 { // the worst errors do not overflow
-		s.Started(0, math.MaxInt64)
-		s.Started(math.MaxInt64-h, 0)
+		s.Started(0, 0, math.MaxInt64)
+		s.Started(math.MaxInt64-h, 0, 0)
 	}
-	if e := s.Estimate(30 * 24 * h); e.Earliest > e.Wait || e.Latest < e.Wait || e.Latest > 51*30*24*h {
+	if e := s.Estimate(30*24*h, 0); e.Earliest > e.Wait || e.Latest < e.Wait || e.Latest > 51*30*24*h {
 		t.Errorf("%+v", e)
+	}
+}
+
+// What was predicted wrong for similar jobs is corrected: here short jobs pass longer ones.
+func TestAnEstimateIsCorrectedByTheErrorsOfSimilarJobs(t *testing.T) {
+	var s forecast.Scores
+	for range 60 {
+		s.Started(2*h, h, h)
+		s.Started(2*h, 100*h, 8*h)
+	}
+	for length, want := range map[time.Duration]time.Duration{h: h, 100 * h: 8 * h, 0: 2 * h} {
+		if e := s.Estimate(2*h, length); e.Wait != want || e.Earliest > want || e.Latest < want {
+			t.Errorf("a job of %v: %+v, want %v", length, e, want)
+		}
 	}
 }

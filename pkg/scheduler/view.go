@@ -168,6 +168,11 @@ func (s *Scheduler) View(now time.Time, names *resources.Names) *View {
 	return v
 }
 
+// Declared is what is declared about the run time of the unit.
+func (u *UnitView) Declared() forecast.Declared {
+	return forecast.Declared{Limit: time.Duration(u.MaxSeconds) * time.Second, Expected: u.Expected.Duration()}
+}
+
 // view returns the charge and its group by what identifies the group in a copy of the backend. What is left of a
 // removed group has no queue.
 func (c *charge) view() quota.Charged {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -25,6 +26,8 @@ const (
 type Trial struct {
 	// Queue is the name of its queue; empty if it has none.
 	Queue string
+	// Length is as in Waiter.
+	Length time.Duration
 	// Start is when it would start, NotKnown if that is not known.
 	Start simulator.Start
 	// AllPods is what would happen if the unit waited for all its pods; nil if it would start with all of them anyway, or is
@@ -76,7 +79,7 @@ func (m *Model) try(unit scheduler.Unit, left RunTimes) *Trial {
 		u.Held, u.Refusal = true, why
 	}
 	if u.Queue >= 0 {
-		t.Queue = view.Queues[u.Queue].Name
+		t.Queue, t.Length = view.Queues[u.Queue].Name, t.model.length(u)
 	}
 	// What answers need of all units is computed here, where its time counts, and for the refusal that is known then.
 	defer func() { t.model.index(); t.model.places() }()

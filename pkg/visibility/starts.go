@@ -55,7 +55,7 @@ func (m *Model) play(left RunTimes, further map[string]int, added *scheduler.Uni
 		if u.Queue >= 0 {
 			of = m.view.Queues[u.Queue].Name
 		}
-		predicted, known := left(of, forecast.Declared{Limit: time.Duration(u.MaxSeconds) * time.Second, Expected: u.Expected.Duration()}, ran)
+		predicted, known := left(of, u.Declared(), ran)
 		if !known {
 			predicted = 0
 		}
@@ -167,6 +167,16 @@ type Waiter struct {
 	UID, Queue string
 	// Position is its position in the queue, from 1.
 	Position int
+	// Length is how long it may run, or is expected to, if shorter jobs pass it; else 0.
+	Length time.Duration
+}
+
+// length returns how long a unit may run, or is expected to, if shorter jobs pass it in its queue; else 0.
+func (m *Model) length(u *scheduler.UnitView) time.Duration {
+	if u.Queue < 0 || !m.view.Queues[u.Queue].Policy.ByLimit {
+		return 0
+	}
+	return cmp.Or(u.Declared().Limit, u.Declared().Expected)
 }
 
 // Waiting returns the unit of the name, if it waits for nothing but quota.
@@ -182,7 +192,7 @@ func (m *Model) Waiting(namespace, name string) (w Waiter, waits bool) {
 	switch u.Refusal.Reason {
 	case wellknown.ReasonQuotaExceeded, wellknown.ReasonMaxJobs, wellknown.ReasonBorrowingPaused, wellknown.ReasonNotAtFront,
 		wellknown.ReasonPreempting, wellknown.ReasonBackoff:
-		return Waiter{UID: u.UID, Queue: m.view.Queues[u.Queue].Name, Position: int(m.places()[i])}, true
+		return Waiter{UID: u.UID, Queue: m.view.Queues[u.Queue].Name, Position: int(m.places()[i]), Length: m.length(u)}, true
 	}
 	return Waiter{}, false
 }
