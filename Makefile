@@ -161,11 +161,11 @@ test-images: tools ## Run the release workflow and the programs in the images (t
 
 .PHONY: test-chart
 test-chart: tools ## Render the chart with helm and compare it with golden files (builds helm the first time)
-	$(TEST) ./test/chart
+	$(TEST) -timeout 30m ./test/chart
 
 .PHONY: test-alerts
 test-alerts: tools ## Test that each alert fires, with the rule engine of Prometheus
-	cd test/alerts && $(TEST) ./...
+	cd test/alerts && $(TEST) -timeout 30m ./...
 
 .PHONY: test-localcluster
 test-localcluster: tools ## Test the local cluster
