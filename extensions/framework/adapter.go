@@ -294,7 +294,8 @@ type PodSet struct {
 	// CrossesNamespaces is true if an operator adds a pod affinity to pods of all namespaces,
 	// which is not in the template.
 	CrossesNamespaces bool
-	// Created: Template is that of a pod that exists, so webhooks have already added to it what they add.
+	// Created: Template is that of a pod that exists, to which the API server and webhooks have already added what they
+	// add.
 	Created bool
 }
 

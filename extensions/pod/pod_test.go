@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -42,6 +43,13 @@ func gated(name, cpu string, changes ...func(*corev1.Pod)) *corev1.Pod {
 func inGroup(size string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.Labels[wellknown.PodGroupLabel], p.Annotations[wellknown.PodGroupSizeAnnotation] = "g", size
+	}
+}
+
+func sandboxed(class string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Spec.RuntimeClassName, p.Spec.Overhead = &class, corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}
+		p.Spec.NodeSelector = map[string]string{"model": "a100"}
 	}
 }
 
@@ -116,6 +124,11 @@ func TestAPodIsOfTheSameSetInTheCache(t *testing.T) {
 }
 
 func TestRequests(t *testing.T) {
+	cluster := adaptertest.Usual()
+	// These have changed since the API server completed the pods.
+	cluster.Ranges = map[string][]*corev1.LimitRange{"n": {{Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{Type: corev1.LimitTypeContainer,
+		Max: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m")}, DefaultRequest: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("5m")}}}}}}}
+	cluster.RuntimeClasses["sandbox"].Scheduling = &nodev1.Scheduling{NodeSelector: map[string]string{"model": "h100"}}
 	two := []*corev1.Pod{gated("a", "1", inGroup("3")), gated("b", "4", inGroup("3")), gated("c", "1", inGroup("3")), gated("d", "9", inGroup("3"))}
 	for _, c := range []struct {
 		name string
@@ -124,6 +137,10 @@ func TestRequests(t *testing.T) {
 		want string // the counts of pod sets, and the total, or the error
 	}{
 		{"a pod", adapter{}, []*corev1.Pod{gated("a", "1500m")}, "[1] 1500m"},
+		{"a pod without requests", adapter{}, []*corev1.Pod{gated("a", "1", func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests = nil })}, "[1] 0"},
+		{"a pod with the former overhead of its RuntimeClass", adapter{}, []*corev1.Pod{gated("a", "1", sandboxed("sandbox"))}, "[1] 1100m"},
+		{"a pod whose RuntimeClass is gone", adapter{}, []*corev1.Pod{gated("a", "1", sandboxed("gone"))},
+			`pod set "pod": RuntimeClass "gone" does not exist; set spec.runtimeClassName of the pod to an existing one, or ask an administrator to create it`},
 		{"the oldest pods of a group, by what they request", adapter{grouped: true}, two, "[2 1] 6"},
 		{"a group without a size", adapter{grouped: true}, []*corev1.Pod{gated("a", "1")}, "annotation kube-queue/pod-group-size is missing; delete the pods, and create them with it: it is the number of pods in the group"},
 		{"a size of 0", adapter{grouped: true}, []*corev1.Pod{gated("a", "1", inGroup("0"))}, `annotation kube-queue/pod-group-size must be an integer from 1 to 10000, not "0"`},
@@ -136,7 +153,7 @@ func TestRequests(t *testing.T) {
 			"the group has 1 of its 2 pods; create the others, or delete these and create them with a lower annotation kube-queue/pod-group-size"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			desired := decision.DesiredOf(c.of, framework.NewPodGroup("g", c.pods, ""), nil, adaptertest.Usual(), nil)
+			desired := decision.DesiredOf(c.of, framework.NewPodGroup("g", c.pods, ""), nil, cluster, nil)
 			got := desired.Invalid
 			if got == "" {
 				var counts []int32

@@ -187,7 +187,11 @@ func (in Input) templateOf(name string) (*corev1.PodTemplateSpec, *Answer) {
 		return nil, reject("the request of pod set %q is declared as a sum, so its pods are unknown and no nodes can be requested for them;"+
 			" queue a %s where no provisioning check applies", name, in.Unit.Spec.ConsumerRef.Kind)
 	}
-	template, err := scheduled(in.Pods[at].Template, in.Unit.Namespace, in.Cluster)
+	cluster := in.Cluster
+	if in.Pods[at].Created {
+		cluster = requests.Complete(in.Pods[at].Template, cluster)
+	}
+	template, err := scheduled(in.Pods[at].Template, in.Unit.Namespace, cluster)
 	if err != nil {
 		return nil, retry("pod set %q: %v", name, err)
 	}

@@ -241,6 +241,12 @@ func TestARequestIsForThePodsThatTheJobHasNow(t *testing.T) {
 		{"one of two equal pod sets", func(in *Input) { in.Pods[2].Template.Labels = map[string]string{"a": "b"} }, "the pods of the job changed"},
 		{"the number of pods", func(in *Input) { in.Unit.Spec.PodSets[1].Count++ }, "the pods of the job changed"},
 		{"the RuntimeClass, to one that does not exist", func(in *Input) { in.Pods[1].Template.Spec.RuntimeClassName = ptr.To("none") }, `RuntimeClass "none"`},
+		{"a LimitRange that pods that exist do not obey", func(in *Input) {
+			cluster := adaptertest.Usual()
+			cluster.Ranges = map[string][]*corev1.LimitRange{in.Unit.Namespace: {{Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{
+				{Type: corev1.LimitTypeContainer, Max: corev1.ResourceList{gpu: resource.MustParse("1")}}}}}}}
+			in.Cluster, in.Pods[1].Created, in.Pods[2].Created = cluster, true, true
+		}, ""},
 		{"the names of the pod sets", func(in *Input) { in.Pods = in.Pods[:1] }, "no pod set"},
 	} {
 		in := inputOf(t, podSet{"launcher", 1, cpuPod}, podSet{"worker", 4, gpuPod}, podSet{"evaluator", 1, gpuPod})

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -18,6 +19,7 @@ type JobKind struct {
 
 // jobKinds are all kinds. An empty version matches each.
 var jobKinds = []JobKind{
+	{"", "", "Pod", "pod"},
 	{"argoproj.io", "", "Workflow", "workflow"},
 	{"batch", "", "Job", "job"},
 	{"jobset.x-k8s.io", "", "JobSet", "jobset"},
@@ -37,13 +39,14 @@ var jobKinds = []JobKind{
 // JobKinds returns all kinds that are known as jobs.
 func JobKinds() []JobKind { return slices.Clone(jobKinds) }
 
-// KindOfJob returns the kind of a job; false if kube-queue does not queue jobs of this kind.
+// KindOfJob returns the kind of a job; false if kube-queue does not queue jobs of this kind, or if the object is a pod of
+// another object.
 func KindOfJob(object *unstructured.Unstructured) (JobKind, bool) {
 	gvk := object.GroupVersionKind()
 	at := slices.IndexFunc(jobKinds, func(k JobKind) bool {
 		return k.Group == gvk.Group && k.Kind == gvk.Kind && (k.Version == "" || k.Version == gvk.Version)
 	})
-	if at < 0 {
+	if at < 0 || jobKinds[at].Kind == "Pod" && metav1.GetControllerOf(object) != nil {
 		return JobKind{}, false
 	}
 	return jobKinds[at], true

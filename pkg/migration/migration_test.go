@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"kube-queue.dev/kube-queue/extensions/registry"
@@ -72,7 +73,8 @@ func TestAllKindsOfJobsAreKnown(t *testing.T) {
 	for _, kind := range migration.JobKinds() {
 		known = append(known, kind.Extension)
 	}
-	for _, adapter := range registry.All() {
+	adapters := append(registry.All(), registry.Pods()[0])
+	for _, adapter := range adapters {
 		kind := adapter.Kind()
 		if !slices.Contains(known, kind.Name) {
 			t.Errorf("%s is not known", kind.Name)
@@ -83,8 +85,13 @@ func TestAllKindsOfJobsAreKnown(t *testing.T) {
 			t.Errorf("%v is known as %v", object.GroupVersionKind(), found)
 		}
 	}
-	if len(known) != len(registry.All()) {
-		t.Errorf("%d kinds are known, and there are %d", len(known), len(registry.All()))
+	if len(known) != len(adapters) {
+		t.Errorf("%d kinds are known, and there are %d", len(known), len(adapters))
+	}
+	pod := migration.Object("v1", "Pod", "", "a", nil)
+	pod.SetOwnerReferences([]metav1.OwnerReference{{Kind: "Job", Controller: new(true)}})
+	if _, is := migration.KindOfJob(pod); is {
+		t.Error("a pod of a Job is known as a job")
 	}
 }
 

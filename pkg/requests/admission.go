@@ -22,6 +22,31 @@ type Cluster interface {
 	Claims
 }
 
+// Complete returns the cluster for a pod that exists: the API server and webhooks completed the pod when they admitted
+// it, and later changes of the cluster do not apply to it.
+func Complete(pod *corev1.PodTemplateSpec, cluster Cluster) Cluster {
+	return complete{cluster, pod.Spec.Overhead}
+}
+
+type complete struct {
+	Cluster
+	overhead corev1.ResourceList
+}
+
+func (complete) LimitRanges(string) []*corev1.LimitRange { return nil }
+
+// RuntimeClass returns a class that changes nothing. Nodes cannot run the pod if the class is gone.
+func (c complete) RuntimeClass(name string) (*nodev1.RuntimeClass, bool) {
+	_, found := c.Cluster.RuntimeClass(name)
+	return &nodev1.RuntimeClass{Overhead: &nodev1.Overhead{PodFixed: c.overhead}}, found
+}
+
+func (c complete) Rules() Rules {
+	rules := c.Cluster.Rules()
+	rules.Additional = nil
+	return rules
+}
+
 // addDefaults sets the default requests and limits of the namespace in each container.
 // If several LimitRanges have a default for one resource, the API server uses any of
 // them. The largest is used here, so that no pod requests more than it is charged.

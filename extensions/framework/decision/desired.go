@@ -181,14 +181,14 @@ func measureSet(set framework.PodSet, namespace string, cluster Cluster, total c
 	}, nil
 }
 
-func measurePod(set framework.PodSet, namespace string, cluster Cluster) (requests.Size, error) {
+func measurePod(set framework.PodSet, namespace string, cluster requests.Cluster) (requests.Size, error) {
 	switch {
 	case set.Declared != nil:
 		one, err := requests.Declared(set.Declared, cluster.Rules())
 		return requests.Size{Requests: one}, err
 	case set.Template != nil:
 		if set.Created {
-			cluster = complete{cluster}
+			cluster = requests.Complete(set.Template, cluster)
 		}
 		size, err := requests.Pod(set.Template, namespace, cluster)
 		crossing := corev1.ResourceQuotaScopeCrossNamespacePodAffinity
@@ -199,16 +199,6 @@ func measurePod(set framework.PodSet, namespace string, cluster Cluster) (reques
 	default:
 		return requests.Size{}, errors.New("the pod template is missing; add it")
 	}
-}
-
-// complete is a Cluster whose webhooks add nothing to pods.
-type complete struct{ Cluster }
-
-// Rules returns the rules of the cluster, without what webhooks add.
-func (c complete) Rules() requests.Rules {
-	rules := c.Cluster.Rules()
-	rules.Additional = nil
-	return rules
 }
 
 // Differs reports whether the unit's spec must be patched.

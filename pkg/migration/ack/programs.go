@@ -196,6 +196,9 @@ func (c *converter) readDeployment(d migration.Document) {
 			}
 			c.readFlags(d, name, words)
 		}
+		if container["envFrom"] != nil {
+			c.result.Find(d.Name(), "envFrom", "the values are in other objects", "set the values of the chart by hand")
+		}
 		variables, _, err := unstructured.NestedSlice(container, "env")
 		if err != nil {
 			c.faults.Add(d, "env: %v", err)

@@ -110,8 +110,9 @@ func (c *converter) readWait(d migration.Document, fields map[string]any) {
 	}
 }
 
-// frameworks are the names that Kueue has for kinds of jobs that kube-queue queues. By default the chart queues all.
-var frameworks = []string{"batch/job", "kubeflow.org/mpijob", "kubeflow.org/paddlejob", "kubeflow.org/pytorchjob", "kubeflow.org/tfjob",
+// frameworks are the names that Kueue has for kinds of jobs that kube-queue queues. By default the chart queues all
+// but pods.
+var frameworks = []string{"batch/job", "pod", "kubeflow.org/mpijob", "kubeflow.org/paddlejob", "kubeflow.org/pytorchjob", "kubeflow.org/tfjob",
 	"kubeflow.org/xgboostjob", "kubeflow.org/jaxjob", "trainer.kubeflow.org/trainjob", "ray.io/rayjob", "ray.io/raycluster", "jobset.x-k8s.io/jobset",
 	"sparkoperator.k8s.io/sparkapplication"}
 
@@ -121,6 +122,7 @@ func (c *converter) readIntegrations(d migration.Document, fields map[string]any
 		c.faults.Add(d, "%v", err)
 	}
 	for _, framework := range list {
+		c.pods = c.pods || framework == "pod"
 		if !slices.Contains(frameworks, strings.ToLower(framework)) {
 			c.result.Find(d.Name(), "integrations.frameworks: "+framework, "jobs of this kind are not queued", notQueued)
 		}

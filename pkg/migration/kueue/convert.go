@@ -95,6 +95,8 @@ type converter struct {
 	before, behind []*unstructured.Unstructured
 	workloads      int
 	liveJobs       int
+	// pods is whether plain pods are queued.
+	pods           bool
 	locals         []decoded[localQueue]
 	configurations []migration.Document
 	jobs           []migration.Document

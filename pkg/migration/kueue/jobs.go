@@ -21,6 +21,9 @@ const (
 	minParallelism   = prefix + "job-min-parallelism"
 	equalCompletions = prefix + "job-completions-equal-parallelism"
 	topologyPrefix   = prefix + "podset-"
+	groupLabel       = prefix + "pod-group-name"
+	groupSize        = prefix + "pod-group-total-count"
+	managedLabel     = prefix + "managed" // Kueue writes it
 )
 
 // templatePath is where the metadata of the Jobs of a CronJob is.
@@ -47,7 +50,7 @@ func (c *converter) convertJobs() {
 			c.convertCronJob(d, job)
 			continue
 		}
-		_, queued := migration.KindOfJob(job)
+		_, queued := migration.KindOfJob(d.Object)
 		if !queued {
 			c.result.Find(d.Name(), "metadata.labels: "+queueLabel, "objects of this kind are not queued", notQueued)
 			continue
@@ -57,8 +60,14 @@ func (c *converter) convertJobs() {
 		job.SetAnnotations(migration.OrNil(annotations))
 		c.convertSpec(d, job.Object)
 		c.behind = append(c.behind, job)
+		c.pods = c.pods || isPod(job)
+	}
+	if c.pods {
+		c.result.Step("Add pod to the value enabledExtensions of the chart, without which plain pods are not queued.")
 	}
 }
+
+func isPod(object *unstructured.Unstructured) bool { return object.GetKind() == "Pod" }
 
 // convertCronJob converts the template of a CronJob, whose Jobs are queued one by one.
 func (c *converter) convertCronJob(d migration.Document, job *unstructured.Unstructured) {
@@ -111,6 +120,9 @@ func (c *converter) convertKeys(d migration.Document, namespace string, labels, 
 			c.choosePriority(d, value, newLabels, newAnnotations)
 		case key == maxExecLabel:
 			newAnnotations[wellknown.MaxExecTimeAnnotation] = value
+		case key == groupLabel && isPod(d.Object):
+			newLabels[wellknown.PodGroupLabel] = value
+		case key == managedLabel && isPod(d.Object):
 		case strings.HasPrefix(key, prefix):
 			c.findKey(d, "metadata.labels: "+key)
 		default:
@@ -130,6 +142,8 @@ func (c *converter) convertKeys(d migration.Document, namespace string, labels, 
 		case key == equalCompletions:
 		case key == maxExecLabel:
 			newAnnotations[wellknown.MaxExecTimeAnnotation] = value
+		case key == groupSize && isPod(d.Object):
+			newAnnotations[wellknown.PodGroupSizeAnnotation] = value
 		case strings.HasPrefix(key, prefix):
 			c.findKey(d, "metadata.annotations: "+key)
 		default:
@@ -194,8 +208,20 @@ func (c *converter) choosePriority(d migration.Document, name string, labels, an
 	labels[wellknown.PriorityClassKey] = name
 }
 
-// convertSpec removes the suspend field, which the mark sets, and the keys of Kueue in pod templates.
+// convertSpec removes the suspend field or the gate of a pod, which the mark sets, and the keys of Kueue in pod
+// templates.
 func (c *converter) convertSpec(d migration.Document, job map[string]any) {
+	spec, _ := job["spec"].(map[string]any)
+	if gates, is := spec["schedulingGates"].([]any); is {
+		gates = slices.DeleteFunc(gates, func(gate any) bool {
+			fields, _ := gate.(map[string]any)
+			name, _ := fields["name"].(string)
+			return strings.HasPrefix(name, prefix)
+		})
+		if spec["schedulingGates"] = gates; len(gates) == 0 {
+			delete(spec, "schedulingGates")
+		}
+	}
 	for _, path := range [][]string{{"spec", "suspend"}, {"spec", "runPolicy", "suspend"}} {
 		if suspended, is, _ := unstructured.NestedBool(job, path...); is && suspended {
 			unstructured.RemoveNestedField(job, path...)
