@@ -270,6 +270,37 @@ func TestAUnitThatAFinalizerKeepsEndsWithItsJob(t *testing.T) {
 	}
 }
 
+// A quota on the number of units may be full, or nobody may know what is left of the former job.
+func TestAJobAndTheUnitOfAFormerJobOfItsNameDoNotBlockEachOther(t *testing.T) {
+	own := waitingUnit("")
+	own.Status.Phase = v1alpha1.PhaseDequeued
+	for name, c := range map[string]struct {
+		unit              *v1alpha1.QueueUnit
+		job               types.UID
+		deleted, released int
+	}{
+		"no unit can be created":                    {nil, "", 1, 0},
+		"what is left of the former cannot be read": {own, "j", 0, 1},
+	} {
+		d, said := &deletion{t: t, job: c.job, fails: true}, &spoken{}
+		r, former := d.reconciler(job.New()), unitOfGone(job.New().Kind(), v1alpha1.PhaseSucceeded)
+		r.Events = said
+		cached(t, r.cached, marked())
+		if c.unit != nil {
+			former.Status.Phase = v1alpha1.PhaseRunning
+			cached(t, r.units, c.unit)
+		}
+		cached(t, r.units, former)
+		r.memory.look.set(former.UID, noon)
+		turn := r.arrivals.Enter()
+		_, err := r.reconcile(t.Context(), turn, queuedKey, noon)
+		turn.End()
+		if released := len(said.written); err == nil || d.deleted != c.deleted || released != c.released {
+			t.Errorf("%s: %d units are deleted, and %d jobs released (%v)", name, d.deleted, released, err)
+		}
+	}
+}
+
 // A cache of jobs that lags shows a running job as it was before its release: suspended, without pods.
 func TestACacheOfJobsThatLagsDoesNotFreeTheQuotaOfARunningJob(t *testing.T) {
 	d := &deletion{t: t, job: "job", version: "4"}
