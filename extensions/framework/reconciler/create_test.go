@@ -2,12 +2,21 @@ package reconciler
 
 import (
 	"maps"
+	"net/http"
+	"strings"
 	"testing"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
+	batchjob "kube-queue.dev/kube-queue/extensions/job"
 )
 
 func TestSubmissionStaysInTheSecondOfCreation(t *testing.T) {
@@ -32,5 +41,32 @@ func TestAUnitHasTheKindOfItsJobAsALabel(t *testing.T) {
 	unit := newUnit(batchv1.SchemeGroupVersion.WithKind("Job"), &observation{key: queuedKey, job: marked(), desired: &decision.Desired{}, now: noon})
 	if !maps.Equal(unit.Labels, map[string]string{"kube-queue/kind": "Job"}) || unit.Spec.ConsumerRef.Kind != "Job" {
 		t.Errorf("the labels are %v, and the job is %+v", unit.Labels, unit.Spec.ConsumerRef)
+	}
+}
+
+func TestAUnitThatExistsIsAwaitedIfItIsThatOfTheJobAndReportedOtherwise(t *testing.T) {
+	for job, awaited := range map[types.UID]bool{"j": true, "": false} {
+		existing, said := waitingUnit(""), &spoken{}
+		existing.Spec.ConsumerRef.UID = job
+		config := jsonServer(t, func(req *http.Request) any {
+			if req.Method == http.MethodPost {
+				return apierrors.NewAlreadyExists(v1alpha1.Resource("queueunits"), existing.Name)
+			}
+			return existing
+		})
+		r := frameworkOf(t, Options{Config: config, Adapters: []framework.Adapter{batchjob.New()}, Events: said}).reconcilers[0]
+		cached(t, r.cached, marked())
+		for range 2 {
+			turn := r.arrivals.Enter()
+			_, err := r.reconcile(t.Context(), turn, queuedKey, r.Clock.Now())
+			turn.End()
+			if (err == nil) != awaited || r.memory.awaited.get(queuedKey).unit.value == existing.ResourceVersion != awaited {
+				t.Errorf("of job %q: %+v is awaited (%v)", job, r.memory.awaited.get(queuedKey), err)
+			}
+			r.Clock.(*clocktesting.FakeClock).Step(refusedAfter)
+		}
+		if reported := len(said.repeated) == 1 && said.repeated[0].Reason == wellknown.EventUnitRefused && strings.Contains(said.repeated[0].Message, "delete it"); reported == awaited {
+			t.Errorf("of job %q: the events are %+v", job, said.repeated)
+		}
 	}
 }
