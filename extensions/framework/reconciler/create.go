@@ -59,6 +59,12 @@ func (r *reconciler) restoreUnit(ctx context.Context, o *observation) (bool, err
 	unit := newUnit(r.servedKind(), o)
 	unit.Annotations = lifecycle.Restored(unit.Annotations, o.state.Released)
 	unit.Spec.Active = new(o.state.Active || o.unread != nil)
+	elastic, released := decision.ReleasedWith(r.adapter, o.job)
+	for i := range unit.Spec.PodSets {
+		if set := &unit.Spec.PodSets[i]; set.Name == elastic {
+			limit(unit, set, released)
+		}
+	}
 	if !r.restoreGrowth(o, unit) {
 		r.memory.await(o.key, o.now, func(a *awaited) { a.unit = version{value: "1"} })
 		return false, nil

@@ -1,6 +1,8 @@
 package reconciler
 
 import (
+	"encoding/json"
+	"fmt"
 	"maps"
 	"net/http"
 	"strings"
@@ -8,9 +10,12 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
@@ -67,6 +72,34 @@ func TestAUnitThatExistsIsAwaitedIfItIsThatOfTheJobAndReportedOtherwise(t *testi
 		}
 		if reported := len(said.repeated) == 1 && said.repeated[0].Reason == wellknown.EventUnitRefused && strings.Contains(said.repeated[0].Message, "delete it"); reported == awaited {
 			t.Errorf("of job %q: the events are %+v", job, said.repeated)
+		}
+	}
+}
+
+func TestARestoredUnitHasThePodsThatItsJobWasReleasedWith(t *testing.T) {
+	for parallelism, pods := range map[int32]string{4: "4, at least 0, with 4 cpu", 5: "5, at least 2, with 5 cpu"} { // its owner can have changed it
+		object := jobWith(map[string]string{wellknown.ReleasedAnnotation: "1", wellknown.OriginalCountAnnotation: "main=10",
+			wellknown.AdmittedCountAnnotation: "main=4", wellknown.MinCountAnnotation: "main=2"})
+		object.APIVersion, object.Kind, object.Spec.Suspend, object.Spec.Parallelism = "batch/v1", "Job", nil, &parallelism
+		object.Spec.Template.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1")}}}}
+		var restored v1alpha1.QueueUnit
+		config := jsonServer(t, func(req *http.Request) any {
+			if req.Method == http.MethodGet {
+				return object
+			}
+			if err := json.NewDecoder(req.Body).Decode(&restored); err != nil {
+				t.Error(err)
+			}
+			return restored
+		})
+		r := frameworkOf(t, Options{Config: config, Adapters: []framework.Adapter{batchjob.New()}}).reconcilers[0]
+		o := r.observe(queuedKey, object, nil, noon, nil)
+		if done, err := r.act(t.Context(), o, decision.RestoreUnit); !done || err != nil {
+			t.Fatal(done, err)
+		}
+		set := restored.Spec.PodSets[0]
+		if got := fmt.Sprintf("%d, at least %d, with %s cpu", set.Count, ptr.Deref(set.MinCount, 0), restored.Spec.Resource.Cpu()); got != pods {
+			t.Errorf("with parallelism %d it has %s", parallelism, got)
 		}
 	}
 }

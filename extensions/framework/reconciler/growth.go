@@ -21,6 +21,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/arrival"
 	"kube-queue.dev/kube-queue/pkg/follow"
 	"kube-queue.dev/kube-queue/pkg/lifecycle"
+	"kube-queue.dev/kube-queue/pkg/requests"
 )
 
 // watchGrowth passes the jobs whose pods wait at the gate, or have passed it, to the queue.
@@ -174,20 +175,25 @@ func (r *reconciler) restoreGrowth(o *observation, unit *v1alpha1.QueueUnit) boo
 	pods := r.growing(o.job, r.scaledOf(o.job.GetUID()), o.now)
 	for i := range unit.Spec.PodSets {
 		set := &unit.Spec.PodSets[i]
-		passed, gated := decision.PassedBefore(pods, grown, set.Name)
-		missing := set.Count - passed
-		if !gated || missing <= 0 {
-			continue
-		}
-		set.Count, set.MinCount = passed, nil
-		for name, each := range set.Requests {
-			total := unit.Spec.Resource[name]
-			each.Mul(int64(missing))
-			total.Sub(each)
-			unit.Spec.Resource[name] = total
+		if passed, gated := decision.PassedBefore(pods, grown, set.Name); gated {
+			limit(unit, set, passed)
 		}
 	}
 	return true
+}
+
+// limit lowers the number of pods of a pod set, and the request of its unit.
+func limit(unit *v1alpha1.QueueUnit, set *v1alpha1.PodSet, pods int32) {
+	if pods >= set.Count {
+		return
+	}
+	less, _ := requests.Times(set.Requests, set.Count-pods) // the unit requests more, which is not too much
+	set.Count, set.MinCount = pods, nil
+	for name, amount := range less {
+		total := unit.Spec.Resource[name]
+		total.Sub(amount)
+		unit.Spec.Resource[name] = total
+	}
 }
 
 // admittedAreReady reports whether the pods that the unit of a job was admitted with are ready.
