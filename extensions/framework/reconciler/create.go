@@ -65,10 +65,7 @@ func (r *reconciler) restoreUnit(ctx context.Context, o *observation) (bool, err
 			limit(unit, set, released)
 		}
 	}
-	if !r.restoreGrowth(o, unit) {
-		r.memory.await(o.key, o.now, func(a *awaited) { a.unit = version{value: "1"} })
-		return false, nil
-	}
+	r.restoreGrowth(o, unit)
 	return r.create(ctx, o, unit)
 }
 

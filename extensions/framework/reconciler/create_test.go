@@ -9,10 +9,12 @@ import (
 	"testing"
 	"time"
 
+	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
@@ -22,6 +24,8 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
 	batchjob "kube-queue.dev/kube-queue/extensions/job"
+	"kube-queue.dev/kube-queue/extensions/pod"
+	"kube-queue.dev/kube-queue/extensions/raycluster"
 )
 
 func TestSubmissionStaysInTheSecondOfCreation(t *testing.T) {
@@ -101,5 +105,17 @@ func TestARestoredUnitHasThePodsThatItsJobWasReleasedWith(t *testing.T) {
 		if got := fmt.Sprintf("%d, at least %d, with %s cpu", set.Count, ptr.Deref(set.MinCount, 0), restored.Spec.Resource.Cpu()); got != pods {
 			t.Errorf("with parallelism %d it has %s", parallelism, got)
 		}
+	}
+}
+
+// They decide what it is charged.
+func TestALostUnitWaitsForTheCacheOfGatedPods(t *testing.T) {
+	r := frameworkOf(t, Options{Adapters: []framework.Adapter{raycluster.New()}, Pods: pod.Adapters()}).reconcilers[0]
+	cached(t, r.cached, &rayv1.RayCluster{ObjectMeta: metav1.ObjectMeta{Namespace: queuedKey.Namespace, Name: queuedKey.Name, UID: "j", ResourceVersion: "1",
+		Annotations: map[string]string{wellknown.ReleasedAnnotation: "1"}}, Status: rayv1.RayClusterStatus{State: rayv1.Ready}})
+	turn := r.arrivals.Enter()
+	defer turn.End()
+	if after, err := r.reconcile(t.Context(), turn, queuedKey, noon); after != time.Second || err != nil {
+		t.Errorf("it is looked at again in %v (%v)", after, err)
 	}
 }

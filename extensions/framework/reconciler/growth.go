@@ -26,7 +26,7 @@ import (
 
 // watchGrowth passes the jobs whose pods wait at the gate, or have passed it, to the queue.
 func (r *reconciler) watchGrowth() error {
-	if _, grows := r.adapter.(framework.Growing); !grows || r.pods == nil {
+	if !r.grows() {
 		return nil
 	}
 	_, err := r.pods.AddEventHandler(follow.Handler(r.growthChanged, r.growthGone))
@@ -162,14 +162,16 @@ func (r *reconciler) growUnits(ctx context.Context, o *observation, growth decis
 	return errs
 }
 
-// restoreGrowth limits the request of a unit that replaces a lost one to the pods that have passed the gate before. It
-// reports false if these are not known yet.
-func (r *reconciler) restoreGrowth(o *observation, unit *v1alpha1.QueueUnit) bool {
-	if _, grows := r.adapter.(framework.Growing); !grows || r.pods == nil {
-		return true
-	}
-	if !r.pods.HasSynced() {
-		return false
+// grows reports whether jobs of the kind can grow at the gate.
+func (r *reconciler) grows() bool {
+	_, is := r.adapter.(framework.Growing)
+	return is && r.pods != nil
+}
+
+// restoreGrowth limits the request of a unit that replaces a lost one to the pods that have passed the gate before.
+func (r *reconciler) restoreGrowth(o *observation, unit *v1alpha1.QueueUnit) {
+	if !r.grows() {
+		return
 	}
 	_, grown, _ := r.unitsOf(o.key, o.job)
 	pods := r.growing(o.job, r.scaledOf(o.job.GetUID()), o.now)
@@ -179,7 +181,6 @@ func (r *reconciler) restoreGrowth(o *observation, unit *v1alpha1.QueueUnit) boo
 			limit(unit, set, passed)
 		}
 	}
-	return true
 }
 
 // limit lowers the number of pods of a pod set, and the request of its unit.

@@ -115,6 +115,9 @@ func (r *reconciler) decide(key types.NamespacedName, job framework.Object, unit
 	}
 	o := r.observe(key, job, unit, now, fault)
 	decided := decision.Decide(o.state, o.unit, o.desired, now)
+	if decided.Action == decision.RestoreUnit && r.grows() && !r.pods.HasSynced() { // they decide what it is charged
+		return nil, decision.Decision{After: time.Second}, nil
+	}
 	if wait := r.memory.answerIn(job.GetUID(), now); wait > 0 && canWait(decided.Action, unit) {
 		klog.Background().V(3).Info("The job changes again and again; its next action waits", "job", key, "action", decided.Action, "wait", wait)
 		if decided.Action == decision.CreateUnit {
