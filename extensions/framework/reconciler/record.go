@@ -60,9 +60,13 @@ func (r *reconciler) record(ctx context.Context, o *observation, decided decisio
 	}
 	lasts := r.refusedFor(o, err)
 	if err != nil {
-		r.recordRefusal(o, decided.Action, lasts, err)
+		action := decided.Action
+		if action == decision.HideQueuing && o.unit.Status.Phase == v1alpha1.PhaseDequeued { // which comes before the release
+			action = decision.Release
+		}
+		r.recordRefusal(o, action, lasts, err)
 		// Pods of a group pass one by one.
-		if decided.Action == decision.Release && lasts >= giveBackAfter && (r.gate == nil || o.state.Stopped) {
+		if action == decision.Release && lasts >= giveBackAfter && (r.gate == nil || o.state.Stopped) {
 			return after, r.giveBack(ctx, o)
 		}
 		return after, err
