@@ -218,7 +218,8 @@ func (r *reconciler) recordSuspended(o *observation, why decision.Action) {
 	case decision.Evict:
 		condition := lifecycle.EvictedOf(o.unit)
 		kind, message := evictedEvent(o.job, condition, o.state.Lingers)
-		r.Events.Write(r.event(o, kind, wellknown.EventReason(condition.Reason), message, o.job.GetResourceVersion()))
+		r.Events.Write(r.event(o, kind, wellknown.EventReason(condition.Reason), message,
+			decision.Attempt(o.unit)+"/"+condition.LastTransitionTime.UTC().Format(time.RFC3339)))
 	}
 }
 
