@@ -262,8 +262,13 @@ func TestAUnitThatAFinalizerKeepsEndsWithItsJob(t *testing.T) {
 	d := &deletion{t: t}
 	unit := unitOfGone(job.New().Kind(), v1alpha1.PhaseRunning)
 	unit.DeletionTimestamp, unit.Finalizers = new(metav1.NewTime(noon)), []string{"example.com/keep"}
-	if _, err := d.check(d.reconciler(job.New()), unit, noon); err != nil {
+	r := d.reconciler(job.New())
+	if _, err := d.check(r, unit, noon); err != nil {
 		t.Fatal(err)
+	}
+	// Another job of the name does not wait for the cache to show this.
+	if wait := r.memory.behind(queuedKey, "3", "", "", noon); wait > 0 || r.memory.lookIn(unit.UID, noon, 0) != leftAgain {
+		t.Errorf("another job waits %v", wait)
 	}
 	if want := "Failed : JobDeleted"; d.deleted > 0 || len(d.patches) != 1 || d.patches[0] != want {
 		t.Errorf("the unit is deleted %d times, and patched: %q", d.deleted, d.patches)
