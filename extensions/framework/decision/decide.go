@@ -153,7 +153,7 @@ func waiting(job State, unit *v1alpha1.QueueUnit, desired *Desired, eviction lif
 	}
 	decision := Decision{Queued: unit.Status.Reason != ""}
 	switch {
-	case reserved && eviction == lifecycle.EvictionChanged:
+	case reserved && eviction.Stopped():
 		// The controller takes the quota back.
 	case reserved && eviction == lifecycle.EvictionNone && desired != nil && desired.Invalid == "" && desired.Exchanges(unit):
 		decision.Action = MarkChanged

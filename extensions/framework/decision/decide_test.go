@@ -202,6 +202,7 @@ func TestDecide(t *testing.T) {
 		{"nor one that may no longer be preempted", job(), unit(dequeued), firm, late, Decision{Action: MarkChanged}},
 		{"a job that changes while its checks run gives its reservation back", job(), unit(reserved, measured), newer, late, Decision{Action: MarkChanged}},
 		{"it is charged as before until that is done", job(), unit(reserved, measured, changed), newer, late, Decision{}},
+		{"so it is if it was evicted", job(), unit(reserved, measured, atRest), newer, late, Decision{}},
 		{"a reserved unit whose job has another priority only gets that", job(), unit(reserved), other, late, Decision{Action: UpdateSpec}},
 		{"nor is one that has become invalid", job(), unit(dequeued, measured), bad, late, Decision{Action: MarkChanged}},
 		{"a changed priority does not matter once it is admitted", job(), unit(dequeued), other, late, Decision{Action: Release}},
@@ -420,7 +421,7 @@ func TestDecideNever(t *testing.T) {
 			t.Fatalf("released while its operator suspends it")
 		case do.Action == Release && desired.Exchanges(u):
 			t.Fatalf("released with another request than was admitted")
-		case do.Action == UpdateSpec && u.Status.Phase == v1alpha1.PhaseReserved && desired.Exchanges(u) && !lifecycle.EvictionOf(u).Stopped():
+		case do.Action == UpdateSpec && u.Status.Phase == v1alpha1.PhaseReserved && desired.Exchanges(u):
 			t.Fatalf("what a reserved unit is charged changes without its checks")
 		case do.Action == Release && state.Deleting:
 			t.Fatalf("released while it is being deleted")

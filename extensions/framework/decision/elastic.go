@@ -48,6 +48,16 @@ func requested(adapter framework.Adapter, job framework.Object) framework.Object
 	return whole
 }
 
+// ReleasedWith returns the pod set of a job that was released with fewer pods than it requests, and their number. It is
+// empty if there is none, or if the job has another number of pods now.
+func ReleasedWith(adapter framework.Adapter, job framework.Object) (podSet string, pods int32) {
+	if requested(adapter, job) == job {
+		return "", 0
+	}
+	_, admitted, _ := recordedCounts(adapter.Kind().Elastic, job)
+	return adapter.Kind().Elastic.PodSet, int32(admitted)
+}
+
 // Resized returns the part of a job's release patch that sets the number of pods that the unit was admitted with; nil
 // if the patch need not change it.
 func Resized(adapter framework.Adapter, job framework.Object, unit *v1alpha1.QueueUnit) (map[string]any, error) {

@@ -276,7 +276,7 @@ func (r *reconciler) forgetRelease(ctx context.Context, o *observation) error {
 
 // updateSpec updates the unit's spec; only the RunKeys once the unit is admitted.
 func (r *reconciler) updateSpec(ctx context.Context, o *observation) error {
-	if o.desired == nil {
+	if phase := o.unit.Status.Phase; o.desired == nil || phase == v1alpha1.PhaseDequeued || phase == v1alpha1.PhaseRunning {
 		return r.patchUnit(ctx, o, "spec", o.state.RunKeys.Spec(), nil)
 	}
 	return r.patchUnit(ctx, o, "spec", o.desired.Changes(o.unit), o.desired.ParameterChanges(o.unit))

@@ -1,6 +1,9 @@
 package reconciler
 
 import (
+	"encoding/json"
+	"maps"
+	"net/http"
 	"slices"
 	"testing"
 	"time"
@@ -142,5 +145,30 @@ func TestAnInvalidChangeIsReportedOnceUntilItChanges(t *testing.T) {
 		if e.Name() != got.repeated[0].Name() {
 			t.Errorf("event %s is another one than %s", e.Name(), got.repeated[0].Name())
 		}
+	}
+}
+
+// Only the controller decides what an admitted unit is charged.
+func TestAnAdmittedUnitWhoseJobIsDeactivatedAndEnlargedKeepsItsRequest(t *testing.T) {
+	var patch struct{ Spec map[string]any }
+	config := jsonServer(t, func(req *http.Request) any {
+		if err := json.NewDecoder(req.Body).Decode(&patch); err != nil {
+			t.Error(err)
+		}
+		return waitingUnit("")
+	})
+	r := frameworkOf(t, Options{Config: config, Adapters: []framework.Adapter{job.New()}}).reconcilers[0]
+	object, unit := marked(), waitingUnit("")
+	object.Annotations[wellknown.ActiveAnnotation], object.Spec.Parallelism = "false", new(int32(1000))
+	unit.Status.Phase = v1alpha1.PhaseDequeued
+	o, decided, err := r.decide(queuedKey, object, unit, noon)
+	if err != nil || decided.Action != decision.UpdateSpec {
+		t.Fatalf("the decision is %+v (%v)", decided, err)
+	}
+	if _, err := r.act(t.Context(), o, decided.Action); err != nil {
+		t.Fatal(err)
+	}
+	if want := map[string]any{"active": false, "maximumExecutionTimeSeconds": nil}; !maps.Equal(patch.Spec, want) {
+		t.Errorf("its spec is patched with %v", patch.Spec)
 	}
 }

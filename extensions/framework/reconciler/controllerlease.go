@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/extensions/framework"
 )
 
 const (
@@ -183,10 +184,15 @@ func (f *Framework) notifyNew(outage *outage) []notice {
 	return others
 }
 
-// notifySome notifies as many jobs as the rate allows, and returns the others.
+// notifySome notifies as many jobs as the rate allows, and returns the others. It forgets those that are gone.
 func (f *Framework) notifySome(others []notice, outage *outage) []notice {
 	some := others[:min(notifyEach, len(others))]
 	for _, t := range some {
+		object, _, _ := t.reconciler.cached.GetIndexer().GetByKey(t.key.String())
+		if job, exists := object.(framework.Object); !exists || job.GetUID() != t.uid {
+			t.reconciler.memory.outages.forget(t.uid)
+			continue
+		}
 		if outage != nil {
 			t.reconciler.memory.outages.set(t.uid, notified{t.key, outage.since})
 		}

@@ -27,12 +27,19 @@ func (r *reconciler) createUnit(ctx context.Context, o *observation) (bool, erro
 	return true, r.patchUnitStatus(ctx, o, lifecycle.Invalid(o.unit, o.desired.Invalid))
 }
 
-// create creates a unit of the job. It returns false if there is one already, which the cache will show soon.
+// create creates a unit of the job. It returns false if there is one already, which the cache will show soon. Somebody
+// can have created another unit with its name.
 func (r *reconciler) create(ctx context.Context, o *observation, unit *v1alpha1.QueueUnit) (bool, error) {
 	created, err := r.client.QueueUnits(unit.Namespace).Create(ctx, unit, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
-		r.memory.await(o.key, o.now, func(a *awaited) { a.unit = version{value: "1"} })
-		return false, nil
+		live, unread := r.client.QueueUnits(unit.Namespace).Get(ctx, unit.Name, metav1.GetOptions{})
+		if unread != nil {
+			return false, fmt.Errorf("reading QueueUnit %s/%s: %w", unit.Namespace, unit.Name, unread)
+		}
+		if kind, job, ours := jobOf(live); ours && kind == r.kind && job == o.key && live.Spec.ConsumerRef.UID == o.job.GetUID() {
+			r.memory.await(o.key, o.now, func(a *awaited) { a.unit = version{value: live.ResourceVersion} })
+			return false, nil
+		}
 	}
 	if err != nil {
 		return false, fmt.Errorf("creating QueueUnit %s/%s: %w", unit.Namespace, unit.Name, err)
@@ -52,10 +59,13 @@ func (r *reconciler) restoreUnit(ctx context.Context, o *observation) (bool, err
 	unit := newUnit(r.servedKind(), o)
 	unit.Annotations = lifecycle.Restored(unit.Annotations, o.state.Released)
 	unit.Spec.Active = new(o.state.Active || o.unread != nil)
-	if !r.restoreGrowth(o, unit) {
-		r.memory.await(o.key, o.now, func(a *awaited) { a.unit = version{value: "1"} })
-		return false, nil
+	elastic, released := decision.ReleasedWith(r.adapter, o.job)
+	for i := range unit.Spec.PodSets {
+		if set := &unit.Spec.PodSets[i]; set.Name == elastic {
+			limit(unit, set, released)
+		}
 	}
+	r.restoreGrowth(o, unit)
 	return r.create(ctx, o, unit)
 }
 

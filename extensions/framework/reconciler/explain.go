@@ -245,9 +245,13 @@ func (r *reconciler) recordRefusal(o *observation, action decision.Action, lasts
 	switch action {
 	case decision.CreateUnit, decision.RestoreUnit:
 		// Only a user can fix the cause, for example a quota on the number of objects.
-		if o.unit == nil && refused(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		exists, fix := apierrors.IsAlreadyExists(err), "an administrator of the namespace can change the quota or policy that refuses it"
+		if exists {
+			fix = "the QueueUnit with its name is not the unit of this job; delete it"
+		}
+		if o.unit == nil && (exists || refused(err)) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 			r.Events.Repeat(r.event(o, corev1.EventTypeWarning, wellknown.EventUnitRefused, fmt.Sprintf(
-				"The job is not queued, because its QueueUnit cannot be created (kube-queue retries); an administrator of the namespace can change the quota or policy that refuses it: %v", err), ""))
+				"The job is not queued, because its QueueUnit cannot be created (kube-queue retries); %s: %v", fix, err), ""))
 		}
 	case decision.Release:
 		r.Events.Repeat(r.event(o, corev1.EventTypeWarning, wellknown.EventReleaseRefused, fmt.Sprintf(

@@ -310,6 +310,9 @@ func TestOthersAreNotifiedOfAnOutageAFewAtATime(t *testing.T) {
 		name := fmt.Sprintf("w%d", i)
 		unit.Name, unit.Spec.ConsumerRef.Name, unit.Spec.ConsumerRef.UID = name, name, types.UID(name)
 		cached(t, r.units, unit)
+		object := marked()
+		object.Name, object.UID = name, types.UID(name)
+		cached(t, r.cached, object)
 	}
 	cached(t, r.units, waitingUnit(""))
 	down := &outage{since: "2026"}
@@ -321,8 +324,15 @@ func TestOthersAreNotifiedOfAnOutageAFewAtATime(t *testing.T) {
 	if len(others) != 2*notifyEach || r.queue.Len() != 1+notifyEach || len(r.memory.outages.all()) != notifyEach {
 		t.Errorf("then %d are left, %d are queued, and %d were notified", len(others), r.queue.Len(), len(r.memory.outages.all()))
 	}
-	if back := f.notifyNew(nil); len(back) != notifyEach {
+	back := f.notifyNew(nil)
+	if len(back) != notifyEach {
 		t.Errorf("of its end %d are notified", len(back))
+	}
+	if err := r.cached.GetIndexer().Replace(nil, ""); err != nil {
+		t.Fatal(err)
+	}
+	if f.notifySome(back, nil); len(r.memory.outages.all()) != 0 {
+		t.Errorf("remembered are %v, which are gone", r.memory.outages.all())
 	}
 	if absent := f.notifyNew(&outage{since: "absent", absent: true}); len(absent) != 0 {
 		t.Errorf("without a Lease %d are notified that know what they wait for", len(absent))

@@ -19,7 +19,7 @@ import (
 
 // size is how much is remembered.
 func (m *memory) size() string {
-	return fmt.Sprint(len(m.awaited.all()), len(m.began.all()), len(m.measured.all()), len(m.look.all()))
+	return fmt.Sprint(len(m.awaited.all()), len(m.began.all()), len(m.measured.all()), len(m.look.all()), len(m.outages.all()))
 }
 
 // Jobs and units are deleted while they are processed: nothing of them is remembered.
@@ -50,7 +50,7 @@ func TestNothingIsRememberedOfWhatIsDeletedMeanwhile(t *testing.T) {
 		for r.queue.Len() > 0 {
 			r.next(t.Context())
 		}
-		if size := r.memory.size(); size != "0 0 0 0" || len(said.keeps) > 0 {
+		if size := r.memory.size(); size != "0 0 0 0 0" || len(said.keeps) > 0 {
 			t.Errorf("remembered are %s, and events of %v", size, said.keeps)
 		}
 	}
@@ -75,6 +75,7 @@ func TestNothingIsRememberedOfWhatIsDeletedMeanwhile(t *testing.T) {
 	r.Events.Keep(events.Event{Object: corev1.ObjectReference{UID: "j"}})
 	r.memory.lookIn(unit.UID, noon, catchUp)
 	r.forgetGone(types.NamespacedName{Namespace: "n", Name: "j"}, held, []*v1alpha1.QueueUnit{unit})
+	f.notifySome([]notice{{r, "j", queuedKey}}, &outage{since: "2026"})
 	process()
 
 	// Another job of the name has taken its place.
@@ -84,7 +85,7 @@ func TestNothingIsRememberedOfWhatIsDeletedMeanwhile(t *testing.T) {
 	r.memory.since("j", isReleased, true, noon)
 	r.memory.since("other", isReleased, true, noon)
 	r.forgetGone(types.NamespacedName{Namespace: "n", Name: "j"}, held, nil)
-	if size := r.memory.size(); size != "0 1 0 0" || r.memory.since("other", isReleased, true, noon.Add(catchUp)) != noon {
+	if size := r.memory.size(); size != "0 1 0 0 0" || r.memory.since("other", isReleased, true, noon.Add(catchUp)) != noon {
 		t.Errorf("remembered are %s, want what is known of the other job", size)
 	}
 }

@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -103,5 +104,20 @@ func TestTheOwnerOfPodsIsNotToldThatTheirMarkWasRemoved(t *testing.T) {
 	}
 	if len(sink.repeated) != 2 {
 		t.Errorf("%d events", len(sink.repeated))
+	}
+}
+
+// The pods of a group are gone one by one.
+func TestAnEvictionIsReportedOnce(t *testing.T) {
+	sink := &spoken{}
+	r := frameworkOf(t, Options{Pods: pod.Adapters(), Events: sink}).reconcilers[1]
+	for i, began := range []time.Time{noon, noon, noon.Add(time.Minute)} {
+		unit := &v1alpha1.QueueUnit{Status: v1alpha1.QueueUnitStatus{Conditions: []metav1.Condition{
+			{Type: wellknown.ConditionEvicted, Status: "True", Reason: "Preempted", LastTransitionTime: metav1.NewTime(began)}}}}
+		of := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "b", UID: "b", ResourceVersion: strconv.Itoa(i)}}
+		r.recordSuspended(&observation{job: framework.NewPodGroup("g", []*corev1.Pod{of}, "a"), unit: unit}, decision.Evict)
+	}
+	if e := sink.written; e[0].Name() != e[1].Name() || e[1].Name() == e[2].Name() {
+		t.Errorf("the events are %+v", e)
 	}
 }

@@ -21,11 +21,12 @@ import (
 	"kube-queue.dev/kube-queue/pkg/arrival"
 	"kube-queue.dev/kube-queue/pkg/follow"
 	"kube-queue.dev/kube-queue/pkg/lifecycle"
+	"kube-queue.dev/kube-queue/pkg/requests"
 )
 
 // watchGrowth passes the jobs whose pods wait at the gate, or have passed it, to the queue.
 func (r *reconciler) watchGrowth() error {
-	if _, grows := r.adapter.(framework.Growing); !grows || r.pods == nil {
+	if !r.grows() {
 		return nil
 	}
 	_, err := r.pods.AddEventHandler(follow.Handler(r.growthChanged, r.growthGone))
@@ -161,33 +162,39 @@ func (r *reconciler) growUnits(ctx context.Context, o *observation, growth decis
 	return errs
 }
 
-// restoreGrowth limits the request of a unit that replaces a lost one to the pods that have passed the gate before. It
-// reports false if these are not known yet.
-func (r *reconciler) restoreGrowth(o *observation, unit *v1alpha1.QueueUnit) bool {
-	if _, grows := r.adapter.(framework.Growing); !grows || r.pods == nil {
-		return true
-	}
-	if !r.pods.HasSynced() {
-		return false
+// grows reports whether jobs of the kind can grow at the gate.
+func (r *reconciler) grows() bool {
+	_, is := r.adapter.(framework.Growing)
+	return is && r.pods != nil
+}
+
+// restoreGrowth limits the request of a unit that replaces a lost one to the pods that have passed the gate before.
+func (r *reconciler) restoreGrowth(o *observation, unit *v1alpha1.QueueUnit) {
+	if !r.grows() {
+		return
 	}
 	_, grown, _ := r.unitsOf(o.key, o.job)
 	pods := r.growing(o.job, r.scaledOf(o.job.GetUID()), o.now)
 	for i := range unit.Spec.PodSets {
 		set := &unit.Spec.PodSets[i]
-		passed, gated := decision.PassedBefore(pods, grown, set.Name)
-		missing := set.Count - passed
-		if !gated || missing <= 0 {
-			continue
-		}
-		set.Count, set.MinCount = passed, nil
-		for name, each := range set.Requests {
-			total := unit.Spec.Resource[name]
-			each.Mul(int64(missing))
-			total.Sub(each)
-			unit.Spec.Resource[name] = total
+		if passed, gated := decision.PassedBefore(pods, grown, set.Name); gated {
+			limit(unit, set, passed)
 		}
 	}
-	return true
+}
+
+// limit lowers the number of pods of a pod set, and the request of its unit.
+func limit(unit *v1alpha1.QueueUnit, set *v1alpha1.PodSet, pods int32) {
+	if pods >= set.Count {
+		return
+	}
+	less, _ := requests.Times(set.Requests, set.Count-pods) // the unit requests more, which is not too much
+	set.Count, set.MinCount = pods, nil
+	for name, amount := range less {
+		total := unit.Spec.Resource[name]
+		total.Sub(amount)
+		unit.Spec.Resource[name] = total
+	}
 }
 
 // admittedAreReady reports whether the pods that the unit of a job was admitted with are ready.

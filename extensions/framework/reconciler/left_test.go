@@ -262,11 +262,47 @@ func TestAUnitThatAFinalizerKeepsEndsWithItsJob(t *testing.T) {
 	d := &deletion{t: t}
 	unit := unitOfGone(job.New().Kind(), v1alpha1.PhaseRunning)
 	unit.DeletionTimestamp, unit.Finalizers = new(metav1.NewTime(noon)), []string{"example.com/keep"}
-	if _, err := d.check(d.reconciler(job.New()), unit, noon); err != nil {
+	r := d.reconciler(job.New())
+	if _, err := d.check(r, unit, noon); err != nil {
 		t.Fatal(err)
+	}
+	// Another job of the name does not wait for the cache to show this.
+	if wait := r.memory.behind(queuedKey, "3", "", "", noon); wait > 0 || r.memory.lookIn(unit.UID, noon, 0) != leftAgain {
+		t.Errorf("another job waits %v", wait)
 	}
 	if want := "Failed : JobDeleted"; d.deleted > 0 || len(d.patches) != 1 || d.patches[0] != want {
 		t.Errorf("the unit is deleted %d times, and patched: %q", d.deleted, d.patches)
+	}
+}
+
+// A quota on the number of units may be full, or nobody may know what is left of the former job.
+func TestAJobAndTheUnitOfAFormerJobOfItsNameDoNotBlockEachOther(t *testing.T) {
+	own := waitingUnit("")
+	own.Status.Phase = v1alpha1.PhaseDequeued
+	for name, c := range map[string]struct {
+		unit              *v1alpha1.QueueUnit
+		job               types.UID
+		deleted, released int
+	}{
+		"no unit can be created":                    {nil, "", 1, 0},
+		"what is left of the former cannot be read": {own, "j", 0, 1},
+	} {
+		d, said := &deletion{t: t, job: c.job, fails: true}, &spoken{}
+		r, former := d.reconciler(job.New()), unitOfGone(job.New().Kind(), v1alpha1.PhaseSucceeded)
+		r.Events = said
+		cached(t, r.cached, marked())
+		if c.unit != nil {
+			former.Status.Phase = v1alpha1.PhaseRunning
+			cached(t, r.units, c.unit)
+		}
+		cached(t, r.units, former)
+		r.memory.look.set(former.UID, noon)
+		turn := r.arrivals.Enter()
+		_, err := r.reconcile(t.Context(), turn, queuedKey, noon)
+		turn.End()
+		if released := len(said.written); err == nil || d.deleted != c.deleted || released != c.released {
+			t.Errorf("%s: %d units are deleted, and %d jobs released (%v)", name, d.deleted, released, err)
+		}
 	}
 }
 

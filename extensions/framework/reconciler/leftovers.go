@@ -7,7 +7,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 
@@ -58,8 +57,11 @@ func (r *reconciler) clearOne(ctx context.Context, unit *v1alpha1.QueueUnit, now
 	case err == nil && job.GetUID() == ref.UID:
 		return catchUp, nil
 	case unit.DeletionTimestamp != nil:
-		gone := &observation{key: types.NamespacedName{Namespace: unit.Namespace, Name: ref.Name}, unit: unit, now: now}
-		return 0, r.patchUnitStatus(ctx, gone, lifecycle.Finished(unit, false, string(wellknown.ReasonJobDeleted), "the job was deleted", metav1.NewTime(now)))
+		if _, err := r.sendUnit(ctx, unit, "status", lifecycle.Finished(unit, false, string(wellknown.ReasonJobDeleted), "the job was deleted", metav1.NewTime(now)), nil); err != nil {
+			return 0, err
+		}
+		r.memory.look.set(unit.UID, now.Add(leftAgain))
+		return leftAgain, nil
 	}
 	if unit.Status.Phase.HoldsQuota() {
 		left, err := r.leftOf(ctx, unit, now)

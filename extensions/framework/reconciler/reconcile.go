@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -33,6 +34,7 @@ func (r *reconciler) reconcile(ctx context.Context, turn *arrival.Turn, key type
 		klog.FromContext(ctx).V(2).Info("Skipped a job that cannot be decoded", "err", fault)
 	}
 	var after time.Duration
+	var uncleared error
 	creates := decided.Action == decision.CreateUnit
 	if creates {
 		o.after = turn.Begin(key.Namespace, decision.UnitName(r.kind.Kind, key.Name, o.job.GetUID()))
@@ -41,24 +43,28 @@ func (r *reconciler) reconcile(ctx context.Context, turn *arrival.Turn, key type
 	}
 	if creates && len(leftovers) > 0 {
 		after = retryMin // there must be no request between turn.Begin and the creation
-	} else if after, err = r.clear(ctx, leftovers, now); err != nil {
-		return 0, err
+	} else {
+		after, uncleared = r.clear(ctx, leftovers, now)
 	}
 	after = sooner(after, decided.After)
 	if o == nil {
-		return after, nil
+		return after, uncleared
 	}
 	if group, is := o.job.(*framework.PodGroup); is {
 		after = sooner(after, firstGraceOver(group.Pods, now))
 	}
 	done, err := r.act(ctx, o, decided.Action)
+	if creates && err != nil { // a quota on the number of units may be full of them
+		turn.End()
+		_, uncleared = r.clear(ctx, leftovers, now)
+	}
 	explained, err := r.record(ctx, o, decided, done, err)
 	if err == nil && decided.Action == decision.Nothing {
 		var grown time.Duration
 		grown, err = r.grow(ctx, o, growth)
 		after = sooner(after, grown)
 	}
-	return sooner(after, explained), err
+	return sooner(after, explained), cmp.Or(err, uncleared)
 }
 
 // jobOf returns the job of the name; nil if there is none.
@@ -109,6 +115,9 @@ func (r *reconciler) decide(key types.NamespacedName, job framework.Object, unit
 	}
 	o := r.observe(key, job, unit, now, fault)
 	decided := decision.Decide(o.state, o.unit, o.desired, now)
+	if decided.Action == decision.RestoreUnit && r.grows() && !r.pods.HasSynced() { // they decide what it is charged
+		return nil, decision.Decision{After: time.Second}, nil
+	}
 	if wait := r.memory.answerIn(job.GetUID(), now); wait > 0 && canWait(decided.Action, unit) {
 		klog.Background().V(3).Info("The job changes again and again; its next action waits", "job", key, "action", decided.Action, "wait", wait)
 		if decided.Action == decision.CreateUnit {

@@ -60,9 +60,13 @@ func (r *reconciler) record(ctx context.Context, o *observation, decided decisio
 	}
 	lasts := r.refusedFor(o, err)
 	if err != nil {
-		r.recordRefusal(o, decided.Action, lasts, err)
+		action := decided.Action
+		if action == decision.HideQueuing && o.unit.Status.Phase == v1alpha1.PhaseDequeued { // which comes before the release
+			action = decision.Release
+		}
+		r.recordRefusal(o, action, lasts, err)
 		// Pods of a group pass one by one.
-		if decided.Action == decision.Release && lasts >= giveBackAfter && (r.gate == nil || o.state.Stopped) {
+		if action == decision.Release && lasts >= giveBackAfter && (r.gate == nil || o.state.Stopped) {
 			return after, r.giveBack(ctx, o)
 		}
 		return after, err
@@ -214,7 +218,8 @@ func (r *reconciler) recordSuspended(o *observation, why decision.Action) {
 	case decision.Evict:
 		condition := lifecycle.EvictedOf(o.unit)
 		kind, message := evictedEvent(o.job, condition, o.state.Lingers)
-		r.Events.Write(r.event(o, kind, wellknown.EventReason(condition.Reason), message, o.job.GetResourceVersion()))
+		r.Events.Write(r.event(o, kind, wellknown.EventReason(condition.Reason), message,
+			decision.Attempt(o.unit)+"/"+condition.LastTransitionTime.UTC().Format(time.RFC3339)))
 	}
 }
 

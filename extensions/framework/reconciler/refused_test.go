@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -70,5 +71,23 @@ func TestAJobThatCannotBeReleasedIsReportedAndGivesItsQuotaBack(t *testing.T) {
 			t.Fatalf("after %v it does not give its quota back: %v", since, err)
 		}
 		clock.Step(time.Second)
+	}
+}
+
+// The same webhook refuses that the job no longer shows that it is queued, which comes before its release.
+func TestAJobThatCannotStopShowingThatItIsQueuedGivesItsQuotaBack(t *testing.T) {
+	d, said := &deletion{t: t, job: "j", version: "3"}, &spoken{}
+	r := d.reconciler(job.New())
+	r.Events = said
+	unit := waitingUnit("")
+	unit.Status.Phase = v1alpha1.PhaseDequeued
+	o := &observation{key: queuedKey, job: marked(), unit: unit, now: noon}
+	refusal := apierrors.NewInternalError(errors.New(`failed calling webhook "x"`))
+	for range 2 {
+		_, _ = r.record(t.Context(), o, decision.Decision{Action: decision.HideQueuing}, false, refusal)
+		r.Clock.(*clocktesting.FakeClock).Step(giveBackAfter)
+	}
+	if len(said.repeated) != 1 || said.repeated[0].Reason != wellknown.EventReleaseRefused || !slices.Equal(d.patches, []string{" : Stopped"}) {
+		t.Errorf("the events are %+v, and the unit is patched with %q", said.repeated, d.patches)
 	}
 }
