@@ -26,6 +26,8 @@ type holder struct {
 	// units are the units that name the job, usually one; those for growth are last. The first is charged for what the
 	// pods request beyond what the others were admitted with.
 	units []*unit
+	// podsGoneAt is when the last pod was gone; 0 if there was none.
+	podsGoneAt instant
 	// left is the charge for pods that remain after the last unit is gone; nil if there are none. lastQuotaName,
 	// lastQuota and preemptible are from the last unit.
 	left                     *charge
@@ -93,11 +95,18 @@ func (s *Scheduler) chargePods(now time.Time) {
 			s.chargeStrays(id)
 		case h == nil:
 		case len(h.units) > 0:
-			u := h.units[0]
-			s.chargeUnit(u)
-			s.seeScheduling(u, now)
-			if s.mayRequeue(u) && !u.write.pending(Expire) { // a unit that is no longer renewed ends
-				s.outbox.want(u, Requeue)
+			s.chargeUnit(h.units[0])
+			s.seeScheduling(h.units[0], now)
+			if s.pods.Pods(id) == 0 {
+				h.podsGoneAt = instantOf(now)
+			}
+			for _, u := range h.units {
+				if s.off[u.Kind] != nil {
+					s.schedule(u, now)
+				}
+				if s.mayRequeue(u) || u.write.wanted == Requeue {
+					s.requestStep(u, now)
+				}
 			}
 		default:
 			s.chargeLeft(h)
@@ -134,7 +143,8 @@ func (s *Scheduler) hold(u *unit) {
 		h.units = slices.Insert(h.units, at, u)
 		u.holder = h
 		if at == 0 && len(h.units) > 1 {
-			s.chargeUnit(h.units[1]) // its pods are charged to this unit now
+			s.chargeUnit(h.units[1])                // its pods are charged to this unit now
+			s.requestStep(h.units[1], s.meters.now) // so it need not wait for them
 		}
 		s.chargeLeft(h)
 	}

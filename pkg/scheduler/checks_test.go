@@ -324,9 +324,7 @@ func TestAUnitThatIsQueuedAgainIsNotReleasedWhenItsChecksGo(t *testing.T) {
 	w.expectPhase("a/job", scheduler.Reserved, wellknown.ReasonAdmissionCheckPending)
 	w.decide("a/job", "one", scheduler.Retry, "")
 	w.hearAndThink()
-	if len(w.sent) != 1 || w.sent[0].Kind != scheduler.Requeue {
-		t.Fatalf("sent %+v, want one Requeue", w.sent)
-	}
+	w.expectSent(scheduler.Requeue)
 	w.configure(scheduler.QueueChanged{Queue: "root"})
 	w.settle()
 	w.expectPhase("a/job", scheduler.Waiting, wellknown.ReasonBackoff)

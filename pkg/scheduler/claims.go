@@ -210,8 +210,12 @@ func (s *Scheduler) keepRoom(u *unit, owed bool, now time.Time) {
 // dropClaim ends the claim of a unit, forgets failed attempts, and withdraws its unsent evictions. The unit keeps its
 // own shape.
 func (s *Scheduler) dropClaim(u *unit) {
+	made := u.claim != nil && u.claim.made
 	s.endClaim(u)
 	s.eachVictim(u, s.withdrawUnused)
+	if made {
+		s.withdrawOrphans()
+	}
 }
 
 // endClaim ends the claim of a unit, and forgets failed attempts.

@@ -16,9 +16,17 @@ func (e KindsChanged) apply(s *Scheduler, now time.Time) {
 	}
 }
 
-// isForsaken reports whether nothing releases the job of an admitted unit: its kind is off, and no pod shows that it
-// was released before that. Its operator gets the time that it may take to create pods.
+// isForsaken reports whether nothing releases the job of an admitted unit, or reports its end: its kind is off, and it has
+// no pods. Its operator gets the time that it may take to create pods.
 func (s *Scheduler) isForsaken(u *unit, now time.Time) bool {
-	return s.off[u.Kind] != nil && u.Phase == Dequeued && !u.Over && u.holder != nil &&
-		s.pods.Pods(u.holder.Holder) == 0 && instantOf(now) >= u.dequeuedAt.plus(PodlessAfter)
+	at := s.forsakenAt(u)
+	return at > 0 && instantOf(now) >= at && s.pods.Pods(u.holder.Holder) == 0
+}
+
+// forsakenAt returns when the unit is forsaken, if it has no pods then; 0 if it cannot be.
+func (s *Scheduler) forsakenAt(u *unit) instant {
+	if s.off[u.Kind] == nil || u.Phase != Dequeued || u.Over || u.holder == nil {
+		return 0
+	}
+	return max(u.dequeuedAt, u.holder.podsGoneAt).plus(PodlessAfter)
 }

@@ -218,6 +218,8 @@ func (s *Scheduler) withdraw(v *unit) bool {
 	}
 	v.write.drop(Evict)
 	s.stopFollowing(v)
+	s.requestStep(v, s.meters.now) // it may have to be evicted for another reason, too
+	s.schedule(v, s.meters.now)
 	return true
 }
 
@@ -232,6 +234,35 @@ func (s *Scheduler) withdrawUnused(v *unit) {
 		return
 	}
 	s.withdraw(v)
+}
+
+// withdrawOutdated is withdrawUnused for a unit whose claimant has no claim any more: the eviction could not be withdrawn
+// when the claim ended.
+func (s *Scheduler) withdrawOutdated(v *unit) {
+	if v.leaving != nil && v.mayWithdraw() && !s.isClaimed(v) {
+		s.withdrawUnused(v)
+	}
+}
+
+// withdrawOrphans is withdrawOutdated for all victims, after a claim has ended that may have relied on evictions for others.
+func (s *Scheduler) withdrawOrphans() {
+	var orphans []*unit
+	for _, victims := range s.victims {
+		for _, v := range victims {
+			if v.mayWithdraw() && !s.isClaimed(v) {
+				orphans = append(orphans, v)
+			}
+		}
+	}
+	for _, v := range sortByKey(orphans) {
+		s.withdrawUnused(v)
+	}
+}
+
+// isClaimed reports whether the unit that the eviction was decided for has a claim.
+func (s *Scheduler) isClaimed(v *unit) bool {
+	u := s.units[v.leaving.forKey]
+	return u != nil && u.UID == v.leaving.forUID && u.claim != nil && u.claim.made
 }
 
 // mayWithdraw reports whether the eviction was decided for another unit and has not been sent.

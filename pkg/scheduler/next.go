@@ -92,6 +92,9 @@ func (s *Scheduler) admit(now time.Time) {
 			}
 		})
 		s.reviewClaims(u.charged)
+		if claim != nil && claim.made {
+			s.withdrawOrphans()
+		}
 		s.outbox.want(u, q.admission())
 		s.awaitPods(u, q, now)
 		s.count(u, q, u.countedPhase())

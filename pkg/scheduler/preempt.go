@@ -237,7 +237,7 @@ func (s *Scheduler) minRunTimeOf(q *queueState) time.Duration {
 // mayBeEvicted reports whether the unit may be evicted for another one.
 func (s *Scheduler) mayBeEvicted(u *unit) bool {
 	return u.charged != nil && u.Phase.holdsQuota() && !u.assumed && u.leaving == nil && !u.Evicted && !u.Stopped && !u.Over &&
-		!u.Unstoppable && (u.Demand.Preemptible || s.exceeds(u))
+		!u.Unstoppable && u.write.sent != Dequeue && (u.Demand.Preemptible || s.exceeds(u))
 }
 
 // isEasierToEvictAs reports whether the newer version of the unit holds quota and can be evicted for more units than

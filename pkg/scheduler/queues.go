@@ -110,6 +110,12 @@ func (s *Scheduler) reconsider(group quota.Group, now time.Time) {
 		}
 	})
 	s.activate(q)
+	for _, u := range sortByKey(slices.Clone(q.all)) {
+		if u.assumed && u.write.wanted.admits() {
+			u.unassume() // the decision is repeated; its write has not been sent
+			s.settle(u, now)
+		}
+	}
 	s.dropIdle(q)
 }
 

@@ -307,6 +307,9 @@ func (e Refused) apply(s *Scheduler, now time.Time) {
 	}
 	if kind.admits() { // from now on its phase decides whether it is charged
 		u.assumed = false
+		if u.Phase == Reserved && u.countedIn != nil {
+			s.moreToEvict(u.countedIn)
+		}
 	}
 	if e.Now.Version >= u.Version {
 		s.update(u, e.Now, kind)
@@ -314,6 +317,7 @@ func (e Refused) apply(s *Scheduler, now time.Time) {
 	if kind == Explain {
 		s.explainer.restore(u, e.Now.Reason)
 	}
+	s.withdrawOutdated(u)
 	s.settle(u, now)
 	s.outbox.post(u)
 }
@@ -326,6 +330,9 @@ func (e Denied) apply(s *Scheduler, now time.Time) {
 	}
 	if kind.admits() {
 		u.assumed = false
+		if u.Phase == Reserved && u.countedIn != nil {
+			s.moreToEvict(u.countedIn)
+		}
 	}
 	if kind.writesPlace() { // it does not show what was sent
 		u.shown.clear()
@@ -337,6 +344,7 @@ func (e Denied) apply(s *Scheduler, now time.Time) {
 			u.requeueAt, u.Backoff = max(u.requeueAt, instantOf(e.Until)), e.Why
 		}
 	}
+	s.withdrawOutdated(u)
 	s.settle(u, now)
 	s.outbox.post(u)
 	s.schedule(u, now)

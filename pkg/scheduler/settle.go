@@ -72,6 +72,12 @@ func (s *Scheduler) requestStep(u *unit, now time.Time) {
 	if !requeues {
 		u.write.drop(Requeue)
 	}
+	if !u.isExpired(now) {
+		u.write.drop(Expire)
+	}
+	if s.eviction(u, now) == nil {
+		u.write.drop(Evict)
+	}
 	if u.Phase == Reserved || !u.assumed {
 		u.unassume() // a release that was requested while the unit was Reserved is outdated if its requeue has landed since
 	}
@@ -82,7 +88,7 @@ func (s *Scheduler) requestStep(u *unit, now time.Time) {
 		s.outbox.want(u, Dequeue)
 	case requeues:
 		s.outbox.want(u, Requeue)
-	case u.leaving != nil && !s.pace(u, now):
+	case u.leaving != nil && !s.pace(u, now) && s.eviction(u, now) == nil:
 	case s.eviction(u, now) != nil:
 		s.outbox.want(u, Evict)
 	case s.mayRelease(u, now):

@@ -46,6 +46,9 @@ func (s *Scheduler) schedule(u *unit, now time.Time) {
 	if end := u.expiresAt(now); end > instantOf(now) {
 		at = earliest(at, end)
 	}
+	if forsaken := s.forsakenAt(u); forsaken > instantOf(now) {
+		at = earliest(at, forsaken)
+	}
 	if u.leaving != nil {
 		at = earliest(at, u.leaving.checkAt)
 	}

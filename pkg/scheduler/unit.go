@@ -103,7 +103,7 @@ func (u *unit) update(seen *Unit) {
 	if sameDemand && now.Elastic == nil {
 		now.Demand = u.Demand // shared with its shape
 	}
-	if u.assumed && u.write.wanted.admits() && (now.Held != nil || requeueAt > u.requeueAt || now.QuotaName != u.QuotaName || !sameDemand) {
+	if u.assumed && u.write.wanted.admits() && (now.Held != nil || requeueAt > u.requeueAt || u.Restored && !now.Restored || now.QuotaName != u.QuotaName || !sameDemand) {
 		u.unassume() // the decision is repeated; its write has not been sent
 	}
 	u.Facts, u.dequeuedAt, u.requeueAt = now, instantOf(seen.DequeuedAt), requeueAt

@@ -377,6 +377,9 @@ func (w *world) think() {
 		if d := w.denied[write.UID]; d.version == write.Version && w.now.Before(d.until) {
 			w.t.Fatalf("%s is sent for unit %s, which may not be written to until %v", write.Kind, write.Key, d.until)
 		}
+		if u := w.units[write.Key]; write.Kind == scheduler.Expire && u != nil && u.Version == write.Version && !w.expired(u) {
+			w.t.Fatalf("unit %s ends although it was renewed: %+v", u.Key, u)
+		}
 		w.checkWrite(write)
 		w.checkVictim(write)
 		w.checkFigures(write)
@@ -517,9 +520,6 @@ func (w *world) land(i int) {
 			}
 			u.Evicted, u.Eviction = true, scheduler.Eviction{At: w.now, For: s.EvictedFor}
 		case scheduler.Expire:
-			if !w.expired(u) {
-				w.t.Fatalf("unit %s ends although it was renewed: %+v", u.Key, u)
-			}
 			u.Phase, u.Reason, u.OverQuota, u.Unscheduled = scheduler.Ended, s.Reason, false, false
 		case scheduler.MarkOverQuota:
 			if !holds(u) || u.OverQuota {

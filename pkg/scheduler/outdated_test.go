@@ -1,0 +1,298 @@
+package scheduler_test
+
+import (
+	"testing"
+	"time"
+
+	"kube-queue.dev/kube-queue/pkg/pods"
+	"kube-queue.dev/kube-queue/pkg/queue"
+	"kube-queue.dev/kube-queue/pkg/resources"
+	"kube-queue.dev/kube-queue/pkg/scheduler"
+)
+
+// A write is wanted, waits, or is on its way, and what it was decided for changes.
+
+// expectSent expects that one write of the kind is on its way.
+func (w *world) expectSent(kind scheduler.Kind) {
+	w.t.Helper()
+	if len(w.sent) != 1 || w.sent[0].Kind != kind {
+		w.t.Fatalf("sent %+v, want one %s", w.sent, kind)
+	}
+}
+
+// notEvicted returns the one of two units that is not evicted. The other one is.
+func (w *world) notEvicted(a, b string) string {
+	w.t.Helper()
+	if w.units[a].Evicted == w.units[b].Evicted {
+		w.t.Fatalf("evicted are %v", w.evicted())
+	}
+	if w.units[a].Evicted {
+		return b
+	}
+	return a
+}
+
+func TestADeactivatedUnitIsEvictedAlthoughTheUnitThatItWasEvictedForIsGone(t *testing.T) {
+	w := preempting(t, owning("team", gpu("1"), gpu("1")), "team")
+	w.submit("team/dev", gpu("1"), priority(100))
+	w.settle()
+	w.submit("team/prod", gpu("1"), priority(1000))
+	w.hearAndThink()
+	w.expectSent(scheduler.Evict)
+	w.deny(0)
+	w.write("team/dev", deactivate)
+	w.delete("team/prod")
+	w.after(time.Hour)
+	expectEvictions(t, w, "team/dev", "Deactivated")
+}
+
+func TestAPacedVictimIsEvictedAtOnceWhenItIsDeactivated(t *testing.T) {
+	w := newWorld(t, roundRobin(), owning("team", gpu("2"), gpu("2")))
+	w.configure(scheduler.QueueChanged{Queue: "team", Preemption: scheduler.Preemption{WithinQueue: true, MaxPerMinute: 1}})
+	w.submitAll(gpu("1"), "team/a", "team/b")
+	w.submit("team/prod", gpu("2"), priority(1000))
+	w.settle()
+	other := w.notEvicted("team/a", "team/b")
+	w.write(other, deactivate)
+	w.settle()
+	expectEvictions(t, w, other, "Deactivated")
+}
+
+func TestAnEvictionThatFailedIsNotSentAgainWhenTheClaimantIsGone(t *testing.T) {
+	w := preempting(t, owning("team", gpu("1"), gpu("1")), "team")
+	w.submit("team/dev", gpu("1"), priority(100))
+	w.settle()
+	w.submit("team/prod", gpu("1"), priority(1000))
+	w.hearAndThink()
+	w.expectSent(scheduler.Evict)
+	w.runs("team/dev") // so that the write fails
+	w.delete("team/prod")
+	w.settle()
+	expectEvictions(t, w, "team/dev")
+}
+
+func TestAnEvictionThatFailedIsNotSentAgainWhenTheClaimantHasStarted(t *testing.T) {
+	w := preempting(t, owning("team", gpu("1"), gpu("1")), "team")
+	w.submit("team/dev", gpu("1"), priority(100))
+	w.settle()
+	w.submit("team/prod", gpu("1"), priority(1000))
+	w.hearAndThink()
+	w.expectSent(scheduler.Evict)
+	w.runs("team/dev") // so that the write fails
+	w.plant(owning("team", gpu("2"), gpu("2")))
+	w.think() // prod starts
+	w.settle()
+	expectEvictions(t, w, "team/dev")
+	expectReleased(t, w, "team/dev", "team/prod")
+}
+
+func TestAUnitOfAKindThatIsOffIsNotRequeuedWhenItsPodsAppear(t *testing.T) {
+	w := newWorld(t, roundRobin(), leaf("root", cpu("8"), "a"))
+	w.submit("a/job", cpu("4"), ofKind(1))
+	w.settle()
+	expectReleased(t, w, "a/job")
+	w.now = w.now.Add(scheduler.PodlessAfter)
+	w.turnOff(1)
+	placed(w, "") // its operator was slow
+	w.settle()
+	expectReleased(t, w, "a/job")
+}
+
+func TestAUnitOfAKindThatIsOffIsNotRequeuedAfterADenialWhenItsPodsAppear(t *testing.T) {
+	w := newWorld(t, roundRobin(), leaf("root", cpu("8"), "a"))
+	w.submit("a/job", cpu("4"), ofKind(1))
+	w.settle()
+	w.turnOff(1)
+	w.now = w.now.Add(scheduler.PodlessAfter)
+	w.think()
+	w.expectSent(scheduler.Requeue)
+	w.deny(0)
+	placed(w, "")
+	w.after(time.Minute)
+	expectReleased(t, w, "a/job")
+}
+
+func TestAStoppedUnitIsNotRequeuedWhileANewPodExists(t *testing.T) {
+	w := newWorld(t, roundRobin(), leaf("root", cpu("8"), "a"))
+	w.submit("a/job", cpu("4"))
+	w.settle()
+	placed(w, "")
+	w.write("a/job", stop)
+	w.settle()
+	expectReleased(t, w, "a/job")
+	w.podGone("pod-0")
+	w.pod(pods.Pod{Namespace: "a", UID: "pod-1", Owner: w.units["a/job"].Owner, Requests: resources.Vector{}.With(w.names.ID("cpu"), 1000)})
+	w.settle()
+	if got := w.writes("a/job", scheduler.Requeue); len(got) > 0 {
+		t.Fatalf("it is requeued by %+v", got)
+	}
+}
+
+func TestAStoppedUnitThatWasRenewedIsRequeuedWhenItsLastPodEnds(t *testing.T) {
+	w := byHand(t)
+	w.pod(pods.Pod{Namespace: "a", UID: "pod", Owner: w.units["a/hand"].Owner, Requests: resources.Vector{}.With(w.names.ID("cpu"), 1000)})
+	w.settle()
+	w.now = w.now.Add(day)
+	w.write("a/hand", func(u *scheduler.Unit) { u.Priority = 1 })
+	w.deliverAll() // it is to end
+	w.write("a/hand", func(u *scheduler.Unit) {
+		u.Renewal = &scheduler.Renewal{Timeout: day, At: w.now}
+		u.Stopped = true
+	})
+	w.deliverAll()
+	w.podGone("pod")
+	w.after(time.Hour)
+	if len(w.writes("a/hand", scheduler.Requeue)) == 0 {
+		t.Fatal("it holds its quota although it has stopped")
+	}
+}
+
+func TestAUnitShowsItsNewQuotaAfterAnEvictionThatIsNoLongerNeeded(t *testing.T) {
+	w := newWorld(t, roundRobin(), leaf("root", cpu("8"), "a"))
+	w.submit("a/job", cpu("4"))
+	w.settle()
+	placed(w, "")
+	w.configure(scheduler.QueueChanged{Queue: "root", Stop: scheduler.Drain})
+	w.think()
+	w.expectSent(scheduler.Evict)
+	w.deny(0)
+	w.plant(leaf("renamed", cpu("8"), "a"))
+	w.after(time.Hour)
+	if u := w.units["a/job"]; u.Quota != "renamed" || u.Evicted {
+		t.Fatalf("it is %+v", u)
+	}
+}
+
+func TestAUnitWhosePodsAreNotReadyIsEvictedAlthoughItsEvictionForAnotherWasWithdrawn(t *testing.T) {
+	w := newWorld(t, roundRobin(), owning("team", gpu("2"), gpu("2")))
+	w.configure(scheduler.QueueChanged{Queue: "team", Preemption: scheduler.Preemption{WithinQueue: true},
+		PodsReady: scheduler.PodsReady{Timeout: 10 * time.Second}})
+	w.submitAll(gpu("1"), "team/a", "team/b")
+	w.submit("team/prod", gpu("1"), priority(1000))
+	w.hearAndThink()
+	w.expectSent(scheduler.Evict)
+	victim := w.sent[0].Key
+	w.deny(0)
+	other := "team/a"
+	if victim == other {
+		other = "team/b"
+	}
+	w.now = w.now.Add(11 * time.Second)
+	w.write(victim, func(u *scheduler.Unit) { u.Phase = scheduler.Running }) // it can be written to again
+	w.finish(other)
+	w.after(time.Hour)
+	expectEvictions(t, w, victim, "PodsReadyTimeout")
+}
+
+func TestAStoppedUnitForGrowthIsRequeuedIfItIsShownBeforeTheUnitOfTheJob(t *testing.T) {
+	w := newWorld(t, roundRobin(), leaf("root", cpu("8"), "a"))
+	w.submit("a/job", cpu("2"))
+	w.submit("a/growth", cpu("2"), w.grows("a/job"))
+	w.settle()
+	expectReleased(t, w, "a/growth", "a/job")
+	w.pod(pods.Pod{Namespace: "a", UID: "pod", Owner: w.units["a/job"].Owner, Requests: resources.Vector{}.With(w.names.ID("cpu"), 2000)})
+	w.write("a/growth", stop)
+	w.restart()
+	w.after(time.Hour)
+	if len(w.writes("a/growth", scheduler.Requeue)) == 0 {
+		t.Fatal("it holds its quota although it has stopped")
+	}
+}
+
+func TestAPacedVictimIsNotEvictedWhenAllClaimantsAreGone(t *testing.T) {
+	w := newWorld(t, roundRobin(), owning("team", gpu("2"), gpu("2")))
+	w.configure(scheduler.QueueChanged{Queue: "team", Preemption: scheduler.Preemption{WithinQueue: true, MaxPerMinute: 1}})
+	w.submitAll(gpu("1"), "team/a", "team/b")
+	w.submit("team/high", gpu("2"), priority(100))
+	w.settle()
+	other := w.notEvicted("team/a", "team/b")
+	w.submit("team/higher", gpu("2"), priority(1000))
+	w.settle()
+	w.delete("team/high")
+	w.settle()
+	w.delete("team/higher")
+	w.settle()
+	w.after(time.Hour)
+	expectEvictions(t, w, other)
+}
+
+func TestADecisionThatWasNotSentIsRepeatedWhenAResourceQuotaIsLowered(t *testing.T) {
+	n := newNamespaces(queue.RoundRobin)
+	n.quota("a", "q", 1, 0)
+	n.submit("a", "job", 1, 2)
+	plan, _ := n.core.Next(n.now)
+	if len(plan) != 1 || plan[0].Kind != scheduler.Explain {
+		t.Fatalf("sent %+v, want one Explain", plan)
+	}
+	n.quota("a", "q", 2, 0)
+	if plan, _ := n.core.Next(n.now); len(plan) != 0 {
+		t.Fatalf("sent %+v", plan)
+	}
+	n.quota("a", "q", 1, 0)
+	n.version++
+	n.core.Apply(n.now, scheduler.Written{Write: &plan[0], Version: n.version, At: n.now})
+	plan, _ = n.core.Next(n.now)
+	if len(plan) != 0 {
+		t.Fatalf("sent %+v although the quota was lowered", plan)
+	}
+	if err := n.core.Check(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAReservedUnitIsReleasedWhenItsEvictionIsWithdrawn(t *testing.T) {
+	w := checking(t, "one")
+	w.configure(scheduler.QueueChanged{Queue: "root", Checks: "one", Preemption: scheduler.Preemption{WithinQueue: true, MaxPerMinute: 1}})
+	w.submitAll(cpu("2"), "a/1", "a/2")
+	w.submit("a/high", cpu("4"), priority(1000))
+	w.settle()
+	other := w.notEvicted("a/1", "a/2")
+	w.decide(other, "one", scheduler.Ready, "")
+	w.settle()
+	w.delete("a/high")
+	w.after(time.Hour)
+	expectReleased(t, w, other)
+}
+
+func TestAUnitOfAKindThatIsOffGivesItsQuotaBackWhenItsPodsAreGone(t *testing.T) {
+	w := newWorld(t, roundRobin(), leaf("root", cpu("8"), "a"))
+	w.submit("a/job", cpu("4"), ofKind(1))
+	w.settle()
+	placed(w, "")
+	w.turnOff(1)
+	w.after(time.Hour)
+	w.podGone("pod-0")
+	w.after(time.Hour)
+	expectReleased(t, w)
+}
+
+func TestAUnitThatNoLongerReplacesALostOneWaitsForRoom(t *testing.T) {
+	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
+	w.submit("a/runs", cpu("4"))
+	w.settle()
+	w.submit("a/lost", cpu("3"), restored(0))
+	w.hearAndThink()
+	w.expectSent(scheduler.Dequeue)
+	w.deny(0)
+	w.write("a/lost", func(u *scheduler.Unit) { u.Restored = false })
+	w.after(time.Hour)
+	expectReleased(t, w, "a/runs")
+}
+
+func TestAUnitWhoseReleaseIsBeingWrittenIsProtectedForItsMinRunTime(t *testing.T) {
+	w := checking(t, "one")
+	w.configure(scheduler.QueueChanged{Queue: "root", Checks: "one", Preemption: scheduler.Preemption{WithinQueue: true,
+		MinRunTime: scheduler.Period{Set: true, Value: 10 * time.Minute}}})
+	w.submit("a/job", cpu("4"))
+	w.settle()
+	w.decide("a/job", "one", scheduler.Ready, "")
+	w.hearAndThink()
+	w.expectSent(scheduler.Dequeue)
+	w.submit("a/high", cpu("4"), priority(1000))
+	w.hearAndThink()
+	w.after(9 * time.Minute)
+	expectEvictions(t, w, "a/job")
+	expectReleased(t, w, "a/job")
+	w.after(2 * time.Minute)
+	expectEvictions(t, w, "a/job", "Preempted")
+}
