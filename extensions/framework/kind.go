@@ -16,7 +16,7 @@ type Setting struct {
 	Why string
 }
 
-// Condition is a CEL expression over object, the job. It reads fields by optional
+// Condition is a CEL expression over the job. It reads fields by optional
 // chaining only, because an expression that fails on a job rejects the job.
 type Condition struct {
 	Name       string
@@ -28,8 +28,13 @@ type Condition struct {
 type Fence struct {
 	// Declared: an annotation states the size, so no field decides it.
 	Declared bool
-	// Frozen are the paths of fields that do not change.
-	Frozen [][]string
+	// Frozen are the paths of fields that do not change. If EmptyIsUnset, an empty string is the same as none, because
+	// the operator omits it when it writes the job. The field managedBy of Kind.ManagedBy is always frozen.
+	Frozen       [][]string
+	EmptyIsUnset bool
+	// Valid are conditions over job that a job keeps, because its operator does not suspend a job that breaks one. Their
+	// names are the fields that they are about.
+	Valid []Condition
 	// Size is the number of pods, which does not grow, as an expression over job; empty if
 	// Groups contain all pods.
 	Size string

@@ -11,6 +11,7 @@
 package kubeflow
 
 import (
+	"fmt"
 	"slices"
 
 	training "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
@@ -95,7 +96,8 @@ func (b Base[T]) Kind() framework.Kind {
 	kind := b.Named
 	replicas := []string{"spec", b.Field}
 	kind.Fence.Groups = []framework.Groups{{
-		Path: replicas, Sizes: []string{"replicas"}, Size: "group.?replicas.orValue(1)",
+		// The last role is that of the workers. Roles with another default must be Frozen.
+		Path: replicas, Sizes: []string{"replicas"}, Size: fmt.Sprintf("group.?replicas.orValue(%d)", b.Roles[len(b.Roles)-1].Unset),
 		Elastic: b.Elastic, Most: b.Most,
 	}}
 	kind.Places = []framework.Place{{Path: replicas, Names: setNames, Below: []string{"template", "metadata", "annotations"}}}

@@ -31,6 +31,21 @@ func launcherJob() []schema.GroupKind {
 	return []schema.GroupKind{{Group: batchv1.GroupName, Kind: "Job"}}
 }
 
+// fence returns the fence of both versions. Both operators look at suspend only if the job is valid.
+func fence() framework.Fence {
+	return framework.Fence{
+		Frozen: [][]string{{"spec", replicasField, string(training.MPIJobReplicaTypeLauncher)}},
+		Valid: []framework.Condition{{
+			Name: "spec.slotsPerWorker, the number of workers, and spec.runPolicy",
+			Expression: `job.apiVersion != 'kubeflow.org/v2beta1'
+|| (job.spec.?slotsPerWorker.orValue(0) >= 0 && job.spec.?runPolicy.?ttlSecondsAfterFinished.orValue(0) >= 0
+  && job.spec.?runPolicy.?activeDeadlineSeconds.orValue(0) >= 0 && job.spec.?runPolicy.?backoffLimit.orValue(0) >= 0
+  && job.spec.?runPolicy.?cleanPodPolicy.orValue('None') in ['None', 'Running', 'All']
+  && (!job.spec.?mpiReplicaSpecs.?Worker.hasValue() || job.spec.?mpiReplicaSpecs.?Worker.?replicas.orValue(0) > 0))`,
+		}},
+	}
+}
+
 // roles of both versions.
 func roles() []kubeflow.Role {
 	return []kubeflow.Role{
@@ -56,6 +71,7 @@ func V1() framework.Adapter {
 func kindV1() framework.Kind {
 	kind := kubeflow.TrainingKind("mpiv1", training.MPIJobKind, training.MPIJobPlural)
 	kind.Parts = launcherJob()
+	kind.Fence = fence()
 	policy := kubeflow.CleanPodPolicy()
 	policy.OlderPath = []string{"spec", "cleanPodPolicy"}
 	kind.Sets = []framework.Setting{policy}

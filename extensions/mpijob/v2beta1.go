@@ -24,6 +24,7 @@ func V2beta1() framework.Adapter {
 			SuspendPath:      kubeflow.SuspendPath(),
 			ManagedBy:        mpi.KubeflowJobController,
 			Parts:            launcherJob(),
+			Fence:            fence(),
 			Operators:        []string{"system:serviceaccount:mpi-operator:mpi-operator"},
 			PodLabel:         framework.PodLabel{Key: mpi.JobNameLabel},
 			Sets:             []framework.Setting{kubeflow.CleanPodPolicy()},

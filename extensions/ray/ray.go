@@ -52,7 +52,11 @@ func Fence(cluster ...string) framework.Fence {
 	field := func(name string) []string { return append(slices.Clone(cluster), name) }
 	job := "job." + strings.Join(cluster, ".?")
 	return framework.Fence{
-		Frozen: [][]string{field("headGroupSpec"), field("enableInTreeAutoscaling"), field("autoscalerOptions")},
+		// Most of these are here because the operator does not look at suspend in a cluster that it rejects.
+		Frozen: [][]string{field("headGroupSpec"), field("enableInTreeAutoscaling"), field("autoscalerOptions"), field("authOptions"),
+			field("gcsFaultToleranceOptions"), field("rayVersion"), field("upgradeStrategy"),
+			{"metadata", "annotations", "ray.io/ft-enabled"}, {"metadata", "annotations", "ray.io/external-storage-namespace"}},
+		EmptyIsUnset: true,
 		Groups: []framework.Groups{{
 			Path: field("workerGroupSpecs"), Key: "groupName", Sizes: []string{"replicas", "scaleStrategy"},
 			// The operator creates at least minReplicas.

@@ -3,6 +3,7 @@
 package raycluster
 
 import (
+	"errors"
 	"fmt"
 
 	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/utils/ptr"
 
 	"kube-queue.dev/kube-queue/extensions/framework"
@@ -32,6 +34,8 @@ func (adapter) Kind() framework.Kind {
 	// This Job cleans up Redis when a cluster with fault tolerance is deleted.
 	kind.Parts = []schema.GroupKind{{Group: batchv1.GroupName, Kind: "Job"}}
 	kind.Fence = ray.Fence("spec") // it never ends
+	// The operator rejects an upgradeStrategy in what looks like the cluster of a RayJob.
+	kind.Fence.Frozen = append(kind.Fence.Frozen, []string{"metadata", "labels", "ray.io/originated-from-crd"})
 	kind.Places = ray.Places("spec")
 	kind.Doc = framework.Doc{
 		Shows:  "STATUS `suspended`",
@@ -99,24 +103,54 @@ func (adapter) Pods(object framework.Object) (framework.Pods, error) {
 
 // refused returns an error for a spec that the operator rejects, which it also reports only with an event.
 func refused(spec *rayv1.RayClusterSpec) error {
-	both := func(field string, params, resources map[string]string) error {
+	group := func(field string, params, resources map[string]string) error {
+		if _, labels := params["labels"]; labels {
+			return fmt.Errorf("the Ray operator rejects labels in rayStartParams of %s; write them in labels of the group", field)
+		}
 		if len(resources) > 0 && (params["num-cpus"] != "" || params["num-gpus"] != "" || params["memory"] != "" || params["resources"] != "") {
 			return fmt.Errorf("the Ray operator rejects resources in both rayStartParams and resources of %s; use one of them", field)
 		}
 		return nil
 	}
-	if err := both("spec.headGroupSpec", spec.HeadGroupSpec.RayStartParams, spec.HeadGroupSpec.Resources); err != nil {
+	if err := group("spec.headGroupSpec", spec.HeadGroupSpec.RayStartParams, spec.HeadGroupSpec.Resources); err != nil {
 		return err
 	}
 	for i := range spec.WorkerGroupSpecs {
-		group := &spec.WorkerGroupSpecs[i]
+		workers := &spec.WorkerGroupSpecs[i]
 		field := fmt.Sprintf("spec.workerGroupSpecs[%d]", i)
-		if err := both(field, group.RayStartParams, group.Resources); err != nil {
+		if err := group(field, workers.RayStartParams, workers.Resources); err != nil {
 			return err
 		}
-		if ptr.Deref(spec.EnableInTreeAutoscaling, false) && ptr.Deref(group.Suspend, false) {
+		if ptr.Deref(spec.EnableInTreeAutoscaling, false) && ptr.Deref(workers.Suspend, false) {
 			return fmt.Errorf("the Ray operator rejects %s.suspend with spec.enableInTreeAutoscaling; remove one of them", field)
 		}
+		if seconds := ptr.Deref(workers.IdleTimeoutSeconds, 0); seconds < 0 {
+			return fmt.Errorf("the Ray operator rejects %s.idleTimeoutSeconds %d; it must be 0 or more", field, seconds)
+		}
+	}
+	if options := spec.AutoscalerOptions; options != nil && ptr.Deref(options.IdleTimeoutSeconds, 0) < 0 {
+		return fmt.Errorf("the Ray operator rejects spec.autoscalerOptions.idleTimeoutSeconds %d; it must be 0 or more", *options.IdleTimeoutSeconds)
+	}
+	return refusedAuth(spec)
+}
+
+// refusedAuth returns an error if the operator rejects spec.authOptions.
+func refusedAuth(spec *rayv1.RayClusterSpec) error {
+	if spec.AuthOptions == nil {
+		return nil
+	}
+	token, kubernetes := spec.AuthOptions.Mode == rayv1.AuthModeToken, ptr.Deref(spec.AuthOptions.EnableK8sTokenAuth, false)
+	least := "2.52.0"
+	if kubernetes {
+		least = "2.55.0"
+	}
+	switch given, err := version.ParseGeneric(spec.RayVersion); {
+	case kubernetes && !token:
+		return errors.New("the Ray operator rejects spec.authOptions.enableK8sTokenAuth without mode token; set spec.authOptions.mode to token")
+	case token && (err != nil || given.LessThan(version.MustParseGeneric(least))):
+		return fmt.Errorf("the Ray operator rejects spec.authOptions with spec.rayVersion %q; set spec.rayVersion to %s or later", spec.RayVersion, least)
+	case kubernetes && ptr.Deref(spec.AuthOptions.SecretName, "") != "":
+		return errors.New("the Ray operator rejects spec.authOptions.secretName with enableK8sTokenAuth; remove one of them")
 	}
 	return nil
 }

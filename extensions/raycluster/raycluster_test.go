@@ -28,6 +28,10 @@ func TestClustersThatTheOperatorRejectsAreInvalid(t *testing.T) {
 		"resources of the head in both places": {func(h *rayv1.HeadGroupSpec, _ *rayv1.WorkerGroupSpec) {
 			h.RayStartParams, h.Resources = params, resources
 		}, false, true},
+		"labels in parameters": {func(h *rayv1.HeadGroupSpec, _ *rayv1.WorkerGroupSpec) {
+			h.RayStartParams = map[string]string{"labels": "a=b"}
+		}, false, true},
+		"a negative time of workers": {func(_ *rayv1.HeadGroupSpec, w *rayv1.WorkerGroupSpec) { w.IdleTimeoutSeconds = new(int32(-1)) }, true, true},
 		"resources of the workers in both places": {func(_ *rayv1.HeadGroupSpec, w *rayv1.WorkerGroupSpec) {
 			w.RayStartParams, w.Resources = params, resources
 		}, false, true},
@@ -40,5 +44,33 @@ func TestClustersThatTheOperatorRejectsAreInvalid(t *testing.T) {
 				t.Errorf("the fault is %v", err)
 			}
 		})
+	}
+}
+
+func TestOptionsThatTheOperatorRejectsAreInvalid(t *testing.T) {
+	template := corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "ray"}}}}
+	token := rayv1.AuthOptions{Mode: rayv1.AuthModeToken}
+	for name, test := range map[string]struct {
+		version string
+		auth    rayv1.AuthOptions
+		idle    int32
+		fault   bool
+	}{
+		"no options":                   {"", rayv1.AuthOptions{}, 0, false},
+		"a negative time":              {"", rayv1.AuthOptions{}, -1, true},
+		"a token":                      {"2.52.0", token, 0, false},
+		"a token in an old version":    {"2.51.9", token, 0, true},
+		"a token in no version":        {"", token, 0, true},
+		"Kubernetes":                   {"2.55.0", rayv1.AuthOptions{Mode: token.Mode, EnableK8sTokenAuth: new(true)}, 0, false},
+		"Kubernetes in an old version": {"2.54.0", rayv1.AuthOptions{Mode: token.Mode, EnableK8sTokenAuth: new(true)}, 0, true},
+		"Kubernetes without a token":   {"2.55.0", rayv1.AuthOptions{EnableK8sTokenAuth: new(true)}, 0, true},
+		"Kubernetes and a Secret":      {"2.55.0", rayv1.AuthOptions{Mode: token.Mode, EnableK8sTokenAuth: new(true), SecretName: new("s")}, 0, true},
+	} {
+		cluster := &rayv1.RayCluster{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: rayv1.RayClusterSpec{RayVersion: test.version,
+			AuthOptions: &test.auth, AutoscalerOptions: &rayv1.AutoscalerOptions{IdleTimeoutSeconds: &test.idle},
+			HeadGroupSpec: rayv1.HeadGroupSpec{Template: template}}}
+		if _, err := New().Pods(cluster); (err != nil) != test.fault {
+			t.Errorf("%s: the fault is %v", name, err)
+		}
 	}
 }

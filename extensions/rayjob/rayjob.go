@@ -43,9 +43,19 @@ func (adapter) Kind() framework.Kind {
 	kind.PodLabel = framework.PodLabel{Key: "ray.io/originated-from-cr-name"}
 	kind.Parts = []schema.GroupKind{{Group: kind.Group, Kind: "RayCluster"}, {Group: batchv1.GroupName, Kind: "Job"}} // the submitter
 	kind.Fence = ray.Fence("spec", "rayClusterSpec")
-	kind.Fence.Frozen = append(kind.Fence.Frozen, []string{"spec", "submissionMode"}, []string{"spec", "submitterPodTemplate"})
+	kind.Fence.Frozen = append(kind.Fence.Frozen, []string{"spec", "submissionMode"}, []string{"spec", "submitterPodTemplate"},
+		[]string{"spec", "submitterConfig"}, []string{"spec", "clusterSelector"}, []string{"spec", "deletionStrategy"}, []string{"spec", "deletionPolicy"},
+		[]string{"spec", "runtimeEnvYAML"}, []string{"spec", "rayClusterSpec", "suspend"})
+	kind.Fence.Valid = []framework.Condition{{
+		Name: "spec.shutdownAfterJobFinishes, spec.ttlSecondsAfterFinished, spec.backoffLimit, spec.activeDeadlineSeconds, spec.preRunningDeadlineSeconds",
+		Expression: `(job.spec.?ttlSecondsAfterFinished.orValue(0) == 0
+  || job.spec.?ttlSecondsAfterFinished.orValue(0) > 0 && job.spec.?shutdownAfterJobFinishes.orValue(false) == true)
+&& (job.spec.?backoffLimit.orValue(0) == 0 || job.spec.?backoffLimit.orValue(0) > 0 && job.spec.?submissionMode.orValue('') != 'InteractiveMode')
+&& job.spec.?activeDeadlineSeconds.orValue(1) > 0 && job.spec.?preRunningDeadlineSeconds.orValue(1) > 0`,
+	}}
+	// The cluster of a job in state ValidationFailed can still run.
 	kind.Fence.Ended = framework.Ended{Path: []string{"status", "jobDeploymentStatus"}, Values: []string{
-		string(rayv1.JobDeploymentStatusComplete), string(rayv1.JobDeploymentStatusFailed), string(rayv1.JobDeploymentStatusValidationFailed)}}
+		string(rayv1.JobDeploymentStatusComplete), string(rayv1.JobDeploymentStatusFailed)}}
 	kind.Sets = []framework.Setting{{
 		Path: []string{"spec", "shutdownAfterJobFinishes"}, Value: true, Annotation: wellknown.ShutdownAnnotation,
 		Why: "The operator permanently rejects a suspended RayJob without shutdownAfterJobFinishes.",

@@ -30,7 +30,7 @@ var (
 	libraries = []string{
 		"k8s.io/apimachinery/pkg/api/equality", "k8s.io/apimachinery/pkg/api/meta", "k8s.io/apimachinery/pkg/api/resource",
 		"k8s.io/apimachinery/pkg/runtime", "k8s.io/apimachinery/pkg/runtime/schema", "k8s.io/apimachinery/pkg/types",
-		"k8s.io/apimachinery/pkg/util/validation", "k8s.io/component-helpers/resource", "k8s.io/utils/ptr",
+		"k8s.io/apimachinery/pkg/util/validation", "k8s.io/apimachinery/pkg/util/version", "k8s.io/component-helpers/resource", "k8s.io/utils/ptr",
 		"sigs.k8s.io/json", "sigs.k8s.io/yaml",
 		own + "pkg/bounds", own + "pkg/lifecycle", own + "pkg/requests", own + "pkg/resources", own + "pkg/lenient",
 		own + "pkg/spelling", own + "pkg/generated/kinds",

@@ -195,7 +195,7 @@ func check(kinds []chartKind) error {
 		if kind.PodLabel.Key == "" {
 			return fmt.Errorf("kind %s has no PodLabel, so its pods could not be found after it is deleted and they are orphaned", kind.Kind)
 		}
-		if len(kind.Fence.Rules) == 0 && !kind.Fence.declared {
+		if !kind.Fence.sized {
 			return fmt.Errorf("kind %s has no Fence, so a released %s could grow in a managed namespace", kind.Kind, kind.Kind)
 		}
 		policy := strings.ToLower(kind.Kind)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -90,6 +91,25 @@ func TestWhatThePoliciesCannotSayIsRefused(t *testing.T) {
 				t.Errorf("the error is %v, want one with %q", err, test.want)
 			}
 		})
+	}
+}
+
+func TestRulesOfAFence(t *testing.T) {
+	kinds, err := dataOf([]framework.Adapter{aKind(func(k *framework.Kind) {
+		k.Fence = framework.Fence{
+			Frozen: [][]string{{"spec", "a"}, {"metadata", "labels", "example.com/b"}}, EmptyIsUnset: true,
+			Valid: []framework.Condition{{Name: "spec.c", Expression: "job.spec.?c.orValue(0) >= 0"}},
+		}
+	})})
+	require.NoError(t, err)
+	want := []fenceRule{{
+		"object.spec.?a.orValue('') == oldObject.spec.?a.orValue('')\n" +
+			"&& object.metadata.?labels[?'example.com/b'].orValue('') == oldObject.metadata.?labels[?'example.com/b'].orValue('')\n" +
+			"&& object.spec.?policy.?managedBy.orValue('') == oldObject.spec.?policy.?managedBy.orValue('')",
+		"spec.a, metadata.labels.example.com/b, spec.policy.managedBy",
+	}, {"(object.spec.?c.orValue(0) >= 0)\n|| !(oldObject.spec.?c.orValue(0) >= 0)", "the validity of spec.c"}}
+	if got := kinds[0].Fence.Rules; !slices.Equal(got, want) {
+		t.Errorf("the rules are %q", got)
 	}
 }
 

@@ -26,8 +26,8 @@ type chartFence struct {
 	// a Scale; empty if it never may.
 	ScaledSuspended string `json:"scaledSuspended,omitempty"`
 	ScaledElastic   string `json:"scaledElastic,omitempty"`
-	// declared: no field decides the size, so there are no rules.
-	declared bool
+	// sized: rules limit the size, or no field decides it.
+	sized bool
 	// Rules hold for two readable objects that are not suspended.
 	Rules []fenceRule `json:"rules"`
 	// Own: the spec differs only in fields that job-extensions sets.
@@ -42,6 +42,10 @@ type fenceRule struct {
 
 func fenceOf(kind framework.Kind, autoscaled bool) (chartFence, error) {
 	fence := kind.Fence
+	sized := fence.Declared || len(fence.Frozen)+len(fence.Groups) > 0 || fence.Size != ""
+	if kind.ManagedBy != "" { // its operator would no longer suspend the job
+		fence.Frozen = append(slices.Clone(fence.Frozen), append(slices.Clone(parent(kind.SuspendPath)), "managedBy"))
+	}
 	maps := [][]string{parent(kind.SuspendPath)}
 	for _, path := range fence.Frozen {
 		maps = append(maps, parent(path))
@@ -56,10 +60,16 @@ func fenceOf(kind framework.Kind, autoscaled bool) (chartFence, error) {
 	found := chartFence{
 		Readable: readable("object", maps), WasReadable: readable("oldObject", maps),
 		Suspended: suspended("object", kind.SuspendPath), WasSuspended: suspended("oldObject", kind.SuspendPath),
-		Ended: ended, Scale: dotted(fence.Scale), declared: fence.Declared, Own: ownFields(kind, autoscaled),
+		Ended: ended, Scale: dotted(fence.Scale), sized: sized, Own: ownFields(kind, autoscaled),
 	}
 	if len(fence.Frozen) > 0 {
-		found.Rules = append(found.Rules, frozen(fence.Frozen))
+		found.Rules = append(found.Rules, frozen(fence.Frozen, fence.EmptyIsUnset))
+	}
+	for _, valid := range fence.Valid {
+		found.Rules = append(found.Rules, fenceRule{
+			Expression: fmt.Sprintf("(%s)\n|| !(%s)", replaceWord(valid.Expression, "job", "object"), replaceWord(valid.Expression, "job", "oldObject")),
+			Fields:     "the validity of " + valid.Name,
+		})
 	}
 	if fence.Size != "" {
 		found.Rules = append(found.Rules, fenceRule{
@@ -96,15 +106,28 @@ func suspended(root string, path []string) string {
 	return field(root, path) + ".orValue(false) == true"
 }
 
-// field returns an optional field of the spec or status, such as object.spec.?runPolicy.?suspend.
+// field returns an optional field of the spec, status or metadata, such as object.spec.?runPolicy.?suspend. The name
+// of a label or annotation contains a slash.
 func field(root string, path []string) string {
-	return root + "." + strings.Join(path, ".?")
+	text := root + "." + path[0]
+	for _, name := range path[1:] {
+		if strings.Contains(name, "/") {
+			text += "[?'" + name + "']"
+		} else {
+			text += ".?" + name
+		}
+	}
+	return text
 }
 
-func frozen(paths [][]string) fenceRule {
+func frozen(paths [][]string, emptyIsUnset bool) fenceRule {
+	value := ""
+	if emptyIsUnset {
+		value = ".orValue('')"
+	}
 	var same, names []string
 	for _, path := range paths {
-		same = append(same, field("object", path)+" == "+field("oldObject", path))
+		same = append(same, field("object", path)+value+" == "+field("oldObject", path)+value)
 		names = append(names, dotted(path))
 	}
 	return fenceRule{Expression: strings.Join(same, "\n&& "), Fields: strings.Join(names, ", ")}

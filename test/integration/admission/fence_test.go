@@ -331,6 +331,9 @@ func changes(kind heldKind) []change {
 		{"no annotation", `{metadata: {annotations: null}}`, false},
 		{"suspended by hand", kind.suspend("true"), false},
 	}
+	if kind.manager != "" {
+		all = append(all, change{"another controller", kind.field("managedBy", "kueue.x-k8s.io/multikueue"), true})
+	}
 	replicas := func(field, added string) []change {
 		at := func(value string) string { return nested([]string{"spec", field}, value) }
 		return []change{
@@ -358,11 +361,27 @@ func changes(kind heldKind) []change {
 	case "JAXJob":
 		all = append(all, replicas("jaxReplicaSpecs", "Other")...)
 	case "MPIJob":
-		all = append(all, replicas("mpiReplicaSpecs", "Other")...)
+		v2 := kind.resource.Version == "v2beta1" // its operator rejects more
+		workers := replicas("mpiReplicaSpecs", "Other")
+		workers[1].refused = v2
+		all = append(append(all, workers...),
+			change{"no launcher", `{spec: {mpiReplicaSpecs: {Launcher: null}}}`, true},
+			change{"a launcher without a pod", `{spec: {mpiReplicaSpecs: {Launcher: {replicas: 0}}}}`, true},
+			change{"a deadline", kind.field("activeDeadlineSeconds", "100"), false},
+			change{"an invalid deadline", kind.field("activeDeadlineSeconds", "-1"), v2},
+			change{"an invalid policy", kind.field("cleanPodPolicy", "x"), v2})
 	case "RayCluster", "RayJob":
 		cluster := "/spec"
 		if kind.Kind.Kind == "RayJob" {
 			cluster = "/spec/rayClusterSpec"
+			all = append(all,
+				change{"a cluster of others", `{spec: {clusterSelector: {a: b}}}`, true},
+				change{"another environment", `{spec: {runtimeEnvYAML: "["}}`, true},
+				change{"the unset environment", `{spec: {runtimeEnvYAML: ""}}`, false},
+				change{"a time to live", `{spec: {ttlSecondsAfterFinished: 60, shutdownAfterJobFinishes: true}}`, false},
+				change{"an invalid time to live", `{spec: {ttlSecondsAfterFinished: -1}}`, true},
+				change{"a time to live without a shutdown", `{spec: {ttlSecondsAfterFinished: 60, shutdownAfterJobFinishes: false}}`, true},
+				change{"invalid retries", `{spec: {backoffLimit: -1}}`, kind.resource.Version == "v1"})
 		}
 		group := cluster + "/workerGroupSpecs/0"
 		all = append(all,
@@ -372,7 +391,9 @@ func changes(kind heldKind) []change {
 			change{"larger workers", `[{op: add, path: ` + group + `/template/spec/containers/0/resources, value: {requests: {cpu: "64"}}}]`, true},
 			change{"a larger head", `[{op: add, path: ` + cluster + `/headGroupSpec/template/spec/containers/0/resources, value: {requests: {cpu: "64"}}}]`, true},
 			change{"another group", `[{op: copy, from: ` + group + `, path: ` + cluster + `/workerGroupSpecs/-}]`, true},
+			change{"another version of Ray", `[{op: add, path: ` + cluster + `/rayVersion, value: "1"}]`, true},
 			// v1alpha1 has no such fields.
+			change{"authentication", `[{op: add, path: ` + cluster + `/authOptions, value: {mode: token}}]`, kind.resource.Version == "v1"},
 			change{"a worker group that is resumed", `[{op: add, path: ` + group + `/suspend, value: false}]`, kind.resource.Version == "v1"},
 			change{"more hosts", `[{op: add, path: ` + group + `/numOfHosts, value: 8}]`, kind.resource.Version == "v1"})
 	case "SparkApplication":
@@ -385,7 +406,8 @@ func changes(kind heldKind) []change {
 	case "JobSet":
 		all = append(all,
 			change{"more Jobs", `[{op: add, path: /spec/replicatedJobs/0/replicas, value: 90}]`, true},
-			change{"more pods", `[{op: add, path: /spec/replicatedJobs/0/template/spec/parallelism, value: 90}]`, true})
+			change{"more pods", `[{op: add, path: /spec/replicatedJobs/0/template/spec/parallelism, value: 90}]`, true},
+			change{"a coordinator", `{spec: {coordinator: {replicatedJob: none}}}`, true})
 	case "TrainJob":
 		all = append(all, change{"more nodes", `{spec: {trainer: {numNodes: 90}}}`, true})
 	case "Workflow":
@@ -697,7 +719,7 @@ func fenceDamages(kind heldKind) []string {
 }
 
 func fencePaths(fence framework.Fence) [][]string {
-	paths := slices.Clone(fence.Frozen)
+	paths := slices.DeleteFunc(slices.Clone(fence.Frozen), func(path []string) bool { return path[0] == "metadata" })
 	for _, groups := range fence.Groups {
 		paths = append(paths, groups.Path)
 	}

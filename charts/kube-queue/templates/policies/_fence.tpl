@@ -261,8 +261,8 @@ spec:
         {{- .expression | nindent 8 }})
       || variables.mayBypass
     message: >-
-      namespace is managed by kube-queue: of a {{ $kind.kind }} that was started, {{ .fields }} cannot grow or change, because the
-      quota has room only for what was admitted. Delete the {{ $kind.kind }} and create it again with its new size.
+      namespace is managed by kube-queue: of a {{ $kind.kind }} that was started, {{ .fields }} cannot grow or change:
+      the quota has room only for what was admitted, and kube-queue must be able to suspend it. Delete the {{ $kind.kind }} and create it again with its new size.
     reason: Forbidden
   {{- end }}
 ---
