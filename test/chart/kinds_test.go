@@ -381,7 +381,7 @@ func TestPodsAreQueuedOnlyIfTheyAreEnabled(t *testing.T) {
 		args []string
 		want []string
 	}{
-		"off":                     {[]string{everything}, nil},
+		"off":                     {[]string{everything}, []string{"gate"}}, // it refuses the labels of the gate
 		"on":                      {pods, []string{"fence-pod", "gate", "gate-pod", "growth-pod", "job-extensions-pods", "managed-pod"}},
 		"alone":                   {append(pods, notAnnotated), []string{"fence-pod", "gate", "gate-pod", "growth-pod", "job-extensions-pods", "managed-pod"}},
 		"on with all rights":      {append(pods, everything), []string{"fence-pod", "gate", "gate-pod", "growth-pod", "job-extensions-pods", "managed-pod"}},
