@@ -254,6 +254,17 @@ spec:
       namespace is managed by kube-queue: the annotation kube-queue/not-part-of is set only when a {{ $kind.kind }} is created. Remove it.
     reason: Forbidden
   {{- end }}
+  {{- $older := list }}{{ range $kind.extensions }}{{ $older = concat $older (rest .versions) }}{{ end }}
+  {{- with $older }}
+  # The API server removes the fields that an older version lacks, from both objects before a policy sees them.
+  - expression: >-
+      request.operation != 'UPDATE' || ((!variables.ran || variables.held){{ if $kind.partOf }} && !variables.part{{ end }})
+      || !(request.kind.version in ['{{ join "', '" . }}']) || variables.mayBypass
+    message: >-
+      namespace is managed by kube-queue: a {{ $kind.kind }} that was started cannot be changed in version {{ join " or " . }}, because
+      fields that only the newer version has would be lost. Use {{ $kind.group }}/{{ (first $kind.extensions).versions | first }}.
+    reason: Forbidden
+  {{- end }}
   {{- range $fence.rules }}
   - expression: >-
       request.operation != 'UPDATE' || ((!variables.ran || variables.held){{ if $kind.partOf }} && !variables.part{{ end }})
