@@ -145,6 +145,9 @@ func (k heldKind) serve(t *testing.T) {
 	must(t, cluster.InstallCRDs(t.Context(), k.operator))
 }
 
+// isOlder reports whether the API server serves the kind in a newer version, too.
+func (k heldKind) isOlder() bool { return slices.Contains(k.Kind.OlderVersions, k.resource.Version) }
+
 func (k heldKind) isRayJob() bool { return k.resource.Resource == "rayjobs" }
 
 // hasRunPolicy reports whether the kind has cleanPodPolicy in runPolicy.

@@ -74,6 +74,9 @@ func olderThanTheLabel(t *testing.T, kind heldKind, _ dynamic.ResourceInterface)
 	labelNamespace(t, ns, "false")
 	kind.wantSuspended(t, create(t, jobs, kind.job(t)), false)
 	labelNamespace(t, ns, "true")
+	if kind.isOlder() { // nobody changes it in this version, because that would lose fields
+		return
+	}
 	job := patch(t, jobs, `{metadata: {labels: {a: b}}}`)
 	kind.wantSuspended(t, job, false)
 	wantQueued(t, job, false)
