@@ -39,7 +39,7 @@ func costsOfLargeJobs(t *testing.T, kind heldKind, _ dynamic.ResourceInterface) 
 			create(t, f.tenant, job)
 			_, err := try(t, f.tenant, `{metadata: {labels: {a: b}}}`, metav1.PatchOptions{})
 			allowed(t, "a label of a waiting job", err)
-			if groups < bounds.PodSets {
+			if groups < bounds.PodSets && !kind.isOlder() { // nobody changes a released job in an older version
 				kind.release(t, f.queue)
 				_, err = try(t, f.tenant, `{metadata: {labels: {a: c}}}`, metav1.PatchOptions{})
 				allowed(t, "a label of a released job", err)
