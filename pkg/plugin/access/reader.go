@@ -149,7 +149,8 @@ func (r *Reader) Job(ctx context.Context, namespace, name string) (*web.Job, err
 	return &web.Job{Unit: unit, Status: review.Status}, nil
 }
 
-func (r *Reader) Quotas(ctx context.Context) (*visibility.QuotaReviewStatus, error) {
+func (r *Reader) Quotas(ctx context.Context, namespace string) (*visibility.QuotaReviewStatus, error) {
+	r.Namespace = namespace
 	review, err := r.ReadQuotas(ctx, "")
 	if err != nil {
 		return nil, err

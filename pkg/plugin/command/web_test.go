@@ -142,6 +142,13 @@ func TestThePagesPreferTheAnswersOfWhoDecides(t *testing.T) {
 	if got, want := a.requests[len(a.requests)-1], `"limit":100,"offset":200`; !strings.Contains(got, want) || a.lists > 0 {
 		t.Errorf("it asked %s and listed objects %d times", got, a.lists)
 	}
+	a.answer["quotareviews"] = func(map[string]any) (any, *metav1.Status) {
+		return map[string]any{"observedTime": "2026-01-01T12:00:00.000000Z", "quotas": []any{map[string]any{"path": "company/other"}}}, nil
+	}
+	p.shows("/quotas?namespace=other", `id="company/other"`)
+	if got, want := a.requests[len(a.requests)-1], "ASK quotareviews other "; !strings.HasPrefix(got, want) {
+		t.Errorf("it asked %s, not %s", got, want)
+	}
 }
 
 func TestThePagesOfATenantShowWhatTheTenantMayRead(t *testing.T) {

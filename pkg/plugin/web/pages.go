@@ -59,6 +59,8 @@ type view struct {
 	// Data is what only this page shows.
 	Data any
 	now  time.Time
+	// own is the namespace of links that name none.
+	own string
 	// offered are the actions for what the page shows, and may reports whether the caller may do them.
 	offered []Action
 	may     func(Action) bool
@@ -66,6 +68,20 @@ type view struct {
 
 // Live reports whether the page follows the cluster. A form and its result stay as they are.
 func (v *view) Live() bool { return v.Path.Path != "/act" && v.Path.Path != "/what-if" }
+
+// In returns what a link needs to stay in the namespace.
+func (v *view) In() string {
+	if v.Namespace == v.own {
+		return ""
+	}
+	return "?" + url.Values{"namespace": {v.Namespace}}.Encode()
+}
+
+// Namespaced reports whether the page of another namespace can differ.
+func (v *view) Namespaced() bool {
+	first, _, _ := strings.Cut(strings.TrimPrefix(v.Path.Path, "/"), "/")
+	return first == "" || first == "quotas" || first == "queues"
+}
 
 // Actions returns the actions that the page offers: none if the caller may not do them.
 func (v *view) Actions() []Action {
@@ -91,6 +107,11 @@ func (v *view) Tabs() []tab {
 	}
 	for i := range tabs {
 		tabs[i].Current = shown == tabs[i].Path
+		if strings.Contains(tabs[i].Path, "?") {
+			tabs[i].Path += strings.Replace(v.In(), "?", "&", 1)
+		} else {
+			tabs[i].Path += v.In()
+		}
 	}
 	return tabs
 }
@@ -139,7 +160,7 @@ var (
 
 // view reads a page, or why it cannot be read.
 func (s *Server) view(r *http.Request) (v *view, code int) {
-	v = &view{Cluster: s.Cluster, Namespace: cmp.Or(r.URL.Query().Get("namespace"), s.Namespace), Path: r.URL, now: s.Now(), Observed: s.Now()}
+	v = &view{Cluster: s.Cluster, Namespace: cmp.Or(r.URL.Query().Get("namespace"), s.Namespace), Path: r.URL, own: s.Namespace, now: s.Now(), Observed: s.Now()}
 	var reader Reader
 	var err error
 	select {
@@ -299,13 +320,14 @@ type jobData struct {
 }
 
 func readJob(v *view, r *http.Request, reader Reader, namespace, unit string) error {
+	v.Namespace = namespace
 	job, err := reader.Job(r.Context(), namespace, unit)
 	if err != nil {
 		return err
 	}
 	ref := job.Unit.Spec.ConsumerRef
 	v.Template, v.Title, v.Data = "job", ref.Kind+" "+ref.Name, &jobData{Job: job, Steps: stepsOf(job.Unit)}
-	v.Namespace, v.Observed, v.offered = namespace, job.Status.ObservedTime.Time, offeredFor(job.Unit)
+	v.Observed, v.offered = job.Status.ObservedTime.Time, offeredFor(job.Unit)
 	return nil
 }
 

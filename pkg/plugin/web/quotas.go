@@ -49,7 +49,7 @@ func (b bar) Text() string {
 }
 
 func readQuotas(v *view, r *http.Request, reader Reader) error {
-	status, err := reader.Quotas(r.Context())
+	status, err := reader.Quotas(r.Context(), v.Namespace)
 	if err != nil {
 		return err
 	}

@@ -35,8 +35,8 @@ type Reader interface {
 	Units(ctx context.Context, namespace string, spec visibility.QueueReviewSpec) (*visibility.QueueReviewStatus, error)
 	// Job returns a unit and why it waits.
 	Job(ctx context.Context, namespace, unit string) (*Job, error)
-	// Quotas returns all quotas that the caller may see.
-	Quotas(ctx context.Context) (*visibility.QuotaReviewStatus, error)
+	// Quotas returns all quotas that the caller may see, with the permissions of the caller in a namespace.
+	Quotas(ctx context.Context, namespace string) (*visibility.QuotaReviewStatus, error)
 	// Tree returns the manifest of the quota tree in use.
 	Tree(ctx context.Context) (string, error)
 	// Simulate returns what would happen with the manifests.

@@ -42,6 +42,15 @@ type cluster struct {
 	// mayNot is whether the caller may do nothing. acted is the last action.
 	mayNot bool
 	acted  atomic.Pointer[Action]
+	// only, if set, is the only namespace that the caller may read.
+	only string
+}
+
+func (c *cluster) check(namespace string) error {
+	if c.only != "" && namespace != c.only {
+		return apierrors.NewForbidden(schema.GroupResource{}, c.name, errors.New("no"))
+	}
+	return nil
 }
 
 func (c *cluster) unit(position int32) visibility.UnitSummary {
@@ -51,6 +60,9 @@ func (c *cluster) unit(position int32) visibility.UnitSummary {
 
 func (c *cluster) Units(_ context.Context, namespace string, spec visibility.QueueReviewSpec) (*visibility.QueueReviewStatus, error) {
 	c.asked.Store(&spec)
+	if err := c.check(namespace); err != nil {
+		return nil, err
+	}
 	status := &visibility.QueueReviewStatus{ObservedTime: metav1.NewMicroTime(now), Total: 250, Hidden: 3}
 	switch spec.Show {
 	case visibility.ShowUnits:
@@ -78,7 +90,10 @@ func (c *cluster) Job(_ context.Context, namespace, unit string) (*Job, error) {
 		WouldAdmit: []visibility.Remedy{{Message: c.name, Command: c.name, Units: []visibility.UnitSummary{c.unit(0)}, HiddenUnits: 2}}}}, nil
 }
 
-func (c *cluster) Quotas(context.Context) (*visibility.QuotaReviewStatus, error) {
+func (c *cluster) Quotas(_ context.Context, namespace string) (*visibility.QuotaReviewStatus, error) {
+	if err := c.check(namespace); err != nil {
+		return nil, err
+	}
 	amount := func(text string) corev1.ResourceList { return corev1.ResourceList{"cpu": resource.MustParse(text)} }
 	return &visibility.QuotaReviewStatus{ObservedTime: metav1.NewMicroTime(now), Hidden: 2, Quotas: []visibility.QuotaSummary{
 		{Path: c.name, Queue: c.name, Max: amount("8"), Used: amount("6")},
@@ -229,6 +244,29 @@ func TestEachPageShowsWhatItIsFor(t *testing.T) {
 	asked := c.asked.Load()
 	if got := fmt.Sprint(asked.Phases, asked.Kinds, asked.Reasons, asked.Queue, asked.Limit, asked.Offset); got != "[Running] [Job] [MaxJobs]q100 200" {
 		t.Errorf("it asked for %s", got)
+	}
+}
+
+// A tenant of one namespace needs no other page to find it.
+func TestATenantChoosesANamespaceAndKeepsIt(t *testing.T) {
+	b := serve(t, &cluster{name: "train-a", only: "other"})
+	b.get(b.server.Link("/")[len(b.url):])
+	for _, page := range []string{"/", "/quotas", "/queues", "/queues/q"} {
+		if code, body := b.get(page); code != http.StatusForbidden || !strings.Contains(body, `<input name="namespace" value="research"`) {
+			t.Errorf("%s: status %d, or no form to choose a namespace:\n%s", page, code, body)
+		}
+		code, body := b.get(page + "?namespace=other")
+		for _, want := range []string{`"/?namespace=other"`, `phase=Running&amp;namespace=other"`, `"/quotas?namespace=other`, `"/queues?namespace=other"`, `"/queues/train-a?namespace=other"`} {
+			if code != http.StatusOK || !strings.Contains(body, want) {
+				t.Errorf("%s of another namespace: status %d, does not show %s:\n%s", page, code, want, body)
+			}
+		}
+	}
+	if _, body := b.get("/queues/q?namespace=other"); !strings.Contains(body, `href="?show=units&amp;namespace=other"`) {
+		t.Errorf("the other view of the queue is of another namespace:\n%s", body)
+	}
+	if _, body := b.get("/jobs/other/train"); !strings.Contains(body, `"/quotas?namespace=other#train-a"`) {
+		t.Errorf("the page of a job leads to another namespace:\n%s", body)
 	}
 }
 
