@@ -367,7 +367,7 @@ type QueueReviewSpec struct {
 	// allNamespaces selects units in all namespaces, not only in the review's namespace.
 	// +optional
 	AllNamespaces bool `json:"allNamespaces,omitempty"`
-	// phases selects units by phase. If empty, all phases except Succeeded and Failed.
+	// phases selects units by phase. If empty, all. Units that have ended are never listed.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
 	// +optional

@@ -3,6 +3,7 @@ package access
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -43,8 +44,12 @@ func (r *Reader) Warnings() []string {
 
 func (r *Reader) Units(ctx context.Context, namespace string, spec visibility.QueueReviewSpec) (*visibility.QueueReviewStatus, error) {
 	r.Namespace = namespace
+	if spec.Show != "" && slices.ContainsFunc(spec.Phases, isEnded) {
+		return r.unitsOfObjects(ctx, spec, errors.New("a review has no units that have ended"))
+	}
 	review, err := r.Reviews().QueuePage(ctx, namespace, spec)
 	if unanswered := reviews.IsUnanswered(err); unanswered != nil {
+		r.WarnOnce(unanswered)
 		return r.unitsOfObjects(ctx, spec, unanswered)
 	}
 	if err != nil {
@@ -53,12 +58,16 @@ func (r *Reader) Units(ctx context.Context, namespace string, spec visibility.Qu
 	return review.Status, nil
 }
 
+// isEnded reports whether a phase, in any letter case, is that of units that have ended.
+func isEnded(phase string) bool {
+	return strings.EqualFold(phase, string(v1alpha1.PhaseSucceeded)) || strings.EqualFold(phase, string(v1alpha1.PhaseFailed))
+}
+
 // mostOfObjects is the maximum number of units that are read for a page.
 const mostOfObjects = 5000
 
 // unitsOfObjects reads the objects that the review would be about.
 func (r *Reader) unitsOfObjects(ctx context.Context, spec visibility.QueueReviewSpec, why error) (*visibility.QueueReviewStatus, error) {
-	r.WarnOnce(why)
 	if spec.Show == "" {
 		list, err := r.Queues(ctx)
 		if err != nil {
@@ -93,6 +102,11 @@ func (r *Reader) unitsOfObjects(ctx context.Context, spec visibility.QueueReview
 			q = nil // the client returns an empty one
 		}
 		objects.Order(status, list, spec.Queue, q, false, len(list))
+		for i := range list {
+			if list[i].Phase().Ended() {
+				status.Units = append(status.Units, objects.Summary(&list[i]))
+			}
+		}
 		if q != nil {
 			status.Queues = objects.Queues([]v1alpha1.Queue{*q}, status.ObservedTime).Queues
 		}
