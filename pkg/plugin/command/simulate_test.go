@@ -80,6 +80,12 @@ other       tfjob/first       1   company-research   Enqueued            5      
 	if code != 1 || errs != "" || !strings.Contains(out, "  exceeded by what runs: cpu in quota company: used 5 of max 4\n") || !strings.Contains(out, "2 units would wait.") || !strings.Contains(out, "QuotaExceeded") {
 		t.Errorf("exit status %d\n%s%s", code, out, errs)
 	}
+	// The pods of a job that has ended are charged with its unit.
+	big := a.objects[unitsOf][slices.IndexFunc(a.objects[unitsOf], func(u map[string]any) bool { return u["metadata"].(map[string]any)["name"] == "big-tfjob-3e23e81600" })]
+	big["status"].(map[string]any)["reason"] = "PodsRemain"
+	if _, out, _ := a.run("simulate", "-f", file(t, strings.ReplaceAll(roomyTree, "cpu: 12", "cpu: 4"))); !strings.Contains(out, "cpu in quota company: used 5 of max 4\n") {
+		t.Errorf("with pods that remain:\n%s", out)
+	}
 	// Pods that belong to no unit count where they count now.
 	node := a.objects[treesOf][0]["status"].(map[string]any)["nodes"].([]any)
 	for _, n := range node {

@@ -113,6 +113,11 @@ func Simulate(t Trial, now time.Time) (*Simulation, error) {
 		if err != nil {
 			return nil, fmt.Errorf("unit %s/%s: %w", all[i].Namespace, all[i].Name, err)
 		}
+		if u.Over { // its pods are not known here
+			if requested, err := reader.Demand(&all[i]); err == nil {
+				u.Demand = requested
+			}
+		}
 		s.Units = append(s.Units, u)
 	}
 	return outcome(t, all, simulator.Decide(s, now), backend, names, warnings, checks), nil
