@@ -93,6 +93,18 @@ func TestAPageShowsAReleaseWithoutAReload(t *testing.T) {
 	}
 }
 
+func TestAPageThatHasFailedIsLoadedAgainWhenItCanBeRead(t *testing.T) {
+	c := &cluster{name: "train-a"}
+	ctx, b := visit(t, c)
+	do(t, ctx, chromedp.Navigate(b.url+"/jobs/research/nobody"))
+	until(t, ctx, `document.querySelector("h1").innerText === "This page cannot be shown"`)
+	succeed := func(context.Context, *chromedp.Target) (int32, error) { return c.changes.Add(5), nil }
+	if _, err := chromedp.Run(ctx, chromedp.WaitEvent(page.LoadEventFired, nil, succeed)); err != nil {
+		t.Fatal(err)
+	}
+	until(t, ctx, `document.querySelector("h1").innerText === "train-a train-a"`)
+}
+
 func TestATreeIsTriedInTheForm(t *testing.T) {
 	ctx, b := visit(t, &cluster{name: "train-a"})
 	do(t, ctx, chromedp.Navigate(b.url+"/what-if"), chromedp.SetValue(chromedp.ID("manifests"), "root: {}"))

@@ -14,6 +14,7 @@ function show() {
   const focus = live.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
   const scrolled = [...live.querySelectorAll(".wide")].map((e) => e.scrollLeft);
   live.innerHTML = latest;
+  if ("failed" in live.dataset && !live.querySelector(".failed")) location.reload(); // the headline says that it has failed
   live.querySelectorAll(".wide").forEach((e, i) => { e.scrollLeft = scrolled[i] || 0; });
   if (focus !== null) {
     live.querySelector('[href="' + CSS.escape(focus) + '"]')?.focus({ preventScroll: true });
