@@ -12,12 +12,14 @@ function show() {
     return;
   }
   const focus = live.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
+  const equal = () => [...live.querySelectorAll('[href="' + CSS.escape(focus) + '"]')]; // each job of a queue links to it
+  const index = equal().indexOf(document.activeElement);
   const scrolled = [...live.querySelectorAll(".wide")].map((e) => e.scrollLeft);
   live.innerHTML = latest;
   if ("failed" in live.dataset && !live.querySelector(".failed")) location.reload(); // the headline says that it has failed
   live.querySelectorAll(".wide").forEach((e, i) => { e.scrollLeft = scrolled[i] || 0; });
   if (focus !== null) {
-    live.querySelector('[href="' + CSS.escape(focus) + '"]')?.focus({ preventScroll: true });
+    equal().slice(0, index + 1).at(-1)?.focus({ preventScroll: true });
   }
 }
 
