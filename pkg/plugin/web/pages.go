@@ -282,6 +282,9 @@ func (p rows) After() string {
 	return p.from(p.offset + pageSize)
 }
 
+// First returns the address of the first page.
+func (p rows) First() string { return p.from(0) }
+
 func (p rows) from(offset int32) string {
 	query := p.path.Query()
 	query.Set("from", strconv.Itoa(int(offset)))

@@ -64,6 +64,9 @@ func (c *cluster) Units(_ context.Context, namespace string, spec visibility.Que
 		return nil, err
 	}
 	status := &visibility.QueueReviewStatus{ObservedTime: metav1.NewMicroTime(now), Total: 250, Hidden: 3}
+	if spec.Offset >= status.Total {
+		return status, nil
+	}
 	switch spec.Show {
 	case visibility.ShowUnits:
 		status.Units = []visibility.UnitSummary{c.unit(1), c.unit(c.changes.Load() + 2)}
@@ -248,6 +251,17 @@ func TestEachPageShowsWhatItIsFor(t *testing.T) {
 }
 
 // A tenant of one namespace needs no other page to find it.
+func TestAPageBeyondTheEndLeadsToTheFirst(t *testing.T) {
+	b := open(t, &cluster{name: "train-a"})
+	for _, page := range []string{"/?from=900&phase=Running", "/queues?from=900", "/queues/q?from=900&show=units", "/queues/q?from=900"} {
+		code, body := b.get(page)
+		first := strings.Replace(strings.Replace(page, "from=900", "from=0", 1), "&", "&amp;", 1)
+		if code != http.StatusOK || !strings.Contains(body, `The list has only 250 rows now. <a href="`+first+`">`) || strings.Contains(body, "found") || strings.Contains(body, "No jobs") {
+			t.Errorf("%s: status %d:\n%s", page, code, body)
+		}
+	}
+}
+
 func TestATenantChoosesANamespaceAndKeepsIt(t *testing.T) {
 	b := serve(t, &cluster{name: "train-a", only: "other"})
 	b.get(b.server.Link("/")[len(b.url):])
