@@ -13,6 +13,7 @@ import (
 
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/resources"
+	"kube-queue.dev/kube-queue/pkg/scheduler"
 	"kube-queue.dev/kube-queue/pkg/simulator"
 	"kube-queue.dev/kube-queue/pkg/simulator/quotatree"
 	"kube-queue.dev/kube-queue/pkg/simulator/trace"
@@ -72,7 +73,7 @@ const (
 const (
 	reclaimDefault    = true
 	pauseDefault      = true
-	minRunTimeDefault = 30 * time.Second
+	minRunTimeDefault = scheduler.DefaultMinRunTime
 )
 
 var allVictims = []simulator.Victims{simulator.Restart, simulator.Resume}

@@ -137,10 +137,6 @@ func (l *loop) watchPods(ctx context.Context, cfg Config) ([]cache.InformerSynce
 // explanations is the maximum number of concurrent explanations of why units wait.
 const explanations = 4
 
-// minRunTime is how long after its admission a unit is not evicted for another one, unless its queue sets something
-// else. The documentation of Queue states it.
-const minRunTime = 30 * time.Second
-
 // requeues is how long a job waits if its owner repeatedly suspends or deactivates it after its release.
 var requeues = backoff.Policy{Free: 3, Initial: 10 * time.Second, Max: 5 * time.Minute, Quiet: 10 * time.Minute}
 
@@ -204,7 +200,7 @@ func (i *informers) loop(cfg Config, logger klog.Logger) *loop {
 	inbox := newInbox()
 	every := cmp.Or(cfg.PublishInterval, PublishInterval)
 	core := scheduler.New(scheduler.Options{Policy: cfg.Policy, Backoff: cfg.Backoff, Requeues: requeues, CheckRetries: checkRetries,
-		Explanations: explanations, MinRunTime: minRunTime})
+		Explanations: explanations, MinRunTime: scheduler.DefaultMinRunTime})
 	publisher := newPublisher(cfg.Client, i.queues.GetStore(), cfg.Namespace, cfg.Clock, every)
 	publisher.report = func(n backend.Notice) { inbox.put(reported(n)) }
 	return &loop{

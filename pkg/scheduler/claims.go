@@ -16,6 +16,8 @@ const (
 	// DefaultEvictionTimeout is the default of Options.EvictionTimeout: how long an evicted unit can take to stop.
 	// After that, its room is no longer expected.
 	DefaultEvictionTimeout = 5 * time.Minute
+	// DefaultMinRunTime is the MinRunTime of kube-queue-controller. The documentation of Queue states it.
+	DefaultMinRunTime = 30 * time.Second
 	// MaxStopping is the timeout while all pods of the unit are within their grace periods. Anybody can set a grace
 	// period of years, and that must not keep others from their guarantee.
 	MaxStopping = 40 * time.Minute

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
@@ -18,6 +19,8 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	visibility "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/plugin/units"
+	"kube-queue.dev/kube-queue/pkg/quota/tree"
+	"kube-queue.dev/kube-queue/pkg/scheduler"
 	"kube-queue.dev/kube-queue/test/require"
 )
 
@@ -202,5 +205,29 @@ func TestATreeShowsItsSpecAndItsStatus(t *testing.T) {
 	}
 	if Below(quotas, "root/tea") != nil {
 		t.Error("a part of a name is a node")
+	}
+}
+
+func TestASimulationProtectsJobsThatHaveJustStarted(t *testing.T) {
+	limits := func(cpu string) map[string]resource.Quantity {
+		return map[string]resource.Quantity{"cpu": resource.MustParse(cpu)}
+	}
+	root := tree.Node{Name: "root", Max: limits("4"), Children: []tree.Node{
+		{Name: "a", Namespaces: []string{"a"}, Min: limits("1"), Max: limits("4")}, {Name: "b", Namespaces: []string{"b"}, Min: limits("3"), Max: limits("4")}}}
+	unit := func(namespace string) v1alpha1.QueueUnit {
+		return v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "u", UID: types.UID(namespace), ResourceVersion: "1", CreationTimestamp: metav1.NewTime(now.Add(-time.Hour))},
+			Spec: v1alpha1.QueueUnitSpec{Resource: amounts("cpu", "2"), ConsumerRef: v1alpha1.ConsumerReference{APIVersion: "batch/v1", Kind: "Job", Name: "u"}}}
+	}
+	for age, want := range map[time.Duration]int{scheduler.DefaultMinRunTime - time.Second: 0, scheduler.DefaultMinRunTime: 1} {
+		runs := []v1alpha1.QueueUnit{unit("a"), unit("a"), unit("b")}
+		for i := range 2 {
+			runs[i].Name, runs[i].UID = fmt.Sprint("u", i), types.UID(fmt.Sprint(i))
+			runs[i].Status = v1alpha1.QueueUnitStatus{Phase: v1alpha1.PhaseRunning, Quota: "root/a", DequeueTime: ptr.To(metav1.NewMicroTime(now.Add(-age)))}
+		}
+		s, err := Simulate(Trial{Root: root, Units: runs}, now.Time)
+		require.NoError(t, err)
+		if len(s.Evicted) != want || len(s.Started) != want {
+			t.Errorf("after %s: evicted %+v, started %+v, waiting %+v", age, s.Evicted, s.Started, s.Waiting)
+		}
 	}
 }

@@ -93,7 +93,7 @@ func Simulate(t Trial, now time.Time) (*Simulation, error) {
 	if err := chargeUnqueued(backend, names, t.Quotas); err != nil {
 		return nil, err
 	}
-	s := simulator.Situation{Backend: backend}
+	s := simulator.Situation{Backend: backend, Core: scheduler.Options{MinRunTime: scheduler.DefaultMinRunTime}}
 	checks := map[string][]string{}
 	for i := range t.Queues {
 		settings := codec.Settings(&t.Queues[i])
