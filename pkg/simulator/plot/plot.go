@@ -25,6 +25,7 @@ var policyStyles = []string{
 	"fill:none;stroke:#0072B2;stroke-width:1.8",
 	"fill:none;stroke:#D55E00;stroke-width:1.8;stroke-dasharray:7 3",
 	"fill:none;stroke:#009E73;stroke-width:1.8;stroke-dasharray:2 2",
+	"fill:none;stroke:#CC79A7;stroke-width:1.8;stroke-dasharray:9 3 2 3",
 }
 
 // Lengths in pixels.

@@ -170,10 +170,18 @@ func TestAPictureHasItsPanelsAndSeries(t *testing.T) {
 	}
 }
 
-func TestNothingIsDrawnOutsideOfItsFrame(t *testing.T) {
-	root := parse(t, plot.Draw(paper(t, 9, queue.RoundRobin, queue.Block, queue.Priority)))
+func TestNothingIsDrawnOutsideOfItsFrameOrLooksAlike(t *testing.T) {
+	root := parse(t, plot.Draw(paper(t, 9, queue.Policies()...)))
 	bottom := 0.0
 	for _, panel := range root.all("class", "panel") {
+		styles := map[string]string{}
+		for _, line := range panel.all("class", "line") {
+			name, style := line.attr("data-series"), line.attr("style")
+			if styles[style] != "" {
+				t.Errorf("panel %s: the lines of %s and %s look alike", panel.attr("data-panel"), styles[style], name)
+			}
+			styles[style] = name
+		}
 		frame := panel.all("class", "frame")[0]
 		x, y := frame.number(t, "x"), frame.number(t, "y")
 		right, low := x+frame.number(t, "width"), y+frame.number(t, "height")
