@@ -114,7 +114,7 @@ func (c *cluster) Simulate(_ context.Context, manifests string) (*objects.Simula
 		return nil, errors.New("there is no root")
 	}
 	return &objects.Simulation{Started: []visibility.UnitGroup{{Units: 4, First: c.unit(0)}}, OverLimits: []string{c.name},
-		Jobs: []objects.SimulatedJob{{Namespace: c.name, Name: c.name, Text: c.name}}}, nil
+		Jobs: []objects.SimulatedJob{{Namespace: c.name, Name: c.name, Text: c.name}, {Name: c.name, Starts: true, Checks: []string{c.name, c.name}}}}, nil
 }
 
 func (c *cluster) May(context.Context, Action) bool { return !c.mayNot }
@@ -315,7 +315,7 @@ func TestATreeIsTriedWithoutApplyingIt(t *testing.T) {
 	c := &cluster{name: "train-a"}
 	b := open(t, c)
 	if code, body := b.post(url.Values{"manifests": {"root: {}"}}); code != http.StatusOK || !strings.Contains(body, "root: {}</textarea>") || !strings.Contains(body, "Over the limit: train-a") ||
-		!strings.Contains(body, `<td class="number">4</td>`) || !strings.Contains(body, "would wait") {
+		!strings.Contains(body, `<td class="number">4</td>`) || !strings.Contains(body, "would wait") || !strings.Contains(body, "would start when its admission checks are ready: train-a, train-a<") {
 		t.Errorf("status %d:\n%s", code, body)
 	}
 	if _, body := b.post(url.Values{"manifests": {"x"}}); !strings.Contains(body, "there is no root") || !strings.Contains(body, "x</textarea>") {
