@@ -100,6 +100,9 @@ func TestThePagesShowWhatTheCommandsShow(t *testing.T) {
 	if p.first != "/jobs/research/train-c-job-2e7d2c03a9" {
 		t.Errorf("the first page is %s", p.first)
 	}
+	if first := a.openWeb("/queues/company-research", "-n", "research").first; first != "/queues/company-research" {
+		t.Errorf("the first page is %s", first)
+	}
 	fallback := "reviews are off in this cluster; this is what the objects show."
 	p.shows(p.first, fallback, "waits: MaxJobs", "job limit reached in quota company/research", "2 of 2", "the job starts when one of the jobs", "tfjob/first</bdi>")
 	if body := p.shows("/", fallback, "train-c", "train-a", "Running"); strings.Contains(body, "first") || strings.Contains(body, "old</bdi>") {

@@ -116,9 +116,14 @@ func (v *view) Tabs() []tab {
 	return tabs
 }
 
-// Command returns the command that opens the same page elsewhere.
+// Command returns the command that opens the same page elsewhere, where the default namespace can be another one. Its
+// escapes leave nothing that a shell interprets.
 func (v *view) Command() string {
-	return "kubectl kube-queue web '" + strings.ReplaceAll(v.Path.RequestURI(), "'", "%27") + "'"
+	command := "kubectl kube-queue web '" + strings.ReplaceAll(v.Path.RequestURI(), "'", "%27") + "'"
+	if query := v.Path.Query(); query.Get("all")+query.Get("namespace") == "" && !strings.HasPrefix(v.Path.Path, "/jobs/") {
+		command += " -n " + url.QueryEscape(v.Namespace)
+	}
+	return command
 }
 
 // Starts returns when a unit is expected to start, with a range.
