@@ -25,6 +25,11 @@ func (c *Cluster) ReadQuotas(ctx context.Context, quota string) (*visibility.Quo
 	return review, err
 }
 
+// NoQuota is the error if the caller sees no quota at all.
+func (c *Cluster) NoQuota() error {
+	return fmt.Errorf("no quota lists namespace %q; ask an administrator to add the namespace to a node of the quota tree", c.Namespace)
+}
+
 // QuotaPaths returns the paths of all quotas that the caller may see.
 func (c *Cluster) QuotaPaths(ctx context.Context) []string {
 	status := &visibility.QuotaReviewStatus{}

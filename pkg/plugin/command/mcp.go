@@ -304,7 +304,9 @@ func (r *answerer) showQuotas(ctx context.Context, q treeQuestion) (*treeAnswer,
 	if err != nil {
 		return nil, err
 	}
-	if len(review.Status.Quotas) == 0 {
+	if len(review.Status.Quotas) == 0 && q.Quota == "" {
+		return nil, r.NoQuota()
+	} else if len(review.Status.Quotas) == 0 {
 		return nil, fmt.Errorf("quota %q does not exist, or the user may not see it%s", q.Quota, access.DidYouMean(q.Quota, r.QuotaPaths(ctx)))
 	}
 	answer := &treeAnswer{Observed: review.Status.ObservedTime.UTC().Format(time.RFC3339), Hidden: review.Status.Hidden, Warnings: r.Warnings()}

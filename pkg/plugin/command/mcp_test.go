@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
@@ -108,6 +109,14 @@ func TestAnAssistantAsksWithTheRightsOfTheUser(t *testing.T) {
 				t.Errorf("%s %v does not answer %s:\n%s", c.tool, c.arguments, want, answer)
 			}
 		}
+	}
+	a.mu.Lock()
+	a.answer["quotareviews"] = func(map[string]any) (any, *metav1.Status) {
+		return map[string]any{"observedTime": "2026-01-01T12:00:00.000000Z"}, nil
+	}
+	a.mu.Unlock()
+	if answer, failed := call(t, session, "tree", nil); !failed || !strings.Contains(answer, `no quota lists namespace "research"; ask an administrator`) {
+		t.Errorf("without a quota: %s", answer)
 	}
 	a.mu.Lock()
 	a.forbidden["list "+unitsOf+" research"] = true

@@ -63,7 +63,7 @@ func (c *cluster) showTree(ctx context.Context, to io.Writer, o *output, quota s
 		if quota != "" {
 			return fmt.Errorf("quota %q does not exist, or you may not see it%s", quota, access.DidYouMean(quota, c.QuotaPaths(ctx)))
 		}
-		return fmt.Errorf("no quota lists namespace %q; ask an administrator to add the namespace to a node of the quota tree", c.Namespace)
+		return c.NoQuota()
 	}
 	if err := render.Tree(to, review.Status.Quotas, c.view(o)); err != nil {
 		return err
