@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -20,16 +21,17 @@ type Fairness struct {
 	// WorstTenant is the tenant with the longest mean wait.
 	WorstTenant string  `json:"worstTenant"`
 	WorstMean   Seconds `json:"worstTenantWaitMeanSeconds"`
-	// Shortfall is the shortfall by resource, sorted by name, over all groups with a min.
+	// Shortfall is the shortfall by resource, sorted by name, over all nodes with a min.
+	// A job counts in each of them that is above it.
 	Shortfall []Shortfall `json:"shortfall"`
 }
 
-// Shortfall is the difference between the min and the use of groups while they had waiting
-// jobs that fit in the min.
+// Shortfall is the difference between the min and the use of nodes while they had waiting
+// jobs that fit in the min and in each max below it.
 type Shortfall struct {
 	Resource string  `json:"resource"`
 	Hours    float64 `json:"resourceHours"`
-	// Worst is the path of the group with the largest shortfall.
+	// Worst is the path of the node with the largest shortfall.
 	Worst      string  `json:"worstQuota"`
 	WorstHours float64 `json:"worstQuotaResourceHours"`
 }
@@ -55,12 +57,13 @@ func (m *measured) fairness(root tree.Node, tenants []Group) Fairness {
 	return f
 }
 
-// guarantee is the guaranteed quota of a group.
+// guarantee is the guaranteed quota of a node.
 type guarantee []request
 
-// guarantees collects the guarantees by the paths of their nodes.
-func guarantees(node tree.Node, above string, into map[string]guarantee) {
+// guarantees collects the guarantees and the nodes by the paths of the nodes.
+func guarantees(node tree.Node, above string, into map[string]guarantee, nodes map[string]tree.Node) {
 	path := above + node.Name
+	nodes[path] = node
 	for _, name := range slices.Sorted(maps.Keys(node.Min)) {
 		value, err := resources.LimitValue(name, node.Min[name])
 		if err == nil && value > 0 && name != quota.JobsResource {
@@ -68,23 +71,30 @@ func guarantees(node tree.Node, above string, into map[string]guarantee) {
 		}
 	}
 	for _, child := range node.Children {
-		guarantees(child, path+"/", into)
+		guarantees(child, path+"/", into, nodes)
 	}
 }
 
+// parent returns the path of the node above; empty for the root.
+func parent(path string) string { return path[:max(0, strings.LastIndexByte(path, '/'))] }
+
 func (m *measured) shortfall(root tree.Node) []Shortfall {
-	mins := map[string]guarantee{}
-	guarantees(root, "", mins)
-	byGroup := map[string][]*job{}
+	mins, nodes := map[string]guarantee{}, map[string]tree.Node{}
+	guarantees(root, "", mins, nodes)
+	byNode := map[string][]*job{}
 	for i := range m.jobs {
 		// A job that was never released does not wait for its guarantee.
-		if j := &m.jobs[i]; j.Released && mins[j.Quota] != nil {
-			byGroup[j.Quota] = append(byGroup[j.Quota], j)
+		if j := &m.jobs[i]; j.Released {
+			for path := j.Quota; path != ""; path = parent(path) {
+				if mins[path] != nil {
+					byNode[path] = append(byNode[path], j)
+				}
+			}
 		}
 	}
 	sums := map[string]*Shortfall{}
 	for _, path := range slices.Sorted(maps.Keys(mins)) {
-		areas := newClaim(mins[path]).replay(byGroup[path])
+		areas := newClaim(path, mins[path], nodes).replay(byNode[path])
 		for i, r := range mins[path] {
 			hours := areas[i].hours() / one(r.resource)
 			s := sums[r.resource]
@@ -105,12 +115,14 @@ func (m *measured) shortfall(root tree.Node) []Shortfall {
 	return list
 }
 
-// claim tracks over time how much of its guarantee a group uses and how much its waiting
+// claim tracks over time how much of its guarantee a node uses and how much its waiting
 // jobs request.
 type claim struct {
-	min guarantee
-	// used is the use of each resource of the guarantee.
-	used []int64
+	path  string
+	min   guarantee
+	nodes map[string]tree.Node
+	// rooms are those of the node and of the nodes below it, by path.
+	rooms map[string]*room
 	// shapes are the request shapes of waiting jobs: jobs with equal requests are counted
 	// together.
 	shapes []shape
@@ -118,16 +130,39 @@ type claim struct {
 	areas  []area
 }
 
+// room is the use and the limit of each resource of the guarantee in a node.
+type room struct{ used, limit []int64 }
+
 type shape struct {
+	// rooms are those that the jobs need, up to that of the guarantee.
+	rooms    []*room
 	requests []int64
 	waiting  int64
 }
 
-func newClaim(g guarantee) *claim {
-	return &claim{min: g, used: make([]int64, len(g)), byKey: map[string]int{}, areas: make([]area, len(g))}
+func newClaim(path string, g guarantee, nodes map[string]tree.Node) *claim {
+	return &claim{path: path, min: g, nodes: nodes, rooms: map[string]*room{}, byKey: map[string]int{}, areas: make([]area, len(g))}
 }
 
-// event says that a job of the group begins to wait, is released, or ends.
+// room returns the room of the node of the guarantee, or of one below it.
+func (c *claim) room(path string) *room {
+	if c.rooms[path] == nil {
+		c.rooms[path] = &room{used: make([]int64, len(c.min)), limit: make([]int64, len(c.min))}
+		for i, r := range c.min {
+			limit := &c.rooms[path].limit[i]
+			*limit = r.value
+			if path != c.path {
+				*limit = math.MaxInt64
+				if amount, limited := c.nodes[path].Max[r.resource]; limited {
+					*limit, _ = resources.LimitValue(r.resource, amount)
+				}
+			}
+		}
+	}
+	return c.rooms[path]
+}
+
+// event says that a job of the node begins to wait, is released, or ends.
 type event struct {
 	at    time.Duration
 	shape int
@@ -135,7 +170,7 @@ type event struct {
 	waiting, running int64
 }
 
-// replay processes all jobs of the group and returns for each resource the shortfall
+// replay processes all jobs of the node and returns for each resource the shortfall
 // multiplied by its duration.
 func (c *claim) replay(jobs []*job) []area {
 	events := make([]event, 0, 4*len(jobs))
@@ -152,7 +187,9 @@ func (c *claim) replay(jobs []*job) []area {
 	for i, now := range events {
 		c.shapes[now.shape].waiting += now.waiting
 		for r, requested := range c.shapes[now.shape].requests {
-			c.used[r] += now.running * requested
+			for _, room := range c.shapes[now.shape].rooms {
+				room.used[r] += now.running * requested
+			}
 		}
 		if i+1 < len(events) && events[i+1].at > now.at {
 			c.add(events[i+1].at - now.at)
@@ -164,6 +201,7 @@ func (c *claim) replay(jobs []*job) []area {
 func (c *claim) shapeOf(j *job) int {
 	requests := make([]int64, len(c.min))
 	var key strings.Builder
+	key.WriteString(j.Quota + " ")
 	for i, r := range c.min {
 		requests[i] = j.of(r.resource)
 		key.WriteString(resources.Format("", requests[i]))
@@ -172,7 +210,11 @@ func (c *claim) shapeOf(j *job) int {
 	s, known := c.byKey[key.String()]
 	if !known {
 		s = len(c.shapes)
-		c.shapes, c.byKey[key.String()] = append(c.shapes, shape{requests: requests}), s
+		rooms := []*room{c.room(c.path)}
+		for path := j.Quota; path != c.path; path = parent(path) {
+			rooms = append(rooms, c.room(path))
+		}
+		c.shapes, c.byKey[key.String()] = append(c.shapes, shape{requests: requests, rooms: rooms}), s
 	}
 	return s
 }
@@ -189,13 +231,13 @@ func (c *claim) add(duration time.Duration) {
 		}
 	}
 	for r := range requested {
-		c.areas[r].add(min(requested[r], c.min[r].value-c.used[r]), int64(duration))
+		c.areas[r].add(min(requested[r], c.min[r].value-c.room(c.path).used[r]), int64(duration))
 	}
 }
 
 func (c *claim) fits(s shape) bool {
-	for r := range c.min {
-		if s.requests[r] > 0 && c.used[r]+s.requests[r] > c.min[r].value {
+	for r, requested := range s.requests {
+		if requested > 0 && slices.ContainsFunc(s.rooms, func(room *room) bool { return requested > room.limit[r]-room.used[r] }) {
 			return false
 		}
 	}

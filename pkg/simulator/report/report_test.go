@@ -180,6 +180,26 @@ func TestShortfallIsNoMoreThanWhatWaitingJobsRequest(t *testing.T) {
 	}
 }
 
+func TestTheMinOfAnInnerNodeIsForTheJobsBelowIt(t *testing.T) {
+	dept := func(min string, children ...tree.Node) tree.Node {
+		return tree.Node{Name: "dept", Min: quantities(gpu, min), Max: quantities(gpu, "8"), Children: children}
+	}
+	for _, c := range []struct {
+		name string
+		jobs []simulator.Job
+		tree tree.Node
+		want float64
+	}{
+		{"others use it", []simulator.Job{job("b", "long", 0, 5, "8"), job("a", "one", 1, 1, "1")}, root("8", dept("4", leaf("a", "0", "8")), leaf("b", "0", "8")), 4},
+		{"on two levels", []simulator.Job{job("b", "long", 0, 5, "8"), job("a", "one", 1, 1, "1")}, root("8", dept("4", leaf("a", "2", "8")), leaf("b", "0", "8")), 4 + 4},
+		{"a job waits for the max below it", []simulator.Job{job("a", "long", 0, 5, "2"), job("a", "one", 1, 1, "1")}, root("8", dept("4", leaf("a", "0", "2")), leaf("b", "0", "8")), 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			near(t, "shortfall", of(t, simulator.Scenario{Jobs: c.jobs, Tree: c.tree}).Fairness.Shortfall[0].Hours, c.want)
+		})
+	}
+}
+
 func TestSeriesAndDistributionOfASmallTrace(t *testing.T) {
 	r := of(t, small())
 	s := r.Series
