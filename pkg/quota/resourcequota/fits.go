@@ -103,8 +103,11 @@ func (g *group) unknown(s *space) *quota.Refusal {
 }
 
 // unset returns the refusal for pods that the API server would always reject: if a quota limits cpu or memory, every
-// container must set it.
+// container must set it. It does not look at pods that exist.
 func (g *group) unset(d quota.Demand) *quota.Refusal {
+	if d.PodsExist {
+		return nil
+	}
 	for _, a := range d.Requests {
 		missing := g.backend.dimensions[a.ID]
 		if missing.unset == "" {

@@ -111,6 +111,18 @@ func TestPodsThatWaitAtAGateAreAlreadyInTheStatus(t *testing.T) {
 	} else if g.StillRefuses(quota.Demand{Requests: pods, PodsExist: true}, refusal.Cause()) {
 		t.Error("pods that exist are still refused")
 	}
+	// A quota that is created later does not remove them.
+	b, g = bench(t, "4")
+	use, err = Weigh(Pods{Count: 1, Unset: map[corev1.ResourceName]string{"requests.cpu": "main"}})
+	require.NoError(t, err)
+	unset, err := b.Vector(use)
+	require.NoError(t, err)
+	refusal = g.Fits(quota.Demand{Requests: unset})
+	if r := g.Fits(quota.Demand{Requests: unset, PodsExist: true}); r != nil || refusal == nil || refusal.Reason != wellknown.ReasonInvalidRequest {
+		t.Errorf("pods that exist are refused with %+v, others with %+v", r, refusal)
+	} else if g.StillRefuses(quota.Demand{Requests: unset, PodsExist: true}, refusal.Cause()) {
+		t.Error("pods that exist are still refused")
+	}
 	if demand.PodsExist = false; demand.Key() == (quota.Demand{Requests: demand.Requests, PodsExist: true}).Key() {
 		t.Error("units with and without pods have the same shape")
 	}
