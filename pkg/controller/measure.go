@@ -42,7 +42,7 @@ func (m *measures) written(w *scheduler.Write, at time.Time) {
 	switch w.Kind {
 	case scheduler.Dequeue:
 		_, name, _ := cache.SplitMetaNamespaceKey(w.Key) // the key always has this form
-		m.Dequeued(w.Queue, metrics.FrameworkOf(name), w.Attempt == 1, at.Sub(time.UnixMicro(w.Submitted)))
+		m.Dequeued(w.Queue, metrics.FrameworkOf(name), w.Attempt == 1 && !w.Growth, at.Sub(time.UnixMicro(w.Submitted)))
 	case scheduler.Explain:
 		m.Refused(string(w.Reason))
 	case scheduler.Evict:

@@ -116,6 +116,19 @@ func TestAReleaseIsCountedOnceItIsWritten(t *testing.T) {
 		`wait_seconds_count{framework="Job",queue="root"} 1`)
 }
 
+func TestGrowthHasNoWait(t *testing.T) {
+	m := measure(t)
+	unit := jobUnit("u", "7", schedulingv1alpha1.QueueUnitStatus{})
+	unit.Spec.Growth = true // its submission is that of the job
+	m.after(0, written(m.write(0, quotaListed, m.tree(goodRoot), seen(unit)), "8", m.clock.Now()))
+	m.shows(`dequeues_total{queue="root"} 1`)
+	if slices.ContainsFunc(m.shown(), func(line string) bool {
+		return strings.HasPrefix(line, "kube_queue_wait_seconds_count{") && !strings.HasSuffix(line, " 0")
+	}) {
+		t.Error("the age of the job is recorded")
+	}
+}
+
 func TestAReleaseOfAUnitThatHasChangedIsRolledBack(t *testing.T) {
 	m := measure(t)
 	w := m.write(0, quotaListed, m.tree(goodRoot), seen(jobUnit("u", "7", schedulingv1alpha1.QueueUnitStatus{})))

@@ -44,6 +44,8 @@ type Program struct {
 	LeaseLabels func() map[string]string
 	// InForce returns key and value pairs for the log line at start. It can be nil.
 	InForce func() []any
+	// NeedsNoUnits reports whether Run is called even if the API server does not serve QueueUnits. It can be nil.
+	NeedsNoUnits func() bool
 	// Run does the work until ctx is done. An error ends the program with status 1.
 	Run func(ctx context.Context, env *Env) error
 }
@@ -192,8 +194,10 @@ func start(ctx context.Context, p Program, opts *options) error {
 		inForce = append(inForce, p.InForce()...)
 	}
 	klog.FromContext(ctx).Info("The program starts", inForce...)
-	if err := unitcrd.Await(ctx, env.Config); err != nil {
-		return err
+	if p.NeedsNoUnits == nil || !p.NeedsNoUnits() {
+		if err := unitcrd.Await(ctx, env.Config); err != nil {
+			return err
+		}
 	}
 	return p.Run(ctx, env)
 }

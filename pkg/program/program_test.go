@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -90,6 +92,25 @@ func TestTheEnvironmentIsHeard(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	if code := run(p, nil, &stdout, &stderr); code != exitUsage || !strings.Contains(stderr.String(), "own is bad") {
 		t.Errorf("exit status %d; stderr:\n%s", code, &stderr)
+	}
+}
+
+func TestACheckDoesNotAwaitTheUnits(t *testing.T) {
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if strings.HasPrefix(req.URL.Path, "/openapi") {
+			t.Error("it asks for the CRD")
+			http.NotFound(w, req) // it would not wait
+			return
+		}
+		_, _ = io.WriteString(w, `{}`)
+	}))
+	defer web.Close()
+	ran := false
+	p := Program{Name: "thing", NeedsNoUnits: func() bool { return true }, Run: func(context.Context, *Env) error { ran = true; return nil }}
+	logsapi.ReapplyHandling = logsapi.ReapplyHandlingIgnoreUnchanged
+	args := []string{"--kubeconfig=" + kubeconfig(t, web.URL), "--health-bind-address=0", "--metrics-bind-address=0"}
+	if code := run(p, args, io.Discard, io.Discard); code != exitClean || !ran {
+		t.Errorf("exit status %d, ran %t", code, ran)
 	}
 }
 

@@ -126,16 +126,22 @@ func requestsOf(t *testing.T, config *rest.Config) map[string]func(context.Conte
 	}
 }
 
-// envOf returns the environment of a program that connects to the address.
-func envOf(t *testing.T, address string, set ...func(*options)) *Env {
+// kubeconfig returns the name of a file.
+func kubeconfig(t *testing.T, address string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "config")
 	content := fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"c",
 		"contexts":[{"name":"c","context":{"cluster":"k","user":"u"}}],
 		"clusters":[{"name":"k","cluster":{"server":%q}}],"users":[{"name":"u","user":{}}]}`, address)
 	require.NoError(t, os.WriteFile(file, []byte(content), 0o600))
+	return file
+}
+
+// envOf returns the environment of a program that connects to the address.
+func envOf(t *testing.T, address string, set ...func(*options)) *Env {
+	t.Helper()
 	opts := defaultOptions()
-	opts.kubeconfig = file
+	opts.kubeconfig = kubeconfig(t, address)
 	for _, change := range set {
 		change(opts)
 	}

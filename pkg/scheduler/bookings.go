@@ -81,9 +81,9 @@ func (s *Scheduler) book(now time.Time) {
 }
 
 // mayBook reports whether the unit waits in the queue and can have its booking. If others are evicted for it, it gets its
-// room by that.
+// room by that. Growth has the submission time of its job, not its own.
 func (q *queueState) mayBook(u *unit) bool {
-	return q.set.ReserveAfter > 0 && !u.gone && u.queue == q && u.item.Shape() != nil && (u.claim == nil || !u.claim.made) &&
+	return q.set.ReserveAfter > 0 && !u.Growth && !u.gone && u.queue == q && u.item.Shape() != nil && (u.claim == nil || !u.claim.made) &&
 		(!q.Policy.FrontOnly || q.Front() == &u.item)
 }
 

@@ -393,6 +393,18 @@ func TestAnElasticJobDoesNotGrowIntoAReservation(t *testing.T) {
 	expectPods(t, w, "a/elastic", 2)
 }
 
+// Growth has the submission time of its job, so it would get the reservation at once.
+func TestGrowthGetsNoReservation(t *testing.T) {
+	w := reserving(t, limited("a", 8), "a")
+	w.submit("a/runs", cpu("4"))
+	w.settle()
+	w.submit("a/grown", cpu("6"), w.grows("a/runs"))
+	w.after(2 * time.Minute)
+	w.submit("a/small", cpu("3"))
+	w.settle()
+	expectReleased(t, w, "a/runs", "a/small")
+}
+
 // What the jobs of a removed quota use becomes free for a reservation.
 func TestAReservationAwaitsTheJobsOfARemovedQuota(t *testing.T) {
 	w := reserving(t, limited("root", 8, limited("a", 8), limited("b", 8)), "root-a")

@@ -327,8 +327,8 @@ type Write struct {
 	Attempt    int32
 	Submitted  int64
 	AwaitsPods bool
-	// Gates is whether pods that the job adds wait for quota, only for Dequeue.
-	Gates bool
+	// Gates is whether pods that the job adds wait for quota, and Growth is from the unit. Both are only for Dequeue.
+	Gates, Growth bool
 	// Grant is the number of pods that the unit is admitted with, if not all, only for Dequeue and Reserve.
 	Grant Grant
 	// Checks are the checks to run, in order, and Reservation is the number of the reservation, from 1.

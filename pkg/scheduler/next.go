@@ -289,7 +289,7 @@ func (s *Scheduler) compose(u *unit, kind Kind, now time.Time) (Write, bool) {
 	}
 	switch kind {
 	case Dequeue:
-		w.Attempt, w.Submitted, w.Grant = u.Attempts+1, u.Submitted, u.granted()
+		w.Attempt, w.Submitted, w.Growth, w.Grant = u.Attempts+1, u.Submitted, u.Growth, u.granted()
 		w.AwaitsPods = u.queue != nil && u.queue.set.PodsReady.Timeout > 0 && !u.Growth
 		w.Gates = u.queue != nil && u.queue.set.Gates && s.limits != nil && !u.Growth
 		u.shown.clear()

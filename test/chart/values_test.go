@@ -98,6 +98,19 @@ func TestTheReadmeOfTheChartListsEveryValue(t *testing.T) {
 	golden(t, file, before+"<!-- values -->\n"+table.String()+"<!-- /values -->\n"+after)
 }
 
+// With null, helm removes a value and its default.
+func TestNullIsNoneOfWhateverIsListed(t *testing.T) {
+	var none []string
+	for _, v := range documented(t) {
+		if v.standard == "{}" || strings.HasPrefix(v.standard, "[") {
+			none = append(none, v.path+"=null")
+		}
+	}
+	if rendered := render(t, "--set", strings.Join(none, ",")); len(kind(rendered, "Deployment")) != 2 {
+		t.Errorf("%v: there are %d objects", none, len(rendered))
+	}
+}
+
 // The case everything shows that the templates use each value.
 func TestTheCaseEverythingChangesEveryValue(t *testing.T) {
 	var set map[string]any

@@ -26,12 +26,12 @@ The kinds of jobs, by their names in enabledExtensions. Templates for conditions
 {{- end -}}
 
 {{- define "kube-queue.enabled" -}}
-{{- include "kube-queue.canonical" (list . .Values.enabledExtensions) -}}
+{{- include "kube-queue.canonical" (list . (.Values.enabledExtensions | default list)) -}}
 {{- end -}}
 
 {{/* The kinds that are queued, by whatever mark. */}}
 {{- define "kube-queue.queued" -}}
-{{- $names := concat .Values.enabledExtensions (.Values.annotationExtensions | default list) -}}
+{{- $names := concat (.Values.enabledExtensions | default list) (.Values.annotationExtensions | default list) -}}
 {{- include "kube-queue.canonical" (list . $names) -}}
 {{- end -}}
 

@@ -36,7 +36,7 @@ kube-queue
   "app.kubernetes.io/part-of" "kube-queue"
   "app.kubernetes.io/managed-by" $root.Release.Service
   "helm.sh/chart" (printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-")) -}}
-{{- mergeOverwrite $labels (deepCopy $root.Values.commonLabels) (index . 1) | toYaml -}}
+{{- mergeOverwrite $labels (deepCopy ($root.Values.commonLabels | default dict)) (index . 1) | toYaml -}}
 {{- end -}}
 
 {{/* Those that pods have too. The others would replace the pods without another reason. */}}

@@ -44,7 +44,8 @@ func New() *Options {
 
 // Program returns the program with these options. The caller sets Environ and Run.
 func (o *Options) Program() program.Program {
-	return program.Program{Name: Name, Kind: "JobExtensionsConfiguration", Settings: o.declare, Validate: o.checkEnabled, LeaseLabels: o.leaseLabels, InForce: o.inForce}
+	return program.Program{Name: Name, Kind: "JobExtensionsConfiguration", Settings: o.declare, Validate: o.checkEnabled, LeaseLabels: o.leaseLabels, InForce: o.inForce,
+		NeedsNoUnits: func() bool { return o.CheckUninstall }}
 }
 
 func (o *Options) declare(set *settings.Set) {

@@ -28,6 +28,16 @@ func TestEachSettingIsSetByItsFlagAndItsField(t *testing.T) {
 			settingstest.Row{Flag: "device-types", Field: "devices.types", Values: []string{"example.com/gpu::gpu/other", "example.com/gpu:model=h100:gpu/h100,example.com/gpu:model=:gpu/a"}}))
 }
 
+func TestTheCheckBeforeAnUninstallationNeedsNoUnits(t *testing.T) {
+	for args, want := range map[string]bool{"--check-uninstall": true, "--check-uninstall=false": false} {
+		o, _, err := read(t, nil, args)
+		require.NoError(t, err)
+		if got := o.Program().NeedsNoUnits; got == nil || got() != want {
+			t.Errorf("%s: it needs units", args)
+		}
+	}
+}
+
 // read has the options of a command line and an environment.
 func read(t *testing.T, environ []string, args ...string) (*Options, *settings.Set, error) {
 	t.Helper()

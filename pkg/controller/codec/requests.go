@@ -16,7 +16,8 @@ import (
 func Requests(names *resources.Names, unit *v1alpha1.QueueUnit) (quota.Demand, error) {
 	jobs := names.ID(quota.JobsResource)
 	ref := &unit.Spec.ConsumerRef
-	demand := quota.Demand{Preemptible: ptr.Deref(unit.Spec.Preemptible, true), PodsExist: jobkinds.Extension(ref.APIVersion, ref.Kind) == jobkinds.Pods}
+	demand := quota.Demand{Preemptible: ptr.Deref(unit.Spec.Preemptible, true),
+		PodsExist: isGrowth(&unit.Spec) || jobkinds.Extension(ref.APIVersion, ref.Kind) == jobkinds.Pods}
 	if _, ok := unit.Spec.Resource[quota.JobsResource]; ok {
 		demand.Requests = resources.Vector(nil).With(jobs, 1)
 		return demand, fmt.Errorf("spec.resource contains %s, which is counted automatically; create the unit again without it", quota.JobsResource)

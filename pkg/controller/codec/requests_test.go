@@ -29,6 +29,9 @@ func TestWhatAUnitTakesByItsSpec(t *testing.T) {
 		{"one that must not be stopped", v1alpha1.QueueUnitSpec{Preemptible: ptr.To(false)}, "preemptible false jobs 1", ""},
 		{"what it requests", v1alpha1.QueueUnitSpec{Resource: list("memory", "2Ki")}, "preemptible true jobs 1 cpu 1500 memory 2048", ""},
 		{"one that requests jobs", v1alpha1.QueueUnitSpec{Resource: list(quota.JobsResource, "1")}, "preemptible true jobs 1", "counted automatically"},
+		{"growth is no job, and its pods wait at the gate", v1alpha1.QueueUnitSpec{Growth: true, ConsumerRef: v1alpha1.ConsumerReference{APIVersion: "batch/v1", Kind: "Job"}},
+			"preemptible true pods exist", ""},
+		{"a plain pod", v1alpha1.QueueUnitSpec{ConsumerRef: v1alpha1.ConsumerReference{APIVersion: "v1", Kind: "Pod"}}, "preemptible true pods exist jobs 1", ""},
 		{"one that requests too much", v1alpha1.QueueUnitSpec{Resource: list("memory", "1e30")}, "preemptible true jobs 1", "memory"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -38,6 +41,9 @@ func TestWhatAUnitTakesByItsSpec(t *testing.T) {
 				t.Errorf("error %v, want one that says %q", err, c.fault)
 			}
 			got := fmt.Sprint("preemptible ", demand.Preemptible)
+			if demand.PodsExist {
+				got += " pods exist"
+			}
 			for _, name := range []string{quota.JobsResource, "cpu", "memory"} {
 				if amount, asks := demand.Requests.Get(names.ID(name)); asks {
 					got += fmt.Sprint(" ", strings.TrimPrefix(name, "kube-queue/max-"), " ", amount)

@@ -17,7 +17,7 @@ func (g *group) Fits(d quota.Demand) *quota.Refusal {
 	}
 	var lacking *space
 	for _, s := range g.spaces {
-		requested := g.backend.sum(s, d.Requests).Clamp()
+		requested := g.backend.requested(s, d).Clamp()
 		if requested <= 0 {
 			continue
 		}
@@ -33,7 +33,7 @@ func (g *group) Fits(d quota.Demand) *quota.Refusal {
 	if lacking == nil {
 		return nil
 	}
-	return g.refusal(lacking, g.backend.sum(lacking, d.Requests).Clamp(), boundOf(d), wellknown.ReasonQuotaExceeded)
+	return g.refusal(lacking, g.backend.requested(lacking, d).Clamp(), boundOf(d), wellknown.ReasonQuotaExceeded)
 }
 
 // StillRefuses looks only at the quota and the key of the cause.
@@ -55,7 +55,7 @@ func (g *group) StillRefuses(d quota.Demand, c quota.Cause) bool {
 		if s.key != c.Resource {
 			continue
 		}
-		requested := g.backend.sum(s, d.Requests).Clamp()
+		requested := g.backend.requested(s, d).Clamp()
 		switch c.Reason {
 		case wellknown.ReasonExceedsMaxQuota:
 			return requested > s.hard && s.hard == c.Limit
@@ -103,8 +103,11 @@ func (g *group) unknown(s *space) *quota.Refusal {
 }
 
 // unset returns the refusal for pods that the API server would always reject: if a quota limits cpu or memory, every
-// container must set it.
+// container must set it. It does not look at pods that exist.
 func (g *group) unset(d quota.Demand) *quota.Refusal {
+	if d.PodsExist {
+		return nil
+	}
 	for _, a := range d.Requests {
 		missing := g.backend.dimensions[a.ID]
 		if missing.unset == "" {

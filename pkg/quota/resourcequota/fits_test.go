@@ -95,6 +95,34 @@ func TestPodsThatWaitAtAGateAreAlreadyInTheStatus(t *testing.T) {
 	if g.Uncharge(held); !frees || b.Room(lack.Space) < lack.Amount {
 		t.Errorf("after the end of the other unit, there is no room for %+v, or nobody is told", lack)
 	}
+	// An object is counted as soon as it exists, by the status and by what was seen.
+	b, g = bench(t, "4")
+	object := new(corev1.ResourceQuota)
+	require.NoError(t, yaml.UnmarshalStrict([]byte(`{metadata: {namespace: a, name: q}, spec: {hard: {count/pods: 2}}, status: {hard: {count/pods: 2}, used: {count/pods: 2}}}`), object))
+	b.Observe(QuotaSeen{Quota: object})
+	use, err := Weigh(Pods{Count: 2})
+	require.NoError(t, err)
+	pods, err := b.Vector(use)
+	require.NoError(t, err)
+	g.Charge(&quota.Charge{Pods: pods, Unqueued: true})
+	refusal := g.Fits(quota.Demand{Requests: pods})
+	if r := g.Fits(quota.Demand{Requests: pods, PodsExist: true}); r != nil || refusal == nil {
+		t.Errorf("pods that exist are refused with %+v, others with %+v", r, refusal)
+	} else if g.StillRefuses(quota.Demand{Requests: pods, PodsExist: true}, refusal.Cause()) {
+		t.Error("pods that exist are still refused")
+	}
+	// A quota that is created later does not remove them.
+	b, g = bench(t, "4")
+	use, err = Weigh(Pods{Count: 1, Unset: map[corev1.ResourceName]string{"requests.cpu": "main"}})
+	require.NoError(t, err)
+	unset, err := b.Vector(use)
+	require.NoError(t, err)
+	refusal = g.Fits(quota.Demand{Requests: unset})
+	if r := g.Fits(quota.Demand{Requests: unset, PodsExist: true}); r != nil || refusal == nil || refusal.Reason != wellknown.ReasonInvalidRequest {
+		t.Errorf("pods that exist are refused with %+v, others with %+v", r, refusal)
+	} else if g.StillRefuses(quota.Demand{Requests: unset, PodsExist: true}, refusal.Cause()) {
+		t.Error("pods that exist are still refused")
+	}
 	if demand.PodsExist = false; demand.Key() == (quota.Demand{Requests: demand.Requests, PodsExist: true}).Key() {
 		t.Error("units with and without pods have the same shape")
 	}

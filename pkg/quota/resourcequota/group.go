@@ -132,6 +132,15 @@ func (b *Backend) holds(s *space, c *quota.Charge) (held, coming resources.Sum) 
 	return admitted, admitted.Sub(pods)
 }
 
+// requested returns how much the demand requests in a space beyond what is counted already: count/pods is about objects,
+// so pods that wait at a gate count before they are admitted.
+func (b *Backend) requested(s *space, d quota.Demand) resources.Sum {
+	if d.PodsExist && s.known == keyCountPods {
+		return resources.Sum{}
+	}
+	return b.sum(s, d.Requests)
+}
+
 // sum returns how much the vector requests in a space.
 func (b *Backend) sum(s *space, v resources.Vector) (sum resources.Sum) {
 	for _, a := range v {

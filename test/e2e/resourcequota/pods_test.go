@@ -14,7 +14,7 @@ func TestPodsThatFillAResourceQuotaAreAdmitted(t *testing.T) {
 	l := newEnv(t, "filled")
 	l.QueuePods()
 	suite.BothWith(t, "pod", byResourceQuota)
-	l.Apply(quota("team", `requests.cpu: "4"`))
+	l.Apply(quota("team", `requests.cpu: "4", count/pods: "3"`))
 	harness.Eventually(t, patience, "the quota counts", func() (bool, string) {
 		status, _ := l.Object(harness.ResourceQuotas, "team").Object["status"].(map[string]any)
 		return status["used"] != nil, ""

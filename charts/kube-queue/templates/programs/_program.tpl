@@ -27,7 +27,7 @@ kind: {{ .configKind }}
 
 {{/* The fields of the program's file; nothing if it needs no file. */}}
 {{- define "kube-queue.fields" -}}
-{{- $fields := deepCopy .values.config -}}
+{{- $fields := deepCopy (.values.config | default dict) -}}
 {{- $devices := dict -}}
 {{- range $name, $value := .root.Values.devices }}{{ if $value }}{{ $_ := set $devices $name $value }}{{ end }}{{ end -}}
 {{- if $devices }}{{ $_ := set $fields "devices" $devices }}{{ end -}}
@@ -61,8 +61,8 @@ kind: {{ .configKind }}
 {{- $volumes = append $volumes (dict "name" "client-ca" "secret" (dict "secretName" . "items" (list (dict "key" "ca.crt" "path" "ca.crt")))) -}}
 {{- $mounts = append $mounts (dict "name" "client-ca" "mountPath" "/etc/kube-queue-client-ca" "readOnly" true) -}}
 {{- end -}}
-{{- $args = concat $args $values.extraArgs -}}
-{{- $env := concat .env $values.extraEnv -}}
+{{- $args = concat $args ($values.extraArgs | default list) -}}
+{{- $env := concat .env ($values.extraEnv | default list) -}}
 apiVersion: apps/v1
 kind: Deployment
 metadata:
@@ -84,7 +84,7 @@ spec:
     metadata:
       labels:
         {{- $versions := include "kube-queue.versionLabels" $root | fromYaml }}
-        {{- mergeOverwrite $versions (deepCopy $values.podLabels) | toYaml | nindent 8 }}
+        {{- mergeOverwrite $versions (deepCopy ($values.podLabels | default dict)) | toYaml | nindent 8 }}
         {{- include "kube-queue.selector" .name | nindent 8 }}
       annotations:
         kubectl.kubernetes.io/default-container: {{ .name }}

@@ -14,12 +14,12 @@ would have no effect, or they would break probes, Services and roles.
   (list "leaderElection.leaderElect" "--leader-elect" "remove it; two pods run during each update, and without leader election both would be active"))
 -}}
 {{- range $key := list "apiVersion" "kind" -}}
-{{- if hasKey $.values.config $key -}}
+{{- if hasKey ($.values.config | default dict) $key -}}
 {{- fail (printf "%s.config: remove apiVersion and kind; the chart sets them" $path) -}}
 {{- end -}}
 {{- end -}}
 {{- range $fixed -}}
-{{- $within := $.values.config -}}
+{{- $within := $.values.config | default dict -}}
 {{- $names := splitList "." (index . 0) -}}
 {{- range initial $names -}}
 {{- $within = get $within . -}}

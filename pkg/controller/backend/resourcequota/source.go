@@ -111,7 +111,10 @@ func demandIn(names *resources.Names, backend *resourcequota.Backend, unit *sche
 		uses = append(uses, use)
 	}
 	vector, err := backend.Vector(uses...)
-	demand.Requests = vector.With(jobs, 1)
+	if _, counts := demand.Requests.Get(jobs); counts {
+		vector = vector.With(jobs, 1)
+	}
+	demand.Requests = vector
 	if err := errors.Join(append(faults, err)...); err != nil {
 		return demand, fmt.Errorf("spec.podSets of the QueueUnit: %w", err)
 	}

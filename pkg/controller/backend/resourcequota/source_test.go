@@ -207,3 +207,11 @@ func TestAUnitWhosePodsRemainCountsAsAJobAndNoPod(t *testing.T) {
 		t.Errorf("over %t, the demand is %v, want %v", u.Over, u.Demand.Requests, want)
 	}
 }
+
+func TestGrowthIsNoJob(t *testing.T) {
+	d := newDesk(t)
+	demand, err := d.Demand(read[schedulingv1alpha1.QueueUnit](t, `{spec: {growth: true, consumerRef: {apiVersion: batch/v1, kind: Job, name: n, uid: job}, podSets: [{name: a, count: 1}]}}`))
+	if jobs, counts := demand.Requests.Get(d.host.Names.ID(quota.JobsResource)); err != nil || counts {
+		t.Errorf("it counts as %d jobs, error %v", jobs, err)
+	}
+}
