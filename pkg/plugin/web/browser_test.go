@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os/exec"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -68,7 +69,11 @@ func evaluate[T any](t *testing.T, ctx context.Context, expression string) T {
 // until waits until an expression of the page is true.
 func until(t *testing.T, ctx context.Context, expression string) {
 	t.Helper()
-	if _, err := chromedp.Run(ctx, chromedp.Poll[bool](expression)); err != nil {
+	_, err := chromedp.Run(ctx, chromedp.Poll[bool](expression))
+	for err != nil && strings.Contains(err.Error(), "Cannot find context") { // another page is being loaded
+		_, err = chromedp.Run(ctx, chromedp.Poll[bool](expression))
+	}
+	if err != nil {
 		t.Fatalf("%s: %v", expression, err)
 	}
 }
@@ -90,6 +95,22 @@ func TestAPageShowsAReleaseWithoutAReload(t *testing.T) {
 	until(t, ctx, `document.querySelector("tbody tr:last-child td").innerText === "7"`)
 	if !evaluate[bool](t, ctx, `window.loadedOnce && document.activeElement === document.querySelector("tbody tr:last-child a")`) {
 		t.Error("the page was loaded again, or the focus is on another link")
+	}
+}
+
+// After an HTTP error, such as that of a proxy whose server restarts, the browser itself does not connect again.
+func TestAPageConnectsAgainAfterAnHTTPError(t *testing.T) {
+	c := &cluster{name: "train-a", proxy: &proxy{}}
+	ctx, _ := visit(t, c)
+	do(t, ctx, chromedp.Evaluate[chromedp.Void](`window.loadedOnce = true`))
+	until(t, ctx, `document.getElementById("connection").innerText === "Live"`)
+	c.proxy.set(true)
+	until(t, ctx, `source === undefined && document.getElementById("connection").innerText.startsWith("Disconnected")`)
+	c.changes.Add(5)
+	c.proxy.set(false)
+	until(t, ctx, `document.getElementById("connection").innerText === "Live" && document.querySelector("tbody tr:last-child td").innerText === "7"`)
+	if !evaluate[bool](t, ctx, `window.loadedOnce`) {
+		t.Error("the page was loaded again")
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -44,6 +45,45 @@ type cluster struct {
 	acted  atomic.Pointer[Action]
 	// only, if set, is the only namespace that the caller may read.
 	only string
+	// proxy, if set, is in front of the pages.
+	proxy *proxy
+}
+
+// proxy accepts connections. While it is down, it answers each with an HTTP error.
+type proxy struct {
+	net.Listener
+	mutex sync.Mutex
+	down  bool
+	open  []net.Conn
+}
+
+func (p *proxy) Accept() (net.Conn, error) {
+	for {
+		conn, err := p.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		p.mutex.Lock()
+		p.open = append(p.open, conn)
+		down := p.down
+		p.mutex.Unlock()
+		if !down {
+			return conn, nil
+		}
+		fmt.Fprint(conn, "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
+		conn.Close()
+	}
+}
+
+// set has the proxy go down, or up. Open connections are cut.
+func (p *proxy) set(down bool) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.down = down
+	for _, conn := range p.open {
+		conn.Close()
+	}
+	p.open = nil
 }
 
 func (c *cluster) check(namespace string) error {
@@ -155,6 +195,9 @@ func serve(t *testing.T, c *cluster) *browser {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
+	}
+	if c.proxy != nil {
+		c.proxy.Listener, listener = listener, c.proxy
 	}
 	s := New(Options{Open: func(string) (Reader, error) { return c, nil }, Namespace: "research", Cluster: c.name, Hosts: []string{listener.Addr().String()}, Refresh: time.Millisecond, Now: func() time.Time { return now }})
 	ctx, cancel := context.WithCancel(t.Context())
