@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 )
 
@@ -26,7 +27,7 @@ func (e *environment) takePictures(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	pages := map[string]string{"jobs": "/?all=1", "job": "/jobs/vision/" + unit, "quotas": "/quotas", "queues": "/queues"}
+	pages := map[string]string{"jobs": "/?all=1", "job": "/jobs/vision/" + unit, "quotas": "/quotas", "queues": "/queues", "queue": "/queues/company-vision", "what-if": "/what-if"}
 	link, stop, err := e.web(ctx)
 	if err != nil {
 		return err
@@ -39,16 +40,22 @@ func (e *environment) takePictures(ctx context.Context) error {
 	if err := chromedp.Do(ctx, chromedp.Navigate(link.String())); err != nil {
 		return err
 	}
-	for name, page := range pages {
-		if err := chromedp.Do(ctx, chromedp.Navigate("http://"+link.Host+page)); err != nil {
+	for name, path := range pages {
+		if err := chromedp.Do(ctx, chromedp.Navigate("http://"+link.Host+path)); err != nil {
 			return err
 		}
-		if _, err := chromedp.Run(ctx, chromedp.Poll[bool](`document.getElementById("connection").innerText === "Live"`)); err != nil {
-			return fmt.Errorf("page %s: %w", page, err)
+		if _, err := chromedp.Run(ctx, chromedp.Poll[bool](`document.getElementById("live")?.dataset.page === undefined || document.getElementById("connection").innerText === "Live"`)); err != nil {
+			return fmt.Errorf("page %s: %w", path, err)
+		}
+		if name == "what-if" { // with an answer
+			answer := chromedp.WaitEvent(page.LoadEventFired, nil, chromedp.Click(chromedp.CSS("form button")))
+			if _, err := chromedp.Run(ctx, answer); err != nil {
+				return fmt.Errorf("page %s: %w", path, err)
+			}
 		}
 		picture, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
 		if err != nil {
-			return fmt.Errorf("page %s: %w", page, err)
+			return fmt.Errorf("page %s: %w", path, err)
 		}
 		if err := os.WriteFile(filepath.Join(e.root, "docs", "images", "web-"+name+".png"), picture, 0o644); err != nil {
 			return err

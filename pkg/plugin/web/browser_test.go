@@ -133,6 +133,37 @@ func TestATreeIsTriedInTheForm(t *testing.T) {
 	until(t, ctx, `document.querySelector("section h2")?.innerText === "Jobs in the form"`)
 }
 
+func TestEachActionIsOfferedAndConfirmedInThePage(t *testing.T) {
+	c := &cluster{name: "train-a"}
+	ctx, b := visit(t, c)
+	for path, wants := range map[string][]string{"/jobs/research/train": {Pause}, "/queues/q": {Resume, Drain}} {
+		for _, want := range wants {
+			do(t, ctx, chromedp.Navigate(b.url+path))
+			click(t, ctx, `a[href^="/act?do=`+want+`&"]`)
+			if c.acted.Load() != nil {
+				t.Errorf("%s acts without confirmation", want)
+			}
+			click(t, ctx, "form button")
+			until(t, ctx, `document.querySelector("p[role=status]")?.innerText === "train-a done"`)
+			if acted := c.acted.Swap(nil); acted == nil || acted.Do != want {
+				t.Errorf("%s did %+v", want, acted)
+			}
+		}
+	}
+}
+
+func TestHostileNamesBreakNoPage(t *testing.T) {
+	for _, name := range hostile {
+		ctx, b := visit(t, &cluster{name: name})
+		for _, path := range pages {
+			do(t, ctx, chromedp.Navigate(b.url+path))
+			if broken := evaluate[bool](t, ctx, `document.documentElement.scrollWidth > innerWidth || !document.querySelector("footer") || document.scripts.length !== 1`); broken {
+				t.Errorf("%q breaks %s", name, path)
+			}
+		}
+	}
+}
+
 // contrast returns the texts whose colour is too close to that of their background, by the rules of WCAG 2.2 AA.
 const contrast = `(() => {
   const rgb = (c) => c.match(/[\d.]+/g).map(Number);

@@ -253,8 +253,11 @@ func markup(t *testing.T, body string) (found []string) {
 	return found
 }
 
+// hostile are names that a page must show as text.
+var hostile = []string{`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `javascript:alert(1)`, "a\u202eb\u2066c", strings.Repeat("n", 253), "🚀{{.}}", "a\nb\r\nevent: x", `' onclick='x`}
+
 func TestHostileTextIsOnlyText(t *testing.T) {
-	for _, name := range []string{`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `javascript:alert(1)`, "a\u202eb\u2066c", strings.Repeat("n", 253), "🚀{{.}}", "a\nb\r\nevent: x", `' onclick='x`} {
+	for _, name := range hostile {
 		b := open(t, &cluster{name: name})
 		for _, page := range append(pages, "/jobs/research/nobody", "/"+url.PathEscape(name), "/?"+url.Values{"namespace": {name}, "queue": {name}, "reason": {name}}.Encode()) {
 			_, body := b.get(page)
