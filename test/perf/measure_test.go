@@ -162,8 +162,8 @@ func TestRunNames(t *testing.T) {
 func TestRunReviews(t *testing.T) {
 	onlyInTestAll(t)
 	f := measured(t, nil, &reviewsRun{units: 300, nodes: 20, rounds: 2, during: 2 * time.Second, rate: 10})
-	// 300, 20 in each of four windows, and 7 in each of two, rounded up to as many in each of 18 queues.
-	const units = 396
+	// 300, 20 in each of eight windows, and 7 in each of two, rounded up to as many in each of 18 queues.
+	const units = 486
 	f.expect("cluster", "units", units)
 	f.expect("cluster", "queues", 18)
 	f.expect("cluster", "units that hold quota at a time", 36)
@@ -178,6 +178,8 @@ func TestRunReviews(t *testing.T) {
 			f.positive(section, "max", "largest answer")
 		}
 	}
-	f.between("in the end", "units ended", 1, 4*20+2*7)
-	f.between("in the end", "units released", 1, 4*20+2*7+36)
+	f.positive("pages in 50 browsers", "rate of releases", "measured", "max")
+	f.expect("pages in 50 browsers", "not shown", 0)
+	f.between("in the end", "units ended", 1, 8*20+2*7)
+	f.between("in the end", "units released", 1, 8*20+2*7+36)
 }

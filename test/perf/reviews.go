@@ -23,7 +23,7 @@ measures how long reviews and the kubectl plugin take. In all windows units end,
 others are released. In every other window one client asks reviews one after the other, and
 the commands list, tree and why of the plugin are run once each. The rates of releases with
 and without questions are compared: first while units end at a rate that the machine
-sustains, and then while they end as fast as possible. Then whatever the questions use of
+sustains, also with pages of the plugin open in 50 browsers, and then while they end as fast as possible. Then whatever the questions use of
 the machine is missing for releases, and answers take longer, like all other requests.`
 
 // reviewsRun is the command reviews.
@@ -51,7 +51,7 @@ func (r *reviewsRun) mostFast() int { return max(1, r.units/40) }
 func (r *reviewsRun) run(ctx context.Context, s *session) (err error) {
 	r.session = s
 	// Enough are left at the end.
-	paced := r.rate * r.during.Seconds() * float64(2*r.rounds)
+	paced := r.rate * r.during.Seconds() * float64(4*r.rounds)
 	r.scenario = loadgen.TurnoverScenario("unit", r.nodes, r.units+int(paced)+2*r.mostFast())
 	if r.load, err = s.prepare(ctx, r.scenario); err != nil {
 		return err
@@ -89,6 +89,9 @@ func (r *reviewsRun) play(ctx context.Context) error {
 	}
 	if err := r.compare(ctx, fmt.Sprintf("%g units end in a second", r.rate), r.rate, 0, r.rounds,
 		rig.Bar{AtLeast: new(0.95)}, rig.Bar{AtMost: new(0.0)}); err != nil {
+		return err
+	}
+	if err := r.browse(ctx); err != nil {
 		return err
 	}
 	if err := r.compare(ctx, "units end as fast as possible", 0, r.mostFast(), 1, rig.Bar{}, rig.Bar{}); err != nil {
@@ -140,6 +143,37 @@ func (r *reviewsRun) compare(ctx context.Context, name string, rate float64, mos
 	}
 	more := with.cores() - without.cores()
 	section.Add("more processor time of the controller for each review", more*with.took.Seconds()*1000/float64(max(1, answers)), "ms")
+	return nil
+}
+
+// browse compares windows with and without browsers that look at the pages of the plugin, while units end at a rate.
+func (r *reviewsRun) browse(ctx context.Context) error {
+	b, err := r.openBrowsers(ctx)
+	if err != nil {
+		return err
+	}
+	unit := r.load.Last(0)
+	pages := []string{"/?all=1", "/jobs/" + unit.Namespace + "/" + unit.Name, "/quotas", "/queues", "/what-if"}
+	without, with := &side{}, &side{}
+	for round := range 2 * r.rounds {
+		s, tasks := without, []func(context.Context) error(nil)
+		if round%2 == 1 {
+			s = with
+			for i := range mostBrowsers {
+				tasks = append(tasks, func(window context.Context) error { return b.look(ctx, window, pages, i, r.say) })
+			}
+		}
+		r.say("%d browsers, round %d of %d", len(tasks), round/2+1, r.rounds)
+		if err := rig.Beside(ctx, func(ctx context.Context) error { return r.window(ctx, s, r.rate, 0) }, tasks...); err != nil {
+			return err
+		}
+	}
+	section := r.figures.Section(fmt.Sprintf("pages in %d browsers", mostBrowsers))
+	section.Add("rate of releases", with.rate()/without.rate(), "of that without", rig.Bar{AtLeast: new(0.95)})
+	section.Spread(b.took, rig.Bar{}, rig.Bar{})
+	section.Add("longer than "+longestPage.String(), float64(b.late), "", rig.Bar{})
+	section.Add("not shown", float64(b.failed), "", rig.Bar{AtMost: new(0.0)})
+	section.Add("more processor time of the controller for each page", (with.cores()-without.cores())*with.took.Seconds()*1000/float64(max(1, len(b.took))), "ms")
 	return nil
 }
 

@@ -21,6 +21,7 @@ func holdTests() []kindTest {
 		{"a job suspended without a mark is free", freeWithoutAMark},
 		{"a job whose mark is taken away is free", freeOnceUnmarked},
 		{"a job handed to another queue is free", freeInAnotherQueue},
+		{"a job that bypasses the queue is free", freeOnceItBypasses},
 	}
 }
 
@@ -201,6 +202,12 @@ func freeOnceUnmarked(t *testing.T, kind heldKind, jobs dynamic.ResourceInterfac
 }
 
 // Kueue releases its own jobs, which kube-queue must not prevent.
+func freeOnceItBypasses(t *testing.T, kind heldKind, jobs dynamic.ResourceInterface) {
+	create(t, jobs, kind.job(t, marked))
+	patch(t, jobs, `{metadata: {annotations: {kube-queue/bypass: "true"}}}`)
+	kind.wantSuspended(t, patch(t, jobs, kind.suspend("false")), false)
+}
+
 func freeInAnotherQueue(t *testing.T, kind heldKind, jobs dynamic.ResourceInterface) {
 	create(t, jobs, kind.job(t, marked))
 	patch(t, jobs, `{metadata: {labels: {kueue.x-k8s.io/queue-name: main}}}`)

@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 )
 
 func managedTests() []kindTest {
@@ -57,6 +60,36 @@ func labelNamespace(t testing.TB, ns, value string) {
 		}
 		return err
 	})
+}
+
+// warned are the warnings of the API server.
+type warned []string
+
+func (w *warned) HandleWarningHeader(_ int, _, text string) { *w = append(*w, text) }
+
+func TestAWrongValueOfTheManagedLabelIsAWarning(t *testing.T) {
+	ns := namespace(t)
+	config, seen := rest.CopyConfig(cluster.Config()), &warned{}
+	config.WarningHandler = seen
+	client, err := kubernetes.NewForConfig(config)
+	must(t, err)
+	set := func(ctx context.Context, label string) (warned, error) {
+		*seen = nil
+		_, err := client.CoreV1().Namespaces().Patch(ctx, ns, types.MergePatchType, []byte(`{"metadata": {"labels": {`+label+`}}}`), metav1.PatchOptions{})
+		return *seen, err
+	}
+	eventually(t, "a wrong value is a warning", func(ctx context.Context) error {
+		got, err := set(ctx, `"`+managedLabel+`": "True"`)
+		if err == nil && (len(got) != 1 || !strings.Contains(got[0], `label kube-queue/managed is "True", so the namespace is not managed`)) {
+			err = fmt.Errorf("warnings %q", got)
+		}
+		return err
+	})
+	for _, label := range []string{`"` + managedLabel + `": "true"`, `"` + managedLabel + `": null`, `"a": "b"`} {
+		if got, err := set(t.Context(), label); err != nil || len(got) > 0 {
+			t.Errorf("label %s: %v, warnings %q", label, err, got)
+		}
+	}
 }
 
 // wantQueued checks the mark and the annotation of a job.

@@ -200,6 +200,12 @@ func (r *Rig) AnswersReviews(ctx context.Context) (address string, args []string
 	return r.Cluster.RouteReviews(ctx)
 }
 
+// LaunchPlugin starts the kubectl plugin as the administrator under a name.
+func (r *Rig) LaunchPlugin(name string, args ...string) (*Program, error) {
+	p := &Program{Name: name}
+	return p, r.begin(p, exec.Command(filepath.Join(r.programs, Plugin), args...), "KUBECONFIG="+r.Cluster.Kubeconfig)
+}
+
 // RunPlugin runs the kubectl plugin as the administrator.
 func (r *Rig) RunPlugin(ctx context.Context, args ...string) (out, errs string, err error) {
 	var stdout, stderr bytes.Buffer

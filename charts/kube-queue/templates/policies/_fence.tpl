@@ -221,6 +221,7 @@ spec:
       namespace is managed by kube-queue: only kube-queue starts a {{ $kind.kind }}. Leave {{ $kind.suspendPath }} true and the annotation
       scheduling.x-k8s.io/suspend "true"; kube-queue starts the {{ $kind.kind }} when its quota has room.
       {{- with $kind.holdable }} A {{ $kind.kind }} that cannot be suspended cannot run here.{{ end }}
+      {{- if include "kube-queue.celManagedBy" $kind }} A {{ $kind.kind }} whose managedBy names another controller cannot run here, either.{{ end }}
     reason: Forbidden
   - expression: >-
       request.operation != 'UPDATE' || variables.ran

@@ -121,6 +121,9 @@ JSONPatch{op: 'add', path: '/metadata/annotations/' + jsonpatch.escapeKey('{{ .a
 # It releases jobs, whose mark may stay.
 - name: not-by-job-extensions
   expression: "request.userInfo.?username.orValue('') != '{{ include "kube-queue.jobExtensionsUser" (index . 0) }}'"
+# In a managed namespace, a policy of the fence refuses those who may not.
+- name: no-bypass
+  expression: "object.metadata.?annotations[?'kube-queue/bypass'].orValue('') != 'true'"
 {{- if $itself }}
 # Marked by the annotation, or by suspend if the annotation does not opt out. After a
 # release the annotation is "false", and suspend then means a suspension by hand.

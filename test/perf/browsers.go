@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"os"
+	"regexp"
+	"sync"
+	"time"
+
+	"kube-queue.dev/kube-queue/test/perf/rig"
+)
+
+const (
+	// mostBrowsers is how many browsers look at pages at the same time, and stays how long each keeps a page open.
+	mostBrowsers, stays = 50, 5 * time.Second
+	// longestPage is how long a page may take until its first byte: the target.
+	longestPage = time.Second
+)
+
+// browsers look at the pages of the kubectl plugin.
+type browsers struct {
+	client *http.Client
+	base   string
+
+	mutex        sync.Mutex
+	took         rig.Durations
+	failed, late int
+}
+
+// link is what the plugin prints.
+var link = regexp.MustCompile(`(http://[^/\s]+)/\S+`)
+
+// openBrowsers starts the plugin.
+func (r *reviewsRun) openBrowsers(ctx context.Context) (*browsers, error) {
+	p, err := r.LaunchPlugin("web", "web", "--no-browser")
+	if err != nil {
+		return nil, err
+	}
+	jar, err := cookiejar.New(nil)
+	b := &browsers{client: &http.Client{Jar: jar, Transport: &http.Transport{MaxConnsPerHost: 0, MaxIdleConnsPerHost: mostBrowsers}}}
+	if err != nil {
+		return nil, err
+	}
+	return b, rig.Until(ctx, 100*time.Millisecond, time.Minute, fmt.Errorf("no link in %s", p.Log), func(ctx context.Context) (bool, error) {
+		text, err := os.ReadFile(p.Log)
+		found := link.FindSubmatch(text)
+		if err != nil || found == nil {
+			return false, err
+		}
+		b.base = string(found[1])
+		return true, b.read(ctx, string(found[0]))
+	})
+}
+
+// read reads a page.
+func (b *browsers) read(ctx context.Context, page string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, page, nil)
+	if err != nil {
+		return err
+	}
+	response, err := b.client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("page %s: %s", page, response.Status)
+	}
+	_, err = io.Copy(io.Discard, response.Body)
+	return err
+}
+
+// look looks at pages in turn, and follows each for a while, until looking ends.
+func (b *browsers) look(ctx, looking context.Context, pages []string, first int, say func(string, ...any)) error {
+	for n := first; looking.Err() == nil; n++ {
+		page := pages[n%len(pages)]
+		began := time.Now()
+		err := b.read(ctx, b.base+page)
+		took := time.Since(began)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		b.mutex.Lock()
+		if err != nil {
+			b.failed++
+			say("%v", err)
+		} else if b.took = append(b.took, took); took > longestPage {
+			b.late++
+		}
+		b.mutex.Unlock()
+		following, cancel := context.WithTimeout(looking, stays)
+		_ = b.read(following, b.base+"/live?page="+url.QueryEscape(page)) // until the browser leaves the page
+		cancel()
+	}
+	return nil
+}
