@@ -2,6 +2,7 @@ package admission
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -255,6 +256,12 @@ func TestEveryPodOfAManagedNamespaceWaitsAtTheGate(t *testing.T) {
 	controller := podsOf(t, ns, "system:serviceaccount:kube-system:job-controller")
 	const notAllowed = `requires the verb "bypass"`
 	job := ownedBy("batch/v1", "Job", "true")
+	eventually(t, "the fence is in effect", func(context.Context) error {
+		if _, err := g.create(t, g.tenant, "probe", bypass, "", true); err == nil {
+			return errors.New("a pod may bypass the queue")
+		}
+		return nil
+	})
 	for _, test := range []struct {
 		name           string
 		pods           typedv1.PodInterface
