@@ -121,3 +121,18 @@ func TestAnEvictionIsReportedOnce(t *testing.T) {
 		t.Errorf("the events are %+v", e)
 	}
 }
+
+// The pods are deleted in several steps.
+func TestAnEvictionOfGrowthIsReportedOnce(t *testing.T) {
+	sink := &spoken{}
+	r := frameworkOf(t, Options{Pods: pod.Adapters(), Events: sink}).reconcilers[1]
+	for _, began := range []time.Time{noon, noon, noon.Add(time.Minute)} {
+		unit := &v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{Name: "u"}, Status: v1alpha1.QueueUnitStatus{Conditions: []metav1.Condition{
+			{Type: wellknown.ConditionEvicted, Status: "True", Reason: "Reclaimed", Message: "why", LastTransitionTime: metav1.NewTime(began)}}}}
+		r.recordGrowthEvicted(&observation{job: marked()}, []decision.Evicted{{Unit: unit, Pods: 2}})
+	}
+	e := sink.written
+	if len(e) != 3 || e[0].Name() != e[1].Name() || e[1].Name() == e[2].Name() || e[0].Reason != "Reclaimed" || !strings.HasPrefix(e[0].Message, "Deleted 2 of the pods") {
+		t.Errorf("the events are %+v", e)
+	}
+}

@@ -264,13 +264,27 @@ func evictedEvent(job metav1.Object, evicted *metav1.Condition, lingers string) 
 		done = "Deleted"
 	}
 	message = fmt.Sprintf("%s to take the quota back: %s%s", done, evicted.Message, blocks(job, evicted))
-	switch {
-	case lingers != "":
+	if lingers != "" {
 		return corev1.EventTypeWarning, fmt.Sprintf("%s. The job still holds its quota: %s", message, lingers)
-	case evicted.Reason == string(wellknown.ReasonDeactivated), evicted.Reason == string(wellknown.ReasonQueueStopped): // a user requested it
-		return corev1.EventTypeNormal, message
-	default:
-		return corev1.EventTypeWarning, message
+	}
+	return evictedType(evicted), message
+}
+
+// evictedType returns the type of the event of an eviction.
+func evictedType(evicted *metav1.Condition) string {
+	if evicted.Reason == string(wellknown.ReasonDeactivated) || evicted.Reason == string(wellknown.ReasonQueueStopped) { // a user requested it
+		return corev1.EventTypeNormal
+	}
+	return corev1.EventTypeWarning
+}
+
+// recordGrowthEvicted reports once for each eviction of growth that pods of the job are deleted.
+func (r *reconciler) recordGrowthEvicted(o *observation, units []decision.Evicted) {
+	for _, one := range units {
+		evicted := lifecycle.EvictedOf(one.Unit)
+		r.Events.Write(r.event(o, evictedType(evicted), wellknown.EventReason(evicted.Reason),
+			fmt.Sprintf("Deleted %d of the pods that the job added, to take the quota of QueueUnit %s back: %s", one.Pods, one.Unit.Name, evicted.Message),
+			one.Unit.Name+"/"+evicted.LastTransitionTime.UTC().Format(time.RFC3339)))
 	}
 }
 
