@@ -1,6 +1,7 @@
 package access
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -16,15 +17,22 @@ import (
 	"kube-queue.dev/kube-queue/pkg/plugin/jobs"
 )
 
-// WhyNoUnit explains why a job has no unit, only from the job.
-func WhyNoUnit(job *unstructured.Unstructured) (string, error) {
+// WhyNoUnit explains why a job has no unit.
+func (c *Cluster) WhyNoUnit(ctx context.Context, job *unstructured.Unstructured) (string, error) {
+	if job.GroupVersionKind() == podKind {
+		if why, err := c.whyGated(ctx, job); why != "" || err != nil {
+			return why, err
+		}
+	}
 	why, _, err := withoutUnit(job)
 	return why, err
 }
 
-// withoutUnit returns why a job has no unit, and whether it will probably get one.
+var podKind = corev1.SchemeGroupVersion.WithKind("Pod")
+
+// withoutUnit returns why a job has no unit, only from the job, and whether it will probably get one.
 func withoutUnit(job *unstructured.Unstructured) (why string, soon bool, err error) {
-	if job.GroupVersionKind() == corev1.SchemeGroupVersion.WithKind("Pod") {
+	if job.GroupVersionKind() == podKind {
 		pod := new(corev1.Pod)
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(job.Object, pod); err != nil {
 			return "", false, fmt.Errorf("reading Pod %s: %w", job.GetName(), err)

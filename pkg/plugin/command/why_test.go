@@ -207,6 +207,45 @@ Its pods, with their init containers, sidecars and overhead:
 	}
 }
 
+const grows = `
+apiVersion: scheduling.x-k8s.io/v1alpha1
+kind: QueueUnit
+metadata: {name: grow-job-1, namespace: research}
+spec: {consumerRef: {apiVersion: batch/v1, kind: Job, name: grow}}
+status: {phase: Running, growth: Gate}
+---
+apiVersion: scheduling.x-k8s.io/v1alpha1
+kind: QueueUnit
+metadata: {name: grow-growth-job-2, namespace: research}
+spec: {growth: true, consumerRef: {apiVersion: batch/v1, kind: Job, name: grow}, podSets: [{name: main, count: 3}]}
+status: {phase: Running}
+---
+apiVersion: scheduling.x-k8s.io/v1alpha1
+kind: QueueUnit
+metadata: {name: grow-growth-job-3, namespace: research}
+spec: {growth: true, consumerRef: {apiVersion: batch/v1, kind: Job, name: grow}, podSets: [{name: main, count: 2}]}
+status: {phase: Enqueued, reason: QuotaExceeded}
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: grow-x
+  namespace: research
+  labels: {kube-queue/gated: "true"}
+  annotations: {kube-queue/growth: main}
+  ownerReferences: [{apiVersion: batch/v1, kind: Job, name: grow, uid: "1", controller: true}]
+spec: {schedulingGates: [{name: scheduling.x-k8s.io/kube-queue}]}
+`
+
+func TestWhyOfAGrowingJobNamesTheUnitThatWaits(t *testing.T) {
+	a := newAPI(t, grows)
+	for job, verdict := range map[string]string{"job/grow": "Job grow runs\n", "pod/grow-x": "pod/grow-x has no QueueUnit\n"} {
+		if _, out, errs := a.run("why", job); !strings.HasPrefix(out, verdict+"  Job grow waits for quota for 2 more pods: ask why qu/grow-growth-job-3\n") {
+			t.Errorf("why %s:\n%s%s", job, out, errs)
+		}
+	}
+}
+
 // failure is an answer of the API server that is none to the question.
 func failure(code int32, reason metav1.StatusReason, message string) *metav1.Status {
 	return &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Code: code, Reason: reason, Status: "Failure", Message: message}
