@@ -148,9 +148,13 @@ func (c *Cluster) findByName(ctx context.Context, ref jobs.Reference) (*Target, 
 	if current := slices.DeleteFunc(slices.Clone(found), func(u *units.Unit) bool { return u.Phase().Ended() }); len(current) > 0 {
 		found = current
 	}
-	// A job can have several units for growth. One that waits is asked about.
+	// A job can have several units for growth. If only one waits, that is asked about.
 	if !slices.ContainsFunc(found, func(u *units.Unit) bool { return !u.Spec.Growth }) && len(found) > 1 {
-		found = found[max(slices.IndexFunc(found, func(u *units.Unit) bool { return u.Phase().Waits() }), 0):][:1]
+		waits := slices.DeleteFunc(slices.Clone(found), func(u *units.Unit) bool { return !u.Phase().Waits() })
+		if len(waits) == 1 {
+			c.warn("%d units are named %q; this is %s, the only one that waits.", len(found), ref.Name, waits[0].Metadata.Name)
+			found = waits
+		}
 	}
 	switch len(found) {
 	case 0:
@@ -164,7 +168,7 @@ func (c *Cluster) findByName(ctx context.Context, ref jobs.Reference) (*Target, 
 	}
 	names := namesOf(found, func(u *units.Unit) string { return u.Job() + " (unit " + u.Metadata.Name + ")" })
 	slices.Sort(names)
-	return nil, fmt.Errorf("%d jobs in namespace %s are named %q: %s; name the unit of one of them", len(found), c.Namespace, ref.Name, strings.Join(names, ", "))
+	return nil, fmt.Errorf("%d units in namespace %s are named %q: %s; name one of these units", len(found), c.Namespace, ref.Name, strings.Join(names, ", "))
 }
 
 // isOfKind reports whether the job of a unit is of a kind that the reference names, if it names any.

@@ -244,6 +244,14 @@ func TestWhyOfAGrowingJobNamesTheUnitThatWaits(t *testing.T) {
 			t.Errorf("why %s:\n%s%s", job, out, errs)
 		}
 	}
+	if _, out, _ := a.run("__complete", "why", "job/grow-"); strings.Count(out, "job/grow-growth") != 1 {
+		t.Errorf("it completes with\n%s", out)
+	}
+	if _, out, errs := a.run("why", "job/grow-growth"); !strings.Contains(out, "grow-growth-job-3") || !strings.Contains(errs, `2 units are named "grow-growth"; this is grow-growth-job-3, the only one that waits.`) {
+		t.Errorf("why does not say which:\n%s%s", out, errs)
+	}
+	a.objects[unitsOf][2]["status"] = map[string]any{"phase": "Running"}
+	says(t, a, 1, []string{`2 units in namespace research are named "grow-growth"`, "grow-growth-job-2", "grow-growth-job-3"}, "why", "job/grow-growth")
 }
 
 // failure is an answer of the API server that is none to the question.
@@ -298,7 +306,7 @@ func TestAJobThatCannotBeFoundIsAnError(t *testing.T) {
 		a.add(map[string]any{"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "QueueUnit", "metadata": map[string]any{"name": "same-" + string(rune('a'+len(a.objects[unitsOf]))), "namespace": u},
 			"spec": map[string]any{"consumerRef": map[string]any{"apiVersion": "batch/v1", "kind": "Job", "name": "same"}}})
 	}
-	says(t, a, 1, []string{`2 jobs in namespace research are named "same"`, "name the unit of one of them"}, "why", "same")
+	says(t, a, 1, []string{`2 units in namespace research are named "same"`, "name one of these units"}, "why", "same")
 }
 
 func TestAJobWithoutAUnitIsExplained(t *testing.T) {
