@@ -105,6 +105,11 @@ func TestTheOwnerOfPodsIsNotToldThatTheirMarkWasRemoved(t *testing.T) {
 	if len(sink.repeated) != 2 {
 		t.Errorf("%d events", len(sink.repeated))
 	}
+	r.recordLeft(&observation{job: framework.NewPodGroup("g", []*corev1.Pod{next}, "a"), unit: &v1alpha1.QueueUnit{},
+		state: decision.State{JobState: framework.JobState{Gated: true, Suspended: true}}})
+	if says := sink.repeated[2].Message; strings.Contains(says, "unsuspends") || !strings.Contains(says, "again, or delete it") {
+		t.Errorf("without a mark, the event says %q", says)
+	}
 }
 
 // The pods of a group are gone one by one.

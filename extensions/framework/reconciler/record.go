@@ -345,6 +345,8 @@ func (r *reconciler) recordLeft(o *observation) {
 		why = "the pods that it was admitted for have ended or are gone; the pods that wait are queued as another job"
 	case o.state.Gated && o.state.Marked:
 		why = "somebody opened the scheduling gate of a pod"
+	case o.state.Gated && o.state.Suspended: // only who has the verb bypass can do that
+		why = fmt.Sprintf("its mark was removed, and nothing opens its scheduling gate any more; to queue it, set annotation %s to \"true\" again, or delete it", wellknown.SuspendAnnotation)
 	case o.state.Suspended:
 		// Nothing else says why it does not start.
 		why = "its mark was removed; it stays suspended until somebody unsuspends it"
