@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -30,10 +29,7 @@ func (c *Cluster) waitingGrowth(ctx context.Context, namespace, kind, name, set 
 		}
 		return true
 	})
-	if apierrors.IsForbidden(err) {
-		err = nil
-	}
-	return strings.Join(waits, "; "), err
+	return strings.Join(waits, "; "), visible(err)
 }
 
 // whyGated says which unit the pod of a growing job waits for; nothing about other pods.
@@ -44,7 +40,7 @@ func (c *Cluster) whyGated(ctx context.Context, pod *unstructured.Unstructured) 
 	}
 	if kind, known := jobs.KindOf(owner.APIVersion, owner.Kind); known { // the job of a RayCluster can be a RayJob
 		t, err := c.findJob(ctx, kind, owner.Name)
-		if err != nil && !apierrors.IsForbidden(err) {
+		if visible(err) != nil {
 			return "", err
 		}
 		if t != nil {

@@ -205,6 +205,15 @@ func (c *Cluster) findWithoutUnit(ctx context.Context, ref jobs.Reference, near 
 		if err := c.CheckNamespace(ctx, c.Namespace); err != nil {
 			return nil, err
 		}
+		if len(ref.Kinds) == 0 || ref.Kinds[0].Group == pod.Group { // groups are no objects
+			why, err := c.whyNoGroup(ctx, ref.Name)
+			if err == nil && why != "" {
+				err = fmt.Errorf("podgroup/%s has no QueueUnit: %s", ref.Name, why)
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
 		return nil, fmt.Errorf("no job or unit %q in namespace %s%s", ref.Text, c.Namespace, DidYouMean(ref.Name, near))
 	case 1:
 		return found[0], nil

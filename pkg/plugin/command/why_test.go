@@ -1,6 +1,7 @@
 package command
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -252,6 +253,25 @@ func TestWhyOfAGrowingJobNamesTheUnitThatWaits(t *testing.T) {
 	}
 	a.objects[unitsOf][2]["status"] = map[string]any{"phase": "Running"}
 	says(t, a, 1, []string{`2 units in namespace research are named "grow-growth"`, "grow-growth-job-2", "grow-growth-job-3"}, "why", "job/grow-growth")
+}
+
+func TestWhyOfAGroupWithoutAUnitLooksAtItsPods(t *testing.T) {
+	a := newAPI(t, "{apiVersion: v1, kind: Namespace, metadata: {name: research}}")
+	for i, want := range []string{"the group has 1 of its 2 pods", "waits for job-extensions to create its unit"} {
+		a.add(map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": fmt.Sprint("w-", i), "namespace": "research", "labels": map[string]any{"kube-queue/gated": "true", "kube-queue/pod-group": "workers"},
+			"annotations": map[string]any{"scheduling.x-k8s.io/suspend": "true", "kube-queue/pod-group-size": "2"}}, "spec": map[string]any{"schedulingGates": []any{map[string]any{"name": "scheduling.x-k8s.io/kube-queue"}}}})
+		if code, out, _ := a.run("why", "pod/w-0"); code != 0 || !strings.Contains(out, want) {
+			t.Errorf("with %d pods it says\n%s", i+1, out)
+		}
+		for _, group := range []string{"workers", "podgroup/workers"} {
+			says(t, a, 1, []string{"podgroup/workers has no QueueUnit", want}, "why", group)
+		}
+	}
+	a.add(map[string]any{"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "QueueUnit", "metadata": map[string]any{"name": "u", "namespace": "research"},
+		"spec": map[string]any{"consumerRef": map[string]any{"apiVersion": "kube-queue.dev/v1", "kind": "PodGroup", "name": "workers"}}})
+	if code, out, _ := a.run("why", "pod/w-0"); code != 0 || !strings.Contains(out, "ask why podgroup/workers") {
+		t.Errorf("with a unit it says\n%s", out)
+	}
 }
 
 // failure is an answer of the API server that is none to the question.
