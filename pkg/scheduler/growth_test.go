@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -134,6 +135,9 @@ func TestGrowthGoesFirst(t *testing.T) {
 	w.settle()
 	if got := w.evicted(); !slices.Equal(got, []string{"a/growth"}) {
 		t.Fatalf("evicted are %v, want a/growth", got)
+	}
+	if why := w.writes("a/growth", scheduler.Evict)[0].Message; !strings.HasSuffix(why, "the pods that this job added are queued again") {
+		t.Errorf("the growth is evicted because %s", why)
 	}
 	w.podGone("pod-3")
 	w.podGone("pod-2")

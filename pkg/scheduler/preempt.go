@@ -263,11 +263,15 @@ func whyEvicted(victim, claimant *unit, reclaimed bool) *quota.Refusal {
 	if claimant.namespace() == victim.namespace() {
 		who = "the job of unit " + claimant.key()
 	}
+	what := "this job is stopped and queued again"
+	if victim.Growth { // the job runs on
+		what = "the pods that this job added are queued again"
+	}
 	if reclaimed {
 		return &quota.Refusal{Reason: wellknown.ReasonReclaimed, Sentence: fmt.Sprintf(
-			"quota %s has borrowed what is guaranteed to another quota, and %s there needs it now; this job is stopped and queued again",
-			victim.charged.group.Path(), who)}
+			"quota %s has borrowed what is guaranteed to another quota, and %s there needs it now; %s",
+			victim.charged.group.Path(), who, what)}
 	}
 	return &quota.Refusal{Reason: wellknown.ReasonPreempted, Sentence: fmt.Sprintf(
-		"%s of a greater priority in queue %s gets the room; this job is stopped and queued again", who, victim.queue.name)}
+		"%s of a greater priority in queue %s gets the room; %s", who, victim.queue.name, what)}
 }

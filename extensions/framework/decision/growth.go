@@ -34,11 +34,19 @@ type Resize struct {
 	Spec v1alpha1.QueueUnitSpec
 }
 
+// Evicted is a unit for growth that is evicted, with how many pods end because of it.
+type Evicted struct {
+	Unit *v1alpha1.QueueUnit
+	Pods int32
+}
+
 // Growth is what to do about the pods that a job adds after its admission.
 type Growth struct {
 	// Pass are the pods whose gates open, and Delete those that have passed and must end, because a unit for growth is
 	// evicted.
 	Pass, Delete []GrowingPod
+	// Evicted are the units whose pods are deleted.
+	Evicted []Evicted
 	// Create are the specs of new units, Resize the units that need another spec, and Leave the units to delete.
 	Create []v1alpha1.QueueUnitSpec
 	Resize []Resize
@@ -274,12 +282,20 @@ func (g *Growth) end(passed []GrowingPod, evicted []*v1alpha1.QueueUnit, running
 	if g.kept != "" { // they end with the job, which is evicted too
 		return
 	}
+	ends := leaving
 	for over := min(running-leaving-admitted, podsOf(evicted)-leaving); over > 0 && len(passed) > 0; {
 		last := passed[len(passed)-1]
 		passed = passed[:len(passed)-1]
 		if last.DeletionTimestamp == nil {
 			g.Delete = append(g.Delete, last)
+			ends++
 			over--
+		}
+	}
+	for _, one := range evicted {
+		if pods := min(podsOf([]*v1alpha1.QueueUnit{one}), ends); pods > 0 && len(g.Delete) > 0 && lifecycle.EvictionOf(one).UnderWay() {
+			g.Evicted = append(g.Evicted, Evicted{one, pods})
+			ends -= pods
 		}
 	}
 }

@@ -337,8 +337,8 @@ func TestGrowthThatIsKeptEndsWithItsJob(t *testing.T) {
 		grown := growingUnit(1, v1alpha1.PhaseRunning)
 		evict(grown, false)
 		growth, err := decision.GrowthOf(growingUnit(1, v1alpha1.PhaseRunning), []*v1alpha1.QueueUnit{grown}, map[string]int32{"workers": 2}, pods, kept)
-		if err != nil || len(growth.Delete) != deleted || len(growth.Stop) > 0 {
-			t.Errorf("kept %q: %d pods are deleted, %d units stop: %v", kept, len(growth.Delete), len(growth.Stop), err)
+		if err != nil || len(growth.Delete) != deleted || len(growth.Evicted) != deleted || len(growth.Stop) > 0 {
+			t.Errorf("kept %q: %d pods are deleted, for %+v, %d units stop: %v", kept, len(growth.Delete), growth.Evicted, len(growth.Stop), err)
 		}
 		asks, err := decision.GrowthOf(growingUnit(1, v1alpha1.PhaseRunning), nil, map[string]int32{"workers": 2}, pods, kept)
 		if err != nil || len(asks.Create) != 1 || asks.Create[0].Unstoppable != kept {
@@ -379,5 +379,20 @@ func TestPodsThatHavePassedBefore(t *testing.T) {
 	}
 	if passed, gated := decision.PassedBefore(pods, nil, "others"); passed != 0 || gated {
 		t.Errorf("%d pods of another set have passed", passed)
+	}
+}
+
+// The event of each eviction says how many pods it costs, also if others end already.
+func TestEachEvictedUnitHasItsPods(t *testing.T) {
+	pods := []decision.GrowingPod{growingPod("a", true, true), growingPod("b", true, true), growingPod("c", true, true), growingPod("d", true, true)}
+	pods[0].DeletionTimestamp = &metav1.Time{}
+	units := []*v1alpha1.QueueUnit{growingUnit(3, v1alpha1.PhaseRunning), growingUnit(2, v1alpha1.PhaseRunning)}
+	for i, unit := range units {
+		unit.Name = fmt.Sprint(i)
+		evict(unit, false)
+	}
+	growth, err := decision.GrowthOf(growingUnit(0, v1alpha1.PhaseRunning), units, map[string]int32{"workers": 4}, pods, "")
+	if e := growth.Evicted; err != nil || len(growth.Delete) != 3 || len(e) != 2 || e[0].Pods != 3 || e[1].Pods != 1 {
+		t.Errorf("%d pods are deleted, for %+v: %v", len(growth.Delete), growth.Evicted, err)
 	}
 }

@@ -90,12 +90,15 @@ func (p place) withArticle() string {
 }
 
 // IgnoredKeys describes the labels and annotations of the job that have no effect and were probably meant to have
-// one, and an expected run time that is invalid; empty if there are none. It names at most three.
+// one, an expected run time that is invalid, and the size of a group without a group; empty if there are none. It names at most three.
 func IgnoredKeys(job framework.Object) string {
 	const most = 3
 	var texts []string
 	if _, err := readSeconds(wellknown.ExpectedRunTimeAnnotation, job.GetAnnotations()); err != nil {
 		texts = append(texts, err.Error())
+	}
+	if _, sized := job.GetAnnotations()[wellknown.PodGroupSizeAnnotation]; sized && job.GetLabels()[wellknown.PodGroupLabel] == "" {
+		texts = append(texts, fmt.Sprintf("%s %s has no effect without %s %s", annotation, wellknown.PodGroupSizeAnnotation, label, wellknown.PodGroupLabel))
 	}
 	for _, found := range ignoredKeys(job) {
 		if len(texts) == most {

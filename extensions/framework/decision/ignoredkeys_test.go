@@ -32,6 +32,7 @@ func TestAKeyThatHasNoEffectIsReportedWithTheOneThatWasMeant(t *testing.T) {
 		{annotation, "kube-queue/preemtible", "annotation kube-queue/preemtible has no effect; did you mean label kube-queue/preemptible?", false},
 		{label, "kubequeue/quota-name", "label kubequeue/quota-name has no effect; did you mean label kube-queue/quota-name?", false},
 		{annotation, "kube-queue/mincount", "annotation kube-queue/mincount has no effect; did you mean annotation kube-queue/min-count?", false},
+		{annotation, "kube-queue/pod-group-size", "annotation kube-queue/pod-group-size has no effect without label kube-queue/pod-group", false},
 
 		{annotation, "scheduling.x-k8s.io/suspend", "", false},
 		{label, "scheduling.x-k8s.io/priority-class", "", false},

@@ -105,6 +105,11 @@ func TestTheOwnerOfPodsIsNotToldThatTheirMarkWasRemoved(t *testing.T) {
 	if len(sink.repeated) != 2 {
 		t.Errorf("%d events", len(sink.repeated))
 	}
+	r.recordLeft(&observation{job: framework.NewPodGroup("g", []*corev1.Pod{next}, "a"), unit: &v1alpha1.QueueUnit{},
+		state: decision.State{JobState: framework.JobState{Gated: true, Suspended: true}}})
+	if says := sink.repeated[2].Message; strings.Contains(says, "unsuspends") || !strings.Contains(says, "again, or delete it") {
+		t.Errorf("without a mark, the event says %q", says)
+	}
 }
 
 // The pods of a group are gone one by one.
@@ -118,6 +123,21 @@ func TestAnEvictionIsReportedOnce(t *testing.T) {
 		r.recordSuspended(&observation{job: framework.NewPodGroup("g", []*corev1.Pod{of}, "a"), unit: unit}, decision.Evict)
 	}
 	if e := sink.written; e[0].Name() != e[1].Name() || e[1].Name() == e[2].Name() {
+		t.Errorf("the events are %+v", e)
+	}
+}
+
+// The pods are deleted in several steps.
+func TestAnEvictionOfGrowthIsReportedOnce(t *testing.T) {
+	sink := &spoken{}
+	r := frameworkOf(t, Options{Pods: pod.Adapters(), Events: sink}).reconcilers[1]
+	for _, began := range []time.Time{noon, noon, noon.Add(time.Minute)} {
+		unit := &v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{Name: "u"}, Status: v1alpha1.QueueUnitStatus{Conditions: []metav1.Condition{
+			{Type: wellknown.ConditionEvicted, Status: "True", Reason: "Reclaimed", Message: "why", LastTransitionTime: metav1.NewTime(began)}}}}
+		r.recordGrowthEvicted(&observation{job: marked()}, []decision.Evicted{{Unit: unit, Pods: 2}})
+	}
+	e := sink.written
+	if len(e) != 3 || e[0].Name() != e[1].Name() || e[1].Name() == e[2].Name() || e[0].Reason != "Reclaimed" || !strings.HasPrefix(e[0].Message, "Deleted 2 of the pods") {
 		t.Errorf("the events are %+v", e)
 	}
 }

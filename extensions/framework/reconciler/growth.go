@@ -121,12 +121,17 @@ func (r *reconciler) growPods(ctx context.Context, o *observation, growth decisi
 	for _, pod := range growth.Pass {
 		errs = append(errs, r.letThrough(ctx, o, pod))
 	}
+	deleted := false
 	for _, pod := range growth.Delete {
 		err := r.pods.client.Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: ptr.To(pod.UID)}})
 		r.memory.awaitGrown(pod.UID, after(pod.ResourceVersion, "", err, version{value: pod.ResourceVersion, pass: true}), o.now)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("deleting Pod %s/%s: %w", pod.Namespace, pod.Name, err))
 		}
+		deleted = deleted || err == nil
+	}
+	if deleted {
+		r.recordGrowthEvicted(o, growth.Evicted)
 	}
 	return errs
 }

@@ -264,13 +264,27 @@ func evictedEvent(job metav1.Object, evicted *metav1.Condition, lingers string) 
 		done = "Deleted"
 	}
 	message = fmt.Sprintf("%s to take the quota back: %s%s", done, evicted.Message, blocks(job, evicted))
-	switch {
-	case lingers != "":
+	if lingers != "" {
 		return corev1.EventTypeWarning, fmt.Sprintf("%s. The job still holds its quota: %s", message, lingers)
-	case evicted.Reason == string(wellknown.ReasonDeactivated), evicted.Reason == string(wellknown.ReasonQueueStopped): // a user requested it
-		return corev1.EventTypeNormal, message
-	default:
-		return corev1.EventTypeWarning, message
+	}
+	return evictedType(evicted), message
+}
+
+// evictedType returns the type of the event of an eviction.
+func evictedType(evicted *metav1.Condition) string {
+	if evicted.Reason == string(wellknown.ReasonDeactivated) || evicted.Reason == string(wellknown.ReasonQueueStopped) { // a user requested it
+		return corev1.EventTypeNormal
+	}
+	return corev1.EventTypeWarning
+}
+
+// recordGrowthEvicted reports once for each eviction of growth that pods of the job are deleted.
+func (r *reconciler) recordGrowthEvicted(o *observation, units []decision.Evicted) {
+	for _, one := range units {
+		evicted := lifecycle.EvictedOf(one.Unit)
+		r.Events.Write(r.event(o, evictedType(evicted), wellknown.EventReason(evicted.Reason),
+			fmt.Sprintf("Deleted %d of the pods that the job added, to take the quota of QueueUnit %s back: %s", one.Pods, one.Unit.Name, evicted.Message),
+			one.Unit.Name+"/"+evicted.LastTransitionTime.UTC().Format(time.RFC3339)))
 	}
 }
 
@@ -331,6 +345,8 @@ func (r *reconciler) recordLeft(o *observation) {
 		why = "the pods that it was admitted for have ended or are gone; the pods that wait are queued as another job"
 	case o.state.Gated && o.state.Marked:
 		why = "somebody opened the scheduling gate of a pod"
+	case o.state.Gated && o.state.Suspended: // only who has the verb bypass can do that
+		why = fmt.Sprintf("its mark was removed, and nothing opens its scheduling gate any more; to queue it, set annotation %s to \"true\" again, or delete it", wellknown.SuspendAnnotation)
 	case o.state.Suspended:
 		// Nothing else says why it does not start.
 		why = "its mark was removed; it stays suspended until somebody unsuspends it"

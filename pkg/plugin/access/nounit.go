@@ -1,12 +1,16 @@
 package access
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
@@ -14,17 +18,75 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
 	"kube-queue.dev/kube-queue/extensions/registry"
 	"kube-queue.dev/kube-queue/pkg/plugin/jobs"
+	"kube-queue.dev/kube-queue/pkg/plugin/units"
 )
 
-// WhyNoUnit explains why a job has no unit, only from the job.
-func WhyNoUnit(job *unstructured.Unstructured) (string, error) {
+// WhyNoUnit explains why a job has no unit.
+func (c *Cluster) WhyNoUnit(ctx context.Context, job *unstructured.Unstructured) (string, error) {
+	if job.GroupVersionKind() == podKind {
+		if why, err := c.whyGated(ctx, job); why != "" || err != nil {
+			return why, err
+		}
+		if group := job.GetLabels()[wellknown.PodGroupLabel]; group != "" {
+			if why, err := c.whyNoGroup(ctx, group); why != "" || err != nil {
+				return why, err
+			}
+		}
+	}
 	why, _, err := withoutUnit(job)
 	return why, err
 }
 
-// withoutUnit returns why a job has no unit, and whether it will probably get one.
+// whyNoGroup explains why a group of pods has no unit; nothing if it has one, if there is no such group, or to callers that may
+// not list pods or units.
+func (c *Cluster) whyNoGroup(ctx context.Context, name string) (string, error) {
+	selector, err := labels.ValidatedSelectorFromSet(labels.Set{wellknown.GatedLabel: "true", wellknown.PodGroupLabel: name})
+	if err != nil {
+		return "", nil // no pod can have the label
+	}
+	adapter := registry.Pods()[1]
+	known := false
+	err = c.Pages(ctx, c.Namespace, metav1.ListOptions{}, func(page *units.Page) bool {
+		known = slices.ContainsFunc(page.Items, func(u units.Unit) bool {
+			return u.Spec.ConsumerRef.Kind == adapter.Kind().Kind && u.Spec.ConsumerRef.Name == name && !u.Phase().Ended()
+		})
+		return !known
+	})
+	if known || err != nil {
+		return "", visible(err)
+	}
+	list, err := c.Core.CoreV1().Pods(c.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector.String()})
+	if err != nil {
+		return "", visible(err)
+	}
+	var pods []*corev1.Pod
+	for i := range list.Items {
+		pods = append(pods, &list.Items[i])
+	}
+	group := framework.NewPodGroup(name, pods, "")
+	if group == nil {
+		return "", nil
+	}
+	why, soon := whyNoUnitOf(adapter, group)
+	if _, err := adapter.Pods(group); soon && err != nil {
+		why = err.Error()
+	}
+	return why, nil
+}
+
+// visible returns the error unless it is that the caller has no right.
+func visible(err error) error {
+	if apierrors.IsForbidden(err) {
+		return nil
+	}
+	return err
+}
+
+var podKind = corev1.SchemeGroupVersion.WithKind("Pod")
+
+// withoutUnit returns why a job has no unit, only from the job, and whether it will probably get one.
 func withoutUnit(job *unstructured.Unstructured) (why string, soon bool, err error) {
-	if job.GroupVersionKind() == corev1.SchemeGroupVersion.WithKind("Pod") {
+	if job.GroupVersionKind() == podKind {
 		pod := new(corev1.Pod)
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(job.Object, pod); err != nil {
 			return "", false, fmt.Errorf("reading Pod %s: %w", job.GetName(), err)

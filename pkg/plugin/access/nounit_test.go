@@ -20,7 +20,7 @@ func TestAPodWithoutAUnitNamesTheJobThatHasOne(t *testing.T) {
 		c.metadata["name"], c.metadata["namespace"] = "p", "n"
 		for _, gates := range [][]any{{map[string]any{"name": "scheduling.x-k8s.io/kube-queue"}}, {}} {
 			pod := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": c.metadata, "spec": map[string]any{"schedulingGates": gates}}}
-			if why, err := WhyNoUnit(pod); err != nil || !strings.Contains(why, c.want) {
+			if why, _, err := withoutUnit(pod); err != nil || !strings.Contains(why, c.want) {
 				t.Errorf("want %s: %q (%v)", c.want, why, err)
 			}
 		}

@@ -148,9 +148,13 @@ func (c *Cluster) findByName(ctx context.Context, ref jobs.Reference) (*Target, 
 	if current := slices.DeleteFunc(slices.Clone(found), func(u *units.Unit) bool { return u.Phase().Ended() }); len(current) > 0 {
 		found = current
 	}
-	// A job can have several units for growth. One that waits is asked about.
+	// A job can have several units for growth. If only one waits, that is asked about.
 	if !slices.ContainsFunc(found, func(u *units.Unit) bool { return !u.Spec.Growth }) && len(found) > 1 {
-		found = found[max(slices.IndexFunc(found, func(u *units.Unit) bool { return u.Phase().Waits() }), 0):][:1]
+		waits := slices.DeleteFunc(slices.Clone(found), func(u *units.Unit) bool { return !u.Phase().Waits() })
+		if len(waits) == 1 {
+			c.warn("%d units are named %q; this is %s, the only one that waits.", len(found), ref.Name, waits[0].Metadata.Name)
+			found = waits
+		}
 	}
 	switch len(found) {
 	case 0:
@@ -164,7 +168,7 @@ func (c *Cluster) findByName(ctx context.Context, ref jobs.Reference) (*Target, 
 	}
 	names := namesOf(found, func(u *units.Unit) string { return u.Job() + " (unit " + u.Metadata.Name + ")" })
 	slices.Sort(names)
-	return nil, fmt.Errorf("%d jobs in namespace %s are named %q: %s; name the unit of one of them", len(found), c.Namespace, ref.Name, strings.Join(names, ", "))
+	return nil, fmt.Errorf("%d units in namespace %s are named %q: %s; name one of these units", len(found), c.Namespace, ref.Name, strings.Join(names, ", "))
 }
 
 // isOfKind reports whether the job of a unit is of a kind that the reference names, if it names any.
@@ -200,6 +204,15 @@ func (c *Cluster) findWithoutUnit(ctx context.Context, ref jobs.Reference, near 
 	case 0:
 		if err := c.CheckNamespace(ctx, c.Namespace); err != nil {
 			return nil, err
+		}
+		if len(ref.Kinds) == 0 || ref.Kinds[0].Group == pod.Group { // groups are no objects
+			why, err := c.whyNoGroup(ctx, ref.Name)
+			if err == nil && why != "" {
+				err = fmt.Errorf("podgroup/%s has no QueueUnit: %s", ref.Name, why)
+			}
+			if err != nil {
+				return nil, err
+			}
 		}
 		return nil, fmt.Errorf("no job or unit %q in namespace %s%s", ref.Text, c.Namespace, DidYouMean(ref.Name, near))
 	case 1:

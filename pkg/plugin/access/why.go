@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -12,15 +13,30 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 
+	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	visibility "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/plugin/objects"
 	"kube-queue.dev/kube-queue/pkg/plugin/reviews"
 )
 
-// Answer asks why a unit waits. kube-queue-controller does not know a unit that has ended, and may not know one that
+// Answer asks why a unit waits, and which units for the growth of its job do. kube-queue-controller does not know a unit that has ended, and may not know one that
 // was just created.
 func (c *Cluster) Answer(ctx context.Context, t *Target) (*visibility.QueueUnitReview, error) {
+	review, err := c.answer(ctx, t)
+	if err != nil || review.Status == nil || t.Unit.Spec.Growth || t.Unit.Status.Growth != v1alpha1.GrowthGate || !t.Unit.Status.Phase.HoldsQuota() {
+		return review, err
+	}
+	ref := &t.Unit.Spec.ConsumerRef
+	grows, err := c.waitingGrowth(ctx, t.Unit.Namespace, ref.Kind, ref.Name, "")
+	if said := review.Status.Message; said != "" && grows != "" {
+		grows = said + "; " + grows
+	}
+	review.Status.Message = cmp.Or(grows, review.Status.Message)
+	return review, err
+}
+
+func (c *Cluster) answer(ctx context.Context, t *Target) (*visibility.QueueUnitReview, error) {
 	if t.Unit.Status.Phase.Ended() {
 		return c.whyOfObjects(ctx, t)
 	}

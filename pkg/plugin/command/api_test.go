@@ -62,7 +62,7 @@ const (
 func newAPI(t *testing.T, manifests string) *api {
 	t.Helper()
 	a := &api{t: t, forbidden: map[string]bool{}, answer: map[string]func(map[string]any) (any, *metav1.Status){}, objects: map[string][]map[string]any{}}
-	for _, served := range []string{unitsOf, queuesOf, treesOf, jobsOf, "/namespaces", "/events", "kubeflow.org/tfjobs", "apps/deployments", "/limitranges", "scheduling.k8s.io/priorityclasses"} {
+	for _, served := range []string{unitsOf, queuesOf, treesOf, jobsOf, "/pods", "/namespaces", "/events", "kubeflow.org/tfjobs", "apps/deployments", "/limitranges", "scheduling.k8s.io/priorityclasses"} {
 		a.objects[served] = nil
 	}
 	for _, document := range strings.Split(manifests, "\n---\n") {
@@ -77,7 +77,7 @@ func newAPI(t *testing.T, manifests string) *api {
 	return a
 }
 
-var resources = map[string]string{"QueueUnit": unitsOf, "Queue": queuesOf, "ElasticQuotaTree": treesOf, "Job": jobsOf, "TFJob": "kubeflow.org/tfjobs", "Namespace": "/namespaces",
+var resources = map[string]string{"QueueUnit": unitsOf, "Queue": queuesOf, "ElasticQuotaTree": treesOf, "Job": jobsOf, "TFJob": "kubeflow.org/tfjobs", "Pod": "/pods", "Namespace": "/namespaces",
 	"LimitRange": "/limitranges", "PriorityClass": "scheduling.k8s.io/priorityclasses", "Event": "/events", "Deployment": "apps/deployments"}
 
 func (a *api) add(object map[string]any) {

@@ -109,10 +109,13 @@ func (s *shell) completeJobs(cmd *cobra.Command, args []string, word string) ([]
 					continue
 				}
 				for _, name := range []string{u.Job(), u.JobName(), u.Metadata.Name} {
-					if strings.HasPrefix(name, word) && isPlain(name) {
-						names = append(names, name)
-						break
+					if !strings.HasPrefix(name, word) || !isPlain(name) {
+						continue
 					}
+					if !u.Spec.Growth || !slices.Contains(names, name) { // a job can have several units for growth
+						names = append(names, name)
+					}
+					break
 				}
 			}
 			return false

@@ -277,7 +277,7 @@ func (r *answerer) explain(ctx context.Context, q jobQuestion) (*jobAnswer, erro
 		return nil, err
 	}
 	if t.Unit == nil {
-		why, err := access.WhyNoUnit(t.Job)
+		why, err := r.WhyNoUnit(ctx, t.Job)
 		return &jobAnswer{Job: t.String(), Verdict: "has no QueueUnit", Message: why, Warnings: r.Warnings()}, err
 	}
 	review, err := r.Answer(ctx, t)

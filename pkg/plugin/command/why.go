@@ -81,7 +81,7 @@ func (c *cluster) explainJob(ctx context.Context, to io.Writer, o *output, ref j
 
 // withoutUnit explains why a job has no unit.
 func (c *cluster) withoutUnit(ctx context.Context, to io.Writer, o *output, t *access.Target) error {
-	why, err := access.WhyNoUnit(t.Job)
+	why, err := c.WhyNoUnit(ctx, t.Job)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -207,6 +208,72 @@ Its pods, with their init containers, sidecars and overhead:
 	}
 }
 
+const grows = `
+apiVersion: scheduling.x-k8s.io/v1alpha1
+kind: QueueUnit
+metadata: {name: grow-job-1, namespace: research}
+spec: {consumerRef: {apiVersion: batch/v1, kind: Job, name: grow}}
+status: {phase: Running, growth: Gate}
+---
+apiVersion: scheduling.x-k8s.io/v1alpha1
+kind: QueueUnit
+metadata: {name: grow-growth-job-2, namespace: research}
+spec: {growth: true, consumerRef: {apiVersion: batch/v1, kind: Job, name: grow}, podSets: [{name: main, count: 3}]}
+status: {phase: Running}
+---
+apiVersion: scheduling.x-k8s.io/v1alpha1
+kind: QueueUnit
+metadata: {name: grow-growth-job-3, namespace: research}
+spec: {growth: true, consumerRef: {apiVersion: batch/v1, kind: Job, name: grow}, podSets: [{name: main, count: 2}]}
+status: {phase: Enqueued, reason: QuotaExceeded}
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: grow-x
+  namespace: research
+  labels: {kube-queue/gated: "true"}
+  annotations: {kube-queue/growth: main}
+  ownerReferences: [{apiVersion: batch/v1, kind: Job, name: grow, uid: "1", controller: true}]
+spec: {schedulingGates: [{name: scheduling.x-k8s.io/kube-queue}]}
+`
+
+func TestWhyOfAGrowingJobNamesTheUnitThatWaits(t *testing.T) {
+	a := newAPI(t, grows)
+	for job, verdict := range map[string]string{"job/grow": "Job grow runs\n", "pod/grow-x": "pod/grow-x has no QueueUnit\n"} {
+		if _, out, errs := a.run("why", job); !strings.HasPrefix(out, verdict+"  Job grow waits for quota for 2 more pods: ask why qu/grow-growth-job-3\n") {
+			t.Errorf("why %s:\n%s%s", job, out, errs)
+		}
+	}
+	if _, out, _ := a.run("__complete", "why", "job/grow-"); strings.Count(out, "job/grow-growth") != 1 {
+		t.Errorf("it completes with\n%s", out)
+	}
+	if _, out, errs := a.run("why", "job/grow-growth"); !strings.Contains(out, "grow-growth-job-3") || !strings.Contains(errs, `2 units are named "grow-growth"; this is grow-growth-job-3, the only one that waits.`) {
+		t.Errorf("why does not say which:\n%s%s", out, errs)
+	}
+	a.objects[unitsOf][2]["status"] = map[string]any{"phase": "Running"}
+	says(t, a, 1, []string{`2 units in namespace research are named "grow-growth"`, "grow-growth-job-2", "grow-growth-job-3"}, "why", "job/grow-growth")
+}
+
+func TestWhyOfAGroupWithoutAUnitLooksAtItsPods(t *testing.T) {
+	a := newAPI(t, "{apiVersion: v1, kind: Namespace, metadata: {name: research}}")
+	for i, want := range []string{"the group has 1 of its 2 pods", "waits for job-extensions to create its unit"} {
+		a.add(map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": fmt.Sprint("w-", i), "namespace": "research", "labels": map[string]any{"kube-queue/gated": "true", "kube-queue/pod-group": "workers"},
+			"annotations": map[string]any{"scheduling.x-k8s.io/suspend": "true", "kube-queue/pod-group-size": "2"}}, "spec": map[string]any{"schedulingGates": []any{map[string]any{"name": "scheduling.x-k8s.io/kube-queue"}}}})
+		if code, out, _ := a.run("why", "pod/w-0"); code != 0 || !strings.Contains(out, want) {
+			t.Errorf("with %d pods it says\n%s", i+1, out)
+		}
+		for _, group := range []string{"workers", "podgroup/workers"} {
+			says(t, a, 1, []string{"podgroup/workers has no QueueUnit", want}, "why", group)
+		}
+	}
+	a.add(map[string]any{"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "QueueUnit", "metadata": map[string]any{"name": "u", "namespace": "research"},
+		"spec": map[string]any{"consumerRef": map[string]any{"apiVersion": "kube-queue.dev/v1", "kind": "PodGroup", "name": "workers"}}})
+	if code, out, _ := a.run("why", "pod/w-0"); code != 0 || !strings.Contains(out, "ask why podgroup/workers") {
+		t.Errorf("with a unit it says\n%s", out)
+	}
+}
+
 // failure is an answer of the API server that is none to the question.
 func failure(code int32, reason metav1.StatusReason, message string) *metav1.Status {
 	return &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Code: code, Reason: reason, Status: "Failure", Message: message}
@@ -259,7 +326,7 @@ func TestAJobThatCannotBeFoundIsAnError(t *testing.T) {
 		a.add(map[string]any{"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "QueueUnit", "metadata": map[string]any{"name": "same-" + string(rune('a'+len(a.objects[unitsOf]))), "namespace": u},
 			"spec": map[string]any{"consumerRef": map[string]any{"apiVersion": "batch/v1", "kind": "Job", "name": "same"}}})
 	}
-	says(t, a, 1, []string{`2 jobs in namespace research are named "same"`, "name the unit of one of them"}, "why", "same")
+	says(t, a, 1, []string{`2 units in namespace research are named "same"`, "name one of these units"}, "why", "same")
 }
 
 func TestAJobWithoutAUnitIsExplained(t *testing.T) {
