@@ -308,9 +308,11 @@ func TestTreeShowsWhatTheObjectsShow(t *testing.T) {
 	if !strings.Contains(out, "███████▒▒···········") {
 		t.Errorf("no bars on a terminal:\n%s", out)
 	}
-	code, _, errs := a.run("tree", "company/reserch")
-	if code != 1 || !strings.HasSuffix(errs, "error: quota \"company/reserch\" does not exist; did you mean \"company/research\"?\n") {
-		t.Errorf("exit status %d: %s", code, errs)
+	for _, name := range []string{"company/reserch", "research"} {
+		code, _, errs := a.run("tree", name)
+		if code != 1 || !strings.HasSuffix(errs, "error: quota \""+name+"\" does not exist; did you mean \"company/research\"?\n") {
+			t.Errorf("exit status %d: %s", code, errs)
+		}
 	}
 }
 
