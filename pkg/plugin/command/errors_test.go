@@ -103,6 +103,7 @@ func TestTheCommandLineIsChecked(t *testing.T) {
 		"tree --interval -1s":         "--interval must be positive",
 		"why jbo/x":                   `did you mean "job"?`,
 		"queue a b":                   "expected the name of one queue",
+		"web --port abc":              "invalid argument \"abc\" for \"--port\" flag\n",
 	} {
 		code, out, errs := a.run(strings.Fields(command)...)
 		if code != 1 || out != "" || !strings.Contains(errs, words) || !strings.HasSuffix(errs, "--help' for usage.\n") {
