@@ -194,6 +194,11 @@ func TestTheStandardInputIsATraceOrATree(t *testing.T) {
 	odd := strings.Replace(manifest, "    max:\n", "    max:\n      memroy: 1Gi\n", 1)
 	stdout, _ = runWith(t, odd, exitClean, "--trace", sample, "--tree=-")
 	says(t, "table", stdout, "474 jobs", `Warning root: max: no known resource is called "memroy"`)
+	if strings.Contains(stdout, "unlimited") {
+		t.Errorf("the tree limits the GPUs:\n%s", stdout)
+	}
+	stdout, _ = runWith(t, strings.ReplaceAll(manifest, "nvidia.com/gpu", "cpu"), exitClean, "--trace", sample, "--tree=-")
+	says(t, "table", stdout, "Warning no max of the tree lists nvidia.com/gpu, so it is unlimited")
 }
 
 func TestALogOfTheStandardWorkloadFormatIsPlayed(t *testing.T) {

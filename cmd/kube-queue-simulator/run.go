@@ -106,10 +106,21 @@ func (o *options) replayAll(ctx context.Context, paper *report.Paper, played *tr
 		if err != nil {
 			return err
 		}
+		for _, name := range played.Resources {
+			if o.tree != "" && !limits(root, name) {
+				result.Warnings = append(result.Warnings, fmt.Sprintf("no max of the tree lists %s, so it is unlimited", name))
+			}
+		}
 		paper.Preemption = report.PreemptionOf(&scenario)
 		paper.Reports = append(paper.Reports, report.Of(&scenario, result, report.Options{Name: policy.Name, Resource: resource}))
 	}
 	return nil
+}
+
+// limits reports whether a max of the node, or of a node below it, lists the resource.
+func limits(n tree.Node, resource string) bool {
+	_, limited := n.Max[resource]
+	return limited || slices.ContainsFunc(n.Children, func(child tree.Node) bool { return limits(child, resource) })
 }
 
 // scenario returns what is replayed.

@@ -61,7 +61,7 @@ func (l *Learned) Overran(namespace string, expected, ran time.Duration) (change
 	}
 	sorted := o.ratios.inOrder()
 	now := max(sorted[(9*len(sorted)+9)/10-1], 1) // the 90th percentile; below 1, cautious jobs would excuse others
-	if o.ended < fewest {
+	if o.ended < Fewest {
 		now *= FirstOverrun // otherwise, the first liar would be corrected before honest owners are trusted
 	}
 	if !isOff(now, o.factor) {

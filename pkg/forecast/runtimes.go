@@ -20,8 +20,8 @@ const (
 	MostQueues = 5000
 	// mostRemembered is how many jobs of each queue are remembered, with and without a limit each.
 	mostRemembered = 200
-	// fewest is how many jobs without a limit must have ended before the run time of others is predicted.
-	fewest = 5
+	// Fewest is how many jobs without a limit must have ended before the run time of others is predicted.
+	Fewest = 5
 )
 
 // RunTimes predicts how long jobs run, from how long the last jobs of the same queue ran. The zero value knows nothing
@@ -79,7 +79,7 @@ func (t *RunTimes) Left(queue string, declared Declared, ran time.Duration) (lef
 	if left > 0 {
 		return left, true
 	}
-	if p == nil || len(p.seconds.values) < fewest {
+	if p == nil || len(p.seconds.values) < Fewest {
 		return 0, false
 	}
 	seconds, longer := p.seconds.medianAbove(ran.Seconds())

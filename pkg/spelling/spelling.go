@@ -2,6 +2,7 @@
 package spelling
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -23,6 +24,16 @@ func Nearest(word string, names []string) string {
 		}
 	}
 	return nearest
+}
+
+// NearestPath returns the first path that ends with the word after a slash, or else the nearest one.
+func NearestPath(word string, paths []string) string {
+	for _, path := range paths {
+		if word != "" && strings.HasSuffix(path, "/"+word) && !slices.Contains(paths, word) {
+			return path
+		}
+	}
+	return Nearest(word, paths)
 }
 
 // limit is how many letters of the word can be wrong.

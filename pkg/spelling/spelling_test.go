@@ -20,6 +20,12 @@ func TestTheNameThatWasMeant(t *testing.T) {
 	if got := spelling.Nearest("mbx", []string{"max", "mix"}); got != "max" {
 		t.Errorf("of two equally near, it is %q", got)
 	}
+	paths := []string{"company", "company/research", "company/research/vision"}
+	for word, want := range map[string]string{"research": "company/research", "research/vision": "company/research/vision", "company/reserch": "company/research", "company": "", "search": ""} {
+		if got := spelling.NearestPath(word, paths); got != want {
+			t.Errorf("%q: %q was meant, want %q", word, got, want)
+		}
+	}
 	if got := spelling.Nearest("word", nil); got != "" {
 		t.Errorf("of no names, it is %q", got)
 	}

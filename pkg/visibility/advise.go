@@ -3,6 +3,7 @@ package visibility
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	visibilityv1alpha1 "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/forecast"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 	"kube-queue.dev/kube-queue/pkg/simulator"
@@ -36,6 +38,8 @@ type Trial struct {
 
 	model     *Model
 	namespace string
+	// few is whether too few jobs of the queue have ended to predict how long others run.
+	few bool
 }
 
 // Try submits a new unit to a copy of the core and plays the queues forward, as Starts. The error is for the caller.
@@ -93,7 +97,11 @@ func (m *Model) try(unit scheduler.Unit, left RunTimes) *Trial {
 	m.mutex.Lock()
 	names := view.Names.Clone()
 	m.mutex.Unlock()
-	starts := played.play(left, map[string]int{t.Queue: furthest}, &unit, func(core *scheduler.Scheduler) {
+	starts := played.play(func(queue string, declared forecast.Declared, ran time.Duration) (time.Duration, bool) {
+		predicted, known := left(queue, declared, ran)
+		t.few = t.few || !known && queue == t.Queue
+		return predicted, known
+	}, map[string]int{t.Queue: furthest}, &unit, func(core *scheduler.Scheduler) {
 		for _, now := range core.View(view.At, names).Units {
 			if now.Key == unit.Key {
 				now.Queue, seen = u.Queue, now
@@ -130,6 +138,9 @@ func (m *Model) keptOut(u *scheduler.UnitView, unit *scheduler.Unit) *quota.Refu
 // Why answers why the unit would wait. Its phase is Dequeued if it would not. The error is for the caller.
 func (t *Trial) Why(access Access) (*visibilityv1alpha1.QueueUnitReviewStatus, error) {
 	answer, err := t.model.Why(t.namespace, newName, access)
+	if err == nil && t.few && t.Start.After == simulator.NotKnown && answer.Reason != "" && !answer.Reason.NeedsAction() {
+		answer.Message += fmt.Sprintf("; no estimate yet: fewer than %d jobs of this queue without a declared run time have ended", forecast.Fewest)
+	}
 	if err != nil || t.AllPods == nil {
 		return answer, err
 	}

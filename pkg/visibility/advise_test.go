@@ -171,6 +171,22 @@ func TestANewUnitThatIsKeptOutShowsWhy(t *testing.T) {
 	}
 }
 
+func TestWithoutAnEstimateForWantOfEndedJobsTheAnswerSaysSo(t *testing.T) {
+	for _, c := range []struct {
+		holder  string
+		seconds int32
+		want    bool
+	}{{"a/one", 0, true}, {"a/one", 600, false}, {"c/one", 0, false}} {
+		cl := newCluster(t, lending(), tree.Options{})
+		limited := func(u *scheduler.Unit) { u.MaxSeconds = 600 }
+		cl.submit(c.holder, cl.request("cpu", 6000), func(u *scheduler.Unit) { u.MaxSeconds = c.seconds })
+		answer := cl.whyNew(cl.try("a", cl.request("cpu", 4000), limited), everything())
+		if got := strings.HasSuffix(answer.Message, "; no estimate yet: fewer than 5 jobs of this queue without a declared run time have ended"); got != c.want || answer.Phase != "Enqueued" {
+			t.Errorf("%+v: it waits for %s: %s", c, answer.Reason, answer.Message)
+		}
+	}
+}
+
 func TestANewUnitOfManyPodsStartsEarlierWithFewer(t *testing.T) {
 	c := newCluster(t, teams(), tree.Options{})
 	hours := func(n int32) func(*scheduler.Unit) {

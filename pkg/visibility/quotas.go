@@ -58,7 +58,7 @@ func (m *Model) Quotas(namespace string, spec visibilityv1alpha1.QuotaReviewSpec
 		listed = append(listed, i)
 	}
 	if !found {
-		if meant := spelling.Nearest(spec.Quota, paths); meant != "" {
+		if meant := spelling.NearestPath(spec.Quota, paths); meant != "" {
 			return nil, fmt.Errorf("quota %q does not exist; did you mean %q?", spec.Quota, meant)
 		}
 		return nil, fmt.Errorf("quota %q does not exist; give its path from the root, such as root/team", spec.Quota)

@@ -70,6 +70,9 @@ func (m *Model) remediesAfter(answer *visibilityv1alpha1.QueueUnitReviewStatus, 
 	if r.Reason == wellknown.ReasonBorrowingPaused {
 		answer.WouldAdmit = append(answer.WouldAdmit, m.whilePaused(i, s.group, r, access)...)
 	}
+	if remedy := m.untilReclaimed(&m.view.Units[i], r); remedy != nil && f.Message == "" {
+		answer.WouldAdmit = append(answer.WouldAdmit, *remedy)
+	}
 	if remedy := s.raise(); remedy != nil {
 		answer.WouldAdmit = append(answer.WouldAdmit, *remedy)
 	}

@@ -141,3 +141,33 @@ func (m *Model) untilUnpaused(u *scheduler.UnitView, group quota.Group, access A
 	remedy.Message = fmt.Sprintf("%s %s, and then %s", text, verb, strings.Join(amounts, ", and "))
 	return remedy
 }
+
+// untilReclaimed returns that units which have borrowed what a unit is owed are evicted for it; nil if that is not so, or
+// if no MinRunTime delays it.
+func (m *Model) untilReclaimed(u *scheduler.UnitView, r *quota.Refusal) *visibilityv1alpha1.Remedy {
+	planner, is := m.view.Backend.(quota.Planner)
+	if !is || len(r.Owed) == 0 {
+		return nil
+	}
+	for i := range m.view.Units {
+		v := &m.view.Units[i]
+		if v.Charge == nil || v.Queue < 0 || v.Queue == u.Queue || v.DequeuedAt().IsZero() || v.Unstoppable || !v.Demand.Preemptible ||
+			m.view.Backend.Holds(r, v.Charged()) <= 0 {
+			continue
+		}
+		protected := m.view.MinRunTime
+		if own := m.view.Queues[v.Queue].Settings.Preemption.MinRunTime; own.Set {
+			protected = own.Value
+		}
+		from := m.group(v)
+		if from == nil || !planner.Reclaims(from) || !v.DequeuedAt().Add(protected).After(m.view.At) {
+			continue
+		}
+		room := m.view.Backend.Room(quota.Space{Node: from.Nodes()[0], Resource: r.Lack.Resource, Bound: quota.OwnMin})
+		if room < 0 || room == math.MaxInt64 { // all that it uses is borrowed
+			return &visibilityv1alpha1.Remedy{Type: visibilityv1alpha1.Wait,
+				Message: "kube-queue evicts jobs that have borrowed, when they have run for their minRunTime"}
+		}
+	}
+	return nil
+}

@@ -1,7 +1,9 @@
 package visibility
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	visibilityv1alpha1 "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
@@ -81,6 +83,34 @@ func TestAUnitThatMayNotBorrowWaitsForThoseThatAreOwed(t *testing.T) {
 			cl.end("c/three", "c/four")
 			if !cl.runs("b/waiting") {
 				t.Error("it is unused, and the unit is not admitted")
+			}
+		})
+	}
+}
+
+func TestAUnitThatIsOwedWaitsUntilBorrowersMayBeEvicted(t *testing.T) {
+	const want = "Wait: kube-queue evicts jobs that have borrowed, when they have run for their minRunTime"
+	for _, c := range []struct {
+		name           string
+		reclaim, waits bool
+		request        int
+	}{
+		{"it is owed", true, true, 4000},
+		{"it would borrow", true, false, 5000},
+		{"nothing is reclaimed", false, false, 4000},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cl := newCluster(t, lending(), tree.Options{Reclaim: c.reclaim, PauseBorrowing: true})
+			cl.core.Apply(cl.now, scheduler.QueueChanged{Queue: "root-c", Preemption: scheduler.Preemption{MinRunTime: scheduler.Period{Set: true, Value: time.Hour}}})
+			for _, name := range []string{"one", "two", "three", "four"} {
+				cl.submit("c/"+name, cl.request("cpu", 1000))
+			}
+			cl.submit("a/owed", cl.request("cpu", c.request))
+			if got := messages(cl.why("a/owed", everything())); strings.HasPrefix(got, want) != c.waits {
+				t.Errorf("it would be admitted by %s", got)
+			}
+			if cl.now = cl.now.Add(time.Hour); strings.Contains(messages(cl.why("a/owed", everything())), "minRunTime") {
+				t.Error("nothing is protected any more")
 			}
 		})
 	}

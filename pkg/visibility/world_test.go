@@ -542,6 +542,9 @@ func TestQueuesAndQuotasAreSelected(t *testing.T) {
 	if _, err := m.Quotas("a", visibilityv1alpha1.QuotaReviewSpec{Quota: "root/c"}, everything()); err == nil {
 		t.Error("a quota that does not exist is answered")
 	}
+	if _, err := m.Quotas("a", visibilityv1alpha1.QuotaReviewSpec{Quota: "b"}, everything()); err == nil || !strings.Contains(err.Error(), `did you mean "root/b"`) {
+		t.Errorf("a quota without its path: %v", err)
+	}
 }
 
 // The API server validates a question only after it was answered.

@@ -207,7 +207,7 @@ func (c *Cluster) NoQueue(ctx context.Context, name string) error {
 
 // DidYouMean is the end of an error about a name that does not exist.
 func DidYouMean(word string, names []string) string {
-	if meant := spelling.Nearest(word, names); meant != "" {
+	if meant := spelling.NearestPath(word, names); meant != "" {
 		return fmt.Sprintf("; did you mean %q?", meant)
 	}
 	return ""

@@ -261,13 +261,24 @@ func (q *Question) addJob(object *unstructured.Unstructured) error {
 		return fmt.Errorf("%s %q: %w", object.GetKind(), object.GetName(), err)
 	}
 	name := strings.ToLower(object.GetKind()) + "/" + object.GetName()
+	almost, ignored := decision.AlmostMarked(object), decision.IgnoredKeys(object)
 	switch {
 	case observed.Foreign != "":
 		q.warn("%s would not be queued: %s.", name, observed.Foreign)
-	case !observed.Marked:
+		ignored = ""
+	case observed.Marked:
+	case almost != "": // as in the event NotQueued
+		q.warn("%s: Not queued: %s", name, almost)
+		if ignored == almost {
+			ignored = ""
+		}
+	default:
 		q.warn("%s has no mark and would be queued only in a managed namespace.", name)
 	}
-	for _, warning := range []string{observed.Warning, observed.Ignored} {
+	if ignored != "" { // as in the event KeyIgnored
+		ignored = "Ignored: " + ignored
+	}
+	for _, warning := range []string{ignored, observed.Warning, observed.Ignored} {
 		if warning != "" {
 			q.warn("%s: %s", name, warning)
 		}

@@ -2,11 +2,13 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
@@ -105,7 +107,7 @@ func formerly(name string, cmd *cobra.Command) *cobra.Command {
 func (s *shell) priority() *cobra.Command {
 	o := &change{}
 	var priority int32
-	return s.jobCommand(&cobra.Command{
+	cmd := s.jobCommand(&cobra.Command{
 		Use:   "priority " + jobArgs + " N",
 		Short: "Set the priority of a job in its queue",
 		Long: `Sets the annotation ` + wellknown.PriorityAnnotation + ` of the job. The job with the highest priority goes first in
@@ -122,6 +124,15 @@ its queue. Write a negative priority after --: kubectl kube-queue priority train
 	}, func(ctx context.Context, c *cluster, t *access.Target) error {
 		return c.SetPriority(ctx, &o.Change, t, priority)
 	})
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if unknown, is := errors.AsType[*pflag.NotExistError](err); is {
+			if n, bad := access.ParsePriority("-" + unknown.GetSpecifiedShortnames()); bad == nil {
+				return usageError{fmt.Errorf("write a negative priority after --: -- %d", n)}
+			}
+		}
+		return cmd.Root().FlagErrorFunc()(cmd, err)
+	})
+	return cmd
 }
 
 func (s *shell) stop() *cobra.Command {

@@ -94,6 +94,8 @@ func TestThePriorityOfAJobIsSet(t *testing.T) {
 	for _, wrong := range [][]string{{"train-c"}, {"train-c", "high"}, {"train-c", "2147483648"}, {}} {
 		says2(t, a, "priority", append([]string{"priority"}, wrong...)...)
 	}
+	says2(t, a, "write a negative priority after --: -- -5\n", "priority", "train-c", "-5")
+	says2(t, a, "unknown shorthand flag: 'x'", "priority", "train-c", "-x")
 }
 
 func TestAQueueIsStoppedAndResumedOnce(t *testing.T) {

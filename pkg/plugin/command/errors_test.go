@@ -62,6 +62,16 @@ func TestAClusterWithoutKubeQueueIsOneLine(t *testing.T) {
 	}
 }
 
+func TestWithoutRightsInANamespaceAnotherOneIsSuggested(t *testing.T) {
+	a := newAPI(t, four)
+	for _, forbidden := range []string{"create quotareviews", "create queuereviews", "list " + treesOf + " kube-system", "list " + queuesOf + " kube-queue"} {
+		a.forbidden[forbidden] = true
+	}
+	for command, resource := range map[string]string{"tree": "quotareviews", "queue": "queuereviews"} {
+		says(t, a, 1, []string{"you may not create " + resource + ` in namespace "research", and you may not list`, "; ask an administrator for this right, or set -n to a namespace that you may view\n"}, command)
+	}
+}
+
 func TestCredentialsThatAreNotAcceptedAreOneLine(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -93,6 +103,7 @@ func TestTheCommandLineIsChecked(t *testing.T) {
 		"tree --interval -1s":         "--interval must be positive",
 		"why jbo/x":                   `did you mean "job"?`,
 		"queue a b":                   "expected the name of one queue",
+		"web --port abc":              "invalid argument \"abc\" for \"--port\" flag\n",
 	} {
 		code, out, errs := a.run(strings.Fields(command)...)
 		if code != 1 || out != "" || !strings.Contains(errs, words) || !strings.HasSuffix(errs, "--help' for usage.\n") {

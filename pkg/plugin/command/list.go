@@ -128,7 +128,7 @@ func (o *listOptions) complete(args []string) error {
 	}
 	if len(o.Kinds) > 0 {
 		for _, kind := range o.Kinds {
-			if slices.ContainsFunc(jobs.KindNames(), func(known string) bool { return strings.EqualFold(known, kind) }) {
+			if containsFold(jobs.KindNames(), kind) {
 				continue
 			}
 			if meant := access.DidYouMean(kind, jobs.KindNames()); meant != "" {
@@ -140,6 +140,10 @@ func (o *listOptions) complete(args []string) error {
 		return usageError{fmt.Errorf("--watch and --group always cannot be combined, because each change is of one unit")}
 	}
 	return nil
+}
+
+func containsFold(list []string, word string) bool {
+	return slices.ContainsFunc(list, func(entry string) bool { return strings.EqualFold(entry, word) })
 }
 
 // completeOrder checks the order.
@@ -292,6 +296,20 @@ func (c *cluster) showUnits(ctx context.Context, list []units.Unit, o *listOptio
 func (c *cluster) nothing(ctx context.Context, o *listOptions, namespace string, seen *units.Seen) error {
 	if flag, meant := seen.Meant(o.Filter); meant != "" {
 		return fmt.Errorf("no unit has this %s; did you mean --%s %s?", flag, flag, meant)
+	}
+	known := jobs.KindNames()
+	for _, kind := range o.Kinds {
+		if !containsFold(known, kind) && !seen.Kind(kind) { // a unit created by hand can have any kind
+			return fmt.Errorf("no unit is of kind %q; the kinds of jobs are %s", kind, strings.Join(known, ", "))
+		}
+	}
+	if len(o.Queues) > 0 {
+		names := c.QueueNames(ctx)
+		for _, queue := range o.Queues {
+			if len(names) > 0 && !containsFold(names, queue) {
+				return c.NoQueue(ctx, queue)
+			}
+		}
 	}
 	if namespace == "" && o.job == nil {
 		c.warn("No units found.")

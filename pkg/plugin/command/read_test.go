@@ -131,6 +131,13 @@ func TestAListWithoutUnitsSaysWhy(t *testing.T) {
 	says(t, a, 1, []string{`namespace "reserch" does not exist`, `did you mean "research"?`}, "list", "-n", "reserch")
 	says(t, a, 1, []string{"no unit has this queue", "--queue company-research"}, "list", "--queue", "company-reserch")
 	says(t, a, 1, []string{"no unit has this reason", "--reason MaxJobs"}, "list", "--reason", "MaxJob")
+	for _, namespace := range []string{"--namespace=empty", "-A"} {
+		says(t, a, 1, []string{`no unit is of kind "foo"; the kinds of jobs are JAXJob, Job,`}, "list", namespace, "--kind", "foo")
+		says(t, a, 1, []string{`queue "nope" does not exist in namespace kube-queue`}, "list", namespace, "--queue", "nope")
+		expect(t, a, 0, "", "No units found"+map[string]string{"-A": "", "--namespace=empty": " in namespace empty"}[namespace]+".\n", "list", namespace, "--kind", "job", "--queue", "Company-Research", "--phase", "failed")
+	}
+	a.forbidden["list "+queuesOf+" kube-queue"] = true
+	expect(t, a, 0, "", "No units found in namespace empty.\n", "list", "-n", "empty", "--queue", "nope")
 	a.forbidden["get /namespaces"] = true
 	expect(t, a, 0, "", "No units found in namespace reserch.\n", "list", "-n", "reserch")
 }
@@ -308,9 +315,11 @@ func TestTreeShowsWhatTheObjectsShow(t *testing.T) {
 	if !strings.Contains(out, "███████▒▒···········") {
 		t.Errorf("no bars on a terminal:\n%s", out)
 	}
-	code, _, errs := a.run("tree", "company/reserch")
-	if code != 1 || !strings.HasSuffix(errs, "error: quota \"company/reserch\" does not exist; did you mean \"company/research\"?\n") {
-		t.Errorf("exit status %d: %s", code, errs)
+	for _, name := range []string{"company/reserch", "research"} {
+		code, _, errs := a.run("tree", name)
+		if code != 1 || !strings.HasSuffix(errs, "error: quota \""+name+"\" does not exist; did you mean \"company/research\"?\n") {
+			t.Errorf("exit status %d: %s", code, errs)
+		}
 	}
 }
 

@@ -137,7 +137,12 @@ Accepts all flags of kubectl that select a cluster, a user and a namespace; see 
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.SetUsageTemplate(strings.ReplaceAll(cmd.UsageTemplate(), ".FlagUsages ", ".FlagUsagesWrapped 100 "))
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		if text, _, is := strings.Cut(err.Error(), ": strconv."); is { // what follows is for programmers
+			err = errors.New(text)
+		}
+		return usageError{err}
+	})
 	cmd.SetIn(env.Streams.In)
 	cmd.SetOut(env.Streams.Out)
 	cmd.SetErr(env.Streams.ErrOut)

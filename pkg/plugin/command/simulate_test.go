@@ -156,6 +156,21 @@ func TestWhatAFileContainsIsRead(t *testing.T) {
 	if _, _, errs := a.run("simulate", "-f", file(t, unmarked)); !strings.Contains(errs, "job/two has no mark") {
 		t.Errorf("a job without a mark: %q", errs)
 	}
+	// Keys that have no effect are described as in the events of the job.
+	const suspended = "annotation scheduling.x-k8s.io/suspended has no effect; did you mean annotation scheduling.x-k8s.io/suspend?"
+	const quotaName = "annotation kube-queue/quota-name has no effect; set it as a label instead"
+	for annotations, want := range map[string]string{
+		`scheduling.x-k8s.io/suspended: "true"`:                                         "job/two: Not queued: " + suspended + "\n",
+		`scheduling.x-k8s.io/suspended: "true", kube-queue/quota-name: a`:               "job/two: Not queued: " + suspended + "\njob/two: Ignored: " + quotaName + "; " + suspended + "\n",
+		`scheduling.x-k8s.io/suspend: "true", kube-queue/quota-name: a`:                 "job/two: Ignored: " + quotaName + "\n",
+		`scheduling.x-k8s.io/suspend: "true", kube-queue/expected-run-time-seconds: 1h`: "job/two: Ignored: annotation",
+	} {
+		for _, command := range []string{"simulate", "advise"} {
+			if _, _, errs := a.run(command, "-f", file(t, strings.Replace(twoPods, `scheduling.x-k8s.io/suspend: "true"`, annotations, 1))); !strings.Contains(errs, want) || strings.Contains(errs, "no mark") {
+				t.Errorf("%s with %s: %q", command, annotations, errs)
+			}
+		}
+	}
 }
 
 func TestWhatCannotBeSimulatedIsAnErrorOfItsOwnStatus(t *testing.T) {

@@ -84,7 +84,7 @@ func (c *cluster) serveWeb(ctx context.Context, args []string, port int, noBrows
 			c.warn("No browser was opened: %v.", err)
 		}
 	}
-	return server.Serve(ctx, listener)
+	return cmp.Or(server.Serve(ctx, listener), ctx.Err())
 }
 
 // webPage returns the path of the page that the user named. Its request logs the user in, if that is necessary,

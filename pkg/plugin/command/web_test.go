@@ -60,7 +60,7 @@ func (a *api) openWeb(args ...string) *pages {
 	}
 	a.t.Cleanup(func() {
 		interrupt()
-		if code := <-status; code != exitClean {
+		if code := <-status; code != exitInterrupted {
 			a.t.Errorf("exit status %d after Ctrl-C", code)
 		}
 	})

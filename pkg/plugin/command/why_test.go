@@ -294,7 +294,7 @@ func TestWhyNobodyAnswersIsSaid(t *testing.T) {
 		why     string
 		prepare func(*api)
 	}{
-		{"the kube-queue of this cluster is older than this plugin and answers no questions", func(a *api) {
+		{"kube-queue is not installed in this cluster, or is too old for this plugin: an administrator must install or upgrade it", func(a *api) {
 			a.answer["older"] = func(map[string]any) (any, *metav1.Status) { return nil, nil }
 		}},
 		{"you may not create queueunitreviews in namespace \"research\"", func(a *api) { a.forbidden["create queueunitreviews"] = true }},

@@ -216,17 +216,18 @@ func TestASimulationProtectsJobsThatHaveJustStarted(t *testing.T) {
 		{Name: "a", Namespaces: []string{"a"}, Min: limits("1"), Max: limits("4")}, {Name: "b", Namespaces: []string{"b"}, Min: limits("3"), Max: limits("4")}}}
 	unit := func(namespace string) v1alpha1.QueueUnit {
 		return v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "u", UID: types.UID(namespace), ResourceVersion: "1", CreationTimestamp: metav1.NewTime(now.Add(-time.Hour))},
-			Spec: v1alpha1.QueueUnitSpec{Resource: amounts("cpu", "2"), ConsumerRef: v1alpha1.ConsumerReference{APIVersion: "batch/v1", Kind: "Job", Name: "u"}}}
+			Spec: v1alpha1.QueueUnitSpec{Resource: amounts("cpu", "3"), ConsumerRef: v1alpha1.ConsumerReference{APIVersion: "batch/v1", Kind: "Job", Name: "u"}}}
 	}
-	for age, want := range map[time.Duration]int{scheduler.DefaultMinRunTime - time.Second: 0, scheduler.DefaultMinRunTime: 1} {
+	for age, want := range map[time.Duration]int{scheduler.DefaultMinRunTime - time.Second: 0, scheduler.DefaultMinRunTime: 2} { // both victims are named
 		runs := []v1alpha1.QueueUnit{unit("a"), unit("a"), unit("b")}
 		for i := range 2 {
+			runs[i].Spec.Resource = amounts("cpu", "1500m")
 			runs[i].Name, runs[i].UID = fmt.Sprint("u", i), types.UID(fmt.Sprint(i))
 			runs[i].Status = v1alpha1.QueueUnitStatus{Phase: v1alpha1.PhaseRunning, Quota: "root/a", DequeueTime: ptr.To(metav1.NewMicroTime(now.Add(-age)))}
 		}
 		s, err := Simulate(Trial{Root: root, Units: runs}, now.Time)
 		require.NoError(t, err)
-		if len(s.Evicted) != want || len(s.Started) != want {
+		if len(s.Evicted) != want || len(s.Started) != want/2 {
 			t.Errorf("after %s: evicted %+v, started %+v, waiting %+v", age, s.Evicted, s.Started, s.Waiting)
 		}
 	}

@@ -48,7 +48,7 @@ type Simulation struct {
 	// Jobs are what would happen to each job in the files.
 	Jobs []SimulatedJob `json:"jobs,omitempty"`
 	// Started are the waiting units that would start immediately, Evicted those that hold quota and would be evicted
-	// for others, and Waiting those that would wait.
+	// for others, each in a group of its own, and Waiting those that would wait.
 	Started []visibility.UnitGroup `json:"started,omitempty"`
 	Evicted []visibility.UnitGroup `json:"evicted,omitempty"`
 	Waiting []visibility.UnitGroup `json:"waiting,omitempty"`
@@ -170,7 +170,7 @@ func parentOf(quotas []visibility.QuotaSummary, path string) string {
 // outcome describes what was decided.
 func outcome(t Trial, all []v1alpha1.QueueUnit, decided []simulator.Decided, backend quota.Backend, names *resources.Names, warnings []string, checks map[string][]string) *Simulation {
 	result := &Simulation{Warnings: warnings, OverLimits: overLimits(backend, names)}
-	var started, evicted, waiting []visibility.UnitSummary
+	var started, waiting []visibility.UnitSummary
 	for i := range all {
 		unit, d := &all[i], decided[i]
 		in := ""
@@ -190,13 +190,13 @@ func outcome(t Trial, all []v1alpha1.QueueUnit, decided []simulator.Decided, bac
 		case d.Admitted:
 			started = append(started, summary)
 		case d.Evicted:
-			evicted = append(evicted, summary)
+			result.Evicted = append(result.Evicted, visibility.UnitGroup{Units: 1, First: summary}) // each is named
 		case unit.Status.Phase.Waits():
 			summary.Reason = d.Reason
 			waiting = append(waiting, summary)
 		}
 	}
-	result.Started, result.Evicted, result.Waiting = Grouped(started), Grouped(evicted), Grouped(waiting)
+	result.Started, result.Waiting = Grouped(started), Grouped(waiting)
 	return result
 }
 

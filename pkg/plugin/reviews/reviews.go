@@ -187,7 +187,7 @@ func check(err error, answered bool, resource, namespace string) error {
 	case apierrors.IsInvalid(err) && (strings.Contains(err.Error(), "nothing has answered") || strings.Contains(err.Error(), "status.observedTime")):
 		return &Unanswered{"reviews are off in this cluster", err}
 	case IsNotServed(err):
-		return &Unanswered{"the kube-queue of this cluster is older than this plugin and answers no questions", err}
+		return &Unanswered{"kube-queue is not installed in this cluster, or is too old for this plugin: an administrator must install or upgrade it", err}
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot create resource"):
 		return &Unanswered{fmt.Sprintf("you may not create %s in namespace %q", resource, namespace), err}
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "has just started"):

@@ -69,6 +69,16 @@ func (s *Seen) Queue(name string) string {
 	return name
 }
 
+// Kind reports whether a unit has the kind. Case does not matter.
+func (s *Seen) Kind(kind string) bool {
+	for known := range s.kinds {
+		if strings.EqualFold(known, kind) {
+			return true
+		}
+	}
+	return false
+}
+
 // Meant returns the flag and the value that a filter without results probably meant; empty if there is none.
 func (s *Seen) Meant(f Filter) (flag, value string) {
 	for _, c := range []struct {
