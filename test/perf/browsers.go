@@ -17,7 +17,7 @@ import (
 
 const (
 	// mostBrowsers is how many browsers look at pages at the same time, and stays how long each keeps a page open.
-	mostBrowsers, stays = 50, 5 * time.Second
+	mostBrowsers, stays = 50, 15 * time.Second
 	// longestPage is how long a page may take until its first byte: the target.
 	longestPage = time.Second
 )
