@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -61,9 +62,13 @@ func podsAreQueued(t *testing.T, ns string) gateTest {
 		if !may(ctx, t, "on-call", ns, "bypass", "scheduling.x-k8s.io/queueunits") || !may(ctx, t, "system:serviceaccount:kube-queue:job-extensions", ns, "delete", "/pods") {
 			return fmt.Errorf("the rights are not in effect")
 		}
-		err = g.extensions.Delete(ctx, "none", metav1.DeleteOptions{})
-		if err == nil || !strings.Contains(err.Error(), "not found") {
+		// A pod that was never at the gate.
+		if _, err := g.create(t, g.admin, "other", bypass, "", false); err != nil && !apierrors.IsAlreadyExists(err) {
 			return err
+		}
+		err = g.extensions.Delete(ctx, "other", metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
+		if err == nil || !strings.Contains(err.Error(), "changes and deletes only pods with label") {
+			return fmt.Errorf("job-extensions is not limited: %v", err)
 		}
 		return nil
 	})
