@@ -62,7 +62,7 @@ func silences() []silence {
 				l.Patch(harness.Jobs, name, `{"metadata":{"annotations":{"scheduling.x-k8s.io/suspend":"true"}}}`)
 			},
 			reason: "NotQueued", says: []string{"the job ran already", "suspend the job to queue it"}},
-		{name: "an annotation takes it out of the queue", job: held{annotations: `kube-queue/bypass: "true"`}.job,
+		{name: "an annotation takes it out of the queue", job: held{annotations: `kube-queue/bypass: "true"`, spec: "suspend: true,"}.job,
 			reason: "NotQueued", says: []string{"annotation kube-queue/bypass takes the job out of the queue", "unsuspend it", "remove the annotation"}},
 		{name: "another controller manages it", job: held{spec: "suspend: true, managedBy: example.com/other,"}.job,
 			reason: "NotQueued", says: []string{"managedBy assigns the job to example.com/other", "create the job without managedBy"}},
