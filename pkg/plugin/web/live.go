@@ -12,6 +12,9 @@ import (
 const (
 	// heartbeat is how often an event stream writes something, so that a connection that has died is noticed.
 	heartbeat = 15 * time.Second
+	// calm is how many times as long as it took to read a page its stream then waits, so that many open pages leave a busy
+	// cluster time for other work.
+	calm = 20
 	// mostAnswering bounds how long reading a page and each write of a stream take.
 	mostAnswering = 20 * time.Second
 )
@@ -53,12 +56,12 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 		}
 		return stream.Flush()
 	}
-	ticker := time.NewTicker(s.Refresh)
-	defer ticker.Stop()
 	var last string
 	var sent time.Time
 	for {
+		began := time.Now()
 		content, code := s.content(page)
+		rest := min(max(s.Refresh, calm*time.Since(began)), heartbeat)
 		now := s.Now()
 		switch {
 		case s.ByToken && code == http.StatusUnauthorized && last == "":
@@ -86,7 +89,7 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 			return
 		case <-s.ended:
 			return
-		case <-ticker.C:
+		case <-time.After(rest):
 		}
 	}
 }
