@@ -94,7 +94,8 @@ func (b *browsers) look(ctx, looking context.Context, pages []string, first int,
 		}
 		b.mutex.Unlock()
 		following, cancel := context.WithTimeout(looking, stays)
-		_ = b.read(following, b.base+"/live?page="+url.QueryEscape(page)) // until the browser leaves the page
+		_ = b.read(following, b.base+"/live?page="+url.QueryEscape(page)) // one user may have so many streams only
+		<-following.Done()
 		cancel()
 	}
 	return nil
