@@ -32,13 +32,31 @@ func (w *world) notEvicted(a, b string) string {
 	return a
 }
 
-func TestADeactivatedUnitIsEvictedAlthoughTheUnitThatItWasEvictedForIsGone(t *testing.T) {
+// evicting is a world in which the eviction of team/dev for team/prod is on its way.
+func evicting(t *testing.T) *world {
+	t.Helper()
 	w := preempting(t, owning("team", gpu("1"), gpu("1")), "team")
 	w.submit("team/dev", gpu("1"), priority(100))
 	w.settle()
 	w.submit("team/prod", gpu("1"), priority(1000))
 	w.hearAndThink()
 	w.expectSent(scheduler.Evict)
+	return w
+}
+
+// pacing is a world in which one of two victims of a unit is evicted, and the other one waits for its turn.
+func pacing(t *testing.T, claimant string) (w *world, other string) {
+	t.Helper()
+	w = newWorld(t, roundRobin(), owning("team", gpu("2"), gpu("2")))
+	w.configure(scheduler.QueueChanged{Queue: "team", Preemption: scheduler.Preemption{WithinQueue: true, MaxPerMinute: 1}})
+	w.submitAll(gpu("1"), "team/a", "team/b")
+	w.submit(claimant, gpu("2"), priority(100))
+	w.settle()
+	return w, w.notEvicted("team/a", "team/b")
+}
+
+func TestADeactivatedUnitIsEvictedAlthoughTheUnitThatItWasEvictedForIsGone(t *testing.T) {
+	w := evicting(t)
 	w.deny(0)
 	w.write("team/dev", deactivate)
 	w.delete("team/prod")
@@ -47,24 +65,14 @@ func TestADeactivatedUnitIsEvictedAlthoughTheUnitThatItWasEvictedForIsGone(t *te
 }
 
 func TestAPacedVictimIsEvictedAtOnceWhenItIsDeactivated(t *testing.T) {
-	w := newWorld(t, roundRobin(), owning("team", gpu("2"), gpu("2")))
-	w.configure(scheduler.QueueChanged{Queue: "team", Preemption: scheduler.Preemption{WithinQueue: true, MaxPerMinute: 1}})
-	w.submitAll(gpu("1"), "team/a", "team/b")
-	w.submit("team/prod", gpu("2"), priority(1000))
-	w.settle()
-	other := w.notEvicted("team/a", "team/b")
+	w, other := pacing(t, "team/prod")
 	w.write(other, deactivate)
 	w.settle()
 	expectEvictions(t, w, other, "Deactivated")
 }
 
 func TestAnEvictionThatFailedIsNotSentAgainWhenTheClaimantIsGone(t *testing.T) {
-	w := preempting(t, owning("team", gpu("1"), gpu("1")), "team")
-	w.submit("team/dev", gpu("1"), priority(100))
-	w.settle()
-	w.submit("team/prod", gpu("1"), priority(1000))
-	w.hearAndThink()
-	w.expectSent(scheduler.Evict)
+	w := evicting(t)
 	w.runs("team/dev") // so that the write fails
 	w.delete("team/prod")
 	w.settle()
@@ -72,12 +80,7 @@ func TestAnEvictionThatFailedIsNotSentAgainWhenTheClaimantIsGone(t *testing.T) {
 }
 
 func TestAnEvictionThatFailedIsNotSentAgainWhenTheClaimantHasStarted(t *testing.T) {
-	w := preempting(t, owning("team", gpu("1"), gpu("1")), "team")
-	w.submit("team/dev", gpu("1"), priority(100))
-	w.settle()
-	w.submit("team/prod", gpu("1"), priority(1000))
-	w.hearAndThink()
-	w.expectSent(scheduler.Evict)
+	w := evicting(t)
 	w.runs("team/dev") // so that the write fails
 	w.plant(owning("team", gpu("2"), gpu("2")))
 	w.think() // prod starts
@@ -200,12 +203,7 @@ func TestAStoppedUnitForGrowthIsRequeuedIfItIsShownBeforeTheUnitOfTheJob(t *test
 }
 
 func TestAPacedVictimIsNotEvictedWhenAllClaimantsAreGone(t *testing.T) {
-	w := newWorld(t, roundRobin(), owning("team", gpu("2"), gpu("2")))
-	w.configure(scheduler.QueueChanged{Queue: "team", Preemption: scheduler.Preemption{WithinQueue: true, MaxPerMinute: 1}})
-	w.submitAll(gpu("1"), "team/a", "team/b")
-	w.submit("team/high", gpu("2"), priority(100))
-	w.settle()
-	other := w.notEvicted("team/a", "team/b")
+	w, other := pacing(t, "team/high")
 	w.submit("team/higher", gpu("2"), priority(1000))
 	w.settle()
 	w.delete("team/high")

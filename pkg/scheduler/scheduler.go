@@ -292,6 +292,15 @@ func (e Written) apply(s *Scheduler, now time.Time) {
 	s.outbox.post(u)
 }
 
+// notAdmitted records that the write of an admission has failed. A Reserved unit whose release was on its way can be evicted
+// for others again.
+func (s *Scheduler) notAdmitted(u *unit) {
+	u.assumed = false
+	if u.Phase == Reserved && u.countedIn != nil {
+		s.moreToEvict(u.countedIn)
+	}
+}
+
 func (e Refused) apply(s *Scheduler, now time.Time) {
 	u := s.units[e.Write.Key]
 	kind, underWay := s.outbox.answered(u, e.Write.Seq)
@@ -306,10 +315,7 @@ func (e Refused) apply(s *Scheduler, now time.Time) {
 		return
 	}
 	if kind.admits() { // from now on its phase decides whether it is charged
-		u.assumed = false
-		if u.Phase == Reserved && u.countedIn != nil {
-			s.moreToEvict(u.countedIn)
-		}
+		s.notAdmitted(u)
 	}
 	if e.Now.Version >= u.Version {
 		s.update(u, e.Now, kind)
@@ -329,10 +335,7 @@ func (e Denied) apply(s *Scheduler, now time.Time) {
 		return
 	}
 	if kind.admits() {
-		u.assumed = false
-		if u.Phase == Reserved && u.countedIn != nil {
-			s.moreToEvict(u.countedIn)
-		}
+		s.notAdmitted(u)
 	}
 	if kind.writesPlace() { // it does not show what was sent
 		u.shown.clear()
