@@ -506,6 +506,22 @@ func TestARoomThatIsReclaimedIsNotBorrowed(t *testing.T) {
 	expectReleased(t, w, "b/owed", "d/0", "z/workflow")
 }
 
+// The guarantee of its department is not enough to evict others for the unit. When a unit of its own quota ends, it still
+// does not fit, but is within the guarantee of that quota.
+func TestAUnitThatGetsARightWithoutRoomReclaims(t *testing.T) {
+	w := reclaiming(t, owning("root", nil, cpu("5"), owning("department", cpu("4"), nil, owning("team", cpu("2"), nil)), owning("z", nil, nil)))
+	w.submit("team/first", cpu("1"))
+	w.settle()
+	w.submit("z/borrows", cpu("4"))
+	w.after(time.Second)
+	w.submit("team/second", cpu("2"))
+	w.after(10 * time.Minute)
+	expectEvicted(t, w)
+	w.finish("team/first")
+	w.after(time.Second)
+	expectEvicted(t, w, "z/borrows")
+}
+
 // With both units of d that wait, d would borrow. So the one behind has no right any more to what was reclaimed for it,
 // and what it requests is no use of d for which a running unit of d could be evicted.
 func TestARightThatHasEndedEvictsNobody(t *testing.T) {

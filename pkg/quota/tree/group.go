@@ -52,10 +52,14 @@ func (g *group) Fits(d quota.Demand) *quota.Refusal {
 			return r
 		}
 	}
+	r := g.kept(d)
 	if at > 0 {
-		return g.noRoom(d, at, lacking)
+		r = g.noRoom(d, at, lacking)
 	}
-	return g.kept(d)
+	if r != nil && g.tree.reclaims {
+		g.untilReclaims(d, r)
+	}
+	return r
 }
 
 // StillRefuses looks only at the node and the resource of the cause.

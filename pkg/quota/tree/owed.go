@@ -237,6 +237,14 @@ func (g *group) untilOwed(at int, d quota.Demand, of resources.Amount) (lacks []
 	return lacks
 }
 
+// untilReclaims adds to a refusal the room that must be freed before the demand is within the guarantee of the group's own
+// node. From then on, others can be evicted for it. A guarantee of a branch above does not suffice for that.
+func (g *group) untilReclaims(d quota.Demand, r *quota.Refusal) {
+	if lack, lacks := g.lacksWithin(branchBelow{0, quota.Min}, d); lacks && !slices.Contains(r.Also, lack) {
+		r.Also = append(slices.Clip(r.Also), lack)
+	}
+}
+
 // lacksWithin returns the first room that the demand lacks within the guarantee of a branch; false if it lacks none
 // or can never fit in it.
 func (g *group) lacksWithin(b branchBelow, d quota.Demand) (lack quota.Lack, lacks bool) {
