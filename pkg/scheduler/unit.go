@@ -92,7 +92,7 @@ func (u *unit) namespace() string { return namespaceOf(u.item.Key) }
 func (u *unit) update(seen *Unit) {
 	now, requeueAt := seen.own(), instantOf(seen.RequeueAt)
 	if seen.Partial {
-		now.Demand, now.Elastic = u.whole(), u.Elastic
+		now.Demand, now.Elastic = u.Elastic.Whole(u.Demand), u.Elastic
 		now.QuotaName, now.Priority, now.Submitted, now.Owner, now.Label, now.Kind = u.QuotaName, u.Priority, u.Submitted, u.Owner, u.Label, u.Kind
 		now = now.own()
 	}

@@ -11,6 +11,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
+	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
@@ -211,6 +212,38 @@ func TestRemediesRespectReservations(t *testing.T) {
 		}
 		if answer.Until != nil {
 			t.Errorf("it is promised to start at %v", answer.Until)
+		}
+	}
+}
+
+// An elastic unit gets all pods that fit before the next unit is tried.
+func TestElasticUnitsGrowBeforeOthersStart(t *testing.T) {
+	for n := 0; ; n++ {
+		c := newCluster(t, teams(), tree.Options{})
+		limit := func(hours int32) func(*scheduler.Unit) {
+			return func(u *scheduler.Unit) { u.MaxSeconds = hours * 2 * 3600 }
+		}
+		c.submit("a/runs", c.request("cpu", 8000), limit(1))
+		c.submit("a/elastic", c.request("cpu", 8000), limit(2), func(u *scheduler.Unit) {
+			u.Elastic = &scheduler.Elastic{PodSet: "main", Min: 2, Count: 8, Pod: resources.Vector{{ID: c.names.ID("cpu"), Value: 1000}}}
+		})
+		c.submit("a/small", c.request("cpu", 2000))
+		starts, end := c.model().Starts(halfOfLimit, nil), c.units["a/runs"].DequeuedAt.Add(time.Hour)
+		if at := starts["a/elastic"]; !at.Equal(end) {
+			t.Errorf("the elastic unit starts at %v, want %v", at, end)
+		}
+		if at := starts["a/small"]; !at.Equal(end.Add(2 * time.Hour)) {
+			t.Errorf("the small unit starts at %v, want %v", at, end.Add(2*time.Hour))
+		}
+		answer := c.why("a/small", everything())
+		if len(answer.WouldAdmit) == 0 {
+			t.Error("nothing would admit it")
+		}
+		if n >= len(answer.WouldAdmit) {
+			return
+		}
+		if c.do(answer.WouldAdmit[n]); !c.runs("a/small") {
+			t.Errorf("it still waits after %s", answer.WouldAdmit[n].Message)
 		}
 	}
 }

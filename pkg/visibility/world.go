@@ -239,7 +239,7 @@ func (m *Model) pathOf(node quota.NodeID) string {
 // holding returns a unit that holds quota. It is not evicted in a world for others.
 func holding(u *scheduler.UnitView) scheduler.Unit {
 	unit := unitOf(u)
-	unit.Demand.Requests = u.Charge.Total()
+	unit.Demand.Requests, unit.Elastic = u.Charge.Total(), nil
 	unit.Phase, unit.Attempts, unit.Unstoppable, unit.DequeuedAt, unit.Quota = scheduler.Dequeued, 1, true, u.DequeuedAt(), u.Path
 	return unit
 }
@@ -290,5 +290,5 @@ func (m *Model) takesPart(u *scheduler.UnitView, w world) bool {
 // unitOf returns the unit as the core first receives it.
 func unitOf(u *scheduler.UnitView) scheduler.Unit {
 	return scheduler.Unit{Key: u.Key, Facts: scheduler.Facts{UID: u.UID, Kind: u.Kind, QuotaName: u.QuotaName, Version: 1,
-		Submitted: u.Submitted, Demand: u.Demand, Priority: u.Priority, MaxSeconds: u.MaxSeconds, Expected: u.Expected}}
+		Submitted: u.Submitted, Demand: u.Elastic.Whole(u.Demand), Elastic: u.Elastic, Priority: u.Priority, MaxSeconds: u.MaxSeconds, Expected: u.Expected}}
 }
