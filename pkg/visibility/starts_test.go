@@ -195,23 +195,51 @@ func TestNoUnitStartsAgainstAReservationOfAUnitFarBehind(t *testing.T) {
 
 // What is said to admit a unit admits it beside a reservation, too.
 func TestRemediesRespectReservations(t *testing.T) {
-	for n := 0; ; n++ {
-		c := newCluster(t, teams(), tree.Options{})
-		c.core.Apply(c.now, scheduler.QueueChanged{Queue: "root-a", Policy: queue.Priority, ReserveAfter: time.Second})
-		c.submit("a/long", c.request("cpu", 4000), func(u *scheduler.Unit) { u.MaxSeconds = 7200 })
-		c.submit("a/short", c.request("cpu", 4000), func(u *scheduler.Unit) { u.MaxSeconds = 3600 })
-		c.submit("a/large", c.request("cpu", 8000))
-		c.now = c.now.Add(time.Minute)
-		c.submit("a/small", c.request("cpu", 2000))
-		answer := c.why("a/small", everything())
-		if n == len(answer.WouldAdmit) {
-			return
-		}
-		if c.do(answer.WouldAdmit[n]); !c.runs("a/small") {
-			t.Errorf("it still waits after %s", answer.WouldAdmit[n].Message)
-		}
-		if answer.Until != nil {
-			t.Errorf("it is promised to start at %v", answer.Until)
+	limit := func(hours int32) func(*scheduler.Unit) {
+		return func(u *scheduler.Unit) { u.MaxSeconds = hours * 3600 }
+	}
+	for name, of := range map[string]struct {
+		root   tree.Node
+		policy *queue.Policy
+		submit func(c *cluster)
+	}{
+		"of the same queue": {teams(), queue.Priority, func(c *cluster) {
+			c.submit("a/long", c.request("cpu", 4000), limit(2))
+			c.submit("a/short", c.request("cpu", 4000), limit(1))
+			c.submit("a/large", c.request("cpu", 8000))
+		}},
+		"of another queue, in which many units are ahead": {tree.Node{Name: "root", Max: amounts("cpu", "10"), Children: []tree.Node{
+			{Name: "a", Namespaces: []string{"a"}, Max: amounts("cpu", "2")}, {Name: "b", Namespaces: []string{"b"}}}}, queue.ShortestFirst, func(c *cluster) {
+			c.submit("a/runs", c.request("cpu", 2000))
+			c.submit("b/runs", c.request("cpu", 6000))
+			c.submit("b/large", c.request("cpu", 10_000), limit(100))
+			c.now = c.now.Add(time.Minute)
+			for i := range mostOfEach + 1 {
+				c.submit(fmt.Sprintf("b/short-%03d", i), c.request("cpu", 10_000), limit(1))
+			}
+		}},
+	} {
+		for n := 0; ; n++ {
+			c := newCluster(t, of.root, tree.Options{})
+			for _, q := range c.core.QueueNames() {
+				c.core.Apply(c.now, scheduler.QueueChanged{Queue: q, Policy: of.policy, ReserveAfter: time.Second})
+			}
+			of.submit(c)
+			c.now = c.now.Add(time.Minute)
+			c.submit("a/small", c.request("cpu", 2000))
+			answer := c.why("a/small", everything())
+			if len(answer.WouldAdmit) == 0 {
+				t.Errorf("%s: nothing would admit it", name)
+			}
+			if n >= len(answer.WouldAdmit) {
+				break
+			}
+			if c.do(answer.WouldAdmit[n]); !c.runs("a/small") {
+				t.Errorf("%s: it still waits after %s", name, answer.WouldAdmit[n].Message)
+			}
+			if answer.Until != nil {
+				t.Errorf("%s: it is promised to start at %v", name, answer.Until)
+			}
 		}
 	}
 }

@@ -171,6 +171,7 @@ func (m *Model) participants(unit int32, below string, w world, visit func(int32
 		if q == m.view.Units[unit].Queue {
 			most = mostOfQueue
 		}
+		last := int32(-1)
 		for _, i := range all {
 			if most == 0 {
 				break
@@ -178,6 +179,12 @@ func (m *Model) participants(unit int32, below string, w world, visit func(int32
 			if u := &m.view.Units[i]; i != unit && m.takesPart(u, w) {
 				visit(i)
 				most--
+				last = i
+			}
+		}
+		for _, i := range m.oldest()[q] {
+			if u := &m.view.Units[i]; most == 0 && i != unit && m.before(last, i) < 0 && m.takesPart(u, w) {
+				visit(i)
 			}
 		}
 	}
@@ -185,20 +192,31 @@ func (m *Model) participants(unit int32, below string, w world, visit func(int32
 }
 
 // scope returns the path of the topmost node that keeps room from the unit or from those ahead of it, or the given
-// path if that is above it: the units that room is kept for take part in all worlds.
+// path if that is above it: the units that room is kept for take part in all worlds. So do units of other queues that have
+// waited for so long that room below a common node can be reserved for one of them.
 func (m *Model) scope(unit int32, below string) string {
 	u := &m.view.Units[unit]
 	group := m.group(u)
 	if group == nil {
 		return below
 	}
+	include := func(node quota.NodeID) {
+		if path := m.pathOf(node); strings.HasPrefix(below, path+"/") {
+			below = path
+		}
+	}
 	group.Spaces(&quota.Charge{Demand: quota.Demand{Requests: m.requested(unit), Preemptible: true}}, func(space quota.Space) {
 		if (space.Bound == quota.Lending || space.Bound == quota.Kept) && m.view.Backend.Room(space) < math.MaxInt64 {
-			if path := m.pathOf(space.Node); strings.HasPrefix(below, path+"/") {
-				below = path
-			}
+			include(space.Node)
 		}
 	})
+	for q, oldest := range m.oldest() {
+		if other := &m.view.Queues[q]; len(oldest) > 0 && m.view.At.Sub(time.UnixMicro(m.view.Units[oldest[0]].Submitted)) >= other.Settings.ReserveAfter {
+			if at := slices.IndexFunc(other.Nodes, func(n quota.NodeID) bool { return slices.Contains(group.Nodes(), n) }); at >= 0 {
+				include(other.Nodes[at])
+			}
+		}
+	}
 	return below
 }
 
