@@ -18,8 +18,10 @@ import (
 type world struct {
 	// raises are greater limits.
 	raises []quota.Raise
-	// ended are units that no longer hold quota.
-	ended map[int32]bool
+	// ended are units that no longer hold quota. inTurn is whether they end one after the other, by their maximum execution
+	// times, so that others can start in between.
+	ended  map[int32]bool
+	inTurn bool
 	// open are queues that are not stopped, whose admission checks exist and whose pods are ready.
 	open map[int32]bool
 }
@@ -138,8 +140,12 @@ func (m *Model) run(unit int32, below string, w world, late map[int32]bool) (all
 	for i := range late {
 		core.Apply(now, scheduler.UnitChanged{Unit: unitOf(&m.view.Units[i])})
 	}
-	for i := range w.ended {
+	for _, i := range slices.SortedFunc(maps.Keys(w.ended), func(i, j int32) int { return m.view.Units[i].EndsAt().Compare(m.view.Units[j].EndsAt()) }) {
 		core.Apply(now, scheduler.UnitGone{Key: m.view.Units[i].Key, UID: m.view.Units[i].UID})
+		if w.inTurn {
+			next()
+			now = now.Add(afterBackoff)
+		}
 	}
 	next()
 	return all, early

@@ -477,6 +477,10 @@ func TestAUnitIsAdmittedAtTheLatestWhenOthersMustHaveEnded(t *testing.T) {
 	if until := cl.why("a/four", everything()).Until; until == nil || until.Time.Before(first.Add(2*time.Hour)) {
 		t.Errorf("both must end, and it is admitted until %v", until)
 	}
+	cl.submit("a/five", cl.request("cpu", 2000))
+	if until := cl.why("a/four", everything()).Until; until != nil {
+		t.Errorf("another unit passes it when the first one ends, and it is admitted until %v", until)
+	}
 }
 
 func TestQueuesAndQuotasAreSelected(t *testing.T) {
