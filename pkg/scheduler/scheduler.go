@@ -200,8 +200,12 @@ func (s *Scheduler) update(u *unit, seen *Unit, sent Kind) {
 	if seen.Phase != Dequeued && seen.Phase != Running || seen.Evicted || seen.Stopped || seen.Over {
 		s.learn(u, seen.Phase == Ended || seen.Over, s.meters.now)
 	}
-	isEasier := u.isEasierToEvictAs(seen)
+	isEasier, limit := u.isEasierToEvictAs(seen), u.MaxSeconds
 	u.update(seen)
+	if shape := u.item.Shape(); shape != nil && u.MaxSeconds != limit { // a booking may not bind it any more
+		s.tryFirst(u.queue, shape)
+		s.activate(u.queue)
+	}
 	if seen.HeldReported && seen.Held != nil { // whatever the unit showed before, the other writer has replaced it
 		s.explainer.restore(u, seen.Reason)
 	}
