@@ -69,8 +69,10 @@ type Scheduler struct {
 	// planner is the backend if it can plan evictions; nil otherwise.
 	planner quota.Planner
 	claims
-	// bookings are those of all queues, in the order in which they were made.
+	// bookings are those of all queues, in the order in which they were made. booking is the number of queues that can have
+	// one.
 	bookings []*booking
+	booking  int
 	// delay is the last refusal because of a booking, and delayed are the shapes that wait because of one.
 	delay   *quota.Refusal
 	delayed map[*queue.Shape]bool
