@@ -81,8 +81,8 @@ type UnitView struct {
 	Remains bool
 	// Evicted is whether the unit is being evicted.
 	Evicted bool
-	// Unstoppable is whether the job continues when it is suspended.
-	Unstoppable bool
+	// Unstoppable is whether the job continues when it is suspended. Growth is as in Facts.
+	Unstoppable, Growth bool
 
 	dequeuedAt, endsAt, requeueAt instant
 }
@@ -131,7 +131,7 @@ func (s *Scheduler) View(now time.Time, names *resources.Names) *View {
 		}
 		seen := UnitView{Key: key, UID: u.UID, Kind: u.Kind, QuotaName: u.QuotaName, Queue: -1, Phase: u.countedPhase(),
 			Priority: u.Priority, MaxSeconds: u.MaxSeconds, Expected: u.Expected, Submitted: u.Submitted, Demand: u.Demand,
-			Evicted: u.Evicted, Unstoppable: u.Unstoppable,
+			Evicted: u.Evicted, Unstoppable: u.Unstoppable, Growth: u.Growth,
 			dequeuedAt: u.dequeuedAt, endsAt: u.endsAt(), Refusal: u.refusalShared(now, shared)}
 		if u.Elastic != nil { // the core changes its own
 			e := *u.Elastic

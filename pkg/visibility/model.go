@@ -50,7 +50,8 @@ type Model struct {
 	contenders func() [][]int32
 	lines      func() [][]int32
 	places     func() []int32
-	// oldest are the units that have waited longest, of the lines of queues that reserve quota for such units.
+	// oldest are the units that have waited longest, of the lines of queues that reserve quota for such units. Growth gets no
+	// reservation.
 	oldest func() [][]int32
 	// ordered are all units in the order of a list.
 	ordered func() []int32
@@ -116,10 +117,12 @@ func New(view *scheduler.View, kinds []string, namespace string) *Model {
 		oldest := make([][]int32, len(view.Queues))
 		for q, line := range m.lines() {
 			if view.Queues[q].Settings.ReserveAfter > 0 {
-				oldest[q] = slices.SortedFunc(slices.Values(line), func(i, j int32) int {
+				of := slices.DeleteFunc(slices.Clone(line), func(i int32) bool { return view.Units[i].Growth })
+				slices.SortFunc(of, func(i, j int32) int {
 					a, b := &view.Units[i], &view.Units[j]
 					return cmp.Or(cmp.Compare(a.Submitted, b.Submitted), strings.Compare(a.Key, b.Key))
-				})[:min(len(line), leastStarts)]
+				})
+				oldest[q] = of[:min(len(of), leastStarts)]
 			}
 		}
 		return oldest

@@ -275,3 +275,19 @@ func TestElasticUnitsGrowBeforeOthersStart(t *testing.T) {
 		}
 	}
 }
+
+// Growth is as old as its job, but no quota is reserved for it.
+func TestNoUnitIsDelayedByAReservationForGrowth(t *testing.T) {
+	c := newCluster(t, teams(), tree.Options{})
+	c.core.Apply(c.now, scheduler.QueueChanged{Queue: "root-a", Policy: queue.Priority, ReserveAfter: time.Second})
+	hours := func(n int32) func(*scheduler.Unit) {
+		return func(u *scheduler.Unit) { u.MaxSeconds = n * 2 * 3600 }
+	}
+	c.submit("a/one", c.request("cpu", 4000), hours(1))
+	c.submit("a/two", c.request("cpu", 4000), hours(2))
+	c.submit("a/grown", c.request("cpu", 8000), hours(24), func(u *scheduler.Unit) { u.Growth = true })
+	c.submit("a/late", c.request("cpu", 2000), hours(10))
+	if at, want := c.model().Starts(halfOfLimit, nil)["a/late"], c.units["a/one"].DequeuedAt.Add(time.Hour); !at.Equal(want) {
+		t.Errorf("it starts at %v, want %v", at, want)
+	}
+}

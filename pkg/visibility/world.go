@@ -314,5 +314,5 @@ func (m *Model) takesPart(u *scheduler.UnitView, w world) bool {
 // unitOf returns the unit as the core first receives it.
 func unitOf(u *scheduler.UnitView) scheduler.Unit {
 	return scheduler.Unit{Key: u.Key, Facts: scheduler.Facts{UID: u.UID, Kind: u.Kind, QuotaName: u.QuotaName, Version: 1,
-		Submitted: u.Submitted, Demand: u.Elastic.Whole(u.Demand), Elastic: u.Elastic, Priority: u.Priority, MaxSeconds: u.MaxSeconds, Expected: u.Expected}}
+		Submitted: u.Submitted, Demand: u.Elastic.Whole(u.Demand), Elastic: u.Elastic, Priority: u.Priority, MaxSeconds: u.MaxSeconds, Expected: u.Expected, Growth: u.Growth}}
 }
