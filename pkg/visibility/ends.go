@@ -22,8 +22,8 @@ func (s *search) ends() (*visibilityv1alpha1.Remedy, *metav1.Time) {
 	byAmount := func(a, b int64, _, _ *scheduler.UnitView) int { return cmp.Compare(b, a) }
 	others, found := s.enough(mostToEnd, func(others []int32) outcome {
 		ended := s.victims(others, byAmount)
-		if ended == nil {
-			return outcome{impossible: true}
+		if ended == nil { // if nothing is lacking, the unit waits for room that is reserved for others
+			return outcome{impossible: len(s.needs(s.reserved, others)) > 0}
 		}
 		w, below := s.freed(ended)
 		return s.outcome(below, w)

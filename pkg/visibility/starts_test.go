@@ -202,12 +202,18 @@ func TestRemediesRespectReservations(t *testing.T) {
 		root   tree.Node
 		policy *queue.Policy
 		submit func(c *cluster)
+		want   int
 	}{
 		"of the same queue": {teams(), queue.Priority, func(c *cluster) {
 			c.submit("a/long", c.request("cpu", 4000), limit(2))
 			c.submit("a/short", c.request("cpu", 4000), limit(1))
 			c.submit("a/large", c.request("cpu", 8000))
-		}},
+		}, 1},
+		"although there is room": {teams(), queue.Priority, func(c *cluster) {
+			c.submit("a/one", c.request("cpu", 4000))
+			c.submit("a/two", c.request("cpu", 2000))
+			c.submit("a/large", c.request("cpu", 6000))
+		}, 2},
 		"of another queue, in which many units are ahead": {tree.Node{Name: "root", Max: amounts("cpu", "10"), Children: []tree.Node{
 			{Name: "a", Namespaces: []string{"a"}, Max: amounts("cpu", "2")}, {Name: "b", Namespaces: []string{"b"}}}}, queue.ShortestFirst, func(c *cluster) {
 			c.submit("a/runs", c.request("cpu", 2000))
@@ -217,7 +223,7 @@ func TestRemediesRespectReservations(t *testing.T) {
 			for i := range mostOfEach + 1 {
 				c.submit(fmt.Sprintf("b/short-%03d", i), c.request("cpu", 10_000), limit(1))
 			}
-		}},
+		}, 1},
 	} {
 		for n := 0; ; n++ {
 			c := newCluster(t, of.root, tree.Options{})
@@ -228,8 +234,8 @@ func TestRemediesRespectReservations(t *testing.T) {
 			c.now = c.now.Add(time.Minute)
 			c.submit("a/small", c.request("cpu", 2000))
 			answer := c.why("a/small", everything())
-			if len(answer.WouldAdmit) == 0 {
-				t.Errorf("%s: nothing would admit it", name)
+			if len(answer.WouldAdmit) != of.want {
+				t.Errorf("%s: it would be admitted by:\n%s", name, messages(answer))
 			}
 			if n >= len(answer.WouldAdmit) {
 				break
