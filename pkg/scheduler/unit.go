@@ -106,6 +106,9 @@ func (u *unit) update(seen *Unit) {
 	if u.assumed && u.write.wanted.admits() && (now.Held != nil || requeueAt > u.requeueAt || u.Restored && !now.Restored || now.QuotaName != u.QuotaName || !sameDemand) {
 		u.unassume() // the decision is repeated; its write has not been sent
 	}
+	if u.runs() && now.Phase.holdsQuota() && now.Attempts == u.Attempts { // its owner could hide how wrong it was
+		now.Expected = u.Expected
+	}
 	u.Facts, u.dequeuedAt, u.requeueAt = now, instantOf(seen.DequeuedAt), requeueAt
 	u.seeEviction(seen)
 	if now.Phase != Waiting {
