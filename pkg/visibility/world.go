@@ -112,7 +112,10 @@ func (m *Model) run(unit int32, below string, w world, late map[int32]bool) (all
 	core.Apply(now, scheduler.Listed{})
 	next := func() {
 		plan, _ := core.Next(now)
-		for _, write := range plan {
+		for i, write := range plan {
+			if w.inTurn { // otherwise, the unit is not tried again
+				core.Apply(now, scheduler.Written{Write: &plan[i], Version: write.Version + 1, At: now})
+			}
 			switch {
 			case write.Kind != scheduler.Dequeue && write.Kind != scheduler.Reserve:
 			case write.Key == m.view.Units[unit].Key:
