@@ -108,6 +108,8 @@ The trace is a CSV file with a header:
   request:R   amount of resource R that the job requested, such as request:cpu (any number
               of columns)
   priority    priority of the job (optional)
+  limit       maximum execution time in seconds (optional)
+  expected    expected run time in seconds (optional)
   name        name of the job (optional)
 
 or a file in the Standard Workload Format (.swf), whose processors count as cpu. Both may

@@ -461,3 +461,32 @@ func TestAReservationAwaitsThePodsOfADeletedJob(t *testing.T) {
 	w.settle()
 	expectReleased(t, w)
 }
+
+// A waiting job whose limit is lowered so that it ends in time is tried again, in a queue that reserves nothing itself.
+func TestAJobPassesAReservationWhenItsLimitIsLowered(t *testing.T) {
+	w := reserving(t, limited("root", 8, limited("a", 8), limited("b", 8)), "root-a")
+	w.submit("a/runs", cpu("4"), maxTime(time.Hour))
+	w.settle()
+	w.submit("a/large", cpu("8"))
+	w.after(2 * time.Minute)
+	w.submit("b/late", cpu("4"), maxTime(59*time.Minute))
+	w.settle()
+	expectReleased(t, w, "a/runs")
+	w.write("b/late", maxTime(57*time.Minute)) // of the same length
+	w.settle()
+	expectReleased(t, w, "a/runs", "b/late")
+}
+
+// In a queue that reserves nothing itself, a job also passes an equal one of the same queue that would end too late.
+func TestAJobPassesAReservationAndAnEqualJobThatWouldEndLate(t *testing.T) {
+	w := reserving(t, limited("root", 8, limited("a", 8), limited("b", 8)), "root-a")
+	w.submit("a/runs", cpu("4"), maxTime(time.Hour))
+	w.settle()
+	w.submit("a/large", cpu("8"))
+	w.after(2 * time.Minute)
+	w.submit("b/long", cpu("4"))
+	w.settle()
+	w.submit("b/short", cpu("4"), maxTime(10*time.Minute))
+	w.settle()
+	expectReleased(t, w, "a/runs", "b/short")
+}

@@ -69,11 +69,10 @@ func (f Facts) own() Facts {
 	return f
 }
 
-// whole returns the Demand with all pods.
-func (u *unit) whole() quota.Demand {
-	d := u.Demand
-	if u.Elastic != nil {
-		d.Requests = u.Elastic.full
+// Whole returns the demand of a unit with all pods. The unit is in a core, or in its View. It need not be elastic.
+func (e *Elastic) Whole(d quota.Demand) quota.Demand {
+	if e != nil {
+		d.Requests = e.full
 	}
 	return d
 }

@@ -31,7 +31,7 @@ func (e Expected) Duration() time.Duration { return time.Duration(e.seconds() * 
 // meanwhile. Those with a time that is not enforced are never behind them: their owners would declare none.
 func (q *queueState) lengthOf(u *unit) queue.Length {
 	switch {
-	case !q.Policy.ByLimit && q.set.ReserveAfter == 0:
+	case !q.Policy.ByLimit && !q.besideBookings:
 		return 0
 	case !q.Policy.ByLimit || u.MaxSeconds > 0:
 		return queue.LengthOf(u.MaxSeconds)

@@ -107,6 +107,7 @@ func TestANamespaceWhoseJobsRunLongerThanExpectedGainsNothing(t *testing.T) {
 	w := newWorld(t, scheduler.Options{Policy: queue.ShortestFirst}, leaf("root", cpu("1"), "honest", "liar"))
 	w.submit("liar/first", cpu("1"), expects(3*time.Minute))
 	w.settle()
+	w.write("liar/first", expects(10*time.Hour))               // a user may change a unit that was created by hand
 	w.submit("honest/next", cpu("1"), expects(30*time.Minute)) // 150 minutes
 	w.submit("liar/next", cpu("1"), expects(10*time.Minute))   // 50 minutes, then 1000
 	w.settle()

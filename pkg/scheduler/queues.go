@@ -35,6 +35,8 @@ type queueState struct {
 	booking *booking
 	oldest  *unit
 	scanAt  instant
+	// besideBookings is whether any queue can have one.
+	besideBookings bool
 	// learned is what its past jobs teach about those that wait.
 	learned forecast.Learned
 	// reservations are the reservations of the queue's shapes.
@@ -56,7 +58,7 @@ func (s *Scheduler) addQueues(groups ...quota.Group) {
 	var added []*queueState
 	for _, group := range groups {
 		q := &queueState{Queue: queue.New(group, s.defaultPolicy, s.waitIndex), name: group.Queue(),
-			set: QueueChanged{Queue: group.Queue(), Policy: s.defaultPolicy}, changed: true,
+			set: QueueChanged{Queue: group.Queue(), Policy: s.defaultPolicy}, changed: true, besideBookings: s.booking > 0,
 			awaiting: map[*unit]struct{}{}, causeChanges: map[*queue.Shape]*causeChange{}}
 		if set, ok := s.settings[q.name]; ok {
 			q.set, q.Policy = set, set.Policy
@@ -73,10 +75,23 @@ func (e QueueChanged) apply(s *Scheduler, now time.Time) {
 	if e.Policy == nil {
 		e.Policy = s.defaultPolicy
 	}
+	was, booked := s.settings[e.Queue].ReserveAfter > 0, s.booking > 0
 	if e == (QueueChanged{Queue: e.Queue, Policy: s.defaultPolicy}) {
 		delete(s.settings, e.Queue)
 	} else {
 		s.settings[e.Queue] = e
+	}
+	switch is := e.ReserveAfter > 0; {
+	case is && !was:
+		s.booking++
+	case was && !is:
+		s.booking--
+	}
+	if books := s.booking > 0; books != booked {
+		for _, q := range slices.Clone(s.order) {
+			q.besideBookings = books
+			s.settleUnitsOf(q, "", now)
+		}
 	}
 	q := s.queues[e.Queue]
 	if q == nil || q.set == e {

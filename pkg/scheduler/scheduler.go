@@ -69,8 +69,10 @@ type Scheduler struct {
 	// planner is the backend if it can plan evictions; nil otherwise.
 	planner quota.Planner
 	claims
-	// bookings are those of all queues, in the order in which they were made.
+	// bookings are those of all queues, in the order in which they were made. booking is the number of queues that can have
+	// one.
 	bookings []*booking
+	booking  int
 	// delay is the last refusal because of a booking, and delayed are the shapes that wait because of one.
 	delay   *quota.Refusal
 	delayed map[*queue.Shape]bool
@@ -200,8 +202,12 @@ func (s *Scheduler) update(u *unit, seen *Unit, sent Kind) {
 	if seen.Phase != Dequeued && seen.Phase != Running || seen.Evicted || seen.Stopped || seen.Over {
 		s.learn(u, seen.Phase == Ended || seen.Over, s.meters.now)
 	}
-	isEasier := u.isEasierToEvictAs(seen)
+	isEasier, limit := u.isEasierToEvictAs(seen), u.MaxSeconds
 	u.update(seen)
+	if shape := u.item.Shape(); shape != nil && u.MaxSeconds != limit { // a booking may not bind it any more
+		s.tryFirst(u.queue, shape)
+		s.activate(u.queue)
+	}
 	if seen.HeldReported && seen.Held != nil { // whatever the unit showed before, the other writer has replaced it
 		s.explainer.restore(u, seen.Reason)
 	}

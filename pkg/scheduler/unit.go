@@ -92,7 +92,7 @@ func (u *unit) namespace() string { return namespaceOf(u.item.Key) }
 func (u *unit) update(seen *Unit) {
 	now, requeueAt := seen.own(), instantOf(seen.RequeueAt)
 	if seen.Partial {
-		now.Demand, now.Elastic = u.whole(), u.Elastic
+		now.Demand, now.Elastic = u.Elastic.Whole(u.Demand), u.Elastic
 		now.QuotaName, now.Priority, now.Submitted, now.Owner, now.Label, now.Kind = u.QuotaName, u.Priority, u.Submitted, u.Owner, u.Label, u.Kind
 		now = now.own()
 	}
@@ -105,6 +105,9 @@ func (u *unit) update(seen *Unit) {
 	}
 	if u.assumed && u.write.wanted.admits() && (now.Held != nil || requeueAt > u.requeueAt || u.Restored && !now.Restored || now.QuotaName != u.QuotaName || !sameDemand) {
 		u.unassume() // the decision is repeated; its write has not been sent
+	}
+	if u.runs() && now.Phase.holdsQuota() && now.Attempts == u.Attempts { // its owner could hide how wrong it was
+		now.Expected = u.Expected
 	}
 	u.Facts, u.dequeuedAt, u.requeueAt = now, instantOf(seen.DequeuedAt), requeueAt
 	u.seeEviction(seen)

@@ -67,7 +67,8 @@ type UnitView struct {
 	// Submitted is in microseconds since 1970.
 	Submitted int64
 	Demand    quota.Demand
-	// Elastic, if set, describes how the unit may be admitted with fewer pods.
+	// Elastic, if set, describes how the unit may be admitted with fewer pods. Demand is then the least that it can start
+	// with, or what it was admitted with.
 	Elastic *Elastic
 	// Held is whether the unit is not tried, no matter how much room there is.
 	Held bool
@@ -80,8 +81,8 @@ type UnitView struct {
 	Remains bool
 	// Evicted is whether the unit is being evicted.
 	Evicted bool
-	// Unstoppable is whether the job continues when it is suspended.
-	Unstoppable bool
+	// Unstoppable is whether the job continues when it is suspended. Growth is as in Facts.
+	Unstoppable, Growth bool
 
 	dequeuedAt, endsAt, requeueAt instant
 }
@@ -129,9 +130,13 @@ func (s *Scheduler) View(now time.Time, names *resources.Names) *View {
 			continue
 		}
 		seen := UnitView{Key: key, UID: u.UID, Kind: u.Kind, QuotaName: u.QuotaName, Queue: -1, Phase: u.countedPhase(),
-			Priority: u.Priority, MaxSeconds: u.MaxSeconds, Expected: u.Expected, Submitted: u.Submitted, Demand: u.Demand, Elastic: u.Elastic,
-			Evicted: u.Evicted, Unstoppable: u.Unstoppable,
+			Priority: u.Priority, MaxSeconds: u.MaxSeconds, Expected: u.Expected, Submitted: u.Submitted, Demand: u.Demand,
+			Evicted: u.Evicted, Unstoppable: u.Unstoppable, Growth: u.Growth,
 			dequeuedAt: u.dequeuedAt, endsAt: u.endsAt(), Refusal: u.refusalShared(now, shared)}
+		if u.Elastic != nil { // the core changes its own
+			e := *u.Elastic
+			seen.Elastic = &e
+		}
 		if u.assumed || u.Phase == Reserved {
 			seen.dequeuedAt = 0 // it may be that of an earlier admission
 		}

@@ -117,6 +117,9 @@ func situated(s Situation, at time.Time, runs func(unit int) time.Duration) *sim
 		p.byKey[u.Key] = i
 		if holds(u) {
 			p.release(i, u.Quota)
+			if u.Evicted && !u.Stopped {
+				p.evict(i, u.Reason)
+			}
 		}
 		if u.RequeueAt.After(p.requeuedUntil) {
 			p.requeuedUntil = u.RequeueAt

@@ -104,6 +104,17 @@ func TestAUnitThatIsOwedItsQuotaStartsAfterAnEviction(t *testing.T) {
 	}
 }
 
+// A unit that is being evicted stops immediately, like those that would be.
+func TestWhatIsBeingEvictedIsFree(t *testing.T) {
+	s := newSituation(t, false)
+	s.add("a/leaves", "4", scheduler.Running, 0)
+	s.Units[0].Evicted = true
+	s.add("b/new", "2", scheduler.Waiting, 0)
+	if got, want := s.decided(), "a/leaves is evicted, b/new starts"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
 func TestWhatIsDecidedDependsOnNothingElse(t *testing.T) {
 	s := newSituation(t, false)
 	for i := range 200 {

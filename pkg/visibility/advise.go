@@ -86,7 +86,7 @@ func (m *Model) try(unit scheduler.Unit, left RunTimes) *Trial {
 		t.Queue, t.Length = view.Queues[u.Queue].Name, t.model.length(u)
 	}
 	// What answers need of all units is computed here, where its time counts, and for the refusal that is known then.
-	defer func() { t.model.index(); t.model.places() }()
+	defer func() { t.model.index(); t.model.places(); t.model.oldest() }()
 	if u.Held {
 		return t
 	}

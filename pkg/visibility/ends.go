@@ -22,8 +22,8 @@ func (s *search) ends() (*visibilityv1alpha1.Remedy, *metav1.Time) {
 	byAmount := func(a, b int64, _, _ *scheduler.UnitView) int { return cmp.Compare(b, a) }
 	others, found := s.enough(mostToEnd, func(others []int32) outcome {
 		ended := s.victims(others, byAmount)
-		if ended == nil {
-			return outcome{impossible: true}
+		if ended == nil { // if nothing is lacking, the unit waits for room that is reserved for others
+			return outcome{impossible: len(s.needs(s.reserved, others)) > 0}
 		}
 		w, below := s.freed(ended)
 		return s.outcome(below, w)
@@ -150,7 +150,7 @@ func (s *search) freed(ended map[int32]bool) (w world, below string) {
 }
 
 // until returns when enough units have ended for the unit and others, by their maximum execution times; nil if that
-// is not known.
+// is not known, or if others would take what they free.
 func (s *search) until(others []int32) *metav1.Time {
 	ended := s.victims(others, func(_, _ int64, u, v *scheduler.UnitView) int {
 		a, b := u.EndsAt(), v.EndsAt()
@@ -162,6 +162,10 @@ func (s *search) until(others []int32) *metav1.Time {
 		}
 	})
 	if ended == nil {
+		return nil
+	}
+	w, below := s.freed(ended)
+	if w.inTurn = true; !s.outcome(below, w).admitted {
 		return nil
 	}
 	var last time.Time

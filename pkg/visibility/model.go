@@ -50,6 +50,9 @@ type Model struct {
 	contenders func() [][]int32
 	lines      func() [][]int32
 	places     func() []int32
+	// oldest are the units that have waited longest, of the lines of queues that reserve quota for such units. Growth gets no
+	// reservation.
+	oldest func() [][]int32
 	// ordered are all units in the order of a list.
 	ordered func() []int32
 	// sums are by queue and nodes by node. loans are those between the nodes.
@@ -109,6 +112,20 @@ func New(view *scheduler.View, kinds []string, namespace string) *Model {
 			}
 		}
 		return places
+	})
+	m.oldest = sync.OnceValue(func() [][]int32 {
+		oldest := make([][]int32, len(view.Queues))
+		for q, line := range m.lines() {
+			if view.Queues[q].Settings.ReserveAfter > 0 {
+				of := slices.DeleteFunc(slices.Clone(line), func(i int32) bool { return view.Units[i].Growth })
+				slices.SortFunc(of, func(i, j int32) int {
+					a, b := &view.Units[i], &view.Units[j]
+					return cmp.Or(cmp.Compare(a.Submitted, b.Submitted), strings.Compare(a.Key, b.Key))
+				})
+				oldest[q] = of[:min(len(of), leastStarts)]
+			}
+		}
+		return oldest
 	})
 	m.greatest = sync.OnceValue(func() map[resources.ID]int64 {
 		greatest := map[resources.ID]int64{}

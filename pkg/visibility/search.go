@@ -76,7 +76,11 @@ type placed struct {
 func (s *search) needs(backend quota.Explainer, others []int32) (all []need) {
 	place := func(i int32) placed {
 		u := &s.view.Units[i]
-		return placed{groupIn(backend, u), &quota.Charge{Demand: u.Demand}}
+		d := u.Elastic.Whole(u.Demand) // it gets all pods that fit before the next unit is tried
+		if i == s.unit {
+			d = u.Demand
+		}
+		return placed{groupIn(backend, u), &quota.Charge{Demand: d}}
 	}
 	unit := place(s.unit)
 	own, shapes := []placed{unit}, map[string]bool{unit.charge.Demand.Key(): true}

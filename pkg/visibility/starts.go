@@ -3,7 +3,6 @@ package visibility
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -135,14 +134,13 @@ func (m *Model) play(left RunTimes, further map[string]int, added *scheduler.Uni
 // of them.
 func (m *Model) taking(q, most int) []int32 {
 	line := m.lines()[q]
-	if len(line) <= most || m.view.Queues[q].Settings.ReserveAfter == 0 {
-		return line[:min(len(line), most)]
+	taking := slices.Clone(line[:min(len(line), most)])
+	for _, i := range m.oldest()[q] {
+		if int(m.places()[i]) > most {
+			taking = append(taking, i)
+		}
 	}
-	rest := slices.SortedFunc(slices.Values(line[most:]), func(i, j int32) int {
-		a, b := &m.view.Units[i], &m.view.Units[j]
-		return cmp.Or(cmp.Compare(a.Submitted, b.Submitted), strings.Compare(a.Key, b.Key))
-	})
-	return slices.Concat(line[:most], rest[:min(len(rest), leastStarts)])
+	return taking
 }
 
 // StartEstimate returns the estimate of a unit that waits from the time on.

@@ -11,6 +11,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
+	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
@@ -194,23 +195,105 @@ func TestNoUnitStartsAgainstAReservationOfAUnitFarBehind(t *testing.T) {
 
 // What is said to admit a unit admits it beside a reservation, too.
 func TestRemediesRespectReservations(t *testing.T) {
+	limit := func(hours int32) func(*scheduler.Unit) {
+		return func(u *scheduler.Unit) { u.MaxSeconds = hours * 3600 }
+	}
+	for name, of := range map[string]struct {
+		root   tree.Node
+		policy *queue.Policy
+		submit func(c *cluster)
+		want   int
+	}{
+		"of the same queue": {teams(), queue.Priority, func(c *cluster) {
+			c.submit("a/long", c.request("cpu", 4000), limit(2))
+			c.submit("a/short", c.request("cpu", 4000), limit(1))
+			c.submit("a/large", c.request("cpu", 8000))
+		}, 1},
+		"although there is room": {teams(), queue.Priority, func(c *cluster) {
+			c.submit("a/one", c.request("cpu", 4000))
+			c.submit("a/two", c.request("cpu", 2000))
+			c.submit("a/large", c.request("cpu", 6000))
+		}, 2},
+		"of another queue, in which many units are ahead": {tree.Node{Name: "root", Max: amounts("cpu", "10"), Children: []tree.Node{
+			{Name: "a", Namespaces: []string{"a"}, Max: amounts("cpu", "2")}, {Name: "b", Namespaces: []string{"b"}}}}, queue.ShortestFirst, func(c *cluster) {
+			c.submit("a/runs", c.request("cpu", 2000))
+			c.submit("b/runs", c.request("cpu", 6000))
+			c.submit("b/large", c.request("cpu", 10_000), limit(100))
+			c.now = c.now.Add(time.Minute)
+			for i := range mostOfEach + 1 {
+				c.submit(fmt.Sprintf("b/short-%03d", i), c.request("cpu", 10_000), limit(1))
+			}
+		}, 1},
+	} {
+		for n := 0; ; n++ {
+			c := newCluster(t, of.root, tree.Options{})
+			for _, q := range c.core.QueueNames() {
+				c.core.Apply(c.now, scheduler.QueueChanged{Queue: q, Policy: of.policy, ReserveAfter: time.Second})
+			}
+			of.submit(c)
+			c.now = c.now.Add(time.Minute)
+			c.submit("a/small", c.request("cpu", 2000))
+			answer := c.why("a/small", everything())
+			if len(answer.WouldAdmit) != of.want {
+				t.Errorf("%s: it would be admitted by:\n%s", name, messages(answer))
+			}
+			if n >= len(answer.WouldAdmit) {
+				break
+			}
+			if c.do(answer.WouldAdmit[n]); !c.runs("a/small") {
+				t.Errorf("%s: it still waits after %s", name, answer.WouldAdmit[n].Message)
+			}
+			if answer.Until != nil {
+				t.Errorf("%s: it is promised to start at %v", name, answer.Until)
+			}
+		}
+	}
+}
+
+// An elastic unit gets all pods that fit before the next unit is tried.
+func TestElasticUnitsGrowBeforeOthersStart(t *testing.T) {
 	for n := 0; ; n++ {
 		c := newCluster(t, teams(), tree.Options{})
-		c.core.Apply(c.now, scheduler.QueueChanged{Queue: "root-a", Policy: queue.Priority, ReserveAfter: time.Second})
-		c.submit("a/long", c.request("cpu", 4000), func(u *scheduler.Unit) { u.MaxSeconds = 7200 })
-		c.submit("a/short", c.request("cpu", 4000), func(u *scheduler.Unit) { u.MaxSeconds = 3600 })
-		c.submit("a/large", c.request("cpu", 8000))
-		c.now = c.now.Add(time.Minute)
+		limit := func(hours int32) func(*scheduler.Unit) {
+			return func(u *scheduler.Unit) { u.MaxSeconds = hours * 2 * 3600 }
+		}
+		c.submit("a/runs", c.request("cpu", 8000), limit(1))
+		c.submit("a/elastic", c.request("cpu", 8000), limit(2), func(u *scheduler.Unit) {
+			u.Elastic = &scheduler.Elastic{PodSet: "main", Min: 2, Count: 8, Pod: resources.Vector{{ID: c.names.ID("cpu"), Value: 1000}}}
+		})
 		c.submit("a/small", c.request("cpu", 2000))
+		starts, end := c.model().Starts(halfOfLimit, nil), c.units["a/runs"].DequeuedAt.Add(time.Hour)
+		if at := starts["a/elastic"]; !at.Equal(end) {
+			t.Errorf("the elastic unit starts at %v, want %v", at, end)
+		}
+		if at := starts["a/small"]; !at.Equal(end.Add(2 * time.Hour)) {
+			t.Errorf("the small unit starts at %v, want %v", at, end.Add(2*time.Hour))
+		}
 		answer := c.why("a/small", everything())
-		if n == len(answer.WouldAdmit) {
+		if len(answer.WouldAdmit) == 0 {
+			t.Error("nothing would admit it")
+		}
+		if n >= len(answer.WouldAdmit) {
 			return
 		}
 		if c.do(answer.WouldAdmit[n]); !c.runs("a/small") {
 			t.Errorf("it still waits after %s", answer.WouldAdmit[n].Message)
 		}
-		if answer.Until != nil {
-			t.Errorf("it is promised to start at %v", answer.Until)
-		}
+	}
+}
+
+// Growth is as old as its job, but no quota is reserved for it.
+func TestNoUnitIsDelayedByAReservationForGrowth(t *testing.T) {
+	c := newCluster(t, teams(), tree.Options{})
+	c.core.Apply(c.now, scheduler.QueueChanged{Queue: "root-a", Policy: queue.Priority, ReserveAfter: time.Second})
+	hours := func(n int32) func(*scheduler.Unit) {
+		return func(u *scheduler.Unit) { u.MaxSeconds = n * 2 * 3600 }
+	}
+	c.submit("a/one", c.request("cpu", 4000), hours(1))
+	c.submit("a/two", c.request("cpu", 4000), hours(2))
+	c.submit("a/grown", c.request("cpu", 8000), hours(24), func(u *scheduler.Unit) { u.Growth = true })
+	c.submit("a/late", c.request("cpu", 2000), hours(10))
+	if at, want := c.model().Starts(halfOfLimit, nil)["a/late"], c.units["a/one"].DequeuedAt.Add(time.Hour); !at.Equal(want) {
+		t.Errorf("it starts at %v, want %v", at, want)
 	}
 }

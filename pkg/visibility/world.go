@@ -18,8 +18,10 @@ import (
 type world struct {
 	// raises are greater limits.
 	raises []quota.Raise
-	// ended are units that no longer hold quota.
-	ended map[int32]bool
+	// ended are units that no longer hold quota. inTurn is whether they end one after the other, by their maximum execution
+	// times, so that others can start in between.
+	ended  map[int32]bool
+	inTurn bool
 	// open are queues that are not stopped, whose admission checks exist and whose pods are ready.
 	open map[int32]bool
 }
@@ -110,7 +112,10 @@ func (m *Model) run(unit int32, below string, w world, late map[int32]bool) (all
 	core.Apply(now, scheduler.Listed{})
 	next := func() {
 		plan, _ := core.Next(now)
-		for _, write := range plan {
+		for i, write := range plan {
+			if w.inTurn { // otherwise, the unit is not tried again
+				core.Apply(now, scheduler.Written{Write: &plan[i], Version: write.Version + 1, At: now})
+			}
 			switch {
 			case write.Kind != scheduler.Dequeue && write.Kind != scheduler.Reserve:
 			case write.Key == m.view.Units[unit].Key:
@@ -138,8 +143,12 @@ func (m *Model) run(unit int32, below string, w world, late map[int32]bool) (all
 	for i := range late {
 		core.Apply(now, scheduler.UnitChanged{Unit: unitOf(&m.view.Units[i])})
 	}
-	for i := range w.ended {
+	for _, i := range slices.SortedFunc(maps.Keys(w.ended), func(i, j int32) int { return m.view.Units[i].EndsAt().Compare(m.view.Units[j].EndsAt()) }) {
 		core.Apply(now, scheduler.UnitGone{Key: m.view.Units[i].Key, UID: m.view.Units[i].UID})
+		if w.inTurn {
+			next()
+			now = now.Add(afterBackoff)
+		}
 	}
 	next()
 	return all, early
@@ -171,6 +180,7 @@ func (m *Model) participants(unit int32, below string, w world, visit func(int32
 		if q == m.view.Units[unit].Queue {
 			most = mostOfQueue
 		}
+		last := int32(-1)
 		for _, i := range all {
 			if most == 0 {
 				break
@@ -178,6 +188,12 @@ func (m *Model) participants(unit int32, below string, w world, visit func(int32
 			if u := &m.view.Units[i]; i != unit && m.takesPart(u, w) {
 				visit(i)
 				most--
+				last = i
+			}
+		}
+		for _, i := range m.oldest()[q] {
+			if u := &m.view.Units[i]; most == 0 && i != unit && m.before(last, i) < 0 && m.takesPart(u, w) {
+				visit(i)
 			}
 		}
 	}
@@ -185,20 +201,31 @@ func (m *Model) participants(unit int32, below string, w world, visit func(int32
 }
 
 // scope returns the path of the topmost node that keeps room from the unit or from those ahead of it, or the given
-// path if that is above it: the units that room is kept for take part in all worlds.
+// path if that is above it: the units that room is kept for take part in all worlds. So do units of other queues that have
+// waited for so long that room below a common node can be reserved for one of them.
 func (m *Model) scope(unit int32, below string) string {
 	u := &m.view.Units[unit]
 	group := m.group(u)
 	if group == nil {
 		return below
 	}
+	include := func(node quota.NodeID) {
+		if path := m.pathOf(node); strings.HasPrefix(below, path+"/") {
+			below = path
+		}
+	}
 	group.Spaces(&quota.Charge{Demand: quota.Demand{Requests: m.requested(unit), Preemptible: true}}, func(space quota.Space) {
 		if (space.Bound == quota.Lending || space.Bound == quota.Kept) && m.view.Backend.Room(space) < math.MaxInt64 {
-			if path := m.pathOf(space.Node); strings.HasPrefix(below, path+"/") {
-				below = path
-			}
+			include(space.Node)
 		}
 	})
+	for q, oldest := range m.oldest() {
+		if other := &m.view.Queues[q]; len(oldest) > 0 && m.view.At.Sub(time.UnixMicro(m.view.Units[oldest[0]].Submitted)) >= other.Settings.ReserveAfter {
+			if at := slices.IndexFunc(other.Nodes, func(n quota.NodeID) bool { return slices.Contains(group.Nodes(), n) }); at >= 0 {
+				include(other.Nodes[at])
+			}
+		}
+	}
 	return below
 }
 
@@ -239,7 +266,7 @@ func (m *Model) pathOf(node quota.NodeID) string {
 // holding returns a unit that holds quota. It is not evicted in a world for others.
 func holding(u *scheduler.UnitView) scheduler.Unit {
 	unit := unitOf(u)
-	unit.Demand.Requests = u.Charge.Total()
+	unit.Demand.Requests, unit.Elastic = u.Charge.Total(), nil
 	unit.Phase, unit.Attempts, unit.Unstoppable, unit.DequeuedAt, unit.Quota = scheduler.Dequeued, 1, true, u.DequeuedAt(), u.Path
 	return unit
 }
@@ -290,5 +317,5 @@ func (m *Model) takesPart(u *scheduler.UnitView, w world) bool {
 // unitOf returns the unit as the core first receives it.
 func unitOf(u *scheduler.UnitView) scheduler.Unit {
 	return scheduler.Unit{Key: u.Key, Facts: scheduler.Facts{UID: u.UID, Kind: u.Kind, QuotaName: u.QuotaName, Version: 1,
-		Submitted: u.Submitted, Demand: u.Demand, Priority: u.Priority, MaxSeconds: u.MaxSeconds, Expected: u.Expected}}
+		Submitted: u.Submitted, Demand: u.Elastic.Whole(u.Demand), Elastic: u.Elastic, Priority: u.Priority, MaxSeconds: u.MaxSeconds, Expected: u.Expected, Growth: u.Growth}}
 }

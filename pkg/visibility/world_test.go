@@ -269,6 +269,13 @@ func TestWhyAndWhatWouldAdmit(t *testing.T) {
 			"RaiseQuota: an administrator raises max of kube-queue/max-jobs in quota root/a from 3 to 4\nEndUnits: a/one ends"},
 		{"more than the quota", func(c *cluster) { c.submit("a/one", c.request("cpu", 9000)) }, "a/one", wellknown.ReasonExceedsMaxQuota,
 			"LowerRequest: request at most 8 cpu, so that the unit can fit once enough quota is unused\nRaiseQuota: an administrator raises max of cpu in quota root/a from 8 to 9"},
+		{"another unit is in front", func(c *cluster) {
+			c.core.Apply(c.now, scheduler.QueueChanged{Queue: "root-a", Policy: queue.Block})
+			c.submit("a/one", c.request("cpu", 4000))
+			c.submit("a/two", c.request("cpu", 6000))
+			c.submit("a/three", c.request("cpu", 1000))
+		}, "a/three", wellknown.ReasonNotAtFront,
+			"RaiseQuota: an administrator raises max of cpu in quota root/a from 8 to 11, and max of cpu in quota root from 10 to 11; that is enough for the unit ahead as well\nEndUnits: a/one ends; that is enough for the unit ahead as well"},
 		{"a unit ahead takes the room", func(c *cluster) {
 			c.submit("b/one", c.request("cpu", 10000))
 			c.submit("b/two", c.request("cpu", 1000))
@@ -476,6 +483,10 @@ func TestAUnitIsAdmittedAtTheLatestWhenOthersMustHaveEnded(t *testing.T) {
 	cl.submit("a/four", cl.request("cpu", 6000))
 	if until := cl.why("a/four", everything()).Until; until == nil || until.Time.Before(first.Add(2*time.Hour)) {
 		t.Errorf("both must end, and it is admitted until %v", until)
+	}
+	cl.submit("a/five", cl.request("cpu", 2000))
+	if until := cl.why("a/four", everything()).Until; until != nil {
+		t.Errorf("another unit passes it when the first one ends, and it is admitted until %v", until)
 	}
 }
 

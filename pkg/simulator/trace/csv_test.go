@@ -74,6 +74,15 @@ func TestCSVIsRead(t *testing.T) {
 	}
 }
 
+// Otherwise, the time would grow with the square of the number of jobs.
+func TestManyJobsOfOneNameAreReadQuickly(t *testing.T) {
+	const jobs = 100_000
+	got := read(t, trace.CSV, "timestamp,duration,num_gpus,cluster,name\n"+strings.Repeat("0,1,1,a,nightly\n", jobs))
+	if last := got.Jobs[jobs-1].Name; last != "nightly-100000" {
+		t.Errorf("the last one is %s", last)
+	}
+}
+
 func TestTheStartOfATraceIsKnownWhereItHasDates(t *testing.T) {
 	dated := read(t, trace.CSV, "timestamp,duration,num_gpus,cluster\n2026-01-31 08:00:05,1,1,a\n2026-01-31 08:00:00,1,1,a\n")
 	if want := time.Date(2026, 1, 31, 8, 0, 0, 0, time.UTC); !dated.Start.Equal(want) {

@@ -206,17 +206,18 @@ func (c *collector) trace() (*Trace, error) {
 }
 
 // namer gives each job a unique name in its namespace: a trace can contain a name several
-// times, because jobs were submitted again.
-type namer map[string]bool
+// times, because jobs were submitted again. It has how many jobs have asked for each name.
+type namer map[string]int
 
 func (n namer) name(job simulator.Job, place int) string {
 	if job.Name == "" {
 		job.Name = fmt.Sprintf("job-%07d", place+1)
 	}
 	name := job.Name
-	for i := 2; n[job.Namespace+"/"+name]; i++ {
-		name = fmt.Sprintf("%s-%d", job.Name, i)
+	for n[job.Namespace+"/"+name] > 0 {
+		n[job.Namespace+"/"+job.Name]++
+		name = fmt.Sprintf("%s-%d", job.Name, n[job.Namespace+"/"+job.Name])
 	}
-	n[job.Namespace+"/"+name] = true
+	n[job.Namespace+"/"+name] = 1
 	return name
 }
