@@ -319,7 +319,7 @@ func (r *answerer) showQuotas(ctx context.Context, q treeQuestion) (*treeAnswer,
 }
 
 func (r *answerer) trySimulation(ctx context.Context, q simulateQuestion) (*simulateAnswer, error) {
-	s, err := r.Simulate(ctx, q.Manifests)
+	s, err := r.Simulate(ctx, r.Namespace, q.Manifests)
 	if err != nil {
 		return nil, err
 	}

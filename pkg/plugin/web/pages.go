@@ -388,7 +388,7 @@ func readQueue(v *view, r *http.Request, reader Reader, queue string) error {
 	}
 	d.QueueReviewStatus, d.total, v.Observed = status, status.Total, status.ObservedTime.Time
 	if len(status.Queues) == 1 {
-		v.offered = offeredForQueue(&status.Queues[0])
+		v.offered = offeredForQueue(v, &status.Queues[0])
 	}
 	return nil
 }
@@ -418,7 +418,7 @@ func (s *Server) readWhatIf(v *view, r *http.Request, reader Reader) (err error)
 		return errBusy
 	}
 	defer s.simulations.end(caller)
-	d.Result, err = reader.Simulate(r.Context(), d.Manifests)
+	d.Result, err = reader.Simulate(r.Context(), v.Namespace, d.Manifests)
 	if err != nil { // the user can correct the tree in the form
 		d.Result, err = &objects.Simulation{Faults: []string{err.Error()}}, nil
 	}

@@ -148,7 +148,7 @@ func (c *cluster) Quotas(_ context.Context, namespace string) (*visibility.Quota
 
 func (c *cluster) Tree(context.Context) (string, error) { return c.name, nil }
 
-func (c *cluster) Simulate(_ context.Context, manifests string) (*objects.Simulation, error) {
+func (c *cluster) Simulate(_ context.Context, namespace, manifests string) (*objects.Simulation, error) {
 	if c.slow != nil {
 		<-c.slow
 		<-c.slow
@@ -156,7 +156,7 @@ func (c *cluster) Simulate(_ context.Context, manifests string) (*objects.Simula
 	if !strings.Contains(manifests, "root") {
 		return nil, errors.New("there is no root")
 	}
-	return &objects.Simulation{Started: []visibility.UnitGroup{{Units: 4, First: c.unit(0)}}, OverLimits: []string{c.name},
+	return &objects.Simulation{Warnings: []string{"in namespace " + namespace}, Started: []visibility.UnitGroup{{Units: 4, First: c.unit(0)}}, OverLimits: []string{c.name},
 		Jobs: []objects.SimulatedJob{{Namespace: c.name, Name: c.name, Text: c.name}, {Name: c.name, Starts: true, Checks: []string{c.name, c.name}}}}, nil
 }
 
@@ -333,6 +333,19 @@ func TestATenantChoosesANamespaceAndKeepsIt(t *testing.T) {
 	if _, body := b.get("/jobs/other/train"); !strings.Contains(body, `"/quotas?namespace=other#train-a"`) {
 		t.Errorf("the page of a job leads to another namespace:\n%s", body)
 	}
+	for page, want := range map[string]string{
+		"/queues/q?namespace=other":                `"/act?do=drain&amp;namespace=other&amp;queue=train-a"`,
+		"/act?do=drain&namespace=other&queue=q":    `"/queues/q?namespace=other"`,
+		"/act?do=pause&namespace=other&unit=train": `"/queues?namespace=other"`,
+		"/what-if?namespace=other":                 `action="/what-if?namespace=other"`,
+	} {
+		if _, body := b.get(page); !strings.Contains(body, want) {
+			t.Errorf("%s does not show %s:\n%s", page, want, body)
+		}
+	}
+	if _, body := b.postTo("/what-if?namespace=other", url.Values{"manifests": {"root"}}); !strings.Contains(body, "in namespace other<") {
+		t.Errorf("a tree is tried in another namespace:\n%s", body)
+	}
 }
 
 func TestWhatCannotBeShownIsSaid(t *testing.T) {
@@ -444,7 +457,7 @@ func TestOnlyActionsThatFitAreOffered(t *testing.T) {
 		return all
 	}
 	stopped := func(stop string) (all []string) {
-		for _, a := range offeredForQueue(&visibility.QueueSummary{Name: "q", Stop: stop}) {
+		for _, a := range offeredForQueue(&view{}, &visibility.QueueSummary{Name: "q", Stop: stop}) {
 			all = append(all, a.Do)
 		}
 		return all
