@@ -121,6 +121,17 @@ func TestAJobWithoutALocalQueueIsAFinding(t *testing.T) {
 	}
 }
 
+func TestAJobOfAQueueThatItsNamespaceMayNotUseGetsNoOtherQuota(t *testing.T) {
+	result, err := kueue.Convert(migrationtest.Read(t, clusterQueue("a", "1")+"\n---\n"+strings.Replace(clusterQueue("b", "1"), "namespaceSelector: {}, ", "", 1)+"\n---\n"+
+		`{apiVersion: kueue.x-k8s.io/v1beta2, kind: LocalQueue, metadata: {name: a, namespace: ns}, spec: {clusterQueue: a}}`+"\n---\n"+
+		`{apiVersion: kueue.x-k8s.io/v1beta2, kind: LocalQueue, metadata: {name: b, namespace: ns}, spec: {clusterQueue: b}}`+"\n---\n"+
+		`{apiVersion: batch/v1, kind: Job, metadata: {name: j, namespace: ns, labels: {kueue.x-k8s.io/queue-name: b}}, spec: {}}`))
+	require.NoError(t, err)
+	if got := result.Objects[len(result.Objects)-1].GetLabels()["kube-queue/quota-name"]; got != "b" {
+		t.Errorf("it selects quota %q", got)
+	}
+}
+
 func TestACheckWithATooLongNameIsNotListed(t *testing.T) {
 	name := strings.Repeat("a", 64)
 	result, err := kueue.Convert(migrationtest.Read(t, `{apiVersion: kueue.x-k8s.io/v1beta2, kind: AdmissionCheck, metadata: {name: `+name+`}, spec: {controllerName: x}}`+"\n---\n"+
