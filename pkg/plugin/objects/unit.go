@@ -304,6 +304,14 @@ type remedy struct {
 	text string
 }
 
+// Reasons are the reasons for which a unit waits.
+func Reasons() (all []string) {
+	for reason := range advice {
+		all = append(all, string(reason))
+	}
+	return all
+}
+
 var advice = map[wellknown.Reason]remedy{
 	wellknown.ReasonQuotaExceeded:          {visibility.Wait, "the job starts when enough of the jobs that hold the quota have ended"},
 	wellknown.ReasonMaxJobs:                {visibility.Wait, "the job starts when one of the jobs that hold the quota has ended"},
