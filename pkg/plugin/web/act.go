@@ -82,7 +82,7 @@ func offeredFor(unit *v1alpha1.QueueUnit) (all []Action) {
 	add := func(do string) { all = append(all, Action{Do: do, Namespace: unit.Namespace, Unit: unit.Name}) }
 	ref := unit.Spec.ConsumerRef
 	switch {
-	case phase.Ended(), ref.Kind == "PodGroup": // such a job is no object
+	case phase.Ended(), ref.Kind == "PodGroup", unit.Spec.Growth: // there is no such object, or only the whole job can be changed
 	case !ptr.Deref(unit.Spec.Active, true):
 		add(Unpause)
 	default:

@@ -21,6 +21,7 @@ import (
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	visibility "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
+	"kube-queue.dev/kube-queue/extensions/framework/decision"
 	"kube-queue.dev/kube-queue/pkg/plugin/objects"
 	"kube-queue.dev/kube-queue/pkg/plugin/render"
 	"kube-queue.dev/kube-queue/pkg/plugin/text"
@@ -334,6 +335,9 @@ func readJob(v *view, r *http.Request, reader Reader, namespace, unit string) er
 		return err
 	}
 	ref := job.Unit.Spec.ConsumerRef
+	if job.Unit.Spec.Growth {
+		ref.Name += decision.GrowthSuffix
+	}
 	v.Template, v.Title, v.Data = "job", ref.Kind+" "+ref.Name, &jobData{Job: job, Steps: stepsOf(job.Unit)}
 	v.Observed, v.offered = job.Status.ObservedTime.Time, offeredFor(job.Unit)
 	return nil

@@ -124,7 +124,7 @@ func (c *cluster) Job(_ context.Context, namespace, unit string) (*Job, error) {
 		return nil, errors.New(c.name)
 	}
 	u := &v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: unit, CreationTimestamp: metav1.NewTime(now)}}
-	u.Spec.ConsumerRef.Kind, u.Spec.ConsumerRef.Name = c.name, c.name
+	u.Spec.ConsumerRef.Kind, u.Spec.ConsumerRef.Name, u.Spec.Growth = c.name, c.name, unit == "grows"
 	u.Status.Conditions = []metav1.Condition{{Type: c.name, Status: "False", Reason: c.name, Message: c.name, LastTransitionTime: metav1.NewTime(now)}}
 	return &Job{u, &visibility.QueueUnitReviewStatus{ObservedTime: metav1.NewMicroTime(now), Phase: "Enqueued", Reason: "QuotaExceeded", Message: c.name, Queue: c.name, Quota: c.name, Policy: c.name,
 		Position: 2, Waiting: 5, Ahead: []visibility.UnitSummary{c.unit(1)}, AheadHidden: 1, HoldingUnits: []visibility.UnitSummary{c.unit(0)},
@@ -422,6 +422,9 @@ func TestActionsAreOfferedToWhoMayAndConfirmed(t *testing.T) {
 				t.Errorf("%s does not show %q, or shows it to everybody, or only when it is opened:\n%s", page, want, body)
 			}
 		}
+	}
+	if _, body := b.get("/jobs/research/grows"); !strings.Contains(body, "<bdi>train-a train-a-growth</bdi>") || strings.Contains(body, "do=pause") {
+		t.Errorf("a part of a job is offered to be paused, or named like the job:\n%s", body)
 	}
 	c.mayNot = false
 	b.get("/act?do=pause&namespace=research&unit=train")
