@@ -70,6 +70,23 @@ func TestAQueueKeepsThePolicyOfItsElasticQuotaAndListsACheckOnce(t *testing.T) {
 	}
 }
 
+func TestAJobWhoseOnlyMarkIsItsSuspendFieldIsNotLost(t *testing.T) {
+	const head = "{apiVersion: kubeflow.org/v1, kind: TFJob, metadata: {name: j"
+	for input, want := range map[string]int{
+		head + "}, spec: {runPolicy: {suspend: true}}}": 1,
+		head + "}, spec: {suspend: true}}":              1,
+		head + "}, spec: {}}":                           0,
+		head + ", labels: {kueue.x-k8s.io/queue-name: q}}, spec: {runPolicy: {suspend: true}}}": 0,
+		"{apiVersion: batch/v1, kind: CronJob, metadata: {name: j}, spec: {suspend: true}}":     0,
+	} {
+		result, err := ack.Convert(migrationtest.Read(t, input))
+		require.NoError(t, err)
+		if len(result.Objects) != want {
+			t.Errorf("%s: %d objects are written", input, len(result.Objects))
+		}
+	}
+}
+
 func TestObjectsThatAreNotConvertedAreFindings(t *testing.T) {
 	const former = `{labels: {quota.scheduling.koordinator.sh/name: q}, annotations: {scheduling.x-k8s.io/suspend: "true"}}`
 	for name, test := range map[string]struct {
