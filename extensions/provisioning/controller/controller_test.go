@@ -335,6 +335,13 @@ func TestAnAPIThatIsRemovedIsReportedAndUsedWhenItReturns(t *testing.T) {
 	}
 	c.queue.Done(key)
 	w.is("nodes", v1alpha1.CheckPending, "the cluster has no ProvisioningRequest API")
+	// Or an upgrade of the autoscaler has replaced the version.
+	d := w.start()
+	d.Serves = func(gv schema.GroupVersion, _ ...string) (bool, error) { return gv == older.GroupVersion(), nil }
+	d.api.set(apiReady)
+	if _, err := d.reconcile(t.Context(), key); !errors.Is(err, errNoAPI) || d.api.requestsIn() != older {
+		t.Errorf("the version is %s (%v)", d.api.requestsIn().Version, err)
+	}
 	w.served = true
 	w.settle(c)
 	w.is("nodes", v1alpha1.CheckPending, "waits for an autoscaler")

@@ -95,6 +95,7 @@ func (c *Controller) decide(ctx context.Context, unit *v1alpha1.QueueUnit, reque
 		switch {
 		case errors.Is(err, errNoAPI):
 			answer, missing = noAPI(), err
+			_, _ = c.servesRequests() // the next step and the cache use a version that is served now
 		case err != nil:
 			return 0, err
 		}

@@ -56,7 +56,7 @@ func Convert(documents []migration.Document) (*migration.Result, error) {
 			c.readConfiguration(d)
 		case gvk.Kind == "Namespace" && gvk.Group == "":
 			c.readNamespace(d)
-		case isJob(d.Object):
+		case isJob(d.Object), isSuspended(d.Object):
 			c.jobs = append(c.jobs, d)
 		case d.Object.GetUID() == "" && migration.HasKey(d.Object, isFormer):
 			c.result.Find(d.Name(), "metadata", "the object has keys of the former queue, but its kind is not converted",

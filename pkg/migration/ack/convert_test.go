@@ -1,9 +1,12 @@
 package ack_test
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	"kube-queue.dev/kube-queue/pkg/migration"
 	"kube-queue.dev/kube-queue/pkg/migration/ack"
 	"kube-queue.dev/kube-queue/pkg/migration/migrationtest"
 	"kube-queue.dev/kube-queue/test/require"
@@ -49,6 +52,38 @@ func TestInputThatCannotBeConvertedIsRefused(t *testing.T) {
 				t.Errorf("the result is %v and the error %v, want %q", result, err, test.fault)
 			}
 		})
+	}
+}
+
+func TestAQueueKeepsThePolicyOfItsElasticQuotaAndListsACheckOnce(t *testing.T) {
+	const queue = `{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: Queue, metadata: {name: NAME, namespace: koord-queue}, spec: {priority: 5, admissionChecks: [{name: a, labelSelector: {matchLabels: {x: "1"}}}, {name: a}, {name: b}]}}`
+	result, err := ack.Convert(migrationtest.Read(t, elasticQuota("q", "koord-queue/queue-policy: Block", "max: {cpu: 3}")+
+		strings.Replace(queue, "NAME", "q", 1)+"\n---\n"+strings.Replace(queue, "NAME", "root-q", 1)))
+	require.NoError(t, err)
+	if got := fmt.Sprint(result.Objects[0].Object["spec"]); got != "map[admissionChecks:[a b] policy:Block priority:5]" {
+		t.Errorf("the Queue has %s", got)
+	}
+	if !slices.ContainsFunc(result.Findings, func(f migration.Finding) bool {
+		return f.Object == "Queue koord-queue/root-q" && f.Field == "metadata.name"
+	}) {
+		t.Errorf("the second Queue of the node is dropped silently: %v", result.Findings)
+	}
+}
+
+func TestAJobWhoseOnlyMarkIsItsSuspendFieldIsNotLost(t *testing.T) {
+	const head = "{apiVersion: kubeflow.org/v1, kind: TFJob, metadata: {name: j"
+	for input, want := range map[string]int{
+		head + "}, spec: {runPolicy: {suspend: true}}}": 1,
+		head + "}, spec: {suspend: true}}":              1,
+		head + "}, spec: {}}":                           0,
+		head + ", labels: {kueue.x-k8s.io/queue-name: q}}, spec: {runPolicy: {suspend: true}}}": 0,
+		"{apiVersion: batch/v1, kind: CronJob, metadata: {name: j}, spec: {suspend: true}}":     0,
+	} {
+		result, err := ack.Convert(migrationtest.Read(t, input))
+		require.NoError(t, err)
+		if len(result.Objects) != want {
+			t.Errorf("%s: %d objects are written", input, len(result.Objects))
+		}
 	}
 }
 

@@ -74,6 +74,16 @@ func isJob(object *unstructured.Unstructured) bool {
 	return false
 }
 
+// isSuspended reports whether the object is a job whose only mark is its suspend field. Without another key, it could be a
+// job of anybody, so it does not show where the input comes from.
+func isSuspended(object *unstructured.Unstructured) bool {
+	_, queued := migration.KindOfJob(object)
+	return queued && object.GetLabels()[wellknown.KueueLabel] == "" && slices.ContainsFunc([][]string{{"spec", "suspend"}, {"spec", "runPolicy", "suspend"}}, func(path []string) bool {
+		suspended, _, _ := unstructured.NestedBool(object.Object, path...)
+		return suspended
+	})
+}
+
 // convertJobs converts the manifests of jobs. The mark is the same, so only other keys change.
 func (c *converter) convertJobs() {
 	for _, d := range c.jobs {

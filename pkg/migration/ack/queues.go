@@ -37,7 +37,7 @@ func queueInstead(key string) string {
 
 // convertQueues converts the Queues, and the policies that ElasticQuotas set.
 func (c *converter) convertQueues() {
-	specs := map[string]map[string]any{}
+	specs, from := map[string]map[string]any{}, map[string]string{}
 	for i, g := range c.groups {
 		if policy := c.policies[g.node.Name]; policy != "" {
 			spec := map[string]any{}
@@ -56,9 +56,15 @@ func (c *converter) convertQueues() {
 			}
 			c.result.Step("Add the ElasticQuotaTree to the input: the name of the Queue of %s comes from it. It is converted with the name that it has.", d.Name())
 		}
-		if len(spec) > 0 {
-			specs[name] = spec
+		if first := from[name]; first != "" {
+			c.result.Find(d.Name(), "metadata.name", first+" is for the same node of the tree, and only its settings are converted", "change spec of Queue "+name)
+			continue
 		}
+		from[name] = d.Name()
+		if specs[name] == nil {
+			specs[name] = map[string]any{}
+		}
+		maps.Copy(specs[name], spec) // the policy of the ElasticQuota stays if the Queue has none
 	}
 	for _, name := range slices.Sorted(maps.Keys(specs)) {
 		if len(specs[name]) > 0 {
@@ -134,6 +140,9 @@ func (c *converter) convertPolicy(object, field, policy string, spec map[string]
 	}
 }
 
+// maxChecks is how many checks a Queue can list.
+const maxChecks = 8
+
 func (c *converter) convertChecks(d migration.Document, value any, spec map[string]any) {
 	list, is := value.([]any)
 	if !is {
@@ -148,9 +157,15 @@ func (c *converter) convertChecks(d migration.Document, value any, spec map[stri
 			c.faults.Add(d, "spec.admissionChecks[%d] has no name", i)
 			continue
 		}
-		names = append(names, name)
 		if selector, _ := check["labelSelector"].(map[string]any); len(selector) > 0 {
 			c.result.Find(d.Name(), fmt.Sprintf("spec.admissionChecks[%d].labelSelector", i), "a check applies to all jobs of a queue", "let the controller of the check answer Ready for the others")
+		}
+		switch {
+		case slices.Contains(names, any(name)): // with another selector
+		case len(names) == maxChecks:
+			c.result.Find(d.Name(), fmt.Sprintf("spec.admissionChecks[%d]", i), fmt.Sprintf("a Queue lists at most %d checks", maxChecks), "combine checks in one controller")
+		default:
+			names = append(names, name)
 		}
 	}
 	if len(names) > 0 {

@@ -20,6 +20,10 @@ const prefix = Group + "/"
 // versions of Group that are read.
 var versions = []string{"v1beta1", "v1beta2"}
 
+// onlyReported are kinds whose content is not read, so that any version is accepted. Older versions of Kueue serve some of
+// them only in v1alpha1.
+var onlyReported = []string{"Topology", "MultiKueueConfig", "MultiKueueCluster"}
+
 // Is reports whether the object is one of Kueue, or a job that Kueue manages.
 func Is(object *unstructured.Unstructured) bool {
 	return object.GroupVersionKind().Group == Group || object.GroupVersionKind().Group == configGroup || isJob(object)
@@ -110,7 +114,7 @@ func (c *converter) read(documents []migration.Document) {
 			c.readOther(d)
 			continue
 		}
-		if !slices.Contains(versions, gvk.Version) {
+		if !slices.Contains(versions, gvk.Version) && !slices.Contains(onlyReported, gvk.Kind) {
 			c.faults.Add(d, "the version %s is not supported; export the object as %s%s", d.Object.GetAPIVersion(), prefix, strings.Join(versions, " or "+prefix))
 			continue
 		}

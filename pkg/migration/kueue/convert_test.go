@@ -57,9 +57,10 @@ func TestInputThatCannotBeConvertedIsRefused(t *testing.T) {
 
 func TestAReferenceToAnObjectThatIsMissingIsAFinding(t *testing.T) {
 	result, err := kueue.Convert(migrationtest.Read(t, clusterQueue("a", "1")+"\n---\n"+
-		`{apiVersion: kueue.x-k8s.io/v1beta1, kind: LocalQueue, metadata: {name: q, namespace: ns}, spec: {clusterQueue: gone}}`))
+		`{apiVersion: kueue.x-k8s.io/v1beta1, kind: LocalQueue, metadata: {name: q, namespace: ns}, spec: {clusterQueue: gone}}`+"\n---\n"+
+		`{apiVersion: kueue.x-k8s.io/v1alpha1, kind: Topology, metadata: {name: t}, spec: {levels: []}}`))
 	require.NoError(t, err)
-	for _, want := range []string{"the input has no ResourceFlavor of this name", `the input has no ClusterQueue "gone"`} {
+	for _, want := range []string{"knows no topology", "the input has no ResourceFlavor of this name", `the input has no ClusterQueue "gone"`} {
 		if !slices.ContainsFunc(result.Findings, func(f migration.Finding) bool { return strings.Contains(f.Why, want) }) {
 			t.Errorf("no finding says %q: %v", want, result.Findings)
 		}
@@ -118,6 +119,17 @@ func TestAJobWithoutALocalQueueIsAFinding(t *testing.T) {
 	require.NoError(t, err)
 	if !slices.ContainsFunc(result.Findings, func(f migration.Finding) bool { return f.Object == "Job ns/j" }) {
 		t.Errorf("the job is dropped silently: %v", result.Findings)
+	}
+}
+
+func TestAJobOfAQueueThatItsNamespaceMayNotUseGetsNoOtherQuota(t *testing.T) {
+	result, err := kueue.Convert(migrationtest.Read(t, clusterQueue("a", "1")+"\n---\n"+strings.Replace(clusterQueue("b", "1"), "namespaceSelector: {}, ", "", 1)+"\n---\n"+
+		`{apiVersion: kueue.x-k8s.io/v1beta2, kind: LocalQueue, metadata: {name: a, namespace: ns}, spec: {clusterQueue: a}}`+"\n---\n"+
+		`{apiVersion: kueue.x-k8s.io/v1beta2, kind: LocalQueue, metadata: {name: b, namespace: ns}, spec: {clusterQueue: b}}`+"\n---\n"+
+		`{apiVersion: batch/v1, kind: Job, metadata: {name: j, namespace: ns, labels: {kueue.x-k8s.io/queue-name: b}}, spec: {}}`))
+	require.NoError(t, err)
+	if got := result.Objects[len(result.Objects)-1].GetLabels()["kube-queue/quota-name"]; got != "b" {
+		t.Errorf("it selects quota %q", got)
 	}
 }
 

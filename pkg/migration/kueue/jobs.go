@@ -163,9 +163,11 @@ func (c *converter) findKey(d migration.Document, field string) {
 	c.result.Find(d.Name(), field, "the key has no equivalent, and is removed", "nothing")
 }
 
-// chooseQuota sets the label that selects the quota, if the namespace can use several.
+// chooseQuota sets the label that selects the quota, unless it is the only one that the namespace can use. A job whose
+// namespace may not use its ClusterQueue then waits, as in Kueue.
 func (c *converter) chooseQuota(d migration.Document, namespace, localQueue string, labels map[string]string) {
-	n, choice := c.localQueues[namespace+"/"+localQueue], c.several(namespace)
+	n := c.localQueues[namespace+"/"+localQueue]
+	choice := c.isChoice(n, namespace)
 	if namespace == "" { // kubectl sets it: the queue of this name in any namespace
 		var found []*node
 		for _, key := range slices.Sorted(maps.Keys(c.localQueues)) {
@@ -173,7 +175,7 @@ func (c *converter) chooseQuota(d migration.Document, namespace, localQueue stri
 				if !slices.Contains(found, c.localQueues[key]) {
 					found = append(found, c.localQueues[key])
 				}
-				choice = choice || c.several(ns)
+				choice = choice || c.isChoice(c.localQueues[key], ns)
 			}
 		}
 		if len(found) == 1 {

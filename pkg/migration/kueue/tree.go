@@ -317,13 +317,12 @@ func (c *converter) stepNamespaces() {
 	}
 }
 
-// several reports whether the namespace can use more than one node, so that its jobs need a label.
-func (c *converter) several(namespace string) bool {
-	number := 0
-	for _, namespaces := range c.listed {
-		if len(namespaces[namespace]) > 0 {
-			number++
+// isChoice reports whether the namespace can use another node, so that a job of this one needs a label.
+func (c *converter) isChoice(n *node, namespace string) bool {
+	for other, namespaces := range c.listed {
+		if other != n && len(namespaces[namespace]) > 0 {
+			return true
 		}
 	}
-	return number > 1
+	return false
 }

@@ -189,7 +189,8 @@ func (r *Reader) Tree(ctx context.Context) (string, error) {
 	return string(data), err
 }
 
-func (r *Reader) Simulate(ctx context.Context, manifests string) (*objects.Simulation, error) {
+func (r *Reader) Simulate(ctx context.Context, namespace, manifests string) (*objects.Simulation, error) {
+	r.Namespace = namespace
 	q := r.NewQuestion(ctx)
 	if err := q.Read("the manifests", strings.NewReader(manifests)); err != nil {
 		return nil, err

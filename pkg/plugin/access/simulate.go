@@ -20,7 +20,9 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	visibility "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
+	"kube-queue.dev/kube-queue/extensions/framework"
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
+	"kube-queue.dev/kube-queue/extensions/registry"
 	"kube-queue.dev/kube-queue/pkg/controller/codec"
 	"kube-queue.dev/kube-queue/pkg/lenient"
 	"kube-queue.dev/kube-queue/pkg/migration"
@@ -195,8 +197,10 @@ func (q *Question) add(object *unstructured.Unstructured) error {
 	case gvk.Group == v1alpha1.GroupName && gvk.Kind == "QueueUnit":
 		return q.addUnit(object)
 	case jobs.AdapterOf(gvk) == nil:
-		return fmt.Errorf("%s (%s) %q is neither a quota tree nor a job that kube-queue knows; the kinds are %s", gvk.Kind, object.GetAPIVersion(), object.GetName(),
-			strings.Join(jobs.KindNames(), ", "))
+		known := slices.DeleteFunc(jobs.KindNames(), func(kind string) bool {
+			return slices.ContainsFunc(registry.Pods(), func(a framework.Adapter) bool { return a.Kind().Kind == kind })
+		})
+		return fmt.Errorf("%s (%s) %q is neither a quota tree nor a job that can be tried; the kinds are %s", gvk.Kind, object.GetAPIVersion(), object.GetName(), strings.Join(known, ", "))
 	}
 	return q.addJob(object)
 }
@@ -239,6 +243,15 @@ func (q *Question) addNew(name, namespace string, spec v1alpha1.QueueUnitSpec) {
 		Name: name, Namespace: namespace, UID: types.UID(fmt.Sprintf("simulated-%d", len(q.jobs))), ResourceVersion: "1", CreationTimestamp: metav1.NewTime(q.Now())}})
 }
 
+// managedLabel returns the label that makes a namespace a managed one; empty if it cannot be read.
+func (q *Question) managedLabel(name string) string {
+	namespace, err := q.Core.CoreV1().Namespaces().Get(q.measured.ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return ""
+	}
+	return namespace.Labels[wellknown.ManagedKey]
+}
+
 // addJob adds a job as job-extensions would read it.
 func (q *Question) addJob(object *unstructured.Unstructured) error {
 	accessor, err := apimeta.Accessor(object)
@@ -261,17 +274,23 @@ func (q *Question) addJob(object *unstructured.Unstructured) error {
 		return fmt.Errorf("%s %q: %w", object.GetKind(), object.GetName(), err)
 	}
 	name := strings.ToLower(object.GetKind()) + "/" + object.GetName()
+	managed := ""
+	if observed.Foreign == "" && !observed.Marked {
+		managed = q.managedLabel(object.GetNamespace())
+	}
 	almost, ignored := decision.AlmostMarked(object), decision.IgnoredKeys(object)
 	switch {
 	case observed.Foreign != "":
 		q.warn("%s would not be queued: %s.", name, observed.Foreign)
 		ignored = ""
-	case observed.Marked:
+	case observed.Marked, managed == "true":
 	case almost != "": // as in the event NotQueued
 		q.warn("%s: Not queued: %s", name, almost)
 		if ignored == almost {
 			ignored = ""
 		}
+	case managed != "" && managed != "false":
+		q.warn("%s has no mark, and its namespace is not managed, because label %s of namespace %s is %q and not \"true\".", name, wellknown.ManagedKey, object.GetNamespace(), managed)
 	default:
 		q.warn("%s has no mark and would be queued only in a managed namespace.", name)
 	}

@@ -6,12 +6,12 @@ import (
 	"io"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/util/jsonpath"
 
 	"kube-queue.dev/kube-queue/pkg/plugin/text"
+	"kube-queue.dev/kube-queue/pkg/plugin/units"
 )
 
 // field is a field of objects, by its path as in kubectl: .metadata.name, {.metadata.name} or metadata.name.
@@ -45,9 +45,9 @@ func (f field) value(object map[string]any) string {
 
 // compareValues compares numbers and amounts by size, and other texts by their letters. A missing value is first.
 func compareValues(a, b string) int {
-	one, errOne := resource.ParseQuantity(a)
-	other, errOther := resource.ParseQuantity(b)
-	if errOne == nil && errOther == nil {
+	one, isOne := units.Amount(a).Quantity()
+	other, isOther := units.Amount(b).Quantity()
+	if isOne && isOther {
 		return one.Cmp(other)
 	}
 	return cmp.Compare(a, b)

@@ -16,6 +16,7 @@ import (
 	visibility "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/plugin/access"
 	"kube-queue.dev/kube-queue/pkg/plugin/jobs"
+	"kube-queue.dev/kube-queue/pkg/plugin/objects"
 	"kube-queue.dev/kube-queue/pkg/plugin/render"
 	"kube-queue.dev/kube-queue/pkg/plugin/reviews"
 	"kube-queue.dev/kube-queue/pkg/plugin/text"
@@ -294,22 +295,24 @@ func (c *cluster) showUnits(ctx context.Context, list []units.Unit, o *listOptio
 // nothing says that no unit was found, like kubectl. A namespace that does not exist, or a filter that is probably
 // misspelled, is an error.
 func (c *cluster) nothing(ctx context.Context, o *listOptions, namespace string, seen *units.Seen) error {
-	if flag, meant := seen.Meant(o.Filter); meant != "" {
+	var queues []string
+	if len(o.Queues) > 0 {
+		queues = c.QueueNames(ctx)
+	}
+	unknown := func(list, known []string) []string {
+		return slices.DeleteFunc(slices.Clone(list), func(word string) bool { return containsFold(known, word) })
+	}
+	odd := units.Filter{Queues: unknown(o.Queues, queues), Kinds: unknown(o.Kinds, jobs.KindNames()), Reasons: unknown(o.Reasons, objects.Reasons())}
+	if flag, meant := seen.Meant(odd); meant != "" {
 		return fmt.Errorf("no unit has this %s; did you mean --%s %s?", flag, flag, meant)
 	}
-	known := jobs.KindNames()
-	for _, kind := range o.Kinds {
-		if !containsFold(known, kind) && !seen.Kind(kind) { // a unit created by hand can have any kind
-			return fmt.Errorf("no unit is of kind %q; the kinds of jobs are %s", kind, strings.Join(known, ", "))
+	for _, kind := range odd.Kinds {
+		if !seen.Kind(kind) { // a unit created by hand can have any kind
+			return fmt.Errorf("no unit is of kind %q; the kinds of jobs are %s", kind, strings.Join(jobs.KindNames(), ", "))
 		}
 	}
-	if len(o.Queues) > 0 {
-		names := c.QueueNames(ctx)
-		for _, queue := range o.Queues {
-			if len(names) > 0 && !containsFold(names, queue) {
-				return c.NoQueue(ctx, queue)
-			}
-		}
+	if len(queues) > 0 && len(odd.Queues) > 0 {
+		return c.NoQueue(ctx, odd.Queues[0])
 	}
 	if namespace == "" && o.job == nil {
 		c.warn("No units found.")

@@ -44,6 +44,9 @@ func TestListPrintsFieldsLikeKubectl(t *testing.T) {
 	} {
 		expect(t, a, 0, want, "", "list", "-A", "--sort-by", by, "-o", "name")
 	}
+	if compareValues("1e1000000000", "2") >= 0 { // comparing them as numbers would take hours
+		t.Error("a monstrous exponent is not compared as text")
+	}
 	expect(t, a, 0, "job/train-c   company-research   Enqueued   MaxJobs   0   500m cpu   36s   36s\njob/train-a   company-research   Running              0   2 cpu      5s    40s\n", "",
 		"list", "--sort-by", ".spec.resource.cpu", "--no-headers")
 	expect(t, a, 0, "JOB       CPU    ADMITTED\ntrain-a   2      2026-01-01T11:59:25.000000Z\ntrain-c   500m   <none>\n", "",

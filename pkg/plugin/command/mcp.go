@@ -257,6 +257,11 @@ func (r *answerer) ask(ctx context.Context, q jobsQuestion, show visibility.Queu
 	if show == visibility.ShowGroups && len(status.Queues)+len(status.Groups) == 0 {
 		return nil, r.NoQueue(ctx, q.Queue)
 	}
+	if show == visibility.ShowUnits && !q.AllNamespaces && status.Total == 0 {
+		if err := r.CheckNamespace(ctx, r.Namespace); err != nil {
+			return nil, err
+		}
+	}
 	answer := &jobsAnswer{Observed: status.ObservedTime.UTC().Format(time.RFC3339), Jobs: append(rowsOf(status.Units), rowsOfGroups(status.Groups)...), Total: status.Total, Hidden: status.Hidden,
 		Warnings: r.Warnings()}
 	for _, queue := range status.Queues {
@@ -319,7 +324,7 @@ func (r *answerer) showQuotas(ctx context.Context, q treeQuestion) (*treeAnswer,
 }
 
 func (r *answerer) trySimulation(ctx context.Context, q simulateQuestion) (*simulateAnswer, error) {
-	s, err := r.Simulate(ctx, q.Manifests)
+	s, err := r.Simulate(ctx, r.Namespace, q.Manifests)
 	if err != nil {
 		return nil, err
 	}

@@ -90,6 +90,7 @@ func TestAnAssistantAsksWithTheRightsOfTheUser(t *testing.T) {
 		{"queue", map[string]any{"queue": "company-reserch"}, []string{`did you mean \"company-research\"`}, true},
 		{"list", map[string]any{"phases": []string{"Pending"}}, []string{`unknown phase \"Pending\"`, "Enqueued"}, true},
 		{"simulate", map[string]any{"manifests": strings.ReplaceAll(tree(4), "max-jobs: 2", "max-jobs: 9")}, []string{`"starts":[{"alike":1`}, false},
+		{"list", map[string]any{"namespace": "reserch"}, []string{`namespace \"reserch\" does not exist; did you mean \"research\"?`}, true},
 		{"simulate", map[string]any{"manifests": "a: b"}, []string{"document 1"}, true},
 		{"advise", map[string]any{"manifests": twoPods}, []string{"only kube-queue-controller knows when jobs start"}, true},
 		{"why", map[string]any{"job": "job/train-x"}, []string{`did you mean \"train-c\"`}, true},

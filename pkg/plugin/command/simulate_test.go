@@ -156,6 +156,14 @@ func TestWhatAFileContainsIsRead(t *testing.T) {
 	if _, _, errs := a.run("simulate", "-f", file(t, unmarked)); !strings.Contains(errs, "job/two has no mark") {
 		t.Errorf("a job without a mark: %q", errs)
 	}
+	for value, want := range map[string]string{"true": "", "True": `label kube-queue/managed of namespace research is "True" and not "true".`} {
+		a.objects["/namespaces"] = nil
+		a.add(map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "research", "labels": map[string]any{"kube-queue/managed": value}}})
+		if _, _, errs := a.run("advise", "-f", file(t, unmarked)); strings.Contains(errs, "mark") != (want != "") || !strings.Contains(errs, want) {
+			t.Errorf("a job without a mark in a namespace with the label %s: %q", value, errs)
+		}
+	}
+	a.objects["/namespaces"] = nil
 	// Keys that have no effect are described as in the events of the job.
 	const suspended = "annotation scheduling.x-k8s.io/suspended has no effect; did you mean annotation scheduling.x-k8s.io/suspend?"
 	const quotaName = "annotation kube-queue/quota-name has no effect; set it as a label instead"
@@ -182,6 +190,7 @@ func TestWhatCannotBeSimulatedIsAnErrorOfItsOwnStatus(t *testing.T) {
 		"neither a quota tree nor a job":                   "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n",
 		"more than one ElasticQuotaTree":                   oneTree + "---\n" + oneTree,
 		`key "kind" already set in map`:                    "kind: Job\nkind: Job\n",
+		"PaddleJob, PyTorchJob, Ray":                       "apiVersion: v1\nkind: Pod\nmetadata: {name: x}\n", // neither Pod nor PodGroup
 		`Job (batch/v2) "x" is neither a quota tree nor a`: "apiVersion: batch/v2\nkind: Job\nmetadata: {name: x}\n",
 	} {
 		says(t, a, 2, []string{words}, "simulate", "-f", file(t, text))

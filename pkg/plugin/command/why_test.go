@@ -48,6 +48,9 @@ func TestWhyNamesAJobInEachWay(t *testing.T) {
 		expect(t, a, 0, want, down, append([]string{"why"}, args...)...)
 	}
 	expect(t, a, 0, want, down, "why", "-n", "research", "train-c")
+	if _, out, _ := a.run("why", "train-c", "--no-headers"); strings.Contains(out, "MISSING") || strings.Contains(out, "AGE") || !strings.Contains(out, "It lacks:\n  company/research   jobs   1   2   max 2   1\n") {
+		t.Errorf("tables with titles:\n%s", out)
+	}
 	// The job of a TFJob is not there, but its unit is.
 	if code, out, _ := a.run("why", "tfjobs.kubeflow.org/first", "-n", "other"); code != 0 || !strings.HasPrefix(out, "TFJob first waits: MaxJobs\n") || !strings.Contains(out, "Position:  1 of 2") {
 		t.Errorf("exit status %d:\n%s", code, out)

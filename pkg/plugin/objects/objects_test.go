@@ -108,6 +108,11 @@ func TestAUnitThatHoldsQuotaLacksNothing(t *testing.T) {
 	read.Unit.Status.Phase, read.Unit.Status.Reason = v1alpha1.PhaseRunning, ""
 	read.Quotas = []visibility.QuotaSummary{{Path: "root/team", Max: amounts("cpu", "1"), Used: amounts("cpu", "2")}}
 	read.Units = []units.Unit{shown(t, "a", "u", "Running", "root/team", "2", 5)}
+	read.Unit.Spec.PodSets = []v1alpha1.PodSet{{Name: "main", Count: 4, Requests: amounts("cpu", "500m")}}
+	read.Unit.Status.AdmittedPodSets = []v1alpha1.AdmittedPodSet{{Name: "main", Count: 3}}
+	if got := Why(read, now).Requests["cpu"]; got.String() != "1500m" {
+		t.Errorf("with 3 of 4 pods, it requests %s", got.String())
+	}
 	if status := Why(read, now); status.Lacks != nil || status.Position != 0 || status.WouldAdmit != nil || status.Phase != "Running" {
 		t.Errorf("%+v", status)
 	}

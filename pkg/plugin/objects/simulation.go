@@ -206,7 +206,7 @@ func summaryOf(unit *v1alpha1.QueueUnit, queue string) visibility.UnitSummary {
 		submitted.Time = arrival.Submitted(kinds.ByHand(ref.APIVersion, ref.Kind), at.Time, submitted.Time)
 	}
 	return visibility.UnitSummary{Namespace: unit.Namespace, Name: unit.Name, Kind: unit.Spec.ConsumerRef.Kind, Queue: queue,
-		Phase: string(cmp.Or(unit.Status.Phase, v1alpha1.PhaseEnqueued)), Priority: unit.Spec.Priority, Requests: unit.Spec.Resource, SubmissionTime: ptr.To(submitted)}
+		Phase: string(cmp.Or(unit.Status.Phase, v1alpha1.PhaseEnqueued)), Priority: unit.Spec.Priority, Requests: admitted(unit), SubmissionTime: ptr.To(submitted)}
 }
 
 // Grouped returns units, with similar ones in one group.

@@ -19,6 +19,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	visibility "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/lifecycle"
 	"kube-queue.dev/kube-queue/pkg/plugin/units"
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
@@ -51,7 +52,7 @@ func Why(read Read, now metav1.MicroTime) *visibility.QueueUnitReviewStatus {
 	unit := read.Unit
 	status := &visibility.QueueUnitReviewStatus{
 		ObservedTime: now, Phase: string(cmp.Or(unit.Status.Phase, v1alpha1.PhaseEnqueued)), Queue: unit.Status.Queue, Quota: unit.Status.Quota,
-		Priority: unit.Spec.Priority, Requests: unit.Spec.Resource, Reason: unit.Status.Reason, Message: unit.Status.Message,
+		Priority: unit.Spec.Priority, Requests: admitted(unit), Reason: unit.Status.Reason, Message: unit.Status.Message,
 	}
 	AddHolding(status, unit)
 	if read.Queue != nil {
@@ -139,10 +140,28 @@ func Summary(u *units.Unit) visibility.UnitSummary {
 	return s
 }
 
-// requests returns the amounts that are quantities.
+// admitted returns what a unit requests or, while it holds quota, what its admitted pods request, like Unit.Requests.
+func admitted(unit *v1alpha1.QueueUnit) corev1.ResourceList {
+	rest := unit.Spec.Resource.DeepCopy()
+	for i := range unit.Spec.PodSets {
+		set := &unit.Spec.PodSets[i]
+		missing := int64(set.Count - lifecycle.AdmittedPods(unit, set))
+		for name, each := range set.Requests {
+			if total, is := rest[name]; is && missing > 0 {
+				each = each.DeepCopy()
+				each.Mul(missing)
+				total.Sub(each)
+				rest[name] = total
+			}
+		}
+	}
+	return rest
+}
+
+// requests returns the amounts of Unit.Requests that are quantities.
 func requests(u *units.Unit) corev1.ResourceList {
 	list := corev1.ResourceList{}
-	for name, amount := range u.Spec.Resource {
+	for name, amount := range u.Requests() {
 		if q, valid := amount.Quantity(); valid {
 			list[corev1.ResourceName(name)] = q
 		}
@@ -179,22 +198,6 @@ func usedBy(read Read) []visibility.QuotaSummary {
 // held returns what a unit that holds quota uses.
 func held(u *units.Unit) corev1.ResourceList {
 	used := requests(u)
-	for _, set := range u.Spec.PodSets {
-		for _, admitted := range u.Status.Admitted {
-			if admitted.Name != set.Name {
-				continue
-			}
-			for name, amount := range set.Requests {
-				if one, valid := amount.Quantity(); valid {
-					for range max(set.Count-admitted.Count, 0) {
-						left := used[corev1.ResourceName(name)]
-						left.Sub(one)
-						used[corev1.ResourceName(name)] = left
-					}
-				}
-			}
-		}
-	}
 	if !u.Spec.Growth { // it belongs to a job that counts
 		used[wellknown.MaxJobsResource] = resource.MustParse("1")
 	}
@@ -299,6 +302,14 @@ func more(a, b corev1.ResourceList, name corev1.ResourceName) int {
 type remedy struct {
 	kind visibility.RemedyType
 	text string
+}
+
+// Reasons are the reasons for which a unit waits.
+func Reasons() (all []string) {
+	for reason := range advice {
+		all = append(all, string(reason))
+	}
+	return all
 }
 
 var advice = map[wellknown.Reason]remedy{

@@ -54,7 +54,7 @@ func Rows(to io.Writer, groups []units.Group, grouped bool, view View) error {
 	list := make([]row, len(groups))
 	for i, group := range groups {
 		u := group.First
-		list[i] = row{UnitSummary: objects.Summary(u), job: u.Job(), requests: units.RequestText(u.Spec.Resource), quota: u.Status.Quota, message: u.Status.Text}
+		list[i] = row{UnitSummary: objects.Summary(u), job: u.Job(), requests: units.RequestText(u.Requests()), quota: u.Status.Quota, message: u.Status.Text}
 		if grouped {
 			list[i].count = group.Count
 		}

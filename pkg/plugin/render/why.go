@@ -242,7 +242,9 @@ func rename(words []string, from, to string) (found bool) {
 }
 
 // write writes a table into memory, which cannot fail.
-func write(w *strings.Builder, table *text.Table, view View) { _ = table.Write(w, view.Style, true) }
+func write(w *strings.Builder, table *text.Table, view View) {
+	_ = table.Write(w, view.Style, view.Header)
+}
 
 func orNone(t string) string {
 	if t == "" {

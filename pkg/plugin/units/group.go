@@ -37,7 +37,7 @@ func Together(list []Unit) []Group {
 	for i := range list {
 		u := &list[i]
 		key := alike{u.Metadata.Namespace, u.Status.Queue, u.Spec.ConsumerRef.APIVersion + " " + u.Spec.ConsumerRef.Kind, string(u.Phase()), u.Status.Reason,
-			RequestText(u.Spec.Resource), u.Spec.Priority}
+			RequestText(u.Requests()), u.Spec.Priority}
 		at, known := place[key]
 		if !known {
 			place[key] = len(groups)

@@ -7,6 +7,7 @@ package units
 
 import (
 	"encoding/json"
+	"maps"
 	"strings"
 	"time"
 
@@ -110,6 +111,30 @@ func (u *Unit) Phase() v1alpha1.QueueUnitPhase {
 func (u *Unit) Submitted() time.Time {
 	ref := &u.Spec.ConsumerRef
 	return arrival.Submitted(kinds.ByHand(ref.APIVersion, ref.Kind), ptr.Deref(u.Spec.SubmissionTime, time.Time{}), u.Metadata.CreationTimestamp)
+}
+
+// Requests returns what the unit requests or, while it holds quota, what the admitted pods request.
+func (u *Unit) Requests() map[string]Amount {
+	if len(u.Status.Admitted) == 0 || !u.Phase().HoldsQuota() {
+		return u.Spec.Resource
+	}
+	all := maps.Clone(u.Spec.Resource)
+	for _, set := range u.Spec.PodSets {
+		for _, admitted := range u.Status.Admitted {
+			if admitted.Name != set.Name || admitted.Count < 1 || admitted.Count >= set.Count {
+				continue
+			}
+			for name, amount := range set.Requests {
+				rest, valid := all[name].Quantity()
+				if missing, is := amount.Quantity(); is && valid {
+					missing.Mul(int64(set.Count - admitted.Count))
+					rest.Sub(missing)
+					all[name] = Amount(rest.String())
+				}
+			}
+		}
+	}
+	return all
 }
 
 // Job returns the unit as users name it: by its job, such as "job/train", or by its own name, such as "qu/mine", if a

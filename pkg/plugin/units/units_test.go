@@ -48,6 +48,20 @@ func TestARequestIsReadHoweverItIsWritten(t *testing.T) {
 	}
 }
 
+func TestAUnitThatHoldsQuotaRequestsWhatItsAdmittedPodsDo(t *testing.T) {
+	for phase, want := range map[string]string{"": "2147483648 cpu", "Enqueued": "2147483648 cpu", "Running": "4 cpu"} {
+		u := unit(t, "a", "q", phase, "", 0, 0)
+		if err := json.Unmarshal([]byte(`{"spec": {"resource": {"cpu": "2147483648", "memory": 0}, "podSets": [{"name": "head", "count": 1, "requests": {"cpu": 1}},
+			{"name": "main", "count": 2147483647, "requests": {"cpu": "1", "memory": "0"}}, {"name": "none", "count": 2}]},
+			"status": {"admittedPodSets": [{"name": "main", "count": 3}, {"name": "none", "count": 1}, {"name": "gone", "count": 1}]}}`), &u); err != nil {
+			t.Fatal(err)
+		}
+		if got := RequestText(u.Requests()); got != want {
+			t.Errorf("in phase %q, it requests %s, want %s", phase, got, want)
+		}
+	}
+}
+
 func TestAFilterSelectsUnitsWhateverTheLetterCase(t *testing.T) {
 	u := unit(t, "a", "company-research", "Backoff", "MaxJobs", 0, 0)
 	for _, c := range []struct {

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -18,7 +19,8 @@ import (
 type Action struct {
 	// Do is what it does, one of the constants.
 	Do string
-	// Namespace and Unit are those of the unit of a job, or Queue is the name of a queue.
+	// Namespace and Unit are those of the unit of a job, or Queue is the name of a queue and Namespace that of the page, if
+	// it is not the usual one.
 	Namespace, Unit, Queue string
 	// Priority is the new priority, as the user wrote it.
 	Priority string
@@ -80,7 +82,7 @@ func offeredFor(unit *v1alpha1.QueueUnit) (all []Action) {
 	add := func(do string) { all = append(all, Action{Do: do, Namespace: unit.Namespace, Unit: unit.Name}) }
 	ref := unit.Spec.ConsumerRef
 	switch {
-	case phase.Ended(), ref.Kind == "PodGroup": // such a job is no object
+	case phase.Ended(), ref.Kind == "PodGroup", unit.Spec.Growth: // there is no such object, or only the whole job can be changed
 	case !ptr.Deref(unit.Spec.Active, true):
 		add(Unpause)
 	default:
@@ -93,7 +95,11 @@ func offeredFor(unit *v1alpha1.QueueUnit) (all []Action) {
 }
 
 // offeredForQueue returns the actions for a queue.
-func offeredForQueue(q *visibility.QueueSummary) (all []Action) {
+func offeredForQueue(v *view, q *visibility.QueueSummary) (all []Action) {
+	in := ""
+	if v.Namespace != v.own {
+		in = v.Namespace
+	}
 	can := []string{Stop, Drain}
 	switch v1alpha1.QueueStop(q.Stop) {
 	case v1alpha1.StopHold:
@@ -102,7 +108,7 @@ func offeredForQueue(q *visibility.QueueSummary) (all []Action) {
 		can = []string{Resume}
 	}
 	for _, do := range can {
-		all = append(all, Action{Do: do, Queue: q.Name})
+		all = append(all, Action{Do: do, Namespace: in, Queue: q.Name})
 	}
 	return all
 }
@@ -139,6 +145,7 @@ func readAction(v *view, r *http.Request, reader Reader) error {
 		return errNoPage
 	}
 	d := &acting{Action: a}
+	v.Namespace = cmp.Or(a.Namespace, v.Namespace)
 	v.Template, v.Title, v.Data = "act", a.Label()+": "+a.Queue+a.Unit, d
 	if r.Method != http.MethodPost {
 		return nil

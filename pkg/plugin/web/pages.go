@@ -21,6 +21,7 @@ import (
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	visibility "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
+	"kube-queue.dev/kube-queue/extensions/framework/decision"
 	"kube-queue.dev/kube-queue/pkg/plugin/objects"
 	"kube-queue.dev/kube-queue/pkg/plugin/render"
 	"kube-queue.dev/kube-queue/pkg/plugin/text"
@@ -334,6 +335,9 @@ func readJob(v *view, r *http.Request, reader Reader, namespace, unit string) er
 		return err
 	}
 	ref := job.Unit.Spec.ConsumerRef
+	if job.Unit.Spec.Growth {
+		ref.Name += decision.GrowthSuffix
+	}
 	v.Template, v.Title, v.Data = "job", ref.Kind+" "+ref.Name, &jobData{Job: job, Steps: stepsOf(job.Unit)}
 	v.Observed, v.offered = job.Status.ObservedTime.Time, offeredFor(job.Unit)
 	return nil
@@ -388,7 +392,7 @@ func readQueue(v *view, r *http.Request, reader Reader, queue string) error {
 	}
 	d.QueueReviewStatus, d.total, v.Observed = status, status.Total, status.ObservedTime.Time
 	if len(status.Queues) == 1 {
-		v.offered = offeredForQueue(&status.Queues[0])
+		v.offered = offeredForQueue(v, &status.Queues[0])
 	}
 	return nil
 }
@@ -418,7 +422,7 @@ func (s *Server) readWhatIf(v *view, r *http.Request, reader Reader) (err error)
 		return errBusy
 	}
 	defer s.simulations.end(caller)
-	d.Result, err = reader.Simulate(r.Context(), d.Manifests)
+	d.Result, err = reader.Simulate(r.Context(), v.Namespace, d.Manifests)
 	if err != nil { // the user can correct the tree in the form
 		d.Result, err = &objects.Simulation{Faults: []string{err.Error()}}, nil
 	}

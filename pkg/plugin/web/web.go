@@ -39,8 +39,8 @@ type Reader interface {
 	Quotas(ctx context.Context, namespace string) (*visibility.QuotaReviewStatus, error)
 	// Tree returns the manifest of the quota tree in use.
 	Tree(ctx context.Context) (string, error)
-	// Simulate returns what would happen with the manifests.
-	Simulate(ctx context.Context, manifests string) (*objects.Simulation, error)
+	// Simulate returns what would happen with the manifests. Objects that name no namespace are in the given one.
+	Simulate(ctx context.Context, namespace, manifests string) (*objects.Simulation, error)
 	// May reports whether the caller may do what an action does, and Act does it and returns what it has done.
 	May(ctx context.Context, a Action) bool
 	Act(ctx context.Context, a Action) (said string, err error)

@@ -124,7 +124,7 @@ func (c *cluster) Job(_ context.Context, namespace, unit string) (*Job, error) {
 		return nil, errors.New(c.name)
 	}
 	u := &v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: unit, CreationTimestamp: metav1.NewTime(now)}}
-	u.Spec.ConsumerRef.Kind, u.Spec.ConsumerRef.Name = c.name, c.name
+	u.Spec.ConsumerRef.Kind, u.Spec.ConsumerRef.Name, u.Spec.Growth = c.name, c.name, unit == "grows"
 	u.Status.Conditions = []metav1.Condition{{Type: c.name, Status: "False", Reason: c.name, Message: c.name, LastTransitionTime: metav1.NewTime(now)}}
 	return &Job{u, &visibility.QueueUnitReviewStatus{ObservedTime: metav1.NewMicroTime(now), Phase: "Enqueued", Reason: "QuotaExceeded", Message: c.name, Queue: c.name, Quota: c.name, Policy: c.name,
 		Position: 2, Waiting: 5, Ahead: []visibility.UnitSummary{c.unit(1)}, AheadHidden: 1, HoldingUnits: []visibility.UnitSummary{c.unit(0)},
@@ -148,7 +148,7 @@ func (c *cluster) Quotas(_ context.Context, namespace string) (*visibility.Quota
 
 func (c *cluster) Tree(context.Context) (string, error) { return c.name, nil }
 
-func (c *cluster) Simulate(_ context.Context, manifests string) (*objects.Simulation, error) {
+func (c *cluster) Simulate(_ context.Context, namespace, manifests string) (*objects.Simulation, error) {
 	if c.slow != nil {
 		<-c.slow
 		<-c.slow
@@ -156,7 +156,7 @@ func (c *cluster) Simulate(_ context.Context, manifests string) (*objects.Simula
 	if !strings.Contains(manifests, "root") {
 		return nil, errors.New("there is no root")
 	}
-	return &objects.Simulation{Started: []visibility.UnitGroup{{Units: 4, First: c.unit(0)}}, OverLimits: []string{c.name},
+	return &objects.Simulation{Warnings: []string{"in namespace " + namespace}, Started: []visibility.UnitGroup{{Units: 4, First: c.unit(0)}}, OverLimits: []string{c.name},
 		Jobs: []objects.SimulatedJob{{Namespace: c.name, Name: c.name, Text: c.name}, {Name: c.name, Starts: true, Checks: []string{c.name, c.name}}}}, nil
 }
 
@@ -333,6 +333,19 @@ func TestATenantChoosesANamespaceAndKeepsIt(t *testing.T) {
 	if _, body := b.get("/jobs/other/train"); !strings.Contains(body, `"/quotas?namespace=other#train-a"`) {
 		t.Errorf("the page of a job leads to another namespace:\n%s", body)
 	}
+	for page, want := range map[string]string{
+		"/queues/q?namespace=other":                `"/act?do=drain&amp;namespace=other&amp;queue=train-a"`,
+		"/act?do=drain&namespace=other&queue=q":    `"/queues/q?namespace=other"`,
+		"/act?do=pause&namespace=other&unit=train": `"/queues?namespace=other"`,
+		"/what-if?namespace=other":                 `action="/what-if?namespace=other"`,
+	} {
+		if _, body := b.get(page); !strings.Contains(body, want) {
+			t.Errorf("%s does not show %s:\n%s", page, want, body)
+		}
+	}
+	if _, body := b.postTo("/what-if?namespace=other", url.Values{"manifests": {"root"}}); !strings.Contains(body, "in namespace other<") {
+		t.Errorf("a tree is tried in another namespace:\n%s", body)
+	}
 }
 
 func TestWhatCannotBeShownIsSaid(t *testing.T) {
@@ -410,6 +423,9 @@ func TestActionsAreOfferedToWhoMayAndConfirmed(t *testing.T) {
 			}
 		}
 	}
+	if _, body := b.get("/jobs/research/grows"); !strings.Contains(body, "<bdi>train-a train-a-growth</bdi>") || strings.Contains(body, "do=pause") {
+		t.Errorf("a part of a job is offered to be paused, or named like the job:\n%s", body)
+	}
 	c.mayNot = false
 	b.get("/act?do=pause&namespace=research&unit=train")
 	if c.acted.Load() != nil {
@@ -444,7 +460,7 @@ func TestOnlyActionsThatFitAreOffered(t *testing.T) {
 		return all
 	}
 	stopped := func(stop string) (all []string) {
-		for _, a := range offeredForQueue(&visibility.QueueSummary{Name: "q", Stop: stop}) {
+		for _, a := range offeredForQueue(&view{}, &visibility.QueueSummary{Name: "q", Stop: stop}) {
 			all = append(all, a.Do)
 		}
 		return all
