@@ -111,11 +111,12 @@ func (adapter) Pods(object framework.Object) (framework.Pods, error) {
 }
 
 // Growing returns the pod set, unless completions limit it when the job is released: only those of an Indexed Job can
-// change.
+// change. A job with a minimum can be released with fewer pods, and raised to all of them later.
 func (adapter) Growing(object, _ framework.Object) map[string]int32 {
 	job := framework.As[batchv1.Job](object)
 	spec := &job.Spec
-	fixed := spec.Completions != nil && ptr.Deref(spec.CompletionMode, batchv1.NonIndexedCompletion) == batchv1.NonIndexedCompletion
+	fixed := spec.Completions != nil && ptr.Deref(spec.CompletionMode, batchv1.NonIndexedCompletion) == batchv1.NonIndexedCompletion &&
+		job.Annotations[wellknown.MinCountAnnotation] == ""
 	released := strings.Contains(job.Annotations[wellknown.PodAnnotationsAnnotation], wellknown.GrowthAnnotation+"=")
 	if fixed && !released && ptr.Deref(spec.Parallelism, 1) >= *spec.Completions {
 		return nil

@@ -35,6 +35,8 @@ func TestWhatCanGrow(t *testing.T) {
 	}{
 		{"a work queue", batchv1.Job{Spec: batchv1.JobSpec{Parallelism: ptr.To[int32](3)}}, 3, false},
 		{"all its completions run at once", batchv1.Job{Spec: batchv1.JobSpec{Parallelism: ptr.To[int32](3), Completions: ptr.To[int32](3)}}, 0, true},
+		{"it may start with fewer", batchv1.Job{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{wellknown.MinCountAnnotation: "main=1"}},
+			Spec: batchv1.JobSpec{Parallelism: ptr.To[int32](3), Completions: ptr.To[int32](3)}}, 3, false},
 		{"fewer than its completions", batchv1.Job{Spec: batchv1.JobSpec{Parallelism: ptr.To[int32](3), Completions: ptr.To[int32](9)}}, 3, false},
 		{"an Indexed one", batchv1.Job{Spec: batchv1.JobSpec{Parallelism: ptr.To[int32](3), Completions: ptr.To[int32](3), CompletionMode: ptr.To(batchv1.IndexedCompletion)}}, 3, false},
 		{"one that has grown since its release", batchv1.Job{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{wellknown.PodAnnotationsAnnotation: "kube-queue/growth=main"}},
