@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -19,7 +21,8 @@ import (
 // A queue can gate the growth of its jobs. The release then annotates the templates of the pods that a job can add, so
 // that all these pods wait at a gate. As many pass as the job was admitted with. For more pods, the job asks with
 // another unit, a unit for growth, which can be admitted with fewer pods. If it is, the job asks for the rest with
-// another unit. All pods of a pod set are alike: what counts is how many pass, not which.
+// another unit. All pods of a pod set are alike: what counts is how many pass, not which. Those of an Indexed Job pass in
+// the order of their indexes: the first can be the one that the others need.
 
 // GrowingPod is a pod of a job whose growth is gated.
 type GrowingPod struct {
@@ -166,11 +169,11 @@ func (g *Growth) add(unit *v1alpha1.QueueUnit, set *v1alpha1.PodSet, units []*v1
 			gated = append(gated, pod)
 		}
 	}
-	byAge := func(a, b GrowingPod) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	inOrder := func(a, b GrowingPod) int {
+		return cmp.Or(cmp.Compare(indexOf(a), indexOf(b)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	}
-	slices.SortFunc(passed, byAge)
-	slices.SortFunc(gated, byAge)
+	slices.SortFunc(passed, inOrder)
+	slices.SortFunc(gated, inOrder)
 	running := int32(len(passed))
 	if free := admitted - running; free > 0 {
 		g.Pass = append(g.Pass, gated[:min(int(free), len(gated))]...)
@@ -184,6 +187,12 @@ func (g *Growth) add(unit *v1alpha1.QueueUnit, set *v1alpha1.PodSet, units []*v1
 		base += podsOf([]*v1alpha1.QueueUnit{one})
 	}
 	return nil
+}
+
+// indexOf returns the index of a pod of an Indexed Job; 0 for other pods.
+func indexOf(pod GrowingPod) int {
+	index, _ := strconv.Atoi(pod.Annotations[batchv1.JobCompletionIndexAnnotation])
+	return index
 }
 
 // PassedBefore returns how many pods of a pod set have passed the gate and have not ended, without those that the units for

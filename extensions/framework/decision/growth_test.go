@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -294,6 +295,19 @@ func growingPod(name string, passed, ready bool) decision.GrowingPod {
 		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 	}
 	return decision.GrowingPod{Pod: pod, Set: "workers"}
+}
+
+// A replacement of the first pod does not wait for growth that is older.
+func TestPodsOfAnIndexedJobPassInTheirOrder(t *testing.T) {
+	pods := []decision.GrowingPod{growingPod("third", false, false), growingPod("second", true, true), growingPod("first", false, false)}
+	for i, index := range []string{"10", "9", "0"} {
+		pods[i].Annotations = map[string]string{batchv1.JobCompletionIndexAnnotation: index}
+		pods[i].CreationTimestamp = metav1.NewTime(time.Unix(int64(i), 0))
+	}
+	growth, err := decision.GrowthOf(growingUnit(2, v1alpha1.PhaseRunning), nil, map[string]int32{"workers": 3}, pods, "")
+	if err != nil || len(growth.Pass) != 1 || growth.Pass[0].Name != "first" {
+		t.Errorf("%v pass: %v", growth.Pass, err)
+	}
 }
 
 // No check decides about growth, so its pods have no gate. Nothing asks for them.
