@@ -121,7 +121,7 @@ func withoutUnit(job State, now time.Time) Decision {
 		return Decision{After: job.Created.Add(incompleteAtMost).Sub(now)}
 	case job.Suspended:
 		return Decision{Action: CreateUnit}
-	case (job.Running || job.Started && old) && job.Released != "":
+	case (job.Running || job.Started && (old || job.Gated)) && job.Released != "": // only a release opens a gate
 		return Decision{Action: RestoreUnit}
 	case old && (job.Running || job.Started), job.Running && job.Unstoppable != "":
 		return Decision{NotQueued: job.Marked}
@@ -132,14 +132,16 @@ func withoutUnit(job State, now time.Time) Decision {
 	}
 }
 
+// opened reports whether somebody who may bypass the queue has let the pods of a job pass that was not released.
+func (job State) opened() bool { return job.Gated && !job.Suspended && job.Passing == 0 }
+
 // waiting keeps the job suspended and its unit up to date until the controller admits the unit. A job that a user
 // suspended after its release has lost its mark in the release, but is still queued.
 func waiting(job State, unit *v1alpha1.QueueUnit, desired *Desired, eviction lifecycle.Eviction, now time.Time) Decision {
 	byUser := eviction == lifecycle.EvictionByUser
 	unchanged := job.Unholdable != "" // the unit only reports why
 	reserved := unit.Status.Phase == v1alpha1.PhaseReserved
-	opened := job.Gated && !job.Suspended // by somebody who may bypass the queue
-	leaves := job.Foreign != "" || job.Deleting || opened || (job.Suspended || unchanged) && !job.Marked && !byUser
+	leaves := job.Foreign != "" || job.Deleting || job.opened() || (job.Suspended || unchanged) && !job.Marked && !byUser
 	switch {
 	case leaves && job.Queuing.On:
 		return Decision{Action: HideQueuing}
@@ -193,7 +195,7 @@ func admitted(job State, unit *v1alpha1.QueueUnit, desired *Desired, now time.Ti
 	switch {
 	case dequeued && !released && unit.DeletionTimestamp != nil:
 		return Decision{}
-	case dequeued && !released && (job.Foreign != "" || job.Deleting):
+	case dequeued && !released && (job.Foreign != "" || job.Deleting || job.opened()):
 		return Decision{Action: LeaveQueue}
 	case dequeued && !released && !job.Active && job.RunKeys.Differs(unit):
 		return Decision{Action: UpdateSpec}

@@ -13,6 +13,8 @@ func TestDecisionsAboutPodsAtTheGate(t *testing.T) {
 	open := func(s *State) { s.Suspended, s.Stopped = false, false }
 	leaving := func(s *State) { s.Stopped = false }
 	passing := func(s *State) { s.Passing = 1 }
+	fresh := func(s *State) { s.Created = noon.Add(time.Minute) }
+	dequeued := func(u *v1alpha1.QueueUnit) { u.Status.Phase, u.Status.Attempts = v1alpha1.PhaseDequeued, 1 }
 	waits := func(u *v1alpha1.QueueUnit) { u.Status.Phase, u.Status.Reason = v1alpha1.PhaseEnqueued, "QuotaExceeded" }
 	runs := func(u *v1alpha1.QueueUnit) { u.Status.Phase, u.Status.Attempts = v1alpha1.PhaseRunning, 1 }
 	for _, c := range []struct {
@@ -24,6 +26,9 @@ func TestDecisionsAboutPodsAtTheGate(t *testing.T) {
 		{"a pod waits", job(gated), nil, CreateUnit},
 		{"somebody who may has opened its gate", job(gated, open), nil, Nothing},
 		{"while its unit waits", job(gated, open), waits, LeaveQueue},
+		{"just after its unit was admitted", job(gated, open), dequeued, LeaveQueue},
+		{"one of a group that was admitted", job(gated, open, passing), dequeued, Release},
+		{"a pod was released just before its unit was lost", job(gated, open, started, fresh, was("1")), nil, RestoreUnit},
 		{"a pod of a released group is replaced", job(gated, open, was("1"), passing), runs, Release},
 		{"all are replaced", job(gated, passing), runs, Release},
 		{"pods wait for those that are being deleted", job(gated, leaving), runs, Nothing},
@@ -35,7 +40,7 @@ func TestDecisionsAboutPodsAtTheGate(t *testing.T) {
 			if c.unit != nil {
 				u = unit(c.unit)
 			}
-			if got := Decide(c.job, u, &Desired{}, noon.Add(time.Minute)); got.Action != c.want {
+			if got := Decide(c.job, u, same(), noon.Add(time.Minute)); got.Action != c.want {
 				t.Errorf("%+v, want %s", got, c.want)
 			}
 		})
