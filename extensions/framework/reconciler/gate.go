@@ -267,32 +267,46 @@ func (g *gate) Patch(context.Context, types.PatchType, string, string, []byte, .
 }
 
 // open lets the pods pass that can. Each gets the annotation of the release and those of admission checks in the same
-// patch. done is whether the job had not been released for this attempt.
+// patch. If the API server rejects those, the pods pass without them. done is whether the job had not been released for this
+// attempt.
 func (r *reconciler) open(ctx context.Context, o *observation) (done bool, err error) {
 	added, unnamed := decision.PodAnnotationsOf(o.unit)
 	o.unplaced = unnamed
 	adapter, _ := r.adapter.(framework.GatedPods)
 	first := o.state.Released != decision.Attempt(o.unit)
 	for i, pod := range o.passing {
-		annotations := map[string]any{wellknown.ReleasedAnnotation: framework.Release(decision.Attempt(o.unit), o.job.GetUID(), adapter.SetOf(pod))}
-		for key, value := range added[adapter.SetOf(pod)] {
-			annotations[key] = value
+		set := adapter.SetOf(pod)
+		passed, err := r.pass(ctx, o, pod, set, added[set])
+		if refused(err) && len(added[set]) > 0 {
+			o.unplaced = o.unplaced.And(decision.Unplaced{set: "the API server refuses them: " + shortened(err)})
+			delete(added, set)
+			passed, err = r.pass(ctx, o, pod, set, nil)
 		}
-		data, err := guardedPatch(pod, annotations, map[string]any{"spec": map[string]any{"schedulingGates": framework.GatesLeft(pod)}})
+		r.memory.await(o.key, o.now, func(a *awaited) { a.job = after(pod.ResourceVersion, passed, err, a.job) })
 		if err != nil {
-			return false, err
-		}
-		patched, err := r.gate.client.Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, data, metav1.PatchOptions{})
-		version := ""
-		if err == nil {
-			version = patched.ResourceVersion
-		}
-		r.memory.await(o.key, o.now, func(a *awaited) { a.job = after(pod.ResourceVersion, version, err, a.job) })
-		if err != nil {
-			return first && i > 0, fmt.Errorf("opening the gate of Pod %s/%s: %w", pod.Namespace, pod.Name, err)
+			return first && i > 0, err
 		}
 	}
 	return first && len(o.passing) > 0, nil
+}
+
+// pass opens the gate of a pod, which passes as one of the pod set, and adds more annotations. It returns the version of
+// the pod that has passed.
+func (r *reconciler) pass(ctx context.Context, o *observation, pod *corev1.Pod, set string, more map[string]string) (passed string, err error) {
+	annotations := map[string]any{}
+	for key, value := range more {
+		annotations[key] = value
+	}
+	annotations[wellknown.ReleasedAnnotation] = framework.Release(decision.Attempt(o.unit), o.job.GetUID(), set)
+	data, err := guardedPatch(pod, annotations, map[string]any{"spec": map[string]any{"schedulingGates": framework.GatesLeft(pod)}})
+	if err != nil {
+		return "", err
+	}
+	patched, err := r.pods.client.Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, data, metav1.PatchOptions{})
+	if err != nil {
+		return "", fmt.Errorf("opening the gate of Pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	return patched.ResourceVersion, nil
 }
 
 // remove deletes the pods of an evicted job that have passed. done is whether there were any.

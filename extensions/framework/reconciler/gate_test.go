@@ -1,12 +1,19 @@
 package reconciler
 
 import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -72,6 +79,39 @@ func TestAPodOfAGroupOnALostNodeIsReplaced(t *testing.T) {
 		if left := firstGraceOver(job.Pods, noon); left != c.after {
 			t.Errorf("%s: the group is looked at again after %v", name, left)
 		}
+	}
+}
+
+// A policy limits what job-extensions writes to pods.
+func TestPodsPassWithoutAnnotationsThatAreRefused(t *testing.T) {
+	const key = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+	var asked []string
+	config := jsonServer(t, func(req *http.Request) any {
+		var sent corev1.Pod
+		if err := json.NewDecoder(req.Body).Decode(&sent); err != nil {
+			t.Error(err)
+		}
+		asked = append(asked, fmt.Sprint(path.Base(req.URL.Path), " ", sent.Annotations[key], " ", sent.Annotations[wellknown.ReleasedAnnotation]))
+		if sent.Annotations[key] != "" {
+			return apierrors.NewForbidden(corev1.Resource("pods"), sent.Name, errors.New("a policy forbids it"))
+		}
+		return &sent
+	})
+	r := frameworkOf(t, Options{Config: config, Pods: pod.Adapters()}).reconcilers[1]
+	adapter, _ := r.adapter.(framework.GatedPods)
+	var pods []*corev1.Pod
+	for _, name := range []string{"a", "b"} {
+		pods = append(pods, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, UID: types.UID(name), ResourceVersion: "1"},
+			Spec: corev1.PodSpec{SchedulingGates: []corev1.PodSchedulingGate{{Name: wellknown.PodGate}}}})
+	}
+	set := adapter.SetOf(pods[0])
+	o := &observation{key: types.NamespacedName{Namespace: "n", Name: "g"}, job: framework.NewPodGroup("g", pods, ""), passing: pods, now: noon,
+		unit: &v1alpha1.QueueUnit{Status: v1alpha1.QueueUnitStatus{Attempts: 1, AdmissionChecks: []v1alpha1.AdmissionCheckState{{Name: "c", State: v1alpha1.CheckReady,
+			PodSetUpdates: []v1alpha1.PodSetUpdate{{Name: set, Annotations: map[string]string{key: "false", wellknown.ReleasedAnnotation: "9"}}}}}}}}
+	done, err := r.open(t.Context(), o)
+	release := framework.Release("1", "a", set)
+	if want := []string{"a false " + release, "a  " + release, "b  " + release}; !done || err != nil || !slices.Equal(asked, want) || !strings.Contains(o.unplaced[set], "a policy forbids it") {
+		t.Errorf("done %t (%v) with %q, unplaced %v", done, err, asked, o.unplaced)
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
@@ -214,20 +213,13 @@ func (r *reconciler) admittedAreReady(job framework.Object, unit *v1alpha1.Queue
 
 // letThrough opens the gate of a pod.
 func (r *reconciler) letThrough(ctx context.Context, o *observation, pod decision.GrowingPod) error {
-	annotations := map[string]any{wellknown.ReleasedAnnotation: framework.Release(decision.Attempt(o.unit), o.job.GetUID(), pod.Set)}
-	data, err := guardedPatch(pod.Pod, annotations, map[string]any{"spec": map[string]any{"schedulingGates": framework.GatesLeft(pod.Pod)}})
-	if err == nil {
-		var patched *corev1.Pod
-		patched, err = r.pods.client.Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, data, metav1.PatchOptions{})
-		if err != nil { // it may have passed
-			patched = pod.Pod
-		}
-		r.memory.awaitGrown(pod.UID, version{value: patched.ResourceVersion, pass: err != nil}, o.now)
+	passed, err := r.pass(ctx, o, pod.Pod, pod.Set, nil)
+	written := version{value: passed}
+	if err != nil { // it may have passed
+		written = version{value: pod.ResourceVersion, pass: true}
 	}
-	if err != nil {
-		return fmt.Errorf("opening the gate of Pod %s/%s: %w", pod.Namespace, pod.Name, err)
-	}
-	return nil
+	r.memory.awaitGrown(pod.UID, written, o.now)
+	return err
 }
 
 // ask creates a unit for more pods of a job. Its number is the lowest that no unit in the cache has. If another unit has

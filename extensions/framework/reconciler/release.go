@@ -52,13 +52,19 @@ func (r *reconciler) releaseWith(ctx context.Context, o *observation, added, rec
 	if overtaken, failed := r.isOvertaken(ctx, o); overtaken || failed != nil {
 		return nil, false, failed
 	}
-	cause := err.Error()
-	if most := 300; len(cause) > most { // it can contain a whole template
-		cause = strings.ToValidUTF8(cause[:most], "") + "..."
-	}
+	cause := shortened(err)
 	done, err = r.releaseAlone(ctx, o)
 	return unplaced.And(added.Why(fmt.Sprintf("the API server refuses them: %s", cause))).
 		And(recorded.Why(fmt.Sprintf("the API server refuses to remove those of the last release: %s", cause))), done, err
+}
+
+// shortened returns the beginning of an error of the API server, which can contain a whole template.
+func shortened(err error) string {
+	text, most := err.Error(), 300
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "..."
 }
 
 // refused reports whether the API server rejects a patch because of its content.
