@@ -146,6 +146,21 @@ func TestGrowthGoesFirst(t *testing.T) {
 	expectReleased(t, w, "a/1", "a/2", "a/urgent")
 }
 
+// A job that has run for its MinRunTime is not evicted because its growth has not.
+func TestYoungGrowthGoesBeforeItsJob(t *testing.T) {
+	w := newWorld(t, roundRobin(), leaf("a", cpu("4"), "a"))
+	w.exact = false
+	w.configure(scheduler.QueueChanged{Queue: "a", Preemption: scheduler.Preemption{WithinQueue: true, MinRunTime: scheduler.Period{Set: true, Value: time.Hour}}})
+	w.submit("a/1", cpu("2"))
+	w.settle()
+	w.after(2 * time.Hour)
+	w.submit("a/growth", cpu("2"), w.grows("a/1"))
+	w.settle()
+	w.submit("a/urgent", cpu("2"), priority(1))
+	w.settle()
+	expectEvicted(t, w, "a/growth")
+}
+
 // Nothing else is evicted while pods of the growth are within their grace periods.
 func TestGrowthHasTheGracePeriodsOfItsPods(t *testing.T) {
 	w := newWorld(t, roundRobin(), leaf("a", cpu("6"), "a"))

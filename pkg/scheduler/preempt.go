@@ -143,15 +143,20 @@ func (s *Scheduler) protectedUntil(victims []preemption.Victim) (until instant) 
 	return until
 }
 
-// protectedUntil returns when the unit has run for its MinRunTime.
+// protectedUntil returns when the unit has run for its MinRunTime. Growth counts as old as its job, which would otherwise
+// be evicted instead, and its growth with it.
 func (u *unit) protectedUntil(s *Scheduler) instant {
 	if u.Phase == Reserved {
 		return 0 // it does not run
 	}
-	if u.countedIn == nil {
-		return u.dequeuedAt.plus(s.minRunTime)
+	since := u.dequeuedAt
+	if u.Growth && u.holder != nil {
+		since = min(since, u.holder.units[0].dequeuedAt)
 	}
-	return u.dequeuedAt.plus(s.minRunTimeOf(u.countedIn))
+	if u.countedIn == nil {
+		return since.plus(s.minRunTime)
+	}
+	return since.plus(s.minRunTimeOf(u.countedIn))
 }
 
 // candidates returns the units that can be evicted for u, in the plan. Until patientUntil, it leaves out units that

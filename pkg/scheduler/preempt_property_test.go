@@ -87,11 +87,17 @@ func (w *world) checkVictim(write scheduler.Write) {
 	if set := w.queueOf(u).Preemption.MinRunTime; set.Set {
 		period = set.Value
 	}
+	since := u.DequeuedAt
+	for _, job := range w.units { // growth is as old as its job
+		if u.Growth && job.Owner == u.Owner && job.DequeuedAt.Before(since) {
+			since = job.DequeuedAt
+		}
+	}
 	switch {
 	case !holds(u) || u.Unstoppable || u.Over || !u.Demand.Preemptible && !exceeds:
 		w.t.Fatalf("unit %s may not be evicted: %+v", write.Key, u)
-	case u.Phase != scheduler.Reserved && w.now.Before(u.DequeuedAt.Add(period)):
-		w.t.Fatalf("unit %s is evicted %v after its start, and is protected for %v", write.Key, w.now.Sub(u.DequeuedAt), period)
+	case u.Phase != scheduler.Reserved && w.now.Before(since.Add(period)):
+		w.t.Fatalf("unit %s is evicted %v after its start, and is protected for %v", write.Key, w.now.Sub(since), period)
 	case write.Reason == wellknown.ReasonReclaimed && !w.treeOpts.Reclaim, write.Reason == wellknown.ReasonPreempted && !w.queueOf(u).Preemption.WithinQueue:
 		w.t.Fatalf("unit %s is evicted for %s, which is switched off", write.Key, write.Reason)
 	}
