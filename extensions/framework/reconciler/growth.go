@@ -99,6 +99,7 @@ func (r *reconciler) grow(ctx context.Context, o *observation, units []*v1alpha1
 	if wait > 0 {
 		return wait, nil
 	}
+	r.memory.forgetGrown(o.now)
 	var wanted map[string]int32
 	if o.state.End == nil && !o.state.Deleting {
 		wanted = adapter.Growing(o.job, scaled)

@@ -151,6 +151,15 @@ func (m *memory) behindGrowth(object metav1.Object, now time.Time) time.Duration
 	return left.until.Sub(now)
 }
 
+// forgetGrown forgets what was awaited for long enough: the object may have been deleted before its write was recorded.
+func (m *memory) forgetGrown(now time.Time) {
+	for uid, written := range m.grown.all() {
+		if !now.Before(written.until) {
+			m.grown.forget(uid)
+		}
+	}
+}
+
 // await changes what is awaited for a job.
 func (m *memory) await(key types.NamespacedName, now time.Time, change func(*awaited)) {
 	m.awaited.change(key, func(a awaited) awaited {

@@ -38,3 +38,14 @@ func TestMemoryAwaitsWhatWasWritten(t *testing.T) {
 		})
 	}
 }
+
+// The event of a deletion can come before the answer to the write that it overtakes.
+func TestMemoryForgetsGrowthThatWasDeletedMeanwhile(t *testing.T) {
+	m := &memory{}
+	m.awaitGrown("gone", version{value: "10"}, noon)
+	m.awaitGrown("new", version{value: "11"}, noon.Add(time.Second))
+	m.forgetGrown(noon.Add(catchUp))
+	if left := m.grown.all(); len(left) != 1 || left["new"].value != "11" {
+		t.Errorf("%v is awaited", left)
+	}
+}
