@@ -127,9 +127,13 @@ func (r *reconciler) withoutUnit(ctx context.Context, o *observation, decided de
 		event := r.event(o, corev1.EventTypeWarning, wellknown.EventKueueMissing, message, "")
 		return &event, askAgain
 	case o.state.Marked && o.state.Suspended && bypass:
+		run := "unsuspend it"
+		if o.state.Gated { // nobody opens the gate any more
+			run = "create it again with the annotation"
+		}
 		return r.notQueued(o, "bypass",
-			"Not queued: annotation %s takes the job out of the queue, and it is suspended; unsuspend it to run it without quota, or remove the annotation to queue it",
-			wellknown.BypassAnnotation), 0
+			"Not queued: annotation %s takes the job out of the queue, and it is suspended; %s to run it without quota, or remove the annotation to queue it",
+			wellknown.BypassAnnotation, run), 0
 	case o.state.Marked && o.state.Suspended && o.state.ManagedBy != "" && !part:
 		return r.notQueued(o, "managedBy", "Not queued: %s, which alone can unsuspend the job; create the job without managedBy to queue it", o.state.Foreign), 0
 	}

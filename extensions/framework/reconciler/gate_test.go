@@ -145,6 +145,12 @@ func TestTheOwnerOfPodsIsNotToldThatTheirMarkWasRemoved(t *testing.T) {
 	if len(sink.repeated) != 2 {
 		t.Errorf("%d events", len(sink.repeated))
 	}
+	next.Annotations = map[string]string{wellknown.BypassAnnotation: "true"}
+	event, _ := r.withoutUnit(t.Context(), &observation{job: framework.NewPodGroup("g", []*corev1.Pod{next}, "a"),
+		state: decision.State{JobState: framework.JobState{Gated: true, Suspended: true}, Marked: true, Foreign: "bypass"}}, decision.Decision{})
+	if event == nil || strings.Contains(event.Message, "unsuspend") || !strings.Contains(event.Message, "create it again with the annotation") {
+		t.Errorf("with a bypass, the event is %+v", event)
+	}
 	r.recordLeft(&observation{job: framework.NewPodGroup("g", []*corev1.Pod{next}, "a"), unit: &v1alpha1.QueueUnit{},
 		state: decision.State{JobState: framework.JobState{Gated: true, Suspended: true}}})
 	if says := sink.repeated[2].Message; strings.Contains(says, "unsuspends") || !strings.Contains(says, "again, or delete it") {
