@@ -278,6 +278,7 @@ func TestEveryPodOfAManagedNamespaceWaitsAtTheGate(t *testing.T) {
 		{"one that is marked false", g.tenant, `{metadata: {annotations: {scheduling.x-k8s.io/suspend: "false"}}}`, "", true, ""},
 		{"a part of a Job", controller, job, "", false, ""},
 		{"one that claims to be a part", g.tenant, job, "", true, ""},
+		{"one that claims to be growth", g.tenant, growing(", " + strings.TrimPrefix(strings.TrimSuffix(job, "}}"), "{metadata: {")), "", false, "only the operator of a job"},
 		{"one with bypass", g.tenant, bypass, "", false, notAllowed},
 		{"one with bypass of somebody who may", g.onCall, bypass, "", false, ""},
 		{"one of another queue", g.tenant, `{metadata: {labels: {kueue.x-k8s.io/queue-name: a}}}`, "", false, "another queue"},

@@ -533,8 +533,13 @@ spec:
       queueunits.scheduling.x-k8s.io, which ClusterRole kube-queue-bypass has. Remove the annotation, or ask an administrator.
     reason: Forbidden
   - expression: >-
-      request.operation != 'CREATE' || variables.exempt
-      || ({{ include "kube-queue.celGated" "object" }} && !({{ include "kube-queue.celGrows" "object" }}))
+      request.operation != 'CREATE' || variables.exempt || !({{ include "kube-queue.celGrows" "object" }})
+    message: >-
+      namespace is managed by kube-queue: only the operator of a job creates a Pod with the annotation kube-queue/growth. If it did,
+      an administrator can list it (chart value managedNamespaces.operators).
+    reason: Forbidden
+  - expression: >-
+      request.operation != 'CREATE' || variables.exempt || {{ include "kube-queue.celGated" "object" }}
     message: >-
       namespace is managed by kube-queue: a new Pod waits for quota, so it cannot name its node. Remove spec.nodeName, and use
       spec.nodeSelector or spec.affinity.nodeAffinity.
