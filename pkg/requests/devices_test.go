@@ -195,10 +195,11 @@ func TestPropertyAPodIsChargedTheDevicesThatTheSchedulerAllocates(t *testing.T) 
 		rules = rules.WithClasses(classes("gpu=vendor.com/gpu", "npu=example.com/npu"))
 		spec := corev1.PodSpec{}
 		draw := func(label string) corev1.Container {
-			container := corev1.Container{Name: label, Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{}}}
+			devices := corev1.ResourceList{}
+			container := corev1.Container{Name: label, Resources: corev1.ResourceRequirements{Requests: devices, Limits: devices}}
 			for name := range spellings {
 				if rapid.Bool().Draw(t, string(name)) {
-					container.Resources.Requests[name] = *resource.NewQuantity(rapid.Int64Range(0, 4).Draw(t, label), resource.DecimalSI)
+					devices[name] = *resource.NewQuantity(rapid.Int64Range(0, 4).Draw(t, label), resource.DecimalSI)
 				}
 			}
 			return container
