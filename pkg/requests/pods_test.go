@@ -72,6 +72,7 @@ whole: {spec: {devices: {requests: [{name: a, exactly: {deviceClassName: slice}}
 whole-allocated:
   spec: {devices: {requests: [{name: a, exactly: {deviceClassName: both}}]}}
   status: {allocation: {devices: {results: [{request: a, device: x, consumedCapacity: {memory: 80Gi}}]}}}
+huge: {spec: {devices: {requests: [{name: a, exactly: {deviceClassName: slice, capacity: {requests: {memory: 1e2000000000}}}}]}}}
 empty: {}
 `
 
@@ -102,6 +103,7 @@ func TestARealPodRequestsWhatItsClaimsHave(t *testing.T) {
 		{"part-allocated", `{example.com/gpu-memory: 1Gi}`},
 		{"whole", `{}`},
 		{"whole-allocated", `{example.com/gpu: 1, example.com/gpu-memory: 80Gi}`},
+		{"huge", `{example.com/gpu-memory: 9223372036854775807}`},
 		{"empty", `{}`},
 		{"gone", `{}`},
 	} {
