@@ -42,12 +42,13 @@ type Pod struct {
 
 // Shared is what any number of pods request together, for example by a claim. It counts once for each holder.
 type Shared struct {
-	Key      string
-	Requests resources.Vector
+	Key string
+	// Mixed counts instead of Requests if the pods of the holder request different resources.
+	Requests, Mixed resources.Vector
 }
 
 func (s Shared) same(other Shared) bool {
-	return s.Key == other.Key && s.Requests.Equal(other.Requests)
+	return s.Key == other.Key && s.Requests.Equal(other.Requests) && s.Mixed.Equal(other.Mixed)
 }
 
 // Holder identifies a holder, or the strays of a namespace if UID is empty.
@@ -254,6 +255,7 @@ func (l *Ledger) Uses(used *resources.IDs) {
 				used.AddVector(o.pod.requests)
 				for _, shared := range o.pod.shared {
 					used.AddVector(shared.Requests)
+					used.AddVector(shared.Mixed)
 				}
 			}
 		}

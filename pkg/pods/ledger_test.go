@@ -1,6 +1,7 @@
 package pods
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -81,7 +82,7 @@ func (w *world) forget() {
 
 // requested is the sum for a holder, or for the strays.
 func (w *world) requested(holder string, lasting bool) map[resources.ID]int64 {
-	sum, shared := map[resources.ID]int64{}, map[string]map[resources.ID]int64{}
+	sum, shared := map[resources.ID]int64{}, map[string][]Shared{}
 	for id, o := range w.objects {
 		if o.pod == nil || lasting && o.pod.Terminating || w.holderOf(id) != holder || holder == "" && !o.pod.Stray {
 			continue
@@ -90,21 +91,36 @@ func (w *world) requested(holder string, lasting bool) map[resources.ID]int64 {
 			sum[a.ID] += a.Value
 		}
 		for _, s := range o.pod.Shared {
-			if shared[s.Key] == nil {
-				shared[s.Key] = map[resources.ID]int64{}
-			}
-			for _, a := range s.Requests {
-				shared[s.Key][a.ID] = max(shared[s.Key][a.ID], a.Value)
-			}
+			shared[s.Key] = append(shared[s.Key], s)
 		}
 	}
-	for _, once := range shared {
+	for _, all := range shared {
+		once, names := map[resources.ID]int64{}, map[string]bool{}
+		for _, s := range all {
+			names[fmt.Sprint(ids(s.Requests))] = true
+		}
+		for _, s := range all {
+			counted := s.Requests
+			if len(names) > 1 {
+				counted = s.Mixed
+			}
+			for _, a := range counted {
+				once[a.ID] = max(once[a.ID], a.Value)
+			}
+		}
 		for id, value := range once {
 			sum[id] += value
 		}
 	}
 	maps.DeleteFunc(sum, func(_ resources.ID, value int64) bool { return value == 0 })
 	return sum
+}
+
+func ids(v resources.Vector) (ids []resources.ID) {
+	for _, a := range v {
+		ids = append(ids, a.ID)
+	}
+	return ids
 }
 
 // unschedulable compares for how many pods of a holder there is no node.
@@ -158,7 +174,7 @@ func drawPod(t *rapid.T, uid, owner string) Pod {
 	p.Requests = drawVector(t)
 	for _, key := range []string{"a", "b"} {
 		if rapid.IntRange(0, 2).Draw(t, "shares") == 0 {
-			p.Shared = append(p.Shared, Shared{key, drawVector(t)})
+			p.Shared = append(p.Shared, Shared{key, drawVector(t), drawVector(t)})
 		}
 	}
 	return p
@@ -312,7 +328,7 @@ func TestWhatPodsShareCountsOnceForEachHolder(t *testing.T) {
 	l := New()
 	sharing := func(uid, owner string, value int64) Pod {
 		p := one(uid, owner, true)
-		p.Shared = []Shared{{"claim", resources.Vector{{ID: 1, Value: value}}}}
+		p.Shared = []Shared{{Key: "claim", Requests: resources.Vector{{ID: 1, Value: value}}}}
 		return p
 	}
 	l.Hold(Holder{ns, "job"})
@@ -333,6 +349,33 @@ func TestWhatPodsShareCountsOnceForEachHolder(t *testing.T) {
 		step.does()
 		if l.of("job") != step.job || l.of("") != step.other {
 			t.Errorf("%s: the job has %d and the others %d, want %d and %d", step.name, l.of("job"), l.of(""), step.job, step.other)
+		}
+		if broken := l.Audit(); len(broken) > 0 {
+			t.Errorf("%s: %v", step.name, broken)
+		}
+	}
+}
+
+func TestWhatPodsOfDifferentTypesShareCountsAsMixed(t *testing.T) {
+	const gpu, h100, a100, other = 1, 2, 3, 4
+	devices := func(kind resources.ID) resources.Vector { return resources.Vector{{ID: gpu, Value: 8}, {ID: kind, Value: 8}} }
+	sharing := func(uid string, kind resources.ID) Pod {
+		return Pod{Namespace: ns, UID: uid, Owner: "job", Shared: []Shared{{"claim", devices(kind), devices(other)}}}
+	}
+	l := New()
+	l.Hold(Holder{ns, "job"})
+	for _, step := range []struct {
+		name string
+		does func()
+		want resources.ID
+	}{
+		{"one type", func() { l.Pod(sharing("p1", h100)); l.Pod(sharing("p2", h100)) }, h100},
+		{"another type", func() { l.Pod(sharing("p3", a100)) }, other},
+		{"one type again", func() { l.Gone(ns, "p3") }, h100},
+	} {
+		step.does()
+		if got := l.Requested(Holder{ns, "job"}); !got.Equal(devices(step.want)) {
+			t.Errorf("%s: the pods request %v, want %v", step.name, got, devices(step.want))
 		}
 		if broken := l.Audit(); len(broken) > 0 {
 			t.Errorf("%s: %v", step.name, broken)

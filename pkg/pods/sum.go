@@ -48,16 +48,17 @@ func (s *sum) include(pod *podFacts, plus bool) {
 }
 
 // total are the amounts that pods request. What they share counts once. While they disagree on how much that is,
-// because one was seen before another, the greatest amount of each resource counts.
+// because one was seen before another, the greatest amount of each resource counts. If they disagree on the resources,
+// because they select different types of devices, Mixed counts.
 type total struct {
 	amounts
 	shared map[string][]sharers
 }
 
-// sharers is a number of pods with the same requests.
+// sharers is a number of pods that share the same.
 type sharers struct {
-	requests resources.Vector
-	pods     int
+	Shared
+	pods int
 }
 
 func (t *total) include(pod *podFacts, plus bool) {
@@ -75,10 +76,10 @@ func (t *total) share(shared Shared, plus bool) {
 		t.shared = map[string][]sharers{}
 	}
 	all := t.shared[shared.Key]
-	at := slices.IndexFunc(all, func(s sharers) bool { return s.requests.Equal(shared.Requests) })
+	at := slices.IndexFunc(all, func(s sharers) bool { return s.same(shared) })
 	switch {
 	case at < 0:
-		all = append(all, sharers{shared.Requests, 1})
+		all = append(all, sharers{shared, 1})
 	case plus:
 		all[at].pods++
 	default:
@@ -92,8 +93,14 @@ func (t *total) share(shared Shared, plus bool) {
 }
 
 func most(all []sharers) (most resources.Vector) {
+	mixed := slices.ContainsFunc(all, func(s sharers) bool {
+		return !slices.EqualFunc(s.Requests, all[0].Requests, func(a, b resources.Amount) bool { return a.ID == b.ID })
+	})
 	for _, s := range all {
-		most = most.Max(s.requests)
+		if mixed {
+			s.Requests = s.Mixed
+		}
+		most = most.Max(s.Requests)
 	}
 	return most
 }

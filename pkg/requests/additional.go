@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
+	helpers "k8s.io/component-helpers/resource"
 	"k8s.io/utils/ptr"
 
 	"kube-queue.dev/kube-queue/pkg/resources"
@@ -102,12 +103,19 @@ func parseAmount(text string, into corev1.ResourceRequirements) error {
 // checkContainerResource checks that a container can request the resource.
 func checkContainerResource(name corev1.ResourceName) error {
 	switch {
-	case name == corev1.ResourceCPU, name == corev1.ResourceMemory, name == corev1.ResourceEphemeralStorage, isHugePages(name):
-		return nil
-	case !isDevice(name):
+	case !isContainerResource(name):
 		return fmt.Errorf("containers cannot request resource %q; use cpu, memory, ephemeral-storage, hugepages-SIZE or PREFIX/NAME", name)
+	case !isDevice(name):
+		return nil
 	}
 	return checkName(string(name))
+}
+
+// isContainerResource reports whether the name is one of Kubernetes' resources or an extended resource, not a key of a
+// ResourceQuota.
+func isContainerResource(name corev1.ResourceName) bool {
+	return name == corev1.ResourceEphemeralStorage || helpers.IsSupportedPodLevelResource(name) ||
+		isDevice(name) && !strings.HasPrefix(string(name), requestsPrefix)
 }
 
 // isDevice reports whether the name is an extended resource.

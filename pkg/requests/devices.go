@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
 // WithClasses returns the rules for containers that request devices of these DeviceClasses through an extended
@@ -174,10 +176,10 @@ func (r Rules) capacity(class string, count int64, requested map[resourcev1.Qual
 		case !given || amount.Sign() <= 0:
 			fault = fmt.Errorf("devices of DeviceClass %q are counted by capacity %q; use a claim that requests more than 0 of it", class, name)
 		default:
-			amount = amount.DeepCopy()
-			amount.RoundUp(0)
-			amount.Mul(count)
-			addUnchecked(total, corev1.ResourceList{counted[name]: amount})
+			// Nobody checks the exponent, and calculating with a huge one, as in 1e2000000000, never ends.
+			each := resource.NewQuantity(resources.UsedValue(string(counted[name]), amount), amount.Format)
+			each.Mul(count)
+			addUnchecked(total, corev1.ResourceList{counted[name]: *each})
 		}
 	}
 	return total, fault

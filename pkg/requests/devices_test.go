@@ -163,6 +163,7 @@ func TestCapacitiesOfClaimsCountAsTheyAreMapped(t *testing.T) {
 		{"all devices", `exactly: {deviceClassName: slice, allocationMode: All, capacity: {requests: {memory: 1}}}`, "", `allocationMode All`},
 		{"more than can be counted", `exactly: {deviceClassName: slice, count: 9223372036854775807, capacity: {requests: {memory: 8E}}}`, "", `the amount of example.com/gpu-memory exceeds the maximum`},
 		{"an amount that only exponents can write", `exactly: {deviceClassName: slice, count: 9223372036854775807, capacity: {requests: {memory: 1e400}}}`, "", `exceeds the maximum`},
+		{"an amount that takes forever to be written", `exactly: {deviceClassName: slice, count: 2, capacity: {requests: {memory: 1e2000000000}}}`, "", `exceeds the maximum`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			parse(t, fmt.Sprintf(`{t: {devices: {requests: [{name: a, %s}]}}}`, test.request), &c.ClaimTemplates)
@@ -195,10 +196,11 @@ func TestPropertyAPodIsChargedTheDevicesThatTheSchedulerAllocates(t *testing.T) 
 		rules = rules.WithClasses(classes("gpu=vendor.com/gpu", "npu=example.com/npu"))
 		spec := corev1.PodSpec{}
 		draw := func(label string) corev1.Container {
-			container := corev1.Container{Name: label, Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{}}}
+			devices := corev1.ResourceList{}
+			container := corev1.Container{Name: label, Resources: corev1.ResourceRequirements{Requests: devices, Limits: devices}}
 			for name := range spellings {
 				if rapid.Bool().Draw(t, string(name)) {
-					container.Resources.Requests[name] = *resource.NewQuantity(rapid.Int64Range(0, 4).Draw(t, label), resource.DecimalSI)
+					devices[name] = *resource.NewQuantity(rapid.Int64Range(0, 4).Draw(t, label), resource.DecimalSI)
 				}
 			}
 			return container

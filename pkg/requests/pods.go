@@ -113,11 +113,19 @@ func claimsOf(pod *corev1.Pod) []podClaim {
 // Claimed is what a real claim counts as: in total, and by capacity alone.
 type Claimed struct{ Requests, Capacities corev1.ResourceList }
 
-// Count returns what the pod requests and, for each claim that it can share with other pods, what the claim requests,
-// with the types of devices. A claim that does not exist yet requests nothing, because the pod cannot run without it.
+// SharedDevices are the devices of one resource that a pod has through a claim that it can share with other pods.
+type SharedDevices struct {
+	// Requests has the type that the pod selects, and Default the default type. Default counts if pods that share
+	// the claim select different types; see Share.
+	Requests, Default corev1.ResourceList
+}
+
+// Count returns what the pod requests and, by claim and resource, the devices that it can share with other pods, with
+// the types of devices. A claim that does not exist yet requests nothing, because the pod cannot run without it.
 // The error reports a resource that cannot be counted and therefore keeps its name.
-func (r Rules) Count(pod *PodDevices, claimed func(namespace, name string) Claimed) (own corev1.ResourceList, shared map[string]corev1.ResourceList, unmapped error) {
+func (r Rules) Count(pod *PodDevices, claimed func(namespace, name string) Claimed) (own corev1.ResourceList, shared map[string]SharedDevices, unmapped error) {
 	typeOf := func(name corev1.ResourceName) corev1.ResourceName { return pod.types[name] }
+	defaultOf := func(name corev1.ResourceName) corev1.ResourceName { return r.Types[name].Default }
 	own, unmapped = r.named(pod.requests)
 	own = own.DeepCopy()
 	for _, claim := range pod.claims {
@@ -127,11 +135,14 @@ func (r Rules) Count(pod *PodDevices, claimed func(namespace, name string) Claim
 			addUnchecked(own, use.Capacities)
 		case !claim.shared:
 			addUnchecked(own, use.Requests)
-		case len(use.Requests) > 0:
-			if shared == nil {
-				shared = map[string]corev1.ResourceList{}
+		default:
+			for name, quantity := range use.Requests {
+				if shared == nil {
+					shared = map[string]SharedDevices{}
+				}
+				one := corev1.ResourceList{name: quantity}
+				shared[claim.name+"/"+string(name)] = SharedDevices{typed(one, typeOf), typed(one, defaultOf)}
 			}
-			shared[claim.name] = typed(use.Requests, typeOf)
 		}
 	}
 	return typed(own, typeOf), shared, unmapped

@@ -72,6 +72,7 @@ whole: {spec: {devices: {requests: [{name: a, exactly: {deviceClassName: slice}}
 whole-allocated:
   spec: {devices: {requests: [{name: a, exactly: {deviceClassName: both}}]}}
   status: {allocation: {devices: {results: [{request: a, device: x, consumedCapacity: {memory: 80Gi}}]}}}
+huge: {spec: {devices: {requests: [{name: a, exactly: {deviceClassName: slice, capacity: {requests: {memory: 1e2000000000}}}}]}}}
 empty: {}
 `
 
@@ -102,6 +103,7 @@ func TestARealPodRequestsWhatItsClaimsHave(t *testing.T) {
 		{"part-allocated", `{example.com/gpu-memory: 1Gi}`},
 		{"whole", `{}`},
 		{"whole-allocated", `{example.com/gpu: 1, example.com/gpu-memory: 80Gi}`},
+		{"huge", `{example.com/gpu-memory: 9223372036854775807}`},
 		{"empty", `{}`},
 		{"gone", `{}`},
 	} {
@@ -119,7 +121,7 @@ func TestARealPodRequestsWhatItsClaimsHave(t *testing.T) {
 		{"claims that it may share are apart, with its types",
 			`{spec: {nodeSelector: {model: h100}, resourceClaims: [{name: x, resourceClaimTemplateName: t}, {name: y, resourceClaimName: named}, {name: z, resourceClaimName: named}], containers: [{resources: {requests: {cpu: 1, vendor.com/gpu: 1}}}]},
 			status: {resourceClaimStatuses: [{name: x, resourceClaimName: own}]}}`,
-			`{cpu: 1, example.com/gpu: 3, gpu/h100: 3}`, `{named: {example.com/gpu: 8, gpu/h100: 8}}`},
+			`{cpu: 1, example.com/gpu: 3, gpu/h100: 3}`, `{named/example.com/gpu: {requests: {example.com/gpu: 8, gpu/h100: 8}, default: {example.com/gpu: 8}}}`},
 		{"the claim that the scheduler makes for its containers counts by capacity alone",
 			`{spec: {containers: [{resources: {requests: {"deviceclass.resource.kubernetes.io/both": 1}}}]}, status: {extendedResourceClaimStatus: {resourceClaimName: whole-allocated}}}`,
 			`{example.com/gpu: 1, example.com/gpu-memory: 80Gi}`, `{}`},
@@ -130,14 +132,14 @@ func TestARealPodRequestsWhatItsClaimsHave(t *testing.T) {
 		{"more than 64 bits hold", `{spec: {containers: [{resources: {requests: {"deviceclass.resource.kubernetes.io/gpu": 8E, vendor.com/gpu: 8E}}}]}}`, `{example.com/gpu: 16E}`, `{}`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			pod, want := &corev1.Pod{}, map[string]corev1.ResourceList{}
+			pod, want := &corev1.Pod{}, map[string]SharedDevices{}
 			parse(t, test.pod, pod)
 			parse(t, test.shared, &want)
 			pod.Namespace = "ns"
 			devices := rules.DevicesOf(pod)
 			for range 2 { // counting changes nothing
 				own, shared, _ := rules.Count(devices, claimed)
-				if !equality.Semantic.DeepEqual(own, list(t, test.own)) || len(shared) != len(want) || !equality.Semantic.DeepEqual(shared["named"], want["named"]) {
+				if !equality.Semantic.DeepEqual(own, list(t, test.own)) || !equality.Semantic.DeepEqual(shared, want) {
 					t.Errorf("it requests %v and %v, want %s and %s", own, shared, test.own, test.shared)
 				}
 			}

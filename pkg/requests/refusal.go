@@ -3,6 +3,7 @@ package requests
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -49,8 +50,9 @@ func wholePod(pod *corev1.Pod) target {
 	return whole
 }
 
-// consistent checks for contradictions that defaults may have caused: a request above
-// its limit, and containers that exceed the pod-level resources.
+// consistent checks for contradictions that defaults may have caused or resolved: a request above
+// its limit, another request than limit of a resource that cannot be overcommitted, and containers
+// that exceed the pod-level resources.
 func consistent(pod *corev1.Pod) error {
 	targets := containersOf(pod)
 	if whole := pod.Spec.Resources; whole != nil {
@@ -72,6 +74,28 @@ func consistent(pod *corev1.Pod) error {
 			return fmt.Errorf("%s requests %s %s, but its limit is %s; lower the request or raise the limit (a LimitRange may set a default for either)",
 				t.name, amount(t.requests, name), name, amount(t.limits, name))
 		}
+		for _, name := range sorted(t.requests) {
+			if err := t.checkExclusive(name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// checkExclusive checks the request for a resource that cannot be overcommitted: huge pages, and extended resources,
+// except those of Kubernetes' own domains.
+func (t target) checkExclusive(name corev1.ResourceName) error {
+	extended := isDevice(name) && !strings.Contains(string(name), corev1.ResourceDefaultNamespacePrefix)
+	request := t.requests[name]
+	limit, limited := t.limits[name]
+	switch {
+	case !extended && !isHugePages(name):
+	case !limited || request.Cmp(limit) != 0:
+		return fmt.Errorf("%s requests %s %s without the same limit, which Kubernetes requires for this resource; set the limit to the request",
+			t.name, amount(t.requests, name), name)
+	case extended && !isInteger(request):
+		return fmt.Errorf("%s: the amount of %s must be an integer, not %s", t.name, name, request.String())
 	}
 	return nil
 }

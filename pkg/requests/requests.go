@@ -172,26 +172,30 @@ func within(list corev1.ResourceList) error {
 	return nil
 }
 
-// check rejects what the API server rejects in a pod: negative amounts.
+// check rejects what the API server rejects in a pod: negative amounts, and names that no resource has.
 func check(spec *corev1.PodSpec) error {
 	for _, container := range slices.Concat(spec.InitContainers, spec.Containers) {
-		if err := checkResources(fmt.Sprintf("container %q", container.Name), container.Resources); err != nil {
+		if err := checkResources(fmt.Sprintf("container %q", container.Name), container.Resources, isContainerResource); err != nil {
 			return err
 		}
 	}
 	if spec.Resources != nil {
-		if err := checkResources("the pod", *spec.Resources); err != nil {
+		if err := checkResources("the pod", *spec.Resources, helpers.IsSupportedPodLevelResource); err != nil {
 			return err
 		}
 	}
-	return checkResources("the overhead of the pod", corev1.ResourceRequirements{Requests: spec.Overhead})
+	return checkResources("the overhead of the pod", corev1.ResourceRequirements{Requests: spec.Overhead}, isContainerResource)
 }
 
-func checkResources(where string, resources corev1.ResourceRequirements) error {
+func checkResources(where string, resources corev1.ResourceRequirements, is func(corev1.ResourceName) bool) error {
 	for _, list := range []corev1.ResourceList{resources.Requests, resources.Limits} {
 		for _, name := range sorted(list) {
 			if quantity := list[name]; quantity.Sign() < 0 {
 				return fmt.Errorf("%s: the amount of %s must be 0 or more, not %s", where, name, quantity.String())
+			}
+			if !is(name) {
+				return fmt.Errorf("%s cannot request resource %q; containers can request cpu, memory, ephemeral-storage, hugepages-SIZE and PREFIX/NAME, "+
+					"and spec.resources of the pod cpu, memory and hugepages-SIZE", where, name)
 			}
 		}
 	}

@@ -171,6 +171,14 @@ func TestPodRefuses(t *testing.T) {
 			"the containers request 1400m cpu in total, but spec.resources.requests of the pod is 1"},
 		{"a container that goes beyond the limit of the pod", `{resources: {limits: {cpu: 1}}, containers: [{name: main, resources: {requests: {cpu: 1}, limits: {cpu: 2}}}]}`,
 			`container "main" has a cpu limit of 2, but spec.resources.limits of the pod is 1`},
+		{"a name that no resource has", `{containers: [{name: main, resources: {requests: {gpu: 1}}}]}`, `container "main" cannot request resource "gpu"; containers can request cpu, memory`},
+		{"a key of a ResourceQuota", `{containers: [{name: main, resources: {limits: {requests.nvidia.com/gpu: 1}}}]}`, `container "main" cannot request resource "requests.nvidia.com/gpu"`},
+		{"devices of the pod as a whole", `{resources: {limits: {nvidia.com/gpu: 1}}}`, `the pod cannot request resource "nvidia.com/gpu"`},
+		{"a device without a limit", `{containers: [{name: main, resources: {requests: {nvidia.com/gpu: 1}}}]}`,
+			`container "main" requests 1 nvidia.com/gpu without the same limit, which Kubernetes requires for this resource; set the limit to the request`},
+		{"fewer devices than the limit", `{containers: [{name: main, resources: {requests: {nvidia.com/gpu: 1}, limits: {nvidia.com/gpu: 2}}}]}`, `requests 1 nvidia.com/gpu without the same limit`},
+		{"huge pages without a limit", `{containers: [{name: main, resources: {requests: {cpu: 1, hugepages-2Mi: 2Mi}}}]}`, `requests 2Mi hugepages-2Mi without the same limit`},
+		{"half a device", `{containers: [{name: main, resources: {limits: {nvidia.com/gpu: 500m}}}]}`, `container "main": the amount of nvidia.com/gpu must be an integer, not 500m`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -152,7 +152,8 @@ func (s *Scheduler) terminating() map[quota.Space]int64 {
 			left, _ := total.Get(a.ID)
 			for _, node := range c.group.Nodes() {
 				space := quota.Space{Node: node, Resource: a.ID, Bound: quota.Max}
-				leaving[space] = resources.AddTimes(leaving[space], a.Value-left, 1)
+				// Without one of the pods that share a claim, those that are left can have another type.
+				leaving[space] = resources.AddTimes(leaving[space], max(a.Value-left, 0), 1)
 			}
 		}
 	}

@@ -53,9 +53,9 @@ func (w *Watch) Renamed(call func()) { w.renamed = append(w.renamed, call) }
 // Rules returns the rules with the extended resources of the DeviceClasses.
 func (w *Watch) Rules() requests.Rules { return *w.rules.Load() }
 
-// Count returns what the pod requests and, for each claim that it can share with others, what the claim requests. It
-// logs each resource that cannot be counted once.
-func (w *Watch) Count(pod *requests.PodDevices) (own corev1.ResourceList, shared map[string]corev1.ResourceList) {
+// Count returns what the pod requests and the devices that it can share with others. It logs each resource that cannot
+// be counted once.
+func (w *Watch) Count(pod *requests.PodDevices) (own corev1.ResourceList, shared map[string]requests.SharedDevices) {
 	own, shared, unmapped := w.Rules().Count(pod, w.claimed)
 	if unmapped != nil {
 		w.report(pod.Namespace, unmapped)

@@ -68,9 +68,10 @@ func (s *Source) requests(use backend.PodUse) (own resources.Vector, shared []po
 	case podUse:
 		return s.amounts(use), nil
 	case *requests.PodDevices:
-		list, claims := s.devices.Count(use)
-		for _, claim := range slices.Sorted(maps.Keys(claims)) {
-			shared = append(shared, pods.Shared{Key: claim, Requests: s.amounts(weighed(claims[claim]))})
+		list, devices := s.devices.Count(use)
+		for _, key := range slices.Sorted(maps.Keys(devices)) {
+			one := devices[key]
+			shared = append(shared, pods.Shared{Key: key, Requests: s.amounts(weighed(one.Requests)), Mixed: s.amounts(weighed(one.Default))})
 		}
 		return s.amounts(weighed(list)), shared
 	}
