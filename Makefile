@@ -89,7 +89,7 @@ release: ## Make everything that users install from into bin/release/ (VERSION=v
 	bin/tools/release make $(RELEASE_FLAGS)
 
 .PHONY: generate
-generate: ## Generate deep copies, clients, CRDs, deploy/ and pages of docs/
+generate: ## Generate deep copies, CRDs, deploy/ and pages of docs/
 	hack/update-codegen.sh
 
 .PHONY: verify

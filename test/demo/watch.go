@@ -13,14 +13,14 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
-	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
+	"kube-queue.dev/kube-queue/pkg/clientset"
 	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
 // watch watches the units of all namespaces.
 type watch struct {
 	kube  kubernetes.Interface
-	queue versioned.Interface
+	queue *clientset.Clientset
 	units cache.Store
 	// changes has units whose state has changed.
 	changes chan unit
@@ -32,7 +32,7 @@ func newWatch(ctx context.Context, cluster *clustertest.Cluster) (*watch, error)
 	if err != nil {
 		return nil, err
 	}
-	queue, err := versioned.NewForConfig(cluster.Config())
+	queue, err := clientset.NewForConfig(cluster.Config())
 	if err != nil {
 		return nil, err
 	}

@@ -10,8 +10,6 @@ import (
 
 // QueueUnitReview asks why a unit waits, or what would happen to a new one. Create it with dryRun=All.
 //
-// +genclient
-// +genclient:onlyVerbs=create
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Namespaced
@@ -309,8 +307,6 @@ type QuotaChange struct {
 
 // QueueReview asks which units are in the queues, and in which order. Create it with dryRun=All.
 //
-// +genclient
-// +genclient:onlyVerbs=create
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Namespaced
@@ -477,8 +473,6 @@ type UnitGroup struct {
 
 // QuotaReview asks how quota is used. Create it with dryRun=All.
 //
-// +genclient
-// +genclient:onlyVerbs=create
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Namespaced

@@ -22,7 +22,7 @@ import (
 	quotav1beta1 "kube-queue.dev/kube-queue/apis/quota/v1beta1"
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
-	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
+	"kube-queue.dev/kube-queue/pkg/clientset"
 )
 
 // JobLabel is the label of pods with the name of the job that they were created for.
@@ -52,7 +52,7 @@ func Watch(ctx context.Context, config *rest.Config, namespaces []string, jobOf 
 	if err != nil {
 		return nil, fmt.Errorf("the oracle's clients: %w", err)
 	}
-	queue, err := versioned.NewForConfig(config)
+	queue, err := clientset.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("the oracle's clients: %w", err)
 	}
