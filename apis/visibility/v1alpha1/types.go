@@ -10,7 +10,6 @@ import (
 
 // QueueUnitReview asks why a unit waits, or what would happen to a new one. Create it with dryRun=All.
 //
-// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Namespaced
 // +kubebuilder:validation:XValidation:rule="has(self.status)",message="nothing has answered; create the review with dryRun=All (kubectl create --dry-run=server), and ask an administrator whether kube-queue-controller answers reviews"
@@ -28,7 +27,6 @@ type QueueUnitReview struct {
 
 // QueueUnitReviewList is a list of QueueUnitReviews. It is always empty, because reviews are not stored.
 //
-// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 // +kubebuilder:object:root=true
 type QueueUnitReviewList struct {
 	metav1.TypeMeta `json:",inline"`
@@ -307,7 +305,6 @@ type QuotaChange struct {
 
 // QueueReview asks which units are in the queues, and in which order. Create it with dryRun=All.
 //
-// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Namespaced
 // +kubebuilder:validation:XValidation:rule="has(self.status)",message="nothing has answered; create the review with dryRun=All (kubectl create --dry-run=server), and ask an administrator whether kube-queue-controller answers reviews"
@@ -325,7 +322,6 @@ type QueueReview struct {
 
 // QueueReviewList is a list of QueueReviews. It is always empty, because reviews are not stored.
 //
-// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 // +kubebuilder:object:root=true
 type QueueReviewList struct {
 	metav1.TypeMeta `json:",inline"`
@@ -473,7 +469,6 @@ type UnitGroup struct {
 
 // QuotaReview asks how quota is used. Create it with dryRun=All.
 //
-// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Namespaced
 // +kubebuilder:validation:XValidation:rule="has(self.status)",message="nothing has answered; create the review with dryRun=All (kubectl create --dry-run=server), and ask an administrator whether kube-queue-controller answers reviews"
@@ -491,7 +486,6 @@ type QuotaReview struct {
 
 // QuotaReviewList is a list of QuotaReviews. It is always empty, because reviews are not stored.
 //
-// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 // +kubebuilder:object:root=true
 type QuotaReviewList struct {
 	metav1.TypeMeta `json:",inline"`
