@@ -56,8 +56,7 @@ echo "metrics"
 echo "kubectl plugin"
 "${tools}/pluginreference" docs/reference/kubectl-kube-queue.md
 
-echo "plots"
-"${tools}/plots" .
+echo "plot"
 # docs/tasks/try-a-quota-tree.md has the same commands.
 scratch=$(mktemp -d)
 trap 'rm -rf "${scratch}"' EXIT
