@@ -22,8 +22,8 @@ type watch struct {
 	kube  kubernetes.Interface
 	queue *clientset.Clientset
 	units cache.Store
-	// changes has units whose state has changed.
-	changes chan unit
+	// changes has a value for each unit whose state has changed.
+	changes chan struct{}
 }
 
 // newWatch watches until ctx is done.
@@ -38,18 +38,18 @@ func newWatch(ctx context.Context, cluster *clustertest.Cluster) (*watch, error)
 	}
 	informer := cache.NewSharedInformer(cache.NewListWatchFromClient(queue.SchedulingV1alpha1().RESTClient(), "queueunits",
 		metav1.NamespaceAll, fields.Everything()), &v1alpha1.QueueUnit{}, 0)
-	w := &watch{kube, queue, informer.GetStore(), make(chan unit)}
-	send := func(u unit) {
+	w := &watch{kube, queue, informer.GetStore(), make(chan struct{})}
+	send := func() {
 		select {
-		case w.changes <- u:
+		case w.changes <- struct{}{}:
 		case <-ctx.Done():
 		}
 	}
 	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(now any) { send(unitOf(now)) },
+		AddFunc: func(any) { send() },
 		UpdateFunc: func(before, now any) {
-			if u := unitOf(now); u != unitOf(before) {
-				send(u)
+			if unitOf(now) != unitOf(before) {
+				send()
 			}
 		},
 	}); err != nil {
@@ -97,8 +97,8 @@ type state struct {
 	reason string
 }
 
-// waitFor shows changes until all states are reached at the same time. A job must not fail.
-func (w *watch) waitFor(ctx context.Context, states []state, show func(unit)) error {
+// waitFor waits until all states are reached at the same time. A job must not fail.
+func (w *watch) waitFor(ctx context.Context, states []state) error {
 	for {
 		rows := w.rows()
 		missing := missingStates(rows, states)
@@ -111,8 +111,7 @@ func (w *watch) waitFor(ctx context.Context, states []state, show func(unit)) er
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("waiting for %s: %w", strings.Join(missing, ", "), context.Cause(ctx))
-		case u := <-w.changes:
-			show(u)
+		case <-w.changes:
 		}
 	}
 }
