@@ -113,37 +113,37 @@ type QueueUnits = *gentype.ClientWithList[*schedulingv1alpha1.QueueUnit, *schedu
 
 // ElasticQuotaTrees returns the client of a namespace.
 func (c *Quota) ElasticQuotaTrees(namespace string) *gentype.ClientWithList[*quotav1beta1.ElasticQuotaTree, *quotav1beta1.ElasticQuotaTreeList] {
-	return objects[quotav1beta1.ElasticQuotaTree, quotav1beta1.ElasticQuotaTreeList](c, "elasticquotatrees", namespace)
+	return objects[quotav1beta1.ElasticQuotaTree, quotav1beta1.ElasticQuotaTreeList](c.client, "elasticquotatrees", namespace)
 }
 
 // QueueUnits returns the client of a namespace; that of all of them if it is empty.
 func (c *Scheduling) QueueUnits(namespace string) QueueUnits {
-	return objects[schedulingv1alpha1.QueueUnit, schedulingv1alpha1.QueueUnitList](c, "queueunits", namespace)
+	return objects[schedulingv1alpha1.QueueUnit, schedulingv1alpha1.QueueUnitList](c.client, "queueunits", namespace)
 }
 
 // Queues returns the client of a namespace.
 func (c *Scheduling) Queues(namespace string) *gentype.ClientWithList[*schedulingv1alpha1.Queue, *schedulingv1alpha1.QueueList] {
-	return objects[schedulingv1alpha1.Queue, schedulingv1alpha1.QueueList](c, "queues", namespace)
+	return objects[schedulingv1alpha1.Queue, schedulingv1alpha1.QueueList](c.client, "queues", namespace)
 }
 
 // AdmissionChecks returns the client of the checks, which have no namespace.
 func (c *Scheduling) AdmissionChecks() *gentype.ClientWithList[*schedulingv1alpha1.AdmissionCheck, *schedulingv1alpha1.AdmissionCheckList] {
-	return objects[schedulingv1alpha1.AdmissionCheck, schedulingv1alpha1.AdmissionCheckList](c, "admissionchecks", "")
+	return objects[schedulingv1alpha1.AdmissionCheck, schedulingv1alpha1.AdmissionCheckList](c.client, "admissionchecks", "")
 }
 
 // QueueUnitReviews returns the client of a namespace.
-func (c *Visibility) QueueUnitReviews(namespace string) *gentype.ClientWithList[*visibilityv1alpha1.QueueUnitReview, *visibilityv1alpha1.QueueUnitReviewList] {
-	return objects[visibilityv1alpha1.QueueUnitReview, visibilityv1alpha1.QueueUnitReviewList](c, "queueunitreviews", namespace)
+func (c *Visibility) QueueUnitReviews(namespace string) *gentype.Client[*visibilityv1alpha1.QueueUnitReview] {
+	return gentype.NewClient("queueunitreviews", c.client, ParameterCodec, namespace, func() *visibilityv1alpha1.QueueUnitReview { return &visibilityv1alpha1.QueueUnitReview{} })
 }
 
 // QueueReviews returns the client of a namespace.
-func (c *Visibility) QueueReviews(namespace string) *gentype.ClientWithList[*visibilityv1alpha1.QueueReview, *visibilityv1alpha1.QueueReviewList] {
-	return objects[visibilityv1alpha1.QueueReview, visibilityv1alpha1.QueueReviewList](c, "queuereviews", namespace)
+func (c *Visibility) QueueReviews(namespace string) *gentype.Client[*visibilityv1alpha1.QueueReview] {
+	return gentype.NewClient("queuereviews", c.client, ParameterCodec, namespace, func() *visibilityv1alpha1.QueueReview { return &visibilityv1alpha1.QueueReview{} })
 }
 
 // QuotaReviews returns the client of a namespace.
-func (c *Visibility) QuotaReviews(namespace string) *gentype.ClientWithList[*visibilityv1alpha1.QuotaReview, *visibilityv1alpha1.QuotaReviewList] {
-	return objects[visibilityv1alpha1.QuotaReview, visibilityv1alpha1.QuotaReviewList](c, "quotareviews", namespace)
+func (c *Visibility) QuotaReviews(namespace string) *gentype.Client[*visibilityv1alpha1.QuotaReview] {
+	return gentype.NewClient("quotareviews", c.client, ParameterCodec, namespace, func() *visibilityv1alpha1.QuotaReview { return &visibilityv1alpha1.QuotaReview{} })
 }
 
 func objects[T, L any, Object interface {
@@ -153,7 +153,7 @@ func objects[T, L any, Object interface {
 }, List interface {
 	*L
 	runtime.Object
-}](group interface{ RESTClient() rest.Interface }, resource, namespace string) *gentype.ClientWithList[Object, List] {
-	return gentype.NewClientWithList(resource, group.RESTClient(), ParameterCodec, namespace,
+}](client rest.Interface, resource, namespace string) *gentype.ClientWithList[Object, List] {
+	return gentype.NewClientWithList(resource, client, ParameterCodec, namespace,
 		func() Object { return Object(new(T)) }, func() List { return List(new(L)) })
 }

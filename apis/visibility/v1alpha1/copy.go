@@ -13,19 +13,10 @@ import (
 func (r *QueueUnitReview) DeepCopyObject() runtime.Object { return copyOf(r) }
 
 // DeepCopyObject implements runtime.Object.
-func (r *QueueUnitReviewList) DeepCopyObject() runtime.Object { return copyOf(r) }
-
-// DeepCopyObject implements runtime.Object.
 func (r *QueueReview) DeepCopyObject() runtime.Object { return copyOf(r) }
 
 // DeepCopyObject implements runtime.Object.
-func (r *QueueReviewList) DeepCopyObject() runtime.Object { return copyOf(r) }
-
-// DeepCopyObject implements runtime.Object.
 func (r *QuotaReview) DeepCopyObject() runtime.Object { return copyOf(r) }
-
-// DeepCopyObject implements runtime.Object.
-func (r *QuotaReviewList) DeepCopyObject() runtime.Object { return copyOf(r) }
 
 // copyOf encodes and decodes a review, which cannot fail for these types.
 func copyOf[T any](review *T) *T {

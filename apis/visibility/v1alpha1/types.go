@@ -25,15 +25,6 @@ type QueueUnitReview struct {
 	Status *QueueUnitReviewStatus `json:"status,omitempty"`
 }
 
-// QueueUnitReviewList is a list of QueueUnitReviews. It is always empty, because reviews are not stored.
-//
-// +kubebuilder:object:root=true
-type QueueUnitReviewList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-	Items           []QueueUnitReview `json:"items"`
-}
-
 // QueueUnitReviewSpec names a unit, or describes a new one.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.unit) != has(self.newUnit)",message="set either unit or newUnit"
@@ -320,15 +311,6 @@ type QueueReview struct {
 	Status *QueueReviewStatus `json:"status,omitempty"`
 }
 
-// QueueReviewList is a list of QueueReviews. It is always empty, because reviews are not stored.
-//
-// +kubebuilder:object:root=true
-type QueueReviewList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-	Items           []QueueReview `json:"items"`
-}
-
 // QueueReviewContent is what a QueueReview lists.
 //
 // +kubebuilder:validation:Enum=Queues;Groups;Units
@@ -482,15 +464,6 @@ type QuotaReview struct {
 	// status is the answer. Only kube-queue-controller sets it.
 	// +optional
 	Status *QuotaReviewStatus `json:"status,omitempty"`
-}
-
-// QuotaReviewList is a list of QuotaReviews. It is always empty, because reviews are not stored.
-//
-// +kubebuilder:object:root=true
-type QuotaReviewList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-	Items           []QuotaReview `json:"items"`
 }
 
 // QuotaReviewSpec selects quotas.
