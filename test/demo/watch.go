@@ -14,6 +14,7 @@ import (
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/clientset"
+	"kube-queue.dev/kube-queue/pkg/follow"
 	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
@@ -39,20 +40,14 @@ func newWatch(ctx context.Context, cluster *clustertest.Cluster) (*watch, error)
 	informer := cache.NewSharedInformer(cache.NewListWatchFromClient(queue.SchedulingV1alpha1().RESTClient(), "queueunits",
 		metav1.NamespaceAll, fields.Everything()), &v1alpha1.QueueUnit{}, 0)
 	w := &watch{kube, queue, informer.GetStore(), make(chan struct{})}
-	send := func() {
+	send := func(*v1alpha1.QueueUnit) {
 		select {
 		case w.changes <- struct{}{}:
 		case <-ctx.Done():
 		}
 	}
-	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(any) { send() },
-		UpdateFunc: func(before, now any) {
-			if unitOf(now) != unitOf(before) {
-				send()
-			}
-		},
-	}); err != nil {
+	same := func(before, now *v1alpha1.QueueUnit) bool { return unitOf(before) == unitOf(now) }
+	if _, err := informer.AddEventHandler(follow.Changes(same, send, func(*v1alpha1.QueueUnit) {})); err != nil {
 		return nil, err
 	}
 	go informer.RunWithContext(ctx)

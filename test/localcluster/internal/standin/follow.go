@@ -13,6 +13,8 @@ import (
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
+
+	"kube-queue.dev/kube-queue/pkg/follow"
 )
 
 // retryPause is the delay before what has failed is tried again.
@@ -29,9 +31,9 @@ func followPods(ctx context.Context, client dynamic.Interface, selector string, 
 	var mu sync.Mutex
 	states := map[string]state{} // by UID
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](retryPause, retryPause))
-	note := func(object any, deleted bool) {
+	note := func(object *unstructured.Unstructured, deleted bool) {
 		now := &pod{}
-		data, err := json.Marshal(object.(*unstructured.Unstructured).Object)
+		data, err := json.Marshal(object.Object)
 		if err == nil {
 			err = json.Unmarshal(data, now)
 		}
@@ -46,21 +48,8 @@ func followPods(ctx context.Context, client dynamic.Interface, selector string, 
 	}
 	pods := dynamicinformer.NewFilteredDynamicInformer(client, corev1.SchemeGroupVersion.WithResource("pods"), metav1.NamespaceAll, 0,
 		cache.Indexers{}, func(o *metav1.ListOptions) { o.LabelSelector = selector }).Informer()
-	_, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(now any) { note(now, false) },
-		UpdateFunc: func(before, now any) {
-			if before.(*unstructured.Unstructured).GetUID() != now.(*unstructured.Unstructured).GetUID() {
-				note(before, true) // deleted and made again while nobody watched
-			}
-			note(now, false)
-		},
-		DeleteFunc: func(last any) {
-			if missed, is := last.(cache.DeletedFinalStateUnknown); is {
-				last = missed.Obj
-			}
-			note(last, true)
-		},
-	})
+	_, err := pods.AddEventHandler(follow.Changes(func(_, _ *unstructured.Unstructured) bool { return false },
+		func(now *unstructured.Unstructured) { note(now, false) }, func(last *unstructured.Unstructured) { note(last, true) }))
 	if err != nil {
 		return err
 	}
