@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 
@@ -35,10 +36,15 @@ taken from the audit log. --queue selects what releases the jobs:
   kube-queue       jobs are held by annotation and suspend field, and released by
                    kube-queue-controller and job-extensions
   none             jobs are created unsuspended without kube-queue: the baseline
+  label:KEY=VALUE  jobs are created suspended with this label in namespace perf-jobs, and
+                   released by the command of --with. The programs and policies of
+                   kube-queue do not run. Such a queue ignores --room: create its quota
+                   with --apply
 
---compare measures none first, on a cluster of its own.`
+--queue can be repeated: the queues then follow each other, each on a new cluster.
+--compare adds the queue none as the first one.`
 
-// The queues, and the namespace of the jobs.
+// The queues without a label, and the namespace of the jobs.
 const (
 	noQueue       = "none"
 	kubeQueue     = "kube-queue"
@@ -53,8 +59,9 @@ var jobsScenarios = map[string]map[string]string{
 	"burst":   {"jobs": "10000"},
 }
 
-// jobsRun is the command jobs. The jobs of both queues are equal except for the mark by which kube-queue selects them. Each queue
-// has a new cluster. That of none has neither the programs nor the admission policies of kube-queue, which would slow down its jobs.
+// jobsRun is the command jobs. The jobs of all queues are equal except for the mark by which the queue selects them. Each queue
+// has a new cluster, in which neither the programs of another queue run nor the admission policies of kube-queue are installed,
+// which would slow down its jobs.
 type jobsRun struct {
 	flags    *pflag.FlagSet
 	scenario string
@@ -63,11 +70,15 @@ type jobsRun struct {
 	jobs, room int
 	rate       float64
 	runTime    time.Duration
-	// queue is the queue that is measured now.
-	queue   string
-	compare bool
+	queues     []string
+	compare    bool
+	// apply are files of manifests, and with commands to run, for a queue that selects its jobs by a label.
+	apply, with []string
 
 	*session
+	// queue is the queue that is measured now, and mark the labels of its jobs, if any.
+	queue string
+	mark  labels.Set
 	// plain is the outcome without a queue, if it was measured.
 	plain *outcome
 }
@@ -78,9 +89,11 @@ func (j *jobsRun) addFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&j.jobs, "jobs", 0, "`NUMBER` of jobs")
 	flags.Float64Var(&j.rate, "rate", 0, "`NUMBER` of jobs created per second; 0: as fast as possible")
 	flags.IntVar(&j.room, "room", 0, "`NUMBER` of jobs that may run at a time in the quota of kube-queue; 0: all")
-	flags.StringVar(&j.queue, "queue", kubeQueue, "`QUEUE` that releases the jobs: kube-queue or none")
+	flags.StringArrayVar(&j.queues, "queue", []string{kubeQueue}, "`QUEUE` that releases the jobs: kube-queue, none or label:KEY=VALUE; can be repeated")
 	flags.DurationVar(&j.runTime, "run-time", time.Second, "run time of each pod, a `DURATION`")
 	flags.BoolVar(&j.compare, "compare", false, "compare with jobs that are created unsuspended, without a queue")
+	flags.StringArrayVar(&j.apply, "apply", nil, "`FILE` with manifests for a queue label:KEY=VALUE; can be repeated")
+	flags.StringArrayVar(&j.with, "with", nil, "`COMMAND` to run with a queue label:KEY=VALUE, with sh -c, KUBECONFIG set and kubectl in PATH; can be repeated")
 }
 
 func (j *jobsRun) parts() (parts []part, err error) {
@@ -96,28 +109,53 @@ func (j *jobsRun) parts() (parts []part, err error) {
 	if j.jobs < 1 || j.rate < 0 || j.room < 0 || j.runTime <= 0 {
 		return nil, errors.New("--jobs and --run-time must be positive, and --rate and --room must not be negative")
 	}
-	queues := []string{j.queue}
-	if j.queue != noQueue && j.queue != kubeQueue {
-		return nil, fmt.Errorf("unknown queue %q; known queues: %s, %s", j.queue, noQueue, kubeQueue)
+	queues := j.queues
+	if j.compare {
+		queues = append([]string{noQueue}, queues...)
 	}
-	if j.compare && j.queue != noQueue {
-		queues = []string{noQueue, kubeQueue}
-	}
-	for _, queue := range queues {
+	labelled := false
+	for i, queue := range queues {
+		mark, err := markOf(queue)
+		if err != nil {
+			return nil, err
+		}
+		if slices.Contains(queues[:i], queue) {
+			continue
+		}
+		labelled = labelled || mark != nil
 		// There is room for all jobs on the nodes.
 		options := rig.Options{WithoutPolicies: queue != kubeQueue, Options: clustertest.Options{
 			AuditObjects: []string{"jobs.batch"}, Nodes: 20, NodeCPU: "256", NodeMemory: "1Ti", PodRunTime: j.runTime}}
 		parts = append(parts, part{options, func(ctx context.Context, s *session) error {
-			j.session, j.queue = s, queue
+			j.session, j.queue, j.mark = s, queue, mark
 			return j.run(ctx)
 		}})
+	}
+	switch {
+	case labelled && len(j.with) == 0:
+		err = errors.New("a queue of label:KEY=VALUE needs a program that releases its jobs: set --with")
+	case !labelled && len(j.with)+len(j.apply) > 0:
+		err = errors.New("--with and --apply need a queue of label:KEY=VALUE: set --queue")
 	}
 	return parts, err
 }
 
+// markOf returns the labels by which a queue selects its jobs; nil for kube-queue and none.
+func markOf(queue string) (labels.Set, error) {
+	if queue == noQueue || queue == kubeQueue {
+		return nil, nil
+	}
+	label, ok := strings.CutPrefix(queue, "label:")
+	mark, err := labels.ConvertSelectorToLabelsMap(label)
+	if !ok || err != nil || len(mark) == 0 {
+		return nil, fmt.Errorf("unknown queue %q; known queues: %s, %s and label:KEY=VALUE", queue, noQueue, kubeQueue)
+	}
+	return mark, nil
+}
+
 // job returns a job with one pod with one small container.
 func (j *jobsRun) job(name string) *batchv1.Job {
-	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: jobsNamespace}}
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: jobsNamespace, Labels: j.mark}}
 	if j.queue == kubeQueue {
 		job.Annotations = map[string]string{wellknown.SuspendAnnotation: "true"}
 	}
@@ -169,7 +207,7 @@ func (j *jobsRun) run(ctx context.Context) error {
 }
 
 // begin creates what the queue needs, and starts its programs.
-func (j *jobsRun) begin(ctx context.Context) error {
+func (j *jobsRun) begin(ctx context.Context) (err error) {
 	// A limit that is never reached, so that the quota is still computed.
 	limit := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1000000")}
 	if j.room > 0 {
@@ -179,12 +217,24 @@ func (j *jobsRun) begin(ctx context.Context) error {
 	if err := errors.Join(j.MakeNamespaces(ctx, jobsNamespace), j.ApplyTree(ctx, tree)); err != nil {
 		return err
 	}
-	if j.queue == noQueue {
+	if j.queue == kubeQueue {
+		_, controller := j.Run(ctx, rig.Controller, nil)
+		_, extensions := j.Run(ctx, rig.Extensions, nil, "--enabled-extensions=job")
+		return errors.Join(controller, extensions)
+	}
+	if j.mark == nil {
 		return nil
 	}
-	_, controller := j.Run(ctx, rig.Controller, nil)
-	_, extensions := j.Run(ctx, rig.Extensions, nil, "--enabled-extensions=job")
-	return errors.Join(controller, extensions)
+	for _, file := range j.apply {
+		if _, err := j.Cluster.Kubectl(ctx, "apply", "--server-side", "-f", file); err != nil {
+			return fmt.Errorf("--apply %s: %w", file, err)
+		}
+	}
+	for i, command := range j.with {
+		_, started := j.Command(fmt.Sprint("with-", i+1), command)
+		err = errors.Join(err, started)
+	}
+	return err
 }
 
 // ends counts the completed jobs.

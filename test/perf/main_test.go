@@ -34,8 +34,10 @@ func TestErrorsOfTheCommandLineSayWhatIsWrong(t *testing.T) {
 		"units --scenario=./no-such.yaml": "no-such.yaml",
 		"units --stretch=0":               "--stretch: must be between 0.01 and 100, not 0",
 		"jobs --jobs=0":                   "--jobs and --run-time must be positive",
-		"jobs --queue=kueue":              `unknown queue "kueue"; known queues: none, kube-queue`,
+		"jobs --queue=kueue":              `unknown queue "kueue"; known queues: none, kube-queue and label:KEY=VALUE`,
 		"jobs --scenario=everything":      "known scenarios: ample, burst, steady, waiting",
+		"jobs --queue=label:a=b":          "needs a program that releases its jobs",
+		"jobs --queue=none --apply=f":     "--with and --apply need a queue of label:KEY=VALUE",
 		"pods --pods=150":                 "--pods 150: must be a multiple of 100",
 	} {
 		root := command() // starts no cluster
@@ -58,7 +60,7 @@ func TestFlagsOverrideTheScenario(t *testing.T) {
 		{"--scenario=waiting --compare", 1500, 200, 0, 2},
 		{"--scenario=waiting --jobs=7 --room=0 --queue=none --compare", 7, 0, 0, 1},
 		{"--scenario=steady", 1200, 0, 20, 1},
-		{"--scenario=steady --rate=3 --queue=kube-queue --compare", 1200, 0, 3, 2},
+		{"--scenario=steady --rate=3 --queue=none --queue=kube-queue --queue=none", 1200, 0, 3, 2},
 	} {
 		j := newJobs(t, strings.Fields(test.args)...)
 		parts, err := j.parts()
@@ -77,13 +79,22 @@ func newJobs(t *testing.T, args ...string) *jobsRun {
 }
 
 func TestJobsDifferOnlyInTheMarkOfTheirQueue(t *testing.T) {
-	plain, job := (&jobsRun{queue: noQueue}).job("one"), (&jobsRun{queue: kubeQueue}).job("one")
-	if !maps.Equal(job.Annotations, map[string]string{"scheduling.x-k8s.io/suspend": "true"}) || !*job.Spec.Suspend || *plain.Spec.Suspend {
-		t.Errorf("a job of kube-queue is %+v, that of none %+v", job, plain)
-	}
-	job.Annotations, job.Spec.Suspend = nil, plain.Spec.Suspend
-	if !reflect.DeepEqual(job, plain) {
-		t.Errorf("a job of kube-queue is %+v, that of none %+v", job, plain)
+	suspended := map[string]string{"scheduling.x-k8s.io/suspend": "true"}
+	plain := (&jobsRun{queue: noQueue}).job("one")
+	for queue, want := range map[string]struct {
+		suspend             bool
+		annotations, labels map[string]string
+	}{"none": {}, "kube-queue": {true, suspended, nil}, "label:q=fast": {true, nil, map[string]string{"q": "fast"}}} {
+		mark, err := markOf(queue)
+		require.NoError(t, err)
+		job := (&jobsRun{queue: queue, mark: mark}).job("one")
+		if *job.Spec.Suspend != want.suspend || !maps.Equal(job.Annotations, want.annotations) || !maps.Equal(job.Labels, want.labels) {
+			t.Errorf("a job of %s: %+v", queue, job)
+		}
+		job.Annotations, job.Labels, job.Spec.Suspend = nil, nil, plain.Spec.Suspend
+		if !reflect.DeepEqual(job, plain) {
+			t.Errorf("a job of %s is %+v, that of none %+v", queue, job, plain)
+		}
 	}
 }
 

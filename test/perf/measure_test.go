@@ -111,9 +111,15 @@ func TestRunUnits(t *testing.T) {
 
 func TestJobsCompleteInEachQueue(t *testing.T) {
 	onlyInTestAll(t)
-	j := newJobs(t, "--jobs=30", "--run-time=100ms", "--compare")
+	const labelled = "label:perf.kube-queue.dev/queue=yes"
+	// A queue that releases each job immediately.
+	const with = `while sleep 0.1; do
+	  kubectl patch jobs --namespace=perf-jobs --patch='{"spec":{"suspend":false}}' $(kubectl get jobs --namespace=perf-jobs \
+	    --selector=perf.kube-queue.dev/queue=yes --output=jsonpath='{.items[?(@.spec.suspend==true)].metadata.name}')
+	done`
+	j := newJobs(t, "--jobs=30", "--run-time=100ms", "--compare", "--queue="+labelled, "--queue=kube-queue", "--with="+with)
 	f := measured(t, nil, j)
-	for _, queue := range []string{noQueue, kubeQueue} {
+	for _, queue := range []string{noQueue, labelled, kubeQueue} {
 		f.expect(queue, "jobs", 30)
 		f.positive(queue, "completions")
 		f.positive(queue+": memory", "kube-apiserver", "etcd", "kube-controller-manager", "kube-scheduler", "kwok", "perf")
@@ -129,6 +135,7 @@ func TestJobsCompleteInEachQueue(t *testing.T) {
 	f.between(writes, "kube-queue, on jobs, units and events", 5, 8)
 	f.expect(writes, "job-extensions: create queueunits.scheduling.x-k8s.io", 1)
 	f.expect(writes, "job-extensions: patch jobs.batch", 1)
+	f.expect(labelled+": API writes a job", "kubectl: patch jobs.batch", 1)
 }
 
 // TestRunPods checks that what the pods request is charged, which the run itself waits for.

@@ -27,7 +27,7 @@ const (
 	stopGrace = 20 * time.Second
 )
 
-// Program is a running program of kube-queue, or the plugin.
+// Program is a running program of kube-queue, or a command beside it.
 type Program struct {
 	Name string
 	// PID is also the process group.
@@ -35,7 +35,7 @@ type Program struct {
 	// Log is the path of the output.
 	Log string
 
-	// health and profiles are addresses of a program of kube-queue. The plugin has none, and may exit with
+	// health and profiles are addresses of a program of kube-queue. A command has none, and may exit with
 	// any status after a signal.
 	health, profiles string
 	// asked reports that Stop or Kill was called.
@@ -71,6 +71,14 @@ func (r *Rig) Launch(ctx context.Context, name string, env []string, args ...str
 		go r.profile(name, http.DefaultClient, p.profiles, p.ended)
 	}
 	return p, nil
+}
+
+// Command starts a command of a shell, which finds the cluster by KUBECONFIG and a kubectl of its version by PATH. Its child
+// processes end and are measured with it.
+func (r *Rig) Command(name, command string) (*Program, error) {
+	p := &Program{Name: name}
+	return p, r.begin(p, exec.Command("sh", "-c", command),
+		"KUBECONFIG="+r.Cluster.Kubeconfig, "PATH="+filepath.Dir(r.Cluster.KubectlPath)+":"+os.Getenv("PATH"))
 }
 
 func (r *Rig) begin(p *Program, cmd *exec.Cmd, env ...string) error {

@@ -52,18 +52,17 @@ func TestWritesAreCountedByAgentAndKind(t *testing.T) {
 	}
 }
 
-func TestThePluginIsMeasuredAndEndsWithItsChildren(t *testing.T) {
+func TestACommandIsMeasuredAndEndsWithItsChildren(t *testing.T) {
 	dir := t.TempDir()
-	r := &Rig{programs: dir, Cluster: &clustertest.Cluster{Ready: clustertest.Ready{Logs: dir, Kubeconfig: "/the/config"}}, running: map[string]*Program{}}
-	require.NoError(t, os.WriteFile(filepath.Join(dir, Plugin), []byte("#!/bin/sh\necho $KUBECONFIG; sleep 1000 & echo $!; wait\n"), 0o755))
-	p, err := r.LaunchPlugin("first")
+	r := &Rig{Cluster: &clustertest.Cluster{Ready: clustertest.Ready{Logs: dir, Kubeconfig: "/the/config"}}, running: map[string]*Program{}}
+	p, err := r.Command("first", "echo $KUBECONFIG; sleep 1000 & echo $!; wait")
 	require.NoError(t, err)
 	lines := func() []string {
 		log, err := os.ReadFile(filepath.Join(dir, "first.log"))
 		require.NoError(t, err)
 		return strings.Fields(string(log))
 	}
-	harness.Eventually(t, time.Minute, "it has started its child", func() (bool, string) { return len(lines()) == 2, "" })
+	harness.Eventually(t, time.Minute, "the command has started its child", func() (bool, string) { return len(lines()) == 2, "" })
 	if lines()[0] != "/the/config" {
 		t.Errorf("its KUBECONFIG is %s", lines()[0])
 	}
