@@ -11,7 +11,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source hack/env.sh
 
 module=$(go list -m)
-apis=("${module}/apis/scheduling/v1alpha1" "${module}/apis/quota/v1beta1")
+apis=("${module}/apis/scheduling/v1alpha1" "${module}/apis/quota/v1beta1" "${module}/apis/visibility/v1alpha1")
 
 # TOOLS is a folder that already contains the generators; verify.sh sets it.
 tools=${TOOLS:-}
@@ -20,7 +20,6 @@ if [[ -z ${tools} ]]; then
   build_tools "${tools}"
 fi
 
-# Not of reviews, which nothing copies.
 echo "deep copies"
 find apis -name 'zz_generated.*' -delete
 "${tools}/deepcopy-gen" --output-file zz_generated.deepcopy.go "${apis[@]}"

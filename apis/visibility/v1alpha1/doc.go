@@ -7,5 +7,7 @@
 //
 // This version changes only by additions.
 //
+// +k8s:deepcopy-gen=package
 // +groupName=visibility.kube-queue.dev
+// +kubebuilder:object:generate=true
 package v1alpha1

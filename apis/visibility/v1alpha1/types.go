@@ -10,6 +10,7 @@ import (
 
 // QueueUnitReview asks why a unit waits, or what would happen to a new one. Create it with dryRun=All.
 //
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Namespaced
 // +kubebuilder:validation:XValidation:rule="has(self.status)",message="nothing has answered; create the review with dryRun=All (kubectl create --dry-run=server), and ask an administrator whether kube-queue-controller answers reviews"
@@ -296,6 +297,7 @@ type QuotaChange struct {
 
 // QueueReview asks which units are in the queues, and in which order. Create it with dryRun=All.
 //
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Namespaced
 // +kubebuilder:validation:XValidation:rule="has(self.status)",message="nothing has answered; create the review with dryRun=All (kubectl create --dry-run=server), and ask an administrator whether kube-queue-controller answers reviews"
@@ -451,6 +453,7 @@ type UnitGroup struct {
 
 // QuotaReview asks how quota is used. Create it with dryRun=All.
 //
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Namespaced
 // +kubebuilder:validation:XValidation:rule="has(self.status)",message="nothing has answered; create the review with dryRun=All (kubectl create --dry-run=server), and ask an administrator whether kube-queue-controller answers reviews"
