@@ -89,7 +89,7 @@ release: ## Make everything that users install from into bin/release/ (VERSION=v
 	bin/tools/release make $(RELEASE_FLAGS)
 
 .PHONY: generate
-generate: ## Generate deep copies, clients, CRDs, deploy/ and pages of docs/
+generate: ## Generate deep copies, CRDs, deploy/ and pages of docs/
 	hack/update-codegen.sh
 
 .PHONY: verify
@@ -304,12 +304,8 @@ dashboard: build ## Record metrics in a cluster for five minutes, and draw the p
 	cd test/alerts && go test -count=1 -update .
 	go run ./test/demo down
 
-.PHONY: demo-all
-demo-all: build ## Show one job of each kind that queue in one quota; the cluster stays up
-	go run ./test/demo all
-
 .PHONY: demo-down
-demo-down: ## Stop the cluster of make demo or make demo-all
+demo-down: ## Stop the cluster of make demo
 	go run ./test/demo down
 
 # NAME is an operator that localcluster supports, or several, separated by commas. A pattern

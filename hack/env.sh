@@ -10,7 +10,7 @@ export GOWORK=off
 build_tools() {
   mkdir -p "$1"
   go build -C hack/tools -o "$1/" tool
-  go build -o "$1/" ./hack/treeschema ./hack/metricsdoc ./hack/plots
+  go build -o "$1/" ./hack/treeschema ./hack/metricsdoc
 }
 
 # build_helm DIR builds helm, which takes minutes the first time: only who renders the

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes everything in this repository that a program generates: deep copies, clients,
+# Writes everything in this repository that a program generates: deep copies,
 # CRDs, the API reference, the tables of job kinds in the chart and in
 # docs/, deploy/, the references of settings and metrics, and plots. Run it after a
 # change to apis/, to the chart, to extensions/registry or an adapter's description of its kind,
@@ -12,7 +12,6 @@ source hack/env.sh
 
 module=$(go list -m)
 apis=("${module}/apis/scheduling/v1alpha1" "${module}/apis/quota/v1beta1" "${module}/apis/visibility/v1alpha1")
-generated=pkg/generated
 
 # TOOLS is a folder that already contains the generators; verify.sh sets it.
 tools=${TOOLS:-}
@@ -24,18 +23,6 @@ fi
 echo "deep copies"
 find apis -name 'zz_generated.*' -delete
 "${tools}/deepcopy-gen" --output-file zz_generated.deepcopy.go "${apis[@]}"
-
-echo "clients"
-# pkg/generated/kinds stays: its own generator writes it, and is built from it.
-rm -rf "${generated}/clientset"
-inputs=()
-for api in "${apis[@]}"; do
-  inputs+=(--input "${api}")
-done
-# No fake clientset: the tests talk to a real API server.
-"${tools}/client-gen" --clientset-name versioned --fake-clientset=false \
-  --input-base "" "${inputs[@]}" \
-  --output-dir "${generated}/clientset" --output-pkg "${module}/${generated}/clientset"
 
 echo "CRDs"
 crds=charts/kube-queue/files/crds
@@ -68,8 +55,7 @@ echo "metrics"
 echo "kubectl plugin"
 "${tools}/pluginreference" docs/reference/kubectl-kube-queue.md
 
-echo "plots"
-"${tools}/plots" .
+echo "plot"
 # docs/tasks/try-a-quota-tree.md has the same commands.
 scratch=$(mktemp -d)
 trap 'rm -rf "${scratch}"' EXIT

@@ -15,11 +15,11 @@ import (
 	"k8s.io/utils/clock"
 
 	"kube-queue.dev/kube-queue/cmd/kube-queue-controller/options"
+	"kube-queue.dev/kube-queue/pkg/clientset"
 	"kube-queue.dev/kube-queue/pkg/controller"
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/controller/reviews"
 	"kube-queue.dev/kube-queue/pkg/events"
-	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	"kube-queue.dev/kube-queue/pkg/metrics"
 	"kube-queue.dev/kube-queue/pkg/program"
 	"kube-queue.dev/kube-queue/pkg/program/webhook"
@@ -34,7 +34,7 @@ func main() {
 }
 
 func run(ctx context.Context, env *program.Env, opts *options.Options) error {
-	client, err := versioned.NewForConfig(env.Config)
+	client, err := clientset.NewForConfig(env.Config)
 	if err != nil {
 		return err
 	}

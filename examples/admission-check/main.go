@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
-	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
+	"kube-queue.dev/kube-queue/pkg/clientset"
 )
 
 func main() {
@@ -36,7 +36,7 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	client := versioned.NewForConfigOrDie(config)
+	client := clientset.NewForConfigOrDie(config)
 	decide := func(object any) {
 		unit, hour := object.(*v1alpha1.QueueUnit).DeepCopy(), time.Now().UTC().Hour()
 		passes := *from <= hour && hour < *to || *from > *to && (hour >= *from || hour < *to)

@@ -76,7 +76,7 @@ func TestAClientAClockAndAGoroutineAreReported(t *testing.T) {
 		{`import "sigs.k8s.io/jobset/client-go/clientset/versioned"`, "imports sigs.k8s.io/jobset/client-go/clientset/versioned"},
 		{`import "net/http"`, "imports net/http"},
 		{`import "context"`, "imports context"},
-		{`import "kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"`, "imports kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"},
+		{`import "kube-queue.dev/kube-queue/pkg/clientset"`, "imports kube-queue.dev/kube-queue/pkg/clientset"},
 		{`import "kube-queue.dev/kube-queue/extensions/framework/reconciler"`, "imports kube-queue.dev/kube-queue/extensions/framework/reconciler"},
 		{"import \"kube-queue.dev/kube-queue/pkg/lenient\"\nvar x lenient.Client", "names lenient.Client"},
 		{"import \"time\"\nvar x = time.Now()", "names time.Now"},

@@ -10,7 +10,6 @@ tool (
 	github.com/rhysd/actionlint/cmd/actionlint
 	gotest.tools/gotestsum
 	honnef.co/go/tools/cmd/staticcheck
-	k8s.io/code-generator/cmd/client-gen
 	k8s.io/code-generator/cmd/deepcopy-gen
 	sigs.k8s.io/controller-tools/cmd/controller-gen
 )

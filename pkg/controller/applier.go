@@ -19,9 +19,9 @@ import (
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
+	"kube-queue.dev/kube-queue/pkg/clientset"
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/controller/codec"
-	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	"kube-queue.dev/kube-queue/pkg/lenient"
 	"kube-queue.dev/kube-queue/pkg/lifecycle"
 	"kube-queue.dev/kube-queue/pkg/quota"
@@ -52,7 +52,7 @@ type pendingWrite struct {
 	backoff wait.Backoff
 }
 
-func newApplier(client versioned.Interface, clock clock.WithTicker, inbox *inbox) *applier {
+func newApplier(client *clientset.Clientset, clock clock.WithTicker, inbox *inbox) *applier {
 	return &applier{units: unitsOf(client), clock: clock, inbox: inbox,
 		writes: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[*pendingWrite]{Clock: clock})}
 }

@@ -23,7 +23,7 @@ import (
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/backoff"
-	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
+	"kube-queue.dev/kube-queue/pkg/clientset"
 	"kube-queue.dev/kube-queue/pkg/lifecycle"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 	"kube-queue.dev/kube-queue/test/require"
@@ -148,7 +148,7 @@ func TestAWriteThatIsUnderWayIsNotCalledOffWhenTheProgramIsToEnd(t *testing.T) {
 		_, _ = io.WriteString(w, `{"metadata":{"resourceVersion":"8"}}`)
 	}))
 	defer server.Close()
-	client, err := versioned.NewForConfig(&rest.Config{Host: server.URL})
+	client, err := clientset.NewForConfig(&rest.Config{Host: server.URL})
 	require.NoError(t, err)
 	a := newApplier(client, clock.RealClock{}, newInbox())
 	ctx, end := context.WithCancel(t.Context())
@@ -199,7 +199,7 @@ func TestWritesThatFailHoldUpNoOthers(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	client, err := versioned.NewForConfig(&rest.Config{Host: server.URL})
+	client, err := clientset.NewForConfig(&rest.Config{Host: server.URL})
 	require.NoError(t, err)
 	a := newApplier(client, testclock.NewFakeClock(time.Unix(1_700_000_000, 0)), newInbox())
 	var plan scheduler.Plan
@@ -242,7 +242,7 @@ func TestAUnitThatCanNeverFitIsReadForItsPodSets(t *testing.T) {
 			"spec":{"podSets":[{"name":"head","count":1,"requests":{"cpu":"2"}},{"name":"submitter","count":1,"requests":{"cpu":"500m"}}]}}`)
 	}))
 	defer server.Close()
-	client, err := versioned.NewForConfig(&rest.Config{Host: server.URL})
+	client, err := clientset.NewForConfig(&rest.Config{Host: server.URL})
 	require.NoError(t, err)
 	a := newApplier(client, clock.RealClock{}, newInbox())
 	w := scheduler.Write{Kind: scheduler.Explain, Key: "a/b", UID: "u", Version: 7, Reason: wellknown.ReasonExceedsMaxQuota, Message: "it asks too much", Resource: "cpu", Asked: 2500}

@@ -18,11 +18,11 @@ import (
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/pkg/arrival"
 	"kube-queue.dev/kube-queue/pkg/backoff"
+	"kube-queue.dev/kube-queue/pkg/clientset"
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/controller/codec"
 	"kube-queue.dev/kube-queue/pkg/controller/podwatch"
 	"kube-queue.dev/kube-queue/pkg/follow"
-	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	"kube-queue.dev/kube-queue/pkg/lenient"
 	"kube-queue.dev/kube-queue/pkg/metrics"
 	"kube-queue.dev/kube-queue/pkg/queue"
@@ -34,7 +34,7 @@ import (
 // AuditInvariants are also optional.
 type Config struct {
 	// Client is the client for units and Queues.
-	Client versioned.Interface
+	Client *clientset.Clientset
 	// Source is the source of the quota. Run starts it, so it can be used only once.
 	Source backend.Source
 	// Rest is the configuration for the clients of the Source and for watching pods.
@@ -172,7 +172,7 @@ func newInformers(cfg Config) (*informers, error) {
 
 // settingsInformer returns an informer for objects that administrators configure. A field that cannot be decoded, which
 // an earlier schema accepted, is not set: otherwise no object of the kind could be read.
-func settingsInformer(client versioned.Interface, kind, resource, namespace string, empty func() lenient.Object) (cache.SharedInformer, error) {
+func settingsInformer(client *clientset.Clientset, kind, resource, namespace string, empty func() lenient.Object) (cache.SharedInformer, error) {
 	objects := lenient.NewClient(client.SchedulingV1alpha1().RESTClient(), lenient.Kind{
 		GroupVersionKind: schedulingv1alpha1.SchemeGroupVersion.WithKind(kind), Resource: resource, New: empty})
 	return lenient.Informer(objects.Within(namespace), func(error) {}, resource, cache.Indexers{}, func(object any) (any, error) {
@@ -185,7 +185,7 @@ func settingsInformer(client versioned.Interface, kind, resource, namespace stri
 }
 
 // unitsOf returns a client for QueueUnits that uses the connection of the client.
-func unitsOf(client versioned.Interface) *lenient.Client {
+func unitsOf(client *clientset.Clientset) *lenient.Client {
 	return lenient.NewClient(client.SchedulingV1alpha1().RESTClient(), codec.UnitKind())
 }
 

@@ -21,9 +21,9 @@ import (
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/arrival"
+	"kube-queue.dev/kube-queue/pkg/clientset"
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/controller/codec"
-	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
@@ -73,7 +73,7 @@ type deciding struct {
 
 func decide(t *testing.T, opts tree.Options) *deciding {
 	t.Helper()
-	client, err := versioned.NewForConfig(&rest.Config{Host: "http://nowhere"}) // nobody asks it
+	client, err := clientset.NewForConfig(&rest.Config{Host: "http://nowhere"}) // nobody asks it
 	require.NoError(t, err)
 	drawn := &drawn{opts: opts}
 	cfg := Config{Client: client, Source: drawn, Clock: clocktesting.NewFakeClock(time.Unix(1000, 0)), Namespace: "kube-queue", CheckInvariants: true}

@@ -18,9 +18,9 @@ import (
 	"k8s.io/utils/clock"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/clientset"
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/follow"
-	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	"kube-queue.dev/kube-queue/pkg/lifecycle"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
@@ -28,7 +28,7 @@ import (
 // publisher creates and deletes the Queue objects, writes their status, and lets the source of the quota write how
 // much is used. The loop sets the wanted state. Only changes are written.
 type publisher struct {
-	client versioned.Interface
+	client *clientset.Clientset
 	// queues are the Queues of the namespace.
 	queues    cache.Store
 	namespace string
@@ -50,7 +50,7 @@ type publisher struct {
 	ready  chan struct{}
 }
 
-func newPublisher(client versioned.Interface, queues cache.Store, namespace string, clock clock.Clock, every time.Duration) *publisher {
+func newPublisher(client *clientset.Clientset, queues cache.Store, namespace string, clock clock.Clock, every time.Duration) *publisher {
 	return &publisher{client: client, queues: queues, namespace: namespace, clock: clock, every: every,
 		wanted: map[string]scheduler.QueueStats{}, stale: map[string]bool{}, moves: map[string]*queueMove{}, ready: make(chan struct{}, 1), report: func(backend.Notice) {}}
 }

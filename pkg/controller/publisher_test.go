@@ -22,8 +22,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/clientset"
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
-	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 	"kube-queue.dev/kube-queue/test/require"
@@ -54,7 +54,7 @@ func publisherOf(t *testing.T, see func(r *http.Request, body string), known ...
 		}
 	}))
 	t.Cleanup(server.Close)
-	client, err := versioned.NewForConfig(&rest.Config{Host: server.URL})
+	client, err := clientset.NewForConfig(&rest.Config{Host: server.URL})
 	require.NoError(t, err)
 	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
 	for _, queue := range known {

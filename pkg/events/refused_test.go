@@ -18,6 +18,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"kube-queue.dev/kube-queue/pkg/metrics"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // full is a client whose API server forbids new events in one namespace, as an admission policy may.
@@ -54,7 +55,7 @@ func pass(t *testing.T, w *Writer, clk *clocktesting.FakeClock, whole, step time
 	until := func(what string, ok func() bool) {
 		t.Helper()
 		looks := 0
-		eventually(t, what, func() bool {
+		require.Becomes(t, what, func() bool {
 			if looks++; looks%500 == 0 {
 				clk.Step(step)
 			}
@@ -87,7 +88,7 @@ func TestAnEventThatIsRefusedIsDroppedAfterSomeTriesAndCountedByItsReason(t *tes
 	registry := metrics.New("thing", "v1")
 	w, _ := run(t, client, clk, registry.EventDropped)
 	w.Write(about("job", "Released", "1"))
-	eventually(t, "refused", func() bool { return client.tries() == 1 })
+	require.Becomes(t, "refused", func() bool { return client.tries() == 1 })
 	pass(t, w, clk, 30*time.Second, time.Second)
 	if got, left := client.tries(), entries(w); got != maxRefusals || left != 0 {
 		t.Errorf("it was tried %d times, want %d, and %d events are left", got, maxRefusals, left)
@@ -112,11 +113,11 @@ func TestANamespaceThatRefusesEventsDelaysNoOther(t *testing.T) {
 	for i := range 10 {
 		w.Write(about(fmt.Sprint("job-", i), "Released", "1"))
 	}
-	eventually(t, "the events of the other namespace are written", func() bool { return len(stored(t, client)) == 10 })
+	require.Becomes(t, "the events of the other namespace are written", func() bool { return len(stored(t, client)) == 10 })
 	if got := client.tries(); got > workers {
 		t.Errorf("%d requests were sent for the namespace that refuses events, want at most %d", got, workers)
 	}
-	eventually(t, "only some events wait", func() bool { return idle(w) && entries(w) <= maxRefused+workers })
+	require.Becomes(t, "only some events wait", func() bool { return idle(w) && entries(w) <= maxRefused+workers })
 	if kept, drops := entries(w), client.drops(); kept+drops != many || drops == 0 {
 		t.Errorf("%d events wait and %d were dropped, of %d", kept, drops, many)
 	}
@@ -128,10 +129,10 @@ func TestEventsWaitForANamespaceThatAcceptsThemAgain(t *testing.T) {
 	for i := range 20 {
 		w.Write(about(fmt.Sprint("job-", i), "Released", "1"))
 	}
-	eventually(t, "all wait", func() bool { return idle(w) && entries(w) == 20 })
+	require.Becomes(t, "all wait", func() bool { return idle(w) && entries(w) == 20 })
 	client.accept()
 	pass(t, w, clk, 2*time.Second, time.Second)
-	eventually(t, "all are written", func() bool { return len(stored(t, client)) == 20 && entries(w) == 0 })
+	require.Becomes(t, "all are written", func() bool { return len(stored(t, client)) == 20 && entries(w) == 0 })
 }
 
 func TestAKeptEventWaitsAsLongAsItIsRefusedWithFewRequests(t *testing.T) {
@@ -141,7 +142,7 @@ func TestAKeptEventWaitsAsLongAsItIsRefusedWithFewRequests(t *testing.T) {
 	for i := range jobs {
 		w.Keep(about(fmt.Sprint("job-", i), "Queued", "1"))
 	}
-	eventually(t, "refused", func() bool { return client.tries() > 0 && idle(w) })
+	require.Becomes(t, "refused", func() bool { return client.tries() > 0 && idle(w) })
 	pass(t, w, clk, 2*time.Hour, 10*time.Second)
 	if got := client.tries(); got > 45 {
 		t.Errorf("%d requests were sent in two hours", got)
@@ -151,5 +152,5 @@ func TestAKeptEventWaitsAsLongAsItIsRefusedWithFewRequests(t *testing.T) {
 	}
 	client.accept()
 	pass(t, w, clk, refusals.Max, 10*time.Second)
-	eventually(t, "all are written", func() bool { return len(stored(t, client)) == jobs })
+	require.Becomes(t, "all are written", func() bool { return len(stored(t, client)) == jobs })
 }

@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 func TestAnEventThatIsRepeatedForHoursIsOneEventWithFewWrites(t *testing.T) {
@@ -15,7 +17,7 @@ func TestAnEventThatIsRepeatedForHoursIsOneEventWithFewWrites(t *testing.T) {
 	w, _ := run(t, client, clk, nil)
 	for count := range repeats.Free { // the first ones are written at once
 		w.Repeat(about("job", "HeldAgain", "1"))
-		eventually(t, "written", func() bool { got := stored(t, client); return len(got) == 1 && got[0].Count == count+1 })
+		require.Becomes(t, "written", func() bool { got := stored(t, client); return len(got) == 1 && got[0].Count == count+1 })
 	}
 	const times = 240
 	for range times {
@@ -41,7 +43,7 @@ func TestARestartContinuesTheCount(t *testing.T) {
 	w, _ := run(t, client, clocktesting.NewFakeClock(noon.Add(time.Minute)), nil)
 	e.Message = "again"
 	w.Repeat(e)
-	eventually(t, "counted", func() bool { return stored(t, client)[0].Count == 8 })
+	require.Becomes(t, "counted", func() bool { return stored(t, client)[0].Count == 8 })
 	if got := stored(t, client)[0]; got.Message != "again" || got.Type != corev1.EventTypeNormal {
 		t.Errorf("the event is %+v", got)
 	}
@@ -54,7 +56,7 @@ func TestRepetitionsAreWrittenBeforeTheEnd(t *testing.T) {
 	for range times {
 		w.Repeat(about("job", "HeldAgain", "1"))
 	}
-	eventually(t, "written once", func() bool { return len(stored(t, client)) == 1 })
+	require.Becomes(t, "written once", func() bool { return len(stored(t, client)) == 1 })
 	for range times {
 		w.Repeat(about("job", "HeldAgain", "1"))
 	}

@@ -55,21 +55,6 @@ func run(t *testing.T, client kubernetes.Interface, clk clock.WithTicker, droppe
 	return w, stop
 }
 
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-ctx.Done():
-			t.Fatalf("it never came about: %s", what)
-		case <-tick.C:
-		}
-	}
-}
-
 func stored(t *testing.T, client kubernetes.Interface) []corev1.Event {
 	t.Helper()
 	list, err := client.CoreV1().Events("ns").List(t.Context(), metav1.ListOptions{})
@@ -108,7 +93,7 @@ func TestAnEventHasWhatDescribeShows(t *testing.T) {
 	client := fake.NewClientset()
 	w, _ := run(t, client, clocktesting.NewFakeClock(noon), nil)
 	w.Write(about("job", "Released", "1"))
-	eventually(t, "written", func() bool { return len(stored(t, client)) == 1 })
+	require.Becomes(t, "written", func() bool { return len(stored(t, client)) == 1 })
 	e := stored(t, client)[0]
 	if e.InvolvedObject.UID != "uid-job" || e.Source.Component != "test" || e.ReportingController != "test" || e.ReportingInstance != "one" ||
 		e.Count != 1 || !e.FirstTimestamp.Time.Equal(noon) || !e.LastTimestamp.Time.Equal(noon) || e.Type != corev1.EventTypeNormal {
@@ -142,23 +127,23 @@ func TestAKeptEventIsRenewedBeforeItIsForgotten(t *testing.T) {
 	w, _ := run(t, client, clk, nil)
 	e := about("job", "Queued", "1")
 	w.Keep(e)
-	eventually(t, "written", func() bool { return len(stored(t, client)) == 1 })
+	require.Becomes(t, "written", func() bool { return len(stored(t, client)) == 1 })
 	e.Message = "because of something else"
 	w.Keep(e)
-	eventually(t, "waiting for its time", func() bool { return waits(clk) })
+	require.Becomes(t, "waiting for its time", func() bool { return waits(clk) })
 	clk.Step(renewEvery - time.Second)
 	if got := stored(t, client)[0]; got.Count != 1 {
 		t.Fatalf("it was renewed too early: %+v", got)
 	}
 	clk.Step(2 * time.Second)
-	eventually(t, "renewed", func() bool { return stored(t, client)[0].Count == 2 })
+	require.Becomes(t, "renewed", func() bool { return stored(t, client)[0].Count == 2 })
 	if got := stored(t, client)[0]; got.Message != e.Message || !got.LastTimestamp.After(noon) || !got.FirstTimestamp.Time.Equal(noon) {
 		t.Errorf("the event is %+v", got)
 	}
 	w.Forget(e.Object.UID)
 	clk.Step(2 * renewEvery)
 	w.Write(about("another", "Released", "1")) // what was due before it has been done by then
-	eventually(t, "the next event is written", func() bool { return len(stored(t, client)) == 2 })
+	require.Becomes(t, "the next event is written", func() bool { return len(stored(t, client)) == 2 })
 	for _, got := range stored(t, client) {
 		if got.Name == e.Name() && got.Count != 2 {
 			t.Errorf("it was renewed after it was no longer kept: %+v", got)
@@ -172,11 +157,11 @@ func TestAKeptEventIsWrittenAgainWhenItsRevisionChangesAndNotWhenItsMessageDoes(
 	e := about("job", "Queued", "1")
 	said := func(message string, count int32) {
 		t.Helper()
-		eventually(t, message, func() bool {
+		require.Becomes(t, message, func() bool {
 			all := stored(t, client)
 			return len(all) == 1 && all[0].Message == message && all[0].Count == count && all[0].Type == e.Type
 		})
-		eventually(t, "waiting for its time", func() bool { return waits(clk) })
+		require.Becomes(t, "waiting for its time", func() bool { return waits(clk) })
 	}
 	w.Keep(e)
 	said("because", 1)
@@ -201,7 +186,7 @@ func TestAKeptEventIsWrittenAgainWhenItsRevisionChangesAndNotWhenItsMessageDoes(
 	w, stop = run(t, client, clk, nil)
 	e.Message = "other figures"
 	w.Keep(e)
-	eventually(t, "read", func() bool { return idleAndKept(w) })
+	require.Becomes(t, "read", func() bool { return idleAndKept(w) })
 	e.Revision, e.Message = "", "nobody has to do anything"
 	w.Keep(e)
 	said(e.Message, 6)
@@ -233,8 +218,8 @@ func TestAnotherKeptEventTakesThePlaceOfTheFirst(t *testing.T) {
 	w, _ := run(t, client, clk, nil)
 	w.Keep(about("job", "Queued", "1"))
 	w.Keep(about("job", "Queued", "1/NoQuota"))
-	eventually(t, "both written", func() bool { return len(stored(t, client)) == 2 })
-	eventually(t, "one kept", func() bool { return entries(w) == 1 })
+	require.Becomes(t, "both written", func() bool { return len(stored(t, client)) == 2 })
+	require.Becomes(t, "one kept", func() bool { return entries(w) == 1 })
 }
 
 func TestARestartRenewsByTheAgeOfTheEvent(t *testing.T) {
@@ -245,13 +230,13 @@ func TestARestartRenewsByTheAgeOfTheEvent(t *testing.T) {
 	clk := clocktesting.NewFakeClock(noon.Add(30 * time.Minute))
 	w, _ := run(t, client, clk, nil)
 	w.Keep(e)
-	eventually(t, "looked at", func() bool { return sent(client, "get") == 1 })
-	eventually(t, "waiting for its time", func() bool { return waits(clk) })
+	require.Becomes(t, "looked at", func() bool { return sent(client, "get") == 1 })
+	require.Becomes(t, "waiting for its time", func() bool { return waits(clk) })
 	if count := stored(t, client)[0].Count; count != 1 {
 		t.Errorf("the event was renewed 30 minutes after the last time: its count is %d", count)
 	}
 	clk.Step(16 * time.Minute)
-	eventually(t, "renewed", func() bool { return stored(t, client)[0].Count == 2 })
+	require.Becomes(t, "renewed", func() bool { return stored(t, client)[0].Count == 2 })
 }
 
 func TestAnEventThatWasForgottenIsWrittenAgain(t *testing.T) {
@@ -260,11 +245,11 @@ func TestAnEventThatWasForgottenIsWrittenAgain(t *testing.T) {
 	w, _ := run(t, client, clk, nil)
 	e := about("job", "Queued", "1")
 	w.Keep(e)
-	eventually(t, "written", func() bool { return len(stored(t, client)) == 1 })
+	require.Becomes(t, "written", func() bool { return len(stored(t, client)) == 1 })
 	require.NoError(t, client.CoreV1().Events("ns").Delete(t.Context(), e.Name(), metav1.DeleteOptions{}))
-	eventually(t, "waiting for its time", func() bool { return waits(clk) })
+	require.Becomes(t, "waiting for its time", func() bool { return waits(clk) })
 	clk.Step(renewEvery)
-	eventually(t, "written again", func() bool { return len(stored(t, client)) == 1 })
+	require.Becomes(t, "written again", func() bool { return len(stored(t, client)) == 1 })
 }
 
 func TestFailedWritesAreTriedAgainAndHopelessOnesAreDroppedAtOnce(t *testing.T) {
@@ -289,8 +274,8 @@ func TestFailedWritesAreTriedAgainAndHopelessOnesAreDroppedAtOnce(t *testing.T) 
 	for _, name := range []string{"gone", "going", "job"} {
 		w.Write(about(name, "Released", "1"))
 	}
-	eventually(t, "written at the third try", func() bool { return len(stored(t, client)) == 1 })
-	eventually(t, "nothing left", func() bool { return entries(w) == 0 })
+	require.Becomes(t, "written at the third try", func() bool { return len(stored(t, client)) == 1 })
+	require.Becomes(t, "nothing left", func() bool { return entries(w) == 0 })
 	stop()
 	if slices.Sort(dropped); !slices.Equal(dropped, []string{"Forbidden", "NotFound"}) || sent(client, "create") != 5 {
 		t.Errorf("events were dropped because of %q, after %d requests", dropped, sent(client, "create"))
@@ -354,7 +339,7 @@ func TestAnEventWhoseCountSomebodyHasSetToZeroIsReadOnce(t *testing.T) {
 	client := fake.NewClientset(e.build(Source{Component: "test"}, metav1.NewTime(noon), 0))
 	w, _ := run(t, client, clocktesting.NewFakeClock(noon.Add(time.Minute)), nil)
 	w.Keep(e)
-	eventually(t, "known", func() bool { return idleAndKept(w) })
+	require.Becomes(t, "known", func() bool { return idleAndKept(w) })
 	if got := sent(client, "get"); got != 1 {
 		t.Errorf("it was read %d times, want once", got)
 	}

@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
-	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
+	"kube-queue.dev/kube-queue/pkg/clientset"
 	"kube-queue.dev/kube-queue/pkg/lenient"
 	"kube-queue.dev/kube-queue/test/require"
 )
@@ -100,7 +100,7 @@ func requestsOf(t *testing.T, config *rest.Config) map[string]func(context.Conte
 	require.NoError(t, err)
 	pods, err := kubernetes.NewForConfig(compact)
 	require.NoError(t, err)
-	own, err := versioned.NewForConfig(config)
+	own, err := clientset.NewForConfig(config)
 	require.NoError(t, err)
 	objects, err := dynamic.NewForConfig(config)
 	require.NoError(t, err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -147,7 +146,7 @@ func (e *environment) start(ctx context.Context, name string, flags ...string) e
 // show prints a command of kubectl, runs it, and prints its output.
 func (e *environment) show(ctx context.Context, args ...string) error {
 	words := shellWords(args)
-	fmt.Printf("$ kubectl %s\n", strings.NewReplacer(" -p ", " \\\n    -p ", " -f examples/", " \\\n    -f examples/").Replace(words))
+	fmt.Printf("$ kubectl %s\n", strings.ReplaceAll(words, " -p ", " \\\n    -p "))
 	out, err := e.kubectlIn(ctx, args...)
 	if err != nil {
 		return fmt.Errorf("kubectl %s: %w", words, err)
@@ -164,23 +163,20 @@ func indent(text string) string {
 	return b.String()
 }
 
-// audit runs the independent checker on the complete audit log, and prints its report to out.
-func (e *environment) audit(ctx context.Context, out io.Writer) (*audit.Log, error) {
+// audit runs the independent checker on the complete audit log.
+func (e *environment) audit(ctx context.Context) error {
 	if err := e.cluster.CompleteAuditLog(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	log, err := audit.ReadFile(e.cluster.AuditLog)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	report, err := log.Check(audit.Options{})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err := report.Print(out); err != nil {
-		return nil, err
-	}
-	return log, report.Err()
+	return report.Err()
 }
 
 // explain prints the state of the cluster after a failure.

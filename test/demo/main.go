@@ -1,13 +1,11 @@
 // Command demo demonstrates kube-queue on a real control plane with simulated nodes: three
-// teams share 16 GPUs, borrow, wait, and get back what they have lent. "demo all" demonstrates
-// one job of each kind in one quota.
+// teams share 16 GPUs, borrow, wait, and get back what they have lent.
 //
-// Both start their own cluster in .cluster/demo, install kube-queue as a user would, and check
+// It starts its own cluster in .cluster/demo, installs kube-queue as a user would, and checks
 // the audit log of the API server at the end. The cluster stays up; "demo down" stops it, and "demo pictures" takes the
 // pictures of the documentation in it. "demo record" records the metrics for the pictures of the dashboard.
 //
-// Terms. The tour consists of chapters: commands, the states that follow, and why. The demo of all
-// kinds shows each change until all jobs have ended. An endless job runs until it is deleted.
+// The tour consists of chapters: commands, the states that follow, and why.
 package main
 
 import (
@@ -49,8 +47,6 @@ func run(ctx context.Context, args []string) int {
 		err = environment.takePictures(ctx)
 	case "record":
 		err = environment.stopAtTheEnd(ctx, record(ctx, environment))
-	case "all":
-		err = environment.stopAtTheEnd(ctx, showAll(ctx, environment))
 	default:
 		err = environment.stopAtTheEnd(ctx, takeTour(ctx, environment))
 		if err == nil && ctx.Err() == nil { // an interrupt has stopped the cluster
@@ -78,10 +74,10 @@ func parse(root string, args []string) (e *environment, what string, err error) 
 	switch {
 	case fs.NArg() == 0:
 		return e, "", nil
-	case fs.NArg() == 1 && slices.Contains([]string{"all", "down", "pictures", "record"}, fs.Arg(0)):
+	case fs.NArg() == 1 && slices.Contains([]string{"down", "pictures", "record"}, fs.Arg(0)):
 		return e, fs.Arg(0), nil
 	}
-	return nil, "", fmt.Errorf("unknown argument %q; known arguments: all, down, pictures, record", fs.Arg(0))
+	return nil, "", fmt.Errorf("unknown argument %q; known arguments: down, pictures, record", fs.Arg(0))
 }
 
 // stopAtTheEnd stops the cluster after an interrupt, and explains other errors.

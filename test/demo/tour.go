@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 	"time"
@@ -135,7 +134,7 @@ func takeTour(ctx context.Context, e *environment) error {
 		}
 	}
 	say("Checking the audit log of the API server")
-	if _, err := e.audit(ctx, io.Discard); err != nil {
+	if err := e.audit(ctx); err != nil {
 		return err
 	}
 	fmt.Println("A program that knows only the writes to the API server finds no violation: no job had a pod\n" +
@@ -155,7 +154,7 @@ func (e *environment) showChapter(ctx context.Context, w *watch, c chapter) erro
 	if len(c.states) == 0 {
 		return nil
 	}
-	if err := w.waitFor(ctx, c.states, func(unit) {}); err != nil {
+	if err := w.waitFor(ctx, c.states); err != nil {
 		return err
 	}
 	fmt.Println()
@@ -192,6 +191,6 @@ func (e *environment) sayNext() {
 		}
 		fmt.Printf("  %s\n", next.command)
 	}
-	fmt.Print("\nOne job of each kind: make demo-all\nTo stop the cluster:  make demo-down\n")
-	fmt.Printf("In a browser:         KUBECONFIG=%s %s web '/?all=1'\n", e.shown(e.cluster.Kubeconfig), e.shown(e.plugin()))
+	fmt.Print("\nTo stop the cluster: make demo-down\n")
+	fmt.Printf("In a browser:        KUBECONFIG=%s %s web '/?all=1'\n", e.shown(e.cluster.Kubeconfig), e.shown(e.plugin()))
 }

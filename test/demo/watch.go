@@ -13,17 +13,18 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
-	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
+	"kube-queue.dev/kube-queue/pkg/clientset"
+	"kube-queue.dev/kube-queue/pkg/follow"
 	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
 // watch watches the units of all namespaces.
 type watch struct {
 	kube  kubernetes.Interface
-	queue versioned.Interface
+	queue *clientset.Clientset
 	units cache.Store
-	// changes has units whose state has changed.
-	changes chan unit
+	// changes has a value for each unit whose state has changed.
+	changes chan struct{}
 }
 
 // newWatch watches until ctx is done.
@@ -32,27 +33,21 @@ func newWatch(ctx context.Context, cluster *clustertest.Cluster) (*watch, error)
 	if err != nil {
 		return nil, err
 	}
-	queue, err := versioned.NewForConfig(cluster.Config())
+	queue, err := clientset.NewForConfig(cluster.Config())
 	if err != nil {
 		return nil, err
 	}
 	informer := cache.NewSharedInformer(cache.NewListWatchFromClient(queue.SchedulingV1alpha1().RESTClient(), "queueunits",
 		metav1.NamespaceAll, fields.Everything()), &v1alpha1.QueueUnit{}, 0)
-	w := &watch{kube, queue, informer.GetStore(), make(chan unit)}
-	send := func(u unit) {
+	w := &watch{kube, queue, informer.GetStore(), make(chan struct{})}
+	send := func(*v1alpha1.QueueUnit) {
 		select {
-		case w.changes <- u:
+		case w.changes <- struct{}{}:
 		case <-ctx.Done():
 		}
 	}
-	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(now any) { send(unitOf(now)) },
-		UpdateFunc: func(before, now any) {
-			if u := unitOf(now); u != unitOf(before) {
-				send(u)
-			}
-		},
-	}); err != nil {
+	same := func(before, now *v1alpha1.QueueUnit) bool { return unitOf(before) == unitOf(now) }
+	if _, err := informer.AddEventHandler(follow.Changes(same, send, func(*v1alpha1.QueueUnit) {})); err != nil {
 		return nil, err
 	}
 	go informer.RunWithContext(ctx)
@@ -97,8 +92,8 @@ type state struct {
 	reason string
 }
 
-// waitFor shows changes until all states are reached at the same time. A job must not fail.
-func (w *watch) waitFor(ctx context.Context, states []state, show func(unit)) error {
+// waitFor waits until all states are reached at the same time. A job must not fail.
+func (w *watch) waitFor(ctx context.Context, states []state) error {
 	for {
 		rows := w.rows()
 		missing := missingStates(rows, states)
@@ -111,8 +106,7 @@ func (w *watch) waitFor(ctx context.Context, states []state, show func(unit)) er
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("waiting for %s: %w", strings.Join(missing, ", "), context.Cause(ctx))
-		case u := <-w.changes:
-			show(u)
+		case <-w.changes:
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-var update = flag.Bool("update", false, "write testdata/outcomes.md instead of comparing it")
+var update = flag.Bool("update", false, "write testdata/outcomes.txt instead of comparing it")
 
 const (
 	// patience is the maximum time until all examples of a phase have their outcome.
@@ -65,7 +65,7 @@ func TestEveryExampleIsQueuedOrReportsWhyNot(t *testing.T) {
 	harness.Must(t, suite.InstallCRDs(t.Context(), mpiOperator))
 	enqueue(t, whole, second)
 	expectDifferencesOfExamples(t, all)
-	comparePage(t, Page(all))
+	compareList(t, List(all))
 }
 
 // enqueue submits all examples and waits until the outcome of each is known.
@@ -156,22 +156,22 @@ func expectDifferencesOfExamples(t *testing.T, reports []*Report) {
 	}
 }
 
-func comparePage(t *testing.T, page []byte) {
+func compareList(t *testing.T, list []byte) {
 	t.Helper()
-	file := filepath.Join(suite.Repository, "test", "examples", "testdata", "outcomes.md")
+	file := filepath.Join(suite.Repository, "test", "examples", "testdata", "outcomes.txt")
 	if *update {
-		harness.Must(t, os.WriteFile(file, page, 0o644))
+		harness.Must(t, os.WriteFile(file, list, 0o644))
 		return
 	}
 	have, err := os.ReadFile(file)
 	harness.Must(t, err)
-	if bytes.Equal(have, page) {
+	if bytes.Equal(have, list) {
 		return
 	}
-	was, is := strings.Split(string(have), "\n"), strings.Split(string(page), "\n")
+	was, is := strings.Split(string(have), "\n"), strings.Split(string(list), "\n")
 	for i := range max(len(was), len(is)) {
 		if i >= len(was) || i >= len(is) || was[i] != is[i] {
-			t.Fatalf("testdata/outcomes.md is out of date; run go test ./test/examples -update and check the changes from line %d on:\n have %s\n want %s",
+			t.Fatalf("testdata/outcomes.txt is out of date; run go test ./test/examples -update and check the changes from line %d on:\n have %s\n want %s",
 				i+1, line(was, i), line(is, i))
 		}
 	}

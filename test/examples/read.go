@@ -25,8 +25,6 @@ type Collection struct {
 	Source
 	Module   clustertest.Module
 	Examples []Example
-	// Others are the documents of kinds that are not queued, by kind.
-	Others map[string]int
 }
 
 // Example is a document of a queued kind.
@@ -42,7 +40,7 @@ type Example struct {
 
 // Read reads all documents of a source, in the order of their files.
 func Read(source Source, module clustertest.Module) (*Collection, error) {
-	c := &Collection{Source: source, Module: module, Others: map[string]int{}}
+	c := &Collection{Source: source, Module: module}
 	for _, folder := range source.Folders {
 		if err := fs.WalkDir(os.DirFS(module.Dir), folder, c.visit); err != nil {
 			return nil, fmt.Errorf("reading the examples of %s: %w", source.Operator, err)
@@ -81,7 +79,7 @@ func (c *Collection) visit(file string, entry fs.DirEntry, err error) error {
 func (c *Collection) add(file string, parts [][]byte) {
 	var found []Example
 	for _, part := range parts {
-		if example, is := c.take(part); is {
+		if example, is := take(part); is {
 			found = append(found, example)
 		}
 	}
@@ -98,7 +96,7 @@ func (c *Collection) add(file string, parts [][]byte) {
 var written = regexp.MustCompile(`(?m)^kind: *"?(\w+)"?`)
 
 // take parses a document and reports whether it is an example.
-func (c *Collection) take(text []byte) (Example, bool) {
+func take(text []byte) (Example, bool) {
 	var value map[string]any
 	err := yaml.Unmarshal(text, &value)
 	if err != nil {
@@ -114,9 +112,6 @@ func (c *Collection) take(text []byte) (Example, bool) {
 	}
 	// In any version. The API server rejects versions that it no longer serves.
 	kind, queued := find(func(k framework.Kind) bool { return k.GroupKind() == object.GroupVersionKind().GroupKind() })
-	if !queued {
-		c.Others[object.GetKind()]++
-	}
 	return Example{Kind: kind, Object: object}, queued
 }
 

@@ -1,6 +1,6 @@
 // Package examples queues the examples that the modules of the operators contain, each with the
 // mark and no other change. Each must have a unit, or a message that explains why it has none.
-// The outcomes are listed in testdata/outcomes.md, which this package writes and its test compares:
+// The outcomes are listed in testdata/outcomes.txt, which this package writes and its test compares:
 //
 //	go test ./test/examples -update
 //
@@ -8,7 +8,7 @@
 // requests of their units with those of their pods.
 //
 // An Example is a document of a queued kind. A Source is a set of folders of an operator's module.
-// An Outcome is the result of submitting an example. Documents of other kinds are only counted.
+// An Outcome is the result of submitting an example. Documents of other kinds are left out.
 package examples
 
 // Source is a set of folders of an operator's module.
@@ -19,14 +19,9 @@ type Source struct {
 	Folders []string
 	// Markdown includes YAML blocks in Markdown files.
 	Markdown bool
-	// Summary lists only examples whose outcome differs from that of the others.
+	// Summary counts the examples that have the same outcome.
 	Summary bool
-	// About is a note about the examples, for the page.
-	About string
 }
-
-// aboutJobSet explains why Markdown files are read: nearly all examples of JobSet are there.
-const aboutJobSet = "The only sample is empty. The other examples are in the enhancement proposals of JobSet. Some of them\nare sketches that are not meant to be applied."
 
 // Sources returns the operators whose modules contain examples that can be applied unchanged.
 // The examples of Trainer name runtimes that must be installed separately.
@@ -36,7 +31,8 @@ func Sources() []Source {
 		{Operator: "mpi-operator", Folders: []string{"examples"}},
 		{Operator: "spark-operator", Folders: []string{"config/samples", "examples"}},
 		{Operator: "kuberay", Folders: []string{"config/samples"}},
-		{Operator: "jobset", Folders: []string{"config/samples", "keps"}, Markdown: true, About: aboutJobSet},
+		// The only sample of JobSet is empty. Its enhancement proposals have examples, some of which are sketches.
+		{Operator: "jobset", Folders: []string{"config/samples", "keps"}, Markdown: true},
 		{Operator: "argo-workflows", Folders: []string{"examples"}, Summary: true},
 	}
 }

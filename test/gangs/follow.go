@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
+	"kube-queue.dev/kube-queue/pkg/follow"
 	"kube-queue.dev/kube-queue/test/require"
 )
 
@@ -63,38 +64,30 @@ func Follow(t testing.TB, client kubernetes.Interface, gangs ...Gang) {
 func (f *Follower) start(ctx context.Context) (stop func(), err error) {
 	factory := informers.NewSharedInformerFactory(f.client, 0)
 	core := factory.Core().V1()
-	podsDone, err := follow(f, core.Pods().Informer(), func(p *corev1.Pod) { f.Pod(time.Now(), p) }, f.PodGone)
+	podsDone, err := shows(f, core.Pods().Informer(), func(p *corev1.Pod) { f.Pod(time.Now(), p) }, f.PodGone)
 	if err != nil {
 		return nil, fmt.Errorf("following pods: %w", err)
 	}
-	nodesDone, err := follow(f, core.Nodes().Informer(), f.Node, f.NodeGone)
+	nodesDone, err := shows(f, core.Nodes().Informer(), f.Node, f.NodeGone)
 	if err != nil {
 		return nil, fmt.Errorf("following nodes: %w", err)
 	}
 	factory.Start(ctx.Done())
-	if !cache.WaitForCacheSync(ctx.Done(), podsDone.HasSynced, nodesDone.HasSynced) {
+	if !cache.WaitForCacheSync(ctx.Done(), podsDone, nodesDone) {
 		return nil, fmt.Errorf("following pods and nodes: %w", context.Cause(ctx))
 	}
 	return factory.Shutdown, nil
 }
 
-// follow shows the Checker each version of the objects of an informer, and their ends.
-func follow[T metav1.Object](f *Follower, informer cache.SharedInformer, see, end func(T)) (cache.ResourceEventHandlerRegistration, error) {
-	shown := func(show func(T)) func(any) {
-		return func(object any) {
-			if unknown, is := object.(cache.DeletedFinalStateUnknown); is {
-				object = unknown.Obj
-			}
-			if o, is := object.(T); is {
-				show(o)
-				f.note(o)
-			}
+// shows shows the Checker each version of the objects of an informer, and their ends.
+func shows[T metav1.Object](f *Follower, informer cache.SharedInformer, see, end func(T)) (synced cache.InformerSynced, err error) {
+	shown := func(show func(T)) func(T) {
+		return func(o T) {
+			show(o)
+			f.note(o)
 		}
 	}
-	seen := shown(see)
-	return informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: seen, UpdateFunc: func(_, object any) { seen(object) }, DeleteFunc: shown(end),
-	})
+	return follow.Objects(informer, shown(see), shown(end))
 }
 
 // Check returns the violations until now, when the watches have shown all that the API server has.

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
-	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
+	"kube-queue.dev/kube-queue/pkg/clientset"
 	"kube-queue.dev/kube-queue/test/audit"
 )
 
@@ -23,7 +23,7 @@ type Env struct {
 	Namespace string
 	Dynamic   dynamic.Interface
 	Kube      kubernetes.Interface
-	Queue     versioned.Interface
+	Queue     *clientset.Clientset
 	Audit     audit.Options
 	// Allowed are the checks that the test violates on purpose.
 	Allowed []string
@@ -78,7 +78,7 @@ func (s *Suite) env(t testing.TB, namespace string) *Env {
 	Must(t, err)
 	l.Kube, err = kubernetes.NewForConfig(config)
 	Must(t, err)
-	l.Queue, err = versioned.NewForConfig(config)
+	l.Queue, err = clientset.NewForConfig(config)
 	Must(t, err)
 	l.EnsureNamespace(namespace)
 	return l

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
+	"kube-queue.dev/kube-queue/pkg/follow"
 	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
@@ -75,22 +76,9 @@ func New(options Options) (*Runner, error) {
 func (r *Runner) Run(ctx context.Context) error {
 	defer r.block.release()
 	source := cache.NewListWatchFromClient(r.client.CoreV1().RESTClient(), "pods", clustertest.Namespace, fields.Everything())
-	see := func(object any) {
-		if p, is := object.(*corev1.Pod); is {
-			r.see(ctx, p)
-		}
-	}
 	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
 		ListerWatcher: source, ObjectType: &corev1.Pod{},
-		Handler: cache.ResourceEventHandlerFuncs{
-			AddFunc:    see,
-			UpdateFunc: func(_, object any) { see(object) },
-			DeleteFunc: func(object any) {
-				if p, is := object.(*corev1.Pod); is {
-					r.end(p.UID)
-				}
-			},
-		},
+		Handler: follow.Handler(func(p *corev1.Pod) { r.see(ctx, p) }, func(p *corev1.Pod) { r.end(p.UID) }),
 	})
 	informer.RunWithContext(ctx)
 	r.group.Wait()

@@ -3,6 +3,5 @@
 //
 // +k8s:deepcopy-gen=package
 // +groupName=scheduling.sigs.k8s.io
-// +groupGoName=Quota
 // +kubebuilder:object:generate=true
 package v1beta1

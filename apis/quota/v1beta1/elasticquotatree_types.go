@@ -8,7 +8,6 @@ import (
 // ElasticQuotaTree divides the resources of a cluster among namespaces. Only the oldest tree in
 // namespace kube-system is used.
 //
-// +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

@@ -8,8 +8,6 @@ import (
 // released. Until all checks of its Queue are Ready, the unit holds its quota in phase Reserved.
 // The check's controller writes its decision to status.admissionChecks of the unit.
 //
-// +genclient
-// +genclient:nonNamespaced
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster

@@ -5,7 +5,6 @@
 //
 // +k8s:deepcopy-gen=package
 // +groupName=scheduling.x-k8s.io
-// +groupGoName=Scheduling
 // +kubebuilder:object:generate=true
 package v1alpha1
 

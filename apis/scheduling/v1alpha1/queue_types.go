@@ -9,7 +9,6 @@ import (
 // Queue contains the waiting units of a quota group. kube-queue-controller creates and maintains
 // Queues in its own namespace. It does not overwrite spec.
 //
-// +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

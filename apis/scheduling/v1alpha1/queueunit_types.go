@@ -10,7 +10,6 @@ import (
 
 // QueueUnit represents a job in the queue. It waits for quota and then holds it.
 //
-// +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

@@ -9,6 +9,5 @@
 //
 // +k8s:deepcopy-gen=package
 // +groupName=visibility.kube-queue.dev
-// +groupGoName=Visibility
 // +kubebuilder:object:generate=true
 package v1alpha1

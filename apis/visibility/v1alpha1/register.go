@@ -25,11 +25,7 @@ func Resource(resource string) schema.GroupResource {
 }
 
 func addKnownTypes(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(SchemeGroupVersion,
-		&QueueUnitReview{}, &QueueUnitReviewList{},
-		&QueueReview{}, &QueueReviewList{},
-		&QuotaReview{}, &QuotaReviewList{},
-	)
+	scheme.AddKnownTypes(SchemeGroupVersion, &QueueUnitReview{}, &QueueReview{}, &QuotaReview{})
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil
 }

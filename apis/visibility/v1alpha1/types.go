@@ -10,8 +10,6 @@ import (
 
 // QueueUnitReview asks why a unit waits, or what would happen to a new one. Create it with dryRun=All.
 //
-// +genclient
-// +genclient:onlyVerbs=create
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Namespaced
@@ -26,16 +24,6 @@ type QueueUnitReview struct {
 	// status is the answer. Only kube-queue-controller sets it.
 	// +optional
 	Status *QueueUnitReviewStatus `json:"status,omitempty"`
-}
-
-// QueueUnitReviewList is a list of QueueUnitReviews. It is always empty, because reviews are not stored.
-//
-// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
-// +kubebuilder:object:root=true
-type QueueUnitReviewList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-	Items           []QueueUnitReview `json:"items"`
 }
 
 // QueueUnitReviewSpec names a unit, or describes a new one.
@@ -309,8 +297,6 @@ type QuotaChange struct {
 
 // QueueReview asks which units are in the queues, and in which order. Create it with dryRun=All.
 //
-// +genclient
-// +genclient:onlyVerbs=create
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Namespaced
@@ -325,16 +311,6 @@ type QueueReview struct {
 	// status is the answer. Only kube-queue-controller sets it.
 	// +optional
 	Status *QueueReviewStatus `json:"status,omitempty"`
-}
-
-// QueueReviewList is a list of QueueReviews. It is always empty, because reviews are not stored.
-//
-// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
-// +kubebuilder:object:root=true
-type QueueReviewList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-	Items           []QueueReview `json:"items"`
 }
 
 // QueueReviewContent is what a QueueReview lists.
@@ -477,8 +453,6 @@ type UnitGroup struct {
 
 // QuotaReview asks how quota is used. Create it with dryRun=All.
 //
-// +genclient
-// +genclient:onlyVerbs=create
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Namespaced
@@ -493,16 +467,6 @@ type QuotaReview struct {
 	// status is the answer. Only kube-queue-controller sets it.
 	// +optional
 	Status *QuotaReviewStatus `json:"status,omitempty"`
-}
-
-// QuotaReviewList is a list of QuotaReviews. It is always empty, because reviews are not stored.
-//
-// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
-// +kubebuilder:object:root=true
-type QuotaReviewList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-	Items           []QuotaReview `json:"items"`
 }
 
 // QuotaReviewSpec selects quotas.

@@ -18,8 +18,7 @@ import (
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/extensions/framework"
-	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
-	schedulingclient "kube-queue.dev/kube-queue/pkg/generated/clientset/versioned/typed/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/clientset"
 	"kube-queue.dev/kube-queue/pkg/metrics"
 	"kube-queue.dev/kube-queue/pkg/requests"
 )
@@ -55,7 +54,7 @@ type Options struct {
 // Framework queues the jobs of all enabled kinds.
 type Framework struct {
 	Options
-	client schedulingclient.QueueUnitsGetter
+	client *clientset.Scheduling
 	// metadata reads objects if only their metadata matters.
 	metadata  metadata.Interface
 	discovery discovery.DiscoveryInterface
@@ -75,7 +74,7 @@ func New(opts Options) (*Framework, error) {
 	if opts.Metrics == nil {
 		opts.Metrics = metrics.NewExtensions(metrics.New(metrics.ExtensionsProgram, ""))
 	}
-	client, err := versioned.NewForConfig(opts.Config)
+	client, err := clientset.NewForConfig(opts.Config)
 	if err != nil {
 		return nil, fmt.Errorf("creating a client for QueueUnits: %w", err)
 	}

@@ -32,6 +32,16 @@ func newTestReader(names *resources.Names) Reader {
 	return Reader{Kinds: &Kinds{}, Demand: func(unit *schedulingv1alpha1.QueueUnit) (quota.Demand, error) { return Requests(names, unit) }}
 }
 
+// read reads a unit from what the informer keeps of it, which must be enough.
+func read(t *testing.T, change func(*schedulingv1alpha1.QueueUnit)) scheduler.Unit {
+	t.Helper()
+	compact, err := Compactor{}.compact(unitObject(change))
+	require.NoError(t, err)
+	u, err := newTestReader(resources.NewNames()).Read(compact.(*schedulingv1alpha1.QueueUnit))
+	require.NoError(t, err)
+	return u
+}
+
 // Anybody may create a unit for a kind that is not queued, with any submissionTime.
 func TestAUnitThatWasCreatedByHandWaitsFromItsCreationAndIsRenewed(t *testing.T) {
 	early, late, renewed := metav1.NewMicroTime(time.Unix(1, 0)), metav1.NewMicroTime(time.Unix(200, 0)), metav1.NewMicroTime(time.Unix(300, 0))
@@ -189,11 +199,7 @@ func TestReadingAUnit(t *testing.T) {
 		}, scheduler.Running, "", false, false, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			// What the informer keeps must be enough.
-			compact, err := Compactor{}.compact(unitObject(c.change))
-			require.NoError(t, err)
-			u, err := newTestReader(resources.NewNames()).Read(compact.(*schedulingv1alpha1.QueueUnit))
-			require.NoError(t, err)
+			u := read(t, c.change)
 			var held wellknown.Reason
 			if u.Held != nil {
 				held = u.Held.Reason
@@ -210,15 +216,12 @@ func TestReadingAUnit(t *testing.T) {
 
 func TestWhatEndsARunIsReadFromTheUnit(t *testing.T) {
 	released := time.Unix(200, 5000)
-	compact, err := Compactor{}.compact(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
+	u := read(t, func(u *schedulingv1alpha1.QueueUnit) {
 		u.Spec.Active, u.Spec.MaximumExecutionTimeSeconds = ptr.To(false), ptr.To[int32](90)
 		u.Status.Phase, u.Status.Quota, u.Status.DequeueTime = "Running", "root/a", &metav1.MicroTime{Time: released}
 		u.Status.Conditions = []metav1.Condition{{Type: wellknown.ConditionEvicted, Status: metav1.ConditionTrue,
 			Reason: string(wellknown.ReasonStopped), Message: "the job exceeded its maximum execution time"}}
-	}))
-	require.NoError(t, err)
-	u, err := newTestReader(resources.NewNames()).Read(compact.(*schedulingv1alpha1.QueueUnit))
-	require.NoError(t, err)
+	})
 	if !u.Inactive || u.MaxSeconds != 90 || !u.DequeuedAt.Equal(released) {
 		t.Errorf("inactive %t, may run for %d s, released %v", u.Inactive, u.MaxSeconds, u.DequeuedAt)
 	}
@@ -231,39 +234,27 @@ func TestWhatEndsARunIsReadFromTheUnit(t *testing.T) {
 	}
 }
 
-func TestAUnitThatShowsUnscheduledPodsIsReadWithThem(t *testing.T) {
-	for phase, want := range map[schedulingv1alpha1.QueueUnitPhase]bool{"Running": true, "Dequeued": true, "Enqueued": false} {
-		compact, err := Compactor{}.compact(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
-			u.Status.Phase = phase
-			u.Status.Conditions = []metav1.Condition{{Type: wellknown.ConditionPodsScheduled, Status: metav1.ConditionFalse, Reason: "PodsUnschedulable", Message: "m"}}
-		}))
-		require.NoError(t, err)
-		u, err := newTestReader(resources.NewNames()).Read(compact.(*schedulingv1alpha1.QueueUnit))
-		require.NoError(t, err)
-		if u.Unscheduled != want {
-			t.Errorf("phase %s: Unscheduled is %t", phase, u.Unscheduled)
-		}
-	}
-}
-
-func TestAUnitThatShowsOverQuotaIsReadWithIt(t *testing.T) {
+func TestWhatAUnitShowsOfItsPodsIsRead(t *testing.T) {
 	for _, c := range []struct {
-		phase  schedulingv1alpha1.QueueUnitPhase
-		status metav1.ConditionStatus
-		want   bool
+		condition              string
+		phase                  schedulingv1alpha1.QueueUnitPhase
+		status                 metav1.ConditionStatus
+		unscheduled, overQuota bool
 	}{
-		{"Running", metav1.ConditionTrue, true}, {"Dequeued", metav1.ConditionTrue, true},
-		{"Running", metav1.ConditionFalse, false}, {"Enqueued", metav1.ConditionTrue, false},
+		{wellknown.ConditionPodsScheduled, "Running", metav1.ConditionFalse, true, false},
+		{wellknown.ConditionPodsScheduled, "Dequeued", metav1.ConditionFalse, true, false},
+		{wellknown.ConditionPodsScheduled, "Enqueued", metav1.ConditionFalse, false, false},
+		{wellknown.ConditionOverQuota, "Running", metav1.ConditionTrue, false, true},
+		{wellknown.ConditionOverQuota, "Dequeued", metav1.ConditionTrue, false, true},
+		{wellknown.ConditionOverQuota, "Running", metav1.ConditionFalse, false, false},
+		{wellknown.ConditionOverQuota, "Enqueued", metav1.ConditionTrue, false, false},
 	} {
-		compact, err := Compactor{}.compact(unitObject(func(u *schedulingv1alpha1.QueueUnit) {
+		u := read(t, func(u *schedulingv1alpha1.QueueUnit) {
 			u.Status.Phase = c.phase
-			u.Status.Conditions = []metav1.Condition{{Type: wellknown.ConditionOverQuota, Status: c.status, Reason: "LimitExceeded"}}
-		}))
-		require.NoError(t, err)
-		u, err := newTestReader(resources.NewNames()).Read(compact.(*schedulingv1alpha1.QueueUnit))
-		require.NoError(t, err)
-		if u.OverQuota != c.want {
-			t.Errorf("phase %s, condition %s: OverQuota is %t", c.phase, c.status, u.OverQuota)
+			u.Status.Conditions = []metav1.Condition{{Type: c.condition, Status: c.status, Reason: "PodsUnschedulable", Message: "m"}}
+		})
+		if u.Unscheduled != c.unscheduled || u.OverQuota != c.overQuota {
+			t.Errorf("%+v: Unscheduled is %t, OverQuota is %t", c, u.Unscheduled, u.OverQuota)
 		}
 	}
 }

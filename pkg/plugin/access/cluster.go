@@ -24,8 +24,7 @@ import (
 
 	quotav1beta1 "kube-queue.dev/kube-queue/apis/quota/v1beta1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
-	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
-	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned/scheme"
+	"kube-queue.dev/kube-queue/pkg/clientset"
 	"kube-queue.dev/kube-queue/pkg/plugin/reviews"
 	"kube-queue.dev/kube-queue/pkg/plugin/text"
 	"kube-queue.dev/kube-queue/pkg/plugin/units"
@@ -37,7 +36,7 @@ import (
 type Cluster struct {
 	// Namespace is the namespace of the caller, and QueueNamespace that of the Queues.
 	Namespace, QueueNamespace string
-	Queue                     versioned.Interface
+	Queue                     *clientset.Clientset
 	Dynamic                   dynamic.Interface
 	Core                      kubernetes.Interface
 	// Out has a line for each thing that was done, and ErrOut the warnings.
@@ -55,7 +54,7 @@ func New(config *rest.Config) (*Cluster, error) {
 	config.QPS = -1 // a command or a page makes few requests
 	c := &Cluster{}
 	var err error
-	if c.Queue, err = versioned.NewForConfig(config); err != nil {
+	if c.Queue, err = clientset.NewForConfig(config); err != nil {
 		return nil, err
 	}
 	if c.Dynamic, err = dynamic.NewForConfig(config); err != nil {
@@ -96,7 +95,7 @@ func (c *Cluster) Pages(ctx context.Context, namespace string, selected metav1.L
 	}
 	for ; ; selected.Limit = PageSize {
 		result := c.Queue.SchedulingV1alpha1().RESTClient().Get().Resource(UnitResource.Resource).NamespaceIfScoped(namespace, namespace != "").
-			VersionedParams(&selected, scheme.ParameterCodec).Do(ctx)
+			VersionedParams(&selected, clientset.ParameterCodec).Do(ctx)
 		err := result.Error()
 		if apierrors.IsResourceExpired(err) {
 			return fmt.Errorf("the units changed too much while they were read; try again: %w", err)

@@ -15,7 +15,7 @@ import (
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	visibility "kube-queue.dev/kube-queue/apis/visibility/v1alpha1"
-	typed "kube-queue.dev/kube-queue/pkg/generated/clientset/versioned/typed/visibility/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/clientset"
 )
 
 // Unanswered means that the controller does not answer, so the answer must come from the objects.
@@ -55,7 +55,7 @@ func IsUnanswered(err error) *Unanswered {
 
 // Asker asks with the permissions of the caller.
 type Asker struct {
-	Client typed.VisibilityV1alpha1Interface
+	Client *clientset.Visibility
 }
 
 // named makes the API server choose the name of a review, which is not used.

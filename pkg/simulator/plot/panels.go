@@ -9,9 +9,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/simulator/report"
 )
 
-// usePanel stacks the use of tenants, the largest at the bottom. limit is the name of the max
-// of the root.
-func (d *drawing) usePanel(r *report.Report, heading, unit, limit string) *figure.Panel {
+// usePanel stacks the use of tenants, the largest at the bottom.
+func (d *drawing) usePanel(r *report.Report) *figure.Panel {
 	layers := d.layers(r)
 	greatest := r.Series.Limit
 	for _, l := range layers {
@@ -19,16 +18,16 @@ func (d *drawing) usePanel(r *report.Report, heading, unit, limit string) *figur
 	}
 	// Leave some space above the line of the limit.
 	ticks := figure.Amounts(greatest, report.Amount)
-	y := figure.Axis{To: max(greatest*1.06, ticks[len(ticks)-1].At), Ticks: ticks, Title: unit}
+	y := figure.Axis{To: max(greatest*1.06, ticks[len(ticks)-1].At), Ticks: ticks, Title: report.Unit(r.Resource)}
 	if last := ticks[len(ticks)-1].At; last > greatest*1.1 {
 		y.To, y.Ticks = greatest*1.1, ticks[:len(ticks)-1]
 	}
-	use := &figure.Panel{Name: "use " + r.Name, Title: heading, Height: 190, X: d.timeAxis(), Y: y}
+	use := &figure.Panel{Name: "use " + r.Name, Title: "Use by tenant, policy " + r.Name, Height: 190, X: d.timeAxis(), Y: y}
 	for _, l := range slices.Backward(layers) {
 		use.Legend = append(use.Legend, figure.Entry{Name: shorten(l.name, 22), Style: "fill:" + l.color, Area: true})
 	}
 	if r.Series.Limit > 0 {
-		use.Legend = append([]figure.Entry{{Name: limit, Style: "stroke:#111;stroke-dasharray:6 4"}}, use.Legend...)
+		use.Legend = append([]figure.Entry{{Name: "max of the root", Style: "stroke:#111;stroke-dasharray:6 4"}}, use.Legend...)
 	}
 	use.Draw = func(p *figure.Picture, at func(x, y float64) figure.Point) {
 		for _, l := range layers {

@@ -45,26 +45,6 @@ func Draw(paper *report.Paper) []byte {
 	return compose(title, "Quota tree "+paper.Tree.Source, d.panels())
 }
 
-// Use are the texts of an image that shows only the use over time.
-type Use struct {
-	Title, Subtitle string
-	// Headings are the headings of the panels, one for each report.
-	Headings []string
-	// Unit is the title of the vertical axis, Limit the name of the max of the root.
-	Unit, Limit string
-}
-
-// DrawUse returns an image of a paper that has at least one report, with the use over time
-// of each report.
-func DrawUse(paper *report.Paper, texts Use) []byte {
-	d := newDrawing(paper)
-	var panels []*figure.Panel
-	for i, r := range paper.Reports {
-		panels = append(panels, d.usePanel(r, texts.Headings[i], texts.Unit, texts.Limit))
-	}
-	return compose(texts.Title, texts.Subtitle, panels)
-}
-
 // compose puts the panels below each other.
 func compose(title, subtitle string, panels []*figure.Panel) []byte {
 	top := 62.0
@@ -122,7 +102,7 @@ func (d *drawing) othersName() string {
 func (d *drawing) panels() []*figure.Panel {
 	var panels []*figure.Panel
 	for _, r := range d.Reports {
-		panels = append(panels, d.usePanel(r, "Use by tenant, policy "+r.Name, report.Unit(r.Resource), "max of the root"))
+		panels = append(panels, d.usePanel(r))
 	}
 	return append(panels, d.waitingPanel(), d.distributionPanel())
 }

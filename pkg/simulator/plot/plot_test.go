@@ -267,21 +267,6 @@ func TestAPictureSaysWhatItShowsAndInWhichUnits(t *testing.T) {
 	}
 }
 
-func TestAPictureOfTheUseHasAPanelForEachReportUnderItsHeading(t *testing.T) {
-	p := paper(t, 3, queue.RoundRobin, queue.Block)
-	root := parse(t, plot.DrawUse(p, plot.Use{Title: "Two policies", Subtitle: "of one trace", Headings: []string{"first", "second"}, Unit: "GPUs", Limit: "8 GPUs"}))
-	for class, want := range map[string][]string{"title": {"Two policies"}, "subtitle": {"of one trace"}, "heading": {"first", "second"}} {
-		if got := root.texts(class); !slices.Equal(got, want) {
-			t.Errorf("texts of class %s: %q, want %q", class, got, want)
-		}
-	}
-	for _, panel := range root.all("class", "panel") {
-		if !slices.Contains(panel.texts("label"), "GPUs") || !slices.Contains(panel.texts("legend"), "8 GPUs") {
-			t.Errorf("panel %s has the labels %q and the legend %q", panel.attr("data-panel"), panel.texts("label"), panel.texts("legend"))
-		}
-	}
-}
-
 func TestTheSameReportGivesTheSamePicture(t *testing.T) {
 	first := plot.Draw(paper(t, 9, queue.RoundRobin, queue.Block))
 	for range 3 {

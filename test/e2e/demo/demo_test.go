@@ -105,7 +105,7 @@ bin/kubectl get queueunits -n interns -o name`)), "job.batch/mine created", "/mi
 func next(t *testing.T, out string) string {
 	t.Helper()
 	_, proposed, _ := strings.Cut(out, "== To try next")
-	proposed, _, _ = strings.Cut(proposed, "\nOne job of each kind")
+	proposed, _, _ = strings.Cut(proposed, "\nTo stop the cluster")
 	_, proposed, _ = strings.Cut(proposed, "\n")
 	if strings.Count(proposed, "kubectl") < 6 {
 		t.Fatalf("the demo proposes\n%s", proposed)

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	helpers "k8s.io/component-helpers/resource"
 
+	"kube-queue.dev/kube-queue/pkg/follow"
 	"kube-queue.dev/kube-queue/test/examples"
 	"kube-queue.dev/kube-queue/test/harness"
 )
@@ -43,16 +44,7 @@ func watchPods(t *testing.T, kube kubernetes.Interface) *peaks {
 	p := &peaks{kube: kube, pods: map[string]map[types.UID]corev1.ResourceList{}, most: map[string]*peak{}}
 	factory := informers.NewSharedInformerFactory(kube, 0)
 	informer := factory.Core().V1().Pods().Informer()
-	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(obj any) { p.see(obj.(*corev1.Pod)) },
-		UpdateFunc: func(_, obj any) { p.see(obj.(*corev1.Pod)) },
-		DeleteFunc: func(obj any) {
-			if gone, unseen := obj.(cache.DeletedFinalStateUnknown); unseen {
-				obj = gone.Obj
-			}
-			p.forget(obj.(*corev1.Pod))
-		},
-	})
+	_, err := follow.Objects(informer, p.see, p.forget)
 	harness.Must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	var binding sync.WaitGroup

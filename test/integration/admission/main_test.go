@@ -17,8 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
-	unitclient "kube-queue.dev/kube-queue/pkg/generated/clientset/versioned/typed/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/clientset"
 	"kube-queue.dev/kube-queue/test/clustertest"
 	"kube-queue.dev/kube-queue/test/harness"
 )
@@ -61,9 +60,9 @@ func objects(t testing.TB) dynamic.Interface {
 }
 
 // unitsAs returns a client for the units of a namespace with the rights of a config.
-func unitsAs(t *testing.T, config *rest.Config, ns string) unitclient.QueueUnitInterface {
+func unitsAs(t *testing.T, config *rest.Config, ns string) clientset.QueueUnits {
 	t.Helper()
-	client, err := versioned.NewForConfig(config)
+	client, err := clientset.NewForConfig(config)
 	must(t, err)
 	return client.SchedulingV1alpha1().QueueUnits(ns)
 }

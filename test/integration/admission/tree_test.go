@@ -19,7 +19,7 @@ import (
 
 	quotav1beta1 "kube-queue.dev/kube-queue/apis/quota/v1beta1"
 	webhooks "kube-queue.dev/kube-queue/extensions/hold/admission"
-	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
+	"kube-queue.dev/kube-queue/pkg/clientset"
 	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
@@ -129,7 +129,7 @@ func TestATreeOfNineLevelsLosesNothing(t *testing.T) {
 	must(t, yaml.Unmarshal([]byte("root: "+root), &written))
 	wantSameSpec(t, written)
 
-	client, err := versioned.NewForConfig(cluster.Config())
+	client, err := clientset.NewForConfig(cluster.Config())
 	must(t, err)
 	typed, err := client.QuotaV1beta1().ElasticQuotaTrees(quotav1beta1.TreeNamespace).Get(t.Context(), "elasticquotatree", metav1.GetOptions{})
 	must(t, err)

@@ -10,8 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
-	schedulingclient "kube-queue.dev/kube-queue/pkg/generated/clientset/versioned/typed/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/clientset"
 	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
@@ -40,11 +39,11 @@ func (s *stage) shows(want string, args ...string) {
 const rootQueue = "root"
 
 // asExtensions returns the units as job-extensions may write them.
-func (s *stage) asExtensions() schedulingclient.QueueUnitInterface {
+func (s *stage) asExtensions() clientset.QueueUnits {
 	s.Helper()
 	config, _, err := cluster.ServiceAccountConfig(s.Context(), "job-extensions")
 	must(s.T, err)
-	client, err := versioned.NewForConfig(config)
+	client, err := clientset.NewForConfig(config)
 	must(s.T, err)
 	return client.SchedulingV1alpha1().QueueUnits(s.namespace)
 }

@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
+	"kube-queue.dev/kube-queue/pkg/clientset"
 	"kube-queue.dev/kube-queue/pkg/controller"
-	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 )
 
 var (
@@ -75,7 +75,7 @@ func TestUnitsWhoseStatusIsDeniedHoldUpNoOthers(t *testing.T) {
 	must(t, err)
 	config.QPS = -1
 	config.Wrap(func(rt http.RoundTripper) http.RoundTripper { return statusTries{rt, s.namespace, &tries} })
-	client, err := versioned.NewForConfig(config)
+	client, err := clientset.NewForConfig(config)
 	must(t, err)
 	stop := startController(t, func(c *controller.Config) { c.Client = client })
 

@@ -16,11 +16,11 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"kube-queue.dev/kube-queue/pkg/clientset"
 	"kube-queue.dev/kube-queue/pkg/controller"
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/controller/backend/elasticquota"
 	"kube-queue.dev/kube-queue/pkg/events"
-	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/test/clustertest"
@@ -73,7 +73,7 @@ func startController(t *testing.T, settings ...func(*controller.Config)) (stop f
 
 func configure(t *testing.T, config *rest.Config) (controller.Config, *events.Writer) {
 	t.Helper()
-	client, err := versioned.NewForConfig(config)
+	client, err := clientset.NewForConfig(config)
 	must(t, err)
 	kube, err := kubernetes.NewForConfig(config)
 	must(t, err)

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
-	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
+	"kube-queue.dev/kube-queue/pkg/clientset"
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
@@ -17,7 +17,7 @@ func TestALostUnitOfAReleasedJobIsCreatedAgain(t *testing.T) {
 	t.Parallel()
 	config, err := account(cluster, "job-extensions") // the policy lets nobody else delete it
 	harness.Must(t, err)
-	client, err := versioned.NewForConfig(config)
+	client, err := clientset.NewForConfig(config)
 	harness.Must(t, err)
 	for _, k := range []kind{batchJob, tfJob} {
 		t.Run(k.name, func(t *testing.T) {

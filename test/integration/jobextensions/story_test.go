@@ -22,7 +22,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
-	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
+	"kube-queue.dev/kube-queue/pkg/clientset"
 	"kube-queue.dev/kube-queue/test/audit"
 	"kube-queue.dev/kube-queue/test/clustertest"
 	"kube-queue.dev/kube-queue/test/harness"
@@ -61,8 +61,8 @@ type story struct {
 	job      types.UID
 	jobs     dynamic.ResourceInterface
 	core     kubernetes.Interface
-	units    versioned.Interface // as the administrator
-	decider  versioned.Interface // as kube-queue-controller
+	units    *clientset.Clientset // as the administrator
+	decider  *clientset.Clientset // as kube-queue-controller
 	manifest map[string]any
 }
 
@@ -87,9 +87,9 @@ func beginIn(t *testing.T, c *clustertest.Cluster, ns string, k kind, merged ...
 	}
 	config, err := account(c, "kube-queue-controller")
 	s.must(err)
-	s.decider, err = versioned.NewForConfig(config)
+	s.decider, err = clientset.NewForConfig(config)
 	s.must(err)
-	s.units, err = versioned.NewForConfig(c.Config())
+	s.units, err = clientset.NewForConfig(c.Config())
 	s.must(err)
 	s.core, err = kubernetes.NewForConfig(c.Config())
 	s.must(err)

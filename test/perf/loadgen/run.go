@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
-	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
+	"kube-queue.dev/kube-queue/pkg/clientset"
 	"kube-queue.dev/kube-queue/test/perf/rig"
 )
 
@@ -67,7 +67,7 @@ type Run struct {
 func New(config *rest.Config, s *Scenario) (*Run, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.UserAgent, config.DisableCompression = -1, "perf-player", true
-	client, err := versioned.NewForConfig(config)
+	client, err := clientset.NewForConfig(config)
 	if err != nil {
 		return nil, err
 	}

@@ -37,7 +37,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	quotav1beta1 "kube-queue.dev/kube-queue/apis/quota/v1beta1"
-	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
+	"kube-queue.dev/kube-queue/pkg/clientset"
 	"kube-queue.dev/kube-queue/test/audit/log"
 	"kube-queue.dev/kube-queue/test/built"
 	"kube-queue.dev/kube-queue/test/clustertest"
@@ -67,7 +67,7 @@ type Rig struct {
 	Cluster *clustertest.Cluster
 	// Kube and Queue are clients of the administrator.
 	Kube  kubernetes.Interface
-	Queue versioned.Interface
+	Queue *clientset.Clientset
 	// Exited is called if a program exits by itself, because figures are only valid for a running
 	// program. Set it before programs start.
 	Exited func(error)
@@ -104,7 +104,7 @@ func Start(ctx context.Context, options Options) (r *Rig, err error) {
 	if r.Kube, err = kubernetes.NewForConfig(config); err != nil {
 		return r, err
 	}
-	if r.Queue, err = versioned.NewForConfig(config); err != nil {
+	if r.Queue, err = clientset.NewForConfig(config); err != nil {
 		return r, err
 	}
 	if r.profiles != "" {

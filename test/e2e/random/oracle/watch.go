@@ -2,6 +2,7 @@ package oracle
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -22,7 +23,8 @@ import (
 	quotav1beta1 "kube-queue.dev/kube-queue/apis/quota/v1beta1"
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
-	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
+	"kube-queue.dev/kube-queue/pkg/clientset"
+	"kube-queue.dev/kube-queue/pkg/follow"
 )
 
 // JobLabel is the label of pods with the name of the job that they were created for.
@@ -52,7 +54,7 @@ func Watch(ctx context.Context, config *rest.Config, namespaces []string, jobOf 
 	if err != nil {
 		return nil, fmt.Errorf("the oracle's clients: %w", err)
 	}
-	queue, err := versioned.NewForConfig(config)
+	queue, err := clientset.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("the oracle's clients: %w", err)
 	}
@@ -63,33 +65,23 @@ func Watch(ctx context.Context, config *rest.Config, namespaces []string, jobOf 
 	ours := func(client rest.Interface, resource string, object runtime.Object) cache.SharedInformer {
 		return cache.NewSharedInformer(cache.NewListWatchFromClient(client, resource, metav1.NamespaceAll, fields.Everything()), object, 0)
 	}
-	for _, watched := range []struct {
-		informer cache.SharedInformer
-		see      func(object any, gone bool)
-	}{
-		{informers.NewSharedInformerFactory(kube, 0).Core().V1().Pods().Informer(), r.seePod},
-		{ours(queue.SchedulingV1alpha1().RESTClient(), "queueunits", &schedulingv1alpha1.QueueUnit{}), r.seeUnit},
-		{ours(queue.QuotaV1beta1().RESTClient(), "elasticquotatrees", &quotav1beta1.ElasticQuotaTree{}), r.seeTree},
-	} {
-		registration, err := watched.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc:    func(o any) { watched.see(o, false) },
-			UpdateFunc: func(_, o any) { watched.see(o, false) },
-			DeleteFunc: func(o any) {
-				if tombstone, is := o.(cache.DeletedFinalStateUnknown); is {
-					o = tombstone.Obj
-				}
-				watched.see(o, true)
-			},
-		})
-		if err != nil {
-			return nil, fmt.Errorf("the oracle's watches: %w", err)
-		}
-		go watched.informer.RunWithContext(ctx)
-		if !cache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
-			return nil, fmt.Errorf("the oracle's watches: %w", context.Cause(ctx))
-		}
+	return r, errors.Join(
+		watch(ctx, informers.NewSharedInformerFactory(kube, 0).Core().V1().Pods().Informer(), r.seePod),
+		watch(ctx, ours(queue.SchedulingV1alpha1().RESTClient(), "queueunits", &schedulingv1alpha1.QueueUnit{}), r.seeUnit),
+		watch(ctx, ours(queue.QuotaV1beta1().RESTClient(), "elasticquotatrees", &quotav1beta1.ElasticQuotaTree{}), r.seeTree))
+}
+
+// watch passes the objects of an informer to see, and returns when it has passed those that exist.
+func watch[T any](ctx context.Context, informer cache.SharedInformer, see func(object T, gone bool)) error {
+	synced, err := follow.Objects(informer, func(o T) { see(o, false) }, func(o T) { see(o, true) })
+	if err != nil {
+		return fmt.Errorf("the oracle's watches: %w", err)
 	}
-	return r, nil
+	go informer.RunWithContext(ctx)
+	if !cache.WaitForCacheSync(ctx.Done(), synced) {
+		return fmt.Errorf("the oracle's watches: %w", context.Cause(ctx))
+	}
+	return nil
 }
 
 // add records an event of the object, and then calls keep.
@@ -105,9 +97,8 @@ func (r *Record) add(o metav1.Object, gone bool, e Event, keep func()) {
 	keep()
 }
 
-func (r *Record) seePod(object any, gone bool) {
-	p, is := object.(*corev1.Pod)
-	if !is || !slices.Contains(r.namespaces, p.Namespace) {
+func (r *Record) seePod(p *corev1.Pod, gone bool) {
+	if !slices.Contains(r.namespaces, p.Namespace) {
 		return
 	}
 	uid := string(p.UID)
@@ -138,9 +129,8 @@ func hasEnded(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
-func (r *Record) seeUnit(object any, gone bool) {
-	u, is := object.(*schedulingv1alpha1.QueueUnit)
-	if !is || !slices.Contains(r.namespaces, u.Namespace) {
+func (r *Record) seeUnit(u *schedulingv1alpha1.QueueUnit, gone bool) {
+	if !slices.Contains(r.namespaces, u.Namespace) {
 		return
 	}
 	uid := string(u.UID)
@@ -169,9 +159,8 @@ func holds(u *schedulingv1alpha1.QueueUnit) bool {
 	return u.Status.Phase.HoldsQuota() && u.Status.Reason != wellknown.ReasonPodsRemain && !stopped
 }
 
-func (r *Record) seeTree(object any, gone bool) {
-	tree, is := object.(*quotav1beta1.ElasticQuotaTree)
-	if !is || gone || len(tree.Status.Nodes) == 0 {
+func (r *Record) seeTree(tree *quotav1beta1.ElasticQuotaTree, gone bool) {
+	if gone || len(tree.Status.Nodes) == 0 {
 		return
 	}
 	used := map[string]Amounts{}

@@ -5,8 +5,8 @@ package kube
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 )
 
@@ -23,7 +24,11 @@ import (
 const requestDeadline = time.Minute
 
 // Client is one user of one API server. Paths can have a query.
-type Client struct{ rest rest.Interface }
+type Client struct {
+	rest rest.Interface
+	// Dynamic is for informers.
+	Dynamic dynamic.Interface
+}
 
 // New returns a client.
 func New(config *rest.Config) (*Client, error) {
@@ -33,10 +38,11 @@ func New(config *rest.Config) (*Client, error) {
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	config.QPS, config.UserAgent, config.WarningHandler = -1, "localcluster", rest.NoWarnings{}
 	client, err := rest.UnversionedRESTClientFor(config)
-	if err != nil {
+	objects, dynamicErr := dynamic.NewForConfig(config)
+	if err := errors.Join(err, dynamicErr); err != nil {
 		return nil, fmt.Errorf("client of %s: %w", config.Host, err)
 	}
-	return &Client{client}, nil
+	return &Client{client, objects}, nil
 }
 
 // do sends a request and decodes the response into out, if not nil.
@@ -98,9 +104,4 @@ func (c *Client) Patch(ctx context.Context, path string, kind types.PatchType, p
 		return err
 	}
 	return do(ctx, c.rest.Patch(kind).RequestURI(path).Body(body), nil)
-}
-
-// Watch returns the events of a list, which has a query, as a stream of JSON. The caller closes it.
-func (c *Client) Watch(ctx context.Context, list string) (io.ReadCloser, error) {
-	return c.rest.Get().RequestURI(list + "&watch=true").Stream(ctx)
 }

@@ -48,9 +48,7 @@ func serveArgoExecutor(ctx context.Context, client *kube.Client, _ []string) err
 		}
 		return err
 	}
-	follower := podFollower{client: client, selector: argoWorkflowLabel, handle: handle, say: report}
-	follower.run(ctx)
-	return nil
+	return followPods(ctx, client.Dynamic, argoWorkflowLabel, handle)
 }
 
 // argoPod is a pod of a workflow.

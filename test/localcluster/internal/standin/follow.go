@@ -3,105 +3,83 @@ package standin
 import (
 	"context"
 	"encoding/json"
-	"net/url"
+	"sync"
 	"time"
 
-	"kube-queue.dev/kube-queue/test/localcluster/internal/kube"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+
+	"kube-queue.dev/kube-queue/pkg/follow"
 )
 
-// retryPause is the delay before a follower lists again.
+// retryPause is the delay before what has failed is tried again.
 const retryPause = time.Second
 
-// podFollower passes pods and their changes to a handler, one after another. It can pass a pod several
-// times and omit intermediate states, so the handler must only use the current state. The deletion of a
-// pod is never omitted.
-type podFollower struct {
-	client   *kube.Client
-	selector string
-	// handle processes the state of a pod, which is the last known one if the pod is deleted. If it fails,
-	// all pods are passed again.
-	handle func(ctx context.Context, pod *pod, deleted bool) error
-	// say receives errors that are retried.
-	say func(error)
-
-	// shown has the last states of pods whose deletion is not handled yet, by UID.
-	shown map[string]*pod
-}
-
-// run follows pods until the context ends.
-func (f *podFollower) run(ctx context.Context) {
-	f.shown = map[string]*pod{}
-	for ctx.Err() == nil {
-		if err := f.round(ctx); err != nil && ctx.Err() == nil {
-			f.say(err)
+// followPods passes pods and their changes to handle, one after another, until the context ends. It can pass a pod
+// several times and omit intermediate states, so handle must only use the current state. The deletion of a
+// pod is never omitted; its state is then the last known one. A pod for which handle fails is passed again.
+func followPods(ctx context.Context, client dynamic.Interface, selector string, handle func(ctx context.Context, pod *pod, deleted bool) error) error {
+	type state struct {
+		pod     *pod
+		deleted bool
+	}
+	var mu sync.Mutex
+	states := map[string]state{} // by UID
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](retryPause, retryPause))
+	note := func(object *unstructured.Unstructured, deleted bool) {
+		now := &pod{}
+		data, err := json.Marshal(object.Object)
+		if err == nil {
+			err = json.Unmarshal(data, now)
 		}
-		pause := time.NewTimer(retryPause)
-		select {
-		case <-ctx.Done():
-			pause.Stop()
-		case <-pause.C:
+		if err != nil {
+			report(err)
+			return
 		}
+		mu.Lock()
+		states[now.Metadata.UID] = state{now, deleted}
+		mu.Unlock()
+		queue.Add(now.Metadata.UID)
 	}
-}
-
-// round lists, and then watches until the watch ends or a pod must be handled again.
-func (f *podFollower) round(outer context.Context) error {
-	var list struct {
-		Metadata metadata
-		Items    []*pod
-	}
-	path := "/api/v1/pods?" + url.Values{"labelSelector": {f.selector}}.Encode()
-	if err := f.client.Get(outer, path, &list); err != nil {
-		return err
-	}
-	failed := false
-	there := map[string]bool{}
-	for _, pod := range list.Items {
-		there[pod.Metadata.UID] = true
-		failed = !f.pass(outer, pod, false) || failed
-	}
-	for uid, pod := range f.shown {
-		if !there[uid] {
-			failed = !f.pass(outer, pod, true) || failed
-		}
-	}
-	if failed {
-		return nil
-	}
-
-	ctx, cancel := context.WithCancel(outer)
-	defer cancel()
-	events, err := f.client.Watch(ctx, path+"&resourceVersion="+list.Metadata.ResourceVersion)
+	pods := dynamicinformer.NewFilteredDynamicInformer(client, corev1.SchemeGroupVersion.WithResource("pods"), metav1.NamespaceAll, 0,
+		cache.Indexers{}, func(o *metav1.ListOptions) { o.LabelSelector = selector }).Informer()
+	_, err := pods.AddEventHandler(follow.Changes(func(_, _ *unstructured.Unstructured) bool { return false },
+		func(now *unstructured.Unstructured) { note(now, false) }, func(last *unstructured.Unstructured) { note(last, true) }))
 	if err != nil {
 		return err
 	}
-	defer events.Close()
-	for decoder := json.NewDecoder(events); ; {
-		var event struct {
-			Type   string
-			Object *pod
-		}
-		// The server ends each watch at some time.
-		if decoder.Decode(&event) != nil || event.Type == "ERROR" {
+	go pods.RunWithContext(ctx)
+	defer context.AfterFunc(ctx, queue.ShutDown)()
+	for {
+		uid, end := queue.Get()
+		if end {
 			return nil
 		}
-		if !f.pass(outer, event.Object, event.Type == "DELETED") && !failed {
-			failed = true
-			// Continue with other pods until the retry.
-			defer time.AfterFunc(retryPause, cancel).Stop()
+		mu.Lock()
+		now, known := states[uid]
+		mu.Unlock()
+		if !known { // its deletion was handled
+			queue.Done(uid)
+			continue
 		}
+		if err := handle(ctx, now.pod, now.deleted); err != nil {
+			if ctx.Err() == nil {
+				report(err)
+			}
+			queue.AddRateLimited(uid)
+		} else {
+			queue.Forget(uid)
+			if now.deleted {
+				mu.Lock()
+				delete(states, uid)
+				mu.Unlock()
+			}
+		}
+		queue.Done(uid)
 	}
-}
-
-// pass reports whether the handler succeeded.
-func (f *podFollower) pass(ctx context.Context, pod *pod, deleted bool) bool {
-	f.shown[pod.Metadata.UID] = pod
-	err := f.handle(ctx, pod, deleted)
-	if err == nil && deleted {
-		delete(f.shown, pod.Metadata.UID)
-	}
-	if err != nil && ctx.Err() == nil {
-		f.say(err)
-	}
-	return err == nil
 }

@@ -19,9 +19,7 @@ const SparkDriver = "spark-driver"
 
 func serveSparkDrivers(ctx context.Context, client *kube.Client, _ []string) error {
 	drivers := &sparkDrivers{client: client, known: map[string]*sparkApp{}}
-	follower := podFollower{client: client, selector: sparkRoleLabel + "=" + string(sparkDriverRole), handle: drivers.handle, say: report}
-	follower.run(ctx)
-	return nil
+	return followPods(ctx, client.Dynamic, sparkRoleLabel+"="+string(sparkDriverRole), drivers.handle)
 }
 
 // sparkDrivers has all drivers by UID.
