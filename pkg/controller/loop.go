@@ -67,7 +67,8 @@ type loop struct {
 
 	now   time.Time
 	dirty bool
-	// publishEvery is the shortest time between two writes of a status. publishAt is when the next one is allowed.
+	// publishEvery is the shortest time between two updates of the metrics and of what the publisher writes. publishAt is
+	// when the next one is allowed.
 	publishEvery time.Duration
 	publishAt    time.Time
 	broken       error
