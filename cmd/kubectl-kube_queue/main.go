@@ -24,6 +24,7 @@ func main() {
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process immediately, for example while it reads its input
 	env := command.Environment{
 		Streams:  genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr},
 		NoColour: os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb",

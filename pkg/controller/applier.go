@@ -118,7 +118,8 @@ func (a *applier) write(ctx context.Context, w *pendingWrite) {
 		if conflict && apierrors.IsNotFound(err) {
 			unit, err = a.units.Get(ctx, namespace, name)
 		}
-		if apierrors.IsNotFound(err) { // for the second time, so its quota is freed
+		// For the second time, so its quota is freed. A kind that is not served says nothing about the unit.
+		if apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
 			unit, err = nil, nil
 		}
 		if err == nil {

@@ -186,6 +186,8 @@ func TestWritesThatFailHoldUpNoOthers(t *testing.T) {
 			_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"a policy denied request"}`)
 		case "failing":
 			w.WriteHeader(http.StatusInternalServerError)
+		case "unserved": // as a proxy in front of the API server, or an API server that does not serve the kind, does
+			http.NotFound(w, r)
 		case "wrong": // it says that the unit is not found, which exists
 			if r.Method != http.MethodGet {
 				w.WriteHeader(http.StatusNotFound)
@@ -203,7 +205,7 @@ func TestWritesThatFailHoldUpNoOthers(t *testing.T) {
 	require.NoError(t, err)
 	a := newApplier(client, testclock.NewFakeClock(time.Unix(1_700_000_000, 0)), newInbox())
 	var plan scheduler.Plan
-	for i, namespace := range []string{"denied", "failing", "wrong", "changed", "good"} {
+	for i, namespace := range []string{"denied", "failing", "unserved", "wrong", "changed", "good"} {
 		plan = append(plan, scheduler.Write{Seq: uint64(i + 1), Kind: scheduler.Dequeue, Key: namespace + "/b", UID: "u", Version: 7, Attempt: 1})
 	}
 	a.add(plan)
@@ -219,14 +221,17 @@ func TestWritesThatFailHoldUpNoOthers(t *testing.T) {
 		case <-a.inbox.ready:
 			outcomes = append(outcomes, a.inbox.take()...)
 		case <-time.After(time.Minute):
-			t.Fatalf("%d outcomes are known, want those of all but the failing write", len(outcomes))
+			t.Fatalf("%d outcomes are known, want those of all but the failing writes", len(outcomes))
 		}
 	}
 	end()
 	<-ended
+	if more := a.inbox.take(); len(more) > 0 {
+		t.Errorf("%d outcomes of failing writes are known", len(more))
+	}
 	mutex.Lock()
 	defer mutex.Unlock()
-	if want := map[string]int{"denied": 1, "failing": 1, "wrong": 2, "changed": 3, "good": 1}; !maps.Equal(tries, want) {
+	if want := map[string]int{"denied": 1, "failing": 1, "unserved": 2, "wrong": 2, "changed": 3, "good": 1}; !maps.Equal(tries, want) {
 		t.Errorf("requests are %v, want %v", tries, want)
 	}
 }

@@ -212,7 +212,7 @@ func (i *informers) loop(cfg Config, logger klog.Logger) *loop {
 		reader:       codec.Reader{Compactor: codec.Compactor{Keep: cfg.Source.Keep}, Demand: cfg.Source.Demand, Kinds: &codec.Kinds{}, Renewal: renewalAfter(cfg)},
 		applier:      newApplier(cfg.Client, cfg.Clock, inbox),
 		publisher:    publisher,
-		publishEvery: every,
+		publishEvery: min(every, PublishInterval), // metrics must not be older
 		emit: func(n backend.Notice) {
 			about := logger.WithValues("kind", n.About.GetKind(), "object", klog.KObj(n.About), "reason", n.Reason)
 			if n.IsError {

@@ -31,15 +31,14 @@ func watchExtensionsLease(ctx context.Context, config *rest.Config, namespace st
 	informer := metadatainformer.NewFilteredMetadataInformer(client, coordinationv1.SchemeGroupVersion.WithResource("leases"),
 		namespace, 0, cache.Indexers{}, func(list *metav1.ListOptions) { list.FieldSelector = itself }).Informer()
 	last := map[string]string{}
-	tell := func(labels map[string]string) {
-		if !maps.Equal(labels, last) {
-			last = labels
-			seen(labels)
-		}
-	}
 	synced, err := follow.Objects(informer,
-		func(lease *metav1.PartialObjectMetadata) { tell(lease.Labels) },
-		func(*metav1.PartialObjectMetadata) { tell(nil) })
+		func(lease *metav1.PartialObjectMetadata) {
+			if !maps.Equal(lease.Labels, last) {
+				last = lease.Labels
+				seen(last)
+			}
+		},
+		func(*metav1.PartialObjectMetadata) {}) // a deletion makes nobody release jobs of these kinds
 	if err != nil {
 		return nil, fmt.Errorf("watching the Lease of job-extensions: %w", err)
 	}

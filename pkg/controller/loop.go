@@ -45,6 +45,8 @@ type loop struct {
 	measures   *measures
 	auditor    auditor
 	forgetting forgetting
+	// taking is held while what the source has seen is applied.
+	taking sync.Mutex
 	// listed is whether the source has listed the objects of the quota.
 	listed bool
 	// members are the namespaces of the last groups, by queue.
@@ -65,7 +67,8 @@ type loop struct {
 
 	now   time.Time
 	dirty bool
-	// publishEvery is the shortest time between two writes of a status. publishAt is when the next one is allowed.
+	// publishEvery is the shortest time between two updates of the metrics and of what the publisher writes. publishAt is
+	// when the next one is allowed.
 	publishEvery time.Duration
 	publishAt    time.Time
 	broken       error
@@ -286,17 +289,21 @@ func podSeen(event func() scheduler.Event) input {
 // host returns what the loop offers its source.
 func (l *loop) host(config *rest.Config) backend.Host {
 	return backend.Host{Config: config, Clock: l.clock, Namespace: l.namespace, Names: l.names,
-		Take: func(seen func() backend.Change) { l.inbox.put(quotaSeen(seen)) }}
+		Take: func(seen func() backend.Change) { l.inbox.put(quotaSeen(seen)) }, Moving: l.moving}
 }
 
 func quotaSeen(seen func() backend.Change) input {
-	return func(l *loop) { l.take(seen()) }
+	return func(l *loop) {
+		l.taking.Lock()
+		defer l.taking.Unlock()
+		l.take(seen())
+	}
 }
 
 // quotaListed is put into the inbox after all existing objects of the quota.
 func quotaListed(l *loop) {
 	l.listed = true
-	l.take(l.source.Listed())
+	quotaSeen(l.source.Listed)(l)
 }
 
 // allSeen returns an input that calls notify. It is put into the inbox after all existing objects.

@@ -172,13 +172,14 @@ func TestAStoppedQueueStaysStoppedWhenItsQuotaIsRenamed(t *testing.T) {
 		"two have its namespaces":      {`{name: root, children: [{name: new, namespaces: [a]}, {name: other, namespaces: [a]}]}`, false},
 		"its namespaces have changed":  {`{name: root, children: [{name: new, namespaces: [a, d]}]}`, false},
 		"another Queue has settings":   {`{name: root, children: [{name: taken, namespaces: [a]}]}`, false},
+		"a process was killed between": {`{name: root, children: [{name: moved, namespaces: [a]}]}`, true},
 		"renamed while there was none": {"", true},
 	} {
 		d := decide(t, tree.Options{})
-		for queue, stop := range map[string]schedulingv1alpha1.QueueStop{"root-old": schedulingv1alpha1.StopHold, "root-taken": schedulingv1alpha1.StopNone} {
+		for queue, stop := range map[string]schedulingv1alpha1.QueueStop{"root-old": schedulingv1alpha1.StopHold, "root-moved": schedulingv1alpha1.StopHold, "root-taken": schedulingv1alpha1.StopNone} {
 			require.NoError(t, d.publisher.queues.Add(&schedulingv1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-queue", Name: queue}, Spec: schedulingv1alpha1.QueueSpec{Stop: stop}}))
 		}
-		d.expect(d.after(0, quotaListed, d.tree(before), queueOf("root-old", schedulingv1alpha1.StopHold), unitOf("u", "", "1", "")), nil)
+		d.expect(d.after(0, quotaListed, d.tree(before), queueOf("root-old", schedulingv1alpha1.StopHold), queueOf("root-moved", schedulingv1alpha1.StopHold), unitOf("u", "", "1", "")), nil)
 		if c.tree == "" {
 			c.tree = `{name: root, children: [{name: new, namespaces: [a]}]}`
 			d.after(0, quotaSeen(func() backend.Change { return backend.Change{Quota: &backend.Quota{Missing: &quota.Refusal{}}} }))
@@ -187,7 +188,7 @@ func TestAStoppedQueueStaysStoppedWhenItsQuotaIsRenamed(t *testing.T) {
 		if admitted := writes["a/u"] == "Dequeue "; admitted == c.moves {
 			t.Errorf("%s: it writes %v", name, writes)
 		}
-		if moves := len(d.publisher.moves); (moves == 1) != c.moves {
+		if moves := len(d.publisher.moves); (moves == 1) != c.moves || d.host(nil).Moving() != c.moves {
 			t.Errorf("%s: the settings of %d Queues move", name, moves)
 		}
 	}

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -14,17 +15,21 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/controller/codec"
+	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
 	"kube-queue.dev/kube-queue/pkg/metrics"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
+	"kube-queue.dev/kube-queue/test/require"
 )
 
 // measured is a loop of which it is looked at what it shows Prometheus.
@@ -346,6 +351,19 @@ func TestADeniedReleaseIsNotCountedAsAConflict(t *testing.T) {
 	for _, line := range m.shown() {
 		if strings.HasPrefix(line, "kube_queue_rollbacks_total{") || strings.Contains(line, `result="conflict"`) {
 			t.Errorf("it shows %s", line)
+		}
+	}
+}
+
+func TestMetricsAreNotOlderThanTheDocumentationSays(t *testing.T) {
+	client, err := versioned.NewForConfig(&rest.Config{Host: "http://nowhere"}) // nobody asks it
+	require.NoError(t, err)
+	for every, shown := range map[time.Duration]time.Duration{0: PublishInterval, time.Second: time.Second, time.Hour: PublishInterval} {
+		cfg := Config{Client: client, Source: &drawn{}, Clock: clocktesting.NewFakeClock(time.Unix(1000, 0)), PublishInterval: every}
+		informers, err := newInformers(cfg)
+		require.NoError(t, err)
+		if l := informers.loop(cfg, klog.Background()); l.publishEvery != shown || l.publisher.every != cmp.Or(every, PublishInterval) {
+			t.Errorf("with --status-interval=%v, metrics are shown every %v, and statuses are written every %v", every, l.publishEvery, l.publisher.every)
 		}
 	}
 }

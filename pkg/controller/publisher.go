@@ -95,6 +95,13 @@ func (p *publisher) lookAt(name string) {
 func (p *publisher) run(ctx context.Context) {
 	logger := klog.FromContext(ctx)
 	for {
+		// The interval starts at the end of a round, because the object that this round wrote last
+		// may be the first one of the next round. The previous process may have just written a status, too.
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.clock.After(p.every):
+		}
 		select {
 		case <-ctx.Done():
 			return
@@ -102,12 +109,6 @@ func (p *publisher) run(ctx context.Context) {
 		}
 		if p.publish(ctx, logger) {
 			follow.Wake(p.ready)
-		}
-		// The interval starts at the end of a round, because the object that this round wrote last
-		// may be the first one of the next round.
-		select {
-		case <-ctx.Done():
-		case <-p.clock.After(p.every):
 		}
 	}
 }

@@ -200,19 +200,24 @@ func TestAStatusIsWrittenAgainOnlyAnIntervalAfterASlowWrite(t *testing.T) {
 			return time.Time{}
 		}
 	}
+	pause := func(after string) {
+		t.Helper()
+		if err := wait.PollUntilContextTimeout(ctx, time.Millisecond, 20*time.Second, true, func(context.Context) (bool, error) {
+			return clock.HasWaiters(), nil
+		}); err != nil {
+			t.Fatalf("the publisher does not wait after %s: %v", after, err)
+		}
+		clock.Step(PublishInterval - time.Millisecond)
+		if !clock.HasWaiters() || len(written) > 0 {
+			t.Errorf("the publisher waits less than %v after %s", PublishInterval, after)
+		}
+		clock.Step(time.Millisecond)
+	}
 	p.set([]string{"team"}, []scheduler.QueueStats{{Name: "team", Pending: 1}}, nil)
+	pause("a write of the process before")
 	first := next()
 	p.set([]string{"team"}, []scheduler.QueueStats{{Name: "team", Pending: 2}}, nil)
-	if err := wait.PollUntilContextTimeout(ctx, time.Millisecond, 20*time.Second, true, func(context.Context) (bool, error) {
-		return clock.HasWaiters(), nil
-	}); err != nil {
-		t.Fatalf("the publisher does not wait after a write: %v", err)
-	}
-	clock.Step(PublishInterval - time.Millisecond)
-	if !clock.HasWaiters() || len(written) > 0 {
-		t.Errorf("the publisher waits less than %v", PublishInterval)
-	}
-	clock.Step(time.Millisecond)
+	pause("a write")
 	// The second write took a second too.
 	if since := next().Add(-time.Second).Sub(first); since < PublishInterval {
 		t.Errorf("the next write began %v after the one before was done, want %v at least", since, PublishInterval)

@@ -38,11 +38,23 @@ func (l *loop) followRenames(now quota.Backend) {
 			queue = m.from
 		}
 		name := renamed[old]
-		if queue == nil || equality.Semantic.DeepEqual(queue.Spec, schedulingv1alpha1.QueueSpec{}) || l.publisher.known(name) != nil {
+		if queue == nil || equality.Semantic.DeepEqual(queue.Spec, schedulingv1alpha1.QueueSpec{}) {
 			continue
 		}
-		l.moveSettings(queue, name)
+		// With the same settings, only the deletion of the old Queue is left of an earlier move.
+		if other := l.publisher.known(name); other == nil || equality.Semantic.DeepEqual(other.Spec, queue.Spec) {
+			l.moveSettings(queue, name)
+		}
 	}
+}
+
+// moving reports whether settings are still to be moved. Another goroutine calls it.
+func (l *loop) moving() bool {
+	l.taking.Lock()
+	defer l.taking.Unlock()
+	l.publisher.mu.Lock()
+	defer l.publisher.mu.Unlock()
+	return len(l.publisher.moves) > 0
 }
 
 // moveSettings plans to move the settings of a Queue, as they are now, to another one.

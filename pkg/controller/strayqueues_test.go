@@ -13,8 +13,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
 )
 
-// metadataOf serves one list of the metadata of objects, which does not change.
-func metadataOf(t *testing.T, path, selector string, items ...any) *rest.Config {
+// metadataOf serves one list of the metadata of objects, and a watch with these events.
+func metadataOf(t *testing.T, path, selector string, events []any, items ...any) *rest.Config {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		query := r.URL.Query()
@@ -31,6 +31,11 @@ func metadataOf(t *testing.T, path, selector string, items ...any) *rest.Config 
 				t.Error(err)
 			}
 		default:
+			for _, event := range events {
+				if err := json.NewEncoder(w).Encode(event); err != nil {
+					t.Error(err)
+				}
+			}
 			w.(http.Flusher).Flush()
 			<-r.Context().Done()
 		}
@@ -45,7 +50,7 @@ func TestAQueueOutsideOfTheNamespaceIsReported(t *testing.T) {
 			"metadata": map[string]any{"namespace": namespace, "name": name, "uid": "u-" + name, "resourceVersion": "7", "generation": 2}}
 	}
 	// One in the namespace, as an API server sends it that ignores the selector.
-	config := metadataOf(t, "/apis/scheduling.x-k8s.io/v1alpha1/queues", "metadata.namespace!=kube-queue", item("team", "mine"), item("kube-queue", "right"))
+	config := metadataOf(t, "/apis/scheduling.x-k8s.io/v1alpha1/queues", "metadata.namespace!=kube-queue", nil, item("team", "mine"), item("kube-queue", "right"))
 	seen := make(chan backend.Notice, 10)
 	if err := watchStrayQueues(t.Context(), config, "kube-queue", func(n backend.Notice) { seen <- n }); err != nil {
 		t.Fatal(err)

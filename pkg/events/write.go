@@ -43,7 +43,9 @@ func (w *Writer) write(ctx context.Context, key types.NamespacedName, e *entry) 
 		e.count = max(found.Count, 1) // somebody can set it to 0, which means that it is not written
 		renewal := found.LastTimestamp.Add(renewEvery)
 		if e.more == 0 && now.Time.Before(renewal) && found.Annotations[wellknown.RevisionAnnotation] == digest(e.revision) {
-			e.paced.Until = renewal
+			if renewal.Before(e.paced.Until) { // unless a clock that was ahead has written it
+				e.paced.Until = renewal
+			}
 			return false, nil
 		}
 	}

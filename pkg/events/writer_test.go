@@ -223,20 +223,25 @@ func TestAnotherKeptEventTakesThePlaceOfTheFirst(t *testing.T) {
 }
 
 func TestARestartRenewsByTheAgeOfTheEvent(t *testing.T) {
-	e := about("job", "Queued", "1")
-	written := e.build(Source{Component: "test"}, metav1.NewTime(noon), 1)
-	written.FirstTimestamp = metav1.NewTime(noon.Add(-time.Hour)) // it was renewed since
-	client := fake.NewClientset(written)
-	clk := clocktesting.NewFakeClock(noon.Add(30 * time.Minute))
-	w, _ := run(t, client, clk, nil)
-	w.Keep(e)
-	require.Becomes(t, "looked at", func() bool { return sent(client, "get") == 1 })
-	require.Becomes(t, "waiting for its time", func() bool { return waits(clk) })
-	if count := stored(t, client)[0].Count; count != 1 {
-		t.Errorf("the event was renewed 30 minutes after the last time: its count is %d", count)
+	for last, after := range map[time.Time]time.Duration{
+		noon:                     16 * time.Minute,
+		noon.Add(24 * time.Hour): renewEvery, // by a clock that was ahead
+	} {
+		e := about("job", "Queued", "1")
+		written := e.build(Source{Component: "test"}, metav1.NewTime(last), 1)
+		written.FirstTimestamp = metav1.NewTime(noon.Add(-time.Hour)) // it was renewed since
+		client := fake.NewClientset(written)
+		clk := clocktesting.NewFakeClock(noon.Add(30 * time.Minute))
+		w, _ := run(t, client, clk, nil)
+		w.Keep(e)
+		require.Becomes(t, "looked at", func() bool { return sent(client, "get") == 1 })
+		require.Becomes(t, "waiting for its time", func() bool { return waits(clk) })
+		if count := stored(t, client)[0].Count; count != 1 {
+			t.Errorf("the event of %v was renewed at the start: its count is %d", last, count)
+		}
+		clk.Step(after)
+		require.Becomes(t, "renewed", func() bool { return stored(t, client)[0].Count == 2 })
 	}
-	clk.Step(16 * time.Minute)
-	require.Becomes(t, "renewed", func() bool { return stored(t, client)[0].Count == 2 })
 }
 
 func TestAnEventThatWasForgottenIsWrittenAgain(t *testing.T) {

@@ -2,12 +2,14 @@ package program
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -115,7 +117,11 @@ func (e *Env) connect(ctx context.Context) error {
 	}
 	backoff := wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 0.1, Steps: 10, Cap: 15 * time.Second}
 	return backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
-		info, err := client.ServerVersion()
+		var info version.Info
+		body, err := client.RESTClient().Get().AbsPath("/version").Do(ctx).Raw() // ServerVersion has no context
+		if err == nil {
+			err = json.Unmarshal(body, &info)
+		}
 		if apierrors.IsUnauthorized(err) {
 			return false, fmt.Errorf("the API server %s rejects the credentials; check the kubeconfig or the service account: %w", e.Config.Host, err)
 		}

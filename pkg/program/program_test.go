@@ -10,7 +10,9 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
+	"k8s.io/client-go/rest"
 	"k8s.io/component-base/featuregate"
 	logsapi "k8s.io/component-base/logs/api/v1"
 
@@ -151,5 +153,27 @@ func TestAnErrorIsNotTakenForTheEndThatWasRequested(t *testing.T) {
 		if got := isStop(c.err); got != c.want {
 			t.Errorf("%q: %t, want %t", c.err, got, c.want)
 		}
+	}
+}
+
+func TestAnAPIServerThatDoesNotAnswerDoesNotDelayTheEnd(t *testing.T) {
+	asked := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		close(asked)
+		<-r.Context().Done()
+	}))
+	defer server.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- (&Env{Config: &rest.Config{Host: server.URL}}).connect(ctx) }()
+	<-asked
+	cancel()
+	select {
+	case err := <-ended:
+		if !isStop(err) {
+			t.Errorf("the error is %v", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("it waits for the answer")
 	}
 }

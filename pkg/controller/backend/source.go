@@ -128,6 +128,9 @@ type Host struct {
 	// Take makes the goroutine that decides call the function and apply the change, in the order of
 	// the calls of Take. It never blocks.
 	Take func(func() Change)
+	// Moving reports whether settings of Queues are still to be moved to the new names of their groups. Until then, a
+	// process that starts must find the quota before in Quota.Last. It waits until a Change is applied.
+	Moving func() bool
 }
 
 // Change is the result of an observation.

@@ -152,6 +152,10 @@ func (w *Watch) podEnded(uid string) {
 		if seen == nil {
 			return nil
 		}
+		if left := seen.goneAt.Sub(w.clock.Now()); left > 0 { // the clock was set back
+			w.ending.due.AddAfter(uid, left)
+			return nil
+		}
 		return w.take(seen)
 	})
 }

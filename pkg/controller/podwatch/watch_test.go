@@ -274,6 +274,16 @@ func TestADeletedPodCountsNoLongerThanItsGracePeriod(t *testing.T) {
 		case <-time.After(time.Millisecond):
 		}
 	}
+	d.clock.SetTime(d.clock.Now().Add(-10 * time.Second))
+	d.uses("", 1)
+	for d.pending() == 0 {
+		select {
+		case <-deadline:
+			t.Fatal("the end of the grace period was not reported after the clock was set back")
+		case <-time.After(time.Millisecond):
+			d.clock.Step(time.Second)
+		}
+	}
 	d.uses("", 0)
 	// What is heard of it afterwards changes nothing.
 	d.podSeen(d.pod("", func(p *corev1.Pod) {

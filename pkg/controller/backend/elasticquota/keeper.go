@@ -2,6 +2,7 @@ package elasticquota
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -46,6 +47,8 @@ type keeper struct {
 	revisions dynamic.ResourceInterface
 	namespace string
 	clock     clock.Clock
+	// moving reports whether settings of Queues are still to be moved to renamed quotas.
+	moving func() bool
 	// failed is called with the error of the first attempt of each tree that cannot be kept. It is called by another
 	// goroutine.
 	failed func(error)
@@ -57,8 +60,8 @@ type keeper struct {
 	ready    chan struct{}
 }
 
-func newKeeper(revisions dynamic.ResourceInterface, namespace string, clock clock.Clock, failed func(error)) *keeper {
-	return &keeper{revisions: revisions, namespace: namespace, clock: clock, failed: failed, ready: make(chan struct{}, 1)}
+func newKeeper(revisions dynamic.ResourceInterface, namespace string, clock clock.Clock, moving func() bool, failed func(error)) *keeper {
+	return &keeper{revisions: revisions, namespace: namespace, clock: clock, moving: moving, failed: failed, ready: make(chan struct{}, 1)}
 }
 
 // want sets what to keep.
@@ -93,8 +96,12 @@ func (k *keeper) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if err == nil {
+		switch {
+		case err == nil:
 			again, retry = nil, firstRetry
+			continue
+		case errors.Is(err, errMoving):
+			again = k.clock.After(firstRetry)
 			continue
 		}
 		logger.Error(err, "Cannot keep the last valid quota tree; trying again", "after", retry)
@@ -113,14 +120,20 @@ func (k *keeper) report(err error) {
 	}
 }
 
+// errMoving means that a process that starts must still know the tree before.
+var errMoving = errors.New("settings of Queues are being moved to renamed quotas")
+
 // keep makes the cluster hold what is wanted and nothing else. It reads the ControllerRevisions from the API server,
 // because this is rare and a cache may be outdated.
 func (k *keeper) keep(ctx context.Context) error {
 	k.mu.Lock()
 	w := k.wanted
 	k.mu.Unlock()
-	if w.tree == nil && !w.none {
+	switch {
+	case w.tree == nil && !w.none:
 		return nil
+	case w.tree != nil && k.moving():
+		return errMoving
 	}
 	list, err := k.revisions.List(ctx, metav1.ListOptions{LabelSelector: revisionSelector})
 	if err != nil {

@@ -97,6 +97,7 @@ type process struct {
 	*Source
 	cluster *cluster
 	failed  []error
+	moving  bool
 }
 
 // starts starts a controller, which reads everything. The result is the first change.
@@ -105,7 +106,7 @@ func (c *cluster) starts() (*process, backend.Change) {
 	p := &process{Source: New(tree.Options{}, PodOptions{}), cluster: c}
 	p.names = resources.NewNames()
 	p.forest = newForest(p.names, tree.Options{}, atNoon)
-	p.keeper = newKeeper(c.revisions(), "kube-queue", clocktesting.NewFakeClock(noon), func(err error) { p.failed = append(p.failed, err) })
+	p.keeper = newKeeper(c.revisions(), "kube-queue", clocktesting.NewFakeClock(noon), func() bool { return p.moving }, func(err error) { p.failed = append(p.failed, err) })
 	p.inventory = newInventory(clocktesting.NewFakeClock(noon), requests.Rules{}, func(tree.Cluster) {})
 	list, err := c.revisions().List(c.Context(), metav1.ListOptions{LabelSelector: revisionSelector})
 	require.NoError(c, err)
@@ -184,13 +185,24 @@ func TestTheTreeBeforeARestartIsKnownAfterIt(t *testing.T) {
 		t.Errorf("at first the last quota is %v", change.Quota.Last)
 	}
 	p.mustKeep()
-	for _, next := range []*unstructured.Unstructured{nil, version(t, 2, -1), treeObject(t, "kube-system", "t", time.Hour, 3, `{name: renamed, namespaces: [a]}`)} {
+	renamed := treeObject(t, "kube-system", "t", time.Hour, 3, `{name: renamed, namespaces: [a]}`)
+	p.moving = true
+	p.apply(renamed)
+	if err := p.keeps(); !errors.Is(err, errMoving) {
+		t.Errorf("a tree is kept before the settings of Queues have moved: %v", err)
+	}
+	for _, next := range []*unstructured.Unstructured{nil, version(t, 2, -1), renamed} {
 		c.tree = next
 		_, change = c.starts()
 		last, _ := change.Quota.Last.(*tree.Tree)
 		if last == nil || fmt.Sprint(last.Members()) != "map[root:[a]]" {
 			t.Errorf("with tree %v, the last quota is %v", next, change.Quota.Last)
 		}
+	}
+	p.moving = false
+	p.mustKeep()
+	if _, change = c.starts(); fmt.Sprint(change.Quota.Last.(*tree.Tree).Members()) != "map[renamed:[a]]" {
+		t.Errorf("with the settings moved, the last quota is %v", change.Quota.Last)
 	}
 }
 
@@ -202,6 +214,7 @@ func TestWithTheTreeDeletedNothingIsKept(t *testing.T) {
 		p.mustKeep()
 		var change backend.Change
 		if running {
+			p.moving = true // until there is a tree again
 			change = p.apply(nil)
 		} else {
 			c.tree = nil
@@ -402,7 +415,7 @@ func TestAWriteThatIsRefusedIsReportedOnceAndTriedAgain(t *testing.T) {
 	}
 	clock := clocktesting.NewFakeClock(noon)
 	failed := make(chan error, 10)
-	p.keeper = newKeeper(c.revisions(), "kube-queue", clock, func(err error) { failed <- err })
+	p.keeper = newKeeper(c.revisions(), "kube-queue", clock, func() bool { return false }, func(err error) { failed <- err })
 	attempts := make(chan bool, 100)
 	c.client.PrependReactor("create", "controllerrevisions", func(clientgotesting.Action) (bool, runtime.Object, error) {
 		attempts <- true

@@ -65,7 +65,7 @@ func (s *Source) Start(ctx context.Context, host backend.Host) ([]cache.Informer
 	}
 	trees := quotav1beta1.SchemeGroupVersion.WithResource("elasticquotatrees")
 	s.names, s.client, s.forest = host.Names, client.Resource(trees), newForest(host.Names, s.opts, host.Clock.Now)
-	s.keeper = newKeeper(client.Resource(revisionResource).Namespace(host.Namespace), host.Namespace, host.Clock, func(err error) {
+	s.keeper = newKeeper(client.Resource(revisionResource).Namespace(host.Namespace), host.Namespace, host.Clock, host.Moving, func(err error) {
 		host.Take(func() backend.Change { return s.forest.notKept(err) })
 	})
 	s.inventory = newInventory(host.Clock, s.pods.Rules, func(cluster tree.Cluster) {

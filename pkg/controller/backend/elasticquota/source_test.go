@@ -95,7 +95,7 @@ func start(t *testing.T, opts tree.Options, config *rest.Config) *started {
 	s := &started{Source: New(opts, PodOptions{})}
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel) // before the server is closed, which waits for its watches
-	synced, err := s.Start(ctx, backend.Host{Config: config, Clock: clock.RealClock{}, Namespace: "kube-queue", Names: resources.NewNames(), Take: func(seen func() backend.Change) {
+	synced, err := s.Start(ctx, backend.Host{Config: config, Clock: clock.RealClock{}, Namespace: "kube-queue", Names: resources.NewNames(), Moving: func() bool { return false }, Take: func(seen func() backend.Change) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.taken = append(s.taken, seen)
