@@ -165,7 +165,7 @@ func Definitions() []Definition {
 			Help: "Request shapes that safety flushes found waiting although they fit. Above 0, kube-queue has a defect."},
 
 		{Name: jobsSeen, Type: Counter, Labels: framework, Programs: extensions,
-			Help: "Jobs for which a QueueUnit was created."},
+			Help: "Jobs that got a QueueUnit."},
 		{Name: jobsReleased, Type: Counter, Labels: framework, Programs: extensions,
 			Help: "Releases of jobs, including those after an eviction."},
 		{Name: jobsFinished, Type: Counter, Labels: []string{"framework", "result"}, Programs: extensions,
