@@ -39,7 +39,7 @@ func (p *Preemption) String() string {
 		whom = append(whom, "for jobs within the min of their quota (reclaim)")
 	}
 	if p.WithinQueue {
-		whom = append(whom, "for jobs of a greater priority in their queue")
+		whom = append(whom, "for jobs with higher priority in their queue")
 	}
 	text := strings.Join(whom, " and ")
 	if p.MinRunTime > 0 {
