@@ -268,7 +268,7 @@ func (c *cluster) showGroups(review *visibility.QueueReview, o *listOptions) err
 		c.warn("%s more not shown; select some with --queue, --kind, --phase or --reason.", text.Count(n, "group"))
 	}
 	if n := review.Status.Hidden; n > 0 {
-		c.warn("%s of namespaces that you may not read not shown.", text.Count(int(n), "unit"))
+		c.warn("Not shown: %s in namespaces that you cannot view.", text.Count(int(n), "unit"))
 	}
 	return nil
 }
