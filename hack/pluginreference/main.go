@@ -47,7 +47,6 @@ func page(root *cobra.Command) (string, error) {
 		"flags":  func(cmd *cobra.Command) string { return usage(cmd.NonInheritedFlags(), isOwn) },
 		"sample": sampleOf,
 	}).Parse(pageTemplate)).Execute(&text, map[string]any{
-		"Common":   usage(root.PersistentFlags(), isOwn),
 		"Shared":   usage(sharing[0].Flags(), isShared),
 		"Sharing":  sharing,
 		"JobHelp":  strings.TrimSpace(command.JobHelp),

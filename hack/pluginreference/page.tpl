@@ -20,10 +20,10 @@ program's archive, which `completion kubectl` also prints, in a folder on your P
 
 ## What it reads
 
-`why`, `tree`, `queue` and `advise` ask kube-queue-controller with [reviews](reviews.md), about namespaces that you can view. Units in
-other namespaces are counted but not named, unless you can list them. If kube-queue-controller does not answer, standard error says
-why. All but `advise` then use the QueueUnits, Queues and ElasticQuotaTrees that you can read, do not show lent quota, and show
-positions only if you can list QueueUnits in all namespaces.
+`why`, `tree`, `queue` and `advise` ask kube-queue-controller with [reviews](reviews.md), about namespaces that you can view. They count units in
+other namespaces, but name only those that you can list. If kube-queue-controller does not answer, standard error says why. All but
+`advise` then use the QueueUnits, Queues and ElasticQuotaTrees that you can read, do not show lent quota, and show positions only if
+you can list QueueUnits in all namespaces.
 
 `pause`, `unpause` and `priority` write [annotations of the job](job-keys.md#keys-that-you-set), or the spec of a [unit created by
 hand](../tasks/create-a-unit-by-hand.md). `stop` and `resume` write `spec.stop` of [the Queue](../tasks/stop-a-queue.md). A command
@@ -31,8 +31,8 @@ that has nothing to change says so and succeeds. `pause` and `unpause` are also 
 
 ## Output
 
-Tables fit the terminal's width. Outside a terminal, nothing is truncated, and there are no colours or bars. The environment variable
-`NO_COLOR` turns off colours.
+Tables fit the terminal's width. Outside a terminal, they are complete, without colours or bars. The environment variable `NO_COLOR`
+turns off colours.
 
 Tables name a job by kind and name, such as `job/train`, and a [unit created by hand](../tasks/create-a-unit-by-hand.md) by `qu/` and
 its name. All commands accept both, and the names of units.
@@ -41,8 +41,7 @@ With `-o json` and `-o yaml`, `list` prints QueueUnits, `simulate` and `advise` 
 [the review](reviews.md) with its answer, even if that comes from the plugin. The formats `custom-columns`, `jsonpath` and
 `go-template` are [kubectl's](https://kubernetes.io/docs/reference/kubectl/#output-options), and print fields of these objects.
 
-No column shows who submitted a job, because no object records it: managed fields name programs, and a user can write any label or
-annotation. The API server's audit log has the user.
+No column shows who submitted a job, because only the API server's audit log records it reliably.
 
 ## Exit statuses
 
@@ -54,11 +53,8 @@ annotation. The API server's audit log has the user.
 
 ## Commands
 
-All commands accept these kubectl flags, and others that select a cluster and a user.
-
-```text
-{{.Common}}
-```
+All commands accept the kubectl flags that select a cluster, a user and a namespace, such as `--context`, `--as` and `-n`, and
+`--queue-namespace`, the namespace of the Queues (default `kube-queue`).
 
 {{range $i, $command := .Sharing}}{{if $i}}, {{end}}`{{.Name}}`{{end}} also accept:
 

@@ -253,11 +253,11 @@ func written(w *scheduler.Write, version string, at time.Time) input {
 		case w.Kind == scheduler.Dequeue, w.Kind == scheduler.Reserve:
 			l.estimates.started(w.UID, at)
 		case w.Kind == scheduler.Evict && w.Reason == wellknown.ReasonNotAdmitted:
-			l.emit(notice(w, wellknown.EventNotAdmitted, "The unit was not admitted: somebody other than kube-queue-controller set its phase. It is charged until its job has stopped, "+
-				"and is then queued again. Ask an administrator to check who may write queueunits/status, and to install the policy kube-queue-units."))
+			l.emit(notice(w, wellknown.EventNotAdmitted, "The unit was not admitted: something other than kube-queue-controller set its phase. The unit is charged until its job has stopped, "+
+				"and is then queued again. Ask an administrator to check who can write queueunits/status, and to install the policy kube-queue-units."))
 		case w.Kind == scheduler.Expire:
 			l.emit(notice(w, wellknown.EventNotRenewed, "The unit has lost its quota: it was created by hand and was not renewed in time. "+
-				"Stop its work, or create another unit for it, and set its status.renewTime from time to time."))
+				"Stop its work, or create another unit for it, and renew that unit regularly in status.renewTime."))
 		}
 	}
 }

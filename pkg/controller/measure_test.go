@@ -162,7 +162,7 @@ func TestAnAdmissionBySomebodyElseIsTakenBackCountedAndReported(t *testing.T) {
 	}
 	m.after(0, written(w, "9", m.clock.Now()))
 	m.shows(`evictions_total{queue="root",reason="NotAdmitted"} 1`)
-	const said = "The unit was not admitted: somebody other than kube-queue-controller set its phase. "
+	const said = "The unit was not admitted: something other than kube-queue-controller set its phase. "
 	if len(notices) != 1 || notices[0].Reason != wellknown.EventNotAdmitted || !strings.HasPrefix(notices[0].Message, said) || notices[0].Type != corev1.EventTypeWarning ||
 		notices[0].About.GetUID() != "u" || notices[0].About.GetName() != "u-job-0123456789" || notices[0].About.GetKind() != "QueueUnit" {
 		t.Errorf("it reports %+v", notices)

@@ -86,7 +86,7 @@ func TestAQueueInWhichSomethingIsSetOutlivesItsGroup(t *testing.T) {
 		if c.kept && !strings.HasPrefix(request, `PATCH {"status":{"policy":null,"quota":null,`) {
 			t.Errorf("%s: not kept but %s", name, request)
 		}
-		if setting, _, _ := strings.Cut(name, " "); c.kept != strings.Contains(reported, "Quota root/team does not exist any more") || c.kept && !strings.Contains(reported, `{"`+setting+`":`) {
+		if setting, _, _ := strings.Cut(name, " "); c.kept != strings.Contains(reported, "Quota root/team no longer exists") || c.kept && !strings.Contains(reported, `{"`+setting+`":`) {
 			t.Errorf("%s: it reports %q", name, reported)
 		}
 		// Only as it was seen: something may have been set in it just now.

@@ -179,7 +179,7 @@ func (p *publisher) forget(m *queueMove) {
 // reportLost reports that the settings of a Queue have no effect any more.
 func (p *publisher) reportLost(queue *schedulingv1alpha1.Queue) {
 	p.report(backend.Notice{About: reference("Queue", queue), Type: corev1.EventTypeWarning, Reason: wellknown.EventSettingsUnused,
-		Message: fmt.Sprintf("Quota %s does not exist any more, so the settings of this Queue have no effect: %s. Make them in the Queue of another quota, or delete this one.",
+		Message: fmt.Sprintf("Quota %s no longer exists, so the settings of this Queue have no effect: %s. Move them to the Queue of another quota, or delete this Queue.",
 			queue.Status.Quota, settingsOf(queue))})
 }
 

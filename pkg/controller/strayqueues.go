@@ -43,5 +43,5 @@ func watchStrayQueues(ctx context.Context, config *rest.Config, namespace string
 // strayQueue is the event on a Queue outside of the namespace.
 func strayQueue(queue *metav1.PartialObjectMetadata, namespace string) backend.Notice {
 	return backend.Notice{About: reference("Queue", queue), Type: corev1.EventTypeWarning, Reason: wellknown.EventIgnoredQueue,
-		Message: fmt.Sprintf("This Queue is ignored because only Queues in namespace %s count. Make its settings in the Queue of the quota group in that namespace, and delete this one.", namespace)}
+		Message: fmt.Sprintf("This Queue is ignored because only Queues in namespace %s are used. Move its settings to the Queue of the quota group in that namespace, and delete this Queue.", namespace)}
 }

@@ -58,7 +58,7 @@ func TestAQueueOutsideOfTheNamespaceIsReported(t *testing.T) {
 	select {
 	case n := <-seen:
 		if n.Type != "Warning" || n.Reason != "IgnoredQueue" || n.About.GetNamespace() != "team" || n.About.GetName() != "mine" || n.About.GetUID() != "u-mine" ||
-			n.About.GetKind() != "Queue" || !strings.Contains(n.Message, "only Queues in namespace kube-queue count") {
+			n.About.GetKind() != "Queue" || !strings.Contains(n.Message, "only Queues in namespace kube-queue are used") {
 			t.Errorf("it reports %+v about %v", n, n.About)
 		}
 	case <-time.After(30 * time.Second):

@@ -16,7 +16,7 @@ func (s *Scheduler) eviction(u *unit, now time.Time) *quota.Refusal {
 		return nil
 	case u.unadmitted:
 		return &quota.Refusal{Reason: wellknown.ReasonNotAdmitted,
-			Sentence: "somebody other than kube-queue-controller set the phase of the QueueUnit; the job was not admitted to its quota and is queued again"}
+			Sentence: "something other than kube-queue-controller set the phase of the QueueUnit; the job was not admitted to its quota and is queued again"}
 	case u.Phase == Reserved: // what keeps it out of its queue makes it free its quota
 		if u.leaving != nil && u.leaving.mayGo {
 			return u.leaving.why

@@ -278,5 +278,5 @@ func whyEvicted(victim, claimant *unit, reclaimed bool) *quota.Refusal {
 			victim.charged.group.Path(), who, what)}
 	}
 	return &quota.Refusal{Reason: wellknown.ReasonPreempted, Sentence: fmt.Sprintf(
-		"%s of a greater priority in queue %s gets the room; %s", who, victim.queue.name, what)}
+		"%s with higher priority in queue %s gets the quota; %s", who, victim.queue.name, what)}
 }

@@ -83,7 +83,7 @@ func parse(root string, args []string) (e *environment, what string, err error) 
 // stopAtTheEnd stops the cluster after an interrupt, and explains other errors.
 func (e *environment) stopAtTheEnd(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		fmt.Println("\nInterrupted; stopping the cluster. Programs that are built stay, and the next run goes on with the others.")
+		fmt.Println("\nInterrupted; stopping the cluster. Finished builds are kept, and the next run continues with the others.")
 		return e.down(context.WithoutCancel(ctx))
 	}
 	if err != nil {

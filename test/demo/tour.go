@@ -41,8 +41,8 @@ func chapters() []chapter {
 		{
 			title: "An administrator gives out quota",
 			why: "Three teams share 16 GPUs. Each has a guarantee (min) and a limit (max). Each namespace\n" +
-				"has a queue. A job may be evicted 30 seconds after its start; here it is after 1 second,\n" +
-				"so that nobody has to wait.",
+				"has a queue. By default, a job can be evicted 30 seconds after its\n" +
+				"start; here after 1 second, so you do not have to wait.",
 			kubectl: [][]string{
 				applied("quota.yaml"),
 				{"wait", "queue/company-vision", "-n", "kube-queue", "--for=create", "--timeout=30s"},
@@ -51,10 +51,10 @@ func chapters() []chapter {
 		},
 		{
 			title:   "Team vision borrows",
-			why:     "Three jobs request 4 GPUs each. Team vision is guaranteed 8, and nobody uses the other 8.",
+			why:     "Three jobs request 4 GPUs each. Team vision is guaranteed 8, and the other 8 are idle.",
 			kubectl: [][]string{applied("vision.yaml")},
 			states:  []state{{vision("train-1"), running, ""}, {vision("train-2"), running, ""}, {vision("train-3"), running, ""}},
-			seen:    "The jobs use 12 GPUs: 8 of the guarantee, and 4 that are lent.",
+			seen:    "The jobs use 12 GPUs: the guaranteed 8, and 4 borrowed ones.",
 		},
 		{
 			title:   "Its next job waits",
@@ -65,11 +65,11 @@ func chapters() []chapter {
 		},
 		{
 			title:   "A job can never run",
-			why:     "The interns may use 4 GPUs, and this job requests 8.",
+			why:     "The interns can use 4 GPUs, and this job requests 8.",
 			kubectl: [][]string{applied("interns.yaml")},
 			states:  []state{{huge, waiting, "ExceedsMaxQuota"}},
 			events:  huge,
-			seen:    "The job says so at once, and others of the team can pass it.",
+			seen:    "The job says so immediately, and other jobs of the team can pass it.",
 		},
 		{
 			title: "Team language takes back what it has lent",
@@ -99,7 +99,7 @@ func nextCommands(kubeconfig, kubectl string) []nextCommand {
 		{"end a job: train-3, which was evicted, runs again", kubectl + " delete job train-2 -n vision"},
 		{"", kubectl + " wait job train-3 -n vision --for=jsonpath='{.spec.suspend}'=false --timeout=30s"},
 		{"", kubectl + " get queueunits -n vision"},
-		{"give the interns 8 GPUs: job huge now waits for room, and no longer in vain",
+		{"give the interns 8 GPUs: job huge now waits only for room",
 			kubectl + ` patch elasticquotatree elasticquotatree -n kube-system --type=json \` + "\n" +
 				`    -p '[{"op":"replace","path":"/spec/root/children/2/max","value":{"nvidia.com/gpu":"8"}}]'`},
 		{"its unit shows the new reason within 2 seconds", kubectl + " wait queueunits --all -n interns \\\n" +

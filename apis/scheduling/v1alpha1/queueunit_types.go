@@ -254,8 +254,8 @@ type QueueUnitStatus struct {
 	// +kubebuilder:validation:MaxItems=16
 	// +optional
 	AdmittedPodSets []AdmittedPodSet `json:"admittedPodSets,omitempty"`
-	// growth is what happens to pods that the job adds, as the queue said at its admission. Defaults
-	// to Count.
+	// growth is what happens to pods that the job adds: the setting of its queue at its admission.
+	// Defaults to Count.
 	// +optional
 	Growth QueueGrowth `json:"growth,omitempty"`
 	// evictedFor is the UID of the unit that this unit is being evicted for.

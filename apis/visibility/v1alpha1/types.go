@@ -35,8 +35,8 @@ type QueueUnitReviewSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Unit string `json:"unit,omitempty"`
-	// newUnit is the spec of a unit that does not exist. The answer is about it as if it were created now in the
-	// namespace of the review.
+	// newUnit is the spec of a unit that does not exist. The answer says what would happen if it were created now in
+	// the namespace of the review.
 	// +optional
 	NewUnit *schedulingv1alpha1.QueueUnitSpec `json:"newUnit,omitempty"`
 }

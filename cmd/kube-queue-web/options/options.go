@@ -48,11 +48,11 @@ func (o *Options) declare(set *settings.Set) {
 		settings.Setting{Var: &o.hosts, Flag: "hosts", Field: "hosts", Form: settings.List(),
 			Help: "Host names of the pages, as browsers send them, with the port if it is not the default port. Requests for other hosts are refused. Required."},
 		settings.Setting{Var: &o.CertFile, Flag: "tls-cert-file", Field: "tlsCertFile",
-			Help: "Certificate file for the pages, in PEM format; reloaded when it changes. If unset: the pages are served over HTTP, and whoever reads the network between the proxy and the pod sees tokens."},
+			Help: "Certificate file for the pages, in PEM format; reloaded when it changes. If unset: the pages are served over HTTP, and anyone who reads the network between the proxy and the pod sees tokens."},
 		settings.Setting{Var: &o.KeyFile, Flag: "tls-private-key-file", Field: "tlsPrivateKeyFile", Help: "Private key file of the certificate, in PEM format."})
 	set.Group("API server",
 		settings.Setting{Var: &o.Server, Flag: "server", Field: "server", Env: []string{envHost, envPort}, FromEnv: inCluster,
-			Help: "Address of the API server, to which the token of each request is forwarded. Required outside of a pod."},
+			Help: "Address of the API server, which gets the token of each request. Required outside of a pod."},
 		settings.Setting{Var: &o.CAFile, Flag: "certificate-authority", Field: "certificateAuthority", Help: "File with the CA of the API server, in PEM format."})
 }
 

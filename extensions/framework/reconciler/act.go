@@ -115,7 +115,7 @@ func (r *reconciler) finishDeleted(ctx context.Context, o *observation) error {
 	if left, err := r.leftOf(ctx, o.unit, o.now); left != "" || err != nil {
 		return err
 	}
-	message := fmt.Sprintf("the job was deleted, and none of its pods is left; its finalizers keep it: %s", strings.Join(live.GetFinalizers(), ", "))
+	message := fmt.Sprintf("the job was deleted, and its pods are gone; its finalizers keep it: %s", strings.Join(live.GetFinalizers(), ", "))
 	return r.patchUnitStatus(ctx, o, lifecycle.Finished(o.unit, false, string(wellknown.ReasonJobDeleted), message, metav1.NewTime(o.now)))
 }
 

@@ -64,7 +64,7 @@ func (r *reconciler) explainUnit(ctx context.Context, o *observation, decided de
 		r.recordQueued(ctx, o)
 	case isBeingDeleted(o):
 		r.Events.Keep(r.event(o, corev1.EventTypeWarning, wellknown.EventQueued, fmt.Sprintf(
-			"QueueUnit %s is being deleted, and the job is queued again when it is gone; its finalizers keep it: %s; whoever set them can remove them",
+			"QueueUnit %s is being deleted, and the job is queued again when the unit is gone; these finalizers keep it: %s; ask whoever set them to remove them",
 			o.unit.Name, strings.Join(o.unit.Finalizers, ", ")), string(o.unit.UID)+"/deleted"))
 	case silent:
 		r.Events.Forget(uid)
@@ -93,7 +93,7 @@ func (r *reconciler) withoutUnit(ctx context.Context, o *observation, decided de
 	}
 	if o.delayed > 0 && o.state.Suspended {
 		event := r.event(o, corev1.EventTypeNormal, wellknown.EventQueued, fmt.Sprintf(
-			"The job is queued again in %v, because it has left the queue again and again in a short time", o.delayed.Round(time.Second)), "delayed")
+			"The job is queued again in %v, because it left the queue repeatedly in a short time", o.delayed.Round(time.Second)), "delayed")
 		return &event, 0
 	}
 	annotations := o.job.GetAnnotations()
@@ -221,9 +221,9 @@ func (r *reconciler) creatorHolds(ctx context.Context, o *observation) string {
 	}
 	name := holder.Spec.ConsumerRef.Kind + " " + holder.Spec.ConsumerRef.Name
 	if decision.IsPart(r.kind, decision.GroupKindOf(owner)) {
-		return fmt.Sprintf("%[1]s controls the job and holds quota, and may wait for it: if the operator of %[1]s created the job, an administrator can list the operator (chart value managedNamespaces.operators); delete the job then, so that it is created again", name)
+		return fmt.Sprintf("%[1]s controls the job and holds quota, and might wait for the job: if the operator of %[1]s created the job, ask an administrator to list the operator (chart value managedNamespaces.operators), then delete the job; the operator creates it again", name)
 	}
-	return fmt.Sprintf("%[1]s, a step of which created the job, holds quota, and may wait for it: if the quota has no room for both, delete one of them, or give it more", name)
+	return fmt.Sprintf("a step of %[1]s created the job, and %[1]s holds quota and might wait for the job: if the quota has no room for both, delete one of them, or raise the quota", name)
 }
 
 // refusedFor returns how long the API server has been rejecting the next change of the job, and forgets it once the
@@ -259,7 +259,7 @@ func (r *reconciler) recordRefusal(o *observation, action decision.Action, lasts
 		}
 	case decision.Release:
 		r.Events.Repeat(r.event(o, corev1.EventTypeWarning, wellknown.EventReleaseRefused, fmt.Sprintf(
-			"QueueUnit %s was admitted and holds quota, but the API server refuses to unsuspend the job (kube-queue retries, and gives the quota back after a minute); whoever manages the webhook, policy or quota that it names can change that, or the owner of the job: %s",
+			"QueueUnit %s was admitted and holds quota, but the API server refuses to unsuspend the job (kube-queue retries, and gives the quota back after a minute); correct the webhook, policy or quota that the error names, or the job: %s",
 			o.unit.Name, words), decision.Attempt(o.unit)))
 	case decision.Evict, decision.HoldLate, decision.HoldAgain, decision.Resume:
 		message := "The job must be suspended"
@@ -267,6 +267,6 @@ func (r *reconciler) recordRefusal(o *observation, action decision.Action, lasts
 			message = fmt.Sprintf("The job must be suspended, because %s,", evicted.Message)
 		}
 		r.Events.Repeat(r.event(o, corev1.EventTypeWarning, wellknown.EventSuspendRefused, fmt.Sprintf(
-			"%s but the API server refuses that (kube-queue retries); whoever manages the webhook or policy that it names can change that, or the owner of the job: %s", message, words), ""))
+			"%s but the API server refuses that (kube-queue retries); correct the webhook or policy that the error names, or the job: %s", message, words), ""))
 	}
 }

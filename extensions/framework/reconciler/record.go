@@ -114,14 +114,14 @@ func (r *reconciler) recordNotQueued(o *observation, notQueued bool) {
 		return
 	}
 	r.Events.Write(r.event(o, corev1.EventTypeWarning, wellknown.EventNotQueued, fmt.Sprintf(
-		"Not queued: the job ran already when kube-queue first saw its annotation %s, so it continues without quota; suspend the job to queue it, or remove the annotation",
+		"Not queued: the job was already running when kube-queue first saw its annotation %s, so it continues without quota; suspend the job to queue it, or remove the annotation",
 		wellknown.SuspendAnnotation), ""))
 }
 
 // recordRestored reports that the unit of the job was lost.
 func (r *reconciler) recordRestored(o *observation) {
 	r.Events.Write(r.event(o, corev1.EventTypeWarning, wellknown.EventUnitRestored, fmt.Sprintf(
-		"QueueUnit %s of the released job was lost; it was created again, and is charged whether it fits or not", o.unit.Name), string(o.unit.UID)))
+		"QueueUnit %s of the released job was lost; it was created again, and is charged even if it does not fit", o.unit.Name), string(o.unit.UID)))
 }
 
 // recordWarning reports once what is strange about the requests of a queued job but does not prevent its admission.
@@ -344,12 +344,12 @@ func (r *reconciler) recordLeft(o *observation) {
 	case o.state.Gated && o.state.Marked && o.state.Suspended:
 		why = "the pods that it was admitted for have ended or are gone; the pods that wait are queued as another job"
 	case o.state.Gated && o.state.Marked:
-		why = "somebody opened the scheduling gate of a pod"
+		why = "someone opened the scheduling gate of a pod"
 	case o.state.Gated && o.state.Suspended: // only who has the verb bypass can do that
-		why = fmt.Sprintf("its mark was removed, and nothing opens its scheduling gate any more; to queue it, set annotation %s to \"true\" again, or delete it", wellknown.SuspendAnnotation)
+		why = fmt.Sprintf("its mark was removed, and nothing will open its scheduling gate; to queue it, set annotation %s to \"true\" again, or delete it", wellknown.SuspendAnnotation)
 	case o.state.Suspended:
 		// Nothing else says why it does not start.
-		why = "its mark was removed; it stays suspended until somebody unsuspends it"
+		why = "its mark was removed; it stays suspended until someone unsuspends it"
 	}
 	r.Events.Repeat(r.event(o, corev1.EventTypeNormal, wellknown.EventLeftQueue, fmt.Sprintf(
 		"QueueUnit %s was deleted and the job left the queue: %s", o.unit.Name, why), ""))

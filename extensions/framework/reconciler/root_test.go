@@ -169,8 +169,8 @@ func TestAJobThatWaitsForQuotaOfItsCreatorSaysSo(t *testing.T) {
 		owner      []metav1.OwnerReference
 		phase      v1alpha1.QueueUnitPhase
 	}{
-		{"a pod of a step", "Workflow w, a step of which created the job, holds quota, and may wait for it", controlledBy("v1", "Pod", "step", "p"), v1alpha1.PhaseRunning},
-		{"a Workflow itself", "Workflow w, a step of which created the job, holds quota", controlledBy("argoproj.io/v1alpha1", "Workflow", "w", "w"), v1alpha1.PhaseDequeued},
+		{"a pod of a step", "a step of Workflow w created the job, and Workflow w holds quota and might wait for the job", controlledBy("v1", "Pod", "step", "p"), v1alpha1.PhaseRunning},
+		{"a Workflow itself", "a step of Workflow w created the job, and Workflow w holds quota", controlledBy("argoproj.io/v1alpha1", "Workflow", "w", "w"), v1alpha1.PhaseDequeued},
 		{"a Workflow that holds none", "", controlledBy("argoproj.io/v1alpha1", "Workflow", "w", "w"), v1alpha1.PhaseEnqueued},
 		{"another pod", "", controlledBy("v1", "Pod", "step", "another"), v1alpha1.PhaseRunning},
 		{"a ScaledJob", "", controlledBy("keda.sh/v1alpha1", "ScaledJob", "s", "s"), v1alpha1.PhaseRunning},

@@ -195,7 +195,7 @@ func (c *Cluster) SetPriority(ctx context.Context, o *Change, t *Target, priorit
 	}
 	value := strconv.Itoa(int(priority))
 	if t.Job.GetAnnotations()[wellknown.PriorityAnnotation] == value {
-		c.say("%s has priority %s already", t, value)
+		c.say("%s already has priority %s", t, value)
 	} else if err := c.annotate(ctx, o, t, "", wellknown.PriorityAnnotation, value, "has priority "+value+was(t.Unit)); err != nil {
 		return err
 	}
@@ -224,7 +224,7 @@ func (c *Cluster) warnOfCap(ctx context.Context, unit *v1alpha1.QueueUnit, prior
 // stopDone is what a user is told after spec.stop of a Queue was set.
 var stopDone = map[v1alpha1.QueueStop]string{
 	v1alpha1.StopDrain: "stopped; jobs that hold quota are being stopped",
-	v1alpha1.StopHold:  "stopped; jobs that run go on",
+	v1alpha1.StopHold:  "stopped; running jobs continue",
 	v1alpha1.StopNone:  "resumed",
 }
 
@@ -235,7 +235,7 @@ func (c *Cluster) SetStop(ctx context.Context, o *Change, name string, stop v1al
 	case IsMissingObject(err):
 		return c.NoQueue(ctx, name)
 	case err == nil && (queue.Spec.Stop == stop || queue.Spec.Stop == "" && stop == v1alpha1.StopNone):
-		c.say("queue %s has spec.stop %s already", name, stop)
+		c.say("queue %s already has spec.stop %s", name, stop)
 		return nil
 	case err != nil && !apierrors.IsForbidden(err): // a caller who may not read it may still change it
 		return err

@@ -73,10 +73,10 @@ func (s *shell) pause() *cobra.Command {
 	o, evict := &change{}, false
 	cmd := &cobra.Command{
 		Use:   "pause " + jobArgs,
-		Short: "Set a job aside, so that it does not start",
+		Short: "Keep a job from starting",
 		Long: `Sets the annotation ` + wellknown.ActiveAnnotation + ` of the job to "false". The job keeps its place in the
-queue, but does not start until you run kubectl kube-queue unpause. A job that holds quota, and might be running,
-is paused only with --evict. It is then suspended, its pods are deleted, and it waits again.`,
+queue, but does not start until you run kubectl kube-queue unpause. To pause a job that holds quota,
+and might be running, set --evict. The job is then suspended, its pods are deleted, and it waits again.`,
 		Example: `  kubectl kube-queue pause train-c
   kubectl kube-queue pause job/train-a --evict`,
 	}
@@ -139,7 +139,7 @@ func (s *shell) stop() *cobra.Command {
 	o, drain := &change{}, false
 	cmd := &cobra.Command{
 		Use:   "stop QUEUE",
-		Short: "Stop a queue, so that none of its jobs starts",
+		Short: "Stop a queue, so no more of its jobs start",
 		Long: `Sets spec.stop of the Queue to Hold. No more jobs in the queue start, and running jobs continue. With --drain,
 sets it to Drain. Jobs that hold quota are then also suspended and wait again.`,
 		Example: `  kubectl kube-queue stop company-research

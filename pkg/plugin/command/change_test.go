@@ -85,7 +85,7 @@ func TestThePriorityOfAJobIsSet(t *testing.T) {
 	a := newAPI(t, four)
 	patch := `PATCH batch/jobs/research/train-c {"metadata":{"annotations":{"scheduling.x-k8s.io/priority":"-5"},"uid":"c"}}`
 	changes(t, a, "job.batch/train-c has priority -5 (was 0)\n", []string{patch}, "priority", "train-c", "--", "-5")
-	changes(t, a, "job.batch/train-c has priority -5 already\n", nil, "priority", "job", "train-c", "--", "-5")
+	changes(t, a, "job.batch/train-c already has priority -5\n", nil, "priority", "job", "train-c", "--", "-5")
 	a.objects[queuesOf][0]["spec"] = map[string]any{"maxPriority": 10}
 	code, out, errs := a.run("priority", "train-c", "11")
 	if code != 0 || out != "job.batch/train-c has priority 11 (was 0)\n" || errs != "The maxPriority of queue company-research is 10: the job is ordered as if it had this priority.\n" {
@@ -103,10 +103,10 @@ func TestAQueueIsStoppedAndResumedOnce(t *testing.T) {
 	patch := func(stop string) []string {
 		return []string{`PATCH scheduling.x-k8s.io/queues/kube-queue/company-research {"spec":{"stop":"` + stop + `"}}`}
 	}
-	changes(t, a, "queue company-research has spec.stop None already\n", nil, "resume", "company-research")
-	changes(t, a, "queue company-research stopped; jobs that run go on (dry run)\n", []string{patch("Hold")[0] + " All"}, "stop", "company-research", "--dry-run=server")
-	changes(t, a, "queue company-research stopped; jobs that run go on\n", patch("Hold"), "stop", "company-research")
-	changes(t, a, "queue company-research has spec.stop Hold already\n", nil, "stop", "company-research")
+	changes(t, a, "queue company-research already has spec.stop None\n", nil, "resume", "company-research")
+	changes(t, a, "queue company-research stopped; running jobs continue (dry run)\n", []string{patch("Hold")[0] + " All"}, "stop", "company-research", "--dry-run=server")
+	changes(t, a, "queue company-research stopped; running jobs continue\n", patch("Hold"), "stop", "company-research")
+	changes(t, a, "queue company-research already has spec.stop Hold\n", nil, "stop", "company-research")
 	changes(t, a, "queue company-research stopped; jobs that hold quota are being stopped\n", patch("Drain"), "stop", "company-research", "--drain")
 	changes(t, a, "queue company-research resumed\n", patch("None"), "resume", "company-research")
 	says(t, a, 1, []string{`queue "company-reserch" does not exist`, `did you mean "company-research"?`}, "stop", "company-reserch")

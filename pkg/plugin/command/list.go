@@ -55,7 +55,7 @@ func (s *shell) list() *cobra.Command {
 		Long: `Lists the jobs in a namespace or in all namespaces that wait or hold quota, or only one of them. To list jobs that
 have ended, use --phase.
 
-AGE is the time since the job was submitted. WAITED is the part of it before its last admission.
+AGE is the time since the job was submitted. WAITED is the part of this time before its last admission.
 
 If there are more than 100 jobs, jobs with the same namespace, queue, kind, phase, reason, priority and
 request share a row. UNITS is their number, and JOB is the first of them.
@@ -269,7 +269,7 @@ func (c *cluster) showGroups(review *visibility.QueueReview, o *listOptions) err
 		c.warn("%s more not shown; select some with --queue, --kind, --phase or --reason.", text.Count(n, "group"))
 	}
 	if n := review.Status.Hidden; n > 0 {
-		c.warn("%s of namespaces that you may not read not shown.", text.Count(int(n), "unit"))
+		c.warn("Not shown: %s in namespaces that you cannot view.", text.Count(int(n), "unit"))
 	}
 	return nil
 }

@@ -207,7 +207,7 @@ func (c *cluster) tools() *mcp.Server {
 	addTool(c, server, "list", "Lists jobs that wait for quota or hold it.", (*answerer).listJobs)
 	addTool(c, server, "why", "Explains why a job waits, and what would admit it.", (*answerer).explain)
 	addTool(c, server, "tree", "Shows how the quotas are used.", (*answerer).showQuotas)
-	addTool(c, server, "queue", "Lists the queues or, with the name of a queue, its jobs in order. Jobs that are alike share a row.", (*answerer).listQueues)
+	addTool(c, server, "queue", "Lists the queues or, with the name of a queue, its jobs in order. Similar jobs share a row.", (*answerer).listQueues)
 	addTool(c, server, "simulate", "Shows which jobs would start, wait or be evicted with another quota tree or more jobs. Applies nothing.", (*answerer).trySimulation)
 	addTool(c, server, "advise", "Estimates when jobs would start if each alone were submitted now. Submits nothing.", (*answerer).giveAdvice)
 	return server

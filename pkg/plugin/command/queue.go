@@ -29,10 +29,10 @@ func (s *shell) queue() *cobra.Command {
 		Use:     "queue [QUEUE]",
 		Aliases: []string{"queues"},
 		Short:   "List the queues, or the units of a queue in order",
-		Long: `Without an argument, lists the queues. With the name of a queue, lists its units: first waiting units, in the
-order in which they are tried, then units that hold quota. Units in namespaces that you cannot read are not
-listed, but POSITION counts them. AGE is the time since the job was submitted, and WAITED the part of it before
-its last admission.`,
+		Long: `Without an argument, lists the queues. With the name of a queue, lists its units: first waiting units, in
+the order in which they are tried, then units that hold quota. Units in namespaces that you cannot view are not
+listed, but POSITION counts them. AGE is the time since the job was submitted, and WAITED the part of this time
+before its last admission.`,
 		Example: `  kubectl kube-queue queue
   kubectl kube-queue queue company-research --limit 20`,
 		Args:              atMostOne("the name of one queue"),
@@ -125,7 +125,7 @@ func (c *cluster) showQueue(ctx context.Context, to io.Writer, o *output, name s
 		fmt.Fprintf(to, "%s more; see --limit.\n", text.Count(more, "unit"))
 	}
 	if n := review.Status.Hidden; n > 0 {
-		fmt.Fprintf(to, "%s of namespaces that you may not read.\n", text.Count(int(n), "unit"))
+		fmt.Fprintf(to, "%s in namespaces that you cannot view.\n", text.Count(int(n), "unit"))
 	}
 	return nil
 }

@@ -198,7 +198,7 @@ func TestManyUnitsAreCountedByWhoDecides(t *testing.T) {
 		want += fmt.Sprintf("job/many-%04d    2500   company-research   Enqueued   QuotaExceeded   0          1 cpu      60m      60m\n", i)
 	}
 	expect(t, a, 0, want,
-		"3 groups more not shown; select some with --queue, --kind, --phase or --reason.\n7 units of namespaces that you may not read not shown.\n", "list")
+		"3 groups more not shown; select some with --queue, --kind, --phase or --reason.\nNot shown: 7 units in namespaces that you cannot view.\n", "list")
 	asked := func(more string) string {
 		return `ASK queuereviews research {"limit":500,` + more + `"show":"Groups"}`
 	}

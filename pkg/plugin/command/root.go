@@ -118,7 +118,7 @@ func New(env Environment) *cobra.Command {
 		Use:   "kubectl-kube_queue",
 		Short: "Show the queue, explain why jobs wait, and pause, unpause or order them",
 		Long: `Shows the jobs that wait for quota or hold it, explains why a job waits, which jobs hold the quota and what
-would admit it, and pauses, unpauses and orders jobs. All commands use the rights of the caller.
+would admit it, and pauses, unpauses and orders jobs. All commands use your rights.
 
 Accepts all flags of kubectl that select a cluster, a user and a namespace; see kubectl options.`,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: display},

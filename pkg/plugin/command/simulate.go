@@ -31,8 +31,9 @@ A FILE is a YAML or JSON file with any number of documents, or - for standard in
 ElasticQuotaTree, QueueUnits, and jobs of all kinds whose manifest determines their pods. You need
 permission to list QueueUnits in all namespaces, Queues and ElasticQuotaTrees.
 
-In the simulation, evicted jobs stop immediately. Admission checks and nodes are not simulated. Settings
-of job-extensions are not known: devices of ResourceClaims are not counted, and neither are types of devices.
+In the simulation, evicted jobs stop immediately. Admission checks and nodes are not simulated. The plugin
+does not know the settings of job-extensions, so it counts no devices of ResourceClaims and no types of
+devices.
 
 The exit status is 0 if the tree is valid and each job in the files would start immediately; 1 if the tree
 is invalid, a job would wait, or running jobs would exceed a limit; 2 after an error.`,
@@ -124,10 +125,10 @@ func (s *shell) advise() *cobra.Command {
 		Long: `Estimates when each job in the files would start if it alone were submitted now. If a job would start with
 fewer of its pods, a second row shows when it would start with all of them. Nothing is submitted.
 
-A FILE is as for simulate, but without a quota tree. kube-queue-controller answers if you can list
-QueueUnits in the namespaces of the jobs. The estimates do not include jobs that are submitted later,
-admission checks, and the start of pods. Settings of job-extensions are not known: devices of
-ResourceClaims are not counted, and neither are types of devices.`,
+A FILE has the format that simulate accepts, but no quota tree. kube-queue-controller answers if you can
+list QueueUnits in the namespaces of the jobs. The estimates do not include jobs that are submitted later,
+admission checks, and the start of pods. The plugin does not know the settings of job-extensions, so it
+counts no devices of ResourceClaims and no types of devices.`,
 		Example: `  kubectl kube-queue advise -f job.yaml
   kustomize build . | kubectl kube-queue advise -f -`,
 	}, "jobs", "the jobs", (*cluster).giveAdvice)

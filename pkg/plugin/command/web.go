@@ -28,9 +28,9 @@ func (s *shell) web() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "web [PAGE]",
 		Short: "Show jobs, quotas and queues in a browser",
-		Long: `Serves pages with jobs, quotas and queues on this computer, and opens a browser. The pages show what you may
-read, and follow the cluster while they are visible. You can pause jobs, set their priority and stop queues if
-your permissions allow it. Only the browser that opens the printed link can read the pages. The link works once.
+		Long: `Serves pages with jobs, quotas and queues on this computer, and opens a browser. The pages show what you can
+view, and update themselves while they are visible. You can pause jobs, set their priority and stop queues if
+you have the permissions. Only the browser that opens the printed link can show the pages. The link works once.
 
 PAGE is the path of a page, as each page shows it, or a job.`,
 		Example: `  kubectl kube-queue web

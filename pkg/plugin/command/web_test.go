@@ -141,7 +141,7 @@ func TestThePagesPreferTheAnswersOfWhoDecides(t *testing.T) {
 			"units": []any{map[string]any{"namespace": "research", "name": "train-z", "phase": "Enqueued", "position": 99}}}, nil
 	}
 	p := a.openWeb()
-	p.shows("/?from=200&phase=Enqueued", "train-z", ">99<", "201 to 300 of 100000", "7 jobs in namespaces that you may not read")
+	p.shows("/?from=200&phase=Enqueued", "train-z", ">99<", "201 to 300 of 100000", "7 jobs in namespaces that you cannot view")
 	if got, want := a.requests[len(a.requests)-1], `"limit":100,"offset":200`; !strings.Contains(got, want) || a.lists > 0 {
 		t.Errorf("it asked %s and listed objects %d times", got, a.lists)
 	}

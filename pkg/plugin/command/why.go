@@ -28,7 +28,7 @@ func (s *shell) why() *cobra.Command {
 		Use:   "why " + jobArgs,
 		Short: "Explain why a job waits, and what would admit it",
 		Long: `Explains why a job waits: the reason, what it lacks in which quota, its position, which units are ahead of it
-or hold what it lacks, and what would admit it. Units in namespaces that you cannot read are counted but not
+or hold what it lacks, and what would admit it. Units in namespaces that you cannot view are counted but not
 named. AGE is the time since a job was submitted. ENDS-BEFORE is when it has run for its maximum execution time.
 
 kube-queue-controller answers from its own state. If it does not answer, the command shows what it can find

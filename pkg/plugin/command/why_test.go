@@ -107,7 +107,7 @@ Priority:  3
 Until:     2026-01-01T13:00:00Z at the latest
 
 Ahead of it:
-  4 units of namespaces that you may not read
+  4 units in namespaces that you cannot view
 
 What it lacks is held by:
   QUOTA           UNITS   USED    BORROWED   UNQUEUED
@@ -124,7 +124,7 @@ Units that hold most of it:
 What would admit it:
   - the end of 2 units
       qu/u
-      1 unit of namespaces that you may not read
+      1 unit in namespaces that you cannot view
       kubectl delete x
   - job/v (namespace other), job/w and 1 more end
       job/w-job-2e7d2c03a9

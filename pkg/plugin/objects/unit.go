@@ -315,9 +315,9 @@ func Reasons() (all []string) {
 var advice = map[wellknown.Reason]remedy{
 	wellknown.ReasonQuotaExceeded:          {visibility.Wait, "the job starts when enough of the jobs that hold the quota have ended"},
 	wellknown.ReasonMaxJobs:                {visibility.Wait, "the job starts when one of the jobs that hold the quota has ended"},
-	wellknown.ReasonBorrowingPaused:        {visibility.Wait, "the job starts after the jobs for which the quota is kept, or at once if it requests at most the unused min of its quota"},
+	wellknown.ReasonBorrowingPaused:        {visibility.Wait, "the job starts after the jobs for which the quota is kept, or immediately if it requests at most the unused min of its quota"},
 	wellknown.ReasonPreempting:             {visibility.Wait, "the job starts when the jobs that are being evicted for it have stopped"},
-	wellknown.ReasonNotAtFront:             {visibility.Wait, "the job starts after those that are ahead of it in its queue"},
+	wellknown.ReasonNotAtFront:             {visibility.Wait, "the job starts after the jobs ahead of it in its queue"},
 	wellknown.ReasonWaitingForPods:         {visibility.Wait, "the job starts when all pods of the job that was released before it are ready"},
 	wellknown.ReasonBackoff:                {visibility.Wait, "the job is queued again when its backoff ends"},
 	wellknown.ReasonJobChanged:             {visibility.Wait, "the job is queued again with its new request"},

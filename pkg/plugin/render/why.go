@@ -46,7 +46,7 @@ func Why(to io.Writer, about Subject, status *visibility.QueueUnitReviewStatus, 
 			note(w, "  and %d more", more)
 		}
 		if status.AheadHidden > 0 {
-			note(w, "  %s of namespaces that you may not read", text.Count(int(status.AheadHidden), "unit"))
+			note(w, "  %s in namespaces that you cannot view", text.Count(int(status.AheadHidden), "unit"))
 		}
 	}
 	if len(status.Holders) > 0 {
@@ -223,7 +223,7 @@ func remedies(w *strings.Builder, about Subject, list []visibility.Remedy, view 
 			note(w, "      %s", text.Clean(name))
 		}
 		if r.HiddenUnits > 0 && len(r.Units) > 0 { // if there are no other units, the message counts the hidden ones
-			note(w, "      %s of namespaces that you may not read", text.Count(int(r.HiddenUnits), "unit"))
+			note(w, "      %s in namespaces that you cannot view", text.Count(int(r.HiddenUnits), "unit"))
 		}
 		if r.Command != "" {
 			note(w, "      %s", text.Clean(r.Command)) // not wrapped, so that it can be copied

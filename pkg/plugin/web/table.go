@@ -40,7 +40,7 @@ func (d *jobsData) Table(v *view) *table {
 }
 
 func grouped(v *view, title string, groups []visibility.UnitGroup) *table {
-	t := &table{view: v, Title: title, Caption: "Each row names the first of the jobs that are alike"}
+	t := &table{view: v, Title: title, Caption: "Each row names the first of several similar jobs"}
 	for _, g := range groups {
 		g.First.Position = 0 // it would look like that of the group
 		t.Units, t.Counts = append(t.Units, g.First), append(t.Counts, g.Units)
@@ -50,7 +50,7 @@ func grouped(v *view, title string, groups []visibility.UnitGroup) *table {
 
 // Holding returns the table of the units that hold most of what the job lacks.
 func (d *jobData) Holding(v *view) *table {
-	return &table{view: v, Caption: "Most first", Units: d.Status.HoldingUnits}
+	return &table{view: v, Caption: "Largest first", Units: d.Status.HoldingUnits}
 }
 
 // Ahead returns the table of the first units ahead of the job.

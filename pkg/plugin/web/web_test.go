@@ -272,9 +272,9 @@ func TestEachPageShowsWhatItIsFor(t *testing.T) {
 	c := &cluster{name: "train-a"}
 	b := open(t, c)
 	for page, wants := range map[string][]string{
-		"/":                         {"Jobs in namespace research", `href="/jobs/train-a/train-a"`, "1500m cpu", "1 to 100 of 250", `href="/?from=100"`, "3 jobs in namespaces that you may not read", ">60s ago<"},
+		"/":                         {"Jobs in namespace research", `href="/jobs/train-a/train-a"`, "1500m cpu", "1 to 100 of 250", `href="/?from=100"`, "3 jobs in namespaces that you cannot view", ">60s ago<"},
 		"/?from=100&all=1":          {"Jobs in all namespaces", "101 to 200 of 250", `href="/?all=1&amp;from=0"`, `href="/?all=1&amp;from=200"`, "web &#39;/?from=100&amp;all=1&#39;<"},
-		"/jobs/research/train":      {"<strong>It waits: QuotaExceeded</strong>: train-a", "2 of 5", "What would admit it", "2 jobs in namespaces that you may not read", "web &#39;/jobs/research/train&#39;<", "condition train-a became False: train-a train-a"},
+		"/jobs/research/train":      {"<strong>It waits: QuotaExceeded</strong>: train-a", "2 of 5", "What would admit it", "2 jobs in namespaces that you cannot view", "web &#39;/jobs/research/train&#39;<", "condition train-a became False: train-a train-a"},
 		"/quotas":                   {`aria-label="cpu: 6 used, guaranteed 2, at most 8, borrowed 4, lent 0"`, `<rect class="own" width="25"`, `<rect class="borrowed" x="25" width="50"`, "2 quotas of others"},
 		"/quotas?namespace=nowhere": {"No quota lists namespace <bdi>nowhere</bdi>; ask an administrator"},
 		"/queues":                   {`href="/queues/train-a"`, `class="action">Hold<`},

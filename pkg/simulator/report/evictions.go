@@ -39,7 +39,7 @@ func (p *Preemption) String() string {
 		whom = append(whom, "for jobs within the min of their quota (reclaim)")
 	}
 	if p.WithinQueue {
-		whom = append(whom, "for jobs of a greater priority in their queue")
+		whom = append(whom, "for jobs with higher priority in their queue")
 	}
 	text := strings.Join(whom, " and ")
 	if p.MinRunTime > 0 {
@@ -48,10 +48,10 @@ func (p *Preemption) String() string {
 	if p.StopsIn > 0 {
 		text += fmt.Sprintf("; evicted jobs stop after %s", p.StopsIn)
 	} else {
-		text += "; evicted jobs stop at once"
+		text += "; evicted jobs stop immediately"
 	}
 	if p.Victims == simulator.Resume {
-		return text + " and go on where they stopped"
+		return text + " and continue where they stopped"
 	}
 	return text + " and start again from zero"
 }

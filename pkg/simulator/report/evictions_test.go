@@ -90,7 +90,7 @@ func TestAllFormatsReportEvictions(t *testing.T) {
 	}
 	plain := strings.Join(strings.Fields(table.String()), " ")
 	for _, words := range []string{
-		"Evicted for jobs within the min of their quota (reclaim) and for jobs of a greater priority in their queue; not within 30 s after the release; evicted jobs stop after 1 min and start again from zero",
+		"Evicted for jobs within the min of their quota (reclaim) and for jobs with higher priority in their queue; not within 30 s after the release; evicted jobs stop after 1 min and start again from zero",
 		"EVICTIONS RECLAIMED PREEMPTED JOBS HOURS LOST PART LOST WAIT AFTER TOTAL WAIT Block 1 1 0 1 1 10.0 % 1 h 20 min",
 		"SLOWDOWN EVICTIONS HOURS LOST a 2 0 9", "from submission to first release", "PART LOST is their part",
 	} {

@@ -61,7 +61,7 @@ func silences() []silence {
 				isOld(t, l.Object(harness.Jobs, name))
 				l.Patch(harness.Jobs, name, `{"metadata":{"annotations":{"scheduling.x-k8s.io/suspend":"true"}}}`)
 			},
-			reason: "NotQueued", says: []string{"the job ran already", "suspend the job to queue it"}},
+			reason: "NotQueued", says: []string{"the job was already running", "suspend the job to queue it"}},
 		{name: "an annotation takes it out of the queue", job: held{annotations: `kube-queue/bypass: "true"`, spec: "suspend: true,"}.job,
 			reason: "NotQueued", says: []string{"annotation kube-queue/bypass takes the job out of the queue", "unsuspend it", "remove the annotation"}},
 		{name: "another controller manages it", job: held{spec: "suspend: true, managedBy: example.com/other,"}.job,
@@ -145,7 +145,7 @@ func silences() []silence {
 				})
 				harness.Must(t, units.Delete(t.Context(), unit.Name, metav1.DeleteOptions{}))
 			},
-			reason: "Queued", says: []string{"is being deleted", "finalizers keep it: example.com/keeps", "whoever set them can remove them"}},
+			reason: "Queued", says: []string{"is being deleted", "finalizers keep it: example.com/keeps", "ask whoever set them to remove them"}},
 	}
 }
 

@@ -54,7 +54,7 @@ func TestAPhaseThatAnAdministratorWritesIsReportedAndTakenBack(t *testing.T) {
 	s.used("7")
 	s.eventually("an event on the unit", func() string {
 		found := s.warnings("forged")
-		if len(found) == 1 && found[0].Reason == "NotAdmitted" && strings.Contains(found[0].Message, "somebody other than kube-queue-controller set its phase") {
+		if len(found) == 1 && found[0].Reason == "NotAdmitted" && strings.Contains(found[0].Message, "something other than kube-queue-controller set its phase") {
 			return ""
 		}
 		return fmt.Sprintf("%d events: %v", len(found), found)

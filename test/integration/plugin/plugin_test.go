@@ -121,13 +121,13 @@ func TestThePluginOnACluster(t *testing.T) {
 		env.WaitForPhase("Job", "small", "Running")
 	})
 	t.Run("an administrator stops and resumes a queue", func(t *testing.T) {
-		succeeds(t, []string{"queue root-a stopped; jobs that run go on\n"}, "stop", "root-a")
+		succeeds(t, []string{"queue root-a stopped; running jobs continue\n"}, "stop", "root-a")
 		// The answer is current, and the status of the unit changes later.
 		harness.Eventually(t, 30*time.Second, "the job waits for the queue", func() (bool, string) {
 			r := kubeQueue(t, "why", "large", "-n", "team-a")
 			return strings.HasPrefix(r.out, "Job large waits: QueueStopped\n"), fmt.Sprint(r)
 		})
-		succeeds(t, []string{"queue root-a has spec.stop Hold already\n"}, "stop", "root-a")
+		succeeds(t, []string{"queue root-a already has spec.stop Hold\n"}, "stop", "root-a")
 		succeeds(t, []string{"queue root-a resumed\n"}, "resume", "root-a")
 	})
 	t.Run("a watch shows what changes, until Ctrl-C", watches(env))

@@ -28,7 +28,7 @@ function connect() {
   source = new EventSource("/live?page=" + encodeURIComponent(live.dataset.page));
   source.onopen = () => { connection.textContent = "Live"; };
   source.onerror = () => {
-    connection.textContent = "Disconnected: is the server of this page still running?";
+    connection.textContent = "Disconnected. Check that the server of this page is still running.";
     if (source?.readyState === EventSource.CLOSED) { // after an HTTP error, the browser does not try again
       source = undefined;
       clearTimeout(again);
