@@ -23,7 +23,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
 	"kube-queue.dev/kube-queue/pkg/controller/codec"
-	"kube-queue.dev/kube-queue/pkg/generated/clientset/versioned"
+	"kube-queue.dev/kube-queue/pkg/clientset"
 	"kube-queue.dev/kube-queue/pkg/metrics"
 	"kube-queue.dev/kube-queue/pkg/quota"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
@@ -356,7 +356,7 @@ func TestADeniedReleaseIsNotCountedAsAConflict(t *testing.T) {
 }
 
 func TestMetricsAreNotOlderThanTheDocumentationSays(t *testing.T) {
-	client, err := versioned.NewForConfig(&rest.Config{Host: "http://nowhere"}) // nobody asks it
+	client, err := clientset.NewForConfig(&rest.Config{Host: "http://nowhere"}) // nobody asks it
 	require.NoError(t, err)
 	for every, shown := range map[time.Duration]time.Duration{0: PublishInterval, time.Second: time.Second, time.Hour: PublishInterval} {
 		cfg := Config{Client: client, Source: &drawn{}, Clock: clocktesting.NewFakeClock(time.Unix(1000, 0)), PublishInterval: every}
