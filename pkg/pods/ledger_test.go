@@ -358,7 +358,9 @@ func TestWhatPodsShareCountsOnceForEachHolder(t *testing.T) {
 
 func TestWhatPodsOfDifferentTypesShareCountsAsMixed(t *testing.T) {
 	const gpu, h100, a100, other = 1, 2, 3, 4
-	devices := func(kind resources.ID) resources.Vector { return resources.Vector{{ID: gpu, Value: 8}, {ID: kind, Value: 8}} }
+	devices := func(kind resources.ID) resources.Vector {
+		return resources.Vector{{ID: gpu, Value: 8}, {ID: kind, Value: 8}}
+	}
 	sharing := func(uid string, kind resources.ID) Pod {
 		return Pod{Namespace: ns, UID: uid, Owner: "job", Shared: []Shared{{"claim", devices(kind), devices(other)}}}
 	}
