@@ -110,9 +110,9 @@ func newFailedClaims() *queue.Heap[*claim] {
 	}, func(c *claim) *int32 { return &c.place })
 }
 
-// forget drops all claims together with the backend. Unsent evictions are withdrawn.
+// forget drops all claims together with the backend. Unsent evictions are withdrawn. Claimants stay claimants: at the
+// start, units are shown before the quota.
 func (c *claims) forget(units []*unit) {
-	c.claimants = nil
 	for _, u := range units {
 		if u.claim != nil && u.claim.made {
 			c.claimants = append(c.claimants, u.key())
