@@ -269,6 +269,22 @@ func TestAUnitWaitsForTheVictimThatStartedLast(t *testing.T) {
 	}
 }
 
+func TestAUnitEvictsWhenItsVictimIsProtectedForAShorterTime(t *testing.T) {
+	w := reclaiming(t, lenders())
+	protect := func(d time.Duration) {
+		w.configure(scheduler.QueueChanged{Queue: "root-a", Preemption: scheduler.Preemption{MinRunTime: scheduler.Period{Set: true, Value: d}}})
+	}
+	protect(time.Hour)
+	w.submit("a/one", cpu("20"))
+	w.settle()
+	w.submit("b/one", cpu("5"))
+	w.after(5 * time.Minute)
+	expectEvicted(t, w)
+	protect(time.Minute)
+	w.after(time.Second)
+	expectEvicted(t, w, "a/one")
+}
+
 // Small units pass a large one and end before it could evict them. It does not wait for each of them.
 func TestAUnitDoesNotWaitAgainAndAgainForVictimsThatStartedLast(t *testing.T) {
 	w := preempting(t, owning("team", gpu("4"), gpu("4")), "team")
