@@ -170,7 +170,7 @@ func (s *Scheduler) isOwedWithoutBorrowers(q *queueState, u *unit) (owed bool) {
 	var behind []*charge
 	for _, h := range q.holders() {
 		if h.charged != nil && h.charged.group == q.Group && (h.leaving == nil || h.leaving.planned == nil) &&
-			q.Before(&u.item, &queue.Item{Key: h.key(), Priority: q.priorityOf(h), Submitted: h.Submitted}) {
+			q.Before(&u.item, queue.NewItem(h.key(), q.priorityOf(h), h.Submitted, q.lengthOf(h))) {
 			behind = append(behind, h.charged)
 			s.planner.PlanUncharge(q.Group, &h.charged.Charge)
 		}
