@@ -31,6 +31,11 @@ func LengthOf(seconds int32) Length {
 	return Length(4*n) + Length(uint32(seconds)<<(32-n)>>29&3) // the two bits that follow the first one
 }
 
+// NewItem returns an item that is in no queue, to compare it with those that are.
+func NewItem(key string, priority int32, submitted int64, length Length) *Item {
+	return &Item{Key: key, Priority: priority, Submitted: submitted, shape: &Shape{Length: length}}
+}
+
 func (i *Item) length() Length {
 	if i.shape == nil {
 		return LengthOf(UnknownSeconds)

@@ -66,6 +66,14 @@ func (s *Scheduler) watch(q *queueState) {
 	}
 }
 
+// retryFailed has failed attempts repeated as soon as their intervals allow, because units may be protected for a shorter time.
+func (s *Scheduler) retryFailed() {
+	for _, c := range slices.Clone(s.failed.All()) {
+		c.retryAt = c.notBefore
+		s.failed.Set(c)
+	}
+}
+
 // moreToEvict records that more units of the queue can be evicted than before.
 func (s *Scheduler) moreToEvict(q *queueState) {
 	s.changes++

@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -416,6 +417,28 @@ func TestAReservationAwaitsTheJobsOfARemovedQuota(t *testing.T) {
 	w.submit("a/small", cpu("1"))
 	w.settle()
 	expectReleased(t, w, "b/runs")
+}
+
+// A job that is activated later has an earlier submission.
+func TestAReservationStaysWithItsJobWhenTheTreeChanges(t *testing.T) {
+	w := reserving(t, limited("a", 8), "a")
+	w.submit("a/runs", cpu("8"))
+	w.submit("a/older", cpu("8"), deactivate)
+	w.settle()
+	w.now = w.now.Add(time.Second)
+	w.submit("a/large", cpu("8"))
+	w.after(2 * time.Minute)
+	w.submit("a/small", cpu("1"))
+	w.settle()
+	w.write("a/older", activate)
+	w.settle()
+	for _, when := range []string{"before", "after"} {
+		if starts := w.core.Bookings(); len(starts) != 1 || !slices.Contains(slices.Collect(maps.Keys(starts)), "a/large") {
+			t.Fatalf("%s the change, room is reserved for %v", when, starts)
+		}
+		w.plant(w.root)
+		w.settle()
+	}
 }
 
 // Below a shared limit, the job that has waited longest gets the reservation, in whichever queue it is.

@@ -110,9 +110,9 @@ func newFailedClaims() *queue.Heap[*claim] {
 	}, func(c *claim) *int32 { return &c.place })
 }
 
-// forget drops all claims together with the backend. Unsent evictions are withdrawn.
+// forget drops all claims together with the backend. Unsent evictions are withdrawn. Claimants stay claimants: at the
+// start, units are shown before the quota.
 func (c *claims) forget(units []*unit) {
-	c.claimants = nil
 	for _, u := range units {
 		if u.claim != nil && u.claim.made {
 			c.claimants = append(c.claimants, u.key())
@@ -170,7 +170,7 @@ func (s *Scheduler) isOwedWithoutBorrowers(q *queueState, u *unit) (owed bool) {
 	var behind []*charge
 	for _, h := range q.holders() {
 		if h.charged != nil && h.charged.group == q.Group && (h.leaving == nil || h.leaving.planned == nil) &&
-			q.Before(&u.item, &queue.Item{Key: h.key(), Priority: q.priorityOf(h), Submitted: h.Submitted}) {
+			q.Before(&u.item, queue.NewItem(h.key(), q.priorityOf(h), h.Submitted, q.lengthOf(h))) {
 			behind = append(behind, h.charged)
 			s.planner.PlanUncharge(q.Group, &h.charged.Charge)
 		}

@@ -320,3 +320,13 @@ func (n *namespaces) expectWork(t *rapid.T) {
 		t.Fatalf("queues %v, want %v", got, want)
 	}
 }
+
+// Nothing but the quota has named what it limits.
+func TestAViewHasTheNamesOfItsUsage(t *testing.T) {
+	n := newNamespaces(queue.RoundRobin)
+	n.quota("a", "q", 1, 0)
+	v := n.core.View(n.now, n.names)
+	if most := v.Usage[0].Max; len(most) != 1 || v.Names.Name(most[0].ID) != "requests.cpu" {
+		t.Errorf("the limits are %v", most)
+	}
+}

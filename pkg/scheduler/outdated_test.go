@@ -214,6 +214,33 @@ func TestAPacedVictimIsNotEvictedWhenAllClaimantsAreGone(t *testing.T) {
 	expectEvictions(t, w, other)
 }
 
+func TestAPacedVictimIsNotEvictedWhenItMayNoLongerBe(t *testing.T) {
+	set := func(p scheduler.Preemption) func(*world, string) {
+		p.MaxPerMinute = 1
+		return func(w *world, _ string) { w.configure(scheduler.QueueChanged{Queue: "team", Preemption: p}) }
+	}
+	write := func(change func(*scheduler.Unit)) func(*world, string) {
+		return func(w *world, victim string) { w.write(victim, change) }
+	}
+	for name, happens := range map[string]func(*world, string){
+		"preemption is turned off":   set(scheduler.Preemption{}),
+		"it is protected for longer": set(scheduler.Preemption{WithinQueue: true, MinRunTime: scheduler.Period{Set: true, Value: time.Hour}}),
+		"it does not borrow":         write(preemptible(false)),
+		"it cannot be stopped":       write(unstoppable(true)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, other := pacing(t, "team/prod")
+			happens(w, other)
+			w.after(10 * time.Minute)
+			expectEvictions(t, w, other)
+			w.finish("team/a")
+			w.finish("team/b")
+			w.after(time.Second)
+			expectReleased(t, w, "team/prod")
+		})
+	}
+}
+
 func TestADecisionThatWasNotSentIsRepeatedWhenAResourceQuotaIsLowered(t *testing.T) {
 	n := newNamespaces(queue.RoundRobin)
 	n.quota("a", "q", 1, 0)

@@ -33,6 +33,13 @@ func (u *unit) isUnready(now time.Time) bool {
 	return deadline != 0 && deadline <= instantOf(now)
 }
 
+// wasUnready reports whether that is why the unit was evicted, and not something else before, from which it took long to
+// stop. Objects have times in seconds.
+func (u *unit) wasUnready() bool {
+	deadline := u.podsDeadline()
+	return deadline != 0 && u.leaving != nil && u.leaving.at.plus(time.Second) > deadline
+}
+
 // unready explains why such a unit is evicted.
 func (u *unit) unready() *quota.Refusal {
 	return &quota.Refusal{Reason: wellknown.ReasonPodsReadyTimeout, Sentence: fmt.Sprintf(

@@ -77,6 +77,25 @@ func expectLongerWaits(t *testing.T, timeout time.Duration) {
 	expectReleased(t, w, "a/job")
 }
 
+func TestAJobThatTakesLongToStopForAnotherDoesNotWaitBecauseOfItsPods(t *testing.T) {
+	w := awaiting(t, false)
+	set := w.set["root"]
+	set.Preemption.WithinQueue = true
+	w.configure(set)
+	w.submit("a/job", cpu("4"))
+	w.after(40 * time.Second)
+	w.submit("a/high", cpu("4"), priority(1))
+	w.settle()
+	expectEvicted(t, w, "a/job")
+	w.after(time.Minute)
+	w.write("a/job", stop)
+	w.settle()
+	expectReleased(t, w, "a/high")
+	if u := w.units["a/job"]; u.Reason == wellknown.ReasonBackoff || u.RequeueAt.After(w.now) {
+		t.Errorf("it waits until %v: %s", u.RequeueAt, w.lastMessage("a/job"))
+	}
+}
+
 func TestAQueueAdmitsNoUnitUntilThePodsOfTheLastAreReady(t *testing.T) {
 	w := awaiting(t, true)
 	for _, name := range []string{"a/1", "a/2", "a/3"} {

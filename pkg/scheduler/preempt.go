@@ -245,6 +245,14 @@ func (s *Scheduler) mayBeEvicted(u *unit) bool {
 		!u.Unstoppable && u.write.sent != Dequeue && (u.Demand.Preemptible || s.exceeds(u))
 }
 
+// isSpared reports whether the unit, whose eviction for another one was decided before, may not be evicted for it any more,
+// because the unit or the settings of its queue have changed.
+func (s *Scheduler) isSpared(u *unit, now time.Time) bool {
+	isPreempted := u.leaving.why.Reason == wellknown.ReasonPreempted
+	return isPreempted && (u.queue == nil || !u.queue.set.Preemption.WithinQueue) || u.protectedUntil(s) > instantOf(now) ||
+		u.Unstoppable || !u.Demand.Preemptible && (u.charged == nil || !s.exceeds(u))
+}
+
 // isEasierToEvictAs reports whether the newer version of the unit holds quota and can be evicted for more units than
 // before.
 func (u *unit) isEasierToEvictAs(seen *Unit) bool {

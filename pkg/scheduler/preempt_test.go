@@ -9,6 +9,7 @@ import (
 
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 	"kube-queue.dev/kube-queue/pkg/pods"
+	"kube-queue.dev/kube-queue/pkg/queue"
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/resources"
 	"kube-queue.dev/kube-queue/pkg/scheduler"
@@ -267,6 +268,22 @@ func TestAUnitWaitsForTheVictimThatStartedLast(t *testing.T) {
 			expectEvicted(t, w, c.victim)
 		})
 	}
+}
+
+func TestAUnitEvictsWhenItsVictimIsProtectedForAShorterTime(t *testing.T) {
+	w := reclaiming(t, lenders())
+	protect := func(d time.Duration) {
+		w.configure(scheduler.QueueChanged{Queue: "root-a", Preemption: scheduler.Preemption{MinRunTime: scheduler.Period{Set: true, Value: d}}})
+	}
+	protect(time.Hour)
+	w.submit("a/one", cpu("20"))
+	w.settle()
+	w.submit("b/one", cpu("5"))
+	w.after(5 * time.Minute)
+	expectEvicted(t, w)
+	protect(time.Minute)
+	w.after(time.Second)
+	expectEvicted(t, w, "a/one")
 }
 
 // Small units pass a large one and end before it could evict them. It does not wait for each of them.
@@ -548,20 +565,25 @@ func TestARightThatHasEndedEvictsNobody(t *testing.T) {
 // The unit behind borrows what nobody is owed. Without it, the quota would still be within its guarantee, so c/0 would be
 // evicted in vain if c/1 stayed.
 func TestAUnitBehindEndsNobodysRight(t *testing.T) {
-	w := reclaiming(t, owning("root", nil, cpu("9"), owning("a", cpu("6"), nil), owning("c", nil, nil)))
-	w.configure(scheduler.QueueChanged{Queue: "root-c", Preemption: scheduler.Preemption{MaxPerMinute: 1}})
-	w.submitAll(cpu("4"), "c/0", "c/1")
-	w.submit("a/owed", cpu("6"))
-	w.after(31 * time.Second)
-	w.submit("a/small", cpu("1"))
-	w.after(time.Second)
-	expectReleased(t, w, "a/small", "c/0", "c/1")
-	expectEvicted(t, w, "c/1")
-	w.stopEvicted()
-	w.after(2 * time.Minute)
-	expectEvicted(t, w, "c/0")
-	w.stopEvicted()
-	expectReleased(t, w, "a/owed", "a/small")
+	for _, policy := range []*queue.Policy{queue.RoundRobin, queue.ShortestFirst} {
+		t.Run(policy.Name, func(t *testing.T) {
+			w := reclaiming(t, owning("root", nil, cpu("9"), owning("a", cpu("6"), nil), owning("c", nil, nil)))
+			w.configure(scheduler.QueueChanged{Queue: "root-a", Policy: policy})
+			w.configure(scheduler.QueueChanged{Queue: "root-c", Preemption: scheduler.Preemption{MaxPerMinute: 1}})
+			w.submitAll(cpu("4"), "c/0", "c/1")
+			w.submit("a/owed", cpu("6"), maxTime(24*time.Hour))
+			w.after(31 * time.Second)
+			w.submit("a/small", cpu("1"), maxTime(48*time.Hour))
+			w.after(time.Second)
+			expectReleased(t, w, "a/small", "c/0", "c/1")
+			expectEvicted(t, w, "c/1")
+			w.stopEvicted()
+			w.after(2 * time.Minute)
+			expectEvicted(t, w, "c/0")
+			w.stopEvicted()
+			expectReleased(t, w, "a/owed", "a/small")
+		})
+	}
 }
 
 // The unit that has borrowed cpu cannot be stopped. The one that has borrowed gpus holds enough of both. Which of the

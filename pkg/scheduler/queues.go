@@ -100,6 +100,9 @@ func (e QueueChanged) apply(s *Scheduler, now time.Time) {
 	if q.Policy != e.Policy {
 		q.SetPolicy(e.Policy) // also retries all shapes, because reservations depend on the policy
 	}
+	if q.set.Preemption != e.Preemption {
+		s.retryFailed()
+	}
 	q.set, q.changed = e, true
 	s.setChecks(q)
 	s.claimsStale = true

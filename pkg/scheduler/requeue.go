@@ -17,7 +17,7 @@ func (s *Scheduler) composeRequeue(u *unit, w *Write, now time.Time) {
 	if check.Verdict == Rejected {
 		w.Rejected, w.Generation = true, u.Checking.Generation
 	}
-	why, isByOwner := u.keptOut(), check.Verdict < Retry && !u.isUnready(now)
+	why, isByOwner := u.keptOut(), check.Verdict < Retry && !u.wasUnready()
 	if s.isForsaken(u, now) {
 		why = s.off[u.Kind]
 	}
@@ -49,7 +49,7 @@ func (s *Scheduler) whyLater(u *unit, check *CheckState, again backoff.State, no
 		return nil
 	case check.Verdict == Retry:
 		return &quota.Refusal{Reason: wellknown.ReasonBackoff, Sentence: check.sentence("failed", "the job is queued again at "+readable(again.Until))}
-	case u.isUnready(now):
+	case u.wasUnready():
 		return &quota.Refusal{Reason: wellknown.ReasonBackoff, Sentence: "not all pods of the job were ready in time; the job is queued again at " + readable(again.Until)}
 	default:
 		return inBackoff("was stopped", again)
@@ -77,7 +77,7 @@ func (s *Scheduler) requeueOf(u *unit, now time.Time) backoff.State {
 	switch {
 	case !u.Stopped: // its job never started
 		return last
-	case u.isUnready(now):
+	case u.wasUnready():
 		return s.checkRetries.Fail(last, u.dequeuedAt.time(), now)
 	}
 	if u.queue != nil && u.queue.set.Stop != NotStopped {

@@ -360,7 +360,7 @@ func (e Denied) apply(s *Scheduler, now time.Time) {
 }
 
 func (e QuotaChanged) apply(s *Scheduler, now time.Time) {
-	units, replaced := s.inOrder(), s.replaceLimits()
+	units, replaced, booked := s.inOrder(), s.replaceLimits(), s.bookings
 	s.backend, s.missing = e.Backend, e.Missing
 	s.limits, _ = e.Backend.(quota.Exceedable)
 	s.planner, _ = e.Backend.(quota.Planner)
@@ -398,6 +398,11 @@ func (e QuotaChanged) apply(s *Scheduler, now time.Time) {
 		u.item = queue.Item{Key: u.key()}
 		u.countedIn, u.countedAs = nil, Waiting
 		s.settle(u, now)
+	}
+	for _, b := range booked { // each stays with its unit
+		if u := b.unit; s.planner != nil && u.queue != nil && u.queue.mayBook(u) && !s.isBookedAbove(u.queue, u) {
+			s.bookFor(u)
+		}
 	}
 	for _, q := range s.order {
 		if q.counts[Waiting] > 0 {

@@ -48,6 +48,9 @@ func (s *Scheduler) settle(u *unit, now time.Time) {
 	s.count(u, q, u.countedPhase())
 
 	s.watchChecks(u, now)
+	if u.leaving != nil && u.mayWithdraw() && s.isSpared(u, now) {
+		s.withdraw(u)
+	}
 	s.requestStep(u, now)
 	if waiting || u.Phase == Reserved {
 		u.shown.startWaiting(now)

@@ -111,7 +111,8 @@ func (u *UnitView) RequeueAt() time.Time { return u.requeueAt.time() }
 // View returns the current state. It takes time proportional to the number of units, and does not copy what never
 // changes. The demands must have been built with names.
 func (s *Scheduler) View(now time.Time, names *resources.Names) *View {
-	v := &View{At: now, Names: names.Clone(), Missing: s.missing, Usage: s.Usage(),
+	usage := s.Usage() // it can add names
+	v := &View{At: now, Names: names.Clone(), Missing: s.missing, Usage: usage,
 		Checks: slices.Sorted(maps.Keys(s.checks)), DefaultPolicy: s.defaultPolicy, MinRunTime: s.minRunTime, Off: s.off}
 	if backend, is := s.backend.(quota.Explainer); is {
 		v.Backend = backend.Clone(v.Names)

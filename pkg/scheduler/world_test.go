@@ -153,8 +153,6 @@ func (w *world) queueOf(u *scheduler.Unit) scheduler.QueueChanged {
 func (w *world) restart() {
 	w.core = scheduler.New(w.opts)
 	w.news, w.outcomes = nil, nil
-	w.tree, w.without = w.fresh(), false
-	w.core.Apply(w.now, scheduler.QuotaChanged{Backend: w.tree})
 	w.core.Apply(w.now, scheduler.KindsChanged{Off: w.off})
 	for _, name := range slices.Sorted(maps.Keys(w.set)) {
 		w.core.Apply(w.now, w.set[name])
@@ -175,6 +173,8 @@ func (w *world) restart() {
 	if w.listed {
 		w.list()
 	}
+	w.tree, w.without = w.fresh(), false
+	w.core.Apply(w.now, scheduler.QuotaChanged{Backend: w.tree}) // last, like the controller
 	w.check()
 }
 

@@ -230,14 +230,18 @@ func (n *checkedNode) guaranteeAll() {
 	for name, value := range n.min {
 		n.guarantee[name] = value
 	}
+	below := map[string]resources.Sum{}
 	for _, child := range n.children {
-		for name := range child.guarantee {
-			sum := n.guaranteedBelow(name).Clamp()
-			if limit, limited := n.max[name]; limited {
-				sum = min(sum, limit)
-			}
-			n.guarantee[name] = max(n.min[name], sum)
+		for name, value := range child.guarantee {
+			below[name] = below[name].Plus(value)
 		}
+	}
+	for name := range below {
+		sum := below[name].Clamp()
+		if limit, limited := n.max[name]; limited {
+			sum = min(sum, limit)
+		}
+		n.guarantee[name] = max(n.min[name], sum)
 	}
 	delete(n.guarantee, quota.JobsResource)
 }

@@ -2,9 +2,11 @@ package tree_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"kube-queue.dev/kube-queue/pkg/quota/tree"
 	"kube-queue.dev/kube-queue/pkg/resources"
@@ -204,5 +206,20 @@ func TestTreesThatAreTooDeepAreInvalid(t *testing.T) {
 	_, _, err := tree.New(resources.NewNames(), chain(5000), tree.Options{})
 	if err == nil || !strings.HasSuffix(err.Error(), "the tree has more than 100 levels; remove the levels below this node") {
 		t.Error("a tree of 5000 levels is accepted")
+	}
+}
+
+// If it took the square of the nodes, this would take several times as long as it may.
+func TestATreeIsBuiltInTimeProportionalToItsNodes(t *testing.T) {
+	root := node("root", "", "")
+	for i := range 50_000 {
+		root.Children = append(root.Children, withMin("cpu=1", node(fmt.Sprint("n", i), "", "")))
+	}
+	start := time.Now()
+	if _, _, err := tree.New(resources.NewNames(), root, tree.Options{}); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(start); took > 5*time.Second {
+		t.Errorf("it took %v", took)
 	}
 }
