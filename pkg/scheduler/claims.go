@@ -214,7 +214,7 @@ func (s *Scheduler) keepRoom(u *unit, owed bool, now time.Time) {
 func (s *Scheduler) dropClaim(u *unit) {
 	made := u.claim != nil && u.claim.made
 	s.endClaim(u)
-	s.eachVictim(u, s.withdrawUnused)
+	s.eachVictim(u, func(v *unit) { s.withdraw(v) })
 	if made {
 		s.withdrawOrphans()
 	}

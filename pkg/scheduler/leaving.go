@@ -223,24 +223,11 @@ func (s *Scheduler) withdraw(v *unit) bool {
 	return true
 }
 
-// withdrawUnused is withdraw, unless a third unit relies on the eviction.
-func (s *Scheduler) withdrawUnused(v *unit) {
-	if !v.mayWithdraw() {
-		return
-	}
-	s.unplanUncharge(v)
-	if s.made > 0 && v.charged != nil && s.isTooMuchPlanned(v.charged) {
-		s.planUncharge(v)
-		return
-	}
-	s.withdraw(v)
-}
-
-// withdrawOutdated is withdrawUnused for a unit whose claimant has no claim any more: the eviction could not be withdrawn
-// when the claim ended.
+// withdrawOutdated withdraws the eviction of a unit whose claimant has no claim any more: it could not be withdrawn when
+// the claim ended.
 func (s *Scheduler) withdrawOutdated(v *unit) {
 	if v.leaving != nil && v.mayWithdraw() && !s.isClaimed(v) {
-		s.withdrawUnused(v)
+		s.withdraw(v)
 	}
 }
 
@@ -255,7 +242,7 @@ func (s *Scheduler) withdrawOrphans() {
 		}
 	}
 	for _, v := range sortByKey(orphans) {
-		s.withdrawUnused(v)
+		s.withdraw(v)
 	}
 }
 

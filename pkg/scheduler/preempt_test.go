@@ -415,6 +415,25 @@ func TestAChangeOfTheTreeKeepsRoomForTheUnitForWhichItIsMade(t *testing.T) {
 	}
 }
 
+// The write of the eviction fails, because the victim has changed meanwhile. It is decided again, for the unit that is owed
+// the room now.
+func TestAnEvictionIsNotSentForAUnitThatHasLostItsRight(t *testing.T) {
+	w := reclaiming(t, owning("root", nil, cpu("6"), owning("a", nil, nil), owning("b", cpu("3"), nil)))
+	w.submit("a/x", cpu("5"))
+	w.after(time.Second)
+	w.submit("b/large", cpu("3"))
+	w.hearAndThink()
+	w.pod(pods.Pod{Namespace: "b", UID: "notebook", Requests: resources.Vector{{ID: w.names.ID("cpu"), Value: 1000}}, Stray: true})
+	w.submit("b/small", cpu("1"))
+	w.hearAndThink()
+	w.write("a/x", priority(1))
+	w.after(time.Minute)
+	expectEvicted(t, w, "a/x")
+	if got := w.units["a/x"].Eviction.For; got != w.units["b/small"].UID {
+		t.Errorf("a/x is evicted for %s: %s", w.keyOf(got), w.story(10))
+	}
+}
+
 func TestAnEvictionMayBecomeThatForAnotherUnit(t *testing.T) {
 	w := preempting(t, owning("team", gpu("1"), gpu("1")), "team")
 	for _, u := range []struct {
