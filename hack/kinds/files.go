@@ -124,8 +124,8 @@ func aboutEnabled(kinds []framework.Kind) string {
 		}
 	}
 	names = append(names, pod.Name)
-	return fmt.Sprintf("Kinds of jobs to queue, by all their marks: %s. For %s, objects that are suspended for another purpose "+
-		"are queued and released too, so list these kinds only in annotationExtensions.", strings.Join(names, ", "), and(suspended))
+	return fmt.Sprintf("Kinds of jobs to queue, with any of their marks: %s. List %s only in annotationExtensions: here, kube-queue also "+
+		"queues and releases objects that are suspended for another reason.", strings.Join(names, ", "), and(suspended))
 }
 
 // operatorsExample lists the operators as their own manifests name them.
