@@ -130,7 +130,7 @@ func (s *Scheduler) bookFor(u *unit) {
 	q := u.queue
 	s.dropClaim(u)
 	s.remove(u)
-	q.PushAlone(&u.item, u.Demand, q.lengthOf(u))
+	s.push(u, q.PushAlone)
 	q.booking = &booking{unit: u, queue: q, changes: s.changes - 1}
 	s.bookings = append(s.bookings, q.booking)
 	s.activate(q)
@@ -163,7 +163,7 @@ func (s *Scheduler) unbook(b *booking) {
 	s.bookings = slices.DeleteFunc(s.bookings, func(other *booking) bool { return other == b })
 	if u := b.unit; u.queue == b.queue && u.item.Shape() != nil && (u.claim == nil || !u.claim.made) {
 		s.remove(u)
-		b.queue.Push(&u.item, u.Demand, b.queue.lengthOf(u))
+		s.push(u, b.queue.Push)
 		s.activate(b.queue)
 	}
 	s.retryDelayed()

@@ -197,7 +197,7 @@ func (s *Scheduler) keepRoom(u *unit, owed bool, now time.Time) {
 	s.dropFailure(u)
 	u.claim = &claim{unit: u, made: true, owed: owed, queue: q, planned: quota.Charge{Demand: u.Demand}}
 	s.remove(u)
-	q.PushAlone(&u.item, u.Demand, q.lengthOf(u))
+	s.push(u, q.PushAlone)
 	q.claimed = append(q.claimed, u.claim)
 	s.made++
 	s.planner.Plan(q.Group, &u.claim.planned)
@@ -348,7 +348,7 @@ func (s *Scheduler) checkClaimsOf(q *queueState, now time.Time) {
 func (s *Scheduler) giveUp(u *unit, now time.Time) {
 	s.dropClaim(u)
 	s.remove(u)
-	u.queue.Push(&u.item, u.Demand, u.queue.lengthOf(u))
+	s.push(u, u.queue.Push)
 	s.activate(u.queue)
 	s.explainLater(u, now)
 }

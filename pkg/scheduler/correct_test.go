@@ -153,22 +153,72 @@ func TestAUnitThatIsDeactivatedDoesNotShowThatItWaitsForPods(t *testing.T) {
 	}
 }
 
-// It is tried again with its new limit, and refused for another cause than it shows. Both are true then.
-func TestAUnitWhoseLimitChangesIsCorrectedWhenWhatItShowsIsNoLongerTrue(t *testing.T) {
-	w := newWorld(t, scheduler.Options{Policy: queue.ShortestFirst}, leaf("root", map[string]string{"cpu": "4", quota.JobsResource: "2"}, "a"))
-	w.exact = false // a pod exceeds what was admitted
-	w.submit("a/1", cpu("1"))
-	w.submit("a/2", cpu("1"))
-	w.settle()
-	w.submit("a/waits", cpu("2"))
-	w.after(2 * time.Second)
-	w.pod(pods.Pod{Namespace: "a", UID: "large", Owner: w.units["a/1"].Owner, Requests: resources.Vector{{ID: w.names.ID("cpu"), Value: 3000}}})
-	w.write("a/waits", maxTime(time.Minute))
-	w.settle()
-	w.finish("a/2")
-	w.after(2 * time.Second)
-	if found := w.writes("a/waits", scheduler.Explain); len(found) != 2 || found[0].Reason != wellknown.ReasonMaxJobs || found[1].Reason != wellknown.ReasonQuotaExceeded {
-		t.Errorf("it reported %+v", found)
+// It is tried again apart from the units that it was refused with, and refused for another cause than it shows. Both
+// are true then.
+func TestAUnitThatIsTriedApartIsCorrectedWhenWhatItShowsIsNoLongerTrue(t *testing.T) {
+	large := func(w *world, owner string) {
+		w.pod(pods.Pod{Namespace: "a", UID: "large", Owner: owner, Stray: owner == "", Requests: resources.Vector{{ID: w.names.ID("cpu"), Value: 3000}}})
+	}
+	expectBooked := func(w *world, want bool) {
+		w.t.Helper()
+		if _, is := w.core.Bookings()["a/waits"]; is != want {
+			w.t.Fatalf("whether it has a booking is %v, want %v", is, want)
+		}
+	}
+	for _, test := range []struct {
+		name    string
+		set     scheduler.QueueChanged
+		isTried func(w *world)
+		then    wellknown.Reason
+	}{
+		{name: "its limit changes", isTried: func(w *world) {
+			large(w, w.units["a/1"].Owner)
+			w.write("a/waits", maxTime(time.Minute))
+			w.settle()
+		}, then: wellknown.ReasonQuotaExceeded},
+		{name: "room is booked for it", set: scheduler.QueueChanged{ReserveAfter: 5 * time.Second}, isTried: func(w *world) {
+			large(w, w.units["a/1"].Owner)
+			w.settle()
+			expectBooked(w, false)
+			w.after(4 * time.Second)
+			w.submit("a/other", cpu("3")) // bookings are made when something else happens
+			w.settle()
+			expectBooked(w, true)
+		}, then: wellknown.ReasonQuotaExceeded},
+		{name: "its booking ends", set: scheduler.QueueChanged{ReserveAfter: time.Second}, isTried: func(w *world) {
+			w.submit("a/other", cpu("3"))
+			w.settle()
+			expectBooked(w, true)
+			large(w, "") // nobody knows that it will end
+			w.settle()
+			expectBooked(w, false)
+		}, then: wellknown.ReasonQuotaExceeded},
+		{name: "another one is evicted for it", set: scheduler.QueueChanged{Preemption: scheduler.Preemption{WithinQueue: true,
+			MinRunTime: scheduler.Period{Set: true, Value: 5 * time.Second}}}, isTried: func(w *world) {
+			large(w, w.units["a/1"].Owner)
+			w.after(5 * time.Second)
+			if !w.units["a/1"].Evicted {
+				w.t.Fatalf("evicted are %v", w.evicted())
+			}
+		}, then: wellknown.ReasonPreempting},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t, scheduler.Options{Policy: queue.ShortestFirst}, leaf("root", map[string]string{"cpu": "4", quota.JobsResource: "2"}, "a"))
+			w.exact = false // a pod exceeds what was admitted
+			test.set.Queue, test.set.Policy = "root", queue.ShortestFirst
+			w.configure(test.set)
+			w.submit("a/1", cpu("1"))
+			w.submit("a/2", cpu("1"))
+			w.settle()
+			w.submit("a/waits", cpu("2"), priority(1))
+			w.after(2 * time.Second)
+			test.isTried(w)
+			w.finish("a/2")
+			w.after(2 * time.Second)
+			if found := w.writes("a/waits", scheduler.Explain); len(found) != 2 || found[0].Reason != wellknown.ReasonMaxJobs || found[1].Reason != test.then {
+				t.Errorf("it reported %+v", found)
+			}
+		})
 	}
 }
 

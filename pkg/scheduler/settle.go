@@ -183,7 +183,7 @@ func (s *Scheduler) enter(u *unit, now time.Time) {
 		return
 	}
 	u.item = queue.Item{Key: u.key(), Priority: u.queue.set.MaxPriority.Of(u.Priority), Submitted: u.Submitted}
-	shape := u.queue.Push(&u.item, u.Demand, u.queue.lengthOf(u))
+	shape := s.push(u, u.queue.Push)
 	u.Demand = shape.Demand // the demand is shared by all units of the shape
 	if shape.Len() == 1 {
 		s.refuseForGood(u.queue, shape, now)
@@ -191,12 +191,18 @@ func (s *Scheduler) enter(u *unit, now time.Time) {
 		s.tryFirst(u.queue, shape)
 	}
 	s.activate(u.queue)
-	if u.shown.last() != (quota.Cause{}) { // its shape may be refused for another cause, and stay so when this one is no longer true
-		s.explainer.lookAt(u.queue, now, CorrectionDelay)
-	}
 	if len(s.victims[u.UID]) > 0 {
 		s.claimants = append(s.claimants, u.key())
 	}
+}
+
+// push adds a unit to its queue by Push or PushAlone. Its shape may be refused for another cause than the unit shows, and
+// stay so when that one is no longer true.
+func (s *Scheduler) push(u *unit, push func(*queue.Item, quota.Demand, queue.Length) *queue.Shape) *queue.Shape {
+	if u.shown.last() != (quota.Cause{}) {
+		s.explainer.lookAt(u.queue, s.meters.now, CorrectionDelay)
+	}
+	return push(&u.item, u.Demand, u.queue.lengthOf(u))
 }
 
 // refuseForGood refuses a shape that can never fit, even if it is not in front.
