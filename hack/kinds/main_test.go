@@ -37,7 +37,7 @@ func withWidget(t *testing.T) (all []file, want map[string][]string) {
 	return all, map[string][]string{
 		"charts/kube-queue/files/kinds.json":   {`"kind": "Widget"`},
 		"charts/kube-queue/values.schema.json": {"\n          \"workflow\", \"widget\", \"gadget\", \"pod\"\n        ]"},
-		"charts/kube-queue/values.yaml": {", widget (or gadget), pod. For ", " and widget, objects that are suspended", "\nannotationExtensions: [tfjob, ", ", workflow, widget]\n",
+		"charts/kube-queue/values.yaml": {", widget (or gadget), pod. List ", " and widget only in annotationExtensions", "\nannotationExtensions: [tfjob, ", ", workflow, widget]\n",
 			"\n  operators: []\n  # - {namespace: ", "\n  # - {namespace: widgets, serviceAccount: widget-operator, kinds: [widget]}\n\n"},
 		"pkg/generated/kinds/kinds.go":     {`"Widget", "Workflow"`, `{Kind: "Widget", Key: "example.com/widget", IsUID: false},`},
 		"README.md":                        {"| [JobSet](docs/tasks/run-jobset.md), [Widget](docs/tasks/run-widget.md) | JobSet "},
