@@ -26,8 +26,9 @@ func (c Compactor) keepElastic(unit, compact *schedulingv1alpha1.QueueUnit) {
 	}
 }
 
-// elastic returns how a unit can be, or was, admitted with fewer pods than it requests; nil if it cannot. whole is
-// the demand of the unit. A pod requests what whole loses without the pod, but at most an equal part of whole.
+// elastic returns how a unit can be, or was, admitted with fewer pods than requested; nil if it cannot. whole is the
+// demand of the unit. The request of a pod is the difference that it makes to whole, but at most an equal share of
+// whole.
 func (r Reader) elastic(unit *schedulingv1alpha1.QueueUnit, whole quota.Demand) (*scheduler.Elastic, error) {
 	i, err := lifecycle.ElasticPodSet(unit)
 	if err != nil || i < 0 {
