@@ -122,20 +122,20 @@ type Host struct {
 	Clock  clock.Clock
 	// Namespace is the namespace of the objects of the program.
 	Namespace string
-	// Names are used to build demands and limits. If the Backend in force is a quota.Forgetter, an ID that neither it
-	// nor a unit nor a pod refers to can be assigned to another name at any time, so the Source must not store IDs.
+	// Names builds demands and limits. If the Backend in force is a quota.Forgetter, an ID can be assigned to another
+	// name as soon as the Backend, the units and the pods no longer refer to it. So the Source must not store IDs.
 	Names *resources.Names
 	// Take makes the goroutine that decides call the function and apply the change, in the order of
 	// the calls of Take. It never blocks.
 	Take func(func() Change)
-	// Moving reports whether settings of Queues are still to be moved to the new names of their groups. Until then, a
-	// process that starts must find the quota before in Quota.Last. It waits until a Change is applied.
+	// Moving reports whether settings of Queues must still move to the new names of their groups. Until they have, a
+	// process that starts needs the previous quota in Quota.Last. Moving waits until a Change is applied.
 	Moving func() bool
 }
 
 // Change is the result of an observation.
 type Change struct {
-	// Quota is the quota in force from now on; nil if it has not changed.
+	// Quota is the new quota in force; nil if it has not changed.
 	Quota *Quota
 	// Seen is an observation for the Backend in force, which must then be a quota.Observer; nil if there is none.
 	Seen any

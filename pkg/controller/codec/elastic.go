@@ -26,9 +26,8 @@ func (c Compactor) keepElastic(unit, compact *schedulingv1alpha1.QueueUnit) {
 	}
 }
 
-// elastic returns how a unit can be, or was, admitted with fewer pods than requested; nil if it cannot. whole is the
-// demand of the unit. The request of a pod is the difference that it makes to whole, but at most an equal share of
-// whole.
+// elastic returns how a unit can be, or was, admitted with fewer pods; nil if it cannot. whole is the unit's demand. A
+// pod's request is the part of whole that it adds, but at most an equal share.
 func (r Reader) elastic(unit *schedulingv1alpha1.QueueUnit, whole quota.Demand) (*scheduler.Elastic, error) {
 	i, err := lifecycle.ElasticPodSet(unit)
 	if err != nil || i < 0 {

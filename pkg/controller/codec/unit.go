@@ -221,7 +221,7 @@ func (r Reader) readUnless(unit *schedulingv1alpha1.QueueUnit, fault error) (sch
 		u.Restored, u.Attempts = true, attempt-1
 	}
 	admitted := unit
-	if u.Over { // only its pods decide what it is charged, but it counts as a job
+	if u.Over { // charge only its pods, but count it as a job
 		admitted = unit.DeepCopy()
 		// An empty pod set, because a unit without pod sets counts as one pod.
 		admitted.Spec.Resource, admitted.Spec.PodSets = nil, []schedulingv1alpha1.PodSet{{}}
