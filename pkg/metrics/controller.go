@@ -80,7 +80,7 @@ func (c *Controller) Estimated(held bool) {
 
 // Evicted counts a unit of the queue that was evicted. The queue is empty if the unit has none.
 func (c *Controller) Evicted(queue, reason string) {
-	if queue != "" { // its series is never deleted
+	if queue != "" { // the series without a queue is never deleted
 		c.initQueueSeries(queue, reason)
 	}
 	c.registry.counters[evictions].WithLabelValues(queue, reason).Inc()
