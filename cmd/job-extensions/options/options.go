@@ -96,7 +96,7 @@ func (o *Options) Rules() requests.Rules {
 	return rules
 }
 
-// leaseLabels tell kube-queue-controller which kinds of jobs are not released.
+// leaseLabels tells kube-queue-controller which kinds of jobs are not released.
 func (o *Options) leaseLabels() map[string]string {
 	labels := map[string]string{}
 	for _, name := range registry.NamesOf(registry.All()) {
