@@ -147,7 +147,7 @@ func (a *auditor) unitDifference(key, version string) podwatch.Difference {
 	return podwatch.Difference{Object: "QueueUnit " + key, Version: version, Heal: func() { a.differ = append(a.differ, key) }}
 }
 
-// read reads a unit from the API server and passes it to the loop. It is gone only if the cache lacks it, too.
+// read reads a unit from the API server and passes it to the loop. The unit is gone only if the cache lacks it, too.
 func (a *auditor) read(ctx context.Context, inbox *inbox, key string) {
 	namespace, name, err := cache.SplitMetaNamespaceKey(key)
 	if err != nil {

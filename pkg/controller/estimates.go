@@ -173,7 +173,7 @@ func (e *Estimates) startOf(m *visibility.Model, w visibility.Waiter) (time.Time
 	return start, known
 }
 
-// play plays the queues forward. It does not hold the lock meanwhile.
+// play plays the queues forward. It releases the lock meanwhile.
 func (e *Estimates) play(m *visibility.Model, now time.Time) {
 	e.playing, e.covered, e.asked = true, e.asked, map[string]int{}
 	further := e.covered

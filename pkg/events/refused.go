@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// maxRefusals is after how many refusals of its namespace an event is dropped, unless it is kept.
+	// maxRefusals is the number of refusals of its namespace after which an event is dropped, unless it is kept.
 	maxRefusals = 5
 	// maxRefused limits the number of events that wait for a namespace that refuses events.
 	maxRefused = 1000
@@ -31,8 +31,8 @@ type refusal struct {
 func (r *refusal) waits(key types.NamespacedName) bool { _, waits := r.waiting[key]; return waits }
 
 // mayTry reports whether to try an event now although its namespace refuses events. If not, the event waits, or is
-// dropped after too many refusals or if too many others wait. A kept event is never dropped: it waits until the
-// namespace accepts it.
+// dropped after too many refusals or if too many others wait. A kept event is not dropped: it waits until the namespace
+// accepts it.
 func (w *Writer) mayTry(ctx context.Context, key types.NamespacedName, e *entry) bool {
 	r, now := w.refusing[key.Namespace], w.clock.Now()
 	full := len(r.waiting) >= maxRefused

@@ -23,7 +23,7 @@ func slimNamespace(object any) (any, error) {
 
 func sameNamespace(a, b *namespace) bool { return a.managed == b.managed }
 
-// exempts reports whether the object's pods are free of charge while they belong to no unit. The object must be an
+// exempts reports whether the object's pods are exempt from charges while they belong to no unit. The object must be an
 // existing DaemonSet in a namespace that is not managed. Tenants can create DaemonSets in their namespaces, so pods are
 // charged in managed namespaces. The goroutine that decides calls it.
 func (w *Watch) exempts(kind *ownerKind, o *slim) bool {
