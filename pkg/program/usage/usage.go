@@ -26,7 +26,7 @@ func IsUnknownFlag(err error) bool {
 	return is
 }
 
-// meantFlag returns the flag that is most similar to an unknown one; empty if none is similar.
+// meantFlag returns the flag that the user probably meant by an unknown one; empty if none is similar.
 func meantFlag(err error, flags *pflag.FlagSet) string {
 	unknown, is := errors.AsType[*pflag.NotExistError](err)
 	if !is || flags == nil {
