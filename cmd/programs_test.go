@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	// What the programs are built of, so that no result is kept when it changes.
+	// The programs are built from these packages. The imports make the test cache notice changes.
 	_ "kube-queue.dev/kube-queue/cmd/job-extensions/options"
 	_ "kube-queue.dev/kube-queue/cmd/kube-queue-controller/options"
 	_ "kube-queue.dev/kube-queue/cmd/kube-queue-web/options"
@@ -75,7 +75,7 @@ func freeAddress(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// start runs a program until the test ends, and has its log.
+// start runs a program until the test ends, and returns its log.
 func start(t *testing.T, name string, environ []string, args ...string) (logged func() string, ended <-chan struct{}) {
 	t.Helper()
 	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
@@ -107,7 +107,7 @@ func start(t *testing.T, name string, environ []string, args ...string) (logged 
 	}, done
 }
 
-// line is that of a log in JSON with this message.
+// line returns the line of a JSON log with this message.
 func line(log, message string) map[string]any {
 	for text := range strings.Lines(log) {
 		var fields map[string]any
@@ -118,7 +118,7 @@ func line(log, message string) map[string]any {
 	return nil
 }
 
-// eventually waits until a thing is so while the program lives.
+// eventually waits until the condition is met while the program runs.
 func eventually(t *testing.T, what string, logged func() string, ended <-chan struct{}, so func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -139,9 +139,9 @@ func TestAProgramObeysItsFlagsThenItsEnvironmentThenItsFile(t *testing.T) {
 		program, kind string
 		file          map[string]any
 		environ, args []string
-		// settings in force and where they were given, as the log has them.
+		// settings are the settings in force, and given their origins, as the log shows them.
 		settings, given map[string]any
-		// starts is in the line of the start.
+		// starts are fields of the log line at the start.
 		starts map[string]any
 	}{
 		{
@@ -190,7 +190,7 @@ func TestAProgramObeysItsFlagsThenItsEnvironmentThenItsFile(t *testing.T) {
 			if answers("http://" + unused + "/healthz") {
 				t.Error("it answers where the file says as well")
 			}
-			if c.program == controller { // the other one would list what this server does not have
+			if c.program == controller { // the other one would list objects that this server does not have
 				eventually(t, "it takes the lease", logged, ended, func() bool { return s.taken("elsewhere") != nil })
 				if seconds := *s.taken("elsewhere"); seconds != 21 {
 					t.Errorf("it takes the lease for %d s", seconds)

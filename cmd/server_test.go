@@ -14,8 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// server answers as little of the API as reports what a program does: its version, and a
-// lease that nobody has.
+// server is an API server with only a version, and a lease without a holder. They show what a program does.
 type server struct {
 	*httptest.Server
 	mu     sync.Mutex
@@ -42,7 +41,7 @@ func (s *server) answer(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// take gives a lease to the first that requests it.
+// take gives a lease to the first client that requests it.
 func (s *server) take(w http.ResponseWriter, req *http.Request) {
 	body, err := io.ReadAll(req.Body)
 	if err != nil {
@@ -61,7 +60,7 @@ func (s *server) take(w http.ResponseWriter, req *http.Request) {
 	_ = json.NewEncoder(w).Encode(lease)
 }
 
-// taken is how long a lease was taken for; nil when it was not.
+// taken returns the duration of a lease in seconds; nil if it was not taken.
 func (s *server) taken(namespace string) *int32 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,7 +71,7 @@ func (s *server) taken(namespace string) *int32 {
 	return lease.Spec.LeaseDurationSeconds
 }
 
-// kubeconfig leads to the server.
+// kubeconfig returns a kubeconfig file for the server.
 func (s *server) kubeconfig(t *testing.T) string {
 	return write(t, "kubeconfig", map[string]any{
 		"apiVersion": "v1", "kind": "Config", "current-context": "c",

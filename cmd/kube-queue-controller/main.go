@@ -96,10 +96,10 @@ func run(ctx context.Context, env *program.Env, opts *options.Options) error {
 	})
 }
 
-// serveReviews serves the webhook that answers reviews. Only the leader can answer, so the endpoints of its Service
-// are those of the leader.
+// serveReviews serves the webhook that answers reviews. Only the leader can answer, so its Service leads only to the
+// leader.
 func serveReviews(ctx context.Context, env *program.Env, opts *options.Options, client kubernetes.Interface, views *controller.Views, estimates *controller.Estimates, genuine func([]byte) bool) (*webhook.Server, error) {
-	// Its own rate limit, so that many questions do not delay the writes of decisions, and vice versa.
+	// A separate rate limit keeps questions and the writes of decisions from delaying each other.
 	config := rest.CopyConfig(env.Config)
 	config.QPS, config.Burst, config.RateLimiter = 100, 200, nil
 	authorizer, err := kubernetes.NewForConfig(config)

@@ -8,12 +8,12 @@ import (
 	"kube-queue.dev/kube-queue/pkg/simulator/report"
 )
 
-// evictions are the settings in force and the result of a run with the arguments.
+// evictions returns the settings in force and the result of a run with the arguments.
 func evictions(t *testing.T, args ...string) (*report.Preemption, *report.Evictions) {
 	t.Helper()
 	out, _ := run(t, exitClean, append([]string{"-o", "json"}, args...)...)
 	var got struct {
-		// The times are numbers of seconds, which only the other direction knows.
+		// The report encodes times as seconds and cannot decode them.
 		Preemption *struct{ Reclaim, WithinQueue bool }
 		Policies   []struct {
 			All struct {

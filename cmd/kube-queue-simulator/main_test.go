@@ -21,13 +21,13 @@ const (
 	capacity = "--capacity=nvidia.com/gpu=80"
 )
 
-// run the program, and expect the exit status.
+// run runs the program and checks the exit status.
 func run(t *testing.T, code int, args ...string) (stdout, stderr string) {
 	t.Helper()
 	return runWith(t, "", code, args...)
 }
 
-// runWith runs the program with a standard input.
+// runWith is run with a standard input.
 func runWith(t *testing.T, stdin string, code int, args ...string) (stdout, stderr string) {
 	t.Helper()
 	var out, errs strings.Builder
@@ -240,7 +240,7 @@ func TestProgressIsReportedWhereItIsRequested(t *testing.T) {
 	}
 }
 
-// interruptedAfter ends a context once the text was written.
+// interruptedAfter ends a context once the text is written.
 type interruptedAfter struct {
 	strings.Builder
 	text   string

@@ -34,7 +34,7 @@ func (o *options) newProgress(stderr io.Writer) *progress {
 	return p
 }
 
-// of returns the callback that the simulator reports the progress of the named run with.
+// of returns the callback for progress reports on the named run.
 func (p *progress) of(title string) func(finished, all int) {
 	p.text, p.written = title, time.Time{}
 	p.show(title)
@@ -48,7 +48,7 @@ func (p *progress) of(title string) func(finished, all int) {
 	}
 }
 
-// last returns the text that was reported last.
+// last returns the last reported text.
 func (p *progress) last() string { return p.text }
 
 // show overwrites the line.

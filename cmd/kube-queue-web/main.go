@@ -23,12 +23,12 @@ import (
 )
 
 const (
-	// refresh is how often an open page is read again. mostAge is when it must connect again, so that the proxy sees
-	// whether its user may still do so.
+	// refresh is how often an open page reads its data again. mostAge is when it must reconnect, so that the proxy can
+	// check whether its user is still allowed.
 	refresh, mostAge = 5 * time.Second, 5 * time.Minute
-	// mostAnswering bounds a request to the API server, and drain the last requests when the program stops.
+	// mostAnswering limits a request to the API server, and drain the last requests when the program stops.
 	mostAnswering, drain = 20 * time.Second, 10 * time.Second
-	// mostUnits is how many units a page reads of all namespaces if no review is answered.
+	// mostUnits is the maximum number of units in all namespaces that a page reads if no review is answered.
 	mostUnits = 20000
 )
 
@@ -80,8 +80,8 @@ func newPages(server *rest.Config, opts *options.Options) *web.Server {
 	})
 }
 
-// open returns a reader that has nothing but the token: no header of the request, and no credentials of this program.
-// Clients of all tokens share the connections, which have no credentials.
+// open returns a reader that has only the token: no other header of the request, and no credentials of this program.
+// Clients with different tokens share connections, which have no credentials.
 func open(server *rest.Config, queueNamespace, token string) (web.Reader, error) {
 	if token == "" {
 		return nil, errors.New("the request has no token")

@@ -19,7 +19,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/program"
 )
 
-// api is an API server that knows the tokens a and b, and answers each with another job.
+// api is an API server that knows the tokens a and b, and answers each with a different job.
 type api struct {
 	mu sync.Mutex
 	// seen are the headers of the requests.
@@ -58,7 +58,7 @@ func (a *api) headers() []http.Header {
 
 const host = "queue.example.com"
 
-// start returns the pages, with an API server to which the program has credentials of its own.
+// start returns the pages, and an API server for which the program has its own credentials.
 func start(t *testing.T) (*api, *web.Server) {
 	t.Helper()
 	a := &api{}
@@ -92,7 +92,7 @@ func read(args ...string) (*options.Options, error) {
 	return opts, p.Validate()
 }
 
-// ask sends a request with headers, "Host" among them, and returns the answer.
+// ask sends a request with these headers, including Host, and returns the answer.
 func ask(pages *web.Server, method, target, form string, headers http.Header) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, target, strings.NewReader(form))
 	r.Host = host

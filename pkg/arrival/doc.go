@@ -13,10 +13,9 @@
 // Invariant: units of the same namespace and kind are delivered in the order in which their
 // creation began, unless a creation fails or takes longer than Patience.
 //
-// The receiver is the only part that waits. It must wait, because a unit that appears first does
-// not show whether an earlier one is still to come. It must know when to wait, because waiting
-// without knowing would delay every job that arrives alone. The two programs share only the units,
-// so the annotation carries this knowledge.
+// Only the receiver waits. It must wait, because the first unit to appear does not show whether an earlier one will
+// follow. It must know when to wait, because otherwise it would delay every job that arrives alone. The two programs
+// share only the units, so the annotation tells it when.
 //
 // The two programs may have different versions. A receiver that does not know the annotation
 // delivers units as they appear, and units without the annotation are never delayed. At worst the

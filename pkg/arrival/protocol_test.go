@@ -13,17 +13,17 @@ import (
 type birth struct {
 	// sequence is the namespace and kind within which the order is preserved.
 	sequence, name, after string
-	// begins, lands and ends are when the request is sent, when the API server stores the
-	// unit, and when the answer is there; arrives is when the receiver is reported.
+	// begins, lands and ends are when the request is sent, when the API server stores the unit, and when the response
+	// arrives. arrives is when the receiver sees the unit.
 	begins, lands, ends, arrives time.Duration
 	fails                        bool
-	// alone: no other creation of the sequence was under way.
+	// alone is whether no other creation of the sequence was in progress.
 	alone bool
 }
 
 func (b *birth) key() string { return b.sequence + "/" + b.name }
 
-// drawBirths is a schedule of creations in the order in which they begin.
+// drawBirths returns a schedule of creations in the order in which they begin.
 func drawBirths(t *rapid.T) []*birth {
 	ms := func(label string, most int) time.Duration {
 		return time.Duration(rapid.IntRange(0, most).Draw(t, label)) * time.Millisecond
@@ -46,8 +46,8 @@ func drawBirths(t *rapid.T) []*birth {
 	return all
 }
 
-// send plays the schedule to senders, one for each kind, which say after whom each comes.
-// It returns the units in the order in which the API server stored them.
+// send runs the schedule with one Sender per kind, which sets after. It returns the units in the order in which the API
+// server stored them.
 func send(births []*birth) (stored []*birth) {
 	type event struct {
 		at time.Duration
@@ -83,12 +83,12 @@ func send(births []*birth) (stored []*birth) {
 	return stored
 }
 
-// exhibition is a receiver in a test, and when it showed which unit first.
+// exhibition is a Receiver, and when it first delivered each unit.
 type exhibition struct {
 	*Receiver[*birth]
 	order []*birth
 	at    map[*birth]time.Duration
-	// unshown is how often each unit was reported but not shown.
+	// unshown is how often each unit was seen but not delivered.
 	unshown map[*birth]int
 }
 
@@ -121,14 +121,14 @@ func (e *exhibition) see(b *birth, now time.Duration) {
 	e.show(e.See(u, epoch.Add(now)), now)
 }
 
-// pass lets time pass up to now.
+// pass moves the clock to now.
 func (e *exhibition) pass(now time.Duration) {
 	for next := e.Next(); !next.IsZero() && next.Sub(epoch) < now; next = e.Next() {
 		e.show(e.Due(next), next.Sub(epoch))
 	}
 }
 
-// receive reports the units in the order in which they were stored, of some twice.
+// receive passes the units to the Receiver in the order in which they were stored, some of them twice.
 func (e *exhibition) receive(t *rapid.T, stored []*birth) {
 	now := time.Duration(0)
 	for i, b := range stored {
@@ -143,10 +143,9 @@ func (e *exhibition) receive(t *rapid.T, stored []*birth) {
 	e.pass(now + time.Hour)
 }
 
-// Whatever time creations take, and whichever of them fail, both halves together show
-// the units of a sequence in the order in which their creation began, unless one of them
-// failed or took longer than Patience; and none is held longer than that, nor one that
-// came alone at all.
+// Sender and Receiver together deliver the units of a sequence in the order in which their creation began, unless a
+// creation failed or took longer than Patience. No unit is held for longer than Patience, and a unit that came alone is
+// not held at all.
 func TestPropertyBothHalvesKeepTheOrderOfArrival(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		births := drawBirths(t)

@@ -10,7 +10,7 @@ type Unit[T any] struct {
 	Key, UID string
 	// After is the key of the unit that it comes after; empty if none.
 	After string
-	// Fresh is whether nothing was decided about the unit yet. Other units are never delayed.
+	// Fresh is whether no decision about the unit was made yet. Other units are never delayed.
 	Fresh bool
 	// Value is what is delivered.
 	Value T
@@ -26,9 +26,9 @@ type Unit[T any] struct {
 type Receiver[T any] struct {
 	// known reports whether the core has received the unit with the key.
 	known func(key string) bool
-	// held are the delayed units by key. waiting are the same units in the order in which they
-	// appeared, and behind are the same by the key of the unit that they come after. A unit that is dropped stays in
-	// the last two until it is the first one, so that dropping a unit takes constant time.
+	// held has the delayed units by key. waiting has the same units in the order in which they appeared, and behind has
+	// them by the key of the unit that they come after. A dropped unit stays in waiting and behind until it is first,
+	// so that dropping takes constant time.
 	held    map[string]*follower[T]
 	waiting []*follower[T]
 	behind  map[string][]*follower[T]
@@ -115,7 +115,7 @@ func (s *Receiver[T]) drop(h *follower[T]) {
 	}
 }
 
-// fromFirst returns the units from the first one that waits.
+// fromFirst drops the units before the first one that still waits.
 func fromFirst[T any](units []*follower[T]) []*follower[T] {
 	for len(units) > 0 && units[0].dropped {
 		units[0] = nil // the array of the slice is only released when the slice grows
@@ -133,8 +133,8 @@ func (s *Receiver[T]) release(units []T, h *follower[T]) []T {
 	return s.follow(units, h.unit.Key)
 }
 
-// follow appends the units that come after a unit. Each is followed by the units that come after it, because their
-// creation began before that of the next unit behind the same unit.
+// follow appends the units that come after a unit, each with the units that come after it: their creation began before
+// that of the next unit behind the same unit.
 func (s *Receiver[T]) follow(units []T, key string) []T {
 	for len(s.behind[key]) > 0 {
 		units = s.release(units, s.behind[key][0])

@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// shown is a unit as a receiver of a test shows it.
+// shown is a unit that a Receiver delivers.
 type shown struct {
 	key     string
 	version uint64
 }
 
-// parade is a receiver and what it has had shown.
+// parade is a Receiver and what it has delivered.
 type parade struct {
 	*Receiver[shown]
 	keys []string
-	// version is that of the unit that was shown last.
+	// version is the version of the last delivered unit.
 	version uint64
 }
 
@@ -124,7 +124,7 @@ func TestAUnitThatComesAfterAnother(t *testing.T) {
 	}
 }
 
-// All of a long chain were seen before the unit that the first of them comes after.
+// The Receiver sees a long chain before the unit that the chain comes after.
 func TestALongChainIsShownAtOnceWithoutCopies(t *testing.T) {
 	const length = 20_000
 	now := time.Unix(1000, 0)

@@ -5,10 +5,9 @@ import (
 	"sync"
 )
 
-// Sender makes the creation of units begin in the order of their jobs, and reports which unit each
-// unit comes after. The workers that create units take turns: a worker has the turn while it takes
-// a job from the queue and decides about it, and ends the turn when it begins to create a unit or
-// knows that it creates none. A turn is short because no requests are made during it.
+// Sender starts the creation of units in the order of their jobs, and reports which unit each unit comes after. Workers
+// take turns. A worker has the turn while it takes a job from the queue and decides about it. The turn ends when the
+// worker starts to create a unit or decides to create none. Turns are short, because no requests are made during them.
 type Sender struct {
 	// turn is full while a worker has the turn.
 	turn chan struct{}
@@ -54,7 +53,7 @@ func (t *Turn) Begin(namespace, unit string) (after string) {
 	return after
 }
 
-// End ends the turn, or the creation that has begun, no matter its result. A second call does nothing.
+// End ends the turn, or the creation once it has begun, whatever its result. A second call does nothing.
 func (t *Turn) End() {
 	switch {
 	case !t.over:

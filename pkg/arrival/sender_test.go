@@ -13,11 +13,11 @@ import (
 	"pgregory.net/rapid"
 )
 
-// creation is a unit as it was created.
+// creation is a created unit and the unit that it comes after.
 type creation struct{ unit, after string }
 
-// inOrder is the order that is reported from creations as they came about: each is taken once
-// the one is that it names, with all that name it.
+// inOrder returns the order that follows from the creations: each unit comes once the unit that it names has come,
+// followed by all that name it.
 func inOrder(created []creation) (order []string) {
 	behind := map[string][]string{}
 	var take func(string)
@@ -38,8 +38,8 @@ func inOrder(created []creation) (order []string) {
 	return order
 }
 
-// From what workers of any speed create side by side the order of arrival can be reconstructed,
-// each namespace for itself, and nobody waits for one who has nothing to do.
+// Whatever the speed of concurrent workers, the order of arrival in each namespace can be reconstructed, and no worker
+// waits for an idle one.
 func TestPropertyTheOrderOfArrivalCanBeReported(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		type arrived struct {
@@ -122,11 +122,10 @@ func TestPropertyTheOrderOfArrivalCanBeReported(t *testing.T) {
 	})
 }
 
-// takes lets the time of the bubble pass, which is no real time.
+// takes lets the fake time of the bubble pass.
 func takes(d time.Duration) { <-time.After(d) }
 
-// Creations wait for none that is under way, though it hang, and those that are over are
-// not named.
+// A creation does not wait for others in progress, even if they hang, and does not name completed ones.
 func TestUnitsAreCreatedSideBySide(t *testing.T) {
 	all := NewSender()
 	begin := func(namespace, unit string) (*Turn, string) {

@@ -1,9 +1,9 @@
-// Package backoff computes how long to wait between steps that someone else causes repeatedly, such as the writes
-// after each change of a job. The first steps do not wait, so occasional changes are not slowed down. If the steps
-// continue, each wait is longer than the one before.
+// Package backoff computes how long to wait between steps that others trigger repeatedly, such as the writes after each
+// change of a job. The first steps do not wait, so occasional changes are not slowed down. If the steps continue, each
+// wait is longer than the previous one.
 //
-// A step that keeps a job from running without quota never waits: a waiting job that was resumed is suspended again
-// immediately.
+// A step that keeps a job from running without quota never waits: if a user resumes a waiting job, it is suspended
+// again immediately.
 //
 // The package is pure: the time is an argument.
 package backoff
@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// Policy defines the waits. The first Free steps cause no wait. The next step causes the wait Initial, and each
-// further step doubles the wait, up to Max. All steps are forgotten when a wait has been over for Quiet without
-// another step; never if Quiet is 0.
+// Policy defines the waits. The first Free steps cause no wait. The next step causes the wait Initial, and each further
+// step doubles the wait, up to Max. All steps are forgotten if no step follows within Quiet after the end of a wait;
+// never if Quiet is 0.
 type Policy struct {
 	Free                int32
 	Initial, Max, Quiet time.Duration
@@ -32,8 +32,8 @@ type State struct {
 // Step returns the state after another step now.
 func (p Policy) Step(s State, now time.Time) State { return p.Fail(s, now, now) }
 
-// Fail returns the state after a step now that ends a try begun earlier. The try does not count as quiet time:
-// otherwise tries that take longer than Quiet, and fail, would never wait longer.
+// Fail returns the state after a try that began earlier fails now. The try does not count as quiet time: otherwise, the
+// wait would never grow after tries that take longer than Quiet.
 func (p Policy) Fail(s State, began, now time.Time) State {
 	if p.Forgotten(s, began) {
 		s.Count = 0

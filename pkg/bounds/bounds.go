@@ -1,8 +1,8 @@
 // Package bounds checks that a QueueUnit is within the bounds of its CRD.
 //
-// Any user can create a unit, and what a unit names is stored in memory and shown in the status of the quota. The API
-// server enforces the bounds, but it may have the schema of an older release, and it does not check what was stored
-// before. Therefore the programs also check them. A unit beyond the bounds is not admitted.
+// Any user can create a unit, and the names in it are stored in memory and shown in the status of the quota. The API
+// server enforces the bounds, but it may have the schema of an older release, and it does not check objects that were
+// stored earlier. So the programs check them too. A unit beyond the bounds is not admitted.
 //
 // The bounds are far above what jobs need. The name of a resource can be as long as Kubernetes allows. A unit can
 // name 64 resources: a pod names a few, and no node has more than a few dozen. It can have 256 pod sets: JobSets,
@@ -40,8 +40,8 @@ const (
 	unsetText  = 256
 )
 
-// Check returns the first part of the spec that is beyond the bounds; nil if there is none. The error
-// names the field, its length and the limit.
+// Check returns an error for the first part of the spec that is beyond the bounds. The error names the field, its
+// length and the limit.
 func Check(spec *v1alpha1.QueueUnitSpec) error {
 	ref := &spec.ConsumerRef
 	for _, text := range []struct {
@@ -75,8 +75,8 @@ func Check(spec *v1alpha1.QueueUnitSpec) error {
 	return nil
 }
 
-// Trim returns a copy of the spec without what is beyond the bounds. It drops names and texts that are too long, the
-// last pod sets if there are too many, and the last resources by name.
+// Trim returns a copy of the spec within the bounds. It drops names and texts that are too long, the last pod sets if
+// there are too many, and the last resources by name.
 func Trim(spec *v1alpha1.QueueUnitSpec) *v1alpha1.QueueUnitSpec {
 	trimmed := spec.DeepCopy()
 	ref := &trimmed.ConsumerRef

@@ -34,7 +34,7 @@ func numbered(from, to int) (names []string) {
 	return names
 }
 
-// largest is a unit at all bounds.
+// largest returns a unit at all bounds.
 func largest() *v1alpha1.QueueUnitSpec {
 	spec := &v1alpha1.QueueUnitSpec{
 		ConsumerRef: v1alpha1.ConsumerReference{APIVersion: strings.Repeat("a", 317), Kind: strings.Repeat("k", 63),
@@ -117,7 +117,7 @@ func TestWhatIsWithinTheBoundsIsNotTrimmed(t *testing.T) {
 	}
 }
 
-// The API server refuses what these constants do not allow, and nothing else.
+// The API server rejects exactly what these constants do not allow.
 func TestTheBoundsAreThoseOfTheCRD(t *testing.T) {
 	text, err := os.ReadFile("../../charts/kube-queue/files/crds/scheduling.x-k8s.io_queueunits.yaml")
 	require.NoError(t, err)

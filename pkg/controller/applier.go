@@ -31,12 +31,11 @@ import (
 const (
 	// tryTimeout is the timeout of a write and of the reads around it. The write itself has a shorter timeout.
 	tryTimeout = 15 * time.Second
-	// refusalPeriod is how long nothing is written to a unit after the API server has denied a write.
+	// refusalPeriod is how long to wait before the next write to a unit after the API server has denied one.
 	refusalPeriod = 5 * time.Minute
 )
 
-// applier carries out plans. It tries each write until the outcome is known, and puts the outcome
-// into the inbox.
+// applier carries out plans. It retries each write until the outcome is known, and puts the outcome into the inbox.
 type applier struct {
 	units  *lenient.Client
 	clock  clock.Clock
@@ -44,7 +43,7 @@ type applier struct {
 	writes workqueue.TypedDelayingInterface[*pendingWrite]
 }
 
-// pendingWrite is a write until its outcome is known.
+// pendingWrite is a write whose outcome is not known yet.
 type pendingWrite struct {
 	*scheduler.Write
 	// at is when it was first tried.
@@ -85,8 +84,8 @@ func (a *applier) run(ctx context.Context, workers int) {
 	group.Wait()
 }
 
-// write patches the unit and reports the outcome. After an unclear answer, such as a broken connection, it schedules
-// another try: if the first try took effect, the second one fails with a conflict.
+// write patches the unit and reports the outcome. If the outcome is unknown, for example after a broken connection, it
+// schedules a retry: if the first try took effect, the second fails with a conflict.
 func (a *applier) write(ctx context.Context, w *pendingWrite) {
 	logger := klog.FromContext(ctx).WithValues("unit", w.Key, "write", w.Kind.String(), "seq", w.Seq)
 	namespace, name, err := cache.SplitMetaNamespaceKey(w.Key)
@@ -97,8 +96,8 @@ func (a *applier) write(ctx context.Context, w *pendingWrite) {
 	if w.at.IsZero() {
 		w.at = metav1.NewMicroTime(a.clock.Now())
 	}
-	// A write in progress is not cancelled when the program must end, because it could still take
-	// effect after the next leader has listed the units.
+	// Do not cancel a write in progress on shutdown: it could still take effect after the next leader has listed the
+	// units.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tryTimeout)
 	defer cancel()
 	version, err := a.try(ctx, w.Write, namespace, name, w.at)
@@ -118,7 +117,7 @@ func (a *applier) write(ctx context.Context, w *pendingWrite) {
 		if conflict && apierrors.IsNotFound(err) {
 			unit, err = a.units.Get(ctx, namespace, name)
 		}
-		// For the second time, so its quota is freed. A kind that is not served says nothing about the unit.
+		// Two requests found no unit, so its quota is freed. An error that the kind is not served proves nothing.
 		if apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
 			unit, err = nil, nil
 		}
@@ -138,10 +137,9 @@ func isDenied(err error) bool {
 		apierrors.IsRequestEntityTooLargeError(err) || apierrors.IsUnsupportedMediaType(err)
 }
 
-// try sends the patch and returns the new version of the unit. A patch that sets a condition must
-// contain all other conditions of the unit, because a merge patch replaces the list. They, and the
-// pod sets of a unit that can never fit, are read here because the informer does not store them. If
-// they change before the patch arrives, the API server rejects it.
+// try sends the patch and returns the new version of the unit. A merge patch replaces the list of conditions, so a
+// patch that sets one must contain all the others. try reads them, and the pod sets of a unit that can never fit,
+// because the informer does not store them. If they change before the patch arrives, the API server rejects it.
 func (a *applier) try(ctx context.Context, w *scheduler.Write, namespace, name string, at metav1.MicroTime) (version string, err error) {
 	var conditions []metav1.Condition
 	switch w.Kind {
@@ -183,8 +181,8 @@ func conditionsOf(object lenient.Object) []metav1.Condition {
 	return nil
 }
 
-// statusPatch returns the patch for a write. The controller writes nothing else to a unit.
-// Conditions are the current conditions of the unit, for a write that sets one of them.
+// statusPatch returns the patch for a write. The controller writes nothing else to a unit. conditions are the unit's
+// current conditions, for a write that sets one of them.
 func statusPatch(w *scheduler.Write, now metav1.MicroTime, conditions []metav1.Condition) ([]byte, error) {
 	at := lifecycle.Place{Quota: w.Quota, Queue: w.Queue}
 	var status lifecycle.Status
@@ -230,7 +228,7 @@ func statusPatch(w *scheduler.Write, now metav1.MicroTime, conditions []metav1.C
 	})
 }
 
-// withGrant adds how many pods a unit is admitted with, if not all.
+// withGrant adds the grant of a unit that is admitted with fewer pods than requested.
 func withGrant(status lifecycle.Status, grant scheduler.Grant) lifecycle.Status {
 	if grant.Count == 0 {
 		return status

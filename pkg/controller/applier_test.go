@@ -168,7 +168,7 @@ func TestAWriteThatIsUnderWayIsNotCalledOffWhenTheProgramIsToEnd(t *testing.T) {
 	}
 }
 
-// One worker, to which the API server denies or fails the first writes, carries out the others.
+// If the API server denies or fails the first writes of the only worker, the worker still carries out the others.
 func TestWritesThatFailHoldUpNoOthers(t *testing.T) {
 	const unit = `{"kind":"QueueUnit","apiVersion":"scheduling.x-k8s.io/v1alpha1","metadata":{"namespace":"n","name":"b","uid":"u","resourceVersion":"7"}}`
 	var mutex sync.Mutex
@@ -186,14 +186,14 @@ func TestWritesThatFailHoldUpNoOthers(t *testing.T) {
 			_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"a policy denied request"}`)
 		case "failing":
 			w.WriteHeader(http.StatusInternalServerError)
-		case "unserved": // as a proxy in front of the API server, or an API server that does not serve the kind, does
+		case "unserved": // as from a proxy in front of the API server, or if the kind is not served
 			http.NotFound(w, r)
-		case "wrong": // it says that the unit is not found, which exists
+		case "wrong": // an existing unit is reported as not found
 			if r.Method != http.MethodGet {
 				w.WriteHeader(http.StatusNotFound)
 			}
 			_, _ = io.WriteString(w, unit)
-		case "changed": // it says once that the unit is not found
+		case "changed": // the unit is reported once as not found
 			w.WriteHeader([]int{http.StatusConflict, http.StatusNotFound, http.StatusOK}[min(try, 3)-1])
 			_, _ = io.WriteString(w, unit)
 		default:
@@ -236,7 +236,7 @@ func TestWritesThatFailHoldUpNoOthers(t *testing.T) {
 	}
 }
 
-// Nobody but the API server knows the pod sets of a unit.
+// Only the API server knows the pod sets of a unit.
 func TestAUnitThatCanNeverFitIsReadForItsPodSets(t *testing.T) {
 	var requests []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

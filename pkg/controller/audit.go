@@ -19,22 +19,22 @@ const (
 	// AuditInterval is how often used quota is recomputed from units and pods. This takes time
 	// proportional to their number, so it is not done after each event.
 	AuditInterval = 5 * time.Minute
-	// confirmInterval is how long a difference between an object and what the core knows must last, without a change
-	// of the object, to count as a violation. Events take less time.
+	// confirmInterval is how long the core must differ from an unchanged object for this to count as a violation.
+	// Events take less time.
 	confirmInterval = 30 * time.Second
-	// mostLogged is the maximum number of violations of one audit that are logged.
+	// mostLogged is the maximum number of violations that one audit logs.
 	mostLogged = 20
 )
 
-// auditor periodically recomputes what is used: the sums of the core from its units and pods, and these from the
-// objects in the caches of the informers. Violations are logged, counted and healed. They do not end the program,
-// because the cluster still depends on it.
+// auditor periodically compares the sums of the core with its units and pods, and these with the objects in the
+// informer caches. It logs, counts and corrects violations. They do not end the program, because the cluster still
+// depends on it.
 type auditor struct {
-	// on is whether to audit. at is when the next audit is due, and confirmAt when the suspects are confirmed; zero
-	// if there are none.
+	// on enables audits. at is when the next audit is due, and confirmAt when to confirm the suspects; zero if there
+	// are none.
 	on            bool
 	at, confirmAt time.Time
-	// suspects are the versions of the objects that differ from what the core knows.
+	// suspects maps each object that differs from what the core knows to its version.
 	suspects map[string]string
 
 	// pods compares pods; nil if they are not watched. units are the cached units. get reads a unit from
@@ -47,7 +47,7 @@ type auditor struct {
 	differ []string
 }
 
-// run audits if it is time to, and returns when the next audit is due; zero means never.
+// run audits if an audit is due, and returns when to call it again; zero means never.
 func (a *auditor) run(l *loop) time.Time {
 	switch now := l.now; {
 	case !a.on:
@@ -70,8 +70,8 @@ func (a *auditor) run(l *loop) time.Time {
 	return earlier(a.at, a.confirmAt)
 }
 
-// recompute compares the sums of the core with its units and pods. If they differ, a new backend is built and charged
-// with them.
+// recompute compares the sums of the core with its units and pods. If they differ, it builds a new backend and charges
+// it with them.
 func (a *auditor) recompute(l *loop) {
 	broken := l.core.Audit(l.names.Name)
 	for i, err := range broken {
@@ -98,7 +98,7 @@ func (a *auditor) confirm(l *loop) {
 		if version, is := suspects[d.Object]; !is || version != d.Version {
 			return
 		}
-		if d.Problem != "" { // the unit is read first, because it may be unreadable
+		if d.Problem != "" { // empty for a unit, which is reported after it is read
 			a.report(l, confirmed, fmt.Errorf("%s: %s", d.Object, d.Problem))
 			confirmed++
 		}
@@ -142,12 +142,12 @@ func (a *auditor) compare(l *loop, visit func(podwatch.Difference)) {
 	})
 }
 
-// unitDifference describes a unit that differs from what the core knows. Healing reads it from the API server.
+// unitDifference describes a unit that differs from what the core knows. Heal schedules a read from the API server.
 func (a *auditor) unitDifference(key, version string) podwatch.Difference {
 	return podwatch.Difference{Object: "QueueUnit " + key, Version: version, Heal: func() { a.differ = append(a.differ, key) }}
 }
 
-// read reads a unit from the API server and passes it to the loop. A unit is gone only if the cache says so, too.
+// read reads a unit from the API server and passes it to the loop. The unit is gone only if the cache lacks it, too.
 func (a *auditor) read(ctx context.Context, inbox *inbox, key string) {
 	namespace, name, err := cache.SplitMetaNamespaceKey(key)
 	if err != nil {

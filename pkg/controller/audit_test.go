@@ -18,7 +18,7 @@ import (
 	"kube-queue.dev/kube-queue/test/require"
 )
 
-// audited is a loop with a cache of units and an API server of its own.
+// audited is a loop with its own cache of units and its own API server.
 type audited struct {
 	*measured
 	server map[string]*schedulingv1alpha1.QueueUnit
@@ -41,8 +41,7 @@ func newAudited(t *testing.T) *audited {
 	return a
 }
 
-// unit stores a unit that requests 1 CPU and runs in the API server and in the cache, but the loop does
-// not learn of it.
+// unit stores a running unit that requests 1 CPU in the API server and in the cache, but the loop does not see it.
 func (a *audited) unit(name, uid string, version int) {
 	a.Helper()
 	a.server[name] = &schedulingv1alpha1.QueueUnit{
@@ -52,7 +51,7 @@ func (a *audited) unit(name, uid string, version int) {
 	require.NoError(a, a.auditor.units.Add(a.server[name]))
 }
 
-// confirms lets so much time pass that a difference is confirmed and healed.
+// confirms advances the clock until a difference is confirmed and healed.
 func (a *audited) confirms() {
 	a.Helper()
 	a.turns(AuditInterval)
@@ -71,7 +70,7 @@ func TestAnAuditFindsUnitsWhoseEventsWereLost(t *testing.T) {
 	a.confirms()
 	a.shows(`audits_total 2`, `invariant_violations_total 1`)
 
-	a.unit("lost", "uid", 6) // a change that the loop does not learn of
+	a.unit("lost", "uid", 6) // a change that the loop does not see
 	a.server["lost"].Status.Phase = schedulingv1alpha1.PhaseSucceeded
 	a.confirms()
 	if used := a.core.Usage()[0].Used; len(used) != 0 {

@@ -64,7 +64,7 @@ type Config struct {
 	Emit func(backend.Notice)
 	// Metrics are the metrics to update.
 	Metrics *metrics.Controller
-	// Views answers questions about the state while Run decides.
+	// Views answers questions about the state while Run is running.
 	Views *Views
 	// Estimates learns how long units run and wait.
 	Estimates *Estimates
@@ -137,22 +137,22 @@ func (l *loop) watchPods(ctx context.Context, cfg Config) ([]cache.InformerSynce
 // explanations is the maximum number of concurrent explanations of why units wait.
 const explanations = 4
 
-// requeues is how long a job waits if its owner repeatedly suspends or deactivates it after its release.
+// requeues is the backoff of a job whose owner repeatedly suspends or deactivates it after its release.
 var requeues = backoff.Policy{Free: 3, Initial: 10 * time.Second, Max: 5 * time.Minute, Quiet: 10 * time.Minute}
 
-// checkRetries is how long a unit waits if its admission checks fail repeatedly. The documentation of AdmissionCheck
+// checkRetries is the backoff of a unit whose admission checks fail repeatedly. The documentation of AdmissionCheck
 // states it.
 var checkRetries = backoff.Policy{Initial: 10 * time.Second, Max: 15 * time.Minute, Quiet: 30 * time.Minute}
 
-// startGrace is how long after a start no unit loses its quota because it was not renewed. It leaves time after an
-// upgrade to renew units that were created before.
+// startGrace is how long after a start unrenewed units keep their quota. It leaves time to renew units that were
+// created before an upgrade.
 const startGrace = time.Hour
 
 func renewalAfter(cfg Config) scheduler.Renewal {
 	return scheduler.Renewal{Timeout: cfg.UnrenewedUnitTimeout, NotBefore: cfg.Clock.Now().Add(min(startGrace, cfg.UnrenewedUnitTimeout))}
 }
 
-// informers are what the controller itself watches.
+// informers watch units, Queues and AdmissionChecks.
 type informers struct {
 	units          cache.SharedIndexInformer
 	queues, checks cache.SharedInformer
@@ -160,7 +160,7 @@ type informers struct {
 }
 
 func newInformers(cfg Config) (*informers, error) {
-	// Anyone may create a unit, and its schema does not reject everything that cannot be decoded.
+	// Anyone may create a unit, and the schema accepts some units that cannot be decoded.
 	units, err := lenient.Informer(unitsOf(cfg.Client), func(error) {}, "queueunits", cache.Indexers{}, codec.Compactor{Keep: cfg.Source.Keep}.Transform)
 	if err != nil {
 		return nil, err
@@ -170,8 +170,8 @@ func newInformers(cfg Config) (*informers, error) {
 	return &informers{units: units, queues: queues, checks: checks}, errors.Join(noQueues, noChecks)
 }
 
-// settingsInformer returns an informer for objects that administrators configure. A field that cannot be decoded, which
-// an earlier schema accepted, is not set: otherwise no object of the kind could be read.
+// settingsInformer returns an informer for objects that administrators configure. An earlier schema may have accepted a
+// field that cannot be decoded. It is left unset: otherwise no object of the kind could be read.
 func settingsInformer(client *clientset.Clientset, kind, resource, namespace string, empty func() lenient.Object) (cache.SharedInformer, error) {
 	objects := lenient.NewClient(client.SchedulingV1alpha1().RESTClient(), lenient.Kind{
 		GroupVersionKind: schedulingv1alpha1.SchemeGroupVersion.WithKind(kind), Resource: resource, New: empty})

@@ -15,47 +15,47 @@ import (
 )
 
 const (
-	// mostPredicted is the greatest position in a queue for which there is an estimate.
+	// mostPredicted is the last position in a queue that gets an estimate.
 	mostPredicted = 1000
-	// predictionLasts is how long the predicted starts are used at least, and predictionCost how many times as long as
-	// they took, so that all questions together use at most 2 % of a core.
+	// predictionLasts and predictionCost limit all questions together to 2 % of a core: a prediction is used for at
+	// least predictionLasts, and at least predictionCost times as long as it took.
 	predictionLasts, predictionCost = 10 * time.Second, 50
-	// mostShown is how many shown estimates are remembered until their units start.
+	// mostShown is the maximum number of shown estimates that are remembered until their units start.
 	mostShown = 20_000
 )
 
-// Estimates estimates when waiting units start. It is used when somebody asks, and costs nothing otherwise, except
-// that it remembers how long jobs ran. It is safe for concurrent use.
+// Estimates estimates when waiting units start. It computes estimates only on request, but always remembers how long
+// jobs ran. It is safe for concurrent use.
 type Estimates struct {
 	clock clock.PassiveClock
-	// scored counts the shown estimates by whether they held; it can be nil.
+	// scored counts the shown estimates that held and those that did not; it can be nil.
 	scored func(held bool)
 
-	// advising protects free, which is when questions about new units have used no more time than they may.
+	// advising protects free, which is when questions about new units are back within their limit.
 	advising sync.Mutex
 	free     time.Time
 
-	// played protects what follows. It is never held for long.
+	// played protects the fields up to learned. It is never held for long.
 	played sync.Mutex
 	// playing is whether the queues are being played forward, which can take seconds.
 	playing bool
-	// starts are the predicted starts by UID. They are used until stale. Before again, the queues are not played forward for
-	// a unit that is further behind. asked are the greatest positions that were asked about since the last prediction, by
-	// queue, and covered those of the last prediction.
+	// starts are the predicted starts by UID, used until stale. Before again, a unit behind the predicted ones does not
+	// cause a new prediction. asked is the largest position in each queue that was asked about since the last
+	// prediction, and covered the largest that the last prediction covers.
 	starts         map[string]time.Time
 	asked, covered map[string]int
 	stale, again   time.Time
 
-	// learned protects what follows.
+	// learned protects the fields below.
 	learned sync.Mutex
 	runs    forecast.RunTimes
-	// scores are by queue, so that no tenant spoils the ranges of others.
+	// scores are by queue, so that one tenant cannot spoil the ranges of another.
 	scores map[string]*forecast.Scores
-	// shown are the first estimates that were shown of waiting units, by UID.
+	// shown is the first estimate shown for each waiting unit, by UID.
 	shown map[string]shownEstimate
 }
 
-// shownEstimate is an estimate that somebody has seen.
+// shownEstimate is an estimate that a user has seen.
 type shownEstimate struct {
 	visibility.Waiter
 	at        time.Time
@@ -63,13 +63,13 @@ type shownEstimate struct {
 	forecast.Estimate
 }
 
-// NewEstimates returns Estimates for Config. It calls scored, which can be nil, for each unit that starts after its
-// estimate was shown, with whether the estimate held.
+// NewEstimates returns Estimates for Config. When a unit with a shown estimate starts, it calls scored with whether the
+// estimate held. scored can be nil.
 func NewEstimates(clock clock.PassiveClock, scored func(held bool)) *Estimates {
 	return &Estimates{clock: clock, scored: scored, asked: map[string]int{}, scores: map[string]*forecast.Scores{}, shown: map[string]shownEstimate{}}
 }
 
-// Of returns how long a unit will wait from the time at on, if it waits for nothing but quota and that is known.
+// Of returns how long a unit will wait from at on. This is known only if the unit waits for quota alone.
 func (e *Estimates) Of(m *visibility.Model, namespace, name string) (estimate forecast.Estimate, at time.Time, known bool) {
 	if e == nil {
 		return forecast.Estimate{}, time.Time{}, false
@@ -93,8 +93,8 @@ func (e *Estimates) Of(m *visibility.Model, namespace, name string) (estimate fo
 	return estimate, at, true
 }
 
-// Advise answers what would happen to a new unit. All such questions together use at most 2 % of a core, but some seconds of
-// them in advance. The error is for the caller.
+// Advise predicts what would happen to a new unit. All such questions together use at most 2 % of a core, except in
+// short bursts. The error is for the caller.
 func (e *Estimates) Advise(m *visibility.Model, namespace string, spec *v1alpha1.QueueUnitSpec, access visibility.Access) (*visibilityv1alpha1.QueueUnitReviewStatus, error) {
 	if !access.Units(namespace) {
 		return nil, fmt.Errorf("you may not list QueueUnits in namespace %q", namespace)
@@ -116,7 +116,7 @@ func (e *Estimates) Advise(m *visibility.Model, namespace string, spec *v1alpha1
 	return status, nil
 }
 
-// try submits a new unit to a copy of the core, if that is free.
+// try submits a new unit to a copy of the core, unless questions have used up their time.
 func (e *Estimates) try(m *visibility.Model, namespace string, spec *v1alpha1.QueueUnitSpec) (*visibility.Trial, error) {
 	e.advising.Lock()
 	defer e.advising.Unlock()
@@ -133,7 +133,7 @@ func (e *Estimates) try(m *visibility.Model, namespace string, spec *v1alpha1.Qu
 	return t, err
 }
 
-// startEstimate returns when a new unit starts, if that is known.
+// startEstimate returns when a new unit starts; nil if this is not known.
 func (e *Estimates) startEstimate(t *visibility.Trial) *visibilityv1alpha1.StartEstimate {
 	if t.Start.After == simulator.NotKnown {
 		return nil
@@ -143,10 +143,9 @@ func (e *Estimates) startEstimate(t *visibility.Trial) *visibilityv1alpha1.Start
 	return visibility.StartEstimate(e.scoresOf(t.Queue).Estimate(t.Start.After, t.Length), e.clock.Now())
 }
 
-// scoresOf returns the scores of a queue.
 func (e *Estimates) scoresOf(queue string) *forecast.Scores {
 	if e.scores[queue] == nil {
-		if len(e.scores) >= forecast.MostQueues { // most of them are gone
+		if len(e.scores) >= forecast.MostQueues { // most of these queues no longer exist
 			clear(e.scores)
 		}
 		e.scores[queue] = &forecast.Scores{}
@@ -154,8 +153,8 @@ func (e *Estimates) scoresOf(queue string) *forecast.Scores {
 	return e.scores[queue]
 }
 
-// startOf returns when a unit is predicted to start. While the queues are being played forward for another question, it
-// uses the last prediction.
+// startOf returns when a unit is predicted to start. While another question plays the queues forward, it uses the last
+// prediction.
 func (e *Estimates) startOf(m *visibility.Model, w visibility.Waiter) (time.Time, bool) {
 	e.played.Lock()
 	defer e.played.Unlock()
@@ -163,7 +162,7 @@ func (e *Estimates) startOf(m *visibility.Model, w visibility.Waiter) (time.Time
 	start, known := e.starts[w.UID]
 	isBehind := false
 	if !known && w.Position <= mostPredicted {
-		// Somebody who pages through a queue asks about the next ones as well.
+		// A client that pages through a queue asks about the next positions as well.
 		e.asked[w.Queue] = max(e.asked[w.Queue], min(2*w.Position, mostPredicted))
 		isBehind = w.Position > e.covered[w.Queue]
 	}
@@ -174,7 +173,7 @@ func (e *Estimates) startOf(m *visibility.Model, w visibility.Waiter) (time.Time
 	return start, known
 }
 
-// play plays the queues forward, without the lock.
+// play plays the queues forward. It releases the lock meanwhile.
 func (e *Estimates) play(m *visibility.Model, now time.Time) {
 	e.playing, e.covered, e.asked = true, e.asked, map[string]int{}
 	further := e.covered

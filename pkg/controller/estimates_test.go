@@ -18,8 +18,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/visibility"
 )
 
-// line is a model of a queue with room for one unit: "runs" has just started, and many others wait, all with a limit of
-// an hour. A new unit is one more of these.
+// line returns a model of a queue with room for one unit. "runs" has just started, the others wait, and all have a
+// limit of an hour. A new unit is one more of these.
 func line(t *testing.T, now time.Time, waiting ...string) *visibility.Model {
 	t.Helper()
 	names := resources.NewNames()
@@ -73,7 +73,7 @@ func TestEstimatesFollowTheRunTimesOfEarlierUnitsAndAreScored(t *testing.T) {
 	expect(m, "first", time.Hour)
 	expect(m, "second", 2*time.Hour)
 
-	// What is learned counts with the next prediction.
+	// The next prediction uses what was learned.
 	for range 10 {
 		e.ended("root", forecast.Declared{Limit: time.Hour}, 30*time.Minute)
 	}
@@ -96,7 +96,7 @@ func TestEstimatesFollowTheRunTimesOfEarlierUnitsAndAreScored(t *testing.T) {
 	none.started("first", now)
 }
 
-// While the queues are played forward for one question, others are answered with what was predicted before.
+// While the queues are played forward for one question, other questions get the previous prediction.
 func TestNobodyWaitsForAPrediction(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Unix(1_000_000, 0))
 	e := NewEstimates(clock, nil)
@@ -196,7 +196,7 @@ func TestAdviceCostsLittle(t *testing.T) {
 	e := NewEstimates(clock, nil)
 	m := line(t, clock.FakeClock.Now(), "first")
 	answered := 0
-	for range 1000 { // seconds, in which each answer seems to take one
+	for range 1000 { // each answer seems to take a second
 		if _, err := e.Advise(m, "a", &v1alpha1.QueueUnitSpec{}, listsUnits(true)); err == nil {
 			answered++
 		} else if !strings.Contains(err.Error(), "ask again in ") {

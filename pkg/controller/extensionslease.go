@@ -38,7 +38,7 @@ func watchExtensionsLease(ctx context.Context, config *rest.Config, namespace st
 				seen(last)
 			}
 		},
-		func(*metav1.PartialObjectMetadata) {}) // a deletion makes nobody release jobs of these kinds
+		func(*metav1.PartialObjectMetadata) {}) // deleting the Lease does not turn these kinds on
 	if err != nil {
 		return nil, fmt.Errorf("watching the Lease of job-extensions: %w", err)
 	}

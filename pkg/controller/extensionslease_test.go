@@ -30,7 +30,7 @@ func TestNoJobOfAKindThatTheLeaseOfJobExtensionsTurnsOffIsAdmitted(t *testing.T)
 	if !cache.WaitForCacheSync(t.Context().Done(), synced) {
 		t.Fatal("the controller would wait for ever")
 	}
-	// Until the Lease exists again, it is not known that the kind is on.
+	// Until the Lease exists again, the kind does not count as on.
 	if on := <-labels; on["kinds.kube-queue/job"] != "on" {
 		t.Errorf("with the Lease deleted, its labels are %v", on)
 	}

@@ -9,12 +9,12 @@ import (
 const (
 	// forgetInterval is how often unused names and groups are forgotten.
 	forgetInterval = 5 * time.Minute
-	// forgetNames is how many new resource names, in addition to one per unit, make this happen earlier. Forgetting
-	// takes time proportional to the number of units and pods, so a few names must not trigger it.
+	// forgetNames is how many new resource names, beyond one per unit, make this happen earlier. Forgetting takes time
+	// proportional to the number of units and pods, so a few names must not trigger it.
 	forgetNames = 4096
 )
 
-// forgetting forgets unused resource names and groups. Otherwise units with ever new names would fill the memory.
+// forgetting forgets unused resource names and groups. Otherwise units that keep using new names would fill the memory.
 type forgetting struct {
 	// at is when to forget next; zero before the first call of run.
 	at time.Time
@@ -22,8 +22,8 @@ type forgetting struct {
 	kept int
 }
 
-// run forgets if it is time to, and returns when to call it again. It is called after decisions, when no input is
-// half processed, because all IDs in use must be in the core or in the sequence of new units.
+// run forgets if it is due, and returns when to call it again. Call it after decisions, when no input is half
+// processed: all IDs in use must be in the core or in the sequence of new units.
 func (f *forgetting) run(l *loop) time.Time {
 	switch {
 	case !l.listed: // the source stores IDs that the core does not know yet

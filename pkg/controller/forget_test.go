@@ -15,7 +15,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/arrival"
 )
 
-// naming is a unit that requests one of each of the resources.
+// naming returns a unit that requests one of each resource.
 func naming(name, after string, names ...string) input {
 	list := corev1.ResourceList{}
 	for _, resourceName := range names {

@@ -45,7 +45,7 @@ type loop struct {
 	measures   *measures
 	auditor    auditor
 	forgetting forgetting
-	// taking is held while what the source has seen is applied.
+	// taking is held while the loop applies what the source has seen.
 	taking sync.Mutex
 	// listed is whether the source has listed the objects of the quota.
 	listed bool
@@ -53,8 +53,8 @@ type loop struct {
 	members map[string][]string
 	// unreadable are the unreadable units that were reported.
 	unreadable unreadableUnits
-	// excesses are the limits that the source shows as exceeded. They are known once they are certain
-	// after the start.
+	// excesses are the exceeded limits that the source shows. After the start, they are not known until they are
+	// certain.
 	excesses      []quota.Excess
 	excessesKnown bool
 	// views answers questions of other goroutines. viewsAsked wait for a view of the core.
@@ -113,7 +113,7 @@ func (l *loop) turn() (wake time.Time) {
 
 // decide processes inputs and returns what to write, and when to decide again if nothing happens earlier.
 func (l *loop) decide(inputs []input) (plan scheduler.Plan, wake time.Time) {
-	l.measures.QuotaChanges(l.clock.Now()) // before the time of the decision, so that no counter is ahead of it
+	l.measures.QuotaChanges(l.clock.Now()) // before l.now is set, so that no counter is ahead of it
 	l.now = l.clock.Now()
 	for _, take := range inputs {
 		take(l)
@@ -156,7 +156,7 @@ func (l *loop) prove() {
 	}
 }
 
-// reportExcesses passes the limits that are exceeded to the source if they have changed.
+// reportExcesses passes the exceeded limits to the source if they have changed.
 func (l *loop) reportExcesses() {
 	reporter, reports := l.source.(backend.ExcessReporter)
 	if !reports {
@@ -237,7 +237,7 @@ func unitGone(key string, uid string) input {
 func queueSeen(q *schedulingv1alpha1.Queue) input {
 	return func(l *loop) {
 		l.apply(codec.Settings(q))
-		// Its status may be one that somebody else, an earlier process, or a write that the cache did not show yet has left.
+		// Its status may come from another writer, an earlier process, or a write that the cache has not shown yet.
 		l.publisher.lookAt(q.Name)
 		if m := l.publisher.moveFrom(q.Name); m != nil {
 			l.moveSettings(q, m.to.Name)

@@ -62,7 +62,7 @@ func TestWhatAQueueSets(t *testing.T) {
 	}
 }
 
-// deciding is a loop whose plans are looked at and not carried out.
+// deciding is a loop whose plans are checked but not carried out.
 type deciding struct {
 	*testing.T
 	*loop
@@ -73,7 +73,7 @@ type deciding struct {
 
 func decide(t *testing.T, opts tree.Options) *deciding {
 	t.Helper()
-	client, err := clientset.NewForConfig(&rest.Config{Host: "http://nowhere"}) // nobody asks it
+	client, err := clientset.NewForConfig(&rest.Config{Host: "http://nowhere"}) // it gets no requests
 	require.NoError(t, err)
 	drawn := &drawn{opts: opts}
 	cfg := Config{Client: client, Source: drawn, Clock: clocktesting.NewFakeClock(time.Unix(1000, 0)), Namespace: "kube-queue", CheckInvariants: true}
@@ -86,8 +86,7 @@ func decide(t *testing.T, opts tree.Options) *deciding {
 	return &deciding{T: t, loop: loop, drawn: drawn}
 }
 
-// after reports what is written to each unit once these inputs are in, and some time
-// has gone by.
+// after advances the clock, processes the inputs, and returns what is written to each unit.
 func (d *deciding) after(passed time.Duration, inputs ...input) map[string]string {
 	d.Helper()
 	d.loop.clock.(*clocktesting.FakeClock).Step(passed)
@@ -110,7 +109,7 @@ func (d *deciding) expect(got map[string]string, want map[string]string) {
 	}
 }
 
-// tree takes the place of the tree before.
+// tree returns an input that replaces the tree.
 func (d *deciding) tree(root string) input {
 	d.Helper()
 	object := &unstructured.Unstructured{}
@@ -134,7 +133,7 @@ func unitOf(name, quotaName, cpu string, phase schedulingv1alpha1.QueueUnitPhase
 	}))
 }
 
-// unitWith is a unit of a Job of the apiVersion.
+// unitWith returns an input with a unit of a Job of the apiVersion.
 func unitWith(name, apiVersion string) input {
 	return unitSeen(codec.Compactor{}.Compacted(&schedulingv1alpha1.QueueUnit{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, UID: types.UID(name), ResourceVersion: "7"},
@@ -142,7 +141,7 @@ func unitWith(name, apiVersion string) input {
 	}))
 }
 
-// podsRemain is a unit whose job has ended and keeps its quota.
+// podsRemain returns an input with a unit whose job has ended and keeps its quota.
 func podsRemain(name string) input {
 	return unitSeen(&schedulingv1alpha1.QueueUnit{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, UID: types.UID(name), ResourceVersion: "7"},
@@ -211,7 +210,7 @@ func TestAStoppedQueueStaysStoppedWhenItsQuotaIsRenamedWhileTheControllerIsDown(
 	}
 }
 
-// Before the publisher has moved the settings of a renamed quota.
+// Each change comes before the publisher has moved the settings of the renamed quota.
 func TestAMoveOfSettingsIsDropped(t *testing.T) {
 	const old, renamed = `{name: old, namespaces: [a]}`, `{name: new, namespaces: [a]}`
 	root := func(children string) string { return `{name: root, children: [` + children + `]}` }
@@ -287,7 +286,7 @@ func TestADrainedQueueEvictsWhatItHasReleasedAndNothingElse(t *testing.T) {
 		map[string]string{"a/runs": "Evict QueueStopped", "a/released": "Evict QueueStopped"})
 }
 
-// A unit that others have borrowed from waits, and one that would borrow more asks.
+// A unit waits for quota that others have borrowed, and another unit would borrow more.
 func TestBorrowingIsPausedWhereThatIsRequested(t *testing.T) {
 	for paused, want := range map[bool]string{false: "Dequeue ", true: "Explain " + string(wellknown.ReasonBorrowingPaused)} {
 		d := decide(t, tree.Options{PauseBorrowing: paused})
@@ -303,7 +302,7 @@ func TestBorrowingIsPausedWhereThatIsRequested(t *testing.T) {
 	}
 }
 
-// comesAfter is a unit that was created while another was being created.
+// comesAfter returns an input with a unit that was created while another was being created.
 func comesAfter(name, after, cpu string) input {
 	return unitSeen(codec.Compactor{}.Compacted(&schedulingv1alpha1.QueueUnit{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, UID: types.UID(name), ResourceVersion: "7",
@@ -319,7 +318,7 @@ func TestFreeQuotaGoesToTheUnitThatAnotherComesAfter(t *testing.T) {
 	d.expect(d.after(arrival.Patience/2, unitOf("first", "", "4", "")), map[string]string{"a/first": "Dequeue "})
 	d.expect(d.after(time.Second), map[string]string{"a/second": "Explain " + string(wellknown.ReasonQuotaExceeded)})
 
-	// One that never comes is not waited for long.
+	// A unit does not wait long for one that never comes.
 	d = decide(t, tree.Options{})
 	d.expect(d.after(0, quotaListed, d.tree(root), comesAfter("second", "first", "4")), nil)
 	if want := d.now.Add(arrival.Patience); !d.wake.Equal(want) {

@@ -12,8 +12,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// measures updates the metrics from plans, their outcomes and the core. At an event it only reads
-// numbers that the core already has.
+// measures updates the metrics from plans, their outcomes and the core. On an event, it only reads numbers that the
+// core already has.
 type measures struct {
 	*metrics.Controller
 	flushes, rescued int
@@ -86,7 +86,7 @@ func (m *measures) show(l *loop, names []string, changed []scheduler.QueueStats,
 	}, is && validator.Invalid() != "")
 }
 
-// usesOf converts what namespaces have used of the quotas that exist for the metrics.
+// usesOf converts the consumption of namespaces to metrics, for quotas that exist.
 func usesOf(names *resources.Names, usage []quota.NodeUsage, consumed []scheduler.Consumption) (uses []metrics.Use) {
 	named, exists := quota.Named(usage), make(map[string]bool, len(usage))
 	for i := range usage {
@@ -110,7 +110,7 @@ func usesOf(names *resources.Names, usage []quota.NodeUsage, consumed []schedule
 	return uses
 }
 
-// nodesOf converts usage, what is requested by path, and the limits that are exceeded for the metrics.
+// nodesOf converts usage, pending requests by path, and exceeded limits to metrics.
 func nodesOf(names *resources.Names, usage []quota.NodeUsage, pending map[string]resources.Vector, excesses []quota.Excess) []metrics.Node {
 	jobs, named, loans := names.ID(quota.JobsResource), quota.Named(usage), quota.NewLoans(usage)
 	nodes := make([]metrics.Node, len(usage))

@@ -32,7 +32,7 @@ import (
 	"kube-queue.dev/kube-queue/test/require"
 )
 
-// measured is a loop of which it is looked at what it shows Prometheus.
+// measured is a loop whose metrics are checked.
 type measured struct {
 	*deciding
 	registry *metrics.Registry
@@ -49,7 +49,7 @@ func measure(t *testing.T) *measured {
 	return m
 }
 
-// turns has the loop take its turn once some time has gone by.
+// turns advances the clock and runs a turn of the loop.
 func (m *measured) turns(passed time.Duration, inputs ...input) {
 	m.Helper()
 	m.loop.clock.(*clocktesting.FakeClock).Step(passed)
@@ -62,7 +62,7 @@ func (m *measured) turns(passed time.Duration, inputs ...input) {
 	}
 }
 
-// write is the only one that is to be made now.
+// write returns the only write that is planned now.
 func (m *measured) write(passed time.Duration, inputs ...input) *scheduler.Write {
 	m.Helper()
 	m.loop.clock.(*clocktesting.FakeClock).Step(passed)
@@ -93,7 +93,7 @@ func (m *measured) shows(lines ...string) {
 	}
 }
 
-// jobUnit is the unit of a batch Job.
+// jobUnit returns the unit of a batch Job.
 func jobUnit(name, version string, status schedulingv1alpha1.QueueUnitStatus) *schedulingv1alpha1.QueueUnit {
 	return &schedulingv1alpha1.QueueUnit{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name + "-job-0123456789", UID: types.UID(name), ResourceVersion: version},
@@ -154,7 +154,7 @@ func TestAnAdmissionBySomebodyElseIsTakenBackCountedAndReported(t *testing.T) {
 	m := measure(t)
 	var notices []backend.Notice
 	m.emit = func(n backend.Notice) { notices = append(notices, n) }
-	before := jobUnit("before", "6", schedulingv1alpha1.QueueUnitStatus{Phase: schedulingv1alpha1.PhaseRunning}) // by an earlier leader
+	before := jobUnit("before", "6", schedulingv1alpha1.QueueUnitStatus{Phase: schedulingv1alpha1.PhaseRunning}) // admitted by an earlier leader
 	m.after(0, seen(before), unitsListed, quotaListed, m.tree(`{name: root, namespaces: [a], max: {cpu: 4}}`), seen(jobUnit("u", "7", schedulingv1alpha1.QueueUnitStatus{})))
 	w := m.write(0, seen(jobUnit("u", "8", schedulingv1alpha1.QueueUnitStatus{Phase: schedulingv1alpha1.PhaseDequeued, Attempts: 1})))
 	if w.Kind != scheduler.Evict || w.Reason != wellknown.ReasonNotAdmitted || w.UID != "u" || len(notices) != 0 {
@@ -210,7 +210,7 @@ func TestQueuesAndQuotaAreShownWithTheirStatus(t *testing.T) {
 	}
 }
 
-// What was used is exact at each scrape, also when nothing happens for a while, and does not decrease.
+// Consumption is exact at each scrape, even after a while without events, and does not decrease.
 func TestUseIsAddedUpByNamespace(t *testing.T) {
 	m := measure(t)
 	step := func(d time.Duration) { m.loop.clock.(*clocktesting.FakeClock).Step(d) }
@@ -246,7 +246,7 @@ func TestTheFirstAndTheMeanSubmissionOfQueuedUnitsAreShown(t *testing.T) {
 	m.shows(`first_submission_timestamp_seconds{queue="root"} 940`, `mean_submission_timestamp_seconds{queue="root"} 950.5`)
 }
 
-// Units that no free room would help do not make the queue one that waits.
+// A queue does not wait if free quota would help none of its units.
 func TestAQueueOfUnitsThatAreHeldDoesNotWait(t *testing.T) {
 	m := measure(t)
 	inactive := jobUnit("inactive", "7", schedulingv1alpha1.QueueUnitStatus{})
@@ -266,7 +266,7 @@ func TestAQueueOfUnitsThatAreHeldDoesNotWait(t *testing.T) {
 	m.shows(`pending_units{queue="root"} 4`, `queue_waiting{queue="root"} 0`)
 }
 
-// judged is a source that may be reported that its quota is invalid.
+// judged is a Source whose quota can be invalid.
 type judged struct {
 	drawn
 	problem string
@@ -321,7 +321,7 @@ func TestWhatASafetyFlushFindsIsCounted(t *testing.T) {
 	m.turns(scheduler.FlushInterval)
 	m.shows(`safety_flushes_total 1`, `safety_flush_rescues_total 0`)
 
-	// A release that nobody hears of.
+	// Quota is freed without an event.
 	m.drawn.backend.Groups()[0].Uncharge(&quota.Charge{Demand: quota.Demand{Preemptible: true, Requests: unitDemand(m, "4")}})
 	m.turns(scheduler.FlushInterval)
 	m.shows(`safety_flushes_total 2`, `safety_flush_rescues_total 1`)
@@ -356,7 +356,7 @@ func TestADeniedReleaseIsNotCountedAsAConflict(t *testing.T) {
 }
 
 func TestMetricsAreNotOlderThanTheDocumentationSays(t *testing.T) {
-	client, err := clientset.NewForConfig(&rest.Config{Host: "http://nowhere"}) // nobody asks it
+	client, err := clientset.NewForConfig(&rest.Config{Host: "http://nowhere"}) // it gets no requests
 	require.NoError(t, err)
 	for every, shown := range map[time.Duration]time.Duration{0: PublishInterval, time.Second: time.Second, time.Hour: PublishInterval} {
 		cfg := Config{Client: client, Source: &drawn{}, Clock: clocktesting.NewFakeClock(time.Unix(1000, 0)), PublishInterval: every}

@@ -43,9 +43,9 @@ type publisher struct {
 	stale map[string]bool
 	// show writes how much is used; nil if there is nothing to write.
 	show func(context.Context) error
-	// moves are Queues whose settings move to other ones, by the names of these.
+	// moves are the pending moves of settings from one Queue to another, by the name of the new one.
 	moves map[string]*queueMove
-	// report takes events.
+	// report reports an event.
 	report func(backend.Notice)
 	ready  chan struct{}
 }
@@ -113,7 +113,7 @@ func (p *publisher) run(ctx context.Context) {
 	}
 }
 
-// publish makes the objects as they are wanted, and reports whether some need another round.
+// publish brings the objects to the wanted state, and reports whether it needs another round.
 func (p *publisher) publish(ctx context.Context, logger klog.Logger) (again bool) {
 	p.mu.Lock()
 	names := slices.Sorted(maps.Keys(p.stale))
@@ -181,7 +181,7 @@ func (p *publisher) keep(ctx context.Context, stats scheduler.QueueStats) error 
 	if equality.Semantic.DeepEqual(queue.Status, status) {
 		return nil
 	}
-	// Releases up to 0.2.0 wrote a unit name to head. It is removed if their CRD is still installed.
+	// Releases up to 0.2.0 wrote a unit name to head. Remove it in case their CRD is still installed.
 	patch, err := json.Marshal(map[string]any{"status": map[string]any{
 		"policy": status.Policy, "quota": status.Quota, "pending": status.Pending, "reserved": status.Reserved,
 		"dequeued": status.Dequeued, "running": status.Running,
@@ -196,9 +196,9 @@ func (p *publisher) keep(ctx context.Context, stats scheduler.QueueStats) error 
 	return nil
 }
 
-// retire deletes the Queue of a group that does not exist any more. If an administrator has set something in its
-// spec, it only clears the status, so that the settings remain for when the group exists again. It ignores a Queue
-// that never had a group, because someone else created it.
+// retire deletes the Queue of a group that no longer exists. If an administrator has set something in its spec, retire
+// only clears the status and keeps the settings for when the group exists again. It ignores a Queue that never had a
+// group, because someone else created it.
 func (p *publisher) retire(ctx context.Context, name string) error {
 	queue := p.known(name)
 	if queue == nil || queue.Status.Quota == "" || p.moveFrom(name) != nil {
@@ -206,7 +206,7 @@ func (p *publisher) retire(ctx context.Context, name string) error {
 	}
 	api := p.client.SchedulingV1alpha1().Queues(p.namespace)
 	if equality.Semantic.DeepEqual(queue.Spec, schedulingv1alpha1.QueueSpec{}) {
-		// The preconditions protect settings that are made at this moment.
+		// The preconditions protect settings that are made in the meantime.
 		err := api.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &queue.UID, ResourceVersion: &queue.ResourceVersion}})
 		if err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("queue %s: %w", name, err)

@@ -29,9 +29,9 @@ import (
 	"kube-queue.dev/kube-queue/test/require"
 )
 
-// publisherOf returns a publisher that knows these Queues, and its clock. The API server answers each request with the
-// created or an empty Queue, after see was called with the request and its body. If see sets the header Conflict, it
-// answers with a conflict.
+// publisherOf returns a publisher that knows these Queues, and its clock. The API server calls see with each request
+// and its body, and answers with the created Queue or an empty one. If see sets the header Conflict, it answers with a
+// conflict.
 func publisherOf(t *testing.T, see func(r *http.Request, body string), known ...*schedulingv1alpha1.Queue) (*publisher, *clocktesting.FakeClock) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -89,7 +89,7 @@ func TestAQueueInWhichSomethingIsSetOutlivesItsGroup(t *testing.T) {
 		if setting, _, _ := strings.Cut(name, " "); c.kept != strings.Contains(reported, "Quota root/team no longer exists") || c.kept && !strings.Contains(reported, `{"`+setting+`":`) {
 			t.Errorf("%s: it reports %q", name, reported)
 		}
-		// Only as it was seen: something may have been set in it just now.
+		// It is deleted only in the version that was seen: someone may have just changed it.
 		if !c.kept && (!strings.HasPrefix(request, "DELETE ") || !strings.Contains(request, `"preconditions":{"uid":"u","resourceVersion":"7"}`)) {
 			t.Errorf("%s: not deleted but %s", name, request)
 		}
@@ -248,7 +248,7 @@ func TestAnUnchangedStatusOfAQueueIsNotWrittenAgain(t *testing.T) {
 	}
 }
 
-// What a process before this one has left behind.
+// An earlier process left these Queues behind.
 func TestQueuesWithoutAGroupAreRetiredAtTheStart(t *testing.T) {
 	var requests []string
 	d := decide(t, tree.Options{})

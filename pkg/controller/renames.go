@@ -21,9 +21,9 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// followRenames moves the settings of Queues whose groups are renamed in a new quota. The core must know them before
-// the quota: a stopped queue must not admit until its new Queue exists. While there is no quota, the last groups count, and
-// at the start those of the earlier process.
+// followRenames moves the settings of Queues whose groups a new quota renames. The core must know them before the
+// quota: a stopped queue must not admit until its new Queue exists. The old groups are those of the last quota or, at
+// the start, of the earlier process.
 func (l *loop) followRenames(now quota.Backend) {
 	named, is := now.(interface{ Members() map[string][]string })
 	if !is {
@@ -41,14 +41,14 @@ func (l *loop) followRenames(now quota.Backend) {
 		if queue == nil || equality.Semantic.DeepEqual(queue.Spec, schedulingv1alpha1.QueueSpec{}) {
 			continue
 		}
-		// With the same settings, only the deletion of the old Queue is left of an earlier move.
+		// If the new Queue has the same settings, an earlier move only has to delete the old one.
 		if other := l.publisher.known(name); other == nil || equality.Semantic.DeepEqual(other.Spec, queue.Spec) {
 			l.moveSettings(queue, name)
 		}
 	}
 }
 
-// moving reports whether settings are still to be moved. Another goroutine calls it.
+// moving reports whether moves are pending. Another goroutine calls it.
 func (l *loop) moving() bool {
 	l.taking.Lock()
 	defer l.taking.Unlock()
@@ -66,8 +66,8 @@ func (l *loop) moveSettings(from *schedulingv1alpha1.Queue, name string) {
 	l.publisher.move(from, to)
 }
 
-// dropMoves gives up the moves from Queues whose groups exist again, and to Queues whose groups do not exist any more.
-// The core forgets the settings that no Queue has. Groups that get these names later are different ones.
+// dropMoves gives up the moves from Queues whose groups exist again, and to Queues whose groups no longer exist. The
+// core forgets settings that no Queue has: a later group with the same name is a different one.
 func (l *loop) dropMoves() {
 	for _, name := range l.publisher.dropMoves(l.members) {
 		if l.publisher.known(name) == nil {
@@ -76,8 +76,8 @@ func (l *loop) dropMoves() {
 	}
 }
 
-// renames returns the new names of the queues whose groups have other names, but the same namespaces, if no other
-// group that is removed or added has these namespaces.
+// renames returns the new names of renamed queues. A group is renamed if exactly one group is removed and one added
+// with the same namespaces.
 func renames(before, now map[string][]string) map[string]string {
 	gone, added := groupsBy(before, now), groupsBy(now, before)
 	renamed := map[string]string{}
@@ -130,8 +130,8 @@ func (p *publisher) moveFrom(name string) *queueMove {
 	return nil
 }
 
-// dropMoves gives up the moves that do not lead from a group that is gone to one that exists, and returns the names of
-// the Queues that they lead to.
+// dropMoves gives up each move whose old group exists again or whose new group does not exist, and returns the names of
+// the new Queues.
 func (p *publisher) dropMoves(groups map[string][]string) (dropped []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -140,7 +140,7 @@ func (p *publisher) dropMoves(groups map[string][]string) (dropped []string) {
 		_, again := groups[from]
 		if _, exists := groups[name]; again || !exists {
 			delete(p.moves, name)
-			// If its group exists again, it is compared when its counts are known.
+			// If the old group exists again, its Queue is compared once its counts are known.
 			if delete(p.stale, from); !again {
 				p.stale[from] = true
 			}
@@ -150,15 +150,15 @@ func (p *publisher) dropMoves(groups map[string][]string) (dropped []string) {
 	return dropped
 }
 
-// moved deletes the Queue whose settings were moved, and reports that. If its settings have changed in the meantime, or
-// somebody else has created the other Queue with other settings, it gives up the move instead.
+// moved deletes the Queue whose settings were moved, and reports that. It gives up the move if the settings of the new
+// Queue differ, because the old ones have changed or someone else created it.
 func (p *publisher) moved(ctx context.Context, m *queueMove, to *schedulingv1alpha1.Queue) error {
 	if !equality.Semantic.DeepEqual(to.Spec, m.to.Spec) {
 		p.forget(m)
 		p.lookAt(m.from.Name)
 		return nil
 	}
-	// After a conflict, it looks again in the next round.
+	// After a conflict, the next round tries again.
 	err := p.client.SchedulingV1alpha1().Queues(p.namespace).Delete(ctx, m.from.Name,
 		metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &m.from.UID, ResourceVersion: &m.from.ResourceVersion}})
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -176,7 +176,7 @@ func (p *publisher) forget(m *queueMove) {
 	delete(p.moves, m.to.Name)
 }
 
-// reportLost reports that the settings of a Queue have no effect any more.
+// reportLost reports that the settings of a Queue no longer have an effect.
 func (p *publisher) reportLost(queue *schedulingv1alpha1.Queue) {
 	p.report(backend.Notice{About: reference("Queue", queue), Type: corev1.EventTypeWarning, Reason: wellknown.EventSettingsUnused,
 		Message: fmt.Sprintf("Quota %s no longer exists, so the settings of this Queue have no effect: %s. Move them to the Queue of another quota, or delete this Queue.",

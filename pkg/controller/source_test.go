@@ -20,7 +20,7 @@ import (
 
 const goodRoot = `{name: root, namespaces: [a], max: {cpu: 4}}`
 
-// drawn is a Source whose tree the test draws itself.
+// drawn is a Source whose tree the test sets.
 type drawn struct {
 	opts    tree.Options
 	names   *resources.Names
@@ -52,7 +52,7 @@ func (d *drawn) Demand(unit *schedulingv1alpha1.QueueUnit) (quota.Demand, error)
 	return codec.Requests(d.names, unit)
 }
 
-// shown is a source that shows its last status.
+// shown is a Source that records its last status.
 type shown struct {
 	drawn
 	pending []string

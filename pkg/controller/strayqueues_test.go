@@ -13,7 +13,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/controller/backend"
 )
 
-// metadataOf serves one list of the metadata of objects, and a watch with these events.
+// metadataOf serves a list of object metadata, and a watch with these events.
 func metadataOf(t *testing.T, path, selector string, events []any, items ...any) *rest.Config {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -49,7 +49,7 @@ func TestAQueueOutsideOfTheNamespaceIsReported(t *testing.T) {
 		return map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata",
 			"metadata": map[string]any{"namespace": namespace, "name": name, "uid": "u-" + name, "resourceVersion": "7", "generation": 2}}
 	}
-	// One in the namespace, as an API server sends it that ignores the selector.
+	// One Queue is in the namespace, as from an API server that ignores the selector.
 	config := metadataOf(t, "/apis/scheduling.x-k8s.io/v1alpha1/queues", "metadata.namespace!=kube-queue", nil, item("team", "mine"), item("kube-queue", "right"))
 	seen := make(chan backend.Notice, 10)
 	if err := watchStrayQueues(t.Context(), config, "kube-queue", func(n backend.Notice) { seen <- n }); err != nil {

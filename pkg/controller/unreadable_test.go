@@ -13,7 +13,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/lenient"
 )
 
-// seenUnit is a unit as the loop receives it.
+// seenUnit returns a unit as the loop receives it.
 func seenUnit(t *testing.T, generation int64, spec string) lenient.Object {
 	t.Helper()
 	unit, err := codec.UnitKind().Decode(fmt.Appendf(nil, `{"metadata":{"namespace":"a","name":"u","uid":"uid","resourceVersion":"7","generation":%d},"spec":%s}`, generation, spec))

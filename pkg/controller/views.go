@@ -14,11 +14,11 @@ import (
 	"kube-queue.dev/kube-queue/pkg/visibility"
 )
 
-// viewCost limits what views cost: after a view, the loop makes no other one for viewCost times as long as the view
-// took, so that it spends at most 2 % of its time on them. While there are few units, each question gets its own.
+// viewCost limits the cost of views: after a view, the loop waits viewCost times as long as it took. So views use at
+// most 2 % of its time. With few units, each question gets its own view.
 const viewCost = 50
 
-// ErrNotDeciding means that this process decides nothing now and knows no state. Another one may.
+// ErrNotDeciding means that this process makes no decisions now and has no state. Another one may.
 var ErrNotDeciding = errors.New("kube-queue-controller has just started and has not listed all objects yet; try again in a few seconds")
 
 // Views makes models of the state of the core for other goroutines.
@@ -26,10 +26,9 @@ type Views struct {
 	clock clock.Clock
 
 	mutex sync.Mutex
-	// inbox is the inbox of the loop; nil while the loop decides nothing.
+	// inbox is the inbox of the loop; nil while the loop makes no decisions.
 	inbox *inbox
-	// last is the last model, which is used until stale. made is closed when the next one is made; nil if none is
-	// being made.
+	// last is the last model, used until stale. made is closed when the next one is ready; nil if none is being made.
 	last  *visibility.Model
 	stale time.Time
 	made  chan struct{}
@@ -38,7 +37,7 @@ type Views struct {
 // NewViews returns Views for Config.
 func NewViews(clock clock.Clock) *Views { return &Views{clock: clock} }
 
-// Model returns a model of the state now, or of a moment ago. It waits for the loop until the context is done.
+// Model returns a current or recent model of the state. It waits for the loop until the context is done.
 func (v *Views) Model(ctx context.Context) (*visibility.Model, error) {
 	v.mutex.Lock()
 	switch {
@@ -67,7 +66,7 @@ func (v *Views) Model(ctx context.Context) (*visibility.Model, error) {
 	}
 }
 
-// viewAsked is an input that makes the loop make a model after it has decided.
+// viewAsked is an input that requests a model after the next decision.
 func viewAsked(v *Views) input { return func(l *loop) { l.viewsAsked = append(l.viewsAsked, v) } }
 
 // keepViews is how long a stale model is kept if none is requested.
@@ -119,7 +118,7 @@ func (v *Views) done() {
 	}
 }
 
-// start lets the inbox of a loop receive questions, and returns a function that stops that.
+// start sends questions to the inbox of a loop until stop is called.
 func (v *Views) start(inbox *inbox) (stop func()) {
 	if v == nil {
 		return func() {}

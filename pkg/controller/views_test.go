@@ -14,7 +14,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/visibility"
 )
 
-// slowClock advances with each reading of it, as if each step took time.
+// slowClock advances at each reading, as if each step took time.
 type slowClock struct {
 	*clocktesting.FakeClock
 	step time.Duration

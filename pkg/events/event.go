@@ -1,21 +1,20 @@
 // Package events writes Events directly to the API server.
 //
-// The recorder of client-go drops events when many are reported at the same time, and aggregates and limits the
-// events of one source. The events on a job are part of the contract with its user, so this package drops none that
-// the API server accepts: its queue is not bounded, writes are retried until they succeed, and a bounded number of
-// workers makes them.
+// The recorder of client-go drops events when many are reported at the same time, and aggregates and limits the events
+// of one source. The events on a job are part of the contract with its user, so this package drops none that the API
+// server accepts: its queue is unbounded, and a fixed number of workers retries each write until it succeeds.
 //
-// A namespace can refuse events, for example because of an admission policy. Then one event is tried from time to
-// time, and the others of the namespace wait. They cost no requests, so events of other namespaces are not delayed.
-// An event is dropped when its namespace has refused events several more times, and immediately if the API server
+// A namespace can refuse events, for example because of an admission policy. Then the package tries one of its events
+// from time to time, and the others wait. Waiting costs no requests, so events of other namespaces are not delayed. An
+// event is dropped after its namespace has refused events several more times, or immediately if the API server
 // permanently rejects it.
 //
 // The name of an event depends only on its content, so an event that is reported twice, by a second process or after
 // a restart, is created once.
 //
-// Terms. To write an event is to create it once. To keep an event is to renew it as long as it is true, because the
-// API server deletes events after an hour. An object has at most one kept event. To repeat an event is to count it:
-// an event that happens again and again is one Event with fewer and fewer writes.
+// Terms. To write an event is to create it once. To keep an event is to renew it as long as it is true, because the API
+// server deletes events after an hour. An object has at most one kept event. To repeat an event is to count it: an
+// event that happens repeatedly is one Event, written less and less often.
 package events
 
 import (
@@ -52,8 +51,8 @@ type Event struct {
 	// Key distinguishes the events of one object with the same reason, for example by the number of an
 	// attempt. Events with equal object, reason and key are the same event.
 	Key string
-	// Revision is what a kept event says. It is written again when its revision changes, but not when only its
-	// message changes.
+	// Revision identifies the content of a kept event. The event is written again when its revision changes, but not
+	// when only its message changes.
 	Revision string
 }
 

@@ -10,19 +10,19 @@ import (
 )
 
 const (
-	// maxRefusals is how many refusals of its namespace an event outlives, unless it is kept.
+	// maxRefusals is the number of refusals of its namespace after which an event is dropped, unless it is kept.
 	maxRefusals = 5
 	// maxRefused limits the number of events that wait for a namespace that refuses events.
 	maxRefused = 1000
 )
 
-// refusals are the waits between the requests for a namespace that refuses events.
+// refusals is the backoff of requests for a namespace that refuses events.
 var refusals = backoff.Policy{Initial: time.Second, Max: 5 * time.Minute}
 
-// refusal is a namespace that refuses events. Until its state allows it, no event of it is tried.
+// refusal is a namespace that refuses events. None of its events is tried before State allows it.
 type refusal struct {
 	backoff.State
-	// waiting are the waiting events, each with how often the namespace had refused events before.
+	// waiting maps each waiting event to how often the namespace had refused events before.
 	waiting map[types.NamespacedName]int32
 	// err is the last refusal.
 	err error
@@ -30,9 +30,9 @@ type refusal struct {
 
 func (r *refusal) waits(key types.NamespacedName) bool { _, waits := r.waiting[key]; return waits }
 
-// mayTry reports whether an event of a namespace that refuses events is tried now. Otherwise it waits, or is dropped
-// if it has outlived too many refusals or too many others wait. A kept event is true as long as it is kept, and waits
-// until the namespace accepts it.
+// mayTry reports whether to try an event now although its namespace refuses events. If not, the event waits, or is
+// dropped after too many refusals or if too many others wait. A kept event is not dropped: it waits until the namespace
+// accepts it.
 func (w *Writer) mayTry(ctx context.Context, key types.NamespacedName, e *entry) bool {
 	r, now := w.refusing[key.Namespace], w.clock.Now()
 	full := len(r.waiting) >= maxRefused
@@ -53,8 +53,8 @@ func (w *Writer) mayTry(ctx context.Context, key types.NamespacedName, e *entry)
 	return false
 }
 
-// refused records that the API server forbids an event, for example because an admission policy denies events. It
-// will probably do the same with others of the namespace, so they wait.
+// refused records that the API server forbids an event, for example because an admission policy denies events. It will
+// probably forbid other events of the namespace too, so they wait.
 func (w *Writer) refused(key types.NamespacedName, probe bool, err error) {
 	r, now := w.refusing[key.Namespace], w.clock.Now()
 	if r == nil {
@@ -70,7 +70,7 @@ func (w *Writer) refused(key types.NamespacedName, probe bool, err error) {
 	w.queue.Add(key) // to wait, or to be dropped
 }
 
-// accepted records that the API server accepts events of the namespace. The waiting ones are tried immediately.
+// accepted records that the API server accepts events of the namespace. The waiting events are tried immediately.
 func (w *Writer) accepted(namespace string) {
 	if r := w.refusing[namespace]; r != nil {
 		delete(w.refusing, namespace)
@@ -80,8 +80,7 @@ func (w *Writer) accepted(namespace string) {
 	}
 }
 
-// waitsNoMore records that an event does not wait for its namespace any more. A namespace without waiting events is
-// forgotten.
+// waitsNoMore records that an event no longer waits for its namespace. It forgets a namespace without waiting events.
 func (w *Writer) waitsNoMore(key types.NamespacedName) {
 	if r := w.refusing[key.Namespace]; r != nil {
 		if delete(r.waiting, key); len(r.waiting) == 0 {

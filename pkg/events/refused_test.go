@@ -25,7 +25,7 @@ import (
 type full struct {
 	*fake.Clientset
 	refuses atomic.Value
-	// tried is how many events were refused, and dropped how many were given up.
+	// tried is the number of refused events, and dropped the number of dropped ones.
 	tried, dropped atomic.Int32
 }
 
@@ -47,9 +47,9 @@ func (f *full) drop(string) { f.dropped.Add(1) }
 func (f *full) tries() int  { return int(f.tried.Load()) }
 func (f *full) drops() int  { return int(f.dropped.Load()) }
 
-// pass lets the time pass in steps, and after each step waits until all that is due is done. If the clock
-// moves while the work queue computes a timer from it, that timer is late by a step. So after many
-// looks in vain the clock moves on.
+// pass advances the clock in steps, and after each step waits until everything due is done. If the clock moves while
+// the work queue computes a timer from it, the timer is late by a step. So after many failed checks, the clock moves
+// on.
 func pass(t *testing.T, w *Writer, clk *clocktesting.FakeClock, whole, step time.Duration) {
 	t.Helper()
 	until := func(what string, ok func() bool) {
@@ -69,7 +69,7 @@ func pass(t *testing.T, w *Writer, clk *clocktesting.FakeClock, whole, step time
 	until("all is done", func() bool { return idle(w) })
 }
 
-// idle reports whether the writer has nothing to do before a time comes.
+// idle reports whether the writer has nothing to do until the clock moves.
 func idle(w *Writer) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -100,7 +100,7 @@ func TestAnEventThatIsRefusedIsDroppedAfterSomeTriesAndCountedByItsReason(t *tes
 	}
 }
 
-// The time does not pass, so nothing is tried for a second time.
+// The clock does not move, so nothing is retried.
 func TestANamespaceThatRefusesEventsDelaysNoOther(t *testing.T) {
 	client, clk := newFull("full"), clocktesting.NewFakeClock(noon)
 	w, _ := run(t, client, clk, client.drop)

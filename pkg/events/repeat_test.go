@@ -15,7 +15,7 @@ import (
 func TestAnEventThatIsRepeatedForHoursIsOneEventWithFewWrites(t *testing.T) {
 	client, clk := fake.NewClientset(), clocktesting.NewFakeClock(noon)
 	w, _ := run(t, client, clk, nil)
-	for count := range repeats.Free { // the first ones are written at once
+	for count := range repeats.Free { // the first ones are written immediately
 		w.Repeat(about("job", "HeldAgain", "1"))
 		require.Becomes(t, "written", func() bool { got := stored(t, client); return len(got) == 1 && got[0].Count == count+1 })
 	}

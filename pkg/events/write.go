@@ -40,10 +40,10 @@ func (w *Writer) write(ctx context.Context, key types.NamespacedName, e *entry) 
 		case err != nil:
 			return false, err
 		}
-		e.count = max(found.Count, 1) // somebody can set it to 0, which means that it is not written
+		e.count = max(found.Count, 1) // someone may have set it to 0, which means not written
 		renewal := found.LastTimestamp.Add(renewEvery)
 		if e.more == 0 && now.Time.Before(renewal) && found.Annotations[wellknown.RevisionAnnotation] == digest(e.revision) {
-			if renewal.Before(e.paced.Until) { // unless a clock that was ahead has written it
+			if renewal.Before(e.paced.Until) { // false if it was written with a clock that was ahead
 				e.paced.Until = renewal
 			}
 			return false, nil

@@ -18,7 +18,7 @@ import (
 const (
 	// renewEvery is well below one hour, the default of --event-ttl of the API server.
 	renewEvery = 45 * time.Minute
-	// flushFor limits how long the end of the program is delayed.
+	// flushFor limits how long events delay the end of the program.
 	flushFor = 5 * time.Second
 	// workers is the maximum number of concurrent writes.
 	workers  = 8
@@ -26,7 +26,7 @@ const (
 	retryMax = 30 * time.Second
 )
 
-// repeats are the waits between the writes of an event that happens repeatedly.
+// repeats is the backoff of writes for an event that happens repeatedly.
 var repeats = backoff.Policy{Free: 3, Initial: 10 * time.Second, Max: 10 * time.Minute, Quiet: 20 * time.Minute}
 
 // Source identifies the reporter of events.
@@ -42,7 +42,7 @@ type Writer struct {
 	client corev1client.EventsGetter
 	source Source
 	clock  clock.WithTicker
-	// dropped is called for each event that is given up, with the API server's reason.
+	// dropped is called with the API server's reason for each dropped event.
 	dropped func(reason string)
 	queue   workqueue.TypedRateLimitingInterface[types.NamespacedName]
 
@@ -52,11 +52,11 @@ type Writer struct {
 	kept map[types.UID]types.NamespacedName
 	// refusing are the namespaces that refuse events.
 	refusing map[string]*refusal
-	// ending means that events do not wait any more.
+	// ending means that events no longer wait.
 	ending bool
 }
 
-// entry is an event that is not written yet, is kept, or was repeated a short time ago.
+// entry is an event that is not written yet, is kept, or was repeated recently.
 type entry struct {
 	event        Event
 	keep, repeat bool
@@ -65,17 +65,17 @@ type entry struct {
 	revision string
 	// more is how often a repeated event has happened since it was last written.
 	more int32
-	// paced is the earliest time for the next write of a repeated event, and the latest for that of a kept event.
+	// paced is the earliest time to write a repeated event again, or the latest time to write a kept event again.
 	paced backoff.State
 }
 
-// isNew reports whether the API server does not have the event, or not its current revision.
+// isNew reports whether the API server lacks the event or its current revision.
 func (e *entry) isNew() bool { return e.count == 0 || e.keep && e.revision != e.event.Revision }
 
 // pending reports whether there is something to write before the event is renewed.
 func (e *entry) pending() bool { return e.isNew() || e.more > 0 }
 
-// due returns when there is something to do for the event.
+// due returns when to process the event next.
 func (e *entry) due() time.Time {
 	switch {
 	case e.isNew():
@@ -86,8 +86,8 @@ func (e *entry) due() time.Time {
 	return e.paced.Until.Add(repeats.Quiet) // to forget it
 }
 
-// NewWriter returns a Writer. It writes nothing before While. dropped, which can be nil, is called for each event
-// that is given up.
+// NewWriter returns a Writer. It writes nothing before While. dropped, which can be nil, is called for each dropped
+// event.
 func NewWriter(client corev1client.EventsGetter, source Source, clk clock.WithTicker, dropped func(reason string)) *Writer {
 	if dropped == nil {
 		dropped = func(string) {}
@@ -106,9 +106,8 @@ func NewWriter(client corev1client.EventsGetter, source Source, clk clock.WithTi
 // Write creates the event once.
 func (w *Writer) Write(e Event) { w.add(e, entry{}) }
 
-// Repeat reports that the event has happened, for the first time or again. It is one Event with a count. The first
-// times are written immediately. After that, several are written together, at growing intervals, with the latest
-// message.
+// Repeat reports that the event has happened, for the first time or again. It is one Event with a count. The first few
+// times are written immediately. Later ones are combined, at growing intervals, with the latest message.
 func (w *Writer) Repeat(e Event) { w.add(e, entry{repeat: true, more: 1}) }
 
 // Keep creates the event and renews it until Forget, or until another event of the object is kept.
@@ -159,8 +158,7 @@ func (w *Writer) schedule(key types.NamespacedName, e *entry) {
 	w.queue.AddAfter(key, e.due().Sub(w.clock.Now()))
 }
 
-// While writes events while work runs, and then the remaining ones for at most a few seconds, so that the last events
-// are written too.
+// While writes events while work runs. After that, it spends at most a few seconds on the remaining events.
 func (w *Writer) While(ctx context.Context, work func(context.Context) error) error {
 	writing, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -183,7 +181,7 @@ func (w *Writer) While(ctx context.Context, work func(context.Context) error) er
 	return err
 }
 
-// hurry writes all events that are not written yet without further delay.
+// hurry makes all pending events due immediately.
 func (w *Writer) hurry() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -211,7 +209,7 @@ func (w *Writer) next(ctx context.Context) bool {
 	return true
 }
 
-// try writes the event if it is due, and reports whether to try again here, because the queue that ends delays nothing.
+// try writes the event if it is due. again is whether the caller must retry, because a queue that ends does not.
 func (w *Writer) try(ctx context.Context, key types.NamespacedName) (again bool) {
 	e, probe := w.begin(ctx, key)
 	if e == nil {
@@ -237,8 +235,8 @@ func (w *Writer) try(ctx context.Context, key types.NamespacedName) (again bool)
 	return false
 }
 
-// begin returns a copy of the event if it is to be written now. Probe is whether its namespace refuses events and the
-// result decides about the other waiting events.
+// begin returns a copy of the event if it must be written now. probe is whether its namespace refuses events, so that
+// the result decides about the other waiting events.
 func (w *Writer) begin(ctx context.Context, key types.NamespacedName) (due *entry, probe bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

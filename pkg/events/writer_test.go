@@ -118,7 +118,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// waits reports whether something is put off: the queue's own ticker always waits.
+// waits reports whether something is delayed: the queue's own ticker always waits.
 func waits(clk *clocktesting.FakeClock) bool { return clk.Waiters() > 1 }
 
 func TestAKeptEventIsRenewedBeforeItIsForgotten(t *testing.T) {
@@ -142,7 +142,7 @@ func TestAKeptEventIsRenewedBeforeItIsForgotten(t *testing.T) {
 	}
 	w.Forget(e.Object.UID)
 	clk.Step(2 * renewEvery)
-	w.Write(about("another", "Released", "1")) // what was due before it has been done by then
+	w.Write(about("another", "Released", "1")) // everything that was due before it is done by then
 	require.Becomes(t, "the next event is written", func() bool { return len(stored(t, client)) == 2 })
 	for _, got := range stored(t, client) {
 		if got.Name == e.Name() && got.Count != 2 {
@@ -179,7 +179,7 @@ func TestAKeptEventIsWrittenAgainWhenItsRevisionChangesAndNotWhenItsMessageDoes(
 		w.Keep(e)
 	}
 	stop()
-	// The next process knows from the event what it says.
+	// The next process reads from the event what it says.
 	if got := sent(client, "patch"); got != 4 {
 		t.Errorf("%d patches were sent for 4 revisions", got)
 	}
@@ -225,7 +225,7 @@ func TestAnotherKeptEventTakesThePlaceOfTheFirst(t *testing.T) {
 func TestARestartRenewsByTheAgeOfTheEvent(t *testing.T) {
 	for last, after := range map[time.Time]time.Duration{
 		noon:                     16 * time.Minute,
-		noon.Add(24 * time.Hour): renewEvery, // by a clock that was ahead
+		noon.Add(24 * time.Hour): renewEvery, // by a clock that is ahead
 	} {
 		e := about("job", "Queued", "1")
 		written := e.build(Source{Component: "test"}, metav1.NewTime(last), 1)

@@ -13,8 +13,8 @@ import (
 // StandardInput is the file name that means the standard input.
 const StandardInput = "-"
 
-// Expand returns the files that an argument means: all .yaml, .yml and .json files in a folder and below, in the
-// order of their names, or the file itself. what names them in errors, such as "the objects".
+// Expand returns the files that an argument names: all .yaml, .yml and .json files in a folder and below, in the order
+// of their names, or the file itself. what names them in errors, such as "the objects".
 func Expand(arg, what string) ([]string, error) {
 	if arg == StandardInput {
 		return []string{arg}, nil
@@ -39,7 +39,7 @@ func Expand(arg, what string) ([]string, error) {
 	return names, nil
 }
 
-// Open opens a file, or returns the standard input. shown is its name for people.
+// Open opens a file, or returns the standard input. shown is its name in messages.
 func Open(name, what string, stdin io.Reader) (file io.ReadCloser, shown string, err error) {
 	if name == StandardInput {
 		return io.NopCloser(stdin), "standard input", nil

@@ -33,7 +33,7 @@ func Handler[T any](seen, gone func(T)) cache.ResourceEventHandlerFuncs {
 	}
 }
 
-// Changes is Handler without the updates that change nothing of interest.
+// Changes is like Handler, but ignores updates for which same returns true.
 func Changes[T metav1.Object](same func(before, now T) bool, seen, gone func(T)) cache.ResourceEventHandlerFuncs {
 	handler := Handler(seen, gone)
 	handler.UpdateFunc = func(b, o any) {
@@ -61,7 +61,7 @@ func Objects[T any](informer cache.SharedInformer, seen, gone func(T)) (synced c
 	return registration.HasSynced, nil
 }
 
-// Wake makes a channel with room for one value ready to receive.
+// Wake sends a value to a channel with a buffer of one, unless the buffer is full.
 func Wake(ready chan<- struct{}) {
 	select {
 	case ready <- struct{}{}:

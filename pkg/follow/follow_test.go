@@ -57,7 +57,7 @@ func TestObjectsAreSeenAndGone(t *testing.T) {
 	}
 }
 
-// failing is an informer whose watches fail as a test says.
+// failing is an informer whose watches fail when a test says so.
 type failing struct {
 	cache.SharedInformer
 	failed cache.WatchErrorHandlerWithContext
@@ -89,7 +89,7 @@ func TestAnAbsentKindIsReportedOnce(t *testing.T) {
 	}
 }
 
-// Without the API, a program that waited for the caches would never decide.
+// A program that waited for the cache of a kind that is not served would never decide.
 func TestAKindThatIsNotServedIsNotWaitedFor(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()

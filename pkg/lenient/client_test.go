@@ -18,7 +18,7 @@ import (
 
 var badText = strings.ReplaceAll(unitText(`,"resource":{"cpu":"1e1.5"}`, ""), `"name":"a"`, `"name":"bad"`)
 
-// server answers as an API server.
+// server answers like an API server.
 func server(t *testing.T) *Client {
 	t.Helper()
 	handler := func(w http.ResponseWriter, r *http.Request) {
@@ -34,7 +34,7 @@ func server(t *testing.T) *Client {
 			}
 			fmt.Fprint(w, badText)
 		case strings.HasSuffix(r.URL.Path, "/namespaces/unserved/queueunits/bad"):
-			http.NotFound(w, r) // as for a kind that the server does not know
+			http.NotFound(w, r) // as for an unknown kind
 		default:
 			w.WriteHeader(http.StatusNotFound)
 			fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`)
@@ -62,8 +62,7 @@ func TestOneIsReadAndPatchedThoughItCannotBeDecoded(t *testing.T) {
 	}
 }
 
-// Both are 404. That a kind is not served says nothing of whether an object of it
-// is still stored.
+// Both are 404. An object can still be stored while its kind is not served.
 func TestAnObjectThatIsNotThereIsReportedFromAKindThatIsNotServed(t *testing.T) {
 	client := server(t)
 	for _, test := range []struct {

@@ -11,8 +11,8 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// Decode decodes one object. An object that cannot be decoded becomes an Unreadable. The only error is a text without
-// readable metadata, which no API server sends.
+// Decode decodes one object. An object that cannot be decoded becomes an Unreadable. Decode fails only if the text has
+// no readable metadata, which no API server sends.
 func (k Kind) Decode(data []byte) (Object, error) {
 	object, err := decode(data, func() any { return k.New() })
 	if err != nil {
@@ -21,7 +21,7 @@ func (k Kind) Decode(data []byte) (Object, error) {
 	return object.(Object), nil
 }
 
-// decode decodes the text, which is untrusted, into a new object from empty.
+// decode decodes untrusted text into a new object from empty.
 func decode(data []byte, empty func() any) (any, error) {
 	into := empty()
 	safe := disarm(data)
@@ -80,7 +80,7 @@ func (k Kind) readList(body io.Reader, each func(Object) error) (metav1.ListMeta
 	return meta, nil
 }
 
-// unmarshal decodes as typed clients do.
+// unmarshal decodes like typed clients.
 func unmarshal(data []byte, into any) error {
 	return kjson.UnmarshalCaseSensitivePreserveInts(data, into)
 }

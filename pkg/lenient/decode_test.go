@@ -21,7 +21,7 @@ var unitKind = Kind{
 	New: func() Object { return &schedulingv1alpha1.QueueUnit{} },
 }
 
-// unitText is a unit that can be read but for what spec and status say.
+// unitText returns a unit that can be read except for the given spec and status.
 func unitText(spec, status string) string {
 	return `{"apiVersion":"scheduling.x-k8s.io/v1alpha1","kind":"QueueUnit",
 		"metadata":{"name":"a","namespace":"ns","uid":"u","resourceVersion":"7","generation":3,"labels":{"commit":"12e4567"}},
@@ -31,9 +31,9 @@ func unitText(spec, status string) string {
 func TestWhatCannotBeReadIsLeftOutAndReported(t *testing.T) {
 	for name, test := range map[string]struct {
 		spec, status string
-		// says is in what is reported; nothing when all can be read.
+		// says are parts of the error; empty if everything can be read.
 		says []string
-		// kept of spec.resource.
+		// kept is the remaining part of spec.resource.
 		kept string
 	}{
 		"all is well":                    {`,"resource":{"cpu":"1e1","memory":5}`, "", nil, `{"cpu":"10","memory":"5"}`},
@@ -135,7 +135,7 @@ func TestAListIsReadInAnyOrder(t *testing.T) {
 	}
 }
 
-// An informer would else go on as if what is missing were gone.
+// Otherwise an informer would treat the missing objects as deleted.
 func TestAListThatIsCutOffIsAnError(t *testing.T) {
 	whole := `{"kind":"QueueUnitList","n":1,"items":[` + unitText("", "") + `,` + unitText("", "") + `],"metadata":{"resourceVersion":"9"}}`
 	var items []Object
@@ -157,7 +157,7 @@ func TestAListThatIsCutOffIsAnError(t *testing.T) {
 	}
 }
 
-// What a typed client can read is read to the same end.
+// What a typed client can read is read with the same result.
 func TestReadAsATypedClientDoes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		quantity := rapid.SampledFrom([]string{`"1"`, `1`, `"1e3"`, `"-5Mi"`, `".5"`, `"1E"`, `"12e45"`, `null`, `""`, `"1e1.5"`, `"x"`, `{}`, `1.5`})

@@ -15,14 +15,14 @@ import (
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 )
 
-// named is a unit that requests the amount of cpu. Unlike unitText it holds nothing that looks
-// like a quantity that cannot be read.
+// named returns a unit that requests this amount of cpu. Unlike unitText, it contains nothing that looks like an
+// unreadable quantity.
 func named(name, cpu string) string {
 	return fmt.Sprintf(`{"apiVersion":"scheduling.x-k8s.io/v1alpha1","kind":"QueueUnit","metadata":{"name":%q,"managedFields":[{"fieldsV1":{"f:spec":{%q:{}}}}]},
 		"spec":{"consumerRef":{"apiVersion":"v1","kind":"Thing","name":"t"},"resource":{"cpu":%s}}}`, name, "f:"+name, cpu)
 }
 
-// show returns type, name, cpu and managed fields of what an event is about, or the error.
+// show returns the type, name, cpu and managed fields of an event's object, or the error.
 func show(kind watch.EventType, object runtime.Object) string {
 	switch object := object.(type) {
 	case *schedulingv1alpha1.QueueUnit:
@@ -49,7 +49,7 @@ func TestEvents(t *testing.T) {
 		`{"type":"ADDED","object":` + named("f", "1"),
 	}, "\n")
 	events := newEvents(unitKind, io.NopCloser(strings.NewReader(texts)))
-	// They are looked at when all were read: what is kept of one must be its own.
+	// They are checked after all are read: objects must not share memory.
 	type event struct {
 		kind   watch.EventType
 		object runtime.Object

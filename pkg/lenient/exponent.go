@@ -25,7 +25,7 @@ func disarm(data []byte) []byte {
 // suspicious reports whether the text contains a match of hugeExponent, in a fraction of the time.
 func suspicious(data []byte) bool {
 	for at := 1; ; at++ {
-		// Most letters e are part of words and identifiers, next to other letters.
+		// Most letters e are in words and identifiers, next to other letters.
 		for ; at < len(data) && (data[at]|0x20 != 'e' || !numeric(data[at-1])); at++ {
 		}
 		if at >= len(data) {
@@ -37,7 +37,7 @@ func suspicious(data []byte) bool {
 	}
 }
 
-// quotedBefore reports whether the text ends with the beginning of a string that is so far a number.
+// quotedBefore reports whether the text ends with the start of a string that can still be a number.
 func quotedBefore(text []byte) bool {
 	text = bytes.TrimRight(text, "0123456789.")
 	if n := len(text); n > 0 && (text[n-1] == '+' || text[n-1] == '-') {

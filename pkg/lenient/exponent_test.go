@@ -18,7 +18,7 @@ func TestSuspiciousIsWhatTheExpressionMatches(t *testing.T) {
 		`{"cpu":"1e1000`:                                   false,
 		"\"\u00a01e-1000000000\u3000\"":                    true,
 		"\"\u00851e-1000000000\u2003\"":                    true,
-		"\"\u200b1e-1000000000\"":                          false, // no space, and no quantity
+		"\"\u200b1e-1000000000\"":                          false, // neither a space nor a quantity
 		"":                                                 false,
 		"e1000":                                            false,
 		"\"1e1000\"":                                       true,

@@ -64,7 +64,7 @@ func informer(from cache.ListerWatcher, description string, indexers cache.Index
 	return informer, nil
 }
 
-// Reporting returns a ListWatch of the functions that reports their results.
+// Reporting returns a ListWatch that calls the functions and reports their results.
 func Reporting(list cache.ListWithContextFunc, watches cache.WatchFuncWithContext, report Report) *cache.ListWatch {
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
@@ -94,9 +94,8 @@ func (listed) IsWatchListSemanticsUnSupported() bool { return true }
 const largestPage, smallestPage = 100_000, 1_000
 
 // newest lists the current objects, even if an older version is requested, because an API server that lags behind may
-// not know what was just released. Each object is transformed before the next one is decoded, because objects are
-// several times as large before the transformation. The function is for one reflector, which calls it again after a
-// failure.
+// not know the latest releases. It transforms each object before it decodes the next one: untransformed objects are
+// several times as large. The function is for one reflector, which calls it again after a failure.
 func newest(source Lister, transform cache.TransformFunc) cache.ListWithContextFunc {
 	var page int64 = largestPage
 	return func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {

@@ -20,7 +20,7 @@ import (
 	"kube-queue.dev/kube-queue/test/require"
 )
 
-// script answers one request after the other and records them.
+// script answers requests one by one and records them.
 type script struct {
 	mu        sync.Mutex
 	answers   []http.HandlerFunc
@@ -143,7 +143,7 @@ func TestAnInformerListsWhatIsThereWhateverFailsOrCannotBeDecoded(t *testing.T) 
 	}
 }
 
-// lister gives away units of these names.
+// lister lists units with these names.
 type lister struct {
 	Lister
 	names []string

@@ -12,8 +12,8 @@ import (
 // mostFaults is the maximum number of faults that are reported for one object.
 const mostFaults = 5
 
-// prune removes the parts of the text that cannot be decoded into the type, as few as possible, and reports what is
-// wrong with each part.
+// prune removes as few parts of the text as possible so that it can be decoded into the type, and reports what is wrong
+// with each part.
 func prune(data []byte, t reflect.Type) (kept []byte, faults []string) {
 	p := &pruner{}
 	kept, ok := p.prune("", data, t)

@@ -17,8 +17,8 @@ type stream struct {
 	raw json.RawMessage
 }
 
-// readAhead is the size of the buffer between the network and the decoder. longest is many times the
-// size of an object that an API server can store.
+// readAhead is the size of the buffer between the network and the decoder. longest is the maximum size of a value, many
+// times that of an object that an API server can store.
 const readAhead, longest = 64 << 10, 64 << 20
 
 func newStream(from io.Reader) *stream {

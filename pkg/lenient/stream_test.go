@@ -21,7 +21,7 @@ func TestATextWithoutEndIsGivenUp(t *testing.T) {
 	if _, err := read.object(); err != nil || read.from.left != longest {
 		t.Fatalf("after an object there may be another %d bytes, error %v", read.from.left, err)
 	}
-	read.from.left = readAhead // to wait for less
+	read.from.left = readAhead // a lower limit, to be faster
 	if _, err := read.object(); err == nil || !strings.Contains(err.Error(), "is longer than") {
 		t.Errorf("the error is %v", err)
 	}

@@ -23,7 +23,7 @@ func Reserved(at Place, checks []string, reservation int32, reason wellknown.Rea
 	return status
 }
 
-// Rejected adds to the status of a requeued unit that an admission check has rejected its spec of this generation.
+// Rejected adds to the status of a requeued unit that an admission check rejected this generation of its spec.
 func Rejected(requeued Status, generation int64, message string, now metav1.MicroTime) Status {
 	rejected := condition(wellknown.ConditionRejected, metav1.ConditionTrue, string(wellknown.ReasonAdmissionCheckRejected), now)
 	rejected.ObservedGeneration, rejected.Message = generation, Shorten(message)

@@ -9,8 +9,8 @@
 //
 //   - The package is pure: it has no client and no clock, and does not change its arguments.
 //   - Moves is the table "Who moves a unit" of docs/development/unit-lifecycle.md. Each function that returns a
-//     Status makes the move of its name. No program refuses a write that Moves lacks, because the unit would then
-//     keep its old state forever. Tests find wrong writes instead, and the checker in test/audit has its own
-//     table, so that no mistake is in both.
+//     Status makes the move of its name. No program refuses a write that is missing from Moves, because the
+//     unit would then keep its old state forever. Instead, tests find wrong writes. The checker in test/audit has
+//     its own table, so a mistake cannot be in both.
 //   - A status states each fact once. No condition repeats the phase, because each write counts.
 package lifecycle

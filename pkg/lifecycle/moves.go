@@ -61,7 +61,7 @@ const (
 	DeleteOrphan     Name = "DeleteOrphan"
 )
 
-// Move is one row of the table of who moves a unit.
+// Move is one row of the table "Who moves a unit".
 type Move struct {
 	Name Name
 	From From
@@ -80,7 +80,7 @@ type From struct {
 	Evictions []Eviction
 }
 
-// To is the state in which a move ends. What is not set remains unchanged.
+// To is the state in which a move ends. Fields that are not set remain unchanged.
 type To struct {
 	// Phases are the phases that the unit can be in afterwards.
 	Phases []v1alpha1.QueueUnitPhase
@@ -95,7 +95,6 @@ type To struct {
 	Gone bool
 }
 
-// phases returns the list.
 func phases(list ...v1alpha1.QueueUnitPhase) []v1alpha1.QueueUnitPhase { return list }
 
 // Moves returns all moves of a unit. No program makes a move that is not listed. The end of a

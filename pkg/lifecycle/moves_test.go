@@ -33,7 +33,7 @@ func TestTheTableOfMovesIsThatOfTheDocumentation(t *testing.T) {
 
 const allPhases = 7
 
-// row of the table in the documentation.
+// row returns the row of a move in the table of the documentation.
 func row(m Move) string {
 	return "| " + strings.Join([]string{m.From.text(), m.To.text(), string(m.By), m.When}, " | ") + " |"
 }
@@ -212,7 +212,7 @@ func TestEachStatusMakesItsMoveFromWhereverThatBegins(t *testing.T) {
 	}
 }
 
-// beginnings are units where a move begins, one for each phase and eviction.
+// beginnings returns units in which a move can begin, one for each phase and eviction.
 func beginnings(m Move) (units []*v1alpha1.QueueUnit) {
 	for _, phase := range m.From.Phases {
 		for _, reason := range []wellknown.Reason{"", wellknown.ReasonDeactivated, wellknown.ReasonMaximumExecutionTime, wellknown.ReasonQueueStopped,
@@ -231,7 +231,7 @@ func beginnings(m Move) (units []*v1alpha1.QueueUnit) {
 	return units
 }
 
-// patched is the unit with the status merged into it, as by the API server.
+// patched returns the unit after the API server has merged the status into it.
 func patched(t *testing.T, unit *v1alpha1.QueueUnit, status Status) *v1alpha1.QueueUnit {
 	t.Helper()
 	before, err := json.Marshal(unit)
@@ -262,8 +262,8 @@ func checkMove(t *testing.T, m Move, was, now *v1alpha1.QueueUnit) {
 	}
 }
 
-// checkRetired: a unit of an older release loses the conditions that are not written any
-// more, and no other, at every move but the explanation of why it waits.
+// checkRetired checks that a unit of an older release loses exactly the retired conditions at each move that touches
+// its phase or its conditions.
 func checkRetired(t *testing.T, m Move, unit *v1alpha1.QueueUnit, status func(*v1alpha1.QueueUnit) Status) {
 	t.Helper()
 	older := unit.DeepCopy()
@@ -275,7 +275,7 @@ func checkRetired(t *testing.T, m Move, unit *v1alpha1.QueueUnit, status func(*v
 	if !equality.Semantic.DeepEqual(older, given) {
 		t.Errorf("%s: the cached unit was changed", m.Name)
 	}
-	if m.Name == Explain || m.Name == ExplainCheck || m.Name == ShowPlace || m.Name == MarkInvalid { // which touches neither phase nor conditions
+	if m.Name == Explain || m.Name == ExplainCheck || m.Name == ShowPlace || m.Name == MarkInvalid { // these touch neither phase nor conditions
 		return
 	}
 	if want := patched(t, unit, status(unit)); !equality.Semantic.DeepEqual(now, want) {
@@ -283,7 +283,7 @@ func checkRetired(t *testing.T, m Move, unit *v1alpha1.QueueUnit, status func(*v
 	}
 }
 
-// The policy that guards units, and the CRD, list phases in texts of their own.
+// The policy that guards units and the CRD each list the phases.
 func TestPolicyAndCRDListTheSamePhases(t *testing.T) {
 	read := func(name string) string {
 		text, err := os.ReadFile("../../charts/kube-queue/" + name)
@@ -327,7 +327,7 @@ func TestPolicyAndCRDListTheSamePhases(t *testing.T) {
 	}
 }
 
-// order of phases in a unit's life.
+// order returns the place of a phase in a unit's life.
 func order(p v1alpha1.QueueUnitPhase) int {
 	return slices.Index([]v1alpha1.QueueUnitPhase{v1alpha1.PhaseReserved, v1alpha1.PhaseDequeued, v1alpha1.PhaseRunning}, p)
 }

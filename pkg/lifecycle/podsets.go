@@ -7,7 +7,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 )
 
-// AdmittedWith adds to the status of an admitted or reserved unit how many pods of a pod set it gets, if not all.
+// AdmittedWith adds the grant of a pod set to the status of an admitted or reserved unit.
 func AdmittedWith(admitted Status, podSet string, count int32) Status {
 	admitted["admittedPodSets"] = []v1alpha1.AdmittedPodSet{{Name: podSet, Count: count}}
 	return admitted

@@ -8,12 +8,12 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 )
 
-// mostAttempts is the greatest attempt number that is accepted from a job. The job's owner can write anything into
-// its annotation.
+// mostAttempts is the largest attempt number that is accepted from a job. The job's owner can write anything into its
+// annotation.
 const mostAttempts = 1_000_000
 
-// Restored returns the annotations of a unit that replaces a lost one. attempt is the one that the job was released
-// with, according to its annotation. Restored does not change its argument.
+// Restored returns the annotations of a unit that replaces a lost one. attempt is the attempt with which the job was
+// released, according to its annotation. Restored does not change its argument.
 func Restored(annotations map[string]string, attempt string) map[string]string {
 	if attempt == "" {
 		return annotations
@@ -26,8 +26,8 @@ func Restored(annotations map[string]string, attempt string) map[string]string {
 	return all
 }
 
-// RestoredFor returns the attempt that the job of a unit was released with, if the unit replaces a lost one and is
-// not admitted yet; 0 otherwise. The policy of units lets only job-extensions set the annotation.
+// RestoredFor returns the attempt with which the job was released, if the unit replaces a lost one and is not admitted
+// yet; 0 otherwise. The policy of units lets only job-extensions set the annotation.
 func RestoredFor(unit *v1alpha1.QueueUnit) int32 {
 	attempt, restored := unit.Annotations[wellknown.ReleasedAnnotation]
 	if !restored || !unit.Status.Phase.Waits() || unit.Status.Attempts > 0 {

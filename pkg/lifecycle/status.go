@@ -14,20 +14,19 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 )
 
-// MaxMessage is the length in bytes of the longest message that the API server accepts in a status
-// or an event.
+// MaxMessage is the maximum length, in bytes, of a message that the API server accepts in a status or an event.
 const MaxMessage = 1024
 
 // Status is the part "status" of a merge patch of a unit. It replaces the complete list of conditions, so the caller
 // must guard it with the resourceVersion of the unit that it was built from.
 //
 // A status contains each fact once: the phase shows that a unit holds quota and that its job is released. Older
-// releases also wrote the conditions QuotaReserved and Admitted. Every write to the phase of a released unit or to
-// its conditions removes them. Explained does not remove them, because none of them is true while a unit waits, and
-// its admission removes them.
+// releases also wrote the conditions QuotaReserved and Admitted. Every write to the phase or the conditions of a
+// released unit removes them. Explained does not, because neither is true while a unit waits, and its admission removes
+// them.
 type Status map[string]any
 
-// Place is where a unit waits, or from where it was admitted.
+// Place is where a unit waits or was admitted from.
 type Place struct {
 	// Quota is the path of the quota group. Queue is the name of its Queue.
 	Quota, Queue string
@@ -79,8 +78,8 @@ func Running(unit *v1alpha1.QueueUnit, now metav1.Time) Status {
 	return withoutRetired(unit, started(unit, now, Status{"phase": v1alpha1.PhaseRunning}))
 }
 
-// started adds the time at which the job began to run in this admission, unless the unit has it. The phase alone is not
-// enough for who waits until the job runs: a job may never show it, or only for a moment.
+// started adds the time at which the job began to run in this admission, unless the unit has it. Clients that wait for
+// the job to run need it, because the phase may never be Running, or only for a moment.
 func started(unit *v1alpha1.QueueUnit, now metav1.Time, status Status) Status {
 	admitted := unit.Status.DequeueTime != nil
 	if unit.Status.Phase == v1alpha1.PhaseDequeued || admitted && unit.Status.StartTime == nil {
@@ -130,8 +129,8 @@ func Expired(conditions []metav1.Condition, message string, now metav1.MicroTime
 		"conditions": with(slices.DeleteFunc(slices.Clone(conditions), isOfPods), finished)}
 }
 
-// Evicted requests the quota of a unit back. The unit keeps the quota for now. evictedFor is the UID of the unit that
-// gets it, if any. Conditions are all conditions of the unit.
+// Evicted requests the eviction of a unit. The unit keeps its quota for now. evictedFor is the UID of the unit that
+// gets the quota, if any. Conditions are all conditions of the unit.
 func Evicted(conditions []metav1.Condition, reason wellknown.Reason, message string, evictedFor string, now metav1.MicroTime) Status {
 	message = Shorten(message)
 	evicted := condition(wellknown.ConditionEvicted, metav1.ConditionTrue, string(reason), now)
@@ -178,8 +177,8 @@ func IsOverQuota(unit *v1alpha1.QueueUnit) bool {
 	return apimeta.IsStatusConditionTrue(unit.Status.Conditions, wellknown.ConditionOverQuota)
 }
 
-// Stopped reports that the job of an evicted unit has stopped. It keeps the message of the
-// eviction, which the unit shows while it waits afterwards.
+// Stopped reports that the job of an evicted unit has stopped. It keeps the message of the eviction, which the unit
+// shows while it waits again.
 func Stopped(unit *v1alpha1.QueueUnit, now metav1.Time) Status {
 	message := ""
 	if evicted := EvictedOf(unit); evicted != nil {
@@ -194,14 +193,14 @@ func SuspendedByUser(unit *v1alpha1.QueueUnit, now metav1.Time) Status {
 		"the job was suspended by hand after its release; set suspend to false to queue it again, or delete it", now)
 }
 
-// Resumed reports that a user unsuspended such a job.
+// Resumed reports that a user unsuspended a job after SuspendedByUser.
 func Resumed(unit *v1alpha1.QueueUnit, now metav1.Time) Status {
 	return evicted(unit, metav1.ConditionFalse, wellknown.ReasonResumed,
 		"the job was unsuspended by hand and is queued again", now)
 }
 
-// JobChanged reports that the job of an admitted unit requests something other than what was admitted, and is
-// therefore not released.
+// JobChanged reports that the job of an admitted unit is not released, because its request differs from the admitted
+// one.
 func JobChanged(unit *v1alpha1.QueueUnit, now metav1.Time) Status {
 	return evicted(unit, metav1.ConditionTrue, wellknown.ReasonJobChanged,
 		"the job changed after its admission and was not released; the unit is queued again with the new request", now)
@@ -219,9 +218,9 @@ func ChangeAccepted(unit *v1alpha1.QueueUnit, now metav1.Time) Status {
 		"the unit has the request of the changed job and is queued again", now)
 }
 
-// Requeued requeues a unit whose job has stopped, or was never released. If its job was suspended by a user, or has
-// changed, the unit keeps its condition and is not tried. No unit is tried before requeueAt. Count is how often it
-// has freed its quota in a short time; 0 leaves both as they are.
+// Requeued requeues a unit whose job has stopped or was never released. If a user suspended the job, or the job
+// changed, the unit keeps its condition and is not tried. No unit is tried before requeueAt. Count is how often the
+// unit recently freed its quota; 0 leaves both as they are.
 func Requeued(at Place, reason wellknown.Reason, message string, count int32, requeueAt, now metav1.MicroTime) Status {
 	status := at.status(reason, message)
 	status["phase"], status["evictedFor"], status["admissionChecks"] = waits(reason), nil, nil
@@ -281,11 +280,10 @@ func withoutRetired(unit *v1alpha1.QueueUnit, status Status) Status {
 // conditionReason matches the condition reasons that the API server accepts and that are short enough to read.
 var conditionReason = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]{0,254}[A-Za-z0-9_])?$`)
 
-// Shorten returns the message, cut to the length that the API server accepts in an event or a
-// status.
+// Shorten cuts the message to the length that the API server accepts in an event or a status.
 func Shorten(message string) string { return cut(message, MaxMessage) }
 
-// cut returns the message, cut to a length in bytes.
+// cut cuts the message to a length in bytes.
 func cut(message string, most int) string {
 	if len(message) <= most {
 		return message
@@ -294,14 +292,14 @@ func cut(message string, most int) string {
 	return strings.ToValidUTF8(message[:most-len(more)], "") + more
 }
 
-// AsOf returns a message that says when its figures were read. A unit that waits for the same cause is not written
-// again because figures change.
+// AsOf adds to a message when its figures were read. While the cause of a wait stays the same, the unit is not written
+// again for new figures.
 func AsOf(message string, at metav1.MicroTime) string {
 	when := fmt.Sprintf(" (at %s)", at.UTC().Format(time.RFC3339))
 	return cut(message, MaxMessage-len(when)) + when
 }
 
-// OrNull returns the value of a field in a merge patch. Null, for an empty text, removes the field.
+// OrNull returns the value of a field in a merge patch. An empty text becomes null, which removes the field.
 func OrNull(s string) any {
 	if s == "" {
 		return nil

@@ -31,7 +31,7 @@ func TestFinishedStatus(t *testing.T) {
 	}
 }
 
-// Who waits until a job runs must not miss a job that ended before its unit showed that.
+// A client that waits for a job to run must not miss a job that ended before its unit was Running.
 func TestAUnitThatWasAdmittedShowsThatItsJobHasBegun(t *testing.T) {
 	first, second := metav1.NewTime(noon), metav1.NewTime(noon.Add(time.Hour))
 	admitted := patched(t, &v1alpha1.QueueUnit{}, Dequeued(Place{Quota: "root/a"}, 1, metav1.NewMicroTime(noon)))

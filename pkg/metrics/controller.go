@@ -80,7 +80,7 @@ func (c *Controller) Estimated(held bool) {
 
 // Evicted counts a unit of the queue that was evicted. The queue is empty if the unit has none.
 func (c *Controller) Evicted(queue, reason string) {
-	if queue != "" { // of which no series is deleted
+	if queue != "" { // the series without a queue is never deleted
 		c.initQueueSeries(queue, reason)
 	}
 	c.registry.counters[evictions].WithLabelValues(queue, reason).Inc()
@@ -125,14 +125,14 @@ func (c *Controller) Flushed(flushes, rescued int) {
 type Queue struct {
 	Name                                 string
 	Pending, Reserved, Dequeued, Running int
-	// Waiting: the queue has a front. Stopped: an administrator has stopped the queue.
+	// Waiting is whether the queue has a front. Stopped is whether an administrator has stopped it.
 	Waiting, Stopped bool
-	// First and Mean are the earliest and the mean time at which queued units were submitted; zero if there are none.
+	// First and Mean are the earliest and the mean submission time of the queued units; zero if there are none.
 	First, Mean time.Time
 }
 
-// Queue sets the state of a queue. It also creates the counters of admissions, of forged ones, and of evictions for
-// others at 0, so that Prometheus detects the first increase.
+// Queue sets the state of a queue. It also creates the counters of admissions, forged admissions and evictions for
+// other units at 0, so that Prometheus detects the first increase.
 func (c *Controller) Queue(q Queue) {
 	for _, reason := range []wellknown.Reason{wellknown.ReasonNotAdmitted, wellknown.ReasonPreempted, wellknown.ReasonReclaimed} {
 		c.initQueueSeries(q.Name, string(reason))
@@ -155,7 +155,7 @@ func (c *Controller) Queue(q Queue) {
 	set(meanSubmission, float64(q.Mean.UnixMicro())/1e6)
 }
 
-// initQueueSeries records that the queue has series, and series about evictions for the reasons.
+// initQueueSeries records that the queue has series, and eviction series for these reasons.
 func (c *Controller) initQueueSeries(queue string, evictedFor ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -215,7 +215,7 @@ func (c *Controller) Quota(q Quota, invalid bool) {
 	c.registry.gauges[quotaInvalid].WithLabelValues().Set(truth(invalid))
 }
 
-// QuotaChanges records that the quota may be used differently from now on, until Quota is called or QuotaUnchanged.
+// QuotaChanges records that usage may change from now on, until Quota or QuotaUnchanged is called.
 func (c *Controller) QuotaChanges(now time.Time) { c.quota.changes(now) }
 
 // QuotaUnchanged records that the state of the last call of Quota is still the current one.

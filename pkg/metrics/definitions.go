@@ -2,7 +2,7 @@ package metrics
 
 import "slices"
 
-// Type of a metric.
+// Type is the type of a metric.
 type Type string
 
 // The types.

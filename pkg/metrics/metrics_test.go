@@ -13,7 +13,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// scrape is what a program shows, by line.
+// scrape returns the metrics of a program, by line.
 func scrape(t *testing.T, r *Registry) []string {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -97,7 +97,7 @@ func TestWhatTheControllerCounts(t *testing.T) {
 	c.Decided(2 * time.Millisecond)
 	c.Dequeued("q", "Job", true, 90*time.Second)
 	c.Dequeued("q", "Job", false, time.Hour)
-	c.Dequeued("q", "TFJob", true, -time.Second) // the clocks of two machines
+	c.Dequeued("q", "TFJob", true, -time.Second) // the clocks of two machines differ
 	c.Refused("QuotaExceeded")
 	c.Estimated(true)
 	c.Evicted("q", "Deactivated")
@@ -178,7 +178,7 @@ func TestUseIsAddedUpToNowWhileNothingChanges(t *testing.T) {
 	shows("18")
 	c.QuotaChanges(now)
 	now = start.Add(20 * time.Second)
-	shows("18") // it may be less since then
+	shows("18") // less may be used since then
 	c.QuotaUnchanged()
 	shows("33")
 	c.QuotaChanges(now)

@@ -11,8 +11,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/generated/kinds"
 )
 
-// Whatever is reported queues, and whichever are kept in between: what is shown is of the
-// queues that were kept last, or reported since.
+// Whatever is recorded: only queues that were kept last, or recorded since, are shown.
 func TestPropertyNothingIsShownOfQueuesThatAreNotKept(t *testing.T) {
 	named := regexp.MustCompile(`queue="([^"]+)"`)
 	rapid.Check(t, func(rt *rapid.T) {

@@ -32,15 +32,15 @@ type Resource struct {
 	Min, Max *float64
 }
 
-// Use is how much of a resource a namespace uses of a quota.
+// Use is a namespace's usage of one resource of a quota.
 type Use struct {
 	Node, Namespace, Resource string
 	// Used is in base units, and Total is its integral over time in base units times microseconds.
 	Used, Total resources.Sum
 }
 
-// quotaCollector converts the latest state into metrics at each scrape. There may be thousands of nodes, and converting
-// them costs nothing between scrapes.
+// quotaCollector converts the latest state into metrics at each scrape. There may be thousands of nodes, so it does no
+// work between scrapes.
 type quotaCollector struct {
 	kubemetrics.BaseStableCollector
 	descs map[string]*kubemetrics.Desc
@@ -82,7 +82,7 @@ func (c *quotaCollector) unchanged() {
 	c.until = time.Time{}
 }
 
-// latest returns the latest state, and for how long it is known to have lasted, in microseconds.
+// latest returns the latest state, and how long it is known to have lasted, in microseconds.
 func (c *quotaCollector) latest() (q Quota, lasted int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

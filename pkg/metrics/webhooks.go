@@ -2,7 +2,7 @@ package metrics
 
 import "time"
 
-// Webhook counts a request of a webhook and records how long the answer took.
+// Webhook counts a request to a webhook and records how long the answer took.
 func (r *Registry) Webhook(webhook, result string, took time.Duration) {
 	r.counters[webhookRequests].WithLabelValues(webhook, result).Inc()
 	r.histograms[webhookSeconds].WithLabelValues(webhook).Observe(took.Seconds())

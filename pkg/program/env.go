@@ -28,8 +28,7 @@ import (
 type Env struct {
 	// Name is the name of the program.
 	Name string
-	// Config is the base of all clients. User agent, write deadline and the rate limiter that all clients share are
-	// set.
+	// Config is the base of all clients. It has the user agent, the write deadline and the shared rate limiter.
 	Config *rest.Config
 	// Namespace is the namespace of the program's own objects.
 	Namespace string

@@ -34,8 +34,8 @@ func defaultOptions() *options {
 	}
 }
 
-// declare adds the settings to the set, group by group. To add a group, add a call of Group. For checks across its
-// settings, add a line in validate.
+// declare adds the settings to the set, group by group. To add a group, add a call to Group. For checks across its
+// settings, add a line to validate.
 func (o *options) declare(set *settings.Set, anonymous bool) {
 	if anonymous {
 		o.serving.DeclareHealth(set)

@@ -32,8 +32,8 @@ type Program struct {
 	Environ []string
 	// Settings adds the program's own settings. It can be nil.
 	Settings func(*settings.Set)
-	// Anonymous is whether the program does nothing with rights of its own: it has no kubeconfig, no lease and no
-	// metrics, and its Env only has a name and MarkReady. Profiles of its memory would have tokens of its callers.
+	// Anonymous is whether the program has no rights of its own: no kubeconfig, no lease and no metrics. Its Env has
+	// only a name and MarkReady. It has no profiles, because its memory holds tokens of its callers.
 	Anonymous bool
 	// Features are the program's own feature gates.
 	Features map[featuregate.Feature]featuregate.FeatureSpec

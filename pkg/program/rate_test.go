@@ -27,7 +27,7 @@ import (
 	"kube-queue.dev/kube-queue/test/require"
 )
 
-// busyServer is an API server that counts all requests but those for leases.
+// busyServer is an API server that counts all requests except those for leases.
 type busyServer struct {
 	requests atomic.Int64
 	lease    json.RawMessage
@@ -55,8 +55,8 @@ func (s *busyServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(s.lease)
 }
 
-// The rate is so low that no request is added to the burst while the test runs. A request that would
-// have to wait for longer than its context fails at once.
+// The rate is so low that no request is added to the burst while the test runs. A request that would have to wait
+// beyond the deadline of its context fails immediately.
 func TestAllClientsOfAProgramShareItsRequestRate(t *testing.T) {
 	const burst = 4
 	server := &busyServer{}
@@ -126,7 +126,7 @@ func requestsOf(t *testing.T, config *rest.Config) map[string]func(context.Conte
 	}
 }
 
-// kubeconfig returns the name of a file.
+// kubeconfig returns the name of a kubeconfig file for the address.
 func kubeconfig(t *testing.T, address string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "config")

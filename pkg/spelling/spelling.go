@@ -1,4 +1,4 @@
-// Package spelling finds the name that was probably meant by a misspelled one.
+// Package spelling finds the name that a user probably meant.
 package spelling
 
 import (
@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Nearest returns the name that was probably meant by the word; empty if none is similar, or if the word is one of
-// the names. Case does not matter. If names are equally similar, it returns the first.
+// Nearest returns the name that is most similar to the word; empty if none is similar, or if the word is one of the
+// names. Case does not matter. If names are equally similar, it returns the first.
 func Nearest(word string, names []string) string {
 	nearest, least := "", limit(word)+1
 	letters := utf8.RuneCountInString(word)
@@ -50,8 +50,8 @@ func limit(word string) int {
 	}
 }
 
-// distance is the least number of letters to insert, delete, replace or exchange with the next one so that
-// one word becomes the other.
+// distance returns the minimum number of edits that turn one word into the other. An edit inserts, deletes or replaces
+// a letter, or swaps two neighbors.
 func distance(from, to string) int {
 	a, b := []rune(from), []rune(to)
 	rows := make([][]int, len(a)+1)

@@ -27,11 +27,11 @@ type Options struct {
 	Devices devices.Settings
 	// Webhook are the settings of the webhooks.
 	Webhook webhook.Settings
-	// ShutDownRayClusters is whether RayClusters that would remain after their RayJobs have ended are deleted.
+	// ShutDownRayClusters is whether to delete RayClusters that would outlive their RayJobs.
 	ShutDownRayClusters bool
 	// Additional is what pods request in addition to their templates.
 	Additional requests.Additional
-	// CheckUninstall is whether to check only that no pods wait at the gate.
+	// CheckUninstall is whether to only check that no pods wait at the gate.
 	CheckUninstall bool
 
 	enabled, annotated, additional string
@@ -96,7 +96,7 @@ func (o *Options) Rules() requests.Rules {
 	return rules
 }
 
-// leaseLabels tell kube-queue-controller of which kinds no job would be released.
+// leaseLabels tells kube-queue-controller which kinds of jobs are not released.
 func (o *Options) leaseLabels() map[string]string {
 	labels := map[string]string{}
 	for _, name := range registry.NamesOf(registry.All()) {

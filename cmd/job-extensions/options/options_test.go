@@ -38,7 +38,7 @@ func TestTheCheckBeforeAnUninstallationNeedsNoUnits(t *testing.T) {
 	}
 }
 
-// read has the options of a command line and an environment.
+// read returns the options for a command line and an environment.
 func read(t *testing.T, environ []string, args ...string) (*Options, *settings.Set, error) {
 	t.Helper()
 	o := New()

@@ -28,8 +28,8 @@ func backends() []quotaBackend {
 			return elasticquota.New(tree.Options{Oversell: o.Oversell, PauseBorrowing: o.PauseBorrowing, Reclaim: o.Reclaim},
 				elasticquota.PodOptions{Rules: o.Devices.Rules, CountUnqueued: o.CountUnqueuedPods})
 		}, nil},
-		// The API server enforces the limits of a ResourceQuota unchanged and on all pods, and a
-		// ResourceQuota guarantees nothing that could be lent.
+		// The API server enforces the limits of a ResourceQuota unchanged and on all pods, and a ResourceQuota has no
+		// guarantee to lend.
 		{"resourcequota", func(o *Options) backend.Source { return resourcequota.New(o.Devices.Rules.Classes) }, []string{flagOversell, flagReclaim, flagPauseBorrowing, flagCountUnqueuedPods}},
 	}
 }

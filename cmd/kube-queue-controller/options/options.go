@@ -127,7 +127,7 @@ func (o *Options) checkUnrenewedUnitTimeout() error {
 }
 
 const (
-	// longestStatusInterval is the interval from which a status is too old to be useful.
+	// longestStatusInterval is the maximum, because an older status is not useful.
 	longestStatusInterval = time.Hour
 	// longestBackoff is far longer than any useful backoff, but short enough to be doubled without overflow.
 	longestBackoff = 24 * time.Hour

@@ -43,7 +43,7 @@ func TestEachSettingIsSetByItsFlagItsVariablesAndItsField(t *testing.T) {
 			settingstest.Row{Flag: "check-invariants", Field: "checkInvariants", Values: []string{"true", "false"}}))
 }
 
-// read has the options of a command line and an environment.
+// read returns the options for a command line and an environment.
 func read(t *testing.T, environ []string, args ...string) (*Options, error) {
 	t.Helper()
 	o := New()

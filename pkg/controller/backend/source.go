@@ -31,34 +31,34 @@ type Source interface {
 	// Start starts watches that run until the context ends, and returns without waiting. Each of
 	// synced reports whether all existing objects were passed to Host.Take.
 	Start(ctx context.Context, host Host) (synced []cache.InformerSynced, err error)
-	// Listed is called once, after all existing objects were processed. Nothing is decided until then.
+	// Listed is called once, after all existing objects are processed. No decision is made until then.
 	Listed() Change
 	// Pods returns how pods are counted. It is called before Start.
 	Pods() PodRules
-	// Keep copies the fields of a unit's spec that Demand reads to kept, except the fields that are always kept, such
-	// as resource and preemptible. Any goroutine can call it.
+	// Keep copies to kept the fields of a unit's spec that Demand reads, except those that are always kept, such as
+	// resource and preemptible. Any goroutine can call it.
 	Keep(unit *v1alpha1.QueueUnitSpec, kept *v1alpha1.QueueUnitSpec)
-	// Demand returns what the unit is charged while it holds quota, including JobsResource. The error reports what
-	// its user must fix; the demand then has what is known. The spec of a unit that has ended is empty, and the spec
-	// of an unreadable unit is incomplete.
+	// Demand returns what the unit is charged while it holds quota, including JobsResource. The error tells the user
+	// what to fix; the demand then has what is known. The spec of an ended unit is empty, and the spec of an unreadable
+	// unit is incomplete.
 	Demand(unit *v1alpha1.QueueUnit) (quota.Demand, error)
 }
 
-// PodUse is what one pod uses of the quota, in the form of the Source. It is stored for each pod of the
-// cluster, so it should be small.
+// PodUse is the usage of one pod, in the form of the Source. It is stored for each pod of the cluster, so it should be
+// small.
 type PodUse any
 
 // PodRules are how a Source counts pods.
 type PodRules struct {
-	// Weigh returns what the pod uses, or what it uses after it has ended. Any goroutine can call it. It is nil if
-	// pods use nothing of the quota; they are not watched then.
+	// Weigh returns what the pod uses, or what it uses after it has ended. Any goroutine can call it. If it is nil,
+	// pods use no quota and are not watched.
 	Weigh func(pod *corev1.Pod, ended bool) PodUse
 	// Requests returns the amounts that the pod is charged, and those of the claims that it can share with other
 	// pods. The goroutine that decides calls it, again whenever Devices reports a change of the pod's devices.
 	Requests func(PodUse) (resources.Vector, []pods.Shared)
 	// Devices watches the devices of pods.
 	Devices *devicewatch.Watch
-	// CountEnded is whether pods that have ended use quota. They are not watched otherwise.
+	// CountEnded is whether pods that have ended use quota. If not, they are not watched.
 	CountEnded bool
 	// Strays are the pods that count for their namespace although they belong to no unit.
 	Strays Strays
@@ -68,7 +68,7 @@ type PodRules struct {
 type Strays int
 
 const (
-	// Orphans are the pods of jobs that were deleted while their pods were kept.
+	// Orphans are the pods of jobs that were deleted without their pods.
 	Orphans Strays = iota
 	// UnqueuedPods are all pods except those known to serve a node: static pods in kube-system, and pods of
 	// DaemonSets in namespaces that are not managed.
@@ -93,7 +93,7 @@ type ExcessReporter interface {
 	Report([]quota.Excess) Change
 }
 
-// Rebuilder is a Source that can build the quota in force again.
+// Rebuilder is a Source that can rebuild the quota in force.
 type Rebuilder interface {
 	Source
 	// Rebuild returns the quota in force with nothing charged to it.
@@ -103,8 +103,8 @@ type Rebuilder interface {
 // Copier is a Source that can read units for a copy of its Backend.
 type Copier interface {
 	Source
-	// DemandIn returns a Demand that refers to the names and to the copy, and can add to both. The goroutine that uses
-	// them calls it.
+	// DemandIn returns a Demand for the copy. It uses the names and the copy, and can add to both, so only the
+	// goroutine that uses them calls it.
 	DemandIn(names *resources.Names, copied quota.Explainer) func(*v1alpha1.QueueUnit) (quota.Demand, error)
 }
 
@@ -122,23 +122,22 @@ type Host struct {
 	Clock  clock.Clock
 	// Namespace is the namespace of the objects of the program.
 	Namespace string
-	// Names are used to build demands and limits. If the Backend in force is a quota.Forgetter, an ID that neither it
-	// nor a unit nor a pod refers to can be assigned to another name at any time, so the Source must not store IDs.
+	// Names builds demands and limits. If the Backend in force is a quota.Forgetter, an ID can be assigned to another
+	// name as soon as the Backend, the units and the pods no longer refer to it. So the Source must not store IDs.
 	Names *resources.Names
 	// Take makes the goroutine that decides call the function and apply the change, in the order of
 	// the calls of Take. It never blocks.
 	Take func(func() Change)
-	// Moving reports whether settings of Queues are still to be moved to the new names of their groups. Until then, a
-	// process that starts must find the quota before in Quota.Last. It waits until a Change is applied.
+	// Moving reports whether settings of Queues must still move to the new names of their groups. Until they have, a
+	// process that starts needs the previous quota in Quota.Last. Moving waits until a Change is applied.
 	Moving func() bool
 }
 
 // Change is the result of an observation.
 type Change struct {
-	// Quota is the quota in force from now on; nil if it has not changed.
+	// Quota is the new quota in force; nil if it has not changed.
 	Quota *Quota
-	// Seen is an observation for the Backend in force, which is then a quota.Observer; nil if there is
-	// none.
+	// Seen is an observation for the Backend in force, which must then be a quota.Observer; nil if there is none.
 	Seen any
 	// Notices are written as events on objects and to the log.
 	Notices []Notice
@@ -150,7 +149,7 @@ type Quota struct {
 	Backend quota.Backend
 	// Missing explains why there is none.
 	Missing *quota.Refusal
-	// Last is the backend that an earlier process had in force. It is set at most at the start, and nil if unknown.
+	// Last is the backend that an earlier process used. It is set at most at the start, and nil if unknown.
 	Last quota.Backend
 }
 
@@ -161,10 +160,9 @@ type Notice struct {
 	Type    string
 	Reason  wellknown.EventReason
 	Message string
-	// Key distinguishes the event from others with the same reason about the same version of the object; empty if there
-	// are none.
+	// Key distinguishes the event from others with the same reason and version of the object; empty if there are none.
 	Key string
-	// IsError is whether the log shows it as an error.
+	// IsError is whether the event is logged as an error.
 	IsError bool
 }
 

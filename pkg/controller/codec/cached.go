@@ -10,15 +10,15 @@ import (
 
 var _ lenient.Object = (*Cached)(nil)
 
-// Cached is the part of a unit that the informer stores: what identifies it. The core stores
-// the rest, which would need too much memory if it were stored twice for a hundred thousand units.
+// Cached is the part of a unit that identifies it. The informer stores only this. The core stores the rest: storing it
+// twice for a hundred thousand units would take too much memory.
 type Cached struct {
 	metav1.ObjectMeta
 	parcel *parcel
 }
 
-// parcel is the unit on its way to the loop; empty after it was taken. Copies share it, because an object in a cache does
-// not change.
+// parcel is the unit on its way to the loop; empty once taken. Copies share it, because an object in a cache does not
+// change.
 type parcel struct{ unit lenient.Object }
 
 // Transform compacts a unit and wraps it in a Cached. Informers may transform an object twice.

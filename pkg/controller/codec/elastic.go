@@ -26,8 +26,8 @@ func (c Compactor) keepElastic(unit, compact *schedulingv1alpha1.QueueUnit) {
 	}
 }
 
-// elastic returns how a unit can be, or was, admitted with fewer pods than it requests; nil if it cannot. whole is
-// the demand of the unit. A pod requests what whole loses without the pod, but at most an equal part of whole.
+// elastic returns how a unit can be, or was, admitted with fewer pods; nil if it cannot. whole is the unit's demand. A
+// pod's request is the part of whole that it adds, but at most an equal share.
 func (r Reader) elastic(unit *schedulingv1alpha1.QueueUnit, whole quota.Demand) (*scheduler.Elastic, error) {
 	i, err := lifecycle.ElasticPodSet(unit)
 	if err != nil || i < 0 {

@@ -17,9 +17,9 @@ func TestReadingHowManyPodsOfAUnitMustStart(t *testing.T) {
 	const sets = `{name: head, count: 1, requests: {cpu: 2}}, {name: worker, count: 8, minCount: 4, requests: {cpu: 500m, memory: 1}}`
 	for _, c := range []struct {
 		name, spec, status string
-		// want has the pod set, the least and the full number, and the number that was granted; empty if all must start.
+		// want has the pod set, its minimum and full number of pods, and the grant; empty if all pods must start.
 		want string
-		// cpu is what each pod requests, in thousandths.
+		// cpu is the request of each pod, in milli-CPU.
 		cpu int64
 	}{
 		{"a unit that must start with all its pods", `resource: {cpu: 4}, podSets: [{name: main, count: 4, requests: {cpu: 1}}]`, ``, "", 0},

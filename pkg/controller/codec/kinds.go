@@ -14,7 +14,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// Kinds number the kinds of jobs, because the core stores the number for each unit. Any goroutine may use them.
+// Kinds numbers the kinds of jobs, because the core stores a number for each unit. It is safe for concurrent use.
 type Kinds struct {
 	mutex   sync.Mutex
 	numbers map[kind]scheduler.JobKind
@@ -22,12 +22,12 @@ type Kinds struct {
 	names []string
 }
 
-// kind is a kind of job. Two extensions can queue versions of the same kind, and kinds of other groups can have the
+// kind is a kind of job. Two extensions can queue versions of the same kind, and another group can have a kind with the
 // same name.
 type kind struct{ extension, name string }
 
-// of returns the number of the kind of job that a unit refers to. Users can create units with any kind. If there are
-// more kinds than numbers, the kind is unknown.
+// of returns the number of a unit's kind of job. Users can create units with any kind. If there are more kinds than
+// numbers, the kind is unknown.
 func (k *Kinds) of(ref *schedulingv1alpha1.ConsumerReference) scheduler.JobKind {
 	if ref.Kind == "" {
 		return 0
@@ -37,8 +37,8 @@ func (k *Kinds) of(ref *schedulingv1alpha1.ConsumerReference) scheduler.JobKind 
 	return k.number(kind{jobkinds.Extension(ref.APIVersion, ref.Kind), ref.Kind})
 }
 
-// number returns the number of a kind. The caller must hold the lock. Kinds with an extension come first, so that
-// units with other kinds cannot use up their numbers.
+// number returns the number of a kind. The caller must hold the lock. Kinds with an extension are numbered first, so
+// that units with other kinds cannot use up their numbers.
 func (k *Kinds) number(of kind) scheduler.JobKind {
 	if k.numbers == nil {
 		k.numbers, k.names = map[kind]scheduler.JobKind{}, []string{""}
@@ -58,8 +58,7 @@ func (k *Kinds) number(of kind) scheduler.JobKind {
 	return n
 }
 
-// Off returns why the jobs of extensions that are off are not admitted. The labels are those of the Lease of
-// job-extensions.
+// Off returns why the jobs of disabled extensions are not admitted, from the labels of the Lease of job-extensions.
 func (k *Kinds) Off(labels map[string]string) map[scheduler.JobKind]*quota.Refusal {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()

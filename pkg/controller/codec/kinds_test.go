@@ -25,7 +25,7 @@ func TestKindsHaveNumbers(t *testing.T) {
 	}
 }
 
-// Anyone may create units for kinds of other groups, and name them as they like.
+// Anyone may create units for kinds of other groups, with any name.
 func TestOnlyTheKindsThatJobExtensionsQueuesNotAreOff(t *testing.T) {
 	var k Kinds
 	byHand, v1, v2 := k.of(refTo("example.com/v1", "Job")), k.of(refTo("kubeflow.org/v1", "MPIJob")), k.of(refTo("kubeflow.org/v2beta1", "MPIJob"))

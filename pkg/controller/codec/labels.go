@@ -12,10 +12,9 @@ import (
 	"kube-queue.dev/kube-queue/pkg/generated/kinds"
 )
 
-// labels identify the job of a pod, or of an object between a job and its pods, that has lost its
-// controller.
+// labels identify the job of a pod that has lost its controller, or of such an object between a job and its pods.
 type labels struct {
-	// read are the labels in reading order.
+	// read are the labels in the order to read them.
 	read []kinds.PodLabel
 	// names are the labels that hold a name, by the kind of the job.
 	names map[string]string
@@ -23,9 +22,8 @@ type labels struct {
 
 var podLabels = newLabels(kinds.PodLabels())
 
-// newLabels puts the labels in order. UIDs are read first, because another job may have the same name. The UID of a
-// Job is the last of them: the pods of a JobSet's Job also have the label of the Job, which is deleted together with
-// the JobSet.
+// newLabels sorts the labels. UIDs are read first, because another job may have the same name. The UID of a Job is the
+// last UID: the pods of a JobSet's Job also have the label of the Job, which is deleted together with the JobSet.
 func newLabels(all []kinds.PodLabel) labels {
 	rank := func(l kinds.PodLabel) int {
 		switch {
@@ -46,12 +44,12 @@ func newLabels(all []kinds.PodLabel) labels {
 	return l
 }
 
-// LabelOf returns what identifies an object for pods that have lost their controller; empty if its UID does, or
+// LabelOf returns what identifies an object for pods that have lost their controller, or empty if only its UID does or
 // nothing does.
 func LabelOf(kind, name string) string { return labelled(podLabels.names[kind], name) }
 
-// holderOf returns what identifies the job of a unit for its pods: its UID, and its label if that has its name. Pods of
-// a group have the label only: the group has the UID of one of them.
+// holderOf returns what identifies the job of a unit for its pods: its UID, and its label if that has its name. For a
+// pod group it returns only the label, because the group has the UID of one of its pods.
 func holderOf(ref *v1alpha1.ConsumerReference) (owner, label string) {
 	label = LabelOf(ref.Kind, ref.Name)
 	if strings.HasPrefix(label, wellknown.PodGroupLabel+"=") {
@@ -68,9 +66,9 @@ func labelled(label, name string) string {
 	return label + "=" + name
 }
 
-// OwnerOf returns what identifies the object that the object belongs to: for a pod of a group that has passed the gate,
-// the group; else its controller, else its first owner, else what its labels name; empty if nothing does. orphan
-// reports that its labels do. A pod by which a job grows is at the gate too, and belongs to the job.
+// OwnerOf returns what identifies the owner of the object. For a pod of a group that has passed the gate, this is the
+// group. For any other object, it is its controller, else its first owner, else the object that its labels name, else
+// empty. orphan is true if labels identify it. Growth pods of a job also pass the gate, but belong to the job.
 func OwnerOf(o metav1.Object) (id string, orphan bool) {
 	if has := o.GetLabels(); has[wellknown.GatedLabel] == "true" && has[wellknown.PodGroupLabel] != "" && o.GetAnnotations()[wellknown.GrowthAnnotation] == "" {
 		return labelled(wellknown.PodGroupLabel, has[wellknown.PodGroupLabel]), false

@@ -12,9 +12,9 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// Parts returns which pod sets request an amount of a resource, or of a key of a ResourceQuota, as the end of a message.
-// The owner of a job may not know all of them: operators add pods. It is empty if one pod requests the amount, or if
-// the pod sets do not add up to it, because a ResourceQuota counts only some of them, or claims as well.
+// Parts returns which pod sets request an amount of a resource, or of a key of a ResourceQuota, as the end of a
+// message. Operators add pods, so the owner of a job may not know all sets. It is empty if one pod requests the amount,
+// or if the sets do not add up to it: a ResourceQuota may count only some of them, or claims too.
 func Parts(spec *v1alpha1.QueueUnitSpec, name string, amount int64) string {
 	var parts []string
 	var sum resource.Quantity

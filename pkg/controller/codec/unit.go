@@ -18,7 +18,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// UnitKind is how QueueUnits are read.
+// UnitKind returns how to read QueueUnits.
 func UnitKind() lenient.Kind {
 	return lenient.Kind{
 		GroupVersionKind: schedulingv1alpha1.SchemeGroupVersion.WithKind("QueueUnit"), Resource: "queueunits",
@@ -130,17 +130,17 @@ func compactChecks(states []schedulingv1alpha1.AdmissionCheckState) []scheduling
 	return compact
 }
 
-// isByHand reports whether a user has created the unit that has the reference.
+// isByHand reports whether a user created the unit with this reference.
 func isByHand(ref *schedulingv1alpha1.ConsumerReference) bool {
 	return ref.APIVersion != "" && jobkinds.ByHand(ref.APIVersion, ref.Kind)
 }
 
-// isGrowth reports whether a unit is for pods that a job adds. Users cannot create such units.
+// isGrowth reports whether a unit is for pods that its job adds. Users cannot create such units.
 func isGrowth(spec *schedulingv1alpha1.QueueUnitSpec) bool {
 	return spec.Growth && !isByHand(&spec.ConsumerRef)
 }
 
-// placeOf returns the submissionTime of a unit, as far as it counts.
+// placeOf returns the submissionTime that decides the place of a unit.
 func placeOf(unit *schedulingv1alpha1.QueueUnit) *metav1.MicroTime {
 	if unit.Spec.SubmissionTime == nil {
 		return nil
@@ -185,7 +185,7 @@ func (r Reader) Read(object lenient.Object) (scheduler.Unit, error) {
 	}
 }
 
-// readUnless converts a unit. A unit with an invalid request, or with a fault, is held and explains why.
+// readUnless converts a unit. If its request is invalid or it has a fault, the unit is held and explains why.
 func (r Reader) readUnless(unit *schedulingv1alpha1.QueueUnit, fault error) (scheduler.Unit, error) {
 	version, err := Version(unit)
 	if err != nil {
@@ -221,7 +221,7 @@ func (r Reader) readUnless(unit *schedulingv1alpha1.QueueUnit, fault error) (sch
 		u.Restored, u.Attempts = true, attempt-1
 	}
 	admitted := unit
-	if u.Over { // only its pods decide what it is charged, but it counts as a job
+	if u.Over { // charge only its pods, but count it as a job
 		admitted = unit.DeepCopy()
 		// An empty pod set, because a unit without pod sets counts as one pod.
 		admitted.Spec.Resource, admitted.Spec.PodSets = nil, []schedulingv1alpha1.PodSet{{}}
@@ -235,7 +235,7 @@ func (r Reader) readUnless(unit *schedulingv1alpha1.QueueUnit, fault error) (sch
 	}
 	u.Checking = checkingOf(unit)
 	r.hold(&u, unit, err)
-	// The phase Backoff can be gone earlier: a unit that is held for another reason shows that reason.
+	// The phase Backoff can end earlier: a unit that is held for another reason shows that reason.
 	if state := unit.Status.RequeueState; state != nil && state.RequeueAt != nil {
 		u.Requeues, u.RequeueAt = state.Count, state.RequeueAt.Time
 		if unit.Status.Reason == wellknown.ReasonBackoff && unit.Status.Message != "" {
@@ -257,7 +257,7 @@ func (r Reader) renewalOf(unit *schedulingv1alpha1.QueueUnit) *scheduler.Renewal
 	return &renewal
 }
 
-// hold sets the progress of an eviction and why a unit must not be tried.
+// hold sets the state of an eviction and why a unit must not be tried.
 func (r Reader) hold(u *scheduler.Unit, unit *schedulingv1alpha1.QueueUnit, invalid error) {
 	inactive := "spec.active is false; set annotation " + wellknown.ActiveAnnotation + " of the job to \"true\" to queue it again"
 	eviction := lifecycle.EvictionOf(unit)
@@ -297,8 +297,8 @@ func (r Reader) hold(u *scheduler.Unit, unit *schedulingv1alpha1.QueueUnit, inva
 	}
 }
 
-// reportsNoPlace reports whether job-extensions, which knows no queue, has written that the request of the unit is
-// invalid, and the controller has not written its queue.
+// reportsNoPlace reports whether job-extensions, which knows no queues, has reported an invalid request and the
+// controller has not written the unit's queue yet.
 func reportsNoPlace(unit *schedulingv1alpha1.QueueUnit) bool {
 	return unit.Status.Reason == wellknown.ReasonInvalidRequest && unit.Status.Quota == "" && unit.Status.Message != ""
 }

@@ -32,7 +32,7 @@ func newTestReader(names *resources.Names) Reader {
 	return Reader{Kinds: &Kinds{}, Demand: func(unit *schedulingv1alpha1.QueueUnit) (quota.Demand, error) { return Requests(names, unit) }}
 }
 
-// read reads a unit from what the informer keeps of it, which must be enough.
+// read reads a unit from its compacted form, which must be enough.
 func read(t *testing.T, change func(*schedulingv1alpha1.QueueUnit)) scheduler.Unit {
 	t.Helper()
 	compact, err := Compactor{}.compact(unitObject(change))
@@ -42,7 +42,7 @@ func read(t *testing.T, change func(*schedulingv1alpha1.QueueUnit)) scheduler.Un
 	return u
 }
 
-// Anybody may create a unit for a kind that is not queued, with any submissionTime.
+// Anyone may create a unit for a kind that is not queued, with any submissionTime.
 func TestAUnitThatWasCreatedByHandWaitsFromItsCreationAndIsRenewed(t *testing.T) {
 	early, late, renewed := metav1.NewMicroTime(time.Unix(1, 0)), metav1.NewMicroTime(time.Unix(200, 0)), metav1.NewMicroTime(time.Unix(300, 0))
 	for _, c := range []struct {
@@ -102,8 +102,6 @@ func TestAUnitThatReplacesALostOneIsReadWithTheAttemptOfItsJob(t *testing.T) {
 	}
 }
 
-// A unit in backoff that shows another cause for a while is not in phase Backoff, and one that holds quota
-// is counted from where it was.
 func TestTheJobOfAUnitIsIdentifiedForItsPods(t *testing.T) {
 	for _, c := range []struct{ apiVersion, kind, owner, label string }{
 		{"batch/v1", "Job", "u", ""},
@@ -121,6 +119,7 @@ func TestTheJobOfAUnitIsIdentifiedForItsPods(t *testing.T) {
 	}
 }
 
+// A unit in backoff can show another reason for a while, and then is not in phase Backoff.
 func TestABackoffIsReadInEachPhase(t *testing.T) {
 	at := metav1.NewMicroTime(time.Unix(500, 0))
 	for _, phase := range []schedulingv1alpha1.QueueUnitPhase{"", schedulingv1alpha1.PhaseEnqueued, schedulingv1alpha1.PhaseBackoff, schedulingv1alpha1.PhaseRunning} {
@@ -225,10 +224,10 @@ func TestWhatEndsARunIsReadFromTheUnit(t *testing.T) {
 	if !u.Inactive || u.MaxSeconds != 90 || !u.DequeuedAt.Equal(released) {
 		t.Errorf("inactive %t, may run for %d s, released %v", u.Inactive, u.MaxSeconds, u.DequeuedAt)
 	}
-	if u.Quota != "root/a" { // to which it stays charged when that group is gone
+	if u.Quota != "root/a" { // it stays charged there even if the group is gone
 		t.Errorf("it holds quota of %q", u.Quota)
 	}
-	// Queued again, it reports why it was stopped as well as what to do.
+	// Once requeued, it reports both why it was stopped and what to do.
 	if says := u.Held.Message(); !strings.HasPrefix(says, "the job exceeded its maximum execution time; spec.active is false; set annotation ") {
 		t.Errorf("it says %q", says)
 	}
@@ -285,7 +284,7 @@ func TestAUnitWhosePodsRemainIsChargedAsAJobAndItsPods(t *testing.T) {
 	}
 }
 
-// Whatever the core reads of the spec of a unit, the cache keeps.
+// The compacted unit keeps everything that the core reads of the spec.
 func TestAUnitInTheCacheIsReadLikeACompleteOne(t *testing.T) {
 	unit := unitObject(func(u *schedulingv1alpha1.QueueUnit) {
 		u.Spec = schedulingv1alpha1.QueueUnitSpec{

@@ -35,8 +35,8 @@ func (c Compactor) within(unit *schedulingv1alpha1.QueueUnit) *schedulingv1alpha
 	return c.unit(&trimmed)
 }
 
-// readPartial converts the readable part of a unit. If the unit was readable before, the core
-// continues to charge its earlier request.
+// readPartial converts the readable part of a unit. If the unit was readable before, the core keeps charging its
+// earlier request.
 func (r Reader) readPartial(unit *lenient.Unreadable) (scheduler.Unit, error) {
 	partial, ok := unit.Partial.(*schedulingv1alpha1.QueueUnit)
 	if !ok {

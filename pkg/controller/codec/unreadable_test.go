@@ -12,7 +12,7 @@ import (
 	"kube-queue.dev/kube-queue/test/require"
 )
 
-// unitOfText is a unit as the informer keeps it.
+// unitOfText returns a unit as the informer stores it.
 func unitOfText(t *testing.T, version int, cpu, status string) lenient.Object {
 	t.Helper()
 	object, err := UnitKind().Decode(fmt.Appendf(nil, `{"metadata":{"namespace":"a","name":"u","uid":"uid","resourceVersion":"%d","generation":%d},

@@ -25,10 +25,10 @@ import (
 
 // Watch counts the devices of pods.
 type Watch struct {
-	// mapped are the rules without extended resources. rules are those in force.
+	// mapped are the rules without extended resources. rules are the rules in force.
 	mapped requests.Rules
 	rules  atomic.Pointer[requests.Rules]
-	// claims has each claim as *claim; nil before Start and if nothing is watched.
+	// claims has each claim as *claim; nil before Start or if nothing is watched.
 	claims cache.Store
 
 	mu       sync.Mutex
@@ -36,7 +36,7 @@ type Watch struct {
 	reported map[string]bool
 }
 
-// maxReported is how many resources that cannot be counted are reported, because users can name any.
+// maxReported limits the reports about resources that cannot be counted, because users can name any.
 const maxReported = 64
 
 // New returns a Watch that uses the rules.
@@ -53,8 +53,8 @@ func (w *Watch) Renamed(call func()) { w.renamed = append(w.renamed, call) }
 // Rules returns the rules with the extended resources of the DeviceClasses.
 func (w *Watch) Rules() requests.Rules { return *w.rules.Load() }
 
-// Count returns what the pod requests and the devices that it can share with others. It logs each resource that cannot
-// be counted once.
+// Count returns what the pod requests, and the devices that it can share with other pods. It logs each resource that it
+// cannot count once.
 func (w *Watch) Count(pod *requests.PodDevices) (own corev1.ResourceList, shared map[string]requests.SharedDevices) {
 	own, shared, unmapped := w.Rules().Count(pod, w.claimed)
 	if unmapped != nil {
@@ -84,14 +84,14 @@ func (w *Watch) claimed(namespace, name string) requests.Claimed {
 	return requests.Claimed{}
 }
 
-// claim is the part of a ResourceClaim that is stored.
+// claim is the stored part of a ResourceClaim.
 type claim struct {
 	metav1.ObjectMeta
 	use requests.Claimed
 }
 
-// Start starts the watches, which run until the context ends, and returns without waiting. It calls changed with each claim that
-// counts differently. Each of synced reports whether all existing objects of a kind are known.
+// Start starts the watches, which run until the context ends, and returns without waiting. It calls changed with each
+// claim whose devices have changed. Each of synced reports whether all existing objects of a kind are known.
 func (w *Watch) Start(ctx context.Context, config *rest.Config, changed func(namespace, name string)) (synced []cache.InformerSynced, err error) {
 	if len(w.mapped.Classes) == 0 {
 		return nil, nil
@@ -111,7 +111,7 @@ func (w *Watch) Start(ctx context.Context, config *rest.Config, changed func(nam
 	return []cache.InformerSynced{has, knows}, err
 }
 
-// run runs an informer. If the API server does not serve its kind, there are no objects of it.
+// run runs an informer. If the API server does not serve its kind, the informer has no objects.
 func run(ctx context.Context, what string, informer cache.SharedIndexInformer, transform cache.TransformFunc, handler cache.ResourceEventHandler) (cache.InformerSynced, error) {
 	synced, err := follow.IfServed(informer, handler, func(ctx context.Context) {
 		klog.FromContext(ctx).Info("Warning: the API server does not serve what setting devices.classes counts (Kubernetes 1.34 or later); trying again later", "kind", what)
@@ -126,7 +126,7 @@ func run(ctx context.Context, what string, informer cache.SharedIndexInformer, t
 	return synced, nil
 }
 
-// slim reduces a claim to what is stored.
+// slim reduces a claim to the stored part.
 func (w *Watch) slim(object any) (any, error) {
 	if c, is := object.(*resourcev1.ResourceClaim); is {
 		return &claim{metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Name, UID: c.UID, ResourceVersion: c.ResourceVersion}, w.mapped.OfClaim(c)}, nil
@@ -134,7 +134,7 @@ func (w *Watch) slim(object any) (any, error) {
 	return object, nil
 }
 
-// slimClass retains the name of the resource that a class provides.
+// slimClass keeps only the name of the resource that a class provides.
 func slimClass(object any) (any, error) {
 	if c, is := object.(*resourcev1.DeviceClass); is {
 		c.ManagedFields, c.Annotations = nil, nil

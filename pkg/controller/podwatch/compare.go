@@ -7,19 +7,18 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// Difference is a difference between an object of the cluster and what is known about it.
+// Difference is a difference between an object of the cluster and what the core knows about it.
 type Difference struct {
 	// Object is kind, namespace and name, or the UID if the name is unknown. Version is its
 	// resourceVersion; empty if it does not exist. Problem describes the difference.
 	Object, Version, Problem string
-	// Heal corrects what is known.
+	// Heal corrects what the core knows.
 	Heal func()
 }
 
-// Compare calls visit with each pod and each owner of pods that differs from what is known. A
-// difference may only mean that an event is on its way; it is real if it remains while the version
-// does not change. Compare is called by the goroutine that decides. It takes time proportional to the
-// number of objects.
+// Compare calls visit with each pod and each owner of pods that differs from what is known. An event may still be on
+// its way: a difference is real only if it remains while the version does not change. The goroutine that decides calls
+// Compare. It takes time proportional to the number of objects.
 func (w *Watch) Compare(known pods.View, visit func(Difference)) {
 	stored := w.pods.GetStore().List()
 	exists := make(map[types.UID]struct{}, len(stored))

@@ -8,7 +8,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// byDevices is the index of the pods that may have devices: all of them under anyDevice, and each under its claims.
+// byDevices is the index of pods that may have devices. All are under anyDevice, and each is under its claims.
 const (
 	byDevices = "devices"
 	anyDevice = "*"
@@ -35,8 +35,8 @@ func (w *Watch) watchDevices(ctx context.Context) ([]cache.InformerSynced, error
 	return w.rules.Devices.Start(ctx, w.config, func(namespace, name string) { w.countAgain(namespace + "/" + name) })
 }
 
-// countAgain recounts the pods with these devices, each once for all changes that were seen before: users can change
-// a claim often, and many pods can name it.
+// countAgain recounts the pods with these devices, once for all changes seen so far: users can change a claim often,
+// and many pods can name it.
 func (w *Watch) countAgain(devices string) {
 	keys, _ := w.pods.GetIndexer().IndexKeys(byDevices, devices)
 	for _, key := range keys {

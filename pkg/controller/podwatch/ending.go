@@ -7,12 +7,11 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// ending reports when the grace period of pods that are being deleted is over. A pod on a lost node may
-// exist forever after that.
+// ending reports when the grace period of a deleted pod ends. On a lost node, the pod may exist forever after that.
 type ending struct {
 	clock clock.Clock
 	over  func(uid string)
-	// pods are by UID. Only the goroutine that decides uses them.
+	// pods are the pods by UID. Only the goroutine that decides uses them.
 	pods map[string]*pod
 	due  workqueue.TypedDelayingInterface[string]
 }

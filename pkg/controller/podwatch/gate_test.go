@@ -24,7 +24,7 @@ func TestAPodAtTheGateUsesNothingAndThenCountsForItsJob(t *testing.T) {
 			d.hold(c.holder)
 			d.podSeen(d.pod(c.metadata, waits))
 			d.uses(c.holder, 0)
-			d.podSeen(d.pod(c.metadata, gates)) // kube-queue does not know when others open theirs
+			d.podSeen(d.pod(c.metadata, gates)) // kube-queue does not know when other gates open
 			d.uses(c.holder, 1)
 			d.podSeen(d.pod(c.metadata))
 			d.uses(c.holder, 1)

@@ -23,9 +23,9 @@ func slimNamespace(object any) (any, error) {
 
 func sameNamespace(a, b *namespace) bool { return a.managed == b.managed }
 
-// exempts reports whether the pods of the object are not charged if they belong to no unit: it is a DaemonSet that
-// exists, in a namespace that is not managed. Users who can edit a namespace can create DaemonSets in it, so their
-// pods are charged where the administrator has said that tenants work. The goroutine that decides calls it.
+// exempts reports whether the object's pods are exempt from charges while they belong to no unit. The object must be an
+// existing DaemonSet in a namespace that is not managed. Tenants can create DaemonSets in their namespaces, so pods are
+// charged in managed namespaces. The goroutine that decides calls it.
 func (w *Watch) exempts(kind *ownerKind, o *slim) bool {
 	if !kind.exempt || !w.unmanaged[o.Namespace] {
 		return false

@@ -19,15 +19,14 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// ownerKind is a kind of objects between pods and the jobs that create them.
+// ownerKind is a kind of object between jobs and their pods.
 type ownerKind struct {
 	schema.GroupVersionResource
-	// kind is the kind whose label on pods holds the name of the object; empty if they have none.
+	// kind is the kind whose pod label holds the name of the object; empty if there is no such label.
 	kind string
 	// job is the kind of the job with the same name as the object; empty if there is none.
 	job string
-	// optional is whether nothing is lost if watching the objects is forbidden. exempt is whether their pods serve
-	// nodes.
+	// optional is whether the program can do without watching the objects. exempt is whether their pods serve nodes.
 	optional, exempt bool
 	informer         cache.SharedIndexInformer
 	// absent reports whether the API server does not serve the kind, or does not let us watch it.
@@ -82,13 +81,13 @@ func (k *ownerKind) reportAbsent(ctx context.Context, err error) {
 	klog.FromContext(ctx).Info("Pods of DaemonSets are charged, because "+k.Resource+" may not be watched", "reason", err.Error())
 }
 
-// slim reduces the metadata of an object to what is stored. An object without an owner may have lost the job with its
+// slim reduces an object to the metadata that is stored. An object without an owner may have lost the job of the same
 // name.
 func (k *ownerKind) slim(object any) (any, error) {
 	if o, is := object.(*metav1.PartialObjectMetadata); is {
 		slim := slimOf(o)
 		switch {
-		case k.exempt: // no matter what it belongs to
+		case k.exempt: // ignore what it belongs to
 			slim.owner, slim.orphan = "", false
 		case slim.owner == "":
 			slim.owner = codec.LabelOf(k.job, o.Name)

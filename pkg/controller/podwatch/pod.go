@@ -20,10 +20,10 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// slim is the part of an object that is stored, because a cluster may have a hundred thousand pods.
+// slim is the stored part of an object. It is small because a cluster may have a hundred thousand pods.
 type slim struct {
 	metav1.ObjectMeta
-	// owner identifies the object that it belongs to; empty if none. orphan is whether only labels identify it.
+	// owner identifies the object's owner; empty if it has none. orphan is whether only labels identify it.
 	owner  string
 	orphan bool
 }
@@ -34,16 +34,16 @@ func slimOf(o metav1.Object) slim {
 		Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion()}}
 }
 
-// pod is the part of a pod that is stored.
+// pod is the stored part of a pod.
 type pod struct {
 	slim
 	use backend.PodUse
-	// goneAt is when the API server stops counting a pod that is being deleted, whether or not it
-	// still exists; zero for other pods. The pod uses ended from then on.
+	// goneAt is when the API server stops counting a deleted pod, even if it still exists; zero for other pods. From
+	// then on, the pod uses ended.
 	goneAt time.Time
 	ended  backend.PodUse
 	stray  bool
-	// unschedulable is why the scheduler finds no node for the pod; the zero Handle if it does not say so. Pods that
+	// unschedulable is why the scheduler finds no node for the pod; the zero Handle if it reports no reason. Pods that
 	// wait for the same reason share it.
 	unschedulable unique.Handle[string]
 }
@@ -61,10 +61,10 @@ func (w *Watch) slimPod(p *corev1.Pod) *pod {
 	return slim
 }
 
-// maxUnschedulable is the length in bytes of the longest message of the scheduler that is stored.
+// maxUnschedulable is the maximum length, in bytes, of a stored message of the scheduler.
 const maxUnschedulable = 512
 
-// unschedulable returns why the scheduler finds no node for the pod; empty if it does not say so.
+// unschedulable returns why the scheduler finds no node for the pod; empty if it does not report that.
 func unschedulable(p *corev1.Pod) string {
 	if p.Spec.NodeName != "" {
 		return ""
@@ -82,7 +82,7 @@ func unschedulable(p *corev1.Pod) string {
 	return ""
 }
 
-// isGated reports whether the pod waits at the gate of kube-queue, so that it uses nothing.
+// isGated reports whether the pod waits at the gate of kube-queue and so uses nothing.
 func isGated(p *corev1.Pod) bool {
 	return p.Spec.NodeName == "" && slices.ContainsFunc(p.Spec.SchedulingGates, func(gate corev1.PodSchedulingGate) bool { return gate.Name == wellknown.PodGate })
 }
@@ -106,7 +106,7 @@ func isStatic(p *corev1.Pod) bool {
 	return mirror && p.Namespace == metav1.NamespaceSystem
 }
 
-// samePod reports whether two versions of a pod count the same.
+// samePod reports whether two versions of a pod are counted in the same way.
 func samePod(a, b *pod) bool {
 	return sameOwner(&a.slim, &b.slim) && a.stray == b.stray && a.unschedulable == b.unschedulable && a.goneAt.Equal(b.goneAt) &&
 		reflect.DeepEqual(a.use, b.use) && reflect.DeepEqual(a.ended, b.ended)
@@ -145,7 +145,7 @@ func (w *Watch) current(seen *pod) pods.Pod {
 		Requests: own, Shared: shared, Terminating: !seen.goneAt.IsZero(), Stray: seen.stray, Unschedulable: message}
 }
 
-// podEnded is called when the grace period of a pod that is being deleted is over.
+// podEnded handles the end of the grace period of a deleted pod.
 func (w *Watch) podEnded(uid string) {
 	w.put(func() scheduler.Event {
 		seen := w.ending.pods[uid]

@@ -2,13 +2,12 @@
 //
 // A pod belongs to the object that controls it. Between a pod and its job there can be a Job (of the submitter of a
 // RayJob, of a JobSet, or of the launcher of an MPIJob), a RayCluster (of a RayJob), a Job and its JobSet (of a
-// TrainJob), or another pod (a Spark driver). Only the metadata of these objects is watched. An object that has lost
-// its controller, because the controller was deleted and its dependents were orphaned, belongs to the job that its
-// labels name.
+// TrainJob), or another pod (a Spark driver). Only the metadata of these objects is watched. If the controller of an
+// object was deleted and its dependents were orphaned, the object belongs to the job that its labels name.
 //
 // Anyone who can write a pod can write all of these fields. So a pod stays with the first job that it counted for
-// (package pods), and what is not charged is proved by other objects: a DaemonSet with the UID exists, in a namespace
-// that is not managed.
+// (package pods). To be exempt from charges, it needs a DaemonSet that exists with its UID in a namespace that is not
+// managed.
 package podwatch
 
 import (
@@ -39,12 +38,12 @@ type Watch struct {
 	put    func(func() scheduler.Event)
 	ending *ending
 	config *rest.Config
-	// again has the keys of the pods that will be counted again.
+	// again has the keys of the pods to count again.
 	again sync.Map
-	// pods and kinds are the informers. Kinds are those of the objects between pods and jobs, and DaemonSets.
+	// pods and kinds are the informers. kinds are the objects between pods and jobs, and DaemonSets.
 	pods  cache.SharedIndexInformer
 	kinds []*ownerKind
-	// namespaces is nil if it makes no difference which ones are managed. unmanaged are those known to be unmanaged.
+	// namespaces is nil if managed namespaces make no difference. unmanaged are the namespaces known to be unmanaged.
 	// Only the goroutine that decides uses it.
 	namespaces *ownerKind
 	unmanaged  map[string]bool
@@ -117,7 +116,7 @@ func (w *Watch) Start(ctx context.Context) (synced []cache.InformerSynced, err e
 	return synced, nil
 }
 
-// slim reduces a pod to what is stored.
+// slim reduces a pod to the stored part.
 func (w *Watch) slim(object any) (any, error) {
 	if p, is := object.(*corev1.Pod); is {
 		return w.slimPod(p), nil

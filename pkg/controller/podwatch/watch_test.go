@@ -25,7 +25,7 @@ import (
 	"kube-queue.dev/kube-queue/test/require"
 )
 
-// desk is a Watch whose informers are the test itself. A pod uses 1 while it has not ended.
+// desk is a Watch that the test drives in place of informers. A pod uses 1 until it has ended.
 type desk struct {
 	*Watch
 	t      *testing.T
@@ -285,7 +285,7 @@ func TestADeletedPodCountsNoLongerThanItsGracePeriod(t *testing.T) {
 		}
 	}
 	d.uses("", 0)
-	// What is heard of it afterwards changes nothing.
+	// Later observations of the pod change nothing.
 	d.podSeen(d.pod("", func(p *corev1.Pod) {
 		p.DeletionTimestamp = &metav1.Time{Time: d.clock.Now().Add(-31 * time.Second)}
 		p.DeletionGracePeriodSeconds = ptr.To[int64](30)
@@ -385,7 +385,7 @@ func TestAPodOfAJobSetThatLostItsTrainJobIsFoundByTheNameOfTheJobSet(t *testing.
 	d.uses("job", 1)
 }
 
-// Whoever owns pods may change all of their metadata.
+// A user who owns pods can change all of their metadata.
 func TestAPodStaysWithItsJob(t *testing.T) {
 	for _, forged := range []string{"", "ownerReferences: [{uid: nothing, controller: true}]", "labels: {ray.io/cluster: nothing}",
 		"ownerReferences: [{kind: DaemonSet, uid: daemons, controller: true}]"} {
@@ -403,7 +403,7 @@ func TestAPodStaysWithItsJob(t *testing.T) {
 		d.uses("job", 1)
 		d.uses("", 0)
 		require.NoError(t, d.Watch.pods.GetStore().Add(d.pod("")))
-		d.expect() // what the objects name now is known
+		d.expect() // the current owners are known
 		d.podGone(d.pod(""))
 		d.uses("job", 0)
 	}
@@ -472,7 +472,7 @@ func (d *desk) namespace(name, labels string) *namespace {
 	return stored[*namespace](d.t, slimNamespace, o)
 }
 
-// daemonSet has the informer see a DaemonSet, which an object without a namespace controls.
+// daemonSet makes the informer see a DaemonSet that an object without a namespace controls.
 func (d *desk) daemonSet(namespace, uid string) *slim {
 	d.t.Helper()
 	kind := d.kinds[3]
@@ -497,7 +497,7 @@ func TestOnlyPodsThatAreKnownToServeANodeAreNotCharged(t *testing.T) {
 	d.namespaceSeen(d.namespace("b", ""))
 	d.uses("", 1) // it is in another namespace
 	daemons := d.daemonSet("a", "one")
-	d.uses("", 1) // nothing is known of the namespace
+	d.uses("", 1) // the namespace is not known
 	d.namespaceSeen(d.namespace("a", ""))
 	d.uses("", 0)
 	d.namespaceSeen(d.namespace("a", managed))
@@ -511,14 +511,14 @@ func TestOnlyPodsThatAreKnownToServeANodeAreNotCharged(t *testing.T) {
 
 	stale := d.kinds[3]
 	d.daemonSetGone(daemons)
-	d.ownerSeen(stale, daemons) // because of its namespace, before its deletion
+	d.ownerSeen(stale, daemons) // a change of its namespace caused this before the deletion
 	d.uses("", 1)
-	d.daemonSet("a", "two") // of the same name
+	d.daemonSet("a", "two") // with the same name
 	d.ownerSeen(stale, daemons)
 	d.uses("", 1)
 	d.podSeen(d.pod("ownerReferences: [{kind: DaemonSet, uid: two, controller: true}]")) // it was adopted
 	d.uses("", 0)
-	d.podSeen(d.pod("")) // it does not belong to it any more
+	d.podSeen(d.pod("")) // it no longer belongs to it
 	d.uses("", 1)
 
 	d.podSeen(d.pod("ownerReferences: [{kind: ReplicaSet, uid: set, controller: true}]"))

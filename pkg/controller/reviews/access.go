@@ -17,21 +17,21 @@ import (
 	"kube-queue.dev/kube-queue/pkg/visibility"
 )
 
-// mostNamespaces is about how many namespaces the API server is asked about for one answer. Units in other namespaces
-// are hidden.
+// mostNamespaces is about how many namespaces one answer asks the API server about. Units in other namespaces are
+// hidden.
 const mostNamespaces = 100
 
 // Authorize asks the API server whether a user may do something.
 type Authorize func(context.Context, *authorizationv1.SubjectAccessReview) (allowed bool, err error)
 
-// How long an answer of the API server about a user's rights is used, and how many answers are kept.
+// How long to use an answer of the API server about a user's rights, and how many answers to keep.
 const (
 	rightsLast = 10 * time.Second
 	mostRights = 4096
 )
 
-// Cached returns an Authorize that asks the same question again only after 10 seconds. A caller that reads many pages asks it
-// for each of them. Errors are not kept.
+// Cached returns an Authorize that repeats a question only after 10 seconds: a caller that reads many pages asks it for
+// each page. Errors are not kept.
 func Cached(authorize Authorize, clock clock.PassiveClock) Authorize {
 	known := cache.NewLRUExpireCacheWithClock(mostRights, clock)
 	return func(ctx context.Context, review *authorizationv1.SubjectAccessReview) (bool, error) {
@@ -51,14 +51,14 @@ func Cached(authorize Authorize, clock clock.PassiveClock) Authorize {
 	}
 }
 
-// access is what a caller may see, according to the API server. It is used for one answer.
+// access is what a caller may see, according to the API server. Each answer has its own.
 type access struct {
 	ctx       context.Context
 	user      authenticationv1.UserInfo
 	authorize Authorize
-	// units are the namespaces that were asked about; "" is all of them.
+	// units are the namespaces asked about so far; "" is all of them.
 	units map[string]bool
-	// queues and trees are nil until they were asked about.
+	// queues and trees are nil until the API server is asked about them.
 	queues, trees *bool
 	// failed is why the API server did not answer.
 	failed error
@@ -97,7 +97,7 @@ func (a *access) once(known **bool, of authorizationv1.ResourceAttributes) bool 
 	return **known
 }
 
-// ask asks the API server whether the caller may list something. Nothing is allowed if it does not answer.
+// ask asks the API server whether the caller may list something. Without an answer, nothing is allowed.
 func (a *access) ask(of authorizationv1.ResourceAttributes) bool {
 	if a.failed != nil {
 		return false

@@ -26,38 +26,37 @@ import (
 // ProofSecret is the name of the Secret with the proofs.
 const ProofSecret = "kube-queue-reviews-proof"
 
-// Keys of the Secret. All three are accepted, because an API server, or this replica, may not have seen a rotation
-// yet.
+// Keys of the Secret. All three are accepted, because an API server, or this replica, may not have seen a rotation yet.
 const (
-	// proofCurrent is what the policy kube-queue-reviews copies.
+	// proofCurrent is the proof that the policy kube-queue-reviews copies.
 	proofCurrent  = "current"
 	proofPrevious = "previous"
 	proofNext     = "next"
 )
 
 const (
-	// rotateAfter is how long a proof is the current one.
+	// rotateAfter is how long a proof is current.
 	rotateAfter = time.Hour
-	// retryAfter is when a failed rotation is repeated, and how often to check whether one is due.
+	// retryAfter is the time until a failed rotation is retried, and between checks whether one is due.
 	retryAfter = 5 * time.Second
 	// proofSize is the length of a proof in bytes.
 	proofSize = 32
 )
 
-// Proof shows that a review comes from an API server. The policy kube-queue-reviews sets the status of each new
-// review to {proof: X}. X is in a Secret that only API servers, kube-queue-controller and administrators can read.
-// The answer replaces the status, and the schema rejects a status with nothing but the proof. So the proof leaves the
-// API server only to webhooks.
+// Proof shows that a review comes from an API server. The policy kube-queue-reviews sets the status of each new review
+// to {proof: X}. X is in a Secret that only API servers, kube-queue-controller and administrators can read. The answer
+// replaces the status, and the schema rejects a status with only the proof. So the proof leaves the API server only to
+// webhooks.
 type Proof struct {
 	client    kubernetes.Interface
 	namespace string
 	clock     clock.WithTicker
 	secret    cache.SharedIndexInformer
-	// changed receives when the Secret may have changed.
+	// changed receives a value when the Secret may have changed.
 	changed chan struct{}
 }
 
-// NewProof returns the proof with the Secret of a namespace. It proves nothing before Watch.
+// NewProof returns a Proof with the Secret of a namespace. It proves nothing before Watch.
 func NewProof(client kubernetes.Interface, namespace string, clock clock.WithTicker) (*Proof, error) {
 	p := &Proof{client: client, namespace: namespace, clock: clock, changed: make(chan struct{}, 1)}
 	p.secret = coreinformers.NewFilteredSecretInformer(client, namespace, 0, cache.Indexers{}, func(o *metav1.ListOptions) {
@@ -73,7 +72,7 @@ func NewProof(client kubernetes.Interface, namespace string, clock clock.WithTic
 // Watch watches the Secret until ctx is done.
 func (p *Proof) Watch(ctx context.Context) { p.secret.RunWithContext(ctx) }
 
-// read returns the proofs as they were last seen.
+// read returns the last seen proofs.
 func (p *Proof) read() map[string][]byte {
 	object, _, _ := p.secret.GetStore().GetByKey(p.namespace + "/" + ProofSecret)
 	if secret, is := object.(*corev1.Secret); is {
@@ -102,9 +101,9 @@ func (p *Proof) Proves(review []byte) bool {
 	return equal == 1
 }
 
-// Keep rotates the proof until ctx is done, and recreates the Secret if it is deleted or damaged. One replica at a
-// time keeps it. It rotates immediately, because it does not know when another replica did, and no clocks are
-// compared.
+// Keep rotates the proof until ctx is done, and recreates the Secret if it is deleted or damaged. Only one replica at a
+// time runs it. It rotates immediately, because it does not know when another replica last did, and it compares no
+// clocks.
 func (p *Proof) Keep(ctx context.Context) error {
 	cache.WaitForCacheSync(ctx.Done(), p.secret.HasSynced)
 	ticker := p.clock.NewTicker(retryAfter)
@@ -134,8 +133,8 @@ func isComplete(data map[string][]byte) bool {
 	return len(data[proofCurrent]) == proofSize && len(data[proofNext]) == proofSize
 }
 
-// rotate makes the next proof the current one, and reports whether it did. If it is not due, it only repairs the Secret: the cache may
-// still show the Secret as it was before the last rotation.
+// rotate makes the next proof the current one, and reports whether it did. If no rotation is due, it only repairs the
+// Secret: the cache may still show the Secret as it was before the last rotation.
 func (p *Proof) rotate(ctx context.Context, isDue bool) (bool, error) {
 	secrets := p.client.CoreV1().Secrets(p.namespace)
 	present, err := secrets.Get(ctx, ProofSecret, metav1.GetOptions{})
@@ -153,10 +152,10 @@ func (p *Proof) rotate(ctx context.Context, isDue bool) (bool, error) {
 		data[proofPrevious] = previous
 	}
 	wanted := applycorev1.Secret(ProofSecret, p.namespace).WithData(data)
-	if present.UID != "" { // another leader can also write it
+	if present.UID != "" { // another leader may write it too
 		wanted.WithUID(present.UID).WithResourceVersion(present.ResourceVersion)
 	}
-	// RBAC can restrict creation by apply to a name, unlike creation by create.
+	// RBAC can limit creation by apply to a name, but not creation by create.
 	if _, err = secrets.Apply(ctx, wanted, metav1.ApplyOptions{FieldManager: "kube-queue-controller", Force: true}); err != nil {
 		return false, fmt.Errorf("writing Secret %s/%s: %w", p.namespace, ProofSecret, err)
 	}

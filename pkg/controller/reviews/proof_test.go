@@ -25,13 +25,13 @@ import (
 	"kube-queue.dev/kube-queue/test/require"
 )
 
-// vault is an API server with the Secret, and who keeps it.
+// vault is an API server with the Secret, and the Proof that keeps it.
 type vault struct {
 	t      *testing.T
 	client *fake.Clientset
 	clock  *clocktesting.FakeClock
 	proof  *Proof
-	// failures has as many values as writes that fail next.
+	// failures has one value for each of the next writes, which fail.
 	failures chan struct{}
 }
 
@@ -59,7 +59,7 @@ func installed() *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-queue", Name: ProofSecret, UID: "1", ResourceVersion: "1"}}
 }
 
-// keep keeps the proof until the returned function is called.
+// keep runs Keep until stop is called.
 func (v *vault) keep() (stop func()) {
 	v.t.Helper()
 	ctx, cancel := context.WithCancel(v.t.Context())
@@ -85,7 +85,7 @@ func (v *vault) stored() map[string]string {
 	return proofs
 }
 
-// eventually waits until the Secret is so, and has been seen.
+// eventually waits until the Secret meets the condition and the Proof has seen it.
 func (v *vault) eventually(what string, so func(proofs map[string]string) bool) map[string]string {
 	v.t.Helper()
 	var proofs map[string]string
@@ -106,7 +106,7 @@ func (v *vault) eventually(what string, so func(proofs map[string]string) bool) 
 
 func complete(proofs map[string]string) bool { return proofs["current"] != "" && proofs["next"] != "" }
 
-// passes moves the clock when the keeper waits for it.
+// passes moves the clock once the keeper waits for it.
 func (v *vault) passes(d time.Duration) {
 	v.t.Helper()
 	require.Becomes(v.t, "somebody waits for the clock", v.clock.HasWaiters)
@@ -303,7 +303,7 @@ func TestNoErrorHasTheProof(t *testing.T) {
 	}
 }
 
-// A replica may be elected in the moment in which its program stops.
+// A replica may be elected at the moment when its program stops.
 func TestAProofWhoseWatchEndedIsKeptWithoutError(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Unix(1000, 0))
 	proof, err := NewProof(fake.NewClientset(installed()), "kube-queue", clock)

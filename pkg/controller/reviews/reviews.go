@@ -1,10 +1,10 @@
-// Package reviews answers the reviews of group visibility.kube-queue.dev. The API server passes each of them to a
-// mutating webhook, which puts the answer into its status. Reviews are only created with dryRun=All, so nothing is
+// Package reviews answers the reviews of group visibility.kube-queue.dev. The API server passes each review to a
+// mutating webhook, which puts the answer into its status. Reviews can only be created with dryRun=All, so nothing is
 // stored.
 //
-// The API server has authorized the creation of the review in its namespace. For what the answer says about other
-// namespaces, it is asked again: see access. Anyone who reaches the port could name any author, so only reviews that
-// came through an API server are answered: see Proof.
+// The API server has authorized the creation of the review in its namespace. The package asks it again about other
+// namespaces in the answer: see access. Anyone who reaches the port could name any author, so it answers only reviews
+// that came through an API server: see Proof.
 package reviews
 
 import (
@@ -29,8 +29,7 @@ import (
 
 // Names of objects that the chart installs.
 const (
-	// Service is the name of the Service that leads to the replica that decides, and of the Secret with the
-	// certificate.
+	// Service is the name of the Service for the replica that decides, and of the Secret with the certificate.
 	Service = "kube-queue-controller-webhook"
 	// Configuration is the configuration of the webhook.
 	Configuration = "kube-queue-reviews"
@@ -38,20 +37,20 @@ const (
 	Path = "/reviews"
 )
 
-// Largest is the maximum size of a request to the webhook, in bytes. A question has a few KiB, and annotations of at
-// most 256 KiB. The rest is for the groups of its author.
+// Largest is the maximum size of a webhook request, in bytes. A question has a few KiB, and at most 256 KiB of
+// annotations. The rest is for the groups of its author.
 const Largest = 512 << 10
 
 // Recorder records a review: its kind, the result and how long the answer took.
 type Recorder func(kind, result string, took time.Duration)
 
-// Options are what Handler needs.
+// Options configures Handler.
 type Options struct {
-	// Model returns a model of the state now.
+	// Model returns a current model of the state.
 	Model func(context.Context) (*visibility.Model, error)
-	// Estimate returns how long a unit will wait from the returned time on, if that is known; nil if it never is.
+	// Estimate returns how long a unit will wait from the returned time on, if this is known. It can be nil.
 	Estimate func(m *visibility.Model, namespace, name string) (forecast.Estimate, time.Time, bool)
-	// Advise answers what would happen to a new unit.
+	// Advise predicts what would happen to a new unit.
 	Advise    func(m *visibility.Model, namespace string, spec *v1alpha1.QueueUnitSpec, access visibility.Access) (*visibilityv1alpha1.QueueUnitReviewStatus, error)
 	Authorize Authorize
 	// Genuine reports whether a review comes from an API server.
@@ -60,7 +59,7 @@ type Options struct {
 	Record  Recorder
 }
 
-// unproven is the answer to everything that might not come from an API server.
+// unproven is the answer to a request that might not come from an API server.
 const unproven = "kube-queue-controller cannot verify that the API server sent this review; try again in some seconds"
 
 // Handler serves the webhook.
@@ -77,7 +76,7 @@ func Handler(o Options) http.Handler {
 	return mux
 }
 
-// asking is one question.
+// asking is a question to an answerer.
 type asking struct {
 	model     *visibility.Model
 	estimate  func(namespace, name string) *visibilityv1alpha1.StartEstimate
@@ -180,7 +179,7 @@ func (o *Options) answer(ctx context.Context, asked *admissionv1.AdmissionReques
 	return webhook.Answer{Patch: []patch{{Op: "add", Path: "/status", Value: status}}}, nil
 }
 
-// estimates returns a function that estimates when units of the model start; it returns nil if that is not known.
+// estimates returns a function that estimates when a unit of the model starts, or returns nil if unknown.
 func (o *Options) estimates(m *visibility.Model) func(namespace, name string) *visibilityv1alpha1.StartEstimate {
 	return func(namespace, name string) *visibilityv1alpha1.StartEstimate {
 		if o.Estimate == nil {

@@ -26,7 +26,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/visibility"
 )
 
-// model is of a unit in each of so many namespaces, which all wait in one queue.
+// model returns a model of one unit in each of this many namespaces. All units wait in one queue.
 func model(t *testing.T, namespaces int) *visibility.Model {
 	t.Helper()
 	names := resources.NewNames()
@@ -181,7 +181,7 @@ func TestHostileNewUnitsAreRefused(t *testing.T) {
 	}
 }
 
-// The number of questions is limited, so the first is about the namespace of the caller.
+// The number of questions is limited, so the namespace of the caller comes first.
 func TestTheOwnUnitsAreShownWhateverOtherNamespacesThereAre(t *testing.T) {
 	a := &asked{allow: func(of authorizationv1.ResourceAttributes) bool { return of.Namespace == "team-1" }}
 	for _, show := range []string{"Queues", "Groups", "Units"} {
@@ -225,7 +225,7 @@ func TestTheSameQuestionAboutRightsIsAskedAgainAfterTenSeconds(t *testing.T) {
 	}
 }
 
-// One answer must not cost any number of requests.
+// One answer must not cost an unlimited number of requests.
 func TestTheAPIServerIsAskedAboutALimitedNumberOfNamespaces(t *testing.T) {
 	a := &asked{allow: func(of authorizationv1.ResourceAttributes) bool { return of.Namespace != "" }}
 	_, response, _, _ := send(t, options(model(t, 300), a), "/reviews/queuereviews", "QueueReview", `{"allNamespaces":true}`, true)

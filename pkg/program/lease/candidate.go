@@ -1,8 +1,8 @@
 // Package lease decides which replica of a program works: the one that holds the lease.
 //
-// Invariants: the lease is released only after the work that it guards has stopped. A
-// program that loses its lease, or was frozen for longer than the lease lasts, exits
-// immediately, and none of its writes reaches the API server after a new leader may start.
+// Invariants: the lease is released only after the work that it guards has stopped. A program that loses its lease, or
+// was frozen for longer than the lease lasts, exits immediately. None of its writes reaches the API server once a new
+// leader may start.
 package lease
 
 import (
@@ -15,11 +15,11 @@ import (
 
 // Candidate is a process that works while it holds the lease.
 type Candidate struct {
-	// Name of the program and of the lease, and the Namespace of the lease.
+	// Name is the name of the program and of the lease. Namespace is the namespace of the lease.
 	Name, Namespace string
 	// Identity is unique to this process.
 	Identity string
-	// Labels of the lease while this process holds it, in addition to those that it has.
+	// Labels are added to the lease while this process holds it.
 	Labels map[string]string
 	// Config is the configuration of the connection to the API server.
 	Config *rest.Config

@@ -12,8 +12,8 @@ import (
 )
 
 // Lead waits for the lease, runs work while it holds the lease, and returns when work has returned. When ctx is done,
-// the context of work is done too, and the lease is released only after work has returned. When the lease is lost,
-// the process exits immediately, because the new leader would repeat everything that this one still did.
+// the context of work is done too, and the lease is released only after work has returned. When the lease is lost, the
+// process exits immediately, because a new leader would repeat everything that this one still does.
 //
 // Without --leader-elect, this process expects to be the only one: it is not ready while another one holds the lease.
 // If it cannot renew the lease, it exits only if another process has taken it.

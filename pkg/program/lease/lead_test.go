@@ -19,13 +19,13 @@ import (
 	"kube-queue.dev/kube-queue/test/require"
 )
 
-// leaseServer is a fake of the leases of the API server, to fail when instructed to.
+// leaseServer fakes the leases of an API server, and fails on request.
 type leaseServer struct {
 	mu     sync.Mutex
 	lease  map[string]any
 	writes int
 	broken atomic.Bool
-	// refused counts the requests while it was broken.
+	// refused counts the requests while the server was broken.
 	refused atomic.Int32
 }
 
@@ -97,7 +97,7 @@ func leaseOf(t *testing.T, server *leaseServer) *Lease {
 	return lease
 }
 
-// says asks the health of a lease's candidate.
+// says returns what /readyz of a lease's candidate answers.
 func says(lease *Lease) string {
 	w := httptest.NewRecorder()
 	lease.Health.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
@@ -220,7 +220,7 @@ func TestTheOnlyReplicaWaitsWhileAnotherHoldsTheLease(t *testing.T) {
 	}
 }
 
-// There is nobody who could take over, and exiting would only restart it.
+// No other replica could take over, and an exit would only restart this one.
 func TestTheOnlyReplicaGoesOnWithoutRenewals(t *testing.T) {
 	server := &leaseServer{}
 	lease := leaseOf(t, server)
@@ -239,7 +239,7 @@ func TestTheOnlyReplicaGoesOnWithoutRenewals(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Whoever took the lease works.
+// The process that took the lease works.
 func TestTheOnlyReplicaEndsWhenAnotherHasTakenTheLease(t *testing.T) {
 	server := &leaseServer{}
 	lease := leaseOf(t, server)

@@ -11,9 +11,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// leaseLock is the lock that the elector uses. It updates the term, and skips renewals that
-// are not yet due: the elector has a single period for checking whether the lease is free,
-// which should be short, and for renewing it.
+// leaseLock is the lock that the elector uses. It updates the term, and skips renewals that are not due yet: the
+// elector uses one period both to check whether the lease is free, which should be often, and to renew it.
 type leaseLock struct {
 	resourcelock.Interface
 	term *term
@@ -37,8 +36,8 @@ func (l *Lease) newLock(term *term) (*leaseLock, error) {
 	}}, nil
 }
 
-// Get reads the lease. If another process holds it although this one believes that it holds it, this process was
-// frozen and its term is over.
+// Get reads the lease. If another process holds it while this one believes that it does, this process was frozen and
+// its term is over.
 func (l *leaseLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := l.Interface.Get(ctx)
 	if err == nil && l.term.holds() && record.HolderIdentity != l.Identity() && record.HolderIdentity != "" {
@@ -67,8 +66,8 @@ func (l *leaseLock) Update(ctx context.Context, record resourcelock.LeaderElecti
 	return l.noted(sent, err)
 }
 
-// noted starts the term when the request was sent, because other processes measure the
-// lease from that time or later.
+// noted starts the term at the time when the request was sent, because other processes measure the lease from that time
+// or later.
 func (l *leaseLock) noted(sent instant, err error) error {
 	if err == nil {
 		l.term.renew(sent)

@@ -12,10 +12,10 @@ import (
 // each renewal extends it. It is over when the last renewal is too long ago, by the monotonic clock (which stops
 // while the machine is suspended) or by the wall clock, or when another process is seen to hold the lease.
 //
-// The elector alone would detect this too late: after its process was frozen, it first tries to renew the lease for
-// the whole renewDeadline, and meanwhile earlier decisions are written. Therefore the term is checked where bytes
-// leave the process. Only a few instructions separate this check from the network. A process that is frozen exactly
-// there still sends its write, and only the resourceVersion in that write prevents a conflict.
+// The elector alone would detect this too late: after a freeze, it first tries to renew the lease for the whole
+// renewDeadline, and meanwhile the process writes earlier decisions. So the term is checked where bytes leave the
+// process. Only a few instructions separate this check from the network. A process that is frozen exactly there still
+// sends its write, and only the resourceVersion in that write prevents a conflict.
 //
 // Invariant: once over, a term never begins again, and no byte is sent to the API server.
 type term struct {
@@ -29,7 +29,7 @@ type term struct {
 	// renewed is when the last successful renewal was sent.
 	renewed instant
 	over    error
-	// lost is called once if the term is over without an orderly release.
+	// lost is called once if the term ends without an orderly release.
 	lost func(why error)
 }
 

@@ -14,7 +14,7 @@ import (
 	"kube-queue.dev/kube-queue/test/require"
 )
 
-// watch shows what a test sets.
+// watch is a clock that the test sets.
 type watch struct {
 	mu   sync.Mutex
 	time instant
@@ -34,14 +34,14 @@ func (w *watch) pass(d time.Duration) {
 	w.time = instant{w.time.steady.Add(d), w.time.wall.Add(d)}
 }
 
-// suspend has the clock on the wall go on alone.
+// suspend advances only the wall clock.
 func (w *watch) suspend(d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.time.wall = w.time.wall.Add(d)
 }
 
-// termOf is a term by the clock, and the causes that it was lost for.
+// termOf returns a term that uses the clock, and the causes of its loss.
 func termOf(clock *watch) (*term, *[]error) {
 	t := newTerm(defaultTimes().actFor())
 	t.now = clock.now
@@ -50,7 +50,7 @@ func termOf(clock *watch) (*term, *[]error) {
 	return t, &causes
 }
 
-// arrivals listens, and reports all that came over the one connection once it is closed.
+// arrivals listens for one connection, and returns everything that it has received once it is closed.
 func arrivals(t *testing.T) (address string, all func() string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -92,7 +92,7 @@ func TestWhoWasFrozenPastItsLeaseWritesNothingMore(t *testing.T) {
 			}
 			clock.pass(test.frozen)
 			_, first := conn.Write([]byte("after"))
-			term.renew(clock.now()) // too late: what is over does not begin again
+			term.renew(clock.now()) // too late: a term that is over does not begin again
 			lost := test.arrive == "before"
 			if lost {
 				_, _ = conn.Write([]byte("again"))
@@ -135,7 +135,7 @@ func TestWhoDoesNotLeadOrHasGivenUpInOrderIsNotEnded(t *testing.T) {
 	}
 }
 
-// paperLock is a lease that notes what is done with it.
+// paperLock is a lease that records what is done with it.
 type paperLock struct {
 	resourcelock.Interface
 	record  resourcelock.LeaderElectionRecord

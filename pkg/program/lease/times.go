@@ -12,7 +12,7 @@ type times struct {
 	duration, renew, retry time.Duration
 }
 
-// longestLease limits how long there is no leader after a leader has crashed.
+// longestLease limits how long there is no leader after a crash.
 const longestLease = time.Hour
 
 func defaultTimes() times {

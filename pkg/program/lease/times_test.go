@@ -28,7 +28,7 @@ func TestLeaseTimesLeaveRoomForTheLastWrite(t *testing.T) {
 		}
 		drawn := times{duration: draw("lease"), renew: draw("renew"), retry: draw("retry")}
 		err := errors.Join(drawn.checkDuration(), settings.Above0(&drawn.renew)(), settings.Above0(&drawn.retry)(), drawn.validate())
-		// What the others follow, and what the writes may need, in numbers that cannot overflow.
+		// The duration that other replicas use, and the time that writes may need, as numbers that cannot overflow.
 		held := float64(int64(drawn.duration / time.Second))
 		needed := renewEvery.Seconds() + drawn.renew.Seconds() + drawn.retry.Seconds() + writeTimeout.Seconds()
 		switch {

@@ -28,7 +28,7 @@ type Pair struct {
 	Certificate, Key []byte
 }
 
-// Make returns a certificate for the DNS names, which is valid from an hour before now.
+// Make returns a certificate for the DNS names that is valid from an hour before now.
 func Make(names []string, now time.Time) (Pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

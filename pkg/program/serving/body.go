@@ -67,7 +67,7 @@ func (l *limiter) grow(c *connection) (*chunk, error) {
 	return next, nil
 }
 
-// free takes the chunks of the connection back.
+// free returns the chunks of the connection to the pool.
 func (l *limiter) free(c *connection) {
 	for _, one := range c.chunks {
 		l.pool.Put(one)
@@ -76,8 +76,8 @@ func (l *limiter) free(c *connection) {
 	c.chunks = nil
 }
 
-// received notes that the request is complete; rest is the unused part of its last chunk. It clears the deadline,
-// which was for the client.
+// received records that the request is complete, and clears the read deadline, which was for the client. rest is the
+// size of the unused part of the last chunk.
 func (l *limiter) received(c *connection, req *http.Request, rest int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

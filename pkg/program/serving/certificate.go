@@ -27,7 +27,7 @@ func newCertificate(ctx context.Context, o metricsOptions, name, namespace strin
 	return OfFiles(ctx, o.certFile, o.keyFile)
 }
 
-// OfFiles returns the certificate of the files of the settings with the names flagCertFile and flagKeyFile.
+// OfFiles returns the certificate of the files in the settings flagCertFile and flagKeyFile.
 func OfFiles(ctx context.Context, cert, key string) (func(*tls.ClientHelloInfo) (*tls.Certificate, error), error) {
 	read := &certificateFiles{logger: klog.FromContext(ctx), cert: cert, key: key}
 	_, err := read.get(nil)
@@ -64,7 +64,7 @@ func (f *certificateFiles) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return f.current, nil
 }
 
-// stampOf returns a text that differs when the file has changed.
+// stampOf returns a text that changes when the file does.
 func stampOf(path string) string {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -13,10 +13,10 @@ type Health struct {
 	works func(bool)
 
 	mu sync.Mutex
-	// synced: the program has marked itself ready. standby: another replica was seen to
-	// lead. leads: the work is running.
+	// synced is whether the program has marked itself ready, standby whether another replica was seen to lead, and
+	// leads whether the work is running.
 	synced, standby, leads bool
-	// held is why the work cannot begin, as long as it cannot.
+	// held is why the work cannot begin, until this replica leads.
 	held string
 	// blocked returns another reason why the replica is not ready; it can be nil.
 	blocked func() string

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// limiter keeps the clients of one server within its limits. When there are too many connections, or too many bytes
-// of bodies, the connection that has kept the server waiting longest is closed. So intentionally slow clients cannot
-// keep others out: a genuine request arrives within milliseconds. A request that has arrived is answered.
+// limiter enforces the limits of a server. At too many connections, or too many bytes of bodies, it closes the
+// connection that has kept the server waiting longest. So intentionally slow clients cannot keep others out: a genuine
+// request arrives within milliseconds. A request that has arrived is answered.
 type limiter struct {
 	limits  Limits
 	handler http.Handler
@@ -38,10 +38,10 @@ func newLimiter(limits Limits, handler http.Handler) *limiter {
 	return l
 }
 
-// headerSlack is by how much net/http exceeds MaxHeaderBytes, in bytes.
+// headerSlack is by how many bytes net/http exceeds MaxHeaderBytes.
 const headerSlack = 4 << 10
 
-// server returns a server with the limits. HTTP/2 would need its own limits, and API servers call webhooks by
+// server returns a server with the limits. HTTP/2 would need its own limits, and API servers call webhooks over
 // HTTP/1.1.
 func (l *limiter) server() *http.Server {
 	protocols := &http.Protocols{}
@@ -58,7 +58,7 @@ type connection struct {
 	// answering.
 	since     uint64
 	answering bool
-	// chunks have what has arrived of the body. cut: the chunks went to other connections.
+	// chunks hold the part of the body that has arrived. cut is whether they went to other connections.
 	chunks []*chunk
 	cut    bool
 }
@@ -104,7 +104,7 @@ func (l *limiter) admit(c *connection) (loser *connection) {
 	return loser
 }
 
-// wait notes that the connection keeps the server waiting from now on.
+// wait records that the connection begins to keep the server waiting.
 func (l *limiter) wait(c *connection) {
 	l.steps++
 	c.since, c.answering = l.steps, false
@@ -164,8 +164,8 @@ func (l *limiter) end(c *connection) {
 	l.wait(c)
 }
 
-// largeBody is the size, in bytes, above which only one body is answered at a time. What a handler makes of JSON can
-// be many times as large.
+// largeBody is the size, in bytes, above which only one body is answered at a time. Decoded JSON can be many times as
+// large.
 const largeBody = 64 << 10
 
 // turn waits until an answer can be computed. end can be called several times.
@@ -213,7 +213,7 @@ var (
 	errTooLarge = errors.New("the body of the request is too large")
 )
 
-// refuse answers a request that has not arrived. If the server is busy, an API server sends it again after a second.
+// refuse answers a request that has not fully arrived. If the server is busy, an API server retries after a second.
 func refuse(w http.ResponseWriter, err error) {
 	var network net.Error
 	status := http.StatusBadRequest
@@ -229,9 +229,9 @@ func refuse(w http.ResponseWriter, err error) {
 	w.Header().Set("Connection", "close")
 	http.Error(w, err.Error(), status)
 	if status == http.StatusServiceUnavailable {
-		// After an answer, net/http keeps the connection for a while if it has not read the whole request. This value
-		// makes it close the connection immediately, after all deferred calls and without a log message; net/http
-		// recovers from it.
+		// After an answer, net/http keeps the connection for a while if it has not read the whole request. net/http
+		// recovers from this panic and closes the connection immediately, after all deferred calls and without a log
+		// message.
 		_ = http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler)
 	}

@@ -21,7 +21,7 @@ import (
 
 const chunkSize = len(chunk{})
 
-// patient are limits whose times nobody reaches.
+// patient returns limits with times that no test reaches.
 func patient() Limits {
 	return Limits{Connections: 100, Header: 4 << 10, Body: 8 * chunkSize, Bodies: 64 * chunkSize, Answers: 2,
 		HeaderTime: time.Hour, RequestTime: time.Hour, IdleTime: time.Hour, AnswerTime: time.Hour}
@@ -72,7 +72,7 @@ func (l *limited) used() (open, chunks int) {
 	return len(l.open), l.chunks
 }
 
-// eventually waits until so many connections and chunks are used.
+// eventually waits until this many connections and chunks are used.
 func (l *limited) eventually(open, chunks int) {
 	l.t.Helper()
 	require.Eventually(l.t, fmt.Sprintf("%d connections and %d chunks are used", open, chunks), func() error {
@@ -91,7 +91,7 @@ func (l *limited) within() {
 	}
 }
 
-// client is a connection of a client.
+// client is a client's connection.
 type client struct {
 	net.Conn
 	t *testing.T
@@ -107,7 +107,7 @@ func (l *limited) send(text string) client {
 	return client{conn, l.t}
 }
 
-// post is a request with so many bytes of its body, and with the length that the header promises.
+// post returns a request that promises a body of one size and sends one of another size.
 func post(promised, sent int) string {
 	return fmt.Sprintf("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", promised, strings.Repeat("x", sent))
 }
@@ -140,7 +140,7 @@ func (c client) status() int {
 	return 0
 }
 
-// request sends a complete request on a connection of its own, and checks that the answer has its body.
+// request sends a complete request on its own connection, and checks that the answer has its body.
 func (l *limited) request(size int) {
 	l.t.Helper()
 	c := l.send(post(size, size))
@@ -272,7 +272,7 @@ func TestEachEndpointIsLimited(t *testing.T) {
 	}
 }
 
-// freeAddress returns an address on which nothing listens.
+// freeAddress returns an address without a listener.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	opened, err := net.Listen("tcp", "127.0.0.1:0")
@@ -281,7 +281,7 @@ func freeAddress(t *testing.T) string {
 	return opened.Addr().String()
 }
 
-// A client that is slow on purpose loses its connection or its bytes to others.
+// An intentionally slow client loses its connection or its bytes to others.
 func TestGenuineRequestsAreAnsweredBesideSlowOnes(t *testing.T) {
 	limits := patient()
 	var l *limited
@@ -342,7 +342,7 @@ func TestWhatARequestUsedIsFreeAfterwards(t *testing.T) {
 	})
 }
 
-// busy is a server on which requests are answered until release is called. It returns with so many of them, of that size.
+// busy returns a server that is answering this many requests of this size until release is called.
 func busy(t *testing.T, limits Limits, requests, size int) (l *limited, clients []client, release func()) {
 	t.Helper()
 	began, end := make(chan struct{}), make(chan struct{})
@@ -429,7 +429,7 @@ func TestAClientThatReadsSlowlyKeepsNobodyWaiting(t *testing.T) {
 	l.request(1)
 }
 
-// What a handler makes of a large request may be many times as large.
+// A decoded request can be many times as large.
 func TestOneLargeRequestIsAnsweredAtATime(t *testing.T) {
 	limits := patient()
 	limits.Body = 2 * largeBody

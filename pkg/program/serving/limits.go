@@ -2,12 +2,12 @@ package serving
 
 import "time"
 
-// Limits bound what the clients of one server can use of the program. Anyone who reaches its port is a client.
+// Limits bound the resources that clients of a server can use. Anyone who reaches its port is a client.
 type Limits struct {
 	// Connections is the maximum number of open connections.
 	Connections int
 	// Header is the maximum size of a request's header, in bytes: 4 KiB or more. Body is the maximum size of a body,
-	// and Bodies that of the bodies of all unanswered requests together.
+	// and Bodies the maximum total size of the bodies of all unanswered requests.
 	Header, Body, Bodies int
 	// Answers is the maximum number of answers that are computed at the same time; 0 for no limit.
 	Answers int

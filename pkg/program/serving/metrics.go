@@ -61,8 +61,7 @@ func (o *metricsOptions) validate() error {
 // Metrics describes the metrics endpoint of one program.
 type Metrics struct {
 	Registry *metrics.Registry
-	// Name and Namespace of the Service through which the metrics are scraped. A
-	// self-signed certificate is issued for it.
+	// Name and Namespace identify the Service for scrapes. A self-signed certificate is issued for it.
 	Name, Namespace string
 	// Config is used to ask the API server which clients may read the metrics.
 	Config *rest.Config

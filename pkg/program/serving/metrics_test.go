@@ -24,7 +24,7 @@ import (
 	"kube-queue.dev/kube-queue/test/require"
 )
 
-// reviews is a fake of the API server that is asked who may read metrics.
+// reviews is a fake API server that decides who may read metrics.
 type reviews struct {
 	asked  int
 	broken bool
@@ -93,7 +93,7 @@ func TestOnlyWhoMayIsLetThrough(t *testing.T) {
 		{"Bearer other", "/metrics", http.StatusForbidden, 2},
 		{"Bearer reader", "/other", http.StatusForbidden, 2},
 		{"bearer reader", "/metrics", http.StatusOK, 2},
-		{"Bearer reader", "/metrics", http.StatusOK, 0}, // known
+		{"Bearer reader", "/metrics", http.StatusOK, 0}, // cached
 		{"Bearer other", "/metrics", http.StatusForbidden, 0},
 	} {
 		server.asked = 0
@@ -102,7 +102,7 @@ func TestOnlyWhoMayIsLetThrough(t *testing.T) {
 		}
 	}
 
-	clock.SetTime(clock.Now().Add(refusedFor + time.Second)) // a right that was given meanwhile counts soon
+	clock.SetTime(clock.Now().Add(refusedFor + time.Second)) // a right that was granted in the meantime counts soon
 	server.asked = 0
 	if status("Bearer other", "/metrics"); server.asked != 2 {
 		t.Errorf("a refusal is kept for longer than %v", refusedFor)
@@ -118,7 +118,7 @@ func TestOnlyWhoMayIsLetThrough(t *testing.T) {
 	}
 }
 
-// serving is a program's metrics, served with the options.
+// serving serves a program's metrics with the options.
 func serving(t *testing.T, o metricsOptions) (address string, err error) {
 	t.Helper()
 	web := httptest.NewServer(&reviews{})
@@ -133,7 +133,7 @@ func serving(t *testing.T, o metricsOptions) (address string, err error) {
 	return o.address, err
 }
 
-// get scrapes, and reports whose certificate it was shown.
+// get scrapes, and returns the certificate that the server presented.
 func get(t *testing.T, url, token string) (status int, body string, shown *x509.Certificate) {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
@@ -179,7 +179,7 @@ func TestMetricsAreServedToAnybodyWhereThatIsRequested(t *testing.T) {
 	}
 }
 
-// writeCertificate writes one of the name, and its key.
+// writeCertificate writes a certificate for the name, and its key.
 func writeCertificate(t *testing.T, o metricsOptions, name string) {
 	t.Helper()
 	made, err := selfsigned.Make([]string{name}, time.Now())
@@ -209,7 +209,7 @@ func TestACertificateThatChangesIsReadAgain(t *testing.T) {
 	// Files that are written within one tick of the file system's clock differ in size.
 	expect("second-one")
 	require.NoError(t, os.WriteFile(o.keyFile, []byte("half of it"), 0o600))
-	expect("second-one") // until the files go together
+	expect("second-one") // until the files match
 }
 
 func TestACertificateThatIsMadeIsMadeAgainBeforeItEnds(t *testing.T) {

@@ -25,8 +25,8 @@ const (
 	mostVerdicts = 1000
 )
 
-// reviewer passes on requests whose user is allowed to get the path according to the API server: a TokenReview
-// identifies the user, a SubjectAccessReview decides on the path. Without an answer, the request is rejected.
+// reviewer passes on requests that the API server allows: a TokenReview identifies the user, and a SubjectAccessReview
+// decides whether the user may get the path. Without an answer, the request is rejected.
 type reviewer struct {
 	tokens authenticationclient.TokenReviewInterface
 	access authorizationclient.SubjectAccessReviewInterface
@@ -34,8 +34,7 @@ type reviewer struct {
 	known *cache.LRUExpireCache
 }
 
-// question is what the API server is asked about a request. Only a hash of the token is
-// stored.
+// question identifies a request to authorize. Only a hash of the token is stored.
 type question struct {
 	token [sha256.Size]byte
 	path  string

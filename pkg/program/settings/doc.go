@@ -10,11 +10,10 @@
 //		Help: "Maximum number of concurrent reconciles."})
 //	err := set.Read(os.Args[1:], os.Environ())
 //
-// Invariants. A flag takes precedence over an environment variable, which takes precedence
-// over the file, which takes precedence over the default. Every given value is checked, even
-// if another one overrides it, and errors name the origin of the value. Every flag except
-// --config and --version has a field, and every field has a flag: Read fails for a program
-// that declares them otherwise. A value of the file is converted to the syntax of its flag and
-// set like the flag, so that one code parses and checks it. The file has no Go types, which
-// would be a second list of the fields.
+// Invariants. A flag takes precedence over an environment variable, which takes precedence over the file, which takes
+// precedence over the default. Every given value is checked, even if another one overrides it, and errors name the
+// origin of the value. Every flag except --config and --version has a field, and every field has a flag: Read fails for
+// a program that declares them otherwise. A value of the file is converted to the syntax of its flag and set like the
+// flag, so that the same code parses and checks both. The file has no Go types, because they would be a second list of
+// the fields.
 package settings

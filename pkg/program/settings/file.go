@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// APIVersion of the configuration files.
+// APIVersion is the API version of the configuration files.
 const APIVersion = "config.kube-queue.dev/v1alpha1"
 
 const (
@@ -79,7 +79,7 @@ func decode(data []byte) (map[string]any, error) {
 	return found[0], nil
 }
 
-// take sets the values of a section of the file, which ends with a dot. The top level has an empty name.
+// take sets the values of a section of the file. Its name ends with a dot; the top level has an empty name.
 func (s *Set) take(section string, fields map[string]any) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(fields)) {

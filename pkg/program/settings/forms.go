@@ -57,7 +57,7 @@ func plain() Form { return oneOf("a string without commas", asText, isPlain) }
 
 func asText(text string) any { return text }
 
-// is accepts a value of a type of JSON.
+// is accepts a value of a JSON type.
 func is[T string | bool | json.Number](value any) (string, bool) {
 	typed, ok := value.(T)
 	return fmt.Sprint(typed), ok

@@ -15,10 +15,10 @@ import (
 
 // Setting is one setting of a program.
 type Setting struct {
-	// Var keeps its value, first the default: a pointer to a string, a boolean, a number or a duration, or a
+	// Var points to the value, which is initially the default: a string, a boolean, a number, a duration, or a
 	// pflag.Value. It can be the *pflag.Flag of a library; only its help is replaced.
 	Var any
-	// Flag is the name of its flag, and Help is what it means.
+	// Flag is the name of its flag, and Help describes it.
 	Flag, Help string
 	// Field is its path in the configuration file, separated by dots.
 	Field string
@@ -116,7 +116,7 @@ type Group struct {
 	Settings []*Setting
 }
 
-// Set is all settings of a program.
+// Set holds all settings of a program.
 type Set struct {
 	program, kind string
 	groups        []*Group
@@ -214,7 +214,7 @@ func (s *Set) Kind() string { return s.kind }
 // File returns the path of the configuration file; empty if there is none.
 func (s *Set) File() string { return s.file }
 
-// Version reports whether the version was requested; then nothing else was read.
+// Version reports whether the version was requested. If so, nothing else was read.
 func (s *Set) Version() bool { return s.version }
 
 // Fault returns the errors in the declaration of the settings.

@@ -46,7 +46,7 @@ func (o *thing) declare() *settings.Set {
 
 const header = "apiVersion: config.kube-queue.dev/v1alpha1\nkind: ThingConfiguration\n"
 
-// readFile reads a file of this text.
+// readFile reads a file with this text.
 func readFile(t testing.TB, text string, args ...string) (*thing, string, error) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "thing.yaml")

@@ -17,9 +17,8 @@ import (
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 )
 
-// schemas is a fake of the schemas of an API server: at each asking the next one, and
-// the last one from then on. An empty one is none for our group, "unpublished" is an API
-// server without any.
+// schemas fakes the schemas of an API server. It answers each request with the next one, and repeats the last one. An
+// empty one has nothing for our group, and "unpublished" is an API server without schemas.
 type schemas struct {
 	next  []string
 	asked atomic.Int32
@@ -40,7 +39,7 @@ func (s *schemas) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// schemaOf a kind with these fields.
+// schemaOf returns the schema of a kind with these fields.
 func schemaOf(t *testing.T, kind string, spec, status []string, subresource bool) string {
 	t.Helper()
 	properties := func(names []string) any {
@@ -74,7 +73,7 @@ func TestTheUnitsOfTheClusterMustBeOurs(t *testing.T) {
 	tests := []struct {
 		name    string
 		schemas []string
-		// asked is how often, and says what the error does; nothing for no error.
+		// asked is the number of requests, and says are parts of the error; empty for no error.
 		asked int
 		says  []string
 	}{

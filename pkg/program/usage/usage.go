@@ -11,7 +11,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/spelling"
 )
 
-// Print prints an error in the program's command line, the flag that was probably meant, and where to find the usage.
+// Print prints a command line error, the flag that the user probably meant, and where to find the usage.
 func Print(out io.Writer, program string, err error, flags *pflag.FlagSet) {
 	fmt.Fprintf(out, "%s: %v\n", program, err)
 	if meant := meantFlag(err, flags); meant != "" {
@@ -26,7 +26,7 @@ func IsUnknownFlag(err error) bool {
 	return is
 }
 
-// meantFlag returns the flag that was probably meant by an unknown one; empty if none is similar.
+// meantFlag returns the flag that the user probably meant by an unknown one; empty if none is similar.
 func meantFlag(err error, flags *pflag.FlagSet) string {
 	unknown, is := errors.AsType[*pflag.NotExistError](err)
 	if !is || flags == nil {

@@ -14,8 +14,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/program/selfsigned"
 )
 
-// Keys of the Secret. The first two are those of cert-manager and of Secrets of type
-// kubernetes.io/tls.
+// Keys of the Secret. cert-manager and Secrets of type kubernetes.io/tls use the first two as well.
 const (
 	certificateKey     = corev1.TLSCertKey
 	privateKey         = corev1.TLSPrivateKeyKey

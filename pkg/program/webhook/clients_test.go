@@ -34,7 +34,7 @@ func newAuthority(t *testing.T, name string) *authority {
 	return a
 }
 
-// sign returns a certificate, which signs itself if there is none of the authority yet.
+// sign returns a certificate. It is self-signed if the authority has no certificate yet.
 func (a *authority) sign(wanted *x509.Certificate) tls.Certificate {
 	a.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -83,7 +83,7 @@ func TestOnlyClientsOfTheCAAreAnswered(t *testing.T) {
 	sessions := map[string]tls.ClientSessionCache{}
 	answered := func(who string, want bool, certificates ...tls.Certificate) {
 		t.Helper()
-		// Each call is a connection of its own, which resumes the session of an earlier one with the certificate if it may.
+		// Each call opens its own connection, which resumes an earlier session with the certificate if possible.
 		id := ""
 		if len(certificates) > 0 {
 			id = string(certificates[0].Leaf.Raw)

@@ -7,8 +7,8 @@
 //     webhooks trust the certificates in caBundle.
 //   - the keeper is the leader. It makes the certificate, and replaces it before it expires.
 //
-// The certificate is self-signed, so caBundle has the certificate itself. A new one is trusted before it is served:
-// the keeper writes it into the Secret as the next one, then into caBundle beside the present one. When the API servers
-// have had time to read caBundle, it makes it the present one in the Secret. Each step depends only on the objects, so
-// that another leader can continue it.
+// The certificate is self-signed, so caBundle has the certificate itself. A new one is trusted before it is served: the
+// keeper writes it into the Secret as the next one, then adds it to caBundle. Once the API servers have had time to
+// read caBundle, the keeper makes it the present one in the Secret. Each step depends only on the objects, so another
+// leader can continue.
 package webhook

@@ -16,7 +16,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/follow"
 )
 
-// lookAgain is how often the endpoints are checked. They have no other writer.
+// lookAgain is how often to check the endpoints, which have no other writer.
 const lookAgain = time.Minute
 
 // lead points the Service, which has no selector, to this replica until the context is done. It is for webhooks that

@@ -27,16 +27,16 @@ import (
 const (
 	// settle is how long the API servers can take to read a changed caBundle.
 	settle = 10 * time.Second
-	// retry is the wait before a failed step is repeated.
+	// retry is the wait after a failed step.
 	retry = 5 * time.Second
-	// recheck limits the time without a check, for example because a clock jumped.
+	// recheck is the maximum time between checks, for example in case a clock jumps.
 	recheck = 6 * time.Hour
 	// trusted is the maximum number of certificates in caBundle.
 	trusted = 3
 )
 
-// configuration is a webhook configuration. Informers only wake the keeper: it decides by what the API server has,
-// because its own writes can be missing in a cache.
+// configuration is a webhook configuration. Its informer only wakes the keeper. The keeper reads from the API server,
+// because a cache may lack the keeper's own writes.
 type configuration struct {
 	informer cache.SharedIndexInformer
 	name     string
@@ -52,13 +52,13 @@ type keeper struct {
 	configurations []configuration
 	// changed receives a value when the Secret or a configuration may have changed.
 	changed chan struct{}
-	// next is the next certificate, and since when all configurations were first seen to trust it.
+	// next is the next certificate, and since is when all configurations were first seen to trust it.
 	next  []byte
 	since time.Time
 }
 
-// Work keeps the certificate until ctx is done, if the program manages it, and points the Service to this replica, if
-// it has an address. One replica at a time works.
+// Work runs on one replica at a time, until ctx is done. It keeps the certificate if the program manages it, and points
+// the Service to this replica if the replica advertises an address.
 func (s *Server) Work(ctx context.Context) error {
 	if s.options.Advertise != "" {
 		var stop context.CancelFunc
@@ -155,7 +155,7 @@ func (k *keeper) work(ctx context.Context) error {
 	return nil
 }
 
-// step does what is due next, and returns when to check again if nothing changes.
+// step takes the next step that is due, and returns when to check again if nothing changes.
 func (k *keeper) step(ctx context.Context) (again time.Duration, err error) {
 	secret, err := k.options.Client.CoreV1().Secrets(k.options.Namespace).Get(ctx, k.options.Service, metav1.GetOptions{})
 	if err != nil {
@@ -201,10 +201,10 @@ func (k *keeper) usable(secret *corev1.Secret, certificate, key string, now time
 	return read
 }
 
-// host is the name that API servers verify the certificate for.
+// host returns the name for which API servers verify the certificate.
 func (k *keeper) host() string { return k.options.Service + "." + k.options.Namespace + ".svc" }
 
-// renewal returns when a certificate is replaced.
+// renewal returns when to replace a certificate.
 func renewal(c *tls.Certificate) time.Time { return c.Leaf.NotAfter.Add(-selfsigned.RenewBefore) }
 
 // prepare writes a new certificate as the next one.
@@ -237,8 +237,8 @@ func (k *keeper) write(ctx context.Context, secret *corev1.Secret, data map[stri
 	return nil
 }
 
-// trust makes all configurations trust the certificates, in DER. settled is true if none of them trusted another
-// usable certificate before, so that no API server can have called a webhook successfully.
+// trust makes all configurations trust the certificates, which are in DER. settled is true if none of them trusted
+// another usable certificate before: then no API server can have called a webhook successfully.
 func (k *keeper) trust(ctx context.Context, certificates [][]byte, now time.Time) (settled bool, err error) {
 	settled = true
 	for _, c := range k.configurations {

@@ -19,7 +19,7 @@ import (
 type Answer struct {
 	// Patch is a JSON Patch; nil if the object stays as it is.
 	Patch any
-	// Refused is why the request is denied, for the user; empty if it is not.
+	// Refused tells the user why the request is denied; empty if it is allowed.
 	Refused string
 	// Warnings are for the user.
 	Warnings []string
@@ -39,7 +39,7 @@ const (
 // Recorder records a request: its result and how long the answer took.
 type Recorder func(result string, took time.Duration)
 
-// Handler serves a review. The server has bounded its body.
+// Handler serves a Review. The server has already limited the body of the request.
 func Handler(review Review, clock clock.PassiveClock, record Recorder) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		began := clock.Now()
@@ -100,8 +100,8 @@ func answer(w http.ResponseWriter, req *http.Request, review Review) (result str
 	return result, nil
 }
 
-// mostValues is the maximum number of JSON values in an object. A value of two bytes can need two KiB when it is
-// read. An object of the size that etcd stores, 1.5 MiB, has fewer values if each has 7 bytes.
+// mostValues is the maximum number of JSON values in an object. A value of two bytes can take two KiB once decoded.
+// Objects of 1.5 MiB, the size that etcd stores, stay below the limit if their values have 7 bytes on average.
 const mostValues = 250_000
 
 // values returns the number of values in JSON, which can be invalid.

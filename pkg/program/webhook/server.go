@@ -27,10 +27,10 @@ import (
 // Settings are the settings of the webhooks.
 type Settings struct {
 	Address string
-	// Manage: the program makes the certificate and writes it into the Secret and caBundle.
+	// Manage is whether the program makes the certificate and writes it into the Secret and caBundle.
 	Manage bool
-	// Advertise is the address and port that API servers reach this replica at, for webhooks that one replica at a
-	// time answers. If it is empty, the endpoints of the Service are left alone.
+	// Advertise is the address and port at which API servers reach this replica, for webhooks that only one replica at
+	// a time answers. If empty, the program does not write the endpoints of the Service.
 	Advertise string
 	// ClientCA is the file with the CA of the accepted clients; empty if the webhooks answer all clients.
 	ClientCA string
@@ -44,7 +44,7 @@ func DefaultSettings() Settings { return Settings{Address: "0", Manage: true} }
 // On reports whether webhooks are served.
 func (s *Settings) On() bool { return s.Address != "" && s.Address != "0" }
 
-// DeclareLed is Declare for webhooks that one replica at a time answers.
+// DeclareLed is Declare for webhooks that only one replica at a time answers.
 func (s *Settings) DeclareLed(set *settings.Set, purpose string) {
 	s.Declare(set, purpose)
 	set.Group("Webhooks",
@@ -62,8 +62,8 @@ func (s *Settings) checkAdvertised() error {
 	return err
 }
 
-// advertised returns the address and port of Advertise. Manifests do not know the IP family of the cluster, so any
-// address can be in brackets, but none needs to be.
+// advertised returns the address and port of Advertise. Manifests do not know the IP family of the cluster, so brackets
+// around the address are always optional.
 func (s *Settings) advertised() (netip.AddrPort, error) {
 	at := max(0, strings.LastIndexByte(s.Advertise, ':'))
 	host := s.Advertise[:at]
@@ -94,14 +94,14 @@ func (s *Settings) Declare(set *settings.Set, purpose string) {
 type Options struct {
 	Settings
 	Client kubernetes.Interface
-	// Namespace and Service are those of the Service in front of the server. The Secret has the same name.
+	// Namespace and Service identify the Service in front of the server. The Secret has the same name.
 	Namespace, Service string
 	// Mutating and Validating are the names of the webhook configurations.
 	Mutating, Validating []string
 	Handler              http.Handler
 	// Largest is the maximum size of a request, in bytes.
 	Largest int
-	// Expires is called with when the certificate expires, in seconds since 1970.
+	// Expires is called with the expiry of the certificate, in seconds since 1970.
 	Expires func(float64)
 	Clock   clock.Clock
 }
@@ -119,8 +119,8 @@ type Server struct {
 	end      context.CancelFunc
 }
 
-// drain is how long the server keeps serving after the program was asked to stop, until no API server opens
-// connections to this replica any more.
+// drain is how long the server keeps serving after the program is asked to stop. After that, no API server opens
+// connections to this replica.
 const drain = 5 * time.Second
 
 // Start serves webhooks until Stop. It does not wait for the certificate.
@@ -152,7 +152,7 @@ func Start(ctx context.Context, options Options) (*Server, error) {
 	return s, nil
 }
 
-// NotReady returns why the replica must not get requests; empty if it can.
+// NotReady returns why the replica must not get requests; empty if it may.
 func (s *Server) NotReady() string {
 	select {
 	case <-s.stopping:
@@ -165,8 +165,8 @@ func (s *Server) NotReady() string {
 	return ""
 }
 
-// Stop ends the server. If the program was asked to stop, the server keeps serving for 5 s: meanwhile /readyz fails,
-// so that this replica is removed from the Service, and no request meets a closed port.
+// Stop stops the server. If the program was asked to stop, the server serves for another 5 s while /readyz fails. So
+// this replica is removed from the Service before its port closes.
 func (s *Server) Stop(ctx context.Context) {
 	select {
 	case <-s.stopping:

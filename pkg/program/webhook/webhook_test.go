@@ -42,11 +42,11 @@ type world struct {
 	server *Server
 	// order lists the writes.
 	order chan write
-	// expiry is the last end of a validity that was recorded.
+	// expiry has the last recorded expiry of a certificate.
 	expiry chan float64
 }
 
-// write is a write of the keeper, and when it was made.
+// write is a write of the keeper and its time.
 type write struct {
 	step string
 	at   time.Time
@@ -118,7 +118,7 @@ func (w *world) secret() *corev1.Secret {
 	return secret
 }
 
-// edit changes the Secret, as a person does.
+// edit changes the Secret by hand.
 func (w *world) edit(change func(data map[string][]byte) map[string][]byte) error {
 	w.t.Helper()
 	secret := w.secret()
@@ -127,7 +127,7 @@ func (w *world) edit(change func(data map[string][]byte) map[string][]byte) erro
 	return err
 }
 
-// empty returns that a Secret has no data.
+// empty returns no data for a Secret.
 func empty(map[string][]byte) map[string][]byte { return nil }
 
 // served returns the serial number of the certificate that the server presents.
@@ -175,7 +175,7 @@ func (w *world) writes() []write {
 	}
 }
 
-// steps returns what the writes since the last call were.
+// steps returns the steps of the writes since the last call.
 func (w *world) steps() []string {
 	var all []string
 	for _, one := range w.writes() {
@@ -254,7 +254,7 @@ func TestACertificateIsReplacedBeforeItExpiresAndTrustedAtEveryMoment(t *testing
 	}
 }
 
-// Another leader continues a replacement: all that it needs is in the objects.
+// Another leader continues a replacement: everything that it needs is in the objects.
 func TestAnotherLeaderContinuesAReplacement(t *testing.T) {
 	pair := func(at time.Time) selfsigned.Pair {
 		made, err := selfsigned.Make([]string{service + "." + namespace + ".svc"}, at)
@@ -372,7 +372,7 @@ func TestWithoutACertificateTheReplicaIsNotReady(t *testing.T) {
 	}
 }
 
-// A replica may be elected in the moment in which its program stops.
+// A replica may be elected at the moment when its program stops.
 func TestAReplicaThatStopsWorksWithoutError(t *testing.T) {
 	w := newWorld(t)
 	ctx, stop := context.WithCancel(t.Context())

@@ -12,8 +12,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// crowded is a tree with so many teams, whose units use and request so many resources with the longest
-// names that no node names, and one of cpu, which the root names.
+// crowded returns a tree with this many teams. Their units use and request cpu, which the root names, and this many
+// resources that no node names, with names of maximum length.
 func crowded(t *testing.T, teams, names int) *writing {
 	w := newWriting(t)
 	var children []string
@@ -38,7 +38,7 @@ func crowded(t *testing.T, teams, names int) *writing {
 func TestTheStatusStaysSmallWhateverUnitsName(t *testing.T) {
 	for _, c := range []struct {
 		teams, names int
-		// listed are the names other than cpu that are listed for a team and for the root.
+		// team and root are the numbers of names other than cpu that are listed for a team and for the root.
 		team, root int
 	}{
 		{teams: 1, names: 16, team: 16, root: 16},

@@ -23,7 +23,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// figures are the wanted status of the tree in use and the status that it shows.
+// figures are the wanted status and the shown status of the tree in use.
 type figures struct {
 	trees           dynamic.ResourceInterface
 	namespace, name string
@@ -48,9 +48,9 @@ func (s *Source) PrepareStatus(pending map[quota.NodeID]resources.Vector) func(c
 	return figures.show
 }
 
-// unlimitedSize is the maximum size, in bytes, of the part of the status that shows resources that no node of the
-// tree names. Users can request anything, and the status of all nodes must stay writable: an object has at most about
-// 1.5 MB, and most of it belongs to the spec and to the names that an administrator chose.
+// unlimitedSize is the maximum size, in bytes, of the part of the status that shows resources that no node of the tree
+// names. Users can request anything, but the status must stay writable: an object has at most about 1.5 MB, and most of
+// that belongs to the spec and to the names that an administrator chose.
 const unlimitedSize = 64 << 10
 
 // limitsSize is the maximum size, in bytes, of the part of the status that repeats min and max. It is enough for
@@ -60,8 +60,8 @@ const limitsSize = 256 << 10
 // quantitySize is the size of a number with its punctuation, in bytes.
 const quantitySize = 24
 
-// nodes returns the status of the nodes. For each node, it shows as many resources that no node of the tree names as
-// fit, and counts the others.
+// nodes returns the status of the nodes. Of the resources that no node of the tree names, each node shows as many as
+// fit, and the number of the others.
 func (s *Source) nodes(usage []quota.NodeUsage, pending map[quota.NodeID]resources.Vector) []quotav1beta1.ElasticQuotaNodeStatus {
 	var jobs resources.IDs
 	jobs.Add(s.names.ID(quota.JobsResource))
@@ -87,8 +87,8 @@ func (s *Source) nodes(usage []quota.NodeUsage, pending map[quota.NodeID]resourc
 	return nodes
 }
 
-// unlimited returns the maximum size, in bytes, of the part of the status that shows resources that no node names, at
-// most this many for each node.
+// unlimited returns the maximum size, in bytes, of the part of the status that shows resources that no node names, with
+// at most this many per node.
 func (s *Source) unlimited(requests []resources.Vector, named resources.IDs, most int) int {
 	const lists = 3 // used, unqueued and request
 	size := 0
@@ -119,7 +119,7 @@ func (s *Source) list(v resources.Vector) corev1.ResourceList {
 	return resources.Quantities[corev1.ResourceName](s.names, v)
 }
 
-// validity returns the conditions with Valid set. Its time changes only with its status.
+// validity returns the conditions with the condition Valid. Its time changes only with its status.
 func (f *forest) validity(shown []metav1.Condition) []metav1.Condition {
 	now := metav1.Condition{Type: wellknown.ConditionValid, Status: metav1.ConditionTrue, Reason: string(wellknown.ReasonInForce),
 		Message: "The tree is in force.", ObservedGeneration: f.chosen.GetGeneration()}
@@ -135,8 +135,8 @@ func (f *forest) validity(shown []metav1.Condition) []metav1.Condition {
 	return conditions
 }
 
-// overQuota adds the condition OverQuota. A tree whose limits were never exceeded does not have it. After
-// a start it stays as it is until the excesses are known.
+// overQuota adds the condition OverQuota, unless no limit of the tree was ever exceeded. After a start, the condition
+// stays unchanged until the excesses are known.
 func (f *forest) overQuota(conditions []metav1.Condition) []metav1.Condition {
 	now := metav1.Condition{Type: wellknown.ConditionOverQuota, Status: metav1.ConditionFalse, Reason: string(wellknown.ReasonWithinLimits),
 		Message: "All nodes of the tree are within their limits."}

@@ -26,11 +26,11 @@ import (
 	"kube-queue.dev/kube-queue/test/require"
 )
 
-// writing is a Source whose writes are looked at.
+// writing is a Source whose writes are checked.
 type writing struct {
 	*testing.T
 	*Source
-	// answer to a write, and what was written.
+	// answer is the HTTP status of the next write, and written are the bodies of all writes.
 	answer  int
 	written []string
 }
@@ -49,7 +49,7 @@ func newWriting(t *testing.T) *writing {
 		w.written = append(w.written, string(body))
 		rw.Header().Set("Content-Type", "application/json")
 		rw.WriteHeader(w.answer)
-		// Nothing that a typed client could read.
+		// A typed client could not read this.
 		if _, err := io.WriteString(rw, `{"apiVersion":"scheduling.sigs.k8s.io/v1beta1","kind":"ElasticQuotaTree","spec":"odd"}`); err != nil {
 			t.Error(err)
 		}
@@ -65,8 +65,7 @@ func newWriting(t *testing.T) *writing {
 	return w
 }
 
-// shows makes another attempt, and fails when it is not followed by as many writes in
-// all.
+// shows calls show again, and fails unless there are this many writes in total.
 func (w *writing) shows(show func(context.Context) error, writes int) {
 	w.Helper()
 	require.NoError(w, show(w.Context()))
@@ -75,7 +74,7 @@ func (w *writing) shows(show func(context.Context) error, writes int) {
 	}
 }
 
-// last is what was written last.
+// last returns the last write.
 func (w *writing) last() (uid string, status quotav1beta1.ElasticQuotaTreeStatus) {
 	w.Helper()
 	var patch struct {
@@ -164,13 +163,13 @@ func TestTheStatusIsWrittenOnlyWhereItDiffers(t *testing.T) {
 	w.forest.set("kube-system/t", object)
 	show := w.PrepareStatus(nil)
 	w.shows(show, 1)
-	w.shows(show, 1) // what was written is shown
+	w.shows(show, 1) // already written
 	_, status := w.last()
 	if len(status.Conditions) != 1 || status.Conditions[0].Status != metav1.ConditionTrue || status.Conditions[0].Reason != string(wellknown.ReasonInForce) {
 		t.Errorf("the conditions are %+v", status.Conditions)
 	}
 
-	// The tree comes back with it.
+	// The tree comes back with this status.
 	object = object.DeepCopy()
 	var patch map[string]any
 	require.NoError(t, json.Unmarshal([]byte(w.written[0]), &patch))
@@ -219,7 +218,7 @@ func TestTheTreeShowsWhichLimitsAreExceeded(t *testing.T) {
 		w.written = nil
 		w.shows(w.PrepareStatus(nil), 1)
 		_, status := w.last()
-		// The tree that the next status is compared with has this one.
+		// The next status is compared with a tree that has this one.
 		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&status)
 		require.NoError(t, err)
 		w.forest.chosen = w.forest.chosen.DeepCopy()

@@ -26,32 +26,31 @@ import (
 )
 
 const (
-	// settleTime is how long after a change of the tree the cluster is looked at, because namespaces are often
-	// created together with the tree.
+	// settleTime is how long to wait after a change of the tree before looking at the cluster, because namespaces are
+	// often created together with the tree.
 	settleTime = 3 * time.Second
-	// askAgain is how often the nodes are read while the tree names a resource that none of them has.
+	// askAgain is how often to read the nodes while the tree names a resource that no node has.
 	askAgain = 5 * time.Minute
-	// nodePage is how many nodes one request reads. Only the names of their resources are kept.
+	// nodePage is the number of nodes per request. Only the names of their resources are kept.
 	nodePage = 100
 )
 
-// inventory knows what the warnings about a tree need to know of the cluster: which of its namespaces exist, and
-// whether nodes have the resources that it names. Decisions do not depend on it. Only the metadata of namespaces is
-// watched. Nodes are read only while the tree names an unusual resource. There are no warnings about what the
-// controller is not allowed to read.
+// inventory collects the facts that warnings about a tree need: which of its namespaces exist, and whether nodes have
+// its resources. Decisions do not depend on it. It watches only the metadata of namespaces, and reads nodes only while
+// the tree names an unusual resource. There are no warnings about objects that the controller may not read.
 type inventory struct {
 	clock clock.Clock
-	// types are the names of resources that settings define.
+	// types are the resource names that settings define.
 	types map[string]bool
 	// nodes returns the names of the resources that nodes have.
 	nodes func(context.Context) (map[string]bool, error)
-	// namespaces returns which namespaces exist; nil if that is not known.
+	// namespaces returns which namespaces exist; nil if this is not known.
 	namespaces func() func(string) bool
-	// report passes on what is known, if anything. The goroutine of run calls it.
+	// report passes on the known facts, if any. The goroutine of run calls it.
 	report func(tree.Cluster)
 
 	mu sync.Mutex
-	// listed are the namespaces of the tree. unusual are the resources that it names and that only nodes can explain.
+	// listed are the namespaces of the tree. unusual are the resources that the tree names and only nodes can explain.
 	// Both are replaced, never modified.
 	listed, unusual map[string]bool
 	// fresh has an element if the tree has changed, and moved if one of its namespaces was created or deleted.
@@ -62,7 +61,7 @@ func newInventory(clock clock.Clock, rules requests.Rules, report func(tree.Clus
 	return &inventory{clock: clock, types: namesOf(rules), report: report, fresh: make(chan struct{}, 1), moved: make(chan struct{}, 1)}
 }
 
-// namesOf returns the names that devices have only in the settings.
+// namesOf returns the resource names that only the settings give to devices.
 func namesOf(rules requests.Rules) map[string]bool {
 	names := map[string]bool{}
 	for _, name := range rules.Classes {
@@ -79,7 +78,7 @@ func namesOf(rules requests.Rules) map[string]bool {
 	return names
 }
 
-// start begins to watch namespaces. Nothing waits for it.
+// start starts watching namespaces and does not wait.
 func (i *inventory) start(ctx context.Context, config *rest.Config) error {
 	client, err := metadata.NewForConfig(config)
 	if err != nil {
@@ -118,7 +117,7 @@ func (i *inventory) start(ctx context.Context, config *rest.Config) error {
 	}
 	go informer.RunWithContext(ctx)
 	go func() {
-		if cache.WaitForCacheSync(ctx.Done(), synced) { // the tree's namespaces may have been followed before
+		if cache.WaitForCacheSync(ctx.Done(), synced) { // follow may have set the namespaces of the tree before
 			follow.Wake(i.moved)
 		}
 	}()
@@ -126,7 +125,7 @@ func (i *inventory) start(ctx context.Context, config *rest.Config) error {
 	return nil
 }
 
-// nameOnly drops everything of a namespace but its name.
+// nameOnly keeps only the name of a namespace.
 func nameOnly(o any) (any, error) {
 	if namespace, is := o.(*metav1.PartialObjectMetadata); is {
 		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: namespace.Name, ResourceVersion: namespace.ResourceVersion}}, nil
@@ -155,7 +154,7 @@ func resourcesOfNodes(ctx context.Context, kube kubernetes.Interface) (map[strin
 	return names, nil
 }
 
-// follow sets the tree whose warnings are wanted; nil if there is none.
+// follow sets the tree to collect facts for; nil if there is none.
 func (i *inventory) follow(root *tree.Node) {
 	listed, unusual := map[string]bool{}, map[string]bool{}
 	if root != nil {
@@ -221,7 +220,7 @@ func lacksAny(known, names map[string]bool) bool {
 	return false
 }
 
-// reportWith reports the namespaces that exist and these resources, which are nil if they are not known.
+// reportWith reports the existing namespaces and these resources; nil if they are not known.
 func (i *inventory) reportWith(resources map[string]bool) {
 	known := tree.Cluster{HasNamespace: i.namespaces()}
 	if resources != nil {
@@ -232,8 +231,7 @@ func (i *inventory) reportWith(resources map[string]bool) {
 	}
 }
 
-// resources returns the names of the resources of nodes and of those that settings define; nil if they are not known or
-// not needed.
+// resources returns the resource names of nodes and settings; nil if they are not known or not needed.
 func (i *inventory) resources(ctx context.Context, needed map[string]bool) map[string]bool {
 	if len(needed) == 0 {
 		return nil

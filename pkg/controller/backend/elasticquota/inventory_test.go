@@ -66,7 +66,7 @@ func TestAWarningAboutTheClusterComesAndGoesWithWhatItSays(t *testing.T) {
 		t.Errorf("it reports %q, and the condition says %s", is, message())
 	}
 
-	// One more is reported alone.
+	// A new warning is reported alone.
 	know(tree.Cluster{HasNamespace: names("team")})
 	c := f.know(tree.Cluster{})
 	if len(c.Notices) != 0 || message() != "The tree is in force." {
@@ -154,7 +154,7 @@ func (a *asked) next(t *testing.T) tree.Cluster {
 	}
 }
 
-// pass lets the time pass that the inventory waits for.
+// pass advances the clock once the inventory waits for it.
 func (a *asked) pass(t *testing.T, d time.Duration) {
 	t.Helper()
 	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) { return a.clock.HasWaiters(), nil })
@@ -221,7 +221,7 @@ func TestNodesAreReadOnlyWhileAResourceIsUnusual(t *testing.T) {
 	if c := a.next(t); c.HasResource("example.com/fpga") {
 		t.Error("it knows a resource that no node has")
 	}
-	a.see("team") // which the tree does not list
+	a.see("team") // the tree does not list it
 	follow.Wake(a.moved)
 	if c := a.next(t); c.HasResource == nil || c.HasResource("example.com/fpga") {
 		t.Error("with another namespace it forgets the resources, or reads nodes")
@@ -232,7 +232,7 @@ func TestNodesAreReadOnlyWhileAResourceIsUnusual(t *testing.T) {
 		t.Error("it does not know the resource of a new node")
 	}
 
-	for _, none := range []map[string]bool{nil, {}} { // they may not be read, and there are none
+	for _, none := range []map[string]bool{nil, {}} { // nodes may not be read, or there are none
 		a := ask(t)
 		a.nodes <- none
 		a.follow(limit("example.com/x"))

@@ -19,7 +19,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/follow"
 )
 
-// Times between two attempts to keep the tree.
+// Times between attempts to keep the tree.
 const (
 	firstRetry = time.Second
 	lastRetry  = time.Minute
@@ -30,7 +30,7 @@ const revisionSelector = wellknown.LastValidTreeLabel + "=true"
 
 var revisionResource = appsv1.SchemeGroupVersion.WithResource("controllerrevisions")
 
-// wanted is what to keep in the cluster: a tree, or none. The zero value is unknown, and changes nothing.
+// wanted is what to keep in the cluster: a tree, or none. The zero value is unknown and changes nothing.
 type wanted struct {
 	tree *kept
 	none bool
@@ -40,22 +40,21 @@ func (w wanted) same(other wanted) bool {
 	return w.none == other.none && (w.tree == nil) == (other.tree == nil) && (w.tree == nil || w.tree.revision == other.tree.revision)
 }
 
-// keeper keeps the last valid tree in a ControllerRevision. The data of a ControllerRevision is immutable, so a
-// new one is created before the older ones are deleted: a process that ends in between leaves both, and the newest
+// keeper keeps the last valid tree in a ControllerRevision. The data of a ControllerRevision is immutable, so the
+// keeper creates a new one before it deletes the older ones. A process that ends in between leaves both, and the newest
 // counts.
 type keeper struct {
 	revisions dynamic.ResourceInterface
 	namespace string
 	clock     clock.Clock
-	// moving reports whether settings of Queues are still to be moved to renamed quotas.
+	// moving reports whether settings of Queues must still move to renamed quotas.
 	moving func() bool
-	// failed is called with the error of the first attempt of each tree that cannot be kept. It is called by another
-	// goroutine.
+	// failed is called from another goroutine with the first error of each tree that cannot be kept.
 	failed func(error)
 
 	mu     sync.Mutex
 	wanted wanted
-	// reported is whether failed was called for what is wanted.
+	// reported is whether failed was called for the wanted tree.
 	reported bool
 	ready    chan struct{}
 }
@@ -77,7 +76,7 @@ func (k *keeper) want(w wanted) {
 	}
 }
 
-// look makes the keeper compare what is kept with what is wanted.
+// look makes the keeper compare the kept tree with the wanted one.
 func (k *keeper) look() { follow.Wake(k.ready) }
 
 // run keeps what is wanted until the context ends.
@@ -120,11 +119,11 @@ func (k *keeper) report(err error) {
 	}
 }
 
-// errMoving means that a process that starts must still know the tree before.
+// errMoving means that a process that starts still needs the previous tree.
 var errMoving = errors.New("settings of Queues are being moved to renamed quotas")
 
-// keep makes the cluster hold what is wanted and nothing else. It reads the ControllerRevisions from the API server,
-// because this is rare and a cache may be outdated.
+// keep makes the cluster hold only what is wanted. It reads the ControllerRevisions from the API server, because this
+// is rare and a cache may be outdated.
 func (k *keeper) keep(ctx context.Context) error {
 	k.mu.Lock()
 	w := k.wanted
@@ -145,7 +144,7 @@ func (k *keeper) keep(ctx context.Context) error {
 	}
 	sortRevisions(items)
 	exists := false
-	// last is what a restart would read now. It is deleted last, so that at most two exist, and the newer one counts.
+	// last is what a restart would read now. It is deleted last, so that at most two exist and the newer one counts.
 	var last, others []*unstructured.Unstructured
 	for _, item := range items {
 		switch read, err := readKept(item); {
@@ -153,7 +152,7 @@ func (k *keeper) keep(ctx context.Context) error {
 			exists = true
 		case err == nil && len(last) == 0:
 			last = append(last, item)
-		case w.tree == nil || item.GetName() != w.tree.revision: // create replaces a damaged one of this name
+		case w.tree == nil || item.GetName() != w.tree.revision: // create replaces a damaged one with this name
 			others = append(others, item)
 		}
 	}
@@ -172,8 +171,8 @@ func (k *keeper) keep(ctx context.Context) error {
 	return k.delete(ctx, last)
 }
 
-// create creates the ControllerRevision. An existing one with its name is damaged or has lost its label, and is
-// replaced.
+// create creates the ControllerRevision. It replaces an existing one with this name, which is damaged or has lost its
+// label.
 func (k *keeper) create(ctx context.Context, revision *unstructured.Unstructured) error {
 	_, err := k.revisions.Create(ctx, revision, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
@@ -188,7 +187,6 @@ func (k *keeper) create(ctx context.Context, revision *unstructured.Unstructured
 	return nil
 }
 
-// delete deletes the ControllerRevisions.
 func (k *keeper) delete(ctx context.Context, revisions []*unstructured.Unstructured) error {
 	for _, revision := range revisions {
 		var options metav1.DeleteOptions

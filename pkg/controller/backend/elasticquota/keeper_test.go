@@ -36,7 +36,7 @@ type cluster struct {
 	*testing.T
 	client *fake.FakeDynamicClient
 	tree   *unstructured.Unstructured
-	// writes is how many more writes succeed; -1 means all. Then the process ends.
+	// writes is how many more writes succeed before the process ends; -1 means all.
 	writes  int
 	refused error
 	uids    int
@@ -86,7 +86,7 @@ func (c *cluster) stored() []*unstructured.Unstructured {
 	return stored
 }
 
-// put stores a ControllerRevision as a person does.
+// put stores a ControllerRevision by hand.
 func (c *cluster) put(u *unstructured.Unstructured) {
 	c.Helper()
 	require.NoError(c, c.client.Tracker().Create(revisionResource, u, "kube-queue"))
@@ -100,7 +100,7 @@ type process struct {
 	moving  bool
 }
 
-// starts starts a controller, which reads everything. The result is the first change.
+// starts starts a controller that reads everything, and returns the first change.
 func (c *cluster) starts() (*process, backend.Change) {
 	c.Helper()
 	p := &process{Source: New(tree.Options{}, PodOptions{}), cluster: c}
@@ -119,7 +119,7 @@ func (c *cluster) starts() (*process, backend.Change) {
 	return p, p.Listed()
 }
 
-// apply stores a version of the tree; nil deletes it. The process sees that.
+// apply stores a version of the tree; nil deletes it. The process sees the change.
 func (p *process) apply(object *unstructured.Unstructured) backend.Change {
 	p.cluster.tree = object
 	return p.set("kube-system/t", object)
@@ -133,7 +133,7 @@ func (p *process) mustKeep() {
 	require.NoError(p.cluster, p.keeps())
 }
 
-// version is the tree with a limit; it is invalid if the limit is negative.
+// version returns the tree with a limit; a negative limit makes it invalid.
 func version(t testing.TB, generation int64, cpu int) *unstructured.Unstructured {
 	return treeObject(t, "kube-system", "t", time.Hour, generation, fmt.Sprintf(`{name: root, namespaces: [a], max: {cpu: %d}}`, cpu))
 }
@@ -343,17 +343,17 @@ func TestARevisionThatHoldsNoValidTreeIsNotUsed(t *testing.T) {
 	}
 }
 
-// Rule 11: a process ends at any of its writes, whatever happens to the tree.
+// Rule 11: a process can end at any of its writes, whatever happens to the tree.
 func TestAProcessThatIsKilledAtAnyWriteLosesNoValidTree(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		c := newCluster(t)
 		p, _ := c.starts()
 		generation := int64(0)
-		// may are the limits of which one must be in force while the tree is invalid: that of the last valid tree, and as
-		// long as it is not kept, those of the ones before it.
+		// may are the limits that may be in force while the tree is invalid: the limit of the last valid tree and,
+		// until that tree is kept, those of earlier ones.
 		var may []int64
-		// ghosts are those of a tree that was deleted, until the deletion is known to have reached what is kept.
+		// ghosts are the limits of deleted trees, until the deletion is known to have reached the kept tree.
 		var ghosts []int64
 		for step := range 40 {
 			var change backend.Change
@@ -396,7 +396,7 @@ func TestAProcessThatIsKilledAtAnyWriteLosesNoValidTree(t *testing.T) {
 			case c.tree != nil && !valid && got != -1 && !slices.Contains(may, got) && !slices.Contains(ghosts, got):
 				t.Fatalf("seed %d, step %d: the limit is %d, want one of %v", seed, step, got, may)
 			}
-			// What was recalled is kept.
+			// The recalled tree is the kept one.
 			if p.Invalid() != "" {
 				may = slices.DeleteFunc(append(may, ghosts...), func(v int64) bool { return v != got })
 				may = may[:min(len(may), 1)]

@@ -18,11 +18,11 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota/tree/manifest"
 )
 
-// revisionPrefix is the prefix of the names of the ControllerRevisions that hold a valid tree. The hash of their
-// content follows.
+// revisionPrefix is the prefix of the names of the ControllerRevisions that hold a valid tree. A hash of the content
+// follows.
 const revisionPrefix = "last-valid-tree-"
 
-// kept is a valid tree as a ControllerRevision holds it. It never changes.
+// kept is a valid tree in the form in which a ControllerRevision holds it. It never changes.
 type kept struct {
 	// revision is the name of the ControllerRevision, which is derived from data.
 	revision string
@@ -36,7 +36,7 @@ type kept struct {
 	root tree.Node
 }
 
-// keep returns how the tree is kept.
+// keep returns the tree in the form to keep.
 func keep(object *unstructured.Unstructured, root tree.Node) (*kept, error) {
 	data := map[string]any{
 		"apiVersion": object.GetAPIVersion(), "kind": object.GetKind(),
@@ -70,7 +70,7 @@ func (k *kept) object(namespace string, number int64) *unstructured.Unstructured
 	return u
 }
 
-// readKept reads a ControllerRevision. The error says how it is damaged.
+// readKept reads a ControllerRevision. The error explains how it is damaged.
 func readKept(revision *unstructured.Unstructured) (*kept, error) {
 	data, ok := revision.Object["data"].(map[string]any)
 	if !ok {
@@ -110,7 +110,7 @@ func sortRevisions(revisions []*unstructured.Unstructured) {
 	})
 }
 
-// numberOf returns the number of a ControllerRevision. The greatest is the newest.
+// numberOf returns the number of a ControllerRevision. The newest one has the largest number.
 func numberOf(revision *unstructured.Unstructured) int64 {
 	number, _, _ := unstructured.NestedInt64(revision.Object, "revision")
 	return number

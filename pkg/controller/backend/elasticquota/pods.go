@@ -14,16 +14,16 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// PodOptions are how pods are counted.
+// PodOptions configure how pods are counted.
 type PodOptions struct {
-	// Rules are how much a pod requests.
+	// Rules define how much a pod requests.
 	Rules requests.Rules
-	// CountUnqueued is whether pods that belong to no unit count for the group of their namespace.
+	// CountUnqueued is whether pods without a unit count for the group of their namespace.
 	CountUnqueued bool
 }
 
-// podUse is what a pod requests, in base units by name of the resource. The use of a pod that may have devices is
-// a PodDevices.
+// podUse is what a pod requests, in base units by resource name. The use of a pod that may have devices is a
+// PodDevices.
 type podUse []amount
 
 type amount struct {
@@ -31,7 +31,7 @@ type amount struct {
 	value int64
 }
 
-// Pods returns the rules of a backend where pods use what they request.
+// Pods returns the rules of a backend in which pods use what they request.
 func (s *Source) Pods() backend.PodRules {
 	strays := backend.Orphans
 	if s.pods.CountUnqueued {

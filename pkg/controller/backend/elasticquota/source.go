@@ -1,9 +1,9 @@
 // Package elasticquota feeds the quota backend "elasticquota" with the ElasticQuotaTrees of the cluster.
 //
 // Only the oldest tree in namespace kube-system is used. If it is invalid, the last valid tree stays in force. A
-// ControllerRevision keeps it, so that this holds after a restart too. The status of the tree reports this and shows
-// how much of it is used. Each tree is read as an unstructured object, and all its problems are reported together.
-// With a typed client, one unreadable quantity would fail the list and hide every tree.
+// ControllerRevision keeps that tree for a restart. The status of the tree in use reports this and its usage. Each tree
+// is read as an unstructured object, and all its problems are reported together. With a typed client, one unreadable
+// quantity would fail the list and hide every tree.
 package elasticquota
 
 import (
@@ -47,17 +47,17 @@ type Source struct {
 	client  dynamic.NamespaceableResourceInterface
 	forest  *forest
 	keeper  *keeper
-	// inventory knows the cluster. seen identifies the version of the tree that it follows.
+	// inventory collects facts about the cluster. seen identifies the version of the tree that it follows.
 	inventory *inventory
 	seen      string
 }
 
-// New returns a Source for trees with these options that counts pods as the PodOptions say.
+// New returns a Source for trees with these options that counts pods by these PodOptions.
 func New(opts tree.Options, pods PodOptions) *Source {
 	return &Source{opts: opts, pods: pods, devices: devicewatch.New(pods.Rules)}
 }
 
-// Start begins to watch all trees.
+// Start starts to watch all trees.
 func (s *Source) Start(ctx context.Context, host backend.Host) ([]cache.InformerSynced, error) {
 	client, err := dynamic.NewForConfig(host.Config)
 	if err != nil {
@@ -71,8 +71,7 @@ func (s *Source) Start(ctx context.Context, host backend.Host) ([]cache.Informer
 	s.inventory = newInventory(host.Clock, s.pods.Rules, func(cluster tree.Cluster) {
 		host.Take(func() backend.Change { return s.forest.know(cluster) })
 	})
-	// The client is dynamic because no schema describes a complete tree, and a tree that a typed client
-	// cannot decode would hide all others.
+	// The client is dynamic because no schema describes a complete tree.
 	informer := dynamicinformer.NewDynamicSharedInformerFactory(client, 0).ForResource(trees).Informer()
 	synced, err := follow.Objects(informer,
 		func(tree *unstructured.Unstructured) {
@@ -96,9 +95,9 @@ func (s *Source) Start(ctx context.Context, host backend.Host) ([]cache.Informer
 	return []cache.InformerSynced{synced, recalled}, nil
 }
 
-// watchRevisions watches the ControllerRevisions that keep the last valid tree. Those that exist at the start are
-// passed to the forest. After a later change, the keeper restores what it wants. A controller that is not allowed to
-// read them works without them.
+// watchRevisions watches the ControllerRevisions that keep the last valid tree. It passes those that exist at the start
+// to the forest. After a later change, the keeper restores what it wants. A controller that may not read them works
+// without them.
 func (s *Source) watchRevisions(ctx context.Context, client dynamic.Interface, host backend.Host) (cache.InformerSynced, error) {
 	informer := dynamicinformer.NewFilteredDynamicInformer(client, revisionResource, host.Namespace, 0, cache.Indexers{},
 		func(list *metav1.ListOptions) { list.LabelSelector = revisionSelector }).Informer()
@@ -129,14 +128,14 @@ func (s *Source) watchRevisions(ctx context.Context, client dynamic.Interface, h
 
 func keyOf(tree *unstructured.Unstructured) string { return tree.GetNamespace() + "/" + tree.GetName() }
 
-// set processes a tree that was added or changed, or deleted if it is nil.
+// set processes a new or changed tree, or a deletion if object is nil.
 func (s *Source) set(key string, object *unstructured.Unstructured) backend.Change {
 	change := s.forest.set(key, object)
 	s.follow()
 	return change
 }
 
-// Listed selects the tree to use after all trees were listed.
+// Listed selects the tree to use after all trees are listed.
 func (s *Source) Listed() backend.Change {
 	change := s.forest.start()
 	s.follow()
@@ -160,7 +159,7 @@ func (s *Source) follow() {
 	}
 }
 
-// Report shows on the tree in use which of its limits are exceeded.
+// Report shows the exceeded limits on the tree in use.
 func (s *Source) Report(excesses []quota.Excess) backend.Change { return s.forest.report(excesses) }
 
 // Rebuild returns the tree in force with nothing charged to it.
@@ -177,7 +176,7 @@ func (s *Source) Demand(unit *schedulingv1alpha1.QueueUnit) (quota.Demand, error
 	return codec.Requests(s.names, unit)
 }
 
-// DemandIn returns the same for a copy.
+// DemandIn returns a Demand for a copy.
 func (*Source) DemandIn(names *resources.Names, _ quota.Explainer) func(*schedulingv1alpha1.QueueUnit) (quota.Demand, error) {
 	return func(unit *schedulingv1alpha1.QueueUnit) (quota.Demand, error) { return codec.Requests(names, unit) }
 }

@@ -25,7 +25,7 @@ import (
 	"kube-queue.dev/kube-queue/test/require"
 )
 
-// serve answers a list with the trees, and a watch with events as they come.
+// serve answers a list with the trees, and a watch with the events as they arrive.
 func serve(t *testing.T, events <-chan any, trees ...*unstructured.Unstructured) *rest.Config {
 	t.Helper()
 	write := func(w http.ResponseWriter, value any) {
@@ -45,7 +45,7 @@ func serve(t *testing.T, events <-chan any, trees ...*unstructured.Unstructured)
 			serveRevisions(w, r, write)
 		case r.Method != http.MethodGet || r.URL.Path != "/apis/scheduling.sigs.k8s.io/v1beta1/elasticquotatrees":
 			t.Errorf("%s %s", r.Method, r.URL)
-		case query.Get("sendInitialEvents") != "": // as an API server that knows nothing of this
+		case query.Get("sendInitialEvents") != "": // as an API server that does not support this
 			w.WriteHeader(http.StatusUnprocessableEntity)
 			write(w, map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Invalid", "code": http.StatusUnprocessableEntity})
 		case query.Get("watch") == "":
@@ -67,7 +67,7 @@ func serve(t *testing.T, events <-chan any, trees ...*unstructured.Unstructured)
 	return &rest.Config{Host: server.URL, QPS: -1}
 }
 
-// serveRevisions answers as an API server that has no ControllerRevision.
+// serveRevisions answers like an API server without ControllerRevisions.
 func serveRevisions(w http.ResponseWriter, r *http.Request, write func(http.ResponseWriter, any)) {
 	switch query := r.URL.Query(); {
 	case r.Method != http.MethodGet:
@@ -94,7 +94,7 @@ func start(t *testing.T, opts tree.Options, config *rest.Config) *started {
 	t.Helper()
 	s := &started{Source: New(opts, PodOptions{})}
 	ctx, cancel := context.WithCancel(t.Context())
-	t.Cleanup(cancel) // before the server is closed, which waits for its watches
+	t.Cleanup(cancel) // before the server closes, because closing waits for the watches
 	synced, err := s.Start(ctx, backend.Host{Config: config, Clock: clock.RealClock{}, Namespace: "kube-queue", Names: resources.NewNames(), Moving: func() bool { return false }, Take: func(seen func() backend.Change) {
 		s.mu.Lock()
 		defer s.mu.Unlock()

@@ -21,7 +21,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// forest holds all ElasticQuotaTrees, selects the one to use, and builds the quota backend from it.
+// forest holds all ElasticQuotaTrees, selects the tree to use, and builds the quota backend from it.
 type forest struct {
 	names *resources.Names
 	opts  tree.Options
@@ -30,26 +30,26 @@ type forest struct {
 	// revisions are the ControllerRevisions that existed at the start.
 	revisions []*unstructured.Unstructured
 	trees     map[string]*unstructured.Unstructured
-	// listed is whether all existing trees were processed. No tree is selected until then, because it might not be
-	// the oldest.
+	// listed is whether all existing trees are processed. No tree is selected before that, because an older one may
+	// follow.
 	listed bool
-	// chosen is the tree in use in its latest version.
+	// chosen is the latest version of the tree in use.
 	chosen *unstructured.Unstructured
-	// backend is the backend in force, which was built from inForce; both are nil if no valid tree is known.
+	// backend is the backend in force, built from inForce; both are nil if no valid tree is known.
 	backend *tree.Tree
 	inForce *kept
-	// ended is whether there was a time without any tree since one was last in force.
+	// ended is whether there has been a time without any tree since the last tree was in force.
 	ended bool
-	// damaged explains why the ControllerRevisions of the start cannot be used; empty if one can or there were none.
+	// damaged explains why no ControllerRevision of the start can be used; empty if one can or there were none.
 	damaged string
-	// problem explains why the latest version of the tree is not in force, and faults lists what is
-	// wrong with it. Both are empty if it is in force. since is when the tree became invalid.
+	// problem explains why the latest version of the tree is not in force, and faults lists its faults. Both are empty
+	// if it is in force. since is when the tree became invalid.
 	problem, faults string
 	since           time.Time
-	// warnings are those of the chosen tree.
+	// warnings are the warnings about the chosen tree.
 	warnings []string
-	// excesses are the limits of the backend that pods exceed; excessesKnown is whether they have been
-	// reported since the start.
+	// excesses are the limits of the backend that pods exceed. excessesKnown is whether they were reported since the
+	// start.
 	excesses      []quota.Excess
 	excessesKnown bool
 }
@@ -58,7 +58,7 @@ func newForest(names *resources.Names, opts tree.Options, now func() time.Time) 
 	return &forest{names: names, opts: opts, now: now, trees: map[string]*unstructured.Unstructured{}}
 }
 
-// set processes a tree that was added or changed, or deleted if it is nil.
+// set processes a new or changed tree, or a deletion if object is nil.
 func (f *forest) set(key string, object *unstructured.Unstructured) backend.Change {
 	before, isNew := f.trees[key], f.trees[key] == nil
 	if object == nil {
@@ -78,16 +78,15 @@ func (f *forest) set(key string, object *unstructured.Unstructured) backend.Chan
 	return change
 }
 
-// found processes a ControllerRevision that exists at the start. Later ones are not read, because by then the process
-// knows the last valid tree.
+// found processes a ControllerRevision that exists at the start. Later ones are not read: by then, the process knows
+// the last valid tree.
 func (f *forest) found(revision *unstructured.Unstructured) {
 	if !f.listed {
 		f.revisions = append(f.revisions, revision)
 	}
 }
 
-// recall reads the last valid tree from the ControllerRevisions and returns it; nil if there is none. The newest one that
-// is not damaged counts.
+// recall returns the last valid tree, from the newest ControllerRevision that is not damaged; nil if there is none.
 func (f *forest) recall() quota.Backend {
 	sortRevisions(f.revisions)
 	for _, revision := range f.revisions {
@@ -105,7 +104,7 @@ func (f *forest) recall() quota.Backend {
 	return nil
 }
 
-// start selects the tree to use after all existing trees were processed.
+// start selects the tree to use after all existing trees are processed.
 func (f *forest) start() backend.Change {
 	f.listed = true
 	last := f.recall()
@@ -128,7 +127,7 @@ func (f *forest) start() backend.Change {
 func (f *forest) follow(oldest *unstructured.Unstructured, change *backend.Change) {
 	switch {
 	case oldest == nil:
-		// A missing tree is not an invalid tree: deleting it means that no quota should be in force.
+		// A missing tree is not an invalid tree: a user who deletes it wants no quota in force.
 		f.chosen, f.backend, f.inForce, f.ended, f.damaged, f.problem, f.faults, f.warnings = nil, nil, nil, true, "", "", "", nil
 		change.Quota = &backend.Quota{Missing: f.missing()}
 	case f.chosen != nil && f.chosen.GetUID() == oldest.GetUID() && f.chosen.GetGeneration() == oldest.GetGeneration():
@@ -142,7 +141,7 @@ func (f *forest) follow(oldest *unstructured.Unstructured, change *backend.Chang
 // was a different tree.
 func (f *forest) choose(object *unstructured.Unstructured, change *backend.Change) {
 	if f.chosen != nil && f.chosen.GetUID() != object.GetUID() {
-		f.problem = "" // it was about another tree
+		f.problem = "" // it is about another tree
 	}
 	f.chosen = object
 	root := manifest.Root(object)
@@ -153,7 +152,7 @@ func (f *forest) choose(object *unstructured.Unstructured, change *backend.Chang
 		return
 	}
 	inForce, err := keep(object, root)
-	if err != nil { // it was read from JSON, so it can be written
+	if err != nil { // cannot happen, because the tree was read from JSON
 		f.refuse(object, []string{err.Error()}, change)
 		return
 	}
@@ -164,7 +163,7 @@ func (f *forest) choose(object *unstructured.Unstructured, change *backend.Chang
 	change.Quota = &backend.Quota{Backend: built}
 }
 
-// know processes what is known about the cluster. New warnings become an event.
+// know processes new facts about the cluster. New warnings become an event.
 func (f *forest) know(cluster tree.Cluster) (change backend.Change) {
 	if f.chosen == nil || f.problem != "" {
 		return change // a tree that is not in force needs no warnings
@@ -183,8 +182,7 @@ func (f *forest) know(cluster tree.Cluster) (change backend.Change) {
 	return change
 }
 
-// withUse adds the resources that are used: devices of claims, for example, are counted under a name that no node
-// has.
+// withUse adds the resources in use. For example, devices of claims are counted under a name that no node has.
 func (f *forest) withUse(cluster tree.Cluster) tree.Cluster {
 	of := cluster.HasResource
 	if of == nil || f.backend == nil {
@@ -229,7 +227,7 @@ func (f *forest) refuse(object *unstructured.Unstructured, faults []string, chan
 	change.Notices = append(change.Notices, notice)
 }
 
-// invalidSince returns when the tree became invalid: as shown in its status, or else now.
+// invalidSince returns when the tree became invalid: the time in its status, or else now.
 func (f *forest) invalidSince(object *unstructured.Unstructured) time.Time {
 	shown := apimeta.FindStatusCondition(manifest.Status(object).Conditions, wellknown.ConditionValid)
 	if shown != nil && shown.Status == metav1.ConditionFalse && !shown.LastTransitionTime.IsZero() {
@@ -238,8 +236,8 @@ func (f *forest) invalidSince(object *unstructured.Unstructured) time.Time {
 	return f.now()
 }
 
-// build builds the backend from the tree in force, with a note if that is not the current one; nil if no valid tree
-// is known.
+// build builds the backend from the tree in force; nil if no valid tree is known. It adds a note if that tree is not
+// the current one.
 func (f *forest) build() *tree.Tree {
 	if f.inForce == nil {
 		return nil
@@ -256,7 +254,7 @@ func (f *forest) build() *tree.Tree {
 	return built
 }
 
-// rebuild builds the backend in force again.
+// rebuild rebuilds the backend in force.
 func (f *forest) rebuild() backend.Change {
 	built := f.build()
 	if built == nil {
@@ -266,8 +264,8 @@ func (f *forest) rebuild() backend.Change {
 	return backend.Change{Quota: &backend.Quota{Backend: built}}
 }
 
-// wanted returns what to keep for the next start. If no valid tree is known, what is kept now stays, because a person
-// might still be able to use it.
+// wanted returns what to keep for the next start. If no valid tree is known, the keeper changes nothing, because a
+// person might still be able to use what it holds.
 func (f *forest) wanted() wanted {
 	return wanted{tree: f.inForce, none: f.ended}
 }
@@ -300,14 +298,14 @@ func (f *forest) oldest() *unstructured.Unstructured {
 	return manifest.Oldest(slices.Collect(maps.Values(f.trees)))
 }
 
-// report records that exactly these limits are exceeded now. Each newly exceeded limit is an event.
+// report records that exactly these limits are exceeded now. Each newly exceeded limit gets an event.
 func (f *forest) report(excesses []quota.Excess) backend.Change {
 	var change backend.Change
 	for _, excess := range excesses {
 		known := slices.ContainsFunc(f.excesses, func(e quota.Excess) bool { return e.Node == excess.Node && e.Resource == excess.Resource })
 		if f.chosen != nil && !known {
 			notice := warning(f.chosen, wellknown.EventOverQuota, excess.Message())
-			// A limit can be exceeded again while the event about the last time still exists.
+			// A limit can be exceeded again while the earlier event still exists.
 			notice.Key = fmt.Sprintf("%s/%s/%d", excess.Node, excess.Resource, f.now().Unix())
 			change.Notices = append(change.Notices, notice)
 		}

@@ -16,7 +16,7 @@ import (
 	"kube-queue.dev/kube-queue/test/require"
 )
 
-// treeObject makes a tree as an informer has it.
+// treeObject returns a tree as an informer stores it.
 func treeObject(t testing.TB, namespace, name string, age time.Duration, generation int64, root string) *unstructured.Unstructured {
 	t.Helper()
 	text := fmt.Sprintf(`
@@ -88,7 +88,7 @@ func TestAnInvalidTreeInPlaceOfADeletedOneStopsNothing(t *testing.T) {
 	}
 }
 
-// limitOf returns the max of the root of the quota, in thousandths of a core; -1 if there is none.
+// limitOf returns the max of the root of the quota, in milli-CPU; -1 if there is none.
 func limitOf(c backend.Change) int64 {
 	if c.Quota == nil || c.Quota.Backend == nil {
 		return -1
@@ -151,7 +151,7 @@ func TestAnInvalidTreeChangesNothingButWhatItSays(t *testing.T) {
 		!strings.Contains(strings.Replace(refusal.Message(), "root/x: ", "", 1), note) {
 		t.Fatalf("a unit that the tree does not know shows %+v", refusal)
 	}
-	// Its status alone changes: nothing is said again.
+	// Only its status changes: nothing is reported again.
 	if c = f.set("kube-system/t", treeObject(t, "kube-system", "t", 0, 3, `{name: root, children: [{name: x}, {name: x}]}`)); c.Quota != nil || c.Notices != nil {
 		t.Fatalf("a change of metadata: %+v", c)
 	}

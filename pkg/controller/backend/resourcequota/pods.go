@@ -11,13 +11,13 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// Pods returns the rules of the API server. ResourceQuotas limit all pods, and count/pods includes those that have
+// Pods returns the rules of the API server: ResourceQuotas limit all pods, and count/pods includes pods that have
 // ended.
 func (s *Source) Pods() backend.PodRules {
 	return backend.PodRules{Weigh: s.weigh, Requests: s.requests, Devices: s.devices, CountEnded: true, Strays: backend.AllPods}
 }
 
-// podUse is the use of a pod that may have devices, without its requests.
+// podUse is the usage of a pod that may have devices, without its requests.
 type podUse struct {
 	resourcequota.Pods
 	*requests.PodDevices
@@ -32,13 +32,12 @@ func (s *Source) weigh(p *corev1.Pod, ended bool) backend.PodUse {
 		}
 		one.Requests = s.rules.OfPod(p)
 	}
-	// Amounts that are too large count as the largest possible amount.
+	// An amount that is too large counts as the largest possible amount.
 	use, _ := resourcequota.Weigh(one)
 	return use
 }
 
-// requests returns no claim that pods can share: the API server counts a claim when it is created, no matter which
-// pods use it.
+// requests returns no shared claims: the API server counts a claim when it is created, no matter which pods use it.
 func (s *Source) requests(use backend.PodUse) (resources.Vector, []pods.Shared) {
 	if pod, is := use.(podUse); is {
 		pod.Requests, _ = s.devices.Count(pod.PodDevices)
@@ -52,7 +51,7 @@ func (s *Source) requests(use backend.PodUse) (resources.Vector, []pods.Shared) 
 	return amounts, nil
 }
 
-// classOf returns the class that the API server counts the pod in.
+// classOf returns the class in which the API server counts the pod.
 func classOf(p *corev1.Pod) resourcequota.Class {
 	return resourcequota.Class{
 		BestEffort:                p.Status.QOSClass == corev1.PodQOSBestEffort,

@@ -30,14 +30,14 @@ var _ backend.Source = (*Source)(nil)
 type Source struct {
 	host    backend.Host
 	backend *resourcequota.Backend
-	// rules say how devices count, and devices watches those of pods.
+	// rules are the rules for counting devices. devices watches the devices of pods.
 	rules   requests.Rules
 	devices *devicewatch.Watch
 	// decides is whether the core uses the backend.
 	decides bool
 }
 
-// New returns a Source that counts the devices of these DeviceClasses. ResourceQuotas do not know types of devices.
+// New returns a Source that counts the devices of these DeviceClasses. ResourceQuotas have no types of devices.
 func New(classes map[string]corev1.ResourceName) *Source {
 	rules := requests.Rules{Classes: classes}
 	return &Source{rules: rules, devices: devicewatch.New(rules)}
@@ -89,7 +89,7 @@ func (s *Source) Demand(unit *schedulingv1alpha1.QueueUnit) (quota.Demand, error
 	return demandIn(s.host.Names, s.backend, unit)
 }
 
-// DemandIn returns the same for a copy.
+// DemandIn returns a Demand for a copy.
 func (*Source) DemandIn(names *resources.Names, copied quota.Explainer) func(*schedulingv1alpha1.QueueUnit) (quota.Demand, error) {
 	backend := copied.(*resourcequota.Backend)
 	return func(unit *schedulingv1alpha1.QueueUnit) (quota.Demand, error) { return demandIn(names, backend, unit) }
@@ -152,7 +152,7 @@ func (s *Source) see(seen *corev1.ResourceQuota) backend.Change {
 	return s.observe(resourcequota.QuotaSeen{Quota: seen, Keys: s.keysOf(seen)})
 }
 
-// keysOf maps the keys of the quota that count devices to the keys that they count under here.
+// keysOf maps each key of the quota that counts devices to the key under which they count here.
 func (s *Source) keysOf(seen *corev1.ResourceQuota) map[string]string {
 	keys, rules := map[string]string{}, s.devices.Rules()
 	for _, hard := range []corev1.ResourceList{seen.Spec.Hard, seen.Status.Hard} {

@@ -22,7 +22,7 @@ import (
 	"kube-queue.dev/kube-queue/test/require"
 )
 
-// desk is a Source whose informers are the test itself.
+// desk is a Source that the test drives in place of informers.
 type desk struct {
 	*Source
 	clock *clocktesting.FakeClock
@@ -156,8 +156,8 @@ func TestAnEndedPodCountsOnlyAsAnObject(t *testing.T) {
 	}
 }
 
-// The API server counts a device under each name of its class, and so do units and pods here, by whatever name they
-// request it.
+// The API server counts a device under each name of its class. Units and pods count in the same way here, whatever name
+// they request.
 func TestEachNameOfADeviceIsLimitedByEachOtherName(t *testing.T) {
 	for _, key := range []string{"requests.example.com/gpu", "requests.deviceclass.resource.kubernetes.io/gpu", "gpu.deviceclass.resource.k8s.io/devices"} {
 		d := newDesk(t)
