@@ -239,15 +239,14 @@ func try(t *testing.T, adapter framework.Adapter, test Case) {
 // succeeded and the job does not show its end yet.
 var readyIdle = []string{"Job", "JobSet", "TrainJob"}
 
-// checkReady checks that a job whose pods are all ready runs.
+// checkReady checks that a ready job runs.
 func checkReady(t interface{ Errorf(string, ...any) }, kind framework.Kind, job framework.JobState) {
 	if job.Ready && !job.Running && !slices.Contains(readyIdle, kind.Kind) {
 		t.Errorf("all pods are ready of a job that does not run: %+v", job)
 	}
 }
 
-// compared removes from the pod sets the fields that all adapters set in the same way,
-// if the case does not contain them.
+// compared clears the fields of the pod sets that all adapters set in the same way, unless the case contains them.
 func compared(got, want []v1alpha1.PodSet) []v1alpha1.PodSet {
 	podSets := slices.Clone(got)
 	for i := range min(len(podSets), len(want)) {
