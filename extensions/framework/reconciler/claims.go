@@ -89,7 +89,7 @@ func specOf(obj any) any {
 	return claimOf(obj)
 }
 
-// slimClaim retains what the devices of a claim count as, and the name of the resource that a class provides.
+// slimClaim keeps what determines how the devices of a claim count, and the name of the resource that a class provides.
 func slimClaim(obj any) (any, error) {
 	switch o := obj.(type) {
 	case *resourcev1.ResourceClaim:

@@ -12,8 +12,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/backoff"
 )
 
-// catchUp is how long to wait for an informer. After that, the expected object is assumed to be deleted again: in
-// that case, no event may ever report it.
+// catchUp is how long to wait for an informer. After that, the expected object is assumed to be gone: if it was
+// deleted, no event may ever report it.
 const catchUp = 5 * time.Second
 
 // memory is what a reconciler knows in addition to the objects. All of it can be lost: a restart costs an additional
@@ -56,7 +56,7 @@ func (t *table[K, V]) get(key K) V {
 	return t.values[key]
 }
 
-// change replaces a value by the result of a function, and returns that.
+// change replaces a value with the result of a function, and returns the result.
 func (t *table[K, V]) change(key K, compute func(V) V) V {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -151,7 +151,8 @@ func (m *memory) behindGrowth(object metav1.Object, now time.Time) time.Duration
 	return left.until.Sub(now)
 }
 
-// forgetGrown forgets what was awaited for long enough: the object may have been deleted before its write was recorded.
+// forgetGrown forgets writes that were awaited for long enough: the object may have been deleted before its write was
+// recorded.
 func (m *memory) forgetGrown(now time.Time) {
 	for uid, written := range m.grown.all() {
 		if !now.Before(written.until) {

@@ -257,7 +257,7 @@ func blocks(job metav1.Object, evicted *metav1.Condition) string {
 	return fmt.Sprintf("; CronJob %s counts the suspended Job as active, and with concurrencyPolicy Forbid starts no other until this one is deleted", owner.Name)
 }
 
-// evictedEvent returns the event of an eviction. Lingers is why the job does not stop immediately, if it does not.
+// evictedEvent returns the event of an eviction. Lingers is why the job does not stop immediately; empty if it does.
 func evictedEvent(job metav1.Object, evicted *metav1.Condition, lingers string) (kind, message string) {
 	done := "Suspended"
 	if _, is := job.(*framework.PodGroup); is { // nothing can suspend a pod
@@ -345,7 +345,7 @@ func (r *reconciler) recordLeft(o *observation) {
 		why = "the pods that it was admitted for have ended or are gone; the pods that wait are queued as another job"
 	case o.state.Gated && o.state.Marked:
 		why = "someone opened the scheduling gate of a pod"
-	case o.state.Gated && o.state.Suspended: // only who has the verb bypass can do that
+	case o.state.Gated && o.state.Suspended: // only users with the verb bypass can do that
 		why = fmt.Sprintf("its mark was removed, and nothing will open its scheduling gate; to queue it, set annotation %s to \"true\" again, or delete it", wellknown.SuspendAnnotation)
 	case o.state.Suspended:
 		// Nothing else says why it does not start.
