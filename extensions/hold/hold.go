@@ -1,5 +1,5 @@
-// Package hold computes how admission changes a job or a pod to hold it: the same as the hold policies, from the same
-// description of its kind. The webhook of job-extensions uses it where the API server does not serve
+// Package hold computes how admission changes a job or a pod to hold it. It does the same as the hold policies, from
+// the same description of the kind. The webhook of job-extensions uses it where the API server does not serve
 // MutatingAdmissionPolicy.
 //
 // The match conditions of the webhook are those of the policies, so each request here is for a job to hold. A job is

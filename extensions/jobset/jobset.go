@@ -43,7 +43,8 @@ func (adapter) Kind() framework.Kind {
 		Operators:        []string{"system:serviceaccount:jobset-system:jobset-controller-manager", "system:serviceaccount:jobset-system:jobset-controller"},
 		PodLabel:         framework.PodLabel{Key: jobset.JobSetUIDKey, IsUID: true},
 		Fence: framework.Fence{
-			// The controller creates what these state before it looks at suspend. The API lets users add them.
+			// The controller creates the objects that these describe before it looks at suspend, and users can add
+			// these fields.
 			Frozen: [][]string{{"spec", "network"}, {"spec", "volumeClaimPolicies"}, {"spec", "coordinator"}},
 			Groups: []framework.Groups{{
 				Path: []string{"spec", "replicatedJobs"}, Key: "name", Sizes: []string{"replicas"}, Size: "group.?replicas.orValue(1)",

@@ -58,7 +58,8 @@ func admitted(unit *v1alpha1.QueueUnit, wanted func(*v1alpha1.PodSet) bool) []v1
 	return sets
 }
 
-// IsManaged reports whether nodes are requested for the unit. A hand-made unit can have a request and no pod sets.
+// IsManaged reports whether nodes are requested for the unit. A unit that was created by hand can have a request and no
+// pod sets.
 func IsManaged(unit *v1alpha1.QueueUnit, config *v1alpha1.ProvisioningRequestConfigSpec) bool {
 	if len(unit.Spec.PodSets) == 0 {
 		return len(unit.Spec.Resource) > 0 && requestsManaged(unit.Spec.Resource, config)

@@ -17,7 +17,7 @@ type memory struct {
 
 // known is what is known about a unit.
 type known struct {
-	// passed is a resourceVersion that is outdated since a patch, so the cache will show another one.
+	// passed is a resourceVersion that is known to be outdated. The cache will show a newer one.
 	passed string
 	// wrote is when the unit was last patched.
 	wrote time.Time
