@@ -13,7 +13,7 @@
 // how its owners, or theirs, are changed later: an object keeps the owner that leads to a holder. Otherwise the order
 // in which objects are seen does not matter.
 //
-// Sums are exact and cannot overflow; a Vector contains at most the greatest int64. A Ledger is not safe for
+// Sums are exact and cannot overflow; amounts in a Vector are capped at the largest int64. A Ledger is not safe for
 // concurrent use.
 package pods
 

@@ -70,9 +70,9 @@ func (o *object) isHeld() bool {
 	return holder != nil && holder.holds
 }
 
-// attach records that the object names this owner. Anyone who can write an object can let it name any owner, so it
-// never leaves an owner that leads to a holder. An owner that leads nowhere may belong to something that was not seen
-// yet, so the object leaves it only for an owner that leads to a holder.
+// attach records that the object names this owner. Anyone who can write an object can make it name any owner, so it
+// never leaves an owner that leads to a holder. An owner that leads nowhere may belong to something that has not been
+// seen yet, so the object leaves it only for an owner that leads to a holder.
 func (n *namespace) attach(o *object, owner string) {
 	o.named = owner
 	isFree := o.above == nil || o.above.exempted

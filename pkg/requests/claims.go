@@ -22,9 +22,8 @@ type Claims interface {
 	Claim(namespace, name string) (claim *resourcev1.ResourceClaimSpec, found bool)
 }
 
-// Devices adds to the requests of one pod what its claims request, and the types of its
-// devices. Claims that the pod uses by name are not added but returned, because other
-// pods of the job may share them.
+// Devices returns the requests of one pod plus what its claims request and the types of its devices. It returns claims
+// that the pod uses by name separately, because other pods of the job may share them.
 func (r Rules) Devices(list corev1.ResourceList, spec *corev1.PodSpec, namespace string, claims Claims) (corev1.ResourceList, Shared, error) {
 	if err := checkClaims(spec); err != nil {
 		return nil, nil, err
@@ -207,8 +206,8 @@ func (r Rules) sharedBy(spec *corev1.PodSpec, requested corev1.ResourceList) Sha
 	return claim
 }
 
-// Share adds the claims of one pod to those of the job. The devices of a claim whose pods
-// do not select the same type have the default type.
+// Share adds the claims of one pod to those of the job. If the pods of a claim select different types, its devices have
+// the default type.
 func (r Rules) Share(job, pod Shared) {
 	for name, claim := range pod {
 		first, shared := job[name]

@@ -15,12 +15,12 @@ import (
 const NotEnded = "status.phase!=" + string(corev1.PodSucceeded) + ",status.phase!=" + string(corev1.PodFailed)
 
 // mostGrace is the longest grace period, in seconds, after which a pod stops counting. The API server accepts longer
-// ones, whose durations overflow there, so that the deletion of the pod seems to have ended long ago.
+// ones, but they overflow there, so that the pod seems to be long gone.
 const mostGrace = 1 << 31
 
-// GoneAt returns when a pod that is being deleted stops counting, although it may still exist on a lost node, as in
-// Kubernetes' own quota. deleted is its deletionTimestamp, and grace its grace period in seconds. leaves is whether there
-// is such a time.
+// GoneAt returns when a pod that is being deleted stops counting, as in Kubernetes' own quota. It may still exist then
+// on a lost node. deleted is its deletionTimestamp, and grace its grace period in seconds. leaves is whether there is
+// such a time.
 func GoneAt(deleted time.Time, grace *int64) (at time.Time, leaves bool) {
 	if deleted.IsZero() || grace == nil || *grace < 0 || *grace > mostGrace {
 		return time.Time{}, false
@@ -71,7 +71,7 @@ type podClaim struct {
 	shared, extended bool
 }
 
-// DevicesOf returns what Count needs to know about the pod; nil if OfPod returns the same.
+// DevicesOf returns what Count needs to know about the pod; nil if OfPod is sufficient.
 func (r Rules) DevicesOf(pod *corev1.Pod) *PodDevices {
 	d := &PodDevices{Namespace: pod.Namespace, claims: claimsOf(pod), requests: requestsOf(pod)}
 	fixed := len(r.Classes) == 0 || len(d.claims) == 0 && !slices.ContainsFunc(sorted(d.requests), isDevice)
@@ -150,7 +150,7 @@ func (r Rules) Count(pod *PodDevices, claimed func(namespace, name string) Claim
 
 // OfClaim returns what a real claim counts as: its allocated devices with the capacity that they give it, or what it
 // requests before it is allocated. Devices of a class that is not mapped count under the name that a container would
-// request them by. With allocation mode All, as many devices count as a claim can have, as in a ResourceQuota.
+// request them by. With allocation mode All, the maximum number of devices in a claim counts, as in a ResourceQuota.
 func (r Rules) OfClaim(claim *resourcev1.ResourceClaim) Claimed {
 	total, requested := Claimed{corev1.ResourceList{}, corev1.ResourceList{}}, map[string]alternative{}
 	for i := range claim.Spec.Devices.Requests {

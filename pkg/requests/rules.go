@@ -14,7 +14,7 @@ type Rules struct {
 	// Classes maps the name of a DeviceClass to the resource that its devices count as; empty for devices that are
 	// not counted. CLASS/CAPACITY is the capacity of its devices that claims request.
 	Classes map[string]corev1.ResourceName
-	// Uncounted, if set, is called for claims, which then count as nothing: Classes is not known.
+	// Uncounted, if set, is called for claims. They then count as nothing, because Classes is unknown.
 	Uncounted func()
 	// extended maps the extended resources that containers request devices by to DeviceClasses in Classes.
 	extended map[corev1.ResourceName]string

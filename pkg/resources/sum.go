@@ -37,7 +37,7 @@ func (s Sum) Times(n int64) Sum {
 	return Sum{high: s.high*n + int64(high), low: low}
 }
 
-// Float returns the sum, which must not be negative, as a float64. A greater sum has no smaller float.
+// Float returns the sum, which must not be negative, as a float64. A larger sum never has a smaller float.
 func (s Sum) Float() float64 { return math.Ldexp(float64(s.high), 64) + float64(s.low) }
 
 // Compare returns a negative number if s is smaller, and 0 if both are equal.
@@ -63,7 +63,7 @@ func (s Sum) Clamp() int64 {
 	}
 }
 
-// AddTimes returns sum + value*times, and at most the greatest int64. No argument may be negative.
+// AddTimes returns sum + value*times, capped at the largest int64. No argument may be negative.
 func AddTimes(sum, value int64, times int) int64 {
 	if value > 0 && int64(times) > (math.MaxInt64-sum)/value {
 		return math.MaxInt64
