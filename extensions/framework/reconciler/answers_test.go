@@ -22,7 +22,7 @@ import (
 
 var queuedKey = types.NamespacedName{Namespace: "n", Name: "a"}
 
-// changingJob is the reconciler of a held job that its owner changes again and again.
+// changingJob is the reconciler of a held job that its owner changes repeatedly.
 type changingJob struct {
 	*reconciler
 	clock *clocktesting.FakeClock
