@@ -105,7 +105,7 @@ type Growing interface {
 	KeepsGrowth() string
 }
 
-// Growth is a number of pods that an autoscaler has raised above what was admitted.
+// Growth is a number of pods that an autoscaler has raised above the admitted number.
 type Growth struct {
 	PodSet string
 	// Field is the JSON pointer (RFC 6901) of the number in the job. Admitted is its value for the admitted pods.
@@ -195,7 +195,6 @@ type Related struct {
 
 // PodLabel is a label that an operator sets on the pods of its jobs.
 type PodLabel struct {
-	// Key of the label.
 	Key string `json:"key"`
 	// IsUID: its value is the UID of the job. Otherwise it is the name.
 	IsUID bool `json:"isUID"`

@@ -138,7 +138,6 @@ func ReleasedSet(pod *corev1.Pod) string {
 	return parts[2]
 }
 
-// releaseOf reads the annotation.
 func releaseOf(pod *corev1.Pod) (attempt int, job types.UID) {
 	number, rest, _ := strings.Cut(pod.Annotations[wellknown.ReleasedAnnotation], "/")
 	of, _, _ := strings.Cut(rest, "/")

@@ -112,7 +112,7 @@ type Doc struct {
 	// Mark is what a job must contain in addition to the suspend field to be marked by
 	// it; empty for nothing.
 	Mark string
-	// Shows is what the job's own status shows while the job waits.
+	// Shows is the job's own status while it waits.
 	Shows string
 	// Counts lists the pods of the job that are charged to the quota.
 	Counts string

@@ -176,7 +176,7 @@ func counted(pods []*corev1.Pod, size int) []*corev1.Pod {
 	return counted[:size]
 }
 
-// templateOf returns what determines the requests of a pod like this one.
+// templateOf returns a template with the fields of the pod that determine its requests.
 func templateOf(pod *corev1.Pod) *corev1.PodTemplateSpec {
 	template := &corev1.PodTemplateSpec{Spec: pod.Spec}
 	template.Labels = pod.Labels // affinity of other pods selects them

@@ -33,8 +33,8 @@ type Observed struct {
 	Limit *int32
 }
 
-// Follow returns what the check reports now, if a request was created. An answer that is final for the
-// attempt stays.
+// Follow returns the current answer of the check, if a request was created. An answer that is final for the attempt
+// stays.
 func Follow(o Observed) Answer {
 	same := Unchanged(o.Entry)
 	switch phase := o.Unit.Status.Phase; {
@@ -83,7 +83,6 @@ func changed(request string) Answer {
 	return because(v1alpha1.CheckRetry, nil, "the pods of the job changed after ProvisioningRequest %s was created", request)
 }
 
-// failed returns the answer to a request that has failed.
 func failed(o Observed, c *metav1.Condition) Answer {
 	answer := because(v1alpha1.CheckRetry, c, "ProvisioningRequest %s failed", o.Request.Name)
 	if times := o.Request.FailedInARow(); o.Limit != nil && times > *o.Limit {
@@ -161,7 +160,7 @@ func Unmanaged() Answer {
 	return Answer{State: v1alpha1.CheckReady, Message: "no pod set requests a managed resource, so no nodes are requested"}
 }
 
-// Unchanged returns what the entry of a check says.
+// Unchanged returns the answer that the entry of a check already has.
 func Unchanged(entry v1alpha1.AdmissionCheckState) Answer {
 	return Answer{State: entry.State, Message: entry.Message, Updates: entry.PodSetUpdates}
 }

@@ -43,7 +43,7 @@ func scheduled(template *corev1.PodTemplateSpec, namespace string, cluster reque
 	}, nil
 }
 
-// containers returns what a scheduler reads of containers. Containers that webhooks add get a name.
+// containers returns the parts of containers that a scheduler reads. Containers that webhooks add get a name.
 func containers(spec *corev1.PodSpec, all []corev1.Container, prefix string) []corev1.Container {
 	var kept []corev1.Container
 	for i, c := range all {

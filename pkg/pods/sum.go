@@ -6,7 +6,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// sum is what pods request: all of them, and those that are not being deleted.
+// sum has the requests of pods: of all, and of those that are not being deleted.
 type sum struct {
 	pods         int
 	all, lasting total
@@ -47,7 +47,7 @@ func (s *sum) include(pod *podFacts, plus bool) {
 	}
 }
 
-// total is what pods request. What they share counts once. While pods disagree on how much they share, because some
+// total has the requests of pods. Shared requests count once. While pods disagree on how much they share, because some
 // were seen earlier, the largest amount of each resource counts. If they disagree on the resources, because they select
 // different types of devices, Mixed counts.
 type total struct {

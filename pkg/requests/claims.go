@@ -22,8 +22,8 @@ type Claims interface {
 	Claim(namespace, name string) (claim *resourcev1.ResourceClaimSpec, found bool)
 }
 
-// Devices returns the requests of one pod plus what its claims request and the types of its devices. It returns claims
-// that the pod uses by name separately, because other pods of the job may share them.
+// Devices returns the requests of one pod plus those of its claims and the types of its devices. It returns claims that
+// the pod uses by name separately, because other pods of the job may share them.
 func (r Rules) Devices(list corev1.ResourceList, spec *corev1.PodSpec, namespace string, claims Claims) (corev1.ResourceList, Shared, error) {
 	if err := checkClaims(spec); err != nil {
 		return nil, nil, err
@@ -52,7 +52,7 @@ func (r Rules) Devices(list corev1.ResourceList, spec *corev1.PodSpec, namespace
 	return list, shared, err
 }
 
-// checkClaims rejects what the API server rejects in the claims of a pod.
+// checkClaims rejects claims of a pod that the API server rejects.
 func checkClaims(spec *corev1.PodSpec) error {
 	listed := map[string]bool{}
 	for i := range spec.ResourceClaims {
@@ -75,7 +75,7 @@ func checkClaims(spec *corev1.PodSpec) error {
 	return nil
 }
 
-// claimed returns what one claim of a pod requests, without types.
+// claimed returns the requests of one claim of a pod, without types.
 func (r Rules) claimed(claim *corev1.PodResourceClaim, namespace string, claims Claims) (corev1.ResourceList, error) {
 	if r.Uncounted != nil {
 		r.Uncounted()
@@ -171,7 +171,7 @@ func alternativesOf(request *resourcev1.DeviceRequest) []alternative {
 	return all
 }
 
-// ofAlternative returns what the devices of an alternative count as.
+// ofAlternative returns the resources that the devices of an alternative count as.
 func (r Rules) ofAlternative(a alternative) (corev1.ResourceList, error) {
 	switch {
 	case !r.mapped(a.class):
@@ -191,7 +191,7 @@ func (r Rules) ofAlternative(a alternative) (corev1.ResourceList, error) {
 // Shared are the ResourceClaims that pods of a job use by name, keyed by that name. Each counts once for the job.
 type Shared map[string]SharedClaim
 
-// SharedClaim is what a claim requests.
+// SharedClaim has the requests of a claim.
 type SharedClaim struct {
 	requests corev1.ResourceList
 	// types are those of the requested resources; empty for none.
@@ -223,7 +223,7 @@ func (r Rules) Share(job, pod Shared) {
 	}
 }
 
-// Requests returns what all claims together request, with types.
+// Requests returns the total requests of all claims, with types.
 func (s Shared) Requests() (corev1.ResourceList, error) {
 	total := corev1.ResourceList{}
 	for _, name := range sortedKeys(s) {

@@ -144,7 +144,7 @@ func (r Rules) capacities(class string) map[resourcev1.QualifiedName]corev1.Reso
 	return names
 }
 
-// ofDevices returns what a number of devices of a class count as, if this capacity of each is used.
+// ofDevices returns the resources that devices of a class count as, if this capacity of each is used.
 func (r Rules) ofDevices(class string, count resource.Quantity, capacity map[resourcev1.QualifiedName]resource.Quantity) (corev1.ResourceList, error) {
 	if !r.mapped(class) {
 		return nil, unmapped(class)
@@ -156,8 +156,8 @@ func (r Rules) ofDevices(class string, count resource.Quantity, capacity map[res
 	return total, err
 }
 
-// capacity returns what the capacity of a number of devices counts as. If a request does not say how much it needs,
-// what a device provides is known only after its allocation. The list has what is known, even with an error.
+// capacity returns the resources that the capacity of devices counts as. If a request does not say how much it needs,
+// the amount is known only after the allocation. The list has all known amounts, even with an error.
 func (r Rules) capacity(class string, count int64, requested map[resourcev1.QualifiedName]resource.Quantity) (corev1.ResourceList, error) {
 	total, counted := corev1.ResourceList{}, r.capacities(class)
 	if len(counted) == 0 {

@@ -27,7 +27,6 @@ func list(t *testing.T, text string) corev1.ResourceList {
 	return l
 }
 
-// parse reads YAML into a value.
 func parse(t *testing.T, text string, into any) {
 	t.Helper()
 	require.NoError(t, yaml.UnmarshalStrict([]byte(text), into))

@@ -68,7 +68,7 @@ func (n *Names) Clone() *Names {
 // Len returns the number of names.
 func (n *Names) Len() int { return len(n.ids) }
 
-// Forget removes all names whose IDs are not in the set. Their IDs are reused, so nothing may refer to them any more.
+// Forget removes all names whose IDs are not in the set. Their IDs are reused, so nothing may still refer to them.
 func (n *Names) Forget(used IDs) {
 	// A map never shrinks, so a new one is made.
 	n.ids, n.free = map[string]ID{}, nil

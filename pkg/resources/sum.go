@@ -31,7 +31,7 @@ func (s Sum) Sub(t Sum) Sum {
 	return Sum{high: s.high - t.high - int64(borrow), low: low}
 }
 
-// Times returns the sum multiplied by a number that is not negative.
+// Times returns the sum multiplied by a number, which must not be negative.
 func (s Sum) Times(n int64) Sum {
 	high, low := bits.Mul64(s.low, uint64(n))
 	return Sum{high: s.high*n + int64(high), low: low}
@@ -48,7 +48,7 @@ func (s Sum) Compare(t Sum) int {
 // Below returns how far the sum is below the limit, clamped to an int64.
 func (s Sum) Below(limit int64) int64 { return Sum{}.Plus(limit).Sub(s).Clamp() }
 
-// Exceeds reports whether the sum is greater than an amount that is not negative.
+// Exceeds reports whether the sum is larger than an amount, which must not be negative.
 func (s Sum) Exceeds(v int64) bool { return s.high > 0 || s.high == 0 && s.low > uint64(v) }
 
 // Clamp returns the sum or the nearest int64.

@@ -60,7 +60,7 @@ const (
 	MarkRemains Action = "MarkRemains"
 )
 
-// Decision is what to do about a job now.
+// Decision is the next step for a job.
 type Decision struct {
 	Action Action
 	// Queued: the job waits, and an event that is kept alive reports why.
@@ -94,7 +94,8 @@ type State struct {
 	Lowered map[string]any
 	// Passing is the number of gated pods of an admitted job that can pass. See framework.GatedPods.
 	Passing int
-	// Grown is what the autoscaler of an evicted job has raised above what was admitted. See GrownOf.
+	// Grown are the numbers of pods that the autoscaler of an evicted job has raised above the admitted ones. See
+	// GrownOf.
 	Grown []framework.Growth
 	// Deleting: the job is being deleted, since DeletedAt.
 	Deleting  bool

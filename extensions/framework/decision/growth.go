@@ -43,7 +43,7 @@ type Evicted struct {
 	Pods int32
 }
 
-// Growth is what to do about the pods that a job adds after its admission.
+// Growth is the next step for the pods that a job adds after its admission.
 type Growth struct {
 	// Pass are the pods whose gates open, and Delete those that have passed and must end, because a unit for growth is
 	// evicted.

@@ -36,7 +36,6 @@ type jobClient struct {
 	concerns func(framework.Object) bool
 }
 
-// newJobClient creates a client for the adapter's kind.
 func newJobClient(config *rest.Config, adapter framework.Adapter, served servedVersions, clock clock.WithTicker) (*jobClient, error) {
 	jobs, err := newVersioned(config, adapter, served, clock)
 	if err != nil {

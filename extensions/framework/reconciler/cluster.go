@@ -67,8 +67,7 @@ func (c *listedCluster) start(ctx context.Context) []cache.InformerSynced {
 	return append(syncedBy(c.informers), c.claims.synced...)
 }
 
-// Rules returns the administrator's rules for what pods request, with the resources that the
-// DeviceClasses provide.
+// Rules returns the administrator's rules for the requests of pods, with the resources that DeviceClasses provide.
 func (c *listedCluster) Rules() requests.Rules {
 	if c.claims == nil {
 		return c.rules

@@ -56,7 +56,6 @@ type controllerLease struct {
 	observed bool
 }
 
-// outage returns the current outage, if any.
 func (c *controllerLease) outage() *outage { return c.now.Load() }
 
 // look reads the Lease. After an error, the state does not change.

@@ -140,7 +140,6 @@ func (r *reconciler) withoutUnit(ctx context.Context, o *observation, decided de
 	return nil, 0
 }
 
-// notQueued returns a warning on a job that is not queued.
 func (r *reconciler) notQueued(o *observation, key, format string, args ...any) *events.Event {
 	return new(r.event(o, corev1.EventTypeWarning, wellknown.EventNotQueued, fmt.Sprintf(format, args...), key))
 }

@@ -41,7 +41,7 @@ type Options struct {
 	Namespace string
 	// Workers of each kind.
 	Workers int
-	// Rules for what pods request.
+	// Rules for the requests of pods.
 	Rules requests.Rules
 	// Events takes the events on jobs.
 	Events EventSink

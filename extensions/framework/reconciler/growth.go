@@ -213,7 +213,6 @@ func (r *reconciler) admittedAreReady(job framework.Object, unit *v1alpha1.Queue
 	return decision.AdmittedAreReady(unit, adapter.Growing(job, scaled), r.growing(job, scaled, r.Clock.Now()))
 }
 
-// letThrough opens the gate of a pod.
 func (r *reconciler) letThrough(ctx context.Context, o *observation, pod decision.GrowingPod) error {
 	passed, err := r.pass(ctx, o, pod.Pod, pod.Set, nil)
 	written := version{value: passed}

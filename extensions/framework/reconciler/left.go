@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// leftAgain is when to check again what is left of a job that is gone.
+	// leftAgain is when to check again whether a job that is gone has left pods behind.
 	leftAgain = 10 * time.Second
 	// leftPage limits the objects of one request.
 	leftPage = 100

@@ -48,7 +48,6 @@ type deletion struct {
 	deleted int
 }
 
-// answer answers a request as the API server does.
 func (d *deletion) answer(r *http.Request) any {
 	resource := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
 	switch {

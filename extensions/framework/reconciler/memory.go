@@ -16,7 +16,7 @@ import (
 // deleted, no event may ever report it.
 const catchUp = 5 * time.Second
 
-// memory is what a reconciler knows in addition to the objects. All of it can be lost: a restart costs an additional
+// memory holds what a reconciler remembers beyond the objects. All of it can be lost: a restart costs an additional
 // check, but never causes a wrong step.
 type memory struct {
 	// awaited, by the name of the job.
@@ -34,9 +34,9 @@ type memory struct {
 	answers table[types.UID, backoff.State]
 	// faults, by the job's UID: the last invalid change of a released job.
 	faults table[types.UID, string]
-	// ignored, by the job's UID: what an event said of keys that have no effect.
+	// ignored, by the job's UID: the last event's text about keys that have no effect.
 	ignored table[types.UID, string]
-	// warned, by the job's UID: what events said of its requests.
+	// warned, by the job's UID: the last events' text about its requests.
 	warned table[types.UID, string]
 	// lost, by the job's UID: the UID of its controller, which does not exist.
 	lost table[types.UID, types.UID]
@@ -240,7 +240,6 @@ func (m *memory) lookIn(unit types.UID, now time.Time, first time.Duration) time
 	return at.Sub(now)
 }
 
-// forgetJob removes what is remembered about a job.
 func (m *memory) forgetJob(job types.UID) {
 	m.began.forget(job)
 	m.measured.forget(job)

@@ -28,7 +28,7 @@ var (
 // Units returns the cache of all units. Its objects are shared, and lack unused fields.
 func (f *Framework) Units() cache.SharedIndexInformer { return f.units }
 
-// Cluster returns what determines the requests of pods in addition to their templates.
+// Cluster returns the data that determines the requests of pods, apart from their templates.
 func (f *Framework) Cluster() requests.Cluster { return f.cluster }
 
 // PodsOf returns the pod sets of a unit's job as the API server has it now, because the templates of cached jobs are

@@ -81,7 +81,7 @@ func (r *reconciler) jobOf(ctx context.Context, turn *arrival.Turn, key types.Na
 }
 
 // forgetGone forgets a job and units that are gone from the caches. They may have been deleted while they were
-// processed, and what is remembered after their deletion event would stay forever.
+// processed, and facts that are remembered after their deletion event would stay forever.
 func (r *reconciler) forgetGone(key types.NamespacedName, job framework.Object, leftovers []*v1alpha1.QueueUnit) {
 	current, exists, err := r.cached.GetIndexer().GetByKey(key.String())
 	if err != nil {

@@ -134,7 +134,6 @@ func (r *reconciler) watch() error {
 	return nil
 }
 
-// caches returns the caches of this kind.
 func (r *reconciler) caches() []cache.SharedIndexInformer {
 	all := []cache.SharedIndexInformer{r.cached}
 	if r.remains != nil {

@@ -49,7 +49,7 @@ func (r *reconciler) jobGone(job framework.Object) {
 	r.jobChanged(job)
 }
 
-// forgetJob forgets what is known about a job, and stops renewing its event.
+// forgetJob forgets a job, and stops renewing its event.
 func (r *reconciler) forgetJob(job types.UID) {
 	r.memory.forgetJob(job)
 	r.Events.Forget(job)

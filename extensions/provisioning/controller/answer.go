@@ -15,8 +15,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/provisioning"
 )
 
-// answer returns what a check reports about a unit that holds quota. It creates the request of an
-// attempt that has none.
+// answer returns the answer of a check for a unit that holds quota. It creates the request of an attempt that has none.
 func (c *Controller) answer(ctx context.Context, unit *v1alpha1.QueueUnit, entry v1alpha1.AdmissionCheckState,
 	check *v1alpha1.AdmissionCheck, all []*provisioning.Request) (provisioning.Answer, error) {
 	same := provisioning.Unchanged(entry)

@@ -66,7 +66,7 @@ type Options struct {
 	// Units is the cache of all units. The controller does not run it.
 	Units cache.SharedIndexInformer
 	Jobs  Jobs
-	// Cluster has what the API server adds to pods.
+	// Cluster determines what the API server adds to pods.
 	Cluster requests.Cluster
 	// Serves reports whether the API server serves all of the resources.
 	Serves func(gv schema.GroupVersion, resources ...string) (bool, error)

@@ -16,7 +16,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/provisioning"
 )
 
-// apiState is what is known about the API of requests.
+// apiState is the known state of the API of requests.
 type apiState int32
 
 const (

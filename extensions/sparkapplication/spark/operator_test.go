@@ -60,7 +60,6 @@ func copyFile(t *testing.T, from, to string) {
 	require.NoError(t, err)
 }
 
-// run runs the go command.
 func run(t *testing.T, folder string, args ...string) string {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "go", args...)
