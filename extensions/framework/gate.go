@@ -34,10 +34,8 @@ type PodGroup struct {
 	Pods []*corev1.Pod
 }
 
-// GetObjectKind returns the type.
 func (g *PodGroup) GetObjectKind() schema.ObjectKind { return &g.TypeMeta }
 
-// DeepCopyObject returns a copy.
 func (g *PodGroup) DeepCopyObject() runtime.Object {
 	out := &PodGroup{TypeMeta: g.TypeMeta}
 	g.ObjectMeta.DeepCopyInto(&out.ObjectMeta)

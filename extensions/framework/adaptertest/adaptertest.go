@@ -125,7 +125,6 @@ func claimOf(count int64) *resourcev1.ResourceClaimSpec {
 	}}}
 }
 
-// Value returns the value of a PriorityClass.
 func (c Cluster) Value(name string) (int32, bool) {
 	value, found := c.Classes[name]
 	return value, found
@@ -140,25 +139,20 @@ func (c Cluster) Default() (string, int32, bool) {
 	return "usual", value, true
 }
 
-// RuntimeClass returns a RuntimeClass.
 func (c Cluster) RuntimeClass(name string) (*nodev1.RuntimeClass, bool) {
 	class, found := c.RuntimeClasses[name]
 	return class, found
 }
 
-// LimitRanges returns the LimitRanges of a namespace.
 func (c Cluster) LimitRanges(namespace string) []*corev1.LimitRange { return c.Ranges[namespace] }
 
-// Rules returns the rules for devices.
 func (c Cluster) Rules() requests.Rules { return c.Devices }
 
-// ClaimTemplate returns the claim of a ResourceClaimTemplate.
 func (c Cluster) ClaimTemplate(_, name string) (*resourcev1.ResourceClaimSpec, bool) {
 	claim, found := c.ClaimTemplates[name]
 	return claim, found
 }
 
-// Claim returns a ResourceClaim.
 func (c Cluster) Claim(_, name string) (*resourcev1.ResourceClaimSpec, bool) {
 	claim, found := c.Claims[name]
 	return claim, found

@@ -96,12 +96,10 @@ func newNative(config *rest.Config, adapter framework.Adapter) (native, error) {
 	}, nil
 }
 
-// List reads all jobs.
 func (n native) List(ctx context.Context, namespace string, opts metav1.ListOptions) (runtime.Object, error) {
 	return n(namespace).List(ctx, opts)
 }
 
-// Watch reports their changes.
 func (n native) Watch(ctx context.Context, namespace string, opts metav1.ListOptions) (watch.Interface, error) {
 	return n(namespace).Watch(ctx, opts)
 }

@@ -119,7 +119,7 @@ func (r *reconciler) finishDeleted(ctx context.Context, o *observation) error {
 	return r.patchUnitStatus(ctx, o, lifecycle.Finished(o.unit, false, string(wellknown.ReasonJobDeleted), message, metav1.NewTime(o.now)))
 }
 
-// suspend suspends the job. With forGood it is also deactivated.
+// suspend suspends the job. With forGood, it also deactivates it.
 func (r *reconciler) suspend(ctx context.Context, o *observation, forGood bool) error {
 	data, err := suspendPatch(r.adapter, r.described, o.job, forGood)
 	if err != nil {

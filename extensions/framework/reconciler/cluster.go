@@ -87,7 +87,6 @@ func syncedBy(informers []cache.SharedIndexInformer) []cache.InformerSynced {
 	return synced
 }
 
-// RuntimeClass returns a RuntimeClass.
 func (c *listedCluster) RuntimeClass(name string) (*nodev1.RuntimeClass, bool) {
 	class, err := c.runtimeClasses.Get(name)
 	return class, err == nil
@@ -114,7 +113,6 @@ func slimClusterObject(obj any) (any, error) {
 	return obj, nil
 }
 
-// Value returns the value of a PriorityClass.
 func (c *listedCluster) Value(name string) (int32, bool) {
 	class, err := c.priorityClasses.Get(name)
 	if err != nil {

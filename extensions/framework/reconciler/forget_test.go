@@ -17,7 +17,6 @@ import (
 	"kube-queue.dev/kube-queue/pkg/events"
 )
 
-// size is how much is remembered.
 func (m *memory) size() string {
 	return fmt.Sprint(len(m.awaited.all()), len(m.began.all()), len(m.measured.all()), len(m.look.all()), len(m.outages.all()))
 }

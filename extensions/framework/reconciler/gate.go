@@ -81,7 +81,6 @@ type gate struct {
 // grouped is whether the jobs are groups of pods.
 func (g *gate) grouped() bool { return g.kind.PodLabel.Key != "" }
 
-// Version returns the only version of the kind.
 func (g *gate) Version() string { return g.kind.Version }
 
 // jobOf reports whether the pod belongs to a job of the kind, and to which.
@@ -127,7 +126,6 @@ type gateIndexer struct {
 	gate *gate
 }
 
-// GetByKey returns the job of the name.
 func (i gateIndexer) GetByKey(key string) (any, bool, error) {
 	namespace, name, err := cache.SplitMetaNamespaceKey(key)
 	if err != nil {
@@ -258,10 +256,8 @@ func (g *gate) left(ctx context.Context, unit *v1alpha1.QueueUnit, now time.Time
 // errPods is the error of requests that gated pods do not support. No decision leads to such a request.
 var errPods = errors.New("pods at the gate are only let through or deleted")
 
-// GetJSON is not supported.
 func (g *gate) GetJSON(context.Context, string, string) ([]byte, error) { return nil, errPods }
 
-// Patch is not supported.
 func (g *gate) Patch(context.Context, types.PatchType, string, string, []byte, ...string) (string, error) {
 	return "", errPods
 }

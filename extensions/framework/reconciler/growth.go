@@ -137,7 +137,6 @@ func (r *reconciler) growPods(ctx context.Context, o *observation, growth decisi
 	return errs
 }
 
-// growUnits creates, changes and deletes units for growth.
 func (r *reconciler) growUnits(ctx context.Context, o *observation, growth decision.Growth) (errs []error) {
 	patch := func(unit *v1alpha1.QueueUnit, part string, fields map[string]any) {
 		written, err := r.sendUnit(ctx, unit, part, fields, nil)

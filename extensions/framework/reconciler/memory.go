@@ -73,7 +73,7 @@ func (t *table[K, V]) change(key K, compute func(V) V) V {
 	return value
 }
 
-// set reports whether the value has changed.
+// set sets a value, and reports whether it has changed.
 func (t *table[K, V]) set(key K, value V) (changed bool) {
 	t.change(key, func(before V) V { changed = before != value; return value })
 	return changed

@@ -53,7 +53,7 @@ func (f *Framework) PodsOf(ctx context.Context, unit *v1alpha1.QueueUnit) ([]fra
 	return nil, ErrNotEnabled
 }
 
-// liveJob reads a job without its cache.
+// liveJob reads a job from the API server, not from the cache.
 func (r *reconciler) liveJob(ctx context.Context, namespace, name string) (framework.Object, error) {
 	live, err := r.jobs.Get(ctx, namespace, name)
 	if err != nil {
@@ -79,7 +79,7 @@ func (r *reconciler) livePods(ctx context.Context, job framework.Object) ([]fram
 	return pods.Sets, nil
 }
 
-// liveRelated reads the related object of a job without its cache; nil if there is none. It lists the objects with
+// liveRelated reads the related object of a job from the API server; nil if there is none. It lists the objects with
 // that name, because the program is allowed to list them but not to get one.
 func (r *reconciler) liveRelated(ctx context.Context, job framework.Object) (found framework.Object, err error) {
 	if r.relatedLive == nil {

@@ -16,7 +16,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/lifecycle"
 )
 
-// reconcile takes one step for the job of the name: it observes the job in the caches, decides, acts, and records
+// reconcile takes one step for the job with the name: it observes the job in the caches, decides, acts, and records
 // what the owner of the job must know. It also clears the units that former jobs of the name have left behind. It
 // returns when to check again. The turn ends before the first request.
 func (r *reconciler) reconcile(ctx context.Context, turn *arrival.Turn, key types.NamespacedName, now time.Time) (time.Duration, error) {
@@ -67,7 +67,7 @@ func (r *reconciler) reconcile(ctx context.Context, turn *arrival.Turn, key type
 	return sooner(after, explained), cmp.Or(err, uncleared)
 }
 
-// jobOf returns the job of the name; nil if there is none.
+// jobOf returns the job with the name; nil if there is none.
 func (r *reconciler) jobOf(ctx context.Context, turn *arrival.Turn, key types.NamespacedName) (framework.Object, error) {
 	object, exists, err := r.cached.GetIndexer().GetByKey(key.String())
 	if err != nil {

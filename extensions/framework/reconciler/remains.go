@@ -25,12 +25,10 @@ type remainsSource struct {
 	version func() string
 }
 
-// Each lists all objects.
 func (s remainsSource) Each(ctx context.Context, namespace string, opts metav1.ListOptions, each func(lenient.Object) error) (metav1.ListMeta, error) {
 	return s.clients[s.version()].Each(ctx, namespace, opts, each)
 }
 
-// Watch reports their changes.
 func (s remainsSource) Watch(ctx context.Context, namespace string, opts metav1.ListOptions) (watch.Interface, error) {
 	return s.clients[s.version()].Watch(ctx, namespace, opts)
 }

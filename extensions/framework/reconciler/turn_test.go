@@ -63,7 +63,7 @@ func TestOneRequestThatHangsDoesNotHoldUpItsNamespace(t *testing.T) {
 	}
 }
 
-// within waits for what comes through a channel.
+// within receives a value from a channel, and fails the test if it takes too long.
 func within[T any](t *testing.T, c <-chan T) (got T) {
 	t.Helper()
 	select {

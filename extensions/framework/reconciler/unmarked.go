@@ -21,10 +21,8 @@ import (
 // job has neither the annotation nor a unit. It has only the name, UID and version of the job.
 type unmarked struct{ metav1.ObjectMeta }
 
-// GetObjectKind returns an unknown kind.
 func (u *unmarked) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 
-// DeepCopyObject returns a copy.
 func (u *unmarked) DeepCopyObject() runtime.Object {
 	out := &unmarked{}
 	u.DeepCopyInto(&out.ObjectMeta)

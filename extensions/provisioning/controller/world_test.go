@@ -70,7 +70,6 @@ type world struct {
 	events []events.Event
 }
 
-// Write collects an event.
 func (w *world) Write(e events.Event) { w.events = append(w.events, e) }
 
 // PodsOf returns the pods of the only job.
