@@ -13,8 +13,8 @@ import (
 // Object is a job of some kind.
 type Object = lenient.Object
 
-// Adapter describes one kind of job to the framework. Its methods are pure, and never change the job or panic,
-// however incomplete the object is.
+// Adapter describes one kind of job to the framework. Its methods are pure, and never change the job or panic, even if
+// the object is incomplete.
 type Adapter interface {
 	// Kind returns the names of the kind and how its jobs are marked.
 	Kind() Kind
@@ -33,8 +33,8 @@ type Adapter interface {
 	SuspendPatch(job Object, suspend bool) map[string]any
 }
 
-// As returns a job as the type of Adapter.New. It returns an empty job for an object of another type, which no
-// adapter gets.
+// As returns a job as the type of Adapter.New. For an object of another type, which no adapter gets, it returns an
+// empty job.
 func As[T any, P interface {
 	*T
 	Object
@@ -45,12 +45,12 @@ func As[T any, P interface {
 	return new(T)
 }
 
-// RemainsKeeper is an Adapter whose operator can keep the object that owns the pods of an ended job until a user
-// deletes it.
+// RemainsKeeper is an Adapter whose operator can keep the object of Kind.Remains after its job ends. A user must then
+// delete it.
 type RemainsKeeper interface {
 	Adapter
-	// Keeps returns why the operator does not delete the object of Kind.Remains of the ended job, and how to fix
-	// that; empty if it does.
+	// Keeps returns why the operator keeps the object of the ended job, and how to fix that; empty if it deletes the
+	// object.
 	Keeps(job Object) string
 }
 
@@ -62,34 +62,33 @@ type QueuingPatcher interface {
 	QueuingPatch(job Object, queuing bool, message string, now time.Time) map[string]any
 }
 
-// RelatedReader is implemented by adapters of kinds whose jobs do not contain their
-// pod templates. A related object, of kind Kind.Related, contains them: the job
-// controls it, and it has the job's name.
+// RelatedReader is implemented by adapters of kinds whose jobs do not contain their pod templates. A related object of
+// kind Kind.Related contains them. The job controls it, and both have the same name.
 type RelatedReader interface {
 	// NewRelated returns an empty object to decode a related object into.
 	NewRelated() Object
 	// RelatedTemplates returns pointers to the object's own pod templates, so that they
 	// can be stripped before it is cached.
 	RelatedTemplates(related Object) []*corev1.PodTemplateSpec
-	// StateWith and PodsWith are State and Pods of a job with its related object, which is nil while it does not
-	// exist.
+	// StateWith and PodsWith are State and Pods for a job and its related object, which is nil if it does not exist
+	// yet.
 	StateWith(job, related Object) JobState
 	PodsWith(job, related Object) (Pods, error)
 }
 
-// ScaledReader is implemented by adapters of kinds with Kind.Remains: jobs run in such an object, which an autoscaler
-// can scale.
+// ScaledReader is implemented by adapters of kinds with Kind.Remains. Their jobs run in such an object, and an
+// autoscaler can scale it.
 type ScaledReader interface {
 	// NewScaled returns an empty object to decode such an object into.
 	NewScaled() Object
 	// SlimScaled removes unused fields from an object before it is cached.
 	SlimScaled(scaled Object)
-	// PodsScaled returns the pods of a job, with the number of pods that its object is scaled to if that is lower.
+	// PodsScaled returns the pods of a job. If its object is scaled to fewer pods, it returns that number of pods.
 	PodsScaled(job, scaled Object) (Pods, error)
 }
 
 // Autoscaled is implemented by adapters of kinds whose autoscaler writes the number of pods into the job itself. Its
-// Fence has one of Groups; the autoscaler changes its first size.
+// Fence has one element of Groups, and the autoscaler changes the first of its Sizes.
 type Autoscaled interface {
 	// Grown returns the groups of the job that its autoscaler may have raised above the admitted number of pods.
 	// Pod sets that are not in admitted are left out.
@@ -102,11 +101,11 @@ type Growing interface {
 	// Growing returns the pod sets of a job that can grow, and how many pods each has now. scaled is the object that its
 	// autoscaler scales, if the kind has one and it exists; nil otherwise.
 	Growing(job, scaled Object) map[string]int32
-	// KeepsGrowth returns why no pods of the growth can be deleted for other jobs; empty if they can.
+	// KeepsGrowth returns why pods that a job adds cannot be deleted for other jobs; empty if they can.
 	KeepsGrowth() string
 }
 
-// Growth is a number of pods that an autoscaler has raised above what was admitted.
+// Growth is a number of pods that an autoscaler has raised above the admitted number.
 type Growth struct {
 	PodSet string
 	// Field is the JSON pointer (RFC 6901) of the number in the job. Admitted is its value for the admitted pods.
@@ -117,8 +116,8 @@ type Growth struct {
 // ElasticReader is implemented by adapters of kinds with Kind.Elastic if not every job can start with fewer pods, or
 // if jobs declare how many they need.
 type ElasticReader interface {
-	// Least returns how many pods of the elastic pod set the job needs by its own spec; 0 if it does not say. why
-	// explains to its owner why it needs all of them; empty if it does not.
+	// Least returns how many pods of the elastic pod set the job needs according to its own spec; 0 if the spec does
+	// not say. why tells the owner why the job needs all of them; empty if it needs fewer.
 	Least(Object) (least int32, why string)
 }
 
@@ -150,38 +149,37 @@ type Kind struct {
 	// Parts are the kinds of jobs that the operator itself creates as parts of a job, and starts and stops with it.
 	// Jobs that a user's steps create are not parts.
 	Parts []schema.GroupKind
-	// Remains is a resource of the kind's own group and version, such as "rayclusters". While the job controls such
-	// an object, pods of the job may remain: the job has neither stopped nor ended. The adapter is then a
-	// ScaledReader. Empty: the job's own status is sufficient.
+	// Remains is a resource of the kind's own group and version, such as "rayclusters"; empty if the job's own status
+	// is sufficient. While a job controls such an object, it may have pods left, so it has neither stopped nor ended.
+	// The adapter must be a ScaledReader.
 	Remains string
 	// RemainsKind is the kind of Remains, such as "RayCluster", for messages.
 	RemainsKind string
 	// PodLabel identifies the job of pods that have lost their controller, because the job
 	// was deleted and its dependents were orphaned. Objects of Remains have it too.
 	PodLabel PodLabel
-	// Related is the kind of the objects that contain the pod templates of jobs; empty
-	// if jobs contain them. The adapter is then a RelatedReader.
+	// Related is the kind of the objects that contain the pod templates of jobs, and the adapter must be a
+	// RelatedReader. It is empty if jobs contain the templates.
 	Related Related
 
 	// Sets are the fields that a hold sets together with the suspend field. The hold
 	// policy sets them at admission, Adapter.SuspendPatch on a running job.
 	Sets []Setting
-	// Holdable conditions are true for each job that the operator accepts while it is suspended, that is, if its
-	// JobState.Unholdable is empty. The hold policy does not change other jobs.
+	// Holdable conditions are true for the jobs that the operator accepts while they are suspended: those with an empty
+	// JobState.Unholdable. The hold policy does not change other jobs.
 	Holdable []Condition
 	// Maps are the paths of the maps that Holdable reads. The hold policy matches a job
 	// only if each of them is absent or a map. The parents of SuspendPath are always
 	// checked and need not be listed.
 	Maps [][]string
-	// Operators are the usernames of the kind's operator in its own manifests: an example for administrators who list
-	// their operators.
+	// Operators are the usernames of the operator in its own manifests, as examples for administrators.
 	Operators []string
-	// Fence is what no user can change in a released job of a managed namespace.
+	// Fence describes what users cannot change in a released job of a managed namespace.
 	Fence Fence
 	// Elastic is the pod set that can start with fewer pods; nil if there is none.
 	Elastic *Elastic
-	// Places are where jobs have the annotations of their pods. If there are none, NoPlaces explains to the owner of
-	// a job why its release cannot add annotations.
+	// Places are where jobs contain the annotations of their pods. If there are none, NoPlaces tells the owner of a job
+	// why its release cannot add annotations.
 	Places   []Place
 	NoPlaces string
 	// Doc is for the documentation.
@@ -197,7 +195,6 @@ type Related struct {
 
 // PodLabel is a label that an operator sets on the pods of its jobs.
 type PodLabel struct {
-	// Key of the label.
 	Key string `json:"key"`
 	// IsUID: its value is the UID of the job. Otherwise it is the name.
 	IsUID bool `json:"isUID"`
@@ -222,7 +219,7 @@ type JobState struct {
 	Unholdable string
 	// ManagedBy is the job's managedBy.
 	ManagedBy string
-	// Started: the operator has started the job at some time.
+	// Started: the operator has started the job at least once.
 	Started bool
 	// Running: pods of the job are running.
 	Running bool
@@ -240,7 +237,8 @@ type JobState struct {
 	// Unstoppable explains to the user why suspending the job may never stop it; empty if it always does.
 	// The job is then never evicted for another one.
 	Unstoppable string
-	// End is set once the job has ended. If it is Gated and Suspended, gated pods may still replace those that have ended.
+	// End is set once the job has ended. If the job is Gated and Suspended, gated pods may still replace those that
+	// have ended.
 	End *End
 	// Queuing is how the job's own status shows that it is queued.
 	Queuing Queuing
@@ -288,14 +286,12 @@ type PodSet struct {
 	Ended int32
 	// Template of the pods. It can be nil if Declared is set.
 	Template *corev1.PodTemplateSpec
-	// Declared, if not nil, replaces the requests of the template for each pod: the
-	// job's owner has declared them. Nothing is added.
+	// Declared, if not nil, are the requests of each pod that the job's owner has declared. They replace those of the
+	// template, without defaults.
 	Declared corev1.ResourceList
-	// CrossesNamespaces is true if an operator adds a pod affinity to pods of all namespaces,
-	// which is not in the template.
+	// CrossesNamespaces: the operator adds an affinity to pods of all namespaces that is not in the template.
 	CrossesNamespaces bool
-	// Created: Template is that of a pod that exists, to which the API server and webhooks have already added what they
-	// add.
+	// Created: Template comes from an existing pod, so it already has what the API server and webhooks add.
 	Created bool
 }
 

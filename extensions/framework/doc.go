@@ -13,6 +13,5 @@
 // The packages below use the contract:
 //   - decision decides what to do about one job, and is as pure as the adapters.
 //   - reconciler executes the decision: clients, caches, queues.
-//   - requests computes the effective requests of pods.
 //   - adaptertest tests an adapter with YAML files and with damaged objects.
 package framework

@@ -15,18 +15,18 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 )
 
-// GatedPods is an Adapter of jobs that are pods, which wait at a scheduling gate. Its jobs are of type PodGroup.
-// Nothing closes a gate again, so an eviction deletes the pods.
+// GatedPods is an Adapter of jobs that consist of pods at a scheduling gate. Its jobs are of type PodGroup. An open
+// gate cannot be closed again, so an eviction deletes the pods.
 type GatedPods interface {
 	Adapter
 	// SetOf returns the pod set of a pod.
 	SetOf(pod *corev1.Pod) string
-	// Passing returns the gated pods of a job that can pass if so many pods of each pod set are admitted. Pods of the
-	// job that have passed already count, until they have ended or are gone.
+	// Passing returns the gated pods of a job that can pass with the admitted number of pods in each pod set. Pods that
+	// have already passed count towards that number until they end or are gone.
 	Passing(job Object, admitted map[string]int32) []*corev1.Pod
 }
 
-// PodGroup is a job that consists of pods. It is no object of the API: its metadata are those of its pods.
+// PodGroup is a job that consists of pods. It is not an API object: its metadata comes from its pods.
 type PodGroup struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta
@@ -34,10 +34,8 @@ type PodGroup struct {
 	Pods []*corev1.Pod
 }
 
-// GetObjectKind returns the type.
 func (g *PodGroup) GetObjectKind() schema.ObjectKind { return &g.TypeMeta }
 
-// DeepCopyObject returns a copy.
 func (g *PodGroup) DeepCopyObject() runtime.Object {
 	out := &PodGroup{TypeMeta: g.TypeMeta}
 	g.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
@@ -47,7 +45,7 @@ func (g *PodGroup) DeepCopyObject() runtime.Object {
 	return out
 }
 
-// First returns the name of the pod that started the job or, if that is gone, of the oldest.
+// First returns the name of the pod that started the job, or of the oldest pod if that one is gone.
 func (g *PodGroup) First() string {
 	for _, pod := range g.Pods {
 		if pod.UID == g.UID {
@@ -57,13 +55,13 @@ func (g *PodGroup) First() string {
 	return g.Pods[0].Name
 }
 
-// NewPodGroup returns the job that consists of pods of a namespace; nil if there are none. job is the UID of the job
-// whose unit exists and has not ended; empty if there is none. Without it, the oldest pod that has not ended starts a
-// new job. Pods that have ended belong to the job that they were released with.
+// NewPodGroup returns the job that consists of these pods of one namespace; nil if there are none. job is the UID of
+// the job whose unit has not ended; empty if there is no such unit. Without it, the oldest pod that has not ended
+// starts a new job. Pods that have ended belong to the job that they were released for.
 //
-// The job has the labels and annotations of its oldest pod and the creation time of its newest pod, and is being
-// deleted if all its pods are that have not ended. Its resourceVersion is the newest of its pods. Annotation
-// kube-queue/released is the latest attempt that a pod was released with that has not ended.
+// The job takes labels and annotations from its oldest pod, and the latest creation time and resourceVersion of all its
+// pods. It is being deleted if all pods that have not ended are. Annotation kube-queue/released is the latest attempt
+// for which any of these pods was released.
 func NewPodGroup(name string, all []*corev1.Pod, job types.UID) *PodGroup {
 	var pods []*corev1.Pod
 	for _, pod := range all {
@@ -122,13 +120,14 @@ func NewPodGroup(name string, all []*corev1.Pod, job types.UID) *PodGroup {
 	return group
 }
 
-// Release returns the value of annotation kube-queue/released of a pod of a job, which passes as a pod of the pod set.
+// Release returns the value of annotation kube-queue/released for a pod of the job that passes the gate as one of the
+// pod set.
 func Release(attempt string, job types.UID, set string) string {
 	return attempt + "/" + string(job) + "/" + set
 }
 
-// ReleasedSet returns the pod set as which a pod has passed the gate; empty if it has not. Its spec may have changed
-// since.
+// ReleasedSet returns the pod set that a pod belonged to when it passed the gate; empty if it has not passed. Its spec
+// may have changed since.
 func ReleasedSet(pod *corev1.Pod) string {
 	parts := strings.SplitN(pod.Annotations[wellknown.ReleasedAnnotation], "/", 3)
 	if len(parts) < 3 || IsGated(pod) {
@@ -137,7 +136,6 @@ func ReleasedSet(pod *corev1.Pod) string {
 	return parts[2]
 }
 
-// releaseOf reads the annotation.
 func releaseOf(pod *corev1.Pod) (attempt int, job types.UID) {
 	number, rest, _ := strings.Cut(pod.Annotations[wellknown.ReleasedAnnotation], "/")
 	of, _, _ := strings.Cut(rest, "/")
@@ -160,12 +158,12 @@ func IsGated(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.SchedulingGates, isGate)
 }
 
-// IsGrowth reports whether a pod is one of a job whose growth is gated.
+// IsGrowth reports whether a pod belongs to a job whose growth is gated.
 func IsGrowth(pod *corev1.Pod) bool { return pod.Annotations[wellknown.GrowthAnnotation] != "" }
 
 func isGate(gate corev1.PodSchedulingGate) bool { return gate.Name == wellknown.PodGate }
 
-// GatesLeft returns the scheduling gates of a pod without that of kube-queue.
+// GatesLeft returns the scheduling gates of a pod except that of kube-queue.
 func GatesLeft(pod *corev1.Pod) []corev1.PodSchedulingGate {
 	return slices.DeleteFunc(append([]corev1.PodSchedulingGate{}, pod.Spec.SchedulingGates...), isGate)
 }

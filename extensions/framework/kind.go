@@ -28,15 +28,14 @@ type Condition struct {
 type Fence struct {
 	// Declared: an annotation states the size, so no field decides it.
 	Declared bool
-	// Frozen are the paths of fields that do not change. If EmptyIsUnset, an empty string is the same as none, because
+	// Frozen are the paths of fields that must not change. With EmptyIsUnset, an empty string counts as unset, because
 	// the operator omits it when it writes the job. The field managedBy of Kind.ManagedBy is always frozen.
 	Frozen       [][]string
 	EmptyIsUnset bool
-	// Valid are conditions over job that a job keeps, because its operator does not suspend a job that breaks one. Their
-	// names are the fields that they are about.
+	// Valid are conditions over job that must stay true, because the operator does not suspend a job that breaks one.
+	// Each is named after the fields that it checks.
 	Valid []Condition
-	// Size is the number of pods, which does not grow, as an expression over job; empty if
-	// Groups contain all pods.
+	// Size is an expression over job for the number of pods, which must not grow; empty if Groups contain all pods.
 	Size string
 	// Groups are the groups of pods of the job.
 	Groups []Groups
@@ -46,19 +45,17 @@ type Fence struct {
 	Ended Ended
 }
 
-// Groups is a list or a map of groups of equal pods. None is added to a released job.
+// Groups is a list or a map of groups of equal pods. No group can be added to a released job.
 type Groups struct {
 	Path []string
 	// Key is the field that identifies a group of a list; empty for a map.
 	Key string
-	// Sizes are the fields that decide the number of pods of a group. No other field of a
-	// group changes.
+	// Sizes are the fields that decide the number of pods of a group. No other field of a group can change.
 	Sizes []string
 	// Size is the number of pods, as an expression over group.
 	Size string
 	// Elastic is the condition over job under which an operator or autoscaler changes the sizes; it must depend on
-	// Frozen fields only. Most is the largest size then, as an expression over job and group. Empty: sizes never
-	// grow.
+	// Frozen fields only. Most is an expression over job and group for the largest size then. Empty: sizes never grow.
 	Elastic, Most string
 }
 
@@ -70,28 +67,28 @@ type Ended struct {
 	Values     []string
 }
 
-// Place is where jobs of a kind have the annotations of their pods. The release of a job changes annotations there,
-// while the job is suspended and has no pods. It does not change the templates around them.
+// Place is where jobs of a kind contain the annotations of their pods. The release changes annotations there, but not
+// the templates around them, while the job is suspended and has no pods.
 type Place struct {
-	// PodSet is the pod set with the annotations at Path. If it is empty, Path is a map or a list with an element for
+	// PodSet is the pod set whose annotations are at Path. If it is empty, Path is a map or a list with an element for
 	// each pod set.
 	PodSet string
 	Path   []string
 	// Key is the field that names the elements of a list; empty for a map.
 	Key string
-	// Names returns the names of the pod sets of elements with these names. If it is nil, the names are the same.
+	// Names returns the names of the pod sets for the names of elements. If it is nil, they are the same.
 	Names func(elements []string) []string
 	// Below is the path of the annotations in an element.
 	Below []string
-	// Manager, if not empty, is the element of the list that belongs to kube-queue. It patches templates that are not
-	// in the job: Own is the place in the element, and its elements are created as needed.
+	// Manager, if not empty, is the key of the list element that belongs to kube-queue. The element patches templates
+	// that are not in the job. Own is the place in that element; its elements are created as needed.
 	Manager string
 	Own     *Place
-	// Time is the field that contains the time when the element was set; empty if there is none. If it is missing,
-	// the webhook of the operator sets it and rewrites the whole job, which can change how quantities are written. A
-	// rule of the operator then rejects the release, because immutable fields seem to have changed.
+	// Time is the field that contains the time when the element was set; empty if there is none. If it is not set, the
+	// operator's webhook sets it and rewrites the whole job, which can change how quantities are written. The operator
+	// then rejects the release, because immutable fields seem to have changed.
 	Time string
-	// Unless is a field that makes the operator ignore the annotations, and Why explains it to the owner of the job.
+	// Unless is a field that makes the operator ignore the annotations. Why tells the owner of the job so.
 	Unless []string
 	Why    string
 }
@@ -100,7 +97,7 @@ type Place struct {
 // of the job, and a suspension restores it.
 type Elastic struct {
 	PodSet string
-	// Path of the field with the number of pods. It must exist in a job that requests several.
+	// Path of the field with the number of pods. A job with more than one pod must set it.
 	Path []string
 	// AnyCase: the operator accepts the second-to-last name of the path in any case.
 	AnyCase bool
@@ -115,7 +112,7 @@ type Doc struct {
 	// Mark is what a job must contain in addition to the suspend field to be marked by
 	// it; empty for nothing.
 	Mark string
-	// Shows is what the job's own status shows while the job waits.
+	// Shows is the job's own status while it waits.
 	Shows string
 	// Counts lists the pods of the job that are charged to the quota.
 	Counts string
@@ -125,7 +122,7 @@ type Doc struct {
 	Frees string
 	// Partial describes what a job does when it starts with fewer pods, if the kind is Elastic.
 	Partial string
-	// Stops is the sign that a job that a user suspended has stopped.
+	// Stops is the sign that a job has stopped after a user suspended it.
 	Stops string
 	// Gang is why the release does not ask kube-scheduler to start all pods together or none: the tested version of
 	// the kind has no field for it that can change while the job is suspended. When a kind gets such a field, the

@@ -1,5 +1,5 @@
-// Package hold computes how admission changes a job or a pod to hold it: the same as the hold policies, from the same
-// description of its kind. The webhook of job-extensions uses it where the API server does not serve
+// Package hold computes how admission changes a job or a pod to hold it. It does the same as the hold policies, from
+// the same description of the kind. The webhook of job-extensions uses it where the API server does not serve
 // MutatingAdmissionPolicy.
 //
 // The match conditions of the webhook are those of the policies, so each request here is for a job to hold. A job is
@@ -62,7 +62,7 @@ func (k Kinds) Find(of schema.GroupVersionKind) (kind Kind, known bool) {
 	return all[max(at, 0)], true
 }
 
-// Marked returns what the hold policy of a kind changes in a marked job.
+// Marked returns the changes that the hold policy of a kind makes in a marked job.
 func Marked(kind framework.Kind, request Request) []decision.Operation {
 	annotations := map[string]any{}
 	if request.isCopy() {
@@ -74,8 +74,8 @@ func Marked(kind framework.Kind, request Request) []decision.Operation {
 	return operations(request.Object, suspension(kind, request.Object, annotations), annotations)
 }
 
-// Managed returns what the policy of managed namespaces changes in a job. fenced means that jobs cannot bypass the
-// queue there, so a job that claims to be a part of another one is queued too.
+// Managed returns the changes that the policy of managed namespaces makes in a job. fenced means that jobs cannot
+// bypass the queue there, so a job that claims to be a part of another one is queued too.
 func Managed(kind framework.Kind, request Request, fenced bool) []decision.Operation {
 	annotations := map[string]any{wellknown.ManagedKey: "true"}
 	if request.isCopy() {
@@ -97,7 +97,7 @@ func Managed(kind framework.Kind, request Request, fenced bool) []decision.Opera
 	return operations(request.Object, changes, annotations)
 }
 
-// Gate returns what the policies of pods change in a new pod. managed means that its namespace is managed.
+// Gate returns the changes that the policies of pods make in a new pod. managed means that its namespace is managed.
 func Gate(pod map[string]any, managed bool) []decision.Operation {
 	metadata := map[string]any{"labels": map[string]any{wellknown.GatedLabel: "true"}}
 	annotations := map[string]any{}

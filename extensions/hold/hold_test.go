@@ -30,7 +30,7 @@ func annotationsOf(object map[string]any) map[string]any {
 	return annotations
 }
 
-// A job that was held at its creation is the same as one that job-extensions suspends later.
+// A job that is held at its creation equals one that job-extensions suspends later.
 func TestHoldingAJobChangesWhatItsAdapterChanges(t *testing.T) {
 	samples, err := kinds.All()
 	require.NoError(t, err)
@@ -90,7 +90,7 @@ func TestAJobOfAManagedNamespaceGetsTheMark(t *testing.T) {
 		"one that cannot be suspended": {hold.Request{Create: true, Object: plain()}, true, map[string]any{"scheduling.x-k8s.io/suspend": "true"}, false},
 		"one that lost its mark":       {hold.Request{Object: plain(), Old: marked("true"), Holdable: true}, true, map[string]any{"scheduling.x-k8s.io/suspend": "true"}, true},
 		"one that keeps its mark":      {hold.Request{Object: marked("false"), Old: marked("false"), Holdable: true}, true, map[string]any{"scheduling.x-k8s.io/suspend": "true"}, true},
-		// The fence refuses it.
+		// The fence rejects it.
 		"one whose mark is changed": {hold.Request{Object: marked("no"), Old: marked("true"), Holdable: true}, true, map[string]any{"scheduling.x-k8s.io/suspend": "no"}, true},
 		"one with a controller": {hold.Request{Create: true, Object: owned(true), Holdable: true}, true,
 			map[string]any{"scheduling.x-k8s.io/suspend": "true", "kube-queue/not-part-of": "u"}, true},
@@ -165,7 +165,7 @@ func TestTheVersionSelectsOneOfTwoAdapters(t *testing.T) {
 	}
 }
 
-// A webhook may be called again, and after the policies: a held job is not changed any more.
+// A webhook may be called again, or after the policies: it does not change a held job again.
 func TestPropertyAnyJobIsHeldOnce(t *testing.T) {
 	adapters := registry.All()
 	rapid.Check(t, func(t *rapid.T) {

@@ -1,8 +1,8 @@
 // Package jaxjob is the adapter of kubeflow.org/v1 JAXJob.
 //
-// A JAXJob has only Workers; the first Worker is the coordinator. Unlike other kinds, the
-// training operator runs a JAXJob with any value of managedBy. So the field is not read:
-// otherwise a marked job with a foreign managedBy would run without being queued.
+// A JAXJob has only Workers; the first Worker is the coordinator. The training operator ignores managedBy in a JAXJob,
+// unlike in other kinds. So the adapter ignores it too: otherwise a marked job with a foreign managedBy would run
+// without being queued.
 package jaxjob
 
 import (

@@ -71,9 +71,8 @@ func (adapter) State(object framework.Object) framework.JobState {
 	}
 }
 
-// ready reports whether all pods that run at the same time are ready or have succeeded. Pods that
-// have succeeded count in addition to those that replace them: if pods end faster than others
-// start, all are never ready at once.
+// ready reports whether all pods that run at the same time are ready or have succeeded. Pods that have succeeded count
+// in addition to those that replace them: if pods end faster than others start, they are never all ready at once.
 func ready(spec *batchv1.JobSpec, status *batchv1.JobStatus) bool {
 	up := ptr.Deref(status.Ready, 0)
 	return status.StartTime != nil && condition(status, batchv1.JobSuspended) == nil &&
@@ -110,8 +109,8 @@ func (adapter) Pods(object framework.Object) (framework.Pods, error) {
 	}}}, nil
 }
 
-// Growing returns the pod set, unless completions limit it when the job is released: only those of an Indexed Job can
-// change. A job with a minimum can be released with fewer pods, and raised to all of them later.
+// Growing returns the pod set, unless completions limit it at the release: only an Indexed Job can change its
+// completions. A job with a minimum count can be released with fewer pods, and grow to all of them later.
 func (adapter) Growing(object, _ framework.Object) map[string]int32 {
 	job := framework.As[batchv1.Job](object)
 	spec := &job.Spec

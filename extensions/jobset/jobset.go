@@ -1,11 +1,10 @@
 // Package jobset is the adapter of jobset.x-k8s.io/v1alpha2 JobSet: a set of Jobs that
 // run together, in groups of equal Jobs.
 //
-// A group of Jobs is one pod set, with all pods of all its Jobs. Groups may start one
-// after another, by startupPolicy or dependsOn, but a JobSet holds its quota until its
-// end, so it requests the sum of all groups. The controller adds no container and no
-// request to the pods, but some get an affinity: see exclusive.go. Jobs of a group that have
-// succeeded do not run again, so their pods are not requested any more.
+// A group of Jobs is one pod set, with all pods of all its Jobs. Groups may start one after another, by startupPolicy
+// or dependsOn, but a JobSet holds its quota until its end, so it requests the sum of all groups. The controller adds
+// no container and no request to the pods, but some get an affinity: see exclusive.go. Jobs of a group that have
+// succeeded do not run again, so their pods are no longer requested.
 //
 // The controller recreates the Jobs when one fails and may be retried: a JobSet has ended
 // only when the controller reports a final state.
@@ -43,7 +42,8 @@ func (adapter) Kind() framework.Kind {
 		Operators:        []string{"system:serviceaccount:jobset-system:jobset-controller-manager", "system:serviceaccount:jobset-system:jobset-controller"},
 		PodLabel:         framework.PodLabel{Key: jobset.JobSetUIDKey, IsUID: true},
 		Fence: framework.Fence{
-			// The controller creates what these state before it looks at suspend. The API lets users add them.
+			// The controller creates the objects that these describe before it looks at suspend, and users can add
+			// these fields.
 			Frozen: [][]string{{"spec", "network"}, {"spec", "volumeClaimPolicies"}, {"spec", "coordinator"}},
 			Groups: []framework.Groups{{
 				Path: []string{"spec", "replicatedJobs"}, Key: "name", Sizes: []string{"replicas"}, Size: "group.?replicas.orValue(1)",

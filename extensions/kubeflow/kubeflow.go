@@ -91,7 +91,6 @@ func CleanPodPolicy() framework.Setting {
 	}
 }
 
-// Kind returns the description of the kind.
 func (b Base[T]) Kind() framework.Kind {
 	kind := b.Named
 	replicas := []string{"spec", b.Field}
@@ -123,7 +122,6 @@ func (b Base[T]) Least(object framework.Object) (int32, string) {
 	return b.Needs(job)
 }
 
-// New returns an empty job.
 func (b Base[T]) New() framework.Object { return b.Empty() }
 
 // parts returns the parts of a job; empty for an object of another kind.
@@ -135,7 +133,6 @@ func (b Base[T]) parts(object framework.Object) Parts {
 	return b.Parts(job)
 }
 
-// State returns the state of the job.
 func (b Base[T]) State(object framework.Object) framework.JobState {
 	parts := b.parts(object)
 	return framework.JobState{
@@ -193,7 +190,6 @@ func condition(parts Parts, name training.JobConditionType) *training.JobConditi
 	return nil
 }
 
-// Templates returns the templates of all replicas.
 func (b Base[T]) Templates(object framework.Object) []*corev1.PodTemplateSpec {
 	var templates []*corev1.PodTemplateSpec
 	for _, replicas := range b.parts(object).Replicas {

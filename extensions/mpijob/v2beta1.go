@@ -12,9 +12,9 @@ import (
 	"kube-queue.dev/kube-queue/extensions/kubeflow"
 )
 
-// V2beta1 returns the adapter of kubeflow.org/v2beta1. Its launcher is the pod of a batch
-// Job, which the operator suspends and resumes with the MPIJob. The operator adds no
-// container to any pod, and starts workers also if the launcher is a worker too.
+// V2beta1 returns the adapter of kubeflow.org/v2beta1. Its launcher is the pod of a batch Job, which the operator
+// suspends and resumes with the MPIJob. The operator adds no container to any pod, and starts all workers even if the
+// launcher is a worker too.
 func V2beta1() framework.Adapter {
 	return kubeflow.Base[*mpi.MPIJob]{
 		Named: framework.Kind{

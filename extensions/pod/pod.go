@@ -1,13 +1,13 @@
 // Package pod has the adapters of plain pods and of groups of pods.
 //
-// A marked pod waits at a scheduling gate, which a policy of the API server has given it. A release removes the gate.
-// Nothing can suspend a pod that has passed, so an eviction deletes it. Whatever created the pod can create it again,
-// and the new pod waits in turn.
+// A marked pod waits at a scheduling gate, which a policy of the API server adds. The release removes the gate. A pod
+// that has passed cannot be suspended, so an eviction deletes it. Whatever created the pod can create it again, and the
+// new pod waits in turn.
 //
-// All pods of a namespace with the same label kube-queue/pod-group are one job, a group. It is queued when as many pods
-// exist as annotation kube-queue/pod-group-size says, and ends when all its pods have ended or are gone. Pods that
-// replace others of a released group pass without a decision, in place of pods that have ended or are gone. Pods
-// beyond the size of the group wait until then.
+// All pods of a namespace with the same label kube-queue/pod-group are one job, a group. It is queued once it has as
+// many pods as annotation kube-queue/pod-group-size says, and ends when all its pods have ended or are gone. In a
+// released group, new pods pass without a decision in place of pods that have ended or are gone. Other new pods wait
+// until then.
 package pod
 
 import (
@@ -161,8 +161,8 @@ func (a adapter) Pods(object framework.Object) (framework.Pods, error) {
 	return pods, nil
 }
 
-// counted returns as many pods as the size: if there are more, first those that have not ended, because others may have
-// replaced those that have.
+// counted returns as many pods as the size. If there are more, it first omits ended pods, because others may have
+// replaced them.
 func counted(pods []*corev1.Pod, size int) []*corev1.Pod {
 	spare := len(pods) - size
 	var counted []*corev1.Pod
@@ -176,7 +176,7 @@ func counted(pods []*corev1.Pod, size int) []*corev1.Pod {
 	return counted[:size]
 }
 
-// templateOf returns what determines the requests of a pod like this one.
+// templateOf returns a template with the fields of the pod that determine its requests.
 func templateOf(pod *corev1.Pod) *corev1.PodTemplateSpec {
 	template := &corev1.PodTemplateSpec{Spec: pod.Spec}
 	template.Labels = pod.Labels // affinity of other pods selects them
@@ -219,9 +219,9 @@ func (a adapter) SetOf(pod *corev1.Pod) string {
 	for _, key := range slices.Sorted(maps.Keys(pod.Spec.NodeSelector)) { // it selects the type of devices
 		fmt.Fprintf(sum, "%s=%s,", key, pod.Spec.NodeSelector[key])
 	}
-	fmt.Fprint(sum, requests.SlimAffinity(pod.Spec.Affinity).String()) // caches have no more
+	fmt.Fprint(sum, requests.SlimAffinity(pod.Spec.Affinity).String()) // caches have nothing else of it
 	fmt.Fprintf(sum, "%s/%t", pod.Spec.PriorityClassName, pod.Spec.ActiveDeadlineSeconds != nil)
-	return "pods-" + hex.EncodeToString(sum.Sum(nil))[:48] // nobody must find two shapes of one name
+	return "pods-" + hex.EncodeToString(sum.Sum(nil))[:48] // long enough that users cannot find two shapes with the same name
 }
 
 func (a adapter) Passing(object framework.Object, admitted map[string]int32) []*corev1.Pod {

@@ -179,7 +179,7 @@ type world struct {
 	unit    *v1alpha1.QueueUnit
 	now     time.Time
 	made    int
-	// let counts how often each pod was let through.
+	// let counts how often the gate of each pod was opened.
 	let                   map[types.UID]int
 	admissions, evictions int
 }
@@ -215,7 +215,7 @@ func (w *world) remove(pod *corev1.Pod) {
 	w.pods = slices.DeleteFunc(w.pods, func(p *corev1.Pod) bool { return p == pod })
 }
 
-// delete begins the deletion of a pod. One that does not run is gone immediately.
+// delete begins the deletion of a pod. A pod that does not run is gone immediately.
 func (w *world) delete(pod *corev1.Pod) {
 	if framework.IsGated(pod) || framework.HasEnded(pod) {
 		w.remove(pod)
@@ -266,7 +266,7 @@ func (w *world) evict() {
 	w.write(lifecycle.Evicted(w.unit.Status.Conditions, reason, "", "", metav1.NewMicroTime(w.now)))
 }
 
-// step is a step of job-extensions. It does the least that reconciler does with a decision.
+// step is a step of job-extensions. It does the minimum of what package reconciler does with a decision.
 func (w *world) step() {
 	uid := types.UID("")
 	if w.adapter.grouped && w.unit != nil && !w.unit.Status.Phase.Ended() {
@@ -274,7 +274,7 @@ func (w *world) step() {
 	}
 	job := framework.NewPodGroup("g", w.pods, uid)
 	if job == nil || w.unit != nil && w.unit.Spec.ConsumerRef.UID != job.UID {
-		w.unit = nil // no pod is left of its job
+		w.unit = nil // no pod of its job is left
 		return
 	}
 	state := decision.State{JobState: w.adapter.State(job), Released: job.Annotations[wellknown.ReleasedAnnotation], RunKeys: decision.RunKeys{Active: true},
@@ -334,7 +334,7 @@ func (w *world) step() {
 	}
 }
 
-// check judges by pods and the unit alone.
+// check looks only at the pods and the unit.
 func (w *world) check() {
 	open := int64(0)
 	for _, pod := range w.pods {
@@ -356,8 +356,8 @@ func (w *world) check() {
 	}
 }
 
-// TestPropertyPodsPassOnlyWithinTheirCharge also shows that no pod waits forever, apart from those beyond the size of
-// a group and those that no other pod of the admitted shape can be replaced by.
+// TestPropertyPodsPassOnlyWithinTheirCharge also shows that pods do not wait forever if there are enough of them for a
+// group.
 func TestPropertyPodsPassOnlyWithinTheirCharge(t *testing.T) {
 	admissions, evictions, worlds := 0, 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -397,7 +397,7 @@ func TestPropertyPodsPassOnlyWithinTheirCharge(t *testing.T) {
 			}
 			w.check()
 		}
-		// What is being deleted goes, what runs ends, and the rest gets its turn.
+		// Pods that are being deleted go, running pods end, and the others get their turn.
 		for round := range 30 + 10*len(w.pods) {
 			w.now = w.now.Add(11 * time.Second)
 			for _, pod := range slices.Clone(w.pods) {
@@ -427,7 +427,7 @@ func TestPropertyPodsPassOnlyWithinTheirCharge(t *testing.T) {
 	}
 }
 
-// TestAPartOfAReleasedGroupIsReplaced is the story of a creator that replaces a failed pod.
+// TestAPartOfAReleasedGroupIsReplaced: the creator of a group replaces a failed pod.
 func TestAPartOfAReleasedGroupIsReplaced(t *testing.T) {
 	of := adapter{grouped: true}
 	failed, runs := gated("a", "1", inGroup("2"), passed, in(corev1.PodFailed)), gated("b", "1", inGroup("2"), passed, in(corev1.PodRunning))

@@ -20,7 +20,7 @@ import (
 	"kube-queue.dev/kube-queue/test/require"
 )
 
-// Our type is the autoscaler's own, without what is not used.
+// Our type is the autoscaler's own, without unused fields.
 func TestARequestIsAProvisioningRequestOfTheAutoscaler(t *testing.T) {
 	in := inputOf(t, podSet{"launcher", 1, cpuPod}, podSet{"worker", 4, gpuPod})
 	in.Config.Parameters = map[string]string{"a": "b"}
@@ -58,7 +58,7 @@ func TestTheWordsOfTheAutoscalerAreItsOwn(t *testing.T) {
 	}
 }
 
-// The limits that are refused here are those of the CRD.
+// The limits that are enforced here are those of the CRD.
 func TestTheLimitsAreThoseOfTheCRD(t *testing.T) {
 	folder, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/autoscaler/cluster-autoscaler/apis").Output()
 	require.NoError(t, err)

@@ -12,10 +12,10 @@
 //     template from its request and content. So a step that is repeated after a crash finds the objects of the
 //     first one, and no template changes while a request refers to it.
 //   - The unit owns its requests and templates, so they never outlive it.
-//   - An entry of status.admissionChecks with podSetUpdates means that the request was created. If it does not
-//     exist any more, someone has deleted it.
-//   - A mistake that the owner can fix without a change of the unit's spec is a Retry, because a rejected unit is
-//     not tried again.
+//   - An entry of status.admissionChecks with podSetUpdates means that the request was created. If it no longer exists,
+//     someone has deleted it.
+//   - A mistake that the owner can fix without changing the unit's spec is a Retry, because a rejected unit is not
+//     tried again.
 //   - A failed request is final. It remains until the next request of the unit is created, because that one counts
 //     how many have failed in a row.
 package provisioning

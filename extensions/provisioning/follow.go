@@ -27,14 +27,14 @@ type Answer struct {
 type Observed struct {
 	Unit  *v1alpha1.QueueUnit
 	Entry v1alpha1.AdmissionCheckState
-	// Request is nil if it does not exist any more.
+	// Request is nil if it no longer exists.
 	Request *Request
-	// Limit is how many requests in a row can follow failed ones; nil: no limit.
+	// Limit is how many requests may follow failed ones in a row; nil: no limit.
 	Limit *int32
 }
 
-// Follow returns what the check reports now, if a request was created. An answer that is final for the
-// attempt stays.
+// Follow returns the current answer of the check, if a request was created. An answer that is final for the attempt
+// stays.
 func Follow(o Observed) Answer {
 	same := Unchanged(o.Entry)
 	switch phase := o.Unit.Status.Phase; {
@@ -83,7 +83,6 @@ func changed(request string) Answer {
 	return because(v1alpha1.CheckRetry, nil, "the pods of the job changed after ProvisioningRequest %s was created", request)
 }
 
-// failed returns the answer to a request that has failed.
 func failed(o Observed, c *metav1.Condition) Answer {
 	answer := because(v1alpha1.CheckRetry, c, "ProvisioningRequest %s failed", o.Request.Name)
 	if times := o.Request.FailedInARow(); o.Limit != nil && times > *o.Limit {
@@ -93,7 +92,8 @@ func failed(o Observed, c *metav1.Condition) Answer {
 	return answer
 }
 
-// waits returns the answer while the autoscaler has decided nothing. What the autoscaler reports is an event.
+// waits returns the answer while the autoscaler has not decided. If the autoscaler has reported anything, the answer
+// has an event.
 func waits(r *Request) Answer {
 	c, format := r.condition(conditionReady), "ProvisioningRequest %s is not provisioned yet"
 	if c == nil {
@@ -150,7 +150,7 @@ func (a Answer) OnlyDetail(old v1alpha1.AdmissionCheckState) bool {
 		len(a.Updates) == len(old.PodSetUpdates) && strings.HasPrefix(old.Message, a.Cause)
 }
 
-// Waiting returns the answer that the check is not decided, for a cause outside of the job.
+// Waiting returns the answer for a check that cannot be decided yet, for a reason outside the job.
 func Waiting(format string, args ...any) Answer {
 	return Answer{State: v1alpha1.CheckPending, Message: fmt.Sprintf(format, args...)}
 }
@@ -160,13 +160,13 @@ func Unmanaged() Answer {
 	return Answer{State: v1alpha1.CheckReady, Message: "no pod set requests a managed resource, so no nodes are requested"}
 }
 
-// Unchanged returns what the entry of a check says.
+// Unchanged returns the answer that the entry of a check already has.
 func Unchanged(entry v1alpha1.AdmissionCheckState) Answer {
 	return Answer{State: entry.State, Message: entry.Message, Updates: entry.PodSetUpdates}
 }
 
-// Requested is the answer for a unit whose request exists but is not recorded yet. What an autoscaler has reported
-// since the request was created is the next answer.
+// Requested is the answer for a unit whose request exists but is not recorded yet. The next answer contains what an
+// autoscaler has reported since.
 func Requested(in Input, request *Request) Answer {
 	if request == nil {
 		return Answer{}

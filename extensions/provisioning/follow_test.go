@@ -13,11 +13,11 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 )
 
-// The conditions in the order of their letters in patterns.
+// letters are the conditions, in the order of their letters in patterns.
 var letters = []string{"Accepted", "Provisioned", "Failed", "BookingExpired", "CapacityRevoked"}
 
-// expectedAnswer is what the check reports before the release. Each pattern has a letter for each condition:
-// T for true, F for false, - for absent, * for any. The event is that of an answer that was pending before.
+// expectedAnswer is what the check reports before the release. Each pattern has a letter for each condition: T for
+// true, F for false, - for absent, * for any. The event is the one for a check that was pending before.
 type expectedAnswer struct {
 	pattern string
 	state   v1alpha1.CheckState

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// maxName is the length of the longest name that an object can have.
+	// maxName is the maximum length of an object's name.
 	maxName = 253
 	// nameHash is the length of a hash in a name.
 	nameHash = 10

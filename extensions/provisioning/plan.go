@@ -19,7 +19,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/requests"
 )
 
-// Input is what a request is computed from.
+// Input has the data for computing a request.
 type Input struct {
 	Unit *v1alpha1.QueueUnit
 	// Check is the name of the AdmissionCheck.
@@ -29,13 +29,13 @@ type Input struct {
 	Config     *v1alpha1.ProvisioningRequestConfigSpec
 	// Pods are the pod sets of the job, with complete templates.
 	Pods []framework.PodSet
-	// Cluster has what the API server adds to pods.
+	// Cluster determines what the API server adds to pods.
 	Cluster requests.Cluster
 	// Failed is how many requests of the unit for the check have failed in a row.
 	Failed int32
 }
 
-// Plan is what exists for one attempt.
+// Plan has the objects of one attempt.
 type Plan struct {
 	Templates []*corev1.PodTemplate
 	Request   *Request
@@ -58,7 +58,8 @@ func admitted(unit *v1alpha1.QueueUnit, wanted func(*v1alpha1.PodSet) bool) []v1
 	return sets
 }
 
-// IsManaged reports whether nodes are requested for the unit. A hand-made unit can have a request and no pod sets.
+// IsManaged reports whether nodes are requested for the unit. A unit that was created by hand can have a request and no
+// pod sets.
 func IsManaged(unit *v1alpha1.QueueUnit, config *v1alpha1.ProvisioningRequestConfigSpec) bool {
 	if len(unit.Spec.PodSets) == 0 {
 		return len(unit.Spec.Resource) > 0 && requestsManaged(unit.Spec.Resource, config)
@@ -177,7 +178,6 @@ func (in Input) groupsOf(sets []v1alpha1.PodSet) ([]group, *Answer) {
 	return groups, nil
 }
 
-// templateOf returns the template of a pod set of the job.
 func (in Input) templateOf(name string) (*corev1.PodTemplateSpec, *Answer) {
 	at := slices.IndexFunc(in.Pods, func(set framework.PodSet) bool { return set.Name == name })
 	switch {
@@ -198,7 +198,7 @@ func (in Input) templateOf(name string) (*corev1.PodTemplateSpec, *Answer) {
 	return template, nil
 }
 
-// refusedSize rejects what autoscalers do not accept.
+// refusedSize rejects sizes that autoscalers do not accept.
 func (in Input) refusedSize(groups []group) *Answer {
 	if most := int(ptr.Deref(in.Config.MaxPodSets, mostPodSets)); len(groups) > most {
 		var names []string

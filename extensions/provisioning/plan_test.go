@@ -146,7 +146,7 @@ func TestPodsGetTheAnnotationsThatAutoscalersRead(t *testing.T) {
 	}
 }
 
-// Commands and environments make no difference to nodes; all that a scheduler reads does.
+// Commands and environments do not affect which nodes are needed; everything that a scheduler reads does.
 func TestPodSetsThatNeedTheSameNodesAreMerged(t *testing.T) {
 	const same = `{metadata: {annotations: {a: b}}, spec: {containers: [{name: main, image: train, command: [other], env: [{name: TOKEN, value: secret}], resources: {requests: {cpu: 1000m}}}]}}`
 	for _, test := range []struct {

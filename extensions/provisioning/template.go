@@ -13,9 +13,9 @@ import (
 // noImage replaces an image that is not set, because a PodTemplate must have one.
 const noImage = "unset"
 
-// scheduled returns what a scheduler reads of the pods of a template, as the API server creates
-// them. Nothing else of the job is copied: commands and environments may contain secrets, and two
-// pod sets that differ only there need the same nodes.
+// scheduled returns the part of a template that a scheduler reads, as the API server creates the pods. Nothing else of
+// the job is copied: commands and environments may contain secrets, and two pod sets that differ only there need the
+// same nodes.
 func scheduled(template *corev1.PodTemplateSpec, namespace string, cluster requests.Cluster) (*corev1.PodTemplateSpec, error) {
 	spec, err := requests.Created(template, namespace, cluster)
 	if err != nil {
@@ -43,7 +43,7 @@ func scheduled(template *corev1.PodTemplateSpec, namespace string, cluster reque
 	}, nil
 }
 
-// containers returns what a scheduler reads of containers. Containers that webhooks add get a name.
+// containers returns the parts of containers that a scheduler reads. Containers that webhooks add get a name.
 func containers(spec *corev1.PodSpec, all []corev1.Container, prefix string) []corev1.Container {
 	var kept []corev1.Container
 	for i, c := range all {

@@ -63,10 +63,9 @@ func (a adapter) Grown(object framework.Object, admitted map[string]int32) []fra
 	return nil
 }
 
-// needs returns the least number of workers of an elastic job. The operator passes minReplicas
-// and maxReplicas to the workers as the range of nodes; if only one of them is set, it is both. If
-// none is set, the operator uses the number of replicas. A gang scheduler starts no pod of a job with fewer pods than
-// minAvailable.
+// needs returns the minimum number of workers of an elastic job. The operator passes minReplicas and maxReplicas to the
+// workers as the range of nodes; if only one of them is set, it is both. If none is set, the operator uses the number
+// of replicas. A gang scheduler starts no pod of a job with fewer pods than minAvailable.
 func needs(job *training.PyTorchJob) (least int32, why string) {
 	policy := job.Spec.ElasticPolicy
 	switch {
@@ -83,7 +82,7 @@ func needs(job *training.PyTorchJob) (least int32, why string) {
 	return least, ""
 }
 
-// others returns how many pods of the job are no workers.
+// others returns how many pods of the job are not workers.
 func others(job *training.PyTorchJob) (n int64) {
 	for role, spec := range job.Spec.PyTorchReplicaSpecs {
 		if spec != nil && !strings.EqualFold(string(role), string(training.PyTorchJobReplicaTypeWorker)) {

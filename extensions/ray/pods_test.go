@@ -58,7 +58,7 @@ func TestWorkersRefuses(t *testing.T) {
 func TestNoTwoGroupsOfPodsAreNamedAlike(t *testing.T) {
 	tests := []struct {
 		name string
-		// groups and want are separated by blanks.
+		// groups and want are separated by spaces.
 		groups, want string
 	}{
 		{"groups use their own names", "small large", "small large"},
@@ -86,7 +86,7 @@ func TestPodsLeavesTheClusterAsItIs(t *testing.T) {
 	text := `{enableInTreeAutoscaling: true, headGroupSpec: {template: {spec: {containers: [{name: a}]}}},
 		workerGroupSpecs: [{groupName: g, replicas: 1, template: {spec: {containers: [{name: a}], initContainers: [{name: b}]}}}]}`
 	require.NoError(t, yaml.UnmarshalStrict([]byte(text), cluster))
-	// Room behind a slice is where a careless append would write.
+	// A careless append would write to spare capacity behind a slice.
 	for _, template := range Templates(cluster) {
 		template.Spec.Containers = append(make([]corev1.Container, 0, 4), template.Spec.Containers...)
 		template.Spec.InitContainers = append(make([]corev1.Container, 0, 4), template.Spec.InitContainers...)

@@ -4,8 +4,8 @@
 // Objects of both versions are decoded into the types of v1, which has every field
 // of v1alpha1.
 //
-// Replicas that scale count at their start size. The maximum would keep quota idle, and later growth is
-// charged by its pods.
+// Replicas that scale count at their initial size. The maximum would keep quota idle, and later growth is charged by
+// its pods.
 //
 // The operator's default additions to pods are counted. The job does not show what an
 // administrator configures the operator to add (sidecars) or to omit

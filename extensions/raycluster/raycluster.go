@@ -69,7 +69,6 @@ func (adapter) State(object framework.Object) framework.JobState {
 	}
 }
 
-// hasHead reports whether a head pod exists.
 func hasHead(status *rayv1.RayClusterStatus) bool {
 	return status.Head.PodName != "" || status.Head.PodIP != ""
 }

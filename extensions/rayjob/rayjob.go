@@ -5,9 +5,9 @@
 // previous value: see wellknown.ShutdownAnnotation. The hold policy does the same at
 // admission.
 //
-// A job keeps its quota while its cluster exists. A job that the operator refused while it was held
-// never began, so it has not ended, and its unit stays. rayjobv1alpha1 is another name of the same
-// kind: two kinds would give a job two units.
+// A job keeps its quota while its cluster exists. A job that the operator rejected while it was held has never started,
+// so it has not ended, and its unit stays. rayjobv1alpha1 is another name of the same kind: two kinds would give a job
+// two units.
 package rayjob
 
 import (

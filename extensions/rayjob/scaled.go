@@ -44,7 +44,7 @@ func (adapter) Growing(object, scaled framework.Object) map[string]int32 {
 
 func (adapter) KeepsGrowth() string { return "" }
 
-// resized returns the spec of a cluster with the replicas of the RayCluster, where they are taken.
+// resized returns the spec of a cluster with the replicas of the RayCluster where takes returns true.
 func resized(cluster *rayv1.RayClusterSpec, scaled framework.Object, takes func(now, own int32) bool) *rayv1.RayClusterSpec {
 	if cluster == nil || scaled == nil {
 		return cluster

@@ -28,8 +28,8 @@ func (adapter) State(object framework.Object) framework.JobState {
 	}
 }
 
-// lingers returns why suspending does not stop the job: KubeRay reads suspend only of
-// jobs that are starting or running.
+// lingers returns why suspending does not stop the job: KubeRay reads suspend only in jobs that are starting or
+// running.
 func lingers(state rayv1.JobDeploymentStatus) string {
 	if state != rayv1.JobDeploymentStatusWaiting {
 		return ""
@@ -37,7 +37,7 @@ func lingers(state rayv1.JobDeploymentStatus) string {
 	return "KubeRay does not suspend a RayJob in state Waiting until spec.jobId is set; delete the job to stop it now"
 }
 
-// unstoppable returns why a job cannot be stopped at any time.
+// unstoppable returns why there are times when a job cannot be stopped.
 func unstoppable(spec *rayv1.RayJobSpec) string {
 	if spec.SubmissionMode != rayv1.InteractiveMode {
 		return ""
@@ -55,9 +55,9 @@ func started(status *rayv1.RayJobStatus) bool {
 	return true
 }
 
-// end returns the end of a job. A job that the operator has rejected never runs or
-// continues, so it has ended. But a job that was rejected while held has not ended,
-// because it never started: it is reported as invalid. Only a started job has a cluster.
+// end returns the end of a job. A job that the operator has rejected never runs again, so it has ended. But a job that
+// was rejected while held has not ended, because it never started: it is reported as invalid. Only a started job has a
+// cluster.
 func end(job *job) *framework.End {
 	status := &job.Status
 	switch state := status.JobDeploymentStatus; {
@@ -70,7 +70,7 @@ func end(job *job) *framework.End {
 	return nil
 }
 
-// refused reports whether the operator found the job invalid. It does not check it again.
+// refused reports whether the operator found the job invalid. The operator does not check the job again.
 func refused(status *rayv1.RayJobStatus) bool {
 	return status.JobDeploymentStatus == rayv1.JobDeploymentStatusValidationFailed
 }

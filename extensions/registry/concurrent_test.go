@@ -7,7 +7,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/registry"
 )
 
-// The race detector finds a description that is changed while others read it.
+// The race detector finds descriptions that are changed while they are read.
 func TestKindsMayBeDescribedByManyAtOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for _, adapter := range registry.All() {

@@ -35,9 +35,9 @@ var (
 		own + "pkg/bounds", own + "pkg/lifecycle", own + "pkg/requests", own + "pkg/resources", own + "pkg/lenient",
 		own + "pkg/spelling", own + "pkg/generated/kinds",
 	}
-	// typesOnly are what may be named of packages that have a client too.
+	// typesOnly are the only names that may be used from packages that also have a client.
 	typesOnly = map[string][]string{own + "pkg/lenient": {"Kind", "Object", "Unreadable"}}
-	// clocks are what may not be named: it reads the time, or waits.
+	// clocks are names that may not be used, because they read the time or wait.
 	clocks = map[string][]string{
 		"time":                                 {"Now", "Since", "Until", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker", "Sleep"},
 		"k8s.io/apimachinery/pkg/apis/meta/v1": {"Now", "NowMicro"},

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// quoted are the files that docs/development/adding-a-kind.md quotes. With named, they are all that were
-// written to add JAXJob.
+// quoted are the files that docs/development/adding-a-kind.md quotes. Together with named, they are all the files that
+// were written to add JAXJob.
 var quoted = []string{
 	"extensions/jaxjob/jaxjob.go",
 	"extensions/jaxjob/jaxjob_test.go",
@@ -30,7 +30,6 @@ var named = []string{
 	"docs/tasks/run-jaxjob.md",
 }
 
-// The page must quote the current files.
 func TestThePageOnAddingAKindQuotesWhatIsThere(t *testing.T) {
 	page := text(t, "docs/development/adding-a-kind.md")
 	for _, name := range named {

@@ -16,7 +16,7 @@ import (
 	"kube-queue.dev/kube-queue/test/require"
 )
 
-// The files that make generate writes contain each kind.
+// The files written by make generate contain each kind.
 func TestEachKindIsHeldGuardedAllowedAndMeasured(t *testing.T) {
 	served, enum := servedKinds(t), extensionsEnum(t)
 	for _, adapter := range All() {

@@ -100,7 +100,7 @@ type Kinds struct {
 	Annotated []framework.Adapter
 	// Others are not queued.
 	Others []framework.Adapter
-	// Pods are those of Pods, if pods are queued.
+	// Pods are the adapters of pods, if pods are queued.
 	Pods []framework.Adapter
 }
 

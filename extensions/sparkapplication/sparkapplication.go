@@ -31,8 +31,8 @@ func (adapter) Kind() framework.Kind {
 		SuspendPath:      []string{"spec", "suspend"},
 		Operators:        []string{"system:serviceaccount:spark-operator:spark-operator-controller"},
 		Fence: framework.Fence{
-			// When another field than suspend and timeToLiveSeconds changes, the operator runs the application again, even one
-			// that has ended.
+			// When any field except suspend and timeToLiveSeconds changes, the operator runs the application again,
+			// even if it has ended.
 			Frozen: [][]string{{"spec", "driver"}, {"spec", "executor"}, {"spec", "dynamicAllocation"}, {"spec", "sparkConf"},
 				{"spec", "sparkConfigMap"}, {"spec", "memoryOverheadFactor"}, {"spec", "type"}, {"spec", "mode"}, {"spec", "mainApplicationFile"},
 				{"spec", "nodeSelector"}, {"spec", "mainClass"}, {"spec", "arguments"}, {"spec", "image"}, {"spec", "imagePullPolicy"},

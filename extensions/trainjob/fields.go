@@ -55,7 +55,6 @@ type Status struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// DeepCopyObject copies the TrainJob.
 func (j *TrainJob) DeepCopyObject() runtime.Object {
 	out := *j
 	j.DeepCopyInto(&out.ObjectMeta)

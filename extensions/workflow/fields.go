@@ -64,7 +64,6 @@ type Status struct {
 	} `json:"storedWorkflowTemplateSpec,omitempty"`
 }
 
-// DeepCopyObject copies the Workflow.
 func (w *Workflow) DeepCopyObject() runtime.Object {
 	out := *w
 	w.DeepCopyInto(&out.ObjectMeta)

@@ -89,7 +89,6 @@ func unreadable(err error) error {
 	return fmt.Errorf("the value cannot be parsed: %s", strings.Join(strings.Fields(err.Error()), " "))
 }
 
-// readEntry reads the quantity of one resource.
 func readEntry(name string, value any) (*resource.Quantity, error) {
 	if !isResource(name) {
 		return nil, fmt.Errorf("%q is not a resource that a pod can request, such as cpu, memory or nvidia.com/gpu", name)

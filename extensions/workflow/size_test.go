@@ -101,7 +101,7 @@ func TestSizesThatCannotBeReadSayWhy(t *testing.T) {
 	}
 }
 
-// bomb returns a short text that expands to thousands of millions of words.
+// bomb returns a short text that expands to billions of words.
 func bomb() string {
 	text := "a: &a [x,x,x,x,x,x,x,x,x]\n"
 	for c := 'b'; c < 'k'; c++ {

@@ -66,8 +66,8 @@ func (o *object) asPod(namespace string) Pod {
 	return Pod{Namespace: namespace, UID: o.id, Owner: o.named, Requests: o.pod.requests, Shared: o.pod.shared, Terminating: o.pod.terminating, Stray: o.pod.stray, Unschedulable: o.pod.unschedulable}
 }
 
-// Audit recomputes from the pods what each holder requests, and returns an error for each holder whose sum differs.
-// It takes time proportional to the number of pods.
+// Audit recomputes the sum of each holder from its pods, and returns an error for each sum that differs. It takes time
+// proportional to the number of pods.
 func (l *Ledger) Audit() (broken []error) {
 	sums := map[Holder]*sum{}
 	for name, n := range l.namespaces {

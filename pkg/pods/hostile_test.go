@@ -10,9 +10,9 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// Whoever owns pods may let them, and the objects between them and their job, name any owner, delete these objects, and
-// declare other jobs. As long as each object was seen once as its operator had made it, each pod counts for some job.
-// After a restart this is so if the fence has kept what the objects name.
+// The owner of pods may make them, and the objects between them and their job, name any owner, delete these objects,
+// and declare other jobs. If each object was seen once as its operator created it, each pod still counts for some job.
+// After a restart, this holds if the fence has kept the owners that the objects name.
 func TestPropertyWhateverPodsAreMadeToNameTheyCountForAJob(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		fenced := rapid.Bool().Draw(t, "fenced")

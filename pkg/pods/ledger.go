@@ -13,7 +13,7 @@
 // how its owners, or theirs, are changed later: an object keeps the owner that leads to a holder. Otherwise the order
 // in which objects are seen does not matter.
 //
-// Sums are exact and cannot overflow; a Vector contains at most the greatest int64. A Ledger is not safe for
+// Sums are exact and cannot overflow; amounts in a Vector are capped at the largest int64. A Ledger is not safe for
 // concurrent use.
 package pods
 
@@ -23,14 +23,14 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// Pod is what a Ledger is told about a pod.
+// Pod describes a pod to a Ledger.
 type Pod struct {
 	Namespace, UID string
 	// Owner identifies the object that the pod belongs to; empty if none.
 	Owner string
-	// Requests is what the pod requests; empty if it has ended.
+	// Requests of the pod; empty if it has ended.
 	Requests resources.Vector
-	// Shared is what it requests together with other pods.
+	// Shared are the requests that it shares with other pods.
 	Shared []Shared
 	// Terminating is whether the pod is being deleted.
 	Terminating bool
@@ -40,7 +40,7 @@ type Pod struct {
 	Unschedulable string
 }
 
-// Shared is what any number of pods request together, for example by a claim. It counts once for each holder.
+// Shared is a request that any number of pods share, for example through a claim. It counts once for each holder.
 type Shared struct {
 	Key string
 	// Mixed counts instead of Requests if the pods of the holder request different resources.
@@ -163,7 +163,7 @@ func (l *Ledger) Pods(h Holder) int {
 	return 0
 }
 
-// Requested returns what the pods of the holder, or the strays of a namespace, request.
+// Requested returns the requests of the holder's pods, or of the strays of a namespace.
 func (l *Ledger) Requested(h Holder) resources.Vector {
 	s := l.sumOf(h)
 	if s == nil {

@@ -11,7 +11,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// world is what exists, from which each figure is computed again on request.
+// world is what exists. Each figure is computed from it again on request.
 type world struct {
 	objects map[string]*thing
 	holders map[string]bool
@@ -20,7 +20,7 @@ type world struct {
 
 type thing struct {
 	seen bool
-	// names is the owner in its newest version, and owner the one by which it counts.
+	// names is the owner that its newest version names, and owner the one that it counts through.
 	names, owner string
 	// owns is whether something ever belonged to it, and exempted whether it ever was exempt.
 	owns, exempted bool
@@ -29,7 +29,8 @@ type thing struct {
 
 const ns = "ns"
 
-// attach lets an object name an owner. It stays with a holder, and leaves what was never exempt only for a holder.
+// attach makes an object name an owner. It stays with a holder, and leaves an owner that was never exempt only for a
+// holder.
 func (w *world) attach(o *thing, owner string) {
 	o.names = owner
 	if w.holders[w.holderOf(o.owner)] {
@@ -62,8 +63,8 @@ func (w *world) holderOf(id string) string {
 	return ""
 }
 
-// forget drops what does not exist, holds nothing and has nothing below it. What had something below it is
-// known as long as it has a holder.
+// forget drops objects that do not exist, hold nothing and have nothing below them. An object that had something below
+// it is known as long as it has a holder.
 func (w *world) forget() {
 	for again := true; again; {
 		again = false
@@ -80,7 +81,7 @@ func (w *world) forget() {
 	}
 }
 
-// requested is the sum for a holder, or for the strays.
+// requested returns the sum for a holder, or for the strays.
 func (w *world) requested(holder string, lasting bool) map[resources.ID]int64 {
 	sum, shared := map[resources.ID]int64{}, map[string][]Shared{}
 	for id, o := range w.objects {
@@ -123,7 +124,7 @@ func ids(v resources.Vector) (ids []resources.ID) {
 	return ids
 }
 
-// unschedulable compares for how many pods of a holder there is no node.
+// unschedulable compares how many pods of a holder have no node.
 func (w *world) unschedulable(t *rapid.T, holder string, l *Ledger) {
 	n, of, messages := 0, 0, map[string]int{}
 	for id, o := range w.objects {
@@ -147,7 +148,7 @@ func (w *world) unschedulable(t *rapid.T, holder string, l *Ledger) {
 	}
 }
 
-// No order of a map decides which of two messages of equally many pods is shown.
+// The order of a map does not decide which of two equally frequent messages is shown.
 func TestOfTwoMessagesOfEquallyManyPodsTheFirstInOrderIsShown(t *testing.T) {
 	for range 100 {
 		l := New()
@@ -189,8 +190,7 @@ func drawVector(t *rapid.T) (v resources.Vector) {
 	return v
 }
 
-// Whatever exists, and in whatever order it is seen: each sum is what it is by definition, and each
-// change of a sum is reported.
+// For any objects, seen in any order: each sum is correct by definition, and each change of a sum is reported.
 func TestPropertyEachPodCountsForItsNearestHolder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := &world{objects: map[string]*thing{}, holders: map[string]bool{}, exempt: map[string]bool{}}

@@ -70,9 +70,9 @@ func (o *object) isHeld() bool {
 	return holder != nil && holder.holds
 }
 
-// attach records that the object names this owner. Anyone who can write an object can let it name any owner, so it
-// never leaves an owner that leads to a holder. An owner that leads nowhere may belong to something that was not seen
-// yet, so the object leaves it only for an owner that leads to a holder.
+// attach records that the object names this owner. Anyone who can write an object can make it name any owner, so it
+// never leaves an owner that leads to a holder. An owner that leads nowhere may belong to something that has not been
+// seen yet, so the object leaves it only for an owner that leads to a holder.
 func (n *namespace) attach(o *object, owner string) {
 	o.named = owner
 	isFree := o.above == nil || o.above.exempted
@@ -136,8 +136,8 @@ func (n *namespace) recount(o *object, depth int) {
 	}
 }
 
-// count sets the facts of the pod that count, and the holder that they count for. facts is nil if the pod does not
-// count any more.
+// count sets the facts of the pod that count, and the holder that they count for. facts is nil if the pod no longer
+// counts.
 func (n *namespace) count(pod *object, holder *object, facts *podFacts) {
 	if pod.counted != nil {
 		n.add(pod.holder, pod.counted, false)
@@ -161,7 +161,7 @@ func (n *namespace) add(holder *object, facts *podFacts, plus bool) {
 	n.ledger.changed[h] = struct{}{}
 }
 
-// drop removes an object, and then its owners, if nothing refers to them any more.
+// drop removes an object, and then its owners, once nothing refers to them.
 func (n *namespace) drop(o *object) {
 	for o != nil && o.isForgotten() {
 		delete(n.objects, o.id)

@@ -6,7 +6,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// sum is what pods request: all of them, and those that are not being deleted.
+// sum has the requests of pods: of all, and of those that are not being deleted.
 type sum struct {
 	pods         int
 	all, lasting total
@@ -47,9 +47,9 @@ func (s *sum) include(pod *podFacts, plus bool) {
 	}
 }
 
-// total are the amounts that pods request. What they share counts once. While they disagree on how much that is,
-// because one was seen before another, the greatest amount of each resource counts. If they disagree on the resources,
-// because they select different types of devices, Mixed counts.
+// total has the requests of pods. Shared requests count once. While pods disagree on how much they share, because some
+// were seen earlier, the largest amount of each resource counts. If they disagree on the resources, because they select
+// different types of devices, Mixed counts.
 type total struct {
 	amounts
 	shared map[string][]sharers
@@ -132,7 +132,7 @@ func (a *amounts) add(v resources.Vector, plus bool) {
 	}
 }
 
-// vector returns the sums, each at most the greatest int64.
+// vector returns the sums, capped at the largest int64.
 func (a amounts) vector() resources.Vector {
 	if len(a) == 0 {
 		return nil

@@ -22,8 +22,8 @@ const (
 	limitsPrefix   = "limits."
 )
 
-// Additional is what webhooks add to each pod of a namespace, for example by sidecars. The
-// namespace "*" is for all namespaces without an entry.
+// Additional are the resources that webhooks add to each pod of a namespace, for example with sidecars. The namespace
+// "*" is for all namespaces without an entry.
 type Additional map[string]corev1.ResourceRequirements
 
 // ParseAdditional reads Additional from entries
@@ -126,7 +126,7 @@ func isInteger(quantity resource.Quantity) bool {
 	return rounded.RoundUp(0)
 }
 
-// of returns what is added to the pods of a namespace.
+// of returns the resources that are added to the pods of a namespace.
 func (a Additional) of(namespace string) corev1.ResourceRequirements {
 	if resources, listed := a[namespace]; listed {
 		return resources

@@ -10,14 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// Cluster provides what determines the requests of pods in addition to their templates.
+// Cluster provides the data that determines the requests of pods, apart from their templates.
 type Cluster interface {
 	// RuntimeClass returns a RuntimeClass; found is false if it does not exist, so that no
 	// pod with it can be created.
 	RuntimeClass(name string) (class *nodev1.RuntimeClass, found bool)
 	// LimitRanges returns the LimitRanges of a namespace, sorted by name.
 	LimitRanges(namespace string) []*corev1.LimitRange
-	// Rules returns the administrator's rules for what pods request.
+	// Rules returns the administrator's rules for the requests of pods.
 	Rules() Rules
 	Claims
 }

@@ -31,8 +31,8 @@ func CrossesNamespaces(affinity *corev1.Affinity) bool {
 	})
 }
 
-// SlimAffinity returns what decides about quota in the affinity of a pod: what it requires of nodes, and pod affinity if
-// it selects pods of other namespaces, which is rare. It is nil if nothing does.
+// SlimAffinity returns the part of a pod's affinity that matters for quota: required node affinity, and pod affinity if
+// it selects pods of other namespaces, which is rare. It is nil if there is no such part.
 func SlimAffinity(affinity *corev1.Affinity) *corev1.Affinity {
 	slimmed := corev1.Affinity{}
 	if CrossesNamespaces(affinity) {

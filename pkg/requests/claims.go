@@ -22,9 +22,8 @@ type Claims interface {
 	Claim(namespace, name string) (claim *resourcev1.ResourceClaimSpec, found bool)
 }
 
-// Devices adds to the requests of one pod what its claims request, and the types of its
-// devices. Claims that the pod uses by name are not added but returned, because other
-// pods of the job may share them.
+// Devices returns the requests of one pod plus those of its claims and the types of its devices. It returns claims that
+// the pod uses by name separately, because other pods of the job may share them.
 func (r Rules) Devices(list corev1.ResourceList, spec *corev1.PodSpec, namespace string, claims Claims) (corev1.ResourceList, Shared, error) {
 	if err := checkClaims(spec); err != nil {
 		return nil, nil, err
@@ -53,7 +52,7 @@ func (r Rules) Devices(list corev1.ResourceList, spec *corev1.PodSpec, namespace
 	return list, shared, err
 }
 
-// checkClaims rejects what the API server rejects in the claims of a pod.
+// checkClaims rejects claims of a pod that the API server rejects.
 func checkClaims(spec *corev1.PodSpec) error {
 	listed := map[string]bool{}
 	for i := range spec.ResourceClaims {
@@ -76,7 +75,7 @@ func checkClaims(spec *corev1.PodSpec) error {
 	return nil
 }
 
-// claimed returns what one claim of a pod requests, without types.
+// claimed returns the requests of one claim of a pod, without types.
 func (r Rules) claimed(claim *corev1.PodResourceClaim, namespace string, claims Claims) (corev1.ResourceList, error) {
 	if r.Uncounted != nil {
 		r.Uncounted()
@@ -172,7 +171,7 @@ func alternativesOf(request *resourcev1.DeviceRequest) []alternative {
 	return all
 }
 
-// ofAlternative returns what the devices of an alternative count as.
+// ofAlternative returns the resources that the devices of an alternative count as.
 func (r Rules) ofAlternative(a alternative) (corev1.ResourceList, error) {
 	switch {
 	case !r.mapped(a.class):
@@ -192,7 +191,7 @@ func (r Rules) ofAlternative(a alternative) (corev1.ResourceList, error) {
 // Shared are the ResourceClaims that pods of a job use by name, keyed by that name. Each counts once for the job.
 type Shared map[string]SharedClaim
 
-// SharedClaim is what a claim requests.
+// SharedClaim has the requests of a claim.
 type SharedClaim struct {
 	requests corev1.ResourceList
 	// types are those of the requested resources; empty for none.
@@ -207,8 +206,8 @@ func (r Rules) sharedBy(spec *corev1.PodSpec, requested corev1.ResourceList) Sha
 	return claim
 }
 
-// Share adds the claims of one pod to those of the job. The devices of a claim whose pods
-// do not select the same type have the default type.
+// Share adds the claims of one pod to those of the job. If the pods of a claim select different types, its devices have
+// the default type.
 func (r Rules) Share(job, pod Shared) {
 	for name, claim := range pod {
 		first, shared := job[name]
@@ -224,7 +223,7 @@ func (r Rules) Share(job, pod Shared) {
 	}
 }
 
-// Requests returns what all claims together request, with types.
+// Requests returns the total requests of all claims, with types.
 func (s Shared) Requests() (corev1.ResourceList, error) {
 	total := corev1.ResourceList{}
 	for _, name := range sortedKeys(s) {

@@ -168,14 +168,13 @@ func TestWithoutMappedClassesNoClaimIsLookedUp(t *testing.T) {
 	}
 }
 
-// device is one alternative of a request in the model: so many devices of a class.
+// device is one alternative of a request in the model: a number of devices of a class.
 type device struct {
 	class string
 	count int64
 }
 
-// The total of a job equals a count of each device of each pod with big integers, or is
-// an error.
+// The total of a job is the count of every device of every pod in big integers, or an error.
 func TestTheDevicesOfAJobAreCountedOneByOne(t *testing.T) {
 	counted := map[string]corev1.ResourceName{"gpu": "example.com/gpu", "npu": "example.com/npu"}
 	rapid.Check(t, func(t *rapid.T) {
@@ -191,7 +190,7 @@ func TestTheDevicesOfAJobAreCountedOneByOne(t *testing.T) {
 		var failed error
 		for range rapid.IntRange(1, 3).Draw(t, "pod sets") {
 			spec, count := drawPod(t), rapid.Int32Range(0, 4).Draw(t, "pods")
-			pod := exact{} // even of no pod, the size must be countable
+			pod := exact{} // even without pods, the size must be countable
 			for i := range spec.ResourceClaims {
 				claim := spec.ResourceClaims[i]
 				if claim.ResourceClaimTemplateName != nil {
@@ -253,7 +252,7 @@ func addJob(total corev1.ResourceList, shared Shared, spec *corev1.PodSpec, coun
 	return Add(total, all)
 }
 
-// exact are numbers of devices.
+// exact has numbers of devices.
 type exact map[corev1.ResourceName]*big.Int
 
 func (e exact) add(claim [][]device, times int64, counted map[string]corev1.ResourceName) {
@@ -339,7 +338,7 @@ func drawPod(t *rapid.T) *corev1.PodSpec {
 	return spec
 }
 
-// Shares of pods that claim the same by name give the same types in each order.
+// Pods that use the same claim by name give the same types in any order.
 func TestTheOrderOfPodSetsDoesNotMatter(t *testing.T) {
 	types := typesOf(t, someTypes+",example.com/gpu::gpu/other")
 	rapid.Check(t, func(t *rapid.T) {

@@ -34,7 +34,7 @@ func (r Rules) WithClasses(classes []*resourcev1.DeviceClass) Rules {
 	return r
 }
 
-// SameNames reports whether containers request devices through the same extended resources with other rules.
+// SameNames reports whether containers request devices through the same extended resources with both rules.
 func (r Rules) SameNames(other Rules) bool { return maps.Equal(r.extended, other.extended) }
 
 // isNewer reports whether the scheduler prefers the class to another one with the same extended resource.
@@ -54,8 +54,8 @@ func (r Rules) classOf(name corev1.ResourceName) (class string, is bool) {
 	return class, is
 }
 
-// named returns the requests of one pod, with devices of DeviceClasses under the names of the resources that they
-// count as. What cannot be counted is an error, and keeps its name.
+// named returns the requests of one pod, with devices of DeviceClasses under the names of the resources that they count
+// as. Devices that cannot be counted keep their name and cause an error.
 //
 // It applies to the sums over containers, because the scheduler allocates devices separately for each name: an init
 // container shares the devices of other containers only if it requests them by the same name.
@@ -144,7 +144,7 @@ func (r Rules) capacities(class string) map[resourcev1.QualifiedName]corev1.Reso
 	return names
 }
 
-// ofDevices returns what a number of devices of a class count as, if this capacity of each is used.
+// ofDevices returns the resources that devices of a class count as, if this capacity of each is used.
 func (r Rules) ofDevices(class string, count resource.Quantity, capacity map[resourcev1.QualifiedName]resource.Quantity) (corev1.ResourceList, error) {
 	if !r.mapped(class) {
 		return nil, unmapped(class)
@@ -156,8 +156,8 @@ func (r Rules) ofDevices(class string, count resource.Quantity, capacity map[res
 	return total, err
 }
 
-// capacity returns what the capacity of a number of devices counts as. If a request does not say how much it needs,
-// what a device provides is known only after its allocation. The list has what is known, even with an error.
+// capacity returns the resources that the capacity of devices counts as. If a request does not say how much it needs,
+// the amount is known only after the allocation. The list has all known amounts, even with an error.
 func (r Rules) capacity(class string, count int64, requested map[resourcev1.QualifiedName]resource.Quantity) (corev1.ResourceList, error) {
 	total, counted := corev1.ResourceList{}, r.capacities(class)
 	if len(counted) == 0 {
@@ -176,7 +176,7 @@ func (r Rules) capacity(class string, count int64, requested map[resourcev1.Qual
 		case !given || amount.Sign() <= 0:
 			fault = fmt.Errorf("devices of DeviceClass %q are counted by capacity %q; use a claim that requests more than 0 of it", class, name)
 		default:
-			// Nobody checks the exponent, and calculating with a huge one, as in 1e2000000000, never ends.
+			// The exponent is unchecked, and arithmetic with a huge one, as in 1e2000000000, never ends.
 			each := resource.NewQuantity(resources.UsedValue(string(counted[name]), amount), amount.Format)
 			each.Mul(count)
 			addUnchecked(total, corev1.ResourceList{counted[name]: *each})

@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// classes returns DeviceClasses, each a second younger than the one before: NAME=EXTENDED-RESOURCE.
+// classes returns DeviceClasses from NAME=EXTENDED-RESOURCE, each a second younger than the one before.
 func classes(all ...string) []*resourcev1.DeviceClass {
 	var list []*resourcev1.DeviceClass
 	for i, text := range all {
@@ -181,15 +181,16 @@ func TestCapacitiesOfClaimsCountAsTheyAreMapped(t *testing.T) {
 	}
 }
 
-// device classes by the names of the property: the resource that containers request, and what it counts as.
+// spellings are the names that the property uses for devices: the resource that containers request, and what it counts
+// as.
 var spellings = map[corev1.ResourceName]corev1.ResourceName{
 	implicit + "gpu": "example.com/gpu", "vendor.com/gpu": "example.com/gpu", "example.com/gpu": "example.com/gpu",
 	implicit + "npu": "example.com/npu", "example.com/npu": "example.com/npu",
 }
 
-// Whatever names the containers of a pod use, and in whatever order: the pod is charged the devices that the scheduler
-// allocates. The scheduler allocates devices for each name apart: those of the containers that run together, and so
-// many more as an init container needs in addition to those of the containers that start after it.
+// For any names and any order of containers, a pod is charged the devices that the scheduler allocates. The scheduler
+// allocates devices separately for each name: those of the containers that run together, and any more that an init
+// container needs beyond those of the containers that start after it.
 func TestPropertyAPodIsChargedTheDevicesThatTheSchedulerAllocates(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rules := Rules{Classes: map[string]corev1.ResourceName{"gpu": "example.com/gpu", "npu": "example.com/npu"}}

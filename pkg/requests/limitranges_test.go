@@ -84,8 +84,8 @@ func TestPodObeysTheLimitsOfItsNamespace(t *testing.T) {
 	}
 }
 
-// Pod does not change its arguments, and does not depend on the order of LimitRanges,
-// which the API server does not preserve.
+// Pod does not change its arguments, and does not depend on the order of LimitRanges, which the API server does not
+// keep.
 func TestPodDependsOnNoOrderAndChangesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		template, c := drawTemplate(t), drawCluster(t)
@@ -121,7 +121,7 @@ func drawTemplate(t *rapid.T) *corev1.PodTemplateSpec {
 	return template
 }
 
-// drawCluster draws one RuntimeClass, without a name, and LimitRanges.
+// drawCluster draws one RuntimeClass without a name, and LimitRanges.
 func drawCluster(t *rapid.T) cluster {
 	c := cluster{Overheads: map[string]corev1.ResourceList{"": drawAmounts(t)}}
 	for range rapid.IntRange(0, 3).Draw(t, "ranges") {
@@ -144,7 +144,7 @@ func drawResources(t *rapid.T) corev1.ResourceRequirements {
 	return corev1.ResourceRequirements{Requests: drawAmounts(t), Limits: drawAmounts(t)}
 }
 
-// drawAmounts draws amounts that are near each other, some of them not an int64.
+// drawAmounts draws similar amounts, some of which do not fit an int64.
 func drawAmounts(t *rapid.T) corev1.ResourceList {
 	texts := rapid.SampledFrom([]string{"", "", "", "0", "100m", "1", "1500m", "2", "3", "1e-4", "9e30"})
 	amounts := corev1.ResourceList{}

@@ -15,12 +15,12 @@ import (
 const NotEnded = "status.phase!=" + string(corev1.PodSucceeded) + ",status.phase!=" + string(corev1.PodFailed)
 
 // mostGrace is the longest grace period, in seconds, after which a pod stops counting. The API server accepts longer
-// ones, whose durations overflow there, so that the deletion of the pod seems to have ended long ago.
+// ones, but they overflow there, so that the pod seems to be long gone.
 const mostGrace = 1 << 31
 
-// GoneAt returns when a pod that is being deleted stops counting, although it may still exist on a lost node, as in
-// Kubernetes' own quota. deleted is its deletionTimestamp, and grace its grace period in seconds. leaves is whether there
-// is such a time.
+// GoneAt returns when a pod that is being deleted stops counting, as in Kubernetes' own quota. It may still exist then
+// on a lost node. deleted is its deletionTimestamp, and grace its grace period in seconds. leaves is whether there is
+// such a time.
 func GoneAt(deleted time.Time, grace *int64) (at time.Time, leaves bool) {
 	if deleted.IsZero() || grace == nil || *grace < 0 || *grace > mostGrace {
 		return time.Time{}, false
@@ -28,10 +28,10 @@ func GoneAt(deleted time.Time, grace *int64) (at time.Time, leaves bool) {
 	return deleted.Add(time.Duration(*grace) * time.Second), true
 }
 
-// OfPod returns what a real pod requests without its claims, and the types of its devices. The arithmetic is the same
-// as for templates; the API server has already set defaults and overhead in the pod. A container that is being
-// resized counts as it does for the scheduler. The phase of the pod makes no difference. Devices that cannot be
-// counted keep the name that the pod requests them by.
+// OfPod returns the requests of a real pod without its claims, with the types of its devices. The arithmetic is the
+// same as for templates; the API server has already set defaults and overhead in the pod. A container that is being
+// resized counts as it does for the scheduler. The phase of the pod makes no difference. Devices that cannot be counted
+// keep the name that the pod requests them by.
 //
 // An amount may be too large for 64 bits.
 func (r Rules) OfPod(pod *corev1.Pod) corev1.ResourceList {
@@ -43,8 +43,8 @@ func requestsOf(pod *corev1.Pod) corev1.ResourceList {
 	return helpers.PodRequests(pod, helpers.PodResourcesOptions{UseStatusResources: true, InPlacePodLevelResourcesVerticalScalingEnabled: true})
 }
 
-// PodDevices is what a real pod requests if that depends on other objects too: on its claims, or on
-// the DeviceClasses that provide extended resources.
+// PodDevices describes the requests of a real pod that depend on other objects too: on its claims, or on the
+// DeviceClasses that provide extended resources.
 type PodDevices struct {
 	Namespace string
 	claims    []podClaim
@@ -71,7 +71,7 @@ type podClaim struct {
 	shared, extended bool
 }
 
-// DevicesOf returns what Count needs to know about the pod; nil if OfPod returns the same.
+// DevicesOf returns the input of Count for the pod; nil if OfPod is sufficient.
 func (r Rules) DevicesOf(pod *corev1.Pod) *PodDevices {
 	d := &PodDevices{Namespace: pod.Namespace, claims: claimsOf(pod), requests: requestsOf(pod)}
 	fixed := len(r.Classes) == 0 || len(d.claims) == 0 && !slices.ContainsFunc(sorted(d.requests), isDevice)
@@ -110,7 +110,7 @@ func claimsOf(pod *corev1.Pod) []podClaim {
 	return claims
 }
 
-// Claimed is what a real claim counts as: in total, and by capacity alone.
+// Claimed has the resources that a real claim counts as: in total, and by capacity alone.
 type Claimed struct{ Requests, Capacities corev1.ResourceList }
 
 // SharedDevices are the devices of one resource that a pod has through a claim that it can share with other pods.
@@ -120,9 +120,9 @@ type SharedDevices struct {
 	Requests, Default corev1.ResourceList
 }
 
-// Count returns what the pod requests and, by claim and resource, the devices that it can share with other pods, with
-// the types of devices. A claim that does not exist yet requests nothing, because the pod cannot run without it.
-// The error reports a resource that cannot be counted and therefore keeps its name.
+// Count returns the requests of the pod and, by claim and resource, the devices that it can share with other pods, with
+// their types. A claim that does not exist yet requests nothing, because the pod cannot run without it. The error
+// reports a resource that cannot be counted and therefore keeps its name.
 func (r Rules) Count(pod *PodDevices, claimed func(namespace, name string) Claimed) (own corev1.ResourceList, shared map[string]SharedDevices, unmapped error) {
 	typeOf := func(name corev1.ResourceName) corev1.ResourceName { return pod.types[name] }
 	defaultOf := func(name corev1.ResourceName) corev1.ResourceName { return r.Types[name].Default }
@@ -148,9 +148,10 @@ func (r Rules) Count(pod *PodDevices, claimed func(namespace, name string) Claim
 	return typed(own, typeOf), shared, unmapped
 }
 
-// OfClaim returns what a real claim counts as: its allocated devices with the capacity that they give it, or what it
-// requests before it is allocated. Devices of a class that is not mapped count under the name that a container would
-// request them by. With allocation mode All, as many devices count as a claim can have, as in a ResourceQuota.
+// OfClaim returns the resources that a real claim counts as: its allocated devices with the capacity that they give it,
+// or its requests before it is allocated. Devices of a class that is not mapped count under the name that a container
+// would request them by. With allocation mode All, the maximum number of devices in a claim counts, as in a
+// ResourceQuota.
 func (r Rules) OfClaim(claim *resourcev1.ResourceClaim) Claimed {
 	total, requested := Claimed{corev1.ResourceList{}, corev1.ResourceList{}}, map[string]alternative{}
 	for i := range claim.Spec.Devices.Requests {
@@ -189,7 +190,7 @@ func (c Claimed) add(more Claimed) {
 	addUnchecked(c.Capacities, more.Capacities)
 }
 
-// uses returns what the devices of an existing claim count as. Unknown capacity is left out.
+// uses returns the resources that the devices of an existing claim count as. Unknown capacity is left out.
 func (r Rules) uses(a alternative) Claimed {
 	count := *resource.NewQuantity(a.count, resource.DecimalSI)
 	if !r.mapped(a.class) {

@@ -45,7 +45,7 @@ func TestARealPodRequestsWhatItsContainersDoAndTheTypesOfItsDevices(t *testing.T
 	}
 }
 
-// counting has claims of real pods, with what is allocated to some of them.
+// realClaims are claims of real pods, some of them with an allocation.
 const realClaims = `
 own: {spec: {devices: {requests: [{name: a, exactly: {deviceClassName: gpu, count: 2, allocationMode: ExactCount}}]}}}
 named: {spec: {devices: {requests: [{name: a, exactly: {deviceClassName: gpu, count: 8}}]}}}
@@ -81,7 +81,7 @@ func TestARealPodRequestsWhatItsClaimsHave(t *testing.T) {
 	rules.Types = typesOf(t, someTypes)
 	all := map[string]*resourcev1.ResourceClaim{}
 	parse(t, realClaims, &all)
-	// The annotation of the claims that the scheduler makes is not believed.
+	// The annotation that marks claims of the scheduler is ignored.
 	all["named"].Annotations = map[string]string{resourcev1.ExtendedResourceClaimAnnotation: "true"}
 	claimed := func(namespace, name string) Claimed {
 		if claim := all[name]; claim != nil && namespace == "ns" {

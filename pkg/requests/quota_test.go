@@ -146,9 +146,8 @@ func TestWhatQuotasWeighFollowsFromTheTemplate(t *testing.T) {
 	}
 }
 
-// says reports whether one of the container's own lists names the resource, or else
-// one of the defaults. An amount above 0, in the first of its own that names it or
-// in any default, ends BestEffort.
+// says reports whether one of the container's own lists names the resource or, if none does, one of the defaults. An
+// amount above 0, in the first own list that names it or in any default, ends BestEffort.
 func says(name corev1.ResourceName, bestEffort *bool, defaults []corev1.ResourceList, own ...corev1.ResourceList) bool {
 	for _, list := range own {
 		if quantity, given := list[name]; given {

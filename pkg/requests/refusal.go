@@ -50,9 +50,9 @@ func wholePod(pod *corev1.Pod) target {
 	return whole
 }
 
-// consistent checks for contradictions that defaults may have caused or resolved: a request above
-// its limit, another request than limit of a resource that cannot be overcommitted, and containers
-// that exceed the pod-level resources.
+// consistent checks for contradictions that defaults may have caused or resolved: a request above its limit, a request
+// that differs from the limit for a resource that cannot be overcommitted, and containers that exceed the pod-level
+// resources.
 func consistent(pod *corev1.Pod) error {
 	targets := containersOf(pod)
 	if whole := pod.Spec.Resources; whole != nil {

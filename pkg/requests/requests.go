@@ -34,7 +34,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// Size is what a quota counts in one pod.
+// Size is everything that a quota counts in one pod.
 type Size struct {
 	Requests, Limits corev1.ResourceList
 	// Scopes are the ResourceQuota scopes that the pod matches, out of BestEffort, Terminating and
@@ -80,8 +80,7 @@ func Pod(template *corev1.PodTemplateSpec, namespace string, cluster Cluster) (S
 	return size, nil
 }
 
-// created returns the pod that the API server creates from the template, without and with
-// what webhooks add.
+// created returns the pod that the API server creates from the template, without and with the additions of webhooks.
 func created(template *corev1.PodTemplateSpec, namespace string, cluster Cluster) (pod, injected *corev1.Pod, err error) {
 	pod = &corev1.Pod{Spec: *template.Spec.DeepCopy()}
 	if err := check(&pod.Spec); err != nil {
@@ -172,7 +171,7 @@ func within(list corev1.ResourceList) error {
 	return nil
 }
 
-// check rejects what the API server rejects in a pod: negative amounts, and names that no resource has.
+// check rejects pods that the API server rejects: those with negative amounts, or with names that no resource has.
 func check(spec *corev1.PodSpec) error {
 	for _, container := range slices.Concat(spec.InitContainers, spec.Containers) {
 		if err := checkResources(fmt.Sprintf("container %q", container.Name), container.Resources, isContainerResource); err != nil {

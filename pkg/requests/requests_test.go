@@ -27,7 +27,6 @@ func list(t *testing.T, text string) corev1.ResourceList {
 	return l
 }
 
-// parse reads YAML into a value.
 func parse(t *testing.T, text string, into any) {
 	t.Helper()
 	require.NoError(t, yaml.UnmarshalStrict([]byte(text), into))
@@ -72,8 +71,8 @@ func (c cluster) Claim(_, name string) (*resourcev1.ResourceClaimSpec, bool) {
 	return claim, found
 }
 
-// clusterOf has the classes "sandbox" and "tiny", the class "plain" without overhead,
-// and LimitRanges "r0", "r1" and so on, each of the items given.
+// clusterOf has the classes "sandbox" and "tiny", the class "plain" without overhead, and LimitRanges "r0", "r1" and so
+// on with the given items.
 func clusterOf(t *testing.T, ranges ...string) cluster {
 	t.Helper()
 	c := cluster{Overheads: map[string]corev1.ResourceList{"sandbox": list(t, `{cpu: 250m, memory: 64Mi}`), "tiny": list(t, `{cpu: 100u}`), "plain": nil}}
@@ -189,7 +188,7 @@ func TestPodRefuses(t *testing.T) {
 	}
 }
 
-// The product equals that of big integers, or is an error.
+// The product is that of big integers, or an error.
 func TestTimesNeverWraps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		one := rapid.Int64Range(0, math.MaxInt64).Draw(t, "one")

@@ -9,18 +9,18 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Rules are the administrator's rules for what pods request. The zero value has none.
+// Rules are the administrator's rules for the requests of pods. The zero value has no rules.
 type Rules struct {
 	// Classes maps the name of a DeviceClass to the resource that its devices count as; empty for devices that are
 	// not counted. CLASS/CAPACITY is the capacity of its devices that claims request.
 	Classes map[string]corev1.ResourceName
-	// Uncounted, if set, is called for claims, which then count as nothing: Classes is not known.
+	// Uncounted, if set, is called for claims. They then count as nothing, because Classes is unknown.
 	Uncounted func()
 	// extended maps the extended resources that containers request devices by to DeviceClasses in Classes.
 	extended map[corev1.ResourceName]string
 	// Types are the types of devices, by the resource that pods request.
 	Types map[corev1.ResourceName]Types
-	// Additional is what pods request in addition to their templates.
+	// Additional are the requests that are added to those of templates.
 	Additional Additional
 }
 

@@ -160,8 +160,8 @@ func TestDeclaredRequestsHaveTheDefaultType(t *testing.T) {
 	}
 }
 
-// The scheduler's own matcher determines which nodes a pod allows. With operator In
-// alone, the type is exact. With other operators too, a type is never wrong.
+// The scheduler's own matcher determines which nodes a pod allows. With only operator In, the type is exact. With other
+// operators, a type is never wrong.
 func TestATypeIsThatOfEachNodeThatTheSchedulerAllows(t *testing.T) {
 	models := map[string]corev1.ResourceName{"h100": "gpu/h100", "h100-pcie": "gpu/h100", "a100": "gpu/a100", "t4": ""}
 	values := []string{"h100", "h100-pcie", "a100", "t4"}

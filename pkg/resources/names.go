@@ -6,10 +6,10 @@
 // converts a request into a vector and rounds up. LimitValue converts a limit into an amount and
 // rounds down. Rounding therefore never gives more than a user wrote.
 //
-// Invariants. Arithmetic is exact and uses integers. What does not fit is an error in a request and
-// the greatest number in a limit, never a smaller number. A resource that a vector does not contain
-// is absent, which is not zero: an absent limit limits nothing, and a limit of zero allows nothing.
-// No number is special. No result depends on the order of a map.
+// Invariants. Arithmetic is exact and uses integers. An amount that does not fit is an error in a request. In a limit
+// it becomes the largest int64, never a smaller number. A resource that a vector does not contain is absent, which is
+// not zero: an absent limit limits nothing, and a limit of zero allows nothing. No number is special. No result depends
+// on the order of a map.
 package resources
 
 import (
@@ -25,7 +25,7 @@ type ID int32
 // Names. A name keeps its ID until Forget removes the name. It is not safe for concurrent use.
 type Names struct {
 	ids map[string]ID
-	// names are indexed by ID. free are the IDs in it without a name, the greatest first.
+	// names are indexed by ID. free are the IDs in it without a name, the largest first.
 	names []string
 	free  []ID
 }
@@ -68,7 +68,7 @@ func (n *Names) Clone() *Names {
 // Len returns the number of names.
 func (n *Names) Len() int { return len(n.ids) }
 
-// Forget removes all names whose IDs are not in the set. Their IDs are reused, so nothing may refer to them any more.
+// Forget removes all names whose IDs are not in the set. Their IDs are reused, so nothing may still refer to them.
 func (n *Names) Forget(used IDs) {
 	// A map never shrinks, so a new one is made.
 	n.ids, n.free = map[string]ID{}, nil

@@ -12,9 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// MaxRequest is the greatest amount of one resource that a unit may request, in base units: nine
-// million million cores, or eight pebibytes. A greater request is a mistake, and the sum of a
-// thousand such units still fits an int64.
+// MaxRequest is the largest amount of one resource that a unit may request, in base units: nine trillion cores, or 8
+// PiB. A larger request is a mistake. The sum of a thousand such requests still fits an int64.
 const MaxRequest = 1 << 53
 
 // Request returns the request of a unit: amounts rounded up to base units, without zeros. The error
@@ -57,8 +56,8 @@ func RequestValue(name string, q resource.Quantity) (int64, error) {
 	return value, nil
 }
 
-// LimitValue returns the quantity of one resource in base units, rounded down, and at most the
-// greatest int64. It fails if the quantity is negative. The error names the resource.
+// LimitValue returns the quantity of one resource in base units, rounded down and capped at the largest int64. It fails
+// if the quantity is negative. The error names the resource.
 func LimitValue(name string, q resource.Quantity) (int64, error) {
 	if err := check(name, q); err != nil {
 		return 0, err
@@ -67,8 +66,8 @@ func LimitValue(name string, q resource.Quantity) (int64, error) {
 	return value, nil
 }
 
-// UsedValue returns a used quantity in base units, rounded up, and at most the greatest int64. It
-// returns 0 for a negative quantity.
+// UsedValue returns a used quantity in base units, rounded up and capped at the largest int64. It returns 0 for a
+// negative quantity.
 func UsedValue(name string, q resource.Quantity) int64 {
 	if q.Sign() <= 0 {
 		return 0
@@ -103,8 +102,8 @@ func Quantity(name string, value int64) resource.Quantity {
 	}
 }
 
-// Rewrite gives the quantities of a list the suffixes that Format uses. Those of a sum depend on its first term: 8G plus
-// 200Mi is 8209715200.
+// Rewrite gives the quantities of a list the suffixes that Format uses. The suffix of a sum depends on its first term:
+// 8G plus 200Mi is 8209715200.
 func Rewrite[K ~string](list map[K]resource.Quantity) {
 	for key, q := range list {
 		if value, exact := q.AsInt64(); exact && isBytes(string(key)) {
@@ -124,7 +123,7 @@ func check(name string, q resource.Quantity) error {
 }
 
 // floor returns a non-negative quantity in whole units or thousandths, rounded down; whether the result is exact; and
-// whether it fits an int64. A value that does not fit becomes the greatest int64.
+// whether it fits an int64. A value that does not fit becomes the largest int64.
 func floor(q resource.Quantity, milli bool) (value int64, exact, fits bool) {
 	if q.IsZero() {
 		return 0, true, true

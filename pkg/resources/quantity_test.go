@@ -96,8 +96,7 @@ func TestExponentsOutOfRangeCostNothing(t *testing.T) {
 	}
 }
 
-// Older systems took a limit of 2^31-1 and more for unlimited, which is every
-// memory limit from 2Gi.
+// Older systems treated a limit of 2^31-1 or more as unlimited, and so every memory limit from 2Gi.
 func TestALimitOfTwoGibibytesAndMoreIsALimit(t *testing.T) {
 	for name, c := range map[string]struct {
 		text string
@@ -118,7 +117,7 @@ func TestARequestDropsZeros(t *testing.T) {
 	}
 }
 
-// Older systems held what a request has in 32 bits, and rounded cpu to cores.
+// Older systems stored requests in 32 bits, and rounded cpu to cores.
 func TestARequestKeepsThousandthsOfACore(t *testing.T) {
 	n := NewNames()
 	v, err := Request(n, list{"cpu": resource.MustParse("100m")})
@@ -219,8 +218,7 @@ func FuzzQuantity(f *testing.F) {
 	})
 }
 
-// reference is the quantity in base units rounded down, and whether nothing was
-// rounded off, by arithmetic on fractions.
+// reference uses fractions to return the quantity in base units, rounded down, and whether that is exact.
 func reference(name string, q resource.Quantity) (*big.Int, bool) {
 	dec := q.AsDec()
 	fraction := new(big.Rat).SetInt(dec.UnscaledBig())

@@ -31,13 +31,13 @@ func (s Sum) Sub(t Sum) Sum {
 	return Sum{high: s.high - t.high - int64(borrow), low: low}
 }
 
-// Times returns the sum multiplied by a number that is not negative.
+// Times returns the sum multiplied by a number, which must not be negative.
 func (s Sum) Times(n int64) Sum {
 	high, low := bits.Mul64(s.low, uint64(n))
 	return Sum{high: s.high*n + int64(high), low: low}
 }
 
-// Float returns the sum, which must not be negative, as a float64. A greater sum has no smaller float.
+// Float returns the sum, which must not be negative, as a float64. A larger sum never has a smaller float.
 func (s Sum) Float() float64 { return math.Ldexp(float64(s.high), 64) + float64(s.low) }
 
 // Compare returns a negative number if s is smaller, and 0 if both are equal.
@@ -48,7 +48,7 @@ func (s Sum) Compare(t Sum) int {
 // Below returns how far the sum is below the limit, clamped to an int64.
 func (s Sum) Below(limit int64) int64 { return Sum{}.Plus(limit).Sub(s).Clamp() }
 
-// Exceeds reports whether the sum is greater than an amount that is not negative.
+// Exceeds reports whether the sum is larger than an amount, which must not be negative.
 func (s Sum) Exceeds(v int64) bool { return s.high > 0 || s.high == 0 && s.low > uint64(v) }
 
 // Clamp returns the sum or the nearest int64.
@@ -63,7 +63,7 @@ func (s Sum) Clamp() int64 {
 	}
 }
 
-// AddTimes returns sum + value*times, and at most the greatest int64. No argument may be negative.
+// AddTimes returns sum + value*times, capped at the largest int64. No argument may be negative.
 func AddTimes(sum, value int64, times int) int64 {
 	if value > 0 && int64(times) > (math.MaxInt64-sum)/value {
 		return math.MaxInt64

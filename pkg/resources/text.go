@@ -15,9 +15,8 @@ const (
 	maxExponent = 64
 )
 
-// Parse parses a quantity that a user wrote. Unlike resource.ParseQuantity, it is fast for every
-// text and never returns a number that differs from the text: an exponent of minus a thousand
-// million, or one that overflows, is an error.
+// Parse parses a quantity that a user wrote. Unlike resource.ParseQuantity, it is fast for every text and never returns
+// a number that differs from the text: an exponent of minus one billion, or one that overflows, is an error.
 func Parse(s string) (resource.Quantity, error) {
 	s = strings.TrimSpace(s)
 	if len(s) > maxText {
@@ -51,7 +50,7 @@ func notAQuantity(s string) error {
 	return fmt.Errorf("quantity %q is not a number with an optional suffix, such as 2, 500m, 1.5 or 4Gi", s)
 }
 
-// meantQuantities returns what was probably meant by a quantity with a suffix that other programs know, such as
+// meantQuantities returns what a user probably meant by a quantity with a suffix that other programs know, such as
 // 10Gb, 10GiB or 10gi; empty if nothing is likely.
 func meantQuantities(s string) string {
 	at := strings.IndexFunc(s, func(r rune) bool { return !strings.ContainsRune("0123456789.", r) })
@@ -90,7 +89,7 @@ func Format(name string, value int64) string {
 	}
 }
 
-// FormatQuantity is Format for a quantity. One that is no whole number of base units keeps its own text.
+// FormatQuantity is Format for a quantity. A quantity that is not a whole number of base units keeps its own text.
 func FormatQuantity(name string, q resource.Quantity) string {
 	if q.Sign() >= 0 {
 		if value, exact, _ := floor(q, isCPU(name)); exact {
@@ -134,7 +133,7 @@ func formatBytes(value int64) string {
 	return string(binary)
 }
 
-// appendBytes appends the value with the greatest suffix that needs no fraction.
+// appendBytes appends the value with the largest suffix that needs no fraction.
 func appendBytes(text []byte, value, base int64, suffixes *[7]string) []byte {
 	power := 0
 	for ; value != 0 && value%base == 0; power++ {

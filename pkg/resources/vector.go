@@ -46,7 +46,7 @@ func (v Vector) With(id ID, value int64) Vector {
 	return append(with, tail...)
 }
 
-// Key returns a map key. Keys are equal exactly if the vectors are Equal. A key consists of arbitrary bytes.
+// Key returns a map key. Keys are equal if and only if the vectors are Equal. A key consists of arbitrary bytes.
 func (v Vector) Key() string {
 	key := make([]byte, 0, 8*len(v))
 	for _, a := range v {
@@ -56,8 +56,7 @@ func (v Vector) Key() string {
 	return string(key)
 }
 
-// Max returns, resource by resource, the greater amount of both. It returns v itself if no amount of
-// w is greater.
+// Max returns the larger amount of each resource. It returns v itself if no amount of w is larger.
 func (v Vector) Max(w Vector) Vector {
 	if v.covers(w) {
 		return v
@@ -88,8 +87,7 @@ func (v Vector) Without(ids IDs) Vector {
 	return rest
 }
 
-// Plus returns the sum of both, resource by resource, each at most the greatest int64. No amount may be
-// negative.
+// Plus returns the sum of both, resource by resource, capped at the largest int64. No amount may be negative.
 func (v Vector) Plus(w Vector) Vector {
 	if len(w) == 0 {
 		return v
@@ -109,7 +107,7 @@ func (v Vector) Plus(w Vector) Vector {
 	return append(append(sum, v...), w...)
 }
 
-// Minus returns what v has more than w, resource by resource.
+// Minus returns how much more v has than w, resource by resource.
 func (v Vector) Minus(w Vector) Vector {
 	if len(w) == 0 {
 		return v

@@ -125,7 +125,6 @@ func claimOf(count int64) *resourcev1.ResourceClaimSpec {
 	}}}
 }
 
-// Value returns the value of a PriorityClass.
 func (c Cluster) Value(name string) (int32, bool) {
 	value, found := c.Classes[name]
 	return value, found
@@ -140,25 +139,20 @@ func (c Cluster) Default() (string, int32, bool) {
 	return "usual", value, true
 }
 
-// RuntimeClass returns a RuntimeClass.
 func (c Cluster) RuntimeClass(name string) (*nodev1.RuntimeClass, bool) {
 	class, found := c.RuntimeClasses[name]
 	return class, found
 }
 
-// LimitRanges returns the LimitRanges of a namespace.
 func (c Cluster) LimitRanges(namespace string) []*corev1.LimitRange { return c.Ranges[namespace] }
 
-// Rules returns the rules for devices.
 func (c Cluster) Rules() requests.Rules { return c.Devices }
 
-// ClaimTemplate returns the claim of a ResourceClaimTemplate.
 func (c Cluster) ClaimTemplate(_, name string) (*resourcev1.ResourceClaimSpec, bool) {
 	claim, found := c.ClaimTemplates[name]
 	return claim, found
 }
 
-// Claim returns a ResourceClaim.
 func (c Cluster) Claim(_, name string) (*resourcev1.ResourceClaimSpec, bool) {
 	claim, found := c.Claims[name]
 	return claim, found
@@ -239,15 +233,14 @@ func try(t *testing.T, adapter framework.Adapter, test Case) {
 // succeeded and the job does not show its end yet.
 var readyIdle = []string{"Job", "JobSet", "TrainJob"}
 
-// checkReady checks that a job whose pods are all ready runs.
+// checkReady checks that a ready job runs.
 func checkReady(t interface{ Errorf(string, ...any) }, kind framework.Kind, job framework.JobState) {
 	if job.Ready && !job.Running && !slices.Contains(readyIdle, kind.Kind) {
 		t.Errorf("all pods are ready of a job that does not run: %+v", job)
 	}
 }
 
-// compared removes from the pod sets the fields that all adapters set in the same way,
-// if the case does not contain them.
+// compared clears the fields of the pod sets that all adapters set in the same way, unless the case contains them.
 func compared(got, want []v1alpha1.PodSet) []v1alpha1.PodSet {
 	podSets := slices.Clone(got)
 	for i := range min(len(podSets), len(want)) {

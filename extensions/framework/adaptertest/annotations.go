@@ -39,8 +39,7 @@ func tryAnnotations(t *testing.T, adapter framework.Adapter, test Case, podSets 
 	compareTyped(t, adapter, test, byOperations(t, after, removed), nil)
 }
 
-// compareTyped checks that only the templates of these pod sets are annotated, and that the job is otherwise the
-// same.
+// compareTyped checks that only the templates of these pod sets are annotated, and that nothing else has changed.
 func compareTyped(t *testing.T, adapter framework.Adapter, test Case, after map[string]any, placed decision.PodAnnotations) {
 	want, got := typed(t, adapter, object(t, test.Job)), typed(t, adapter, after)
 	if want == nil || got == nil {

@@ -17,8 +17,7 @@ const (
 	CreateUnit Action = "CreateUnit"
 	// RestoreUnit re-creates the lost unit of a released job that runs.
 	RestoreUnit Action = "RestoreUnit"
-	// ForgetRelease removes from a copied or restored job the annotation of a release
-	// that does not belong to this unit.
+	// ForgetRelease removes the annotation of another unit's release from a copied or restored job.
 	ForgetRelease Action = "ForgetRelease"
 	// HoldLate suspends a job that was not held at its creation.
 	HoldLate Action = "HoldLate"
@@ -37,18 +36,19 @@ const (
 	// ShowQueuing and HideQueuing write the job's own status.
 	ShowQueuing Action = "ShowQueuing"
 	HideQueuing Action = "HideQueuing"
-	// Release the job: mark and suspend field, in one patch. Of pods at a gate, it opens the gate of those that can pass.
+	// Release clears the mark and the suspend field of the job in one patch, or opens the gates of the pods that can
+	// pass.
 	Release Action = "Release"
 	// Evict suspends a job whose unit is evicted, or deletes pods that have passed their gate.
 	Evict Action = "Evict"
-	// LowerPods lowers the numbers of pods in an evicted job that its autoscaler has raised.
+	// LowerPods lowers the numbers of pods that the autoscaler of an evicted job has raised.
 	LowerPods Action = "LowerPods"
 	// MarkStopped and MarkSuspendedByUser write condition Evicted: its reason reports
 	// that the job's pods are gone.
 	MarkStopped         Action = "MarkStopped"
 	MarkSuspendedByUser Action = "MarkSuspendedByUser"
-	// MarkChanged requeues a unit that was admitted with a different request than the job has now. AcceptChange ends
-	// this when the unit has the new request.
+	// MarkChanged requeues a unit whose job has changed its request since the admission. AcceptChange ends this once
+	// the unit has the new request.
 	MarkChanged  Action = "MarkChanged"
 	AcceptChange Action = "AcceptChange"
 	// MarkPodsReady writes condition PodsReady. MarkRunning writes it too if it is due.
@@ -60,19 +60,19 @@ const (
 	MarkRemains Action = "MarkRemains"
 )
 
-// Decision is what to do about a job now.
+// Decision is the next step for a job.
 type Decision struct {
 	Action Action
 	// Queued: the job waits, and an event that is kept alive reports why.
 	Queued bool
 	// NotQueued: the job has the mark, but was already running when it was first seen, and an event reports it.
 	NotQueued bool
-	// After is when to check again although nothing has changed; 0: never.
+	// After is when to check again even if nothing changes; 0: never.
 	After time.Duration
 }
 
-// Continues reports whether a job whose pods have ended has others that wait at the gate, and can replace them. If they
-// cannot, they are another job.
+// Continues reports whether gated pods of a job can replace those that have ended. If they cannot, they are another
+// job.
 func Continues(job State, unit *v1alpha1.QueueUnit) bool {
 	return job.Gated && job.Suspended && (unit == nil || !unit.Status.Phase.HoldsQuota() || job.Passing > 0)
 }
@@ -94,12 +94,13 @@ type State struct {
 	Lowered map[string]any
 	// Passing is the number of gated pods of an admitted job that can pass. See framework.GatedPods.
 	Passing int
-	// Grown is what the autoscaler of an evicted job has raised above what was admitted. See GrownOf.
+	// Grown are the numbers of pods that the autoscaler of an evicted job has raised above the admitted ones. See
+	// GrownOf.
 	Grown []framework.Growth
 	// Deleting: the job is being deleted, since DeletedAt.
 	Deleting  bool
 	DeletedAt time.Time
-	// Incomplete: the related object, which contains the pod templates, does not exist.
+	// Incomplete: parts of the job that determine its request do not exist yet, such as its related object.
 	Incomplete bool
 	// ShowsQueuing: the kind's status can show that a job is queued.
 	ShowsQueuing bool

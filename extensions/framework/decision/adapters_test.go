@@ -27,7 +27,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/workflow"
 )
 
-// What the owner or the autoscaler of a job lowers is given back, and what its pods do is not.
+// Quota is given back when the owner or the autoscaler of a job lowers its size, but not because of what its pods do.
 func TestTheAdmittedUnitFollowsTheSpecOfItsJobDownwards(t *testing.T) {
 	const (
 		one   = `template: {spec: {containers: [{name: a, resources: {requests: {cpu: 1}}}]}}`
@@ -52,7 +52,7 @@ func TestTheAdmittedUnitFollowsTheSpecOfItsJobDownwards(t *testing.T) {
 		name     string
 		adapter  framework.Adapter
 		was, now string
-		// cpu is what is admitted then; empty if nothing is lowered.
+		// cpu is the admitted CPU after that; empty if nothing is lowered.
 		cpu string
 	}{
 		{"a Job of lower parallelism", job.New(), `{spec: {parallelism: 4, ` + one + `}}`, `{spec: {parallelism: 1, ` + one + `}}`, "1"},
@@ -104,7 +104,7 @@ func TestTheAdmittedUnitFollowsTheSpecOfItsJobDownwards(t *testing.T) {
 	}
 }
 
-// The autoscaler of a RayJob changes its RayCluster and not the job.
+// The autoscaler of a RayJob changes its RayCluster, not the job.
 func TestTheAdmittedUnitFollowsTheAutoscalerOfItsRayJob(t *testing.T) {
 	const template = `template: {spec: {containers: [{name: a, resources: {requests: {cpu: 1}}}]}}`
 	rayJob := func(replicas string) string {

@@ -22,7 +22,7 @@ const (
 	suspendingAtMost = 10 * time.Second
 	// remainsAfter saves a write for jobs whose remaining objects are soon deleted.
 	remainsAfter = 2 * time.Second
-	// deletedAfter is how long the deletion of a job and its pods can take before its pods are looked for.
+	// deletedAfter is how long a job can be in deletion before its remaining pods are looked for.
 	deletedAfter = 5 * time.Second
 	// lookAgain is how long to wait before looking for them again.
 	lookAgain = 10 * time.Second
@@ -34,8 +34,8 @@ const (
 	lateWindow = 10 * time.Second
 )
 
-// Decide returns what to do about a job. The desired spec of the unit must be given
-// if there is no unit, the unit waits, or the job is not released yet.
+// Decide returns what to do about a job. It needs the desired spec of the unit if there is no unit, the unit waits, or
+// the job is not released yet.
 func Decide(job State, unit *v1alpha1.QueueUnit, desired *Desired, now time.Time) Decision {
 	switch {
 	case unit == nil:
@@ -55,8 +55,7 @@ func Decide(job State, unit *v1alpha1.QueueUnit, desired *Desired, now time.Time
 	return decided
 }
 
-// deleted ends the unit of a job that is kept by a finalizer, if none of its pods is left. This is checked
-// repeatedly.
+// deleted ends the unit of a job that a finalizer keeps, once all its pods are gone. It checks this repeatedly.
 func deleted(job State, decided Decision, now time.Time) Decision {
 	if left := job.DeletedAt.Add(deletedAfter).Sub(now); left > 0 {
 		return Decision{After: left}
@@ -73,7 +72,7 @@ func decide(job State, unit *v1alpha1.QueueUnit, desired *Desired, now time.Time
 	eviction := lifecycle.EvictionOf(unit)
 	switch phase := unit.Status.Phase; {
 	case lifecycle.RestoredFor(unit) > 0 && !job.Suspended:
-		// It is charged. The controller will write this.
+		// It is charged already. The controller will write that.
 		return Decision{}
 	case phase.HoldsQuota() && eviction.UnderWay():
 		return evicted(job, unit, eviction == lifecycle.EvictionForGood, now)
@@ -87,7 +86,7 @@ func decide(job State, unit *v1alpha1.QueueUnit, desired *Desired, now time.Time
 	}
 }
 
-// finished ends the unit with its job, as soon as no object with pods is left of it.
+// finished ends the unit of an ended job once no object with pods of it is left.
 func finished(job State, unit *v1alpha1.QueueUnit, now time.Time) Decision {
 	if job.Remains == "" || !unit.Status.Phase.HoldsQuota() {
 		return Decision{Action: MarkFinished}
@@ -101,9 +100,9 @@ func finished(job State, unit *v1alpha1.QueueUnit, now time.Time) Decision {
 	return Decision{Action: MarkRemains}
 }
 
-// withoutUnit creates a unit for a held job, and for a released job that runs: its unit was lost. It does not change
-// other jobs that have run for a while or are not ours. A new job with the annotation of a release is a copy of a
-// released job, and is queued like any other.
+// withoutUnit creates a unit for a held job, and re-creates the lost unit of a released job that runs. It does not
+// change other jobs that have run for a while or are not ours. A new job with the annotation of a release is a copy of
+// a released job, and is queued like any other.
 func withoutUnit(job State, now time.Time) Decision {
 	old := now.Sub(job.Created) > lateWindow
 	switch {
@@ -132,11 +131,11 @@ func withoutUnit(job State, now time.Time) Decision {
 	}
 }
 
-// opened reports whether somebody who may bypass the queue has let the pods of a job pass that was not released.
+// opened reports whether a user who may bypass the queue has opened the gates of a job that was not released.
 func (job State) opened() bool { return job.Gated && !job.Suspended && job.Passing == 0 }
 
 // waiting keeps the job suspended and its unit up to date until the controller admits the unit. A job that a user
-// suspended after its release has lost its mark in the release, but is still queued.
+// suspended after its release lost its mark at the release, but is still queued.
 func waiting(job State, unit *v1alpha1.QueueUnit, desired *Desired, eviction lifecycle.Eviction, now time.Time) Decision {
 	byUser := eviction == lifecycle.EvictionByUser
 	unchanged := job.Unholdable != "" // the unit only reports why
@@ -172,7 +171,7 @@ func waiting(job State, unit *v1alpha1.QueueUnit, desired *Desired, eviction lif
 }
 
 // queuing shows a job as queued when it has waited for a while and its operator has written that it is suspended.
-// Written earlier, our condition would not be the last one.
+// Before that, our condition would not stay the last one.
 func queuing(job State, unit *v1alpha1.QueueUnit, now time.Time) (Action, time.Duration) {
 	if !job.ShowsQueuing || !job.Queuing.Ready || job.Queuing.Shown {
 		return Nothing, 0
@@ -229,9 +228,8 @@ func admitted(job State, unit *v1alpha1.QueueUnit, desired *Desired, now time.Ti
 	return progress(job, unit, now)
 }
 
-// progress reports that a released job runs, and that its pods are ready if its queue waits for them. Once the pods
-// are ready, it reports both immediately, in one write: waiting for an early end of the job would not save a write
-// then.
+// progress reports that a released job runs, and that its pods are ready if its queue waits for them. Once the pods are
+// ready, it reports both in one write without delay, because a delay would no longer save a write.
 func progress(job State, unit *v1alpha1.QueueUnit, now time.Time) Decision {
 	ready := PodsReadyIsDue(job, unit)
 	switch {
@@ -253,9 +251,9 @@ func PodsReadyIsDue(job State, unit *v1alpha1.QueueUnit) bool {
 	return job.Ready && lifecycle.AwaitsPods(unit)
 }
 
-// evicted suspends the job, and marks the unit as stopped when the pods are gone. With forGood, the job is
-// deactivated in the same patch as its suspension, and the unit before it is marked as stopped: otherwise nothing
-// would prevent another release. If the job is activated again later, it is requeued.
+// evicted suspends the job, and marks the unit as stopped when the pods are gone. With forGood, it also deactivates the
+// job in the patch that suspends it, and the unit before it marks the unit as stopped. Otherwise nothing would prevent
+// another release. If the job is activated again later, it is requeued.
 func evicted(job State, unit *v1alpha1.QueueUnit, forGood bool, now time.Time) Decision {
 	neverReleased := unit.Status.Phase != v1alpha1.PhaseRunning && job.Released != Attempt(unit)
 	switch {

@@ -64,7 +64,7 @@ func releasedSince(at time.Time) func(*State) {
 	return func(s *State) { s.ReleasedSince = at }
 }
 
-// remaining makes the job ended, with an object that still existed at noon.
+// remaining ends the job, with an object that still existed at noon.
 func remaining(s *State) { s.End, s.Remains, s.RemainsSince = &framework.End{}, "RayCluster x", noon }
 func was(a string) func(*State) {
 	return func(s *State) { s.Released = a }
@@ -100,7 +100,7 @@ func condition(status metav1.ConditionStatus, reason wellknown.Reason) func(*v1a
 	}
 }
 
-// awaitsPods is of the unit of a queue that waits for pods; podsReady of one whose pods were ready.
+// awaitsPods is for a unit in a queue that waits for pods; podsReady is for one whose pods were ready.
 func awaitsPods(u *v1alpha1.QueueUnit) {
 	podsReadyIs(u, metav1.ConditionFalse, wellknown.ReasonPodsNotReady)
 }
@@ -112,7 +112,7 @@ func podsReadyIs(u *v1alpha1.QueueUnit, status metav1.ConditionStatus, reason we
 	u.Status.Conditions = append(u.Status.Conditions, metav1.Condition{Type: wellknown.ConditionPodsReady, Status: status, Reason: string(reason)})
 }
 
-// restored is of a unit that replaces a lost one.
+// restored is for a unit that replaces a lost one.
 func restored(u *v1alpha1.QueueUnit) { u.Annotations = lifecycle.Restored(u.Annotations, "1") }
 
 func beingDeleted(u *v1alpha1.QueueUnit) { u.DeletionTimestamp = ptr.To(metav1.NewTime(noon)) }
@@ -289,7 +289,7 @@ func TestDecide(t *testing.T) {
 		{"its unit ends when nothing is left", job(released, ended), unit(running, because(wellknown.ReasonPodsRemain, "")), nil, late, Decision{Action: MarkFinished}},
 		{"what remains of a job that held no quota keeps none", job(remaining), unit(enqueued), same(), noon, Decision{Action: MarkFinished}},
 
-		// Jobs that their operator would refuse if they were suspended.
+		// Jobs that their operator would reject if they were suspended.
 		{"a job that cannot be held gets a unit that says so", job(unholdable), nil, bad, late, Decision{Action: CreateUnit}},
 		{"so does one that runs already", job(unholdable, runs), nil, bad, late, Decision{Action: CreateUnit}},
 		{"without a mark it is left alone", job(unholdable, unmarked), nil, nil, late, Decision{}},
@@ -389,7 +389,7 @@ func TestDecideNever(t *testing.T) {
 		if flag("has unit") {
 			u = unit(phase(rapid.SampledFrom([]v1alpha1.QueueUnitPhase{"", "Enqueued", "Backoff", "Reserved", "Dequeued", "Running", "Succeeded", "Failed"}).Draw(t, "phase")))
 			if reason := rapid.SampledFrom([]wellknown.Reason{"", "Preempted", "Deactivated", "QueueStopped", "MaximumExecutionTime", "Stopped", "SuspendedByUser", "JobChanged"}).Draw(t, "evicted"); reason != "" &&
-				(reason != wellknown.ReasonMaximumExecutionTime || u.Status.Phase != v1alpha1.PhaseReserved) { // a job that is not released does not run for too long
+				(reason != wellknown.ReasonMaximumExecutionTime || u.Status.Phase != v1alpha1.PhaseReserved) { // a job that was not released cannot run for too long
 				condition(metav1.ConditionTrue, reason)(u)
 			}
 		}
@@ -463,8 +463,7 @@ func TestDecideNever(t *testing.T) {
 	})
 }
 
-// isMove reports whether an action that moves a unit starts in a phase that the table of
-// moves allows.
+// isMove reports whether the table of moves allows the action in the unit's phase.
 func isMove(action Action, unit *v1alpha1.QueueUnit) bool {
 	return !slices.ContainsFunc(lifecycle.Moves(), func(m lifecycle.Move) bool {
 		return m.Name == lifecycle.Name(action) && m.By == lifecycle.Extensions && !m.Begins(unit)

@@ -82,8 +82,7 @@ func (d *Desired) fill(adapter framework.Adapter, job, related framework.Object,
 	return nil
 }
 
-// empty reports whether there are pods whose templates request nothing. A size of 0 that the owner has declared is
-// intended.
+// empty reports whether the job has pods but requests nothing. A size of 0 that the owner has declared is intended.
 func empty(pods framework.Pods, total corev1.ResourceList) bool {
 	for _, amount := range total {
 		if !amount.IsZero() {
@@ -153,7 +152,8 @@ func measure(pods framework.Pods, namespace string, cluster Cluster) ([]v1alpha1
 	return podSets, total, nil
 }
 
-// measureSet computes one pod set and adds it to the total. It adds the claims that it uses by name to shared.
+// measureSet computes one pod set. It adds the requests to the total, and the claims that the pods use by name to
+// shared.
 func measureSet(set framework.PodSet, namespace string, cluster Cluster, total corev1.ResourceList, shared requests.Shared) (v1alpha1.PodSet, error) {
 	if set.Count < 0 {
 		return v1alpha1.PodSet{}, fmt.Errorf("the number of pods of pod set %q must be 0 or more, not %d", set.Name, set.Count)

@@ -10,11 +10,10 @@
 //   - A job is released only when its unit is Dequeued, once for each attempt: annotation
 //     kube-queue/released on the job records the attempt. The release patch itself writes it.
 //   - Jobs that are not ours are not changed: see Foreign.
-//   - A unit becomes inactive before it shows that its job is invalid or has run for too long, because
-//     the controller acts between the two writes. The job must not be released again.
+//   - A unit becomes inactive before it shows that its job is invalid or has run for too long. Otherwise the controller
+//     could admit it again between the two writes.
 //   - A job is not suspended if its operator would then end it as failed. It keeps its quota until it
 //     ends.
-//   - The release writes annotations of admission checks, so that pods have them from their creation,
-//     and they name the request of this attempt. SparkApplications get none: any other change of their
-//     spec starts a new run.
+//   - The release writes the annotations of admission checks. So pods have them from their creation, and they name the
+//     request of this attempt. SparkApplications get none: any other change of their spec starts a new run.
 package decision

@@ -120,7 +120,7 @@ func sized(elastic *framework.Elastic, job framework.Object, admitted int64) (ma
 	return patch, err
 }
 
-// recordedCounts returns what the last release has recorded.
+// recordedCounts returns the counts that the last release has recorded.
 func recordedCounts(elastic *framework.Elastic, job framework.Object) (original, admitted int64, recorded bool) {
 	text, noted := job.GetAnnotations()[wellknown.OriginalCountAnnotation]
 	if elastic == nil || !noted {
@@ -207,7 +207,6 @@ func leastOf(adapter framework.Adapter, job framework.Object) (int32, string) {
 	return max(least, 0), why
 }
 
-// readMinCounts reads the annotation.
 func readMinCounts(text string, pods framework.Pods) (map[string]int32, error) {
 	if text == "" {
 		return nil, nil

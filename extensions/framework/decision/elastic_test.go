@@ -54,7 +54,7 @@ func TestMinCounts(t *testing.T) {
 		name    string
 		adapter framework.Adapter
 		job     string
-		// counts, ignored and err are what is expected.
+		// counts, ignored and err are the expected results.
 		counts, ignored, err string
 	}{
 		{"a Job without a minimum", job.New(), jobWith("", "parallelism: 8"), "main=-/8", "", ""},
@@ -142,7 +142,7 @@ func TestAJobIsReleasedWithThePodsOfItsUnitAndRequestsAllAgain(t *testing.T) {
 	tests := []struct {
 		name     string
 		admitted int32
-		// now is how many pods the owner changes the released job to; 0 for no change.
+		// now is the number of pods that the owner sets in the released job; 0 for no change.
 		now                          int
 		released, lowered, suspended int
 	}{
@@ -229,7 +229,7 @@ func TestACopyOfAJobThatWasReleasedWithFewerPodsRequestsAll(t *testing.T) {
 	}
 }
 
-// What is recorded may be damaged by hand.
+// Users may damage the records by hand.
 func TestDamagedRecordsOfTheNumberOfPodsAreDropped(t *testing.T) {
 	for _, record := range []string{`kube-queue/original-count: "main=many"`, `kube-queue/original-count: "worker=10", kube-queue/admitted-count: "worker=6"`,
 		`kube-queue/original-count: "main=-1", kube-queue/admitted-count: "main=6"`, `kube-queue/original-count: ""`} {

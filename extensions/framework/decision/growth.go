@@ -19,10 +19,10 @@ import (
 )
 
 // A queue can gate the growth of its jobs. The release then annotates the templates of the pods that a job can add, so
-// that all these pods wait at a gate. As many pass as the job was admitted with. For more pods, the job asks with
-// another unit, a unit for growth, which can be admitted with fewer pods. If it is, the job asks for the rest with
-// another unit. All pods of a pod set are alike: what counts is how many pass, not which. Those of an Indexed Job pass in
-// the order of their indexes: the first can be the one that the others need.
+// that all these pods wait at a gate. The gate lets as many pass as the job was admitted with. More pods need another
+// unit, a unit for growth. If it is admitted with fewer pods, one more unit asks for the rest. All pods of a pod set
+// are alike: only their number counts. Pods of an Indexed Job pass in the order of their indexes, because the others
+// may need the first.
 
 // GrowingPod is a pod of a job whose growth is gated.
 type GrowingPod struct {
@@ -37,13 +37,13 @@ type Resize struct {
 	Spec v1alpha1.QueueUnitSpec
 }
 
-// Evicted is a unit for growth that is evicted, with how many pods end because of it.
+// Evicted is an evicted unit for growth, and how many pods end because of it.
 type Evicted struct {
 	Unit *v1alpha1.QueueUnit
 	Pods int32
 }
 
-// Growth is what to do about the pods that a job adds after its admission.
+// Growth is the next step for the pods that a job adds after its admission.
 type Growth struct {
 	// Pass are the pods whose gates open, and Delete those that have passed and must end, because a unit for growth is
 	// evicted.
@@ -60,14 +60,14 @@ type Growth struct {
 	kept string
 }
 
-// IsGated reports whether the growth of the job of an admitted unit is gated. No admission check decides about growth, so
-// that of a unit with checks is not.
+// IsGated reports whether the growth of an admitted unit's job is gated. Admission checks do not decide about growth,
+// so a unit with checks grows without a gate.
 func IsGated(unit *v1alpha1.QueueUnit) bool {
 	return unit != nil && unit.Status.Growth == v1alpha1.GrowthGate && len(unit.Status.AdmissionChecks) == 0
 }
 
-// GateGrowth adds the annotation of pods that wait at the gate to the pod sets that can grow. From others, the release
-// removes it like a recorded one: an owner could write that their pods are of a pod set that requests less.
+// GateGrowth annotates the pods of the pod sets that can grow, so that they wait at the gate. The release removes this
+// annotation from other pod sets: with it, an owner could claim a pod set that requests less.
 func (a PodAnnotations) GateGrowth(adapter framework.Adapter, job framework.Object, unit *v1alpha1.QueueUnit, recorded PodAnnotations) {
 	growing, is := adapter.(framework.Growing)
 	if !is || !IsGated(unit) {
@@ -81,10 +81,10 @@ func (a PodAnnotations) GateGrowth(adapter framework.Adapter, job framework.Obje
 	}
 }
 
-// GrowthSuffix, after the name of the job, is in the names of its units for growth.
+// GrowthSuffix follows the name of the job in the names of its units for growth.
 const GrowthSuffix = "-growth"
 
-// GrowthName returns the name of a unit for growth. The number distinguishes those of a pod set.
+// GrowthName returns the name of a unit for growth. The number distinguishes the units of one pod set.
 func GrowthName(kind, job string, uid types.UID, set string, number int) string {
 	return UnitName(kind, job+GrowthSuffix, types.UID(fmt.Sprintf("%s/%s/%d", uid, set, number)))
 }
@@ -111,7 +111,7 @@ func GrowthOf(unit *v1alpha1.QueueUnit, grown []*v1alpha1.QueueUnit, wanted map[
 	}
 	bySet := map[string][]*v1alpha1.QueueUnit{}
 	for _, one := range grown {
-		if len(one.Spec.PodSets) != 1 { // nobody else writes them
+		if len(one.Spec.PodSets) != 1 { // kube-queue did not write it
 			g.Leave = append(g.Leave, one)
 			continue
 		}
@@ -195,8 +195,8 @@ func indexOf(pod GrowingPod) int {
 	return index
 }
 
-// PassedBefore returns how many pods of a pod set have passed the gate and have not ended, without those that the units for
-// growth were admitted with. gated is whether pods of the set have a gate at all.
+// PassedBefore returns how many pods of a pod set have passed the gate and not ended, minus those that units for growth
+// were admitted with. gated is whether the set has pods that are or were at the gate.
 func PassedBefore(pods []GrowingPod, grown []*v1alpha1.QueueUnit, set string) (passed int32, gated bool) {
 	for _, pod := range pods {
 		if pod.Set == set {
@@ -214,8 +214,8 @@ func PassedBefore(pods []GrowingPod, grown []*v1alpha1.QueueUnit, set string) (p
 	return max(passed, 0), gated
 }
 
-// AdmittedAreReady reports whether as many pods of the pod sets that can grow are ready, or have succeeded, as the unit was
-// admitted with. There must be one: only such a pod shows that the others of the job, such as the head of a cluster, are ready.
+// AdmittedAreReady reports whether each pod set that can grow has as many ready or succeeded pods as the unit was
+// admitted with. There must be at least one: it alone shows that others, such as the head of a cluster, are ready.
 func AdmittedAreReady(unit *v1alpha1.QueueUnit, growing map[string]int32, pods []GrowingPod) bool {
 	up := map[string]int32{}
 	for _, pod := range pods {
@@ -233,7 +233,7 @@ func AdmittedAreReady(unit *v1alpha1.QueueUnit, growing map[string]int32, pods [
 	return len(growing) > 0 && len(up) > 0
 }
 
-// ask asks for the pods that the job lacks, or gives back those that it no longer has if missing is negative.
+// ask asks for the missing pods of a job. If missing is negative, it gives back pods that the job no longer has.
 func (g *Growth) ask(unit *v1alpha1.QueueUnit, set *v1alpha1.PodSet, holding, waiting, evicted []*v1alpha1.QueueUnit, missing int32) error {
 	for i := len(holding) - 1; i >= 0; i-- {
 		has := podsOf(holding[i : i+1])
@@ -275,7 +275,7 @@ func (g *Growth) ask(unit *v1alpha1.QueueUnit, set *v1alpha1.PodSet, holding, wa
 	return err
 }
 
-// end ends the newest pods that only evicted units have let through. A lost unit ends no pods.
+// end ends the newest pods that only evicted units have let through. The loss of a unit ends no pods.
 func (g *Growth) end(passed []GrowingPod, evicted []*v1alpha1.QueueUnit, running, leaving, admitted int32) {
 	if len(evicted) == 0 {
 		return
@@ -317,8 +317,8 @@ func podsOf(units []*v1alpha1.QueueUnit) (pods int32) {
 	return pods
 }
 
-// spec returns the spec of a unit for pods of a pod set that the job adds. Its place in line is that of the job. It ends with
-// the job, which was admitted earlier, so at the latest after the maximum execution time of the job.
+// spec returns the spec of a unit for pods that the job adds to a pod set. The unit has the job's place in the queue.
+// It ends with the job, which was admitted earlier, so it never exceeds the job's maximum execution time.
 func (g *Growth) spec(unit *v1alpha1.QueueUnit, set *v1alpha1.PodSet, pods int32) (v1alpha1.QueueUnitSpec, error) {
 	total, err := requests.Times(set.Requests, pods)
 	if err != nil {

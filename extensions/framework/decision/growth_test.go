@@ -54,7 +54,7 @@ func (w *growingWorld) passed() (n int32) {
 	return n
 }
 
-// operate has the operator create the pods that are missing, and delete those that are too many, newest first.
+// operate makes the operator create missing pods and delete surplus ones, newest first.
 func (w *growingWorld) operate() {
 	alive := 0
 	for _, pod := range w.pods {
@@ -85,12 +85,12 @@ func (w *growingWorld) end(pod decision.GrowingPod) {
 	pod.DeletionTimestamp = new(metav1.NewTime(w.now))
 }
 
-// reap has the kubelets end the pods that are being deleted.
+// reap makes the kubelets end the pods that are being deleted.
 func (w *growingWorld) reap() {
 	w.pods = slices.DeleteFunc(w.pods, func(p decision.GrowingPod) bool { return p.DeletionTimestamp != nil })
 }
 
-// admit has the controller admit a waiting unit with some of its pods.
+// admit makes the controller admit a waiting unit with some of its pods.
 func (w *growingWorld) admit(pods int32) {
 	for _, unit := range w.grown {
 		if !unit.Status.Phase.Waits() || pods == 0 {
@@ -105,7 +105,7 @@ func (w *growingWorld) admit(pods int32) {
 	}
 }
 
-// settle has the controller queue again what has stopped.
+// settle makes the controller requeue what has stopped.
 func (w *growingWorld) settle() {
 	for _, unit := range w.grown {
 		if lifecycle.EvictionOf(unit).Stopped() {
@@ -164,7 +164,7 @@ func (w *growingWorld) step() (changed bool) {
 	return writes+len(growth.Pass)+len(growth.Delete) > 0
 }
 
-// evicting returns how many pods the units hold that are evicted.
+// evicting returns how many pods the evicted units hold.
 func evicting(units []*v1alpha1.QueueUnit) int32 {
 	var found []*v1alpha1.QueueUnit
 	for _, unit := range units {
@@ -175,8 +175,8 @@ func evicting(units []*v1alpha1.QueueUnit) int32 {
 	return growingPods(found)
 }
 
-// Whatever its owner, operator and controller do, no more pods pass than are admitted, none twice, and in the end all
-// pass that the quota has room for.
+// Whatever the owner, operator and controller do: no more pods pass than are admitted, no pod passes twice, and in the
+// end all pods pass that fit the quota.
 func TestPropertyPodsOfAGrowingJobPassOnlyIfAdmitted(t *testing.T) {
 	worlds, passed, stopped := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -200,7 +200,7 @@ func TestPropertyPodsOfAGrowingJobPassOnlyIfAdmitted(t *testing.T) {
 			"growth is admitted":  func(t *rapid.T) { w.admit(rapid.Int32Range(1, 8).Draw(t, "pods")) },
 			"growth is requeued":  func(*rapid.T) { w.settle() },
 			"job-extensions acts": func(*rapid.T) { w.step() },
-			"all act": func(t *rapid.T) { // lives get further than by single steps
+			"all act": func(t *rapid.T) { // so that jobs get further than with single steps
 				w.operate()
 				w.step()
 				w.reap()
@@ -261,7 +261,7 @@ func TestPropertyPodsOfAGrowingJobPassOnlyIfAdmitted(t *testing.T) {
 	}
 }
 
-// A job that grows from 4 to 80 asks once. If 4 more pods fit, the rest asks with one more unit.
+// A job that grows from 4 to 80 asks once. If 4 more pods fit, it asks for the rest with one more unit.
 func TestAJobAsksOnceForAllItsPods(t *testing.T) {
 	w := &growingWorld{TB: t, wanted: 80, let: map[types.UID]int{}, unit: &v1alpha1.QueueUnit{
 		Spec:   v1alpha1.QueueUnitSpec{PodSets: []v1alpha1.PodSet{{Name: "workers", Count: 4}}},
@@ -297,7 +297,7 @@ func growingPod(name string, passed, ready bool) decision.GrowingPod {
 	return decision.GrowingPod{Pod: pod, Set: "workers"}
 }
 
-// A replacement of the first pod does not wait for growth that is older.
+// A replacement of the first pod does not wait for older growth.
 func TestPodsOfAnIndexedJobPassInTheirOrder(t *testing.T) {
 	pods := []decision.GrowingPod{growingPod("third", false, false), growingPod("second", true, true), growingPod("first", false, false)}
 	for i, index := range []string{"10", "9", "0"} {
@@ -310,7 +310,7 @@ func TestPodsOfAnIndexedJobPassInTheirOrder(t *testing.T) {
 	}
 }
 
-// No check decides about growth, so its pods have no gate. Nothing asks for them.
+// Checks do not decide about growth, so its pods have no gate, and no unit asks for them.
 func TestTheGrowthOfAJobWithAdmissionChecksIsNotGated(t *testing.T) {
 	unit := growingUnit(1, v1alpha1.PhaseRunning)
 	if !decision.IsGated(unit) {
@@ -322,7 +322,8 @@ func TestTheGrowthOfAJobWithAdmissionChecksIsNotGated(t *testing.T) {
 	}
 }
 
-// Growth has the place in line of its job, also where run times decide, and ends with it. The owner can change when.
+// Growth has the place of its job in the queue, even if run times decide the order. It ends with the job, and the owner
+// can change when that is.
 func TestGrowthEndsWithItsJob(t *testing.T) {
 	unit, grown := growingUnit(1, v1alpha1.PhaseRunning), growingUnit(3, v1alpha1.PhaseRunning)
 	unit.Spec.MaximumExecutionTimeSeconds, unit.Spec.ExpectedRunTimeSeconds = ptr.To[int32](600), ptr.To[int32](60)
@@ -361,7 +362,7 @@ func TestGrowthThatIsKeptEndsWithItsJob(t *testing.T) {
 	}
 }
 
-// Pods that wait at the gate do not keep the admitted ones from being ready.
+// Pods that wait at the gate do not prevent the admitted ones from counting as ready.
 func TestAGrowingJobIsReadyWithItsAdmittedPods(t *testing.T) {
 	unit, growing := growingUnit(2, v1alpha1.PhaseDequeued), map[string]int32{"workers": 9}
 	pods := []decision.GrowingPod{growingPod("a", true, true), growingPod("b", true, false), growingPod("c", false, false)}
@@ -380,7 +381,7 @@ func TestAGrowingJobIsReadyWithItsAdmittedPods(t *testing.T) {
 	}
 }
 
-// A unit that is restored is charged for the pods that passed before, without those of the growth.
+// A restored unit is charged for the pods that passed before, except those of the growth.
 func TestPodsThatHavePassedBefore(t *testing.T) {
 	pods := []decision.GrowingPod{growingPod("a", true, true), growingPod("b", true, true), growingPod("c", true, true), growingPod("d", false, false)}
 	for _, c := range []struct {
@@ -396,7 +397,7 @@ func TestPodsThatHavePassedBefore(t *testing.T) {
 	}
 }
 
-// The event of each eviction says how many pods it costs, also if others end already.
+// The event of each eviction says how many pods it ends, even if others are ending already.
 func TestEachEvictedUnitHasItsPods(t *testing.T) {
 	pods := []decision.GrowingPod{growingPod("a", true, true), growingPod("b", true, true), growingPod("c", true, true), growingPod("d", true, true)}
 	pods[0].DeletionTimestamp = &metav1.Time{}

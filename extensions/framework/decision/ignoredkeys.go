@@ -140,8 +140,8 @@ func ignoredKeys(job framework.Object) (found []ignoredKey) {
 	return found
 }
 
-// meantKey returns the key that was probably meant by a key that has no effect in this place; empty if it has an
-// effect, or if its meaning is unknown.
+// meantKey returns the key that a user probably meant by a key that has no effect here; empty if the key has an effect
+// or resembles no other.
 func meantKey(key string, at place) string {
 	prefix, name, qualified := strings.Cut(key, "/")
 	if !qualified {

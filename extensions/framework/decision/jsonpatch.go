@@ -47,8 +47,8 @@ func Join(patch, more map[string]any) map[string]any {
 	return joined
 }
 
-// OperationsOf returns the JSON Patch that turns one JSON object into another. Fields that are null in the latter are
-// removed. The operations apply only to the former, so the patch needs its resourceVersion.
+// OperationsOf returns the JSON Patch that turns was into now. It removes fields that are null in now. It applies only
+// to was, so the patch needs the resourceVersion of was.
 func OperationsOf(was, now map[string]any) []Operation {
 	return operations("", was, now)
 }

@@ -47,8 +47,8 @@ func LoweredOf(adapter framework.Adapter, job, related, scaled framework.Object,
 	return lowered(&unit.Spec, podSets, total)
 }
 
-// GrownOf returns what the autoscaler of an evicted job has raised above what was admitted. Without its pods, the
-// autoscaler cannot lower it again, and the job would wait for its peak number of pods.
+// GrownOf returns the numbers of pods that the autoscaler of an evicted job has raised above the admitted ones. Without
+// pods, the autoscaler cannot lower them again, and the job would wait for its peak number of pods.
 func GrownOf(adapter framework.Adapter, job framework.Object, unit *v1alpha1.QueueUnit) []framework.Growth {
 	scaled, is := adapter.(framework.Autoscaled)
 	if !is || unit == nil || !lifecycle.EvictionOf(unit).UnderWay() {

@@ -141,8 +141,8 @@ func merged(t failer, spec v1alpha1.QueueUnitSpec, fields map[string]any) v1alph
 	return specOf(t, string(after))
 }
 
-// Whatever was admitted and is requested now, each number becomes the lower of both, nothing
-// else changes, and the same patch is not written twice.
+// For any admitted and current requests: each number becomes the lower of both, nothing else changes, and the same
+// patch is not written twice.
 func TestPropertyEachNumberBecomesTheLowerOfBoth(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		have, want := drawSpec(t, "admitted"), drawSpec(t, "requested")
@@ -183,7 +183,7 @@ func TestPropertyEachNumberBecomesTheLowerOfBoth(t *testing.T) {
 	})
 }
 
-// checkLeast: what is not wanted is 0, and what was not there is not added.
+// checkLeast checks that unwanted resources become 0 and that no resources are added.
 func checkLeast(t *rapid.T, what string, got, have, want corev1.ResourceList) {
 	for name, amount := range have {
 		least := min(amount.MilliValue(), want.Name(name, resource.DecimalSI).MilliValue())

@@ -15,8 +15,8 @@ const (
 	nameHash = 10
 )
 
-// UnitName returns the name of a job's unit. It is readable and unique: the units of a job of another kind, and of a
-// deleted job of the same name, have other names.
+// UnitName returns the name of a job's unit. It is readable and unique: units of other kinds, and of deleted jobs of
+// the same name, have other names.
 func UnitName(kind, job string, uid types.UID) string {
 	sum := sha256.Sum256([]byte(uid))
 	tail := "-" + strings.ToLower(kind) + "-" + hex.EncodeToString(sum[:])[:nameHash]
@@ -26,8 +26,8 @@ func UnitName(kind, job string, uid types.UID) string {
 	return strings.TrimRight(job, "-.") + tail
 }
 
-// JobOf is the inverse of UnitName: it returns the name of the job whose unit has the name. It returns false if no job
-// of the kind has such a unit, or if the name of the job may be shortened.
+// JobOf is the inverse of UnitName: it returns the name of the job whose unit has the name. It returns false if units
+// of the kind have no such names, or if UnitName may have shortened the job's name.
 func JobOf(kind, unit string) (job string, known bool) {
 	most := len(unit) - nameHash - 1
 	if kind == "" || most < 0 || len(unit) == maxName || strings.Trim(unit[most+1:], "0123456789abcdef") != "" {

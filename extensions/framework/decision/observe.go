@@ -8,7 +8,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/lenient"
 )
 
-// Observation is what the framework derives only from a job: its state and the spec of its unit. Tests of adapters
+// Observation is what the framework derives from a job alone: its state and the spec of its unit. Tests of adapters
 // compare it.
 type Observation struct {
 	Job framework.JobState
@@ -18,7 +18,7 @@ type Observation struct {
 	Desired
 }
 
-// Observe passes a job to an adapter like the reconciler, stripped as in the cache. Related is the job's related
+// Observe passes a job to an adapter as the reconciler does, stripped as in the cache. Related is the job's related
 // object, if it has one.
 func Observe(adapter framework.Adapter, data, related []byte, cluster Cluster) (Observation, error) {
 	object, fault, err := decodeJob(adapter, data)

@@ -29,7 +29,7 @@ func (a PodAnnotations) Why(cause string) Unplaced {
 	return unplaced
 }
 
-// And returns the explanations of both. If both explain the same pod set, the former counts.
+// And returns the explanations of both. If both explain the same pod set, u takes precedence.
 func (u Unplaced) And(more Unplaced) Unplaced {
 	all := Unplaced{}
 	maps.Copy(all, more)
@@ -168,8 +168,8 @@ func placesOf(kind framework.Kind, job map[string]any) places {
 	return p
 }
 
-// add adds the place of a pod set whose annotations are at a path in an object. The parent of the pods' metadata must
-// exist.
+// add adds the place of a pod set whose annotations are at a path in an object, if the parent of the pods' metadata
+// exists.
 func (p places) add(podSet string, place framework.Place, in any, path []string) {
 	last := len(path) - 2 // the metadata and its annotations
 	if around, found := field(in, path[:last]...).(map[string]any); found {

@@ -110,7 +110,7 @@ func TestAnnotationsAreWhereTheKindHasItsPods(t *testing.T) {
 	}
 }
 
-// The pods of a set that cannot grow do not pass the gate as those of another one, whatever their owner has written.
+// Pods of a set that cannot grow do not pass the gate as pods of another set, whatever their owner has written.
 func TestOnlyTheReleaseSaysAsWhichPodsOthersPass(t *testing.T) {
 	const forged = `template: {metadata: {annotations: {kube-queue/growth: small}}}`
 	was := jsonOf(t, `{spec: {headGroupSpec: {`+forged+`}, workerGroupSpecs: [{groupName: small, replicas: 1, template: {metadata: {labels: {ray.io/group: large}}}},
@@ -258,7 +258,7 @@ func asJSON(t *testing.T, value any) string {
 	return string(data)
 }
 
-// Otherwise the webhook of Trainer sets it, and refuses the job that it has written again.
+// Otherwise the webhook of Trainer sets it, and then rejects the job that it has rewritten.
 func TestThePatchOfATrainJobHasItsTime(t *testing.T) {
 	kind, at := trainjob.New().Kind(), time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	job := jsonOf(t, `{spec: {runtimePatches: [{manager: example.com/a}]}}`)

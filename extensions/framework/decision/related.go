@@ -15,8 +15,8 @@ func JobStateOf(adapter framework.Adapter, job, related framework.Object) framew
 	return adapter.State(job)
 }
 
-// Pods returns the pods of a job with its related object, which can be nil. Their templates are as complete as those
-// of the objects.
+// Pods returns the pods of a job with its related object, which can be nil. The templates have only the fields that the
+// objects have.
 func Pods(adapter framework.Adapter, job, related framework.Object) (framework.Pods, error) {
 	if reader, reads := adapter.(framework.RelatedReader); reads {
 		return reader.PodsWith(job, related)
@@ -24,8 +24,7 @@ func Pods(adapter framework.Adapter, job, related framework.Object) (framework.P
 	return adapter.Pods(job)
 }
 
-// SlimRelated removes from a related object, before it is cached, the fields that are
-// not used.
+// SlimRelated removes unused fields from a related object before it is cached.
 func SlimRelated(reader framework.RelatedReader, related framework.Object) {
 	slim(related, reader.RelatedTemplates)
 }

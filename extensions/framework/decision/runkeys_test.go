@@ -18,7 +18,7 @@ func TestKeysThatCountWhileTheJobRuns(t *testing.T) {
 	tests := []struct {
 		name        string
 		annotations map[string]string
-		patch       string // of the unit's spec; none when it is in step
+		patch       string // of the unit's spec; none when it is up to date
 		bad         bool
 	}{
 		{"as the unit says", map[string]string{wellknown.ActiveAnnotation: "false", wellknown.MaxExecTimeAnnotation: "60"}, "", false},

@@ -17,7 +17,8 @@ func Attempt(unit *v1alpha1.QueueUnit) string {
 	return strconv.Itoa(int(unit.Status.Attempts))
 }
 
-// Admitted returns the number of pods that a unit was admitted with, by pod set; nothing if it holds no quota.
+// Admitted returns the number of pods that a unit was admitted with, by pod set; empty unless its phase is Dequeued or
+// Running.
 func Admitted(unit *v1alpha1.QueueUnit) map[string]int32 {
 	admitted := map[string]int32{}
 	if phase := unit.Status.Phase; phase == v1alpha1.PhaseDequeued || phase == v1alpha1.PhaseRunning {

@@ -36,7 +36,6 @@ type jobClient struct {
 	concerns func(framework.Object) bool
 }
 
-// newJobClient creates a client for the adapter's kind.
 func newJobClient(config *rest.Config, adapter framework.Adapter, served servedVersions, clock clock.WithTicker) (*jobClient, error) {
 	jobs, err := newVersioned(config, adapter, served, clock)
 	if err != nil {
@@ -97,12 +96,10 @@ func newNative(config *rest.Config, adapter framework.Adapter) (native, error) {
 	}, nil
 }
 
-// List reads all jobs.
 func (n native) List(ctx context.Context, namespace string, opts metav1.ListOptions) (runtime.Object, error) {
 	return n(namespace).List(ctx, opts)
 }
 
-// Watch reports their changes.
 func (n native) Watch(ctx context.Context, namespace string, opts metav1.ListOptions) (watch.Interface, error) {
 	return n(namespace).Watch(ctx, opts)
 }

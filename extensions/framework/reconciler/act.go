@@ -19,7 +19,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/lifecycle"
 )
 
-// act executes a decision. done is whether a change was written; it can be true although a later write failed.
+// act executes a decision. done is whether a change was written; it can be true even if a later write failed.
 func (r *reconciler) act(ctx context.Context, o *observation, action decision.Action) (done bool, err error) {
 	if action == decision.Nothing {
 		return false, nil
@@ -119,7 +119,7 @@ func (r *reconciler) finishDeleted(ctx context.Context, o *observation) error {
 	return r.patchUnitStatus(ctx, o, lifecycle.Finished(o.unit, false, string(wellknown.ReasonJobDeleted), message, metav1.NewTime(o.now)))
 }
 
-// suspend suspends the job. With forGood it is also deactivated.
+// suspend suspends the job. With forGood, it also deactivates it.
 func (r *reconciler) suspend(ctx context.Context, o *observation, forGood bool) error {
 	data, err := suspendPatch(r.adapter, r.described, o.job, forGood)
 	if err != nil {
@@ -151,8 +151,8 @@ func (r *reconciler) holdLate(ctx context.Context, o *observation) (bool, error)
 	return err == nil, err
 }
 
-// isMarkedAfterCreation reports whether the managers of a job's fields show that its annotation was not part of its
-// creation: who creates a job also sets its spec.
+// isMarkedAfterCreation reports whether managedFields show that the annotation was added after the job was created: the
+// creator of a job also sets its spec.
 func isMarkedAfterCreation(job metav1.Object) bool {
 	for _, entry := range job.GetManagedFields() {
 		if entry.FieldsV1 == nil || !strings.Contains(entry.FieldsV1.GetRawString(), `"f:`+wellknown.SuspendAnnotation+`"`) {
@@ -219,8 +219,7 @@ func (r *reconciler) giveBack(ctx context.Context, o *observation) error {
 	return nil
 }
 
-// overtaken reports whether the API server has another version of the job than the observed one. If so, that version
-// is awaited.
+// overtaken reports whether the API server has another version of the job than was observed, and awaits that version.
 func (r *reconciler) overtaken(o *observation, live metav1.Object) bool {
 	if live.GetUID() == o.job.GetUID() && live.GetResourceVersion() == o.job.GetResourceVersion() {
 		return false
@@ -229,7 +228,7 @@ func (r *reconciler) overtaken(o *observation, live metav1.Object) bool {
 	return true
 }
 
-// isOvertaken is overtaken by the version that the API server has now.
+// isOvertaken calls overtaken with the version that the API server has now.
 func (r *reconciler) isOvertaken(ctx context.Context, o *observation) (bool, error) {
 	live, err := r.jobs.Get(ctx, o.key.Namespace, o.key.Name)
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 
 var queuedKey = types.NamespacedName{Namespace: "n", Name: "a"}
 
-// changingJob is the reconciler of a held job that its owner changes again and again.
+// changingJob is the reconciler of a held job that its owner changes repeatedly.
 type changingJob struct {
 	*reconciler
 	clock *clocktesting.FakeClock
@@ -39,7 +39,6 @@ func newChangingJob(t *testing.T) *changingJob {
 	return r
 }
 
-// unit returns the unit of the job.
 func (r *changingJob) unit() *v1alpha1.QueueUnit {
 	return &v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{Namespace: queuedKey.Namespace, Name: decision.UnitName("Job", "a", "j"), UID: "u", ResourceVersion: "2"},
 		Spec: v1alpha1.QueueUnitSpec{ConsumerRef: v1alpha1.ConsumerReference{APIVersion: "batch/v1", Kind: "Job", Name: "a", UID: "j"}}}

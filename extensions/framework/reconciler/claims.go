@@ -89,7 +89,7 @@ func specOf(obj any) any {
 	return claimOf(obj)
 }
 
-// slimClaim retains what the devices of a claim count as, and the name of the resource that a class provides.
+// slimClaim keeps what determines how the devices of a claim count, and the name of the resource that a class provides.
 func slimClaim(obj any) (any, error) {
 	switch o := obj.(type) {
 	case *resourcev1.ResourceClaim:
@@ -119,7 +119,6 @@ func slimDevices(devices *resourcev1.DeviceClaim) {
 	}
 }
 
-// ClaimTemplate returns the claim that a ResourceClaimTemplate describes.
 func (c *listedCluster) ClaimTemplate(namespace, name string) (*resourcev1.ResourceClaimSpec, bool) {
 	if c.claims == nil {
 		return nil, false
@@ -131,7 +130,6 @@ func (c *listedCluster) ClaimTemplate(namespace, name string) (*resourcev1.Resou
 	return &template.Spec.Spec, true
 }
 
-// Claim returns a ResourceClaim.
 func (c *listedCluster) Claim(namespace, name string) (*resourcev1.ResourceClaimSpec, bool) {
 	if c.claims == nil {
 		return nil, false

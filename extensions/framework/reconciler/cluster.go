@@ -67,8 +67,7 @@ func (c *listedCluster) start(ctx context.Context) []cache.InformerSynced {
 	return append(syncedBy(c.informers), c.claims.synced...)
 }
 
-// Rules returns the administrator's rules for what pods request, with the resources that the
-// DeviceClasses provide.
+// Rules returns the administrator's rules for the requests of pods, with the resources that DeviceClasses provide.
 func (c *listedCluster) Rules() requests.Rules {
 	if c.claims == nil {
 		return c.rules
@@ -88,7 +87,6 @@ func syncedBy(informers []cache.SharedIndexInformer) []cache.InformerSynced {
 	return synced
 }
 
-// RuntimeClass returns a RuntimeClass.
 func (c *listedCluster) RuntimeClass(name string) (*nodev1.RuntimeClass, bool) {
 	class, err := c.runtimeClasses.Get(name)
 	return class, err == nil
@@ -115,7 +113,6 @@ func slimClusterObject(obj any) (any, error) {
 	return obj, nil
 }
 
-// Value returns the value of a PriorityClass.
 func (c *listedCluster) Value(name string) (int32, bool) {
 	class, err := c.priorityClasses.Get(name)
 	if err != nil {

@@ -25,10 +25,9 @@ const (
 	// vacantAfter is how long a Lease can have no holder before this counts as an outage. A standby replica takes it
 	// within 2.4 s.
 	vacantAfter = 3 * time.Second
-	// notifyAfter is how long the controller must be away before jobs are notified that have already been told what
-	// they wait for.
+	// notifyAfter is how long an outage must last before jobs that already have an event are notified.
 	notifyAfter = 10 * time.Second
-	// notifyEach is the maximum number of these jobs that are notified in one period of the Lease.
+	// notifyEach is the maximum number of these jobs that are notified each time the Lease is read.
 	notifyEach = 10
 )
 
@@ -37,19 +36,19 @@ type outage struct {
 	// since identifies it. message explains it.
 	since, message string
 	began          time.Time
-	// absent: there is no Lease. The controller can run without one, so only units that it has not written to show
-	// that it does not run.
+	// absent: there is no Lease. The controller can run without one, so only units that it has not written to show an
+	// outage.
 	absent bool
 }
 
-// controllerLease tells from the Lease of the controller whether one runs. Clocks of machines differ, so it mostly
-// compares its own times: when it saw the Lease change.
+// controllerLease reads the Lease of the controller to tell whether a controller runs. Clocks of machines differ, so it
+// mostly relies on when it saw the Lease change.
 type controllerLease struct {
 	get func(context.Context) (*coordinationv1.Lease, error)
 	now atomic.Pointer[outage]
 
-	// renewed and holder come from the Lease that was read last. changed is when it was first read, and observed
-	// whether it was seen to change. exists is whether there was a Lease.
+	// renewed, holder and exists describe the Lease at the last read. changed is when it was first read like that, and
+	// observed whether it was seen to change.
 	renewed  metav1.MicroTime
 	holder   string
 	exists   bool
@@ -57,7 +56,6 @@ type controllerLease struct {
 	observed bool
 }
 
-// outage returns the current outage, if any.
 func (c *controllerLease) outage() *outage { return c.now.Load() }
 
 // look reads the Lease. After an error, the state does not change.
@@ -157,8 +155,8 @@ func (f *Framework) logOutage(ctx context.Context, before, now *outage) {
 	}
 }
 
-// notifyNew queues the jobs whose units the controller has not written to yet, and returns the other jobs to notify:
-// of an outage, all that wait; of its end, those that were notified of it.
+// notifyNew queues the jobs whose units the controller has not written to yet, and returns the other jobs to notify: in
+// an outage all that wait, and after it those that were notified of it.
 func (f *Framework) notifyNew(outage *outage) []notice {
 	var others []notice
 	for _, r := range f.reconcilers {

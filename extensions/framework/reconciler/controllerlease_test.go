@@ -22,9 +22,9 @@ func TestAnOutageOfTheControllerIsSeenByItsLease(t *testing.T) {
 	renewing := func(at time.Duration) *coordinationv1.Lease { return leaseOf("a", noon.Add(at), 15) }
 	for _, test := range []struct {
 		name string
-		// lease at a second after noon, which is when it is read first.
+		// lease returns the Lease at a second after noon, when it is first read.
 		lease func(second int) *coordinationv1.Lease
-		// down is the first second at which it is seen; -1 for never.
+		// down is the first second at which the outage is seen; -1 for never.
 		down int
 	}{
 		{"one that renews its Lease runs", func(s int) *coordinationv1.Lease { return renewing(time.Duration(s/2*2) * time.Second) }, -1},

@@ -27,8 +27,8 @@ func (r *reconciler) createUnit(ctx context.Context, o *observation) (bool, erro
 	return true, r.patchUnitStatus(ctx, o, lifecycle.Invalid(o.unit, o.desired.Invalid))
 }
 
-// create creates a unit of the job. It returns false if there is one already, which the cache will show soon. Somebody
-// can have created another unit with its name.
+// create creates a unit of the job. It returns false if the unit exists already; the cache will show it soon. It
+// returns an error if its name is taken by a unit that is not the job's.
 func (r *reconciler) create(ctx context.Context, o *observation, unit *v1alpha1.QueueUnit) (bool, error) {
 	created, err := r.client.QueueUnits(unit.Namespace).Create(ctx, unit, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
@@ -69,7 +69,7 @@ func (r *reconciler) restoreUnit(ctx context.Context, o *observation) (bool, err
 	return r.create(ctx, o, unit)
 }
 
-// newUnit returns the unit of a job that is seen for the first time.
+// newUnit returns a new unit for the observed job.
 func newUnit(kind schema.GroupVersionKind, o *observation) *v1alpha1.QueueUnit {
 	spec := o.desired.Spec.DeepCopy()
 	spec.SubmissionTime = new(submission(o.state.Created, o.now))
@@ -78,7 +78,7 @@ func newUnit(kind schema.GroupVersionKind, o *observation) *v1alpha1.QueueUnit {
 		APIVersion: apiVersion, Kind: name, Namespace: o.key.Namespace, Name: o.key.Name, UID: o.job.GetUID(),
 	}
 	var owners []metav1.OwnerReference
-	if _, grouped := o.job.(*framework.PodGroup); !grouped || kind.Group == "" { // a group of pods is no object
+	if _, grouped := o.job.(*framework.PodGroup); !grouped || kind.Group == "" { // a group of pods is not an API object
 		owners = []metav1.OwnerReference{{APIVersion: apiVersion, Kind: name, Name: o.key.Name, UID: o.job.GetUID(), Controller: new(true)}}
 	}
 	return &v1alpha1.QueueUnit{

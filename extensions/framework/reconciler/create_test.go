@@ -81,7 +81,7 @@ func TestAUnitThatExistsIsAwaitedIfItIsThatOfTheJobAndReportedOtherwise(t *testi
 }
 
 func TestARestoredUnitHasThePodsThatItsJobWasReleasedWith(t *testing.T) {
-	for parallelism, pods := range map[int32]string{4: "4, at least 0, with 4 cpu", 5: "5, at least 2, with 5 cpu"} { // its owner can have changed it
+	for parallelism, pods := range map[int32]string{4: "4, at least 0, with 4 cpu", 5: "5, at least 2, with 5 cpu"} { // its owner may have changed it
 		object := jobWith(map[string]string{wellknown.ReleasedAnnotation: "1", wellknown.OriginalCountAnnotation: "main=10",
 			wellknown.AdmittedCountAnnotation: "main=4", wellknown.MinCountAnnotation: "main=2"})
 		object.APIVersion, object.Kind, object.Spec.Suspend, object.Spec.Parallelism = "batch/v1", "Job", nil, &parallelism
@@ -108,7 +108,7 @@ func TestARestoredUnitHasThePodsThatItsJobWasReleasedWith(t *testing.T) {
 	}
 }
 
-// They decide what it is charged.
+// These pods decide what the unit is charged.
 func TestALostUnitWaitsForTheCacheOfGatedPods(t *testing.T) {
 	r := frameworkOf(t, Options{Adapters: []framework.Adapter{raycluster.New()}, Pods: pod.Adapters()}).reconcilers[0]
 	cached(t, r.cached, &rayv1.RayCluster{ObjectMeta: metav1.ObjectMeta{Namespace: queuedKey.Namespace, Name: queuedKey.Name, UID: "j", ResourceVersion: "1",

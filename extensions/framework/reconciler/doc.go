@@ -1,7 +1,6 @@
 // Package reconciler turns jobs of any kind into QueueUnits and releases them.
 //
-// There is one reconciler for all kinds. What differs between kinds is in the
-// framework.Adapter of the kind, which is pure.
+// All kinds share one implementation. What differs between them is in their framework.Adapter, which is pure.
 //
 // decision.Decide decides the next step of a job. This package executes it.
 //

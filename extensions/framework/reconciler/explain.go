@@ -31,7 +31,7 @@ const (
 	collectedAtMost = 30 * time.Second
 )
 
-// explain keeps an event on the job that says what holds it, while something does. It returns when to check again.
+// explain keeps an event on the job that says what holds it, if anything does. It returns when to check again.
 func (r *reconciler) explain(ctx context.Context, o *observation, decided decision.Decision) time.Duration {
 	if after, held := r.explainUnit(ctx, o, decided); held {
 		return after
@@ -45,7 +45,7 @@ func (r *reconciler) explain(ctx context.Context, o *observation, decided decisi
 	return after
 }
 
-// explainUnit explains why the unit of a job waits; held is false if none does.
+// explainUnit explains why the unit of a job waits; held is false if no unit waits.
 func (r *reconciler) explainUnit(ctx context.Context, o *observation, decided decision.Decision) (after time.Duration, held bool) {
 	uid := o.job.GetUID()
 	waits := o.unit != nil && (o.unit.Status.Phase.Waits() || o.unit.Status.Phase == v1alpha1.PhaseReserved)
@@ -128,7 +128,7 @@ func (r *reconciler) withoutUnit(ctx context.Context, o *observation, decided de
 		return &event, askAgain
 	case o.state.Marked && o.state.Suspended && bypass:
 		run := "unsuspend it"
-		if o.state.Gated { // nobody opens the gate any more
+		if o.state.Gated { // nothing will open the gate
 			run = "create it again with the annotation"
 		}
 		return r.notQueued(o, "bypass",
@@ -140,7 +140,6 @@ func (r *reconciler) withoutUnit(ctx context.Context, o *observation, decided de
 	return nil, 0
 }
 
-// notQueued returns a warning on a job that is not queued.
 func (r *reconciler) notQueued(o *observation, key, format string, args ...any) *events.Event {
 	return new(r.event(o, corev1.EventTypeWarning, wellknown.EventNotQueued, fmt.Sprintf(format, args...), key))
 }
@@ -169,7 +168,7 @@ func (r *reconciler) recordQueued(ctx context.Context, o *observation) {
 	r.Events.Keep(event)
 }
 
-// explainPart returns an event on a marked part of a job that is not queued: neither of them is charged.
+// explainPart returns an event on a marked part of a job if that job is not queued, so that neither is charged.
 func (r *reconciler) explainPart(ctx context.Context, o *observation) (*events.Event, time.Duration) {
 	owner, namespace := o.partOf, o.job.GetNamespace()
 	if !o.state.Marked {
@@ -205,8 +204,8 @@ func (r *reconciler) explainPart(ctx context.Context, o *observation) (*events.E
 		owner.Kind, owner.Name, wellknown.SuspendAnnotation), askAgain
 }
 
-// creatorHolds explains that a job waits for quota that the job that created it may hold until this one has ended;
-// empty if there is no such job.
+// creatorHolds explains that another job created this one, holds quota, and may wait for this job to end; empty if
+// there is no such job.
 func (r *reconciler) creatorHolds(ctx context.Context, o *observation) string {
 	owner := metav1.GetControllerOf(o.job)
 	if owner == nil {

@@ -31,7 +31,7 @@ func explaining(t *testing.T) (*reconciler, *spoken) {
 	return f.reconcilers[0], said
 }
 
-// explained decides about the job, as a step does, and returns when it is looked at again.
+// explained decides about the job as a step does, and returns when to check again.
 func (r *reconciler) explained(t *testing.T, object *batchv1.Job, unit *v1alpha1.QueueUnit, now time.Time) time.Duration {
 	t.Helper()
 	o, decided, err := r.decide(queuedKey, object, unit, now)
@@ -188,7 +188,7 @@ func TestEachIgnoredKeyOfAQueuedJobIsReportedOnce(t *testing.T) {
 		t.Errorf("of a job that is gone it remembers %v", r.memory.ignored.all())
 	}
 
-	// Nothing is said of a job that another queue has.
+	// There is no event on a job in another queue.
 	object.Labels = map[string]string{wellknown.KueueLabel: "q"}
 	step(nil)
 }

@@ -17,12 +17,11 @@ import (
 	"kube-queue.dev/kube-queue/pkg/events"
 )
 
-// size is how much is remembered.
 func (m *memory) size() string {
 	return fmt.Sprint(len(m.awaited.all()), len(m.began.all()), len(m.measured.all()), len(m.look.all()), len(m.outages.all()))
 }
 
-// Jobs and units are deleted while they are processed: nothing of them is remembered.
+// Jobs and units that are deleted while they are processed leave nothing in the memory.
 func TestNothingIsRememberedOfWhatIsDeletedMeanwhile(t *testing.T) {
 	var meanwhile func()
 	config := jsonServer(t, func(r *http.Request) any {
@@ -78,7 +77,7 @@ func TestNothingIsRememberedOfWhatIsDeletedMeanwhile(t *testing.T) {
 	f.notifySome([]notice{{r, "j", queuedKey}}, &outage{since: "2026"})
 	process()
 
-	// Another job of the name has taken its place.
+	// Another job of the same name has replaced it.
 	other := held.DeepCopy()
 	other.UID, other.ResourceVersion = "other", "2"
 	cached(t, r.cached, other)

@@ -41,7 +41,7 @@ type Options struct {
 	Namespace string
 	// Workers of each kind.
 	Workers int
-	// Rules for what pods request.
+	// Rules for the requests of pods.
 	Rules requests.Rules
 	// Events takes the events on jobs.
 	Events EventSink
@@ -119,7 +119,7 @@ func (f *Framework) clusterChanged(object metav1.Object) {
 }
 
 // Start fills the caches and returns when the shared caches have synced. The cache of each kind is filled separately,
-// so that a kind that is not served yet delays only its own.
+// so that a kind that is not served yet delays only itself.
 func (f *Framework) Start(ctx context.Context) error {
 	f.warnIfNothingHolds(ctx)
 	synced := f.cluster.start(ctx)

@@ -81,7 +81,6 @@ type gate struct {
 // grouped is whether the jobs are groups of pods.
 func (g *gate) grouped() bool { return g.kind.PodLabel.Key != "" }
 
-// Version returns the only version of the kind.
 func (g *gate) Version() string { return g.kind.Version }
 
 // jobOf reports whether the pod belongs to a job of the kind, and to which.
@@ -97,7 +96,7 @@ func (g *gate) jobOf(pod *corev1.Pod) (types.NamespacedName, bool) {
 	}
 }
 
-// job returns the job of the name that consists of the pods; nil if there are none.
+// job returns the job that consists of these pods; nil if there are none.
 func (g *gate) job(key types.NamespacedName, pods []*corev1.Pod) *framework.PodGroup {
 	if !g.grouped() {
 		return framework.NewPodGroup(key.Name, pods, "")
@@ -127,7 +126,6 @@ type gateIndexer struct {
 	gate *gate
 }
 
-// GetByKey returns the job of the name.
 func (i gateIndexer) GetByKey(key string) (any, bool, error) {
 	namespace, name, err := cache.SplitMetaNamespaceKey(key)
 	if err != nil {
@@ -241,7 +239,7 @@ func (g *gate) live(ctx context.Context, namespace, name string) ([]*corev1.Pod,
 	return pods, nil
 }
 
-// left returns a pod of a job that is gone, or whose pods are being deleted, that may still run; empty for none.
+// left returns a pod that may still run although its job is gone or its pods are being deleted; empty for none.
 func (g *gate) left(ctx context.Context, unit *v1alpha1.QueueUnit, now time.Time) (string, error) {
 	pods, err := g.live(ctx, unit.Namespace, unit.Spec.ConsumerRef.Name)
 	if err != nil {
@@ -255,20 +253,18 @@ func (g *gate) left(ctx context.Context, unit *v1alpha1.QueueUnit, now time.Time
 	return "", nil
 }
 
-// errPods is the error of a request that gated pods do not support. Nothing decides to make one.
+// errPods is the error of requests that gated pods do not support. No decision leads to such a request.
 var errPods = errors.New("pods at the gate are only let through or deleted")
 
-// GetJSON is not supported.
 func (g *gate) GetJSON(context.Context, string, string) ([]byte, error) { return nil, errPods }
 
-// Patch is not supported.
 func (g *gate) Patch(context.Context, types.PatchType, string, string, []byte, ...string) (string, error) {
 	return "", errPods
 }
 
-// open lets the pods pass that can. Each gets the annotation of the release and those of admission checks in the same
-// patch. If the API server rejects those, the pods pass without them. done is whether the job had not been released for this
-// attempt.
+// open opens the gates of the pods that can pass. The same patch adds the annotation of the release and those of
+// admission checks. If the API server rejects the latter, the pods pass without them. done is whether this was the
+// job's first release in this attempt.
 func (r *reconciler) open(ctx context.Context, o *observation) (done bool, err error) {
 	added, unnamed := decision.PodAnnotationsOf(o.unit)
 	o.unplaced = unnamed
@@ -290,8 +286,8 @@ func (r *reconciler) open(ctx context.Context, o *observation) (done bool, err e
 	return first && len(o.passing) > 0, nil
 }
 
-// pass opens the gate of a pod, which passes as one of the pod set, and adds more annotations. It returns the version of
-// the pod that has passed.
+// pass opens the gate of a pod that belongs to the pod set, and adds more annotations. It returns the new version of
+// the pod.
 func (r *reconciler) pass(ctx context.Context, o *observation, pod *corev1.Pod, set string, more map[string]string) (passed string, err error) {
 	annotations := map[string]any{}
 	for key, value := range more {

@@ -24,7 +24,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/pod"
 )
 
-// Nobody reports that a pod on a lost node is gone.
+// No event reports that a pod on a lost node is gone.
 func TestAPodOfAGroupOnALostNodeIsReplaced(t *testing.T) {
 	f := frameworkOf(t, Options{Pods: pod.Adapters()})
 	r := f.reconcilers[1]
@@ -158,7 +158,7 @@ func TestTheOwnerOfPodsIsNotToldThatTheirMarkWasRemoved(t *testing.T) {
 	}
 }
 
-// The pods of a group are gone one by one.
+// The pods of a group go one by one.
 func TestAnEvictionIsReportedOnce(t *testing.T) {
 	sink := &spoken{}
 	r := frameworkOf(t, Options{Pods: pod.Adapters(), Events: sink}).reconcilers[1]

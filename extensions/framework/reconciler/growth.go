@@ -23,7 +23,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/requests"
 )
 
-// watchGrowth passes the jobs whose pods wait at the gate, or have passed it, to the queue.
+// watchGrowth watches the pods that wait at the gate, or have passed it, and queues their jobs.
 func (r *reconciler) watchGrowth() error {
 	if !r.grows() {
 		return nil
@@ -37,7 +37,7 @@ func (r *reconciler) growthGone(pod *corev1.Pod) {
 	r.growthChanged(pod)
 }
 
-// growthChanged queues the job that controls the pod, or the object of Kind.Remains that does.
+// growthChanged queues the job that controls the pod, directly or through an object of Kind.Remains.
 func (r *reconciler) growthChanged(pod *corev1.Pod) {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	if !framework.IsGrowth(pod) || owner == nil {
@@ -53,8 +53,8 @@ func (r *reconciler) growthChanged(pod *corev1.Pod) {
 	}
 }
 
-// growing returns the pods of a job that wait at the gate, or have passed it, unless they are on a lost node.
-// Only the release decides of which pod set they are: their owner can change what else they have.
+// growing returns the pods of a job that wait at the gate, or have passed it, unless they are on a lost node. Only the
+// annotation of the release tells their pod set, because their owner can change the rest.
 func (r *reconciler) growing(job, scaled framework.Object, now time.Time) []decision.GrowingPod {
 	controller := job.GetUID()
 	if scaled != nil {
@@ -71,9 +71,9 @@ func (r *reconciler) growing(job, scaled framework.Object, now time.Time) []deci
 	return pods
 }
 
-// grow lets the pods of a job pass that its unit and the units for its growth were admitted with, and asks for further
-// pods of the job. All writes are guarded by versions, and the next decision waits until the caches show them. It returns
-// when to check again.
+// grow opens the gates of as many pods as the unit of a job and its units for growth were admitted with, and asks for
+// further pods of the job. All writes are guarded by versions, and the next decision waits until the caches show them.
+// It returns when to check again.
 func (r *reconciler) grow(ctx context.Context, o *observation, units []*v1alpha1.QueueUnit) (time.Duration, error) {
 	adapter, grows := r.adapter.(framework.Growing)
 	switch {
@@ -111,7 +111,8 @@ func (r *reconciler) grow(ctx context.Context, o *observation, units []*v1alpha1
 	return firstGraceOver(pods, o.now), failed(append(r.growPods(ctx, o, growth), r.growUnits(ctx, o, growth)...))
 }
 
-// failed joins the errors, without those of objects that have changed meanwhile: their events bring the next step.
+// failed joins the errors, except those of objects that have changed in the meantime: their events trigger the next
+// step.
 func failed(errs []error) error {
 	return errors.Join(slices.DeleteFunc(errs, func(err error) bool { return err == nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) })...)
 }
@@ -136,7 +137,6 @@ func (r *reconciler) growPods(ctx context.Context, o *observation, growth decisi
 	return errs
 }
 
-// growUnits creates, changes and deletes units for growth.
 func (r *reconciler) growUnits(ctx context.Context, o *observation, growth decision.Growth) (errs []error) {
 	patch := func(unit *v1alpha1.QueueUnit, part string, fields map[string]any) {
 		written, err := r.sendUnit(ctx, unit, part, fields, nil)
@@ -173,7 +173,7 @@ func (r *reconciler) grows() bool {
 	return is && r.pods != nil
 }
 
-// restoreGrowth limits the request of a unit that replaces a lost one to the pods that have passed the gate before.
+// restoreGrowth limits the request of a unit that replaces a lost one to the pods that had already passed the gate.
 func (r *reconciler) restoreGrowth(o *observation, unit *v1alpha1.QueueUnit) {
 	if !r.grows() {
 		return
@@ -193,7 +193,7 @@ func limit(unit *v1alpha1.QueueUnit, set *v1alpha1.PodSet, pods int32) {
 	if pods >= set.Count {
 		return
 	}
-	less, _ := requests.Times(set.Requests, set.Count-pods) // the unit requests more, which is not too much
+	less, _ := requests.Times(set.Requests, set.Count-pods) // it cannot overflow, because the unit requests more
 	set.Count, set.MinCount = pods, nil
 	for name, amount := range less {
 		total := unit.Spec.Resource[name]
@@ -212,7 +212,6 @@ func (r *reconciler) admittedAreReady(job framework.Object, unit *v1alpha1.Queue
 	return decision.AdmittedAreReady(unit, adapter.Growing(job, scaled), r.growing(job, scaled, r.Clock.Now()))
 }
 
-// letThrough opens the gate of a pod.
 func (r *reconciler) letThrough(ctx context.Context, o *observation, pod decision.GrowingPod) error {
 	passed, err := r.pass(ctx, o, pod.Pod, pod.Set, nil)
 	written := version{value: passed}

@@ -21,8 +21,8 @@ import (
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// frameworkOf returns a Framework with the options. It is noon, and by default there is no API server and nobody reads
-// events.
+// frameworkOf returns a Framework with the options. It is noon. By default there is no API server, and events are
+// discarded.
 func frameworkOf(t testing.TB, opts Options) *Framework {
 	t.Helper()
 	if opts.Config == nil {
@@ -39,7 +39,7 @@ func frameworkOf(t testing.TB, opts Options) *Framework {
 	return f
 }
 
-// jsonServer returns how to reach an API server that answers each request with an object or an error.
+// jsonServer returns the config of an API server that answers each request with an object or an error.
 func jsonServer(t testing.TB, answer func(*http.Request) any) *rest.Config {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -59,7 +59,7 @@ func jsonServer(t testing.TB, answer func(*http.Request) any) *rest.Config {
 	return &rest.Config{Host: server.URL, QPS: -1}
 }
 
-// listServer returns how to reach an API server that answers each list with a text, and reports no changes. It passes
+// listServer returns the config of an API server that answers each list with a text, and reports no changes. It passes
 // each request to asked first.
 func listServer(t testing.TB, list string, asked func(*http.Request)) *rest.Config {
 	t.Helper()
@@ -97,7 +97,7 @@ func cached(t testing.TB, in cache.SharedIndexInformer, object any) {
 	}
 }
 
-// unreported takes no notice of lists and watches.
+// unreported ignores the results of lists and watches.
 func unreported(error) {}
 
 // silence discards events.

@@ -29,7 +29,7 @@ type kueue struct {
 // isMissing returns the last answer; before the first one, Kueue counts as missing.
 func (k *kueue) isMissing() bool { return k.asked.Load() == 0 || k.missing.Load() }
 
-// ask reports whether Kueue is not installed. Without an answer, this is unknown, and it reports false.
+// ask reports whether Kueue is missing. It reports false if the API server does not answer.
 func (k *kueue) ask(ctx context.Context, now time.Time) bool {
 	if asked := k.asked.Load(); asked != 0 && now.Sub(time.Unix(0, asked)) < kueueEvery {
 		return k.missing.Load()

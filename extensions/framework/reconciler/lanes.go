@@ -52,7 +52,6 @@ func (l *lanes) Touch(key types.NamespacedName) {
 	delete(l.urgent, key)
 }
 
-// Push adds a key.
 func (l *lanes) Push(key types.NamespacedName) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -71,7 +70,6 @@ func (l *lanes) enter(key types.NamespacedName) {
 	}
 }
 
-// Len returns the number of keys.
 func (l *lanes) Len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// leftAgain is when to check again what is left of a job that is gone.
+	// leftAgain is when to check again whether a job that is gone has left pods behind.
 	leftAgain = 10 * time.Second
 	// leftPage limits the objects of one request.
 	leftPage = 100
@@ -78,8 +78,8 @@ func graceLeft(pod metav1.Object, now time.Time) (left time.Duration, leaves boo
 	return goneAt.Sub(now), leaves
 }
 
-// firstGraceOver returns when the first of the pods that are being deleted and still count no longer does; 0 if there is
-// none. No event follows if its node is lost.
+// firstGraceOver returns when the next pod that is being deleted stops counting; 0 if there is none. If its node is
+// lost, no event reports that.
 func firstGraceOver[Pod metav1.Object](pods []Pod, now time.Time) (first time.Duration) {
 	for _, pod := range pods {
 		if left, _ := graceLeft(pod, now); left > 0 {

@@ -48,7 +48,6 @@ type deletion struct {
 	deleted int
 }
 
-// answer answers a request as the API server does.
 func (d *deletion) answer(r *http.Request) any {
 	resource := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
 	switch {
@@ -113,7 +112,7 @@ func (d *deletion) list(r *http.Request, resource string) metav1.PartialObjectMe
 	return page
 }
 
-// reconciler returns one for the kind, whose requests go to the API server.
+// reconciler returns a reconciler for the kind that sends its requests to this API server.
 func (d *deletion) reconciler(adapter framework.Adapter) *reconciler {
 	d.t.Helper()
 	return frameworkOf(d.t, Options{Config: jsonServer(d.t, d.answer), Adapters: []framework.Adapter{adapter}}).reconcilers[0]
@@ -127,7 +126,7 @@ func unitOfGone(kind framework.Kind, phase v1alpha1.QueueUnitPhase) *v1alpha1.Qu
 		Status: v1alpha1.QueueUnitStatus{Phase: phase}}
 }
 
-// check checks the unit at a time at which that is due.
+// check checks the unit at a time when it is due.
 func (d *deletion) check(r *reconciler, unit *v1alpha1.QueueUnit, now time.Time) (time.Duration, error) {
 	r.memory.look.set(unit.UID, now)
 	return r.clear(d.t.Context(), []*v1alpha1.QueueUnit{unit}, now)
@@ -168,7 +167,7 @@ func TestWhatIsLeftOfAJobThatIsGone(t *testing.T) {
 		{"a pod without its JobSet", trainjob.New(), "jobsets", nil, ""},
 		{"a pod that is being deleted", pytorchjob.New(), "pods", []string{`{name: p, labels: {training.kubeflow.org/job-name: a}, deletionGracePeriodSeconds: 30, deletionTimestamp: "2026-01-02T11:59:31Z"}`}, "Pod p"},
 		{"a pod on a lost node", pytorchjob.New(), "pods", []string{`{name: p, labels: {training.kubeflow.org/job-name: a}, deletionGracePeriodSeconds: 30, deletionTimestamp: "2026-01-02T11:59:30Z"}`}, ""},
-		// The API server computes such a time itself.
+		// The API server computes such a time too.
 		{"a pod whose grace period overflows", pytorchjob.New(), "pods", []string{`{name: p, labels: {training.kubeflow.org/job-name: a}, deletionGracePeriodSeconds: 10000000000, deletionTimestamp: "1758-01-02T11:59:30Z"}`}, "Pod p"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -195,7 +194,7 @@ func TestWhatIsLeftOfAJobThatIsGone(t *testing.T) {
 	}
 }
 
-// A cache that lags may not have the job of a unit yet.
+// A lagging cache may not have the job of a unit yet.
 func TestAJobIsGoneOnlyIfTheAPIServerSaysSo(t *testing.T) {
 	for uid, deleted := range map[types.UID]int{"job": 0, "another-of-its-name": 1} {
 		d := &deletion{t: t, job: uid}
@@ -230,7 +229,7 @@ func TestAUnitThatIsKeptIsWrittenOnceAndCheckedEvery10Seconds(t *testing.T) {
 	}
 }
 
-// The job is deleted, and somebody's finalizer keeps it.
+// The job is deleted, but a finalizer keeps it.
 func TestAJobThatFinalizersKeepHoldsQuotaOnlyAsLongAsItHasPods(t *testing.T) {
 	d := &deletion{t: t, job: "job", objects: map[string][]string{"pods": {`{name: p, labels: {batch.kubernetes.io/controller-uid: job}}`}}}
 	r, unit := d.reconciler(job.New()), unitOfGone(job.New().Kind(), v1alpha1.PhaseRunning)
@@ -243,7 +242,7 @@ func TestAJobThatFinalizersKeepHoldsQuotaOnlyAsLongAsItHasPods(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	check(0) // the cache shows what has not happened
+	check(0) // the cache shows something that has not happened
 	d.finalizers = []string{"example.com/keep", "example.com/backup"}
 	check(leftAgain)
 	check(leftAgain + time.Second)
@@ -257,7 +256,7 @@ func TestAJobThatFinalizersKeepHoldsQuotaOnlyAsLongAsItHasPods(t *testing.T) {
 	}
 }
 
-// It would hold its quota until somebody removes its finalizer.
+// Otherwise it would hold its quota until its finalizer is removed.
 func TestAUnitThatAFinalizerKeepsEndsWithItsJob(t *testing.T) {
 	d := &deletion{t: t}
 	unit := unitOfGone(job.New().Kind(), v1alpha1.PhaseRunning)
@@ -266,7 +265,7 @@ func TestAUnitThatAFinalizerKeepsEndsWithItsJob(t *testing.T) {
 	if _, err := d.check(r, unit, noon); err != nil {
 		t.Fatal(err)
 	}
-	// Another job of the name does not wait for the cache to show this.
+	// Another job of the same name does not wait for the cache to show this.
 	if wait := r.memory.behind(queuedKey, "3", "", "", noon); wait > 0 || r.memory.lookIn(unit.UID, noon, 0) != leftAgain {
 		t.Errorf("another job waits %v", wait)
 	}
@@ -275,7 +274,7 @@ func TestAUnitThatAFinalizerKeepsEndsWithItsJob(t *testing.T) {
 	}
 }
 
-// A quota on the number of units may be full, or nobody may know what is left of the former job.
+// A quota on the number of units may be full, or it may be unknown what is left of the former job.
 func TestAJobAndTheUnitOfAFormerJobOfItsNameDoNotBlockEachOther(t *testing.T) {
 	own := waitingUnit("")
 	own.Status.Phase = v1alpha1.PhaseDequeued
@@ -306,7 +305,7 @@ func TestAJobAndTheUnitOfAFormerJobOfItsNameDoNotBlockEachOther(t *testing.T) {
 	}
 }
 
-// A cache of jobs that lags shows a running job as it was before its release: suspended, without pods.
+// A lagging cache shows a running job as it was before its release: suspended, without pods.
 func TestACacheOfJobsThatLagsDoesNotFreeTheQuotaOfARunningJob(t *testing.T) {
 	d := &deletion{t: t, job: "job", version: "4"}
 	r := d.reconciler(job.New())
@@ -357,7 +356,7 @@ func TestNoPodHasALabelThatIsTooLong(t *testing.T) {
 	}
 }
 
-// Nobody reports that a pod on a lost node no longer counts, but another pod can pass the gate in its place.
+// No event reports that a pod on a lost node no longer counts, but another pod can pass the gate in its place.
 func TestAJobThatGrowsIsCheckedAgainWhenAGracePeriodIsOver(t *testing.T) {
 	now := time.Unix(1000, 0)
 	pod := func(deleted *metav1.Time, grace int64) decision.GrowingPod {

@@ -83,7 +83,7 @@ func (r *reconciler) clearOne(ctx context.Context, unit *v1alpha1.QueueUnit, now
 	return 0, nil
 }
 
-// keep reports once, on a unit whose job is gone, what is left of the job.
+// keep reports once, on a unit whose job is gone, what the job has left behind.
 func (r *reconciler) keep(ctx context.Context, unit *v1alpha1.QueueUnit, left string, now time.Time) error {
 	if unit.Status.Phase != v1alpha1.PhaseRunning || unit.Status.Reason != wellknown.ReasonPodsRemain {
 		if _, err := r.sendUnit(ctx, unit, "status", lifecycle.Remains(unit, true, left, metav1.NewTime(now)), nil); err != nil {

@@ -12,11 +12,11 @@ import (
 	"kube-queue.dev/kube-queue/pkg/backoff"
 )
 
-// catchUp is how long to wait for an informer. After that, the expected object is assumed to be deleted again: in
-// that case, no event may ever report it.
+// catchUp is how long to wait for an informer. After that, the expected object is assumed to be gone: if it was
+// deleted, no event may ever report it.
 const catchUp = 5 * time.Second
 
-// memory is what a reconciler knows in addition to the objects. All of it can be lost: a restart costs an additional
+// memory holds what a reconciler remembers beyond the objects. All of it can be lost: a restart costs an additional
 // check, but never causes a wrong step.
 type memory struct {
 	// awaited, by the name of the job.
@@ -34,9 +34,9 @@ type memory struct {
 	answers table[types.UID, backoff.State]
 	// faults, by the job's UID: the last invalid change of a released job.
 	faults table[types.UID, string]
-	// ignored, by the job's UID: what an event said of keys that have no effect.
+	// ignored, by the job's UID: the last event's text about keys that have no effect.
 	ignored table[types.UID, string]
-	// warned, by the job's UID: what events said of its requests.
+	// warned, by the job's UID: the last events' text about its requests.
 	warned table[types.UID, string]
 	// lost, by the job's UID: the UID of its controller, which does not exist.
 	lost table[types.UID, types.UID]
@@ -56,7 +56,7 @@ func (t *table[K, V]) get(key K) V {
 	return t.values[key]
 }
 
-// change replaces a value by the result of a function, and returns that.
+// change replaces a value with the result of a function, and returns the result.
 func (t *table[K, V]) change(key K, compute func(V) V) V {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -73,7 +73,7 @@ func (t *table[K, V]) change(key K, compute func(V) V) V {
 	return value
 }
 
-// set reports whether the value has changed.
+// set sets a value, and reports whether it has changed.
 func (t *table[K, V]) set(key K, value V) (changed bool) {
 	t.change(key, func(before V) V { changed = before != value; return value })
 	return changed
@@ -151,7 +151,8 @@ func (m *memory) behindGrowth(object metav1.Object, now time.Time) time.Duration
 	return left.until.Sub(now)
 }
 
-// forgetGrown forgets what was awaited for long enough: the object may have been deleted before its write was recorded.
+// forgetGrown forgets writes that were awaited for long enough: the object may have been deleted before its write was
+// recorded.
 func (m *memory) forgetGrown(now time.Time) {
 	for uid, written := range m.grown.all() {
 		if !now.Before(written.until) {
@@ -239,7 +240,6 @@ func (m *memory) lookIn(unit types.UID, now time.Time, first time.Duration) time
 	return at.Sub(now)
 }
 
-// forgetJob removes what is remembered about a job.
 func (m *memory) forgetJob(job types.UID) {
 	m.began.forget(job)
 	m.measured.forget(job)

@@ -39,7 +39,7 @@ func TestMemoryAwaitsWhatWasWritten(t *testing.T) {
 	}
 }
 
-// The event of a deletion can come before the answer to the write that it overtakes.
+// The event of a deletion can overtake the answer to an earlier write.
 func TestMemoryForgetsGrowthThatWasDeletedMeanwhile(t *testing.T) {
 	m := &memory{}
 	m.awaitGrown("gone", version{value: "10"}, noon)

@@ -95,7 +95,6 @@ type otherJobs struct {
 // Add and Update notify a marked job, and forget one that is no longer marked.
 func (o *otherJobs) Add(obj any) error { return o.Update(obj) }
 
-// Update implements cache.ReflectorStore.
 func (o *otherJobs) Update(obj any) error {
 	job, isObject := obj.(metav1.Object)
 	if !isObject {
@@ -128,7 +127,6 @@ func (o *otherJobs) event(job metav1.Object) events.Event {
 	}
 }
 
-// Delete forgets a job.
 func (o *otherJobs) Delete(obj any) error {
 	if job, isObject := obj.(metav1.Object); isObject {
 		o.forget(job.GetNamespace() + "/" + job.GetName())
@@ -163,5 +161,4 @@ func (o *otherJobs) Replace(list []any, _ string) error {
 	return nil
 }
 
-// Resync has nothing to do.
 func (o *otherJobs) Resync() error { return nil }

@@ -11,8 +11,8 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework/decision"
 )
 
-// guard returns the metadata for a patch, which makes the API server reject it if the object has changed, or is
-// another one of the same name.
+// guard returns patch metadata that makes the API server reject the patch if the object has changed, or has been
+// replaced by another one of the same name.
 func guard(object metav1.Object) map[string]any {
 	return map[string]any{"resourceVersion": object.GetResourceVersion(), "uid": object.GetUID()}
 }

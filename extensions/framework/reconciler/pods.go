@@ -28,7 +28,7 @@ var (
 // Units returns the cache of all units. Its objects are shared, and lack unused fields.
 func (f *Framework) Units() cache.SharedIndexInformer { return f.units }
 
-// Cluster returns what determines the requests of pods in addition to their templates.
+// Cluster returns the data that determines the requests of pods, apart from their templates.
 func (f *Framework) Cluster() requests.Cluster { return f.cluster }
 
 // PodsOf returns the pod sets of a unit's job as the API server has it now, because the templates of cached jobs are
@@ -53,7 +53,7 @@ func (f *Framework) PodsOf(ctx context.Context, unit *v1alpha1.QueueUnit) ([]fra
 	return nil, ErrNotEnabled
 }
 
-// liveJob reads a job without its cache.
+// liveJob reads a job from the API server, not from the cache.
 func (r *reconciler) liveJob(ctx context.Context, namespace, name string) (framework.Object, error) {
 	live, err := r.jobs.Get(ctx, namespace, name)
 	if err != nil {
@@ -79,7 +79,7 @@ func (r *reconciler) livePods(ctx context.Context, job framework.Object) ([]fram
 	return pods.Sets, nil
 }
 
-// liveRelated reads the related object of a job without its cache; nil if there is none. It lists the objects with
+// liveRelated reads the related object of a job from the API server; nil if there is none. It lists the objects with
 // that name, because the program is allowed to list them but not to get one.
 func (r *reconciler) liveRelated(ctx context.Context, job framework.Object) (found framework.Object, err error) {
 	if r.relatedLive == nil {

@@ -89,7 +89,7 @@ func TestTheLiveObjectThatDescribesAJobIsItsOwn(t *testing.T) {
 	}
 }
 
-// Thousands of units that were created by hand cost little memory, and their checks can be decided.
+// Thousands of units that were created by hand need little memory, and their checks can be decided.
 func TestAUnitThatWasCreatedByHandIsCachedWithItsChecks(t *testing.T) {
 	unit := func(phase v1alpha1.QueueUnitPhase, checks ...v1alpha1.AdmissionCheckState) *v1alpha1.QueueUnit {
 		u := &v1alpha1.QueueUnit{}

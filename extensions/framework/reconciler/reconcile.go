@@ -16,7 +16,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/lifecycle"
 )
 
-// reconcile takes one step for the job of the name: it observes the job in the caches, decides, acts, and records
+// reconcile takes one step for the job with the name: it observes the job in the caches, decides, acts, and records
 // what the owner of the job must know. It also clears the units that former jobs of the name have left behind. It
 // returns when to check again. The turn ends before the first request.
 func (r *reconciler) reconcile(ctx context.Context, turn *arrival.Turn, key types.NamespacedName, now time.Time) (time.Duration, error) {
@@ -54,7 +54,7 @@ func (r *reconciler) reconcile(ctx context.Context, turn *arrival.Turn, key type
 		after = sooner(after, firstGraceOver(group.Pods, now))
 	}
 	done, err := r.act(ctx, o, decided.Action)
-	if creates && err != nil { // a quota on the number of units may be full of them
+	if creates && err != nil { // they may use up a quota on the number of units
 		turn.End()
 		_, uncleared = r.clear(ctx, leftovers, now)
 	}
@@ -67,7 +67,7 @@ func (r *reconciler) reconcile(ctx context.Context, turn *arrival.Turn, key type
 	return sooner(after, explained), cmp.Or(err, uncleared)
 }
 
-// jobOf returns the job of the name; nil if there is none.
+// jobOf returns the job with the name; nil if there is none.
 func (r *reconciler) jobOf(ctx context.Context, turn *arrival.Turn, key types.NamespacedName) (framework.Object, error) {
 	object, exists, err := r.cached.GetIndexer().GetByKey(key.String())
 	if err != nil {
@@ -81,7 +81,7 @@ func (r *reconciler) jobOf(ctx context.Context, turn *arrival.Turn, key types.Na
 }
 
 // forgetGone forgets a job and units that are gone from the caches. They may have been deleted while they were
-// processed, and what is remembered after their deletion event would stay forever.
+// processed, and facts that are remembered after their deletion event would stay forever.
 func (r *reconciler) forgetGone(key types.NamespacedName, job framework.Object, leftovers []*v1alpha1.QueueUnit) {
 	current, exists, err := r.cached.GetIndexer().GetByKey(key.String())
 	if err != nil {
@@ -100,7 +100,7 @@ func (r *reconciler) forgetGone(key types.NamespacedName, job framework.Object, 
 	}
 }
 
-// decide returns what to do about a job, only from the caches. There is no observation if the job is gone or the
+// decide returns what to do about a job. It uses only the caches. There is no observation if the job is gone or the
 // caches are behind. The error is set if the job cannot be decoded at all.
 func (r *reconciler) decide(key types.NamespacedName, job framework.Object, unit *v1alpha1.QueueUnit, now time.Time) (*observation, decision.Decision, error) {
 	if job == nil || isUnmarked(job) {
@@ -128,9 +128,8 @@ func (r *reconciler) decide(key types.NamespacedName, job framework.Object, unit
 	return o, decided, nil
 }
 
-// canWait reports whether an action can come later if the owner of the job changes it repeatedly. The job is
-// suspended in any case, and what is released is what was admitted. Actions that suspend a job, release it or move
-// its quota never wait.
+// canWait reports whether an action can wait if the owner of the job changes it repeatedly. The job stays suspended,
+// and only what was admitted is released. Actions that suspend a job, release it or move its quota never wait.
 func canWait(action decision.Action, unit *v1alpha1.QueueUnit) bool {
 	switch action {
 	case decision.CreateUnit, decision.ForgetRelease, decision.MarkInvalid, decision.ShowQueuing:

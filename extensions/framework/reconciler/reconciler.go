@@ -39,7 +39,7 @@ type reconciler struct {
 	// annotated: only the annotation marks jobs. Almost nothing is cached of other jobs.
 	annotated bool
 	jobs      jobStore
-	// gate is jobs and cached of a kind of gated pods; nil for others.
+	// gate serves as jobs and cached for a kind of gated pods; nil for other kinds.
 	gate *gate
 	// cached has the jobs.
 	cached cache.SharedIndexInformer
@@ -115,7 +115,7 @@ func reconcilerOf(f *Framework, adapter framework.Adapter, kind framework.Kind, 
 	}
 }
 
-// watch passes what the kind needs to the queue.
+// watch queues the jobs of the kind when they, or objects that they depend on, change.
 func (r *reconciler) watch() error {
 	handlers := map[cache.SharedIndexInformer]cache.ResourceEventHandler{
 		r.cached: r.jobHandler(), r.units: follow.Handler(r.unitChanged, r.unitGone),
@@ -134,7 +134,6 @@ func (r *reconciler) watch() error {
 	return nil
 }
 
-// caches returns the caches of this kind.
 func (r *reconciler) caches() []cache.SharedIndexInformer {
 	all := []cache.SharedIndexInformer{r.cached}
 	if r.remains != nil {

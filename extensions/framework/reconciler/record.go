@@ -33,7 +33,6 @@ type EventSink interface {
 	Forget(object types.UID)
 }
 
-// event returns an event on the observed job.
 func (r *reconciler) event(o *observation, kind string, reason wellknown.EventReason, message, key string) events.Event {
 	apiVersion, name := r.servedKind().ToAPIVersionAndKind()
 	object := corev1.ObjectReference{APIVersion: apiVersion, Kind: name, Namespace: o.key.Namespace, Name: o.key.Name, UID: o.job.GetUID()}
@@ -77,7 +76,6 @@ func (r *reconciler) record(ctx context.Context, o *observation, decided decisio
 	return after, nil
 }
 
-// recordDone reports an action that was carried out.
 func (r *reconciler) recordDone(o *observation, action decision.Action) {
 	switch action {
 	case decision.CreateUnit:
@@ -124,8 +122,8 @@ func (r *reconciler) recordRestored(o *observation) {
 		"QueueUnit %s of the released job was lost; it was created again, and is charged even if it does not fit", o.unit.Name), string(o.unit.UID)))
 }
 
-// recordWarning reports once what is strange about the requests of a queued job but does not prevent its admission.
-// After a restart, the event has the same name.
+// recordWarning reports once any problem with the requests of a queued job that does not prevent its admission. After a
+// restart, the event has the same name.
 func (r *reconciler) recordWarning(o *observation) {
 	if o.unit == nil || o.desired == nil {
 		return
@@ -168,7 +166,7 @@ func (r *reconciler) recordReleased(o *observation) {
 	r.Events.Write(r.event(o, corev1.EventTypeNormal, wellknown.EventReleased, message, decision.Attempt(o.unit)))
 }
 
-// recordKept reports once that an ended job keeps its quota until what is left of it is deleted.
+// recordKept reports once that an ended job keeps its quota until its remaining objects are deleted.
 func (r *reconciler) recordKept(o *observation) {
 	keeper, is := r.adapter.(framework.RemainsKeeper)
 	if !is {
@@ -257,7 +255,7 @@ func blocks(job metav1.Object, evicted *metav1.Condition) string {
 	return fmt.Sprintf("; CronJob %s counts the suspended Job as active, and with concurrencyPolicy Forbid starts no other until this one is deleted", owner.Name)
 }
 
-// evictedEvent returns the event of an eviction. Lingers is why the job does not stop immediately, if it does not.
+// evictedEvent returns the event of an eviction. Lingers is why the job does not stop immediately; empty if it does.
 func evictedEvent(job metav1.Object, evicted *metav1.Condition, lingers string) (kind, message string) {
 	done := "Suspended"
 	if _, is := job.(*framework.PodGroup); is { // nothing can suspend a pod
@@ -270,7 +268,6 @@ func evictedEvent(job metav1.Object, evicted *metav1.Condition, lingers string) 
 	return evictedType(evicted), message
 }
 
-// evictedType returns the type of the event of an eviction.
 func evictedType(evicted *metav1.Condition) string {
 	if evicted.Reason == string(wellknown.ReasonDeactivated) || evicted.Reason == string(wellknown.ReasonQueueStopped) { // a user requested it
 		return corev1.EventTypeNormal
@@ -345,7 +342,7 @@ func (r *reconciler) recordLeft(o *observation) {
 		why = "the pods that it was admitted for have ended or are gone; the pods that wait are queued as another job"
 	case o.state.Gated && o.state.Marked:
 		why = "someone opened the scheduling gate of a pod"
-	case o.state.Gated && o.state.Suspended: // only who has the verb bypass can do that
+	case o.state.Gated && o.state.Suspended: // only users with the verb bypass can do that
 		why = fmt.Sprintf("its mark was removed, and nothing will open its scheduling gate; to queue it, set annotation %s to \"true\" again, or delete it", wellknown.SuspendAnnotation)
 	case o.state.Suspended:
 		// Nothing else says why it does not start.

@@ -20,7 +20,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/job"
 )
 
-// The webhook of an operator is not reachable, so the API server answers every change of its jobs with 500.
+// The webhook of an operator is unreachable, so the API server answers every change of its jobs with 500.
 func TestAJobThatCannotBeReleasedIsReportedAndGivesItsQuotaBack(t *testing.T) {
 	var given []string
 	config := jsonServer(t, func(req *http.Request) any {
@@ -74,7 +74,7 @@ func TestAJobThatCannotBeReleasedIsReportedAndGivesItsQuotaBack(t *testing.T) {
 	}
 }
 
-// The same webhook refuses that the job no longer shows that it is queued, which comes before its release.
+// The same webhook rejects the write before the release, which ends showing that the job is queued.
 func TestAJobThatCannotStopShowingThatItIsQueuedGivesItsQuotaBack(t *testing.T) {
 	d, said := &deletion{t: t, job: "j", version: "3"}, &spoken{}
 	r := d.reconciler(job.New())

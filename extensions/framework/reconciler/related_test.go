@@ -15,7 +15,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework"
 )
 
-// withSizes is a kind whose related objects, of kind Size, contain the pod templates.
+// withSizes is a kind whose related objects of kind Size contain the pod templates.
 type withSizes struct {
 	framework.Adapter
 	framework.RelatedReader

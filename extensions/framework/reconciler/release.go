@@ -36,9 +36,9 @@ func (r *reconciler) release(ctx context.Context, o *observation) (bool, error) 
 	return done, err
 }
 
-// releaseWith releases the job with annotations of its pods, without recorded ones, and returns why pod sets do not get theirs. done is
-// false if the job has changed. If the API server rejects the annotations, the job is released without them, because
-// its owner cannot fix that.
+// releaseWith releases the job, adds annotations to its pods and removes recorded ones. It returns why pod sets do not
+// get theirs. done is false if the job has changed. If the API server rejects the annotations, the job is released
+// without them, because its owner cannot fix that.
 func (r *reconciler) releaseWith(ctx context.Context, o *observation, added, recorded decision.PodAnnotations) (unplaced decision.Unplaced, done bool, err error) {
 	if len(added) == 0 && len(recorded) == 0 {
 		done, err = r.releaseAlone(ctx, o)
@@ -81,8 +81,8 @@ func (r *reconciler) releaseAlone(ctx context.Context, o *observation) (bool, er
 	return err == nil, err
 }
 
-// releaseAnnotated sends a JSON Patch of the job that the API server has, because the pods of some kinds are in a
-// list. A merge patch would replace the whole list, and the list in the cached job is incomplete.
+// releaseAnnotated reads the job from the API server and sends a JSON Patch. Some kinds have their pods in a list: a
+// merge patch would replace the whole list, and the list in the cached job is incomplete.
 func (r *reconciler) releaseAnnotated(ctx context.Context, o *observation, added, recorded decision.PodAnnotations) (decision.Unplaced, bool, error) {
 	data, err := r.jobs.GetJSON(ctx, o.key.Namespace, o.key.Name)
 	if err != nil {

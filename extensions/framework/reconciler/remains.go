@@ -25,12 +25,10 @@ type remainsSource struct {
 	version func() string
 }
 
-// Each lists all objects.
 func (s remainsSource) Each(ctx context.Context, namespace string, opts metav1.ListOptions, each func(lenient.Object) error) (metav1.ListMeta, error) {
 	return s.clients[s.version()].Each(ctx, namespace, opts, each)
 }
 
-// Watch reports their changes.
 func (s remainsSource) Watch(ctx context.Context, namespace string, opts metav1.ListOptions) (watch.Interface, error) {
 	return s.clients[s.version()].Watch(ctx, namespace, opts)
 }
@@ -72,8 +70,8 @@ func indexController(obj any) ([]string, error) {
 	return nil, nil
 }
 
-// keepControlled returns the transformation of objects that jobs of the kind control: slim removes the unused fields.
-// Of other objects, only the name is cached.
+// keepControlled returns a transform that slims the objects that jobs of the kind control. It replaces other objects
+// with placeholders.
 func keepControlled(kind framework.Kind, empty func() framework.Object, slim func(framework.Object)) cache.TransformFunc {
 	return func(obj any) (any, error) {
 		object, isObject := obj.(framework.Object)
@@ -88,7 +86,7 @@ func keepControlled(kind framework.Kind, empty func() framework.Object, slim fun
 	}
 }
 
-// placeholder returns an empty object that replaces another one in the cache.
+// placeholder returns an empty object with the name, UID and version of the one that it replaces in the cache.
 func placeholder(object, empty framework.Object) framework.Object {
 	empty.SetNamespace(object.GetNamespace())
 	empty.SetName(object.GetName())

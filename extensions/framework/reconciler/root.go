@@ -78,7 +78,7 @@ func (r *reconciler) isChargedToCreator(job framework.Object) bool {
 	return false
 }
 
-// holderOf returns the unit of the nearest controller above an object that has a unit; nil if none has.
+// holderOf returns the unit of the nearest controller that has one, starting at owner; nil if none has.
 func (r *reconciler) holderOf(ctx context.Context, namespace string, owner *metav1.OwnerReference) (*v1alpha1.QueueUnit, error) {
 	for range maxAbove {
 		if owner == nil {
@@ -96,8 +96,8 @@ func (r *reconciler) holderOf(ctx context.Context, namespace string, owner *meta
 	return nil, nil
 }
 
-// find reads a controller that is a pod or of a kind of jobs; nil if it does not exist. known is false if it was not
-// looked up, or if the program may not read it. Permissions always include list, but not always get.
+// find reads a controller that is a pod or a job; nil if it does not exist. known is false if it was not looked up, or
+// if the program may not read it. It lists, because the permissions do not always include get.
 func (r *reconciler) find(ctx context.Context, namespace string, owner *metav1.OwnerReference) (object *metav1.PartialObjectMetadata, known bool, err error) {
 	kind := decision.GroupKindOf(owner)
 	gv, err := schema.ParseGroupVersion(owner.APIVersion)

@@ -26,7 +26,7 @@ func controlledBy(apiVersion, kind, name, uid string) []metav1.OwnerReference {
 	return []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: name, UID: types.UID(uid), Controller: new(true)}}
 }
 
-// above is a reconciler of Jobs whose API server has these objects by their paths, such as pods/step.
+// above returns a reconciler of Jobs. Its API server has these objects, by paths such as pods/step.
 func above(t *testing.T, objects map[string]metav1.ObjectMeta) (*reconciler, *spoken) {
 	t.Helper()
 	config := jsonServer(t, func(req *http.Request) any {
@@ -108,7 +108,7 @@ func TestAMarkedJobWithAControllerIsQueuedOrSaysWhyNot(t *testing.T) {
 			if test.runs {
 				object.Spec.Suspend, object.Status = nil, batchv1.JobStatus{Active: 1, Ready: new(int32(1))}
 			}
-			// The controller is looked for in between.
+			// The controller is looked up in between.
 			if got := r.actions(t, object, 0, time.Millisecond, 4*time.Second); got[2] != test.action {
 				t.Errorf("decided is %q, not %q", got[2], test.action)
 			}
@@ -119,7 +119,7 @@ func TestAMarkedJobWithAControllerIsQueuedOrSaysWhyNot(t *testing.T) {
 	}
 }
 
-// KubeRay copies the annotations of a RayJob to its RayCluster, which the garbage collector deletes soon after it.
+// KubeRay copies the annotations of a RayJob to its RayCluster, which the garbage collector deletes soon after the job.
 func TestAReleasedPartOfADeletedJobIsNotQueuedBeforeItIsDeleted(t *testing.T) {
 	r, _ := above(t, nil)
 	object := marked()
@@ -132,7 +132,7 @@ func TestAReleasedPartOfADeletedJobIsNotQueuedBeforeItIsDeleted(t *testing.T) {
 	}
 }
 
-// KubeRay copies the annotations of a RayJob. What is left of one whose deletion orphans it is charged to its unit.
+// KubeRay copies the annotations of a RayJob. A RayCluster that its deletion orphans is charged to the RayJob's unit.
 func TestAnOrphanGetsNoUnitWhileThatOfItsCreatorHoldsQuota(t *testing.T) {
 	for phase, want := range map[v1alpha1.QueueUnitPhase]decision.Action{v1alpha1.PhaseRunning: decision.Nothing, v1alpha1.PhaseSucceeded: decision.RestoreUnit} {
 		r, _ := above(t, nil)
@@ -146,7 +146,7 @@ func TestAnOrphanGetsNoUnitWhileThatOfItsCreatorHoldsQuota(t *testing.T) {
 	}
 }
 
-// A job that has a unit does not lose it because its controller is not cached yet, for example after a restart.
+// A job does not lose its unit because its controller is not cached yet, for example after a restart.
 func TestAQueuedJobKeepsItsUnitUntilItsControllerIsSeen(t *testing.T) {
 	r, _ := above(t, nil)
 	object := marked()
@@ -161,7 +161,7 @@ func TestAQueuedJobKeepsItsUnitUntilItsControllerIsSeen(t *testing.T) {
 	}
 }
 
-// A Workflow that waits for a Job of its step, which waits for the quota of the Workflow, waits forever.
+// A Workflow that waits for a Job of its own step waits forever if that Job waits for the Workflow's quota.
 func TestAJobThatWaitsForQuotaOfItsCreatorSaysSo(t *testing.T) {
 	step := map[string]metav1.ObjectMeta{"pods/step": {Name: "step", UID: "p", OwnerReferences: controlledBy("argoproj.io/v1alpha1", "Workflow", "w", "w")}}
 	for _, test := range []struct {

@@ -21,8 +21,8 @@ const rayClusters = `{"metadata": {"resourceVersion": "5"}, "items": [
 	 "spec": {"workerGroupSpecs": [{"groupName": "w", "replicas": "many"}]}},
 	{"metadata": {"name": "alone", "namespace": "team"}, "spec": {"workerGroupSpecs": [{"groupName": "w", "replicas": 2}]}}]}`
 
-// The RayClusters of RayJobs are read in the version of the jobs. They remain, whether they can
-// be read or not.
+// The RayClusters of RayJobs are read in the version of the jobs. They count as remaining even if they cannot be
+// decoded.
 func TestTheClusterOfAJobIsReadWithItsReplicas(t *testing.T) {
 	for _, version := range []string{"v1", "v1alpha1"} {
 		config := listServer(t, rayClusters, func(r *http.Request) {

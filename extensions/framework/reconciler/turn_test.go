@@ -17,9 +17,9 @@ import (
 	"kube-queue.dev/kube-queue/pkg/arrival"
 )
 
-// While the creation of the first job's unit hangs, the unit of the second job is created,
-// and says that it comes after that of the first. The first job has a unit of its
-// predecessor to clear up too, which comes later: nobody waits for that.
+// While the creation of the first job's unit hangs, the unit of the second job is created, and says that it comes after
+// that of the first. The first job must also clear a unit of its predecessor. That comes later, and nothing waits for
+// it.
 func TestOneRequestThatHangsDoesNotHoldUpItsNamespace(t *testing.T) {
 	hangs, answer := make(chan struct{}), make(chan struct{})
 	created := make(chan v1alpha1.QueueUnit, 2)
@@ -63,7 +63,7 @@ func TestOneRequestThatHangsDoesNotHoldUpItsNamespace(t *testing.T) {
 	}
 }
 
-// within waits for what comes through a channel.
+// within receives a value from a channel, and fails the test if it takes too long.
 func within[T any](t *testing.T, c <-chan T) (got T) {
 	t.Helper()
 	select {

@@ -97,8 +97,8 @@ func (c *unitCache) indexed(value string) []*v1alpha1.QueueUnit {
 	return units
 }
 
-// slimUnit removes unused fields from a unit. An ended unit, and one that is not ours, keeps only its reference to
-// the job and its phase. While it has not ended and has admission checks, it also keeps these and its request.
+// slimUnit removes unused fields from a unit. A unit that has ended or is not ours keeps only its reference to the job
+// and its phase. If it has not ended and has admission checks, it also keeps these and its request.
 func slimUnit(unit *v1alpha1.QueueUnit) {
 	unit.ManagedFields = nil
 	unit.Annotations = lifecycle.Restored(decision.ParametersOf(unit), unit.Annotations[wellknown.ReleasedAnnotation])

@@ -17,14 +17,12 @@ import (
 	"kube-queue.dev/kube-queue/pkg/arrival"
 )
 
-// unmarked replaces in the cache a job that does not concern us: only the annotation marks its kind, and it has
-// neither the annotation nor a unit. It has only the name, UID and version of the job.
+// unmarked is the cached form of a job that does not concern us: only the annotation marks jobs of its kind, and the
+// job has neither the annotation nor a unit. It has only the name, UID and version of the job.
 type unmarked struct{ metav1.ObjectMeta }
 
-// GetObjectKind returns an unknown kind.
 func (u *unmarked) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 
-// DeepCopyObject returns a copy.
 func (u *unmarked) DeepCopyObject() runtime.Object {
 	out := &unmarked{}
 	u.DeepCopyInto(&out.ObjectMeta)

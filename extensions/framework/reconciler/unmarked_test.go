@@ -21,7 +21,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/workflow"
 )
 
-// mostBytes is the memory that an unmarked job of a kind that only the annotation marks may cost.
+// mostBytes is how many bytes of memory an unmarked job may use if only the annotation marks its kind.
 const mostBytes = 700
 
 // crowd is an API server with many unmarked jobs of one kind.
@@ -73,7 +73,7 @@ func (c crowd) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// fill fills the cache of a kind that only the annotation marks, and returns the memory that it costs.
+// fill fills the cache of a kind that only the annotation marks, and returns how much memory it uses.
 func (c crowd) fill(t testing.TB, adapter framework.Adapter) (bytes int64, r *reconciler) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(c.serve))
@@ -133,7 +133,7 @@ func BenchmarkUnmarked(b *testing.B) {
 	}
 }
 
-// onlyAnnotated is a reconciler of jobs of which only the annotation is a mark.
+// onlyAnnotated returns a reconciler of jobs that only the annotation marks.
 func onlyAnnotated(t testing.TB, config *rest.Config, adapter framework.Adapter) *reconciler {
 	t.Helper()
 	f := frameworkOf(t, Options{Config: config, Annotated: []framework.Adapter{adapter}})
@@ -203,7 +203,7 @@ func TestAJobThatIsOnlySuspendedIsNotQueuedByTheAnnotationAlone(t *testing.T) {
 	}
 }
 
-// The unit of a job that lost its mark may be cached after the job. Nobody waits for his turn while the job is read.
+// The unit of a job that lost its mark may be cached after the job. No other turn waits while the job is read.
 func TestAJobWithoutAMarkThatHasAUnitLeavesTheQueue(t *testing.T) {
 	var deleted []string
 	var r *reconciler

@@ -81,12 +81,10 @@ func (v versionedJobs) choose() (string, error) {
 	return version, nil
 }
 
-// Get reads the current job.
 func (v versionedJobs) Get(ctx context.Context, namespace, name string) (lenient.Object, error) {
 	return v.clients[v.Version()].Get(ctx, namespace, name)
 }
 
-// GetJSON reads the current job as JSON.
 func (v versionedJobs) GetJSON(ctx context.Context, namespace, name string) ([]byte, error) {
 	return v.clients[v.Version()].GetJSON(ctx, namespace, name)
 }
@@ -103,7 +101,6 @@ func (v versionedJobs) Patch(ctx context.Context, kind types.PatchType, namespac
 	return v.clients[version].Patch(ctx, kind, namespace, name, patch, subresources...)
 }
 
-// Each lists all jobs.
 func (v versionedJobs) Each(ctx context.Context, namespace string, opts metav1.ListOptions, each func(lenient.Object) error) (metav1.ListMeta, error) {
 	version := *v.listed.Load()
 	if opts.Continue == "" { // otherwise the list continues in its version

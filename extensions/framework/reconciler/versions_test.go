@@ -38,7 +38,7 @@ type apiServer struct {
 	asked   []string
 }
 
-// newAPIServer returns one that serves the older version, in which the kind was listed.
+// newAPIServer returns an API server that serves the older version. The kind was listed in that version.
 func newAPIServer(t *testing.T) *apiServer {
 	s := &apiServer{version: "v1alpha1", clock: clocktesting.NewFakeClock(noon)}
 	config := listServer(t, `{"metadata": {"resourceVersion": "5"}, "items": []}`, func(r *http.Request) {
@@ -114,7 +114,7 @@ func TestABetterVersionIsTakenAsSoonAsItIsServed(t *testing.T) {
 	s.expectAsked(t, "GET /apis/a.b/v1/things")
 }
 
-// However long the list takes, the watch continues until a better version is served.
+// The watch continues until a better version is served, however long the list takes.
 func TestAWatchEndsWhenThereIsABetterVersion(t *testing.T) {
 	s := newAPIServer(t)
 	w, err := s.jobs.Watch(t.Context(), "", metav1.ListOptions{})

@@ -13,7 +13,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/follow"
 )
 
-// jobHandler also remembers which jobs were marked late.
+// jobHandler queues changed jobs, and remembers which of them were marked late.
 func (r *reconciler) jobHandler() cache.ResourceEventHandler {
 	handler := follow.Handler(r.jobChanged, r.jobGone)
 	changed := handler.UpdateFunc
@@ -49,7 +49,7 @@ func (r *reconciler) jobGone(job framework.Object) {
 	r.jobChanged(job)
 }
 
-// forgetJob forgets what is known about a job, and stops renewing its event.
+// forgetJob forgets a job, and stops renewing its event.
 func (r *reconciler) forgetJob(job types.UID) {
 	r.memory.forgetJob(job)
 	r.Events.Forget(job)
@@ -106,7 +106,7 @@ func (r *reconciler) inKindVersions(unit *v1alpha1.QueueUnit) bool {
 }
 
 // clusterChanged queues all waiting jobs, of the namespace if one is given, because their priority or the defaults of
-// their pods can have changed.
+// their pods may have changed.
 func (r *reconciler) clusterChanged(namespace string) {
 	for _, unit := range r.units.ofKind(r.kind) {
 		if unit.Status.Phase.Waits() && (namespace == "" || namespace == unit.Namespace) {

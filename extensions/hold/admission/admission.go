@@ -1,5 +1,5 @@
-// Package admission answers the admission webhooks of job-extensions: those that hold jobs and pods, and the one that rejects
-// an invalid quota tree.
+// Package admission serves the admission webhooks of job-extensions: those that hold jobs and pods, and the one that
+// rejects an invalid quota tree.
 package admission
 
 import (
@@ -31,9 +31,9 @@ const (
 	TreeConfiguration = "kube-queue-trees"
 )
 
-// Largest is the maximum size of a request to a webhook, in bytes. The API server accepts an object of 3 MiB, and
-// etcd one of 1.5 MiB. A request has the new object and the old one. Some characters, and the names of fields, take
-// more room in JSON than in the original object.
+// Largest is the maximum size of a request to a webhook, in bytes. The API server accepts an object of 3 MiB, and etcd
+// one of 1.5 MiB. A request has the new object and the old one. Some characters, and the names of fields, take more
+// space in JSON than in the original object.
 const Largest = 8 << 20
 
 // Recorder records a request of a webhook: its result and how long the answer took.
@@ -79,7 +79,7 @@ func checkTree(_ context.Context, asked *admissionv1.AdmissionRequest) (webhook.
 	return answer, nil
 }
 
-// holder returns the review that holds a job by the operations. These also get the job as JSON.
+// holder returns a review that holds a job with the given operations. They also get the job as JSON.
 func holder(kinds hold.Kinds, operations func(kind hold.Kind, request hold.Request, raw []byte) []decision.Operation) webhook.Review {
 	return func(_ context.Context, asked *admissionv1.AdmissionRequest) (webhook.Answer, error) {
 		of := schema.GroupVersionKind(asked.Kind)

@@ -77,7 +77,7 @@ func TestEachPathHoldsJobs(t *testing.T) {
 	}
 }
 
-// A RayJob that its operator refuses while it is suspended gets the mark, and its unit explains it.
+// A RayJob that its operator rejects while suspended gets the mark, and its unit says why it is not held.
 func TestAJobThatCannotBeSuspendedIsOnlyMarked(t *testing.T) {
 	const rayJob = `{"group":"ray.io","version":"v1","kind":"RayJob"}`
 	_, patch, _ := ask(t, "/managed", rayJob, `{"apiVersion":"ray.io/v1","kind":"RayJob","metadata":{"name":"a"},"spec":{"clusterSelector":{"ray.io/cluster":"c"}}}`, "")

@@ -15,8 +15,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/provisioning"
 )
 
-// answer returns what a check reports about a unit that holds quota. It creates the request of an
-// attempt that has none.
+// answer returns the answer of a check for a unit that holds quota. It creates the request of an attempt that has none.
 func (c *Controller) answer(ctx context.Context, unit *v1alpha1.QueueUnit, entry v1alpha1.AdmissionCheckState,
 	check *v1alpha1.AdmissionCheck, all []*provisioning.Request) (provisioning.Answer, error) {
 	same := provisioning.Unchanged(entry)
@@ -52,8 +51,7 @@ func (c *Controller) answer(ctx context.Context, unit *v1alpha1.QueueUnit, entry
 	return c.request(ctx, in, entry)
 }
 
-// errNoAPI means that the API of requests was served and is not any more. No event shows when it is
-// served again.
+// errNoAPI means that the API of requests is no longer served. No event shows when it is served again.
 var errNoAPI = errors.New("the API of ProvisioningRequests is gone")
 
 func noAPI() provisioning.Answer {
@@ -109,8 +107,8 @@ func (c *Controller) follow(ctx context.Context, unit *v1alpha1.QueueUnit, entry
 	return c.confirm(ctx, unit, entry, observed.Request, answer)
 }
 
-// confirm returns the answer that the request is provisioned, if it is for the pods that the job has now. The unit
-// does not show everything that a scheduler reads, such as the node selector.
+// confirm returns the answer for a provisioned request if it is for the pods that the job has now. The unit does not
+// show everything that a scheduler reads, such as the node selector.
 func (c *Controller) confirm(ctx context.Context, unit *v1alpha1.QueueUnit, entry v1alpha1.AdmissionCheckState,
 	request *provisioning.Request, answer provisioning.Answer) (provisioning.Answer, error) {
 	pods, unknown, err := c.podsOf(ctx, unit, entry)

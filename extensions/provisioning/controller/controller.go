@@ -63,10 +63,10 @@ type Events interface {
 // Options of a Controller. All are required.
 type Options struct {
 	Client dynamic.Interface
-	// Units is the cache of all units. It is run elsewhere.
+	// Units is the cache of all units. The controller does not run it.
 	Units cache.SharedIndexInformer
 	Jobs  Jobs
-	// Cluster has what the API server adds to pods.
+	// Cluster determines what the API server adds to pods.
 	Cluster requests.Cluster
 	// Serves reports whether the API server serves all of the resources.
 	Serves func(gv schema.GroupVersion, resources ...string) (bool, error)
@@ -115,7 +115,7 @@ func always(resource schema.GroupVersionResource) func() schema.GroupVersionReso
 	return func() schema.GroupVersionResource { return resource }
 }
 
-// informerOf returns the cache of a resource, whose version is known when the cache runs.
+// informerOf returns the cache of a resource. Its version is known only when the cache runs.
 func informerOf(options Options, in func() schema.GroupVersionResource, indexers cache.Indexers) cache.SharedIndexInformer {
 	resource := in()
 	list := func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
@@ -129,7 +129,7 @@ func informerOf(options Options, in func() schema.GroupVersionResource, indexers
 		cache.SharedIndexInformerOptions{Indexers: indexers, ObjectDescription: resource.String()})
 }
 
-// slim removes from a cached object what is not used.
+// slim removes unused fields from a cached object.
 func slim(obj any) (any, error) {
 	if object, is := obj.(*unstructured.Unstructured); is {
 		object.SetManagedFields(nil)

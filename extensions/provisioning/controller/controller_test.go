@@ -79,7 +79,7 @@ func TestAUnitWithoutARequestIsToldWhy(t *testing.T) {
 		change  func(w *world)
 		state   v1alpha1.CheckState
 		message string
-		// correct lets the unit have a request; nil if nothing is wrong, or stays wrong.
+		// correct fixes what prevents a request; nil if nothing does, or if it stays.
 		correct func(w *world)
 	}{
 		{"the API is missing", func(w *world) { w.served = false }, v1alpha1.CheckPending, "the cluster has no ProvisioningRequest API",
@@ -147,7 +147,7 @@ func TestACacheThatLagsIsNoDeletion(t *testing.T) {
 	w.is("nodes", v1alpha1.CheckPending, "waits for an autoscaler")
 }
 
-// A version of the unit that was patched is not decided again before the cache shows the next one.
+// A patched unit is not decided again before the cache shows its next version.
 func TestAnOldVersionOfAUnitIsNotDecidedAgain(t *testing.T) {
 	w := newWorld(t)
 	w.reserve("nodes")
@@ -177,7 +177,7 @@ func TestObjectsOfOthersAreReportedAndNotTouched(t *testing.T) {
 	}
 }
 
-// The former unit of the name is gone, and the garbage collector comes late.
+// The former unit of the same name is gone, and the garbage collector is late.
 func TestARequestOfAFormerUnitOfTheNameIsReplaced(t *testing.T) {
 	w := newWorld(t)
 	w.reserve("nodes")
@@ -264,7 +264,7 @@ func TestAFailedRequestStaysUntilTheUnitHasEnded(t *testing.T) {
 	}
 }
 
-// Anybody may copy the labels.
+// Any user may copy the labels.
 func TestTemplatesOfOthersWithOurLabelsStay(t *testing.T) {
 	w := newWorld(t)
 	w.add(podTemplates, `{apiVersion: v1, kind: PodTemplate, metadata: {name: copy, namespace: team, uid: copy,
@@ -278,7 +278,7 @@ func TestTemplatesOfOthersWithOurLabelsStay(t *testing.T) {
 	}
 }
 
-// The unit does not show what a scheduler reads of the pods, so the job is read again.
+// The unit does not show all that a scheduler reads of the pods, so the job is read again.
 func TestNodesForOtherPodsThanTheJobHasAreARetry(t *testing.T) {
 	for _, test := range []struct {
 		name    string
@@ -310,8 +310,7 @@ func TestNodesForOtherPodsThanTheJobHasAreARetry(t *testing.T) {
 	}
 }
 
-// The cache of units may not show that the unit gave its quota back. An autoscaler must not provide the
-// nodes twice.
+// The cache of units may not show that the unit gave its quota back. An autoscaler must not provide nodes twice.
 func TestTheRequestOfAnEarlierAttemptIsDeletedBeforeTheNextIsCreated(t *testing.T) {
 	w, c := requested(t)
 	w.reserve("nodes")
@@ -348,7 +347,7 @@ func TestAnAPIThatIsRemovedIsReportedAndUsedWhenItReturns(t *testing.T) {
 	w.owned()
 }
 
-// A unit that is evicted while it holds quota gets no request, and one that is being deleted neither.
+// A unit that is evicted while it holds quota gets no request. Nor does one that is being deleted.
 func TestUnitsThatAreLeavingGetNoRequest(t *testing.T) {
 	for name, change := range map[string]func(object map[string]any){
 		"evicted": func(object map[string]any) {

@@ -10,8 +10,8 @@ import (
 	"kube-queue.dev/kube-queue/extensions/provisioning"
 )
 
-// life is what happens to a unit whose first request fails and whose nodes are taken away once, before
-// it ends. Each step is followed by all that the controller does.
+// life is what happens to a unit whose first request fails and whose nodes are taken away once, before it ends. After
+// each step, the controller works until it is done.
 var life = []struct {
 	name string
 	does func(w *world)
@@ -33,8 +33,8 @@ var life = []struct {
 	{"the job ends", func(w *world) { w.move(v1alpha1.PhaseSucceeded) }},
 }
 
-// live lets everything happen. The program is killed after each number of writes that is given, counted
-// from the start. It returns the objects after each step.
+// live runs all steps of life. It kills the program after dieAfter writes, counted from the start. It returns the
+// objects after each step.
 func live(t *testing.T, dieAfter int) (dumps []string, w *world) {
 	w = newWorld(t)
 	w.pods = append(w.pods, framework.PodSet{Name: "ps", Count: 1, Template: template(t, "{containers: [{name: ps, image: train, resources: {requests: {cpu: 2}}}]}")})
@@ -98,7 +98,7 @@ func killed(t *testing.T, after int) *world {
 	return w
 }
 
-// A job that changes while the program is down gets templates of its new pods, and no others are left.
+// A job that changes while the program is down gets templates of its new pods, and the old ones are deleted.
 func TestTemplatesOfAChangedJobReplaceThoseOfBeforeACrash(t *testing.T) {
 	w := killed(t, 1)
 	if len(w.all(podTemplates)) != 1 || len(w.all(provisioning.RequestResource)) != 0 {

@@ -10,8 +10,8 @@
 //
 //   - A write of an entry carries the resourceVersion of the unit that it is based on, and keeps the entries of
 //     other checks. Nothing is written if nothing has changed.
-//   - A step that is repeated after any of its writes gives the same objects.
-//   - Objects of others are neither used nor deleted, even if they have a name that is needed.
-//   - Requests are watched only if a check of this controller exists, or templates of one that is gone, and the API
-//     server serves them.
+//   - Repeating a step after any of its writes results in the same objects.
+//   - The controller neither uses nor deletes the objects of others, even if it needs their names.
+//   - Requests are watched only if the API server serves them, and a check of this controller exists or has left
+//     templates behind.
 package controller

@@ -7,17 +7,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// memory is what the controller knows about units in addition to the objects. All of it can be lost: a restart costs
-// an additional request, never a wrong step.
+// memory holds what the controller remembers about units beyond the objects. All of it can be lost: a restart costs an
+// additional request, never a wrong step.
 type memory struct {
 	mu sync.Mutex
 	// units, by their UID.
 	units map[types.UID]known
 }
 
-// known is what is known about a unit.
+// known are the facts about one unit.
 type known struct {
-	// passed is a resourceVersion that is outdated since a patch, so the cache will show another one.
+	// passed is a resourceVersion that is known to be outdated. The cache will show a newer one.
 	passed string
 	// wrote is when the unit was last patched.
 	wrote time.Time
@@ -47,7 +47,6 @@ func (m *memory) setTemplates(unit types.UID, are bool) {
 	m.change(unit, func(k *known) { k.templates = are })
 }
 
-// forget forgets a unit that is gone.
 func (m *memory) forget(unit types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

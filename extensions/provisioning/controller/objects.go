@@ -85,8 +85,8 @@ func (e *errTaken) Error() string {
 	return fmt.Sprintf("%s %s exists and does not belong to QueueUnit %s; delete it, because its name is needed", e.kind, e.name, e.unit)
 }
 
-// create creates an object of the unit, and returns it as it is in the cluster then. An object that the unit owns
-// already was created before. An object of a former unit with the same name is deleted first.
+// create creates an object of the unit, or returns it if the unit owns it already. If the object belongs to a former
+// unit of the same name, create deletes it and returns an error, so that the step is retried.
 func (c *Controller) create(ctx context.Context, unit *v1alpha1.QueueUnit, resource schema.GroupVersionResource, object any) (*unstructured.Unstructured, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"kube-queue.dev/kube-queue/extensions/provisioning"
 )
 
-// apiState is what is known about the API of requests.
+// apiState is the known state of the API of requests.
 type apiState int32
 
 const (
@@ -39,7 +39,7 @@ type api struct {
 
 func (a *api) get() apiState { return apiState(a.state.Load()) }
 
-// set reports whether this changes the state.
+// set sets the state, and reports whether it has changed.
 func (a *api) set(state apiState) bool { return a.state.Swap(int32(state)) != int32(state) }
 
 // need reports that a check of this controller exists, or that requests of a former check may exist.
@@ -105,7 +105,7 @@ func (c *Controller) servesRequests() (bool, error) {
 	return false, nil
 }
 
-// await returns true when resources of the API group are served, and false when ctx is done before.
+// await returns true when resources of the API group are served, and false if ctx is done first.
 func (c *Controller) await(ctx context.Context, group string, serves func() (bool, error), missing func()) bool {
 	return reconciler.Retry(ctx, func() (done bool) {
 		served, err := serves()

@@ -34,7 +34,7 @@ import (
 	"kube-queue.dev/kube-queue/test/require"
 )
 
-// errDead is the answer to a program that was killed.
+// errDead is the error that a killed program gets.
 var errDead = errors.New("the program was killed")
 
 // older is the API of requests in its older version.
@@ -57,7 +57,7 @@ type world struct {
 	// served is false while there is no API of requests.
 	served bool
 	pods   []framework.PodSet
-	// gone is the error of reading the job.
+	// gone is the error when the job is read.
 	gone error
 
 	writes, uids int
@@ -70,7 +70,6 @@ type world struct {
 	events []events.Event
 }
 
-// Write collects an event.
 func (w *world) Write(e events.Event) { w.events = append(w.events, e) }
 
 // PodsOf returns the pods of the only job.
@@ -187,7 +186,7 @@ func (w *world) stamp(object *unstructured.Unstructured) {
 	object.SetResourceVersion(strconv.FormatInt(w.version.Add(1), 10))
 }
 
-// add creates an object of somebody else.
+// add creates an object as another client.
 func (w *world) add(resource schema.GroupVersionResource, text string) {
 	w.t.Helper()
 	object := &unstructured.Unstructured{}
@@ -196,13 +195,13 @@ func (w *world) add(resource schema.GroupVersionResource, text string) {
 	require.NoError(w.t, w.client.Tracker().Create(resource, object, object.GetNamespace()))
 }
 
-// remove deletes an object as somebody else.
+// remove deletes an object as another client.
 func (w *world) remove(resource schema.GroupVersionResource, namespace, name string) {
 	w.t.Helper()
 	require.NoError(w.t, w.client.Tracker().Delete(resource, namespace, name))
 }
 
-// change changes an object as somebody else.
+// change changes an object as another client.
 func (w *world) change(resource schema.GroupVersionResource, namespace, name string, change func(object map[string]any)) {
 	w.t.Helper()
 	found, err := w.client.Tracker().Get(resource, namespace, name)
@@ -232,7 +231,7 @@ func (w *world) names(resource schema.GroupVersionResource) (names []string) {
 	return names
 }
 
-// reserve makes the controller of the queue reserve quota for the unit, with one check or more.
+// reserve makes the queue controller reserve quota for the unit, with one or more checks.
 func (w *world) reserve(names ...string) {
 	w.change(queueUnits, team, unitName, func(object map[string]any) {
 		status := object["status"].(map[string]any)
@@ -289,7 +288,7 @@ func (w *world) entry(name string) v1alpha1.AdmissionCheckState {
 	return v1alpha1.AdmissionCheckState{}
 }
 
-// is reports an entry that is not as expected.
+// is fails the test if an entry is not as expected.
 func (w *world) is(name string, state v1alpha1.CheckState, message string) {
 	w.t.Helper()
 	if entry := w.entry(name); entry.State != state || !strings.Contains(entry.Message, message) {
@@ -372,7 +371,7 @@ func (w *world) settle(c *Controller) *Controller {
 	return nil
 }
 
-// dump returns all objects that the controller writes, without what differs between two runs.
+// dump returns all objects that the controller writes, without parts that differ between runs.
 func (w *world) dump() string {
 	var out strings.Builder
 	for _, resource := range []schema.GroupVersionResource{podTemplates, provisioning.RequestResource, queueUnits} {
@@ -388,7 +387,7 @@ func (w *world) dump() string {
 	return out.String()
 }
 
-// owned reports objects that would be left when the unit is gone, and templates without a request.
+// owned fails the test for objects that would outlive the unit, and for templates without a request.
 func (w *world) owned() {
 	w.t.Helper()
 	used, templates := map[string]bool{}, w.names(podTemplates)

@@ -81,7 +81,6 @@ func (c conf) first(keys ...string) (setting, bool) {
 	return setting{}, false
 }
 
-// wrong returns an error about a setting.
 func (s setting) wrong(format string, args ...any) error {
 	return fmt.Errorf("%s: %q %s", s.field, s.text, fmt.Sprintf(format, args...))
 }

@@ -12,9 +12,8 @@ import (
 	"kube-queue.dev/kube-queue/test/require"
 )
 
-// The operator has code of its own that counts what an application requests, for a
-// batch scheduler. It looks at most fields and few settings. Where an application
-// keeps to those the two must agree to the byte.
+// The operator has its own code that counts what an application requests, for a batch scheduler. It reads most fields
+// and few settings. For an application that uses only those, both must agree to the byte.
 func TestTheOperatorCountsTheSame(t *testing.T) {
 	operator := startOperator(t)
 	t.Run("whatever the fields say", func(t *testing.T) {
@@ -46,8 +45,8 @@ func TestTheOperatorCountsTheSame(t *testing.T) {
 	}
 }
 
-// differences are applications of which the operator's figures are not what the
-// pods request, and why: Spark makes the pods, and Spark reads its settings.
+// differences are applications whose pods do not request the operator's figures, and why: Spark creates the pods, and
+// Spark reads its settings.
 var differences = []struct {
 	why, spec, operator, ours string
 }{
@@ -103,7 +102,7 @@ var differences = []struct {
 		"driver 1 896Mi, 3 executors 1 896Mi", refused},
 }
 
-// drawApplication draws one that keeps to what the operator looks at.
+// drawApplication draws an application that uses only what the operator reads.
 func drawApplication(t *rapid.T) *v1beta2.SparkApplication {
 	app := &v1beta2.SparkApplication{}
 	spec := &app.Spec
@@ -147,7 +146,7 @@ func drawCount(t *rapid.T, least int32) *int32 {
 	return rapid.Ptr(rapid.Int32Range(least, 1000), true).Draw(t, "number")
 }
 
-// drawSize draws whole MiB, written in any way.
+// drawSize draws whole MiB in any notation.
 func drawSize(t *rapid.T) string {
 	number := rapid.Int64Range(1, 200_000).Draw(t, "MiB")
 	unit := rapid.SampledFrom([]string{"b", "k", "kb", "K", "m", "mb", "M", "MB", "g", "Gb", "t", "TB"}).Draw(t, "unit")

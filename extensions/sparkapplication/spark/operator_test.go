@@ -19,8 +19,7 @@ import (
 
 const module = "github.com/kubeflow/spark-operator/v2"
 
-// operator answers what the operator's own code says of applications and pods. Its
-// other end is testdata/operator/figures.
+// operator asks the operator's own code about applications and pods. Its other end is testdata/operator/figures.
 type operator struct {
 	in  io.Writer
 	out *bufio.Reader
@@ -33,8 +32,8 @@ type answer struct {
 	Error            string
 }
 
-// startOperator builds the other end inside a copy of the operator's module, from the modules and with the
-// flags with which localcluster builds the operator, so that nothing is compiled twice.
+// startOperator builds the other end inside a copy of the operator's module, with the modules and flags that
+// localcluster uses to build the operator, so that nothing is compiled twice.
 func startOperator(t *testing.T) *operator {
 	t.Helper()
 	from := strings.TrimSpace(run(t, ".", "list", "-m", "-f", "{{.Dir}}", module))
@@ -61,7 +60,6 @@ func copyFile(t *testing.T, from, to string) {
 	require.NoError(t, err)
 }
 
-// run runs the go command.
 func run(t *testing.T, folder string, args ...string) string {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "go", args...)
@@ -85,7 +83,7 @@ func start(t *testing.T, program string) *operator {
 	require.NoError(t, err)
 	require.NoError(t, command.Start())
 	t.Cleanup(func() {
-		// It ends with its input.
+		// It ends when its input does.
 		if err := in.Close(); err != nil {
 			t.Error(err)
 		}
@@ -112,10 +110,10 @@ func (o *operator) ask(app *v1beta2.SparkApplication, pod *corev1.Pod) (answer, 
 	return said, json.Unmarshal(line, &said)
 }
 
-// refused is said of an application that cannot be counted.
+// refused is the answer for an application that cannot be counted.
 const refused = "refused"
 
-// figures are the operator's, in the form of ours.
+// figures returns the operator's figures in the form of ours.
 func (o *operator) figures(app *v1beta2.SparkApplication) (string, error) {
 	said, err := o.ask(app, nil)
 	if err != nil || said.Error != "" {
@@ -124,7 +122,7 @@ func (o *operator) figures(app *v1beta2.SparkApplication) (string, error) {
 	return fmt.Sprintf("driver %s, %d executors %s", requests(said.Driver), said.Executors, requests(said.Executor)), nil
 }
 
-// ours are the requests of Spark's containers.
+// ours returns the requests of Spark's containers.
 func ours(app *v1beta2.SparkApplication) string {
 	sets, err := Pods(&app.Spec)
 	if err != nil {

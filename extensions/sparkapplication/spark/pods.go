@@ -57,9 +57,8 @@ func (r role) template(c conf, language language) (*corev1.PodTemplateSpec, erro
 	return template, nil
 }
 
-// fill does what Spark does: it overwrites the resources of the container with Spark's
-// name, or of the first container, and adds to the node selector. It does not change other
-// containers.
+// fill changes the pod like Spark: it overwrites the resources of the container with Spark's name, or of the first
+// container, and adds to the node selector. It does not change other containers.
 func (r role) fill(pod *corev1.PodSpec, c conf, language language) error {
 	cpu, err := r.cpu(c)
 	if err != nil {
@@ -122,8 +121,7 @@ func (r role) cpu(c conf) (resource.Quantity, error) {
 	return *resource.NewQuantity(int64(cores), resource.DecimalSI), nil
 }
 
-// mutate does what the operator's webhook does. It does not add a container whose name
-// already exists.
+// mutate changes the pod like the operator's webhook. It does not add a container whose name already exists.
 func (r role) mutate(pod *corev1.PodSpec) error {
 	for _, container := range r.pods.InitContainers {
 		if !slices.ContainsFunc(pod.InitContainers, named(container.Name)) {

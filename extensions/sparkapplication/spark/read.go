@@ -64,7 +64,6 @@ func (c conf) positive(unit int64, unset int64, key string) (int64, error) {
 	return amount, nil
 }
 
-// whole reads a whole number.
 func (c conf) whole(key string, least, unset int32) (int32, error) {
 	found, given := c.first(key)
 	if !given {

@@ -54,7 +54,7 @@ func Pods(spec *v1beta2.SparkApplicationSpec) ([]framework.PodSet, error) {
 }
 
 // LeastExecutors returns how many executors an application needs at least: all of them, or the minimum of dynamic
-// allocation. How many more Spark wants at a time is not visible, and may be more than there will ever be.
+// allocation. The status does not show how many more Spark wants, and it may never get them.
 func LeastExecutors(spec *v1beta2.SparkApplicationSpec) (int32, error) {
 	c := confOf(spec)
 	dynamic, err := c.on(dynamicKey)

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// mutateAlike gives a pod as Spark makes it to the operator's webhook and to ours.
+// mutateAlike passes a pod that Spark creates to the operator's webhook and to our code.
 func mutateAlike(t *rapid.T, operator *operator) {
 	app := &v1beta2.SparkApplication{}
 	who := rapid.SampledFrom([]func(*v1beta2.SparkApplicationSpec) role{driver, executor}).Draw(t, "role")(&app.Spec)
@@ -53,7 +53,7 @@ func drawNodeSelector(t *rapid.T) map[string]string {
 }
 
 func drawWebhookFields(t *rapid.T, pods *v1beta2.SparkPodSpec) {
-	// Less than nothing is not drawn: the operator lets it through to Kubernetes.
+	// Negative limits are not drawn, because the operator passes them on to Kubernetes.
 	pods.MemoryLimit = rapid.Ptr(rapid.OneOf(
 		rapid.StringMatching(`[0-9]{1,4}([kmgtpKMGTPE][bBi]?)?`),
 		rapid.StringMatching(`[0-9.bkmgiKMG]{0,5}`),

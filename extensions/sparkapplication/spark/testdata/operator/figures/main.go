@@ -1,6 +1,5 @@
-// Figures tells what the operator's own code says of applications and their pods:
-// it reads a question a line and answers with a line. It is built inside a copy of
-// the operator's module, since that code is internal to it.
+// Figures prints what the operator's own code computes for applications and their pods. It reads one question per line
+// and answers each with a line. It is built inside a copy of the operator's module, because that code is internal.
 package main
 
 import (
@@ -19,7 +18,7 @@ import (
 
 type question struct {
 	App *v1beta2.SparkApplication `json:"app"`
-	// Pod, if given, is one for the webhook.
+	// Pod, if given, is a pod for the webhook to change.
 	Pod *corev1.Pod `json:"pod"`
 }
 

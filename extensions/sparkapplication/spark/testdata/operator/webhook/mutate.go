@@ -1,4 +1,4 @@
-// Package webhook is a part of the operator, in a copy of which this file is put.
+// Package webhook is part of the operator. The tests put this file into a copy of it.
 package webhook
 
 import (
