@@ -90,7 +90,7 @@ func TestPropertyBorrowingIsPausedForWhoIsOwed(t *testing.T) {
 				if key := drawUnit(t, w, waits); key != "" {
 					w.write(key, deactivate)
 				}
-			case 5: // borrowed by units charged when others were away
+			case 5: // a restart, with the writes in progress lost
 				w.sent = nil // never lands
 				w.restart()
 			}

@@ -512,7 +512,7 @@ func (w *world) withKept(o *oracle.Tree) *oracle.Tree {
 	return &kept
 }
 
-// compete reports whether two units request the same resource and a quota above both limits it.
+// compete reports whether two units request the same resource and a quota above both limits or guarantees it.
 func (w *world) compete(o *oracle.Tree, a, b *scheduler.Unit) bool {
 	others := oracle.Chain(w.pathOf(b))
 	for _, path := range oracle.Chain(w.pathOf(a)) {
