@@ -180,7 +180,7 @@ func (s *Scheduler) isOwedWithoutBorrowers(q *queueState, u *unit) (owed bool) {
 	return owed
 }
 
-// hasClaim reports whether the shape belongs to a unit for which room is kept.
+// hasClaim reports whether the shape belongs to a unit that room is kept for.
 func (s *Scheduler) hasClaim(shape *queue.Shape) bool {
 	if s.made == 0 || shape.Len() != 1 {
 		return false

@@ -47,7 +47,7 @@ type Unit struct {
 // JobKind is the number of a kind of job. The code that runs the core knows its name. 0 is unknown.
 type JobKind uint16
 
-// Eviction is when and for whom a unit is evicted.
+// Eviction is when a unit was evicted, and for which claimant.
 type Eviction struct {
 	// At is when the eviction was written.
 	At time.Time

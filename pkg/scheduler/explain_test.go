@@ -206,7 +206,7 @@ func TestAUnitThatIsHeldAndUnheldAllTheTimeReportsSoAtMostEach30Seconds(t *testi
 }
 
 func TestAChangeOfQuotaForgetsWhatItWasAboutToReport(t *testing.T) {
-	w := lacksAJob(t) // which is to be reported
+	w := lacksAJob(t) // which must be reported
 	w.plant(leaf("root", cpu("4"), "a"))
 	w.delete("a/late")
 	w.after(time.Minute)

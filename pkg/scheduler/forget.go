@@ -45,7 +45,7 @@ func (s *Scheduler) Forget(used resources.IDs) {
 	}
 }
 
-// forget forgets requests for resources that no item requests any more.
+// forget drops the upper bounds of resources that are no longer used.
 func (t *tournament) forget(used resources.IDs) {
 	t.root.forget(used)
 	for _, b := range t.inner {

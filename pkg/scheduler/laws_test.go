@@ -95,7 +95,7 @@ func TestPropertyTheLawsOfReclaim(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, scheduler.Options{Policy: rapid.SampledFrom(queue.Policies()).Draw(t, "policy"),
 			MinRunTime: time.Duration(rapid.SampledFrom([]int{0, 0, 20}).Draw(t, "min run time")) * time.Second}, drawBorrowers(t))
-		w.treeOpts.Reclaim, w.exact, w.unproven = true, false, true // other tests prove the invariants
+		w.treeOpts.Reclaim, w.exact, w.unproven = true, false, true // other tests verify the invariants
 		w.plant(w.root)
 		for _, name := range w.queues() {
 			w.configure(scheduler.QueueChanged{Queue: name, Preemption: scheduler.Preemption{WithinQueue: rapid.IntRange(0, 2).Draw(t, "within "+name) == 0,

@@ -48,7 +48,7 @@ func TestPropertyOrderBetweenGroups(t *testing.T) {
 			if got := releases(w.sent); !slices.Equal(got, want) {
 				t.Fatalf("step %d: released in the order %v, want %v", step, got, want)
 			}
-			// Whatever happens to the units by the next step.
+			// Anything can happen to the units before the next step.
 			w.after(2*scheduler.ReasonDelay + time.Duration(rapid.IntRange(0, 30_000).Draw(t, "ms"))*time.Millisecond)
 			expectRest(t, w)
 		}

@@ -15,7 +15,7 @@ import (
 
 // Options of a Scheduler.
 type Options struct {
-	// Policy applies to queues for which QueueChanged sets none; RoundRobin if nil.
+	// Policy applies to queues without one in QueueChanged; RoundRobin if nil.
 	Policy *queue.Policy
 	// Backoff is the backoff of policy RoundRobin. If zero, the default applies.
 	Backoff queue.Backoff
@@ -24,7 +24,7 @@ type Options struct {
 	// CheckRetries is the backoff of units whose admission checks fail for now or whose pods are not ready in time. If
 	// zero, they do not wait.
 	CheckRetries backoff.Policy
-	// MinRunTime applies to queues for which QueueChanged sets none.
+	// MinRunTime applies to queues without one in QueueChanged.
 	MinRunTime time.Duration
 	// EvictionTimeout is how long a unit that is evicted for another can take to stop before others are evicted instead.
 	// If zero, DefaultEvictionTimeout applies.
@@ -87,8 +87,7 @@ type Scheduler struct {
 	learned []lesson
 	// frontsToCheck are the queues that only try their front and whose front may have changed.
 	frontsToCheck []*queueState
-	// freed are the spaces that may have gained room since they were last processed, in the order in which they were
-	// freed.
+	// freed are the spaces that may have gained room since they were last processed, in the order they were freed.
 	freed   []quota.Space
 	isFreed map[quota.Space]bool
 	// unproven are the queues whose tried item is not known to fit.

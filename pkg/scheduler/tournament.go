@@ -14,7 +14,7 @@ import (
 // tournament selects the queue that tries next among those that have an item to try. At each quota node, the branches
 // below it compete. Each enters with the item of the queue that won below it:
 //
-//   - an item that its group is owed goes before an item for which it would borrow,
+//   - an item that its group is owed goes before an item that it would borrow for,
 //   - then the queue with the higher rank goes first,
 //   - then the branch whose share, with the item, is smaller,
 //   - then the older item.

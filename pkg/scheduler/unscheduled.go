@@ -24,7 +24,7 @@ const (
 	fewPodless = 10
 )
 
-// unscheduled watches units that hold quota and have no pods, or pods for which the scheduler finds no node. Usually
+// unscheduled watches units that hold quota but have no pods, or pods that the scheduler finds no node for. Usually
 // there are few.
 type unscheduled struct {
 	// units are the watched units, and those that show such a message.
