@@ -128,7 +128,7 @@ func (b *branch) isAbove(backend quota.Backend, r resources.ID) bool {
 	return room < 0 || room == math.MaxInt64
 }
 
-// forget starts over: nothing is taken, and each group gives its candidates in the order.
+// forget starts over: nothing is taken, and each group offers its candidates in the given order.
 func (f *branches) forget(by order) {
 	if f.by == largestFirst {
 		f.sort()

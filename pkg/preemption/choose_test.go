@@ -14,7 +14,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// failer is what testing.TB and rapid.T share.
+// failer is what testing.TB and rapid.T have in common.
 type failer interface {
 	Helper()
 	Fatal(...any)
@@ -22,7 +22,7 @@ type failer interface {
 	Errorf(string, ...any)
 }
 
-// hall is a tree and the units that hold quota of it.
+// hall is a tree and the units that hold its quota.
 type hall struct {
 	t failer
 	*tree.Tree
@@ -51,7 +51,7 @@ func amounts(text string) map[string]resource.Quantity {
 	return list
 }
 
-// node is a node that lists the namespace of its name if it has no children.
+// node returns a node that lists the namespace of its name if it has no children.
 func node(name, least, most string, children ...tree.Node) tree.Node {
 	n := tree.Node{Name: name, Min: amounts(least), Max: amounts(most), Children: children}
 	if children == nil {
@@ -78,7 +78,7 @@ func (h *hall) group(namespace string) quota.Group {
 	return g
 }
 
-// run has units of a namespace hold quota, each started after the one before it.
+// run lets units of a namespace hold quota, each started after the one before it.
 func (h *hall) run(namespace, requests string, priority int32, keys ...string) {
 	h.t.Helper()
 	for _, key := range keys {
@@ -86,7 +86,7 @@ func (h *hall) run(namespace, requests string, priority int32, keys ...string) {
 	}
 }
 
-// start has a unit hold quota.
+// start lets a unit hold quota.
 func (h *hall) start(c *preemption.Candidate) {
 	h.started++
 	c.Started = h.started
@@ -94,7 +94,7 @@ func (h *hall) start(c *preemption.Candidate) {
 	h.running = append(h.running, c)
 }
 
-// stop has a unit hold no quota any more.
+// stop removes a unit that holds quota.
 func (h *hall) stop(c *preemption.Candidate) {
 	c.Group.Uncharge(c.Charge)
 	h.running = slices.DeleteFunc(h.running, func(other *preemption.Candidate) bool { return other == c })
@@ -150,7 +150,7 @@ func TestInAQueueTheSmallestPriorityAndTheLatestStartAreTakenFirst(t *testing.T)
 	h.expect(h.claim("a", "cpu=2", 9), "low")
 	h.expect(h.claim("a", "cpu=4", 9), "low", "new")
 	h.expect(h.claim("a", "cpu=6", 9), "low", "new", "old")
-	h.expect(h.claim("a", "cpu=7", 5)) // those of a smaller priority hold six
+	h.expect(h.claim("a", "cpu=7", 5)) // those with lower priority hold six
 }
 
 func TestNoVictimIsTakenThatIsNotNeeded(t *testing.T) {
@@ -198,7 +198,7 @@ func TestAGroupThatIsGuaranteedOnlyGPUsReclaimsOnlyGPUs(t *testing.T) {
 	h := newHall(t, node("root", "", "gpu=4 cpu=10", node("a", "gpu=2", ""), node("b", "", "")))
 	h.run("b", "gpu=1 cpu=2", 0, "b1", "b2", "b3", "b4")
 	h.expect(h.claim("a", "gpu=2 cpu=2", 0), "b3", "b4")
-	// It lacks cpu, which is not guaranteed to it. That the victims would free some does not count.
+	// It lacks cpu, which is not guaranteed to it. What the victims would free of it does not count.
 	h.expect(h.claim("a", "gpu=2 cpu=3", 0))
 }
 
@@ -220,9 +220,9 @@ func TestTwoGroupsThatNeedWhatTheOtherIsGuaranteedEvictNobody(t *testing.T) {
 	h.expect(h.claim("b", "gpu=1 cpu=5", 0)) // it lacks the gpu, which its guarantee does not name
 }
 
-// A job that needs only cpu, which its group borrows, must not displace one that uses the gpus that the group
-// is guaranteed: the gpus would be lent, whoever is owed the cpu would take it back, and then the first job
-// its gpus, and so on.
+// A job that needs only cpu, which its group borrows, must not displace one that uses the group's guaranteed gpus: the
+// gpus would be lent, the cpu would be reclaimed for a unit that is owed it, then the gpus for the first job, and so
+// on.
 func TestAJobThatWouldBorrowDoesNotPreemptWhoUsesTheGuarantee(t *testing.T) {
 	h := newHall(t, node("root", "", "gpu=2 cpu=3", node("a", "gpu=2", ""), node("b", "cpu=3", "")))
 	h.run("a", "gpu=2 cpu=1", 0, "low")
@@ -235,8 +235,8 @@ func TestAJobThatWouldBorrowDoesNotPreemptWhoUsesTheGuarantee(t *testing.T) {
 	h.expect(h.claim("a", "cpu=1", 1), "borrows")
 }
 
-// Four services of five jobs of 5 cpu each start one after the other: each gets what it is guaranteed, and
-// the rest is shared.
+// Four services with five jobs of 5 cpu each start one after the other. Each gets its guarantee, and they share the
+// rest.
 func TestReclaimIsEvenInATreeOfThreeLevels(t *testing.T) {
 	h := newHall(t, node("root", "", "cpu=40",
 		node("left", "", "", node("a", "cpu=10", "cpu=20"), node("b", "cpu=10", "cpu=20")),
@@ -271,7 +271,7 @@ func TestTheBranchFurthestAboveItsGuaranteeGivesFirst(t *testing.T) {
 	h.run("c", "cpu=2", 0, "c1", "c2", "c3", "c4") // 8 of 4 is further above than 15 of 10
 	h.run("d", "cpu=1", 0, "d1")                   // is guaranteed nothing
 	h.run("a", "cpu=1", 0, "a2", "a3", "a4")
-	for i := range 8 { // the rest, which nobody borrows
+	for i := range 8 { // the rest, which no unit borrows
 		h.run("d", "cpu=1", 0, fmt.Sprint("d-", i))
 	}
 	h.end("d-0", "d-1", "d-2", "d-3", "d-4", "d-5", "d-6", "d-7")
@@ -315,8 +315,8 @@ func BenchmarkChoose(b *testing.B) {
 	}
 }
 
-// Without its small unit, d uses as much as it is guaranteed, and its large unit would be safe. Who else has borrowed
-// cannot be stopped.
+// Without its small unit, d uses exactly its guarantee, and its large unit would be safe. The others that have borrowed
+// cannot be evicted.
 func TestALargeVictimIsTakenIfASmallOneProtectsIt(t *testing.T) {
 	h := newHall(t, node("root", "", "cpu=10", node("a", "cpu=4", ""), node("d", "cpu=6", ""), node("z", "", "")))
 	h.run("z", "cpu=2", 0, "unstoppable")

@@ -13,14 +13,14 @@
 //   - When a victim is taken for reclaim, its group uses more than its guarantee of a resource that the claimant
 //     lacks. So does each ancestor of the group, up to the first node that victim and claimant have in common.
 //   - A claimant that would borrow does not preempt a unit if the group would then use less of its guarantee than
-//     before. Otherwise the guarantee would be lent again, and reclaiming it would make way for the claimant
-//     again, without end.
-//   - Victims come from the branch that is furthest above its guarantee, by share. The shares are compared again
-//     after each victim. Within a group, candidates are taken in order. This can fail: a small victim can bring
-//     its group within its guarantee, and so protect a large one. Then the largest users are taken first.
+//     before. Otherwise the guarantee would be lent again, and reclaiming it would make room for the claimant again, in
+//     an endless loop.
+//   - Victims come from the branch that is furthest above its guarantee, by share. The shares are compared again after
+//     each victim. Within a group, candidates are taken in order. If that fails because a small victim brings its group
+//     within its guarantee and so protects a large one, the largest users are taken first.
 //   - No victim is unnecessary: without any one of them, the claimant would not fit, or would not be owed what is
 //     reclaimed for it.
 //
-// The choice is deterministic and depends only on what is charged. To compare, the package uncharges and charges
-// candidates in the backend. Afterwards the backend is as before.
+// The choice is deterministic and depends only on what is charged. To try candidates, the package uncharges and charges
+// them in the backend, and restores it afterwards.
 package preemption

@@ -11,8 +11,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/preemption"
 )
 
-// Units that want to run forever, victims that ask again at once: whoever asks first, there is an end of
-// evictions. Each eviction leads to a start.
+// Units run forever, and victims are queued again immediately. Evictions end no matter which unit is tried first, and
+// each leads to a start.
 func TestPropertyNobodyEvictsEachOtherForever(t *testing.T) {
 	evictions := 0
 	rapid.Check(t, func(t *rapid.T) {

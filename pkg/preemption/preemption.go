@@ -21,8 +21,8 @@ type Candidate struct {
 	Charge    *quota.Charge
 }
 
-// Compare orders candidates by who is taken first: units that use more than they were admitted with, then lower
-// priority, then later start.
+// Compare orders candidates as they are taken: units that use more than they were admitted with, then lower priority,
+// then later start.
 func (c *Candidate) Compare(other *Candidate) int {
 	if c.Exceeding != other.Exceeding {
 		if c.Exceeding {
@@ -33,7 +33,7 @@ func (c *Candidate) Compare(other *Candidate) int {
 	return cmp.Or(cmp.Compare(c.Priority, other.Priority), cmp.Compare(other.Started, c.Started), cmp.Compare(c.Key, other.Key))
 }
 
-// uses returns how much of the resource the candidate is charged, in base units.
+// uses returns how much of the resource the candidate is charged for, in base units.
 func (c *Candidate) uses(r resources.ID) int64 {
 	used, _ := c.Charge.Total().Get(r)
 	return used
@@ -52,7 +52,7 @@ type Claim struct {
 // Victim is a candidate that is evicted.
 type Victim struct {
 	*Candidate
-	// Reclaimed is whether the victim belongs to another group than the claimant.
+	// Reclaimed is whether the victim belongs to a group other than the claimant's.
 	Reclaimed bool
 }
 
@@ -143,7 +143,7 @@ func (s *search) reclaim() bool {
 }
 
 // takeOthers takes units of other groups until the claimant lacks nothing. It looks at everything that is lacking: a
-// unit that has borrowed one resource may also use another one that no other unit can be stopped for.
+// unit that has borrowed one resource may also use another one that no other victim can free.
 func (s *search) takeOthers(by order) bool {
 	s.others.forget(by)
 	for lacks := s.lacks(); len(lacks) > 0; lacks = s.lacks() {
@@ -281,7 +281,7 @@ func (s *search) lacks() (lacks []lack) {
 	return lacks
 }
 
-// spare gives back victims that are not needed to have enough, starting with the one that Compare orders last.
+// spare drops the victims without which there is still enough, starting with the one that Compare orders last.
 func (s *search) spare(of func(Victim) bool, enough func() bool) {
 	order := slices.DeleteFunc(slices.Clone(s.victims), func(v Victim) bool { return !of(v) })
 	slices.SortFunc(order, func(a, b Victim) int { return b.Compare(a.Candidate) })

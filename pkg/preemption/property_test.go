@@ -15,7 +15,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// The laws of spec section 7, as an oracle reads them that adds everything up again.
+// The laws of spec section 7, verified by an oracle that adds everything up again.
 func TestPropertyVictimsAreTakenByLaw(t *testing.T) {
 	found, reclaimed := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -38,8 +38,8 @@ func TestPropertyVictimsAreTakenByLaw(t *testing.T) {
 	}
 }
 
-// expectLawful proves of the victims of one claim that they are taken by law. It returns 1 if there are any, and
-// how many of them are reclaimed.
+// expectLawful verifies that the victims of one claim are lawful. It returns 1 if there are any, and how many of them
+// are reclaimed.
 func expectLawful(t *rapid.T, h *hall, root tree.Node, candidates []*preemption.Candidate) (found, reclaimed int) {
 	group := rapid.SampledFrom(h.Groups()).Draw(t, "claimant")
 	claim := preemption.Claim{Group: group, Demand: h.demand(drawRequests(t)), Reclaims: rapid.Bool().Draw(t, "reclaims")}
@@ -85,7 +85,7 @@ func expectLawful(t *rapid.T, h *hall, root tree.Node, candidates []*preemption.
 	return found, reclaimed
 }
 
-// expectReclaimable proves that the victim with the index may be reclaimed after those before it were taken.
+// expectReclaimable verifies that the victim with the index can be reclaimed after those before it were taken.
 func expectReclaimable(t *rapid.T, h *hall, root tree.Node, claim preemption.Claim, victims []preemption.Victim, i int) {
 	v, path := victims[i], claim.Group.Path()
 	var own []preemption.Victim
@@ -109,8 +109,8 @@ func expectReclaimable(t *rapid.T, h *hall, root tree.Node, claim preemption.Cla
 	t.Fatalf("%s is reclaimed from %s, which is not above its guarantee of anything that is lacking", v.Key, v.Group.Path())
 }
 
-// mayReclaim reports whether the claimant is within the guarantee of its group, and lacks only what that names,
-// without the units of its queue that are evicted.
+// mayReclaim reports whether the claimant, without the evicted units of its queue, is within the guarantee of its group
+// and lacks only what that names.
 func mayReclaim(h *hall, root tree.Node, claim preemption.Claim, own []preemption.Victim) bool {
 	o, path := h.oracle(root, own), claim.Group.Path()
 	for _, place := range o.Lacking(path, claim.Demand) {
@@ -121,7 +121,7 @@ func mayReclaim(h *hall, root tree.Node, claim preemption.Claim, own []preemptio
 	return o.Within(oracle.Branch{Path: path}, claim.Demand)
 }
 
-// isLawful reports whether the victims may be evicted for the claimant as far as its own guarantee is concerned.
+// isLawful reports whether the claimant's own guarantee allows the victims to be evicted for it.
 func isLawful(h *hall, root tree.Node, claim preemption.Claim, victims []preemption.Victim) bool {
 	isReclaimed := func(v preemption.Victim) bool { return v.Reclaimed }
 	own := slices.DeleteFunc(slices.Clone(victims), isReclaimed)
@@ -160,7 +160,7 @@ func keysOf(victims []preemption.Victim) (keys []string) {
 	return keys
 }
 
-// oracle has all charged to it but the victims.
+// oracle returns an oracle with everything charged except the victims.
 func (h *hall) oracle(root tree.Node, victims []preemption.Victim) *oracle.Tree {
 	o := oracle.New(h.names, root, big.NewRat(1, 1))
 	for _, c := range h.running {
@@ -171,7 +171,7 @@ func (h *hall) oracle(root tree.Node, victims []preemption.Victim) *oracle.Tree 
 	return o
 }
 
-// runAnywhere has a unit of any group hold quota.
+// runAnywhere lets a unit of any group hold quota.
 func (h *hall) runAnywhere(t *rapid.T, key string) *preemption.Candidate {
 	c := &preemption.Candidate{Key: key, Group: rapid.SampledFrom(h.Groups()).Draw(t, "group"),
 		Priority: int32(rapid.IntRange(0, 3).Draw(t, "priority")), Charge: &quota.Charge{Demand: h.demand(drawRequests(t))}}
@@ -188,7 +188,7 @@ func drawRequests(t *rapid.T) (text string) {
 	return text
 }
 
-// drawTree draws two or three levels in which groups are guaranteed part of what there is.
+// drawTree draws two or three levels in which groups are guaranteed a part of the quota.
 func drawTree(t *rapid.T) tree.Node {
 	some := func(label string, least, most, odds int) (text string) {
 		for _, name := range []string{"cpu", "gpu"} {

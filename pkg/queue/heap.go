@@ -72,8 +72,7 @@ func (h *Heap[T]) Remove(e T) {
 	}
 }
 
-// walk calls visit with the least element and, for each element for which visit returns true, with its
-// children.
+// walk calls visit with the least element and with the children of each element for which visit returns true.
 func (h *Heap[T]) walk(visit func(T) bool) { h.walkFrom(0, visit) }
 
 func (h *Heap[T]) walkFrom(i int, visit func(T) bool) {

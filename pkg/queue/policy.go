@@ -2,9 +2,9 @@ package queue
 
 import "slices"
 
-// Policy decides the order of items with the same priority in a queue, which items can pass others, and when a refused item
-// is tried again. Items with greater priority always come first, because preemption and backoff rely on it. Each policy is a
-// file of this package. Policies are compared by identity.
+// Policy decides the order of items with the same priority in a queue, which items can pass others, and when a refused
+// item is tried again. Items with higher priority always come first, because preemption and backoff rely on it. Each
+// policy is a file of this package. Policies are compared by identity.
 type Policy struct {
 	// Name is what Queues and flags call the policy.
 	Name string
@@ -32,7 +32,7 @@ func PolicyNames() []string {
 	return names
 }
 
-// PolicyNamed returns the policy of the name; nil if there is none.
+// PolicyNamed returns the policy with the name; nil if there is none.
 func PolicyNamed(name string) *Policy {
 	if at := slices.IndexFunc(Policies(), func(p *Policy) bool { return p.Name == name }); at >= 0 {
 		return Policies()[at]
@@ -40,7 +40,7 @@ func PolicyNamed(name string) *Policy {
 	return nil
 }
 
-// String returns the name of the policy; "" of nil.
+// String returns the name of the policy; "" for nil.
 func (p *Policy) String() string {
 	if p == nil {
 		return ""

@@ -26,7 +26,7 @@ type Queue struct {
 	// worth trying.
 	buckets map[quota.Space]*bucket
 	open    []*bucket
-	// before is Before. Each method value would be an allocation.
+	// before is Before. It is stored because each method value would be an allocation.
 	before func(a, b *Item) bool
 }
 
@@ -155,7 +155,7 @@ func (q *Queue) Begin(now time.Time) {
 
 // SetPolicy changes the policy. Backoff from the previous policy no longer counts.
 func (q *Queue) SetPolicy(policy *Policy) {
-	// Whatever is in the old order ends before the new one begins.
+	// Shapes must leave the heaps before their order changes.
 	var retried []*Shape
 	for _, s := range q.shapes {
 		if !q.possible.Has(s) {
@@ -202,8 +202,8 @@ func (q *Queue) Next() *Item {
 	return s.head()
 }
 
-// wakeFirst makes the first shape of a bucket for which there is room ready, if it is before all ready
-// shapes. It closes a bucket without such a shape.
+// wakeFirst finds the first shape of a bucket that there is room for, and makes it ready if it comes before all ready
+// shapes. It closes the bucket if there is room for none.
 func (q *Queue) wakeFirst(at *bucket) {
 	s := at.first(q.waitIndex.room(at.space), q.waitIndex.now.UnixNano())
 	if s == nil {
@@ -230,7 +230,7 @@ func (q *Queue) InOrder(visit func(*Item) bool) {
 	q.possible.inOrder(func(s *Shape) bool { return visit(s.head()) })
 }
 
-// Oldest returns the item that was submitted first, of those that are not impossible and that a function accepts; nil if
+// Oldest returns the item that was submitted first, of those that are not impossible and that accepts allows; nil if
 // there is none. It takes time proportional to the number of items.
 func (q *Queue) Oldest(accepts func(*Item) bool) (oldest *Item) {
 	for _, s := range q.possible.All() {
@@ -243,7 +243,7 @@ func (q *Queue) Oldest(accepts func(*Item) bool) (oldest *Item) {
 	return oldest
 }
 
-// First returns the first items that are not impossible, in order, and at most as many as requested.
+// First returns the first items that are not impossible, in order, at most this many.
 func (q *Queue) First(most int) []*Item {
 	var first []*Item
 	isIn := func(item *Item) bool { return len(first) < most || q.Before(item, first[most-1]) }
@@ -287,7 +287,7 @@ func (q *Queue) Refuse(s *Shape, r *quota.Refusal, now time.Time) {
 	q.waitIndex.park(s)
 }
 
-// Retry makes a refused shape ready, whatever it lacks.
+// Retry makes a refused shape ready, no matter what it lacks.
 func (q *Queue) Retry(s *Shape) {
 	q.waitIndex.leave(s)
 	q.possible.Set(s)

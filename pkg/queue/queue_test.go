@@ -88,7 +88,7 @@ func TestHeapIsASortedList(t *testing.T) {
 	})
 }
 
-// drain tries until nothing is left to try, and reports who got room.
+// drain tries items until none is left to try, and reports which got room.
 func drain(q *queue.Queue, now time.Time, take func(amount int64) bool) []string {
 	var got []string
 	q.Begin(now)
@@ -108,10 +108,10 @@ func drain(q *queue.Queue, now time.Time, take func(amount int64) bool) []string
 	}
 }
 
-// here is where the group of these tests lacks room.
+// here is the space in which the group of these tests lacks room.
 var here = quota.Space{Node: 0, Resource: 0}
 
-// indexWith returns a wait index with the room in space here and a hundred in all others.
+// indexWith returns a wait index with the given room in space here and 100 in all others.
 func indexWith(room *int64) *queue.WaitIndex { return indexOf(room, queue.DefaultBackoff()) }
 
 func indexOf(room *int64, backoff queue.Backoff) *queue.WaitIndex {
@@ -132,7 +132,7 @@ func TestBackoffIsThatOfTheWaitIndex(t *testing.T) {
 	backsOff(t, queue.Backoff{Initial: 2 * time.Second, Max: 2 * time.Second}, 2, 2, 2)
 }
 
-// backsOff has a shape refused again and again.
+// backsOff refuses a shape again and again.
 func backsOff(t *testing.T, backoff queue.Backoff, want ...int) {
 	t.Helper()
 	g := &group{}
@@ -143,7 +143,7 @@ func backsOff(t *testing.T, backoff queue.Backoff, want ...int) {
 	now := time.Unix(0, 0)
 	drain(q, now, func(int64) bool { return false })
 	for _, seconds := range want {
-		// Just before its backoff ends another goes first, and from then on it does.
+		// Just before its backoff ends, another item goes first. After that, it does.
 		for _, c := range []struct {
 			after time.Duration
 			want  string
@@ -190,14 +190,14 @@ func TestFreedRoomWakesWhatItCouldHoldAndNothingElse(t *testing.T) {
 		}
 		return false
 	})
-	// The largest for which there is room is the first in the queue and takes all of it.
+	// The largest item that fits is the first in the queue and takes all the room.
 	if !slices.Equal(tried, []int64{4}) || index.Len() != 9 {
 		t.Errorf("%v were tried, %d are parked", tried, index.Len())
 	}
 }
 
-// Whatever is refused, freed, taken and removed, room goes to the first in the queue for
-// which there is enough, and nothing is tried again before more than it lacks was free.
+// No matter what is refused, freed, taken and removed, room goes to the first item in the queue that fits, and nothing
+// is tried again before what it lacks was free.
 func TestPropertyRoomGoesToTheFirstThatFits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := &litLine{t: t, now: time.Unix(1, 0), shapes: map[*queue.Shape]*litShape{}}
@@ -224,7 +224,7 @@ func TestPropertyRoomGoesToTheFirstThatFits(t *testing.T) {
 	})
 }
 
-// litLine is a queue and what it should be like.
+// litLine is a queue and a model of it.
 type litLine struct {
 	t      *rapid.T
 	room   int64
@@ -238,7 +238,7 @@ type litLine struct {
 }
 
 type litShape struct {
-	// may be tried: it is new, or there was room for it since it was refused.
+	// can be tried: it is new, or there was room for it since it was refused.
 	may bool
 	// refused are the backoffs by the priority of the item that was refused.
 	refused map[int32]*litRefused
@@ -251,8 +251,7 @@ type litRefused struct {
 	until   time.Time
 }
 
-// late reports whether the first item of the shape is in backoff: it or an item of a greater priority was
-// refused.
+// late reports whether the first item of the shape is in backoff: it or an item with higher priority was refused.
 func (l *litLine) late(shape *queue.Shape) bool {
 	if l.policy != queue.RoundRobin {
 		return false
@@ -293,7 +292,7 @@ func (l *litLine) free(room int64) {
 	}
 }
 
-// first in the queue that fits, those in backoff last.
+// first returns the first item in the queue that fits, with those in backoff last.
 func (l *litLine) first() (first *queue.Item) {
 	late := func(i *queue.Item) bool { return l.late(i.Shape()) }
 	for _, i := range l.items {
@@ -365,7 +364,7 @@ func requested(s *queue.Shape) int64 {
 	return amount
 }
 
-// before is the order of all policies of the package, as the documentation of the field says it.
+// before is the order of all policies of the package, as the documentation of the field describes it.
 func before(a, b *queue.Item) bool { return sign(a, b) < 0 }
 
 func sign(a, b *queue.Item) int {
@@ -375,7 +374,8 @@ func sign(a, b *queue.Item) int {
 // newestFirst is the policy of docs/development/adding-a-policy.md.
 var newestFirst = &queue.Policy{Name: "NewestFirst", Before: func(a, b *queue.Item) bool { return b.Older(a) }, FrontOnly: true}
 
-// Whatever comes and goes, and however the policy changes meanwhile, the queue gives what a sorted list of its items gives.
+// No matter which items come and go and how the policy changes, the queue returns the same as a sorted list of its
+// items.
 func TestPropertyOrder(t *testing.T) {
 	lengths := map[string]queue.Length{} // 0 counts as half a day
 	orders := map[*queue.Policy]func(a, b *queue.Item) int{queue.Priority: sign, queue.Block: sign, queue.ShortestFirst: func(a, b *queue.Item) int {

@@ -13,7 +13,7 @@ import (
 type Item struct {
 	// Key is the namespace/name of the unit. Every order ends with it.
 	Key string
-	// Priority orders items. The greater comes first.
+	// Priority orders items. The highest comes first.
 	Priority int32
 	place    int32
 	// Submitted orders items of the same priority, in microseconds since 1970.
@@ -38,10 +38,10 @@ func (i *Item) Shape() *Shape { return i.shape }
 type Shape struct {
 	// Demand is the demand of each item.
 	Demand quota.Demand
-	// Length is that of each item, if they are separated by it; otherwise 0.
+	// Length is the length of each item if it separates shapes; otherwise 0.
 	Length Length
-	// Shown is the cause that was last reported for all items; the zero Handle if none was. It is for
-	// use by the owner of the queue.
+	// Shown is the cause that was last reported for all items; the zero Handle if none was. Only the owner of the queue
+	// uses it.
 	Shown unique.Handle[quota.Cause]
 
 	key     string
@@ -57,8 +57,8 @@ type Shape struct {
 	served int64
 
 	possiblePlace, readyPlace int32
-	// entry is under the Lack of the refusal. also are under what else may change the decision, which
-	// few have.
+	// entry is parked under the Lack of the refusal. also is parked under whatever else may change the decision; few
+	// shapes have it.
 	entry bucketEntry
 	also  *alsoParked
 }
@@ -66,16 +66,15 @@ type Shape struct {
 // alsoParked are the further entries of a parked shape.
 type alsoParked struct{ entries []bucketEntry }
 
-// backoffs are ordered by priority, the smallest first. A shape only has a pointer to them, because there
-// may be a million shapes, and only some policies use backoffs.
+// backoffs are ordered by priority, the lowest first. A shape only has a pointer to them, because there may be a
+// million shapes, and only some policies use backoffs.
 type backoffs struct{ refused []refused }
 
-// refused is the backoff of items of a priority. It also keeps back items of a smaller priority, which
-// the refused item is before, but none of a greater one.
+// refused is the backoff of items with this priority. It also holds back items with lower priority, but none with
+// higher priority.
 type refused struct {
 	priority int32
-	// backoff is how long the last refusal keeps the items behind others, and until its end in
-	// nanoseconds since 1970.
+	// backoff is how long the last refusal keeps the items behind others, and until is its end in nanoseconds since 1970.
 	backoff time.Duration
 	until   int64
 }
@@ -103,7 +102,7 @@ func (s *Shape) Queue() *Queue { return s.queue }
 // Len returns the number of items.
 func (s *Shape) Len() int { return s.items.Len() }
 
-// Items returns the items of the shape. The first is the next to be tried; the rest are in no order.
+// Items returns the items of the shape. The first is the next to be tried; the rest are in no particular order.
 func (s *Shape) Items() []*Item { return s.items.All() }
 
 // Parked reports whether the shape waits for what its refusal lacks.
@@ -140,8 +139,8 @@ func (s *Shape) head() *Item {
 	return head
 }
 
-// until returns when the backoff of the first item ends, in nanoseconds since 1970; 0 if neither it nor an
-// item of a greater priority was refused.
+// until returns when the backoff of the first item ends, in nanoseconds since 1970; 0 if neither it nor an item with
+// higher priority was refused.
 func (s *Shape) until() int64 {
 	if s.backoffs == nil {
 		return 0
@@ -155,7 +154,7 @@ func (s *Shape) until() int64 {
 	return 0
 }
 
-// Refine replaces the refusal of a parked shape by a newer one. The shape stays parked where it is.
+// Refine replaces the refusal of a parked shape with a newer one. The shape stays parked where it is.
 func (s *Shape) Refine(r *quota.Refusal) { s.refusal = r }
 
 // refuse stores why the shape does not fit and starts the backoff of its first item.

@@ -18,8 +18,8 @@ var ShortestFirst = &Policy{Name: "ShortestFirst", ByLimit: true, Before: func(a
 // 0 means unknown.
 type Length uint8
 
-// UnknownSeconds is the length by which items are ordered whose length is unknown. If they came last, they would wait
-// until no other item is left.
+// UnknownSeconds is the length assumed for items of unknown length. If they came last, they would wait until no other
+// item is left.
 const UnknownSeconds = 12 * 60 * 60
 
 // LengthOf returns the class of a limit in seconds.
@@ -43,7 +43,7 @@ func (i *Item) length() Length {
 	return i.shape.Length.Rank()
 }
 
-// expected marks a length that is not enforced. Such items are in other shapes than those with a limit.
+// expected marks a length that is not enforced. Such items do not share shapes with items that have a limit.
 const expected Length = 1 << 7
 
 // ExpectedLength returns the class of a time in seconds that is not enforced.

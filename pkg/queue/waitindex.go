@@ -18,7 +18,7 @@ type WaitIndex struct {
 	backoff Backoff
 	buckets map[quota.Space]*Heap[*bucket]
 	parked  int
-	// bounds are the numbers of spaces by their bound.
+	// bounds counts the spaces by bound.
 	bounds [quota.Bounds]int
 	// now is the time of the current round of trying.
 	now     time.Time
@@ -55,7 +55,7 @@ func (w *WaitIndex) park(s *Shape) {
 func (w *WaitIndex) put(e *bucketEntry, s *Shape, lack quota.Lack) {
 	amount := lack.Amount
 	if room := w.room(lack.Space); amount <= room {
-		// A backend that refuses a demand for which it has room would be tried forever.
+		// Otherwise, a demand that the backend refuses although it has room would be tried forever.
 		amount = room + min(1, math.MaxInt64-room)
 	}
 	at := s.queue.buckets[lack.Space]
@@ -126,8 +126,7 @@ func (w *WaitIndex) reorder(s *Shape) {
 	s.eachAlso(move)
 }
 
-// Wake processes that a space may have more room than before. It calls woken for the queues that
-// may have something to try there.
+// Wake processes a space that may have gained room. It calls woken for the queues that may have something to try there.
 func (w *WaitIndex) Wake(space quota.Space, woken func(*Queue)) {
 	buckets := w.buckets[space]
 	if buckets == nil {

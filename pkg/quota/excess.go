@@ -9,8 +9,7 @@ import (
 // Exceedable is a backend whose limits only the queue enforces, so pods can exceed them.
 type Exceedable interface {
 	Backend
-	// Excess describes a space of bound Max with more use than its limit allows. It returns false for any other
-	// space.
+	// Excess describes a space of bound Max whose usage is above its limit. It returns false for any other space.
 	Excess(Space) (Excess, bool)
 }
 
@@ -18,7 +17,7 @@ type Exceedable interface {
 type Excess struct {
 	// Node is the path of the node.
 	Node, Resource string
-	// Used and Limit are in base units. Unqueued is the part of Used by pods that belong to no unit.
+	// Used and Limit are in base units. Unqueued is the part of Used that pods without a unit use.
 	Used, Limit, Unqueued int64
 }
 

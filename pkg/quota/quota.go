@@ -1,10 +1,10 @@
 // Package quota defines the interface of a quota backend. A backend assigns units to quota groups, reports whether a
 // group has room for a demand, and accounts for the units that hold quota.
 //
-// Terms. A quota group is the set of jobs that share one quota. A quota node is a point in the quota that has limits;
-// a group is charged at several nodes, its own and all ancestors. A demand is what one unit is admitted with. A
-// charge is what a unit, or what is left of its job, uses. A refusal reports which check a demand failed, and what
-// must be freed before it is worth trying the demand again.
+// Terms. A quota group is the set of jobs that share one quota. A quota node is a point in the quota that has limits; a
+// group is charged at several nodes, its own and all ancestors. A demand is what one unit is admitted with. A charge is
+// the usage of a unit or of what is left of its job. A refusal reports which check a demand failed, and what must be
+// freed before the demand is worth trying again.
 //
 // Invariant: for every node and resource, used is the exact sum of the totals of what was charged and not uncharged.
 // Charge and Uncharge are inverses.
@@ -37,7 +37,7 @@ type Demand struct {
 	Requests resources.Vector
 	// Preemptible units can borrow. Other units stay within the min of their group.
 	Preemptible bool
-	// PodsExist: the pods of the unit wait at a gate, and the API server counts them already.
+	// PodsExist is whether the pods of the unit wait at a gate, so that the API server counts them already.
 	PodsExist bool
 }
 
@@ -72,8 +72,8 @@ type Group interface {
 	// of the branch. A group without a guarantee is owed nothing, and neither is a demand that
 	// requests nothing.
 	Owed(Demand, Branch) bool
-	// Charge adds the charge to what is used, whether it fits or not: after a restart, units that hold quota must be
-	// charged again, and pods are created without asking.
+	// Charge adds the charge to what is used, even if it does not fit: units that hold quota must be charged again after a
+	// restart, and pods are created without asking.
 	Charge(*Charge)
 	// Uncharge reverts a charge.
 	Uncharge(*Charge)
@@ -81,7 +81,7 @@ type Group interface {
 	Spaces(c *Charge, visit func(Space))
 }
 
-// Verifier is a group that reports whether a cause of an earlier refusal is still true. Fits can find another cause
+// Verifier is a group that reports whether a cause of an earlier refusal is still true. Fits may report another cause
 // first.
 type Verifier interface {
 	Group
@@ -128,10 +128,10 @@ type Lender interface {
 }
 
 // Planner is a backend that can make room for a unit by evicting others. It distinguishes what is used from what is
-// planned: evicted units will release what they use, and the units that they are evicted for will be charged.
+// planned: evicted units will free what they use, and the units that they are evicted for will be charged.
 //
-// Until then, no other demand fits if it would use room that is planned for them: a demand fits only if it fits both
-// now and as planned.
+// Until then, other demands cannot use the room that is planned for them: a demand fits only if it fits both now and as
+// planned.
 type Planner interface {
 	Backend
 	// Plan plans to charge the charge to the group. PlanUncharge plans to uncharge it. Each is the inverse of the
@@ -179,7 +179,7 @@ type Observer interface {
 // a backend.
 type Forgetter interface {
 	Backend
-	// Uses adds the resources that the backend stores anything about to the set.
+	// Uses adds to the set the resources that the backend stores anything about.
 	Uses(*resources.IDs)
 	// Forget forgets everything about resources that are not in the set. It can reuse the ID of a node if nothing is
 	// charged to the node, no group in Groups has it, and isUsed returns false for it.
@@ -190,21 +190,21 @@ type Forgetter interface {
 // deciding one can answer questions about it.
 type Explainer interface {
 	Backend
-	// Clone returns a copy with everything charged and planned. The names are a clone of those of the backend. The
-	// clone can release what was charged to the backend.
+	// Clone returns a copy with everything charged and planned. The names are a clone of those of the backend. The clone
+	// can uncharge what was charged to the backend.
 	Clone(names *resources.Names) Explainer
-	// Lacks returns a refusal for every limit that leaves no room for the demand of the group now, from the node of
-	// the group to the root. Unlike Fits, it lists all of them, but none that the demand alone exceeds.
+	// Lacks returns a refusal for every limit that leaves no room for the demand of the group now, from the node of the
+	// group to the root. Unlike Fits, it lists all of them, except those that the demand alone exceeds.
 	Lacks(Group, Demand) []*Refusal
 	// Exceeds returns a refusal for every limit that the demand of the group alone exceeds. A demand that exceeds
 	// none fits if nothing is charged or reserved.
 	Exceeds(Group, Demand) []*Refusal
 	// Holds returns how much the charge holds in the space of a refusal; 0 if none.
 	Holds(r *Refusal, c Charged) int64
-	// Of returns the group that the charge was charged to, so that it can be released.
+	// Of returns the group that the charge was charged to, so that it can be uncharged.
 	Of(c Charged) Group
-	// Raised returns a copy with greater limits and everything charged, but nothing reserved or planned. It fails if
-	// the limits are not valid together.
+	// Raised returns a copy with higher limits and everything charged, but nothing reserved or planned. It fails if the
+	// limits are not valid together.
 	Raised(names *resources.Names, raises []Raise) (Explainer, error)
 	// Written returns the amounts that an administrator writes before and after the raises, each amount once. It
 	// includes what else must be raised so that the limits are valid together.
@@ -213,7 +213,7 @@ type Explainer interface {
 	Known(resources.Vector) resources.Vector
 }
 
-// Raise is a greater limit: the space, of bound Max, FixedMin or FixedMax, allows By more, in base units. FixedMin
+// Raise is a higher limit: the space, of bound Max, FixedMin or FixedMax, allows By more, in base units. FixedMin
 // represents the guarantee of the node, and FixedMax its limit.
 type Raise struct {
 	Space
@@ -249,8 +249,7 @@ type Effect struct {
 type NodeUsage struct {
 	// Path identifies the node.
 	Path string
-	// Used is the sum of what is charged, without JobsResource. Unqueued is the part of it by pods that belong to no
-	// unit.
+	// Used is the sum of what is charged, without JobsResource. Unqueued is the part used by pods that belong to no unit.
 	Used, Unqueued resources.Vector
 	// Borrowed is the part of Used above the guarantee of the node, for the resources in the guarantee. The root
 	// borrows nothing.

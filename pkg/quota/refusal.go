@@ -18,13 +18,12 @@ type Refusal struct {
 	// Asked is the requested amount of the resource. Used and Limit are those of the resource at the node. All are in
 	// base units; resources.Format makes them readable.
 	Asked, Used, Limit int64
-	// Unqueued is the part of Used by pods that belong to no unit.
+	// Unqueued is the part of Used that pods without a unit use.
 	Unqueued int64
-	// Lack is what must be freed before it is worth trying the unit again. It is used only if the refusal is not
-	// Final.
+	// Lack is what must be freed before the unit is worth trying again. It is used only if the refusal is not Final.
 	Lack Lack
-	// Reserved is how much others cannot borrow because it is reserved, for ReasonBorrowingPaused, or how much is
-	// kept for units that others are evicted for, for a Lack of bound Kept.
+	// Reserved is, for ReasonBorrowingPaused, how much cannot be borrowed because it is reserved and, for a Lack of bound
+	// Kept, how much is kept for claimants.
 	Reserved int64
 	// Also lists what else can change the decision once it is freed.
 	Also []Lack
@@ -37,7 +36,7 @@ type Refusal struct {
 	// Detail distinguishes refusals with the same reason that are not caused by the limit of a node and are reported
 	// separately, such as the message of an admission check.
 	Detail string
-	// Others are other resources that refuse the unit as well, which the message names too, the scarcest first.
+	// Others are refusals for other resources, the scarcest first. The message names them too.
 	Others []*Refusal
 	// Note is added to the message; empty for none.
 	Note string
@@ -72,7 +71,7 @@ func (r *Refusal) Cause() Cause {
 	return c
 }
 
-// Final reports whether only a change of the quota or of the unit can help, but not quota that running jobs free.
+// Final reports whether quota that running jobs free cannot help, only a change of the quota or of the unit.
 func (r *Refusal) Final() bool {
 	switch r.Reason {
 	case wellknown.ReasonQuotaExceeded, wellknown.ReasonMaxJobs, wellknown.ReasonBorrowingPaused:
@@ -82,7 +81,7 @@ func (r *Refusal) Final() bool {
 	}
 }
 
-// IsLimit reports whether the refusal is by a limit of a quota.
+// IsLimit reports whether a limit of a quota caused the refusal.
 func (r *Refusal) IsLimit() bool {
 	switch r.Reason {
 	case wellknown.ReasonQuotaExceeded, wellknown.ReasonMaxJobs, wellknown.ReasonBorrowingPaused,

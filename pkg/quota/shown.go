@@ -3,13 +3,13 @@ package quota
 import "kube-queue.dev/kube-queue/pkg/resources"
 
 // MostUnlimited is the maximum number of resources that are shown for a node although no node limits or guarantees
-// them. Users can request anything, and what is shown of it must be bounded.
+// them. Users can request anything, so what is shown must be bounded.
 const MostUnlimited = 16
 
 // Shown selects the resources that are shown for a node: those in the min or max of any node, and a number of others.
 type Shown struct {
 	named resources.IDs
-	// end is the greatest ID of the others plus 1.
+	// end is the largest ID of the others plus 1.
 	end resources.ID
 	// Omitted is the number of resources that are not shown.
 	Omitted int

@@ -15,8 +15,8 @@ const (
 	Max Bound = iota
 	// Min is the guarantee of the node. Use above it is borrowed.
 	Min
-	// OwnMin is the part of a node's guarantee that is not guaranteed to its children. It bounds what the node's own
-	// group borrows from them.
+	// OwnMin is the part of a node's guarantee that is not guaranteed to its children. Use above it by the node's own
+	// group is borrowed from them.
 	OwnMin
 	// FixedMin is OwnMin as the limit for the non-preemptible units of the node's own group.
 	FixedMin
@@ -29,8 +29,8 @@ const (
 	// Borrowers has as much room as there are branches at and below the node that use more than
 	// their guarantee.
 	Borrowers
-	// Kept bounds use at and below the node by all but those that room is made for: what is planned for them is not
-	// available to others. Its room is unlimited if nothing is planned.
+	// Kept bounds use at and below the node by all but claimants: what is planned for claimants is not available to
+	// others. Its room is unlimited if nothing is planned.
 	Kept
 	// Observed is Max of a ResourceQuota for pods that exist. Its status counts them already, so it does not bound them.
 	Observed
@@ -61,9 +61,9 @@ const (
 	OfNothing
 )
 
-// Share is the dominant share of a node: the greatest Used / Due among the requested resources, where
-// Due is the guarantee or the limit. Competing nodes are served in the order of Compare. Resources that the
-// unit does not request do not count: otherwise a group would starve while a sibling uses much of another resource.
+// Share is the dominant share of a node: the largest Used / Due among the requested resources, where Due is the
+// guarantee or the limit. Competing nodes are served in the order of Compare. Resources that the unit does not request
+// do not count: otherwise a group would starve while a sibling uses much of another resource.
 type Share struct {
 	Kind int8
 	// Used and Due are in base units of one resource. Due is greater than zero unless Kind is

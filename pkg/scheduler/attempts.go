@@ -31,7 +31,7 @@ func (s *Scheduler) fail(u *unit, at instant, now time.Time) {
 	s.failed.Set(c)
 }
 
-// retryClaims tries the units again whose attempts may succeed now. It reports whether there are any.
+// retryClaims retries the units whose attempts may succeed now. It reports whether there are any.
 func (s *Scheduler) retryClaims(now time.Time) (retried bool) {
 	s.watchHolders(now)
 	s.scheduleIdle()
@@ -53,8 +53,8 @@ func (s *Scheduler) retryClaims(now time.Time) (retried bool) {
 	return retried
 }
 
-// isScheduled reports whether a failed attempt is repeated at a time or after a change. Otherwise, the unit is to be
-// tried now.
+// isScheduled reports whether a failed attempt will be repeated at a set time or after a change. Otherwise, the unit
+// can be tried now.
 func (c *claim) isScheduled() bool { return c.idle || c.retryAt != 0 }
 
 // watch schedules attempts of the first units of the queue, if it allows preemption, because more units can be
@@ -66,7 +66,8 @@ func (s *Scheduler) watch(q *queueState) {
 	}
 }
 
-// retryFailed has failed attempts repeated as soon as their intervals allow, because units may be protected for a shorter time.
+// retryFailed repeats failed attempts as soon as their intervals allow, because units may now be protected for less
+// time.
 func (s *Scheduler) retryFailed() {
 	for _, c := range slices.Clone(s.failed.All()) {
 		c.retryAt = c.notBefore

@@ -67,10 +67,10 @@ func (s *Scheduler) Audit(name func(resources.ID) string) []error {
 	return append(broken, s.checkUsage(charged, jobs, name)...)
 }
 
-// Pods returns what is known of pods and their owners, to compare it with the cluster.
+// Pods returns what is known about pods and their owners, to compare it with the cluster.
 func (s *Scheduler) Pods() pods.View { return s.pods }
 
-// VersionOf returns UID and version of a unit; empty and 0 if it is not known.
+// VersionOf returns the UID and version of a unit; empty and 0 if it is not known.
 func (s *Scheduler) VersionOf(key string) (uid string, version uint64) {
 	if u := s.units[key]; u != nil {
 		return u.UID, u.Version

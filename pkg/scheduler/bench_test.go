@@ -10,8 +10,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// BenchmarkRelease is one release event: a unit ends and is deleted, another gets its
-// room and its write is confirmed, and one more comes in its place.
+// BenchmarkRelease measures one release: a unit ends and is deleted, another gets its room and its write is confirmed,
+// and a new unit arrives.
 func BenchmarkRelease(b *testing.B) {
 	for _, of := range []crowdOf{
 		{100_000, 1000, 100, eachLeaf, queue.Priority},
@@ -34,7 +34,7 @@ func BenchmarkRelease(b *testing.B) {
 	}
 }
 
-// benchmarkReleases fills the crowd, and replaces units.
+// benchmarkReleases fills the crowd and then replaces units.
 func (c *crowd) benchmarkReleases(b *testing.B) {
 	c.fill(b)
 	runtime.GC()
@@ -45,7 +45,7 @@ func (c *crowd) benchmarkReleases(b *testing.B) {
 	}
 }
 
-// BenchmarkAdmit is 100,000 units that come and get room at once, each in a write.
+// BenchmarkAdmit measures 100,000 units that arrive and get room at once, each with one write.
 func BenchmarkAdmit(b *testing.B) {
 	for _, of := range []crowdOf{
 		{100_000, 1, 100, nothing, queue.Priority},
@@ -72,8 +72,7 @@ func BenchmarkAdmit(b *testing.B) {
 	}
 }
 
-// BenchmarkPass is a new tree while all wait: all that is held is charged again, and
-// every shape is tried.
+// BenchmarkPass measures a change of the tree while units wait: all charges are repeated, and every shape is tried.
 func BenchmarkPass(b *testing.B) {
 	for _, of := range []crowdOf{
 		{100_000, 1000, 1, eachLeaf, queue.Priority},
@@ -95,7 +94,7 @@ func BenchmarkPass(b *testing.B) {
 	}
 }
 
-// BenchmarkMemory reports what stays of each waiting unit, its own strings counted.
+// BenchmarkMemory reports the memory of each waiting unit, including its strings.
 func BenchmarkMemory(b *testing.B) {
 	for _, of := range []crowdOf{
 		{100_000, 1000, 1, eachLeaf, queue.Priority},
@@ -122,7 +121,7 @@ func heapInUse() uint64 {
 	return stats.HeapAlloc
 }
 
-// BenchmarkForget forgets what nothing uses, of which there is nothing, among 100,000 units.
+// BenchmarkForget measures Forget with nothing to forget, among 100,000 units.
 func BenchmarkForget(b *testing.B) {
 	of := crowdOf{100_000, 1000, 100, eachLeaf, queue.Priority}
 	c := newCrowd(b, of)
@@ -138,7 +137,7 @@ func BenchmarkForget(b *testing.B) {
 	}
 }
 
-// BenchmarkGrow is one round in which an elastic unit of each queue is admitted with as many pods as fit.
+// BenchmarkGrow measures one round in which each queue admits an elastic unit with as many pods as fit.
 func BenchmarkGrow(b *testing.B) {
 	for _, guaranteed := range []bool{true, false} {
 		b.Run(fmt.Sprintf("1000 queues, guaranteed %t", guaranteed), func(b *testing.B) {
@@ -164,7 +163,8 @@ func BenchmarkGrow(b *testing.B) {
 	}
 }
 
-// BenchmarkSettings is a change of an admission check that all of 300 queues have, and of one queue, among 20,000 units.
+// BenchmarkSettings measures a change of an admission check that 300 queues share, and of one queue, among 20,000
+// units.
 func BenchmarkSettings(b *testing.B) {
 	of := crowdOf{20_000, 300, 100, eachLeaf, queue.Priority}
 	run := func(name string, event func(i int) scheduler.Event) {

@@ -14,31 +14,30 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// booking is the room that the unit of a queue gets that has waited longest, once it has waited for ReserveAfter. Like
-// in EASY backfilling (Lifka, 1995), units that come after it are admitted only if they end before it can start, or fit
-// beside it.
+// booking is room for the unit that has waited longest in its queue, once it has waited for ReserveAfter. As in EASY
+// backfilling (Lifka, 1995), later units are admitted only if they end before it can start, or fit beside it.
 //
-// It starts at the latest when the units that use its room have run for their maximum execution times. Units that have
-// none never end as far as is known; the booking then has no start, and others must fit beside. A booking stays with its
-// unit until that is admitted, leaves the queue, or would not fit even if all others ended. If the unit were chosen again
-// and again, none would ever start.
+// The unit starts at the latest when the units that use its room have run for their maximum execution times. If some
+// have none, the booking has no start, and others must fit beside it. A booking stays with its unit until the unit is
+// admitted, leaves the queue, or would not fit even if all others ended. If the booking kept moving between units, none
+// would ever start.
 //
-// A booking is not part of the plan of claims, because that is about units that are already stopping. It is added to the
-// plan only while somebody is tried.
+// A booking is not part of the plan of claims, because that is about units that are already stopping. It is added to
+// the plan only while a unit is tried.
 type booking struct {
 	unit  *unit
 	queue *queueState
-	// start is when the unit can start at the latest; the greatest instant if that is not known.
+	// start is the latest time at which the unit can start; math.MaxInt64 if unknown.
 	start instant
-	// ending are the charges that end until then, one for each group. planned is the charge of the unit.
+	// ending are the charges that end by then, as summed by endingOf. planned is the charge of the unit.
 	ending  []charge
 	planned quota.Charge
-	// changes is what claims.changes was when this was computed.
+	// changes is the value of claims.changes when this was computed.
 	changes uint64
 }
 
-// scanInterval is how often a queue without a booking looks for the unit that has waited longest, because that takes
-// time proportional to the number of units.
+// scanInterval is how often a queue without a booking looks for the unit that has waited longest, which takes time
+// proportional to the number of units.
 const scanInterval = time.Second
 
 // book updates the bookings of all queues.
@@ -80,8 +79,8 @@ func (s *Scheduler) book(now time.Time) {
 	}
 }
 
-// mayBook reports whether the unit waits in the queue and can have its booking. If others are evicted for it, it gets its
-// room by that. Growth has the submission time of its job, not its own.
+// mayBook reports whether the unit waits in the queue and can have its booking. A claimant gets its room from evictions
+// instead. Growth cannot, because its submission time is that of its job.
 func (q *queueState) mayBook(u *unit) bool {
 	return q.set.ReserveAfter > 0 && !u.Growth && !u.gone && u.queue == q && u.item.Shape() != nil && (u.claim == nil || !u.claim.made) &&
 		(!q.Policy.FrontOnly || q.Front() == &u.item)
@@ -92,7 +91,7 @@ func (s *Scheduler) hasStaleBookings() bool {
 	return slices.ContainsFunc(s.bookings, func(b *booking) bool { return b.changes != s.changes })
 }
 
-// seekOldest finds for each of the queues the unit that has waited longest, of those that fit once all others have ended.
+// seekOldest finds, in each queue, the unit that has waited longest of those that would fit if all others ended.
 func (s *Scheduler) seekOldest(queues []*queueState, now time.Time) {
 	var due []*queueState
 	for _, q := range queues {
@@ -107,7 +106,7 @@ func (s *Scheduler) seekOldest(queues []*queueState, now time.Time) {
 	}
 	s.planEnds(endingOf(s.holdings(now)), func() {
 		for _, q := range due {
-			var refused *queue.Shape // the items of a shape are visited one after the other
+			var refused *queue.Shape // the items of a shape are visited in a row
 			item := q.Oldest(func(item *queue.Item) bool {
 				if item.Shape() == refused || !q.mayBook(s.units[item.Key]) {
 					return false
@@ -125,7 +124,8 @@ func (s *Scheduler) seekOldest(queues []*queueState, now time.Time) {
 	})
 }
 
-// bookFor books room for a unit. It is tried alone, because the booking does not bind it. The caller plans the booking.
+// bookFor books room for a unit. The unit is tried alone, because its booking does not bind it. The caller plans the
+// booking.
 func (s *Scheduler) bookFor(u *unit) {
 	q := u.queue
 	s.dropClaim(u)
@@ -138,8 +138,8 @@ func (s *Scheduler) bookFor(u *unit) {
 	s.tournament.under(nodes[len(nodes)-1], s.unprove) // units that were about to be tried may delay it
 }
 
-// isBookedAbove reports whether a limit of the queue is already booked for a unit of another queue. Bookings of all
-// queues together could keep a whole cluster unused, and two below one limit could wait for each other.
+// isBookedAbove reports whether a booking of another queue uses one of this queue's limits. If all queues had bookings,
+// they could keep a whole cluster idle, and two below one limit could wait for each other.
 func (s *Scheduler) isBookedAbove(q *queueState, u *unit) bool {
 	return slices.ContainsFunc(s.bookings, func(b *booking) bool {
 		return slices.ContainsFunc(q.Group.Nodes(), func(n quota.NodeID) bool {
@@ -157,7 +157,6 @@ func (s *Scheduler) unbookUnit(u *unit) {
 	}
 }
 
-// unbook ends a booking.
 func (s *Scheduler) unbook(b *booking) {
 	b.queue.booking = nil
 	s.bookings = slices.DeleteFunc(s.bookings, func(other *booking) bool { return other == b })
@@ -169,12 +168,12 @@ func (s *Scheduler) unbook(b *booking) {
 	s.retryDelayed()
 }
 
-// plan computes when the unit of a booking can start at the latest, and what has ended until then: of the units whose
-// ends are known, those that end first, and if they are not enough, all others, those that were charged first. It is
-// false if all of them are not enough.
+// plan computes the latest time at which the unit of a booking can start, and what has ended by then. It first counts
+// on units whose ends are known, in the order of their ends, and then on the others, in the order in which they were
+// charged. It returns false if all of them are not enough.
 //
-// So of the units whose ends are not known, those that came after the booking, and fit beside it, end last. If one of them
-// ended before others instead, another one could come in its place, and so on.
+// So it counts last on units without a known end that came after the booking and fit beside it. Otherwise, another unit
+// could take the place of one that has ended, and so on.
 func (s *Scheduler) plan(b *booking, now time.Time) (isPossible bool) {
 	b.planned = quota.Charge{Demand: b.unit.Demand}
 	all := s.holdings(now)
@@ -198,14 +197,14 @@ func (s *Scheduler) plan(b *booking, now time.Time) (isPossible bool) {
 	return true
 }
 
-// holding is what a unit, or what is left of a job, is charged.
+// holding is the charge of a unit or of what is left of a job.
 type holding struct {
 	*charge
-	// end is when it ends at the latest; the greatest instant if that is not known.
+	// end is the latest time at which it ends; math.MaxInt64 if unknown.
 	end instant
 }
 
-// holdings returns what can end, in no particular order. What is planned to end already is not among it.
+// holdings returns the charges that can end, except those already planned to end, in no particular order.
 func (s *Scheduler) holdings(now time.Time) (all []holding) {
 	add := func(units []*unit) {
 		for _, u := range units {
@@ -234,7 +233,7 @@ func (s *Scheduler) holdings(now time.Time) (all []holding) {
 	return all
 }
 
-// endingOf returns the charges summed by group.
+// endingOf returns the charges summed by group and by whether they are preemptible.
 func endingOf(holdings []holding) (all []charge) {
 	type kind struct {
 		group       quota.Group
@@ -262,7 +261,7 @@ func (s *Scheduler) fitsLater(q *queueState, item *queue.Item) (fits bool) {
 	return fits
 }
 
-// planEnds calls do while it is planned that the charges end.
+// planEnds calls do while the plan includes the end of the charges.
 func (s *Scheduler) planEnds(ending []charge, do func()) {
 	for i := range ending {
 		s.planner.PlanUncharge(ending[i].group, &ending[i].Charge)
@@ -273,11 +272,11 @@ func (s *Scheduler) planEnds(ending []charge, do func()) {
 	}
 }
 
-// delays returns why a unit is not admitted with a demand that fits: it would delay a unit with a booking; nil if it
-// delays none. Its shape is tried again when more room becomes free where it lacks it, or when a booking changes.
+// delays returns why a unit is not admitted although its demand fits: it would delay a unit with a booking. It returns
+// nil if it delays none. Its shape is tried again when the room that it lacks becomes free, or when a booking changes.
 func (s *Scheduler) delays(q *queueState, u *unit, d quota.Demand, now time.Time) (refusal *quota.Refusal) {
 	inside := int64(0)
-	for _, b := range s.bookings { // each for itself, because they share no limit
+	for _, b := range s.bookings { // each on its own, because they share no limit
 		if refusal == nil && s.binds(b, q, u, d, now) {
 			s.planEnds(b.ending, func() {
 				s.planner.Plan(b.queue.Group, &b.planned)
@@ -308,7 +307,7 @@ func (s *Scheduler) delays(q *queueState, u *unit, d quota.Demand, now time.Time
 	return refusal
 }
 
-// isDelay reports whether the refusal is because of a booking. Evictions do not help against it.
+// isDelay reports whether the refusal was caused by a booking. Evictions do not help then.
 func (s *Scheduler) isDelay(r *quota.Refusal) bool { return r == s.delay }
 
 // refused records whether a shape is refused because of a booking.
@@ -320,7 +319,7 @@ func (s *Scheduler) refused(shape *queue.Shape, r *quota.Refusal) {
 	}
 }
 
-// retryDelayed tries the shapes again that were refused because of a booking.
+// retryDelayed retries the shapes that were refused because of a booking.
 func (s *Scheduler) retryDelayed() {
 	shapes := slices.SortedFunc(maps.Keys(s.delayed), func(a, b *queue.Shape) int {
 		return cmp.Or(strings.Compare(a.Queue().Group.Queue(), b.Queue().Group.Queue()), strings.Compare(a.Key(), b.Key()))
@@ -334,9 +333,9 @@ func (s *Scheduler) retryDelayed() {
 	}
 }
 
-// binds reports whether a booking binds a unit with a demand. It does not bind the unit itself, units with higher priority
-// in the same queue, units that others are evicted for, units that are owed the demand, and those that end before the unit
-// can start. Nobody knows when a unit that is reserved first will end.
+// binds reports whether a booking binds a unit with a demand. It does not bind its own unit, units with higher priority
+// in the same queue, claimants, units of other queues that are owed the demand, and units that end before its own can
+// start. The end of a unit that is Reserved first is unknown.
 func (s *Scheduler) binds(b *booking, q *queueState, u *unit, d quota.Demand, now time.Time) bool {
 	switch {
 	case u == b.unit, u.claim != nil && u.claim.made, q == b.queue && q.priorityOf(u) > b.unit.item.Priority:

@@ -23,7 +23,7 @@ type playedJob struct {
 	key                    string
 	submitted, runs, limit time.Duration
 	cpu                    int64
-	// least, if set, is with how many of its pods the job can start. Each has a CPU.
+	// least, if set, is the number of pods that the job can start with. Each has a CPU.
 	least    int32
 	priority int32
 	unit     *scheduler.Unit
@@ -33,7 +33,7 @@ type playedJob struct {
 
 const checkTakes = 20 * time.Minute
 
-// event is when the job, which holds quota, is released or ends next.
+// event is when the job, which holds quota, is next released or ends.
 func (j *playedJob) event() time.Time {
 	switch {
 	case j.unit.Phase == scheduler.Running:
@@ -157,7 +157,7 @@ func limited(name string, max int64, children ...tree.Node) tree.Node {
 	return n
 }
 
-// drawQueues draws a tree, and settings of its queues. In some trees, a quota is below another one with jobs.
+// drawQueues draws a tree and the settings of its queues. In some trees, a quota is below another one with jobs.
 func drawQueues(t *rapid.T, node func(name string, children ...tree.Node) tree.Node) (root tree.Node, settings []scheduler.QueueChanged, namespaces []string) {
 	queues, namespaces := []string{"root-a", "root-b"}, []string{"a", "b"}
 	root = limited("root", int64(rapid.IntRange(8, 16).Draw(t, "root")), node("a"), node("b"))
@@ -195,8 +195,8 @@ func drawJobs(t *rapid.T, namespaces []string, most int) (jobs []*playedJob) {
 	return jobs
 }
 
-// If limits are true, a unit with a booking starts when it was first said to start, or earlier. If its start is not known,
-// it at least does not wait only for jobs that were admitted later and have no limit.
+// If limits are true, a unit with a booking starts at the time first computed, or earlier. If its start is unknown, it
+// at least does not wait only for jobs that were admitted later and have no limit.
 func TestPropertyAReservationIsNotDelayedByJobsThatCameLater(t *testing.T) {
 	known, unknown, backfilled := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -246,7 +246,7 @@ func TestPropertyAReservationIsNotDelayedByJobsThatCameLater(t *testing.T) {
 	}
 }
 
-// A gang waits while small jobs always take what becomes free. With a reservation, it starts.
+// A gang waits while small jobs keep taking what becomes free. With a reservation, it starts.
 func TestAGangStartsAgainstAnEndlessStreamOfSmallJobs(t *testing.T) {
 	for _, policy := range []*queue.Policy{queue.RoundRobin, queue.Priority, queue.ShortestFirst} {
 		var jobs []*playedJob
@@ -271,8 +271,8 @@ func TestAGangStartsAgainstAnEndlessStreamOfSmallJobs(t *testing.T) {
 	}
 }
 
-// Guarantees, evictions, priorities and jobs without a limit beside reservations: each job starts, and the core keeps its
-// invariants and loses no wake-up.
+// With guarantees, evictions, priorities and jobs without a limit beside reservations, each job starts, and the core
+// keeps its invariants and loses no wake-up.
 func TestPropertyEachJobStartsBesideReservations(t *testing.T) {
 	evicted := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -349,7 +349,7 @@ func TestJobsThatAreReleasedTogetherDoNotDelayAReservation(t *testing.T) {
 	expectReleased(t, w, "a/large", "a/s1")
 }
 
-// What ends for one reservation does not end for another one.
+// What ends for one reservation does not also end for another.
 func TestAJobFitsBesideEachReservation(t *testing.T) {
 	w := reserving(t, tree.Node{Name: "root", Children: []tree.Node{limited("a", 4), limited("b", 4)}}, "root-a", "root-b")
 	w.submit("a/x", cpu("3"), maxTime(time.Hour))
@@ -406,7 +406,7 @@ func TestGrowthGetsNoReservation(t *testing.T) {
 	expectReleased(t, w, "a/runs", "a/small")
 }
 
-// What the jobs of a removed quota use becomes free for a reservation.
+// A reservation can use what the jobs of a removed quota free.
 func TestAReservationAwaitsTheJobsOfARemovedQuota(t *testing.T) {
 	w := reserving(t, limited("root", 8, limited("a", 8), limited("b", 8)), "root-a")
 	w.submit("b/runs", cpu("4"))
@@ -441,7 +441,7 @@ func TestAReservationStaysWithItsJobWhenTheTreeChanges(t *testing.T) {
 	}
 }
 
-// Below a shared limit, the job that has waited longest gets the reservation, in whichever queue it is.
+// Below a shared limit, the job that has waited longest gets the reservation, no matter in which queue.
 func TestTheOldestJobBelowALimitGetsTheReservation(t *testing.T) {
 	settings := []scheduler.QueueChanged{{Queue: "root-a", Policy: queue.Priority, ReserveAfter: 2 * time.Minute}, {Queue: "root-b", Policy: queue.Priority, ReserveAfter: 2 * time.Minute}}
 	oldest := &playedJob{key: "b/large", submitted: time.Minute, runs: time.Hour, cpu: 4}
@@ -470,7 +470,7 @@ func TestAJobThatCannotStartGetsNoReservation(t *testing.T) {
 	expectReleased(t, w, "a/runs")
 }
 
-// The pods that a deleted job leaves behind end at some time.
+// The pods that a deleted job leaves behind end sometime.
 func TestAReservationAwaitsThePodsOfADeletedJob(t *testing.T) {
 	w := reserving(t, limited("a", 8), "a")
 	w.submit("a/runs", cpu("4"))

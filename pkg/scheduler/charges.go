@@ -14,7 +14,7 @@ import (
 type charge struct {
 	group quota.Group
 	quota.Charge
-	// since is what claims.changes was when its holder was charged first, so it orders charges.
+	// since is the value of claims.changes when its holder was first charged. It orders charges by age.
 	since uint64
 }
 
@@ -144,7 +144,7 @@ func (s *Scheduler) hold(u *unit) {
 		u.holder = h
 		if at == 0 && len(h.units) > 1 {
 			s.chargeUnit(h.units[1])                // its pods are charged to this unit now
-			s.requestStep(h.units[1], s.meters.now) // so it need not wait for them
+			s.requestStep(h.units[1], s.meters.now) // so it does not have to wait for them
 		}
 		s.chargeLeft(h)
 	}
@@ -167,8 +167,7 @@ func (s *Scheduler) unhold(u *unit) {
 	s.chargeLeft(h)
 }
 
-// chargeUnit charges the unit for what it uses: what it was admitted with while it holds quota, and what its pods
-// request while it has any.
+// chargeUnit charges the unit for what it was admitted with, while it holds quota, and for what its pods request.
 func (s *Scheduler) chargeUnit(u *unit) {
 	var now *charge
 	if group := s.chargedTo(u); group != nil {
@@ -294,7 +293,7 @@ func (s *Scheduler) recharge(namespace string, at **charge, now *charge) {
 		s.meters.change(was.group.Path(), namespace, total, nil)
 		s.tournament.used(was.group)
 		was.group.Spaces(&was.Charge, s.wake)
-		s.reviewReservations(was.group, total) // possibly nothing is borrowed any more
+		s.reviewReservations(was.group, total) // maybe nothing is borrowed any more
 	case was.group != now.group:
 		s.recharge(namespace, at, nil)
 		s.recharge(namespace, at, now)
@@ -304,7 +303,7 @@ func (s *Scheduler) recharge(namespace string, at **charge, now *charge) {
 	}
 }
 
-// exchange replaces a charge by another one to the same group.
+// exchange replaces a charge with another one to the same group.
 func (s *Scheduler) exchange(namespace string, was, now *charge) {
 	s.spaces, s.rooms = s.spaces[:0], s.rooms[:0]
 	was.group.Spaces(&was.Charge, func(space quota.Space) {
@@ -324,12 +323,12 @@ func (s *Scheduler) exchange(namespace string, was, now *charge) {
 	}
 }
 
-// usedMore updates what depends on usage after a charge of the total was added or replaced.
+// usedMore updates what depends on usage after a charge with this total was added.
 func (s *Scheduler) usedMore(c *charge, total resources.Vector) {
 	s.reviewClaims(c)
 	s.tournament.used(c.group)
 	s.tournament.shrunk(c.group, total, s.unprove)
-	if !c.Demand.Preemptible { // less is left for others of what no guarantee names
+	if !c.Demand.Preemptible { // others have less of the resources that no guarantee names
 		s.tournament.under(c.group.Nodes()[len(c.group.Nodes())-1], func(q *queueState) {
 			if !q.tried.Shape().Demand.Preemptible {
 				s.unprove(q)
@@ -341,7 +340,7 @@ func (s *Scheduler) usedMore(c *charge, total resources.Vector) {
 	s.seeExcess(c)
 }
 
-// wakeBorrowers wakes shapes that are owed quota that nobody had borrowed before.
+// wakeBorrowers wakes shapes that are owed quota that was not borrowed before.
 func (s *Scheduler) wakeBorrowers(group quota.Group, used resources.Vector) {
 	if !s.waitIndex.Awaits(quota.Borrowers) {
 		return

@@ -38,7 +38,7 @@ func (c Checks) Names() []string {
 	return strings.Split(string(c), ",")
 }
 
-// Verdict is what an admission check has decided about a unit. If there are several, the greatest one counts.
+// Verdict is what an admission check has decided about a unit. If there are several, the highest one counts.
 type Verdict int8
 
 // The verdicts.
@@ -72,7 +72,7 @@ type Checking struct {
 // CheckChanged means that an admission check exists or has changed.
 type CheckChanged struct {
 	Name string
-	// Timeout is how long a unit waits for the check; 0 means without a limit.
+	// Timeout is how long a unit waits for the check; 0 means no limit.
 	Timeout time.Duration
 }
 
@@ -102,7 +102,7 @@ func (s *Scheduler) checkHasChanged(name string, now time.Time) {
 	}
 }
 
-// setChecks updates what follows from the settings of a queue.
+// setChecks updates the checks of a queue from its settings.
 func (s *Scheduler) setChecks(q *queueState) {
 	q.checks = q.set.Checks.Names()
 	s.findMissingCheck(q)
@@ -149,9 +149,9 @@ func (u *unit) reservations() int32 {
 	return u.Checking.Reservations
 }
 
-// checkState returns the state of the check that decides about the unit: the queue's first check with the greatest
-// verdict. A check that was not asked is Pending. A Reserved unit whose check is late is tried again. An admitted
-// unit waits for no check. If the unit has no queue, all checks that were asked decide.
+// checkState returns the state of the check that decides about the unit: the queue's first check with the highest
+// verdict. A check that was not asked is Pending. A Reserved unit whose check is late is tried again. An admitted unit
+// waits for no check. If the unit has no queue, all checks that were asked decide.
 func (s *Scheduler) checkState(u *unit, now time.Time) (decisive CheckState) {
 	for _, name := range u.checks() {
 		state := CheckState{Name: name, Verdict: Pending}

@@ -12,7 +12,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// checking is a world in which the queue of namespace a, with 4 cpu, has the checks.
+// checking returns a world in which the queue of namespace a, with 4 cpu, has the checks.
 func checking(t *testing.T, checks ...string) *world {
 	t.Helper()
 	w := newWorld(t, checkOptions(), leaf("root", cpu("4"), "a"))
@@ -36,7 +36,7 @@ func (w *world) expectPhase(key string, phase scheduler.Phase, reason wellknown.
 	}
 }
 
-// lastMessage is the message that was last written to the unit.
+// lastMessage returns the message that was last written to the unit.
 func (w *world) lastMessage(key string) string {
 	for _, s := range slices.Backward(w.landed) {
 		if s.Key == key && s.Message != "" {
@@ -46,7 +46,7 @@ func (w *world) lastMessage(key string) string {
 	return ""
 }
 
-// viewedMessage returns why the unit waits as a view of the core has it.
+// viewedMessage returns why the unit waits according to a View.
 func (w *world) viewedMessage(key string) string {
 	view := w.core.View(w.now, w.names)
 	i := slices.IndexFunc(view.Units, func(u scheduler.UnitView) bool { return u.Key == key })
@@ -237,7 +237,7 @@ func TestReservedUnitsGiveTheirQuotaBackWhenTheyAreKeptOut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := checking(t, "nodes")
 			w.submit("a/job", cpu("3"), maxTime(30*time.Second))
-			w.after(time.Hour) // a reservation is no run
+			w.after(time.Hour) // time in Reserved is not run time
 			w.expectPhase("a/job", scheduler.Reserved, wellknown.ReasonAdmissionCheckPending)
 			test.do(w)
 			w.settle()
@@ -316,7 +316,7 @@ func TestWhoWritesThatChecksHavePassedDoesNotReleaseTheJob(t *testing.T) {
 	expectEvictions(t, w, "a/job", "NotAdmitted")
 }
 
-// Its release was requested while the write that queues it again was on its way. After that write, nobody has given it quota.
+// Its release was requested while its requeue was in progress. After the requeue, it holds no quota.
 func TestAUnitThatIsQueuedAgainIsNotReleasedWhenItsChecksGo(t *testing.T) {
 	w := checking(t, "one")
 	w.submit("a/job", cpu("3"))

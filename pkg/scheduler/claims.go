@@ -16,10 +16,10 @@ const (
 	// DefaultEvictionTimeout is the default of Options.EvictionTimeout: how long an evicted unit can take to stop.
 	// After that, its room is no longer expected.
 	DefaultEvictionTimeout = 5 * time.Minute
-	// DefaultMinRunTime is the MinRunTime of kube-queue-controller. The documentation of Queue states it.
+	// DefaultMinRunTime is the default MinRunTime of kube-queue-controller. The documentation of Queue states it.
 	DefaultMinRunTime = 30 * time.Second
-	// MaxStopping is the timeout while all pods of the unit are within their grace periods. Anybody can set a grace
-	// period of years, and that must not keep others from their guarantee.
+	// MaxStopping is the timeout while all pods of the unit are within their grace periods. Anyone can set a grace period
+	// of years, which must not keep others from their guarantee.
 	MaxStopping = 40 * time.Minute
 	// claimRetry is the shortest time between two attempts of a unit to make room. It doubles up to maxClaimRetry.
 	claimRetry    = time.Second
@@ -27,19 +27,17 @@ const (
 	// failuresPerRetry is how many attempts to make room can fail in a queue within claimRetry. Each attempt takes
 	// time proportional to the number of units that hold quota.
 	failuresPerRetry = 16
-	// maxPatience is how long a unit waits, from its first attempt, for victims that have not run for their
-	// MinRunTime yet. After that, it evicts units that come later in the order of victims, and have often run for
-	// long.
+	// maxPatience is how long a unit waits, from its first attempt, for victims that have not run for their MinRunTime
+	// yet. After that, it evicts units that come later in the order of victims and have often run for a long time.
 	maxPatience = time.Minute
-	// maxFailing is how many units of a queue are tried again after a failed attempt: those that were tried first.
-	// The others are tried again when they might fit.
+	// maxFailing is how many units of a queue can have a failed attempt to repeat. The others are tried again when they
+	// might fit.
 	maxFailing = 64
 )
 
-// claims are the units for which others are evicted, the claimants, and what is kept for them. A claim keeps the
-// claimant's requests from everybody except the units ahead of it in its queue. It does so in the plan of the
-// backend, where evicted units are already uncharged, no matter why they are evicted, and claimants are already
-// charged.
+// claims are the claimants, which are the units that others are evicted for, and the room kept for them. A claim keeps
+// the claimant's requests from all units except those ahead of it in its queue. It does so in the plan of the backend,
+// where claimants are already charged and evicted units are already uncharged, no matter why they are evicted.
 //
 // A claim ends when its unit is admitted, leaves the queue, or would not fit even as planned. Its unsent evictions
 // are then withdrawn. After a restart, claims are restored from two sources: evicted units name their claimant, and a
@@ -59,11 +57,11 @@ type claims struct {
 	claimsStale bool
 	// failed are the failed attempts, ordered by when they can be repeated.
 	failed *queue.Heap[*claim]
-	// changes counts the changes that attempts depend on. The units in failed are scheduled up to changesSeen.
+	// changes counts the changes that attempts depend on. scheduleIdle has handled those up to changesSeen.
 	changes, changesSeen uint64
 	// heldMore are the queues that allow preemption and may now have more units to evict.
 	heldMore []*queueState
-	// placeless are the units that hold quota and have no queue, because their quota was removed.
+	// placeless are the units that hold quota but have no queue, because their quota was removed.
 	placeless evictions
 	// idle are the failed attempts that wait for a change.
 	idle []*claim
@@ -77,22 +75,22 @@ type claims struct {
 // claim is the attempt of a waiting unit to get room by evictions.
 type claim struct {
 	unit *unit
-	// made is whether the attempt succeeded, so that room is kept for the unit: planned is charged to the group of
-	// the queue in the plan.
+	// made is whether the attempt succeeded and room is kept for the unit: planned is charged to the group of the queue in
+	// the plan.
 	made bool
-	// owed is whether the room is made because it is guaranteed to the unit's group. The claim then lasts only while
-	// the unit stays within the guarantee, and nobody ahead of it can borrow the room.
+	// owed is whether the room is made because it is guaranteed to the unit's group. The claim then lasts only while the
+	// unit stays within the guarantee, and units ahead of it cannot borrow the room.
 	owed bool
-	// restored is whether the evictions were decided before the start. They might not be all that are needed.
+	// restored is whether the evictions were decided before the start. More might be needed.
 	restored bool
 	queue    *queueState
 	planned  quota.Charge
-	// retryAt is when a failed attempt is repeated; 0 if it is idle. If something changes, it is repeated at
-	// notBefore at the earliest. wait is how long the last failure makes the unit wait.
+	// retryAt is when a failed attempt is repeated; 0 if it is idle. If something changes, it is not repeated before
+	// notBefore. wait is how long the last failure makes the unit wait.
 	retryAt, notBefore instant
 	wait               time.Duration
-	// patientUntil is until when the unit waits for victims that have not run for their MinRunTime yet; 0 if it has
-	// not waited for any.
+	// patientUntil is when the unit stops waiting for victims that have not run for their MinRunTime yet; 0 if it has not
+	// waited for any.
 	patientUntil instant
 	changes      uint64
 	idle         bool
@@ -110,8 +108,8 @@ func newFailedClaims() *queue.Heap[*claim] {
 	}, func(c *claim) *int32 { return &c.place })
 }
 
-// forget drops all claims together with the backend. Unsent evictions are withdrawn. Claimants stay claimants: at the
-// start, units are shown before the quota.
+// forget drops all claims together with the backend. Unsent evictions are withdrawn. Claimants are remembered, because
+// units are seen before the quota at the start.
 func (c *claims) forget(units []*unit) {
 	for _, u := range units {
 		if u.claim != nil && u.claim.made {
@@ -129,7 +127,7 @@ func (c *claims) forget(units []*unit) {
 }
 
 // exempt calls do without the claims that do not bind an item: its own, and those of units behind it in its queue. If
-// the item would borrow, the claims of units that are owed their room bind it nevertheless, because the item would be
+// the item would borrow, the claims of units that are owed their room still bind it, because the item would be
 // reclaimed again. If room was made for the item, reservations against borrowing do not bind it either.
 func (s *Scheduler) exempt(q *queueState, item *queue.Item, do func()) {
 	u := s.units[item.Key]
@@ -164,8 +162,8 @@ func (s *Scheduler) isOwedAsPlanned(q *queueState, u *unit) (owed bool) {
 	return owed
 }
 
-// isOwedWithoutBorrowers is isOwedAsPlanned without the running units that are behind the unit in its queue. They
-// borrowed what they got while room was kept for the unit.
+// isOwedWithoutBorrowers is isOwedAsPlanned without the running units that are behind the unit in its queue. Those
+// borrowed their quota while room was kept for the unit.
 func (s *Scheduler) isOwedWithoutBorrowers(q *queueState, u *unit) (owed bool) {
 	var behind []*charge
 	for _, h := range q.holders() {
@@ -182,7 +180,7 @@ func (s *Scheduler) isOwedWithoutBorrowers(q *queueState, u *unit) (owed bool) {
 	return owed
 }
 
-// hasClaim reports whether the shape belongs to a unit for which room is kept.
+// hasClaim reports whether the shape belongs to a unit that room is kept for.
 func (s *Scheduler) hasClaim(shape *queue.Shape) bool {
 	if s.made == 0 || shape.Len() != 1 {
 		return false
@@ -260,16 +258,16 @@ func (s *Scheduler) wakeKept(group quota.Group, c *quota.Charge) {
 	}
 }
 
-// reviewClaims requests a check of all claims after the charge was added, or after evictions for it were withdrawn,
-// if more is now planned to be used somewhere than there is.
+// reviewClaims requests a check of all claims if the plan may no longer hold after the charge was added or is no longer
+// planned to end.
 func (s *Scheduler) reviewClaims(c *charge) {
 	if s.made > 0 && !s.claimsStale {
 		s.claimsStale = s.isTooMuchPlanned(c) || s.mayEndRights(c.group, c.Total())
 	}
 }
 
-// mayEndRights reports whether the amounts, which were charged to the group or are planned to be, may have used what
-// claimants in its branch are owed.
+// mayEndRights reports whether charging or planning these amounts for the group may have used what claimants in its
+// branch are owed.
 func (s *Scheduler) mayEndRights(g quota.Group, amounts resources.Vector) (may bool) {
 	for _, node := range g.Nodes() {
 		q := s.queueAt[node]
@@ -298,8 +296,8 @@ func (s *Scheduler) isTooMuchPlanned(c *charge) (is bool) {
 	return is
 }
 
-// checkClaims ends the claims of units that would not fit even as planned, or that are no longer owed the room that
-// is kept for them. They are then tried as if they had no claim.
+// checkClaims ends the claims of units that would not fit even as planned, or that are no longer owed the room kept for
+// them. They are then tried like units without a claim.
 func (s *Scheduler) checkClaims(now time.Time) {
 	if !s.claimsStale {
 		return

@@ -15,7 +15,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// Each scene has a/waits report a cause for a long time, ends the cause, and names what a/waits must report then.
+// In each scene, a/waits reports a cause for a long time, the cause ends, and a/waits must report another one.
 func TestACauseThatIsNoLongerTrueIsReplacedAfterHalfASecond(t *testing.T) {
 	full := func(w *world) {
 		w.submit("a/runs", cpu("4"))
@@ -153,7 +153,7 @@ func TestAUnitThatIsDeactivatedDoesNotShowThatItWaitsForPods(t *testing.T) {
 	}
 }
 
-// It is tried again apart from the units that it was refused with, and refused for another cause than it shows. Both
+// It is tried again apart from the units that it was refused with, and refused for a cause other than it shows. Both
 // are true then.
 func TestAUnitThatIsTriedApartIsCorrectedWhenWhatItShowsIsNoLongerTrue(t *testing.T) {
 	large := func(w *world, owner string) {
@@ -189,7 +189,7 @@ func TestAUnitThatIsTriedApartIsCorrectedWhenWhatItShowsIsNoLongerTrue(t *testin
 			w.submit("a/other", cpu("3"))
 			w.settle()
 			expectBooked(w, true)
-			large(w, "") // nobody knows that it will end
+			large(w, "") // it is not known to end
 			w.settle()
 			expectBooked(w, false)
 		}, then: wellknown.ReasonQuotaExceeded},
@@ -222,7 +222,7 @@ func TestAUnitThatIsTriedApartIsCorrectedWhenWhatItShowsIsNoLongerTrue(t *testin
 	}
 }
 
-// line is a queue in which many equal units wait. The answer to a write takes some time.
+// line is a queue in which many equal units wait. The response to a write takes some time.
 type line struct {
 	*crowd
 	answers []answer
@@ -249,7 +249,7 @@ func newLine(t *testing.T, waiting int) *line {
 	return l
 }
 
-// pass lets the time pass. Meanwhile, if busy, releases follow one after the other.
+// pass lets time pass. If busy, it releases one unit after the other meanwhile.
 func (l *line) pass(d time.Duration, busy bool) {
 	end := l.now.Add(d)
 	for {
@@ -311,7 +311,7 @@ func TestOfManyUnitsTheFirstAreCorrectedAtOnceAndTheOthersInOrder(t *testing.T) 
 		for _, w := range l.written {
 			first[w.Key] = true
 		}
-		for i := range scheduler.PromptUnits { // the greatest priority, and of that the oldest
+		for i := range scheduler.PromptUnits { // the highest priority, and of that the oldest
 			if key := fmt.Sprintf("%s/tfjob-training-%07d-0a1b2c3d", namespaceOf(0), 3*(i+runningPerLeaf)+2); !first[key] {
 				t.Fatalf("unit %d in the order, %s, is not corrected in 2 s", i, key)
 			}
@@ -336,7 +336,7 @@ func TestOfManyUnitsTheFirstAreCorrectedAtOnceAndTheOthersInOrder(t *testing.T) 
 	}
 }
 
-// While releases are under way, corrections are sent more slowly, and releases do not wait for them.
+// While releases are in progress, corrections are sent more slowly, and releases do not wait for them.
 func TestCorrectionsDelayNoRelease(t *testing.T) {
 	const waiting = 20_000
 	rate := func(correct bool) (released, explained int) {
@@ -365,7 +365,7 @@ func TestCorrectionsDelayNoRelease(t *testing.T) {
 	}
 }
 
-// A queue that is stopped and resumed all the time costs a bounded number of writes.
+// A queue that keeps being stopped and resumed costs a bounded number of writes.
 func TestAQueueThatIsStoppedAndResumedAllTheTimeCostsBoundedWrites(t *testing.T) {
 	l := newLine(t, 1000)
 	l.pass(time.Minute, false)

@@ -8,9 +8,9 @@ import (
 )
 
 // A unit can be elastic: it can be admitted with fewer pods than it requests. While it waits, its Demand is the least
-// that it can start with, and all decisions use that: its shape, its place in the tournament, what it lacks, and who
-// is evicted for it. In the round in which it is admitted, it then gets as many more pods as fit, up to its count.
-// Nobody is evicted for these extra pods, and units that are owed what they request come first.
+// that it can start with, and all decisions use that: its shape, its place in the tournament, what it lacks, and who is
+// evicted for it. In the round in which it is admitted, it then gets as many more pods as fit, up to its count. No unit
+// is evicted for these extra pods, and units that are owed what they request come first.
 //
 // If others were evicted for an elastic unit because it was owed the room, it does not borrow for extra pods. Its
 // victims are not queued again yet and might be owed what it would borrow, so they would evict each other in turns.
@@ -158,7 +158,7 @@ func (s *Scheduler) growNewest() {
 	}
 }
 
-// growAll does the same at the end of a round for all units that were admitted in it, in that order. By then, nobody
+// growAll does the same at the end of a round for all units that were admitted in it, in that order. By then, no unit
 // competes with them. It reports whether any has grown.
 func (s *Scheduler) growAll() (grown bool) {
 	for _, u := range s.growing {
@@ -181,8 +181,8 @@ func (s *Scheduler) grow(u growing) bool {
 	return true
 }
 
-// mostPods returns the greatest number of pods that the charged unit fits with. It does not use room that is planned or
-// booked for others, and does not borrow what units that are about to be tried are owed.
+// mostPods returns the largest number of pods that the charged unit fits with. It does not use room that is planned or
+// booked for others, and does not borrow what is owed to units that are about to be tried.
 func (s *Scheduler) mostPods(u growing) int32 {
 	group, charged, e := u.queue.Group, u.charged.group, u.Elastic
 	own, competes := quota.Branch{Node: group.Nodes()[0]}, s.competition(u.queue)

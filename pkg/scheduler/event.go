@@ -30,13 +30,13 @@ type Unit struct {
 	// Key is namespace/name.
 	Key string
 	Facts
-	// Partial is whether the request and the order of the unit could not be read completely. Values that are already
-	// known then remain in force.
+	// Partial is whether the request and the order of the unit could not be read completely. Known values then stay in
+	// force.
 	Partial bool
 
 	// DequeuedAt is when the unit was last admitted; zero if it never was.
 	DequeuedAt time.Time
-	// RequeueAt, if set, is when the unit is or was queued again after it freed its quota.
+	// RequeueAt, if set, is when the unit is or was queued again after freeing its quota.
 	RequeueAt time.Time
 	// Reason is the reason that the unit shows now.
 	Reason wellknown.Reason
@@ -44,10 +44,10 @@ type Unit struct {
 	Eviction Eviction
 }
 
-// JobKind is the number of a kind of job. The owner of the core knows its name. 0 is unknown.
+// JobKind is the number of a kind of job. The code that runs the core knows its name. 0 is unknown.
 type JobKind uint16
 
-// Eviction is when and for whom a unit is evicted.
+// Eviction is when a unit was evicted, and for which claimant.
 type Eviction struct {
 	// At is when the eviction was written.
 	At time.Time
@@ -55,20 +55,20 @@ type Eviction struct {
 	For string
 }
 
-// Facts are the part of a Unit that the core stores unchanged. It contains no points in time: a time.Time is large,
-// the core can hold a million units, and so it stores times in a shorter form.
+// Facts are the part of a Unit that the core stores unchanged. They contain no time.Time, because it is large and the
+// core can hold a million units. The core stores times in a shorter form.
 type Facts struct {
 	UID string
 	// Owner is the UID of the job whose pods use the quota of the unit; empty if unknown. Like Demand, it can be
 	// missing from a unit that has ended or was never admitted.
 	Owner string
-	// Label identifies the job for pods that have lost their controller; empty if none does.
+	// Label identifies the job for pods that have lost their controller; empty if no label does.
 	Label string
 	// QuotaName selects one of the groups of the namespace. If empty, the first is used.
 	QuotaName string
 	// Quota is the path in the status of the unit: the group whose quota it holds, held last, or waits for.
 	Quota string
-	// Version grows with every write of the unit.
+	// Version increases with every write to the unit.
 	Version uint64
 	// Submitted orders units of the same priority, in microseconds since 1970.
 	Submitted int64
@@ -90,7 +90,7 @@ type Facts struct {
 	Requeues int32
 	// Kind is the kind of the job.
 	Kind JobKind
-	// Expected is how long the owner expects the unit to run. It enforces nothing.
+	// Expected is how long the owner expects the unit to run. It is not enforced.
 	Expected Expected
 	Phase    Phase
 
@@ -104,7 +104,7 @@ type Facts struct {
 	// the quota until the job has stopped.
 	Evicted bool
 	// Over is whether the job has ended or is gone, and the unit holds quota only until the job's remaining pods and
-	// objects are gone. Such a unit is not evicted, and its Demand includes no requests of pods.
+	// objects are gone. Such a unit is not evicted, and its Demand does not include pods.
 	Over bool
 	// Stopped is whether the job of a unit that holds quota has stopped. The unit is then requeued,
 	// which frees its quota.
@@ -114,13 +114,13 @@ type Facts struct {
 	// OverQuota is whether the unit shows that its pods exceed what was admitted while a limit of its quota is
 	// exceeded.
 	OverQuota bool
-	// Unscheduled is whether the unit shows that the scheduler finds no node for its pods.
+	// Unscheduled is whether the unit shows that its pods are missing or cannot be scheduled.
 	Unscheduled bool
 	// Restored is whether a waiting unit replaces one that was lost. Its job runs, so it is charged immediately, even
 	// if it does not fit.
 	Restored bool
-	// Growth is whether the unit is for pods that a job has added since its admission. Another unit with the same Owner
-	// is for the pods before. Such a unit is evicted first.
+	// Growth is whether the unit is for pods that a job has added since its admission. Another unit with the same Owner is
+	// for the original pods. Growth is evicted first.
 	Growth bool
 	// Renewal limits how long a hand-made unit holds quota; nil means no limit.
 	Renewal *Renewal
@@ -143,8 +143,8 @@ type UnitChanged struct{ Unit Unit }
 // UnitGone means that a unit was deleted.
 type UnitGone struct{ Key, UID string }
 
-// Listed means that all units that exist at the start were shown. Those that hold quota were admitted by an earlier
-// process. From now on, only the core admits units.
+// Listed means that the core has seen all units that exist at the start. An earlier process admitted those that hold
+// quota. From now on, only the core admits units.
 type Listed struct{}
 
 // QuotaChanged means that the limits have changed. All units that hold quota are charged to the new backend, even if
@@ -159,9 +159,9 @@ type QuotaChanged struct {
 // Observed is an observation for a backend that is a quota.Observer. Other backends do not receive it.
 type Observed struct{ Seen any }
 
-// KindsChanged means that job-extensions queues other kinds of jobs than before.
+// KindsChanged means that job-extensions now queues different kinds of jobs.
 type KindsChanged struct {
-	// Off explains why units with jobs of the kinds that it does not queue are not admitted.
+	// Off explains, by kind that it does not queue, why units of that kind are not admitted.
 	Off map[JobKind]*quota.Refusal
 }
 
@@ -169,18 +169,18 @@ type KindsChanged struct {
 type QueueChanged struct {
 	// Queue is the name of the Queue.
 	Queue string
-	// Policy is the policy of the queue. If empty, the default policy applies.
+	// Policy is the policy of the queue. If nil, the default policy applies.
 	Policy *queue.Policy
-	// Rank orders queues that compete for the same room. The greatest goes first.
+	// Rank orders queues that compete for the same room. The highest goes first.
 	Rank int32
 	// MaxPriority caps the priority of the units of the queue.
 	MaxPriority Cap
 	Stop        Stop
 	Preemption  Preemption
 	PodsReady   PodsReady
-	// ReserveAfter is how long a unit waits until room is reserved for it; 0 means forever.
+	// ReserveAfter is how long a unit waits before room is reserved for it; 0 means that none ever is.
 	ReserveAfter time.Duration
-	// Learned, if set, is what past jobs of the queue teach. The core then learns nothing itself.
+	// Learned, if set, is what was learned from past jobs of the queue. The core then learns nothing itself.
 	Learned *forecast.Learned
 	// Checks are the admission checks of the queue.
 	Checks Checks
@@ -198,13 +198,13 @@ type Preemption struct {
 	MaxPerMinute int32
 }
 
-// Period is a duration, if Set. Otherwise the one of the Options applies.
+// Period is a duration, if Set. Otherwise, the one in Options applies.
 type Period struct {
 	Set   bool
 	Value time.Duration
 }
 
-// Cap is the greatest priority, if Set.
+// Cap is the maximum priority, if Set.
 type Cap struct {
 	Set   bool
 	Value int32
@@ -236,7 +236,7 @@ type Written struct {
 	Write *Write
 	// Version is the version of the unit after the write.
 	Version uint64
-	// At is the time of the write. Only that of Dequeue and Reserve is used.
+	// At is the time of the write. It is only used for Dequeue and Reserve.
 	At time.Time
 }
 
@@ -247,8 +247,8 @@ type Refused struct {
 	Now *Unit
 }
 
-// Denied means that the API server accepts no write of the unit, for example because of a policy. Nothing is written
-// to the unit before Until, unless the unit changes first. If it waits, it is not tried before Until, and shows Why.
+// Denied means that the API server rejected a write to the unit, for example because of a policy. The unit is not
+// written to before Until, unless it changes first. A waiting unit is not tried before Until, and shows Why.
 type Denied struct {
 	Write *Write
 	Until time.Time
@@ -264,7 +264,7 @@ type Kind int8
 const (
 	// Dequeue admits the unit, so that its job is released.
 	Dequeue Kind = iota + 1
-	// Explain reports another reason for which the unit waits.
+	// Explain reports a new reason why the unit waits.
 	Explain
 	// Requeue frees the quota of the unit, which waits again.
 	Requeue
@@ -276,13 +276,13 @@ const (
 	ClearOverQuota
 	// Reserve charges the unit and starts its admission checks. Dequeue follows when they are ready.
 	Reserve
-	// MarkUnscheduled reports that the scheduler finds no node for pods of the unit. ClearUnscheduled reports that
-	// this is over.
+	// MarkUnscheduled reports that pods of the unit are missing or cannot be scheduled. ClearUnscheduled reports that this
+	// is over.
 	MarkUnscheduled
 	ClearUnscheduled
-	// Expire ends a hand-made unit that nobody has renewed.
+	// Expire ends a hand-made unit that was not renewed.
 	Expire
-	// ShowPlace reports that a unit that holds quota is charged to another quota, because its quota was renamed or its
+	// ShowPlace reports that the charge of a unit has moved to another quota, because its quota was renamed or its
 	// namespace was moved.
 	ShowPlace
 )
@@ -305,17 +305,17 @@ type Write struct {
 	Kind Kind
 	Key  string
 	UID  string
-	// Version is the version of the unit on which the decision is based.
+	// Version is the unit version that the decision is based on.
 	Version uint64
 	// Queue and Quota are those of the unit; empty if none.
 	Queue, Quota string
 	// Reason and Message are what the unit shows; empty for Dequeue. Figures is whether the message has amounts that
-	// change all the time, so that it must say when they were read.
+	// change all the time, so it must say when they were read.
 	Reason  wellknown.Reason
 	Message string
 	Figures bool
-	// Resource is the one of which the unit can never get the amount that it Asked for, in base units; empty if there
-	// is none. Both are only for Explain.
+	// Resource is a resource that the unit can never get enough of; empty if there is none. Asked is the amount that it
+	// requests, in base units. Both are only for Explain.
 	Resource string
 	Asked    int64
 	// Requeue is how often the unit has freed its quota, and when it is queued again. It is only for Requeue.
@@ -329,14 +329,14 @@ type Write struct {
 	AwaitsPods bool
 	// Gates is whether pods that the job adds wait for quota, and Growth is from the unit. Both are only for Dequeue.
 	Gates, Growth bool
-	// Grant is the number of pods that the unit is admitted with, if not all, only for Dequeue and Reserve.
+	// Grant is the number of pods that the unit is admitted with, if not all. It is only for Dequeue and Reserve.
 	Grant Grant
 	// Checks are the checks to run, in order, and Reservation is the number of the reservation, from 1.
 	// Both are only for Reserve.
 	Checks      Checks
 	Reservation int32
-	// Rejected is whether an admission check has rejected the unit, whose spec has the Generation. Both are
-	// only for Requeue.
+	// Rejected is whether an admission check has rejected the unit, and Generation is that of its spec. Both are only for
+	// Requeue.
 	Rejected   bool
 	Generation int64
 }

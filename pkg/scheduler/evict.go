@@ -17,7 +17,7 @@ func (s *Scheduler) eviction(u *unit, now time.Time) *quota.Refusal {
 	case u.unadmitted:
 		return &quota.Refusal{Reason: wellknown.ReasonNotAdmitted,
 			Sentence: "something other than kube-queue-controller set the phase of the QueueUnit; the job was not admitted to its quota and is queued again"}
-	case u.Phase == Reserved: // what keeps it out of its queue makes it free its quota
+	case u.Phase == Reserved: // it frees its quota instead if anything keeps it out of its queue
 		if u.leaving != nil && u.leaving.mayGo {
 			return u.leaving.why
 		}
@@ -80,7 +80,8 @@ func (s *Scheduler) pace(u *unit, now time.Time) bool {
 	return true
 }
 
-// evicted records that a unit of the queue was evicted for another one. The limit might become known only later.
+// evicted records that a unit of the queue was evicted for another one. It keeps at least 100 times, because the limit
+// might become known only later.
 func (q *queueState) evicted(at instant) {
 	q.sent = append(q.sent, at)
 	slices.Sort(q.sent)

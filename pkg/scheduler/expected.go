@@ -9,8 +9,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/queue"
 )
 
-// Expected is a number of seconds as a bfloat16, which has an error of less than 1 %: a unit has no room for more. 0
-// means none.
+// Expected is a number of seconds as a bfloat16, which keeps units small and has an error of less than 1 %. 0 means
+// none.
 type Expected uint16
 
 // ExpectedOf returns the seconds as an Expected.
@@ -23,12 +23,12 @@ func (e Expected) seconds() float64 { return float64(math.Float32frombits(uint32
 // Duration returns the time.
 func (e Expected) Duration() time.Duration { return time.Duration(e.seconds() * float64(time.Second)) }
 
-// lengthOf returns the length of the unit's item: its limit or, with a policy that orders by it and no limit, what it is
-// expected to run, corrected by how wrong such times were before. Shapes are tried by their first item, and units with
-// different limits are treated differently beside a booking.
+// lengthOf returns the length of the unit's item: its limit or, if it has none and the policy orders by length, its
+// expected run time, corrected by past errors. It separates shapes, because a shape is tried by its first item and a
+// booking treats units with different limits differently.
 //
-// Units that declare nothing are ordered by the square of their size: larger jobs run longer, and keep more from others
-// meanwhile. Those with a time that is not enforced are never behind them: their owners would declare none.
+// Units that declare nothing are ordered by the square of their size, because larger jobs run longer and take more from
+// others meanwhile. An expected time never moves a unit back, because its owner would then declare none.
 func (q *queueState) lengthOf(u *unit) queue.Length {
 	switch {
 	case !q.Policy.ByLimit && !q.besideBookings:
@@ -44,7 +44,7 @@ func (q *queueState) lengthOf(u *unit) queue.Length {
 	return length
 }
 
-// knows returns what is known of the jobs of the queue.
+// knows returns what is known about the jobs of the queue.
 func (q *queueState) knows() *forecast.Learned { return cmp.Or(q.set.Learned, &q.learned) }
 
 // runs reports whether the job of a unit runs.
@@ -52,9 +52,8 @@ func (u *unit) runs() bool {
 	return (u.Phase == Dequeued || u.Phase == Running) && !u.Evicted && !u.Stopped && !u.Over && u.dequeuedAt != 0
 }
 
-// learn records what a unit requested and how long it ran, before it no longer runs. If its job has not ended, its time
-// only says something if it has run for longer than expected: otherwise, a job that is suspended before its end would hide
-// how long it runs.
+// learn records what a unit requested and how long it ran, before it stops running. If its job has not ended, its time
+// only counts if it ran longer than expected. Otherwise, suspending a job before its end would hide how long it runs.
 func (s *Scheduler) learn(u *unit, ended bool, now time.Time) {
 	if u.Growth || u.queue == nil || u.queue.set.Learned != nil || !u.runs() {
 		return
@@ -69,13 +68,13 @@ func (s *Scheduler) learn(u *unit, ended bool, now time.Time) {
 	}
 }
 
-// lesson is that the units of a queue must be ordered again; those of one namespace, if it is not empty.
+// lesson says that the units of a queue must be reordered, or only those of the namespace if it is not empty.
 type lesson struct {
 	queue     *queueState
 	namespace string
 }
 
-// reorder orders the units again about which something was learned.
+// reorder reorders the units that something was learned about.
 func (s *Scheduler) reorder(now time.Time) {
 	for _, l := range s.learned {
 		if s.queues[l.queue.name] == l.queue {

@@ -23,7 +23,7 @@ const (
 	// PromptUnits is how many units per queue and promptPeriod are corrected before the units of other queues.
 	PromptUnits  = 100
 	promptPeriod = 2 * time.Second
-	// lookAgain is when to compare the first units of a queue again if they do not show why they wait.
+	// lookAgain is how soon to compare the first units of a queue again if they do not show why they wait.
 	lookAgain = time.Second
 )
 
@@ -34,8 +34,8 @@ const (
 // cause must last for ReasonInterval before it replaces the one that the units show.
 //
 // A cause that is no longer true is corrected earlier. After a change of the unit, its queue or its quota, that takes
-// CorrectionDelay. Usage changes all the time, so a change of usage only leads to a comparison if one of the queue's
-// shapes is refused for another cause than before, and then only of the first PromptUnits.
+// CorrectionDelay. Usage changes all the time, so a change of usage only leads to a comparison if a shape of the queue
+// is refused for a new cause, and then only of the first PromptUnits.
 //
 // Invariants:
 //
@@ -122,7 +122,7 @@ func one(cause quota.Cause) unique.Handle[quota.Cause] {
 	return unique.Make(cause)
 }
 
-// causeOf reverts one.
+// causeOf is the inverse of one.
 func causeOf(handle unique.Handle[quota.Cause]) quota.Cause {
 	if handle == (unique.Handle[quota.Cause]{}) {
 		return quota.Cause{}

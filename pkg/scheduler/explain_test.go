@@ -34,7 +34,7 @@ func TestAReasonIsWrittenAfterASecondOfWaiting(t *testing.T) {
 	}
 }
 
-// job-extensions writes why a job is invalid. When the job is valid again, it waits for what it waited for before.
+// job-extensions writes why a job is invalid. When the job is valid again, it waits for the same reason as before.
 func TestAReasonThatAnotherWriterHasReplacedIsWrittenAgain(t *testing.T) {
 	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
 	w.submit("a/one", cpu("3"))
@@ -55,7 +55,7 @@ func TestAReasonThatAnotherWriterHasReplacedIsWrittenAgain(t *testing.T) {
 	}
 }
 
-// lacksAJob is a world in which a/late, which has reported that it lacks cpu, lacks a job now.
+// lacksAJob returns a world in which a/late has reported that it lacks cpu, and now lacks a job.
 func lacksAJob(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t, roundRobin(), leaf("root", map[string]string{"cpu": "4", quota.JobsResource: "2"}, "a"))
@@ -206,7 +206,7 @@ func TestAUnitThatIsHeldAndUnheldAllTheTimeReportsSoAtMostEach30Seconds(t *testi
 }
 
 func TestAChangeOfQuotaForgetsWhatItWasAboutToReport(t *testing.T) {
-	w := lacksAJob(t) // which is to be reported
+	w := lacksAJob(t) // which must be reported
 	w.plant(leaf("root", cpu("4"), "a"))
 	w.delete("a/late")
 	w.after(time.Minute)
@@ -264,8 +264,8 @@ func TestABackoffThatIsOverIsActedUponAtOnce(t *testing.T) {
 	}
 }
 
-// A unit that was held shows something else than the units next to it, which are reported
-// a cause that comes and goes in their own time.
+// A unit that was held shows another cause than its neighbors, which report a cause that comes and goes on their own
+// timers.
 func TestAUnitRequeuedWhileACauseComesAndGoesReportsOne(t *testing.T) {
 	both := map[string]string{"cpu": "4", "gpu": "4"}
 	w := newWorld(t, roundRobin(), leaf("root", both, "a"))
@@ -288,7 +288,7 @@ func TestAUnitRequeuedWhileACauseComesAndGoesReportsOne(t *testing.T) {
 	}
 }
 
-// explaining20 is a full quota for which 20 units wait. To two of them, as many as at a time, it is being explained why.
+// explaining20 returns a full quota that 20 units wait for. Explanations for two of them, the limit, are in progress.
 func explaining20(t *testing.T) *world {
 	w := newWorld(t, scheduler.Options{Policy: queue.Priority, Explanations: 2}, leaf("root", cpu("1"), "a"))
 	w.submit("a/runs", cpu("1"))
@@ -307,14 +307,14 @@ func explaining20(t *testing.T) *world {
 
 func TestExplainingToManyWhyTheyWaitHoldsNobodyUp(t *testing.T) {
 	w := explaining20(t)
-	// Who is not being reported at this moment is released at once.
+	// A unit without an explanation in progress is released immediately.
 	w.finish("a/runs")
 	w.write("a/19", func(u *scheduler.Unit) { u.Priority = 9 })
 	w.hearAndThink()
 	if last := w.sent[len(w.sent)-1]; last.Kind != scheduler.Dequeue || last.Key != "a/19" {
 		t.Fatalf("under way are %+v, want the release of a/19", w.sent)
 	}
-	// While that is under way, the others are reported one after another with pauses.
+	// While that is in progress, the others are reported one after another with pauses.
 	for range 2 {
 		w.land(0)
 		w.answer(0)
@@ -350,7 +350,7 @@ func TestExplainingToManyWhyTheyWaitHoldsNobodyUp(t *testing.T) {
 func TestWhatCanNeverFitIsReportedAtOnceHoweverManyAreToBeReported(t *testing.T) {
 	w := explaining20(t)
 	w.submit("a/never", cpu("2"))
-	w.finish("a/runs") // and a release will be under way
+	w.finish("a/runs") // and a release will be in progress
 	w.hearAndThink()
 	w.land(0)
 	w.answer(0)

@@ -8,7 +8,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota"
 )
 
-// ChargeOf is what is charged to a unit; nil if nothing is.
+// ChargeOf returns the charge of a unit; nil if there is none.
 func (s *Scheduler) ChargeOf(key string) *quota.Charge {
 	if u := s.units[key]; u != nil && u.charged != nil {
 		return &u.charged.Charge
@@ -16,7 +16,7 @@ func (s *Scheduler) ChargeOf(key string) *quota.Charge {
 	return nil
 }
 
-// EachCharge calls do for all that is charged. gone is whether the group no longer exists.
+// EachCharge calls do for each charge. gone is whether the group no longer exists.
 func (s *Scheduler) EachCharge(do func(path string, gone bool, c *quota.Charge)) {
 	each := func(c *charge) {
 		if c != nil {
@@ -34,7 +34,7 @@ func (s *Scheduler) EachCharge(do func(path string, gone bool, c *quota.Charge))
 	}
 }
 
-// Claims is for how many units room is kept that others leave.
+// Claims returns the number of units that room is kept for while others leave it.
 func (s *Scheduler) Claims() int { return s.made }
 
 // Grown is an elastic unit that was admitted in the last round.
@@ -54,7 +54,7 @@ func (s *Scheduler) Grown() map[string]Grown {
 	return grown
 }
 
-// Reviews is how often a reservation was checked again after a charge.
+// Reviews returns how often reservations were checked again after a charge.
 func (s *Scheduler) Reviews() int { return s.ledger.reviews }
 
 // Stored counts what the core stores.
@@ -101,7 +101,7 @@ func (s *Scheduler) Outdated(now time.Time) (keys []string) {
 // AUnit has the size of a unit.
 var AUnit unit
 
-// Bookings returns the units with bookings, and when they can start at the latest; zero if that is not known.
+// Bookings returns the units with bookings, and the latest time at which they can start; zero if unknown.
 func (s *Scheduler) Bookings() map[string]time.Time {
 	all := map[string]time.Time{}
 	for _, b := range s.bookings {

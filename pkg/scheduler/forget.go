@@ -8,7 +8,7 @@ import (
 // Uses returns the resources that units, pods and the quota refer to. It returns false if the backend
 // does not report them. It takes time proportional to the number of units and pods.
 //
-// Charges are part of what the backend uses. Shapes, also parked ones and those of claimants, only lack what their
+// Charges are part of what the backend uses. Shapes, including parked ones and those of claimants, only lack what their
 // units request or what the backend uses.
 func (s *Scheduler) Uses() (resources.IDs, bool) {
 	var used resources.IDs
@@ -45,7 +45,7 @@ func (s *Scheduler) Forget(used resources.IDs) {
 	}
 }
 
-// forget forgets requests for resources that no item requests any more.
+// forget drops the upper bounds of resources that are no longer used.
 func (t *tournament) forget(used resources.IDs) {
 	t.root.forget(used)
 	for _, b := range t.inner {

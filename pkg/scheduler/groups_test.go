@@ -91,7 +91,7 @@ func TestUnitsThatAreNotPreemptibleStayTogetherWithinMin(t *testing.T) {
 			t.Errorf("%s reports %+v, want %s: %s", key, reported, want.reason, want.sentence)
 		}
 	}
-	// What is borrowed does not count against the guarantee, but the room is its.
+	// Borrowed quota does not count against the guarantee for non-preemptible jobs.
 	w.finish("a/fixed-1")
 	w.settle()
 	expectReleased(t, w, "a/borrows", "a/fixed-2")

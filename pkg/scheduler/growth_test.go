@@ -17,7 +17,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// grows makes a unit one for more pods of the job of another unit.
+// grows makes a unit growth of the job of another unit.
 func (w *world) grows(job string) func(*scheduler.Unit) {
 	return func(u *scheduler.Unit) {
 		u.Growth, u.Owner, u.Label = true, w.units[job].Owner, w.units[job].Label
@@ -32,8 +32,8 @@ func (w *world) onlyPods(v resources.Vector) (rest resources.Vector) {
 	return rest.With(cpu, amount)
 }
 
-// A job and its growth are charged what both were admitted with, or what all pods request if that is more. A restart of
-// the controller, in which the units may be seen in any order, changes nothing.
+// A job and its growth are charged for what both were admitted with, or what all pods request if that is more. A
+// restart of the controller, which may see the units in any order, changes nothing.
 func TestPropertyAJobAndItsGrowthAreChargedOnceForTheirPods(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, roundRobin(), leaf("a", cpu("40"), "a"))
@@ -113,7 +113,7 @@ func TestPropertyAJobAndItsGrowthAreChargedOnceForTheirPods(t *testing.T) {
 	})
 }
 
-// Growth is evicted before jobs that have started later, and is evicted although pods of its job run on.
+// Growth is evicted before jobs that have started later, and is evicted although pods of its job keep running.
 func TestGrowthGoesFirst(t *testing.T) {
 	w := newWorld(t, roundRobin(), leaf("a", cpu("6"), "a"))
 	w.exact = false
@@ -211,7 +211,7 @@ func TestGrowthOfANonPreemptibleJobIsNotEvicted(t *testing.T) {
 	}
 }
 
-// Growth says nothing about what jobs request, or for how long they run.
+// Growth is no evidence of what jobs request or how long they run.
 func TestNothingIsLearnedOfGrowth(t *testing.T) {
 	w := newWorld(t, scheduler.Options{Policy: queue.ShortestFirst}, leaf("root", map[string]string{quota.JobsResource: "1"}, "a"))
 	w.exact = false
@@ -232,7 +232,7 @@ func TestNothingIsLearnedOfGrowth(t *testing.T) {
 	expectOrder(t, w, "a/x-2", "a/y-1")
 }
 
-// A job is not queued again while pods of it are left, although its growth holds quota for as many.
+// A job is not queued again while it has pods left, even if its growth holds quota for as many.
 func TestAJobWaitsForItsPodsAlsoIfItHasGrown(t *testing.T) {
 	w := newWorld(t, roundRobin(), leaf("a", cpu("8"), "a"))
 	w.exact = false

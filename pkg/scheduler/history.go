@@ -68,7 +68,7 @@ func (e *explainer) reported(u *unit, cause quota.Cause, now time.Time) int32 {
 	return 0
 }
 
-// comesAndGoes reports whether the unit has reported this cause before and its present one more than once.
+// comesAndGoes reports whether the unit has reported this cause before and its current one more than once.
 func (e *explainer) comesAndGoes(u *unit, cause quota.Cause, now time.Time) bool {
 	return e.reported(u, cause, now) > 0 && e.reported(u, u.shown.last(), now) > 1
 }

@@ -9,7 +9,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// twoTeams is a world with two queues in which the greater priority evicts the smaller one.
+// twoTeams returns a world with two queues in which higher priority evicts lower priority.
 func twoTeams(t *testing.T, root tree.Node, perMinute int32) *world {
 	w := reclaiming(t, root)
 	for _, name := range []string{"root-a", "root-b"} {
@@ -18,7 +18,7 @@ func twoTeams(t *testing.T, root tree.Node, perMinute int32) *world {
 	return w
 }
 
-// Another unit would get the room of the second victim, which would be evicted for a unit that runs already.
+// Another unit would get the room of the second victim, which would be evicted for a unit that already runs.
 func TestAUnitDoesNotStartWithTheRoomOfOthersBeforeItsVictimsAreEvicted(t *testing.T) {
 	w := twoTeams(t, owning("root", nil, cpu("10"), leaf("a", nil, "a"), leaf("b", nil, "b")), 0)
 	w.configure(scheduler.QueueChanged{Queue: "root-a", Preemption: scheduler.Preemption{WithinQueue: true, MaxPerMinute: 1}})
@@ -97,7 +97,7 @@ func TestAUnitThatIsQueuedAgainDoesNotClaimTheRoomOfItsVictimsTwice(t *testing.T
 	}
 }
 
-// While a start is being written, the unit is no candidate.
+// While its start is being written, a unit is not a candidate.
 func TestAUnitIsEvictedThatWasStartingWhenTheOtherCame(t *testing.T) {
 	w := newWorld(t, scheduler.Options{Policy: queue.Priority}, owning("team", gpu("1"), gpu("1")))
 	w.configure(scheduler.QueueChanged{Queue: "team", Preemption: scheduler.Preemption{WithinQueue: true}})
@@ -112,7 +112,7 @@ func TestAUnitIsEvictedThatWasStartingWhenTheOtherCame(t *testing.T) {
 	expectEvicted(t, w, "team/dev")
 }
 
-// Jobs that stop for another cause make room for a unit without victims of its own. Neither a restart nor another tree
+// Jobs that stop for another reason make room for a unit without victims of its own. Neither a restart nor a new tree
 // gives that room to another unit.
 func TestRoomStaysKeptForAUnitThatNeedsNoVictims(t *testing.T) {
 	for name, happens := range map[string]func(*world){

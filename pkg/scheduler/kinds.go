@@ -16,8 +16,8 @@ func (e KindsChanged) apply(s *Scheduler, now time.Time) {
 	}
 }
 
-// isForsaken reports whether nothing releases the job of an admitted unit, or reports its end: its kind is off, and it has
-// no pods. Its operator gets the time that it may take to create pods.
+// isForsaken reports whether an admitted unit has no pods and its kind is off, so nothing releases its job or reports
+// its end. Its operator has PodlessAfter to create pods.
 func (s *Scheduler) isForsaken(u *unit, now time.Time) bool {
 	at := s.forsakenAt(u)
 	return at > 0 && instantOf(now) >= at && s.pods.Pods(u.holder.Holder) == 0

@@ -13,7 +13,7 @@ func ofKind(kind scheduler.JobKind) func(*scheduler.Unit) {
 	return func(u *scheduler.Unit) { u.Kind = kind }
 }
 
-// turnOff has job-extensions queue all kinds but these.
+// turnOff lets job-extensions queue all kinds except these.
 func (w *world) turnOff(kinds ...scheduler.JobKind) {
 	w.off = map[scheduler.JobKind]*quota.Refusal{}
 	for _, kind := range kinds {
@@ -32,7 +32,7 @@ func TestAUnitWhoseKindIsOffWaitsUntilItIsOnAgain(t *testing.T) {
 	w.turnOff(1)
 	w.submit("a/then", cpu("3"), ofKind(1))
 	w.after(time.Second)
-	w.finish("a/runs") // whoever ends it
+	w.finish("a/runs") // no matter who ends it
 	w.submit("a/on", cpu("1"), ofKind(2))
 	w.after(time.Minute)
 	expectReleased(t, w, "a/on")

@@ -7,7 +7,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota"
 )
 
-// leaving is the eviction of a unit, from the decision until the unit holds no quota.
+// leaving is the eviction of a unit, from the decision until the unit no longer holds quota.
 type leaving struct {
 	// why is the reason. If the unit is evicted for another one, forUID and forKey are the UID and the key of that
 	// claimant. If another process has decided the eviction, why is nil and forKey is empty.
@@ -17,14 +17,14 @@ type leaving struct {
 	// among its victims; empty if none does.
 	served    bool
 	listedFor string
-	// mayGo is whether the eviction can be sent. It then counts for the pace of its queue.
+	// mayGo is whether the eviction can be sent. It then counts toward the pace of its queue.
 	mayGo bool
 	// at is when the eviction was sent; 0 if it was not. late is whether it has taken too long since.
 	at   instant
 	late bool
 	// checkAt is when the eviction can be sent, or when it is late; 0 if neither is due.
 	checkAt instant
-	// planned is the charge that is planned to be released; nil if none is.
+	// planned is the charge that the plan no longer includes; nil if there is none.
 	planned *charge
 }
 
@@ -60,7 +60,7 @@ func (u *unit) seeEviction(seen *Unit) {
 	}
 }
 
-// forgetPlans forgets what is planned, together with the backend.
+// forgetPlans forgets what is planned, because the backend is replaced.
 func (u *unit) forgetPlans() {
 	if u.leaving != nil {
 		u.leaving.planned = nil
@@ -110,7 +110,7 @@ func (s *Scheduler) followEviction(u *unit, now time.Time) {
 }
 
 // isStopping reports whether all remaining pods of the unit are being deleted. They count until their grace periods
-// end. Of a job that has grown, nobody knows which pods belong to which unit.
+// end. For growth, any pod of the job counts, because it is unknown which pods belong to which unit.
 func (s *Scheduler) isStopping(u *unit) bool {
 	switch {
 	case u.charged == nil || u.holder == nil:
@@ -137,8 +137,7 @@ func (s *Scheduler) stopFollowing(u *unit) {
 	s.retryClaimant(v)
 }
 
-// retryClaimant tries the claimant of an eviction again, because it does not start while it relies on evictions that
-// were not sent.
+// retryClaimant retries the claimant of an eviction, because it does not start while it relies on unsent evictions.
 func (s *Scheduler) retryClaimant(v *leaving) {
 	u := s.units[v.forKey]
 	if u == nil || u.UID != v.forUID || u.claim == nil || !u.claim.made {
@@ -223,8 +222,8 @@ func (s *Scheduler) withdraw(v *unit) bool {
 	return true
 }
 
-// withdrawOutdated withdraws the eviction of a unit whose claimant has no claim any more: it could not be withdrawn when
-// the claim ended.
+// withdrawOutdated withdraws the eviction of a unit whose claimant no longer has a claim, in case it could not be
+// withdrawn when the claim ended.
 func (s *Scheduler) withdrawOutdated(v *unit) {
 	if v.leaving != nil && v.mayWithdraw() && !s.isClaimed(v) {
 		s.withdraw(v)

@@ -10,7 +10,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// meterKept is how long a namespace that uses nothing of a quota keeps its totals.
+// meterKept is how long the totals of a namespace are kept after it stops using a quota.
 const meterKept = 24 * time.Hour
 
 // Consumption is what the holders of a namespace have used of a quota over time. It does not include the quotas below.
@@ -32,8 +32,8 @@ type Metered struct {
 type meters struct {
 	// now is the time of the event or call in progress.
 	now time.Time
-	// began is the time of the first change, and elapsed the microseconds since then. They are a difference of two
-	// times, so that a clock that is set back does not reduce a total.
+	// began is the time of the first change, and elapsed the microseconds since then. elapsed is a difference of two
+	// times, so setting the clock back does not reduce a total.
 	began   time.Time
 	elapsed int64
 	of      map[meterKey]*meter
@@ -41,7 +41,7 @@ type meters struct {
 
 type meterKey struct{ quota, namespace string }
 
-// meter has the amounts of one namespace in one quota, ordered by resource. changed is when one was last changed.
+// meter has the amounts of one namespace in one quota, ordered by resource. changed is when one last changed.
 type meter struct {
 	amounts []Metered
 	changed int64
@@ -109,7 +109,7 @@ func (m *meters) forget(used resources.IDs) {
 	}
 }
 
-// differ returns how what is metered differs from what is charged.
+// differ returns the differences between what is metered and what is charged.
 func (m *meters) differ(charged *meters, name func(resources.ID) string) (broken []error) {
 	for key, at := range m.of {
 		var should meter
@@ -132,8 +132,8 @@ func (m *meters) differ(charged *meters, name func(resources.ID) string) (broken
 	return broken
 }
 
-// Consumption returns what was used until now, since the first change, by the names of resources that users know and in
-// no order. now must not be before the last event.
+// Consumption returns what was used from the first change until now, by the resource names that users know, in no
+// particular order. now must not be before the last event.
 func (s *Scheduler) Consumption(now time.Time) []Consumption {
 	s.meters.now = now
 	s.meters.tick()
@@ -159,7 +159,7 @@ func (s *Scheduler) Consumption(now time.Time) []Consumption {
 	return all
 }
 
-// knownIDs returns a function that returns the resource by which users know one, or false if they do not know it.
+// knownIDs returns a function that converts a resource to the one that users know; false if they know none.
 func (s *Scheduler) knownIDs() func(resources.ID) (resources.ID, bool) {
 	known := map[resources.ID]resources.ID{}
 	return func(id resources.ID) (resources.ID, bool) {
@@ -173,7 +173,7 @@ func (s *Scheduler) knownIDs() func(resources.ID) (resources.ID, bool) {
 	}
 }
 
-// known returns the amounts of a vector by the names of resources that users know.
+// known converts a vector to the resource names that users know.
 func (s *Scheduler) known(v resources.Vector) resources.Vector {
 	if explainer, is := s.backend.(quota.Explainer); is {
 		return explainer.Known(v)

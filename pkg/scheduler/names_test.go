@@ -41,10 +41,10 @@ func TestTheUnitInFrontIsNotNamed(t *testing.T) {
 	}
 }
 
-// Whoever may read a unit may read nothing else, so that no sentence of a unit may contain the name
-// of a unit or a namespace of others, and the status of a queue no name at all. The worlds have all causes of sentences:
-// waiting, evictions for others and for other reasons, admission checks, pods that are not ready, and pods that exceed what
-// was admitted.
+// Users who can read a unit might not be able to read anything else. So its messages must not contain other namespaces
+// or names of units in them, and the status of a queue must not contain any. The worlds cover all causes of messages:
+// waiting, evictions for others and for other reasons, admission checks, pods that are not ready, and pods that exceed
+// what was admitted.
 func TestPropertyNoSentenceNamesUnitsOrNamespacesOfOthers(t *testing.T) {
 	reasons := map[wellknown.Reason]int{}
 	rapid.Check(t, func(t *rapid.T) {
@@ -84,7 +84,7 @@ func TestPropertyNoSentenceNamesUnitsOrNamespacesOfOthers(t *testing.T) {
 	}
 }
 
-// namesWorld has names that are part of no other word.
+// namesWorld has names that are not part of any other word.
 func namesWorld(t *rapid.T) *world {
 	root := leaf("root", map[string]string{"cpu": "8", quota.JobsResource: "4"})
 	root.Children = []tree.Node{

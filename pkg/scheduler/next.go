@@ -7,7 +7,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota"
 )
 
-// FlushInterval is how often parked shapes are tried even if nothing was freed. This is a safety net: a shape that
+// FlushInterval is how often parked shapes are tried even if nothing was freed. This is a safety net: a shape that then
 // fits has missed a wake-up, and Rescued counts it.
 const FlushInterval = 5 * time.Minute
 
@@ -75,7 +75,7 @@ func (s *Scheduler) admit(now time.Time) {
 				s.makeRoom(q, u, refusal, now)
 				continue
 			default:
-				s.unprove(q) // because of what was admitted for others, it would borrow what is reserved
+				s.unprove(q) // after other admissions, it would borrow what is reserved
 				continue
 			}
 		}
@@ -111,7 +111,7 @@ func (s *Scheduler) hasMore() bool {
 	return len(s.freed) > 0 || len(s.unproven) > 0 || s.grown() || s.claimsStale || s.seekClaimants || len(s.claimants) > 0 || s.hasStaleBookings()
 }
 
-// wakeFreed adds the queues that may have something to try in the freed spaces to the tournament.
+// wakeFreed activates the queues that may have something to try in the freed spaces.
 func (s *Scheduler) wakeFreed() {
 	for _, space := range s.freed {
 		s.waitIndex.Wake(space, func(q *queue.Queue) { s.activate(s.queues[q.Group.Queue()]) })
@@ -201,9 +201,9 @@ func (s *Scheduler) Flushes() int { return s.flushes }
 // there is a bug.
 func (s *Scheduler) Rescued() int { return s.rescued }
 
-// watchFronts handles the queues that only try their front. It explains units again that have reached or lost the
-// front. Only the front unit has a reservation, because reservations of others would keep room without any use. It
-// reports whether reservations have changed.
+// watchFronts handles the queues that only try their front. It updates the explanations of units that have reached or
+// lost the front. Only the front unit has a reservation, because no other unit could use one. It reports whether
+// reservations have changed.
 func (s *Scheduler) watchFronts(now time.Time) (changed bool) {
 	queues := s.frontsToCheck
 	s.frontsToCheck = nil
@@ -256,7 +256,6 @@ func (s *Scheduler) runTimers(now time.Time) bool {
 	return len(queues)+len(shapes)+len(units) > 0
 }
 
-// handleTimer handles the timer of a unit.
 func (s *Scheduler) handleTimer(u *unit, now time.Time) {
 	checking := u.shown.checkAt != 0 && u.shown.checkAt <= instantOf(now)
 	requeued := u.requeueAt != 0 && u.requeueAt <= instantOf(now) && u.item.Shape() == nil
@@ -375,8 +374,8 @@ func (s *Scheduler) fitsNow(q *queueState, shape *queue.Shape) *quota.Refusal {
 }
 
 // fitsIfWithdrawn returns why a unit would not fit if its unsent evictions were withdrawn; nil if it would fit. They
-// are withdrawn when the unit starts. So it must not start in room that is kept for others who would in turn get the
-// room of its victims.
+// are withdrawn when the unit starts, so it must not use room that is kept for others if they were to get the room of
+// its victims in return.
 func (s *Scheduler) fitsIfWithdrawn(u *unit) (r *quota.Refusal) {
 	unsent := func(do func(quota.Group, *quota.Charge)) (any bool) {
 		for _, v := range s.victims[u.UID] {

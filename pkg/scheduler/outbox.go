@@ -4,34 +4,34 @@ import "time"
 
 // The shortest times between two explanations, if the number of explanations in progress is limited.
 const (
-	// ExplainInterval applies to first reasons and to reasons that replace one that was true, while other writes are
+	// ExplainInterval applies to first reasons and to reasons that replace one that is still true, while other writes are
 	// in progress. Otherwise they are not delayed.
 	ExplainInterval = 50 * time.Millisecond
-	// PromptInterval applies to the first units of a queue that show an untrue cause, while other writes are in
+	// PromptInterval applies to the first units of a queue that show an outdated cause, while other writes are in
 	// progress. Otherwise they are not delayed.
 	PromptInterval = 4 * time.Millisecond
-	// RestInterval applies to all other units that show an untrue cause. While other writes are in progress,
+	// RestInterval applies to all other units that show an outdated cause. While other writes are in progress,
 	// ExplainInterval applies instead.
 	RestInterval = 5 * time.Millisecond
 )
 
 // outbox stores which writes are requested and which are in progress, and decides the order in which they are sent.
-// Most writes, such as admissions, are urgent: they are sent immediately, in the order of the requests. Explanations
-// of why units wait come in bursts and must not delay urgent writes, so their number and rate can be limited. They
-// are in lanes, each with its own rate.
+// Most writes, such as admissions, are urgent: they are sent immediately, in the order of the requests. Explanations of
+// why units wait come in bursts and must not delay urgent writes, so their number and rate can be limited. They are
+// sent in lanes, each with its own rate.
 //
 // Invariants:
 //
-//   - At most one write of a unit is in progress. Of the writes that are requested in the meantime,
-//     only the latest is sent when the outcome is known.
-//   - A unit is in one of the lists while a write of it is requested and none is in progress. A
-//     list may also contain units for which no write, or another write, is requested now.
+//   - At most one write of a unit is in progress. If more are requested in the meantime, only the latest is sent when
+//     the outcome is known.
+//   - A unit with a requested write and none in progress is in one of the lists. A list may also contain units for
+//     which no write, or another write, is requested now.
 //   - urgent and explaining count the units with a write in progress.
 type outbox struct {
 	// ready are the units with an urgent write.
 	ready []*unit
-	// explanations are the units with an explanation to send. Those that can never fit are also in impossible and
-	// come first. Those that show an untrue cause are in prompt or in rest.
+	// explanations are the units with an explanation to send. Those that can never fit are also in impossible and come
+	// first. Those that show an outdated cause are in prompt or in rest.
 	explanations, impossible, prompt, rest []*unit
 
 	// explaining is the number of explanations in progress, and urgent the number of all other writes
@@ -43,8 +43,8 @@ type outbox struct {
 	explainedAt, promptAt, restAt instant
 	// seq is the number of the last write.
 	seq uint64
-	// denied are the units that are not written to, because the API server would deny it, with the end of that time.
-	// Requested writes are sent afterwards.
+	// denied are the units that are not written to because the API server denies it, and until when. Requested writes are
+	// sent afterwards.
 	denied map[*unit]instant
 }
 
@@ -85,7 +85,7 @@ func (o *outbox) want(u *unit, kind Kind) {
 // wantFirst moves the requested explanation of the unit to the front.
 func (o *outbox) wantFirst(u *unit) { o.impossible = append(o.impossible, u) }
 
-// correct requests the explanation of a unit that shows a cause that is no longer true.
+// correct requests the explanation of a unit that shows an outdated cause.
 func (o *outbox) correct(u *unit, prompt bool) {
 	w := &u.write
 	if w.wanted != 0 && w.wanted != Explain {
@@ -117,7 +117,7 @@ func (o *outbox) post(u *unit) {
 	}
 }
 
-// endDenial has the unit written to again if the time has ended in which the API server would deny that.
+// endDenial allows writes to the unit again if its denial is over.
 func (o *outbox) endDenial(u *unit, now time.Time) {
 	if until, is := o.denied[u]; is && until <= instantOf(now) {
 		delete(o.denied, u)
@@ -125,7 +125,7 @@ func (o *outbox) endDenial(u *unit, now time.Time) {
 	}
 }
 
-// answered processes the outcome of the write with the number and returns its kind. It returns false if the unit is
+// answered processes the outcome of the write with this number and returns its kind. It returns false if the unit is
 // nil or this write is not in progress. Call post to send the next requested write.
 func (o *outbox) answered(u *unit, seq uint64) (Kind, bool) {
 	if u == nil || u.write.seq != seq {
@@ -189,7 +189,7 @@ type lane struct {
 	units    *[]*unit
 	sentAt   *instant
 	interval time.Duration
-	// spare is how many of the allowed explanations in progress are left for the lanes that follow.
+	// spare is how many of the allowed explanations the lane leaves to the lanes after it.
 	spare int
 }
 
@@ -212,7 +212,7 @@ func (o *outbox) lanes() [3]lane {
 	return lanes
 }
 
-// mayExplain reports whether another explanation can be in progress with this many to spare.
+// mayExplain reports whether another explanation can be sent with this many to spare.
 func (o *outbox) mayExplain(spare int) bool {
 	return o.mostExplaining == 0 || o.explaining < o.mostExplaining-spare
 }

@@ -10,9 +10,9 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// A write is wanted, waits, or is on its way, and what it was decided for changes.
+// The reason for a write changes while the write is requested, waits, or is in progress.
 
-// expectSent expects that one write of the kind is on its way.
+// expectSent expects that one write of the kind is in progress.
 func (w *world) expectSent(kind scheduler.Kind) {
 	w.t.Helper()
 	if len(w.sent) != 1 || w.sent[0].Kind != kind {
@@ -32,7 +32,7 @@ func (w *world) notEvicted(a, b string) string {
 	return a
 }
 
-// evicting is a world in which the eviction of team/dev for team/prod is on its way.
+// evicting returns a world in which the eviction of team/dev for team/prod is in progress.
 func evicting(t *testing.T) *world {
 	t.Helper()
 	w := preempting(t, owning("team", gpu("1"), gpu("1")), "team")
@@ -44,7 +44,7 @@ func evicting(t *testing.T) *world {
 	return w
 }
 
-// pacing is a world in which one of two victims of a unit is evicted, and the other one waits for its turn.
+// pacing returns a world in which one of two victims of a unit is evicted, and the other one waits for its turn.
 func pacing(t *testing.T, claimant string) (w *world, other string) {
 	t.Helper()
 	w = newWorld(t, roundRobin(), owning("team", gpu("2"), gpu("2")))

@@ -21,8 +21,8 @@ const (
 // overQuota watches the spaces whose usage exceeds their limits. Usually there are none: admissions never exceed a
 // limit, but pods can, and limits can be lowered.
 type overQuota struct {
-	// since are these spaces, with the time since when they exceed their limits even without the pods that are being
-	// deleted; 0 if they do not.
+	// since is when each of these spaces began to exceed its limit even without the pods that are being deleted; 0 if it
+	// does not.
 	since map[quota.Space]instant
 	// shown are the units that show that they are over quota, and messages is what units must show.
 	shown    map[*unit]struct{}
@@ -170,8 +170,8 @@ func (s *Scheduler) terminating() map[quota.Space]int64 {
 	return leaving
 }
 
-// showOverQuota requests the writes for units whose pods exceed what was admitted while one of these spaces exceeds
-// its limit, and for units that no longer do. A unit whose job is over does not show it, because it is no longer
+// showOverQuota requests the writes that mark units whose pods exceed what was admitted while one of these spaces
+// exceeds its limit, and those that clear the mark. A unit whose job is over does not show it, because it is no longer
 // charged for its admission.
 func (s *Scheduler) showOverQuota(over []quota.Space) {
 	o := &s.over

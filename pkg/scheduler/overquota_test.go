@@ -17,8 +17,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// expectOverQuota proves on the API objects of a world that has long been at rest that exactly the
-// exceeded limits are reported, and exactly by the units whose pods exceed what was admitted.
+// expectOverQuota verifies with the API objects of a world at rest that exactly the exceeded limits are reported, by
+// exactly the units whose pods exceed what was admitted.
 func expectOverQuota(t *rapid.T, w *world) {
 	w.lasting = true
 	defer func() { w.lasting = false }()
@@ -66,8 +66,8 @@ func (w *world) excesses() []quota.Excess {
 	return excesses
 }
 
-// grownWorld is a world with a running unit a/grown of 1 cpu in a quota of 4 cpu, whose pods request as
-// many cpu as given when they are created.
+// grownWorld returns a world with a running unit a/grown of 1 cpu in a quota of 4 cpu, whose pods request as many cpu
+// as given when they are created.
 func grownWorld(t *testing.T) (w *world, pod func(name string, cpus int64, terminating bool)) {
 	w = newWorld(t, roundRobin(), tree.Node{Name: "root", Children: []tree.Node{leaf("a", cpu("4"), "a"), leaf("b", nil, "b")}})
 	w.exact = false // pods are created without asking

@@ -55,8 +55,8 @@ func creditors(t testing.TB, waiting, leaves int, policy *queue.Policy) *crowd {
 	return c
 }
 
-// BenchmarkReleaseOwed is one release while units wait for what they are owed: a unit ends, one that is
-// owed gets its room, and another one comes.
+// BenchmarkReleaseOwed measures one release while units wait for what they are owed: a unit ends, one that is owed its
+// room gets it, and a new unit arrives.
 func BenchmarkReleaseOwed(b *testing.B) {
 	for _, of := range []struct {
 		waiting, leaves int
@@ -74,8 +74,7 @@ func BenchmarkReleaseOwed(b *testing.B) {
 	}
 }
 
-// BenchmarkAdmitOthers is an admission of what is not owed to anybody, while units wait for what they are
-// owed.
+// BenchmarkAdmitOthers measures an admission that uses nothing that waiting units are owed.
 func BenchmarkAdmitOthers(b *testing.B) {
 	for _, waiting := range []int{10, 1000, 4000} {
 		b.Run(fmt.Sprintf("owed=%d", waiting), func(b *testing.B) {

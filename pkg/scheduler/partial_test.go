@@ -35,7 +35,7 @@ func TestAUnitThatBecomesUnreadableDuringItsReleaseIsNotReleased(t *testing.T) {
 	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
 	w.submit("a/one", cpu("3"))
 	w.deliver()
-	w.think() // the release is under way when the unit changes
+	w.think() // the release is in progress when the unit changes
 	w.write("a/one", spoil)
 	w.submit("a/two", cpu("3"))
 	w.after(time.Minute)

@@ -28,8 +28,8 @@ func TestAUnitThatWouldBorrowWhatAnotherIsOwedShowsThatBorrowingIsPaused(t *test
 	}
 }
 
-// Whether the one who is owed or the one who would borrow comes first: what is decided
-// at one instant is decided with both known.
+// It does not matter whether the unit that is owed or the one that would borrow comes first: decisions at one instant
+// consider both.
 func TestNobodyBorrowsAtTheInstantAtWhichSomebodyIsRefusedWhatTheyAreOwed(t *testing.T) {
 	root := owning("root", nil, cpu("10"), owning("a", cpu("6"), nil), owning("b", cpu("2"), nil), owning("c", cpu("2"), nil))
 	for _, order := range [][]string{{"a/owed", "b/more", "c/more"}, {"b/more", "c/more", "a/owed"}, {"b/more", "a/owed", "c/more"}} {
@@ -102,9 +102,8 @@ func TestBorrowingIsPausedOfNothingElseThanWhatLacks(t *testing.T) {
 	expectReleased(t, w, "b/1", "b/gpu")
 }
 
-// Two blocking queues: at one instant one gives its claim up and the other takes one. Whether a
-// shape that waits for the pause to end is tried in between, and its backoff doubled, is up to
-// the order of a map.
+// Of two blocking queues, one gives up its claim and the other makes one at the same instant. A map order must not
+// decide whether a shape that waits for the pause to end is tried in between, which doubles its backoff.
 func TestClaimsThatChangeHandsAreTheSameEachTime(t *testing.T) {
 	first := ""
 	for run := range 40 {
@@ -150,8 +149,8 @@ func TestClaimsThatChangeHandsAreTheSameEachTime(t *testing.T) {
 	}
 }
 
-// owedInFront is a world in which a/owed, in front of a blocking queue, lacks one of
-// the two cores that it is owed, for b/1 has borrowed it.
+// owedInFront returns a world in which a/owed, in front of a blocking queue, lacks one of the two cores that it is
+// owed, because b/1 has borrowed it.
 func owedInFront(t *testing.T) *world {
 	root := owning("root", nil, cpu("10"), owning("a", cpu("4"), cpu("4")), owning("b", cpu("2"), nil))
 	w := pausing(t, root)
@@ -164,8 +163,7 @@ func owedInFront(t *testing.T) *world {
 	return w
 }
 
-// In a queue in which only the front is tried, a unit behind it is not admitted however much
-// room there is.
+// In a queue that only tries its front, a unit behind it is not admitted no matter how much room there is.
 func TestOnlyTheFrontOfABlockingQueuePausesBorrowing(t *testing.T) {
 	w := owedInFront(t)
 	w.submit("b/2", cpu("1"))

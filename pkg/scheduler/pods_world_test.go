@@ -17,7 +17,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// leftover is where a deleted unit was charged whose pods may be left.
+// leftover is where a deleted unit that may have pods left was charged.
 type leftover struct{ namespace, quotaName, quota string }
 
 func placeOf(u *scheduler.Unit) leftover { return leftover{u.Namespace(), u.QuotaName, u.Quota} }
@@ -25,8 +25,7 @@ func placeOf(u *scheduler.Unit) leftover { return leftover{u.Namespace(), u.Quot
 func jobOf(uid string) string   { return "job-" + uid }
 func labelOf(uid string) string { return "label=" + uid }
 
-// pod has the informer report a pod at once. The API objects are behind it or ahead of it, as they
-// are in a cluster.
+// pod lets the informer report a pod immediately. The API objects can be behind or ahead of it, as in a cluster.
 func (w *world) pod(p pods.Pod) {
 	w.pods[p.UID] = p
 	w.core.Apply(w.now, scheduler.PodChanged{Pod: p})
@@ -40,8 +39,8 @@ func (w *world) podGone(uid string) {
 	w.check()
 }
 
-// requested sums up the pods whose owner is one of these, without those that are being deleted if
-// the world is lasting.
+// requested sums the requests of pods with one of these owners, without those that are being deleted if the world is
+// lasting.
 func (w *world) requested(namespace string, isOwner func(pods.Pod) bool) resources.Vector {
 	sums := map[resources.ID]int64{}
 	for _, p := range w.pods {
@@ -58,13 +57,13 @@ func (w *world) requested(namespace string, isOwner func(pods.Pod) bool) resourc
 	return v
 }
 
-// had reports whether a unit may have pods.
+// had reports whether a unit can have pods.
 func had(u *scheduler.Unit) bool {
 	return holds(u) || u.Restored || u.Attempts > 0 || u.Checking != nil && u.Checking.Reservations > 0
 }
 
-// oracle is the tree in force with all charged to it that the API objects say holds quota, and with what
-// the core has reserved.
+// oracle returns the tree in force, charged with everything that holds quota according to the API objects, and with
+// what the core has reserved.
 func (w *world) oracle() *oracle.Tree {
 	o := oracle.New(w.names, w.root, big.NewRat(1, 1))
 	o.Reserving = w.treeOpts.PauseBorrowing || w.treeOpts.Reclaim
@@ -76,7 +75,7 @@ func (w *world) oracle() *oracle.Tree {
 	return o
 }
 
-// reserved is what the core has reserved.
+// reserved returns what the core has reserved.
 func (w *world) reserved() map[oracle.Place]int64 {
 	reserved := map[oracle.Place]int64{}
 	for i, usage := range w.tree.Usage() {
@@ -92,12 +91,12 @@ func (w *world) reserved() map[oracle.Place]int64 {
 	return reserved
 }
 
-// chargePods charges to the tree what the API objects say of units and pods.
+// chargePods charges the units and pods in the API objects to the tree.
 func (w *world) chargePods(t *tree.Tree) {
 	w.eachCharge(t, func(g quota.Group, c quota.Charge) { g.Charge(&c) })
 }
 
-// eachCharge calls do for all that the API objects say of units and pods.
+// eachCharge calls do for each charge according to the API objects.
 func (w *world) eachCharge(t *tree.Tree, do func(quota.Group, quota.Charge)) {
 	known := map[string]bool{}
 	charge := func(namespace, quotaName, path string, c quota.Charge) {
@@ -128,7 +127,7 @@ func (w *world) eachCharge(t *tree.Tree, do func(quota.Group, quota.Charge)) {
 	}
 }
 
-// chargeOf is what the API objects say of a unit and its pods.
+// chargeOf returns the charge of a unit and its pods according to the API objects.
 func (w *world) chargeOf(u *scheduler.Unit) quota.Charge {
 	c := quota.Charge{Demand: quota.Demand{Preemptible: u.Demand.Preemptible}}
 	if holds(u) {
@@ -171,7 +170,7 @@ func (w *world) podActions(actions map[string]func(*rapid.T), pick func(string) 
 	}
 	actions["a pod is created"] = func(t *rapid.T) {
 		u := w.units[pick("unit")]
-		if !had(u) { // before its release a job has no pods
+		if !had(u) { // a job has no pods before its release
 			return
 		}
 		w.version++
@@ -208,7 +207,8 @@ func (w *world) podActions(actions map[string]func(*rapid.T), pick func(string) 
 			}
 		}
 	}
-	// Whoever may write a pod may let it name anything. It stays charged where it was: the objects are not changed here.
+	// A user who can write a pod can make it name anything. It stays charged where it was, because the objects do not
+	// change here.
 	actions["a pod names another owner"] = func(t *rapid.T) {
 		p := pickPod(t)
 		if p.Owner == "" {

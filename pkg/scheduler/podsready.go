@@ -14,7 +14,7 @@ type PodsReady struct {
 	// Timeout is how long the pods of a unit can take to become ready after its admission. If they take longer, the
 	// unit is evicted. 0 means no limit.
 	Timeout time.Duration
-	// Blocks is whether the queue admits no further unit while pods of another one are not ready. It has no effect
+	// Blocks is whether the queue admits no other unit while pods of an admitted one are not ready. It has no effect
 	// without a Timeout.
 	Blocks bool
 }
@@ -33,8 +33,8 @@ func (u *unit) isUnready(now time.Time) bool {
 	return deadline != 0 && deadline <= instantOf(now)
 }
 
-// wasUnready reports whether that is why the unit was evicted, and not something else before, from which it took long to
-// stop. Objects have times in seconds.
+// wasUnready reports whether the unit was evicted because of its pods, not earlier for another reason after which it
+// took long to stop. Times in objects are in seconds.
 func (u *unit) wasUnready() bool {
 	deadline := u.podsDeadline()
 	return deadline != 0 && u.leaving != nil && u.leaving.at.plus(time.Second) > deadline
@@ -59,8 +59,8 @@ func (q *queueState) blocked() *quota.Refusal {
 		"pods of another job of queue %s are not ready yet, and the queue admits no other job until they are (blockUntilPodsReady)", q.name)}
 }
 
-// awaitPods records whether the unit's new queue waits for the unit's pods. The pods of a Reserved unit will not be
-// ready either.
+// awaitPods records whether the unit's new queue waits for the unit's pods. It also waits for a Reserved unit, whose
+// pods do not exist yet.
 func (s *Scheduler) awaitPods(u *unit, q *queueState, now time.Time) {
 	if was := u.countedIn; was != nil && was != q {
 		s.setAwaiting(was, u, false, now)

@@ -23,8 +23,8 @@ func (w *world) awaitsPodsOfOthers(u *scheduler.Unit) bool {
 	return false
 }
 
-// checkWaitForPods proves of what is about to be written that no unit is admitted too early, and that the unit
-// shows whether its pods are awaited, and whether those that its job adds are gated.
+// checkWaitForPods verifies that a write that is about to be sent does not admit a unit too early, and that it records
+// whether the queue waits for its pods and gates those that its job adds.
 func (w *world) checkWaitForPods(write scheduler.Write) {
 	w.t.Helper()
 	u := w.units[write.Key]

@@ -35,8 +35,8 @@ func (s *Scheduler) mayMakeRoom(q *queueState, refusal *quota.Refusal, now time.
 	return true
 }
 
-// tryFirst tries a refused shape again if its new first unit can evict others, or may pass a booking. The unit that was first before may
-// have had a lower priority, or has taken its attempts with it.
+// tryFirst tries a refused shape again if its new first unit can evict others, or may pass a booking. The previous
+// first unit may have had a lower priority, or have taken its attempts with it.
 func (s *Scheduler) tryFirst(q *queueState, shape *queue.Shape) {
 	if s.planner == nil || !shape.Parked() {
 		return
@@ -127,7 +127,7 @@ func (s *Scheduler) makeRoom(q *queueState, u *unit, refusal *quota.Refusal, now
 	}
 }
 
-// patientUntil returns until when the unit waits for victims that have not run for their MinRunTime yet.
+// patientUntil returns when the unit stops waiting for victims that have not run for their MinRunTime yet.
 func (u *unit) patientUntil(now time.Time) instant {
 	if u.claim != nil && u.claim.patientUntil != 0 {
 		return u.claim.patientUntil
@@ -143,8 +143,8 @@ func (s *Scheduler) protectedUntil(victims []preemption.Victim) (until instant) 
 	return until
 }
 
-// protectedUntil returns when the unit has run for its MinRunTime. Growth counts as old as its job, which would otherwise
-// be evicted instead, and its growth with it.
+// protectedUntil returns when the unit has run for its MinRunTime. Growth counts from the admission of its job.
+// Otherwise, the job would be evicted instead, together with its growth.
 func (u *unit) protectedUntil(s *Scheduler) instant {
 	if u.Phase == Reserved {
 		return 0 // it does not run
@@ -159,8 +159,8 @@ func (u *unit) protectedUntil(s *Scheduler) instant {
 	return since.plus(s.minRunTimeOf(u.countedIn))
 }
 
-// candidates returns the units that can be evicted for u, in the plan. Until patientUntil, it leaves out units that
-// will not have run for their MinRunTime by then. later is when further units can be evicted; 0 if never.
+// candidates returns the units that can be evicted for u in the plan. It omits units that will not have run for their
+// MinRunTime by patientUntil, or by now if that is later. later is when more units can be evicted; 0 if never.
 func (s *Scheduler) candidates(q *queueState, u *unit, patientUntil instant, now time.Time) (found []*preemption.Candidate, later instant) {
 	lacking := s.lacking(q, u.Demand)
 	reclaimable := func(from quota.Group) bool {
@@ -195,7 +195,7 @@ func (s *Scheduler) candidates(q *queueState, u *unit, patientUntil instant, now
 			}
 		}
 	}
-	for _, h := range s.placeless.holders() { // in this quota, it is neither in the queue nor of another quota
+	for _, h := range s.placeless.holders() { // a unit of this quota is neither in the queue nor in another quota
 		if h.charged != nil && h.charged.group.Path() != q.Group.Path() && reclaimable(h.charged.group) {
 			add(h, h.Priority)
 		}
@@ -245,8 +245,8 @@ func (s *Scheduler) mayBeEvicted(u *unit) bool {
 		!u.Unstoppable && u.write.sent != Dequeue && (u.Demand.Preemptible || s.exceeds(u))
 }
 
-// isSpared reports whether the unit, whose eviction for another one was decided before, may not be evicted for it any more,
-// because the unit or the settings of its queue have changed.
+// isSpared reports whether the unit can no longer be evicted for another one as decided, because the unit or the
+// settings of its queue have changed.
 func (s *Scheduler) isSpared(u *unit, now time.Time) bool {
 	isPreempted := u.leaving.why.Reason == wellknown.ReasonPreempted
 	return isPreempted && (u.queue == nil || !u.queue.set.Preemption.WithinQueue) || u.protectedUntil(s) > instantOf(now) ||
@@ -260,8 +260,8 @@ func (u *unit) isEasierToEvictAs(seen *Unit) bool {
 		!seen.Unstoppable && u.Unstoppable)
 }
 
-// exceeds reports whether the pods of the unit request more than was admitted. Pods that are being deleted do not count,
-// because their replacements can exist already.
+// exceeds reports whether the pods of the unit request more than was admitted. Pods that are being deleted do not
+// count, because their replacements may already exist.
 func (s *Scheduler) exceeds(u *unit) bool {
 	if u.charged.Total().Equal(u.Demand.Requests) || u.holder == nil || u.holder.units[0] != u {
 		return false
@@ -277,7 +277,7 @@ func whyEvicted(victim, claimant *unit, reclaimed bool) *quota.Refusal {
 		who = "the job of unit " + claimant.key()
 	}
 	what := "this job is stopped and queued again"
-	if victim.Growth { // the job runs on
+	if victim.Growth { // the job keeps running
 		what = "the pods that this job added are queued again"
 	}
 	if reclaimed {

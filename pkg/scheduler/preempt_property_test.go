@@ -18,7 +18,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// rest lets jobs stop that are evicted for others until none is.
+// rest stops jobs that are evicted for others until there are none.
 func (w *world) rest() {
 	w.t.Helper()
 	for round := 0; ; round++ {
@@ -34,7 +34,7 @@ func (w *world) rest() {
 		case stopped > 0:
 		case !w.isRoomKept():
 			landed := len(w.landed)
-			if w.after(10 * time.Second); len(w.landed) == landed { // else something is still to follow from a write
+			if w.after(10 * time.Second); len(w.landed) == landed { // otherwise, writes still have effects to come
 				return
 			}
 		default:
@@ -46,7 +46,7 @@ func (w *world) rest() {
 	}
 }
 
-// isRoomKept reports whether room is kept for a unit that can start when it is there.
+// isRoomKept reports whether room is kept for a unit that can start once the room is free.
 func (w *world) isRoomKept() bool {
 	for _, u := range w.units {
 		if u.Phase == scheduler.Waiting && u.Reason == wellknown.ReasonPreempting && !w.awaitsPodsOfOthers(u) {
@@ -70,7 +70,7 @@ func isForOther(write scheduler.Write) bool {
 	return write.Reason == wellknown.ReasonPreempted || write.Reason == wellknown.ReasonReclaimed
 }
 
-// checkVictim proves of a unit that is about to be evicted for another one that it may be.
+// checkVictim verifies that a unit that is about to be evicted for another one can be.
 func (w *world) checkVictim(write scheduler.Write) {
 	if write.Kind != scheduler.Evict || !isForOther(write) {
 		return
@@ -88,7 +88,7 @@ func (w *world) checkVictim(write scheduler.Write) {
 		period = set.Value
 	}
 	since := u.DequeuedAt
-	for _, job := range w.units { // growth is as old as its job
+	for _, job := range w.units { // growth counts from the start of its job
 		if u.Growth && job.Owner == u.Owner && job.DequeuedAt.Before(since) {
 			since = job.DequeuedAt
 		}
@@ -103,7 +103,7 @@ func (w *world) checkVictim(write scheduler.Write) {
 	}
 }
 
-// expectNoRoomToMake proves that in a world at rest no unit waits for which room could be made.
+// expectNoRoomToMake verifies that in a world at rest no unit waits that evictions could make room for.
 func expectNoRoomToMake(t *rapid.T, w *world) {
 	charged := w.charged()
 	var candidates []victim
@@ -130,7 +130,7 @@ func expectNoRoomToMake(t *rapid.T, w *world) {
 	}
 }
 
-// victim is a unit that may be evicted.
+// victim is a unit that can be evicted.
 type victim struct {
 	*scheduler.Unit
 	group  quota.Group
@@ -140,7 +140,7 @@ type victim struct {
 // mostCandidates is how many candidates are tried in all combinations.
 const mostCandidates = 8
 
-// lawfulVictims returns units that may by the laws of pkg/preemption be evicted together for the claimant, which then
+// lawfulVictims returns units that the laws of pkg/preemption allow to be evicted together for the claimant, which then
 // fits; nil if there are none. It tries all combinations of the first candidates.
 func (w *world) lawfulVictims(charged *tree.Tree, claimant *scheduler.Unit, to quota.Group, candidates []victim) []string {
 	set := w.queueOf(claimant)
@@ -180,7 +180,7 @@ type claim struct {
 	path       string
 	demand     quota.Demand
 	candidates []victim
-	// own are those of the queue of the unit. others is what is charged to all that are no candidates.
+	// own are those of the queue of the unit. others is what is charged to all non-candidates.
 	own       uint
 	others    []oracle.Charged
 	oracle    *oracle.Tree
@@ -196,7 +196,7 @@ func (c *claim) of(set uint) (victims []victim) {
 	return victims
 }
 
-// without is the tree without the set.
+// without returns the tree without the set.
 func (c *claim) without(set uint) *oracle.Tree {
 	c.oracle.Charged = slices.Clone(c.others)
 	for _, v := range c.of(^set) {
@@ -214,7 +214,7 @@ func (c *claim) fitsWithout(charged *tree.Tree, to quota.Group, set uint) bool {
 	return to.Fits(c.demand) == nil
 }
 
-// isLawful reports whether the set may be evicted for the unit: those of its own queue first, then those of others.
+// isLawful reports whether the set can be evicted for the unit: those of its own queue first, then those of others.
 func (c *claim) isLawful(set uint) bool {
 	own := set & c.own
 	if own != 0 && !c.keepsGuarantee(own) || set != own && !c.mayReclaim(own) {
@@ -223,7 +223,7 @@ func (c *claim) isLawful(set uint) bool {
 	return c.canBeReclaimed(own, set)
 }
 
-// mayReclaim reports whether without the set the unit is within the guarantee of its group, and lacks only what that
+// mayReclaim reports whether the unit, without the set, is within the guarantee of its group and lacks only what that
 // names.
 func (c *claim) mayReclaim(set uint) bool {
 	o := c.without(set)
@@ -235,8 +235,8 @@ func (c *claim) mayReclaim(set uint) bool {
 	return o.Within(oracle.Branch{Path: c.path}, c.demand)
 }
 
-// keepsGuarantee reports whether the group uses as much of its guarantee with the unit as with the set, or is owed all that
-// the unit requests. Each of the set must use something that the unit lacks.
+// keepsGuarantee reports whether the group uses as much of its guarantee with the unit as with the set, or is owed all
+// that the unit requests. Each member of the set must use something that the unit lacks.
 func (c *claim) keepsGuarantee(set uint) bool {
 	lacking := c.without(0).Lacking(c.path, c.demand)
 	for _, v := range c.of(set) {
@@ -273,8 +273,8 @@ func (c *claim) uses(v victim, resource string) bool {
 	return amount > 0
 }
 
-// canBeReclaimed reports whether those of the set can be taken one after the other, each while its group has borrowed what
-// the unit lacks then. Those in taken are gone.
+// canBeReclaimed reports whether the set can be taken one by one, each while its group has borrowed what the unit then
+// lacks. Units in taken are already gone.
 func (c *claim) canBeReclaimed(taken, set uint) bool {
 	if set == taken {
 		return true

@@ -17,7 +17,7 @@ import (
 
 func gpu(n string) map[string]string { return map[string]string{"gpu": n} }
 
-// reclaiming is a world whose groups get their guarantee back.
+// reclaiming returns a world whose groups get their guarantee back.
 func reclaiming(t *testing.T, root tree.Node) *world {
 	t.Helper()
 	w := newWorld(t, roundRobin(), root)
@@ -26,7 +26,7 @@ func reclaiming(t *testing.T, root tree.Node) *world {
 	return w
 }
 
-// preempting is a world in whose queue the greater priority evicts the smaller one.
+// preempting returns a world with a queue in which higher priority evicts lower priority.
 func preempting(t *testing.T, root tree.Node, queue string) *world {
 	t.Helper()
 	w := newWorld(t, roundRobin(), root)
@@ -34,7 +34,7 @@ func preempting(t *testing.T, root tree.Node, queue string) *world {
 	return w
 }
 
-// evicted returns the units, by key, whose evictions are under way.
+// evicted returns the units whose evictions are in progress, by key.
 func (w *world) evicted() (keys []string) {
 	for key, u := range w.units {
 		if u.Evicted && !u.Stopped && holds(u) {
@@ -45,7 +45,7 @@ func (w *world) evicted() (keys []string) {
 	return keys
 }
 
-// allEvictions are the writes of evictions.
+// allEvictions returns the writes of evictions.
 func (w *world) allEvictions() (found []scheduler.Write) {
 	for _, s := range w.landed {
 		if s.Kind == scheduler.Evict {
@@ -62,7 +62,7 @@ func expectEvicted(t *testing.T, w *world, keys ...string) {
 	}
 }
 
-// stopEvicted has all jobs stop that are evicted.
+// stopEvicted stops all evicted jobs.
 func (w *world) stopEvicted() {
 	for _, key := range w.evicted() {
 		w.write(key, stop)
@@ -70,7 +70,7 @@ func (w *world) stopEvicted() {
 	w.settle()
 }
 
-// submitAll has units of the same request start one after the other.
+// submitAll starts units with the same request one after the other.
 func (w *world) submitAll(request map[string]string, keys ...string) {
 	for _, key := range keys {
 		w.submit(key, request)
@@ -161,7 +161,7 @@ func TestReclaimCanBeSwitchedOffForAPartOfTheTree(t *testing.T) {
 	w.submit("b/one", cpu("1"))
 	w.after(time.Minute)
 	expectEvicted(t, w)
-	w.finish("a/00") // nobody may borrow in the meantime
+	w.finish("a/00") // no unit can borrow in the meantime
 	w.submit("a/more", cpu("1"))
 	w.after(time.Minute)
 	if !holds(w.units["b/one"]) || holds(w.units["a/more"]) {
@@ -240,7 +240,7 @@ func TestEvictionsOfAQueueArePaced(t *testing.T) {
 	}
 }
 
-// A unit that has run for long would lose more work than the one that started last, which is protected only for
+// A unit that has run for a long time would lose more work than the one that started last, which is only protected for
 // seconds.
 func TestAUnitWaitsForTheVictimThatStartedLast(t *testing.T) {
 	for _, c := range []struct {
@@ -415,8 +415,8 @@ func TestAChangeOfTheTreeKeepsRoomForTheUnitForWhichItIsMade(t *testing.T) {
 	}
 }
 
-// The write of the eviction fails, because the victim has changed meanwhile. It is decided again, for the unit that is owed
-// the room now.
+// The eviction cannot be written because the victim has changed. It is decided again, for the unit that is now owed the
+// room.
 func TestAnEvictionIsNotSentForAUnitThatHasLostItsRight(t *testing.T) {
 	w := reclaiming(t, owning("root", nil, cpu("6"), owning("a", nil, nil), owning("b", cpu("3"), nil)))
 	w.submit("a/x", cpu("5"))
@@ -520,7 +520,7 @@ func TestARestartOrANewTreeDoesNotMakeEvictionsFaster(t *testing.T) {
 	}
 }
 
-// The unit ahead is too large for the guarantee of its group, so that the room would be reclaimed from it again.
+// The unit ahead is too large for the guarantee of its group, so the room would be reclaimed from it again.
 func TestARoomThatIsReclaimedIsNotBorrowed(t *testing.T) {
 	root := owning("root", nil, cpu("12"), owning("a", nil, nil, owning("b", cpu("3"), nil), owning("d", cpu("5"), nil)), owning("z", nil, nil))
 	root.Children[0].Namespaces = []string{"a"}
@@ -558,8 +558,8 @@ func TestAUnitThatGetsARightWithoutRoomReclaims(t *testing.T) {
 	expectEvicted(t, w, "z/borrows")
 }
 
-// With both units of d that wait, d would borrow. So the one behind has no right any more to what was reclaimed for it,
-// and what it requests is no use of d for which a running unit of d could be evicted.
+// With both waiting units, d would borrow. So the one behind no longer has a right to what was reclaimed for it, and
+// its request does not count as use of d that a running unit of d could be evicted for.
 func TestARightThatHasEndedEvictsNobody(t *testing.T) {
 	w := reclaiming(t, owning("root", nil, cpu("10"), owning("a", cpu("4"), nil), owning("d", cpu("6"), nil), owning("c", nil, nil)))
 	w.submit("c/0", cpu("8"))
@@ -581,8 +581,8 @@ func TestARightThatHasEndedEvictsNobody(t *testing.T) {
 	expectReleased(t, w, "a/owed", "d/high", "d/high-2")
 }
 
-// The unit behind borrows what nobody is owed. Without it, the quota would still be within its guarantee, so c/0 would be
-// evicted in vain if c/1 stayed.
+// The unit behind borrows what no unit is owed. Without it, the quota would still be within its guarantee, so evicting
+// c/0 would be useless if c/1 stayed.
 func TestAUnitBehindEndsNobodysRight(t *testing.T) {
 	for _, policy := range []*queue.Policy{queue.RoundRobin, queue.ShortestFirst} {
 		t.Run(policy.Name, func(t *testing.T) {
@@ -605,8 +605,8 @@ func TestAUnitBehindEndsNobodysRight(t *testing.T) {
 	}
 }
 
-// The unit that has borrowed cpu cannot be stopped. The one that has borrowed gpus holds enough of both. Which of the
-// resources was named first must not matter, because it changes with a restart.
+// The unit that has borrowed cpu cannot be evicted. The one that has borrowed gpus holds enough of both. The order in
+// which resources are named must not matter, because it changes with a restart.
 func TestAVictimForOneResourceMayHelpWithAnother(t *testing.T) {
 	for _, first := range []string{"cpu", "gpu"} {
 		w := newWorld(t, roundRobin(), leaf("root", nil))
@@ -648,7 +648,7 @@ func TestAPodThatIsReplacedDoesNotMakeANonPreemptibleUnitAVictim(t *testing.T) {
 	}
 }
 
-// It holds quota of the queue, but is not in it any more: its label names a quota that does not exist.
+// It holds quota of the queue but is no longer in it, because its label names a quota that does not exist.
 func TestAUnitThatHasNoQueueIsNotPreempted(t *testing.T) {
 	w := reclaiming(t, owning("root", nil, cpu("4"), owning("a", nil, nil)))
 	w.configure(scheduler.QueueChanged{Queue: "root-a", Preemption: scheduler.Preemption{WithinQueue: true}})

@@ -20,11 +20,10 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// Random events in random order, with writes that land late, outcomes that
-// arrive before or after the informer's news, restarts and changes of quota: at
-// every instant used is the sum of what is charged (design rule 3), and with
-// constant limits the API objects alone never exceed one. What must not run, or
-// not for so long, is evicted, and nothing else is.
+// Random events in random order, with writes that land late, outcomes that arrive before or after the informer's news,
+// restarts and changes of quota. At every instant, used is the sum of what is charged (design rule 3), and with
+// constant limits the API objects alone never exceed a limit. Only units that must not run, or not that long, are
+// evicted.
 func TestPropertyChargedIsUsed(t *testing.T) {
 	booked := 0
 	for _, policy := range queue.Policies() {
@@ -58,7 +57,7 @@ func randomLife(t *rapid.T, policy *queue.Policy) *world {
 	w.forgets = rapid.Bool().Draw(t, "what nothing uses is forgotten")
 	w.plant(w.root)
 	checked := rapid.Bool().Draw(t, "queues have admission checks")
-	// Room is booked in some lives only: beside a booking, less can be proved of who waits.
+	// Only some runs have bookings, because less can be verified about waiting units beside a booking.
 	reserving := rapid.IntRange(0, 2).Draw(t, "room is booked") == 0
 	drawReserveAfter := func(t *rapid.T) time.Duration {
 		if !reserving {
@@ -113,7 +112,7 @@ func randomLife(t *rapid.T, policy *queue.Policy) *world {
 		"change request": func(t *rapid.T) {
 			d := w.demand(drawRequest(t))
 			w.write(pick("unit"), func(u *scheduler.Unit) {
-				// A charged unit may grow beyond a limit: only then is more used than allowed.
+				// A charged unit may grow beyond a limit. Only then is more used than allowed.
 				if u.Phase == scheduler.Waiting {
 					d.Preemptible = u.Demand.Preemptible
 					u.Demand = d
@@ -245,15 +244,14 @@ func randomLife(t *rapid.T, policy *queue.Policy) *world {
 		"think":   func(t *rapid.T) { w.think() },
 		"land":    func(t *rapid.T) { w.land(index(len(w.sent), "write")) },
 		"deny":    func(t *rapid.T) { w.deny(index(len(w.sent), "write")) },
-		"settle":  func(t *rapid.T) { w.settle() }, // lives get further than by single steps
+		"settle":  func(t *rapid.T) { w.settle() }, // so that runs get further than with single steps
 		"answer":  func(t *rapid.T) { w.answer(index(len(w.outcomes), "outcome")) },
 		"wait": func(t *rapid.T) {
 			w.now = w.now.Add(time.Duration(rapid.IntRange(1, 60_000).Draw(t, "ms")) * time.Millisecond)
 		},
 		"restart": func(t *rapid.T) {
 			if rapid.IntRange(0, 5).Draw(t, "dice") == 0 {
-				// What is under way from the old process lands before or never: a
-				// new one lists after it has the lease.
+				// Writes of the old process land before the restart or never: a new process lists after it has the lease.
 				w.sent = nil
 				w.restart()
 			}
@@ -328,7 +326,7 @@ func randomLife(t *rapid.T, policy *queue.Policy) *world {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.checks)) {
-		w.addCheck(name, 0) // a unit that is tried again and again does not come to rest
+		w.addCheck(name, 0) // a unit that keeps being tried does not come to rest
 	}
 	w.rest()
 	expectRest(t, w)
@@ -339,8 +337,7 @@ func randomLife(t *rapid.T, policy *queue.Policy) *world {
 	return w
 }
 
-// expectForgotten proves that of units and pods that are gone no name is left, and nothing that belongs
-// to them.
+// expectForgotten verifies that nothing is left of units and pods that are gone, not even a name.
 func expectForgotten(t *rapid.T, w *world) {
 	for _, key := range slices.Sorted(maps.Keys(w.units)) {
 		w.delete(key)
@@ -366,8 +363,7 @@ func expectForgotten(t *rapid.T, w *world) {
 	}
 }
 
-// expectReasons proves that in a world that has long been at rest every waiting unit
-// shows the very reason for which it waits.
+// expectReasons verifies that in a world at rest every waiting unit shows exactly why it waits.
 func expectReasons(t *rapid.T, w *world) {
 	o := w.oracle()
 	for _, key := range slices.Sorted(maps.Keys(w.units)) {
@@ -377,7 +373,7 @@ func expectReasons(t *rapid.T, w *world) {
 		}
 		want := w.reasonOf(o, u)
 		if lacksRoom(u.Reason) && (lacksRoom(want) || want == wellknown.ReasonWaitingForPods || want == "" && w.waitsForOthers(o, u)) {
-			continue // what it lacked when it was tried; since then more may have come to lack
+			continue // what it lacked when it was tried; it may lack more by now
 		}
 		if u.Reason == wellknown.ReasonNotAtFront && want == wellknown.ReasonWaitingForPods && w.policyOf(w.queueOf(u)).FrontOnly && w.front(o, w.groupOf(u)) != u {
 			continue // that is still true
@@ -392,7 +388,7 @@ func lacksRoom(r wellknown.Reason) bool {
 	return r == wellknown.ReasonPreempting || r == wellknown.ReasonQuotaExceeded || r == wellknown.ReasonMaxJobs || r == wellknown.ReasonBorrowingPaused
 }
 
-// queues and quotas that there are, and some that there are not.
+// queues and quotas that exist, and some that do not.
 func (w *world) queues() []string {
 	names := []string{"of-no-group"}
 	for _, group := range w.tree.Groups() {
@@ -431,13 +427,11 @@ func (w *world) reasonOf(o *oracle.Tree, u *scheduler.Unit) wellknown.Reason {
 	return wellknown.ReasonNotAtFront
 }
 
-// isFinal reports whether no end of a job helps against the reason.
+// isFinal reports whether the end of other jobs cannot help.
 func isFinal(r wellknown.Reason) bool { return (&quota.Refusal{Reason: r}).Final() }
 
-// expectRest proves that in a world at rest no unit waits that could run, that
-// every waiting unit says why, that room is reserved for those who wait for what
-// is owed to them and for nobody else, and that what the core holds charged is what the
-// API objects say.
+// expectRest verifies that in a world at rest no unit waits that could run, every waiting unit says why, room is
+// reserved only for units that wait for what they are owed, and the charges of the core match the API objects.
 func expectRest(t *rapid.T, w *world) {
 	charged := w.charged()
 	for i, usage := range charged.Usage() {
@@ -483,8 +477,7 @@ func expectRest(t *rapid.T, w *world) {
 	}
 }
 
-// mayBeDelayed reports whether a unit that fits may have to wait, because it may delay another one for which room is
-// booked.
+// mayBeDelayed reports whether a unit that fits may have to wait because it may delay a unit with a booking.
 func (w *world) mayBeDelayed(o *oracle.Tree, u *scheduler.Unit) bool {
 	group, set := w.groupOf(u), w.queueOf(u)
 	for key, start := range w.core.Bookings() {
@@ -507,7 +500,7 @@ func (w *world) waitsForOthers(o *oracle.Tree, u *scheduler.Unit) bool {
 	return w.mayBeDelayed(o, u) || w.withKept(o).Refuses(w.pathOf(u), asked(u)) != ""
 }
 
-// withKept returns the oracle with what is kept for units for which others were evicted, and that wait for pods of others.
+// withKept returns the oracle with what is kept for claimants that wait for pods of others.
 func (w *world) withKept(o *oracle.Tree) *oracle.Tree {
 	kept := *o
 	kept.Charged = slices.Clone(o.Charged)
@@ -519,7 +512,7 @@ func (w *world) withKept(o *oracle.Tree) *oracle.Tree {
 	return &kept
 }
 
-// compete reports whether two units request the same of what a quota above both has only so much.
+// compete reports whether two units request the same resource and a quota above both limits or guarantees it.
 func (w *world) compete(o *oracle.Tree, a, b *scheduler.Unit) bool {
 	others := oracle.Chain(w.pathOf(b))
 	for _, path := range oracle.Chain(w.pathOf(a)) {
@@ -535,8 +528,8 @@ func (w *world) compete(o *oracle.Tree, a, b *scheduler.Unit) bool {
 	return false
 }
 
-// expectRefused proves that a unit that may be tried has no room, and that where it lacks what it is owed
-// that is reserved. It adds to justified what may be reserved for it.
+// expectRefused verifies that a unit that can be tried has no room, and that what it lacks of what it is owed is
+// reserved. It adds to justified what can be reserved for it.
 func expectRefused(t *rapid.T, w *world, o *oracle.Tree, u *scheduler.Unit, group quota.Group, justified map[oracle.Place]map[string]int64) {
 	reason := o.Refuses(group.Path(), asked(u))
 	if reason == "" {
@@ -563,7 +556,7 @@ func expectRefused(t *rapid.T, w *world, o *oracle.Tree, u *scheduler.Unit, grou
 	}
 }
 
-// justify adds to justified that room may be reserved for a unit.
+// justify adds to justified the room that can be reserved for a unit.
 func (w *world) justify(justified map[oracle.Place]map[string]int64, u *scheduler.Unit, group quota.Group) {
 	for _, path := range oracle.Chain(group.Path()) {
 		for _, a := range asked(u).Requests {
@@ -576,13 +569,13 @@ func (w *world) justify(justified map[oracle.Place]map[string]int64, u *schedule
 	}
 }
 
-// lacksFixed reports whether a unit is refused because of what non-preemptible units use.
+// lacksFixed reports whether usage by non-preemptible units refuses a unit.
 func (w *world) lacksFixed(o *oracle.Tree, group quota.Group, u *scheduler.Unit) bool {
 	return !u.Demand.Preemptible && o.LacksFixed(group.Path(), asked(u))
 }
 
-// expectReservationsJustified proves that of each group no more is reserved than for one unit that waits for
-// what it is owed while somebody borrows it.
+// expectReservationsJustified verifies that no group reserves more than for one unit that waits for what it is owed
+// while others borrow it.
 func expectReservationsJustified(t *rapid.T, w *world, o *oracle.Tree, justified map[oracle.Place]map[string]int64) {
 	for place, reserved := range o.Reserved {
 		most := int64(0)
@@ -620,7 +613,7 @@ func (w *world) front(o *oracle.Tree, group quota.Group) *scheduler.Unit {
 	return front
 }
 
-// before is the order of a queue.
+// before reports the order of a queue.
 func (w *world) before(a, b *scheduler.Unit) bool {
 	priorityCap := w.queueOf(a).MaxPriority
 	if p, q := priorityCap.Of(a.Priority), priorityCap.Of(b.Priority); p != q {
@@ -629,7 +622,7 @@ func (w *world) before(a, b *scheduler.Unit) bool {
 	return orderOf(w.policyOf(w.queueOf(a)), a, b) < 0
 }
 
-// orderOf is the order of two units with the same priority.
+// orderOf compares two units with the same priority.
 func orderOf(policy *queue.Policy, a, b *scheduler.Unit) int {
 	byLength := 0
 	if policy == queue.ShortestFirst {
@@ -638,8 +631,8 @@ func orderOf(policy *queue.Policy, a, b *scheduler.Unit) int {
 	return cmp.Or(byLength, cmp.Compare(a.Submitted, b.Submitted), cmp.Compare(a.Key, b.Key))
 }
 
-// lengthOf is the class of the limit of a unit. Nothing else is known: units of random lives declare no expected time, and
-// too few of a queue end to teach what is usual.
+// lengthOf returns the class of the limit of a unit. Nothing else is known: units in these tests declare no expected
+// time, and too few units of a queue end to learn from.
 func lengthOf(u *scheduler.Unit) queue.Length {
 	return queue.LengthOf(cmp.Or(u.MaxSeconds, queue.UnknownSeconds))
 }

@@ -13,7 +13,7 @@ import (
 type queueState struct {
 	*queue.Queue
 	name string
-	// branch is that of the queue in the tournament.
+	// branch is the queue's branch in the tournament.
 	branch *branch
 	// set are the settings of an administrator.
 	set QueueChanged
@@ -30,14 +30,14 @@ type queueState struct {
 	// attempts is whether the item that the queue tries does not fit but might make room.
 	attempts bool
 	evictions
-	// booking is the booking of a unit of the queue; nil if there is none. oldest is the unit for which room can be booked,
-	// as found when it was last looked for; nil if there was none. It is not looked for before scanAt.
+	// booking is the booking of a unit of the queue; nil if there is none. oldest is the unit that seekOldest last found;
+	// nil if it found none. It does not look again before scanAt.
 	booking *booking
 	oldest  *unit
 	scanAt  instant
-	// besideBookings is whether any queue can have one.
+	// besideBookings is whether any queue can have a booking.
 	besideBookings bool
-	// learned is what its past jobs teach about those that wait.
+	// learned is what past jobs tell about those that wait.
 	learned forecast.Learned
 	// reservations are the reservations of the queue's shapes.
 	reservations []*reservation

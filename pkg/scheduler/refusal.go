@@ -12,8 +12,8 @@ import (
 // refusal returns why the unit waits; nil if it does not wait or has not been tried yet.
 func (u *unit) refusal(now time.Time) *quota.Refusal { return u.refusalShared(now, nil) }
 
-// refusalShared is refusal, but composes what all units of a queue have in common only once per queue and stores it
-// in shared, unless shared is nil.
+// refusalShared is refusal, but composes a refusal that units of a queue share only once and stores it in shared,
+// unless shared is nil.
 func (u *unit) refusalShared(now time.Time, shared sharedRefusals) *quota.Refusal {
 	if u.Phase == Reserved {
 		return u.pendingCheck()
@@ -30,7 +30,7 @@ func (u *unit) refusalShared(now time.Time, shared sharedRefusals) *quota.Refusa
 	case instantOf(now) < u.requeueAt && u.Backoff != nil:
 		return u.Backoff
 	case instantOf(now) < u.requeueAt:
-		// Its status has another reason meanwhile, so the cause is not known any more.
+		// Its status now has another reason, so the cause is no longer known.
 		return inBackoff("gave its quota back", backoff.State{Count: u.Requeues, Until: u.requeueAt.time()})
 	}
 	shape := u.item.Shape()
@@ -52,7 +52,7 @@ func (u *unit) refusalShared(now time.Time, shared sharedRefusals) *quota.Refusa
 	return shape.Refusal()
 }
 
-// sharedRefusals are the refusals that many units of a queue have in common.
+// sharedRefusals are the refusals that many units of a queue share.
 type sharedRefusals map[*queueState]*[3]*quota.Refusal
 
 // Refusals that are the same for many units of a queue.

@@ -8,8 +8,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota"
 )
 
-// Nothing shows when the work of a hand-made unit has ended, unless its owner says so. A forgotten unit would hold
-// its quota forever, so the owner must renew it.
+// Only the owner of a hand-made unit knows when its work has ended. A forgotten unit would hold its quota forever, so
+// the owner must renew it.
 
 // Renewal is how long a hand-made unit holds quota. It must not be changed.
 type Renewal struct {
@@ -22,7 +22,7 @@ type Renewal struct {
 	NotBefore time.Time
 }
 
-// expiresAt returns when a unit loses its quota if nobody renews it; 0 if never.
+// expiresAt returns when a unit loses its quota if it is not renewed; 0 if never.
 func (u *unit) expiresAt(now time.Time) instant {
 	r := u.Renewal
 	if r == nil || u.dequeuedAt == 0 || u.Phase != Dequeued && u.Phase != Running {
@@ -35,7 +35,7 @@ func (u *unit) expiresAt(now time.Time) instant {
 	return max(last.plus(r.Timeout), instantOf(r.NotBefore))
 }
 
-// isExpired reports whether the unit must end because nobody has renewed it.
+// isExpired reports whether the unit must end because it was not renewed.
 func (u *unit) isExpired(now time.Time) bool {
 	at := u.expiresAt(now)
 	return at != 0 && at <= instantOf(now)

@@ -13,7 +13,7 @@ import (
 
 const day = 24 * time.Hour
 
-// byHand is a quota of 4 cpu that a unit uses which was created by hand, while another unit waits.
+// byHand returns a world in which a hand-made unit uses a quota of 4 cpu, and another unit waits.
 func byHand(t *testing.T, change ...func(*scheduler.Unit)) *world {
 	w := newWorld(t, scheduler.Options{Policy: queue.RoundRobin}, leaf("root", cpu("4"), "a"))
 	w.list()

@@ -64,8 +64,8 @@ func inBackoff(did string, s backoff.State) *quota.Refusal {
 
 func readable(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// requeueOf returns how often the unit has freed its quota and when it is queued again. Each round costs releases,
-// pods and writes, so owners who repeat it have to wait. It does not count if an administrator stops the queue.
+// requeueOf returns how often the unit has freed its quota and when it is queued again. Each round costs releases, pods
+// and writes, so owners who repeat it must wait. A stop of the queue by an administrator does not count.
 func (s *Scheduler) requeueOf(u *unit, now time.Time) backoff.State {
 	last := backoff.State{Count: u.Requeues, Until: u.requeueAt.time()}
 	switch check := s.checkState(u, now); check.Verdict {

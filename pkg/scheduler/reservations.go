@@ -10,17 +10,17 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// ledger holds the reservations: room that is kept for a waiting shape, which is the holder. Charges are not in the
-// ledger, because the backend counts them.
+// ledger holds the reservations: room kept for waiting shapes, the holders. Charges are not in the ledger, because the
+// backend counts them.
 //
-// A shape holds a reservation while it only lacks what its group is owed and others have borrowed. Nobody can borrow
-// more of that. It is reserved in every space in which the shape has lacked room since it began to wait, because each
-// time a borrower ends, the shape can lack room in another space. The reservation ends when the group is no longer
-// owed the demand, when the shape lacks anything else, or when it has no items left. If the queue only tries its
-// front, it also ends when another shape is in front.
+// A shape holds a reservation while it only lacks what its group is owed and others have borrowed. No more of that can
+// be borrowed. The reservation covers every space in which the shape has lacked room since it began to wait, because it
+// can lack room in another space each time a borrower ends. The reservation ends when the group is no longer owed the
+// demand, when the shape lacks anything else, or when it has no items left. If the queue only tries its front, it also
+// ends when another shape is in front.
 //
-// For each queue and space, only the greatest reservation is kept from others: any of the shapes can use it, and the
-// guarantee of the group covers at least one of them.
+// For each queue and space, only the largest reservation is kept from others: any of the queue's shapes can use it, and
+// the guarantee of the group covers at least one of them.
 //
 // A change of usage affects only the reservations that depend on it: the ledger stores how much room each of them
 // needs in which spaces.
@@ -68,7 +68,7 @@ func newLedger(lender quota.Lender) *ledger {
 		watches: map[quota.Space]*queue.Heap[*watch]{}}
 }
 
-// order orders reservations by queue and shape.
+// order compares reservations by queue and shape.
 func (r *reservation) order(other *reservation) int {
 	return cmp.Or(cmp.Compare(r.queue.name, other.queue.name), cmp.Compare(r.shape.Key(), other.shape.Key()))
 }
@@ -149,7 +149,7 @@ func greatest(amounts *queue.Heap[*reservedAmount]) int64 {
 }
 
 // watch stores the conditions of the reservation that are met: there is room for what the shape does not lack, within
-// the limits and guarantees of its group, and somebody borrows what it lacks.
+// the limits and guarantees of its group, and what it lacks is borrowed.
 func (l *ledger) watch(r *reservation) {
 	if r.watches == nil {
 		for _, node := range r.queue.Group.Nodes() {
@@ -253,7 +253,7 @@ func (s *Scheduler) reservedLess(space quota.Space) {
 	s.changes++
 }
 
-// unproveGrown marks all items to be tried again that may no longer fit because room was reserved.
+// unproveGrown marks the items that may no longer fit because room was reserved.
 func (s *Scheduler) unproveGrown() {
 	if s.ledger == nil {
 		return
@@ -288,9 +288,9 @@ func (s *Scheduler) reviewReservations(group quota.Group, changed resources.Vect
 	}
 }
 
-// reserveForFront reserves what is owed to the shape in front of a queue, if the shape waits for that. It computes
-// the refusal again, because the shape may now lack something else than when it was last tried behind others. It
-// reports whether anything has changed.
+// reserveForFront reserves what is owed to the shape in front of a queue, if the shape waits for that. It computes the
+// refusal again, because the shape may lack something else since it was last tried behind others. It reports whether
+// anything has changed.
 func (s *Scheduler) reserveForFront(q *queueState) bool {
 	front := q.Front()
 	if s.ledger == nil || front == nil || !front.Shape().Parked() {

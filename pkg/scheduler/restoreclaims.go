@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// restoreClaims makes the claims again of units for which others are being evicted by earlier decisions.
+// restoreClaims restores the claims of units that others are already being evicted for.
 func (s *Scheduler) restoreClaims(now time.Time) {
 	if s.seekClaimants {
 		s.seekClaimants = false
@@ -64,7 +64,7 @@ func (s *Scheduler) fitsAsPlanned(q *queueState, u *unit) (fits, owed bool) {
 	return fits, owed
 }
 
-// isOwed reports whether a victim of the unit belongs to another group, so that it was reclaimed.
+// isOwed reports whether a victim of the unit belongs to another group, which means that it was reclaimed.
 func (s *Scheduler) isOwed(u *unit) bool {
 	return slices.ContainsFunc(s.victims[u.UID], func(v *unit) bool {
 		return v.charged != nil && v.charged.group.Path() != u.queue.Group.Path()

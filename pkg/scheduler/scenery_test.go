@@ -19,7 +19,7 @@ func leaf(name string, max map[string]string, namespaces ...string) tree.Node {
 	return tree.Node{Name: name, Namespaces: namespaces, Max: quantities(max)}
 }
 
-// owning is a leaf with a min.
+// owning returns a leaf with a min.
 func owning(name string, min, max map[string]string, children ...tree.Node) tree.Node {
 	n := leaf(name, max)
 	if children == nil {
@@ -46,14 +46,14 @@ func maxTime(d time.Duration) func(*scheduler.Unit) {
 	return func(u *scheduler.Unit) { u.MaxSeconds = int32(d / time.Second) }
 }
 
-// deactivate and activate change what the unit's spec says.
+// deactivate and activate change the spec of the unit.
 func deactivate(u *scheduler.Unit) {
 	u.Inactive, u.Held = true, &quota.Refusal{Reason: wellknown.ReasonInactive, Sentence: "spec.active is false"}
 }
 
 func activate(u *scheduler.Unit) { u.Inactive, u.Held = false, nil }
 
-// stop is a job that has been suspended and has no more pods.
+// stop makes the job suspended, without pods.
 func stop(u *scheduler.Unit) { u.Stopped = holds(u) }
 
 func preemptible(is bool) func(*scheduler.Unit) {

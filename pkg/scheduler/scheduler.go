@@ -15,25 +15,26 @@ import (
 
 // Options of a Scheduler.
 type Options struct {
-	// Policy is the policy of queues for which QueueChanged sets none; RoundRobin if empty.
+	// Policy applies to queues without one in QueueChanged; RoundRobin if nil.
 	Policy *queue.Policy
 	// Backoff is the backoff of policy RoundRobin. If zero, the default applies.
 	Backoff queue.Backoff
-	// Requeues is the backoff of units whose jobs repeatedly stop because of their owners. If zero, they do not wait.
+	// Requeues is the backoff of units whose owners repeatedly stop their jobs. If zero, they do not wait.
 	Requeues backoff.Policy
-	// CheckRetries is the backoff of units whose admission checks fail for now. If zero, they do not wait.
+	// CheckRetries is the backoff of units whose admission checks fail for now or whose pods are not ready in time. If
+	// zero, they do not wait.
 	CheckRetries backoff.Policy
-	// MinRunTime applies to queues for which QueueChanged sets none.
+	// MinRunTime applies to queues without one in QueueChanged.
 	MinRunTime time.Duration
-	// EvictionTimeout is how long a unit that is evicted for another can take to stop before others are evicted in
-	// its place. If zero, DefaultEvictionTimeout applies.
+	// EvictionTimeout is how long a unit that is evicted for another can take to stop before others are evicted instead.
+	// If zero, DefaultEvictionTimeout applies.
 	EvictionTimeout time.Duration
 	// FlushInterval is how often everything that waits is tried again, in case a wake-up was lost. If zero, the
 	// constant FlushInterval applies.
 	FlushInterval time.Duration
-	// Explanations is the maximum number of explanations of why units wait that can be in progress at a time; 0 means
-	// no limit. If set, at most one explanation per ExplainInterval is sent while other writes are in progress,
-	// because explanations come in bursts and must not delay admissions.
+	// Explanations limits how many explanations of why units wait can be in progress at a time; 0 means no limit. If set,
+	// at most one explanation per ExplainInterval is sent while other writes are in progress, because explanations come in
+	// bursts and must not delay admissions.
 	Explanations int
 }
 
@@ -43,15 +44,15 @@ type Scheduler struct {
 	backoff       queue.Backoff
 	requeues      backoff.Policy
 	checkRetries  backoff.Policy
-	// checks are the timeouts of the admission checks that exist, by name.
+	// checks are the timeouts of the existing admission checks, by name.
 	checks map[string]time.Duration
-	// off explains, by kind, why no unit with a job of the kind is admitted.
+	// off explains, by kind of job, why units of that kind are not admitted.
 	off map[JobKind]*quota.Refusal
-	// settings are those of the queues for which something is set, by name. The queue might not exist.
+	// settings are the settings of queues that have any, by name. The queue might not exist.
 	settings map[string]QueueChanged
 
 	units map[string]*unit
-	// pods attributes pods to holders. strays are the charges of pods that belong to no unit, by namespace.
+	// pods attributes pods to holders. strays are the charges for pods without a unit, by namespace.
 	pods    *pods.Ledger
 	holders map[pods.Holder]*holder
 	strays  map[string]*charge
@@ -69,43 +70,41 @@ type Scheduler struct {
 	// planner is the backend if it can plan evictions; nil otherwise.
 	planner quota.Planner
 	claims
-	// bookings are those of all queues, in the order in which they were made. booking is the number of queues that can have
-	// one.
+	// bookings are the bookings of all queues, oldest first. booking is the number of queues that can have one.
 	bookings []*booking
 	booking  int
-	// delay is the last refusal because of a booking, and delayed are the shapes that wait because of one.
+	// delay is the last refusal caused by a booking, and delayed are the shapes that such refusals keep waiting.
 	delay   *quota.Refusal
 	delayed map[*queue.Shape]bool
 	queues  map[string]*queueState
-	// queueAt finds queues by the own nodes of their groups.
+	// queueAt finds a queue by the own node of its group.
 	queueAt    map[quota.NodeID]*queueState
 	waitIndex  *queue.WaitIndex
 	tournament *tournament
 	// order lists the queues in the order of the groups of the backend.
 	order []*queueState
-	// learned is for which units the order has changed.
+	// learned lists the units whose order has changed.
 	learned []lesson
-	// frontsToCheck are the queues that only try their front and might have another unit in front.
+	// frontsToCheck are the queues that only try their front and whose front may have changed.
 	frontsToCheck []*queueState
-	// freed are the spaces that may have more room than when they were last processed, in the order in which they
-	// were freed.
+	// freed are the spaces that may have gained room since they were last processed, in the order they were freed.
 	freed   []quota.Space
 	isFreed map[quota.Space]bool
 	// unproven are the queues whose tried item is not known to fit.
 	unproven []*queueState
-	// growing are the elastic units that were admitted in this round. newest is the last one while it has not grown
-	// yet; zero otherwise.
+	// growing are the elastic units that were admitted in this round. newest is the last one until growNewest handles it;
+	// zero otherwise.
 	growing []growing
 	newest  growing
 
-	// listed is whether all units that exist at the start were shown.
+	// listed is whether the core has seen all units that exist at the start.
 	listed bool
 
 	outbox    outbox
 	explainer explainer
 	timers    timers
 	over      overQuota
-	// unscheduled watches the units with pods for which the scheduler finds no node.
+	// unscheduled watches units whose pods are missing or cannot be scheduled.
 	unscheduled unscheduled
 
 	flushInterval    time.Duration
@@ -151,7 +150,7 @@ func New(opts Options) *Scheduler {
 
 // Apply processes an event. now is the current time, which never goes back.
 func (s *Scheduler) Apply(now time.Time, e Event) {
-	s.meters.now = now // no call, so that Apply is inlined and events stay on the stack
+	s.meters.now = now // not a call, so that Apply is inlined and events stay on the stack
 	e.apply(s, now)
 }
 
@@ -175,7 +174,7 @@ func (e UnitChanged) apply(s *Scheduler, now time.Time) {
 		s.settle(u, now)
 		return
 	}
-	// The version after an own write is known from its answer, but not which job the unit has.
+	// The response to a write tells the core the version of the unit, but not its job.
 	learnsJob := u.Owner == "" && e.Unit.Owner != "" && e.Unit.Version == u.Version
 	if e.Unit.Version <= u.Version && !learnsJob {
 		return
@@ -184,8 +183,8 @@ func (e UnitChanged) apply(s *Scheduler, now time.Time) {
 	s.settle(u, now)
 }
 
-// update applies a newer version of the unit. sent is the kind of the write in progress, because the version may be
-// its result.
+// update applies a newer version of the unit. sent is the kind of the write in progress, which may have caused the
+// version.
 func (s *Scheduler) update(u *unit, seen *Unit, sent Kind) {
 	switch {
 	case !seen.Phase.holdsQuota():
@@ -193,9 +192,9 @@ func (s *Scheduler) update(u *unit, seen *Unit, sent Kind) {
 	case !u.Phase.holdsQuota():
 		u.unadmitted = s.listed && !sent.admits()
 	case u.Phase == Reserved && seen.Phase != Reserved && !seen.Over && s.listed && sent != Dequeue:
-		u.unadmitted = true // its checks were not awaited
+		u.unadmitted = true // it did not wait for its checks
 	}
-	if _, is := s.outbox.denied[u]; is { // the API server may accept them now
+	if _, is := s.outbox.denied[u]; is { // the API server may accept its writes now
 		delete(s.outbox.denied, u)
 		s.outbox.post(u)
 	}
@@ -204,11 +203,11 @@ func (s *Scheduler) update(u *unit, seen *Unit, sent Kind) {
 	}
 	isEasier, limit := u.isEasierToEvictAs(seen), u.MaxSeconds
 	u.update(seen)
-	if shape := u.item.Shape(); shape != nil && u.MaxSeconds != limit { // a booking may not bind it any more
+	if shape := u.item.Shape(); shape != nil && u.MaxSeconds != limit { // a booking may no longer bind it
 		s.tryFirst(u.queue, shape)
 		s.activate(u.queue)
 	}
-	if seen.HeldReported && seen.Held != nil { // whatever the unit showed before, the other writer has replaced it
+	if seen.HeldReported && seen.Held != nil { // the other writer has replaced what the unit showed
 		s.explainer.restore(u, seen.Reason)
 	}
 	if isEasier && u.countedIn != nil {
@@ -298,7 +297,7 @@ func (e Written) apply(s *Scheduler, now time.Time) {
 	s.outbox.post(u)
 }
 
-// notAdmitted records that the write of an admission has failed. A Reserved unit whose release was on its way can be evicted
+// notAdmitted records that the write of an admission has failed. A Reserved unit whose release failed can be evicted
 // for others again.
 func (s *Scheduler) notAdmitted(u *unit) {
 	u.assumed = false
@@ -348,7 +347,7 @@ func (e Denied) apply(s *Scheduler, now time.Time) {
 	}
 	if e.Write.Version >= u.Version {
 		s.outbox.denied[u] = instantOf(e.Until)
-		if u.Phase == Waiting { // it must not keep quota that cannot be given to it
+		if u.Phase == Waiting { // it must not hold quota while it cannot be admitted
 			u.unassume()
 			u.requeueAt, u.Backoff = max(u.requeueAt, instantOf(e.Until)), e.Why
 		}
@@ -441,7 +440,7 @@ func sortByKey(units []*unit) []*unit {
 		key  string
 		unit *unit
 	}
-	// To compare the keys that are next to each other is faster than to read each from its unit.
+	// Comparing adjacent keys is faster than reading each key from its unit.
 	all := make([]keyed, len(units))
 	for i, u := range units {
 		all[i] = keyed{u.key(), u}

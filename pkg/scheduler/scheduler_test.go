@@ -123,7 +123,7 @@ func TestFreedRoomWakesOnlyShapesThatItCouldHold(t *testing.T) {
 	w.submit("a/one", cpu("9"))
 	w.submit("a/two", cpu("1"))
 	w.settle()
-	for i := range 50 { // 25 shapes, each larger than what is going to be freed
+	for i := range 50 { // 25 shapes, each larger than what will be freed
 		w.submit("a/big-"+string(rune('A'+i)), map[string]string{"cpu": "9", "memory": string(rune('1' + i%5))})
 	}
 	w.submit("a/fits", cpu("1"))
@@ -192,7 +192,7 @@ func TestAReleaseWhoseAnswerWasLostIsNotDoneTwice(t *testing.T) {
 	w.think()
 	again := w.sent[0]
 	w.land(0)
-	w.outcomes = nil // the answer is lost, so the applier writes once more
+	w.outcomes = nil // the response is lost, so the applier writes again
 	w.sent = append(w.sent, again)
 	w.settle()
 	expectReleased(t, w, "a/one")
@@ -211,7 +211,7 @@ func TestNewsFromBeforeAReleaseDoesNotUndoIt(t *testing.T) {
 	w.submit("a/one", cpu("3"))
 	w.settle()
 	w.now = w.now.Add(scheduler.ReasonDelay)
-	w.think() // one is reported why it waits; the informer is slow to say so
+	w.think() // an explanation is sent; the informer reports it late
 	w.land(0)
 	w.answer(0)
 	w.submit("a/urgent", cpu("3"), priority(9))

@@ -60,7 +60,7 @@ func (s *Scheduler) settle(u *unit, now time.Time) {
 	s.explainLater(u, now)
 }
 
-// settleUnitsOf is settle for the units of a queue; those of one namespace, if it is not empty.
+// settleUnitsOf settles the units of a queue, or only those of the namespace if it is not empty.
 func (s *Scheduler) settleUnitsOf(q *queueState, namespace string, now time.Time) {
 	units := slices.DeleteFunc(slices.Clone(q.all), func(u *unit) bool { return namespace != "" && u.namespace() != namespace })
 	for _, u := range sortByKey(units) {
@@ -82,7 +82,7 @@ func (s *Scheduler) requestStep(u *unit, now time.Time) {
 		u.write.drop(Evict)
 	}
 	if u.Phase == Reserved || !u.assumed {
-		u.unassume() // a release that was requested while the unit was Reserved is outdated if its requeue has landed since
+		u.unassume() // a release requested while it was Reserved is outdated if its requeue has landed since
 	}
 	switch {
 	case u.isExpired(now):
@@ -101,7 +101,7 @@ func (s *Scheduler) requestStep(u *unit, now time.Time) {
 	}
 }
 
-// isMisplaced reports whether a unit that holds quota shows another quota than the one that it is charged to.
+// isMisplaced reports whether a unit that holds quota shows a quota other than the one it is charged to.
 func (u *unit) isMisplaced() bool {
 	return u.Phase.holdsQuota() && !u.unadmitted && u.queue != nil && u.Quota != "" && u.Quota != u.queue.Group.Path()
 }
@@ -112,7 +112,7 @@ func (s *Scheduler) mayRequeue(u *unit) bool {
 	return u.Phase.holdsQuota() && u.Stopped && (u.charged == nil || !s.hasPods(u))
 }
 
-// hasPods reports whether pods of the job are left that the unit is responsible for.
+// hasPods reports whether the job still has pods that the unit is charged for.
 func (s *Scheduler) hasPods(u *unit) bool {
 	return u.holder != nil && u.holder.units[0] == u && len(s.pods.Requested(u.holder.Holder)) > 0
 }
@@ -196,8 +196,8 @@ func (s *Scheduler) enter(u *unit, now time.Time) {
 	}
 }
 
-// push adds a unit to its queue by Push or PushAlone. Its shape may be refused for another cause than the unit shows, and
-// stay so when that one is no longer true.
+// push adds a unit to its queue with Push or PushAlone. If the unit shows a cause, it is soon compared, because its
+// shape may already be refused for another one.
 func (s *Scheduler) push(u *unit, push func(*queue.Item, quota.Demand, queue.Length) *queue.Shape) *queue.Shape {
 	if u.shown.last() != (quota.Cause{}) {
 		s.explainer.lookAt(u.queue, s.meters.now, CorrectionDelay)
@@ -229,7 +229,7 @@ func (s *Scheduler) activate(q *queueState) {
 	s.unprove(q)
 }
 
-// evictionsOf returns the evictions of a queue, or of the units that have none.
+// evictionsOf returns the evictions of a queue, or of the units without one.
 func (s *Scheduler) evictionsOf(q *queueState) *evictions {
 	if q == nil {
 		return &s.placeless

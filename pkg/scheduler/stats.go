@@ -27,8 +27,8 @@ type QueueStats struct {
 	HeadReason wellknown.Reason
 	// Submissions are when the queued units were submitted; nil if there are none. Units that users hold are not queued.
 	Submissions *queue.Submissions
-	// HighestPriority is the greatest priority of the front unit and of the units that hold quota, as limited by the
-	// queue; nil if there are none.
+	// HighestPriority is the highest priority of the front unit and of the units that hold quota, as limited by the queue;
+	// nil if there are none.
 	HighestPriority *int32
 }
 
@@ -69,7 +69,7 @@ func (s *Scheduler) stats(q *queueState, now time.Time) QueueStats {
 	return stats
 }
 
-// highestPriority returns the greatest priority of the units that can be tried or hold quota; nil if there are none.
+// highestPriority returns the highest priority of the units that can be tried or hold quota; nil if there are none.
 // Waiting units are ordered by priority, so only the first one counts.
 func (q *queueState) highestPriority() *int32 {
 	var highest *int32
@@ -113,7 +113,8 @@ func (s *Scheduler) Pending() map[quota.NodeID]resources.Vector {
 	return vectors
 }
 
-// ByPath returns amounts by node, as Pending does, by the paths of the nodes and the names of resources that users know.
+// ByPath converts amounts by node, as Pending returns them, to the paths of the nodes and the resource names that users
+// know.
 func (s *Scheduler) ByPath(amounts map[quota.NodeID]resources.Vector) map[string]resources.Vector {
 	byPath := make(map[string]resources.Vector, len(amounts))
 	for _, q := range s.queues {

@@ -11,7 +11,7 @@ import (
 // timers holds the timers of all units.
 type timers struct {
 	units *queue.Heap[*unit]
-	// checks are the Reserved units that have an admission check that can be late, with the time.
+	// checks is when the first admission check of a Reserved unit is late, if one can be.
 	checks map[*unit]instant
 }
 

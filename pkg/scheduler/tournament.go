@@ -14,13 +14,13 @@ import (
 // tournament selects the queue that tries next among those that have an item to try. At each quota node, the branches
 // below it compete. Each enters with the item of the queue that won below it:
 //
-//   - an item that its group is owed goes before an item for which it would borrow,
-//   - then the queue with the greater rank goes first,
+//   - an item that its group is owed goes before an item that it would borrow for,
+//   - then the queue with the higher rank goes first,
 //   - then the branch whose share, with the item, is smaller,
 //   - then the older item.
 //
-// If the number of jobs is limited and that limit is reached before anything else is lacking, the branches compete
-// for jobs: after the rank, the branch with fewer units that hold quota goes first.
+// If a limit on the number of jobs is reached before anything else is lacking, the branches compete for jobs: after the
+// rank, the branch with fewer units that hold quota goes first.
 //
 // Priorities of jobs in different queues are never compared. A change of a queue or of usage costs the logarithm of
 // the number of siblings at each level.
@@ -31,10 +31,10 @@ type tournament struct {
 	root    branch
 	// inner are the branches of nodes with branches below them. queues are the branches of queues.
 	inner, queues map[quota.NodeID]*branch
-	// only is the branch without competitors, because there is one root; nil if there are several roots.
+	// only is the branch of the root if there is just one, so that it has no competitors; nil otherwise.
 	only *branch
-	// limited are the inner branches with a limit on the number of units at or above them, deepest first. stale is
-	// whether to check for them again if only jobs will be lacking.
+	// limited are the inner branches with a limit on the number of units at or above them, deepest first. stale is whether
+	// competeForJobs must check them again.
 	limited []*branch
 	stale   bool
 }
@@ -59,7 +59,7 @@ type branch struct {
 	// byJobs is whether the branches below compete for jobs.
 	byJobs bool
 
-	// most is, for each resource, at least the largest request of any item that was proved below.
+	// most is, by resource, an upper bound of the requests of items that were proved below.
 	most map[resources.ID]int64
 }
 
@@ -107,7 +107,7 @@ func (t *tournament) enter(queues ...*queueState) {
 		} else if len(nodes) > 1 {
 			above = t.inner[nodes[1]]
 		}
-		// A queue without an item to try does not compete but has a branch.
+		// A queue without an item to try has a branch but does not compete.
 		q.branch = &branch{Branch: quota.Branch{Node: nodes[0], Own: t.inner[nodes[0]] != nil}, above: above, queue: q}
 		t.queues[nodes[0]] = q.branch
 	}
@@ -115,7 +115,7 @@ func (t *tournament) enter(queues ...*queueState) {
 	t.findOnly()
 }
 
-// findOnly finds the branch for only.
+// findOnly updates only.
 func (t *tournament) findOnly() {
 	was := t.only
 	t.only = t.onlyRoot()
@@ -140,7 +140,7 @@ func (t *tournament) onlyRoot() (only *branch) {
 	return only
 }
 
-// findLimited lists the branches for limited.
+// findLimited updates limited.
 func (t *tournament) findLimited() {
 	t.limited = nil
 	if t.limiter == nil {
@@ -154,7 +154,7 @@ func (t *tournament) findLimited() {
 	slices.SortFunc(t.limited, func(a, b *branch) int { return cmp.Compare(b.depth(), a.depth()) })
 }
 
-// jobsRoom returns how many more units can hold quota below the branch according to the limits of the branch and its
+// jobsRoom returns how many more units can hold quota below the branch within the limits of the branch and its
 // ancestors.
 func (t *tournament) jobsRoom(b *branch) int64 {
 	room := int64(math.MaxInt64)
@@ -171,8 +171,7 @@ func (b *branch) depth() (depth int) {
 	return depth
 }
 
-// competeForJobs updates byJobs of all branches. It takes time proportional to the number of inner nodes with a limit
-// on the number of units at or above them.
+// competeForJobs updates byJobs of all branches. It takes time proportional to the number of limited branches.
 func (t *tournament) competeForJobs() {
 	if !t.stale || len(t.limited) == 0 {
 		return
@@ -197,8 +196,8 @@ func (t *tournament) competeForJobs() {
 	}
 }
 
-// lacksOnlyJobs reports whether nothing else would be lacking after the branch admitted as many units as its limit
-// allows. That is so if there is room for one more unit with the greatest requests.
+// lacksOnlyJobs reports whether only jobs would be lacking after the branch admitted as many units as its limit allows:
+// whether there would still be room for one more unit with the largest requests.
 func (t *tournament) lacksOnlyJobs(b *branch, jobs int64) bool {
 	enough := func(id resources.ID, request int64) bool {
 		if id == t.limiter.JobsID() {
@@ -212,7 +211,7 @@ func (t *tournament) lacksOnlyJobs(b *branch, jobs int64) bool {
 		return true
 	}
 	all := true
-	for id, most := range b.most { // at least the largest request
+	for id, most := range b.most { // an upper bound
 		all = all && enough(id, most)
 	}
 	if all {
@@ -286,7 +285,7 @@ func (t *tournament) refresh(b *branch) {
 	b.above.below.Set(b)
 }
 
-// raise updates most of the branch and its ancestors with the item that the queue tries, after it was proved.
+// raise raises the upper bounds of the branch and its ancestors for the item that the queue tries, after it was proved.
 func (b *branch) raise() {
 	for _, a := range b.queue.tried.Shape().Demand.Requests {
 		for up := b; up != nil; up = up.above {
@@ -362,8 +361,8 @@ func (b *branch) competing(found []*queueState) []*queueState {
 	return found
 }
 
-// check returns an error for each queue that has a proved item for which too little is left, if shrunk could have
-// missed that.
+// check returns an error for each request of a proved item that exceeds an upper bound above it, so that shrunk could
+// miss the item.
 func (t *tournament) check() (broken []error) {
 	for _, q := range t.competing() {
 		for _, a := range q.tried.Shape().Demand.Requests {

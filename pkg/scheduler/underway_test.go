@@ -10,8 +10,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// explaining brings the world where an explanation of a/2 is under way while room for it was
-// found, so that its release is wanted and not sent.
+// explaining brings the world to a point where an explanation of a/2 is in progress and room for it was found, so its
+// release is requested but not sent.
 func explaining(t *testing.T, w *world) {
 	w.submit("a/1", cpu("4"))
 	w.settle()
@@ -28,8 +28,8 @@ func explaining(t *testing.T, w *world) {
 	w.think()
 }
 
-// A release that was decided and not yet sent, because another write is under way, is
-// decided again when its grounds are gone.
+// A release that was decided but not sent, because another write is in progress, is decided again when its reason is
+// gone.
 func TestAReleaseThatWaitsForAnotherWriteIsDecidedAgain(t *testing.T) {
 	stopped := func(stop scheduler.Stop) func(*world) {
 		return func(w *world) { w.configure(scheduler.QueueChanged{Queue: "root", Stop: stop}) }
@@ -64,7 +64,7 @@ func TestAReleaseThatWasUndoneByHandBeforeItWasHeardOfIsNotKeptCharged(t *testin
 	w.think()
 	w.land(0)
 	w.write("a/1", func(u *scheduler.Unit) { u.Phase = scheduler.Waiting })
-	w.news = w.news[1:] // the informer reports the last only
+	w.news = w.news[1:] // the informer reports only the last
 	w.unproven = true
 	w.deliver()
 	w.unproven = false

@@ -24,7 +24,7 @@ func (i instant) time() time.Time {
 // plus returns the instant after the duration.
 func (i instant) plus(d time.Duration) instant { return i + instant(d.Microseconds()) }
 
-// earliest returns the earliest of the instants, each of which may be none.
+// earliest returns the earliest of the instants that are not 0.
 func earliest(instants ...instant) (first instant) {
 	for _, i := range instants {
 		if first == 0 || i != 0 && i < first {
@@ -34,8 +34,7 @@ func earliest(instants ...instant) (first instant) {
 	return first
 }
 
-// unit is what is stored of a Unit and what has been decided about it. It should be small while it waits, because
-// most units do.
+// unit stores a Unit and what has been decided about it. It should be small while it waits, because most units do.
 type unit struct {
 	Facts
 	// dequeuedAt and requeueAt are from the Unit.
@@ -44,11 +43,11 @@ type unit struct {
 	item queue.Item
 	// queue is the queue of the unit; nil if it has none.
 	queue *queueState
-	// placeRefusal explains why the unit has no queue, or why it is not queued whatever its request is.
+	// placeRefusal explains why the unit has no queue, or why it is not queued regardless of its request.
 	placeRefusal *quota.Refusal
 	// charged is the charge of the unit; nil if it holds no quota and no pods of its job are left.
 	charged *charge
-	// holder is the job of the unit if the unit was admitted at some time; nil otherwise.
+	// holder is the job of the unit if the unit was ever admitted; nil otherwise.
 	holder *holder
 
 	// claim is the unit's attempt to get room, and leaving its eviction; each is nil if there is none.
@@ -62,8 +61,8 @@ type unit struct {
 
 	// countedIn is the queue that counts the unit, with phase countedAs.
 	countedIn *queueState
-	// memberAt is 1 plus the index of the unit among the members of countedIn, or among the units that hold quota
-	// without a queue; 0 if it is neither.
+	// memberAt is 1 plus the index of the unit among the members of countedIn, or among the units that hold quota without
+	// a queue; 0 if it is in neither.
 	memberAt  int32
 	countedAs Phase
 	// assumed is whether the unit is charged and the write of its admission, or of its reservation, is not
@@ -106,7 +105,7 @@ func (u *unit) update(seen *Unit) {
 	if u.assumed && u.write.wanted.admits() && (now.Held != nil || requeueAt > u.requeueAt || u.Restored && !now.Restored || now.QuotaName != u.QuotaName || !sameDemand) {
 		u.unassume() // the decision is repeated; its write has not been sent
 	}
-	if u.runs() && now.Phase.holdsQuota() && now.Attempts == u.Attempts { // its owner could hide how wrong it was
+	if u.runs() && now.Phase.holdsQuota() && now.Attempts == u.Attempts { // otherwise, its owner could hide a wrong estimate
 		now.Expected = u.Expected
 	}
 	u.Facts, u.dequeuedAt, u.requeueAt = now, instantOf(seen.DequeuedAt), requeueAt

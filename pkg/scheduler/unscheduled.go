@@ -18,13 +18,13 @@ const (
 	// PodlessAfter replaces PodlessSoon while more than fewPodless units have no pods. Their operator is then busy,
 	// and this is not worth a write for each unit. It counts from the last time that one of them got pods.
 	PodlessAfter = 30 * time.Second
-	// Overtaken is how much later a unit that has pods must have been admitted to show that a unit without pods does
-	// not just wait for a busy operator. The Job controller was seen to start Jobs up to 46 s out of order.
+	// Overtaken is how much later a unit with pods must have been admitted to show that a unit without pods is not just
+	// waiting for a busy operator. The Job controller has been seen to start Jobs up to 46 s out of order.
 	Overtaken  = 2 * time.Minute
 	fewPodless = 10
 )
 
-// unscheduled watches units that hold quota and have no pods, or pods for which the scheduler finds no node. Usually
+// unscheduled watches units that hold quota but have no pods, or pods that the scheduler finds no node for. Usually
 // there are few.
 type unscheduled struct {
 	// units are the watched units, and those that show such a message.
@@ -147,7 +147,7 @@ func (s *Scheduler) unscheduledMessage(u *unit) string {
 	}
 }
 
-// watchScheduling requests the writes that show on units that the scheduler finds no node for their pods.
+// watchScheduling requests the writes that mark units whose pods are missing or cannot be scheduled, or clear the mark.
 func (s *Scheduler) watchScheduling(now time.Time) {
 	w, at := &s.unscheduled, instantOf(now)
 	if w.checkAt == 0 || at < w.checkAt {

@@ -11,7 +11,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// placed has the pods of a/job change: for each, why the scheduler finds no node; empty if it has one.
+// placed changes the pods of a/job. Each argument is why the scheduler finds no node for a pod; empty if it has one.
 func placed(w *world, messages ...string) {
 	for i, message := range messages {
 		w.pod(pods.Pod{Namespace: "a", UID: fmt.Sprint("pod-", i), Owner: w.units["a/job"].Owner,
@@ -45,7 +45,7 @@ func TestAReleasedUnitWhosePodsCannotBeScheduledSaysSoAfter5Seconds(t *testing.T
 	w.after(time.Millisecond)
 	expect(1, 0, "3 of 4 pods cannot be scheduled: no cpu")
 
-	// What changes all the time is written each 30 s.
+	// What changes all the time is written every 30 s.
 	for i := range 29 {
 		placed(w, "", "", fmt.Sprint("message ", i), "")
 		w.after(time.Second)
@@ -117,7 +117,7 @@ func TestTheNextProcessKnowsThatAUnitShowsUnscheduledPods(t *testing.T) {
 	}
 }
 
-// Its pods may be refused, and then no pod shows why.
+// Its pods may be refused, so that no pod shows why.
 func TestAReleasedUnitWithoutPodsSaysSo(t *testing.T) {
 	w := releasedJob(t)
 	w.after(scheduler.PodlessSoon - time.Millisecond)
@@ -140,7 +140,7 @@ func TestAReleasedUnitWithoutPodsSaysSo(t *testing.T) {
 }
 
 // fiftyReleased returns a world in which 50 jobs were released at once, a function that gives jobs pods, and one that
-// counts the jobs that have said that they have no pods.
+// counts the units that show that they have no pods.
 func fiftyReleased(t *testing.T) (w *world, run func(from, to int), marks func() int) {
 	w = newWorld(t, roundRobin(), leaf("root", cpu("100"), "a"))
 	for i := range 50 {

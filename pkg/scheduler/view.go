@@ -23,7 +23,7 @@ type View struct {
 	// Usage is the usage of all nodes, in the order of the backend.
 	Usage  []quota.NodeUsage
 	Queues []QueueView
-	// Units are in no order.
+	// Units are in no particular order.
 	Units []UnitView
 	// Evictions are the evictions of units for others that have not started yet.
 	Evictions []EvictionView
@@ -33,7 +33,7 @@ type View struct {
 	Checks []string
 	// DefaultPolicy is the policy of queues that set none.
 	DefaultPolicy *queue.Policy
-	// MinRunTime is how long units of queues that set nothing else are protected from eviction for others.
+	// MinRunTime applies to queues that set none.
 	MinRunTime time.Duration
 	// Off are the kinds of jobs that are not admitted, and why.
 	Off map[JobKind]*quota.Refusal
@@ -44,7 +44,7 @@ type QueueView struct {
 	QueueStats
 	// Nodes are the nodes at which the group of the queue is charged, from its own to the root.
 	Nodes []quota.NodeID
-	// Settings are those of an administrator, and what the queue has learned.
+	// Settings are those made by an administrator, and what the queue has learned.
 	Settings QueueChanged
 }
 
@@ -54,9 +54,9 @@ type UnitView struct {
 	Kind                JobKind
 	// Queue is the index of the queue; -1 if the unit has none.
 	Queue int32
-	// Phase is the phase, or the one that the unit gets by a decision that is not confirmed.
+	// Phase is the phase, or the one that an unconfirmed decision gives the unit.
 	Phase Phase
-	// Priority is the priority as it counts in the queue.
+	// Priority is the priority as capped by the queue.
 	Priority int32
 	// MaxSeconds is how long the unit can run after its release; 0 means no limit.
 	MaxSeconds int32
@@ -179,13 +179,13 @@ func (u *UnitView) Declared() forecast.Declared {
 	return forecast.Declared{Limit: time.Duration(u.MaxSeconds) * time.Second, Expected: u.Expected.Duration()}
 }
 
-// view returns the charge and its group by what identifies the group in a copy of the backend. What is left of a
-// removed group has no queue.
+// view returns the charge and what identifies its group in a copy of the backend. What is left of a removed group has
+// no queue.
 func (c *charge) view() quota.Charged {
 	return quota.Charged{Path: c.group.Path(), Remains: c.group.Queue() == "", Charge: &c.Charge}
 }
 
-// Run is how a unit that holds quota runs.
+// Run describes a running unit.
 type Run struct {
 	// Queue is the name of its queue; empty if it has none.
 	Queue string
@@ -193,7 +193,7 @@ type Run struct {
 	Since time.Time
 }
 
-// RunOf returns how the unit runs; false if it does not.
+// RunOf returns the Run of the unit; false if it does not run.
 func (s *Scheduler) RunOf(key string) (r Run, runs bool) {
 	u := s.units[key]
 	if u == nil || u.Growth || !u.runs() {

@@ -47,7 +47,7 @@ type Backend struct {
 	jobs       resources.ID
 	dimensions map[resources.ID]dimension
 	namespaces map[string]*group
-	// groups are indexed by their nodes. They contain nil for each node in free, the greatest first.
+	// groups are indexed by their nodes. They contain nil for each node in free, which has the largest first.
 	groups []*group
 	free   []quota.NodeID
 	// listed are the groups with quotas, by name.

@@ -90,8 +90,8 @@ func (b *Backend) space(of quota.Space) *space {
 // Of returns the group of the namespace.
 func (b *Backend) Of(c quota.Charged) quota.Group { return b.group(c.Path) }
 
-// Raised returns a copy with greater limits and with what is charged. It assumes that the status of the quotas
-// follows: once both have settled, the status counts what is charged.
+// Raised returns a copy with higher limits and the same charges. It ignores the usage in the status of the quotas,
+// which counts what is charged once it has settled.
 func (b *Backend) Raised(names *resources.Names, raises []quota.Raise) (quota.Explainer, error) {
 	c := b.Clone(names).(*Backend)
 	for _, g := range c.groups {

@@ -8,7 +8,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota"
 )
 
-// What is charged is charged in the copy as well, and can be released from it. The original stays as it is.
+// The copy has the same charges, which can be uncharged without changing the original.
 func TestARaisedBackendHasMoreRoomAndTheSameCharged(t *testing.T) {
 	b, g := bench(t, "0")
 	held := &quota.Charge{Demand: quota.Demand{Requests: cpus(t, b, "3")}}

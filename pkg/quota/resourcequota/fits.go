@@ -8,9 +8,9 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// Fits returns why the demand does not fit. It reports first what the user must fix, then a quota whose status is not
-// known yet, then what can never fit, then what does not fit now. Within each of these, it reports the first by quota
-// and key.
+// Fits returns why the demand does not fit. It reports first what the user must fix, then a quota with unknown status
+// or a request that can never fit, then what does not fit now. Within each of these, it reports the first by quota and
+// key.
 func (g *group) Fits(d quota.Demand) *quota.Refusal {
 	if r := g.unset(d); r != nil {
 		return r

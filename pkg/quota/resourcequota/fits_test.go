@@ -14,7 +14,7 @@ import (
 	"kube-queue.dev/kube-queue/test/require"
 )
 
-// bench is a backend with one quota of 4 cpu, of which its status says so much is used.
+// bench returns a backend with one quota of 4 cpu, whose status reports this much as used.
 func bench(t *testing.T, used string) (*Backend, *group) {
 	t.Helper()
 	object := new(corev1.ResourceQuota)
@@ -82,7 +82,7 @@ func TestPodsThatWaitAtAGateAreAlreadyInTheStatus(t *testing.T) {
 	if r := g.Fits(demand); r == nil || !strings.Contains(r.Message(), "requested 3, used or reserved 2 of hard limit 4") {
 		t.Errorf("refused with %+v", r)
 	}
-	// A unit that waits is tried again when this room grows, whatever the status says.
+	// A waiting unit is tried again when this room grows, no matter what the status says.
 	b, g = bench(t, "4")
 	held := &quota.Charge{Demand: quota.Demand{Requests: cpus(t, b, "2")}}
 	g.Charge(held)
@@ -95,7 +95,7 @@ func TestPodsThatWaitAtAGateAreAlreadyInTheStatus(t *testing.T) {
 	if g.Uncharge(held); !frees || b.Room(lack.Space) < lack.Amount {
 		t.Errorf("after the end of the other unit, there is no room for %+v, or nobody is told", lack)
 	}
-	// An object is counted as soon as it exists, by the status and by what was seen.
+	// An object counts as soon as it exists, both in the status and by observation.
 	b, g = bench(t, "4")
 	object := new(corev1.ResourceQuota)
 	require.NoError(t, yaml.UnmarshalStrict([]byte(`{metadata: {namespace: a, name: q}, spec: {hard: {count/pods: 2}}, status: {hard: {count/pods: 2}, used: {count/pods: 2}}}`), object))

@@ -13,7 +13,7 @@ import (
 	"kube-queue.dev/kube-queue/test/require"
 )
 
-// forget forgets all but what the backend and the vectors use.
+// forget forgets everything except what the backend and the vectors use.
 func forget(b *Backend, used ...resources.Vector) {
 	var ids resources.IDs
 	b.Uses(&ids)
@@ -54,7 +54,7 @@ func TestOnlyDimensionsThatNothingUsesAreForgotten(t *testing.T) {
 	if len(b.dimensions) != 5 {
 		t.Errorf("dimensions %v, want those of the 5 names that pods use", b.dimensions)
 	}
-	// What the space knew of the forgotten one does not count for the one with the same ID.
+	// What the space knew about the forgotten resource does not count for the one that gets its ID.
 	again := cpus(t, b, "5")
 	last := func(v resources.Vector) resources.ID { return v[len(v)-1].ID }
 	if last(again) != last(ended) {

@@ -20,7 +20,7 @@ type group struct {
 	byID   map[resources.ID]*space
 
 	charges map[*quota.Charge]struct{}
-	// charged is the sum of their totals, and unqueued the part of it by pods that belong to no unit.
+	// charged is the sum of their totals, and unqueued the part used by pods that belong to no unit.
 	charged, unqueued amounts
 }
 
@@ -167,7 +167,7 @@ func (s *space) room() int64 {
 	return min(s.held.Below(s.hard), s.coming.Plus(s.used).Below(s.hard))
 }
 
-// bounds are the rooms of each space.
+// bounds are the bounds of each space.
 var bounds = [...]quota.Bound{quota.Max, quota.Observed}
 
 // boundOf returns which room of a space the demand needs.
@@ -178,7 +178,8 @@ func boundOf(d quota.Demand) quota.Bound {
 	return quota.Max
 }
 
-// roomIn returns how much can still be requested in a space by observation, or also by the status of the quota.
+// roomIn returns how much can still be requested in a space by observation and, unless bound is Observed, by the
+// status.
 func (s *space) roomIn(bound quota.Bound) int64 {
 	if bound == quota.Observed {
 		return s.held.Below(s.hard)

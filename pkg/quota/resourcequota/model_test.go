@@ -18,8 +18,7 @@ import (
 	"kube-queue.dev/kube-queue/test/require"
 )
 
-// model is the accounting by definition: everything that is charged, and each figure
-// summed up from all of it on request.
+// model is the accounting by definition: it stores everything that is charged, and sums up each figure on request.
 type model struct {
 	b       *Backend
 	quotas  map[string]*corev1.ResourceQuota
@@ -34,7 +33,7 @@ type charge struct {
 
 const namespace = "ns"
 
-// weight of pods by a key of a quota, by the rules of the API server.
+// weight returns how much pods count under a key of a quota, by the rules of the API server.
 func weight(q *corev1.ResourceQuota, key string, pods Pods) *big.Int {
 	sum := new(big.Int)
 	if !counts(q, pods.Class) {
@@ -89,7 +88,7 @@ func counts(q *corev1.ResourceQuota, class Class) bool {
 	return true
 }
 
-// room that there is, by what was seen and by the status.
+// room returns the room, by observation and by the status.
 func (m *model) room(q *corev1.ResourceQuota, key string) *big.Int {
 	held, coming := new(big.Int), new(big.Int)
 	for _, c := range m.charges {
@@ -127,8 +126,7 @@ func hard(q *corev1.ResourceQuota, key string) *big.Int {
 	return base(key, status)
 }
 
-// refusal is the reason that a unit of these pods should be refused for; empty when it
-// should not.
+// refusal returns the reason that should refuse a unit with these pods; empty if none should.
 func (m *model) refusal(all []Pods) wellknown.Reason {
 	answer := wellknown.Reason("")
 	rank := []wellknown.Reason{"", wellknown.ReasonQuotaExceeded, wellknown.ReasonExceedsMaxQuota, wellknown.ReasonNoQuota, wellknown.ReasonInvalidRequest}
@@ -280,8 +278,8 @@ func drawPodsOf(t *rapid.T) []Pods {
 	return pods
 }
 
-// Whatever quotas, their status, units and pods do: each room is what it is by definition, what is
-// refused is what should be, and no room grows unnoticed.
+// No matter what happens to quotas, their status, units and pods, each room matches the model, refusals are as
+// expected, and no room grows unnoticed.
 func TestPropertyRoomIsWhatBothTruthsLeave(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &model{b: New(resources.NewNames()), quotas: map[string]*corev1.ResourceQuota{}}
@@ -377,7 +375,7 @@ func (m *model) compare(t *rapid.T, g *group) {
 		}
 	}
 	for space := range want {
-		// What is not known yet is refused, whatever the figures.
+		// A quota with unknown status refuses everything, no matter the figures.
 		if unknown := g.quotas[firstWord(space)].unknown; unknown != "" {
 			want[space], got[space] = "unknown", "unknown"
 		}

@@ -32,7 +32,7 @@ func ClassOf(scopes []corev1.ResourceQuotaScope, priorityClass string) Class {
 	}
 }
 
-// Pods are a number of equal pods.
+// Pods are a number of identical pods.
 type Pods struct {
 	Class Class
 	Count int64

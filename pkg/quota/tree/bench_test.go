@@ -10,7 +10,7 @@ import (
 	"kube-queue.dev/kube-queue/test/require"
 )
 
-// deep is a group nine nodes below each other, and a demand that it has room for.
+// deep returns a group with a chain of nine nodes, and a demand that it has room for.
 func deep(t testing.TB) (quota.Group, quota.Demand) {
 	n := withMin("cpu=100", node("leaf", "a", "cpu=1000 memory=1000Gi nvidia.com/gpu=100 kube-queue/max-jobs=1000000"))
 	for i := range 8 {

@@ -8,7 +8,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// Bugs that older queues had, each a test here.
+// Each test covers a bug of older queues.
 
 func TestLimitsThatNeedMoreThan32BitsAreEnforced(t *testing.T) {
 	for name, limits := range map[string][]int64{
@@ -29,7 +29,7 @@ func TestLimitsThatNeedMoreThan32BitsAreEnforced(t *testing.T) {
 	}
 }
 
-// A restart charges what it finds, and the sum may then be anything.
+// A restart charges what it finds, so the sum can be anything.
 func TestUseAboveAllNumbersIsStillExact(t *testing.T) {
 	f := build(t, "1", node("root", "", "memory=1Gi", node("a", "a", "")))
 	g := f.group("a")

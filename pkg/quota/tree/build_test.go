@@ -22,7 +22,7 @@ func amounts(text string) map[string]resource.Quantity {
 	return list
 }
 
-// node with a max, and namespaces as in "a b".
+// node returns a node with a max and with namespaces as in "a b".
 func node(name, namespaces, limits string, children ...tree.Node) tree.Node {
 	return tree.Node{Name: name, Namespaces: strings.Fields(namespaces), Max: amounts(limits), Children: children}
 }
@@ -33,7 +33,7 @@ func withMin(guaranteed string, n tree.Node) tree.Node {
 	return n
 }
 
-// fixture is a tree and the names that its demands are made with.
+// fixture is a tree and the names that its demands are built with.
 type fixture struct {
 	*tree.Tree
 	t     *testing.T
@@ -58,13 +58,13 @@ func (f fixture) requests(text string) resources.Vector {
 	return requests
 }
 
-// demand of one unit that requests the amounts.
+// demand returns the demand of one unit that requests the amounts.
 func (f fixture) demand(text string) quota.Demand {
 	f.t.Helper()
 	return quota.Demand{Requests: f.requests(text).With(f.names.ID(quota.JobsResource), 1), Preemptible: true}
 }
 
-// group of the namespace.
+// group returns the group of the namespace.
 func (f fixture) group(namespace string) quota.Group {
 	f.t.Helper()
 	g, refusal := f.Place(namespace, "")
@@ -74,7 +74,7 @@ func (f fixture) group(namespace string) quota.Group {
 	return g
 }
 
-// fits is "" or what the refusal says: its reason, node and resource.
+// fits returns the reason, node and resource of the refusal; "" if the demand fits.
 func fits(g quota.Group, d quota.Demand) string {
 	refusal := g.Fits(d)
 	if refusal == nil {
@@ -90,7 +90,7 @@ func (f fixture) expect(g quota.Group, d quota.Demand, want string) {
 	}
 }
 
-// used of a resource at the node with the path.
+// used returns how much of a resource is used at the node with the path.
 func (f fixture) used(path, name string) int64 {
 	f.t.Helper()
 	for _, usage := range f.Usage() {

@@ -7,22 +7,21 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// Charged is what was charged to a group and not released.
+// Charged is what was charged to a group and not uncharged.
 type Charged struct {
 	Group quota.Group
 	quota.Charge
 }
 
-// Of is what is charged of a resource: the greater of what was admitted and what pods request.
+// Of returns how much of a resource is charged: the greater of what was admitted and what pods request.
 func (c Charged) Of(r resources.ID) int64 {
 	admitted, _ := c.Demand.Requests.Get(r)
 	requested, _ := c.Pods.Get(r)
 	return max(admitted, requested)
 }
 
-// Check adds up the charges again and compares with what the tree has counted. It
-// fails when they differ at a node, for a resource, or when a group is not this
-// tree's.
+// Check adds up the charges again and compares the sums with those of the tree. It fails if they differ at a node, for
+// a resource, or if a group is not in this tree.
 func (t *Tree) Check(charged []Charged) error {
 	used, fixed := make([]map[resources.ID]resources.Sum, len(t.nodes)), make([]map[resources.ID]resources.Sum, len(t.nodes))
 	for i := range used {
@@ -60,7 +59,7 @@ func (t *Tree) Check(charged []Charged) error {
 					n.path, resources.Format(name, counted.Clamp()), name, resources.Format(name, want.Clamp()))
 			}
 		}
-		for r, c := range n.others { // nothing is stored of what nobody uses
+		for r, c := range n.others { // nothing is stored for unused resources
 			if *c == (cell{}) {
 				return fmt.Errorf("quota %s: the cell of %s is empty but is kept", n.path, t.names.Name(r))
 			}

@@ -9,7 +9,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/spelling"
 )
 
-// Cluster is what is known of the cluster of a tree. It is used only for warnings. A nil function means that nothing
+// Cluster is what is known about the cluster of a tree. It is used only for warnings. A nil function means that nothing
 // is known, so there is no warning.
 type Cluster struct {
 	// HasResource returns whether a node of the cluster has the resource, or something uses it.
@@ -27,7 +27,7 @@ func Warnings(root Node, cluster Cluster) (warnings []string) {
 }
 
 // commonResources are the resources whose misspelled names cause a warning. A limit on a resource that is never
-// requested has no effect, and the resource that was meant is not limited.
+// requested has no effect, and the intended resource stays unlimited.
 var commonResources = []string{"cpu", "memory", "ephemeral-storage", "nvidia.com/gpu", "amd.com/gpu", "habana.ai/gaudi",
 	"google.com/tpu", quota.JobsResource}
 
@@ -76,7 +76,7 @@ func (c *checker) countNames(n *Node, depth int) {
 }
 
 // doubt returns why an entry of the resource probably has no effect; empty if there is no doubt. A resource that
-// several nodes name is not mistyped, unless it resembles a common one.
+// several nodes name is assumed to be correct, unless it resembles a common one.
 func (c *checker) doubt(name string) string {
 	meant, has := meantResource(name), c.cluster.HasResource
 	switch {
@@ -93,7 +93,7 @@ func (c *checker) doubt(name string) string {
 		name, c.hint(name))
 }
 
-// hint is what to do about a resource that is not known elsewhere. It names a similar resource of another node, if
+// hint says what to do about a resource that is not known elsewhere. It names a similar resource of another node, if
 // there is one.
 func (c *checker) hint(name string) string {
 	domain, short, _ := strings.Cut(name, "/")
@@ -106,10 +106,10 @@ func (c *checker) hint(name string) string {
 	return "; correct the name, or keep it if nodes with it are still to come"
 }
 
-// maxAbsent is how many namespaces that do not exist a warning names.
+// maxAbsent is how many missing namespaces a warning names.
 const maxAbsent = 10
 
-// warnOfAbsent warns of the namespaces of the node that do not exist.
+// warnOfAbsent warns about namespaces of the node that do not exist.
 func (n *checkedNode) warnOfAbsent() {
 	if len(n.absent) == 0 {
 		return

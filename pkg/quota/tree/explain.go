@@ -84,8 +84,8 @@ func (g *group) byName(d quota.Demand) (requests resources.Vector) {
 	return requests
 }
 
-// Holds returns how much of the resource the charge uses at the node of the refusal. Only non-preemptible units use a
-// limit for such units.
+// Holds returns how much of the resource the charge uses at the node of the refusal. Only non-preemptible units use
+// FixedMin and FixedMax.
 func (t *Tree) Holds(r *quota.Refusal, c quota.Charged) int64 {
 	if c.Path != r.Node && !strings.HasPrefix(c.Path, r.Node+"/") {
 		return 0

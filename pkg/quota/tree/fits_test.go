@@ -170,8 +170,8 @@ func TestUsageReportsMinAndTheLimitThatIsInForce(t *testing.T) {
 	}
 }
 
-// Exceeds finds all that Fits finds one after the other. A demand that is lowered to the smallest limits fits in an empty
-// tree, unless one of them allows nothing.
+// Exceeds finds everything that Fits finds one after the other. A demand lowered to the smallest limits fits in an
+// empty tree, unless one of them allows nothing.
 func TestADemandFitsInAnEmptyTreeIfItExceedsNoLimit(t *testing.T) {
 	fit, lowered := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {

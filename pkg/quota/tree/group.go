@@ -15,7 +15,7 @@ type group struct {
 	// ids and chain are the nodes from the group's own node to the root.
 	ids   []quota.NodeID
 	chain []*node
-	// say is sayOwed; nil before it is needed. It is stored because refusals that use it are made all the time.
+	// say is sayOwed; nil before it is needed. It is stored because each method value would be an allocation.
 	say func(*quota.Refusal) string
 }
 
@@ -82,7 +82,7 @@ func (g *group) StillRefuses(d quota.Demand, c quota.Cause) bool {
 
 func (g *group) stillRefuses(at int, d quota.Demand, a resources.Amount, c quota.Cause) bool {
 	n := g.chain[at]
-	// A refusal by another limit than that of the cause is another one.
+	// A refusal by a limit other than that of the cause is a different refusal.
 	lacks := func(b quota.Bound) bool { return a.Value > n.room(a.ID, b) && g.limitOf(at, a.ID, b) == c.Limit }
 	switch c.Reason {
 	case wellknown.ReasonExceedsMaxQuota:
@@ -123,9 +123,9 @@ func (g *group) noRoom(d quota.Demand, at int, lacking resources.Amount) *quota.
 	return r
 }
 
-// beyondMin returns the refusal of a non-preemptible demand. All non-preemptible units of the group together must
-// stay within its guarantee. Of resources that the guarantee does not name, they must not use what is guaranteed to
-// others. A demand that requests no resource of the guarantee has no guarantee at all.
+// beyondMin returns the refusal of a non-preemptible demand. All non-preemptible units of the group together must stay
+// within its guarantee. For resources that the guarantee does not name, they must not use what is guaranteed to others.
+// A demand that requests no resource of the guarantee has no guarantee at all.
 func (g *group) beyondMin(d quota.Demand) *quota.Refusal {
 	own := g.chain[0]
 	if a, above := g.first(own, d, aboveMin); above {

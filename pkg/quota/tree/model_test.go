@@ -16,7 +16,7 @@ import (
 
 var resourceNames = []string{"cpu", "memory", "nvidia.com/gpu", quota.JobsResource}
 
-// drawAmounts are small mostly, so that limits are met, and sometimes great.
+// drawAmounts draws mostly small amounts, so that limits are met, and sometimes large ones.
 func drawAmounts(t *rapid.T, label string) map[string]resource.Quantity {
 	list := map[string]resource.Quantity{}
 	for _, name := range resourceNames {
@@ -33,8 +33,8 @@ func drawAmounts(t *rapid.T, label string) map[string]resource.Quantity {
 	return list
 }
 
-// drawNode draws a node and those below it, to a depth of nine. Every node lists
-// the namespace of its own name, and some the star.
+// drawNode draws a node and those below it, to a depth of nine. Every node lists the namespace of its own name, and
+// some also list "*".
 func drawNode(t *rapid.T, depth int, count *int) tree.Node {
 	*count++
 	name := "n" + strconv.Itoa(*count)
@@ -48,8 +48,8 @@ func drawNode(t *rapid.T, depth int, count *int) tree.Node {
 	return n
 }
 
-// drawBorrowers draws a tree of which only the root is limited, and whose groups are guaranteed some of it, so
-// that they lend and borrow.
+// drawBorrowers draws a tree in which only the root is limited and groups are guaranteed parts of it, so that they lend
+// and borrow.
 func drawBorrowers(t *rapid.T) tree.Node {
 	some := func(most int) map[string]resource.Quantity {
 		list := map[string]resource.Quantity{}
@@ -80,7 +80,7 @@ func withoutMinOf(n tree.Node, drops func(tree.Node) bool) tree.Node {
 	return n
 }
 
-// model is a tree next to an oracle to which the same is charged.
+// model is a tree and an oracle with the same charges.
 type model struct {
 	*tree.Tree
 	oracle *oracle.Tree
@@ -124,7 +124,7 @@ func drawModel(t *rapid.T) *model {
 	return m
 }
 
-// drawReserved has room reserved here and there, as for somebody who waits.
+// drawReserved reserves room here and there, as for waiting units.
 func (m *model) drawReserved(t *rapid.T) {
 	if !m.oracle.Reserving {
 		return
@@ -142,7 +142,7 @@ func (m *model) drawReserved(t *rapid.T) {
 
 func (m *model) hasRoom(l quota.Lack) bool { return m.Room(l.Space) >= l.Amount }
 
-// expectOwed compares what the group is owed, and what is to be reserved for it, with the oracle.
+// expectOwed compares what the group is owed, and what must be reserved for it, with the oracle.
 func (m *model) expectOwed(t *rapid.T, g quota.Group, d quota.Demand, refusal *quota.Refusal) {
 	paths := oracle.Chain(g.Path())
 	for i, node := range g.Nodes() {
@@ -228,7 +228,7 @@ func (m *model) release(i int) {
 	m.oracle.Charged = slices.Delete(m.oracle.Charged, i, i+1)
 }
 
-// expectExactSums compares what the tree counts with the sum of what is charged.
+// expectExactSums compares the sums of the tree with the sums of what is charged.
 func (m *model) expectExactSums(t *rapid.T) {
 	if err := m.Check(m.charged); err != nil {
 		t.Fatal(err)
@@ -246,7 +246,7 @@ func (m *model) expectExactSums(t *rapid.T) {
 	}
 }
 
-// expectWithinLimits of what the demand, which fitted before it was charged, requests.
+// expectWithinLimits expects that a demand that did fit exceeds no limit after it was charged.
 func (m *model) expectWithinLimits(t *rapid.T, g quota.Group, d quota.Demand) {
 	for _, path := range oracle.Chain(g.Path()) {
 		for _, a := range d.Requests {

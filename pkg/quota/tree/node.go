@@ -66,10 +66,10 @@ type cell struct {
 	borrowers int
 	// own is the part of used that is charged to the own group of an inner node.
 	own resources.Sum
-	// fixed is the part of used by non-preemptible units of the node's own group. aside is the part by
-	// non-preemptible units at and below the node whose group's guarantee does not name the resource.
+	// fixed is the part of used that belongs to non-preemptible units of the node's own group. aside is the part that
+	// belongs to non-preemptible units at and below the node whose group's guarantee does not name the resource.
 	fixed, aside resources.Sum
-	// unqueued is the part of used by pods that belong to no unit.
+	// unqueued is the part of used that pods without a unit use.
 	unqueued resources.Sum
 	// reserved is what cannot be borrowed at and below the node.
 	reserved resources.Sum

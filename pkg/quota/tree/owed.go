@@ -93,8 +93,8 @@ func (g *group) space(b branchBelow, a resources.Amount) quota.Space {
 	return quota.Space{Node: g.ids[b.at], Resource: a.ID, Bound: b.bound}
 }
 
-// borrows reports whether no branch of the group below the node of the chain stays within its guarantee with the
-// amount.
+// borrows reports whether the group borrows the amount at a node of the chain: no branch below it stays within its
+// guarantee with the amount.
 func (g *group) borrows(at int, a resources.Amount) bool {
 	for _, b := range g.branchesBelow(at) {
 		if n := g.chain[b.at]; isGuaranteed(n, a) && a.Value <= n.room(a.ID, b.bound) {
@@ -104,9 +104,8 @@ func (g *group) borrows(at int, a resources.Amount) bool {
 	return true
 }
 
-// claim adds to a refusal what the demand is owed where it lacks room, if it lacks nothing else: everything that it
-// lacks is guaranteed to it and used by others above their guarantee. Otherwise, it adds what must be freed before
-// this is true.
+// claim adds to a refusal what the demand lacks, if it is owed all of that: everything that it lacks is guaranteed to
+// it and used by others above their guarantee. Otherwise, it adds what must be freed before this is true.
 func (g *group) claim(d quota.Demand, r *quota.Refusal) {
 	var owed, also []quota.Lack
 	onlyOwed := true
@@ -153,8 +152,8 @@ func (g *group) isOwedOf(at int, d quota.Demand, a resources.Amount) bool {
 // mostBorrowers is how many borrowers a message names.
 const mostBorrowers = 3
 
-// sayOwed returns the message of a refusal of what the group is owed. It names the quotas that have borrowed it at
-// the time of the message, in order of the amount, largest first.
+// sayOwed returns the message of a refusal of what the group is owed. It names the quotas that have borrowed it when
+// the message is composed, largest amount first.
 func (g *group) sayOwed(r *quota.Refusal) string {
 	plain := *r
 	plain.Say, plain.Note, plain.Others = nil, "", nil
@@ -237,8 +236,8 @@ func (g *group) untilOwed(at int, d quota.Demand, of resources.Amount) (lacks []
 	return lacks
 }
 
-// untilReclaims adds to a refusal the room that must be freed before the demand is within the guarantee of the group's own
-// node. From then on, others can be evicted for it. A guarantee of a branch above does not suffice for that.
+// untilReclaims adds to a refusal the room that must be freed before the demand is within the guarantee of the group's
+// own node. From then on, others can be evicted for it. The guarantee of a branch above is not enough for that.
 func (g *group) untilReclaims(d quota.Demand, r *quota.Refusal) {
 	if lack, lacks := g.lacksWithin(branchBelow{0, quota.Min}, d); lacks && !slices.Contains(r.Also, lack) {
 		r.Also = append(slices.Clip(r.Also), lack)

@@ -34,7 +34,7 @@ func (n *node) plannedRoom(c *cell, b quota.Bound) int64 {
 	more := *c.planned
 	if !n.plan.inForce {
 		switch b {
-		case quota.Kept, quota.FixedMin, quota.FixedMax: // less will be used only later
+		case quota.Kept, quota.FixedMin, quota.FixedMax: // reductions count only later
 			more = planned{used: atLeastNone(more.used), fixed: atLeastNone(more.fixed), aside: atLeastNone(more.aside)}
 		default:
 			more = planned{}

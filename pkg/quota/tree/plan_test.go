@@ -14,8 +14,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// As planned, everything is as in an oracle in which the plan was carried out. Until then, a demand fits if it fits
-// both now and then. Without the plan, everything is as before.
+// As planned, everything matches an oracle in which the plan was carried out. Until then, a demand fits if it fits both
+// now and then. Without the plan, everything is as before.
 func TestPropertyAPlanIsAsIfItWereCarriedOut(t *testing.T) {
 	kept := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -75,7 +75,7 @@ func (m *model) expectPlanned(t *rapid.T, planned *oracle.Tree) (kept int) {
 		}
 	})
 	refusal, now := g.Fits(d), m.oracle.Refuses(g.Path(), d)
-	if m.oracle.Reserving { // what may be borrowed is decided only now
+	if m.oracle.Reserving { // borrowing is decided only now
 		return 0
 	}
 	if then := planned.Refuses(g.Path(), d); (refusal == nil) != (now == "" && then == "") {
@@ -90,7 +90,7 @@ func (m *model) expectPlanned(t *rapid.T, planned *oracle.Tree) (kept int) {
 	return 1
 }
 
-// all is what can be seen of the rooms and the usage of all nodes.
+// all returns all visible rooms and the usage of all nodes.
 func (m *model) all() string {
 	var seen strings.Builder
 	for i, usage := range m.Usage() {

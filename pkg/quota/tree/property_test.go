@@ -20,7 +20,7 @@ type probe struct {
 	last *quota.Refusal
 }
 
-// ask again, and compare with the step that was taken.
+// ask requests the demand again, and compares the result with the step that was taken.
 func (p *probe) ask(t *rapid.T, m *model, released bool) {
 	before := p.last
 	now := p.group.Fits(p.demand)
@@ -114,7 +114,7 @@ func TestCheckFindsWhatIsNotInTheBooks(t *testing.T) {
 	}
 }
 
-// A tree is the same however its maps are ordered.
+// A tree does not depend on the order of its maps.
 func TestBuildingTwiceGivesTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		root := drawNode(t, 1, new(int))
@@ -132,7 +132,7 @@ func TestBuildingTwiceGivesTheSame(t *testing.T) {
 	})
 }
 
-// Nothing that a user can write makes New panic or go on with a broken tree.
+// Nothing that a user can write makes New panic or accept a broken tree.
 func TestAnyNamesAndNamespacesAreTaken(t *testing.T) {
 	text := rapid.OneOf(rapid.StringMatching(`[aA./*-]{0,3}`), rapid.String())
 	rapid.Check(t, func(t *rapid.T) {

@@ -12,7 +12,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// Raised returns a copy of the tree with greater limits and with what is charged.
+// Raised returns a copy of the tree with higher limits and the same charges.
 func (t *Tree) Raised(names *resources.Names, raises []quota.Raise) (quota.Explainer, error) {
 	changes, err := t.changes(raises)
 	if err != nil {
@@ -63,7 +63,7 @@ func (t *Tree) forgetPlans() {
 	}
 }
 
-// chargeAs charges what is charged to another tree with the same nodes. Nothing may be charged before.
+// chargeAs charges what is charged to another tree with the same nodes. The tree must not have charges yet.
 func (t *Tree) chargeAs(other *Tree) {
 	for i, n := range other.nodes {
 		n.each(func(id resources.ID, c *cell) {
@@ -72,7 +72,7 @@ func (t *Tree) chargeAs(other *Tree) {
 			t.nodes[i].clean(id)
 		})
 	}
-	// What follows from the guarantees, children before their parents.
+	// This depends on the guarantees. Children come before their parents.
 	for i := len(t.nodes) - 1; i >= 0; i-- {
 		n := t.nodes[i]
 		n.each(func(id resources.ID, c *cell) {
@@ -241,8 +241,8 @@ func nodeAt(n *Node, number int) *Node {
 	return nil
 }
 
-// withAmount returns a copy of a node, which has the number at in tree order, with another amount at the node with
-// the wanted number.
+// withAmount returns a copy of the node with number at in tree order, and changes an amount of the node with number
+// wanted, at or below it.
 func withAmount(n Node, at, wanted int, field, name string, to resource.Quantity) Node {
 	if at == wanted {
 		of := &n.Max

@@ -15,7 +15,7 @@ import (
 	"kube-queue.dev/kube-queue/test/require"
 )
 
-// written returns a node, which has the path, with what an administrator writes.
+// written returns the node with the path and with what an administrator writes.
 func written(n tree.Node, path string, w quota.Written, to resource.Quantity) tree.Node {
 	if path == w.Quota {
 		field := &n.Max
@@ -71,7 +71,7 @@ func (m *model) chargedAt(c tree.Charged) quota.Charged {
 	return quota.Charged{Path: c.Group.Path(), Remains: !slices.Contains(m.Groups(), c.Group), Charge: &c.Charge}
 }
 
-// What the charges hold of a limit is together what an empty tree has more room below it.
+// What the charges hold of a limit adds up to the additional room of an empty tree below it.
 func TestWhatChargesHoldIsTogetherWhatIsUsed(t *testing.T) {
 	held := map[quota.Bound]int{}
 	rapid.Check(t, func(rt *rapid.T) {
@@ -106,7 +106,7 @@ func TestWhatChargesHoldIsTogetherWhatIsUsed(t *testing.T) {
 	}
 }
 
-// A raised tree is the one that an administrator gets who writes the same amounts, with the same charged.
+// A raised tree equals the one that an administrator gets by writing the same amounts, with the same charges.
 func TestARaisedTreeIsTheOneThatIsWritten(t *testing.T) {
 	raisedAny := false
 	rapid.Check(t, func(rt *rapid.T) {
@@ -145,7 +145,7 @@ func TestARaisedTreeIsTheOneThatIsWritten(t *testing.T) {
 		}
 		require.NoError(rt, raised.(*tree.Tree).Check(charged))
 		expectSameRooms(rt, names, raised, want)
-		if len(raises) == 1 { // others may guarantee to children what it adds
+		if len(raises) == 1 { // with several raises, others can guarantee to children what one adds
 			r := raises[0]
 			if r.Bound == quota.FixedMin && raised.Room(r.Space) == 1<<63-1 {
 				rt.Fatalf("no guarantee is written for %+v", r)
@@ -181,7 +181,7 @@ func expectSameRooms(t *rapid.T, names *resources.Names, got, want quota.Backend
 	}
 }
 
-// A greater min is valid together with the max of the node and of the one above.
+// A higher min is valid together with the max of the node and of its parent.
 func TestAGreaterMinRaisesTheMaxThatItExceeds(t *testing.T) {
 	f := build(t, "1", node("root", "", "cpu=10", withMin("cpu=4", node("a", "a", "cpu=5")), withMin("cpu=5", node("b", "b", ""))))
 	got, err := f.Written([]quota.Raise{{Space: quota.Space{Node: 1, Resource: f.names.ID("cpu"), Bound: quota.FixedMin}, By: 3000}})
@@ -192,7 +192,7 @@ func TestAGreaterMinRaisesTheMaxThatItExceeds(t *testing.T) {
 	}
 }
 
-// What is not limited cannot be raised: a max would limit it.
+// A resource without a limit cannot be raised: a max would limit it.
 func TestWhatHasNoLimitIsNotRaised(t *testing.T) {
 	f := build(t, "1", node("root", "", "cpu=10", node("a", "a", "")))
 	raises := []quota.Raise{{Space: quota.Space{Node: 1, Resource: f.names.ID("cpu"), Bound: quota.Max}, By: 1}}

@@ -71,8 +71,8 @@ func TestRoomIsAwaitedWithinMinOnlyWhereMinCouldHoldTheDemand(t *testing.T) {
 	}
 }
 
-// What the group of an inner node uses above what is left to it is borrowed, although the node as a whole uses
-// no more than is guaranteed to it.
+// Usage of an inner node's own group above the part of the guarantee that is left to it is borrowed, even if the whole
+// node stays within its guarantee.
 func TestTheGroupOfAnInnerNodeThatBorrowsIsABorrower(t *testing.T) {
 	f := build(t, "1", node("root", "", "cpu=10",
 		withMin("cpu=4", node("inner", "inner", "cpu=10", withMin("cpu=3", node("leaf", "leaf", "cpu=10")))),
@@ -93,7 +93,7 @@ func TestTheGroupOfAnInnerNodeThatBorrowsIsABorrower(t *testing.T) {
 	}
 }
 
-// What a child is guaranteed is guaranteed to its parent, however little the parent's own min is.
+// What is guaranteed to a child is guaranteed to its parent, no matter how small the parent's own min is.
 func TestANodeWhoseChildrenAreGuaranteedMoreThanItsMinDoesNotBorrowThat(t *testing.T) {
 	f := build(t, "1", node("root", "", "cpu=10",
 		withMin("cpu=2", node("inner", "", "cpu=10", withMin("cpu=6", node("leaf", "leaf", "cpu=10"))))))

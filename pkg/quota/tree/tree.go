@@ -1,29 +1,29 @@
 // Package tree is the quota backend "elasticquota": a tree of nodes, each with limits that apply to everything at and
 // below it.
 //
-// Terms. The limit of a node is its max multiplied by the oversell rate. The guarantee of a node, which it lends
-// while it is idle, is the greater of its min and the sum of its children's guarantees, and at most its max. A node
+// Terms. The limit of a node is its max multiplied by the oversell rate. The guarantee of a node is its min or, if that
+// is more, the sum of its children's guarantees, up to its max. A node lends the idle part of its guarantee. A node
 // that lists namespaces is a quota group, whether it has children or not. A chain is the node of a group and all its
 // ancestors up to the root.
 //
 // Invariants. For every node and resource, used is the exact sum of what is charged at and below the node; it cannot
-// overflow. A demand fits if at no node of its chain the sum of used and request is above the limit, for the
-// requested resources that the limit names. A resource that max does not name is unlimited, and a resource with max 0
-// cannot be used at all.
+// overflow. A demand fits if, at every node of its chain, used plus request is within the limit of each requested
+// resource that the limit names. A resource that max does not name is unlimited, and a resource with max 0 cannot be
+// used at all.
 //
-// A refusal reports one cause in a fixed order, so that equal states give equal reasons: that a unit can never fit
-// comes before that it does not fit now, and BorrowingPaused before missing room above the group. The message names
-// the node nearest to the job.
+// A refusal reports the first cause in a fixed order, so that equal states give equal reasons: limits that the unit can
+// never meet come before those it exceeds now, and BorrowingPaused before missing room above the group. The message
+// names the node nearest to the job.
 //
-// A label that names no group of the namespace refuses the unit. If it were ignored, a typo would charge the job to
-// another quota. A released unit whose namespace no longer belongs to a group stays charged to the nearest remaining
-// node of its path, because its pods still use the quota.
+// A unit is refused if its label names no group of the namespace. If the label were ignored, a typo would charge the
+// job to another quota. A released unit whose namespace no longer belongs to a group stays charged to the nearest
+// remaining node of its path, because its pods still use the quota.
 //
-// Non-preemptible units of a group stay within its guarantee. Of resources that the guarantee does not list, those at
-// and below a node together use at most its max minus what is guaranteed to its children. Otherwise they could hold
-// what is guaranteed to others, and never return it.
+// Non-preemptible units of a group stay within its guarantee. For resources that the guarantee does not name, all such
+// units at and below a node together use at most its max minus what is guaranteed to its children. Otherwise they could
+// hold what is guaranteed to others and never return it.
 //
-// Warnings ask a Cluster, and no decision depends on them. There are no warnings about what a correct tree can have:
+// Warnings can depend on a Cluster, but no decision depends on warnings. A correct tree causes none, because
 // administrators would learn to ignore them.
 //
 // A Tree is not safe for concurrent use. It is built once and its limits never change.
@@ -250,10 +250,9 @@ func (t *Tree) Groups() []quota.Group {
 	return t.groups
 }
 
-// Room returns how much more of the resource fits below the bound of the node, in base units: the
-// greatest int64 if the bound does not name the resource, negative if more is used than the bound
-// allows. A demand fits at the node exactly when it requests at most the room below Max of each
-// resource. An unknown node has no room.
+// Room returns how much more of the resource fits below the bound of the node, in base units: MaxInt64 if the bound
+// does not name the resource, negative if more is used than the bound allows. A demand fits at the node exactly when it
+// requests at most the room below Max of each resource. An unknown node has no room.
 func (t *Tree) Room(s quota.Space) int64 {
 	if s.Node < 0 || int(s.Node) >= len(t.nodes) {
 		return 0
@@ -314,7 +313,7 @@ func (t *Tree) Usage() []quota.NodeUsage {
 	return usage
 }
 
-// Uses adds the resources that are limited, guaranteed, charged or claimed to the set.
+// Uses adds to the set the resources that are limited, guaranteed, charged, reserved or planned.
 func (t *Tree) Uses(used *resources.IDs) {
 	used.Add(t.jobs)
 	for _, id := range t.nodes[0].columns.ids {

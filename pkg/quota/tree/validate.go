@@ -15,8 +15,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// maxDepth is the greatest number of nodes from the root to a leaf. It bounds the cost of a mistaken tree, and is
-// larger than any useful depth.
+// maxDepth is the maximum number of nodes from the root to a leaf. It bounds the cost of a mistaken tree, and is larger
+// than any useful depth.
 const maxDepth = 100
 
 // InvalidError reports why a tree is invalid.
@@ -138,7 +138,7 @@ func (c *checker) checkName(n *checkedNode) {
 	c.byPath[n.path] = n.Name
 }
 
-// parentOf returns the path of the node above the one with the path and name.
+// parentOf returns the path of the parent of the node with the path and name.
 func parentOf(path, name string) string { return strings.TrimSuffix(path, "/"+name) }
 
 // amounts returns the quantities in base units. Quantities that cannot be read become faults.
@@ -224,7 +224,7 @@ func (n *checkedNode) minsOf(name string) string {
 	return strings.Join(mins, ", ")
 }
 
-// guaranteeAll sets the guarantee of a node after those of its children.
+// guaranteeAll sets the guarantee of a node. Those of its children must be set before.
 func (n *checkedNode) guaranteeAll() {
 	n.guarantee = make(map[string]int64, len(n.min))
 	for name, value := range n.min {

@@ -209,7 +209,7 @@ func TestTreesThatAreTooDeepAreInvalid(t *testing.T) {
 	}
 }
 
-// If it took the square of the nodes, this would take several times as long as it may.
+// If it took quadratic time, this would take several times the allowed time.
 func TestATreeIsBuiltInTimeProportionalToItsNodes(t *testing.T) {
 	root := node("root", "", "")
 	for i := range 50_000 {

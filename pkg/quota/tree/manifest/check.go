@@ -19,8 +19,8 @@ const (
 	Namespace = "kube-system"
 )
 
-// Check checks an ElasticQuotaTree in JSON, as the API server has it, like the controller. The tree is valid if there
-// are no errors. Each error and each warning names the node by its path and says what to do.
+// Check checks an ElasticQuotaTree in JSON, as the API server returns it, in the same way as the controller. The tree
+// is valid if there are no errors. Each error and each warning names the node by its path and says what to do.
 func Check(raw []byte) (errors, warnings []string) {
 	object := &unstructured.Unstructured{}
 	if err := object.UnmarshalJSON(raw); err != nil {

@@ -60,7 +60,7 @@ func TestReadingATree(t *testing.T) {
 	}
 }
 
-// Whatever is written in a tree, reading it gives a backend or faults.
+// No matter what a tree contains, reading it gives a backend or faults.
 func FuzzRoot(f *testing.F) {
 	for _, root := range []string{`{name: r, namespaces: [a], max: {cpu: 4}}`, `{name: r, children: [{name: a, max: {cpu: "1e9"}, namespaces: ["*"]}]}`, `{max: {"": -1}}`, `[[[`, `{children: [[]]}`} {
 		f.Add(root)

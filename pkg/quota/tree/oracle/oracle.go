@@ -1,5 +1,5 @@
-// Package oracle computes by the simplest arithmetic what a quota tree must decide. Tests compare the tree with it.
-// It calls none of the code that it judges: it adds up everything again each time.
+// Package oracle computes what a quota tree must decide, with the simplest arithmetic. Tests compare the tree with it.
+// It calls none of the code under test, and adds everything up again each time.
 package oracle
 
 import (
@@ -31,8 +31,8 @@ type Tree struct {
 // Place is a resource at a node.
 type Place struct{ Path, Resource string }
 
-// Charged is a charge to the group of a node. Gone is whether the unit belongs not to that group but to one that no
-// longer exists.
+// Charged is a charge to the group of a node. Gone is whether the unit belongs to a group that no longer exists, not to
+// that one.
 type Charged struct {
 	Path string
 	Gone bool
@@ -124,7 +124,7 @@ func (o *Tree) below(path, name string) *big.Int {
 	return sum
 }
 
-// beyond is by how much the first exceeds the second; 0 if it does not.
+// beyond returns by how much a exceeds b; 0 if it does not.
 func beyond(a, b *big.Int) *big.Int {
 	if d := new(big.Int).Sub(a, b); d.Sign() > 0 {
 		return d
