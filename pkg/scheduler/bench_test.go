@@ -10,8 +10,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// BenchmarkRelease is one release event: a unit ends and is deleted, another gets its
-// room and its write is confirmed, and one more comes in its place.
+// BenchmarkRelease is one release: a unit ends and is deleted, another gets its room and its write is confirmed, and
+// a new one arrives.
 func BenchmarkRelease(b *testing.B) {
 	for _, of := range []crowdOf{
 		{100_000, 1000, 100, eachLeaf, queue.Priority},
@@ -45,7 +45,7 @@ func (c *crowd) benchmarkReleases(b *testing.B) {
 	}
 }
 
-// BenchmarkAdmit is 100,000 units that come and get room at once, each in a write.
+// BenchmarkAdmit is 100,000 units that arrive and get room at once, each with one write.
 func BenchmarkAdmit(b *testing.B) {
 	for _, of := range []crowdOf{
 		{100_000, 1, 100, nothing, queue.Priority},
@@ -72,8 +72,7 @@ func BenchmarkAdmit(b *testing.B) {
 	}
 }
 
-// BenchmarkPass is a new tree while all wait: all that is held is charged again, and
-// every shape is tried.
+// BenchmarkPass is a new tree while all units wait: the core charges everything again and tries every shape.
 func BenchmarkPass(b *testing.B) {
 	for _, of := range []crowdOf{
 		{100_000, 1000, 1, eachLeaf, queue.Priority},
@@ -95,7 +94,7 @@ func BenchmarkPass(b *testing.B) {
 	}
 }
 
-// BenchmarkMemory reports what stays of each waiting unit, its own strings counted.
+// BenchmarkMemory reports the memory of each waiting unit, including its own strings.
 func BenchmarkMemory(b *testing.B) {
 	for _, of := range []crowdOf{
 		{100_000, 1000, 1, eachLeaf, queue.Priority},
@@ -122,7 +121,7 @@ func heapInUse() uint64 {
 	return stats.HeapAlloc
 }
 
-// BenchmarkForget forgets what nothing uses, of which there is nothing, among 100,000 units.
+// BenchmarkForget looks for unused names among 100,000 units. There are none.
 func BenchmarkForget(b *testing.B) {
 	of := crowdOf{100_000, 1000, 100, eachLeaf, queue.Priority}
 	c := newCrowd(b, of)
@@ -164,7 +163,7 @@ func BenchmarkGrow(b *testing.B) {
 	}
 }
 
-// BenchmarkSettings is a change of an admission check that all of 300 queues have, and of one queue, among 20,000 units.
+// BenchmarkSettings is a change of an admission check of all 300 queues, and of one queue, among 20,000 units.
 func BenchmarkSettings(b *testing.B) {
 	of := crowdOf{20_000, 300, 100, eachLeaf, queue.Priority}
 	run := func(name string, event func(i int) scheduler.Event) {

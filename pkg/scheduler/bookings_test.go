@@ -18,22 +18,22 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// playedJob is a job that runs for some time after its release. Its limit is at least that, or 0 for none.
+// playedJob is a job that runs for some time after its release. Its limit is at least that long, or 0 for none.
 type playedJob struct {
 	key                    string
 	submitted, runs, limit time.Duration
 	cpu                    int64
-	// least, if set, is with how many of its pods the job can start. Each has a CPU.
+	// least, if set, is the number of pods that the job can start with. Each pod has a CPU.
 	least    int32
 	priority int32
 	unit     *scheduler.Unit
-	// started is when it was admitted. It is released then, or after checkTakes if its queue has checks.
+	// started is when it was admitted. It is released then or, if its queue has checks, after checkTakes.
 	started time.Time
 }
 
 const checkTakes = 20 * time.Minute
 
-// event is when the job, which holds quota, is released or ends next.
+// event is when the job, which holds quota, is next released or ends.
 func (j *playedJob) event() time.Time {
 	switch {
 	case j.unit.Phase == scheduler.Running:
@@ -157,7 +157,7 @@ func limited(name string, max int64, children ...tree.Node) tree.Node {
 	return n
 }
 
-// drawQueues draws a tree, and settings of its queues. In some trees, a quota is below another one with jobs.
+// drawQueues draws a tree and the settings of its queues. In some trees, a quota with jobs is below another one.
 func drawQueues(t *rapid.T, node func(name string, children ...tree.Node) tree.Node) (root tree.Node, settings []scheduler.QueueChanged, namespaces []string) {
 	queues, namespaces := []string{"root-a", "root-b"}, []string{"a", "b"}
 	root = limited("root", int64(rapid.IntRange(8, 16).Draw(t, "root")), node("a"), node("b"))
@@ -195,8 +195,8 @@ func drawJobs(t *rapid.T, namespaces []string, most int) (jobs []*playedJob) {
 	return jobs
 }
 
-// If limits are true, a unit with a booking starts when it was first said to start, or earlier. If its start is not known,
-// it at least does not wait only for jobs that were admitted later and have no limit.
+// If limits are true, a unit with a booking starts no later than first promised. If its start is unknown, it at least
+// never waits only for jobs that were admitted later and have no limit.
 func TestPropertyAReservationIsNotDelayedByJobsThatCameLater(t *testing.T) {
 	known, unknown, backfilled := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -246,7 +246,7 @@ func TestPropertyAReservationIsNotDelayedByJobsThatCameLater(t *testing.T) {
 	}
 }
 
-// A gang waits while small jobs always take what becomes free. With a reservation, it starts.
+// A gang waits while small jobs keep taking the room that becomes free. With a reservation, it starts.
 func TestAGangStartsAgainstAnEndlessStreamOfSmallJobs(t *testing.T) {
 	for _, policy := range []*queue.Policy{queue.RoundRobin, queue.Priority, queue.ShortestFirst} {
 		var jobs []*playedJob
@@ -271,8 +271,8 @@ func TestAGangStartsAgainstAnEndlessStreamOfSmallJobs(t *testing.T) {
 	}
 }
 
-// Guarantees, evictions, priorities and jobs without a limit beside reservations: each job starts, and the core keeps its
-// invariants and loses no wake-up.
+// Guarantees, evictions, priorities and jobs without a limit coexist with reservations: each job starts, and the core
+// keeps its invariants and loses no wake-up.
 func TestPropertyEachJobStartsBesideReservations(t *testing.T) {
 	evicted := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -349,7 +349,7 @@ func TestJobsThatAreReleasedTogetherDoNotDelayAReservation(t *testing.T) {
 	expectReleased(t, w, "a/large", "a/s1")
 }
 
-// What ends for one reservation does not end for another one.
+// Jobs that end in time for one reservation may be too late for another.
 func TestAJobFitsBesideEachReservation(t *testing.T) {
 	w := reserving(t, tree.Node{Name: "root", Children: []tree.Node{limited("a", 4), limited("b", 4)}}, "root-a", "root-b")
 	w.submit("a/x", cpu("3"), maxTime(time.Hour))
@@ -363,7 +363,7 @@ func TestAJobFitsBesideEachReservation(t *testing.T) {
 	expectReleased(t, w, "a/x", "b/y")
 }
 
-// The clock of a job that waits for admission checks has not started.
+// The limit of a job that waits for admission checks has not started to run.
 func TestAJobWithChecksDoesNotPassAReservationByItsLimit(t *testing.T) {
 	w := reserving(t, limited("a", 8))
 	w.addCheck("x", 0)
@@ -382,7 +382,7 @@ func TestAJobWithChecksDoesNotPassAReservationByItsLimit(t *testing.T) {
 	}
 }
 
-// An elastic job grows only beside the reserved room.
+// An elastic job does not grow into the reserved room.
 func TestAnElasticJobDoesNotGrowIntoAReservation(t *testing.T) {
 	w := reserving(t, limited("a", 8), "a")
 	w.submit("a/runs", cpu("4"), maxTime(time.Hour))
@@ -394,7 +394,7 @@ func TestAnElasticJobDoesNotGrowIntoAReservation(t *testing.T) {
 	expectPods(t, w, "a/elastic", 2)
 }
 
-// Growth has the submission time of its job, so it would get the reservation at once.
+// Growth has the submission time of its job, so it would get a reservation at once.
 func TestGrowthGetsNoReservation(t *testing.T) {
 	w := reserving(t, limited("a", 8), "a")
 	w.submit("a/runs", cpu("4"))
@@ -406,7 +406,7 @@ func TestGrowthGetsNoReservation(t *testing.T) {
 	expectReleased(t, w, "a/runs", "a/small")
 }
 
-// What the jobs of a removed quota use becomes free for a reservation.
+// The room of a removed quota's jobs becomes free for a reservation.
 func TestAReservationAwaitsTheJobsOfARemovedQuota(t *testing.T) {
 	w := reserving(t, limited("root", 8, limited("a", 8), limited("b", 8)), "root-a")
 	w.submit("b/runs", cpu("4"))
@@ -441,7 +441,7 @@ func TestAReservationStaysWithItsJobWhenTheTreeChanges(t *testing.T) {
 	}
 }
 
-// Below a shared limit, the job that has waited longest gets the reservation, in whichever queue it is.
+// Below a shared limit, the job that has waited longest gets the reservation, whatever its queue.
 func TestTheOldestJobBelowALimitGetsTheReservation(t *testing.T) {
 	settings := []scheduler.QueueChanged{{Queue: "root-a", Policy: queue.Priority, ReserveAfter: 2 * time.Minute}, {Queue: "root-b", Policy: queue.Priority, ReserveAfter: 2 * time.Minute}}
 	oldest := &playedJob{key: "b/large", submitted: time.Minute, runs: time.Hour, cpu: 4}
@@ -470,7 +470,7 @@ func TestAJobThatCannotStartGetsNoReservation(t *testing.T) {
 	expectReleased(t, w, "a/runs")
 }
 
-// The pods that a deleted job leaves behind end at some time.
+// The pods that a deleted job leaves behind end eventually.
 func TestAReservationAwaitsThePodsOfADeletedJob(t *testing.T) {
 	w := reserving(t, limited("a", 8), "a")
 	w.submit("a/runs", cpu("4"))
@@ -485,7 +485,7 @@ func TestAReservationAwaitsThePodsOfADeletedJob(t *testing.T) {
 	expectReleased(t, w)
 }
 
-// A waiting job whose limit is lowered so that it ends in time is tried again, in a queue that reserves nothing itself.
+// In a queue without reservations, a waiting job is tried again when its limit is lowered so that it ends in time.
 func TestAJobPassesAReservationWhenItsLimitIsLowered(t *testing.T) {
 	w := reserving(t, limited("root", 8, limited("a", 8), limited("b", 8)), "root-a")
 	w.submit("a/runs", cpu("4"), maxTime(time.Hour))
@@ -495,12 +495,12 @@ func TestAJobPassesAReservationWhenItsLimitIsLowered(t *testing.T) {
 	w.submit("b/late", cpu("4"), maxTime(59*time.Minute))
 	w.settle()
 	expectReleased(t, w, "a/runs")
-	w.write("b/late", maxTime(57*time.Minute)) // of the same length
+	w.write("b/late", maxTime(57*time.Minute)) // with the same limit
 	w.settle()
 	expectReleased(t, w, "a/runs", "b/late")
 }
 
-// In a queue that reserves nothing itself, a job also passes an equal one of the same queue that would end too late.
+// In a queue without reservations, a job also passes an equal one of the same queue that would end too late.
 func TestAJobPassesAReservationAndAnEqualJobThatWouldEndLate(t *testing.T) {
 	w := reserving(t, limited("root", 8, limited("a", 8), limited("b", 8)), "root-a")
 	w.submit("a/runs", cpu("4"), maxTime(time.Hour))

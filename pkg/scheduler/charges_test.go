@@ -13,8 +13,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// While there is no quota nothing is charged. What a unit leaves behind then must still be charged to the
-// right node as soon as there is quota again, even if its group is gone.
+// Without quota, nothing is charged. Pods that a unit leaves behind then must still be charged to the right node as
+// soon as there is quota again, even if its group is gone.
 func TestPodsOfAUnitThatIsRequeuedWithoutQuotaStayWithItsNode(t *testing.T) {
 	for name, deleted := range map[string]bool{"the unit waits": false, "the unit is deleted": true} {
 		w := newWorld(t, scheduler.Options{Policy: queue.RoundRobin}, tree.Node{Name: "root", Max: quantities(cpu("8")), Children: []tree.Node{

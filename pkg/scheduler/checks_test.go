@@ -12,7 +12,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// checking is a world in which the queue of namespace a, with 4 cpu, has the checks.
+// checking is a world where the queue of namespace a, with 4 cpu, has the checks.
 func checking(t *testing.T, checks ...string) *world {
 	t.Helper()
 	w := newWorld(t, checkOptions(), leaf("root", cpu("4"), "a"))
@@ -36,7 +36,7 @@ func (w *world) expectPhase(key string, phase scheduler.Phase, reason wellknown.
 	}
 }
 
-// lastMessage is the message that was last written to the unit.
+// lastMessage is the last message written to the unit.
 func (w *world) lastMessage(key string) string {
 	for _, s := range slices.Backward(w.landed) {
 		if s.Key == key && s.Message != "" {
@@ -46,7 +46,7 @@ func (w *world) lastMessage(key string) string {
 	return ""
 }
 
-// viewedMessage returns why the unit waits as a view of the core has it.
+// viewedMessage returns why the unit waits according to a view of the core.
 func (w *world) viewedMessage(key string) string {
 	view := w.core.View(w.now, w.names)
 	i := slices.IndexFunc(view.Units, func(u scheduler.UnitView) bool { return u.Key == key })
@@ -201,7 +201,7 @@ func TestACheckThatChangesItsMind(t *testing.T) {
 	expectReleased(t, w, "a/job")
 	w.decide("a/job", "nodes", scheduler.Pending, "")
 	w.after(time.Hour)
-	expectReleased(t, w, "a/job") // it runs, so nothing waits for the check
+	expectReleased(t, w, "a/job") // it runs, so it does not wait for the check
 	expectEvictions(t, w, "a/job")
 	w.decide("a/job", "nodes", scheduler.Retry, "the nodes are gone")
 	w.settle()
@@ -237,12 +237,12 @@ func TestReservedUnitsGiveTheirQuotaBackWhenTheyAreKeptOut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := checking(t, "nodes")
 			w.submit("a/job", cpu("3"), maxTime(30*time.Second))
-			w.after(time.Hour) // a reservation is no run
+			w.after(time.Hour) // time with a reservation is not run time
 			w.expectPhase("a/job", scheduler.Reserved, wellknown.ReasonAdmissionCheckPending)
 			test.do(w)
 			w.settle()
 			w.expectPhase("a/job", scheduler.Waiting, test.reason)
-			expectEvictions(t, w, "a/job") // nothing had to stop
+			expectEvictions(t, w, "a/job") // no job had to stop
 			if u := w.units["a/job"]; u.Requeues != 0 {
 				t.Fatalf("it has to wait: %+v", u)
 			}
@@ -273,7 +273,7 @@ func TestAPreemptorWaitsForItsChecksAndEvictsAgainOnlyAfterItsBackoff(t *testing
 	w.expectPhase("a/high", scheduler.Reserved, wellknown.ReasonAdmissionCheckPending)
 	w.decide("a/high", "nodes", scheduler.Retry, "no capacity")
 	w.settle()
-	w.expectPhase("a/low", scheduler.Reserved, wellknown.ReasonAdmissionCheckPending) // the room is not kept for a unit in backoff
+	w.expectPhase("a/low", scheduler.Reserved, wellknown.ReasonAdmissionCheckPending) // no room is kept for a unit in backoff
 	w.decide("a/low", "nodes", scheduler.Ready, "")
 	w.after(9 * time.Second)
 	expectReleased(t, w, "a/low")
@@ -316,7 +316,8 @@ func TestWhoWritesThatChecksHavePassedDoesNotReleaseTheJob(t *testing.T) {
 	expectEvictions(t, w, "a/job", "NotAdmitted")
 }
 
-// Its release was requested while the write that queues it again was on its way. After that write, nobody has given it quota.
+// Its release was requested while the write that requeues it was on its way. After that write, it has no quota to be
+// released with.
 func TestAUnitThatIsQueuedAgainIsNotReleasedWhenItsChecksGo(t *testing.T) {
 	w := checking(t, "one")
 	w.submit("a/job", cpu("3"))

@@ -12,7 +12,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// addCheck is an administrator creating an admission check, or changing its timeout.
+// addCheck: an administrator creates an admission check or changes its timeout.
 func (w *world) addCheck(name string, timeout time.Duration) {
 	w.checks[name] = timeout
 	w.core.Apply(w.now, scheduler.CheckChanged{Name: name, Timeout: timeout})
@@ -25,7 +25,7 @@ func (w *world) removeCheck(name string) {
 	w.check()
 }
 
-// checksOf are the names of the checks of the unit's queue. Of a unit without a queue, they are those that were
+// checksOf are the names of the checks of the unit's queue. For a unit without a queue, they are the checks that were
 // asked.
 func (w *world) checksOf(u *scheduler.Unit) (names []string) {
 	if _, refusal := w.tree.Place(u.Namespace(), u.QuotaName); refusal == nil && !w.without {
@@ -39,7 +39,7 @@ func (w *world) checksOf(u *scheduler.Unit) (names []string) {
 	return names
 }
 
-// missingCheck is a check of the unit's queue that does not exist; empty if there is none.
+// missingCheck is a check of the unit's queue that does not exist, or "".
 func (w *world) missingCheck(u *scheduler.Unit) string {
 	for _, name := range w.queueOf(u).Checks.Names() {
 		if _, exists := w.checks[name]; !exists {
@@ -49,7 +49,7 @@ func (w *world) missingCheck(u *scheduler.Unit) string {
 	return ""
 }
 
-// decide is the controller of a check writing its verdict.
+// decide: the controller of a check writes its verdict.
 func (w *world) decide(key, check string, verdict scheduler.Verdict, message string) {
 	w.write(key, func(u *scheduler.Unit) {
 		if u.Checking == nil {
@@ -87,7 +87,7 @@ func (w *world) reserve(u *scheduler.Unit, s *scheduler.Write) {
 	}
 }
 
-// forgetChecks removes the verdicts from a unit that gives its quota back.
+// forgetChecks removes the verdicts of a unit that gives its quota back.
 func (w *world) forgetChecks(u *scheduler.Unit, s *scheduler.Write) {
 	if u.Checking == nil {
 		return
@@ -98,8 +98,7 @@ func (w *world) forgetChecks(u *scheduler.Unit, s *scheduler.Write) {
 	}
 }
 
-// verdicts counts what the checks of its queue say of a unit. Those that are late count as retries, of a unit
-// that is reserved.
+// verdicts counts the verdicts of the queue's checks on a unit. For a Reserved unit, late ones count as retries.
 func (w *world) verdicts(u *scheduler.Unit) (ready, pending, retry, rejected, unasked int) {
 	for _, name := range w.checksOf(u) {
 		i := -1
@@ -128,12 +127,12 @@ func (w *world) verdicts(u *scheduler.Unit) (ready, pending, retry, rejected, un
 	return ready, pending, retry, rejected, unasked
 }
 
-// checkWriteOfChecks proves of what is about to be written that it follows the checks of the unit.
+// checkWriteOfChecks proves that a write about to be sent follows the checks of the unit.
 func (w *world) checkWriteOfChecks(write scheduler.Write) {
 	w.t.Helper()
 	u := w.units[write.Key]
 	if u == nil || u.Version != write.Version {
-		return // the core does not know of a change yet, so the write fails
+		return // the core does not know of a change yet, so the write will fail
 	}
 	_, pending, retry, rejected, unasked := w.verdicts(u)
 	switch checks := w.checksOf(u); {
@@ -162,7 +161,7 @@ func (w *world) mustGiveBack(u *scheduler.Unit) bool {
 		(u.Held != nil || refusal != nil || w.queueOf(u).Stop != scheduler.NotStopped || w.missingCheck(u) != "" || retry+rejected+unasked > 0)
 }
 
-// expectChecksFollowed proves of a unit in a world at rest that its phase follows its checks.
+// expectChecksFollowed proves that in a world at rest the phase of a unit follows its checks.
 func (w *world) expectChecksFollowed(t *rapid.T, u *scheduler.Unit) {
 	if !holds(u) || u.Evicted || u.Stopped || u.Over {
 		return
@@ -185,7 +184,7 @@ func (w *world) drawChecks(t *rapid.T, checked bool) scheduler.Checks {
 	return scheduler.ChecksOf(rapid.SliceOfN(rapid.SampledFrom([]string{"x", "y", "z"}), 0, 2).Draw(t, "checks"))
 }
 
-// checkActions adds administrators and controllers of checks to the actions.
+// checkActions adds the actions of administrators and of controllers of checks.
 func (w *world) checkActions(actions map[string]func(*rapid.T), pick func(string) string) {
 	names := rapid.SampledFrom([]string{"x", "y", "z"})
 	w.addCheck("x", 0)
@@ -204,7 +203,7 @@ func (w *world) checkActions(actions map[string]func(*rapid.T), pick func(string
 	actions["decide a check"] = func(t *rapid.T) {
 		decide(t, rapid.SampledFrom([]scheduler.Verdict{scheduler.Ready, scheduler.Pending, scheduler.Retry, scheduler.Rejected}))
 	}
-	actions["pass all checks"] = func(t *rapid.T) { // lives get further than by single decisions
+	actions["pass all checks"] = func(t *rapid.T) { // random lives get further than with single decisions
 		key := pick("unit")
 		if c := w.units[key].Checking; c != nil {
 			for _, s := range c.States {

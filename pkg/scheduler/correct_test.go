@@ -15,7 +15,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// Each scene has a/waits report a cause for a long time, ends the cause, and names what a/waits must report then.
+// Each scene makes a/waits report a cause for a long time, ends the cause, and names what a/waits must report then.
 func TestACauseThatIsNoLongerTrueIsReplacedAfterHalfASecond(t *testing.T) {
 	full := func(w *world) {
 		w.submit("a/runs", cpu("4"))
@@ -129,7 +129,7 @@ func TestManyChangesOfAnAdministratorAreReportedEachInTime(t *testing.T) {
 	expect(wellknown.ReasonInactive)
 	w.write("a/waits", activate)
 	expect(wellknown.ReasonQuotaExceeded)
-	// This one has come and gone before.
+	// This cause has come and gone before.
 	w.configure(scheduler.QueueChanged{Queue: "root", Stop: scheduler.Hold})
 	w.after(scheduler.ReasonInterval - 2*time.Second)
 	if n := len(w.writes("a/waits", scheduler.Explain)); n != len(want) {
@@ -138,7 +138,7 @@ func TestManyChangesOfAnAdministratorAreReportedEachInTime(t *testing.T) {
 	expect(wellknown.ReasonQueueStopped)
 }
 
-// It is no longer why it waits, although the queue still waits for pods.
+// The queue still waits for pods, but the unit now waits for another reason.
 func TestAUnitThatIsDeactivatedDoesNotShowThatItWaitsForPods(t *testing.T) {
 	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
 	w.configure(scheduler.QueueChanged{Queue: "root", PodsReady: scheduler.PodsReady{Timeout: time.Hour, Blocks: true}})
@@ -153,8 +153,8 @@ func TestAUnitThatIsDeactivatedDoesNotShowThatItWaitsForPods(t *testing.T) {
 	}
 }
 
-// It is tried again apart from the units that it was refused with, and refused for another cause than it shows. Both
-// are true then.
+// It is tried separately from the units that were refused with it, and refused for another cause than the one it
+// shows. Both are true at that time.
 func TestAUnitThatIsTriedApartIsCorrectedWhenWhatItShowsIsNoLongerTrue(t *testing.T) {
 	large := func(w *world, owner string) {
 		w.pod(pods.Pod{Namespace: "a", UID: "large", Owner: owner, Stray: owner == "", Requests: resources.Vector{{ID: w.names.ID("cpu"), Value: 3000}}})
@@ -181,7 +181,7 @@ func TestAUnitThatIsTriedApartIsCorrectedWhenWhatItShowsIsNoLongerTrue(t *testin
 			w.settle()
 			expectBooked(w, false)
 			w.after(4 * time.Second)
-			w.submit("a/other", cpu("3")) // bookings are made when something else happens
+			w.submit("a/other", cpu("3")) // bookings are made when another event occurs
 			w.settle()
 			expectBooked(w, true)
 		}, then: wellknown.ReasonQuotaExceeded},
@@ -189,7 +189,7 @@ func TestAUnitThatIsTriedApartIsCorrectedWhenWhatItShowsIsNoLongerTrue(t *testin
 			w.submit("a/other", cpu("3"))
 			w.settle()
 			expectBooked(w, true)
-			large(w, "") // nobody knows that it will end
+			large(w, "") // the core does not know that it will end
 			w.settle()
 			expectBooked(w, false)
 		}, then: wellknown.ReasonQuotaExceeded},
@@ -222,11 +222,11 @@ func TestAUnitThatIsTriedApartIsCorrectedWhenWhatItShowsIsNoLongerTrue(t *testin
 	}
 }
 
-// line is a queue in which many equal units wait. The answer to a write takes some time.
+// line is a queue in which many equal units wait. Responses to writes take some time.
 type line struct {
 	*crowd
 	answers []answer
-	// written are the explanations in the order in which they were sent, with the reason that each unit shows.
+	// written are the explanations in the order of sending, with the reason that each unit shows.
 	written []scheduler.Write
 	urgent  int
 }
@@ -249,7 +249,7 @@ func newLine(t *testing.T, waiting int) *line {
 	return l
 }
 
-// pass lets the time pass. Meanwhile, if busy, releases follow one after the other.
+// pass lets the time pass. If busy, releases follow one another meanwhile.
 func (l *line) pass(d time.Duration, busy bool) {
 	end := l.now.Add(d)
 	for {
@@ -291,7 +291,7 @@ func (l *line) stop(stop scheduler.Stop) {
 	l.core.Apply(l.now, scheduler.QueueChanged{Queue: l.core.QueueNames()[0], Policy: queue.Priority, Stop: stop})
 }
 
-// The first 100 units of a queue are corrected within 2 s, and the others in their order with 200 writes per second.
+// The first 100 units of a queue are corrected within 2 s, and the others in order at 200 writes per second.
 func TestOfManyUnitsTheFirstAreCorrectedAtOnceAndTheOthersInOrder(t *testing.T) {
 	const waiting = 20_000
 	l := newLine(t, waiting)
@@ -303,7 +303,7 @@ func TestOfManyUnitsTheFirstAreCorrectedAtOnceAndTheOthersInOrder(t *testing.T) 
 		l.written = nil
 		l.stop(stop)
 		l.pass(2*time.Second, false)
-		// Those that follow wait for half a second too.
+		// The following units also wait for half a second.
 		if n, most := len(l.written), scheduler.PromptUnits+300; n < scheduler.PromptUnits || n > most {
 			t.Errorf("%d explanations in 2 s, want %d to %d", n, scheduler.PromptUnits, most)
 		}
@@ -311,7 +311,7 @@ func TestOfManyUnitsTheFirstAreCorrectedAtOnceAndTheOthersInOrder(t *testing.T) 
 		for _, w := range l.written {
 			first[w.Key] = true
 		}
-		for i := range scheduler.PromptUnits { // the greatest priority, and of that the oldest
+		for i := range scheduler.PromptUnits { // the highest priority, and the oldest of these
 			if key := fmt.Sprintf("%s/tfjob-training-%07d-0a1b2c3d", namespaceOf(0), 3*(i+runningPerLeaf)+2); !first[key] {
 				t.Fatalf("unit %d in the order, %s, is not corrected in 2 s", i, key)
 			}
@@ -336,7 +336,7 @@ func TestOfManyUnitsTheFirstAreCorrectedAtOnceAndTheOthersInOrder(t *testing.T) 
 	}
 }
 
-// While releases are under way, corrections are sent more slowly, and releases do not wait for them.
+// While releases are under way, corrections are slower, and releases do not wait for them.
 func TestCorrectionsDelayNoRelease(t *testing.T) {
 	const waiting = 20_000
 	rate := func(correct bool) (released, explained int) {
@@ -348,7 +348,7 @@ func TestCorrectionsDelayNoRelease(t *testing.T) {
 			l.pass(110*time.Second, false)
 			l.stop(scheduler.NotStopped)
 		}
-		for range runningPerLeaf { // from now on one after the other
+		for range runningPerLeaf { // one by one from now on
 			l.endOne()
 		}
 		before, explained := l.urgent, len(l.written)
@@ -357,7 +357,7 @@ func TestCorrectionsDelayNoRelease(t *testing.T) {
 	}
 	alone, _ := rate(false)
 	released, explained := rate(true)
-	if alone < 3000 || released < alone*98/100 { // a unit that is being explained is released after that
+	if alone < 3000 || released < alone*98/100 { // a unit that is being explained is released afterwards
 		t.Errorf("%d units were released in 4 s, and %d while others were corrected", alone, released)
 	}
 	if explained == 0 || explained > 2*scheduler.PromptUnits+4*20+10 {
@@ -365,7 +365,7 @@ func TestCorrectionsDelayNoRelease(t *testing.T) {
 	}
 }
 
-// A queue that is stopped and resumed all the time costs a bounded number of writes.
+// A queue that is constantly stopped and resumed costs a bounded number of writes.
 func TestAQueueThatIsStoppedAndResumedAllTheTimeCostsBoundedWrites(t *testing.T) {
 	l := newLine(t, 1000)
 	l.pass(time.Minute, false)
@@ -382,7 +382,7 @@ func TestAQueueThatIsStoppedAndResumedAllTheTimeCostsBoundedWrites(t *testing.T)
 		t.Fatalf("%d units reported, want all 1000", len(reports))
 	}
 	for key, n := range reports {
-		if n > 2+2*60/30 { // two at first, and one each 30 s
+		if n > 2+2*60/30 { // two at first, then one every 30 s
 			t.Fatalf("%s reported %d times in two minutes", key, n)
 		}
 	}

@@ -15,8 +15,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// crowd is a core with so many waiting units that it matters how much is done for
-// each event. Time does not pass, so no reasons are reported.
+// crowd is a core with so many waiting units that the work per event matters. Time does not pass, so no reasons are
+// reported.
 type crowd struct {
 	crowdOf
 	now     time.Time
@@ -25,19 +25,17 @@ type crowd struct {
 	backend *countingBackend
 	demands []quota.Demand
 	version uint64
-	// made is the number of units so far; running are those released, the first the
-	// one that was first.
+	// made is the number of units so far. running are the released units, oldest release first.
 	made    int
 	running []scheduler.Unit
-	// guaranteed is whether each leaf is guaranteed what its units request.
+	// guaranteed: each leaf has a guarantee of what its units request.
 	guaranteed bool
 }
 
-// crowdOf says how many wait, in how many groups, and for how many different things.
+// crowdOf is how many units wait, in how many groups, and with how many different requests.
 type crowdOf struct {
 	waiting, leaves, shapes int
-	// full is what has room for the running units alone: each leaf, the root, or
-	// nothing.
+	// full is what has room only for the running units: each leaf, the root, or nothing.
 	full   string
 	policy *queue.Policy
 }
@@ -49,7 +47,7 @@ const (
 	nothing  = "nothing"
 )
 
-// runningPerLeaf is how many units of each leaf there is room for where it is full.
+// runningPerLeaf is the number of units that a full leaf has room for.
 const runningPerLeaf = 4
 
 func (c crowdOf) String() string {
@@ -102,8 +100,7 @@ func (c *crowd) plant(t testing.TB) {
 
 func namespaceOf(leaf int) string { return "team-" + strconv.Itoa(leaf) }
 
-// unit makes one more, with names as long as those in clusters are. Leaves get units
-// in turn, and so does each shape.
+// unit makes another unit, with names as long as in real clusters. Leaves and shapes take turns.
 func (c *crowd) unit() scheduler.Unit {
 	c.version++
 	i := c.made
@@ -118,7 +115,7 @@ func (c *crowd) unit() scheduler.Unit {
 	}
 }
 
-// fill has all units come, and as many released as there is room for.
+// fill submits all units, and releases as many as there is room for.
 func (c *crowd) fill(t testing.TB) {
 	t.Helper()
 	for range c.leaves*runningPerLeaf + c.waiting {
@@ -129,7 +126,7 @@ func (c *crowd) fill(t testing.TB) {
 	}
 }
 
-// turn has the core decide, and confirms its releases.
+// turn makes the core decide, and confirms its releases.
 func (c *crowd) turn() (released int) {
 	plan, _ := c.core.Next(c.now)
 	for i := range plan {
@@ -141,7 +138,7 @@ func (c *crowd) turn() (released int) {
 	return len(plan)
 }
 
-// endOne has the unit that was released first end, and be deleted.
+// endOne ends and deletes the unit that was released first.
 func (c *crowd) endOne() {
 	u := c.running[0]
 	c.running = c.running[1:]
@@ -151,7 +148,7 @@ func (c *crowd) endOne() {
 	c.core.Apply(c.now, scheduler.UnitGone{Key: u.Key, UID: u.UID})
 }
 
-// replaceOne has a unit end, and exactly one other unit get its room.
+// replaceOne ends a unit, and exactly one other unit gets its room.
 func (c *crowd) replaceOne(t testing.TB) {
 	c.endOne()
 	if released := c.turn(); released != 1 {
@@ -159,8 +156,8 @@ func (c *crowd) replaceOne(t testing.TB) {
 	}
 }
 
-// However many wait, and for however many different things, the end of a unit has one
-// shape tried for each that gets room, and one that finds there is none left.
+// However many units wait, with however many different requests: when a unit ends, the core tries one shape for each
+// unit that gets room, and one that finds no more room.
 func TestTheEndOfAUnitCostsTheSameHoweverManyWait(t *testing.T) {
 	for _, policy := range []*queue.Policy{queue.Priority, queue.RoundRobin, queue.Block} {
 		for _, of := range []crowdOf{
@@ -187,8 +184,7 @@ func TestTheEndOfAUnitCostsTheSameHoweverManyWait(t *testing.T) {
 	}
 }
 
-// Many queues may wait for the same full ancestor: of each queue, one shape is
-// tried, not all.
+// Many queues may wait for the same full ancestor. The core tries one shape of each queue, not all.
 func TestRoomThatManyLinesWaitForHasOneShapeOfEachTried(t *testing.T) {
 	c := newCrowd(t, crowdOf{waiting: 20_000, leaves: 20, shapes: 1000, full: theRoot, policy: queue.Priority})
 	c.core.Apply(c.now, scheduler.QuotaChanged{Backend: c.backend})

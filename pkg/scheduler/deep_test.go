@@ -11,15 +11,15 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// drawDeep draws a tree of up to five levels in which the namespaces a to f are listed
-// anywhere: at inner nodes too, some at several nodes, some at none, and "*" maybe.
+// drawDeep draws a tree of up to five levels. The namespaces a to f may be listed at any node, at several or at none,
+// and there may be a "*".
 func drawDeep(t *rapid.T) tree.Node {
 	nodes := 0
 	root := leaf("root", drawAmounts(t, 6, 14))
 	for range rapid.IntRange(1, 3).Draw(t, "branches") {
 		root.Children = append(root.Children, drawBelow(t, 1, &nodes))
 	}
-	// Guarantees may be more than there is: those of inner nodes go first.
+	// Guarantees may exceed the capacity. Those of inner nodes are dropped first.
 	for _, fix := range []func(*tree.Node){keepMinOfLeaves, dropMin} {
 		if _, _, err := tree.New(resources.NewNames(), root, tree.Options{}); err != nil {
 			everyNode(&root, fix)

@@ -36,7 +36,7 @@ func TestAChangeOfAUnitThatCannotBeWrittenHasItTriedAgain(t *testing.T) {
 	expectReleased(t, w, "a/denied")
 }
 
-// Its timer ends at the instant at which something else already has it tried.
+// Its timer ends at the instant when another event already triggers a try.
 func TestAUnitThatAnEventHasTriedWhenItCanBeWrittenAgainIsWritten(t *testing.T) {
 	w := newWorld(t, roundRobin(), leaf("root", cpu("1"), "a"))
 	w.submit("a/denied", cpu("1"))

@@ -9,7 +9,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// expectPods expects that the unit holds quota with so many pods, and is charged for them.
+// expectPods expects that the unit holds quota with this many pods, and is charged for them.
 func expectPods(t *testing.T, w *world, key string, pods int32) {
 	t.Helper()
 	u := w.units[key]
@@ -24,7 +24,7 @@ func expectPods(t *testing.T, w *world, key string, pods int32) {
 	}
 }
 
-// Whoever is admitted later in the same round gets what is left.
+// Units that are admitted later in the same round get what is left.
 func TestTheFirstElasticUnitGrowsBeforeTheNextUnitIsTried(t *testing.T) {
 	w := newWorld(t, scheduler.Options{Policy: queue.Block}, leaf("a", cpu("8"), "a"))
 	w.submit("a/1", cpu("10"), w.elastic(4, 10))
@@ -39,7 +39,7 @@ func TestTheFirstElasticUnitGrowsBeforeTheNextUnitIsTried(t *testing.T) {
 	expectPods(t, w, "a/2", 2)
 }
 
-// What a unit grows by beyond the guarantee of its group is borrowed, and comes after what others are owed.
+// What a unit grows by beyond the guarantee of its group is borrowed, so units that are owed quota come first.
 func TestAnElasticUnitBorrowsNothingThatAnotherUnitIsOwedWhichIsTriedNext(t *testing.T) {
 	root := owning("root", nil, cpu("10"),
 		owning("a", cpu("2"), cpu("10")), owning("b", cpu("5"), cpu("10")))
@@ -77,7 +77,8 @@ func TestNobodyIsEvictedSoThatAnElasticUnitHasMorePods(t *testing.T) {
 	}
 }
 
-// Once a/low, b/many and a/high evicted each other in turns: each was owed its least pods, and borrowed for the others.
+// In the past, a/low, b/many and a/high evicted each other in turn: each was owed its minimum of pods, and borrowed
+// for the others.
 func TestAnElasticUnitThatWasOwedRoomBorrowsNothingForMorePods(t *testing.T) {
 	w := reclaiming(t, owning("root", nil, cpu("13"), owning("inner", nil, cpu("6"), owning("a", cpu("3"), nil), owning("b", cpu("3"), nil)), owning("c", cpu("2"), nil)))
 	w.configure(scheduler.QueueChanged{Queue: "root-inner-a", Preemption: scheduler.Preemption{WithinQueue: true}})
@@ -113,7 +114,7 @@ func TestAnElasticUnitKeepsItsPodsWhileItsAdmissionIsNotWritten(t *testing.T) {
 			w.submit("a/first", cpu("3"))
 			w.settle()
 			w.submit("a/elastic", cpu("10"), w.elastic(4, 10))
-			for len(w.sent) == 0 { // until the reason for which it waits is being written
+			for len(w.sent) == 0 { // until the reason that it waits for is being written
 				w.now = w.now.Add(time.Second)
 				for len(w.news) > 0 {
 					w.deliver()
@@ -140,7 +141,7 @@ func TestAnElasticUnitKeepsItsPodsWhileItsAdmissionIsNotWritten(t *testing.T) {
 	}
 }
 
-// Most units are not elastic, and a million of them wait.
+// Most units are not elastic, and there may be a million waiting ones.
 func TestAUnitFitsIntoItsSizeClass(t *testing.T) {
 	if size := unsafe.Sizeof(scheduler.AUnit); size > 384 {
 		t.Errorf("a unit has %d bytes, and the next size class of the allocator is 416", size)

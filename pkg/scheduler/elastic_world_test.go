@@ -12,7 +12,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// elastic makes a unit start with at least some of its pods, each of which requests an equal part of everything.
+// elastic lets a unit start with some of its pods, which share its request equally.
 func (w *world) elastic(least, count int32) func(*scheduler.Unit) {
 	return func(u *scheduler.Unit) {
 		e := &scheduler.Elastic{PodSet: "workers", Min: least, Count: count}
@@ -25,7 +25,7 @@ func (w *world) elastic(least, count int32) func(*scheduler.Unit) {
 	}
 }
 
-// resized is elastic for a unit whose request has changed.
+// resized adapts an elastic unit to its changed request.
 func (w *world) resized(u *scheduler.Unit) {
 	if e := u.Elastic; e != nil {
 		w.elastic(e.Min, e.Count)(u)
@@ -33,7 +33,7 @@ func (w *world) resized(u *scheduler.Unit) {
 	}
 }
 
-// granted sets with how many pods a unit was admitted.
+// granted sets the number of pods that a unit was admitted with.
 func granted(u *scheduler.Unit, n int32) {
 	if u.Elastic != nil {
 		e := *u.Elastic
@@ -42,7 +42,7 @@ func granted(u *scheduler.Unit, n int32) {
 	}
 }
 
-// podsOf is how many pods of its pod set an elastic unit has while it holds quota, or requests at least.
+// podsOf is the number of pods that an elastic unit holds quota for or, while it waits, its minimum.
 func podsOf(u *scheduler.Unit) int32 {
 	switch {
 	case !holds(u):
@@ -54,7 +54,7 @@ func podsOf(u *scheduler.Unit) int32 {
 	}
 }
 
-// asked is what a unit is admitted with while it holds quota, and requests at least while it waits.
+// asked is what a unit was admitted with or, while it waits, its minimum request.
 func asked(u *scheduler.Unit) quota.Demand {
 	if u.Elastic == nil {
 		return u.Demand
@@ -62,7 +62,7 @@ func asked(u *scheduler.Unit) quota.Demand {
 	return askedWith(u, podsOf(u))
 }
 
-// askedWith is what an elastic unit requests with some of its pods.
+// askedWith is what an elastic unit requests with this many pods.
 func askedWith(u *scheduler.Unit, pods int32) quota.Demand {
 	d := quota.Demand{Preemptible: u.Demand.Preemptible}
 	for _, a := range u.Demand.Requests {
@@ -75,13 +75,13 @@ func askedWith(u *scheduler.Unit, pods int32) quota.Demand {
 	return d
 }
 
-// checkGrant proves of a unit that is about to be admitted with fewer pods than it requests that they are enough,
-// and that it is charged for them.
+// checkGrant proves that a unit about to be admitted with fewer pods than it requests gets enough of them, and is
+// charged for them.
 func (w *world) checkGrant(write scheduler.Write) {
 	w.t.Helper()
 	u := w.units[write.Key]
 	if u == nil || u.UID != write.UID || u.Version != write.Version || write.Kind != scheduler.Dequeue && write.Kind != scheduler.Reserve {
-		return // the core does not know of a change yet, so the write fails
+		return // the core does not know of a change yet, so the write will fail
 	}
 	e := u.Elastic
 	if e == nil || holds(u) {
@@ -106,8 +106,8 @@ func (w *world) checkGrant(write scheduler.Write) {
 	}
 }
 
-// checkLargest proves of a unit that was admitted in this round that no more pods would fit. Its write may come later,
-// after another one that is under way. A unit that was owed room may not borrow for more.
+// checkLargest proves that no more pods would fit of a unit that was admitted in this round. Its write may follow
+// another one that is under way. A unit that was owed room may not borrow for more pods.
 func (w *world) checkLargest(key string, g scheduler.Grown) {
 	w.t.Helper()
 	u, charge := w.units[key], w.core.ChargeOf(key)
@@ -119,7 +119,7 @@ func (w *world) checkLargest(key string, g scheduler.Grown) {
 		w.t.Fatalf("unit %s is admitted without a group", u.Key)
 	}
 	e, n := u.Elastic, g.Pods
-	if w.unproven || n == e.Count || w.core.Claims() > 0 || len(w.core.Bookings()) > 0 { // what is planned for others is kept from it
+	if w.unproven || n == e.Count || w.core.Claims() > 0 || len(w.core.Bookings()) > 0 { // it does not get what is planned for others
 		return
 	}
 	without := w.oracleWithout(charge)
@@ -131,7 +131,7 @@ func (w *world) checkLargest(key string, g scheduler.Grown) {
 	}
 }
 
-// borrows is whether a demand exceeds what is guaranteed to the group.
+// borrows reports whether a demand exceeds the guarantee of the group.
 func (w *world) borrows(o *oracle.Tree, path string, d quota.Demand) bool {
 	return slices.ContainsFunc(d.Requests, func(a resources.Amount) bool {
 		name := w.names.Name(a.ID)
@@ -146,8 +146,7 @@ func (w *world) borrows(o *oracle.Tree, path string, d quota.Demand) bool {
 	})
 }
 
-// oracleWithout is the tree in force with all charged to it that the core charges, but what a unit was admitted
-// with.
+// oracleWithout is the tree in force with everything that the core charges, except what a unit was admitted with.
 func (w *world) oracleWithout(admission *quota.Charge) *oracle.Tree {
 	o := oracle.New(w.names, w.root, big.NewRat(1, 1))
 	o.Reserving, o.Reserved = w.treeOpts.PauseBorrowing || w.treeOpts.Reclaim, w.reserved()
@@ -161,7 +160,7 @@ func (w *world) oracleWithout(admission *quota.Charge) *oracle.Tree {
 	return o
 }
 
-// drawElastic draws a unit that may start with fewer pods, or one that may not.
+// drawElastic draws whether a unit may start with fewer pods.
 func (w *world) drawElastic(t *rapid.T) func(*scheduler.Unit) {
 	count := int32(rapid.IntRange(1, 6).Draw(t, "pods"))
 	if count == 1 || rapid.Bool().Draw(t, "all pods must start") {

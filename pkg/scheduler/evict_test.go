@@ -10,7 +10,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// pair is a world of two units of which only one has room: a/one is released.
+// pair is a world of two units with room for one: a/one is released.
 func pair(t *testing.T, change ...func(*scheduler.Unit)) *world {
 	t.Helper()
 	w := newWorld(t, scheduler.Options{Policy: queue.Priority}, leaf("root", cpu("4"), "a"))
@@ -23,7 +23,7 @@ func pair(t *testing.T, change ...func(*scheduler.Unit)) *world {
 	return w
 }
 
-// expectEvictions expects these reasons to have been written, in this order.
+// expectEvictions expects that these reasons were written, in this order.
 func expectEvictions(t *testing.T, w *world, key string, reasons ...string) {
 	t.Helper()
 	var got []string
@@ -44,7 +44,7 @@ func TestADeactivatedUnitKeepsItsQuotaUntilItHasStoppedAndThenWaits(t *testing.T
 	if message := w.writes("a/one", scheduler.Evict)[0].Message; message != "the job was deactivated after its release" {
 		t.Errorf("the sentence is %q", message)
 	}
-	expectReleased(t, w, "a/one") // its pods may still be there
+	expectReleased(t, w, "a/one") // its pods may still exist
 
 	w.write("a/one", stop)
 	w.settle()
@@ -55,7 +55,7 @@ func TestADeactivatedUnitKeepsItsQuotaUntilItHasStoppedAndThenWaits(t *testing.T
 	w.submit("a/three", cpu("3"))
 	w.finish("a/two")
 	w.after(time.Minute)
-	expectReleased(t, w, "a/three") // an inactive unit blocks nobody
+	expectReleased(t, w, "a/three") // an inactive unit blocks no other
 
 	w.submit("a/four", cpu("3"))
 	w.write("a/one", activate)
@@ -88,7 +88,7 @@ func TestAUnitIsEvictedWhenItsTimeIsOver(t *testing.T) {
 		w.after(time.Hour)
 		expectEvictions(t, w, "a/one", "MaximumExecutionTime")
 		expectReleased(t, w, "a/one")
-		w.write("a/one", deactivate) // job-extensions does, before it says that the job has stopped
+		w.write("a/one", deactivate) // job-extensions does so before it reports that the job has stopped
 		w.write("a/one", stop)
 		w.settle()
 		expectReleased(t, w, "a/two")
@@ -109,7 +109,7 @@ func TestAChangedTimeLimitCountsAtOnce(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := pair(t, maxTime(c.before))
-			w.after(9 * time.Second) // it runs since 10 s
+			w.after(9 * time.Second) // it has been running for 10 s
 			w.write("a/one", maxTime(c.then))
 			if c.evicted == 0 {
 				w.after(time.Hour)
@@ -133,7 +133,7 @@ func TestAnEvictionIsNotTakenBack(t *testing.T) {
 	w.after(time.Minute)
 	w.write("a/one", stop)
 	w.settle()
-	expectReleased(t, w, "a/one") // it was requeued at once, at its old place
+	expectReleased(t, w, "a/one") // it was requeued at once, in its old place
 	if attempts := w.units["a/one"].Attempts; attempts != 2 {
 		t.Fatalf("%d attempts, want 2", attempts)
 	}

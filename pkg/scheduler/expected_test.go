@@ -26,7 +26,7 @@ func TestAnExpectedTimeIsStoredWithinOnePercent(t *testing.T) {
 	}
 }
 
-// one is a quota for one unit at a time, which a first unit uses.
+// one is a quota for one unit at a time. A first unit uses it.
 func one(t *testing.T) *world {
 	w := newWorld(t, scheduler.Options{Policy: queue.ShortestFirst}, leaf("root", cpu("1"), "a"))
 	w.submit("a/first", cpu("1"))
@@ -48,7 +48,7 @@ func expectOrder(t *testing.T, w *world, keys ...string) {
 func TestUnitsAreOrderedByTheirLimitThenByWhatIsExpected(t *testing.T) {
 	w := one(t)
 	w.submit("a/none", cpu("1"))
-	w.submit("a/month", cpu("1"), expects(30*24*time.Hour)) // not behind the one that declares nothing
+	w.submit("a/month", cpu("1"), expects(30*24*time.Hour)) // not behind the unit that declares nothing
 	w.submit("a/week", cpu("1"), maxTime(7*24*time.Hour))
 	w.submit("a/both", cpu("1"), maxTime(6*time.Hour), expects(time.Second)) // the limit counts
 	w.submit("a/hour", cpu("1"), expects(time.Hour))                         // 5 hours
@@ -56,7 +56,7 @@ func TestUnitsAreOrderedByTheirLimitThenByWhatIsExpected(t *testing.T) {
 	expectOrder(t, w, "a/long", "a/hour", "a/both", "a/month", "a/none", "a/week")
 }
 
-// When 20 jobs of 2 CPUs have ended, those that wait already are ordered again.
+// When 20 jobs of 2 CPUs have ended, the waiting jobs are sorted again.
 func TestUnitsThatDeclareNothingAreOrderedByTheSquareOfTheirSize(t *testing.T) {
 	w := newWorld(t, scheduler.Options{Policy: queue.ShortestFirst}, leaf("root", map[string]string{quota.JobsResource: "1"}, "a"))
 	for i := range 20 {
@@ -76,7 +76,7 @@ func TestUnitsThatDeclareNothingAreOrderedByTheSquareOfTheirSize(t *testing.T) {
 	expectOrder(t, w, "a/1", "a/9", "a/2", "a/4-day", "a/4", "a/4-week")
 }
 
-// The ID of a resource that nothing uses any more is assigned to another one, of which nothing is known.
+// The ID of an unused resource is reassigned to another one, of which nothing is known.
 func TestWhatJobsUsuallyRequestIsForgottenWithTheResource(t *testing.T) {
 	w := newWorld(t, scheduler.Options{Policy: queue.ShortestFirst}, leaf("root", map[string]string{quota.JobsResource: "1"}, "a"))
 	next := func(key string, request map[string]string) {
@@ -102,7 +102,7 @@ func TestWhatJobsUsuallyRequestIsForgottenWithTheResource(t *testing.T) {
 	expectOrder(t, w, "a/x-4", "a/y-1")
 }
 
-// A namespace whose jobs run longer than declared gains nothing beside others in the same quota, from its first job on.
+// A namespace whose jobs run longer than declared gains nothing over others in the same quota, from its first job on.
 func TestANamespaceWhoseJobsRunLongerThanExpectedGainsNothing(t *testing.T) {
 	w := newWorld(t, scheduler.Options{Policy: queue.ShortestFirst}, leaf("root", cpu("1"), "honest", "liar"))
 	w.submit("liar/first", cpu("1"), expects(3*time.Minute))
@@ -115,7 +115,7 @@ func TestANamespaceWhoseJobsRunLongerThanExpectedGainsNothing(t *testing.T) {
 	expectOrder(t, w, "honest/next", "liar/next")
 }
 
-// After 20 jobs that ran 20 times longer than expected, those that wait already are ordered again.
+// After 20 jobs that ran 20 times longer than expected, the waiting jobs are sorted again.
 func TestAQuotaWhoseJobsRunLongerThanExpectedGainsNothing(t *testing.T) {
 	for _, ended := range []bool{true, false} {
 		w := newWorld(t, scheduler.Options{Policy: queue.ShortestFirst}, leaf("root", cpu("20"), "a"))
@@ -130,7 +130,7 @@ func TestAQuotaWhoseJobsRunLongerThanExpectedGainsNothing(t *testing.T) {
 		for i := range 20 {
 			if key := fmt.Sprintf("a/liar%02d", i); ended {
 				w.finish(key)
-			} else { // its owner suspends and deletes it, so that its end is not seen
+			} else { // its owner suspends and deletes it, so the core does not see its end
 				w.write(key, func(u *scheduler.Unit) { u.Evicted, u.Stopped = true, true })
 				w.delete(key)
 			}
@@ -149,7 +149,7 @@ func TestAnExpectedTimeEnforcesNothingAndNoReservationReliesOnIt(t *testing.T) {
 	w.settle()
 	w.after(time.Hour)
 	expectReleased(t, w, "a/running")
-	w.submit("a/short", cpu("1"), expects(time.Second)) // nobody knows that it ends before the large one can start
+	w.submit("a/short", cpu("1"), expects(time.Second)) // the core does not know that it ends before the large one can start
 	w.settle()
 	expectReleased(t, w, "a/running")
 	if start, booked := w.core.Bookings()["a/large"]; !booked || !start.IsZero() {

@@ -34,7 +34,7 @@ func TestAReasonIsWrittenAfterASecondOfWaiting(t *testing.T) {
 	}
 }
 
-// job-extensions writes why a job is invalid. When the job is valid again, it waits for what it waited for before.
+// job-extensions writes why a job is invalid. When the job is valid again, it still waits for the earlier cause.
 func TestAReasonThatAnotherWriterHasReplacedIsWrittenAgain(t *testing.T) {
 	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
 	w.submit("a/one", cpu("3"))
@@ -55,7 +55,7 @@ func TestAReasonThatAnotherWriterHasReplacedIsWrittenAgain(t *testing.T) {
 	}
 }
 
-// lacksAJob is a world in which a/late, which has reported that it lacks cpu, lacks a job now.
+// lacksAJob is a world where a/late has reported that it lacks cpu, and now lacks max-jobs.
 func lacksAJob(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t, roundRobin(), leaf("root", map[string]string{"cpu": "4", quota.JobsResource: "2"}, "a"))
@@ -95,7 +95,7 @@ func TestACauseThatComesAndGoesIsReportedEach30Seconds(t *testing.T) {
 	for range 10 {
 		becomes("3") // cpu again
 		w.after(10 * time.Second)
-		becomes("1") // and jobs
+		becomes("1") // then max-jobs
 		w.after(10 * time.Second)
 	}
 	if got := reasons(); len(got) < 7 || len(got) > 10 {
@@ -118,7 +118,7 @@ func TestACauseThatIsStillTrueIsReplacedWhenAnotherHasLastedFor30Seconds(t *test
 	w.submit("a/3", cpu("3"), priority(1))
 	w.finish("a/1")
 	w.settle()
-	expectReleased(t, w, "a/2", "a/3") // still two jobs, and no cpu either
+	expectReleased(t, w, "a/2", "a/3") // still two jobs, and still no cpu
 	reported := func() int { return len(w.writes("a/late", scheduler.Explain)) }
 	w.after(scheduler.ReasonInterval - time.Millisecond)
 	if n := reported(); n != 1 {
@@ -206,7 +206,7 @@ func TestAUnitThatIsHeldAndUnheldAllTheTimeReportsSoAtMostEach30Seconds(t *testi
 }
 
 func TestAChangeOfQuotaForgetsWhatItWasAboutToReport(t *testing.T) {
-	w := lacksAJob(t) // which is to be reported
+	w := lacksAJob(t) // which should be reported
 	w.plant(leaf("root", cpu("4"), "a"))
 	w.delete("a/late")
 	w.after(time.Minute)
@@ -264,8 +264,8 @@ func TestABackoffThatIsOverIsActedUponAtOnce(t *testing.T) {
 	}
 }
 
-// A unit that was held shows something else than the units next to it, which are reported
-// a cause that comes and goes in their own time.
+// A unit that was held shows a different cause than the units next to it. Their cause comes and goes, and they report
+// it at their own time.
 func TestAUnitRequeuedWhileACauseComesAndGoesReportsOne(t *testing.T) {
 	both := map[string]string{"cpu": "4", "gpu": "4"}
 	w := newWorld(t, roundRobin(), leaf("root", both, "a"))
@@ -288,7 +288,7 @@ func TestAUnitRequeuedWhileACauseComesAndGoesReportsOne(t *testing.T) {
 	}
 }
 
-// explaining20 is a full quota for which 20 units wait. To two of them, as many as at a time, it is being explained why.
+// explaining20 is a full quota with 20 waiting units. Two of them, the maximum at a time, are being explained.
 func explaining20(t *testing.T) *world {
 	w := newWorld(t, scheduler.Options{Policy: queue.Priority, Explanations: 2}, leaf("root", cpu("1"), "a"))
 	w.submit("a/runs", cpu("1"))
@@ -307,14 +307,14 @@ func explaining20(t *testing.T) *world {
 
 func TestExplainingToManyWhyTheyWaitHoldsNobodyUp(t *testing.T) {
 	w := explaining20(t)
-	// Who is not being reported at this moment is released at once.
+	// A unit that is not being explained at this moment is released at once.
 	w.finish("a/runs")
 	w.write("a/19", func(u *scheduler.Unit) { u.Priority = 9 })
 	w.hearAndThink()
 	if last := w.sent[len(w.sent)-1]; last.Kind != scheduler.Dequeue || last.Key != "a/19" {
 		t.Fatalf("under way are %+v, want the release of a/19", w.sent)
 	}
-	// While that is under way, the others are reported one after another with pauses.
+	// While that is under way, the others are explained one by one with pauses.
 	for range 2 {
 		w.land(0)
 		w.answer(0)

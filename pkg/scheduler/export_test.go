@@ -8,7 +8,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/quota"
 )
 
-// ChargeOf is what is charged to a unit; nil if nothing is.
+// ChargeOf is what is charged to a unit, or nil.
 func (s *Scheduler) ChargeOf(key string) *quota.Charge {
 	if u := s.units[key]; u != nil && u.charged != nil {
 		return &u.charged.Charge
@@ -16,7 +16,7 @@ func (s *Scheduler) ChargeOf(key string) *quota.Charge {
 	return nil
 }
 
-// EachCharge calls do for all that is charged. gone is whether the group no longer exists.
+// EachCharge calls do for everything that is charged. gone reports that the group no longer exists.
 func (s *Scheduler) EachCharge(do func(path string, gone bool, c *quota.Charge)) {
 	each := func(c *charge) {
 		if c != nil {
@@ -34,7 +34,7 @@ func (s *Scheduler) EachCharge(do func(path string, gone bool, c *quota.Charge))
 	}
 }
 
-// Claims is for how many units room is kept that others leave.
+// Claims is the number of units that room is kept for.
 func (s *Scheduler) Claims() int { return s.made }
 
 // Grown is an elastic unit that was admitted in the last round.
@@ -54,7 +54,7 @@ func (s *Scheduler) Grown() map[string]Grown {
 	return grown
 }
 
-// Reviews is how often a reservation was checked again after a charge.
+// Reviews is how often a reservation was rechecked after a charge.
 func (s *Scheduler) Reviews() int { return s.ledger.reviews }
 
 // Stored counts what the core stores.
@@ -82,7 +82,7 @@ func (s *Scheduler) Stored() Stored {
 	return stored
 }
 
-// Outdated lists the units that show a cause that is no longer true, except one that comes and goes.
+// Outdated lists the units that show a cause that is no longer true, except for causes that come and go.
 func (s *Scheduler) Outdated(now time.Time) (keys []string) {
 	began := now.Add(-ReasonInterval) // a cause that came and went then may wait until now
 	for key, u := range s.units {
@@ -91,7 +91,7 @@ func (s *Scheduler) Outdated(now time.Time) (keys []string) {
 			continue
 		}
 		if u.requeueAt != 0 && instantOf(now) < u.requeueAt.plus(2*time.Second) {
-			continue // its backoff has only just ended
+			continue // its backoff has just ended
 		}
 		keys = append(keys, key+" shows "+string(u.shown.last().Reason)+" and waits because of "+string(r.Reason))
 	}
@@ -101,7 +101,7 @@ func (s *Scheduler) Outdated(now time.Time) (keys []string) {
 // AUnit has the size of a unit.
 var AUnit unit
 
-// Bookings returns the units with bookings, and when they can start at the latest; zero if that is not known.
+// Bookings returns the units with bookings, and their latest possible start, which is zero if unknown.
 func (s *Scheduler) Bookings() map[string]time.Time {
 	all := map[string]time.Time{}
 	for _, b := range s.bookings {

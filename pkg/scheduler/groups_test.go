@@ -12,9 +12,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// Two trees of hierarchical dominant resource fairness (volcano, docs/design/hdrf.md)
-// in which comparing the dominant shares of inner nodes starves one group for what
-// its sibling uses of another resource. Weights are equal mins.
+// Two trees of hierarchical dominant resource fairness (volcano, docs/design/hdrf.md) in which comparing the dominant
+// shares of inner nodes starves one group because its sibling uses another resource. Weights are equal mins.
 func TestAGroupIsNotStarvedForWhatItsSiblingUsesOfAnotherResource(t *testing.T) {
 	both := func(n string) map[string]string { return map[string]string{"cpu": n, "gpu": n} }
 	for _, c := range []struct {
@@ -91,7 +90,7 @@ func TestUnitsThatAreNotPreemptibleStayTogetherWithinMin(t *testing.T) {
 			t.Errorf("%s reports %+v, want %s: %s", key, reported, want.reason, want.sentence)
 		}
 	}
-	// What is borrowed does not count against the guarantee, but the room is its.
+	// Borrowed quota does not count against the guarantee, but the room belongs to the group.
 	w.finish("a/fixed-1")
 	w.settle()
 	expectReleased(t, w, "a/borrows", "a/fixed-2")

@@ -17,7 +17,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// grows makes a unit one for more pods of the job of another unit.
+// grows makes a unit the growth of another unit's job.
 func (w *world) grows(job string) func(*scheduler.Unit) {
 	return func(u *scheduler.Unit) {
 		u.Growth, u.Owner, u.Label = true, w.units[job].Owner, w.units[job].Label
@@ -25,15 +25,15 @@ func (w *world) grows(job string) func(*scheduler.Unit) {
 	}
 }
 
-// onlyPods returns what pods request, without the job.
+// onlyPods returns the requests of pods, without the job itself.
 func (w *world) onlyPods(v resources.Vector) (rest resources.Vector) {
 	cpu := w.names.ID("cpu")
 	amount, _ := v.Get(cpu)
 	return rest.With(cpu, amount)
 }
 
-// A job and its growth are charged what both were admitted with, or what all pods request if that is more. A restart of
-// the controller, in which the units may be seen in any order, changes nothing.
+// A job and its growth are charged what both were admitted with, or what all pods request if that is more. A restart
+// of the controller, which may see the units in any order, changes nothing.
 func TestPropertyAJobAndItsGrowthAreChargedOnceForTheirPods(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, roundRobin(), leaf("a", cpu("40"), "a"))
@@ -113,7 +113,7 @@ func TestPropertyAJobAndItsGrowthAreChargedOnceForTheirPods(t *testing.T) {
 	})
 }
 
-// Growth is evicted before jobs that have started later, and is evicted although pods of its job run on.
+// Growth is evicted before jobs that started later, even if other pods of its job continue to run.
 func TestGrowthGoesFirst(t *testing.T) {
 	w := newWorld(t, roundRobin(), leaf("a", cpu("6"), "a"))
 	w.exact = false
@@ -161,7 +161,7 @@ func TestYoungGrowthGoesBeforeItsJob(t *testing.T) {
 	expectEvicted(t, w, "a/growth")
 }
 
-// Nothing else is evicted while pods of the growth are within their grace periods.
+// No other unit is evicted while pods of the growth are within their grace periods.
 func TestGrowthHasTheGracePeriodsOfItsPods(t *testing.T) {
 	w := newWorld(t, roundRobin(), leaf("a", cpu("6"), "a"))
 	w.exact = false
@@ -184,7 +184,7 @@ func TestGrowthHasTheGracePeriodsOfItsPods(t *testing.T) {
 	w.after(scheduler.DefaultEvictionTimeout)
 	w.settle()
 	expectEvicted(t, w, "a/growth")
-	pod(3, false) // nothing deletes it any more
+	pod(3, false) // it is no longer being deleted
 	w.after(scheduler.DefaultEvictionTimeout + time.Minute)
 	w.settle()
 	if got := w.evicted(); len(got) != 2 {
@@ -192,7 +192,7 @@ func TestGrowthHasTheGracePeriodsOfItsPods(t *testing.T) {
 	}
 }
 
-// Growth that does not borrow is protected like its job.
+// Growth that does not borrow is as protected as its job.
 func TestGrowthOfANonPreemptibleJobIsNotEvicted(t *testing.T) {
 	for _, preempts := range []bool{false, true} {
 		w := newWorld(t, roundRobin(), owning("a", cpu("4"), cpu("4")))
@@ -211,7 +211,7 @@ func TestGrowthOfANonPreemptibleJobIsNotEvicted(t *testing.T) {
 	}
 }
 
-// Growth says nothing about what jobs request, or for how long they run.
+// The core learns nothing from growth about the requests or the run times of jobs.
 func TestNothingIsLearnedOfGrowth(t *testing.T) {
 	w := newWorld(t, scheduler.Options{Policy: queue.ShortestFirst}, leaf("root", map[string]string{quota.JobsResource: "1"}, "a"))
 	w.exact = false
@@ -232,7 +232,7 @@ func TestNothingIsLearnedOfGrowth(t *testing.T) {
 	expectOrder(t, w, "a/x-2", "a/y-1")
 }
 
-// A job is not queued again while pods of it are left, although its growth holds quota for as many.
+// A job is not requeued while it still has pods, even though its growth holds quota for as many.
 func TestAJobWaitsForItsPodsAlsoIfItHasGrown(t *testing.T) {
 	w := newWorld(t, roundRobin(), leaf("a", cpu("8"), "a"))
 	w.exact = false

@@ -9,7 +9,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// twoTeams is a world with two queues in which the greater priority evicts the smaller one.
+// twoTeams is a world with two queues in which higher priorities evict lower ones.
 func twoTeams(t *testing.T, root tree.Node, perMinute int32) *world {
 	w := reclaiming(t, root)
 	for _, name := range []string{"root-a", "root-b"} {
@@ -18,7 +18,7 @@ func twoTeams(t *testing.T, root tree.Node, perMinute int32) *world {
 	return w
 }
 
-// Another unit would get the room of the second victim, which would be evicted for a unit that runs already.
+// Another unit would get the room of the second victim, which would then be evicted for a unit that already runs.
 func TestAUnitDoesNotStartWithTheRoomOfOthersBeforeItsVictimsAreEvicted(t *testing.T) {
 	w := twoTeams(t, owning("root", nil, cpu("10"), leaf("a", nil, "a"), leaf("b", nil, "b")), 0)
 	w.configure(scheduler.QueueChanged{Queue: "root-a", Preemption: scheduler.Preemption{WithinQueue: true, MaxPerMinute: 1}})
@@ -42,7 +42,7 @@ func TestAUnitDoesNotStartWithTheRoomOfOthersBeforeItsVictimsAreEvicted(t *testi
 	expectReleased(t, w, "a/high", "b/high")
 }
 
-// The same within a queue: the unit ahead may take the room, and the one behind it decides again.
+// The same within a queue: the unit ahead may take the room, and the core decides again for the unit behind it.
 func TestAVictimIsNotEvictedForAUnitThatHasStartedWithTheRoomOfOneBehindIt(t *testing.T) {
 	w := preempting(t, owning("team", cpu("8"), cpu("8")), "team")
 	w.configure(scheduler.QueueChanged{Queue: "team", Preemption: scheduler.Preemption{WithinQueue: true, MaxPerMinute: 1}})
@@ -51,7 +51,7 @@ func TestAVictimIsNotEvictedForAUnitThatHasStartedWithTheRoomOfOneBehindIt(t *te
 	w.settle()
 	expectEvicted(t, w, "team/03")
 	w.now = w.now.Add(time.Minute)
-	w.submit("team/middle", cpu("2"), priority(1)) // its victim is evicted before the second one of the other unit
+	w.submit("team/middle", cpu("2"), priority(1)) // its victim is evicted before the other unit's second one
 	w.settle()
 	expectEvicted(t, w, "team/01", "team/03")
 	w.stopEvicted()
@@ -66,7 +66,7 @@ func TestAVictimIsNotEvictedForAUnitThatHasStartedWithTheRoomOfOneBehindIt(t *te
 	expectReleased(t, w, "team/00", "team/high", "team/middle")
 }
 
-// A unit starts before its victim has stopped, because another one ended, and is evicted itself.
+// A unit starts before its victim has stopped, because another one ended, and is then evicted itself.
 func TestAUnitThatIsQueuedAgainDoesNotClaimTheRoomOfItsVictimsTwice(t *testing.T) {
 	for name, restart := range map[string]bool{"in one run": false, "after a restart": true} {
 		t.Run(name, func(t *testing.T) {
@@ -97,7 +97,7 @@ func TestAUnitThatIsQueuedAgainDoesNotClaimTheRoomOfItsVictimsTwice(t *testing.T
 	}
 }
 
-// While a start is being written, the unit is no candidate.
+// While the start of a unit is being written, the unit is not a candidate.
 func TestAUnitIsEvictedThatWasStartingWhenTheOtherCame(t *testing.T) {
 	w := newWorld(t, scheduler.Options{Policy: queue.Priority}, owning("team", gpu("1"), gpu("1")))
 	w.configure(scheduler.QueueChanged{Queue: "team", Preemption: scheduler.Preemption{WithinQueue: true}})
@@ -112,8 +112,8 @@ func TestAUnitIsEvictedThatWasStartingWhenTheOtherCame(t *testing.T) {
 	expectEvicted(t, w, "team/dev")
 }
 
-// Jobs that stop for another cause make room for a unit without victims of its own. Neither a restart nor another tree
-// gives that room to another unit.
+// Jobs that stop for another reason make room for a unit that has no victims of its own. Neither a restart nor a new
+// tree gives that room to another unit.
 func TestRoomStaysKeptForAUnitThatNeedsNoVictims(t *testing.T) {
 	for name, happens := range map[string]func(*world){
 		"in one run": func(*world) {}, "after a restart": (*world).restart, "after a change of the tree": func(w *world) { w.plant(w.root) },

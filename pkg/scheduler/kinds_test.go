@@ -13,7 +13,7 @@ func ofKind(kind scheduler.JobKind) func(*scheduler.Unit) {
 	return func(u *scheduler.Unit) { u.Kind = kind }
 }
 
-// turnOff has job-extensions queue all kinds but these.
+// turnOff makes job-extensions queue all kinds except these.
 func (w *world) turnOff(kinds ...scheduler.JobKind) {
 	w.off = map[scheduler.JobKind]*quota.Refusal{}
 	for _, kind := range kinds {
@@ -48,7 +48,7 @@ func TestAUnitWhoseKindIsOffWaitsUntilItIsOnAgain(t *testing.T) {
 	expectReleased(t, w, "a/off")
 }
 
-// The controller may admit a unit just before it learns that nothing will release its job.
+// The controller may admit a unit just before it learns that the job will never be released.
 func TestAUnitThatWasAdmittedWhenItsKindIsTurnedOffGivesItsQuotaBackUnlessItHasPods(t *testing.T) {
 	w := newWorld(t, roundRobin(), leaf("root", cpu("8"), "a"))
 	w.submit("a/job", cpu("4"), ofKind(1))

@@ -17,12 +17,12 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// The laws of reclaim in docs/concepts/preemption.md, judged by the API objects alone: what is planned or kept for
-// others is no use of quota.
+// The laws of reclaim in docs/concepts/preemption.md, checked against the API objects alone: what is planned or kept
+// for other units does not count as use of quota.
 
-// checkReclaims proves of the evictions that are about to be sent that each victim is of a quota that has borrowed what
-// the claimant requests, and that the claimant is within the guarantee of its own quota then. The core must know all
-// objects, so nothing may be under way.
+// checkReclaims proves that each victim of the evictions about to be sent belongs to a quota that has borrowed what
+// the claimant requests, and that the claimant is then within the guarantee of its own quota. The core must know all
+// objects, so no write may be under way.
 func (w *world) checkReclaims(plan scheduler.Plan) {
 	if w.without || len(w.news)+len(w.sent)+len(w.outcomes) > 0 {
 		return
@@ -43,7 +43,7 @@ func (w *world) checkReclaims(plan scheduler.Plan) {
 			continue
 		}
 		isPaced := slices.ContainsFunc(w.landed, func(s scheduler.Write) bool { return s.EvictedFor == write.EvictedFor })
-		if isPaced && claimant.Reason != wellknown.ReasonPreempting { // somebody else relies on what was decided for it
+		if isPaced && claimant.Reason != wellknown.ReasonPreempting { // another unit relies on what was decided for it
 			continue
 		}
 		w.reclaims++
@@ -54,8 +54,8 @@ func (w *world) checkReclaims(plan scheduler.Plan) {
 		if !slices.ContainsFunc(asked(claimant).Requests, borrowed) {
 			w.t.Fatalf("unit %s is evicted for %s, but quota %s has borrowed nothing that it requests: %s", write.Key, claimant.Key, from.Path(), w.story(20))
 		}
-		// Units behind it in its queue do not end its right: they have borrowed since, or are evicted for it as fast as
-		// their queue permits.
+		// Units behind it in its queue do not end its right: they have borrowed since, or are evicted for it as fast
+		// as their queue allows.
 		after := w.oracleWithoutUnits(func(u *scheduler.Unit) bool {
 			return w.isLeaving(u) || sent[u.Key] || u != claimant && w.queueNameOf(u) == w.queueNameOf(claimant) && w.before(claimant, u)
 		})
@@ -65,7 +65,7 @@ func (w *world) checkReclaims(plan scheduler.Plan) {
 	}
 }
 
-// isLeaving reports whether the unit was evicted not long ago, so that its room is expected.
+// isLeaving reports whether the unit was evicted recently, so that its room is still expected.
 func (w *world) isLeaving(u *scheduler.Unit) bool {
 	timeout := w.opts.EvictionTimeout
 	if timeout == 0 {
@@ -88,8 +88,8 @@ func (w *world) oracleWithoutUnits(leaves func(*scheduler.Unit) bool) *oracle.Tr
 	return o
 }
 
-// Small units of quotas that lend to each other, in a world that goes on: jobs end, stop late or not at all, and grow, trees
-// change, controllers restart, and others write evictions.
+// Small units of quotas that lend to each other, in a changing world: jobs end, stop late or never, and grow, trees
+// change, controllers restart, and other writers evict.
 func TestPropertyTheLawsOfReclaim(t *testing.T) {
 	worlds, reclaims := 0, 0
 	rapid.Check(t, func(t *rapid.T) {

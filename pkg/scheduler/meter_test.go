@@ -11,7 +11,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// expectUsed compares how many milliseconds a resource was used, multiplied by the amount in base units.
+// expectUsed compares the use of a resource: its time in milliseconds, multiplied by the amount in base units.
 func (w *world) expectUsed(path, namespace, resource string, want int64) {
 	w.t.Helper()
 	got := resources.Sum{}
@@ -27,7 +27,7 @@ func (w *world) expectUsed(path, namespace, resource string, want int64) {
 	}
 }
 
-// That what is metered now is what is charged now is an invariant of Check.
+// Check has the invariant that the metered amount equals the charged amount.
 func TestWhatIsUsedIsMeteredThroughAllChanges(t *testing.T) {
 	root := tree.Node{Name: "root", Max: quantities(cpu("8")), Children: []tree.Node{leaf("x", cpu("8"), "a", "b"), leaf("y", nil, "c")}}
 	w := newWorld(t, scheduler.Options{}, root)

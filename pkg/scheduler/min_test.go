@@ -15,8 +15,7 @@ func cpuGPU(cpu, gpu string) map[string]string {
 	return map[string]string{"cpu": cpu, "gpu": gpu}
 }
 
-// A job that is never a victim must not take what is guaranteed to others, because they could not get it
-// back.
+// A job that is never a victim must not take the guarantee of others, because they could not get it back.
 func TestANonPreemptibleUnitLeavesWhatIsGuaranteedToOthers(t *testing.T) {
 	w := newWorld(t, roundRobin(), owning("root", nil, cpuGPU("10", "4"),
 		owning("a", map[string]string{"gpu": "2"}, nil), owning("b", cpu("8"), nil)))
@@ -41,7 +40,7 @@ func TestANonPreemptibleUnitLeavesWhatIsGuaranteedToOthers(t *testing.T) {
 	expectReleased(t, w, "a/next", "a/victim")
 }
 
-// A thousand units wait for what they are owed. An admission that changes nothing for them asks none.
+// A thousand units wait for what they are owed. An admission that changes nothing for them checks none of them.
 func TestAChargeConcernsOnlyTheReservationsThatItChanges(t *testing.T) {
 	for _, n := range []int{10, 1000} {
 		root := owning("root", nil, map[string]string{"cpu": "100000", "memory": "100"}, owning("b", nil, nil))

@@ -22,7 +22,7 @@ func TestAQueueCapsThePriorityOfItsUnits(t *testing.T) {
 	w.configure(scheduler.QueueChanged{Queue: "root", MaxPriority: scheduler.Cap{Set: true, Value: 5}})
 	w.submit("a/running", cpu("1"))
 	w.settle()
-	for _, key := range []string{"a/5", "a/100"} { // equals here, in this order
+	for _, key := range []string{"a/5", "a/100"} { // equal here, in this order
 		w.submit(key, cpu("1"), priority(map[string]int32{"a/5": 5, "a/100": 100}[key]))
 		w.after(time.Second)
 	}
@@ -34,7 +34,7 @@ func TestAQueueCapsThePriorityOfItsUnits(t *testing.T) {
 	w.settle()
 	w.finish("a/5")
 	w.settle()
-	expectReleased(t, w, "a/100") // not capped any more
+	expectReleased(t, w, "a/100") // no longer capped
 }
 
 func TestBackoffDoesNotCountOnceThePolicyIsAnother(t *testing.T) {

@@ -41,10 +41,10 @@ func TestTheUnitInFrontIsNotNamed(t *testing.T) {
 	}
 }
 
-// Whoever may read a unit may read nothing else, so that no sentence of a unit may contain the name
-// of a unit or a namespace of others, and the status of a queue no name at all. The worlds have all causes of sentences:
-// waiting, evictions for others and for other reasons, admission checks, pods that are not ready, and pods that exceed what
-// was admitted.
+// A user who may read one unit may be allowed to read nothing else. So no sentence of a unit may contain the name of
+// another user's unit or namespace, and the status of a queue may contain no name at all. The worlds have all causes
+// of sentences: waiting, evictions for others and for other reasons, admission checks, pods that are not ready, and
+// pods that exceed what was admitted.
 func TestPropertyNoSentenceNamesUnitsOrNamespacesOfOthers(t *testing.T) {
 	reasons := map[wellknown.Reason]int{}
 	rapid.Check(t, func(t *rapid.T) {
@@ -84,7 +84,7 @@ func TestPropertyNoSentenceNamesUnitsOrNamespacesOfOthers(t *testing.T) {
 	}
 }
 
-// namesWorld has names that are part of no other word.
+// namesWorld has names that are not part of any other word.
 func namesWorld(t *rapid.T) *world {
 	root := leaf("root", map[string]string{"cpu": "8", quota.JobsResource: "4"})
 	root.Children = []tree.Node{
@@ -142,7 +142,7 @@ func namesStep(t *rapid.T, w *world, step int) {
 		for _, evicted := range w.evicted() {
 			w.write(evicted, stop)
 		}
-	case 6, 7: // also of a unit that runs
+	case 6, 7: // even of a running unit
 		if asked := drawUnit(t, w, func(u *scheduler.Unit) bool { return u.Checking != nil && len(u.Checking.States) > 0 }); asked != "" {
 			verdicts := []scheduler.Verdict{scheduler.Retry, scheduler.Rejected}
 			if w.units[asked].Phase == scheduler.Reserved {
@@ -154,7 +154,7 @@ func namesStep(t *rapid.T, w *world, step int) {
 	w.after(time.Duration(rapid.IntRange(1, 40).Draw(t, "seconds")) * time.Second)
 }
 
-// namesOfOthers lists the namespaces other than that of the unit, and the units in them.
+// namesOfOthers lists all other namespaces than the unit's, and the units in them.
 func namesOfOthers(w *world, key string) (names []string) {
 	own, _, _ := strings.Cut(key, "/")
 	for _, namespace := range []string{"ns-red", "ns-blue", "ns-green", "ns-nowhere"} {

@@ -21,8 +21,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// namespaces is the core with a backend that changes while it decides: a group for each
-// namespace, ResourceQuotas, and pods.
+// namespaces is the core with a backend that changes while it decides: a group for each namespace, ResourceQuotas,
+// and pods.
 type namespaces struct {
 	core    *scheduler.Scheduler
 	names   *resources.Names
@@ -52,7 +52,7 @@ func cores(n int) corev1.ResourceList {
 
 func (n *namespaces) use(count, each int) resources.Vector {
 	requests := cores(each)
-	// Few units and pods request the same of these, and no quota limits them.
+	// Few units and pods request the same resource of these, and no quota limits it.
 	requests[corev1.ResourceName(fmt.Sprint("example.com/rare-", 5*count+each))] = resource.MustParse("1")
 	use, _ := resourcequota.Weigh(resourcequota.Pods{Count: int64(count), Requests: requests})
 	vector, _ := n.backend.Vector(use)
@@ -75,7 +75,7 @@ func (n *namespaces) submit(namespace, name string, count, each int) {
 func (n *namespaces) end(u *scheduler.Unit) {
 	n.version++
 	u.Version, u.Phase = n.version, scheduler.Ended
-	bare := *u // of one that has ended no more is known
+	bare := *u // nothing more is known of a unit that has ended
 	bare.Owner, bare.Demand = "", quota.Demand{}
 	n.core.Apply(n.now, scheduler.UnitChanged{Unit: bare})
 }
@@ -92,7 +92,7 @@ func (n *namespaces) pod(namespace, uid, owner string, each int) {
 	n.core.Apply(n.now, scheduler.PodChanged{Pod: pods.Pod{Namespace: namespace, UID: uid, Owner: owner, Requests: n.use(1, each), Stray: true}})
 }
 
-// quota with hard limits and what its status says is used.
+// quota has hard limits, and the used amount in its status.
 func (n *namespaces) quota(namespace, name string, hard, used int) {
 	q := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec:   corev1.ResourceQuotaSpec{Hard: cores(hard)},
@@ -101,14 +101,14 @@ func (n *namespaces) quota(namespace, name string, hard, used int) {
 	n.observe(resourcequota.QuotaSeen{Quota: q})
 }
 
-// forget has the core forget what nothing uses.
+// forget makes the core forget unused names.
 func (n *namespaces) forget() {
 	used, _ := n.core.Uses()
 	n.core.Forget(used)
 	n.names.Forget(used)
 }
 
-// next decides, and has all writes succeed.
+// next decides, and lets all writes succeed.
 func (n *namespaces) next() (released []string) {
 	for {
 		plan, _ := n.core.Next(n.now)
@@ -179,8 +179,7 @@ func TestANamespaceGetsThePlaceOfOneThatIsForgotten(t *testing.T) {
 	}
 }
 
-// Whatever happens to quotas, pods and units: nothing is released beyond a quota, and
-// nothing that fits waits.
+// Whatever happens to quotas, pods and units, no unit is released beyond a quota, and no unit that fits waits.
 func TestPropertyNothingThatFitsWaitsWhateverTheQuotasAndPodsDo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := newNamespaces(rapid.SampledFrom(queue.Policies()).Draw(t, "policy"))
@@ -253,7 +252,7 @@ func TestPropertyNothingThatFitsWaitsWhateverTheQuotasAndPodsDo(t *testing.T) {
 	})
 }
 
-// expectForgotten removes everything, of which nothing must be left.
+// expectForgotten removes everything, and expects that nothing is left.
 func (n *namespaces) expectForgotten(t *rapid.T) {
 	for _, key := range slices.Sorted(maps.Keys(n.units)) {
 		n.remove(n.units[key])
@@ -275,11 +274,11 @@ func (n *namespaces) expectForgotten(t *rapid.T) {
 	}
 }
 
-// expectWork decides and checks what came of it.
+// expectWork decides and checks the results.
 func (n *namespaces) expectWork(t *rapid.T) {
 	t.Helper()
 	for _, key := range n.next() {
-		// What was released last fits still without what it was admitted with.
+		// A released unit still fits when its own admission is left out.
 		u := n.units[key]
 		charged := n.core.ChargeOf(key)
 		n.group(u.Namespace()).Uncharge(charged)
@@ -321,7 +320,7 @@ func (n *namespaces) expectWork(t *rapid.T) {
 	}
 }
 
-// Nothing but the quota has named what it limits.
+// Only the quota has named the resource that it limits.
 func TestAViewHasTheNamesOfItsUsage(t *testing.T) {
 	n := newNamespaces(queue.RoundRobin)
 	n.quota("a", "q", 1, 0)

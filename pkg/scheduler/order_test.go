@@ -18,10 +18,9 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// Whatever room is freed, units are released in the order of spec section 5: of all
-// queues' first units that fit, at each level of the tree the branch that is owed its
-// unit, then that of the greater queue priority, then that with the smaller share,
-// then that of the older unit. An oracle that tries everybody each time says which.
+// Whatever room is freed, units are released in the order of spec section 5. Of the first fitting units of all
+// queues, each level of the tree first selects the branch that is owed its unit, then the higher queue priority, then
+// the smaller share, then the older unit. An oracle computes this by trying all units each time.
 func TestPropertyOrderBetweenGroups(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		draw := drawBorrowers
@@ -34,7 +33,7 @@ func TestPropertyOrderBetweenGroups(t *testing.T) {
 				Queue: group.Queue(), Rank: int32(rapid.IntRange(0, 1).Draw(t, "rank")),
 				Policy:      rapid.SampledFrom([]*queue.Policy{queue.Priority, queue.Priority, queue.Block, queue.ShortestFirst}).Draw(t, "policy"),
 				MaxPriority: scheduler.Cap{Set: rapid.Bool().Draw(t, "capped")},
-				Learned:     &forecast.Learned{}, // what ends teaches nothing
+				Learned:     &forecast.Learned{}, // the core learns nothing from jobs that end
 			})
 		}
 		for step := range rapid.IntRange(2, 8).Draw(t, "steps") {
@@ -48,15 +47,15 @@ func TestPropertyOrderBetweenGroups(t *testing.T) {
 			if got := releases(w.sent); !slices.Equal(got, want) {
 				t.Fatalf("step %d: released in the order %v, want %v", step, got, want)
 			}
-			// Whatever the units have been through by the next step.
+			// The units may be in any state by the next step.
 			w.after(2*scheduler.ReasonDelay + time.Duration(rapid.IntRange(0, 30_000).Draw(t, "ms"))*time.Millisecond)
 			expectRest(t, w)
 		}
 	})
 }
 
-// While a unit waits for what its group is owed, nobody borrows more of that: in any
-// life of groups that borrow from each other.
+// While a unit waits for what its group is owed, no other borrows more of that, in any life of groups that borrow
+// from each other.
 func TestPropertyBorrowingIsPausedForWhoIsOwed(t *testing.T) {
 	tempted := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -78,11 +77,11 @@ func TestPropertyBorrowingIsPausedForWhoIsOwed(t *testing.T) {
 			switch rapid.IntRange(0, 5).Draw(t, "what") {
 			case 0:
 				endSome(t, w)
-			case 1, 2: // so that not everybody who waits gets room
+			case 1, 2: // so that some units keep waiting
 				if key := drawUnit(t, w, holds); key != "" {
 					w.finish(key)
 				}
-			case 3: // somebody whose unit waits thinks better of it
+			case 3: // the owner of a waiting unit deletes it
 				if key := drawUnit(t, w, waits); key != "" {
 					w.delete(key)
 				}
@@ -90,7 +89,7 @@ func TestPropertyBorrowingIsPausedForWhoIsOwed(t *testing.T) {
 				if key := drawUnit(t, w, waits); key != "" {
 					w.write(key, deactivate)
 				}
-			case 5: // borrowed by what was charged when others were away
+			case 5: // borrowed by units charged while others were away
 				w.sent = nil // never lands
 				w.restart()
 			}
@@ -111,14 +110,14 @@ func TestPropertyBorrowingIsPausedForWhoIsOwed(t *testing.T) {
 	}
 }
 
-// checkBorrowing proves of each release of a plan that it borrows nothing that a unit waits for whose group is owed it.
-// The oracle has what was charged before the plan, and charged are the units of which that was.
+// checkBorrowing proves that no release of a plan borrows what a waiting unit's group is owed. The oracle has what
+// was charged before the plan. charged has the units of these charges.
 func (w *world) checkBorrowing(o *oracle.Tree, charged map[string]bool, plan scheduler.Plan) {
 	w.t.Helper()
 	released := releases(plan)
 	for key := range w.units {
 		if w.core.ChargeOf(key) != nil && !charged[key] && !slices.Contains(released, key) {
-			return // it is released when another write has landed
+			return // it is released once another write has landed
 		}
 	}
 	o.Reserving = false
@@ -141,7 +140,7 @@ func (w *world) checkBorrowing(o *oracle.Tree, charged map[string]bool, plan sch
 	}
 }
 
-// borrowsOf returns whose claim is to a place where the unit would borrow; empty if there is none.
+// borrowsOf returns who has claimed a place where the unit would borrow, or "".
 func (w *world) borrowsOf(o *oracle.Tree, u *scheduler.Unit, claims map[oracle.Place]string) (owed string) {
 	for at := range claims {
 		amount, _ := u.Demand.Requests.Get(w.names.ID(at.Resource))
@@ -153,8 +152,8 @@ func (w *world) borrowsOf(o *oracle.Tree, u *scheduler.Unit, claims map[oracle.P
 	return ""
 }
 
-// claimed returns the places of which others must not borrow, with the unit that waits. It leaves out units that come after
-// one that fits, because those are not tried yet, and units that would borrow, because for those nothing is reserved.
+// claimed returns the places where others must not borrow, with the waiting unit. It leaves out units behind one that
+// fits, because they have not been tried yet, and units that would borrow, because nothing is reserved for them.
 func (w *world) claimed(o *oracle.Tree, charged map[string]bool) map[oracle.Place]string {
 	waiting := map[string][]*scheduler.Unit{}
 	for key, u := range w.units {
@@ -191,7 +190,7 @@ func (w *world) claimed(o *oracle.Tree, charged map[string]bool) map[oracle.Plac
 	return places
 }
 
-// borrowsAnything reports whether a unit would borrow anything of which there is only so much.
+// borrowsAnything reports whether a unit would borrow anything that is limited.
 func (w *world) borrowsAnything(o *oracle.Tree, u *scheduler.Unit) bool {
 	path := w.pathOf(u)
 	for _, at := range oracle.Chain(path) {
@@ -232,7 +231,7 @@ func endSome(t *rapid.T, w *world) {
 
 func waits(u *scheduler.Unit) bool { return u.Phase == scheduler.Waiting }
 
-// drawUnit draws one of the units that are so; empty if none is.
+// drawUnit draws a unit that satisfies is, or "" if there is none.
 func drawUnit(t *rapid.T, w *world, is func(*scheduler.Unit) bool) string {
 	var keys []string
 	for _, key := range slices.Sorted(maps.Keys(w.units)) {
@@ -246,9 +245,8 @@ func drawUnit(t *rapid.T, w *world, is func(*scheduler.Unit) bool) string {
 	return rapid.SampledFrom(keys).Draw(t, "unit")
 }
 
-// drawBorrowers draws a tree of groups that have some guarantee each and may borrow
-// the rest: of the namespaces a to e, two or three levels deep, e maybe that of an
-// inner node.
+// drawBorrowers draws a tree of groups that each have a guarantee and may borrow the rest. It has the namespaces a to
+// e and two or three levels. Namespace e may belong to an inner node.
 func drawBorrowers(t *rapid.T) tree.Node {
 	amounts := func(label string, least, most int) map[string]string {
 		list := cpu(fmt.Sprint(rapid.IntRange(least, most).Draw(t, label+" cpu")))
@@ -284,8 +282,7 @@ func drawBorrowers(t *rapid.T) tree.Node {
 	return root
 }
 
-// expectedReleases plays what the core has to do now, by trying all units of all
-// queues again for each release.
+// expectedReleases computes what the core must release now, by trying all units of all queues again for each release.
 func expectedReleases(w *world) []string {
 	o := w.oracle()
 	released := map[string]bool{}
@@ -302,15 +299,15 @@ func expectedReleases(w *world) []string {
 	}
 }
 
-// contender is a unit that one branch of a node puts forward.
+// contender is the unit that a branch of a node puts forward.
 type contender struct {
 	unit   *scheduler.Unit
 	group  string
 	branch oracle.Branch
 }
 
-// winner of the whole tree: each group puts its first unit that fits forward, and at
-// each node, from below, one of those of its branches goes on.
+// winner returns the winner of the whole tree: each group puts forward its first unit that fits and, from the bottom
+// up, each node passes on one unit of its branches.
 func (w *world) winner(o *oracle.Tree, released map[string]bool) *scheduler.Unit {
 	contenders := map[string][]contender{}
 	var all []contender
@@ -322,7 +319,7 @@ func (w *world) winner(o *oracle.Tree, released map[string]bool) *scheduler.Unit
 		}
 	}
 	usage := w.tree.Usage()
-	for i := len(usage) - 1; i >= 0; i-- { // in tree order, a node comes before those below it
+	for i := len(usage) - 1; i >= 0; i-- { // in tree order, a node comes before its descendants
 		path := usage[i].Path
 		at := contenders[path]
 		if len(at) == 0 {
@@ -345,8 +342,8 @@ func (w *world) winner(o *oracle.Tree, released map[string]bool) *scheduler.Unit
 	return nil
 }
 
-// lacksOnlyJobs reports whether the limit on the number of units at or above the node will be reached before
-// anything else is lacking to those who compete below it.
+// lacksOnlyJobs reports whether the units that compete below the node will reach the limit on the number of units, at
+// the node or above it, before they lack anything else.
 func (w *world) lacksOnlyJobs(o *oracle.Tree, path string, all []contender) bool {
 	jobs := int64(-1)
 	for _, at := range oracle.Chain(path) {
@@ -401,8 +398,8 @@ func (w *world) queueName(path string) string {
 	return ""
 }
 
-// firstThatFits returns the first unit of the queue of the group that fits; with policy Block, the
-// first if it fits.
+// firstThatFits returns the first unit of the group's queue that fits. With policy Block, it returns the front or
+// nothing.
 func (w *world) firstThatFits(o *oracle.Tree, group quota.Group, released map[string]bool) *scheduler.Unit {
 	var first *scheduler.Unit
 	for _, u := range w.units {

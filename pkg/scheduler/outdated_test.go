@@ -10,9 +10,9 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// A write is wanted, waits, or is on its way, and what it was decided for changes.
+// A write is wanted, waits, or is on its way, and the basis of its decision changes.
 
-// expectSent expects that one write of the kind is on its way.
+// expectSent expects that one write of this kind is on its way.
 func (w *world) expectSent(kind scheduler.Kind) {
 	w.t.Helper()
 	if len(w.sent) != 1 || w.sent[0].Kind != kind {
@@ -20,7 +20,7 @@ func (w *world) expectSent(kind scheduler.Kind) {
 	}
 }
 
-// notEvicted returns the one of two units that is not evicted. The other one is.
+// notEvicted returns the one of two units that is not evicted.
 func (w *world) notEvicted(a, b string) string {
 	w.t.Helper()
 	if w.units[a].Evicted == w.units[b].Evicted {
@@ -32,7 +32,7 @@ func (w *world) notEvicted(a, b string) string {
 	return a
 }
 
-// evicting is a world in which the eviction of team/dev for team/prod is on its way.
+// evicting is a world where the eviction of team/dev for team/prod is on its way.
 func evicting(t *testing.T) *world {
 	t.Helper()
 	w := preempting(t, owning("team", gpu("1"), gpu("1")), "team")
@@ -44,7 +44,7 @@ func evicting(t *testing.T) *world {
 	return w
 }
 
-// pacing is a world in which one of two victims of a unit is evicted, and the other one waits for its turn.
+// pacing is a world where one of two victims of a unit is evicted, and the other waits for its turn.
 func pacing(t *testing.T, claimant string) (w *world, other string) {
 	t.Helper()
 	w = newWorld(t, roundRobin(), owning("team", gpu("2"), gpu("2")))
@@ -137,7 +137,7 @@ func TestAStoppedUnitThatWasRenewedIsRequeuedWhenItsLastPodEnds(t *testing.T) {
 	w.settle()
 	w.now = w.now.Add(day)
 	w.write("a/hand", func(u *scheduler.Unit) { u.Priority = 1 })
-	w.deliverAll() // it is to end
+	w.deliverAll() // it should end
 	w.write("a/hand", func(u *scheduler.Unit) {
 		u.Renewal = &scheduler.Renewal{Timeout: day, At: w.now}
 		u.Stopped = true
@@ -181,7 +181,7 @@ func TestAUnitWhosePodsAreNotReadyIsEvictedAlthoughItsEvictionForAnotherWasWithd
 		other = "team/b"
 	}
 	w.now = w.now.Add(11 * time.Second)
-	w.write(victim, func(u *scheduler.Unit) { u.Phase = scheduler.Running }) // it can be written to again
+	w.write(victim, func(u *scheduler.Unit) { u.Phase = scheduler.Running }) // it can be written again
 	w.finish(other)
 	w.after(time.Hour)
 	expectEvictions(t, w, victim, "PodsReadyTimeout")

@@ -17,8 +17,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// expectOverQuota proves on the API objects of a world that has long been at rest that exactly the
-// exceeded limits are reported, and exactly by the units whose pods exceed what was admitted.
+// expectOverQuota proves with the API objects of a world that has long been at rest that exactly the exceeded limits
+// are reported, by exactly the units whose pods exceed what was admitted.
 func expectOverQuota(t *rapid.T, w *world) {
 	w.lasting = true
 	defer func() { w.lasting = false }()
@@ -66,11 +66,11 @@ func (w *world) excesses() []quota.Excess {
 	return excesses
 }
 
-// grownWorld is a world with a running unit a/grown of 1 cpu in a quota of 4 cpu, whose pods request as
-// many cpu as given when they are created.
+// grownWorld is a world with a running unit a/grown of 1 cpu in a quota of 4 cpu. pod creates a pod of the unit that
+// requests this many cpus.
 func grownWorld(t *testing.T) (w *world, pod func(name string, cpus int64, terminating bool)) {
 	w = newWorld(t, roundRobin(), tree.Node{Name: "root", Children: []tree.Node{leaf("a", cpu("4"), "a"), leaf("b", nil, "b")}})
-	w.exact = false // pods are created without asking
+	w.exact = false // pods are created without quota
 	w.submit("a/grown", cpu("1"))
 	w.settle()
 	return w, func(name string, cpus int64, terminating bool) {
@@ -149,7 +149,7 @@ func TestALimitThatIsLoweredIsReportedButByNoUnit(t *testing.T) {
 	w.settle()
 	w.plant(tree.Node{Name: "root", Children: []tree.Node{leaf("b", nil, "b"), leaf("a", cpu("2"), "a")}})
 	w.after(5 * time.Second)
-	w.plant(tree.Node{Name: "root", Children: []tree.Node{leaf("a", cpu("2"), "a"), leaf("b", nil, "b")}}) // another order, the same limits
+	w.plant(tree.Node{Name: "root", Children: []tree.Node{leaf("a", cpu("2"), "a"), leaf("b", nil, "b")}}) // a different order, the same limits
 	w.after(6 * time.Second)
 	if got := w.excesses(); len(got) != 1 || got[0].Node != "root/a" || got[0].Limit != 2000 {
 		t.Errorf("excesses are %+v, want one of root/a: its limit was lowered 11 s ago", got)

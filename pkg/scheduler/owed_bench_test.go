@@ -14,8 +14,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// creditors returns a core in which units wait for what they are owed: one unit has borrowed half of the
-// cluster, and the rest runs units of one cpu each. No two units request the same memory.
+// creditors returns a core where units wait for what they are owed: one unit has borrowed half of the cluster, and
+// units of one cpu each use the rest. No two units request the same memory.
 func creditors(t testing.TB, waiting, leaves int, policy *queue.Policy) *crowd {
 	t.Helper()
 	c := &crowd{crowdOf: crowdOf{waiting: waiting, leaves: leaves, shapes: waiting, policy: policy}, names: resources.NewNames()}
@@ -55,8 +55,8 @@ func creditors(t testing.TB, waiting, leaves int, policy *queue.Policy) *crowd {
 	return c
 }
 
-// BenchmarkReleaseOwed is one release while units wait for what they are owed: a unit ends, one that is
-// owed gets its room, and another one comes.
+// BenchmarkReleaseOwed is one release while units wait for what they are owed: a unit ends, one that is owed its room
+// gets it, and a new one arrives.
 func BenchmarkReleaseOwed(b *testing.B) {
 	for _, of := range []struct {
 		waiting, leaves int
@@ -74,8 +74,7 @@ func BenchmarkReleaseOwed(b *testing.B) {
 	}
 }
 
-// BenchmarkAdmitOthers is an admission of what is not owed to anybody, while units wait for what they are
-// owed.
+// BenchmarkAdmitOthers is an admission of quota that no unit is owed, while units wait for what they are owed.
 func BenchmarkAdmitOthers(b *testing.B) {
 	for _, waiting := range []int{10, 1000, 4000} {
 		b.Run(fmt.Sprintf("owed=%d", waiting), func(b *testing.B) {

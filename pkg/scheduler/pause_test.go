@@ -28,8 +28,8 @@ func TestAUnitThatWouldBorrowWhatAnotherIsOwedShowsThatBorrowingIsPaused(t *test
 	}
 }
 
-// Whether the one who is owed or the one who would borrow comes first: what is decided
-// at one instant is decided with both known.
+// Whichever comes first, the unit that is owed or the one that would borrow, a decision at one instant takes both
+// into account.
 func TestNobodyBorrowsAtTheInstantAtWhichSomebodyIsRefusedWhatTheyAreOwed(t *testing.T) {
 	root := owning("root", nil, cpu("10"), owning("a", cpu("6"), nil), owning("b", cpu("2"), nil), owning("c", cpu("2"), nil))
 	for _, order := range [][]string{{"a/owed", "b/more", "c/more"}, {"b/more", "c/more", "a/owed"}, {"b/more", "a/owed", "c/more"}} {

@@ -17,7 +17,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// leftover is where a deleted unit was charged whose pods may be left.
+// leftover is where a deleted unit was charged. Its pods may be left.
 type leftover struct{ namespace, quotaName, quota string }
 
 func placeOf(u *scheduler.Unit) leftover { return leftover{u.Namespace(), u.QuotaName, u.Quota} }
@@ -25,8 +25,7 @@ func placeOf(u *scheduler.Unit) leftover { return leftover{u.Namespace(), u.Quot
 func jobOf(uid string) string   { return "job-" + uid }
 func labelOf(uid string) string { return "label=" + uid }
 
-// pod has the informer report a pod at once. The API objects are behind it or ahead of it, as they
-// are in a cluster.
+// pod makes the informer report a pod at once. The API objects may be older or newer, as in a cluster.
 func (w *world) pod(p pods.Pod) {
 	w.pods[p.UID] = p
 	w.core.Apply(w.now, scheduler.PodChanged{Pod: p})
@@ -40,8 +39,7 @@ func (w *world) podGone(uid string) {
 	w.check()
 }
 
-// requested sums up the pods whose owner is one of these, without those that are being deleted if
-// the world is lasting.
+// requested sums up the pods of these owners. In a lasting world, it omits pods that are being deleted.
 func (w *world) requested(namespace string, isOwner func(pods.Pod) bool) resources.Vector {
 	sums := map[resources.ID]int64{}
 	for _, p := range w.pods {
@@ -63,7 +61,7 @@ func had(u *scheduler.Unit) bool {
 	return holds(u) || u.Restored || u.Attempts > 0 || u.Checking != nil && u.Checking.Reservations > 0
 }
 
-// oracle is the tree in force with all charged to it that the API objects say holds quota, and with what
+// oracle is the tree in force, with everything charged that holds quota according to the API objects, and with what
 // the core has reserved.
 func (w *world) oracle() *oracle.Tree {
 	o := oracle.New(w.names, w.root, big.NewRat(1, 1))
@@ -92,12 +90,12 @@ func (w *world) reserved() map[oracle.Place]int64 {
 	return reserved
 }
 
-// chargePods charges to the tree what the API objects say of units and pods.
+// chargePods charges the units and pods to the tree, according to the API objects.
 func (w *world) chargePods(t *tree.Tree) {
 	w.eachCharge(t, func(g quota.Group, c quota.Charge) { g.Charge(&c) })
 }
 
-// eachCharge calls do for all that the API objects say of units and pods.
+// eachCharge calls do for each charge that follows from the units and pods in the API.
 func (w *world) eachCharge(t *tree.Tree, do func(quota.Group, quota.Charge)) {
 	known := map[string]bool{}
 	charge := func(namespace, quotaName, path string, c quota.Charge) {
@@ -128,7 +126,7 @@ func (w *world) eachCharge(t *tree.Tree, do func(quota.Group, quota.Charge)) {
 	}
 }
 
-// chargeOf is what the API objects say of a unit and its pods.
+// chargeOf is the charge of a unit and its pods, according to the API objects.
 func (w *world) chargeOf(u *scheduler.Unit) quota.Charge {
 	c := quota.Charge{Demand: quota.Demand{Preemptible: u.Demand.Preemptible}}
 	if holds(u) {
@@ -152,7 +150,7 @@ func (w *world) eachUnitCharge(t *tree.Tree, do func(*scheduler.Unit, quota.Grou
 	}
 }
 
-// podActions are what pods do on their own.
+// podActions are what pods do by themselves.
 func (w *world) podActions(actions map[string]func(*rapid.T), pick func(string) string) {
 	pickPod := func(t *rapid.T) pods.Pod {
 		if len(w.pods) == 0 {
@@ -208,7 +206,8 @@ func (w *world) podActions(actions map[string]func(*rapid.T), pick func(string) 
 			}
 		}
 	}
-	// Whoever may write a pod may let it name anything. It stays charged where it was: the objects are not changed here.
+	// A user who may write a pod can make it name any owner. It stays charged where it was: the objects do not change
+	// here.
 	actions["a pod names another owner"] = func(t *rapid.T) {
 		p := pickPod(t)
 		if p.Owner == "" {

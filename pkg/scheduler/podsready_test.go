@@ -11,7 +11,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// awaiting is a world in which the queue of namespace a, with 4 cpu, waits a minute for pods to become ready.
+// awaiting is a world where the queue of namespace a, with 4 cpu, waits a minute for pods to become ready.
 func awaiting(t *testing.T, blocks bool) *world {
 	t.Helper()
 	w := newWorld(t, checkOptions(), leaf("root", cpu("4"), "a"))
@@ -21,7 +21,7 @@ func awaiting(t *testing.T, blocks bool) *world {
 
 func ready(u *scheduler.Unit) { u.AwaitsPods = false }
 
-// The waits are forgotten after half an hour without a try, and not by a try that takes longer.
+// The waits are forgotten after half an hour without a try, but not during a try that takes longer.
 func TestAJobWhosePodsAreNotReadyInTimeIsStoppedAndWaitsLongerEachTime(t *testing.T) {
 	for _, timeout := range []time.Duration{time.Minute, 40 * time.Minute} {
 		t.Run(timeout.String(), func(t *testing.T) { expectLongerWaits(t, timeout) })
@@ -49,7 +49,7 @@ func expectLongerWaits(t *testing.T, timeout time.Duration) {
 			got[evictions].Message != fmt.Sprintf("not all pods of the job were ready %v after its release (podsReadyTimeout of queue root); the job is stopped and queued again", timeout) {
 			t.Fatalf("it is evicted with %+v", got)
 		}
-		w.restart() // the next process knows the cause, too
+		w.restart() // the next process knows the cause too
 		w.write("a/job", stop)
 		w.settle()
 		w.expectPhase("a/job", scheduler.Waiting, wellknown.ReasonBackoff)

@@ -5,7 +5,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// awaitsPodsOfOthers reports whether the queue of the unit admits nothing until the pods of another unit are ready.
+// awaitsPodsOfOthers reports whether the queue of the unit admits nothing until another unit's pods are ready.
 func (w *world) awaitsPodsOfOthers(u *scheduler.Unit) bool {
 	set := w.queueOf(u)
 	if !set.PodsReady.Blocks || set.PodsReady.Timeout <= 0 {
@@ -23,8 +23,8 @@ func (w *world) awaitsPodsOfOthers(u *scheduler.Unit) bool {
 	return false
 }
 
-// checkWaitForPods proves of what is about to be written that no unit is admitted too early, and that the unit
-// shows whether its pods are awaited, and whether those that its job adds are gated.
+// checkWaitForPods proves of a write about to be sent that it admits no unit too early, and that the unit shows
+// whether its pods are awaited, and whether pods that its job adds are gated.
 func (w *world) checkWaitForPods(write scheduler.Write) {
 	w.t.Helper()
 	u := w.units[write.Key]
@@ -42,7 +42,7 @@ func (w *world) checkWaitForPods(write scheduler.Write) {
 	}
 }
 
-// isUnready reports whether a unit may be evicted for the reason because its pods are not ready in time.
+// isUnready reports whether a unit may be evicted for this reason because its pods are not ready in time.
 func (w *world) isUnready(u *scheduler.Unit, reason wellknown.Reason) bool {
 	return reason == wellknown.ReasonPodsReadyTimeout && u.AwaitsPods && (u.Phase == scheduler.Dequeued || u.Phase == scheduler.Running)
 }

@@ -16,7 +16,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// Units that run forever and priorities, guarantees and sizes of all kinds: each eviction leads to a start, and
+// With units that run forever, and priorities, guarantees and sizes of all kinds, each eviction leads to a start, and
 // evictions end.
 func TestPropertyEvictionsLeadToStartsAndEnd(t *testing.T) {
 	evictions, reclaims := 0, 0
@@ -59,11 +59,11 @@ func TestPropertyEvictionsLeadToStartsAndEnd(t *testing.T) {
 	}
 }
 
-// Few requests, so that many units are refused together: whoever leaves or comes, nobody waits for whom others could
-// be evicted.
+// Few requests, so that many units are refused together: whichever units leave or come, no unit waits that others
+// could be evicted for.
 func TestPropertyNobodyWaitsForWhomRoomCouldBeMade(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		// In the small tree with small units, one unit can need the room of several that are reclaimed.
+		// In the small tree with small units, one unit may need the room of several reclaimed units.
 		draw, sizes := drawBorrowers, []string{"2", "5"}
 		if rapid.Bool().Draw(t, "small") {
 			draw, sizes = drawFull, []string{"1", "3"}
@@ -99,7 +99,7 @@ func TestPropertyNobodyWaitsForWhomRoomCouldBeMade(t *testing.T) {
 	})
 }
 
-// drawFull draws a small tree, which a few units fill, of groups that borrow from each other.
+// drawFull draws a small tree of groups that borrow from each other. A few units fill it.
 func drawFull(t *rapid.T) tree.Node {
 	least := func(name string) map[string]string { return cpu(fmt.Sprint(rapid.IntRange(1, 3).Draw(t, name+" min"))) }
 	return owning("root", nil, cpu(fmt.Sprint(rapid.IntRange(6, 7).Draw(t, "cpu"))), owning("a", least("a"), nil), owning("b", least("b"), nil), owning("c", nil, nil))
@@ -114,9 +114,9 @@ func drawWork(t *rapid.T) map[string]string {
 	return request
 }
 
-// expectEachEvictionHelps proves that each unit for which others were evicted was admitted afterwards, or one that
-// is ahead of it in its queue, which may also block the queue, or one below its group, which uses the same guarantee.
-// Nobody leaves, so nothing else can happen.
+// expectEachEvictionHelps proves that each eviction for a unit led to the admission of that unit, of one ahead of it
+// in its queue, which may also block the queue, or of one below its group, which uses the same guarantee. No unit
+// leaves, so there is no other outcome.
 func expectEachEvictionHelps(t *rapid.T, w *world) {
 	for i, write := range w.landed {
 		if !isForOther(write) || write.Kind != scheduler.Evict {

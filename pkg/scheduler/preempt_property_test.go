@@ -18,7 +18,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// rest lets jobs stop that are evicted for others until none is.
+// rest stops the jobs that are evicted for others until there are none.
 func (w *world) rest() {
 	w.t.Helper()
 	for round := 0; ; round++ {
@@ -34,11 +34,11 @@ func (w *world) rest() {
 		case stopped > 0:
 		case !w.isRoomKept():
 			landed := len(w.landed)
-			if w.after(10 * time.Second); len(w.landed) == landed { // else something is still to follow from a write
+			if w.after(10 * time.Second); len(w.landed) == landed { // otherwise a write still has consequences
 				return
 			}
 		default:
-			w.after(scheduler.DefaultEvictionTimeout) // the room of units that are evicted for other reasons is kept until then
+			w.after(scheduler.DefaultEvictionTimeout) // until then, the room of units that are evicted for other reasons is kept
 		}
 		if round > 200 {
 			w.t.Fatalf("there is no end of evictions: %s", w.story(12))
@@ -46,7 +46,7 @@ func (w *world) rest() {
 	}
 }
 
-// isRoomKept reports whether room is kept for a unit that can start when it is there.
+// isRoomKept reports whether room is kept for a unit that can start once it is free.
 func (w *world) isRoomKept() bool {
 	for _, u := range w.units {
 		if u.Phase == scheduler.Waiting && u.Reason == wellknown.ReasonPreempting && !w.awaitsPodsOfOthers(u) {
@@ -70,14 +70,14 @@ func isForOther(write scheduler.Write) bool {
 	return write.Reason == wellknown.ReasonPreempted || write.Reason == wellknown.ReasonReclaimed
 }
 
-// checkVictim proves of a unit that is about to be evicted for another one that it may be.
+// checkVictim proves that a unit about to be evicted for another one may be evicted.
 func (w *world) checkVictim(write scheduler.Write) {
 	if write.Kind != scheduler.Evict || !isForOther(write) {
 		return
 	}
 	u := w.units[write.Key]
 	if u == nil || u.Version != write.Version {
-		return // the core does not know of a change yet, so the write fails
+		return // the core does not know of a change yet, so the write will fail
 	}
 	exceeds := false
 	if c := w.core.ChargeOf(write.Key); c != nil {
@@ -103,7 +103,7 @@ func (w *world) checkVictim(write scheduler.Write) {
 	}
 }
 
-// expectNoRoomToMake proves that in a world at rest no unit waits for which room could be made.
+// expectNoRoomToMake proves that in a world at rest no unit waits that room could be made for.
 func expectNoRoomToMake(t *rapid.T, w *world) {
 	charged := w.charged()
 	var candidates []victim
@@ -137,11 +137,11 @@ type victim struct {
 	charge *quota.Charge
 }
 
-// mostCandidates is how many candidates are tried in all combinations.
+// mostCandidates is the number of candidates that are tried in all combinations.
 const mostCandidates = 8
 
-// lawfulVictims returns units that may by the laws of pkg/preemption be evicted together for the claimant, which then
-// fits; nil if there are none. It tries all combinations of the first candidates.
+// lawfulVictims returns units that the laws of pkg/preemption allow to evict together for the claimant, and without
+// which it fits, or nil. It tries all combinations of the first candidates.
 func (w *world) lawfulVictims(charged *tree.Tree, claimant *scheduler.Unit, to quota.Group, candidates []victim) []string {
 	set := w.queueOf(claimant)
 	isOwn := func(v victim) bool { return v.group.Path() == to.Path() }
@@ -174,13 +174,13 @@ func (w *world) lawfulVictims(charged *tree.Tree, claimant *scheduler.Unit, to q
 	return nil
 }
 
-// claim is a unit that waits, and the candidates. A set of them is a number with a bit for each.
+// claim is a waiting unit with the candidates. A set of candidates is a number with a bit for each.
 type claim struct {
 	*world
 	path       string
 	demand     quota.Demand
 	candidates []victim
-	// own are those of the queue of the unit. others is what is charged to all that are no candidates.
+	// own are the candidates in the unit's own queue. others are the charges of everything else.
 	own       uint
 	others    []oracle.Charged
 	oracle    *oracle.Tree
@@ -214,7 +214,7 @@ func (c *claim) fitsWithout(charged *tree.Tree, to quota.Group, set uint) bool {
 	return to.Fits(c.demand) == nil
 }
 
-// isLawful reports whether the set may be evicted for the unit: those of its own queue first, then those of others.
+// isLawful reports whether the set may be evicted for the unit: first those of its own queue, then the others.
 func (c *claim) isLawful(set uint) bool {
 	own := set & c.own
 	if own != 0 && !c.keepsGuarantee(own) || set != own && !c.mayReclaim(own) {
@@ -223,8 +223,8 @@ func (c *claim) isLawful(set uint) bool {
 	return c.canBeReclaimed(own, set)
 }
 
-// mayReclaim reports whether without the set the unit is within the guarantee of its group, and lacks only what that
-// names.
+// mayReclaim reports whether, without the set, the unit is within the guarantee of its group, and lacks only
+// resources that the guarantee names.
 func (c *claim) mayReclaim(set uint) bool {
 	o := c.without(set)
 	for _, place := range o.Lacking(c.path, c.demand) {
@@ -235,8 +235,8 @@ func (c *claim) mayReclaim(set uint) bool {
 	return o.Within(oracle.Branch{Path: c.path}, c.demand)
 }
 
-// keepsGuarantee reports whether the group uses as much of its guarantee with the unit as with the set, or is owed all that
-// the unit requests. Each of the set must use something that the unit lacks.
+// keepsGuarantee reports whether the group uses as much of its guarantee with the unit as with the set, or is owed
+// everything that the unit requests. Each victim in the set must use something that the unit lacks.
 func (c *claim) keepsGuarantee(set uint) bool {
 	lacking := c.without(0).Lacking(c.path, c.demand)
 	for _, v := range c.of(set) {
@@ -273,8 +273,8 @@ func (c *claim) uses(v victim, resource string) bool {
 	return amount > 0
 }
 
-// canBeReclaimed reports whether those of the set can be taken one after the other, each while its group has borrowed what
-// the unit lacks then. Those in taken are gone.
+// canBeReclaimed reports whether the set can be taken one by one, each while its group has borrowed what the unit
+// still lacks. The units in taken are gone.
 func (c *claim) canBeReclaimed(taken, set uint) bool {
 	if set == taken {
 		return true
@@ -297,7 +297,7 @@ func (c *claim) canBeReclaimed(taken, set uint) bool {
 	return can
 }
 
-// exceeds reports whether pods of the unit that are not being deleted request more than was admitted.
+// exceeds reports whether the pods of the unit, except those being deleted, request more than was admitted.
 func (w *world) exceeds(u *scheduler.Unit) bool {
 	w.lasting = true
 	defer func() { w.lasting = false }()

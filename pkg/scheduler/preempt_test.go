@@ -26,7 +26,7 @@ func reclaiming(t *testing.T, root tree.Node) *world {
 	return w
 }
 
-// preempting is a world in whose queue the greater priority evicts the smaller one.
+// preempting is a world whose queue evicts lower priorities for higher ones.
 func preempting(t *testing.T, root tree.Node, queue string) *world {
 	t.Helper()
 	w := newWorld(t, roundRobin(), root)
@@ -62,7 +62,7 @@ func expectEvicted(t *testing.T, w *world, keys ...string) {
 	}
 }
 
-// stopEvicted has all jobs stop that are evicted.
+// stopEvicted stops all evicted jobs.
 func (w *world) stopEvicted() {
 	for _, key := range w.evicted() {
 		w.write(key, stop)
@@ -70,7 +70,7 @@ func (w *world) stopEvicted() {
 	w.settle()
 }
 
-// submitAll has units of the same request start one after the other.
+// submitAll starts units with the same request one after another.
 func (w *world) submitAll(request map[string]string, keys ...string) {
 	for _, key := range keys {
 		w.submit(key, request)
@@ -161,7 +161,7 @@ func TestReclaimCanBeSwitchedOffForAPartOfTheTree(t *testing.T) {
 	w.submit("b/one", cpu("1"))
 	w.after(time.Minute)
 	expectEvicted(t, w)
-	w.finish("a/00") // nobody may borrow in the meantime
+	w.finish("a/00") // no unit may borrow in the meantime
 	w.submit("a/more", cpu("1"))
 	w.after(time.Minute)
 	if !holds(w.units["b/one"]) || holds(w.units["a/more"]) {
@@ -196,7 +196,7 @@ func TestAUnitAheadInTheQueueMayUseTheRoomThatWasMadeForAnother(t *testing.T) {
 	expectReleased(t, w, "a/00", "a/01", "a/02", "b/urgent")
 	w.stopEvicted()
 	w.after(time.Minute)
-	expectReleased(t, w, "a/00", "a/01", "a/02", "b/urgent") // b/large is more than what is left of the min of b
+	expectReleased(t, w, "a/00", "a/01", "a/02", "b/urgent") // b/large requests more than is left of the min of b
 	w.finish("b/urgent")
 	w.after(time.Minute)
 	expectEvicted(t, w, "a/02")
@@ -240,7 +240,7 @@ func TestEvictionsOfAQueueArePaced(t *testing.T) {
 	}
 }
 
-// A unit that has run for long would lose more work than the one that started last, which is protected only for
+// A unit that has run for long would lose more work than the one that started last, which is protected for only
 // seconds.
 func TestAUnitWaitsForTheVictimThatStartedLast(t *testing.T) {
 	for _, c := range []struct {
@@ -286,7 +286,7 @@ func TestAUnitEvictsWhenItsVictimIsProtectedForAShorterTime(t *testing.T) {
 	expectEvicted(t, w, "a/one")
 }
 
-// Small units pass a large one and end before it could evict them. It does not wait for each of them.
+// Small units pass a large one and end before it could evict them. The large one does not wait for each of them.
 func TestAUnitDoesNotWaitAgainAndAgainForVictimsThatStartedLast(t *testing.T) {
 	w := preempting(t, owning("team", gpu("4"), gpu("4")), "team")
 	w.configure(scheduler.QueueChanged{Queue: "team", Preemption: scheduler.Preemption{WithinQueue: true,
@@ -326,7 +326,7 @@ func TestAnotherUnitIsEvictedWhenOneDoesNotStop(t *testing.T) {
 	}
 }
 
-// It writes a checkpoint.
+// The pod writes a checkpoint.
 func TestNoOtherUnitIsEvictedWhileThePodsOfOneEndWithinTheirGracePeriod(t *testing.T) {
 	w := reclaiming(t, lenders())
 	w.submitAll(cpu("5"), numbered("a", 4)...)
@@ -415,8 +415,8 @@ func TestAChangeOfTheTreeKeepsRoomForTheUnitForWhichItIsMade(t *testing.T) {
 	}
 }
 
-// The write of the eviction fails, because the victim has changed meanwhile. It is decided again, for the unit that is owed
-// the room now.
+// The eviction write fails because the victim has changed meanwhile. The core decides again, for the unit that is now
+// owed the room.
 func TestAnEvictionIsNotSentForAUnitThatHasLostItsRight(t *testing.T) {
 	w := reclaiming(t, owning("root", nil, cpu("6"), owning("a", nil, nil), owning("b", cpu("3"), nil)))
 	w.submit("a/x", cpu("5"))
@@ -474,7 +474,7 @@ func TestRoomOfAnEvictionThatIsTakenBackIsNotKept(t *testing.T) {
 	w.submit("team/two", gpu("3"), priority(900))
 	w.submit("team/small", gpu("1"), priority(1))
 	w.after(time.Second)
-	expectReleased(t, w, "team/one") // the room of team/one is kept for team/two
+	expectReleased(t, w, "team/one") // its room is kept for team/two
 	w.write("team/one", func(u *scheduler.Unit) { u.Inactive, u.Evicted, u.Eviction = false, false, scheduler.Eviction{} })
 	w.after(time.Minute)
 	expectReleased(t, w, "team/one", "team/small")
@@ -520,7 +520,7 @@ func TestARestartOrANewTreeDoesNotMakeEvictionsFaster(t *testing.T) {
 	}
 }
 
-// The unit ahead is too large for the guarantee of its group, so that the room would be reclaimed from it again.
+// The unit ahead is too large for the guarantee of its group, so the room would be reclaimed from it again.
 func TestARoomThatIsReclaimedIsNotBorrowed(t *testing.T) {
 	root := owning("root", nil, cpu("12"), owning("a", nil, nil, owning("b", cpu("3"), nil), owning("d", cpu("5"), nil)), owning("z", nil, nil))
 	root.Children[0].Namespaces = []string{"a"}
@@ -542,8 +542,8 @@ func TestARoomThatIsReclaimedIsNotBorrowed(t *testing.T) {
 	expectReleased(t, w, "b/owed", "d/0", "z/workflow")
 }
 
-// The guarantee of its department is not enough to evict others for the unit. When a unit of its own quota ends, it still
-// does not fit, but is within the guarantee of that quota.
+// The guarantee of its department is too small to evict others for the unit. When a unit of its own quota ends, it
+// still does not fit, but is within the guarantee of that quota.
 func TestAUnitThatGetsARightWithoutRoomReclaims(t *testing.T) {
 	w := reclaiming(t, owning("root", nil, cpu("5"), owning("department", cpu("4"), nil, owning("team", cpu("2"), nil)), owning("z", nil, nil)))
 	w.submit("team/first", cpu("1"))
@@ -558,8 +558,8 @@ func TestAUnitThatGetsARightWithoutRoomReclaims(t *testing.T) {
 	expectEvicted(t, w, "z/borrows")
 }
 
-// With both units of d that wait, d would borrow. So the one behind has no right any more to what was reclaimed for it,
-// and what it requests is no use of d for which a running unit of d could be evicted.
+// With both waiting units of d, d would borrow. So the one behind loses its right to what was reclaimed for it, and
+// its request is not a use of d that a running unit of d could be evicted for.
 func TestARightThatHasEndedEvictsNobody(t *testing.T) {
 	w := reclaiming(t, owning("root", nil, cpu("10"), owning("a", cpu("4"), nil), owning("d", cpu("6"), nil), owning("c", nil, nil)))
 	w.submit("c/0", cpu("8"))
@@ -581,8 +581,8 @@ func TestARightThatHasEndedEvictsNobody(t *testing.T) {
 	expectReleased(t, w, "a/owed", "d/high", "d/high-2")
 }
 
-// The unit behind borrows what nobody is owed. Without it, the quota would still be within its guarantee, so c/0 would be
-// evicted in vain if c/1 stayed.
+// The unit behind borrows what no other unit is owed. Without it, the quota would still be within its guarantee, so
+// evicting c/0 would not help if c/1 stayed.
 func TestAUnitBehindEndsNobodysRight(t *testing.T) {
 	for _, policy := range []*queue.Policy{queue.RoundRobin, queue.ShortestFirst} {
 		t.Run(policy.Name, func(t *testing.T) {
@@ -605,8 +605,8 @@ func TestAUnitBehindEndsNobodysRight(t *testing.T) {
 	}
 }
 
-// The unit that has borrowed cpu cannot be stopped. The one that has borrowed gpus holds enough of both. Which of the
-// resources was named first must not matter, because it changes with a restart.
+// The unit that has borrowed cpu cannot be stopped. The one that has borrowed gpus holds enough of both. The order in
+// which the resources were named must not matter, because it changes with a restart.
 func TestAVictimForOneResourceMayHelpWithAnother(t *testing.T) {
 	for _, first := range []string{"cpu", "gpu"} {
 		w := newWorld(t, roundRobin(), leaf("root", nil))
@@ -624,10 +624,10 @@ func TestAVictimForOneResourceMayHelpWithAnother(t *testing.T) {
 	}
 }
 
-// A node is drained: the operator replaces a pod while the old one ends.
+// A node is drained: the operator replaces a pod while the old one terminates.
 func TestAPodThatIsReplacedDoesNotMakeANonPreemptibleUnitAVictim(t *testing.T) {
 	w := reclaiming(t, owning("root", nil, cpu("8"), owning("a", cpu("4"), cpu("8")), owning("b", cpu("4"), cpu("8"))))
-	w.exact = false // pods are created without asking
+	w.exact = false // pods are created without quota
 	w.submit("a/prod", cpu("4"), preemptible(false))
 	w.settle()
 	pod := func(uid string, terminating bool) {
@@ -648,7 +648,7 @@ func TestAPodThatIsReplacedDoesNotMakeANonPreemptibleUnitAVictim(t *testing.T) {
 	}
 }
 
-// It holds quota of the queue, but is not in it any more: its label names a quota that does not exist.
+// It holds quota of the queue, but is no longer in it: its label names a quota that does not exist.
 func TestAUnitThatHasNoQueueIsNotPreempted(t *testing.T) {
 	w := reclaiming(t, owning("root", nil, cpu("4"), owning("a", nil, nil)))
 	w.configure(scheduler.QueueChanged{Queue: "root-a", Preemption: scheduler.Preemption{WithinQueue: true}})

@@ -20,11 +20,10 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// Random events in random order, with writes that land late, outcomes that
-// arrive before or after the informer's news, restarts and changes of quota: at
-// every instant used is the sum of what is charged (design rule 3), and with
-// constant limits the API objects alone never exceed one. What must not run, or
-// not for so long, is evicted, and nothing else is.
+// Random events occur in random order. Writes land late, outcomes arrive before or after the informer's news,
+// controllers restart, and quota changes. At every instant, the used amount is the sum of the charges (design rule 3)
+// and, with constant limits, the API objects alone never exceed a limit. Units that must not run, or must not run for
+// so long, are evicted, and no others are.
 func TestPropertyChargedIsUsed(t *testing.T) {
 	booked := 0
 	for _, policy := range queue.Policies() {
@@ -58,7 +57,7 @@ func randomLife(t *rapid.T, policy *queue.Policy) *world {
 	w.forgets = rapid.Bool().Draw(t, "what nothing uses is forgotten")
 	w.plant(w.root)
 	checked := rapid.Bool().Draw(t, "queues have admission checks")
-	// Room is booked in some lives only: beside a booking, less can be proved of who waits.
+	// Room is booked only in some lives: with bookings, less can be proved about waiting units.
 	reserving := rapid.IntRange(0, 2).Draw(t, "room is booked") == 0
 	drawReserveAfter := func(t *rapid.T) time.Duration {
 		if !reserving {
@@ -93,7 +92,7 @@ func randomLife(t *rapid.T, policy *queue.Policy) *world {
 					quotaName(rapid.SampledFrom(w.quotas()).Draw(t, "quota")), w.drawElastic(t))
 			}
 		},
-		"submit many": func(t *rapid.T) { // so that some have to wait for room
+		"submit many": func(t *rapid.T) { // some of them have to wait for room
 			for range rapid.IntRange(2, 6).Draw(t, "units") {
 				submitSmall(t, w, fmt.Sprintf("s%03d", w.version))
 			}
@@ -113,7 +112,7 @@ func randomLife(t *rapid.T, policy *queue.Policy) *world {
 		"change request": func(t *rapid.T) {
 			d := w.demand(drawRequest(t))
 			w.write(pick("unit"), func(u *scheduler.Unit) {
-				// A charged unit may grow beyond a limit: only then is more used than allowed.
+				// Only the growth of a charged unit may exceed a limit.
 				if u.Phase == scheduler.Waiting {
 					d.Preemptible = u.Demand.Preemptible
 					u.Demand = d
@@ -191,7 +190,7 @@ func randomLife(t *rapid.T, policy *queue.Policy) *world {
 		"change label": func(t *rapid.T) {
 			name := quotaName(rapid.SampledFrom(w.quotas()).Draw(t, "quota"))
 			w.write(pick("unit"), func(u *scheduler.Unit) {
-				if u.Phase == scheduler.Waiting { // one that is charged moves, whether it fits or not
+				if u.Phase == scheduler.Waiting { // a charged unit moves whether it fits or not
 					name(u)
 				}
 			})
@@ -245,15 +244,14 @@ func randomLife(t *rapid.T, policy *queue.Policy) *world {
 		"think":   func(t *rapid.T) { w.think() },
 		"land":    func(t *rapid.T) { w.land(index(len(w.sent), "write")) },
 		"deny":    func(t *rapid.T) { w.deny(index(len(w.sent), "write")) },
-		"settle":  func(t *rapid.T) { w.settle() }, // lives get further than by single steps
+		"settle":  func(t *rapid.T) { w.settle() }, // random lives get further than with single steps
 		"answer":  func(t *rapid.T) { w.answer(index(len(w.outcomes), "outcome")) },
 		"wait": func(t *rapid.T) {
 			w.now = w.now.Add(time.Duration(rapid.IntRange(1, 60_000).Draw(t, "ms")) * time.Millisecond)
 		},
 		"restart": func(t *rapid.T) {
 			if rapid.IntRange(0, 5).Draw(t, "dice") == 0 {
-				// What is under way from the old process lands before or never: a
-				// new one lists after it has the lease.
+				// Writes of the old process land earlier or never: a new one lists after it has the lease.
 				w.sent = nil
 				w.restart()
 			}
@@ -264,7 +262,7 @@ func randomLife(t *rapid.T, policy *queue.Policy) *world {
 		w.checkActions(actions, pick)
 	}
 	if rapid.Bool().Draw(t, "pods") {
-		w.exact = false // pods are created without asking
+		w.exact = false // pods are created without quota
 		w.podActions(actions, pick)
 	}
 	if rapid.Bool().Draw(t, "units are lost") {
@@ -303,7 +301,7 @@ func randomLife(t *rapid.T, policy *queue.Policy) *world {
 		actions["forge"] = func(t *rapid.T) {
 			w.forge(pick("unit"), rapid.SampledFrom([]scheduler.Phase{scheduler.Reserved, scheduler.Dequeued, scheduler.Running}).Draw(t, "phase"))
 		}
-		actions["forge an eviction"] = func(t *rapid.T) { // as a late write of the previous leader does
+		actions["forge an eviction"] = func(t *rapid.T) { // a late write of the previous leader
 			other := w.units[pick("for whom")].UID
 			w.write(pick("unit"), func(u *scheduler.Unit) {
 				if u.Evicted = holds(u) && rapid.IntRange(0, 3).Draw(t, "taken back") > 0; !u.Evicted {
@@ -321,14 +319,14 @@ func randomLife(t *rapid.T, policy *queue.Policy) *world {
 	w.settle()
 	w.after(2 * time.Second)
 	before := w.core.Outdated(w.now)
-	w.after(2 * scheduler.CorrectionDelay) // some causes may have changed at the very end
+	w.after(2 * scheduler.CorrectionDelay) // some causes may have changed just before the end
 	for _, outdated := range w.core.Outdated(w.now) {
 		if slices.Contains(before, outdated) && !w.without {
 			t.Fatalf("for %v %s", 2*scheduler.CorrectionDelay, outdated)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.checks)) {
-		w.addCheck(name, 0) // a unit that is tried again and again does not come to rest
+		w.addCheck(name, 0) // a unit that is retried again and again does not come to rest
 	}
 	w.rest()
 	expectRest(t, w)
@@ -339,8 +337,7 @@ func randomLife(t *rapid.T, policy *queue.Policy) *world {
 	return w
 }
 
-// expectForgotten proves that of units and pods that are gone no name is left, and nothing that belongs
-// to them.
+// expectForgotten proves that no name of deleted units and pods is left, and nothing that belongs to them.
 func expectForgotten(t *rapid.T, w *world) {
 	for _, key := range slices.Sorted(maps.Keys(w.units)) {
 		w.delete(key)
@@ -366,8 +363,7 @@ func expectForgotten(t *rapid.T, w *world) {
 	}
 }
 
-// expectReasons proves that in a world that has long been at rest every waiting unit
-// shows the very reason for which it waits.
+// expectReasons proves that in a world that has long been at rest, every waiting unit shows its actual reason.
 func expectReasons(t *rapid.T, w *world) {
 	o := w.oracle()
 	for _, key := range slices.Sorted(maps.Keys(w.units)) {
@@ -377,10 +373,10 @@ func expectReasons(t *rapid.T, w *world) {
 		}
 		want := w.reasonOf(o, u)
 		if lacksRoom(u.Reason) && (lacksRoom(want) || want == wellknown.ReasonWaitingForPods || want == "" && w.waitsForOthers(o, u)) {
-			continue // what it lacked when it was tried; since then more may have come to lack
+			continue // what it lacked when it was tried; other resources may be missing by now
 		}
 		if u.Reason == wellknown.ReasonNotAtFront && want == wellknown.ReasonWaitingForPods && w.policyOf(w.queueOf(u)).FrontOnly && w.front(o, w.groupOf(u)) != u {
-			continue // that is still true
+			continue // it is still true
 		}
 		if u.Reason != want {
 			t.Fatalf("unit %s shows %s, and waits for %s", key, u.Reason, want)
@@ -392,7 +388,7 @@ func lacksRoom(r wellknown.Reason) bool {
 	return r == wellknown.ReasonPreempting || r == wellknown.ReasonQuotaExceeded || r == wellknown.ReasonMaxJobs || r == wellknown.ReasonBorrowingPaused
 }
 
-// queues and quotas that there are, and some that there are not.
+// queues returns queues and quotas, including some that do not exist.
 func (w *world) queues() []string {
 	names := []string{"of-no-group"}
 	for _, group := range w.tree.Groups() {
@@ -431,13 +427,11 @@ func (w *world) reasonOf(o *oracle.Tree, u *scheduler.Unit) wellknown.Reason {
 	return wellknown.ReasonNotAtFront
 }
 
-// isFinal reports whether no end of a job helps against the reason.
+// isFinal reports whether the reason stays true even if other jobs end.
 func isFinal(r wellknown.Reason) bool { return (&quota.Refusal{Reason: r}).Final() }
 
-// expectRest proves that in a world at rest no unit waits that could run, that
-// every waiting unit says why, that room is reserved for those who wait for what
-// is owed to them and for nobody else, and that what the core holds charged is what the
-// API objects say.
+// expectRest proves that in a world at rest, no unit waits that could run, every waiting unit says why, room is
+// reserved only for units that wait for what they are owed, and the charges of the core are those of the API objects.
 func expectRest(t *rapid.T, w *world) {
 	charged := w.charged()
 	for i, usage := range charged.Usage() {
@@ -467,7 +461,7 @@ func expectRest(t *rapid.T, w *world) {
 		if u.Held != nil || refusal != nil || set.Stop != scheduler.NotStopped || w.missingCheck(u) != "" {
 			continue
 		}
-		if w.awaitsPodsOfOthers(u) { // it is not tried, so it keeps what was reserved for it before
+		if w.awaitsPodsOfOthers(u) { // it is not tried, so it keeps its earlier reservations
 			w.justify(justified, u, group)
 			continue
 		}
@@ -483,8 +477,7 @@ func expectRest(t *rapid.T, w *world) {
 	}
 }
 
-// mayBeDelayed reports whether a unit that fits may have to wait, because it may delay another one for which room is
-// booked.
+// mayBeDelayed reports whether a unit that fits may have to wait because it could delay one that room is booked for.
 func (w *world) mayBeDelayed(o *oracle.Tree, u *scheduler.Unit) bool {
 	group, set := w.groupOf(u), w.queueOf(u)
 	for key, start := range w.core.Bookings() {
@@ -502,12 +495,13 @@ func (w *world) mayBeDelayed(o *oracle.Tree, u *scheduler.Unit) bool {
 	return false
 }
 
-// waitsForOthers reports whether a unit that fits may have to wait for one that has a booking or a claim.
+// waitsForOthers reports whether a unit that fits may have to wait for a unit with a booking or a claim.
 func (w *world) waitsForOthers(o *oracle.Tree, u *scheduler.Unit) bool {
 	return w.mayBeDelayed(o, u) || w.withKept(o).Refuses(w.pathOf(u), asked(u)) != ""
 }
 
-// withKept returns the oracle with what is kept for units for which others were evicted, and that wait for pods of others.
+// withKept returns the oracle with the room kept for units that others were evicted for and that wait for pods of
+// others.
 func (w *world) withKept(o *oracle.Tree) *oracle.Tree {
 	kept := *o
 	kept.Charged = slices.Clone(o.Charged)
@@ -519,7 +513,7 @@ func (w *world) withKept(o *oracle.Tree) *oracle.Tree {
 	return &kept
 }
 
-// compete reports whether two units request the same of what a quota above both has only so much.
+// compete reports whether two units request the same resource that a quota above both limits.
 func (w *world) compete(o *oracle.Tree, a, b *scheduler.Unit) bool {
 	others := oracle.Chain(w.pathOf(b))
 	for _, path := range oracle.Chain(w.pathOf(a)) {
@@ -535,8 +529,8 @@ func (w *world) compete(o *oracle.Tree, a, b *scheduler.Unit) bool {
 	return false
 }
 
-// expectRefused proves that a unit that may be tried has no room, and that where it lacks what it is owed
-// that is reserved. It adds to justified what may be reserved for it.
+// expectRefused proves that a unit that may be tried has no room, and that room is reserved where it lacks what it is
+// owed. It adds what may be reserved for the unit to justified.
 func expectRefused(t *rapid.T, w *world, o *oracle.Tree, u *scheduler.Unit, group quota.Group, justified map[oracle.Place]map[string]int64) {
 	reason := o.Refuses(group.Path(), asked(u))
 	if reason == "" {
@@ -563,7 +557,7 @@ func expectRefused(t *rapid.T, w *world, o *oracle.Tree, u *scheduler.Unit, grou
 	}
 }
 
-// justify adds to justified that room may be reserved for a unit.
+// justify adds to justified what may be reserved for a unit.
 func (w *world) justify(justified map[oracle.Place]map[string]int64, u *scheduler.Unit, group quota.Group) {
 	for _, path := range oracle.Chain(group.Path()) {
 		for _, a := range asked(u).Requests {
@@ -581,8 +575,8 @@ func (w *world) lacksFixed(o *oracle.Tree, group quota.Group, u *scheduler.Unit)
 	return !u.Demand.Preemptible && o.LacksFixed(group.Path(), asked(u))
 }
 
-// expectReservationsJustified proves that of each group no more is reserved than for one unit that waits for
-// what it is owed while somebody borrows it.
+// expectReservationsJustified proves that a group has no more reserved than one unit of it waits for because it is
+// owed that and others borrow it.
 func expectReservationsJustified(t *rapid.T, w *world, o *oracle.Tree, justified map[oracle.Place]map[string]int64) {
 	for place, reserved := range o.Reserved {
 		most := int64(0)
@@ -602,7 +596,7 @@ func (w *world) policyOf(set scheduler.QueueChanged) *queue.Policy {
 	return w.opts.Policy
 }
 
-// front returns the first unit of the queue of the group that is not impossible.
+// front returns the first possible unit of the group's queue.
 func (w *world) front(o *oracle.Tree, group quota.Group) *scheduler.Unit {
 	var front *scheduler.Unit
 	for _, u := range w.units {
@@ -638,8 +632,8 @@ func orderOf(policy *queue.Policy, a, b *scheduler.Unit) int {
 	return cmp.Or(byLength, cmp.Compare(a.Submitted, b.Submitted), cmp.Compare(a.Key, b.Key))
 }
 
-// lengthOf is the class of the limit of a unit. Nothing else is known: units of random lives declare no expected time, and
-// too few of a queue end to teach what is usual.
+// lengthOf is the class of the limit of a unit. Nothing else is known: in random lives, units declare no expected
+// time, and too few units of a queue end to learn the usual one.
 func lengthOf(u *scheduler.Unit) queue.Length {
 	return queue.LengthOf(cmp.Or(u.MaxSeconds, queue.UnknownSeconds))
 }
@@ -671,7 +665,7 @@ func drawTree(t *rapid.T) tree.Node {
 	}
 	root := leaf("root", amounts("root", 16))
 	root.Children = []tree.Node{inner, group("c", 10, "c")}
-	if _, _, err := tree.New(resources.NewNames(), root, tree.Options{}); err != nil { // the guarantees are more than there is
+	if _, _, err := tree.New(resources.NewNames(), root, tree.Options{}); err != nil { // the guarantees exceed the capacity
 		for _, children := range [][]tree.Node{root.Children, inner.Children} {
 			for i := range children {
 				children[i].Min = nil

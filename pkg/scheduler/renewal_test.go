@@ -13,7 +13,7 @@ import (
 
 const day = 24 * time.Hour
 
-// byHand is a quota of 4 cpu that a unit uses which was created by hand, while another unit waits.
+// byHand is a quota of 4 cpu. A unit that was created by hand uses it, while another unit waits.
 func byHand(t *testing.T, change ...func(*scheduler.Unit)) *world {
 	w := newWorld(t, scheduler.Options{Policy: queue.RoundRobin}, leaf("root", cpu("4"), "a"))
 	w.list()
@@ -41,7 +41,7 @@ func TestAUnitThatNobodyRenewsLosesItsQuota(t *testing.T) {
 	}
 }
 
-// Found by TestPropertyChargedIsUsed: the end of the last pod replaced the write that ends the unit.
+// TestPropertyChargedIsUsed found this: the end of the last pod replaced the write that ends the unit.
 func TestAStoppedUnitThatNobodyRenewsEndsAlthoughItsLastPodEnds(t *testing.T) {
 	w := byHand(t)
 	w.pod(pods.Pod{Namespace: "a", UID: "pod", Owner: w.units["a/hand"].Owner, Requests: resources.Vector{}.With(w.names.ID("cpu"), 1000)})

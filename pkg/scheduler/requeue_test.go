@@ -14,14 +14,14 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// pacedWorld has a core that lets owners stop their jobs twice before they have to wait.
+// pacedWorld has a core that lets owners stop their jobs twice before they must wait.
 func pacedWorld(t *testing.T) *world {
 	opts := roundRobin()
 	opts.Requeues = backoff.Policy{Free: 2, Initial: 10 * time.Second, Max: time.Minute, Quiet: 10 * time.Minute}
 	return newWorld(t, opts, leaf("root", cpu("4"), "a"))
 }
 
-// stopByHand is an owner who suspends the released job, whose pods are then gone.
+// stopByHand: an owner suspends the released job, whose pods are then gone.
 func stopByHand(w *world, key string) {
 	w.write(key, func(u *scheduler.Unit) {
 		u.Stopped, u.Held = true, &quota.Refusal{Reason: wellknown.ReasonSuspendedByUser, Sentence: "by hand"}
@@ -29,7 +29,7 @@ func stopByHand(w *world, key string) {
 	w.settle()
 }
 
-// resume is an owner who unsuspends it.
+// resume: an owner unsuspends the job.
 func resume(w *world, key string) {
 	w.write(key, func(u *scheduler.Unit) { u.Held = nil })
 	w.settle()

@@ -30,7 +30,7 @@ func TestAUnitThatReplacesALostOneIsChargedAtOnceThoughItDoesNotFit(t *testing.T
 	expectNotAdmitted(t, w, "a/lost", 0)
 }
 
-// None of this holds back a job that runs already.
+// None of this holds back a job that is already running.
 func TestAUnitThatReplacesALostOneIsChargedWhateverItsQueueIs(t *testing.T) {
 	for name, set := range map[string]scheduler.QueueChanged{
 		"stopped":     {Queue: "root", Stop: scheduler.Hold},

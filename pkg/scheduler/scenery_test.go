@@ -46,14 +46,14 @@ func maxTime(d time.Duration) func(*scheduler.Unit) {
 	return func(u *scheduler.Unit) { u.MaxSeconds = int32(d / time.Second) }
 }
 
-// deactivate and activate change what the unit's spec says.
+// deactivate and activate change the unit's spec.
 func deactivate(u *scheduler.Unit) {
 	u.Inactive, u.Held = true, &quota.Refusal{Reason: wellknown.ReasonInactive, Sentence: "spec.active is false"}
 }
 
 func activate(u *scheduler.Unit) { u.Inactive, u.Held = false, nil }
 
-// stop is a job that has been suspended and has no more pods.
+// stop: the job has been suspended and has no pods left.
 func stop(u *scheduler.Unit) { u.Stopped = holds(u) }
 
 func preemptible(is bool) func(*scheduler.Unit) {

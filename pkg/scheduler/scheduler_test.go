@@ -50,7 +50,7 @@ func TestOrderIsPriorityThenSubmissionThenName(t *testing.T) {
 		w.settle()
 		expectReleased(t, w, next)
 		running = next
-		w.restart() // and so does a restart
+		w.restart() // a restart keeps it too
 	}
 }
 
@@ -90,7 +90,7 @@ func TestBackoffLastsAsLongAsWasSetUnderEachTree(t *testing.T) {
 	}
 }
 
-// The policy is that of docs/development/adding-a-policy.md.
+// The policy is the one in docs/development/adding-a-policy.md.
 func TestAPolicyThatIsAddedDecidesTheOrder(t *testing.T) {
 	newestFirst := &queue.Policy{Name: "NewestFirst", Before: func(a, b *queue.Item) bool { return b.Older(a) }, FrontOnly: true}
 	w := newWorld(t, scheduler.Options{Policy: newestFirst}, leaf("root", cpu("4"), "a"))
@@ -123,7 +123,7 @@ func TestFreedRoomWakesOnlyShapesThatItCouldHold(t *testing.T) {
 	w.submit("a/one", cpu("9"))
 	w.submit("a/two", cpu("1"))
 	w.settle()
-	for i := range 50 { // 25 shapes, each larger than what is going to be freed
+	for i := range 50 { // 25 shapes, each larger than what will be freed
 		w.submit("a/big-"+string(rune('A'+i)), map[string]string{"cpu": "9", "memory": string(rune('1' + i%5))})
 	}
 	w.submit("a/fits", cpu("1"))
@@ -192,7 +192,7 @@ func TestAReleaseWhoseAnswerWasLostIsNotDoneTwice(t *testing.T) {
 	w.think()
 	again := w.sent[0]
 	w.land(0)
-	w.outcomes = nil // the answer is lost, so the applier writes once more
+	w.outcomes = nil // the response is lost, so the applier writes again
 	w.sent = append(w.sent, again)
 	w.settle()
 	expectReleased(t, w, "a/one")
@@ -211,7 +211,7 @@ func TestNewsFromBeforeAReleaseDoesNotUndoIt(t *testing.T) {
 	w.submit("a/one", cpu("3"))
 	w.settle()
 	w.now = w.now.Add(scheduler.ReasonDelay)
-	w.think() // one is reported why it waits; the informer is slow to say so
+	w.think() // the reason of one is being written; the informer reports it late
 	w.land(0)
 	w.answer(0)
 	w.submit("a/urgent", cpu("3"), priority(9))
@@ -220,7 +220,7 @@ func TestNewsFromBeforeAReleaseDoesNotUndoIt(t *testing.T) {
 	w.land(0)
 	w.answer(0)
 	expectReleased(t, w, "a/one", "a/zero")
-	w.deliver() // one as it was before its release
+	w.deliver() // a unit before its release
 	w.deliver() // urgent
 	w.think()
 	w.settle()

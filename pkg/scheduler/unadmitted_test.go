@@ -9,7 +9,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// full is a quota of 4 cpu that one unit uses, while another one waits.
+// full is a quota of 4 cpu. One unit uses it, while another waits.
 func full(t *testing.T) *world {
 	w := newWorld(t, scheduler.Options{Policy: queue.RoundRobin}, leaf("root", cpu("4"), "a"))
 	w.list()
@@ -54,7 +54,7 @@ func TestAUnitThatHasEndedIsNotAdmittedByWritingItsPhase(t *testing.T) {
 	expectNotAdmitted(t, w, "a/runs", 1)
 }
 
-// The answer to the write of an admission may be lost, and the informer may be first.
+// The response to the write of an admission may be lost, and the informer may be faster.
 func TestAnOwnAdmissionIsTrustedHoweverItBecomesKnown(t *testing.T) {
 	for name, learn := range map[string]func(w *world){
 		"the answer comes first":    func(w *world) { w.answer(0); w.deliver() },

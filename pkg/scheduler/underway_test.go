@@ -10,8 +10,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// explaining brings the world where an explanation of a/2 is under way while room for it was
-// found, so that its release is wanted and not sent.
+// explaining makes room for a/2 while its explanation is under way, so that its release is wanted but not sent.
 func explaining(t *testing.T, w *world) {
 	w.submit("a/1", cpu("4"))
 	w.settle()
@@ -28,8 +27,8 @@ func explaining(t *testing.T, w *world) {
 	w.think()
 }
 
-// A release that was decided and not yet sent, because another write is under way, is
-// decided again when its grounds are gone.
+// A release that was decided but not yet sent, because another write is under way, is decided again when its grounds
+// are gone.
 func TestAReleaseThatWaitsForAnotherWriteIsDecidedAgain(t *testing.T) {
 	stopped := func(stop scheduler.Stop) func(*world) {
 		return func(w *world) { w.configure(scheduler.QueueChanged{Queue: "root", Stop: stop}) }
@@ -64,7 +63,7 @@ func TestAReleaseThatWasUndoneByHandBeforeItWasHeardOfIsNotKeptCharged(t *testin
 	w.think()
 	w.land(0)
 	w.write("a/1", func(u *scheduler.Unit) { u.Phase = scheduler.Waiting })
-	w.news = w.news[1:] // the informer reports the last only
+	w.news = w.news[1:] // the informer reports only the last one
 	w.unproven = true
 	w.deliver()
 	w.unproven = false

@@ -11,7 +11,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// placed has the pods of a/job change: for each, why the scheduler finds no node; empty if it has one.
+// placed changes the pods of a/job. For each, it gives the reason why the scheduler finds no node, or "" if the pod
+// has one.
 func placed(w *world, messages ...string) {
 	for i, message := range messages {
 		w.pod(pods.Pod{Namespace: "a", UID: fmt.Sprint("pod-", i), Owner: w.units["a/job"].Owner,
@@ -45,7 +46,7 @@ func TestAReleasedUnitWhosePodsCannotBeScheduledSaysSoAfter5Seconds(t *testing.T
 	w.after(time.Millisecond)
 	expect(1, 0, "3 of 4 pods cannot be scheduled: no cpu")
 
-	// What changes all the time is written each 30 s.
+	// A state that keeps changing is written every 30 s.
 	for i := range 29 {
 		placed(w, "", "", fmt.Sprint("message ", i), "")
 		w.after(time.Second)
@@ -73,10 +74,10 @@ func TestAnEndedUnitKeepsTheMarkWhoseRemovalTheAPIServerDenied(t *testing.T) {
 		t.Fatalf("under way are %+v, want the removal", w.sent)
 	}
 	w.deny(0)
-	placed(w, "", "") // it is wanted again, and held back
+	placed(w, "", "") // the write is wanted again, and held back
 	w.think()
 	w.finish("a/job")
-	w.after(time.Hour) // landing a removal would fail
+	w.after(time.Hour) // the test fails if a removal lands
 	if got := w.writes("a/job", scheduler.ClearUnscheduled); len(got) > 0 {
 		t.Errorf("it was written to after its end: %+v", got)
 	}
@@ -117,7 +118,7 @@ func TestTheNextProcessKnowsThatAUnitShowsUnscheduledPods(t *testing.T) {
 	}
 }
 
-// Its pods may be refused, and then no pod shows why.
+// Its pods may have been refused. Then no pod shows the reason.
 func TestAReleasedUnitWithoutPodsSaysSo(t *testing.T) {
 	w := releasedJob(t)
 	w.after(scheduler.PodlessSoon - time.Millisecond)
@@ -132,15 +133,15 @@ func TestAReleasedUnitWithoutPodsSaysSo(t *testing.T) {
 	}
 	placed(w, "")
 	w.after(time.Second)
-	w.podGone("pod-0") // it will be created again
+	w.podGone("pod-0") // it will be recreated
 	w.after(time.Minute)
 	if found := w.writes("a/job", scheduler.ClearUnscheduled); len(found) != 1 {
 		t.Errorf("it was cleared by %+v, want one write", found)
 	}
 }
 
-// fiftyReleased returns a world in which 50 jobs were released at once, a function that gives jobs pods, and one that
-// counts the jobs that have said that they have no pods.
+// fiftyReleased returns a world where 50 jobs were released at once, a function that gives jobs pods, and one that
+// counts the jobs that have reported that they have no pods.
 func fiftyReleased(t *testing.T) (w *world, run func(from, to int), marks func() int) {
 	w = newWorld(t, roundRobin(), leaf("root", cpu("100"), "a"))
 	for i := range 50 {

@@ -17,15 +17,15 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// failer is what testing.TB and rapid.T share.
+// failer is the common part of testing.TB and rapid.T.
 type failer interface {
 	Helper()
 	Fatalf(format string, args ...any)
 }
 
-// world is an API server in memory, as the core sees one: it keeps the units,
-// refuses writes that were decided on an old version, and lets the test say when
-// writes land, when their outcomes arrive and when informers hear of a change.
+// world is an API server in memory, as the core sees it. It keeps the units, refuses writes that were decided on an
+// old version, and lets the test decide when writes land, when their outcomes arrive and when informers hear of a
+// change.
 type world struct {
 	t     failer
 	now   time.Time
@@ -34,11 +34,10 @@ type world struct {
 	tree  *tree.Tree
 	root  tree.Node
 	opts  scheduler.Options
-	// treeOpts are those of trees planted from now on; set is what administrators
-	// have set, by queue.
+	// treeOpts are the options of trees planted from now on. set has the settings of administrators by queue.
 	treeOpts tree.Options
 	set      map[string]scheduler.QueueChanged
-	// without is whether there is no quota at the moment.
+	// without: there is currently no quota.
 	without bool
 	// checks are the timeouts of the admission checks that exist.
 	checks map[string]time.Duration
@@ -50,41 +49,39 @@ type world struct {
 	pods    map[string]pods.Pod
 	// left are the deleted units, by UID, whose pods the core still charges.
 	left map[string]leftover
-	// shown is where each unit was charged, by UID, as the informer or the start of a process last showed it.
+	// shown is where each unit was charged, by UID, when the informer or the start of a process last showed it.
 	shown map[string]leftover
-	// listed is whether the core has received that all units were shown. forged has the UIDs of the units of
-	// which somebody else has written since that they hold quota, and whether that is to be taken back.
+	// listed: the core has been told that all units were shown. forged has the UIDs of units that another writer has
+	// since given a phase that holds quota. The value is whether the core must take the quota back.
 	listed bool
 	forged map[string]bool
-	// restored are the attempts of the jobs of units that replaced lost ones, by UID.
+	// restored has the attempts of the jobs whose lost units were replaced, by UID of the new unit.
 	restored map[string]int32
-	// lasting leaves the pods out of all sums that are being deleted.
+	// lasting omits pods that are being deleted from all sums.
 	lasting bool
-	// news are versions of units that the informer has not delivered; nil: gone.
+	// news are versions of units that the informer has not delivered. A nil unit is gone.
 	news []news
-	// sent are writes that have not landed, outcomes those that were not delivered.
+	// sent are writes that have not landed. outcomes are those that have not been delivered.
 	sent     []scheduler.Write
 	outcomes []scheduler.Event
 	wake     time.Time
 
-	// denied are the units, by UID, to which nothing may be written, with the version that was denied, until when.
+	// denied has the units, by UID, that cannot be written: the denied version, and until when.
 	denied map[string]refusal
 	// landed are the writes that changed something, in order.
 	landed []scheduler.Write
-	// exact says that limits have not changed since the start, so that what the
-	// API objects hold may never be above them.
+	// exact: limits have not changed since the start, so the API objects must never exceed them.
 	exact bool
-	// unproven leaves out the proof after each event, which takes time in proportion
-	// to the number of units.
+	// unproven omits the proof after each event, whose time grows with the number of units.
 	unproven bool
-	// reclaims counts the evictions of which checkReclaims has proved the laws.
+	// reclaims counts the evictions that checkReclaims has verified.
 	reclaims int
-	// judgesBorrowing has checkBorrowing prove each release. tempted counts the units that it keeps from one.
+	// judgesBorrowing runs checkBorrowing for each release. tempted counts the units that could have borrowed.
 	judgesBorrowing bool
 	tempted         int
-	// booked is whether room was ever booked.
+	// booked reports that room was booked at some time.
 	booked bool
-	// forgets has the core forget after each event what nothing uses.
+	// forgets makes the core forget unused names after each event.
 	forgets bool
 }
 
@@ -115,7 +112,7 @@ func (w *world) plant(root tree.Node) {
 	w.check()
 }
 
-// fresh is the tree with nothing charged to it.
+// fresh is the tree without charges.
 func (w *world) fresh() *tree.Tree {
 	w.t.Helper()
 	t, _, err := tree.New(w.names, w.root, w.treeOpts)
@@ -125,7 +122,7 @@ func (w *world) fresh() *tree.Tree {
 	return t
 }
 
-// charged is the tree with all charged to it that the API objects say holds quota.
+// charged is the tree with everything charged that holds quota according to the API objects.
 func (w *world) charged() *tree.Tree {
 	w.t.Helper()
 	t := w.fresh()
@@ -133,14 +130,14 @@ func (w *world) charged() *tree.Tree {
 	return t
 }
 
-// configure is an administrator changing a queue.
+// configure: an administrator changes a queue.
 func (w *world) configure(e scheduler.QueueChanged) {
 	w.set[e.Queue] = e
 	w.core.Apply(w.now, e)
 	w.check()
 }
 
-// queueOf is what is set for the unit's queue.
+// queueOf are the settings of the unit's queue.
 func (w *world) queueOf(u *scheduler.Unit) scheduler.QueueChanged {
 	if group, refusal := w.tree.Place(u.Namespace(), u.QuotaName); refusal == nil {
 		return w.set[group.Queue()]
@@ -148,8 +145,8 @@ func (w *world) queueOf(u *scheduler.Unit) scheduler.QueueChanged {
 	return scheduler.QueueChanged{}
 }
 
-// restart makes a core that knows nothing but the API objects. Outcomes of
-// writes that were under way go to nobody, though the writes may still land.
+// restart creates a core that knows nothing but the API objects. Outcomes of writes that were under way are lost, but
+// the writes may still land.
 func (w *world) restart() {
 	w.core = scheduler.New(w.opts)
 	w.news, w.outcomes = nil, nil
@@ -160,7 +157,7 @@ func (w *world) restart() {
 	for _, uid := range slices.Sorted(maps.Keys(w.pods)) {
 		w.core.Apply(w.now, scheduler.PodChanged{Pod: w.pods[uid]})
 	}
-	clear(w.left) // a new process does not learn of a unit that is gone
+	clear(w.left) // a new process does not learn of a deleted unit
 	for _, key := range slices.Sorted(maps.Keys(w.units)) {
 		w.shown[w.units[key].UID] = placeOf(w.units[key])
 		w.core.Apply(w.now, scheduler.UnitChanged{Unit: withoutUnusedJob(*w.units[key])})
@@ -178,7 +175,7 @@ func (w *world) restart() {
 	w.check()
 }
 
-// list passes to the core that all units were shown.
+// list tells the core that all units were shown.
 func (w *world) list() {
 	w.listed = true
 	w.core.Apply(w.now, scheduler.Listed{})
@@ -191,7 +188,7 @@ func (w *world) forge(key string, phase scheduler.Phase) {
 	if u.Phase != scheduler.Waiting || w.underWay(u) {
 		return
 	}
-	w.exact = false // nobody asks whether it fits
+	w.exact = false // a forged admission need not fit
 	w.forged[u.UID] = true
 	w.write(key, func(u *scheduler.Unit) {
 		u.Phase, u.Attempts, u.DequeuedAt, u.Restored = phase, u.Attempts+1, w.now, false
@@ -205,14 +202,14 @@ func (w *world) forgeRelease(key string) {
 	if u.Phase != scheduler.Reserved || w.underWay(u) {
 		return
 	}
-	w.deliverAll() // else the core may not learn that it was Reserved
+	w.deliverAll() // otherwise the core may not learn that it was Reserved
 	if u.Phase == scheduler.Reserved {
 		w.forged[u.UID] = true
 		w.write(key, func(u *scheduler.Unit) { u.Phase, u.Attempts, u.DequeuedAt = scheduler.Dequeued, u.Attempts+1, w.now })
 	}
 }
 
-// trust takes back nothing of a unit.
+// trust cancels the correction of a forged unit.
 func (w *world) trust(uid string) {
 	if w.forged[uid] {
 		w.forged[uid] = false
@@ -242,7 +239,7 @@ func (w *world) demand(list map[string]string) quota.Demand {
 	return quota.Demand{Requests: requests.With(w.names.ID(quota.JobsResource), 1), Preemptible: true}
 }
 
-// write changes a unit as anybody but the core does.
+// write changes a unit as a writer other than the core does.
 func (w *world) write(key string, change func(*scheduler.Unit)) {
 	w.version++
 	u := w.units[key]
@@ -260,12 +257,12 @@ func holds(u *scheduler.Unit) bool {
 	return u.Phase == scheduler.Dequeued || u.Phase == scheduler.Running || u.Phase == scheduler.Reserved
 }
 
-// overran reports whether a unit has run for longer than it may.
+// overran reports whether a unit has run for longer than allowed.
 func (w *world) overran(u *scheduler.Unit) bool {
 	return (u.Phase == scheduler.Dequeued || u.Phase == scheduler.Running) && u.MaxSeconds > 0 && !w.now.Before(u.DequeuedAt.Add(time.Duration(u.MaxSeconds)*time.Second))
 }
 
-// expired reports whether a unit that was created by hand has held quota for longer than it may.
+// expired reports whether a unit that was created by hand has held quota for longer than allowed.
 func (w *world) expired(u *scheduler.Unit) bool {
 	r := u.Renewal
 	if r == nil || u.Phase != scheduler.Dequeued && u.Phase != scheduler.Running {
@@ -278,18 +275,17 @@ func (w *world) expired(u *scheduler.Unit) bool {
 	return !w.now.Before(last.Add(r.Timeout)) && !w.now.Before(r.NotBefore)
 }
 
-// renewed has a unit hold quota for the timeout.
+// renewed makes a unit hold quota for the timeout.
 func renewed(timeout time.Duration, at time.Time) func(*scheduler.Unit) {
 	return func(u *scheduler.Unit) { u.Renewal = &scheduler.Renewal{Timeout: timeout, At: at} }
 }
 
-// restored has a unit replace a lost one, whose job was released with the attempt after these.
+// restored makes a unit replace a lost one, whose job was released with the attempt after these.
 func restored(attempts int32) func(*scheduler.Unit) {
 	return func(u *scheduler.Unit) { u.Restored, u.Attempts = true, attempts }
 }
 
-// publish has the informer report the unit. Its cache does not keep the job of a unit that never was
-// admitted.
+// publish makes the informer report the unit. Its cache does not keep the job of a unit that was never admitted.
 func (w *world) publish(u *scheduler.Unit) {
 	if u.Restored {
 		w.restored[u.UID] = u.Attempts + 1
@@ -308,7 +304,7 @@ func withoutUnusedJob(u scheduler.Unit) scheduler.Unit {
 func (w *world) delete(key string) {
 	u := w.units[key]
 	place := placeOf(u)
-	if _, was := w.forged[u.UID]; was || had(u) && w.shown[u.UID] != place { // else the core may never learn where its pods are charged
+	if _, was := w.forged[u.UID]; was || had(u) && w.shown[u.UID] != place { // otherwise the core may never learn where its pods are charged
 		w.deliverAll()
 	}
 	delete(w.units, key)
@@ -318,7 +314,7 @@ func (w *world) delete(key string) {
 	w.news = append(w.news, news{key, u.UID, nil})
 }
 
-// submit is a user creating a unit.
+// submit: a user creates a unit.
 func (w *world) submit(key string, list map[string]string, change ...func(*scheduler.Unit)) {
 	d := w.demand(list)
 	w.write(key, func(u *scheduler.Unit) {
@@ -329,7 +325,7 @@ func (w *world) submit(key string, list map[string]string, change ...func(*sched
 	})
 }
 
-// deliver has the informer report the oldest news.
+// deliver makes the informer report the oldest news.
 func (w *world) deliver() {
 	if len(w.news) == 0 {
 		return
@@ -345,14 +341,14 @@ func (w *world) deliver() {
 	w.check()
 }
 
-// deliverAll has the informer report all news.
+// deliverAll makes the informer report all news.
 func (w *world) deliverAll() {
 	for len(w.news) > 0 {
 		w.deliver()
 	}
 }
 
-// think has the core decide.
+// think makes the core decide.
 func (w *world) think() {
 	var before *oracle.Tree
 	charged := map[string]bool{}
@@ -396,17 +392,17 @@ func (w *world) think() {
 	w.check()
 }
 
-// hearAndThink has the core decide when it knows everything.
+// hearAndThink makes the core decide once it knows everything.
 func (w *world) hearAndThink() {
 	w.deliverAll()
 	w.think()
 }
 
-// checkWrite proves of what is about to be written that no queue that is stopped
-// releases, and that none is drained that is not to be.
+// checkWrite proves of a write about to be sent that no stopped queue releases, and that only queues to be drained
+// are drained.
 func (w *world) checkWrite(write scheduler.Write) {
 	if write.Kind == scheduler.Dequeue && write.Attempt == w.restored[write.UID] {
-		return // its job runs
+		return // its job is running
 	}
 	if u := w.units[write.Key]; write.Kind == scheduler.Dequeue && u != nil && w.off[u.Kind] != nil {
 		w.t.Fatalf("unit %s is admitted although its kind is off", write.Key)
@@ -422,10 +418,10 @@ func (w *world) checkWrite(write scheduler.Write) {
 	}
 }
 
-// used finds node, resource and used amount in a sentence about what a unit lacks.
+// used finds the node, the resource and the used amount in a sentence about what a unit lacks.
 var used = regexp.MustCompile(`^(?:insufficient|borrowing of) (\S+) (?:is paused )?in quota (\S+?)(?: until .*)?: [^;]*?used (\S+?)(?: \(.*)?(?: and (?:reserved|kept) (\S+))? of max ([^\s;]+)`)
 
-// checkFigures proves of what a unit is about to show that it is what the books say now.
+// checkFigures proves that the figures that a unit is about to show are the current ones.
 func (w *world) checkFigures(write scheduler.Write) {
 	if w.unproven || write.Kind != scheduler.Explain || write.Reason != wellknown.ReasonQuotaExceeded && write.Reason != wellknown.ReasonBorrowingPaused {
 		return
@@ -445,7 +441,7 @@ func (w *world) checkFigures(write scheduler.Write) {
 		amount, _ := usage.Used.Get(id)
 		limit, _ := usage.Max.Get(id)
 		if strings.Contains(write.Message, " kept ") {
-			return // how much is kept depends on the plan of the core
+			return // how much is kept depends on the core's plan
 		}
 		reserved := ""
 		if space := (quota.Space{Node: quota.NodeID(i), Resource: id}); write.Reason == wellknown.ReasonBorrowingPaused {
@@ -479,7 +475,7 @@ func (w *world) land(i int) {
 		switch s.Kind {
 		case scheduler.Dequeue, scheduler.Reserve, scheduler.Requeue, scheduler.Explain:
 			u.Reason, u.Quota, u.Backoff = s.Reason, s.Quota, nil
-			if s.Reason == wellknown.ReasonBackoff { // the cause is read from the message, as long as the unit has it
+			if s.Reason == wellknown.ReasonBackoff { // the cause is in the message while the unit has it
 				u.Backoff = &quota.Refusal{Reason: s.Reason, Sentence: s.Message}
 			}
 		case scheduler.ShowPlace:
@@ -544,8 +540,8 @@ func (w *world) land(i int) {
 	}
 }
 
-// deny has the API server deny a write that is under way, as it would for every write of the unit. A phase that somebody
-// else has written is not taken for the result of the write then.
+// deny: the API server denies a write that is under way, as it would deny every write of the unit. A phase written by
+// another writer is then not mistaken for the result of the write.
 func (w *world) deny(i int) {
 	s := w.sent[i]
 	w.sent = slices.Delete(w.sent, i, i+1)
@@ -589,8 +585,8 @@ func (w *world) check() {
 	}
 }
 
-// forget has the core forget what nothing uses. The core must use what the pods and units name that it
-// knows. The world uses what the others name, because it keeps demands as the core reads them.
+// forget makes the core forget unused names. The core must use the names of the pods and units that it knows. The
+// world uses the names of the others, because it keeps demands as the core reads them.
 func (w *world) forget() {
 	w.t.Helper()
 	used, known := w.core.Uses()
@@ -629,7 +625,7 @@ func (w *world) forget() {
 	w.names.Forget(used)
 }
 
-// checkLimits proves on the API objects alone that no limit is exceeded.
+// checkLimits proves with the API objects alone that no limit is exceeded.
 func (w *world) checkLimits() {
 	w.t.Helper()
 	if !w.exact || w.unproven {
@@ -647,7 +643,7 @@ func (w *world) checkLimits() {
 		for i, node := range group.Nodes() {
 			for _, a := range u.Demand.Requests {
 				room := charged.Room(quota.Space{Node: node, Resource: a.ID})
-				// A min of max-jobs bounds nothing.
+				// A min of max-jobs limits nothing.
 				if !u.Demand.Preemptible && i == 0 && w.names.Name(a.ID) != quota.JobsResource {
 					room = min(room, charged.Room(quota.Space{Node: node, Resource: a.ID, Bound: quota.FixedMin}))
 				}
@@ -659,7 +655,7 @@ func (w *world) checkLimits() {
 	}
 }
 
-// settle lets everything arrive until nothing is under way.
+// settle delivers everything until nothing is under way.
 func (w *world) settle() {
 	w.t.Helper()
 	for round := 0; ; round++ {
@@ -680,7 +676,7 @@ func (w *world) settle() {
 	}
 }
 
-// after lets time pass, the core looking whenever it wants to.
+// after lets time pass. The core decides whenever it wants to.
 func (w *world) after(d time.Duration) {
 	end := w.now.Add(d)
 	for {
@@ -697,7 +693,7 @@ func (w *world) after(d time.Duration) {
 	}
 }
 
-// runs has the pods of a released unit run.
+// runs makes the pods of a released unit run.
 func (w *world) runs(key string) {
 	w.write(key, func(u *scheduler.Unit) { u.Phase = scheduler.Running })
 }
