@@ -18,7 +18,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// playedJob is a job that runs for some time after its release. Its limit is at least that, or 0 for none.
+// playedJob is a job that runs for some time after its release. Its limit is at least that long, or 0 for none.
 type playedJob struct {
 	key                    string
 	submitted, runs, limit time.Duration
@@ -27,7 +27,7 @@ type playedJob struct {
 	least    int32
 	priority int32
 	unit     *scheduler.Unit
-	// started is when it was admitted. It is released then, or after checkTakes if its queue has checks.
+	// started is when it was admitted. It is released then or, if its queue has checks, after checkTakes.
 	started time.Time
 }
 
@@ -363,7 +363,7 @@ func TestAJobFitsBesideEachReservation(t *testing.T) {
 	expectReleased(t, w, "a/x", "b/y")
 }
 
-// The clock of a job that waits for admission checks has not started.
+// The limit of a job that waits for admission checks has not started to run.
 func TestAJobWithChecksDoesNotPassAReservationByItsLimit(t *testing.T) {
 	w := reserving(t, limited("a", 8))
 	w.addCheck("x", 0)
@@ -382,7 +382,7 @@ func TestAJobWithChecksDoesNotPassAReservationByItsLimit(t *testing.T) {
 	}
 }
 
-// An elastic job grows only beside the reserved room.
+// An elastic job does not grow into the reserved room.
 func TestAnElasticJobDoesNotGrowIntoAReservation(t *testing.T) {
 	w := reserving(t, limited("a", 8), "a")
 	w.submit("a/runs", cpu("4"), maxTime(time.Hour))
@@ -394,7 +394,7 @@ func TestAnElasticJobDoesNotGrowIntoAReservation(t *testing.T) {
 	expectPods(t, w, "a/elastic", 2)
 }
 
-// Growth has the submission time of its job, so it would get the reservation at once.
+// Growth has the submission time of its job, so it would get a reservation at once.
 func TestGrowthGetsNoReservation(t *testing.T) {
 	w := reserving(t, limited("a", 8), "a")
 	w.submit("a/runs", cpu("4"))
@@ -485,7 +485,7 @@ func TestAReservationAwaitsThePodsOfADeletedJob(t *testing.T) {
 	expectReleased(t, w)
 }
 
-// A waiting job whose limit is lowered so that it ends in time is tried again, in a queue that reserves nothing itself.
+// In a queue without reservations, a waiting job is tried again when its limit is lowered so that it ends in time.
 func TestAJobPassesAReservationWhenItsLimitIsLowered(t *testing.T) {
 	w := reserving(t, limited("root", 8, limited("a", 8), limited("b", 8)), "root-a")
 	w.submit("a/runs", cpu("4"), maxTime(time.Hour))
@@ -495,12 +495,12 @@ func TestAJobPassesAReservationWhenItsLimitIsLowered(t *testing.T) {
 	w.submit("b/late", cpu("4"), maxTime(59*time.Minute))
 	w.settle()
 	expectReleased(t, w, "a/runs")
-	w.write("b/late", maxTime(57*time.Minute)) // of the same length
+	w.write("b/late", maxTime(57*time.Minute)) // with the same limit
 	w.settle()
 	expectReleased(t, w, "a/runs", "b/late")
 }
 
-// In a queue that reserves nothing itself, a job also passes an equal one of the same queue that would end too late.
+// In a queue without reservations, a job also passes an equal one of the same queue that would end too late.
 func TestAJobPassesAReservationAndAnEqualJobThatWouldEndLate(t *testing.T) {
 	w := reserving(t, limited("root", 8, limited("a", 8), limited("b", 8)), "root-a")
 	w.submit("a/runs", cpu("4"), maxTime(time.Hour))

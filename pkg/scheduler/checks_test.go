@@ -201,7 +201,7 @@ func TestACheckThatChangesItsMind(t *testing.T) {
 	expectReleased(t, w, "a/job")
 	w.decide("a/job", "nodes", scheduler.Pending, "")
 	w.after(time.Hour)
-	expectReleased(t, w, "a/job") // it runs, so nothing waits for the check
+	expectReleased(t, w, "a/job") // it runs, so it does not wait for the check
 	expectEvictions(t, w, "a/job")
 	w.decide("a/job", "nodes", scheduler.Retry, "the nodes are gone")
 	w.settle()
@@ -242,7 +242,7 @@ func TestReservedUnitsGiveTheirQuotaBackWhenTheyAreKeptOut(t *testing.T) {
 			test.do(w)
 			w.settle()
 			w.expectPhase("a/job", scheduler.Waiting, test.reason)
-			expectEvictions(t, w, "a/job") // nothing had to stop
+			expectEvictions(t, w, "a/job") // no job had to stop
 			if u := w.units["a/job"]; u.Requeues != 0 {
 				t.Fatalf("it has to wait: %+v", u)
 			}
@@ -273,7 +273,7 @@ func TestAPreemptorWaitsForItsChecksAndEvictsAgainOnlyAfterItsBackoff(t *testing
 	w.expectPhase("a/high", scheduler.Reserved, wellknown.ReasonAdmissionCheckPending)
 	w.decide("a/high", "nodes", scheduler.Retry, "no capacity")
 	w.settle()
-	w.expectPhase("a/low", scheduler.Reserved, wellknown.ReasonAdmissionCheckPending) // the room is not kept for a unit in backoff
+	w.expectPhase("a/low", scheduler.Reserved, wellknown.ReasonAdmissionCheckPending) // no room is kept for a unit in backoff
 	w.decide("a/low", "nodes", scheduler.Ready, "")
 	w.after(9 * time.Second)
 	expectReleased(t, w, "a/low")

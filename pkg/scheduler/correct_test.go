@@ -129,7 +129,7 @@ func TestManyChangesOfAnAdministratorAreReportedEachInTime(t *testing.T) {
 	expect(wellknown.ReasonInactive)
 	w.write("a/waits", activate)
 	expect(wellknown.ReasonQuotaExceeded)
-	// This one has come and gone before.
+	// This cause has come and gone before.
 	w.configure(scheduler.QueueChanged{Queue: "root", Stop: scheduler.Hold})
 	w.after(scheduler.ReasonInterval - 2*time.Second)
 	if n := len(w.writes("a/waits", scheduler.Explain)); n != len(want) {
@@ -138,7 +138,7 @@ func TestManyChangesOfAnAdministratorAreReportedEachInTime(t *testing.T) {
 	expect(wellknown.ReasonQueueStopped)
 }
 
-// It is no longer why it waits, although the queue still waits for pods.
+// The queue still waits for pods, but the unit now waits for another reason.
 func TestAUnitThatIsDeactivatedDoesNotShowThatItWaitsForPods(t *testing.T) {
 	w := newWorld(t, roundRobin(), leaf("root", cpu("4"), "a"))
 	w.configure(scheduler.QueueChanged{Queue: "root", PodsReady: scheduler.PodsReady{Timeout: time.Hour, Blocks: true}})
@@ -181,7 +181,7 @@ func TestAUnitThatIsTriedApartIsCorrectedWhenWhatItShowsIsNoLongerTrue(t *testin
 			w.settle()
 			expectBooked(w, false)
 			w.after(4 * time.Second)
-			w.submit("a/other", cpu("3")) // bookings are made when something else happens
+			w.submit("a/other", cpu("3")) // bookings are made when another event occurs
 			w.settle()
 			expectBooked(w, true)
 		}, then: wellknown.ReasonQuotaExceeded},
@@ -226,7 +226,7 @@ func TestAUnitThatIsTriedApartIsCorrectedWhenWhatItShowsIsNoLongerTrue(t *testin
 type line struct {
 	*crowd
 	answers []answer
-	// written are the explanations in the order in which they were sent, with the reason that each unit shows.
+	// written are the explanations in the order of sending, with the reason that each unit shows.
 	written []scheduler.Write
 	urgent  int
 }
@@ -291,7 +291,7 @@ func (l *line) stop(stop scheduler.Stop) {
 	l.core.Apply(l.now, scheduler.QueueChanged{Queue: l.core.QueueNames()[0], Policy: queue.Priority, Stop: stop})
 }
 
-// The first 100 units of a queue are corrected within 2 s, and the others in their order with 200 writes per second.
+// The first 100 units of a queue are corrected within 2 s, and the others in order at 200 writes per second.
 func TestOfManyUnitsTheFirstAreCorrectedAtOnceAndTheOthersInOrder(t *testing.T) {
 	const waiting = 20_000
 	l := newLine(t, waiting)
@@ -303,7 +303,7 @@ func TestOfManyUnitsTheFirstAreCorrectedAtOnceAndTheOthersInOrder(t *testing.T) 
 		l.written = nil
 		l.stop(stop)
 		l.pass(2*time.Second, false)
-		// Those that follow wait for half a second too.
+		// The following units also wait for half a second.
 		if n, most := len(l.written), scheduler.PromptUnits+300; n < scheduler.PromptUnits || n > most {
 			t.Errorf("%d explanations in 2 s, want %d to %d", n, scheduler.PromptUnits, most)
 		}
@@ -348,7 +348,7 @@ func TestCorrectionsDelayNoRelease(t *testing.T) {
 			l.pass(110*time.Second, false)
 			l.stop(scheduler.NotStopped)
 		}
-		for range runningPerLeaf { // from now on one after the other
+		for range runningPerLeaf { // one by one from now on
 			l.endOne()
 		}
 		before, explained := l.urgent, len(l.written)
@@ -357,7 +357,7 @@ func TestCorrectionsDelayNoRelease(t *testing.T) {
 	}
 	alone, _ := rate(false)
 	released, explained := rate(true)
-	if alone < 3000 || released < alone*98/100 { // a unit that is being explained is released after that
+	if alone < 3000 || released < alone*98/100 { // a unit that is being explained is released afterwards
 		t.Errorf("%d units were released in 4 s, and %d while others were corrected", alone, released)
 	}
 	if explained == 0 || explained > 2*scheduler.PromptUnits+4*20+10 {
@@ -382,7 +382,7 @@ func TestAQueueThatIsStoppedAndResumedAllTheTimeCostsBoundedWrites(t *testing.T)
 		t.Fatalf("%d units reported, want all 1000", len(reports))
 	}
 	for key, n := range reports {
-		if n > 2+2*60/30 { // two at first, and one each 30 s
+		if n > 2+2*60/30 { // two at first, then one every 30 s
 			t.Fatalf("%s reported %d times in two minutes", key, n)
 		}
 	}

@@ -28,7 +28,7 @@ type crowd struct {
 	// made is the number of units so far; running are those released, the oldest first.
 	made    int
 	running []scheduler.Unit
-	// guaranteed is whether each leaf is guaranteed what its units request.
+	// guaranteed: each leaf has a guarantee of what its units request.
 	guaranteed bool
 }
 

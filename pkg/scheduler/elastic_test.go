@@ -141,7 +141,7 @@ func TestAnElasticUnitKeepsItsPodsWhileItsAdmissionIsNotWritten(t *testing.T) {
 	}
 }
 
-// Most units are not elastic, and a million of them wait.
+// Most units are not elastic, and there may be a million waiting ones.
 func TestAUnitFitsIntoItsSizeClass(t *testing.T) {
 	if size := unsafe.Sizeof(scheduler.AUnit); size > 384 {
 		t.Errorf("a unit has %d bytes, and the next size class of the allocator is 416", size)

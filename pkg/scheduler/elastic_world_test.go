@@ -12,7 +12,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// elastic makes a unit start with at least some of its pods, each of which requests an equal part of everything.
+// elastic lets a unit start with some of its pods, which share its request equally.
 func (w *world) elastic(least, count int32) func(*scheduler.Unit) {
 	return func(u *scheduler.Unit) {
 		e := &scheduler.Elastic{PodSet: "workers", Min: least, Count: count}
@@ -25,7 +25,7 @@ func (w *world) elastic(least, count int32) func(*scheduler.Unit) {
 	}
 }
 
-// resized is elastic for a unit whose request has changed.
+// resized adapts an elastic unit to its changed request.
 func (w *world) resized(u *scheduler.Unit) {
 	if e := u.Elastic; e != nil {
 		w.elastic(e.Min, e.Count)(u)
@@ -119,7 +119,7 @@ func (w *world) checkLargest(key string, g scheduler.Grown) {
 		w.t.Fatalf("unit %s is admitted without a group", u.Key)
 	}
 	e, n := u.Elastic, g.Pods
-	if w.unproven || n == e.Count || w.core.Claims() > 0 || len(w.core.Bookings()) > 0 { // what is planned for others is kept from it
+	if w.unproven || n == e.Count || w.core.Claims() > 0 || len(w.core.Bookings()) > 0 { // it does not get what is planned for others
 		return
 	}
 	without := w.oracleWithout(charge)

@@ -44,7 +44,7 @@ func TestADeactivatedUnitKeepsItsQuotaUntilItHasStoppedAndThenWaits(t *testing.T
 	if message := w.writes("a/one", scheduler.Evict)[0].Message; message != "the job was deactivated after its release" {
 		t.Errorf("the sentence is %q", message)
 	}
-	expectReleased(t, w, "a/one") // its pods may still be there
+	expectReleased(t, w, "a/one") // its pods may still exist
 
 	w.write("a/one", stop)
 	w.settle()
@@ -88,7 +88,7 @@ func TestAUnitIsEvictedWhenItsTimeIsOver(t *testing.T) {
 		w.after(time.Hour)
 		expectEvictions(t, w, "a/one", "MaximumExecutionTime")
 		expectReleased(t, w, "a/one")
-		w.write("a/one", deactivate) // job-extensions does, before it says that the job has stopped
+		w.write("a/one", deactivate) // job-extensions does so before it reports that the job has stopped
 		w.write("a/one", stop)
 		w.settle()
 		expectReleased(t, w, "a/two")

@@ -48,7 +48,7 @@ func expectOrder(t *testing.T, w *world, keys ...string) {
 func TestUnitsAreOrderedByTheirLimitThenByWhatIsExpected(t *testing.T) {
 	w := one(t)
 	w.submit("a/none", cpu("1"))
-	w.submit("a/month", cpu("1"), expects(30*24*time.Hour)) // not behind the one that declares nothing
+	w.submit("a/month", cpu("1"), expects(30*24*time.Hour)) // not behind the unit that declares nothing
 	w.submit("a/week", cpu("1"), maxTime(7*24*time.Hour))
 	w.submit("a/both", cpu("1"), maxTime(6*time.Hour), expects(time.Second)) // the limit counts
 	w.submit("a/hour", cpu("1"), expects(time.Hour))                         // 5 hours
@@ -130,7 +130,7 @@ func TestAQuotaWhoseJobsRunLongerThanExpectedGainsNothing(t *testing.T) {
 		for i := range 20 {
 			if key := fmt.Sprintf("a/liar%02d", i); ended {
 				w.finish(key)
-			} else { // its owner suspends and deletes it, so that its end is not seen
+			} else { // its owner suspends and deletes it, so the core does not see its end
 				w.write(key, func(u *scheduler.Unit) { u.Evicted, u.Stopped = true, true })
 				w.delete(key)
 			}

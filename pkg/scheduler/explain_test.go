@@ -95,7 +95,7 @@ func TestACauseThatComesAndGoesIsReportedEach30Seconds(t *testing.T) {
 	for range 10 {
 		becomes("3") // cpu again
 		w.after(10 * time.Second)
-		becomes("1") // and jobs
+		becomes("1") // then max-jobs
 		w.after(10 * time.Second)
 	}
 	if got := reasons(); len(got) < 7 || len(got) > 10 {
@@ -118,7 +118,7 @@ func TestACauseThatIsStillTrueIsReplacedWhenAnotherHasLastedFor30Seconds(t *test
 	w.submit("a/3", cpu("3"), priority(1))
 	w.finish("a/1")
 	w.settle()
-	expectReleased(t, w, "a/2", "a/3") // still two jobs, and no cpu either
+	expectReleased(t, w, "a/2", "a/3") // still two jobs, and still no cpu
 	reported := func() int { return len(w.writes("a/late", scheduler.Explain)) }
 	w.after(scheduler.ReasonInterval - time.Millisecond)
 	if n := reported(); n != 1 {

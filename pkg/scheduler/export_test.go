@@ -82,7 +82,7 @@ func (s *Scheduler) Stored() Stored {
 	return stored
 }
 
-// Outdated lists the units that show a cause that is no longer true, except one that comes and goes.
+// Outdated lists the units that show a cause that is no longer true, except for causes that come and go.
 func (s *Scheduler) Outdated(now time.Time) (keys []string) {
 	began := now.Add(-ReasonInterval) // a cause that came and went then may wait until now
 	for key, u := range s.units {
@@ -91,7 +91,7 @@ func (s *Scheduler) Outdated(now time.Time) (keys []string) {
 			continue
 		}
 		if u.requeueAt != 0 && instantOf(now) < u.requeueAt.plus(2*time.Second) {
-			continue // its backoff has only just ended
+			continue // its backoff has just ended
 		}
 		keys = append(keys, key+" shows "+string(u.shown.last().Reason)+" and waits because of "+string(r.Reason))
 	}

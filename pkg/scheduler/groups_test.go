@@ -12,9 +12,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// Two trees of hierarchical dominant resource fairness (volcano, docs/design/hdrf.md)
-// in which comparing the dominant shares of inner nodes starves one group for what
-// its sibling uses of another resource. Weights are equal mins.
+// Two trees of hierarchical dominant resource fairness (volcano, docs/design/hdrf.md) in which comparing the dominant
+// shares of inner nodes starves one group because its sibling uses another resource. Weights are equal mins.
 func TestAGroupIsNotStarvedForWhatItsSiblingUsesOfAnotherResource(t *testing.T) {
 	both := func(n string) map[string]string { return map[string]string{"cpu": n, "gpu": n} }
 	for _, c := range []struct {

@@ -25,7 +25,7 @@ func (w *world) grows(job string) func(*scheduler.Unit) {
 	}
 }
 
-// onlyPods returns what pods request, without the job.
+// onlyPods returns the requests of pods, without the job itself.
 func (w *world) onlyPods(v resources.Vector) (rest resources.Vector) {
 	cpu := w.names.ID("cpu")
 	amount, _ := v.Get(cpu)
@@ -161,7 +161,7 @@ func TestYoungGrowthGoesBeforeItsJob(t *testing.T) {
 	expectEvicted(t, w, "a/growth")
 }
 
-// Nothing else is evicted while pods of the growth are within their grace periods.
+// No other unit is evicted while pods of the growth are within their grace periods.
 func TestGrowthHasTheGracePeriodsOfItsPods(t *testing.T) {
 	w := newWorld(t, roundRobin(), leaf("a", cpu("6"), "a"))
 	w.exact = false
@@ -184,7 +184,7 @@ func TestGrowthHasTheGracePeriodsOfItsPods(t *testing.T) {
 	w.after(scheduler.DefaultEvictionTimeout)
 	w.settle()
 	expectEvicted(t, w, "a/growth")
-	pod(3, false) // nothing deletes it any more
+	pod(3, false) // it is no longer being deleted
 	w.after(scheduler.DefaultEvictionTimeout + time.Minute)
 	w.settle()
 	if got := w.evicted(); len(got) != 2 {
@@ -192,7 +192,7 @@ func TestGrowthHasTheGracePeriodsOfItsPods(t *testing.T) {
 	}
 }
 
-// Growth that does not borrow is protected like its job.
+// Growth that does not borrow is as protected as its job.
 func TestGrowthOfANonPreemptibleJobIsNotEvicted(t *testing.T) {
 	for _, preempts := range []bool{false, true} {
 		w := newWorld(t, roundRobin(), owning("a", cpu("4"), cpu("4")))

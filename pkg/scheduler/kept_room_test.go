@@ -42,7 +42,7 @@ func TestAUnitDoesNotStartWithTheRoomOfOthersBeforeItsVictimsAreEvicted(t *testi
 	expectReleased(t, w, "a/high", "b/high")
 }
 
-// The same within a queue: the unit ahead may take the room, and the one behind it decides again.
+// The same within a queue: the unit ahead may take the room, and the core decides again for the unit behind it.
 func TestAVictimIsNotEvictedForAUnitThatHasStartedWithTheRoomOfOneBehindIt(t *testing.T) {
 	w := preempting(t, owning("team", cpu("8"), cpu("8")), "team")
 	w.configure(scheduler.QueueChanged{Queue: "team", Preemption: scheduler.Preemption{WithinQueue: true, MaxPerMinute: 1}})
@@ -51,7 +51,7 @@ func TestAVictimIsNotEvictedForAUnitThatHasStartedWithTheRoomOfOneBehindIt(t *te
 	w.settle()
 	expectEvicted(t, w, "team/03")
 	w.now = w.now.Add(time.Minute)
-	w.submit("team/middle", cpu("2"), priority(1)) // its victim is evicted before the second one of the other unit
+	w.submit("team/middle", cpu("2"), priority(1)) // its victim is evicted before the other unit's second one
 	w.settle()
 	expectEvicted(t, w, "team/01", "team/03")
 	w.stopEvicted()
@@ -66,7 +66,7 @@ func TestAVictimIsNotEvictedForAUnitThatHasStartedWithTheRoomOfOneBehindIt(t *te
 	expectReleased(t, w, "team/00", "team/high", "team/middle")
 }
 
-// A unit starts before its victim has stopped, because another one ended, and is evicted itself.
+// A unit starts before its victim has stopped, because another one ended, and is then evicted itself.
 func TestAUnitThatIsQueuedAgainDoesNotClaimTheRoomOfItsVictimsTwice(t *testing.T) {
 	for name, restart := range map[string]bool{"in one run": false, "after a restart": true} {
 		t.Run(name, func(t *testing.T) {

@@ -48,7 +48,7 @@ func TestAUnitWhoseKindIsOffWaitsUntilItIsOnAgain(t *testing.T) {
 	expectReleased(t, w, "a/off")
 }
 
-// The controller may admit a unit just before it learns that nothing will release its job.
+// The controller may admit a unit just before it learns that the job will never be released.
 func TestAUnitThatWasAdmittedWhenItsKindIsTurnedOffGivesItsQuotaBackUnlessItHasPods(t *testing.T) {
 	w := newWorld(t, roundRobin(), leaf("root", cpu("8"), "a"))
 	w.submit("a/job", cpu("4"), ofKind(1))

@@ -142,7 +142,7 @@ func namesStep(t *rapid.T, w *world, step int) {
 		for _, evicted := range w.evicted() {
 			w.write(evicted, stop)
 		}
-	case 6, 7: // also of a unit that runs
+	case 6, 7: // even of a running unit
 		if asked := drawUnit(t, w, func(u *scheduler.Unit) bool { return u.Checking != nil && len(u.Checking.States) > 0 }); asked != "" {
 			verdicts := []scheduler.Verdict{scheduler.Retry, scheduler.Rejected}
 			if w.units[asked].Phase == scheduler.Reserved {
@@ -154,7 +154,7 @@ func namesStep(t *rapid.T, w *world, step int) {
 	w.after(time.Duration(rapid.IntRange(1, 40).Draw(t, "seconds")) * time.Second)
 }
 
-// namesOfOthers lists the namespaces other than that of the unit, and the units in them.
+// namesOfOthers lists all other namespaces than the unit's, and the units in them.
 func namesOfOthers(w *world, key string) (names []string) {
 	own, _, _ := strings.Cut(key, "/")
 	for _, namespace := range []string{"ns-red", "ns-blue", "ns-green", "ns-nowhere"} {

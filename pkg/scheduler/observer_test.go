@@ -51,7 +51,7 @@ func cores(n int) corev1.ResourceList {
 
 func (n *namespaces) use(count, each int) resources.Vector {
 	requests := cores(each)
-	// Few units and pods request the same of these, and no quota limits them.
+	// Few units and pods request the same resource of these, and no quota limits it.
 	requests[corev1.ResourceName(fmt.Sprint("example.com/rare-", 5*count+each))] = resource.MustParse("1")
 	use, _ := resourcequota.Weigh(resourcequota.Pods{Count: int64(count), Requests: requests})
 	vector, _ := n.backend.Vector(use)
@@ -319,7 +319,7 @@ func (n *namespaces) expectWork(t *rapid.T) {
 	}
 }
 
-// Nothing but the quota has named what it limits.
+// Only the quota has named the resource that it limits.
 func TestAViewHasTheNamesOfItsUsage(t *testing.T) {
 	n := newNamespaces(queue.RoundRobin)
 	n.quota("a", "q", 1, 0)

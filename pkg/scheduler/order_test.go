@@ -118,7 +118,7 @@ func (w *world) checkBorrowing(o *oracle.Tree, charged map[string]bool, plan sch
 	released := releases(plan)
 	for key := range w.units {
 		if w.core.ChargeOf(key) != nil && !charged[key] && !slices.Contains(released, key) {
-			return // it is released when another write has landed
+			return // it is released once another write has landed
 		}
 	}
 	o.Reserving = false
@@ -320,7 +320,7 @@ func (w *world) winner(o *oracle.Tree, released map[string]bool) *scheduler.Unit
 		}
 	}
 	usage := w.tree.Usage()
-	for i := len(usage) - 1; i >= 0; i-- { // in tree order, a node comes before those below it
+	for i := len(usage) - 1; i >= 0; i-- { // in tree order, a node comes before its descendants
 		path := usage[i].Path
 		at := contenders[path]
 		if len(at) == 0 {

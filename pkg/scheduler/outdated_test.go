@@ -20,7 +20,7 @@ func (w *world) expectSent(kind scheduler.Kind) {
 	}
 }
 
-// notEvicted returns the one of two units that is not evicted. The other one is.
+// notEvicted returns the one of two units that is not evicted.
 func (w *world) notEvicted(a, b string) string {
 	w.t.Helper()
 	if w.units[a].Evicted == w.units[b].Evicted {
@@ -137,7 +137,7 @@ func TestAStoppedUnitThatWasRenewedIsRequeuedWhenItsLastPodEnds(t *testing.T) {
 	w.settle()
 	w.now = w.now.Add(day)
 	w.write("a/hand", func(u *scheduler.Unit) { u.Priority = 1 })
-	w.deliverAll() // it is to end
+	w.deliverAll() // it should end
 	w.write("a/hand", func(u *scheduler.Unit) {
 		u.Renewal = &scheduler.Renewal{Timeout: day, At: w.now}
 		u.Stopped = true
@@ -181,7 +181,7 @@ func TestAUnitWhosePodsAreNotReadyIsEvictedAlthoughItsEvictionForAnotherWasWithd
 		other = "team/b"
 	}
 	w.now = w.now.Add(11 * time.Second)
-	w.write(victim, func(u *scheduler.Unit) { u.Phase = scheduler.Running }) // it can be written to again
+	w.write(victim, func(u *scheduler.Unit) { u.Phase = scheduler.Running }) // it can be written again
 	w.finish(other)
 	w.after(time.Hour)
 	expectEvictions(t, w, victim, "PodsReadyTimeout")

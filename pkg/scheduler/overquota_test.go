@@ -70,7 +70,7 @@ func (w *world) excesses() []quota.Excess {
 // as given when they are created.
 func grownWorld(t *testing.T) (w *world, pod func(name string, cpus int64, terminating bool)) {
 	w = newWorld(t, roundRobin(), tree.Node{Name: "root", Children: []tree.Node{leaf("a", cpu("4"), "a"), leaf("b", nil, "b")}})
-	w.exact = false // pods are created without asking
+	w.exact = false // pods are created without quota
 	w.submit("a/grown", cpu("1"))
 	w.settle()
 	return w, func(name string, cpus int64, terminating bool) {
@@ -149,7 +149,7 @@ func TestALimitThatIsLoweredIsReportedButByNoUnit(t *testing.T) {
 	w.settle()
 	w.plant(tree.Node{Name: "root", Children: []tree.Node{leaf("b", nil, "b"), leaf("a", cpu("2"), "a")}})
 	w.after(5 * time.Second)
-	w.plant(tree.Node{Name: "root", Children: []tree.Node{leaf("a", cpu("2"), "a"), leaf("b", nil, "b")}}) // another order, the same limits
+	w.plant(tree.Node{Name: "root", Children: []tree.Node{leaf("a", cpu("2"), "a"), leaf("b", nil, "b")}}) // a different order, the same limits
 	w.after(6 * time.Second)
 	if got := w.excesses(); len(got) != 1 || got[0].Node != "root/a" || got[0].Limit != 2000 {
 		t.Errorf("excesses are %+v, want one of root/a: its limit was lowered 11 s ago", got)

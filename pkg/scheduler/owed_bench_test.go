@@ -14,8 +14,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// creditors returns a core in which units wait for what they are owed: one unit has borrowed half of the
-// cluster, and the rest runs units of one cpu each. No two units request the same memory.
+// creditors returns a core where units wait for what they are owed: one unit has borrowed half of the cluster, and
+// units of one cpu each use the rest. No two units request the same memory.
 func creditors(t testing.TB, waiting, leaves int, policy *queue.Policy) *crowd {
 	t.Helper()
 	c := &crowd{crowdOf: crowdOf{waiting: waiting, leaves: leaves, shapes: waiting, policy: policy}, names: resources.NewNames()}

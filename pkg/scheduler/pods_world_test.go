@@ -151,7 +151,7 @@ func (w *world) eachUnitCharge(t *tree.Tree, do func(*scheduler.Unit, quota.Grou
 	}
 }
 
-// podActions are what pods do on their own.
+// podActions are what pods do by themselves.
 func (w *world) podActions(actions map[string]func(*rapid.T), pick func(string) string) {
 	pickPod := func(t *rapid.T) pods.Pod {
 		if len(w.pods) == 0 {

@@ -49,7 +49,7 @@ func expectLongerWaits(t *testing.T, timeout time.Duration) {
 			got[evictions].Message != fmt.Sprintf("not all pods of the job were ready %v after its release (podsReadyTimeout of queue root); the job is stopped and queued again", timeout) {
 			t.Fatalf("it is evicted with %+v", got)
 		}
-		w.restart() // the next process knows the cause, too
+		w.restart() // the next process knows the cause too
 		w.write("a/job", stop)
 		w.settle()
 		w.expectPhase("a/job", scheduler.Waiting, wellknown.ReasonBackoff)

@@ -5,7 +5,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// awaitsPodsOfOthers reports whether the queue of the unit admits nothing until the pods of another unit are ready.
+// awaitsPodsOfOthers reports whether the queue of the unit admits nothing until another unit's pods are ready.
 func (w *world) awaitsPodsOfOthers(u *scheduler.Unit) bool {
 	set := w.queueOf(u)
 	if !set.PodsReady.Blocks || set.PodsReady.Timeout <= 0 {
@@ -42,7 +42,7 @@ func (w *world) checkWaitForPods(write scheduler.Write) {
 	}
 }
 
-// isUnready reports whether a unit may be evicted for the reason because its pods are not ready in time.
+// isUnready reports whether a unit may be evicted for this reason because its pods are not ready in time.
 func (w *world) isUnready(u *scheduler.Unit, reason wellknown.Reason) bool {
 	return reason == wellknown.ReasonPodsReadyTimeout && u.AwaitsPods && (u.Phase == scheduler.Dequeued || u.Phase == scheduler.Running)
 }

@@ -63,7 +63,7 @@ func TestPropertyEvictionsLeadToStartsAndEnd(t *testing.T) {
 // that others could be evicted for.
 func TestPropertyNobodyWaitsForWhomRoomCouldBeMade(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		// In the small tree with small units, one unit can need the room of several that are reclaimed.
+		// In the small tree with small units, one unit may need the room of several reclaimed units.
 		draw, sizes := drawBorrowers, []string{"2", "5"}
 		if rapid.Bool().Draw(t, "small") {
 			draw, sizes = drawFull, []string{"1", "3"}

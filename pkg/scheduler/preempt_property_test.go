@@ -38,7 +38,7 @@ func (w *world) rest() {
 				return
 			}
 		default:
-			w.after(scheduler.DefaultEvictionTimeout) // the room of units that are evicted for other reasons is kept until then
+			w.after(scheduler.DefaultEvictionTimeout) // until then, the room of units that are evicted for other reasons is kept
 		}
 		if round > 200 {
 			w.t.Fatalf("there is no end of evictions: %s", w.story(12))
@@ -77,7 +77,7 @@ func (w *world) checkVictim(write scheduler.Write) {
 	}
 	u := w.units[write.Key]
 	if u == nil || u.Version != write.Version {
-		return // the core does not know of a change yet, so the write fails
+		return // the core does not know of a change yet, so the write will fail
 	}
 	exceeds := false
 	if c := w.core.ChargeOf(write.Key); c != nil {
@@ -137,7 +137,7 @@ type victim struct {
 	charge *quota.Charge
 }
 
-// mostCandidates is how many candidates are tried in all combinations.
+// mostCandidates is the number of candidates that are tried in all combinations.
 const mostCandidates = 8
 
 // lawfulVictims returns units that the laws of pkg/preemption allow to be evicted together for the claimant, which then
@@ -174,7 +174,7 @@ func (w *world) lawfulVictims(charged *tree.Tree, claimant *scheduler.Unit, to q
 	return nil
 }
 
-// claim is a unit that waits, and the candidates. A set of them is a number with a bit for each.
+// claim is a waiting unit with the candidates. A set of candidates is a number with a bit for each.
 type claim struct {
 	*world
 	path       string
@@ -297,7 +297,7 @@ func (c *claim) canBeReclaimed(taken, set uint) bool {
 	return can
 }
 
-// exceeds reports whether pods of the unit that are not being deleted request more than was admitted.
+// exceeds reports whether the pods of the unit, except those being deleted, request more than was admitted.
 func (w *world) exceeds(u *scheduler.Unit) bool {
 	w.lasting = true
 	defer func() { w.lasting = false }()

@@ -196,7 +196,7 @@ func TestAUnitAheadInTheQueueMayUseTheRoomThatWasMadeForAnother(t *testing.T) {
 	expectReleased(t, w, "a/00", "a/01", "a/02", "b/urgent")
 	w.stopEvicted()
 	w.after(time.Minute)
-	expectReleased(t, w, "a/00", "a/01", "a/02", "b/urgent") // b/large is more than what is left of the min of b
+	expectReleased(t, w, "a/00", "a/01", "a/02", "b/urgent") // b/large requests more than is left of the min of b
 	w.finish("b/urgent")
 	w.after(time.Minute)
 	expectEvicted(t, w, "a/02")
@@ -286,7 +286,7 @@ func TestAUnitEvictsWhenItsVictimIsProtectedForAShorterTime(t *testing.T) {
 	expectEvicted(t, w, "a/one")
 }
 
-// Small units pass a large one and end before it could evict them. It does not wait for each of them.
+// Small units pass a large one and end before it could evict them. The large one does not wait for each of them.
 func TestAUnitDoesNotWaitAgainAndAgainForVictimsThatStartedLast(t *testing.T) {
 	w := preempting(t, owning("team", gpu("4"), gpu("4")), "team")
 	w.configure(scheduler.QueueChanged{Queue: "team", Preemption: scheduler.Preemption{WithinQueue: true,
@@ -326,7 +326,7 @@ func TestAnotherUnitIsEvictedWhenOneDoesNotStop(t *testing.T) {
 	}
 }
 
-// It writes a checkpoint.
+// The pod writes a checkpoint.
 func TestNoOtherUnitIsEvictedWhileThePodsOfOneEndWithinTheirGracePeriod(t *testing.T) {
 	w := reclaiming(t, lenders())
 	w.submitAll(cpu("5"), numbered("a", 4)...)
@@ -474,7 +474,7 @@ func TestRoomOfAnEvictionThatIsTakenBackIsNotKept(t *testing.T) {
 	w.submit("team/two", gpu("3"), priority(900))
 	w.submit("team/small", gpu("1"), priority(1))
 	w.after(time.Second)
-	expectReleased(t, w, "team/one") // the room of team/one is kept for team/two
+	expectReleased(t, w, "team/one") // its room is kept for team/two
 	w.write("team/one", func(u *scheduler.Unit) { u.Inactive, u.Evicted, u.Eviction = false, false, scheduler.Eviction{} })
 	w.after(time.Minute)
 	expectReleased(t, w, "team/one", "team/small")
@@ -542,8 +542,8 @@ func TestARoomThatIsReclaimedIsNotBorrowed(t *testing.T) {
 	expectReleased(t, w, "b/owed", "d/0", "z/workflow")
 }
 
-// The guarantee of its department is not enough to evict others for the unit. When a unit of its own quota ends, it still
-// does not fit, but is within the guarantee of that quota.
+// The guarantee of its department is too small to evict others for the unit. When a unit of its own quota ends, it
+// still does not fit, but is within the guarantee of that quota.
 func TestAUnitThatGetsARightWithoutRoomReclaims(t *testing.T) {
 	w := reclaiming(t, owning("root", nil, cpu("5"), owning("department", cpu("4"), nil, owning("team", cpu("2"), nil)), owning("z", nil, nil)))
 	w.submit("team/first", cpu("1"))
@@ -624,10 +624,10 @@ func TestAVictimForOneResourceMayHelpWithAnother(t *testing.T) {
 	}
 }
 
-// A node is drained: the operator replaces a pod while the old one ends.
+// A node is drained: the operator replaces a pod while the old one terminates.
 func TestAPodThatIsReplacedDoesNotMakeANonPreemptibleUnitAVictim(t *testing.T) {
 	w := reclaiming(t, owning("root", nil, cpu("8"), owning("a", cpu("4"), cpu("8")), owning("b", cpu("4"), cpu("8"))))
-	w.exact = false // pods are created without asking
+	w.exact = false // pods are created without quota
 	w.submit("a/prod", cpu("4"), preemptible(false))
 	w.settle()
 	pod := func(uid string, terminating bool) {

@@ -92,7 +92,7 @@ func randomLife(t *rapid.T, policy *queue.Policy) *world {
 					quotaName(rapid.SampledFrom(w.quotas()).Draw(t, "quota")), w.drawElastic(t))
 			}
 		},
-		"submit many": func(t *rapid.T) { // so that some have to wait for room
+		"submit many": func(t *rapid.T) { // some of them have to wait for room
 			for range rapid.IntRange(2, 6).Draw(t, "units") {
 				submitSmall(t, w, fmt.Sprintf("s%03d", w.version))
 			}
@@ -190,7 +190,7 @@ func randomLife(t *rapid.T, policy *queue.Policy) *world {
 		"change label": func(t *rapid.T) {
 			name := quotaName(rapid.SampledFrom(w.quotas()).Draw(t, "quota"))
 			w.write(pick("unit"), func(u *scheduler.Unit) {
-				if u.Phase == scheduler.Waiting { // one that is charged moves, whether it fits or not
+				if u.Phase == scheduler.Waiting { // a charged unit moves whether it fits or not
 					name(u)
 				}
 			})
@@ -262,7 +262,7 @@ func randomLife(t *rapid.T, policy *queue.Policy) *world {
 		w.checkActions(actions, pick)
 	}
 	if rapid.Bool().Draw(t, "pods") {
-		w.exact = false // pods are created without asking
+		w.exact = false // pods are created without quota
 		w.podActions(actions, pick)
 	}
 	if rapid.Bool().Draw(t, "units are lost") {
@@ -301,7 +301,7 @@ func randomLife(t *rapid.T, policy *queue.Policy) *world {
 		actions["forge"] = func(t *rapid.T) {
 			w.forge(pick("unit"), rapid.SampledFrom([]scheduler.Phase{scheduler.Reserved, scheduler.Dequeued, scheduler.Running}).Draw(t, "phase"))
 		}
-		actions["forge an eviction"] = func(t *rapid.T) { // as a late write of the previous leader does
+		actions["forge an eviction"] = func(t *rapid.T) { // a late write of the previous leader
 			other := w.units[pick("for whom")].UID
 			w.write(pick("unit"), func(u *scheduler.Unit) {
 				if u.Evicted = holds(u) && rapid.IntRange(0, 3).Draw(t, "taken back") > 0; !u.Evicted {
@@ -319,7 +319,7 @@ func randomLife(t *rapid.T, policy *queue.Policy) *world {
 	w.settle()
 	w.after(2 * time.Second)
 	before := w.core.Outdated(w.now)
-	w.after(2 * scheduler.CorrectionDelay) // some causes may have changed at the very end
+	w.after(2 * scheduler.CorrectionDelay) // some causes may have changed just before the end
 	for _, outdated := range w.core.Outdated(w.now) {
 		if slices.Contains(before, outdated) && !w.without {
 			t.Fatalf("for %v %s", 2*scheduler.CorrectionDelay, outdated)
@@ -376,7 +376,7 @@ func expectReasons(t *rapid.T, w *world) {
 			continue // what it lacked when it was tried; it may lack more by now
 		}
 		if u.Reason == wellknown.ReasonNotAtFront && want == wellknown.ReasonWaitingForPods && w.policyOf(w.queueOf(u)).FrontOnly && w.front(o, w.groupOf(u)) != u {
-			continue // that is still true
+			continue // it is still true
 		}
 		if u.Reason != want {
 			t.Fatalf("unit %s shows %s, and waits for %s", key, u.Reason, want)
@@ -461,7 +461,7 @@ func expectRest(t *rapid.T, w *world) {
 		if u.Held != nil || refusal != nil || set.Stop != scheduler.NotStopped || w.missingCheck(u) != "" {
 			continue
 		}
-		if w.awaitsPodsOfOthers(u) { // it is not tried, so it keeps what was reserved for it before
+		if w.awaitsPodsOfOthers(u) { // it is not tried, so it keeps its earlier reservations
 			w.justify(justified, u, group)
 			continue
 		}
@@ -495,7 +495,7 @@ func (w *world) mayBeDelayed(o *oracle.Tree, u *scheduler.Unit) bool {
 	return false
 }
 
-// waitsForOthers reports whether a unit that fits may have to wait for one that has a booking or a claim.
+// waitsForOthers reports whether a unit that fits may have to wait for a unit with a booking or a claim.
 func (w *world) waitsForOthers(o *oracle.Tree, u *scheduler.Unit) bool {
 	return w.mayBeDelayed(o, u) || w.withKept(o).Refuses(w.pathOf(u), asked(u)) != ""
 }
@@ -595,7 +595,7 @@ func (w *world) policyOf(set scheduler.QueueChanged) *queue.Policy {
 	return w.opts.Policy
 }
 
-// front returns the first unit of the queue of the group that is not impossible.
+// front returns the first possible unit of the group's queue.
 func (w *world) front(o *oracle.Tree, group quota.Group) *scheduler.Unit {
 	var front *scheduler.Unit
 	for _, u := range w.units {
@@ -664,7 +664,7 @@ func drawTree(t *rapid.T) tree.Node {
 	}
 	root := leaf("root", amounts("root", 16))
 	root.Children = []tree.Node{inner, group("c", 10, "c")}
-	if _, _, err := tree.New(resources.NewNames(), root, tree.Options{}); err != nil { // the guarantees are more than there is
+	if _, _, err := tree.New(resources.NewNames(), root, tree.Options{}); err != nil { // the guarantees exceed the capacity
 		for _, children := range [][]tree.Node{root.Children, inner.Children} {
 			for i := range children {
 				children[i].Min = nil

@@ -10,8 +10,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/scheduler"
 )
 
-// A unit is deleted and created again under its name. The read after a conflict shows the new unit
-// before the informer reports the last changes of the old one.
+// A unit is deleted and created again with the same name. The read after a conflict shows the new unit before the
+// informer reports the last changes of the old one.
 func TestLateEventsOfADeletedUnitDoNotAffectTheUnitThatReplacedIt(t *testing.T) {
 	names := resources.NewNames()
 	backend, _, err := tree.New(names, leaf("root", cpu("4"), "*"), tree.Options{})

@@ -41,7 +41,7 @@ func TestAUnitThatNobodyRenewsLosesItsQuota(t *testing.T) {
 	}
 }
 
-// Found by TestPropertyChargedIsUsed: the end of the last pod replaced the write that ends the unit.
+// TestPropertyChargedIsUsed found this: the end of the last pod replaced the write that ends the unit.
 func TestAStoppedUnitThatNobodyRenewsEndsAlthoughItsLastPodEnds(t *testing.T) {
 	w := byHand(t)
 	w.pod(pods.Pod{Namespace: "a", UID: "pod", Owner: w.units["a/hand"].Owner, Requests: resources.Vector{}.With(w.names.ID("cpu"), 1000)})

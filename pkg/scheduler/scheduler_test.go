@@ -50,7 +50,7 @@ func TestOrderIsPriorityThenSubmissionThenName(t *testing.T) {
 		w.settle()
 		expectReleased(t, w, next)
 		running = next
-		w.restart() // and so does a restart
+		w.restart() // a restart keeps it too
 	}
 }
 
@@ -90,7 +90,7 @@ func TestBackoffLastsAsLongAsWasSetUnderEachTree(t *testing.T) {
 	}
 }
 
-// The policy is that of docs/development/adding-a-policy.md.
+// The policy is the one in docs/development/adding-a-policy.md.
 func TestAPolicyThatIsAddedDecidesTheOrder(t *testing.T) {
 	newestFirst := &queue.Policy{Name: "NewestFirst", Before: func(a, b *queue.Item) bool { return b.Older(a) }, FrontOnly: true}
 	w := newWorld(t, scheduler.Options{Policy: newestFirst}, leaf("root", cpu("4"), "a"))
@@ -220,7 +220,7 @@ func TestNewsFromBeforeAReleaseDoesNotUndoIt(t *testing.T) {
 	w.land(0)
 	w.answer(0)
 	expectReleased(t, w, "a/one", "a/zero")
-	w.deliver() // one as it was before its release
+	w.deliver() // a unit before its release
 	w.deliver() // urgent
 	w.think()
 	w.settle()

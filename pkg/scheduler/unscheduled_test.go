@@ -73,10 +73,10 @@ func TestAnEndedUnitKeepsTheMarkWhoseRemovalTheAPIServerDenied(t *testing.T) {
 		t.Fatalf("under way are %+v, want the removal", w.sent)
 	}
 	w.deny(0)
-	placed(w, "", "") // it is wanted again, and held back
+	placed(w, "", "") // the write is wanted again, and held back
 	w.think()
 	w.finish("a/job")
-	w.after(time.Hour) // landing a removal would fail
+	w.after(time.Hour) // the test fails if a removal lands
 	if got := w.writes("a/job", scheduler.ClearUnscheduled); len(got) > 0 {
 		t.Errorf("it was written to after its end: %+v", got)
 	}
@@ -132,7 +132,7 @@ func TestAReleasedUnitWithoutPodsSaysSo(t *testing.T) {
 	}
 	placed(w, "")
 	w.after(time.Second)
-	w.podGone("pod-0") // it will be created again
+	w.podGone("pod-0") // it will be recreated
 	w.after(time.Minute)
 	if found := w.writes("a/job", scheduler.ClearUnscheduled); len(found) != 1 {
 		t.Errorf("it was cleared by %+v, want one write", found)

@@ -33,8 +33,7 @@ type world struct {
 	tree  *tree.Tree
 	root  tree.Node
 	opts  scheduler.Options
-	// treeOpts are those of trees planted from now on; set is what administrators
-	// have set, by queue.
+	// treeOpts are the options of trees planted from now on. set has the settings of administrators by queue.
 	treeOpts tree.Options
 	set      map[string]scheduler.QueueChanged
 	// without is whether there is currently no quota.
@@ -55,13 +54,13 @@ type world struct {
 	// to hold quota, and whether that must be taken back.
 	listed bool
 	forged map[string]bool
-	// restored are the attempts of the jobs of units that replaced lost ones, by UID.
+	// restored has the attempts of the jobs whose lost units were replaced, by UID of the new unit.
 	restored map[string]int32
 	// lasting omits pods that are being deleted from all sums.
 	lasting bool
-	// news are versions of units that the informer has not delivered; nil: gone.
+	// news are versions of units that the informer has not delivered. A nil unit is gone.
 	news []news
-	// sent are writes that have not landed, outcomes those that were not delivered.
+	// sent are writes that have not landed. outcomes are those that have not been delivered.
 	sent     []scheduler.Write
 	outcomes []scheduler.Event
 	wake     time.Time
@@ -79,7 +78,7 @@ type world struct {
 	// judgesBorrowing lets checkBorrowing verify each release. tempted counts the units that it keeps from one.
 	judgesBorrowing bool
 	tempted         int
-	// booked is whether room was ever booked.
+	// booked reports that room was booked at some time.
 	booked bool
 	// forgets lets the core forget after each event what is no longer used.
 	forgets bool
@@ -402,7 +401,7 @@ func (w *world) hearAndThink() {
 // that must be drained.
 func (w *world) checkWrite(write scheduler.Write) {
 	if write.Kind == scheduler.Dequeue && write.Attempt == w.restored[write.UID] {
-		return // its job runs
+		return // its job is running
 	}
 	if u := w.units[write.Key]; write.Kind == scheduler.Dequeue && u != nil && w.off[u.Kind] != nil {
 		w.t.Fatalf("unit %s is admitted although its kind is off", write.Key)
@@ -418,7 +417,7 @@ func (w *world) checkWrite(write scheduler.Write) {
 	}
 }
 
-// used finds node, resource and used amount in a sentence about what a unit lacks.
+// used finds the node, the resource and the used amount in a sentence about what a unit lacks.
 var used = regexp.MustCompile(`^(?:insufficient|borrowing of) (\S+) (?:is paused )?in quota (\S+?)(?: until .*)?: [^;]*?used (\S+?)(?: \(.*)?(?: and (?:reserved|kept) (\S+))? of max ([^\s;]+)`)
 
 // checkFigures verifies that the figures that a unit is about to show match the current usage.
@@ -441,7 +440,7 @@ func (w *world) checkFigures(write scheduler.Write) {
 		amount, _ := usage.Used.Get(id)
 		limit, _ := usage.Max.Get(id)
 		if strings.Contains(write.Message, " kept ") {
-			return // how much is kept depends on the plan of the core
+			return // how much is kept depends on the core's plan
 		}
 		reserved := ""
 		if space := (quota.Space{Node: quota.NodeID(i), Resource: id}); write.Reason == wellknown.ReasonBorrowingPaused {
@@ -475,7 +474,7 @@ func (w *world) land(i int) {
 		switch s.Kind {
 		case scheduler.Dequeue, scheduler.Reserve, scheduler.Requeue, scheduler.Explain:
 			u.Reason, u.Quota, u.Backoff = s.Reason, s.Quota, nil
-			if s.Reason == wellknown.ReasonBackoff { // the cause is read from the message, as long as the unit has it
+			if s.Reason == wellknown.ReasonBackoff { // the cause is in the message while the unit has it
 				u.Backoff = &quota.Refusal{Reason: s.Reason, Sentence: s.Message}
 			}
 		case scheduler.ShowPlace:
@@ -643,7 +642,7 @@ func (w *world) checkLimits() {
 		for i, node := range group.Nodes() {
 			for _, a := range u.Demand.Requests {
 				room := charged.Room(quota.Space{Node: node, Resource: a.ID})
-				// A min of max-jobs bounds nothing.
+				// A min of max-jobs limits nothing.
 				if !u.Demand.Preemptible && i == 0 && w.names.Name(a.ID) != quota.JobsResource {
 					room = min(room, charged.Room(quota.Space{Node: node, Resource: a.ID, Bound: quota.FixedMin}))
 				}

@@ -10,14 +10,14 @@ import (
 	"kube-queue.dev/kube-queue/pkg/simulator/plot/figure"
 )
 
-// The panels are drawn on cards in the grid of the dashboard, like Grafana's in its light theme. Lengths are in pixels:
-// a column and a line of the grid, the space between cards and that above the grid.
+// The panels are drawn on cards in the dashboard's grid, like Grafana's light theme. Lengths are in pixels: a column
+// and a line of the grid, the gap between cards, and the space above the grid.
 const column, line, gap, head = 44.0, 30.0, 8.0, 66.0
 
 // colors are those of thresholds.
 var colors = map[string]string{"green": "#1A7F37", "yellow": "#9A6700", "red": "#CF222E"}
 
-// dashboard is what the tests read of a dashboard of Grafana.
+// dashboard has the parts of a Grafana dashboard that the tests read.
 type dashboard struct {
 	Title      string
 	Panels     []*panel
@@ -47,13 +47,13 @@ type panel struct {
 	lines []result
 }
 
-// result is a line of a panel. Its values are those of all scrapes, or NaN.
+// result is a line of a panel. It has a value for each scrape, or NaN.
 type result struct {
 	name   string
 	values []float64
 }
 
-// draw draws rows of the dashboard with texts above them. The first scrape was at a time.
+// draw draws rows of the dashboard with texts above them. from is the time of the first scrape.
 func draw(title, subtitle string, panels []*panel, from time.Time) []byte {
 	top, bottom := panels[0].GridPos.Y, 0.0
 	for _, d := range panels {
@@ -104,7 +104,7 @@ func (d *panel) stat(p *figure.Picture, x, y, w float64) {
 	}
 }
 
-// graph shows the lines over time, above each other if the panel stacks them.
+// graph shows the lines over time. If the panel stacks them, they are on top of each other.
 func (d *panel) graph(p *figure.Picture, x, y, w, h float64, from time.Time) {
 	stacked, most := d.FieldConfig.Defaults.Custom.Stacking.Mode == "normal", 0.0
 	var legend []figure.Entry
@@ -122,7 +122,7 @@ func (d *panel) graph(p *figure.Picture, x, y, w, h float64, from time.Time) {
 			if stacked && i > 0 {
 				tops[i][k] += tops[i-1][k]
 			}
-			if tops[i][k] > most { // NaN is not
+			if tops[i][k] > most { // false for NaN
 				most = tops[i][k]
 			}
 		}
@@ -146,7 +146,7 @@ func (d *panel) graph(p *figure.Picture, x, y, w, h float64, from time.Time) {
 				if !math.IsNaN(v) {
 					points, lower = append(points, at(float64(k), tops[i][k])), append(lower, at(float64(k), under))
 				}
-				if len(points) > 0 && (math.IsNaN(v) || k == len(l.values)-1) { // the end of a part without gaps
+				if len(points) > 0 && (math.IsNaN(v) || k == len(l.values)-1) { // the end of a section without gaps
 					if stacked {
 						slices.Reverse(lower)
 						p.Path("area", l.name, "stroke:none;fill-opacity:.2;fill:"+figure.Colors[i%len(figure.Colors)], slices.Concat(points, lower), true)
@@ -171,7 +171,7 @@ func clock(from time.Time) figure.Axis {
 	return axis
 }
 
-// scale shows values of at least so many base units in a unit.
+// scale is a unit for values of at least this many base units.
 type scale struct {
 	from, unit float64
 	name       string
@@ -185,7 +185,7 @@ var scales = map[string][]scale{
 	"short":       {{0, 1, ""}},
 }
 
-// amounts returns the vertical axis for values up to the greatest.
+// amounts returns the vertical axis for values up to the largest one.
 func (d *panel) amounts(greatest float64) figure.Axis {
 	fit := scales[d.FieldConfig.Defaults.Unit]
 	s := fit[slices.IndexFunc(fit, func(s scale) bool { return greatest >= s.from })]

@@ -16,16 +16,16 @@ import (
 
 var update = flag.Bool("update", false, "write the pictures of the dashboard")
 
-// The recording has so many scrapes, one every five seconds.
+// The recording has this many scrapes, one every five seconds.
 const (
 	scrapes = 61
 	every   = 5 * time.Second
 )
 
-// begins are the rows that begin a picture.
+// begins are the rows that start a picture.
 var begins = map[string]string{"Overview": "queues", "Quota: $resource": "quotas", "Programs": "programs"}
 
-// empty are panels that show nothing of some recordings, and why.
+// empty are panels that have no data in some recordings, and why.
 var empty = map[string]string{
 	"Rolled-back decisions": "nobody else changes units at the same time",
 	"Failed API writes":     "the API server refuses no write",

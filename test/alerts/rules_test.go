@@ -53,8 +53,8 @@ func alertRules(t *testing.T) []rulefmt.Rule {
 	return all
 }
 
-// firing evaluates rules over series for a time, once per minute like Prometheus, and returns the
-// alerts that fire at the end, with their texts.
+// firing evaluates rules over series for a time, once per minute as Prometheus does, and returns the alerts that fire
+// at the end, with their texts.
 func firing(t *testing.T, text string, during time.Duration, only func(rulefmt.Rule) bool) map[string][]string {
 	t.Helper()
 	scraped, engine := scraping(t, text, time.Unix(0, 0), time.Minute), newEngine(t)
@@ -77,8 +77,8 @@ func newEngine(t *testing.T) *promql.Engine {
 	return engine
 }
 
-// play evaluates a rule once per minute. A result fires when it was continuously present for the
-// duration in the rule.
+// play evaluates a rule once per minute. A result fires once it has been present continuously for the duration in the
+// rule.
 func play(t *testing.T, r rulefmt.Rule, engine *promql.Engine, scraped storage.Queryable, during time.Duration) (reported []string) {
 	t.Helper()
 	since := map[uint64]time.Duration{}
@@ -122,8 +122,7 @@ func expand(t *testing.T, r rulefmt.Rule, found promql.Sample) string {
 	return expanded
 }
 
-// healthy has the series of a healthy system for a day. In queue held all units are held by their
-// users.
+// healthy has the series of a healthy system for a day. In queue held, all units are held by their users.
 const healthy = `
   kube_queue_leader{program="kube-queue-controller", instance="c1"} 1x1440
   kube_queue_leader{program="kube-queue-controller", instance="c2"} 0x1440
@@ -201,7 +200,7 @@ func TestNoAlertFiresInAHealthySystem(t *testing.T) {
 // cause makes an alert fire.
 type cause struct {
 	alert, series string
-	// during is how long it lasts, and reported the text of the alert then.
+	// during is how long it lasts, and reported is the resulting text of the alert.
 	during   time.Duration
 	reported []string
 	// tooShort is a duration without an alert.

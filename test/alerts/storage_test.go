@@ -13,8 +13,8 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// scraping parses series in the notation of Prometheus's tests, one per line, and returns them with
-// samples from a time in equal steps. Prometheus's own storage would import the clients of all clouds.
+// scraping parses series in the notation of Prometheus's tests, one per line, and returns them with samples at equal
+// steps from a time. Prometheus's own storage would import the clients of all clouds.
 func scraping(t *testing.T, text string, from time.Time, step time.Duration) storage.Queryable {
 	t.Helper()
 	var all []storage.Series

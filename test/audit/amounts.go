@@ -31,7 +31,7 @@ func floorOf(name string, amount *big.Rat) int64 {
 	}
 	units := new(big.Int).Div(amount.Num(), amount.Denom())
 	if !units.IsInt64() {
-		return int64(amount.Sign()) * (math.MaxInt64 / 1000) // of which some can be added up
+		return int64(amount.Sign()) * (math.MaxInt64 / 1000) // so that some can be added up
 	}
 	return units.Int64()
 }
@@ -41,7 +41,7 @@ func exact(q resource.Quantity) *big.Rat {
 	return rat
 }
 
-// ofCPU reports whether a key is about cpu, also a key of a ResourceQuota.
+// ofCPU reports whether a key is about cpu, including keys of a ResourceQuota.
 func ofCPU(name string) bool {
 	return strings.TrimPrefix(strings.TrimPrefix(name, "requests."), "limits.") == "cpu"
 }
@@ -71,7 +71,7 @@ func (a amounts) times(times int64) amounts {
 	return out
 }
 
-// above returns by how much amounts are above others.
+// above returns by how much the amounts exceed others.
 func (a amounts) above(other amounts) amounts {
 	out := amounts{}
 	for name, n := range a {

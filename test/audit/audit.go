@@ -26,8 +26,8 @@ type Options struct {
 	Grace *time.Duration
 	// ResourceQuota: quota is given by ResourceQuotas instead of a tree.
 	ResourceQuota bool
-	// PodLag is how long after its creation a pod may be missing in the usage of a ResourceQuota, if it
-	// has no unit, and of a quota tree. The default is 2 s.
+	// PodLag is how long after its creation a pod may be missing from the usage of a quota tree, or of a
+	// ResourceQuota if it has no unit. The default is 2 s.
 	PodLag *time.Duration
 	// StatusInterval is the shortest time between two writes of the status of a Queue or of the tree. The default
 	// is 5 s.
@@ -61,7 +61,7 @@ type Log struct {
 	Lines, Entries int
 	// From and To are the times of the first and the last entry.
 	From, To time.Time
-	// Unfinished reports that the last line is incomplete, as in a log that is still written.
+	// Unfinished reports that the last line is incomplete, as in a log that is still being written.
 	Unfinished bool
 	// Bare counts writes without objects because the level of the audit policy is too low. Cut
 	// counts writes whose objects were omitted because of their size.

@@ -13,17 +13,17 @@ import (
 const (
 	budgetPlain  = 5 // create the unit, dequeue, release, end, one event
 	budgetRan    = 6 // it ran so long that Running was written
-	budgetWaited = 8 // it waited: the reason, and an event for it
-	budgetShown  = 2 // the condition Queuing, on and off
+	budgetWaited = 8 // it waited: one write of the reason, and one event
+	budgetShown  = 2 // the condition Queuing, set and cleared
 )
 
-// A job that waited or ran longer than these has the larger budget. They are a little below the
-// programs' own thresholds of 1 s and 2 s, because the log has the times of the responses.
+// A job that waited or ran longer than this has the larger budget. The times are a little below the programs' own
+// thresholds of 1 s and 2 s, because the log has the times of the responses.
 const (
 	surelyNotWaited = 800 * time.Millisecond
 	surelyNotLong   = 1500 * time.Millisecond
 	causePause      = 30 * time.Second
-	comesAndGoes    = 1                // how often a cause may be replaced at once by one that was shown before it
+	comesAndGoes    = 1                // how often an earlier cause may return at once
 	renewal         = 30 * time.Minute // an event is renewed before it expires
 )
 
@@ -80,12 +80,12 @@ func (a *account) settle(s *world) {
 		}
 		causes := max(0, a.reasons-1)
 		paced := int((waited + causePause - 1) / causePause)
-		// One that is no longer true is replaced at once, unless it comes and goes.
+		// A cause that is no longer true is replaced at once, unless it comes and goes.
 		a.Budget += min(causes, comesAndGoes+len(a.shown)+paced+s.decidersBetween(a.job.created.Time, until))
 		a.Budget += a.asked // an event follows each
 		a.Budget += int(waited / renewal)
 	}
-	a.Budget += a.more + min(a.nodes, a.checked) // each of these with a write of the check
+	a.Budget += a.more + min(a.nodes, a.checked) // each of these comes with a write of the check
 }
 
 func timeOr(m Moment, otherwise time.Time) time.Time {

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// charge is what one object has: the units that hold quota for it, and its pods that count. A pod counts
-// for the nearest object among itself and its controllers that has, or had, an admitted unit.
+// charge is what one object has: the units that hold quota for it, and the pods that count for it. A pod counts for
+// the nearest object among itself and its controllers that has, or had, an admitted unit.
 type charge struct {
-	unit    *unit // one that holds quota, or else held it last; nil for pods outside of the queue
+	unit    *unit // one that holds quota, or else the last one that did; nil for pods outside of the queue
 	job     *job  // nil if the log does not show it
 	holding []*unit
 	pods    []*pod
@@ -32,8 +32,8 @@ func (s *world) holds(u *unit) bool {
 	return s.holding[u] && !u.unclear && (j == nil || j.over().IsZero())
 }
 
-// home returns the object that a pod counts for, with its unit; nil if it counts for none. A pod that was
-// created after its unit was deleted counts only while the job is released.
+// home returns the object that a pod counts for, with its unit, or nil if it counts for none. A pod that was created
+// after its unit was deleted counts only while the job is released.
 func (s *world) home(p *pod) (owner string, home *unit) {
 	for _, uid := range s.chain(p.uid) {
 		units := s.admitted[uid]
@@ -55,8 +55,8 @@ func (s *world) home(p *pod) (owner string, home *unit) {
 	return "", nil
 }
 
-// charges groups the units that hold quota, and the pods that a function selects, by the object that they
-// belong to. Pods outside of the queue are the last charge. A namespace of "" means all.
+// charges groups the units that hold quota, and the pods that counts selects, by the object that they belong to. The
+// last charge has the pods outside of the queue. A namespace of "" means all.
 func (s *world) charges(namespace string, counts func(*pod) bool) []*charge {
 	byOwner := map[string]*charge{}
 	of := func(owner string, u *unit) *charge {
@@ -98,8 +98,8 @@ func (s *world) charges(namespace string, counts func(*pod) bool) []*charge {
 // requesting selects the live pods whose requests are known.
 func requesting(p *pod) bool { return p.live() && !p.resized }
 
-// unseen reports whether the controller need not count a pod at a time: it was created less than lag
-// before, its grace period is over, or its removal has begun.
+// unseen reports whether the controller may ignore a pod at a time: the pod was created less than lag before, its
+// grace period is over, or its removal has begun.
 func (s *world) unseen(p *pod, at time.Time, lag time.Duration) bool {
 	fresh := !p.created.IsZero() && at.Sub(p.created.Time) < lag
 	leaves, leaving := s.leaving[p.uid]
@@ -121,8 +121,8 @@ func (c *charge) uses() amounts {
 	return uses
 }
 
-// taken returns how much the charge uses of a key of a ResourceQuota, in the same way. Of a pod that was resized only
-// the number is known.
+// taken returns how much the charge uses of a key of a ResourceQuota, in the same way. A pod that was resized counts
+// only as a pod: its requests are unknown.
 func (c *charge) taken(key string) int64 {
 	var admitted, pods int64
 	for _, u := range c.holding {
@@ -133,14 +133,14 @@ func (c *charge) taken(key string) int64 {
 		if p.resized {
 			g.requests, g.limits = nil, nil
 		}
-		g.ended = g.ended || p.gated // the quota counts it before its job holds anything
+		g.ended = g.ended || p.gated // the quota counts a gated pod before its job holds anything
 		pods += weigh(key, g)
 	}
 	return max(admitted, pods)
 }
 
-// asked returns what a unit is charged in a tree, and that it is one job. A unit that shows that only pods are left
-// is charged for its pods.
+// asked returns what a unit is charged in a tree, including one job. A unit that shows that only pods are left is
+// charged for its pods.
 func (u *unit) asked() amounts {
 	asked := amounts{maxJobs: 1}
 	if !u.now.podsRemain() {
@@ -157,8 +157,8 @@ func (s *world) place(u *unit) (namespace, quota string) {
 	return u.namespace, u.now.quotaName
 }
 
-// nodeOf returns the node of a tree that a unit is charged to. That is its group or, if the tree has no group
-// for it any more, the nearest remaining ancestor of the group that admitted it.
+// nodeOf returns the node of a tree that a unit is charged to. That is its group or, if the tree no longer has a
+// group for it, the nearest remaining ancestor of the group that admitted it.
 func (s *world) nodeOf(t *tree, u *unit) *node {
 	namespace, quota := s.place(u)
 	if n, err := t.group(namespace, quota); err == nil {

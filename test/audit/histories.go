@@ -32,8 +32,8 @@ func (h *history[T]) now() (value T) {
 	return value
 }
 
-// refusal returns why no version justifies a decision at a time, or "" if one does. Programs see a change only after a
-// delay, so an earlier version may justify it, too. The function returns what speaks against it in a version.
+// refusal returns why no version justifies a decision at a time, or "" if one does. Programs see a change only after
+// a delay, so an earlier version may justify it, too. against returns the objections to a decision under one version.
 func (h *history[T]) refusal(at time.Time, against func(T) []string) string {
 	var all []string
 	for i, v := range slices.Backward(h.versions) {
@@ -56,7 +56,7 @@ type trees struct {
 	all map[string]*treeFacts // by UID
 }
 
-// apply applies a write of a tree. Only those of one namespace count.
+// apply applies a write of a tree. Only trees in one namespace count.
 func (t *trees) apply(w *write, now *treeFacts) {
 	if w.namespace != "kube-system" {
 		return
@@ -67,7 +67,7 @@ func (t *trees) apply(w *write, now *treeFacts) {
 	if w.gone {
 		delete(t.all, w.uid)
 	} else {
-		// A write of the status does not change the spec.
+		// Writes of the status do not change the spec.
 		if was := t.all[w.uid]; was != nil && w.subresource != "" {
 			now.tree, now.created = was.tree, was.created
 		}
@@ -88,7 +88,7 @@ func (t *trees) oldest() (oldest *treeFacts) {
 	return oldest
 }
 
-// quota is a ResourceQuota. A version that is nil is its deletion.
+// quota is a ResourceQuota. A nil version means that it was deleted.
 type quota struct {
 	history[*quotaFacts]
 	uid, name string
@@ -109,7 +109,7 @@ func (s *world) applyQuota(w *write, now *quotaFacts) {
 	if w.gone {
 		now = nil
 	}
-	// A write of only the used amounts is no change.
+	// A write of only the used amounts is not a change.
 	if q := all[at]; len(q.versions) == 0 || !reflect.DeepEqual(q.now(), now) {
 		q.set(now, w.Time)
 	}

@@ -11,19 +11,17 @@ type Kind struct {
 
 	// Suspend is the path of the suspend field, joined by dots.
 	Suspend string
-	// BySuspend: the suspend field is a mark, if also is nil or true. The annotation is a mark for
-	// every kind.
+	// BySuspend: the suspend field is a mark if also is nil or returns true. The annotation is a mark for every kind.
 	BySuspend bool
 	also      func(fields) bool
-	// managedBy is the path of the field that gives the job to another controller, unless its value
-	// is Operator.
+	// managedBy is the path of the field that hands the job to another controller, unless its value is Operator.
 	managedBy, Operator string
 	// unholdable reports whether an object cannot be held.
 	unholdable func(fields) bool
 
-	// end returns from the job's status whether and how it has ended.
+	// end returns whether and how the job has ended, according to its status.
 	end func(fields) Ending
-	// running reports whether the job runs, by its status.
+	// running reports whether the job runs, according to its status.
 	running func(fields) bool
 	// state is what kubectl shows.
 	state func(fields) string
@@ -122,7 +120,7 @@ func kubeflow(kind, resource string) *Kind {
 	}
 }
 
-// unmanaged changes the row to that of a kind whose operator does not read managedBy.
+// unmanaged makes the row that of a kind whose operator does not read managedBy.
 func unmanaged(k *Kind) *Kind {
 	k.managedBy, k.Operator = "", ""
 	return k
@@ -156,7 +154,7 @@ func kindWhere(group, version string, is func(*Kind) bool) *Kind {
 
 // JobView is the state of a job, read from its status.
 type JobView struct {
-	// Running reports whether the job runs, by its status.
+	// Running reports whether the job runs, according to its status.
 	Running bool
 	// Outcome is Succeeded or Failed after the job has ended.
 	Outcome string

@@ -7,10 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// fields are those of a job. Users may write anything into them.
+// fields are the fields of a job. Users may write anything into them.
 type fields = map[string]any
 
-// at returns the value at a path whose parts are joined by dots; zero if there is none of this type.
+// at returns the value at a dotted path, or zero if there is none of this type.
 func at[T any](o fields, path string) (value T) {
 	found, _, _ := unstructured.NestedFieldNoCopy(o, strings.Split(path, ".")...)
 	value, _ = found.(T)

@@ -1,7 +1,7 @@
 package audit
 
-// doubleRelease follows which units were admitted and wait for the release of their job. Whoever may change a job may
-// change the annotation that says for which admission it was released, and so have it released again.
+// doubleRelease tracks which units were admitted and wait for the release of their job. Users who may change a job
+// may change the annotation with the admission that it was released for, and so have it released again.
 func doubleRelease() law {
 	due, said := map[*unit]bool{}, map[*unit]string{}
 	return law{

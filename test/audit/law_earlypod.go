@@ -32,7 +32,7 @@ func (s *world) podBorn(c *change, f *Check) {
 	}
 }
 
-// whyHeld returns why no pod of the job may be created now, or an empty text if one may.
+// whyHeld returns why no pod of the job may be created now, or "" if one may.
 func (s *world) whyHeld(j *job, now time.Time) string {
 	if j.missed {
 		return "which opted in, but was not held from its creation"

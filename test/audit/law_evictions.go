@@ -6,8 +6,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// seeEviction: the controller evicts. job-extensions reports that the job is stopped, also if
-// a user stopped it.
+// seeEviction: the controller evicts. job-extensions reports that the job has stopped, even if a user stopped it.
 func seeEviction(c *change, f *Check) {
 	now, was := c.unit.now, c.unitWas
 	if now.evicted == was.evicted && now.evictedReason == was.evictedReason || now.kind == nil {
@@ -49,7 +48,7 @@ func seeWhy(c *change, f *Check) {
 	switch {
 	case now.evictedReason == "Deactivated" && was.active():
 		f.fail("undue-eviction", c.Moment, c.unit, "it was evicted because of deactivation, but its spec.active is not false")
-	case now.evictedReason == "NotAdmitted": // a forged admission is a finding of its own
+	case now.evictedReason == "NotAdmitted": // a forged admission has its own finding
 		f.fail("undue-eviction", c.Moment, c.unit, "it was evicted because nobody admitted it, but only the controller admits units")
 	case now.evictedReason == "MaximumExecutionTime" && (limit == 0 || ran < limit):
 		f.fail("undue-eviction", c.Moment, c.unit, "it was evicted after a run time of %s, but its maximum execution time is %s (0: unlimited)", ran, limit)

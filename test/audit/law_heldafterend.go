@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// recheck is how often job-extensions checks what is left of a job that is gone.
+// recheck is how often job-extensions checks what is left of a deleted job.
 const recheck = 10 * time.Second
 
-// clocks measure the time between the end of a job and the end of its unit. A unit whose job is
-// gone may show that pods are left; it holds quota until they are gone.
+// clocks measure the time between the end of a job and the end of its unit. A unit whose job is gone may show that
+// pods are left. It holds quota until they are gone.
 type clocks struct {
 	kept map[*unit]bool   // units that have shown that pods are left
-	late map[*unit]Moment // since when units hold quota though their job is over
+	late map[*unit]Moment // when the job of a unit ended that still holds quota
 }
 
 func heldAfterEnd() law {
@@ -26,7 +26,7 @@ func (h *clocks) see(s *world, c *change, f *Check) {
 	}
 	if c.unit != nil {
 		if !c.unit.exists() || !c.unit.now.holds() {
-			h.stop(s, c.unit, c.received, f) // it was stored at that time or later
+			h.stop(s, c.unit, c.received, f) // it was stored then or later
 		}
 		seeEnd(s, c, f)
 	}
@@ -59,7 +59,7 @@ func podsLeft(j *job) bool {
 	return !j.exists() && (len(j.clusters) > 0 || slices.ContainsFunc(j.pods, (*pod).live))
 }
 
-// stop stops the clock of a unit, and reports it if it ran for too long.
+// stop stops the clock of a unit, and reports the unit if the clock ran for too long.
 func (h *clocks) stop(s *world, u *unit, now time.Time, f *Check) {
 	since := h.late[u]
 	delete(h.late, u)

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// overLimit sums at each admission what the units that hold quota request, or what their pods request if
-// that is more.
+// overLimit sums, at each admission, what the units that hold quota request, or what their pods request if that is
+// more.
 func overLimit() law {
 	admissions := 0
 	return law{
@@ -48,8 +48,8 @@ func (c *change) holder() fmt.Stringer {
 	return c.unit
 }
 
-// overTree checks an admission against the versions of the tree that may justify it. The pods that count are
-// those that the controller must have seen.
+// overTree checks an admission against the versions of the tree that may justify it. It counts only pods that the
+// controller must have seen.
 func (s *world) overTree(c *change, f *Check) {
 	if s.trees.now() == nil {
 		return // reported at the end: the cluster may use another backend
@@ -124,7 +124,7 @@ func (q *quotaFacts) overKeys(name string, charges []*charge, u *unit) []string 
 	return over("ResourceQuota "+name, q.hard, asked, parts)
 }
 
-// over returns the limits that the parts exceed together, of those on what an admission requested.
+// over returns the limits on what an admission requested that the parts exceed together.
 func over(where string, hard, asked amounts, parts []part) (broken []string) {
 	for _, name := range asked.names() {
 		limit, limited := hard[name]

@@ -9,10 +9,10 @@ type term struct {
 	lasts            time.Duration
 }
 
-// twoLeaders tracks the holder of the lease of each program and checks that no other process
-// writes as that program. It identifies processes by their credentials, so two processes with
-// the same token look like one. An expired or released lease restricts nobody. Events do not
-// count: they report earlier decisions, and their names are unique.
+// twoLeaders tracks the lease holder of each program and checks that no other process writes as that program. It
+// identifies processes by their credentials, so two processes with the same token look like one. An expired or
+// released lease restricts no process. Events do not count: they report earlier decisions, and their names are
+// unique.
 func twoLeaders() law {
 	terms := map[string]term{} // by user
 	return law{

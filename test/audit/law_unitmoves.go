@@ -141,13 +141,13 @@ func seeDelete(s *world, c *change, f *Check) {
 	}
 }
 
-// unmarked reports whether the object has no mark, or belongs to another queue.
+// unmarked reports whether the object has no mark or belongs to another queue.
 func (f *jobFacts) unmarked() bool {
 	return !f.marked || f.annotation != "" && f.annotation != "true"
 }
 
-// leaves reports whether the job of a deleted unit has left the queue: before its release it
-// was handed over to another system, or its mark was removed.
+// leaves reports whether the job of a deleted unit has left the queue: before its release, it was handed over to
+// another system, or its mark was removed.
 func leaves(c *change) bool {
 	u, j := c.unit.now, c.job.now
 	if c.user != Extensions {

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// statusTolerance is how much a delayed answer may shorten the time between two writes.
+// statusTolerance is how much a delayed response may shorten the time between two writes.
 const statusTolerance = 500 * time.Millisecond
 
-// writeBudget checks the counted writes against the budget, and the time between two writes of a status.
+// writeBudget checks the number of writes against the budget, and the time between two writes of a status.
 func writeBudget() law {
 	b := newBook()
 	written := map[string]time.Time{} // the last write of each status
@@ -62,19 +62,19 @@ type account struct {
 	JobWrites
 	job      *job
 	unitMade Moment
-	quota    Moment // first got
+	quota    Moment // when it first got quota
 	released Moment
 	ended    Moment
 	reasons  int             // writes of the reason or the message while the unit waited
-	shown    map[string]bool // the reasons of these, each with the limit
-	asked    int             // those before or after which the unit waited for somebody to do something
+	shown    map[string]bool // their reasons, each with the limit
+	asked    int             // those next to a wait for a user's action
 	checked  int             // writes for its admission checks: reservations, messages and returns
 	nodes    int             // events that show what an autoscaler reports
-	more     int             // writes that any job may cost in addition
-	once     map[string]bool // those of them that it may cost once
+	more     int             // additional writes that any job may cost
+	once     map[string]bool // those of them that are allowed once
 }
 
-// allowOnce allows one more write, the first time that the job gets it.
+// allowOnce allows one more write, but only once per job and what.
 func (a *account) allowOnce(what string) {
 	if !a.once[what] {
 		a.once[what] = true
@@ -210,7 +210,7 @@ func purpose(c *change) string {
 	return "object"
 }
 
-// unscheduled returns what the unit shows about pods without a node; "" if nothing.
+// unscheduled returns what the unit shows about pods without a node, or "".
 func (u *unitFacts) unscheduled() string {
 	if c := u.condition("PodsScheduled"); c != nil {
 		return "pods: " + c.Message
@@ -218,7 +218,7 @@ func (u *unitFacts) unscheduled() string {
 	return ""
 }
 
-// asks reports whether the unit waits for somebody to do something.
+// asks reports whether the unit waits for a user to act.
 func (u *unitFacts) asks() bool {
 	switch u.Status.Reason {
 	case "Inactive", "QueueStopped", "NoQuota", "QuotaNotAllowed", "InvalidQuotaTree", "ExceedsMaxQuota", "ExceedsMinQuota",
@@ -228,7 +228,7 @@ func (u *unitFacts) asks() bool {
 	return false
 }
 
-// follow records the writes of all users that the budget depends on.
+// follow records the writes of all users that affect the budget.
 func (b *book) follow(c *change) {
 	j := c.job
 	if j == nil || !c.ok() || c.pod != nil || !j.now.queued() {
@@ -280,7 +280,7 @@ func (a *account) followUnit(c *change) {
 		a.more++
 	}
 	if now.holds() && now.Status.Phase != phaseReserved && a.quota.IsZero() {
-		a.quota = c.Moment // a Reserved unit waits, too
+		a.quota = c.Moment // a Reserved unit still waits
 	}
 	if now.Status.Phase == phaseReserved || was.Status.Phase == phaseReserved && now.queued() {
 		a.checked++
@@ -295,7 +295,7 @@ func (a *account) followUnit(c *change) {
 		}
 	case now.Status.Reason != was.Status.Reason || now.Status.Message != was.Status.Message:
 		a.reasons++
-		_, limit, _ := strings.Cut(now.Status.Message, " of max ") // another limit is reported immediately
+		_, limit, _ := strings.Cut(now.Status.Message, " of max ") // a change of the limit is reported immediately
 		limit, _, _ = strings.Cut(limit, " ")
 		a.shown[string(now.Status.Reason)+" "+strings.TrimSuffix(limit, ";")] = true
 		if was.Status.Reason != "" && (was.asks() || now.asks()) {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// law is a law with what it remembers. see processes the writes in order and reports violations; finish, if
-// it is not nil, has something to report at the end.
+// law is a law and its state. see processes the writes in order and reports violations. finish, unless it is nil,
+// reports at the end.
 type law struct {
 	name, doc string
 	see       func(*world, *change, *Check)
@@ -54,8 +54,7 @@ func (v Violation) String() string {
 		v.Time.UTC().Format("15:04:05.000000"), v.Check, v.Rule, v.Object, v.Message, v.Line, v.Revision)
 }
 
-// maxKept is the number of violations per law that are retained; further ones are only
-// counted.
+// maxKept is the number of violations that are kept per law. Further ones are only counted.
 const maxKept = 1000
 
 // Check is the result of checking one law.
@@ -66,7 +65,7 @@ type Check struct {
 	// little information, or to which the law does not apply.
 	Checked    int
 	NotChecked int
-	// Found counts the violations; the first ones are retained.
+	// Found counts the violations. Only the first ones are kept.
 	Found      int
 	Violations []Violation
 	Notes      []string
@@ -83,7 +82,7 @@ func (f *Check) note(format string, args ...any) {
 	f.Notes = append(f.Notes, fmt.Sprintf(format, args...))
 }
 
-// requested returns when a write was requested: its decision is not younger.
+// requested returns when a write was requested. Its decision was made earlier.
 func (w *write) requested() time.Time {
 	if w.received.IsZero() {
 		return w.Time
@@ -91,7 +90,7 @@ func (w *write) requested() time.Time {
 	return w.received
 }
 
-// named is an object with only a known name.
+// named is an object that is known only by name.
 type named string
 
 func (n named) String() string { return string(n) }

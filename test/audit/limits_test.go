@@ -187,7 +187,7 @@ func TestPodsThatAreLeftOfAJobCount(t *testing.T) {
 		{"at the group that admitted it", "tree max: {}, children: [{name: team, namespaces: [default], max: {cpu: 4}}]; a:2 admit, forget, end; later max: {}, children: [{name: team, namespaces: [other], max: {cpu: 4}}]; x errand other root/team 3, admit", "over-limit"},
 		{"after it was deleted", "tree; a:2 admit; seen; a remove admin; a.unit remove collector; b:3 admit", "over-limit"},
 		{"and pods that it gets after they are gone do not", "tree; a:2 admit; seen; a remove admin; a.unit remove collector; a.0 removepod collector; a start 2; seen; b:3 admit", ""},
-		// The unit of a job that was deleted while its pods were kept is deleted, and the pods are charged without it.
+		// The job was deleted with its pods kept. Its unit is gone, and the pods are charged without it.
 		{"an orphan uses quota", orphan + "b:3 admit", "over-limit"},
 		{"that is not given out while it is there", orphan + "b:2 admit", ""},
 		{"and is free when it is gone", orphan + "a.0 removepod admin; b:3 admit", ""},

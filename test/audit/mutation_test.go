@@ -11,13 +11,13 @@ import (
 	"kube-queue.dev/kube-queue/test/require"
 )
 
-// goodStory has a job that is released immediately, one that waits for it, and a batch Job.
+// goodStory has a job that is released immediately, one that waits, and a batch Job.
 const goodStory = `tree; first:3 held; second:3 held; third:1b held; first enqueue; second enqueue; third enqueue;
 	first dequeue, release, start, runs, event; third dequeue, release, start, runs, event; wait 2s;
 	second shows QuotaExceeded, event; first.unit status extensions phase=Running; wait 2s;
 	first end; second dequeue, release, start, runs; third end; wait 3s; second end; wait 20s; marker make configmap admin {}`
 
-// A good log has no violation. Each mutation replaces a part of it, so that it has one that the responsible check
+// A good log has no violations. Each mutation replaces a part of it and adds a violation that the responsible check
 // must report. This proves that each check can fail.
 func TestEveryMutationOfAGoodLogIsReported(t *testing.T) {
 	tellAll(t, Options{}, []story{{"a good log", goodStory, ""}})
@@ -51,10 +51,10 @@ func TestEveryMutationOfAGoodLogIsReported(t *testing.T) {
 	}
 }
 
-// The recordings are from a real API server, the training operator and both programs, without
-// unused fields. "good" has 16 jobs of three kinds in two groups. "troubled" has one job suspended
-// by hand and one released by hand, a delete in the foreground and one that orphans, a namespace
-// moved between groups and then deleted, and a quota cut under its use.
+// The recordings are from a real API server, the training operator and both programs, without unused fields. "good"
+// has 16 jobs of three kinds in two groups. "troubled" has a job suspended by hand and one released by hand, a
+// foreground delete and an orphaning one, a namespace moved between groups and then deleted, and a quota cut below
+// its use.
 func TestRecordingsHaveNoViolations(t *testing.T) {
 	log, err := ReadFile("testdata/troubled.jsonl.gz")
 	require.NoError(t, err)

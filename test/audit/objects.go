@@ -29,7 +29,7 @@ type jobFacts struct {
 	kind       *Kind
 	suspended  bool
 	annotation string // value of the suspend annotation
-	released   string // value of the annotation that says for which admission it was released
+	released   string // value of the annotation with the admission that it was released for
 	marked     bool   // opted in
 	foreign    bool   // managed by another queue or controller
 	unholdable bool
@@ -78,7 +78,7 @@ func controllerOf(m *metav1.ObjectMeta) metav1.OwnerReference {
 // withParts are the kinds whose operators create other jobs as parts.
 var withParts = []string{"JobSet", "TrainJob", "RayJob", "RayCluster", "MPIJob"}
 
-// queued reports whether the object may be queued. Parts of another job are not; objects of any other controller are.
+// queued reports whether the object may be queued. Parts of other jobs may not; objects of any other controller may.
 func (f *jobFacts) queued() bool {
 	return !f.foreign && !slices.Contains(withParts, f.owner.Kind)
 }
@@ -116,7 +116,7 @@ func readUnit(_ *metav1.ObjectMeta, raw json.RawMessage) (any, error) {
 			return nil, err
 		}
 	}
-	u.ManagedFields = nil // which are large
+	u.ManagedFields = nil // they are large
 	ref := u.Spec.ConsumerRef
 	group, version, ok := strings.Cut(ref.APIVersion, "/")
 	if !ok {
@@ -143,7 +143,7 @@ func readUnit(_ *metav1.ObjectMeta, raw json.RawMessage) (any, error) {
 // withoutAmounts returns a unit without the fields that have quantities.
 func withoutAmounts(raw json.RawMessage) json.RawMessage {
 	var object fields
-	_ = json.Unmarshal(raw, &object) // it is an object, as only amounts in it are wrong
+	_ = json.Unmarshal(raw, &object) // it is an object, because only its amounts are wrong
 	if spec, is := object["spec"].(fields); is {
 		delete(spec, "resource")
 		delete(spec, "podSets")
@@ -152,7 +152,7 @@ func withoutAmounts(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// admitted returns with how many pods of a pod set the unit holds quota.
+// admitted returns the number of pods of a pod set that the unit holds quota for.
 func (u *unitFacts) admitted(podSet schedulingv1alpha1.PodSet) int64 {
 	for _, set := range u.Status.AdmittedPodSets {
 		if u.holds() && set.Name == podSet.Name {
@@ -179,8 +179,7 @@ func (u *unitFacts) holds() bool {
 	return u != nil && u.phase(phaseReserved, phaseDequeued, phaseRunning)
 }
 
-// podsRemain reports whether the unit shows that it holds quota only because something of its job is
-// left.
+// podsRemain reports whether the unit shows that it holds quota only because parts of its job are left.
 func (u *unitFacts) podsRemain() bool {
 	return u.phase(phaseRunning) && u.Status.Reason == "PodsRemain"
 }
@@ -260,7 +259,7 @@ func readNamespace(m *metav1.ObjectMeta, _ json.RawMessage) (any, error) {
 	return &namespaceFacts{strings.EqualFold(m.Labels[labelManaged], "true")}, nil
 }
 
-// leaseFacts are the holder of a lease of a program, and its duration.
+// leaseFacts are the holder and the duration of the lease of a program.
 type leaseFacts struct {
 	holder string
 	lasts  time.Duration

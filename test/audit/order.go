@@ -8,15 +8,14 @@ import (
 	"time"
 )
 
-// All objects of a cluster get their resourceVersion from one sequence, so writes are sorted
-// by the version that they returned, not by line. Some writes returned no version of their own: most
-// deletes, writes that changed nothing, and Events, which may be stored elsewhere. They get the earliest
-// possible place: after the last write of their object, and after all writes that were complete when
-// their request arrived. Their own completion would be well after others saw the effect, so reused
-// quota would look like an excess. The cost is that nothing is detected in the few milliseconds of such
-// a request. The removal of a pod is at most as late as the first write that was requested after it:
-// the API server stores that the grace period is over, from then on nobody counts the pod, and the log
-// contains only the version of the removal that follows.
+// All objects of a cluster get their resourceVersion from one sequence, so writes are sorted by the version that they
+// returned, not by line. Some writes returned no version of their own: most deletes, writes that changed nothing, and
+// Events, which may be stored elsewhere. They get the earliest possible place: after the last write of their object,
+// and after all writes that were complete when their request arrived. Their own completion would be too late: others
+// may already have seen the effect, and reused quota would look like an excess. The cost is that nothing is detected
+// in the few milliseconds of such a request. The removal of a pod is at most as late as the first write that was
+// requested after it. The API server first stores that the grace period is over, and the pod no longer counts from
+// then on, but the log has only the version of the removal that follows.
 
 // order sorts the writes by revision, and gives one to those that have none.
 func order(writes []*write) {
@@ -45,13 +44,13 @@ func order(writes []*write) {
 			if w.gone && w.resource == "pods" && w.verb == "delete" {
 				w.Revision = min(w.Revision, max(last[w.uid], before(w.received)))
 			}
-			// At least that of all writes before its request, also if it changes nothing.
+			// The revision is at least that of all writes before the request, even if the write changes nothing.
 			w.Revision = max(w.Revision, upTo(w.received))
 		default:
 			w.own = false
 			w.Revision = max(last[w.uid], upTo(w.received))
 			if about, is := w.body.(*eventFacts); is {
-				// A watch may show an object before its creation is answered.
+				// A watch may show an object before the response to its creation.
 				w.Revision = max(w.Revision, first[about.uid])
 			}
 		}

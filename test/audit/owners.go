@@ -2,8 +2,7 @@ package audit
 
 import "time"
 
-// maxOwners bounds the number of objects that an object belongs to, because owner references may form
-// cycles.
+// maxOwners limits the number of objects that an object belongs to, because owner references may form cycles.
 const maxOwners = 16
 
 // jobOf returns a unit's job, found by UID or, without a UID, by name; nil if there is none.
@@ -28,7 +27,7 @@ func (s *world) unitNamed(namespace, name string) *unit {
 	return s.units[s.names[objectName{"scheduling.x-k8s.io", "queueunits", namespace, name}]]
 }
 
-// ownerOf returns the UID of the object that the pods of a unit belong to, or "" if it names none.
+// ownerOf returns the UID of the object that the pods of a unit belong to, or "" if the unit names none.
 func (s *world) ownerOf(u *unit) string {
 	if j := s.jobOf(u); j != nil {
 		return j.uid
@@ -46,8 +45,8 @@ func (s *world) ownerOfPod(p *podFacts, namespace string) string {
 	return string(p.owner.UID)
 }
 
-// chain returns the UIDs of an object and of its controllers, the nearest first. A pod without a
-// controller belongs to the job that its label names.
+// chain returns the UIDs of an object and of its controllers, nearest first. A pod without a controller belongs to
+// the job that its label names.
 func (s *world) chain(uid string) []string {
 	var all []string
 	for uid != "" && len(all) < maxOwners {
@@ -79,7 +78,7 @@ func (s *world) rootOf(j *job) *job {
 	return s.root(s.owners[j.uid])
 }
 
-// withRoot returns the job, if there is one, and the topmost job that it belongs to.
+// withRoot returns the job, if any, and the topmost job that it belongs to.
 func (s *world) withRoot(j *job) (jobs []*job) {
 	if j != nil {
 		jobs = append(jobs, j)
@@ -90,8 +89,8 @@ func (s *world) withRoot(j *job) (jobs []*job) {
 	return jobs
 }
 
-// followDecider notices that another process decides from now on. It never saw units and objects
-// between jobs and pods that are gone, so it need not count their pods.
+// followDecider notes that a new process makes the decisions. The process never saw the units, and the objects
+// between jobs and pods, that are gone by now, so it need not count their pods.
 func (s *world) followDecider(w *write) {
 	lease, isLease := w.body.(*leaseFacts)
 	switch {
@@ -112,8 +111,8 @@ func (s *world) followDecider(w *write) {
 	}
 }
 
-// decidersBetween counts the processes that took the lease of the program that decides between two times. A new one
-// does not know when the one before it last wrote why a unit waits.
+// decidersBetween counts the processes that took the lease of the deciding program between two times. A new one does
+// not know when its predecessor last wrote why a unit waits.
 func (s *world) decidersBetween(from, to time.Time) (count int) {
 	for _, began := range s.leaders {
 		if began.After(from) && began.Before(to) {

@@ -27,7 +27,7 @@ var kinds = map[string]struct{ resource, kind string }{
 	"lease": {"coordination.k8s.io/v1/leases", "Lease"}, "event": {"/v1/events", "Event"}, "configmap": {"/v1/configmaps", "ConfigMap"},
 }
 
-// held are the jobs that a story creates by their first phrase: a TFJob, a batch Job and a RayJob.
+// held are the jobs that the first phrase of a story creates: a TFJob, a batch Job or a RayJob.
 var held = map[string]struct{ kind, object string }{
 	"":  {"tfjob", `{metadata: {annotations: {scheduling.x-k8s.io/suspend: "true"}}, spec: {runPolicy: {suspend: true}, tfReplicaSpecs: {Worker: {replicas: 1}}}}`},
 	"b": {"job", `{spec: {suspend: true, parallelism: 1, completions: 1}}`},
@@ -39,7 +39,7 @@ func treeOf(root string) string {
 	return fmt.Sprintf(`{metadata: {namespace: kube-system}, spec: {root: {name: root, %s}}}`, root)
 }
 
-// podOf is a pod with these metadata, and a container that requests so many cores.
+// podOf is a pod with this metadata, and a container that requests this many cores.
 func podOf(metadata, cpu string) string {
 	return fmt.Sprintf(`{metadata: {%s}, spec: {containers: [{name: main, resources: {requests: {cpu: "%s"}}}]}, status: {phase: Pending}}`, metadata, cpu)
 }
@@ -77,7 +77,7 @@ func (p *play) suspend(user string, on bool) {
 	p.job.patch(user, path, on)
 }
 
-// start creates a pod of the job as the operator.
+// start creates a pod of the job, as the operator does.
 func (p *play) start(cpu int) {
 	pod := p.s.create(operator, "pod", fmt.Sprintf("%s-%d", p.name, len(p.made)), podOf("ownerReferences: [$"+p.name+"]", fmt.Sprint(cpu)))
 	p.pods, p.made = append(p.pods, pod), append(p.made, pod)
@@ -143,7 +143,7 @@ func (p *play) evict(reason string) {
 	p.unit.conditions(controller, "Evicted=False/Requeued")
 }
 
-// orphan deletes the job, its unit, and as the garbage collector the owners of its pods.
+// orphan deletes the job and its unit, and removes the owners of its pods, as the garbage collector does.
 func (p *play) orphan() {
 	p.job.set("metadata.finalizers", []any{"orphan"})
 	p.job.terminate(admin, 0)
@@ -154,12 +154,12 @@ func (p *play) orphan() {
 	p.job.remove(collector)
 }
 
-// limit creates a ResourceQuota with limits, and more fields.
+// limit creates a ResourceQuota with limits and further fields.
 func (p *play) limit(args []string) {
 	p.job = p.s.create(admin, "quota", p.name, fmt.Sprintf("{spec: {hard: %s, %s}}", args[0], more(args[1:])))
 }
 
-// decide writes the status of a ResourceQuota as the quota controller.
+// decide writes the status of a ResourceQuota, as the quota controller does.
 func (p *play) decide() {
 	hard, _, _ := unstructured.NestedMap(p.job.obj, "spec", "hard")
 	used := map[string]any{}
@@ -169,7 +169,7 @@ func (p *play) decide() {
 	p.job.patchStatus(quotaSteward, "status.hard", hard, "status.used", used)
 }
 
-// more returns the fields of an object that is given, to be part of another.
+// more returns the fields of a given object, for use inside another.
 func more(args []string) string {
 	text := strings.Join(args, " ")
 	if text == "" {
@@ -178,5 +178,5 @@ func more(args []string) string {
 	return text[1:len(text)-1] + ", "
 }
 
-// seen is how long the controller may not count what has changed.
+// seen is how long the controller may take to count a change.
 const seen = 3 * time.Second

@@ -46,7 +46,7 @@ func TestNoQuotaReturnsBeforeTheJobHasStopped(t *testing.T) {
 		{"but not be requested afterwards", evicted + "a suspend extensions; a.unit conditions extensions Evicted=True/Stopped; mark; a.unit status controller phase=Backoff; a.0 removepod kwok; requested 1ms", "early-return"},
 		{"a person who resumes a job before it is requeued", `tree; a:3b admit, suspend admin; a.0 removepod training-operator; a.unit conditions extensions Evicted=True/SuspendedByUser;
 			a patch admin spec.suspend=false; a.unit status controller conditions=[] phase=Enqueued reason=SuspendedByUser`, "early-return"},
-		// Most deletions return the revision of an earlier write. Here one is requested while another pod is being removed.
+		// Most deletions return an earlier revision. This one is requested while another pod is being removed.
 		{"a deletion with an old revision does not move the removal of a pod", `tree; other stranger 1; a:3 admit, finish; gone stranger 1; a endunit; wait 15s; mark;
 			gone patch kwok metadata.deletionTimestamp=now+0s metadata.deletionGracePeriodSeconds=0; verb delete; other removepod kwok; requested -1ms`, ""},
 	})

@@ -54,7 +54,7 @@ func (r Report) Print(out io.Writer) error {
 	return err
 }
 
-// jobsByKind counts the jobs of each kind, and those of them that were queued.
+// jobsByKind counts the jobs of each kind, and how many of them were queued.
 func (s *world) jobsByKind() (counts []string) {
 	for _, k := range allKinds {
 		all, queued := 0, 0

@@ -44,7 +44,7 @@ func (r Report) Violations() []Violation {
 	return all
 }
 
-// found counts the violations, also those that are not retained.
+// found counts all violations, including those that are not kept.
 func (r Report) found() (total int) {
 	for _, c := range r.Checks {
 		total += c.Found

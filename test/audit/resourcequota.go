@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A ResourceQuota counts the pods of its namespace. This file has the rules of the API server: what each key
-// counts. A quota with scopes counts only some of the pods, and is not checked.
+// A ResourceQuota counts the pods of its namespace. This file has the API server's rules for what each key counts. A
+// quota with scopes counts only some of the pods, and is not checked.
 
 // quotaFacts has the limits of a ResourceQuota on pods after a write, by key. A limit is the lower value of spec and
 // status. It is 0 while the status does not contain the key: then no pod can be created.
@@ -28,7 +28,7 @@ func readResourceQuota(_ *metav1.ObjectMeta, raw json.RawMessage) (any, error) {
 	keys := corev1.ResourceList{}
 	maps.Copy(keys, o.Spec.Hard)
 	maps.Copy(keys, o.Status.Hard)
-	for key, hard := range keys { // of the status, if there is any
+	for key, hard := range keys { // of the status, if there is one
 		if _, pods := counts(string(key)); !pods {
 			continue
 		}
@@ -51,8 +51,7 @@ const (
 	everyPod = "count/pods"
 )
 
-// counts returns what a key counts, for example "requests.cpu" for "cpu", and whether the key is
-// about pods.
+// counts returns what a key counts, for example "requests.cpu" for "cpu", and whether the key is about pods.
 func counts(key string) (of string, pods bool) {
 	if key == livePods || key == everyPod {
 		return key, true
@@ -73,8 +72,8 @@ func standard(name string) bool {
 	return name == "cpu" || name == "memory" || name == "ephemeral-storage"
 }
 
-// podGroup has pods that count alike: one, or those of a pod set. Amounts are of all of them together. A
-// unit without pod sets has a group without a number.
+// podGroup has pods that count alike: a single pod, or the pods of a pod set. Amounts are totals. A unit without pod
+// sets has a group without a number.
 type podGroup struct {
 	count            int64
 	requests, limits amounts

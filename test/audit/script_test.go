@@ -104,7 +104,7 @@ type thing struct {
 	obj      map[string]any
 }
 
-// create creates an object in YAML as a user. The name is that of an object without one.
+// create creates an object from YAML as a user. name is used if the object has none.
 func (s *script) create(user, kind, name, text string) *thing {
 	s.t.Helper()
 	k, known := kinds[kind]
@@ -180,13 +180,13 @@ func (th *thing) terminate(user string, grace int) {
 // loseOwners removes the owners of a pod.
 func (th *thing) loseOwners() { onlyMetadata(th.patch(collector, "metadata.ownerReferences", nil)) }
 
-// onlyMetadata makes the response of a line that of a client that requests only metadata.
+// onlyMetadata turns the response of a line into one for a client that requests only metadata.
 func onlyMetadata(e map[string]any) {
 	e["responseObject"] = map[string]any{"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",
 		"metadata": e["responseObject"].(map[string]any)["metadata"]}
 }
 
-// conditions replaces the conditions, given like Evicted=True/Preempted.
+// conditions replaces the conditions, given as in Evicted=True/Preempted.
 func (th *thing) conditions(user string, list ...string) {
 	var conditions []any
 	for _, c := range list {

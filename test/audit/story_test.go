@@ -177,14 +177,14 @@ func (s *script) values(prefix string, args []string) (fields []any) {
 // commands are about the whole log.
 var commands = map[string]func(s *script, rest string){
 	"wait": func(s *script, rest string) { s.wait(s.duration(rest)) },
-	// seen waits until the controller must count all pods.
+	// seen waits until the controller must have counted all pods.
 	"seen": func(s *script, _ string) { s.wait(seen) },
-	// tree is one of 4 cpu, all for namespace default, or has a root with these fields.
+	// tree creates a tree of 4 cpu, all for namespace default, or one whose root has these fields.
 	"tree": func(s *script, root string) {
 		root = cmp.Or(root, `max: {cpu: 4}, min: {cpu: 0}, children: [{name: team, namespaces: [default], max: {cpu: "4"}, children: null}]`)
 		s.plays["tree"] = &play{s: s, job: s.create(admin, "tree", "tree", treeOf(root))}
 	},
-	// becomes changes the tree, later also waits until the previous one justifies nothing.
+	// becomes changes the tree. later also waits until the previous tree no longer justifies anything.
 	"becomes": becomes,
 	"later": func(s *script, root string) {
 		becomes(s, root)
@@ -207,7 +207,7 @@ var commands = map[string]func(s *script, rest string){
 		delete(s.last(), "responseObject")
 	},
 	"by": func(s *script, instance string) { by(instance, s.last()) },
-	// same-version gives the last response the version of the one before, as the removal of a last finalizer has.
+	// same-version gives the last response the version of the one before, as when the last finalizer is removed.
 	"same-version": func(s *script, _ string) {
 		version := textAt(s.entries[len(s.entries)-2], "responseObject.metadata.resourceVersion")
 		require.NoError(s.t, unstructured.SetNestedField(s.last(), version, "responseObject", "metadata", "resourceVersion"))
@@ -221,7 +221,7 @@ var commands = map[string]func(s *script, rest string){
 			`{metadata: {namespace: kube-queue}, spec: {holderIdentity: one, leaseDurationSeconds: 15}}`)}
 		by("one", s.last())
 	},
-	// restart makes another process the one that decides.
+	// restart makes another process the deciding one.
 	"restart": func(s *script, _ string) {
 		by("two", s.plays["lease"].job.patch(controller, "spec.holderIdentity", "two"))
 	},
@@ -245,7 +245,7 @@ func (s *script) duration(text string) time.Duration {
 	return d
 }
 
-// verbs are what jobs do, and users of other things that have a unit.
+// verbs are what jobs do, and what users do with other objects that have a unit.
 var verbs = map[string]func(p *play, args []string){
 	"held":    func(*play, []string) {},
 	"enqueue": func(p *play, _ []string) { p.enqueue() }, "dequeue": func(p *play, _ []string) { p.dequeue() },
@@ -254,7 +254,7 @@ var verbs = map[string]func(p *play, args []string){
 	"endunit": func(p *play, _ []string) { p.endUnit() }, "end": func(p *play, _ []string) { p.end() },
 	"orphan": func(p *play, _ []string) { p.orphan() }, "decide": func(p *play, _ []string) { p.decide() },
 	"start": func(p *play, args []string) { p.start(p.s.number(append(args, strconv.Itoa(p.cpu))[0])) },
-	// forget lets the pods run on when the job ends or is evicted.
+	// forget keeps the pods running when the job ends or is evicted.
 	"forget":  func(p *play, _ []string) { p.pods = nil },
 	"suspend": func(p *play, args []string) { p.suspend(userOf(args[0]), true) },
 	"evict":   func(p *play, args []string) { p.evict(append(args, "Preempted")[0]) },
@@ -264,13 +264,13 @@ var verbs = map[string]func(p *play, args []string){
 	"shows": func(p *play, args []string) {
 		p.unit.patchStatus(controller, "status.phase", "Enqueued", "status.reason", args[0])
 	},
-	// errand creates a unit without a job: its namespace, group and cores, and the UID of its object.
+	// errand creates a unit without a job. Its arguments are namespace, group, cores, and the UID of its object.
 	"errand": func(p *play, args []string) {
 		p.path = args[1]
 		p.unit = p.s.create(admin, "unit", "errand-"+p.name, fmt.Sprintf(`{metadata: {namespace: %s},
 			spec: {consumerRef: {apiVersion: example.com/v1, kind: Thing, name: t, uid: "%s"}, resource: {cpu: %s}}}`, args[0], append(args, "")[3], args[2]))
 	},
-	// make creates an object: its kind and user, and its fields.
+	// make creates an object. Its arguments are kind, user and fields.
 	"make": func(p *play, args []string) {
 		p.cpu = max(p.cpu, 1)
 		p.job = p.s.create(userOf(args[1]), args[0], p.name, args[2])
@@ -278,7 +278,7 @@ var verbs = map[string]func(p *play, args []string){
 			p.unit = p.job
 		}
 	},
-	// of creates a pod of an object, by its name or UID: its cores.
+	// of creates a pod of an object, given by name or UID. Its argument is the cores.
 	"of": func(p *play, args []string) {
 		owner := args[0]
 		if of := p.s.plays[owner]; of != nil && of.job != nil {
@@ -287,11 +287,11 @@ var verbs = map[string]func(p *play, args []string){
 		metadata := "ownerReferences: [{kind: Thing, name: t, uid: " + owner + ", controller: true}], namespace: " + append(args, "default")[2]
 		p.job = p.s.create(operator, "pod", p.name, podOf(metadata, args[1]))
 	},
-	// stranger creates a pod without an owner: its cores.
+	// stranger creates a pod without an owner. Its argument is the cores.
 	"stranger": func(p *play, args []string) {
 		p.job = p.s.create(admin, "pod", p.name, podOf("", args[0]))
 	},
-	// quota creates a ResourceQuota with these limits and fields, and its status as the quota controller.
+	// quota creates a ResourceQuota with these limits and fields, and its status as the quota controller does.
 	"quota": func(p *play, args []string) {
 		p.limit(args)
 		p.decide()
@@ -300,7 +300,7 @@ var verbs = map[string]func(p *play, args []string){
 	"undecided": func(p *play, args []string) { p.limit(args) },
 }
 
-// objectVerbs are writes on an object: by a user, with values.
+// objectVerbs are writes of an object by a user, with values.
 var objectVerbs = map[string]func(th *thing, user string, args []string){
 	"patch":      func(th *thing, user string, args []string) { th.patch(user, th.s.values("", args)...) },
 	"status":     func(th *thing, user string, args []string) { th.patchStatus(user, th.s.values("status.", args)...) },
@@ -311,7 +311,7 @@ var objectVerbs = map[string]func(th *thing, user string, args []string){
 	"repeat": func(th *thing, user string, _ []string) { // a write that changes nothing
 		th.s.entry(user, "patch", th.resource, "", "default", th.text("metadata.name"), 200, th.obj)
 	},
-	// collection deletes all objects of a kind, of which the response has one.
+	// collection deletes all objects of a kind. The response has one of them.
 	"collection": func(th *thing, user string, _ []string) {
 		th.s.entry(user, "deletecollection", th.resource, "", "default", "", 200, map[string]any{"kind": "List", "items": []any{th.obj}})
 	},
@@ -320,7 +320,7 @@ var objectVerbs = map[string]func(th *thing, user string, args []string){
 	"deleted":   func(th *thing, user string, _ []string) { th.write(user, "delete", "", 200) },
 	"terminate": func(th *thing, user string, args []string) { th.terminate(user, th.s.number(args[0])) },
 	"disown":    func(th *thing, _ string, _ []string) { th.loseOwners() },
-	// lost and stored are writes without an answer, not carried out or carried out.
+	// lost and stored are writes without a response: the first was not carried out, the second was.
 	"lost":   func(th *thing, user string, _ []string) { th.unanswered(user) },
 	"stored": func(th *thing, user string, args []string) { th.unanswered(user, th.s.values("", args)...) },
 }

@@ -63,7 +63,7 @@ func (t *tree) add(spec quotav1beta1.ElasticQuotaNode, parent *node) bool {
 	return !slices.ContainsFunc(n.Children, func(child quotav1beta1.ElasticQuotaNode) bool { return !t.add(child, n) })
 }
 
-// valid reports whether min and max are amounts, and min of the node, and of its children together, is not above max.
+// valid reports whether min and max are amounts, and neither min nor the sum of the children's min exceeds max.
 func (n *node) valid() bool {
 	children := corev1.ResourceList{}
 	for _, child := range n.Children {
@@ -96,7 +96,7 @@ func (n *node) hard(oversell *big.Rat) amounts {
 	return limits
 }
 
-// above reports whether the node is the other one, or above it.
+// above reports whether the node is the other one or one of its ancestors.
 func (n *node) above(other *node) bool {
 	for ; other != nil; other = other.parent {
 		if other == n {
@@ -138,8 +138,7 @@ func (t *tree) listing(namespace string) (nodes []*node) {
 	return nodes
 }
 
-// nearest returns the node of a path or, if it does not exist, its nearest existing ancestor. The
-// root always exists.
+// nearest returns the node at a path or, if it does not exist, its nearest existing ancestor. The root always exists.
 func (t *tree) nearest(path string) *node {
 	for ; path != ""; path = path[:max(0, strings.LastIndex(path, "/"))] {
 		if n := t.byPath[path]; n != nil {

@@ -7,7 +7,7 @@ import (
 	"kube-queue.dev/kube-queue/test/require"
 )
 
-// These are logs of API servers that failed: writes without an answer, lines that are late or in the wrong order.
+// These are logs of failing API servers: writes without a response, and lines that are late or out of order.
 func TestWhatAWriteWithoutAnAnswerChangedIsNotJudged(t *testing.T) {
 	const (
 		waiting = "tree; a:4 enqueue; "

@@ -2,17 +2,17 @@ package audit
 
 import "time"
 
-// world is the state of the cluster after a write: the last version of each object. It decides nothing.
+// world is the state of the cluster after a write: the last version of each object.
 //
 // A unit holds quota in the phases Reserved, Dequeued and Running. An admission is a write by
 // which a unit gets into one of them.
 //
-// A write without an answer may have been stored. Until the next write of its job or unit, the object is
-// unclear: nothing is judged by it. What changed between the writes before and after is not judged either.
+// A write without a response may have been stored. Until the next write of its job or unit, the object is unclear: no
+// judgment depends on it, or on what changed between the writes before and after.
 //
-// A unit whose job has ended or is gone holds nothing, and neither does an unclear unit. A pod counts no more after a delete without an answer,
-// after a 404 and after another pod has its name; nor if its unit is gone and another process decides,
-// which never saw that unit.
+// A unit that is unclear, or whose job has ended or is gone, holds nothing. A pod no longer counts after a delete
+// without a response, after a 404, or when another pod has its name. It does not count either if its unit is gone and
+// a new process decides that never saw the unit.
 type world struct {
 	settings
 	end     time.Time // of the log
@@ -32,8 +32,8 @@ type world struct {
 	present  map[string]map[*pod]bool // pods that are not gone, by namespace
 	leaving  map[string]time.Time     // see expect
 	leader   string                   // the process that decides, by its lease
-	leaders  []time.Time              // when another one began
-	decider  string                   // and by its credentials
+	leaders  []time.Time              // when each other process began
+	decider  string                   // the same process, by its credentials
 }
 
 // object is what the log shows of the life of an object.
@@ -42,7 +42,7 @@ type object struct {
 	created                    Moment // zero if the object is older than the log
 	gone                       Moment
 	revision                   int64
-	unclear                    bool // the log does not show whether it exists, or counts
+	unclear                    bool // the log does not show whether it exists or counts
 }
 
 func (o *object) String() string { return o.kind + " " + o.namespace + "/" + o.name }
@@ -55,7 +55,7 @@ type job struct {
 	object
 	now       *jobFacts
 	ended     Moment
-	suspended Moment // since when it is suspended
+	suspended Moment // when it was suspended
 	missed    bool   // marked, but not held at its creation
 	units     map[string]*unit
 	clusters  map[string]*job // its existing RayClusters
@@ -73,7 +73,7 @@ type unit struct {
 	admitted bool // at some time
 }
 
-// pod is a pod with what it requested at first.
+// pod is a pod with its original requests.
 type pod struct {
 	object
 	podGroup
@@ -94,12 +94,12 @@ type change struct {
 	same bool
 
 	job    *job
-	jobWas *jobFacts // nil if the job was not known, or unclear
+	jobWas *jobFacts // nil if the job was unknown or unclear
 	// released and suspended report a change of the job's suspend field.
 	released, suspended bool
 
 	unit    *unit
-	unitWas *unitFacts // nil if the unit was not known, or unclear
+	unitWas *unitFacts // nil if the unit was unknown or unclear
 	// admitted reports that the unit got quota.
 	admitted bool
 
@@ -126,10 +126,10 @@ func (l *Log) replay(o settings, see func(*world, *change)) *world {
 	return s
 }
 
-// expect records which objects are removed later, and since when. A removal may have two steps. A pod
-// has ended at the first, before its response. The response of the delete of a collection comes after
-// the last object, and does not show that objects with finalizers are being deleted from then on. What
-// others delete because of a delete has no revision, and may come before it in the order of the log.
+// expect records which objects are removed later, and from when on. A removal may have two steps: a pod has ended at
+// the first, before the response. The response to the delete of a collection comes after the last object, and does
+// not show that objects with finalizers are being deleted. Deletions that follow from another delete have no
+// revision, and may precede it in the order of the log.
 func (s *world) expect(w *write) {
 	if !w.ok() || w.received.IsZero() || w.uid == "" {
 		return
@@ -326,7 +326,7 @@ func (s *world) settle(c *change) {
 	}
 }
 
-// doubt applies a write that failed, or has no answer.
+// doubt applies a write that failed or has no response.
 func (s *world) doubt(w *write) {
 	lost := w.lost()
 	uid := s.names[w.object()]

@@ -44,8 +44,8 @@ type write struct {
 // ok reports whether the write was stored, as far as the log shows.
 func (w *write) ok() bool { return log.Success(w.code) }
 
-// lost reports whether the write may have been stored although there is no response, or an error. The API server
-// logs status 504 if a program is killed during its write.
+// lost reports whether the write may have been stored although it has no response or an error. The API server logs
+// status 504 if a program is killed during its write.
 func (w *write) lost() bool { return w.code == 0 || w.code >= 500 }
 
 // creates reports whether the write created its object.
@@ -56,7 +56,7 @@ func (w *write) creates() bool {
 // byProgram reports whether the write was made by one of the two programs.
 func (w *write) byProgram() bool { return w.user == Controller || w.user == Extensions }
 
-// objectName identifies an object of a time.
+// objectName identifies an object at one time: a later object may reuse the name.
 type objectName struct{ group, resource, namespace, name string }
 
 func (w *write) object() objectName { return objectName{w.group, w.resource, w.namespace, w.name} }

@@ -1,5 +1,5 @@
-// Package built builds the programs that tests run, once for all packages and runs: a program that is
-// up to date is not linked again, which takes seconds for each package otherwise.
+// Package built builds the programs that tests run, once for all packages and runs. It does not relink a program that
+// is up to date, which saves seconds in each package.
 //
 // The programs are in bin/built, in a folder for each set of flags and packages.
 package built
@@ -17,8 +17,8 @@ import (
 	"syscall"
 )
 
-// Programs builds programs of a module of the clone, with these flags and packages of go build. It
-// returns the folder that contains them.
+// Programs builds programs of a module in this repository, with these flags and packages of go build, and returns
+// their folder.
 func Programs(ctx context.Context, module string, flagsAndPackages ...string) (folder string, err error) {
 	root, err := Root(ctx)
 	if err != nil {

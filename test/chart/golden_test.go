@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// cases are the folders of testdata, each with values.yaml and the result.
+// cases are the folders of testdata, each with a values.yaml and the result.
 var cases = []struct {
 	name string
 	args []string
@@ -41,8 +41,7 @@ func TestNotesContainAFirstJob(t *testing.T) {
 	for _, test := range cases {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			// This command has no flag for the version of Kubernetes, and uses that of helm's
-			// libraries.
+			// This command has no flag for the Kubernetes version. It uses the version of helm's libraries.
 			out, err := run(t, "install", "queue", chart, "--namespace", "kube-queue", "--dry-run=client", "--values", values(test.name))
 			if err != nil {
 				t.Fatal(err)
@@ -57,7 +56,7 @@ func TestNotesContainAFirstJob(t *testing.T) {
 	}
 }
 
-// expectUpgrades renders what the commands of the notes would install, in the root of the clone.
+// expectUpgrades renders what the commands in the notes would install, in the root of the clone.
 func expectUpgrades(t *testing.T, notes string) {
 	t.Helper()
 	for line := range strings.Lines(notes) {

@@ -65,7 +65,7 @@ func on(resource string, verbs ...string) []right {
 // notAnnotated queues no kind by the annotation alone.
 const notAnnotated = "--set-json=annotationExtensions=[]"
 
-// onlyEnabled and everything are the arguments that limit rights and policies to what is set, and that do not.
+// onlyEnabled is the argument that limits rights and policies to what is set. everything removes this limit.
 const onlyEnabled, everything = "--set=rbac.grant=enabled", "--set=rbac.grant=all"
 
 func TestAnEnabledKindAddsOnlyItsRightsAndPolicies(t *testing.T) {
@@ -108,7 +108,7 @@ type bundle struct {
 	rights []right
 	// hold is the policy that holds its jobs.
 	hold string
-	// rule is the resource rule of that policy and of the one for managed namespaces.
+	// rule is the resource rule of that policy and of the policy for managed namespaces.
 	rule string
 }
 
@@ -237,9 +237,9 @@ func TestListedOperatorsOperateTheirKinds(t *testing.T) {
 // countClaims has a setting that counts the devices of a DeviceClass.
 const countClaims = `--set-json=devices.classes={"gpu.example.com": "example.com/gpu"}`
 
-// With all rights users can enable any kind by editing the Deployments.
+// With all rights, users can enable any kind by editing the Deployments.
 func TestAllRightsAndPoliciesAreThoseOfAllKinds(t *testing.T) {
-	// Pods are not among all kinds: a pod with the mark waits until job-extensions removes its gate.
+	// Pods are excluded: a pod with the mark waits until job-extensions removes its gate.
 	every := strings.Join(slices.DeleteFunc(registry.Names(), func(name string) bool { return name == "pod" }), ",")
 	enabled := rights(the(t, render(t, onlyEnabled, notAnnotated, countClaims, "--set", "enabledExtensions={"+every+"}"), "ClusterRole", "kube-queue-job-extensions"))
 	all := rights(the(t, render(t, everything, notAnnotated), "ClusterRole", "kube-queue-job-extensions"))
@@ -268,7 +268,7 @@ func TestPoliciesAreRenderedIfTheAPIServerHasThem(t *testing.T) {
 	tests := []struct {
 		name string
 		args []string
-		// policy and webhook hold jobs; unit is whether a policy guards units.
+		// policy and webhook are what holds jobs. unit is whether a policy guards units.
 		policy, webhook, unit bool
 	}{
 		{"without a cluster by the version: 1.36 has both", []string{"--kube-version", "1.36.0"}, true, false, true},
@@ -401,7 +401,7 @@ func TestPodsAreQueuedOnlyIfTheyAreEnabled(t *testing.T) {
 					if _, bound := bindings[name]; !bound {
 						t.Errorf("%s has no binding", name)
 					}
-					// Without a rule, the API server refuses a policy.
+					// The API server refuses a policy without a rule.
 					if len(policy.list("spec", "matchConstraints", "resourceRules")) == 0 {
 						t.Errorf("%s has no rule", name)
 					}

@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// run runs helm with its own home folder, so that it does not read settings of the user.
+// run runs helm with its own home folder, so that it ignores the user's settings.
 func run(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), helm, args...)

@@ -27,7 +27,7 @@ func (o object) list(path ...string) []map[string]any {
 	return mapsOf(found)
 }
 
-// some returns a list of maps that must not be empty: a test of each of none would prove nothing.
+// some returns a list of maps that must not be empty, because a loop over nothing proves nothing.
 func (o object) some(t *testing.T, path ...string) []map[string]any {
 	t.Helper()
 	found := o.list(path...)
@@ -83,7 +83,7 @@ func kind(all []object, kind string) map[string]object {
 	return found
 }
 
-// the returns the object of a kind with a name.
+// the returns the object of a kind by name.
 func the(t *testing.T, all []object, wanted, name string) object {
 	t.Helper()
 	found, is := kind(all, wanted)[name]

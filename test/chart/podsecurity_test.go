@@ -10,16 +10,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// rule is a rule of a published standard for pods. It is asked about each container, with the security context in
-// force: fields of the container override those of the pod.
+// rule is a rule of a published standard for pods. It is applied to each container with its effective security
+// context: fields of the container override those of the pod.
 type rule struct {
 	name   string
 	allows func(pod *corev1.PodSpec, c *corev1.Container, in *corev1.SecurityContext) bool
 }
 
-// ofBoth are rules of both standards: the restricted Pod Security Standard
-// (kubernetes.io/docs/concepts/security/pod-security-standards), and the SecurityContextConstraints restricted-v2 of
-// OpenShift. OpenShift sets some fields that are missing, and the standard of Kubernetes requires them.
+// ofBoth are rules of two standards: the restricted Pod Security Standard
+// (kubernetes.io/docs/concepts/security/pod-security-standards), and OpenShift's SecurityContextConstraints
+// restricted-v2. OpenShift sets some fields that are missing. The Kubernetes standard requires them.
 var ofBoth = []rule{
 	{"host namespaces", func(pod *corev1.PodSpec, _ *corev1.Container, _ *corev1.SecurityContext) bool {
 		return !pod.HostNetwork && !pod.HostPID && !pod.HostIPC
@@ -71,7 +71,7 @@ var ofKubernetes = append([]rule{
 }, ofBoth...)
 
 var ofOpenShift = append([]rule{
-	// The platform assigns these, each namespace from its own range.
+	// The platform assigns these from a range per namespace.
 	{"runAsUser: MustRunAsRange", func(_ *corev1.PodSpec, _ *corev1.Container, in *corev1.SecurityContext) bool {
 		return in.RunAsUser == nil
 	}},
@@ -86,7 +86,7 @@ var ofOpenShift = append([]rule{
 	}},
 }, ofBoth...)
 
-// inForce is the security context of a container, with what it inherits from the pod.
+// inForce is the effective security context of a container, including what it inherits from the pod.
 func inForce(pod *corev1.PodSpec, c *corev1.Container) *corev1.SecurityContext {
 	of, in := cmp.Or(pod.SecurityContext, &corev1.PodSecurityContext{}), cmp.Or(c.SecurityContext, &corev1.SecurityContext{}).DeepCopy()
 	in.RunAsUser, in.RunAsNonRoot = cmp.Or(in.RunAsUser, of.RunAsUser), cmp.Or(in.RunAsNonRoot, of.RunAsNonRoot)

@@ -22,7 +22,7 @@ func TestDeploymentsContainTheirSettings(t *testing.T) {
 		"--annotation-extensions=" + strings.Join(registry.NamesOf(registry.All()), ",")}; !slices.Equal(got, want) {
 		t.Errorf("job-extensions is started with %v, want %v", got, want)
 	}
-	// A kind that spec.suspend marks would queue and release each suspended object of the cluster.
+	// A kind marked by spec.suspend would queue and release each suspended object in the cluster.
 	if manifest := read(t, root+"/deploy/programs/job-extensions.yaml"); !strings.Contains(manifest, "--enabled-extensions="+registry.Default+"\"") {
 		t.Errorf("deploy/ enables other kinds than %s", registry.Default)
 	}
@@ -34,7 +34,7 @@ func TestDeploymentsContainTheirSettings(t *testing.T) {
 	}
 }
 
-// By default, rights and policies are those of the kinds that are queued, in either list.
+// By default, rights and policies are those of the queued kinds, in either list.
 func TestTheKindsThatAreQueuedHaveRightsAndPolicies(t *testing.T) {
 	lists := []string{"--set", "enabledExtensions={tfjob},annotationExtensions={job}"}
 	usual, enabled := render(t, lists...), render(t, append(lists, onlyEnabled)...)
@@ -138,7 +138,7 @@ func TestAllObjectsHaveTheCommonLabels(t *testing.T) {
 	}
 }
 
-// A selector is immutable: an upgrade from a release whose selectors differ fails.
+// A selector is immutable. An upgrade from a release with different selectors would fail.
 func TestSelectorsOfDeploymentsNeverChange(t *testing.T) {
 	deployments := kind(render(t, "--values", values("everything")), "Deployment")
 	if len(deployments) < 2 {
@@ -152,7 +152,7 @@ func TestSelectorsOfDeploymentsNeverChange(t *testing.T) {
 	}
 }
 
-// With the network of the node, the pods of the programs can share it if their ports differ.
+// On the node's network, the pods of the programs can run side by side if their ports differ.
 func TestAProgramListensOnThePortsOfItsValues(t *testing.T) {
 	set := []string{"--set", "controller.hostNetwork=true,controller.ports.health=1,controller.ports.metrics=2,controller.ports.webhook=3"}
 	for by, args := range map[string][]string{"policy": set, "webhook": append(set, "--set", "holdPolicies.by=webhook,jobExtensions.ports.webhook=4")} {
@@ -194,7 +194,7 @@ func TestWithoutMetricsThereIsNoPort(t *testing.T) {
 	}
 }
 
-// A program reads its file only at its start.
+// A program reads its file only when it starts.
 func TestAChangedConfigFileRestartsPods(t *testing.T) {
 	checksum := func(setting string) string {
 		deployment := the(t, render(t, "--set", setting), "Deployment", controller)

@@ -9,7 +9,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/controller/reviews"
 )
 
-// Reviews are on only where something proves that they come from an API server.
+// Reviews are on only where it can be proved that they come from an API server.
 func TestReviewsAreOnWhereTheyCanBeProved(t *testing.T) {
 	const kinds = "apps/v1/Deployment,admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy"
 	const served = kinds + ",admissionregistration.k8s.io/v1/MutatingAdmissionPolicy"
@@ -75,7 +75,7 @@ func has(rendered []object, wanted, name string) bool {
 	return is
 }
 
-// What the webhook asks about without a proof, nobody gets an answer to.
+// A review that the webhook receives without a proof gets no answer.
 func TestThePolicyProvesEachReviewThatTheWebhookAnswers(t *testing.T) {
 	rendered := render(t)
 	policy := the(t, rendered, "MutatingAdmissionPolicy", reviews.Configuration)
@@ -103,7 +103,7 @@ func TestThePolicyProvesEachReviewThatTheWebhookAnswers(t *testing.T) {
 	}
 }
 
-// One Secret, and no other: RBAC restricts a creation by apply to a name.
+// The right is for one Secret only: RBAC restricts a creation by apply to a name.
 func TestTheControllerMayReadOnlyItsSecrets(t *testing.T) {
 	rendered, secrets := render(t), 0
 	for _, rule := range append(the(t, rendered, "Role", controller).some(t, "rules"), the(t, rendered, "ClusterRole", controller).some(t, "rules")...) {

@@ -50,7 +50,7 @@ func TestInvalidValuesAreRefusedWithTheirNames(t *testing.T) {
 	})
 }
 
-// refused are values that are an error, and what the error says.
+// refused are invalid values and their error.
 type refused struct {
 	name   string
 	values string
@@ -84,7 +84,7 @@ func TestEachValueHasASchema(t *testing.T) {
 	compare = func(path string, schema, values map[string]any) {
 		properties, _ := schema["properties"].(map[string]any)
 		if schema["additionalProperties"] != false {
-			return // a map with names of the user
+			return // a map with the user's own keys
 		}
 		for _, name := range slices.Sorted(maps.Keys(values)) {
 			below, known := properties[name].(map[string]any)

@@ -17,8 +17,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/requests"
 )
 
-// Settings that the chart has values for would be ignored in other places, or would move a program
-// away from the ports of its probes and Services.
+// In other places, settings that have a value in the chart would be ignored, or would move a program away from the
+// ports of its probes and Services.
 func TestSettingsWithTheirOwnValueAreRefused(t *testing.T) {
 	expectRefused(t, []refused{
 		{"the values of an earlier release", "controller: {ports: null, policy: null, quotaBackend: null}\njobExtensions: {ports: null}", []string{"upgrade with --reset-then-reuse-values instead of --reuse-values"}},
@@ -66,7 +66,8 @@ func TestSettingsWithTheirOwnValueAreRefused(t *testing.T) {
 	})
 }
 
-// The variables have the vendor's names, and users edit them, so the Deployment has them by either name of a value.
+// The variables have the vendor's names, and users edit them. So the Deployment has them, whichever of its two names
+// sets the value.
 func TestThePolicyAndTheBackendHaveTwoNames(t *testing.T) {
 	for ours, vendors := range map[string]string{
 		"controller.policy=Block":               "controller.strictPriority=true",

@@ -39,11 +39,12 @@ func TestAllRenderedFieldsAreKnown(t *testing.T) {
 	}
 }
 
-// firstServed are the minor versions of Kubernetes that serve a kind first, if it is not the oldest that the chart accepts.
+// firstServed is the first minor version of Kubernetes that serves a kind, if it is not the oldest that the chart
+// accepts.
 var firstServed = map[string]int{"MutatingAdmissionPolicy": 36, "MutatingAdmissionPolicyBinding": 36}
 
-// The versions that docs/operations/install.md names, and those that platforms report. Each platform serves each
-// rendered object, and accepts its name and labels.
+// The versions are those that docs/operations/install.md names and those that platforms report. Each platform serves
+// each rendered object, and accepts its name and labels.
 func TestTheChartIsValidOnEachPlatform(t *testing.T) {
 	for platform, reported := range map[string]string{
 		"Kubernetes 1.30": "v1.30.14", "Kubernetes 1.34": "v1.34.10", "Kubernetes 1.36": "v1.36.3", "Kubernetes 1.37": "v1.37.0", "kind": "v1.36.1",
@@ -81,7 +82,7 @@ func TestCRDsAreTheGeneratedOnesWithLabels(t *testing.T) {
 	}
 }
 
-// By default units and trees remain after an uninstall.
+// By default, units and trees remain after an uninstall.
 func TestCRDsAreKeptAndEnabledSeparately(t *testing.T) {
 	const trees, units = "elasticquotatrees.scheduling.sigs.k8s.io", "queueunits.scheduling.x-k8s.io"
 	const queues, checks = "queues.scheduling.x-k8s.io", "admissionchecks.scheduling.x-k8s.io"

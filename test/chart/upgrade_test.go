@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// installed is an API server that knows the kinds of the chart, and has these objects by their paths.
+// installed is an API server that knows the kinds of the chart and has these objects, by path.
 func installed(t *testing.T, objects map[string]any) (kubeconfig string) {
 	t.Helper()
 	answers := map[string]any{"/version": map[string]any{"major": "1", "minor": "36", "gitVersion": "v1.36.0"},
@@ -92,7 +92,8 @@ func TestAnUpgradeTrustsTheOperatorsThatItFinds(t *testing.T) {
 		name   string
 		before map[string]any // annotations of the installed policy; nil if there is none
 		args   []string
-		// operators of RayJobs, what is noted for the next upgrade, and what the fence does.
+		// operators are those of RayJobs, noted is what is recorded for the next upgrade, and actions is what the
+		// fence does.
 		operators, noted, actions string
 	}{
 		{"a new installation", nil, nil, none, "", "Deny"},

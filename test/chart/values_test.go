@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// value is a value in values.yaml with a comment, which users can set.
+// value is a value in values.yaml with a comment. Users can set it.
 type value struct {
 	path, comment, standard string
 }
@@ -98,7 +98,7 @@ func TestTheReadmeOfTheChartListsEveryValue(t *testing.T) {
 	golden(t, file, before+"<!-- values -->\n"+table.String()+"<!-- /values -->\n"+after)
 }
 
-// With null, helm removes a value and its default.
+// Setting null makes helm remove a value and its default.
 func TestNullIsNoneOfWhateverIsListed(t *testing.T) {
 	var none []string
 	for _, v := range documented(t) {

@@ -17,7 +17,7 @@ func metadata(t *testing.T) (m struct{ Version, AppVersion string }) {
 	return m
 }
 
-// A release has one version: of the chart, of the images, in the readme and in the changelog.
+// A release has one version: in the chart, the images, the readme and the changelog.
 func TestAReleaseHasOneVersion(t *testing.T) {
 	want := metadata(t).AppVersion
 	if version := metadata(t).Version; version != want {
@@ -26,7 +26,7 @@ func TestAReleaseHasOneVersion(t *testing.T) {
 	if named := regexp.MustCompile(`alpha: release (\S+),`).FindStringSubmatch(read(t, root+"/README.md")); named == nil || named[1] != want {
 		t.Errorf("README.md names release %q, and the appVersion of the chart is %s", named, want)
 	}
-	// Changes after a release are in a section of their own until the next one.
+	// Until the next release, changes are in a separate section.
 	newest := regexp.MustCompile(`(?m)^## ([0-9]\S+)`).FindStringSubmatch(read(t, root+"/CHANGELOG.md"))
 	if newest == nil || newest[1] != want {
 		t.Errorf("the newest release in CHANGELOG.md is %q, and the appVersion of the chart is %s", newest, want)

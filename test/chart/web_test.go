@@ -10,7 +10,7 @@ import (
 
 const pages = "kube-queue-web"
 
-// A compromised program can do nothing but use the tokens of its callers.
+// A compromised program can only use the tokens of its callers.
 func TestThePagesHaveNoRightsAndNoToken(t *testing.T) {
 	for _, o := range render(t) {
 		if o.GetName() == pages {

@@ -34,13 +34,13 @@ type Cluster struct {
 	// Repository is the folder of the main module.
 	Repository string
 
-	// HoldsBy is what holds jobs at their creation, once kube-queue is installed.
+	// HoldsBy is what holds new jobs, once kube-queue is installed.
 	HoldsBy string
 
 	admin *rest.Config
 	// wantedHold is Options.HoldBy.
 	wantedHold string
-	// stopWebhooks ends the webhooks of this process; nil without them.
+	// stopWebhooks stops the webhooks of this process. It is nil if there are none.
 	stopWebhooks func() error
 	// stop is nil for a cluster that was opened, not started.
 	stop func(keep bool) error
@@ -101,7 +101,7 @@ func (c *Cluster) KubectlWith(ctx context.Context, stdin string, args ...string)
 	args = append([]string{"--kubeconfig=" + c.Kubeconfig, "--cache-dir=" + filepath.Join(c.Data, "kubectl-cache")}, args...)
 	cmd := exec.CommandContext(ctx, c.KubectlPath, args...)
 	if strings.HasPrefix(strings.TrimSpace(stdin), "{") {
-		stdin = "---\n" + stdin // kubectl of Kubernetes 1.30 takes YAML in flow style for JSON
+		stdin = "---\n" + stdin // kubectl 1.30 mistakes YAML in flow style for JSON
 	}
 	cmd.Stdin = strings.NewReader(stdin)
 	var stdout, stderr bytes.Buffer

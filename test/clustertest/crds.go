@@ -11,9 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// InstallCRDs installs the CRDs of queued kinds of operators that do not run. The names of
-// operators are those of localcluster. When it returns, the CRDs are served, and installed policies
-// of kube-queue apply to them.
+// InstallCRDs installs the CRDs of the queued kinds of operators that are not running. The names of the operators are
+// those of localcluster. When it returns, the CRDs are served, and installed policies of kube-queue apply to them.
 //
 // If two operators define the same kind, delete the CRD of one before installing that of the other.
 func (c *Cluster) InstallCRDs(ctx context.Context, operators ...string) error {

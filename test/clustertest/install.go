@@ -12,10 +12,10 @@ import (
 // installTimeout limits each wait of Install.
 const installTimeout = 2 * time.Minute
 
-// Install applies deploy/ like a user, and returns when it is in effect. A policy takes effect only
-// some seconds after its creation. Until then jobs are not held.
+// Install applies deploy/ as a user would, and returns when it is in effect. A policy takes effect only some seconds
+// after its creation. Until then, jobs are not held.
 //
-// The CRDs of all jobs to be held must be installed before.
+// Install the CRDs of all kinds to be held first.
 func (c *Cluster) Install(ctx context.Context) error {
 	if err := c.InstallWithoutPolicies(ctx); err != nil {
 		return err
@@ -37,7 +37,7 @@ func (c *Cluster) Install(ctx context.Context) error {
 	return c.WaitForPolicies(ctx)
 }
 
-// variant returns the folder with the manifests for what holds jobs.
+// variant returns the folder of the manifests for policies or webhooks, whichever hold jobs.
 func (c *Cluster) variant() string {
 	if c.HoldsBy == HoldByWebhook {
 		return filepath.Join(c.Repository, "deploy", "webhook")
@@ -63,8 +63,8 @@ func manifests(folder string) (string, error) {
 	return all.String(), nil
 }
 
-// InstallWithoutPolicies omits the admission policies, to measure their cost. Without them no job
-// is held, and units are protected only by RBAC.
+// InstallWithoutPolicies omits the admission policies, to measure their cost. Without them, no job is held, and only
+// RBAC protects units.
 func (c *Cluster) InstallWithoutPolicies(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, installTimeout, fmt.Errorf("not installed within %v", installTimeout))
 	defer cancel()

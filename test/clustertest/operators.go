@@ -80,9 +80,8 @@ func Operators(ctx context.Context) ([]Operator, error) {
 	return all, nil
 }
 
-// SideBySide separates operators that can run together in one cluster from those that replace
-// another. All CRDs of the latter are also defined by another operator, for example MPIJob of
-// mpi-operator by training-operator.
+// SideBySide separates operators that can run together in one cluster from those that replace another. All CRDs of
+// the latter are defined by another operator too: training-operator, for example, also defines MPIJob.
 func SideBySide(operators []Operator) (together, instead []Operator) {
 	for _, o := range operators {
 		if slices.ContainsFunc(operators, func(other Operator) bool { return o.isPartOf(other) }) {

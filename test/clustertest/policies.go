@@ -24,8 +24,7 @@ import (
 // mark is the annotation that marks a job.
 const mark = "scheduling.x-k8s.io/suspend"
 
-// WaitForPolicies waits until each installed policy is in effect for each of its resources that is
-// served.
+// WaitForPolicies waits until each installed policy is in effect for all of its resources that are served.
 func (c *Cluster) WaitForPolicies(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, installTimeout, fmt.Errorf("the policies did not take effect within %v", installTimeout))
 	defer cancel()
@@ -109,7 +108,7 @@ func (c *Cluster) policies(ctx context.Context) ([]policy, error) {
 	if err == nil {
 		for _, p := range mutating.Items {
 			if p.Name == reviews.Configuration {
-				continue // it concerns questions, and holds nothing
+				continue // it is about questions, and holds nothing
 			}
 			policies = append(policies, policy{p.Name, p.Spec.MatchConstraints.ResourceRules})
 		}

@@ -18,7 +18,7 @@ type probe struct {
 	object *unstructured.Unstructured
 	// acts reports whether the policy is in effect, from the result of the create.
 	acts func(created *unstructured.Unstructured, err error) bool
-	// managed: the object is created without a mark in a managed namespace.
+	// managed creates the object without a mark, in a managed namespace.
 	managed bool
 }
 
@@ -32,8 +32,8 @@ const (
 	policyOfOwners     = "kube-queue-fence-owners"
 )
 
-// probes returns the probes of the policies of units and Queues and, for each hold policy and each fence, one for
-// each of its kinds and versions. No creation shows whether a policy for updates is in effect.
+// probes returns the probes of the policies for units and Queues, and a probe for each kind and version of each hold
+// policy and each fence. Policies for updates have none: no creation shows whether they are in effect.
 func probes() ([]probe, error) {
 	all := []probe{{
 		policy:   policyOfUnits,
@@ -52,7 +52,7 @@ func probes() ([]probe, error) {
 		object: &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "Queue", "spec": map[string]any{},
 		}},
-		// Any namespace but that of kube-queue.
+		// Any namespace except kube-queue's.
 		managed: true,
 		acts: func(_ *unstructured.Unstructured, err error) bool {
 			return err != nil && strings.Contains(err.Error(), policyOfQueues)

@@ -8,7 +8,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/controller/reviews"
 )
 
-// Route routes a port of a Service, as NAMESPACE/NAME:PORT, to a program without a pod. A Service without a
+// Route routes a port of a Service, given as NAMESPACE/NAME:PORT, to a program without a pod. A Service without a
 // route leads to its ready endpoints, such as the pods of test/podrunner.
 func (c *Cluster) Route(ctx context.Context, port, address string) error {
 	if _, err := localcluster(ctx, "route", "--data="+c.Data, port+"="+address); err != nil {
@@ -17,8 +17,8 @@ func (c *Cluster) Route(ctx context.Context, port, address string) error {
 	return nil
 }
 
-// RouteReviews routes reviews to a free address, and returns the arguments with which kube-queue-controller answers them
-// there. The address that it writes into the EndpointSlice belongs to no machine.
+// RouteReviews routes reviews to a free address, and returns the arguments that make kube-queue-controller serve them
+// there. The advertised address in the EndpointSlice belongs to no machine.
 func (c *Cluster) RouteReviews(ctx context.Context) (address string, args []string, err error) {
 	if address, err = FreeAddress(); err != nil {
 		return "", nil, err

@@ -1,8 +1,8 @@
 // Package clustertest starts real clusters with the manifests of kube-queue for tests and for
 // the demo.
 //
-// The cluster is that of test/localcluster, which is built and run as a program. The cluster ends with the
-// process that started it.
+// It builds the cluster of test/localcluster and runs it as a program. The cluster ends with the process that started
+// it.
 package clustertest
 
 import (
@@ -27,11 +27,11 @@ import (
 type Options struct {
 	// OnlyAPI starts only the API server and etcd.
 	OnlyAPI bool
-	// Kubernetes is the minor version of Kubernetes, such as "1.37". Without it, localcluster reads the
-	// environment variable KUBE_QUEUE_KUBERNETES, or takes its default.
+	// Kubernetes is the minor version of Kubernetes, such as "1.37". By default, localcluster takes it from the
+	// environment variable KUBE_QUEUE_KUBERNETES, or else uses its own default.
 	Kubernetes string
-	// HoldBy is what holds jobs at their creation, HoldByPolicy or HoldByWebhook. By default it is what
-	// the environment variable KUBE_QUEUE_HOLD_BY says, or policies if the API server serves them.
+	// HoldBy is what holds new jobs: HoldByPolicy or HoldByWebhook. The default is the environment variable
+	// KUBE_QUEUE_HOLD_BY, or else policies if the API server serves them.
 	HoldBy string
 	// FeatureGates and APIs of Kubernetes, as NAME=true or NAME=false.
 	FeatureGates, APIs []string
@@ -46,7 +46,7 @@ type Options struct {
 	CRDs []string
 	// Bare is a cluster without kube-queue, for tests that install it themselves.
 	Bare bool
-	// TypeCheck has the types of the expressions of policies checked.
+	// TypeCheck enables type checking of the expressions in policies.
 	TypeCheck bool
 	// PodRunTime is the run time of pods that do not set their own.
 	PodRunTime time.Duration
@@ -55,8 +55,8 @@ type Options struct {
 	// AuditObjects are resources, such as "jobs.batch", whose objects are in the audit log even at
 	// level Metadata.
 	AuditObjects []string
-	// Taken are resources, such as "/pytorchjobs", to which a test takes the programs' right, so that they are
-	// refused.
+	// Taken are resources, such as "/pytorchjobs", that a test denies to the programs. Refused requests for them are
+	// no error.
 	Taken []string
 	// Log receives the progress. The default is os.Stderr.
 	Log io.Writer

@@ -34,8 +34,8 @@ func ForTest(t testing.TB, options Options) *Cluster {
 	return cluster
 }
 
-// Main runs the tests of a package that share one cluster with kube-queue installed, which use
-// passes to them. Call it from TestMain.
+// Main runs the tests of a package in one cluster with kube-queue installed. use passes the cluster to them. Call
+// Main from TestMain.
 func Main(m *testing.M, options Options, use func(*Cluster)) {
 	os.Exit(Run(m, options, use))
 }

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Upgrade replaces the control plane by that of a newer version, such as "1.36", on the same data.
-// Kubeconfigs stay valid. The API server is away for some seconds. Kubectl stays that of the earlier
-// version, because other goroutines can use it during the upgrade.
+// Upgrade replaces the control plane with a newer version, such as "1.36", on the same data. Kubeconfigs stay valid.
+// The API server is down for some seconds. kubectl keeps the earlier version, because other goroutines can use it
+// during the upgrade.
 func (c *Cluster) Upgrade(ctx context.Context, version string) error {
 	if _, err := localcluster(ctx, "upgrade", "--data="+c.Data, "--kubernetes="+version); err != nil {
 		return fmt.Errorf("upgrading the cluster to Kubernetes %s: %w", version, err)
@@ -21,9 +21,8 @@ func (c *Cluster) Upgrade(ctx context.Context, version string) error {
 	return nil
 }
 
-// StartSecondAPIServer starts a second API server, on the same data, as while the API servers of a
-// cluster are upgraded one after another. It returns an administrator's kubeconfig for it. Other
-// credentials are valid for both API servers.
+// StartSecondAPIServer starts a second API server on the same data, as in a rolling upgrade of API servers. It
+// returns an administrator's kubeconfig for it. Other credentials are valid for both API servers.
 func (c *Cluster) StartSecondAPIServer(ctx context.Context, version string) (kubeconfig string, err error) {
 	out, err := localcluster(ctx, "apiserver", "start", "--data="+c.Data, "--kubernetes="+version)
 	if err != nil {

@@ -16,17 +16,17 @@ import (
 	"kube-queue.dev/kube-queue/pkg/program/webhook"
 )
 
-// What holds jobs at their creation.
+// What holds new jobs.
 const (
 	HoldByPolicy  = "policy"
 	HoldByWebhook = "webhook"
 )
 
-// WebhookPort is the port of the Service before the webhooks, for Route.
+// WebhookPort is the port of the Service in front of the webhooks, for Route.
 const WebhookPort = Namespace + "/" + admission.Service + ":443"
 
-// holdBy returns what holds jobs in the cluster: what the options or the environment variable
-// KUBE_QUEUE_HOLD_BY say, or else policies if the API server serves them.
+// holdBy returns what holds jobs in the cluster: the value of the options or of the environment variable
+// KUBE_QUEUE_HOLD_BY, or else policies if the API server serves them.
 func (c *Cluster) holdBy(ctx context.Context) (string, error) {
 	wanted := c.wantedHold
 	if wanted == "" {
@@ -45,8 +45,8 @@ func (c *Cluster) holdBy(ctx context.Context) (string, error) {
 	return HoldByWebhook, nil
 }
 
-// ServeWebhooks serves the webhooks of job-extensions in this process, with its rights, until stop or
-// the end of the cluster. So jobs are held although the programs do not run, as they are by policies.
+// ServeWebhooks serves the webhooks of job-extensions in this process, with the rights of job-extensions, until stop
+// or the end of the cluster. As with policies, jobs are then held even while the programs are not running.
 func (c *Cluster) ServeWebhooks(ctx context.Context) (stop func() error, err error) {
 	config, _, err := c.ServiceAccountConfig(ctx, "job-extensions")
 	if err != nil {
@@ -61,7 +61,7 @@ func (c *Cluster) ServeWebhooks(ctx context.Context) (stop func() error, err err
 		return nil, err
 	}
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	// The program stops at once: nothing drains.
+	// There is no need to drain: the program stops at once.
 	server, err := webhook.Start(context.WithoutCancel(ctx), webhook.Options{
 		Settings: webhook.Settings{Address: address, Manage: true}, Client: client, Namespace: Namespace, Service: admission.Service,
 		Mutating: []string{admission.HoldConfiguration}, Validating: []string{admission.TreeConfiguration}, Clock: clock.RealClock{}, Expires: func(float64) {},

@@ -17,10 +17,10 @@ import (
 // environment is the cluster of the demos. All demos share one folder, so that a demo
 // replaces the cluster of an earlier one.
 type environment struct {
-	// root is the repository, bin the folder of the built programs, data the one of the cluster.
+	// root is the repository, bin the folder of the built programs, and data the folder of the cluster.
 	root, bin, data string
 	cluster         *clustertest.Cluster
-	// metrics are the addresses of the metrics of the programs that were started.
+	// metrics are the addresses of the metrics of the started programs.
 	metrics map[string]string
 }
 
@@ -28,7 +28,7 @@ func newEnvironment(root string) *environment {
 	return &environment{root: root, bin: filepath.Join(root, "bin"), data: filepath.Join(root, ".cluster", "demo"), metrics: map[string]string{}}
 }
 
-// localcluster returns a call of the command localcluster, which make has built.
+// localcluster returns a localcluster command. make has built the program.
 func (e *environment) localcluster(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, filepath.Join(e.bin, "localcluster"), args...)
 	cmd.Dir = e.root
@@ -37,8 +37,8 @@ func (e *environment) localcluster(ctx context.Context, args ...string) *exec.Cm
 	return cmd
 }
 
-// up builds what is missing, shows how that goes on, and starts a new cluster with these flags, which replaces that of an
-// earlier demo. An interrupted build keeps the programs that are complete.
+// up builds missing programs, shows the progress, and starts a new cluster with these flags. It replaces the cluster
+// of an earlier demo. An interrupted build keeps the programs that are complete.
 func (e *environment) up(ctx context.Context, flags ...string) error {
 	if e.localcluster(ctx, "status", "--data", e.data).Run() == nil {
 		fmt.Println("stopping the cluster of the last demo, and everything in it")
@@ -51,7 +51,7 @@ func (e *environment) up(ctx context.Context, flags ...string) error {
 	return e.open(ctx)
 }
 
-// open connects to the cluster that runs.
+// open connects to the running cluster.
 func (e *environment) open(ctx context.Context) error {
 	out, err := e.localcluster(ctx, "status", "--data", e.data, "-o", "json").Output()
 	if err != nil {

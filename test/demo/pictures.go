@@ -47,7 +47,7 @@ func (e *environment) takePictures(ctx context.Context) error {
 		if _, err := chromedp.Run(ctx, chromedp.Poll[bool](`document.getElementById("live")?.dataset.page === undefined || document.getElementById("connection").innerText === "Live"`)); err != nil {
 			return fmt.Errorf("page %s: %w", path, err)
 		}
-		if name == "what-if" { // with an answer
+		if name == "what-if" { // show it with an answer
 			answer := chromedp.WaitEvent(page.LoadEventFired, nil, chromedp.Click(chromedp.CSS("form button")))
 			if _, err := chromedp.Run(ctx, answer); err != nil {
 				return fmt.Errorf("page %s: %w", path, err)

@@ -23,22 +23,22 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 )
 
-// test/alerts draws the dashboard from a recording of so many scrapes.
+// test/alerts draws the dashboard from a recording of this many scrapes.
 const (
 	recordingFile = "test/alerts/testdata/recording.txt"
 	scrapes       = 61
 	every         = 5 * time.Second
 )
 
-// recording has the values of series of metrics, one for each scrape. The value of a series that a scrape lacks is
-// "stale", as Prometheus marks its end.
+// recording has the values of each metric series, one per scrape. If a scrape lacks the series, the value is "stale",
+// which is how Prometheus marks its end.
 type recording map[string][]string
 
 // add adds a line of the scrape with this number.
 func (r recording) add(scrape int, instance, text string) {
 	end := strings.LastIndexByte(text, ' ')
 	name, labels, _ := strings.Cut(text[:max(end, 0)], "{")
-	// The dashboard shows no sums and counts of histograms.
+	// The dashboard shows no sums or counts of histograms.
 	if !strings.HasPrefix(name, "kube_queue_") || strings.HasSuffix(name, "_sum") || strings.HasSuffix(name, "_count") {
 		return
 	}
@@ -58,8 +58,8 @@ func (r recording) String() string {
 	return b.String()
 }
 
-// story is what happens to the three teams of the tour at which second. Team vision borrows until team language takes back
-// what it has lent. The interns submit a job that can never run, and their queue is stopped for a while.
+// story maps seconds to what happens then to the three teams of the tour. Team vision borrows until team language
+// takes back what it has lent. The interns submit a job that can never run, and their queue is stopped for a while.
 func (e *environment) story(kube kubernetes.Interface) map[int][]func(context.Context) error {
 	steps := map[int][]func(context.Context) error{}
 	kubectl := func(at int, args ...string) {
@@ -90,7 +90,7 @@ func (e *environment) story(kube kubernetes.Interface) map[int][]func(context.Co
 	return steps
 }
 
-// training returns a job with pods of 2 GPUs, which run for so many seconds and are expected to.
+// training returns a job with pods of 2 GPUs, which run for this many seconds, as declared.
 func training(team, name string, pods int32, seconds int) *batchv1.Job {
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{
 		wellknown.SuspendAnnotation: "true", wellknown.ExpectedRunTimeAnnotation: strconv.Itoa(seconds)}}}
@@ -145,7 +145,7 @@ func record(ctx context.Context, e *environment) error {
 	return os.WriteFile(filepath.Join(e.root, recordingFile), []byte(from.UTC().Format("# "+time.RFC3339+"\n")+r.String()), 0o644)
 }
 
-// scrape adds what the instance answers at the address of its metrics.
+// scrape adds the metrics that the instance serves at the address.
 func (r recording) scrape(ctx context.Context, scrape int, instance, address string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
 	if err != nil {

@@ -21,7 +21,7 @@ type chapter struct {
 	why, seen string
 	// kubectl are the arguments of the commands.
 	kubectl [][]string
-	// states are waited for.
+	// states are the states to wait for.
 	states []state
 	// events is a job whose events are shown.
 	events jobName

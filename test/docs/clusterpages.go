@@ -12,8 +12,8 @@ var ClusterPages = []string{
 	"docs/operations/configuration.md", "docs/operations/high-availability.md", "docs/operations/monitor.md", "docs/operations/support.md",
 }
 
-// otherClusters are commands of these pages for a cluster of another kind: a cluster has either
-// MPIJob v2beta1 or v1, and one with kube-queue in pods has the Deployments.
+// otherClusters are commands on these pages for a different cluster: a cluster has either MPIJob v2beta1 or v1, and
+// only one with kube-queue in pods has the Deployments.
 var otherClusters = []string{
 	"kubectl apply -n research -f examples/mpiv1.yaml", "kubectl get -n research mpijob",
 	"kubectl -n kube-queue rollout status deployment kube-queue-controller",
@@ -21,7 +21,7 @@ var otherClusters = []string{
 	"kubectl apply --server-side -f install.yaml",
 }
 
-// InCluster reports whether test/docs/cluster runs a command: on these pages it runs the simulator, and kubectl
+// InCluster reports whether test/docs/cluster runs a command. On these pages, it runs the simulator, and kubectl
 // unless the command opens an editor or serves pages until it is stopped.
 func InCluster(command Command) bool {
 	if slices.Contains(otherClusters, command.Text) {

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// elided is the line of a page for lines that are left out, at the start or the end of an output, or at both.
+// elided is a line on a page for omitted lines, at the start or the end of an output, or both.
 const elided = "[...]"
 
-// Compare compares an output with what a page shows. Random parts of names, times and durations
-// may differ. Rows of a table may be in another order, because they are sorted by name or by
-// second. Everything else must be equal. If it is, the names of the page are known afterwards.
+// Compare compares an output with what a page shows. Random parts of names, times and durations may differ. The rows
+// of a table may be in another order, because they are sorted by name or by second. Everything else must be equal.
+// Compare then learns the names on the page.
 func (n *Names) Compare(shown, actual string) error {
 	want, got := read(shown), read(actual)
 	if len(want) == 0 {
@@ -48,8 +48,8 @@ func (n *Names) Compare(shown, actual string) error {
 	return nil
 }
 
-// compareSet compares lines in any order. A line whose names are known decides which name of
-// another line is meant, so one pair is found after the other.
+// compareSet compares lines in any order. A line with known names determines the names in other lines, so the pairs
+// are found one by one.
 func (n *Names) compareSet(want, got []line) error {
 	want, got = slices.Clone(want), slices.Clone(got)
 	for len(want) > 0 {
@@ -68,7 +68,7 @@ func (n *Names) compareSet(want, got []line) error {
 	return nil
 }
 
-// line is a line of an output: of a table its cells, otherwise one text.
+// line is a line of an output: the cells of a table row, or one text.
 type line struct {
 	cells []string
 	// row is true for lines of a table below its header.

@@ -59,8 +59,8 @@ train-ccccc-job-9af2526000   Enqueued   4s    used 1500m of max 2
 	}
 }
 
-// The order of two jobs with generated names is random. The first commands of a page decide which
-// one the page means.
+// The order of two jobs with generated names is random. The first commands of a page determine which of them the page
+// means.
 func TestANameOfThePageStaysTheSameInTheCluster(t *testing.T) {
 	var names Names
 	for _, pair := range [][2]string{{"job.batch/train-s2vjb created", "job.batch/train-bbbbb created"}, {"job.batch/train-rsswq created", "job.batch/train-ccccc created"}} {
@@ -83,7 +83,7 @@ func TestANameOfThePageStaysTheSameInTheCluster(t *testing.T) {
 	}
 }
 
-// A table whose rows are not below their header would be compared wrongly.
+// A table whose rows are not aligned with the header would be compared wrongly.
 func TestTheTablesOfThePagesAreAligned(t *testing.T) {
 	pages, err := ReadPages(os.DirFS("../.."))
 	require.NoError(t, err)

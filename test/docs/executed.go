@@ -28,8 +28,7 @@ type Execution struct {
 	Commands []string
 }
 
-// Check compares the commands of all pages with those that are executed, and returns what is
-// wrong.
+// Check compares the commands of all pages with the executed ones, and returns the faults.
 func Check(repository fs.FS, executed []byte) ([]string, error) {
 	var list []Execution
 	if err := yaml.UnmarshalStrict(executed, &list); err != nil {
@@ -153,7 +152,7 @@ func (e Execution) check(repository fs.FS, makefile string) error {
 	return fmt.Errorf("%s has no test %s", folder, test)
 }
 
-// hasTarget reports whether the Makefile has a target, also one with a pattern.
+// hasTarget reports whether the Makefile has a target, including pattern rules.
 func hasTarget(makefile, target string) bool {
 	for _, name := range regexp.MustCompile(`(?m)^([a-z0-9%-]+):`).FindAllStringSubmatch(makefile, -1) {
 		if match, err := path.Match(strings.ReplaceAll(name[1], "%", "*"), target); err == nil && match {

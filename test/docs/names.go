@@ -18,7 +18,7 @@ type Names struct {
 // random matches the suffix of a generated name, and the hash in the name of a QueueUnit or a ControllerRevision.
 var random = regexp.MustCompile(`-([0-9a-f]{32}|[0-9a-f]{10}|[bcdfghjklmnpqrstvwxz2456789]{5})\b`)
 
-// InCluster replaces what the page shows by what the cluster has.
+// InCluster replaces what the page shows with what the cluster has.
 func (n *Names) InCluster(text string) string {
 	return random.ReplaceAllStringFunc(text, func(part string) string {
 		if actual, known := n.cluster[part[1:]]; known {
@@ -32,7 +32,7 @@ func (n *Names) clone() *Names {
 	return &Names{cluster: maps.Clone(n.cluster), page: maps.Clone(n.page)}
 }
 
-// onPage replaces random parts that are known by those on the page, and others by their length.
+// onPage replaces known random parts with those on the page, and others with their length.
 func (n *Names) onPage(text string) string { return replaceKnown(text, n.page, true) }
 
 func (n *Names) ofPage(text string) string { return replaceKnown(text, n.cluster, false) }

@@ -22,7 +22,7 @@ type Page struct {
 type Command struct {
 	Page string
 	Line int
-	// Text is the command as it is given to a shell, without a comment at its end.
+	// Text is the command as passed to a shell, without a trailing comment.
 	Text string
 	// Output is what the page shows below the command; empty if it shows nothing.
 	Output string
@@ -75,7 +75,7 @@ func (p *Page) add(line int, text, output string, inline bool) {
 	p.Commands = append(p.Commands, Command{Page: p.Path, Line: line, Text: text, Output: output, Inline: inline})
 }
 
-// readBlock reads a block. The first of the lines has the number first.
+// readBlock reads a block. first is the number of its first line.
 func (p *Page) readBlock(language string, lines []string, first int) {
 	switch {
 	case language == "sh" || language == "bash" || language == "shell":
@@ -110,7 +110,7 @@ func withoutComment(text string) string {
 	return strings.TrimSpace(comment.ReplaceAllString(text, ""))
 }
 
-// A comment is at the end of the command, or a line of its own.
+// A comment is at the end of a command or on its own line.
 var comment = regexp.MustCompile(`(?:^| +)# [^'"]*$`)
 
 // readSession reads commands after a prompt, each with its output.
@@ -141,8 +141,8 @@ func (p *Page) readText(lines []string, first int) {
 
 var quoted = regexp.MustCompile("`([^`]+)`")
 
-// programs are the programs of commands in text, with the least number of words of a command: text
-// names some programs together with what they do, such as "kubectl describe".
+// programs are the programs of commands in text, with the minimum number of words of a command: text names some
+// programs together with a subcommand, such as "kubectl describe".
 var programs = map[string]int{
 	"kubectl": 3, "helm": 3, "go": 3, "git": 2, "make": 2, "sed": 2, "sha256sum": 2, "diff": 2, "curl": 2, "jq": 2,
 	"ctr": 3, "podman": 3, "docker": 3, "skopeo": 3, "kube-queue-simulator": 2, "kube-queue-controller": 2, "job-extensions": 2,

@@ -10,7 +10,7 @@ import (
 	"kube-queue.dev/kube-queue/test/require"
 )
 
-// What the page claims has a proof.
+// Each claim of the page has a proof.
 func TestEachTestThatTheThreatModelNamesExists(t *testing.T) {
 	repository := os.DirFS("../..")
 	exist := map[string]bool{}

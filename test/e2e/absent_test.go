@@ -8,8 +8,7 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// After the programs, and then all objects, are removed, unmarked jobs are created and run as
-// usual.
+// After the programs and then all objects are removed, unmarked jobs are created and run as usual.
 func TestWithKubeQueueRemovedUnmarkedJobsRunAsUsual(t *testing.T) {
 	l := suite.Env(t, "after")
 	run := func(name string) {

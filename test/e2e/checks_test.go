@@ -16,7 +16,7 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// example runs the example of a controller of a check with the rights of its ServiceAccount.
+// example runs the example of a check controller with the rights of its ServiceAccount.
 func example(t *testing.T, l *harness.Env, args ...string) (stop func()) {
 	t.Helper()
 	_, kubeconfig, err := suite.ServiceAccountConfig(t.Context(), "after-hours")
@@ -36,7 +36,7 @@ func example(t *testing.T, l *harness.Env, args ...string) (stop func()) {
 	}
 }
 
-// A controller that is not of kube-queue decides when jobs start. It may write its own verdicts only.
+// A controller outside of kube-queue decides when jobs start. It may write only its own verdicts.
 func TestAJobStartsWhenTheExampleOfACheckPasses(t *testing.T) {
 	l := suite.Env(t, "checked")
 	l.CreateCheck("after-hours")
@@ -89,8 +89,8 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: after-ho
 subjects: [{kind: ServiceAccount, name: after-hours, namespace: kube-queue}]
 `
 
-// Whichever write of a check is lost, no quota is lost and each job runs once. job-extensions has one job only: after each
-// start it writes the event of a job that waits first, and would never get to its second write.
+// Whichever write of a check is lost, no quota is lost and each job runs once. job-extensions has only one job: after
+// each start, it first writes the event of a waiting job, and would never get to its second write.
 func TestProgramsKilledAtEachWriteOfChecks(t *testing.T) {
 	for _, k := range kills {
 		t.Run(k.name, func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// deviceJob requests devices under a name, on nodes with these labels. No node has them, so its pod waits for one.
+// deviceJob requests devices under a name, on nodes with these labels. No node has them, so its pod stays pending.
 func deviceJob(name, resource string, count int, labels ...string) string {
 	return fmt.Sprintf(`{apiVersion: batch/v1, kind: Job, metadata: {name: %s}, spec: {suspend: true, template: {spec: {
 		restartPolicy: Never, nodeSelector: {%s}, containers: [{name: main, image: main, resources: {limits: {%q: %d}}}]}}}}`+"\n---\n",
@@ -46,8 +46,8 @@ func TestTypesOfGPUsAreGivenOutApart(t *testing.T) {
 const claimingPods = `restartPolicy: Never, resourceClaims: [{name: own, resourceClaimTemplateName: two}],
 	containers: [{name: main, image: main, resources: {claims: [{name: own}]}}]`
 
-// A device has several names: that of its class, that of the extended resource of its class, and claims of its class. Quota
-// on one of them limits all, whether a job requests it or a pod outside of the queue.
+// A device has several names: its class, the extended resource of its class, and claims of its class. Quota on one of
+// them limits all of them, for jobs and for pods outside of the queue.
 func TestADeviceIsChargedOnceByWhateverNameItIsRequested(t *testing.T) {
 	const classes = "--device-classes=spelled.example.com=example.com/spelled"
 	l := suite.Env(t, "spelled")

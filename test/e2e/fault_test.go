@@ -25,7 +25,7 @@ func TestProgramsKilledAtEachOfTheirWrites(t *testing.T) {
 	}
 }
 
-// kill is when which program is killed.
+// kill says which program is killed, and when.
 type kill struct {
 	name, victim string
 	when         harness.Moment
@@ -47,12 +47,12 @@ var kills = []kill{
 
 // startToKill starts both programs, and kills one of them at its writes.
 func startToKill(t *testing.T, l *harness.Env, victim string, when harness.Moment) *harness.Executioner {
-	// With the Queues of earlier tests the controller would make fewer writes.
+	// With the Queues of earlier tests, the controller would make fewer writes.
 	harness.Must(t, l.Queue.SchedulingV1alpha1().Queues(clustertest.Namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
 	return suite.Execute(t, victim, when)
 }
 
-// act is what a test does once something is so.
+// act is what a test does once a condition holds.
 type act struct {
 	when func() bool
 	do   func()
@@ -65,8 +65,8 @@ type ending struct {
 	releases   int32
 }
 
-// revive starts the victim again after each kill, until the acts are over, all jobs have ended and the quota is free. It
-// expects at least so many kills: writes at the same time are one.
+// revive restarts the victim after each kill, until the acts are done, all jobs have ended and the quota is free. It
+// expects at least this many kills: simultaneous writes count as one.
 func (k kill) revive(t *testing.T, l *harness.Env, executioner *harness.Executioner, least int, jobs []ending, acts ...act) {
 	t.Helper()
 	executioner.Revive(t, func() bool {
@@ -80,7 +80,7 @@ func (k kill) revive(t *testing.T, l *harness.Env, executioner *harness.Executio
 		if slices.ContainsFunc(jobs, func(j ending) bool { return !l.Ended(j.kind, j.name) }) {
 			return false
 		}
-		free, _ := l.Free() // the status of Queue and tree is written last
+		free, _ := l.Free() // the status of Queues and the tree is written last
 		return free || k.victim != harness.Controller
 	})
 	t.Logf("%s was killed %d times", k.victim, executioner.Kills)
@@ -109,9 +109,9 @@ func killAtWrites(t *testing.T, k kill) {
 		{"TFJob", "one", "Succeeded", 1}, {"TFJob", "two", "Succeeded", 1}, {"Job", "three", "Succeeded", 1}, {"Job", "four", "Failed", 1}})
 }
 
-// Nobody but the two jobs that are needed is evicted, each once, whichever write of an eviction is lost.
-// job-extensions is not killed here: it writes the event of an eviction first after each start, and would never get to
-// its second write.
+// Only the two jobs that are needed are evicted, each once, whichever write of an eviction is lost. job-extensions is
+// not killed here: after each start, it first writes the event of an eviction, and would never get to its second
+// write.
 func TestTheControllerKilledAtEachWriteOfEvictions(t *testing.T) {
 	for _, c := range kills {
 		if c.victim == harness.Controller {

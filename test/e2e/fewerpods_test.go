@@ -32,7 +32,7 @@ spec:
 func TestAJobStartsWithFewerPodsAndHasAllOfThemWhenItIsStopped(t *testing.T) {
 	l := suite.Env(t, "fewer")
 	suite.Both(t, enabled)
-	// has checks with how many of the ten pods the Job runs or waits, and what it and its unit show.
+	// has checks with how many of the ten pods the Job runs or waits, and what the Job and its unit show.
 	has := func(unit *schedulingv1alpha1.QueueUnit, pods int64) {
 		t.Helper()
 		job := l.Object(harness.Jobs, "sweep")

@@ -33,8 +33,8 @@ func waitForInvalid(l *harness.Env, t *testing.T, fault string) {
 	})
 }
 
-// An invalid tree never stops a cluster: the last valid one is in force after both programs were killed, and the new one
-// when the tree is fixed.
+// An invalid tree never stops a cluster: the last valid one stays in force even after both programs were killed, and
+// the new one takes over when it is fixed.
 func TestTheLastValidTreeIsInForceAfterBothProgramsRestart(t *testing.T) {
 	l := suite.Env(t, "kept")
 	outside := suite.Part(t, "kept-outside")
@@ -49,7 +49,7 @@ func TestTheLastValidTreeIsInForceAfterBothProgramsRestart(t *testing.T) {
 	l.Tree(`{cpu: "2"}`)
 	first := waitForKept(t, `"cpu":"2"`)
 
-	// The API server refuses to change what is kept, and one that is deleted is restored.
+	// The API server refuses changes of the kept tree, and a deleted one is restored.
 	if out, err := suite.Kubectl(t.Context(), "-n", "kube-queue", "patch", first, "--type=merge", "-p", `{"data":{"spec":{"root":{"max":{"cpu":"99"}}}}}`); err == nil {
 		t.Errorf("the data was edited: %s", out)
 	}
@@ -88,7 +88,7 @@ func TestTheLastValidTreeIsInForceAfterBothProgramsRestart(t *testing.T) {
 		}
 	}
 
-	// Fixed while both are down.
+	// The tree is fixed while both programs are down.
 	restart(func() { l.Tree(`{cpu: "3"}`) })
 	l.WaitForPhase("Job", "waits", "Succeeded")
 	harness.Eventually(t, 20*time.Second, "the unit outside no longer says that the tree is invalid", func() (bool, string) {

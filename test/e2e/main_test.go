@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	harness.Main(m, clustertest.Options{
 		Operators:  []string{"training-operator"},
 		PodRunTime: harness.UntilFinished,
-		// Stories that run at the same time do not wait for nodes.
+		// The nodes are large enough for stories that run at the same time.
 		NodeCPU: "100",
 	}, func(s *harness.Suite) { suite = s })
 }

@@ -12,7 +12,7 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// A queue is put on hold, released, drained, and continues in order of submission.
+// A queue is stopped, resumed and drained, and continues in the order of submission.
 func TestAQueueIsStoppedAndContinues(t *testing.T) {
 	l := suite.Env(t, "stopped")
 	suite.Both(t, enabled)
@@ -44,7 +44,7 @@ func TestAQueueIsStoppedAndContinues(t *testing.T) {
 		}
 	}
 	l.WaitForState(harness.TFJobs, "train", "Queuing")
-	l.ExpectFree() // from now on the status is known
+	l.ExpectFree() // from now on, the status is known
 	harness.Never(t, time.Second, "a queue on hold uses quota", func() (bool, string) {
 		free, state := l.Free()
 		return !free, state
@@ -65,7 +65,7 @@ func TestAQueueIsStoppedAndContinues(t *testing.T) {
 	}
 	l.ExpectFree()
 
-	// A job that has run before is released before one that was submitted later and would fit too.
+	// A job that has run before is released before one that was submitted later and would also fit.
 	l.PatchQueue(queue, `{"spec":{"stop":"None"}}`)
 	train, batch := l.WaitForPhase("TFJob", "train", "Running"), l.WaitForPhase("Job", "batch", "Running")
 	if train.Status.Attempts != 2 || batch.Status.Attempts != 2 {

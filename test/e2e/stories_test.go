@@ -108,9 +108,8 @@ func TestTheControllerRestartsFromTheObjectsAlone(t *testing.T) {
 	}
 }
 
-// A job with a maximum run time of 3 s is evicted, the next job runs, and the evicted job runs
-// again after its owner activates it. A job that its owner deactivates while both programs are down
-// is evicted too.
+// A job with a maximum run time of 3 s is evicted, the next job runs, and the evicted job runs again after its owner
+// activates it. A job that its owner deactivates while both programs are down is evicted too.
 func TestAJobIsEvictedAtItsMaximumRunTimeAndWhenDeactivated(t *testing.T) {
 	l := suite.Env(t, "evicted")
 	c, x := suite.Both(t, enabled)
@@ -145,7 +144,7 @@ func TestAJobIsEvictedAtItsMaximumRunTimeAndWhenDeactivated(t *testing.T) {
 	}
 }
 
-// Nothing would release it, and it would keep its quota for ever.
+// Such a job would never be released, and would keep its quota for ever.
 func TestNoJobOfAKindThatIsSwitchedOffIsAdmitted(t *testing.T) {
 	l := suite.Env(t, "switched-off")
 	_, on := suite.Both(t, enabled)

@@ -15,9 +15,9 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// tenancy is a managed namespace of which a user named tenant is the administrator: with the role admin,
-// which includes the jobs of the training operator, and nothing else. The jobs "running" and "resizable"
-// use its whole quota. The job "waiting" waits.
+// tenancy is a managed namespace whose administrator is a user named tenant. The tenant has only the role admin,
+// which includes the jobs of the training operator. The jobs "running" and "resizable" use its whole quota. The job
+// "waiting" waits.
 type tenancy struct {
 	*harness.Env
 	t *testing.T
@@ -28,19 +28,19 @@ type tenancy struct {
 // attack is a kubectl command by which the tenant tries to run a job without quota.
 type attack struct {
 	name string
-	// args and stdin are of kubectl. In both, JOB is replaced by a name that no other attack uses, NAMESPACE by the
-	// namespace, UID-x by the UID of the object x, and UNIT-x by the unit of the job x.
+	// args and stdin are the input of kubectl. In both, JOB is replaced with a name that no other attack uses,
+	// NAMESPACE with the namespace, UID-x with the UID of the object x, and UNIT-x with the unit of the job x.
 	args, stdin string
-	// as is the user, if it is not the tenant.
+	// as is the user, unless it is the tenant.
 	as string
-	// refused is a part of the message of the refusal, and advice one that says what to do instead. Both are
-	// empty if the request is accepted: the job waits. The API server's own refusals have no advice.
+	// refused is a part of the refusal message, and advice a part that says what to do instead. Both are empty if the
+	// request is accepted and the job waits. The API server's own refusals have no advice.
 	refused, advice string
-	// dry: the request is accepted, and creates nothing.
+	// dry: the request is accepted but creates nothing.
 	dry bool
 }
 
-// large is the start of a Job of 8 CPUs, for which there is no quota. It is not marked.
+// large is the beginning of a Job of 8 CPUs, which exceeds the quota. It is not marked.
 func large(metadata, spec string) string {
 	return fmt.Sprintf(`{apiVersion: batch/v1, kind: Job, metadata: {name: JOB%s}, spec: {%stemplate: {spec: {
 		restartPolicy: Never, containers: [{name: main, image: busybox, resources: {requests: {cpu: "8"}}}]}}}}`, metadata, spec)
@@ -63,7 +63,7 @@ const (
 	forbidden   = `User "tenant" cannot`
 )
 
-// attacks returns the attacks. Each is repeated while kube-queue is down.
+// attacks returns the attacks. All are repeated while kube-queue is down.
 func attacks() []attack {
 	patch := func(object, patch string) string { return "patch " + object + " --type=merge -p " + patch }
 	return []attack{
@@ -134,8 +134,8 @@ func attacks() []attack {
 	}
 }
 
-// A tenant who may do all in one managed namespace does not run anything without quota, neither with
-// kube-queue running nor while it is down.
+// A tenant with all rights in one managed namespace cannot run anything without quota, whether kube-queue is running
+// or down.
 func TestATenantDoesNotRunJobsWithoutQuota(t *testing.T) {
 	l := suite.Env(t, "tenant")
 	controller, extensions := suite.Both(t, enabled)
@@ -237,7 +237,7 @@ func (n *tenancy) attack(t *testing.T, name string, a attack) {
 	t.Errorf("there is no job %s", name)
 }
 
-// find returns the object with the name, or with a name that was generated from it, or nil.
+// find returns the object with this name, or with a name generated from it, or nil.
 func (n *tenancy) find(resource schema.GroupVersionResource, name string) *unstructured.Unstructured {
 	list, err := n.Dynamic.Resource(resource).Namespace(n.Namespace).List(n.t.Context(), metav1.ListOptions{})
 	harness.Must(n.t, err)
@@ -253,8 +253,8 @@ func (n *tenancy) uid(resource schema.GroupVersionResource, name string) string 
 	return string(n.Object(resource, name).GetUID())
 }
 
-// expectOnlyAdmitted fails if there are pods that were not admitted. A plain job in another namespace shows
-// that the controllers of the jobs have seen all jobs that are older.
+// expectOnlyAdmitted fails if pods exist that were not admitted. A plain job in another namespace shows that the
+// controllers of the jobs have seen all older jobs.
 func (n *tenancy) expectOnlyAdmitted(round string) {
 	n.t.Helper()
 	n.runsElsewhere("seen-" + round)
@@ -302,8 +302,8 @@ func (n *tenancy) othersWork() {
 	}
 }
 
-// expectCounted checks what a tenant can do that is not refused: the pods of the running job are counted
-// whatever is written to them and to its status.
+// expectCounted checks an attack that is not refused: the pods of the running job are counted, whatever is written to
+// them and to its status.
 func (n *tenancy) expectCounted() {
 	n.t.Helper()
 	_, err := suite.Kubectl(n.t.Context(), "-n", n.Namespace, "--as=tenant", "patch", "pytorchjob", "resizable", "--subresource=status", "--type=merge",
@@ -324,10 +324,10 @@ func (n *tenancy) expectCounted() {
 	})
 }
 
-// takenOff is a patch after which nothing in a pod shows to which job it belongs.
+// takenOff is a patch that removes everything in a pod that shows which job it belongs to.
 const takenOff = `{"metadata":{"ownerReferences":null,"labels":null,"finalizers":null}}`
 
-// A user takes a pod off its job, so that its operator creates another one. Both are charged.
+// A user detaches a pod from its job, so the operator creates another one. Both are charged.
 func TestAPodThatIsTakenOffItsJobStaysCharged(t *testing.T) {
 	l := suite.Env(t, "taken-off")
 	suite.Both(t, enabled)

@@ -11,20 +11,19 @@ import (
 	"kube-queue.dev/kube-queue/test/testmode"
 )
 
-// change is a change of a quota tree while jobs run and wait, with the result. Changes of a round
-// share a tree, each with its own branches and namespaces.
+// change is a change of a quota tree while jobs run and wait, with its result. The changes of a round share a tree,
+// in which each has its own branches and namespaces.
 type change struct {
 	name string
 	// before and after are its branches under the root.
 	before, after string
 	// running and waiting jobs at the time of the change.
 	running, waiting []queued
-	// atOnce lists the jobs that are released because of the change, stranded those without quota
-	// after it. late is submitted after the change and has no quota either.
+	// atOnce lists the jobs that the change releases, and stranded the jobs that it leaves without quota. late is
+	// submitted after the change and has no quota either.
 	atOnce, stranded []string
 	late             []queued
-	// ends lists the jobs that the test then ends. next is released only after all of them have
-	// ended.
+	// ends lists the jobs that the test then ends. next is released only after all of them have ended.
 	ends        []string
 	next, quota string
 }
@@ -36,8 +35,7 @@ func batchJob(namespace, name, cpu string) queued {
 	return queued{namespace, "Job", name, harness.Job{Name: name, CPU: cpu, Runs: harness.UntilFinished}.String()}
 }
 
-// rounds are the changes made one after another, because with "*" in the tree each namespace has a
-// group.
+// rounds are the changes that are made one after another, because "*" in a tree gives each namespace a group.
 var rounds = [][]change{{
 	{
 		name:    "a quota is lowered under its use",
@@ -101,16 +99,15 @@ var rounds = [][]change{{
 		after:   `{name: own, namespaces: [elsewhere], max: {cpu: 2}}, {name: everyone, namespaces: ["*"], max: {cpu: 5}}`,
 		running: []queued{batchJob("strayed", "strayed-1", "2")},
 		waiting: []queued{batchJob("strayed", "strayed-2", "2")},
-		atOnce:  []string{"doomed-2", "doomed-3"}, // without quota since their node was removed
+		atOnce:  []string{"doomed-2", "doomed-3"}, // without quota because their node was removed
 		ends:    []string{"strayed-1"}, next: "strayed-2", quota: "root/everyone",
 	},
 }}
 
 const killsBoth = "both programs are killed as it is made"
 
-// Jobs follow each change of the tree while programs are killed: no running job is stopped, no job
-// is released twice or too early, and after each change the status of each node equals the sum of
-// the checker.
+// Jobs follow each change of the tree while programs are killed: no running job is stopped, no job is released twice
+// or too early, and after each change the status of each node equals the checker's sum.
 func TestRunningAndWaitingJobsFollowEveryChangeOfTheTree(t *testing.T) {
 	for _, form := range []struct {
 		name string
@@ -272,8 +269,8 @@ func (s *story) end() {
 	}
 }
 
-// judge checks in the audit log that each job ran once, from its release to its end, and not before
-// the end of the jobs that it had to wait for.
+// judge checks in the audit log that each job ran once, from its release to its end, and not before the jobs that it
+// had to wait for had ended.
 func (s *story) judge() {
 	s.t.Helper()
 	log := s.env.Log(s.t.Context())

@@ -1,7 +1,7 @@
 package examples
 
-// Difference describes an example whose pods differ from the request of its unit, or an example
-// that cannot be queued and has pods.
+// Difference describes an example whose pods differ from the request of its unit, or an example that has pods
+// although it cannot be queued.
 type Difference struct {
 	// Real is the maximum of the pods and their requests.
 	Real string

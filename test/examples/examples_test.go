@@ -19,7 +19,7 @@ import (
 var update = flag.Bool("update", false, "write testdata/outcomes.txt instead of comparing it")
 
 const (
-	// patience is the maximum time until all examples of a phase have their outcome.
+	// patience is the maximum time until all examples of a phase have an outcome.
 	patience = 2 * time.Minute
 	// submitters is the number of examples that are created in parallel.
 	submitters = 8
@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 	harness.Main(m, options, func(s *harness.Suite) { suite = s })
 }
 
-// No job is released: there is no quota and no controller.
+// No job is released, because there is no quota and no controller.
 func TestEveryExampleIsQueuedOrReportsWhyNot(t *testing.T) {
 	whole := suite.Env(t, "default")
 	suite.Program(t, harness.Extensions, "--enabled-extensions="+strings.Join(registry.NamesOf(registry.All()), ",")).Start()
@@ -139,8 +139,7 @@ func place(whole *harness.Env, report *Report) []string {
 	return namespaces
 }
 
-// expectDifferencesOfExamples finds known differences of examples that no longer exist, or are
-// not created.
+// expectDifferencesOfExamples finds known differences of examples that no longer exist or are not created.
 func expectDifferencesOfExamples(t *testing.T, reports []*Report) {
 	t.Helper()
 	unknown := differences()

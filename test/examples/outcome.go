@@ -23,8 +23,8 @@ type Outcome struct {
 	Warning string
 }
 
-// OutcomeOf returns the outcome of an example, and whether it is known yet: if a message is
-// expected, a unit alone is not sufficient.
+// OutcomeOf returns the outcome of an example, and whether it is already known: if a message is expected, a unit is
+// not enough.
 func OutcomeOf(submitted Submitted, units map[types.UID]*v1alpha1.QueueUnit, warnings map[types.UID]string) (Outcome, bool) {
 	outcome := Outcome{Submitted: submitted}
 	if submitted.Refused != "" {

@@ -33,7 +33,7 @@ type Example struct {
 	// several examples.
 	File string
 	Kind framework.Kind
-	// Object is nil if the document cannot be parsed; Fault is then the error.
+	// Object is nil if the document cannot be parsed. Fault is then the error.
 	Object *unstructured.Unstructured
 	Fault  string
 }
@@ -110,7 +110,7 @@ func take(text []byte) (Example, bool) {
 	if object.GetKind() == "" {
 		return Example{}, false
 	}
-	// In any version. The API server rejects versions that it no longer serves.
+	// Accept any version. The API server rejects versions that it no longer serves.
 	kind, queued := find(func(k framework.Kind) bool { return k.GroupKind() == object.GroupVersionKind().GroupKind() })
 	return Example{Kind: kind, Object: object}, queued
 }

@@ -1,6 +1,6 @@
-// Package examples queues the examples that the modules of the operators contain, each with the
-// mark and no other change. Each must have a unit, or a message that explains why it has none.
-// The outcomes are listed in testdata/outcomes.txt, which this package writes and its test compares:
+// Package examples queues the examples in the modules of the operators, each with the mark and no other change. Each
+// must have a unit, or a message that explains why it has none. The outcomes are in testdata/outcomes.txt, which this
+// package writes and its test compares:
 //
 //	go test ./test/examples -update
 //

@@ -14,7 +14,7 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// Submitted is an example after its creation was tried. Refused is the error of the API server.
+// Submitted is an example after an attempt to create it. Refused is the error of the API server.
 type Submitted struct {
 	*Example
 	Namespace string

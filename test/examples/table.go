@@ -16,8 +16,8 @@ type Report struct {
 	Outcomes []Outcome
 }
 
-// List returns a line for each example: its file, kind, number of pods and request, the result, and whether make test-examples
-// finds the same pods. Of a source with Summary, a line counts the examples that are alike.
+// List returns a line for each example: its file, kind, number of pods and request, the result, and whether make
+// test-examples finds the same pods. For a source with Summary, each line counts the examples that are alike.
 func List(reports []*Report) []byte {
 	var list bytes.Buffer
 	for _, report := range reports {

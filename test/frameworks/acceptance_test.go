@@ -14,8 +14,8 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// row is an unchanged manifest of a user and its expected life: a unit that requests this amount,
-// no pod without quota, and then its end.
+// row is an unchanged manifest of a user and its expected life: a unit that requests this amount, no pod without
+// quota, and then the end.
 type row struct {
 	file      string
 	kind      string
@@ -27,8 +27,8 @@ type row struct {
 	ended string
 	// late: it is submitted after the users' quota tree is applied.
 	late bool
-	// waits checks the state under the users' tree before the release, ends the state between the
-	// end of the job and the end of its unit.
+	// waits checks the state under the users' tree before the release. ends checks the state between the end of the
+	// job and the end of its unit.
 	waits, ends func(t *testing.T, l *harness.Env, name string)
 }
 
@@ -137,8 +137,8 @@ func expectOneRelease(t *testing.T, l *harness.Env, kind, name string) {
 	}
 }
 
-// keepsItsCluster: for a RayJob without shutdownAfterJobFinishes the release restores the field, so
-// that the cluster and its charge remain until the cluster is deleted.
+// keepsItsCluster: for a RayJob without shutdownAfterJobFinishes, the release restores the field, so the cluster and
+// its charge remain until the cluster is deleted.
 func keepsItsCluster(t *testing.T, l *harness.Env, name string) {
 	if shut, _, _ := unstructured.NestedBool(l.Object(harness.RayJobs, name).Object, "spec", "shutdownAfterJobFinishes"); shut {
 		t.Error("the release left shutdownAfterJobFinishes, which the manifest has not")
@@ -154,8 +154,8 @@ func keepsItsCluster(t *testing.T, l *harness.Env, name string) {
 	harness.Must(t, l.Dynamic.Resource(harness.RayClusters).Namespace(l.Namespace).Delete(t.Context(), clusters[0], metav1.DeleteOptions{}))
 }
 
-// exceedsMax: 5 cpu never fit in a max of 4. The larger tree has quota for this job and those of
-// the other rows.
+// exceedsMax: 5 cpu never fit into a max of 4. The larger tree has quota for this job and for those of the other
+// rows.
 func exceedsMax(t *testing.T, l *harness.Env, name string) {
 	l.WaitForReason("Workflow", name, "ExceedsMaxQuota")
 	if pods := l.Pods(name); len(pods) > 0 {

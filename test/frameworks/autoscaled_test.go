@@ -17,14 +17,14 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// autoscaled is a RayCluster behind the fence whose workers Ray's autoscaler adds and removes.
+// autoscaled is a RayCluster behind the fence. Ray's autoscaler adds and removes its workers.
 var autoscaled = specimen{
 	kind: "RayCluster", resource: harness.RayClusters, extension: "raycluster", name: "autoscaled",
 	total: `{cpu: 4}`, fenced: true,
 	test: (*story).taleOfAutoscaling,
 }
 
-// taleOfAutoscaling scales a cluster as its autoscaler does, which runs in the head pod with the
+// taleOfAutoscaling scales a cluster as its autoscaler does. The autoscaler runs in the head pod with the
 // ServiceAccount that the operator creates for it.
 func (s *story) taleOfAutoscaling() {
 	s.Apply(harness.RayCluster{Name: "scaled", Workers: 1, Least: 1, Most: 3, CPU: "500m"}.String())
@@ -59,7 +59,8 @@ func (s *story) taleOfAutoscaling() {
 	s.expectFree()
 }
 
-// taleOfItsEviction evicts the cluster of 2 workers, which was admitted with one. Its autoscaler raises it again while it stops.
+// taleOfItsEviction evicts a cluster of 2 workers that was admitted with one. Its autoscaler scales it up again while
+// it stops.
 func (s *story) taleOfItsEviction(scale func(patch string) error, group string) {
 	activate := func(active bool) {
 		s.Patch(s.resource, "scaled", fmt.Sprintf(`{"metadata": {"annotations": {%q: "%v"}}}`, wellknown.ActiveAnnotation, active))
@@ -88,7 +89,7 @@ func (s *story) waitForWorkers(n int) {
 	})
 }
 
-// waitForUsed waits until the status of the tree shows that the story uses so many CPUs.
+// waitForUsed waits until the status of the tree shows that the story uses this many CPUs.
 func (s *story) waitForUsed(cpu string) {
 	s.t.Helper()
 	want := resource.MustParse(cpu)

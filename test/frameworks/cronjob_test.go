@@ -28,7 +28,7 @@ spec:
   jobTemplate: {spec: {suspend: true, backoffLimit: 0, template: {spec: {restartPolicy: Never, containers: [{name: main, image: busybox, resources: {requests: {cpu: 100m}}}]}}}}
 `
 
-// taleOfCronJob creates a CronJob whose last Job is a year ago.
+// taleOfCronJob creates a CronJob whose last Job was a year ago.
 func (s *story) taleOfCronJob() {
 	s.Apply(yearly)
 	_, err := s.Dynamic.Resource(cronJobs).Namespace(s.Namespace).Patch(s.t.Context(), "yearly", types.MergePatchType,

@@ -11,8 +11,8 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// holdExample applies the file of examples/ as it is, in a namespace without quota: the API server
-// holds the job, and its unit requests what examples/README.md says.
+// holdExample applies the unchanged file of examples/ in a namespace without quota: the API server holds the job, and
+// its unit requests what examples/README.md says.
 func (s *scene) holdExample(t *testing.T, specimen specimen) {
 	l := s.suite.Part(t, "example-"+specimen.extension)
 	file := filepath.Join(s.suite.Repository, "examples", kinds.File(specimen.sample.Kind))

@@ -32,8 +32,7 @@ func TestMPIOperator(t *testing.T) {
 }
 
 // lives returns the specimens with all their stories: each has the default story, and that of preemption in a managed
-// namespace. make test has the story of readiness only for the Job, because the pods of all kinds are counted by the same
-// code.
+// namespace. make test has the readiness story only for the Job, because the same code counts the pods of all kinds.
 func lives(specimens []specimen) []specimen {
 	all := slices.Concat(specimens, preempted(specimens))
 	for _, s := range ready(specimens) {

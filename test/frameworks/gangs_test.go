@@ -17,8 +17,8 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// gangField is a field by which the pods of a job could start together: a path in the job, and what to
-// look for there.
+// gangField is a field that could make the pods of a job start together: a path in the job, and what to look for
+// there.
 type gangField struct {
 	path  []string
 	value any
@@ -33,12 +33,12 @@ var (
 	policy = map[string]any{"schedulingPolicy": map[string]any{"gang": map[string]any{}}}
 )
 
-// firstWithGroups is the first version of k8s.io/api in which pods have schedulingGroup.
+// firstWithGroups is the first version of k8s.io/api with schedulingGroup in pods.
 var firstWithGroups = version.MustParseSemantic("v0.36.0")
 
-// expectNoFieldForGangs checks that a held job has no field by which its release could make its pods
-// start together, as docs/reference/kinds.md says: the API server, or a webhook, refuses the change or
-// drops the field, or the operator is built with an API that does not have it.
+// expectNoFieldForGangs checks that a held job has no field by which its release could make its pods start together,
+// as docs/reference/kinds.md says. The API server or a webhook refuses the change or drops the field, or the operator
+// is built with an API that lacks it.
 func (s *story) expectNoFieldForGangs(name string) {
 	s.t.Helper()
 	fields := gangFields(s.kind, s.Object(s.resource, name).Object)
@@ -97,7 +97,7 @@ func gangFields(kind string, job map[string]any) []gangField {
 	return append(all, inTemplates(nil, job)...)
 }
 
-// inTemplates returns the fields of the pods and Jobs of which the value contains templates.
+// inTemplates returns the fields of the pods and Jobs whose templates are in the value.
 func inTemplates(path []string, value any) []gangField {
 	var all []gangField
 	switch value := value.(type) {

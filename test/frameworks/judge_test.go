@@ -33,8 +33,8 @@ func (s specimen) fates() []fate {
 	return fates
 }
 
-// judge checks the lives of the jobs of all stories in the audit log. The laws are checked when the
-// cluster stops. judge checks that each check had cases.
+// judge checks the lives of the jobs of all stories in the audit log, and that each check had cases. The laws are
+// checked when the cluster stops.
 func (s *scene) judge(t *testing.T, f framework) {
 	log := s.whole.For(t).Log(t.Context())
 	lives := log.Lives()
@@ -53,7 +53,7 @@ func (s *scene) judge(t *testing.T, f framework) {
 	}
 }
 
-// livesOf returns the lives of the jobs of its story, by name.
+// livesOf returns the lives of the jobs in the specimen's story, by name.
 func (s specimen) livesOf(lives []audit.Life) map[string]audit.Life {
 	found := map[string]audit.Life{}
 	for _, life := range lives {
@@ -84,7 +84,7 @@ func (s specimen) judgeLives(t *testing.T, lives []audit.Life) {
 	}
 }
 
-// differences returns how the life of a job differs from the expected one.
+// differences returns how the life of a job differs from the expected life.
 func (f fate) differences(life audit.Life) []string {
 	var wrong []string
 	expect := func(is bool, format string, args ...any) {
@@ -105,7 +105,7 @@ func (f fate) differences(life audit.Life) []string {
 	}
 	expect(life.Dequeued[0].Before(life.Released[0]), "it was released before its unit was dequeued")
 	expect(life.FirstPod.IsZero() || life.Released[0].Before(life.FirstPod), "it had a pod before its release")
-	if f.job != "after" { // which is deleted immediately after its release
+	if f.job != "after" { // it is deleted immediately after its release
 		expect(!life.FirstPod.IsZero(), "it never had a pod")
 	}
 	if f.job == "good" {

@@ -19,7 +19,7 @@ type specimen struct {
 	resource schema.GroupVersionResource
 	// extension is its name in --enabled-extensions.
 	extension string
-	// name is the name of its story, if it is not that of the extension.
+	// name is the name of its story, if it differs from the extension.
 	name string
 	// sample has the manifest of the jobs, which is held by its mark.
 	sample kinds.Sample
@@ -31,11 +31,11 @@ type specimen struct {
 	view audit.KindView
 	// endless: jobs run until they are suspended or deleted.
 	endless bool
-	// jobs is how many batch Jobs a job creates, which are not queued themselves.
+	// jobs is the number of batch Jobs that a job creates. They are not queued themselves.
 	jobs int
 	// fenced: its namespace is managed, so its jobs run behind the fence.
 	fenced bool
-	// report is its story. Nil means the default story.
+	// test is its story. Nil means the default story.
 	test func(*story)
 }
 

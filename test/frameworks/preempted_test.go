@@ -5,7 +5,8 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// preempted returns the specimens whose jobs stop when they are suspended, each with a story of preemption behind the fence.
+// preempted returns the specimens whose jobs stop when they are suspended, each with a preemption story behind the
+// fence.
 func preempted(specimens []specimen) []specimen {
 	var all []specimen
 	for _, s := range specimens {
@@ -17,8 +18,8 @@ func preempted(specimens []specimen) []specimen {
 	return all
 }
 
-// taleOfPreemption: a production job takes the place of a running development job, which runs again afterwards, and ends.
-// The operator is not refused to create, to stop and to end anything.
+// taleOfPreemption: a production job takes the place of a running development job, which then runs again and ends.
+// The fence does not stop the operator from creating, stopping or ending anything.
 func (s *story) taleOfPreemption() {
 	s.submit(job{name: "dev", runs: harness.UntilFinished})
 	dev := s.WaitForPhase(s.kind, "dev", v1alpha1.PhaseRunning)

@@ -28,9 +28,8 @@ func ready(specimens []specimen) []specimen {
 	return all
 }
 
-// lonely are the paths of a pod template of jobs of the kind, without spec. All but one of its pods find
-// no node in the story. The pods of other kinds are not created from a template of the job, come one
-// after another, or are a single one.
+// lonely has, by kind, the path of a pod template without spec. In the story, all but one of its pods find no node.
+// Other kinds do not create their pods from a template of the job, create them one by one, or have only one.
 var lonely = map[string][]any{
 	"Job":        {"spec", "template"},
 	"JobSet":     {"spec", "replicatedJobs", 1, "template", "spec", "template"},
@@ -44,13 +43,13 @@ var lonely = map[string][]any{
 	"RayJob":     {"spec", "rayClusterSpec", "workerGroupSpecs", 0, "template"},
 }
 
-// taleOfReadiness: the unit of a job shows that its pods are ready. If one of them finds no node, it does
-// not, and the job is stopped.
+// taleOfReadiness: the unit of a job shows that its pods are ready. If one of them finds no node, the unit does not
+// show it, and the job is stopped.
 func (s *story) taleOfReadiness() {
 	queue := "root-" + s.title()
 	s.PatchQueue(queue, `{"spec":{"podsReadyTimeout":"10m"}}`)
 	s.submit(job{name: "good", runs: harness.UntilFinished})
-	for !s.awaitsPods("good") { // the controller has seen the job before the change of its queue
+	for !s.awaitsPods("good") { // the controller saw the job before its queue changed
 		s.delete("good", background)
 		s.submit(job{name: "good", runs: harness.UntilFinished})
 	}
@@ -92,7 +91,7 @@ func (s *story) waitForPodsReady(name string) {
 	}
 }
 
-// expectSomePodsRun waits until pods of the job run, and others have found no node.
+// expectSomePodsRun waits until some pods of the job run and others have found no node.
 func (s *story) expectSomePodsRun(name string) {
 	s.t.Helper()
 	harness.Eventually(s.t, time.Minute, fmt.Sprintf("only some pods of %s %s find a node", s.kind, name), func() (bool, string) {
@@ -108,7 +107,7 @@ func (s *story) expectSomePodsRun(name string) {
 	})
 }
 
-// submitLonely creates the job with an anti-affinity of the pods of one template to each other on all nodes.
+// submitLonely creates the job with an anti-affinity between the pods of one template, across all nodes.
 func (s *story) submitLonely(name string, path []any) {
 	s.t.Helper()
 	object := s.manifest(job{name: name, runs: harness.UntilFinished})

@@ -14,8 +14,8 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// expectRequests compares the unit's total and number of pods with the job's real pods, and the
-// total with that of the specimen.
+// expectRequests compares the unit's total and number of pods with the job's real pods, and the total with the
+// specimen's.
 func (s *story) expectRequests(unit *v1alpha1.QueueUnit, name string) {
 	s.t.Helper()
 	if total := harness.Amounts(s.t, s.total); !equality.Semantic.DeepEqual(total, unit.Spec.Resource) {
@@ -75,8 +75,8 @@ func (s *story) expectJobsOf(name string) {
 	}
 }
 
-// expectNoOtherUnits checks that Jobs and RayClusters created for other jobs, some of them
-// suspended, have no units.
+// expectNoOtherUnits checks that Jobs and RayClusters that belong to other jobs have no units, even if they are
+// suspended.
 func (s *story) expectNoOtherUnits(jobs ...string) {
 	s.t.Helper()
 	units, err := s.Queue.SchedulingV1alpha1().QueueUnits(s.Namespace).List(s.t.Context(), metav1.ListOptions{})

@@ -12,25 +12,25 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// scene is shared by the frameworks of a test: a cluster, and so one quota tree at a time.
+// scene is shared by the frameworks of a test: one cluster, and so one quota tree at a time.
 type scene struct {
 	suite *harness.Suite
 	// whole is the Env of the complete test.
 	whole *harness.Env
 	// reported is where frameworks wait until all stories have ended.
 	reported sync.WaitGroup
-	// usersTree replaces the quota tree of the stories by that of test/acceptance.
+	// usersTree replaces the quota tree of the stories with that of test/acceptance.
 	usersTree func() error
 }
 
-// report runs all frameworks that -run selects in parallel in one cluster.
+// runStories runs all frameworks that -run selects, in parallel in one cluster.
 func runStories(t *testing.T, frameworks ...framework) {
 	var here scene
 	var selected []framework
 	for _, f := range frameworks {
 		t.Run(f.name, func(t *testing.T) {
 			selected = append(selected, f)
-			t.Parallel() // continues after the caller has set the scene
+			t.Parallel() // it continues after the caller has set the scene
 			if here.suite == nil {
 				t.Fatal("there is no cluster")
 			}
@@ -42,8 +42,7 @@ func runStories(t *testing.T, frameworks ...framework) {
 	}
 }
 
-// set starts the cluster, and applies a tree in which each specimen has its own namespace with
-// quota for one job.
+// set starts the cluster, and applies a tree where each specimen has its own namespace with quota for one job.
 func (s *scene) set(t *testing.T, frameworks []framework) {
 	var operators []string
 	extensions := []string{"job"}
@@ -71,8 +70,8 @@ func (s *scene) set(t *testing.T, frameworks []framework) {
 	s.suite = suite
 }
 
-// report runs one framework. A part that fails must still arrive at the barriers, so that the
-// others do not wait for it.
+// runStories runs one framework. A part that fails must still arrive at the barriers, so that the others do not wait
+// for it.
 func (s *scene) runStories(t *testing.T, f framework) {
 	names := make([]string, len(f.rows))
 	t.Run("held", func(t *testing.T) {

@@ -48,10 +48,9 @@ func (s *story) suspendByHand(name string) {
 	s.Patch(s.resource, name, `{"`+strings.Join(s.suspend, `":{"`)+`":true`+strings.Repeat("}", len(s.suspend)))
 }
 
-// stops reports whether a suspended job has no pods when its status shows that it is suspended.
-// Argo lets the pods of a Workflow run until they end. Executors of Spark end some time after their
-// driver, and the submitter of a RayJob some time after its cluster. Their quota is freed before
-// that.
+// stops reports whether a suspended job has no pods once its status shows that it is suspended. Argo lets the pods of
+// a Workflow run until they end. Spark executors end some time after their driver, and the submitter of a RayJob some
+// time after its cluster. Their quota is freed before that.
 func (s *story) stops() bool {
 	return !slices.Contains([]string{"Workflow", "SparkApplication", "RayJob"}, s.kind)
 }
@@ -121,8 +120,7 @@ func (s *story) waitForJob(name, what string, is func(audit.JobView) bool) {
 	})
 }
 
-// expectNoneRuns checks that no pod runs: servers and workers without an end must end with their
-// job.
+// expectNoneRuns checks that no pod runs: servers and endless workers must end with their job.
 func (s *story) expectNoneRuns(name string) {
 	s.t.Helper()
 	harness.Eventually(s.t, patience, fmt.Sprintf("no pod of %s runs", name), func() (bool, string) {
@@ -151,7 +149,7 @@ func (s *story) request(name string, cascade metav1.DeletionPropagation) {
 	harness.Must(s.t, s.objects().Delete(s.t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &cascade}))
 }
 
-// expectNoRefusal checks that the fence has refused nothing to an operator.
+// expectNoRefusal checks that the fence has refused no request of an operator.
 func (s *story) expectNoRefusal() {
 	s.t.Helper()
 	for _, refusal := range s.Refusals("namespace is managed by kube-queue: ") {
@@ -163,8 +161,8 @@ func (s *story) expectNoRefusal() {
 func (s *story) deleteRunning(name string) {
 	s.t.Helper()
 	s.request(name, orphan)
-	// The Spark operator deletes the driver with the job, and Trainer may own the JobSet again, so that
-	// it is not orphaned.
+	// The Spark operator deletes the driver with the job, and Trainer may become the owner of the JobSet again, so
+	// that it is not orphaned.
 	if s.kind != "SparkApplication" && s.sample.Related.Resource == "" {
 		s.WaitForReason(s.kind, name, wellknown.ReasonPodsRemain)
 	}

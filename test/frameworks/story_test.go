@@ -22,8 +22,8 @@ const short = time.Second
 // title is the name of the story, and of its namespace.
 func (s specimen) title() string { return cmp.Or(s.name, s.extension) }
 
-// story runs the jobs of one specimen in its own namespace with quota for one job. A release there
-// shows that the jobs before have returned their quota.
+// story runs the jobs of one specimen in its own namespace with quota for one job. A release there shows that the
+// earlier jobs have returned their quota.
 type story struct {
 	specimen
 	*harness.Env
@@ -49,8 +49,8 @@ func (s *story) tale() {
 	s.expectFree()
 }
 
-// whileQueued queues jobs behind the running one. next, which was submitted first, and bad, which
-// has a higher priority, will run.
+// whileQueued queues jobs behind the running one. Two of them will run: next, which was submitted first, and bad,
+// which has a higher priority.
 func (s *story) whileQueued() {
 	waiting := []string{"next", "bad", "gone", "left"}
 	s.submit(job{name: "next", runs: harness.UntilFinished})
@@ -70,8 +70,8 @@ func (s *story) whileQueued() {
 	s.prioritize("bad", 7)
 	s.delete("gone", background)
 	if s.sample.Related.Resource != "" {
-		// Trainer sets itself as the owner of the JobSet again. This races with the garbage
-		// collector, which removes the owner, so the JobSet can end with or without an owner.
+		// Trainer makes itself the owner of the JobSet again, in a race with the garbage collector, which removes the
+		// owner. So the JobSet may end up with or without an owner.
 		s.delete("left", background)
 		return
 	}
@@ -79,8 +79,7 @@ func (s *story) whileQueued() {
 	s.ClearOrphans("left")
 }
 
-// endedAndDeleted: one job succeeds, the next one fails, and both are deleted after they have
-// returned their quota.
+// endedAndDeleted: one job succeeds, the next fails, and both are deleted after they have returned their quota.
 func (s *story) endedAndDeleted() {
 	s.Finish(s.resource, "good")
 	s.waitForEnd("good", "Succeeded")
@@ -95,8 +94,7 @@ func (s *story) endedAndDeleted() {
 	s.ClearOrphans("bad")
 }
 
-// suspendedAndDeleted is for an endless kind: a job returns its quota when it is suspended by hand,
-// or deleted.
+// suspendedAndDeleted is for endless kinds: a job returns its quota when it is suspended by hand or deleted.
 func (s *story) suspendedAndDeleted() {
 	s.suspendByHand("good")
 	s.expectSuspendedByUser("good")
@@ -107,8 +105,8 @@ func (s *story) suspendedAndDeleted() {
 	s.ClearOrphans("good")
 }
 
-// deletedWhileRunning: next runs. Each waiting job gets the quota of the job that is suspended by
-// hand, or deleted, once the orphans of that job are gone.
+// deletedWhileRunning: next runs. Each waiting job gets the quota of a job that is suspended by hand or deleted, once
+// that job's orphans are gone.
 func (s *story) deletedWhileRunning() {
 	s.submit(job{name: "last", runs: harness.UntilFinished})
 	s.expectWaits("last")

@@ -25,18 +25,17 @@ type attempt struct {
 type pod struct {
 	name, node string
 	spec       *corev1.PodSpec
-	// bound is the resourceVersion at which the pod had a node first.
+	// bound is the resourceVersion at which the pod first had a node.
 	bound   string
 	running bool
-	// refused is the scheduler's message if it finds no node, and refusedAt the version that had it
-	// first.
+	// refused is the scheduler's message if it finds no node. refusedAt is the first version with this message.
 	refused, refusedAt string
 	// ended: the pod is gone or will not run any more.
 	ended, gone bool
 	// reported: the pod was reported as unschedulable, or suspected to be.
 	reported bool
-	// suspected is the violation if the refusal is older than the first pod that was bound. It stays
-	// in the status until the pod is bound, so it may mean nothing.
+	// suspected is the violation for a refusal that is older than the first binding. A refusal stays in the status
+	// until the pod is bound, so it may mean nothing.
 	suspected *Violation
 }
 
@@ -68,7 +67,7 @@ func (a *attempt) see(now time.Time, object *corev1.Pod) []Violation {
 	return a.unschedulable(now)
 }
 
-// end processes that a pod is gone.
+// end processes the end of a pod that is gone.
 func (a *attempt) end(uid types.UID) {
 	if p := a.pods[uid]; p != nil {
 		p.ended, p.gone, p.running, p.refused = true, true, false, ""
@@ -85,8 +84,8 @@ func refusal(object *corev1.Pod) string {
 	return ""
 }
 
-// over reports whether the next pod belongs to another attempt. If the first pods have ended by
-// themselves before the last one was created, they are of one attempt.
+// over reports whether the next pod belongs to another attempt. Pods may end by themselves before the last pod of
+// their attempt is created.
 func (a *attempt) over() bool {
 	broken := false
 	for _, p := range a.pods {
@@ -168,8 +167,8 @@ func (a *attempt) judge(rooms *rooms) []Violation {
 	return found
 }
 
-// suspects returns the suspected violations of pods that have no node; of all pods if the attempt was
-// bound without room.
+// suspects returns the suspected violations of the pods without a node, or of all pods if the attempt was bound
+// without room.
 func (a *attempt) suspects(all bool) []Violation {
 	var found []Violation
 	for _, p := range a.pods {

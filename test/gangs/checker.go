@@ -84,7 +84,7 @@ func (c *Checker) NodeGone(node *corev1.Node) {
 	c.rooms.nodeGone(node)
 }
 
-// Violations returns the violations until now. Attempts that are not complete now are violations.
+// Violations returns the violations so far. Attempts that are incomplete now are violations.
 func (c *Checker) Violations() []Violation {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -79,7 +79,7 @@ func (f *Follower) start(ctx context.Context) (stop func(), err error) {
 	return factory.Shutdown, nil
 }
 
-// shows shows the Checker each version of the objects of an informer, and their ends.
+// shows passes each version of an informer's objects, and their ends, to the Checker.
 func shows[T metav1.Object](f *Follower, informer cache.SharedInformer, see, end func(T)) (synced cache.InformerSynced, err error) {
 	shown := func(show func(T)) func(T) {
 		return func(o T) {
@@ -90,7 +90,7 @@ func shows[T metav1.Object](f *Follower, informer cache.SharedInformer, see, end
 	return follow.Objects(informer, shown(see), shown(end))
 }
 
-// Check returns the violations until now, when the watches have shown all that the API server has.
+// Check waits until the watches have caught up with the API server, and returns the violations so far.
 func (f *Follower) Check(ctx context.Context) ([]Violation, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("the watches of pods and nodes lag behind by more than %v", patience))
 	defer cancel()

@@ -16,7 +16,7 @@ type rooms struct {
 	occupants map[types.UID]*occupant
 }
 
-// room is a node since it was usable first.
+// room is a node from the time it was first usable.
 type room struct {
 	usable, gone string
 	labels       map[string]string
@@ -86,8 +86,8 @@ func (r *rooms) free(version string) map[string]corev1.ResourceList {
 	return free
 }
 
-// fit reports whether there was room for all pods before the version. Pods that went to a node without
-// room at that time are placed on any other: it may have been taken meanwhile, while theirs became free.
+// fit reports whether there was room for all pods before the version. A pod whose node had no room then is placed on
+// any other node: its own may have become free since, and the other full.
 func (r *rooms) fit(version string, pods []*pod) bool {
 	free := r.free(version)
 	var others []*pod

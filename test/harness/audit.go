@@ -27,7 +27,7 @@ func (l *Env) Check(ctx context.Context) {
 		}
 		l.suite.reported[key] = true
 	}
-	for _, options := range l.suite.Audits { // as later tests do
+	for _, options := range l.suite.Audits { // later tests may check with these
 		if reflect.DeepEqual(options, l.Audit) {
 			continue
 		}
@@ -57,8 +57,7 @@ func (l *Env) Log(ctx context.Context) *audit.Log {
 	return log
 }
 
-// Refusals returns the requests in the namespace that were refused with a message that contains the text, except
-// those of the test.
+// Refusals returns the refused requests in the namespace whose message contains the text, except those of the test.
 func (l *Env) Refusals(text string) (found []string) {
 	l.t.Helper()
 	Must(l.t, l.suite.CompleteAuditLog(l.t.Context()))
@@ -77,7 +76,7 @@ func (l *Env) Refusals(text string) (found []string) {
 	return found
 }
 
-// ExpectOneAfterTheOther checks in the audit log that the second of two jobs had no pod before the end of the first.
+// ExpectOneAfterTheOther checks in the audit log that the second job had no pod before the first had ended.
 func (l *Env) ExpectOneAfterTheOther(kind, first, second string) {
 	l.t.Helper()
 	log := l.Log(l.t.Context())

@@ -37,7 +37,7 @@ func (s *Suite) Env(t testing.TB, namespace string) *Env {
 	t.Helper()
 	l := s.env(t, namespace)
 	t.Cleanup(func() {
-		// The context of the test is done at this time.
+		// The context of the test is already done.
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 		defer cancel()
 		l.Clean(ctx)
@@ -61,8 +61,7 @@ func (s *Suite) Part(t testing.TB, namespace string) *Env {
 	return l
 }
 
-// For returns the same Env for a subtest, so that a failure is reported for the subtest. The
-// cleanup is that of the parent.
+// For returns the same Env for a subtest, so that failures are reported for the subtest. The parent cleans up.
 func (l *Env) For(t testing.TB) *Env {
 	part := *l
 	part.t = t
@@ -94,7 +93,7 @@ func (l *Env) As(user string) dynamic.Interface {
 	return client
 }
 
-// Manage labels the namespace as managed, and waits until new jobs are fenced in.
+// Manage labels the namespace as managed, and waits until this is in effect for new jobs.
 func (l *Env) Manage() {
 	l.t.Helper()
 	_, err := l.suite.Kubectl(l.t.Context(), "label", "namespace", l.Namespace, "kube-queue/managed=true", "--overwrite")

@@ -36,8 +36,8 @@ type Executioner struct {
 	off    bool // no more kills
 }
 
-// Execute kills one of the two programs at its writes, which Revive starts, and starts the other one. Lease renewals do
-// not kill it, because they decide nothing.
+// Execute starts one of the two programs, and kills the other one, the victim, at its writes. Revive starts the
+// victim. Lease renewals do not kill it, because they decide nothing.
 func (s *Suite) Execute(t testing.TB, victim string, when Moment) *Executioner {
 	t.Helper()
 	programs := map[string]*Program{Controller: s.Program(t, Controller), Extensions: s.Program(t, Extensions, "--enabled-extensions=tfjob,job")}

@@ -82,7 +82,7 @@ func (l *Env) parse(manifest string) (objects []*unstructured.Unstructured) {
 
 var strict = metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict}
 
-// clientOf returns a client of the Env's namespace if the object is namespaced and does not name another one.
+// clientOf returns a client for the Env's namespace if the object is namespaced and names no other one.
 func (l *Env) clientOf(object *unstructured.Unstructured) dynamic.ResourceInterface {
 	l.t.Helper()
 	mapping, err := l.suite.mapping(object.GroupVersionKind())

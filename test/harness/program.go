@@ -111,7 +111,7 @@ func (p *Program) Launch() {
 	args := append([]string{"--kubeconfig", p.Kubeconfig, fmt.Sprintf("--leader-elect=%t", p.elects),
 		"--health-bind-address", p.health, "--metrics-bind-address", p.metrics, "-v=2"}, p.Args...)
 	p.cmd = exec.Command(filepath.Join(p.programs, p.Name), args...)
-	// A program that changes an object of a cache ends.
+	// The detector ends a program that changes a cached object.
 	p.cmd.Env = append(append(os.Environ(), "KUBE_CACHE_MUTATION_DETECTOR=true"), p.Env...)
 	p.cmd.Stdout, p.cmd.Stderr = p.Log, p.Log
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -158,7 +158,7 @@ func (p *Program) Freeze() { Must(p.t, p.cmd.Process.Signal(syscall.SIGSTOP)) }
 func (p *Program) Thaw() { Must(p.t, p.cmd.Process.Signal(syscall.SIGCONT)) }
 
 func (p *Program) end(signal syscall.Signal) {
-	_ = p.cmd.Process.Signal(syscall.SIGCONT) // it can be frozen if the test has failed
+	_ = p.cmd.Process.Signal(syscall.SIGCONT) // it may still be frozen after a failed test
 	if err := p.cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		p.t.Error(err)
 	}

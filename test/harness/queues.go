@@ -20,7 +20,7 @@ func (l *Env) CreateQueue(name string, spec schedulingv1alpha1.QueueSpec) {
 	queues := l.Queue.SchedulingV1alpha1().Queues(clustertest.Namespace)
 	_, err := queues.Create(l.t.Context(), &schedulingv1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}, metav1.CreateOptions{})
 	Must(l.t, err)
-	l.t.Cleanup(func() { // the context of the test is done at this time
+	l.t.Cleanup(func() { // the context of the test is already done
 		Must(l.t, ignoreNotFound(queues.Delete(context.Background(), name, metav1.DeleteOptions{})))
 	})
 }

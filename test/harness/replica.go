@@ -75,7 +75,7 @@ func (r *Replica) WaitLost(timeout time.Duration) {
 
 var identity = regexp.MustCompile(`"Waiting for the lease".* identity="([^"]+)"`)
 
-// Identity returns the name of the last process as a holder of the lease.
+// Identity returns the name by which the last process holds the lease.
 func (r *Replica) Identity() string {
 	r.t.Helper()
 	log, err := os.ReadFile(r.Log.Name())

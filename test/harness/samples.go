@@ -8,12 +8,12 @@ import (
 	schedulingv1alpha1 "kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 )
 
-// Job is a batch Job of one pod at a time, which is held by its suspend field.
+// Job is a batch Job that runs one pod at a time and is held by its suspend field.
 type Job struct {
 	Name, CPU string
-	// Namespace is by default the one of the Env.
+	// Namespace defaults to the namespace of the Env.
 	Namespace string
-	// Runs is how long a pod runs; by default as long as the cluster says.
+	// Runs is how long a pod runs. The default is that of the cluster.
 	Runs  time.Duration
 	Fails bool
 	// Completions is the number of pods, which run one after the other; 0 means 1.
@@ -53,10 +53,10 @@ func MarkedJob(namespace, name, cpu string) string {
 	return Job{Namespace: namespace, Name: name, CPU: cpu, Marked: true}.String()
 }
 
-// TFJob is a TFJob of equal pods, which is held by the annotation.
+// TFJob is a TFJob with equal pods, held by the annotation.
 type TFJob struct {
 	Name string
-	// Servers and Workers are the numbers of pods. Without workers, it has one.
+	// Servers and Workers are the numbers of pods. Without workers, it gets one.
 	Servers, Workers int
 	CPU              string
 	Runs             time.Duration
@@ -88,7 +88,7 @@ spec:
 `, j.Name, !j.Unheld, servers, replicas("Worker", max(j.Workers, 1)))
 }
 
-// PodAnnotations are the annotations of pods that run this long, and fail at their end.
+// PodAnnotations are the annotations of pods that run this long and then succeed or fail.
 func PodAnnotations(runs time.Duration, fails bool) string {
 	var all []string
 	if runs != 0 {
@@ -101,7 +101,7 @@ func PodAnnotations(runs time.Duration, fails bool) string {
 }
 
 // RunPair applies the users' pair of TFJobs. The quota in force has room for one. The second waits with a message
-// that has these words, and runs after the first. It returns the unit of the second as it waited.
+// that has these words, and runs after the first. It returns the unit of the second while it waits.
 func (l *Env) RunPair(words ...string) *schedulingv1alpha1.QueueUnit {
 	l.t.Helper()
 	l.Apply(l.Read("tfjob-pair.yaml"))

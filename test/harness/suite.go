@@ -106,7 +106,7 @@ func (s *Suite) Acceptance(file string) string {
 	return filepath.Join(s.Repository, "test", "acceptance", file)
 }
 
-// AnswersReviews makes a controller that is not started yet answer reviews, at the address that it returns.
+// AnswersReviews makes a controller that has not been started answer reviews, and returns the address.
 func (s *Suite) AnswersReviews(t testing.TB, controller *Program) (address string) {
 	t.Helper()
 	address, args, err := s.RouteReviews(t.Context())

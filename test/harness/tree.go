@@ -46,8 +46,8 @@ func (l *Env) tree() *unstructured.Unstructured {
 	return tree
 }
 
-// ExpectFree waits until no unit in the Env's namespace holds quota, and the status of the tree shows no used quota. The
-// status alone can be from before anything was admitted.
+// ExpectFree waits until no unit in the Env's namespace holds quota, and the status of the tree shows no used quota.
+// The status alone may date from before any admission.
 func (l *Env) ExpectFree() {
 	l.t.Helper()
 	l.ExpectNoneHolds()

@@ -18,7 +18,7 @@ func Must(t testing.TB, err error) {
 // that done returned.
 func Eventually(t testing.TB, timeout time.Duration, what string, done func() (bool, string)) {
 	t.Helper()
-	if timeout >= 30*time.Second { // what a fast machine needs seconds for; a slow one gets more
+	if timeout >= 30*time.Second { // a fast machine needs seconds; give a slow one more
 		timeout *= 3
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)

@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// mostBrowsers is how many browsers look at pages at the same time, and stays how long each keeps a page open.
+	// mostBrowsers is how many browsers have pages open at the same time, and stays how long each keeps a page open.
 	mostBrowsers, stays = 50, 15 * time.Second
-	// longestPage is how long a page may take until its first byte: the target.
+	// longestPage is the target for the time until the first byte of a page.
 	longestPage = time.Second
 )
 
@@ -75,7 +75,7 @@ func (b *browsers) read(ctx context.Context, page string) error {
 	return err
 }
 
-// look looks at pages in turn, and follows each for a while, until looking ends.
+// look opens pages in turn and follows each for a while, until looking is done.
 func (b *browsers) look(ctx, looking context.Context, pages []string, first int, say func(string, ...any)) error {
 	for n := first; looking.Err() == nil; n++ {
 		page := pages[n%len(pages)]
@@ -94,7 +94,7 @@ func (b *browsers) look(ctx, looking context.Context, pages []string, first int,
 		}
 		b.mutex.Unlock()
 		following, cancel := context.WithTimeout(looking, stays)
-		_ = b.read(following, b.base+"/live?page="+url.QueryEscape(page)) // one user may have so many streams only
+		_ = b.read(following, b.base+"/live?page="+url.QueryEscape(page)) // it may fail: a user may open only so many streams
 		<-following.Done()
 		cancel()
 	}

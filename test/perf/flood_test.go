@@ -26,8 +26,9 @@ import (
 	"kube-queue.dev/kube-queue/test/testmode"
 )
 
-// The flood: slow clients of each webhook port, and what it may cost. The limit of answers only ends a test that hangs; the figures
-// are logged. largeJob is the size of a job in bytes: with the managed fields, it is as large as the 1.5 MiB that etcd accepts.
+// The flood: slow clients on each webhook port, and the cost that is allowed. longest only ends a test that hangs;
+// the measured times are logged. largeJob is the size of a job in bytes. With the managed fields, it reaches the 1.5
+// MiB that etcd accepts.
 const (
 	slowClients = 200
 	floodTime   = time.Minute
@@ -36,11 +37,11 @@ const (
 	largeJob    = 1_450_000
 )
 
-// The programs run as in production, so their memory and their times are those that users see.
+// The programs run as in production, so users see this memory and these times.
 func TestAFloodOfSlowClientsStopsNothing(t *testing.T) {
 	testmode.OnlyInTestAll(t, "TestGenuineRequestsAreAnsweredBesideSlowOnes of pkg/program/serving counts what slow clients use")
 	r := startRig(t, rig.Options{Options: clustertest.Options{OnlyAPI: true, HoldBy: clustertest.HoldByWebhook}})
-	// Where webhooks hold jobs, reviews are off, so what answers them is added.
+	// Reviews are off where webhooks hold jobs, so add what answers them.
 	_, err := r.Cluster.Kubectl(t.Context(), "apply", "--server-side", "--force-conflicts",
 		"-f", filepath.Join(r.Cluster.Repository, "deploy", "rbac", "kube-queue-controller.yaml"))
 	require.NoError(t, err)
@@ -49,12 +50,12 @@ func TestAFloodOfSlowClientsStopsNothing(t *testing.T) {
 	require.NoError(t, err)
 	holds, err := clustertest.FreeAddress()
 	require.NoError(t, err)
-	// The certificate of the webhooks of job-extensions is kept by this process, which has served them so far.
+	// This process has served the webhooks of job-extensions so far, and keeps their certificate.
 	require.NoError(t, f.start(t.Context(), &session{Rig: r, progress: io.Discard}, args,
 		[]string{"--webhook-bind-address=" + holds, "--webhook-manage-certificate=false"}))
 	require.NoError(t, r.Cluster.Route(t.Context(), clustertest.WebhookPort, holds))
 	require.NoError(t, rig.Until(t.Context(), time.Second, f.patience, fmt.Errorf("no review is answered"), func(ctx context.Context) (bool, error) { return f.review(ctx) == nil, nil }))
-	f.ask(t.Context(), func() bool { return len(f.reviews) >= 20 }) // what is only allocated once is not counted
+	f.ask(t.Context(), func() bool { return len(f.reviews) >= 20 }) // one-time allocations do not count
 	idle, err := r.Use()
 	require.NoError(t, err)
 	f.reviews, f.holds = nil, nil
@@ -107,8 +108,8 @@ type flood struct {
 	reviews, holds rig.Durations
 }
 
-// ask sends genuine requests through the API server until done: a review, a small job, and from time to time a large one, which
-// takes longer anyway.
+// ask sends genuine requests through the API server until done: a review, a small job, and now and then a large job,
+// which takes longer anyway.
 func (f *flood) ask(ctx context.Context, done func() bool) {
 	timed := func(what string, all *rig.Durations, request func() error) {
 		began := time.Now()
@@ -148,8 +149,8 @@ func (f *flood) hold(ctx context.Context, size int) error {
 	return err
 }
 
-// slowly is a slow client: of each four, one sends nothing, one sends a header byte by byte, and two send a body that never ends.
-// When the server closes the connection, it opens another one.
+// slowly is a slow client. Out of four, one sends nothing, one sends a header byte by byte, and two send an endless
+// body. When the server closes the connection, the client opens another one.
 func slowly(ctx context.Context, address string, i int) {
 	ticker := time.NewTicker(time.Duration(1+i%3) * 50 * time.Millisecond)
 	defer ticker.Stop()

@@ -28,8 +28,8 @@ const gateNamespace = "perf-gate"
 
 // gateRun is the command gate.
 type gateRun struct {
-	// pods is the number of marked pods, created at a rate per second, and rounds how often pods are created without the
-	// policies and with them.
+	// pods is the number of marked pods, which are created at a rate per second. rounds is how often pods are created
+	// without and with the policies.
 	pods, rounds int
 	rate         float64
 
@@ -153,7 +153,7 @@ func (g *gateRun) unmarked(ctx context.Context) error {
 		if err := errors.Join(pods.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}), g.policies(ctx, "policies", on), rig.Pass(ctx, settle)); err != nil {
 			return err
 		}
-		for i := range perRound { // one after the other, so that a request waits for no other
+		for i := range perRound { // one after another, so that no request waits for another
 			began := time.Now()
 			if _, err := pods.Create(ctx, gatePod(fmt.Sprintf("plain-%03d-%03d", round, i), nil), metav1.CreateOptions{}); err != nil {
 				return err

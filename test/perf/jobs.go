@@ -59,24 +59,24 @@ var jobsScenarios = map[string]map[string]string{
 	"burst":   {"jobs": "10000"},
 }
 
-// jobsRun is the command jobs. The jobs of all queues are equal except for the mark by which the queue selects them. Each queue
-// has a new cluster, in which neither the programs of another queue run nor the admission policies of kube-queue are installed,
-// which would slow down its jobs.
+// jobsRun is the command jobs. The jobs of all queues are equal except for the mark by which a queue selects them.
+// Each queue gets a new cluster without the programs of other queues and without the admission policies of
+// kube-queue, which would slow down its jobs.
 type jobsRun struct {
 	flags    *pflag.FlagSet
 	scenario string
-	// jobs is the number of jobs, rate how many are created per second, or 0 for as fast as possible, and room how many the quota
-	// of kube-queue lets run at the same time, or 0 for all.
+	// jobs is the number of jobs. room is how many may run at the same time in the quota of kube-queue; 0 means all.
+	// rate is how many are created per second; 0 means as fast as possible.
 	jobs, room int
 	rate       float64
 	runTime    time.Duration
 	queues     []string
 	compare    bool
-	// apply are files of manifests, and with commands to run, for a queue that selects its jobs by a label.
+	// For a queue that selects its jobs by a label, apply are manifest files and with are commands to run.
 	apply, with []string
 
 	*session
-	// queue is the queue that is measured now, and mark the labels of its jobs, if any.
+	// queue is the queue being measured. mark has the labels of its jobs, if any.
 	queue string
 	mark  labels.Set
 	// plain is the outcome without a queue, if it was measured.
@@ -123,7 +123,7 @@ func (j *jobsRun) parts() (parts []part, err error) {
 			continue
 		}
 		labelled = labelled || mark != nil
-		// There is room for all jobs on the nodes.
+		// The nodes have room for all jobs.
 		options := rig.Options{WithoutPolicies: queue != kubeQueue, Options: clustertest.Options{
 			AuditObjects: []string{"jobs.batch"}, Nodes: 20, NodeCPU: "256", NodeMemory: "1Ti", PodRunTime: j.runTime}}
 		parts = append(parts, part{options, func(ctx context.Context, s *session) error {
@@ -140,7 +140,7 @@ func (j *jobsRun) parts() (parts []part, err error) {
 	return parts, err
 }
 
-// markOf returns the labels by which a queue selects its jobs; nil for kube-queue and none.
+// markOf returns the labels by which a queue selects its jobs, or nil for kube-queue and none.
 func markOf(queue string) (labels.Set, error) {
 	if queue == noQueue || queue == kubeQueue {
 		return nil, nil
@@ -168,7 +168,7 @@ func (j *jobsRun) job(name string) *batchv1.Job {
 	return job
 }
 
-// warmUp is the number of jobs before those that count, so that start-up costs are not measured.
+// warmUp is the number of jobs before the counted ones, to exclude start-up costs.
 const warmUp = 20
 
 // run measures a queue, from the first create until no more writes happen.
@@ -208,7 +208,7 @@ func (j *jobsRun) run(ctx context.Context) error {
 
 // begin creates what the queue needs, and starts its programs.
 func (j *jobsRun) begin(ctx context.Context) (err error) {
-	// A limit that is never reached, so that the quota is still computed.
+	// A limit that is never reached, but makes the controller compute the quota.
 	limit := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1000000")}
 	if j.room > 0 {
 		limit[wellknown.MaxJobsResource] = *resource.NewQuantity(int64(j.room), resource.DecimalSI)
@@ -281,7 +281,7 @@ func (j *jobsRun) watch(ctx context.Context) (*ends, error) {
 const stalled = time.Minute
 
 // send creates jobs at a rate, waits until all have completed, and returns the time from the first create to the last
-// completion. A job is created at its time even if earlier creates have no response yet.
+// completion. It creates a job on time even if earlier creates have no response yet.
 func (j *jobsRun) send(ctx context.Context, ends *ends, prefix string, count int, rate float64) (wall time.Duration, err error) {
 	before, _ := ends.state()
 	first := time.Now()
@@ -313,7 +313,7 @@ func (j *jobsRun) send(ctx context.Context, ends *ends, prefix string, count int
 const (
 	// settled is the time without writes after which a measurement is over.
 	settled = 1500 * time.Millisecond
-	// unsettled is the limit for this wait, because some queues never stop writing.
+	// unsettled limits this wait, because some queues never stop writing.
 	unsettled = 30 * time.Second
 )
 
@@ -343,12 +343,12 @@ type outcome struct {
 	wall   time.Duration
 	use    rig.Use
 	counts rig.Counts
-	// created has the jobs that count and were suspended when they were created, and released the times when they no longer were.
-	// Each is the time of a response to a write.
+	// created has the counted jobs that were created suspended, and released those that were unsuspended. The values
+	// are the times of the responses.
 	created, released map[string]time.Time
 }
 
-// see processes an entry of the audit log, which can be in any order.
+// see processes entries of the audit log in any order.
 func (o *outcome) see(e *log.Entry) {
 	o.counts.Add(e)
 	ref := e.ObjectRef
@@ -383,13 +383,13 @@ func (o *outcome) releases() rig.Durations {
 	return all
 }
 
-// jobsBars are the bars of kube-queue, valid on a machine without other load; nil for other queues.
+// jobsBars are the bars of kube-queue on an otherwise idle machine. They are empty for other queues.
 type jobsBars struct {
-	// writes is for a job that ran longer than 2 s, as all jobs do if all run at the same time, or also waited.
+	// writes is the bar for a job that ran longer than 2 s, as all do if they run at the same time, or that waited.
 	writes rig.Bar
 	// burst is a fraction of the completions per second without a queue.
 	burst rig.Bar
-	// half and all are for the delays until the release, p50 and p99 in ms.
+	// half and all are the bars for the p50 and p99 of the delays until the release, in ms.
 	half, all rig.Bar
 }
 

@@ -146,8 +146,8 @@ func apiOnly(withoutPolicies bool) rig.Options {
 	return rig.Options{Options: clustertest.Options{OnlyAPI: true}, WithoutPolicies: withoutPolicies}
 }
 
-// prepare creates the namespaces and the tree of a scenario, and returns a run whose units are created as
-// job-extensions does it.
+// prepare creates the namespaces and the tree of a scenario. The run that it returns creates units as job-extensions
+// does.
 func (s *session) prepare(ctx context.Context, units *loadgen.Scenario) (*loadgen.Run, error) {
 	if err := errors.Join(s.MakeNamespaces(ctx, units.Namespaces()...), s.ApplyTree(ctx, units.Tree(0))); err != nil {
 		return nil, err
@@ -159,7 +159,7 @@ func (s *session) prepare(ctx context.Context, units *loadgen.Scenario) (*loadge
 	return loadgen.New(config, units)
 }
 
-// createUnit creates a unit of an object, which has the name of the object.
+// createUnit creates a unit for an object, with the object's name.
 func (s *session) createUnit(ctx context.Context, of v1alpha1.ConsumerReference, requests corev1.ResourceList) (*v1alpha1.QueueUnit, error) {
 	return s.Queue.SchedulingV1alpha1().QueueUnits(of.Namespace).Create(ctx, &v1alpha1.QueueUnit{
 		ObjectMeta: metav1.ObjectMeta{Name: of.Name},

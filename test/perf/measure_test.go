@@ -57,7 +57,7 @@ func measured(t *testing.T, r *rig.Rig, m measurement) figures {
 	return figures{t, s.figures}
 }
 
-// between checks that a figure is from one value to another one.
+// between checks that a figure is between two values.
 func (f figures) between(section, name string, low, high float64) {
 	f.Helper()
 	if figure := f.Report.Find(section, name); figure == nil || figure.Value < low || figure.Value > high {
@@ -90,7 +90,7 @@ func TestRunUnits(t *testing.T) {
 		f.expect("wait from create to release", "measured", 200)
 		f.positive("wait from create to release", "p50", "p90", "p99", "max")
 		const writes = "writes of a unit"
-		f.between(writes, "kube-queue, on jobs, units and events", 1, 2) // a unit that waits for long is told why
+		f.between(writes, "kube-queue, on jobs, units and events", 1, 2) // a unit that waits long gets a reason
 		f.expect(writes, "perf-player: create queueunits.scheduling.x-k8s.io", 1)
 		f.expect(writes, "perf-player: patch queueunits.scheduling.x-k8s.io/status", 1)
 		f.positive("processor time", "kube-apiserver", "etcd", rig.Controller, rig.Tool)
@@ -138,7 +138,7 @@ func TestJobsCompleteInEachQueue(t *testing.T) {
 	f.expect(labelled+": API writes a job", "kubectl: patch jobs.batch", 1)
 }
 
-// TestRunPods checks that what the pods request is charged, which the run itself waits for.
+// TestRunPods checks what the run itself waits for: that the requests of the pods are charged.
 func TestRunPods(t *testing.T) {
 	onlyInTestAll(t)
 	f := measured(t, nil, &podsRun{pods: 300, changes: 50, idle: time.Second})
@@ -148,8 +148,7 @@ func TestRunPods(t *testing.T) {
 	f.positive("changes of pods", "memory of the controller")
 }
 
-// TestRunNames checks that the units of all rounds and the others are shown, which the run itself waits
-// for.
+// TestRunNames checks what the run itself waits for: that the tree shows the units of all rounds and the others.
 func TestRunNames(t *testing.T) {
 	onlyInTestAll(t)
 	f := measured(t, nil, &namesRun{units: 20, names: 63, rounds: 2, patience: time.Minute, rest: time.Second})
@@ -162,7 +161,7 @@ func TestRunNames(t *testing.T) {
 func TestRunReviews(t *testing.T) {
 	onlyInTestAll(t)
 	f := measured(t, nil, &reviewsRun{units: 300, nodes: 20, rounds: 2, during: 2 * time.Second, rate: 10})
-	// 300, 20 in each of eight windows, and 7 in each of two, rounded up to as many in each of 18 queues.
+	// 300, plus 20 in each of eight windows and 7 in each of two, rounded up to the same number in each of 18 queues.
 	const units = 486
 	f.expect("cluster", "units", units)
 	f.expect("cluster", "queues", 18)

@@ -23,7 +23,7 @@ another namespace come and go, and the status of the quota tree must show each o
 the memory that the programs use must be what it was before, which is measured after as many units
 with ordinary names have come and gone: tables of Go programs keep their size.`
 
-// The groups of the quota tree, whose namespaces have their names with a prefix.
+// The groups of the quota tree. Their namespaces have the same names with a prefix.
 const (
 	naming          = "naming"
 	others          = "others"
@@ -32,11 +32,11 @@ const (
 
 // namesRun is the command names.
 type namesRun struct {
-	// units is the number of units at a time, names that of the resources of a unit, and rounds how often the units are
-	// created and deleted.
+	// units is the number of units at a time, names the number of resource names per unit, and rounds how often the
+	// units are created and deleted.
 	units, names, rounds int
-	// patience is how long the programs may take to forget, and rest how long they are given to free what
-	// they need for a short time only. The controller forgets every 5 minutes.
+	// patience is how long the programs may take to forget: the controller forgets every 5 minutes. rest is how long
+	// they get to free memory that they need only for a short time.
 	patience, rest time.Duration
 
 	*session
@@ -52,7 +52,7 @@ func (n *namesRun) run(ctx context.Context, s *session) error {
 		return err
 	}
 	s.figures.Section("units").Count("names of resources", n.units*n.names*n.rounds)
-	if err := n.other(ctx, -1); err != nil { // what is only allocated once is not counted
+	if err := n.other(ctx, -1); err != nil { // one-time allocations do not count
 		return err
 	}
 	never := func([]int64) bool { return false }
@@ -95,7 +95,7 @@ func (n *namesRun) run(ctx context.Context, s *session) error {
 	return nil
 }
 
-// mostLeft is the greatest allowed ratio of the memory after all units are gone to that before.
+// mostLeft is the largest allowed ratio of the memory after all units are gone to the memory before.
 const mostLeft = 1.1
 
 // start applies the tree and starts the programs with additional arguments.
@@ -120,7 +120,7 @@ func (n *namesRun) start(ctx context.Context, s *session, controllerArgs, extens
 	return err
 }
 
-// settle returns the least memory that the programs use until it is small enough, or the time is over.
+// settle returns the least memory that each program has used when it is small enough or the time is over.
 func (n *namesRun) settle(ctx context.Context, atMost time.Duration, enough func(least []int64) bool) (least []int64, err error) {
 	for began := time.Now(); ; {
 		now := make([]int64, len(n.programs))
@@ -141,8 +141,8 @@ func (n *namesRun) settle(ctx context.Context, atMost time.Duration, enough func
 	}
 }
 
-// comeAndGo creates units of a group of the tree and deletes them. It is over when the tree has shown all of them, and then none.
-// Their names begin with the prefix, which the names of the resources that each requests contain.
+// comeAndGo creates units of a group of the tree and deletes them. It returns when the tree has shown all of them,
+// and then none. The prefix is in the names of the units and of the resources that they request.
 func (n *namesRun) comeAndGo(ctx context.Context, group, prefix string, units, names int) error {
 	namespace := namespacePrefix + group
 	name := func(i int) string { return fmt.Sprintf("%s-%05d", prefix, i) }
@@ -171,7 +171,7 @@ func (n *namesRun) comeAndGo(ctx context.Context, group, prefix string, units, n
 	return shown(0)
 }
 
-// longName returns a name of a resource that is as long as it may be and ends with the text.
+// longName returns a resource name of the maximum length that ends with the text.
 func longName(text string) string {
 	part := strings.Repeat("x", 63)
 	prefix := strings.Join([]string{part, part, part, strings.Repeat("x", 61)}, ".")
@@ -183,8 +183,8 @@ func (n *namesRun) other(ctx context.Context, i int) error {
 	return n.comeAndGo(ctx, others, fmt.Sprint("other-", i+1), 1, 0)
 }
 
-// whileOthersAreShown creates and deletes units of the other group until do has ended, one at a
-// time, and returns of how many the tree has shown that they came and went.
+// whileOthersAreShown creates and deletes units of the other group, one at a time, until do has ended. It returns how
+// many of them the tree has shown.
 func (n *namesRun) whileOthersAreShown(ctx context.Context, do func(context.Context) error) (shown int, err error) {
 	var failed error
 	err = rig.Beside(ctx, do, func(window context.Context) error {

@@ -30,7 +30,7 @@ const (
 
 // podsRun is the command pods.
 type podsRun struct {
-	// changes is the number of changes of the status of a pod, and idle the time for which nothing happens.
+	// changes is the number of status changes per pod, and idle is how long nothing happens.
 	pods, changes int
 	idle          time.Duration
 

@@ -28,10 +28,10 @@ the machine is missing for releases, and answers take longer, like all other req
 
 // reviewsRun is the command reviews.
 type reviewsRun struct {
-	// units is the least number of units that wait or hold quota, nodes the number of nodes of the quota tree, and
-	// rounds the number of windows with questions, and of those without.
+	// units is the minimum number of units that wait or hold quota, nodes the number of nodes of the quota tree, and
+	// rounds the number of windows with questions and of windows without.
 	units, nodes, rounds int
-	// during is the time of a window, and rate the number of units that end in a second.
+	// during is the length of a window, and rate the number of units that end per second.
 	during time.Duration
 	rate   float64
 
@@ -41,7 +41,7 @@ type reviewsRun struct {
 }
 
 func (r *reviewsRun) parts() ([]part, error) {
-	// The policies do not concern what is measured, and creating the units takes less time without them.
+	// The policies do not affect the measurement, and creating the units is faster without them.
 	return []part{{apiOnly(true), r.run}}, nil
 }
 
@@ -50,7 +50,7 @@ func (r *reviewsRun) mostFast() int { return max(1, r.units/40) }
 
 func (r *reviewsRun) run(ctx context.Context, s *session) (err error) {
 	r.session = s
-	// Enough are left at the end.
+	// So enough units are left at the end.
 	paced := r.rate * r.during.Seconds() * float64(4*r.rounds)
 	r.scenario = loadgen.TurnoverScenario("unit", r.nodes, r.units+int(paced)+2*r.mostFast())
 	if r.load, err = s.prepare(ctx, r.scenario); err != nil {
@@ -66,7 +66,7 @@ func (r *reviewsRun) play(ctx context.Context) error {
 	if err := r.load.Reach(ctx, "all are created", func(c loadgen.Counts) bool { return c.Created == units }); err != nil {
 		return err
 	}
-	// A controller that runs while the units are created would write a reason for each of them.
+	// If the controller ran while the units are created, it would write a reason for each of them.
 	_, args, err := r.AnswersReviews(ctx)
 	if err != nil {
 		return err
@@ -103,8 +103,8 @@ func (r *reviewsRun) play(ctx context.Context) error {
 	return nil
 }
 
-// compare compares windows with and without questions, in alternating order because the machine changes. bar is that of the
-// rate of releases, and late that of the number of answers that take too long.
+// compare compares windows with and without questions, in alternating order because the machine changes over time.
+// bar is for the rate of releases, and late for the number of late answers.
 func (r *reviewsRun) compare(ctx context.Context, name string, rate float64, most, rounds int, bar, late rig.Bar) error {
 	over, end := context.WithCancel(ctx)
 	end()
@@ -146,7 +146,7 @@ func (r *reviewsRun) compare(ctx context.Context, name string, rate float64, mos
 	return nil
 }
 
-// browse compares windows with and without browsers that look at the pages of the plugin, while units end at a rate.
+// browse compares windows with and without browsers on the pages of the plugin, while units end at a rate.
 func (r *reviewsRun) browse(ctx context.Context) error {
 	b, err := r.openBrowsers(ctx)
 	if err != nil {
@@ -177,7 +177,7 @@ func (r *reviewsRun) browse(ctx context.Context) error {
 	return nil
 }
 
-// side are the windows with or those without questions.
+// side has the windows with questions, or those without.
 type side struct {
 	name     string
 	released int
@@ -205,14 +205,15 @@ type question struct {
 	name string
 	// ask asks the question with a number, from 0.
 	ask func(ctx context.Context, number int) (answer []byte, err error)
-	// longest is how long an answer may take: the target.
+	// longest is the target for the time until an answer.
 	longest time.Duration
 	took    rig.Durations
-	// failed is how often nobody has answered, late how many answers took too long, and largest the size of the largest.
+	// failed counts the questions without an answer, and late the answers that took too long. largest is the size of
+	// the largest answer.
 	failed, late, largest int
 }
 
-// show adds how long all answers took. bar is how many may take too long.
+// show adds the times of all answers. bar is how many may take too long.
 func (q *question) show(s *rig.Section, bar rig.Bar) {
 	s.Spread(q.took, rig.Bar{}, rig.Bar{})
 	s.Add("not answered", float64(q.failed), "", rig.Bar{AtMost: new(0.0)})
@@ -220,16 +221,16 @@ func (q *question) show(s *rig.Section, bar rig.Bar) {
 	s.Add("largest answer", float64(q.largest)/1024, "KiB")
 }
 
-// readPages is the number of pages that the plugin reads of 1,000 groups or nodes, and fallback what it says if nobody has
-// answered its question.
+// readPages is the number of pages of 1,000 groups or nodes that the plugin reads. fallback is what the plugin says
+// if its question had no answer.
 const (
 	readPages = 2
 	fallback  = "this is what the objects show"
 )
 
-// newQuestions returns the reviews, as the plugin asks them for an administrator, who sees everything, and commands of the
-// plugin. Each is about what costs most: the last unit of a queue, and a page of the groups of all units and of all nodes. The
-// pages follow each other.
+// newQuestions returns reviews as the plugin sends them for an administrator, who sees everything, and commands of
+// the plugin. Each asks for what costs most: the last unit of a queue, or pages with the groups of all units or with
+// all nodes, in turn.
 func (r *reviewsRun) newQuestions() (reviews, commands []*question) {
 	last := func(number int) *loadgen.Unit { return r.load.Last(number % r.scenario.LeafCount()) }
 	meta := metav1.ObjectMeta{Name: "perf"}
@@ -262,10 +263,10 @@ func (r *reviewsRun) newQuestions() (reviews, commands []*question) {
 	return reviews, commands
 }
 
-// firstAnswer is how long the controller may take until it answers.
+// firstAnswer is how long the controller may take until its first answer.
 const firstAnswer = time.Minute
 
-// checkAnswers waits for the first answer to each review, and compares it with what exists.
+// checkAnswers waits for the first answer to each review, and compares it with the existing objects.
 func (r *reviewsRun) checkAnswers(ctx context.Context) error {
 	var why v1alpha1.QueueUnitReview
 	var queues v1alpha1.QueueReview

@@ -57,7 +57,7 @@ func (u *unitsRun) parts() (parts []part, err error) {
 	return []part{{apiOnly(false), u.run}}, nil
 }
 
-// run runs the scenario. Units of an earlier scenario can exist if they have ended.
+// run runs the scenario. Units of an earlier scenario may exist if they have ended.
 func (u *unitsRun) run(ctx context.Context, s *session) (err error) {
 	u.session = s
 	s.say("%s: %s; policy %s", u.scenario.Name, u.scenario.About, u.scenario.Policy)
@@ -84,7 +84,7 @@ func (u *unitsRun) run(ctx context.Context, s *session) (err error) {
 		return err
 	}
 	writes.Show(s.figures.Section("writes of a unit"), units, rig.Bar{AtMost: u.scenario.Bars.WritesPerUnit})
-	if u.scenario.Backlog == nil { // a controller that is restarted counts from 0
+	if u.scenario.Backlog == nil { // a restarted controller counts from 0
 		u.total()
 		use.Show(s.figures, "", units, rig.Bar{AtMost: u.scenario.Bars.ControllerCPU})
 	}
@@ -128,8 +128,8 @@ func (u *unitsRun) total() {
 	u.figures.Section("wait from create to release").Spread(waits, rig.Bar{}, rig.Bar{})
 }
 
-// backlog runs a scenario with a backlog and adds its figures: all units are created and wait,
-// quota is given to some of them, and more while the controller is down.
+// backlog runs a scenario with a backlog and adds its figures: all units are created and wait, some get quota, and
+// more of them get quota while the controller is down.
 func (u *unitsRun) backlog(ctx context.Context) error {
 	if err := u.wait(ctx); err != nil {
 		return err
@@ -162,8 +162,7 @@ func (u *unitsRun) backlog(ctx context.Context) error {
 	return nil
 }
 
-// wait waits until all units wait with a reason and there are no more writes, and then measures
-// what is used while nothing happens.
+// wait waits until all units have a reason and there are no more writes, and then measures the usage while idle.
 func (u *unitsRun) wait(ctx context.Context) error {
 	plan, units := u.scenario.Backlog, u.scenario.Units()
 	section := u.figures.Section("waiting")
@@ -191,9 +190,9 @@ func (u *unitsRun) wait(ctx context.Context) error {
 	return err
 }
 
-// fill waits until this many units are released, and then for the time in which further releases
-// would be seen, and the controller updates the reasons of the other units. It returns
-// how many were released since a time, and after how long the first and the last of them.
+// fill waits until this many units are released, and then long enough to see further releases and for the controller
+// to update the reasons of the other units. It returns how many were released after since, and the delay of the first
+// and the last of them.
 func (u *unitsRun) fill(ctx context.Context, units int, since time.Duration) (count int, first, last time.Duration, err error) {
 	if err := u.load.Reach(ctx, fmt.Sprintf("%d are released", units), func(c loadgen.Counts) bool { return c.Released >= units }); err != nil {
 		return 0, 0, 0, err

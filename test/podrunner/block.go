@@ -10,8 +10,8 @@ import (
 // blockSize is the number of addresses of a block. The last addresses of its network are not used.
 const blockSize = 250
 
-// block is a block of addresses of pods, for one Runner at a time on this machine. localcluster leads
-// connections to the pod 10.77.x.y or fd00:77::a4d:xxyy to the process at 127.77.x.y: a loopback address is invalid in an
+// block is a block of pod addresses that one Runner on this machine uses at a time. localcluster routes connections
+// to the pod 10.77.x.y or fd00:77::a4d:xxyy to the process at 127.77.x.y, because a loopback address is invalid in an
 // EndpointSlice.
 type block struct {
 	number, used int
@@ -37,8 +37,8 @@ func reserve(ipv6 bool) (*block, error) {
 
 func (b *block) release() { _ = b.reserved.Close() }
 
-// next returns the addresses of the next pod: in the cluster, and of its process. Addresses are not used
-// again, because a process can end after its pod.
+// next returns the next pod's address in the cluster and the address of its process. Addresses are not reused,
+// because a process can outlive its pod.
 func (b *block) next() (ip, process string, err error) {
 	if b.used == blockSize {
 		return "", "", fmt.Errorf("all %d addresses are used", blockSize)

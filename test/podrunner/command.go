@@ -19,8 +19,8 @@ import (
 // everywhere matches a flag with an address without a host.
 var everywhere = regexp.MustCompile(`^(--[a-z-]+-bind-address=)(:\d+)$`)
 
-// defaults are the default addresses of the programs. They are passed before all other flags, so
-// that the programs listen on the pod's address unless a flag of the pod differs.
+// defaults are the default addresses of the programs. They are passed before all other flags, so that the programs
+// listen on the pod's address unless a flag of the pod overrides it.
 var defaults = []string{"--health-bind-address=:8081", "--metrics-bind-address=:8443"}
 
 // command returns the command of the container, adapted to this machine.
@@ -59,8 +59,7 @@ func program(image string) (name, tag string) {
 	return name, tag
 }
 
-// mounts writes the mounted ConfigMaps to files. The result replaces mount paths by the paths of
-// the files.
+// mounts writes the mounted ConfigMaps to files. The result replaces mount paths with the paths of the files.
 func (p *pod) mounts(ctx context.Context, mounts []corev1.VolumeMount) (*strings.Replacer, error) {
 	var pairs []string
 	for _, mount := range mounts {

@@ -11,8 +11,7 @@
 // probe does not restart the program. Not supported: images (a program is found by the last part of the
 // image name, a program of another release by the tag), commands, limits and security contexts.
 //
-// The process of each pod has its own loopback address. A program that listens on all addresses listens
-// only on this one. The pod's address in the cluster corresponds to it, so that localcluster leads
-// connections of the API server to a Service, such as that of a webhook, to the processes of its ready
-// pods.
+// Each pod's process has its own loopback address. A program that listens on all addresses listens only on this one.
+// It corresponds to the pod's address in the cluster, so localcluster can route connections from the API server to a
+// Service, such as a webhook's, to the processes of its ready pods.
 package podrunner

@@ -177,7 +177,7 @@ func (p *pod) kill(command *exec.Cmd, ended <-chan struct{}) error {
 	}
 }
 
-// gone deletes the pod with grace period 0, as a kubelet does after the containers have ended.
+// gone deletes the pod with grace period 0, as a kubelet does when the containers have ended.
 func (p *pod) gone(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return nil

@@ -23,7 +23,7 @@ type status struct {
 	backingOff bool
 }
 
-// apiTimeout is how long the API server may be away, for example during an upgrade.
+// apiTimeout is how long the API server may be down, for example during an upgrade.
 const apiTimeout = time.Minute
 
 // retry repeats a request until it succeeds, as a kubelet does.

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TB is a test, also one of rapid.
+// TB is a test, including one of rapid.
 type TB interface {
 	Helper()
 	Fatal(args ...any)

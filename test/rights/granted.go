@@ -25,7 +25,7 @@ type manifest struct {
 	Subjects          []rbacv1.Subject    `json:"subjects"`
 }
 
-// Granted returns the rights that the manifests of folders grant the programs, one or the other.
+// Granted returns the rights that the manifests in the folders together grant the programs.
 func Granted(folders ...string) ([]Right, error) {
 	var files []string
 	for _, folder := range folders {

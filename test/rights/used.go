@@ -124,8 +124,8 @@ func rightOf(e *log.Entry, program string) Right {
 	if e.ObjectRef.Subresource != "" {
 		r.Resource += "/" + e.ObjectRef.Subresource
 	}
-	// Only rights in kube-queue's namespace are recorded with the namespace, and only objects of the programs
-	// themselves with a name. Otherwise the list would contain all objects.
+	// Record the namespace only if it is kube-queue's, and the name only for the programs' own objects. Otherwise the
+	// list would contain all objects.
 	if r.Namespace != "kube-queue" {
 		r.Namespace = ""
 	}
@@ -135,9 +135,9 @@ func rightOf(e *log.Entry, program string) Right {
 	return r
 }
 
-// Collect reads the audit log of a cluster, writes the used rights to a new file in the folder, if
-// not empty, and returns an error if a program was refused anything but the resources that a test takes
-// away, such as "/pytorchjobs".
+// Collect reads the audit log of a cluster and writes the used rights to a new file in the folder, if it is not
+// empty. It returns an error if a program was refused anything except the resources that a test denies, such as
+// "/pytorchjobs".
 func Collect(auditLog, folder string, taken ...string) error {
 	file, err := os.Open(auditLog)
 	if err != nil {

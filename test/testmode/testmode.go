@@ -4,8 +4,8 @@ package testmode
 
 import "testing"
 
-// OnlyInTestAll skips a test that only make test-all runs. why names the test that keeps the proof in
-// make test, or says why none is needed.
+// OnlyInTestAll skips a test that only make test-all runs. why names the test that proves the same in make test, or
+// says why none is needed.
 func OnlyInTestAll(t testing.TB, why string) {
 	t.Helper()
 	if testing.Short() {

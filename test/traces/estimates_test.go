@@ -17,8 +17,8 @@ import (
 	"kube-queue.dev/kube-queue/test/testmode"
 )
 
-// The estimates at the submission of jobs that then wait for more than 10 minutes, with what was learned until then.
-// Limits are 2 to 5 times as long as jobs run. Only the second half of the trace counts.
+// The test checks the estimates at the submission of jobs that then wait for more than 10 minutes, with what was
+// learned by then. Limits are 2 to 5 times the run time. Only the second half of the trace counts.
 func TestEstimatesOfTheStartsOfPhilly(t *testing.T) {
 	every := 400
 	if !testing.Short() {
@@ -26,14 +26,14 @@ func TestEstimatesOfTheStartsOfPhilly(t *testing.T) {
 	}
 	for _, c := range []struct {
 		policy *queue.Policy
-		// limited is whether jobs have limits. Otherwise, with expected, their owners expect 0.5 to 2 times as long as they run.
+		// limited: jobs have limits. Otherwise, with expected, their owners expect 0.5 to 2 times the run time.
 		limited, expected bool
-		// shown, within a factor of 2 and held are the least parts in percent.
+		// shown, within (a factor of 2) and held are the required percentages.
 		shown, within, held float64
 	}{
 		{queue.Block, true, false, 90, 88, 75},
 		{queue.RoundRobin, true, false, 90, 80, 75},
-		{queue.ShortestFirst, true, false, 90, 65, 75}, // later jobs pass, which nobody knows at the submission,
+		{queue.ShortestFirst, true, false, 90, 65, 75}, // jobs submitted later may pass; no estimate can know this
 		{queue.ShortestFirst, false, true, 90, 60, 75},
 		{queue.Block, false, false, 90, 45, 70},
 		{queue.RoundRobin, false, false, 90, 60, 70},
@@ -147,7 +147,7 @@ func (g *guesser) Ends(job int, at time.Duration) {
 	g.runs.Ended("all", forecast.Declared{Limit: j.Limit, Expected: j.Expected}, at-g.starts[job])
 }
 
-// length returns how long a job may run, if shorter ones pass it.
+// length returns how long a job may run if shorter ones pass it.
 func (g *guesser) length(j *simulator.Job) time.Duration {
 	if !g.policy.ByLimit {
 		return 0

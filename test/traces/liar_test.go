@@ -15,8 +15,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/simulator/quotatree"
 )
 
-// liarDay returns the mean waits of a tenant that changes what its jobs declare and of the honest ones, in days of random
-// jobs. Each of four tenants with equal load is the liar once each day, so that no tenant's luck counts.
+// liarDay returns the mean waits of a tenant that changes what its jobs declare and of the honest tenants, in days of
+// random jobs. Each of four tenants with equal load is the liar once each day, which evens out their luck.
 func liarDay(t *testing.T, kind quotatree.Kind, lie func(*simulator.Job)) (liar, honest time.Duration) {
 	const tenants, each, gpus, days = 4, 150, 40, 3
 	var sums [2]time.Duration
@@ -55,7 +55,7 @@ func liarDay(t *testing.T, kind quotatree.Kind, lie func(*simulator.Job)) (liar,
 	return sums[0] / (each * days * tenants), sums[1] / (each * days * tenants * (tenants - 1))
 }
 
-// A percent is less than what chance makes of it.
+// A difference of a percent is within chance.
 func TestATenantThatDeclaresLessThanTheTruthWaitsNoLessThanHonestOnes(t *testing.T) {
 	for name, lie := range map[string]func(*simulator.Job){
 		"a tenth": func(j *simulator.Job) { j.Expected /= 10 },

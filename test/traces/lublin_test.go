@@ -49,7 +49,7 @@ func lublin(seed uint64, size int64, load float64) []simulator.Job {
 			}
 		}
 	}
-	var rush [halfHours]float64 // how many times more jobs than in the mean are submitted in each half hour of a day
+	var rush [halfHours]float64 // the rate of submissions in each half hour of a day, relative to the mean
 	sum := 0.0
 	for i := 11; i < halfHours+11; i++ {
 		rush[(i-1)%halfHours] = gammaDensity(float64(i), 8.1737, 3.9631)
@@ -100,9 +100,9 @@ func lublin(seed uint64, size int64, load float64) []simulator.Job {
 	return jobs
 }
 
-// Jobs wait no longer than with first fit in the mean, and the longest waits are a quarter shorter. That is the mean of some
-// draws, because a few jobs decide how long the longest wait is. It hardly depends on the time of the reservation: the longest
-// waits are those for several of the largest jobs, one after the other. The model itself has a load of 0.6 to 0.9.
+// The mean wait is about that of first fit, and the longest wait is a quarter shorter. Both are means over several
+// draws, because a few jobs decide how long the longest wait is. It hardly depends on the reservation time: the
+// longest waits are those for several of the largest jobs in a row. The model itself has a load of 0.6 to 0.9.
 func TestReservationsShortenTheLongestWaitsInAPublishedWorkloadModel(t *testing.T) {
 	const size, load = 128, 0.6
 	draws := uint64(6)

@@ -17,7 +17,7 @@ func TestPhillyTenantsGetTheirMinBack(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		victims simulator.Victims
-		// evictions and the lost share of all GPU hours are at most these, and so is the mean wait.
+		// evictions, the lost share of all GPU hours and the mean wait are upper bounds.
 		evictions int
 		lost      float64
 		mean      time.Duration
@@ -69,7 +69,7 @@ func gpusOf(job simulator.Job) int64 {
 }
 
 // meanOfOwed returns the mean wait until the first start of the jobs that were within the min of their tenant when
-// they were submitted: with all jobs of the tenant that had been submitted and had not ended.
+// submitted, counting all its jobs that had been submitted and had not ended.
 func meanOfOwed(scenario simulator.Scenario, result *simulator.Result) (mean time.Duration, jobs int) {
 	least := map[string]int64{}
 	for _, leaf := range scenario.Tree.Children {

@@ -14,8 +14,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/simulator/search"
 )
 
-// Limits that users declare loosely, 2 to 5 times as long as their jobs run, are enough to have both a short mean and a
-// short maximum: the shortest limit goes first, and the job that has waited longest gets room after 60 hours.
+// Loose limits, 2 to 5 times the run time, are enough for both a short mean and a short maximum: the job with the
+// shortest limit goes first, and the job that has waited longest gets room after 60 hours.
 func TestPhillyWithReservations(t *testing.T) {
 	for _, c := range []struct {
 		limited        float64
@@ -53,9 +53,10 @@ func TestPhillyWithReservations(t *testing.T) {
 	}
 }
 
-// A time that was found on the first half of the trace also shortens the mean wait of the second half. It does not shorten the
-// longest wait: fewer jobs wait in the second half, and the longest wait there is less than the time. No time does: it is 35 to
-// 37 h with 1 to 20 h, as with Block, and greater with more, while the mean only becomes as short with 30 h or more.
+// A reservation time found on the first half of the trace also shortens the mean wait of the second half. It does not
+// shorten the longest wait: fewer jobs wait in the second half, and none as long as the reservation time. No time
+// does both: with 1 to 20 h, the longest wait is 35 to 37 h, as with Block. The mean gets this short only from 30 h
+// on, where the longest wait is longer.
 func TestAReservationTimeFoundOnTheFirstHalfOfPhillyShortensTheMeanOfTheSecond(t *testing.T) {
 	const gpus = 560
 	scenario := phillyScenario(t, quotatree.Single, gpus, queue.ShortestFirst, false)

@@ -1,6 +1,6 @@
-// Package kinds has one manifest for each kind of job, which the tests of all kinds use: the example
-// for users, examples/NAME.yaml, where NAME is the name of the kind in --enabled-extensions, with a
-// merge patch of what only tests need.
+// Package kinds has one manifest per kind of job, for the tests of all kinds. It is the example for users,
+// examples/NAME.yaml, where NAME is the name of the kind in --enabled-extensions, with a merge patch for what only
+// tests need.
 //
 // The patch is a document in the test data of the adapter (extensions/*/testdata):
 //
@@ -11,9 +11,9 @@
 //	  endless: true    the job runs until it is suspended or deleted; optional
 //	  patch: {...}     optional
 //
-// The patch sets the annotation localcluster.kube-queue.dev/run-time of pod templates, which is how
-// long a pod runs (see test/localcluster): "never" for pods that end only with their job. If all pods
-// end without help, no run time is needed.
+// The patch sets the annotation localcluster.kube-queue.dev/run-time of pod templates, which is how long a pod runs
+// (see test/localcluster). "never" is for pods that end only with their job. If all pods end by themselves, no run
+// time is needed.
 package kinds
 
 import (
@@ -54,7 +54,7 @@ type Sample struct {
 	framework.Kind
 	// Total is what one job requests.
 	Total corev1.ResourceList
-	// BatchJobs is how many batch Jobs a job creates. They are not queued themselves.
+	// BatchJobs is the number of batch Jobs that a job creates. They are not queued themselves.
 	BatchJobs int
 	// Endless reports that jobs run until they are suspended or deleted.
 	Endless bool
@@ -82,8 +82,7 @@ func All() ([]Sample, error) {
 // File is the name of the kind's manifest.
 func File(kind framework.Kind) string { return kind.Name + ".yaml" }
 
-// usedExamples returns the documents of the test data that describe an example, by the name of its
-// file.
+// usedExamples returns the documents in the test data that describe an example, by file name.
 func usedExamples() (map[string]example, error) {
 	used := map[string]example{}
 	err := fs.WalkDir(extensions.TestData, ".", func(name string, _ fs.DirEntry, err error) error {
@@ -164,7 +163,7 @@ func (s Sample) Unmarked(version string) *unstructured.Unstructured {
 	return job
 }
 
-// Versions of the kind, the best first.
+// Versions returns the versions of the kind, the preferred one first.
 func (s Sample) Versions() []string { return slices.Concat([]string{s.Version}, s.OlderVersions) }
 
 // GVR is the kind's resource in one of its versions.

@@ -78,8 +78,8 @@ func TestAdaptersReadTheManifests(t *testing.T) {
 	}
 }
 
-// Adapters and the checker are written independently from an operator's source, so that a mistake
-// in one is not in both.
+// The adapters and the checker were written independently from an operator's source, so that they do not share
+// mistakes.
 func TestTheCheckerKnowsEachKindToo(t *testing.T) {
 	for _, sample := range all(t) {
 		for _, version := range sample.Versions() {
@@ -97,7 +97,7 @@ func TestTheCheckerKnowsEachKindToo(t *testing.T) {
 	}
 }
 
-// Tests that depend on these two fields do not run if an adapter omits them.
+// If an adapter omits these two fields, the tests that depend on them do not run.
 func TestPartsAndOlderVersionsAreThoseOfTheOperators(t *testing.T) {
 	parts := map[string]string{"jobset": "Job.batch", "trainjob": "JobSet.jobset.x-k8s.io", "rayjob": "RayCluster.ray.io Job.batch", "raycluster": "Job.batch",
 		"mpiv1": "Job.batch", "mpiv2beta1": "Job.batch"}

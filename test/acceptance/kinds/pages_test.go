@@ -10,7 +10,7 @@ import (
 	"kube-queue.dev/kube-queue/test/require"
 )
 
-// A page of docs/tasks contains the file that it applies.
+// A page in docs/tasks contains the file that it applies.
 func TestEachPageShowsItsExample(t *testing.T) {
 	pages := map[string]string{examples.QuotaTree: "give-out-quota.md"}
 	for _, sample := range all(t) {

@@ -98,7 +98,7 @@ func appendTo(t *testing.T, path, text string) {
 	}
 }
 
-// marked is an entry of the create of a ConfigMap.
+// marked is an audit entry for the creation of a ConfigMap.
 func marked(name string, code int) string {
 	return fmt.Sprintf(`{"stage":"ResponseComplete","verb":"create","objectRef":{"resource":"configmaps","namespace":"default","name":%q},`+
 		`"responseStatus":{"code":%d}}`, name, code) + "\n"

@@ -34,7 +34,7 @@ func apply(t *testing.T, env *harness.Env, jobs ...string) {
 	}
 }
 
-// occupy lets two other jobs use up the quota of the namespace.
+// occupy uses up the quota of the namespace with two other jobs.
 func occupy(t *testing.T, env *harness.Env) {
 	t.Helper()
 	apply(t, env, job("train-a", "100m", ""), job("train-b", "100m", ""))

@@ -18,8 +18,8 @@ const (
 
 func isKind(page string) bool { return strings.HasPrefix(page, "docs/tasks/run-") }
 
-// runKinds runs the pages of all kinds at the same time. Each has a namespace of its own, whose
-// quota is that of namespace research on the page.
+// runKinds runs the pages of all kinds at the same time. Each has its own namespace, with the quota of namespace
+// research on the page.
 func runKinds(t *testing.T, env *harness.Env) {
 	pages, err := fs.Glob(os.DirFS(suite.Repository), kindPages)
 	harness.Must(t, err)
@@ -46,7 +46,7 @@ func runKinds(t *testing.T, env *harness.Env) {
 	}
 }
 
-// kindNamespace has as many letters as pageNamespace.
+// kindNamespace is as long as pageNamespace.
 func kindNamespace(i int) string { return fmt.Sprintf("kinds-%02d", i+1) }
 
 // runKind follows a page: a job waits for one of two others.
@@ -59,7 +59,7 @@ func runKind(s *scene) {
 	s.rest()
 }
 
-// runPods follows the page of pods, whose first manifest is a file that the reader saves.
+// runPods follows the page about pods. Its first manifest is a file that the reader saves.
 func runPods(s *scene) {
 	occupy(s.t, s.Env)
 	s.write("pod.yaml", s.page.Manifests[0])

@@ -1,9 +1,8 @@
-// Package cluster runs the commands of README.md and of the documentation on a real cluster with
-// kube-queue and the operators, and compares what they print with what the pages show.
+// Package cluster runs the commands in README.md and the documentation on a real cluster with kube-queue and the
+// operators, and compares their output with the pages.
 //
-// Terms. A scene prepares what a page describes, and runs the commands of the page in the order of
-// the page, as a reader would. A page without a scene of its own needs no preparation. All pages
-// share one cluster.
+// Terms. A scene prepares what a page describes, and runs the commands in the order of the page, as a reader would. A
+// page without a scene needs no preparation. All pages share one cluster.
 package cluster
 
 import (

@@ -23,8 +23,7 @@ import (
 	"kube-queue.dev/kube-queue/test/testmode"
 )
 
-// scenes are the pages that need preparation, in an order in which a reader could read them. Those
-// of the kinds are in kinds_test.go.
+// scenes are the pages that need preparation, in a plausible reading order. Those of the kinds are in kinds_test.go.
 var scenes = []struct {
 	page string
 	run  func(*scene)
@@ -85,7 +84,7 @@ func TestCommandsPrintWhatThePagesShow(t *testing.T) {
 		})
 	}
 	if testing.Short() {
-		env.Clean(t.Context()) // while the programs run: the garbage collector does not know a new CRD for 30 s
+		env.Clean(t.Context()) // while the programs run, because the garbage collector learns of a new CRD only after 30 s
 		return
 	}
 	for _, page := range otherPages(t) {
@@ -104,7 +103,7 @@ func example(t *testing.T, name string) string {
 	return string(text)
 }
 
-// name is that of a page's test.
+// name is the name of a page's test.
 func name(page string) string {
 	return strings.TrimSuffix(filepath.Base(page), ".md")
 }
@@ -196,8 +195,8 @@ func queueAJob(s *scene) {
 	s.run("delete")
 }
 
-// fourJobs are those of see-why-a-job-waits.md and stop-a-queue.md: two run, one waits for one of
-// them, and one can never run.
+// fourJobs are the jobs of see-why-a-job-waits.md and stop-a-queue.md: two run, one waits for one of them, and one
+// can never run.
 func fourJobs(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(suite.Repository, "examples", "waiting", "jobs.yaml"))
@@ -257,7 +256,7 @@ func shareGPUs(s *scene) {
 	s.rest()
 }
 
-// troubleshoot reaches the state of each section before its commands run.
+// troubleshoot creates the state of each section before its commands run.
 func troubleshoot(s *scene) {
 	const mark = `scheduling.x-k8s.io/suspend: "true"`
 	s.Apply(strings.Replace(job("typo", "100m", ""), mark, strings.Replace(mark, "true", "True", 1), 1))
@@ -354,7 +353,7 @@ func podsBeforeTheRelease(s *scene) {
 	hold.SetManagedFields(nil)
 	text, err := hold.MarshalJSON()
 	harness.Must(s.t, err)
-	// No node has 9 cpu, so the Job does not run before it is suspended.
+	// No node has 9 cpu, so the Job does not start before it is suspended.
 	late := job("late", "9", "")
 	waitForHold := func(held string) {
 		harness.Eventually(s.t, time.Minute, "a new Job has suspend: "+held, func() (bool, string) {
@@ -368,7 +367,7 @@ func podsBeforeTheRelease(s *scene) {
 	s.Apply(late)
 	s.run("HeldLate")
 	s.run("mutatingadmissionpolicybindings")
-	s.Allowed = []string{"early-pod"} // which is what the section is about
+	s.Allowed = []string{"early-pod"} // this is the topic of the section
 	s.Check(s.t.Context())
 	s.Allowed = nil
 	s.Delete(harness.Jobs, "late")
@@ -429,14 +428,14 @@ func limitRunTime(s *scene) {
 func createAUnitByHand(s *scene) {
 	s.ApplyAsIs(s.page.Manifests[0])
 	s.run("wait")
-	s.run("patch") // renews it
+	s.run("patch") // this renews it
 	s.run("patch")
 	s.run("delete")
 	s.ApplyAsIs(s.page.Manifests[0])
 	s.run("get")
 }
 
-// The trace of the simulator's sample is played for real, then one of jobs in the cluster.
+// The trace of the simulator's sample is replayed, and then one of the jobs in the cluster.
 func tryAQuotaTree(s *scene) {
 	s.run("--print-tree")
 	s.run("--plot")
@@ -465,7 +464,7 @@ func tryAQuotaTree(s *scene) {
 	s.run("completion")
 }
 
-// The nodes have no real GPUs, so nothing has labelled them.
+// The nodes have no real GPUs, so their labels are missing.
 func countGPUs(s *scene) {
 	const label = "nvidia.com/gpu.product"
 	s.kubectl("label", "node", "node-1", label+"=NVIDIA-H100-80GB-HBM3")

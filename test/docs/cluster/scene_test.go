@@ -20,10 +20,10 @@ type scene struct {
 	t     *testing.T
 	page  *docs.Page
 	names docs.Names
-	// released is set if the job of the page does not wait. Then kube-controller-manager may see it
-	// only after its release, and does not report that it was suspended and resumed.
+	// released is set if the job of the page does not wait. Then kube-controller-manager may first see it after its
+	// release, and not report that it was suspended and resumed.
 	released bool
-	// asOnPage, if set, replaces what depends on the machine by what the page shows.
+	// asOnPage, if set, replaces what depends on the machine with what the page shows.
 	asOnPage *strings.Replacer
 	// unit is the QueueUnit that the page calls NAME.
 	unit string
@@ -53,8 +53,8 @@ func newScene(t *testing.T, env *harness.Env, page string) *scene {
 	return s
 }
 
-// command returns the next command; words are some of its text. They make a scene readable, and
-// find a page that has changed.
+// command returns the next command. words are a part of its text. They make a scene readable, and reveal a page that
+// has changed.
 func (s *scene) command(words string) docs.Command {
 	s.t.Helper()
 	for s.next < len(s.page.Commands) && !docs.InCluster(s.page.Commands[s.next]) {
@@ -71,9 +71,9 @@ func (s *scene) command(words string) docs.Command {
 	return command
 }
 
-// run runs the next command, and compares its output. A command that only reads runs until the
-// output is as on the page, because the page shows a state that the cluster reaches in time. A page must
-// show what the commands of its blocks print; a command in the text shows nothing.
+// run runs the next command, and compares its output. It repeats a command that only reads until the output is as on
+// the page, because the page shows a state that the cluster reaches eventually. For commands in blocks, the page must
+// show the output. For a command in the text, it shows none.
 func (s *scene) run(words string) string {
 	s.t.Helper()
 	command := s.command(words)
@@ -175,8 +175,8 @@ func (s *scene) shell(text string) (string, error) {
 	return string(out), err
 }
 
-// onPage replaces the namespace of the scene by that of the page. Both have the same length, so
-// the columns of tables stay where they are.
+// onPage replaces the namespace of the scene with that of the page. Both have the same length, so the columns of
+// tables stay aligned.
 func (s *scene) onPage(out string) string {
 	if s.asOnPage != nil {
 		out = s.asOnPage.Replace(out)

@@ -1,4 +1,4 @@
-// Package demo runs make demo, and then what it proposes to try next.
+// Package demo runs make demo, and then the commands that it suggests.
 package demo
 
 import (
@@ -42,8 +42,7 @@ func TestTheDemoRunsAndWhatItProposesWorks(t *testing.T) {
 
 	expectInOrder(t, next(t, out),
 		"ExceedsMaxQuota", "Events:", `job.batch "train-2" deleted`, "job.batch/train-3 condition met", "elasticquotatree patched", "company-language patched", "Hold")
-	// The end of train-2 gives train-3 its place again, and the larger max of the interns gives huge a
-	// chance.
+	// The end of train-2 frees the place of train-3, and the larger max of the interns gives huge a chance.
 	for unit, want := range map[string]string{"vision/train-3": "Running", "interns/huge": "QuotaExceeded"} {
 		namespace, job, _ := strings.Cut(unit, "/")
 		column := ".status.reason"
@@ -79,7 +78,7 @@ func debug(t *testing.T, bin, data string) {
 	expectInOrder(t, shell(command("localcluster status")), "job-extensions")
 	expectInOrder(t, shell(command("localcluster logs")), "Settings in force")
 
-	// Another build takes over.
+	// A new build takes over.
 	shell(command("program stop"))
 	own := exec.Command("bash", "-c", "exec "+command("job-extensions --kubeconfig="))
 	own.Dir = root
@@ -100,8 +99,7 @@ bin/kubectl get queueunits -n interns -o name`)), "job.batch/mine created", "/mi
 	expectInOrder(t, shell(command("audit-check")), "job")
 }
 
-// next runs the commands that the demo prints at its end in one shell, and returns what they
-// print.
+// next runs the commands that the demo prints at its end in one shell, and returns their output.
 func next(t *testing.T, out string) string {
 	t.Helper()
 	_, proposed, _ := strings.Cut(out, "== To try next")
@@ -141,7 +139,7 @@ func expectInOrder(t *testing.T, text string, words ...string) {
 
 func run(t *testing.T, name string, args ...string) string {
 	t.Helper()
-	// The build of a cluster can take minutes; t.Context() has ended when a cleanup runs.
+	// Building a cluster can take minutes, and t.Context() is done when a cleanup runs.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 30*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)

@@ -37,10 +37,9 @@ const (
 
 var kinds = []kind{killed, frozen, hanging, refused}
 
-// Two replicas of each program run. The leaders of the programs fail in turn while jobs run, and
-// finally each is terminated. The other replica takes over, the failed one makes no further writes,
-// and each job is released once and ends. The audit checker verifies that nothing was decided twice
-// and no limit was exceeded.
+// Two replicas of each program run. The leaders of the programs fail in turn while jobs run, and finally each is
+// terminated. The other replica takes over, the failed one makes no further writes, and each job is released once and
+// ends. The audit checker verifies that no decision was made twice and no limit was exceeded.
 func TestLeadersFailWhileJobsRun(t *testing.T) {
 	if testing.Short() && *faultCount == defaultFaults {
 		*faultCount, *jobCount = 2, 16 // the controller is killed, and job-extensions is frozen
@@ -51,7 +50,7 @@ func TestLeadersFailWhileJobsRun(t *testing.T) {
 	t.Logf("to have the same jobs again: -faults=%d -jobs=%d -seed=%d", *faultCount, *jobCount, *seed)
 	l := suite.Env(t, "failover")
 	l.Allowed = []string{"write-budget"}  // a write without a response is repeated
-	l.Audit.Grace = new(30 * time.Second) // the end of a job is only seen by the next leader
+	l.Audit.Grace = new(30 * time.Second) // only the next leader sees the end of the job
 	programs := [][]*harness.Replica{
 		pair(t, harness.Controller),
 		pair(t, harness.Extensions, "--enabled-extensions="+enabled),
@@ -63,8 +62,8 @@ func TestLeadersFailWhileJobsRun(t *testing.T) {
 	for i := range *faultCount {
 		f.submit(wave)
 		f.goesOn()
-		// Each kind of fault is applied to each program. The programs take turns: else the next leader could fail
-		// before it has seen all jobs that ended meanwhile.
+		// Each kind of fault hits each program. The programs take turns: otherwise the next leader could fail before
+		// it has seen all jobs that ended meanwhile.
 		s.strike(kinds[(i+i/len(kinds))%len(kinds)], programs[i%len(programs)])
 	}
 	for _, replicas := range programs {
@@ -117,7 +116,7 @@ func (s *story) strike(how kind, replicas []*harness.Replica) {
 	s.t.Logf("%s %s: %s leads %v later", leader.Label, how, standby.Label, took.Round(time.Millisecond))
 	switch how {
 	case frozen:
-		s.flow.goesOn() // the other replica decides, and the state of this one is stale
+		s.flow.goesOn() // the other replica decides, and this one's state is stale
 		leader.Thaw()
 		leader.WaitLost(5 * time.Second)
 	case hanging, refused:

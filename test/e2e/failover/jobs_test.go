@@ -13,7 +13,7 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// flow is a sequence of jobs, each with one core for some seconds.
+// flow is a sequence of jobs that each use one core for some seconds.
 type flow struct {
 	*harness.Env
 	t      testing.TB

@@ -22,6 +22,6 @@ func TestMain(m *testing.M) {
 		PodRunTime: harness.UntilFinished,
 	}, func(s *harness.Suite) {
 		suite = s
-		suite.StatusInterval = 5 * time.Second // as in production, so that the audit checker judges it
+		suite.StatusInterval = 5 * time.Second // as in production, so that the audit checker can judge it
 	})
 }

@@ -4,7 +4,7 @@ package gangs
 
 import "kube-queue.dev/kube-queue/test/clustertest"
 
-// native: the default version of Kubernetes has no gangs of its own that are on.
+// native: in the default version of Kubernetes, gangs are off.
 const native = false
 
 func chooseKubernetes(*clustertest.Options) {}

@@ -25,18 +25,19 @@ func hundred() int {
 	return 100
 }
 
-// sizes are the numbers of pods with a GPU in each ten gangs.
+// sizes are the numbers of pods with a GPU in every ten gangs.
 var sizes = []int{1, 4, 2, 16, 1, 3, 8, 2, 6, 4}
 
-// gang is a job, all of whose pods with a GPU have to run at the same time.
+// gang is a job whose pods with a GPU must all run at the same time.
 type gang struct {
 	kind, name string
 	pods       int
 	// native asks kube-scheduler to place all pods of a Job or none.
 	native bool
-	// runs is how long pods run that end by themselves, and limit how long the job may run; 0 means 4 s, and no limit.
+	// runs is how long pods run that end by themselves; 0 means 4 s. limit is how long the job may run; 0 means no
+	// limit.
 	runs, limit time.Duration
-	// apart gives the pods a node selector that only nodes for this gang have.
+	// apart gives the pods a node selector that matches only nodes for this gang.
 	apart bool
 }
 
@@ -57,7 +58,7 @@ func mixed() (gangs []gang, pods int) {
 	return gangs, pods
 }
 
-// with returns the gangs changed.
+// with returns changed copies of the gangs.
 func with(gangs []gang, change func(*gang)) []gang {
 	for i := range gangs {
 		change(&gangs[i])
@@ -87,8 +88,7 @@ var resources = map[string]schema.GroupVersionResource{
 	"JobSet": {Group: "jobset.x-k8s.io", Version: "v1alpha2", Resource: "jobsets"},
 }
 
-// ends returns the object that ends the gang when it gets a run time, or no name if its pods end by
-// themselves.
+// ends returns the object whose run time ends the gang, or no name if its pods end by themselves.
 func (g gang) ends() (resource schema.GroupVersionResource, name string) {
 	switch g.kind {
 	case "PyTorchJob":
@@ -149,7 +149,7 @@ func (g gang) manifest() string {
 		g.pods, scheduling, g.template("main", true))
 }
 
-// first and others are the parts of a gang of kinds that have several.
+// first and others are the parts of a gang of a kind with several parts.
 const first, others = "first", "others"
 
 func (g gang) parts(part func(name string, pods int) string) string {

@@ -23,7 +23,7 @@ import (
 	"kube-queue.dev/kube-queue/test/testmode"
 )
 
-// The quota is what the nodes have, so a job that has quota has nodes.
+// The quota equals the capacity of the nodes, so a job with quota has nodes.
 func TestAHundredGangsRunOneAfterAnotherOnFixedNodes(t *testing.T) {
 	testmode.OnlyInTestAll(t, "the gangs of TestAHundredGangsWaitForTheirNodes wait for quota too")
 	gangs, pods := mixed()
@@ -35,8 +35,8 @@ func TestAHundredGangsRunOneAfterAnotherOnFixedNodes(t *testing.T) {
 	run(t, l, gangs, nodes*nodeGPUs, "QuotaExceeded")
 }
 
-// The quota has room for more gangs than there are nodes. Nodes come by ProvisioningRequests, and there
-// are never more of them than for 30 % of the pods.
+// The quota has room for more gangs than the nodes have. ProvisioningRequests add nodes, but never for more than 30 %
+// of the pods.
 func TestAHundredGangsWaitForTheirNodes(t *testing.T) {
 	l := suite.Env(t, "provisioned")
 	gangs, pods := mixed()
@@ -50,12 +50,11 @@ func TestAHundredGangsWaitForTheirNodes(t *testing.T) {
 	harness.Eventually(t, time.Minute, "no request, no template and no added node is left", func() (bool, string) { return scaler.NothingLeft(t, l.Namespace) })
 }
 
-// unschedulable is what pods wait for of which the scheduler reports that there is no node.
+// unschedulable is the cause of pods for which the scheduler reports that there is no node.
 const unschedulable = "PodScheduled=False"
 
-// run runs all gangs, which are created at once, and fails the test if one is partly running at any
-// instant, does not succeed in its first attempt, or holds quota afterwards. Some have to wait for each
-// of the causes.
+// run runs all gangs, which are created at once. It fails the test if a gang is partly running at any instant, does
+// not succeed in its first attempt, or holds quota afterwards. For each of the causes, some gang must wait.
 func run(t *testing.T, l *harness.Env, all []gang, capacity int, causes ...string) {
 	t.Helper()
 	var checked []gangs.Gang
@@ -86,7 +85,7 @@ func run(t *testing.T, l *harness.Env, all []gang, capacity int, causes ...strin
 	l.ExpectFree()
 }
 
-// create creates all gangs at once. kubectl would take so long that the first ones end meanwhile.
+// create creates all gangs at once. kubectl is too slow: the first gangs would end meanwhile.
 func create(t *testing.T, l *harness.Env, all []gang) {
 	t.Helper()
 	created := make(chan error)
@@ -100,8 +99,7 @@ func create(t *testing.T, l *harness.Env, all []gang) {
 	harness.Must(t, errors.Join(errs...))
 }
 
-// observer sees how the gangs are. It ends those whose pods do not end by themselves, when all of them
-// are running.
+// observer watches the gangs. When all pods of a gang are running and do not end by themselves, it ends the gang.
 type observer struct {
 	t     *testing.T
 	l     *harness.Env
@@ -110,7 +108,7 @@ type observer struct {
 	pods  corelisters.PodNamespaceLister
 	// ended are the gangs that the observer has ended.
 	ended map[string]bool
-	// waited are the names of what has waited, by cause.
+	// waited has the names of what has waited, by cause.
 	waited map[string]map[string]bool
 }
 
@@ -141,7 +139,7 @@ func observe(t *testing.T, l *harness.Env, all []gang) *observer {
 // seen is the state of all gangs.
 type seen struct {
 	phases map[v1alpha1.QueueUnitPhase]int
-	// gangs and pods are those that run.
+	// gangs and pods are the numbers of running ones.
 	gangs, pods int
 }
 

@@ -1,6 +1,6 @@
-// Package gangs tests a hundred jobs of different sizes that compete for nodes for less than a third of
-// their pods: the two programs, unmodified operators, the real scheduler, and simulated nodes. A checker
-// follows all pods and nodes, and fails the test at the instant at which a gang is partly running.
+// Package gangs tests a hundred jobs of different sizes that compete for nodes for less than a third of their pods,
+// with the two programs, unmodified operators, the real scheduler, and simulated nodes. A checker follows all pods
+// and nodes, and fails the test as soon as a gang is partly running.
 package gangs
 
 import (
@@ -20,7 +20,7 @@ import (
 
 const enabled = "job,jobset,pytorchjob,rayjob"
 
-// patience is the timeout of a hundred gangs.
+// patience is the timeout for a hundred gangs.
 const patience = 5 * time.Minute
 
 var suite *harness.Suite
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	harness.Main(m, options, func(s *harness.Suite) { suite = s })
 }
 
-// nodeGPUs is how many GPUs a node has. As each pod has one, a pod that has quota finds a node.
+// nodeGPUs is the number of GPUs per node. Each pod requests one, so a pod with quota finds a node.
 const nodeGPUs = 8
 
 // addNodes adds nodes with GPUs until the end of the test. Call it before Suite.Env, so that the jobs of
@@ -81,7 +81,7 @@ func usable(node *corev1.Node) bool {
 	return false
 }
 
-// limit applies a tree that gives the namespace this number of GPUs, and anything else.
+// limit applies a tree that limits only the namespace's GPUs, to this number.
 func limit(l *harness.Env, gpus int) {
 	l.TreeOf(fmt.Sprintf(`{name: %s, namespaces: [%s], max: {nvidia.com/gpu: "%d"}}`, l.Namespace, l.Namespace, gpus))
 }

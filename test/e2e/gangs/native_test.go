@@ -22,7 +22,7 @@ import (
 
 var podGroups = schema.GroupVersionResource{Group: "scheduling.k8s.io", Version: "v1beta1", Resource: "podgroups"}
 
-// native lets Jobs be gangs of Kubernetes.
+// native: Jobs can be gangs of Kubernetes.
 const native = true
 
 func chooseKubernetes(options *clustertest.Options) {
@@ -31,7 +31,7 @@ func chooseKubernetes(options *clustertest.Options) {
 	options.APIs = []string{"scheduling.k8s.io/v1beta1=true"}
 }
 
-// The quota has room for all gangs, and the nodes have not. kube-scheduler alone decides which gangs start.
+// The quota has room for all gangs, but the nodes do not. kube-scheduler alone decides which gangs start.
 func TestAHundredGangsOfKubernetesShareFixedNodes(t *testing.T) {
 	gangs, pods := mixed()
 	nodes := pods * 3 / 10 / nodeGPUs
@@ -42,8 +42,7 @@ func TestAHundredGangsOfKubernetesShareFixedNodes(t *testing.T) {
 	run(t, l, with(gangs, func(g *gang) { g.kind = "Job" }), nodes*nodeGPUs, unschedulable)
 }
 
-// What the owner of a Job writes for gangs stays when the Job is held, released, evicted and released
-// again.
+// What the owner of a Job sets for gangs survives hold, release, eviction and another release.
 func TestAJobThatIsAGangOfKubernetesStaysOne(t *testing.T) {
 	addNodes(t, 1)
 	l := suite.Env(t, "staying")
@@ -112,8 +111,8 @@ func expectPodGroup(t *testing.T, l *harness.Env, job string, pods int) {
 	})
 }
 
-// A release cannot make a Job a gang, because Kubernetes does not allow it. If it does one day, the
-// release can: see docs/reference/kinds.md#gangs-of-kubernetes.
+// A release cannot make a Job a gang, because Kubernetes does not allow it. If it ever does, the release can: see
+// docs/reference/kinds.md#gangs-of-kubernetes.
 func TestAHeldJobCannotBecomeAGangOfKubernetes(t *testing.T) {
 	l := suite.Env(t, "becoming")
 	suite.Both(t, enabled)

@@ -11,9 +11,9 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// A gang that needs all GPUs competes with jobs of one GPU, of which some always wait. They pass it until it has waited for
-// reserveAfter. From then on, only those pass that end before it starts, and it starts when the others have reached their
-// limit at the latest.
+// A gang that needs all GPUs competes with an endless supply of jobs of one GPU. They pass it until it has waited for
+// reserveAfter. From then on, only jobs that end before it starts may pass, and it starts at the latest when the
+// others have reached their limit.
 func TestALargeGangStartsBesideAnEndlessStreamOfSmallJobs(t *testing.T) {
 	const gpus, reserveAfter, maxRun = 64, 10 * time.Second, 20 * time.Second
 	addNodes(t, gpus/nodeGPUs)
@@ -33,7 +33,7 @@ func TestALargeGangStartsBesideAnEndlessStreamOfSmallJobs(t *testing.T) {
 		}
 		return n
 	}
-	stream := func() { // as many as have started since
+	stream := func() { // as many jobs as have started since
 		for range min(8, 16-waiting()) {
 			created++
 			small := gang{kind: "Job", name: fmt.Sprintf("small-%d", created), pods: 1, runs: 8 * time.Second, limit: maxRun}
@@ -63,7 +63,7 @@ func TestALargeGangStartsBesideAnEndlessStreamOfSmallJobs(t *testing.T) {
 		if submitted.Before(&u.CreationTimestamp) {
 			passed++
 		}
-		if at.Sub(submitted.Time) > reserveAfter+maxRun+time.Second { // the creation is in whole seconds
+		if at.Sub(submitted.Time) > reserveAfter+maxRun+time.Second { // creation times are in whole seconds
 			late++
 		}
 	}

@@ -19,7 +19,7 @@ const release = "kube-queue"
 // chart is the package of the release under test.
 func chart() string { return filepath.Join(released.folder, "kube-queue-"+released.version+".tgz") }
 
-// here are the values with which the pod runner runs the pods.
+// here has the values for running the pods with the pod runner.
 const here = `
 controller: {podAnnotations: {"` + podrunner.Annotation + `": ` + podrunner.Own + `}}
 jobExtensions: {podAnnotations: {"` + podrunner.Annotation + `": ` + podrunner.Own + `}}

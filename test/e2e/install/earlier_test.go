@@ -8,8 +8,7 @@ import (
 	"path/filepath"
 )
 
-// from is the commit whose chart and programs the upgrade starts from. Without it, the upgrade only
-// changes settings.
+// from is the commit whose chart and programs the upgrade starts from. Without it, the upgrade only changes settings.
 var from = flag.String("from", "", "the commit of the release that is upgraded from, and rolled back to")
 
 // earlier is the release before the upgrade, or nil for the release under test.

@@ -11,8 +11,8 @@ import (
 	"kube-queue.dev/kube-queue/test/podrunner"
 )
 
-// Users of ack-kube-queue switch policies, the quota backend and kinds of job by kubectl
-// edit. The pods have IPv6 addresses.
+// Users of ack-kube-queue switch policies, the quota backend and kinds of jobs with kubectl edit. The pods have IPv6
+// addresses.
 func TestEditedDeploymentsTakeEffect(t *testing.T) {
 	s := begin(t, func(o *podrunner.Options) { o.IPv6 = true })
 	s.apply(s.template())
@@ -75,7 +75,7 @@ func (s *stage) edit(deployment, script string) {
 	}
 }
 
-// expectInForce waits for the rollout, and checks the log of each pod for the settings in force.
+// expectInForce waits for the rollout, and checks that the log of each pod has the settings in force.
 func (s *stage) expectInForce(program string, words ...string) {
 	s.t.Helper()
 	s.waitForRollout()

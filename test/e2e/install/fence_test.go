@@ -19,14 +19,14 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// The jobs of the test in a managed namespace: some run until the test ends them, the others wait.
+// The jobs of the test in a managed namespace: some run until the test ends them, and the others wait.
 const (
 	fenceRunning = 4
 	fenceWaiting = 4
 )
 
-// An upgrade adds the fence to a managed namespace full of jobs. Until the next minor version, it warns
-// and refuses nothing.
+// An upgrade adds the fence to a managed namespace full of jobs. Until the next minor version, the fence warns and
+// refuses nothing.
 func TestAnUpgradeThatAddsTheFenceOnlyWarns(t *testing.T) {
 	s := begin(t)
 	s.helmOf(firstChart(), "install", s.firstValues(), "--create-namespace", "--wait")
@@ -67,7 +67,7 @@ func TestAnUpgradeThatAddsTheFenceOnlyWarns(t *testing.T) {
 	harness.Must(t, user.jobs.Delete(t.Context(), name(0), metav1.DeleteOptions{PropagationPolicy: &orphan, DryRun: []string{metav1.DryRunAll}}))
 	expectWords(t, user.take(), "must delete its pods too")
 
-	// The next minor version refuses what this one warns of.
+	// The next minor version refuses what this one warns about.
 	s.helmOf(s.nextMinor(), "upgrade", s.values(""), "--wait", "--force-conflicts")
 	s.waitForRollout()
 	harness.Eventually(t, time.Minute, "the fence refuses", func() (bool, string) {
@@ -92,7 +92,7 @@ func TestAnUpgradeThatAddsTheFenceOnlyWarns(t *testing.T) {
 // more is a patch that makes a TFJob of tfjob larger.
 const more = `{"spec":{"tfReplicaSpecs":{"Worker":{"replicas":2}}}}`
 
-// asBeforeTheFence leaves of the policies what a release without the fence has installed.
+// asBeforeTheFence reduces the policies to those of a release without the fence.
 func (s *stage) asBeforeTheFence() {
 	s.t.Helper()
 	out, err := suite.Kubectl(s.t.Context(), "get", "validatingadmissionpolicies", "-o", "name")
@@ -121,7 +121,7 @@ func (s *stage) nextMinor() string {
 	return copied
 }
 
-// warned is a user who is shown the warnings of the API server.
+// warned is a user that collects the warnings of the API server.
 type warned struct {
 	jobs     dynamic.ResourceInterface
 	t        *testing.T

@@ -62,7 +62,7 @@ func run(m *testing.M) int {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
-		// A rollback takes the rights that the earlier version did not need from programs that still run.
+		// A rollback revokes rights that the earlier version did not need while programs that need them still run.
 		taken = append(taken, "/")
 	}
 	return harness.Run(m, clustertest.Options{
@@ -72,7 +72,7 @@ func run(m *testing.M) int {
 		PodRunTime: 2 * time.Second,
 	}, func(s *harness.Suite) {
 		suite = s
-		suite.StatusInterval = 5 * time.Second // as in production, so that the audit checker judges it
+		suite.StatusInterval = 5 * time.Second // as in production, so that the audit checker can judge it
 	})
 }
 
@@ -119,7 +119,7 @@ func begin(t *testing.T, changes ...func(*podrunner.Options)) *stage {
 	return s
 }
 
-// enter creates the Env after the CRDs are installed.
+// enter creates the Env, once the CRDs are installed.
 func (s *stage) enter(namespace string) { s.Env = suite.Env(s.t, namespace) }
 
 // remove removes all of kube-queue, including CRDs and objects.
@@ -134,7 +134,8 @@ func (s *stage) remove() {
 		if len(what) > 1 {
 			selector = "--all"
 		}
-		// The API server can forget for minutes that it was deleting a CRD, if it has a conflict with itself. Asked again, it goes on.
+		// After a conflict with itself, the API server can forget for minutes that it was deleting a CRD. Another
+		// request makes it continue.
 		err := errors.New("no attempt")
 		for err != nil && ctx.Err() == nil {
 			attempt, cancel := context.WithTimeout(ctx, 30*time.Second)
@@ -147,7 +148,7 @@ func (s *stage) remove() {
 	harness.Must(s.t, err)
 }
 
-// clusterKinds are the kinds that only newer API servers serve, followed by a comma.
+// clusterKinds are the kinds that only newer API servers serve, each followed by a comma.
 func clusterKinds() string {
 	if suite.Kubernetes < "1.36" {
 		return ""
@@ -168,7 +169,7 @@ func (s *stage) waitForRollout() {
 	harness.Must(s.t, suite.WaitForPolicies(s.t.Context()))
 }
 
-// waitForAnswer waits until the controller that leads answers a review.
+// waitForAnswer waits until the leading controller answers a review.
 func (s *stage) waitForAnswer() {
 	s.t.Helper()
 	harness.Eventually(s.t, 30*time.Second, "a review is answered", func() (bool, string) {

@@ -9,8 +9,7 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// commands returns the commands in the notes: the lines that start with kubectl, with their
-// manifests.
+// commands returns the commands in the notes: lines that start with kubectl, with their manifests.
 func commands(notes string) string {
 	var script strings.Builder
 	manifest := false
@@ -28,8 +27,7 @@ func commands(notes string) string {
 	return script.String()
 }
 
-// expectFirstJob runs the commands in the notes of the installation, and waits for the end of their
-// job.
+// expectFirstJob runs the commands in the installation notes, and waits until their job ends.
 func (s *stage) expectFirstJob(notes string) {
 	s.t.Helper()
 	bin := s.t.TempDir()

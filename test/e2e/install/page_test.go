@@ -17,18 +17,18 @@ import (
 
 const installPage = "docs/operations/install.md"
 
-// reader runs commands of a page in a copy of the chart and of deploy/, as a reader does in a clone
-// of the repository.
+// reader runs the commands of a page in a copy of the chart and of deploy/, as a reader does in a clone of the
+// repository.
 type reader struct {
 	*stage
 	folder string
 	env    []string
-	// commands are those of the page; next is the number of the next one.
+	// commands are the commands of the page. next is the index of the next one.
 	commands []docs.Command
 	next     int
 }
 
-// read prepares the copy. Its pods carry the annotation that lets them run here.
+// read prepares the copy. The annotation that lets the pods run here is added.
 func (s *stage) read(page string) *reader {
 	s.t.Helper()
 	read, err := docs.ReadPage(os.DirFS(suite.Repository), page)
@@ -51,8 +51,8 @@ func (s *stage) read(page string) *reader {
 	manifests, err := released.manifests("install.yaml")
 	harness.Must(s.t, err)
 	harness.Must(s.t, os.WriteFile(filepath.Join(r.folder, "install.yaml"), []byte(manifests), 0o644))
-	// A program with the name of helm adds these values, and finds the registry of the pages, which
-	// is a placeholder, on this machine.
+	// A wrapper named helm adds these values, and replaces the registry of the pages, which is a placeholder, with
+	// one on this machine.
 	bin := filepath.Join(r.folder, "bin")
 	harness.Must(s.t, os.Mkdir(bin, 0o755))
 	harness.Must(s.t, os.Symlink(suite.KubectlPath, filepath.Join(bin, "kubectl")))
@@ -86,14 +86,14 @@ func (r *reader) run(words string) docs.Command {
 	return command
 }
 
-// runs reports whether the test runs a command: not make images and kind load, because pods do not need images
-// here, no editor, and not what is about the webhook, which this version of Kubernetes does not need, or about pods at a gate.
+// runs reports whether the test runs a command. It skips make images and kind load, because pods need no images here,
+// editors, commands for the webhook, which this version of Kubernetes does not need, and commands for pods at a gate.
 func (r *reader) runs(command docs.Command) bool {
 	return !strings.HasPrefix(command.Text, "make ") && !strings.HasPrefix(command.Text, "kind ") && !strings.Contains(command.Text, " edit deployment") &&
 		!strings.Contains(command.Text, " patch secret job-extensions-webhook ") && !strings.Contains(command.Text, "kube-queue/gated")
 }
 
-// again runs a command once more, and compares its output with that on the page.
+// again runs a command once more, and compares its output with the page.
 func (r *reader) again(command docs.Command) {
 	r.t.Helper()
 	cmd := exec.CommandContext(r.t.Context(), "bash", "-euo", "pipefail", "-c", command.Text)
@@ -212,7 +212,7 @@ func TestTheCommandsOfTheInstallPageRun(t *testing.T) {
 	r.run("kubectl delete")
 	r.run("kubectl delete")
 
-	// The shortest installation is that of the chart's own page.
+	// The shortest installation is on the chart's own page.
 	chart := s.read("charts/kube-queue/README.md")
 	chart.run("helm install")
 	s.waitForRollout()

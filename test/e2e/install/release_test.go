@@ -23,7 +23,7 @@ var released *publishedRelease
 // publishedRelease is a release whose chart is in a registry on this machine. It has no images,
 // because the pod runner runs programs.
 type publishedRelease struct {
-	// registry is the address of the registry, folder the one of the release.
+	// registry is the address of the registry, and folder the folder of the release.
 	registry, folder string
 	// version has no v.
 	version string

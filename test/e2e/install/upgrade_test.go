@@ -32,7 +32,7 @@ func TestNoJobIsLostByUpgradeRollbackAndUninstall(t *testing.T) {
 			wave.WriteString(tfjob(name(number), "1", harness.UntilFinished))
 		case number < jobs-large:
 			wave.WriteString(tfjob(name(number), "1", 2*time.Second))
-		default: // no quota left by the running jobs
+		default: // the running jobs leave no quota
 			wave.WriteString(tfjob(name(number), "5", 2*time.Second))
 		}
 	}
@@ -91,8 +91,8 @@ enabledExtensions: [tfjob, pytorchjob, job]
 	s.ExpectFree()
 }
 
-// expectNoStaleConditions checks that units of jobs that ended under this release have no
-// conditions of release 0.1.0 that only repeat the phase.
+// expectNoStaleConditions checks that units of jobs that ended under this release lack the conditions of release
+// 0.1.0 that only repeated the phase.
 func (s *stage) expectNoStaleConditions() {
 	s.t.Helper()
 	for number := range jobs {

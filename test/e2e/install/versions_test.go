@@ -23,9 +23,9 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// These tests run on the version of Kubernetes that KUBE_QUEUE_KUBERNETES names, in make test-versions.
+// These tests run on the Kubernetes version in KUBE_QUEUE_KUBERNETES, in make test-versions.
 
-// An API server that was just started refuses everything until it has read the roles, and a pod that is being
+// An API server that has just started refuses everything until it has read the roles, and a pod that is being
 // replaced may read its certificate after the role of the next one is in force.
 func init() { taken = []string{"/"} }
 
@@ -49,8 +49,7 @@ func TestVersionsHoldJobsAsTheChartIsRenderedForThem(t *testing.T) {
 	s.Tree(`{cpu: "4", memory: 8Gi}`)
 	pair, more := s.Read("tfjob-pair.yaml"), pytorchJob("torch", 2*time.Second)+harness.Job{Name: "marked", CPU: "1", Runs: 2 * time.Second, Marked: true}.String()
 	s.Apply(pair)
-	// A manifest that is applied again stops nothing that runs, and releases nothing that waits: each
-	// job is released once.
+	// Applying a manifest again stops no running job and releases no waiting job: each job is released once.
 	s.Apply(pair)
 	s.WaitForPhase("TFJob", "job1", schedulingv1alpha1.PhaseRunning, schedulingv1alpha1.PhaseSucceeded)
 	s.Apply(pair)
@@ -122,7 +121,7 @@ func (s *stage) leader(program string) string {
 	return ""
 }
 
-// replaceCertificate takes the certificate out of the Secret, so that the leader makes another one.
+// replaceCertificate removes the certificate from the Secret, so that the leader creates a new one.
 func (s *stage) replaceCertificate() {
 	_, err := suite.Kubectl(s.t.Context(), "-n", clustertest.Namespace, "patch", "secret", "job-extensions-webhook", "--type=json", `--patch=[{"op": "remove", "path": "/data"}]`)
 	if err != nil {
@@ -130,7 +129,7 @@ func (s *stage) replaceCertificate() {
 	}
 }
 
-// creator creates marked jobs, and checks that each is held when it is created.
+// creator creates marked jobs, and checks that each is held from its creation.
 type creator struct {
 	t    *testing.T
 	host string
@@ -215,8 +214,8 @@ func (f *flow) end() (held, refused int) {
 	return held, refused
 }
 
-// From Kubernetes 1.34 with the webhook to 1.36 with policies, on the same data, while jobs wait, run
-// and are created: also while an API server of each version is there. No job is ever unheld.
+// The test goes from Kubernetes 1.34 with the webhook to 1.36 with policies, on the same data, while jobs wait, run
+// and are created, and even while there is an API server of each version. No job is ever unheld.
 func TestVersionsChangeWhatHoldsJobsWithoutAGap(t *testing.T) {
 	if suite.Kubernetes >= "1.36" {
 		s := begin(t)
@@ -235,7 +234,7 @@ func (s *stage) fromWebhookToPolicies(namespace string, upgrade func()) {
 	older := suite.Kubernetes
 	s.install("holdPolicies.by=webhook")
 	s.enter(namespace)
-	s.Allowed = []string{"held-after-end"} // while the API server is away, and until clients connect again
+	s.Allowed = []string{"held-after-end"} // while the API server is down, and until clients reconnect
 	s.Tree(`{cpu: "4"}`)
 	s.Apply(tfjob("long", "1", harness.UntilFinished))
 	s.WaitForPhase("TFJob", "long", schedulingv1alpha1.PhaseRunning)

@@ -45,7 +45,7 @@ spec:
 `, name, harness.PodAnnotations(runs, false))
 }
 
-// A webhook holds jobs before Kubernetes 1.36, and on 1.36 where the values of the chart say so.
+// A webhook holds jobs before Kubernetes 1.36, and on 1.36 if the values of the chart say so.
 func TestTheWebhookRefusesMarkedJobsAloneWhileNoProgramRuns(t *testing.T) {
 	s := begin(t)
 	s.install("holdPolicies.by=webhook")
@@ -70,7 +70,7 @@ func TestTheWebhookRefusesMarkedJobsAloneWhileNoProgramRuns(t *testing.T) {
 	}
 
 	s.scale(0)
-	// What does not use kube-queue, and what is held, is not affected.
+	// Jobs that do not use kube-queue, and jobs that are already held, are not affected.
 	s.Apply(harness.Job{Name: "unmarked", CPU: "100m", Runs: time.Second, Unheld: true}.String())
 	s.Patch(harness.Jobs, "unmarked", `{"metadata": {"labels": {"a": "b"}}}`)
 	s.waitForPods("unmarked", 1)
@@ -107,7 +107,7 @@ metadata: {name: elasticquotatree, namespace: kube-system}
 spec: {root: {name: root, children: [{name: team, namespaces: [down], min: {cpu: "2"}, max: {cpu: "1"}}]}}
 `
 
-// scale sets the replicas of both programs, and waits until no pod is left if that is 0.
+// scale sets the replicas of both programs. If they are 0, it waits until no pod is left.
 func (s *stage) scale(replicas int) {
 	s.t.Helper()
 	for _, name := range programs {

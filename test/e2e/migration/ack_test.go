@@ -13,7 +13,7 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// chartValues are the values that the conversion of the setup gives.
+// chartValues are the values that the converted setup has.
 type chartValues struct {
 	EnabledExtensions []string `json:"enabledExtensions"`
 	Controller        struct {
@@ -57,8 +57,9 @@ func TestAConvertedSetupOfAckKeepsItsPromises(t *testing.T) {
 	s := newStory(t, "platform", manifests, objects)
 	s.main.WaitForTree()
 
-	// StrictConsistency: when a job ends, trying starts again with the job of the highest priority that was submitted first.
-	// If it still does not fit, a job of a lower priority may run. A label of the job chooses its quota.
+	// StrictConsistency: when a job ends, the attempts start again with the job of the highest priority, and among
+	// these with the oldest. If it still does not fit, a job of a lower priority may run. A label of the job selects
+	// its quota.
 	s.submit("busy")
 	s.starts("busy")
 	s.submit("high", "middle", "low")
@@ -73,7 +74,7 @@ func TestAConvertedSetupOfAckKeepsItsPromises(t *testing.T) {
 	s.usesQuota("middle", "root/platform")
 	s.finish("middle", "low")
 
-	// Block (StrictPriority for one queue): only the job at the front is tried, so that a large job gets its chance.
+	// Block (StrictPriority for one queue): only the job at the front is tried, which gives a large job a chance.
 	s.submit("front")
 	s.starts("front")
 	s.submit("large", "small")

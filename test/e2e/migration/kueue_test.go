@@ -12,11 +12,11 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// resources of Kueue, as kubectl names them. LocalQueues are in namespaces.
+// kueueKinds are the resources of Kueue, as kubectl names them. Only LocalQueues are namespaced.
 var kueueKinds = map[string]string{"clusterqueues": "ClusterQueue", "cohorts": "Cohort", "localqueues": "LocalQueue", "resourceflavors": "ResourceFlavor",
 	"workloadpriorityclasses": "WorkloadPriorityClass", "admissionchecks": "AdmissionCheck", "provisioningrequestconfigs": "ProvisioningRequestConfig", "topologies": "Topology"}
 
-// installKueueKinds creates CustomResourceDefinitions with which the API server stores objects of Kueue.
+// installKueueKinds creates CustomResourceDefinitions, so that the API server stores objects of Kueue.
 func installKueueKinds(t *testing.T) {
 	t.Helper()
 	var manifests []string
@@ -73,7 +73,7 @@ func listed(report string) []string {
 	return found
 }
 
-// The promises are those of Kueue's documentation, https://kueue.sigs.k8s.io/docs/concepts, in the version of 0.20.
+// The promises are those of Kueue's documentation, https://kueue.sigs.k8s.io/docs/concepts, for version 0.20.
 func TestAConvertedSetupOfKueueKeepsItsPromises(t *testing.T) {
 	installKueueKinds(t)
 	sh := newShell(t)
@@ -135,13 +135,14 @@ func TestAConvertedSetupOfKueueKeepsItsPromises(t *testing.T) {
 	s.starts("best-1")
 	s.submit("best-2", "best-3")
 	s.starts("best-3")
-	s.waits("best-2", wellknown.ReasonQuotaExceeded, "of max 5") // used are 3 or 4: figures are those of when the reason was written
+	s.waits("best-2", wellknown.ReasonQuotaExceeded, "of max 5") // used are 3 or 4: the figures date from when the reason was written
 	s.finish("best-1")
 	s.starts("best-2")
 	s.finish("best-2", "best-3")
 
-	// Cohort: mail has no nominal quota, and uses that of the Cohort and of its siblings. ClusterQueue, LendingLimit: search keeps
-	// 2 of its 4 for itself, so 8 of the 10 are left. Queueing strategy: higher priorities go first, then earlier creation.
+	// Cohort: mail has no nominal quota, and uses that of the Cohort and of its siblings. ClusterQueue, LendingLimit:
+	// search keeps 2 of its 4, so 8 of the 10 are left. Queueing strategy: higher priorities go first, then earlier
+	// creation.
 	s.submit("digest")
 	s.starts("digest")
 	s.submit("later", "pressing", "too-large", "kept")

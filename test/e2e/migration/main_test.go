@@ -1,5 +1,5 @@
 // Package migration proves that converted setups of Kueue and of ack-kube-queue behave as their own documentation
-// promises: their objects are exported from a cluster or read from files, converted with the plugin of kubectl and
+// promises. Their objects are exported from a cluster or read from files, converted with the kubectl plugin and
 // applied, and the same jobs run in the same order.
 package migration
 

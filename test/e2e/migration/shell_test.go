@@ -18,7 +18,7 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// shell runs commands as a reader of the documentation does, in a folder of its own with kubectl and the plugin.
+// shell runs commands as a reader of the documentation does, in a separate folder with kubectl and the plugin.
 type shell struct {
 	t      *testing.T
 	folder string
@@ -45,7 +45,7 @@ func (s *shell) copy(name string, to ...string) {
 	harness.Must(s.t, os.WriteFile(target, text, 0o644))
 }
 
-// run runs a command, and fails the test if it ends with another status.
+// run runs a command, and fails the test if it exits with a different status.
 func (s *shell) run(command string, status int) (out, report string) {
 	s.t.Helper()
 	cmd := exec.CommandContext(s.t.Context(), "bash", "-c", command)
@@ -65,8 +65,8 @@ func (s *shell) run(command string, status int) (out, report string) {
 	return stdout.String(), stderr.String()
 }
 
-// split returns the manifests of jobs in files of converted objects, by name, and the other objects, which are applied
-// first. Their tree must be valid for kube-queue-simulator check.
+// split returns the manifests of the jobs in files of converted objects, by name, and the other objects, which are
+// applied first. Their tree must pass kube-queue-simulator check.
 func (s *shell) split(files ...string) (jobs map[string]string, others string) {
 	s.t.Helper()
 	var text []byte
@@ -97,7 +97,7 @@ func (s *shell) split(files ...string) (jobs map[string]string, others string) {
 	return jobs, all.String()
 }
 
-// commandsOf returns the commands of the blocks of a page that begin with one of the words, in order.
+// commandsOf returns the commands in the code blocks of a page that begin with one of the words, in order.
 func commandsOf(t *testing.T, page string, beginnings ...string) []string {
 	t.Helper()
 	read, err := docs.ReadPage(os.DirFS(suite.Repository), page)

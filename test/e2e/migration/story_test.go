@@ -13,13 +13,13 @@ import (
 type story struct {
 	t    *testing.T
 	main *harness.Env
-	// manifests are by the name of the job.
+	// manifests has the manifests by job name.
 	manifests map[string]string
 	envs      map[string]*harness.Env // by namespace
 	spaces    map[string]string       // namespaces of jobs
 }
 
-// newStory applies the objects, and waits until the tree is in force. At the end of the test all of them are deleted.
+// newStory applies the objects, and waits until the tree is in force. It deletes all of them at the end of the test.
 func newStory(t *testing.T, main string, manifests map[string]string, objects string) *story {
 	t.Helper()
 	s := &story{t: t, main: suite.Env(t, main), manifests: manifests, envs: map[string]*harness.Env{}, spaces: map[string]string{}}
@@ -50,7 +50,7 @@ func (s *story) in(name string) *harness.Env {
 	return env
 }
 
-// submit applies jobs, each after the unit of the one before exists, so that their order is certain.
+// submit applies jobs one by one, each once its predecessor has a unit, to fix their order.
 func (s *story) submit(names ...string) {
 	s.t.Helper()
 	for _, name := range names {
@@ -59,7 +59,7 @@ func (s *story) submit(names ...string) {
 	}
 }
 
-// starts waits until the jobs are admitted. That they run too is seen when they are finished.
+// starts waits until the jobs are admitted. finish then shows that they also run.
 func (s *story) starts(names ...string) {
 	s.t.Helper()
 	for _, name := range names {
@@ -81,7 +81,7 @@ func (s *story) waitsAgain(name string) {
 	s.in(name).WaitForPhase("Job", name, "Enqueued")
 }
 
-// neverReleased checks that a job has not been released yet.
+// neverReleased checks that the jobs have never been released.
 func (s *story) neverReleased(names ...string) {
 	s.t.Helper()
 	for _, name := range names {
@@ -100,7 +100,7 @@ func (s *story) finish(names ...string) {
 	}
 }
 
-// usesQuota checks by which node a job was admitted.
+// usesQuota checks which node a job was admitted by.
 func (s *story) usesQuota(name, path string) {
 	s.t.Helper()
 	if unit := s.in(name).Unit("Job", name); unit.Status.Quota != path {

@@ -17,8 +17,9 @@ import (
 
 var scales = flag.Int("scales", 15, "how often the size of the growing job changes")
 
-// TestAGrowingJobNeverExceedsItsQuota changes the parallelism of a Job at random, while both programs are killed. It judges
-// by the pods alone: at no instant do those that have passed request more than the quota. In the end, all pass that fit.
+// TestAGrowingJobNeverExceedsItsQuota changes the parallelism of a Job at random while both programs are killed. It
+// looks only at the pods: at no instant do the pods that have passed request more than the quota. In the end, all
+// pods that fit pass.
 func TestAGrowingJobNeverExceedsItsQuota(t *testing.T) {
 	e := env{suite.Env(t, "grows"), t}
 	e.QueuePods()
@@ -55,7 +56,7 @@ spec:
 		}
 		return passed, gated
 	}
-	// see follows the pods until they are as expected.
+	// see follows the pods until reached returns true.
 	see := func(what string, reached func(passed, gated int) bool) {
 		t.Helper()
 		deadline := time.After(2 * time.Minute)
@@ -93,7 +94,7 @@ spec:
 			extensions.Kill()
 			extensions = suite.Program(t, harness.Extensions, "--enabled-extensions=job,pod").Start()
 		}
-		if random.IntN(2) == 0 || i == *scales-1 { // else it changes again before that
+		if random.IntN(2) == 0 || i == *scales-1 { // otherwise it changes again first
 			see(fmt.Sprintf("size %d", size), func(passed, gated int) bool { return passed == min(size, quota) && gated == max(size-quota, 0) })
 		}
 		_, gated := count()

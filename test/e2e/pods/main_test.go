@@ -14,6 +14,6 @@ var suite *harness.Suite
 func TestMain(m *testing.M) {
 	harness.Main(m, clustertest.Options{PodRunTime: harness.UntilFinished, NodeCPU: "2000"}, func(s *harness.Suite) {
 		suite = s
-		suite.Audits = append(suite.Audits, audit.Options{}, audit.Options{ResourceQuota: true}) // both are used
+		suite.Audits = append(suite.Audits, audit.Options{}, audit.Options{ResourceQuota: true}) // tests use both
 	})
 }

@@ -20,7 +20,7 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// marked returns a marked pod. It belongs to a group of the size unless that is 0.
+// marked returns a marked pod. If size is not 0, it belongs to a group of this size.
 func marked(name, cpu, group string, size int) string {
 	keys := ""
 	if size > 0 {
@@ -125,7 +125,7 @@ func TestAPodWaitsAtTheGateUntilItsQuotaHasRoom(t *testing.T) {
 	if !waits(e.pod("second")) {
 		t.Error("the second pod does not wait at the gate")
 	}
-	// Neither program remembers anything.
+	// The programs keep nothing in memory.
 	controller.Kill()
 	extensions.Kill()
 	suite.Both(t, "pod")
@@ -165,7 +165,7 @@ func TestAGroupIsOneJob(t *testing.T) {
 	e.runs("a", "b", "c")
 	e.WaitForPhase("PodGroup", "trio", v1alpha1.PhaseRunning)
 
-	// A pod beyond the size waits. When another one is gone, it takes its place without a decision.
+	// A pod beyond the size of its group waits. When another one is gone, it takes its place without a decision.
 	e.Apply(marked("d", "1", "trio", 3))
 	harness.Never(t, 3*time.Second, "a fourth pod passes", func() (bool, string) { return !waits(e.pod("d")), "" })
 	e.Delete(harness.Pods, "b")
@@ -174,7 +174,7 @@ func TestAGroupIsOneJob(t *testing.T) {
 		t.Errorf("the group was admitted %d times", unit.Status.Attempts)
 	}
 
-	// An eviction deletes the pods. Those that their creator makes again wait.
+	// An eviction deletes the pods. Pods that their creator recreates wait.
 	e.PatchQueue("root-groups", `{"spec":{"stop":"Drain"}}`)
 	e.gone("a", "c", "d")
 	e.Apply(marked("a", "1", "trio", 3))
@@ -194,9 +194,9 @@ var (
 	podGroups  = flag.Int("groups", 10, "how many groups of pods it creates")
 )
 
-// TestManyPodsAndGroupsNeverExceedTheirQuota judges by the pods alone: at no instant do those that have passed request
-// more than their quota, and no group runs in part before it has passed as a whole. A ResourceQuota counts pods that wait,
-// so their creators must try again.
+// TestManyPodsAndGroupsNeverExceedTheirQuota looks only at the pods: at no instant do the pods that have passed
+// request more than their quota, and no group runs in part before all of it has passed. A ResourceQuota counts
+// waiting pods, so their creators must retry.
 func TestManyPodsAndGroupsNeverExceedTheirQuota(t *testing.T) {
 	t.Run("tree", func(t *testing.T) { manyPods(t, false) })
 	t.Run("ResourceQuotas", func(t *testing.T) { manyPods(t, true) })

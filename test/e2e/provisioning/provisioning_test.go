@@ -209,7 +209,7 @@ spec:
 `},
 }
 
-// There is no node with a GPU. Nothing of the job exists until there are nodes for all its pods.
+// There is no node with a GPU. No pod of the job exists until there are nodes for all its pods.
 func TestAJobOfEachKindStartsWhenItsNodesAreThere(t *testing.T) {
 	s := begin(t, "gangs")
 	for _, story := range stories {
@@ -278,7 +278,7 @@ spec:
       containers: [{name: main, image: train, resources: ` + gpu + `}]
 `
 
-// Each way in which an autoscaler can fail, in turn, with the same job.
+// The test goes through all ways in which an autoscaler can fail, with the same job.
 func TestARequestThatFailsIsRepeated(t *testing.T) {
 	s := begin(t, "failing")
 	s.answer(autoscaler.Fail("NoStock", "there are no GPUs left"))

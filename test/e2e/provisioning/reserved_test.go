@@ -15,8 +15,8 @@ import (
 	"kube-queue.dev/kube-queue/test/standin/autoscaler"
 )
 
-// A job without GPUs passes at once. Then a job is preempted by another one while both wait for nodes, the
-// queue is drained, and a job is deleted without its dependents.
+// A job without GPUs passes at once. Then one job preempts another while both wait for nodes, the queue is drained,
+// and a job is deleted without its dependents.
 func TestJobsThatLoseTheirReservationLoseTheirRequests(t *testing.T) {
 	s := prepare(t, "losing")
 	suite.Both(t, enabled)
@@ -53,7 +53,7 @@ func TestJobsThatLoseTheirReservationLoseTheirRequests(t *testing.T) {
 	s.ExpectFree()
 }
 
-// requested waits until the requests are those of the jobs, one for each.
+// requested waits until exactly these jobs have a request, one each.
 func (s *scene) requested(jobs ...string) {
 	s.t.Helper()
 	harness.Eventually(s.t, 30*time.Second, fmt.Sprintf("there are requests for %v", jobs), func() (bool, string) {

@@ -24,7 +24,7 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// planted is how long what attackers have created, or kept by a finalizer, exists.
+// planted is how long objects exist that attackers have created or kept with a finalizer.
 const planted = 15 * time.Second
 
 // keep is the finalizer of attackers.
@@ -38,7 +38,7 @@ var errNothing = errors.New("there is no such object")
 // attackers are the users of the managed namespaces.
 type attackers struct {
 	clients map[string]dynamic.Interface
-	// plants are what they have created, and what they keep.
+	// plants are the objects that they have created or kept.
 	plants []plant
 	tally  map[plan.Attack]*outcome
 }
@@ -50,7 +50,7 @@ type plant struct {
 	finalize bool
 }
 
-// outcome counts what became of an attack. An accepted attack does not have to achieve anything.
+// outcome counts the results of an attack. An accepted attack need not achieve anything.
 type outcome struct{ accepted, refused, absent int }
 
 // user returns the name of an attacker.
@@ -93,7 +93,7 @@ func (r *run) admitAttackers() {
 	}
 }
 
-// attack makes an attack, and counts what becomes of it.
+// attack makes an attack and counts its result.
 func (r *run) attack(d drawn, a plan.Attack) error {
 	client := r.attackers.clients[user(a.Identity, r.namespace(d))]
 	var err error
@@ -228,10 +228,10 @@ func (r *run) target(d drawn, object string) (schema.GroupVersionResource, *unst
 	return resource, found, err
 }
 
-// nobody owns nothing: what names only it is garbage.
+// nobody is an owner that does not exist: objects without another owner are garbage.
 var nobody = map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "name": "nobody", "uid": "00000000-0000-4000-8000-000000000000", "controller": true}
 
-// forge changes the object as the attack wants. The label by which the oracle knows the job of a pod is kept.
+// forge changes the object as the attack wants. It keeps the label by which the oracle knows a pod's job.
 func (r *run) forge(d drawn, a plan.Attack, o *unstructured.Unstructured) error {
 	switch a.Field {
 	case plan.NoOwner:
@@ -282,7 +282,7 @@ func (r *run) forge(d drawn, a plan.Attack, o *unstructured.Unstructured) error 
 	return nil
 }
 
-// resize sets the number of workers to what a waiting job may have.
+// resize sets the number of workers to one that a waiting job may have.
 func (r *run) resize(o *unstructured.Unstructured, pointer string) error {
 	before, err := o.MarshalJSON()
 	if err != nil {
@@ -386,7 +386,7 @@ func (r *run) weed() {
 	})
 }
 
-// report logs what became of the attacks.
+// reportAttacks logs the results of the attacks.
 func (r *run) reportAttacks() {
 	r.t.Helper()
 	var rows []string

@@ -20,12 +20,12 @@ type kind struct {
 	resource  schema.GroupVersionResource
 	// suspend is the path of the suspend field.
 	suspend []string
-	// workers is the JSON pointer to the number of workers; empty if there is none.
+	// workers is the JSON pointer to the number of workers, or empty if there is none.
 	workers string
 	spec    func(drawn) string
-	// annotations are those of the job in addition to the mark; nil if there are none.
+	// annotations are the annotations of the job in addition to the mark. It may be nil.
 	annotations func(drawn) map[string]string
-	// scale sets the number of workers after the release; nil if workers does.
+	// scale sets the number of workers after the release. If it is nil, workers is used.
 	scale func(*run, drawn, int) error
 }
 
@@ -34,7 +34,7 @@ type drawn struct{ plan.Job }
 
 func (d drawn) name() string { return fmt.Sprintf("job-%03d", d.Number) }
 
-// jobOf returns the name of the drawn job that created the object with the name, or is it.
+// jobOf returns the name of the drawn job with this name, or of the one that created the object with this name.
 func jobOf(name string) string {
 	words := strings.SplitN(name, "-", 3)
 	return strings.Join(words[:min(len(words), 2)], "-")
@@ -170,8 +170,8 @@ func kinds() []kind {
 	}
 }
 
-// batchJob returns the spec of a Job. Pods that ended are replaced until as many have succeeded as a
-// job has workers at most, so that it can be scaled.
+// batchJob returns the spec of a Job. Ended pods are replaced until as many have succeeded as a job may have workers,
+// so the Job can be scaled.
 func (d drawn) batchJob() string {
 	return fmt.Sprintf("parallelism: %d\n  completions: %d\n  completionMode: NonIndexed\n  backoffLimit: 0\n  template: %s",
 		d.Workers, plan.MaxWorkers, d.template("main"))

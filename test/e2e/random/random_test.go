@@ -31,15 +31,15 @@ var (
 // namespaces of the jobs. Each has its own quota group.
 var namespaces = []string{"random-a", "random-b", "random-c"}
 
-// The largest job is a RayJob with a head, a submitter and four workers of 2 CPUs each, and it fits into each group.
-// Together the groups may use more than the nodes above them.
+// The largest job is a RayJob with a head, a submitter and four workers of 2 CPUs each. It fits into each group.
+// Together, the groups may use more than the nodes above them.
 const quotas = `{name: all, max: {cpu: 26, memory: 24Gi}, children: [
   {name: research, max: {cpu: 18, memory: 20Gi, kube-queue/max-jobs: 8}, children: [
     {name: vision, namespaces: [random-a], max: {cpu: 12, memory: 12Gi}},
     {name: speech, namespaces: [random-b], max: {cpu: 12}}]},
   {name: production, namespaces: [random-c], max: {cpu: 12, memory: 10Gi}}]}`
 
-// tree is the same for the oracle.
+// tree is the same tree for the oracle.
 var tree = []oracle.Node{
 	{Path: "root", Namespaces: namespaces},
 	{Path: "root/all", Namespaces: namespaces, Max: amounts(26, 24)},
@@ -53,12 +53,12 @@ func amounts(cpus, gibibytes int64) oracle.Amounts {
 	return oracle.Amounts{"cpu": 1000 * cpus, "memory": gibibytes << 30}
 }
 
-// Random jobs are submitted, scaled, copied, suspended by hand, deleted and orphaned, and both programs
-// are killed. Nothing is admitted without room, by what pods request, and no pod is uncharged for longer
-// than watches are delayed: 5 s, because the programs are built with the race detector and verify
-// themselves after each event. At the end nothing is used.
+// Random jobs are submitted, scaled, copied, suspended by hand, deleted and orphaned, and both programs are killed.
+// Judging by what pods request, no unit is admitted without room, and no pod is uncharged for longer than watches are
+// delayed: 5 s, because the programs run with the race detector and check themselves after each event. At the end, no
+// quota is used.
 //
-// Users of managed namespaces attack meanwhile. Whatever is accepted, what runs is charged.
+// Meanwhile, users of managed namespaces attack. Whatever is accepted, everything that runs is charged.
 func TestRandomJobsAreChargedWhatTheirPodsRequest(t *testing.T) {
 	if testing.Short() && *jobCount == defaultJobs {
 		*jobCount = 16
@@ -73,7 +73,7 @@ func TestRandomJobsAreChargedWhatTheirPodsRequest(t *testing.T) {
 			t.Logf("failed in or after step %d of %d; to run the same steps again: %s", r.at, len(r.plan.Steps), again())
 		}
 	})
-	defer r.judge() // also after a step that has failed
+	defer r.judge() // even after a failed step
 	for i, s := range r.plan.Steps {
 		r.at = i
 		r.step(s)
@@ -103,9 +103,8 @@ func begin(t *testing.T) *run {
 	}
 	r.plan = plan.New(*seed, *jobCount, len(namespaces), drawnFrom, *attacks)
 	whole := suite.Env(t, namespaces[0])
-	// Steps change jobs after their release and resume them by hand, so that pods exist early or remain. A
-	// write is made again when its answer was cut off. Units of orphaned jobs hold quota until the pods
-	// are gone.
+	// Steps change jobs after their release and resume them by hand, so pods may exist early or remain. A write is
+	// repeated if its response was lost. Units of orphaned jobs hold quota until the pods are gone.
 	whole.Allowed = []string{"early-pod", "early-return", "write-budget"}
 	whole.Audit.Grace = new(time.Hour)
 	r.places = []*harness.Env{whole}
@@ -167,7 +166,7 @@ func (r *run) deleteJobs() {
 	})
 }
 
-// deleteStrays deletes the pods whose owner an attack has taken away. The garbage collector does not.
+// deleteStrays deletes the pods whose owner an attack has removed, because the garbage collector does not.
 func (r *run) deleteStrays() {
 	r.t.Helper()
 	for _, place := range r.places {
@@ -200,7 +199,7 @@ func (r *run) expectEmptyQueues() {
 	})
 }
 
-// expectNoDefects reads the metrics that count defects in the last process of the controller.
+// expectNoDefects checks the metrics that count defects in the last controller process.
 func (r *run) expectNoDefects() {
 	r.t.Helper()
 	lines := r.controller.Metrics(r.t, suite.MetricsToken(r.t, "prometheus"))

@@ -22,7 +22,7 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// patience is the timeout of all waits. It only limits how long a failing test runs.
+// patience is the timeout of all waits. It matters only for a failing test.
 const patience = 2 * time.Minute
 
 // run is the state of the test.
@@ -34,23 +34,23 @@ type run struct {
 	controller *harness.Program
 	extensions *harness.Program
 
-	// at is the index of the current step, and begun has when each began.
+	// at is the index of the current step, and begun has the start of each step.
 	at    int
 	begun []time.Time
-	// killed is when the program was killed that is down; zero if none is. down has when the controller
-	// was.
+	// killed is when the program that is down was killed, or zero if both are up. down has the times when the
+	// controller was down.
 	killed time.Time
 	down   []oracle.Span
 	// ending are the jobs whose pods are to end, and clearing those whose orphans are to be deleted,
 	// with the time of the last attempt.
 	ending   map[int]bool
 	clearing map[int]time.Time
-	// clusterless are the RayJobs whose cluster was deleted. The next one does not know of the submitted job, which
-	// never ends.
+	// clusterless are the RayJobs whose cluster was deleted. The next cluster does not know the submitted job, which
+	// therefore never ends.
 	clusterless map[int]bool
-	// ended are the pods and RayJobs that were instructed to end, by UID.
+	// ended are the pods and RayJobs that were told to end, by UID.
 	ended map[types.UID]bool
-	// done and refused count the steps that had an effect, and those that the API server refused.
+	// done and refused count the steps that had an effect and those that the API server refused.
 	done, refused map[plan.Op]int
 	attackers     attackers
 }
@@ -65,8 +65,7 @@ func (r *run) objects(d drawn) dynamic.ResourceInterface {
 	return r.dynamic().Resource(d.kind().resource).Namespace(r.namespace(d))
 }
 
-// step executes a step. A step that no longer makes sense, such as one for a job that has failed, may
-// be refused by the API server.
+// step executes a step. The API server may refuse a step that no longer makes sense, such as one for a failed job.
 func (r *run) step(s plan.Step) {
 	r.t.Helper()
 	r.begun = append(r.begun, time.Now())
@@ -134,7 +133,7 @@ func (r *run) change(op plan.Op, d drawn, workers int) error {
 		field := map[string]any{}
 		harness.Must(r.t, unstructured.SetNestedField(field, op == plan.Suspend, d.kind().suspend...))
 		err := r.merge(d, field)
-		if op == plan.Resume && apierrors.IsForbidden(err) { // an attack took away the annotation that holds the job
+		if op == plan.Resume && apierrors.IsForbidden(err) { // an attack removed the annotation that holds the job
 			err = r.delete(d, metav1.DeletePropagationBackground)
 		}
 		return err
@@ -184,7 +183,7 @@ func (r *run) copy(d drawn) error {
 	return r.submit(d, object.GetAnnotations())
 }
 
-// scale sets the number of workers of a waiting or a released job.
+// scale sets the number of workers of a waiting or released job.
 func (r *run) scale(d drawn, workers int) error {
 	k := d.kind()
 	unit := r.record.Unit(r.namespace(d), d.name())
@@ -218,8 +217,8 @@ func (r *run) delete(d drawn, policy metav1.DeletionPropagation) error {
 	return r.objects(d).Delete(r.t.Context(), d.name(), metav1.DeleteOptions{PropagationPolicy: &policy})
 }
 
-// settle waits until the job waits with a reason, has pods after its release, has ended or is gone. It does not wait while
-// a program is down.
+// settle waits until the job waits with a reason, has pods after its release, has ended or is gone. It does not wait
+// while a program is down.
 func (r *run) settle(d drawn) {
 	r.t.Helper()
 	if !r.killed.IsZero() {
@@ -238,8 +237,8 @@ func (r *run) settle(d drawn) {
 	})
 }
 
-// isQueued reports whether a job needs a unit. A job that its owner has suspended is queued again when it is resumed. Until
-// then, an attack can have deleted its unit.
+// isQueued reports whether a job needs a unit. A job that its owner has suspended is queued again when it is resumed.
+// An attack may have deleted its unit by then.
 func (r *run) isQueued(d drawn) bool {
 	r.t.Helper()
 	job, err := r.objects(d).Get(r.t.Context(), d.name(), metav1.GetOptions{})
@@ -252,7 +251,8 @@ func (r *run) isQueued(d drawn) bool {
 	return !suspended || job.GetAnnotations()[wellknown.SuspendAnnotation] != "false"
 }
 
-// tend ends the pods of jobs that are to end, and deletes orphans. Operators create some pods later.
+// tend ends the pods of jobs that should end, and deletes orphans. It is repeated because operators create some pods
+// later.
 func (r *run) tend() {
 	r.t.Helper()
 	r.weed()

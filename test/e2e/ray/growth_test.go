@@ -19,7 +19,7 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// workers returns the workers of the cluster that have passed the gate, and how many wait at it.
+// workers returns the workers of the cluster that have passed the gate, and how many still wait there.
 func workers(l *harness.Env, cluster string) (passed []corev1.Pod, waiting int) {
 	all := l.RayWorkers(cluster)
 	passed = slices.DeleteFunc(slices.Clone(all), func(p corev1.Pod) bool { return framework.IsGated(&p) })
@@ -34,7 +34,7 @@ func expectWorkers(t *testing.T, l *harness.Env, cluster string, passed, waiting
 	})
 }
 
-// scale has the autoscaler of a cluster change the number of workers, without those that it names.
+// scale makes the autoscaler of a cluster change the number of workers and remove the named ones.
 func scale(t *testing.T, l *harness.Env, cluster string, replicas int, without ...string) {
 	t.Helper()
 	names, err := json.Marshal(append([]string{}, without...))
@@ -46,7 +46,8 @@ func scale(t *testing.T, l *harness.Env, cluster string, replicas int, without .
 	harness.Must(t, err)
 }
 
-// A cluster that its autoscaler scales from 4 to 80 workers beside a head uses a max of 9 CPUs, and no more.
+// An autoscaler scales a cluster from 4 to 80 workers beside a head. The cluster uses all of a max of 9 CPUs, and no
+// more.
 func TestTheMaxLimitsAnAutoscaledCluster(t *testing.T) {
 	l := suite.Env(t, "growth")
 	l.QueuePods()
@@ -96,8 +97,8 @@ func TestTheMaxLimitsAnAutoscaledCluster(t *testing.T) {
 		return unit != nil && unit.Status.Phase.HoldsQuota() && lifecycle.AdmittedPods(unit, &unit.Spec.PodSets[0]) == 2, fmt.Sprint(unit)
 	})
 
-	// An eviction restores the size that the owner wrote. KubeRay is at rest: it forgets a group for minutes if its pods are
-	// deleted before it has seen that they were created.
+	// An eviction restores the size that the owner wrote. KubeRay is at rest: it ignores a group for minutes if its
+	// pods are deleted before it has seen their creation.
 	l.PatchQueue("root-growth", `{"spec":{"stop":"Drain"}}`)
 	expectWorkers(t, l, "scaled", 0, 0)
 	l.WaitForReason("RayCluster", "scaled", wellknown.ReasonQueueStopped)

@@ -76,7 +76,7 @@ func TestAProductionJobGetsTheOnlyGPUFromADevelopmentJob(t *testing.T) {
 
 	l.Finish(harness.RayJobs, prod)
 	l.WaitForPhase("RayJob", prod, v1alpha1.PhaseSucceeded)
-	for i, dev := range devs { // the evicted one is the first again
+	for i, dev := range devs { // the evicted one is at the front again
 		unit := l.WaitForPhase("RayJob", dev, v1alpha1.PhaseRunning)
 		if want := []int32{2, 1, 1}[i]; unit.Status.Attempts != want {
 			t.Errorf("%s was released %d times, want %d", dev, unit.Status.Attempts, want)
@@ -86,7 +86,7 @@ func TestAProductionJobGetsTheOnlyGPUFromADevelopmentJob(t *testing.T) {
 	}
 }
 
-// rayJob is a RayJob of a head and a worker of 1 cpu each, which is not shut down when it has ended.
+// rayJob is a RayJob with a head and a worker of 1 cpu each. It is not shut down when it has ended.
 func rayJob(name string) string {
 	return fmt.Sprintf(`
 apiVersion: ray.io/v1
@@ -113,8 +113,8 @@ spec:
 `, name, harness.RunTime)
 }
 
-// A RayJob without shutdownAfterJobFinishes keeps its cluster and its quota after it has ended. The event says so, and
-// with the setting of the administrator it does not.
+// A RayJob without shutdownAfterJobFinishes keeps its cluster and its quota after it has ended. An event says so.
+// With the administrator's setting, it does not keep them.
 func TestTheClusterOfAnEndedRayJobKeepsItsQuotaUnlessItIsShutDown(t *testing.T) {
 	l := suite.Env(t, "ended")
 	_, extensions := suite.Both(t, "rayjob")

@@ -36,7 +36,7 @@ func TestJobsMoveFromOneQuotaBackendToAnotherAndBack(t *testing.T) {
 	runs(t, l, "TFJob", "one")
 	runs(t, l, "Job", "two")
 	l.Apply(job("three", one("2")))
-	l.WaitForReason("Job", "three", "QuotaExceeded", "quota root/team") // submitted first, so it is first in the queue
+	l.WaitForReason("Job", "three", "QuotaExceeded", "quota root/team") // submitted first, so it is at the front
 	l.Apply(spark("four", 1, "1", false) + rayjob("five", one("1"), one("1"), false))
 	for kind, name := range map[string]string{"Job": "three", "SparkApplication": "four", "RayJob": "five"} {
 		l.WaitForReason(kind, name, "QuotaExceeded", "quota root/team", "used 3 of max 4")
@@ -53,7 +53,7 @@ func TestJobsMoveFromOneQuotaBackendToAnotherAndBack(t *testing.T) {
 	}
 	waitForQueues(t, "moving", "root-team")
 	end(l, "Job", "two")
-	l.Apply(job("six", one("1"))) // which fits, as four and five do not
+	l.Apply(job("six", one("1"))) // it fits, unlike four and five
 	runs(t, l, "Job", "six")
 
 	move(nil, func() { l.Delete(harness.ResourceQuotas, "team") })
@@ -68,7 +68,7 @@ func TestJobsMoveFromOneQuotaBackendToAnotherAndBack(t *testing.T) {
 	held(t, l, "RayJob", "five")
 
 	move(byResourceQuota, func() {})
-	runs(t, l, "RayJob", "five") // there is no ResourceQuota now
+	runs(t, l, "RayJob", "five") // there is no ResourceQuota any more
 	waitForQueues(t, "", "root-team")
 	for kind, name := range map[string]string{"TFJob": "one", "SparkApplication": "four", "RayJob": "five"} {
 		end(l, kind, name)

@@ -6,8 +6,8 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// A job is not released while its containers lack a request or limit that a quota requires. The
-// message lists the containers, and other jobs are not blocked.
+// A job is not released while its containers lack a request or limit that a quota requires. The message lists the
+// containers. Other jobs are not blocked.
 func TestAJobWhoseContainersDoNotSayWhatAQuotaDemands(t *testing.T) {
 	l := newEnv(t, "demanding")
 	l.Allowed = []string{"write-budget"} // InvalidRequest is reported immediately
@@ -27,13 +27,13 @@ func TestAJobWhoseContainersDoNotSayWhatAQuotaDemands(t *testing.T) {
 	end(l, "SparkApplication", "spark")
 	held(t, l, "Job", "silent")
 
-	// A LimitRange sets the default.
+	// A LimitRange sets a default.
 	l.Apply("---\napiVersion: v1\nkind: LimitRange\nmetadata: {name: defaults}\nspec: {limits: [{type: Container, default: {memory: 256Mi}}]}\n")
 	runs(t, l, "Job", "silent")
 	end(l, "Job", "silent")
 	l.Delete(harness.LimitRanges, "defaults")
 
-	// Or the quota no longer requires it.
+	// The quota no longer requires it.
 	l.Apply(job("silent-2", silent))
 	l.WaitForReason("Job", "silent-2", "InvalidRequest", "limits.memory")
 	held(t, l, "Job", "silent-2")

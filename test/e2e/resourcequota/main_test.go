@@ -1,5 +1,5 @@
-// Package resourcequota tests kube-queue with ResourceQuotas, on a real control plane, whose quota
-// controller and admission enforce them too, with unmodified operators and simulated nodes.
+// Package resourcequota tests kube-queue with ResourceQuotas, unmodified operators and simulated nodes, on a real
+// control plane whose quota controller and admission also enforce them.
 package resourcequota
 
 import (
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	harness.Main(m, clustertest.Options{
 		Operators:  []string{"training-operator", "kuberay", "spark-operator"},
 		PodRunTime: harness.UntilFinished,
-		// The nodes are large enough, so that only quotas limit jobs.
+		// The nodes are large enough that only quotas limit jobs.
 		NodeCPU: "100", NodeMemory: "400Gi", NodeGPUs: 8,
 	}, func(s *harness.Suite) {
 		suite = s

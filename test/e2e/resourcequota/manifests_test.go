@@ -93,9 +93,9 @@ func (p pods) ray() string {
 	return fmt.Sprintf("{spec: {containers: [{name: ray, image: ray, resources: %v}]}}", p.container)
 }
 
-// spark returns a SparkApplication. Driver and executors have 512m of memory each, plus Spark's
-// overhead. Its submission is retried: with many concurrent writes of a ResourceQuota the API
-// server can return a conflict, which the operator interprets as an existing driver pod.
+// spark returns a SparkApplication. Driver and executors have 512m of memory each, plus Spark's overhead. Its
+// submission is retried: with many concurrent writes of a ResourceQuota, the API server may return a conflict, which
+// the operator mistakes for an existing driver pod.
 func spark(name string, executors int, coreRequest string, fails bool) string {
 	cores := fmt.Sprintf(`cores: 1, coreRequest: %q, coreLimit: "1"`, coreRequest)
 	return fmt.Sprintf(`---
@@ -120,5 +120,5 @@ func quota(name, hard string) string {
 	return fmt.Sprintf("---\napiVersion: v1\nkind: ResourceQuota\nmetadata: {name: %s}\nspec: {hard: {%s}}\n", name, hard)
 }
 
-// patience is the timeout of all waits. It only limits how long a failing test runs.
+// patience is the timeout of all waits. It matters only for a failing test.
 const patience = 2 * time.Minute

@@ -8,8 +8,8 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// TestPodsThatFillAResourceQuotaAreAdmitted: the API server counts pods that wait at the gate. Those that fill the
-// quota exactly are admitted.
+// TestPodsThatFillAResourceQuotaAreAdmitted: the API server already counts pods that wait at the gate, yet pods that
+// fill the quota exactly are admitted.
 func TestPodsThatFillAResourceQuotaAreAdmitted(t *testing.T) {
 	l := newEnv(t, "filled")
 	l.QueuePods()

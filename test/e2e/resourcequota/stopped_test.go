@@ -25,8 +25,8 @@ func pauseQuotas(t *testing.T) (resume func()) {
 	return resume
 }
 
-// While the quota controller is paused, the used amounts are not recalculated. The API server
-// continues with the quota's status, so nothing is released beyond it, and no pod is refused.
+// While the quota controller is paused, it does not recalculate the used amounts. The API server continues with the
+// quota's status, so nothing is released beyond it, and no pod is refused.
 func TestReleasesWhileTheQuotaControllerIsSlowOrPaused(t *testing.T) {
 	l, late := newEnv(t, "paused"), suite.Part(t, "paused-too")
 	l.Apply(quota("team", "cpu: 4"))
@@ -42,7 +42,7 @@ func TestReleasesWhileTheQuotaControllerIsSlowOrPaused(t *testing.T) {
 		l.Apply(tfjob(next, one("1"), one("2"), false))
 		l.WaitForReason("TFJob", next, "QuotaExceeded", "ResourceQuota paused/team", "requested 3, used or reserved 3 of hard limit 4")
 		end(l, "TFJob", old)
-		// The quota that the status shows as free is used.
+		// Use the quota that the status shows as free.
 		small := fmt.Sprintf("small-%d", i)
 		l.Apply(tfjob(small, one("500m"), one("500m"), false))
 		runs(t, l, "TFJob", small)
@@ -65,7 +65,7 @@ func TestReleasesWhileTheQuotaControllerIsSlowOrPaused(t *testing.T) {
 	if phase := late.Unit("TFJob", "first").Status.Phase; phase != schedulingv1alpha1.PhaseRunning {
 		t.Errorf("the job that ran before is %s", phase)
 	}
-	// An increased limit counts when the status shows it.
+	// An increased limit counts once the status shows it.
 	l.Patch(harness.ResourceQuotas, "team", `{"spec":{"hard":{"cpu":"9"}}}`)
 	l.Apply(tfjob("raised", one("2"), one("2"), false))
 	l.WaitForReason("TFJob", "raised", "QuotaExceeded", "requested 4, used or reserved 3 of hard limit 4")

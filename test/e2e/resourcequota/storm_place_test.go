@@ -18,14 +18,13 @@ import (
 
 // place is a namespace of the storm.
 //
-// A namespace is still if all actions have had their effect: each job that the test has ended is
-// over, each released job has all its pods, nothing is being deleted, and no waiting job would fit.
-// Then nothing is released until the test frees quota or submits a job.
+// A namespace is still if all actions have had their effect: each job that the test has ended is over, each released
+// job has all its pods, nothing is being deleted, and no waiting job would fit. Then nothing is released until the
+// test frees quota or submits a job.
 //
-// Only when the namespace is still, the test creates unmanaged pods, if they fit, and then ends
-// jobs. The reason is the guarantee that is tested: the pods of a released job fit unless other
-// pods are created between its release and its own pods. Jobs are submitted, and unmanaged pods are
-// deleted, at any time.
+// The test creates unmanaged pods, if they fit, and ends jobs only when the namespace is still. This follows from the
+// guarantee under test: the pods of a released job fit unless other pods are created between its release and its own
+// pods. Jobs are submitted, and unmanaged pods are deleted, at any time.
 type place struct {
 	*harness.Env
 	t      testing.TB
@@ -38,7 +37,7 @@ type place struct {
 	came, refused, still int
 }
 
-// guest is an unmanaged pod, which ends or is deleted after its time.
+// guest is an unmanaged pod. It ends or is deleted when its time is over.
 type guest struct {
 	goes  time.Time
 	ends  bool
@@ -95,7 +94,7 @@ func (p *place) follow() {
 	}
 }
 
-// toCome reports whether the job is released and some of its pods were not created yet.
+// toCome reports whether the job is released but not all of its pods have been created.
 func (p *place) toCome(j *drawn) bool {
 	unit := p.seen.units[j.name]
 	if unit == nil || !holds(unit) || !j.whole.IsZero() {
@@ -184,7 +183,7 @@ func (p *place) receive(g *guest, size corev1.ResourceList) {
 		p.came++
 		p.guests[name] = g
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota"):
-		p.refused++ // the quota's status is behind
+		p.refused++ // the quota's status lags behind
 	default:
 		p.t.Fatal(err)
 	}
@@ -208,8 +207,8 @@ func (p *place) dismiss() {
 	}
 }
 
-// finishSome ends some of the jobs that have run their time, all together, because the next still
-// moment may be much later.
+// finishSome ends several jobs that have run their time, all at once, because the next still moment may be much
+// later.
 func (p *place) finishSome() {
 	most := 1 + p.chance.IntN(3)
 	for _, j := range p.jobs {
@@ -225,7 +224,7 @@ func (p *place) finishSome() {
 func (p *place) submit() {
 	most := 0
 	switch {
-	case p.came == 0: // the first unmanaged pods are created before
+	case p.came == 0: // the first unmanaged pods come first
 	case !p.jobs[0].submitted:
 		most = 1 + len(p.jobs)/2
 	case p.chance.IntN(8) == 0:

@@ -13,7 +13,7 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// amounts by the keys of a quota, in thousandths.
+// amounts have the amounts of a quota's keys, in thousandths.
 type amounts map[corev1.ResourceName]int64
 
 func (a amounts) add(b amounts, times int64) {
@@ -93,7 +93,7 @@ func holds(unit *schedulingv1alpha1.QueueUnit) bool {
 	return unit.Status.Phase == schedulingv1alpha1.PhaseDequeued || unit.Status.Phase == schedulingv1alpha1.PhaseRunning
 }
 
-// held returns the greater of what pods use and what released jobs were admitted for.
+// held returns the larger of what pods use and what released jobs were admitted for.
 func (v *view) held() amounts {
 	held, counted := amounts{}, map[string]bool{}
 	for job, unit := range v.units {

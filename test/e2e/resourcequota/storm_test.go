@@ -23,8 +23,8 @@ var (
 	stormSeed = flag.Uint64("storm-seed", 0, "what the storm is drawn from; 0: the time")
 )
 
-// places are the namespaces of the storm with their quotas. The quotas differ, so that jobs wait
-// for each kind of key at some time.
+// places are the namespaces of the storm with their quotas. The quotas differ, so that jobs at some time wait for
+// each kind of key.
 var places = []struct{ name, quotas string }{
 	{"storm-a", quota("all", `cpu: 8, memory: 14Gi, pods: 30`)},
 	{"storm-b", quota("compute", `requests.cpu: 8, requests.memory: 14Gi`) + quota("objects", `pods: 20, count/pods: 40`)},
@@ -32,9 +32,9 @@ var places = []struct{ name, quotas string }{
 	{"storm-d", quota("cpu", `cpu: 12, limits.memory: 20Gi`) + quota("pods", `pods: 14`)},
 }
 
-// Jobs of four kinds run in four namespaces together with pods outside the queue, and the
-// controller is killed twice. Each job ends, and no job waits for ever where there is room: see place. The
-// audit checker verifies that the pods of each released job fit beside all that exist.
+// Jobs of four kinds run in four namespaces together with pods outside the queue, and the controller is killed twice.
+// Each job ends, and no job waits for ever while there is room: see place. The audit checker verifies that the pods
+// of each released job fit beside all existing pods.
 func TestStormOfJobsTogetherWithUnqueuedPods(t *testing.T) {
 	if testing.Short() && *stormSize == defaultStorm {
 		*stormSize = 36
@@ -45,7 +45,7 @@ func TestStormOfJobsTogetherWithUnqueuedPods(t *testing.T) {
 	}
 	t.Logf("to have the same jobs again: -storm=%d -storm-seed=%d", *stormSize, seed)
 	whole := newEnv(t, "default")
-	whole.Allowed = []string{"write-budget"} // a write is made again when its answer was cut off
+	whole.Allowed = []string{"write-budget"} // a write is repeated if its response was lost
 	// No tolerance for pods that the controller has not seen yet; see place.
 	whole.Audit.PodLag = new(time.Duration)
 	s := &storm{t: t, began: time.Now()}
@@ -76,7 +76,7 @@ type storm struct {
 	// kills so far, and whether the controller runs.
 	kills int
 	down  bool
-	// struck is closed after the first kill; it is nil until that is due.
+	// struck is closed after the first kill. It is nil until then is due.
 	struck chan struct{}
 }
 
@@ -105,8 +105,8 @@ func (s *storm) rage() {
 	}
 }
 
-// strike kills the controller twice: while a released job waits for its pods, with an immediate restart, and
-// before quota is freed, with the restart after it. The release comes first, while many jobs are still queued.
+// strike kills the controller twice: while a released job waits for its pods, with an immediate restart, and before
+// quota is freed, with a restart afterwards. The first kill comes while many jobs are still queued.
 func (s *storm) strike(ended int) {
 	switch {
 	case s.down:
@@ -131,8 +131,8 @@ func (s *storm) strike(ended int) {
 	}
 }
 
-// killAtRelease kills the controller as soon as it releases a unit, and closes struck. A look every 200 ms is too
-// rare: the pods may be there before the next one.
+// killAtRelease kills the controller as soon as it releases a unit, and closes struck. Polling every 200 ms is too
+// slow: the pods may exist by the next poll.
 func (s *storm) killAtRelease() {
 	units, err := s.places[0].Queue.SchedulingV1alpha1().QueueUnits("").Watch(s.t.Context(), metav1.ListOptions{})
 	harness.Must(s.t, err)
@@ -195,7 +195,7 @@ func (s *storm) report() {
 	}
 }
 
-// judge reads in the audit log that each job was admitted once.
+// judge checks in the audit log that each job was admitted once.
 func (s *storm) judge(whole *harness.Env) {
 	admitted := map[string]int{}
 	for _, life := range whole.Log(s.t.Context()).Lives() {

@@ -1,5 +1,5 @@
-// Package reviews tests the reviews of group visibility.kube-queue.dev: their answers, who sees what, and that nothing else
-// notices when nobody answers.
+// Package reviews tests the reviews of group visibility.kube-queue.dev: their answers, who may see what, and that a
+// missing answer affects nothing else.
 package reviews
 
 import (
@@ -14,7 +14,7 @@ import (
 var suite *harness.Suite
 
 func TestMain(m *testing.M) {
-	// Stories wait most of the time, and should not wait for each other.
+	// Stories wait most of the time. They should not wait for each other.
 	if err := flag.Set("test.parallel", "12"); err != nil {
 		log.Fatal(err)
 	}

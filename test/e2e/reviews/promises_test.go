@@ -11,7 +11,7 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// promises are what the page of the reasons has: examples of messages, by reason.
+// promises are the example messages on the page of the reasons, by reason.
 type promises struct {
 	examples map[string][][]string
 	// reasons are all reasons of units that wait.
@@ -59,8 +59,8 @@ func page(t *testing.T, name string) string {
 	return string(text)
 }
 
-// has reports whether the page promises the message: whether it shares most words with an example of the reason, in the same
-// order. Either may end in a fault of an object that the other does not have. Names and amounts do not count.
+// has reports whether the page promises the message: whether it shares most words with an example of the reason, in
+// the same order. Either may end with an object's fault that the other lacks. Names and amounts do not count.
 func (p *promises) has(reason, message string) bool {
 	said := words(message)
 	return slices.ContainsFunc(p.examples[reason], func(example []string) bool {
@@ -69,7 +69,8 @@ func (p *promises) has(reason, message string) bool {
 	})
 }
 
-// words are the words of a message without its values: names have a slash, a dash, a dot or a quote inside, amounts a digit.
+// words are the words of a message without its values. Names contain a slash, a dash, a dot or a quote, and amounts
+// contain a digit.
 func words(message string) []string {
 	return slices.DeleteFunc(strings.Fields(message), func(word string) bool {
 		word = strings.Trim(word, ",.:;()|>")

@@ -24,18 +24,18 @@ import (
 	"kube-queue.dev/kube-queue/test/podrunner"
 )
 
-// story is a job that waits for a reason. What its review says is done admits the job.
+// story is a job that waits for a reason. Following the remedies of its review admits the job.
 type story struct {
 	reason string
-	// name is that of the story if there are several of the reason. In lower case, it is the namespace.
+	// name is the name of the story if its reason has several. In lower case, it is the namespace.
 	name string
-	// node is the rest of the node of the namespace in the quota tree: its max, and its min if it has one. If it is empty,
-	// the namespace has no node.
+	// node is the rest of the namespace's node in the quota tree: its max, and its min if any. If it is empty, the
+	// namespace has no node.
 	node string
 	// prepare makes the Job named waiting wait.
 	prepare func(*scene)
-	// says is a part of the message of an entry of wouldAdmit, and does does it. If does is nil, the entry is a
-	// command or a raise of quota, which any reader can follow.
+	// says is a part of the message of an entry of wouldAdmit, and does carries it out. If does is nil, the entry is
+	// a command or an increase of quota, which any reader can carry out.
 	says string
 	does func(*scene, visibilityv1alpha1.Remedy)
 }
@@ -64,7 +64,7 @@ func (s *scene) create(j job) {
 
 func (s *scene) job(name, cpu string) { s.create(job{name: name, cpu: cpu}) }
 
-// strandedJob creates a Job whose pods no kubelet runs, as on a node that is lost.
+// strandedJob creates a Job whose pods no kubelet runs, as on a lost node.
 func (s *scene) strandedJob(name, cpu string) {
 	s.create(job{name: name, cpu: cpu, podAnnotations: podrunner.Annotation + ": nobody"})
 	s.kubectlLater("delete", "jobs,pods", "--all", "-n", s.Namespace, "--force", "--grace-period=0")
@@ -76,7 +76,7 @@ func (s *scene) unreadyJob(name, label string) {
 	s.create(job{name: name, cpu: "1", podSpec: "nodeSelector: {" + label + ": present}, "})
 }
 
-// evictsLower has the jobs of the queue evicted for those of a greater priority.
+// evictsLower allows jobs of the queue with a higher priority to evict those with a lower one.
 func (s *scene) evictsLower() {
 	s.PatchQueue(s.queue(), `{"spec":{"preemption":{"withinQueue":"LowerPriority","minRunTime":"0s"}}}`)
 }
@@ -91,16 +91,16 @@ func (s *scene) borrow() {
 	}
 }
 
-// kubectlLater runs kubectl when the story ends.
+// kubectlLater runs kubectl at the end of the story.
 func (s *scene) kubectlLater(args ...string) {
-	s.t.Cleanup(func() { // the context of the test is done at this time
+	s.t.Cleanup(func() { // the context of the test is already done
 		if out, err := suite.Kubectl(context.Background(), args...); err != nil {
 			s.t.Errorf("kubectl %v: %v\n%s", args, err, out)
 		}
 	})
 }
 
-// refuseChanges has the API server refuse to change the spec of the units of the namespace. The job has a unit.
+// refuseChanges makes the API server refuse changes to the spec of units in the namespace. The job has a unit.
 func (s *scene) refuseChanges(job string) {
 	s.t.Helper()
 	s.Apply(`
@@ -172,7 +172,7 @@ func (s *scene) changeTree(change func(root map[string]any) error) {
 	}))
 }
 
-// raise writes the limits of a remedy into the tree.
+// raise writes the limits of a remedy to the tree.
 func (s *scene) raise(remedy visibilityv1alpha1.Remedy) {
 	s.t.Helper()
 	s.changeTree(func(root map[string]any) error {
@@ -185,7 +185,7 @@ func (s *scene) raise(remedy visibilityv1alpha1.Remedy) {
 	})
 }
 
-// raised changes the node with the path, and reports whether it had the amount before.
+// raised changes the node at the path, and reports whether it had the previous amount.
 func raised(node map[string]any, above string, change visibilityv1alpha1.QuotaChange) bool {
 	path := strings.TrimPrefix(above+"/"+fmt.Sprint(node["name"]), "/")
 	if path == change.Quota {
@@ -205,7 +205,7 @@ func raised(node map[string]any, above string, change visibilityv1alpha1.QuotaCh
 	return false
 }
 
-// follow runs the command of a remedy, or raises the quota.
+// follow runs the command of a remedy or raises the quota.
 func (s *scene) follow(remedy visibilityv1alpha1.Remedy) {
 	s.t.Helper()
 	switch {
@@ -222,12 +222,12 @@ func (s *scene) follow(remedy visibilityv1alpha1.Remedy) {
 	}
 }
 
-// lending is the rest of a node whose own jobs borrow the min of a child, and are not evicted for it.
+// lending is the rest of a node whose own jobs borrow the min of a child, and are not evicted for the child.
 func lending(namespace string) string {
 	return fmt.Sprintf(`max: {cpu: 4}, attributes: {kube-queue/reclaim: never}, children: [{name: %s-owner, namespaces: [%s], min: {cpu: 2}}]`, namespace, namespace)
 }
 
-// stories begin with those that last longest.
+// stories has the slowest ones first.
 var stories = []story{
 	{reason: "Backoff", node: "max: {cpu: 2}", says: "the unit is tried again at ", prepare: func(s *scene) {
 		active := func(value string) {
@@ -407,7 +407,7 @@ var stories = []story{
 	}, does: func(s *scene, _ visibilityv1alpha1.Remedy) { s.Delete(harness.Jobs, "first") }},
 }
 
-// withoutTree and withInvalidTree are stories in a cluster without a valid quota tree.
+// withoutTree and withInvalidTree are stories for a cluster without a valid quota tree.
 var (
 	withoutTree = story{reason: "NoQuota", name: "NoTree", says: "ask an administrator to create one that lists the namespace of the job", prepare: func(s *scene) {
 		s.job("waiting", "1")
@@ -417,13 +417,13 @@ var (
 		_, err := suite.Kubectl(s.t.Context(), "-n", "kube-system", "delete", "elasticquotatree", "--all")
 		harness.Must(s.t, err)
 		s.job("waiting", "1")
-		s.WaitForReason("Job", "waiting", "NoQuota") // no earlier tree is known any more
+		s.WaitForReason("Job", "waiting", "NoQuota") // earlier trees are forgotten
 		s.Tree(`{cpu: "-4"}`)
 	}, says: `an administrator corrects ElasticQuotaTree kube-system/elasticquotatree: root/team: max: cpu: -4 is negative; set it to 0 or more`}
 )
 
-// The sentence is the one that the unit shows, which the page of the reasons promises. Test/e2e has the story of a kind
-// that is not queued, because job-extensions is started again for it.
+// The sentence is what the unit shows, and the page of the reasons promises it. test/e2e has the story of a kind that
+// is not queued, because that story restarts job-extensions.
 func TestWhatWouldAdmitAJobForEachReason(t *testing.T) {
 	env := suite.Env(t, "default")
 	env.CreateCheck("nodes")
@@ -471,7 +471,7 @@ func play(l *scene, s story, promised *promises) {
 		return string(unit.Status.Reason) == s.reason, string(unit.Status.Reason) + ": " + unit.Status.Message
 	})
 	var answer *visibilityv1alpha1.QueueUnitReviewStatus
-	harness.Eventually(l.t, time.Minute, "the answer says what the unit shows", func() (bool, string) { // it may be of a moment earlier
+	harness.Eventually(l.t, time.Minute, "the answer says what the unit shows", func() (bool, string) { // the answer may be from an earlier moment
 		unit, answer = l.Unit("Job", "waiting"), why(l.t, l.Env, "", "waiting")
 		shown, _, _ := strings.Cut(unit.Status.Message, " (at ") // the answer has its own time
 		return string(answer.Reason) == s.reason && answer.Message == shown,

@@ -18,11 +18,11 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// inTime is how long the last event of a job may request what somebody has done.
+// inTime is how long the last event of a job may ask for a fix that has already been made.
 const inTime = 2 * time.Second
 
-// fixedInTime changes what holds a job, and proves that its last event follows each time, and that this costs one
-// write of one Event.
+// fixedInTime changes what holds a job, and proves that the job's last event follows each time, at the cost of one
+// write of an Event.
 func fixedInTime(t *testing.T, l *harness.Env) {
 	const name = "waits"
 	stop := func(value string) func() {
@@ -83,7 +83,7 @@ func lastSays(t *testing.T, l *harness.Env, name, kind, text string, until time.
 	}
 }
 
-// withoutNode proves that the unit of a released job says that its pods have no node, and no longer when they have one.
+// withoutNode proves that the unit of a released job says that its pods have no node, until they have one.
 func withoutNode(t *testing.T, l *harness.Env) {
 	const name, label = "no-node", "silence"
 	l.Apply(strings.Replace(held{spec: "parallelism: 2, completions: 2,"}.job(name), "restartPolicy: Never,", "restartPolicy: Never, nodeSelector: {"+label+": here},", 1))

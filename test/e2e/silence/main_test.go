@@ -1,5 +1,5 @@
-// Package silence tests that no job waits without a word: whatever holds a job, the job has within five
-// seconds an event that says what for and who can change it.
+// Package silence tests that no job waits without a word: whatever holds a job, within five seconds the job has an
+// event that says what holds it and who can change that.
 package silence
 
 import (

@@ -2,7 +2,7 @@ package silence
 
 import "fmt"
 
-// held is what a test job has in addition to its name; all are in YAML.
+// held is what a test job has in addition to its name, in YAML.
 type held struct {
 	annotations, labels, spec, cpu string
 	// class is the PriorityClass that the pods of a Job name.
@@ -47,7 +47,7 @@ func (h held) orOne() string {
 	return h.cpu
 }
 
-// refuser refuses with a policy that a job with label refuse=NAME fulfils a condition.
+// refuser is a policy that refuses a job with the label refuse=NAME if it meets a condition.
 func refuser(name, condition string) string {
 	return fmt.Sprintf(`apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy

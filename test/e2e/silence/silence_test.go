@@ -24,14 +24,14 @@ import (
 // silence is something that holds a job.
 type silence struct {
 	name string
-	// job is the manifest of a job of the name.
+	// job returns the manifest of a job with this name.
 	job func(name string) string
-	// before prepares the cluster, and cause is what begins to hold the job after it was created; both may be nil.
+	// before prepares the cluster. cause starts to hold the job after its creation. Both may be nil.
 	before, cause func(t *testing.T, l *harness.Env, name string)
 	// says are parts of the event with the reason: what holds the job, and who can change it.
 	reason string
 	says   []string
-	// normal: the event is no warning, because nobody has to do anything.
+	// normal: the event is not a warning, because no user has to act.
 	normal bool
 }
 
@@ -69,7 +69,7 @@ func silences() []silence {
 		{name: "it requests more than its quota has", job: held{cpu: "100"}.job,
 			reason: "Queued", says: []string{"ExceedsMaxQuota", "root/team", "ask an administrator to raise the max"}},
 		{name: "its quota is used", job: held{cpu: "4"}.job,
-			before: func(t *testing.T, l *harness.Env, _ string) { // the queue is Block: nothing may be ahead
+			before: func(t *testing.T, l *harness.Env, _ string) { // the queue is Block: no job may be ahead
 				l.Apply(held{cpu: "1"}.job("user"))
 				l.WaitForPhase("Job", "user", "Running", "Dequeued")
 			},
@@ -165,7 +165,7 @@ func refusing(name, condition string) func(*testing.T, *harness.Env, string) {
 	}
 }
 
-// create creates a job, and returns when that was.
+// create creates a job, and returns the time.
 func create(l *harness.Env, manifest string) time.Time {
 	began := time.Now()
 	l.Create(manifest)
@@ -180,7 +180,7 @@ func groups() (all []string) {
 	return all
 }
 
-// awaitWord waits for the event that the case expects, and checks how long it took.
+// awaitWord waits for the expected event, and checks how long it took.
 func awaitWord(t *testing.T, l *harness.Env, name string, s silence, since time.Time) {
 	t.Helper()
 	var found *corev1.Event
@@ -270,7 +270,7 @@ func controllerIsDown(t *testing.T, l *harness.Env, controller *harness.Replica)
 	lease, err := l.Kube.CoordinationV1().Leases(clustertest.Namespace).Get(t.Context(), harness.Controller, metav1.GetOptions{})
 	harness.Must(t, err)
 	expires := lease.Spec.RenewTime.Add(time.Duration(*lease.Spec.LeaseDurationSeconds) * time.Second)
-	// A job that is created shortly before the Lease expires is notified as soon as it has.
+	// A job that is created shortly before the Lease expires is notified as soon as the Lease has expired.
 	early := time.NewTimer(time.Until(expires.Add(-2 * time.Second)))
 	defer early.Stop()
 	<-early.C
@@ -280,7 +280,7 @@ func controllerIsDown(t *testing.T, l *harness.Env, controller *harness.Replica)
 	awaitWord(t, l, "early", down, expires)
 	began := create(l, held{}.job("new"))
 	awaitWord(t, l, "new", down, began)
-	// Those that have been notified before what they wait for are notified later, one after the other.
+	// Jobs that already have an event about what they wait for are notified later, one by one.
 	harness.Eventually(t, time.Minute, "the job before is notified", func() (bool, string) {
 		return len(l.Events("before", "ControllerDown")) == 1, "it is not"
 	})

@@ -22,11 +22,11 @@ import (
 const (
 	// patience is the maximum time until all pods of all examples exist.
 	patience = 3 * time.Minute
-	// quiet is the time after that in which no other pod may be created.
+	// quiet is how long no other pod may be created after that.
 	quiet = 10 * time.Second
 )
 
-// comparison compares the examples of one operator, each in a namespace of its own.
+// comparison compares the examples of one operator, each in its own namespace.
 type comparison struct {
 	t          *testing.T
 	whole      *harness.Env
@@ -145,9 +145,8 @@ func (c *comparison) differences() []string {
 	return wrong
 }
 
-// difference returns the difference of an example, or "". An example that the API server rejects
-// without the operator is not compared, nor one that the operator's webhook, which is called
-// first, cannot parse.
+// difference returns the difference of an example, or "". It skips examples that the API server rejects without the
+// operator, and examples that the operator's webhook, which is called first, cannot parse.
 func (c *comparison) difference(submitted examples.Submitted, units map[types.UID]*v1alpha1.QueueUnit) string {
 	outcome, known := examples.OutcomeOf(submitted, units, nil)
 	if !known {

@@ -1,9 +1,8 @@
-// Package pods releases the examples of the operators, each operator on a cluster of its own. It
-// compares the request of each unit with the largest sum of requests over all pods that exist at
-// one time.
+// Package pods releases the examples of each operator on its own cluster. It compares the request of each unit with
+// the largest sum of requests over all pods that exist at the same time.
 //
-// No pod ends, and no pod waits for a node: a pod that the scheduler cannot place, such as one
-// that requests a TPU, is bound anyway, because operators create some pods only when others run.
+// No pod ends, and no pod waits for a node. A pod that the scheduler cannot place, such as one that requests a TPU,
+// is bound anyway, because operators create some pods only once others run.
 package pods
 
 import "testing"

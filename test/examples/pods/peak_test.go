@@ -128,7 +128,7 @@ func (p *peaks) bind(ctx context.Context, pods cache.Store) {
 			}
 			binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID},
 				Target: corev1.ObjectReference{Kind: "Node", Name: node}}
-			// The store may be out of date; an error is tried again at the next tick.
+			// The store may be out of date. The next tick retries after an error.
 			_ = p.kube.CoreV1().Pods(pod.Namespace).Bind(ctx, binding, metav1.CreateOptions{})
 		}
 	}

@@ -27,8 +27,8 @@ import (
 // ofPods is an annotation of pods.
 const ofPods = "example.com/of-pods"
 
-// podsAreAnnotatedOnlyByARelease tests what job-extensions may change in the templates of a job with as
-// many groups of pods as a unit may have.
+// podsAreAnnotatedOnlyByARelease tests what job-extensions may change in the templates of a job with the maximum
+// number of pod groups.
 func podsAreAnnotatedOnlyByARelease(t *testing.T, kind heldKind, _ dynamic.ResourceInterface) {
 	f := fencedNamespace(t, kind)
 	job := kind.job(t)
@@ -82,7 +82,7 @@ func podsAreAnnotatedOnlyByARelease(t *testing.T, kind heldKind, _ dynamic.Resou
 		decision.Annotate(kind.Kind, object, nil, added)
 	}
 	_, err = changeJob(t, f.queue, []string{metav1.DryRunAll}, remove)
-	if !kind.Native || !apierrors.IsInvalid(err) { // the API server itself keeps the template of a Job that runs
+	if !kind.Native || !apierrors.IsInvalid(err) { // the API server itself protects the template of a running Job
 		onlyOwn(t, err)
 	}
 	kind.awaitSuspended(t, f.queue, false)
@@ -90,7 +90,7 @@ func podsAreAnnotatedOnlyByARelease(t *testing.T, kind heldKind, _ dynamic.Resou
 	kind.awaitSuspended(t, f.queue, true)
 	again, err := changeJob(t, f.queue, nil, remove, release, func(object map[string]any) { mergeText(t, object, recordText("")) })
 	if kind.Native && cluster.Kubernetes < "1.36" {
-		// It keeps the template of a Job that has ever run.
+		// It protects the template of any Job that has run.
 		if !apierrors.IsInvalid(err) {
 			t.Errorf("the template of a Job that has run was changed: %v", err)
 		}
@@ -102,8 +102,8 @@ func podsAreAnnotatedOnlyByARelease(t *testing.T, kind heldKind, _ dynamic.Resou
 	}
 }
 
-// awaitSuspended waits until the controller of a Job has followed its suspend field. The API server
-// accepts another template only once the status says that the Job is suspended and no pod is active.
+// awaitSuspended waits until the Job controller has followed the suspend field. The API server accepts a new template
+// only once the status says that the Job is suspended and no pod is active.
 func (k heldKind) awaitSuspended(t *testing.T, jobs dynamic.ResourceInterface, want bool) {
 	t.Helper()
 	if !k.Native {
@@ -146,7 +146,7 @@ func (k heldKind) annotationsOf(t *testing.T, job *unstructured.Unstructured) de
 		pods, err := adapter.Pods(object)
 		must(t, err)
 		for _, set := range pods.Sets {
-			if set.Name != "submitter" { // the example does not have its template
+			if set.Name != "submitter" { // the example lacks its template
 				add(set.Name)
 			}
 		}
@@ -197,7 +197,7 @@ func recordText(record string) string {
 	return "{metadata: {annotations: {" + wellknown.PodAnnotationsAnnotation + ": " + record + "}}}"
 }
 
-// annotated returns what has the annotation of pods in the object.
+// annotated returns the parts of the object that have the annotation of pods.
 func annotated(value any) (found []map[string]any) {
 	switch value := value.(type) {
 	case map[string]any:

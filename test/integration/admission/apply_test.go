@@ -36,7 +36,7 @@ func sameManifestAgain(t *testing.T, kind heldKind, _ dynamic.ResourceInterface)
 		{"replaced", outspoken, []string{"replace"}},
 	} {
 		if test.name == "replaced" && kind.title == "Job" {
-			// The API server sets the selector of a Job, which a replacement lacks.
+			// The API server sets the selector of a Job, and a replacement lacks it.
 			continue
 		}
 		t.Run(test.name, func(t *testing.T) {
@@ -52,7 +52,7 @@ func sameManifestAgain(t *testing.T, kind heldKind, _ dynamic.ResourceInterface)
 			if unforced {
 				kind.releaseApplied(t, ns)
 				if kind.title == "Workflow" {
-					// The CRD of Argo makes its spec one field, which the release owns from then on.
+					// Argo's CRD makes its spec a single field, and the release owns it from then on.
 					_, err := cluster.KubectlWith(t.Context(), textOf(t, kind.job(t, test.merged...)), append(test.how, "-n", ns, "-f", "-")...)
 					if err == nil || !strings.Contains(err.Error(), "conflict") || !strings.Contains(err.Error(), ": .spec\n") {
 						t.Errorf("an apply without force after the release ended with %v, want a conflict about .spec", err)
@@ -69,7 +69,7 @@ func sameManifestAgain(t *testing.T, kind heldKind, _ dynamic.ResourceInterface)
 			}
 			kind.wantSuspended(t, do(), false)
 			if unforced {
-				// Only a policy can show that it is resumed, because its mark says that it is held.
+				// Only a policy can note that it is resumed, because its mark says that it is held.
 				kind.wantHeld(t, patch(t, jobs, kind.suspend("true")))
 				resumed := patch(t, jobs, kind.suspend("false"))
 				kind.wantHeld(t, resumed)
@@ -79,7 +79,7 @@ func sameManifestAgain(t *testing.T, kind heldKind, _ dynamic.ResourceInterface)
 	}
 }
 
-// releaseApplied is the patch with which job-extensions releases a job whose mark is applied on the server.
+// releaseApplied is the patch with which job-extensions releases a job whose mark was applied on the server.
 func (k heldKind) releaseApplied(t *testing.T, ns string) {
 	t.Helper()
 	text := strings.Replace(k.releaseText(), `scheduling.x-k8s.io/suspend: "false", `, "", 1)
@@ -95,7 +95,7 @@ func wantResumed(t *testing.T, job *unstructured.Unstructured, want bool) {
 	}
 }
 
-// apply returns the job after the apply.
+// apply applies the job and returns the result.
 func (k heldKind) apply(t *testing.T, ns string, job *unstructured.Unstructured, how ...string) *unstructured.Unstructured {
 	t.Helper()
 	kubectl(t, textOf(t, job), append(how, "-n", ns, "-f", "-")...)

@@ -19,8 +19,8 @@ import (
 	"kube-queue.dev/kube-queue/test/docs"
 )
 
-// owner creates a user who may read units, patch their status and decide the checks with these names;
-// all checks if there are none. It waits until the rights are in effect.
+// owner creates a user who may read units, patch their status and decide the checks with these names, or all checks
+// if there are none. It waits until the rights are in effect.
 func owner(t *testing.T, name string, checks ...string) *rest.Config {
 	t.Helper()
 	ours := []string{v1alpha1.SchemeGroupVersion.Group}
@@ -198,7 +198,7 @@ func TestAUnitWithoutChecksHasNothingToDecide(t *testing.T) {
 	}
 }
 
-// As many large entries as the schema allows, in a unit that is large itself.
+// The unit has as many large entries as the schema allows, and is itself large.
 func TestADecisionIsCheckedAtTheMaximumSize(t *testing.T) {
 	ns := namespace(t)
 	who := actors(t, ns)
@@ -270,7 +270,7 @@ func TestADecisionByServerSideApplyLeavesTheOtherEntries(t *testing.T) {
 	}
 }
 
-// The role and the patch are those of the page.
+// The role and the patch are from the page.
 func TestTheControllerOfThePageDecidesItsCheck(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/concepts/admission-checks.md")
 	must(t, err)

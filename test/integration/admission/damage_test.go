@@ -16,8 +16,8 @@ func damageTests() []kindTest {
 	}
 }
 
-// damages are invalid parts of manifests. Most CRDs refuse most of them, and policies must not. The
-// CRD of Argo accepts nearly all.
+// damages are invalid parts of manifests. Most CRDs refuse most of them. The policies must not. Argo's CRD accepts
+// nearly all.
 func damages(kind heldKind) []string {
 	wrong := []string{"text", `""`, "5", "1.5", "true", "[]", "[1, a]", "{}", "{a: {b: c}}", "null"}
 	var all []string
@@ -71,7 +71,7 @@ func damagedNewJobs(t *testing.T, kind heldKind, jobs dynamic.ResourceInterface)
 			{managed, []string{damage}, true},
 		} {
 			created, err := test.jobs.Create(t.Context(), kind.job(t, test.merged...), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-			// In a managed namespace no other controller may run the job.
+			// In a managed namespace, no other controller may run the job.
 			if test.jobs != managed || err == nil || !strings.Contains(err.Error(), fenceSays+"only kube-queue starts") {
 				wantNoPolicy(t, err)
 			}

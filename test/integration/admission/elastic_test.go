@@ -14,13 +14,13 @@ import (
 	"kube-queue.dev/kube-queue/extensions/framework"
 )
 
-// podsAreCountedOnlyByARelease tests when job-extensions may change the number of pods of a job, and that its tenant
+// podsAreCountedOnlyByARelease tests when job-extensions may change the number of pods of a job, and that the tenant
 // cannot raise it afterwards.
 func podsAreCountedOnlyByARelease(t *testing.T, kind heldKind, _ dynamic.ResourceInterface) {
 	f := fencedNamespace(t, kind)
 	job := kind.job(t)
 	mergeText(t, job.Object, nested(kind.Elastic.Path, "4"))
-	if kind.Fence.Size != "" { // a Job has no more pods than completions
+	if kind.Fence.Size != "" { // a Job has at most as many pods as completions
 		mergeText(t, job.Object, "{spec: {completions: 4}}")
 	}
 	create(t, f.tenant, job)

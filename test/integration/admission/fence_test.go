@@ -51,7 +51,7 @@ func adapterOf(kind heldKind) framework.Adapter {
 	return nil
 }
 
-// podsAreLoweredOnlyWhileSuspended tests when job-extensions may take back what an autoscaler has added.
+// podsAreLoweredOnlyWhileSuspended tests when job-extensions may undo what an autoscaler has added.
 func podsAreLoweredOnlyWhileSuspended(t *testing.T, kind heldKind, _ dynamic.ResourceInterface) {
 	f := fencedNamespace(t, kind)
 	groups := kind.Fence.Groups[0]
@@ -93,8 +93,8 @@ func podsAreLoweredOnlyWhileSuspended(t *testing.T, kind heldKind, _ dynamic.Res
 // fenced is a managed namespace with the users who work in it.
 type fenced struct {
 	namespace string
-	// tenant may do everything with jobs. privileged may bypass the queue too. admin is an
-	// administrator of the cluster. queue is job-extensions.
+	// tenant may do everything with jobs. privileged may also bypass the queue. admin is a cluster administrator.
+	// queue is job-extensions.
 	tenant, privileged, admin, queue dynamic.ResourceInterface
 }
 
@@ -166,7 +166,7 @@ func noNewJobRuns(t *testing.T, kind heldKind, unmanaged dynamic.ResourceInterfa
 	type test struct {
 		name    string
 		merged  []string
-		refused string // empty: it is held
+		refused string // if empty, it is held
 	}
 	tests := []test{
 		{"unmarked", nil, ""},
@@ -247,7 +247,7 @@ func noWaitingJobRuns(t *testing.T, kind heldKind, _ dynamic.ResourceInterface) 
 	kind.wantSuspended(t, held, true)
 	dryRun := metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}
 	for _, test := range []struct {
-		name, patch, refused string // refused is empty: it stays held
+		name, patch, refused string // if refused is empty, it stays held
 	}{
 		{"unsuspended", kind.suspend("false"), ""},
 		{"without its suspend field", kind.suspend("null"), ""},
@@ -278,14 +278,14 @@ func noWaitingJobRuns(t *testing.T, kind heldKind, _ dynamic.ResourceInterface) 
 	}
 	t.Run("replaced by its manifest", func(t *testing.T) {
 		var replaced *unstructured.Unstructured
-		eventually(t, "replaced", func(ctx context.Context) error { // the Job controller writes too
+		eventually(t, "replaced", func(ctx context.Context) error { // the Job controller also writes
 			now, err := f.tenant.Get(ctx, "held", metav1.GetOptions{})
 			if err != nil {
 				return err
 			}
 			again := kind.job(t)
 			again.SetResourceVersion(now.GetResourceVersion())
-			if kind.Native { // the API server adds a selector and labels, which cannot change
+			if kind.Native { // the API server adds a selector and labels, which are immutable
 				again = now.DeepCopy()
 				again.SetAnnotations(nil)
 				unstructured.RemoveNestedField(again.Object, "spec", "suspend")
@@ -323,7 +323,7 @@ type change struct {
 	refused     bool
 }
 
-// changes are what users might do to a released job of the kind.
+// changes are changes that users might make to a released job of the kind.
 func changes(kind heldKind) []change {
 	all := []change{
 		{"a label", `{metadata: {labels: {a: b}}}`, false},
@@ -434,7 +434,7 @@ func try(t *testing.T, jobs dynamic.ResourceInterface, text string, options meta
 func noReleasedJobGrows(t *testing.T, kind heldKind, _ dynamic.ResourceInterface) {
 	f := fencedNamespace(t, kind)
 	large := `{}`
-	if kind.Native { // as many pods as parallelism says
+	if kind.Native { // parallelism is the number of pods
 		large = `{spec: {parallelism: 2, completions: null}}`
 	}
 	create(t, f.tenant, kind.job(t, large))
@@ -483,7 +483,7 @@ func noReleasedJobGrows(t *testing.T, kind heldKind, _ dynamic.ResourceInterface
 	scaleTests(t, kind, f)
 }
 
-// scaleTests tests the subresource scale.
+// scaleTests tests the scale subresource.
 func scaleTests(t *testing.T, kind heldKind, f fenced) {
 	t.Helper()
 	dryRun := metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}
@@ -559,7 +559,7 @@ func noJobLeavesItsPods(t *testing.T, kind heldKind, _ dynamic.ResourceInterface
 	if ended := endedStatus(kind); ended != "" {
 		status := []string{"status"}
 		if kind.Kind.Kind == "Workflow" {
-			status = nil // it has no such subresource
+			status = nil // it has no status subresource
 		}
 		if _, err := try(t, f.admin, ended, metav1.PatchOptions{}, status...); err != nil {
 			t.Fatal(err)
@@ -568,7 +568,7 @@ func noJobLeavesItsPods(t *testing.T, kind heldKind, _ dynamic.ResourceInterface
 	}
 }
 
-// endedStatus is a patch of the status with which a job has ended; empty for kinds that never end.
+// endedStatus is a status patch that ends a job, or "" for kinds that never end.
 func endedStatus(kind heldKind) string {
 	const at = "2026-01-01T00:00:00Z"
 	condition := func(name string) string {
@@ -598,7 +598,7 @@ func partsOfJobs(t *testing.T, kind heldKind, _ dynamic.ResourceInterface) {
 		return
 	}
 	f := fencedNamespace(t, kind)
-	// The name of an operator that is not installed, with every right in the namespace but the verb operate.
+	// The name of an operator that is not installed, with all rights in the namespace except the verb operate.
 	const operator = "system:serviceaccount:ray-system:kuberay-operator"
 	jobs := f.as(t, kind, operator)
 	grant(t, f.namespace, "ClusterRole", "admin", operator)
@@ -640,7 +640,7 @@ func partsOfJobs(t *testing.T, kind heldKind, _ dynamic.ResourceInterface) {
 	}
 	create(t, jobs, kind.job(t, part, kind.suspend("true"), `{spec: {parallelism: 2, completions: null}}`))
 	dryRun := metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}
-	for _, test := range []struct{ patch, refused string }{ // its operator would start it with that
+	for _, test := range []struct{ patch, refused string }{ // with this, its operator would start it
 		{`{spec: {parallelism: 9}}`, "cannot grow or change"},
 		{`{spec: {suspend: true, parallelism: 9}}`, "cannot grow or change"},
 		{`{metadata: {annotations: {kube-queue/not-part-of: x}}}`, "kube-queue/not-part-of"},
@@ -672,7 +672,7 @@ func partsOfJobs(t *testing.T, kind heldKind, _ dynamic.ResourceInterface) {
 	allowed(t, "the garbage collector removes an owner that is gone", err)
 }
 
-// damagedInManagedNamespace tests that the fence refuses damaged jobs with its own messages only.
+// damagedInManagedNamespace tests that the fence refuses damaged jobs only with its own messages.
 func damagedInManagedNamespace(t *testing.T, kind heldKind, _ dynamic.ResourceInterface) {
 	if kind.Native {
 		return // the API server cannot even decode it

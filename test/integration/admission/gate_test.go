@@ -28,7 +28,7 @@ type gateTest struct {
 	tenant, onCall, extensions, admin typedv1.PodInterface
 }
 
-// podsAreQueued installs what deploy/pods adds, for one test.
+// podsAreQueued installs the additions in deploy/pods for one test.
 func podsAreQueued(t *testing.T, ns string) gateTest {
 	t.Helper()
 	folder := filepath.Join(cluster.Repository, "deploy", "pods")
@@ -113,7 +113,7 @@ func growing(metadata string) string {
 	return `{metadata: {annotations: {kube-queue/growth: "true"}` + metadata + `}}`
 }
 
-// Where pods are not queued, no pod was at the gate, so none counts for a group.
+// Without queued pods, no pod has been at the gate, so none counts for a group.
 func TestNobodyClaimsThatAPodWasAtTheGateWherePodsAreNotQueued(t *testing.T) {
 	ns := namespace(t)
 	g := gateTest{namespace: ns}
@@ -233,7 +233,7 @@ func TestNobodyTakesAPodPastItsGate(t *testing.T) {
 	forbidden(t, "job-extensions deletes another pod", g.extensions.Delete(t.Context(), "plain", dryRun), "job-extensions changes and deletes only pods with label")
 	allowed(t, "the owner deletes a waiting pod", g.tenant.Delete(t.Context(), "waits", dryRun))
 
-	// With the command of the page, waiting pods go after kube-queue is uninstalled, and other gates stay.
+	// After an uninstall, the command on the page removes kube-queue's gate from waiting pods, and other gates stay.
 	page, err := os.ReadFile(filepath.Join(cluster.Repository, "docs", "operations", "install.md"))
 	must(t, err)
 	_, after, _ := strings.Cut(string(page), "kubectl get pods -A -l kube-queue/gated=true")

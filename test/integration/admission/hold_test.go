@@ -90,7 +90,7 @@ func whichNewJobsAreHeld(t *testing.T, kind heldKind, jobs dynamic.ResourceInter
 	}
 }
 
-// Tools that resubmit a job copy its annotations as they are after the release.
+// Tools that resubmit a job copy its annotations from after the release.
 func copyIsANewJob(t *testing.T, kind heldKind, jobs dynamic.ResourceInterface) {
 	const copied, unmarked = `{metadata: {annotations: {kube-queue/released: "1", scheduling.x-k8s.io/suspend: "false"}}}`, `{metadata: {annotations: {kube-queue/released: "2"}}}`
 	for name, test := range map[string]struct {
@@ -190,7 +190,7 @@ func markDoesNotStop(t *testing.T, kind heldKind, jobs dynamic.ResourceInterface
 
 func freeWithoutAMark(t *testing.T, kind heldKind, jobs dynamic.ResourceInterface) {
 	create(t, jobs, kind.job(t, kind.suspend("true")))
-	// A mark that is set together with the end of the suspension does not hold the job.
+	// A mark that is set in the write that unsuspends the job does not hold it.
 	both := strings.TrimSuffix(kind.suspend("false"), "}") + ", " + strings.TrimPrefix(marked, "{")
 	kind.wantSuspended(t, patch(t, jobs, both), false)
 }
@@ -201,7 +201,7 @@ func freeOnceUnmarked(t *testing.T, kind heldKind, jobs dynamic.ResourceInterfac
 	kind.wantSuspended(t, patch(t, jobs, kind.suspend("false")), false)
 }
 
-// Kueue releases its own jobs, which kube-queue must not prevent.
+// Kueue releases its own jobs. kube-queue must not prevent this.
 func freeOnceItBypasses(t *testing.T, kind heldKind, jobs dynamic.ResourceInterface) {
 	create(t, jobs, kind.job(t, marked))
 	patch(t, jobs, `{metadata: {annotations: {kube-queue/bypass: "true"}}}`)

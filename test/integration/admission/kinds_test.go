@@ -28,14 +28,14 @@ type heldKind struct {
 	manifest *unstructured.Unstructured
 	// holder is the path of the parent of the suspend field.
 	holder []string
-	// manager is the value of managedBy for the kind's own controller. Some kinds, and older
-	// versions of others, have no managedBy.
+	// manager is the managedBy value of the kind's own controller. Some kinds, and older versions of others, have no
+	// managedBy.
 	manager string
-	// operator is the operator whose CRD must be installed, if several have the same CRD.
+	// operator is the operator whose CRD must be installed if several share a CRD.
 	operator string
 }
 
-// heldKinds returns each kind that the API server can serve, in each version. Kinds that replace another are last.
+// heldKinds returns each kind that the API server can serve, in each version. Kinds that replace another come last.
 func heldKinds(t testing.TB) []heldKind {
 	t.Helper()
 	samples, err := kinds.All()
@@ -78,8 +78,8 @@ func newHeldKind(sample kinds.Sample, version string) heldKind {
 	return kind
 }
 
-// operatorOfShared returns the operator of a kind that shares its resource with another kind, such
-// as MPIJob, or "".
+// operatorOfShared returns the operator of a kind that shares its resource with another kind, such as MPIJob. For
+// other kinds it returns "".
 func operatorOfShared(samples []kinds.Sample, sample kinds.Sample) string {
 	if !slices.ContainsFunc(samples, func(other kinds.Sample) bool {
 		return other.Name != sample.Name && other.Group == sample.Group && other.Resource == sample.Resource
@@ -104,11 +104,11 @@ func TestHoldingEachKind(t *testing.T) {
 	})
 }
 
-// thorough are the kinds that make test tests thoroughly: a native one, one of the kubeflow kinds, and the one with
-// most rules of its own. The policies of all kinds are rendered from one template.
+// thorough are the kinds that make test tests in full: a native one, one of the kubeflow kinds, and the one with the
+// most rules of its own. One template renders the policies of all kinds.
 var thorough = []string{"Job", "PyTorchJob", "RayJob"}
 
-// briefTests are those in which the fields of a kind matter most.
+// briefTests are the tests that depend most on the fields of a kind.
 func briefTests() []kindTest {
 	return []kindTest{
 		{"which new jobs are held", whichNewJobsAreHeld},
@@ -145,7 +145,7 @@ func (k heldKind) serve(t *testing.T) {
 	must(t, cluster.InstallCRDs(t.Context(), k.operator))
 }
 
-// isOlder reports whether the API server serves the kind in a newer version, too.
+// isOlder reports whether the API server also serves the kind in a newer version.
 func (k heldKind) isOlder() bool { return slices.Contains(k.Kind.OlderVersions, k.resource.Version) }
 
 func (k heldKind) isRayJob() bool { return k.resource.Resource == "rayjobs" }

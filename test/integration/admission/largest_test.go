@@ -17,14 +17,14 @@ import (
 	"kube-queue.dev/kube-queue/pkg/bounds"
 )
 
-// largeJob is the size of a large job in bytes. The API server accepts at most 1.5 MiB, of which the
-// job's managed fields need a part.
+// largeJob is the size of a large job in bytes. The API server accepts at most 1.5 MiB, including the job's managed
+// fields.
 const largeJob = 1_000_000
 
-// costsOfLargeJobs tests that no expression exceeds the cost budget of the API server for a job that is
-// as large as a job may be: it lives as a small one, and is fenced in as a small one.
+// costsOfLargeJobs tests that no expression exceeds the API server's cost budget for a job of the maximum size: it
+// lives, and is fenced in, like a small one.
 func costsOfLargeJobs(t *testing.T, kind heldKind, _ dynamic.ResourceInterface) {
-	// A unit has a pod set for each group and for the head or the launcher.
+	// A unit has a pod set for each group, and one for the head or the launcher.
 	for name, groups := range map[string]int{"as many groups as a unit may have": bounds.PodSets - 1, "many more groups": 2000} {
 		t.Run(name, func(t *testing.T) {
 			f := fencedNamespace(t, kind)
@@ -39,7 +39,7 @@ func costsOfLargeJobs(t *testing.T, kind heldKind, _ dynamic.ResourceInterface) 
 			create(t, f.tenant, job)
 			_, err := try(t, f.tenant, `{metadata: {labels: {a: b}}}`, metav1.PatchOptions{})
 			allowed(t, "a label of a waiting job", err)
-			if groups < bounds.PodSets && !kind.isOlder() { // nobody changes a released job in an older version
+			if groups < bounds.PodSets && !kind.isOlder() { // in an older version, released jobs are not changed
 				kind.release(t, f.queue)
 				_, err = try(t, f.tenant, `{metadata: {labels: {a: c}}}`, metav1.PatchOptions{})
 				allowed(t, "a label of a released job", err)
@@ -58,7 +58,7 @@ func costsOfLargeJobs(t *testing.T, kind heldKind, _ dynamic.ResourceInterface) 
 	}
 }
 
-// multiply gives the job so many groups of pods. It reports false if the kind has no list of groups.
+// multiply gives the job this many groups of pods. It reports false if the kind has no list of groups.
 func (k heldKind) multiply(t *testing.T, job *unstructured.Unstructured, count int) bool {
 	t.Helper()
 	for _, groups := range k.Fence.Groups {
@@ -96,7 +96,7 @@ func fill(t *testing.T, job *unstructured.Unstructured) {
 	container["env"] = env
 }
 
-// firstContainer returns a container in the object; nil if there is none.
+// firstContainer returns a container in the object, or nil.
 func firstContainer(value any) map[string]any {
 	switch value := value.(type) {
 	case map[string]any:
@@ -124,8 +124,8 @@ func firstContainer(value any) map[string]any {
 	return nil
 }
 
-// BenchmarkCreate compares the time that the API server needs to create a waiting Job in a managed
-// namespace to that in another one. It reports medians in ms, because other programs write meanwhile:
+// BenchmarkCreate compares how long the API server takes to create a waiting Job in a managed namespace and in
+// another one. It reports medians in ms, because other programs write at the same time:
 //
 //	go test -run '^$' -bench Create -benchtime 2000x ./test/integration/admission
 func BenchmarkCreate(b *testing.B) {

@@ -42,7 +42,7 @@ func options() clustertest.Options {
 	return clustertest.Options{Nodes: 1, CRDs: clustertest.Names(together)}
 }
 
-// patience is the timeout of waits, which are longer on a slow machine.
+// patience is the timeout of waits. It is multiplied on slow machines.
 const patience = 30 * time.Second
 
 func core(t testing.TB) kubernetes.Interface {
@@ -67,8 +67,8 @@ func unitsAs(t *testing.T, config *rest.Config, ns string) clientset.QueueUnits 
 	return client.SchedulingV1alpha1().QueueUnits(ns)
 }
 
-// namespace creates a namespace for one test. It stays: deleting it and what it contains takes longer than
-// most tests.
+// namespace creates a namespace for one test. It stays, because deleting it with its contents takes longer than most
+// tests.
 func namespace(t testing.TB) string {
 	t.Helper()
 	created, err := core(t).CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{
@@ -87,7 +87,7 @@ func eventually(t testing.TB, what string, check func(context.Context) error) {
 	})
 }
 
-// person is a user with this ClusterRole in a namespace, and with this one alone.
+// person is a user with only this ClusterRole in a namespace.
 func person(t *testing.T, ns, role string) *rest.Config {
 	t.Helper()
 	return userWith(t, ns, role, "person-with-"+role)

@@ -24,7 +24,7 @@ func managedTests() []kindTest {
 }
 
 const (
-	// managedLabel is a namespace's, managedNote an annotation of its jobs.
+	// managedLabel is a label of namespaces. managedNote is an annotation of their jobs.
 	managedLabel = "kube-queue/managed"
 	managedNote  = "kube-queue/managed"
 )
@@ -44,7 +44,7 @@ func managedNamespace(t testing.TB) string {
 	return ns
 }
 
-// labelNamespace sets the label and waits until admission uses it.
+// labelNamespace sets the label and waits until it takes effect in admission.
 func labelNamespace(t testing.TB, ns, value string) {
 	t.Helper()
 	label := []byte(`{"metadata": {"labels": {"` + managedLabel + `": "` + value + `"}}}`)
@@ -107,7 +107,7 @@ func olderThanTheLabel(t *testing.T, kind heldKind, _ dynamic.ResourceInterface)
 	labelNamespace(t, ns, "false")
 	kind.wantSuspended(t, create(t, jobs, kind.job(t)), false)
 	labelNamespace(t, ns, "true")
-	if kind.isOlder() { // nobody changes it in this version, because that would lose fields
+	if kind.isOlder() { // in this version it is not changed, because that would lose fields
 		return
 	}
 	job := patch(t, jobs, `{metadata: {labels: {a: b}}}`)
@@ -115,8 +115,8 @@ func olderThanTheLabel(t *testing.T, kind heldKind, _ dynamic.ResourceInterface)
 	wantQueued(t, job, false)
 }
 
-// The order in which the API server evaluates policies changes with each change of a policy. A
-// policy that did not match is not evaluated again.
+// Each change of a policy reorders the policies in the API server. A policy that did not match is not evaluated
+// again.
 func TestJobsOfAManagedNamespaceAreHeldWithAnyOrderOfPolicies(t *testing.T) {
 	ns := managedNamespace(t)
 	t.Cleanup(func() {

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// podsOf are the pods of a managed namespace, for a user who may do everything with them.
+// podsOf is a client for the pods of a managed namespace, as a user with all rights on them.
 func podsOf(t *testing.T, ns, user string) typedv1.PodInterface {
 	t.Helper()
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{GenerateName: "pods-"}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"*"}}}}
@@ -34,13 +34,13 @@ func podsOf(t *testing.T, ns, user string) typedv1.PodInterface {
 	return client.CoreV1().Pods(ns)
 }
 
-// The job for which a pod is charged follows from what the pod names. After a restart, kube-queue knows nothing else.
+// What a pod names determines the job that is charged for it. After a restart, kube-queue knows nothing else.
 func TestAPodOfAManagedNamespaceStaysWithItsJob(t *testing.T) {
 	ns := managedNamespace(t)
 	kind := batchJob(t)
 	job := create(t, objects(t).Resource(kind.resource).Namespace(ns), kind.job(t))
 	controller := `{apiVersion: batch/v1, kind: Job, name: ` + job.GetName() + `, uid: ` + string(job.GetUID()) + `, controller: true, blockOwnerDeletion: false}`
-	// The selector of the Job does not match it, so the Job controller tries to let it go.
+	// The Job's selector does not match the pod, so the Job controller tries to release it.
 	const labels = `labels: {batch.kubernetes.io/controller-uid: u, app: a}`
 	const orphanLabels = `labels: {ray.io/cluster: c, app: a}`
 	pods := map[string]string{
@@ -107,7 +107,7 @@ func TestAPodOfAManagedNamespaceStaysWithItsJob(t *testing.T) {
 	}
 }
 
-// The same is true for the objects between a pod and its job.
+// The same applies to the objects between a pod and its job.
 func partsStayParts(t *testing.T, kind heldKind, _ dynamic.ResourceInterface) {
 	f := fencedNamespace(t, kind)
 	owner, err := core(t).CoreV1().ConfigMaps(f.namespace).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owner"}}, metav1.CreateOptions{})

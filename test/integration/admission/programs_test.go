@@ -65,11 +65,11 @@ func otherJobsAreLeftAlone(t *testing.T, kind heldKind, jobs dynamic.ResourceInt
 	forbidden(t, "gives it to another quota", err, "job-extensions changes only its own annotations")
 	_, err = try(t, queue, `{metadata: {finalizers: [example.com/a]}}`, dryRun)
 	forbidden(t, "adds a finalizer", err, "job-extensions changes only its own annotations")
-	// A mutating webhook of others changes the object of the request before the policy sees it.
+	// Another mutating webhook changes the object of the request before the policy sees it.
 	_, err = try(t, queue, `{metadata: {labels: {example.com/cost-center: a}, annotations: {example.com/last-change-by: b}}}`, dryRun)
 	allowed(t, "a webhook writes its own keys in the same request", err)
 
-	// Whoever unsuspends a queued job may remove all marks at once.
+	// A user who unsuspends a queued job may remove all marks at the same time.
 	create(t, jobs, kind.job(t, `{metadata: {name: loosened}}`, kind.suspend("true")))
 	loosen := func(jobs dynamic.ResourceInterface, text string, options metav1.PatchOptions) error {
 		_, err := jobs.Patch(t.Context(), "loosened", types.MergePatchType, toJSON(t, text), options)
@@ -105,13 +105,13 @@ func TestTheProgramsWriteOnlyWhatIsTheirs(t *testing.T) {
 		return fmt.Sprintf(`{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: %s}, spec: {holderIdentity: me}}`, name)
 	}
 	itsSlice, otherSlice := "", ownSlice
-	if cluster.HoldsBy == clustertest.HoldByWebhook { // without the policies of 1.36 nothing proves reviews, so there are none
+	if cluster.HoldsBy == clustertest.HoldByWebhook { // without the policies of 1.36, nothing proves reviews, so they are off
 		itsSlice, otherSlice = `cannot create resource "endpointslices"`, `cannot create resource "endpointslices"`
 	}
 	aJob, aUnit := "apiVersion: batch/v1, kind: Job", "apiVersion: scheduling.x-k8s.io/v1alpha1, kind: QueueUnit"
 	for _, test := range []struct {
 		name, program, resource, ns, object string
-		refused                             string // empty: it is allowed
+		refused                             string // empty if it is allowed
 	}{
 		{"an event about a Job", extensions, "v1/events", ns, event(aJob, extensions), ""},
 		{"an event about a RayJob of an older version", extensions, "v1/events", ns, event("apiVersion: ray.io/v1alpha1, kind: RayJob", extensions), ""},

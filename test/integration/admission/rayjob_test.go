@@ -131,7 +131,7 @@ func TestARayJobSuspendedByHandShutsDown(t *testing.T) {
 	})
 }
 
-// If the suspend field is the mark, a manifest that is applied again suspends the job.
+// If the suspend field is the mark, applying the manifest again suspends the job.
 func TestARayJobMarkedBySuspendShutsDownWhenItsManifestIsAppliedAgain(t *testing.T) {
 	for how, apply := range map[string][]string{
 		"by the client": {"apply"},

@@ -30,7 +30,7 @@ func may(ctx context.Context, t *testing.T, user, ns, verb, resource string) boo
 	return review.Status.Allowed
 }
 
-// Where the policy of units is not installed, roles alone protect units.
+// Where the unit policy is not installed, only roles protect units.
 func TestWithoutTheUnitPolicyEditorsMayOnlyReadUnits(t *testing.T) {
 	ns := namespace(t)
 	editor := person(t, ns, "edit")
@@ -116,7 +116,7 @@ func TestTheProgramsMayDoWhatTheyMustAndNoMore(t *testing.T) {
 		{controller, "kube-queue", "get update patch deletecollection", queue, false},
 		{controller, "kube-queue", "patch", queue + "/status", true},
 		{controller, "kube-queue", "update", queue + "/status", false},
-		{controller, "default", "list watch", queue, true}, // they have no effect there, and an event reports that
+		{controller, "default", "list watch", queue, true}, // they have no effect there, as an event reports
 		{controller, "default", "get create update patch delete deletecollection", queue, false},
 		{controller, "default", "patch", queue + "/status", false},
 		{controller, "kube-queue", "list watch create delete", revision, true},

@@ -51,8 +51,7 @@ func storedTree(t *testing.T) *unstructured.Unstructured {
 	return stored
 }
 
-// plain makes values from YAML and from the API comparable: numbers are float64, and null fields
-// are removed.
+// plain makes values from YAML and from the API comparable: it turns numbers into float64 and removes null fields.
 func plain(t *testing.T, value any) any {
 	t.Helper()
 	data, err := json.Marshal(value)
@@ -142,8 +141,7 @@ func TestATreeOfNineLevelsLosesNothing(t *testing.T) {
 	}
 }
 
-// withoutTreeWebhook removes the webhook that refuses invalid trees, if there is one, for a test of the
-// schema.
+// withoutTreeWebhook removes the webhook that refuses invalid trees, if any, to test the schema.
 func withoutTreeWebhook(t *testing.T) {
 	t.Helper()
 	if cluster.HoldsBy != clustertest.HoldByWebhook {
@@ -180,7 +178,7 @@ func TestTreesThatTheAPIServerAccepts(t *testing.T) {
 		"a quantity beyond an int64":          `{name: root, max: {cpu: "99999999999999999999"}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			eventually(t, "the tree is accepted", func(ctx context.Context) error { // the webhook may be called for a moment
+			eventually(t, "the tree is accepted", func(ctx context.Context) error { // the API server may call the webhook for another moment
 				_, err := cluster.KubectlWith(ctx, tree(root), "apply", "-f", "-")
 				return err
 			})

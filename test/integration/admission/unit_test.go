@@ -33,7 +33,7 @@ func unit(name, apiVersion, kind string) *v1alpha1.QueueUnit {
 	}
 }
 
-// makeUnit creates a unit as job-extensions.
+// makeUnit creates a unit, as job-extensions does.
 func makeUnit(t *testing.T, who map[string]*rest.Config, ns string, u *v1alpha1.QueueUnit) {
 	t.Helper()
 	_, err := unitsAs(t, who["job-extensions"], ns).Create(t.Context(), u, metav1.CreateOptions{})
@@ -302,15 +302,16 @@ func TestWhoMayChangeWhatOfAUnit(t *testing.T) {
 	}
 }
 
-// prepare releases a unit as the controller, so that it has a status.
+// prepare releases a unit, as the controller does, so that it has a status.
 func prepare(t *testing.T, who map[string]*rest.Config, ns, name string) {
 	t.Helper()
 	status := `{"status": {"phase": "Dequeued", "quota": "root/a", "queue": "root-a", "attempts": 1}}`
 	patchStatus(t, who["controller"], ns, name, status)
 }
 
-// Roles decide who may delete units. Without its unit a released job would lose its quota while it uses it, and the next
-// job would exceed the quota, so only job-extensions and the controllers that delete units may delete that one.
+// Roles decide who may delete units. A released job without its unit would lose the quota that it uses, and the next
+// job would exceed the quota. So only job-extensions and the controllers that delete units may delete the unit of
+// such a job.
 func TestTheUnitOfAReleasedJobIsNotDeletedByHand(t *testing.T) {
 	ns := namespace(t)
 	who := actors(t, ns)
@@ -342,13 +343,14 @@ func TestTheUnitOfAReleasedJobIsNotDeletedByHand(t *testing.T) {
 			}
 		}
 	}
-	t.Run("an administrator deletes it among others", func(t *testing.T) { // others may not delete collections at all
+	t.Run("an administrator deletes it among others", func(t *testing.T) { // other users may not delete collections at all
 		err := unitsAs(t, who["administrator"], ns).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{FieldSelector: "metadata.name=released-job"})
 		wantError(t, err, instead)
 	})
 }
 
-// The garbage collector writes to units too, which the policy must allow. It orphans them in test/integration/jobextensions.
+// The garbage collector also writes to units, which the policy must allow. test/integration/jobextensions tests that
+// it orphans them.
 func TestTheGarbageCollectorMayWriteToUnits(t *testing.T) {
 	ns := namespace(t)
 	who := actors(t, ns)

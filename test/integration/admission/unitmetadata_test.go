@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// With the owners of a unit that holds quota, a user could have it deleted. With its finalizers, it would stay, or go
-// too soon. Whoever may delete a unit that was created by hand may change these.
+// By changing the owners of a unit that holds quota, a user could have it deleted. With its finalizers, it would
+// stay, or be gone too soon. Users who may delete a unit that was created by hand may change these fields.
 func TestWhoMayChangeTheMetadataOfAUnit(t *testing.T) {
 	ns := namespace(t)
 	who := actors(t, ns)
@@ -38,11 +38,11 @@ func TestWhoMayChangeTheMetadataOfAUnit(t *testing.T) {
 		makeUnit(t, who, ns, u)
 		prepare(t, who, ns, name)
 	}
-	// Who may make a change in addition to job-extensions.
+	// Who, besides job-extensions, may make a change.
 	const (
 		nobody    = 0
 		gc        = 1
-		ofHand    = 2 // everybody, of a unit that was created by hand
+		ofHand    = 2 // all users, for a unit that was created by hand
 		everybody = 4
 	)
 	const keepsOwners, keepsFinalizers = "only job-extensions changes the owners of the QueueUnit of a Job", "only job-extensions adds finalizers to the QueueUnit of a Job"
@@ -66,7 +66,7 @@ func TestWhoMayChangeTheMetadataOfAUnit(t *testing.T) {
 	}
 	for user, config := range who {
 		if user == "controller" {
-			continue // its role does not permit to change units
+			continue // its role does not allow changing units
 		}
 		units := unitsAs(t, config, ns)
 		for _, name := range []string{"of-a-job", "by-hand"} {
@@ -81,7 +81,7 @@ func TestWhoMayChangeTheMetadataOfAUnit(t *testing.T) {
 					_, err := units.Patch(t.Context(), name, types.MergePatchType, toJSON(t, change.patch), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
 					wantError(t, err, says)
 					full := strings.Replace(change.patch, "{metadata: {", "{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: QueueUnit, metadata: {name: "+name+", ", 1)
-					if !strings.Contains(change.patch, "null") { // an apply removes nothing of others
+					if !strings.Contains(change.patch, "null") { // an apply does not remove fields of other managers
 						_, err := units.Patch(t.Context(), name, types.ApplyPatchType, toJSON(t, full), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: "test", Force: ptr.To(true)})
 						if says == "" {
 							wantError(t, err, "")
@@ -105,7 +105,7 @@ func TestWhoMayChangeTheMetadataOfAUnit(t *testing.T) {
 	wantError(t, err, "annotation kube-queue/released")
 }
 
-// The API server adds finalizers for some deletions, which the garbage collector removes.
+// For some deletions, the API server adds finalizers, which the garbage collector removes.
 func TestAUnitIsGoneHoweverItIsDeleted(t *testing.T) {
 	ns := namespace(t)
 	who := actors(t, ns)

@@ -17,8 +17,8 @@ import (
 	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
-// A webhook holds jobs before Kubernetes 1.36. It holds each kind as the policies do. make test-versions runs
-// all tests of this package with the webhook.
+// Before Kubernetes 1.36, a webhook holds jobs. It holds each kind as the policies do. make test-versions runs all
+// tests of this package with the webhook.
 func TestTheWebhookHoldsEachKind(t *testing.T) {
 	if cluster.HoldsBy == clustertest.HoldByWebhook {
 		return // all tests run with it
@@ -32,7 +32,7 @@ func TestTheWebhookHoldsEachKind(t *testing.T) {
 		case !testing.Short():
 			return slices.Concat(holdTests(), managedTests())
 		case kind.operator != "" && !slices.Contains(byWebhook.CRDs, kind.operator):
-			return nil // the other MPIJob: to replace its CRD takes a minute
+			return nil // the other MPIJob: replacing its CRD takes a minute
 		}
 		return briefTests()[:2]
 	})
@@ -40,8 +40,8 @@ func TestTheWebhookHoldsEachKind(t *testing.T) {
 	t.Run("the programs have their rights", TestTheProgramsMayDoWhatTheyMustAndNoMore)
 }
 
-// With its right to patch the webhook configurations, job-extensions could intercept every object of the
-// cluster. A policy limits it to caBundle.
+// Its right to patch the webhook configurations would let job-extensions intercept every object in the cluster. A
+// policy limits it to caBundle.
 func TestHoldingByWebhookGivesJobExtensionsOnlyCABundle(t *testing.T) {
 	if cluster.HoldsBy == clustertest.HoldByPolicy {
 		_, err := core(t).AdmissionregistrationV1().MutatingWebhookConfigurations().Get(t.Context(), webhooks.HoldConfiguration, metav1.GetOptions{})

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// naming is a unit that requests 1m CPU and one of each of these resources.
+// naming is a unit that requests 1m CPU and one of each named resource.
 func naming(name string, resources ...string) *unstructured.Unstructured {
 	list := map[string]any{"cpu": "1m"}
 	for _, resource := range resources {
@@ -30,8 +30,8 @@ func (s *stage) tryToCreate(unit *unstructured.Unstructured) error {
 	return err
 }
 
-// olderSchema removes the bounds of the names of resources from the CRD, as in older releases, until the
-// end of the test or until the returned function is called.
+// olderSchema removes the bounds on resource names from the CRD, as in older releases, until the end of the test or
+// until newer is called.
 func (s *stage) olderSchema() (newer func()) {
 	s.Helper()
 	text, err := os.ReadFile("../../../deploy/crds/scheduling.x-k8s.io_queueunits.yaml")
@@ -46,7 +46,7 @@ func (s *stage) olderSchema() (newer func()) {
 	must(s.T, err)
 	file := filepath.Join(s.TempDir(), "crd.yaml")
 	must(s.T, os.WriteFile(file, text, 0o600))
-	// As the installation does, which then restores it.
+	// Apply the CRD as the installation does, which then restores it.
 	_, err = cluster.Kubectl(s.Context(), "apply", "--server-side", "-f", file)
 	must(s.T, err)
 	newer = func() { must(s.T, cluster.Install(context.Background())) }
@@ -66,7 +66,7 @@ func TestNamesOfResourcesDoNotFreezeTheStatusOfOthers(t *testing.T) {
 	s.unit("first", `resource: {cpu: 1}`)
 	s.used("1")
 
-	// The API server accepts names as long as Kubernetes allows, and no longer ones.
+	// The API server accepts names up to the length that Kubernetes allows, but no longer ones.
 	longest := strings.Repeat("p", 253) + "/" + strings.Repeat("n", 63)
 	must(t, s.tryToCreate(naming("longest", longest)))
 	if err := s.tryToCreate(naming("longer", longest+"n")); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "the name of a resource must be at most 317 characters long") {
@@ -88,7 +88,7 @@ func TestNamesOfResourcesDoNotFreezeTheStatusOfOthers(t *testing.T) {
 	s.unit("second", `resource: {cpu: 2}`)
 	s.used("3")
 
-	// What is stored can be changed, also with the newer schema.
+	// Stored units can be changed, even with the newer schema.
 	newer()
 	s.eventually("the schema is the newer one", func() string {
 		if s.tryToCreate(naming("probe", strings.Repeat("x", 318))) == nil {

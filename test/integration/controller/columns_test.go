@@ -14,7 +14,7 @@ import (
 	"kube-queue.dev/kube-queue/test/clustertest"
 )
 
-// rows returns what kubectl get prints, with one space between columns. Ages are replaced.
+// rows returns the output of kubectl get, with one space between columns and ages replaced.
 func (s *stage) rows(args ...string) string {
 	s.Helper()
 	out, err := cluster.Kubectl(s.Context(), append([]string{"get", "-n", s.namespace}, args...)...)
@@ -38,7 +38,7 @@ func (s *stage) shows(want string, args ...string) {
 // rootQueue is the Queue of the stage's tree.
 const rootQueue = "root"
 
-// asExtensions returns the units as job-extensions may write them.
+// asExtensions returns a client for the units as job-extensions.
 func (s *stage) asExtensions() clientset.QueueUnits {
 	s.Helper()
 	config, _, err := cluster.ServiceAccountConfig(s.Context(), "job-extensions")
@@ -52,7 +52,7 @@ func TestKubectlShowsWhatAUnitRequests(t *testing.T) {
 	s := newStage(t)
 	s.unit("large", `priority: 7, resource: {cpu: 3, memory: 12Gi}`)
 
-	// Nobody has written the status.
+	// The status has not been written yet.
 	s.shows("NAME QUEUE PHASE REASON PRIORITY KIND REQUESTS AGE\n"+
 		`large Enqueued 7 Thing {"cpu":3,"memory":"12Gi"} AGE`, "qu")
 

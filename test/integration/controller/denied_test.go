@@ -26,7 +26,7 @@ var (
 	otherUnits  = flag.Int("others", 100, "the number of other units that are admitted before and beside them")
 )
 
-// statusTries counts the writes of the status of units in a namespace.
+// statusTries counts the writes of unit statuses in a namespace.
 type statusTries struct {
 	http.RoundTripper
 	namespace string
@@ -40,8 +40,8 @@ func (c statusTries) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.RoundTripper.RoundTrip(r)
 }
 
-// There are far more units than workers. To see the rates: go test ./test/integration/controller -run StatusIsDenied -v
-// -denied=1000 -others=2000
+// There are far more units than workers. To see the rates, run go test ./test/integration/controller -run
+// StatusIsDenied -v -denied=1000 -others=2000
 func TestUnitsWhoseStatusIsDeniedHoldUpNoOthers(t *testing.T) {
 	s := newStage(t)
 	_, err := s.trees().Patch(t.Context(), "tree", types.MergePatchType,
@@ -99,12 +99,12 @@ func TestUnitsWhoseStatusIsDeniedHoldUpNoOthers(t *testing.T) {
 		}
 		made.Wait()
 	}
-	// admitted returns how many units of a new namespace are admitted in a second.
+	// admitted returns how many units of a new namespace are admitted per second.
 	admitted := func(namespace string) float64 {
 		t.Helper()
 		_, err := s.kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
 		must(t, err)
-		t.Cleanup(func() { // they hold quota in the next test otherwise
+		t.Cleanup(func() { // otherwise they hold quota in the next test
 			units := s.objects.Resource(schedulingv1alpha1.SchemeGroupVersion.WithResource("queueunits")).Namespace(namespace)
 			must(t, units.DeleteCollection(context.Background(), metav1.DeleteOptions{}, metav1.ListOptions{}))
 		})
@@ -127,7 +127,7 @@ func TestUnitsWhoseStatusIsDeniedHoldUpNoOthers(t *testing.T) {
 		return float64(*otherUnits) / time.Since(from).Seconds()
 	}
 	before := admitted("before")
-	make(s.namespace, "denied", *deniedUnits-1) // and the probe
+	make(s.namespace, "denied", *deniedUnits-1) // the probe is one more
 	reported := func() (events []corev1.Event) {
 		list, err := s.kube.CoreV1().Events(s.namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=StatusDenied"})
 		must(t, err)

@@ -10,8 +10,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// A fault in an expression that the API server finds by the types of the schema is a warning in the
-// status of the policy only.
+// If the API server finds a fault in an expression by the schema's types, it only warns in the status of the policy.
 func TestTheExpressionsOfTheUnitPolicyMatchTheSchema(t *testing.T) {
 	policies := kubernetes.NewForConfigOrDie(cluster.Config()).AdmissionregistrationV1().ValidatingAdmissionPolicies()
 	err := wait.PollUntilContextTimeout(t.Context(), time.Second, 2*time.Minute, true, func(ctx context.Context) (bool, error) {

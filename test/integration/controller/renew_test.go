@@ -11,7 +11,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/controller"
 )
 
-// A unit that was created by hand, and whose owner is gone, would hold its quota forever.
+// A unit that was created by hand and whose owner is gone would hold its quota forever.
 func TestAUnitThatWasCreatedByHandIsRenewedOrEnds(t *testing.T) {
 	s := newStage(t)
 	startController(t, func(cfg *controller.Config) { cfg.UnrenewedUnitTimeout = 3 * time.Second })

@@ -15,7 +15,7 @@ import (
 	"kube-queue.dev/kube-queue/test/integration/controller/seats"
 )
 
-// seatsOf sets the number of seats of the namespace; empty removes it.
+// seatsOf sets the number of seats of the namespace. An empty number removes the label.
 func (s *stage) seatsOf(number string) {
 	s.Helper()
 	label := "null"
@@ -27,8 +27,7 @@ func (s *stage) seatsOf(number string) {
 	must(s.T, err)
 }
 
-// mayReadNamespaces grants the controller the additional right that this backend needs: to watch
-// namespaces.
+// mayReadNamespaces grants the controller the right to watch namespaces, which only this backend needs.
 func mayReadNamespaces(t *testing.T, kube kubernetes.Interface) {
 	t.Helper()
 	roles, bindings := kube.RbacV1().ClusterRoles(), kube.RbacV1().ClusterRoleBindings()
@@ -45,8 +44,7 @@ func mayReadNamespaces(t *testing.T, kube kubernetes.Interface) {
 	})
 }
 
-// The controller runs a backend that is not part of it. The backend decides what a unit uses,
-// whether it fits, and why not.
+// The controller runs a backend from outside. The backend decides what a unit uses, whether it fits, and why not.
 func TestABackendIsOnePackage(t *testing.T) {
 	s := newStage(t)
 	mayReadNamespaces(t, s.kube)
@@ -68,7 +66,7 @@ func TestABackendIsOnePackage(t *testing.T) {
 	s.unit("third", `priority: 0`)
 	s.becomes("third", "reason", "MaxJobs")
 
-	// The next process charges the used seats, and a freed seat is used again.
+	// The next process charges the used seats, and reuses a freed seat.
 	stop()
 	startController(t, bySeats)
 	s.end("first")

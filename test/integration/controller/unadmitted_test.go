@@ -13,7 +13,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 )
 
-// stops reports as job-extensions that the evicted job of a unit has stopped.
+// stops reports, as job-extensions, that the evicted job of a unit has stopped.
 func (s *stage) stops(name string) {
 	s.Helper()
 	units := s.asExtensions()
@@ -33,7 +33,7 @@ func (s *stage) stops(name string) {
 	must(s.T, err)
 }
 
-// Without the policy of units an administrator may write every phase.
+// Without the unit policy, an administrator may write any phase.
 func TestAPhaseThatAnAdministratorWritesIsReportedAndTakenBack(t *testing.T) {
 	s := newStage(t)
 	startController(t)
@@ -59,7 +59,7 @@ func TestAPhaseThatAnAdministratorWritesIsReportedAndTakenBack(t *testing.T) {
 		}
 		return fmt.Sprintf("%d events: %v", len(found), found)
 	})
-	s.stops("forged") // its job is suspended
+	s.stops("forged") // its job has been suspended
 	s.becomes("forged", "phase", "Enqueued")
 	s.used("4")
 	if s.status("holder", "phase") != "Dequeued" {

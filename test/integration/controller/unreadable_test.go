@@ -22,7 +22,7 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// patience is the timeout of waits, which are longer on a slow machine.
+// patience is the timeout of waits. It is multiplied on slow machines.
 const patience = 30 * time.Second
 
 // stage is a namespace with a quota tree of 4 cpu.
@@ -170,7 +170,7 @@ func TestUnreadableUnitsDoNotBlockOthers(t *testing.T) {
 		"untimed": {`submissionTime: "2026-01-01T00:00:00Z", resource: {cpu: 1}`, "spec.submissionTime: "},
 		"podsets": {`resource: {cpu: 1}, podSets: [{name: a, count: 1, requests: {cpu: "1e1.5"}}]`, "spec.podSets[0].requests.cpu: "},
 	}
-	// Some exist before the controller lists, some are created while it watches.
+	// Some units exist before the controller lists them, and others are created while it watches.
 	s.eventually("the policy is gone", func() string {
 		object := &unstructured.Unstructured{}
 		must(t, yaml.Unmarshal([]byte(`{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: QueueUnit, metadata: {name: probe},
@@ -208,7 +208,7 @@ func TestUnreadableUnitsDoNotBlockOthers(t *testing.T) {
 	s.becomes("second", "phase", "Dequeued")
 	s.used("2")
 
-	// The next process reports nothing again, and charges the same.
+	// The next process reports nothing twice, and charges the same.
 	stop()
 	startController(t)
 	s.patch("broken", `{"spec": {"resource": {"cpu": "2"}}}`)
@@ -227,7 +227,7 @@ func TestUnreadableUnitsDoNotBlockOthers(t *testing.T) {
 	}
 }
 
-// Earlier schemas accepted durations that Go cannot read, such as days.
+// Earlier schemas accepted durations that Go cannot parse, such as days.
 func TestADurationThatCannotBeReadIsNotSet(t *testing.T) {
 	s := newStage(t)
 	queue := &unstructured.Unstructured{}

@@ -11,7 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// warnsOfTree waits until the condition Valid of the tree contains all the texts, and kubectl get shows it with VALID.
+// warnsOfTree waits until the tree's condition Valid contains all the texts, and kubectl get shows it in the column
+// VALID.
 func (s *stage) warnsOfTree(texts ...string) {
 	s.Helper()
 	s.eventually("the tree has its warnings", func() string {

@@ -24,8 +24,8 @@ const (
 	recordedIn = "kube-queue/pod-annotations"
 )
 
-// admitWithUpdates admits the unit with an admission check that annotates its pods, given as pod set
-// and annotations.
+// admitWithUpdates admits the unit with an admission check that annotates its pods. updates has the annotations by
+// pod set.
 func (s *story) admitWithUpdates(updates map[string]map[string]string) {
 	s.Helper()
 	var list []v1alpha1.PodSetUpdate
@@ -35,7 +35,7 @@ func (s *story) admitWithUpdates(updates map[string]map[string]string) {
 	s.admit(v1alpha1.AdmissionCheckState{Name: "capacity", State: v1alpha1.CheckReady, LastTransitionTime: metav1.Now(), PodSetUpdates: list})
 }
 
-// annotatesPods waits for a released job whose pods have exactly these annotations of those that checks set.
+// annotatesPods waits for a released job whose pods have exactly these of the annotations that checks set.
 func (s *story) annotatesPods(want map[string]string, template ...string) {
 	s.Helper()
 	s.becomesSuspended(false)
@@ -46,7 +46,7 @@ func (s *story) annotatesPods(want map[string]string, template ...string) {
 	}
 }
 
-// evictedAndQueued evicts the running job, and queues it again like the controller.
+// evictedAndQueued evicts the running job, and requeues it as the controller does.
 func (s *story) evictedAndQueued() {
 	s.Helper()
 	s.evict(wellknown.ReasonPreempted)
@@ -56,7 +56,7 @@ func (s *story) evictedAndQueued() {
 		"conditions": []metav1.Condition{{Type: wellknown.ConditionEvicted, Status: metav1.ConditionFalse, Reason: "Requeued", LastTransitionTime: metav1.Now()}}})
 }
 
-// has counts the events of a reason.
+// has counts the events with a reason.
 func (s *story) has(reason string) int {
 	s.Helper()
 	n := 0
@@ -68,7 +68,7 @@ func (s *story) has(reason string) int {
 	return n
 }
 
-// An older API server, and one without the feature, keeps the template of a Job that has started.
+// An older API server, or one without the feature, refuses changes to the template of a Job that has started.
 func TestAJobIsReleasedWithoutAnnotationsThatTheAPIServerRefuses(t *testing.T) {
 	t.Parallel()
 	s := begin(t, cluster, batchJob, annotated)
@@ -85,11 +85,11 @@ const workers = `workerGroupSpecs: [
 	{groupName: small, replicas: 1, minReplicas: 0, maxReplicas: 2, rayStartParams: {}, template: {metadata: {annotations: {own: kept}}, spec: {containers: [{name: ray, image: ray, env: [{name: A, value: b}], resources: {requests: {cpu: 1}}}]}}},
 	{groupName: large, replicas: 1, minReplicas: 0, maxReplicas: 2, rayStartParams: {}, template: {spec: {containers: [{name: ray, image: ray, resources: {requests: {cpu: 2}}}]}}}]`
 
-// jobRequests is a connection that reports the requests for a RayJob, and may do something before one.
+// jobRequests is a connection that records the requests for a RayJob, and may call a function before one.
 type jobRequests struct {
 	next http.RoundTripper
 	mu   sync.Mutex
-	// seen are method, kind of patch and status code.
+	// seen has the method, the kind of patch and the status code of each.
 	seen []string
 	// before is called with the first JSON Patch.
 	before func()
@@ -116,8 +116,8 @@ func (r *jobRequests) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// expect waits until exactly these requests were seen since. Others may see what a request has changed before its answer is
-// here.
+// expect waits until exactly these requests were seen since. Other clients may see the effect of a request before its
+// response arrives here.
 func (r *jobRequests) expect(s *story, want string) {
 	s.Helper()
 	s.eventually("it has sent "+want, func() string {

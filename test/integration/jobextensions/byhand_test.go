@@ -16,8 +16,8 @@ import (
 // long makes the pods of the job run until the test ends them.
 const long = `{spec: {template: {metadata: {annotations: {localcluster.kube-queue.dev/run-time: never}}}}}`
 
-// A tenant unsuspends a queued job in a loop. Each time it is suspended again, which cannot wait. Its
-// unit is not written at all, and its events are written ever more rarely.
+// A tenant unsuspends a queued job in a loop. Each time, it is suspended again, which cannot wait. Its unit is not
+// written at all, and its events become less and less frequent.
 func TestUnsuspendedByHandWhileQueued(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -55,8 +55,8 @@ func TestUnsuspendedByHandWhileQueued(t *testing.T) {
 				return fmt.Sprintf("%d events: %+v", len(found), found)
 			})
 			after := s.writes()
-			// Three at once, one that counts the others, and up to three more on a slow machine: after 10, 20
-			// and 40 s.
+			// There are three events at once, one that counts the others, and up to three more on a slow machine:
+			// after 10, 20 and 40 s.
 			if events := after.OnEvents - before.OnEvents; events > 7 {
 				t.Errorf("%d times cost %d writes of events", times, events)
 			}
@@ -96,7 +96,7 @@ func TestTheManifestAppliedAgainChangesNothing(t *testing.T) {
 	s.cost(6)
 }
 
-// As Helm 4 and GitOps tools do. A release that changed the mark would make each further apply a conflict.
+// Helm 4 and GitOps tools do this. A release that changed the mark would make each later apply a conflict.
 func TestAJobThatItsOwnerAppliesOnTheServerKeepsItsMark(t *testing.T) {
 	t.Parallel()
 	for _, k := range []kind{batchJob, tfJob} {
@@ -174,7 +174,7 @@ func TestAJobWithoutItsMarkLeavesTheQueue(t *testing.T) {
 		}
 		return ""
 	})
-	// And marked again.
+	// Mark it again.
 	s.change(annotated)
 	s.enqueued()
 }

@@ -17,8 +17,7 @@ func (s *story) requests(cpu string) func(*v1alpha1.QueueUnit) bool {
 	}
 }
 
-// What a released job no longer requests is given back. What it requests in addition is not
-// admitted: its pods are charged.
+// What a released job no longer requests is returned. Additional requests are not admitted: their pods are charged.
 func TestTheUnitOfAReleasedJobFollowsItDownwardsOnly(t *testing.T) {
 	t.Parallel()
 	s := begin(t, cluster, batchJob, annotated, long, `{spec: {parallelism: 4}}`)

@@ -14,8 +14,8 @@ import (
 	"kube-queue.dev/kube-queue/pkg/requests"
 )
 
-// rules count devices of class gpu.example.com, know the type of one model, and add the
-// resources of a sidecar to the pods of one namespace.
+// rules count devices of class gpu.example.com, know the type of one model, and add a sidecar's resources to the pods
+// of one namespace.
 func rules() requests.Rules {
 	return requests.Rules{
 		Additional: requests.Additional{sidecars: {
@@ -29,7 +29,7 @@ func rules() requests.Rules {
 	}
 }
 
-// devices is a claim of so many devices of a class.
+// devices is a claim of this many devices of a class.
 func devices(class string, count int64) resourcev1.ResourceClaimSpec {
 	return resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{
 		{Name: "gpus", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: class, Count: count}},
@@ -48,7 +48,7 @@ func (s *story) deleteTemplate(name string) {
 	s.must(s.core.ResourceV1().ResourceClaimTemplates(s.ns).Delete(s.Context(), name, metav1.DeleteOptions{}))
 }
 
-// requestsDevices waits for a unit that requests so many devices, and of the type.
+// requestsDevices waits for a unit that requests this many devices, and this many of the type.
 func (s *story) requestsDevices(devices, ofType string) {
 	s.Helper()
 	want := corev1.ResourceList{"cpu": resource.MustParse("2"), "example.com/gpu": resource.MustParse(devices)}

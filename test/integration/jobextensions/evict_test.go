@@ -25,7 +25,7 @@ func (s *story) becomesActive(want bool) {
 	s.hasUnit(fmt.Sprint("with active ", want), func(u *v1alpha1.QueueUnit) bool { return ptr.Deref(u.Spec.Active, true) == want })
 }
 
-// stopped waits for the end of an eviction, and then requeues the unit like the controller.
+// stopped waits for the end of an eviction, and then requeues the unit as the controller does.
 func (s *story) stopped() {
 	s.Helper()
 	unit := s.evicted(metav1.ConditionTrue, wellknown.ReasonStopped)
@@ -57,7 +57,7 @@ func TestAJobThatNobodyAdmittedIsStoppedAndQueuedAgain(t *testing.T) {
 	s.evicted(metav1.ConditionTrue, wellknown.ReasonStopped)
 }
 
-// Each step of an eviction is stored in the objects.
+// The objects store each step of an eviction.
 func TestARestartContinuesEvictions(t *testing.T) {
 	t.Parallel()
 	c := inTurn(t)
@@ -93,5 +93,5 @@ func TestARestartContinuesEvictions(t *testing.T) {
 	}
 	changedItsMind.becomesSuspended(true)
 	changedItsMind.stopped()
-	changedItsMind.becomesActive(true) // it is queued without a further change
+	changedItsMind.becomesActive(true) // it is queued without another change
 }

@@ -37,7 +37,7 @@ func kindsCluster(t *testing.T, operators ...string) *clustertest.Cluster {
 	return clustertest.ForTest(t, clustertest.Options{Nodes: 1, CRDs: operators})
 }
 
-// setStatus writes the status of the job like its operator.
+// setStatus writes the status of the job, as its operator does.
 func (s *story) setStatus(status string) {
 	s.Helper()
 	job := s.get()
@@ -134,7 +134,7 @@ func TestBothVersionsOfMPIJob(t *testing.T) {
 	})
 }
 
-// Jobs of a disabled kind are not changed. After the kind is enabled again, they continue.
+// Jobs of a disabled kind are not changed. When the kind is enabled again, they continue.
 func TestAKindIsDisabledAndEnabledAgain(t *testing.T) {
 	t.Parallel()
 	c := inTurn(t)

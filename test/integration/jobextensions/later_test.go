@@ -7,8 +7,8 @@ import (
 	"kube-queue.dev/kube-queue/test/require"
 )
 
-// The cluster of this test has no CRD of TFJob at first. Served kinds must work without it, and
-// TFJobs after it is installed.
+// The cluster of this test has no CRD of TFJob at first. Served kinds must work without it, and TFJobs once it is
+// installed.
 func TestAKindStartsWhenItsCRDIsInstalledLater(t *testing.T) {
 	t.Parallel()
 	c := clustertest.ForTest(t, clustertest.Options{Nodes: 1})

@@ -58,7 +58,7 @@ func TestAJobCostsFiveSixOrEightWrites(t *testing.T) {
 	}
 }
 
-// The waits are those of docs/tasks/queue-a-job.md. The job is over so soon that its unit is never Running.
+// The waits are those of docs/tasks/queue-a-job.md. The job ends so soon that its unit is never Running.
 func TestKubectlWaitMissesNoStateOfAJob(t *testing.T) {
 	t.Parallel()
 	s := begin(t, cluster, batchJob, annotated, short)

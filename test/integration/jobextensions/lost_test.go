@@ -12,10 +12,10 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// Without its unit, the pods that replace those of a running job would not be charged.
+// Without its unit, replacements of a running job's pods would not be charged.
 func TestALostUnitOfAReleasedJobIsCreatedAgain(t *testing.T) {
 	t.Parallel()
-	config, err := account(cluster, "job-extensions") // the policy lets nobody else delete it
+	config, err := account(cluster, "job-extensions") // the policy lets no other user delete it
 	harness.Must(t, err)
 	client, err := clientset.NewForConfig(config)
 	harness.Must(t, err)
@@ -42,7 +42,7 @@ func TestALostUnitOfAReleasedJobIsCreatedAgain(t *testing.T) {
 			if s.suspended() || s.get().GetAnnotations()["kube-queue/released"] != "1" {
 				t.Errorf("the job was touched: %v", s.get().GetAnnotations())
 			}
-			// From then on it is a unit like any other.
+			// From then on, it is a unit like any other.
 			s.evict("Preempted")
 			s.becomesSuspended(true)
 		})

@@ -1,5 +1,5 @@
-// Package jobextensions tests job-extensions with its ServiceAccount against a real API server with
-// the real operators. The tests write like kube-queue-controller, with its ServiceAccount.
+// Package jobextensions tests job-extensions with its ServiceAccount against a real API server with the real
+// operators. The tests act as kube-queue-controller, with its ServiceAccount.
 package jobextensions
 
 import (
@@ -25,14 +25,14 @@ import (
 // cluster is shared by most tests. They count writes and seconds, so they run one after another.
 var cluster *clustertest.Cluster
 
-// second is a cluster for tests that start and stop job-extensions themselves, one after the other.
+// second is a cluster for tests that start and stop job-extensions themselves, one after another.
 var second struct {
 	sync.Mutex
 	*clustertest.Cluster
 }
 
-// inTurn returns the second cluster as soon as no other test uses it. What other tests leave there is deleted. The
-// operators other than training-operator do not run: tests write the status of jobs.
+// inTurn returns the second cluster once no other test uses it, and deletes what other tests left there. Only
+// training-operator runs: tests write the status of jobs of other operators.
 func inTurn(t *testing.T) *clustertest.Cluster {
 	t.Helper()
 	second.Lock()
@@ -54,7 +54,7 @@ func TestMain(m *testing.M) {
 	var stop func()
 	code := clustertest.Run(m, clustertest.Options{
 		Nodes:      2,
-		NodeCPU:    "100", // stories run side by side, and none waits for a node
+		NodeCPU:    "100", // stories run in parallel, and none waits for a node
 		Operators:  []string{"training-operator"},
 		PodRunTime: 4 * time.Second,
 	}, func(c *clustertest.Cluster) {
@@ -117,7 +117,7 @@ func startExtensions(c *clustertest.Cluster, enabled string, options ...func(*re
 	}, nil
 }
 
-// startFor is startExtensions for a test.
+// startFor calls startExtensions for a test.
 func startFor(t *testing.T, c *clustertest.Cluster, enabled string, options ...func(*rest.Config)) (stop func()) {
 	t.Helper()
 	stop, err := startExtensions(c, enabled, options...)

@@ -17,7 +17,7 @@ import (
 	"kube-queue.dev/kube-queue/test/testmode"
 )
 
-// runTime finds the run times in a manifest of pods that end by themselves.
+// runTime finds the run times of pods that end by themselves in a manifest.
 var runTime = regexp.MustCompile(`("localcluster\.kube-queue\.dev/run-time":)"[0-9][^"]*"`)
 
 // sampleOf returns the kind of an example. Its pods run until the job is stopped.
@@ -33,8 +33,8 @@ func sampleOf(sample kinds.Sample) kind {
 	return kind{name: sample.Kind.Kind, resource: sample.GVR(sample.Version), suspend: sample.SuspendPath, manifest: runTime.ReplaceAllString(asJSON(job.Object), `${1}"10m"`)}
 }
 
-// podsHave waits until so many pods have a value of the annotation, and no pod has another one. The pods
-// of an operator's own template have none.
+// podsHave waits until this many pods have a value of the annotation, and no pod has another one. The pods of an
+// operator's own template have none.
 func (s *story) podsHave(value string, count int32, unplaced string) {
 	s.Helper()
 	s.eventually(fmt.Sprintf("%d pods with %q", count, value), func() string {
@@ -92,7 +92,7 @@ func passOn(t *testing.T, operators []clustertest.Operator) {
 			t.Parallel()
 			s := begin(t, c, sampleOf(sample))
 			unit := s.hasUnit("that is active", func(u *v1alpha1.QueueUnit) bool { return *u.Spec.Active && len(u.Spec.PodSets) > 0 })
-			// The example of the RayJob has no template of the submitter.
+			// The example of RayJob lacks the submitter's template.
 			unplaced, count := "", int32(0)
 			updates := func(value string) map[string]map[string]string {
 				updates := map[string]map[string]string{}

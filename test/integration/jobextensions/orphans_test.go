@@ -13,8 +13,8 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1/wellknown"
 )
 
-// The unit of a job that was deleted without its pods stays until they are gone, and does not stop another job of its
-// name.
+// The unit of a job that was deleted without its pods stays until they are gone. It does not stop a new job with the
+// same name.
 func TestAJobMadeAgainIsQueuedWhilePodsOfTheFirstAreLeft(t *testing.T) {
 	t.Parallel()
 	s := begin(t, cluster, batchJob, annotated, long)
@@ -49,7 +49,7 @@ func (s *story) orphan() {
 	})
 }
 
-// collectorKnowsUnits waits until the garbage collector has seen the units that exist. Later it would
+// collectorKnowsUnits waits until the garbage collector has seen the existing units. If it saw them later, it would
 // delete those whose jobs are gone. It sees units in the order of their creation.
 func (s *story) collectorKnowsUnits() {
 	s.Helper()

@@ -29,7 +29,8 @@ func TestAMarkedJobOfAnyControllerIsQueued(t *testing.T) {
 	}
 }
 
-// A version of ray.io that is not served: the garbage collector cannot look for the owner, and job-extensions finds none.
+// The owner has a version of ray.io that is not served: the garbage collector cannot look for the owner, and
+// job-extensions finds none.
 func TestAMarkedJobThatNamesAJobThatDoesNotExistIsQueued(t *testing.T) {
 	t.Parallel()
 	s := begin(t, cluster, batchJob, annotated, long, `{metadata: {ownerReferences: [{apiVersion: ray.io/v9, kind: RayCluster, name: none, uid: "1", controller: true}]}}`)
@@ -38,7 +39,7 @@ func TestAMarkedJobThatNamesAJobThatDoesNotExistIsQueued(t *testing.T) {
 	s.event(corev1.EventTypeWarning, "HeldLate", "the job names RayCluster none as its controller, which does not exist")
 }
 
-// A mark that comes after the creation is answered whether the job has begun or not.
+// A mark that is set after the creation has the same effect whether or not the job has started.
 func TestANewJobThatIsMarkedLateIsSuspendedAndQueued(t *testing.T) {
 	t.Parallel()
 	for _, k := range []kind{batchJob, tfJob} {

@@ -8,7 +8,7 @@ import (
 	"kube-queue.dev/kube-queue/apis/scheduling/v1alpha1"
 )
 
-// The next process of job-extensions finds all changes in the objects, and repeats nothing.
+// The next job-extensions process finds all changes in the objects, and repeats nothing.
 func TestARestartFindsEverythingAndRepeatsNothing(t *testing.T) {
 	t.Parallel()
 	c := inTurn(t)

@@ -15,10 +15,10 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// sidecars is a namespace in which each pod gets a sidecar.
+// sidecars is a namespace where each pod gets a sidecar.
 const sidecars = "sidecars"
 
-// injection has the namespace, and a policy that does what a webhook would do.
+// injection has the namespace, and a policy that acts like an injecting webhook.
 const injection = `
 {apiVersion: v1, kind: Namespace, metadata: {name: ` + sidecars + `}}
 ---
@@ -47,7 +47,7 @@ func injectSidecars(t *testing.T) {
 	t.Helper()
 	_, err := cluster.KubectlWith(t.Context(), injection, "apply", "-f", "-")
 	harness.Must(t, err)
-	t.Cleanup(func() { // so that the test can run again; its context is done at this time
+	t.Cleanup(func() { // the test can then run again; its own context is already done
 		_, err := cluster.KubectlWith(context.Background(), injection, "delete", "--wait", "-f", "-")
 		harness.Must(t, err)
 	})

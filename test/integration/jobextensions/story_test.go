@@ -190,7 +190,7 @@ func (s *story) decide(status map[string]any) {
 	s.must(err)
 }
 
-// admit admits the unit like the controller. The checks have passed, which may annotate the pods.
+// admit admits the unit as the controller does. Its checks, which may annotate the pods, have passed.
 func (s *story) admit(checks ...v1alpha1.AdmissionCheckState) {
 	s.Helper()
 	unit := s.enqueued()
@@ -207,7 +207,7 @@ func (s *story) refuse(reason, message string) {
 	s.decide(map[string]any{"phase": "Enqueued", "reason": reason, "message": message})
 }
 
-// evict evicts the unit like the controller.
+// evict evicts the unit as the controller does.
 func (s *story) evict(reason wellknown.Reason) {
 	s.Helper()
 	conditions := s.unit().Status.Conditions
@@ -239,7 +239,7 @@ func (s *story) becomesSuspended(want bool) {
 	})
 }
 
-// change patches the job like a user, with a merge patch in YAML.
+// change patches the job as a user, with a merge patch in YAML.
 func (s *story) change(patch string) {
 	s.Helper()
 	data, err := yaml.YAMLToJSON([]byte(patch))
@@ -248,7 +248,7 @@ func (s *story) change(patch string) {
 	s.must(err)
 }
 
-// setSuspend sets the suspend field like a user.
+// setSuspend sets the suspend field as a user.
 func (s *story) setSuspend(value bool) {
 	s.Helper()
 	object := map[string]any{}

@@ -1,5 +1,5 @@
-// Package metrics tests the metrics of the two programs: that each metric changes when its cause
-// occurs, and who may read them.
+// Package metrics tests the metrics of the two programs: that each metric changes when its cause occurs, and who may
+// read the metrics.
 package metrics
 
 import (
@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 	harness.Main(m, clustertest.Options{Nodes: 1, PodRunTime: harness.UntilFinished}, func(s *harness.Suite) { suite = s })
 }
 
-// watched is a scraped program, with the metrics that were seen with a value other than 0.
+// watched is a scraped program, with the metrics that have had a value other than 0.
 type watched struct {
 	*harness.Program
 	t     *testing.T
@@ -31,7 +31,7 @@ func watch(t *testing.T, program *harness.Program, token string) *watched {
 	return &watched{Program: program, t: t, token: token, moved: map[string]bool{}}
 }
 
-// shows waits until the metrics contain all of these lines, given without the common prefix.
+// shows waits until the metrics contain all of these lines. The common prefix is omitted.
 func (w *watched) shows(lines ...string) {
 	w.t.Helper()
 	harness.Eventually(w.t, time.Minute, w.Name+" shows "+strings.Join(lines, ", "), func() (bool, string) {

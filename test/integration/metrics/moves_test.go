@@ -12,8 +12,8 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// elsewhere lists tests of metrics that would need a defect, five minutes or a race here. Each test
-// contains the metric.
+// elsewhere lists tests of metrics that would take a defect, five minutes or a race here. Each test contains the
+// metric.
 var elsewhere = map[string]testOf{
 	"kube_queue_reserved_units":             {inController, "TestQueuesAndQuotaAreShownWithTheirStatus"},
 	"kube_queue_start_estimates_total":      {"pkg/metrics/metrics_test.go", "TestWhatTheControllerCounts"},

@@ -26,7 +26,7 @@ func TestOnlyWhoHasTheRoleReadsMetrics(t *testing.T) {
 			harness.Eventually(t, 30*time.Second, c.who+" is answered by "+program.Name, func() (bool, string) {
 				status, _, err := program.Scrape(t.Context(), c.token)
 				harness.Must(t, err)
-				// A role binding takes a moment to be known.
+				// A role binding takes a moment to take effect.
 				return status == c.want, http.StatusText(status)
 			})
 		}

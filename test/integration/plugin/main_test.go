@@ -1,5 +1,5 @@
-// Package plugin tests kubectl kube-queue as it is built, called by kubectl, against a real API server and the
-// programs: as an administrator, as a tenant with the rights of one namespace, and with nobody who answers.
+// Package plugin tests the built kubectl kube-queue, called by kubectl, against a real API server and the programs:
+// as an administrator, as a tenant with the rights of one namespace, and without an answering controller.
 package plugin
 
 import (
@@ -35,7 +35,7 @@ func run(m *testing.M) int {
 	return harness.Run(m, clustertest.Options{PodRunTime: harness.UntilFinished}, func(s *harness.Suite) { suite = s })
 }
 
-// result is what a command has written.
+// result is the output of a command.
 type result struct {
 	code        int
 	out, errors string
@@ -62,7 +62,7 @@ func kubeQueue(t *testing.T, args ...string) result {
 	return result{cmd.ProcessState.ExitCode(), out.String(), errs.String()}
 }
 
-// succeeds runs a command, and checks that its output has the words and nothing is wrong.
+// succeeds runs a command, and checks that its output has the words and that there is no error.
 func succeeds(t *testing.T, words []string, args ...string) result {
 	t.Helper()
 	r := kubeQueue(t, args...)
@@ -77,7 +77,7 @@ func succeeds(t *testing.T, words []string, args ...string) result {
 	return r
 }
 
-// fails runs a command, and checks that it fails with one line that has the words.
+// fails runs a command, and checks that it fails with a single line that has the words.
 func fails(t *testing.T, words []string, args ...string) {
 	t.Helper()
 	r := kubeQueue(t, args...)

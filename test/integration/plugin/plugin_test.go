@@ -19,7 +19,7 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// tree has two groups, which may use 4 cpu together.
+// tree has two groups that share 4 cpu.
 const tree = `
 apiVersion: scheduling.sigs.k8s.io/v1beta1
 kind: ElasticQuotaTree
@@ -122,7 +122,7 @@ func TestThePluginOnACluster(t *testing.T) {
 	})
 	t.Run("an administrator stops and resumes a queue", func(t *testing.T) {
 		succeeds(t, []string{"queue root-a stopped; running jobs continue\n"}, "stop", "root-a")
-		// The answer is current, and the status of the unit changes later.
+		// The answer is current. The status of the unit follows later.
 		harness.Eventually(t, 30*time.Second, "the job waits for the queue", func() (bool, string) {
 			r := kubeQueue(t, "why", "large", "-n", "team-a")
 			return strings.HasPrefix(r.out, "Job large waits: QueueStopped\n"), fmt.Sprint(r)
@@ -207,7 +207,7 @@ func TestThePluginOnACluster(t *testing.T) {
 	})
 }
 
-// becomes waits until the unit of a Job is so.
+// becomes waits until the unit of a Job satisfies a condition.
 func becomes(t *testing.T, env *harness.Env, job, what string, so func(*v1alpha1.QueueUnit) bool) {
 	t.Helper()
 	harness.Eventually(t, 30*time.Second, "the unit of "+job+" is "+what, func() (bool, string) {
@@ -216,7 +216,7 @@ func becomes(t *testing.T, env *harness.Env, job, what string, so func(*v1alpha1
 	})
 }
 
-// watches starts a watch, and ends it with an interrupt after it has shown a change.
+// watches starts a watch, and interrupts it once it has shown a change.
 func watches(env *harness.Env) func(*testing.T) {
 	return func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -244,7 +244,7 @@ func watches(env *harness.Env) func(*testing.T) {
 		seen("job/third", "ExceedsMaxQuota")
 		env.Delete(harness.Jobs, "third")
 		seen("job/third", "Deleted")
-		// kubectl has replaced itself by the plugin.
+		// The plugin has replaced the kubectl process.
 		harness.Must(t, cmd.Process.Signal(os.Interrupt))
 		for lines.Scan() {
 		}
@@ -271,7 +271,7 @@ func assists(t *testing.T) {
 		"why":   {{map[string]any{"job": "large"}, `"position":1`, false}, {map[string]any{"job": "larg"}, "did you mean", true}, {nil, "job", true}},
 		"tree":  {{nil, `"quota":"root/a"`, false}},
 		"queue": {{nil, `"queue":"root-a"`, false}, {map[string]any{"queue": "root-a"}, `"alike":1`, false}},
-		// It needs what no tenant may read.
+		// It needs objects that no tenant may read.
 		"simulate": {{map[string]any{"manifests": harness.MarkedJob("team-a", "tiny", "500m")}, "cannot list", true}},
 		"advise":   {{map[string]any{"manifests": harness.MarkedJob("team-a", "tiny", "500m")}, "now", false}},
 	}

@@ -22,8 +22,8 @@ import (
 	"kube-queue.dev/kube-queue/test/harness"
 )
 
-// The API server accepts the templates of all jobs in the test data of all kinds, with everything that
-// their pods may have.
+// The API server accepts the templates of all jobs in the test data of all kinds, with everything that their pods may
+// contain.
 func TestTheAPIServerAcceptsTheTemplatesOfEachKind(t *testing.T) {
 	cluster := clustertest.ForTest(t, clustertest.Options{OnlyAPI: true})
 	client, err := kubernetes.NewForConfig(cluster.Config())
@@ -59,7 +59,7 @@ func casesOf(t *testing.T, repository, name string) []adaptertest.Case {
 	return slices.DeleteFunc(all, func(c adaptertest.Case) bool { return c.Invalid != "" })
 }
 
-// planOf returns the plan for a job; it is empty if the job has no pods, or none that are known.
+// planOf returns the plan for a job. It is empty if the job has no known pods.
 func planOf(t *testing.T, adapter framework.Adapter, test adaptertest.Case) *provisioning.Plan {
 	t.Helper()
 	observed, err := decision.Observe(adapter, test.Job, test.Related, adaptertest.Usual())

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// named sets the fields other than resources that the API server requires of containers.
+// named sets the required fields of containers, except the resources.
 func named(spec *corev1.PodSpec) {
 	for i, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
 		for j := range containers {
@@ -19,7 +19,7 @@ func named(spec *corev1.PodSpec) {
 	}
 }
 
-// drawSpec draws a pod, which is usually valid.
+// drawSpec draws a pod spec, which is usually valid.
 func drawSpec(t *rapid.T) corev1.PodSpec {
 	var spec corev1.PodSpec
 	for range rapid.IntRange(1, 3).Draw(t, "containers") {
@@ -70,7 +70,8 @@ func draw(t *rapid.T, list corev1.ResourceList, name corev1.ResourceName, texts 
 	}
 }
 
-// fixedDraws is how many pods each test draws with fixed seeds, so that what it must have seen does not depend on luck.
+// fixedDraws is how many pods each test draws with fixed seeds, so that the cases it must cover do not depend on
+// chance.
 const fixedDraws = 40
 
 // drawWeighed draws a pod with properties that scopes of ResourceQuotas match.

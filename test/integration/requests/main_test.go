@@ -1,5 +1,5 @@
-// Package requests compares the requests of a pod that pkg/requests computes with
-// the same pod in the API server, which may refuse it. The programs do not run.
+// Package requests compares the requests of a pod as computed by pkg/requests with the same pod in the API server,
+// which may refuse it. The programs do not run.
 package requests
 
 import (
@@ -38,7 +38,7 @@ func must(t rapid.TB, err error) {
 	}
 }
 
-// patience is the timeout of waits, which are longer on a slow machine.
+// patience is the timeout of waits. It is multiplied on slow machines.
 const patience = 30 * time.Second
 
 // namespace has the LimitRanges of a namespace and the RuntimeClasses of the cluster, as stored. It
@@ -138,7 +138,7 @@ func probe() corev1.PodSpec {
 	return corev1.PodSpec{Containers: []corev1.Container{{Name: "probe", Image: "probe", Resources: corev1.ResourceRequirements{Limits: amounts}}}}
 }
 
-// pod returns a pod that no scheduler assigns.
+// pod returns a pod that no scheduler handles.
 func (n *namespace) pod(spec corev1.PodSpec) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "pod-", Namespace: n.name}, Spec: *spec.DeepCopy()}
 	pod.Spec.SchedulerName = "none"

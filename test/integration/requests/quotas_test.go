@@ -40,7 +40,7 @@ var byScope = map[corev1.ResourceQuotaScope]strict{
 		`{containers: [{}], affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: zone, namespaces: [other]}]}}}`},
 }
 
-// opposites are pairs of scopes of which each pod matches exactly one.
+// opposites are pairs of scopes. Each pod matches exactly one of a pair.
 var opposites = map[corev1.ResourceQuotaScope]corev1.ResourceQuotaScope{
 	corev1.ResourceQuotaScopeNotBestEffort:  corev1.ResourceQuotaScopeBestEffort,
 	corev1.ResourceQuotaScopeNotTerminating: corev1.ResourceQuotaScopeTerminating,

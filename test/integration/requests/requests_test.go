@@ -140,8 +140,7 @@ func TestRequestsOfRandomPodsAreThoseOfTheAPIServer(t *testing.T) {
 	}
 }
 
-// It is undefined which of two defaults a container gets. The charge can be more than its request,
-// but never less.
+// Which of two defaults a container gets is undefined. The charge may exceed its request, but is never less.
 func TestPodsAreChargedNoLessThanAnyOfTheirDefaults(t *testing.T) {
 	n := begin(t,
 		`[{type: Container, default: {cpu: 4, memory: 1Gi}, defaultRequest: {cpu: 1}}]`,

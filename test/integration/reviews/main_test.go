@@ -1,5 +1,5 @@
-// Package reviews tests that kube-queue-controller answers reviews only if they come through an API server, and that what
-// proves it is seen by nobody. The audit log has everything that the API server writes into it.
+// Package reviews tests that kube-queue-controller answers reviews only if they come through an API server, and that
+// the proof for this is never disclosed. The audit log has everything that the API server can write into it.
 package reviews
 
 import (

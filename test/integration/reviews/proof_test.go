@@ -30,13 +30,13 @@ import (
 // secret is the name of a unit that only an administrator may see.
 const secret = "merger"
 
-// world is a controller that answers, and what was seen of it.
+// world is a controller that answers reviews, and everything that was seen of it.
 type world struct {
 	t       *testing.T
 	kube    kubernetes.Interface
 	address string
 	program *harness.Program
-	// proofs are all that were ever in the Secret, in base64.
+	// proofs are all proofs that were ever in the Secret, in base64.
 	proofs map[string]bool
 	// seen is everything that clients have received.
 	seen bytes.Buffer
@@ -80,7 +80,7 @@ func (w *world) answers() {
 	})
 }
 
-// read notes the proofs of now, by key.
+// read records the current proofs, by key.
 func (w *world) read() map[string]string {
 	w.t.Helper()
 	found, err := w.kube.CoreV1().Secrets(clustertest.Namespace).Get(w.t.Context(), reviews.ProofSecret, metav1.GetOptions{})
@@ -95,7 +95,7 @@ func (w *world) read() map[string]string {
 	return now
 }
 
-// ask sends a review of units with a status by kubectl, and returns what the user receives.
+// ask sends a review of units with a status through kubectl, and returns what the user receives.
 func (w *world) ask(user, namespace, status string, args ...string) (string, error) {
 	args = append(args, "-o", "yaml", "-f", "-")
 	if user != "" {
@@ -107,7 +107,7 @@ func (w *world) ask(user, namespace, status string, args ...string) (string, err
 	return out, err
 }
 
-// post sends a review straight to the port, as nobody in particular who says that he is an administrator.
+// post sends a review directly to the port. The sender is unauthenticated and claims to be an administrator.
 func (w *world) post(path, proof string) (status int, body string) {
 	w.t.Helper()
 	text := fmt.Sprintf(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","operation":"CREATE","namespace":"team-b","dryRun":true,
@@ -124,7 +124,7 @@ func (w *world) post(path, proof string) (status int, body string) {
 	return response.StatusCode, string(all)
 }
 
-// refuses checks that whoever posts this proof gets no answer.
+// refuses checks that a request with this proof gets no answer.
 func (w *world) refuses(what, proof string) {
 	w.t.Helper()
 	for _, path := range []string{"/reviews/queuereviews", "/reviews/queueunitreviews", "/reviews/quotareviews", "/reviews", "/reviews/../reviews/queuereviews"} {
@@ -149,7 +149,7 @@ func TestOnlyReviewsThatCameThroughTheAPIServerAreAnswered(t *testing.T) {
 			"32 zeros": base64.StdEncoding.EncodeToString(make([]byte, 32))} {
 			w.refuses(what, proof)
 		}
-		// What is refused is what would be answered with the proof.
+		// With the proof, the same request is answered.
 		if _, body := w.post("/reviews/queuereviews", first["current"]); !strings.Contains(body, `"patch"`) {
 			t.Errorf("with the proof: %s", body)
 		}
@@ -210,7 +210,7 @@ func TestOnlyReviewsThatCameThroughTheAPIServerAreAnswered(t *testing.T) {
 		w.answers()
 		w.refuses("nothing", "")
 	})
-	// The status of the user would pass if the policy did not replace it, and the proof would be in the response.
+	// The user's status would pass if the policy did not replace it, and the response would contain the proof.
 	t.Run("without the webhook nobody gets the proof", func(t *testing.T) {
 		w.t = t
 		w.without("mutatingwebhookconfiguration", "nothing has answered|status.observedTime", "create", "--dry-run=server")
@@ -228,7 +228,8 @@ func TestOnlyReviewsThatCameThroughTheAPIServerAreAnswered(t *testing.T) {
 	})
 }
 
-// without deletes an object of the reviews, checks that the user gets one of these messages, and installs it again.
+// without deletes an object of the reviews, checks that the user gets one of these messages, and installs the object
+// again.
 func (w *world) without(kind, messages string, args ...string) {
 	w.t.Helper()
 	_, err := suite.Kubectl(w.t.Context(), "delete", kind, reviews.Configuration)
@@ -243,7 +244,7 @@ func (w *world) without(kind, messages string, args ...string) {
 	})
 }
 
-// quiet checks that no proof is in anything that a user, the audit log or a log has.
+// quiet checks that no user, audit log or other log has received a proof.
 func (w *world) quiet() {
 	w.t.Helper()
 	w.read()

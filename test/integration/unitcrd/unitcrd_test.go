@@ -58,14 +58,14 @@ func TestTheProgramsWaitForTheirCRDAndRefuseAnotherWithItsName(t *testing.T) {
 	}
 	programs := []*harness.Program{suite.Program(t, harness.Controller), suite.Program(t, harness.Extensions)}
 
-	// Without the CRD the programs wait and log it.
+	// Without the CRD, the programs wait and log this.
 	kubectl("delete", "crd", "queueunits.scheduling.x-k8s.io", "--wait")
 	for _, program := range programs {
 		program.Launch()
 		logs(t, program, "Waiting for the CRD of QueueUnits")
 	}
 
-	// With the CRD of another system they exit, and log what it lacks and what to do.
+	// With the CRD of another system, they exit, and log what it lacks and what to do.
 	apply := func(manifest string) {
 		t.Helper()
 		if out, err := suite.KubectlWith(t.Context(), manifest, "apply", "--server-side", "-f", "-"); err != nil {
@@ -85,7 +85,7 @@ func TestTheProgramsWaitForTheirCRDAndRefuseAnotherWithItsName(t *testing.T) {
 		logs(t, program, "spec.podSets, spec.resource", "kubectl delete crd queueunits.scheduling.x-k8s.io")
 	}
 
-	// With the right CRD they run.
+	// With the right CRD, they run.
 	kubectl("delete", "crd", "queueunits.scheduling.x-k8s.io", "--wait")
 	for _, program := range programs {
 		program.Launch()

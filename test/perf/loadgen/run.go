@@ -17,8 +17,8 @@ import (
 	"kube-queue.dev/kube-queue/test/perf/rig"
 )
 
-// The maximum numbers of concurrent creates and ends. Creates are limited as in job-extensions,
-// which has 8 workers for each kind. Ends are caused by any number of jobs.
+// The maximum numbers of concurrent creates and ends. Creates are limited as in job-extensions, which has 8 workers
+// for each kind. Ends are not, because any number of jobs can end at once.
 const (
 	createsInFlight = 8
 	endsInFlight    = 32
@@ -28,7 +28,7 @@ const (
 type Unit struct {
 	Arrival
 	Namespace, Name, Job string
-	// Late is how long after its time the request was sent.
+	// Late is the delay of the request.
 	Late time.Duration
 	// Created and Ended are the times of the responses, Released is the time of the watch event.
 	Created, Released, Ended time.Duration
@@ -75,7 +75,7 @@ func New(config *rest.Config, s *Scenario) (*Run, error) {
 	namespaces := s.Namespaces()
 	for index, a := range s.Arrivals() {
 		job := fmt.Sprintf("%s-%d-%d", s.Classes[a.Class].Name, a.Leaf, a.Number)
-		name := fmt.Sprintf("%s-job-%010x", job, index) // the index is in place of the hash of job-extensions
+		name := fmt.Sprintf("%s-job-%010x", job, index) // the index replaces the hash of job-extensions
 		r.units = append(r.units, Unit{Arrival: a, Namespace: namespaces[a.Leaf], Name: name, Job: job})
 		r.indexes[name] = index
 	}
@@ -207,8 +207,8 @@ func (r *Run) Held() int { return heldPerLeaf * r.LeafCount() }
 // Last returns the last unit of a leaf. Leaves are numbered from 0.
 func (r *Run) Last(leaf int) *Unit { return &r.units[len(r.units)-r.LeafCount()+leaf] }
 
-// TurnOver ends units that hold quota, in the order of their release, for a time: a number of units per second or, if the rate
-// is 0, most units as fast as possible. It returns how many were released meanwhile.
+// TurnOver ends units that hold quota, in the order of their release, for a time. It ends rate units per second or,
+// if rate is 0, up to most units as fast as possible. It returns how many were released meanwhile.
 func (r *Run) TurnOver(ctx context.Context, during time.Duration, rate float64, most int) (released int, took time.Duration, err error) {
 	window, cancel := context.WithTimeout(ctx, during)
 	defer cancel()
@@ -225,14 +225,14 @@ func (r *Run) TurnOver(ctx context.Context, during time.Duration, rate float64, 
 	if rate > 0 {
 		<-window.Done()
 	} else {
-		// The window is over at the latest then.
+		// This ends with the window at the latest.
 		_ = r.Reach(window, "the quota is used again", func(c Counts) bool { return c.Released >= r.Held()+c.Ended })
 	}
 	return r.Counts().Released - before.Released, r.Elapsed() - from, context.Cause(ctx)
 }
 
-// endDue waits for a unit whose job has run long enough, until the window ends, and ends it, also beyond the window, so that none
-// is lost.
+// endDue waits until the window ends for a unit whose job has run long enough, and ends it. The write may outlast the
+// window, so no unit is lost.
 func (r *Run) endDue(ctx, window context.Context) error {
 	select {
 	case <-window.Done():

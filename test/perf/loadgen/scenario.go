@@ -7,13 +7,11 @@
 // of a class in a leaf, at a time after the start. In a scenario with a backlog, all units arrive at
 // the same time without quota, the quota is increased later, and no unit ends.
 //
-// The load generator shares the machine with the programs that it measures, so it discards
-// responses and remembers only some fields of units. It sends the same writes as job-extensions,
-// and no others.
+// The load generator shares the machine with the programs that it measures, so it discards responses and keeps only
+// some fields of units. It sends the same writes as job-extensions, and no others.
 //
-// Invariants: the same file always gives the same tree and the same arrivals, in the same order. A
-// unit is created at its time even if others are late (an open loop). A late unit is created
-// immediately, and its delay is recorded.
+// Invariants: the same file always gives the same tree and the same arrivals, in the same order. A unit is created on
+// time even if others are late (an open loop). A late unit is created immediately, and its delay is recorded.
 package loadgen
 
 import (
@@ -79,11 +77,11 @@ type Class struct {
 type Backlog struct {
 	// Settle is the time without writes after which all units are considered to wait.
 	Settle metav1.Duration `json:"settle"`
-	// Rest is the delay before the idle measurement, and Idle its duration. After much work the Go
-	// runtime returns memory for a while, which uses about 1% of all cores.
+	// Rest is the delay before the idle measurement, and Idle its duration. After heavy work, the Go runtime returns
+	// memory for a while, which uses about 1% of all cores.
 	Rest metav1.Duration `json:"rest"`
 	Idle metav1.Duration `json:"idle"`
-	// Room is the quota of each leaf after that, in units. More is the additional quota at the
+	// Room is the quota of each leaf after the idle measurement, in units. More is the additional quota at the
 	// restart of the controller.
 	Room int `json:"room"`
 	More int `json:"more"`
@@ -260,8 +258,8 @@ func (s *Scenario) Namespaces() []string {
 	return names
 }
 
-// Tree returns the root of the quota tree. For a backlog this is a tree in which exactly the first
-// units of each leaf fit, as many as room says.
+// Tree returns the root of the quota tree. For a backlog, room is the number of units of each leaf that fit, in the
+// order of arrival.
 func (s *Scenario) Tree(room int) quotav1beta1.ElasticQuotaNode {
 	leafMax := s.Leaves.Max
 	if s.Backlog != nil {
@@ -282,11 +280,11 @@ func (s *Scenario) Tree(room int) quotav1beta1.ElasticQuotaNode {
 	return root
 }
 
-// heldPerLeaf is the number of units that hold quota at a time, per leaf.
+// heldPerLeaf is the number of units per leaf that hold quota at the same time.
 const heldPerLeaf = 2
 
-// TurnoverScenario returns a scenario with a tree of so many nodes, at least 3, and at least so many units. All units
-// arrive at once. Parents are full, and leaves borrow from each other.
+// TurnoverScenario returns a scenario with a tree of this many nodes, at least 3, and at least this many units. All
+// units arrive at once. Parents are full, and leaves borrow from each other.
 func TurnoverScenario(name string, nodes, units int) *Scenario {
 	parents := 1
 	for p := 2; p*p <= nodes-1; p++ {
@@ -301,7 +299,8 @@ func TurnoverScenario(name string, nodes, units int) *Scenario {
 	return s
 }
 
-// Uniform returns a scenario without limits of quota. At least so many equal units arrive at once, as many in each leaf.
+// Uniform returns a scenario without quota limits. At least this many equal units arrive at once, evenly spread over
+// the leaves.
 func Uniform(name string, leaves, units int) *Scenario {
 	return &Scenario{
 		Name: name, Policy: "Priority",

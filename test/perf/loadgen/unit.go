@@ -38,8 +38,8 @@ func (r *Run) unit(index int) *v1alpha1.QueueUnit {
 	}
 }
 
-// again repeats a request for half a minute if it can succeed later: the API server was not available, or the unit had changed, of which the watch
-// soon shows the new version.
+// again repeats a request for half a minute if it can still succeed: the API server was unavailable, or the unit has
+// changed and the watch will soon show the new version.
 func again(ctx context.Context, send func() error) error {
 	return retry.OnError(wait.Backoff{Duration: 50 * time.Millisecond, Factor: 1, Steps: 600}, func(err error) bool {
 		final := apierrors.IsAlreadyExists(err) || apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsInvalid(err)
@@ -47,7 +47,7 @@ func again(ctx context.Context, send func() error) error {
 	}, send)
 }
 
-// Create creates a unit. A repeated request can find that the unit exists.
+// Create creates a unit. A repeated request may find that the unit exists.
 func (r *Run) Create(ctx context.Context, index int) error {
 	unit, late := r.unit(index), r.Elapsed()-r.units[index].At
 	err := again(ctx, func() error {
@@ -72,8 +72,8 @@ func (r *Run) Release(ctx context.Context, index int) error {
 	})
 }
 
-// End ends a unit as job-extensions does it after the job has succeeded. The API server refuses it if the unit has another
-// version than the last one that was seen, if it is watched.
+// End ends a unit as job-extensions does after the job has succeeded. If the unit is watched, the API server refuses
+// the write unless it is based on the latest version.
 func (r *Run) End(ctx context.Context, index int) error {
 	err := r.patch(ctx, index, func() map[string]any {
 		patch := map[string]any{"status": lifecycle.Finished(&v1alpha1.QueueUnit{}, true, "CompletionsReached",

@@ -38,7 +38,7 @@ func TestAUnitIsLikeThatOfJobExtensions(t *testing.T) {
 	defer server.Close()
 	s := run(t, shapes(), server.URL)
 	s.start = s.start.Truncate(time.Microsecond)
-	require.NoError(t, s.Create(t.Context(), 3)) // the second of the second leaf
+	require.NoError(t, s.Create(t.Context(), 3)) // the second unit of the second leaf
 	ref := unit.Spec.ConsumerRef
 	if unit.Name != "c-1-1-job-0000000003" || unit.APIVersion != "scheduling.x-k8s.io/v1alpha1" || ref.Namespace != "perf-0-1" || ref.Name != "c-1-1" ||
 		ref.Kind != "Job" || ref.UID != "00000000-0000-4000-8000-000000000003" {

@@ -30,7 +30,7 @@ type Usage struct {
 // Use is the usage of each process by name.
 type Use map[string]Usage
 
-// Since returns the use since an earlier Use. Memory is that of the later one.
+// Since returns the use since an earlier Use. The memory is not a difference.
 func (u Use) Since(earlier Use) Use {
 	since := Use{}
 	for name, usage := range u {
@@ -40,8 +40,8 @@ func (u Use) Since(earlier Use) Use {
 	return since
 }
 
-// Show adds the processor time of each process, divided by count, and its memory. The bar is that of the
-// processor time of the controller.
+// Show adds the processor time of each process, divided by count, and its memory. The bar is for the processor time
+// of the controller.
 func (u Use) Show(r *Report, prefix string, count float64, bar Bar) {
 	cpu, memory := r.Section(prefix+"processor time"), r.Section(prefix+"memory")
 	all := time.Duration(0)
@@ -94,8 +94,8 @@ func readUse(pids, groups map[int]string) (Use, error) {
 	return use, nil
 }
 
-// Writes visits the answered writes in the audit log since the last call. It reads the log as a stream, because it has hundreds
-// of megabytes. Unlike test/audit, it checks nothing.
+// Writes visits the answered writes in the audit log since the last call. It streams the log, which has hundreds of
+// megabytes. Unlike test/audit, it checks nothing.
 func (r *Rig) Writes(ctx context.Context, visit func(*log.Entry)) error {
 	if err := r.Cluster.CompleteAuditLog(ctx); err != nil {
 		return err
@@ -115,10 +115,11 @@ func (r *Rig) Writes(ctx context.Context, visit func(*log.Entry)) error {
 	})
 }
 
-// Counts counts writes by kind, such as "job-extensions: patch jobs.batch/status", and the successful ones also together.
+// Counts counts writes by kind, such as "job-extensions: patch jobs.batch/status". Successful writes are also counted
+// in totals.
 type Counts map[string]int
 
-// What is counted together: all writes, those of kube-queue that grow with the number of jobs, and those that do not.
+// The totals: all writes, those of kube-queue that grow with the number of jobs, and those that do not.
 const (
 	allWrites    = "all"
 	writesOnJobs = "kube-queue, on jobs, units and events"
@@ -150,10 +151,11 @@ func (c Counts) Add(e *log.Entry) {
 	}
 }
 
-// rarely is of how many writes a unit or job a kind is not shown by itself.
+// rarely is the number of writes per unit or job below which a kind is not shown separately.
 const rarely = 0.02
 
-// Show adds the numbers of writes, divided by count. The bar is that of kube-queue's writes that grow with the number of jobs.
+// Show adds the numbers of writes, divided by count. The bar is for kube-queue's writes that grow with the number of
+// jobs.
 func (c Counts) Show(s *Section, count float64, bar Bar) {
 	together := []string{allWrites, writesOnJobs, writesShared}
 	s.Add(allWrites, float64(c[allWrites])/count, "")

@@ -27,7 +27,7 @@ const (
 	stopGrace = 20 * time.Second
 )
 
-// Program is a running program of kube-queue, or a command beside it.
+// Program is a running program of kube-queue, or another command.
 type Program struct {
 	Name string
 	// PID is also the process group.
@@ -35,8 +35,8 @@ type Program struct {
 	// Log is the path of the output.
 	Log string
 
-	// health and profiles are addresses of a program of kube-queue. A command has none, and may exit with
-	// any status after a signal.
+	// health and profiles are addresses of a program of kube-queue. Another command has none, and may exit with any
+	// status after a signal.
 	health, profiles string
 	// asked reports that Stop or Kill was called.
 	asked atomic.Bool
@@ -73,8 +73,8 @@ func (r *Rig) Launch(ctx context.Context, name string, env []string, args ...str
 	return p, nil
 }
 
-// Command starts a command of a shell, which finds the cluster by KUBECONFIG and a kubectl of its version by PATH. Its child
-// processes end and are measured with it.
+// Command starts a shell command. It finds the cluster through KUBECONFIG, and a kubectl of the cluster's version in
+// PATH. Its child processes are measured and end with it.
 func (r *Rig) Command(name, command string) (*Program, error) {
 	p := &Program{Name: name}
 	return p, r.begin(p, exec.Command("sh", "-c", command),
@@ -140,7 +140,8 @@ func (p *Program) Stop() error {
 // Kill kills the program.
 func (p *Program) Kill() { p.end(syscall.SIGKILL) }
 
-// end sends a signal to the group of the program and waits until the program has ended. Children that are left end in any case.
+// end signals the process group of the program and waits until the program has ended. It then kills remaining
+// children.
 func (p *Program) end(signal syscall.Signal) {
 	p.asked.Store(true)
 	kill := func() { _ = syscall.Kill(-p.PID, syscall.SIGKILL) }
@@ -154,8 +155,8 @@ func (p *Program) end(signal syscall.Signal) {
 // profilesOf is the path of profiles, in our programs and in the API server, which serves them by default.
 const profilesOf = "/debug/pprof/"
 
-// profile writes CPU and heap profiles of a program to files of the folder of Options.Profiles, one after the other until the
-// program has ended: NAME.TIME.cpu.pprof and NAME.TIME.heap.pprof. A program that has just been started has none yet.
+// profile writes CPU and heap profiles of a program to the folder Options.Profiles until the program has ended, as
+// NAME.TIME.cpu.pprof and NAME.TIME.heap.pprof. A program that has just started serves none yet.
 func (r *Rig) profile(name string, client *http.Client, server string, ended <-chan struct{}) {
 	wait.Until(func() {
 		file := filepath.Join(r.profiles, name+"."+time.Now().Format("150405"))
@@ -171,11 +172,11 @@ func (r *Rig) profile(name string, client *http.Client, server string, ended <-c
 	}, 100*time.Millisecond, ended)
 }
 
-// LiveHeap returns how much memory the objects of the program use that are still referenced, in bytes.
-// It runs the garbage collector.
+// LiveHeap returns the memory of the objects that the program still references, in bytes. It runs the garbage
+// collector.
 func (p *Program) LiveHeap(ctx context.Context) (int64, error) {
 	var profile []byte
-	for range 2 { // what has a finalizer or a weak pointer is collected one time later
+	for range 2 { // objects with a finalizer or a weak pointer need a second collection
 		var err error
 		if profile, err = get(ctx, http.DefaultClient, p.profiles+profilesOf+"heap?gc=1&debug=1"); err != nil {
 			return 0, err

@@ -138,8 +138,8 @@ func number(value float64) string {
 // Durations are measured times.
 type Durations []time.Duration
 
-// Percentile returns the smallest duration that is not exceeded by a fraction p (0 to 1) of all. It
-// returns 0 without durations.
+// Percentile returns the smallest duration that at least a fraction p (0 to 1) of all do not exceed. It returns 0
+// without durations.
 func (d Durations) Percentile(p float64) time.Duration {
 	if len(d) == 0 {
 		return 0
@@ -148,7 +148,7 @@ func (d Durations) Percentile(p float64) time.Duration {
 	return slices.Sorted(slices.Values(d))[max(rank, 1)-1]
 }
 
-// Spread adds the number of durations, percentiles and the maximum. Bars are those of half of them and of 99 %.
+// Spread adds the number of durations, percentiles and the maximum. The bars are for the p50 and the p99.
 func (s *Section) Spread(d Durations, half, all Bar) {
 	s.Count("measured", len(d))
 	s.Add("p50", Milliseconds(d.Percentile(0.5)), "ms", half)

@@ -1,13 +1,12 @@
 // Package rig runs the environment of a measurement: a local control plane with kube-queue
 // installed, and the programs of kube-queue, built and started as in production.
 //
-// Terms. A Program is a program of kube-queue, which can be stopped, killed and restarted. Use
-// is the processor time and the memory of each process: the programs, the parts of the
-// cluster, and the tool itself, which shares the machine. The audit log of the cluster tells which
-// program has written what, and when. A Report has the results of a measurement: figures in sections,
-// printed as a table or as JSON. A Figure is a number with its unit. A Bar is the value that a figure
-// must reach; a figure without a bar is informational. Percentiles are exact: the nearest rank of all
-// measured values.
+// Terms. A Program is a program of kube-queue, which can be stopped, killed and restarted. Use is the processor time
+// and the memory of each process: the programs, the parts of the cluster, and the tool itself, which shares the
+// machine. The audit log shows which program wrote what, and when. A Report has the results of a measurement: figures
+// in sections, printed as a table or as JSON. A Figure is a number with its unit. A Bar is the value that a figure
+// must reach; a figure without a bar is informational. Percentiles are exact: the nearest rank of all measured
+// values.
 //
 // Invariants: the programs run without the race detector, with their ServiceAccounts and with
 // leader election. No program outlives the rig, and the rig stops with its cluster.
@@ -178,7 +177,7 @@ func (r *Rig) ApplyTree(ctx context.Context, root quotav1beta1.ElasticQuotaNode)
 	return err
 }
 
-// WaitForNode waits until the status of the quota tree shows a node, by its path, as it should be.
+// WaitForNode waits until the status of the quota tree shows the node at the path in the wanted state.
 func (r *Rig) WaitForNode(ctx context.Context, timeout time.Duration, path string, so func(quotav1beta1.ElasticQuotaNodeStatus) bool) error {
 	late := fmt.Errorf("the status of the quota tree does not show %s as it should be after %v", path, timeout)
 	return Until(ctx, time.Second, timeout, late, func(ctx context.Context) (bool, error) {
@@ -190,8 +189,8 @@ func (r *Rig) WaitForNode(ctx context.Context, timeout time.Duration, path strin
 	})
 }
 
-// AnswersReviews installs what reviews need of the policies, and returns the arguments with which
-// kube-queue-controller answers reviews at the address.
+// AnswersReviews installs the policies that reviews need, and returns the arguments that make kube-queue-controller
+// answer reviews at the address.
 func (r *Rig) AnswersReviews(ctx context.Context) (address string, args []string, err error) {
 	if _, err := r.Cluster.Kubectl(ctx, "apply", "--server-side", "--force-conflicts",
 		"-f", filepath.Join(r.Cluster.Repository, "deploy", "policies", "reviews.yaml")); err != nil {
@@ -200,7 +199,7 @@ func (r *Rig) AnswersReviews(ctx context.Context) (address string, args []string
 	return r.Cluster.RouteReviews(ctx)
 }
 
-// LaunchPlugin starts the kubectl plugin as the administrator under a name.
+// LaunchPlugin starts the kubectl plugin as the administrator, as a program with this name.
 func (r *Rig) LaunchPlugin(name string, args ...string) (*Program, error) {
 	p := &Program{Name: name}
 	return p, r.begin(p, exec.Command(filepath.Join(r.programs, Plugin), args...), "KUBECONFIG="+r.Cluster.Kubeconfig)
@@ -228,8 +227,8 @@ func Each(ctx context.Context, workers, count int, do func(context.Context, int)
 	return context.Cause(ctx)
 }
 
-// InTime is like Each, but begins each task at its time after the start. A task that is late begins
-// immediately, and delays no other task as long as a worker is free (an open loop).
+// InTime is like Each, but begins each task at its time after the start. A late task begins immediately, and delays
+// no other as long as a worker is free (an open loop).
 func InTime(ctx context.Context, start time.Time, workers, count int, at func(int) time.Duration, do func(context.Context, int) error) error {
 	return Each(ctx, workers, count, func(ctx context.Context, index int) error {
 		if err := Pass(ctx, at(index)-time.Since(start)); err != nil {
@@ -239,8 +238,8 @@ func InTime(ctx context.Context, start time.Time, workers, count int, at func(in
 	})
 }
 
-// Beside runs tasks beside a main one, whose end cancels their context. The first error of a task cancels the main one and is
-// returned, because it is more useful than the error of the main one that results from it.
+// Beside runs tasks beside a main one. The end of the main task cancels their context. The first error of a task
+// cancels the main one and is returned, because it is more useful than the resulting error of the main one.
 func Beside(ctx context.Context, main func(context.Context) error, tasks ...func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var group sync.WaitGroup
@@ -270,7 +269,7 @@ func Rate(rate float64) func(index int) time.Duration {
 	}
 }
 
-// Until checks a condition until it holds or its check fails. If it does not hold in time, the error is late.
+// Until repeats a check until it holds or fails. After the timeout it returns late.
 func Until(ctx context.Context, period, timeout time.Duration, late error, holds func(context.Context) (bool, error)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, late)
 	defer cancel()

@@ -68,7 +68,7 @@ func TestACommandIsMeasuredAndEndsWithItsChildren(t *testing.T) {
 	}
 	child, err := strconv.Atoi(lines()[1])
 	require.NoError(t, err)
-	harness.Eventually(t, time.Minute, "the group uses what its processes use", func() (bool, string) { // what the child uses grows at its start
+	harness.Eventually(t, time.Minute, "the group uses what its processes use", func() (bool, string) { // a starting child grows
 		group, groupErr := readUse(nil, map[int]string{p.PID: "all"})
 		alone, err := readUse(map[int]string{p.PID: "shell", child: "child"}, nil)
 		require.NoError(t, errors.Join(err, groupErr))

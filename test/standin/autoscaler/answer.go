@@ -1,6 +1,6 @@
 package autoscaler
 
-// goal is the state that an Answer leads to.
+// goal is the state that an Answer drives requests to.
 type goal int
 
 const (
@@ -12,8 +12,8 @@ const (
 	revoked
 )
 
-// Answer is the state that the stand-in leads a request to. The zero Answer is Never. If the answer
-// changes while nodes are added, the nodes remain until the request is deleted, failed or revoked.
+// Answer is the state that the stand-in drives a request to. The zero Answer is Never. If the answer changes while
+// nodes are added, the nodes remain until the request is deleted, failed or revoked.
 type Answer struct {
 	goal            goal
 	reason, message string

@@ -55,7 +55,7 @@ func newAutoscaler(requests dynamic.Interface, kube kubernetes.Interface) *Autos
 	}
 }
 
-// Answer sets how requests are answered from now on, also requests that exist.
+// Answer sets how requests are answered from now on, including existing ones.
 func (a *Autoscaler) Answer(answer Answer) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -124,7 +124,7 @@ func (a *Autoscaler) next(ctx context.Context) bool {
 	return true
 }
 
-// sync removes nodes that are no longer needed, and leads all requests one step further.
+// sync removes nodes that are no longer needed, and moves all requests one step further.
 func (a *Autoscaler) sync(ctx context.Context) error {
 	requests, err := a.list()
 	if err != nil {
@@ -159,7 +159,7 @@ func (a *Autoscaler) added() (map[types.UID][]*corev1.Node, error) {
 	return added, nil
 }
 
-// ignoreChanged ignores that an object has changed or is gone: its next event is on its way.
+// ignoreChanged drops the error if an object has changed or is gone: its next event is on its way.
 func ignoreChanged(err error) error {
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return nil

@@ -3,8 +3,8 @@
 // are simulated: kwok plays their kubelets, and the real scheduler places pods on them. test/e2e/provisioning
 // and test/e2e/gangs show that kube-queue and the scheduler react to each answer.
 //
-// Terms. An Answer is the state that the stand-in leads all requests to. A Pool is capacity that several
-// requests share. The nodes of a request are the nodes that the stand-in has added for it.
+// Terms. An Answer is the state that the stand-in drives all requests to. A Pool is capacity that several requests
+// share. The nodes of a request are the nodes that the stand-in has added for it.
 //
 //	scaler := autoscaler.ForTest(t, cluster)
 //	scaler.Answer(autoscaler.QuotaExceeded("no GPUs left"))
@@ -13,9 +13,9 @@
 //
 // Invariants:
 //   - A request goes through the states of the real autoscaler in their order: Accepted, then perhaps
-//     Provisioned=False, then Provisioned=True or Failed, then BookingExpired or CapacityRevoked.
-//     Each step is a write of its own to the status subresource, guarded by the resourceVersion.
-//   - Failed, and a Provisioned that is True, are never taken back.
+//     Provisioned=False, then Provisioned=True or Failed, then BookingExpired or CapacityRevoked. Each step is a
+//     separate write to the status subresource, guarded by the resourceVersion.
+//   - Failed=True and Provisioned=True are never taken back.
 //   - Provisioned becomes True only when all nodes of the request are ready and have no taint.
 //   - The nodes of a request have room for all its pods in any order and on any of these nodes: each
 //     node fits the largest pod of a set with the same node selector.

@@ -57,8 +57,8 @@ func grouped(templates []template) []*group {
 	return all
 }
 
-// plan returns the nodes for the pods of a request. Each node has room for podsOnNode pods of the
-// largest size of its group. So in any order of scheduling, a pod that is left finds a node with room.
+// plan returns the nodes for the pods of a request. Each node has room for podsOnNode pods of the largest size of its
+// group. So every pod finds a node, in any order of scheduling.
 func plan(request *provisioningv1.ProvisioningRequest, templates []template, podsOnNode int) []*corev1.Node {
 	var nodes []*corev1.Node
 	for _, g := range grouped(templates) {

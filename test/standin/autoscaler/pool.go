@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Pool is capacity that several requests share. A request gets nodes when all of them fit, in the
-// order of creation: one that does not fit yet lets later ones wait too. Its share is free again when
-// its last node is gone.
+// Pool is capacity that several requests share. Requests get nodes in the order of creation, each when all its nodes
+// fit. One that does not fit yet makes later ones wait too. The share of a request is free again when its last node
+// is gone.
 type Pool struct {
 	// Limit is the most that the nodes in the pool may have together. Resources that it does not name
 	// are not limited.
@@ -26,7 +26,7 @@ type share struct {
 	amount corev1.ResourceList
 }
 
-// lacking describes the resources of which the limit of the pool does not leave the amount.
+// lacking describes the resources that the pool has too little left of for the amount.
 func (s shares) lacking(pool *Pool, amount corev1.ResourceList) string {
 	used := corev1.ResourceList{}
 	for _, held := range s {

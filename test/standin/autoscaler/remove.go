@@ -36,7 +36,7 @@ func (a *Autoscaler) removeNodes(ctx context.Context, requests []*provisioningv1
 	}
 	errs = append(errs, a.removePods(ctx, bound))
 	for uid := range a.shares {
-		// A share is given before the nodes are created, so a live request keeps it without nodes.
+		// A live request keeps its share without nodes: it gets the share before the nodes are created.
 		if !live[uid] && len(added[uid]) == 0 {
 			delete(a.shares, uid)
 		}

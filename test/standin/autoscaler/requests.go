@@ -29,7 +29,7 @@ const (
 	ReasonCapacityRevoked = "CapacityRevoked"
 )
 
-// list returns all requests in the order of creation, and those of one second in the order of their names.
+// list returns all requests by creation time, then by name.
 func (a *Autoscaler) list() ([]*provisioningv1.ProvisioningRequest, error) {
 	objects, err := a.requests.List(labels.Everything())
 	if err != nil {

@@ -17,15 +17,15 @@ type step struct {
 	answer  Answer
 	// nodes are the existing nodes of the request.
 	nodes []*corev1.Node
-	// ahead has what earlier requests of each pool do.
+	// ahead is the state of the earlier requests of each pool.
 	ahead map[*Pool]turn
 }
 
-// turn is what the earlier requests of a pool do. The zero turn is that all have their shares.
+// turn is the state of the earlier requests of a pool. In the zero turn, all of them have their shares.
 type turn int
 
 const (
-	// undecided: one is decided when its next event arrives.
+	// undecided: one will be decided at its next event.
 	undecided turn = iota + 1
 	// blocked: one waits for capacity.
 	blocked

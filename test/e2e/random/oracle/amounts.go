@@ -2,10 +2,10 @@ package oracle
 
 import corev1 "k8s.io/api/core/v1"
 
-// MaxJobs is the resource of which each unit that holds quota uses 1.
+// MaxJobs is a resource. Each unit that holds quota uses 1 of it.
 const MaxJobs = "kube-queue/max-jobs"
 
-// Amounts are amounts of resources: cpu in thousandths, all others as integers.
+// Amounts are amounts of resources: milli-CPU for cpu, integers for all others.
 type Amounts map[string]int64
 
 // AmountsOf converts a list.
@@ -27,7 +27,7 @@ func (a Amounts) add(b Amounts) {
 	}
 }
 
-// max returns the greater amount of each resource.
+// max returns the larger amount of each resource.
 func (a Amounts) max(b Amounts) Amounts {
 	greater := Amounts{}
 	for name := range a {

@@ -1,15 +1,14 @@
-// Package oracle verifies the accounting of quota by the pods themselves. It has none of the accounting
-// of kube-queue: it records every version of pods, units and the status of the tree from its own watches,
-// and afterwards computes at each admission, and at each moment, what the pods request. A label of the
-// pods has the job that they were created for, whatever has become of that job.
+// Package oracle checks the accounting of quota against the pods themselves. It shares no accounting with kube-queue:
+// it records every version of pods, units and the status of the tree from its own watches, and then computes what the
+// pods request at each admission and at each moment. A label of each pod names the job that it was created for, even
+// if that job is gone.
 //
 // Terms. An event is a version of an object, or its deletion. Revisions order the events of all objects,
 // because one etcd stores them. A pod is known once the controller must have processed it: a stated
 // delay after the oracle has seen it.
 //
-// The verdict never exceeds what must be charged: a pod counts from the moment at which it is known to
-// the revision at which it ends or is gone, and the admitted amount of a unit only while its phase holds
-// quota.
+// The oracle never demands more than must be charged: a pod counts from the moment when it is known to the revision
+// at which it ends or is gone, and the admitted amount of a unit only while its phase holds quota.
 package oracle
 
 import (
@@ -19,14 +18,14 @@ import (
 	"time"
 )
 
-// Publication is the interval in which the controller prepares the status of the tree, and in which it
-// writes what it has prepared. Both begin with the start of the controller. So a new status may be one
-// interval old, and the last one two.
+// Publication is the interval at which the controller prepares the status of the tree, and also the interval at which
+// it writes what it has prepared. Both begin with the start of the controller. So a new status may be one interval
+// old, and the previous one two.
 const Publication = 5 * time.Second
 
-// Event is a version of a pod, a unit or the tree. Exactly one of them is set.
+// Event is a version of a pod, a unit or the tree. Exactly one of these is set.
 type Event struct {
-	// At is when the oracle has received it.
+	// At is when the oracle received it.
 	At       time.Time
 	Revision uint64
 	// Gone means that the object was deleted.
@@ -34,7 +33,7 @@ type Event struct {
 
 	Pod  *Pod
 	Unit *Unit
-	// Used is the status of the tree: the used amounts by the path of the node.
+	// Used is the status of the tree: the used amounts by node path.
 	Used map[string]Amounts
 }
 
@@ -46,8 +45,8 @@ type Pod struct {
 	Requests Amounts
 	// Ended is whether its containers have ended.
 	Ended bool
-	// Until is the end of the grace period if it is being deleted: as in the API server it does not count
-	// from then on, whether or not it still exists. It is zero for other pods.
+	// Until is the end of the grace period of a pod that is being deleted, or zero. As in the API server, the pod
+	// does not count from then on, even if it still exists.
 	Until time.Time
 }
 
@@ -62,7 +61,7 @@ type Unit struct {
 	// Job is the name of the job.
 	Job      string
 	Admitted bool
-	// Holds is whether the unit holds what it was admitted with.
+	// Holds reports whether the unit holds what it was admitted with.
 	Holds    bool
 	Attempts int32
 	Requests Amounts
@@ -70,9 +69,9 @@ type Unit struct {
 
 // Node is a node of the quota tree.
 type Node struct {
-	// Path is that of the status of the tree.
+	// Path is the path in the status of the tree.
 	Path string
-	// Namespaces are those of the node and of all nodes below it.
+	// Namespaces are those of the node and all nodes below it.
 	Namespaces []string
 	Max        Amounts
 }
@@ -82,7 +81,7 @@ func (n Node) has(namespace string) bool { return slices.Contains(n.Namespaces, 
 // Span is a time in which the controller did not run.
 type Span struct{ From, To time.Time }
 
-// Violation is what must not be.
+// Violation is a broken rule.
 type Violation struct {
 	At   time.Time
 	What string
@@ -91,20 +90,20 @@ type Violation struct {
 // Verdict is the result.
 type Verdict struct {
 	Violations []Violation
-	// Admissions, Statuses and Moments count what was verified. There are no moments soon after a start of
-	// the controller.
+	// Admissions, Statuses and Moments count what was verified. Moments soon after a start of the controller are not
+	// verified.
 	Admissions, Statuses, Moments int
 	// Decided counts the admissions at which pods requested more than the units that held quota.
 	Decided int
-	// Lag is the age of the oldest pod that a new status did not contain, by the sums of requests.
+	// Lag is the age of the oldest pod that a new status lacked, judging by the sums of requests.
 	Lag time.Duration
-	// Uncharged is the sum of the times that pods were not in the status although it must have contained them by then. It
+	// Uncharged is the total time for which pods were missing from the status although it had to contain them. It
 	// counts as few pods as explain the difference.
 	Uncharged time.Duration
 }
 
-// Judge verifies the events, in any order. down are the times in which the controller did not run, and
-// delay is how long a pod may be unknown to the controller, because watches are delayed.
+// Judge verifies the events, which may be in any order. down are the times in which the controller did not run. delay
+// is how long a pod may be unknown to the controller, because watches are delayed.
 func Judge(tree []Node, events []Event, down []Span, delay time.Duration) Verdict {
 	events = slices.Clone(events)
 	slices.SortStableFunc(events, func(a, b Event) int { return cmp.Compare(a.Revision, b.Revision) })
@@ -124,12 +123,12 @@ type judge struct {
 	units   map[string]*unit
 	used    map[string]Amounts
 	verdict Verdict
-	// moment is the last one that was verified, and uncharged the number of pods that were not charged then.
+	// moment is the last verified moment. uncharged is the number of pods that were not charged then.
 	moment    time.Time
 	uncharged int
 }
 
-// pod is a pod that has not ended, with the time at which it was seen first.
+// pod is a pod that has not ended, with the time when it was first seen.
 type pod struct {
 	Pod
 	since time.Time
@@ -137,7 +136,7 @@ type pod struct {
 	revision uint64
 }
 
-// unit is a unit, with the time from which on it holds what it was admitted with.
+// unit is a unit, with the time since when it holds what it was admitted with.
 type unit struct {
 	Unit
 	since time.Time
@@ -205,8 +204,8 @@ func (j *judge) seeAdmission(e Event) {
 	}
 }
 
-// uses returns what the units of the node were admitted with, and what the node uses: for each job the
-// greater of that and what its known pods request.
+// uses returns what the units of the node were admitted with, and what the node uses: for each job, the larger of
+// that and what its known pods request.
 func (j *judge) uses(node Node, at time.Time) (held, uses Amounts) {
 	held, uses = Amounts{}, Amounts{}
 	for _, u := range j.byJob(node, at, 0, j.delay) {
@@ -219,8 +218,8 @@ func (j *judge) uses(node Node, at time.Time) (held, uses Amounts) {
 // use is what a job uses.
 type use struct{ held, pods Amounts }
 
-// byJob returns what each job uses by units that have held it for longer than after, and by pods that have existed for
-// longer than known.
+// byJob returns what each job uses, from units that have held quota for longer than after and pods that have existed
+// for longer than known.
 func (j *judge) byJob(node Node, at time.Time, after, known time.Duration) map[string]*use {
 	jobs := map[string]*use{}
 	of := func(namespace, job string) *use {
@@ -293,8 +292,8 @@ func (j *judge) compare(at time.Time, after time.Duration, what string) int {
 	return pods
 }
 
-// lacks returns which pods that have existed for longer than this, and which jobs that have held quota for longer, are not
-// in the used amounts, and how many pods are not; empty if all are.
+// lacks returns which pods and jobs are missing from the used amounts, and the number of these pods. It ignores pods
+// that have not existed, and jobs that have not held quota, for longer than after.
 func (j *judge) lacks(at time.Time, after time.Duration) (string, int) {
 	for _, node := range j.tree {
 		uses := Amounts{}
@@ -333,7 +332,7 @@ func (j *judge) fewest(node Node, at time.Time, after time.Duration, resource st
 	return count, names
 }
 
-// maxViolations is how many are kept. One cause usually has many.
+// maxViolations limits the kept violations. One cause usually has many.
 const maxViolations = 10
 
 func (j *judge) fail(at time.Time, format string, args ...any) {

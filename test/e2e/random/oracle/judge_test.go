@@ -65,7 +65,7 @@ func TestJudge(t *testing.T) {
 		name  string
 		story *story
 		down  []Span
-		// want is a part of the first violation; empty if there is none.
+		// want is a part of the first violation, or empty if there is none.
 		want string
 	}{
 		{name: "what fits may be admitted",
@@ -146,7 +146,7 @@ func TestTheVerdictCountsWhatWasVerified(t *testing.T) {
 	}
 }
 
-// Two of three pods are enough to explain the difference. Whatever follows counts until a status has all of them.
+// Two of three pods are enough to explain the difference. All time counts until a status has all of them.
 func TestPodsThatAreNotChargedAreCountedBySeconds(t *testing.T) {
 	s := new(story).at(0, status(1, 1)).at(0, pods("a", "one", 1)).at(0, pods("a", "two", 1)).at(0, pods("a", "three", 1)).
 		at(13, status(1, 1)).at(14, pods("b", "other", 1)).at(16, status(4, 3)).at(20, pods("b", "another", 1))

@@ -41,14 +41,14 @@ type Record struct {
 	units  map[string]*schedulingv1alpha1.QueueUnit
 	// used is the last status of the tree.
 	used map[string]Amounts
-	// unlabelled are pods without JobLabel, by name. ended are the jobs whose unit has ended, by name. Anybody may
+	// unlabelled are pods without JobLabel, by name. ended are the jobs whose unit has ended, by name. Any user may
 	// delete such a unit.
 	unlabelled, ended map[string]bool
 }
 
-// Watch records the pods and units of these namespaces, and the status of the tree, until the context
-// ends. jobOf returns the name in JobLabel by the name of the job of a unit. It differs for objects that
-// were queued when the job that had created them was deleted.
+// Watch records the pods and units of these namespaces, and the status of the tree, until the context ends. jobOf
+// returns the JobLabel for the name of a unit's job. The two differ for objects that were queued after the job that
+// created them was deleted.
 func Watch(ctx context.Context, config *rest.Config, namespaces []string, jobOf func(name string) string) (*Record, error) {
 	kube, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -71,7 +71,7 @@ func Watch(ctx context.Context, config *rest.Config, namespaces []string, jobOf 
 		watch(ctx, ours(queue.QuotaV1beta1().RESTClient(), "elasticquotatrees", &quotav1beta1.ElasticQuotaTree{}), r.seeTree))
 }
 
-// watch passes the objects of an informer to see, and returns when it has passed those that exist.
+// watch passes the objects of an informer to see, and returns after it has passed the existing ones.
 func watch[T any](ctx context.Context, informer cache.SharedInformer, see func(object T, gone bool)) error {
 	synced, err := follow.Objects(informer, func(o T) { see(o, false) }, func(o T) { see(o, true) })
 	if err != nil {
@@ -150,8 +150,8 @@ func (r *Record) seeUnit(u *schedulingv1alpha1.QueueUnit, gone bool) {
 	})
 }
 
-// holds reports whether the unit surely holds what it was admitted with. The controller may have
-// uncharged one that was stopped, and has to charge only the pods of a job that has ended.
+// holds reports whether the unit surely holds what it was admitted with. The controller may have uncharged a stopped
+// unit, and charges only the pods of a job that has ended.
 func holds(u *schedulingv1alpha1.QueueUnit) bool {
 	stopped := slices.ContainsFunc(u.Status.Conditions, func(c metav1.Condition) bool {
 		return c.Type == wellknown.ConditionEvicted && c.Status == metav1.ConditionTrue
@@ -170,7 +170,7 @@ func (r *Record) seeTree(tree *quotav1beta1.ElasticQuotaTree, gone bool) {
 	r.add(tree, gone, Event{Used: used}, func() { r.used = used })
 }
 
-// Shows reports whether the last status of the tree contains all pods that exist now, or which it lacks.
+// Shows reports whether the last status of the tree contains all existing pods, or what is missing.
 func (r *Record) Shows(tree []Node) (bool, string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -195,7 +195,7 @@ func (r *Record) Judge(tree []Node, down []Span, delay time.Duration) Verdict {
 	return v
 }
 
-// Unit returns the newest unit of the job; nil if it has none.
+// Unit returns the newest unit of the job, or nil.
 func (r *Record) Unit(namespace, job string) (found *schedulingv1alpha1.QueueUnit) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -207,14 +207,14 @@ func (r *Record) Unit(namespace, job string) (found *schedulingv1alpha1.QueueUni
 	return found
 }
 
-// Ended reports whether a unit of the job has ended, also if it is gone.
+// Ended reports whether a unit of the job has ended, even if it is gone.
 func (r *Record) Ended(namespace, job string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.ended[namespace+"/"+job]
 }
 
-// Units returns the units of the job, and of what it created.
+// Units returns the units of the job and of the objects that it created.
 func (r *Record) Units(namespace, job string) (found []*schedulingv1alpha1.QueueUnit) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

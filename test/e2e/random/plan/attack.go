@@ -2,11 +2,11 @@ package plan
 
 import "slices"
 
-// Attack is what a user of a managed namespace tries in order to run more than is charged.
+// Attack is an attempt of a user of a managed namespace to run more than is charged.
 type Attack struct {
-	// Identity is who does it, and Verb how.
+	// Identity is who attacks, and Verb how.
 	Identity, Verb string
-	// Object is what it is done to, and Field what of it. Without an object, Field is what is created.
+	// Object is the target, and Field the part of it. Without an object, Field is what is created.
 	Object, Field string
 }
 
@@ -20,7 +20,7 @@ const (
 	Impostor = "impostor"
 )
 
-// The verbs. DryRun is a patch, and Generate creates an object with a generated name.
+// The verbs. DryRun is a patch. Generate creates an object with a generated name.
 const (
 	Patch    = "patch"
 	Update   = "update"
@@ -31,7 +31,7 @@ const (
 	Generate = "generate"
 )
 
-// The objects. Part is what is between a job and its pods, such as the Job of a JobSet.
+// The objects. A Part is between a job and its pods, such as the Job of a JobSet.
 const (
 	Pod  = "pod"
 	Unit = "unit"
@@ -39,7 +39,7 @@ const (
 	Self = "job"
 )
 
-// The fields, and what is deleted. A label is changed by an apply, and else removed.
+// The fields, and what is deleted. An apply changes a label, and other verbs remove it.
 const (
 	NoOwner     = "no owner"
 	OtherOwner  = "another owner"
@@ -54,7 +54,7 @@ const (
 	WithoutPods = "all but its pods"
 )
 
-// What is created. All of it names the job.
+// The created objects. All of them name the job.
 const (
 	APod         = "a pod that it controls"
 	ADaemon      = "a pod of a DaemonSet"
@@ -80,7 +80,7 @@ var (
 	created = []string{APod, ADaemon, ALabelledPod, AReplicaSet, AJob, AMarkedJob, ACopy, ABypass, AnotherQueue, ItsUnit, AnOldUnit}
 )
 
-// attacks are all attacks, in a fixed order.
+// attacks returns all attacks in a fixed order.
 func attacks() (all []Attack) {
 	for _, identity := range []string{Editor, Administrator, Impostor} {
 		for _, object := range []string{Pod, Unit, Part, Self} {
@@ -114,7 +114,7 @@ func (d *drawing) attack(j *job) {
 	d.attacks--
 }
 
-// targets returns the jobs that can be attacked: there are attackers in all namespaces but the first.
+// targets returns the jobs that can be attacked. The first namespace has no attackers.
 func (d *drawing) targets() (found []*job) {
 	for _, j := range d.living {
 		if d.attacks > 0 && d.plan.Job(j.number).Place > 0 {

@@ -1,9 +1,9 @@
-// Package plan draws what a random test does: jobs of several kinds, steps that edit, copy, suspend,
-// delete and orphan them, steps that kill the programs, and attacks. A seed determines the plan completely.
+// Package plan draws the steps of a random test: jobs of several kinds, steps that edit, copy, suspend, delete and
+// orphan them, steps that kill the programs, and attacks. A seed determines the plan completely.
 //
-// Invariants. Each job is submitted once, and ends by exactly one of the steps End, Delete and Orphan.
-// Each orphaned job is cleared later. Steps only concern jobs that were submitted and not ended. A program
-// that was killed is started again, and nothing is killed meanwhile.
+// Invariants. Each job is submitted once, and ends by exactly one of the steps End, Delete and Orphan. Each orphaned
+// job is cleared later. Steps only concern jobs that were submitted and have not ended. A killed program is restarted
+// before the next kill.
 package plan
 
 import (
@@ -29,7 +29,7 @@ type Op string
 // The steps. Those with a job concern this job.
 const (
 	Submit Op = "submit"
-	// Copy submits a job of the kind and size of another one, with the annotations that this one has then.
+	// Copy submits a job of the kind and size of another one, with that job's annotations at that time.
 	Copy Op = "copy"
 	// Scale changes the number of workers: in the spec while the job waits, as an autoscaler does after
 	// its release.
@@ -37,7 +37,7 @@ const (
 	// Suspend and Resume change the suspend field by hand.
 	Suspend Op = "suspend"
 	Resume  Op = "resume"
-	// End lets the pods of the job end, now or when it has some.
+	// End ends the pods of the job, now or when it has some.
 	End    Op = "end"
 	Delete Op = "delete"
 	// Orphan deletes the job and keeps its pods, and Clear deletes those.
@@ -65,15 +65,15 @@ type Job struct {
 	Place    int
 	MilliCPU int64
 	MebiByte int64
-	// Workers is the number of its workers at first. Most kinds have another pod.
+	// Workers is its initial number of workers. Most kinds have another pod.
 	Workers int
-	// Fails is whether its pods fail at their end.
+	// Fails reports whether its pods fail when they end.
 	Fails bool
-	// CopyOf is the number of the job that it is a copy of; 0 if none.
+	// CopyOf is the number of the original if the job is a copy, or 0.
 	CopyOf int
 }
 
-// Step is a step. Job is the number of the job, 0 if none, and Workers the number of workers after it.
+// Step is a step. Job is the number of its job, or 0. Workers is the number of workers after it.
 type Step struct {
 	Op      Op
 	Job     int
@@ -95,7 +95,7 @@ func (s Step) String() string {
 
 // Plan is what a test does.
 type Plan struct {
-	// Jobs are by number, which begins with 1.
+	// Jobs are in the order of their numbers, which begin with 1.
 	Jobs  []Job
 	Steps []Step
 }
@@ -132,17 +132,17 @@ type drawing struct {
 	kinds  []Kind
 	plan   Plan
 
-	// bag has the kinds that are drawn next, so that each is drawn equally often, and tries the attacks.
+	// bag has the kinds to draw next, so that each is drawn equally often. tries does the same for attacks.
 	bag   []Kind
 	tries []Attack
-	// attacks is the number of attacks that are left.
+	// attacks is the number of remaining attacks.
 	attacks int
-	// living are the jobs that were submitted and not ended, the oldest first.
+	// living are the jobs that were submitted and have not ended, oldest first.
 	living   []*job
 	orphaned []int
-	// nextKill is the number of submitted jobs from which on a program is killed.
+	// nextKill is the number of submitted jobs after which a program is killed.
 	nextKill, kills int
-	// restart starts the program that is down; empty if none is. left is the number of steps before.
+	// restart starts the program that is down, if any. left is the number of steps until then.
 	restart Op
 	left    int
 }
@@ -160,7 +160,7 @@ type option struct {
 	take   func()
 }
 
-// step draws the next step. It returns false if there is none.
+// step draws the next step. It returns false if none is left.
 func (d *drawing) step() bool {
 	if d.restart != "" {
 		if d.left == 0 {
@@ -176,7 +176,7 @@ func (d *drawing) step() bool {
 		total += o.weight
 	}
 	if total == 0 {
-		d.left = 0 // nothing remains to be done while a program is down
+		d.left = 0 // while a program is down, nothing else is left to do
 		return d.restart != ""
 	}
 	at := d.chance.IntN(total)
@@ -297,8 +297,8 @@ func (d *drawing) clear() {
 	d.orphaned = slices.Delete(d.orphaned, at, at+1)
 }
 
-// kill kills the programs in turn. Before that the status is awaited, because it is not written soon after
-// a start of the controller.
+// kill kills the programs in turn. It first waits for the status, which is not written soon after a start of the
+// controller.
 func (d *drawing) kill() {
 	op := KillController
 	d.restart = StartController

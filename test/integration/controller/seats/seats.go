@@ -1,5 +1,5 @@
-// Package seats is a quota backend for tests, the smallest that is one: a namespace has
-// as many seats as its label says, and each unit takes one, whatever it requests.
+// Package seats is the smallest possible quota backend, for tests: a namespace has as many seats as its label says,
+// and each unit takes one, whatever it requests.
 // docs/development/adding-a-backend.md explains it.
 package seats
 
@@ -24,7 +24,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// Label of a namespace: its number of seats.
+// Label is the label of a namespace with its number of seats.
 const Label = "example.com/seats"
 
 // hall is the backend: the namespaces that have seats.
@@ -34,7 +34,7 @@ type hall struct {
 	byName map[string]*row
 }
 
-// row of seats of a namespace.
+// row is a namespace's row of seats.
 type row struct {
 	namespace   string
 	node        []quota.NodeID
@@ -147,7 +147,7 @@ func (s *Source) Start(ctx context.Context, host backend.Host) ([]cache.Informer
 	return []cache.InformerSynced{synced}, nil
 }
 
-// set applies the label of a namespace; one that is no number gives no seats.
+// set applies the label of a namespace. A label that is not a number gives no seats.
 func (s *Source) set(namespace, label string) backend.Change {
 	before, had := s.seats[namespace]
 	seats, err := strconv.ParseInt(label, 10, 32)
@@ -163,7 +163,7 @@ func (s *Source) set(namespace, label string) backend.Change {
 	return s.decide()
 }
 
-// Listed has the core decide by the seats that there are.
+// Listed makes the core decide by the existing seats.
 func (s *Source) Listed() backend.Change {
 	s.listed = true
 	return s.decide()
@@ -176,7 +176,7 @@ func (s *Source) decide() backend.Change {
 // Pods returns no rules, because pods take no seats.
 func (s *Source) Pods() backend.PodRules { return backend.PodRules{} }
 
-// Keep keeps nothing: no unit is asked what it is made of.
+// Keep keeps nothing: the backend never looks at what a unit consists of.
 func (s *Source) Keep(_, _ *v1alpha1.QueueUnitSpec) {}
 
 // Demand is one seat, whatever the unit requests.

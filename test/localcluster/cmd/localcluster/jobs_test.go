@@ -76,7 +76,7 @@ func podsEnd(t *testing.T, ready *cluster.Ready) {
 		all = append(all, pod)
 	}
 	kubectl(t, ready, strings.Join(all, "---\n"), "create", "-f", "-")
-	// Wait first for the jobs that end. After that the others would have ended too.
+	// First wait for the jobs that end. By then, the others would have ended too.
 	for _, test := range tests {
 		waitForPod(t, ready, test.name, test.want)
 	}

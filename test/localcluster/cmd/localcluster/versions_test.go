@@ -10,7 +10,7 @@ import (
 	"kube-queue.dev/kube-queue/test/localcluster/internal/cluster"
 )
 
-// The oldest version starts, and is upgraded to each other one. Objects stay, and Jobs run.
+// The oldest version starts and is upgraded to each later one. Objects stay, and Jobs run.
 func TestClusterOfEachVersionRunsJobs(t *testing.T) {
 	data := t.TempDir()
 	versions := cluster.KubernetesVersions()
@@ -33,7 +33,7 @@ func TestClusterOfEachVersionRunsJobs(t *testing.T) {
 		kubectl(t, ready, "", "create", "job", job, "--image=none")
 		kubectl(t, ready, "", "wait", "--for=condition=complete", "job/"+job, "--timeout="+patience.String())
 		kubectl(t, ready, trainingJob(job), "create", "-f", "-")
-		// The operator connects again later after each of several upgrades.
+		// The operator takes longer to reconnect after each of several upgrades.
 		kubectl(t, ready, "", "wait", "--for=condition=Succeeded", "tfjob/"+job, "--timeout="+(5*patience).String())
 		if found := strings.Fields(kubectl(t, ready, "", "get", "jobs", "-o", "name")); len(found) != i+1 {
 			t.Errorf("with version %s the Jobs are %v, want %d", version, found, i+1)

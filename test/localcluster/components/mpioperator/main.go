@@ -1,7 +1,6 @@
-// Command mpi-operator is Kubeflow's mpi-operator, which runs MPIJob v2beta1, with
-// all of its code as it is but the main function. What upstream's own listens on
-// for health checks is a variable that no flag sets, port 8080 of all addresses,
-// so that only one could run on a machine. This one reads it from HEALTH_PORT.
+// Command mpi-operator is Kubeflow's mpi-operator, which runs MPIJob v2beta1, with a different main function. The
+// original listens for health checks on port 8080 of all addresses, and no flag changes this, so only one could run
+// on a machine. This one reads the port from HEALTH_PORT.
 package main
 
 import (
@@ -9,14 +8,14 @@ import (
 	"os"
 	"strconv"
 	"time"
-	_ "unsafe" // for the links below
+	_ "unsafe" // for go:linkname
 
 	"github.com/kubeflow/mpi-operator/cmd/mpi-operator/app"
 	"github.com/kubeflow/mpi-operator/cmd/mpi-operator/app/options"
 	"k8s.io/klog/v2"
 )
 
-// Variables of package app, which it does not export.
+// Unexported variables of package app.
 var (
 	//go:linkname healthCheckPort github.com/kubeflow/mpi-operator/cmd/mpi-operator/app.healthCheckPort
 	healthCheckPort int
@@ -37,8 +36,8 @@ func main() {
 		klog.Fatalf("HEALTH_PORT must be the port for health checks: %v", err)
 	}
 	healthCheckPort = int(port)
-	// Leader election cannot be switched off. There is only this one; it need not
-	// end because a busy machine did not get to renew its lease for 5 seconds.
+	// Leader election cannot be switched off. This is the only replica, so it need not end when a busy machine delays
+	// the renewal of its lease for 5 seconds.
 	leaseDuration, renewDuration = 2*time.Minute, time.Minute
 
 	if err := app.Run(s); err != nil {

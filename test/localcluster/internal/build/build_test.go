@@ -110,7 +110,7 @@ func TestErrorOfABuildContainsTheCompilerOutput(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "build hello") || !strings.Contains(err.Error(), "undefined: undefinedFunction") {
 		t.Errorf("got %v", err)
 	}
-	// What was built before is kept.
+	// Earlier results are kept.
 	checkOnlyResults(t, builder.Cache, 1)
 }
 

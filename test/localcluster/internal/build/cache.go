@@ -31,8 +31,8 @@ func CacheDir() (string, error) {
 	return filepath.Abs(filepath.Join(dir, "localcluster"))
 }
 
-// key returns a hash of everything that determines the result of a build of the module in dir.
-// platform is the Go version and target.
+// key returns a hash of everything that determines the result of building the module in dir. platform is the Go
+// version and target.
 func key(c Component, dir, platform string) (string, error) {
 	hash := sha256.New()
 	fmt.Fprintf(hash, "%s\n%s\n%s\n", platform, c.goFlags(), c.LDFlags)

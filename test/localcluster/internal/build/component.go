@@ -26,7 +26,7 @@ type Component struct {
 	Package string
 	// Binary is the name of the program.
 	Binary string
-	// Links are further names of a program that depends on its name.
+	// Links are additional names of a program that behaves according to its name.
 	Links []string
 	// LDFlags are the linker's flags.
 	LDFlags string
@@ -67,8 +67,8 @@ func (c Component) modules() (mod string, other func(name string) bool) {
 	}
 }
 
-// environment returns the environment of a go command with these flags. Settings of the caller for
-// another result are left out.
+// environment returns the environment of a go command with these flags. It omits settings of the caller that would
+// change the result.
 func environment(flags string, extra ...string) []string {
 	inherited := slices.DeleteFunc(os.Environ(), func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")

@@ -66,13 +66,13 @@ func newProgress(component string, out io.Writer) *progress {
 	return p
 }
 
-// stop ends the lines.
+// stop stops the output.
 func (p *progress) stop() {
 	close(p.quit)
 	p.stopped.Wait()
 }
 
-// compiling reports how many packages have to be compiled.
+// compiling sets the number of packages to compile.
 func (p *progress) compiling(total int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

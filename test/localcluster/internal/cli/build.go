@@ -25,7 +25,7 @@ func (i *invocation) builder() (*build.Builder, error) {
 	return &build.Builder{Source: source, Cache: cache, Out: i.world.Err, Starter: process.NewStarter()}, nil
 }
 
-// findSource returns the folder that contains components/: the source folder of this program, else in or
+// findSource returns the folder that contains components/: the source folder of this program, or else a folder in or
 // above the current directory.
 func findSource() (string, error) {
 	// With -trimpath, the name of the file is not a path, so the folder is not found here.

@@ -11,8 +11,8 @@ import (
 	"kube-queue.dev/kube-queue/test/localcluster/internal/cluster"
 )
 
-// kubernetesVariable is the environment variable with the version of Kubernetes of clusters that do not
-// set one. Tests that start clusters pass it on.
+// kubernetesVariable is the environment variable with the Kubernetes version of clusters that do not set one. Tests
+// that start clusters pass it on.
 const kubernetesVariable = "KUBE_QUEUE_KUBERNETES"
 
 // invocation is a command with its flags and arguments.

@@ -76,7 +76,7 @@ func up(ctx context.Context, i *invocation) error {
 	}()
 	ready, err := i.folder.WaitReady(ctx, i.say)
 	if err != nil {
-		// Clean up in any case, also after an interrupt.
+		// Clean up in any case, even after an interrupt.
 		_, stopErr := i.folder.Stop(context.WithoutCancel(ctx))
 		<-ended
 		return errors.Join(err, stopErr)

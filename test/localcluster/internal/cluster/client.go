@@ -18,8 +18,8 @@ import (
 // ErrNotRunning means that a data folder has no running supervisor.
 var ErrNotRunning = errors.New("no cluster is running here")
 
-// stopDeadline is the timeout of a stop, in which each rank can use its grace period. After it the
-// supervisor is killed, and its parts with it.
+// stopDeadline is the timeout of a stop, in which each rank can use its grace period. After it, the supervisor is
+// killed together with its parts.
 const stopDeadline = 40 * time.Second
 
 // ask sends a request to the supervisor of the folder.
@@ -62,7 +62,7 @@ func (f Folder) ask(ctx context.Context, path string, in, out any) error {
 	return json.NewDecoder(response.Body).Decode(out)
 }
 
-// Status returns the status of the cluster, also after its end.
+// Status returns the status of the cluster, even after its end.
 func (f Folder) Status() (*Status, error) {
 	status, err := f.savedState()
 	if err != nil || status.Supervisor.Alive() {
@@ -77,7 +77,7 @@ func (f Folder) Status() (*Status, error) {
 
 const supervisorGone = "the supervisor is gone without having stopped the cluster"
 
-// afterwards adapts the status that a supervisor wrote last to its end.
+// afterwards corrects the last status that a supervisor wrote, for a supervisor that has ended.
 func afterwards(status *Status) *Status {
 	if status.Phase != PhaseStopped && status.Phase != PhaseFailed {
 		status.Phase = PhaseFailed
@@ -173,7 +173,7 @@ func (f Folder) Route(ctx context.Context, routes Routes) error {
 	return f.ask(ctx, "/routes", routes, nil)
 }
 
-// Upgrade replaces the control plane by that of another version, on the same data.
+// Upgrade replaces the control plane with another version, on the same data.
 func (f Folder) Upgrade(ctx context.Context, to Version) error {
 	return f.ask(ctx, "/upgrade", to, nil)
 }

@@ -18,7 +18,7 @@ func TestAuditPolicyListsResourcesWithObjects(t *testing.T) {
 	if strings.Contains(plain, "AUDIT_") || !strings.HasSuffix(plain, "- level: Metadata\n") {
 		t.Errorf("a placeholder is left:\n%s", plain)
 	}
-	// The first matching rule applies, so these are before the rule for all.
+	// The first matching rule applies, so these rules precede the rule for all.
 	want := `- level: RequestResponse
   verbs: [create, update, patch]
   resources:

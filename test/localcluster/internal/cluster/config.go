@@ -2,10 +2,9 @@
 // ordinary processes below one data folder.
 //
 // Terms:
-//   - part: one program of the cluster. If a core part (etcd, kube-apiserver,
-//     kube-controller-manager, kube-scheduler, kwok) or an operator crashes, the
-//     other parts are stopped. Programs are additional parts that a user starts; their
-//     crashes are only reported.
+//   - part: one program of the cluster. If a core part (etcd, kube-apiserver, kube-controller-manager,
+//     kube-scheduler, kwok) or an operator crashes, all other parts are stopped. Programs are additional parts that a
+//     user starts. Their crashes are only reported.
 //   - data folder: contains all files of a cluster. It belongs to one cluster at a
 //     time, whose supervisor holds a lock on it.
 //   - supervisor: the process that starts, watches and stops the parts.
@@ -41,8 +40,8 @@ type Config struct {
 	Operators []string `json:"operators,omitempty"`
 	// OnlyAPI runs only etcd and kube-apiserver: no controllers, no scheduler, no nodes.
 	OnlyAPI bool `json:"onlyAPI,omitempty"`
-	// TypeCheck is whether kube-controller-manager checks the types of the expressions of policies. Their schemas make
-	// it take a third of the processor time of a cluster.
+	// TypeCheck makes kube-controller-manager check the types of policy expressions. The schemas for this take a
+	// third of the processor time of a cluster.
 	TypeCheck bool `json:"typeCheck,omitempty"`
 	// PodRunTime is the run time of pods that do not set their own.
 	PodRunTime time.Duration `json:"podRunTime"`
@@ -73,7 +72,7 @@ var quantity = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?(m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi
 // switched is a feature gate or an API that is turned on or off.
 var switched = regexp.MustCompile(`^[A-Za-z0-9./-]+=(true|false)$`)
 
-// auditObject is a resource and its group, if that has a name.
+// auditObject is a resource and its group, if the group has a name.
 var auditObject = regexp.MustCompile(`^[a-z]+(\.[a-z0-9]([a-z0-9.-]*[a-z0-9])?)?$`)
 
 // Validate returns an error if the configuration is invalid.

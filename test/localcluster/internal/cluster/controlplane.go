@@ -26,7 +26,7 @@ type kubernetes struct {
 	noSchedulerReadyz bool
 }
 
-// defaultKubernetes is the minor version of a cluster that does not request another one.
+// defaultKubernetes is the minor version of a cluster that requests no other.
 const defaultKubernetes = "1.36"
 
 // kubernetesVersions are the known versions, the oldest first.
@@ -77,8 +77,7 @@ const clientQPS, clientBurst = "2000", "4000"
 func controlPlaneComponent(k kubernetes) build.Component {
 	major, minor, _ := strings.Cut(k.minor, ".")
 	flags := []string{"-s", "-w"}
-	// Without these, discovery and kubectl report v0.0.0-master. User agents contain the version of
-	// client-go.
+	// Without these, discovery and kubectl report v0.0.0-master. User agents have the version of client-go.
 	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
 		flags = append(flags,
 			fmt.Sprintf("-X %s.gitVersion=%s", pkg, k.version),
@@ -164,8 +163,8 @@ func (s *setup) controllerManager() part {
 		// The role of the controller manager allows little more than requesting tokens of the
 		// controllers' ServiceAccounts.
 		"--use-service-account-credentials=true",
-		// A pod that is refused after a ResourceQuota has counted it, because its name exists,
-		// is counted until the next sync. The default is five minutes.
+		// The API server may refuse a pod after a ResourceQuota has counted it, because its name exists. The quota
+		// counts the pod until the next sync, which is every five minutes by default.
 		"--resource-quota-sync-period=20s",
 	)
 }

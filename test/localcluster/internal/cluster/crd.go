@@ -41,8 +41,8 @@ func crdName(file string) string {
 	return plural + "." + group
 }
 
-// discovered reports whether discovery lists all served versions of a definition. A controller that starts
-// before exits: discovery is updated some time after the definition is established.
+// discovered reports whether discovery lists all served versions of a definition. Discovery is updated some time
+// after the definition is established, and a controller that starts before that exits.
 func (s *setup) discovered(ctx context.Context, name string) error {
 	var crd struct {
 		Spec struct {

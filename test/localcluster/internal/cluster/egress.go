@@ -34,10 +34,9 @@ var (
 // dialTimeout limits a connection of the proxy. Simulated pods and nodes do not answer.
 const dialTimeout = 10 * time.Second
 
-// egress is the proxy through which the API server connects to Services, pods and nodes. It acts for
-// kube-proxy and the network of pods: a connection to a Service leads to the address of its route or,
-// without a route, to one of its endpoints. The API server connects directly to everything else, such
-// as a webhook with a URL.
+// egress is the proxy through which the API server connects to Services, pods and nodes. It replaces kube-proxy and
+// the pod network: it forwards a connection to a Service to the address of the Service's route or, without a route,
+// to one of its endpoints. The API server connects directly to everything else, such as a webhook with a URL.
 type egress struct {
 	routes *routeTable
 	// api returns the client of the API server.
@@ -76,8 +75,8 @@ func (s *Supervisor) listenEgress() (close func(), err error) {
 	}, nil
 }
 
-// ServeHTTP connects to the target of a CONNECT request. The API server shows the status line of a
-// failure in its error.
+// ServeHTTP connects to the target of a CONNECT request. The API server includes the status line of a failure in its
+// error.
 func (e *egress) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodConnect {
 		http.Error(w, "this proxy supports only CONNECT", http.StatusMethodNotAllowed)
@@ -189,7 +188,7 @@ func (e *egress) dialPort(ctx context.Context, s corev1.Service, port corev1.Ser
 	if len(ready) == 0 {
 		return nil, errors.New("it has no ready endpoint")
 	}
-	// As with kube-proxy, a chosen endpoint that refuses the connection is not replaced by another.
+	// Like kube-proxy, it does not replace a chosen endpoint that refuses the connection.
 	chosen := ready[rand.IntN(len(ready))]
 	return dialTCP(ctx, local(chosen.address), chosen.port)
 }
@@ -199,8 +198,8 @@ type endpoint struct {
 	port    int
 }
 
-// readyEndpoints returns the endpoints of a port that get connections: those that are ready or, if there
-// are none, those that terminate and still serve, as with kube-proxy.
+// readyEndpoints returns the endpoints of a port that get connections. Like kube-proxy, it prefers those that are
+// ready to those that terminate and still serve.
 func readyEndpoints(all []discoveryv1.EndpointSlice, portName string) []endpoint {
 	var ready, draining []endpoint
 	for _, slice := range all {

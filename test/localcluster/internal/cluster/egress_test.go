@@ -78,7 +78,7 @@ func greet(t *testing.T, address, greeting string) (port int) {
 	return listener.Addr().(*net.TCPAddr).Port
 }
 
-// ask sends a question and ends its direction, and returns the answer.
+// ask sends a question, closes its direction of the connection, and returns the answer.
 func ask(t *testing.T, connection net.Conn) string {
 	t.Helper()
 	fmt.Fprint(connection, "hello")

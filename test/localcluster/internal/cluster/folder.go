@@ -190,8 +190,8 @@ func (f Folder) checkOurs() error {
 	return nil
 }
 
-// empty removes everything except for the lock and the configuration, which identifies the folder as that
-// of a cluster until it is replaced.
+// empty removes everything except the lock and the configuration. The configuration marks the folder as a cluster's
+// until it is replaced.
 func (f Folder) empty() error {
 	entries, err := os.ReadDir(string(f))
 	if err != nil {

@@ -26,11 +26,11 @@ type operator struct {
 	ports []string
 	// needs are operators that it requires. They run with it.
 	needs []string
-	// yields has a kind that it leaves to another operator, if that runs too.
+	// yields has a kind that it leaves to another operator if that is running too.
 	yields map[string]string
 	// since is the first version of Kubernetes that accepts its CRDs, if not all known versions do.
 	since string
-	// companion is a stand-in that runs with it, as a user of its own.
+	// companion is a stand-in that runs with it, as a separate user.
 	companion companion
 	// objects are created before it starts, by API path.
 	objects map[string]object
@@ -40,11 +40,11 @@ type operator struct {
 	args, env []string
 	// webhookPrefix precedes the names of the webhook configurations of its module.
 	webhookPrefix string
-	// before does what else it needs before it starts.
+	// before does what else is needed before it starts.
 	before func(context.Context, *setup) error
-	// beforeJobs does what its jobs need, after its webhooks respond.
+	// beforeJobs does what its jobs need, once its webhooks respond.
 	beforeJobs func(context.Context, *setup) error
-	// jobs are created to see that it acts on them.
+	// jobs are created to check that it acts on them.
 	jobs []probe
 }
 
@@ -122,8 +122,8 @@ func operatorComponent(name, pkg, binary, module, crdFolder string, crds []strin
 	return build.Component{Name: name, Package: pkg, Binary: binary, LDFlags: "-s -w", Files: append([]build.ModuleFiles{files}, more...)}
 }
 
-// in returns the operator without what it leaves to another operator of the cluster: CRDs, flags and jobs
-// of a kind. Both would serve different versions of one CRD.
+// in returns the operator without what it leaves to another operator of the cluster: the CRDs, flags and jobs of a
+// kind. The two would serve different versions of one CRD.
 func (o operator) in(c Config) operator {
 	for other, kind := range o.yields {
 		if slices.Contains(c.Operators, other) {
@@ -184,8 +184,8 @@ func (s *setup) configFile(name string) string {
 	return filepath.Join(s.temporary(name), "config.yaml")
 }
 
-// variables returns what an operator's texts can refer to. For each port they are its address and, as PORTPort,
-// its number.
+// variables returns the values that an operator's texts can refer to. For each port, these are its address and, as
+// PORTPort, its number.
 func (s *setup) variables(name string, o operator) map[string]string {
 	variables := map[string]string{
 		"tmp":        s.temporary(name),
@@ -211,8 +211,8 @@ func (s *setup) expander(name string, o operator) func(texts ...string) []string
 	}
 }
 
-// ourselves returns a path of this program that is valid while it runs. The file itself may be
-// deleted before: go run removes the executable when the command ends.
+// ourselves returns a path of this program that stays valid while it runs. The file itself may be deleted earlier: go
+// run removes the executable when the command ends.
 func ourselves() string { return fmt.Sprintf("/proc/%d/exe", os.Getpid()) }
 
 // standIn returns a part that runs a stand-in as the user with its name.

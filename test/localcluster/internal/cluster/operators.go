@@ -11,7 +11,7 @@ import (
 	"kube-queue.dev/kube-queue/test/localcluster/internal/standin"
 )
 
-// The operators of this file and, in trainingoperator.go, of the kinds of kubeflow.org/v1.
+// The operators of this file and, in trainingoperator.go, those of the kinds of kubeflow.org/v1.
 const (
 	argoWorkflows = "argo-workflows"
 	jobSet        = "jobset"
@@ -43,8 +43,8 @@ webhook:
   certDir: "${tmp}/` + webhookCertificates + `"
 `
 
-// trainerConfig has the settings of Trainer that have no flag, which are all but the log level. The folder of
-// the certificates cannot be configured.
+// trainerConfig has the settings of Trainer that have no flag: all except the log level. The folder of the
+// certificates cannot be configured.
 const trainerConfig = `apiVersion: config.trainer.kubeflow.org/v1alpha1
 kind: Configuration
 health: {healthProbeBindAddress: "${health}"}
@@ -59,8 +59,8 @@ var trainerRuntime []byte
 
 // operators has the known operators by name, which is also the name of their user.
 var operators = map[string]operator{
-	// The objects are those of the controller's installation manifest. The controller also listens on port 6060
-	// of all addresses, which cannot be configured. It continues if the port is in use.
+	// The objects are those of the controller's installation manifest. The controller also listens on port 6060 of
+	// all addresses, which cannot be changed. It continues if the port is in use.
 	argoWorkflows: {
 		component: operatorComponent("argoworkflows", argoModule+"/cmd/workflow-controller", "workflow-controller", argoModule, "manifests/base/crds/minimal", []string{
 			"argoproj.io_workflows", "argoproj.io_workflowtemplates", "argoproj.io_clusterworkflowtemplates", "argoproj.io_cronworkflows",
@@ -87,7 +87,7 @@ var operators = map[string]operator{
 		}},
 	},
 
-	// The webhooks run, because the controller needs their defaults, and tests their validation.
+	// The webhooks run because the controller needs their defaults, and tests need their validation.
 	jobSet: {
 		component: operatorComponent(jobSet, jobSetModule, jobSet, jobSetModule, "config/components/crd/bases", []string{"jobset.x-k8s.io_jobsets"},
 			build.ModuleFiles{Module: jobSetModule, Into: webhookFolder, Paths: []string{
@@ -112,10 +112,9 @@ var operators = map[string]operator{
 		}},
 	},
 
-	// KubeRay does not start unless all of its kinds are served. RayCronJob is not included, because it
-	// is an alpha feature that is off by default. The dashboard of all Ray clusters is the HTTP proxy of the
-	// operator, because the names of Services cannot be resolved in this cluster. The two jobs have no
-	// condition in common.
+	// KubeRay starts only if all of its kinds are served. RayCronJob is not included: it is an alpha feature and off
+	// by default. The operator reaches the dashboards of all Ray clusters through its HTTP proxy, because the names
+	// of Services cannot be resolved in this cluster. The two jobs have no condition in common.
 	kuberay: {
 		component: operatorComponent(kuberay, kuberayModule, kuberay, kuberayModule, "config/crd/bases",
 			[]string{"ray.io_rayclusters", "ray.io_rayjobs", "ray.io_rayservices"}),
@@ -148,7 +147,7 @@ var operators = map[string]operator{
 
 	// mpi-operator exits without the CRD, and without the namespace of its lease.
 	mpiOperator: {
-		// With its own main function, to configure the port.
+		// Its own main function allows configuring the port.
 		component: operatorComponent("mpioperator", ".", mpiOperator, "github.com/kubeflow/mpi-operator", "manifests/base",
 			[]string{"kubeflow.org_mpijobs"}),
 		namespace: mpiOperator,
@@ -165,9 +164,9 @@ var operators = map[string]operator{
 		}},
 	},
 
-	// The objects are those of the operator's chart. The operator does not start unless all of its kinds are
-	// served. The webhook does not run, so that pods lack what only the webhook adds, such as sidecars and
-	// spec.driver.gpu, and applications have no defaults.
+	// The objects are those of the operator's chart. The operator starts only if all of its kinds are served. The
+	// webhook does not run. Pods therefore lack what only the webhook adds, such as sidecars and spec.driver.gpu, and
+	// applications have no defaults.
 	sparkOperator: {
 		component: operatorComponent("sparkoperator", sparkModule+"/cmd/operator", sparkOperator, sparkModule, "config/crd/bases", []string{
 			"sparkoperator.k8s.io_sparkapplications", "sparkoperator.k8s.io_scheduledsparkapplications", "sparkoperator.k8s.io_sparkconnects",
@@ -223,7 +222,7 @@ var operators = map[string]operator{
 				return s.api.Get(ctx, "/apis/jobset.x-k8s.io/v1alpha2/jobsets?limit=1", &struct{}{})
 			})
 		},
-		// The runtime remains for use by tests.
+		// The runtime stays for use by tests.
 		beforeJobs: func(ctx context.Context, s *setup) error {
 			const path = "/apis/trainer.kubeflow.org/v1alpha1/clustertrainingruntimes/torch-distributed"
 			return s.api.Apply(ctx, path, fieldManager, trainerRuntime)

@@ -9,7 +9,7 @@ import (
 	"kube-queue.dev/kube-queue/test/localcluster/internal/process"
 )
 
-// part is a program of the cluster with all that is needed to start it.
+// part is a program of the cluster with everything needed to start it.
 type part struct {
 	name string
 	rank rank
@@ -20,8 +20,8 @@ type part struct {
 	grace time.Duration
 }
 
-// rank determines the order of a stop: the highest rank first, so that no part loses a dependency.
-// Parts of the same rank stop together.
+// rank determines the order of a stop: the highest rank stops first, so that no part loses a dependency. Parts of the
+// same rank stop together.
 type rank int
 
 const (
@@ -45,10 +45,10 @@ func (r rank) String() string {
 	}
 }
 
-// defaultGrace is long enough for each part that terminates.
+// defaultGrace is long enough for every part that can terminate.
 const defaultGrace = 3 * time.Second
 
-// setup has the data from which the parts of a cluster are built.
+// setup has the data to build the parts of a cluster.
 type setup struct {
 	folder      Folder
 	config      Config
@@ -140,8 +140,8 @@ func (s *setup) core(name string, rank rank, ready check, args []string, env ...
 	return s.part(name, rank, s.config.program(name), ready, args, env...)
 }
 
-// environment returns the environment of a part, which does not include that of the caller.
-// Temporary files are in the data folder.
+// environment returns the environment of a part, without the caller's environment. Temporary files are in the data
+// folder.
 func (s *setup) environment(extra ...string) []string {
 	return append([]string{
 		"PATH=/usr/local/bin:/usr/bin:/bin",

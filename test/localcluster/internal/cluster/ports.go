@@ -24,8 +24,8 @@ func corePorts() []string {
 	return []string{portEtcdClient, portEtcdPeer, portAPIServer, portControllerManager, portScheduler, portKwok}
 }
 
-// pickPorts finds free ports. It opens all at the same time so that they differ. Another process
-// can take a port before its part does. The start is then repeated with other ports.
+// pickPorts finds free ports. It opens all at the same time so that they differ. Another process may take a port
+// before its part does. The start is then repeated with other ports.
 func pickPorts(names []string) (Ports, error) {
 	ports := Ports{}
 	for _, name := range names {

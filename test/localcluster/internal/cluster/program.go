@@ -31,8 +31,7 @@ const programGrace = 5 * time.Second
 
 var programName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
 
-// startProgram starts a program and waits until it is ready. The name of a program that has ended
-// can be used again.
+// startProgram starts a program and waits until it is ready. It can reuse the name of a program that has ended.
 func (s *Supervisor) startProgram(ctx context.Context, program Program) error {
 	if !programName.MatchString(program.Name) {
 		return fmt.Errorf("program name %q: must be lower case letters, digits, '-' and '.'", program.Name)
@@ -52,7 +51,7 @@ func (s *Supervisor) startProgram(ctx context.Context, program Program) error {
 			Name: program.Name,
 			Path: program.Path,
 			Args: program.Args,
-			// The last entry of a name has precedence.
+			// The last entry for a name takes precedence.
 			Env: slices.Concat(os.Environ(), []string{"KUBECONFIG=" + s.folder.Kubeconfig(), s.folder.mark()}),
 			Dir: program.Dir,
 			Log: s.folder.Log(program.Name),
@@ -72,7 +71,7 @@ func (s *Supervisor) startProgram(ctx context.Context, program Program) error {
 	return err
 }
 
-// stopProgram ends a program with SIGTERM. A program that has ended is no error.
+// stopProgram ends a program with SIGTERM. It is no error if the program has already ended.
 func (s *Supervisor) stopProgram(name string) error {
 	s.mu.Lock()
 	var names []string

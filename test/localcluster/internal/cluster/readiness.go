@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// readinessJob is the name of jobs that are created to see that their operator acts on them.
+// readinessJob is the name of the jobs that check whether an operator acts.
 const readinessJob = "localcluster-readiness"
 
 // probe is a minimal suspended job with that name. It creates no pod.
@@ -17,8 +17,8 @@ type probe struct {
 	apiVersion, kind, plural, namespace string
 	// spec is YAML on one line. Without it, the operator creates the job.
 	spec string
-	// field is a path in the status that gets the value when the operator has suspended the job. Without it,
-	// the job gets the condition Suspended.
+	// field is a status path that has this value once the operator has suspended the job. Without it, the job gets
+	// the condition Suspended.
 	field, value string
 }
 
@@ -26,9 +26,8 @@ func (p probe) path() string {
 	return "/apis/" + p.apiVersion + "/namespaces/" + p.namespace + "/" + p.plural
 }
 
-// actsOn returns the ready check of an operator. It creates the jobs, and passes and deletes them when
-// the operator has acted on all of them. Health endpoints are not sufficient, because they respond
-// before controllers run.
+// actsOn returns the ready check of an operator. It creates the jobs, and it passes and deletes them once the
+// operator has acted on all of them. Health endpoints are not enough, because they respond before controllers run.
 func (s *setup) actsOn(name string, o operator) check {
 	webhooksAnswer := healthy("http://" + s.ports.address(name+"-health") + "/readyz")
 	submitted := false
@@ -61,7 +60,7 @@ func (s *setup) actsOn(name string, o operator) check {
 	}
 }
 
-// submit creates the jobs of an operator. Jobs of an earlier attempt can exist.
+// submit creates the jobs of an operator. Jobs of an earlier attempt may exist.
 func (s *setup) submit(ctx context.Context, o operator) error {
 	if o.beforeJobs != nil {
 		if err := o.beforeJobs(ctx, s); err != nil {

@@ -35,8 +35,8 @@ const (
 	StateStopped  State = "stopped"
 )
 
-// Status is the status of a cluster. The supervisor saves each change in the data folder, so that it is
-// available after the cluster has stopped too.
+// Status is the status of a cluster. The supervisor saves each change in the data folder, so the status is available
+// even after the cluster has stopped.
 type Status struct {
 	Data       string           `json:"data"`
 	Socket     string           `json:"socket"`

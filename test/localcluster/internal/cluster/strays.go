@@ -11,10 +11,9 @@ import (
 // strayDeadline is how long a killed process may take to exit.
 const strayDeadline = 5 * time.Second
 
-// killStrays kills remaining processes of a cluster without a supervisor. The kernel kills the
-// parts when their supervisor is killed, but not the children of programs. Processes are identified
-// by PID and start time, or by the mark in their environment, so that no other process with the
-// same PID is killed.
+// killStrays kills remaining processes of a cluster without a supervisor. The kernel kills the parts when their
+// supervisor is killed, but not the children of programs. killStrays identifies processes by PID and start time, or
+// by the mark in their environment, so it kills no other process with the same PID.
 func (f Folder) killStrays() error {
 	strays := f.strays()
 	var errs []error

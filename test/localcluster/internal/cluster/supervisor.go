@@ -42,13 +42,13 @@ type Supervisor struct {
 	failure string
 	ready   *Ready
 	parts   []*runningPart
-	// setup is that of the current attempt to start.
+	// setup is the setup of the current attempt to start.
 	setup *setup
 	// abort ends the current attempt to start.
 	abort context.CancelCauseFunc
 }
 
-// runningPart is a part that was started, and can have ended.
+// runningPart is a part that was started and may have ended.
 type runningPart struct {
 	part
 	process  *process.Process
@@ -118,7 +118,7 @@ func (s *Supervisor) Run(outer context.Context, ready func(Ready)) error {
 		<-ctx.Done()
 	}
 
-	// The cause of the context's end is more useful than the resulting error of the start.
+	// The reason why the context ended is more useful than the resulting error of the start.
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}

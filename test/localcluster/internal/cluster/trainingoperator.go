@@ -26,10 +26,9 @@ var trainingJobs = []trainingJob{
 	{"JAXJob", "jaxjob", "jaxjobs", "jaxReplicaSpecs", "Worker", "jax"},
 }
 
-// training has what the operator's certificate rotation requires, which cannot be disabled:
-// a Secret that it fills, a webhook configuration into which it writes the CA, and a certificate file. In a
-// real cluster the kubelet copies the Secret to the file. Here the configuration contains no webhooks, so
-// any certificate is sufficient.
+// training has what the operator's certificate rotation, which cannot be disabled, requires: a Secret that it fills,
+// a webhook configuration that it writes the CA into, and a certificate file. In a real cluster, the kubelet copies
+// the Secret to the file. Here the configuration contains no webhooks, so any certificate will do.
 func training() operator {
 	o := operator{
 		namespace: "kubeflow",
@@ -42,7 +41,7 @@ func training() operator {
 		args: []string{
 			"--health-probe-bind-address=${health}", "--metrics-bind-address=0", "--webhook-server-port=${webhookPort}",
 			"--kube-api-qps=" + clientQPS, "--kube-api-burst=" + clientBurst, "--controller-threads=8",
-			// Debug logs have several lines for each event and would be slow.
+			// Debug logs have several lines per event and would be slow.
 			"--zap-log-level=info",
 		},
 		before: touchSharedCertificate,
@@ -62,9 +61,8 @@ func training() operator {
 	return o
 }
 
-// sharedCertificate is the path that the operator's certificate rotation checks. It does not depend
-// on TMPDIR. The operator does not read the file but requires that it exists, so clusters can share
-// it.
+// sharedCertificate is the path that the operator's certificate rotation checks, regardless of TMPDIR. The operator
+// only requires that the file exists and does not read it, so clusters can share it.
 const sharedCertificate = "/tmp/" + webhookCertificates + "/tls.crt"
 
 func touchSharedCertificate(context.Context, *setup) error {

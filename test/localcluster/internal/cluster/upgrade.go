@@ -20,9 +20,9 @@ type Version struct {
 // secondServer is a second API server of a cluster, on the same data as the first.
 const secondServer = "kube-apiserver-2"
 
-// upgrade replaces the control plane by that of a newer version. Everything else stays: etcd's data,
-// ports, certificates, kubeconfigs, routes, and the simulated nodes, operators and programs, which
-// connect again. If it fails, the cluster stops.
+// upgrade replaces the control plane with a newer version. Everything else stays: etcd's data, ports, certificates,
+// kubeconfigs, routes, and the simulated nodes, operators and programs, which reconnect. If it fails, the cluster
+// stops.
 func (s *Supervisor) upgrade(to Version) error {
 	s.changing.Lock()
 	defer s.changing.Unlock()
@@ -51,7 +51,7 @@ func (s *Supervisor) upgrade(to Version) error {
 	return nil
 }
 
-// replaceControlPlane stops the control plane and starts that of another version.
+// replaceControlPlane stops the control plane and starts another version.
 func (s *Supervisor) replaceControlPlane(to Version) error {
 	ctx, cancel := readyWithin(context.Background(), startDeadline)
 	defer cancel()
@@ -88,8 +88,8 @@ func (s *Supervisor) replaceControlPlane(to Version) error {
 	return nil
 }
 
-// restart starts a part with the port that it had before. A client that tries to connect can have the
-// port for a moment, so a lost port is tried again.
+// restart starts a part with its previous port. A client that tries to connect can occupy the port for a moment, so
+// restart retries a lost port.
 func (s *Supervisor) restart(ctx context.Context, p part) error {
 	for attempt := 1; ; attempt++ {
 		current, abort := context.WithCancelCause(ctx)
@@ -114,8 +114,8 @@ func (s *setup) withVersion(to Version) *setup {
 	return &next
 }
 
-// startSecond starts a second API server, which can have another version, and returns the path of the
-// administrator's kubeconfig for it.
+// startSecond starts a second API server, possibly of another version, and returns the path of the administrator's
+// kubeconfig for it.
 func (s *Supervisor) startSecond(version Version) (kubeconfig string, err error) {
 	s.changing.Lock()
 	defer s.changing.Unlock()

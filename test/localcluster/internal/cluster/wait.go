@@ -12,7 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// check returns an error until something is as it should be.
+// check returns an error until a condition holds.
 type check = func(context.Context) error
 
 // pollInterval is short to make starts fast. The requests are cheap.
@@ -36,7 +36,7 @@ func waitFor(ctx context.Context, what string, check check) error {
 	}
 }
 
-// healthy returns a check of a health endpoint of this machine, whose certificate is not verified.
+// healthy returns a check of a health endpoint on this machine. It does not verify the certificate.
 func healthy(url string) check {
 	client := &http.Client{
 		Timeout:   5 * time.Second,

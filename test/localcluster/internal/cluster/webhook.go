@@ -73,8 +73,7 @@ type webhookConfiguration struct {
 	Webhooks   []object `json:"webhooks"`
 }
 
-// lead puts the URL of the server at address in place of the Service, which has no pods here and would need
-// a route.
+// lead replaces the Service, which has no pods here and would need a route, with the URL of the server at address.
 func (c webhookConfiguration) lead(address string, authority []byte) error {
 	for _, webhook := range c.Webhooks {
 		client, _ := webhook["clientConfig"].(object)

@@ -1,5 +1,5 @@
-// Package kube sends requests to a Kubernetes API server by their paths. The caller defines the types of objects,
-// so that it needs no modules of operators.
+// Package kube sends requests to a Kubernetes API server by their paths. The caller defines the types of objects, so
+// the package needs no modules of operators.
 package kube
 
 import (
@@ -19,11 +19,11 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// requestDeadline is the timeout of a request other than a watch. An API server needs seconds for a
-// CRD of one megabyte, and longer while five operators start.
+// requestDeadline is the timeout of a request other than a watch. An API server takes seconds for a CRD of one
+// megabyte, and longer while five operators start.
 const requestDeadline = time.Minute
 
-// Client is one user of one API server. Paths can have a query.
+// Client is one user of one API server. Paths may contain a query.
 type Client struct {
 	rest rest.Interface
 	// Dynamic is for informers.

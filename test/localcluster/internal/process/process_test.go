@@ -80,7 +80,7 @@ func TestGroupEndsWithItsLeader(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-p.Done()
-	// The child was killed before. It may be a zombie.
+	// The child was already killed. It may be a zombie.
 	child.StartTicks, _ = startTicks(child.PID)
 	if err := WaitGone([]Identity{child}, soon); err != nil {
 		t.Error(err)
@@ -126,7 +126,7 @@ func TestMarkedProcessesAreFound(t *testing.T) {
 	p, log := start(t, "sleep 1000 & echo ready; wait", "PROCESS_TEST_MARK="+value)
 	waitForLog(t, log, "ready")
 	both := Marked("PROCESS_TEST_MARK", value)
-	for end := time.Now().Add(soon); len(both) < 2 && time.Now().Before(end); { // while it becomes sleep, the child has no environment
+	for end := time.Now().Add(soon); len(both) < 2 && time.Now().Before(end); { // while the child becomes sleep, it has no environment
 		both = Marked("PROCESS_TEST_MARK", value)
 	}
 	if len(both) != 2 {
@@ -136,7 +136,7 @@ func TestMarkedProcessesAreFound(t *testing.T) {
 		t.Errorf("found %v under another mark", found)
 	}
 	p.Stop(0)
-	// Stop waits for the leader. The child was killed, and exits on its own time.
+	// Stop waits only for the leader. The killed child may exit later.
 	if err := WaitGone(both, soon); err != nil {
 		t.Error(err)
 	}

@@ -7,8 +7,7 @@
 //   - identity: PID and start time. A PID alone can be reused after the
 //     process has exited; with the start time it identifies
 //     one process.
-//   - mark: an environment variable that all processes of one cluster have and
-//     inherit, by which they can be found.
+//   - mark: an environment variable of all processes of one cluster. Children inherit it, so they can be found.
 package process
 
 import (
@@ -134,7 +133,7 @@ func (p *Process) Err() error { return p.err }
 // exited.
 func (p *Process) Stop(grace time.Duration) { p.End(syscall.SIGTERM, grace) }
 
-// End is Stop with another first signal.
+// End is like Stop, but with a different first signal.
 func (p *Process) End(first syscall.Signal, grace time.Duration) {
 	p.signal(first)
 	timer := time.NewTimer(grace)

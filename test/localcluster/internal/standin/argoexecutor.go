@@ -10,10 +10,10 @@ import (
 	"kube-queue.dev/kube-queue/test/localcluster/internal/kube"
 )
 
-// ArgoExecutor simulates the wait container in the pods of workflows. When a pod has ended, it
-// reports the outputs, without which the controller does not complete a node. The value of an
-// output is its default, or else empty. It also ends the pods of stopped workflows, because the
-// controller cannot signal processes that do not exist. One process serves all pods.
+// ArgoExecutor simulates the wait container in the pods of workflows. When a pod has ended, it reports the outputs,
+// which the controller needs to complete a node. The value of an output is its default, or else empty. It also ends
+// the pods of stopped workflows, because the controller cannot signal processes that do not exist. One process serves
+// all pods.
 const ArgoExecutor = "argo-executor"
 
 const (
@@ -42,7 +42,7 @@ func serveArgoExecutor(ctx context.Context, client *kube.Client, _ []string) err
 		}
 		err = fmt.Errorf("pod %s/%s: %w", p.Metadata.Namespace, p.Metadata.Name, err)
 		if deleted {
-			// It is not tried again, because the namespace can be gone too.
+			// This is not retried, because the namespace may be gone too.
 			report(err)
 			return nil
 		}
@@ -75,8 +75,8 @@ func (p argoPod) report(ctx context.Context, client *kube.Client) error {
 	return client.Apply(ctx, path, ArgoExecutor, result)
 }
 
-// reports reports whether the executor in the pod must write a result now: the pod has ended, or is
-// deleted while it runs.
+// reports reports whether the executor in the pod must write a result now: the pod has ended, or is deleted while
+// running.
 func (p argoPod) reports(deleted bool) bool {
 	if p.Metadata.Annotations[argoNodeAnnotation] == "" || p.Metadata.Labels[argoCompletedLabel] == "true" {
 		return false

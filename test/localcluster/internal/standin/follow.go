@@ -17,7 +17,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/follow"
 )
 
-// retryPause is the delay before what has failed is tried again.
+// retryPause is the delay before a retry.
 const retryPause = time.Second
 
 // followPods passes pods and their changes to handle, one after another, until the context ends. It can pass a pod
@@ -63,7 +63,7 @@ func followPods(ctx context.Context, client dynamic.Interface, selector string, 
 		mu.Lock()
 		now, known := states[uid]
 		mu.Unlock()
-		if !known { // its deletion was handled
+		if !known { // the deletion was handled
 			queue.Done(uid)
 			continue
 		}

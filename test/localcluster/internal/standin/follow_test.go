@@ -35,7 +35,8 @@ func TestAPodIsPassedUntilItIsHandled(t *testing.T) {
 		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Pod",
 			"metadata": map[string]any{"namespace": "ns", "name": "pod", "uid": uid, "resourceVersion": version}}}
 	}
-	// Each event comes when the one before was passed. The pod is deleted and made again, the first time unseen.
+	// Each event comes after handle got the previous one. The pod is deleted and recreated. The first deletion goes
+	// unseen.
 	next := []func(){
 		func() { events.Modify(version("a", "2")) }, func() { events.Modify(version("b", "3")) }, nil,
 		func() { events.Delete(version("b", "4")) }, nil,

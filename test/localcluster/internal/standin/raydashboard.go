@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	// RayDashboard simulates the dashboards of all Ray clusters. As an HTTP proxy it serves
-	// requests to any head Service. Nothing runs: annotations of the RayJob set how long a job
-	// takes and how it ends. It simulates jobs only, not Ray Serve.
+	// RayDashboard simulates the dashboards of all Ray clusters. As an HTTP proxy, it serves requests to any head
+	// Service. No job really runs: annotations of the RayJob set how long a job takes and how it ends. It simulates
+	// only jobs, not Ray Serve.
 	RayDashboard = "ray-dashboard"
-	// longestAnswer limits how long an answer is worked on that nobody may wait for any more.
+	// longestAnswer limits the work on an answer that the client may no longer wait for.
 	longestAnswer = time.Minute
 	// HealthPath is the path of the health endpoint.
 	HealthPath = "/healthz"
@@ -64,8 +64,8 @@ func (d *rayDashboard) handler() http.Handler {
 }
 
 func (d *rayDashboard) answer(w http.ResponseWriter, r *http.Request, answer func(*http.Request) (any, error)) {
-	// KubeRay gives up after 2 s, and waits longer before each next request. What a slow answer changes must
-	// not be lost then: the end of a submitter alone makes KubeRay look again.
+	// KubeRay gives up after 2 s, and waits longer before each further request. A slow answer must still take effect,
+	// because only the end of the submitter makes KubeRay look again.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), longestAnswer)
 	defer cancel()
 	out, err := answer(r.WithContext(ctx))
@@ -89,8 +89,8 @@ func (d *rayDashboard) answer(w http.ResponseWriter, r *http.Request, answer fun
 	_, _ = w.Write(data)
 }
 
-// refusal is an error response of a real dashboard. Any other error means that there is no working
-// dashboard at that address.
+// refusal is an error response of a real dashboard. Any other error means that no working dashboard is at that
+// address.
 type refusal struct {
 	code int
 	text string
@@ -120,7 +120,7 @@ func (d *rayDashboard) info(r *http.Request) (any, error) {
 	}
 	state, ended := job.state(d.now())
 	if err := d.leadSubmitter(r.Context(), job, state); err != nil {
-		// The next request tries again. This one has its response.
+		// The next request tries again. This one has been answered.
 		d.log.Printf("submitter of job %s: %v", job.id, err)
 	}
 	info := jobInfo{

@@ -86,7 +86,7 @@ func (w *rayWorld) rayJob(mode, annotations string) {
 		"annotations":{"localcluster.kube-queue.dev/run-time":"3s"%s}},"spec":{"entrypoint":"python x.py","submissionMode":%q},"status":{"jobId":%q}}`, annotations, mode, rayID)
 }
 
-// ask asks for the job like a client with the stand-in as proxy.
+// ask asks for the job like a client that uses the stand-in as its proxy.
 func (w *rayWorld) ask(ctx context.Context) (answer string) {
 	recorder := httptest.NewRecorder()
 	w.handler.ServeHTTP(recorder, httptest.NewRequestWithContext(ctx, http.MethodGet, "http://"+rayHost+"/api/jobs/"+rayID, nil))

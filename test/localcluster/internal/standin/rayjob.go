@@ -15,8 +15,8 @@ import (
 	"kube-queue.dev/kube-queue/test/localcluster/internal/kube"
 )
 
-// rayDashboard reads jobs from the API server, and keeps those that it received itself. The latter
-// are lost with the head pod, as in a real dashboard.
+// rayDashboard reads jobs from the API server, and stores the jobs that it received itself. Those are lost with the
+// head pod, as in a real dashboard.
 type rayDashboard struct {
 	client *kube.Client
 	// runTime is the run time of jobs without an annotation.
@@ -174,8 +174,7 @@ func (t *rayTask) submitterBegan() (begun time.Time, waits bool) {
 	return begun, waits
 }
 
-// leadSubmitter ends the submitter with its job. The real program would read the job's log until
-// the job ends.
+// leadSubmitter ends the submitter with its job. The real submitter would read the job's log until the job ends.
 func (d *rayDashboard) leadSubmitter(ctx context.Context, task *rayTask, state rayJobState) error {
 	if task.owner == nil {
 		return nil
@@ -191,7 +190,7 @@ func (d *rayDashboard) leadSubmitter(ctx context.Context, task *rayTask, state r
 	case !given:
 		runTime = d.runTime.String()
 	case runTime == "never":
-		// kwok can postpone a scheduled end, but not cancel it.
+		// kwok can delay a scheduled end, but not cancel it.
 		runTime = "87600h"
 	}
 	for _, pod := range task.submitters {
@@ -206,8 +205,8 @@ func (d *rayDashboard) leadSubmitter(ctx context.Context, task *rayTask, state r
 	return nil
 }
 
-// endContainer ends the submitter in SidecarMode. Unlike in K8sJobMode, it fails with its job. The
-// operator has seen the job's end before, and uses it as the reason of the failure.
+// endContainer ends the submitter in SidecarMode. Unlike in K8sJobMode, it fails with its job. By then, the operator
+// has seen the end of the job, and uses it as the reason of the failure.
 func (d *rayDashboard) endContainer(ctx context.Context, head *pod, name string, state rayJobState) error {
 	index := slices.IndexFunc(head.Status.ContainerStatuses, func(c object) bool { return c["name"] == name })
 	if index < 0 {

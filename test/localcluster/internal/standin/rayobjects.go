@@ -83,8 +83,7 @@ func (p *pod) submitter(id string) string {
 	return ""
 }
 
-// head returns the running pod of the head Service with the address host. Without it there is no
-// dashboard.
+// head returns the running pod of the head Service at host. Without it, there is no dashboard.
 func (d *rayDashboard) head(ctx context.Context, host string) (*pod, error) {
 	// SERVICE.NAMESPACE.svc.DOMAIN:PORT
 	names := strings.SplitN(host, ".", 4)
@@ -110,8 +109,8 @@ func (d *rayDashboard) head(ctx context.Context, host string) (*pod, error) {
 	return &pods[running], nil
 }
 
-// rayJob returns the RayJob with this job ID, or nil. KubeRay derives the ID from the name, so that
-// usually no list is needed.
+// rayJob returns the RayJob with this job ID, or nil. KubeRay derives the ID from the name, so it usually does not
+// need a list.
 func (d *rayDashboard) rayJob(ctx context.Context, namespace, id string) (*rayJob, error) {
 	all := "/apis/ray.io/v1/namespaces/" + namespace + "/rayjobs"
 	if end := strings.LastIndex(id, "-"); end > 0 {

@@ -11,10 +11,9 @@ import (
 	"kube-queue.dev/kube-queue/test/localcluster/internal/kube"
 )
 
-// SparkDriver simulates the programs in driver pods. It creates executors when their driver runs,
-// and deletes them when the driver has ended or is deleted. One process serves all drivers. It
-// creates each executor once: failed or deleted executors are not replaced, and dynamic allocation
-// stays at its initial number.
+// SparkDriver simulates the programs in driver pods. It creates executors when their driver runs, and deletes them
+// when the driver has ended or is deleted. One process serves all drivers. It creates each executor once: it does not
+// replace failed or deleted ones, and dynamic allocation stays at its initial number.
 const SparkDriver = "spark-driver"
 
 func serveSparkDrivers(ctx context.Context, client *kube.Client, _ []string) error {
@@ -28,7 +27,7 @@ type sparkDrivers struct {
 	known  map[string]*sparkApp
 }
 
-// sparkApp is what was done for a driver. Each of the two steps is retried until it succeeds.
+// sparkApp is what has been done for a driver. Each of the two steps is retried until it succeeds.
 type sparkApp struct {
 	plan           executorPlan
 	started, ended bool
@@ -66,9 +65,9 @@ func (d *sparkDrivers) handle(ctx context.Context, driver *pod, deleted bool) er
 	return nil
 }
 
-// makeExecutors creates the missing executors, as long as the driver runs: a real driver creates none
-// after its end. It must not create an existing one again: a ResourceQuota counts such a pod before the
-// API server refuses it, until the next sync of the quota.
+// makeExecutors creates the missing executors while the driver runs: a real driver creates none after its end. It
+// must not create an existing executor again, because a ResourceQuota counts such a pod before the API server refuses
+// it, until the next sync of the quota.
 func (d *sparkDrivers) makeExecutors(ctx context.Context, driver *pod, app *sparkApp) error {
 	m := driver.Metadata
 	var errs []error

@@ -53,7 +53,7 @@ func TestDriverCreatesEachExecutorOnce(t *testing.T) {
 	driver := &pod{}
 	driver.Metadata = metadata{Name: "a-driver", Namespace: "ns", UID: "u", Annotations: map[string]string{sparkExecutorsAnnotation: string(plan)}}
 	driver.Status.Phase = "Running"
-	// The first exists, from before a restart of the stand-in. Only the second is accepted.
+	// The first exists, as after a restart of the stand-in. Only the second is accepted.
 	if err := drivers.handle(t.Context(), driver, false); err == nil {
 		t.Error("a refused executor was not reported")
 	}

@@ -27,8 +27,8 @@ const (
 	leastOverhead  = 384
 )
 
-// notSimulated matches other properties that change the resources of pods. An application that has one is
-// refused, because its pods would differ from those of Spark.
+// notSimulated matches other properties that change the resources of pods. An application with one of them is
+// refused, because its pods would differ from Spark's.
 var notSimulated = regexp.MustCompile(`^spark\.(` +
 	`(kubernetes|driver|executor)\.(memoryOverheadFactor|minMemoryOverhead|resource\..+|pyspark\.memory)|` +
 	`memory\.offHeap\..+)$`)

@@ -84,7 +84,7 @@ func (s *sparkSubmission) namespace() string {
 	return cmp.Or(s.conf["spark.kubernetes.namespace"], "default")
 }
 
-// readTemplates reads the pod templates of the roles. It removes templates that the operator wrote, because the
+// readTemplates reads the pod templates of the roles. It removes the templates that the operator wrote, because the
 // operator does not.
 func (s *sparkSubmission) readTemplates() (map[sparkRole]sparkPod, error) {
 	templates := map[sparkRole]sparkPod{}
@@ -120,7 +120,7 @@ func removeOperatorsTemplate(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	// This succeeds only after the last template is removed.
+	// This succeeds only once the last template is removed.
 	_ = os.Remove(filepath.Dir(path))
 	return nil
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The simulation does not compute what these properties change, so the pods would differ from those of Spark.
+// The simulation ignores the effects of these properties, so the pods would differ from Spark's.
 func TestPropertiesThatAreNotSimulatedAreRefused(t *testing.T) {
 	for _, key := range []string{
 		"spark.kubernetes.memoryOverheadFactor", "spark.driver.memoryOverheadFactor", "spark.driver.minMemoryOverhead",

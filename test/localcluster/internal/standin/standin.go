@@ -106,7 +106,7 @@ func listPods(ctx context.Context, client *kube.Client, namespace string, with m
 	return list.Items, err
 }
 
-// report writes an error that is retried to the log.
+// report logs an error that is retried.
 func report(err error) { fmt.Fprintln(os.Stderr, err) }
 
 // endPod ends a pod with an exit code. A missing pod is no error.
