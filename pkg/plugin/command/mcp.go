@@ -227,7 +227,7 @@ func addTool[Q, A any](c *cluster, server *mcp.Server, name, description string,
 		})
 }
 
-// mostAnswered is the maximum number of rows in an answer, and usual the number if none is given.
+// mostAnswered is the maximum number of rows in an answer, and usual the default.
 const mostAnswered, usual = 200, 50
 
 func (r *answerer) listJobs(ctx context.Context, q jobsQuestion) (*jobsAnswer, error) {

@@ -130,8 +130,8 @@ func (c *cluster) showQueue(ctx context.Context, to io.Writer, o *output, name s
 	return nil
 }
 
-// queueOfObjects reads the units of the queue from all namespaces. If the caller may not list them, it reads those of
-// one namespace, whose positions are not known.
+// queueOfObjects reads the units of the queue from all namespaces. If the caller may not list them, it reads only
+// those of the caller's namespace, without positions.
 func (c *cluster) queueOfObjects(ctx context.Context, spec visibility.QueueReviewSpec, limit int, why error) (*visibility.QueueReview, error) {
 	found, err := c.Queue.SchedulingV1alpha1().Queues(c.QueueNamespace).Get(ctx, spec.Queue, metav1.GetOptions{})
 	var known []v1alpha1.Queue

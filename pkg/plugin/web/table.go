@@ -12,26 +12,26 @@ type table struct {
 	*view
 	Title, Caption string
 	Units          []visibility.UnitSummary
-	// Counts are how many units each row stands for; nil if it is one.
+	// Counts are the numbers of units per row; nil if each row is one unit.
 	Counts []int32
 }
 
-// Positions reports whether a unit has a position.
+// Positions reports whether any unit has a position.
 func (t *table) Positions() bool {
 	return slices.ContainsFunc(t.Units, func(u visibility.UnitSummary) bool { return u.Position > 0 })
 }
 
-// Starting reports whether the start of a unit is estimated.
+// Starting reports whether any unit has an estimated start.
 func (t *table) Starting() bool {
 	return slices.ContainsFunc(t.Units, func(u visibility.UnitSummary) bool { return u.Start != nil })
 }
 
-// Ends reports whether the end of a unit is known.
+// Ends reports whether the end of any unit is known.
 func (t *table) Ends() bool {
 	return slices.ContainsFunc(t.Units, func(u visibility.UnitSummary) bool { return u.EndsBefore != nil })
 }
 
-// Table returns the table of the units or, if similar ones share a row, of the groups.
+// Table returns the table of the units or, if similar units share a row, of the groups.
 func (d *jobsData) Table(v *view) *table {
 	if d.Groups != nil {
 		return grouped(v, "", d.Groups)
@@ -58,10 +58,10 @@ func (d *jobData) Ahead(v *view) *table {
 	return &table{view: v, Caption: "The first ones", Units: d.Status.Ahead}
 }
 
-// Verdict returns what the job does, such as that it waits, and why.
+// Verdict returns the state of the job and the reason.
 func (d *jobData) Verdict() string { return render.Verdict(d.Status) }
 
-// Outcomes returns the tables of what would happen.
+// Outcomes returns the tables of the result.
 func (d *whatIf) Outcomes(v *view) []*table {
 	return []*table{grouped(v, "Would start now", d.Result.Started), grouped(v, "Would be evicted", d.Result.Evicted), grouped(v, "Would wait", d.Result.Waiting)}
 }
