@@ -17,7 +17,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/spelling"
 )
 
-// How many units and quotas an answer lists. The documentation of the reviews states them.
+// Maximum numbers of units and quotas in an answer, as in the documentation of the reviews.
 const (
 	mostAhead    = 10
 	mostHolders  = 20
@@ -25,7 +25,7 @@ const (
 	mostToSearch = 1000
 )
 
-// Why answers why the unit of the namespace waits. The error is for the caller.
+// Why returns why a unit waits. The error is for the caller.
 func (m *Model) Why(namespace, name string, access Access) (*visibilityv1alpha1.QueueUnitReviewStatus, error) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
@@ -173,7 +173,7 @@ func (m *Model) lack(r *quota.Refusal) visibilityv1alpha1.Lack {
 	return l
 }
 
-// holders adds which units hold what is lacking.
+// holders adds the quotas and units that hold what is lacking.
 func (m *Model) holders(answer *visibilityv1alpha1.QueueUnitReviewStatus, lacks []*quota.Refusal, access Access) {
 	if len(lacks) == 0 {
 		return
