@@ -75,7 +75,7 @@ func (p *simulation) evict(job int, why wellknown.Reason) {
 	p.running.Set(r)
 }
 
-// end ends and stops the jobs whose time has come.
+// end ends and stops the jobs that are due.
 func (p *simulation) end() {
 	for {
 		r, ok := p.running.Top()

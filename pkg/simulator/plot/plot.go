@@ -45,7 +45,7 @@ func Draw(paper *report.Paper) []byte {
 	return compose(title, "Quota tree "+paper.Tree.Source, d.panels())
 }
 
-// compose puts the panels below each other.
+// compose stacks the panels vertically.
 func compose(title, subtitle string, panels []*figure.Panel) []byte {
 	top := 62.0
 	for _, panel := range panels {

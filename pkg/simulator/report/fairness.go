@@ -60,7 +60,7 @@ func (m *measured) fairness(root tree.Node, tenants []Group) Fairness {
 // guarantee is the guaranteed quota of a node.
 type guarantee []request
 
-// guarantees collects the guarantees and the nodes by the paths of the nodes.
+// guarantees collects the guarantees and the nodes by path.
 func guarantees(node tree.Node, above string, into map[string]guarantee, nodes map[string]tree.Node) {
 	path := above + node.Name
 	nodes[path] = node

@@ -18,7 +18,7 @@ const shortRun = 10 * time.Second
 type job struct {
 	*simulator.Job
 	simulator.Outcome
-	// interrupted are the runs that ended by an eviction, in order.
+	// interrupted are the runs that an eviction ended, in order.
 	interrupted []simulator.Interruption
 	// wait is the time to the first start. later is the time between evictions and the next starts.
 	wait, later time.Duration

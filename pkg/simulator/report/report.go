@@ -74,8 +74,7 @@ type Group struct {
 	Hours float64 `json:"resourceHours"`
 	// Evictions is nil if no job is evicted in this scenario.
 	Evictions *Evictions `json:"evictions,omitempty"`
-	// Distribution is the part of the jobs that waited at most as long as each value of
-	// DistributionAt.
+	// Distribution is the fraction of the jobs that waited at most as long as each value of DistributionAt.
 	Distribution []float64 `json:"distribution"`
 }
 

@@ -56,8 +56,8 @@ const (
 // Values of the status field of lines that are skipped.
 const (
 	swfCanceled = 5
-	// From swfPart to swfLastPart: one part of a job that was stopped and continued.
-	// Another line describes the complete job.
+	// swfPart to swfLastPart mean a part of a job that was stopped and continued. Another line describes the complete
+	// job.
 	swfPart     = 2
 	swfLastPart = 4
 )
@@ -137,7 +137,7 @@ func (c *collector) swfLine(text string, line int, tenant Field) error {
 	return nil
 }
 
-// toDuration rounds to microseconds, by which units are ordered.
+// toDuration rounds to microseconds, the precision by which units are ordered.
 func toDuration(seconds float64) time.Duration {
 	return time.Duration(seconds*1e6+0.5) * time.Microsecond
 }
