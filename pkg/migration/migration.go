@@ -41,7 +41,7 @@ func NameOf(object *unstructured.Unstructured) string {
 	return object.GetKind() + " " + name
 }
 
-// Finding is a setting that has no equivalent, or only one that differs.
+// Finding is a setting that has no exact equivalent.
 type Finding struct {
 	// Object is the object with the setting, such as "ClusterQueue team-a".
 	Object string

@@ -140,7 +140,7 @@ func (c *converter) convertPolicy(object, field, policy string, spec map[string]
 	}
 }
 
-// maxChecks is how many checks a Queue can list.
+// maxChecks is the maximum number of checks in a Queue.
 const maxChecks = 8
 
 func (c *converter) convertChecks(d migration.Document, value any, spec map[string]any) {

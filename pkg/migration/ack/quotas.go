@@ -36,7 +36,7 @@ func (c *converter) addQuota(d migration.Document) {
 	}
 }
 
-// treeOfQuotas makes a tree of ElasticQuotas. Jobs choose a quota only by a label, from any namespace, so each leaf
+// treeOfQuotas builds a tree from ElasticQuotas. Jobs choose a quota only by a label, from any namespace, so each leaf
 // lists every namespace.
 func (c *converter) treeOfQuotas() {
 	children := map[string][]string{}
