@@ -41,7 +41,7 @@ func goFile(kinds []chartKind) (string, error) {
 	return string(code), err
 }
 
-// podKinds returns what programs must know of the kinds of pods. The chart has policies of their own for them.
+// podKinds returns what programs must know about the kinds of pods. The chart has separate policies for them.
 func podKinds(adapters []framework.Adapter) []chartKind {
 	var kinds []chartKind
 	for _, adapter := range adapters {

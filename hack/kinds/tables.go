@@ -152,7 +152,7 @@ func exampleTable(examples []samples.Sample) string {
 	return generator.Table([]string{"file", "kind, and how to run it", "its QueueUnit requests"}, rows)
 }
 
-// pageList is an item of a list, with links to the pages of all kinds.
+// pageList returns a list item with links to the pages of all kinds.
 func pageList(kinds []framework.Kind) string {
 	var links []string
 	for _, kind := range kinds {

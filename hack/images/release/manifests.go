@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// deployValues are the values of the chart for manifests, those of deploy/ too.
+// deployValues is the file with the values of the chart for manifests, including those in deploy/.
 const deployValues = "hack/deploy-values.yaml"
 
 // variant is a file of manifests for kubectl: the chart, rendered for some clusters.

@@ -51,7 +51,7 @@ func checkOutput(folder string) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("reading the output of an earlier run: %w", err)
 	}
-	// Without this list, all files are somebody's.
+	// Without this list, no file is from an earlier run.
 	list, _ := os.ReadFile(filepath.Join(folder, sums))
 	for _, entry := range entries {
 		if entry.Name() != sums && !strings.Contains(string(list), "  "+entry.Name()+"\n") {
