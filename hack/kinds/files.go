@@ -72,7 +72,6 @@ func inside(pattern *regexp.Regexp, between string) generator.Edit {
 	}
 }
 
-// firstNames returns the first name of each kind.
 func firstNames(kinds []framework.Kind) string {
 	var names []string
 	for _, kind := range kinds {

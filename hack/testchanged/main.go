@@ -103,7 +103,6 @@ func changedFiles(ctx context.Context) (files []string, since string, err error)
 	return strings.FieldsFunc(diff+untracked, func(r rune) bool { return r == '\n' }), since, errors.Join(headErr, err, diffErr)
 }
 
-// output returns what a command writes.
 func output(ctx context.Context, command ...string) (string, error) {
 	out, err := exec.CommandContext(ctx, command[0], command[1:]...).Output()
 	if exit := new(exec.ExitError); errors.As(err, &exit) {

@@ -1,5 +1,4 @@
-// Command testprofile measures what tests take: wall time, processor time, time in which they only
-// wait, and clusters.
+// Command testprofile measures what tests use: wall time, processor time, idle time, and clusters.
 //
 // Terms. A target is a target of the Makefile, such as verify. A usage is what a target, the test binary of a package
 // or a test took, with all its processes. A sample is the processor time of a test binary at a moment. Samples give

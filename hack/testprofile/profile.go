@@ -28,7 +28,6 @@ type event struct {
 	Elapsed               float64
 }
 
-// read reads the profile in the folder.
 func read(folder string) (*Profile, error) {
 	var p Profile
 	err := each(filepath.Join(folder, usagesFile), func(u Usage) {

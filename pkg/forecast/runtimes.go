@@ -30,7 +30,7 @@ type RunTimes struct {
 	queues map[string]*past
 }
 
-// past is how long the last jobs of a queue ran.
+// past holds the run times of the last jobs of a queue.
 type past struct {
 	// uses are the uses of limits, and overruns the overruns. seconds are the run times of jobs without declared times.
 	uses, overruns, seconds ring
@@ -125,7 +125,6 @@ func (r *ring) add(v float64) {
 	r.next = (r.next + 1) % r.most
 }
 
-// inOrder returns the values in order.
 func (r *ring) inOrder() []float64 {
 	if r.sorted == nil {
 		r.sorted = slices.Sorted(slices.Values(r.values))

@@ -15,7 +15,7 @@ const (
 	similar = 45
 	// byLength is the weight of declared lengths in the distance between predictions, relative to the predicted waits.
 	byLength = 0.5
-	// firstFactor is the factor by which the range extends to both sides until then.
+	// firstFactor is the factor by which the range extends to both sides before there are leastScored predictions.
 	firstFactor = 2
 	// quantile is the fraction of similar predictions that lies outside the range on each side.
 	quantile = 0.1

@@ -54,7 +54,6 @@ func parts(text []byte) (all [][]byte) {
 	}
 }
 
-// readOne reads the objects of a document.
 func readOne(text []byte, source string) ([]Document, error) {
 	// Reject duplicate keys, because only one of the values would count.
 	raw, err := yaml.YAMLToJSONStrict(text)

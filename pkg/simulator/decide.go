@@ -24,9 +24,9 @@ type Situation struct {
 
 // Decided is what the core decides about a unit.
 type Decided struct {
-	// Admitted is whether a waiting unit is admitted immediately, possibly after others were evicted for it.
+	// Admitted is true if a waiting unit is admitted immediately, possibly after evictions for it.
 	Admitted bool
-	// Evicted is whether a unit that held quota is evicted.
+	// Evicted is true if a unit that held quota is evicted.
 	Evicted bool
 	// Outcome has the reason, message and quota of a unit that waits.
 	Outcome
@@ -59,7 +59,7 @@ func Decide(s Situation, at time.Time) []Decided {
 type Start struct {
 	// After is the time until the start; NotKnown if that is not known.
 	After time.Duration
-	// Pods is how many pods of its elastic pod set it starts with, if not all.
+	// Pods is the number of pods of its elastic pod set that it starts with, if not all.
 	Pods int32
 }
 

@@ -38,7 +38,6 @@ const (
 	longest = 250 * year
 )
 
-// release starts a job.
 func (p *simulation) release(job int, quota string) {
 	runs, goesOn := p.left[job]
 	if !goesOn {

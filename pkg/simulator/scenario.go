@@ -28,7 +28,7 @@ type Job struct {
 	Runs time.Duration
 	// Limit is its maximum execution time; 0 means none.
 	Limit time.Duration
-	// Expected is how long its owner expects it to run; 0 means none.
+	// Expected is the run time that its owner expects; 0 means none.
 	Expected time.Duration
 	// Requests is the sum over all pods of the job.
 	Requests map[string]resource.Quantity
@@ -49,7 +49,7 @@ type Scenario struct {
 	Core scheduler.Options
 	// ReserveAfter is how long a job waits until room is reserved for it, in queues that are not in Queues; 0 means forever.
 	ReserveAfter time.Duration
-	// Preemption is how units are evicted for others in queues that are not in Queues.
+	// Preemption holds the eviction settings of queues that are not in Queues.
 	Preemption scheduler.Preemption
 	// Queues are the settings that an administrator gave to queues.
 	Queues []scheduler.QueueChanged
@@ -92,12 +92,12 @@ type Outcome struct {
 	Start, End time.Duration
 	// FirstStart is the start of its first run, relative to the start of the trace.
 	FirstStart time.Duration
-	// FirstPods is how many pods of its elastic pod set it had then, if not all.
+	// FirstPods is the number of pods of its elastic pod set that it had then, if not all.
 	FirstPods int32
 	// Evictions is how often the job was evicted and stopped, Preempted and Reclaimed how often
 	// for each reason.
 	Evictions, Preempted, Reclaimed int
-	// Lost is how long the job ran before evictions and then ran again.
+	// Lost is the run time that the job had to repeat after evictions.
 	Lost time.Duration
 	// Reason and Message describe why a job waits if it is not released at the end.
 	Reason  wellknown.Reason

@@ -72,7 +72,6 @@ func (m *Model) newUnit(namespace string, spec *v1alpha1.QueueUnitSpec) (schedul
 	return m.Read(unit)
 }
 
-// try submits the unit.
 func (m *Model) try(unit scheduler.Unit, left RunTimes) *Trial {
 	view := *m.view
 	view.Units = append(slices.Clip(view.Units), scheduler.UnitView{Key: unit.Key, UID: unit.UID, QuotaName: unit.QuotaName, Kind: unit.Kind, Queue: -1,

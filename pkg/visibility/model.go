@@ -164,7 +164,6 @@ func (m *Model) before(i, j int32) int {
 	return cmp.Or(cmp.Compare(b.Priority, a.Priority), longer, cmp.Compare(a.Submitted, b.Submitted), strings.Compare(a.Key, b.Key))
 }
 
-// observed returns the time of the state.
 func (m *Model) observed() metav1.MicroTime { return metav1.NewMicroTime(m.view.At) }
 
 func (m *Model) kind(of scheduler.JobKind) string {
@@ -236,7 +235,6 @@ func held(u *scheduler.UnitView) resources.Vector {
 	return u.Demand.Requests
 }
 
-// summary describes a unit.
 func (m *Model) summary(i int32) visibilityv1alpha1.UnitSummary {
 	u := &m.view.Units[i]
 	s := visibilityv1alpha1.UnitSummary{Kind: m.kind(u.Kind), Phase: phaseName(u), Priority: u.Priority, Requests: m.list(held(u)),

@@ -181,7 +181,6 @@ func (m *Model) computeOrdered() []int32 {
 	return ordered
 }
 
-// queue describes a queue.
 func (m *Model) queue(q int32) visibilityv1alpha1.QueueSummary {
 	v := &m.view.Queues[q]
 	s := visibilityv1alpha1.QueueSummary{Name: v.Name, Quota: v.Quota, Policy: v.Policy.String(), Stop: string(v1alpha1.StopNone),

@@ -32,9 +32,9 @@ type search struct {
 	ahead []int32
 	// reserved is a copy of the quota of the view.
 	reserved quota.Explainer
-	// left is how many more units can be tried.
+	// left is the number of units that can still be tried.
 	left int
-	// everybody are all units that inOrder found to be admitted, before the unit or after it.
+	// everybody are all units that inOrder found to be admitted, before or after the unit.
 	everybody []int32
 }
 

@@ -82,7 +82,6 @@ func (m *Model) notFound(namespace, name string) error {
 	return fmt.Errorf("QueueUnit %q does not exist in namespace %q, or has ended", name, namespace)
 }
 
-// ahead adds the units that are ahead of a unit in its queue.
 func (m *Model) ahead(answer *visibilityv1alpha1.QueueUnitReviewStatus, u *scheduler.UnitView, access Access) {
 	for _, i := range m.lines()[u.Queue][:max(answer.Position-1, 0)] {
 		switch {

@@ -52,14 +52,13 @@ func (m *Model) backend(w world) (quota.Explainer, error) {
 // afterBackoff is longer than any default backoff of policy RoundRobin.
 const afterBackoff = 30 * time.Second
 
-// outcome is which units are admitted in a world.
+// outcome lists the units that are admitted in a world.
 type outcome struct {
-	// admitted is whether the unit is admitted.
 	admitted bool
 	// others are all other admitted units, in order. before is how many of them are admitted before the unit.
 	others []int32
 	before int
-	// tried is how many units and queues took part.
+	// tried is the number of units and queues that took part.
 	tried int
 	// impossible is true if no change would be enough for the others.
 	impossible bool
@@ -254,7 +253,6 @@ func (m *Model) aheadOf(unit int32) (ahead []int32) {
 	return ahead
 }
 
-// pathOf returns the path of a node.
 func (m *Model) pathOf(node quota.NodeID) string {
 	if int(node) < len(m.view.Usage) {
 		return m.view.Usage[node].Path

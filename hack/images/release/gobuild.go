@@ -26,7 +26,6 @@ type built struct {
 	binary, bom       []byte
 }
 
-// build builds the programs for all platforms.
 func (r *release) build(ctx context.Context) ([]built, error) {
 	env, err := r.environment(ctx)
 	if err != nil {

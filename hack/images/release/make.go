@@ -25,7 +25,7 @@ type release struct {
 	results
 	section section
 	chart   metadata
-	// archives are those of the plugin.
+	// archives are the archives of the plugin.
 	archives []archive
 }
 

@@ -16,7 +16,7 @@ const deployValues = "hack/deploy-values.yaml"
 type variant struct {
 	// File is its name, For the clusters that it is for.
 	File, For string
-	// flags are those of helm template.
+	// flags are flags of helm template.
 	flags []string
 }
 

@@ -32,7 +32,7 @@ type options struct {
 	revision string
 	created  time.Time
 
-	// The other settings are only those of "release make".
+	// The following settings are only for "release make".
 
 	// sourceURL is the address of the repository, for links in the notes; empty if it has none.
 	sourceURL string
@@ -47,7 +47,6 @@ const placeholder = "registry.example.com"
 // imaged are the programs that get an image.
 var imaged = []string{"job-extensions", "kube-queue-controller", "kube-queue-web"}
 
-// parse reads the flags of a command.
 func parse(ctx context.Context, command string, args []string, usage io.Writer) (*options, error) {
 	registry, output, platforms := placeholder, "bin/release", "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64"
 	if command == "images" {

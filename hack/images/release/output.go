@@ -107,7 +107,6 @@ func replace(folder, complete string) error {
 	return nil
 }
 
-// report prints what was made.
 func (r *results) report(folder string, out io.Writer) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "\nFILE\tSIZE\tSHA-256")

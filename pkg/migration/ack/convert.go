@@ -91,7 +91,7 @@ type converter struct {
 	quotas map[string]migration.Document
 	// policies are those that ElasticQuotas set for their queues.
 	policies map[string]string
-	// usesQuotas is whether the quota backend uses ElasticQuotas.
+	// usesQuotas is true if the quota backend uses ElasticQuotas.
 	usesQuotas bool
 	units      int
 	live       int

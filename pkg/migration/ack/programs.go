@@ -40,7 +40,6 @@ type setting struct {
 	harmless     []string
 }
 
-// settingContext is a setting with its value.
 type settingContext struct {
 	c        *converter
 	document migration.Document

@@ -11,7 +11,6 @@ import (
 	"kube-queue.dev/kube-queue/pkg/migration"
 )
 
-// queueNamespace is the namespace of Queues.
 const queueNamespace = "kube-queue"
 
 // annotationsOfQueues are settings of the former queue, without their prefix, with what to do instead.

@@ -114,7 +114,6 @@ func (c *converter) inCircle(name string) bool {
 	}
 }
 
-// copyAmounts copies min and max of an ElasticQuota.
 func (c *converter) copyAmounts(d migration.Document, node map[string]any) {
 	for _, field := range []string{"min", "max"} {
 		amounts, has, err := unstructured.NestedMap(d.Object.Object, "spec", field)

@@ -16,7 +16,6 @@ const (
 // maxCheckName is the maximum length of the name of an AdmissionCheck in kube-queue.
 const maxCheckName = 63
 
-// readCheck converts an AdmissionCheck.
 func (c *converter) readCheck(d migration.Document, check *admissionCheck) {
 	name, spec := d.Object.GetName(), check.Spec
 	c.checks[name] = spec.ControllerName

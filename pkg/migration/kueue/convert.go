@@ -63,7 +63,7 @@ type decoded[T any] struct {
 type class struct {
 	value       int32
 	description string
-	// asAnnotation is whether jobs get the value as an annotation, because no PriorityClass can have it.
+	// asAnnotation is true if jobs get the value as an annotation, because no PriorityClass can have it.
 	asAnnotation bool
 }
 
@@ -99,7 +99,7 @@ type converter struct {
 	before, behind []*unstructured.Unstructured
 	workloads      int
 	liveJobs       int
-	// pods is whether plain pods are queued.
+	// pods is true if plain pods are queued.
 	pods           bool
 	locals         []decoded[localQueue]
 	configurations []migration.Document

@@ -108,7 +108,6 @@ func (c *converter) convertCronJob(d migration.Document, job *unstructured.Unstr
 	c.behind = append(c.behind, job)
 }
 
-// convertKeys converts the labels and annotations of a job.
 func (c *converter) convertKeys(d migration.Document, namespace string, labels, annotations map[string]string) (newLabels, newAnnotations map[string]string) {
 	newLabels, newAnnotations = map[string]string{}, map[string]string{}
 	for _, key := range slices.Sorted(maps.Keys(labels)) {

@@ -136,7 +136,6 @@ func (c *converter) mayUse(d migration.Document, n *node, namespace string) bool
 	return true
 }
 
-// path returns the path of a node in the tree.
 func (c *converter) path(n *node) string {
 	if n.parent == nil {
 		return c.rootName + "/" + n.name
@@ -166,7 +165,6 @@ func (c *converter) covered() map[string]bool {
 	return covered
 }
 
-// tree returns the ElasticQuotaTree.
 func (c *converter) tree() *unstructured.Unstructured {
 	covered := c.covered()
 	var children []any

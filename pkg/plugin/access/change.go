@@ -29,7 +29,6 @@ type Change struct{ DryRun string }
 // fieldManager is the name of the plugin in managedFields.
 const fieldManager = "kubectl-kube_queue"
 
-// options are the options of a patch.
 func (o *Change) options() metav1.PatchOptions {
 	options := metav1.PatchOptions{FieldManager: fieldManager}
 	if o.DryRun == DryRunServer {

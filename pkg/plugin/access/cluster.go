@@ -172,7 +172,6 @@ func (c *Cluster) Namespaces(ctx context.Context) []string {
 	return namesOf(list.Items, func(n corev1.Namespace) string { return n.Name })
 }
 
-// namesOf returns the names of objects.
 func namesOf[T any](list []T, name func(T) string) []string {
 	var names []string
 	for _, object := range list {

@@ -227,7 +227,6 @@ func ambiguous(ref jobs.Reference, found []*Target) error {
 	return fmt.Errorf("%q may be any of %s; name one of them", ref.Text, strings.Join(names, ", "))
 }
 
-// noUnit returns the error for a unit that does not exist.
 func (c *Cluster) noUnit(ctx context.Context, name string) error {
 	if err := c.CheckNamespace(ctx, c.Namespace); err != nil {
 		return err

@@ -109,7 +109,6 @@ func (q *Question) Advise(ctx context.Context) (*objects.Advice, error) {
 	return advice, nil
 }
 
-// trial reads the cluster.
 func (q *Question) trial(ctx context.Context) (*objects.Trial, error) {
 	trial := &objects.Trial{Jobs: q.jobs}
 	tree, err := q.treeInUse(ctx)

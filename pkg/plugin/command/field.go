@@ -57,7 +57,7 @@ func compareValues(a, b string) int {
 type columns struct {
 	titles []string
 	fields []field
-	// header is whether the titles are printed.
+	// header prints the titles.
 	header bool
 }
 

@@ -274,7 +274,6 @@ func (c *cluster) showGroups(review *visibility.QueueReview, o *listOptions) err
 	return nil
 }
 
-// showUnits writes units that were read.
 func (c *cluster) showUnits(ctx context.Context, list []units.Unit, o *listOptions, namespace string, seen *units.Seen) error {
 	if len(list) == 0 {
 		return c.nothing(ctx, o, namespace, seen)

@@ -213,7 +213,7 @@ func (c *cluster) tools() *mcp.Server {
 	return server
 }
 
-// addTool adds a tool that reads the cluster anew for each question.
+// addTool adds a tool that reads the cluster again for each question.
 func addTool[Q, A any](c *cluster, server *mcp.Server, name, description string, answer func(*answerer, context.Context, Q) (*A, error)) {
 	no := false
 	mcp.AddTool(server, &mcp.Tool{Name: name, Description: description, Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true, OpenWorldHint: &no}},

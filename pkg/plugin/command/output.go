@@ -39,7 +39,7 @@ type output struct {
 	printer   printers.ResourcePrinter
 	noHeaders bool
 	watch     bool
-	// refreshes is whether --watch repeats the question after each interval.
+	// refreshes makes --watch repeat the question after each interval.
 	refreshes bool
 	interval  time.Duration
 }
@@ -73,7 +73,6 @@ func (o *output) check() error {
 	return nil
 }
 
-// choose sets the printer.
 func (o *output) choose() (err error) {
 	spec, isColumns := strings.CutPrefix(o.format, formatColumns)
 	switch {

@@ -27,7 +27,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/program/usage"
 )
 
-// display is how users call the plugin.
+// display is the command that users type.
 const display = "kubectl kube-queue"
 
 // Exit statuses.
@@ -35,8 +35,8 @@ const (
 	exitClean = 0
 	// exitError is the status of a failed command. simulate and convert have their own.
 	exitError = 1
-	// exitNegative is the status of simulate if something would wait or is invalid, and exitSimulate its status after
-	// an error, like those of kubectl diff.
+	// exitNegative is the status of simulate if something would wait or is invalid, and exitSimulate its status after an
+	// error, as in kubectl diff.
 	exitNegative = 1
 	exitSimulate = 2
 	// exitInterrupted is the status after Ctrl-C.
@@ -46,7 +46,7 @@ const (
 // Environment is what the plugin is started with.
 type Environment struct {
 	Streams genericiooptions.IOStreams
-	// Terminal is whether standard output is a terminal, and Width the number of characters in a line.
+	// Terminal is true if standard output is a terminal. Width is the number of characters in its lines.
 	Terminal bool
 	Width    int
 	// NoColour turns colours off.
@@ -160,7 +160,6 @@ func hideAllBut(flags *pflag.FlagSet, shown ...string) {
 	flags.VisitAll(func(f *pflag.Flag) { f.Hidden = !slices.Contains(shown, f.Name) })
 }
 
-// programVersion returns the version of the plugin.
 func programVersion() string { return identity.Version() }
 
 // style returns what the standard output can show.
@@ -180,7 +179,6 @@ func (s *shell) warn(format string, args ...any) {
 	fmt.Fprintln(s.Streams.ErrOut, text.Clean(fmt.Sprintf(format, args...)))
 }
 
-// noArgs rejects arguments.
 func noArgs(_ *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return usageError{fmt.Errorf("unexpected argument %q", args[0])}

@@ -160,7 +160,6 @@ func warn(result *migration.Result, documents []migration.Document) {
 	}
 }
 
-// read reads all files.
 func (o *options) read() ([]migration.Document, error) {
 	var documents []migration.Document
 	var faults []string

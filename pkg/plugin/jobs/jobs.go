@@ -83,7 +83,7 @@ type Reference struct {
 	Text string
 	// Name is the name of a job. If Unit is set or Kinds is empty, it can be the name of a unit.
 	Name string
-	// Unit is whether the user named a unit.
+	// Unit is true if the user named a unit.
 	Unit bool
 	// Kinds are the kinds of the job; empty if the user named none. MPIJob, for example, is one kind with several
 	// versions.

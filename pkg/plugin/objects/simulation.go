@@ -60,7 +60,7 @@ type Simulation struct {
 type SimulatedJob struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Starts is whether the job would start immediately.
+	// Starts is true if the job would start immediately.
 	Starts bool   `json:"starts"`
 	Quota  string `json:"quota,omitempty"`
 	// Checks are the admission checks that would follow. They are not simulated.
@@ -167,7 +167,6 @@ func parentOf(quotas []visibility.QuotaSummary, path string) string {
 	return nearest
 }
 
-// outcome describes the decisions.
 func outcome(t Trial, all []v1alpha1.QueueUnit, decided []simulator.Decided, backend quota.Backend, names *resources.Names, warnings []string, checks map[string][]string) *Simulation {
 	result := &Simulation{Warnings: warnings, OverLimits: overLimits(backend, names)}
 	var started, waiting []visibility.UnitSummary
@@ -230,7 +229,6 @@ func Grouped(list []visibility.UnitSummary) []visibility.UnitGroup {
 	return groups
 }
 
-// overLimits returns the exceeded limits.
 func overLimits(backend quota.Backend, names *resources.Names) []string {
 	var exceeded []string
 	for _, node := range backend.Usage() {

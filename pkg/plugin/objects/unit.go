@@ -204,7 +204,6 @@ func held(u *units.Unit) corev1.ResourceList {
 	return used
 }
 
-// add adds amounts to a sum.
 func add(sum, amounts corev1.ResourceList) {
 	for name, amount := range amounts {
 		total := sum[name]

@@ -23,7 +23,7 @@ import (
 	"kube-queue.dev/kube-queue/pkg/resources"
 )
 
-// View is how an answer is shown.
+// View says how to show an answer.
 type View struct {
 	Style text.Style
 	// Wide shows additional columns, Header the titles, and Namespaces the namespace of each row.

@@ -118,7 +118,6 @@ func (a Asker) Queues(ctx context.Context, namespace string, spec visibility.Que
 	}
 }
 
-// entries returns the number of listed entries.
 func entries(status *visibility.QueueReviewStatus, show visibility.QueueReviewContent) int {
 	switch show {
 	case visibility.ShowGroups:

@@ -50,9 +50,9 @@ type Column struct {
 	// Least is the minimum width of the column when it is truncated to fit the terminal; 0 if it must not be
 	// truncated.
 	Least int
-	// Right is whether the cells are aligned to the right.
+	// Right aligns the cells to the right.
 	Right bool
-	// Optional is whether the column is left out if all its cells are empty.
+	// Optional omits the column if all its cells are empty.
 	Optional bool
 	// Meaning, if set, explains the title below the table, unless all cells of the column are empty.
 	Meaning string
@@ -61,7 +61,6 @@ type Column struct {
 // None is the text of a cell for an amount that is not set. Such a cell counts as empty.
 const None = "-"
 
-// gap separates two columns.
 const gap = "   "
 
 // Table is a table with a header.

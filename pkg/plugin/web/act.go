@@ -39,7 +39,7 @@ const (
 // about says what each action does.
 var about = map[string]struct {
 	Label, Effect string
-	// OfQueue says whether the action is for a queue, not for a job.
+	// OfQueue is true if the action is for a queue, not for a job.
 	OfQueue bool
 }{
 	Pause:    {"Pause", "The job does not start until you unpause it, and keeps its place in the queue. If it holds quota, it is stopped and its pods are deleted.", false},
@@ -76,7 +76,6 @@ func (a Action) Subject() string {
 	return path.JoinPath("jobs", a.Namespace, a.Unit).String()
 }
 
-// offeredFor returns the actions for a job.
 func offeredFor(unit *v1alpha1.QueueUnit) (all []Action) {
 	phase := unit.Status.Phase
 	add := func(do string) { all = append(all, Action{Do: do, Namespace: unit.Namespace, Unit: unit.Name}) }
@@ -94,7 +93,6 @@ func offeredFor(unit *v1alpha1.QueueUnit) (all []Action) {
 	return all
 }
 
-// offeredForQueue returns the actions for a queue.
 func offeredForQueue(v *view, q *visibility.QueueSummary) (all []Action) {
 	in := ""
 	if v.Namespace != v.own {

@@ -51,7 +51,7 @@ var templates = func() map[string]*template.Template {
 // view is what a page shows.
 type view struct {
 	Template, Title string
-	// Cluster and Namespace are those of the caller. Observed is the time of the state that the page shows.
+	// Cluster and Namespace are the caller's. Observed is the time of the state that the page shows.
 	Cluster, Namespace string
 	Observed           time.Time
 	Warnings           []string
@@ -143,7 +143,6 @@ func (v *view) Age(at *metav1.Time) string {
 	return text.Age(at.Time, v.now) + " ago"
 }
 
-// page answers with a page.
 func (s *Server) page(w http.ResponseWriter, r *http.Request) {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(answerTime)) // ReadTimeout would end slow requests
 	ctx, cancel := context.WithTimeout(r.Context(), answerTime)
@@ -188,7 +187,6 @@ func (s *Server) view(r *http.Request) (v *view, code int) {
 	return v, codeOf(err)
 }
 
-// codeOf returns the HTTP status of an error.
 func codeOf(err error) int {
 	var tooLarge *http.MaxBytesError
 	var wrong refusedError
@@ -209,7 +207,6 @@ func codeOf(err error) int {
 	return http.StatusBadGateway
 }
 
-// read reads what a page shows.
 func (s *Server) read(v *view, r *http.Request, reader Reader) error {
 	switch path := strings.Split(strings.Trim(r.URL.Path, "/"), "/"); {
 	case r.URL.Path == "/":
@@ -236,7 +233,7 @@ const pageSize = 100
 // jobsData are units of one or all namespaces.
 type jobsData struct {
 	*visibility.QueueReviewStatus
-	// All is whether units of all namespaces are shown.
+	// All is true if units of all namespaces are shown.
 	All bool
 	// Phases, Reasons, Kinds and Queue are the filters.
 	Phases, Reasons, Kinds []string
@@ -250,7 +247,6 @@ func (*jobsData) PhaseNames() []string { return units.Phases() }
 // Has reports whether a phase is selected.
 func (d *jobsData) Has(phase string) bool { return slices.Contains(d.Phases, phase) }
 
-// rows are the rows that a page shows.
 type rows struct {
 	path          *url.URL
 	offset, total int32

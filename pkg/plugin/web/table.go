@@ -7,7 +7,6 @@ import (
 	"kube-queue.dev/kube-queue/pkg/plugin/render"
 )
 
-// table is a table of units.
 type table struct {
 	*view
 	Title, Caption string
@@ -42,7 +41,7 @@ func (d *jobsData) Table(v *view) *table {
 func grouped(v *view, title string, groups []visibility.UnitGroup) *table {
 	t := &table{view: v, Title: title, Caption: "Each row names the first of several similar jobs"}
 	for _, g := range groups {
-		g.First.Position = 0 // it would look like that of the group
+		g.First.Position = 0 // it would look like the position of the group
 		t.Units, t.Counts = append(t.Units, g.First), append(t.Counts, g.Units)
 	}
 	return t

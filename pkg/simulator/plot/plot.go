@@ -20,7 +20,6 @@ import (
 	"kube-queue.dev/kube-queue/pkg/simulator/report"
 )
 
-// policyStyles are the styles of the lines of policies.
 var policyStyles = []string{
 	"fill:none;stroke:#0072B2;stroke-width:1.8",
 	"fill:none;stroke:#D55E00;stroke-width:1.8;stroke-dasharray:7 3",

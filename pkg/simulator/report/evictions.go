@@ -12,7 +12,7 @@ import (
 type Preemption struct {
 	Reclaim     bool `json:"reclaim"`
 	WithinQueue bool `json:"withinQueue"`
-	// MinRunTime is how long after its release a job is not evicted.
+	// MinRunTime is the time after its release in which a job is not evicted.
 	MinRunTime Seconds `json:"minRunTimeSeconds"`
 	// Victims is whether evicted jobs restart or resume, and StopsIn how long they take to stop.
 	Victims simulator.Victims `json:"victims"`

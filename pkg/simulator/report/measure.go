@@ -51,7 +51,7 @@ func (j *job) of(resource string) int64 {
 // measured is a run that statistics are computed from.
 type measured struct {
 	resource string
-	// evicting is whether jobs can be evicted.
+	// evicting is true if jobs can be evicted.
 	evicting bool
 	// jobs are sorted by submission, then by name.
 	jobs []job

@@ -25,7 +25,7 @@ import (
 type Options struct {
 	// Name is the name of the report, such as the policy.
 	Name string
-	// Resource is the resource that the sizes of jobs are measured in and whose use is tracked over time.
+	// Resource is the resource that measures the size of jobs and is tracked over time.
 	Resource string
 }
 

@@ -102,7 +102,6 @@ type Series struct {
 	Longest []Seconds `json:"longestWaitSeconds"`
 }
 
-// points is the number of points of a series.
 const points = 200
 
 func (m *measured) series(root tree.Node) Series {

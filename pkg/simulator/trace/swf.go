@@ -69,7 +69,6 @@ var swfNames = [swfFields]string{"1 (job number)", "2 (submit time)", "3 (wait t
 	"6 (average CPU time)", "7 (used memory)", "8 (requested processors)", "9 (requested time)", "10 (requested memory)", "11 (status)",
 	"12 (user)", "13 (group)", "14 (executable)", "15 (queue)", "16 (partition)", "17 (preceding job)", "18 (think time)"}
 
-// maxLine is the maximum length of a line.
 const maxLine = 1 << 16
 
 func (c *collector) readSWF(from *bufio.Reader, opts Options) error {

@@ -147,7 +147,6 @@ type row struct {
 	sizes string
 }
 
-// collector collects rows into a trace.
 type collector struct {
 	file    string
 	rows    []row
