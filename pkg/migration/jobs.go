@@ -36,7 +36,7 @@ var jobKinds = []JobKind{
 	{"trainer.kubeflow.org", "", "TrainJob", "trainjob"},
 }
 
-// JobKinds returns all kinds that are known as jobs.
+// JobKinds returns all kinds of jobs.
 func JobKinds() []JobKind { return slices.Clone(jobKinds) }
 
 // KindOfJob returns the kind of a job; false if kube-queue does not queue jobs of this kind, or if the object is a pod

@@ -36,8 +36,8 @@ type Decided struct {
 const forever = 1 << 62
 
 // Decide returns what the core decides immediately about each unit, in their order. Evicted jobs stop immediately.
-// Decide does not wait for admission checks or for pods to be ready. Then it lets time pass, in which no job ends,
-// until each waiting unit has a reason.
+// Decide does not wait for admission checks or for pods to be ready. Then it lets time pass without ending jobs, until
+// each waiting unit has a reason.
 func Decide(s Situation, at time.Time) []Decided {
 	p := situated(s, at, func(int) time.Duration { return forever })
 	decided := make([]Decided, len(p.units))

@@ -86,8 +86,8 @@ const (
 
 // Outcome is the result of a job.
 type Outcome struct {
-	// Released is whether the job was released and has not been evicted since. Start is that of its last run. Start and
-	// End are relative to the start of the trace.
+	// Released is true if the job was released and has not been evicted since. Start is the start of its last run. Start
+	// and End are relative to the start of the trace.
 	Released   bool
 	Start, End time.Duration
 	// FirstStart is the start of its first run, relative to the start of the trace.

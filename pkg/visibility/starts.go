@@ -69,7 +69,7 @@ func (m *Model) play(left RunTimes, further map[string]int, added *scheduler.Uni
 		if u.Phase != scheduler.Waiting && u.Phase != scheduler.Ended && !u.Evicted { // others are about to stop
 			unit := holding(u)
 			unit.Unstoppable = u.Unstoppable
-			if unit.DequeuedAt.IsZero() { // its release is being written, or its checks are not waited for
+			if unit.DequeuedAt.IsZero() { // its release is being written, or Starts skips its checks
 				unit.DequeuedAt = m.view.At
 			}
 			add(u, unit, max(m.view.At.Sub(unit.DequeuedAt), 0))

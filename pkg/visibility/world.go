@@ -22,7 +22,7 @@ type world struct {
 	// execution times, and others can start in between.
 	ended  map[int32]bool
 	inTurn bool
-	// open are queues that count as not stopped, with all admission checks and with ready pods.
+	// open are queues that count as not stopped, with existing admission checks and ready pods.
 	open map[int32]bool
 }
 

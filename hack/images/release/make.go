@@ -12,8 +12,7 @@ import (
 )
 
 const (
-	// plugin is the kubectl plugin, and completionScript the file of the source with which kubectl
-	// completes it.
+	// plugin is the kubectl plugin, and completionScript its completion script for kubectl, in the source.
 	plugin           = "kubectl-kube_queue"
 	completionScript = "pkg/plugin/command/kubectl_complete-kube_queue"
 )

@@ -27,7 +27,7 @@ type options struct {
 	registry string
 	// platforms are sorted and unique, so that their order on the command line does not change the output.
 	platforms []string
-	// programs are those to build.
+	// programs are the programs to build.
 	programs []string
 	revision string
 	created  time.Time

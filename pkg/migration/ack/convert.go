@@ -89,7 +89,7 @@ type converter struct {
 	trees, queues, jobs []migration.Document
 	// quotas are the ElasticQuotas by name.
 	quotas map[string]migration.Document
-	// policies are those that ElasticQuotas set for their queues.
+	// policies are the policies that ElasticQuotas set for their queues.
 	policies map[string]string
 	// usesQuotas is true if the quota backend uses ElasticQuotas.
 	usesQuotas bool

@@ -29,7 +29,7 @@ var annotationsOfQueues = map[string]string{
 	"available-queue":              "nothing: a job waits in the queue of its quota",
 }
 
-// queueInstead is what to do instead of a key of a queue.
+// queueInstead returns the advice for a key of a queue.
 func queueInstead(key string) string {
 	return cmp.Or(annotationsOfQueues[withoutPrefix(key)], "nothing")
 }

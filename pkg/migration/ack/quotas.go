@@ -21,7 +21,7 @@ const (
 	koordinatorRoot = "koordinator-root-quota"
 )
 
-// addQuota reads an ElasticQuota. Their names are unique in a cluster, although they have namespaces.
+// addQuota reads an ElasticQuota. ElasticQuotas have namespaces, but their names are unique in a cluster.
 func (c *converter) addQuota(d migration.Document) {
 	name := d.Object.GetName()
 	if other, has := c.quotas[name]; has {

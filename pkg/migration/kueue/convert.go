@@ -59,7 +59,6 @@ type decoded[T any] struct {
 	spec *T
 }
 
-// class is a WorkloadPriorityClass.
 type class struct {
 	value       int32
 	description string

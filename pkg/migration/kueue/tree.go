@@ -64,8 +64,7 @@ func (c *converter) findLimits(nodes []*node) {
 	}
 }
 
-// lendsExactly reports whether a lending limit is expressed by the max of the only queue that can borrow from the
-// node.
+// lendsExactly reports whether the max of the only possible borrower expresses the lending limit of the node.
 func lendsExactly(n *node) bool {
 	if n.parent.parent != nil || len(n.parent.children) > 2 {
 		return false
@@ -315,7 +314,7 @@ func (c *converter) stepNamespaces() {
 	}
 }
 
-// isChoice reports whether the namespace can use another node, so that a job of this one needs a label.
+// isChoice reports whether the namespace can also use another node. Jobs of n then need a label.
 func (c *converter) isChoice(n *node, namespace string) bool {
 	for other, namespaces := range c.listed {
 		if other != n && len(namespaces[namespace]) > 0 {

@@ -106,7 +106,6 @@ Selectors, paths and templates refer to the QueueUnit of a job, which has the la
 	return cmd
 }
 
-// complete checks the arguments and flags.
 func (o *listOptions) complete(args []string) error {
 	if err := o.check(); err != nil {
 		return err
@@ -147,7 +146,6 @@ func containsFold(list []string, word string) bool {
 	return slices.ContainsFunc(list, func(entry string) bool { return strings.EqualFold(entry, word) })
 }
 
-// completeOrder checks the order.
 func (o *listOptions) completeOrder() error {
 	switch {
 	case slices.Contains(units.Orders(), o.sort):

@@ -201,7 +201,6 @@ type adviseAnswer struct {
 // answerer answers a question of an assistant.
 type answerer struct{ *access.Reader }
 
-// tools returns a server with the tools.
 func (c *cluster) tools() *mcp.Server {
 	server := mcp.NewServer(&mcp.Implementation{Name: "kube-queue", Version: programVersion()}, &mcp.ServerOptions{Instructions: instructions})
 	addTool(c, server, "list", "Lists jobs that wait for quota or hold it.", (*answerer).listJobs)

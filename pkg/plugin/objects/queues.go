@@ -27,7 +27,7 @@ func Queues(list []v1alpha1.Queue, now metav1.MicroTime) *visibility.QueueReview
 }
 
 // Order adds up to limit units of a queue: first those that wait, in queue order, then those that hold quota. complete
-// says whether the list has the units of all namespaces. Only then are positions set.
+// says whether the list has the units of all namespaces. Positions are set only then.
 func Order(status *visibility.QueueReviewStatus, list []units.Unit, queue string, q *v1alpha1.Queue, complete bool, limit int) {
 	var waiting, holding []*units.Unit
 	for i := range list {

@@ -16,7 +16,6 @@ import (
 )
 
 const (
-	// barWidth is the width of a bar.
 	barWidth = 20
 	// unqueuedMeaning explains the column UNQUEUED.
 	unqueuedMeaning = "what pods outside the queue use"
